@@ -1,0 +1,28 @@
+import { defineConfig } from 'vitest/config'
+
+/**
+ * Unit and property tests lie beside their source and run in parallel.
+ * Functional tests each bring up real nodes, so their files run a few at a time and have longer limits.
+ */
+export default defineConfig({
+  test: {
+    projects: [
+      {
+        test: {
+          name: 'unit',
+          include: ['{service,devnet,sdk}/src/**/*.test.ts', 'service/test/tidy/**/*.test.ts'],
+          testTimeout: 20_000,
+        },
+      },
+      {
+        test: {
+          name: 'nodes',
+          include: ['service/test/{contract,functional}/**/*.test.ts', 'devnet/test/**/*.test.ts'],
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
+          maxWorkers: 3,
+        },
+      },
+    ],
+  },
+})
