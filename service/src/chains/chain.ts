@@ -1,0 +1,112 @@
+import type { AssetId } from '../domain/catalog/assets.ts'
+import type { AddressFamily, ChainId } from '../domain/catalog/networks.ts'
+import type { Amount } from '../domain/money/amount.ts'
+import type { Outcome } from '../domain/outcome.ts'
+import type { Coin, Intent, KeyPath, Outflow, SignedTx } from '../domain/payouts/intent.ts'
+import type { InstantMs } from '../domain/time.ts'
+
+export type BlockRef = { readonly height: number; readonly hash: string }
+
+/**
+ * Money that reached an address. `id` is unique on its chain for ever and survives re-mining in another block:
+ * `txid:vout` on Bitcoin; `txhash:log:<ordinal within the transaction>` for a token,
+ * `txhash:call:<path in the call tree>` for native coin on EVM (a block-wide log index moves in a reorg).
+ */
+export type Transfer = {
+  readonly id: string
+  readonly txHash: string
+  readonly to: string
+  /** A token that is not in our catalogue is named by its contract; it is recorded and never credited. */
+  readonly asset: AssetId | { readonly unlisted: string }
+  /** Ledger units of the asset; raw token units when unlisted. */
+  readonly units: bigint
+}
+
+export type Block = BlockRef & {
+  readonly parentHash: string
+  /** The block's own timestamp. */
+  readonly timeMs: InstantMs
+  /** Successful, final-execution transfers to addresses of ours; verified, never a mere event. */
+  readonly transfers: readonly Transfer[]
+}
+
+/** Asked once a block (or once a mempool look) with every recipient in it: cost is by block, not by orders. */
+export type FindOurs = (addresses: readonly string[]) => Promise<ReadonlySet<string>>
+
+export type TxStatus =
+  | { readonly where: 'absent' }
+  | { readonly where: 'mempool' }
+  | {
+      readonly where: 'block'
+      readonly block: BlockRef
+      /** False when the chain executed and rejected it: nothing was paid but the cost. */
+      readonly succeeded: boolean
+      /** What the transaction cost us, in the chain's native asset. */
+      readonly cost: Amount
+    }
+
+/** What the chain asks at present for being mined soon, already capped by the connector's configured cap. */
+export type FeeBid =
+  | { readonly family: 'bitcoin'; readonly milliSatPerVb: bigint }
+  | {
+      readonly family: 'evm'
+      readonly gasLimit: bigint
+      readonly maxFeePerGasWei: bigint
+      readonly maxPriorityFeePerGasWei: bigint
+    }
+
+/** What an attempt may use; given out by the engine in the transaction that stores the intent. */
+export type Funds =
+  | {
+      readonly family: 'bitcoin'
+      readonly coins: readonly Coin[]
+      readonly change: { address: string; key: KeyPath }
+    }
+  | { readonly family: 'evm'; readonly from: KeyPath; readonly nonce: number }
+
+/**
+ * What kind of no: `funds` waits for reserves; `network` waits for the chain; `destination` will never be
+ * accepted by this address (a contract that reverts, a token that blocks it) and needs a person.
+ */
+export type DraftRejection = {
+  readonly code: 'funds' | 'network' | 'destination' | 'fee_cap'
+  readonly message: string
+}
+
+export type Chain = {
+  readonly id: ChainId
+  readonly family: AddressFamily
+  /** `coins`: payouts spend unspent outputs; `account`: payouts spend a nonce of the reserve account. */
+  readonly model: 'coins' | 'account'
+
+  /** Canonical text of a valid address that we may pay to on this chain; pure. */
+  parseAddress(text: string): Outcome<string>
+  /** Rejects unless the node is the chain that was configured (genesis hash, chain id). */
+  checkIdentity(): Promise<void>
+  head(): Promise<BlockRef>
+  /** The block now at `height` on the best chain, or null when there is none yet. Every transfer to ours is in it. */
+  readBlock(height: number, findOurs: FindOurs): Promise<Block | null>
+  /** Transfers to ours that wait to be mined and were not told before by this object. May repeat, may miss; the block decides. */
+  readMempool(findOurs: FindOurs): Promise<readonly Transfer[]>
+  /** Whether the node knows a transaction now. Rejects when it cannot tell; `absent` is a definite answer. */
+  lookup(txHash: string): Promise<TxStatus>
+
+  /** What a payout of this asset would cost at present, in native units, generously estimated; for quotes. */
+  estimateCost(asset: AssetId): Promise<Amount>
+  /** Asks the node whether this could be paid now and at what fee. Nothing is spent or reserved. */
+  bid(outflow: Outflow): Promise<Outcome<FeeBid, DraftRejection>>
+  /** Pure: an exact transaction out of a bid and funds. Attempt 1. */
+  draft(outflow: Outflow, bid: FeeBid, funds: Funds): Outcome<Intent, DraftRejection>
+  /** Pure: the next attempt, which excludes the earlier one on chain and pays enough more to replace it. */
+  raise(previous: Intent, bid: FeeBid): Outcome<Intent, DraftRejection>
+  /** Sends the bytes. `unknown` (a timeout, a cut line) means maybe sent. Already known or mined counts as accepted. */
+  broadcast(tx: SignedTx): Promise<'accepted' | 'refused' | 'unknown'>
+
+  /** What the chain says these addresses hold of an asset at `height` (for accounts) or now (for coins). Ledger units. */
+  balance(asset: AssetId, addresses: readonly string[], height?: number): Promise<bigint>
+  /** Account model: the next nonce by the chain's best block (mined transactions only). */
+  minedNonce(address: string): Promise<number>
+}
+
+/** Built once for each configured chain. A new chain is one folder and one line in index.ts. */
+export type ChainFactory<Settings> = (settings: Settings) => Chain

@@ -1,0 +1,86 @@
+import type { NetworkId } from './networks.ts'
+
+/** One currency of the interface (spec 2.2). Amounts are decimal text in whole units. */
+export type Currency = {
+  readonly name: string
+  readonly color: `#${string}`
+  /** Decimals the interface shows and accepts. */
+  readonly precision: number
+  readonly minAmount: string
+  readonly maxAmount: string
+  /** The least we pay out: below it a payout costs more than it brings, or is dust to the network. */
+  readonly minPayout: string
+  /** The least deposit that counts; anything smaller is recorded and left alone (facts: dust floods). */
+  readonly minCredit: string
+  /** 1 is shown first. */
+  readonly priority: number
+  /** Networks and the decimals the currency has on each. */
+  readonly networks: Partial<Record<NetworkId, { readonly decimals: number }>>
+}
+
+/** Adding a currency is adding an entry here; its logo comes by its code. */
+export const currencies = {
+  BTC: {
+    name: 'Bitcoin',
+    color: '#F7931A',
+    precision: 8,
+    minAmount: '0.0002',
+    maxAmount: '10',
+    minPayout: '0.00005',
+    minCredit: '0.00001',
+    priority: 1,
+    networks: { BTC: { decimals: 8 } },
+  },
+  ETH: {
+    name: 'Ethereum',
+    color: '#627EEA',
+    precision: 8,
+    minAmount: '0.005',
+    maxAmount: '200',
+    minPayout: '0.001',
+    minCredit: '0.0001',
+    priority: 2,
+    networks: { ETH: { decimals: 18 } },
+  },
+  USDT: {
+    name: 'Tether USD',
+    color: '#26A17B',
+    precision: 6,
+    minAmount: '10',
+    maxAmount: '500000',
+    minPayout: '1',
+    minCredit: '0.1',
+    priority: 3,
+    networks: { ERC20: { decimals: 6 }, BEP20: { decimals: 18 } },
+  },
+  USDC: {
+    name: 'USD Coin',
+    color: '#2775CA',
+    precision: 6,
+    minAmount: '10',
+    maxAmount: '500000',
+    minPayout: '1',
+    minCredit: '0.1',
+    priority: 4,
+    networks: { ERC20: { decimals: 6 }, BEP20: { decimals: 18 } },
+  },
+  BNB: {
+    name: 'BNB',
+    color: '#F3BA2F',
+    precision: 8,
+    minAmount: '0.02',
+    maxAmount: '500',
+    minPayout: '0.005',
+    minCredit: '0.0005',
+    priority: 5,
+    networks: { BNB: { decimals: 18 } },
+  },
+} as const satisfies Record<string, Currency>
+
+export type CurrencyCode = keyof typeof currencies
+
+export const currencyCodes = Object.keys(currencies) as readonly CurrencyCode[]
+
+export function isCurrencyCode(text: string): text is CurrencyCode {
+  return Object.hasOwn(currencies, text)
+}

@@ -1,0 +1,37 @@
+/**
+ * A chain is a ledger with blocks; it is named by its native network. A network is what the interface calls
+ * the way a currency travels: USDT on ERC20 travels on the chain ETH.
+ */
+export const chainFacts = {
+  BTC: { name: 'Bitcoin', family: 'bitcoin', native: 'BTC', confirmations: 3, confirmationsLarge: 6 },
+  ETH: { name: 'Ethereum', family: 'evm', native: 'ETH', confirmations: 12, confirmationsLarge: 12 },
+  BNB: { name: 'BNB Smart Chain', family: 'evm', native: 'BNB', confirmations: 12, confirmationsLarge: 12 },
+} as const satisfies Record<
+  string,
+  { name: string; family: string; native: string; confirmations: number; confirmationsLarge: number }
+>
+
+export type ChainId = keyof typeof chainFacts
+/** Chains of one family share address format and keys: a deposit sent on the wrong one is still found. */
+export type AddressFamily = (typeof chainFacts)[ChainId]['family']
+
+export const chainIds = Object.keys(chainFacts) as readonly ChainId[]
+
+/** Network identifiers of the interface (spec 2.2) and the chain each lives on. */
+export const networkChains = {
+  BTC: 'BTC',
+  ETH: 'ETH',
+  BNB: 'BNB',
+  ERC20: 'ETH',
+  BEP20: 'BNB',
+} as const satisfies Record<string, ChainId>
+
+export type NetworkId = keyof typeof networkChains
+
+export function isNetworkId(text: string): text is NetworkId {
+  return Object.hasOwn(networkChains, text)
+}
+
+export function isChainId(text: string): text is ChainId {
+  return Object.hasOwn(chainFacts, text)
+}

@@ -1,0 +1,59 @@
+import { assert } from '../assert.ts'
+import { accept, type Outcome, refuse } from '../outcome.ts'
+
+/** Rounding has no default: what we pay is rounded down, what we ask is rounded up. */
+export type Rounding = 'down' | 'up'
+
+/** numerator / denominator to a whole number; both must not be negative. */
+export function divide(numerator: bigint, denominator: bigint, rounding: Rounding): bigint {
+  assert(numerator >= 0n && denominator > 0n, 'a division of money is of non-negative by positive')
+  const floor = numerator / denominator
+  return rounding === 'down' || floor * denominator === numerator ? floor : floor + 1n
+}
+
+/** 10 to the power of `exponent`. */
+export function powerOfTen(exponent: number): bigint {
+  return 10n ** BigInt(exponent)
+}
+
+/** `units` counted in 10^-fromDecimals, counted again in 10^-toDecimals. */
+export function rescale(units: bigint, fromDecimals: number, toDecimals: number, rounding: Rounding): bigint {
+  if (toDecimals >= fromDecimals) return units * powerOfTen(toDecimals - fromDecimals)
+  return divide(units, powerOfTen(fromDecimals - toDecimals), rounding)
+}
+
+/** Keeps `precision` of the `decimals` places: the value stays in 10^-decimals. */
+export function roundToPrecision(
+  units: bigint,
+  decimals: number,
+  precision: number,
+  rounding: Rounding,
+): bigint {
+  if (precision >= decimals) return units
+  return rescale(rescale(units, decimals, precision, rounding), precision, decimals, 'down')
+}
+
+/**
+ * A plain decimal (`12`, `0.05`) to units of 10^-decimals.
+ * More decimals than that is a rejection: rounding would change what was asked.
+ */
+export function parseDecimal(text: string, decimals: number): Outcome<bigint> {
+  const match = /^(\d{1,60})(?:\.(\d{1,60}))?$/.exec(text)
+  const [, whole = '', fraction = ''] = match ?? []
+  if (match === null) {
+    return refuse({ code: 'decimal_malformed', message: 'must be a plain decimal number such as 0.05' })
+  }
+  if (fraction.length > decimals) {
+    return refuse({ code: 'decimal_too_fine', message: `must have at most ${decimals} decimals` })
+  }
+  return accept(BigInt(whole + fraction.padEnd(decimals, '0')))
+}
+
+/** Units of 10^-decimals as the shortest plain decimal: no exponent, no trailing zeros. */
+export function formatDecimal(units: bigint, decimals: number): string {
+  const sign = units < 0n ? '-' : ''
+  const digits = (units < 0n ? -units : units).toString().padStart(decimals + 1, '0')
+  const whole = digits.slice(0, digits.length - decimals)
+  const fraction = digits.slice(digits.length - decimals).replace(/0+$/, '')
+  return fraction === '' ? sign + whole : `${sign}${whole}.${fraction}`
+}

@@ -1,0 +1,79 @@
+import { assert } from '../assert.ts'
+import { type AssetId, assetOf } from '../catalog/assets.ts'
+import { type Amount, amountOf } from './amount.ts'
+import { divide, formatDecimal, powerOfTen, type Rounding } from './decimal.ts'
+
+/** Ledger units of `quote` for one ledger unit of `base`, as an exact fraction. */
+export type Rate = {
+  readonly base: AssetId
+  readonly quote: AssetId
+  readonly numerator: bigint
+  readonly denominator: bigint
+}
+
+/** What a JSON number carries to every client without loss (facts: 15 significant digits). */
+const SIGNIFICANT_DIGITS = 15
+
+export function convert(amount: Amount, rate: Rate, rounding: Rounding): Amount {
+  assert(amount.asset === rate.base, 'the rate is for this asset')
+  return amountOf(rate.quote, divide(amount.units * rate.numerator, rate.denominator, rounding))
+}
+
+/** How much of `base` it takes: the other direction of `convert`. */
+export function convertBack(amount: Amount, rate: Rate, rounding: Rounding): Amount {
+  assert(amount.asset === rate.quote, 'the rate is for this asset')
+  return amountOf(rate.base, divide(amount.units * rate.denominator, rate.numerator, rounding))
+}
+
+/** The rate at which `from` becomes `to`, cut or raised to 15 significant digits so that it can be shown whole. */
+export function rateBetween(from: Amount, to: Amount, rounding: Rounding): Rate {
+  assert(from.units > 0n, 'a rate is of something')
+  const base = assetOf(from.asset)
+  const quote = assetOf(to.asset)
+  const numerator = to.units * powerOfTen(base.decimals)
+  const denominator = from.units * powerOfTen(quote.decimals)
+  return rateFromWhole(from.asset, to.asset, roundSignificant(numerator, denominator, rounding))
+}
+
+/** A decimal `digits × 10^-scale` in whole units of quote for one whole unit of base. */
+type WholeRate = { readonly digits: bigint; readonly scale: number }
+
+function roundSignificant(numerator: bigint, denominator: bigint, rounding: Rounding): WholeRate {
+  if (numerator === 0n) return { digits: 0n, scale: 0 }
+  const limit = powerOfTen(SIGNIFICANT_DIGITS)
+  const wholeDigits = numerator >= denominator ? (numerator / denominator).toString().length : 0
+  let scale = SIGNIFICANT_DIGITS - wholeDigits
+  // Below one, leading zeros do not count as significant: move on until the first digit stands in front.
+  if (wholeDigits === 0) {
+    while (divide(numerator * powerOfTen(scale + 1), denominator, 'up') <= limit) scale += 1
+  }
+  const shifted = scale >= 0 ? numerator * powerOfTen(scale) : numerator
+  const divisor = scale >= 0 ? denominator : denominator * powerOfTen(-scale)
+  const digits = divide(shifted, divisor, rounding)
+  return scale >= 0 ? { digits, scale } : { digits: digits * powerOfTen(-scale), scale: 0 }
+}
+
+function rateFromWhole(base: AssetId, quote: AssetId, whole: WholeRate): Rate {
+  return {
+    base,
+    quote,
+    numerator: whole.digits * powerOfTen(assetOf(quote).decimals),
+    denominator: powerOfTen(whole.scale) * powerOfTen(assetOf(base).decimals),
+  }
+}
+
+/** The text that `showRate` gave, back to the same rate. */
+export function parseRate(base: AssetId, quote: AssetId, text: string): Rate {
+  const match = /^(\d{1,60})(?:\.(\d{1,60}))?$/.exec(text)
+  assert(match !== null, `a stored rate is a plain decimal, not ${text}`)
+  const [, whole = '', fraction = ''] = match
+  return rateFromWhole(base, quote, { digits: BigInt(whole + fraction), scale: fraction.length })
+}
+
+/** Whole units of quote for one whole unit of base, as a plain decimal with at most 15 significant digits. */
+export function showRate(rate: Rate): string {
+  const numerator = rate.numerator * powerOfTen(assetOf(rate.base).decimals)
+  const denominator = rate.denominator * powerOfTen(assetOf(rate.quote).decimals)
+  const { digits, scale } = roundSignificant(numerator, denominator, 'down')
+  return formatDecimal(digits, scale)
+}

@@ -1,0 +1,68 @@
+import type { AssetId } from '../catalog/assets.ts'
+import type { ChainId } from '../catalog/networks.ts'
+
+/** `CB…:1`: the order's first outflow. The number grows only when the one before is provably dead. */
+export type PayoutId = string
+
+export type PayoutKind = 'payout' | 'refund' | 'filler' | 'sweep'
+
+/** Which of our keys: enough for the signer to derive it, useless to anyone else. */
+export type KeyPath = {
+  /** deposit: one for each order; reserve: what payouts are made from; change: what comes back on UTXO chains. */
+  readonly purpose: 'deposit' | 'reserve' | 'change'
+  readonly index: number
+}
+
+/** Something that has to leave: `units` of the asset's ledger scale to `address`. */
+export type Outflow = {
+  readonly payoutId: PayoutId
+  readonly kind: PayoutKind
+  readonly asset: AssetId
+  readonly units: bigint
+  readonly address: string
+  readonly tag: string | null
+}
+
+/** An unspent output that is ours. `satoshi` because it is what the chain counts in. */
+export type Coin = {
+  readonly txHash: string
+  readonly index: number
+  readonly satoshi: bigint
+  readonly address: string
+  readonly key: KeyPath
+}
+
+/** One exact Bitcoin transaction, before signatures. Attempt n+1 keeps at least one input of attempt n. */
+export type BitcoinIntent = {
+  readonly family: 'bitcoin'
+  readonly chain: ChainId
+  readonly payoutId: PayoutId
+  readonly attempt: number
+  readonly inputs: readonly Coin[]
+  readonly payment: { readonly address: string; readonly satoshi: bigint }
+  readonly change: { readonly address: string; readonly satoshi: bigint; readonly key: KeyPath } | null
+  readonly feeSatoshi: bigint
+}
+
+/** One exact EVM transaction, before its signature. Attempt n+1 keeps the nonce of attempt n. */
+export type EvmIntent = {
+  readonly family: 'evm'
+  readonly chain: ChainId
+  readonly evmChainId: number
+  readonly payoutId: PayoutId
+  readonly attempt: number
+  readonly from: KeyPath
+  readonly nonce: number
+  /** The person or contract paid; with `token`, the call goes to the contract and pays `to`. */
+  readonly to: string
+  readonly units: bigint
+  readonly token: string | null
+  readonly gasLimit: bigint
+  readonly maxFeePerGasWei: bigint
+  readonly maxPriorityFeePerGasWei: bigint
+}
+
+export type Intent = BitcoinIntent | EvmIntent
+
+/** Exactly the bytes to broadcast, in hex without 0x, and the hash the chain will know them by. */
+export type SignedTx = { readonly txHash: string; readonly bytes: string }

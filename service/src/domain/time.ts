@@ -1,0 +1,6 @@
+/** Milliseconds since 1970-01-01T00:00:00Z on the service's one clock. */
+export type InstantMs = number
+
+export const SECOND_MS = 1_000
+export const MINUTE_MS = 60_000
+export const HOUR_MS = 3_600_000

@@ -1,0 +1,30 @@
+import type { CurrencyCode } from '../domain/catalog/currencies.ts'
+import type { InstantMs } from '../domain/time.ts'
+
+/** US dollars for one whole unit, counted in 10^-12 dollars: enough for the cheapest coin, and exact. */
+export type UsdPrice = bigint
+
+export const USD_PRICE_DECIMALS = 12
+
+/** What a source said about one currency, and when it was true at the source. */
+export type PriceObservation = {
+  readonly source: string
+  readonly currency: CurrencyCode
+  readonly usd: UsdPrice
+  readonly atMs: InstantMs
+}
+
+/**
+ * One place that knows prices (a trading venue, or the sandbox's steady table).
+ * `read` asks for all its currencies at once; it rejects or times out when the source is in trouble, and
+ * never makes a price up. The price book decides what to believe.
+ */
+export type PriceSource = {
+  readonly name: string
+  read(signal: AbortSignal): Promise<readonly PriceObservation[]>
+}
+
+/** What quotes read: the believed price now, or null when there is no quorum (RATE_UNAVAILABLE). */
+export type Prices = {
+  usd(currency: CurrencyCode): UsdPrice | null
+}

@@ -1,0 +1,66 @@
+import type { AddressFamily } from '../domain/catalog/networks.ts'
+import type { Outcome } from '../domain/outcome.ts'
+import type { Intent, KeyPath, PayoutKind, SignedTx } from '../domain/payouts/intent.ts'
+
+/**
+ * On whose word money leaves: the order's destination as sealed when the order was created (or when a refund
+ * address was given). The signer recomputes the seal, so changing a row in the database cannot redirect a payout.
+ */
+export type Authority = {
+  readonly kind: PayoutKind
+  readonly orderId: string
+  readonly destination: string
+  readonly destinationTag: string | null
+  readonly refundAddress: string | null
+  /** Lowercase hex HMAC-SHA256 over `sealText` (domain/orders/seal.ts). */
+  readonly seal: string
+}
+
+export type SignRejection = {
+  readonly code:
+    | 'stopped' // told to stop signing
+    | 'seal_broken' // the destination is not what was sealed
+    | 'not_the_destination' // the intent pays someone else
+    | 'limit_exceeded' // per payout, hour or day
+    | 'conflict' // this payout and attempt were signed before with another intent, or an attempt does not exclude the earlier one
+    | 'malformed'
+  readonly message: string
+}
+
+/** The only code that sees a private key. In process by default; the same interface over a Unix socket. */
+export type Signer = {
+  /** Addresses `from … from+count-1`; public, derived from the keystore. */
+  addresses(
+    family: AddressFamily,
+    purpose: KeyPath['purpose'],
+    from: number,
+    count: number,
+  ): Promise<readonly string[]>
+  /** Builds, signs, stores, answers. The same payout and attempt again gives the same bytes, whatever happened between. */
+  sign(intent: Intent, authority: Authority): Promise<Outcome<SignedTx, SignRejection>>
+}
+
+/** The signer's own record of what it signed; kept apart from the service's tables. */
+export type SignedStore = {
+  /** Every attempt signed for a payout so far, oldest first. */
+  attempts(payoutId: string): Promise<readonly SignedRecord[]>
+  /**
+   * Stores the record unless that payout and attempt has one already, checking inside the same transaction that
+   * `limits` still hold; answers what is stored afterwards, or null when a limit would be passed.
+   */
+  insertOnce(record: SignedRecord, limits: readonly SpendLimit[]): Promise<SignedRecord | null>
+}
+
+export type SignedRecord = {
+  readonly payoutId: string
+  readonly attempt: number
+  readonly intent: Intent
+  readonly asset: string
+  /** Ledger units that leave us; 0 for a filler or sweep. */
+  readonly units: bigint
+  readonly tx: SignedTx
+  readonly atMs: number
+}
+
+/** At most `unitsMax` of `asset` in the window that ends now; every payout counts once, however many attempts. */
+export type SpendLimit = { readonly asset: string; readonly windowMs: number; readonly unitsMax: bigint }
