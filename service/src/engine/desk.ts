@@ -1,0 +1,196 @@
+import type { OrderStatus } from '../domain/orders/order.ts'
+
+/**
+ * What the service does for a client, as plain data: `http` turns it into the interface's JSON, and nothing else.
+ * Every amount and rate is exact decimal text that goes out as a JSON number; every time is epoch milliseconds.
+ */
+export type DecimalText = string
+
+export type RateType = 'fixed' | 'float'
+
+/** Text as the client gave it, syntax checked, meaning not yet. */
+export type RateRequest = {
+  readonly from: string
+  readonly to: string
+  readonly fromNetwork: string | null
+  readonly toNetwork: string | null
+  readonly amount: DecimalText
+  readonly rateType: RateType
+  readonly direction: 'from' | 'to'
+}
+
+export type RateView = {
+  readonly rate: DecimalText
+  readonly from: string
+  readonly from_network: string
+  readonly to: string
+  readonly to_network: string
+  readonly from_amount: DecimalText
+  readonly to_amount: DecimalText
+  readonly rate_type: RateType
+  readonly fee: DecimalText
+  readonly fee_percent: DecimalText
+  readonly network_fee: DecimalText
+  readonly min_amount: DecimalText
+  readonly max_amount: DecimalText
+  /** Fixed only. */
+  readonly expires_at?: number
+  readonly rate_id?: string
+}
+
+export type CurrencyView = {
+  readonly networks: readonly string[]
+  readonly name: string
+  readonly logo: string
+  readonly color: string
+  readonly precision: number
+  readonly min_amount: DecimalText
+  readonly max_amount: DecimalText
+  readonly enabled: boolean
+  readonly priority: number
+}
+
+export type CreateRequest = {
+  readonly from: string
+  readonly fromNetwork: string
+  readonly to: string
+  readonly toNetwork: string
+  readonly amount: DecimalText
+  readonly rateType: RateType
+  readonly destination: string
+  readonly destinationTag: string | null
+  readonly refundAddress: string | null
+  readonly callbackUrl: string | null
+  readonly rateId: string | null
+}
+
+export type EmergencyAction = 'continue' | 'refund' | 'recalculate'
+
+export type EmergencyReason =
+  | 'UNDERPAID'
+  | 'OVERPAID'
+  | 'LATE_DEPOSIT'
+  | 'RATE_SLIPPAGE'
+  | 'NETWORK_PROBLEM'
+  | 'DESTINATION_PROBLEM'
+
+/** What each action would do now; null where it cannot be taken (too little received, no price). */
+export type EmergencyOptions = {
+  readonly continue: { readonly receive_amount: DecimalText; readonly rate: DecimalText } | null
+  readonly recalculate: { readonly receive_amount: DecimalText; readonly rate: DecimalText } | null
+  readonly refund: {
+    readonly refund_amount: DecimalText
+    readonly network_fee: DecimalText
+    readonly currency: string
+    readonly network: string
+    /** False: an action `refund` must bring a refund_address. */
+    readonly has_refund_address: boolean
+  } | null
+}
+
+/** Everything about an order that a client may know; the routes choose (create shows fewer fields). */
+export type OrderView = {
+  readonly order_id: string
+  readonly short_id: string
+  readonly status: OrderStatus
+  readonly deposit_address: string
+  readonly deposit_tag: string | null
+  readonly deposit_currency: string
+  readonly deposit_network: string
+  readonly deposit_amount: DecimalText
+  readonly deposit_received: DecimalText
+  readonly deposit_confirmations: number
+  readonly deposit_required_confirmations: number
+  readonly deposit_tx_hash: string | null
+  readonly receive_currency: string
+  readonly receive_network: string
+  readonly receive_amount: DecimalText
+  readonly receive_final_amount: DecimalText
+  readonly rate: DecimalText
+  readonly rate_type: RateType
+  readonly fee: DecimalText
+  readonly network_fee: DecimalText
+  readonly destination: string
+  readonly destination_tag: string | null
+  readonly refund_address: string | null
+  readonly callback_url: string | null
+  readonly withdraw_tx_hash: string | null
+  readonly created_at: number
+  readonly updated_at: number
+  readonly expires_at: number
+  readonly completed_at: number | null
+  /** Present in EMERGENCY. */
+  readonly emergency?: { readonly reasons: readonly EmergencyReason[]; readonly options: EmergencyOptions }
+  /** Present in REFUND and REFUNDED. */
+  readonly refund?: {
+    readonly address: string
+    readonly amount: DecimalText
+    readonly currency: string
+    readonly network: string
+    readonly network_fee: DecimalText
+    readonly tx_hash: string | null
+  }
+}
+
+/** A refusal in the interface's words (spec 7, DESIGN 3); `http/errors.ts` maps the code to a status. */
+export type DeskRejection = {
+  readonly code:
+    | 'INVALID_PARAMETER'
+    | 'INVALID_PAIR'
+    | 'NETWORK_MISMATCH'
+    | 'AMOUNT_OUT_OF_RANGE'
+    | 'INVALID_ADDRESS'
+    | 'DESTINATION_TAG_REQUIRED'
+    | 'INVALID_ACTION'
+    | 'REFUND_ADDRESS_REQUIRED'
+    | 'ORDER_NOT_FOUND'
+    | 'NOT_EMERGENCY'
+    | 'RATE_EXPIRED'
+    | 'RATE_UNAVAILABLE'
+    | 'MAINTENANCE'
+  readonly message: string
+  readonly details?: readonly { readonly field: string; readonly message: string }[]
+  /** AMOUNT_OUT_OF_RANGE: in the currency in which the amount was given. */
+  readonly min_amount?: DecimalText
+  readonly max_amount?: DecimalText
+  readonly currency?: string
+}
+
+export type DeskOutcome<Value> =
+  | { readonly ok: true; readonly value: Value }
+  | { readonly ok: false; readonly rejection: DeskRejection }
+
+/** Who looks: the account that owns the order, or whoever holds its token together with its short id. */
+export type Viewer =
+  | { readonly kind: 'account'; readonly accountId: string }
+  | { readonly kind: 'token'; readonly token: string }
+
+export type Desk = {
+  rate(request: RateRequest): Promise<DeskOutcome<RateView>>
+  /** Keyed by currency code. `logo` is a path that http makes absolute. */
+  currencies(): Promise<Readonly<Record<string, CurrencyView>>>
+  /** `token` is told here once and never again; only its hash is kept. */
+  createOrder(
+    accountId: string,
+    request: CreateRequest,
+  ): Promise<DeskOutcome<{ readonly order: OrderView; readonly token: string }>>
+  /** `id` is the full order id, or with a token the short one (last 8 digits). Null: none, or not theirs. */
+  findOrder(id: string, viewer: Viewer): Promise<OrderView | null>
+  /** What the QR of an order says; needs no account. Null when there is no such order. */
+  findPayment(orderId: string): Promise<PaymentView | null>
+  chooseAction(
+    accountId: string,
+    orderId: string,
+    action: EmergencyAction,
+    refundAddress: string | null,
+  ): Promise<DeskOutcome<{ order_id: string; status: OrderStatus; message: string; updated_at: number }>>
+}
+
+export type PaymentView = {
+  readonly scheme: string
+  readonly address: string
+  readonly amount: DecimalText
+  /** The network's own standard URI (BIP-21, EIP-681) with and without the amount. */
+  readonly standardUri: string
+  readonly standardUriWithAmount: string
+}
