@@ -19,25 +19,3 @@ export type ApiKey = {
 export type ApiKeys = {
   find(keyId: string): Promise<ApiKey | null>
 }
-
-/** The first answer to a POST, kept so that a retry gives it again (DESIGN 3, Retries). */
-export type IdempotencyStore = {
-  /**
-   * Takes the slot for `accountId` + `slot` (the Idempotency-Key, or the signature when there is none).
-   * `first`: the caller does the work and must finish or release. `replay`: the stored answer.
-   * `conflict`: same slot, other body. `busy`: the first is still at work (answered 409-like as retry later).
-   */
-  begin(
-    accountId: string,
-    slot: string,
-    bodyHash: string,
-    keepMs: number,
-  ): Promise<
-    | { readonly kind: 'first' }
-    | { readonly kind: 'replay'; readonly status: number; readonly body: string }
-    | { readonly kind: 'conflict' }
-    | { readonly kind: 'busy' }
-  >
-  finish(accountId: string, slot: string, status: number, body: string): Promise<void>
-  release(accountId: string, slot: string): Promise<void>
-}

@@ -148,6 +148,7 @@ export type DeskRejection = {
     | 'RATE_EXPIRED'
     | 'RATE_UNAVAILABLE'
     | 'MAINTENANCE'
+    | 'IDEMPOTENCY_CONFLICT'
   readonly message: string
   readonly details?: readonly { readonly field: string; readonly message: string }[]
   /** AMOUNT_OUT_OF_RANGE: in the currency in which the amount was given. */
@@ -165,6 +166,13 @@ export type Viewer =
   | { readonly kind: 'account'; readonly accountId: string }
   | { readonly kind: 'token'; readonly token: string }
 
+/**
+ * What makes a repeated POST one act: the Idempotency-Key (`key:…`), or the signature (`sign:…`) when there is
+ * none. It is stored in the transaction that acts, so a crash between acting and answering cannot act twice.
+ * Refusals change nothing and are not kept: a retry is judged afresh.
+ */
+export type RetrySlot = { readonly slot: string; readonly bodyHash: string }
+
 export type Desk = {
   rate(request: RateRequest): Promise<DeskOutcome<RateView>>
   /** Keyed by currency code. `logo` is a path that http makes absolute. */
@@ -173,7 +181,8 @@ export type Desk = {
   createOrder(
     accountId: string,
     request: CreateRequest,
-  ): Promise<DeskOutcome<{ readonly order: OrderView; readonly token: string }>>
+    retry: RetrySlot,
+  ): Promise<DeskOutcome<{ readonly order: OrderView; readonly token: string; readonly isReplay: boolean }>>
   /** `id` is the full order id, or with a token the short one (last 8 digits). Null: none, or not theirs. */
   findOrder(id: string, viewer: Viewer): Promise<OrderView | null>
   /** What the QR of an order says; needs no account. Null when there is no such order. */
@@ -183,7 +192,16 @@ export type Desk = {
     orderId: string,
     action: EmergencyAction,
     refundAddress: string | null,
-  ): Promise<DeskOutcome<{ order_id: string; status: OrderStatus; message: string; updated_at: number }>>
+    retry: RetrySlot,
+  ): Promise<DeskOutcome<ActionView>>
+}
+
+export type ActionView = {
+  readonly order_id: string
+  readonly status: OrderStatus
+  readonly message: string
+  readonly updated_at: number
+  readonly isReplay: boolean
 }
 
 export type PaymentView = {
