@@ -1,0 +1,466 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Block, BlockRef, Chain, FindOurs, Transfer } from '../../src/chains/chain.ts'
+import type { AssetId } from '../../src/domain/catalog/assets.ts'
+import { assetOf } from '../../src/domain/catalog/assets.ts'
+import { chainFacts } from '../../src/domain/catalog/networks.ts'
+import type { Intent, Outflow } from '../../src/domain/payouts/intent.ts'
+import type { ChainDriver, ChainUnderTest } from './chain_driver.ts'
+import { type Fault, startFaultProxy } from './fault_proxy.ts'
+
+/**
+ * What: everything the engine relies on in a chain (chains/chain.ts), the same for every chain.
+ * How: a real node that mines when told to, people outside who pay, and a proxy that fails in front of the node.
+ */
+export function describeChain(subject: ChainUnderTest) {
+  describe(`${subject.name} as a chain`, () => {
+    let driver: ChainDriver
+    beforeAll(async () => {
+      driver = await subject.start()
+    })
+    afterAll(() => driver?.stop())
+    const world = () => driver
+
+    describeAddresses(subject, world)
+    describeIdentity(world)
+    describeScan(subject, world)
+    describeReorgs(subject, world)
+    describeReplacement(subject, world)
+    describeFakes(subject, world)
+    describePayouts(subject, world)
+    describeBadLines(subject, world)
+  })
+}
+
+type World = () => ChainDriver
+
+function describeAddresses({ addresses }: ChainUnderTest, world: World) {
+  test.each(addresses.valid)('an address is accepted: $what', ({ text, canonical }) => {
+    expect(world().chain.parseAddress(text)).toEqual({ ok: true, value: canonical })
+    expect(world().chain.parseAddress(canonical)).toEqual({ ok: true, value: canonical })
+  })
+
+  test.each([...addresses.invalid, ...addressesNowhereValid])('no address: $what', ({ text }) => {
+    expect(world().chain.parseAddress(text).ok).toBe(false)
+  })
+
+  test('an address with anything around or inside it is no address', async () => {
+    for (const { text } of addresses.valid) {
+      const broken = [
+        ` ${text}`,
+        `${text} `,
+        `${text}\n`,
+        `\u200b${text}`,
+        `${text}\u0000`,
+        text.slice(0, -1),
+        text + text,
+      ]
+      for (const spoilt of broken)
+        expect(world().chain.parseAddress(spoilt).ok, JSON.stringify(spoilt)).toBe(false)
+    }
+  })
+}
+
+const addressesNowhereValid = [
+  { what: 'nothing', text: '' },
+  { what: 'a word', text: 'address' },
+  { what: 'letters that only look right', text: 'ｂｃ１ｑ０х０' },
+  { what: 'an emoji', text: '🦊' },
+  { what: 'a lone surrogate', text: '\ud800' },
+  { what: 'a property of every object', text: '__proto__' },
+  { what: 'ten thousand characters', text: '1'.repeat(10_000) },
+]
+
+function describeIdentity(world: World) {
+  test('the node that was configured is recognised', async () => {
+    await expect(world().chain.checkIdentity()).resolves.toBeUndefined()
+  })
+
+  test('a node of another network is refused', async () => {
+    await expect(world().stranger().checkIdentity()).rejects.toThrow()
+  })
+}
+
+function describeScan({ assets }: ChainUnderTest, world: World) {
+  test('a scan finds every deposit exactly once, however they fall into blocks', async () => {
+    const driver = world()
+    const start = await driver.chain.head()
+    const expected: Expected[] = []
+    const pay = async (asset: AssetId, units: bigint) => {
+      const to = await driver.ourAddress()
+      expected.push({ to, asset, units, txHash: await driver.send(asset, to, units) })
+      await driver.send(asset, await driver.outsideAddress(), units)
+    }
+    for (let round = 1n; round <= 4n; round += 1n) {
+      for (const asset of assets) {
+        await pay(asset, credit(asset) + round)
+        await pay(asset, credit(asset) + 10n * round)
+      }
+      await driver.mine(Number(round))
+    }
+    const [native] = assets
+    const twice = await driver.ourAddress()
+    const together = [
+      { to: twice, units: credit(native) + 1n },
+      { to: await driver.outsideAddress(), units: credit(native) },
+      { to: twice, units: credit(native) + 1n },
+      { to: await driver.ourAddress(), units: credit(native) + 2n },
+    ]
+    const txHash = await driver.sendTogether(together)
+    await driver.mine(1)
+    for (const payment of together.filter((_, index) => index !== 1))
+      expected.push({ ...payment, asset: native, txHash })
+
+    const ours = new Set(expected.map(({ to }) => to))
+    const blocks = await scan(driver.chain, start, ours)
+    const found = blocks.flatMap(({ transfers }) => transfers)
+    expect(sorted(found.map(withoutId))).toEqual(sorted(expected))
+    expect(new Set(found.map(({ id }) => id)).size).toBe(expected.length)
+    expect(await scan(driver.chain, start, ours), 'the same again').toEqual(blocks)
+  })
+
+  test('a deposit is told while it waits, and by the same id once it is mined', async () => {
+    const driver = world()
+    for (const asset of assets) {
+      const start = await driver.chain.head()
+      const to = await driver.ourAddress()
+      const txHash = await driver.send(asset, to, credit(asset))
+      const waiting = await seenInMempool(driver, [to], txHash)
+      expect(waiting).toMatchObject([{ to, asset, units: credit(asset), txHash }])
+      expect(await driver.chain.lookup(txHash)).toEqual({ where: 'mempool' })
+      await driver.mine(1)
+      const [block] = await scan(driver.chain, start, new Set([to]))
+      expect(block?.transfers).toEqual(waiting)
+      expect(await driver.chain.lookup(txHash)).toMatchObject({
+        where: 'block',
+        block: refOf(block),
+        succeeded: true,
+      })
+      expect(await driver.chain.balance(asset, [to, await driver.ourAddress()])).toBe(credit(asset))
+    }
+  })
+
+  test('a block that is not there is null, at any height', async () => {
+    const { chain } = world()
+    const { height } = await chain.head()
+    for (const missing of [height + 1, height + 1_000, 2 ** 31, 2 ** 32, 2 ** 40, Number.MAX_SAFE_INTEGER]) {
+      expect(await chain.readBlock(missing, nobody)).toBeNull()
+    }
+  })
+
+  test('a transaction that nobody made is absent', async () => {
+    const { chain } = world()
+    expect(await chain.lookup(unknownHash(world()))).toEqual({ where: 'absent' })
+  })
+}
+
+function describeReorgs({ assets: [native] }: ChainUnderTest, world: World) {
+  test('after a reorg of any depth that matters the new branch is read and the fork can be found', async () => {
+    const driver = world()
+    const { chain } = driver
+    await driver.mine(1)
+    for (let depth = 1; depth <= chainFacts[chain.id].confirmations + 1; depth += 1) {
+      const fork = await chain.head()
+      const to = await driver.ourAddress()
+      const ours = new Set([to])
+      const txHash = await driver.send(native, to, credit(native))
+      await driver.mine(depth)
+      const before = await scan(chain, fork, ours)
+      expect(before[0]?.transfers, `depth ${depth}`).toMatchObject([{ to, txHash }])
+
+      await driver.reorg(depth)
+      const after = await scan(chain, fork, ours)
+      expect(after.length).toBeGreaterThan(depth)
+      const known = new Set([fork, ...before].map(({ hash }) => hash))
+      expect(after.every(({ hash }) => !known.has(hash))).toBe(true)
+      expect(after[0]?.parentHash).toBe(fork.hash)
+      expect(after.flatMap(({ transfers }) => transfers)).toEqual([])
+      expect(['mempool', 'absent']).toContain((await chain.lookup(txHash)).where)
+
+      const waits = (await chain.lookup(txHash)).where === 'mempool'
+      await driver.mine(1)
+      const again = (await scan(chain, fork, ours)).flatMap(({ transfers }) => transfers)
+      expect(again, 'found again by the same id if it is mined again').toEqual(
+        waits ? before[0]?.transfers : [],
+      )
+      expect((await chain.lookup(txHash)).where).toBe(waits ? 'block' : 'absent')
+    }
+  })
+}
+
+function describeReplacement({ assets: [native] }: ChainUnderTest, world: World) {
+  const changes = [
+    { what: 'another amount', units: credit(native) * 2n },
+    { what: 'another address of ours', to: 'ours' as const },
+    { what: 'an address outside', to: 'outside' as const },
+    { what: 'only a higher fee' },
+  ]
+  test.each(changes)(
+    'a waiting deposit that is replaced is gone and the new one counts: $what',
+    async (change) => {
+      const driver = world()
+      const start = await driver.chain.head()
+      const first = await driver.ourAddress()
+      const second = change.to === 'outside' ? await driver.outsideAddress() : await driver.ourAddress()
+      const old = await driver.send(native, first, credit(native))
+      await seenInMempool(driver, [first, second], old)
+
+      const to = change.to === undefined ? first : second
+      const units = change.units ?? credit(native)
+      const fresh = await driver.replace(old, {
+        ...(change.to === undefined ? {} : { to }),
+        ...(change.units === undefined ? {} : { units }),
+      })
+      const ours = change.to === 'outside' ? [first] : [first, second]
+      const expected = change.to === 'outside' ? [] : [{ to, units, asset: native, txHash: fresh }]
+      expect(await driver.chain.lookup(old)).toEqual({ where: 'absent' })
+      expect(await driver.chain.lookup(fresh)).toEqual({ where: 'mempool' })
+      if (change.to !== 'outside') expect(await seenInMempool(driver, ours, fresh)).toMatchObject(expected)
+
+      await driver.mine(1)
+      const blocks = await scan(driver.chain, start, new Set(ours))
+      expect(blocks.flatMap(({ transfers }) => transfers)).toMatchObject(expected)
+      expect(await driver.chain.lookup(old)).toEqual({ where: 'absent' })
+      expect((await driver.chain.lookup(fresh)).where).toBe('block')
+    },
+  )
+}
+
+function describeFakes({ assets: [native], fakeDeposits }: ChainUnderTest, world: World) {
+  test.each(fakeDeposits)('no deposit, beside a true one: $what', async (fake) => {
+    const driver = world()
+    const start = await driver.chain.head()
+    const to = await driver.ourAddress()
+    const trueHash = await driver.send(native, to, credit(native))
+    const { txHash } = await fake.make(driver, to)
+    await driver.mine(1)
+    const found = (await scan(driver.chain, start, new Set([to]))).flatMap(({ transfers }) => transfers)
+    const isUnlisted = ({ asset }: Transfer) => typeof asset !== 'string'
+    expect(found.filter((transfer) => !isUnlisted(transfer)).map(withoutId)).toEqual([
+      { to, asset: native, units: credit(native), txHash: trueHash },
+    ])
+    const recorded = found.filter(isUnlisted)
+    if (fake.shows === 'nothing') expect(recorded).toEqual([])
+    else expect(recorded.map((transfer) => transfer.txHash)).toContain(txHash)
+  })
+}
+
+function describePayouts({ assets }: ChainUnderTest, world: World) {
+  test.each(assets)('a payout of %s is the same bytes every time and arrives once', async (asset) => {
+    const driver = world()
+    const { chain } = driver
+    const { outflow, intent } = await drafted(driver, asset)
+    const tx = await driver.sign(intent)
+    expect(await driver.sign(intent)).toEqual(tx)
+    expect(await chain.lookup(tx.txHash)).toEqual({ where: 'absent' })
+
+    expect(await chain.broadcast(tx)).toBe('accepted')
+    expect(await chain.broadcast(tx), 'already waiting').toBe('accepted')
+    expect(await chain.lookup(tx.txHash)).toEqual({ where: 'mempool' })
+    await driver.mine(1)
+    expect(await chain.broadcast(tx), 'already mined').toBe('accepted')
+    await driver.mine(3)
+    expect(await chain.broadcast(tx), 'mined and buried').toBe('accepted')
+
+    const status = await chain.lookup(tx.txHash)
+    expect(status).toMatchObject({ where: 'block', succeeded: true, cost: { asset: assets[0] } })
+    if (status.where === 'block') expect(status.cost.units).toBeGreaterThan(0n)
+    expect(await driver.holds(asset, outflow.address)).toBe(outflow.units)
+    expect(await chain.balance(asset, [outflow.address])).toBe(outflow.units)
+  })
+
+  test.each(assets)('of a payout of %s and its raised attempt only one is mined', async (asset) => {
+    const driver = world()
+    const { chain } = driver
+    const { outflow, intent } = await drafted(driver, asset)
+    const raised = chain.raise(intent, await bidFor(chain, outflow))
+    if (!raised.ok) throw new Error(raised.rejection.message)
+    expect(raised.value.attempt).toBe(intent.attempt + 1)
+    const [first, second] = [await driver.sign(intent), await driver.sign(raised.value)]
+    expect(second.txHash).not.toBe(first.txHash)
+
+    expect(await chain.broadcast(first)).toBe('accepted')
+    expect(await chain.broadcast(second)).toBe('accepted')
+    expect(await chain.lookup(first.txHash)).toEqual({ where: 'absent' })
+    await driver.mine(1)
+    expect((await chain.lookup(second.txHash)).where).toBe('block')
+    expect(await chain.broadcast(second)).toBe('accepted')
+    expect(await chain.broadcast(first), 'the earlier attempt can never be mined').toBe('refused')
+    expect(await chain.lookup(first.txHash)).toEqual({ where: 'absent' })
+    expect(await driver.holds(asset, outflow.address)).toBe(outflow.units)
+  })
+
+  test('a quote for the cost covers what a payout then costs', async () => {
+    const driver = world()
+    for (const asset of assets) {
+      const estimate = await driver.chain.estimateCost(asset)
+      const { intent } = await drafted(driver, asset)
+      const tx = await driver.sign(intent)
+      expect(await driver.chain.broadcast(tx)).toBe('accepted')
+      await driver.mine(1)
+      const status = await driver.chain.lookup(tx.txHash)
+      if (status.where !== 'block') throw new Error('the payout was mined')
+      expect(estimate.asset).toBe(status.cost.asset)
+      expect(estimate.units).toBeGreaterThanOrEqual(status.cost.units)
+    }
+  })
+
+  test('an account counts its mined payouts; coins have no such count', async () => {
+    const driver = world()
+    const { chain } = driver
+    const [native] = assets
+    const reserve = await driver.reserveAddress()
+    if (chain.model === 'coins') return expect(chain.minedNonce(reserve)).rejects.toThrow()
+    const before = await chain.minedNonce(reserve)
+    const { intent } = await drafted(driver, native)
+    expect(await chain.broadcast(await driver.sign(intent))).toBe('accepted')
+    expect(await chain.minedNonce(reserve), 'waiting is not mined').toBe(before)
+    await driver.mine(1)
+    expect(await chain.minedNonce(reserve)).toBe(before + 1)
+  })
+}
+
+function describeBadLines({ assets }: ChainUnderTest, world: World) {
+  const timeoutMs = 1_000
+  const [native] = assets
+
+  test('a broadcast whose reply is lost is unknown; the same bytes again are accepted and pay once', async () => {
+    const driver = world()
+    const proxy = await startFaultProxy(driver.rpcUrl)
+    try {
+      const chain = driver.chainAt(proxy.url, timeoutMs)
+      const { outflow, intent } = await drafted(driver, native)
+      const tx = await driver.sign(intent)
+      proxy.failWith('drop_reply', driver.broadcastMethod)
+      expect(await chain.broadcast(tx)).toBe('unknown')
+      expect(proxy.forwardedAndDropped(), 'the node did get it').toBeGreaterThan(0)
+      expect(await driver.chain.lookup(tx.txHash)).toEqual({ where: 'mempool' })
+      proxy.failWith('pass', null)
+      expect(await chain.broadcast(tx)).toBe('accepted')
+      await driver.mine(1)
+      expect(await chain.broadcast(tx)).toBe('accepted')
+      expect(await driver.holds(native, outflow.address)).toBe(outflow.units)
+    } finally {
+      await proxy.stop()
+    }
+  })
+
+  test.each<Fault>(['cut', 'hang', 'garbage', 'unavailable'])(
+    'a node that fails by "%s" answers nothing',
+    async (fault) => {
+      const driver = world()
+      const proxy = await startFaultProxy(driver.rpcUrl)
+      try {
+        const chain = driver.chainAt(proxy.url, timeoutMs)
+        const { outflow, intent } = await drafted(driver, native)
+        const tx = await driver.sign(intent)
+        proxy.failWith(fault, null)
+        expect(await chain.broadcast(tx)).toBe('unknown')
+        await expect(chain.lookup(tx.txHash), 'never absent').rejects.toThrow()
+        await expect(chain.head()).rejects.toThrow()
+        await expect(chain.readBlock(1, nobody), 'never null').rejects.toThrow()
+        await expect(chain.readMempool(nobody)).rejects.toThrow()
+        await expect(chain.balance(native, [outflow.address])).rejects.toThrow()
+        await expect(chain.checkIdentity()).rejects.toThrow()
+        proxy.failWith('pass', null)
+        expect(await chain.lookup(tx.txHash)).toEqual({ where: 'absent' })
+        expect(await chain.broadcast(tx), 'as good as new').toBe('accepted')
+        await driver.mine(1)
+        expect(await driver.holds(native, outflow.address)).toBe(outflow.units)
+      } finally {
+        await proxy.stop()
+      }
+    },
+  )
+}
+
+type Expected = Omit<Transfer, 'id'>
+
+/** A deposit that counts, in ledger units. */
+function credit(asset: AssetId): bigint {
+  return assetOf(asset).minCredit * 3n
+}
+
+async function drafted(driver: ChainDriver, asset: AssetId): Promise<{ outflow: Outflow; intent: Intent }> {
+  const units = assetOf(asset).minPayout * 2n
+  const outflow: Outflow = {
+    payoutId: `CB${Math.random().toString().slice(2, 18).padEnd(16, '0')}:1`,
+    kind: 'payout',
+    asset,
+    units,
+    address: await driver.outsideAddress(),
+    tag: null,
+  }
+  const bid = await bidFor(driver.chain, outflow)
+  const funds = await driver.funds(asset, units)
+  const drafted = driver.chain.draft(outflow, bid, funds)
+  if (!drafted.ok) throw new Error(drafted.rejection.message)
+  expect(driver.chain.draft(outflow, bid, funds), 'a draft is pure').toEqual(drafted)
+  return { outflow, intent: drafted.value }
+}
+
+async function bidFor(chain: Chain, outflow: Outflow) {
+  const bid = await chain.bid(outflow)
+  if (!bid.ok) throw new Error(bid.rejection.message)
+  return bid.value
+}
+
+/** Reads every block after `start` up to the head as a watcher does, checking that each hangs on the one before. */
+async function scan(chain: Chain, start: BlockRef, ours: ReadonlySet<string>): Promise<readonly Block[]> {
+  const blocks: Block[] = []
+  let asked = 0
+  const findOurs: FindOurs = async (recipients) => {
+    asked += 1
+    return new Set(recipients.filter((recipient) => ours.has(recipient)))
+  }
+  const head = await chain.head()
+  for (let height = start.height + 1; height <= head.height; height += 1) {
+    asked = 0
+    const block = await chain.readBlock(height, findOurs)
+    if (block === null) throw new Error(`block ${height} is there`)
+    expect(asked, 'the address table is asked at most once a block').toBeLessThanOrEqual(1)
+    expect(block.height).toBe(height)
+    expect(block.parentHash).toBe((blocks.at(-1) ?? start).hash)
+    blocks.push(block)
+  }
+  expect(blocks.at(-1)?.hash ?? start.hash).toBe(head.hash)
+  return blocks
+}
+
+/** Looks into the mempool until `txHash` was told; answers what was told of it. */
+async function seenInMempool(driver: ChainDriver, ours: readonly string[], txHash: string) {
+  const findOurs: FindOurs = async (recipients) => new Set(recipients.filter((one) => ours.includes(one)))
+  let seen: readonly Transfer[] = []
+  await expect
+    .poll(
+      async () => {
+        const told = await driver.chain.readMempool(findOurs)
+        seen = told.filter((transfer) => transfer.txHash === txHash)
+        return seen.length
+      },
+      { timeout: 10_000, interval: 50 },
+    )
+    .toBeGreaterThan(0)
+  return seen
+}
+
+const nobody: FindOurs = async () => new Set()
+
+function withoutId({ id: _, ...rest }: Transfer): Expected {
+  return rest
+}
+
+function refOf(block: Block | undefined): BlockRef {
+  if (block === undefined) throw new Error('a block was mined')
+  return { height: block.height, hash: block.hash }
+}
+
+function sorted(transfers: readonly Expected[]) {
+  const key = ({ txHash, to, units }: Expected) => `${txHash} ${to} ${units.toString().padStart(40)}`
+  return transfers.toSorted((left, right) => (key(left) < key(right) ? -1 : 1))
+}
+
+/** Well-formed, in the chain's own spelling, and of no transaction. */
+function unknownHash({ chain }: ChainDriver): string {
+  const digits = 'f00d'.repeat(16)
+  return chain.family === 'evm' ? `0x${digits}` : digits
+}

@@ -1,0 +1,73 @@
+import type { Chain, Funds } from '../../src/chains/chain.ts'
+import type { AssetId } from '../../src/domain/catalog/assets.ts'
+import type { Intent, SignedTx } from '../../src/domain/payouts/intent.ts'
+
+/** What the suite must know of a chain before any node runs, and how to start one. */
+export type ChainUnderTest = {
+  /** As it stands in test names: `bitcoin`. */
+  readonly name: string
+  readonly addresses: AddressCases
+  /** What deposits and payouts are tried in; the first is the chain's native asset. */
+  readonly assets: readonly [AssetId, ...AssetId[]]
+  readonly fakeDeposits: readonly FakeDeposit[]
+  /** Brings up a node of its own with money in it. Rejects, in one clear line, when there is no node to be had. */
+  start(): Promise<ChainDriver>
+}
+
+export type AddressCases = {
+  readonly valid: readonly { readonly what: string; readonly text: string; readonly canonical: string }[]
+  readonly invalid: readonly { readonly what: string; readonly text: string }[]
+}
+
+/**
+ * Something that looks like a deposit and is none. The suite makes it beside a true deposit to the same address,
+ * mines a block, and expects the true one alone to be credited.
+ */
+export type FakeDeposit = {
+  readonly what: string
+  /** `nothing`: no transfer may come of it. `unlisted`: transfers of a foreign asset may, to be recorded only. */
+  readonly shows: 'nothing' | 'unlisted'
+  /** May mine blocks where it cannot do without. */
+  make(driver: ChainDriver, to: string): Promise<{ readonly txHash: string }>
+}
+
+/** The world around a chain: a real node, people outside who pay us, our keys. Blocks come by `mine` only. */
+export type ChainDriver = {
+  readonly chain: Chain
+  /** Where the node listens, with credentials if it needs any; the suite puts a proxy that fails in front. */
+  readonly rpcUrl: string
+  /** The RPC method that carries a broadcast, at which the proxy starts to fail. */
+  readonly broadcastMethod: string
+  /** The same settings against another URL, giving up on a request after `timeoutMs`. */
+  chainAt(rpcUrl: string, timeoutMs: number): Chain
+  /** A chain configured for another network than the one this node runs. */
+  stranger(): Chain
+
+  /** An address of ours that was never used. */
+  ourAddress(): Promise<string>
+  /** The account payouts are made from; on a coin chain any address that funds come from. */
+  reserveAddress(): Promise<string>
+  /** An address of somebody else that was never used. */
+  outsideAddress(): Promise<string>
+
+  /** Somebody outside sends; resolves with the hash when it waits to be mined. `units` are ledger units. */
+  send(asset: AssetId, to: string, units: bigint): Promise<string>
+  /** The same with several payments of the native asset inside one transaction. */
+  sendTogether(payments: readonly { readonly to: string; readonly units: bigint }[]): Promise<string>
+  /** Replaces a waiting `send` of the native asset by another one that pays more for being mined. */
+  replace(txHash: string, change: { readonly to?: string; readonly units?: bigint }): Promise<string>
+  mine(blocks: number): Promise<void>
+  /** The newest `depth` blocks lose to a longer branch without their transactions. */
+  reorg(depth: number): Promise<void>
+  /** What the node says an address holds, asked without the connector. Ledger units. */
+  holds(asset: AssetId, address: string): Promise<bigint>
+
+  /**
+   * Mined funds of ours that no earlier call gave out, good for one payout of `units` and its costs and for
+   * raising it at least once: coins on a coin chain, the reserve account's next nonce on the others.
+   */
+  funds(asset: AssetId, units: bigint): Promise<Funds>
+  /** The real signer, or for want of it one that builds the very same transaction. */
+  sign(intent: Intent): Promise<SignedTx>
+  stop(): Promise<void>
+}
