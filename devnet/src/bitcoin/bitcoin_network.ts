@@ -1,0 +1,142 @@
+import { randomBytes } from 'node:crypto'
+import { Address, TEST_NETWORK } from '@scure/btc-signer'
+import { connectRpc, type Rpc, RpcError } from '../json_rpc.ts'
+import type { LocalNetwork } from '../local_network.ts'
+import { createQueue } from '../processes/queue.ts'
+import { replaceTransaction } from './replace_transaction.ts'
+import { type Bitcoind, MINER_WALLET } from './start_bitcoind.ts'
+
+/** Regtest shares testnet's version bytes but not its prefix. */
+const REGTEST = { ...TEST_NETWORK, bech32: 'bcrt' }
+const SATS_PER_BTC = 100_000_000n
+const COINBASE_MATURITY = 100
+
+export type BitcoinNetwork = LocalNetwork & { readonly rpcUrl: string; readonly rpc: Rpc }
+
+/** Brings the chain to where the faucet has coins to spend, and offers what the devnet needs of it. */
+export async function openBitcoinNetwork(node: Bitcoind): Promise<BitcoinNetwork> {
+  const { rpc } = node
+  const wallet = connectRpc(`${node.rpcUrl}/wallet/${MINER_WALLET}`)
+  const mining = createQueue()
+  const sending = createQueue()
+  const scanning = createQueue()
+  await prepareCoins(rpc, wallet)
+  return {
+    rpcUrl: node.rpcUrl,
+    rpc,
+    pid: node.pid,
+    adopted: node.adopted,
+    send: (currency, to, units) => {
+      if (currency !== 'BTC') throw new Error(`there is no ${currency} on BTC`)
+      return sending(() => send(wallet, to, units))
+    },
+    balance: (_currency, address) => scanning(() => confirmedBalance(rpc, address)),
+    freshAddress: freshRegtestAddress,
+    mine: (blocks) => mining(() => mineBlocks(rpc, blocks)),
+    mineLively: () => mining(() => mineBlocks(rpc, 1)),
+    reorg: (depth) => mining(() => reorganise(rpc, depth)),
+    replace: (txHash, replacement) =>
+      /^[0-9a-f]{64}$/.test(txHash)
+        ? sending(() => replaceTransaction(rpc, wallet, txHash, replacement))
+        : Promise.resolve(undefined),
+    save: saver(rpc),
+    stop: node.stop,
+  }
+}
+
+/** A valid address that nobody has the key of, so what is paid there stays there. */
+function freshRegtestAddress(): string {
+  return Address(REGTEST).encode({ type: 'wpkh', hash: randomBytes(20) })
+}
+
+/**
+ * Twenty mature coinbases, split into many coins: the mempool allows a chain of 25 unconfirmed
+ * transactions, so parallel sends from one coin would soon be refused.
+ */
+async function prepareCoins(rpc: Rpc, wallet: Rpc): Promise<void> {
+  const coinbases = 20
+  const splits = 8
+  if ((await rpc<number>('getblockcount')) >= coinbases + COINBASE_MATURITY + 1) return
+  const address = await wallet<string>('getnewaddress', ['', 'bech32'])
+  await rpc('generatetoaddress', [coinbases, address])
+  await mineBlocks(rpc, COINBASE_MATURITY)
+  for (let split = 0; split < splits; split++) {
+    const outputs: Record<string, string> = {}
+    for (let coin = 0; coin < 40; coin++) {
+      outputs[await wallet<string>('getnewaddress', ['', 'bech32'])] = '2.4'
+    }
+    await wallet('sendmany', ['', outputs])
+  }
+  await mineBlocks(rpc, 1)
+}
+
+/**
+ * To an output that nobody can spend: a chain that runs for days keeps a small set of coins and a quick
+ * wallet. The random bytes make a replacement block differ from the block that it replaces.
+ */
+async function mineBlocks(rpc: Rpc, blocks: number): Promise<void> {
+  const batchMax = 100
+  for (let left = blocks; left > 0; left -= batchMax) {
+    await rpc('generatetodescriptor', [Math.min(left, batchMax), unspendableOutput()])
+  }
+}
+
+function unspendableOutput(): string {
+  return `raw(6a08${randomBytes(8).toString('hex')})`
+}
+
+async function send(wallet: Rpc, to: string, units: bigint): Promise<{ txHash: string }> {
+  const named = { address: to, amount: toBtc(units), replaceable: true, fee_rate: 10 }
+  const order = ['address', 'amount', 'comment', 'comment_to', 'subtractfeefromamount', 'replaceable']
+  const rest = ['conf_target', 'estimate_mode', 'avoid_reuse', 'fee_rate']
+  const params = [...order, ...rest].map((name) => named[name as keyof typeof named] ?? null)
+  return { txHash: await wallet<string>('sendtoaddress', params) }
+}
+
+async function confirmedBalance(rpc: Rpc, address: string): Promise<bigint> {
+  const scan = await rpc<{ total_amount: number }>('scantxoutset', ['start', [`addr(${address})`]])
+  return fromBtc(scan.total_amount)
+}
+
+/** The replacement blocks are empty and one more, so what the old ones held waits in the mempool. */
+async function reorganise(rpc: Rpc, depth: number): Promise<void> {
+  const height = await rpc<number>('getblockcount')
+  const hash = await rpc<string>('getblockhash', [height - depth + 1])
+  await rpc('invalidateblock', [hash])
+  for (let block = 0; block <= depth; block++) {
+    await rpc('generateblock', [unspendableOutput(), []])
+  }
+}
+
+/**
+ * bitcoind keeps blocks and mempool in memory for an hour. `gettxoutsetinfo` is the call that writes the
+ * chain to disk as a side effect; the wallet is on disk at once.
+ */
+function saver(rpc: Rpc): () => Promise<void> {
+  let saved = ''
+  return async () => {
+    const [tip, mempool] = await Promise.all([
+      rpc<string>('getbestblockhash'),
+      rpc<string[]>('getrawmempool'),
+    ])
+    const now = `${tip} ${mempool.sort().join()}`
+    if (now === saved) return
+    await rpc('gettxoutsetinfo', ['none'])
+    await rpc('savemempool')
+    saved = now
+  }
+}
+
+/** Decimal text in BTC, exact. */
+export function toBtc(sats: bigint): string {
+  return `${sats / SATS_PER_BTC}.${String(sats % SATS_PER_BTC).padStart(8, '0')}`
+}
+
+/** The node prints at most 8 decimals and 21 million whole coins, which a double holds exactly enough. */
+export function fromBtc(btc: number): bigint {
+  return BigInt(btc.toFixed(8).replace('.', ''))
+}
+
+export function isUnknownTransaction(error: unknown): boolean {
+  return error instanceof RpcError && error.code === -5
+}

@@ -1,0 +1,139 @@
+import { copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, statSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { delimiter, join, resolve } from 'node:path'
+import { connectRpc, type Rpc } from '../json_rpc.ts'
+import {
+  choosePort,
+  findRunning,
+  launch,
+  type NodeProcess,
+  stopProcess,
+  waitUntilReady,
+} from '../processes/node_process.ts'
+
+export type Anvil = {
+  readonly rpcUrl: string
+  readonly pid: number
+  readonly adopted: boolean
+  readonly rpc: Rpc
+  /** Keeps a whole copy of the state file; cheap when nothing changed. */
+  backUp(): void
+  stop(): Promise<void>
+}
+
+/** So many blocks back, state can be read and the chain reorganised, also after a restart. */
+export const HISTORY_BLOCKS = 40
+
+/** An EVM node that mines only when told to and writes its state to disk every second. */
+export async function startAnvil(options: {
+  dataDir: string
+  chainId: number
+  name: string
+  port?: number
+  log?: (line: string) => void
+}): Promise<Anvil> {
+  const dataDir = resolve(options.dataDir)
+  mkdirSync(dataDir, { recursive: true })
+  const recordPath = join(dataDir, 'node.json')
+  const statePath = join(dataDir, 'state.json')
+  const running = findRunning(recordPath, `--state ${statePath}`)
+  if (running !== undefined) {
+    if (await hasChainId(running.port, options.chainId).catch(() => false)) {
+      return handle(running, statePath, true)
+    }
+    await stopProcess(running, 'SIGINT')
+  }
+  restoreIfBroken(statePath, (line) => options.log?.(`${options.name}: ${line}`))
+  const port = await choosePort(recordPath, options.port)
+  const launchOptions = {
+    command: [findAnvil(), ...flags(dataDir, statePath, options.chainId, port)],
+    port,
+    recordPath,
+    logPath: join(dataDir, 'anvil.log'),
+  }
+  const node = await launch(launchOptions)
+  await waitUntilReady(node, launchOptions, () => hasChainId(port, options.chainId))
+  return handle(node, statePath, false)
+}
+
+function flags(dataDir: string, statePath: string, chainId: number, port: number): string[] {
+  return [
+    ...['--host', '127.0.0.1', '--port', String(port), '--chain-id', String(chainId)],
+    ...['--state', statePath, '--state-interval', '1', '--cache-path', join(dataDir, 'cache')],
+    ...['--preserve-historical-states', '--prune-history', String(HISTORY_BLOCKS)],
+    // Later rules keep every old block hash in a contract, which makes each kept state a megabyte.
+    ...['--hardfork', 'cancun'],
+    ...['--slots-in-an-epoch', '2', '--accounts', '2', '--no-mining', '--quiet'],
+  ]
+}
+
+/** ANVIL_BIN, the npm package for this machine, PATH. */
+function findAnvil(): string {
+  const named = process.env.ANVIL_BIN
+  if (named !== undefined && named !== '') return named
+  const arch = process.arch === 'x64' ? 'amd64' : process.arch
+  try {
+    const require = createRequire(import.meta.url)
+    return require.resolve(`@foundry-rs/anvil-${process.platform}-${arch}/bin/anvil`)
+  } catch {
+    const onPath = (process.env.PATH ?? '').split(delimiter).map((dir) => join(dir, 'anvil'))
+    const found = onPath.find((path) => existsSync(path))
+    if (found === undefined) throw new Error('no anvil for this machine: install Foundry or set ANVIL_BIN')
+    return found
+  }
+}
+
+async function hasChainId(port: number, chainId: number): Promise<boolean> {
+  const answer = await connectRpc(`http://127.0.0.1:${port}`)<string>('eth_chainId')
+  return Number.parseInt(answer, 16) === chainId
+}
+
+/** anvil overwrites its file in place, so a kill -9 in the middle leaves half of it. */
+function restoreIfBroken(statePath: string, log: (line: string) => void): void {
+  if (!existsSync(statePath) || isWhole(statePath)) return
+  const copy = copyPath(statePath)
+  renameSync(statePath, `${statePath}.broken`)
+  const hasCopy = existsSync(copy)
+  log(
+    `the saved state is broken, ${hasCopy ? 'taking its last copy' : 'and has no copy: a new chain starts'}`,
+  )
+  if (hasCopy) copyFileSync(copy, statePath)
+}
+
+function isWhole(path: string): boolean {
+  try {
+    JSON.parse(readFileSync(path, 'utf8'))
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** A file that nobody wrote to for a while, and not during the copy, is whole as long as anvil lives. */
+function backUp(statePath: string): void {
+  const quietMs = 200
+  const copy = copyPath(statePath)
+  if (!existsSync(statePath)) return
+  const before = statSync(statePath)
+  if (existsSync(copy) && statSync(copy).mtimeMs >= before.mtimeMs) return
+  if (Date.now() - before.mtimeMs < quietMs) return
+  copyFileSync(statePath, `${copy}.draft`)
+  const after = statSync(statePath)
+  if (after.mtimeMs === before.mtimeMs && after.size === before.size) renameSync(`${copy}.draft`, copy)
+}
+
+function copyPath(statePath: string): string {
+  return `${statePath}.copy`
+}
+
+function handle(node: NodeProcess, statePath: string, adopted: boolean): Anvil {
+  const rpcUrl = `http://127.0.0.1:${node.port}`
+  return {
+    rpcUrl,
+    pid: node.pid,
+    adopted,
+    rpc: connectRpc(rpcUrl),
+    backUp: () => backUp(statePath),
+    stop: () => stopProcess(node, 'SIGINT'),
+  }
+}

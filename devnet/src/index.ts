@@ -1,0 +1,7 @@
+export type { Contract, ContractName, Contracts } from './evm/compile_contracts.ts'
+export type { EvmClient, Token, TokenSymbol } from './evm/evm_network.ts'
+export { connectRpc, type Rpc, RpcError } from './json_rpc.ts'
+export type { DevnetCurrency, DevnetNetwork, Replacement } from './local_network.ts'
+export { removePostgres } from './postgres/cluster_place.ts'
+export { type Postgres, startPostgres } from './postgres/start_postgres.ts'
+export { type Devnet, type DevnetOptions, startDevnet } from './world.ts'

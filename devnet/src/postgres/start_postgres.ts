@@ -1,0 +1,235 @@
+import { spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { chownSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import pg from 'pg'
+import { commandLine, identify } from '../processes/identity.ts'
+import { withLock } from '../processes/lock_file.ts'
+import {
+  choosePort,
+  launch,
+  type NodeProcess,
+  stopProcess,
+  waitUntilReady,
+} from '../processes/node_process.ts'
+import { binaries, clusterFolder, type ServerUser, serverUser } from './cluster_place.ts'
+
+export type Postgres = {
+  /** Database `postgres`, as a superuser; a test makes its own database from it. */
+  readonly url: string
+  readonly port: number
+  readonly pid: number
+  /** True when the server was already running. */
+  readonly adopted: boolean
+  stop(): Promise<void>
+}
+
+type Place = {
+  readonly dataDir: string
+  readonly cluster: string
+  readonly native: string
+  readonly user: ServerUser
+  readonly password: string
+  readonly recordPath: string
+  readonly logPath: string
+}
+
+/**
+ * Starts, or finds running, the PostgreSQL that keeps its data below `dataDir`. Several processes may
+ * call it at once: one starts the server, the others get `adopted: true`.
+ */
+export async function startPostgres(options: {
+  dataDir: string
+  port?: number
+  log?: (line: string) => void
+}): Promise<Postgres> {
+  const dataDir = resolve(options.dataDir)
+  mkdirSync(dataDir, { recursive: true })
+  return withLock(join(dataDir, 'start.lock'), async () => {
+    const place = preparePlace(dataDir)
+    const running = await adopt(place)
+    if (running !== undefined) return handle(place, running, true)
+    if (!existsSync(join(place.cluster, 'PG_VERSION'))) {
+      options.log?.('postgres: creating a new cluster')
+      await initialise(place)
+    }
+    return handle(place, await start(place, options), false)
+  })
+}
+
+function preparePlace(dataDir: string): Place {
+  const user = serverUser()
+  return {
+    dataDir,
+    user,
+    cluster: clusterFolder(dataDir, user),
+    native: binaries(user),
+    password: readOrMakePassword(join(dataDir, 'password')),
+    recordPath: join(dataDir, 'server.json'),
+    logPath: join(dataDir, 'postgres.log'),
+  }
+}
+
+function readOrMakePassword(path: string): string {
+  if (!existsSync(path)) {
+    const draft = `${path}.draft`
+    writeFileSync(draft, randomBytes(24).toString('base64url'), { mode: 0o600 })
+    renameSync(draft, path)
+  }
+  return readFileSync(path, 'utf8')
+}
+
+/** In a draft folder that is renamed at the end, so that a kill in between leaves no half cluster. */
+async function initialise(place: Place): Promise<void> {
+  const draft = `${place.cluster}.draft`
+  const passwordFile = `${place.cluster}.password`
+  rmSync(draft, { recursive: true, force: true })
+  mkdirSync(draft, { mode: 0o700 })
+  writeFileSync(passwordFile, place.password, { mode: 0o600 })
+  if (place.user !== undefined) {
+    chownSync(draft, place.user.uid, place.user.gid)
+    chownSync(passwordFile, place.user.uid, place.user.gid)
+  }
+  // Without the locale flags, initdb takes LC_ALL: a missing locale fails, C makes an SQL_ASCII database.
+  await run(place, 'initdb', [
+    `--pgdata=${draft}`,
+    '--username=cambist',
+    `--pwfile=${passwordFile}`,
+    '--auth=scram-sha-256',
+    '--encoding=UTF8',
+    '--no-locale',
+    '--locale-provider=builtin',
+    '--builtin-locale=C.UTF-8',
+  ])
+  rmSync(passwordFile)
+  renameSync(draft, place.cluster)
+}
+
+function run(place: Place, program: string, args: string[]): Promise<void> {
+  return new Promise((done, failed) => {
+    const child = spawn(join(place.native, 'bin', program), args, {
+      cwd: '/',
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: { PATH: process.env.PATH ?? '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' },
+      ...place.user,
+    })
+    let output = ''
+    const collect = (chunk: Buffer) => {
+      output += chunk.toString()
+    }
+    child.stdout.on('data', collect)
+    child.stderr.on('data', collect)
+    child.once('error', failed)
+    child.once('close', (code) =>
+      code === 0 ? done() : failed(new Error(`${program} ended with ${code}:\n${output.slice(-2000)}`)),
+    )
+  })
+}
+
+/** The first try after a kill -9 of everything can fail on what the dead server left in shared memory. */
+async function start(
+  place: Place,
+  options: { port?: number; log?: (line: string) => void },
+): Promise<NodeProcess> {
+  const attemptsMax = 40
+  for (let attempt = 1; ; attempt++) {
+    dropForeignPidFile(place)
+    try {
+      return await startOnce(place, await choosePort(place.recordPath, options.port))
+    } catch (error) {
+      if (attempt === attemptsMax) throw error
+      if (attempt === 1) options.log?.('postgres: the last server left its lock behind, trying again')
+      await delay(150)
+    }
+  }
+}
+
+async function startOnce(place: Place, port: number): Promise<NodeProcess> {
+  const settings = {
+    listen_addresses: '127.0.0.1',
+    port,
+    unix_socket_directories: '',
+    max_connections: 200,
+    shared_buffers: '64MB',
+    fsync: 'on',
+    timezone: 'UTC',
+    log_timezone: 'UTC',
+  }
+  const flags = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
+  const launchOptions = {
+    ...place,
+    port,
+    command: [join(place.native, 'bin', 'postgres'), '-D', place.cluster, ...flags],
+  }
+  const node = await launch(launchOptions)
+  await waitUntilReady(node, launchOptions, () => answers(place, port))
+  return node
+}
+
+/** Adopts a live server of ours; one that lives but does not answer is stopped, so that it can be started. */
+async function adopt(place: Place): Promise<NodeProcess | undefined> {
+  const found = readPidFile(place)
+  if (found === undefined || !isOurs(place, found.pid)) return undefined
+  const identity = identify(found.pid)
+  if (identity === undefined) return undefined
+  const node = { ...identity, port: found.port }
+  try {
+    await waitUntilReady(node, { ...place, command: ['postgres'] }, () => answers(place, node.port), 5_000)
+    return node
+  } catch {
+    await stopProcess(node, 'SIGQUIT')
+    return undefined
+  }
+}
+
+async function answers(place: Place, port: number): Promise<boolean> {
+  const client = new pg.Client({ connectionString: url(place, port), connectionTimeoutMillis: 2_000 })
+  client.on('error', () => {})
+  try {
+    await client.connect()
+    const { rows } = await client.query('show data_directory')
+    return rows[0]?.data_directory === place.cluster
+  } finally {
+    await client.end().catch(() => {})
+  }
+}
+
+/**
+ * postmaster.pid: line 1 is the pid, line 4 the port.
+ * https://www.postgresql.org/docs/current/storage-file-layout.html
+ */
+function readPidFile(place: Place): { pid: number; port: number } | undefined {
+  try {
+    const lines = readFileSync(join(place.cluster, 'postmaster.pid'), 'utf8').split('\n')
+    return { pid: Number.parseInt(lines[0] ?? '', 10), port: Number.parseInt(lines[3] ?? '', 10) }
+  } catch {
+    return undefined
+  }
+}
+
+function isOurs(place: Place, pid: number): boolean {
+  return commandLine(pid).includes(`-D ${place.cluster}`)
+}
+
+/** PostgreSQL refuses to start while the pid in its file lives, even if it is now another program's. */
+function dropForeignPidFile(place: Place): void {
+  const found = readPidFile(place)
+  if (found === undefined || identify(found.pid) === undefined || isOurs(place, found.pid)) return
+  rmSync(join(place.cluster, 'postmaster.pid'), { force: true })
+}
+
+function url(place: Place, port: number): string {
+  return `postgresql://cambist:${place.password}@127.0.0.1:${port}/postgres`
+}
+
+function handle(place: Place, node: NodeProcess, adopted: boolean): Postgres {
+  return {
+    url: url(place, node.port),
+    port: node.port,
+    pid: node.pid,
+    adopted,
+    /** SIGINT is PostgreSQL's fast shutdown: open transactions are rolled back, the rest is on disk. */
+    stop: () => stopProcess(node, 'SIGINT'),
+  }
+}

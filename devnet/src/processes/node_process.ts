@@ -1,0 +1,127 @@
+import { spawn } from 'node:child_process'
+import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { basename } from 'node:path'
+import { commandLine, identify, isAlive, type ProcessIdentity } from './identity.ts'
+import { GiveUp, waitFor } from './wait.ts'
+
+/** A program that outlives us when we are killed, and is found again by the next start. */
+export type NodeProcess = ProcessIdentity & { readonly port: number }
+
+export type Launch = {
+  readonly command: readonly string[]
+  readonly port: number
+  readonly recordPath: string
+  readonly logPath: string
+  readonly user?: { uid: number; gid: number } | undefined
+}
+
+/**
+ * Starts a program in its own session (a Ctrl-C in our terminal does not reach it) with its output in
+ * a file (a pipe would break, and kill it, when we die), and records which process it is.
+ */
+export async function launch(options: Launch): Promise<NodeProcess> {
+  const [program = '', ...args] = options.command
+  const log = openSync(options.logPath, 'a')
+  const child = spawn(program, args, {
+    detached: true,
+    stdio: ['ignore', log, log],
+    cwd: '/',
+    env: { PATH: process.env.PATH ?? '/usr/bin:/bin', HOME: '/nonexistent', LC_ALL: 'C', TZ: 'UTC' },
+    ...options.user,
+  })
+  closeSync(log)
+  await new Promise<void>((resolve, reject) => {
+    child.once('spawn', resolve)
+    child.once('error', reject)
+  })
+  child.unref()
+  const identity = child.pid === undefined ? undefined : identify(child.pid)
+  if (identity === undefined) throw diedError(options)
+  const node = { ...identity, port: options.port }
+  writeFileSync(options.recordPath, JSON.stringify(node), { mode: 0o600 })
+  return node
+}
+
+/** The recorded process if it is still the same one and `mark` stands in its command line. */
+export function findRunning(recordPath: string, mark: string): NodeProcess | undefined {
+  const record = readRecord(recordPath)
+  if (record === undefined || !isAlive(record)) return undefined
+  return commandLine(record.pid).includes(mark) ? record : undefined
+}
+
+/** The port of the last start, when it is free: addresses that people noted down stay valid. */
+export async function choosePort(recordPath: string, wanted?: number): Promise<number> {
+  const last = wanted ?? readRecord(recordPath)?.port
+  return (last === undefined ? undefined : await bind(last)) ?? (await bind(0)) ?? fail()
+}
+
+/** Waits until `isReady`; gives up at once when the process dies, with the end of its log. */
+export async function waitUntilReady(
+  node: NodeProcess,
+  options: Pick<Launch, 'command' | 'logPath'>,
+  isReady: () => Promise<boolean>,
+  timeoutMs = 30_000,
+): Promise<void> {
+  const name = basename(options.command[0] ?? '')
+  await waitFor(
+    `${name} on port ${node.port}`,
+    async () => {
+      if (!isAlive(node)) throw diedError(options)
+      return isReady()
+    },
+    { timeoutMs },
+  )
+}
+
+/** Sends the polite signal, waits, then kills. Returns when the process is gone. */
+export async function stopProcess(
+  node: ProcessIdentity,
+  polite: NodeJS.Signals,
+  politeTimeoutMs = 15_000,
+): Promise<void> {
+  signal(node, polite)
+  try {
+    await waitFor(`stop ${node.pid}`, () => !isAlive(node), { timeoutMs: politeTimeoutMs })
+  } catch {
+    signal(node, 'SIGKILL')
+    await waitFor(`kill ${node.pid}`, () => !isAlive(node), { timeoutMs: 5_000 })
+  }
+}
+
+function signal(node: ProcessIdentity, name: NodeJS.Signals): void {
+  if (!isAlive(node)) return
+  try {
+    process.kill(node.pid, name)
+  } catch {
+    // it went away by itself in between
+  }
+}
+
+function readRecord(recordPath: string): NodeProcess | undefined {
+  try {
+    return JSON.parse(readFileSync(recordPath, 'utf8')) as NodeProcess
+  } catch {
+    return undefined
+  }
+}
+
+function diedError(options: Pick<Launch, 'command' | 'logPath'>): GiveUp {
+  const tail = readFileSync(options.logPath, 'utf8').slice(-1500)
+  return new GiveUp(`${options.command[0]} ended right after its start; its log ends with:\n${tail}`)
+}
+
+function bind(port: number): Promise<number | undefined> {
+  return new Promise((resolve) => {
+    const server = createServer()
+    server.once('error', () => resolve(undefined))
+    server.listen(port, '127.0.0.1', () => {
+      const address = server.address()
+      server.close(() => resolve(typeof address === 'object' ? address?.port : undefined))
+    })
+  })
+}
+
+function fail(): never {
+  throw new Error('no free port on 127.0.0.1')
+}

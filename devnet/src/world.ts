@@ -1,0 +1,221 @@
+import { mkdirSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { type BitcoinNetwork, openBitcoinNetwork } from './bitcoin/bitcoin_network.ts'
+import { findBitcoind } from './bitcoin/find_bitcoind.ts'
+import { startBitcoind } from './bitcoin/start_bitcoind.ts'
+import { type Contracts, compileContracts } from './evm/compile_contracts.ts'
+import {
+  EVM_PROFILES,
+  type EvmClient,
+  type EvmNetwork,
+  openEvmNetwork,
+  type Token,
+  type TokenSymbol,
+} from './evm/evm_network.ts'
+import { startAnvil } from './evm/start_anvil.ts'
+import type { Rpc } from './json_rpc.ts'
+import type { DevnetCurrency, DevnetNetwork, LocalNetwork, Replacement } from './local_network.ts'
+import { type Miner, startMiner } from './miner.ts'
+import { type LockFile, tryLock } from './processes/lock_file.ts'
+
+type EvmInfo = {
+  readonly rpcUrl: string
+  readonly chainId: number
+  readonly tokens: Readonly<Record<TokenSymbol, Token>>
+}
+
+export type Devnet = {
+  readonly networks: {
+    readonly BTC?: { readonly rpcUrl: string; readonly binary: string }
+    readonly ETH?: EvmInfo
+    readonly BNB?: EvmInfo
+  }
+  /** Networks that could not be started on this machine; the others run all the same. */
+  readonly missing: readonly { readonly network: 'BTC'; readonly why: string }[]
+  readonly processes: readonly { network: DevnetNetwork; pid: number; adopted: boolean }[]
+  /** A real transaction from the faucet, in on-chain units; returns once it is in the mempool. */
+  send(
+    network: DevnetNetwork,
+    currency: DevnetCurrency,
+    to: string,
+    units: bigint,
+  ): Promise<{ txHash: string }>
+  /** What the blocks say, without the mempool, in on-chain units. */
+  balance(network: DevnetNetwork, currency: DevnetCurrency, address: string): Promise<bigint>
+  /** A valid address that is not ours and that nobody spends from. */
+  freshAddress(network: DevnetNetwork): Promise<string>
+  mine(network: DevnetNetwork, blocks: number): Promise<void>
+  /**
+   * Replaces the last `depth` blocks by empty ones. BTC: one block more than before, the transactions
+   * return to the mempool. EVM: the same height, the transactions are gone until broadcast again.
+   */
+  reorg(network: DevnetNetwork, depth: number): Promise<void>
+  /** A real double spend of an unconfirmed transaction that the faucet sent. */
+  replace(txHash: string, replacement?: Replacement): Promise<{ txHash: string }>
+  pauseMining(network?: DevnetNetwork): void
+  resumeMining(network?: DevnetNetwork): void
+  evm(network: 'ETH' | 'BNB'): { client: EvmClient; contracts: Contracts }
+  readonly bitcoin: { readonly rpc: Rpc }
+  /** Stops the miners and every node, and gives the folder free. */
+  stop(): Promise<void>
+}
+
+export type DevnetOptions = {
+  readonly dataDir: string
+  readonly networks?: readonly DevnetNetwork[]
+  /** `lively` mines by itself; `manual` leaves it to `mine`. Default: lively. */
+  readonly mining?: 'lively' | 'manual'
+  readonly blockIntervalMs?: Partial<Record<DevnetNetwork, number>>
+  readonly log?: (line: string) => void
+}
+
+const BLOCK_INTERVAL_MS = { BTC: 3_000, ETH: 1_000, BNB: 1_000 } as const
+
+type World = {
+  readonly opened: Map<DevnetNetwork, LocalNetwork>
+  readonly evm: Partial<Record<'ETH' | 'BNB', EvmNetwork>>
+  bitcoin?: BitcoinNetwork & { readonly binary: string }
+  readonly missing: { network: 'BTC'; why: string }[]
+}
+
+/** Starts the local chains, or adopts the ones that an earlier, killed process left running. */
+export async function startDevnet(options: DevnetOptions): Promise<Devnet> {
+  const dataDir = resolve(options.dataDir)
+  mkdirSync(dataDir, { recursive: true })
+  const lock = own(dataDir)
+  const world: World = { opened: new Map(), evm: {}, missing: [] }
+  const wanted = options.networks ?? ['BTC', 'ETH', 'BNB']
+  const starts = await Promise.allSettled(wanted.map((network) => open(world, network, dataDir, options)))
+  const failed = starts.find((start) => start.status === 'rejected')
+  if (failed !== undefined) {
+    await Promise.allSettled([...world.opened.values()].map((network) => network.stop()))
+    lock.release()
+    throw failed.reason
+  }
+  return assemble(world, lock, options)
+}
+
+function own(dataDir: string): LockFile {
+  const lock = tryLock(join(dataDir, 'devnet.lock'))
+  if ('release' in lock) return lock
+  throw new Error(`the devnet in ${dataDir} is already run by process ${lock.heldBy.pid}`)
+}
+
+async function open(
+  world: World,
+  network: DevnetNetwork,
+  dataDir: string,
+  options: DevnetOptions,
+): Promise<void> {
+  const log = options.log ?? (() => {})
+  if (network === 'BTC') {
+    const found = await findBitcoind(log)
+    if (!found.ok) {
+      world.missing.push({ network, why: found.why })
+      return
+    }
+    const node = await startBitcoind({ dataDir: join(dataDir, 'bitcoin'), command: found.command })
+    const opened = await orStop(node, openBitcoinNetwork(node))
+    world.bitcoin = { ...opened, binary: found.command.at(-1) ?? '' }
+    world.opened.set(network, opened)
+    return
+  }
+  const profile = EVM_PROFILES[network]
+  const folder = join(dataDir, network.toLowerCase())
+  const node = await startAnvil({ dataDir: folder, chainId: profile.chainId, name: network, log })
+  const opened = await orStop(
+    node,
+    openEvmNetwork(node, profile, () => compileContracts(log)),
+  )
+  world.evm[network] = opened
+  world.opened.set(network, opened)
+}
+
+async function orStop<T>(node: { stop(): Promise<void> }, work: Promise<T>): Promise<T> {
+  try {
+    return await work
+  } catch (error) {
+    await node.stop()
+    throw error
+  }
+}
+
+function assemble(world: World, lock: LockFile, options: DevnetOptions): Devnet {
+  const at = (network: DevnetNetwork): LocalNetwork =>
+    world.opened.get(network) ?? fail(`${network} is not running in this devnet`)
+  const miners = startMiners(world, options)
+  const chosen = (network?: DevnetNetwork) =>
+    [...miners].filter(([name]) => network === undefined || name === network).map(([, pair]) => pair.miner)
+  return {
+    networks: describe(world),
+    missing: world.missing,
+    processes: [...world.opened].map(([network, { pid, adopted }]) => ({ network, pid, adopted })),
+    send: async (network, currency, to, units) => at(network).send(currency, to, units),
+    balance: async (network, currency, address) => at(network).balance(currency, address),
+    freshAddress: async (network) => at(network).freshAddress(),
+    mine: async (network, blocks) => at(network).mine(blocks),
+    reorg: async (network, depth) => at(network).reorg(depth),
+    replace: (txHash, replacement = {}) => replaceSomewhere(world, txHash, replacement),
+    pauseMining: (network) => {
+      for (const miner of chosen(network)) miner.pause()
+    },
+    resumeMining: (network) => {
+      for (const miner of chosen(network)) miner.resume()
+    },
+    evm: (network) => ({
+      client: (world.evm[network] ?? fail(`${network} is not running in this devnet`)).client,
+      contracts: compileContracts(options.log),
+    }),
+    bitcoin: {
+      rpc: (method, params) =>
+        (world.bitcoin ?? fail('BTC is not running in this devnet')).rpc(method, params),
+    },
+    stop: async () => {
+      await Promise.all([...miners.values()].flatMap(({ miner, saver }) => [miner.stop(), saver.stop()]))
+      await Promise.all([...world.opened.values()].map((network) => network.stop()))
+      lock.release()
+    },
+  }
+}
+
+function startMiners(world: World, options: DevnetOptions) {
+  const miners = new Map<DevnetNetwork, { miner: Miner; saver: Miner }>()
+  for (const [name, network] of world.opened) {
+    const log = options.log ?? (() => {})
+    const intervalMs = options.blockIntervalMs?.[name] ?? BLOCK_INTERVAL_MS[name]
+    const isPaused = options.mining === 'manual'
+    miners.set(name, {
+      miner: startMiner({ name, intervalMs, isPaused, log, turn: network.mineLively }),
+      saver: startMiner({ name, intervalMs: 1_000, isPaused: false, log: () => {}, turn: network.save }),
+    })
+  }
+  return miners
+}
+
+function describe(world: World): Devnet['networks'] {
+  const evm = (network: EvmNetwork): EvmInfo => {
+    const { rpcUrl, chainId, tokens } = network
+    return { rpcUrl, chainId, tokens }
+  }
+  return {
+    ...(world.bitcoin && { BTC: { rpcUrl: world.bitcoin.rpcUrl, binary: world.bitcoin.binary } }),
+    ...(world.evm.ETH && { ETH: evm(world.evm.ETH) }),
+    ...(world.evm.BNB && { BNB: evm(world.evm.BNB) }),
+  }
+}
+
+async function replaceSomewhere(
+  world: World,
+  txHash: string,
+  replacement: Replacement,
+): Promise<{ txHash: string }> {
+  for (const network of world.opened.values()) {
+    const replaced = await network.replace(txHash, replacement)
+    if (replaced !== undefined) return replaced
+  }
+  throw new Error(`no network of this devnet knows ${txHash}`)
+}
+
+function fail(message: string): never {
+  throw new Error(message)
+}
