@@ -1,0 +1,26 @@
+import type { KeyObject } from 'node:crypto'
+import { type Env, readEnvironment } from './environment.ts'
+
+/** What the commands that only need the database read: `migrate`, `order`, `ledger`. */
+export type DatabaseConfig = { readonly databaseUrl: string }
+
+/** What `cambist keys` reads. The first key encrypts; all decrypt. */
+export type AccountsConfig = DatabaseConfig & { readonly accountKeys: readonly KeyObject[] }
+
+/** Throws ConfigError naming every problem. */
+export function readDatabaseConfig(env: Env): DatabaseConfig {
+  const from = readEnvironment(env, 'serve')
+  from.required('DATABASE_URL', 'by this command')
+  return from.finish({ databaseUrl: from.url('DATABASE_URL', ['postgres:', 'postgresql:']) ?? '' })
+}
+
+/** Throws ConfigError naming every problem. */
+export function readAccountsConfig(env: Env): AccountsConfig {
+  const from = readEnvironment(env, 'serve')
+  from.required('DATABASE_URL', 'by this command')
+  from.required('CAMBIST_ACCOUNT_KEY_FILE', 'by this command')
+  return from.finish({
+    databaseUrl: from.url('DATABASE_URL', ['postgres:', 'postgresql:']) ?? '',
+    accountKeys: from.keys('CAMBIST_ACCOUNT_KEY_FILE'),
+  })
+}

@@ -1,0 +1,282 @@
+import { existsSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { readAccountsConfig } from './admin_config.ts'
+import { configurationPage } from './configuration_page.ts'
+import { ConfigError } from './problems.ts'
+import { readSandboxConfig } from './sandbox_config.ts'
+import { sandboxKey } from './sandbox_secrets.ts'
+import { readServeConfig } from './serve_config.ts'
+import { editDistance } from './unknown_variables.ts'
+import { variableNames, variables } from './variables.ts'
+
+let folder = ''
+let good: Record<string, string> = {}
+
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'cambist-config-'))
+  const write = (name: string, text: string) => {
+    writeFileSync(join(folder, name), text)
+    return join(folder, name)
+  }
+  const hexKey = (seed: string) => sandboxKey('account').export().toString('hex').slice(2).padEnd(64, seed)
+  good = {
+    PATH: '/usr/bin',
+    DATABASE_URL: 'postgres://cambist:hunter2@db/cambist',
+    CAMBIST_BASE_URL: 'https://exchange.example.org/',
+    CAMBIST_BTC_URL: 'http://user:password@node:8332',
+    CAMBIST_ETH_URL: 'http://node:8545',
+    CAMBIST_BNB_URL: 'http://node:8575',
+    CAMBIST_KEYSTORE_FILE: write('keystore.json', '{}'),
+    CAMBIST_KEYSTORE_PASSPHRASE_FILE: write('passphrase', 'correct horse\nignored\n'),
+    CAMBIST_ACCOUNT_KEY_FILE: write('account.key', `# ours\n${hexKey('1')}\n${hexKey('2')}\n`),
+    CAMBIST_ORDER_SEAL_KEY_FILE: write('seal.key', `${Buffer.from(hexKey('3'), 'hex').toString('base64')}\n`),
+    CAMBIST_ORDER_TOKEN_KEY_FILE: write('token.key', hexKey('4')),
+    CAMBIST_SPEND_LIMIT_BTC_BTC: '0.5 / 2 / 10',
+    CAMBIST_SPEND_LIMIT_ETH_ETH: '5/20/100',
+    CAMBIST_SPEND_LIMIT_BNB_BNB: '5/20/100',
+    CAMBIST_SPEND_LIMIT_USDT_ERC20: '10000/50000/200000',
+    CAMBIST_SPEND_LIMIT_USDT_BEP20: '10000/50000/200000',
+    CAMBIST_SPEND_LIMIT_USDC_ERC20: '10000/50000/200000',
+    CAMBIST_SPEND_LIMIT_USDC_BEP20: '10000/50000/200000',
+  }
+})
+
+afterAll(() => rmSync(folder, { recursive: true }))
+
+/** What is wrong with the environment, as `VARIABLE: message` lines. */
+function problemsOf(read: () => unknown): readonly string[] {
+  try {
+    read()
+  } catch (error) {
+    if (error instanceof ConfigError) return error.problems.map((each) => `${each.variable}: ${each.message}`)
+    throw error
+  }
+  return []
+}
+
+const without = (...names: string[]) =>
+  Object.fromEntries(Object.entries(good).filter(([name]) => !names.includes(name)))
+
+test('an empty environment is a complete sandbox', () => {
+  expect(readSandboxConfig({})).toEqual({
+    kind: 'sandbox',
+    port: 8080,
+    host: '127.0.0.1',
+    dataDir: '.cambist',
+    databaseUrl: null,
+    logLevel: 'warn',
+    rateLimits: { unitsPerMinute: 100_000, burstPerSecond: 1_000, createUnits: 1 },
+  })
+})
+
+test('the sandbox listens on loopback only', () => {
+  expect(problemsOf(() => readSandboxConfig({ HOST: '0.0.0.0' }))).toEqual([expect.stringMatching(/^HOST: /)])
+  expect(readSandboxConfig({ HOST: '127.0.0.2' }).host).toBe('127.0.0.2')
+})
+
+test('a complete environment becomes a frozen object with amounts in ledger units', () => {
+  const config = readServeConfig(good)
+  expect(config).toMatchObject({
+    isMainnet: true,
+    roles: ['api', 'watcher', 'engine', 'notifier', 'signer'],
+    baseUrl: 'https://exchange.example.org',
+    trading: { feeFixedBps: 100, feeFloatBps: 50, slippageBps: 200, depositToleranceBps: 0 },
+    prices: { quorum: 3, ageMaxMs: 60_000 },
+    chains: {
+      BTC: {
+        network: 'main',
+        largeAmount: { asset: 'BTC:BTC', units: 100_000_000n },
+        feeCapMilliSatPerVb: 300_000n,
+      },
+      ETH: {
+        evmChainId: 1,
+        feeCapWeiPerGas: 300_000_000_000n,
+        contracts: { 'USDT:ERC20': '0xdAC17F958D2ee523a2206206994597C13D831ec7' },
+      },
+    },
+    signer: { databaseUrl: good.DATABASE_URL },
+    signerSocket: null,
+  })
+  expect(config.keys.account).toHaveLength(2)
+  expect(config.signer?.passphrase.export().toString()).toBe('correct horse')
+  expect(config.signer?.spendLimits).toContainEqual({
+    asset: 'BTC:BTC',
+    perPayoutUnits: 50_000_000n,
+    perHourUnits: 200_000_000n,
+    perDayUnits: 1_000_000_000n,
+  })
+  expect(() => Object.assign(config.prices, { quorum: 1 })).toThrow(TypeError)
+  expect(() => Object.assign(config.signer?.spendLimits[0] ?? {}, { perDayUnits: 1n })).toThrow(TypeError)
+})
+
+test('a misspelt variable is refused with the name it was meant to be', () => {
+  expect(problemsOf(() => readServeConfig({ ...good, CAMBIST_PRICE_QUORUN: '2' }))).toEqual([
+    'CAMBIST_PRICE_QUORUN: is not known; did you mean CAMBIST_PRICE_QUORUM?',
+  ])
+  expect(problemsOf(() => readSandboxConfig({ CAMBIST_ZZZZZZZZ: '2' }))).toEqual([
+    'CAMBIST_ZZZZZZZZ: is not known; remove it',
+  ])
+  expect(editDistance('kitten', 'sitting')).toBe(3)
+})
+
+test('the sandbox refuses the settings of production, and production those of the sandbox', () => {
+  expect(problemsOf(() => readSandboxConfig({ CAMBIST_BTC_URL: 'http://node' }))).toEqual([
+    expect.stringContaining('unset it'),
+  ])
+  expect(problemsOf(() => readServeConfig({ ...good, CAMBIST_DATA_DIR: '.cambist' }))).toEqual([
+    expect.stringContaining('sandbox only'),
+  ])
+})
+
+test('every problem is listed at once', () => {
+  const problems = problemsOf(() =>
+    readServeConfig({
+      ...without('CAMBIST_ORDER_TOKEN_KEY_FILE'),
+      PORT: '99999',
+      CAMBIST_FEE_FIXED_BPS: '1.5',
+      CAMBIST_LOG_LEVEL: 'loud',
+      CAMBIST_BTC_LARGE_AMOUNT: '1e3',
+      CAMBIST_ETH_URL: 'wss://node',
+      CAMBIST_TRUSTED_PROXIES: '10.0.0.0/8, 10.0.0.0/33, proxy',
+    }),
+  )
+  const named = problems.map((problem) => problem.split(':')[0])
+  expect(named.toSorted()).toEqual([
+    'CAMBIST_BTC_LARGE_AMOUNT',
+    'CAMBIST_ETH_URL',
+    'CAMBIST_FEE_FIXED_BPS',
+    'CAMBIST_LOG_LEVEL',
+    'CAMBIST_ORDER_TOKEN_KEY_FILE',
+    'CAMBIST_TRUSTED_PROXIES',
+    'CAMBIST_TRUSTED_PROXIES',
+    'PORT',
+  ])
+})
+
+test('a message never repeats a URL, which may hold a password', () => {
+  const [problem = ''] = problemsOf(() =>
+    readServeConfig({ ...good, DATABASE_URL: 'mysql://u:hunter2@db/x' }),
+  )
+  expect(problem).toContain('DATABASE_URL: must be a URL')
+  expect(problem).not.toContain('hunter2')
+})
+
+test.each([
+  ['a sandbox key', 'CAMBIST_ORDER_SEAL_KEY_FILE', () => sandboxKey('order-seal').export().toString('hex')],
+  ['a key that is all zeros', 'CAMBIST_ORDER_TOKEN_KEY_FILE', () => '00'.repeat(32)],
+  ['a short key', 'CAMBIST_ACCOUNT_KEY_FILE', () => 'abcd'],
+  ['an empty key file', 'CAMBIST_ACCOUNT_KEY_FILE', () => '\n'],
+])('mainnet refuses %s', (_what, name, content) => {
+  const path = join(folder, 'bad.key')
+  writeFileSync(path, content())
+  expect(problemsOf(() => readServeConfig({ ...good, [name]: path }))).toEqual([
+    expect.stringMatching(`^${name}: .*openssl rand -hex 32`),
+  ])
+})
+
+test('mainnet refuses a missing spend limit, a single price source, and plain http', () => {
+  expect(problemsOf(() => readServeConfig(without('CAMBIST_SPEND_LIMIT_USDT_BEP20')))).toEqual([
+    expect.stringMatching(/^CAMBIST_SPEND_LIMIT_USDT_BEP20: a signer on mainnet/),
+  ])
+  const single = { ...good, CAMBIST_PRICE_VENUES: 'kraken', CAMBIST_PRICE_QUORUM: '1' }
+  expect(problemsOf(() => readServeConfig(single))).toEqual([
+    expect.stringContaining('at least 3'),
+    expect.stringMatching(/^CAMBIST_PRICE_QUORUM: must be a whole number from 2/),
+    expect.stringContaining('nothing would be quoted'),
+  ])
+  expect(problemsOf(() => readServeConfig({ ...good, CAMBIST_BASE_URL: 'http://example.org' }))).toEqual([
+    expect.stringContaining('https://'),
+  ])
+})
+
+test('a signer alone on mainnet needs its limits too, and nothing that only others use', () => {
+  const alone = {
+    ...without('CAMBIST_BTC_URL', 'CAMBIST_ETH_URL', 'CAMBIST_BNB_URL', 'CAMBIST_ORDER_TOKEN_KEY_FILE'),
+    CAMBIST_SIGNER_SOCKET: '/run/cambist/signer.sock',
+  }
+  const config = readServeConfig(alone, 'signer')
+  expect(config).toMatchObject({ isMainnet: true, keys: { account: [], orderToken: null } })
+  expect(config.keys.orderSeal).not.toBeNull()
+  const { CAMBIST_SPEND_LIMIT_ETH_ETH: _limit, ...unlimited } = alone as Record<string, string>
+  expect(problemsOf(() => readServeConfig(unlimited, 'signer'))).toHaveLength(1)
+})
+
+test('a test network needs neither limits nor three venues, and has no contracts of its own', () => {
+  const config = readServeConfig({
+    ...without(...variableNames.filter((name) => name.startsWith('CAMBIST_SPEND_LIMIT'))),
+    CAMBIST_BTC_NETWORK: 'regtest',
+    CAMBIST_ETH_CHAIN_ID: '31337',
+    CAMBIST_BNB_CHAIN_ID: '31338',
+    CAMBIST_CONTRACT_USDT_ERC20: `0x${'ab'.repeat(20)}`,
+    CAMBIST_PRICE_VENUES: 'kraken',
+    CAMBIST_PRICE_QUORUM: '1',
+    CAMBIST_BASE_URL: 'http://localhost:8080',
+  })
+  expect(config.isMainnet).toBe(false)
+  expect(config.chains.ETH?.contracts).toEqual({ 'USDT:ERC20': `0x${'ab'.repeat(20)}` })
+})
+
+test('a main network is recognised however its id is written', () => {
+  const written = { ...without('CAMBIST_BTC_URL', 'CAMBIST_BNB_URL'), CAMBIST_ETH_CHAIN_ID: '01' }
+  expect(readServeConfig(written).isMainnet).toBe(true)
+})
+
+test('limits have to grow and be exact', () => {
+  for (const limit of ['1/2', '2/1/3', '0/1/2', '1/2/3/4', '0.000000001/1/2', 'much']) {
+    expect(
+      problemsOf(() => readServeConfig({ ...good, CAMBIST_SPEND_LIMIT_BTC_BTC: limit })),
+      limit,
+    ).toHaveLength(1)
+  }
+})
+
+test('engine and signer in different processes need a socket', () => {
+  expect(problemsOf(() => readServeConfig(good, 'api,engine'))).toEqual([
+    expect.stringMatching(/^CAMBIST_SIGNER_SOCKET: is needed because the role signer/),
+  ])
+  expect(problemsOf(() => readServeConfig(good, 'api,banker,engine,signer'))).toEqual([
+    expect.stringContaining('banker is not a role'),
+  ])
+})
+
+test('the passphrase comes from a file or a descriptor, never both', () => {
+  const descriptor = openSync(join(folder, 'passphrase'), 'r')
+  const fromDescriptor = {
+    ...without('CAMBIST_KEYSTORE_PASSPHRASE_FILE'),
+    CAMBIST_KEYSTORE_PASSPHRASE_FD: String(descriptor),
+  }
+  expect(readServeConfig(fromDescriptor).signer?.passphrase.export().toString()).toBe('correct horse')
+  const both = { ...good, CAMBIST_KEYSTORE_PASSPHRASE_FD: '0' }
+  expect(problemsOf(() => readServeConfig(both))).toEqual([expect.stringContaining('not both')])
+})
+
+test('a keystore of a sandbox is refused on mainnet', () => {
+  writeFileSync(join(folder, 'sandbox.json'), '{}')
+  expect(problemsOf(() => readServeConfig(good))).toEqual([expect.stringContaining('belongs to a sandbox')])
+  rmSync(join(folder, 'sandbox.json'))
+})
+
+test('cambist keys needs the database and the account key only', () => {
+  const { DATABASE_URL, CAMBIST_ACCOUNT_KEY_FILE } = good
+  expect(readAccountsConfig({ DATABASE_URL, CAMBIST_ACCOUNT_KEY_FILE }).accountKeys).toHaveLength(2)
+  expect(problemsOf(() => readAccountsConfig({}))).toHaveLength(2)
+})
+
+test('a printed configuration shows no key', () => {
+  const printed = JSON.stringify(readServeConfig(good), (_key, value) =>
+    typeof value === 'bigint' ? `${value}` : value,
+  )
+  expect(printed).not.toContain('correct horse')
+  expect(printed).not.toContain(readFileSync(good.CAMBIST_ORDER_TOKEN_KEY_FILE ?? '', 'utf8').trim())
+})
+
+test('the reference page documents every variable', async () => {
+  const page = configurationPage()
+  for (const name of Object.keys(variables)) expect(page).toContain(`| \`${name}\` |`)
+  // After a change on purpose: npx vitest run service/src/config --update
+  const file = join(import.meta.dirname, '../../../docs/operating/configuration.md')
+  expect(existsSync(file)).toBe(true)
+  await expect(page).toMatchFileSnapshot(file)
+})

@@ -1,0 +1,158 @@
+import { createSecretKey, type KeyObject } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { parseDecimal } from '../domain/money/decimal.ts'
+import { ConfigError, type Problem } from './problems.ts'
+import { findUnknownVariables } from './unknown_variables.ts'
+import { type Shape, type VariableName, variableOf } from './variables.ts'
+
+export type Env = Readonly<Record<string, string | undefined>>
+
+/**
+ * Reads variables and collects what is wrong with them instead of stopping at the first. A reading method that
+ * reports a problem answers a placeholder; `finish` throws before anyone can use it.
+ */
+export type Environment = {
+  report(variable: VariableName, message: string): void
+  /** The value or the default; an empty value counts as unset. */
+  text(name: VariableName): string | null
+  isSet(name: VariableName): boolean
+  required(name: VariableName, why: string): string
+  integer(name: VariableName, min: number, max: number): number
+  /** A plain decimal as units of 10^-decimals. */
+  decimal(name: VariableName, decimals: number): bigint
+  oneOf<Choice extends string>(name: VariableName, choices: readonly Choice[]): Choice
+  /** Comma-separated, trimmed, empty entries dropped. */
+  list(name: VariableName): readonly string[]
+  url(name: VariableName, protocols: readonly string[]): string | null
+  /** 32-byte keys of a file, one a line, in hex or base64. Empty when the variable is not set. */
+  keys(name: VariableName): readonly KeyObject[]
+  finish<Config extends object>(config: Config): Config
+}
+
+export function readEnvironment(env: Env, shape: Shape): Environment {
+  const problems: Problem[] = findUnknownVariables(env, shape)
+  const report = (variable: VariableName, message: string) => {
+    problems.push({ variable, message })
+  }
+  const defaultOf = (name: VariableName) => {
+    const fallback = variableOf(name).default
+    return fallback === null || typeof fallback === 'string' ? fallback : fallback[shape]
+  }
+  const isSet = (name: VariableName) => (env[name] ?? '') !== ''
+  const text = (name: VariableName) => (isSet(name) ? (env[name] ?? null) : defaultOf(name))
+
+  return {
+    report,
+    text,
+    isSet,
+    required: (name, why) => {
+      const value = text(name)
+      if (value === null) report(name, `is needed ${why}; set it${exampleOf(name)}`)
+      return value ?? ''
+    },
+    integer: (name, min, max) => {
+      const value = text(name) ?? ''
+      const number = /^\d{1,15}$/.test(value) ? Number(value) : Number.NaN
+      if (number >= min && number <= max) return number
+      report(name, `must be a whole number from ${min} to ${max}, not ${quote(value)}`)
+      return min
+    },
+    decimal: (name, decimals) => {
+      const value = text(name) ?? ''
+      const parsed = parseDecimal(value, decimals)
+      if (parsed.ok) return parsed.value
+      report(name, `${parsed.rejection.message}, not ${quote(value)}`)
+      return 0n
+    },
+    oneOf: (name, choices) => {
+      const value = text(name) ?? ''
+      const choice = choices.find((candidate) => candidate === value)
+      if (choice === undefined) report(name, `must be one of ${choices.join(', ')}, not ${quote(value)}`)
+      return choice ?? (choices[0] as (typeof choices)[number])
+    },
+    list: (name) => splitList(text(name) ?? ''),
+    url: (name, protocols) => {
+      const value = text(name)
+      if (value === null || protocols.includes(URL.parse(value)?.protocol ?? '')) return value
+      // The value may hold a password, so it is not repeated.
+      report(name, `must be a URL that starts with ${protocols.map((each) => `${each}//`).join(' or ')}`)
+      return value
+    },
+    keys: (name) => {
+      const path = text(name)
+      return path === null ? [] : readKeys(path, (message) => report(name, message))
+    },
+    finish: (config) => {
+      if (problems.length > 0) throw new ConfigError(problems)
+      return deepFreeze(config)
+    },
+  }
+}
+
+export function splitList(text: string): readonly string[] {
+  return text
+    .split(',')
+    .map((entry) => entry.trim())
+    .filter((entry) => entry !== '')
+}
+
+/** First line of a file or descriptor, without its line end. */
+export function readFirstLine(source: string | number): string {
+  const [line = ''] = readFileSync(source, 'utf8').split(/\r?\n/, 1)
+  return line
+}
+
+function readKeys(path: string, report: (message: string) => void): readonly KeyObject[] {
+  let content: string
+  try {
+    content = readFileSync(path, 'utf8')
+  } catch (error) {
+    report(`cannot read ${path} (${codeOf(error)}); it must name a readable file`)
+    return []
+  }
+  const lines = content
+    .split(/\r?\n/)
+    .map((line) => line.trim())
+    .filter((line) => line !== '' && !line.startsWith('#'))
+  if (lines.length === 0) report(`${path} is empty; write one with: openssl rand -hex 32 > ${path}`)
+  return lines.flatMap((line, index) => {
+    const bytes = decodeKey(line)
+    if (bytes !== null && new Set(bytes).size >= 8) return [createSecretKey(bytes)]
+    const trouble = bytes === null ? 'is not 32 bytes in hex or base64' : 'is not random'
+    report(`line ${index + 1} of ${path} ${trouble}; make one with: openssl rand -hex 32`)
+    return []
+  })
+}
+
+function decodeKey(line: string): Buffer | null {
+  if (/^[0-9a-fA-F]{64}$/.test(line)) return Buffer.from(line, 'hex')
+  if (/^[A-Za-z0-9+/_-]{43}=?$/.test(line)) return Buffer.from(line, 'base64')
+  return null
+}
+
+export function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : 'unreadable'
+}
+
+function exampleOf(name: VariableName): string {
+  const { example } = variableOf(name)
+  return example === undefined ? '' : `, for example ${name}='${example}'`
+}
+
+function quote(value: string): string {
+  return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value)
+}
+
+function deepFreeze<Value extends object>(value: Value): Value {
+  for (const inner of Object.values(value)) {
+    if (isPlain(inner)) deepFreeze(inner)
+  }
+  return Object.freeze(value)
+}
+
+/** KeyObjects stay as they are: they cannot be changed anyway. */
+function isPlain(value: unknown): value is object {
+  if (typeof value !== 'object' || value === null) return false
+  const prototype: unknown = Object.getPrototypeOf(value)
+  return prototype === Object.prototype || prototype === null || Array.isArray(value)
+}

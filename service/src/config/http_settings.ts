@@ -1,0 +1,53 @@
+import { BlockList, isIP } from 'node:net'
+import type { Environment } from './environment.ts'
+
+export type RateLimits = {
+  readonly unitsPerMinute: number
+  readonly burstPerSecond: number
+  readonly createUnits: number
+}
+
+const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const
+export type LogLevel = (typeof logLevels)[number]
+
+export function readRateLimits(from: Environment): RateLimits {
+  return {
+    unitsPerMinute: from.integer('CAMBIST_RATE_LIMIT_UNITS_PER_MINUTE', 1, 10_000_000),
+    burstPerSecond: from.integer('CAMBIST_RATE_LIMIT_BURST_PER_SECOND', 1, 1_000_000),
+    createUnits: from.integer('CAMBIST_RATE_LIMIT_CREATE_UNITS', 1, 10_000_000),
+  }
+}
+
+export function readLogLevel(from: Environment): LogLevel {
+  return from.oneOf('CAMBIST_LOG_LEVEL', logLevels)
+}
+
+export function readTrustedProxies(from: Environment): readonly string[] {
+  const proxies = from.list('CAMBIST_TRUSTED_PROXIES')
+  for (const proxy of proxies.filter((entry) => !isAddressOrRange(entry))) {
+    from.report('CAMBIST_TRUSTED_PROXIES', `${proxy} is not an IP address or CIDR range such as 10.0.0.0/8`)
+  }
+  return proxies
+}
+
+function isAddressOrRange(text: string): boolean {
+  const [address = '', prefix, ...rest] = text.split('/')
+  const family = isIP(address)
+  if (family === 0 || rest.length > 0) return false
+  if (prefix === undefined) return true
+  if (!/^\d{1,3}$/.test(prefix)) return false
+  try {
+    new BlockList().addSubnet(address, Number(prefix), family === 4 ? 'ipv4' : 'ipv6')
+    return true
+  } catch {
+    return false // a prefix longer than the address
+  }
+}
+
+/** Where clients reach us, without a slash at the end; paths are appended to it. */
+export function readBaseUrl(from: Environment, isRequired: boolean, isMainnet: boolean): string | null {
+  if (!isRequired && !from.isSet('CAMBIST_BASE_URL')) return null
+  if (isRequired) from.required('CAMBIST_BASE_URL', 'by the role api')
+  const url = from.url('CAMBIST_BASE_URL', isMainnet ? ['https:'] : ['https:', 'http:'])
+  return url === null ? null : url.replace(/\/+$/, '')
+}

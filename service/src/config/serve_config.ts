@@ -1,0 +1,120 @@
+import type { KeyObject } from 'node:crypto'
+import { type ChainSettings, isMainnet, readChains } from './chain_settings.ts'
+import { type Env, type Environment, readEnvironment, splitList } from './environment.ts'
+import {
+  type LogLevel,
+  type RateLimits,
+  readBaseUrl,
+  readLogLevel,
+  readRateLimits,
+  readTrustedProxies,
+} from './http_settings.ts'
+import { isSandboxKey } from './sandbox_secrets.ts'
+import { readSigner, type SignerSettings } from './signer_settings.ts'
+import { type PriceSettings, readPrices, readTrading, type TradingSettings } from './trading_settings.ts'
+import type { VariableName } from './variables.ts'
+
+export const roles = ['api', 'watcher', 'engine', 'notifier', 'signer'] as const
+export type Role = (typeof roles)[number]
+
+export type ServeConfig = {
+  readonly kind: 'serve'
+  /** Real money is at stake. */
+  readonly isMainnet: boolean
+  readonly roles: readonly Role[]
+  readonly databaseUrl: string
+  readonly port: number
+  readonly host: string
+  /** Null only without the role api. */
+  readonly baseUrl: string | null
+  readonly trustedProxies: readonly string[]
+  readonly rateLimits: RateLimits
+  readonly logLevel: LogLevel
+  readonly chains: ChainSettings
+  readonly trading: TradingSettings
+  readonly prices: PriceSettings
+  readonly keys: KeySettings
+  /** Null without the role signer. */
+  readonly signer: SignerSettings | null
+  /** Where engine and signer meet when they are not in one process. */
+  readonly signerSocket: string | null
+}
+
+/** Null where no role of this process needs the key: it need not hold what it does not use. */
+export type KeySettings = {
+  /** The first encrypts API secrets; all decrypt. */
+  readonly account: readonly KeyObject[]
+  readonly orderSeal: KeyObject | null
+  readonly orderToken: KeyObject | null
+}
+
+/** Throws ConfigError naming every problem. `rolesText` is what `--roles` said; it wins over CAMBIST_ROLES. */
+export function readServeConfig(env: Env, rolesText?: string): ServeConfig {
+  const from = readEnvironment(env, 'serve')
+  const active = readRoles(from, rolesText)
+  const chains = readChains(from)
+  const isReal = isMainnet(from, chains)
+  from.required('DATABASE_URL', 'by serve')
+  if (needs(active, ['api', 'watcher', 'engine']) && Object.values(chains).every((chain) => chain === null)) {
+    from.report('CAMBIST_BTC_URL', 'no chain is configured; set this, CAMBIST_ETH_URL or CAMBIST_BNB_URL')
+  }
+  return from.finish({
+    kind: 'serve',
+    isMainnet: isReal,
+    roles: active,
+    databaseUrl: from.url('DATABASE_URL', ['postgres:', 'postgresql:']) ?? '',
+    port: from.integer('PORT', 0, 65_535),
+    host: from.text('HOST') ?? '',
+    baseUrl: readBaseUrl(from, active.includes('api'), isReal),
+    trustedProxies: readTrustedProxies(from),
+    rateLimits: readRateLimits(from),
+    logLevel: readLogLevel(from),
+    chains,
+    trading: readTrading(from),
+    prices: readPrices(from, isReal),
+    keys: readKeys(from, active, isReal),
+    signer: active.includes('signer') ? readSigner(from, chains, isReal) : null,
+    signerSocket: readSocket(from, active),
+  })
+}
+
+function readRoles(from: Environment, rolesText: string | undefined): readonly Role[] {
+  const named = rolesText === undefined ? from.list('CAMBIST_ROLES') : splitList(rolesText)
+  const isRole = (name: string): name is Role => (roles as readonly string[]).includes(name)
+  for (const name of named.filter((each) => !isRole(each))) {
+    from.report('CAMBIST_ROLES', `${name} is not a role; the roles are ${roles.join(', ')}`)
+  }
+  if (named.length === 0) from.report('CAMBIST_ROLES', `is empty; the roles are ${roles.join(', ')}`)
+  return roles.filter((role) => named.includes(role))
+}
+
+function needs(active: readonly Role[], any: readonly Role[]): boolean {
+  return any.some((role) => active.includes(role))
+}
+
+function readKeys(from: Environment, active: readonly Role[], isReal: boolean): KeySettings {
+  const read = (name: VariableName, users: readonly Role[]) => {
+    if (!needs(active, users)) return []
+    from.required(name, `by the role ${users.filter((role) => active.includes(role)).join(' and ')}`)
+    const keys = from.keys(name)
+    if (isReal && keys.some(isSandboxKey)) {
+      from.report(
+        name,
+        'is the key of the sandbox, which everyone knows; make one with: openssl rand -hex 32',
+      )
+    }
+    return keys
+  }
+  const [orderSeal = null] = read('CAMBIST_ORDER_SEAL_KEY_FILE', ['api', 'engine', 'signer'])
+  const [orderToken = null] = read('CAMBIST_ORDER_TOKEN_KEY_FILE', ['api'])
+  return { account: read('CAMBIST_ACCOUNT_KEY_FILE', ['api']), orderSeal, orderToken }
+}
+
+/** Only the engine talks to the signer; with both here, no socket is needed. */
+function readSocket(from: Environment, active: readonly Role[]): string | null {
+  if (active.includes('engine') !== active.includes('signer')) {
+    const missing = active.includes('engine') ? 'signer' : 'engine'
+    from.required('CAMBIST_SIGNER_SOCKET', `because the role ${missing} is in another process`)
+  }
+  return from.text('CAMBIST_SIGNER_SOCKET')
+}

@@ -1,0 +1,355 @@
+import { assert } from '../domain/assert.ts'
+import { assets } from '../domain/catalog/assets.ts'
+
+export type Shape = 'sandbox' | 'serve'
+
+/** One environment variable. The text here is what the program does and what the reference page prints. */
+export type Variable = {
+  readonly section: string
+  readonly shapes: readonly Shape[]
+  /** Text used when the variable is not set; null when there is none. */
+  readonly default: string | null | { readonly [shape in Shape]: string | null }
+  /** When it has to be set, in words; the readers enforce it. */
+  readonly required?: string
+  readonly example?: string
+  readonly meaning: string
+}
+
+const both = ['sandbox', 'serve'] as const
+const sandbox = ['sandbox'] as const
+const serve = ['serve'] as const
+
+const http = {
+  PORT: { section: 'HTTP', shapes: both, default: '8080', meaning: 'TCP port to listen on.' },
+  HOST: {
+    section: 'HTTP',
+    shapes: both,
+    default: '127.0.0.1',
+    meaning: 'Address to listen on. The sandbox accepts loopback addresses only.',
+  },
+  CAMBIST_BASE_URL: {
+    section: 'HTTP',
+    shapes: serve,
+    default: null,
+    required: 'by the role api',
+    example: 'https://exchange.example.org',
+    meaning: 'Where clients reach the service; links in answers start with it. https on mainnet.',
+  },
+  CAMBIST_TRUSTED_PROXIES: {
+    section: 'HTTP',
+    shapes: serve,
+    default: '',
+    example: '10.0.0.0/8, 192.168.1.7',
+    meaning:
+      "Addresses or CIDR ranges of your reverse proxies. Only their `X-Forwarded-For` is believed; IP lists and limits see the client's own address through it.",
+  },
+  CAMBIST_RATE_LIMIT_UNITS_PER_MINUTE: {
+    section: 'HTTP',
+    shapes: both,
+    default: { sandbox: '100000', serve: '250' },
+    meaning: 'Units a key (or an address, when anonymous) may use in a minute.',
+  },
+  CAMBIST_RATE_LIMIT_BURST_PER_SECOND: {
+    section: 'HTTP',
+    shapes: both,
+    default: { sandbox: '1000', serve: '10' },
+    meaning: 'Requests a key or address may send in one second.',
+  },
+  CAMBIST_RATE_LIMIT_CREATE_UNITS: {
+    section: 'HTTP',
+    shapes: both,
+    default: { sandbox: '1', serve: '50' },
+    meaning: 'Units that creating an order costs; every other request costs 1.',
+  },
+  CAMBIST_LOG_LEVEL: {
+    section: 'HTTP',
+    shapes: both,
+    default: { sandbox: 'warn', serve: 'info' },
+    meaning: 'One of `fatal`, `error`, `warn`, `info`, `debug`, `trace`, `silent`.',
+  },
+} as const satisfies Record<string, Variable>
+
+const storage = {
+  DATABASE_URL: {
+    section: 'Database and roles',
+    shapes: both,
+    default: null,
+    required: 'by serve; in the sandbox, unset means an embedded PostgreSQL',
+    example: 'postgres://cambist:secret@db.internal/cambist',
+    meaning: 'PostgreSQL 15 or later.',
+  },
+  SIGNER_DATABASE_URL: {
+    section: 'Database and roles',
+    shapes: serve,
+    default: null,
+    meaning: "The signer's own record of what it signed. Unset: the same as `DATABASE_URL`.",
+  },
+  CAMBIST_ROLES: {
+    section: 'Database and roles',
+    shapes: serve,
+    default: 'api,watcher,engine,notifier,signer',
+    meaning: 'What this process does; `--roles` on the command line wins.',
+  },
+  CAMBIST_DATA_DIR: {
+    section: 'Database and roles',
+    shapes: sandbox,
+    default: '.cambist',
+    meaning: 'Where the sandbox keeps its database, chains and `sandbox.json`.',
+  },
+  CAMBIST_SIGNER_SOCKET: {
+    section: 'Database and roles',
+    shapes: serve,
+    default: null,
+    required: 'by the roles engine and signer when they run in different processes',
+    example: '/run/cambist/signer.sock',
+    meaning: 'Unix socket between the engine and a signer in a process of its own.',
+  },
+} as const satisfies Record<string, Variable>
+
+const chains = {
+  CAMBIST_BTC_URL: {
+    section: 'Chains',
+    shapes: serve,
+    default: null,
+    required: 'at least one of the three by the roles api, watcher and engine',
+    example: 'http://user:password@127.0.0.1:8332',
+    meaning: 'RPC address of bitcoind. Unset: BTC is not offered.',
+  },
+  CAMBIST_BTC_NETWORK: {
+    section: 'Chains',
+    shapes: serve,
+    default: 'main',
+    meaning: '`main`, `test`, `signet` or `regtest`; start-up checks that the node agrees.',
+  },
+  CAMBIST_BTC_LARGE_AMOUNT: {
+    section: 'Chains',
+    shapes: serve,
+    default: '1',
+    meaning: 'BTC deposits above this wait for 6 confirmations instead of 3.',
+  },
+  CAMBIST_BTC_FEE_CAP_SAT_PER_VB: {
+    section: 'Chains',
+    shapes: serve,
+    default: '300',
+    meaning: 'The most a Bitcoin payout may pay per virtual byte, in satoshi.',
+  },
+  CAMBIST_ETH_URL: {
+    section: 'Chains',
+    shapes: serve,
+    default: null,
+    example: 'http://127.0.0.1:8545',
+    meaning: 'RPC address of an Ethereum node. Unset: ETH and ERC20 are not offered.',
+  },
+  CAMBIST_ETH_CHAIN_ID: {
+    section: 'Chains',
+    shapes: serve,
+    default: '1',
+    meaning: 'EVM chain id; start-up checks that the node agrees.',
+  },
+  CAMBIST_ETH_FEE_CAP_GWEI: {
+    section: 'Chains',
+    shapes: serve,
+    default: '300',
+    meaning: 'The most an Ethereum payout may pay per gas, in gwei.',
+  },
+  CAMBIST_BNB_URL: {
+    section: 'Chains',
+    shapes: serve,
+    default: null,
+    example: 'http://127.0.0.1:8575',
+    meaning: 'RPC address of a BNB Smart Chain node. Unset: BNB and BEP20 are not offered.',
+  },
+  CAMBIST_BNB_CHAIN_ID: {
+    section: 'Chains',
+    shapes: serve,
+    default: '56',
+    meaning: 'EVM chain id; start-up checks that the node agrees.',
+  },
+  CAMBIST_BNB_FEE_CAP_GWEI: {
+    section: 'Chains',
+    shapes: serve,
+    default: '20',
+    meaning: 'The most a BNB Smart Chain payout may pay per gas, in gwei.',
+  },
+} as const satisfies Record<string, Variable>
+
+/** Contracts on mainnet, as their issuers publish them. On any other chain id they have to be given. */
+const mainnetContracts: Readonly<Record<string, string>> = {
+  'USDT:ERC20': '0xdAC17F958D2ee523a2206206994597C13D831ec7',
+  'USDC:ERC20': '0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48',
+  'USDT:BEP20': '0x55d398326f99059fF775485246999027B3197955',
+  'USDC:BEP20': '0x8AC76a51cc950d9822D68b83fE1Ad97B32Cd580d',
+}
+
+export type ContractVariable = `CAMBIST_CONTRACT_${string}_${string}`
+export type LimitVariable = `CAMBIST_SPEND_LIMIT_${string}_${string}`
+
+export function contractVariable(assetId: string): ContractVariable {
+  return `CAMBIST_CONTRACT_${assetId.replace(':', '_')}` as ContractVariable
+}
+
+export function limitVariable(assetId: string): LimitVariable {
+  return `CAMBIST_SPEND_LIMIT_${assetId.replace(':', '_')}` as LimitVariable
+}
+
+/** Listed from the catalogue: a new asset has its contract and its spend limit without a line here. */
+const contracts: Record<ContractVariable, Variable> = Object.fromEntries(
+  assets
+    .filter((asset) => !asset.isNative)
+    .map((asset) => [
+      contractVariable(asset.id),
+      {
+        section: 'Chains',
+        shapes: serve,
+        default: mainnetContracts[asset.id] ?? null,
+        required: `unless the chain is mainnet; without it ${asset.currency} on ${asset.network} is not offered`,
+        meaning: `Contract of ${asset.currency} on ${asset.network}.`,
+      },
+    ]),
+)
+
+const spendLimits: Record<LimitVariable, Variable> = Object.fromEntries(
+  assets.map((asset) => [
+    limitVariable(asset.id),
+    {
+      section: 'Keys and limits',
+      shapes: serve,
+      default: null,
+      required: 'by the role signer on mainnet, for every asset of a configured chain',
+      example: '2.5 / 10 / 40',
+      meaning: `The most ${asset.currency} on ${asset.network} that may leave: in one payout / an hour / a day.`,
+    },
+  ]),
+)
+
+const keys = {
+  CAMBIST_KEYSTORE_FILE: {
+    section: 'Keys and limits',
+    shapes: serve,
+    default: null,
+    required: 'by the role signer',
+    example: '/etc/cambist/keystore.json',
+    meaning: 'The encrypted keystore that deposit and reserve keys are derived from.',
+  },
+  CAMBIST_KEYSTORE_PASSPHRASE_FILE: {
+    section: 'Keys and limits',
+    shapes: serve,
+    default: null,
+    required: 'by the role signer: this or `CAMBIST_KEYSTORE_PASSPHRASE_FD`',
+    example: '/run/credentials/cambist/passphrase',
+    meaning: 'File whose first line is the passphrase. Never the passphrase itself.',
+  },
+  CAMBIST_KEYSTORE_PASSPHRASE_FD: {
+    section: 'Keys and limits',
+    shapes: serve,
+    default: null,
+    example: '3',
+    meaning: 'Open file descriptor to read the passphrase from.',
+  },
+  CAMBIST_ACCOUNT_KEY_FILE: {
+    section: 'Keys and limits',
+    shapes: serve,
+    default: null,
+    required: 'by the role api and by `cambist keys`',
+    example: '/etc/cambist/account.key',
+    meaning:
+      'Encrypts API secrets at rest: 32 bytes in hex or base64 (`openssl rand -hex 32`). Further lines are older keys that still decrypt.',
+  },
+  CAMBIST_ORDER_SEAL_KEY_FILE: {
+    section: 'Keys and limits',
+    shapes: serve,
+    default: null,
+    required: 'by the roles api, engine and signer',
+    example: '/etc/cambist/order_seal.key',
+    meaning:
+      'Seals where an order pays to, so that the signer notices a changed row. 32 bytes in hex or base64.',
+  },
+  CAMBIST_ORDER_TOKEN_KEY_FILE: {
+    section: 'Keys and limits',
+    shapes: serve,
+    default: null,
+    required: 'by the role api',
+    example: '/etc/cambist/order_token.key',
+    meaning: 'Hashes order tokens. 32 bytes in hex or base64.',
+  },
+} as const satisfies Record<string, Variable>
+
+const trading = {
+  CAMBIST_FEE_FIXED_BPS: {
+    section: 'Prices and fees',
+    shapes: serve,
+    default: '100',
+    meaning: 'Fee of a fixed-rate order in basis points (100 = 1 %).',
+  },
+  CAMBIST_FEE_FLOAT_BPS: {
+    section: 'Prices and fees',
+    shapes: serve,
+    default: '50',
+    meaning: 'Fee of a float order in basis points.',
+  },
+  CAMBIST_SLIPPAGE_BPS: {
+    section: 'Prices and fees',
+    shapes: serve,
+    default: '200',
+    meaning: 'A float order whose rate fell by more than this since the quote goes to EMERGENCY.',
+  },
+  CAMBIST_DEPOSIT_TOLERANCE_BPS: {
+    section: 'Prices and fees',
+    shapes: serve,
+    default: '0',
+    meaning: 'How far a deposit may be from the amount asked and still count as exact.',
+  },
+  CAMBIST_EMERGENCY_AFTER_MINUTES: {
+    section: 'Prices and fees',
+    shapes: serve,
+    default: '60',
+    meaning: 'A payout that cannot be sent is retried for so long; then its order goes to EMERGENCY.',
+  },
+  CAMBIST_PRICE_VENUES: {
+    section: 'Prices and fees',
+    shapes: serve,
+    default: 'binance,kraken,coinbase,okx,bitstamp',
+    meaning: 'Trading venues that prices are read from, by their ccxt names. At least 3 on mainnet.',
+  },
+  CAMBIST_PRICE_QUORUM: {
+    section: 'Prices and fees',
+    shapes: serve,
+    default: '3',
+    meaning: 'With fewer venues agreeing, a currency is not quoted. At least 2 on mainnet.',
+  },
+  CAMBIST_PRICE_AGE_MAX_SECONDS: {
+    section: 'Prices and fees',
+    shapes: serve,
+    default: '60',
+    meaning: 'An older price is not used.',
+  },
+  CAMBIST_PRICE_JUMP_MAX_BPS: {
+    section: 'Prices and fees',
+    shapes: serve,
+    default: '1000',
+    meaning: 'A price that moves by more than this between two readings is not believed at once.',
+  },
+} as const satisfies Record<string, Variable>
+
+const named = { ...http, ...storage, ...chains, ...keys, ...trading }
+
+export type VariableName = keyof typeof named | ContractVariable | LimitVariable
+
+/** Everything the service reads from its environment. */
+export const variables: Readonly<Record<VariableName, Variable>> = {
+  ...http,
+  ...storage,
+  ...chains,
+  ...contracts,
+  ...keys,
+  ...spendLimits,
+  ...trading,
+}
+
+export const variableNames = Object.keys(variables) as readonly VariableName[]
+
+export function variableOf(name: VariableName): Variable {
+  const variable = variables[name]
+  assert(variable !== undefined, `${name} is described`)
+  return variable
+}
