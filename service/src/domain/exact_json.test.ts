@@ -1,0 +1,88 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { decodeExact, parseExact, stringifyExact } from './exact_json.ts'
+
+const exactValue = fc.letrec<{ value: unknown }>((tie) => ({
+  value: fc.oneof(
+    { maxDepth: 4 },
+    fc.constant(null),
+    fc.boolean(),
+    fc.bigInt(),
+    fc.double({ noNaN: true, noDefaultInfinity: true }).map((number) => number + 0),
+    fc.string({ unit: 'binary' }),
+    fc.constantFrom('$bigint', '123n', '{"$bigint":"1"}', '123'),
+    fc.array(tie('value'), { maxLength: 5 }),
+    fc.dictionary(
+      fc.string().filter((key) => key !== '$bigint' && key !== '__proto__'),
+      tie('value'),
+      { maxKeys: 5, noNullPrototype: true },
+    ),
+  ),
+})).value
+
+test('every value comes back as it was, whatever its strings look like', () => {
+  fc.assert(
+    fc.property(exactValue, (value) => {
+      expect(parseExact(stringifyExact(value))).toStrictEqual(value)
+      expect(decodeExact(JSON.parse(stringifyExact(value)))).toStrictEqual(value)
+    }),
+    { numRuns: 1_000 },
+  )
+})
+
+test('different values have different texts', () => {
+  fc.assert(
+    fc.property(exactValue, exactValue, (left, right) => {
+      if (stringifyExact(left) !== stringifyExact(right)) return
+      expect(left).toStrictEqual(right)
+    }),
+    { numRuns: 1_000 },
+  )
+  expect(stringifyExact(1n)).not.toBe(stringifyExact('1'))
+  expect(stringifyExact(1n)).not.toBe(stringifyExact(1))
+})
+
+test('integers beyond what a float carries stay exact', () => {
+  expect(parseExact(stringifyExact({ wei: 9007199254740993n }))).toStrictEqual({ wei: 9007199254740993n })
+  expect(stringifyExact({ wei: -5n })).toBe('{"wei":{"$bigint":"-5"}}')
+})
+
+test.each([
+  ['undefined', undefined],
+  ['a missing property', { a: undefined }],
+  ['a hole', new Array(1)],
+  ['NaN', Number.NaN],
+  ['infinity', Number.POSITIVE_INFINITY],
+  ['minus zero', -0],
+  ['a date', new Date(0)],
+  ['a map', new Map()],
+  ['bytes', new Uint8Array(1)],
+  ['a function', () => 1],
+  ['a symbol', Symbol('s')],
+  ['the tag', { $bigint: '1' }],
+  ['__proto__', JSON.parse('{"__proto__":1}')],
+])('%s is refused rather than bent', (_, value) => {
+  expect(() => stringifyExact(value)).toThrow('exact JSON')
+  expect(() => stringifyExact([{ deep: value }])).toThrow('exact JSON')
+})
+
+test.each([
+  '{"$bigint":1}',
+  '{"$bigint":""}',
+  '{"$bigint":"0x10"}',
+  '{"$bigint":"01"}',
+  '{"$bigint":"-0"}',
+  '{"$bigint":"+1"}',
+  '{"$bigint":" 1"}',
+  '{"$bigint":"1\\n"}',
+  '{"$bigint":"1","b":2}',
+  '{"__proto__":{"a":1}}',
+  '-0',
+  `${'['.repeat(200)}${']'.repeat(200)}`,
+])('%s was not written by us and is refused', (text) => {
+  expect(() => parseExact(text)).toThrow('exact JSON')
+})
+
+test('text that is no JSON is refused', () => {
+  for (const text of ['', '{', '1n', 'undefined']) expect(() => parseExact(text)).toThrow(SyntaxError)
+})

@@ -1,0 +1,234 @@
+import { getAddress, isAddress } from 'viem'
+import { chainFacts, isChainId } from '../domain/catalog/networks.ts'
+import { accept, type Outcome } from '../domain/outcome.ts'
+import type { BitcoinIntent, Coin, EvmIntent, Intent, KeyPath, PayoutKind } from '../domain/payouts/intent.ts'
+import { KEY_INDEX_MAX } from './derivation.ts'
+import { refuseToSign } from './rejections.ts'
+import type { Authority, SignRejection } from './signer.ts'
+
+/**
+ * What was asked, checked field by field and built anew from the checked fields alone: whoever asks may be
+ * anyone who reached the socket or the database, and what reaches the keys has passed here.
+ */
+export function checkRequest(
+  intent: unknown,
+  authority: unknown,
+): Outcome<{ intent: Intent; authority: Authority }, SignRejection> {
+  try {
+    const request = { intent: readIntent(intent), authority: readAuthority(authority) }
+    const { payoutId } = request.intent
+    if (payoutId.slice(0, payoutId.lastIndexOf(':')) !== request.authority.orderId) {
+      throw new Malformed('intent.payoutId is not of the order in authority.orderId')
+    }
+    return accept(request)
+  } catch (error) {
+    if (error instanceof Malformed) return refuseToSign('malformed', error.message)
+    throw error
+  }
+}
+
+/** Checks what an `addresses` request names; throws `Malformed` when it is not one. */
+export function checkAddressRequest(family: unknown, purpose: unknown, from: unknown, count: unknown) {
+  return {
+    family: oneOf('family', family, ['bitcoin', 'evm']),
+    purpose: oneOf('purpose', purpose, purposes),
+    from: integer('from', from, 0, KEY_INDEX_MAX),
+    count: integer('count', count, 1, ADDRESSES_MAX),
+  }
+}
+
+const ADDRESSES_MAX = 1_000
+/** About 34 kB, a third of what nodes relay. */
+const INPUTS_MAX = 500
+const ATTEMPTS_MAX = 1_000
+const SATOSHI_MAX = 21_000_000n * 100_000_000n
+const WORD_MAX = 2n ** 256n - 1n
+const purposes = ['deposit', 'reserve', 'change'] as const
+const kinds = ['payout', 'refund', 'filler', 'sweep'] as const satisfies readonly PayoutKind[]
+
+/** The request itself is wrong; the message names the field and may be shown to whoever asked. */
+export class Malformed extends Error {}
+
+type Fields = Readonly<Record<string, unknown>>
+
+function readAuthority(value: unknown): Authority {
+  const names = ['kind', 'orderId', 'destination', 'destinationTag', 'refundAddress', 'seal']
+  const fields = record('authority', value, names)
+  return {
+    kind: oneOf('authority.kind', fields.kind, kinds),
+    orderId: text('authority.orderId', fields.orderId, /^[A-Za-z0-9_-]{1,64}$/),
+    destination: text('authority.destination', fields.destination, /^[\s\S]{0,200}$/),
+    destinationTag: orNull(fields.destinationTag, (tag) =>
+      text('authority.destinationTag', tag, /^[\s\S]{0,256}$/),
+    ),
+    refundAddress: orNull(fields.refundAddress, (address) =>
+      text('authority.refundAddress', address, /^[\s\S]{0,200}$/),
+    ),
+    seal: text('authority.seal', fields.seal, /^[0-9a-f]{64}$/),
+  }
+}
+
+function readIntent(value: unknown): Intent {
+  const family = typeof value === 'object' && value !== null && 'family' in value ? value.family : undefined
+  return oneOf('intent.family', family, ['bitcoin', 'evm']) === 'bitcoin'
+    ? readBitcoinIntent(value)
+    : readEvmIntent(value)
+}
+
+function readBitcoinIntent(value: unknown): BitcoinIntent {
+  const names = ['family', 'chain', 'payoutId', 'attempt', 'inputs', 'payment', 'change', 'feeSatoshi']
+  const fields = record('intent', value, names)
+  const payment = record('intent.payment', fields.payment, ['address', 'satoshi'])
+  return {
+    family: 'bitcoin',
+    ...readIdentity(fields, 'bitcoin'),
+    inputs: readInputs(fields.inputs),
+    payment: {
+      address: text('intent.payment.address', payment.address, bitcoinAddressShape),
+      satoshi: satoshi('intent.payment.satoshi', payment.satoshi),
+    },
+    change: orNull(fields.change, (change) => {
+      const parts = record('intent.change', change, ['address', 'satoshi', 'key'])
+      return {
+        address: text('intent.change.address', parts.address, bitcoinAddressShape),
+        satoshi: satoshi('intent.change.satoshi', parts.satoshi),
+        key: readKey('intent.change.key', parts.key),
+      }
+    }),
+    feeSatoshi: satoshi('intent.feeSatoshi', fields.feeSatoshi),
+  }
+}
+
+function readInputs(value: unknown): readonly Coin[] {
+  if (!Array.isArray(value) || value.length < 1 || value.length > INPUTS_MAX) {
+    throw new Malformed(`intent.inputs has 1 to ${INPUTS_MAX} coins`)
+  }
+  const coins = Array.from(value, (item, at): Coin => {
+    const name = `intent.inputs[${at}]`
+    const fields = record(name, item, ['txHash', 'index', 'satoshi', 'address', 'key'])
+    return {
+      txHash: text(`${name}.txHash`, fields.txHash, /^[0-9a-f]{64}$/),
+      index: integer(`${name}.index`, fields.index, 0, 2 ** 32 - 1),
+      satoshi: satoshi(`${name}.satoshi`, fields.satoshi),
+      address: text(`${name}.address`, fields.address, bitcoinAddressShape),
+      key: readKey(`${name}.key`, fields.key),
+    }
+  })
+  if (new Set(coins.map((coin) => `${coin.txHash}:${coin.index}`)).size !== coins.length) {
+    throw new Malformed('intent.inputs names a coin twice')
+  }
+  return coins
+}
+
+function readEvmIntent(value: unknown): EvmIntent {
+  const names = [
+    'family',
+    'chain',
+    'evmChainId',
+    'payoutId',
+    'attempt',
+    'from',
+    'nonce',
+    'to',
+    'units',
+    'token',
+  ]
+  const fees = ['gasLimit', 'maxFeePerGasWei', 'maxPriorityFeePerGasWei']
+  const fields = record('intent', value, [...names, ...fees])
+  const intent: EvmIntent = {
+    family: 'evm',
+    ...readIdentity(fields, 'evm'),
+    evmChainId: integer('intent.evmChainId', fields.evmChainId, 1, Number.MAX_SAFE_INTEGER),
+    from: readKey('intent.from', fields.from),
+    nonce: integer('intent.nonce', fields.nonce, 0, Number.MAX_SAFE_INTEGER),
+    to: evmAddress('intent.to', fields.to),
+    units: bounded('intent.units', fields.units, 0n, WORD_MAX),
+    token: orNull(fields.token, (token) => evmAddress('intent.token', token)),
+    gasLimit: bounded('intent.gasLimit', fields.gasLimit, 21_000n, WORD_MAX),
+    maxFeePerGasWei: bounded('intent.maxFeePerGasWei', fields.maxFeePerGasWei, 1n, WORD_MAX),
+    maxPriorityFeePerGasWei: bounded(
+      'intent.maxPriorityFeePerGasWei',
+      fields.maxPriorityFeePerGasWei,
+      0n,
+      WORD_MAX,
+    ),
+  }
+  if (intent.maxPriorityFeePerGasWei > intent.maxFeePerGasWei) {
+    throw new Malformed('intent.maxPriorityFeePerGasWei is more than maxFeePerGasWei')
+  }
+  return intent
+}
+
+function readIdentity(fields: Fields, family: Intent['family']) {
+  const chain = text('intent.chain', fields.chain, /^[A-Z]{1,10}$/)
+  if (!isChainId(chain) || chainFacts[chain].family !== family) {
+    throw new Malformed(`intent.chain is not a chain of the family ${family}`)
+  }
+  return {
+    chain,
+    payoutId: text('intent.payoutId', fields.payoutId, /^[A-Za-z0-9_-]{1,64}:[1-9]\d{0,8}$/),
+    attempt: integer('intent.attempt', fields.attempt, 1, ATTEMPTS_MAX),
+  }
+}
+
+function readKey(name: string, value: unknown): KeyPath {
+  const fields = record(name, value, ['purpose', 'index'])
+  return {
+    purpose: oneOf(`${name}.purpose`, fields.purpose, purposes),
+    index: integer(`${name}.index`, fields.index, 0, KEY_INDEX_MAX),
+  }
+}
+
+/** An object with exactly these fields of its own. */
+function record(name: string, value: unknown, names: readonly string[]): Fields {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new Malformed(`${name} is not an object`)
+  }
+  for (const key of names) if (!Object.hasOwn(value, key)) throw new Malformed(`${name}.${key} is missing`)
+  if (Object.keys(value).length !== names.length) throw new Malformed(`${name} has a field that is not known`)
+  return value as Fields
+}
+
+function orNull<Value>(value: unknown, read: (value: unknown) => Value): Value | null {
+  return value === null ? null : read(value)
+}
+
+function text(name: string, value: unknown, shape: RegExp): string {
+  if (typeof value !== 'string' || !shape.test(value)) throw new Malformed(`${name} is malformed`)
+  return value
+}
+
+function oneOf<const Word extends string>(name: string, value: unknown, words: readonly Word[]): Word {
+  const word = words.find((word) => word === value)
+  if (word === undefined) throw new Malformed(`${name} is one of ${words.join(', ')}`)
+  return word
+}
+
+function integer(name: string, value: unknown, min: number, max: number): number {
+  if (typeof value !== 'number' || !Number.isInteger(value) || value < min || value > max) {
+    throw new Malformed(`${name} is a whole number from ${min} to ${max}`)
+  }
+  return value + 0 // -0 becomes 0
+}
+
+function bounded(name: string, value: unknown, min: bigint, max: bigint): bigint {
+  if (typeof value !== 'bigint' || value < min || value > max) {
+    throw new Malformed(`${name} is a bigint from ${min} to ${max}`)
+  }
+  return value
+}
+
+function satoshi(name: string, value: unknown): bigint {
+  return bounded(name, value, 1n, SATOSHI_MAX)
+}
+
+/** Whether it is an address of the configured network is checked where the transaction is built. */
+const bitcoinAddressShape = /^[0-9A-Za-z]{14,90}$/
+
+function evmAddress(name: string, value: unknown): string {
+  const address = text(name, value, /^0x[0-9a-fA-F]{40}$/)
+  if (!isAddress(address) || getAddress(address) !== address) {
+    throw new Malformed(`${name} is not in its checksummed (EIP-55) form`)
+  }
+  return address
+}

@@ -1,0 +1,63 @@
+import { mnemonicToSeedSync } from '@scure/bip39'
+import { bytesToHex } from 'viem'
+import { expect, test } from 'vitest'
+import { deriveKeys } from './derivation.ts'
+
+const about = mnemonicToSeedSync(`${'abandon '.repeat(11)}about`)
+const junk = mnemonicToSeedSync(`${'test '.repeat(11)}junk`)
+
+// https://github.com/bitcoin/bips/blob/master/bip-0084.mediawiki#test-vectors
+test('Bitcoin addresses are the ones of the BIP-84 vectors', () => {
+  const keys = deriveKeys(about, 'mainnet')
+  expect(keys.address('bitcoin', { purpose: 'deposit', index: 0 })).toBe(
+    'bc1qcr8te4kr609gcawutmrza0j4xv80jy8z306fyu',
+  )
+  expect(keys.address('bitcoin', { purpose: 'deposit', index: 1 })).toBe(
+    'bc1qnjg0jd8228aq7egyzacy8cys3knf9xvrerkf9g',
+  )
+  expect(keys.address('bitcoin', { purpose: 'change', index: 0 })).toBe(
+    'bc1q8c6fshw2dlwun7ekn9qwf37cu2rn755upcp6el',
+  )
+  expect(bytesToHex(keys.publicKey('bitcoin', { purpose: 'deposit', index: 0 }))).toBe(
+    '0x0330d54fd0dd420a6e5f8d3624f5f3482cae350f79d5f0753bf5beef9c2d91af3c',
+  )
+})
+
+test('EVM addresses are the ones every development node knows', () => {
+  const keys = deriveKeys(junk, 'regtest')
+  expect(keys.address('evm', { purpose: 'deposit', index: 0 })).toBe(
+    '0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266',
+  )
+  expect(keys.address('evm', { purpose: 'deposit', index: 1 })).toBe(
+    '0x70997970C51812dc3A010C7d01b50e0d17dc79C8',
+  )
+  expect(bytesToHex(keys.privateKey('evm', { purpose: 'deposit', index: 0 }))).toBe(
+    '0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80',
+  )
+})
+
+test('networks, purposes and indexes never share an address', () => {
+  const purposes = ['deposit', 'reserve', 'change'] as const
+  const seen = (['mainnet', 'regtest', 'testnet'] as const).flatMap((network) => {
+    const keys = deriveKeys(about, network)
+    return purposes.flatMap((purpose) =>
+      [0, 1, 2 ** 31 - 1].map((index) => keys.address('bitcoin', { purpose, index })),
+    )
+  })
+  expect(new Set(seen).size).toBe(seen.length)
+  expect(seen.filter((address) => address.startsWith('bcrt1q'))).toHaveLength(9)
+  expect(seen.filter((address) => address.startsWith('tb1q'))).toHaveLength(9)
+
+  const keys = deriveKeys(about, 'mainnet')
+  expect(keys.address('evm', { purpose: 'reserve', index: 0 })).not.toBe(
+    keys.address('evm', { purpose: 'deposit', index: 0 }),
+  )
+})
+
+test('an EVM change address and an index out of range are errors', () => {
+  const keys = deriveKeys(about, 'mainnet')
+  expect(() => keys.address('evm', { purpose: 'change', index: 0 })).toThrow('no change addresses')
+  for (const index of [-1, 0.5, 2 ** 31, Number.NaN]) {
+    expect(() => keys.address('bitcoin', { purpose: 'deposit', index })).toThrow('a key index is')
+  }
+})

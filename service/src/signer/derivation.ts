@@ -1,0 +1,78 @@
+import { HDKey } from '@scure/bip32'
+import { NETWORK, p2wpkh, TEST_NETWORK } from '@scure/btc-signer'
+import { bytesToHex } from 'viem'
+import { privateKeyToAddress } from 'viem/accounts'
+import { assert } from '../domain/assert.ts'
+import type { AddressFamily } from '../domain/catalog/networks.ts'
+import type { KeyPath } from '../domain/payouts/intent.ts'
+
+export type BitcoinNetwork = 'mainnet' | 'testnet' | 'regtest'
+
+/** Address prefixes; regtest differs from testnet only in its bech32 word. */
+export const bitcoinNetworks = {
+  mainnet: NETWORK,
+  testnet: TEST_NETWORK,
+  regtest: { ...TEST_NETWORK, bech32: 'bcrt' },
+} as const satisfies Record<BitcoinNetwork, typeof NETWORK>
+
+/** Every key we have, by path. Private keys do not leave this folder. */
+export type Keys = {
+  /** P2WPKH on Bitcoin, EIP-55 checksummed on EVM. */
+  address(family: AddressFamily, key: KeyPath): string
+  privateKey(family: AddressFamily, key: KeyPath): Uint8Array
+  /** Compressed, 33 bytes. */
+  publicKey(family: AddressFamily, key: KeyPath): Uint8Array
+}
+
+/** Leaves are not hardened, so an index is below 2^31 (BIP-32). */
+export const KEY_INDEX_MAX = 2 ** 31 - 1
+
+/** The reserve has its own account, so that a leaked deposit account key does not open it. */
+export function deriveKeys(seed: Uint8Array, network: BitcoinNetwork): Keys {
+  const root = HDKey.fromMasterSeed(seed)
+  const branches = new Map<string, HDKey>()
+  const leaf = (family: AddressFamily, key: KeyPath): HDKey => {
+    assert(
+      Number.isInteger(key.index) && key.index >= 0 && key.index <= KEY_INDEX_MAX,
+      `a key index is 0 to ${KEY_INDEX_MAX}`,
+    )
+    const path = branchPath(family, key.purpose, network)
+    const branch = branches.get(path) ?? root.derive(path)
+    branches.set(path, branch)
+    return branch.deriveChild(key.index)
+  }
+  const privateKey = (family: AddressFamily, key: KeyPath) => {
+    const bytes = leaf(family, key).privateKey
+    assert(bytes !== null, 'a key derived from the seed has a private half')
+    return bytes
+  }
+  const publicKey = (family: AddressFamily, key: KeyPath) => {
+    const bytes = leaf(family, key).publicKey
+    assert(bytes !== null, 'a derived key has a public half')
+    return bytes
+  }
+  return {
+    privateKey,
+    publicKey,
+    address: (family, key) =>
+      family === 'bitcoin'
+        ? bitcoinAddress(publicKey(family, key), network)
+        : privateKeyToAddress(bytesToHex(privateKey(family, key))),
+  }
+}
+
+/** BIP-84 on Bitcoin, BIP-44 on EVM. */
+function branchPath(family: AddressFamily, purpose: KeyPath['purpose'], network: BitcoinNetwork): string {
+  if (family === 'bitcoin') {
+    const coin = network === 'mainnet' ? 0 : 1
+    return `m/84'/${coin}'/${purpose === 'reserve' ? 1 : 0}'/${purpose === 'change' ? 1 : 0}`
+  }
+  assert(purpose !== 'change', 'EVM chains have no change addresses')
+  return `m/44'/60'/${purpose === 'reserve' ? 1 : 0}'/0`
+}
+
+function bitcoinAddress(publicKey: Uint8Array, network: BitcoinNetwork): string {
+  const { address } = p2wpkh(publicKey, bitcoinNetworks[network])
+  assert(address !== undefined, 'a witness program has an address')
+  return address
+}

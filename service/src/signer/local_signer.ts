@@ -1,0 +1,196 @@
+import type { KeyObject } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
+import { assert } from '../domain/assert.ts'
+import { type AssetId, assets, nativeAsset } from '../domain/catalog/assets.ts'
+import { type Amount, amountOf, fromChainUnits } from '../domain/money/amount.ts'
+import { accept, type Outcome } from '../domain/outcome.ts'
+import type { Intent, SignedTx } from '../domain/payouts/intent.ts'
+import type { InstantMs } from '../domain/time.ts'
+import { canonicalBitcoinAddress, signBitcoin } from './bitcoin_transaction.ts'
+import { checkAddressRequest, checkRequest } from './check_request.ts'
+import { deriveKeys, type Keys } from './derivation.ts'
+import { canonicalEvmAddress, signEvm } from './evm_transaction.ts'
+import { refuseToSign } from './rejections.ts'
+import { findReplacementProblem } from './replacement.ts'
+import { isSealIntact } from './seal.ts'
+import type { SignerSettings } from './settings.ts'
+import type { Authority, SignedRecord, SignedStore, Signer, SignRejection } from './signer.ts'
+
+/** Reserve addresses 0 to 15 count as ours; fillers and sweeps go to no other. */
+const RESERVE_ADDRESSES = 16
+
+type Parts = {
+  readonly keys: Keys
+  readonly store: SignedStore
+  readonly sealKey: KeyObject
+  readonly settings: SignerSettings
+  readonly clock: { nowMs(): InstantMs }
+  /** Why signing has stopped, or null. */
+  stoppedBecause(): string | null
+}
+
+/** The signer in this process. Once told to stop it signs nothing more until the process is started anew. */
+export function localSigner(options: {
+  /** The BIP-39 seed out of the keystore. */
+  readonly seed: Uint8Array
+  readonly store: SignedStore
+  readonly sealKey: KeyObject
+  readonly settings: SignerSettings
+  readonly clock: { nowMs(): InstantMs }
+}): Signer & { stop(reason: string): void } {
+  const { seed, store, sealKey, clock } = options
+  const settings = { ...options.settings, contracts: checksummed(options.settings.contracts) }
+  const keys = deriveKeys(seed, settings.bitcoin.network)
+  let reason: string | null = null
+  const parts: Parts = { keys, store, sealKey, settings, clock, stoppedBecause: () => reason }
+  return {
+    async addresses(...request) {
+      const { family, purpose, from, count } = checkAddressRequest(...request)
+      return Array.from({ length: count }, (_, at) => keys.address(family, { purpose, index: from + at }))
+    },
+    sign: (intent, authority) => sign(parts, intent, authority),
+    stop(because) {
+      reason ??= because
+    },
+  }
+}
+
+function checksummed(contracts: SignerSettings['contracts']): SignerSettings['contracts'] {
+  return Object.fromEntries(
+    Object.entries(contracts).map(([asset, text]) => {
+      const address = canonicalEvmAddress(text)
+      assert(address !== null, `the contract of ${asset} is an address`)
+      return [asset, address]
+    }),
+  )
+}
+
+async function sign(parts: Parts, asked: Intent, by: Authority): Promise<Outcome<SignedTx, SignRejection>> {
+  const stopped = parts.stoppedBecause()
+  if (stopped !== null) return refuseToSign('stopped', stopped)
+  const request = checkRequest(asked, by)
+  if (!request.ok) return request
+  const { intent, authority } = request.value
+  if (!isSealIntact(parts.sealKey, authority, authority.seal)) {
+    return refuseToSign('seal_broken', `the terms of ${authority.orderId} are not the ones that were sealed`)
+  }
+  const earlier = await parts.store.attempts(intent.payoutId)
+  // A repeat is answered before anything that may have changed since: a refund address, a cap, a contract.
+  const before = earlier.find((record) => record.attempt === intent.attempt)
+  if (before !== undefined) return answerStored(before, intent)
+
+  const amount = amountThatLeaves(parts, intent, authority)
+  if (!amount.ok) return amount
+  const conflict = findConflict(intent, earlier)
+  if (conflict !== null) return refuseToSign('conflict', conflict)
+  const tx = await build(parts, intent)
+  if (!tx.ok) return tx
+  return storeOnce(parts, { intent, amount: amount.value, tx: tx.value })
+}
+
+/** Writes before it answers: what the caller gets is what the store holds, whoever wrote it. */
+async function storeOnce(
+  parts: Parts,
+  { intent, amount, tx }: { intent: Intent; amount: Amount; tx: SignedTx },
+): Promise<Outcome<SignedTx, SignRejection>> {
+  const { payoutId, attempt } = intent
+  const { asset, units } = amount
+  const stopped = parts.stoppedBecause()
+  if (stopped !== null) return refuseToSign('stopped', stopped)
+  // A later attempt excludes the first on chain, so the payout leaves once and was counted with its first.
+  const limits = attempt === 1 ? parts.settings.limits.filter((limit) => limit.asset === asset) : []
+  const record = { payoutId, attempt, intent, asset, units, tx, atMs: parts.clock.nowMs() }
+  const stored = await parts.store.insertOnce(record, limits)
+  if (stored === null)
+    return refuseToSign('limit_exceeded', `${payoutId} would pass a limit on ${asset} over time`)
+  return answerStored(stored, intent)
+}
+
+function answerStored(stored: SignedRecord, intent: Intent): Outcome<SignedTx, SignRejection> {
+  return isDeepStrictEqual(stored.intent, intent)
+    ? accept({ txHash: stored.tx.txHash, bytes: stored.tx.bytes })
+    : refuseToSign(
+        'conflict',
+        `attempt ${intent.attempt} of ${intent.payoutId} was signed before with another intent`,
+      )
+}
+
+function findConflict(intent: Intent, earlier: readonly SignedRecord[]): string | null {
+  const isNext = earlier.length === intent.attempt - 1
+  if (!isNext)
+    return `attempt ${intent.attempt} of ${intent.payoutId} does not follow attempt ${earlier.length}`
+  for (const record of earlier) {
+    const problem = findReplacementProblem(intent, record.intent)
+    if (problem !== null) return problem
+  }
+  return null
+}
+
+/** What the intent takes out of our hands, provided that it goes where it may and is not too much at once. */
+function amountThatLeaves(
+  parts: Parts,
+  intent: Intent,
+  authority: Authority,
+): Outcome<Amount, SignRejection> {
+  const { settings } = parts
+  const asset = assetIn(settings, intent)
+  if (asset === null) return refuseToSign('malformed', 'intent.token is not a listed contract of its chain')
+  if (!isPayeeRight(parts, intent, authority)) {
+    return refuseToSign(
+      'not_the_destination',
+      `a ${authority.kind} of ${authority.orderId} does not go there`,
+    )
+  }
+  const chainUnits = intent.family === 'bitcoin' ? intent.payment.satoshi : intent.units
+  if (
+    authority.kind === 'filler' &&
+    intent.family === 'evm' &&
+    (chainUnits !== 0n || intent.token !== null)
+  ) {
+    return refuseToSign('malformed', 'a filler moves nothing')
+  }
+  // What goes from us to us does not leave.
+  if (authority.kind === 'filler' || authority.kind === 'sweep') return accept(amountOf(asset, 0n))
+  if (chainUnits === 0n) return refuseToSign('malformed', `a ${authority.kind} pays something`)
+  const amount = fromChainUnits(asset, chainUnits)
+  const unitsMax = settings.payoutUnitsMax[asset] ?? 0n
+  if (intent.attempt === 1 && amount.units > unitsMax) {
+    return refuseToSign('limit_exceeded', `one payout of ${asset} is at most ${unitsMax} ledger units`)
+  }
+  return accept(amount)
+}
+
+function assetIn(settings: SignerSettings, intent: Intent): AssetId | null {
+  if (intent.family === 'bitcoin' || intent.token === null) return nativeAsset(intent.chain).id
+  const listed = assets.find(
+    ({ id, chain, isNative }) =>
+      chain === intent.chain && !isNative && settings.contracts[id] === intent.token,
+  )
+  return listed?.id ?? null
+}
+
+function isPayeeRight({ keys, settings }: Parts, intent: Intent, authority: Authority): boolean {
+  const payee = intent.family === 'bitcoin' ? intent.payment.address : intent.to
+  const canonical = (text: string) =>
+    intent.family === 'bitcoin'
+      ? canonicalBitcoinAddress(text, settings.bitcoin.network)
+      : canonicalEvmAddress(text)
+  switch (authority.kind) {
+    case 'payout':
+      return canonical(authority.destination) === payee
+    case 'refund':
+      return authority.refundAddress !== null && canonical(authority.refundAddress) === payee
+    case 'filler':
+    case 'sweep':
+      return Array.from({ length: RESERVE_ADDRESSES }, (_, index) =>
+        keys.address(intent.family, { purpose: 'reserve', index }),
+      ).includes(payee)
+  }
+}
+
+async function build({ keys, settings }: Parts, intent: Intent): Promise<Outcome<SignedTx, SignRejection>> {
+  if (intent.family === 'bitcoin') return signBitcoin(intent, keys, settings.bitcoin)
+  const chain = Object.entries(settings.evm).find(([id]) => id === intent.chain)?.[1]
+  if (chain === undefined) return refuseToSign('malformed', `${intent.chain} is not configured`)
+  return signEvm(intent, keys, chain)
+}

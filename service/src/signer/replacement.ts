@@ -1,0 +1,40 @@
+import type { BitcoinIntent, EvmIntent, Intent } from '../domain/payouts/intent.ts'
+
+/**
+ * Why `next` may not be signed after `earlier` for the same payout, or null when it may: it pays the same to the
+ * same, and the chain can never accept both. It has to hold against every earlier attempt, not only the last:
+ * with inputs {A}, {A,B}, {B} the first and third could both be mined.
+ */
+export function findReplacementProblem(next: Intent, earlier: Intent): string | null {
+  if (next.family === 'bitcoin' && earlier.family === 'bitcoin') return problemOnBitcoin(next, earlier)
+  if (next.family === 'evm' && earlier.family === 'evm') return problemOnEvm(next, earlier)
+  return 'an attempt stays on the chain of the earlier ones'
+}
+
+function problemOnBitcoin(next: BitcoinIntent, earlier: BitcoinIntent): string | null {
+  if (next.payment.address !== earlier.payment.address || next.payment.satoshi !== earlier.payment.satoshi) {
+    return 'an attempt pays the same to the same address as the earlier ones'
+  }
+  const shared = next.inputs.flatMap((coin) => {
+    const before = earlier.inputs.find((other) => other.txHash === coin.txHash && other.index === coin.index)
+    return before === undefined ? [] : [{ coin, before }]
+  })
+  if (shared.length === 0) return 'an attempt spends an input of every earlier one'
+  // Signatures commit to the amount of their own input only: two stories about one coin could hide a fee (BIP-341).
+  return shared.every(({ coin, before }) => coin.satoshi === before.satoshi)
+    ? null
+    : 'a coin has another amount than in an earlier attempt'
+}
+
+function problemOnEvm(next: EvmIntent, earlier: EvmIntent): string | null {
+  if (next.chain !== earlier.chain || next.evmChainId !== earlier.evmChainId) {
+    return 'an attempt stays on the chain of the earlier ones'
+  }
+  if (next.to !== earlier.to || next.units !== earlier.units || next.token !== earlier.token) {
+    return 'an attempt pays the same to the same address as the earlier ones'
+  }
+  const hasSameSender = next.from.purpose === earlier.from.purpose && next.from.index === earlier.from.index
+  return hasSameSender && next.nonce === earlier.nonce
+    ? null
+    : 'an attempt keeps the sender and nonce of the earlier ones'
+}

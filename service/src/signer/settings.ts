@@ -1,0 +1,32 @@
+import type { AssetId } from '../domain/catalog/assets.ts'
+import type { ChainId, chainFacts } from '../domain/catalog/networks.ts'
+import type { BitcoinNetwork } from './derivation.ts'
+import type { SpendLimit } from './signer.ts'
+
+type EvmChainId = {
+  [Id in ChainId]: (typeof chainFacts)[Id]['family'] extends 'evm' ? Id : never
+}[ChainId]
+
+/** Caps are the signer's own last word, apart from the ones a chain's connector bids under. */
+export type BitcoinSettings = {
+  readonly network: BitcoinNetwork
+  readonly feeRateSatPerVbMax: bigint
+  readonly feeSatoshiMax: bigint
+}
+
+export type EvmSettings = {
+  readonly chainId: number
+  readonly gasLimitMax: bigint
+  readonly feePerGasWeiMax: bigint
+}
+
+export type SignerSettings = {
+  readonly bitcoin: BitcoinSettings
+  /** A chain that is left out is not signed for. */
+  readonly evm: Readonly<Partial<Record<EvmChainId, EvmSettings>>>
+  /** Token contracts that may be called, by asset; any other is refused. */
+  readonly contracts: Readonly<Partial<Record<AssetId, string>>>
+  /** The most one payout may be, in ledger units; an asset that is left out is not paid at all. */
+  readonly payoutUnitsMax: Readonly<Partial<Record<AssetId, bigint>>>
+  readonly limits: readonly SpendLimit[]
+}

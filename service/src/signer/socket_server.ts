@@ -1,0 +1,146 @@
+import { once } from 'node:events'
+import { lstatSync, unlinkSync } from 'node:fs'
+import { connect, createServer, type Socket } from 'node:net'
+import { assert } from '../domain/assert.ts'
+import type { Intent } from '../domain/payouts/intent.ts'
+import { checkAddressRequest, Malformed } from './check_request.ts'
+import type { Authority, Signer } from './signer.ts'
+import { decodeMessage, encodeMessage, readLines } from './socket_lines.ts'
+
+/** Requests of one connection that are worked on at once; further ones wait in the socket. */
+const IN_FLIGHT_MAX = 32
+
+/**
+ * A signer on a Unix socket that only our own user can open. One line is one request `{id, method, params}` or
+ * answer `{id, result}` / `{id, error}`. Nothing a client sends ends the server: what cannot be understood is
+ * answered with an error. The signer checks every field itself.
+ */
+export async function serveSigner(options: {
+  readonly path: string
+  readonly signer: Signer
+  /** Told what went wrong inside; clients only learn that something did. */
+  onError(error: unknown): void
+}): Promise<{ close(): Promise<void> }> {
+  const { path, signer, onError } = options
+  await removeStaleSocket(path)
+  const connections = new Map<Socket, Promise<void>>()
+  const server = createServer((socket) => {
+    // The loop that reads the socket sees the error; without a listener it would end the process.
+    socket.on('error', () => {})
+    const served = serveConnection(socket, signer, onError).finally(() => connections.delete(socket))
+    connections.set(socket, served)
+  })
+  // listen() binds at once, so the file never exists with other permissions than these.
+  const umask = process.umask(0o177)
+  try {
+    server.listen(path)
+  } finally {
+    process.umask(umask)
+  }
+  await once(server, 'listening')
+  server.on('error', onError)
+  return {
+    /** Cuts the connections, then waits for the requests that are being worked on. */
+    async close() {
+      const closed = once(server, 'close')
+      server.close()
+      for (const socket of connections.keys()) socket.destroy()
+      await Promise.all([closed, ...connections.values()])
+    },
+  }
+}
+
+async function serveConnection(socket: Socket, signer: Signer, onError: (error: unknown) => void) {
+  const inFlight = new Set<Promise<void>>()
+  try {
+    for await (const line of readLines(socket)) {
+      if (inFlight.size >= IN_FLIGHT_MAX) await Promise.race(inFlight)
+      const work = answer(line, signer, onError)
+        .then((message) => send(socket, message))
+        .finally(() => inFlight.delete(work))
+      inFlight.add(work)
+    }
+  } catch (error) {
+    // A cut connection is the client's business; a message that is too long is told to it before the end.
+    if (!socket.destroyed) socket.end(encodeMessage({ id: null, error: messageOf(error) }))
+  }
+  await Promise.all(inFlight)
+  socket.destroy()
+}
+
+async function answer(line: Buffer, signer: Signer, onError: (error: unknown) => void): Promise<string> {
+  const request = readRequest(line)
+  if (request === null) {
+    return encodeMessage({
+      id: null,
+      error: 'a request is one line of JSON: {"id": 1, "method": "…", "params": […]}',
+    })
+  }
+  const { id, method, params } = request
+  try {
+    return encodeMessage({ id, result: await call(signer, method, params) })
+  } catch (error) {
+    if (error instanceof Malformed) return encodeMessage({ id, error: error.message })
+    onError(error)
+    return encodeMessage({ id, error: 'the signer failed; its log says why' })
+  }
+}
+
+function call(signer: Signer, method: string, params: readonly unknown[]): Promise<unknown> {
+  switch (method) {
+    case 'addresses': {
+      const { family, purpose, from, count } = checkAddressRequest(params[0], params[1], params[2], params[3])
+      return signer.addresses(family, purpose, from, count)
+    }
+    case 'sign':
+      // Not believed: the signer checks every field of both before it uses any.
+      return signer.sign(params[0] as Intent, params[1] as Authority)
+    default:
+      throw new Malformed('a method is addresses or sign')
+  }
+}
+
+function readRequest(line: Buffer): { id: number; method: string; params: readonly unknown[] } | null {
+  let message: unknown
+  try {
+    message = decodeMessage(line)
+  } catch {
+    return null
+  }
+  if (typeof message !== 'object' || message === null) return null
+  const { id, method, params } = message as Record<string, unknown>
+  if (!Number.isSafeInteger(id) || typeof method !== 'string' || !Array.isArray(params)) return null
+  return { id: id as number, method, params }
+}
+
+async function send(socket: Socket, message: string): Promise<void> {
+  if (socket.destroyed || socket.write(message)) return
+  // A client that does not read is not read from either.
+  await Promise.race([once(socket, 'drain'), once(socket, 'close')]).catch(() => {})
+}
+
+/** What a signer that was killed left behind is removed; a live signer and any other file are not. */
+async function removeStaleSocket(path: string): Promise<void> {
+  const file = lstatSync(path, { throwIfNoEntry: false })
+  if (file === undefined) return
+  assert(file.isSocket(), `${path} is a socket or does not exist`)
+  assert(!(await isAnswering(path)), `no other signer listens on ${path}`)
+  unlinkSync(path)
+}
+
+async function isAnswering(path: string): Promise<boolean> {
+  const probe = connect(path)
+  try {
+    await once(probe, 'connect')
+    return true
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ECONNREFUSED') return false
+    throw error
+  } finally {
+    probe.destroy()
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}
