@@ -1,0 +1,25 @@
+import { assert } from '../../domain/assert.ts'
+import type { AssetId } from '../../domain/catalog/assets.ts'
+import { objectIn, satoshiIn } from './replies.ts'
+import { NoAnswer, type Rpc } from './rpc.ts'
+
+/**
+ * What the mined coins of these addresses add up to, read from the node's set of all coins: no wallet and no list
+ * of ours is believed. Takes a minute or two on mainnet; the node does one at a time, so we queue.
+ */
+export function watchBalance(rpc: Rpc) {
+  let last: Promise<unknown> = Promise.resolve()
+
+  return (asset: AssetId, addresses: readonly string[]): Promise<bigint> => {
+    assert(asset === 'BTC:BTC', `the bitcoin chain holds ${asset}`)
+    const scan = last.then(async () => {
+      if (addresses.length === 0) return 0n
+      const descriptors = addresses.map((address) => `addr(${address})`)
+      const result = objectIn(await rpc.call('scantxoutset', 'start', descriptors), 'scantxoutset')
+      if (result.success !== true) throw new NoAnswer('scantxoutset', 'the scan was aborted')
+      return satoshiIn(result.total_amount, 'scantxoutset total_amount')
+    })
+    last = scan.catch(() => undefined) // its own caller hears of it; the next one starts afresh
+    return scan
+  }
+}

@@ -1,0 +1,56 @@
+import { amountOf } from '../../domain/money/amount.ts'
+import type { Outcome } from '../../domain/outcome.ts'
+import type { TxStatus } from '../chain.ts'
+import { integerIn, objectIn, satoshiIn, textIn } from './replies.ts'
+import { NoAnswer, type Rpc, type RpcRefusal } from './rpc.ts'
+
+/** Said only when both the mempool and a complete index were searched (rpc/rawtransaction.cpp). */
+const ABSENT = /^No such mempool or blockchain transaction\./
+const ATTEMPTS_MAX = 5
+
+/**
+ * Where a transaction is now. A block that arrives during the search could hide it between mempool and index, so
+ * an answer counts only when the best block was the same before and after.
+ */
+export async function lookup(rpc: Rpc, txHash: string): Promise<TxStatus> {
+  for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt += 1) {
+    const [before, found, after] = await rpc.batch([
+      ['getbestblockhash'],
+      ['getrawtransaction', txHash, 2],
+      ['getbestblockhash'],
+    ])
+    if (found === undefined || !before?.ok || !after?.ok) throw new NoAnswer('getbestblockhash', 'no hash')
+    if (before.value !== after.value) continue
+    const status = await readStatus(rpc, found)
+    if (status !== 'moving') return status
+  }
+  throw new NoAnswer('getrawtransaction', `the best block changed ${ATTEMPTS_MAX} times`)
+}
+
+async function readStatus(rpc: Rpc, found: Outcome<unknown, RpcRefusal>): Promise<TxStatus | 'moving'> {
+  if (!found.ok) {
+    if (ABSENT.test(found.rejection.message)) return { where: 'absent' }
+    throw found.rejection
+  }
+  const tx = objectIn(found.value, 'getrawtransaction')
+  if (tx.blockhash === undefined) return { where: 'mempool' }
+  // The index remembers blocks that lost in a reorg; a transaction in one and not in the mempool is nowhere.
+  if (integerIn(tx.confirmations ?? 0, 'confirmations') === 0) return { where: 'absent' }
+
+  const hash = textIn(tx.blockhash, 'blockhash')
+  const header = objectIn(await rpc.call('getblockheader', hash), 'getblockheader')
+  if (integerIn(header.confirmations, 'getblockheader confirmations') < 1) return 'moving'
+  return {
+    where: 'block',
+    block: { height: integerIn(header.height, 'getblockheader height'), hash },
+    succeeded: true,
+    cost: amountOf('BTC:BTC', feeOf(tx)),
+  }
+}
+
+/** Inputs less outputs, which the node works out; a coinbase pays none. */
+function feeOf(tx: Record<string, unknown>): bigint {
+  const [input] = Array.isArray(tx.vin) ? tx.vin : []
+  if (objectIn(input, 'vin').coinbase !== undefined) return 0n
+  return satoshiIn(tx.fee, 'getrawtransaction fee')
+}

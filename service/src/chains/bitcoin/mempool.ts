@@ -1,0 +1,45 @@
+import type { FindOurs, Transfer } from '../chain.ts'
+import { textIn, textsIn } from './replies.ts'
+import { NoAnswer, type Rpc, type RpcCall } from './rpc.ts'
+import type { BitcoinNetwork } from './settings.ts'
+import { transfersToOurs } from './transfers.ts'
+import { parseTx, type WireTx } from './wire.ts'
+
+/** A full mempool is caught up with over several looks, so that no look takes long. */
+const TXS_A_LOOK = 5_000
+const TXS_A_REQUEST = 100
+const GONE = -5
+
+/** Tells each waiting transaction once. Remembers hashes of what waits now and nothing else. */
+export function watchMempool(rpc: Rpc, network: BitcoinNetwork) {
+  const told = new Set<string>()
+
+  return async (findOurs: FindOurs): Promise<readonly Transfer[]> => {
+    const waiting = textsIn(await rpc.call('getrawmempool'), 'getrawmempool')
+    const waitingNow = new Set(waiting)
+    for (const txid of told) if (!waitingNow.has(txid)) told.delete(txid)
+
+    const fresh = waiting.filter((txid) => !told.has(txid)).slice(0, TXS_A_LOOK)
+    const txs: WireTx[] = []
+    for (let start = 0; start < fresh.length; start += TXS_A_REQUEST) {
+      txs.push(...(await readWaiting(rpc, fresh.slice(start, start + TXS_A_REQUEST))))
+    }
+    const transfers = await transfersToOurs(network, txs, findOurs)
+    for (const { txid } of txs) told.add(txid)
+    return transfers
+  }
+}
+
+/** Those of the transactions that are still there. */
+async function readWaiting(rpc: Rpc, txids: readonly string[]): Promise<readonly WireTx[]> {
+  const replies = await rpc.batch(txids.map((txid): RpcCall => ['getrawtransaction', txid]))
+  return replies.flatMap((reply) => {
+    if (!reply.ok && reply.rejection.code === GONE) return []
+    if (!reply.ok) throw reply.rejection
+    try {
+      return [parseTx(Buffer.from(textIn(reply.value, 'getrawtransaction'), 'hex'))]
+    } catch (error) {
+      throw new NoAnswer('getrawtransaction', error instanceof Error ? error.message : 'no transaction')
+    }
+  })
+}

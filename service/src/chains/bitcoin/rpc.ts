@@ -1,0 +1,102 @@
+import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
+
+/** The node understood and said no. */
+export class RpcRefusal extends Error {
+  readonly code: number
+  constructor(method: string, code: number, message: string) {
+    super(`bitcoin node refused ${method}: ${message} (${code})`)
+    this.name = 'RpcRefusal'
+    this.code = code
+  }
+}
+
+/** Nobody can say what the node did with the request: no answer, half an answer, or not an answer of a node. */
+export class NoAnswer extends Error {
+  constructor(method: string, reason: string) {
+    super(`bitcoin node gave no answer to ${method}: ${reason}`)
+    this.name = 'NoAnswer'
+  }
+}
+
+export type RpcCall = readonly [method: string, ...params: readonly unknown[]]
+
+export type Rpc = {
+  /** Rejects with RpcRefusal or NoAnswer. */
+  call(...call: RpcCall): Promise<unknown>
+  /** One request, answered in order, each by itself. Rejects with NoAnswer as a whole. */
+  batch(calls: readonly RpcCall[]): Promise<readonly Outcome<unknown, RpcRefusal>[]>
+}
+
+/** JSON-RPC over HTTP. Messages of errors never carry the URL, which has a password in it. */
+export function connect(rpcUrl: string, timeoutMs: number): Rpc {
+  const url = new URL(rpcUrl)
+  const credentials = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`
+  const headers = {
+    'content-type': 'application/json',
+    authorization: `Basic ${Buffer.from(credentials).toString('base64')}`,
+  }
+  url.username = ''
+  url.password = ''
+
+  async function batch(calls: readonly RpcCall[]) {
+    const name = calls[0]?.[0] ?? 'nothing'
+    const body = calls.map(([method, ...params], id) => ({ jsonrpc: '1.0', id, method, params }))
+    const answer = await post(url, { method: 'POST', headers, body: JSON.stringify(body) }, timeoutMs, name)
+    if (!Array.isArray(answer)) throw new NoAnswer(name, 'the reply is no batch of replies')
+    const replies = new Map(answer.filter(isObject).map((reply) => [reply.id, reply]))
+    return calls.map(([method], id) => readReply(method, replies.get(id)))
+  }
+
+  return {
+    batch,
+    async call(...call) {
+      const [outcome] = await batch([call])
+      if (outcome === undefined) throw new NoAnswer(call[0], 'no reply')
+      if (!outcome.ok) throw outcome.rejection
+      return outcome.value
+    },
+  }
+}
+
+async function post(url: URL, request: RequestInit, timeoutMs: number, method: string): Promise<unknown> {
+  const response = await fetch(url, { ...request, signal: AbortSignal.timeout(timeoutMs) }).catch((error) => {
+    throw new NoAnswer(method, reasonOf(error))
+  })
+  const text = await response.text().catch((error) => {
+    throw new NoAnswer(method, reasonOf(error))
+  })
+  try {
+    return JSON.parse(text, keepSourceText)
+  } catch {
+    throw new NoAnswer(method, `HTTP ${response.status} without JSON`)
+  }
+}
+
+function readReply(method: string, reply: Record<string, unknown> | undefined): Outcome<unknown, RpcRefusal> {
+  if (reply === undefined) throw new NoAnswer(method, 'no reply with its id')
+  const { error, result } = reply
+  if (error === null && result !== undefined) return accept(result)
+  if (isObject(error) && typeof error.code === 'number' && typeof error.message === 'string') {
+    return refuse(new RpcRefusal(method, error.code, error.message))
+  }
+  throw new NoAnswer(method, 'the reply has neither result nor error')
+}
+
+/**
+ * Numbers with a fraction arrive as their source text: 0.1 + 0.2 is no bitcoin amount. Whole numbers (heights,
+ * times, error codes) stay numbers.
+ */
+function keepSourceText(_key: string, value: unknown, context?: { readonly source?: string }): unknown {
+  if (typeof value !== 'number' || context?.source === undefined) return value
+  return /^-?\d+$/.test(context.source) && Number.isSafeInteger(value) ? value : context.source
+}
+
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return 'unknown failure'
+  const cause = error.cause instanceof Error ? ` (${error.cause.message})` : ''
+  return `${error.name}: ${error.message}${cause}`
+}
