@@ -32,8 +32,10 @@ export async function replaceTransaction(
   const ownAddress = await wallet<string>('getnewaddress', ['', 'bech32'])
   const to = replacement.to ?? (replacement.units === undefined ? ownAddress : payment.address)
   const units = replacement.units ?? fromBtc(-payment.amount)
-  const feeSats = await replacementFee(rpc, txHash)
-  const coins = await enoughCoins(rpc, wallet, old, units + feeSats)
+  const { baseSats, perCoinSats } = await replacementFee(rpc, txHash)
+  const known = old.decoded.vin.length
+  const coins = await enoughCoins(rpc, wallet, old, { needed: units + baseSats, perCoinSats })
+  const feeSats = baseSats + BigInt(coins.length - known) * perCoinSats
   const change = coins.reduce((sum, coin) => sum + coin.sats, 0n) - units - feeSats
   const dustSats = 1000n
   const outputs = [{ [to]: toBtc(units) }, ...(change > dustSats ? [{ [changeAddress]: toBtc(change) }] : [])]
@@ -62,34 +64,49 @@ async function readTransaction(
   throw new Error(`${txHash} was not sent by the faucet`)
 }
 
-/** Above what it and all that spends it paid together, and above the price of relaying it once more. */
-async function replacementFee(rpc: Rpc, txHash: string): Promise<bigint> {
-  const entry = await rpc<{ fees: { descendant: number }; descendantsize: number }>('getmempoolentry', [
-    txHash,
-  ])
-  const satPerVbyte = 5n
-  const roomForMoreInputsVbytes = 500n
-  return (
-    fromBtc(entry.fees.descendant) + (BigInt(entry.descendantsize) + roomForMoreInputsVbytes) * satPerVbyte
-  )
+/**
+ * Above what it and all that spends it paid together, above the price of relaying it once more, and at a
+ * higher rate than before however many coins are added.
+ */
+async function replacementFee(rpc: Rpc, txHash: string): Promise<{ baseSats: bigint; perCoinSats: bigint }> {
+  const entry = await rpc<{
+    fees: { base: number; descendant: number }
+    vsize: number
+    descendantsize: number
+  }>('getmempoolentry', [txHash])
+  const extraSatPerVbyte = 5n
+  const coinVbytes = 70n
+  const outputVbytes = 80n
+  const oldSatPerVbyte = fromBtc(entry.fees.base) / BigInt(entry.vsize) + 1n
+  const satPerVbyte = oldSatPerVbyte + extraSatPerVbyte
+  const relaySats = BigInt(entry.descendantsize) * extraSatPerVbyte
+  return {
+    baseSats: fromBtc(entry.fees.descendant) + relaySats + outputVbytes * satPerVbyte,
+    perCoinSats: coinVbytes * satPerVbyte,
+  }
 }
 
 /** The old inputs, and when the new payment is larger, confirmed coins: unconfirmed ones are not allowed. */
-async function enoughCoins(rpc: Rpc, wallet: Rpc, old: WalletTransaction, needed: bigint): Promise<Coin[]> {
+async function enoughCoins(
+  rpc: Rpc,
+  wallet: Rpc,
+  old: WalletTransaction,
+  price: { needed: bigint; perCoinSats: bigint },
+): Promise<Coin[]> {
   const coins = await Promise.all(
     old.decoded.vin.map(async ({ txid, vout }): Promise<Coin> => {
       const tx = await rpc<{ vout: { value: number }[] }>('getrawtransaction', [txid, true])
       return { txid, vout, sats: fromBtc(tx.vout[vout]?.value ?? 0) }
     }),
   )
-  let total = coins.reduce((sum, coin) => sum + coin.sats, 0n)
-  if (total >= needed) return coins
+  let missing = price.needed - coins.reduce((sum, coin) => sum + coin.sats, 0n)
+  if (missing <= 0n) return coins
   const spare = await wallet<{ txid: string; vout: number; amount: number }[]>('listunspent', [1])
   for (const { txid, vout, amount } of spare) {
-    if (total >= needed) break
+    if (missing <= 0n) break
     coins.push({ txid, vout, sats: fromBtc(amount) })
-    total += fromBtc(amount)
+    missing += price.perCoinSats - fromBtc(amount)
   }
-  if (total < needed) throw new Error('the faucet has not enough coins')
+  if (missing > 0n) throw new Error('the faucet has not enough coins')
   return coins
 }

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { gunzipSync } from 'node:zlib'
 import {
   type Address,
   createTestClient,
@@ -227,10 +228,39 @@ function livelyTurn(client: EvmClient, mining: ReturnType<typeof createQueue>): 
  */
 async function reorganise(client: EvmClient, depth: number): Promise<void> {
   const before = await client.getBlock()
+  const codes = await readCodes(client)
   await client.request({ method: 'anvil_reorg', params: [depth, []] } as never)
   const after = await client.getBlock()
   if (after.hash === before.hash) {
     throw new Error(`the chain cannot be reorganised ${depth} deep: the most is ${HISTORY_BLOCKS}`)
+  }
+  await restoreCodes(client, codes)
+}
+
+type Codes = readonly { readonly address: Address; readonly code: Hex }[]
+
+/** The dump is gzipped JSON in hex. */
+async function readCodes(client: EvmClient): Promise<Codes> {
+  const dump = await client.dumpState()
+  const { accounts } = JSON.parse(gunzipSync(Buffer.from(dump.slice(2), 'hex')).toString()) as {
+    accounts: Record<Address, { code: Hex }>
+  }
+  return Object.entries(accounts)
+    .map(([address, { code }]) => ({ address: address as Address, code }))
+    .filter(({ code }) => code.length > 2)
+}
+
+/**
+ * Going back to a block from before a restart, anvil 1.7.1 brings every account back but forgets the code
+ * of contracts. A contract that exists at that block is known by its nonce, which starts at 1.
+ */
+async function restoreCodes(client: EvmClient, codes: Codes): Promise<void> {
+  for (const { address, code } of codes) {
+    const [isThere, nonce] = [
+      await client.getCode({ address }),
+      await client.getTransactionCount({ address }),
+    ]
+    if (isThere === undefined && nonce > 0) await client.setCode({ address, bytecode: code })
   }
 }
 

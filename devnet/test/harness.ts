@@ -1,0 +1,34 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+
+export function makeTemporaryFolder(): { path: string; remove(): void } {
+  const path = mkdtempSync(join(tmpdir(), 'cambist-devnet-test-'))
+  return { path, remove: () => rmSync(path, { recursive: true, force: true }) }
+}
+
+/** Runs a script beside this file and waits for its first line, which is JSON. */
+export async function runScript<T>(
+  name: string,
+  ...args: string[]
+): Promise<{ child: ChildProcess; said: T }> {
+  const path = join(import.meta.dirname, name)
+  const child = spawn(process.execPath, [path, ...args], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const lines = createInterface({ input: child.stdout })
+  const line = await Promise.race([
+    once(lines, 'line').then(([text]) => text as string),
+    once(child, 'exit').then(([code]) => {
+      throw new Error(`${name} ended with ${code}`)
+    }),
+  ])
+  return { child, said: JSON.parse(line) as T }
+}
+
+export async function killHard(child: ChildProcess): Promise<void> {
+  const gone = once(child, 'exit')
+  child.kill('SIGKILL')
+  await gone
+}

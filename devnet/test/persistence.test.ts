@@ -1,0 +1,130 @@
+import { readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Hex } from 'viem'
+import { afterAll, expect, test } from 'vitest'
+import { type Devnet, startDevnet } from '../src/index.ts'
+import { identify } from '../src/processes/identity.ts'
+import { waitFor } from '../src/processes/wait.ts'
+import { killHard, makeTemporaryFolder, runScript } from './harness.ts'
+
+/**
+ * What: whatever is killed, the next start continues with the same chains.
+ * How: a child process runs the devnet; it, and then its nodes too, are killed with SIGKILL.
+ */
+const folder = makeTemporaryFolder()
+const start = () => startDevnet({ dataDir: folder.path, mining: 'manual' })
+type Said = Pick<Devnet, 'processes' | 'networks'>
+
+afterAll(async () => {
+  const leftovers = await start().catch(() => undefined)
+  await leftovers?.stop()
+  folder.remove()
+})
+
+const pids = ({ processes }: Pick<Devnet, 'processes'>) => processes.map(({ pid }) => pid).sort()
+
+async function payEverywhere(devnet: Devnet) {
+  const payments = await Promise.all(
+    (['BTC', 'ETH', 'BNB'] as const).map(async (network) => {
+      const to = await devnet.freshAddress(network)
+      const { txHash } = await devnet.send(network, network, to, 123_456n)
+      await devnet.mine(network, 2)
+      return { network, to, txHash }
+    }),
+  )
+  return async (later: Devnet) => {
+    for (const { network, to, txHash } of payments) {
+      expect(await later.balance(network, network, to)).toBe(123_456n)
+      if (network === 'BTC') await later.bitcoin.rpc('getrawtransaction', [txHash, true])
+      else await later.evm(network).client.getTransactionReceipt({ hash: txHash as Hex })
+    }
+  }
+}
+
+test('a second start continues with the same chains and tokens', async () => {
+  const first = await start()
+  const check = await payEverywhere(first)
+  const { networks } = first
+  await first.stop()
+  for (const pid of pids(first)) expect(identify(pid)).toBeUndefined()
+  const second = await start()
+  expect(second.networks).toEqual(networks)
+  expect(second.processes.every(({ adopted }) => !adopted)).toBe(true)
+  await check(second)
+  await second.stop()
+})
+
+test('nodes left behind by a killed process are adopted', async () => {
+  const { child, said } = await runScript<Said>('run_devnet.ts', folder.path)
+  await expect(start()).rejects.toThrow(`run by process ${child.pid}`)
+  await killHard(child)
+  const adopted = await start()
+  expect(pids(adopted)).toEqual(pids(said))
+  expect(adopted.processes.every((node) => node.adopted)).toBe(true)
+  await (await payEverywhere(adopted))(adopted)
+  await adopted.stop()
+})
+
+test('after a kill of everything the chains continue from the disk', async () => {
+  const { child, said } = await runScript<Said>('run_devnet.ts', folder.path)
+  await killHard(child)
+  const devnet = await start()
+  const check = await payEverywhere(devnet)
+  const waiting = await devnet.send('BTC', 'BTC', await devnet.freshAddress('BTC'), 1_000n)
+  const heights = {
+    BTC: await devnet.bitcoin.rpc<number>('getblockcount'),
+    ETH: await devnet.evm('ETH').client.getBlockNumber(),
+  }
+  await untilSaved(devnet, waiting.txHash)
+  for (const pid of pids(said)) process.kill(pid, 'SIGKILL')
+  await waitFor('their end', () => pids(said).every((pid) => !identify(pid)), { timeoutMs: 5_000 })
+  await devnet.stop()
+
+  const later = await start()
+  expect(later.processes.every(({ adopted }) => !adopted)).toBe(true)
+  expect(await later.bitcoin.rpc('getblockcount')).toBe(heights.BTC)
+  expect(await later.evm('ETH').client.getBlockNumber()).toBe(heights.ETH)
+  expect(await later.bitcoin.rpc<string[]>('getrawmempool')).toContain(waiting.txHash)
+  expect(later.networks.ETH?.tokens).toEqual(said.networks.ETH?.tokens)
+  await check(later)
+  await later.reorg('BTC', 2)
+  await reorgBeforeTheStart(later)
+  await later.stop()
+})
+
+test('a state file that was cut in the middle is replaced by its copy', async () => {
+  const path = join(folder.path, 'eth', 'state.json')
+  const whole = readFileSync(path)
+  writeFileSync(`${path}.copy`, whole)
+  writeFileSync(path, whole.subarray(0, whole.length / 2))
+  const devnet = await start()
+  expect(await devnet.evm('ETH').client.getBlockNumber()).toBeGreaterThan(5n)
+  await devnet.stop()
+})
+
+/** anvil forgets the code of contracts when it goes back to before its start; the devnet puts it back. */
+async function reorgBeforeTheStart(devnet: Devnet): Promise<void> {
+  const to = await devnet.freshAddress('ETH')
+  await devnet.reorg('ETH', 3)
+  await devnet.send('ETH', 'USDT', to, 77n)
+  await devnet.mine('ETH', 1)
+  expect(await devnet.balance('ETH', 'USDT', to)).toBe(77n)
+}
+
+/** Until the files hold what was just done: anvil writes each second, bitcoind when the devnet says so. */
+async function untilSaved(devnet: Devnet, waiting: string): Promise<void> {
+  const file = (...path: string[]) => readFileSync(join(folder.path, ...path), 'utf8')
+  const height = { ETH: await blockOf(devnet, 'ETH'), BNB: await blockOf(devnet, 'BNB') }
+  const isSaved = (network: 'ETH' | 'BNB') =>
+    BigInt(JSON.parse(file(network.toLowerCase(), 'state.json')).block.number) >= height[network]
+  // The file is obfuscated by a key, so its age stands for its content.
+  const sentAtS = (await devnet.bitcoin.rpc<{ time: number }>('getmempoolentry', [waiting])).time
+  const savedAtMs = () => statSync(join(folder.path, 'bitcoin', 'regtest', 'mempool.dat')).mtimeMs
+  await waitFor(
+    'everything on disk',
+    () => isSaved('ETH') && isSaved('BNB') && savedAtMs() > (sentAtS + 1) * 1_000,
+    { timeoutMs: 10_000, everyMs: 100 },
+  )
+}
+
+const blockOf = (devnet: Devnet, network: 'ETH' | 'BNB') => devnet.evm(network).client.getBlockNumber()

@@ -1,0 +1,242 @@
+import { encodeDeployData, erc20Abi, type Hex, parseEther } from 'viem'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type ContractName, type Devnet, startDevnet } from '../src/index.ts'
+import { waitFor } from '../src/processes/wait.ts'
+import { makeTemporaryFolder } from './harness.ts'
+
+/**
+ * What: the devnet sends, mines, reorganises and double-spends for real.
+ * How: real nodes that mine only when a test says so; the nodes are asked, not our own code.
+ */
+const folder = makeTemporaryFolder()
+let devnet: Devnet
+
+beforeAll(async () => {
+  devnet = await startDevnet({
+    dataDir: folder.path,
+    mining: 'manual',
+    blockIntervalMs: { BTC: 100, ETH: 100 },
+  })
+})
+
+afterAll(async () => {
+  await devnet?.stop()
+  folder.remove()
+})
+
+const rpc = <T>(method: string, params: unknown[] = []) => devnet.bitcoin.rpc<T>(method, params)
+const mempool = () => rpc<string[]>('getrawmempool')
+const client = () => devnet.evm('ETH').client
+
+async function deploy(name: ContractName, args: unknown[] = []): Promise<Hex> {
+  const { abi, bytecode } = devnet.evm('ETH').contracts[name]
+  const hash = await client().sendTransaction({ data: encodeDeployData({ abi, bytecode, args }) })
+  await devnet.mine('ETH', 1)
+  const { contractAddress } = await client().getTransactionReceipt({ hash })
+  if (!contractAddress) throw new Error(`${name} was not deployed`)
+  return contractAddress
+}
+
+async function call(name: ContractName, address: Hex, functionName: string, args: unknown[], value = 0n) {
+  const { abi } = devnet.evm('ETH').contracts[name]
+  const hash = await client().writeContract({ abi, address, functionName, args, value })
+  await devnet.mine('ETH', 1)
+  return client().getTransactionReceipt({ hash })
+}
+
+test('all three networks are there, on loopback', () => {
+  expect(devnet.missing).toEqual([])
+  for (const network of Object.values(devnet.networks)) {
+    expect(new URL(network.rpcUrl).hostname).toBe('127.0.0.1')
+  }
+})
+
+test('USDT and USDC have 6 decimals on Ethereum and 18 on BNB Smart Chain', async () => {
+  for (const [network, decimals] of [
+    ['ETH', 6],
+    ['BNB', 18],
+  ] as const) {
+    for (const symbol of ['USDT', 'USDC'] as const) {
+      const token = devnet.networks[network]?.tokens[symbol]
+      const address = token?.address ?? '0x'
+      const read = { address, abi: erc20Abi } as const
+      const chain = devnet.evm(network).client
+      expect(token?.decimals).toBe(decimals)
+      expect(await chain.readContract({ ...read, functionName: 'decimals' })).toBe(decimals)
+      expect(await chain.readContract({ ...read, functionName: 'symbol' })).toBe(symbol)
+    }
+  }
+})
+
+test('a payment waits in the mempool until a block is mined', async () => {
+  for (const [network, currency, units] of [
+    ['BTC', 'BTC', 12_345_678n],
+    ['ETH', 'ETH', 10n ** 18n + 1n],
+    ['ETH', 'USDT', 5_000_001n],
+    ['BNB', 'USDC', 10n ** 19n + 1n],
+  ] as const) {
+    const to = await devnet.freshAddress(network)
+    await devnet.send(network, currency, to, units)
+    expect(await devnet.balance(network, currency, to)).toBe(0n)
+    await devnet.mine(network, 1)
+    expect(await devnet.balance(network, currency, to)).toBe(units)
+  }
+})
+
+test('sixty payments at once on each network all arrive', async () => {
+  for (const [network, currency] of [
+    ['BTC', 'BTC'],
+    ['ETH', 'USDC'],
+    ['BNB', 'BNB'],
+  ] as const) {
+    const to = await devnet.freshAddress(network)
+    const sent = await Promise.all(
+      Array.from({ length: 60 }, () => devnet.send(network, currency, to, 100_000n)),
+    )
+    expect(new Set(sent.map(({ txHash }) => txHash)).size).toBe(60)
+    await devnet.mine(network, 1)
+    expect(await devnet.balance(network, currency, to)).toBe(6_000_000n)
+  }
+})
+
+test('a Bitcoin reorg returns the payment to the mempool and makes a longer, empty branch', async () => {
+  const to = await devnet.freshAddress('BTC')
+  const { txHash } = await devnet.send('BTC', 'BTC', to, 50_000n)
+  await devnet.mine('BTC', 3)
+  const height = await rpc<number>('getblockcount')
+  const oldTip = await rpc<string>('getbestblockhash')
+  await devnet.reorg('BTC', 3)
+  expect(await rpc('getblockcount')).toBe(height + 1)
+  expect((await rpc<{ confirmations: number }>('getblockheader', [oldTip])).confirmations).toBe(-1)
+  expect(await mempool()).toContain(txHash)
+  expect(await devnet.balance('BTC', 'BTC', to)).toBe(0n)
+  await devnet.mine('BTC', 1)
+  expect(await devnet.balance('BTC', 'BTC', to)).toBe(50_000n)
+})
+
+test('an Ethereum reorg takes the payment out of the chain', async () => {
+  const to = await devnet.freshAddress('ETH')
+  const { txHash } = await devnet.send('ETH', 'ETH', to, 7n)
+  await devnet.mine('ETH', 13)
+  const before = await client().getBlock()
+  await devnet.reorg('ETH', 13)
+  const after = await client().getBlock()
+  expect(after.number).toBe(before.number)
+  expect(after.hash).not.toBe(before.hash)
+  expect(await devnet.balance('ETH', 'ETH', to)).toBe(0n)
+  await expect(client().getTransactionReceipt({ hash: txHash as Hex })).rejects.toThrow()
+  await devnet.send('ETH', 'ETH', to, 9n)
+  await devnet.mine('ETH', 1)
+  expect(await devnet.balance('ETH', 'ETH', to)).toBe(9n)
+})
+
+test('a replaced Bitcoin payment never arrives, its replacement does', async () => {
+  const [to, other] = [await devnet.freshAddress('BTC'), await devnet.freshAddress('BTC')]
+  const { txHash } = await devnet.send('BTC', 'BTC', to, 40_000n)
+  const redirected = await devnet.replace(txHash, { to: other })
+  expect(await mempool()).not.toContain(txHash)
+  const again = await devnet.replace(redirected.txHash)
+  await devnet.mine('BTC', 1)
+  expect(await devnet.balance('BTC', 'BTC', to)).toBe(0n)
+  expect(await devnet.balance('BTC', 'BTC', other)).toBe(0n)
+  await expect(devnet.replace(again.txHash)).rejects.toThrow('already in a block')
+})
+
+test('a Bitcoin payment can be replaced by another amount, also a larger one, or a higher fee', async () => {
+  for (const [replacement, arrived] of [
+    [{ units: 30_000n }, 30_000n],
+    [{ units: 1_000_000_000n }, 1_000_000_000n],
+    [{ feeBumpOnly: true }, 40_000n],
+  ] as const) {
+    const to = await devnet.freshAddress('BTC')
+    const { txHash } = await devnet.send('BTC', 'BTC', to, 40_000n)
+    const replaced = await devnet.replace(txHash, replacement)
+    expect(replaced.txHash).not.toBe(txHash)
+    expect(await mempool()).toEqual([replaced.txHash])
+    await devnet.mine('BTC', 1)
+    expect(await devnet.balance('BTC', 'BTC', to)).toBe(arrived)
+  }
+})
+
+test('EVM payments, native and token, are replaced under the same nonce', async () => {
+  for (const currency of ['ETH', 'USDT'] as const) {
+    const [to, other] = [await devnet.freshAddress('ETH'), await devnet.freshAddress('ETH')]
+    const first = await devnet.send('ETH', currency, to, 500n)
+    const second = await devnet.replace(first.txHash, { to: other })
+    const bumped = await devnet.replace(second.txHash, { feeBumpOnly: true })
+    const third = await devnet.replace(bumped.txHash, { units: 600n })
+    await devnet.mine('ETH', 1)
+    expect((await client().getTransactionReceipt({ hash: third.txHash as Hex })).status).toBe('success')
+    expect(await devnet.balance('ETH', currency, to)).toBe(0n)
+    expect(await devnet.balance('ETH', currency, other)).toBe(600n)
+  }
+})
+
+test('a transaction that no network knows cannot be replaced', async () => {
+  await expect(devnet.replace('00'.repeat(32))).rejects.toThrow('no network')
+  await expect(devnet.replace(`0x${'00'.repeat(32)}`)).rejects.toThrow('no network')
+})
+
+test('the fake tokens say Transfer and move nothing, or less', async () => {
+  const to = (await devnet.freshAddress('ETH')) as Hex
+  const spoof = await deploy('SpoofToken')
+  const liar = await deploy('FalseReturnToken')
+  const fee = await deploy('FeeOnTransferToken', [100n, 10n ** 12n])
+  for (const [name, address, arrived] of [
+    ['SpoofToken', spoof, 0n],
+    ['FalseReturnToken', liar, 0n],
+    ['FeeOnTransferToken', fee, 990_000n],
+  ] as const) {
+    const receipt = await call(name, address, 'transfer', [to, 1_000_000n])
+    expect(receipt.status).toBe('success')
+    expect(receipt.logs).toHaveLength(1)
+    const balanceOf = { address, abi: erc20Abi, functionName: 'balanceOf', args: [to] } as const
+    expect(await client().readContract(balanceOf)).toBe(arrived)
+  }
+})
+
+test('internal transfers arrive and are traced, reverted ones do not arrive', async () => {
+  const payer = await deploy('Payer')
+  const [to, unpaid] = [await devnet.freshAddress('ETH'), await devnet.freshAddress('ETH')]
+  const forwarded = await call('Payer', payer, 'forward', [to], parseEther('1'))
+  const reverted = await call('Payer', payer, 'payAndRevertInside', [unpaid], parseEther('1'))
+  expect([forwarded.status, reverted.status]).toEqual(['success', 'success'])
+  expect(await devnet.balance('ETH', 'ETH', to)).toBe(parseEther('1'))
+  expect(await devnet.balance('ETH', 'ETH', unpaid)).toBe(0n)
+  const block = `0x${forwarded.blockNumber.toString(16)}`
+  const tracer = { tracer: 'callTracer' }
+  for (const [method, params] of [
+    ['trace_block', [block]],
+    ['debug_traceBlockByNumber', [block, tracer]],
+    ['debug_traceTransaction', [forwarded.transactionHash, tracer]],
+  ] as const) {
+    const trace = await client().request({ method, params } as never)
+    expect(JSON.stringify(trace).toLowerCase()).toContain(to.toLowerCase())
+  }
+  const batch = [await devnet.freshAddress('ETH'), await devnet.freshAddress('ETH')]
+  await call('Payer', payer, 'payBatch', [batch, [1n, 2n]], 3n)
+  expect(await devnet.balance('ETH', 'ETH', batch[1] ?? '')).toBe(2n)
+  const rejecting = await deploy('RejectingReceiver')
+  await expect(devnet.send('ETH', 'ETH', rejecting, 1n)).rejects.toThrow()
+})
+
+test('mining goes on by itself when resumed, and rests when paused', async () => {
+  const heights = async () => [await rpc<number>('getblockcount'), Number(await client().getBlockNumber())]
+  const [btc = 0, eth = 0] = await heights()
+  devnet.resumeMining()
+  await waitFor(
+    'three blocks more',
+    async () => {
+      const [btcNow = 0, ethNow = 0] = await heights()
+      return btcNow >= btc + 3 && ethNow >= eth + 3
+    },
+    { timeoutMs: 10_000 },
+  )
+  devnet.pauseMining()
+  const block = await client().getBlock()
+  expect(Math.abs(Number(block.timestamp) - Date.now() / 1000)).toBeLessThan(60)
+})
+
+test('a second devnet in the same folder is refused', async () => {
+  await expect(startDevnet({ dataDir: folder.path })).rejects.toThrow(`run by process ${process.pid}`)
+})
