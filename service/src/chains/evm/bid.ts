@@ -1,0 +1,139 @@
+import { assetOf } from '../../domain/catalog/assets.ts'
+import { amountOf, toChainUnits } from '../../domain/money/amount.ts'
+import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
+import type { Outflow } from '../../domain/payouts/intent.ts'
+import type { DraftRejection, FeeBid } from '../chain.ts'
+import { quantity } from './decode.ts'
+import { askedFees, type GasPrice, priceWithin } from './fees.ts'
+import { isNodeTrouble, type JsonRpc, NodeNonsense, type NodeRefusal, unwrap } from './json_rpc.ts'
+import { balanceOfCall, decodeBalance, hasTransferAgreed, transferData } from './token_calls.ts'
+
+export type Bidder = {
+  readonly rpc: JsonRpc
+  readonly capWei: bigint
+  readonly reserveAddress: () => Promise<string> | string
+  /** The contract of a token asset, or null for the native coin; throws for an asset of another chain. */
+  readonly contractOf: (asset: Outflow['asset']) => string | null
+}
+
+const PLAIN_TRANSFER_GAS = 21_000n
+/** A transfer of the heavier listed tokens (USDC behind its proxy) to an address that never held it. */
+const TOKEN_TRANSFER_GAS = 90_000n
+/** A recipient that burns more than this at our expense is not one we pay by machine. */
+const GAS_MAX = 300_000n
+
+/** Gas that a payout of an asset takes, for quotes: more than a usual one, less than the worst. */
+export function usualGas(isNative: boolean): bigint {
+  return isNative ? PLAIN_TRANSFER_GAS : TOKEN_TRANSFER_GAS
+}
+
+/**
+ * Simulates the payment from the reserve and prices it. A filler only uses up a nonce, and a sweep leaves an
+ * address we are not told: neither is simulated.
+ */
+export async function bid(bidder: Bidder, outflow: Outflow): Promise<Outcome<FeeBid, DraftRejection>> {
+  try {
+    const price = priceWithin(bidder.capWei, await askedFees(bidder.rpc))
+    if (!price.ok) return price
+    if (outflow.kind === 'filler') return accept(bidOf(PLAIN_TRANSFER_GAS, price.value))
+    if (outflow.kind === 'sweep') return accept(bidOf(usualGas(assetOf(outflow.asset).isNative), price.value))
+    return await simulate(bidder, outflow, price.value)
+  } catch (error) {
+    if (isNodeTrouble(error)) return refuse({ code: 'network', message: error.message })
+    throw error
+  }
+}
+
+async function simulate(
+  { rpc, reserveAddress, contractOf }: Bidder,
+  outflow: Outflow,
+  price: GasPrice,
+): Promise<Outcome<FeeBid, DraftRejection>> {
+  const from = await reserveAddress()
+  const units = toChainUnits(amountOf(outflow.asset, outflow.units))
+  const contract = contractOf(outflow.asset)
+  const wei = contract === null ? units : 0n
+  const payment = paymentCall(from, outflow.address, contract, units)
+  const [balance, gas, tokenBalance, agreed] = await rpc.settle([
+    { method: 'eth_getBalance', params: [from, 'latest'] },
+    { method: 'eth_estimateGas', params: [payment] },
+    ...(contract === null
+      ? []
+      : [balanceOfCall(contract, from, 'latest'), { method: 'eth_call', params: [payment, 'latest'] }]),
+  ])
+  if (balance === undefined || gas === undefined) throw new NodeNonsense('the node left a call unanswered')
+  const balanceWei = quantity(unwrap(balance), 'balance')
+  if (contract !== null && tokenBalance !== undefined) {
+    const held = decodeBalance(contract, unwrap(tokenBalance))
+    if (held < units) return shortOf(`the reserve holds ${held} of ${units} units of ${outflow.asset}`)
+  }
+  if (balanceWei < wei) return shortOf(`the reserve holds ${balanceWei} of ${wei} wei`)
+
+  if (!gas.ok) return explainRefusal(rpc, gas.rejection, from, contract, units)
+  if (agreed !== undefined && !hasTransferAgreed(unwrap(agreed))) {
+    return refuse({ code: 'destination', message: 'the token answers false to a transfer to this address' })
+  }
+  const gasLimit = withHeadRoom(quantity(gas.value, 'gas estimate'))
+  if (gasLimit > GAS_MAX) {
+    return refuse({ code: 'destination', message: `receiving takes this address ${gas.value} gas: too much` })
+  }
+  const neededWei = wei + gasLimit * price.maxFeePerGasWei
+  if (balanceWei < neededWei)
+    return shortOf(`with fees ${neededWei} wei are needed, the reserve holds ${balanceWei}`)
+  return accept(bidOf(gasLimit, price))
+}
+
+function paymentCall(from: string, to: string, contract: string | null, units: bigint) {
+  return contract === null
+    ? { from, to, value: `0x${units.toString(16)}` }
+    : { from, to: contract, data: transferData(to, units) }
+}
+
+/**
+ * Who is at fault when the simulated payment fails? A token that will not even move from the reserve to itself is
+ * paused or refuses us, which waiting may cure; otherwise it is the destination.
+ */
+async function explainRefusal(
+  rpc: JsonRpc,
+  refusal: NodeRefusal,
+  from: string,
+  contract: string | null,
+  units: bigint,
+): Promise<Outcome<FeeBid, DraftRejection>> {
+  if (/insufficient funds/i.test(refusal.message)) return shortOf(refusal.message)
+  if (!hasExecutionFailed(refusal)) return refuse({ code: 'network', message: refusal.message })
+  if (contract !== null) {
+    const toItself = { method: 'eth_call', params: [paymentCall(from, from, contract, units), 'latest'] }
+    const [control] = await rpc.settle([toItself])
+    if (control === undefined || !control.ok) {
+      return refuse({
+        code: 'network',
+        message: `the token refuses every transfer of ours: ${refusal.message}`,
+      })
+    }
+  }
+  return refuse({ code: 'destination', message: `the address cannot be paid: ${refusal.message}` })
+}
+
+/** Code 3 is geth's "execution reverted"; running out of all gas is what a recipient that loops for ever causes. */
+function hasExecutionFailed({ code, message }: NodeRefusal): boolean {
+  return (
+    code === 3 ||
+    /revert|out of gas|gas required exceeds|invalid opcode|stack (under|over)flow/i.test(message)
+  )
+}
+
+/** The estimate is of this moment: until it is mined an empty token slot may have to be filled again (20,000 gas). */
+function withHeadRoom(gas: bigint): bigint {
+  if (gas <= PLAIN_TRANSFER_GAS) return gas
+  const quarter = gas / 4n
+  return gas + (quarter > 25_000n ? quarter : 25_000n)
+}
+
+function bidOf(gasLimit: bigint, price: GasPrice): FeeBid {
+  return { family: 'evm', gasLimit, ...price }
+}
+
+function shortOf(message: string): Outcome<never, DraftRejection> {
+  return refuse({ code: 'funds', message })
+}

@@ -1,0 +1,51 @@
+import type { AssetId } from '../../domain/catalog/assets.ts'
+import type { SignedTx } from '../../domain/payouts/intent.ts'
+import { isNodeTrouble, type JsonRpc, NodeRefusal } from './json_rpc.ts'
+import { lookup } from './lookup.ts'
+
+/** The words of geth and bsc, erigon, nethermind, besu, reth and anvil. */
+const ALREADY_THERE =
+  /already ?known|already imported|known transaction|already (?:in|exists)|already been added/i
+const NONCE_USED = /nonce (?:is )?too low|old ?nonce|nonce has already been used/i
+/** Sent, understood, and certainly in no pool: the bytes are at fault, or what the account holds. */
+const NOT_TAKEN =
+  /underpriced|insufficient (?:funds|balance)|intrinsic gas|exceeds block gas limit|gas limit too high|nonce (?:is )?too high|fee cap|exceeds the configured cap|less than block base fee|fee too low|tip (?:higher|above)|invalid (?:sender|signature|chain|transaction)|chain ?id|malformed|decode|rlp|type not supported|not authorized|exceeds maximum|oversized/i
+
+/**
+ * `refused` only when the node's words leave no doubt. A full pool, a rate limit, an inner fault of the node or of
+ * a provider in front of it tell nothing about where the bytes got to: `unknown`, and the same bytes go out again.
+ */
+export async function broadcast(
+  rpc: JsonRpc,
+  native: AssetId,
+  tx: SignedTx,
+): Promise<'accepted' | 'refused' | 'unknown'> {
+  try {
+    const answer = await rpc.call('eth_sendRawTransaction', [`0x${tx.bytes}`])
+    const isOurs = typeof answer === 'string' && answer.toLowerCase() === tx.txHash.toLowerCase()
+    return isOurs ? 'accepted' : 'unknown'
+  } catch (error) {
+    if (!(error instanceof NodeRefusal)) {
+      if (isNodeTrouble(error)) return 'unknown'
+      throw error
+    }
+    if (ALREADY_THERE.test(error.message)) return 'accepted'
+    if (NONCE_USED.test(error.message)) return afterUsedNonce(rpc, native, tx.txHash)
+    return NOT_TAKEN.test(error.message) ? 'refused' : 'unknown'
+  }
+}
+
+/** The nonce is used: by this very transaction, or by another attempt. */
+async function afterUsedNonce(
+  rpc: JsonRpc,
+  native: AssetId,
+  txHash: string,
+): Promise<'accepted' | 'refused' | 'unknown'> {
+  try {
+    const status = await lookup(rpc, native, txHash)
+    return status.where === 'absent' ? 'refused' : 'accepted'
+  } catch (error) {
+    if (isNodeTrouble(error)) return 'unknown'
+    throw error
+  }
+}

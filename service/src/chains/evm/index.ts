@@ -1,0 +1,85 @@
+import { assert } from '../../domain/assert.ts'
+import { type AssetId, assetOf, isAssetId, nativeAsset } from '../../domain/catalog/assets.ts'
+import { chainFacts } from '../../domain/catalog/networks.ts'
+import { fromChainUnits } from '../../domain/money/amount.ts'
+import type { Chain } from '../chain.ts'
+import { parseAddress } from './address.ts'
+import { balance } from './balance.ts'
+import { bid, usualGas } from './bid.ts'
+import { broadcast } from './broadcast.ts'
+import { checkIdentity } from './check_identity.ts'
+import { checksummed, count, decodeHeader } from './decode.ts'
+import { draft, raise } from './draft.ts'
+import { askedFees } from './fees.ts'
+import { jsonRpc } from './json_rpc.ts'
+import { lookup } from './lookup.ts'
+import { readBlock } from './read_block.ts'
+import { mempoolReader } from './read_mempool.ts'
+import type { EvmSettings } from './settings.ts'
+import { blockTracer } from './traces.ts'
+
+export type { EvmSettings } from './settings.ts'
+
+/** Ethereum, BNB Smart Chain and whatever else runs the EVM and speaks Ethereum's JSON-RPC. */
+export function evm(settings: EvmSettings): Chain {
+  const { id, evmChainId, timeoutMs, reserveAddress } = settings
+  const rpc = jsonRpc(settings.rpcUrl, timeoutMs)
+  const trace = blockTracer(rpc, settings.tracing ?? 'auto', timeoutMs)
+  const native = nativeAsset(id).id
+  const listed = listedTokens(settings)
+  const contracts = new Map([...listed].map(([contract, asset]) => [asset, checksummed(contract)]))
+  const tokenContracts = new Set(listed.keys())
+
+  const contractOf = (asset: AssetId) => {
+    if (asset === native) return null
+    const contract = contracts.get(asset)
+    assert(contract !== undefined, `${asset} has a contract on ${id}`)
+    return contract
+  }
+  const parse = (text: string) => parseAddress(text, tokenContracts)
+  const capWei = settings.maxFeePerGasWeiMax
+  const drafter = { chain: id, evmChainId, capWei, contractOf, parseAddress: parse }
+
+  return {
+    id,
+    family: 'evm',
+    model: 'account',
+    parseAddress: parse,
+    checkIdentity: () => checkIdentity({ rpc, trace, name: chainFacts[id].name, evmChainId, listed }),
+    async head() {
+      const { height, hash } = decodeHeader(await rpc.call('eth_getBlockByNumber', ['latest', false]))
+      return { height, hash }
+    },
+    readBlock: (height, findOurs) => readBlock({ rpc, trace, native, listed }, height, findOurs),
+    readMempool: mempoolReader({ rpc, native, listed }),
+    lookup: (txHash) => lookup(rpc, native, txHash),
+    async estimateCost(asset) {
+      const { baseWei, tipWei } = await askedFees(rpc)
+      const gas = usualGas(contractOf(asset) === null)
+      // As a bid would allow at most, though without a cap: a quote may not promise what the chain does not grant.
+      return fromChainUnits(native, gas * (2n * baseWei + tipWei))
+    },
+    bid: (outflow) => bid({ rpc, capWei, reserveAddress, contractOf }, outflow),
+    draft: (outflow, feeBid, funds) => draft(drafter, outflow, feeBid, funds),
+    raise: (previous, feeBid) => raise(drafter, previous, feeBid),
+    broadcast: (tx) => broadcast(rpc, native, tx),
+    balance: (asset, addresses, height) => balance(rpc, asset, contractOf(asset), addresses, height),
+    minedNonce: async (address) =>
+      count(await rpc.call('eth_getTransactionCount', [address, 'latest']), 'transaction count'),
+  }
+}
+
+/** Assets by contract in lowercase; a token of another chain or a contract listed twice is a mistake of the settings. */
+function listedTokens({ id, tokens }: EvmSettings): ReadonlyMap<string, AssetId> {
+  const listed = new Map<string, AssetId>()
+  for (const [asset, contract] of Object.entries(tokens)) {
+    if (contract === undefined) continue
+    assert(isAssetId(asset), `the catalogue has ${asset}`)
+    const { chain, isNative } = assetOf(asset)
+    assert(chain === id && !isNative, `${asset} is a token on ${id}`)
+    const parsed = parseAddress(contract, new Set(listed.keys()))
+    assert(parsed.ok, `${asset} has a contract of its own, not ${contract}`)
+    listed.set(contract.toLowerCase(), asset)
+  }
+  return listed
+}

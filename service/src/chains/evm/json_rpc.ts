@@ -1,0 +1,159 @@
+import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
+
+/** The node understood and said no. `data` carries the reason of a reverted call. */
+export class NodeRefusal extends Error {
+  readonly code: number
+  readonly data: unknown
+  constructor(method: string, code: number, message: string, data: unknown) {
+    super(`${method}: ${message} (${code})`)
+    this.name = 'NodeRefusal'
+    this.code = code
+    this.data = data
+  }
+}
+
+/** No usable answer: cut off, too late, not JSON-RPC. What was asked for may have happened all the same. */
+export class NodeSilence extends Error {
+  constructor(method: string, reason: string) {
+    super(`${method}: ${reason}`)
+    this.name = 'NodeSilence'
+  }
+}
+
+export type Call = { readonly method: string; readonly params: readonly unknown[] }
+
+/** Every method rejects with NodeRefusal or NodeSilence, and nothing is tried twice. */
+export type JsonRpc = {
+  call(method: string, params: readonly unknown[]): Promise<unknown>
+  /** Answers in the order of the calls; a refusal stands in its place. */
+  settle(calls: readonly Call[]): Promise<readonly Outcome<unknown, NodeRefusal>[]>
+  /** Answers in the order of the calls; rejects with the first refusal. */
+  batch(calls: readonly Call[]): Promise<readonly unknown[]>
+}
+
+/** Providers limit a batch; 100 is the least that any large one allows. */
+const BATCH_MAX = 100
+
+/**
+ * JSON-RPC 2.0 over HTTP. Ours rather than viem's transport because that one writes the URL, which often holds
+ * the provider's secret, into its errors, and because payouts need "said no" and "said nothing" kept apart.
+ */
+export function jsonRpc(rpcUrl: string, timeoutMs: number): JsonRpc {
+  const endpoint = endpointOf(rpcUrl)
+
+  async function post(body: unknown, what: string): Promise<unknown> {
+    try {
+      const response = await fetch(endpoint.url, {
+        method: 'POST',
+        headers: endpoint.headers,
+        body: JSON.stringify(body),
+        redirect: 'error',
+        signal: AbortSignal.timeout(timeoutMs),
+      })
+      const text = await response.text()
+      if (!response.ok) throw new NodeSilence(what, `HTTP ${response.status} ${text.slice(0, 200)}`)
+      return JSON.parse(text)
+    } catch (error) {
+      throw error instanceof NodeSilence ? error : new NodeSilence(what, reasonOf(error, timeoutMs))
+    }
+  }
+
+  async function settleChunk(calls: readonly Call[]): Promise<readonly Outcome<unknown, NodeRefusal>[]> {
+    const what = [...new Set(calls.map(({ method }) => method))].join(', ')
+    const answer = await post(
+      calls.map(({ method, params }, id) => ({ jsonrpc: '2.0', id, method, params })),
+      what,
+    )
+    // A whole batch may be refused with a single error object.
+    if (!Array.isArray(answer)) {
+      const refused = outcomeOf(answer, what)
+      throw refused.ok ? new NodeSilence(what, 'answered a batch with a single result') : refused.rejection
+    }
+    const byId = new Map(answer.map((one) => [isFields(one) ? one.id : undefined, one]))
+    return calls.map(({ method }, id) => outcomeOf(byId.get(id), method))
+  }
+
+  async function settle(calls: readonly Call[]): Promise<readonly Outcome<unknown, NodeRefusal>[]> {
+    const outcomes: Outcome<unknown, NodeRefusal>[] = []
+    for (let start = 0; start < calls.length; start += BATCH_MAX) {
+      outcomes.push(...(await settleChunk(calls.slice(start, start + BATCH_MAX))))
+    }
+    return outcomes
+  }
+
+  return {
+    async call(method, params) {
+      return unwrap(outcomeOf(await post({ jsonrpc: '2.0', id: 0, method, params }, method), method))
+    },
+    settle,
+    async batch(calls) {
+      return (await settle(calls)).map(unwrap)
+    },
+  }
+}
+
+/** The answer, or the refusal thrown. */
+export function unwrap(outcome: Outcome<unknown, NodeRefusal>): unknown {
+  if (!outcome.ok) throw outcome.rejection
+  return outcome.value
+}
+
+/** Whether the node lacks the method (or hides it), rather than failing at it. */
+export function isMethodMissing(error: unknown): boolean {
+  if (!(error instanceof NodeRefusal)) return false
+  return (
+    error.code === -32601 ||
+    /method not found|does not exist|is not available|not supported|unsupported|not enabled|not whitelisted/i.test(
+      error.message,
+    )
+  )
+}
+
+/** Whether this came from the node, and may be different when asked again. */
+export function isNodeTrouble(error: unknown): error is Error {
+  return error instanceof NodeRefusal || error instanceof NodeSilence || error instanceof NodeNonsense
+}
+
+/** The node's answer is not what the protocol says; nothing may be concluded from it. */
+export class NodeNonsense extends Error {
+  constructor(message: string) {
+    super(message)
+    this.name = 'NodeNonsense'
+  }
+}
+
+function outcomeOf(answer: unknown, method: string): Outcome<unknown, NodeRefusal> {
+  if (!isFields(answer)) throw new NodeSilence(method, 'the answer is not JSON-RPC')
+  if (isFields(answer.error)) {
+    const { code, message, data } = answer.error
+    const codeNumber = typeof code === 'number' ? code : 0
+    return refuse(new NodeRefusal(method, codeNumber, String(message).slice(0, 500), data))
+  }
+  if (!Object.hasOwn(answer, 'result')) throw new NodeSilence(method, 'the answer has no result')
+  return accept(answer.result)
+}
+
+function isFields(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function endpointOf(rpcUrl: string): { url: string; headers: Record<string, string> } {
+  const url = new URL(rpcUrl)
+  const headers: Record<string, string> = { 'content-type': 'application/json' }
+  if (url.username !== '' || url.password !== '') {
+    const login = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`
+    headers.authorization = `Basic ${Buffer.from(login).toString('base64')}`
+    url.username = ''
+    url.password = ''
+  }
+  return { url: url.href, headers }
+}
+
+function reasonOf(error: unknown, timeoutMs: number): string {
+  if (!(error instanceof Error)) return 'failed'
+  if (error.name === 'TimeoutError') return `no answer within ${timeoutMs} ms`
+  if (error instanceof SyntaxError) return 'the answer is not JSON'
+  const cause = error.cause
+  const code = isFields(cause) || cause instanceof Error ? (cause as { code?: unknown }).code : undefined
+  return typeof code === 'string' ? `the node cannot be reached (${code})` : 'the node cannot be reached'
+}

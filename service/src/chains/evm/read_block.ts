@@ -1,0 +1,195 @@
+import type { AssetId } from '../../domain/catalog/assets.ts'
+import { fromChainUnits } from '../../domain/money/amount.ts'
+import type { Block, FindOurs, Transfer } from '../chain.ts'
+import {
+  checksummed,
+  decodeBlockTxs,
+  decodeHeader,
+  decodeReceipt,
+  type EvmHeader,
+  type EvmReceipt,
+  type EvmTx,
+  list,
+} from './decode.ts'
+import { type JsonRpc, NodeNonsense } from './json_rpc.ts'
+import { balanceOfCall, decodeBalance } from './token_calls.ts'
+import { tokenMoves } from './token_moves.ts'
+import type { TraceBlock } from './traces.ts'
+import { type ValueMove, valueMoves } from './value_moves.ts'
+
+export type BlockReader = {
+  readonly rpc: JsonRpc
+  readonly trace: TraceBlock
+  readonly native: AssetId
+  /** Listed assets by their contract in lowercase. */
+  readonly listed: ReadonlyMap<string, AssetId>
+}
+
+/** Something that came to an address in a block, before it is known whether the address is ours. */
+type Arrival = {
+  readonly id: string
+  readonly txHash: string
+  /** Lowercase. */
+  readonly from: string
+  /** As our address table stores it. */
+  readonly to: string
+  /** The token's contract in lowercase; null for the native coin. */
+  readonly contract: string | null
+  readonly units: bigint
+}
+
+/**
+ * Asks for everything after the header by the block's hash, so that a reorg between two requests can only make
+ * the reading fail, never mix two blocks. Cost: three requests for a block, two more when a listed token came to us.
+ */
+export async function readBlock(
+  reader: BlockReader,
+  height: number,
+  findOurs: FindOurs,
+): Promise<Block | null> {
+  const answer = await reader.rpc.call('eth_getBlockByNumber', [`0x${height.toString(16)}`, true])
+  if (answer === null) return null
+  const header = decodeHeader(answer)
+  if (header.height !== height) throw new NodeNonsense(`asked for block ${height}, got ${header.height}`)
+  const arrivals = await arrivalsIn(reader, header, decodeBlockTxs(answer))
+  const recipients = [...new Set(arrivals.map(({ to }) => to))]
+  const ours = recipients.length === 0 ? new Set<string>() : await findOurs(recipients)
+  const hits = arrivals.filter(({ to }) => ours.has(to))
+  const short = await findShortfalls(reader, header, arrivals, hits)
+  const { hash, parentHash, timeMs } = header
+  return {
+    height,
+    hash,
+    parentHash,
+    timeMs,
+    transfers: hits.map((hit) => transferOf(reader, hit, short.has(pairOf(hit)))),
+  }
+}
+
+async function arrivalsIn(
+  reader: BlockReader,
+  header: EvmHeader,
+  txs: readonly EvmTx[],
+): Promise<readonly Arrival[]> {
+  if (txs.length === 0) return []
+  const receipts = await receiptsOf(reader.rpc, header, txs)
+  const moves = await nativeMoves(reader.trace, header, txs, receipts)
+  return receipts.flatMap((receipt, index) => {
+    const { txHash } = receipt
+    const coins = (moves[index] ?? []).map(({ path, from, to, wei }) => ({
+      id: `${txHash}:call:${path}`,
+      txHash,
+      from,
+      to: checksummed(to),
+      contract: null,
+      units: wei,
+    }))
+    const tokens = tokenMoves(receipt).map(({ ordinal, from, to, contract, units }) => ({
+      id: `${txHash}:log:${ordinal}`,
+      txHash,
+      from,
+      to: checksummed(to),
+      contract,
+      units,
+    }))
+    return [...coins, ...tokens]
+  })
+}
+
+async function receiptsOf(
+  rpc: JsonRpc,
+  header: EvmHeader,
+  txs: readonly EvmTx[],
+): Promise<readonly EvmReceipt[]> {
+  const answer = await rpc.call('eth_getBlockReceipts', [header.hash])
+  if (answer === null) {
+    throw new NodeNonsense(`block ${header.height} changed while it was being read: read it again`)
+  }
+  const receipts = list(answer, 'receipts').map(decodeReceipt)
+  const areAllThere =
+    receipts.length === txs.length &&
+    receipts.every(({ blockHash, txHash }, index) => blockHash === header.hash && txHash === txs[index]?.hash)
+  if (!areAllThere) throw new NodeNonsense(`block ${header.height}: the receipts are not this block's`)
+  return receipts
+}
+
+/** What a transfer without data costs when its recipient runs no code, and so can make no inner call. */
+const PLAIN_TRANSFER_GAS = 21_000n
+
+/** For each transaction, the native coin it really moved. The block is traced only if some code ran in it. */
+async function nativeMoves(
+  trace: TraceBlock,
+  header: EvmHeader,
+  txs: readonly EvmTx[],
+  receipts: readonly EvmReceipt[],
+): Promise<readonly (readonly ValueMove[])[]> {
+  const isPlain = (tx: EvmTx, receipt: EvmReceipt | undefined) =>
+    tx.to !== null && tx.input === '0x' && receipt?.gasUsed === PLAIN_TRANSFER_GAS
+  const arePlain = txs.every((tx, index) => isPlain(tx, receipts[index]))
+  const trees = arePlain ? txs.map(plainTree) : await trace(header, txs)
+  return txs.map((tx, index) => {
+    const tree = trees[index]
+    if (receipts[index]?.isSuccess !== true) return []
+    const isOfTx =
+      tree !== undefined && !tree.isFailed && tree.from === tx.from && tree.wei === tx.wei && tree.to !== null
+    if (!isOfTx)
+      throw new NodeNonsense(`block ${header.height}: the trace of ${tx.hash} contradicts its receipt`)
+    return valueMoves(tree)
+  })
+}
+
+function plainTree({ from, to, wei }: EvmTx) {
+  return { kind: 'CALL', from, to, wei, isFailed: false, calls: [] }
+}
+
+const pairOf = ({ contract, to }: Arrival) => `${contract}>${to}`
+
+/**
+ * A contract's word is not enough, not even a listed one's: an event can be emitted without a balance moving, and a
+ * fee may be taken on the way. Balances at this block and at its parent decide. The pairs of token and address that
+ * hold less than the block's events say are in the answer; nothing of them is credited.
+ */
+async function findShortfalls(
+  { rpc, listed }: BlockReader,
+  header: EvmHeader,
+  arrivals: readonly Arrival[],
+  hits: readonly Arrival[],
+): Promise<ReadonlySet<string>> {
+  const claimed = new Map<string, { contract: string; to: string; claimedUnits: bigint }>()
+  for (const hit of hits) {
+    if (hit.contract === null || !listed.has(hit.contract)) continue
+    claimed.set(pairOf(hit), { contract: hit.contract, to: hit.to, claimedUnits: 0n })
+  }
+  if (claimed.size === 0) return new Set()
+  for (const { contract, from, to, units } of arrivals) {
+    const income = claimed.get(`${contract}>${to}`)
+    if (income !== undefined) income.claimedUnits += units
+    const spending = claimed.get(`${contract}>${checksummed(from)}`)
+    if (spending !== undefined) spending.claimedUnits -= units
+  }
+  const pairs = [...claimed]
+  const balances = await rpc.batch(
+    pairs.flatMap(([, { contract, to }]) => [
+      balanceOfCall(contract, to, { blockHash: header.parentHash }),
+      balanceOfCall(contract, to, { blockHash: header.hash }),
+    ]),
+  )
+  const short = pairs.filter(([, { contract, claimedUnits }], index) => {
+    const before = decodeBalance(contract, balances[2 * index])
+    const after = decodeBalance(contract, balances[2 * index + 1])
+    return after - before < claimedUnits
+  })
+  return new Set(short.map(([pair]) => pair))
+}
+
+function transferOf(
+  { native, listed }: BlockReader,
+  { id, txHash, to, contract, units }: Arrival,
+  isShort: boolean,
+): Transfer {
+  const assetId = contract === null ? native : listed.get(contract)
+  if (assetId === undefined || isShort) {
+    return { id, txHash, to, asset: { unlisted: checksummed(contract ?? '') }, units }
+  }
+  return { id, txHash, to, asset: assetId, units: fromChainUnits(assetId, units).units }
+}

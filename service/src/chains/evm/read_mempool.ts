@@ -1,0 +1,115 @@
+import type { AssetId } from '../../domain/catalog/assets.ts'
+import { fromChainUnits } from '../../domain/money/amount.ts'
+import type { FindOurs, Transfer } from '../chain.ts'
+import { checksummed, count, decodeTx, type EvmTx, fields, hash, list } from './decode.ts'
+import { isMethodMissing, type JsonRpc, NodeRefusal } from './json_rpc.ts'
+import { transferCall } from './token_moves.ts'
+
+export type MempoolSource = {
+  readonly rpc: JsonRpc
+  readonly native: AssetId
+  /** Listed assets by their contract in lowercase. */
+  readonly listed: ReadonlyMap<string, AssetId>
+}
+
+/** So that a node that was left alone for long does not drown one look. */
+const LOOK_TXS_MAX = 2_000
+/** Told transfers are remembered so long; one that is forgotten may be told again, which the promise allows. */
+const TOLD_MAX = 50_000
+
+/**
+ * Looks at what the node would mine next, and at whatever reached it since the last look. Nodes and providers
+ * offer one, the other or both: what is refused is done without. Only a node that does not answer rejects.
+ */
+export function mempoolReader(source: MempoolSource): (findOurs: FindOurs) => Promise<readonly Transfer[]> {
+  const told = new Set<string>()
+  const newHashes = pendingFilter(source.rpc)
+
+  return async (findOurs) => {
+    const hashes = await newHashes()
+    const txs = new Map((await pendingBlockTxs(source.rpc)).map((tx) => [tx.hash, tx]))
+    const unseen = hashes.filter((txHash) => !txs.has(txHash)).slice(-LOOK_TXS_MAX)
+    for (const tx of await fetchPending(source.rpc, unseen)) txs.set(tx.hash, tx)
+
+    const transfers = [...txs.values()]
+      .flatMap((tx) => promisedBy(source, tx))
+      .filter(({ id }) => !told.has(id))
+    if (transfers.length === 0) return []
+    const ours = await findOurs([...new Set(transfers.map(({ to }) => to))])
+    const hits = transfers.filter(({ to }) => ours.has(to))
+    for (const { id } of hits) told.add(id)
+    for (const id of told) {
+      if (told.size <= TOLD_MAX) break
+      told.delete(id)
+    }
+    return hits
+  }
+}
+
+/** What the transaction would pay if it succeeds: its own value, or a listed token's plain `transfer`. */
+function promisedBy({ native, listed }: MempoolSource, tx: EvmTx): Transfer[] {
+  if (tx.to === null || tx.to === tx.from) return []
+  const txHash = tx.hash
+  const coins =
+    tx.wei === 0n
+      ? []
+      : [
+          {
+            id: `${txHash}:call:0`,
+            txHash,
+            to: checksummed(tx.to),
+            asset: native,
+            units: fromChainUnits(native, tx.wei).units,
+          },
+        ]
+  const asset = listed.get(tx.to)
+  const call = asset === undefined ? null : transferCall(tx.input)
+  if (asset === undefined || call === null || call.units === 0n || call.to === tx.from) return coins
+  // The listed tokens emit one event in a plain transfer, so the block will name it the same.
+  const { units } = fromChainUnits(asset, call.units)
+  return [...coins, { id: `${txHash}:log:0`, txHash, to: checksummed(call.to), asset, units }]
+}
+
+/** Hashes that reached the node since the last time; the first time there are none. */
+function pendingFilter(rpc: JsonRpc): () => Promise<readonly string[]> {
+  let filterId: unknown = null
+  let isOffered = true
+  return async () => {
+    if (!isOffered) return []
+    try {
+      if (filterId === null) {
+        filterId = await rpc.call('eth_newPendingTransactionFilter', [])
+        return []
+      }
+      const changes = list(await rpc.call('eth_getFilterChanges', [filterId]), 'filter changes')
+      return changes.map((change) => hash(change, 'filter changes'))
+    } catch (error) {
+      if (!(error instanceof NodeRefusal)) throw error
+      // Nodes forget filters, and a provider may send us to another node: a new one is made at the next look.
+      filterId = null
+      isOffered = !isMethodMissing(error)
+      return []
+    }
+  }
+}
+
+async function pendingBlockTxs(rpc: JsonRpc): Promise<readonly EvmTx[]> {
+  const [latest, pending] = await rpc.settle([
+    { method: 'eth_blockNumber', params: [] },
+    { method: 'eth_getBlockByNumber', params: ['pending', true] },
+  ])
+  if (!latest?.ok || !pending?.ok || pending.value === null) return []
+  const block = fields(pending.value, 'pending block')
+  // A node that builds no pending block answers with the latest, whose transactions are not pending any more.
+  if (count(block.number, 'pending block.number') <= count(latest.value, 'block number')) return []
+  return list(block.transactions, 'pending block.transactions').map(decodeTx)
+}
+
+async function fetchPending(rpc: JsonRpc, hashes: readonly string[]): Promise<readonly EvmTx[]> {
+  const answers = await rpc.settle(
+    hashes.map((txHash) => ({ method: 'eth_getTransactionByHash', params: [txHash] })),
+  )
+  return answers
+    .flatMap((answer) => (answer.ok && answer.value !== null ? [decodeTx(answer.value)] : []))
+    .filter(({ blockHash }) => blockHash === null)
+}

@@ -1,0 +1,22 @@
+import type { AssetId } from '../../domain/catalog/assets.ts'
+import type { ChainId } from '../../domain/catalog/networks.ts'
+
+export type EvmSettings = {
+  readonly id: Extract<ChainId, 'ETH' | 'BNB'>
+  /** JSON-RPC over HTTP. `user:password@` becomes an Authorization header; the address never shows in an error. */
+  readonly rpcUrl: string
+  /** EIP-155: 1 for Ethereum, 56 for BNB Smart Chain. */
+  readonly evmChainId: number
+  /** The contract of each token asset that we credit and pay on this chain. */
+  readonly tokens: Partial<Record<AssetId, `0x${string}`>>
+  readonly maxFeePerGasWeiMax: bigint
+  /** For one answer of the node. Tracing a full block takes a node seconds: give it at least 10 s in production. */
+  readonly timeoutMs: number
+  /** The account that payouts leave from; asked anew each time, because it may not be known when the chain is built. */
+  readonly reserveAddress: () => Promise<string> | string
+  /**
+   * How internal transfers are found. `debug`: debug_traceBlockByHash with callTracer (geth, bsc, erigon, reth,
+   * anvil). `trace`: trace_block (erigon, nethermind, reth). `auto`, the default: debug if the node has it.
+   */
+  readonly tracing?: 'auto' | 'debug' | 'trace'
+}

@@ -1,0 +1,177 @@
+import {
+  type EvmHeader,
+  type EvmTx,
+  type Fields,
+  fields,
+  hash,
+  list,
+  lowerAddress,
+  quantity,
+} from './decode.ts'
+import { isMethodMissing, type JsonRpc, NodeNonsense } from './json_rpc.ts'
+
+/** One call of a transaction's call tree, whichever way the node tells it. Addresses in lowercase. */
+export type CallFrame = {
+  readonly kind: string
+  readonly from: string
+  /** Null when a contract was to be created and was not. */
+  readonly to: string | null
+  readonly wei: bigint
+  /** It and everything below it was undone. */
+  readonly isFailed: boolean
+  readonly calls: readonly CallFrame[]
+}
+
+/** The call tree of every transaction of a block, in the block's order. */
+export type TraceBlock = (header: EvmHeader, txs: readonly EvmTx[]) => Promise<readonly CallFrame[]>
+
+export function blockTracer(
+  rpc: JsonRpc,
+  tracing: 'auto' | 'debug' | 'trace',
+  timeoutMs: number,
+): TraceBlock {
+  const debug: TraceBlock = (header, txs) => debugTraceBlock(rpc, header, txs, timeoutMs)
+  const trace: TraceBlock = (header, txs) => parityTraceBlock(rpc, header, txs)
+  if (tracing === 'debug') return debug
+  if (tracing === 'trace') return trace
+  let hasDebug = true
+  return async (header, txs) => {
+    if (hasDebug) {
+      try {
+        return await debug(header, txs)
+      } catch (error) {
+        if (!isMethodMissing(error)) throw error
+        hasDebug = false
+      }
+    }
+    return trace(header, txs)
+  }
+}
+
+/** https://geth.ethereum.org/docs/interacting-with-geth/rpc/ns-debug#debugtraceblockbyhash */
+async function debugTraceBlock(
+  rpc: JsonRpc,
+  header: EvmHeader,
+  txs: readonly EvmTx[],
+  timeoutMs: number,
+): Promise<readonly CallFrame[]> {
+  const options = { tracer: 'callTracer', timeout: `${timeoutMs}ms` }
+  const answers = list(await rpc.call('debug_traceBlockByHash', [header.hash, options]), 'traces')
+  if (answers.length !== txs.length)
+    throw new NodeNonsense(`block ${header.height}: a trace for each transaction is missing`)
+  return answers.map((answer, index) => {
+    const trace = fields(answer, 'trace')
+    const tx = txs[index]
+    // Geth before 1.13 leaves the hash out; the order is the block's in any case.
+    if (trace.txHash !== undefined && hash(trace.txHash, 'trace.txHash') !== tx?.hash) {
+      throw new NodeNonsense(`block ${header.height}: the traces are of other transactions`)
+    }
+    if (trace.error !== undefined) {
+      throw new NodeNonsense(
+        `block ${header.height}: tracing ${tx?.hash} failed: ${String(trace.error).slice(0, 200)}`,
+      )
+    }
+    return decodeCallFrame(trace.result)
+  })
+}
+
+export function decodeCallFrame(value: unknown): CallFrame {
+  const frame = fields(value, 'call frame')
+  const { type, error } = frame
+  if (typeof type !== 'string') throw new NodeNonsense("the node's call frame has no type")
+  return {
+    kind: type.toUpperCase(),
+    from: lowerAddress(frame.from, 'call frame.from'),
+    to: isAbsent(frame.to) ? null : lowerAddress(frame.to, 'call frame.to'),
+    wei: isAbsent(frame.value) ? 0n : quantity(frame.value, 'call frame.value'),
+    isFailed: !isAbsent(error) && error !== '',
+    calls: isAbsent(frame.calls) ? [] : list(frame.calls, 'call frame.calls').map(decodeCallFrame),
+  }
+}
+
+/** https://docs.erigon.tech: trace_block, the flat format of OpenEthereum. */
+async function parityTraceBlock(
+  rpc: JsonRpc,
+  header: EvmHeader,
+  txs: readonly EvmTx[],
+): Promise<readonly CallFrame[]> {
+  const answer = await rpc.call('trace_block', [`0x${header.height.toString(16)}`])
+  const traces = list(answer, 'traces').map((trace) => fields(trace, 'trace'))
+  for (const trace of traces) {
+    // It is asked by number, so a reorg between two requests shows here.
+    if (hash(trace.blockHash, 'trace.blockHash') !== header.hash) {
+      throw new NodeNonsense(`block ${header.height} changed while it was being read: read it again`)
+    }
+  }
+  const byTx = Map.groupBy(
+    traces.filter(({ type }) => type !== 'reward'),
+    (trace) => hash(trace.transactionHash, 'trace.transactionHash'),
+  )
+  return txs.map((tx) => {
+    const own = byTx.get(tx.hash)
+    if (own === undefined)
+      throw new NodeNonsense(`block ${header.height}: the trace of ${tx.hash} is missing`)
+    return treeOf(own)
+  })
+}
+
+type GrowingFrame = CallFrame & { readonly calls: CallFrame[] }
+
+/** Flat traces, each with its place in the tree, parents before children. */
+export function treeOf(traces: readonly Fields[]): CallFrame {
+  const frames = new Map<string, GrowingFrame>()
+  for (const trace of traces) {
+    const path = list(trace.traceAddress, 'trace.traceAddress')
+    const frame = decodeFlatTrace(trace)
+    frames.set(path.join('.'), frame)
+    if (path.length === 0) continue
+    const parent = frames.get(path.slice(0, -1).join('.'))
+    if (parent === undefined) throw new NodeNonsense('the node tells of an inner call before its caller')
+    parent.calls.push(frame)
+  }
+  const root = frames.get('')
+  if (root === undefined) throw new NodeNonsense("the node's traces have no outermost call")
+  return root
+}
+
+function decodeFlatTrace(trace: Fields): GrowingFrame {
+  const action = fields(trace.action, 'trace.action')
+  const isFailed = !isAbsent(trace.error) && trace.error !== ''
+  switch (trace.type) {
+    case 'call':
+      return {
+        kind: String(action.callType).toUpperCase(),
+        from: lowerAddress(action.from, 'trace.action.from'),
+        to: lowerAddress(action.to, 'trace.action.to'),
+        wei: quantity(action.value, 'trace.action.value'),
+        isFailed,
+        calls: [],
+      }
+    case 'create': {
+      const result = isAbsent(trace.result) ? null : fields(trace.result, 'trace.result')
+      return {
+        kind: 'CREATE',
+        from: lowerAddress(action.from, 'trace.action.from'),
+        to: result === null || isFailed ? null : lowerAddress(result.address, 'trace.result.address'),
+        wei: quantity(action.value, 'trace.action.value'),
+        isFailed,
+        calls: [],
+      }
+    }
+    case 'suicide':
+      return {
+        kind: 'SELFDESTRUCT',
+        from: lowerAddress(action.address, 'trace.action.address'),
+        to: lowerAddress(action.refundAddress, 'trace.action.refundAddress'),
+        wei: quantity(action.balance, 'trace.action.balance'),
+        isFailed,
+        calls: [],
+      }
+    default:
+      throw new NodeNonsense(`the node's trace is of the unknown type ${JSON.stringify(trace.type)}`)
+  }
+}
+
+function isAbsent(value: unknown): value is null | undefined {
+  return value === null || value === undefined
+}
