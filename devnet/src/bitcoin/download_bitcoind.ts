@@ -159,7 +159,7 @@ function libraryFolders(root: string): string[] {
     )
 }
 
-/** Reads both forms of https://manpages.debian.org/sources.list and keeps the plain Debian archives. */
+/** Reads both forms of sources.list(5) and keeps the plain Debian archives. */
 function debianMirrors(): string[] {
   const found: { uri: string; signedBy: string }[] = []
   for (const text of sourceFiles('.list')) {
