@@ -1,0 +1,333 @@
+import { createHmac, createSecretKey, type KeyObject, randomBytes } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Postgres, removePostgres, startPostgres } from '@cambist/devnet'
+import { Command } from 'commander'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type Database, openDatabase } from '../db/database.ts'
+import { migrate } from '../db/migrate.ts'
+import { createAccount } from './accounts.ts'
+import { openApiKeys } from './api_keys.ts'
+import { createKey, ensureAccount, type KeysPlace, listKeys, revokeKey, rotateKey } from './keys.ts'
+import { CommandRefused, registerKeysCommands } from './keys_command.ts'
+import { createSecretBox } from './secret_box.ts'
+
+/**
+ * What: keys are created, found, rotated and revoked, and a change holds within two seconds.
+ * How: a real PostgreSQL with the service's own migrations; only the clock is ours.
+ */
+const folder = mkdtempSync(join(tmpdir(), 'cambist-accounts-'))
+const dataDir = join(folder, 'postgres')
+let server: Postgres
+let db: Database
+let place: KeysPlace
+let now = 1_700_000_000_000
+
+beforeAll(async () => {
+  server = await startPostgres({ dataDir })
+  await migrate(server.url, () => {})
+  db = openDatabase({
+    url: server.url,
+    connectionsMax: 5,
+    applicationName: 'accounts.test',
+    onConnectionLost: () => {},
+  })
+  place = { db, box: createSecretBox([createSecretKey(randomBytes(32))]), wallMs: () => now }
+})
+
+afterAll(async () => {
+  await db?.close()
+  await server?.stop()
+  removePostgres(dataDir)
+  rmSync(folder, { recursive: true, force: true })
+})
+
+async function makeKey(ipAllow: string[] = []) {
+  const account = await createAccount(place, 'My shop')
+  if (!account.ok) throw new Error(account.rejection.message)
+  const { accountId } = account.value
+  const told = await createKey(place, { accountId, label: 'test', scopes: ['trade', 'read'], ipAllow })
+  if (!told.ok) throw new Error(told.rejection.message)
+  return { accountId, ...told.value }
+}
+
+async function rotated(keyId: string, overlapMs: number, replacesNewest = false) {
+  const outcome = await rotateKey(place, keyId, { overlapMs, replacesNewest })
+  if (!outcome.ok) throw new Error(outcome.rejection.message)
+  return outcome.value
+}
+
+/** Counts the questions that reach the database. */
+function openStore() {
+  const asked: string[] = []
+  const failures: unknown[] = []
+  const store = openApiKeys({
+    db: {
+      query: (text, values) => {
+        asked.push(text)
+        return db.query(text, values)
+      },
+    },
+    box: place.box,
+    wallMs: () => now,
+    onTouchFailed: (error) => failures.push(error),
+  })
+  const reads = () => asked.filter((text) => text.startsWith('SELECT')).length
+  const touches = () => asked.filter((text) => text.startsWith('UPDATE')).length
+  return { store, reads, touches, failures }
+}
+
+const sign = (key: KeyObject | string) => createHmac('sha256', key).update('message').digest('hex')
+
+test('a created key is found with its scopes, its IP list and a secret that signs', async () => {
+  const { keyId, secret, accountId } = await makeKey(['203.0.113.0/24', '2001:DB8::1', '203.0.113.0/24'])
+  expect(secret).toMatch(/^[0-9a-f]{64}$/)
+  const key = await openStore().store.find(keyId)
+  expect(key).toMatchObject({
+    keyId,
+    accountId,
+    scopes: ['read', 'trade'],
+    ipAllow: ['203.0.113.0/24', '2001:db8::1'],
+  })
+  expect(key?.secrets.map(sign)).toEqual([sign(secret)])
+})
+
+test('the database does not hold the secret in the clear, and a row moved to another key does not open', async () => {
+  const [mine, other] = [await makeKey(), await makeKey()]
+  const [row] = await db.query<{ sealed: Buffer }>('SELECT sealed FROM api_key_secrets WHERE key_id = $1', [
+    mine.keyId,
+  ])
+  expect(row?.sealed.includes(mine.secret)).toBe(false)
+  expect(row?.sealed.includes(Buffer.from(mine.secret, 'hex'))).toBe(false)
+  await db.query('UPDATE api_key_secrets SET sealed = $2 WHERE key_id = $1', [other.keyId, row?.sealed])
+  await expect(openStore().store.find(other.keyId)).rejects.toThrow()
+})
+
+test('malformed keys are refused with the reason', async () => {
+  const { accountId } = await makeKey()
+  const wanted = { accountId, label: '', scopes: ['read'], ipAllow: [] as string[] }
+  const refusals = [
+    { ...wanted, scopes: [] },
+    { ...wanted, scopes: ['read', 'admin'] },
+    { ...wanted, ipAllow: ['10.0.0.1/8'] },
+    { ...wanted, label: 'x'.repeat(101) },
+    { ...wanted, accountId: 'acc_0000000000000000' },
+  ].map((each) => createKey(place, each))
+  const codes = (await Promise.all(refusals)).map((outcome) =>
+    outcome.ok ? 'accepted' : outcome.rejection.code,
+  )
+  expect(codes).toEqual([
+    'key_malformed',
+    'key_malformed',
+    'ip_range_malformed',
+    'key_malformed',
+    'account_not_found',
+  ])
+  expect((await createAccount(place, ' ')).ok).toBe(false)
+})
+
+test('while rotating, two secrets live; after the overlap only the new one does', async () => {
+  const { keyId, secret } = await makeKey()
+  const { store } = openStore()
+  const next = await rotated(keyId, 60_000)
+  expect((await store.find(keyId))?.secrets.map(sign)).toEqual([sign(next.secret), sign(secret)])
+  now += 59_999
+  expect((await store.find(keyId))?.secrets).toHaveLength(2)
+  now += 1
+  expect((await store.find(keyId))?.secrets.map(sign)).toEqual([sign(next.secret)])
+})
+
+test('a third live secret is refused; a lost newest one can be replaced', async () => {
+  const { keyId, secret } = await makeKey()
+  const lost = await rotated(keyId, 3_600_000)
+  const third = await rotateKey(place, keyId, { overlapMs: 0, replacesNewest: false })
+  expect(third).toMatchObject({ ok: false, rejection: { code: 'rotation_under_way' } })
+  const replacement = await rotated(keyId, 0, true)
+  expect(replacement.oldSecretUntilMs).toBe(lost.oldSecretUntilMs)
+  expect((await openStore().store.find(keyId))?.secrets.map(sign)).toEqual([
+    sign(replacement.secret),
+    sign(secret),
+  ])
+})
+
+test('a rotation with no overlap ends the old secret at once, and slots are used again', async () => {
+  const { keyId } = await makeKey()
+  for (let round = 0; round < 4; round += 1) {
+    const { secret } = await rotated(keyId, 0)
+    expect((await openStore().store.find(keyId))?.secrets.map(sign)).toEqual([sign(secret)])
+  }
+})
+
+test('of rotations at the same moment one wins', async () => {
+  const { keyId } = await makeKey()
+  const options = { overlapMs: 60_000, replacesNewest: false }
+  const outcomes = await Promise.all([1, 2, 3, 4].map(() => rotateKey(place, keyId, options)))
+  expect(outcomes.filter((outcome) => outcome.ok)).toHaveLength(1)
+})
+
+test('a revoked key is gone within two seconds, for good, and its secrets are erased', async () => {
+  const { keyId } = await makeKey()
+  const { store } = openStore()
+  expect(await store.find(keyId)).not.toBeNull()
+  expect(await revokeKey(place, keyId)).toEqual({ ok: true, value: null })
+  now += 2_000
+  expect(await store.find(keyId)).toBeNull()
+  expect(await db.query('SELECT 1 FROM api_key_secrets WHERE key_id = $1', [keyId])).toEqual([])
+  expect(await revokeKey(place, keyId)).toEqual({ ok: true, value: null })
+  expect(await rotateKey(place, keyId, { overlapMs: 0, replacesNewest: false })).toMatchObject({
+    ok: false,
+    rejection: { code: 'key_revoked' },
+  })
+  expect((await revokeKey(place, 'ck_nobodynobody')).ok).toBe(false)
+})
+
+test('answers are remembered for two seconds, also that there is no such key', async () => {
+  const { keyId } = await makeKey()
+  const { store, reads } = openStore()
+  const first = await store.find(keyId)
+  now += 1_999
+  expect(await store.find(keyId)).toBe(first)
+  expect(reads()).toBe(1)
+  now += 1
+  await store.find(keyId)
+  expect(reads()).toBe(2)
+  expect(await store.find('ck_nobodynobody')).toBeNull()
+  expect(await store.find('ck_nobodynobody')).toBeNull()
+  expect(reads()).toBe(3)
+  expect(await store.find("ck_'; DROP TABLE")).toBeNull()
+  expect(reads()).toBe(3)
+})
+
+test('a clock that was set back does not prolong what is remembered', async () => {
+  const { keyId } = await makeKey()
+  const { store } = openStore()
+  await store.find(keyId)
+  await revokeKey(place, keyId)
+  now -= 3_600_000
+  expect(await store.find(keyId)).toBeNull()
+  now += 3_600_000
+})
+
+test('many who ask at once make one question', async () => {
+  const { keyId } = await makeKey()
+  const { store, reads } = openStore()
+  const found = await Promise.all(Array.from({ length: 50 }, () => store.find(keyId)))
+  expect(new Set(found).size).toBe(1)
+  expect(reads()).toBe(1)
+})
+
+test('made-up key ids do not push out real keys, and do not fill the memory', async () => {
+  const { keyId } = await makeKey()
+  let reads = 0
+  const store = openApiKeys({
+    db: {
+      query: (text, values) => {
+        reads += 1
+        return String(values?.[0]).startsWith('ck_made') ? Promise.resolve([]) : db.query(text, values)
+      },
+    },
+    box: place.box,
+    wallMs: () => now,
+    onTouchFailed: () => {},
+  })
+  await store.find(keyId)
+  await store.settle()
+  const before = reads
+  for (let index = 0; index < 10_001; index += 1) await store.find(`ck_made${String(index).padStart(8, '0')}`)
+  await store.find(keyId)
+  expect(reads - before).toBe(10_001)
+  // The first made-up one had to make room; the last is still remembered.
+  await store.find('ck_made00010000')
+  expect(reads - before).toBe(10_001)
+  await store.find('ck_made00000000')
+  expect(reads - before).toBe(10_002)
+})
+
+test('the last use is written at most once a minute', async () => {
+  const { keyId, accountId } = await makeKey()
+  const { store, touches, failures } = openStore()
+  const startMs = now
+  for (let second = 0; second < 120; second += 3) {
+    now = startMs + second * 1_000
+    await store.find(keyId)
+    await store.settle()
+  }
+  expect(touches()).toBe(2)
+  expect(failures).toEqual([])
+  expect(await listKeys(place, accountId)).toMatchObject([{ keyId, lastUsedAtMs: startMs + 60_000 }])
+})
+
+test('a database that fails is an error to the caller, and is asked again', async () => {
+  const { keyId } = await makeKey()
+  let isBroken = true
+  const store = openApiKeys({
+    db: {
+      query: (text, values) =>
+        isBroken ? Promise.reject(new Error('connection lost')) : db.query(text, values),
+    },
+    box: place.box,
+    wallMs: () => now,
+    onTouchFailed: () => {},
+  })
+  await expect(store.find(keyId)).rejects.toThrow('connection lost')
+  isBroken = false
+  expect(await store.find(keyId)).not.toBeNull()
+})
+
+test('the sandbox account is the same after every start, even when its key was revoked', async () => {
+  const key = { keyId: 'ck_sandboxsandbox', secret: 'a'.repeat(64) }
+  const account = { accountId: 'acc_sandboxsandbox', name: 'Sandbox' }
+  await ensureAccount(place, account, key)
+  await ensureAccount(place, account, key)
+  await rotated(key.keyId, 60_000)
+  await revokeKey(place, key.keyId)
+  await ensureAccount(place, account, key)
+  expect((await openStore().store.find(key.keyId))?.secrets.map(sign)).toEqual([sign(key.secret)])
+  expect(await listKeys(place, account.accountId)).toHaveLength(1)
+})
+
+/** Runs `cambist keys …` and gives what it printed. */
+async function runKeys(...args: string[]): Promise<string> {
+  const printed: string[] = []
+  const program = new Command().exitOverride()
+  registerKeysCommands(program.command('keys'), {
+    open: () => Promise.resolve({ place, close: () => Promise.resolve() }),
+    print: (text) => printed.push(text),
+  })
+  await program.parseAsync(['keys', ...args], { from: 'user' })
+  return printed.join('\n')
+}
+
+test('the commands create, list, rotate and revoke, and tell the secret once', async () => {
+  const created = JSON.parse(
+    await runKeys('create', 'Corner shop', '--scopes', 'read', '--ip', '10.0.0.0/8', '--json'),
+  )
+  expect(created).toMatchObject({
+    accountId: expect.any(String),
+    keyId: expect.any(String),
+    secret: expect.any(String),
+  })
+  const { accountId, keyId, secret } = created as { accountId: string; keyId: string; secret: string }
+  const listed = await runKeys('list', '--account', accountId)
+  expect(listed).toMatch(/^KEY +ACCOUNT +LABEL +SCOPES +FROM +LAST USED +STATE\n/)
+  expect(listed).toContain(`Corner shop (${accountId})`)
+  expect(listed).not.toContain(secret)
+
+  const rotation = await runKeys('rotate', keyId, '--overlap', '30m')
+  expect(rotation).toMatch(/Old secret until .* UTC/)
+  expect(rotation).toContain('cannot be read again')
+  expect(await runKeys('list', '--account', accountId)).toContain('rotating until')
+  expect(await runKeys('revoke', keyId)).toBe(`${keyId} is revoked.`)
+  expect(await runKeys('list', '--account', accountId)).toContain('revoked 20')
+
+  const second = await runKeys('create', '--account', accountId, '--label', 'second')
+  expect(second).toMatch(/API secret +[0-9a-f]{64}/)
+})
+
+test('the commands refuse in words', async () => {
+  await expect(runKeys('create')).rejects.toThrow(CommandRefused)
+  await expect(runKeys('create', 'Shop', '--ip', '10.0.0.300')).rejects.toThrow('is not an IP address')
+  await expect(runKeys('rotate', 'ck_nobodynobody')).rejects.toThrow('there is no key')
+  await expect(runKeys('rotate', 'ck_nobodynobody', '--overlap', 'soon')).rejects.toThrow('is not a duration')
+})

@@ -1,0 +1,134 @@
+import { createSecretKey } from 'node:crypto'
+import type { Sql } from '../db/database.ts'
+import { type InstantMs, MINUTE_MS } from '../domain/time.ts'
+import type { ApiKey, ApiKeys, Scope } from './api_key.ts'
+import type { SecretBox } from './secret_box.ts'
+
+/** How long an answer is believed; a revocation holds everywhere after it. */
+const CACHE_MS = 2_000
+/** Kept apart, so that made-up key ids cannot push real keys out. */
+const KNOWN_MAX = 10_000
+const UNKNOWN_MAX = 10_000
+
+export type ApiKeyStore = ApiKeys & {
+  /** Resolves when no write of a last use is under way; for a clean shutdown. */
+  settle(): Promise<void>
+}
+
+type Remembered = { readonly key: ApiKey | null; readonly fromMs: InstantMs; readonly untilMs: InstantMs }
+
+/** `onTouchFailed` hears of a last use that could not be written: worth a log line, not a failed request. */
+export function openApiKeys(place: {
+  readonly db: Sql
+  readonly box: SecretBox
+  wallMs(): InstantMs
+  onTouchFailed(error: unknown): void
+}): ApiKeyStore {
+  const known = new Map<string, Remembered>()
+  const unknown = new Map<string, Remembered>()
+  const loading = new Map<string, Promise<ApiKey | null>>()
+  const touching = new Set<Promise<void>>()
+
+  const load = async (keyId: string): Promise<ApiKey | null> => {
+    const fromMs = place.wallMs()
+    const row = await readKey(place.db, keyId, fromMs)
+    const key = row === null ? null : openKey(row, place.box)
+    // Counted from before the question, so that what was revoked since is out in time.
+    const untilMs = Math.min(
+      fromMs + CACHE_MS,
+      ...(row?.secrets ?? []).map((each) => each.expiresAtMs ?? Infinity),
+    )
+    if (key === null) known.delete(keyId)
+    else unknown.delete(keyId)
+    remember(
+      key === null ? unknown : known,
+      keyId,
+      { key, fromMs, untilMs },
+      key === null ? UNKNOWN_MAX : KNOWN_MAX,
+    )
+    if (row !== null && (row.lastUsedAtMs ?? 0) + MINUTE_MS <= fromMs) touch(keyId, fromMs)
+    return key
+  }
+
+  const touch = (keyId: string, atMs: InstantMs) => {
+    const writing = writeLastUse(place.db, keyId, atMs)
+      .catch(place.onTouchFailed)
+      .finally(() => touching.delete(writing))
+    touching.add(writing)
+  }
+
+  return {
+    find: async (keyId) => {
+      if (!/^ck_[0-9a-z]{8,32}$/.test(keyId)) return null
+      const now = place.wallMs()
+      const remembered = known.get(keyId) ?? unknown.get(keyId)
+      // A wall clock that was set back must not prolong what was remembered.
+      if (remembered !== undefined && now >= remembered.fromMs && now < remembered.untilMs)
+        return remembered.key
+      const underWay = loading.get(keyId)
+      if (underWay !== undefined) return underWay
+      const loaded = load(keyId).finally(() => loading.delete(keyId))
+      loading.set(keyId, loaded)
+      return loaded
+    },
+    settle: async () => {
+      await Promise.all(touching)
+    },
+  }
+}
+
+/** The oldest answer makes room: it is at most two seconds of work that is lost. */
+function remember(cache: Map<string, Remembered>, keyId: string, entry: Remembered, sizeMax: number): void {
+  cache.delete(keyId)
+  cache.set(keyId, entry)
+  if (cache.size <= sizeMax) return
+  const [oldest] = cache.keys()
+  if (oldest !== undefined) cache.delete(oldest)
+}
+
+type KeyRow = {
+  readonly keyId: string
+  readonly accountId: string
+  readonly scopes: readonly Scope[]
+  readonly ipAllow: readonly string[]
+  readonly lastUsedAtMs: InstantMs | null
+  readonly secrets: readonly { readonly sealedHex: string; readonly expiresAtMs: InstantMs | null }[]
+}
+
+/** Null for a revoked key too: to the caller it does not exist. */
+async function readKey(db: Sql, keyId: string, nowMs: InstantMs): Promise<KeyRow | null> {
+  const [row] = await db.query<KeyRow>(
+    `SELECT key_id AS "keyId", account_id AS "accountId", scopes, ip_allow AS "ipAllow",
+            last_used_at_ms AS "lastUsedAtMs",
+            (SELECT coalesce(jsonb_agg(jsonb_build_object(
+                      'sealedHex', encode(sealed, 'hex'), 'expiresAtMs', expires_at_ms)
+                      ORDER BY expires_at_ms DESC NULLS FIRST), '[]')
+             FROM api_key_secrets AS secret
+             WHERE secret.key_id = api_keys.key_id AND (expires_at_ms IS NULL OR expires_at_ms > $2)) AS secrets
+     FROM api_keys WHERE key_id = $1 AND revoked_at_ms IS NULL`,
+    [keyId, nowMs],
+  )
+  return row ?? null
+}
+
+function openKey(row: KeyRow, box: SecretBox): ApiKey {
+  return Object.freeze({
+    keyId: row.keyId,
+    accountId: row.accountId,
+    scopes: row.scopes,
+    ipAllow: row.ipAllow,
+    // The newest first: it is the one that most requests are signed with.
+    secrets: row.secrets.map(({ sealedHex }) =>
+      createSecretKey(Buffer.from(box.open(Buffer.from(sealedHex, 'hex'), row.keyId), 'utf8')),
+    ),
+  })
+}
+
+/** Several processes write it: the condition keeps it to one write a minute among them. */
+async function writeLastUse(db: Sql, keyId: string, atMs: InstantMs): Promise<void> {
+  await db.query(
+    `UPDATE api_keys SET last_used_at_ms = $2
+     WHERE key_id = $1 AND (last_used_at_ms IS NULL OR last_used_at_ms <= $2 - $3::bigint)`,
+    [keyId, atMs, MINUTE_MS],
+  )
+}

@@ -1,0 +1,211 @@
+import { randomBytes } from 'node:crypto'
+import type { Database, Sql } from '../db/database.ts'
+import { assert } from '../domain/assert.ts'
+import { accept, type Outcome, refuse } from '../domain/outcome.ts'
+import { HOUR_MS, type InstantMs } from '../domain/time.ts'
+import { type AccountsPlace, findAccount } from './accounts.ts'
+import { type Scope, scopes } from './api_key.ts'
+import { parseIpRange } from './ip_range.ts'
+import type { SecretBox } from './secret_box.ts'
+
+export type KeysPlace = AccountsPlace & { readonly db: Database; readonly box: SecretBox }
+
+export type NewKey = {
+  readonly accountId: string
+  readonly label: string
+  readonly scopes: readonly string[]
+  /** Addresses or CIDR ranges; empty means anywhere. */
+  readonly ipAllow: readonly string[]
+}
+
+/** The only time that the secret is told: 64 hex digits, whose text (not the bytes it spells) is the HMAC key. */
+export type ToldSecret = { readonly keyId: string; readonly secret: string }
+
+export type KeySummary = {
+  readonly keyId: string
+  readonly accountId: string
+  readonly accountName: string
+  readonly label: string
+  readonly scopes: readonly Scope[]
+  readonly ipAllow: readonly string[]
+  readonly createdAtMs: InstantMs
+  readonly lastUsedAtMs: InstantMs | null
+  readonly revokedAtMs: InstantMs | null
+  /** Set while two secrets live: when the older one ends. */
+  readonly oldSecretUntilMs: InstantMs | null
+}
+
+export const OVERLAP_MS_DEFAULT = 24 * HOUR_MS
+/** A week is time enough to roll a secret out, and not so long that two are forgotten. */
+const OVERLAP_MS_MAX = 7 * 24 * HOUR_MS
+
+export async function createKey(place: KeysPlace, wanted: NewKey): Promise<Outcome<ToldSecret>> {
+  const checked = checkKey(wanted)
+  if (!checked.ok) return checked
+  if ((await findAccount(place, wanted.accountId)) === null) {
+    return refuse({ code: 'account_not_found', message: `there is no account ${wanted.accountId}` })
+  }
+  const told = { keyId: `ck_${randomBytes(10).toString('hex')}`, secret: makeSecret() }
+  await place.db.transaction((tx) => insertKey(tx, place, told, checked.value))
+  return accept(told)
+}
+
+/** Newest first; revoked keys too, because who reads the list wants to know what became of them. */
+export function listKeys(
+  { db, wallMs }: AccountsPlace,
+  accountId: string | null,
+): Promise<readonly KeySummary[]> {
+  return db.query<KeySummary>(
+    `SELECT key_id AS "keyId", account_id AS "accountId", accounts.name AS "accountName", label, scopes,
+            ip_allow AS "ipAllow", api_keys.created_at_ms AS "createdAtMs", last_used_at_ms AS "lastUsedAtMs",
+            revoked_at_ms AS "revokedAtMs",
+            (SELECT max(expires_at_ms) FROM api_key_secrets AS secret
+             WHERE secret.key_id = api_keys.key_id AND expires_at_ms > $2) AS "oldSecretUntilMs"
+     FROM api_keys JOIN accounts USING (account_id)
+     WHERE $1::text IS NULL OR account_id = $1
+     ORDER BY api_keys.created_at_ms DESC, key_id`,
+    [accountId, wallMs()],
+  )
+}
+
+/**
+ * Makes a new secret; the one before lives on for `overlapMs`. While two live, a further rotation is refused,
+ * unless `replacesNewest` says that the newest was never used (lost): it dies, and the older keeps its time.
+ */
+export async function rotateKey(
+  place: KeysPlace,
+  keyId: string,
+  options: { readonly overlapMs: number; readonly replacesNewest: boolean },
+): Promise<Outcome<ToldSecret & { readonly oldSecretUntilMs: InstantMs }>> {
+  const { overlapMs, replacesNewest } = options
+  if (!(overlapMs >= 0 && overlapMs <= OVERLAP_MS_MAX)) {
+    return refuse({ code: 'overlap_too_long', message: 'the old secret may live on for at most 7 days' })
+  }
+  return place.db.transaction(async (tx) => {
+    const key = await lockLiveKey(tx, keyId)
+    if (!key.ok) return key
+    const now = place.wallMs()
+    const [newest, older] = await liveSecrets(tx, keyId, now)
+    assert(newest !== undefined, `the live key ${keyId} has a live secret`)
+    if (older !== undefined && !replacesNewest) {
+      return refuse({
+        code: 'rotation_under_way',
+        message: `${keyId} has two live secrets until ${new Date(older.expiresAtMs ?? now).toISOString()}; rotate again after that, or replace the newest one if it was lost`,
+      })
+    }
+    // With two live, the newest makes room and the older keeps the time it was given.
+    const isReplaced = older !== undefined
+    const oldSecretUntilMs = older?.expiresAtMs ?? now + overlapMs
+    if (!isReplaced) await setExpiry(tx, keyId, newest.slot, oldSecretUntilMs)
+    const slot = isReplaced ? newest.slot : newest.slot === 1 ? 2 : 1
+    const secret = makeSecret()
+    await putSecret(tx, place, { keyId, secret }, slot)
+    return accept({ keyId, secret, oldSecretUntilMs })
+  })
+}
+
+/** Ends the key now (elsewhere within two seconds) and erases its secrets. Revoking twice is the same as once. */
+export async function revokeKey({ db, wallMs }: KeysPlace, keyId: string): Promise<Outcome<null>> {
+  return db.transaction(async (tx) => {
+    const revoked = await tx.query(
+      'UPDATE api_keys SET revoked_at_ms = coalesce(revoked_at_ms, $2) WHERE key_id = $1 RETURNING key_id',
+      [keyId, wallMs()],
+    )
+    if (revoked.length === 0) return noSuchKey(keyId)
+    await tx.query('DELETE FROM api_key_secrets WHERE key_id = $1', [keyId])
+    return accept(null)
+  })
+}
+
+/**
+ * The account and key of the sandbox, the same across restarts, whatever was done to them in between. Not for
+ * production: the caller names the secret.
+ */
+export async function ensureAccount(
+  place: KeysPlace,
+  account: { readonly accountId: string; readonly name: string },
+  key: ToldSecret,
+): Promise<void> {
+  await place.db.transaction(async (tx) => {
+    await tx.query(
+      'INSERT INTO accounts (account_id, name, created_at_ms) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING',
+      [account.accountId, account.name, place.wallMs()],
+    )
+    await tx.query('DELETE FROM api_key_secrets WHERE key_id = $1', [key.keyId])
+    await insertKey(tx, place, key, { accountId: account.accountId, label: 'sandbox', scopes, ipAllow: [] })
+  })
+}
+
+type CheckedKey = NewKey & { readonly scopes: readonly Scope[] }
+
+function checkKey(wanted: NewKey): Outcome<CheckedKey> {
+  const wrong = (message: string) => refuse({ code: 'key_malformed', message })
+  if (wanted.label.length > 100) return wrong('a label has at most 100 characters')
+  const chosen = scopes.filter((scope) => wanted.scopes.includes(scope))
+  if (chosen.length === 0 || wanted.scopes.some((scope) => !scopes.includes(scope as Scope))) {
+    return wrong(`scopes are one or more of ${scopes.join(', ')}`)
+  }
+  if (wanted.ipAllow.length > 50) return wrong('an IP list has at most 50 entries')
+  const ranges = wanted.ipAllow.map(parseIpRange)
+  const malformed = ranges.find((range) => !range.ok)
+  if (malformed !== undefined && !malformed.ok) return malformed
+  const ipAllow = [...new Set(ranges.flatMap((range) => (range.ok ? [range.value] : [])))]
+  return accept({ ...wanted, scopes: chosen, ipAllow })
+}
+
+function makeSecret(): string {
+  return randomBytes(32).toString('hex')
+}
+
+async function insertKey(tx: Sql, place: KeysPlace, told: ToldSecret, key: CheckedKey): Promise<void> {
+  await tx.query(
+    `INSERT INTO api_keys (key_id, account_id, label, scopes, ip_allow, created_at_ms)
+     VALUES ($1, $2, $3, $4, $5, $6)
+     ON CONFLICT (key_id) DO UPDATE SET scopes = excluded.scopes, ip_allow = excluded.ip_allow, revoked_at_ms = NULL`,
+    [told.keyId, key.accountId, key.label, key.scopes, key.ipAllow, place.wallMs()],
+  )
+  await putSecret(tx, place, told, 1)
+}
+
+function putSecret(tx: Sql, { box, wallMs }: KeysPlace, told: ToldSecret, slot: number): Promise<unknown> {
+  return tx.query(
+    `INSERT INTO api_key_secrets (key_id, slot, sealed, created_at_ms) VALUES ($1, $2, $3, $4)
+     ON CONFLICT (key_id, slot) DO UPDATE
+     SET sealed = excluded.sealed, created_at_ms = excluded.created_at_ms, expires_at_ms = NULL`,
+    [told.keyId, slot, box.seal(told.secret, told.keyId), wallMs()],
+  )
+}
+
+async function lockLiveKey(tx: Sql, keyId: string): Promise<Outcome<null>> {
+  const [key] = await tx.query<{ revoked_at_ms: number | null }>(
+    'SELECT revoked_at_ms FROM api_keys WHERE key_id = $1 FOR UPDATE',
+    [keyId],
+  )
+  if (key === undefined) return noSuchKey(keyId)
+  if (key.revoked_at_ms === null) return accept(null)
+  return refuse({ code: 'key_revoked', message: `${keyId} is revoked; create a new key instead` })
+}
+
+type LiveSecret = { readonly slot: 1 | 2; readonly expiresAtMs: InstantMs | null }
+
+/** The one without an end first. */
+function liveSecrets(tx: Sql, keyId: string, nowMs: InstantMs): Promise<readonly LiveSecret[]> {
+  return tx.query<LiveSecret>(
+    `SELECT slot, expires_at_ms AS "expiresAtMs" FROM api_key_secrets
+     WHERE key_id = $1 AND (expires_at_ms IS NULL OR expires_at_ms > $2)
+     ORDER BY expires_at_ms DESC NULLS FIRST`,
+    [keyId, nowMs],
+  )
+}
+
+function setExpiry(tx: Sql, keyId: string, slot: number, expiresAtMs: InstantMs): Promise<unknown> {
+  return tx.query('UPDATE api_key_secrets SET expires_at_ms = $3 WHERE key_id = $1 AND slot = $2', [
+    keyId,
+    slot,
+    expiresAtMs,
+  ])
+}
+
+function noSuchKey(keyId: string) {
+  return refuse({ code: 'key_not_found', message: `there is no key ${keyId}` })
+}

@@ -1,0 +1,212 @@
+import type { Command } from 'commander'
+import type { Outcome } from '../domain/outcome.ts'
+import { HOUR_MS, type InstantMs, MINUTE_MS } from '../domain/time.ts'
+import { createAccount } from './accounts.ts'
+import { scopes } from './api_key.ts'
+import {
+  createKey,
+  type KeySummary,
+  type KeysPlace,
+  listKeys,
+  OVERLAP_MS_DEFAULT,
+  revokeKey,
+  rotateKey,
+  type ToldSecret,
+} from './keys.ts'
+
+/** What the commands need of the world; `open` connects, and `close` is called however the command ends. */
+export type KeysCommandWorld = {
+  open(): Promise<{ readonly place: KeysPlace; close(): Promise<void> }>
+  print(text: string): void
+}
+
+/** A refusal of a command, in words for the terminal; the caller prints the message and exits with 1. */
+export class CommandRefused extends Error {
+  override readonly name = 'CommandRefused'
+}
+
+type Json = { readonly json?: boolean }
+
+/** Registers `create`, `list`, `rotate` and `revoke` below `keys`. */
+export function registerKeysCommands(keys: Command, world: KeysCommandWorld): void {
+  keys.description('API keys of the accounts')
+  registerCreate(keys, world)
+  registerList(keys, world)
+  registerRotate(keys, world)
+  registerRevoke(keys, world)
+}
+
+function registerCreate(keys: Command, world: KeysCommandWorld): void {
+  type Options = Json & { account?: string; label: string; scopes: string; ip: string[] }
+  keys
+    .command('create')
+    .argument('[name]', 'name of a new account; or give --account')
+    .option('--account <id>', 'an account that exists already')
+    .option('--label <text>', 'what the key is for', '')
+    .option(
+      '--scopes <list>',
+      'comma-separated: read (look at orders), trade (create, act)',
+      scopes.join(','),
+    )
+    .option('--ip <address-or-range>', 'only from here, such as 203.0.113.0/24; repeatable', collect, [])
+    .option('--json', 'machine-readable output')
+    .description('make an account and a key for it; shows the secret once')
+    .action((name: string | undefined, options: Options) =>
+      withPlace(world, async (place) => {
+        const accountId = await chooseAccount(place, name, options.account)
+        const told = orRefuse(
+          await createKey(place, {
+            accountId,
+            label: options.label,
+            scopes: split(options.scopes),
+            ipAllow: options.ip.flatMap(split),
+          }),
+        )
+        world.print(
+          options.json ? toJson({ accountId, ...told }) : describeSecret(told, [['Account', accountId]]),
+        )
+      }),
+    )
+}
+
+function registerList(keys: Command, world: KeysCommandWorld): void {
+  keys
+    .command('list')
+    .option('--account <id>', 'of one account')
+    .option('--json', 'machine-readable output')
+    .description('show keys, never secrets')
+    .action((options: Json & { account?: string }) =>
+      withPlace(world, async (place) => {
+        const found = await listKeys(place, options.account ?? null)
+        world.print(options.json ? toJson(found) : describeKeys(found))
+      }),
+    )
+}
+
+function registerRotate(keys: Command, world: KeysCommandWorld): void {
+  type Options = Json & { overlap?: string; replaceNewest?: boolean }
+  keys
+    .command('rotate')
+    .argument('<key-id>')
+    .option('--overlap <duration>', 'how long the old secret lives on: 0, 30m, 24h, 7d (default 24h)')
+    .option('--replace-newest', 'while two secrets live: the newest was lost, replace it')
+    .option('--json', 'machine-readable output')
+    .description('make a new secret; the old one lives on for a while')
+    .action((keyId: string, options: Options) =>
+      withPlace(world, async (place) => {
+        const overlapMs = options.overlap === undefined ? OVERLAP_MS_DEFAULT : parseDuration(options.overlap)
+        const rotated = orRefuse(
+          await rotateKey(place, keyId, { overlapMs, replacesNewest: options.replaceNewest === true }),
+        )
+        const until = showTime(rotated.oldSecretUntilMs)
+        world.print(options.json ? toJson(rotated) : describeSecret(rotated, [['Old secret until', until]]))
+      }),
+    )
+}
+
+function registerRevoke(keys: Command, world: KeysCommandWorld): void {
+  keys
+    .command('revoke')
+    .argument('<key-id>')
+    .option('--json', 'machine-readable output')
+    .description('end a key for good, within two seconds everywhere')
+    .action((keyId: string, options: Json) =>
+      withPlace(world, async (place) => {
+        orRefuse(await revokeKey(place, keyId))
+        world.print(options.json ? toJson({ keyId, revoked: true }) : `${keyId} is revoked.`)
+      }),
+    )
+}
+
+async function withPlace(world: KeysCommandWorld, work: (place: KeysPlace) => Promise<void>): Promise<void> {
+  const { place, close } = await world.open()
+  try {
+    await work(place)
+  } finally {
+    await close()
+  }
+}
+
+async function chooseAccount(
+  place: KeysPlace,
+  name: string | undefined,
+  accountId: string | undefined,
+): Promise<string> {
+  if ((name === undefined) === (accountId === undefined)) {
+    throw new CommandRefused('give either the name of a new account or --account with an existing one')
+  }
+  if (accountId !== undefined) return accountId
+  return orRefuse(await createAccount(place, name ?? '')).accountId
+}
+
+function orRefuse<Value>(outcome: Outcome<Value>): Value {
+  if (outcome.ok) return outcome.value
+  throw new CommandRefused(outcome.rejection.message)
+}
+
+function collect(value: string, earlier: readonly string[]): readonly string[] {
+  return [...earlier, value]
+}
+
+function split(text: string): readonly string[] {
+  return text
+    .split(',')
+    .map((part) => part.trim())
+    .filter((part) => part !== '')
+}
+
+const unitsMs = { m: MINUTE_MS, h: HOUR_MS, d: 24 * HOUR_MS } as const
+
+function parseDuration(text: string): number {
+  if (text === '0') return 0
+  const [, count, unit] = /^(\d{1,5})([mhd])$/.exec(text) ?? []
+  if (count === undefined || unit === undefined) {
+    throw new CommandRefused(`${text} is not a duration such as 0, 30m, 24h or 7d`)
+  }
+  return Number(count) * unitsMs[unit as keyof typeof unitsMs]
+}
+
+function describeSecret(told: ToldSecret, more: readonly (readonly [string, string])[]): string {
+  const rows = [...more, ['API key', told.keyId], ['API secret', told.secret]] as const
+  const lines = rows.map(([name, value]) => `  ${name.padEnd(17)}${value}`)
+  return [...lines, '', '  The secret is shown this once and cannot be read again.'].join('\n')
+}
+
+function describeKeys(found: readonly KeySummary[]): string {
+  if (found.length === 0) return 'There are no keys. Make one with: cambist keys create "My shop"'
+  const rows = found.map((key) => [
+    key.keyId,
+    `${key.accountName} (${key.accountId})`,
+    key.label === '' ? '-' : key.label,
+    key.scopes.join('+'),
+    key.ipAllow.length === 0 ? 'anywhere' : key.ipAllow.join(' '),
+    key.lastUsedAtMs === null ? 'never' : showTime(key.lastUsedAtMs),
+    describeState(key),
+  ])
+  return table(['KEY', 'ACCOUNT', 'LABEL', 'SCOPES', 'FROM', 'LAST USED', 'STATE'], rows)
+}
+
+function describeState(key: KeySummary): string {
+  if (key.revokedAtMs !== null) return `revoked ${showTime(key.revokedAtMs)}`
+  if (key.oldSecretUntilMs !== null) return `rotating until ${showTime(key.oldSecretUntilMs)}`
+  return 'live'
+}
+
+function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const widths = head.map((title, column) =>
+    Math.max(title.length, ...rows.map((row) => (row[column] ?? '').length)),
+  )
+  return [head, ...rows]
+    .map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  '))
+    .map((line) => line.trimEnd())
+    .join('\n')
+}
+
+/** To the minute, UTC: `2026-01-31 12:00 UTC`. */
+function showTime(atMs: InstantMs): string {
+  return `${new Date(atMs).toISOString().slice(0, 16).replace('T', ' ')} UTC`
+}
+
+function toJson(value: unknown): string {
+  return JSON.stringify(value, null, 2)
+}
