@@ -92,8 +92,8 @@ function describeScan({ assets }: ChainUnderTest, world: World) {
     }
     for (let round = 1n; round <= 4n; round += 1n) {
       for (const asset of assets) {
-        await pay(asset, credit(asset) + round)
-        await pay(asset, credit(asset) + 10n * round)
+        await pay(asset, credit(asset) + round * grain(asset))
+        await pay(asset, credit(asset) + 10n * round * grain(asset))
       }
       await driver.mine(Number(round))
     }
@@ -378,6 +378,12 @@ type Expected = Omit<Transfer, 'id'>
 /** A deposit that counts, in ledger units. */
 function credit(asset: AssetId): bigint {
   return assetOf(asset).minCredit * 3n
+}
+
+/** The least that the chain can carry, in ledger units: USDT has 6 decimals on Ethereum and 18 in the ledger. */
+function grain(asset: AssetId): bigint {
+  const { decimals, chainDecimals } = assetOf(asset)
+  return 10n ** BigInt(decimals - chainDecimals)
 }
 
 async function drafted(driver: ChainDriver, asset: AssetId): Promise<{ outflow: Outflow; intent: Intent }> {
