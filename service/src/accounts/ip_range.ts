@@ -1,6 +1,9 @@
 import { isIP } from 'node:net'
 import { accept, type Outcome, refuse } from '../domain/outcome.ts'
 
+/** ::ffff:0:0/96, how an IPv6 socket shows IPv4 callers; those are compared as IPv4. */
+const MAPPED_IPV4 = '0'.repeat(80) + '1'.repeat(16)
+
 /** An IPv4 or IPv6 address, or a CIDR range of them, in lower case. */
 export function parseIpRange(text: string): Outcome<string> {
   const [address = '', prefix, ...rest] = text.trim().toLowerCase().split('/')
@@ -9,6 +12,12 @@ export function parseIpRange(text: string): Outcome<string> {
     return refuse({
       code: 'ip_range_malformed',
       message: `${text} is not an IP address or a range such as 203.0.113.0/24`,
+    })
+  }
+  if (family === 6 && ipv6Bits(address).startsWith(MAPPED_IPV4)) {
+    return refuse({
+      code: 'ip_range_malformed',
+      message: `${text} is IPv4 in IPv6 clothes: write it as IPv4`,
     })
   }
   if (prefix === undefined) return accept(address)
