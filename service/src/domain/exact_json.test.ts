@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { decodeExact, parseExact, stringifyExact } from './exact_json.ts'
+import { parseExact, stringifyExact } from './exact_json.ts'
 
 const exactValue = fc.letrec<{ value: unknown }>((tie) => ({
   value: fc.oneof(
@@ -24,7 +24,6 @@ test('every value comes back as it was, whatever its strings look like', () => {
   fc.assert(
     fc.property(exactValue, (value) => {
       expect(parseExact(stringifyExact(value))).toStrictEqual(value)
-      expect(decodeExact(JSON.parse(stringifyExact(value)))).toStrictEqual(value)
     }),
     { numRuns: 1_000 },
   )

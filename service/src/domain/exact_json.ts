@@ -9,12 +9,7 @@ export function stringifyExact(value: unknown): string {
 
 /** The inverse of `stringifyExact`. Throws on anything that it would not have written. */
 export function parseExact(text: string): unknown {
-  return decodeExact(JSON.parse(text))
-}
-
-/** Like `parseExact`, for a value that JSON.parse has read already (a jsonb column). */
-export function decodeExact(value: unknown): unknown {
-  return decode(value, 0)
+  return decode(JSON.parse(text), 0)
 }
 
 const TAG = '$bigint'

@@ -22,7 +22,8 @@ export async function* readLines(socket: Socket): AsyncGenerator<Buffer> {
     if (bytes > MESSAGE_BYTES_MAX) throw new Error(`a message is longer than ${MESSAGE_BYTES_MAX} bytes`)
     parts.push(part)
   }
-  for await (const chunk of socket as AsyncIterable<Buffer>) {
+  // Not destroyed when a line is refused: the other side is told why first.
+  for await (const chunk of socket.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
     let start = 0
     for (let end = chunk.indexOf(10); end !== -1; end = chunk.indexOf(10, start)) {
       grow(chunk.subarray(start, end))

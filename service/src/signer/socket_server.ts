@@ -55,8 +55,12 @@ async function serveConnection(socket: Socket, signer: Signer, onError: (error: 
   try {
     for await (const line of readLines(socket)) {
       if (inFlight.size >= IN_FLIGHT_MAX) await Promise.race(inFlight)
+      // A client that does not read is not read from either.
+      if (socket.writableNeedDrain) await drained(socket)
       const work = answer(line, signer, onError)
-        .then((message) => send(socket, message))
+        .then((message) => {
+          if (!socket.destroyed) socket.write(message)
+        })
         .finally(() => inFlight.delete(work))
       inFlight.add(work)
     }
@@ -113,10 +117,16 @@ function readRequest(line: Buffer): { id: number; method: string; params: readon
   return { id: id as number, method, params }
 }
 
-async function send(socket: Socket, message: string): Promise<void> {
-  if (socket.destroyed || socket.write(message)) return
-  // A client that does not read is not read from either.
-  await Promise.race([once(socket, 'drain'), once(socket, 'close')]).catch(() => {})
+function drained(socket: Socket): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      socket.off('drain', done)
+      socket.off('close', done)
+      resolve()
+    }
+    socket.on('drain', done)
+    socket.on('close', done)
+  })
 }
 
 /** What a signer that was killed left behind is removed; a live signer and any other file are not. */

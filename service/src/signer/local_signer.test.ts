@@ -1,0 +1,388 @@
+import { expect, test } from 'vitest'
+import { assert } from '../domain/assert.ts'
+import type { Intent } from '../domain/payouts/intent.ts'
+import { HOUR_MS } from '../domain/time.ts'
+import type { Authority, SignedStore, Signer } from './signer.ts'
+import {
+  bitcoinIntent,
+  coin,
+  customerBitcoin,
+  customerEvm,
+  evmIntent,
+  keys,
+  otherBitcoin,
+  otherEvm,
+  sealed,
+  startSigner,
+  usdt,
+} from './testing/fixtures.ts'
+import { memoryStore } from './testing/memory_store.ts'
+
+const toCustomerBitcoin = sealed({ destination: customerBitcoin })
+const reserve = {
+  evm: keys.address('evm', { purpose: 'reserve', index: 15 }),
+  bitcoin: keys.address('bitcoin', { purpose: 'reserve', index: 0 }),
+}
+
+async function signed(signer: Signer, intent: Intent, authority: Authority) {
+  const outcome = await signer.sign(intent, authority)
+  assert(outcome.ok, outcome.ok ? '' : `${outcome.rejection.code}: ${outcome.rejection.message}`)
+  return outcome.value
+}
+
+/** The code of the refusal; 'signed' when there is none. */
+async function codeOf(signer: Signer, intent: Intent, authority: Authority) {
+  const outcome = await signer.sign(intent, authority)
+  return outcome.ok ? 'signed' : outcome.rejection.code
+}
+
+test('a payout is stored with what leaves in ledger units, and its bytes are the answer', async () => {
+  const { signer, store, clock } = startSigner()
+  const intent = evmIntent({ token: usdt, units: 2_500_000n, gasLimit: 100_000n })
+  const tx = await signed(signer, intent, sealed())
+  expect(store.records).toEqual([
+    {
+      payoutId: 'CB1:1',
+      attempt: 1,
+      intent,
+      asset: 'USDT:ERC20',
+      units: 2_500_000n * 10n ** 12n,
+      tx,
+      atMs: clock.now,
+    },
+  ])
+})
+
+test('the same attempt again gives the same bytes, whatever changed in between', async () => {
+  const { signer, store } = startSigner()
+  const authority = sealed({ kind: 'refund', refundAddress: customerEvm })
+  const tx = await signed(signer, evmIntent(), authority)
+  const later = startSigner({ payoutUnitsMax: {}, evm: {} }, store).signer
+  expect(await signed(later, structuredClone(evmIntent()), authority)).toEqual(tx)
+  expect(await signed(later, evmIntent(), sealed({ kind: 'refund', refundAddress: otherEvm }))).toEqual(tx)
+  expect(store.records).toHaveLength(1)
+})
+
+test('the same attempt with any other intent is a conflict', async () => {
+  const { signer, store } = startSigner()
+  await signed(signer, evmIntent(), sealed())
+  for (const changes of [
+    { nonce: 6 },
+    { units: 1n },
+    { maxFeePerGasWei: 31_000_000_000n },
+    { chain: 'BNB' as const },
+  ]) {
+    expect(await codeOf(signer, evmIntent(changes), sealed())).toBe('conflict')
+  }
+  expect(await codeOf(signer, bitcoinIntent(), toCustomerBitcoin)).toBe('conflict')
+  expect(store.records).toHaveLength(1)
+})
+
+test('a row changed in the database after the order was sealed is refused', async () => {
+  const { signer, store } = startSigner()
+  const truth = sealed({ destinationTag: '7', refundAddress: customerEvm })
+  for (const changed of [
+    { destination: otherEvm },
+    { destinationTag: '8' },
+    { destinationTag: null },
+    { refundAddress: otherEvm },
+    { refundAddress: null },
+    { seal: 'a'.repeat(64) },
+    { seal: sealed({ orderId: 'CB2' }).seal },
+  ]) {
+    expect(await codeOf(signer, evmIntent({ to: otherEvm }), { ...truth, ...changed })).toBe('seal_broken')
+  }
+  const other = { ...truth, orderId: 'CB2' }
+  expect(await codeOf(signer, evmIntent({ payoutId: 'CB2:1' }), other)).toBe('seal_broken')
+  expect(store.records).toEqual([])
+  expect(await codeOf(signer, evmIntent(), truth)).toBe('signed')
+})
+
+test("a payout id of another order is refused, so one order's seal pays one order", async () => {
+  const { signer } = startSigner()
+  for (const payoutId of ['CB2:1', 'CB11:1', 'B1:1', 'CB1:1:1', 'CB1', 'CB1:', 'CB1:0', 'CB1:01', 'CB1:-1']) {
+    expect(await codeOf(signer, evmIntent({ payoutId }), sealed())).toBe('malformed')
+  }
+})
+
+test('each kind goes to its own payee only', async () => {
+  const { signer, store } = startSigner()
+  const authority = { destination: customerEvm, refundAddress: otherEvm }
+  const evm = (kind: Authority['kind'], to: string, units = 1n) =>
+    codeOf(signer, evmIntent({ to, units }), sealed({ ...authority, kind }))
+  expect(await evm('payout', otherEvm)).toBe('not_the_destination')
+  expect(await evm('payout', reserve.evm)).toBe('not_the_destination')
+  expect(await evm('refund', customerEvm)).toBe('not_the_destination')
+  for (const to of [customerEvm, otherEvm, keys.address('evm', { purpose: 'deposit', index: 0 })]) {
+    expect(await evm('filler', to, 0n)).toBe('not_the_destination')
+    expect(await evm('sweep', to)).toBe('not_the_destination')
+  }
+  const noRefundAddress = sealed({ kind: 'refund', refundAddress: null })
+  expect(await codeOf(signer, evmIntent(), noRefundAddress)).toBe('not_the_destination')
+
+  const toOther = bitcoinIntent({ payment: { address: otherBitcoin, satoshi: 120_000_000n } })
+  expect(await codeOf(signer, toOther, toCustomerBitcoin)).toBe('not_the_destination')
+  const onEvm = sealed({ destination: customerEvm })
+  expect(await codeOf(signer, bitcoinIntent(), onEvm)).toBe('not_the_destination')
+  expect(store.records).toEqual([])
+})
+
+test('each kind is signed to its payee; only payouts and refunds count as leaving', async () => {
+  const { signer, store } = startSigner()
+  const terms = { destination: customerEvm.toLowerCase(), refundAddress: otherEvm }
+  await signed(signer, evmIntent(), sealed(terms))
+  await signed(signer, evmIntent({ payoutId: 'CB1:2', to: otherEvm }), sealed({ ...terms, kind: 'refund' }))
+  await signed(
+    signer,
+    evmIntent({ payoutId: 'CB1:3', to: reserve.evm, units: 0n }),
+    sealed({ ...terms, kind: 'filler' }),
+  )
+  await signed(signer, evmIntent({ payoutId: 'CB1:4', to: reserve.evm }), sealed({ ...terms, kind: 'sweep' }))
+  const payment = { address: reserve.bitcoin, satoshi: 120_000_000n }
+  await signed(signer, bitcoinIntent({ payoutId: 'CB1:5', payment }), sealed({ ...terms, kind: 'sweep' }))
+  expect(store.records.map(({ asset, units }) => [asset, units])).toEqual([
+    ['ETH:ETH', 10n ** 18n],
+    ['ETH:ETH', 10n ** 18n],
+    ['ETH:ETH', 0n],
+    ['ETH:ETH', 0n],
+    ['BTC:BTC', 0n],
+  ])
+})
+
+test('a filler moves nothing, a payout something', async () => {
+  const { signer } = startSigner()
+  const filler = sealed({ kind: 'filler' })
+  expect(await codeOf(signer, evmIntent({ to: reserve.evm, units: 1n }), filler)).toBe('malformed')
+  expect(await codeOf(signer, evmIntent({ to: reserve.evm, units: 0n, token: usdt }), filler)).toBe(
+    'malformed',
+  )
+  expect(await codeOf(signer, evmIntent({ units: 0n }), sealed())).toBe('malformed')
+})
+
+test('only listed contracts are called, each on its own chain, and only configured chains are signed for', async () => {
+  const { signer } = startSigner()
+  expect(await codeOf(signer, evmIntent({ token: otherEvm, gasLimit: 100_000n }), sealed())).toBe('malformed')
+  const onBnb = { chain: 'BNB', evmChainId: 56, token: usdt } as const
+  expect(await codeOf(signer, evmIntent(onBnb), sealed())).toBe('malformed')
+  const ethOnly = startSigner({ evm: {} }).signer
+  expect(await codeOf(ethOnly, evmIntent(), sealed())).toBe('malformed')
+})
+
+test('a token of six decimals is limited in ledger units', async () => {
+  const { signer } = startSigner()
+  const pay = (units: bigint) =>
+    codeOf(signer, evmIntent({ token: usdt, units, gasLimit: 100_000n }), sealed())
+  expect(await pay(10_000_000_001n)).toBe('limit_exceeded')
+  expect(await pay(10_000_000_000n)).toBe('signed')
+})
+
+test('an asset without a limit is not paid at all', async () => {
+  const { signer } = startSigner({ payoutUnitsMax: {} })
+  expect(await codeOf(signer, evmIntent({ units: 1n }), sealed())).toBe('limit_exceeded')
+})
+
+test('limits over time hold, pass with time, and count a payout once however many attempts it takes', async () => {
+  const { signer, clock } = startSigner()
+  const pay = (number: number, attempt = 1) => {
+    const intent = bitcoinIntent({
+      payoutId: `CB1:${number}`,
+      attempt,
+      inputs: [coin(number, 100_002_000n)],
+      payment: { address: customerBitcoin, satoshi: 100_000_000n },
+      change: null,
+    })
+    return codeOf(signer, intent, toCustomerBitcoin)
+  }
+  expect(await pay(1)).toBe('signed')
+  expect(await pay(1, 2)).toBe('signed')
+  expect(await pay(1, 3)).toBe('signed')
+  expect(await pay(2)).toBe('signed')
+  expect(await pay(3)).toBe('signed')
+  expect(await pay(4)).toBe('limit_exceeded') // 3 of 3 this hour
+  expect(await pay(3, 2)).toBe('signed') // what is counted already may be replaced
+
+  clock.now += HOUR_MS - 1
+  expect(await pay(4)).toBe('limit_exceeded')
+  clock.now += 1
+  expect(await pay(4)).toBe('signed')
+  expect(await pay(5)).toBe('limit_exceeded') // 4 of 4 this day
+  clock.now += 23 * HOUR_MS
+  expect(await pay(5)).toBe('signed')
+})
+
+test('a higher attempt that excludes the earlier ones on chain is signed', async () => {
+  const { signer, store } = startSigner()
+  await signed(signer, evmIntent(), sealed())
+  const raised = evmIntent({
+    attempt: 2,
+    maxFeePerGasWei: 60_000_000_000n,
+    maxPriorityFeePerGasWei: 2_000_000_000n,
+  })
+  await signed(signer, raised, sealed())
+
+  const authority = sealed({ orderId: 'CB2', destination: customerBitcoin })
+  const first = bitcoinIntent({ payoutId: 'CB2:1' })
+  await signed(signer, first, authority)
+  assert(first.change !== null, 'there is change')
+  const change = { ...first.change, satoshi: first.change.satoshi - 2_000n }
+  await signed(signer, { ...first, attempt: 2, change, feeSatoshi: 4_000n }, authority)
+  expect(store.records.map(({ attempt, units }) => [attempt, units])).toEqual([
+    [1, 10n ** 18n],
+    [2, 10n ** 18n],
+    [1, 120_000_000n],
+    [2, 120_000_000n],
+  ])
+})
+
+test('a higher attempt that could pay twice, pay more or pay someone else is a conflict', async () => {
+  const { signer } = startSigner()
+  await signed(signer, evmIntent(), sealed({ refundAddress: otherEvm }))
+  for (const changes of [
+    { nonce: 6 },
+    { from: { purpose: 'reserve', index: 1 } as const },
+    { from: { purpose: 'deposit', index: 0 } as const },
+    { units: 2n * 10n ** 18n },
+    { token: usdt },
+    { chain: 'BNB', evmChainId: 56 } as const,
+  ]) {
+    expect(await codeOf(signer, evmIntent({ attempt: 2, ...changes }), sealed())).toBe('conflict')
+  }
+  const toOther = sealed({ kind: 'refund', refundAddress: otherEvm })
+  expect(await codeOf(signer, evmIntent({ attempt: 2, to: otherEvm }), toOther)).toBe('conflict')
+  const onBitcoin = sealed({ destination: customerBitcoin })
+  expect(await codeOf(signer, bitcoinIntent({ attempt: 2 }), onBitcoin)).toBe('conflict')
+})
+
+test('attempts follow one another', async () => {
+  const { signer } = startSigner()
+  expect(await codeOf(signer, evmIntent({ attempt: 2 }), sealed())).toBe('conflict')
+  await signed(signer, evmIntent(), sealed())
+  expect(await codeOf(signer, evmIntent({ attempt: 3 }), sealed())).toBe('conflict')
+  expect(await codeOf(signer, evmIntent({ attempt: 2 }), sealed())).toBe('signed')
+})
+
+test('a Bitcoin attempt shares an input with every earlier one, not only the last', async () => {
+  const { signer } = startSigner()
+  const [a, b, c] = [coin(1, 60_000_000n), coin(2, 60_000_000n), coin(3, 60_000_000n)]
+  const spend = (attempt: number, inputs: readonly (typeof a)[]) => {
+    const total = BigInt(inputs.length) * 60_000_000n
+    const key = { purpose: 'change', index: 0 } as const
+    const change = { address: keys.address('bitcoin', key), satoshi: total - 50_002_000n, key }
+    const payment = { address: customerBitcoin, satoshi: 50_000_000n }
+    return codeOf(
+      signer,
+      bitcoinIntent({ attempt, inputs, payment, change, feeSatoshi: 2_000n }),
+      toCustomerBitcoin,
+    )
+  }
+  expect(await spend(1, [a])).toBe('signed')
+  expect(await spend(2, [b])).toBe('conflict')
+  expect(await spend(2, [a, b])).toBe('signed')
+  expect(await spend(3, [b])).toBe('conflict') // 1 and 3 could both be mined
+  expect(
+    await spend(3, [
+      { ...a, satoshi: 59_000_000n },
+      { ...b, satoshi: 61_000_000n },
+    ]),
+  ).toBe('conflict')
+  expect(await spend(3, [c, a])).toBe('signed')
+})
+
+test('what does not add up or costs too much is refused and not stored', async () => {
+  const { signer, store } = startSigner()
+  expect(await codeOf(signer, bitcoinIntent({ feeSatoshi: 1n }), toCustomerBitcoin)).toBe('malformed')
+  expect(await codeOf(signer, evmIntent({ gasLimit: 200_001n }), sealed())).toBe('limit_exceeded')
+  expect(await codeOf(signer, evmIntent({ evmChainId: 1 }), sealed())).toBe('malformed')
+  expect(store.records).toEqual([])
+})
+
+test('once stopped it signs nothing and repeats nothing, and says the first reason', async () => {
+  const { signer } = startSigner()
+  await signed(signer, evmIntent(), sealed())
+  signer.stop('the reserves do not add up')
+  signer.stop('later')
+  for (const intent of [evmIntent(), evmIntent({ attempt: 2 })]) {
+    expect(await signer.sign(intent, sealed())).toEqual({
+      ok: false,
+      rejection: { code: 'stopped', message: 'the reserves do not add up' },
+    })
+  }
+  expect(await signer.addresses('evm', 'deposit', 0, 1)).toHaveLength(1)
+})
+
+test('stopping reaches a request that is under way', async () => {
+  const store = memoryStore()
+  const asked = Promise.withResolvers<void>()
+  const goOn = Promise.withResolvers<void>()
+  const slow: typeof store = {
+    ...store,
+    async attempts(payoutId) {
+      asked.resolve()
+      await goOn.promise
+      return store.attempts(payoutId)
+    },
+  }
+  const { signer } = startSigner({}, slow)
+  const code = codeOf(signer, evmIntent(), sealed())
+  await asked.promise
+  signer.stop('now')
+  goOn.resolve()
+  expect(await code).toBe('stopped')
+  expect(store.records).toEqual([])
+})
+
+test('of two signers that race on one store both answer the same bytes, and another intent is a conflict', async () => {
+  const store = memoryStore()
+  const signers = Array.from({ length: 6 }, () => startSigner({}, store).signer)
+  const outcomes = await Promise.all(
+    signers.map((signer, at) => signer.sign(evmIntent({ nonce: at < 4 ? 5 : 6 }), sealed())),
+  )
+  expect(store.records).toHaveLength(1)
+  const winner = store.records[0]
+  assert(winner !== undefined && winner.intent.family === 'evm', 'one attempt is stored')
+  for (const [at, outcome] of outcomes.entries()) {
+    const isWinner = winner.intent.nonce === (at < 4 ? 5 : 6)
+    expect(outcome).toMatchObject(
+      isWinner ? { ok: true, value: winner.tx } : { rejection: { code: 'conflict' } },
+    )
+  }
+})
+
+test('what the store holds is answered, not what was just built', async () => {
+  const store = memoryStore()
+  const odd: SignedStore = {
+    attempts: async () => [],
+    insertOnce: async (record) => ({ ...record, tx: { txHash: '0xstored', bytes: 'stored' } }),
+  }
+  const { signer } = startSigner({}, { ...store, ...odd })
+  expect(await signed(signer, evmIntent(), sealed())).toEqual({ txHash: '0xstored', bytes: 'stored' })
+})
+
+test('a store that is down is an error to try again after, not an answer', async () => {
+  const store = memoryStore()
+  const down = { ...store, insertOnce: () => Promise.reject(new Error('no connection')) }
+  const { signer } = startSigner({}, down)
+  await expect(signer.sign(evmIntent(), sealed())).rejects.toThrow('no connection')
+  expect(await codeOf(startSigner({}, store).signer, evmIntent(), sealed())).toBe('signed')
+})
+
+test('addresses are the ones of the keys, in order', async () => {
+  const { signer } = startSigner()
+  expect(await signer.addresses('bitcoin', 'deposit', 7, 3)).toEqual(
+    [7, 8, 9].map((index) => keys.address('bitcoin', { purpose: 'deposit', index })),
+  )
+  expect(await signer.addresses('evm', 'reserve', 0, 1)).toEqual([
+    keys.address('evm', { purpose: 'reserve', index: 0 }),
+  ])
+})
+
+test.each([
+  ['evm', 'change', 0, 1],
+  ['evm', 'deposit', -1, 1],
+  ['evm', 'deposit', 0, 0],
+  ['evm', 'deposit', 0, 1_001],
+  ['evm', 'deposit', 2 ** 31 - 1, 2],
+  ['evm', 'deposit', 0.5, 1],
+] as const)('addresses %s %s from %s count %s are refused', async (family, purpose, from, count) => {
+  await expect(startSigner().signer.addresses(family, purpose, from, count)).rejects.toThrow()
+})

@@ -1,0 +1,325 @@
+import { once } from 'node:events'
+import { existsSync, linkSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { connect, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { assert } from '../domain/assert.ts'
+import { parseExact, stringifyExact } from '../domain/exact_json.ts'
+import type { Signer } from './signer.ts'
+import { SignerUnavailable, socketSigner } from './socket_client.ts'
+import { MESSAGE_BYTES_MAX } from './socket_lines.ts'
+import { serveSigner } from './socket_server.ts'
+import {
+  bitcoinIntent,
+  coin,
+  customerBitcoin,
+  evmIntent,
+  keys,
+  sealed,
+  startSigner,
+} from './testing/fixtures.ts'
+import { memoryStore } from './testing/memory_store.ts'
+
+let folder: string
+let path: string
+const running = new Set<() => void | Promise<void>>()
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'cambist-signer-'))
+  path = join(folder, 'signer.sock')
+})
+afterEach(async () => {
+  for (const stop of [...running].reverse()) await stop()
+  running.clear()
+  rmSync(folder, { recursive: true })
+})
+
+async function serve(signer: Signer = startSigner().signer) {
+  const errors: unknown[] = []
+  const server = await serveSigner({ path, signer, onError: (error) => errors.push(error) })
+  running.add(() => server.close())
+  return {
+    errors,
+    close() {
+      running.clear()
+      return server.close()
+    },
+  }
+}
+
+function connectClient(timeoutMs = 10_000) {
+  const client = socketSigner({ path, timeoutMs })
+  running.add(() => client.close())
+  return client
+}
+
+/** Sends these bytes as they are and gives the answers that came before `count` of them, or the end. */
+async function talk(bytes: string | Buffer, count: number): Promise<readonly unknown[]> {
+  const socket = connect(path)
+  socket.write(bytes)
+  let text = ''
+  for await (const chunk of socket) {
+    text += String(chunk)
+    if (text.split('\n').length > count) break
+  }
+  socket.destroy()
+  return text.trimEnd().split('\n').map(parseExact)
+}
+
+test('over the socket everything is as it is in process', async () => {
+  const direct = startSigner().signer
+  await serve()
+  const client = connectClient()
+  const toCustomerBitcoin = sealed({ destination: customerBitcoin })
+  for (const [intent, authority] of [
+    [evmIntent({ units: 2n ** 60n + 1n }), sealed()],
+    [evmIntent({ nonce: 9 }), sealed()],
+    [bitcoinIntent({ payoutId: 'CB1:2' }), toCustomerBitcoin],
+    [evmIntent(), { ...sealed(), destination: 'elsewhere' }],
+  ] as const) {
+    expect(await client.sign(intent, authority)).toStrictEqual(await direct.sign(intent, authority))
+  }
+  expect(await client.addresses('bitcoin', 'deposit', 3, 200)).toEqual(
+    await direct.addresses('bitcoin', 'deposit', 3, 200),
+  )
+})
+
+test('only our own user may open the socket, and the umask of the process stays as it was', async () => {
+  const before = process.umask()
+  await serve()
+  expect(statSync(path).mode & 0o777).toBe(0o600)
+  expect(process.umask()).toBe(before)
+})
+
+test('two clients ask for the same payout at once and get the same bytes', async () => {
+  const { signer, store } = startSigner()
+  await serve(signer)
+  const clients = [connectClient(), connectClient()]
+  const asks = Array.from({ length: 40 }, (_, at) => clients[at % 2]?.sign(evmIntent(), sealed()))
+  const answers = await Promise.all(asks)
+  expect(store.records).toHaveLength(1)
+  for (const answer of answers) expect(answer).toEqual({ ok: true, value: store.records[0]?.tx })
+})
+
+test('many requests on one line find their own answers', async () => {
+  await serve()
+  const client = connectClient()
+  const asked = Array.from({ length: 100 }, (_, at) => client.addresses('evm', 'deposit', at, 1))
+  const expected = Array.from({ length: 100 }, (_, index) => [
+    keys.address('evm', { purpose: 'deposit', index }),
+  ])
+  expect(await Promise.all(asked)).toEqual(expected)
+})
+
+test('a transaction of 500 inputs fits', async () => {
+  await serve()
+  const inputs = Array.from({ length: 500 }, (_, index) => ({ ...coin(1, 1_000_000n), index }))
+  const payment = { address: customerBitcoin, satoshi: 100_000_000n }
+  const key = { purpose: 'change', index: 4 } as const
+  const change = { address: keys.address('bitcoin', key), satoshi: 399_950_000n, key }
+  const intent = bitcoinIntent({ inputs, payment, change, feeSatoshi: 50_000n })
+  expect(await connectClient().sign(intent, sealed({ destination: customerBitcoin }))).toMatchObject({
+    ok: true,
+  })
+})
+
+test('what is no request is answered with an error, and the line and the others go on', async () => {
+  const { errors } = await serve()
+  const garbage = [
+    '',
+    '{',
+    'null',
+    '[]',
+    '{"id":"1","method":"sign","params":[]}',
+    '{"id":1,"method":"sign"}',
+    '\0',
+  ]
+  const unknown = '{"id":3,"method":"privateKey","params":[]}'
+  const wrong = '{"id":4,"method":"addresses","params":["evm","deposit",0,{"$bigint":"1"}]}'
+  const good = '{"id":5,"method":"addresses","params":["evm","deposit",0,1]}'
+  const bytes = Buffer.concat([
+    Buffer.from([0xff, 10]),
+    Buffer.from(`${[...garbage, unknown, wrong, good].join('\n')}\n`),
+  ])
+  const answers = await talk(bytes, garbage.length + 4)
+  const notUnderstood = expect.stringContaining('a request is one line')
+  expect(answers).toHaveLength(garbage.length + 4)
+  expect(answers.filter((answer) => (answer as { id: unknown }).id === null)).toEqual(
+    Array.from({ length: garbage.length + 1 }, () => ({ id: null, error: notUnderstood })),
+  )
+  expect(answers).toContainEqual({ id: 3, error: 'a method is addresses or sign' })
+  expect(answers).toContainEqual({ id: 4, error: 'count is a whole number from 1 to 1000' })
+  expect(answers).toContainEqual({ id: 5, result: [keys.address('evm', { purpose: 'deposit', index: 0 })] })
+  expect(errors).toEqual([])
+})
+
+test('no JSON value in place of an intent or authority brings the server down', async () => {
+  await serve()
+  await fc.assert(
+    fc.asyncProperty(fc.jsonValue(), fc.jsonValue(), async (intent, authority) => {
+      const [answer] = await talk(
+        `${JSON.stringify({ id: 1, method: 'sign', params: [intent, authority] })}\n`,
+        1,
+      )
+      expect(answer).toHaveProperty(
+        answer !== null && typeof answer === 'object' && 'error' in answer ? 'error' : 'result.ok',
+        expect.anything(),
+      )
+    }),
+    { numRuns: 30 },
+  )
+  expect(await connectClient().sign(evmIntent(), sealed())).toMatchObject({ ok: true })
+})
+
+test('a message without end is cut off at the bound; the other clients do not notice', async () => {
+  await serve()
+  const client = connectClient()
+  expect(await client.addresses('evm', 'deposit', 0, 1)).toHaveLength(1)
+  const answers = await talk('x'.repeat(MESSAGE_BYTES_MAX + 1), Number.POSITIVE_INFINITY)
+  expect(answers).toEqual([{ id: null, error: `a message is longer than ${MESSAGE_BYTES_MAX} bytes` }])
+  expect(await client.addresses('evm', 'deposit', 0, 1)).toHaveLength(1)
+})
+
+test('a client that leaves in the middle of a word or an answer does no harm', async () => {
+  const { errors } = await serve()
+  for (const words of ['{"id":1,', '{"id":1,"method":"addresses","params":["evm","deposit",0,1000]}\n']) {
+    const socket = connect(path)
+    await once(socket, 'connect')
+    socket.write(words)
+    socket.destroy()
+    await once(socket, 'close')
+  }
+  expect(await connectClient().addresses('evm', 'deposit', 0, 1)).toHaveLength(1)
+  expect(errors).toEqual([])
+})
+
+test("what goes wrong inside is told to the server's log and not to the client", async () => {
+  const secret = new Error('password of the database: hunter2')
+  const store = { ...memoryStore(), attempts: () => Promise.reject(secret) }
+  const { errors } = await serve(startSigner({}, store).signer)
+  const client = connectClient()
+  await expect(client.sign(evmIntent(), sealed())).rejects.toThrow('the signer failed; its log says why')
+  expect(errors).toEqual([secret])
+  expect(await client.addresses('evm', 'deposit', 0, 1)).toHaveLength(1)
+})
+
+test('a client finds a restarted signer again; until then it says that there is none', async () => {
+  const store = memoryStore()
+  const client = connectClient()
+  const unavailable = () => expect(client.sign(evmIntent(), sealed())).rejects.toThrow(SignerUnavailable)
+  await unavailable()
+  const first = await serve(startSigner({}, store).signer)
+  const answer = await client.sign(evmIntent(), sealed())
+  expect(answer).toMatchObject({ ok: true })
+  await first.close()
+  expect(existsSync(path)).toBe(false)
+  await unavailable()
+  await serve(startSigner({}, store).signer)
+  expect(await client.sign(evmIntent(), sealed())).toEqual(answer)
+})
+
+test('a line that is cut rejects what waits on it, and closing waits for what is being worked on', async () => {
+  const { signer, store } = startSigner()
+  const asked = Promise.withResolvers<void>()
+  const goOn = Promise.withResolvers<void>()
+  const server = await serve({
+    ...signer,
+    async sign(intent, authority) {
+      asked.resolve()
+      await goOn.promise
+      return signer.sign(intent, authority)
+    },
+  })
+  const waiting = expect(connectClient().sign(evmIntent(), sealed())).rejects.toThrow(SignerUnavailable)
+  await asked.promise
+  const closing = server.close()
+  await waiting
+  expect(store.records).toHaveLength(0)
+  goOn.resolve()
+  await closing
+  expect(store.records).toHaveLength(1)
+})
+
+test('a request without an answer ends at its time; a late answer harms nobody', async () => {
+  const { signer } = startSigner()
+  const goOn = Promise.withResolvers<void>()
+  await serve({
+    ...signer,
+    async sign(intent, authority) {
+      await goOn.promise
+      return signer.sign(intent, authority)
+    },
+  })
+  const client = connectClient(200)
+  await expect(client.sign(evmIntent(), sealed())).rejects.toThrow('no answer within 200 ms')
+  goOn.resolve()
+  expect(await client.addresses('evm', 'deposit', 0, 1)).toHaveLength(1)
+  expect(await client.sign(evmIntent(), sealed())).toMatchObject({ ok: true })
+})
+
+test('a closed client and a request that is too long are refused before anything is sent', async () => {
+  await serve()
+  const client = connectClient()
+  const long = { ...sealed(), destination: 'x'.repeat(MESSAGE_BYTES_MAX) }
+  await expect(client.sign(evmIntent(), long)).rejects.toThrow('too long')
+  expect(await client.addresses('evm', 'deposit', 0, 1)).toHaveLength(1)
+  client.close()
+  await expect(client.sign(evmIntent(), sealed())).rejects.toThrow(SignerUnavailable)
+})
+
+test('a peer that answers nonsense is not believed', async () => {
+  const answers = [
+    'nonsense\n',
+    '7\n',
+    '{"id":null,"error":"?"}\n',
+    '{"id":1,"result":{"ok":true}}\n',
+    '{"id":1}\n',
+    'x'.repeat(MESSAGE_BYTES_MAX + 1),
+  ]
+  let next = 0
+  const server = createServer((socket) => {
+    socket.on('error', () => {})
+    socket.once('data', () => socket.end(answers[next] ?? ''))
+  }).listen(path)
+  await once(server, 'listening')
+  running.add(() => {
+    server.close()
+  })
+  for (next = 0; next < answers.length; next += 1) {
+    const client = connectClient()
+    await expect(client.sign(evmIntent(), sealed())).rejects.toThrow()
+    client.close()
+  }
+})
+
+test('a socket left behind is replaced; a live signer and any other file are not', async () => {
+  const left = createServer().listen(path)
+  await once(left, 'listening')
+  // What kill -9 leaves: the file without its listener.
+  const file = join(folder, 'moved.sock')
+  linkSync(path, file)
+  left.close()
+  await once(left, 'close')
+  linkSync(file, path)
+
+  const { signer } = startSigner()
+  await serve(signer)
+  expect(await connectClient().addresses('evm', 'deposit', 0, 1)).toHaveLength(1)
+  await expect(serveSigner({ path, signer, onError: () => {} })).rejects.toThrow('no other signer listens')
+  expect(await connectClient().addresses('evm', 'deposit', 0, 1)).toHaveLength(1)
+
+  const other = join(folder, 'notes.txt')
+  writeFileSync(other, 'precious')
+  await expect(serveSigner({ path: other, signer, onError: () => {} })).rejects.toThrow('is a socket')
+  expect(readFileSync(other, 'utf8')).toBe('precious')
+})
+
+test('what travels is exact JSON, one line a message', async () => {
+  await serve()
+  const request = { id: 1, method: 'sign', params: [evmIntent(), sealed()] }
+  const [answer] = await talk(`${stringifyExact(request)}\n`, 1)
+  assert(typeof answer === 'object' && answer !== null, 'there is an answer')
+  expect(answer).toMatchObject({ id: 1, result: { ok: true } })
+})

@@ -1,0 +1,102 @@
+import { createSecretKey } from 'node:crypto'
+import { mnemonicToSeedSync } from '@scure/bip39'
+import type { BitcoinIntent, Coin, EvmIntent, KeyPath, PayoutKind } from '../../domain/payouts/intent.ts'
+import { HOUR_MS } from '../../domain/time.ts'
+import { makeSeal } from '../../engine/seal.ts'
+import { deriveKeys } from '../derivation.ts'
+import { localSigner } from '../local_signer.ts'
+import type { SignerSettings } from '../settings.ts'
+import type { Authority } from '../signer.ts'
+import { memoryStore } from './memory_store.ts'
+
+/** The words that every development node knows; nobody keeps money under them. */
+export const seed = mnemonicToSeedSync(`${'test '.repeat(11)}junk`)
+export const keys = deriveKeys(seed, 'regtest')
+export const sealKey = createSecretKey(Buffer.alloc(32, 7))
+
+export const usdt = '0xdAC17F958D2ee523a2206206994597C13D831ec7'
+export const customerEvm = '0x70997970C51812dc3A010C7d01b50e0d17dc79C8'
+export const customerBitcoin = 'bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080'
+export const otherBitcoin = 'bcrt1q6rz28mcfaxtmd6v789l9rrlrusdprr9pz3cppk'
+export const otherEvm = '0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC'
+
+export const settings: SignerSettings = {
+  bitcoin: { network: 'regtest', feeRateSatPerVbMax: 200n, feeSatoshiMax: 100_000n },
+  evm: {
+    ETH: { chainId: 31337, gasLimitMax: 200_000n, feePerGasWeiMax: 500_000_000_000n },
+    BNB: { chainId: 56, gasLimitMax: 200_000n, feePerGasWeiMax: 50_000_000_000n },
+  },
+  contracts: { 'USDT:ERC20': usdt.toLowerCase() },
+  payoutUnitsMax: {
+    'BTC:BTC': 200_000_000n,
+    'ETH:ETH': 10n * 10n ** 18n,
+    'BNB:BNB': 10n * 10n ** 18n,
+    'USDT:ERC20': 10_000n * 10n ** 18n,
+  },
+  limits: [
+    { asset: 'BTC:BTC', windowMs: HOUR_MS, unitsMax: 300_000_000n },
+    { asset: 'BTC:BTC', windowMs: 24 * HOUR_MS, unitsMax: 400_000_000n },
+  ],
+}
+
+export function coin(
+  number: number,
+  satoshi: bigint,
+  key: KeyPath = { purpose: 'deposit', index: number },
+): Coin {
+  const txHash = number.toString(16).padStart(2, '0').repeat(32)
+  return { txHash, index: number, satoshi, address: keys.address('bitcoin', key), key }
+}
+
+export function bitcoinIntent(changes: Partial<BitcoinIntent> = {}): BitcoinIntent {
+  const key: KeyPath = { purpose: 'change', index: 4 }
+  return {
+    family: 'bitcoin',
+    chain: 'BTC',
+    payoutId: 'CB1:1',
+    attempt: 1,
+    inputs: [coin(1, 100_000_000n), coin(2, 50_000_000n, { purpose: 'reserve', index: 0 })],
+    payment: { address: customerBitcoin, satoshi: 120_000_000n },
+    change: { address: keys.address('bitcoin', key), satoshi: 29_998_000n, key },
+    feeSatoshi: 2_000n,
+    ...changes,
+  }
+}
+
+export function evmIntent(changes: Partial<EvmIntent> = {}): EvmIntent {
+  return {
+    family: 'evm',
+    chain: 'ETH',
+    evmChainId: 31337,
+    payoutId: 'CB1:1',
+    attempt: 1,
+    from: { purpose: 'reserve', index: 0 },
+    nonce: 5,
+    to: customerEvm,
+    units: 10n ** 18n,
+    token: null,
+    gasLimit: 21_000n,
+    maxFeePerGasWei: 30_000_000_000n,
+    maxPriorityFeePerGasWei: 1_000_000_000n,
+    ...changes,
+  }
+}
+
+/** An authority as the service writes it: sealed with the key that the signer knows. */
+export function sealed(changes: Partial<Omit<Authority, 'seal'>> = {}): Authority {
+  const terms = {
+    orderId: 'CB1',
+    destination: customerEvm,
+    destinationTag: null,
+    refundAddress: null,
+    ...changes,
+  }
+  const kind: PayoutKind = changes.kind ?? 'payout'
+  return { ...terms, kind, seal: makeSeal(sealKey, terms) }
+}
+
+export function startSigner(changes: Partial<SignerSettings> = {}, store = memoryStore()) {
+  const clock = { now: 1_000_000_000, nowMs: () => clock.now }
+  const signer = localSigner({ seed, store, sealKey, settings: { ...settings, ...changes }, clock })
+  return { signer, store, clock }
+}
