@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type ContractName, type Devnet, type EvmClient, startDevnet } from '@cambist/devnet'
-import { type Address, encodeDeployData, encodeFunctionData, type Hex } from 'viem'
+import { type Address, encodeDeployData, encodeFunctionData, getAddress, type Hex } from 'viem'
 import { type EvmSettings, evm } from '../../src/chains/evm/index.ts'
 import { systemClock } from '../../src/clock.ts'
 import { type AssetId, assetOf, assets, nativeAsset } from '../../src/domain/catalog/assets.ts'
@@ -133,7 +133,7 @@ function actionsOf(devnet: Devnet, id: 'ETH' | 'BNB') {
     await devnet.mine(id, 1)
     const { contractAddress, status } = await client.getTransactionReceipt({ hash: txHash })
     if (status !== 'success' || !contractAddress) throw new Error('the contract was deployed')
-    return contractAddress
+    return getAddress(contractAddress)
   }
   return {
     client,
