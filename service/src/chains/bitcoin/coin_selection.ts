@@ -1,6 +1,6 @@
 import type { Coin } from '../../domain/payouts/intent.ts'
 import type { OutputKind } from './addresses.ts'
-import { costOfInput, dustLimit, feeFor, highest, STANDARD_WEIGHT_MAX, vbytesOf, weightOf } from './sizes.ts'
+import { costOfInput, dustLimit, feeFor, highest, vbytesOf } from './sizes.ts'
 
 export type Need = {
   readonly satoshi: bigint
@@ -15,6 +15,9 @@ export type Selection = {
   readonly changeSatoshi: bigint
   readonly feeSatoshi: bigint
 }
+
+/** As many as the signer signs in one transaction; a third of what nodes relay. */
+const INPUTS_MAX = 500
 
 /** What we expect to pay for spending change some quiet day; change worth less than that is not made. */
 const QUIET_MILLI_SAT_PER_VB = 10_000n
@@ -48,7 +51,7 @@ function fewest(
   let kept = 0n
   for (const [index, coin] of coins.entries()) {
     const count = index + 1
-    if (weightOf(count, [need.paidTo, need.changeTo]) > STANDARD_WEIGHT_MAX) return null
+    if (count > INPUTS_MAX) return null
     const withLast = (last: Coin) => settle(count, kept + last.satoshi, need)
     const isEnough = (settlement: Settlement | null) => settlement !== null && isGood(settlement)
     if (isEnough(withLast(coin))) {

@@ -29,7 +29,7 @@ export async function lookup(rpc: Rpc, txHash: string): Promise<TxStatus> {
 
 async function readStatus(rpc: Rpc, found: Outcome<unknown, RpcRefusal>): Promise<TxStatus | 'moving'> {
   if (!found.ok) {
-    if (ABSENT.test(found.rejection.message)) return { where: 'absent' }
+    if (ABSENT.test(found.rejection.reason)) return { where: 'absent' }
     throw found.rejection
   }
   const tx = objectIn(found.value, 'getrawtransaction')

@@ -3,10 +3,13 @@ import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
 /** The node understood and said no. */
 export class RpcRefusal extends Error {
   readonly code: number
-  constructor(method: string, code: number, message: string) {
-    super(`bitcoin node refused ${method}: ${message} (${code})`)
+  /** The node's own words. */
+  readonly reason: string
+  constructor(method: string, code: number, reason: string) {
+    super(`bitcoin node refused ${method}: ${reason} (${code})`)
     this.name = 'RpcRefusal'
     this.code = code
+    this.reason = reason
   }
 }
 

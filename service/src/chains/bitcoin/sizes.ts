@@ -8,17 +8,10 @@ import { type OutputKind, scriptBytes } from './addresses.ts'
 const INPUT_WEIGHT = 4 * (32 + 4 + 1 + 4) + (1 + 1 + 72 + 1 + 33)
 const FIXED_WEIGHT = 4 * (4 + 4) + 2
 
-/** The most a node relays (policy.h, MAX_STANDARD_TX_WEIGHT). */
-export const STANDARD_WEIGHT_MAX = 400_000
-
-export function weightOf(inputs: number, outputs: readonly OutputKind[]): number {
+export function vbytesOf(inputs: number, outputs: readonly OutputKind[]): bigint {
   const counts = 4 * (compactSizeBytes(inputs) + compactSizeBytes(outputs.length))
   const outputBytes = outputs.reduce((sum, kind) => sum + 8 + 1 + scriptBytes[kind], 0)
-  return FIXED_WEIGHT + counts + inputs * INPUT_WEIGHT + 4 * outputBytes
-}
-
-export function vbytesOf(inputs: number, outputs: readonly OutputKind[]): bigint {
-  return BigInt(Math.ceil(weightOf(inputs, outputs) / 4))
+  return vbytes(FIXED_WEIGHT + counts + inputs * INPUT_WEIGHT + 4 * outputBytes)
 }
 
 /** In satoshi, rounded up: a fee a fraction too low can be a refusal. */
@@ -28,7 +21,7 @@ export function feeFor(vbytes: bigint, milliSatPerVb: bigint): bigint {
 
 /** What it takes to spend one coin of ours at that rate, in satoshi. */
 export function costOfInput(milliSatPerVb: bigint): bigint {
-  return feeFor(BigInt(Math.ceil(INPUT_WEIGHT / 4)), milliSatPerVb)
+  return feeFor(vbytes(INPUT_WEIGHT), milliSatPerVb)
 }
 
 /** Outputs below this are not relayed: three times what spending them costs at 1 sat/vB (policy.cpp, GetDustThreshold). */
@@ -41,6 +34,10 @@ export function dustLimit(kind: OutputKind): bigint {
 export function highest(left: bigint, right: bigint): bigint {
   if (left > right) return left
   return right
+}
+
+function vbytes(weight: number): bigint {
+  return BigInt(Math.ceil(weight / 4))
 }
 
 function compactSizeBytes(count: number): number {

@@ -1,0 +1,223 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import type { BitcoinIntent, Coin, Outflow } from '../../domain/payouts/intent.ts'
+import type { FeeBid, Funds } from '../chain.ts'
+import type { OutputKind } from './addresses.ts'
+import { changeMin } from './coin_selection.ts'
+import { draft, raise } from './draft.ts'
+import { costOfInput, dustLimit, feeFor, vbytesOf } from './sizes.ts'
+
+/** Satoshi per vbyte 300 at most, as an operator may have it. */
+const rules = { id: 'BTC', network: 'regtest', milliSatPerVbMax: 300_000n } as const
+const ours = 'bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080'
+const payees: Record<OutputKind, string> = {
+  pkh: 'mrCDrCybB6J1vRfbwM5hemdJz73FwDBC8r',
+  sh: '2N3vVYSK5XRgVSGWy21PnsRmBUywSQNdCsf',
+  wpkh: ours,
+  wsh: 'bcrt1qrp33g0q5c5txsp9arysrx4k6zdkfs4nce4xj0gdcccefvpysxf3qzf4jry',
+  tr: 'bcrt1p0xlxvlhemja6c4dqv22uapctqupfhlxm9h8z3k2e72q4k9hcz7vqc8gma6',
+}
+
+function coin(satoshi: bigint, index: number): Coin {
+  return { txHash: 'ab'.repeat(32), index, satoshi, address: ours, key: { purpose: 'reserve', index } }
+}
+
+function funds(sizes: readonly bigint[]): Funds {
+  return {
+    family: 'bitcoin',
+    coins: sizes.map(coin),
+    change: { address: ours, key: { purpose: 'change', index: 7 } },
+  }
+}
+
+function outflow(units: bigint, kind: OutputKind = 'wpkh'): Outflow {
+  return { payoutId: 'CB1:1', kind: 'payout', asset: 'BTC:BTC', units, address: payees[kind], tag: null }
+}
+
+function bid(milliSatPerVb: bigint): FeeBid {
+  return { family: 'bitcoin', milliSatPerVb }
+}
+
+function vbytes({ inputs, change }: BitcoinIntent, paidTo: OutputKind): bigint {
+  return vbytesOf(inputs.length, change === null ? [paidTo] : [paidTo, 'wpkh'])
+}
+
+function total(intent: BitcoinIntent): bigint {
+  return intent.inputs.reduce((sum, { satoshi }) => sum + satoshi, 0n)
+}
+
+const aCase = fc.record({
+  sizes: fc.array(fc.oneof(fc.bigInt(300n, 5_000n), fc.bigInt(5_000n, 10_000_000n)), { maxLength: 40 }),
+  units: fc.oneof(fc.bigInt(546n, 20_000n), fc.bigInt(20_000n, 50_000_000n)),
+  paidTo: fc.constantFrom<OutputKind>('pkh', 'sh', 'wpkh', 'wsh', 'tr'),
+  rate: fc.bigInt(1_000n, 300_000n),
+  more: fc.bigInt(1_000n, 300_000n),
+})
+
+describe('draft', () => {
+  test('inputs are payment, change and fee; the rate is as bid; change is never dust', () => {
+    fc.assert(
+      fc.property(aCase, ({ sizes, units, paidTo, rate }) => {
+        const drafted = draft(rules, outflow(units, paidTo), bid(rate), funds(sizes))
+        if (!drafted.ok) {
+          expect(drafted.rejection.code).toBe('funds')
+          return
+        }
+        const intent = drafted.value
+        expect(total(intent)).toBe(units + (intent.change?.satoshi ?? 0n) + intent.feeSatoshi)
+        expect(intent.payment).toEqual({ address: payees[paidTo], satoshi: units })
+        expect(new Set(intent.inputs.map(({ index }) => index)).size).toBe(intent.inputs.length)
+        const asked = feeFor(vbytes(intent, paidTo), rate)
+        if (intent.change !== null) {
+          expect(intent.feeSatoshi).toBe(asked)
+          expect(intent.change.satoshi).toBeGreaterThanOrEqual(dustLimit('wpkh'))
+          expect(intent.change.satoshi).toBeGreaterThanOrEqual(
+            changeMin({ changeTo: 'wpkh', milliSatPerVb: rate }),
+          )
+        } else {
+          const given = changeMin({ changeTo: 'wpkh', milliSatPerVb: rate }) + feeFor(32n, rate)
+          expect(intent.feeSatoshi).toBeGreaterThanOrEqual(asked)
+          expect(intent.feeSatoshi - asked).toBeLessThan(given)
+        }
+      }),
+    )
+  })
+
+  test('it says "funds" only when no choice of coins would do', () => {
+    fc.assert(
+      fc.property(aCase, ({ sizes, units, paidTo, rate }) => {
+        const drafted = draft(rules, outflow(units, paidTo), bid(rate), funds(sizes))
+        const worth = sizes.filter((satoshi) => satoshi > costOfInput(rate))
+        const all = worth.reduce((sum, satoshi) => sum + satoshi, 0n)
+        const canPay = worth.length > 0 && all >= units + feeFor(vbytesOf(worth.length, [paidTo]), rate)
+        expect(drafted.ok).toBe(canPay)
+      }),
+    )
+  })
+
+  test('the order in which coins are given does not matter', () => {
+    fc.assert(
+      fc.property(aCase, fc.infiniteStream(fc.nat()), ({ sizes, units, rate }, dice) => {
+        const given = funds(sizes)
+        if (given.family !== 'bitcoin') throw new Error('bitcoin')
+        const shuffled = given.coins
+          .map((one) => ({ one, at: dice.next().value ?? 0 }))
+          .sort((left, right) => left.at - right.at)
+          .map(({ one }) => one)
+        const first = draft(rules, outflow(units), bid(rate), given)
+        expect(draft(rules, outflow(units), bid(rate), { ...given, coins: shuffled })).toEqual(first)
+      }),
+    )
+  })
+
+  test('one coin is taken where one will do, and the smallest that will', () => {
+    const drafted = draft(
+      rules,
+      outflow(50_000n),
+      bid(5_000n),
+      funds([900_000n, 20_000n, 60_000n, 70_000n, 40_000n]),
+    )
+    expect(drafted.ok && drafted.value.inputs.map(({ satoshi }) => satoshi)).toEqual([60_000n])
+  })
+
+  test('a second coin is taken rather than a payout that could not be raised', () => {
+    const exact = 50_000n + feeFor(vbytesOf(1, ['wpkh']), 5_000n)
+    const alone = draft(rules, outflow(50_000n), bid(5_000n), funds([exact]))
+    expect(alone.ok && alone.value.change).toBe(null)
+    const both = draft(rules, outflow(50_000n), bid(5_000n), funds([exact, 10_000n]))
+    expect(both.ok && both.value.inputs.length).toBe(2)
+    expect(both.ok && both.value.change !== null).toBe(true)
+  })
+
+  test('no more inputs are used than the signer signs', () => {
+    const many = Array.from({ length: 600 }, () => 1_000n)
+    expect(draft(rules, outflow(550_000n), bid(1_000n), funds(many))).toMatchObject({
+      rejection: { code: 'funds' },
+    })
+  })
+
+  test.each([
+    ['fee_cap', outflow(50_000n), 300_001n, [1_000_000n]],
+    ['destination', outflow(293n), 5_000n, [1_000_000n]],
+    ['destination', outflow(545n, 'pkh'), 5_000n, [1_000_000n]],
+    [
+      'destination',
+      { ...outflow(50_000n), address: '1BgGZ9tcN4rm9KBzDn7KprQz87SZ26SAMH' },
+      5_000n,
+      [1_000_000n],
+    ],
+    ['funds', outflow(50_000n), 5_000n, []],
+    ['funds', outflow(50_000n), 5_000n, [50_000n]],
+  ])('%s: it says why it cannot be', (code, wanted, rate, sizes) => {
+    expect(draft(rules, wanted, bid(rate), funds(sizes))).toMatchObject({ ok: false, rejection: { code } })
+  })
+
+  test('a coin given twice, or one we have no key for, stops it', () => {
+    const twice = funds([100_000n])
+    if (twice.family !== 'bitcoin') throw new Error('bitcoin')
+    const doubled = { ...twice, coins: [...twice.coins, ...twice.coins] }
+    expect(() => draft(rules, outflow(50_000n), bid(5_000n), doubled)).toThrow('once')
+    const foreign = { ...twice, coins: [{ ...coin(100_000n, 0), address: payees.pkh }] }
+    expect(() => draft(rules, outflow(50_000n), bid(5_000n), foreign)).toThrow('P2WPKH')
+  })
+})
+
+describe('raise', () => {
+  test('a raised attempt excludes the earlier one, pays the same, and pays enough more to replace it', () => {
+    let raisedOnce = 0
+    fc.assert(
+      fc.property(aCase, ({ sizes, units, paidTo, rate, more }) => {
+        const drafted = draft(rules, outflow(units, paidTo), bid(rate), funds(sizes))
+        if (!drafted.ok) return
+        const raised = raise(rules, drafted.value, bid(more))
+        if (!raised.ok) {
+          expect(raised.rejection.code).toBe('fee_cap')
+          return
+        }
+        raisedOnce += 1
+        const [before, after] = [drafted.value, raised.value]
+        expect(after.attempt).toBe(before.attempt + 1)
+        expect(after.inputs).toEqual(before.inputs)
+        expect(after.payment).toEqual(before.payment)
+        expect(total(after)).toBe(units + (after.change?.satoshi ?? 0n) + after.feeSatoshi)
+        const size = vbytes(after, paidTo)
+        // BIP-125 rules 3 and 4, and a higher rate than before.
+        expect(after.feeSatoshi).toBeGreaterThanOrEqual(before.feeSatoshi + size)
+        expect(after.feeSatoshi * vbytes(before, paidTo)).toBeGreaterThan(before.feeSatoshi * size)
+        expect(after.feeSatoshi).toBeGreaterThanOrEqual(feeFor(size, more))
+        expect(after.feeSatoshi).toBeLessThan(
+          feeFor(size, rules.milliSatPerVbMax) + dustLimit('wpkh') + feeFor(32n, 300_000n),
+        )
+        if (after.change !== null) expect(after.change.satoshi).toBeGreaterThanOrEqual(dustLimit('wpkh'))
+      }),
+      { numRuns: 300 },
+    )
+    expect(raisedOnce, 'the property was not empty').toBeGreaterThan(50)
+  })
+
+  test('a raise can be raised until the change is spent, and then says so', () => {
+    const drafted = draft(rules, outflow(50_000n), bid(5_000n), funds([60_000n]))
+    if (!drafted.ok) throw new Error(drafted.rejection.message)
+    let attempt: BitcoinIntent = drafted.value
+    for (let rate = 10_000n; ; rate += 5_000n) {
+      const next = raise(rules, attempt, bid(rate))
+      if (!next.ok) {
+        expect(next.rejection.code).toBe('fee_cap')
+        break
+      }
+      expect(next.value.feeSatoshi).toBeGreaterThan(attempt.feeSatoshi)
+      attempt = next.value
+    }
+    expect(attempt.attempt).toBeGreaterThan(5)
+    expect(attempt.payment.satoshi).toBe(50_000n)
+  })
+
+  test('the step above the last attempt does not pass the cap', () => {
+    const atCap = draft(rules, outflow(50_000n), bid(300_000n), funds([10_000_000n]))
+    if (!atCap.ok) throw new Error(atCap.rejection.message)
+    expect(raise(rules, atCap.value, bid(300_000n))).toMatchObject({
+      ok: false,
+      rejection: { code: 'fee_cap' },
+    })
+  })
+})

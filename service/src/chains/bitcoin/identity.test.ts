@@ -1,0 +1,35 @@
+import { expect, test } from 'vitest'
+import { checkIdentity } from './identity.ts'
+import { refusing, type Script, scriptedRpc, silent } from './testing/scripted_rpc.ts'
+
+const right: Script = {
+  getblockhash: () => '000000000019d6689c085ae165831e934ff763ae46a2a6c172b3f1b60a8ce26f',
+  getblockchaininfo: () => ({ chain: 'main' }),
+  getdeploymentinfo: () => ({ deployments: { segwit: { active: true } } }),
+  getindexinfo: () => ({ txindex: { synced: true, best_block_height: 1 } }),
+  getnetworkinfo: () => ({ version: 250_000 }),
+}
+
+function check(changes: Script = {}) {
+  return checkIdentity(scriptedRpc({ ...right, ...changes }), 'mainnet')
+}
+
+test('the right node passes', async () => {
+  await expect(check()).resolves.toBeUndefined()
+})
+
+test.each<[string, Script, string]>([
+  ['of another chain', { getblockchaininfo: () => ({ chain: 'test' }) }, 'configured is mainnet'],
+  ['with another first block', { getblockhash: () => '00'.repeat(32) }, 'configured is mainnet'],
+  ['of a chain that split off before segwit', { getdeploymentinfo: () => ({ deployments: {} }) }, 'segwit'],
+  [
+    'that does not know deployments',
+    { getdeploymentinfo: refusing(-32601, 'Method not found') },
+    'Method not found',
+  ],
+  ['without txindex', { getindexinfo: () => ({}) }, '-txindex=1'],
+  ['that is too old', { getnetworkinfo: () => ({ version: 249_999 }) }, 'newer'],
+  ['that is silent', { getnetworkinfo: silent }, 'no answer'],
+])('a node %s is refused', async (_, changes, words) => {
+  await expect(check(changes)).rejects.toThrow(words)
+})
