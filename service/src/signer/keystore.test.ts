@@ -1,19 +1,9 @@
-import {
-  closeSync,
-  mkdtempSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { mnemonicToSeedSync } from '@scure/bip39'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { createKeystore, newMnemonic, openKeystore, SCRYPT_N } from './keystore.ts'
-import { readPassphrase } from './passphrase.ts'
 
 const mnemonic = `${'abandon '.repeat(11)}about`
 const passphrase = 'correct horse'
@@ -157,24 +147,4 @@ test('a file that cannot be read is an error, not a missing file', async () => {
 test('new words are twenty-four and never the same', () => {
   expect(newMnemonic().split(' ')).toHaveLength(24)
   expect(newMnemonic()).not.toBe(newMnemonic())
-})
-
-test('the passphrase comes from a file or descriptor, without its line end', () => {
-  const file = join(folder, 'passphrase')
-  for (const [written, read] of [
-    ['secret\n', 'secret'],
-    ['secret\r\n', 'secret'],
-    [' spaces stay ', ' spaces stay '],
-    ['\u00fc\n', '\u00fc'],
-  ] as const) {
-    writeFileSync(file, written)
-    expect(readPassphrase({ file })).toBe(read)
-    const fd = openSync(file, 'r')
-    expect(readPassphrase({ fd })).toBe(read)
-    closeSync(fd)
-  }
-  for (const wrong of ['', '\n', 'two\nlines\n', 'x'.repeat(1025), Buffer.from([0xff])]) {
-    writeFileSync(file, wrong)
-    expect(() => readPassphrase({ file })).toThrow()
-  }
 })

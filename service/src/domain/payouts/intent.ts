@@ -32,7 +32,10 @@ export type Coin = {
   readonly key: KeyPath
 }
 
-/** One exact Bitcoin transaction, before signatures. Attempt n+1 keeps at least one input of attempt n. */
+/**
+ * One exact Bitcoin transaction, before signatures. Every attempt shares an input with every earlier one: with
+ * {A}, {A,B}, {B} the first and the third could both be mined.
+ */
 export type BitcoinIntent = {
   readonly family: 'bitcoin'
   readonly chain: ChainId
@@ -55,6 +58,7 @@ export type EvmIntent = {
   readonly nonce: number
   /** The person or contract paid; with `token`, the call goes to the contract and pays `to`. */
   readonly to: string
+  /** What the chain counts in: wei, or the token's own units; not ledger units. */
   readonly units: bigint
   readonly token: string | null
   readonly gasLimit: bigint

@@ -10,9 +10,9 @@ import type { Authority } from '../signer.ts'
 import { memoryStore } from './memory_store.ts'
 
 /** The words that every development node knows; nobody keeps money under them. */
-export const seed = mnemonicToSeedSync(`${'test '.repeat(11)}junk`)
+const seed = mnemonicToSeedSync(`${'test '.repeat(11)}junk`)
 export const keys = deriveKeys(seed, 'regtest')
-export const sealKey = createSecretKey(Buffer.alloc(32, 7))
+const sealKey = createSecretKey(Buffer.alloc(32, 7))
 
 export const usdt = '0xdAC17F958D2ee523a2206206994597C13D831ec7'
 export const customerEvm = '0x70997970C51812dc3A010C7d01b50e0d17dc79C8'
