@@ -1,0 +1,345 @@
+import { createHmac } from 'node:crypto'
+import { afterEach, expect, test, vi } from 'vitest'
+import { CambistError } from './cambist_error.ts'
+import { type ClientOptions, createClient } from './client.ts'
+import { createSigner } from './sign.ts'
+import {
+  problem,
+  type Received,
+  type Reply,
+  startTestServer,
+  success,
+  type TestServer,
+} from './test_server.ts'
+import type { Order } from './types.ts'
+
+/**
+ * What: the client says the right bytes and reads every kind of answer.
+ * How: a real HTTP server on loopback that answers as each test tells it.
+ */
+const API_SECRET = '0123456789abcdef'.repeat(4)
+const servers: TestServer[] = []
+
+afterEach(async () => {
+  vi.restoreAllMocks()
+  await Promise.all(servers.splice(0).map((server) => server.close()))
+})
+
+async function start(
+  reply: (request: Received, index: number) => Reply,
+  options: Partial<ClientOptions> = {},
+) {
+  const server = await startTestServer(reply)
+  servers.push(server)
+  const client = createClient({
+    baseUrl: server.baseUrl,
+    apiKey: 'ck_test',
+    apiSecret: API_SECRET,
+    ...options,
+  })
+  return { client, received: server.received, baseUrl: server.baseUrl }
+}
+
+/** Answers the first calls as listed, and every later one as the last. */
+const inTurn =
+  (...replies: Reply[]) =>
+  (_request: Received, index: number) =>
+    replies[Math.min(index, replies.length - 1)] as Reply
+
+async function failure(call: Promise<unknown>): Promise<CambistError> {
+  const error = await call.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  )
+  if (!(error instanceof CambistError)) throw new Error(`expected a CambistError, got ${String(error)}`)
+  return error
+}
+
+/** The signature as docs/api.md defines it, made of what arrived. */
+function expectedSignature(request: Received): string {
+  const signed = `${request.headers['x-api-timestamp']}\n${request.method}\n${request.target}\n${request.body}`
+  return createHmac('sha256', API_SECRET).update(signed).digest('hex')
+}
+
+const order = {
+  from: 'BTC',
+  from_network: 'BTC',
+  to: 'USDT',
+  to_network: 'ERC20',
+  amount: '0.10',
+  rate_type: 'fixed',
+  destination: '0x00000000000000000000000000000000000000aa',
+} as const
+
+test('a signature is the HMAC-SHA256 of timestamp, method, target and body', async () => {
+  const sign = createSigner('secret')
+  // printf '1700000000\nGET\n/v1/order/CB1\n' | openssl dgst -sha256 -hmac secret
+  expect(await sign({ timestamp: '1700000000', method: 'GET', target: '/v1/order/CB1', body: '' })).toBe(
+    '5489a5d27986badff2c5ba7b64d236a565983f6356368696877c450842f077d3',
+  )
+  // printf '1700000000\nPOST\n/v1/order/create\n{"amount":0.10,"note":"é"}' | openssl dgst -sha256 -hmac secret
+  expect(
+    await sign({
+      timestamp: '1700000000',
+      method: 'POST',
+      target: '/v1/order/create',
+      body: '{"amount":0.10,"note":"é"}',
+    }),
+  ).toBe('35d1fec1d7feb3443e62d7c522653942ca5cdb8376d639e9cede161235f1234d')
+})
+
+test('requests are signed over what is on the wire, below a base path too', async () => {
+  const { received, baseUrl } = await start(() => success({}))
+  const client = createClient({ baseUrl: `${baseUrl}/exchange/`, apiKey: 'ck_test', apiSecret: API_SECRET })
+  await client.getOrder('CB1')
+  await client.createOrder({ ...order, destination_tag: 'tag "é" \n' })
+  await client.chooseEmergencyAction("CB1/..'(x)", { action: 'refund', refund_address: 'bc1q' })
+  expect(received.map(({ method, target }) => `${method} ${target}`)).toEqual([
+    'GET /exchange/v1/order/CB1',
+    'POST /exchange/v1/order/create',
+    "POST /exchange/v1/order/CB1%2F..'(x)/emergency",
+  ])
+  for (const request of received) {
+    expect(request.headers['x-api-sign']).toBe(expectedSignature(request))
+    expect(request.headers['x-api-key']).toBe('ck_test')
+  }
+})
+
+test('an amount keeps its digits and is a JSON number; what is undefined is left out', async () => {
+  const { client, received } = await start(() => success({}))
+  await client.createOrder({ ...order, amount: '0.10000000', rate_id: undefined })
+  await client.createOrder({ ...order, amount: 1e-7 })
+  expect(received[0]?.body).toContain('"amount":0.10000000}')
+  expect(JSON.parse(received[0]?.body ?? '')).toEqual({ ...order, amount: 0.1 })
+  expect(received[1]?.body).toContain('"amount":0.0000001}')
+  await expect(client.createOrder({ ...order, amount: '1,"to":"ETH"' })).rejects.toThrow(TypeError)
+  expect(received).toHaveLength(2)
+})
+
+test('a rate is asked without credentials, and numbers come back as numbers', async () => {
+  const { client, received } = await start(() => ({
+    body: '{"success":true,"data":{"rate":64123.5,"fee":0.1}}',
+  }))
+  expect(await client.getRate({ from: 'BTC', to: 'USDT', to_network: 'ERC20', amount: '0.5' })).toEqual({
+    rate: 64123.5,
+    fee: 0.1,
+  })
+  expect(received[0]?.target).toBe('/v1/rate?from=BTC&to=USDT&to_network=ERC20&amount=0.5')
+  expect(received[0]?.headers['x-api-key']).toBeUndefined()
+})
+
+test('an order is read with its token and no key', async () => {
+  const { baseUrl, received } = await start(() => success({ order_id: 'CB1' }))
+  const client = createClient({ baseUrl })
+  expect(await client.getOrderByToken('12345678', 'the-token')).toEqual({ order_id: 'CB1' })
+  expect(received[0]).toMatchObject({
+    target: '/v1/order/12345678',
+    headers: { 'x-order-token': 'the-token' },
+  })
+  expect((await failure(client.getOrder('CB1'))).code).toBe('NO_CREDENTIALS')
+  expect(received).toHaveLength(1)
+})
+
+test('a QR image comes as its bytes, or as a data URI', async () => {
+  const image = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0, 255])
+  const { client, received } = await start(({ target }) =>
+    target.includes('base64')
+      ? success({ qr_code: 'data:image/png;base64,AA', format: 'png' })
+      : { body: image },
+  )
+  expect(Buffer.from(await client.getQr('CB1', { size: 512 })).equals(image)).toBe(true)
+  expect(await client.getQrDataUri('CB1')).toEqual({ qr_code: 'data:image/png;base64,AA', format: 'png' })
+  expect(received.map(({ target }) => target)).toEqual([
+    '/v1/order/CB1/qr?size=512',
+    '/v1/order/CB1/qr?format=base64',
+  ])
+})
+
+test('a POST keeps its Idempotency-Key and body over repetitions; the next call has another', async () => {
+  const retries: string[] = []
+  const { client, received } = await start(
+    inTurn('cut', problem(503, 'MAINTENANCE', {}, { 'Retry-After': '0' }), success({ order_id: 'CB1' })),
+    {
+      onRetry: ({ attempt, method, path, error }) =>
+        retries.push(`${attempt} ${method} ${path} ${error.code}`),
+    },
+  )
+  expect(await client.createOrder(order)).toEqual({ order_id: 'CB1' })
+  await client.createOrder(order)
+  await client.createOrder(order, { idempotencyKey: 'mine' })
+  const keys = received.map(({ headers }) => headers['idempotency-key'])
+  expect(keys[0]).toMatch(/^[A-Za-z0-9_-]{20,64}$/)
+  expect(keys.slice(0, 3)).toEqual([keys[0], keys[0], keys[0]])
+  expect(keys[3]).not.toBe(keys[0])
+  expect(keys[4]).toBe('mine')
+  expect(new Set(received.map(({ body }) => body)).size).toBe(1)
+  expect(retries).toEqual(['1 POST /v1/order/create NETWORK_ERROR', '2 POST /v1/order/create MAINTENANCE'])
+})
+
+test('Retry-After is honoured, in seconds or as a date', async () => {
+  const delays: number[] = []
+  const onRetry = ({ delayMs }: { delayMs: number }) => delays.push(delayMs)
+  const soon = () => new Date(Date.now() + 2_000).toUTCString()
+  const { client } = await start(
+    (_request, index) =>
+      [
+        problem(429, 'RATE_LIMITED', { retry_after: 1 }, { 'Retry-After': '1' }),
+        problem(429, 'RATE_LIMITED', {}, { 'Retry-After': soon() }),
+        success({}),
+      ][index] as Reply,
+    { onRetry },
+  )
+  const startedMs = performance.now()
+  await client.getCurrencies()
+  expect(delays[0]).toBeGreaterThanOrEqual(1_000)
+  expect(delays[0]).toBeLessThan(1_500)
+  // A date has whole seconds: up to one of them is already over.
+  expect(delays[1]).toBeGreaterThanOrEqual(900)
+  expect(performance.now() - startedMs).toBeGreaterThanOrEqual((delays[0] ?? 0) + (delays[1] ?? 0) - 50)
+})
+
+test('asked to wait longer than the cap, the call fails and says how long', async () => {
+  const { client, received } = await start(() => problem(429, 'RATE_LIMITED', { retry_after: 3600 }))
+  expect(await failure(client.getCurrencies())).toMatchObject({
+    code: 'RATE_LIMITED',
+    retryAfterMs: 3_600_000,
+  })
+  expect(received).toHaveLength(1)
+})
+
+test('repetitions end after `retries`, and refusals are not repeated', async () => {
+  const busy = await start(() => ({ status: 502, body: '<html>bad gateway</html>' }), { retries: 2 })
+  expect(await failure(busy.client.getCurrencies())).toMatchObject({ code: 'UNEXPECTED_ANSWER', status: 502 })
+  expect(busy.received).toHaveLength(3)
+  for (const [status, code] of [
+    [400, 'INVALID_PAIR'],
+    [401, 'INVALID_SIGNATURE'],
+    [409, 'RATE_EXPIRED'],
+    [500, 'INTERNAL_ERROR'],
+  ] as const) {
+    const refusing = await start(() => problem(status, code))
+    expect((await failure(refusing.client.createOrder(order))).code).toBe(code)
+    expect(refusing.received).toHaveLength(1)
+  }
+})
+
+test('an error carries everything the service said', async () => {
+  const { client } = await start(() =>
+    problem(
+      400,
+      'AMOUNT_OUT_OF_RANGE',
+      {
+        min_amount: 0.001,
+        max_amount: 2.5,
+        currency: 'BTC',
+        details: [{ field: 'amount', message: 'is too small' }],
+      },
+      { 'X-Request-Id': 'abc-1' },
+    ),
+  )
+  const error = await failure(client.createOrder(order))
+  expect(error).toMatchObject({
+    name: 'CambistError',
+    message: 'AMOUNT_OUT_OF_RANGE: about AMOUNT_OUT_OF_RANGE (HTTP 400, request abc-1)',
+    status: 400,
+    requestId: 'abc-1',
+    minAmount: 0.001,
+    maxAmount: 2.5,
+    currency: 'BTC',
+    details: [{ field: 'amount', message: 'is too small' }],
+  })
+})
+
+test.each([
+  ['an HTML page with status 200', { body: '<html>' }],
+  ['JSON without the envelope', { body: { hello: 1 } }],
+  ['an empty answer', { body: '' }],
+  ['a JSON null', { body: 'null' }],
+  ['an error without a code', { status: 404, body: { error: true } }],
+  ['a redirect', { status: 302, headers: { Location: 'http://127.0.0.1:9/' } }],
+])('%s is an error of its own', async (_what, reply) => {
+  const { client } = await start(() => reply, { retries: 0 })
+  expect(['UNEXPECTED_ANSWER', 'NETWORK_ERROR']).toContain((await failure(client.getOrder('CB1'))).code)
+})
+
+test('a clock that is wrong is corrected once, for later calls too', async () => {
+  const aheadSeconds = 86_400
+  const { client, received } = await start(({ headers }) => {
+    const serverTime = Math.floor(Date.now() / 1_000) + aheadSeconds
+    const isLate = Math.abs(Number(headers['x-api-timestamp']) - serverTime) > 300
+    return isLate ? problem(401, 'TIMESTAMP_EXPIRED', { server_time: serverTime }) : success({})
+  })
+  await client.createOrder(order)
+  await client.getOrder('CB1')
+  expect(received).toHaveLength(3)
+  expect(received[0]?.headers['idempotency-key']).toBe(received[1]?.headers['idempotency-key'])
+  for (const request of received) expect(request.headers['x-api-sign']).toBe(expectedSignature(request))
+})
+
+test('a clock that stays wrong is an error, not a loop', async () => {
+  const { client, received } = await start(() => problem(401, 'TIMESTAMP_EXPIRED', { server_time: 1 }))
+  expect(await failure(client.getOrder('CB1'))).toMatchObject({ code: 'TIMESTAMP_EXPIRED', serverTime: 1 })
+  expect(received).toHaveLength(2)
+})
+
+test('silence ends in TIMEOUT, a closed port in NETWORK_ERROR with its reason', async () => {
+  const silent = await start(() => 'silence', { retries: 0, timeoutMs: 50 })
+  expect((await failure(silent.client.getCurrencies())).code).toBe('TIMEOUT')
+  const refusing = createClient({ baseUrl: 'http://127.0.0.1:1', retries: 0 })
+  expect(await failure(refusing.getCurrencies())).toMatchObject({ code: 'NETWORK_ERROR', status: 0 })
+})
+
+test("the caller's signal ends a call and a wait, with the caller's reason", async () => {
+  const reason = new Error('enough')
+  const silent = await start(() => 'silence')
+  const stop = new AbortController()
+  const call = silent.client.getCurrencies({ signal: stop.signal })
+  await vi.waitFor(() => expect(silent.received).toHaveLength(1))
+  stop.abort(reason)
+  await expect(call).rejects.toBe(reason)
+
+  const stopWaiting = new AbortController()
+  const busy = await start(() => problem(503, 'MAINTENANCE', {}, { 'Retry-After': '30' }), {
+    onRetry: () => stopWaiting.abort(reason),
+  })
+  await expect(busy.client.getCurrencies({ signal: stopWaiting.signal })).rejects.toBe(reason)
+  expect(busy.received).toHaveLength(1)
+})
+
+const seen = (status: string, more: object = {}) => success({ order_id: 'CB1', status, ...more })
+
+test('waiting for a status sees each change once and ends with the order', async () => {
+  const { client } = await start(
+    inTurn(
+      seen('NEW'),
+      seen('NEW'),
+      seen('PENDING', { deposit_confirmations: 0 }),
+      seen('PENDING', { deposit_confirmations: 1 }),
+      seen('DONE'),
+    ),
+  )
+  const changes: string[] = []
+  const onChange = (each: Order) => changes.push(`${each.status} ${each.deposit_confirmations ?? '-'}`)
+  const found = await client.waitForStatus('CB1', ['DONE', 'EMERGENCY'], { pollMs: 1, onChange })
+  expect(found.status).toBe('DONE')
+  expect(changes).toEqual(['NEW -', 'PENDING 0', 'PENDING 1', 'DONE -'])
+})
+
+test('waiting ends when the time is up, when the order ended otherwise, or when told', async () => {
+  const open = await start(() => seen('NEW'))
+  expect(
+    await failure(open.client.waitForStatus('CB1', ['DONE'], { pollMs: 5, timeoutMs: 20 })),
+  ).toMatchObject({
+    code: 'WAIT_TIMEOUT',
+    message: expect.stringContaining('order CB1 is NEW, not DONE'),
+  })
+  const refunded = await start(() => seen('REFUNDED'))
+  expect((await failure(refunded.client.waitForStatus('CB1', ['DONE']))).code).toBe('STATUS_UNREACHABLE')
+  const stop = new AbortController()
+  const reason = new Error('enough')
+  const waiting = open.client.waitForStatus('CB1', ['DONE'], {
+    signal: stop.signal,
+    onChange: () => stop.abort(reason),
+  })
+  await expect(waiting).rejects.toBe(reason)
+})

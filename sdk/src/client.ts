@@ -1,0 +1,131 @@
+import { CambistError, parseObject } from './cambist_error.ts'
+import { decimalText } from './decimal.ts'
+import { type Answered, type Call, createTransport, type TransportOptions } from './transport.ts'
+import type {
+  CreatedOrder,
+  CreateOrderRequest,
+  Currencies,
+  EmergencyRequest,
+  EmergencyResult,
+  Order,
+  OrderStatus,
+  QrDataUri,
+  QrRequest,
+  Rate,
+  RateRequest,
+} from './types.ts'
+import { type WaitOptions, waitForStatus } from './wait_for_status.ts'
+
+export type ClientOptions = TransportOptions
+
+export type CallOptions = { readonly signal?: AbortSignal }
+
+export type PostOptions = CallOptions & {
+  /** Made at random unless given. Give one that you keep, to repeat a call safely after a crash of yours. */
+  readonly idempotencyKey?: string
+}
+
+type QrImageRequest = Omit<QrRequest, 'format'> & { readonly format?: 'png' | 'svg' }
+
+/** Every method rejects with a CambistError, or with the reason of your signal. */
+export type Client = {
+  getRate(request: RateRequest, options?: CallOptions): Promise<Rate>
+  getCurrencies(options?: CallOptions): Promise<Currencies>
+  createOrder(request: CreateOrderRequest, options?: PostOptions): Promise<CreatedOrder>
+  getOrder(orderId: string, options?: CallOptions): Promise<Order>
+  /** For whoever holds the order's token; needs no API key. */
+  getOrderByToken(shortId: string, token: string, options?: CallOptions): Promise<Order>
+  /** The image's bytes: PNG unless `format` says `svg`. */
+  getQr(orderId: string, request?: QrImageRequest, options?: CallOptions): Promise<Uint8Array<ArrayBuffer>>
+  /** The image as a data URI, ready for `<img src>`. */
+  getQrDataUri(
+    orderId: string,
+    request?: Omit<QrRequest, 'format'>,
+    options?: CallOptions,
+  ): Promise<QrDataUri>
+  chooseEmergencyAction(
+    orderId: string,
+    request: EmergencyRequest,
+    options?: PostOptions,
+  ): Promise<EmergencyResult>
+  /** Polls until the order has one of the statuses. */
+  waitForStatus(orderId: string, statuses: readonly OrderStatus[], options?: WaitOptions): Promise<Order>
+}
+
+export function createClient(options: ClientOptions): Client {
+  const send = createTransport(options)
+  const ask = async <Data>(call: Call): Promise<Data> => readData<Data>(await send(call))
+
+  const get = <Data>(path: string, isSigned: boolean, { signal }: CallOptions = {}) =>
+    ask<Data>({ method: 'GET', path, isSigned, signal })
+  const post = <Data>(path: string, body: string, { signal, idempotencyKey }: PostOptions = {}) =>
+    ask<Data>({
+      method: 'POST',
+      path,
+      isSigned: true,
+      body,
+      // One key for all repetitions of this call: whatever got through before, it is done once.
+      headers: { 'Idempotency-Key': idempotencyKey ?? crypto.randomUUID() },
+      signal,
+    })
+  const getOrder = (orderId: string, given?: CallOptions) => get<Order>(orderPath(orderId), true, given)
+
+  return {
+    // async: a malformed argument rejects like every other failure
+    getRate: async (request, given) => {
+      const query = toQuery({ ...request, amount: decimalText(request.amount, 'amount') })
+      return get<Rate>(`/v1/rate${query}`, false, given)
+    },
+    getCurrencies: (given) => get<Currencies>('/v1/currencies', false, given),
+    createOrder: async (request, given) => post<CreatedOrder>('/v1/order/create', toBody(request), given),
+    getOrder,
+    getOrderByToken: (shortId, token, { signal } = {}) =>
+      ask<Order>({
+        method: 'GET',
+        path: orderPath(shortId),
+        isSigned: false,
+        headers: { 'X-ORDER-TOKEN': token },
+        signal,
+      }),
+    getQr: async (orderId, request = {}, { signal } = {}) => {
+      const path = `${orderPath(orderId)}/qr${toQuery(request)}`
+      return (await send({ method: 'GET', path, isSigned: false, signal })).bytes
+    },
+    getQrDataUri: (orderId, request = {}, given) =>
+      get<QrDataUri>(`${orderPath(orderId)}/qr${toQuery({ ...request, format: 'base64' })}`, false, given),
+    chooseEmergencyAction: (orderId, request, given) =>
+      post<EmergencyResult>(`${orderPath(orderId)}/emergency`, JSON.stringify(request), given),
+    waitForStatus: (orderId, statuses, wait = {}) =>
+      waitForStatus((signal) => getOrder(orderId, signal && { signal }), statuses, wait),
+  }
+}
+
+function orderPath(id: string): string {
+  return `/v1/order/${encodeURIComponent(id)}`
+}
+
+function toQuery(parameters: Readonly<Record<string, unknown>>): string {
+  const query = new URLSearchParams()
+  for (const [name, value] of Object.entries(parameters)) {
+    if (value !== undefined) query.set(name, String(value))
+  }
+  const text = query.toString()
+  return text === '' ? '' : `?${text}`
+}
+
+/** JSON in which the amount is a number with exactly the digits that were given. */
+function toBody(request: CreateOrderRequest): string {
+  const { amount, ...rest } = request
+  const fields = Object.entries(rest)
+    .filter(([, value]) => value !== undefined)
+    .map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)}`)
+  return `{${[...fields, `"amount":${decimalText(amount, 'amount')}`].join()}}`
+}
+
+function readData<Data>({ response, bytes }: Answered): Data {
+  const text = new TextDecoder().decode(bytes)
+  const envelope = parseObject(text)
+  if (envelope?.success === true && 'data' in envelope) return envelope.data as Data
+  const message = `HTTP ${response.status} without Cambist's envelope: ${text.slice(0, 120)}`
+  throw new CambistError({ code: 'UNEXPECTED_ANSWER', status: response.status, message })
+}

@@ -1,0 +1,26 @@
+export { CambistError, type LocalErrorCode } from './cambist_error.ts'
+export {
+  type CallOptions,
+  type Client,
+  type ClientOptions,
+  createClient,
+  type PostOptions,
+} from './client.ts'
+export type { paths } from './schema.ts'
+export { createSigner, type Sign, type SignedParts } from './sign.ts'
+export type { Retry } from './transport.ts'
+export type {
+  CreatedOrder,
+  CreateOrderRequest,
+  Currencies,
+  DecimalInput,
+  EmergencyRequest,
+  EmergencyResult,
+  Order,
+  OrderStatus,
+  QrDataUri,
+  QrRequest,
+  Rate,
+  RateRequest,
+} from './types.ts'
+export type { WaitOptions } from './wait_for_status.ts'

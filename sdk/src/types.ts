@@ -1,0 +1,41 @@
+import type { paths } from './schema.ts'
+
+/** What a successful JSON answer carries. */
+type Answer<Operation> = Operation extends {
+  responses: { 200: { content: { 'application/json': { data: infer Data } } } }
+}
+  ? Data
+  : never
+
+type Body<Operation> = Operation extends { requestBody: { content: { 'application/json': infer Given } } }
+  ? Given
+  : never
+
+type Query<Operation> = Operation extends { parameters: { query?: infer Given } } ? NonNullable<Given> : never
+
+/**
+ * An exact quantity. Text such as `'0.1'` goes out digit by digit; a number goes out as the shortest decimal
+ * that reads back as the same number.
+ */
+export type DecimalInput = number | string
+
+type WithDecimal<Given, Name extends keyof Given> = Omit<Given, Name> & Record<Name, DecimalInput>
+
+/** What may be left out may also be `undefined`, so that one answer's optional field fits the next request. */
+type Lenient<Given> = {
+  [Name in keyof Given]: object extends Pick<Given, Name> ? Given[Name] | undefined : Given[Name]
+}
+
+export type RateRequest = WithDecimal<Lenient<Query<paths['/v1/rate']['get']>>, 'amount'>
+export type Rate = Answer<paths['/v1/rate']['get']>
+/** By currency code. */
+export type Currencies = Answer<paths['/v1/currencies']['get']>
+export type CreateOrderRequest = WithDecimal<Lenient<Body<paths['/v1/order/create']['post']>>, 'amount'>
+/** The only answer that carries the order's `token`. */
+export type CreatedOrder = Answer<paths['/v1/order/create']['post']>
+export type Order = Answer<paths['/v1/order/{order_id}']['get']>
+export type OrderStatus = Order['status']
+export type EmergencyRequest = Lenient<Body<paths['/v1/order/{order_id}/emergency']['post']>>
+export type EmergencyResult = Answer<paths['/v1/order/{order_id}/emergency']['post']>
+export type QrDataUri = Answer<paths['/v1/order/{order_id}/qr']['get']>
+export type QrRequest = Lenient<Query<paths['/v1/order/{order_id}/qr']['get']>>
