@@ -5,7 +5,7 @@ export class NodeRefusal extends Error {
   readonly code: number
   readonly data: unknown
   constructor(method: string, code: number, message: string, data: unknown) {
-    super(`${method}: ${message} (${code})`)
+    super(`${message} (${code}, answer to ${method})`)
     this.name = 'NodeRefusal'
     this.code = code
     this.data = data
@@ -98,14 +98,15 @@ export function unwrap(outcome: Outcome<unknown, NodeRefusal>): unknown {
   return outcome.value
 }
 
-/** Whether the node lacks the method (or hides it), rather than failing at it. */
+/**
+ * Whether the node lacks the method or hides it, rather than failing at it: "historical state is not available" is
+ * a failure, "the method … does not exist/is not available" is not.
+ */
 export function isMethodMissing(error: unknown): boolean {
   if (!(error instanceof NodeRefusal)) return false
-  return (
-    error.code === -32601 ||
-    /method not found|does not exist|is not available|not supported|unsupported|not enabled|not whitelisted/i.test(
-      error.message,
-    )
+  if (error.code === -32601) return true
+  return /unsupported method|\bmethod\b.{0,80}\b(?:not|un)(?: ?be)? ?(?:found|exist|available|supported|enabled|allowed|whitelisted)/i.test(
+    error.message,
   )
 }
 

@@ -11,7 +11,7 @@ import {
   type EvmTx,
   list,
 } from './decode.ts'
-import { type JsonRpc, NodeNonsense } from './json_rpc.ts'
+import { type JsonRpc, NodeNonsense, NodeRefusal } from './json_rpc.ts'
 import { balanceOfCall, decodeBalance } from './token_calls.ts'
 import { tokenMoves } from './token_moves.ts'
 import type { TraceBlock } from './traces.ts'
@@ -47,6 +47,22 @@ export async function readBlock(
   height: number,
   findOurs: FindOurs,
 ): Promise<Block | null> {
+  try {
+    return await readWhole(reader, height, findOurs)
+  } catch (error) {
+    if (!(error instanceof NodeRefusal) || !STATE_GONE.test(error.message)) throw error
+    throw new Error(
+      `block ${height} is older than the state this node keeps: catching up takes an archive node`,
+      { cause: error },
+    )
+  }
+}
+
+/** Geth and bsc keep the state of 128 blocks unless told otherwise; tracing and balances take it. */
+const STATE_GONE =
+  /missing trie node|historical state|state (?:is |at block )?.{0,80}(?:not|un)available|state .{0,40}pruned|BlockOutOfRange/i
+
+async function readWhole(reader: BlockReader, height: number, findOurs: FindOurs): Promise<Block | null> {
   const answer = await reader.rpc.call('eth_getBlockByNumber', [`0x${height.toString(16)}`, true])
   if (answer === null) return null
   const header = decodeHeader(answer)
@@ -142,7 +158,8 @@ function plainTree({ from, to, wei }: EvmTx) {
   return { kind: 'CALL', from, to, wei, isFailed: false, calls: [] }
 }
 
-const pairOf = ({ contract, to }: Arrival) => `${contract}>${to}`
+const pairOf = ({ contract, to }: Arrival) => pairKey(contract, to)
+const pairKey = (contract: string | null, holder: string) => `${contract} ${holder.toLowerCase()}`
 
 /**
  * A contract's word is not enough, not even a listed one's: an event can be emitted without a balance moving, and a
@@ -162,9 +179,9 @@ async function findShortfalls(
   }
   if (claimed.size === 0) return new Set()
   for (const { contract, from, to, units } of arrivals) {
-    const income = claimed.get(`${contract}>${to}`)
+    const income = claimed.get(pairKey(contract, to))
     if (income !== undefined) income.claimedUnits += units
-    const spending = claimed.get(`${contract}>${checksummed(from)}`)
+    const spending = claimed.get(pairKey(contract, from))
     if (spending !== undefined) spending.claimedUnits -= units
   }
   const pairs = [...claimed]

@@ -34,17 +34,19 @@ export function blockTracer(
   const trace: TraceBlock = (header, txs) => parityTraceBlock(rpc, header, txs)
   if (tracing === 'debug') return debug
   if (tracing === 'trace') return trace
-  let hasDebug = true
+  let works: TraceBlock | null = null
   return async (header, txs) => {
-    if (hasDebug) {
-      try {
-        return await debug(header, txs)
-      } catch (error) {
-        if (!isMethodMissing(error)) throw error
-        hasDebug = false
-      }
+    if (works !== null) return works(header, txs)
+    try {
+      const trees = await debug(header, txs)
+      works = debug
+      return trees
+    } catch (error) {
+      if (!isMethodMissing(error)) throw error
     }
-    return trace(header, txs)
+    const trees = await trace(header, txs)
+    works = trace
+    return trees
   }
 }
 

@@ -1,0 +1,89 @@
+import { describe, expect, test } from 'vitest'
+import { accept } from '../../domain/outcome.ts'
+import type { Outflow } from '../../domain/payouts/intent.ts'
+import type { FeeBid, Funds } from '../chain.ts'
+import { parseAddress } from './address.ts'
+import { draft, raise } from './draft.ts'
+
+const USDT = '0xdAC17F958D2ee523a2206206994597C13D831ec7'
+const to = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed'
+const drafter = {
+  chain: 'ETH',
+  evmChainId: 1,
+  capWei: 1_000n,
+  contractOf: (asset: string) => (asset === 'USDT:ERC20' ? USDT : null),
+  parseAddress: (text: string) => parseAddress(text, new Set([USDT.toLowerCase()])),
+} as const
+const outflow: Outflow = {
+  payoutId: 'CB0000000000000000:1',
+  kind: 'payout',
+  asset: 'USDT:ERC20',
+  units: 1_500_000_000_000_000_000n,
+  address: to,
+  tag: null,
+}
+const bid: FeeBid = { family: 'evm', gasLimit: 90_000n, maxFeePerGasWei: 100n, maxPriorityFeePerGasWei: 10n }
+const funds: Funds = { family: 'evm', from: { purpose: 'reserve', index: 0 }, nonce: 7 }
+const intent = {
+  family: 'evm',
+  chain: 'ETH',
+  evmChainId: 1,
+  payoutId: 'CB0000000000000000:1',
+  attempt: 1,
+  from: { purpose: 'reserve', index: 0 },
+  nonce: 7,
+  to,
+  units: 1_500_000n,
+  token: USDT,
+  gasLimit: 90_000n,
+  maxFeePerGasWei: 100n,
+  maxPriorityFeePerGasWei: 10n,
+} as const
+
+describe('a draft', () => {
+  test('counts in the units of the chain: USDT has 18 decimals in the ledger and 6 on Ethereum', () => {
+    expect(draft(drafter, outflow, bid, funds)).toEqual(accept(intent))
+  })
+
+  test('of an amount that the chain cannot carry is never made', () => {
+    expect(() => draft(drafter, { ...outflow, units: outflow.units + 1n }, bid, funds)).toThrow()
+  })
+
+  test('of nothing is never made, except a filler', () => {
+    expect(() => draft(drafter, { ...outflow, units: 0n }, bid, funds)).toThrow()
+    const filler = { ...outflow, kind: 'filler', asset: 'ETH:ETH', units: 0n } as const
+    expect(draft(drafter, filler, bid, funds)).toMatchObject({ value: { units: 0n, token: null, to } })
+    expect(() => draft(drafter, { ...filler, units: 1n }, bid, funds)).toThrow()
+  })
+
+  test('to an address that must not be paid is refused', () => {
+    const refused = draft(drafter, { ...outflow, address: USDT }, bid, funds)
+    expect(refused).toMatchObject({ ok: false, rejection: { code: 'destination' } })
+  })
+
+  test('takes a nonce that is one', () => {
+    for (const nonce of [-1, 0.5, Number.NaN]) {
+      expect(() => draft(drafter, outflow, bid, { ...funds, nonce } as Funds)).toThrow()
+    }
+  })
+})
+
+describe('the next attempt', () => {
+  test('is the same payment under the same nonce, at more', () => {
+    expect(raise(drafter, intent, bid)).toEqual(
+      accept({ ...intent, attempt: 2, maxFeePerGasWei: 113n, maxPriorityFeePerGasWei: 12n }),
+    )
+  })
+
+  test('pays what the chain asks now if that is more, and keeps the larger gas limit', () => {
+    const dear: FeeBid = { ...bid, gasLimit: 80_000n, maxFeePerGasWei: 500n, maxPriorityFeePerGasWei: 50n }
+    expect(raise(drafter, intent, dear)).toMatchObject({
+      value: { gasLimit: 90_000n, maxFeePerGasWei: 500n, maxPriorityFeePerGasWei: 50n },
+    })
+  })
+
+  test('is refused when it would pass the cap', () => {
+    const atCap = { ...intent, maxFeePerGasWei: 900n }
+    expect(raise(drafter, atCap, bid)).toMatchObject({ ok: false, rejection: { code: 'fee_cap' } })
+  })
+})

@@ -1,0 +1,53 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { priceWithin, raisedPrice } from './fees.ts'
+
+const wei = fc.bigInt({ min: 1n, max: 10n ** 15n })
+const price = fc
+  .tuple(wei, wei)
+  .map(([tip, more]) => ({ maxFeePerGasWei: tip + more, maxPriorityFeePerGasWei: tip }))
+const NO_CAP = 10n ** 30n
+
+test('a raised price is at least an eighth more on both counts, and never below what the chain asks', () => {
+  fc.assert(
+    fc.property(price, price, (previous, asked) => {
+      const raised = raisedPrice(previous, asked, NO_CAP)
+      expect(raised.ok).toBe(true)
+      if (!raised.ok) return
+      for (const part of ['maxFeePerGasWei', 'maxPriorityFeePerGasWei'] as const) {
+        expect(raised.value[part] * 8n).toBeGreaterThanOrEqual(previous[part] * 9n)
+        expect(raised.value[part]).toBeGreaterThan(previous[part])
+        expect(raised.value[part]).toBeGreaterThanOrEqual(asked[part])
+      }
+      expect(raised.value.maxPriorityFeePerGasWei).toBeLessThanOrEqual(raised.value.maxFeePerGasWei)
+    }),
+  )
+})
+
+test('a tip of nothing is raised too', () => {
+  const raised = raisedPrice(
+    { maxFeePerGasWei: 8n, maxPriorityFeePerGasWei: 0n },
+    { maxFeePerGasWei: 1n, maxPriorityFeePerGasWei: 0n },
+    NO_CAP,
+  )
+  expect(raised).toEqual({ ok: true, value: { maxFeePerGasWei: 9n, maxPriorityFeePerGasWei: 1n } })
+})
+
+test('no price passes the cap, and a raise that would have to is refused', () => {
+  fc.assert(
+    fc.property(price, price, wei, (previous, asked, capWei) => {
+      const raised = raisedPrice(previous, asked, capWei)
+      if (raised.ok) expect(raised.value.maxFeePerGasWei).toBeLessThanOrEqual(capWei)
+      else expect(raised.rejection.code).toBe('fee_cap')
+    }),
+  )
+})
+
+test('a first price has room for the base fee to double, up to the cap', () => {
+  const asked = { baseWei: 100n, tipWei: 10n }
+  const paid = (capWei: bigint) => priceWithin(capWei, asked)
+  expect(paid(1_000n)).toMatchObject({ value: { maxFeePerGasWei: 210n, maxPriorityFeePerGasWei: 10n } })
+  expect(paid(150n)).toMatchObject({ value: { maxFeePerGasWei: 150n, maxPriorityFeePerGasWei: 10n } })
+  expect(paid(110n)).toMatchObject({ value: { maxFeePerGasWei: 110n, maxPriorityFeePerGasWei: 10n } })
+  expect(paid(109n)).toMatchObject({ ok: false, rejection: { code: 'fee_cap' } })
+})

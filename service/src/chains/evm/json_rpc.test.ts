@@ -1,0 +1,122 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterEach, expect, test } from 'vitest'
+import { isMethodMissing, jsonRpc, NodeRefusal, NodeSilence } from './json_rpc.ts'
+
+type Answer = (body: string, response: ServerResponse, request: IncomingMessage) => void
+let stop: (() => void) | undefined
+afterEach(() => stop?.())
+
+/** The address of a node that answers so. */
+async function nodeAnswering(answer: Answer): Promise<string> {
+  const server = createServer(async (request, response) => {
+    let body = ''
+    for await (const chunk of request) body += chunk
+    answer(body, response, request)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  stop = () => {
+    server.closeAllConnections()
+    server.close()
+  }
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+const saying =
+  (text: string, status = 200): Answer =>
+  (_, response) =>
+    response.writeHead(status).end(text)
+
+test('a refusal is told apart from silence', async () => {
+  const said = '{"jsonrpc":"2.0","id":0,"error":{"code":3,"message":"execution reverted","data":"0x08"}}'
+  const refused = await jsonRpc(await nodeAnswering(saying(said)), 1_000)
+    .call('eth_call', [])
+    .catch((error) => error)
+  expect(refused).toBeInstanceOf(NodeRefusal)
+  expect(refused).toMatchObject({ code: 3, data: '0x08' })
+})
+
+const silences = [
+  { what: 'no JSON', answer: saying('<html>') },
+  { what: 'JSON of another kind', answer: saying('[]') },
+  { what: 'no result', answer: saying('{"jsonrpc":"2.0","id":0}') },
+  { what: 'null', answer: saying('null') },
+  {
+    what: 'a server error, whatever it says',
+    answer: saying('{"jsonrpc":"2.0","id":0,"result":"0x1"}', 502),
+  },
+  { what: 'too many requests', answer: saying('slow down', 429) },
+  {
+    what: 'a redirect',
+    answer: ((_, response) => response.writeHead(302, { location: '/' }).end()) as Answer,
+  },
+  { what: 'a cut line', answer: ((_, response) => response.destroy()) as Answer },
+  {
+    what: 'half an answer',
+    answer: ((_, response) =>
+      response.writeHead(200, { 'content-length': 99 }).write('{', () => response.destroy())) as Answer,
+  },
+  { what: 'nothing in time', answer: (() => undefined) as Answer },
+]
+test.each(silences)('$what is silence', async ({ answer }) => {
+  const rpc = jsonRpc(await nodeAnswering(answer), 300)
+  await expect(rpc.call('eth_call', [])).rejects.toBeInstanceOf(NodeSilence)
+  await expect(rpc.batch([{ method: 'eth_call', params: [] }])).rejects.toBeInstanceOf(NodeSilence)
+})
+
+test('what is asked together is answered in the order asked, whatever the order of the answers', async () => {
+  const url = await nodeAnswering((body, response) => {
+    const calls = JSON.parse(body) as { id: number; params: unknown[] }[]
+    const answers = calls.map(({ id, params }) => ({ jsonrpc: '2.0', id, result: params[0] }))
+    response.end(JSON.stringify(answers.reverse()))
+  })
+  const numbers = Array.from({ length: 250 }, (_, at) => at)
+  const calls = numbers.map((at) => ({ method: 'echo', params: [at] }))
+  expect(await jsonRpc(url, 1_000).batch(calls)).toEqual(numbers)
+})
+
+test('one answer missing from a batch is silence, one refused is a refusal in its place', async () => {
+  const url = await nodeAnswering(
+    saying('[{"id":0,"result":1},{"id":1,"error":{"code":-32601,"message":"Method not found"}}]'),
+  )
+  const call = { method: 'eth_call', params: [] }
+  const [first, second] = await jsonRpc(url, 1_000).settle([call, call])
+  expect(first).toEqual({ ok: true, value: 1 })
+  expect(second).toMatchObject({ ok: false, rejection: { code: -32601 } })
+  await expect(jsonRpc(url, 1_000).settle([call, call, call])).rejects.toBeInstanceOf(NodeSilence)
+})
+
+test('a password in the address is sent as a login, and no part of the address is in an error', async () => {
+  let login: string | undefined
+  const url = new URL(
+    await nodeAnswering((_, response, request) => {
+      login = request.headers.authorization
+      response.destroy()
+    }),
+  )
+  url.username = 'user'
+  url.password = 'p@ss'
+  url.pathname = '/v3/canary'
+  const error = await jsonRpc(url.href, 1_000)
+    .call('eth_chainId', [])
+    .catch((caught: Error) => caught)
+  expect(login).toBe(`Basic ${Buffer.from('user:p@ss').toString('base64')}`)
+  expect(error).toBeInstanceOf(NodeSilence)
+  const { stack, cause } = error as Error
+  expect(`${stack} ${JSON.stringify(error)} ${String(cause)}`).not.toMatch(/canary|p@ss|127\.0\.0\.1/)
+})
+
+const missing = [
+  [-32601, 'Method not found', true],
+  [-32000, 'the method debug_traceBlockByHash does not exist/is not available', true],
+  [-32600, 'Unsupported method: debug_traceBlockByHash on this plan', true],
+  [-32001, 'method debug_traceBlockByHash is not whitelisted', true],
+  [-32000, 'historical state 0xabc is not available', false],
+  [-32000, 'required historical state unavailable (reexec=128)', false],
+  [-32000, 'missing trie node 0xabc (path ) state 0xabc is not available', false],
+  [-32000, 'block 0xabc not found', false],
+  [-32005, 'limit exceeded', false],
+] as const
+test.each(missing)('%i %s: a missing method? %s', (code, message, isMissing) => {
+  expect(isMethodMissing(new NodeRefusal('debug_traceBlockByHash', code, message, undefined))).toBe(isMissing)
+})

@@ -1,0 +1,163 @@
+import { describe, expect, test } from 'vitest'
+import { readBlock } from './read_block.ts'
+import { refusal, type Script, scriptedNode } from './testing/scripted_node.ts'
+import { blockTracer } from './traces.ts'
+
+const hash = (digit: string) => `0x${digit.repeat(64)}`
+const ours = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed'
+const [from, to] = [`0x${'1'.repeat(40)}`, ours.toLowerCase()]
+const tx = { hash: hash('a'), from, to, value: '0x5', input: '0x', blockHash: hash('b') }
+const block = {
+  number: '0x7',
+  hash: hash('b'),
+  parentHash: hash('c'),
+  timestamp: '0x64',
+  baseFeePerGas: '0x1',
+  transactions: [tx],
+}
+const receipt = {
+  transactionHash: hash('a'),
+  blockHash: hash('b'),
+  blockNumber: '0x7',
+  status: '0x1',
+  gasUsed: '0x5208',
+  effectiveGasPrice: '0x1',
+  logs: [],
+}
+const trace = { txHash: hash('a'), result: { type: 'CALL', from, to, value: '0x5', input: '0x' } }
+
+const honest: Script = {
+  eth_getBlockByNumber: () => block,
+  eth_getBlockReceipts: () => [receipt],
+  debug_traceBlockByHash: () => [trace],
+}
+/** A transaction in which code ran, so that the block is traced. */
+const busy: Script = { ...honest, eth_getBlockReceipts: () => [{ ...receipt, gasUsed: '0x5209' }] }
+
+function read(script: Script) {
+  const rpc = scriptedNode(script)
+  const reader = {
+    rpc,
+    trace: blockTracer(rpc, 'auto', 1_000),
+    native: 'ETH:ETH',
+    listed: new Map(),
+  } as const
+  const block = readBlock(reader, 7, async (asked) => new Set(asked))
+  return { block, asked: rpc.asked }
+}
+
+const whole = {
+  height: 7,
+  hash: hash('b'),
+  parentHash: hash('c'),
+  timeMs: 100_000,
+  transfers: [{ id: `${hash('a')}:call:0`, txHash: hash('a'), to: ours, asset: 'ETH:ETH', units: 5n }],
+}
+
+describe('a block', () => {
+  test('is read with its traces when code ran in it, and without when none did', async () => {
+    const [plain, traced] = [read(honest), read(busy)]
+    expect(await plain.block).toEqual(whole)
+    expect(plain.asked).not.toContain('debug_traceBlockByHash')
+    expect(await traced.block).toEqual(whole)
+    expect(traced.asked).toContain('debug_traceBlockByHash')
+  })
+
+  test('that is not there is null', async () => {
+    expect(await read({ ...honest, eth_getBlockByNumber: () => null }).block).toBeNull()
+  })
+})
+
+const receipts = (change: object): Script => ({
+  ...honest,
+  eth_getBlockReceipts: () => [{ ...receipt, ...change }],
+})
+const traces = (change: object): Script => ({
+  ...busy,
+  debug_traceBlockByHash: () => [{ ...trace, ...change }],
+})
+const nonsense: readonly { what: string; script: Script }[] = [
+  {
+    what: 'another block than asked for',
+    script: { ...honest, eth_getBlockByNumber: () => ({ ...block, number: '0x8' }) },
+  },
+  {
+    what: 'a number that is a number',
+    script: { ...honest, eth_getBlockByNumber: () => ({ ...block, number: 7 }) },
+  },
+  {
+    what: 'a value that is empty',
+    script: { ...honest, eth_getBlockByNumber: () => ({ ...block, transactions: [{ ...tx, value: '0x' }] }) },
+  },
+  {
+    what: 'no transactions',
+    script: { ...honest, eth_getBlockByNumber: () => ({ ...block, transactions: undefined }) },
+  },
+  {
+    what: 'transactions by hash only',
+    script: { ...honest, eth_getBlockByNumber: () => ({ ...block, transactions: [hash('a')] }) },
+  },
+  { what: 'a word instead of a block', script: { ...honest, eth_getBlockByNumber: () => 'block' } },
+  { what: 'no receipts, because the block is gone', script: { ...honest, eth_getBlockReceipts: () => null } },
+  { what: 'too few receipts', script: { ...honest, eth_getBlockReceipts: () => [] } },
+  { what: 'receipts of another block', script: receipts({ blockHash: hash('d') }) },
+  { what: 'receipts of another transaction', script: receipts({ transactionHash: hash('d') }) },
+  { what: 'a status nobody knows', script: receipts({ status: '0x2' }) },
+  { what: 'no status', script: receipts({ status: null }) },
+  { what: 'no logs', script: receipts({ logs: null }) },
+  { what: 'too few traces', script: { ...busy, debug_traceBlockByHash: () => [] } },
+  { what: 'traces of another transaction', script: traces({ txHash: hash('d') }) },
+  { what: 'a trace that failed', script: traces({ result: undefined, error: 'execution timeout' }) },
+  {
+    what: 'a trace that contradicts the receipt',
+    script: traces({ result: { ...trace.result, error: 'out of gas' } }),
+  },
+  { what: 'a trace of another value', script: traces({ result: { ...trace.result, value: '0x500' } }) },
+  { what: 'a trace without a type', script: traces({ result: { ...trace.result, type: 1 } }) },
+]
+test.each(nonsense)('a node that tells of $what is not believed', async ({ script }) => {
+  await expect(read(script).block).rejects.toThrow(/\w+/)
+})
+
+test('a node without the state of the block says that an archive node is needed, and is asked again later', async () => {
+  const pruned = () => refusal(-32000, 'historical state 0xabc is not available')
+  const first = read({ ...busy, debug_traceBlockByHash: pruned })
+  await expect(first.block).rejects.toThrow(/archive node/)
+  expect(first.asked).not.toContain('trace_block')
+})
+
+describe('trace_block', () => {
+  const flat = {
+    type: 'call',
+    action: { callType: 'call', from, to, value: '0x5', input: '0x' },
+    blockHash: hash('b'),
+    transactionHash: hash('a'),
+    traceAddress: [],
+    result: {},
+  }
+  const { debug_traceBlockByHash: _, ...withoutDebug } = busy
+
+  test('is used by a node that has no other, and gives the same', async () => {
+    const inner = { ...flat, action: { ...flat.action, from: to, to: from, value: '0x2' }, traceAddress: [0] }
+    const reward = { type: 'reward', action: {}, blockHash: hash('b'), traceAddress: [] }
+    const { block, asked } = read({ ...withoutDebug, trace_block: () => [flat, inner, reward] })
+    expect((await block)?.transfers.map(({ id }) => id)).toEqual([
+      `${hash('a')}:call:0`,
+      `${hash('a')}:call:0.0`,
+    ])
+    expect(asked).toContain('debug_traceBlockByHash')
+  })
+
+  test.each([
+    { what: 'another block, mined since', traces: [{ ...flat, blockHash: hash('d') }] },
+    { what: 'nothing', traces: [] },
+    { what: 'an inner call without its caller', traces: [{ ...flat, traceAddress: [0] }] },
+    { what: 'an unknown type', traces: [{ ...flat, type: 'gift' }] },
+  ])('that tells of $what is not believed', async ({ traces }) => {
+    await expect(read({ ...withoutDebug, trace_block: () => traces }).block).rejects.toThrow(/\w+/)
+  })
+
+  test('and neither of them: the block is not read', async () => {
+    await expect(read(withoutDebug).block).rejects.toThrow(/Method not found/)
+  })
+})

@@ -1,0 +1,84 @@
+import { encodeFunctionData, erc20Abi } from 'viem'
+import { expect, test } from 'vitest'
+import { mempoolReader } from './read_mempool.ts'
+import { refusal, type Script, scriptedNode } from './testing/scripted_node.ts'
+
+const hash = (digit: string) => `0x${digit.repeat(64)}`
+const ours = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed'
+const usdt = `0x${'9'.repeat(40)}`
+const tx = (digit: string, change: object = {}) => ({
+  hash: hash(digit),
+  from: `0x${'1'.repeat(40)}`,
+  to: ours.toLowerCase(),
+  value: '0x5',
+  input: '0x',
+  blockHash: null,
+  ...change,
+})
+const read = (script: Script) =>
+  mempoolReader({ rpc: scriptedNode(script), native: 'ETH:ETH', listed: new Map([[usdt, 'USDT:ERC20']]) })
+const all = async (asked: readonly string[]) => new Set(asked)
+const pending = (txs: readonly unknown[], number = '0x8'): Script => ({
+  eth_blockNumber: () => '0x7',
+  eth_getBlockByNumber: () => ({ number, transactions: txs }),
+})
+
+test('what the pending block has is told once, and later what is new', async () => {
+  const txs = [tx('a')]
+  const look = read(pending(txs))
+  expect(await look(all)).toEqual([
+    { id: `${hash('a')}:call:0`, txHash: hash('a'), to: ours, asset: 'ETH:ETH', units: 5n },
+  ])
+  expect(await look(all)).toEqual([])
+  txs.push(tx('b'))
+  expect(await look(all)).toMatchObject([{ txHash: hash('b') }])
+})
+
+test('an address that becomes ours later is still told', async () => {
+  const look = read(pending([tx('a')]))
+  expect(await look(async () => new Set())).toEqual([])
+  expect(await look(all)).toHaveLength(1)
+})
+
+test("a listed token's transfer is told in ledger units, another call or contract is not", async () => {
+  const input = encodeFunctionData({ abi: erc20Abi, functionName: 'transfer', args: [ours, 7n] })
+  const call = { to: usdt, value: '0x0', input }
+  const txs = [
+    tx('a', call),
+    tx('b', { ...call, to: `0x${'8'.repeat(40)}` }),
+    tx('c', { ...call, input: '0x' }),
+  ]
+  expect(await read(pending(txs))(all)).toEqual([
+    { id: `${hash('a')}:log:0`, txHash: hash('a'), to: ours, asset: 'USDT:ERC20', units: 7n * 10n ** 12n },
+  ])
+})
+
+test('what reached the node since the last look is told, unless it was mined meanwhile', async () => {
+  const changes: string[] = []
+  const look = read({
+    eth_newPendingTransactionFilter: () => '0xf',
+    eth_getFilterChanges: () => changes.splice(0),
+    eth_getTransactionByHash: (txHash) =>
+      txHash === hash('c')
+        ? null
+        : tx('ab'[txHash === hash('a') ? 0 : 1] ?? '', txHash === hash('a') ? {} : { blockHash: hash('d') }),
+  })
+  expect(await look(all)).toEqual([])
+  changes.push(hash('a'), hash('b'), hash('c'))
+  expect(await look(all)).toMatchObject([{ txHash: hash('a') }])
+})
+
+test('a node that answers with its latest block for the pending one is not believed', async () => {
+  expect(await read(pending([tx('a')], '0x7'))(all)).toEqual([])
+})
+
+test('a forgotten filter is made anew; a node that offers neither way is done without', async () => {
+  let filters = 0
+  const look = read({
+    eth_newPendingTransactionFilter: () => `0x${++filters}`,
+    eth_getFilterChanges: (id) => (id === '0x1' ? refusal(-32000, 'filter not found') : []),
+  })
+  for (let looks = 0; looks < 4; looks += 1) expect(await look(all)).toEqual([])
+  expect(filters).toBe(2)
+  expect(await read({})(all)).toEqual([])
+})
