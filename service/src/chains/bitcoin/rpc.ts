@@ -62,7 +62,11 @@ export function connect(rpcUrl: string, timeoutMs: number): Rpc {
 }
 
 async function post(url: URL, request: RequestInit, timeoutMs: number, method: string): Promise<unknown> {
-  const response = await fetch(url, { ...request, signal: AbortSignal.timeout(timeoutMs) }).catch((error) => {
+  const response = await fetch(url, {
+    ...request,
+    redirect: 'error',
+    signal: AbortSignal.timeout(timeoutMs),
+  }).catch((error) => {
     throw new NoAnswer(method, reasonOf(error))
   })
   const text = await response.text().catch((error) => {
