@@ -1,96 +1,103 @@
-import { type AssetId, assetOf, assets } from '../domain/catalog/assets.ts'
-import { type Amount, amountOf, parseAmount } from '../domain/money/amount.ts'
+import { type AssetId, assets } from '../domain/catalog/assets.ts'
+import type { ChainId } from '../domain/catalog/networks.ts'
+import { powerOfTen } from '../domain/money/decimal.ts'
 import type { Environment } from './environment.ts'
-import { contractVariable } from './variables.ts'
+import { contractVariable, type VariableName } from './variables.ts'
 
-const bitcoinNetworks = ['main', 'test', 'signet', 'regtest'] as const
+const bitcoinNetworks = ['mainnet', 'testnet', 'regtest'] as const
 export type BitcoinNetwork = (typeof bitcoinNetworks)[number]
 
 export type BitcoinSettings = {
-  readonly url: string
+  /** Null: this process has no node of the chain. Where it serves customers, the chain is then not offered. */
+  readonly rpcUrl: string | null
   readonly network: BitcoinNetwork
-  /** Deposits above it wait for the larger number of confirmations. */
-  readonly largeAmount: Amount
-  readonly feeCapMilliSatPerVb: bigint
+  readonly milliSatPerVbMax: bigint
+  /** The most one transaction may pay its miner. */
+  readonly feeSatoshiMax: bigint
 }
 
 export type EvmSettings = {
-  readonly url: string
+  /** Null: this process has no node of the chain. Where it serves customers, the chain is then not offered. */
+  readonly rpcUrl: string | null
   readonly evmChainId: number
-  readonly feeCapWeiPerGas: bigint
+  readonly maxFeePerGasWeiMax: bigint
+  readonly gasLimitMax: bigint
   /** Tokens that are offered on this chain, by their contracts. */
-  readonly contracts: Readonly<Partial<Record<AssetId, string>>>
+  readonly tokens: Readonly<Partial<Record<AssetId, `0x${string}`>>>
 }
 
-/** Null: not configured, so its currencies are not offered. */
 export type ChainSettings = {
-  readonly BTC: BitcoinSettings | null
-  readonly ETH: EvmSettings | null
-  readonly BNB: EvmSettings | null
+  readonly BTC: BitcoinSettings
+  readonly ETH: EvmSettings
+  readonly BNB: EvmSettings
+  readonly nodeTimeoutMs: number
 }
 
 const mainnetChainIds = { ETH: 1, BNB: 56 } as const
 
 export function readChains(from: Environment): ChainSettings {
-  return { BTC: readBitcoin(from), ETH: readEvm(from, 'ETH'), BNB: readEvm(from, 'BNB') }
-}
-
-/**
- * Whether real money is at stake: any configured chain is a main network. A process without node addresses
- * (a signer on its own) is judged by the networks alone, whose defaults are the main ones.
- */
-export function isMainnet(from: Environment, chains: ChainSettings): boolean {
-  const isConfigured = chains.BTC !== null || chains.ETH !== null || chains.BNB !== null
-  const isMain = {
-    BTC: from.text('CAMBIST_BTC_NETWORK') === 'main',
-    ETH: Number(from.text('CAMBIST_ETH_CHAIN_ID')) === mainnetChainIds.ETH,
-    BNB: Number(from.text('CAMBIST_BNB_CHAIN_ID')) === mainnetChainIds.BNB,
-  }
-  return (['BTC', 'ETH', 'BNB'] as const).some(
-    (chain) => isMain[chain] && (!isConfigured || chains[chain] !== null),
-  )
-}
-
-function readBitcoin(from: Environment): BitcoinSettings | null {
-  const url = from.url('CAMBIST_BTC_URL', ['http:', 'https:'])
-  // Read even when BTC is off, so that a mistake shows before the day it is switched on.
-  const network = from.oneOf('CAMBIST_BTC_NETWORK', bitcoinNetworks)
-  const large = parseAmount(assetOf('BTC:BTC'), from.text('CAMBIST_BTC_LARGE_AMOUNT') ?? '')
-  if (!large.ok) from.report('CAMBIST_BTC_LARGE_AMOUNT', large.rejection.message)
-  const feeCapMilliSatPerVb = readCap(from, 'CAMBIST_BTC_FEE_CAP_SAT_PER_VB', 3)
-  if (url === null) return null
   return {
-    url,
-    network,
-    largeAmount: large.ok ? large.value : amountOf('BTC:BTC', 0n),
-    feeCapMilliSatPerVb,
+    BTC: {
+      rpcUrl: from.url('CAMBIST_BTC_URL', ['http:', 'https:']),
+      network: from.oneOf('CAMBIST_BTC_NETWORK', bitcoinNetworks),
+      milliSatPerVbMax: readCap(from, 'CAMBIST_BTC_FEE_CAP_SAT_PER_VB', 3),
+      feeSatoshiMax: readCap(from, 'CAMBIST_BTC_FEE_CAP_TOTAL', 8),
+    },
+    ETH: readEvm(from, 'ETH'),
+    BNB: readEvm(from, 'BNB'),
+    nodeTimeoutMs: from.integer('CAMBIST_NODE_TIMEOUT_SECONDS', 1, 600) * 1_000,
   }
 }
 
-function readEvm(from: Environment, chain: 'ETH' | 'BNB'): EvmSettings | null {
-  const url = from.url(`CAMBIST_${chain}_URL`, ['http:', 'https:'])
+function readEvm(from: Environment, chain: 'ETH' | 'BNB'): EvmSettings {
   const evmChainId = from.integer(`CAMBIST_${chain}_CHAIN_ID`, 1, 2 ** 50)
-  const feeCapWeiPerGas = readCap(from, `CAMBIST_${chain}_FEE_CAP_GWEI`, 9)
-  const contracts = readContracts(from, chain, evmChainId === mainnetChainIds[chain])
-  return url === null ? null : { url, evmChainId, feeCapWeiPerGas, contracts }
+  return {
+    rpcUrl: from.url(`CAMBIST_${chain}_URL`, ['http:', 'https:']),
+    evmChainId,
+    maxFeePerGasWeiMax: readCap(from, `CAMBIST_${chain}_FEE_CAP_GWEI`, 9),
+    gasLimitMax: BigInt(from.integer(`CAMBIST_${chain}_GAS_LIMIT_CAP`, 21_000, 30_000_000)),
+    tokens: readTokens(from, chain, evmChainId === mainnetChainIds[chain]),
+  }
 }
 
-function readCap(from: Environment, name: Parameters<Environment['decimal']>[0], decimals: number): bigint {
+/** A cap in units of 10^-decimals. */
+function readCap(from: Environment, name: VariableName, decimals: number): bigint {
   const cap = from.decimal(name, decimals)
-  if (cap === 0n) from.report(name, 'must be above zero: nothing could be paid')
+  if (cap === 0n) from.report(name, 'must be above zero, or nothing could be paid')
+  if (cap > powerOfTen(18)) from.report(name, 'is beyond anything a chain ever asked; a cap has to hold')
   return cap
 }
 
 /** The built-in contracts are those of mainnet: elsewhere they would be somebody else's, or nobody's. */
-function readContracts(from: Environment, chain: 'ETH' | 'BNB', isMain: boolean): EvmSettings['contracts'] {
-  const contracts: Partial<Record<AssetId, string>> = {}
+function readTokens(from: Environment, chain: 'ETH' | 'BNB', isMain: boolean): EvmSettings['tokens'] {
+  const tokens: Partial<Record<AssetId, `0x${string}`>> = {}
   for (const asset of assets.filter((each) => each.chain === chain && !each.isNative)) {
     const name = contractVariable(asset.id)
     const contract = isMain || from.isSet(name) ? from.text(name) : null
     if (contract === null) continue
-    if (!/^0x[0-9a-fA-F]{40}$/.test(contract))
-      from.report(name, 'must be a contract address: 0x and 40 hex digits')
-    contracts[asset.id] = contract
+    if (isContract(contract)) tokens[asset.id] = contract
+    else from.report(name, 'must be a contract address: 0x and 40 hex digits')
   }
-  return contracts
+  return tokens
+}
+
+function isContract(text: string): text is `0x${string}` {
+  return /^0x[0-9a-fA-F]{40}$/.test(text)
+}
+
+/** The chains this process works for: those it has a node of; without any (a signer on its own), all. */
+export function activeChains(chains: ChainSettings): readonly ChainId[] {
+  const all = ['BTC', 'ETH', 'BNB'] as const
+  const withNode = all.filter((chain) => chains[chain].rpcUrl !== null)
+  return withNode.length === 0 ? all : withNode
+}
+
+/** Whether real money is at stake: any chain that this process works for is a main network. */
+export function isMainnet(chains: ChainSettings): boolean {
+  const isMain: Record<ChainId, boolean> = {
+    BTC: chains.BTC.network === 'mainnet',
+    ETH: chains.ETH.evmChainId === mainnetChainIds.ETH,
+    BNB: chains.BNB.evmChainId === mainnetChainIds.BNB,
+  }
+  return activeChains(chains).some((chain) => isMain[chain])
 }

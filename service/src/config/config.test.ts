@@ -82,18 +82,21 @@ test('a complete environment becomes a frozen object with amounts in ledger unit
     isMainnet: true,
     roles: ['api', 'watcher', 'engine', 'notifier', 'signer'],
     baseUrl: 'https://exchange.example.org',
-    trading: { feeFixedBps: 100, feeFloatBps: 50, slippageBps: 200, depositToleranceBps: 0 },
-    prices: { quorum: 3, ageMaxMs: 60_000 },
+    trading: {
+      fees: { fixed: 100n, float: 50n },
+      slippage: 200n,
+      tolerance: 0n,
+      largeDeposits: { BTC: '1' },
+      stallMs: 3_600_000,
+    },
+    prices: { quorum: 3, ageMsMax: 45_000, jumpPercentMax: 10 },
     chains: {
-      BTC: {
-        network: 'main',
-        largeAmount: { asset: 'BTC:BTC', units: 100_000_000n },
-        feeCapMilliSatPerVb: 300_000n,
-      },
+      BTC: { network: 'mainnet', milliSatPerVbMax: 300_000n, feeSatoshiMax: 500_000n },
       ETH: {
         evmChainId: 1,
-        feeCapWeiPerGas: 300_000_000_000n,
-        contracts: { 'USDT:ERC20': '0xdAC17F958D2ee523a2206206994597C13D831ec7' },
+        maxFeePerGasWeiMax: 300_000_000_000n,
+        gasLimitMax: 300_000n,
+        tokens: { 'USDT:ERC20': '0xdAC17F958D2ee523a2206206994597C13D831ec7' },
       },
     },
     signer: { databaseUrl: good.DATABASE_URL },
@@ -182,9 +185,8 @@ test('mainnet refuses a missing spend limit, a single price source, and plain ht
   ])
   const single = { ...good, CAMBIST_PRICE_VENUES: 'kraken', CAMBIST_PRICE_QUORUM: '1' }
   expect(problemsOf(() => readServeConfig(single))).toEqual([
-    expect.stringContaining('at least 3'),
-    expect.stringMatching(/^CAMBIST_PRICE_QUORUM: must be a whole number from 2/),
-    expect.stringContaining('nothing would be quoted'),
+    expect.stringMatching(/^CAMBIST_PRICE_QUORUM: must be a whole number from 3/),
+    expect.stringMatching(/^CAMBIST_PRICE_VENUES: names 1, fewer than the quorum of 3/),
   ])
   expect(problemsOf(() => readServeConfig({ ...good, CAMBIST_BASE_URL: 'http://example.org' }))).toEqual([
     expect.stringContaining('https://'),
@@ -197,25 +199,27 @@ test('a signer alone on mainnet needs its limits too, and nothing that only othe
     CAMBIST_SIGNER_SOCKET: '/run/cambist/signer.sock',
   }
   const config = readServeConfig(alone, 'signer')
-  expect(config).toMatchObject({ isMainnet: true, keys: { account: [], orderToken: null } })
+  expect(config).toMatchObject({
+    isMainnet: true,
+    keys: { account: [], orderToken: null },
+    signer: { chains: ['BTC', 'ETH', 'BNB'] },
+  })
   expect(config.keys.orderSeal).not.toBeNull()
   const { CAMBIST_SPEND_LIMIT_ETH_ETH: _limit, ...unlimited } = alone as Record<string, string>
   expect(problemsOf(() => readServeConfig(unlimited, 'signer'))).toHaveLength(1)
 })
 
-test('a test network needs neither limits nor three venues, and has no contracts of its own', () => {
+test('a test network needs no limits and no https, and has no contracts built in', () => {
   const config = readServeConfig({
     ...without(...variableNames.filter((name) => name.startsWith('CAMBIST_SPEND_LIMIT'))),
     CAMBIST_BTC_NETWORK: 'regtest',
     CAMBIST_ETH_CHAIN_ID: '31337',
     CAMBIST_BNB_CHAIN_ID: '31338',
     CAMBIST_CONTRACT_USDT_ERC20: `0x${'ab'.repeat(20)}`,
-    CAMBIST_PRICE_VENUES: 'kraken',
-    CAMBIST_PRICE_QUORUM: '1',
     CAMBIST_BASE_URL: 'http://localhost:8080',
   })
   expect(config.isMainnet).toBe(false)
-  expect(config.chains.ETH?.contracts).toEqual({ 'USDT:ERC20': `0x${'ab'.repeat(20)}` })
+  expect(config.chains.ETH.tokens).toEqual({ 'USDT:ERC20': `0x${'ab'.repeat(20)}` })
 })
 
 test('a main network is recognised however its id is written', () => {

@@ -1,5 +1,6 @@
 import { BlockList, isIP } from 'node:net'
 import type { Environment } from './environment.ts'
+import type { VariableName } from './variables.ts'
 
 export type RateLimits = {
   readonly unitsPerMinute: number
@@ -22,12 +23,13 @@ export function readLogLevel(from: Environment): LogLevel {
   return from.oneOf('CAMBIST_LOG_LEVEL', logLevels)
 }
 
-export function readTrustedProxies(from: Environment): readonly string[] {
-  const proxies = from.list('CAMBIST_TRUSTED_PROXIES')
-  for (const proxy of proxies.filter((entry) => !isAddressOrRange(entry))) {
-    from.report('CAMBIST_TRUSTED_PROXIES', `${proxy} is not an IP address or CIDR range such as 10.0.0.0/8`)
+/** IP addresses and CIDR ranges. */
+export function readAddresses(from: Environment, name: VariableName): readonly string[] {
+  const entries = from.list(name)
+  for (const entry of entries.filter((each) => !isAddressOrRange(each))) {
+    from.report(name, `${entry} is not an IP address or CIDR range such as 10.0.0.0/8`)
   }
-  return proxies
+  return entries
 }
 
 function isAddressOrRange(text: string): boolean {

@@ -4,10 +4,10 @@ import { type Env, type Environment, readEnvironment, splitList } from './enviro
 import {
   type LogLevel,
   type RateLimits,
+  readAddresses,
   readBaseUrl,
   readLogLevel,
   readRateLimits,
-  readTrustedProxies,
 } from './http_settings.ts'
 import { isSandboxKey } from './sandbox_secrets.ts'
 import { readSigner, type SignerSettings } from './signer_settings.ts'
@@ -28,6 +28,8 @@ export type ServeConfig = {
   /** Null only without the role api. */
   readonly baseUrl: string | null
   readonly trustedProxies: readonly string[]
+  /** Who may read /metrics. */
+  readonly metricsAllow: readonly string[]
   readonly rateLimits: RateLimits
   readonly logLevel: LogLevel
   readonly chains: ChainSettings
@@ -53,9 +55,9 @@ export function readServeConfig(env: Env, rolesText?: string): ServeConfig {
   const from = readEnvironment(env, 'serve')
   const active = readRoles(from, rolesText)
   const chains = readChains(from)
-  const isReal = isMainnet(from, chains)
+  const isReal = isMainnet(chains)
   from.required('DATABASE_URL', 'by serve')
-  if (needs(active, ['api', 'watcher', 'engine']) && Object.values(chains).every((chain) => chain === null)) {
+  if (needs(active, ['api', 'watcher', 'engine']) && hasNoNode(chains)) {
     from.report('CAMBIST_BTC_URL', 'no chain is configured; set this, CAMBIST_ETH_URL or CAMBIST_BNB_URL')
   }
   return from.finish({
@@ -66,12 +68,13 @@ export function readServeConfig(env: Env, rolesText?: string): ServeConfig {
     port: from.integer('PORT', 0, 65_535),
     host: from.text('HOST') ?? '',
     baseUrl: readBaseUrl(from, active.includes('api'), isReal),
-    trustedProxies: readTrustedProxies(from),
+    trustedProxies: readAddresses(from, 'CAMBIST_TRUSTED_PROXIES'),
+    metricsAllow: readAddresses(from, 'CAMBIST_METRICS_ALLOW'),
     rateLimits: readRateLimits(from),
     logLevel: readLogLevel(from),
     chains,
     trading: readTrading(from),
-    prices: readPrices(from, isReal),
+    prices: readPrices(from),
     keys: readKeys(from, active, isReal),
     signer: active.includes('signer') ? readSigner(from, chains, isReal) : null,
     signerSocket: readSocket(from, active),
@@ -86,6 +89,10 @@ function readRoles(from: Environment, rolesText: string | undefined): readonly R
   }
   if (named.length === 0) from.report('CAMBIST_ROLES', `is empty; the roles are ${roles.join(', ')}`)
   return roles.filter((role) => named.includes(role))
+}
+
+function hasNoNode({ BTC, ETH, BNB }: ChainSettings): boolean {
+  return [BTC, ETH, BNB].every(({ rpcUrl }) => rpcUrl === null)
 }
 
 function needs(active: readonly Role[], any: readonly Role[]): boolean {

@@ -2,8 +2,9 @@ import { createSecretKey, type KeyObject } from 'node:crypto'
 import { accessSync, constants, existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { type Asset, type AssetId, assets } from '../domain/catalog/assets.ts'
+import type { ChainId } from '../domain/catalog/networks.ts'
 import { parseAmount } from '../domain/money/amount.ts'
-import type { ChainSettings } from './chain_settings.ts'
+import { activeChains, type ChainSettings } from './chain_settings.ts'
 import { codeOf, type Environment, readFirstLine } from './environment.ts'
 import { limitVariable } from './variables.ts'
 
@@ -20,7 +21,9 @@ export type SignerSettings = {
   readonly keystoreFile: string
   /** A KeyObject, so that printing the configuration cannot show it; `export()` gives the UTF-8 bytes. */
   readonly passphrase: KeyObject
-  /** On mainnet every asset of a configured chain is here; what is not here has no limit. */
+  /** The chains to sign for. */
+  readonly chains: readonly ChainId[]
+  /** On mainnet every asset of those chains is here. */
   readonly spendLimits: readonly AssetLimits[]
 }
 
@@ -32,6 +35,7 @@ export function readSigner(from: Environment, chains: ChainSettings, isMainnet: 
       from.url('SIGNER_DATABASE_URL', ['postgres:', 'postgresql:']) ?? from.text('DATABASE_URL') ?? '',
     keystoreFile: readKeystoreFile(from, isMainnet),
     passphrase: readPassphrase(from),
+    chains: activeChains(chains),
     spendLimits,
   }
 }
@@ -102,12 +106,10 @@ function parseLimits(asset: Asset, text: string): AssetLimits | string {
 }
 
 function requireLimits(from: Environment, chains: ChainSettings, limits: readonly AssetLimits[]): void {
-  const isAnyChainKnown = Object.values(chains).some((chain) => chain !== null)
-  for (const asset of assets) {
-    const isOffered = isAnyChainKnown ? chains[asset.chain] !== null : true
-    if (!isOffered || limits.some((limit) => limit.asset === asset.id)) continue
+  const active = activeChains(chains)
+  for (const asset of assets.filter(({ chain }) => active.includes(chain))) {
     // A limit that was given and is wrong has its own message.
-    if (from.isSet(limitVariable(asset.id))) continue
+    if (limits.some((limit) => limit.asset === asset.id) || from.isSet(limitVariable(asset.id))) continue
     from.report(
       limitVariable(asset.id),
       "a signer on mainnet needs a limit for every asset; set it to one payout / an hour / a day, for example '2.5 / 10 / 40'",

@@ -1,55 +1,64 @@
+import { assetOf } from '../domain/catalog/assets.ts'
+import type { CurrencyCode } from '../domain/catalog/currencies.ts'
+import { parseAmount } from '../domain/money/amount.ts'
+import { MINUTE_MS, SECOND_MS } from '../domain/time.ts'
 import type { Environment } from './environment.ts'
+import type { VariableName } from './variables.ts'
 
+/** The operator's part of what the engine goes by. Basis points: 100 is 1 %. */
 export type TradingSettings = {
-  readonly feeFixedBps: number
-  readonly feeFloatBps: number
-  readonly slippageBps: number
-  readonly depositToleranceBps: number
-  readonly emergencyAfterMs: number
+  readonly fees: { readonly fixed: bigint; readonly float: bigint }
+  readonly slippage: bigint
+  readonly tolerance: bigint
+  /** From so much on (whole units, decimal text), a deposit waits for the larger number of confirmations. */
+  readonly largeDeposits: Partial<Record<CurrencyCode, string>>
+  /** Neither exchange nor payout possible for so long: EMERGENCY. */
+  readonly stallMs: number
+  readonly poolSize: number
 }
 
 export type PriceSettings = {
   /** ccxt names. */
   readonly venues: readonly string[]
   readonly quorum: number
-  readonly ageMaxMs: number
-  readonly jumpMaxBps: number
+  readonly ageMsMax: number
+  readonly jumpPercentMax: number
 }
 
 export function readTrading(from: Environment): TradingSettings {
+  const bps = (name: VariableName, max: number) => BigInt(from.integer(name, 0, max))
+  const large = from.text('CAMBIST_BTC_LARGE_AMOUNT') ?? ''
+  const parsed = parseAmount(assetOf('BTC:BTC'), large)
+  if (!parsed.ok) from.report('CAMBIST_BTC_LARGE_AMOUNT', parsed.rejection.message)
   return {
-    feeFixedBps: from.integer('CAMBIST_FEE_FIXED_BPS', 0, 5_000),
-    feeFloatBps: from.integer('CAMBIST_FEE_FLOAT_BPS', 0, 5_000),
-    slippageBps: from.integer('CAMBIST_SLIPPAGE_BPS', 0, 5_000),
-    depositToleranceBps: from.integer('CAMBIST_DEPOSIT_TOLERANCE_BPS', 0, 500),
-    emergencyAfterMs: from.integer('CAMBIST_EMERGENCY_AFTER_MINUTES', 1, 10_080) * 60_000,
+    fees: { fixed: bps('CAMBIST_FEE_FIXED_BPS', 5_000), float: bps('CAMBIST_FEE_FLOAT_BPS', 5_000) },
+    slippage: bps('CAMBIST_SLIPPAGE_BPS', 5_000),
+    tolerance: bps('CAMBIST_DEPOSIT_TOLERANCE_BPS', 500),
+    largeDeposits: { BTC: large },
+    stallMs: from.integer('CAMBIST_EMERGENCY_AFTER_MINUTES', 1, 10_080) * MINUTE_MS,
+    poolSize: from.integer('CAMBIST_ADDRESS_POOL_SIZE', 1, 100_000),
   }
 }
 
-/** One source alone could set our prices, so mainnet asks for a median that a single liar cannot move. */
-export function readPrices(from: Environment, isMainnet: boolean): PriceSettings {
+/** Three is the least of which a median cannot be moved by a single liar; below it nothing is quoted anyway. */
+const QUORUM_MIN = 3
+
+export function readPrices(from: Environment): PriceSettings {
   const venues = [...new Set(from.list('CAMBIST_PRICE_VENUES'))]
   for (const venue of venues.filter((name) => !/^[a-z0-9]{2,30}$/.test(name))) {
     from.report('CAMBIST_PRICE_VENUES', `${venue} is not a ccxt name such as kraken`)
   }
-  const venuesMin = isMainnet ? 3 : 1
-  if (venues.length < venuesMin) {
+  const quorum = from.integer('CAMBIST_PRICE_QUORUM', QUORUM_MIN, 100)
+  if (venues.length < quorum) {
     from.report(
       'CAMBIST_PRICE_VENUES',
-      `names ${venues.length} venues; at least ${venuesMin} are needed here`,
-    )
-  }
-  const quorum = from.integer('CAMBIST_PRICE_QUORUM', isMainnet ? 2 : 1, 100)
-  if (quorum > venues.length) {
-    from.report(
-      'CAMBIST_PRICE_QUORUM',
-      `is ${quorum}, but there are only ${venues.length} venues: nothing would be quoted`,
+      `names ${venues.length}, fewer than the quorum of ${quorum}: nothing would be quoted; name more venues`,
     )
   }
   return {
     venues,
     quorum,
-    ageMaxMs: from.integer('CAMBIST_PRICE_AGE_MAX_SECONDS', 1, 3_600) * 1_000,
-    jumpMaxBps: from.integer('CAMBIST_PRICE_JUMP_MAX_BPS', 1, 10_000),
+    ageMsMax: from.integer('CAMBIST_PRICE_AGE_MAX_SECONDS', 1, 3_600) * SECOND_MS,
+    jumpPercentMax: from.integer('CAMBIST_PRICE_JUMP_MAX_PERCENT', 1, 100),
   }
 }

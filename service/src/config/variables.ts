@@ -43,6 +43,12 @@ const http = {
     meaning:
       "Addresses or CIDR ranges of your reverse proxies. Only their `X-Forwarded-For` is believed; IP lists and limits see the client's own address through it.",
   },
+  CAMBIST_METRICS_ALLOW: {
+    section: 'HTTP',
+    shapes: serve,
+    default: '127.0.0.1, ::1',
+    meaning: 'Addresses or CIDR ranges that may read `/metrics`; `0.0.0.0/0, ::/0` is anyone.',
+  },
   CAMBIST_RATE_LIMIT_UNITS_PER_MINUTE: {
     section: 'HTTP',
     shapes: both,
@@ -118,20 +124,26 @@ const chains = {
   CAMBIST_BTC_NETWORK: {
     section: 'Chains',
     shapes: serve,
-    default: 'main',
-    meaning: '`main`, `test`, `signet` or `regtest`; start-up checks that the node agrees.',
+    default: 'mainnet',
+    meaning: '`mainnet`, `testnet` or `regtest`; start-up checks that the node agrees.',
   },
   CAMBIST_BTC_LARGE_AMOUNT: {
     section: 'Chains',
     shapes: serve,
     default: '1',
-    meaning: 'BTC deposits above this wait for 6 confirmations instead of 3.',
+    meaning: 'BTC deposits from this amount on wait for 6 confirmations instead of 3.',
   },
   CAMBIST_BTC_FEE_CAP_SAT_PER_VB: {
     section: 'Chains',
     shapes: serve,
     default: '300',
     meaning: 'The most a Bitcoin payout may pay per virtual byte, in satoshi.',
+  },
+  CAMBIST_BTC_FEE_CAP_TOTAL: {
+    section: 'Chains',
+    shapes: serve,
+    default: '0.005',
+    meaning: 'The most one Bitcoin transaction may pay its miner, in BTC. The signer refuses more.',
   },
   CAMBIST_ETH_URL: {
     section: 'Chains',
@@ -152,6 +164,12 @@ const chains = {
     default: '300',
     meaning: 'The most an Ethereum payout may pay per gas, in gwei.',
   },
+  CAMBIST_ETH_GAS_LIMIT_CAP: {
+    section: 'Chains',
+    shapes: serve,
+    default: '300000',
+    meaning: 'The most gas an Ethereum payout may be given. The signer refuses more.',
+  },
   CAMBIST_BNB_URL: {
     section: 'Chains',
     shapes: serve,
@@ -170,6 +188,18 @@ const chains = {
     shapes: serve,
     default: '20',
     meaning: 'The most a BNB Smart Chain payout may pay per gas, in gwei.',
+  },
+  CAMBIST_BNB_GAS_LIMIT_CAP: {
+    section: 'Chains',
+    shapes: serve,
+    default: '300000',
+    meaning: 'The most gas a BNB Smart Chain payout may be given. The signer refuses more.',
+  },
+  CAMBIST_NODE_TIMEOUT_SECONDS: {
+    section: 'Chains',
+    shapes: serve,
+    default: '30',
+    meaning: 'How long a node may take for one answer; tracing a full block takes seconds.',
   },
 } as const satisfies Record<string, Variable>
 
@@ -276,57 +306,63 @@ const keys = {
 
 const trading = {
   CAMBIST_FEE_FIXED_BPS: {
-    section: 'Prices and fees',
+    section: 'Trading and prices',
     shapes: serve,
     default: '100',
     meaning: 'Fee of a fixed-rate order in basis points (100 = 1 %).',
   },
   CAMBIST_FEE_FLOAT_BPS: {
-    section: 'Prices and fees',
+    section: 'Trading and prices',
     shapes: serve,
     default: '50',
     meaning: 'Fee of a float order in basis points.',
   },
   CAMBIST_SLIPPAGE_BPS: {
-    section: 'Prices and fees',
+    section: 'Trading and prices',
     shapes: serve,
     default: '200',
     meaning: 'A float order whose rate fell by more than this since the quote goes to EMERGENCY.',
   },
   CAMBIST_DEPOSIT_TOLERANCE_BPS: {
-    section: 'Prices and fees',
+    section: 'Trading and prices',
     shapes: serve,
     default: '0',
     meaning: 'How far a deposit may be from the amount asked and still count as exact.',
   },
   CAMBIST_EMERGENCY_AFTER_MINUTES: {
-    section: 'Prices and fees',
+    section: 'Trading and prices',
     shapes: serve,
     default: '60',
     meaning: 'A payout that cannot be sent is retried for so long; then its order goes to EMERGENCY.',
   },
-  CAMBIST_PRICE_VENUES: {
-    section: 'Prices and fees',
+  CAMBIST_ADDRESS_POOL_SIZE: {
+    section: 'Trading and prices',
     shapes: serve,
-    default: 'binance,kraken,coinbase,okx,bitstamp',
-    meaning: 'Trading venues that prices are read from, by their ccxt names. At least 3 on mainnet.',
+    default: '200',
+    meaning: 'Deposit addresses kept ready for orders to come.',
+  },
+  CAMBIST_PRICE_VENUES: {
+    section: 'Trading and prices',
+    shapes: serve,
+    default: 'binance,bitfinex,bitstamp,bybit,coinbase,kraken,kucoin,okx',
+    meaning: 'Trading venues that prices are read from, by their ccxt names.',
   },
   CAMBIST_PRICE_QUORUM: {
-    section: 'Prices and fees',
+    section: 'Trading and prices',
     shapes: serve,
     default: '3',
-    meaning: 'With fewer venues agreeing, a currency is not quoted. At least 2 on mainnet.',
+    meaning: 'With fewer venues agreeing, a currency is not quoted. At least 3.',
   },
   CAMBIST_PRICE_AGE_MAX_SECONDS: {
-    section: 'Prices and fees',
+    section: 'Trading and prices',
     shapes: serve,
-    default: '60',
+    default: '45',
     meaning: 'An older price is not used.',
   },
-  CAMBIST_PRICE_JUMP_MAX_BPS: {
-    section: 'Prices and fees',
+  CAMBIST_PRICE_JUMP_MAX_PERCENT: {
+    section: 'Trading and prices',
     shapes: serve,
-    default: '1000',
+    default: '10',
     meaning: 'A price that moves by more than this between two readings is not believed at once.',
   },
 } as const satisfies Record<string, Variable>
