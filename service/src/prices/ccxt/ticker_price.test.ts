@@ -1,0 +1,36 @@
+import { expect, test } from 'vitest'
+import { priceOf, type Ticker } from './ticker_price.ts'
+
+const UNIT = 10n ** 12n
+
+test.each<[string, Ticker, bigint]>([
+  ['the middle of bid and ask', { bid: '64999.5', ask: '65000.5', last: '1' }, 65_000n * UNIT],
+  ['exact to the last digit', { bid: '0.000000000001', ask: '0.000000000001' }, 1n],
+  ['the last trade where there is no bid', { ask: '65000.5', last: '65000.1' }, 65_000_100_000_000_000n],
+  ['the last trade where the bid is zero', { bid: '0', ask: '65000.5', last: '65000' }, 65_000n * UNIT],
+  ['cut at 12 decimals', { last: '1.0000000000019' }, UNIT + 1n],
+  [
+    'beyond what a float holds',
+    { last: '9007199254740993.000000000001' },
+    9_007_199_254_740_993n * UNIT + 1n,
+  ],
+])('the price is %s', (_what, ticker, price) => {
+  expect(priceOf(ticker, 2)).toEqual({ ok: true, value: price })
+})
+
+test.each<[string, Ticker, string]>([
+  ['nothing', {}, 'price_missing'],
+  ['a float, which may have lost digits', { last: 65000 }, 'price_missing'],
+  ['words', { last: 'NaN', bid: 'Infinity', ask: 'undefined' }, 'price_missing'],
+  ['an exponent', { last: '1e5' }, 'price_missing'],
+  ['a negative number', { last: '-1' }, 'price_missing'],
+  ['zero', { last: '0.0' }, 'price_missing'],
+  ['a crossed book', { bid: '101', ask: '100', last: '100' }, 'book_crossed'],
+  ['a spread over the limit', { bid: '98.99', ask: '101.01', last: '100' }, 'spread_wide'],
+])('%s gives no price', (_what, ticker, code) => {
+  expect(priceOf(ticker, 2)).toMatchObject({ ok: false, rejection: { code } })
+})
+
+test('a spread of exactly the limit is a price', () => {
+  expect(priceOf({ bid: '99', ask: '101' }, 2)).toEqual({ ok: true, value: 100n * UNIT })
+})
