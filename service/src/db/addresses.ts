@@ -1,0 +1,129 @@
+import type { AddressFamily, ChainId } from '../domain/catalog/networks.ts'
+import type { KeyPath } from '../domain/payouts/intent.ts'
+import type { InstantMs } from '../domain/time.ts'
+import type { Sql } from './database.ts'
+
+export type OwnAddress = {
+  readonly address: string
+  readonly key: KeyPath
+  /** The order it was given to, and the chain that order's deposit is expected on. */
+  readonly orderId: string | null
+  readonly chain: ChainId | null
+}
+
+/** Which of these are ours; the one question a block asks. */
+export async function findOwnAddresses(
+  sql: Sql,
+  family: AddressFamily,
+  addresses: readonly string[],
+): Promise<Map<string, OwnAddress>> {
+  if (addresses.length === 0) return new Map()
+  const rows = await sql.query<{
+    address: string
+    purpose: KeyPath['purpose']
+    key_index: number
+    order_id: string | null
+    chain: ChainId | null
+  }>(
+    'SELECT address, purpose, key_index, order_id, chain FROM addresses WHERE family = $1 AND address = ANY($2)',
+    [family, addresses],
+  )
+  return new Map(
+    rows.map((row) => [
+      row.address,
+      {
+        address: row.address,
+        key: { purpose: row.purpose, index: row.key_index },
+        orderId: row.order_id,
+        chain: row.chain,
+      },
+    ]),
+  )
+}
+
+/** A ready deposit address, given to this order for good; null when the pool has run dry. */
+export async function assignAddress(
+  tx: Sql,
+  family: AddressFamily,
+  chain: ChainId,
+  orderId: string,
+  nowMs: InstantMs,
+): Promise<string | null> {
+  const [row] = await tx.query<{ address: string }>(
+    `UPDATE addresses SET order_id = $3, chain = $2, assigned_at_ms = $4
+     WHERE (family, address) IN (
+       SELECT family, address FROM addresses
+       WHERE family = $1 AND purpose = 'deposit' AND assigned_at_ms IS NULL
+       ORDER BY key_index LIMIT 1 FOR UPDATE SKIP LOCKED)
+     RETURNING address`,
+    [family, chain, orderId, nowMs],
+  )
+  return row?.address ?? null
+}
+
+/** A ready change address, used once. */
+export async function takeChangeAddress(
+  tx: Sql,
+  family: AddressFamily,
+  chain: ChainId,
+  nowMs: InstantMs,
+): Promise<{ readonly address: string; readonly key: KeyPath } | null> {
+  const [row] = await tx.query<{ address: string; key_index: number }>(
+    `UPDATE addresses SET chain = $2, assigned_at_ms = $3
+     WHERE (family, address) IN (
+       SELECT family, address FROM addresses
+       WHERE family = $1 AND purpose = 'change' AND assigned_at_ms IS NULL
+       ORDER BY key_index LIMIT 1 FOR UPDATE SKIP LOCKED)
+     RETURNING address, key_index`,
+    [family, chain, nowMs],
+  )
+  return row === undefined ? null : { address: row.address, key: { purpose: 'change', index: row.key_index } }
+}
+
+/** How many addresses wait, and the next key to make one from. */
+export async function readPool(
+  sql: Sql,
+  family: AddressFamily,
+  purpose: KeyPath['purpose'],
+): Promise<{ readonly free: number; readonly nextIndex: number }> {
+  const [row] = await sql.query<{ free: number; next_index: number }>(
+    `SELECT count(*) FILTER (WHERE assigned_at_ms IS NULL)::int AS free, coalesce(max(key_index) + 1, 0) AS next_index
+     FROM addresses WHERE family = $1 AND purpose = $2`,
+    [family, purpose],
+  )
+  return { free: row?.free ?? 0, nextIndex: row?.next_index ?? 0 }
+}
+
+/** Puts addresses into the pool. Two processes that made the same ones agree, because both derive them alike. */
+export async function insertAddresses(
+  sql: Sql,
+  family: AddressFamily,
+  purpose: KeyPath['purpose'],
+  firstIndex: number,
+  addresses: readonly string[],
+): Promise<void> {
+  await sql.query(
+    `INSERT INTO addresses (family, address, purpose, key_index)
+     SELECT $1, address, $2, $3 + ordinal - 1
+     FROM unnest($4::text[]) WITH ORDINALITY AS a (address, ordinal)
+     ON CONFLICT DO NOTHING`,
+    [family, purpose, firstIndex, addresses],
+  )
+}
+
+export async function addressesOf(sql: Sql, family: AddressFamily, chain: ChainId): Promise<string[]> {
+  const rows = await sql.query<{ address: string }>(
+    `SELECT address FROM addresses WHERE family = $1 AND (purpose = 'reserve' OR chain = $2)`,
+    [family, chain],
+  )
+  return rows.map(({ address }) => address)
+}
+
+/** What payouts of account chains are made from. */
+export async function reserveAddresses(sql: Sql, family: AddressFamily): Promise<string[]> {
+  const rows = await sql.query<{ address: string }>(
+    `SELECT address FROM addresses WHERE family = $1 AND purpose = 'reserve' ORDER BY key_index`,
+    [family],
+  )
+  return rows.map(({ address }) => address)
+}

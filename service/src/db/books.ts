@@ -1,0 +1,116 @@
+import type { LedgerAccount } from '../domain/ledger/accounts.ts'
+import type { Posting } from '../domain/ledger/postings.ts'
+import { bucketOf, type OrderId } from '../domain/orders/identifiers.ts'
+import type { Order, OrderStatus } from '../domain/orders/order.ts'
+import type { InstantMs } from '../domain/time.ts'
+import type { Sql } from './database.ts'
+
+/** Movements that belong to no order lie in one bucket under this owner. */
+const HOUSE = 'house'
+const HOUSE_BUCKET = 0
+
+export async function isFactKnown(tx: Sql, orderId: OrderId, factKey: string): Promise<boolean> {
+  const rows = await tx.query(
+    'SELECT 1 AS one FROM facts WHERE bucket = $1 AND order_id = $2 AND fact_key = $3',
+    [bucketOf(orderId), orderId, factKey],
+  )
+  return rows.length > 0
+}
+
+export async function insertFact(
+  tx: Sql,
+  orderId: OrderId,
+  fact: { readonly key: string; readonly kind: string; readonly outcome: 'changed' | 'ignored' },
+  nowMs: InstantMs,
+): Promise<void> {
+  await tx.query(
+    'INSERT INTO facts (bucket, order_id, fact_key, kind, outcome, at_ms) VALUES ($1, $2, $3, $4, $5, $6)',
+    [bucketOf(orderId), orderId, fact.key, fact.kind, fact.outcome, nowMs],
+  )
+}
+
+/** The event log: `snapshot` is the order as a client sees it at this moment, frozen. */
+export async function appendEvent(
+  tx: Sql,
+  order: Order,
+  event: {
+    readonly previousStatus: OrderStatus | null
+    readonly factKey: string
+    readonly snapshot: unknown
+  },
+): Promise<void> {
+  const { id } = order.terms
+  await tx.query(
+    `INSERT INTO events (bucket, order_id, sequence, previous_status, status, fact_key, snapshot, at_ms)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+    [
+      bucketOf(id),
+      id,
+      order.sequence,
+      event.previousStatus,
+      order.state.status,
+      event.factKey,
+      JSON.stringify(event.snapshot),
+      order.updatedAtMs,
+    ],
+  )
+}
+
+export async function postForOrder(
+  tx: Sql,
+  orderId: OrderId,
+  entryKey: string,
+  postings: readonly Posting[],
+  nowMs: InstantMs,
+): Promise<void> {
+  await post(tx, bucketOf(orderId), orderId, entryKey, postings, nowMs)
+}
+
+export async function postForHouse(
+  tx: Sql,
+  entryKey: string,
+  postings: readonly Posting[],
+  nowMs: InstantMs,
+): Promise<void> {
+  await post(tx, HOUSE_BUCKET, HOUSE, entryKey, postings, nowMs)
+}
+
+async function post(
+  tx: Sql,
+  bucket: number,
+  owner: string,
+  entryKey: string,
+  postings: readonly Posting[],
+  nowMs: InstantMs,
+): Promise<void> {
+  if (postings.length === 0) return
+  await tx.query(
+    `INSERT INTO journal (bucket, owner, entry_key, line, asset, debit, credit, units, at_ms)
+     SELECT $1, $2, $3, line, asset, debit, credit, units, $8
+     FROM unnest($4::text[], $5::text[], $6::text[], $7::numeric[]) WITH ORDINALITY
+       AS p (asset, debit, credit, units, line)`,
+    [
+      bucket,
+      owner,
+      entryKey,
+      postings.map(({ amount }) => amount.asset),
+      postings.map(({ debit }) => debit),
+      postings.map(({ credit }) => credit),
+      postings.map(({ amount }) => amount.units),
+      nowMs,
+    ],
+  )
+}
+
+/** Debits less credits of every account in every asset. */
+export async function readBalances(
+  sql: Sql,
+): Promise<{ readonly asset: string; readonly account: LedgerAccount; readonly units: bigint }[]> {
+  return sql.query(
+    `SELECT asset, account, sum(units)::numeric(78,0) AS units FROM (
+       SELECT asset, debit AS account, units FROM journal
+       UNION ALL
+       SELECT asset, credit AS account, -units FROM journal
+     ) AS sides GROUP BY asset, account ORDER BY asset, account`,
+  )
+}

@@ -1,0 +1,135 @@
+import type { ChainId } from '../domain/catalog/networks.ts'
+import type { BlockRef } from '../domain/orders/order.ts'
+import type { InstantMs } from '../domain/time.ts'
+import type { Sql } from './database.ts'
+
+export type ChainHead = {
+  readonly chain: ChainId
+  /** The last block that was looked at whole. */
+  readonly block: BlockRef
+  readonly nodeHeight: number
+  readonly lookedAtMs: InstantMs
+  /** The same by the wall clock, which nobody moves. */
+  readonly lookedWallMs: number
+  readonly trouble: string | null
+  readonly troubleSinceMs: InstantMs | null
+  readonly cautiousUntilHeight: number
+}
+
+type HeadRow = {
+  chain: ChainId
+  height: number
+  hash: string
+  node_height: number
+  looked_at_ms: number
+  looked_wall_ms: number
+  trouble: string | null
+  trouble_since_ms: number | null
+  cautious_until_height: number
+}
+
+export async function readHeads(sql: Sql): Promise<ChainHead[]> {
+  const rows = await sql.query<HeadRow>('SELECT * FROM chain_heads')
+  return rows.map(toHead)
+}
+
+export async function readHead(sql: Sql, chain: ChainId): Promise<ChainHead | null> {
+  const [row] = await sql.query<HeadRow>('SELECT * FROM chain_heads WHERE chain = $1', [chain])
+  return row === undefined ? null : toHead(row)
+}
+
+function toHead(row: HeadRow): ChainHead {
+  return {
+    chain: row.chain,
+    block: { height: row.height, hash: row.hash },
+    nodeHeight: row.node_height,
+    lookedAtMs: row.looked_at_ms,
+    lookedWallMs: row.looked_wall_ms,
+    trouble: row.trouble,
+    troubleSinceMs: row.trouble_since_ms,
+    cautiousUntilHeight: row.cautious_until_height,
+  }
+}
+
+/** The first look at a chain: blocks before this one are not ours to read. */
+export async function startHead(sql: Sql, chain: ChainId, block: BlockRef, nowMs: InstantMs): Promise<void> {
+  await sql.query(
+    `INSERT INTO chain_heads (chain, height, hash, node_height, looked_at_ms) VALUES ($1, $2, $3, $2, $4)
+     ON CONFLICT (chain) DO NOTHING`,
+    [chain, block.height, block.hash, nowMs],
+  )
+  await insertBlock(sql, chain, block)
+}
+
+const BLOCKS_KEPT = 2_000
+
+async function insertBlock(tx: Sql, chain: ChainId, block: BlockRef): Promise<void> {
+  await tx.query(
+    `INSERT INTO chain_blocks (chain, height, hash) VALUES ($1, $2, $3)
+     ON CONFLICT (chain, height) DO UPDATE SET hash = excluded.hash`,
+    [chain, block.height, block.hash],
+  )
+}
+
+/** The block was looked at whole. */
+export async function advanceHead(tx: Sql, chain: ChainId, block: BlockRef): Promise<void> {
+  await insertBlock(tx, chain, block)
+  await tx.query('DELETE FROM chain_blocks WHERE chain = $1 AND height = $2', [
+    chain,
+    block.height - BLOCKS_KEPT,
+  ])
+  await tx.query('UPDATE chain_heads SET height = $2, hash = $3 WHERE chain = $1', [
+    chain,
+    block.height,
+    block.hash,
+  ])
+}
+
+/** The blocks above `fork` are no longer on the best chain. */
+export async function rewindHead(
+  tx: Sql,
+  chain: ChainId,
+  fork: BlockRef,
+  cautiousUntilHeight: number,
+): Promise<void> {
+  await tx.query('DELETE FROM chain_blocks WHERE chain = $1 AND height > $2', [chain, fork.height])
+  await tx.query(
+    `UPDATE chain_heads SET height = $2, hash = $3, cautious_until_height = greatest(cautious_until_height, $4)
+     WHERE chain = $1`,
+    [chain, fork.height, fork.hash, cautiousUntilHeight],
+  )
+}
+
+export async function blockHashAt(sql: Sql, chain: ChainId, height: number): Promise<string | null> {
+  const [row] = await sql.query<{ hash: string }>(
+    'SELECT hash FROM chain_blocks WHERE chain = $1 AND height = $2',
+    [chain, height],
+  )
+  return row?.hash ?? null
+}
+
+/** Everything up to the node's head, and its mempool, has been looked at. */
+export async function noteLooked(
+  sql: Sql,
+  chain: ChainId,
+  nodeHeight: number,
+  time: { readonly nowMs: InstantMs; readonly wallMs: number },
+): Promise<void> {
+  await sql.query(
+    `UPDATE chain_heads SET node_height = $2, looked_at_ms = greatest(looked_at_ms, $3), looked_wall_ms = $4,
+       trouble = NULL, trouble_since_ms = NULL WHERE chain = $1`,
+    [chain, nodeHeight, time.nowMs, time.wallMs],
+  )
+}
+
+export async function noteTrouble(
+  sql: Sql,
+  chain: ChainId,
+  trouble: string,
+  nowMs: InstantMs,
+): Promise<void> {
+  await sql.query(
+    `UPDATE chain_heads SET trouble = $2, trouble_since_ms = coalesce(trouble_since_ms, $3) WHERE chain = $1`,
+    [chain, trouble.slice(0, 500), nowMs],
+  )
+}

@@ -1,0 +1,102 @@
+import type { ChainId } from '../domain/catalog/networks.ts'
+import type { Coin, KeyPath, PayoutId } from '../domain/payouts/intent.ts'
+import type { Sql } from './database.ts'
+
+/** An output of ours was mined, or mined again in another block. */
+export async function upsertCoin(
+  tx: Sql,
+  chain: ChainId,
+  coin: Coin,
+  block: { readonly height: number; readonly hash: string },
+): Promise<void> {
+  await tx.query(
+    `INSERT INTO coins (chain, tx_hash, output_index, satoshi, address, key_purpose, key_index, block_height, block_hash)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+     ON CONFLICT (chain, tx_hash, output_index) DO UPDATE SET
+       block_height = excluded.block_height, block_hash = excluded.block_hash`,
+    [
+      chain,
+      coin.txHash,
+      coin.index,
+      coin.satoshi,
+      coin.address,
+      coin.key.purpose,
+      coin.key.index,
+      block.height,
+      block.hash,
+    ],
+  )
+}
+
+/** The block is gone; its coins wait to be mined again. */
+export async function unmineCoins(tx: Sql, chain: ChainId, blockHash: string): Promise<void> {
+  await tx.query(
+    'UPDATE coins SET block_height = NULL, block_hash = NULL WHERE chain = $1 AND block_hash = $2',
+    [chain, blockHash],
+  )
+}
+
+/**
+ * Coins that may be spent: a deposit when it is as deep as `confirmations`, our own change and reserve from the first
+ * block. Locked, so that two payouts never plan with the same one.
+ */
+export async function lockSpendableCoins(
+  tx: Sql,
+  chain: ChainId,
+  headHeight: number,
+  confirmations: number,
+): Promise<Coin[]> {
+  const rows = await tx.query<{
+    tx_hash: string
+    output_index: number
+    satoshi: bigint
+    address: string
+    key_purpose: KeyPath['purpose']
+    key_index: number
+  }>(
+    `SELECT tx_hash, output_index, satoshi, address, key_purpose, key_index FROM coins
+     WHERE chain = $1 AND spent_by IS NULL AND block_height IS NOT NULL
+       AND (key_purpose <> 'deposit' OR block_height <= $2 + 1 - $3::int)
+     ORDER BY satoshi DESC, tx_hash, output_index
+     LIMIT 1000 FOR UPDATE`,
+    [chain, headHeight, confirmations],
+  )
+  return rows.map((row) => ({
+    txHash: row.tx_hash,
+    index: row.output_index,
+    satoshi: row.satoshi,
+    address: row.address,
+    key: { purpose: row.key_purpose, index: row.key_index },
+  }))
+}
+
+export async function markSpent(
+  tx: Sql,
+  chain: ChainId,
+  coins: readonly Coin[],
+  by: PayoutId,
+): Promise<void> {
+  for (const coin of coins) {
+    await tx.query('UPDATE coins SET spent_by = $4 WHERE chain = $1 AND tx_hash = $2 AND output_index = $3', [
+      chain,
+      coin.txHash,
+      coin.index,
+      by,
+    ])
+  }
+}
+
+export async function sumSpendableCoins(
+  sql: Sql,
+  chain: ChainId,
+  headHeight: number,
+  confirmations: number,
+): Promise<bigint> {
+  const [row] = await sql.query<{ satoshi: bigint | null }>(
+    `SELECT sum(satoshi)::numeric(78,0) AS satoshi FROM coins
+     WHERE chain = $1 AND spent_by IS NULL AND block_height IS NOT NULL
+       AND (key_purpose <> 'deposit' OR block_height <= $2 + 1 - $3::int)`,
+    [chain, headHeight, confirmations],
+  )
+  return row?.satoshi ?? 0n
+}

@@ -1,0 +1,143 @@
+import { createHash } from 'node:crypto'
+import pg from 'pg'
+
+/** Runs one statement; rows come with numeric as bigint, bigint columns as number, jsonb parsed. */
+export type Sql = {
+  query<Row extends object = Record<string, unknown>>(
+    text: string,
+    values?: readonly unknown[],
+  ): Promise<Row[]>
+}
+
+export type Database = Sql & {
+  /** All of it or none of it. A deadlock is tried again: `work` must only touch the database. */
+  transaction<Value>(work: (tx: Sql) => Promise<Value>): Promise<Value>
+  close(): Promise<void>
+}
+
+/** The role the service works as: it may not rewrite the books and the logs (migration 0001). */
+const SERVICE_ROLE = 'cambist_service'
+
+const NUMERIC = 1700
+const INT8 = 20
+
+const parsers = new Map<number, (text: string) => unknown>([
+  [NUMERIC, (text) => BigInt(text)],
+  [INT8, parseSafeInteger],
+])
+
+function parseSafeInteger(text: string): number {
+  const value = Number(text)
+  if (!Number.isSafeInteger(value)) throw new Error(`${text} is too large for a counter or a time`)
+  return value
+}
+
+export function openDatabase(options: {
+  readonly url: string
+  readonly connectionsMax: number
+  readonly applicationName: string
+  /** An idle connection that broke; the pool replaces it, the operator may want to know. */
+  readonly onConnectionLost: (error: Error) => void
+}): Database {
+  const pool = new pg.Pool({
+    connectionString: options.url,
+    max: options.connectionsMax,
+    application_name: options.applicationName,
+    options: `-c role=${SERVICE_ROLE}`,
+    connectionTimeoutMillis: 10_000,
+    // A statement that hangs must not hold money's locks for ever.
+    statement_timeout: 30_000,
+    types: {
+      getTypeParser: ((oid: number, format?: 'text') =>
+        parserOf(oid, format)) as typeof pg.types.getTypeParser,
+    },
+  })
+  pool.on('error', options.onConnectionLost)
+  return {
+    query: (text, values) => run(pool, text, values),
+    transaction: (work) => withDeadlockRetry(() => inTransaction(pool, work)),
+    close: () => pool.end(),
+  }
+}
+
+function parserOf(oid: number, format?: 'text') {
+  return parsers.get(oid) ?? pg.types.getTypeParser(oid, format)
+}
+
+const statementNames = new Map<string, string>()
+
+/** Every statement text is prepared once a connection; the texts are constants of the code, so there are few. */
+function nameOf(text: string): string {
+  let name = statementNames.get(text)
+  if (name === undefined) {
+    name = createHash('sha256').update(text).digest('base64url').slice(0, 40)
+    statementNames.set(text, name)
+  }
+  return name
+}
+
+async function run<Row extends object>(
+  target: pg.Pool | pg.PoolClient,
+  text: string,
+  values: readonly unknown[] = [],
+): Promise<Row[]> {
+  const result = await target.query<Row>({ name: nameOf(text), text, values: values.map(toWire) })
+  return result.rows
+}
+
+function toWire(value: unknown): unknown {
+  if (typeof value === 'bigint') return value.toString()
+  return Array.isArray(value) ? value.map(toWire) : value
+}
+
+async function inTransaction<Value>(pool: pg.Pool, work: (tx: Sql) => Promise<Value>): Promise<Value> {
+  const client = await pool.connect()
+  let isBroken = true
+  try {
+    await client.query('BEGIN')
+    const value = await work({ query: (text, values) => run(client, text, values) })
+    const { command } = await client.query('COMMIT')
+    isBroken = false
+    // A transaction that failed inside answers COMMIT with ROLLBACK and no error.
+    if (command !== 'COMMIT') throw new Error('the transaction was rolled back')
+    return value
+  } catch (error) {
+    if (isBroken) isBroken = !(await rolledBack(client))
+    throw error
+  } finally {
+    client.release(isBroken)
+  }
+}
+
+async function rolledBack(client: pg.PoolClient): Promise<boolean> {
+  try {
+    await client.query('ROLLBACK')
+    return true
+  } catch {
+    // The connection is gone, and the transaction with it: the caller's error says more than this one.
+    return false
+  }
+}
+
+const DEADLOCK_TRIES = 5
+
+async function withDeadlockRetry<Value>(attempt: () => Promise<Value>): Promise<Value> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await attempt()
+    } catch (error) {
+      const isDeadlock = errorCode(error) === '40P01' || errorCode(error) === '40001'
+      if (!isDeadlock || tries === DEADLOCK_TRIES) throw error
+    }
+  }
+}
+
+/** The SQLSTATE of a database error. */
+export function errorCode(error: unknown): string | undefined {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
+}
+
+export function isUniqueViolation(error: unknown, constraint?: string): boolean {
+  if (errorCode(error) !== '23505') return false
+  return constraint === undefined || (error as { constraint?: string }).constraint === constraint
+}

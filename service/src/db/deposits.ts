@@ -1,0 +1,127 @@
+import type { AssetId } from '../domain/catalog/assets.ts'
+import { assetOf } from '../domain/catalog/assets.ts'
+import type { ChainId } from '../domain/catalog/networks.ts'
+import { amountOf } from '../domain/money/amount.ts'
+import { bucketOf, type OrderId } from '../domain/orders/identifiers.ts'
+import type { Deposit, DepositRole, Order } from '../domain/orders/order.ts'
+import type { Sql } from './database.ts'
+
+type DepositRow = {
+  deposit_key: string
+  tx_hash: string
+  asset: AssetId
+  units: bigint
+  role: DepositRole
+  is_late: boolean
+  state: Deposit['state']
+  seen_at_ms: number
+  block_height: number | null
+  block_hash: string | null
+}
+
+/** Every deposit of an order, the earliest first. */
+export async function depositsOf(sql: Sql, orderId: OrderId): Promise<readonly Deposit[]> {
+  const rows = await sql.query<DepositRow>(
+    'SELECT * FROM deposits WHERE bucket = $1 AND order_id = $2 ORDER BY seen_at_ms, deposit_key',
+    [bucketOf(orderId), orderId],
+  )
+  return rows.map((row) => ({
+    key: row.deposit_key,
+    txHash: row.tx_hash,
+    amount: amountOf(row.asset, row.units),
+    seenAtMs: row.seen_at_ms,
+    role: row.role,
+    isLate: row.is_late,
+    state: row.state,
+    block: row.block_hash === null ? null : { height: row.block_height ?? 0, hash: row.block_hash },
+  }))
+}
+
+/** Writes the deposits that differ. */
+export async function saveDeposits(tx: Sql, before: Order, after: Order): Promise<void> {
+  for (const deposit of after.deposits) {
+    if (before.deposits.includes(deposit)) continue
+    await tx.query(
+      `INSERT INTO deposits (bucket, order_id, deposit_key, chain, tx_hash, asset, units, role, is_late, state,
+         seen_at_ms, block_height, block_hash)
+       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+       ON CONFLICT (bucket, order_id, deposit_key) DO UPDATE SET units = excluded.units, role = excluded.role,
+         is_late = excluded.is_late, state = excluded.state, block_height = excluded.block_height,
+         block_hash = excluded.block_hash`,
+      [
+        bucketOf(after.terms.id),
+        after.terms.id,
+        deposit.key,
+        assetOf(deposit.amount.asset).chain,
+        deposit.txHash,
+        deposit.amount.asset,
+        deposit.amount.units,
+        deposit.role,
+        deposit.isLate,
+        deposit.state,
+        deposit.seenAtMs,
+        deposit.block?.height ?? null,
+        deposit.block?.hash ?? null,
+      ],
+    )
+  }
+}
+
+export type WatchedDeposit = {
+  readonly orderId: OrderId
+  readonly key: string
+  readonly txHash: string
+  readonly seenAtMs: number
+  readonly blockHash: string | null
+}
+
+function toWatched(row: {
+  order_id: string
+  deposit_key: string
+  tx_hash: string
+  seen_at_ms: number
+  block_hash: string | null
+}): WatchedDeposit {
+  return {
+    orderId: row.order_id,
+    key: row.deposit_key,
+    txHash: row.tx_hash,
+    seenAtMs: row.seen_at_ms,
+    blockHash: row.block_hash,
+  }
+}
+
+const WATCHED = 'd.order_id, d.deposit_key, d.tx_hash, d.seen_at_ms, d.block_hash'
+
+/** Mined deposits that are as deep as their order asks, with the best block at `height`. */
+export async function findDeepDeposits(sql: Sql, chain: ChainId, height: number): Promise<WatchedDeposit[]> {
+  const rows = await sql.query<Parameters<typeof toWatched>[0]>(
+    `SELECT ${WATCHED} FROM deposits d JOIN orders o USING (bucket, order_id)
+     WHERE d.chain = $1 AND d.state = 'mined' AND d.block_height <= $2 + 1 - o.required_confirmations
+     ORDER BY d.block_height`,
+    [chain, height],
+  )
+  return rows.map(toWatched)
+}
+
+/** Deposits that were seen and are in no block. */
+export async function findWaitingDeposits(sql: Sql, chain: ChainId): Promise<WatchedDeposit[]> {
+  const rows = await sql.query<Parameters<typeof toWatched>[0]>(
+    `SELECT ${WATCHED} FROM deposits d WHERE d.chain = $1 AND d.state = 'seen'`,
+    [chain],
+  )
+  return rows.map(toWatched)
+}
+
+/** Deposits in a block that is no longer on the best chain. */
+export async function findDepositsInBlock(
+  sql: Sql,
+  chain: ChainId,
+  blockHash: string,
+): Promise<WatchedDeposit[]> {
+  const rows = await sql.query<Parameters<typeof toWatched>[0]>(
+    `SELECT ${WATCHED} FROM deposits d WHERE d.chain = $1 AND d.block_hash = $2`,
+    [chain, blockHash],
+  )
+  return rows.map(toWatched)
+}

@@ -1,0 +1,128 @@
+import type { ChainId } from '../domain/catalog/networks.ts'
+import type { BlockRef } from '../domain/orders/order.ts'
+import type { InstantMs } from '../domain/time.ts'
+import type { Sql } from './database.ts'
+
+/** reserve: the operator's funding. stray: to an address no order has, or of another chain. unlisted: a token we do not know. */
+export type HouseDepositKind = 'reserve' | 'stray' | 'unlisted'
+
+export type HouseDeposit = {
+  readonly key: string
+  readonly kind: HouseDepositKind
+  readonly txHash: string
+  readonly address: string
+  readonly orderId: string | null
+  /** An asset of the catalogue, or the contract of an unlisted token. */
+  readonly asset: string
+  readonly units: bigint
+}
+
+export async function upsertHouseDeposit(
+  tx: Sql,
+  chain: ChainId,
+  deposit: HouseDeposit,
+  block: BlockRef,
+  nowMs: InstantMs,
+): Promise<void> {
+  await tx.query(
+    `INSERT INTO house_deposits (chain, deposit_key, kind, tx_hash, address, order_id, asset, units, state,
+       block_height, block_hash, seen_at_ms)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'mined', $9, $10, $11)
+     ON CONFLICT (chain, deposit_key) DO UPDATE SET units = excluded.units, state = 'mined',
+       block_height = excluded.block_height, block_hash = excluded.block_hash
+     WHERE house_deposits.state <> 'confirmed'`,
+    [
+      chain,
+      deposit.key,
+      deposit.kind,
+      deposit.txHash,
+      deposit.address,
+      deposit.orderId,
+      deposit.asset,
+      deposit.units,
+      block.height,
+      block.hash,
+      nowMs,
+    ],
+  )
+}
+
+type HouseRow = {
+  deposit_key: string
+  kind: HouseDepositKind
+  tx_hash: string
+  address: string
+  order_id: string | null
+  asset: string
+  units: bigint
+  state: 'mined' | 'confirmed' | 'orphaned'
+  block_hash: string
+}
+
+function toHouse(
+  row: HouseRow,
+): HouseDeposit & { readonly state: HouseRow['state']; readonly blockHash: string } {
+  return {
+    key: row.deposit_key,
+    kind: row.kind,
+    txHash: row.tx_hash,
+    address: row.address,
+    orderId: row.order_id,
+    asset: row.asset,
+    units: row.units,
+    state: row.state,
+    blockHash: row.block_hash,
+  }
+}
+
+/** Those in a block no higher than `height`, waiting to be booked; locked. */
+export async function lockDeepHouseDeposits(tx: Sql, chain: ChainId, height: number) {
+  const rows = await tx.query<HouseRow>(
+    `SELECT * FROM house_deposits WHERE chain = $1 AND state = 'mined' AND block_height <= $2
+     ORDER BY deposit_key FOR UPDATE`,
+    [chain, height],
+  )
+  return rows.map(toHouse)
+}
+
+export async function lockHouseDepositsInBlock(tx: Sql, chain: ChainId, blockHash: string) {
+  const rows = await tx.query<HouseRow>(
+    'SELECT * FROM house_deposits WHERE chain = $1 AND block_hash = $2 ORDER BY deposit_key FOR UPDATE',
+    [chain, blockHash],
+  )
+  return rows.map(toHouse)
+}
+
+export async function setHouseDepositState(
+  tx: Sql,
+  chain: ChainId,
+  key: string,
+  state: 'confirmed' | 'orphaned',
+): Promise<void> {
+  await tx.query('UPDATE house_deposits SET state = $3 WHERE chain = $1 AND deposit_key = $2', [
+    chain,
+    key,
+    state,
+  ])
+}
+
+/** What the operator has to look at: money of somebody that no order could use. */
+export async function listUnclaimed(sql: Sql): Promise<
+  {
+    readonly chain: string
+    readonly deposit_key: string
+    readonly order_id: string | null
+    readonly kind: string
+    readonly asset: string
+    readonly units: bigint
+    readonly state: string
+  }[]
+> {
+  return sql.query(
+    `SELECT chain, deposit_key, order_id, kind, asset, units, state FROM house_deposits WHERE kind <> 'reserve'
+     UNION ALL
+     SELECT chain, deposit_key, order_id, role, asset, units, state FROM deposits
+       WHERE role <> 'counted' AND state <> 'vanished'
+     ORDER BY chain, deposit_key`,
+  )
+}

@@ -1,0 +1,19 @@
+import { runner } from 'node-pg-migrate'
+
+const MIGRATIONS_FOLDER = new URL('./migrations', import.meta.url).pathname
+
+/**
+ * Brings the database to the present schema; does nothing when it is there. Several processes may start at once:
+ * one works, the others wait.
+ */
+export async function migrate(url: string, log: (line: string) => void): Promise<void> {
+  await runner({
+    databaseUrl: url,
+    dir: MIGRATIONS_FOLDER,
+    migrationsTable: 'schema_migrations',
+    direction: 'up',
+    advisoryLockMode: 'wait',
+    checkOrder: true,
+    log,
+  })
+}

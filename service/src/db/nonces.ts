@@ -1,0 +1,22 @@
+import type { ChainId } from '../domain/catalog/networks.ts'
+import type { Sql } from './database.ts'
+
+/**
+ * The next nonce of an account, taken for good by the transaction that stores what uses it. `minedNonce` is what the
+ * chain says: after a restore from a backup it may be ahead of us.
+ */
+export async function takeNonce(
+  tx: Sql,
+  chain: ChainId,
+  address: string,
+  minedNonce: number,
+): Promise<number> {
+  const [row] = await tx.query<{ taken: number }>(
+    `INSERT INTO account_nonces (chain, address, next_nonce) VALUES ($1, $2, $3::bigint + 1)
+     ON CONFLICT (chain, address) DO UPDATE SET next_nonce = greatest(account_nonces.next_nonce, $3::bigint) + 1
+     RETURNING next_nonce - 1 AS taken`,
+    [chain, address, minedNonce],
+  )
+  if (row === undefined) throw new Error(`no nonce could be taken for ${address} on ${chain}`)
+  return row.taken
+}

@@ -1,0 +1,342 @@
+import { assert } from '../domain/assert.ts'
+import type { AssetId } from '../domain/catalog/assets.ts'
+import { amountOf } from '../domain/money/amount.ts'
+import { parseRate, showRate } from '../domain/money/rate.ts'
+import { bucketOf, type OrderId } from '../domain/orders/identifiers.ts'
+import type { EmergencyReason, Order, OrderState, OrderStatus, Settlement } from '../domain/orders/order.ts'
+import type { RateType } from '../domain/quotes/quote.ts'
+import type { InstantMs } from '../domain/time.ts'
+import type { Sql } from './database.ts'
+import { depositsOf, saveDeposits } from './deposits.ts'
+
+type OrderRow = {
+  order_id: string
+  account_id: string
+  created_at_ms: number
+  expires_at_ms: number
+  rate_type: RateType
+  from_asset: AssetId
+  to_asset: AssetId
+  asks: bigint
+  promises: bigint
+  rate: string
+  fee: bigint
+  fee_share: number
+  network_fee: bigint
+  destination: string
+  destination_tag: string | null
+  refund_address: string | null
+  callback_url: string | null
+  deposit_address: string
+  deposit_tag: string | null
+  required_confirmations: number
+  tolerance: bigint
+  slippage: number
+  status: OrderStatus
+  sequence: number
+  updated_at_ms: number
+  completed_at_ms: number | null
+  emergency_reasons: EmergencyReason[]
+  settled_received: bigint | null
+  settled_paid: bigint | null
+  settled_rate: string | null
+  settled_fee: bigint | null
+  settled_network_fee: bigint | null
+  refund_units: bigint | null
+  refund_network_fee: bigint | null
+  payout_id: string | null
+  payout_tx_hash: string | null
+  outflow_count: number
+  is_outflow_committed: boolean
+}
+
+/** What only the row knows: proofs that are checked elsewhere and never shown. */
+export type OrderSecrets = { readonly tokenHash: Buffer; readonly seal: string }
+
+/** The order as it is; for looking only. */
+export async function findOrder(sql: Sql, orderId: OrderId): Promise<Order | null> {
+  const [row] = await sql.query<OrderRow>('SELECT * FROM orders WHERE bucket = $1 AND order_id = $2', [
+    bucketOf(orderId),
+    orderId,
+  ])
+  return row === undefined ? null : toOrder(sql, row)
+}
+
+/** The order, with everybody else kept from changing it until the transaction ends. */
+export async function lockOrder(tx: Sql, orderId: OrderId): Promise<Order | null> {
+  const [row] = await tx.query<OrderRow>(
+    'SELECT * FROM orders WHERE bucket = $1 AND order_id = $2 FOR UPDATE',
+    [bucketOf(orderId), orderId],
+  )
+  return row === undefined ? null : toOrder(tx, row)
+}
+
+/** By the hash of its token: whoever has the token and the last 8 digits sees the order. */
+export async function findOrderByToken(sql: Sql, shortId: string, tokenHash: Buffer): Promise<Order | null> {
+  const [row] = await sql.query<OrderRow>(
+    'SELECT * FROM orders WHERE bucket = $1 AND right(order_id, 8) = $2 AND token_hash = $3',
+    [bucketOf(shortId), shortId, tokenHash],
+  )
+  return row === undefined ? null : toOrder(sql, row)
+}
+
+export async function findSeal(sql: Sql, orderId: OrderId): Promise<string> {
+  const [row] = await sql.query<{ seal: string }>(
+    'SELECT seal FROM orders WHERE bucket = $1 AND order_id = $2',
+    [bucketOf(orderId), orderId],
+  )
+  assert(row !== undefined, `order ${orderId} exists`)
+  return row.seal
+}
+
+export async function insertOrder(
+  tx: Sql,
+  { terms, refundAddress }: Order,
+  secrets: OrderSecrets,
+): Promise<void> {
+  await tx.query(
+    `INSERT INTO orders (bucket, order_id, account_id, created_at_ms, expires_at_ms, rate_type, from_asset, to_asset,
+       asks, promises, rate, fee, fee_share, network_fee, destination, destination_tag, refund_address, callback_url,
+       deposit_address, deposit_tag, required_confirmations, tolerance, slippage, token_hash, seal,
+       status, sequence, updated_at_ms)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23,
+       $24, $25, 'NEW', 1, $4)`,
+    [
+      bucketOf(terms.id),
+      terms.id,
+      terms.accountId,
+      terms.createdAtMs,
+      terms.expiresAtMs,
+      terms.rateType,
+      terms.from,
+      terms.to,
+      terms.asks.units,
+      terms.promises.units,
+      showRate(terms.rate),
+      terms.fee.units,
+      terms.feeShare,
+      terms.networkFee.units,
+      terms.destination,
+      terms.destinationTag,
+      refundAddress,
+      terms.callbackUrl,
+      terms.depositAddress,
+      terms.depositTag,
+      terms.requiredConfirmations,
+      terms.tolerance.units,
+      terms.slippage,
+      secrets.tokenHash,
+      secrets.seal,
+    ],
+  )
+}
+
+/** Writes what `decide` changed. `engine/apply.ts` is the only caller. */
+export async function saveOrder(tx: Sql, before: Order, after: Order): Promise<void> {
+  const { terms, state } = after
+  const settlement = 'settlement' in state ? state.settlement : null
+  const refund = 'refund' in state ? state.refund : null
+  await tx.query(
+    `UPDATE orders SET status = $3, sequence = $4, updated_at_ms = $5, completed_at_ms = $6, emergency_reasons = $7,
+       settled_received = $8, settled_paid = $9, settled_rate = $10, settled_fee = $11, settled_network_fee = $12,
+       refund_units = $13, refund_network_fee = $14, refund_address = $15, payout_id = $16, payout_tx_hash = $17,
+       outflow_count = $18, is_outflow_committed = $19,
+       exchange_due_at_ms = CASE WHEN status = $3 THEN exchange_due_at_ms ELSE 0 END,
+       exchange_trouble_since_ms = CASE WHEN status = $3 THEN exchange_trouble_since_ms END
+     WHERE bucket = $1 AND order_id = $2`,
+    [
+      bucketOf(terms.id),
+      terms.id,
+      state.status,
+      after.sequence,
+      after.updatedAtMs,
+      'completedAtMs' in state ? state.completedAtMs : null,
+      state.status === 'EMERGENCY' ? state.reasons : [],
+      settlement?.received.units ?? null,
+      settlement?.paid.units ?? null,
+      settlement === null ? null : showRate(settlement.rate),
+      settlement?.fee.units ?? null,
+      settlement?.networkFee.units ?? null,
+      refund?.amount.units ?? null,
+      refund?.networkFee.units ?? null,
+      after.refundAddress,
+      'payoutId' in state ? state.payoutId : null,
+      'txHash' in state ? state.txHash : null,
+      after.outflowCount,
+      after.isOutflowCommitted,
+    ],
+  )
+  await saveDeposits(tx, before, after)
+}
+
+/** From now on an exact transaction of the live outflow is written down; see Order.isOutflowCommitted. */
+export async function markOutflowCommitted(tx: Sql, orderId: OrderId): Promise<void> {
+  await tx.query('UPDATE orders SET is_outflow_committed = true WHERE bucket = $1 AND order_id = $2', [
+    bucketOf(orderId),
+    orderId,
+  ])
+}
+
+/** A refund address that came with an action changes what the signer must obey. */
+export async function saveSeal(tx: Sql, orderId: OrderId, seal: string): Promise<void> {
+  await tx.query('UPDATE orders SET seal = $3 WHERE bucket = $1 AND order_id = $2', [
+    bucketOf(orderId),
+    orderId,
+    seal,
+  ])
+}
+
+/**
+ * Orders whose time is up. Only where the chain was looked at since, so that a deposit sent in time is never missed
+ * because we were not looking.
+ */
+export async function findExpired(
+  sql: Sql,
+  chain: string,
+  assets: readonly string[],
+  nowMs: InstantMs,
+  limit: number,
+) {
+  const rows = await sql.query<{ order_id: string; sequence: number }>(
+    `SELECT order_id, sequence FROM orders, chain_heads
+     WHERE status = 'NEW' AND expires_at_ms <= $1 AND from_asset = ANY($2)
+       AND chain_heads.chain = $3 AND looked_at_ms >= expires_at_ms
+     ORDER BY expires_at_ms LIMIT $4`,
+    [nowMs, assets, chain, limit],
+  )
+  return rows.map(({ order_id, sequence }) => ({ orderId: order_id, sequence }))
+}
+
+export type DueExchange = {
+  readonly orderId: OrderId
+  readonly sequence: number
+  readonly troubleSinceMs: InstantMs | null
+}
+
+/** Orders whose exchange is due; several engines may see the same one, and only one fact will count. */
+export async function findDueExchanges(sql: Sql, nowMs: InstantMs, limit: number): Promise<DueExchange[]> {
+  const rows = await sql.query<{
+    order_id: string
+    sequence: number
+    exchange_trouble_since_ms: number | null
+  }>(
+    `SELECT order_id, sequence, exchange_trouble_since_ms FROM orders
+     WHERE status = 'EXCHANGE' AND payout_id IS NULL AND exchange_due_at_ms <= $1
+     ORDER BY exchange_due_at_ms LIMIT $2`,
+    [nowMs, limit],
+  )
+  return rows.map((row) => ({
+    orderId: row.order_id,
+    sequence: row.sequence,
+    troubleSinceMs: row.exchange_trouble_since_ms,
+  }))
+}
+
+/** The exchange could not be made now: when it is tried again. */
+export async function postponeExchange(
+  sql: Sql,
+  orderId: OrderId,
+  nowMs: InstantMs,
+  dueAtMs: InstantMs,
+): Promise<void> {
+  await sql.query(
+    `UPDATE orders SET exchange_due_at_ms = $4, exchange_trouble_since_ms = coalesce(exchange_trouble_since_ms, $3)
+     WHERE bucket = $1 AND order_id = $2 AND status = 'EXCHANGE'`,
+    [bucketOf(orderId), orderId, nowMs, dueAtMs],
+  )
+}
+
+async function toOrder(sql: Sql, row: OrderRow): Promise<Order> {
+  return {
+    terms: {
+      id: row.order_id,
+      accountId: row.account_id,
+      createdAtMs: row.created_at_ms,
+      expiresAtMs: row.expires_at_ms,
+      rateType: row.rate_type,
+      from: row.from_asset,
+      to: row.to_asset,
+      asks: amountOf(row.from_asset, row.asks),
+      promises: amountOf(row.to_asset, row.promises),
+      rate: parseRate(row.from_asset, row.to_asset, row.rate),
+      fee: amountOf(row.to_asset, row.fee),
+      feeShare: BigInt(row.fee_share),
+      networkFee: amountOf(row.to_asset, row.network_fee),
+      destination: row.destination,
+      destinationTag: row.destination_tag,
+      callbackUrl: row.callback_url,
+      depositAddress: row.deposit_address,
+      depositTag: row.deposit_tag,
+      requiredConfirmations: row.required_confirmations,
+      tolerance: amountOf(row.from_asset, row.tolerance),
+      slippage: BigInt(row.slippage),
+    },
+    refundAddress: row.refund_address,
+    deposits: await depositsOf(sql, row.order_id),
+    state: toState(row),
+    sequence: row.sequence,
+    updatedAtMs: row.updated_at_ms,
+    outflowCount: row.outflow_count,
+    isOutflowCommitted: row.is_outflow_committed,
+  }
+}
+
+function toState(row: OrderRow): OrderState {
+  switch (row.status) {
+    case 'NEW':
+    case 'PENDING':
+    case 'EXPIRED':
+      return { status: row.status }
+    case 'EMERGENCY':
+      return { status: row.status, reasons: row.emergency_reasons }
+    case 'EXCHANGE':
+      return row.payout_id === null
+        ? { status: row.status, settlement: null }
+        : { status: row.status, settlement: toSettlement(row), payoutId: row.payout_id }
+    case 'WITHDRAW':
+      return { status: row.status, settlement: toSettlement(row), ...sentOutflow(row) }
+    case 'DONE':
+      return { status: row.status, settlement: toSettlement(row), ...sentOutflow(row), ...completion(row) }
+    case 'REFUND':
+      return { status: row.status, ...toRefund(row), txHash: row.payout_tx_hash }
+    case 'REFUNDED':
+      return { status: row.status, ...toRefund(row), ...sentOutflow(row), ...completion(row) }
+  }
+}
+
+function toSettlement(row: OrderRow): Settlement {
+  const { from_asset: from, to_asset: to } = row
+  return {
+    received: amountOf(from, present(row, 'settled_received')),
+    paid: amountOf(to, present(row, 'settled_paid')),
+    rate: parseRate(from, to, present(row, 'settled_rate')),
+    fee: amountOf(to, present(row, 'settled_fee')),
+    networkFee: amountOf(to, present(row, 'settled_network_fee')),
+  }
+}
+
+function toRefund(row: OrderRow) {
+  return {
+    payoutId: present(row, 'payout_id'),
+    refund: {
+      amount: amountOf(row.from_asset, present(row, 'refund_units')),
+      networkFee: amountOf(row.from_asset, present(row, 'refund_network_fee')),
+      address: present(row, 'refund_address'),
+    },
+  }
+}
+
+function sentOutflow(row: OrderRow) {
+  return { payoutId: present(row, 'payout_id'), txHash: present(row, 'payout_tx_hash') }
+}
+
+function completion(row: OrderRow) {
+  return { completedAtMs: present(row, 'completed_at_ms') }
+}
+
+/** A column that the row's status promises. */
+function present<Name extends keyof OrderRow>(row: OrderRow, name: Name): NonNullable<OrderRow[Name]> {
+  const value = row[name]
+  assert(value !== null, `order ${row.order_id} in ${row.status} has ${name}`)
+  return value as NonNullable<OrderRow[Name]>
+}

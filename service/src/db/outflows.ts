@@ -1,0 +1,259 @@
+import type { AssetId } from '../domain/catalog/assets.ts'
+import { assetOf } from '../domain/catalog/assets.ts'
+import type { ChainId } from '../domain/catalog/networks.ts'
+import { parseExact, stringifyExact } from '../domain/exact_json.ts'
+import { bucketOf, orderIdOfPayout } from '../domain/orders/identifiers.ts'
+import type { Intent, Outflow, PayoutId, PayoutKind, SignedTx } from '../domain/payouts/intent.ts'
+import type { InstantMs } from '../domain/time.ts'
+import type { Sql } from './database.ts'
+
+export type OutflowState = 'planned' | 'signed' | 'broadcast' | 'confirmed' | 'failed' | 'cancelled'
+
+/** An outflow that a worker has claimed; the fence says whether it still has. */
+export type ClaimedOutflow = Outflow & {
+  readonly orderId: string
+  readonly chain: ChainId
+  readonly state: OutflowState
+  readonly nonce: number | null
+  readonly plannedAtMs: InstantMs
+  readonly troubleSinceMs: InstantMs | null
+  readonly fence: number
+}
+
+export type Attempt = {
+  readonly attempt: number
+  readonly intent: Intent
+  readonly tx: SignedTx | null
+  readonly answer: 'accepted' | 'refused' | 'unknown' | null
+  readonly broadcastAtMs: InstantMs | null
+}
+
+type OutflowRow = {
+  order_id: string
+  payout_id: string
+  kind: PayoutKind
+  chain: ChainId
+  asset: AssetId
+  units: bigint
+  address: string
+  tag: string | null
+  state: OutflowState
+  nonce: number | null
+  planned_at_ms: number
+  trouble_since_ms: number | null
+  claim_fence: number
+}
+
+/** Order-owned payouts lie with their order; fillers and sweeps of the house in bucket 0. */
+function bucketOfPayout(payoutId: PayoutId): number {
+  return payoutId.startsWith('CB') ? bucketOf(orderIdOfPayout(payoutId)) : 0
+}
+
+export async function planOutflow(
+  tx: Sql,
+  outflow: Outflow & { readonly nonce?: number },
+  nowMs: InstantMs,
+): Promise<void> {
+  await tx.query(
+    `INSERT INTO outflows (bucket, order_id, payout_id, kind, chain, asset, units, address, tag, state, nonce,
+       planned_at_ms, due_at_ms)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'planned', $10, $11, $11)`,
+    [
+      bucketOfPayout(outflow.payoutId),
+      orderIdOfPayout(outflow.payoutId),
+      outflow.payoutId,
+      outflow.kind,
+      assetOf(outflow.asset).chain,
+      outflow.asset,
+      outflow.units,
+      outflow.address,
+      outflow.tag,
+      outflow.nonce ?? null,
+      nowMs,
+    ],
+  )
+}
+
+/**
+ * Takes due outflows of a chain for `claimMs` of wall time. Whoever is asked next gets others; a worker that died
+ * loses its claim when the time is over, and its fence with it.
+ */
+export async function claimOutflows(
+  sql: Sql,
+  chain: ChainId,
+  time: { readonly nowMs: InstantMs; readonly wallMs: number; readonly claimMs: number },
+  limit: number,
+): Promise<ClaimedOutflow[]> {
+  const rows = await sql.query<OutflowRow>(
+    `UPDATE outflows SET claimed_until_wall_ms = $3, claim_fence = claim_fence + 1
+     WHERE (bucket, payout_id) IN (
+       SELECT bucket, payout_id FROM outflows
+       WHERE chain = $1 AND state IN ('planned', 'signed', 'broadcast')
+         AND due_at_ms <= $2 AND claimed_until_wall_ms < $4
+       ORDER BY nonce NULLS LAST, due_at_ms, planned_at_ms LIMIT $5
+       FOR UPDATE SKIP LOCKED)
+     RETURNING *`,
+    [chain, time.nowMs, time.wallMs + time.claimMs, time.wallMs, limit],
+  )
+  return rows
+    .map(toClaimed)
+    .sort(
+      (left, right) =>
+        (left.nonce ?? Infinity) - (right.nonce ?? Infinity) || left.plannedAtMs - right.plannedAtMs,
+    )
+}
+
+function toClaimed(row: OutflowRow): ClaimedOutflow {
+  return {
+    orderId: row.order_id,
+    payoutId: row.payout_id,
+    kind: row.kind,
+    chain: row.chain,
+    asset: row.asset,
+    units: row.units,
+    address: row.address,
+    tag: row.tag,
+    state: row.state,
+    nonce: row.nonce,
+    plannedAtMs: row.planned_at_ms,
+    troubleSinceMs: row.trouble_since_ms,
+    fence: row.claim_fence,
+  }
+}
+
+/** The outflow, locked, or null when the claim was lost or it moved on: then the worker must stop. */
+export async function lockClaimed(tx: Sql, claimed: ClaimedOutflow): Promise<ClaimedOutflow | null> {
+  const [row] = await tx.query<OutflowRow>(
+    'SELECT * FROM outflows WHERE bucket = $1 AND payout_id = $2 AND claim_fence = $3 FOR UPDATE',
+    [bucketOfPayout(claimed.payoutId), claimed.payoutId, claimed.fence],
+  )
+  return row === undefined ? null : toClaimed(row)
+}
+
+/** Lets the claim go: when it is due again, and what stood in its way, if anything. */
+export async function postponeOutflow(
+  sql: Sql,
+  claimed: ClaimedOutflow,
+  dueAtMs: InstantMs,
+  trouble: { readonly message: string; readonly nowMs: InstantMs } | null,
+): Promise<void> {
+  await sql.query(
+    `UPDATE outflows SET claimed_until_wall_ms = 0, due_at_ms = $4, trouble = $5,
+       trouble_since_ms = CASE WHEN $5::text IS NULL THEN NULL ELSE coalesce(trouble_since_ms, $6) END
+     WHERE bucket = $1 AND payout_id = $2 AND claim_fence = $3`,
+    [
+      bucketOfPayout(claimed.payoutId),
+      claimed.payoutId,
+      claimed.fence,
+      dueAtMs,
+      trouble?.message.slice(0, 500) ?? null,
+      trouble?.nowMs ?? null,
+    ],
+  )
+}
+
+export async function setOutflowState(
+  sql: Sql,
+  payoutId: PayoutId,
+  from: readonly OutflowState[],
+  state: OutflowState,
+): Promise<boolean> {
+  const rows = await sql.query(
+    'UPDATE outflows SET state = $4 WHERE bucket = $1 AND payout_id = $2 AND state = ANY($3) RETURNING payout_id',
+    [bucketOfPayout(payoutId), payoutId, from, state],
+  )
+  return rows.length > 0
+}
+
+export async function setOutflowNonce(tx: Sql, payoutId: PayoutId, nonce: number): Promise<void> {
+  await tx.query('UPDATE outflows SET nonce = $3 WHERE bucket = $1 AND payout_id = $2', [
+    bucketOfPayout(payoutId),
+    payoutId,
+    nonce,
+  ])
+}
+
+/** Every exact transaction written down for an outflow, the first one first. */
+export async function attemptsOf(sql: Sql, payoutId: PayoutId): Promise<Attempt[]> {
+  const rows = await sql.query<{
+    attempt: number
+    intent: string
+    tx_hash: string | null
+    bytes: string | null
+    answer: Attempt['answer']
+    broadcast_at_ms: number | null
+  }>(
+    `SELECT attempt, intent::text AS intent, tx_hash, bytes, answer, broadcast_at_ms FROM attempts
+     WHERE bucket = $1 AND payout_id = $2 ORDER BY attempt`,
+    [bucketOfPayout(payoutId), payoutId],
+  )
+  return rows.map((row) => ({
+    attempt: row.attempt,
+    intent: parseExact(row.intent) as Intent,
+    tx: row.tx_hash === null || row.bytes === null ? null : { txHash: row.tx_hash, bytes: row.bytes },
+    answer: row.answer,
+    broadcastAtMs: row.broadcast_at_ms,
+  }))
+}
+
+export async function insertAttempt(tx: Sql, intent: Intent, nowMs: InstantMs): Promise<void> {
+  await tx.query(
+    'INSERT INTO attempts (bucket, payout_id, attempt, intent, drafted_at_ms) VALUES ($1, $2, $3, $4, $5)',
+    [bucketOfPayout(intent.payoutId), intent.payoutId, intent.attempt, stringifyExact(intent), nowMs],
+  )
+}
+
+/** The bytes, before anyone else sees them. Stored once; never overwritten. */
+export async function storeSignedBytes(
+  sql: Sql,
+  payoutId: PayoutId,
+  attempt: number,
+  tx: SignedTx,
+): Promise<void> {
+  await sql.query(
+    `UPDATE attempts SET tx_hash = $4, bytes = $5
+     WHERE bucket = $1 AND payout_id = $2 AND attempt = $3 AND bytes IS NULL`,
+    [bucketOfPayout(payoutId), payoutId, attempt, tx.txHash, tx.bytes],
+  )
+}
+
+/** Null: about to be sent, and from now on maybe sent, until the answer is known. */
+export async function storeAnswer(
+  sql: Sql,
+  payoutId: PayoutId,
+  attempt: number,
+  answer: 'accepted' | 'refused' | 'unknown',
+  nowMs: InstantMs,
+): Promise<void> {
+  await sql.query(
+    `UPDATE attempts SET answer = $4, broadcast_at_ms = coalesce(broadcast_at_ms, $5)
+     WHERE bucket = $1 AND payout_id = $2 AND attempt = $3`,
+    [bucketOfPayout(payoutId), payoutId, attempt, answer, nowMs],
+  )
+}
+
+/** Units of an asset that are promised to live outflows. */
+export async function sumLiveOutflows(sql: Sql, asset: AssetId): Promise<bigint> {
+  const [row] = await sql.query<{ units: bigint | null }>(
+    `SELECT sum(units)::numeric(78,0) AS units FROM outflows
+     WHERE asset = $1 AND chain = $2 AND state IN ('planned', 'signed', 'broadcast')`,
+    [asset, assetOf(asset).chain],
+  )
+  return row?.units ?? 0n
+}
+
+/** The live outflow that took a nonce: a filler, or what the filler stands in for. */
+export async function findOutflowByNonce(
+  sql: Sql,
+  chain: ChainId,
+  nonce: number,
+  kind: 'filler' | 'payout',
+): Promise<{ readonly payoutId: PayoutId; readonly orderId: string } | null> {
+  const kinds = kind === 'filler' ? ['filler'] : ['payout', 'refund']
+  const [row] = await sql.query<{ payout_id: string; order_id: string }>(
+    `SELECT payout_id, order_id FROM outflows
+     WHERE chain = $1 AND nonce = $2 AND kind = ANY($3) AND state IN ('planned', 'signed', 'broadcast')`,
+    [chain, nonce, kinds],
+  )
+  return row === undefined ? null : { payoutId: row.payout_id, orderId: row.order_id }
+}

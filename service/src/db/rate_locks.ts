@@ -1,0 +1,87 @@
+import type { AssetId } from '../domain/catalog/assets.ts'
+import { amountOf } from '../domain/money/amount.ts'
+import { parseRate, showRate } from '../domain/money/rate.ts'
+import type { BasisPoints, Quote } from '../domain/quotes/quote.ts'
+import type { InstantMs } from '../domain/time.ts'
+import type { Sql } from './database.ts'
+
+/** A fixed quote that is kept: whoever creates the order in time gets it. */
+export type RateLock = Quote & {
+  readonly rateId: string
+  readonly feeShare: BasisPoints
+  readonly expiresAtMs: InstantMs
+}
+
+/** Stores many locks in one statement. */
+export async function insertRateLocks(sql: Sql, locks: readonly RateLock[], nowMs: InstantMs): Promise<void> {
+  await sql.query(
+    `INSERT INTO rate_locks (rate_id, from_asset, to_asset, from_units, to_units, rate, fee, fee_share, network_fee,
+       expires_at_ms, created_at_ms)
+     SELECT l.*, $11 FROM unnest($1::text[], $2::text[], $3::text[], $4::numeric[], $5::numeric[], $6::text[],
+       $7::numeric[], $8::int[], $9::numeric[], $10::bigint[]) AS l`,
+    [
+      locks.map(({ rateId }) => rateId),
+      locks.map(({ from }) => from.asset),
+      locks.map(({ to }) => to.asset),
+      locks.map(({ from }) => from.units),
+      locks.map(({ to }) => to.units),
+      locks.map(({ rate }) => showRate(rate)),
+      locks.map(({ fee }) => fee.units),
+      locks.map(({ feeShare }) => feeShare),
+      locks.map(({ networkFee }) => networkFee.units),
+      locks.map(({ expiresAtMs }) => expiresAtMs),
+      nowMs,
+    ],
+  )
+}
+
+type LockRow = {
+  rate_id: string
+  from_asset: AssetId
+  to_asset: AssetId
+  from_units: bigint
+  to_units: bigint
+  rate: string
+  fee: bigint
+  fee_share: number
+  network_fee: bigint
+  expires_at_ms: number
+}
+
+function toLock(row: LockRow): RateLock {
+  return {
+    rateId: row.rate_id,
+    from: amountOf(row.from_asset, row.from_units),
+    to: amountOf(row.to_asset, row.to_units),
+    rate: parseRate(row.from_asset, row.to_asset, row.rate),
+    fee: amountOf(row.to_asset, row.fee),
+    feeShare: BigInt(row.fee_share),
+    networkFee: amountOf(row.to_asset, row.network_fee),
+    expiresAtMs: row.expires_at_ms,
+  }
+}
+
+export async function findRateLock(sql: Sql, rateId: string): Promise<RateLock | null> {
+  const [row] = await sql.query<LockRow>('SELECT * FROM rate_locks WHERE rate_id = $1', [rateId])
+  return row === undefined ? null : toLock(row)
+}
+
+/** The newest lock on the same assets and amount that did not lapse before `sinceMs`. */
+export async function findNewestRateLock(
+  sql: Sql,
+  from: AssetId,
+  to: AssetId,
+  fromUnits: bigint,
+  sinceMs: InstantMs,
+): Promise<RateLock | null> {
+  const [row] = await sql.query<LockRow>(
+    `SELECT * FROM rate_locks WHERE from_asset = $1 AND to_asset = $2 AND from_units = $3 AND expires_at_ms > $4
+     ORDER BY expires_at_ms DESC LIMIT 1`,
+    [from, to, fromUnits, sinceMs],
+  )
+  return row === undefined ? null : toLock(row)
+}
+
+export async function deleteRateLocks(sql: Sql, lapsedBeforeMs: InstantMs): Promise<void> {
+  await sql.query('DELETE FROM rate_locks WHERE expires_at_ms < $1', [lapsedBeforeMs])
+}

@@ -1,0 +1,33 @@
+import type { AssetId } from '../domain/catalog/assets.ts'
+import type { InstantMs } from '../domain/time.ts'
+import type { Sql } from './database.ts'
+
+export type Reserve = {
+  readonly asset: AssetId
+  /** Ledger units that could be paid out: what the chain holds for payouts less what is promised. */
+  readonly spendable: bigint
+  /** What a payout costs now, in units of the chain's native asset. */
+  readonly payoutCost: bigint
+  readonly atMs: InstantMs
+}
+
+export async function readReserves(sql: Sql): Promise<Reserve[]> {
+  const rows = await sql.query<{ asset: AssetId; spendable: bigint; payout_cost: bigint; at_ms: number }>(
+    'SELECT asset, spendable, payout_cost, at_ms FROM reserves',
+  )
+  return rows.map((row) => ({
+    asset: row.asset,
+    spendable: row.spendable,
+    payoutCost: row.payout_cost,
+    atMs: row.at_ms,
+  }))
+}
+
+export async function saveReserve(sql: Sql, reserve: Reserve): Promise<void> {
+  await sql.query(
+    `INSERT INTO reserves (asset, spendable, payout_cost, at_ms) VALUES ($1, $2, $3, $4)
+     ON CONFLICT (asset) DO UPDATE SET spendable = excluded.spendable, payout_cost = excluded.payout_cost,
+       at_ms = excluded.at_ms`,
+    [reserve.asset, reserve.spendable < 0n ? 0n : reserve.spendable, reserve.payoutCost, reserve.atMs],
+  )
+}

@@ -1,0 +1,40 @@
+import type { InstantMs } from '../domain/time.ts'
+import type { Sql } from './database.ts'
+
+export type FilledSlot = { readonly bodyHash: string; readonly orderId: string; readonly answer: unknown }
+
+/** What was done the first time, if there was one. */
+export async function findRetrySlot(sql: Sql, accountId: string, slot: string): Promise<FilledSlot | null> {
+  const [row] = await sql.query<{ body_hash: string; order_id: string; answer: unknown }>(
+    'SELECT body_hash, order_id, answer FROM retry_slots WHERE account_id = $1 AND slot = $2',
+    [accountId, slot],
+  )
+  return row === undefined ? null : { bodyHash: row.body_hash, orderId: row.order_id, answer: row.answer }
+}
+
+/** In the transaction that acts. False: another request with the same slot has acted; this one must not. */
+export async function fillRetrySlot(
+  tx: Sql,
+  accountId: string,
+  slot: string,
+  filled: FilledSlot,
+  wallMs: InstantMs,
+): Promise<boolean> {
+  const rows = await tx.query(
+    `INSERT INTO retry_slots (account_id, slot, body_hash, order_id, answer, at_ms) VALUES ($1, $2, $3, $4, $5, $6)
+     ON CONFLICT DO NOTHING RETURNING slot`,
+    [
+      accountId,
+      slot,
+      filled.bodyHash,
+      filled.orderId,
+      filled.answer === null ? null : JSON.stringify(filled.answer),
+      wallMs,
+    ],
+  )
+  return rows.length > 0
+}
+
+export async function deleteRetrySlots(sql: Sql, beforeWallMs: InstantMs): Promise<void> {
+  await sql.query('DELETE FROM retry_slots WHERE at_ms < $1', [beforeWallMs])
+}

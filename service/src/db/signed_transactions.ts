@@ -1,0 +1,87 @@
+import { parseExact, stringifyExact } from '../domain/exact_json.ts'
+import type { Intent } from '../domain/payouts/intent.ts'
+import type { SignedRecord, SignedStore } from '../signer/signer.ts'
+import type { Database, Sql } from './database.ts'
+
+type Row = {
+  payout_id: string
+  attempt: number
+  intent: string
+  asset: string
+  units: bigint
+  tx_hash: string
+  bytes: string
+  at_ms: number
+}
+
+function toRecord(row: Row): SignedRecord {
+  return {
+    payoutId: row.payout_id,
+    attempt: row.attempt,
+    intent: parseExact(row.intent) as Intent,
+    asset: row.asset,
+    units: row.units,
+    tx: { txHash: row.tx_hash, bytes: row.bytes },
+    atMs: row.at_ms,
+  }
+}
+
+const COLUMNS = 'payout_id, attempt, intent::text AS intent, asset, units, tx_hash, bytes, at_ms'
+
+/** The signer's store in PostgreSQL (schema `signer`), by default in the service's own database. */
+export function signedTransactions(database: Database): SignedStore {
+  return {
+    attempts: async (payoutId) => (await readAttempts(database, payoutId)).map(toRecord),
+    insertOnce: (record, limits) =>
+      database.transaction(async (tx) => {
+        // One signature at a time for an asset, so that two of them cannot both fit under the same limit.
+        await tx.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [`signer:${record.asset}`])
+        const earlier = await readAttempts(tx, record.payoutId)
+        const stored = earlier.find(({ attempt }) => attempt === record.attempt)
+        if (stored !== undefined) return toRecord(stored)
+        // Every payout counts once: a further attempt replaces the one before and spends nothing more.
+        if (earlier.length === 0) {
+          for (const limit of limits) {
+            const spent = await readSpent(tx, limit.asset, record.atMs - limit.windowMs)
+            const added = limit.asset === record.asset ? record.units : 0n
+            if (spent + added > limit.unitsMax) return null
+          }
+        }
+        await insert(tx, record)
+        return record
+      }),
+  }
+}
+
+function readAttempts(sql: Sql, payoutId: string): Promise<Row[]> {
+  return sql.query<Row>(
+    `SELECT ${COLUMNS} FROM signer.signed_transactions WHERE payout_id = $1 ORDER BY attempt`,
+    [payoutId],
+  )
+}
+
+async function readSpent(sql: Sql, asset: string, sinceMs: number): Promise<bigint> {
+  const [row] = await sql.query<{ units: bigint | null }>(
+    `SELECT sum(units)::numeric(78,0) AS units FROM signer.signed_transactions
+     WHERE asset = $1 AND at_ms > $2 AND attempt = 1`,
+    [asset, sinceMs],
+  )
+  return row?.units ?? 0n
+}
+
+async function insert(sql: Sql, record: SignedRecord): Promise<void> {
+  await sql.query(
+    `INSERT INTO signer.signed_transactions (payout_id, attempt, intent, asset, units, tx_hash, bytes, at_ms)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+    [
+      record.payoutId,
+      record.attempt,
+      stringifyExact(record.intent),
+      record.asset,
+      record.units,
+      record.tx.txHash,
+      record.tx.bytes,
+      record.atMs,
+    ],
+  )
+}

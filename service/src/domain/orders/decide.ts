@@ -1,0 +1,48 @@
+import { unreachable } from '../assert.ts'
+import type { InstantMs } from '../time.ts'
+import { type Decision, ignore, move } from './decision.ts'
+import { onDepositConfirmed, onDepositSeen, onDepositUnmined, onDepositVanished } from './deposits.ts'
+import { onActionChosen } from './emergency.ts'
+import { onExchangePriced, onExchangeStalled } from './exchange.ts'
+import type { Fact } from './facts.ts'
+import type { Order } from './order.ts'
+import { onPayoutBroadcast, onPayoutConfirmed, onPayoutFailed } from './outflows.ts'
+
+/**
+ * What an order becomes when something has happened. Pure and total: every state answers every fact.
+ * The transitions are the table of spec section 3 with DESIGN section 3, Lifecycle.
+ */
+export function decide(order: Order, fact: Fact, nowMs: InstantMs): Decision {
+  switch (fact.kind) {
+    case 'DepositSeen':
+      return onDepositSeen(order, fact, nowMs)
+    case 'DepositUnmined':
+      return onDepositUnmined(order, fact.key, nowMs)
+    case 'DepositVanished':
+      return onDepositVanished(order, fact.key, nowMs)
+    case 'DepositConfirmed':
+      return onDepositConfirmed(order, fact.key, nowMs)
+    case 'OrderExpired':
+      return onOrderExpired(order, nowMs)
+    case 'ExchangePriced':
+      return onExchangePriced(order, fact, nowMs)
+    case 'ExchangeStalled':
+      return onExchangeStalled(order, nowMs)
+    case 'PayoutBroadcast':
+      return onPayoutBroadcast(order, fact, nowMs)
+    case 'PayoutConfirmed':
+      return onPayoutConfirmed(order, fact, nowMs)
+    case 'PayoutFailed':
+      return onPayoutFailed(order, fact, nowMs)
+    case 'ActionChosen':
+      return onActionChosen(order, fact, nowMs)
+    default:
+      return unreachable(fact)
+  }
+}
+
+function onOrderExpired(order: Order, nowMs: InstantMs): Decision {
+  if (order.state.status !== 'NEW') return ignore('only an order without a deposit expires')
+  if (nowMs < order.terms.expiresAtMs) return ignore('it is still open')
+  return move(order, { status: 'EXPIRED' }, nowMs)
+}

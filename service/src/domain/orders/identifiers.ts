@@ -1,0 +1,39 @@
+import { assert } from '../assert.ts'
+
+/** `CB` and 16 random digits; the last two are the bucket. Random, because order ids are public through the QR. */
+export type OrderId = string
+
+const ORDER_ID = /^CB\d{16}$/
+
+export const ORDER_ID_DIGITS = 16
+export const SHORT_ID_DIGITS = 8
+export const BUCKETS = 100
+
+export function isOrderId(text: string): boolean {
+  return ORDER_ID.test(text)
+}
+
+export function orderIdOf(digits: string): OrderId {
+  const id = `CB${digits}`
+  assert(isOrderId(id), 'an order id has 16 digits')
+  return id
+}
+
+/** Order-owned rows lie together by bucket, so that they can be spread over machines later. */
+export function bucketOf(orderId: OrderId): number {
+  return Number.parseInt(orderId.slice(-2), 10)
+}
+
+/** What a person reads out; together with the order's token it finds the order. */
+export function shortIdOf(orderId: OrderId): string {
+  return orderId.slice(-SHORT_ID_DIGITS)
+}
+
+/** The order's `number`th outflow. A new one is planned only when the one before is provably dead. */
+export function payoutIdOf(orderId: OrderId, number: number): string {
+  return `${orderId}:${number}`
+}
+
+export function orderIdOfPayout(payoutId: string): OrderId {
+  return payoutId.slice(0, payoutId.indexOf(':'))
+}

@@ -1,0 +1,65 @@
+import * as ledger from '../ledger/postings.ts'
+import type { InstantMs } from '../time.ts'
+import { type Decision, ignore, move, toEmergency } from './decision.ts'
+import type { Fact } from './facts.ts'
+import type { Order } from './order.ts'
+
+/** The network has the payout; with a fee bump the hash is another one than before. */
+export function onPayoutBroadcast(
+  order: Order,
+  { payoutId, txHash }: Fact & { kind: 'PayoutBroadcast' },
+  nowMs: InstantMs,
+): Decision {
+  const { state } = order
+  switch (state.status) {
+    case 'EXCHANGE':
+      if (state.settlement === null || state.payoutId !== payoutId) return ignore(NOT_LIVE)
+      return move(order, { ...state, status: 'WITHDRAW', txHash }, nowMs)
+    case 'WITHDRAW':
+    case 'REFUND':
+      if (state.payoutId !== payoutId) return ignore(NOT_LIVE)
+      return move(order, { ...state, txHash }, nowMs)
+    default:
+      return ignore(NOT_LIVE)
+  }
+}
+
+/** As deep as a deposit has to be on the same chain: from here on it is final. */
+export function onPayoutConfirmed(
+  order: Order,
+  { payoutId, txHash, cost }: Fact & { kind: 'PayoutConfirmed' },
+  nowMs: InstantMs,
+): Decision {
+  const { state } = order
+  switch (state.status) {
+    case 'WITHDRAW': {
+      if (state.payoutId !== payoutId) return ignore(NOT_LIVE)
+      const postings = [...ledger.payoutConfirmed(state.settlement.paid), ...ledger.networkCostPaid(cost)]
+      return move(order, { ...state, status: 'DONE', txHash, completedAtMs: nowMs }, nowMs, postings)
+    }
+    case 'REFUND': {
+      if (state.payoutId !== payoutId) return ignore(NOT_LIVE)
+      const postings = [...ledger.refundConfirmed(state.refund.amount), ...ledger.networkCostPaid(cost)]
+      return move(order, { ...state, status: 'REFUNDED', txHash, completedAtMs: nowMs }, nowMs, postings)
+    }
+    default:
+      return ignore(NOT_LIVE)
+  }
+}
+
+/** It provably never pays: the customer gets the choice again. */
+export function onPayoutFailed(
+  order: Order,
+  { payoutId, problem, cost }: Fact & { kind: 'PayoutFailed' },
+  nowMs: InstantMs,
+): Decision {
+  const { state } = order
+  const isLive =
+    (state.status === 'EXCHANGE' && state.settlement !== null) ||
+    state.status === 'WITHDRAW' ||
+    state.status === 'REFUND'
+  if (!isLive || state.payoutId !== payoutId) return ignore(NOT_LIVE)
+  return toEmergency(order, [problem], nowMs, cost === null ? [] : ledger.networkCostPaid(cost))
+}
+
+const NOT_LIVE = 'it is not the live outflow of this order'

@@ -1,0 +1,146 @@
+import { assert } from '../assert.ts'
+import { type Asset, assetOf } from '../catalog/assets.ts'
+import { type Amount, amountOf, toPrecision } from '../money/amount.ts'
+import { divide, powerOfTen, type Rounding, roundToPrecision } from '../money/decimal.ts'
+import { convert, convertBack, type Rate, rateBetween } from '../money/rate.ts'
+import { accept, type Outcome, refuse } from '../outcome.ts'
+
+export type RateType = 'fixed' | 'float'
+
+/** 1 % is 100. */
+export type BasisPoints = bigint
+
+const WHOLE_BASIS_POINTS = 10_000n
+
+/** Everything a quote depends on, gathered at one moment. */
+export type Market = {
+  readonly from: Asset
+  readonly to: Asset
+  /** Without any fee: what one asset is worth in the other. */
+  readonly mid: Rate
+  readonly fee: BasisPoints
+  /** What the payout costs us, in the destination asset, to its precision. */
+  readonly networkFee: Amount
+  /** What we could pay out of the destination asset now. */
+  readonly reserve: Amount
+}
+
+export type Quote = {
+  readonly from: Amount
+  readonly to: Amount
+  /** All-in: `to = from × rate` to rounding (DESIGN 3, Quote). At most 15 significant digits. */
+  readonly rate: Rate
+  /** `fee` basis points of `to`, in the destination asset, already inside the rate. */
+  readonly fee: Amount
+  readonly networkFee: Amount
+}
+
+/** The least and the most, in the asset in which the amount was given. */
+export type Range = { readonly min: Amount; readonly max: Amount }
+
+export type RangeRejection = { readonly code: 'amount_out_of_range'; readonly range: Range }
+
+/** The mid rate of two assets from their prices in the same money and scale. */
+export function midRate(from: Asset, to: Asset, fromPrice: bigint, toPrice: bigint): Rate {
+  assert(fromPrice > 0n && toPrice > 0n, 'a price is positive')
+  return {
+    base: from.id,
+    quote: to.id,
+    numerator: fromPrice * powerOfTen(to.decimals),
+    denominator: toPrice * powerOfTen(from.decimals),
+  }
+}
+
+/** A share of an amount, to the interface's precision. */
+export function shareOf(amount: Amount, share: BasisPoints, rounding: Rounding): Amount {
+  const units = divide(amount.units * share, WHOLE_BASIS_POINTS, rounding)
+  return toPrecision(amountOf(amount.asset, units), rounding)
+}
+
+/** What `from` brings after the fee and the network's cost, rounded down to the precision; may be zero. */
+export function payoutFor(market: Market, from: Amount): Amount {
+  const gross = convert(from, market.mid, 'down')
+  if (gross.units <= market.networkFee.units) return amountOf(market.to.id, 0n)
+  const net = divide(
+    (gross.units - market.networkFee.units) * WHOLE_BASIS_POINTS,
+    WHOLE_BASIS_POINTS + market.fee,
+    'down',
+  )
+  return toPrecision(amountOf(market.to.id, net), 'down')
+}
+
+/** What has to be sent so that `to` can be paid, rounded up to the source's precision. */
+export function depositFor(market: Market, to: Amount): Amount {
+  const withFee = divide(to.units * (WHOLE_BASIS_POINTS + market.fee), WHOLE_BASIS_POINTS, 'up')
+  const gross = amountOf(market.to.id, withFee + market.networkFee.units)
+  return toPrecision(convertBack(gross, market.mid, 'up'), 'up')
+}
+
+/** `amount` is in the source asset (`from`) or in the destination asset (`to`). */
+export function quote(
+  market: Market,
+  direction: 'from' | 'to',
+  amount: Amount,
+): Outcome<Quote, RangeRejection> {
+  const range = direction === 'from' ? sourceRange(market) : destinationRange(market)
+  assert(amount.asset === range.min.asset, 'the amount is in the asset that the direction says')
+  if (amount.units < range.min.units || amount.units > range.max.units) {
+    return refuse({ code: 'amount_out_of_range', range })
+  }
+  return accept(
+    direction === 'from'
+      ? priced(market, amount, payoutFor(market, amount))
+      : priced(market, depositFor(market, amount), amount),
+  )
+}
+
+/** The quote without limits: for what has been received already. Null when it would pay nothing. */
+export function quoteReceived(market: Market, from: Amount): Quote | null {
+  const to = payoutFor(market, from)
+  return to.units < market.to.minPayout ? null : priced(market, from, to)
+}
+
+function priced(market: Market, from: Amount, to: Amount): Quote {
+  return {
+    from,
+    to,
+    // Raised, so that from × rate reaches `to` again; less than one unit of precision above it.
+    rate: rateBetween(from, to, 'up'),
+    fee: shareOf(to, market.fee, 'up'),
+    networkFee: market.networkFee,
+  }
+}
+
+/** A promised rate on another amount than was asked: what was received × the rate, rounded down. */
+export function quoteAtRate(rate: Rate, from: Amount, fee: BasisPoints, networkFee: Amount): Quote | null {
+  const to = toPrecision(convert(from, rate, 'down'), 'down')
+  if (to.units < assetOf(to.asset).minPayout) return null
+  return { from, to, rate, fee: shareOf(to, fee, 'up'), networkFee }
+}
+
+/** Limits in the source asset: the currency's own, what is worth paying out, and what the reserve backs. */
+export function sourceRange(market: Market): Range {
+  const leastForPayout = depositFor(market, amountOf(market.to.id, market.to.minPayout))
+  const min = leastForPayout.units > market.from.minAmount ? leastForPayout.units : market.from.minAmount
+  const backed = toPrecision(convertBack(market.reserve, market.mid, 'down'), 'down')
+  const max = backed.units < market.from.maxAmount ? backed.units : market.from.maxAmount
+  return { min: amountOf(market.from.id, min), max: amountOf(market.from.id, max) }
+}
+
+/** The same limits in the destination asset; both ends are amounts that can be asked for. */
+function destinationRange(market: Market): Range {
+  const source = sourceRange(market)
+  const least = payoutFor(market, source.min)
+  const oneUnit = powerOfTen(market.to.decimals - market.to.precision)
+  const reachesMin = depositFor(market, least).units >= source.min.units
+  const min = amountOf(least.asset, reachesMin ? least.units : least.units + oneUnit)
+  return { min, max: payoutFor(market, source.max) }
+}
+
+/** A cost in a chain's native asset, told in another asset, rounded up to what the interface shows. */
+export function costIn(to: Asset, cost: Amount, costPrice: bigint, toPrice: bigint): Amount {
+  const native = assetOf(cost.asset)
+  const rate = midRate(native, to, costPrice, toPrice)
+  const units = convert(cost, rate, 'up').units
+  return amountOf(to.id, roundToPrecision(units, to.decimals, to.precision, 'up'))
+}

@@ -1,0 +1,100 @@
+import { appendEvent, insertFact, isFactKnown, postForOrder } from '../db/books.ts'
+import type { Sql } from '../db/database.ts'
+import { lockOrder, saveOrder } from '../db/orders.ts'
+import { planOutflow, setOutflowState } from '../db/outflows.ts'
+import { assert, unreachable } from '../domain/assert.ts'
+import { decide } from '../domain/orders/decide.ts'
+import type { Effect, Refusal } from '../domain/orders/decision.ts'
+import type { Fact } from '../domain/orders/facts.ts'
+import type { OrderId } from '../domain/orders/identifiers.ts'
+import type { Order } from '../domain/orders/order.ts'
+import type { Outflow } from '../domain/payouts/intent.ts'
+import type { InstantMs } from '../domain/time.ts'
+import { viewOrder } from './view.ts'
+import type { World } from './world.ts'
+
+export type Applied =
+  | { readonly kind: 'changed'; readonly order: Order }
+  | { readonly kind: 'ignored'; readonly why: string }
+  | { readonly kind: 'duplicate' }
+  | { readonly kind: 'refused'; readonly code: Refusal; readonly why: string }
+  | { readonly kind: 'no_order' }
+
+/**
+ * The only writer of order state. Locks the order, drops a fact that is known by its key, lets `decide` say what it
+ * means, and stores order, deposits, event, postings, outflows and the fact in one transaction.
+ *
+ * `factKey` names the outside event (`BTC:txid:vout:mined:blockhash`): telling it again changes nothing.
+ * `alongside` writes what belongs to the same moment (a worker's row, a retry slot); it runs only when the fact is new
+ * and not refused, and what it throws undoes everything.
+ */
+export function apply(
+  world: World,
+  orderId: OrderId,
+  factKey: string,
+  fact: Fact,
+  alongside: (tx: Sql, order: Order) => Promise<void> = nothing,
+): Promise<Applied> {
+  const nowMs = world.clock.nowMs()
+  return world.db.transaction(async (tx): Promise<Applied> => {
+    const before = await lockOrder(tx, orderId)
+    if (before === null) return { kind: 'no_order' }
+    if (await isFactKnown(tx, orderId, factKey)) return { kind: 'duplicate' }
+    const decision = decide(before, fact, nowMs)
+    switch (decision.kind) {
+      case 'refused':
+        return decision
+      case 'ignored':
+        await insertFact(tx, orderId, { key: factKey, kind: fact.kind, outcome: 'ignored' }, nowMs)
+        await alongside(tx, before)
+        return decision
+      case 'changed': {
+        const { order, postings, effects } = decision
+        await insertFact(tx, orderId, { key: factKey, kind: fact.kind, outcome: 'changed' }, nowMs)
+        await saveOrder(tx, before, order)
+        await postForOrder(tx, orderId, factKey, postings, nowMs)
+        for (const effect of effects) await carryOut(tx, order, effect, nowMs)
+        if (order.sequence > before.sequence) {
+          const snapshot = viewOrder(order, world.market)
+          await appendEvent(tx, order, { previousStatus: before.state.status, factKey, snapshot })
+        }
+        await alongside(tx, order)
+        return { kind: 'changed', order }
+      }
+      default:
+        return unreachable(decision)
+    }
+  })
+}
+
+async function nothing(): Promise<void> {}
+
+/** Effects are rows that are due; workers find them. */
+async function carryOut(tx: Sql, order: Order, effect: Effect, nowMs: InstantMs): Promise<void> {
+  switch (effect.kind) {
+    case 'PlanPayout':
+      return planOutflow(tx, outflowOf(order, effect.payoutId), nowMs)
+    case 'CancelPayout': {
+      // A failed one is dead already; a planned one dies here, before anything of it was written down.
+      await setOutflowState(tx, effect.payoutId, ['planned'], 'cancelled')
+      return
+    }
+    default:
+      return unreachable(effect)
+  }
+}
+
+function outflowOf(order: Order, payoutId: string): Outflow {
+  const { state, terms } = order
+  if (state.status === 'REFUND') {
+    const { amount, address } = state.refund
+    return { payoutId, kind: 'refund', asset: amount.asset, units: amount.units, address, tag: null }
+  }
+  assert(
+    state.status === 'EXCHANGE' && state.settlement !== null,
+    'a payout is planned by a settled exchange',
+  )
+  const { paid } = state.settlement
+  const { destination: address, destinationTag: tag } = terms
+  return { payoutId, kind: 'payout', asset: paid.asset, units: paid.units, address, tag }
+}

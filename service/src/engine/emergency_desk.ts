@@ -1,0 +1,162 @@
+import { findOrder, saveSeal } from '../db/orders.ts'
+import { fillRetrySlot, findRetrySlot } from '../db/retry_slots.ts'
+import { assetOf } from '../domain/catalog/assets.ts'
+import type { Fact } from '../domain/orders/facts.ts'
+import { isOrderId } from '../domain/orders/identifiers.ts'
+import type { Order } from '../domain/orders/order.ts'
+import { refuse } from '../domain/outcome.ts'
+import { apply } from './apply.ts'
+import type { ActionView, Desk, DeskOutcome, DeskRejection, EmergencyAction, RetrySlot } from './desk.ts'
+import { emergencyOffers } from './emergency_offers.ts'
+import { idempotencyConflict } from './order_desk.ts'
+import type { World } from './world.ts'
+
+/** POST /v1/order/{order_id}/emergency: the customer acts by a fact, like everything else that happens to an order. */
+export function emergencyDesk(world: World): Pick<Desk, 'chooseAction'> {
+  return {
+    chooseAction: async (accountId, orderId, action, refundAddress, retry) => {
+      const earlier = await replay(world, accountId, retry)
+      if (earlier !== null) return earlier
+      for (let tries = 1; ; tries += 1) {
+        const order = isOrderId(orderId) ? await findOrder(world.db, orderId) : null
+        if (order === null || order.terms.accountId !== accountId) return refuse(noSuchOrder)
+        if (order.state.status !== 'EMERGENCY') return refuse(notEmergency(`the order is ${order.state.status}`))
+        const fact = factOf(world, order, action, refundAddress)
+        if (!fact.ok) return fact
+        const chosen = await choose(world, order, fact.value, retry)
+        // A deposit arrived between the offer and the choice: the choice is made on what is there now.
+        if (chosen !== 'offer_changed' || tries === OFFER_TRIES) return chosen === 'offer_changed' ? refuse(busy) : chosen
+      }
+    },
+  }
+}
+
+const OFFER_TRIES = 5
+
+const busy: DeskRejection = {
+  code: 'MAINTENANCE',
+  message: 'deposits are arriving for this order at this moment; try again in a few seconds',
+}
+
+async function replay(
+  world: World,
+  accountId: string,
+  retry: RetrySlot,
+): Promise<DeskOutcome<ActionView> | null> {
+  const slot = await findRetrySlot(world.db, accountId, retry.slot)
+  if (slot === null) return null
+  if (slot.bodyHash !== retry.bodyHash || slot.answer === null) return refuse(idempotencyConflict)
+  return { ok: true, value: { ...(slot.answer as ActionView), isReplay: true } }
+}
+
+const noSuchOrder: DeskRejection = { code: 'ORDER_NOT_FOUND', message: 'there is no such order' }
+
+function notEmergency(why: string): DeskRejection {
+  return {
+    code: 'NOT_EMERGENCY',
+    message: `${why}; an action can be chosen only while it is EMERGENCY`,
+  }
+}
+
+/** The choice with the amounts as they are offered at this moment. */
+function factOf(
+  world: World,
+  order: Order,
+  action: EmergencyAction,
+  refundAddress: string | null,
+): DeskOutcome<Fact & { kind: 'ActionChosen' }> {
+  const offers = emergencyOffers(order, world.market)
+  if (action !== 'refund') {
+    const quote = offers[action]
+    if (quote === null && !world.market.isChainUp(assetOf(order.terms.to).chain)) {
+      return refuse({
+        code: 'MAINTENANCE',
+        message: 'the destination network is not available at the moment; try later',
+      })
+    }
+    return { ok: true, value: { kind: 'ActionChosen', action, quote } }
+  }
+  const address = refundTo(world, order, refundAddress)
+  if (!address.ok) return address
+  const refund = offers.refund && { ...offers.refund, address: address.value }
+  return { ok: true, value: { kind: 'ActionChosen', action, refund } }
+}
+
+/** Only an address the client gave, now or at creation: senders may be exchanges or contracts. */
+function refundTo(world: World, order: Order, given: string | null): DeskOutcome<string> {
+  const text = given ?? order.refundAddress
+  if (text === null) {
+    const message = 'refund_address is required: the order has none'
+    return refuse({
+      code: 'REFUND_ADDRESS_REQUIRED',
+      message,
+      details: [{ field: 'refund_address', message }],
+    })
+  }
+  const asset = assetOf(order.terms.from)
+  const address = world.chains.get(asset.chain)?.parseAddress(text)
+  if (address?.ok) return address
+  const message = `refund_address is not a valid ${asset.network} address`
+  return refuse({ code: 'INVALID_ADDRESS', message, details: [{ field: 'refund_address', message }] })
+}
+
+async function choose(
+  world: World,
+  order: Order,
+  fact: Fact & { kind: 'ActionChosen' },
+  retry: RetrySlot,
+): Promise<DeskOutcome<ActionView> | 'offer_changed'> {
+  const { id, accountId, destination, destinationTag } = order.terms
+  let answer: ActionView | null = null
+  try {
+    const applied = await apply(
+      world,
+      id,
+      `action:${order.sequence}:${retry.slot}`,
+      fact,
+      async (tx, next) => {
+        answer = answerOf(next, fact.action)
+        const filled = { bodyHash: retry.bodyHash, orderId: id, answer }
+        if (!(await fillRetrySlot(tx, accountId, retry.slot, filled, world.clock.wallMs())))
+          throw new SlotTaken()
+        if (fact.action === 'refund') {
+          // The signer obeys the seal, so an address that came with the action is sealed in the same moment.
+          await saveSeal(
+            tx,
+            id,
+            world.seal({ orderId: id, destination, destinationTag, refundAddress: next.refundAddress }),
+          )
+        }
+      },
+    )
+    if (applied.kind === 'refused') {
+      const { code, why } = applied
+      if (code === 'OFFER_CHANGED') return 'offer_changed'
+      return refuse(code === 'NOT_EMERGENCY' ? notEmergency(why) : { code, message: why })
+    }
+  } catch (error) {
+    if (!(error instanceof SlotTaken)) throw error
+    answer = null
+  }
+  if (answer !== null) return { ok: true, value: answer }
+  return (await replay(world, accountId, retry)) ?? refuse(notEmergency('another action was chosen'))
+}
+
+/** Thrown so that a second request with the same slot undoes what it began; the first one's answer is given. */
+class SlotTaken extends Error {}
+
+const MESSAGES: Readonly<Record<EmergencyAction, string>> = {
+  continue: 'The exchange goes on with what was received.',
+  recalculate: 'The exchange was recalculated with the current rate and goes on.',
+  refund: 'The deposit is being returned; this can take up to 24 hours.',
+}
+
+function answerOf(order: Order, action: EmergencyAction): ActionView {
+  return {
+    order_id: order.terms.id,
+    status: order.state.status,
+    message: MESSAGES[action],
+    updated_at: order.updatedAtMs,
+    isReplay: false,
+  }
+}

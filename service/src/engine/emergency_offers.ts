@@ -1,0 +1,37 @@
+import { assetOf } from '../domain/catalog/assets.ts'
+import { type Amount, amountOf, toPrecision } from '../domain/money/amount.ts'
+import { type Order, received } from '../domain/orders/order.ts'
+import { type Quote, quoteAtRate, quoteReceived } from '../domain/quotes/quote.ts'
+import { type MarketBoard, readMarketOf } from './market.ts'
+
+/** What each emergency action would do now; null where it cannot be taken. */
+export type Offers = {
+  readonly continue: Quote | null
+  readonly recalculate: Quote | null
+  readonly refund: { readonly amount: Amount; readonly networkFee: Amount } | null
+}
+
+/**
+ * DESIGN 3, Lifecycle. continue: received × the locked rate, or the current rate where no rate is locked any more
+ * (float, late). recalculate: the current rate on what was received. refund: what was received less the network's cost.
+ */
+export function emergencyOffers(order: Order, board: MarketBoard): Offers {
+  const { terms, state } = order
+  const total = received(order)
+  const market = readMarketOf(board, terms)
+  const current = market && quoteReceived(market, total)
+  const isLate = state.status === 'EMERGENCY' && state.reasons.includes('LATE_DEPOSIT')
+  const keepsRate = terms.rateType === 'fixed' && !isLate
+  return {
+    continue: keepsRate ? quoteAtRate(terms.rate, total, terms.feeShare, terms.networkFee) : current,
+    recalculate: current,
+    refund: refundOffer(total, board.payoutCost(assetOf(terms.from))),
+  }
+}
+
+function refundOffer(total: Amount, cost: Amount | null): Offers['refund'] {
+  if (cost === null || total.units <= cost.units) return null
+  const amount = toPrecision(amountOf(total.asset, total.units - cost.units), 'down')
+  if (amount.units < assetOf(total.asset).minPayout) return null
+  return { amount, networkFee: amountOf(total.asset, total.units - amount.units) }
+}

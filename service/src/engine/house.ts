@@ -1,0 +1,78 @@
+import type { Transfer } from '../chains/chain.ts'
+import type { OwnAddress } from '../db/addresses.ts'
+import { postForHouse } from '../db/books.ts'
+import type { Sql } from '../db/database.ts'
+import {
+  type HouseDeposit,
+  type HouseDepositKind,
+  lockDeepHouseDeposits,
+  lockHouseDepositsInBlock,
+  setHouseDepositState,
+  upsertHouseDeposit,
+} from '../db/house_deposits.ts'
+import { isAssetId } from '../domain/catalog/assets.ts'
+import { type ChainId, chainFacts } from '../domain/catalog/networks.ts'
+import { type Posting, reserveFunded, reversed, unclaimedReceived } from '../domain/ledger/postings.ts'
+import { amountOf } from '../domain/money/amount.ts'
+import type { BlockRef } from '../domain/orders/order.ts'
+import type { InstantMs } from '../domain/time.ts'
+import type { World } from './world.ts'
+
+/** Money that reached us outside any order: recorded always, booked when it is deep, never credited to anyone. */
+export async function noteHouseDeposit(
+  world: World,
+  chain: ChainId,
+  transfer: Transfer,
+  own: OwnAddress,
+  block: BlockRef,
+): Promise<void> {
+  // Change comes back from our own transaction: the wallet never lost it, so nothing is to be booked.
+  if (own.key.purpose === 'change') return
+  const isUnlisted = typeof transfer.asset !== 'string'
+  const kind: HouseDepositKind = isUnlisted ? 'unlisted' : own.key.purpose === 'reserve' ? 'reserve' : 'stray'
+  const deposit: HouseDeposit = {
+    key: `${chain}:${transfer.id}`,
+    kind,
+    txHash: transfer.txHash,
+    address: own.address,
+    orderId: own.orderId,
+    asset: typeof transfer.asset === 'string' ? transfer.asset : transfer.asset.unlisted,
+    units: transfer.units,
+  }
+  await upsertHouseDeposit(world.db, chain, deposit, block, world.clock.nowMs())
+  if (kind !== 'reserve')
+    world.log.warn({ chain, deposit: deposit.key, kind }, 'money came that belongs to no order')
+}
+
+/** Books what has become deep enough. */
+export async function bookHouseDeposits(world: World, chain: ChainId, height: number): Promise<void> {
+  const nowMs = world.clock.nowMs()
+  await world.db.transaction(async (tx) => {
+    const deepHeight = height + 1 - chainFacts[chain].confirmations
+    for (const deposit of await lockDeepHouseDeposits(tx, chain, deepHeight)) {
+      await postForHouse(tx, `${deposit.key}:confirmed:${deposit.blockHash}`, postingsOf(deposit), nowMs)
+      await setHouseDepositState(tx, chain, deposit.key, 'confirmed')
+    }
+  })
+}
+
+export async function unmineHouseDeposits(
+  tx: Sql,
+  chain: ChainId,
+  blockHash: string,
+  nowMs: InstantMs,
+): Promise<void> {
+  for (const deposit of await lockHouseDepositsInBlock(tx, chain, blockHash)) {
+    if (deposit.state === 'confirmed') {
+      await postForHouse(tx, `${deposit.key}:unmined:${blockHash}`, reversed(postingsOf(deposit)), nowMs)
+    }
+    await setHouseDepositState(tx, chain, deposit.key, 'orphaned')
+  }
+}
+
+/** An unlisted token has no place in the books: we do not know what it is. */
+function postingsOf({ kind, asset, units }: HouseDeposit): readonly Posting[] {
+  if (!isAssetId(asset)) return []
+  const amount = amountOf(asset, units)
+  return kind === 'reserve' ? reserveFunded(amount) : unclaimedReceived(amount)
+}

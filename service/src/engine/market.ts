@@ -1,0 +1,107 @@
+import type { Clock } from '../clock.ts'
+import { type ChainHead, readHeads } from '../db/chain_heads.ts'
+import type { Sql } from '../db/database.ts'
+import { type Reserve, readReserves } from '../db/reserves.ts'
+import { type Asset, type AssetId, assetOf, nativeAsset } from '../domain/catalog/assets.ts'
+import type { ChainId } from '../domain/catalog/networks.ts'
+import { type Amount, amountOf } from '../domain/money/amount.ts'
+import { accept, type Outcome, refuse } from '../domain/outcome.ts'
+import type { RateType } from '../domain/quotes/quote.ts'
+import { costIn, type Market, midRate } from '../domain/quotes/quote.ts'
+import type { Prices } from '../prices/price_source.ts'
+import type { Policy } from './policy.ts'
+
+export type MarketRejection = {
+  readonly code: 'RATE_UNAVAILABLE' | 'MAINTENANCE'
+  readonly message: string
+}
+
+/**
+ * What quoting needs to know, kept in memory: the database's figures of a moment ago and the price book's belief.
+ * Reading it never waits; `refresh` is called by a loop.
+ */
+export type MarketBoard = {
+  refresh(): Promise<void>
+  /** Whether orders into or out of assets on this chain can be taken now. */
+  isChainUp(chain: ChainId): boolean
+  headHeight(chain: ChainId): number | null
+  /** Everything a quote depends on, or why there can be none now. */
+  read(from: Asset, to: Asset, rateType: RateType): Outcome<Market, MarketRejection>
+  /** What sending this asset out costs, in itself. */
+  payoutCost(asset: Asset): Amount | null
+}
+
+export function marketBoard(parts: {
+  readonly db: Sql
+  readonly clock: Clock
+  readonly prices: Prices
+  readonly policy: Policy
+  readonly chains: readonly ChainId[]
+}): MarketBoard {
+  const { db, clock, prices, policy } = parts
+  let heads = new Map<ChainId, ChainHead>()
+  let reserves = new Map<AssetId, Reserve>()
+
+  const isChainUp = (chain: ChainId): boolean => {
+    const head = heads.get(chain)
+    if (head === undefined || !parts.chains.includes(chain)) return false
+    const silentMs = clock.wallMs() - head.lookedWallMs
+    return silentMs < policy.chainTroubleMs
+  }
+
+  const payoutCost = (asset: Asset): Amount | null => {
+    const reserve = reserves.get(asset.id)
+    const native = nativeAsset(asset.chain)
+    const nativePrice = prices.usd(native.currency)
+    const price = prices.usd(asset.currency)
+    if (reserve === undefined || nativePrice === null || price === null) return null
+    return costIn(asset, amountOf(native.id, reserve.payoutCost), nativePrice, price)
+  }
+
+  return {
+    refresh: async () => {
+      const [newHeads, newReserves] = await Promise.all([readHeads(db), readReserves(db)])
+      heads = new Map(newHeads.map((head) => [head.chain, head]))
+      reserves = new Map(newReserves.map((reserve) => [reserve.asset, reserve]))
+    },
+    isChainUp,
+    headHeight: (chain) => heads.get(chain)?.block.height ?? null,
+    payoutCost,
+    read: (from, to, rateType) => {
+      for (const { chain } of [from, to]) {
+        if (!isChainUp(chain)) {
+          return refuse({
+            code: 'MAINTENANCE',
+            message: `${chain} is not available at the moment; try again later`,
+          })
+        }
+      }
+      const fromPrice = prices.usd(from.currency)
+      const toPrice = prices.usd(to.currency)
+      const networkFee = payoutCost(to)
+      if (fromPrice === null || toPrice === null || networkFee === null) {
+        return refuse({
+          code: 'RATE_UNAVAILABLE',
+          message: 'there is no reliable price at the moment; try again soon',
+        })
+      }
+      return accept({
+        from,
+        to,
+        mid: midRate(from, to, fromPrice, toPrice),
+        fee: policy.fees[rateType],
+        networkFee,
+        reserve: amountOf(to.id, reserves.get(to.id)?.spendable ?? 0n),
+      })
+    },
+  }
+}
+
+/** The market of an order that exists already: limits and reserves do not matter for what was received. */
+export function readMarketOf(
+  board: MarketBoard,
+  order: { readonly from: AssetId; readonly to: AssetId; readonly rateType: RateType },
+): Market | null {
+  const market = board.read(assetOf(order.from), assetOf(order.to), order.rateType)
+  return market.ok ? market.value : null
+}

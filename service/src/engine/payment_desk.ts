@@ -1,0 +1,37 @@
+import { findOrder } from '../db/orders.ts'
+import { assetOf } from '../domain/catalog/assets.ts'
+import { showAmount, toChainUnits } from '../domain/money/amount.ts'
+import { isOrderId } from '../domain/orders/identifiers.ts'
+import type { Order } from '../domain/orders/order.ts'
+import { type PaymentStyle, paymentUri, schemeOf } from '../qr/index.ts'
+import type { Desk } from './desk.ts'
+import type { World } from './world.ts'
+
+/** What the QR of an order says (spec 4.5; DESIGN 3, QR). */
+export function paymentDesk(world: World): Pick<Desk, 'findPayment'> {
+  return {
+    findPayment: async (orderId) => {
+      const order = isOrderId(orderId) ? await findOrder(world.db, orderId) : null
+      if (order === null) return null
+      const { asks, depositAddress: address } = order.terms
+      const scheme = schemeOf(assetOf(asks.asset).network)
+      const amount = showAmount(asks, 'up')
+      return {
+        scheme,
+        address,
+        amount,
+        standardUri: address,
+        standardUriWithAmount: paymentUri({ scheme, address, amountText: amount, style: standardStyle(world, order) }),
+      }
+    },
+  }
+}
+
+/** The form that wallets of the order's network agreed on. */
+function standardStyle(world: World, { terms }: Order): PaymentStyle {
+  const { chain, isNative } = assetOf(terms.from)
+  const chainId = world.evmChainIds[chain]
+  if (chainId === undefined) return { kind: 'bip21' }
+  const contract = isNative ? null : (world.tokens[terms.from] ?? null)
+  return { kind: 'eip681', chainId, units: toChainUnits(terms.asks), contract }
+}

@@ -1,0 +1,156 @@
+import type { Chain, DraftRejection, FeeBid, Funds } from '../../chains/chain.ts'
+import { reserveAddresses, takeChangeAddress } from '../../db/addresses.ts'
+import { readHead } from '../../db/chain_heads.ts'
+import { lockSpendableCoins, markSpent } from '../../db/coins.ts'
+import type { Sql } from '../../db/database.ts'
+import { takeNonce } from '../../db/nonces.ts'
+import { findOrder, lockOrder, markOutflowCommitted } from '../../db/orders.ts'
+import {
+  attemptsOf,
+  type ClaimedOutflow,
+  insertAttempt,
+  lockClaimed,
+  setOutflowNonce,
+} from '../../db/outflows.ts'
+import { assert } from '../../domain/assert.ts'
+import { assetOf } from '../../domain/catalog/assets.ts'
+import { chainFacts } from '../../domain/catalog/networks.ts'
+import { countedDeposits } from '../../domain/orders/order.ts'
+import { apply } from '../apply.ts'
+import type { SigningWorld } from '../world.ts'
+import type { Progress } from './work.ts'
+
+const LOOK_AGAIN_MS = 500
+const WAIT_FOR_FUNDS_MS = 2_000
+
+/**
+ * Writes down the first exact transaction of an outflow: coins or nonce are taken and the intent stored in one database
+ * transaction, so a crash before it took nothing and a crash after it goes on with the same transaction.
+ */
+export async function draftPayout(
+  world: SigningWorld,
+  chain: Chain,
+  outflow: ClaimedOutflow,
+): Promise<Progress> {
+  const missing = await missingSource(world, outflow)
+  if (missing !== null) return { kind: 'trouble', message: missing, inMs: WAIT_FOR_FUNDS_MS }
+  const bid = await chain.bid(outflow)
+  if (!bid.ok) return refused(world, outflow, bid.rejection)
+  // Asked before the transaction, because nothing inside one waits for a node.
+  const minedNonce = await readMinedNonce(world, chain)
+  try {
+    const isDrafted = await world.db.transaction((tx) =>
+      draft(world, chain, outflow, bid.value, minedNonce, tx),
+    )
+    return isDrafted ? { kind: 'again', inMs: 0 } : { kind: 'done' }
+  } catch (error) {
+    if (error instanceof DraftRefused) return refused(world, outflow, error.rejection)
+    throw error
+  }
+}
+
+/** Thrown so that whatever the transaction took is given back. */
+class DraftRefused extends Error {
+  readonly rejection: DraftRejection
+
+  constructor(rejection: DraftRejection) {
+    super(rejection.message)
+    this.rejection = rejection
+  }
+}
+
+/**
+ * One more look at the blocks that the money came in, right before money leaves: what was confirmed may have been
+ * reorganised away since. Null: all is there.
+ */
+async function missingSource(world: SigningWorld, outflow: ClaimedOutflow): Promise<string | null> {
+  if (outflow.kind !== 'payout' && outflow.kind !== 'refund') return null
+  const order = await findOrder(world.db, outflow.orderId)
+  assert(order !== null, 'an outflow belongs to an order')
+  const source = world.chains.get(assetOf(order.terms.from).chain)
+  if (source === undefined) return `${order.terms.from} is not watched by this process`
+  const head = await readHead(world.db, source.id)
+  if (head === null || head.block.height < head.cautiousUntilHeight) {
+    return `${source.id} was reorganised deeply; waiting until it has grown`
+  }
+  for (const deposit of countedDeposits(order)) {
+    const status = await source.lookup(deposit.txHash)
+    const isThere = status.where === 'block' && status.block.hash === deposit.block?.hash
+    if (!isThere) return `the deposit ${deposit.key} is not in the block that confirmed it`
+  }
+  return null
+}
+
+async function readMinedNonce(world: SigningWorld, chain: Chain): Promise<number> {
+  return chain.model === 'account' ? chain.minedNonce(await reserveAddress(world.db, chain)) : 0
+}
+
+async function draft(
+  world: SigningWorld,
+  chain: Chain,
+  claimed: ClaimedOutflow,
+  bid: FeeBid,
+  minedNonce: number,
+  tx: Sql,
+): Promise<boolean> {
+  // The order before the outflow: `apply` locks in the same sequence.
+  const belongsToOrder = claimed.kind === 'payout' || claimed.kind === 'refund'
+  if (belongsToOrder) await lockOrder(tx, claimed.orderId)
+  const outflow = await lockClaimed(tx, claimed)
+  if (outflow === null || outflow.state !== 'planned') return false
+  if ((await attemptsOf(tx, outflow.payoutId)).length > 0) return false
+  const nowMs = world.clock.nowMs()
+  const funds = await takeFunds(world, chain, outflow, minedNonce, tx)
+  const intent = chain.draft(outflow, bid, funds)
+  if (!intent.ok) throw new DraftRefused(intent.rejection)
+  if (intent.value.family === 'bitcoin') await markSpent(tx, chain.id, intent.value.inputs, outflow.payoutId)
+  if (intent.value.family === 'evm') await setOutflowNonce(tx, outflow.payoutId, intent.value.nonce)
+  await insertAttempt(tx, intent.value, nowMs)
+  if (belongsToOrder) await markOutflowCommitted(tx, outflow.orderId)
+  return true
+}
+
+async function takeFunds(
+  world: SigningWorld,
+  chain: Chain,
+  outflow: ClaimedOutflow,
+  minedNonce: number,
+  tx: Sql,
+): Promise<Funds> {
+  if (chain.model === 'account') {
+    const address = await reserveAddress(tx, chain)
+    const nonce = outflow.nonce ?? (await takeNonce(tx, chain.id, address, minedNonce))
+    return { family: 'evm', from: { purpose: 'reserve', index: 0 }, nonce }
+  }
+  const head = await readHead(tx, chain.id)
+  assert(head !== null, 'a chain that pays is watched')
+  const coins = await lockSpendableCoins(tx, chain.id, head.block.height, chainFacts[chain.id].confirmations)
+  const change = await takeChangeAddress(tx, chain.family, chain.id, world.clock.nowMs())
+  if (change === null) throw new DraftRefused({ code: 'network', message: 'no change address is ready yet' })
+  return { family: 'bitcoin', coins, change }
+}
+
+async function reserveAddress(sql: Sql, chain: Chain): Promise<string> {
+  const [address] = await reserveAddresses(sql, chain.family)
+  assert(address !== undefined, `the reserve address of ${chain.id} is known`)
+  return address
+}
+
+async function refused(
+  world: SigningWorld,
+  outflow: ClaimedOutflow,
+  rejection: DraftRejection,
+): Promise<Progress> {
+  if (rejection.code === 'destination') {
+    world.log.warn({ payout: outflow.payoutId, why: rejection.message }, 'the destination cannot be paid')
+    await apply(world, outflow.orderId, `${outflow.payoutId}:failed`, {
+      kind: 'PayoutFailed',
+      payoutId: outflow.payoutId,
+      problem: 'DESTINATION_PROBLEM',
+      cost: null,
+    })
+    return { kind: 'done' }
+  }
+  const inMs = rejection.code === 'funds' ? WAIT_FOR_FUNDS_MS : LOOK_AGAIN_MS
+  return { kind: 'trouble', message: rejection.message, inMs }
+}

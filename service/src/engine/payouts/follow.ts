@@ -1,0 +1,111 @@
+import type { Chain, TxStatus } from '../../chains/chain.ts'
+import {
+  type Attempt,
+  attemptsOf,
+  type ClaimedOutflow,
+  insertAttempt,
+  lockClaimed,
+  setOutflowState,
+  storeAnswer,
+} from '../../db/outflows.ts'
+import { chainFacts } from '../../domain/catalog/networks.ts'
+import type { SignedTx } from '../../domain/payouts/intent.ts'
+import { apply } from '../apply.ts'
+import type { SigningWorld } from '../world.ts'
+import { endFilledGap } from './fill_gap.ts'
+import type { Progress } from './work.ts'
+
+const LOOK_AGAIN_MS = 700
+const AFTER_FEE_CAP_MS = 10_000
+
+type Sent = { readonly attempt: Attempt; readonly tx: SignedTx; readonly status: TxStatus }
+type Mined = Sent & { readonly status: TxStatus & { where: 'block' } }
+
+/** Looks for every attempt that was ever sent: any one of them may be the one that is mined. */
+export async function followPayout(
+  world: SigningWorld,
+  chain: Chain,
+  outflow: ClaimedOutflow,
+  attempts: readonly Attempt[],
+): Promise<Progress> {
+  const sent: Sent[] = []
+  for (const attempt of attempts) {
+    if (attempt.tx !== null)
+      sent.push({ attempt, tx: attempt.tx, status: await chain.lookup(attempt.tx.txHash) })
+  }
+  const mined = sent.find((one): one is Mined => one.status.where === 'block')
+  if (mined !== undefined) return followMined(world, chain, outflow, mined)
+  const latest = sent.at(-1)
+  if (sent.some(({ status }) => status.where === 'mempool'))
+    return raiseWhenSlow(world, chain, outflow, attempts)
+  // The network forgot it: the same bytes again.
+  if (latest !== undefined) {
+    const answer = await chain.broadcast(latest.tx)
+    if (answer !== 'accepted') {
+      return {
+        kind: 'trouble',
+        message: `the network forgot ${latest.tx.txHash} (${answer})`,
+        inMs: AFTER_FEE_CAP_MS,
+      }
+    }
+    await storeAnswer(world.db, outflow.payoutId, latest.attempt.attempt, answer, world.clock.nowMs())
+  }
+  return { kind: 'again', inMs: LOOK_AGAIN_MS }
+}
+
+async function followMined(
+  world: SigningWorld,
+  chain: Chain,
+  outflow: ClaimedOutflow,
+  { status, tx }: Mined,
+): Promise<Progress> {
+  const head = await chain.head()
+  const depth = head.height - status.block.height + 1
+  if (depth < chainFacts[chain.id].confirmations) return { kind: 'again', inMs: LOOK_AGAIN_MS }
+  const { payoutId, orderId } = outflow
+  const end = status.succeeded ? ('confirmed' as const) : ('failed' as const)
+  if (outflow.kind === 'filler' || outflow.kind === 'sweep') {
+    await endFilledGap(world, outflow, status.cost)
+    return { kind: 'done' }
+  }
+  await apply(
+    world,
+    orderId,
+    `${payoutId}:${end}`,
+    status.succeeded
+      ? { kind: 'PayoutConfirmed', payoutId, txHash: tx.txHash, cost: status.cost }
+      : { kind: 'PayoutFailed', payoutId, problem: 'DESTINATION_PROBLEM', cost: status.cost },
+    async (sql) => {
+      await setOutflowState(sql, payoutId, ['signed', 'broadcast'], end)
+    },
+  )
+  return { kind: 'done' }
+}
+
+/** Unmined for too long: a transaction that excludes the earlier one on chain and pays more. */
+async function raiseWhenSlow(
+  world: SigningWorld,
+  chain: Chain,
+  outflow: ClaimedOutflow,
+  attempts: readonly Attempt[],
+): Promise<Progress> {
+  const latest = attempts.at(-1)
+  const nowMs = world.clock.nowMs()
+  const sinceMs = latest?.broadcastAtMs ?? nowMs
+  if (latest === undefined || nowMs - sinceMs < world.policy.bumpAfterMs[chain.id]) {
+    return { kind: 'again', inMs: LOOK_AGAIN_MS }
+  }
+  const bid = await chain.bid(outflow)
+  const raised = bid.ok ? chain.raise(latest.intent, bid.value) : bid
+  if (!raised.ok) return { kind: 'trouble', message: raised.rejection.message, inMs: AFTER_FEE_CAP_MS }
+  await world.db.transaction(async (tx) => {
+    if ((await lockClaimed(tx, outflow)) === null) return
+    const known = await attemptsOf(tx, outflow.payoutId)
+    if (known.length === attempts.length) await insertAttempt(tx, raised.value, nowMs)
+  })
+  world.log.info(
+    { payout: outflow.payoutId, attempt: raised.value.attempt },
+    'a slow payout gets a higher fee',
+  )
+  return { kind: 'again', inMs: 0 }
+}

@@ -1,0 +1,23 @@
+import { attemptsOf, type ClaimedOutflow } from '../../db/outflows.ts'
+import { apply } from '../apply.ts'
+import type { SigningWorld } from '../world.ts'
+import { fillGap } from './fill_gap.ts'
+
+/**
+ * After too long in trouble. Before anything was written down, a person decides (EMERGENCY with NETWORK_PROBLEM); the
+ * refund of an order has no other way and goes on waiting. After that only the chain can say that it is not on its
+ * way: on account chains its nonce is filled, so that the chain does say so and nobody waits behind it.
+ */
+export async function giveUpWaiting(world: SigningWorld, outflow: ClaimedOutflow): Promise<void> {
+  const nowMs = world.clock.nowMs()
+  const { troubleSinceMs } = outflow
+  if (troubleSinceMs === null || nowMs - troubleSinceMs < world.policy.stallMs) return
+  const attempts = await attemptsOf(world.db, outflow.payoutId)
+  if (attempts.length === 0) {
+    if (outflow.kind !== 'payout') return
+    await apply(world, outflow.orderId, `stalled:${outflow.payoutId}`, { kind: 'ExchangeStalled' })
+    return
+  }
+  const isSent = attempts.some(({ answer }) => answer === 'accepted')
+  if (!isSent) await fillGap(world, outflow)
+}

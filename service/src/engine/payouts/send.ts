@@ -1,0 +1,134 @@
+import type { Chain } from '../../chains/chain.ts'
+import { findOrder, findSeal } from '../../db/orders.ts'
+import {
+  type Attempt,
+  type ClaimedOutflow,
+  lockClaimed,
+  setOutflowState,
+  storeAnswer,
+  storeSignedBytes,
+} from '../../db/outflows.ts'
+import { assert, unreachable } from '../../domain/assert.ts'
+import type { SignedTx } from '../../domain/payouts/intent.ts'
+import type { Authority } from '../../signer/signer.ts'
+import { apply } from '../apply.ts'
+import type { SigningWorld } from '../world.ts'
+import type { Progress } from './work.ts'
+
+const AFTER_SENDING_MS = 500
+const AFTER_UNKNOWN_MS = 1_000
+const AFTER_REFUSAL_MS = 5_000
+
+/**
+ * Signs an attempt, stores its bytes, and only then sends them. Whatever happens in between, the next step finds the
+ * same attempt and sends the same bytes: that cannot pay twice.
+ */
+export async function sendAttempt(
+  world: SigningWorld,
+  chain: Chain,
+  outflow: ClaimedOutflow,
+  attempt: Attempt,
+): Promise<Progress> {
+  let tx = attempt.tx
+  if (tx === null) {
+    const signed = await world.signer.sign(attempt.intent, await authorityFor(world, outflow))
+    if (!signed.ok) {
+      const { code, message } = signed.rejection
+      return { kind: 'trouble', message: `the signer refuses (${code}): ${message}`, inMs: AFTER_REFUSAL_MS }
+    }
+    tx = signed.value
+    if (!(await storeBytes(world, outflow, attempt.attempt, tx))) return { kind: 'done' }
+  }
+  return broadcast(world, chain, outflow, attempt.attempt, tx)
+}
+
+async function storeBytes(
+  world: SigningWorld,
+  outflow: ClaimedOutflow,
+  attempt: number,
+  tx: SignedTx,
+): Promise<boolean> {
+  return world.db.transaction(async (sql) => {
+    if ((await lockClaimed(sql, outflow)) === null) return false
+    await storeSignedBytes(sql, outflow.payoutId, attempt, tx)
+    await setOutflowState(sql, outflow.payoutId, ['planned'], 'signed')
+    return true
+  })
+}
+
+async function broadcast(
+  world: SigningWorld,
+  chain: Chain,
+  outflow: ClaimedOutflow,
+  attempt: number,
+  tx: SignedTx,
+): Promise<Progress> {
+  const answer = await chain.broadcast(tx)
+  const nowMs = world.clock.nowMs()
+  switch (answer) {
+    case 'accepted':
+      await noteAccepted(world, outflow, attempt, tx)
+      return { kind: 'again', inMs: AFTER_SENDING_MS }
+    case 'unknown':
+      // Maybe sent. Only the same bytes are ever sent again, and sending them twice pays once.
+      await storeAnswer(world.db, outflow.payoutId, attempt, 'unknown', nowMs)
+      return {
+        kind: 'trouble',
+        message: 'the network did not say whether it has the payout',
+        inMs: AFTER_UNKNOWN_MS,
+      }
+    case 'refused':
+      await storeAnswer(world.db, outflow.payoutId, attempt, 'refused', nowMs)
+      return { kind: 'trouble', message: `the network refuses ${tx.txHash}`, inMs: AFTER_REFUSAL_MS }
+    default:
+      return unreachable(answer)
+  }
+}
+
+async function noteAccepted(
+  world: SigningWorld,
+  outflow: ClaimedOutflow,
+  attempt: number,
+  tx: SignedTx,
+): Promise<void> {
+  const nowMs = world.clock.nowMs()
+  if (outflow.kind === 'filler' || outflow.kind === 'sweep') {
+    await storeAnswer(world.db, outflow.payoutId, attempt, 'accepted', nowMs)
+    await setOutflowState(world.db, outflow.payoutId, ['planned', 'signed'], 'broadcast')
+    return
+  }
+  const applied = await apply(
+    world,
+    outflow.orderId,
+    `${outflow.payoutId}:broadcast:${attempt}`,
+    { kind: 'PayoutBroadcast', payoutId: outflow.payoutId, txHash: tx.txHash },
+    async (sql) => {
+      await storeAnswer(sql, outflow.payoutId, attempt, 'accepted', nowMs)
+      await setOutflowState(sql, outflow.payoutId, ['planned', 'signed'], 'broadcast')
+    },
+  )
+  // The fact was told before (a broadcast that was lost again): the answer still has to be noted.
+  if (applied.kind === 'duplicate') await storeAnswer(world.db, outflow.payoutId, attempt, 'accepted', nowMs)
+}
+
+async function authorityFor(world: SigningWorld, outflow: ClaimedOutflow): Promise<Authority> {
+  if (outflow.kind === 'filler' || outflow.kind === 'sweep') {
+    const terms = {
+      orderId: outflow.orderId,
+      destination: outflow.address,
+      destinationTag: outflow.tag,
+      refundAddress: null,
+    }
+    return { kind: outflow.kind, ...terms, seal: world.seal(terms) }
+  }
+  const order = await findOrder(world.db, outflow.orderId)
+  assert(order !== null, 'a payout belongs to an order')
+  return {
+    kind: outflow.kind,
+    orderId: outflow.orderId,
+    destination: order.terms.destination,
+    destinationTag: order.terms.destinationTag,
+    refundAddress: order.refundAddress,
+    seal: await findSeal(world.db, outflow.orderId),
+  }
+}

@@ -1,0 +1,61 @@
+import type { Chain } from '../../chains/chain.ts'
+import { attemptsOf, type ClaimedOutflow, claimOutflows, postponeOutflow } from '../../db/outflows.ts'
+import type { SigningWorld } from '../world.ts'
+import { draftPayout } from './draft.ts'
+import { followPayout } from './follow.ts'
+import { giveUpWaiting } from './give_up.ts'
+import { sendAttempt } from './send.ts'
+
+const OUTFLOWS_A_STEP = 20
+/** Longer than a step takes with a slow node; a worker that died is followed after this. */
+const CLAIM_MS = 60_000
+
+/** What a step came to: when to look again, and what stands in the way, if anything does. */
+export type Progress =
+  | { readonly kind: 'done' }
+  | { readonly kind: 'again'; readonly inMs: number }
+  | { readonly kind: 'trouble'; readonly message: string; readonly inMs: number }
+
+/** Moves the due outflows of one chain a step further. True: there may be more. */
+export async function workPayouts(world: SigningWorld, chain: Chain): Promise<boolean> {
+  const time = { nowMs: world.clock.nowMs(), wallMs: world.clock.wallMs(), claimMs: CLAIM_MS }
+  const claimed = await claimOutflows(world.db, chain.id, time, OUTFLOWS_A_STEP)
+  for (const outflow of claimed) {
+    const progress = await stepSafely(world, chain, outflow)
+    await letGo(world, outflow, progress)
+  }
+  return claimed.length === OUTFLOWS_A_STEP
+}
+
+async function stepSafely(world: SigningWorld, chain: Chain, outflow: ClaimedOutflow): Promise<Progress> {
+  try {
+    return await step(world, chain, outflow)
+  } catch (error) {
+    // Nothing is lost: what was written down stays, and the next step goes on from it.
+    return { kind: 'trouble', message: String(error), inMs: 1_000 }
+  }
+}
+
+/** planned → signed → broadcast → confirmed; each step writes down what it is about to do before it does it. */
+async function step(world: SigningWorld, chain: Chain, outflow: ClaimedOutflow): Promise<Progress> {
+  const attempts = await attemptsOf(world.db, outflow.payoutId)
+  const latest = attempts.at(-1)
+  if (latest === undefined) return draftPayout(world, chain, outflow)
+  if (latest.answer !== 'accepted' && !(outflow.state === 'broadcast' && latest.answer === 'refused')) {
+    return sendAttempt(world, chain, outflow, latest)
+  }
+  return followPayout(world, chain, outflow, attempts)
+}
+
+async function letGo(world: SigningWorld, outflow: ClaimedOutflow, progress: Progress): Promise<void> {
+  if (progress.kind === 'done') return
+  const nowMs = world.clock.nowMs()
+  const trouble = progress.kind === 'trouble' ? { message: progress.message, nowMs } : null
+  if (trouble !== null) {
+    if (outflow.troubleSinceMs === null) {
+      world.log.warn({ payout: outflow.payoutId, trouble: trouble.message }, 'an outflow has to wait')
+    }
+    await giveUpWaiting(world, outflow)
+  }
+  await postponeOutflow(world.db, outflow, nowMs + progress.inMs, trouble)
+}

@@ -1,0 +1,32 @@
+import type { CurrencyCode } from '../domain/catalog/currencies.ts'
+import type { ChainId } from '../domain/catalog/networks.ts'
+import type { BasisPoints } from '../domain/quotes/quote.ts'
+
+/** What the operator decides; every field comes from the configuration. Durations are on the service's clock. */
+export type Policy = {
+  readonly fees: { readonly fixed: BasisPoints; readonly float: BasisPoints }
+  /** How far below the quote a float rate may fall before the customer is asked. */
+  readonly slippage: BasisPoints
+  /** Share of the asked amount by which a deposit may differ and still be it. */
+  readonly tolerance: BasisPoints
+  /** How long a fixed quote is kept; the order it becomes keeps what is left (DESIGN 3, Rate lock). */
+  readonly lockMs: number
+  /** Below this much left, a lock is too short to pay in. */
+  readonly lockLeastLeftMs: number
+  /** How long a lapsed lock is remembered, so that its order is told RATE_EXPIRED. */
+  readonly lockMemoryMs: number
+  readonly floatOpenMs: number
+  /** From this amount (whole units, decimal text) on, a deposit needs the larger number of confirmations. */
+  readonly largeDeposits: Partial<Record<CurrencyCode, string>>
+  /** Neither exchange nor payout possible for so long: EMERGENCY with NETWORK_PROBLEM. */
+  readonly stallMs: number
+  /** A payout unmined for so long gets a higher fee. */
+  readonly bumpAfterMs: Readonly<Record<ChainId, number>>
+  /** A chain in trouble for so long takes its currencies off the list. */
+  readonly chainTroubleMs: number
+  /** Addresses kept ready for orders to come. */
+  readonly poolSize: number
+  readonly retrySlotMs: number
+  /** How long engine loops rest between looks, in real milliseconds. */
+  readonly restMs: number
+}

@@ -1,0 +1,89 @@
+import { insertRateLocks, type RateLock } from '../db/rate_locks.ts'
+import { type Currency, currencies, currencyCodes } from '../domain/catalog/currencies.ts'
+import { type NetworkId, networkChains } from '../domain/catalog/networks.ts'
+import { showAmount } from '../domain/money/amount.ts'
+import { formatDecimal } from '../domain/money/decimal.ts'
+import { showRate } from '../domain/money/rate.ts'
+import { type Market, type Quote, type RateType, sourceRange } from '../domain/quotes/quote.ts'
+import { batched } from './batched.ts'
+import type { CurrencyView, Desk, DeskOutcome, RateRequest, RateView } from './desk.ts'
+import { findPair, makeQuote, readAmount, readMarket } from './quoting.ts'
+import type { World } from './world.ts'
+
+/** GET /v1/rate and GET /v1/currencies. */
+export function rateDesk(world: World): Pick<Desk, 'rate' | 'currencies'> {
+  // Many fixed quotes at once are one write; each is answered when it is stored.
+  const storeLock = batched<RateLock>(async (locks) => insertRateLocks(world.db, locks, world.clock.nowMs()))
+  return {
+    rate: async (request) => {
+      const quoted = quoteRequest(world, request)
+      if (!quoted.ok) return quoted
+      const { quote, market } = quoted.value
+      const view = showQuote(quote, market, request.rateType)
+      if (request.rateType === 'float') return { ok: true, value: view }
+      const lock = lockOf(world, quote)
+      await storeLock(lock)
+      return { ok: true, value: { ...view, expires_at: lock.expiresAtMs, rate_id: lock.rateId } }
+    },
+    currencies: async () =>
+      Object.fromEntries(currencyCodes.map((code) => [code, showCurrency(world, code, currencies[code])])),
+  }
+}
+
+/** A quote becomes a promise until `expiresAtMs`. */
+export function lockOf(world: World, quote: Quote): RateLock {
+  return {
+    ...quote,
+    rateId: world.randomId(),
+    feeShare: world.policy.fees.fixed,
+    expiresAtMs: world.clock.nowMs() + world.policy.lockMs,
+  }
+}
+
+function quoteRequest(world: World, request: RateRequest): DeskOutcome<{ quote: Quote; market: Market }> {
+  const pair = findPair(request)
+  if (!pair.ok) return pair
+  const amount = readAmount(request.direction === 'from' ? pair.value.from : pair.value.to, request.amount)
+  if (!amount.ok) return amount
+  const market = readMarket(world.market, pair.value, request.rateType)
+  if (!market.ok) return market
+  const quote = makeQuote(market.value, request.direction, amount.value)
+  return quote.ok ? { ok: true, value: { quote: quote.value, market: market.value } } : quote
+}
+
+function showQuote(quote: Quote, market: Market, rateType: RateType): RateView {
+  const { from, to } = market
+  const range = sourceRange(market)
+  return {
+    rate: showRate(quote.rate),
+    from: from.currency,
+    from_network: from.network,
+    to: to.currency,
+    to_network: to.network,
+    from_amount: showAmount(quote.from, 'up'),
+    to_amount: showAmount(quote.to, 'down'),
+    rate_type: rateType,
+    fee: showAmount(quote.fee, 'up'),
+    fee_percent: formatDecimal(market.fee, 2),
+    network_fee: showAmount(quote.networkFee, 'up'),
+    min_amount: showAmount(range.min, 'up'),
+    max_amount: showAmount(range.max, 'down'),
+  }
+}
+
+function showCurrency(world: World, code: string, currency: Currency): CurrencyView {
+  const networks = Object.keys(currency.networks) as NetworkId[]
+  // A currency is available while at least one of its networks is.
+  const enabled = networks.some((network) => world.market.isChainUp(networkChains[network]))
+  return {
+    networks,
+    name: currency.name,
+    logo: `/logos/${code}.svg`,
+    color: currency.color,
+    precision: currency.precision,
+    min_amount: currency.minAmount,
+    max_amount: currency.maxAmount,
+    enabled,
+    priority: currency.priority,
+  }
+}

@@ -1,0 +1,43 @@
+import type { Chain } from '../chains/chain.ts'
+import type { Clock } from '../clock.ts'
+import type { Database } from '../db/database.ts'
+import type { AssetId } from '../domain/catalog/assets.ts'
+import type { ChainId } from '../domain/catalog/networks.ts'
+import type { SealedTerms } from '../domain/orders/seal.ts'
+import type { Prices } from '../prices/price_source.ts'
+import type { Signer } from '../signer/signer.ts'
+import type { MarketBoard } from './market.ts'
+import type { Policy } from './policy.ts'
+
+/** What an engine writes to its log: an object of facts and a sentence. Never keys, tokens or signatures. */
+export type Log = {
+  info(facts: object, message: string): void
+  warn(facts: object, message: string): void
+  error(facts: object, message: string): void
+}
+
+export type Chains = ReadonlyMap<ChainId, Chain>
+
+/** Everything outside that decisions and workers touch, passed in so that a simulation can replace it. */
+export type World = {
+  readonly db: Database
+  readonly clock: Clock
+  readonly chains: Chains
+  readonly prices: Prices
+  readonly market: MarketBoard
+  readonly policy: Policy
+  readonly log: Log
+  /** The contract of each listed token. */
+  readonly tokens: Partial<Record<AssetId, string>>
+  /** EIP-155 ids of the EVM chains. */
+  readonly evmChainIds: Partial<Record<ChainId, number>>
+  /** HMAC over what decides where money may go. */
+  readonly seal: (terms: SealedTerms) => string
+  /** The secret that finds an order without an account; the same order always has the same. */
+  readonly tokenOf: (orderId: string) => string
+  readonly randomDigits: (count: number) => string
+  readonly randomId: () => string
+}
+
+/** What only the processes with the roles engine and signer have. */
+export type SigningWorld = World & { readonly signer: Signer }
