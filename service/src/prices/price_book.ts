@@ -54,7 +54,7 @@ export type PriceBookOptions = {
   readonly log: PriceLog
 }
 
-export type PriceReason = Agreement['because'] | 'jump'
+type PriceReason = Agreement['because'] | 'jump'
 
 /** For operators: who said what, and what became of it. Prices are decimal text. */
 export type PriceExplanation = {
@@ -66,7 +66,7 @@ export type PriceExplanation = {
   readonly sources: readonly SourceExplanation[]
 }
 
-export type SourceExplanation = {
+type SourceExplanation = {
   readonly source: string
   /** `silent`: it said nothing about this currency; `quote_unknown`: it is in USDT and USDT has no price. */
   readonly verdict: Verdict | 'silent' | 'quote_unknown'

@@ -1,7 +1,7 @@
 import { encodeQR } from 'qr'
 
 export type CorrectionLevel = 'low' | 'medium' | 'quartile' | 'high'
-export type QrEncoding = 'numeric' | 'alphanumeric' | 'byte'
+type QrEncoding = 'numeric' | 'alphanumeric' | 'byte'
 export type QrPlan = {
   readonly version: number
   readonly level: CorrectionLevel
@@ -48,7 +48,7 @@ const countBits = { numeric: [10, 12, 14], alphanumeric: [9, 11, 13], byte: [8, 
 const MODE_BITS = 4
 
 /** The densest encoding that carries the whole text. */
-export function encodingOf(text: string): QrEncoding {
+function encodingOf(text: string): QrEncoding {
   if (/^\d*$/.test(text)) return 'numeric'
   return /^[0-9A-Z $%*+\-./:]*$/.test(text) ? 'alphanumeric' : 'byte'
 }

@@ -273,7 +273,7 @@ function bitfinex(path: string, tickers: readonly WireTicker[]): unknown {
   if (!path.startsWith('/v2/tickers')) return null
   // JSON numbers, unlike the others.
   return tickers.map((ticker) => {
-    const [bid, ask, mid] = [Number(ticker.bid), Number(ticker.ask), Number(ticker.mid)]
+    const [bid, ask, mid] = JSON.parse(`[${ticker.bid},${ticker.ask},${ticker.mid}]`)
     return [`t${idOf(ticker)}`, bid, 10, ask, 10, 100, 0.01, mid, 1000, mid, mid]
   })
 }
