@@ -1,0 +1,21 @@
+import Type from 'typebox'
+import type { Problem } from '../errors.ts'
+
+/** `CB` and 16 digits; anything else is no order of ours. */
+export function isOrderId(text: string): boolean {
+  return /^CB\d{16}$/.test(text)
+}
+
+/** The last 8 digits: enough together with a token. */
+export function isShortId(text: string): boolean {
+  return /^\d{8}$/.test(text)
+}
+
+export const orderIdSchema = Type.String({
+  pattern: '^CB[0-9]{16}$',
+  description: 'The order.',
+  examples: ['CB4821093377160542'],
+})
+
+/** The same words for no order, someone else's order and no possible order. */
+export const orderNotFound: Problem = { code: 'ORDER_NOT_FOUND', message: 'there is no such order' }

@@ -1,0 +1,102 @@
+import { createHash } from 'node:crypto'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { ApiKey, Scope } from '../../accounts/api_key.ts'
+import type { RetrySlot } from '../../engine/desk.ts'
+import { bodyOf } from '../auth/authenticate.ts'
+import { readCredentials } from '../auth/credentials.ts'
+import { type FieldProblem, invalidParameters, type Problem } from '../errors.ts'
+import { parseStrictJson } from '../json/strict_json.ts'
+import type { Parameters, Values } from '../parameters/parameter.ts'
+import { readBody } from '../parameters/read_body.ts'
+import { readQuery } from '../parameters/read_query.ts'
+import { admit, admitAnonymous, queryOf, type RouteContext } from '../route_context.ts'
+
+/** Before the body is read: whoever sends no credentials at all is not worth waiting for. */
+export function refuseWithoutCredentials({ answers }: RouteContext) {
+  return (request: FastifyRequest, reply: FastifyReply, done: () => void) => {
+    const credentials = readCredentials(request.raw)
+    if (credentials.ok) done()
+    else answers.problem(request, reply, credentials.rejection)
+  }
+}
+
+export type Caller = { readonly key: ApiKey; readonly signature: string }
+
+/**
+ * Proves the caller and spends their units; null when the request has been answered. A failed proof is spent by
+ * the address that sent it, so that nobody can spend the units of a key they do not hold.
+ */
+export async function callerOf(
+  context: RouteContext,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  scope: Scope,
+  units: number,
+): Promise<Caller | null> {
+  const authenticated = await context.authenticate(request, scope)
+  if (!authenticated.ok) {
+    if (admitAnonymous(context, request, reply)) {
+      context.answers.problem(request, reply, authenticated.rejection)
+    }
+    return null
+  }
+  const isAdmitted = admit(context, request, reply, `key:${authenticated.key.keyId}`, units)
+  return isAdmitted ? authenticated : null
+}
+
+export type SignedPost<Given extends Parameters> =
+  | { readonly ok: true; readonly values: Values<Given>; readonly retry: RetrySlot }
+  | { readonly ok: false; readonly rejection: Problem }
+
+/** Reads what an authenticated POST says: header, query and body together, so that all problems come at once. */
+export function readSignedPost<Given extends Parameters>(
+  parameters: Given,
+  request: FastifyRequest,
+  signature: string,
+): SignedPost<Given> {
+  const mediaProblem = mediaTypeProblem(request)
+  if (mediaProblem !== null) return { ok: false, rejection: mediaProblem }
+  const details: FieldProblem[] = []
+  const slot = retrySlot(request, signature)
+  if (slot === null) details.push({ field: 'Idempotency-Key', message: slotShape })
+  const query = readQuery({}, queryOf(request))
+  if (!query.ok) details.push(...query.details)
+  const json = parseStrictJson(bodyOf(request))
+  if (!json.ok) {
+    return { ok: false, rejection: invalidParameters([...details, { field: 'body', message: json.problem }]) }
+  }
+  const body = readBody(parameters, json.value)
+  if (!body.ok) return { ok: false, rejection: invalidParameters([...details, ...body.details]) }
+  if (slot === null || details.length > 0) return { ok: false, rejection: invalidParameters(details) }
+  return { ok: true, values: body.values, retry: { slot, bodyHash: requestHash(request) } }
+}
+
+const slotShape = 'must be 1 to 64 letters, digits, - and _'
+
+/** Null: there is an Idempotency-Key, and it is malformed. */
+function retrySlot(request: FastifyRequest, signature: string): string | null {
+  const key = request.headers['idempotency-key']
+  if (key === undefined) return `sign:${signature}`
+  return typeof key === 'string' && /^[A-Za-z0-9_-]{1,64}$/.test(key) ? `key:${key}` : null
+}
+
+/** Of everything that makes two requests the same request, method and target included. */
+function requestHash(request: FastifyRequest): string {
+  return createHash('sha256')
+    .update(`${request.raw.method}\n${request.raw.url}\n`, 'latin1')
+    .update(bodyOf(request))
+    .digest('hex')
+}
+
+export function mediaTypeProblem(request: FastifyRequest): Problem | null {
+  const type = request.headers['content-type'] ?? ''
+  const isJson = /^application\/json\s*(;\s*charset\s*=\s*"?utf-8"?\s*)?$/i.test(type)
+  const encoding = request.headers['content-encoding'] ?? 'identity'
+  if (isJson && encoding === 'identity') return null
+  const message = isJson
+    ? 'the body must not be compressed'
+    : 'the body must be sent with Content-Type: application/json (UTF-8)'
+  return { code: 'UNSUPPORTED_MEDIA_TYPE', message }
+}
+
+export const replayed = ['Idempotent-Replayed', 'true'] as const

@@ -1,0 +1,37 @@
+import type { FastifyError } from 'fastify'
+import { invalidParameters, type Problem } from './errors.ts'
+
+/** What Fastify itself refuses, in the interface's words; null for anything we did not expect. */
+export function problemOf(error: Partial<FastifyError>): Problem | null {
+  switch (error.code) {
+    case 'FST_ERR_CTP_BODY_TOO_LARGE':
+      return { code: 'PAYLOAD_TOO_LARGE', message: 'the body is larger than the service reads' }
+    case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
+      return { code: 'UNSUPPORTED_MEDIA_TYPE', message: 'the Content-Type is malformed' }
+    case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH':
+      return invalidParameters([{ field: 'body', message: 'is not as long as Content-Length says' }])
+    case 'FST_ERR_BAD_URL':
+      return invalidParameters([{ field: 'path', message: 'is not valid percent-encoded UTF-8' }])
+    case 'FST_ERR_MAX_PARAM_LENGTH':
+      return invalidParameters([{ field: 'path', message: 'is too long' }])
+    case 'ECONNRESET':
+    case 'ERR_STREAM_PREMATURE_CLOSE':
+      return invalidParameters([{ field: 'body', message: 'did not arrive completely' }])
+    default:
+      return null
+  }
+}
+
+/** What Node's parser refuses before there is a request. */
+export function malformedHttpProblem(error: NodeJS.ErrnoException): Problem {
+  switch (error.code) {
+    case 'HPE_HEADER_OVERFLOW':
+      return invalidParameters([{ field: 'headers', message: 'are larger than the service reads' }])
+    case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
+      return { code: 'PAYLOAD_TOO_LARGE', message: 'the chunk extensions are larger than the service reads' }
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return { code: 'REQUEST_TIMEOUT', message: 'the request did not arrive in time' }
+    default:
+      return invalidParameters([{ field: 'request', message: 'is not well-formed HTTP/1.1' }])
+  }
+}

@@ -1,0 +1,45 @@
+import type { IncomingMessage } from 'node:http'
+import { isIP } from 'node:net'
+import { type AddressSet, addressSet, plainAddress } from './address_set.ts'
+
+/**
+ * Who is at the other end. X-Forwarded-For is read from the right, as far as the hops are our own proxies: what is
+ * left of the first stranger is that stranger's word, and worth nothing.
+ */
+export type ClientAddress = (request: IncomingMessage) => string
+
+export function clientAddress(trustedProxies: readonly string[]): ClientAddress {
+  if (trustedProxies.length === 0) return peerOf
+  const trusted = addressSet(trustedProxies)
+  return (request) => lastStranger(peerOf(request), request.headers['x-forwarded-for'], trusted)
+}
+
+function peerOf(request: IncomingMessage): string {
+  return plainAddress(request.socket.remoteAddress ?? '')
+}
+
+function lastStranger(peer: string, header: string | string[] | undefined, trusted: AddressSet): string {
+  const hops = [header ?? []].flat().join(',').split(',').reverse()
+  let known = peer
+  for (const hop of hops) {
+    if (!trusted.has(known)) return known
+    const address = plainAddress(hop.trim())
+    if (isIP(address) === 0) return known // a proxy of ours that wrote no address: it is all we know
+    known = address
+  }
+  return known
+}
+
+/** IPv6 clients own at least a /64: counting single addresses would not limit them. */
+export function limitedAs(address: string): string {
+  return isIP(address) === 6 ? `${firstGroups(address)}/64` : address
+}
+
+function firstGroups(address: string): string {
+  const [head = '', tail] = address.split('%')[0]?.split('::') ?? []
+  const left = head === '' ? [] : head.split(':')
+  const right = tail === undefined || tail === '' ? [] : tail.split(':')
+  const gap =
+    tail === undefined ? [] : new Array<string>(Math.max(0, 8 - left.length - right.length)).fill('0')
+  return [...left, ...gap, ...right].slice(0, 4).join(':')
+}

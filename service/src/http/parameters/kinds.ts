@@ -1,0 +1,136 @@
+import Type from 'typebox'
+import type { DecimalText } from '../../engine/desk.ts'
+import { amountTextProblem } from '../json/number_text.ts'
+import type { Parameter, Reading } from './parameter.ts'
+
+const ADDRESS_LENGTH_MAX = 200
+const TAG_LENGTH_MAX = 256
+const URL_LENGTH_MAX = 2048
+
+function good<Value>(value: Value): Reading<Value> {
+  return { ok: true, value }
+}
+
+function bad(problem: string): { readonly ok: false; readonly problem: string } {
+  return { ok: false, problem }
+}
+
+/** A currency or network as the client calls it; whether it exists is for the desk to say. */
+export function symbol(description: string, example: string): Parameter<string> {
+  return {
+    schema: Type.String({ description, minLength: 1, maxLength: 20, examples: [example] }),
+    kind: 'string',
+    absent: null,
+    readText: (text) =>
+      /^[A-Za-z0-9]{1,20}$/.test(text) ? good(text) : bad('must be 1 to 20 letters and digits'),
+  }
+}
+
+export function amount(description: string, example: number): Parameter<DecimalText> {
+  return {
+    schema: Type.Number({ format: 'decimal', description, exclusiveMinimum: 0, examples: [example] }),
+    kind: 'number',
+    absent: null,
+    readText: (text) => {
+      const problem = amountTextProblem(text)
+      return problem === null ? good(text) : bad(problem)
+    },
+  }
+}
+
+export function choice<const Value extends string>(
+  values: readonly Value[],
+  description: string,
+): Parameter<Value> {
+  return {
+    schema: Type.Unsafe({ type: 'string', enum: values, description }),
+    kind: 'string',
+    absent: null,
+    readText: (text) => {
+      const value = values.find((candidate) => candidate === text)
+      return value === undefined ? bad(`must be ${listed(values)}`) : good(value)
+    },
+  }
+}
+
+export function wholeNumber(min: number, max: number, description: string): Parameter<number> {
+  return {
+    schema: Type.Integer({ minimum: min, maximum: max, description }),
+    kind: 'number',
+    absent: null,
+    readText: (text) => {
+      const value = /^(0|[1-9]\d{0,14})$/.test(text) ? Number.parseInt(text, 10) : Number.NaN
+      return value >= min && value <= max ? good(value) : bad(`must be a whole number from ${min} to ${max}`)
+    },
+  }
+}
+
+export function address(description: string): Parameter<string> {
+  return {
+    schema: Type.String({ description, minLength: 1, maxLength: ADDRESS_LENGTH_MAX }),
+    kind: 'string',
+    absent: null,
+    readText: (text) => {
+      if (text.length === 0) return bad('must not be empty')
+      if (text.length > ADDRESS_LENGTH_MAX) return bad(`must have at most ${ADDRESS_LENGTH_MAX} characters`)
+      return /^[\x21-\x7e]+$/.test(text) ? good(text) : bad('must have no spaces and only ASCII characters')
+    },
+  }
+}
+
+export function tag(description: string): Parameter<string> {
+  return {
+    schema: Type.String({ description, minLength: 1, maxLength: TAG_LENGTH_MAX }),
+    kind: 'string',
+    absent: null,
+    readText: (text) => {
+      if (text.length === 0) return bad('must not be empty')
+      if (text.length > TAG_LENGTH_MAX) return bad(`must have at most ${TAG_LENGTH_MAX} characters`)
+      return /\p{Cc}/u.test(text) ? bad('must have no control characters') : good(text)
+    },
+  }
+}
+
+/** An identifier that we gave out ourselves, such as a rate_id or a transaction hash. */
+export function identifier(description: string, lengthMax = 128): Parameter<string> {
+  return {
+    schema: Type.String({ description, minLength: 1, maxLength: lengthMax }),
+    kind: 'string',
+    absent: null,
+    readText: (text) =>
+      /^[A-Za-z0-9_-]+$/.test(text) && text.length <= lengthMax
+        ? good(text)
+        : bad(`must be 1 to ${lengthMax} letters, digits, - and _`),
+  }
+}
+
+/** `loopbackAllowed`: plain http to this machine, for the sandbox. Where it leads is checked on every delivery. */
+export function callbackUrl(description: string, loopbackAllowed: boolean): Parameter<string> {
+  return {
+    schema: Type.String({ description, format: 'uri', maxLength: URL_LENGTH_MAX }),
+    kind: 'string',
+    absent: null,
+    readText: (text) => {
+      if (text.length > URL_LENGTH_MAX) return bad(`must have at most ${URL_LENGTH_MAX} characters`)
+      const problem = callbackProblem(text, loopbackAllowed)
+      return problem === null ? good(text) : bad(problem)
+    },
+  }
+}
+
+function callbackProblem(text: string, loopbackAllowed: boolean): string | null {
+  const url = /^[\x21-\x7e]+$/.test(text) ? URL.parse(text) : null
+  if (url === null || url.hostname === '') return 'must be an absolute https URL'
+  if (url.username !== '' || url.password !== '') return 'must not carry a user name or password'
+  if (url.hash !== '') return 'must not have a fragment'
+  if (url.protocol === 'https:') return null
+  const isLoopback = ['localhost', '127.0.0.1', '[::1]'].includes(url.hostname)
+  if (loopbackAllowed && url.protocol === 'http:' && isLoopback) return null
+  return 'must be an absolute https URL'
+}
+
+/** `a, b or c` */
+export function listed(values: readonly string[]): string {
+  const last = values.at(-1) ?? ''
+  return values.length < 2 ? last : `${values.slice(0, -1).join(', ')} or ${last}`
+}

@@ -1,0 +1,53 @@
+import type { Logger } from 'pino'
+import type { Registry } from 'prom-client'
+import type { ApiKeys } from '../accounts/api_key.ts'
+import type { Clock } from '../clock.ts'
+import type { Desk } from '../engine/desk.ts'
+import type { SandboxRoutes } from './sandbox/sandbox_port.ts'
+
+/** Every limit a client can run into at the door (DESIGN §3). */
+export type HttpLimits = {
+  /** Units an API key, or an anonymous address, may spend in a minute. */
+  readonly unitsPerMinute: number
+  /** Requests that may come within one second. */
+  readonly burstPerSecond: number
+  /** What creating an order costs; everything else costs 1. */
+  readonly createUnits: number
+  readonly bodyBytesMax: number
+  /** Addresses or CIDR ranges whose X-Forwarded-For is believed. Empty: nobody's. */
+  readonly trustedProxies: readonly string[]
+  /** Addresses or CIDR ranges that may read /metrics. Empty: anyone. */
+  readonly metricsAllow: readonly string[]
+  /** True in the sandbox only: a callback_url may be plain http when it points at this machine. */
+  readonly loopbackCallbacks: boolean
+}
+
+export const defaultLimits: HttpLimits = {
+  unitsPerMinute: 250,
+  burstPerSecond: 10,
+  createUnits: 50,
+  bodyBytesMax: 16_384,
+  trustedProxies: [],
+  metricsAllow: [],
+  loopbackCallbacks: false,
+}
+
+/** `checks` name what the service stands on; `detail` is for the operator and says what is wrong. */
+export type Readiness = {
+  readonly ready: boolean
+  readonly checks: Readonly<Record<string, { readonly ok: boolean; readonly detail?: string }>>
+}
+
+export type HttpParts = {
+  readonly desk: Desk
+  readonly apiKeys: ApiKeys
+  readonly clock: Clock
+  /** Where clients reach the service, without a slash at the end; asked on every use, as a port may be chosen late. */
+  readonly baseUrl: () => string
+  readonly limits: HttpLimits
+  readonly readiness: () => Promise<Readiness>
+  readonly metrics: Registry
+  readonly logger: Logger
+  /** Only in the sandbox; without it the routes do not exist. */
+  readonly sandbox?: SandboxRoutes
+}

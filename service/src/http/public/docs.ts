@@ -1,0 +1,36 @@
+import swaggerUi from '@fastify/swagger-ui'
+import type { FastifyInstance } from 'fastify'
+import { type Answers, openExchange } from '../answers/answers.ts'
+
+/** The reference as a page, from files of our own: it asks nobody else for anything. */
+export function registerDocs(app: FastifyInstance, answers: Answers): void {
+  app.register(async (scope) => {
+    scope.addHook('onRequest', (request, reply, done) => {
+      request.exchange = openExchange('/docs')
+      reply.headers({
+        'X-Request-Id': request.id,
+        'X-Content-Type-Options': 'nosniff',
+        'X-Frame-Options': 'DENY',
+        'Referrer-Policy': 'no-referrer',
+      })
+      done()
+    })
+    scope.addHook('onResponse', (request, reply, done) => {
+      answers.record(request, reply.statusCode)
+      done()
+    })
+    await scope.register(swaggerUi, {
+      routePrefix: '/docs',
+      staticCSP: true,
+      theme: { title: 'Cambist API' },
+      uiConfig: {
+        // The default sends the document to a validator on the internet.
+        validatorUrl: null,
+        deepLinking: true,
+        docExpansion: 'list',
+        defaultModelsExpandDepth: 2,
+        tryItOutEnabled: false,
+      },
+    })
+  })
+}

@@ -1,0 +1,71 @@
+import type { FastifyDynamicSwaggerOptions } from '@fastify/swagger'
+import type { RouteOptions } from 'fastify'
+import type { TSchema } from 'typebox'
+import { actionSchema } from '../account/choose_action.ts'
+import { createdOrderSchema, orderSchema } from '../account/order_schema.ts'
+import { securitySchemes } from '../account/signed_schema.ts'
+import { anyOrigin } from '../answers/answers.ts'
+import { errorSchemas } from '../answers/problem_json.ts'
+import type { RouteContext } from '../route_context.ts'
+import { currencySchema } from './currencies.ts'
+import { qrSchema } from './qr.ts'
+import { rateSchema } from './rate.ts'
+
+/** What a `$ref` may name, and what generated clients call their types. */
+export const namedSchemas: readonly TSchema[] = [
+  rateSchema,
+  currencySchema,
+  createdOrderSchema,
+  orderSchema,
+  actionSchema,
+  qrSchema,
+  ...errorSchemas,
+]
+
+const description = `
+Ask for a rate, create an order, pay to its deposit address, follow it until it is DONE.
+
+**Numbers** are exact decimals written as JSON numbers: no exponent, at most 15 significant digits.
+**Success** is HTTP 200 with \`{success: true, data}\`; **an error** is \`{error: true, error_code, message}\`,
+with \`details\` naming every wrong parameter at once. Unknown request parameters are refused; ignore unknown
+response fields, because v1 only grows.
+
+**Authentication** takes three headers together: X-API-KEY, X-API-TIMESTAMP and X-API-SIGN.
+**Limits** are told in RateLimit and RateLimit-Policy; after 429 and 503 wait as long as Retry-After says.
+**Retries** of a POST are safe with an Idempotency-Key.
+`.trim()
+
+export const swaggerOptions: FastifyDynamicSwaggerOptions = {
+  openapi: {
+    openapi: '3.1.0',
+    info: { title: 'Cambist', version: '1', description, license: { name: 'MIT', identifier: 'MIT' } },
+    // Relative: the same document is right wherever the service is reached.
+    servers: [{ url: '/' }],
+    tags: [
+      { name: 'exchange', description: 'Rates and currencies; no key needed.' },
+      { name: 'orders', description: 'Create, follow and rescue an order.' },
+      { name: 'sandbox', description: 'Only in the sandbox: money, blocks, prices and time at will.' },
+    ],
+    components: { securitySchemes },
+  },
+  convertConstToEnum: false,
+  refResolver: {
+    buildLocalReference: (json, _baseUri, _fragment, index) =>
+      typeof json.$id === 'string' ? json.$id : `schema-${index}`,
+  },
+}
+
+export function openApiRoute({ answers }: RouteContext): RouteOptions {
+  let document: string | null = null
+  return {
+    method: 'GET',
+    url: '/openapi.json',
+    schema: { hide: true },
+    handler(request, reply) {
+      document ??= JSON.stringify(request.server.swagger())
+      const caching = ['Cache-Control', 'public, max-age=300', ...anyOrigin]
+      const headers = ['Content-Type', 'application/json; charset=utf-8', ...caching]
+      answers.raw(request, reply, 200, document, headers)
+    },
+  }
+}

@@ -1,0 +1,100 @@
+import type { RouteOptions } from 'fastify'
+import Type from 'typebox'
+import { anyOrigin, jsonNoStore } from '../answers/answers.ts'
+import { errorAnswers } from '../answers/problem_json.ts'
+import { invalidParameters } from '../errors.ts'
+import { decimal, instant, oneOf, success, text } from '../json/schema.ts'
+import { compileWriter } from '../json/writer.ts'
+import { amount, choice, symbol } from '../parameters/kinds.ts'
+import { optional, withDefault } from '../parameters/parameter.ts'
+import { parametersSchema } from '../parameters/read_body.ts'
+import { readQuery } from '../parameters/read_query.ts'
+import { admitAnonymous, queryOf, type RouteContext } from '../route_context.ts'
+
+const rateTypes = ['fixed', 'float'] as const
+
+const parameters = {
+  from: symbol('Source currency code.', 'BTC'),
+  to: symbol('Destination currency code.', 'USDT'),
+  from_network: optional(
+    symbol('Source network. Required for tokens; a native currency may leave it out.', 'BTC'),
+  ),
+  to_network: optional(symbol('Destination network; same rule.', 'ERC20')),
+  amount: amount('Amount to exchange: at most 15 significant digits, no exponent.', 0.05),
+  rate_type: withDefault(
+    choice(rateTypes, 'Fixed is locked for 15 minutes; float follows the market.'),
+    'float',
+  ),
+  direction: withDefault(
+    choice(['from', 'to'], 'Whether `amount` is what is sent (`from`) or what is to be received (`to`).'),
+    'from',
+  ),
+}
+
+export const rateSchema = Type.Object(
+  {
+    rate: decimal('1 unit of source is `rate` units of destination, everything included.', 64500.25),
+    from: text('Source currency code.', 'BTC'),
+    from_network: text('Source network.', 'BTC'),
+    to: text('Destination currency code.', 'USDT'),
+    to_network: text('Destination network.', 'ERC20'),
+    from_amount: decimal('Amount to send, in source currency.', 0.05),
+    to_amount: decimal('Amount to receive, in destination currency.', 3225.012),
+    rate_type: oneOf(rateTypes, 'As asked.'),
+    fee: decimal('Exchange fee in destination currency, already inside the rate.', 16.29),
+    fee_percent: decimal('Exchange fee in percent.', 0.5),
+    network_fee: decimal('Cost of the payout in destination currency, already inside the rate.', 1.2),
+    expires_at: Type.Optional(instant('When a fixed rate lapses; fixed only.')),
+    rate_id: Type.Optional(text('The lock, to be given when the order is created; fixed only.', 'rl_5f0c')),
+    min_amount: decimal('Least amount, in source currency.', 0.0002),
+    max_amount: decimal('Greatest amount, in source currency.', 10),
+  },
+  { $id: 'Rate' },
+)
+
+const write = compileWriter(rateSchema)
+const headers = [...jsonNoStore, ...anyOrigin]
+
+export function rateRoute(context: RouteContext): RouteOptions {
+  const { answers, parts } = context
+  return {
+    method: 'GET',
+    url: '/v1/rate',
+    schema: {
+      tags: ['exchange'],
+      operationId: 'getRate',
+      summary: 'What an exchange would bring',
+      description: 'A fixed rate is kept for 15 minutes under its `rate_id`; a float rate is only a view.',
+      security: [],
+      querystring: parametersSchema(parameters, 'query'),
+      response: {
+        200: { description: 'A quote.', ...success(Type.Ref('Rate')) },
+        ...errorAnswers(
+          'INVALID_PAIR',
+          'NETWORK_MISMATCH',
+          'AMOUNT_OUT_OF_RANGE',
+          'RATE_LIMITED',
+          'RATE_UNAVAILABLE',
+          'MAINTENANCE',
+        ),
+      },
+    },
+    async handler(request, reply) {
+      if (!admitAnonymous(context, request, reply)) return
+      const read = readQuery(parameters, queryOf(request))
+      if (!read.ok) return answers.problem(request, reply, invalidParameters(read.details))
+      const { from, to, from_network, to_network, amount, rate_type, direction } = read.values
+      const outcome = await parts.desk.rate({
+        from,
+        to,
+        fromNetwork: from_network,
+        toNetwork: to_network,
+        amount,
+        rateType: rate_type,
+        direction,
+      })
+      if (!outcome.ok) return answers.problem(request, reply, outcome.rejection)
+      answers.data(request, reply, write(outcome.value), headers)
+    },
+  }
+}

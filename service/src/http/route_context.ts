@@ -1,0 +1,46 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Answers } from './answers/answers.ts'
+import type { Authenticate } from './auth/authenticate.ts'
+import { type ClientAddress, limitedAs } from './limits/client_address.ts'
+import type { RateLimit } from './limits/rate_limit.ts'
+import type { HttpParts } from './parts.ts'
+
+/** What every route is made with. */
+export type RouteContext = {
+  readonly parts: HttpParts
+  readonly answers: Answers
+  readonly limit: RateLimit
+  readonly addressOf: ClientAddress
+  readonly authenticate: Authenticate
+}
+
+/** Spends units for whoever asks. False: the answer was 429, and the request is over. */
+export function admit(
+  { limit, answers }: RouteContext,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  who: string,
+  units: number,
+): boolean {
+  const { headers, refusal } = limit.spend(who, units)
+  request.exchange.limitHeaders = headers
+  if (refusal === null) return true
+  answers.problem(request, reply, refusal)
+  return false
+}
+
+export function admitAnonymous(context: RouteContext, request: FastifyRequest, reply: FastifyReply): boolean {
+  return admit(context, request, reply, `address:${limitedAs(context.addressOf(request.raw))}`, 1)
+}
+
+/** The raw query as sent, without `?`. */
+export function queryOf(request: FastifyRequest): string {
+  const target = request.raw.url ?? ''
+  const mark = target.indexOf('?')
+  return mark === -1 ? '' : target.slice(mark + 1)
+}
+
+export function parameterOf(request: FastifyRequest, name: string): string {
+  const params = request.params as Readonly<Record<string, string | undefined>>
+  return params[name] ?? ''
+}

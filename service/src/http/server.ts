@@ -1,0 +1,184 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import swagger from '@fastify/swagger'
+import fastify, {
+  type FastifyError,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  type RouteOptions,
+} from 'fastify'
+import { chooseActionRoute } from './account/choose_action.ts'
+import { createOrderRoute } from './account/create_order.ts'
+import { getOrderRoute } from './account/get_order.ts'
+import { type Answers, createAnswers, openExchange, requestIds } from './answers/answers.ts'
+import { requestMeter } from './answers/request_meter.ts'
+import { authenticator } from './auth/authenticate.ts'
+import { malformedHttpProblem, problemOf } from './framework_errors.ts'
+import { clientAddress } from './limits/client_address.ts'
+import { rateLimit } from './limits/rate_limit.ts'
+import { healthRoute, readinessRoute } from './operator/health.ts'
+import { metricsRoute } from './operator/metrics.ts'
+import type { HttpParts } from './parts.ts'
+import { currenciesRoute } from './public/currencies.ts'
+import { registerDocs } from './public/docs.ts'
+import { logoRoute } from './public/logo.ts'
+import { namedSchemas, openApiRoute, swaggerOptions } from './public/openapi.ts'
+import { qrRoute } from './public/qr.ts'
+import { rateRoute } from './public/rate.ts'
+import { answerOnSocket } from './raw_answer.ts'
+import type { RouteContext } from './route_context.ts'
+import { sandboxRoutes } from './sandbox/index.ts'
+
+const routes: readonly ((context: RouteContext) => RouteOptions)[] = [
+  rateRoute,
+  currenciesRoute,
+  createOrderRoute,
+  getOrderRoute,
+  qrRoute,
+  chooseActionRoute,
+  logoRoute,
+  openApiRoute,
+  healthRoute,
+  readinessRoute,
+  metricsRoute,
+]
+
+/** The whole interface over a desk. Nothing listens yet; `close` lets requests under way finish. */
+export function buildServer(parts: HttpParts): FastifyInstance {
+  const answers = createAnswers(parts.logger, requestMeter(parts.metrics))
+  const addressOf = clientAddress(parts.limits.trustedProxies)
+  const context: RouteContext = {
+    parts,
+    answers,
+    addressOf,
+    limit: rateLimit(parts.limits, parts.clock),
+    authenticate: authenticator(parts.apiKeys, parts.clock, addressOf),
+  }
+  const app = fastify(serverOptions(parts, answers))
+  app.decorateRequest('exchange')
+  refuseInOurWords(app, answers)
+  app.register(swagger, swaggerOptions)
+  app.register(async (scope) => {
+    readBodiesRaw(scope)
+    for (const schema of namedSchemas) scope.addSchema(schema)
+    const methodsByUrl = collectMethods(scope)
+    for (const route of routes) scope.route(route(context))
+    for (const route of sandboxRoutes(context, parts.sandbox)) scope.route(route)
+    refuseOtherMethods(scope, methodsByUrl, answers)
+  })
+  registerDocs(app, answers)
+  return app
+}
+
+/** The OpenAPI document of the interface, for the command line and the client's generator. Listens nowhere. */
+export async function openApiDocument(parts: HttpParts): Promise<object> {
+  const app = buildServer(parts)
+  await app.ready()
+  const document = app.swagger()
+  await app.close()
+  return document
+}
+
+const REQUEST_TIMEOUT_MS = 30_000
+/** Longer than the idle timeout of the usual load balancers (60 s), which must be the first to hang up. */
+const KEEP_ALIVE_MS = 72_000
+
+function serverOptions(parts: HttpParts, answers: Answers) {
+  return {
+    logger: false,
+    bodyLimit: parts.limits.bodyBytesMax,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    forceCloseConnections: 'idle' as const,
+    // Requests that arrive while we close are answered as ever, and their connections closed.
+    return503OnClosing: false,
+    genReqId: requestIds(),
+    // We read queries ourselves (read_query.ts); what the router would make of them is not used.
+    routerOptions: { querystringParser: () => ({}), maxParamLength: 200 },
+    // Nothing here depends on Host, and Node's own refusal is not in our envelope.
+    http: { requireHostHeader: false },
+    frameworkErrors: (error: FastifyError, request: FastifyRequest, reply: FastifyReply) =>
+      answerError(answers, error, request, reply),
+    clientErrorHandler: (error: NodeJS.ErrnoException, socket: Socket) =>
+      answerOnSocket(socket, malformedHttpProblem(error)),
+  }
+}
+
+function answerError(answers: Answers, error: unknown, request: FastifyRequest, reply: FastifyReply): void {
+  request.exchange ??= openExchange('none')
+  // It broke after it had answered: there is nobody left to tell but the log.
+  if (reply.raw.headersSent) {
+    answers.recordFailure(request, error)
+    return
+  }
+  const problem = error instanceof Error ? problemOf(error) : null
+  if (problem === null) answers.failure(request, reply, error)
+  else answers.problem(request, reply, problem)
+}
+
+function refuseInOurWords(app: FastifyInstance, answers: Answers): void {
+  app.setErrorHandler((error, request, reply) => answerError(answers, error, request, reply))
+  app.setNotFoundHandler((request, reply) => {
+    request.exchange ??= openExchange('none')
+    answers.problem(request, reply, { code: 'NOT_FOUND', message: 'there is nothing at this path' })
+  })
+  app.server.on('connect', (_request, socket) =>
+    answerOnSocket(socket, { code: 'METHOD_NOT_ALLOWED', message: 'this is not a proxy' }),
+  )
+  // `Expect: 100-continue` is answered by Node; any other expectation is ignored, as RFC 9110 allows.
+  app.server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) =>
+    app.routing(request, response),
+  )
+}
+
+/** Bodies stay bytes until their signature is checked; validation and serialisation are ours, too. */
+function readBodiesRaw(app: FastifyInstance): void {
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
+  app.setValidatorCompiler(() => () => true)
+  app.setSerializerCompiler(() => () => '')
+}
+
+/** Also opens the exchange of every route, which knows its pattern. */
+function collectMethods(app: FastifyInstance): ReadonlyMap<string, Set<string>> {
+  const methodsByUrl = new Map<string, Set<string>>()
+  app.addHook('onRoute', (route) => {
+    const methods = methodsByUrl.get(route.url) ?? new Set()
+    for (const method of [route.method].flat()) methods.add(method)
+    methodsByUrl.set(route.url, methods)
+    route.onRequest = [opensExchange(route.url), ...[route.onRequest ?? []].flat()]
+  })
+  return methodsByUrl
+}
+
+function opensExchange(url: string) {
+  return (request: FastifyRequest, _reply: FastifyReply, done: () => void) => {
+    request.exchange = openExchange(url)
+    done()
+  }
+}
+
+function refuseOtherMethods(
+  app: FastifyInstance,
+  methodsByUrl: ReadonlyMap<string, Set<string>>,
+  answers: Answers,
+): void {
+  for (const [url, methods] of [...methodsByUrl]) {
+    const allow = [...methods].join(', ')
+    const others = app.supportedMethods.filter((method) => !methods.has(method))
+    app.route({
+      url,
+      method: others,
+      schema: { hide: true },
+      // Before the body: it would be read for nothing.
+      onRequest: (request, reply) =>
+        answers.problem(request, reply, {
+          code: 'METHOD_NOT_ALLOWED',
+          message: `this path takes ${allow}`,
+          allow,
+        }),
+      handler: () => undefined,
+    })
+  }
+}
