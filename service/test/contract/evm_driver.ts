@@ -58,6 +58,8 @@ async function assemble(id: 'ETH' | 'BNB', devnet: Devnet, dataDir: string): Pro
     maxFeePerGasWeiMax: 500n * 10n ** 9n,
     timeoutMs: 10_000,
     reserveAddress: () => reserve,
+    // Both ways are proven: Ethereum nodes are of many kinds, those of BNB Smart Chain are geth's kin.
+    tracing: id === 'ETH' ? 'trace' : 'debug',
   }
   let deposits = 0
   const acts = actionsOf(devnet, id)

@@ -73,9 +73,10 @@ async function simulate(
   if (agreed !== undefined && !hasTransferAgreed(unwrap(agreed))) {
     return refuse({ code: 'destination', message: 'the token answers false to a transfer to this address' })
   }
-  const gasLimit = withHeadRoom(quantity(gas.value, 'gas estimate'))
+  const estimate = quantity(gas.value, 'gas estimate')
+  const gasLimit = withHeadRoom(estimate)
   if (gasLimit > GAS_MAX) {
-    return refuse({ code: 'destination', message: `receiving takes this address ${gas.value} gas: too much` })
+    return refuse({ code: 'destination', message: `receiving takes this address ${estimate} gas: too much` })
   }
   const neededWei = wei + gasLimit * price.maxFeePerGasWei
   if (balanceWei < neededWei)

@@ -15,8 +15,9 @@ export type EvmSettings = {
   /** The account that payouts leave from; asked anew each time, because it may not be known when the chain is built. */
   readonly reserveAddress: () => Promise<string> | string
   /**
-   * How internal transfers are found. `debug`: debug_traceBlockByHash with callTracer (geth, bsc, erigon, reth,
-   * anvil). `trace`: trace_block (erigon, nethermind, reth). `auto`, the default: debug if the node has it.
+   * How internal transfers are found. `trace`: trace_block (erigon, nethermind, reth, anvil). `debug`:
+   * debug_traceBlockByHash with callTracer (geth, bsc, and most others). `auto`, the default: trace if the node
+   * has it, else debug.
    */
   readonly tracing?: 'auto' | 'debug' | 'trace'
 }

@@ -34,18 +34,20 @@ export function blockTracer(
   const trace: TraceBlock = (header, txs) => parityTraceBlock(rpc, header, txs)
   if (tracing === 'debug') return debug
   if (tracing === 'trace') return trace
+  // trace_block first: nodes that offer both keep its answers ready and compute the other's. anvil takes 18 s to
+  // debug a block of 400 transactions, and 4 ms for this.
   let works: TraceBlock | null = null
   return async (header, txs) => {
     if (works !== null) return works(header, txs)
     try {
-      const trees = await debug(header, txs)
-      works = debug
+      const trees = await trace(header, txs)
+      works = trace
       return trees
     } catch (error) {
       if (!isMethodMissing(error)) throw error
     }
-    const trees = await trace(header, txs)
-    works = trace
+    const trees = await debug(header, txs)
+    works = debug
     return trees
   }
 }
@@ -161,6 +163,7 @@ function decodeFlatTrace(trace: Fields): GrowingFrame {
       }
     }
     case 'suicide':
+    case 'selfdestruct':
       return {
         kind: 'SELFDESTRUCT',
         from: lowerAddress(action.address, 'trace.action.address'),
