@@ -79,7 +79,7 @@ async function debugTraceBlock(
   })
 }
 
-export function decodeCallFrame(value: unknown): CallFrame {
+function decodeCallFrame(value: unknown): CallFrame {
   const frame = fields(value, 'call frame')
   const { type, error } = frame
   if (typeof type !== 'string') throw new NodeNonsense("the node's call frame has no type")
@@ -122,7 +122,7 @@ async function parityTraceBlock(
 type GrowingFrame = CallFrame & { readonly calls: CallFrame[] }
 
 /** Flat traces, each with its place in the tree, parents before children. */
-export function treeOf(traces: readonly Fields[]): CallFrame {
+function treeOf(traces: readonly Fields[]): CallFrame {
   const frames = new Map<string, GrowingFrame>()
   for (const trace of traces) {
     const path = list(trace.traceAddress, 'trace.traceAddress')
