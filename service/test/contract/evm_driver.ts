@@ -72,6 +72,7 @@ async function assemble(id: 'ETH' | 'BNB', devnet: Devnet, dataDir: string): Pro
   await devnet.mine(id, 20)
   return {
     ...acts,
+    ...outsiders(devnet, id, payer, acts),
     settings,
     chain: evm(settings),
     rpcUrl: network.rpcUrl,
@@ -80,6 +81,29 @@ async function assemble(id: 'ETH' | 'BNB', devnet: Devnet, dataDir: string): Pro
     stranger: () => evm({ ...settings, evmChainId: 1 }),
     ourAddress: () => addressOf('deposit', deposits++),
     reserveAddress: async () => reserve,
+    async funds() {
+      const nonce = await acts.client.getTransactionCount({
+        address: reserve as Address,
+        blockTag: 'pending',
+      })
+      return { family: 'evm', from: { purpose: 'reserve', index: 0 }, nonce }
+    },
+    sign: signer.pay,
+    async stop() {
+      await devnet.stop()
+      rmSync(dataDir, { recursive: true, force: true })
+    },
+  }
+}
+
+/** The people outside who pay, and the blocks they wait for. */
+function outsiders(
+  devnet: Devnet,
+  id: 'ETH' | 'BNB',
+  payer: Address,
+  acts: ReturnType<typeof actionsOf>,
+): Pick<ChainDriver, 'outsideAddress' | 'send' | 'sendTogether' | 'replace' | 'mine' | 'reorg' | 'holds'> {
+  return {
     outsideAddress: () => devnet.freshAddress(id),
     async send(asset, to, units) {
       const chainUnits = toChainUnits(amountOf(asset, units))
@@ -103,18 +127,6 @@ async function assemble(id: 'ETH' | 'BNB', devnet: Devnet, dataDir: string): Pro
     },
     async holds(asset, address) {
       return fromChainUnits(asset, await devnet.balance(id, assetOf(asset).currency, address)).units
-    },
-    async funds() {
-      const nonce = await acts.client.getTransactionCount({
-        address: reserve as Address,
-        blockTag: 'pending',
-      })
-      return { family: 'evm', from: { purpose: 'reserve', index: 0 }, nonce }
-    },
-    sign: signer.pay,
-    async stop() {
-      await devnet.stop()
-      rmSync(dataDir, { recursive: true, force: true })
     },
   }
 }
