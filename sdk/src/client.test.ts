@@ -10,7 +10,7 @@ import {
   startTestServer,
   success,
   type TestServer,
-} from './test_server.ts'
+} from './testing/answering_server.ts'
 import type { Order } from './types.ts'
 
 /**
