@@ -13,7 +13,7 @@ import { head, readBlock } from './read_block.ts'
 import { connect } from './rpc.ts'
 import type { BitcoinSettings } from './settings.ts'
 
-export type { BitcoinNetwork, BitcoinSettings } from './settings.ts'
+export type { BitcoinSettings } from './settings.ts'
 
 const SCAN_TIMEOUT_MS = 15 * 60_000
 
