@@ -12,7 +12,8 @@ type Contender = {
 }
 
 const ROUNDS = 12
-const SLICE_US = 150_000
+const SLICE_US = 200_000
+const IMAGES_A_LOOK = 4
 const formats = [
   { name: 'png 256', format: 'png', size: 256 },
   { name: 'png 1024', format: 'png', size: 1024 },
@@ -28,8 +29,11 @@ async function runSlice(contender: Contender): Promise<void> {
   const before = process.cpuUsage()
   let usedUs = 0
   while (usedUs < SLICE_US) {
-    await contender.draw(textOf(contender.images))
-    contender.images += 1
+    // Looking at the clock costs too: not after every image.
+    for (let image = 0; image < IMAGES_A_LOOK; image += 1) {
+      await contender.draw(textOf(contender.images))
+      contender.images += 1
+    }
     const { user, system } = process.cpuUsage(before)
     usedUs = user + system
   }

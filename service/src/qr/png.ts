@@ -9,8 +9,11 @@ const FILTER_NONE = 0
 const FILTER_UP = 2
 const LIGHT = 0xff
 
-/** Bars of equal pixels pack well at the cheapest level; run-length strategy measured no faster and larger. */
-const COMPRESSION = { level: 1 }
+/**
+ * Bars of equal pixels pack well at the cheapest level; run-length strategy measured no faster and larger.
+ * The result is a few kilobytes: the default buffer of 16 kB for each image would be mostly waste.
+ */
+const COMPRESSION = { level: 1, chunkSize: 4096 }
 
 /**
  * A 1-bit greyscale PNG of exactly `sizePx` by `sizePx`: whole pixels per module, the rest is margin.
@@ -64,7 +67,8 @@ function darken(bytes: Buffer, from: number, length: number): void {
     return
   }
   bytes[first] = (bytes[first] ?? 0) & keepBefore
-  bytes.fill(0, first + 1, last)
+  // A loop, not `fill`: runs are a few bytes, and the call would cost more than the work.
+  for (let index = first + 1; index < last; index += 1) bytes[index] = 0
   // A run that ends with a byte ends here: the next byte may belong to the next line's filter.
   if (keepAfter !== LIGHT) bytes[last] = (bytes[last] ?? 0) & keepAfter
 }
