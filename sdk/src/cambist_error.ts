@@ -1,3 +1,5 @@
+import type { ServiceErrorCode } from './types.ts'
+
 /** What the client itself may say; every other code is the service's (docs/api.md). */
 export type LocalErrorCode =
   /** No answer: the line, the name or the server is down. The request may have been acted on. */
@@ -33,7 +35,8 @@ export type ErrorFacts = {
 /** Why a call failed: `code` for programs, `message` for people. */
 export class CambistError extends Error {
   override readonly name = 'CambistError'
-  readonly code: LocalErrorCode | (string & {})
+  /** Compare with anything: a newer service may know codes that this client does not. */
+  readonly code: LocalErrorCode | ServiceErrorCode | (string & {})
   readonly status: number
   readonly requestId: string | undefined
   readonly details: readonly { readonly field: string; readonly message: string }[]

@@ -147,10 +147,12 @@ test('a QR image comes as its bytes, or as a data URI', async () => {
       ? success({ qr_code: 'data:image/png;base64,AA', format: 'png' })
       : { body: image },
   )
-  expect(Buffer.from(await client.getQr('CB1', { size: 512 })).equals(image)).toBe(true)
+  expect(Buffer.from(await client.getQr('CB1', { size: 512, include_amount: false })).equals(image)).toBe(
+    true,
+  )
   expect(await client.getQrDataUri('CB1')).toEqual({ qr_code: 'data:image/png;base64,AA', format: 'png' })
   expect(received.map(({ target }) => target)).toEqual([
-    '/v1/order/CB1/qr?size=512',
+    '/v1/order/CB1/qr?size=512&include_amount=false',
     '/v1/order/CB1/qr?format=base64',
   ])
 })

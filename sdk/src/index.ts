@@ -6,7 +6,7 @@ export {
   createClient,
   type PostOptions,
 } from './client.ts'
-export type { paths } from './schema.ts'
+export type { components, paths } from './schema.ts'
 export { createSigner, type Sign, type SignedParts } from './sign.ts'
 export type { Retry } from './transport.ts'
 export type {
@@ -22,5 +22,6 @@ export type {
   QrRequest,
   Rate,
   RateRequest,
+  ServiceErrorCode,
 } from './types.ts'
 export type { WaitOptions } from './wait_for_status.ts'

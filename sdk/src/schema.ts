@@ -11,6 +11,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
+        /**
+         * What an exchange would bring
+         * @description A fixed rate is kept for 15 minutes under its `rate_id`; a float rate is only a view.
+         */
         get: operations["getRate"];
         put?: never;
         post?: never;
@@ -27,6 +31,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
+        /**
+         * What can be exchanged
+         * @description May be cached for 5 minutes; has an ETag.
+         */
         get: operations["getCurrencies"];
         put?: never;
         post?: never;
@@ -45,6 +53,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
+        /**
+         * Create an order
+         * @description Answers with the address to pay to. Repeating the request with the same key changes nothing.
+         */
         post: operations["createOrder"];
         delete?: never;
         options?: never;
@@ -59,6 +71,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
+        /**
+         * Look at an order
+         * @description With an API key by its full id, or with its token by the full id or the last 8 digits.
+         */
         get: operations["getOrder"];
         put?: never;
         post?: never;
@@ -75,7 +91,8 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get: operations["getQr"];
+        /** A QR image that pays the order */
+        get: operations["getOrderQr"];
         put?: never;
         post?: never;
         delete?: never;
@@ -93,7 +110,11 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        post: operations["chooseEmergencyAction"];
+        /**
+         * Choose what happens to an order in EMERGENCY
+         * @description One action wins; any other gets NOT_EMERGENCY.
+         */
+        post: operations["chooseAction"];
         delete?: never;
         options?: never;
         head?: never;
@@ -103,7 +124,1058 @@ export interface paths {
 }
 export type webhooks = Record<string, never>;
 export interface components {
-    schemas: never;
+    schemas: {
+        Rate: {
+            /**
+             * Format: decimal
+             * @description 1 unit of source is `rate` units of destination, everything included.
+             * @example 64500.25
+             */
+            rate: number;
+            /**
+             * @description Source currency code.
+             * @example BTC
+             */
+            from: string;
+            /**
+             * @description Source network.
+             * @example BTC
+             */
+            from_network: string;
+            /**
+             * @description Destination currency code.
+             * @example USDT
+             */
+            to: string;
+            /**
+             * @description Destination network.
+             * @example ERC20
+             */
+            to_network: string;
+            /**
+             * Format: decimal
+             * @description Amount to send, in source currency.
+             * @example 0.05
+             */
+            from_amount: number;
+            /**
+             * Format: decimal
+             * @description Amount to receive, in destination currency.
+             * @example 3225.012
+             */
+            to_amount: number;
+            /**
+             * @description As asked.
+             * @enum {string}
+             */
+            rate_type: "fixed" | "float";
+            /**
+             * Format: decimal
+             * @description Exchange fee in destination currency, already inside the rate.
+             * @example 16.29
+             */
+            fee: number;
+            /**
+             * Format: decimal
+             * @description Exchange fee in percent.
+             * @example 0.5
+             */
+            fee_percent: number;
+            /**
+             * Format: decimal
+             * @description Cost of the payout in destination currency, already inside the rate.
+             * @example 1.2
+             */
+            network_fee: number;
+            /**
+             * Format: date-time
+             * @description When a fixed rate lapses; fixed only.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            expires_at?: string;
+            /**
+             * @description The lock, to be given when the order is created; fixed only.
+             * @example rl_5f0c
+             */
+            rate_id?: string;
+            /**
+             * Format: decimal
+             * @description Least amount, in source currency.
+             * @example 0.0002
+             */
+            min_amount: number;
+            /**
+             * Format: decimal
+             * @description Greatest amount, in source currency.
+             * @example 10
+             */
+            max_amount: number;
+        };
+        Currency: {
+            /**
+             * @description Networks it travels on.
+             * @example [
+             *       "ERC20",
+             *       "BEP20"
+             *     ]
+             */
+            networks: string[];
+            /**
+             * @description Full name.
+             * @example Tether USD
+             */
+            name: string;
+            /**
+             * Format: uri
+             * @description Logo image (SVG).
+             */
+            logo: string;
+            /**
+             * @description Brand colour.
+             * @example #26A17B
+             */
+            color: string;
+            /**
+             * @description Decimals an amount may have.
+             * @example 6
+             */
+            precision: number;
+            /**
+             * Format: decimal
+             * @description Least amount.
+             * @example 10
+             */
+            min_amount: number;
+            /**
+             * Format: decimal
+             * @description Greatest amount.
+             * @example 500000
+             */
+            max_amount: number;
+            /** @description Only enabled currencies can be exchanged. */
+            enabled: boolean;
+            /**
+             * @description 1 is shown first.
+             * @example 3
+             */
+            priority: number;
+        };
+        CreatedOrder: {
+            /**
+             * @description The order.
+             * @example CB4821093377160542
+             */
+            order_id: string;
+            /**
+             * @description The last 8 digits; names the order together with its token.
+             * @example 77160542
+             */
+            short_id: string;
+            /**
+             * @description Lets its holder read this order and nothing else. Told once, here.
+             * @example q2Vb7Jm0cX3mGZ0p3l8R0f9yq1s4n6t8w0z2b4d6f8h
+             */
+            token: string;
+            /**
+             * @description Where the order is.
+             * @enum {string}
+             */
+            status: "NEW" | "PENDING" | "EXCHANGE" | "WITHDRAW" | "DONE" | "EXPIRED" | "EMERGENCY" | "REFUND" | "REFUNDED";
+            /**
+             * @description Where to send the deposit.
+             * @example bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080
+             */
+            deposit_address: string;
+            /**
+             * @description Memo or tag to send with the deposit; null when none is needed.
+             * @example 48213
+             */
+            deposit_tag: string | null;
+            /**
+             * @description Currency to deposit.
+             * @example BTC
+             */
+            deposit_currency: string;
+            /**
+             * @description Network of the deposit.
+             * @example BTC
+             */
+            deposit_network: string;
+            /**
+             * Format: decimal
+             * @description Exact amount to deposit.
+             * @example 0.05
+             */
+            deposit_amount: number;
+            /**
+             * @description Currency of the payout.
+             * @example USDT
+             */
+            receive_currency: string;
+            /**
+             * @description Network of the payout.
+             * @example ERC20
+             */
+            receive_network: string;
+            /**
+             * Format: decimal
+             * @description Amount of the payout as quoted.
+             * @example 3225.012
+             */
+            receive_amount: number;
+            /**
+             * Format: decimal
+             * @description Rate used for the order.
+             * @example 64500.25
+             */
+            rate: number;
+            /**
+             * @description As asked.
+             * @enum {string}
+             */
+            rate_type: "fixed" | "float";
+            /**
+             * Format: decimal
+             * @description Exchange fee in the currency of the payout.
+             * @example 16.29
+             */
+            fee: number;
+            /**
+             * Format: decimal
+             * @description Cost of the payout in its own currency.
+             * @example 1.2
+             */
+            network_fee: number;
+            /**
+             * @description Where the payout goes.
+             * @example 0x52908400098527886E0F7030069857D2E4169EE7
+             */
+            destination: string;
+            /**
+             * @description Memo or tag of the destination.
+             * @example 12345
+             */
+            destination_tag: string | null;
+            /**
+             * @description Where a refund would go.
+             * @example bcrt1q6rhpng9evdsfnn833a4f4vej0asu6dk5srld6x
+             */
+            refund_address: string | null;
+            /**
+             * Format: uri
+             * @description Where status updates are sent.
+             */
+            callback_url: string | null;
+            /**
+             * Format: date-time
+             * @description When the order was created.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description The payment must be sent before this.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            expires_at: string;
+            /**
+             * Format: uri
+             * @description A QR image that pays the order.
+             */
+            qr_code_url: string;
+        };
+        Order: {
+            /**
+             * @description The order.
+             * @example CB4821093377160542
+             */
+            order_id: string;
+            /**
+             * @description The last 8 digits; names the order together with its token.
+             * @example 77160542
+             */
+            short_id: string;
+            /**
+             * @description Where the order is.
+             * @enum {string}
+             */
+            status: "NEW" | "PENDING" | "EXCHANGE" | "WITHDRAW" | "DONE" | "EXPIRED" | "EMERGENCY" | "REFUND" | "REFUNDED";
+            /**
+             * @description Where to send the deposit.
+             * @example bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080
+             */
+            deposit_address: string;
+            /**
+             * @description Memo or tag to send with the deposit; null when none is needed.
+             * @example 48213
+             */
+            deposit_tag: string | null;
+            /**
+             * @description Currency to deposit.
+             * @example BTC
+             */
+            deposit_currency: string;
+            /**
+             * @description Network of the deposit.
+             * @example BTC
+             */
+            deposit_network: string;
+            /**
+             * Format: decimal
+             * @description Exact amount to deposit.
+             * @example 0.05
+             */
+            deposit_amount: number;
+            /**
+             * Format: decimal
+             * @description What has arrived so far.
+             * @example 0.05
+             */
+            deposit_received: number;
+            /**
+             * @description Confirmations so far.
+             * @example 2
+             */
+            deposit_confirmations: number;
+            /**
+             * @description Confirmations needed.
+             * @example 3
+             */
+            deposit_required_confirmations: number;
+            /**
+             * @description Currency of the payout.
+             * @example USDT
+             */
+            receive_currency: string;
+            /**
+             * @description Network of the payout.
+             * @example ERC20
+             */
+            receive_network: string;
+            /**
+             * Format: decimal
+             * @description Amount of the payout as quoted.
+             * @example 3225.012
+             */
+            receive_amount: number;
+            /**
+             * Format: decimal
+             * @description Amount of the payout as it is now; float and emergencies may change it.
+             * @example 3225.012
+             */
+            receive_final_amount: number;
+            /**
+             * Format: decimal
+             * @description Rate used for the order.
+             * @example 64500.25
+             */
+            rate: number;
+            /**
+             * @description As asked.
+             * @enum {string}
+             */
+            rate_type: "fixed" | "float";
+            /**
+             * Format: decimal
+             * @description Exchange fee in the currency of the payout.
+             * @example 16.29
+             */
+            fee: number;
+            /**
+             * Format: decimal
+             * @description Cost of the payout in its own currency.
+             * @example 1.2
+             */
+            network_fee: number;
+            /**
+             * @description Where the payout goes.
+             * @example 0x52908400098527886E0F7030069857D2E4169EE7
+             */
+            destination: string;
+            /**
+             * @description Memo or tag of the destination.
+             * @example 12345
+             */
+            destination_tag: string | null;
+            /**
+             * @description Where a refund would go.
+             * @example bcrt1q6rhpng9evdsfnn833a4f4vej0asu6dk5srld6x
+             */
+            refund_address: string | null;
+            /**
+             * Format: uri
+             * @description Where status updates are sent.
+             */
+            callback_url: string | null;
+            /**
+             * @description Null until something arrives.
+             * @example 9b1c0f0f3f5c1d2f4c5b6a79808f7e6d5c4b3a2918070605040302010f0e0d0c
+             */
+            deposit_tx_hash: string | null;
+            /**
+             * @description Null until the payout is sent.
+             * @example 9b1c0f0f3f5c1d2f4c5b6a79808f7e6d5c4b3a2918070605040302010f0e0d0c
+             */
+            withdraw_tx_hash: string | null;
+            /**
+             * Format: date-time
+             * @description When the order was created.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When it last changed.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            updated_at: string;
+            /**
+             * Format: date-time
+             * @description The payment must be sent before this.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            expires_at: string;
+            /**
+             * Format: date-time
+             * @description Null until the order is done.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            completed_at: string | null;
+            /** @description Present in EMERGENCY. */
+            emergency?: {
+                reasons: ("UNDERPAID" | "OVERPAID" | "LATE_DEPOSIT" | "RATE_SLIPPAGE" | "NETWORK_PROBLEM" | "DESTINATION_PROBLEM")[];
+                /** @description What each action would do now; null where it cannot be taken. */
+                options: {
+                    continue: {
+                        /**
+                         * Format: decimal
+                         * @description What would be paid out.
+                         * @example 3100.5
+                         */
+                        receive_amount: number;
+                        /**
+                         * Format: decimal
+                         * @description At this rate.
+                         * @example 64500.25
+                         */
+                        rate: number;
+                    } | null;
+                    recalculate: {
+                        /**
+                         * Format: decimal
+                         * @description What would be paid out.
+                         * @example 3100.5
+                         */
+                        receive_amount: number;
+                        /**
+                         * Format: decimal
+                         * @description At this rate.
+                         * @example 64500.25
+                         */
+                        rate: number;
+                    } | null;
+                    refund: {
+                        /**
+                         * Format: decimal
+                         * @description What would be returned.
+                         * @example 0.0499
+                         */
+                        refund_amount: number;
+                        /**
+                         * Format: decimal
+                         * @description Cost of returning it.
+                         * @example 0.0001
+                         */
+                        network_fee: number;
+                        /**
+                         * @description Currency of both.
+                         * @example BTC
+                         */
+                        currency: string;
+                        /**
+                         * @description Network of the refund.
+                         * @example BTC
+                         */
+                        network: string;
+                        /** @description False: the action must bring a refund_address. */
+                        has_refund_address: boolean;
+                    } | null;
+                };
+            };
+            /** @description Present in REFUND and REFUNDED. */
+            refund?: {
+                /**
+                 * @description Where it goes.
+                 * @example bcrt1q6rhpng9evdsfnn833a4f4vej0asu6dk5srld6x
+                 */
+                address: string;
+                /**
+                 * Format: decimal
+                 * @description What is returned.
+                 * @example 0.0499
+                 */
+                amount: number;
+                /**
+                 * @description Currency of the refund.
+                 * @example BTC
+                 */
+                currency: string;
+                /**
+                 * @description Network of the refund.
+                 * @example BTC
+                 */
+                network: string;
+                /**
+                 * Format: decimal
+                 * @description Cost of returning it.
+                 * @example 0.0001
+                 */
+                network_fee: number;
+                /**
+                 * @description Null until it is sent.
+                 * @example 9b1c0f0f3f5c1d2f4c5b6a79808f7e6d5c4b3a2918070605040302010f0e0d0c
+                 */
+                tx_hash: string | null;
+            };
+        };
+        ActionResult: {
+            /**
+             * @description The order.
+             * @example CB4821093377160542
+             */
+            order_id: string;
+            /**
+             * @description Where the order is.
+             * @enum {string}
+             */
+            status: "NEW" | "PENDING" | "EXCHANGE" | "WITHDRAW" | "DONE" | "EXPIRED" | "EMERGENCY" | "REFUND" | "REFUNDED";
+            /**
+             * @description For a person.
+             * @example The deposit is being returned.
+             */
+            message: string;
+            /**
+             * Format: date-time
+             * @description When the action was taken.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            updated_at: string;
+        };
+        QrCode: {
+            /**
+             * @description A data URI.
+             * @example data:image/png;base64,iVBORw0KGgo…
+             */
+            qr_code: string;
+            /**
+             * @description Format of the embedded image.
+             * @enum {string}
+             */
+            format: "png";
+        };
+        /**
+         * INVALID_PARAMETER
+         * @description A parameter is missing, malformed or unknown; see details.
+         */
+        InvalidParameterError: {
+            /** @constant */
+            error: true;
+            /** @constant */
+            error_code: "INVALID_PARAMETER";
+            /** @description For a person; may change. */
+            message: string;
+            /** @description Every problem at once. */
+            details?: {
+                /** @description The parameter. */
+                field: string;
+                /** @description What is wrong with it. */
+                message: string;
+            }[];
+        };
+        /**
+         * INVALID_PAIR
+         * @description The pair of currencies is not exchanged here.
+         */
+        InvalidPairError: {
+            /** @constant */
+            error: true;
+            /** @constant */
+            error_code: "INVALID_PAIR";
+            /** @description For a person; may change. */
+            message: string;
+            /** @description Every problem at once. */
+            details?: {
+                /** @description The parameter. */
+                field: string;
+                /** @description What is wrong with it. */
+                message: string;
+            }[];
+        };
+        /**
+         * NETWORK_MISMATCH
+         * @description The currency does not travel on that network.
+         */
+        NetworkMismatchError: {
+            /** @constant */
+            error: true;
+            /** @constant */
+            error_code: "NETWORK_MISMATCH";
+            /** @description For a person; may change. */
+            message: string;
+            /** @description Every problem at once. */
+            details?: {
+                /** @description The parameter. */
+                field: string;
+                /** @description What is wrong with it. */
+                message: string;
+            }[];
+        };
+        /**
+         * AMOUNT_OUT_OF_RANGE
+         * @description The amount is outside min_amount … max_amount.
+         */
+        AmountOutOfRangeError: {
+            /** @constant */
+            error: true;
+            /** @constant */
+            error_code: "AMOUNT_OUT_OF_RANGE";
+            /** @description For a person; may change. */
+            message: string;
+            /** @description Every problem at once. */
+            details?: {
+                /** @description The parameter. */
+                field: string;
+                /** @description What is wrong with it. */
+                message: string;
+            }[];
+            /**
+             * Format: decimal
+             * @description The least amount, in the currency in which the amount was given.
+             */
+            min_amount: number;
+            /**
+             * Format: decimal
+             * @description The greatest amount, in the currency in which the amount was given.
+             */
+            max_amount: number;
+            /**
+             * @description The currency of both limits.
+             * @example BTC
+             */
+            currency?: string;
+        };
+        /**
+         * INVALID_ADDRESS
+         * @description The address is not valid on that network.
+         */
+        InvalidAddressError: {
+            /** @constant */
+            error: true;
+            /** @constant */
+            error_code: "INVALID_ADDRESS";
+            /** @description For a person; may change. */
+            message: string;
+            /** @description Every problem at once. */
+            details?: {
+                /** @description The parameter. */
+                field: string;
+                /** @description What is wrong with it. */
+                message: string;
+            }[];
+        };
+        /**
+         * DESTINATION_TAG_REQUIRED
+         * @description The destination needs a destination_tag.
+         */
+        DestinationTagRequiredError: {
+            /** @constant */
+            error: true;
+            /** @constant */
+            error_code: "DESTINATION_TAG_REQUIRED";
+            /** @description For a person; may change. */
+            message: string;
+            /** @description Every problem at once. */
+            details?: {
+                /** @description The parameter. */
+                field: string;
+                /** @description What is wrong with it. */
+                message: string;
+            }[];
+        };
+        /**
+         * INVALID_ACTION
+         * @description The action is not one of continue, refund, recalculate.
+         */
+        InvalidActionError: {
+            /** @constant */
+            error: true;
+            /** @constant */
+            error_code: "INVALID_ACTION";
+            /** @description For a person; may change. */
+            message: string;
+            /** @description Every problem at once. */
+            details?: {
+                /** @description The parameter. */
+                field: string;
+                /** @description What is wrong with it. */
+                message: string;
+            }[];
+        };
+        /**
+         * REFUND_ADDRESS_REQUIRED
+         * @description A refund needs a refund_address.
+         */
+        RefundAddressRequiredError: {
+            /** @constant */
+            error: true;
+            /** @constant */
+            error_code: "REFUND_ADDRESS_REQUIRED";
+            /** @description For a person; may change. */
+            message: string;
+            /** @description Every problem at once. */
+            details?: {
+                /** @description The parameter. */
+                field: string;
+                /** @description What is wrong with it. */
+                message: string;
+            }[];
+        };
+        /**
+         * UNAUTHORIZED
+         * @description The authentication headers are missing or malformed.
+         */
+        UnauthorizedError: {
+            /** @constant */
+            error: true;
+            /** @constant */
+            error_code: "UNAUTHORIZED";
+            /** @description For a person; may change. */
+            message: string;
+            /** @description Every problem at once. */
+            details?: {
+                /** @description The parameter. */
+                field: string;
+                /** @description What is wrong with it. */
+                message: string;
+            }[];
+        };
+        /**
+         * INVALID_SIGNATURE
+         * @description The key is unknown or the signature is wrong.
+         */
+        InvalidSignatureError: {
+            /** @constant */
+            error: true;
+            /** @constant */
+            error_code: "INVALID_SIGNATURE";
+            /** @description For a person; may change. */
+            message: string;
+            /** @description Every problem at once. */
+            details?: {
+                /** @description The parameter. */
+                field: string;
+                /** @description What is wrong with it. */
+                message: string;
+            }[];
+        };
+        /**
+         * TIMESTAMP_EXPIRED
+         * @description The timestamp is too far from server_time.
+         */
+        TimestampExpiredError: {
+            /** @constant */
+            error: true;
+            /** @constant */
+            error_code: "TIMESTAMP_EXPIRED";
+            /** @description For a person; may change. */
+            message: string;
+            /** @description Every problem at once. */
+            details?: {
+                /** @description The parameter. */
+                field: string;
+                /** @description What is wrong with it. */
+                message: string;
+            }[];
+            /**
+             * @description Our clock, in epoch seconds.
+             * @example 1790000000
+             */
+            server_time: number;
+        };
+        /**
+         * FORBIDDEN
+         * @description The key may not do this, or not from this address.
+         */
+        ForbiddenError: {
+            /** @constant */
+            error: true;
+            /** @constant */
+            error_code: "FORBIDDEN";
+            /** @description For a person; may change. */
+            message: string;
+            /** @description Every problem at once. */
+            details?: {
+                /** @description The parameter. */
+                field: string;
+                /** @description What is wrong with it. */
+                message: string;
+            }[];
+        };
+        /**
+         * ORDER_NOT_FOUND
+         * @description There is no such order for this caller.
+         */
+        OrderNotFoundError: {
+            /** @constant */
+            error: true;
+            /** @constant */
+            error_code: "ORDER_NOT_FOUND";
+            /** @description For a person; may change. */
+            message: string;
+            /** @description Every problem at once. */
+            details?: {
+                /** @description The parameter. */
+                field: string;
+                /** @description What is wrong with it. */
+                message: string;
+            }[];
+        };
+        /**
+         * NOT_FOUND
+         * @description There is nothing at this path.
+         */
+        NotFoundError: {
+            /** @constant */
+            error: true;
+            /** @constant */
+            error_code: "NOT_FOUND";
+            /** @description For a person; may change. */
+            message: string;
+            /** @description Every problem at once. */
+            details?: {
+                /** @description The parameter. */
+                field: string;
+                /** @description What is wrong with it. */
+                message: string;
+            }[];
+        };
+        /**
+         * METHOD_NOT_ALLOWED
+         * @description The path exists, but not for this method; see Allow.
+         */
+        MethodNotAllowedError: {
+            /** @constant */
+            error: true;
+            /** @constant */
+            error_code: "METHOD_NOT_ALLOWED";
+            /** @description For a person; may change. */
+            message: string;
+            /** @description Every problem at once. */
+            details?: {
+                /** @description The parameter. */
+                field: string;
+                /** @description What is wrong with it. */
+                message: string;
+            }[];
+        };
+        /**
+         * REQUEST_TIMEOUT
+         * @description The request did not arrive in time.
+         */
+        RequestTimeoutError: {
+            /** @constant */
+            error: true;
+            /** @constant */
+            error_code: "REQUEST_TIMEOUT";
+            /** @description For a person; may change. */
+            message: string;
+            /** @description Every problem at once. */
+            details?: {
+                /** @description The parameter. */
+                field: string;
+                /** @description What is wrong with it. */
+                message: string;
+            }[];
+        };
+        /**
+         * NOT_EMERGENCY
+         * @description The order is not in EMERGENCY.
+         */
+        NotEmergencyError: {
+            /** @constant */
+            error: true;
+            /** @constant */
+            error_code: "NOT_EMERGENCY";
+            /** @description For a person; may change. */
+            message: string;
+            /** @description Every problem at once. */
+            details?: {
+                /** @description The parameter. */
+                field: string;
+                /** @description What is wrong with it. */
+                message: string;
+            }[];
+        };
+        /**
+         * RATE_EXPIRED
+         * @description The fixed rate has expired; ask for a new one.
+         */
+        RateExpiredError: {
+            /** @constant */
+            error: true;
+            /** @constant */
+            error_code: "RATE_EXPIRED";
+            /** @description For a person; may change. */
+            message: string;
+            /** @description Every problem at once. */
+            details?: {
+                /** @description The parameter. */
+                field: string;
+                /** @description What is wrong with it. */
+                message: string;
+            }[];
+        };
+        /**
+         * PAYLOAD_TOO_LARGE
+         * @description The body is larger than the service reads.
+         */
+        PayloadTooLargeError: {
+            /** @constant */
+            error: true;
+            /** @constant */
+            error_code: "PAYLOAD_TOO_LARGE";
+            /** @description For a person; may change. */
+            message: string;
+            /** @description Every problem at once. */
+            details?: {
+                /** @description The parameter. */
+                field: string;
+                /** @description What is wrong with it. */
+                message: string;
+            }[];
+        };
+        /**
+         * UNSUPPORTED_MEDIA_TYPE
+         * @description The body is not application/json in UTF-8.
+         */
+        UnsupportedMediaTypeError: {
+            /** @constant */
+            error: true;
+            /** @constant */
+            error_code: "UNSUPPORTED_MEDIA_TYPE";
+            /** @description For a person; may change. */
+            message: string;
+            /** @description Every problem at once. */
+            details?: {
+                /** @description The parameter. */
+                field: string;
+                /** @description What is wrong with it. */
+                message: string;
+            }[];
+        };
+        /**
+         * IDEMPOTENCY_CONFLICT
+         * @description The Idempotency-Key was used with another body.
+         */
+        IdempotencyConflictError: {
+            /** @constant */
+            error: true;
+            /** @constant */
+            error_code: "IDEMPOTENCY_CONFLICT";
+            /** @description For a person; may change. */
+            message: string;
+            /** @description Every problem at once. */
+            details?: {
+                /** @description The parameter. */
+                field: string;
+                /** @description What is wrong with it. */
+                message: string;
+            }[];
+        };
+        /**
+         * RATE_LIMITED
+         * @description Too many requests; wait retry_after seconds.
+         */
+        RateLimitedError: {
+            /** @constant */
+            error: true;
+            /** @constant */
+            error_code: "RATE_LIMITED";
+            /** @description For a person; may change. */
+            message: string;
+            /** @description Every problem at once. */
+            details?: {
+                /** @description The parameter. */
+                field: string;
+                /** @description What is wrong with it. */
+                message: string;
+            }[];
+            /**
+             * @description Seconds to wait, as in Retry-After.
+             * @example 12
+             */
+            retry_after: number;
+        };
+        /**
+         * INTERNAL_ERROR
+         * @description Our fault; tell us the request_id.
+         */
+        InternalErrorError: {
+            /** @constant */
+            error: true;
+            /** @constant */
+            error_code: "INTERNAL_ERROR";
+            /** @description For a person; may change. */
+            message: string;
+            /** @description Every problem at once. */
+            details?: {
+                /** @description The parameter. */
+                field: string;
+                /** @description What is wrong with it. */
+                message: string;
+            }[];
+            /** @description Tell it to the operator. */
+            request_id: string;
+        };
+        /**
+         * RATE_UNAVAILABLE
+         * @description No trustworthy price right now.
+         */
+        RateUnavailableError: {
+            /** @constant */
+            error: true;
+            /** @constant */
+            error_code: "RATE_UNAVAILABLE";
+            /** @description For a person; may change. */
+            message: string;
+            /** @description Every problem at once. */
+            details?: {
+                /** @description The parameter. */
+                field: string;
+                /** @description What is wrong with it. */
+                message: string;
+            }[];
+        };
+        /**
+         * MAINTENANCE
+         * @description The service is being worked on.
+         */
+        MaintenanceError: {
+            /** @constant */
+            error: true;
+            /** @constant */
+            error_code: "MAINTENANCE";
+            /** @description For a person; may change. */
+            message: string;
+            /** @description Every problem at once. */
+            details?: {
+                /** @description The parameter. */
+                field: string;
+                /** @description What is wrong with it. */
+                message: string;
+            }[];
+        };
+    };
     responses: never;
     parameters: never;
     requestBodies: never;
@@ -115,12 +1187,34 @@ export interface operations {
     getRate: {
         parameters: {
             query: {
+                /**
+                 * @description Source currency code.
+                 * @example BTC
+                 */
                 from: string;
+                /**
+                 * @description Destination currency code.
+                 * @example USDT
+                 */
                 to: string;
+                /**
+                 * @description Source network. Required for tokens; a native currency may leave it out.
+                 * @example BTC
+                 */
                 from_network?: string;
+                /**
+                 * @description Destination network; same rule.
+                 * @example ERC20
+                 */
                 to_network?: string;
+                /**
+                 * @description Amount to exchange: at most 15 significant digits, no exponent.
+                 * @example 0.05
+                 */
                 amount: number;
+                /** @description Fixed is locked for 15 minutes; float follows the market. */
                 rate_type?: "fixed" | "float";
+                /** @description Whether `amount` is what is sent (`from`) or what is to be received (`to`). */
                 direction?: "from" | "to";
             };
             header?: never;
@@ -129,7 +1223,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Success */
+            /** @description A quote. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -138,26 +1232,56 @@ export interface operations {
                     "application/json": {
                         /** @constant */
                         success: true;
-                        data: {
-                            rate: number;
-                            from: string;
-                            from_network: string;
-                            to: string;
-                            to_network: string;
-                            from_amount: number;
-                            to_amount: number;
-                            /** @enum {string} */
-                            rate_type: "fixed" | "float";
-                            fee: number;
-                            fee_percent: number;
-                            network_fee: number;
-                            min_amount: number;
-                            max_amount: number;
-                            /** Format: date-time */
-                            expires_at?: string;
-                            rate_id?: string;
-                        };
+                        data: components["schemas"]["Rate"];
                     };
+                };
+            };
+            /**
+             * @description INVALID_PAIR: The pair of currencies is not exchanged here.
+             *
+             *     NETWORK_MISMATCH: The currency does not travel on that network.
+             *
+             *     AMOUNT_OUT_OF_RANGE: The amount is outside min_amount … max_amount.
+             *
+             *     INVALID_PARAMETER: A parameter is missing, malformed or unknown; see details.
+             */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InvalidPairError"] | components["schemas"]["NetworkMismatchError"] | components["schemas"]["AmountOutOfRangeError"] | components["schemas"]["InvalidParameterError"];
+                };
+            };
+            /** @description RATE_LIMITED: Too many requests; wait retry_after seconds. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description INTERNAL_ERROR: Our fault; tell us the request_id. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalErrorError"];
+                };
+            };
+            /**
+             * @description RATE_UNAVAILABLE: No trustworthy price right now.
+             *
+             *     MAINTENANCE: The service is being worked on.
+             */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateUnavailableError"] | components["schemas"]["MaintenanceError"];
                 };
             };
         };
@@ -171,7 +1295,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Success */
+            /** @description The currencies. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -180,20 +1304,45 @@ export interface operations {
                     "application/json": {
                         /** @constant */
                         success: true;
+                        /** @description Keyed by currency code. */
                         data: {
-                            [key: string]: {
-                                networks: string[];
-                                name: string;
-                                logo: string;
-                                color: string;
-                                precision: number;
-                                min_amount: number;
-                                max_amount: number;
-                                enabled: boolean;
-                                priority: number;
-                            };
+                            [key: string]: components["schemas"]["Currency"];
                         };
                     };
+                };
+            };
+            /** @description Unchanged since the ETag in If-None-Match. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description INVALID_PARAMETER: A parameter is missing, malformed or unknown; see details. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InvalidParameterError"];
+                };
+            };
+            /** @description RATE_LIMITED: Too many requests; wait retry_after seconds. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description INTERNAL_ERROR: Our fault; tell us the request_id. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalErrorError"];
                 };
             };
         };
@@ -201,30 +1350,65 @@ export interface operations {
     createOrder: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description Makes a retry safe for 24 hours: the same key and body give the first answer again. */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
         requestBody: {
             content: {
                 "application/json": {
+                    /**
+                     * @description Source currency code.
+                     * @example BTC
+                     */
                     from: string;
+                    /**
+                     * @description Source network; `native` for the network of the same name.
+                     * @example BTC
+                     */
                     from_network: string;
+                    /**
+                     * @description Destination currency code.
+                     * @example USDT
+                     */
                     to: string;
+                    /**
+                     * @description Destination network.
+                     * @example ERC20
+                     */
                     to_network: string;
+                    /**
+                     * Format: decimal
+                     * @description Amount to send: at most 15 significant digits, no exponent.
+                     * @example 0.05
+                     */
                     amount: number;
-                    /** @enum {string} */
+                    /**
+                     * @description Fixed keeps its rate; float takes the rate of the exchange.
+                     * @enum {string}
+                     */
                     rate_type: "fixed" | "float";
+                    /** @description Where the payout goes. */
                     destination: string;
-                    destination_tag?: string;
-                    refund_address?: string;
-                    callback_url?: string;
-                    rate_id?: string;
+                    /** @description Memo or tag; required for XRP, XLM and EOS, ignored elsewhere. */
+                    destination_tag?: string | null;
+                    /** @description Where the deposit goes back to if the order fails. */
+                    refund_address?: string | null;
+                    /**
+                     * Format: uri
+                     * @description Where status updates are sent (https).
+                     */
+                    callback_url?: string | null;
+                    /** @description The lock of a fixed quote; without it the newest one that fits. */
+                    rate_id?: string | null;
                 };
             };
         };
         responses: {
-            /** @description Success */
+            /** @description The order, in NEW. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -233,36 +1417,120 @@ export interface operations {
                     "application/json": {
                         /** @constant */
                         success: true;
-                        data: {
-                            order_id: string;
-                            short_id: string;
-                            token: string;
-                            /** @enum {string} */
-                            status: "NEW" | "PENDING" | "EXCHANGE" | "WITHDRAW" | "DONE" | "EXPIRED" | "EMERGENCY" | "REFUND" | "REFUNDED";
-                            deposit_address: string;
-                            deposit_tag: string | null;
-                            deposit_currency: string;
-                            deposit_network: string;
-                            deposit_amount: number;
-                            receive_currency: string;
-                            receive_network: string;
-                            receive_amount: number;
-                            rate: number;
-                            /** @enum {string} */
-                            rate_type: "fixed" | "float";
-                            fee: number;
-                            network_fee: number;
-                            destination: string;
-                            destination_tag: string | null;
-                            refund_address: string | null;
-                            callback_url: string | null;
-                            /** Format: date-time */
-                            created_at: string;
-                            /** Format: date-time */
-                            expires_at: string;
-                            qr_code_url: string;
-                        };
+                        data: components["schemas"]["CreatedOrder"];
                     };
+                };
+            };
+            /**
+             * @description INVALID_PAIR: The pair of currencies is not exchanged here.
+             *
+             *     NETWORK_MISMATCH: The currency does not travel on that network.
+             *
+             *     AMOUNT_OUT_OF_RANGE: The amount is outside min_amount … max_amount.
+             *
+             *     INVALID_ADDRESS: The address is not valid on that network.
+             *
+             *     DESTINATION_TAG_REQUIRED: The destination needs a destination_tag.
+             *
+             *     INVALID_PARAMETER: A parameter is missing, malformed or unknown; see details.
+             */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InvalidPairError"] | components["schemas"]["NetworkMismatchError"] | components["schemas"]["AmountOutOfRangeError"] | components["schemas"]["InvalidAddressError"] | components["schemas"]["DestinationTagRequiredError"] | components["schemas"]["InvalidParameterError"];
+                };
+            };
+            /**
+             * @description UNAUTHORIZED: The authentication headers are missing or malformed.
+             *
+             *     INVALID_SIGNATURE: The key is unknown or the signature is wrong.
+             *
+             *     TIMESTAMP_EXPIRED: The timestamp is too far from server_time.
+             */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UnauthorizedError"] | components["schemas"]["InvalidSignatureError"] | components["schemas"]["TimestampExpiredError"];
+                };
+            };
+            /** @description FORBIDDEN: The key may not do this, or not from this address. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description RATE_EXPIRED: The fixed rate has expired; ask for a new one. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateExpiredError"];
+                };
+            };
+            /** @description PAYLOAD_TOO_LARGE: The body is larger than the service reads. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PayloadTooLargeError"];
+                };
+            };
+            /** @description UNSUPPORTED_MEDIA_TYPE: The body is not application/json in UTF-8. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UnsupportedMediaTypeError"];
+                };
+            };
+            /** @description IDEMPOTENCY_CONFLICT: The Idempotency-Key was used with another body. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["IdempotencyConflictError"];
+                };
+            };
+            /** @description RATE_LIMITED: Too many requests; wait retry_after seconds. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description INTERNAL_ERROR: Our fault; tell us the request_id. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalErrorError"];
+                };
+            };
+            /**
+             * @description RATE_UNAVAILABLE: No trustworthy price right now.
+             *
+             *     MAINTENANCE: The service is being worked on.
+             */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateUnavailableError"] | components["schemas"]["MaintenanceError"];
                 };
             };
         };
@@ -272,13 +1540,17 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /**
+                 * @description The order; with its token the last 8 digits are enough.
+                 * @example CB4821093377160542
+                 */
                 order_id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Success */
+            /** @description The order. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -287,93 +1559,97 @@ export interface operations {
                     "application/json": {
                         /** @constant */
                         success: true;
-                        data: {
-                            order_id: string;
-                            short_id: string;
-                            /** @enum {string} */
-                            status: "NEW" | "PENDING" | "EXCHANGE" | "WITHDRAW" | "DONE" | "EXPIRED" | "EMERGENCY" | "REFUND" | "REFUNDED";
-                            deposit_address: string;
-                            deposit_tag: string | null;
-                            deposit_currency: string;
-                            deposit_network: string;
-                            deposit_amount: number;
-                            receive_currency: string;
-                            receive_network: string;
-                            receive_amount: number;
-                            rate: number;
-                            /** @enum {string} */
-                            rate_type: "fixed" | "float";
-                            fee: number;
-                            network_fee: number;
-                            destination: string;
-                            destination_tag: string | null;
-                            refund_address: string | null;
-                            callback_url: string | null;
-                            /** Format: date-time */
-                            created_at: string;
-                            /** Format: date-time */
-                            expires_at: string;
-                            deposit_received: number;
-                            deposit_confirmations: number;
-                            deposit_required_confirmations: number;
-                            deposit_tx_hash: string | null;
-                            receive_final_amount: number;
-                            withdraw_tx_hash: string | null;
-                            /** Format: date-time */
-                            updated_at: string;
-                            /** Format: date-time */
-                            completed_at: string | null;
-                            emergency?: {
-                                reasons: ("UNDERPAID" | "OVERPAID" | "LATE_DEPOSIT" | "RATE_SLIPPAGE" | "NETWORK_PROBLEM" | "DESTINATION_PROBLEM")[];
-                                options: {
-                                    continue: {
-                                        receive_amount: number;
-                                        rate: number;
-                                    } | null;
-                                    recalculate: {
-                                        receive_amount: number;
-                                        rate: number;
-                                    } | null;
-                                    refund: {
-                                        refund_amount: number;
-                                        network_fee: number;
-                                        currency: string;
-                                        network: string;
-                                        has_refund_address: boolean;
-                                    } | null;
-                                };
-                            };
-                            refund?: {
-                                address: string;
-                                amount: number;
-                                currency: string;
-                                network: string;
-                                network_fee: number;
-                                tx_hash: string | null;
-                            };
-                        };
+                        data: components["schemas"]["Order"];
                     };
+                };
+            };
+            /** @description INVALID_PARAMETER: A parameter is missing, malformed or unknown; see details. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InvalidParameterError"];
+                };
+            };
+            /**
+             * @description UNAUTHORIZED: The authentication headers are missing or malformed.
+             *
+             *     INVALID_SIGNATURE: The key is unknown or the signature is wrong.
+             *
+             *     TIMESTAMP_EXPIRED: The timestamp is too far from server_time.
+             */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UnauthorizedError"] | components["schemas"]["InvalidSignatureError"] | components["schemas"]["TimestampExpiredError"];
+                };
+            };
+            /** @description FORBIDDEN: The key may not do this, or not from this address. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description ORDER_NOT_FOUND: There is no such order for this caller. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OrderNotFoundError"];
+                };
+            };
+            /** @description RATE_LIMITED: Too many requests; wait retry_after seconds. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description INTERNAL_ERROR: Our fault; tell us the request_id. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalErrorError"];
                 };
             };
         };
     };
-    getQr: {
+    getOrderQr: {
         parameters: {
             query?: {
+                /** @description What to answer with. */
                 format?: "png" | "svg" | "base64";
+                /** @description Width and height in pixels, quiet zone included. */
                 size?: number;
-                include_amount?: boolean;
-                style?: "standard";
+                /** @description Whether the amount is embedded, or the address stands alone. */
+                include_amount?: "true" | "false";
+                /** @description `default` is `scheme:address?amount=`; `standard` is the network's own URI (BIP-21, EIP-681). */
+                style?: "default" | "standard";
             };
             header?: never;
             path: {
+                /**
+                 * @description The order.
+                 * @example CB4821093377160542
+                 */
                 order_id: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Success */
+            /** @description The image, or with `format=base64` the image inside JSON. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -384,20 +1660,60 @@ export interface operations {
                     "application/json": {
                         /** @constant */
                         success: true;
-                        data: {
-                            qr_code: string;
-                            format: string;
-                        };
+                        data: components["schemas"]["QrCode"];
                     };
+                };
+            };
+            /** @description INVALID_PARAMETER: A parameter is missing, malformed or unknown; see details. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InvalidParameterError"];
+                };
+            };
+            /** @description ORDER_NOT_FOUND: There is no such order for this caller. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OrderNotFoundError"];
+                };
+            };
+            /** @description RATE_LIMITED: Too many requests; wait retry_after seconds. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description INTERNAL_ERROR: Our fault; tell us the request_id. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalErrorError"];
                 };
             };
         };
     };
-    chooseEmergencyAction: {
+    chooseAction: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description Makes a retry safe for 24 hours: the same key and body give the first answer again. */
+                "Idempotency-Key"?: string;
+            };
             path: {
+                /**
+                 * @description The order.
+                 * @example CB4821093377160542
+                 */
                 order_id: string;
             };
             cookie?: never;
@@ -405,14 +1721,18 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": {
-                    /** @enum {string} */
+                    /**
+                     * @description `continue` accepts what arrived at the rate of the order, `recalculate` at the rate of now, `refund` returns it.
+                     * @enum {string}
+                     */
                     action: "continue" | "refund" | "recalculate";
-                    refund_address?: string;
+                    /** @description Where to return the deposit; needed for `refund` when the order has none. */
+                    refund_address?: string | null;
                 };
             };
         };
         responses: {
-            /** @description Success */
+            /** @description What the action led to. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -421,15 +1741,127 @@ export interface operations {
                     "application/json": {
                         /** @constant */
                         success: true;
-                        data: {
-                            order_id: string;
-                            /** @enum {string} */
-                            status: "NEW" | "PENDING" | "EXCHANGE" | "WITHDRAW" | "DONE" | "EXPIRED" | "EMERGENCY" | "REFUND" | "REFUNDED";
-                            message: string;
-                            /** Format: date-time */
-                            updated_at: string;
-                        };
+                        data: components["schemas"]["ActionResult"];
                     };
+                };
+            };
+            /**
+             * @description INVALID_ACTION: The action is not one of continue, refund, recalculate.
+             *
+             *     INVALID_ADDRESS: The address is not valid on that network.
+             *
+             *     AMOUNT_OUT_OF_RANGE: The amount is outside min_amount … max_amount.
+             *
+             *     REFUND_ADDRESS_REQUIRED: A refund needs a refund_address.
+             *
+             *     INVALID_PARAMETER: A parameter is missing, malformed or unknown; see details.
+             */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InvalidActionError"] | components["schemas"]["InvalidAddressError"] | components["schemas"]["AmountOutOfRangeError"] | components["schemas"]["RefundAddressRequiredError"] | components["schemas"]["InvalidParameterError"];
+                };
+            };
+            /**
+             * @description UNAUTHORIZED: The authentication headers are missing or malformed.
+             *
+             *     INVALID_SIGNATURE: The key is unknown or the signature is wrong.
+             *
+             *     TIMESTAMP_EXPIRED: The timestamp is too far from server_time.
+             */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UnauthorizedError"] | components["schemas"]["InvalidSignatureError"] | components["schemas"]["TimestampExpiredError"];
+                };
+            };
+            /** @description FORBIDDEN: The key may not do this, or not from this address. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description ORDER_NOT_FOUND: There is no such order for this caller. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OrderNotFoundError"];
+                };
+            };
+            /** @description NOT_EMERGENCY: The order is not in EMERGENCY. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NotEmergencyError"];
+                };
+            };
+            /** @description PAYLOAD_TOO_LARGE: The body is larger than the service reads. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PayloadTooLargeError"];
+                };
+            };
+            /** @description UNSUPPORTED_MEDIA_TYPE: The body is not application/json in UTF-8. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UnsupportedMediaTypeError"];
+                };
+            };
+            /** @description IDEMPOTENCY_CONFLICT: The Idempotency-Key was used with another body. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["IdempotencyConflictError"];
+                };
+            };
+            /** @description RATE_LIMITED: Too many requests; wait retry_after seconds. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description INTERNAL_ERROR: Our fault; tell us the request_id. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalErrorError"];
+                };
+            };
+            /**
+             * @description RATE_UNAVAILABLE: No trustworthy price right now.
+             *
+             *     MAINTENANCE: The service is being worked on.
+             */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateUnavailableError"] | components["schemas"]["MaintenanceError"];
                 };
             };
         };

@@ -1,4 +1,4 @@
-import type { paths } from './schema.ts'
+import type { components, paths } from './schema.ts'
 
 /** What a successful JSON answer carries. */
 type Answer<Operation> = Operation extends {
@@ -38,4 +38,13 @@ export type OrderStatus = Order['status']
 export type EmergencyRequest = Lenient<Body<paths['/v1/order/{order_id}/emergency']['post']>>
 export type EmergencyResult = Answer<paths['/v1/order/{order_id}/emergency']['post']>
 export type QrDataUri = Answer<paths['/v1/order/{order_id}/qr']['get']>
-export type QrRequest = Lenient<Query<paths['/v1/order/{order_id}/qr']['get']>>
+export type QrRequest = Omit<Lenient<Query<paths['/v1/order/{order_id}/qr']['get']>>, 'include_amount'> & {
+  readonly include_amount?: boolean | undefined
+}
+
+/** Every code that the service may answer with. */
+export type ServiceErrorCode = {
+  [Name in keyof components['schemas']]: components['schemas'][Name] extends { error_code: infer Code }
+    ? Code
+    : never
+}[keyof components['schemas']]
