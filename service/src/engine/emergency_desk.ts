@@ -20,12 +20,14 @@ export function emergencyDesk(world: World): Pick<Desk, 'chooseAction'> {
       for (let tries = 1; ; tries += 1) {
         const order = isOrderId(orderId) ? await findOrder(world.db, orderId) : null
         if (order === null || order.terms.accountId !== accountId) return refuse(noSuchOrder)
-        if (order.state.status !== 'EMERGENCY') return refuse(notEmergency(`the order is ${order.state.status}`))
+        if (order.state.status !== 'EMERGENCY')
+          return refuse(notEmergency(`the order is ${order.state.status}`))
         const fact = factOf(world, order, action, refundAddress)
         if (!fact.ok) return fact
         const chosen = await choose(world, order, fact.value, retry)
         // A deposit arrived between the offer and the choice: the choice is made on what is there now.
-        if (chosen !== 'offer_changed' || tries === OFFER_TRIES) return chosen === 'offer_changed' ? refuse(busy) : chosen
+        if (chosen !== 'offer_changed' || tries === OFFER_TRIES)
+          return chosen === 'offer_changed' ? refuse(busy) : chosen
       }
     },
   }

@@ -21,7 +21,12 @@ export function paymentDesk(world: World): Pick<Desk, 'findPayment'> {
         address,
         amount,
         standardUri: address,
-        standardUriWithAmount: paymentUri({ scheme, address, amountText: amount, style: standardStyle(world, order) }),
+        standardUriWithAmount: paymentUri({
+          scheme,
+          address,
+          amountText: amount,
+          style: standardStyle(world, order),
+        }),
       }
     },
   }

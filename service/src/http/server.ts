@@ -12,6 +12,7 @@ import { chooseActionRoute } from './account/choose_action.ts'
 import { createOrderRoute } from './account/create_order.ts'
 import { getOrderRoute } from './account/get_order.ts'
 import { type Answers, createAnswers, openExchange, requestIds } from './answers/answers.ts'
+import { requestLog } from './answers/request_log.ts'
 import { requestMeter } from './answers/request_meter.ts'
 import { authenticator } from './auth/authenticate.ts'
 import { malformedHttpProblem, problemOf } from './framework_errors.ts'
@@ -46,7 +47,8 @@ const routes: readonly ((context: RouteContext) => RouteOptions)[] = [
 
 /** The whole interface over a desk. Nothing listens yet; `close` lets requests under way finish. */
 export function buildServer(parts: HttpParts): FastifyInstance {
-  const answers = createAnswers(parts.logger, requestMeter(parts.metrics))
+  const log = requestLog(parts.logger)
+  const answers = createAnswers(parts.logger, log, requestMeter(parts.metrics))
   const addressOf = clientAddress(parts.limits.trustedProxies)
   const context: RouteContext = {
     parts,
@@ -68,6 +70,7 @@ export function buildServer(parts: HttpParts): FastifyInstance {
     refuseOtherMethods(scope, methodsByUrl, answers)
   })
   registerDocs(app, answers)
+  app.addHook('onClose', async () => log.flush())
   return app
 }
 

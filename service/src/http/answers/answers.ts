@@ -5,6 +5,7 @@ import type { Logger } from 'pino'
 import { type Problem, problems, retryAfterSeconds } from '../errors.ts'
 import { describeError } from './describe_error.ts'
 import { problemJson } from './problem_json.ts'
+import type { RequestLog } from './request_log.ts'
 import type { RequestMeter } from './request_meter.ts'
 
 /** What a request learns about itself on its way; the log line and the answer are made of it. */
@@ -63,21 +64,14 @@ export const jsonNoStore: HeaderList = [...JSON_TYPE, ...NO_STORE]
 /** For answers that hold nothing private, so that a page anywhere may read them. */
 export const anyOrigin: HeaderList = ['Access-Control-Allow-Origin', '*']
 
-export function createAnswers(logger: Logger, meter: RequestMeter): Answers {
+export function createAnswers(logger: Logger, log: RequestLog, meter: RequestMeter): Answers {
   const record = (request: FastifyRequest, status: number, error: unknown) => {
     const { startedMs, route, keyId } = request.exchange
     const method = request.raw.method ?? 'none'
     const durationMs = performance.now() - startedMs
     meter.observe(method, route, status, durationMs / 1000)
-    const line = {
-      request_id: request.id,
-      method,
-      route,
-      status,
-      duration_ms: Math.round(durationMs * 1000) / 1000,
-      key_id: keyId,
-    }
-    if (error === undefined) logger.info(line, 'request')
+    const line = { requestId: request.id, method, route, status, durationMs, keyId }
+    if (error === undefined) log.write(line)
     else logger.error({ ...line, error: describeError(error, request.raw) }, 'request failed')
   }
   const problem = (request: FastifyRequest, reply: FastifyReply, refusal: Problem, error?: unknown) => {

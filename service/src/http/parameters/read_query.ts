@@ -5,45 +5,48 @@ import type { Parameter, Parameters, ParametersRead, Values } from './parameter.
 /** Reads a raw query string (without `?`): every parameter at most once, none that is not declared. */
 export function readQuery<Given extends Parameters>(parameters: Given, query: string): ParametersRead<Given> {
   const details: FieldProblem[] = []
-  const values: Record<string, unknown> = Object.create(null)
-  readGiven(parameters, query, values, details)
+  const readings = new Map<string, unknown>()
+  for (let start = 0; start < query.length; ) {
+    const ampersand = query.indexOf('&', start)
+    const end = ampersand === -1 ? query.length : ampersand
+    if (end > start) readPair(parameters, query.slice(start, end), readings, details)
+    start = end + 1
+  }
+  const values: Record<string, unknown> = {}
   for (const name in parameters) {
-    if (name in values) continue
     const { absent } = parameters[name] as Parameter<unknown>
-    if (absent === null) details.push({ field: name, message: 'is required' })
-    else values[name] = absent.value
+    if (readings.has(name)) values[name] = readings.get(name)
+    else if (absent !== null) values[name] = absent.value
+    else details.push({ field: name, message: 'is required' })
   }
   return details.length === 0 ? { ok: true, values: values as Values<Given> } : { ok: false, details }
 }
 
-function readGiven(
+function readPair(
   parameters: Parameters,
-  query: string,
-  values: Record<string, unknown>,
+  pair: string,
+  readings: Map<string, unknown>,
   details: FieldProblem[],
 ): void {
-  if (query === '') return
-  for (const pair of query.split('&')) {
-    if (pair === '') continue
-    const equals = pair.indexOf('=')
-    const name = decode(equals === -1 ? pair : pair.slice(0, equals))
-    const text = equals === -1 ? '' : decode(pair.slice(equals + 1))
-    if (name === null || text === null) {
-      details.push({ field: shownName(name ?? pair), message: 'is not valid percent-encoded UTF-8' })
-      if (name !== null) values[name] = undefined
-      continue
-    }
-    const parameter = Object.hasOwn(parameters, name) ? parameters[name] : undefined
-    if (parameter === undefined) {
-      details.push({ field: shownName(name), message: 'is not a known parameter' })
-    } else if (name in values) {
-      details.push({ field: name, message: 'is given more than once' })
-    } else {
-      const reading = parameter.readText(text)
-      values[name] = reading.ok ? reading.value : undefined
-      if (!reading.ok) details.push({ field: name, message: reading.problem })
-    }
+  const equals = pair.indexOf('=')
+  const name = decode(equals === -1 ? pair : pair.slice(0, equals))
+  const parameter = name !== null && Object.hasOwn(parameters, name) ? parameters[name] : undefined
+  if (name === null || parameter === undefined) {
+    const message = name === null ? 'is not valid percent-encoded UTF-8' : 'is not a known parameter'
+    details.push({ field: shownName(name ?? pair), message })
+    return
   }
+  if (readings.has(name)) {
+    details.push({ field: name, message: 'is given more than once' })
+    return
+  }
+  const text = equals === -1 ? '' : decode(pair.slice(equals + 1))
+  const reading =
+    text === null
+      ? { ok: false as const, problem: 'is not valid percent-encoded UTF-8' }
+      : parameter.readText(text)
+  readings.set(name, reading.ok ? reading.value : undefined)
+  if (!reading.ok) details.push({ field: name, message: reading.problem })
 }
 
 /** Percent-encoding and `+` for a space, as forms and URLSearchParams write them; null when it is malformed. */

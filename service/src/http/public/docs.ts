@@ -2,6 +2,17 @@ import swaggerUi from '@fastify/swagger-ui'
 import type { FastifyInstance } from 'fastify'
 import { type Answers, openExchange } from '../answers/answers.ts'
 
+const contentPolicy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self' 'unsafe-inline'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ')
+
 /** The reference as a page, from files of our own: it asks nobody else for anything. */
 export function registerDocs(app: FastifyInstance, answers: Answers): void {
   app.register(async (scope) => {
@@ -22,6 +33,7 @@ export function registerDocs(app: FastifyInstance, answers: Answers): void {
     await scope.register(swaggerUi, {
       routePrefix: '/docs',
       staticCSP: true,
+      transformStaticCSP: () => contentPolicy,
       theme: { title: 'Cambist API' },
       uiConfig: {
         // The default sends the document to a validator on the internet.

@@ -13,7 +13,7 @@ import { admitAnonymous, queryOf, type RouteContext } from '../route_context.ts'
 
 const rateTypes = ['fixed', 'float'] as const
 
-const parameters = {
+export const rateParameters = {
   from: symbol('Source currency code.', 'BTC'),
   to: symbol('Destination currency code.', 'USDT'),
   from_network: optional(
@@ -66,7 +66,7 @@ export function rateRoute(context: RouteContext): RouteOptions {
       summary: 'What an exchange would bring',
       description: 'A fixed rate is kept for 15 minutes under its `rate_id`; a float rate is only a view.',
       security: [],
-      querystring: parametersSchema(parameters, 'query'),
+      querystring: parametersSchema(rateParameters, 'query'),
       response: {
         200: { description: 'A quote.', ...success(Type.Ref('Rate')) },
         ...errorAnswers(
@@ -81,7 +81,7 @@ export function rateRoute(context: RouteContext): RouteOptions {
     },
     async handler(request, reply) {
       if (!admitAnonymous(context, request, reply)) return
-      const read = readQuery(parameters, queryOf(request))
+      const read = readQuery(rateParameters, queryOf(request))
       if (!read.ok) return answers.problem(request, reply, invalidParameters(read.details))
       const { from, to, from_network, to_network, amount, rate_type, direction } = read.values
       const outcome = await parts.desk.rate({

@@ -1,0 +1,30 @@
+import { join, resolve } from 'node:path'
+import { readSandboxConfig } from '../config/sandbox_config.ts'
+import { createLogger } from '../log.ts'
+import { greet } from '../sandbox/greeting.ts'
+import { resetSandbox, startSandbox } from '../sandbox/start_sandbox.ts'
+
+/** `cambist sandbox`: everything on this machine, until Ctrl-C. */
+export async function runSandbox(
+  env: Record<string, string | undefined>,
+  options: { readonly reset: boolean },
+  untilStopped: (stop: () => Promise<void>) => Promise<void>,
+): Promise<void> {
+  const config = readSandboxConfig(env)
+  const say = (line: string) => console.log(`  ${line}`)
+  if (options.reset) {
+    console.log(`Deleting the sandbox in ${config.dataDir} …`)
+    await resetSandbox(config)
+  }
+  console.log('Starting PostgreSQL, the local chains and the service …')
+  const logFile = join(resolve(config.dataDir), 'service.log')
+  const sandbox = await startSandbox({ config, logger: createLogger(config.logLevel, logFile), say })
+  console.log(greet(sandbox, logFile))
+  await untilStopped(async () => {
+    console.log('\nStopping …')
+    await sandbox.stop()
+    console.log(
+      'Everything has stopped. `npm start` continues where you left off; add `-- --reset` to begin anew.',
+    )
+  })
+}

@@ -1,0 +1,20 @@
+import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../domain/time.ts'
+import type { Policy } from './policy.ts'
+
+/** What DESIGN 3 says, where the operator says nothing else. */
+export const defaultPolicy: Policy = {
+  fees: { fixed: 100n, float: 50n },
+  slippage: 200n,
+  tolerance: 0n,
+  lockMs: 15 * MINUTE_MS,
+  lockLeastLeftMs: 60 * SECOND_MS,
+  lockMemoryMs: HOUR_MS,
+  floatOpenMs: 15 * MINUTE_MS,
+  largeDeposits: { BTC: '1' },
+  stallMs: 30 * MINUTE_MS,
+  bumpAfterMs: { BTC: 30 * MINUTE_MS, ETH: 3 * MINUTE_MS, BNB: MINUTE_MS },
+  chainTroubleMs: MINUTE_MS,
+  poolSize: 200,
+  retrySlotMs: 24 * HOUR_MS,
+  restMs: 200,
+}

@@ -1,0 +1,69 @@
+import type { Chain } from '../chains/chain.ts'
+import { exchangeOrders } from './exchange.ts'
+import { expireOrders } from './expire.ts'
+import { keepHouse } from './housekeeping.ts'
+import { leaseKeeper } from './lease.ts'
+import { type Loop, startLoop } from './loop.ts'
+import { workPayouts } from './payouts/work.ts'
+import { fillPool } from './pool.ts'
+import { reconcileChain } from './reconcile.ts'
+import { watchChain } from './watch.ts'
+import type { SigningWorld, World } from './world.ts'
+
+const RECONCILE_REST_MS = 3_000
+const HOUSEKEEPING_REST_MS = 30_000
+
+/** Figures for quotes, in every process that quotes or exchanges. */
+export function startMarket(world: World): Loop {
+  return startLoop(world, 'market', world.policy.restMs, async () => {
+    await world.market.refresh()
+    return false
+  })
+}
+
+/** Looks at every chain; of several processes, one at a time looks at each. */
+export function startWatching(world: World, holder: string): Loop[] {
+  return [...world.chains.values()].map((chain) => startChainWatch(world, chain, holder))
+}
+
+function startChainWatch(world: World, chain: Chain, holder: string): Loop {
+  const keeper = leaseKeeper(world, `watch:${chain.id}`, holder)
+  let isChecked = false
+  const loop = startLoop(world, `watch ${chain.id}`, world.policy.restMs, async () => {
+    const lease = await keeper.hold()
+    if (lease === null) return false
+    if (!isChecked) await chain.checkIdentity()
+    isChecked = true
+    return watchChain(world, chain, lease)
+  })
+  return {
+    name: loop.name,
+    stop: async () => {
+      await loop.stop()
+      await keeper.release()
+    },
+  }
+}
+
+/** Decides and pays. Any number of processes may: rows are claimed, and facts count once. */
+export function startEngine(world: SigningWorld, holder: string): Loop[] {
+  const { restMs } = world.policy
+  return [
+    startLoop(world, 'expire', restMs, () => expireOrders(world)),
+    startLoop(world, 'exchange', restMs, () => exchangeOrders(world)),
+    startLoop(world, 'pool', restMs, () => fillPool(world)),
+    startLoop(world, 'housekeeping', HOUSEKEEPING_REST_MS, () => keepHouse(world)),
+    ...[...world.chains.values()].flatMap((chain) => [
+      startLoop(world, `payouts ${chain.id}`, restMs, () => workPayouts(world, chain)),
+      startReconciling(world, chain, holder),
+    ]),
+  ]
+}
+
+function startReconciling(world: World, chain: Chain, holder: string): Loop {
+  const keeper = leaseKeeper(world, `reconcile:${chain.id}`, holder)
+  return startLoop(world, `reconcile ${chain.id}`, RECONCILE_REST_MS, async () => {
+    if ((await keeper.hold()) !== null) await reconcileChain(world, chain)
+    return false
+  })
+}

@@ -1,0 +1,46 @@
+import { type DestinationStream, type Logger, symbols } from 'pino'
+import { writeText } from '../json/writer.ts'
+
+export type RequestLine = {
+  readonly requestId: string
+  readonly method: string
+  /** The pattern, never the path. */
+  readonly route: string
+  readonly status: number
+  readonly durationMs: number
+  readonly keyId: string | null
+}
+
+/** One line a request. Only what is named here is written, so nothing secret can slip in. */
+export type RequestLog = {
+  write(line: RequestLine): void
+  /** Hands over what the current turn of the event loop has collected. */
+  flush(): void
+}
+
+type Internals = { readonly [symbols.streamSym]: DestinationStream; readonly [symbols.chindingsSym]: string }
+
+/**
+ * Writes pino's format into pino's destination, but past its formatter, and all lines of one turn of the event loop
+ * at once: `logger.info` costs 3 µs a line, a quarter of what Node needs for the whole request; this costs 0.5 µs.
+ */
+export function requestLog(logger: Logger): RequestLog {
+  const { [symbols.streamSym]: stream, [symbols.chindingsSym]: bindings } = logger as unknown as Internals
+  let pending = ''
+  const flush = () => {
+    const lines = pending
+    pending = ''
+    if (lines !== '') stream.write(lines)
+  }
+  return {
+    flush,
+    write({ requestId, method, route, status, durationMs, keyId }) {
+      if (!logger.isLevelEnabled('info')) return
+      if (pending === '') setImmediate(flush)
+      const timeMs = Math.round(performance.timeOrigin + performance.now())
+      const milliseconds = Math.round(durationMs * 1000) / 1000
+      const key = keyId === null ? 'null' : writeText(keyId)
+      pending += `{"level":30,"time":${timeMs}${bindings},"request_id":"${requestId}","method":"${method}","route":"${route}","status":${status},"duration_ms":${milliseconds},"key_id":${key},"msg":"request"}\n`
+    },
+  }
+}

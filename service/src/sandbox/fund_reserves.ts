@@ -1,0 +1,79 @@
+import type { Devnet } from '@cambist/devnet'
+import { reserveAddresses } from '../db/addresses.ts'
+import { readReserves } from '../db/reserves.ts'
+import { assert } from '../domain/assert.ts'
+import { type Asset, assets } from '../domain/catalog/assets.ts'
+import type { CurrencyCode } from '../domain/catalog/currencies.ts'
+import { type ChainId, chainFacts } from '../domain/catalog/networks.ts'
+import { parseDecimal } from '../domain/money/decimal.ts'
+import type { World } from '../engine/world.ts'
+
+/** What the sandbox's reserves are filled to, in whole units; below a tenth of it they are filled again. */
+const RESERVES: Readonly<Record<CurrencyCode, string>> = {
+  BTC: '40',
+  ETH: '1000',
+  BNB: '5000',
+  USDT: '3000000',
+  USDC: '3000000',
+}
+
+/** Bitcoin is sent in this many pieces: change is spendable a block later, so one coin would be one payout a block. */
+const COINS = 40n
+
+const WAIT_MS = 50
+
+/** Sends reserves from the faucet where they are low, and waits until the service has seen them on the chains. */
+export async function fundReserves(world: World, devnet: Devnet, signal: AbortSignal): Promise<void> {
+  await until(world, signal, async () =>
+    (await Promise.all([...world.chains.keys()].map((id) => address(world, id)))).every(Boolean),
+  )
+  await until(world, signal, async () => (await spendable(world)).size === assetsOf(world).length)
+  const known = await spendable(world)
+  const low = assetsOf(world).filter((asset) => (known.get(asset.id) ?? 0n) * 10n < wanted(asset))
+  for (const asset of low) await fund(world, devnet, asset)
+  for (const chain of new Set(low.map((asset) => asset.chain))) await devnet.mine(chain, 1)
+  await until(world, signal, async () => {
+    const now = await spendable(world)
+    return assetsOf(world).every((asset) => (now.get(asset.id) ?? 0n) * 10n >= wanted(asset))
+  })
+}
+
+function assetsOf(world: World): readonly Asset[] {
+  return assets.filter(({ chain }) => world.chains.has(chain))
+}
+
+async function spendable(world: World): Promise<Map<string, bigint>> {
+  return new Map((await readReserves(world.db)).map((reserve) => [reserve.asset, reserve.spendable]))
+}
+
+/** In ledger units. */
+function wanted(asset: Asset): bigint {
+  return exact(asset, asset.decimals)
+}
+
+function exact({ currency }: Asset, decimals: number): bigint {
+  const units = parseDecimal(RESERVES[currency], decimals)
+  assert(units.ok, `the reserve of ${currency} is a decimal`)
+  return units.value
+}
+
+async function address(world: World, chain: ChainId): Promise<string | undefined> {
+  return (await reserveAddresses(world.db, chainFacts[chain].family))[0]
+}
+
+async function fund(world: World, devnet: Devnet, asset: Asset): Promise<void> {
+  const to = await address(world, asset.chain)
+  assert(to !== undefined, 'the reserve address is known by now')
+  const units = exact(asset, asset.chainDecimals)
+  const pieces = chainFacts[asset.chain].family === 'bitcoin' ? COINS : 1n
+  for (let piece = 0n; piece < pieces; piece += 1n) {
+    await devnet.send(asset.chain, asset.currency, to, units / pieces)
+  }
+}
+
+async function until(world: World, signal: AbortSignal, isTrue: () => Promise<boolean>): Promise<void> {
+  while (!(await isTrue())) {
+    signal.throwIfAborted()
+    await world.clock.sleep(WAIT_MS, signal)
+  }
+}

@@ -1,0 +1,38 @@
+import { relative } from 'node:path'
+import type { Sandbox } from './start_sandbox.ts'
+
+/** One screen: where everything is, and what to do next. */
+export function greet({ service, devnet, account, sandboxFile }: Sandbox, logFile: string): string {
+  const { BTC, ETH, BNB } = devnet.networks
+  const here = (path: string) => relative(process.cwd(), path)
+  const chain = (name: string, what: string) => `  ${name.padEnd(16)}${what}`
+  return [
+    '',
+    chain('Interface', service.baseUrl),
+    chain('Reference', `${service.baseUrl}/docs`),
+    chain('API key', account.api_key),
+    chain('API secret', account.api_secret),
+    '',
+    BTC === undefined
+      ? chain('Bitcoin', 'off: no bitcoind was found or could be downloaded, so BTC is not enabled')
+      : chain('Bitcoin', 'bitcoind on regtest, a block every 3 s'),
+    ...(ETH === undefined
+      ? []
+      : [chain('Ethereum', `anvil (chain id ${ETH.chainId}), a block every second`)]),
+    ...(BNB === undefined
+      ? []
+      : [chain('BNB Smart Chain', `anvil (chain id ${BNB.chainId}), a block every second`)]),
+    '',
+    chain('For programs', here(sandboxFile)),
+    chain('Log', here(logFile)),
+    '',
+    'Try this in another terminal:',
+    '  npm run demo                  an exchange from quote to DONE, step by step',
+    '  npm run demo -- underpaid     too little is sent; the order is recalculated',
+    '  npm run demo -- late          paid too late; the deposit is refunded',
+    `  curl '${service.baseUrl}/v1/rate?from=BTC&to=USDT&to_network=ERC20&amount=0.1'`,
+    '',
+    'Ctrl-C stops everything; the next start continues with the same data.',
+    `Cambist sandbox ready at ${service.baseUrl}`,
+  ].join('\n')
+}

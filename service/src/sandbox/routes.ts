@@ -1,0 +1,124 @@
+import type { Devnet } from '@cambist/devnet'
+import type { MovableClock } from '../clock.ts'
+import { findOrder } from '../db/orders.ts'
+import { type Asset, assetOf, findAsset, nativeAsset } from '../domain/catalog/assets.ts'
+import { isCurrencyCode } from '../domain/catalog/currencies.ts'
+import { type ChainId, isNetworkId, networkChains } from '../domain/catalog/networks.ts'
+import { toChainUnits } from '../domain/money/amount.ts'
+import { formatDecimal, parseDecimal } from '../domain/money/decimal.ts'
+import type { DeskOutcome, DeskRejection } from '../engine/desk.ts'
+import type { World } from '../engine/world.ts'
+import type { PriceChange, SandboxRoutes } from '../http/sandbox/sandbox_port.ts'
+import type { SandboxPrices } from '../prices/index.ts'
+import { saveSetting } from './settings.ts'
+
+export type SandboxWorld = {
+  readonly world: World
+  readonly devnet: Devnet
+  readonly clock: MovableClock
+  readonly prices: SandboxPrices
+}
+
+/** The sandbox contract (DESIGN 6) on real local chains. */
+export function openSandboxRoutes(sandbox: SandboxWorld): SandboxRoutes {
+  const { devnet, clock, world } = sandbox
+  return {
+    pay: (orderId, amount) => pay(sandbox, orderId, amount),
+    mine: (network, blocks) => onChain(network, async (chain) => done(await devnet.mine(chain, blocks))),
+    reorg: (network, depth) => onChain(network, async (chain) => done(await devnet.reorg(chain, depth))),
+    replace: async (txHash, to) => {
+      const { txHash: replacement } = await devnet.replace(txHash, to === null ? {} : { to })
+      return { ok: true, value: { tx_hash: replacement } }
+    },
+    prices: (change) => changePrice(sandbox, change),
+    clock: async (advanceSeconds) => {
+      clock.setOffset(clock.offsetMs() + advanceSeconds * 1_000)
+      await saveSetting(world.db, 'clock_offset_ms', clock.offsetMs())
+      return { ok: true, value: { now: clock.nowMs() } }
+    },
+    address: (network) =>
+      onChain(network, async (chain) => ({ ok: true, value: { address: await devnet.freshAddress(chain) } })),
+    balance: (network, address, currency) => readBalance(sandbox, network, address, currency),
+    // Emails are not sent yet: the mailbox is there and empty.
+    mail: async () => ({ ok: true, value: { mails: [] } }),
+  }
+}
+
+function done(_: void): DeskOutcome<Record<string, never>> {
+  return { ok: true, value: {} }
+}
+
+function wrong(field: string, message: string): { readonly ok: false; readonly rejection: DeskRejection } {
+  return { ok: false, rejection: { code: 'INVALID_PARAMETER', message, details: [{ field, message }] } }
+}
+
+async function onChain<Value>(
+  network: string,
+  act: (chain: ChainId) => Promise<DeskOutcome<Value>>,
+): Promise<DeskOutcome<Value>> {
+  if (!isNetworkId(network))
+    return wrong('network', `must be one of ${Object.keys(networkChains).join(', ')}`)
+  try {
+    return await act(networkChains[network])
+  } catch (error) {
+    // A local node says no (a reorganisation deeper than its memory, an address it does not know): the caller's doing.
+    return wrong('network', error instanceof Error ? error.message : String(error))
+  }
+}
+
+async function pay(
+  { world, devnet }: SandboxWorld,
+  orderId: string,
+  amountText: string | null,
+): Promise<DeskOutcome<{ readonly tx_hash: string }>> {
+  const order = await findOrder(world.db, orderId)
+  if (order === null)
+    return { ok: false, rejection: { code: 'ORDER_NOT_FOUND', message: 'there is no such order' } }
+  const asset = assetOf(order.terms.from)
+  const units = amountText === null ? toChainUnits(order.terms.asks) : chainUnitsOf(asset, amountText)
+  if (units === null)
+    return wrong('amount', `must be above zero, with at most ${asset.chainDecimals} decimals`)
+  return onChain(asset.network, async (chain) => {
+    const { txHash } = await devnet.send(chain, asset.currency, order.terms.depositAddress, units)
+    return { ok: true, value: { tx_hash: txHash } }
+  })
+}
+
+/** Anything the chain can carry, down to its last decimal: the sandbox pays odd amounts on purpose. */
+function chainUnitsOf(asset: Asset, text: string): bigint | null {
+  const units = parseDecimal(text, asset.chainDecimals)
+  return units.ok && units.value > 0n ? units.value : null
+}
+
+async function changePrice(
+  { world, prices }: SandboxWorld,
+  change: PriceChange,
+): Promise<DeskOutcome<Record<string, never>>> {
+  const { code } = change
+  if (!isCurrencyCode(code)) return wrong('code', 'must be a currency of the sandbox')
+  const changed = 'usd' in change ? prices.set(code, change.usd) : prices.change(code, change.changePercent)
+  if (!changed.ok) return wrong('usd' in change ? 'usd' : 'change_percent', changed.rejection.message)
+  await saveSetting(world.db, 'prices', prices.all())
+  return { ok: true, value: {} }
+}
+
+function readBalance(
+  { devnet }: SandboxWorld,
+  network: string,
+  address: string,
+  currency: string | null,
+): Promise<DeskOutcome<{ readonly balance: string }>> {
+  return onChain(network, async (chain) => {
+    const asset = currency === null ? nativeAsset(chain) : assetOn(network, currency)
+    if (asset === undefined) return wrong('currency', `does not travel on ${network}`)
+    const units = await devnet.balance(chain, asset.currency, address)
+    return { ok: true, value: { balance: formatDecimal(units, asset.chainDecimals) } }
+  })
+}
+
+/** `ETH` on ERC20 means ether: on request both names mean the same chain. */
+function assetOn(network: string, currency: string): Asset | undefined {
+  if (!isCurrencyCode(currency) || !isNetworkId(network)) return undefined
+  const native = nativeAsset(networkChains[network])
+  return findAsset(currency, network) ?? (native.currency === currency ? native : undefined)
+}
