@@ -18,7 +18,7 @@ import { chainFacts } from '../../domain/catalog/networks.ts'
 import { countedDeposits } from '../../domain/orders/order.ts'
 import { apply } from '../apply.ts'
 import type { SigningWorld } from '../world.ts'
-import type { Progress } from './work.ts'
+import type { Progress } from './progress.ts'
 
 const LOOK_AGAIN_MS = 500
 const WAIT_FOR_FUNDS_MS = 2_000

@@ -13,7 +13,7 @@ import type { SignedTx } from '../../domain/payouts/intent.ts'
 import { apply } from '../apply.ts'
 import type { SigningWorld } from '../world.ts'
 import { endFilledGap } from './fill_gap.ts'
-import type { Progress } from './work.ts'
+import type { Progress } from './progress.ts'
 
 const LOOK_AGAIN_MS = 700
 const AFTER_FEE_CAP_MS = 10_000

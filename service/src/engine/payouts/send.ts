@@ -13,7 +13,7 @@ import type { SignedTx } from '../../domain/payouts/intent.ts'
 import type { Authority } from '../../signer/signer.ts'
 import { apply } from '../apply.ts'
 import type { SigningWorld } from '../world.ts'
-import type { Progress } from './work.ts'
+import type { Progress } from './progress.ts'
 
 const AFTER_SENDING_MS = 500
 const AFTER_UNKNOWN_MS = 1_000

@@ -4,17 +4,12 @@ import type { SigningWorld } from '../world.ts'
 import { draftPayout } from './draft.ts'
 import { followPayout } from './follow.ts'
 import { giveUpWaiting } from './give_up.ts'
+import type { Progress } from './progress.ts'
 import { sendAttempt } from './send.ts'
 
 const OUTFLOWS_A_STEP = 20
 /** Longer than a step takes with a slow node; a worker that died is followed after this. */
 const CLAIM_MS = 60_000
-
-/** What a step came to: when to look again, and what stands in the way, if anything does. */
-export type Progress =
-  | { readonly kind: 'done' }
-  | { readonly kind: 'again'; readonly inMs: number }
-  | { readonly kind: 'trouble'; readonly message: string; readonly inMs: number }
 
 /** Moves the due outflows of one chain a step further. True: there may be more. */
 export async function workPayouts(world: SigningWorld, chain: Chain): Promise<boolean> {
