@@ -146,7 +146,7 @@ async function serveStub(): Promise<void> {
     limits: { ...defaultLimits, unitsPerMinute: 1e9, burstPerSecond: 1e9 },
     readiness: async () => ({ ready: true, checks: {} }),
     metrics: new Registry(),
-    logger: pino(pino.destination({ dest: '/dev/null', sync: false, minLength: 16_000 })),
+    logger: pino(pino.destination({ dest: '/dev/null', sync: true })),
   })
   answerBench(await app.listen({ host: '127.0.0.1', port: 0 }))
 }

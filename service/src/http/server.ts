@@ -47,7 +47,7 @@ const routes: readonly ((context: RouteContext) => RouteOptions)[] = [
 
 /** The whole interface over a desk. Nothing listens yet; `close` lets requests under way finish. */
 export function buildServer(parts: HttpParts): FastifyInstance {
-  const log = requestLog(parts.logger)
+  const log = requestLog(parts.logger, parts.clock)
   const answers = createAnswers(parts.logger, log, requestMeter(parts.metrics))
   const addressOf = clientAddress(parts.limits.trustedProxies)
   const context: RouteContext = {

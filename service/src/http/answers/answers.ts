@@ -70,9 +70,10 @@ export function createAnswers(logger: Logger, log: RequestLog, meter: RequestMet
     const method = request.raw.method ?? 'none'
     const durationMs = performance.now() - startedMs
     meter.observe(method, route, status, durationMs / 1000)
-    const line = { requestId: request.id, method, route, status, durationMs, keyId }
-    if (error === undefined) log.write(line)
-    else logger.error({ ...line, error: describeError(error, request.raw) }, 'request failed')
+    log.write({ requestId: request.id, method, route, status, durationMs, keyId })
+    if (error === undefined) return
+    const description = describeError(error, request.raw)
+    logger.error({ request_id: request.id, method, route, error: description }, 'request failed')
   }
   const problem = (request: FastifyRequest, reply: FastifyReply, refusal: Problem, error?: unknown) => {
     const { status } = problems[refusal.code]

@@ -1,33 +1,32 @@
 import type { FieldProblem } from '../errors.ts'
 import { shown } from '../json/strict_json.ts'
-import type { Parameter, Parameters, ParametersRead, Values } from './parameter.ts'
+import type { Parameter, Parameters, ParametersRead, Reading, Values } from './parameter.ts'
 
 /** Reads a raw query string (without `?`): every parameter at most once, none that is not declared. */
 export function readQuery<Given extends Parameters>(parameters: Given, query: string): ParametersRead<Given> {
   const details: FieldProblem[] = []
-  const readings = new Map<string, unknown>()
+  const given: Readings = {}
   for (let start = 0; start < query.length; ) {
     const ampersand = query.indexOf('&', start)
     const end = ampersand === -1 ? query.length : ampersand
-    if (end > start) readPair(parameters, query.slice(start, end), readings, details)
+    if (end > start) readPair(parameters, query.slice(start, end), given, details)
     start = end + 1
   }
   const values: Record<string, unknown> = {}
   for (const name in parameters) {
+    const reading = given[name]
     const { absent } = parameters[name] as Parameter<unknown>
-    if (readings.has(name)) values[name] = readings.get(name)
+    if (reading !== undefined) values[name] = reading.ok ? reading.value : undefined
     else if (absent !== null) values[name] = absent.value
     else details.push({ field: name, message: 'is required' })
   }
   return details.length === 0 ? { ok: true, values: values as Values<Given> } : { ok: false, details }
 }
 
-function readPair(
-  parameters: Parameters,
-  pair: string,
-  readings: Map<string, unknown>,
-  details: FieldProblem[],
-): void {
+/** Only declared names ever become its keys. */
+type Readings = Record<string, Reading<unknown>>
+
+function readPair(parameters: Parameters, pair: string, given: Readings, details: FieldProblem[]): void {
   const equals = pair.indexOf('=')
   const name = decode(equals === -1 ? pair : pair.slice(0, equals))
   const parameter = name !== null && Object.hasOwn(parameters, name) ? parameters[name] : undefined
@@ -36,18 +35,17 @@ function readPair(
     details.push({ field: shownName(name ?? pair), message })
     return
   }
-  if (readings.has(name)) {
+  if (given[name] !== undefined) {
     details.push({ field: name, message: 'is given more than once' })
     return
   }
   const text = equals === -1 ? '' : decode(pair.slice(equals + 1))
-  const reading =
-    text === null
-      ? { ok: false as const, problem: 'is not valid percent-encoded UTF-8' }
-      : parameter.readText(text)
-  readings.set(name, reading.ok ? reading.value : undefined)
+  const reading = text === null ? malformed : parameter.readText(text)
+  given[name] = reading
   if (!reading.ok) details.push({ field: name, message: reading.problem })
 }
+
+const malformed: Reading<never> = { ok: false, problem: 'is not valid percent-encoded UTF-8' }
 
 /** Percent-encoding and `+` for a space, as forms and URLSearchParams write them; null when it is malformed. */
 function decode(text: string): string | null {

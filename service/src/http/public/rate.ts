@@ -13,7 +13,7 @@ import { admitAnonymous, queryOf, type RouteContext } from '../route_context.ts'
 
 const rateTypes = ['fixed', 'float'] as const
 
-export const rateParameters = {
+const rateParameters = {
   from: symbol('Source currency code.', 'BTC'),
   to: symbol('Destination currency code.', 'USDT'),
   from_network: optional(
@@ -79,12 +79,13 @@ export function rateRoute(context: RouteContext): RouteOptions {
         ),
       },
     },
-    async handler(request, reply) {
+    // The hottest path of all: not async, so that one promise less is made for each request.
+    handler(request, reply) {
       if (!admitAnonymous(context, request, reply)) return
       const read = readQuery(rateParameters, queryOf(request))
       if (!read.ok) return answers.problem(request, reply, invalidParameters(read.details))
       const { from, to, from_network, to_network, amount, rate_type, direction } = read.values
-      const outcome = await parts.desk.rate({
+      const wanted = {
         from,
         to,
         fromNetwork: from_network,
@@ -92,9 +93,11 @@ export function rateRoute(context: RouteContext): RouteOptions {
         amount,
         rateType: rate_type,
         direction,
+      }
+      return parts.desk.rate(wanted).then((outcome) => {
+        if (outcome.ok) answers.data(request, reply, write(outcome.value), headers)
+        else answers.problem(request, reply, outcome.rejection)
       })
-      if (!outcome.ok) return answers.problem(request, reply, outcome.rejection)
-      answers.data(request, reply, write(outcome.value), headers)
     },
   }
 }
