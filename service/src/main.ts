@@ -134,7 +134,13 @@ function openWorld(options: ServiceOptions, db: Database): World {
     if (address === undefined) throw new Error(`the signer has not told the reserve address of ${id} yet`)
     return address
   })
-  const market = marketBoard({ db, clock, prices, policy, chains: [...chains.keys()] })
+  const market = marketBoard({
+    db,
+    clock,
+    prices,
+    policy,
+    assets: new Set([...chains.values()].flatMap((chain) => chain.assets)),
+  })
   const { ETH, BNB } = options.chains
   return {
     db,

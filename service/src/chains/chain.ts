@@ -78,12 +78,16 @@ export type Chain = {
   readonly family: AddressFamily
   /** `coins`: payouts spend unspent outputs; `account`: payouts spend a nonce of the reserve account. */
   readonly model: 'coins' | 'account'
+  /** What can be received and paid here: the native coin, and the tokens whose contracts are configured. */
+  readonly assets: readonly AssetId[]
 
   /** Canonical text of a valid address that we may pay to on this chain; pure. */
   parseAddress(text: string): Outcome<string>
   /** Rejects unless the node is the chain that was configured (genesis hash, chain id). */
   checkIdentity(): Promise<void>
   head(): Promise<BlockRef>
+  /** The hash of the block now at `height` on the best chain, or null when there is none yet. */
+  blockHash(height: number): Promise<string | null>
   /** The block now at `height` on the best chain, or null when there is none yet. Every transfer to ours is in it. */
   readBlock(height: number, findOurs: FindOurs): Promise<Block | null>
   /** Transfers to ours that wait to be mined and were not told before by this object. May repeat, may miss; the block decides. */

@@ -42,7 +42,11 @@ export const chainFactories = {
   BNB: (settings, reserveAddress) => buildEvm('BNB', settings, reserveAddress),
 } as const satisfies Record<ChainId, Factory>
 
-function buildEvm(id: 'ETH' | 'BNB', settings: Settings, reserveAddress: () => Promise<string>): Chain | null {
+function buildEvm(
+  id: 'ETH' | 'BNB',
+  settings: Settings,
+  reserveAddress: () => Promise<string>,
+): Chain | null {
   const { rpcUrl, evmChainId, tokens, maxFeePerGasWeiMax } = settings[id]
   if (rpcUrl === null) return null
   const timeoutMs = settings.nodeTimeoutMs

@@ -22,8 +22,10 @@ export type MarketRejection = {
  */
 export type MarketBoard = {
   refresh(): Promise<void>
-  /** Whether orders into or out of assets on this chain can be taken now. */
+  /** Whether the chain is being looked at. */
   isChainUp(chain: ChainId): boolean
+  /** Whether orders into or out of this asset can be taken now. */
+  isOffered(asset: Asset): boolean
   headHeight(chain: ChainId): number | null
   /** Everything a quote depends on, or why there can be none now. */
   read(from: Asset, to: Asset, rateType: RateType): Outcome<Market, MarketRejection>
@@ -36,7 +38,8 @@ export function marketBoard(parts: {
   readonly clock: Clock
   readonly prices: Prices
   readonly policy: Policy
-  readonly chains: readonly ChainId[]
+  /** What the connected chains carry. */
+  readonly assets: ReadonlySet<AssetId>
 }): MarketBoard {
   const { db, clock, prices, policy } = parts
   let heads = new Map<ChainId, ChainHead>()
@@ -44,10 +47,10 @@ export function marketBoard(parts: {
 
   const isChainUp = (chain: ChainId): boolean => {
     const head = heads.get(chain)
-    if (head === undefined || !parts.chains.includes(chain)) return false
-    const silentMs = clock.wallMs() - head.lookedWallMs
-    return silentMs < policy.chainTroubleMs
+    return head !== undefined && clock.wallMs() - head.lookedWallMs < policy.chainTroubleMs
   }
+
+  const isOffered = ({ id, chain }: Asset) => parts.assets.has(id) && isChainUp(chain)
 
   const payoutCost = (asset: Asset): Amount | null => {
     const reserve = reserves.get(asset.id)
@@ -65,6 +68,7 @@ export function marketBoard(parts: {
       reserves = new Map(newReserves.map((reserve) => [reserve.asset, reserve]))
     },
     isChainUp,
+    isOffered,
     headHeight: (chain) => heads.get(chain)?.block.height ?? null,
     payoutCost,
     read: (from, to, rateType) => {

@@ -1,6 +1,7 @@
 import { insertRateLocks, type RateLock } from '../db/rate_locks.ts'
-import { type Currency, currencies, currencyCodes } from '../domain/catalog/currencies.ts'
-import { type NetworkId, networkChains } from '../domain/catalog/networks.ts'
+import { findAsset, networksOf } from '../domain/catalog/assets.ts'
+import { type Currency, type CurrencyCode, currencies, currencyCodes } from '../domain/catalog/currencies.ts'
+import type { NetworkId } from '../domain/catalog/networks.ts'
 import { showAmount } from '../domain/money/amount.ts'
 import { formatDecimal } from '../domain/money/decimal.ts'
 import { showRate } from '../domain/money/rate.ts'
@@ -71,10 +72,8 @@ function showQuote(quote: Quote, market: Market, rateType: RateType): RateView {
   }
 }
 
-function showCurrency(world: World, code: string, currency: Currency): CurrencyView {
-  const networks = Object.keys(currency.networks) as NetworkId[]
-  // A currency is available while at least one of its networks is.
-  const enabled = networks.some((network) => world.market.isChainUp(networkChains[network]))
+function showCurrency(world: World, code: CurrencyCode, currency: Currency): CurrencyView {
+  const networks = networksOf(code)
   return {
     networks,
     name: currency.name,
@@ -83,7 +82,13 @@ function showCurrency(world: World, code: string, currency: Currency): CurrencyV
     precision: currency.precision,
     min_amount: currency.minAmount,
     max_amount: currency.maxAmount,
-    enabled,
+    // A currency is available while it is on at least one of its networks.
+    enabled: networks.some((network) => isOn(world, code, network)),
     priority: currency.priority,
   }
+}
+
+function isOn(world: World, code: CurrencyCode, network: NetworkId): boolean {
+  const asset = findAsset(code, network)
+  return asset !== undefined && world.market.isOffered(asset)
 }

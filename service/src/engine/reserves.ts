@@ -3,7 +3,7 @@ import { reserveAddresses } from '../db/addresses.ts'
 import { sumSpendableCoins } from '../db/coins.ts'
 import { sumLiveOutflows } from '../db/outflows.ts'
 import { readReserves, saveReserve } from '../db/reserves.ts'
-import { type Asset, assets } from '../domain/catalog/assets.ts'
+import { type Asset, assetOf } from '../domain/catalog/assets.ts'
 import { chainFacts } from '../domain/catalog/networks.ts'
 import { fromChainUnits } from '../domain/money/amount.ts'
 import type { World } from './world.ts'
@@ -15,7 +15,7 @@ const REFRESH_MS = 3_000
 export async function saveReserves(world: World, chain: Chain, height: number): Promise<void> {
   const nowMs = world.clock.nowMs()
   const known = new Map((await readReserves(world.db)).map((reserve) => [reserve.asset, reserve.atMs]))
-  for (const asset of assets.filter((candidate) => candidate.chain === chain.id)) {
+  for (const asset of chain.assets.map(assetOf)) {
     if (nowMs - (known.get(asset.id) ?? 0) < REFRESH_MS) continue
     const held = await heldFor(world, chain, asset, height)
     const promised = await sumLiveOutflows(world.db, asset.id)

@@ -1,4 +1,4 @@
-import type { Block, Chain, FindOurs, Transfer } from '../chains/chain.ts'
+import type { Block, Chain, Transfer } from '../chains/chain.ts'
 import { findOwnAddresses, type OwnAddress } from '../db/addresses.ts'
 import {
   advanceHead,
@@ -37,7 +37,7 @@ export async function watchChain(world: World, chain: Chain, lease: Lease): Prom
   try {
     const nodeHead = await chain.head()
     const head = await firstHead(world, chain, nodeHead)
-    await followReorganisation(world, chain, head, lease)
+    if (await hasForked(chain, head, nodeHead)) await followReorganisation(world, chain, head, lease)
     const height = await readNewBlocks(world, chain, nodeHead.height, lease)
     if (height < nodeHead.height) return true
     await readMempool(world, chain, height)
@@ -65,7 +65,11 @@ async function firstHead(world: World, chain: Chain, nodeHead: BlockRef): Promis
   return started
 }
 
-const NOBODY: FindOurs = async () => new Set()
+/** A block on top of ours shows by its parent whether ours still stands; asked here so that nothing is read in vain. */
+async function hasForked(chain: Chain, { block }: ChainHead, nodeHead: BlockRef): Promise<boolean> {
+  if (nodeHead.hash === block.hash) return false
+  return (await chain.blockHash(block.height)) !== block.hash
+}
 
 /** Goes back to the last block that is still on the best chain, telling every deposit above it. */
 async function followReorganisation(
@@ -82,8 +86,7 @@ async function followReorganisation(
     if (known === null) {
       throw new Error(`${chain.id} was reorganised below every block we know; an operator must look at this`)
     }
-    const now = await chain.readBlock(height, NOBODY)
-    if (now?.hash === known) break
+    if ((await chain.blockHash(height)) === known) break
     orphans.push({ height, hash: known })
   }
   const fork = {

@@ -2,7 +2,7 @@ import type { Devnet } from '@cambist/devnet'
 import { reserveAddresses } from '../db/addresses.ts'
 import { readReserves } from '../db/reserves.ts'
 import { assert } from '../domain/assert.ts'
-import { type Asset, assets } from '../domain/catalog/assets.ts'
+import { type Asset, assetOf } from '../domain/catalog/assets.ts'
 import type { CurrencyCode } from '../domain/catalog/currencies.ts'
 import { type ChainId, chainFacts } from '../domain/catalog/networks.ts'
 import { parseDecimal } from '../domain/money/decimal.ts'
@@ -39,7 +39,7 @@ export async function fundReserves(world: World, devnet: Devnet, signal: AbortSi
 }
 
 function assetsOf(world: World): readonly Asset[] {
-  return assets.filter(({ chain }) => world.chains.has(chain))
+  return [...world.chains.values()].flatMap((chain) => chain.assets.map(assetOf))
 }
 
 async function spendable(world: World): Promise<Map<string, bigint>> {

@@ -24,8 +24,8 @@ export function openSandboxRoutes(sandbox: SandboxWorld): SandboxRoutes {
   const { devnet, clock, world } = sandbox
   return {
     pay: (orderId, amount) => pay(sandbox, orderId, amount),
-    mine: (network, blocks) => onChain(network, async (chain) => done(await devnet.mine(chain, blocks))),
-    reorg: (network, depth) => onChain(network, async (chain) => done(await devnet.reorg(chain, depth))),
+    mine: (network, blocks) => onChain(network, async (chain) => devnet.mine(chain, blocks).then(done)),
+    reorg: (network, depth) => onChain(network, async (chain) => devnet.reorg(chain, depth).then(done)),
     replace: async (txHash, to) => {
       const { txHash: replacement } = await devnet.replace(txHash, to === null ? {} : { to })
       return { ok: true, value: { tx_hash: replacement } }
@@ -44,7 +44,7 @@ export function openSandboxRoutes(sandbox: SandboxWorld): SandboxRoutes {
   }
 }
 
-function done(_: void): DeskOutcome<Record<string, never>> {
+function done(): DeskOutcome<Record<string, never>> {
   return { ok: true, value: {} }
 }
 

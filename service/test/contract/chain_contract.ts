@@ -23,10 +23,12 @@ export function describeChain(subject: ChainUnderTest) {
     describeAddresses(subject, world)
     describeIdentity(world)
     describeScan(subject, world)
+    describeLookups(world)
     describeReorgs(subject, world)
     describeReplacement(subject, world)
     describeFakes(subject, world)
     describePayouts(subject, world)
+    describeCosts(subject, world)
     describeBadLines(subject, world)
   })
 }
@@ -112,6 +114,7 @@ function describeScan({ assets }: ChainUnderTest, world: World) {
 
     const ours = new Set(expected.map(({ to }) => to))
     const blocks = await scan(driver.chain, start, ours)
+    for (const { height, hash } of blocks) expect(await driver.chain.blockHash(height)).toBe(hash)
     const found = blocks.flatMap(({ transfers }) => transfers)
     expect(sorted(found.map(withoutId))).toEqual(sorted(expected))
     expect(new Set(found.map(({ id }) => id)).size).toBe(expected.length)
@@ -138,12 +141,15 @@ function describeScan({ assets }: ChainUnderTest, world: World) {
       expect(await driver.chain.balance(asset, [to, await driver.ourAddress()])).toBe(credit(asset))
     }
   })
+}
 
+function describeLookups(world: World) {
   test('a block that is not there is null, at any height', async () => {
     const { chain } = world()
     const { height } = await chain.head()
     for (const missing of [height + 1, height + 1_000, 2 ** 31, 2 ** 32, 2 ** 40, Number.MAX_SAFE_INTEGER]) {
       expect(await chain.readBlock(missing, nobody)).toBeNull()
+      expect(await chain.blockHash(missing)).toBeNull()
     }
   })
 
@@ -288,7 +294,9 @@ function describePayouts({ assets }: ChainUnderTest, world: World) {
     expect(await chain.lookup(first.txHash)).toEqual({ where: 'absent' })
     expect(await driver.holds(asset, outflow.address)).toBe(outflow.units)
   })
+}
 
+function describeCosts({ assets }: ChainUnderTest, world: World) {
   test('a quote for the cost covers what a payout then costs', async () => {
     const driver = world()
     for (const asset of assets) {

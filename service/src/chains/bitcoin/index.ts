@@ -9,7 +9,7 @@ import { bid, estimateCost } from './fees.ts'
 import { checkIdentity } from './identity.ts'
 import { lookup } from './lookup.ts'
 import { watchMempool } from './mempool.ts'
-import { head, readBlock } from './read_block.ts'
+import { blockHash, head, readBlock } from './read_block.ts'
 import { connect } from './rpc.ts'
 import type { BitcoinSettings } from './settings.ts'
 
@@ -28,12 +28,14 @@ export function bitcoin(settings: BitcoinSettings): Chain {
     id,
     family: 'bitcoin',
     model: 'coins',
+    assets: ['BTC:BTC'],
     parseAddress(text) {
       const parsed = parseAddress(network, text)
       return parsed.ok ? accept(parsed.value.canonical) : parsed
     },
     checkIdentity: () => checkIdentity(rpc, network),
     head: () => head(rpc),
+    blockHash: (height) => blockHash(rpc, height),
     readBlock: (height, findOurs) => readBlock(rpc, network, height, findOurs),
     readMempool: watchMempool(rpc, network),
     lookup: (txHash) => lookup(rpc, txHash),

@@ -22,8 +22,7 @@ export async function readBlock(
   height: number,
   findOurs: FindOurs,
 ): Promise<Block | null> {
-  assert(Number.isSafeInteger(height) && height >= 0, `${height} is a height`)
-  const hash = await hashAt(rpc, height)
+  const hash = await blockHash(rpc, height)
   if (hash === null) return null
   const block = parse(hash, textIn(await rpc.call('getblock', hash, 0), 'getblock'))
   return {
@@ -35,7 +34,8 @@ export async function readBlock(
   }
 }
 
-async function hashAt(rpc: Rpc, height: number): Promise<string | null> {
+export async function blockHash(rpc: Rpc, height: number): Promise<string | null> {
+  assert(Number.isSafeInteger(height) && height >= 0, `${height} is a height`)
   if (height > HEIGHT_MAX) return null
   const [outcome] = await rpc.batch([['getblockhash', height]])
   if (outcome?.ok) return textIn(outcome.value, 'getblockhash')

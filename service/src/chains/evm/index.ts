@@ -13,7 +13,7 @@ import { draft, raise } from './draft.ts'
 import { askedFees } from './fees.ts'
 import { jsonRpc } from './json_rpc.ts'
 import { lookup } from './lookup.ts'
-import { readBlock } from './read_block.ts'
+import { blockHash, readBlock } from './read_block.ts'
 import { mempoolReader } from './read_mempool.ts'
 import type { EvmSettings } from './settings.ts'
 import { blockTracer } from './traces.ts'
@@ -44,12 +44,14 @@ export function evm(settings: EvmSettings): Chain {
     id,
     family: 'evm',
     model: 'account',
+    assets: [native, ...contracts.keys()],
     parseAddress: parse,
     checkIdentity: () => checkIdentity({ rpc, trace, name: chainFacts[id].name, evmChainId, listed }),
     async head() {
       const { height, hash } = decodeHeader(await rpc.call('eth_getBlockByNumber', ['latest', false]))
       return { height, hash }
     },
+    blockHash: (height) => blockHash(rpc, height),
     readBlock: (height, findOurs) => readBlock({ rpc, trace, native, listed }, height, findOurs),
     readMempool: mempoolReader({ rpc, native, listed }),
     lookup: (txHash) => lookup(rpc, native, txHash),

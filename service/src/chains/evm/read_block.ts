@@ -58,6 +58,16 @@ export async function readBlock(
   }
 }
 
+export async function blockHash(rpc: JsonRpc, height: number): Promise<string | null> {
+  const answer = await rpc.call('eth_getBlockByNumber', [`0x${height.toString(16)}`, false])
+  return answer === null ? null : checkHeight(decodeHeader(answer), height).hash
+}
+
+function checkHeight(header: EvmHeader, height: number): EvmHeader {
+  if (header.height !== height) throw new NodeNonsense(`asked for block ${height}, got ${header.height}`)
+  return header
+}
+
 /** Geth and bsc keep the state of 128 blocks unless told otherwise; tracing and balances take it. */
 const STATE_GONE =
   /missing trie node|historical state|state (?:is |at block )?.{0,80}(?:not|un)available|state .{0,40}pruned|BlockOutOfRange/i
@@ -65,8 +75,7 @@ const STATE_GONE =
 async function readWhole(reader: BlockReader, height: number, findOurs: FindOurs): Promise<Block | null> {
   const answer = await reader.rpc.call('eth_getBlockByNumber', [`0x${height.toString(16)}`, true])
   if (answer === null) return null
-  const header = decodeHeader(answer)
-  if (header.height !== height) throw new NodeNonsense(`asked for block ${height}, got ${header.height}`)
+  const header = checkHeight(decodeHeader(answer), height)
   const arrivals = await arrivalsIn(reader, header, decodeBlockTxs(answer))
   const recipients = [...new Set(arrivals.map(({ to }) => to))]
   const ours = recipients.length === 0 ? new Set<string>() : await findOurs(recipients)
