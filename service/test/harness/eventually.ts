@@ -1,0 +1,37 @@
+import { setTimeout as pause } from 'node:timers/promises'
+
+export type Patience = {
+  readonly timeoutMs?: number
+  /** What to show beside the last failure: the order, the end of the log. */
+  readonly context?: () => Promise<string> | string
+}
+
+const POLL_MS = 40
+const PATIENCE_MS = 30_000
+
+/**
+ * Answers what `look` answers as soon as it does not throw; until then asks again. A test waits with this for a
+ * condition, never for a time. When patience ends, the last failure is told together with `context`.
+ */
+export async function eventually<Value>(
+  what: string,
+  look: () => Promise<Value> | Value,
+  { timeoutMs = PATIENCE_MS, context }: Patience = {},
+): Promise<Value> {
+  const untilMs = performance.now() + timeoutMs
+  for (;;) {
+    try {
+      return await look()
+    } catch (error) {
+      if (error instanceof Hopeless || performance.now() > untilMs) {
+        const last = error instanceof Error ? error.message : String(error)
+        const shown = context === undefined ? '' : `\n${await context()}`
+        throw new Error(`never came true (${timeoutMs} ms): ${what}\n${last}${shown}`, { cause: error })
+      }
+    }
+    await pause(POLL_MS)
+  }
+}
+
+/** Thrown by a look that knows that waiting longer is useless. */
+export class Hopeless extends Error {}

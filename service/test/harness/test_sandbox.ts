@@ -1,0 +1,299 @@
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Devnet, removePostgres } from '@cambist/devnet'
+import { type Client, createClient, type Order, type OrderStatus } from '@cambist/sdk'
+import { afterAll, beforeAll, beforeEach, onTestFailed } from 'vitest'
+import { chainFacts, networkChains } from '../../src/domain/catalog/networks.ts'
+import type { Policy } from '../../src/engine/policy.ts'
+import { createLogger } from '../../src/log.ts'
+import type { Service } from '../../src/main.ts'
+import { type SandboxRemote, sandboxRemote } from '../../src/sandbox/remote.ts'
+import { type Sandbox, startSandbox } from '../../src/sandbox/start_sandbox.ts'
+import { eventually, Hopeless, type Patience } from './eventually.ts'
+import { checkInvariants } from './invariants.ts'
+import { openReadOnly } from './read_only_database.ts'
+
+export type ChainName = 'BTC' | 'ETH' | 'BNB'
+export type NetworkName = keyof typeof networkChains
+
+export type TestSandboxOptions = {
+  /** `manual` (the default): a block comes when the test says so. */
+  readonly mining?: 'lively' | 'manual'
+  readonly policy?: Partial<Policy>
+  readonly rateLimits?: {
+    readonly unitsPerMinute: number
+    readonly burstPerSecond: number
+    readonly createUnits: number
+  }
+}
+
+/** A whole Cambist on real chains, and everything a test needs to drive it and to look inside. */
+export type TestSandbox = {
+  readonly baseUrl: string
+  readonly dataDir: string
+  readonly databaseUrl: string
+  readonly account: Sandbox['account']
+  /** The published client, as the demo account. */
+  readonly client: Client
+  /** The sandbox contract over HTTP: pay, mine, reorg, replace, prices, clock. */
+  readonly remote: SandboxRemote
+  /** The nodes themselves. */
+  readonly devnet: Devnet
+  readonly service: Service
+  /** Reads the tables as a superuser that can change nothing. */
+  rows<Row extends object>(sql: string, values?: readonly unknown[]): Promise<Row[]>
+  /** The story so far, shown when the test fails. */
+  log(sentence: string): void
+  /** Waits until the order has one of the statuses; fails at once when it ended in another. */
+  waitForStatus(orderId: string, ...statuses: OrderStatus[]): Promise<Order>
+  /** Waits until `look` does not throw; what it then answers. */
+  eventually<Value>(what: string, look: () => Promise<Value> | Value, patience?: Patience): Promise<Value>
+  mine(network: NetworkName, blocks: number): Promise<void>
+  /** Mines as many blocks as a deposit or payout on this network needs to be final. */
+  bury(network: NetworkName): Promise<void>
+  /** Waits until everything that the chains know at this moment has been looked at by the service. */
+  settle(...chains: ChainName[]): Promise<void>
+  /** Lines of the log with at least this level (pino: 40 warn, 50 error). */
+  logLines(levelMin: number): LogLine[]
+  /** Text that must never stand in the log. */
+  addSecret(secret: string): void
+  /** An error line that contains this text is part of the test. */
+  expectError(text: string): void
+  readonly secrets: ReadonlySet<string>
+  readonly expectedErrors: ReadonlySet<string>
+  stop(): Promise<void>
+}
+
+export type LogLine = { readonly level: number; readonly msg: string; readonly text: string }
+
+/**
+ * Starts a sandbox for the tests of this file and stops it after the last, when the books are checked as well. Gives a
+ * function because the sandbox is not there before the first test runs.
+ */
+export function useTestSandbox(options: TestSandboxOptions = {}): () => TestSandbox {
+  let sandbox: TestSandbox | undefined
+  const get = () => {
+    if (sandbox === undefined) throw new Error('the sandbox has not started')
+    return sandbox
+  }
+  beforeAll(async () => {
+    sandbox = await startTestSandbox(options)
+  })
+  beforeEach(({ task }) => {
+    get().log(`— ${task.name}`)
+    onTestFailed(() => console.error(endOfLog(get().dataDir)))
+  })
+  afterAll(async () => {
+    if (sandbox === undefined) return
+    try {
+      await checkInvariants(sandbox)
+    } finally {
+      await sandbox.stop()
+    }
+  })
+  return get
+}
+
+export async function startTestSandbox(options: TestSandboxOptions = {}): Promise<TestSandbox> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'cambist-test-'))
+  const guard = killAtExit(dataDir)
+  try {
+    const sandbox = await startSandbox({
+      config: {
+        kind: 'sandbox',
+        port: 0,
+        host: '127.0.0.1',
+        dataDir,
+        databaseUrl: null,
+        logLevel: 'info',
+        rateLimits: options.rateLimits ?? {
+          unitsPerMinute: 1_000_000,
+          burstPerSecond: 100_000,
+          createUnits: 1,
+        },
+      },
+      logger: createLogger('info', join(dataDir, 'service.log')),
+      mining: options.mining ?? 'manual',
+      policy: { restMs: 40, poolSize: 60, ...options.policy },
+    })
+    return assemble(sandbox, dataDir, guard)
+  } catch (error) {
+    guard.killNow()
+    const told = `the sandbox did not start\n${endOfLog(dataDir)}`
+    discard(dataDir)
+    throw new Error(told, { cause: error })
+  }
+}
+
+function assemble(sandbox: Sandbox, dataDir: string, guard: Guard): TestSandbox {
+  const { account, devnet, service, databaseUrl } = sandbox
+  const { baseUrl } = service
+  const database = openReadOnly(databaseUrl)
+  const story: string[] = []
+  const secrets = new Set([account.api_secret, account.webhook_secret])
+  const expectedErrors = new Set<string>()
+  const client = notingTokens(
+    createClient({ baseUrl, apiKey: account.api_key, apiSecret: account.api_secret }),
+    (token) => secrets.add(token),
+  )
+  const rows = database.query
+  const patiently: TestSandbox['eventually'] = (what, look, patience) =>
+    eventually(what, look, { context: () => context(story, dataDir), ...patience })
+  return {
+    baseUrl,
+    dataDir,
+    databaseUrl,
+    account,
+    client,
+    remote: sandboxRemote(baseUrl),
+    devnet,
+    service,
+    rows,
+    log: (sentence) => void story.push(sentence),
+    waitForStatus: (orderId, ...statuses) =>
+      eventually(
+        `order ${orderId} is ${statuses.join(' or ')}`,
+        () => haveStatus(client, orderId, statuses),
+        {
+          context: async () => `${await describeOrder(rows, orderId)}\n${context(story, dataDir)}`,
+        },
+      ),
+    eventually: patiently,
+    mine: (network, blocks) => devnet.mine(networkChains[network], blocks),
+    bury: (network) =>
+      devnet.mine(networkChains[network], chainFacts[networkChains[network]].confirmationsLarge),
+    settle: async (...chains) => {
+      const looked = chains.length > 0 ? chains : (['BTC', 'ETH', 'BNB'] as const)
+      await Promise.all(looked.map((chain) => settleChain(patiently, rows, chain)))
+    },
+    logLines: (levelMin) => readLog(dataDir).filter(({ level }) => level >= levelMin),
+    addSecret: (secret) => void secrets.add(secret),
+    expectError: (text) => void expectedErrors.add(text),
+    secrets,
+    expectedErrors,
+    stop: async () => {
+      await database.close()
+      await sandbox.stop()
+      guard.release()
+      discard(dataDir)
+    },
+  }
+}
+
+/** Order tokens are secrets: each that is told is one more text that must not be logged. */
+function notingTokens(client: Client, note: (token: string) => void): Client {
+  return {
+    ...client,
+    createOrder: async (request, given) => {
+      const order = await client.createOrder(request, given)
+      note(order.token)
+      return order
+    },
+  }
+}
+
+async function haveStatus(client: Client, orderId: string, statuses: readonly OrderStatus[]): Promise<Order> {
+  const order = await client.getOrder(orderId)
+  if (statuses.includes(order.status)) return order
+  const isOver = order.status === 'DONE' || order.status === 'REFUNDED'
+  throw new (isOver ? Hopeless : Error)(`it is ${order.status}`)
+}
+
+async function describeOrder(rows: TestSandbox['rows'], orderId: string): Promise<string> {
+  const tables = { orders: '*', deposits: '*', outflows: '*', events: 'sequence, status, fact_key' }
+  const parts = await Promise.all(
+    Object.entries(tables).map(async ([table, columns]) => {
+      const found = await rows(`SELECT ${columns} FROM ${table} WHERE order_id = $1`, [orderId])
+      return `${table}: ${found.map((row) => showRow(row)).join('\n  ')}`
+    }),
+  )
+  return parts.join('\n')
+}
+
+function showRow(row: object): string {
+  return JSON.stringify(row, (_key, value: unknown) => (typeof value === 'bigint' ? String(value) : value))
+}
+
+type Head = { height: number; node_height: number; looked_wall_ms: number }
+
+/** Two whole looks that began after this moment: the first may have been under way already. */
+async function settleChain(
+  patiently: TestSandbox['eventually'],
+  rows: TestSandbox['rows'],
+  chain: ChainName,
+): Promise<void> {
+  const read = async () => {
+    const [head] = await rows<Head>(
+      'SELECT height, node_height, looked_wall_ms FROM chain_heads WHERE chain = $1',
+      [chain],
+    )
+    if (head === undefined) throw new Error(`${chain} was never looked at`)
+    return head
+  }
+  for (let looks = 0; looks < 2; looks += 1) {
+    const before = await read()
+    await patiently(`${chain} is looked at`, async () => {
+      const now = await read()
+      if (now.looked_wall_ms <= before.looked_wall_ms || now.height < now.node_height) {
+        throw new Error(`the last look was ${now.looked_wall_ms}, at ${now.height} of ${now.node_height}`)
+      }
+    })
+  }
+}
+
+function context(story: readonly string[], dataDir: string): string {
+  return `the story so far:\n  ${story.slice(-15).join('\n  ')}\n${endOfLog(dataDir)}`
+}
+
+function endOfLog(dataDir: string): string {
+  const lines = readLog(dataDir).filter(({ msg }) => msg !== 'request')
+  const tail = lines.slice(-12).map(({ text }) => text.slice(0, 600))
+  return `the log ends with:\n  ${tail.join('\n  ')}`
+}
+
+function readLog(dataDir: string): LogLine[] {
+  const path = join(dataDir, 'service.log')
+  if (!existsSync(path)) return []
+  return readFileSync(path, 'utf8')
+    .split('\n')
+    .filter((text) => text.endsWith('}'))
+    .map((text) => {
+      const { level, msg } = JSON.parse(text) as { level: number; msg: string }
+      return { level, msg, text }
+    })
+}
+
+type Guard = { release(): void; killNow(): void }
+
+/** Should this process end without having stopped its sandbox, the nodes and the database end with it. */
+function killAtExit(dataDir: string): Guard {
+  const killNow = () => {
+    for (const pid of recordedPids(dataDir)) {
+      try {
+        process.kill(pid, 'SIGKILL')
+      } catch {
+        // gone already
+      }
+    }
+  }
+  process.once('exit', killNow)
+  return { release: () => void process.off('exit', killNow), killNow }
+}
+
+/** Every program of the sandbox stands in a record beside its data. */
+function recordedPids(dataDir: string): number[] {
+  const folders = ['devnet/bitcoin', 'devnet/eth', 'devnet/bnb', 'postgres'].map((part) =>
+    join(dataDir, part),
+  )
+  return folders.filter(existsSync).flatMap((folder) =>
+    readdirSync(folder)
+      .filter((name) => name === 'node.json' || name === 'server.json')
+      .map((name) => (JSON.parse(readFileSync(join(folder, name), 'utf8')) as { pid: number }).pid),
+  )
+}
+
+function discard(dataDir: string): void {
+  removePostgres(join(dataDir, 'postgres'))
+  rmSync(dataDir, { recursive: true, force: true })
+}
