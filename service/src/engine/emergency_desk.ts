@@ -4,6 +4,7 @@ import { assetOf } from '../domain/catalog/assets.ts'
 import type { Fact } from '../domain/orders/facts.ts'
 import { isOrderId } from '../domain/orders/identifiers.ts'
 import type { Order } from '../domain/orders/order.ts'
+import { sealedTermsOf } from '../domain/orders/seal.ts'
 import { refuse } from '../domain/outcome.ts'
 import { apply } from './apply.ts'
 import type { ActionView, Desk, DeskOutcome, DeskRejection, EmergencyAction, RetrySlot } from './desk.ts'
@@ -108,7 +109,7 @@ async function choose(
   fact: Fact & { kind: 'ActionChosen' },
   retry: RetrySlot,
 ): Promise<DeskOutcome<ActionView> | 'offer_changed'> {
-  const { id, accountId, destination, destinationTag } = order.terms
+  const { id, accountId } = order.terms
   let answer: ActionView | null = null
   try {
     const applied = await apply(
@@ -123,11 +124,7 @@ async function choose(
           throw new SlotTaken()
         if (fact.action === 'refund') {
           // The signer obeys the seal, so an address that came with the action is sealed in the same moment.
-          await saveSeal(
-            tx,
-            id,
-            world.seal({ orderId: id, destination, destinationTag, refundAddress: next.refundAddress }),
-          )
+          await saveSeal(tx, id, world.seal(sealedTermsOf(next)))
         }
       },
     )

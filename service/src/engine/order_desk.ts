@@ -11,6 +11,7 @@ import { chainFacts } from '../domain/catalog/networks.ts'
 import { type Amount, parseAmount } from '../domain/money/amount.ts'
 import { isOrderId, ORDER_ID_DIGITS, orderIdOf, SHORT_ID_DIGITS } from '../domain/orders/identifiers.ts'
 import type { Order, OrderTerms } from '../domain/orders/order.ts'
+import { sealedTermsOf } from '../domain/orders/seal.ts'
 import { accept, type Outcome, refuse } from '../domain/outcome.ts'
 import { type Quote, type RateType, shareOf } from '../domain/quotes/quote.ts'
 import type { CreateRequest, Desk, DeskOutcome, DeskRejection, RetrySlot } from './desk.ts'
@@ -296,13 +297,8 @@ function newOrder(world: World, terms: OrderTerms, plan: Plan): Order {
 }
 
 async function writeOrder(world: World, tx: Sql, order: Order): Promise<void> {
-  const { terms, refundAddress } = order
-  const seal = world.seal({
-    orderId: terms.id,
-    destination: terms.destination,
-    destinationTag: terms.destinationTag,
-    refundAddress,
-  })
+  const { terms } = order
+  const seal = world.seal(sealedTermsOf(order))
   await insertOrder(tx, order, { tokenHash: hashToken(world.tokenOf(terms.id)), seal })
   await insertFact(
     tx,

@@ -1,4 +1,5 @@
 import { getAddress, isAddress } from 'viem'
+import { type AssetId, isAssetId } from '../domain/catalog/assets.ts'
 import { chainFacts, isChainId } from '../domain/catalog/networks.ts'
 import { accept, type Outcome } from '../domain/outcome.ts'
 import type { BitcoinIntent, Coin, EvmIntent, Intent, KeyPath, PayoutKind } from '../domain/payouts/intent.ts'
@@ -52,15 +53,17 @@ export class Malformed extends Error {}
 type Fields = Readonly<Record<string, unknown>>
 
 function readAuthority(value: unknown): Authority {
-  const names = ['kind', 'orderId', 'destination', 'destinationTag', 'refundAddress', 'seal']
-  const fields = record('authority', value, names)
+  const terms = ['orderId', 'payoutAsset', 'destination', 'destinationTag', 'depositAsset', 'refundAddress']
+  const fields = record('authority', value, ['kind', ...terms, 'seal'])
   return {
     kind: oneOf('authority.kind', fields.kind, kinds),
     orderId: text('authority.orderId', fields.orderId, /^[A-Za-z0-9_-]{1,64}$/),
+    payoutAsset: asset('authority.payoutAsset', fields.payoutAsset),
     destination: text('authority.destination', fields.destination, /^[\s\S]{0,200}$/),
     destinationTag: orNull(fields.destinationTag, (tag) =>
       text('authority.destinationTag', tag, /^[\s\S]{0,256}$/),
     ),
+    depositAsset: asset('authority.depositAsset', fields.depositAsset),
     refundAddress: orNull(fields.refundAddress, (address) =>
       text('authority.refundAddress', address, /^[\s\S]{0,200}$/),
     ),
@@ -202,6 +205,11 @@ function oneOf<const Word extends string>(name: string, value: unknown, words: r
   const word = words.find((word) => word === value)
   if (word === undefined) throw new Malformed(`${name} is one of ${words.join(', ')}`)
   return word
+}
+
+function asset(name: string, value: unknown): AssetId {
+  if (typeof value !== 'string' || !isAssetId(value)) throw new Malformed(`${name} is not an asset we know`)
+  return value
 }
 
 function integer(name: string, value: unknown, min: number, max: number): number {

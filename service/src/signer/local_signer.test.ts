@@ -18,7 +18,7 @@ import {
 } from './testing/fixtures.ts'
 import { memoryStore } from './testing/memory_store.ts'
 
-const toCustomerBitcoin = sealed({ destination: customerBitcoin })
+const toCustomerBitcoin = sealed({ destination: customerBitcoin, payoutAsset: 'BTC:BTC' })
 const reserve = {
   evm: keys.address('evm', { purpose: 'reserve', index: 15 }),
   bitcoin: keys.address('bitcoin', { purpose: 'reserve', index: 0 }),
@@ -39,7 +39,7 @@ async function codeOf(signer: Signer, intent: Intent, authority: Authority) {
 test('a payout is stored with what leaves in ledger units, and its bytes are the answer', async () => {
   const { signer, store, clock } = startSigner()
   const intent = evmIntent({ token: usdt, units: 2_500_000n, gasLimit: 100_000n })
-  const tx = await signed(signer, intent, sealed())
+  const tx = await signed(signer, intent, sealed({ payoutAsset: 'USDT:ERC20' }))
   expect(store.records).toEqual([
     {
       payoutId: 'CB1:1',
@@ -87,6 +87,8 @@ test('a row changed in the database after the order was sealed is refused', asyn
     { destinationTag: null },
     { refundAddress: otherEvm },
     { refundAddress: null },
+    { payoutAsset: 'USDC:ERC20' as const },
+    { depositAsset: 'BTC:BTC' as const },
     { seal: 'a'.repeat(64) },
     { seal: sealed({ orderId: 'CB2' }).seal },
   ]) {
@@ -103,6 +105,21 @@ test("a payout id of another order is refused, so one order's seal pays one orde
   for (const payoutId of ['CB2:1', 'CB11:1', 'B1:1', 'CB1:1:1', 'CB1', 'CB1:', 'CB1:0', 'CB1:01', 'CB1:-1']) {
     expect(await codeOf(signer, evmIntent({ payoutId }), sealed())).toBe('malformed')
   }
+})
+
+test('a payout is made in the asset that was sealed for it, a refund in the one that was paid in', async () => {
+  const { signer, store } = startSigner()
+  const terms = { payoutAsset: 'ETH:ETH', depositAsset: 'USDT:ERC20', refundAddress: customerEvm } as const
+  const ether = evmIntent()
+  const tether = evmIntent({ token: usdt, units: 1n, gasLimit: 100_000n })
+  expect(await codeOf(signer, tether, sealed(terms))).toBe('not_the_asset')
+  expect(await codeOf(signer, ether, sealed({ ...terms, kind: 'refund' }))).toBe('not_the_asset')
+  const onBnb = evmIntent({ chain: 'BNB', evmChainId: 56 })
+  expect(await codeOf(signer, onBnb, sealed(terms))).toBe('not_the_asset')
+  expect(store.records).toEqual([])
+  expect(await codeOf(signer, ether, sealed(terms))).toBe('signed')
+  const refund = { ...tether, payoutId: 'CB1:2' }
+  expect(await codeOf(signer, refund, sealed({ ...terms, kind: 'refund' }))).toBe('signed')
 })
 
 test('each kind goes to its own payee only', async () => {
@@ -171,7 +188,11 @@ test('only listed contracts are called, each on its own chain, and only configur
 test('a token of six decimals is limited in ledger units', async () => {
   const { signer } = startSigner()
   const pay = (units: bigint) =>
-    codeOf(signer, evmIntent({ token: usdt, units, gasLimit: 100_000n }), sealed())
+    codeOf(
+      signer,
+      evmIntent({ token: usdt, units, gasLimit: 100_000n }),
+      sealed({ payoutAsset: 'USDT:ERC20' }),
+    )
   expect(await pay(10_000_000_001n)).toBe('limit_exceeded')
   expect(await pay(10_000_000_000n)).toBe('signed')
 })
@@ -220,7 +241,7 @@ test('a higher attempt that excludes the earlier ones on chain is signed', async
   })
   await signed(signer, raised, sealed())
 
-  const authority = sealed({ orderId: 'CB2', destination: customerBitcoin })
+  const authority = sealed({ orderId: 'CB2', destination: customerBitcoin, payoutAsset: 'BTC:BTC' })
   const first = bitcoinIntent({ payoutId: 'CB2:1' })
   await signed(signer, first, authority)
   assert(first.change !== null, 'there is change')
@@ -242,14 +263,16 @@ test('a higher attempt that could pay twice, pay more or pay someone else is a c
     { from: { purpose: 'reserve', index: 1 } as const },
     { from: { purpose: 'deposit', index: 0 } as const },
     { units: 2n * 10n ** 18n },
-    { token: usdt },
-    { chain: 'BNB', evmChainId: 56 } as const,
   ]) {
     expect(await codeOf(signer, evmIntent({ attempt: 2, ...changes }), sealed())).toBe('conflict')
   }
+  const inUsdt = sealed({ payoutAsset: 'USDT:ERC20' })
+  expect(await codeOf(signer, evmIntent({ attempt: 2, token: usdt }), inUsdt)).toBe('conflict')
+  const onBnb = evmIntent({ attempt: 2, chain: 'BNB', evmChainId: 56 })
+  expect(await codeOf(signer, onBnb, sealed({ payoutAsset: 'BNB:BNB' }))).toBe('conflict')
   const toOther = sealed({ kind: 'refund', refundAddress: otherEvm })
   expect(await codeOf(signer, evmIntent({ attempt: 2, to: otherEvm }), toOther)).toBe('conflict')
-  const onBitcoin = sealed({ destination: customerBitcoin })
+  const onBitcoin = sealed({ destination: customerBitcoin, payoutAsset: 'BTC:BTC' })
   expect(await codeOf(signer, bitcoinIntent({ attempt: 2 }), onBitcoin)).toBe('conflict')
 })
 

@@ -141,6 +141,12 @@ function amountThatLeaves(
       `a ${authority.kind} of ${authority.orderId} does not go there`,
     )
   }
+  if (!isAssetRight(asset, authority)) {
+    return refuseToSign(
+      'not_the_asset',
+      `a ${authority.kind} of ${authority.orderId} is not made in ${asset}`,
+    )
+  }
   const chainUnits = intent.family === 'bitcoin' ? intent.payment.satoshi : intent.units
   if (
     authority.kind === 'filler' &&
@@ -185,6 +191,19 @@ function isPayeeRight({ keys, settings }: Parts, intent: Intent, authority: Auth
       return Array.from({ length: RESERVE_ADDRESSES }, (_, index) =>
         keys.address(intent.family, { purpose: 'reserve', index }),
       ).includes(payee)
+  }
+}
+
+/** What goes from us to us may be any asset: it does not leave. */
+function isAssetRight(asset: AssetId, { kind, payoutAsset, depositAsset }: Authority): boolean {
+  switch (kind) {
+    case 'payout':
+      return asset === payoutAsset
+    case 'refund':
+      return asset === depositAsset
+    case 'filler':
+    case 'sweep':
+      return true
   }
 }
 

@@ -1,28 +1,38 @@
 import { createSecretKey } from 'node:crypto'
 import { expect, test } from 'vitest'
+import type { SealedTerms } from '../domain/orders/seal.ts'
 import { makeSeal } from '../engine/seal.ts'
 import { isSealIntact } from './seal.ts'
 
 const key = createSecretKey(Buffer.alloc(32, 7))
-const terms = { orderId: 'CB1', destination: 'there', destinationTag: null, refundAddress: 'back' }
+const terms: SealedTerms = {
+  orderId: 'CB1',
+  payoutAsset: 'USDT:ERC20',
+  destination: 'there',
+  destinationTag: null,
+  depositAsset: 'BTC:BTC',
+  refundAddress: 'back',
+}
 
 test('what the engine seals the signer accepts', () => {
   expect(isSealIntact(key, terms, makeSeal(key, terms))).toBe(true)
 })
 
 test('the seal is the documented HMAC', () => {
-  // printf '["cambist-order-v1","CB1","there",null,"back"]' | openssl dgst -sha256 -mac HMAC -macopt hexkey:0707…
-  expect(makeSeal(key, terms)).toBe('02bb676ccaf303358f3e12eebfe7df13ad982b41dae91bd6ce882dae052ade10')
+  // printf '["cambist-order-v2","CB1","USDT:ERC20","there",null,"BTC:BTC","back"]' | openssl dgst -sha256 -mac HMAC -macopt hexkey:0707…
+  expect(makeSeal(key, terms)).toBe('dfdfedc332bdfbc014bcd64b4e882ade235cbc2f1e2903dff18adb94c94e9a1c')
 })
 
 test.each([
   ['order', { ...terms, orderId: 'CB2' }],
+  ['payout asset', { ...terms, payoutAsset: 'USDC:ERC20' as const }],
+  ['deposit asset', { ...terms, depositAsset: 'ETH:ETH' as const }],
   ['destination', { ...terms, destination: 'elsewhere' }],
   ['tag', { ...terms, destinationTag: '1' }],
   ['empty tag', { ...terms, destinationTag: '' }],
   ['refund address', { ...terms, refundAddress: 'elsewhere' }],
   ['no refund address', { ...terms, refundAddress: null }],
-  ['a word moved to its neighbour', { ...terms, destination: 'there",null,"back' }],
+  ['a word moved to its neighbour', { ...terms, destination: 'there",null,"BTC:BTC","back' }],
 ])('another %s breaks the seal', (_, changed) => {
   expect(isSealIntact(key, changed, makeSeal(key, terms))).toBe(false)
 })

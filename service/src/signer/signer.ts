@@ -1,17 +1,15 @@
 import type { AddressFamily } from '../domain/catalog/networks.ts'
+import type { SealedTerms } from '../domain/orders/seal.ts'
 import type { Outcome } from '../domain/outcome.ts'
 import type { Intent, KeyPath, PayoutKind, SignedTx } from '../domain/payouts/intent.ts'
 
 /**
- * On whose word money leaves: the order's destination as sealed when the order was created (or when a refund
- * address was given). The signer recomputes the seal, so changing a row in the database cannot redirect a payout.
+ * On whose word money leaves: where the order pays and in what, as sealed when the order was created (or when a
+ * refund address was given). The signer recomputes the seal, so changing a row in the database cannot redirect a payout
+ * or turn it into one of a dearer asset.
  */
-export type Authority = {
+export type Authority = SealedTerms & {
   readonly kind: PayoutKind
-  readonly orderId: string
-  readonly destination: string
-  readonly destinationTag: string | null
-  readonly refundAddress: string | null
   /** Lowercase hex HMAC-SHA256 over `sealText` (domain/orders/seal.ts). */
   readonly seal: string
 }
@@ -21,6 +19,7 @@ export type SignRejection = {
     | 'stopped' // told to stop signing
     | 'seal_broken' // the destination is not what was sealed
     | 'not_the_destination' // the intent pays someone else
+    | 'not_the_asset' // the intent pays in something else
     | 'limit_exceeded' // per payout, hour or day
     | 'conflict' // this payout and attempt were signed before with another intent, or an attempt does not exclude the earlier one
     | 'malformed'

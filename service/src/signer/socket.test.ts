@@ -72,7 +72,7 @@ test('over the socket everything is as it is in process', async () => {
   const direct = startSigner().signer
   await serve()
   const client = connectClient()
-  const toCustomerBitcoin = sealed({ destination: customerBitcoin })
+  const toCustomerBitcoin = sealed({ destination: customerBitcoin, payoutAsset: 'BTC:BTC' })
   for (const [intent, authority] of [
     [evmIntent({ units: 2n ** 60n + 1n }), sealed()],
     [evmIntent({ nonce: 9 }), sealed()],
@@ -120,7 +120,9 @@ test('a transaction of 500 inputs fits', async () => {
   const key = { purpose: 'change', index: 4 } as const
   const change = { address: keys.address('bitcoin', key), satoshi: 399_950_000n, key }
   const intent = bitcoinIntent({ inputs, payment, change, feeSatoshi: 50_000n })
-  expect(await connectClient().sign(intent, sealed({ destination: customerBitcoin }))).toMatchObject({
+  expect(
+    await connectClient().sign(intent, sealed({ destination: customerBitcoin, payoutAsset: 'BTC:BTC' })),
+  ).toMatchObject({
     ok: true,
   })
 })

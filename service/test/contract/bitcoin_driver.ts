@@ -102,10 +102,12 @@ function startKeys() {
       if (intent.family !== 'bitcoin') throw new Error('a bitcoin intent')
       const terms = {
         orderId: intent.payoutId.slice(0, intent.payoutId.lastIndexOf(':')),
+        payoutAsset: 'BTC:BTC',
         destination: intent.payment.address,
         destinationTag: null,
+        depositAsset: 'BTC:BTC',
         refundAddress: null,
-      }
+      } as const
       const seal = createHmac('sha256', sealKey).update(sealText(terms)).digest('hex')
       const signed = await signer.sign(intent, { kind: 'payout', ...terms, seal })
       if (!signed.ok) throw new Error(`the signer refuses: ${signed.rejection.message}`)

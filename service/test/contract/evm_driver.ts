@@ -184,7 +184,16 @@ function signerFor(id: 'ETH' | 'BNB', chainId: number, contracts: EvmSettings['t
   async function pay(intent: Intent): Promise<SignedTx> {
     if (intent.family !== 'evm') throw new Error('the intent is of an EVM chain')
     const [orderId = ''] = intent.payoutId.split(':')
-    const terms = { orderId, destination: intent.to, destinationTag: null, refundAddress: null }
+    const asset = assets.find(({ id }) => intent.token !== null && contracts[id] === intent.token)
+    const payoutAsset = (asset ?? nativeAsset(intent.chain)).id
+    const terms = {
+      orderId,
+      payoutAsset,
+      destination: intent.to,
+      destinationTag: null,
+      depositAsset: payoutAsset,
+      refundAddress: null,
+    }
     const seal = createHmac('sha256', sealKey).update(sealText(terms)).digest('hex')
     const signed = await signer.sign(intent, { kind: 'payout', ...terms, seal })
     if (!signed.ok) throw new Error(signed.rejection.message)

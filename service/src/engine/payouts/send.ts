@@ -9,10 +9,13 @@ import {
   storeSignedBytes,
 } from '../../db/outflows.ts'
 import { assert, unreachable } from '../../domain/assert.ts'
+import { nativeAsset } from '../../domain/catalog/assets.ts'
+import { sealedTermsOf } from '../../domain/orders/seal.ts'
 import type { SignedTx } from '../../domain/payouts/intent.ts'
 import type { Authority } from '../../signer/signer.ts'
 import { apply } from '../apply.ts'
 import type { SigningWorld } from '../world.ts'
+import { endNeedlessFiller } from './fill_gap.ts'
 import type { Progress } from './progress.ts'
 
 const AFTER_SENDING_MS = 500
@@ -79,6 +82,8 @@ async function broadcast(
       }
     case 'refused':
       await storeAnswer(world.db, outflow.payoutId, attempt, 'refused', nowMs)
+      if (outflow.kind === 'filler' && (await endNeedlessFiller(world, chain, outflow)))
+        return { kind: 'done' }
       return { kind: 'trouble', message: `the network refuses ${tx.txHash}`, inMs: AFTER_REFUSAL_MS }
     default:
       return unreachable(answer)
@@ -113,22 +118,19 @@ async function noteAccepted(
 
 async function authorityFor(world: SigningWorld, outflow: ClaimedOutflow): Promise<Authority> {
   if (outflow.kind === 'filler' || outflow.kind === 'sweep') {
+    // From us to us: the signer takes the native coin to a reserve address only, whatever is sealed here.
+    const { id: native } = nativeAsset(outflow.chain)
     const terms = {
       orderId: outflow.orderId,
+      payoutAsset: native,
       destination: outflow.address,
       destinationTag: outflow.tag,
+      depositAsset: native,
       refundAddress: null,
     }
     return { kind: outflow.kind, ...terms, seal: world.seal(terms) }
   }
   const order = await findOrder(world.db, outflow.orderId)
   assert(order !== null, 'a payout belongs to an order')
-  return {
-    kind: outflow.kind,
-    orderId: outflow.orderId,
-    destination: order.terms.destination,
-    destinationTag: order.terms.destinationTag,
-    refundAddress: order.refundAddress,
-    seal: await findSeal(world.db, outflow.orderId),
-  }
+  return { kind: outflow.kind, ...sealedTermsOf(order), seal: await findSeal(world.db, outflow.orderId) }
 }

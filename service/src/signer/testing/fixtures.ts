@@ -86,8 +86,10 @@ export function evmIntent(changes: Partial<EvmIntent> = {}): EvmIntent {
 export function sealed(changes: Partial<Omit<Authority, 'seal'>> = {}): Authority {
   const terms = {
     orderId: 'CB1',
+    payoutAsset: 'ETH:ETH' as const,
     destination: customerEvm,
     destinationTag: null,
+    depositAsset: 'ETH:ETH' as const,
     refundAddress: null,
     ...changes,
   }
