@@ -9,6 +9,7 @@ import { systemClock } from '../../clock.ts'
 import { sign } from '../auth/signature.ts'
 import { defaultLimits, type HttpLimits, type HttpParts } from '../parts.ts'
 import { buildServer } from '../server.ts'
+import { conformity } from './conformity.ts'
 import { type FakeDesk, fakeDesk } from './fake_desk.ts'
 
 export const API_KEY = 'ck_test'
@@ -37,9 +38,9 @@ export type Harness = {
   readonly app: FastifyInstance
   readonly base: string
   readonly desk: FakeDesk
-  readonly log: readonly Readonly<Record<string, unknown>>[]
+  /** Everything logged so far, as text; a request's line comes a moment after its answer. */
   readonly logText: () => string
-  readonly answered: { readonly method: string; readonly path: string; readonly answer: Answer }[]
+  /** Every answer is checked against the served document. */
   request(method: string, target: string, options?: RequestOptions): Promise<Answer>
   /** Signed with the test's key, unless told otherwise. */
   signed(method: string, target: string, body?: string, options?: SignedOptions): Promise<Answer>
@@ -95,20 +96,16 @@ export async function startHttp(options: HarnessOptions = {}): Promise<Harness> 
     ...options.parts,
   })
   base = await app.listen({ host: '127.0.0.1', port: 0 })
-  const answered: Harness['answered'] = []
+  const conforms = conformity(app.swagger() as unknown as Record<string, unknown>)
   const request = async (method: string, target: string, given: RequestOptions = {}) => {
     const answer = await fetchAnswer(base + target, method, given)
-    answered.push({ method, path: target, answer })
+    conforms(method, target, answer)
     return answer
   }
   return {
     app,
     base,
     desk,
-    answered,
-    get log() {
-      return lines.map((line) => JSON.parse(line))
-    },
     logText: () => lines.join(''),
     request,
     signed: (method, target, body, given = {}) =>

@@ -1,0 +1,68 @@
+import type { IncomingMessage } from 'node:http'
+import { expect, test } from 'vitest'
+import { addressSet, plainAddress } from './address_set.ts'
+import { clientAddress, limitedAs } from './client_address.ts'
+import { rateLimit } from './rate_limit.ts'
+
+function request(peer: string, forwarded?: string): IncomingMessage {
+  return {
+    socket: { remoteAddress: peer },
+    headers: forwarded === undefined ? {} : { 'x-forwarded-for': forwarded },
+  } as unknown as IncomingMessage
+}
+
+test('X-Forwarded-For is believed from our own proxies only', () => {
+  const addressOf = clientAddress(['10.0.0.0/8', '::1'])
+  expect(addressOf(request('203.0.113.7', '198.51.100.1'))).toBe('203.0.113.7')
+  expect(addressOf(request('10.1.2.3', '198.51.100.1'))).toBe('198.51.100.1')
+  expect(addressOf(request('::ffff:10.1.2.3', '1.1.1.1, 198.51.100.1, 10.9.9.9'))).toBe('198.51.100.1')
+  expect(addressOf(request('10.1.2.3', 'nonsense, 10.5.5.5'))).toBe('10.5.5.5')
+  expect(addressOf(request('10.1.2.3'))).toBe('10.1.2.3')
+  expect(clientAddress([])(request('10.1.2.3', '198.51.100.1'))).toBe('10.1.2.3')
+})
+
+test('an address set holds addresses and ranges of both families', () => {
+  const set = addressSet(['192.0.2.0/24', '2001:db8::/32', '198.51.100.7'])
+  expect(['192.0.2.255', '2001:db8:1::1', '198.51.100.7'].map((address) => set.has(address))).toEqual([
+    true,
+    true,
+    true,
+  ])
+  expect(
+    ['192.0.3.1', '2001:db9::1', '198.51.100.8', 'nonsense', ''].map((address) => set.has(address)),
+  ).toEqual(new Array(5).fill(false))
+  expect(plainAddress('::ffff:192.0.2.1')).toBe('192.0.2.1')
+})
+
+test.each(['nonsense', '192.0.2.0/33', '192.0.2.0/x', '2001:db8::/129', ''])('%j is no entry', (entry) => {
+  expect(() => addressSet([entry])).toThrow()
+})
+
+test('IPv6 is limited by /64, IPv4 by address', () => {
+  expect(limitedAs('2001:db8:1:2:3:4:5:6')).toBe('2001:db8:1:2/64')
+  expect(limitedAs('2001:db8::6')).toBe('2001:db8:0:0/64')
+  expect(limitedAs('::1')).toBe('0:0:0:0/64')
+  expect(limitedAs('192.0.2.1')).toBe('192.0.2.1')
+})
+
+test('units last a minute, bursts a second, and refusals cost nothing', () => {
+  let nowMs = 1_000_000
+  const limit = rateLimit({ unitsPerMinute: 100, burstPerSecond: 3 }, { wallMs: () => nowMs })
+  expect(limit.spend('a', 50).refusal).toBeNull()
+  expect(limit.spend('a', 49).refusal).toBeNull()
+  expect(limit.spend('a', 50).refusal).toMatchObject({ code: 'RATE_LIMITED', retry_after: 60 })
+  expect(limit.spend('a', 1).headers).toEqual([
+    'RateLimit-Policy',
+    '"minute";q=100;w=60, "burst";q=3;w=1',
+    'RateLimit',
+    '"minute";r=0;t=60',
+  ])
+  expect(limit.spend('a', 1).refusal).toMatchObject({ retry_after: 1 })
+  expect(limit.spend('b', 1).refusal).toBeNull()
+  nowMs += 59_999
+  expect(limit.spend('a', 1).refusal).toMatchObject({ retry_after: 1 })
+  nowMs += 1
+  expect(limit.spend('a', 100).refusal).toBeNull()
+  nowMs -= 10_000
+  expect(limit.spend('a', 1).refusal).toBeNull()
+})
