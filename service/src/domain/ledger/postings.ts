@@ -32,6 +32,11 @@ export function depositOrphaned(amount: Amount): readonly Posting[] {
   return move('orphaned_deposits', 'wallet', amount)
 }
 
+/** The outflow against an orphaned deposit never left either: what is missing and what is owed cancel out. */
+export function orphanCancelled(amount: Amount): readonly Posting[] {
+  return move('customer_deposits', 'orphaned_deposits', amount)
+}
+
 /** The same movements the other way round. */
 export function reversed(postings: readonly Posting[]): readonly Posting[] {
   return postings.map(({ debit, credit, amount }) => ({ debit: credit, credit: debit, amount }))

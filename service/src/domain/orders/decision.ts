@@ -1,14 +1,23 @@
 import type { Posting } from '../ledger/postings.ts'
 import * as ledger from '../ledger/postings.ts'
+import type { PayoutId } from '../payouts/intent.ts'
+import type { Quote } from '../quotes/quote.ts'
 import type { InstantMs } from '../time.ts'
 import { payoutIdOf } from './identifiers.ts'
-import type { EmergencyReason, Order, OrderState, Settlement } from './order.ts'
+import {
+  type Deposit,
+  depositReasons,
+  type EmergencyReason,
+  type Order,
+  type OrderState,
+  orphaned,
+} from './order.ts'
 
 /** What the engine has to do because of a decision; rows, not calls. */
 export type Effect =
-  | { readonly kind: 'PlanPayout'; readonly payoutId: string }
+  | { readonly kind: 'PlanPayout'; readonly payoutId: PayoutId }
   /** Only while nothing of it was ever written down as an exact transaction. */
-  | { readonly kind: 'CancelPayout'; readonly payoutId: string }
+  | { readonly kind: 'CancelPayout'; readonly payoutId: PayoutId }
 
 /** OFFER_CHANGED: the amounts of the choice were worked out from another state; work them out again. */
 export type Refusal = 'NOT_EMERGENCY' | 'INVALID_ACTION' | 'OFFER_CHANGED'
@@ -25,18 +34,26 @@ export type Decision =
   /** A choice that cannot be taken; the one who chose is told. */
   | { readonly kind: 'refused'; readonly code: Refusal; readonly why: string }
 
-/** The exchange happens: the books change sides, and the payout is due. */
-export function settle(order: Order, settlement: Settlement, nowMs: InstantMs): Decision {
-  const number = order.outflowCount + 1
-  const payoutId = payoutIdOf(order.terms.id, number)
+/** The exchange of all that was received happens: the books change sides, and the payout is due. */
+export function settle(order: Order, quote: Quote, nowMs: InstantMs): Decision {
+  const { from: received, to: paid, rate, fee, networkFee } = quote
+  const settlement = { received, paid, rate, fee, networkFee }
+  const { next, payoutId } = nextOutflow(order)
   const state: OrderState = { status: 'EXCHANGE', settlement, payoutId }
-  return move(
-    { ...order, outflowCount: number, isOutflowCommitted: false },
-    state,
-    nowMs,
-    ledger.exchanged(settlement),
-    [{ kind: 'PlanPayout', payoutId }],
-  )
+  return move(next, state, nowMs, ledger.exchanged(settlement), [{ kind: 'PlanPayout', payoutId }])
+}
+
+/** The order with a new outflow. What is not confirmed by now can no longer be part of what is paid out. */
+export function nextOutflow(order: Order): { readonly next: Order; readonly payoutId: PayoutId } {
+  const number = order.outflowCount + 1
+  const deposits = order.deposits.map((deposit): Deposit => {
+    const isOpen = deposit.role === 'counted' && deposit.state !== 'confirmed'
+    return isOpen ? { ...deposit, role: 'extra' } : deposit
+  })
+  return {
+    next: { ...order, deposits, outflowCount: number, isOutflowCommitted: false },
+    payoutId: payoutIdOf(order.terms.id, number),
+  }
 }
 
 export function ignore(why: string): Decision {
@@ -65,28 +82,39 @@ export function toEmergency(
   nowMs: InstantMs,
   extraPostings: readonly Posting[] = [],
 ): Decision {
-  const { postings, effects } = takeBack(order)
-  return move(order, { status: 'EMERGENCY', reasons }, nowMs, [...extraPostings, ...postings], effects)
+  const { next, postings, effects } = takeBack(order)
+  const state: OrderState = { status: 'EMERGENCY', reasons: [...depositReasons(order), ...reasons] }
+  return move(next, state, nowMs, [...extraPostings, ...postings], effects)
+}
+
+type TakenBack = {
+  readonly next: Order
+  readonly postings: readonly Posting[]
+  readonly effects: readonly Effect[]
 }
 
 /** Undoes what an unfinished exchange or refund booked; only for outflows that provably never pay. */
-export function takeBack(order: Order): { postings: readonly Posting[]; effects: readonly Effect[] } {
+export function takeBack(order: Order): TakenBack {
   const { state } = order
+  const next = { ...order, isOutflowCommitted: false }
+  const cancelled = ledger.orphanCancelled(orphaned(order))
   switch (state.status) {
     case 'EXCHANGE':
-      if (state.settlement === null) return { postings: [], effects: [] }
+      if (state.settlement === null) return { next, postings: [], effects: [] }
       return {
-        postings: ledger.exchangeReturned(state.settlement),
+        next,
+        postings: [...ledger.exchangeReturned(state.settlement), ...cancelled],
         effects: [{ kind: 'CancelPayout', payoutId: state.payoutId }],
       }
     case 'WITHDRAW':
-      return { postings: ledger.exchangeReturned(state.settlement), effects: [] }
+      return { next, postings: [...ledger.exchangeReturned(state.settlement), ...cancelled], effects: [] }
     case 'REFUND':
       return {
-        postings: ledger.refundReturned(state.refund.amount, state.refund.networkFee),
+        next,
+        postings: [...ledger.refundReturned(state.refund.amount, state.refund.networkFee), ...cancelled],
         effects: [{ kind: 'CancelPayout', payoutId: state.payoutId }],
       }
     default:
-      return { postings: [], effects: [] }
+      return { next, postings: [], effects: [] }
   }
 }

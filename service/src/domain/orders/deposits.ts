@@ -1,18 +1,18 @@
 import type { Posting } from '../ledger/postings.ts'
 import * as ledger from '../ledger/postings.ts'
+import type { Amount } from '../money/amount.ts'
 import type { InstantMs } from '../time.ts'
 import { type Decision, ignore, move, takeBack } from './decision.ts'
 import type { Fact } from './facts.ts'
 import {
-  compareToAsked,
   countedDeposits,
   type Deposit,
   type DepositRole,
+  depositReasons,
   type EmergencyReason,
   isDust,
   type Order,
   type OrderState,
-  received,
 } from './order.ts'
 
 /** Seen in a mempool or a block, for the first time or again after a reorganisation. */
@@ -23,31 +23,43 @@ export function onDepositSeen(
 ): Decision {
   const known = findDeposit(order, fact.key)
   if (known?.state === 'confirmed') return ignore('it is confirmed already')
-  const isBack = known === undefined || known.state === 'vanished'
+  // A mempool takes nothing out of a block: only DepositUnmined does.
+  const isOnItsWay = known !== undefined && known.state !== 'vanished'
+  if (isOnItsWay && fact.block === null) return ignore('it is known already')
+  const { key, txHash, amount, block } = fact
   const deposit: Deposit = {
-    key: fact.key,
-    txHash: fact.txHash,
-    amount: fact.amount,
+    key,
+    txHash,
+    amount,
     seenAtMs: known?.seenAtMs ?? fact.seenAtMs,
-    role: isBack ? roleOf(order, fact) : known.role,
-    isLate: (known?.seenAtMs ?? fact.seenAtMs) > order.terms.expiresAtMs,
-    state: fact.block === null ? 'seen' : 'mined',
-    block: fact.block,
+    role: roleOf(order, amount, known),
+    isLate: known?.isLate ?? isLate(order, fact.seenAtMs),
+    state: block === null ? 'seen' : 'mined',
+    block,
   }
   return reconsider(withDeposit(order, deposit), nowMs)
 }
 
-function roleOf({ state, terms }: Order, { amount }: Fact & { kind: 'DepositSeen' }): DepositRole {
-  if (amount.asset !== terms.from) return 'foreign'
+/** A block's time may lie before the moment at which the order was ended without a deposit: that is late all the same. */
+function isLate({ state, terms }: Order, seenAtMs: InstantMs): boolean {
+  return seenAtMs >= terms.expiresAtMs || state.status === 'EXPIRED'
+}
+
+/** Worked out at every sighting: mined again elsewhere, a contract may move another amount, or another asset. */
+function roleOf(order: Order, amount: Amount, known: Deposit | undefined): DepositRole {
+  if (amount.asset !== order.terms.from) return 'foreign'
   if (isDust(amount)) return 'dust'
-  switch (state.status) {
+  switch (order.state.status) {
     case 'NEW':
     case 'PENDING':
     case 'EXPIRED':
     case 'EMERGENCY':
       return 'counted'
-    default:
-      return 'extra'
+    default: {
+      // What the outflow was made of is back after a deep reorganisation; anything else came too late to be used.
+      const isOrphan = mayHavePaid(order) && known?.role === 'counted' && known.amount.units === amount.units
+      return isOrphan ? 'counted' : 'extra'
+    }
   }
 }
 
@@ -58,17 +70,23 @@ function roleOf({ state, terms }: Order, { amount }: Fact & { kind: 'DepositSeen
 export function onDepositUnmined(order: Order, key: string, nowMs: InstantMs): Decision {
   const deposit = findDeposit(order, key)
   if (deposit === undefined || deposit.block === null) return ignore('it is in no block')
-  const next = withDeposit(order, { ...deposit, state: 'seen', block: null })
-  if (deposit.state !== 'confirmed') return reconsider(next, nowMs)
-  if (deposit.role !== 'counted')
-    return move(next, order.state, nowMs, ledger.reversed(ledger.unclaimedReceived(deposit.amount)))
-  if (hasMoneyLeft(order)) return move(next, order.state, nowMs, ledger.depositOrphaned(deposit.amount))
-  const { postings, effects } = takeBack(order)
+  const unmined: Deposit = { ...deposit, state: 'seen', block: null }
+  if (deposit.state !== 'confirmed') return reconsider(withDeposit(order, unmined), nowMs)
+  if (deposit.role !== 'counted') {
+    const booked = ledger.reversed(ledger.unclaimedReceived(deposit.amount))
+    return move(withDeposit(order, unmined), order.state, nowMs, booked)
+  }
+  if (mayHavePaid(order)) {
+    return move(withDeposit(order, unmined), order.state, nowMs, ledger.depositOrphaned(deposit.amount))
+  }
+  const { next, postings, effects } = takeBack(order)
+  const reopened = withDeposit(next, unmined)
   const booked = ledger.reversed(ledger.depositReceived(deposit.amount))
-  return move(next, openState(next, nowMs), nowMs, [...postings, ...booked], effects)
+  return move(reopened, openState(reopened), nowMs, [...postings, ...booked], effects)
 }
 
-function hasMoneyLeft({ state, isOutflowCommitted }: Order): boolean {
+/** Once an exact transaction was written down, only the chain can say that it never pays. */
+function mayHavePaid({ state, isOutflowCommitted }: Order): boolean {
   switch (state.status) {
     case 'WITHDRAW':
     case 'DONE':
@@ -96,24 +114,23 @@ export function onDepositConfirmed(order: Order, key: string, nowMs: InstantMs):
   if (deposit.role !== 'counted')
     return move(next, order.state, nowMs, ledger.unclaimedReceived(deposit.amount))
   // Counted, and yet the order is past counting: the deposit of a payout that has left comes back after a deep reorg.
-  if (hasMoneyLeft(order))
+  if (mayHavePaid(order))
     return move(next, order.state, nowMs, ledger.reversed(ledger.depositOrphaned(deposit.amount)))
   return reconsider(next, nowMs, ledger.depositReceived(deposit.amount))
 }
 
 /** What the order is, now that its deposits are these. */
 function reconsider(order: Order, nowMs: InstantMs, postings: readonly Posting[] = []): Decision {
-  return move(order, stateByDeposits(order, nowMs), nowMs, postings)
+  return move(order, stateByDeposits(order), nowMs, postings)
 }
 
-function stateByDeposits(order: Order, nowMs: InstantMs): OrderState {
+function stateByDeposits(order: Order): OrderState {
   const { state } = order
   switch (state.status) {
     case 'NEW':
     case 'PENDING':
-      return openState(order, nowMs)
     case 'EXPIRED':
-      return areAllConfirmed(order) ? judge(order) : state
+      return openState(order)
     case 'EMERGENCY':
       return emergencyState(order, state.reasons)
     default:
@@ -121,12 +138,12 @@ function stateByDeposits(order: Order, nowMs: InstantMs): OrderState {
   }
 }
 
-function openState(order: Order, nowMs: InstantMs): OrderState {
+/** A late deposit alone does not open an order again before it is deep enough for a person to decide about it. */
+export function openState(order: Order): OrderState {
   const deposits = countedDeposits(order)
-  if (deposits.length === 0) return { status: 'NEW' }
+  if (deposits.length === 0) return { status: order.state.status === 'EXPIRED' ? 'EXPIRED' : 'NEW' }
   if (areAllConfirmed(order)) return judge(order)
-  const isAllLate = deposits.every(({ isLate }) => isLate)
-  return isAllLate && nowMs > order.terms.expiresAtMs ? { status: 'EXPIRED' } : { status: 'PENDING' }
+  return { status: deposits.every(({ isLate }) => isLate) ? 'EXPIRED' : 'PENDING' }
 }
 
 function areAllConfirmed(order: Order): boolean {
@@ -140,19 +157,8 @@ function judge(order: Order): OrderState {
   return reasons.length === 0 ? { status: 'EXCHANGE', settlement: null } : { status: 'EMERGENCY', reasons }
 }
 
-function depositReasons(order: Order): EmergencyReason[] {
-  const reasons: EmergencyReason[] = []
-  const comparison = compareToAsked(order, received(order))
-  if (comparison === 'under') reasons.push('UNDERPAID')
-  if (comparison === 'over') reasons.push('OVERPAID')
-  if (countedDeposits(order).some(({ isLate, state }) => isLate && state === 'confirmed'))
-    reasons.push('LATE_DEPOSIT')
-  return reasons
-}
-
 /** A top-up that completes an order whose only trouble was its amount lets it go on. */
 function emergencyState(order: Order, before: readonly EmergencyReason[]): OrderState {
-  if (countedDeposits(order).length === 0) return { status: 'NEW' }
   const others = before.filter((reason) => !isAboutDeposits(reason))
   if (others.length === 0 && areAllConfirmed(order)) return judge(order)
   const reasons = [...depositReasons(order), ...others]
@@ -163,20 +169,14 @@ function isAboutDeposits(reason: EmergencyReason): boolean {
   return reason === 'UNDERPAID' || reason === 'OVERPAID' || reason === 'LATE_DEPOSIT'
 }
 
-/** Once a person has chosen, what is still on its way can no longer be part of the choice. */
-export function closeToDeposits(order: Order): Order {
-  const deposits = order.deposits.map((deposit): Deposit => {
-    const isOpen = deposit.role === 'counted' && deposit.state !== 'confirmed'
-    return isOpen ? { ...deposit, role: 'extra' } : deposit
-  })
-  return { ...order, deposits }
-}
-
 function findDeposit(order: Order, key: string): Deposit | undefined {
   return order.deposits.find((deposit) => deposit.key === key)
 }
 
 function withDeposit(order: Order, deposit: Deposit): Order {
-  const others = order.deposits.filter(({ key }) => key !== deposit.key)
-  return { ...order, deposits: [...others, deposit] }
+  const isKnown = order.deposits.some(({ key }) => key === deposit.key)
+  const deposits = isKnown
+    ? order.deposits.map((known) => (known.key === deposit.key ? deposit : known))
+    : [...order.deposits, deposit]
+  return { ...order, deposits }
 }

@@ -1,9 +1,7 @@
 import * as ledger from '../ledger/postings.ts'
 import type { InstantMs } from '../time.ts'
-import { type Decision, move, settle } from './decision.ts'
-import { closeToDeposits } from './deposits.ts'
+import { type Decision, move, nextOutflow, settle } from './decision.ts'
 import type { Fact } from './facts.ts'
-import { payoutIdOf } from './identifiers.ts'
 import { type Order, type Refund, received } from './order.ts'
 
 /**
@@ -27,8 +25,7 @@ export function onActionChosen(
     }
   }
   if (fact.quote.from.units !== received(order).units) return OFFER_CHANGED
-  const { to: paid, rate, fee, networkFee } = fact.quote
-  return settle(closeToDeposits(order), { received: received(order), paid, rate, fee, networkFee }, nowMs)
+  return settle(order, fact.quote, nowMs)
 }
 
 function refund(order: Order, asked: Refund | null, nowMs: InstantMs): Decision {
@@ -41,16 +38,9 @@ function refund(order: Order, asked: Refund | null, nowMs: InstantMs): Decision 
     }
   }
   if (asked.amount.units + asked.networkFee.units !== total.units) return OFFER_CHANGED
-  const number = order.outflowCount + 1
-  const payoutId = payoutIdOf(order.terms.id, number)
-  const next: Order = {
-    ...closeToDeposits(order),
-    refundAddress: asked.address,
-    outflowCount: number,
-    isOutflowCommitted: false,
-  }
+  const { next, payoutId } = nextOutflow(order)
   return move(
-    next,
+    { ...next, refundAddress: asked.address },
     { status: 'REFUND', refund: asked, payoutId, txHash: null },
     nowMs,
     ledger.refundOwed(asked.amount, asked.networkFee),

@@ -1,7 +1,8 @@
+import { type Quote, quoteAtRate } from '../quotes/quote.ts'
 import type { InstantMs } from '../time.ts'
 import { type Decision, ignore, settle, toEmergency } from './decision.ts'
 import type { Fact } from './facts.ts'
-import { type Order, received, type Settlement } from './order.ts'
+import { type Order, received } from './order.ts'
 
 /** Spec 3, EXCHANGE: fixed at the promised rate, float at the market's, unless that slipped too far. */
 export function onExchangePriced(
@@ -12,22 +13,31 @@ export function onExchangePriced(
   const { state, terms } = order
   if (state.status !== 'EXCHANGE' || state.settlement !== null)
     return ignore('nothing is waiting to be exchanged')
-  if (terms.rateType === 'fixed') return settle(order, promised(order), nowMs)
+  if (terms.rateType === 'fixed') {
+    const promise = promised(order)
+    return promise === null ? toEmergency(order, ['UNDERPAID'], nowMs) : settle(order, promise, nowMs)
+  }
   const leastPaid = terms.promises.units * (WHOLE_BASIS_POINTS - terms.slippage)
-  if (quote !== null && quote.from.units !== received(order).units) return ignore('it was priced on another amount')
+  if (quote !== null && quote.from.units !== received(order).units)
+    return ignore('it was priced on another amount')
   if (quote === null || quote.to.units * WHOLE_BASIS_POINTS < leastPaid) {
     return toEmergency(order, ['RATE_SLIPPAGE'], nowMs)
   }
-  const { to: paid, rate, fee, networkFee } = quote
-  return settle(order, { received: received(order), paid, rate, fee, networkFee }, nowMs)
+  return settle(order, quote, nowMs)
 }
 
 const WHOLE_BASIS_POINTS = 10_000n
 
-/** A fixed order that received what it asked for pays exactly what it promised. */
-function promised(order: Order): Settlement {
-  const { promises: paid, rate, fee, networkFee } = order.terms
-  return { received: received(order), paid, rate, fee, networkFee }
+/**
+ * A fixed order that received what it asked for pays exactly what it promised. Where the tolerance let a little less
+ * through, the locked rate holds for what came: otherwise everybody would pay the least that is tolerated.
+ */
+function promised(order: Order): Quote | null {
+  const from = received(order)
+  const { asks, promises: to, rate, fee, feeShare, networkFee } = order.terms
+  return from.units < asks.units
+    ? quoteAtRate(rate, from, feeShare, networkFee)
+    : { from, to, rate, fee, networkFee }
 }
 
 export function onExchangeStalled(order: Order, nowMs: InstantMs): Decision {

@@ -76,7 +76,7 @@ export type Deposit = {
   readonly amount: Amount
   readonly seenAtMs: InstantMs
   readonly role: DepositRole
-  /** First seen after the order's expiry: it counts, but only the customer can say for what. */
+  /** First seen at or after the order's expiry: it counts, but only the customer can say for what. */
   readonly isLate: boolean
   /** seen: known, in no block. mined: in a block. confirmed: deep enough, and booked. vanished: replaced or dropped. */
   readonly state: 'seen' | 'mined' | 'confirmed' | 'vanished'
@@ -177,6 +177,28 @@ export function compareToAsked(order: Order, amount: Amount): 'under' | 'exact' 
   const shown = toPrecision(amount, 'down').units
   if (shown < asks.units - tolerance.units) return 'under'
   return shown > asks.units + tolerance.units ? 'over' : 'exact'
+}
+
+/** What is wrong about what was received; empty: it is what was asked, in time. */
+export function depositReasons(order: Order): EmergencyReason[] {
+  const reasons: EmergencyReason[] = []
+  const comparison = compareToAsked(order, received(order))
+  if (comparison === 'under') reasons.push('UNDERPAID')
+  if (comparison === 'over') reasons.push('OVERPAID')
+  if (countedDeposits(order).some(({ isLate, state }) => isLate && state === 'confirmed'))
+    reasons.push('LATE_DEPOSIT')
+  return reasons
+}
+
+/** What a reorganisation took away after an outflow was made of it: settled, and no longer confirmed. */
+export function orphaned(order: Order): Amount {
+  const settled = settledUnits(order.state)
+  return amountOf(order.terms.from, settled === null ? 0n : settled - received(order).units)
+}
+
+function settledUnits(state: OrderState): bigint | null {
+  if ('settlement' in state && state.settlement !== null) return state.settlement.received.units
+  return 'refund' in state ? state.refund.amount.units + state.refund.networkFee.units : null
 }
 
 /** Less than this is recorded and changes nothing. */

@@ -1,8 +1,9 @@
 import * as ledger from '../ledger/postings.ts'
 import type { InstantMs } from '../time.ts'
-import { type Decision, ignore, move, toEmergency } from './decision.ts'
+import { type Decision, ignore, move, takeBack, toEmergency } from './decision.ts'
+import { openState } from './deposits.ts'
 import type { Fact } from './facts.ts'
-import type { Order } from './order.ts'
+import { type Order, received } from './order.ts'
 
 /** The network has the payout; with a fee bump the hash is another one than before. */
 export function onPayoutBroadcast(
@@ -11,14 +12,15 @@ export function onPayoutBroadcast(
   nowMs: InstantMs,
 ): Decision {
   const { state } = order
+  const next = { ...order, isOutflowCommitted: true }
   switch (state.status) {
     case 'EXCHANGE':
       if (state.settlement === null || state.payoutId !== payoutId) return ignore(NOT_LIVE)
-      return move(order, { ...state, status: 'WITHDRAW', txHash }, nowMs)
+      return move(next, { ...state, status: 'WITHDRAW', txHash }, nowMs)
     case 'WITHDRAW':
     case 'REFUND':
       if (state.payoutId !== payoutId) return ignore(NOT_LIVE)
-      return move(order, { ...state, txHash }, nowMs)
+      return move(next, { ...state, txHash }, nowMs)
     default:
       return ignore(NOT_LIVE)
   }
@@ -32,8 +34,10 @@ export function onPayoutConfirmed(
 ): Decision {
   const { state } = order
   switch (state.status) {
+    // From EXCHANGE too: the chain has it, even if nobody ever heard that the broadcast had worked.
+    case 'EXCHANGE':
     case 'WITHDRAW': {
-      if (state.payoutId !== payoutId) return ignore(NOT_LIVE)
+      if (state.settlement === null || state.payoutId !== payoutId) return ignore(NOT_LIVE)
       const postings = [...ledger.payoutConfirmed(state.settlement.paid), ...ledger.networkCostPaid(cost)]
       return move(order, { ...state, status: 'DONE', txHash, completedAtMs: nowMs }, nowMs, postings)
     }
@@ -47,7 +51,7 @@ export function onPayoutConfirmed(
   }
 }
 
-/** It provably never pays: the customer gets the choice again. */
+/** It provably never pays: the customer gets the choice again, unless all that was received was lost meanwhile. */
 export function onPayoutFailed(
   order: Order,
   { payoutId, problem, cost }: Fact & { kind: 'PayoutFailed' },
@@ -59,7 +63,10 @@ export function onPayoutFailed(
     state.status === 'WITHDRAW' ||
     state.status === 'REFUND'
   if (!isLive || state.payoutId !== payoutId) return ignore(NOT_LIVE)
-  return toEmergency(order, [problem], nowMs, cost === null ? [] : ledger.networkCostPaid(cost))
+  const spent = cost === null ? [] : ledger.networkCostPaid(cost)
+  if (received(order).units > 0n) return toEmergency(order, [problem], nowMs, spent)
+  const { next, postings, effects } = takeBack(order)
+  return move(next, openState(next), nowMs, [...spent, ...postings], effects)
 }
 
 const NOT_LIVE = 'it is not the live outflow of this order'
