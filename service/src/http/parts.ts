@@ -38,16 +38,21 @@ export type Readiness = {
   readonly checks: Readonly<Record<string, { readonly ok: boolean; readonly detail?: string }>>
 }
 
-export type HttpParts = {
-  readonly desk: Desk
-  readonly apiKeys: ApiKeys
+/** What the operator's routes need, which every process answers. */
+export type OperatorParts = {
   readonly clock: Clock
-  /** Where clients reach the service, without a slash at the end; asked on every use, as a port may be chosen late. */
-  readonly baseUrl: () => string
   readonly limits: HttpLimits
   readonly readiness: () => Promise<Readiness>
   readonly metrics: Registry
   readonly logger: Logger
+}
+
+/** What the whole interface needs. */
+export type HttpParts = OperatorParts & {
+  readonly desk: Desk
+  readonly apiKeys: ApiKeys
+  /** Where clients reach the service, without a slash at the end; asked on every use, as a port may be chosen late. */
+  readonly baseUrl: () => string
   /** Only in the sandbox; without it the routes do not exist. */
   readonly sandbox?: SandboxRoutes
 }

@@ -3,14 +3,19 @@ import type { Answers } from './answers/answers.ts'
 import type { Authenticate } from './auth/authenticate.ts'
 import { type ClientAddress, limitedAs } from './limits/client_address.ts'
 import type { RateLimit } from './limits/rate_limit.ts'
-import type { HttpParts } from './parts.ts'
+import type { HttpParts, OperatorParts } from './parts.ts'
 
-/** What every route is made with. */
-export type RouteContext = {
-  readonly parts: HttpParts
+/** What the operator's routes are made with. */
+export type OperatorContext = {
+  readonly parts: OperatorParts
   readonly answers: Answers
-  readonly limit: RateLimit
   readonly addressOf: ClientAddress
+}
+
+/** What the routes of the interface are made with. */
+export type RouteContext = OperatorContext & {
+  readonly parts: HttpParts
+  readonly limit: RateLimit
   readonly authenticate: Authenticate
 }
 

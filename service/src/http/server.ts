@@ -20,7 +20,7 @@ import { clientAddress } from './limits/client_address.ts'
 import { rateLimit } from './limits/rate_limit.ts'
 import { healthRoute, readinessRoute } from './operator/health.ts'
 import { metricsRoute } from './operator/metrics.ts'
-import type { HttpParts } from './parts.ts'
+import type { HttpParts, OperatorParts } from './parts.ts'
 import { currenciesRoute } from './public/currencies.ts'
 import { registerDocs } from './public/docs.ts'
 import { logoRoute } from './public/logo.ts'
@@ -28,10 +28,10 @@ import { namedSchemas, openApiRoute, swaggerOptions } from './public/openapi.ts'
 import { qrRoute } from './public/qr.ts'
 import { rateRoute } from './public/rate.ts'
 import { answerOnSocket } from './raw_answer.ts'
-import type { RouteContext } from './route_context.ts'
+import type { OperatorContext, RouteContext } from './route_context.ts'
 import { sandboxRoutes } from './sandbox/index.ts'
 
-const routes: readonly ((context: RouteContext) => RouteOptions)[] = [
+const interfaceRoutes: readonly ((context: RouteContext) => RouteOptions)[] = [
   rateRoute,
   currenciesRoute,
   createOrderRoute,
@@ -40,6 +40,9 @@ const routes: readonly ((context: RouteContext) => RouteOptions)[] = [
   chooseActionRoute,
   logoRoute,
   openApiRoute,
+]
+
+const operatorRoutes: readonly ((context: OperatorContext) => RouteOptions)[] = [
   healthRoute,
   readinessRoute,
   metricsRoute,
@@ -47,31 +50,48 @@ const routes: readonly ((context: RouteContext) => RouteOptions)[] = [
 
 /** The whole interface over a desk. Nothing listens yet; `close` lets requests under way finish. */
 export function buildServer(parts: HttpParts): FastifyInstance {
+  const { app, operator } = openServer(parts)
+  const context: RouteContext = {
+    ...operator,
+    parts,
+    limit: rateLimit(parts.limits, parts.clock),
+    authenticate: authenticator(parts.apiKeys, parts.clock, operator.addressOf),
+  }
+  app.register(swagger, swaggerOptions)
+  serveRoutes(app, operator, [
+    ...interfaceRoutes.map((route) => route(context)),
+    ...sandboxRoutes(context, parts.sandbox),
+  ])
+  registerDocs(app, operator.answers)
+  return app
+}
+
+/** Health, readiness and metrics alone: what a process without the interface answers. */
+export function buildOperatorServer(parts: OperatorParts): FastifyInstance {
+  const { app, operator } = openServer(parts)
+  serveRoutes(app, operator, [])
+  return app
+}
+
+function openServer(parts: OperatorParts): { app: FastifyInstance; operator: OperatorContext } {
   const log = requestLog(parts.logger, parts.clock)
   const answers = createAnswers(parts.logger, log, requestMeter(parts.metrics))
-  const addressOf = clientAddress(parts.limits.trustedProxies)
-  const context: RouteContext = {
-    parts,
-    answers,
-    addressOf,
-    limit: rateLimit(parts.limits, parts.clock),
-    authenticate: authenticator(parts.apiKeys, parts.clock, addressOf),
-  }
   const app = fastify(serverOptions(parts, answers))
   app.decorateRequest('exchange')
   refuseInOurWords(app, answers)
-  app.register(swagger, swaggerOptions)
+  app.addHook('onClose', async () => log.flush())
+  return { app, operator: { parts, answers, addressOf: clientAddress(parts.limits.trustedProxies) } }
+}
+
+function serveRoutes(app: FastifyInstance, operator: OperatorContext, more: readonly RouteOptions[]): void {
   app.register(async (scope) => {
     readBodiesRaw(scope)
     for (const schema of namedSchemas) scope.addSchema(schema)
     const methodsByUrl = collectMethods(scope)
-    for (const route of routes) scope.route(route(context))
-    for (const route of sandboxRoutes(context, parts.sandbox)) scope.route(route)
-    refuseOtherMethods(scope, methodsByUrl, answers)
+    for (const route of more) scope.route(route)
+    for (const route of operatorRoutes) scope.route(route(operator))
+    refuseOtherMethods(scope, methodsByUrl, operator.answers)
   })
-  registerDocs(app, answers)
-  app.addHook('onClose', async () => log.flush())
-  return app
 }
 
 /** The OpenAPI document of the interface, for the command line and the client's generator. Listens nowhere. */
@@ -87,7 +107,7 @@ const REQUEST_TIMEOUT_MS = 30_000
 /** Longer than the idle timeout of the usual load balancers (60 s), which must be the first to hang up. */
 const KEEP_ALIVE_MS = 72_000
 
-function serverOptions(parts: HttpParts, answers: Answers) {
+function serverOptions(parts: OperatorParts, answers: Answers) {
   return {
     logger: false,
     bodyLimit: parts.limits.bodyBytesMax,

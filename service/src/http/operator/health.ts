@@ -1,9 +1,9 @@
 import type { RouteOptions } from 'fastify'
 import { jsonNoStore } from '../answers/answers.ts'
-import type { RouteContext } from '../route_context.ts'
+import type { OperatorContext } from '../route_context.ts'
 
 /** The process answers: nothing else is promised, so that a database that is away does not restart it. */
-export function healthRoute({ answers }: RouteContext): RouteOptions {
+export function healthRoute({ answers }: OperatorContext): RouteOptions {
   return {
     method: 'GET',
     url: '/healthz',
@@ -15,7 +15,7 @@ export function healthRoute({ answers }: RouteContext): RouteOptions {
 }
 
 /** Whether requests should be sent here now; 503 with the same shape when not. */
-export function readinessRoute({ answers, parts }: RouteContext): RouteOptions {
+export function readinessRoute({ answers, parts }: OperatorContext): RouteOptions {
   return {
     method: 'GET',
     url: '/readyz',

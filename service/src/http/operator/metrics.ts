@@ -1,9 +1,9 @@
 import type { RouteOptions } from 'fastify'
 import { addressSet } from '../limits/address_set.ts'
-import type { RouteContext } from '../route_context.ts'
+import type { OperatorContext } from '../route_context.ts'
 
 /** For Prometheus. Who may read it is the operator's to say (`metricsAllow`). */
-export function metricsRoute({ answers, parts, addressOf }: RouteContext): RouteOptions {
+export function metricsRoute({ answers, parts, addressOf }: OperatorContext): RouteOptions {
   const allowed = parts.limits.metricsAllow.length === 0 ? null : addressSet(parts.limits.metricsAllow)
   return {
     method: 'GET',
