@@ -11,11 +11,12 @@ import { sandboxKey } from '../config/sandbox_secrets.ts'
 import { openDatabase } from '../db/database.ts'
 import { migrate } from '../db/migrate.ts'
 import { type AssetId, assets } from '../domain/catalog/assets.ts'
+import type { ChainId } from '../domain/catalog/networks.ts'
 import { powerOfTen } from '../domain/money/decimal.ts'
 import { defaultPolicy } from '../engine/default_policy.ts'
 import type { Policy } from '../engine/policy.ts'
 import { defaultLimits } from '../http/parts.ts'
-import { type Service, startService } from '../main.ts'
+import { type Service, type ServiceOptions, startService } from '../main.ts'
 import { sandboxPrices } from '../prices/index.ts'
 import type { SignerSettings } from '../signer/settings.ts'
 import { type DemoAccount, openDemoAccount, writeJson } from './demo_account.ts'
@@ -30,6 +31,8 @@ export type Sandbox = {
   readonly account: DemoAccount
   readonly databaseUrl: string
   readonly sandboxFile: string
+  /** One more process of the same service, as far as the database can tell, on the same chains, clock and prices. */
+  startAnother(roles: ServiceOptions['roles']): Promise<Service>
   stop(): Promise<void>
 }
 
@@ -41,6 +44,8 @@ export type SandboxOptions = {
   /** Tests mine by hand. */
   readonly mining?: 'lively' | 'manual'
   readonly policy?: Partial<Policy>
+  /** Tests put a line that can fail between the service and its nodes: the URL to use instead of a node's own. */
+  readonly reach?: (chain: ChainId, rpcUrl: string) => Promise<string>
 }
 
 /** Brings up everything a stranger needs to try an exchange: database, chains, service, reserves, an account. */
@@ -52,27 +57,32 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   await rm(sandboxFile, { force: true })
   const ground = await startGround(options, dataDir)
   const stopping = new AbortController()
+  let service: Service | undefined
   try {
     await migrate(ground.databaseUrl, () => {})
     const { account, settings } = await prepare(dataDir, ground.databaseUrl)
-    const service = await startOn(options, ground, dataDir, settings)
-    await fundReserves(service.world, ground.devnet, stopping.signal)
-    await service.world.market.refresh()
-    await writeJson(sandboxFile, describe(service, ground.devnet, account))
+    const parts = await serviceParts(options, ground, dataDir, settings)
+    const started = await startService(parts)
+    service = started
+    await fundReserves(started.world, ground.devnet, stopping.signal)
+    await started.world.market.refresh()
+    await writeJson(sandboxFile, describe(started, ground.devnet, account))
     return {
-      service,
+      service: started,
       devnet: ground.devnet,
       account,
       databaseUrl: ground.databaseUrl,
       sandboxFile,
+      startAnother: (roles) => startService({ ...parts, roles, http: { ...parts.http, port: 0 } }),
       stop: async () => {
         stopping.abort()
         await rm(sandboxFile, { force: true })
-        await service.stop()
+        await started.stop()
         await ground.stop()
       },
     }
   } catch (error) {
+    await service?.stop()
     await ground.stop()
     throw error
   }
@@ -120,66 +130,83 @@ async function prepare(dataDir: string, databaseUrl: string) {
   }
 }
 
-async function startOn(
+async function serviceParts(
   options: SandboxOptions,
   { devnet, databaseUrl }: Ground,
   dataDir: string,
   settings: SandboxSettings,
-): Promise<Service> {
+): Promise<ServiceOptions> {
   const { config, logger } = options
   const clock = systemClock()
   clock.setOffset(settings.clockOffsetMs)
   const prices = sandboxPrices()
   prices.load(settings.prices)
-  const chains = chainsOf(devnet)
+  const chains = await chainsOf(devnet, options.reach ?? directly)
   const seed = await openSandboxSeed(dataDir, clock.wallMs())
-  return startService({
-    roles: ['api', 'watcher', 'engine', 'notifier', 'signer'],
+  const orderSeal = sandboxKey('order-seal')
+  return {
+    roles: {
+      api: {
+        accountKeys: [sandboxKey('account')],
+        orderSeal,
+        orderToken: sandboxKey('order-token'),
+        baseUrl: null,
+        sandbox: (world) => openSandboxRoutes({ world, devnet, clock, prices }),
+      },
+      watcher: true,
+      engine: { orderSeal, signerSocket: null },
+      signer: { orderSeal, seed, settings: signerSettings(chains), databaseUrl, socket: null },
+    },
     databaseUrl,
     chains,
     prices: { usd: prices.usd, start: () => {}, stop: () => {} },
     policy: { ...defaultPolicy, ...options.policy },
-    keys: {
-      account: [sandboxKey('account')],
-      orderSeal: sandboxKey('order-seal'),
-      orderToken: sandboxKey('order-token'),
-    },
-    signer: { kind: 'local', seed, settings: signerSettings(chains), databaseUrl, serveAt: null },
     http: {
       port: config.port,
       host: config.host,
-      baseUrl: null,
       limits: { ...defaultLimits, ...config.rateLimits, loopbackCallbacks: true },
-      sandbox: (world) => openSandboxRoutes({ world, devnet, clock, prices }),
     },
     clock,
     logger,
-  })
+  }
+}
+
+async function directly(_chain: ChainId, rpcUrl: string): Promise<string> {
+  return rpcUrl
 }
 
 const GWEI = powerOfTen(9)
 
-function chainsOf({ networks: { BTC, ETH, BNB } }: Devnet): ChainSettings {
+async function chainsOf(
+  { networks: { BTC, ETH, BNB } }: Devnet,
+  reach: NonNullable<SandboxOptions['reach']>,
+): Promise<ChainSettings> {
+  const urlOfNode = async (chain: ChainId, node: { readonly rpcUrl: string } | undefined) =>
+    node === undefined ? null : reach(chain, node.rpcUrl)
   return {
     BTC: {
-      rpcUrl: BTC?.rpcUrl ?? null,
+      rpcUrl: await urlOfNode('BTC', BTC),
       network: 'regtest',
       milliSatPerVbMax: 500_000n,
       feeSatoshiMax: 1_000_000n,
     },
-    ETH: evmSettings(ETH, 'ERC20'),
-    BNB: evmSettings(BNB, 'BEP20'),
+    ETH: evmSettings(ETH, 'ERC20', await urlOfNode('ETH', ETH)),
+    BNB: evmSettings(BNB, 'BEP20', await urlOfNode('BNB', BNB)),
     nodeTimeoutMs: 10_000,
   }
 }
 
-function evmSettings(info: Devnet['networks']['ETH'], network: 'ERC20' | 'BEP20'): ChainSettings['ETH'] {
+function evmSettings(
+  info: Devnet['networks']['ETH'],
+  network: 'ERC20' | 'BEP20',
+  rpcUrl: string | null,
+): ChainSettings['ETH'] {
   const tokens = Object.entries(info?.tokens ?? {}).map(([symbol, token]) => [
     `${symbol}:${network}`,
     token.address,
   ])
   return {
-    rpcUrl: info?.rpcUrl ?? null,
+    rpcUrl,
     evmChainId: info?.chainId ?? 0,
     maxFeePerGasWeiMax: 500n * GWEI,
     gasLimitMax: 1_000_000n,

@@ -9,7 +9,7 @@ import type { Policy } from '../../src/engine/policy.ts'
 import { createLogger } from '../../src/log.ts'
 import type { Service } from '../../src/main.ts'
 import { type SandboxRemote, sandboxRemote } from '../../src/sandbox/remote.ts'
-import { type Sandbox, startSandbox } from '../../src/sandbox/start_sandbox.ts'
+import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/start_sandbox.ts'
 import { eventually, Hopeless, type Patience } from './eventually.ts'
 import { checkInvariants } from './invariants.ts'
 import { openReadOnly } from './read_only_database.ts'
@@ -26,6 +26,8 @@ export type TestSandboxOptions = {
     readonly burstPerSecond: number
     readonly createUnits: number
   }
+  /** The URL that the service uses instead of a node's own: a line that can fail. */
+  readonly reach?: SandboxOptions['reach']
 }
 
 /** A whole Cambist on real chains, and everything a test needs to drive it and to look inside. */
@@ -41,6 +43,8 @@ export type TestSandbox = {
   /** The nodes themselves. */
   readonly devnet: Devnet
   readonly service: Service
+  /** One more process of the service on the same database and chains; whoever starts it stops it. */
+  startAnother: Sandbox['startAnother']
   /** Reads the tables as a superuser that can change nothing. */
   rows<Row extends object>(sql: string, values?: readonly unknown[]): Promise<Row[]>
   /** The story so far, shown when the test fails. */
@@ -116,6 +120,7 @@ export async function startTestSandbox(options: TestSandboxOptions = {}): Promis
       logger: createLogger('info', join(dataDir, 'service.log')),
       mining: options.mining ?? 'manual',
       policy: { restMs: 40, poolSize: 60, ...options.policy },
+      ...(options.reach && { reach: options.reach }),
     })
     return assemble(sandbox, dataDir, guard)
   } catch (error) {
@@ -149,6 +154,7 @@ function assemble(sandbox: Sandbox, dataDir: string, guard: Guard): TestSandbox 
     remote: sandboxRemote(baseUrl),
     devnet,
     service,
+    startAnother: sandbox.startAnother,
     rows,
     log: (sentence) => void story.push(sentence),
     waitForStatus: (orderId, ...statuses) =>
