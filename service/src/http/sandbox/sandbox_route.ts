@@ -83,6 +83,8 @@ function readGiven<Given extends Parameters>(
   return body.ok ? body : { ok: false, rejection: invalidParameters(body.details) }
 }
 
+const bodyCodes: readonly ErrorCode[] = ['PAYLOAD_TOO_LARGE', 'UNSUPPORTED_MEDIA_TYPE']
+
 function schemaOf<Given extends Parameters>(route: SandboxRoute<Given>) {
   const given = parametersSchema(route.parameters, route.method === 'GET' ? 'query' : 'body')
   return {
@@ -94,7 +96,7 @@ function schemaOf<Given extends Parameters>(route: SandboxRoute<Given>) {
     ...(route.method === 'GET' ? { querystring: given } : { body: given }),
     response: {
       200: { description: 'Done.', ...success(route.data) },
-      ...errorAnswers('FORBIDDEN', ...(route.errors ?? [])),
+      ...errorAnswers('FORBIDDEN', ...(route.method === 'POST' ? bodyCodes : []), ...(route.errors ?? [])),
     },
   }
 }

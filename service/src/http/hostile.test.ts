@@ -1,0 +1,150 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { ORDER_ID } from './testing/fake_desk.ts'
+import { type Harness, signedHeaders, startHttp } from './testing/harness.ts'
+
+/**
+ * What: whatever arrives, the answer is a clear 4xx in the interface's envelope, never a 5xx and never silence.
+ * How: bytes on a socket, because an HTTP client would tidy them up.
+ */
+let http: Harness
+beforeAll(async () => {
+  http = await startHttp()
+})
+afterAll(() => http.close())
+
+type Spoken = { readonly status: number; readonly head: string; readonly json: Record<string, unknown> }
+
+async function say(bytes: string | Buffer): Promise<Spoken> {
+  const text = await http.talk(bytes)
+  const [head = '', body = ''] = text.split('\r\n\r\n')
+  return { status: Number.parseInt(head.split(' ')[1] ?? '', 10), head, json: JSON.parse(body) }
+}
+
+const close = 'Host: x\r\nConnection: close\r\n'
+
+function expectRefusal({ status, json }: Spoken, wantedStatus: number, code: string): void {
+  expect([status, json.error, json.error_code]).toEqual([wantedStatus, true, code])
+  expect(typeof json.message).toBe('string')
+  expect(JSON.stringify(json)).not.toMatch(/node_modules|\.ts:|Error:|FST_|HPE_/)
+}
+
+test.each([
+  ['GET /v1/../v1/rate', 404, 'NOT_FOUND'],
+  ['GET /v1/./rate', 404, 'NOT_FOUND'],
+  ['GET //v1/rate', 404, 'NOT_FOUND'],
+  ['GET /v1/rate/', 404, 'NOT_FOUND'],
+  ['GET /V1/RATE', 404, 'NOT_FOUND'],
+  ['GET /v1%2frate', 404, 'NOT_FOUND'],
+  ['GET /v1/order/%zz', 400, 'INVALID_PARAMETER'],
+  ['GET /v1/order/%ff/qr', 400, 'INVALID_PARAMETER'],
+  ['GET /%c0%ae', 400, 'INVALID_PARAMETER'],
+  ['GET /v1/order/%2e%2e/qr', 404, 'ORDER_NOT_FOUND'],
+  ['GET /v1/order/..%2f..%2fetc/qr', 404, 'ORDER_NOT_FOUND'],
+  [`GET /v1/order/${'x'.repeat(300)}/qr`, 400, 'INVALID_PARAMETER'],
+  [`GET /${'x'.repeat(9000)}`, 404, 'NOT_FOUND'],
+  [`GET /${'x'.repeat(20_000)}`, 400, 'INVALID_PARAMETER'],
+  ['GET http://elsewhere.example/v1/nothing', 404, 'NOT_FOUND'],
+  ['GET /v1/rate;from=BTC', 404, 'NOT_FOUND'],
+  ['GET /v1/rate#?from=BTC', 400, 'INVALID_PARAMETER'],
+  ['OPTIONS *', 404, 'NOT_FOUND'],
+  ['OPTIONS /v1/rate', 405, 'METHOD_NOT_ALLOWED'],
+  ['POST /v1/rate', 405, 'METHOD_NOT_ALLOWED'],
+  ['DELETE /v1/order/create', 405, 'METHOD_NOT_ALLOWED'],
+  ['TRACE /v1/currencies', 405, 'METHOD_NOT_ALLOWED'],
+  ['PROPFIND /v1/rate', 404, 'NOT_FOUND'],
+  ['FOO /v1/rate', 400, 'INVALID_PARAMETER'],
+  ['CONNECT elsewhere.example:443', 405, 'METHOD_NOT_ALLOWED'],
+])('%s is refused with %i', async (line, status, code) => {
+  expectRefusal(await say(`${line} HTTP/1.1\r\n${close}\r\n`), status, code)
+})
+
+test('405 names the methods that would do', async () => {
+  expect((await say(`PUT /v1/order/create HTTP/1.1\r\n${close}\r\n`)).head).toMatch(/^Allow: POST\r?$/m)
+  expect((await say(`PUT /v1/rate HTTP/1.1\r\n${close}\r\n`)).head).toMatch(/^Allow: GET, HEAD\r?$/m)
+})
+
+test.each([
+  ['nonsense', 'hello\r\n\r\n'],
+  ['a wrong version', 'GET / HTTP/9.9\r\n\r\n'],
+  ['a header without a name', `GET /v1/rate HTTP/1.1\r\n${close}: x\r\n\r\n`],
+  ['a header with a space in its name', `GET /v1/rate HTTP/1.1\r\n${close}a b: x\r\n\r\n`],
+  ['20 kB of headers', `GET /v1/rate HTTP/1.1\r\n${close}a: ${'x'.repeat(20_000)}\r\n\r\n`],
+  ['two lengths', `POST /v1/order/create HTTP/1.1\r\n${close}Content-Length: 1\r\nContent-Length: 2\r\n\r\n`],
+  [
+    'a length and chunks',
+    `POST /v1/order/create HTTP/1.1\r\n${close}Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n`,
+  ],
+  ['a length that is no number', `POST /v1/order/create HTTP/1.1\r\n${close}Content-Length: x\r\n\r\n`],
+  ['TLS', Buffer.from([0x16, 0x03, 0x01, 0x02, 0x00, 0x01, 0x00])],
+])('%s is refused in our envelope', async (_, bytes) => {
+  expectRefusal(await say(bytes), 400, 'INVALID_PARAMETER')
+})
+
+test('a request without Host, with an odd Expect or of HTTP/1.0 is answered as ever', async () => {
+  for (const text of [
+    'GET /v1/rate HTTP/1.1\r\nConnection: close\r\n\r\n',
+    `GET /v1/rate HTTP/1.1\r\n${close}Expect: wonders\r\n\r\n`,
+    'GET /v1/rate HTTP/1.0\r\n\r\n',
+  ]) {
+    expectRefusal(await say(text), 400, 'INVALID_PARAMETER')
+  }
+})
+
+function post(
+  headers: Record<string, string>,
+  body: Buffer | string,
+  length = Buffer.byteLength(body),
+): Buffer {
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+  const head = `POST /v1/order/create HTTP/1.1\r\n${close}${lines.join('')}Content-Length: ${length}\r\n\r\n`
+  return Buffer.concat([Buffer.from(head), Buffer.from(body)])
+}
+
+test('a signed body that is not UTF-8 is a 400', async () => {
+  const latin1 = Buffer.from('{"from":"\xff"}', 'latin1')
+  const { createSecretKey } = await import('node:crypto')
+  const { sign } = await import('./auth/signature.ts')
+  const { API_SECRET } = await import('./testing/harness.ts')
+  const headers = signedHeaders('POST', '/v1/order/create', '{}')
+  const signature = sign(createSecretKey(Buffer.from(API_SECRET)), {
+    timestamp: headers['X-API-TIMESTAMP'] ?? '',
+    method: 'POST',
+    target: '/v1/order/create',
+    body: latin1,
+  })
+  const spoken = await say(post({ ...headers, 'X-API-SIGN': signature }, latin1))
+  expectRefusal(spoken, 400, 'INVALID_PARAMETER')
+  expect(spoken.json.message).toBe('body is not valid UTF-8')
+})
+
+test('credentials sent twice are malformed', async () => {
+  const headers = signedHeaders('POST', '/v1/order/create', '{}')
+  for (const name of ['X-API-KEY', 'X-API-SIGN', 'X-API-TIMESTAMP']) {
+    const twice = post({ ...headers, [name.toLowerCase()]: headers[name] ?? '' }, '{}')
+    expectRefusal(await say(twice), 401, 'UNAUTHORIZED')
+  }
+})
+
+test('without credentials the answer does not wait for the body', async () => {
+  expectRefusal(await say(post({ 'Content-Type': 'application/json' }, '', 10_000_000)), 401, 'UNAUTHORIZED')
+})
+
+test('a body that says it is too long is refused before it is read, a chunked one when it is', async () => {
+  const headers = signedHeaders('POST', '/v1/order/create', '{}')
+  expectRefusal(await say(post(headers, '', 10_000_000)), 413, 'PAYLOAD_TOO_LARGE')
+  const { 'Content-Type': type = '', ...rest } = headers
+  const lines = Object.entries({ ...rest, 'Content-Type': type }).map(
+    ([name, value]) => `${name}: ${value}\r\n`,
+  )
+  const chunk = 'x'.repeat(30_000)
+  const chunked = `POST /v1/order/create HTTP/1.1\r\n${close}${lines.join('')}Transfer-Encoding: chunked\r\n\r\n${chunk.length.toString(16)}\r\n${chunk}\r\n0\r\n\r\n`
+  expectRefusal(await say(chunked), 413, 'PAYLOAD_TOO_LARGE')
+})
+
+test('HEAD works wherever GET does, and has no body', async () => {
+  const text = await http.talk(`HEAD /v1/order/${ORDER_ID}/qr HTTP/1.1\r\n${close}\r\n`)
+  expect(text).toMatch(/^HTTP\/1.1 200 OK\r\n/)
+  expect(text.endsWith('\r\n\r\n')).toBe(true)
+  const refused = await http.talk(`HEAD /v1/order/create HTTP/1.1\r\n${close}\r\n`)
+  expect(refused).toMatch(/^HTTP\/1.1 40[15] /)
+})

@@ -1,0 +1,205 @@
+import { Registry } from 'prom-client'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { fakeDesk, ORDER_ID, ORDER_TOKEN } from './testing/fake_desk.ts'
+import { API_SECRET, type Harness, signedHeaders, startHttp } from './testing/harness.ts'
+
+let http: Harness
+beforeAll(async () => {
+  http = await startHttp()
+})
+afterAll(() => http.close())
+
+const rate = '/v1/rate?from=BTC&to=USDT&amount=1'
+
+type Line = Readonly<Record<string, unknown>>
+
+function linesOf(text: string): readonly Line[] {
+  return text
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => JSON.parse(line))
+}
+
+test('one line a request, and nothing secret in it', async () => {
+  const own = await startHttp()
+  const signed = signedHeaders('GET', `/v1/order/${ORDER_ID}`, '')
+  await own.request('GET', `/v1/order/${ORDER_ID}`, { headers: signed })
+  await own.request('GET', `/v1/order/77160542?token=${ORDER_TOKEN}`)
+  await own.request('GET', '/v1/order/77160542', { headers: { 'X-ORDER-TOKEN': ORDER_TOKEN } })
+  await own.signed('POST', '/v1/order/create', '{"canary":"body_canary"}', {
+    headers: { 'Idempotency-Key': 'idem_canary' },
+  })
+  await own.request('GET', '/nothing/path_canary')
+  await vi.waitFor(() => expect(linesOf(own.logText())).toHaveLength(5))
+  const lines = linesOf(own.logText())
+  expect(lines[0]).toEqual({
+    level: 30,
+    time: expect.any(Number),
+    pid: process.pid,
+    hostname: expect.any(String),
+    request_id: expect.any(String),
+    method: 'GET',
+    route: '/v1/order/:order_id',
+    status: 200,
+    duration_ms: expect.any(Number),
+    key_id: 'ck_test',
+    msg: 'request',
+  })
+  expect(lines.map(({ status }) => status)).toEqual([200, 200, 200, 400, 404])
+  for (const secret of [
+    ORDER_TOKEN,
+    API_SECRET,
+    signed['X-API-SIGN'] ?? '',
+    'canary',
+    ORDER_ID,
+    '77160542',
+  ]) {
+    expect(own.logText()).not.toContain(secret)
+  }
+  await own.close()
+})
+
+test('a failure of ours tells a request id and nothing else; the log tells the rest, redacted', async () => {
+  const desk = fakeDesk({
+    findOrder: async (_, viewer) => {
+      const token = viewer.kind === 'token' ? viewer.token : ''
+      throw new Error(`SELECT failed for ${token}`, { cause: new Error(`again ${token}`) })
+    },
+  })
+  const failing = await startHttp({ desk })
+  for (const headers of [{ 'X-ORDER-TOKEN': ORDER_TOKEN }, undefined]) {
+    const target = `/v1/order/77160542${headers === undefined ? `?token=${ORDER_TOKEN}` : ''}`
+    const {
+      status,
+      json,
+      headers: answered,
+    } = await failing.request('GET', target, { ...(headers && { headers }) })
+    expect(status).toBe(500)
+    expect(json).toEqual({
+      error: true,
+      error_code: 'INTERNAL_ERROR',
+      message: 'something went wrong on our side',
+      request_id: answered.get('x-request-id'),
+    })
+  }
+  await vi.waitFor(() => expect(linesOf(failing.logText())).toHaveLength(4))
+  const failures = linesOf(failing.logText()).filter(({ level }) => level === 50)
+  expect(failures).toHaveLength(2)
+  expect(failures[0]?.error).toContain('SELECT failed for [redacted]')
+  expect(failures[0]?.error).toContain('caused by Error: again [redacted]')
+  expect(failing.logText()).not.toContain(ORDER_TOKEN)
+  await failing.close()
+})
+
+test('a view that cannot be written exactly is a 500, never a wrong number', async () => {
+  const broken = fakeDesk({ rate: async () => ({ ok: true, value: { rate: 'NaN' } as never }) })
+  const failing = await startHttp({ desk: broken })
+  expect((await failing.request('GET', rate)).status).toBe(500)
+  await failing.close()
+})
+
+test('units and bursts are told and enforced; a key and an address have their own', async () => {
+  const limits = { unitsPerMinute: 60, burstPerSecond: 1000, createUnits: 50 }
+  const limited = await startHttp({ limits })
+  const create = '/v1/order/create'
+  const first = await limited.signed('POST', create, '{}')
+  expect([first.status, first.headers.get('ratelimit')]).toEqual([400, '"minute";r=10;t=60'])
+  const second = await limited.signed('POST', create, '{}')
+  expect([second.status, second.json.error_code]).toEqual([429, 'RATE_LIMITED'])
+  expect(second.headers.get('retry-after')).toBe(String(second.json.retry_after))
+  expect((await limited.signed('GET', `/v1/order/${ORDER_ID}`)).headers.get('ratelimit')).toMatch(
+    /^"minute";r=9;/,
+  )
+  expect((await limited.request('GET', rate)).headers.get('ratelimit')).toMatch(/^"minute";r=59;/)
+  const forged = await limited.signed('GET', `/v1/order/${ORDER_ID}`, undefined, { secret: 'wrong' })
+  expect([forged.status, forged.headers.get('ratelimit')]).toEqual([
+    401,
+    expect.stringMatching(/^"minute";r=58;/),
+  ])
+  await limited.close()
+
+  const hasty = await startHttp({ limits: { burstPerSecond: 2 }, parts: { clock: stoppedClock } })
+  const answers = [
+    await hasty.request('GET', rate),
+    await hasty.request('GET', rate),
+    await hasty.request('GET', rate),
+  ]
+  expect(answers.map(({ status }) => status)).toEqual([200, 200, 429])
+  expect(answers[2]?.headers.get('ratelimit')).toBe('"burst";r=0;t=1')
+  await hasty.close()
+})
+
+const stoppedClock = {
+  nowMs: () => 1_790_000_000_000,
+  wallMs: () => 1_790_000_000_000,
+  fromWallMs: (wallMs: number) => wallMs,
+  sleep: async () => undefined,
+}
+
+test('clients behind a trusted proxy are told apart', async () => {
+  const proxied = await startHttp({ limits: { unitsPerMinute: 1, trustedProxies: ['127.0.0.1'] } })
+  const from = (address: string) => proxied.request('GET', rate, { headers: { 'X-Forwarded-For': address } })
+  expect((await from('198.51.100.1')).status).toBe(200)
+  expect((await from('198.51.100.1')).status).toBe(429)
+  expect((await from('198.51.100.2')).status).toBe(200)
+  await proxied.close()
+})
+
+test('health, readiness and metrics are for the operator', async () => {
+  expect((await http.request('GET', '/healthz')).json).toEqual({ success: true, data: { status: 'ok' } })
+  expect((await http.request('GET', '/readyz')).json).toEqual({
+    ready: true,
+    checks: { database: { ok: true } },
+  })
+  const readiness = async () => ({ ready: false, checks: { database: { ok: false, detail: 'away' } } })
+  const unready = await startHttp({ parts: { readiness }, limits: { metricsAllow: ['192.0.2.1'] } })
+  expect((await unready.request('GET', '/readyz')).status).toBe(503)
+  expect((await unready.request('GET', '/metrics')).status).toBe(403)
+  await unready.close()
+})
+
+test('the request histogram counts every request once, in cumulative buckets', async () => {
+  const metrics = new Registry()
+  const measured = await startHttp({ parts: { metrics } })
+  await measured.request('GET', rate)
+  await measured.request('GET', rate)
+  await measured.request('GET', '/v1/rate')
+  const { text } = await measured.request('GET', '/metrics')
+  const name = 'cambist_http_request_duration_seconds'
+  expect(text).toContain(`# TYPE ${name} histogram`)
+  expect(text).toContain(`${name}_count{method="GET",route="/v1/rate",status="200"} 2`)
+  expect(text).toContain(`${name}_bucket{le="+Inf",method="GET",route="/v1/rate",status="200"} 2`)
+  expect(text).toContain(`${name}_count{method="GET",route="/v1/rate",status="400"} 1`)
+  const buckets = [
+    ...text.matchAll(/_bucket\{le="[^"]+",method="GET",route="\/v1\/rate",status="200"\} (\d+)/g),
+  ]
+  const counts = buckets.map(([, count]) => Number.parseInt(count ?? '', 10))
+  expect(counts).toHaveLength(14)
+  expect(counts).toEqual([...counts].sort((a, b) => a - b))
+  await measured.close()
+})
+
+test('closing lets a request under way finish', async () => {
+  let finish = () => {}
+  const asked = new Promise<void>((resolve) => {
+    const desk = fakeDesk({
+      findPayment: () => {
+        resolve()
+        return new Promise((answer) => {
+          finish = () => answer(null)
+        })
+      },
+    })
+    startHttp({ desk }).then((closing) => {
+      closingServer = closing
+      underWay = closing.request('GET', `/v1/order/${ORDER_ID}/qr`)
+    })
+  })
+  let closingServer: Harness | undefined
+  let underWay: Promise<{ readonly status: number }> | undefined
+  await asked
+  const closed = closingServer?.close()
+  finish()
+  expect((await underWay)?.status).toBe(404)
+  await closed
+})
