@@ -1,6 +1,6 @@
 import { runner } from 'node-pg-migrate'
 
-const MIGRATIONS_FOLDER = new URL('./migrations', import.meta.url).pathname
+export const MIGRATIONS_FOLDER = new URL('./migrations', import.meta.url).pathname
 
 /**
  * Brings the database to the present schema; does nothing when it is there. Several processes may start at once:

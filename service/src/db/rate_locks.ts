@@ -82,6 +82,13 @@ export async function findNewestRateLock(
   return row === undefined ? null : toLock(row)
 }
 
-export async function deleteRateLocks(sql: Sql, lapsedBeforeMs: InstantMs): Promise<void> {
-  await sql.query('DELETE FROM rate_locks WHERE expires_at_ms < $1', [lapsedBeforeMs])
+/** At most `limit` of them, so that a statement stays short after a long pause; answers how many it was. */
+export async function deleteRateLocks(sql: Sql, lapsedBeforeMs: InstantMs, limit: number): Promise<number> {
+  const rows = await sql.query(
+    `DELETE FROM rate_locks WHERE rate_id IN (
+       SELECT rate_id FROM rate_locks WHERE expires_at_ms < $1 ORDER BY expires_at_ms LIMIT $2 FOR UPDATE SKIP LOCKED)
+     RETURNING 1 AS one`,
+    [lapsedBeforeMs, limit],
+  )
+  return rows.length
 }

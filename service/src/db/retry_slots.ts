@@ -35,6 +35,13 @@ export async function fillRetrySlot(
   return rows.length > 0
 }
 
-export async function deleteRetrySlots(sql: Sql, beforeWallMs: InstantMs): Promise<void> {
-  await sql.query('DELETE FROM retry_slots WHERE at_ms < $1', [beforeWallMs])
+/** At most `limit` of them, so that a statement stays short after a long pause; answers how many it was. */
+export async function deleteRetrySlots(sql: Sql, beforeWallMs: InstantMs, limit: number): Promise<number> {
+  const rows = await sql.query(
+    `DELETE FROM retry_slots WHERE (account_id, slot) IN (
+       SELECT account_id, slot FROM retry_slots WHERE at_ms < $1 ORDER BY at_ms LIMIT $2 FOR UPDATE SKIP LOCKED)
+     RETURNING 1 AS one`,
+    [beforeWallMs, limit],
+  )
+  return rows.length
 }

@@ -1,2 +1,270 @@
-// temporary, replaced by its author
-export function registerGauges(_w: unknown, _m: unknown): void {}
+import { Gauge, type Registry } from 'prom-client'
+import { type ChainHead, readHeads } from '../db/chain_heads.ts'
+import * as figures from '../db/figures.ts'
+import type { CurrencyCode } from '../domain/catalog/currencies.ts'
+import { currencyCodes } from '../domain/catalog/currencies.ts'
+import { orderStatuses } from '../domain/orders/order.ts'
+import { MINUTE_MS, SECOND_MS } from '../domain/time.ts'
+import { isStopping } from './reconcile.ts'
+import type { World } from './world.ts'
+
+type GaugeWorld = Pick<World, 'db' | 'clock' | 'log'>
+
+/** The age of the believed price; null when there is none. */
+type PriceAge = (currency: CurrencyCode) => number | null
+
+/**
+ * Puts the gauges of the engine into the registry. They are read from the database when somebody asks, at most once a
+ * second however many ask; what needs a whole table is read once a minute. While the database is away the gauges that
+ * come from it are absent and `cambist_database_up` is 0: an old figure must not look like a new one.
+ */
+export function registerGauges(world: GaugeWorld, registry: Registry, priceAgeMs?: PriceAge): void {
+  const read = readings(world)
+  const gauge: MakeGauge = (name, help, labelNames, fill) => {
+    new Gauge({
+      name,
+      help,
+      labelNames: [...labelNames],
+      registers: [registry],
+      async collect() {
+        this.reset()
+        const now = await read()
+        if (now !== null) fill(now, (labels, value) => this.set({ ...labels }, value))
+      },
+    })
+  }
+  new Gauge({
+    name: 'cambist_database_up',
+    help: 'Whether the database answered when these figures were read (1) or not (0).',
+    registers: [registry],
+    async collect() {
+      this.set((await read()) === null ? 0 : 1)
+    },
+  })
+  registerOrders(gauge)
+  registerOutflows(gauge)
+  registerChains(gauge)
+  registerLedger(gauge)
+  if (priceAgeMs !== undefined) registerPrices(registry, priceAgeMs)
+}
+
+type Labels = Readonly<Record<string, string>>
+type MakeGauge = (
+  name: `cambist_${string}`,
+  help: string,
+  labelNames: readonly string[],
+  fill: (now: Readings, set: (labels: Labels, value: number) => void) => void,
+) => void
+
+function registerOrders(gauge: MakeGauge): void {
+  gauge('cambist_orders', 'Orders by status.', ['status'], ({ orders, endedOrders }, set) => {
+    for (const status of orderStatuses) set({ status }, 0)
+    for (const { status, count } of [...orders, ...endedOrders]) set({ status }, count)
+  })
+  gauge(
+    'cambist_order_oldest_age_seconds',
+    'Time since the oldest unfinished order in a status was created; 0 when there is none.',
+    ['status'],
+    ({ orders, nowMs }, set) => {
+      for (const status of orderStatuses.filter((one) => !finished.has(one))) set({ status }, 0)
+      for (const { status, oldestAtMs } of orders) set({ status }, seconds(nowMs - oldestAtMs))
+    },
+  )
+  gauge(
+    'cambist_addresses_free',
+    'Addresses that wait in the pool; at 0 no order can be created.',
+    ['family', 'purpose'],
+    ({ addresses }, set) => {
+      for (const { family, purpose, count } of addresses) set({ family, purpose }, count)
+    },
+  )
+}
+
+const finished: ReadonlySet<string> = new Set(['DONE', 'EXPIRED', 'REFUNDED'])
+
+function registerOutflows(gauge: MakeGauge): void {
+  gauge(
+    'cambist_payouts',
+    'Outflows by chain, kind (payout, refund, filler) and state.',
+    ['chain', 'kind', 'state'],
+    ({ heads, outflows, endedOutflows }, set) => {
+      for (const { chain } of heads) {
+        for (const kind of ['payout', 'refund']) {
+          for (const state of outflowStates) set({ chain, kind, state }, 0)
+        }
+      }
+      for (const { chain, kind, state, count } of [...outflows, ...endedOutflows])
+        set({ chain, kind, state }, count)
+    },
+  )
+  gauge(
+    'cambist_payouts_in_trouble',
+    'Outflows that are not finished and have something in their way.',
+    ['chain'],
+    ({ heads, outflows }, set) => {
+      for (const { chain } of heads) {
+        const own = outflows.filter((outflow) => outflow.chain === chain)
+        set(
+          { chain },
+          own.reduce((sum, { inTrouble }) => sum + inTrouble, 0),
+        )
+      }
+    },
+  )
+  gauge(
+    'cambist_payout_oldest_age_seconds',
+    'Time since the oldest unfinished outflow was planned; 0 when there is none.',
+    ['chain'],
+    ({ heads, outflows, nowMs }, set) => {
+      for (const { chain } of heads) {
+        const own = outflows.filter((outflow) => outflow.chain === chain)
+        set({ chain }, seconds(nowMs - Math.min(nowMs, ...own.map(({ oldestAtMs }) => oldestAtMs))))
+      }
+    },
+  )
+}
+
+const outflowStates = ['planned', 'signed', 'broadcast', 'confirmed', 'failed', 'cancelled']
+
+function registerChains(gauge: MakeGauge): void {
+  const perChain = (
+    name: `cambist_${string}`,
+    help: string,
+    read: (head: ChainHead, now: Readings) => number,
+  ) =>
+    gauge(name, help, ['chain'], (now, set) => {
+      for (const head of now.heads) set({ chain: head.chain }, read(head, now))
+    })
+  perChain(
+    'cambist_chain_height_blocks',
+    'The last block that was looked at whole.',
+    ({ block }) => block.height,
+  )
+  perChain(
+    'cambist_chain_lag_blocks',
+    'How far the last look stayed behind the node.',
+    ({ nodeHeight, block }) => nodeHeight - block.height,
+  )
+  perChain(
+    'cambist_chain_look_age_seconds',
+    'Time since blocks and mempool had all been looked at, by the wall clock.',
+    ({ lookedWallMs }, { wallMs }) => seconds(wallMs - lookedWallMs),
+  )
+}
+
+function registerLedger(gauge: MakeGauge): void {
+  gauge(
+    'cambist_ledger_difference',
+    'What the chain holds less what the books expect, in whole units of the currency; anything but 0 is a fault.',
+    ['asset'],
+    ({ ledger }, set) => {
+      for (const { asset, difference } of ledger) set({ asset }, difference)
+    },
+  )
+  gauge(
+    'cambist_ledger_comparison_age_seconds',
+    'Time since ledger and chain were last compared.',
+    ['asset'],
+    ({ ledger, nowMs }, set) => {
+      for (const { asset, atMs } of ledger) set({ asset }, seconds(nowMs - atMs))
+    },
+  )
+  gauge(
+    'cambist_outflows_stopped',
+    'Whether outflows of the chain are stopped because ledger and chain differ (1) or not (0).',
+    ['chain'],
+    ({ heads, ledger }, set) => {
+      for (const { chain } of heads) {
+        set({ chain }, ledger.some((one) => one.chain === chain && isStopping(one.differingCount)) ? 1 : 0)
+      }
+    },
+  )
+  gauge(
+    'cambist_reserve_spendable',
+    'What could be paid out of an asset, in whole units of the currency.',
+    ['asset'],
+    ({ reserves }, set) => {
+      for (const { asset, spendable } of reserves) set({ asset }, spendable)
+    },
+  )
+}
+
+function registerPrices(registry: Registry, priceAgeMs: PriceAge): void {
+  new Gauge({
+    name: 'cambist_price_age_seconds',
+    help: 'Age of the price that quotes are made from; absent while there is none.',
+    labelNames: ['currency'],
+    registers: [registry],
+    collect() {
+      this.reset()
+      for (const currency of currencyCodes) {
+        const ageMs = priceAgeMs(currency)
+        if (ageMs !== null) this.set({ currency }, seconds(ageMs))
+      }
+    },
+  })
+}
+
+function seconds(durationMs: number): number {
+  return durationMs / SECOND_MS
+}
+
+type Readings = Awaited<ReturnType<typeof readAll>>
+
+const FRESH_MS = SECOND_MS
+const FRESH_WHOLE_TABLES_MS = MINUTE_MS
+
+function readings(world: GaugeWorld): () => Promise<Readings | null> {
+  const wholeTables = keptFor(world, FRESH_WHOLE_TABLES_MS, async () => ({
+    endedOrders: await figures.countFinishedOrders(world.db),
+    endedOutflows: await figures.countEndedOutflows(world.db),
+  }))
+  return keptFor(world, FRESH_MS, async () => {
+    try {
+      return await readAll(world, await wholeTables())
+    } catch (error) {
+      world.log.warn({ err: error }, 'the figures for metrics could not be read')
+      return null
+    }
+  })
+}
+
+async function readAll(
+  { db, clock }: GaugeWorld,
+  wholeTables: {
+    readonly endedOrders: Awaited<ReturnType<typeof figures.countFinishedOrders>>
+    readonly endedOutflows: Awaited<ReturnType<typeof figures.countEndedOutflows>>
+  },
+) {
+  return {
+    ...wholeTables,
+    orders: await figures.countUnfinishedOrders(db),
+    outflows: await figures.countLiveOutflows(db),
+    heads: await readHeads(db),
+    addresses: await figures.countFreeAddresses(db),
+    reserves: await figures.readReserveFigures(db),
+    ledger: await figures.readLedgerFigures(db),
+    nowMs: clock.nowMs(),
+    wallMs: clock.wallMs(),
+  }
+}
+
+/** What `read` answered, for so long; everybody who asks meanwhile gets the same answer. A failure is not kept. */
+function keptFor<Value>(
+  { clock }: GaugeWorld,
+  keepMs: number,
+  read: () => Promise<Value>,
+): () => Promise<Value> {
+  let kept: { readonly untilWallMs: number; readonly value: Promise<Value> } | null = null
+  return () => {
+    if (kept === null || clock.wallMs() >= kept.untilWallMs) {
+      const value = read()
+      const mine = { untilWallMs: clock.wallMs() + keepMs, value }
+      kept = mine
+      value.catch(() => {
+        if (kept === mine) kept = null
+      })
+    }
+    return kept.value
+  }
+}

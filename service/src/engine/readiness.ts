@@ -1,2 +1,73 @@
-// temporary, replaced by its author
-export async function readReadiness(_w: unknown): Promise<{ready: boolean, checks: {}}> { return {ready: true, checks: {}} }
+import { readHeads } from '../db/chain_heads.ts'
+import { missingMigrations } from '../db/migrations_done.ts'
+import { assets } from '../domain/catalog/assets.ts'
+import type { World } from './world.ts'
+
+type Check = { readonly ok: boolean; readonly detail?: string }
+
+type Readiness = { readonly ready: boolean; readonly checks: Readonly<Record<string, Check>> }
+
+/**
+ * Whether requests should be sent here now. Without the database or its schema nothing works. A chain or a price that
+ * is missing takes its currencies off the list and no more, so only when none is left is the process of no use; the
+ * checks still name each one. `quotes`: whether this process reads prices at all.
+ */
+export async function readReadiness(
+  world: World,
+  { quotes }: { quotes: boolean } = { quotes: true },
+): Promise<Readiness> {
+  const database = await check(async () => {
+    await world.db.query('SELECT 1 AS one')
+    return null
+  })
+  const migrations = await check(async () => {
+    const missing = await missingMigrations(world.db)
+    return missing.length === 0 ? null : `not applied: ${missing.join(', ')}; run: cambist migrate`
+  })
+  const chains = await checkChains(world)
+  const prices = quotes ? { prices: checkPrices(world) } : {}
+  const hasPrice = !quotes || pricesOf(world).some(({ usd }) => usd !== null)
+  return {
+    ready: database.ok && migrations.ok && hasPrice && Object.values(chains).some(({ ok }) => ok),
+    checks: { database, migrations, ...chains, ...prices },
+  }
+}
+
+async function check(problemOf: () => Promise<string | null>): Promise<Check> {
+  try {
+    const detail = await problemOf()
+    return detail === null ? { ok: true } : { ok: false, detail }
+  } catch (error) {
+    return { ok: false, detail: String(error) }
+  }
+}
+
+async function checkChains(world: World): Promise<Record<string, Check>> {
+  const checks: Record<string, Check> = {}
+  for (const chain of world.chains.keys()) {
+    checks[`chain_${chain}`] = await check(async () => {
+      const head = (await readHeads(world.db)).find((one) => one.chain === chain)
+      if (head === undefined) return 'it was never looked at; is a watcher running?'
+      const silentMs = world.clock.wallMs() - head.lookedWallMs
+      if (silentMs < world.policy.chainTroubleMs) return null
+      const why = head.trouble === null ? '' : `: ${head.trouble}`
+      return head.lookedWallMs === 0
+        ? `the first look is not finished${why}`
+        : `the last whole look was ${Math.floor(silentMs / 1_000)} s ago${why}`
+    })
+  }
+  return checks
+}
+
+function pricesOf(world: World) {
+  const currencies = new Set(
+    assets.filter(({ chain }) => world.chains.has(chain)).map(({ currency }) => currency),
+  )
+  return [...currencies].map((currency) => ({ currency, usd: world.prices.usd(currency) }))
+}
+
+function checkPrices(world: World): Check {
+  const missing = pricesOf(world).filter(({ usd }) => usd === null)
+  if (missing.length === 0) return { ok: true }
+  return { ok: false, detail: `no reliable price for ${missing.map(({ currency }) => currency).join(', ')}` }
+}

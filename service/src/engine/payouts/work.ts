@@ -1,5 +1,12 @@
 import type { Chain } from '../../chains/chain.ts'
-import { attemptsOf, type ClaimedOutflow, claimOutflows, postponeOutflow } from '../../db/outflows.ts'
+import {
+  type Attempt,
+  attemptsOf,
+  type ClaimedOutflow,
+  claimOutflows,
+  postponeOutflow,
+} from '../../db/outflows.ts'
+import { isOutflowStopped } from '../reconcile.ts'
 import type { SigningWorld } from '../world.ts'
 import { draftPayout } from './draft.ts'
 import { followPayout } from './follow.ts'
@@ -10,21 +17,28 @@ import { sendAttempt } from './send.ts'
 const OUTFLOWS_A_STEP = 20
 /** Longer than a step takes with a slow node; a worker that died is followed after this. */
 const CLAIM_MS = 60_000
+const WHILE_STOPPED_MS = 2_000
 
 /** Moves the due outflows of one chain a step further. True: there may be more. */
 export async function workPayouts(world: SigningWorld, chain: Chain): Promise<boolean> {
   const time = { nowMs: world.clock.nowMs(), wallMs: world.clock.wallMs(), claimMs: CLAIM_MS }
+  const isStopped = await isOutflowStopped(world.db, chain.id)
   const claimed = await claimOutflows(world.db, chain.id, time, OUTFLOWS_A_STEP)
   for (const outflow of claimed) {
-    const progress = await stepSafely(world, chain, outflow)
+    const progress = await stepSafely(world, chain, outflow, isStopped)
     await letGo(world, outflow, progress)
   }
   return claimed.length === OUTFLOWS_A_STEP
 }
 
-async function stepSafely(world: SigningWorld, chain: Chain, outflow: ClaimedOutflow): Promise<Progress> {
+async function stepSafely(
+  world: SigningWorld,
+  chain: Chain,
+  outflow: ClaimedOutflow,
+  isStopped: boolean,
+): Promise<Progress> {
   try {
-    return await step(world, chain, outflow)
+    return await step(world, chain, outflow, isStopped)
   } catch (error) {
     // Nothing is lost: what was written down stays, and the next step goes on from it.
     return { kind: 'trouble', message: String(error), inMs: 1_000 }
@@ -32,14 +46,33 @@ async function stepSafely(world: SigningWorld, chain: Chain, outflow: ClaimedOut
 }
 
 /** planned → signed → broadcast → confirmed; each step writes down what it is about to do before it does it. */
-async function step(world: SigningWorld, chain: Chain, outflow: ClaimedOutflow): Promise<Progress> {
+async function step(
+  world: SigningWorld,
+  chain: Chain,
+  outflow: ClaimedOutflow,
+  isStopped: boolean,
+): Promise<Progress> {
   const attempts = await attemptsOf(world.db, outflow.payoutId)
+  if (isStopped) return stepWhileStopped(world, chain, outflow, attempts)
   const latest = attempts.at(-1)
   if (latest === undefined) return draftPayout(world, chain, outflow)
   if (latest.answer !== 'accepted' && !(outflow.state === 'broadcast' && latest.answer === 'refused')) {
     return sendAttempt(world, chain, outflow, latest)
   }
   return followPayout(world, chain, outflow, attempts)
+}
+
+/** Nothing new is signed or sent; what the network has already is followed to its end, so that the books stay true. */
+async function stepWhileStopped(
+  world: SigningWorld,
+  chain: Chain,
+  outflow: ClaimedOutflow,
+  attempts: readonly Attempt[],
+): Promise<Progress> {
+  if (attempts.some(({ answer }) => answer === 'accepted'))
+    return followPayout(world, chain, outflow, attempts)
+  const message = `outflows of ${chain.id} are stopped: ledger and chain differ`
+  return { kind: 'trouble', message, inMs: WHILE_STOPPED_MS }
 }
 
 async function letGo(world: SigningWorld, outflow: ClaimedOutflow, progress: Progress): Promise<void> {

@@ -1,0 +1,104 @@
+import type { Command } from 'commander'
+import { CommandRefused } from '../accounts/keys_command.ts'
+import type { Chain } from '../chains/chain.ts'
+import type { Clock } from '../clock.ts'
+import type { Database } from '../db/database.ts'
+import { type ChainId, isChainId } from '../domain/catalog/networks.ts'
+import { type Problem, show } from '../engine/audit_order.ts'
+import { auditBooks, auditChain, type BooksAudit, type ChainAudit } from '../engine/ledger_audit.ts'
+import { table, toJson } from './table.ts'
+
+/** `open` connects, and `close` is called however the command ends. */
+export type LedgerCommandWorld = {
+  open(): Promise<{
+    readonly db: Database
+    readonly chains: ReadonlyMap<ChainId, Chain>
+    readonly clock: Clock
+    close(): Promise<void>
+  }>
+  print(text: string): void
+}
+
+type Options = { readonly json?: boolean; readonly chain?: string; readonly chains?: boolean }
+
+/** Registers `audit` below `ledger`. */
+export function registerLedgerCommands(ledger: Command, world: LedgerCommandWorld): void {
+  ledger.description('the books')
+  ledger
+    .command('audit')
+    .option('--json', 'machine-readable output')
+    .option('--chain <name>', 'compare with this chain only')
+    .option('--no-chains', 'compare the books only with themselves')
+    .description(
+      'check every order and every account, and compare with the chains; exits with 1 on any problem',
+    )
+    .action((options: Options) => audit(world, options))
+}
+
+async function audit(world: LedgerCommandWorld, options: Options): Promise<void> {
+  const { db, chains, clock, close } = await world.open()
+  try {
+    const books = await auditBooks(db)
+    const compared: ChainAudit[] = []
+    for (const chain of chosen(chains, options)) {
+      compared.push(
+        await auditChain(db, chain, clock).catch((error: unknown) => unreachableChain(chain, error)),
+      )
+    }
+    const problems = [...books.problems, ...compared.flatMap((one) => one.problems)]
+    world.print(
+      options.json ? toJson({ ...books, chains: compared, problems }) : describe(books, compared, problems),
+    )
+    if (problems.length > 0) throw new CommandRefused(`The audit found ${count(problems.length, 'problem')}.`)
+  } finally {
+    await close()
+  }
+}
+
+function chosen(chains: ReadonlyMap<ChainId, Chain>, options: Options): readonly Chain[] {
+  if (options.chains === false) return []
+  if (options.chain === undefined) return [...chains.values()]
+  const chain = isChainId(options.chain) ? chains.get(options.chain) : undefined
+  if (chain === undefined) {
+    throw new CommandRefused(`${options.chain} is not one of ${[...chains.keys()].join(', ')}`)
+  }
+  return [chain]
+}
+
+function unreachableChain(chain: Chain, error: unknown): ChainAudit {
+  const message = `could not be compared: ${String(error)}`
+  return { chain: chain.id, comparisons: [], problems: [{ subject: chain.id, check: 'chain', message }] }
+}
+
+function describe(books: BooksAudit, compared: readonly ChainAudit[], problems: readonly Problem[]): string {
+  const balances = books.balances.map(({ asset, account, units }) => [
+    asset,
+    account,
+    units > 0n ? show(asset, units) : '',
+    units < 0n ? show(asset, -units) : '',
+  ])
+  const rows = compared.flatMap(({ comparisons }) =>
+    comparisons.map(({ asset, height, ledgerUnits, inFlight, chainUnits, difference }) => [
+      asset,
+      String(height),
+      show(asset, ledgerUnits),
+      show(asset, inFlight),
+      show(asset, chainUnits),
+      difference === 0n ? 'none' : show(asset, difference),
+    ]),
+  )
+  const found = problems.map(({ subject, check, message }) => [subject, check, message])
+  return [
+    table(['ASSET', 'ACCOUNT', 'DEBIT', 'CREDIT'], balances),
+    ...(compared.length === 0
+      ? []
+      : [table(['ASSET', 'BLOCK', 'LEDGER', 'OF IT IN FLIGHT', 'CHAIN', 'DIFFERENCE'], rows)]),
+    problems.length === 0
+      ? `No problems: ${count(books.orderCount, 'order')}, ${count(compared.length, 'chain')}.`
+      : table(['SUBJECT', 'CHECK', 'PROBLEM'], found),
+  ].join('\n\n')
+}
+
+function count(number: number, what: string): string {
+  return `${number} ${what}${number === 1 ? '' : 's'}`
+}

@@ -1,0 +1,245 @@
+import type { Command } from 'commander'
+import { CommandRefused } from '../accounts/keys_command.ts'
+import type { Database } from '../db/database.ts'
+import { listUnclaimed } from '../db/house_deposits.ts'
+import {
+  findByShortId,
+  type ListedOrder,
+  listOrders,
+  type OrderFile,
+  readOrderFile,
+} from '../db/order_file.ts'
+import { findOrder } from '../db/orders.ts'
+import { showRate } from '../domain/money/rate.ts'
+import { isOrderId, type OrderId } from '../domain/orders/identifiers.ts'
+import { type Order, type OrderStatus, orderStatuses } from '../domain/orders/order.ts'
+import { show } from '../engine/audit_order.ts'
+import { showTime, table, toJson } from './table.ts'
+
+/** `open` connects, and `close` is called however the command ends. */
+export type OrderCommandWorld = {
+  open(): Promise<{ readonly db: Database; close(): Promise<void> }>
+  print(text: string): void
+}
+
+type Json = { readonly json?: boolean }
+
+/** Registers `show`, `list` and `unclaimed` below `order`. They look and change nothing. */
+export function registerOrderCommands(order: Command, world: OrderCommandWorld): void {
+  order.description('orders, for the operator')
+  registerShow(order, world)
+  registerList(order, world)
+  registerUnclaimed(order, world)
+}
+
+function registerShow(order: Command, world: OrderCommandWorld): void {
+  order
+    .command('show')
+    .argument('<id>', 'the order id, or its last 8 digits')
+    .option('--json', 'machine-readable output')
+    .description('an order with everything that happened to it')
+    .action((id: string, options: Json) =>
+      withDatabase(world, async (db) => {
+        const orderId = await resolveOrderId(db, id)
+        const found = await findOrder(db, orderId)
+        if (found === null) throw new CommandRefused(`There is no order ${orderId}.`)
+        const file = await readOrderFile(db, orderId)
+        world.print(options.json ? toJson({ order: found, ...file }) : describeOrder(found, file))
+      }),
+    )
+}
+
+function registerList(order: Command, world: OrderCommandWorld): void {
+  type Options = Json & { status?: string; limit: string }
+  order
+    .command('list')
+    .option('--status <list>', `comma-separated, of ${orderStatuses.join(', ')}`)
+    .option('--limit <count>', 'at most so many, the newest first', '50')
+    .option('--json', 'machine-readable output')
+    .description('orders, the newest first')
+    .action((options: Options) =>
+      withDatabase(world, async (db) => {
+        const found = await listOrders(db, parseStatuses(options.status), parseLimit(options.limit))
+        world.print(options.json ? toJson(found) : describeList(found))
+      }),
+    )
+}
+
+function registerUnclaimed(order: Command, world: OrderCommandWorld): void {
+  order
+    .command('unclaimed')
+    .option('--json', 'machine-readable output')
+    .description('money that reached us and that no order could use')
+    .action((options: Json) =>
+      withDatabase(world, async (db) => {
+        const found = await listUnclaimed(db)
+        const rows = found.map((one) => [
+          one.deposit_key,
+          one.kind,
+          show(one.asset, one.units),
+          one.state,
+          one.order_id ?? '-',
+        ])
+        const text =
+          rows.length === 0
+            ? 'There is no unclaimed money.'
+            : table(['DEPOSIT', 'WHY', 'AMOUNT', 'STATE', 'AT THE ADDRESS OF'], rows)
+        world.print(options.json ? toJson(found) : text)
+      }),
+    )
+}
+
+async function withDatabase(world: OrderCommandWorld, work: (db: Database) => Promise<void>): Promise<void> {
+  const { db, close } = await world.open()
+  try {
+    await work(db)
+  } finally {
+    await close()
+  }
+}
+
+async function resolveOrderId(db: Database, id: string): Promise<OrderId> {
+  if (isOrderId(id)) return id
+  if (!/^\d{8}$/.test(id)) throw new CommandRefused(`${id} is neither an order id nor its last 8 digits.`)
+  const found = await findByShortId(db, id)
+  const [only] = found
+  if (only === undefined) throw new CommandRefused(`There is no order that ends with ${id}.`)
+  if (found.length > 1) throw new CommandRefused(`Several orders end with ${id}: ${found.join(', ')}`)
+  return only
+}
+
+function parseStatuses(list: string | undefined): readonly OrderStatus[] {
+  if (list === undefined) return orderStatuses
+  return list.split(',').map((text) => {
+    const status = orderStatuses.find((one) => one === text.trim().toUpperCase())
+    if (status === undefined) {
+      throw new CommandRefused(`${text} is not a status; there are ${orderStatuses.join(', ')}`)
+    }
+    return status
+  })
+}
+
+function parseLimit(text: string): number {
+  const limit = /^\d{1,5}$/.test(text) ? Number.parseInt(text, 10) : 0
+  if (limit === 0) throw new CommandRefused(`${text} is not a count from 1 to 99999`)
+  return limit
+}
+
+function describeList(found: readonly ListedOrder[]): string {
+  if (found.length === 0) return 'There are no such orders.'
+  const rows = found.map((one) => [
+    one.order_id,
+    [one.status, ...one.emergency_reasons].join(' '),
+    one.rate_type,
+    show(one.from_asset, one.asks),
+    show(one.to_asset, one.promises),
+    showTime(one.created_at_ms),
+    showTime(one.updated_at_ms),
+  ])
+  return table(['ORDER', 'STATUS', 'RATE', 'ASKS', 'PROMISES', 'CREATED', 'UPDATED'], rows)
+}
+
+function describeOrder(order: Order, file: OrderFile): string {
+  return [describeTerms(order), describeDeposits(order), ...describeFile(file)].join('\n\n')
+}
+
+function describeTerms({ terms, state, refundAddress, sequence, updatedAtMs }: Order): string {
+  const reasons = state.status === 'EMERGENCY' ? ` (${state.reasons.join(', ')})` : ''
+  const rate = `1 ${terms.from} = ${showRate(terms.rate)} ${terms.to}, ${terms.rateType}`
+  const settled = 'settlement' in state && state.settlement !== null ? state.settlement : null
+  const refund = 'refund' in state ? state.refund : null
+  const rows = [
+    ['Order', terms.id],
+    ['Status', `${state.status}${reasons}, event ${sequence}, updated ${showTime(updatedAtMs)}`],
+    ['Account', terms.accountId],
+    ['Created', `${showTime(terms.createdAtMs)}, expires ${showTime(terms.expiresAtMs)}`],
+    ['Asks', `${show(terms.from, terms.asks.units)} to ${terms.depositAddress}`],
+    ['Promises', `${show(terms.to, terms.promises.units)} to ${terms.destination}`],
+    ...(terms.destinationTag === null ? [] : [['Tag', terms.destinationTag]]),
+    ['Rate', rate],
+    ['Refund to', refundAddress ?? '-'],
+    ...(settled === null
+      ? []
+      : [
+          [
+            'Settled',
+            `${show(terms.from, settled.received.units)} for ${show(terms.to, settled.paid.units)} (fee ${show(terms.to, settled.fee.units)}, network ${show(terms.to, settled.networkFee.units)})`,
+          ],
+        ]),
+    ...(refund === null ? [] : [['Refund', `${show(terms.from, refund.amount.units)} to ${refund.address}`]]),
+  ]
+  return rows.map(([name = '', value = '']) => `${name.padEnd(10)}${value}`).join('\n')
+}
+
+function describeDeposits({ deposits }: Order): string {
+  const rows = deposits.map((deposit) => [
+    deposit.key,
+    show(deposit.amount.asset, deposit.amount.units),
+    deposit.isLate ? `${deposit.role}, late` : deposit.role,
+    deposit.state,
+    deposit.block === null ? '-' : `${deposit.block.height} ${deposit.block.hash}`,
+    showTime(deposit.seenAtMs),
+  ])
+  return section('Deposits', ['DEPOSIT', 'AMOUNT', 'ROLE', 'STATE', 'BLOCK', 'SEEN'], rows)
+}
+
+function describeFile(file: OrderFile): string[] {
+  return [
+    section(
+      'Events',
+      ['#', 'AT', 'FROM', 'TO', 'BECAUSE OF'],
+      file.events.map((event) => [
+        String(event.sequence),
+        showTime(event.at_ms),
+        event.previous_status ?? '-',
+        event.status,
+        event.fact_key,
+      ]),
+    ),
+    section(
+      'Facts',
+      ['AT', 'FACT', 'OUTCOME', 'KEY'],
+      file.facts.map((fact) => [showTime(fact.at_ms), fact.kind, fact.outcome, fact.fact_key]),
+    ),
+    section(
+      'Postings',
+      ['AT', 'DEBIT', 'CREDIT', 'AMOUNT', 'ENTRY'],
+      file.postings.map((one) => [
+        showTime(one.at_ms),
+        one.debit,
+        one.credit,
+        show(one.asset, one.units),
+        one.entry_key,
+      ]),
+    ),
+    section(
+      'Outflows',
+      ['OUTFLOW', 'KIND', 'STATE', 'AMOUNT', 'TO', 'PLANNED', 'TROUBLE'],
+      file.outflows.map((one) => [
+        one.payout_id,
+        one.kind,
+        one.state,
+        show(one.asset, one.units),
+        one.address,
+        showTime(one.planned_at_ms),
+        one.trouble ?? '-',
+      ]),
+    ),
+    section(
+      'Attempts',
+      ['OUTFLOW', '#', 'TRANSACTION', 'ANSWER', 'DRAFTED', 'SENT'],
+      file.attempts.map((one) => [
+        one.payout_id,
+        String(one.attempt),
+        one.tx_hash ?? '-',
+        one.answer ?? '-',
+        showTime(one.drafted_at_ms),
+        showTime(one.broadcast_at_ms),
+      ]),
+    ),
+  ]
+}
+
+function section(title: string, head: readonly string[], rows: readonly (readonly string[])[]): string {
+  return rows.length === 0 ? `${title}: none` : `${title}\n${table(head, rows)}`
+}

@@ -1,0 +1,265 @@
+import type { AssetId } from '../domain/catalog/assets.ts'
+import type { OrderId } from '../domain/orders/identifiers.ts'
+import type { DepositRole, OrderStatus } from '../domain/orders/order.ts'
+import type { PayoutId } from '../domain/payouts/intent.ts'
+import type { Sql } from './database.ts'
+import type { HouseDepositKind } from './house_deposits.ts'
+import type { OutflowState } from './outflows.ts'
+
+/** Everything about one order that must fit together. Units are ledger units. */
+export type AuditedOrder = {
+  readonly orderId: OrderId
+  readonly status: OrderStatus
+  readonly sequence: number
+  readonly from: AssetId
+  readonly to: AssetId
+  readonly settlement: {
+    readonly received: bigint
+    readonly paid: bigint
+    readonly charged: bigint
+    readonly fee: bigint
+  } | null
+  readonly refund: { readonly units: bigint; readonly charged: bigint } | null
+  readonly payoutId: PayoutId | null
+  readonly payoutTxHash: string | null
+  readonly deposits: readonly AuditedDeposit[]
+  readonly balances: readonly AuditedBalance[]
+  readonly events: AuditedEvents | null
+  readonly outflows: readonly AuditedOutflow[]
+}
+
+export type AuditedDeposit = {
+  readonly orderId: OrderId
+  readonly key: string
+  readonly asset: AssetId
+  readonly units: bigint
+  readonly role: DepositRole
+  readonly state: 'seen' | 'mined' | 'confirmed' | 'vanished'
+  /** What the journal says the wallet got for it, net, and in how many entries. */
+  readonly booked: bigint
+}
+
+export type AuditedBalance = {
+  readonly owner: string
+  readonly asset: AssetId
+  readonly account: string
+  readonly units: bigint
+}
+
+export type AuditedEvents = {
+  readonly orderId: OrderId
+  readonly count: number
+  readonly first: number
+  readonly last: number
+  readonly lastStatus: OrderStatus
+  /** Sequences whose `previous_status` is not the status before it. */
+  readonly broken: readonly number[]
+  /** Sequences whose fact is not in the log as one that changed something. */
+  readonly unexplained: readonly number[]
+}
+
+export type AuditedOutflow = {
+  readonly orderId: OrderId
+  readonly payoutId: PayoutId
+  readonly kind: 'payout' | 'refund' | 'filler' | 'sweep'
+  readonly asset: AssetId
+  readonly units: bigint
+  readonly state: OutflowState
+  readonly txHashes: readonly string[]
+  /** Entries of the journal that book its confirmation, and the units of its asset they took from the wallet. */
+  readonly bookings: number
+  readonly booked: bigint
+}
+
+/** The orders of a bucket and all that belongs to them, as they are at the moment of the transaction. */
+export async function readAuditedOrders(tx: Sql, bucket: number): Promise<AuditedOrder[]> {
+  const orders = await tx.query<OrderRow>(
+    `SELECT order_id, status, sequence, from_asset, to_asset, settled_received, settled_paid, settled_fee,
+       settled_network_fee, refund_units, refund_network_fee, payout_id, payout_tx_hash
+     FROM orders WHERE bucket = $1 ORDER BY order_id`,
+    [bucket],
+  )
+  const deposits = groupBy(await readDeposits(tx, bucket), ({ orderId }) => orderId)
+  const balances = groupBy(await readOwnerBalances(tx, bucket), ({ owner }) => owner)
+  const events = groupBy(await readEvents(tx, bucket), ({ orderId }) => orderId)
+  const outflows = groupBy(await readOutflows(tx, bucket), ({ orderId }) => orderId)
+  return orders.map((row) => ({
+    orderId: row.order_id,
+    status: row.status,
+    sequence: row.sequence,
+    from: row.from_asset,
+    to: row.to_asset,
+    settlement:
+      row.settled_received === null
+        ? null
+        : {
+            received: row.settled_received,
+            paid: row.settled_paid ?? 0n,
+            fee: row.settled_fee ?? 0n,
+            charged: row.settled_network_fee ?? 0n,
+          },
+    refund:
+      row.refund_units === null ? null : { units: row.refund_units, charged: row.refund_network_fee ?? 0n },
+    payoutId: row.payout_id,
+    payoutTxHash: row.payout_tx_hash,
+    deposits: deposits.get(row.order_id) ?? [],
+    balances: balances.get(row.order_id) ?? [],
+    events: events.get(row.order_id)?.[0] ?? null,
+    outflows: outflows.get(row.order_id) ?? [],
+  }))
+}
+
+type OrderRow = {
+  order_id: string
+  status: OrderStatus
+  sequence: number
+  from_asset: AssetId
+  to_asset: AssetId
+  settled_received: bigint | null
+  settled_paid: bigint | null
+  settled_fee: bigint | null
+  settled_network_fee: bigint | null
+  refund_units: bigint | null
+  refund_network_fee: bigint | null
+  payout_id: string | null
+  payout_tx_hash: string | null
+}
+
+function groupBy<Item>(items: readonly Item[], keyOf: (item: Item) => string): Map<string, Item[]> {
+  const groups = new Map<string, Item[]>()
+  for (const item of items) {
+    const group = groups.get(keyOf(item))
+    if (group === undefined) groups.set(keyOf(item), [item])
+    else group.push(item)
+  }
+  return groups
+}
+
+/** A deposit's entries are `<deposit key>:confirmed:<block>` and `<deposit key>:unmined:<block>`. */
+const DEPOSIT_BOOKINGS = `
+  SELECT owner, regexp_replace(entry_key, ':(confirmed|unmined):[^:]+$', '') AS deposit_key, asset,
+    sum(CASE WHEN debit = 'wallet' THEN units ELSE -units END)::numeric(78,0) AS booked
+  FROM journal
+  WHERE bucket = $1 AND entry_key ~ ':(confirmed|unmined):[^:]+$' AND (debit = 'wallet' OR credit = 'wallet')
+  GROUP BY 1, 2, 3`
+
+async function readDeposits(tx: Sql, bucket: number): Promise<AuditedDeposit[]> {
+  return tx.query<AuditedDeposit>(
+    `SELECT d.order_id AS "orderId", d.deposit_key AS key, d.asset, d.units, d.role, d.state,
+       coalesce(b.booked, 0)::numeric(78,0) AS booked
+     FROM deposits d LEFT JOIN (${DEPOSIT_BOOKINGS}) b
+       ON b.owner = d.order_id AND b.deposit_key = d.deposit_key AND b.asset = d.asset
+     WHERE d.bucket = $1 ORDER BY d.deposit_key`,
+    [bucket],
+  )
+}
+
+/** Debits less credits of every account of every owner in the bucket. */
+async function readOwnerBalances(tx: Sql, bucket: number): Promise<AuditedBalance[]> {
+  return tx.query<AuditedBalance>(
+    `SELECT owner, asset, account, sum(units)::numeric(78,0) AS units FROM (
+       SELECT owner, asset, debit AS account, units FROM journal WHERE bucket = $1
+       UNION ALL
+       SELECT owner, asset, credit, -units FROM journal WHERE bucket = $1
+     ) AS sides GROUP BY owner, asset, account`,
+    [bucket],
+  )
+}
+
+async function readEvents(tx: Sql, bucket: number): Promise<AuditedEvents[]> {
+  return tx.query<AuditedEvents>(
+    `SELECT order_id AS "orderId", count(*)::int AS count, min(sequence) AS first, max(sequence) AS last,
+       (array_agg(status ORDER BY sequence DESC))[1] AS "lastStatus",
+       coalesce(array_agg(sequence ORDER BY sequence) FILTER (WHERE previous_status IS DISTINCT FROM before), '{}')
+         AS broken,
+       coalesce(array_agg(sequence ORDER BY sequence) FILTER (WHERE NOT is_explained), '{}') AS unexplained
+     FROM (
+       SELECT e.order_id, e.sequence, e.status, e.previous_status,
+         lag(e.status) OVER (PARTITION BY e.order_id ORDER BY e.sequence) AS before,
+         EXISTS (SELECT 1 FROM facts f WHERE f.bucket = e.bucket AND f.order_id = e.order_id
+           AND f.fact_key = e.fact_key AND f.outcome = 'changed') AS is_explained
+       FROM events e WHERE e.bucket = $1
+     ) AS chained GROUP BY order_id`,
+    [bucket],
+  )
+}
+
+const OUTFLOWS = `
+  SELECT o.order_id AS "orderId", o.payout_id AS "payoutId", o.kind, o.asset, o.units, o.state,
+    coalesce((SELECT array_agg(a.tx_hash ORDER BY a.attempt) FROM attempts a
+      WHERE a.bucket = o.bucket AND a.payout_id = o.payout_id AND a.tx_hash IS NOT NULL), '{}') AS "txHashes",
+    (SELECT count(*) FROM journal j WHERE j.bucket = o.bucket AND j.entry_key = o.payout_id || ':confirmed'
+      AND j.debit IN ('payouts_owed', 'refunds_owed', 'network_costs') AND j.credit = 'wallet')::int AS bookings,
+    coalesce((SELECT sum(j.units) FROM journal j
+      WHERE j.bucket = o.bucket AND j.entry_key = o.payout_id || ':confirmed' AND j.asset = o.asset
+      AND j.debit IN ('payouts_owed', 'refunds_owed') AND j.credit = 'wallet'), 0)::numeric(78,0) AS booked
+  FROM outflows o`
+
+async function readOutflows(tx: Sql, bucket: number): Promise<AuditedOutflow[]> {
+  return tx.query<AuditedOutflow>(`${OUTFLOWS} WHERE o.bucket = $1 ORDER BY o.payout_id`, [bucket])
+}
+
+/** Owners of entries in a bucket that are neither the house nor an order of it. */
+export async function readStrayOwners(tx: Sql, bucket: number): Promise<string[]> {
+  const rows = await tx.query<{ owner: string }>(
+    `SELECT DISTINCT owner FROM journal j WHERE bucket = $1 AND NOT (bucket = 0 AND owner = 'house')
+       AND NOT EXISTS (SELECT 1 FROM orders o WHERE o.bucket = j.bucket AND o.order_id = j.owner) ORDER BY owner`,
+    [bucket],
+  )
+  return rows.map(({ owner }) => owner)
+}
+
+/** Deposits that were recorded under more than one owner. */
+export async function readSharedDeposits(
+  tx: Sql,
+): Promise<{ readonly key: string; readonly owners: string[] }[]> {
+  return tx.query(
+    `SELECT deposit_key AS key, array_agg(owner ORDER BY owner) AS owners FROM (
+       SELECT deposit_key, order_id AS owner FROM deposits
+       UNION ALL SELECT deposit_key, 'house' FROM house_deposits
+     ) AS all_deposits GROUP BY deposit_key HAVING count(*) > 1 ORDER BY deposit_key`,
+  )
+}
+
+/** Entries about deposits that no table knows. */
+export async function readUnknownBookings(
+  tx: Sql,
+  bucket: number,
+): Promise<{ readonly owner: string; readonly key: string }[]> {
+  return tx.query(
+    `SELECT b.owner, b.deposit_key AS key FROM (${DEPOSIT_BOOKINGS}) b
+     WHERE NOT EXISTS (SELECT 1 FROM deposits d
+         WHERE d.bucket = $1 AND d.order_id = b.owner AND d.deposit_key = b.deposit_key AND d.asset = b.asset)
+       AND NOT EXISTS (SELECT 1 FROM house_deposits h
+         WHERE b.owner = 'house' AND h.deposit_key = b.deposit_key AND h.asset = b.asset)
+     ORDER BY 1, 2`,
+    [bucket],
+  )
+}
+
+export type AuditedHouseDeposit = {
+  readonly key: string
+  readonly kind: HouseDepositKind
+  readonly asset: string
+  readonly units: bigint
+  readonly state: 'mined' | 'confirmed' | 'orphaned'
+  readonly booked: bigint
+}
+
+/** Movements of the house lie in bucket 0. */
+export async function readAuditedHouse(tx: Sql): Promise<{
+  readonly deposits: readonly AuditedHouseDeposit[]
+  readonly outflows: readonly AuditedOutflow[]
+}> {
+  const deposits = await tx.query<AuditedHouseDeposit>(
+    `SELECT h.deposit_key AS key, h.kind, h.asset, h.units, h.state, coalesce(b.booked, 0)::numeric(78,0) AS booked
+     FROM house_deposits h LEFT JOIN (${DEPOSIT_BOOKINGS}) b
+       ON b.owner = 'house' AND b.deposit_key = h.deposit_key AND b.asset = h.asset
+     ORDER BY h.deposit_key`,
+    [0],
+  )
+  const outflows = await tx.query<AuditedOutflow>(
+    `${OUTFLOWS} WHERE o.bucket = 0 AND o.payout_id LIKE 'house-%' ORDER BY o.payout_id`,
+  )
+  return { deposits, outflows }
+}

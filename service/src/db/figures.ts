@@ -1,0 +1,102 @@
+import type { AssetId } from '../domain/catalog/assets.ts'
+import { assets } from '../domain/catalog/assets.ts'
+import type { AddressFamily, ChainId } from '../domain/catalog/networks.ts'
+import type { OrderStatus } from '../domain/orders/order.ts'
+import type { KeyPath, PayoutKind } from '../domain/payouts/intent.ts'
+import type { InstantMs } from '../domain/time.ts'
+import type { Sql } from './database.ts'
+import type { OutflowState } from './outflows.ts'
+
+/** What metrics show. Money is a float here and nowhere else: a gauge has nothing better, and nothing is decided by it. */
+
+export type OrderFigure = {
+  readonly status: OrderStatus
+  readonly count: number
+  readonly oldestAtMs: InstantMs
+}
+
+/** Orders that are not finished, by state; an index holds just these. */
+export function countUnfinishedOrders(sql: Sql): Promise<OrderFigure[]> {
+  return sql.query(
+    `SELECT status, count(*) AS count, min(created_at_ms) AS "oldestAtMs" FROM orders
+     WHERE status NOT IN ('DONE', 'EXPIRED', 'REFUNDED') GROUP BY status`,
+  )
+}
+
+/** Reads them all: not to be asked often. */
+export function countFinishedOrders(
+  sql: Sql,
+): Promise<{ readonly status: OrderStatus; readonly count: number }[]> {
+  return sql.query(
+    `SELECT status, count(*) AS count FROM orders WHERE status IN ('DONE', 'EXPIRED', 'REFUNDED') GROUP BY status`,
+  )
+}
+
+export type OutflowFigure = {
+  readonly chain: ChainId
+  readonly kind: PayoutKind
+  readonly state: OutflowState
+  readonly count: number
+}
+
+/** With the age of the oldest, and how many have something in their way. */
+export function countLiveOutflows(
+  sql: Sql,
+): Promise<(OutflowFigure & { readonly oldestAtMs: InstantMs; readonly inTrouble: number })[]> {
+  return sql.query(
+    `SELECT chain, kind, state, count(*) AS count, min(planned_at_ms) AS "oldestAtMs",
+       count(trouble_since_ms) AS "inTrouble"
+     FROM outflows WHERE state IN ('planned', 'signed', 'broadcast') GROUP BY chain, kind, state`,
+  )
+}
+
+/** Reads them all: not to be asked often. */
+export function countEndedOutflows(sql: Sql): Promise<OutflowFigure[]> {
+  return sql.query(
+    `SELECT chain, kind, state, count(*) AS count FROM outflows
+     WHERE state IN ('confirmed', 'failed', 'cancelled') GROUP BY chain, kind, state`,
+  )
+}
+
+/** Addresses that wait for an order or for change. */
+export function countFreeAddresses(
+  sql: Sql,
+): Promise<
+  { readonly family: AddressFamily; readonly purpose: KeyPath['purpose']; readonly count: number }[]
+> {
+  return sql.query(
+    `SELECT family, purpose, count(*) FILTER (WHERE assigned_at_ms IS NULL) AS count FROM addresses
+     WHERE purpose <> 'reserve' GROUP BY family, purpose`,
+  )
+}
+
+/** Powers of ten that make whole units of a currency out of ledger units. */
+const SCALES = [assets.map(({ id }) => id), assets.map(({ decimals }) => decimals)] as const
+const WHOLE = `JOIN unnest($1::text[], $2::int[]) AS s (asset, decimals) USING (asset)`
+
+export function readReserveFigures(
+  sql: Sql,
+): Promise<{ readonly asset: AssetId; readonly spendable: number; readonly atMs: InstantMs }[]> {
+  return sql.query(
+    `SELECT asset, (spendable / power(10::numeric, decimals))::float8 AS spendable, at_ms AS "atMs"
+     FROM reserves ${WHOLE}`,
+    SCALES,
+  )
+}
+
+export type LedgerFigure = {
+  readonly asset: AssetId
+  readonly chain: ChainId
+  readonly difference: number
+  readonly differingCount: number
+  readonly atMs: InstantMs
+}
+
+export function readLedgerFigures(sql: Sql): Promise<LedgerFigure[]> {
+  return sql.query(
+    `SELECT asset, chain, (difference / power(10::numeric, decimals))::float8 AS difference,
+       differing_count AS "differingCount", at_ms AS "atMs"
+     FROM reconciliations ${WHOLE}`,
+    SCALES,
+  )
+}

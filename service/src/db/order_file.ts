@@ -1,0 +1,113 @@
+import { bucketOf, type OrderId, SHORT_ID_DIGITS } from '../domain/orders/identifiers.ts'
+import type { OrderStatus } from '../domain/orders/order.ts'
+import type { InstantMs } from '../domain/time.ts'
+import type { Sql } from './database.ts'
+
+/** An order in a list for the operator. */
+export type ListedOrder = {
+  readonly order_id: OrderId
+  readonly status: OrderStatus
+  readonly rate_type: string
+  readonly from_asset: string
+  readonly asks: bigint
+  readonly to_asset: string
+  readonly promises: bigint
+  readonly emergency_reasons: readonly string[]
+  readonly created_at_ms: InstantMs
+  readonly updated_at_ms: InstantMs
+}
+
+/** The newest first. */
+export async function listOrders(
+  sql: Sql,
+  statuses: readonly OrderStatus[],
+  limit: number,
+): Promise<ListedOrder[]> {
+  return sql.query(
+    `SELECT order_id, status, rate_type, from_asset, asks, to_asset, promises, emergency_reasons, created_at_ms,
+       updated_at_ms
+     FROM orders WHERE status = ANY($1) ORDER BY created_at_ms DESC, order_id LIMIT $2`,
+    [statuses, limit],
+  )
+}
+
+/** Orders whose id ends with these digits. */
+export async function findByShortId(sql: Sql, shortId: string): Promise<OrderId[]> {
+  const rows = await sql.query<{ order_id: string }>(
+    `SELECT order_id FROM orders WHERE bucket = $1 AND right(order_id, ${SHORT_ID_DIGITS}) = $2 ORDER BY order_id`,
+    [bucketOf(shortId), shortId],
+  )
+  return rows.map(({ order_id }) => order_id)
+}
+
+type Happened = { readonly at_ms: InstantMs }
+
+/** Everything that is written down about an order besides itself. Signed bytes and secrets are left out. */
+export type OrderFile = {
+  readonly facts: readonly (Happened & { fact_key: string; kind: string; outcome: string })[]
+  readonly events: readonly (Happened & {
+    sequence: number
+    previous_status: string | null
+    status: string
+    fact_key: string
+  })[]
+  readonly postings: readonly (Happened & {
+    entry_key: string
+    line: number
+    asset: string
+    debit: string
+    credit: string
+    units: bigint
+  })[]
+  readonly outflows: readonly {
+    payout_id: string
+    kind: string
+    asset: string
+    units: bigint
+    address: string
+    state: string
+    nonce: number | null
+    trouble: string | null
+    planned_at_ms: InstantMs
+  }[]
+  readonly attempts: readonly {
+    payout_id: string
+    attempt: number
+    tx_hash: string | null
+    answer: string | null
+    drafted_at_ms: InstantMs
+    broadcast_at_ms: InstantMs | null
+  }[]
+}
+
+export async function readOrderFile(sql: Sql, orderId: OrderId): Promise<OrderFile> {
+  const of: [number, string] = [bucketOf(orderId), orderId]
+  return {
+    facts: await sql.query(
+      `SELECT at_ms, fact_key, kind, outcome FROM facts WHERE bucket = $1 AND order_id = $2
+       ORDER BY at_ms, fact_key`,
+      of,
+    ),
+    events: await sql.query(
+      `SELECT at_ms, sequence, previous_status, status, fact_key FROM events WHERE bucket = $1 AND order_id = $2
+       ORDER BY sequence`,
+      of,
+    ),
+    postings: await sql.query(
+      `SELECT at_ms, entry_key, line, asset, debit, credit, units FROM journal WHERE bucket = $1 AND owner = $2
+       ORDER BY at_ms, entry_key, line`,
+      of,
+    ),
+    outflows: await sql.query(
+      `SELECT payout_id, kind, asset, units, address, state, nonce, trouble, planned_at_ms FROM outflows
+       WHERE bucket = $1 AND order_id = $2 ORDER BY planned_at_ms, payout_id`,
+      of,
+    ),
+    attempts: await sql.query(
+      `SELECT a.payout_id, a.attempt, a.tx_hash, a.answer, a.drafted_at_ms, a.broadcast_at_ms
+       FROM attempts a JOIN outflows o USING (bucket, payout_id) WHERE a.bucket = $1 AND o.order_id = $2
+       ORDER BY a.payout_id, a.attempt`,
+      of,
+    ),
+  }
+}

@@ -1,0 +1,139 @@
+import type { Chain } from '../chains/chain.ts'
+import type { Clock } from '../clock.ts'
+import {
+  readAuditedHouse,
+  readAuditedOrders,
+  readSharedDeposits,
+  readStrayOwners,
+  readUnknownBookings,
+} from '../db/audit.ts'
+import { readBalances } from '../db/books.ts'
+import type { Database, Sql } from '../db/database.ts'
+import type { Comparison } from '../db/reconciliations.ts'
+import { isAssetId } from '../domain/catalog/assets.ts'
+import type { LedgerAccount } from '../domain/ledger/accounts.ts'
+import { BUCKETS } from '../domain/orders/identifiers.ts'
+import { auditOrder, checkBookings, checkDeposit, type Problem, show } from './audit_order.ts'
+import { compareChain } from './reconcile.ts'
+
+export type Balance = { readonly asset: string; readonly account: LedgerAccount; readonly units: bigint }
+
+export type BooksAudit = {
+  readonly balances: readonly Balance[]
+  readonly orderCount: number
+  readonly problems: readonly Problem[]
+}
+
+/** The books against themselves: every order, every deposit, every outflow, as they all are at one moment. */
+export function auditBooks(db: Database): Promise<BooksAudit> {
+  return db.transaction(async (tx) => {
+    await tx.query('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY')
+    const balances = await readBalances(tx)
+    const problems: Problem[] = [...balances.flatMap(checkSide), ...(await auditHouse(tx))]
+    let orderCount = 0
+    // Bucket by bucket, so that memory does not grow with the number of orders.
+    for (let bucket = 0; bucket < BUCKETS; bucket += 1) {
+      const orders = await readAuditedOrders(tx, bucket)
+      orderCount += orders.length
+      problems.push(...orders.flatMap(auditOrder), ...(await auditOwners(tx, bucket)))
+    }
+    return { balances, orderCount, problems }
+  })
+}
+
+/** Accounts that can only be on one side: assets by debit, debts by credit. */
+const sides: Partial<Record<LedgerAccount, 'debit' | 'credit'>> = {
+  wallet: 'debit',
+  orphaned_deposits: 'debit',
+  customer_deposits: 'credit',
+  payouts_owed: 'credit',
+  refunds_owed: 'credit',
+  unclaimed: 'credit',
+  fee_income: 'credit',
+}
+
+function checkSide({ asset, account, units }: Balance): Problem[] {
+  const side = sides[account]
+  const isWrong = (side === 'debit' && units < 0n) || (side === 'credit' && units > 0n)
+  if (!isWrong) return []
+  return [
+    { subject: asset, check: 'journal', message: `${account} is ${show(asset, units)}, on the wrong side` },
+  ]
+}
+
+async function auditHouse(tx: Sql): Promise<Problem[]> {
+  const { deposits, outflows } = await readAuditedHouse(tx)
+  const shared = await readSharedDeposits(tx)
+  return [
+    ...deposits.flatMap((deposit) => {
+      const { asset, key } = deposit
+      // A token that is not listed has no place in the books.
+      if (!isAssetId(asset)) return []
+      return checkDeposit({ ...deposit, asset }).map((message) => problem(key, 'deposits', message))
+    }),
+    ...outflows.flatMap((outflow) =>
+      checkBookings(outflow).map((message) => problem(outflow.payoutId, 'outflows', message)),
+    ),
+    ...shared.map(({ key, owners }) =>
+      problem(key, 'deposits', `it is recorded for ${owners.join(' and ')}`),
+    ),
+  ]
+}
+
+async function auditOwners(tx: Sql, bucket: number): Promise<Problem[]> {
+  const strays = await readStrayOwners(tx, bucket)
+  const unknown = await readUnknownBookings(tx, bucket)
+  return [
+    ...strays.map((owner) =>
+      problem(owner, 'journal', 'the journal has entries of it, and there is no such order'),
+    ),
+    ...unknown.map(({ owner, key }) =>
+      problem(owner, 'deposits', `the journal books a deposit ${key} that is not recorded`),
+    ),
+  ]
+}
+
+function problem(subject: string, check: Problem['check'], message: string): Problem {
+  return { subject, check, message }
+}
+
+export type ChainAudit = {
+  readonly chain: string
+  readonly comparisons: readonly Comparison[]
+  readonly problems: readonly Problem[]
+}
+
+const TRIES = 20
+const BETWEEN_TRIES_MS = 500
+
+/** The books against one chain, over every address of ours. */
+export async function auditChain(db: Database, chain: Chain, clock: Clock): Promise<ChainAudit> {
+  let why = ''
+  for (let tries = 0; tries < TRIES; tries += 1) {
+    if (tries > 0) await clock.sleep(BETWEEN_TRIES_MS)
+    const compared = await compareChain(db, chain, { kind: 'all' })
+    if (compared.kind === 'compared') {
+      const { comparisons, coins } = compared
+      const problems = comparisons.filter(({ difference }) => difference !== 0n).map(describe)
+      const onChain = comparisons.find(({ asset }) => asset === coins?.asset)?.chainUnits
+      if (coins !== null && onChain !== undefined && coins.units !== onChain) {
+        const message = `our list of coins adds up to ${show(coins.asset, coins.units)}, the chain has ${show(coins.asset, onChain)}`
+        problems.push(problem(coins.asset, 'chain', message))
+      }
+      return { chain: chain.id, comparisons, problems }
+    }
+    why = compared.why
+  }
+  return {
+    chain: chain.id,
+    comparisons: [],
+    problems: [problem(chain.id, 'chain', `could not be compared: ${why}`)],
+  }
+}
+
+function describe({ asset, ledgerUnits, chainUnits, difference, height }: Comparison): Problem {
+  const what = difference < 0n ? 'is missing on' : 'is more than booked on'
+  const size = show(asset, difference < 0n ? -difference : difference)
+  const sums = `books ${show(asset, ledgerUnits)}, chain ${show(asset, chainUnits)}`
+  return problem(asset, 'chain', `${size} ${what} the chain at block ${height}: ${sums}`)
+}

@@ -1,0 +1,294 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { upsertCoin } from '../db/coins.ts'
+import { planOutflow, setOutflowState } from '../db/outflows.ts'
+import { readReconciliations } from '../db/reconciliations.ts'
+import type { AssetId } from '../domain/catalog/assets.ts'
+import type { ChainId } from '../domain/catalog/networks.ts'
+import { bookHouseDeposits } from './house.ts'
+import { compareChain, isOutflowStopped, reconcileChain } from './reconcile.ts'
+import {
+  type BooksStage,
+  confirmDeposit,
+  confirmPayout,
+  fundReserve,
+  lookAt,
+  mineDeposit,
+  minePayout,
+  openBooksStage,
+  placeOrder,
+  RESERVE,
+  sendPayout,
+  strayDeposit,
+  writeAttempt,
+} from './testing/books_stage.ts'
+
+/**
+ * What: ledger and chain are compared to the unit, money in flight is no difference, and a real difference of one unit
+ * stops outflows until it is gone.
+ * How: a real PostgreSQL, orders moved by facts through `apply`, and chains on paper whose balances the test decides.
+ */
+let stage: BooksStage
+
+beforeAll(async () => {
+  stage = await openBooksStage('reconcile')
+})
+
+beforeEach(() => stage.reset())
+
+afterAll(() => stage?.stop())
+
+const ETHER = 10n ** 18n
+
+async function compare(id: ChainId) {
+  const compared = await compareChain(stage.db, stage.chain(id), { kind: 'held', givenSinceMs: 0 })
+  if (compared.kind === 'inconclusive') return compared.why
+  return Object.fromEntries(compared.comparisons.map(({ asset, difference }) => [asset, difference]))
+}
+
+async function inFlight(id: ChainId, asset: AssetId) {
+  const compared = await compareChain(stage.db, stage.chain(id), { kind: 'held', givenSinceMs: 0 })
+  if (compared.kind === 'inconclusive') throw new Error(compared.why)
+  return compared.comparisons.find((one) => one.asset === asset)?.inFlight
+}
+
+const AGREED = { 'ETH:ETH': 0n, 'USDT:ERC20': 0n, 'USDC:ERC20': 0n }
+
+/** ETH → USDT, reserves booked, nothing received. */
+async function startOrder() {
+  await fundReserve(stage, 'ETH:ETH', 5n * ETHER)
+  await fundReserve(stage, 'USDT:ERC20', 1_000n * ETHER)
+  return placeOrder(stage, 'ETH:ETH', 'USDT:ERC20', { asks: ETHER, promises: 100n * ETHER })
+}
+
+test('from the first block of a deposit to the last of its payout there is never a difference', async () => {
+  const order = await startOrder()
+  expect(await compare('ETH')).toEqual(AGREED)
+
+  const key = await mineDeposit(stage, order, ETHER, 101)
+  expect(await compare('ETH'), 'mined above the block that the books stand on').toEqual(AGREED)
+  await lookAt(stage, 'ETH', 101)
+  expect(await compare('ETH'), 'mined, not deep').toEqual(AGREED)
+  expect(await inFlight('ETH', 'ETH:ETH')).toBe(ETHER)
+  await confirmDeposit(stage, order, key)
+  expect(await compare('ETH'), 'booked').toEqual(AGREED)
+  expect(await inFlight('ETH', 'ETH:ETH')).toBe(0n)
+
+  const { payoutId, txHash } = await sendPayout(stage, order)
+  expect(await compare('ETH'), 'in the mempool').toEqual(AGREED)
+  const paid = { txHash, height: 103, units: 100n * ETHER, cost: 21_000n }
+  minePayout(stage, order, paid)
+  expect(await compare('ETH'), 'mined above the books').toEqual(AGREED)
+  await lookAt(stage, 'ETH', 103)
+  expect(await compare('ETH'), 'mined, not deep').toEqual(AGREED)
+  expect(await inFlight('ETH', 'USDT:ERC20')).toBe(-100n * ETHER)
+  expect(await inFlight('ETH', 'ETH:ETH')).toBe(-21_000n)
+  await confirmPayout(stage, order, { payoutId, txHash, cost: 21_000n })
+  expect(await compare('ETH'), 'booked').toEqual(AGREED)
+  expect(await inFlight('ETH', 'USDT:ERC20')).toBe(0n)
+})
+
+test('a payout that is mined twice shows, whether it is booked or not', async () => {
+  const order = await startOrder()
+  await confirmDeposit(stage, order, await mineDeposit(stage, order, ETHER, 100))
+  const { payoutId, txHash } = await sendPayout(stage, order)
+  const paid = { height: 100, units: 100n * ETHER, cost: 0n }
+  minePayout(stage, order, { ...paid, txHash })
+  expect(await compare('ETH')).toEqual(AGREED)
+  await writeAttempt(stage, payoutId, 2, 'second-tx')
+  minePayout(stage, order, { ...paid, txHash: 'second-tx' })
+  expect(await compare('ETH')).toEqual({ ...AGREED, 'USDT:ERC20': -100n * ETHER })
+  await confirmPayout(stage, order, { payoutId, txHash, cost: 0n })
+  expect(await compare('ETH')).toEqual({ ...AGREED, 'USDT:ERC20': -100n * ETHER })
+})
+
+test('a payout that the chain executed and rejected costs its fee and no more', async () => {
+  const order = await startOrder()
+  await confirmDeposit(stage, order, await mineDeposit(stage, order, ETHER, 100))
+  const { txHash } = await sendPayout(stage, order)
+  stage.chain('ETH').mined(txHash, 100, 500n, false)
+  stage.chain('ETH').move(100, 'ETH:ETH', RESERVE, -500n)
+  expect(await compare('ETH')).toEqual(AGREED)
+})
+
+test('an outflow that was given up explains nothing: if it is mined after all, it shows', async () => {
+  const order = await startOrder()
+  await confirmDeposit(stage, order, await mineDeposit(stage, order, ETHER, 100))
+  const { payoutId, txHash } = await sendPayout(stage, order)
+  minePayout(stage, order, { txHash, height: 100, units: 100n * ETHER, cost: 0n })
+  expect(await compare('ETH')).toEqual(AGREED)
+  await setOutflowState(stage.db, payoutId, ['broadcast'], 'failed')
+  expect(await compare('ETH')).toEqual({ ...AGREED, 'USDT:ERC20': -100n * ETHER })
+})
+
+test('a filler costs its fee', async () => {
+  await fundReserve(stage, 'ETH:ETH', ETHER)
+  const filler = {
+    kind: 'filler' as const,
+    asset: 'ETH:ETH' as const,
+    units: 0n,
+    address: RESERVE,
+    tag: null,
+  }
+  await planOutflow(stage.db, { payoutId: 'house-ETH-5:1', ...filler }, 1)
+  await writeAttempt(stage, 'house-ETH-5:1', 1, 'filler-tx')
+  stage.chain('ETH').mined('filler-tx', 100, 77n)
+  expect(await compare('ETH')).toEqual({ ...AGREED, 'ETH:ETH': 77n })
+  stage.chain('ETH').move(100, 'ETH:ETH', RESERVE, -77n)
+  expect(await compare('ETH')).toEqual(AGREED)
+})
+
+test('strays on ready addresses, of another asset or of another chain of the family are no difference', async () => {
+  const order = await startOrder()
+  await strayDeposit(stage, {
+    asset: 'USDC:ERC20',
+    units: 5n,
+    address: 'ready-1',
+    purpose: 'deposit',
+    height: 100,
+  })
+  await strayDeposit(stage, {
+    asset: 'BNB:BNB',
+    units: 9n,
+    address: order.terms.depositAddress,
+    purpose: 'deposit',
+    height: 100,
+  })
+  await mineDeposit(stage, order, 42n, 100, 'USDT:ERC20')
+  expect(await compare('ETH')).toEqual(AGREED)
+  expect(await compare('BNB')).toEqual({ 'BNB:BNB': 0n, 'USDT:BEP20': 0n, 'USDC:BEP20': 0n })
+  await bookHouseDeposits(stage.world, 'ETH', 200)
+  expect(await compare('ETH')).toEqual(AGREED)
+})
+
+test('money at an address of an order that the watcher never told of shows', async () => {
+  const order = await startOrder()
+  stage.chain('ETH').move(100, 'ETH:ETH', order.terms.depositAddress, 1n)
+  expect(await compare('ETH')).toEqual({ ...AGREED, 'ETH:ETH': 1n })
+})
+
+test('addresses that stayed empty are asked for a week, those that received something for good', async () => {
+  const order = await startOrder()
+  const paid = await placeOrder(stage, 'ETH:ETH', 'USDT:ERC20', { asks: ETHER, promises: 1n })
+  await mineDeposit(stage, paid, ETHER, 100)
+  await reconcileChain(stage.world, stage.chain('ETH'))
+  expect(stage.chain('ETH').asked.at(-1)).toContain(order.terms.depositAddress)
+  stage.advance(8 * 24 * 3_600_000)
+  await reconcileChain(stage.world, stage.chain('ETH'))
+  expect(stage.chain('ETH').asked.at(-1)?.sort()).toEqual([paid.terms.depositAddress, RESERVE].sort())
+  await compareChain(stage.db, stage.chain('ETH'), { kind: 'all' })
+  expect(stage.chain('ETH').asked.at(-1)).toContain(order.terms.depositAddress)
+})
+
+test('nothing is concluded while books and node stand on different blocks', async () => {
+  await startOrder()
+  const eth = stage.chain('ETH')
+  eth.setHead(111)
+  expect(await compare('ETH'), 'a little behind is fine: it is asked at the height of the books').toEqual(
+    AGREED,
+  )
+  eth.setHead(112)
+  expect(await compare('ETH')).toBe('the books are 12 blocks behind ETH')
+  eth.setHead(99)
+  expect(await compare('ETH')).toBe('the node of ETH is 1 blocks behind the books')
+  eth.setHead(100)
+  eth.onBalance = () => eth.fork(100)
+  expect(await compare('ETH'), 'reorganised while asked').toBe('ETH no longer has block 100 of the books')
+
+  const btc = stage.chain('BTC')
+  expect(await compare('BTC')).toEqual({ 'BTC:BTC': 0n })
+  btc.onBalance = () => btc.setHead(101)
+  expect(await compare('BTC'), 'a block came while asked').toBe('BTC is at block 101, the books at 100')
+  expect(await reconcileChain(stage.world, btc)).toMatchObject({ kind: 'inconclusive' })
+  expect(await readReconciliations(stage.db)).toEqual([])
+})
+
+test('on a coin chain the list of coins and what a stranger sends to a change address are seen through', async () => {
+  await fundReserve(stage, 'BTC:BTC', 50_000n)
+  const coin = (txHash: string, satoshi: bigint, purpose: 'reserve' | 'change', address: string) =>
+    upsertCoin(
+      stage.db,
+      'BTC',
+      { txHash, index: 0, satoshi, address, key: { purpose, index: 0 } },
+      { height: 50, hash: 'h' },
+    )
+  await coin('house-tx-BTC:BTC-50000', 50_000n, 'reserve', RESERVE)
+  expect(await compare('BTC')).toEqual({ 'BTC:BTC': 0n })
+  await coin('from-a-stranger', 546n, 'change', 'change-1')
+  stage.chain('BTC').move(60, 'BTC:BTC', 'change-1', 546n)
+  expect(await compare('BTC')).toEqual({ 'BTC:BTC': 0n })
+  expect(await compareChain(stage.db, stage.chain('BTC'), { kind: 'all' })).toMatchObject({
+    coins: { asset: 'BTC:BTC', units: 50_546n },
+  })
+})
+
+test.each([
+  ['a unit is missing on the chain', -1n],
+  ['the chain has a unit that nobody booked', 1n],
+])('%s: found, named, outflows stop at the third look and go on when it is mended', async (_, unit) => {
+  await startOrder()
+  const eth = stage.chain('ETH')
+  const look = async () => {
+    await reconcileChain(stage.world, eth)
+    return isOutflowStopped(stage.db, 'ETH')
+  }
+  expect(await look()).toBe(false)
+  eth.move(100, 'USDT:ERC20', RESERVE, unit)
+  const sinceMs = stage.world.clock.nowMs()
+  expect(await look()).toBe(false)
+  stage.advance(1_000)
+  expect(await look()).toBe(false)
+  expect(stage.logged.filter(({ level }) => level === 'error')).toEqual([])
+  expect(await look()).toBe(true)
+  expect(await look()).toBe(true)
+  expect(await isOutflowStopped(stage.db, 'BNB')).toBe(false)
+  expect(stage.logged.filter(({ level }) => level === 'error')).toEqual([
+    expect.objectContaining({ facts: expect.objectContaining({ asset: 'USDT:ERC20', chain: 'ETH' }) }),
+  ])
+  expect((await readReconciliations(stage.db)).filter(({ difference }) => difference !== 0n)).toMatchObject([
+    { asset: 'USDT:ERC20', difference: unit, differingCount: 4, differsSinceMs: sinceMs },
+  ])
+
+  eth.move(100, 'USDT:ERC20', RESERVE, -unit)
+  expect(await look()).toBe(false)
+  expect((await readReconciliations(stage.db)).every(({ differsSinceMs }) => differsSinceMs === null)).toBe(
+    true,
+  )
+  expect(stage.logged.at(-1)).toMatchObject({
+    level: 'info',
+    message: 'ledger and chain agree: outflows go on',
+  })
+})
+
+test('a unit added to the books alone is found as well', async () => {
+  await startOrder()
+  await stage.corrupt(
+    `INSERT INTO journal (bucket, owner, entry_key, line, asset, debit, credit, units, at_ms)
+     VALUES (0, 'house', 'forged', 1, 'ETH:ETH', 'wallet', 'capital', 1, 1)`,
+  )
+  expect(await compare('ETH')).toEqual({ ...AGREED, 'ETH:ETH': -1n })
+})
+
+test('two differences apart, or an inconclusive look between, are not three in a row and are not forgotten', async () => {
+  await startOrder()
+  const eth = stage.chain('ETH')
+  eth.move(100, 'ETH:ETH', RESERVE, 1n)
+  await reconcileChain(stage.world, eth)
+  await reconcileChain(stage.world, eth)
+  eth.setHead(200)
+  expect(await reconcileChain(stage.world, eth)).toMatchObject({ kind: 'inconclusive' })
+  expect(await isOutflowStopped(stage.db, 'ETH')).toBe(false)
+  eth.setHead(100)
+  await reconcileChain(stage.world, eth)
+  expect(await isOutflowStopped(stage.db, 'ETH')).toBe(true)
+})
+
+test('a comparison that took long is due again only after nine times as long', async () => {
+  const eth = stage.chain('ETH')
+  eth.onBalance = () => stage.advance(10)
+  expect(await reconcileChain(stage.world, eth)).toMatchObject({ kind: 'compared' })
+  eth.onBalance = () => {}
+  stage.advance(269)
+  expect(await reconcileChain(stage.world, eth)).toBeNull()
+  stage.advance(1)
+  expect(await reconcileChain(stage.world, eth)).toMatchObject({ kind: 'compared' })
+})

@@ -1,0 +1,359 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { removePostgres, startPostgres } from '@cambist/devnet'
+import pg from 'pg'
+import { appendEvent, insertFact } from '../../db/books.ts'
+import { type Database, openDatabase } from '../../db/database.ts'
+import { migrate } from '../../db/migrate.ts'
+import { insertOrder } from '../../db/orders.ts'
+import { assert } from '../../domain/assert.ts'
+import { type AssetId, assetOf } from '../../domain/catalog/assets.ts'
+import { type ChainId, chainFacts, chainIds } from '../../domain/catalog/networks.ts'
+import { amountOf } from '../../domain/money/amount.ts'
+import { rateBetween } from '../../domain/money/rate.ts'
+import type { Fact } from '../../domain/orders/facts.ts'
+import type { Order } from '../../domain/orders/order.ts'
+import { apply } from '../apply.ts'
+import { defaultPolicy } from '../default_policy.ts'
+import { bookHouseDeposits, noteHouseDeposit } from '../house.ts'
+import type { Log, World } from '../world.ts'
+import { type PaperChain, paperChain } from './paper_chain.ts'
+
+/** A real database with the service's schema, and paper chains. Orders are moved by facts through `apply`, as ever. */
+export type BooksStage = {
+  readonly world: World
+  readonly db: Database
+  readonly chains: ReadonlyMap<ChainId, PaperChain>
+  chain(id: ChainId): PaperChain
+  readonly logged: {
+    readonly level: 'info' | 'warn' | 'error'
+    readonly message: string
+    readonly facts: object
+  }[]
+  /** As a superuser, who may do to the books what the service may not. */
+  corrupt(sql: string, values?: readonly unknown[]): Promise<void>
+  /** Empties every table and begins with new chains at block 100. */
+  reset(): Promise<void>
+  advance(durationMs: number): void
+  stop(): Promise<void>
+}
+
+export async function openBooksStage(name: string): Promise<BooksStage> {
+  const folder = mkdtempSync(join(tmpdir(), `cambist-${name}-`))
+  const dataDir = join(folder, 'postgres')
+  const server = await startPostgres({ dataDir })
+  await migrate(server.url, () => {})
+  const db = openDatabase({
+    url: server.url,
+    connectionsMax: 5,
+    applicationName: name,
+    onConnectionLost: () => {},
+  })
+  const superuser = new pg.Client({ connectionString: server.url })
+  await superuser.connect()
+  const chains = new Map<ChainId, PaperChain>()
+  const logged: BooksStage['logged'] = []
+  let nowMs = 1_800_000_000_000
+  const world = openWorld(db, chains, logged, () => nowMs)
+  return {
+    world,
+    db,
+    chains,
+    logged,
+    chain: (id) => {
+      const chain = chains.get(id)
+      assert(chain !== undefined, `${id} is on the stage`)
+      return chain
+    },
+    corrupt: async (sql, values = []) => {
+      await superuser.query(sql, [...values])
+    },
+    reset: async () => {
+      await superuser.query(EMPTY)
+      logged.length = 0
+      for (const id of chainIds) {
+        chains.set(id, paperChain(id))
+        await lookedAt({ db, chains, nowMs }, id, 100)
+      }
+    },
+    advance: (durationMs) => {
+      nowMs += durationMs
+    },
+    stop: async () => {
+      await superuser.end()
+      await db.close()
+      await server.stop()
+      removePostgres(dataDir)
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+const EMPTY = `TRUNCATE orders, facts, events, deposits, journal, outflows, attempts, addresses, coins, account_nonces,
+  house_deposits, rate_locks, retry_slots, leases, chain_heads, chain_blocks, reserves, reconciliations CASCADE`
+
+/** The watcher has looked at everything up to `height`, and the node has no more. */
+async function lookedAt(
+  { db, chains, nowMs }: { db: Database; chains: ReadonlyMap<ChainId, PaperChain>; nowMs: number },
+  id: ChainId,
+  height: number,
+): Promise<void> {
+  const chain = chains.get(id)
+  chain?.setHead(height)
+  const hash = await chain?.blockHash(height)
+  await db.query(
+    `INSERT INTO chain_heads (chain, height, hash, node_height, looked_at_ms, looked_wall_ms)
+     VALUES ($1, $2, $3, $2, $4, $4) ON CONFLICT (chain) DO UPDATE SET height = $2, hash = $3, node_height = $2,
+       looked_at_ms = $4, looked_wall_ms = $4`,
+    [id, height, hash, nowMs],
+  )
+}
+
+export function lookAt(stage: BooksStage, id: ChainId, height: number): Promise<void> {
+  return lookedAt({ db: stage.db, chains: stage.chains, nowMs: stage.world.clock.nowMs() }, id, height)
+}
+
+function openWorld(
+  db: Database,
+  chains: ReadonlyMap<ChainId, PaperChain>,
+  logged: BooksStage['logged'],
+  nowMs: () => number,
+): World {
+  const log = Object.fromEntries(
+    (['info', 'warn', 'error'] as const).map((level) => [
+      level,
+      (facts: object, message: string) => logged.push({ level, message, facts }),
+    ]),
+  ) as unknown as Log
+  return {
+    db,
+    chains,
+    log,
+    clock: { nowMs, wallMs: nowMs, fromWallMs: (wallMs) => wallMs, sleep: async () => {} },
+    prices: { usd: () => 1_000_000_000_000n },
+    market: {
+      refresh: async () => {},
+      isChainUp: () => true,
+      isOffered: () => true,
+      headHeight: () => null,
+      read: () => ({ ok: false, rejection: { code: 'MAINTENANCE', message: 'no market on the stage' } }),
+      payoutCost: () => null,
+    },
+    policy: defaultPolicy,
+    tokens: {},
+    evmChainIds: {},
+    seal: () => 'seal',
+    tokenOf: (orderId) => orderId,
+    randomDigits: (count) => '0'.repeat(count),
+    randomId: () => 'id',
+  }
+}
+
+let ordersMade = 0
+
+/** A new order from `from` to `to`, with a deposit address of its own. */
+export async function placeOrder(
+  stage: BooksStage,
+  from: AssetId,
+  to: AssetId,
+  amounts: { readonly asks: bigint; readonly promises: bigint },
+): Promise<Order> {
+  ordersMade += 1
+  const number = String(ordersMade)
+  const nowMs = stage.world.clock.nowMs()
+  const order: Order = {
+    terms: {
+      id: `CB${number.padStart(16, '0')}`,
+      accountId: 'acc_stage',
+      createdAtMs: nowMs,
+      expiresAtMs: nowMs + 900_000,
+      rateType: 'fixed',
+      from,
+      to,
+      asks: amountOf(from, amounts.asks),
+      promises: amountOf(to, amounts.promises),
+      rate: rateBetween(amountOf(from, amounts.asks), amountOf(to, amounts.promises), 'down'),
+      fee: amountOf(to, 7n),
+      feeShare: 100n,
+      networkFee: amountOf(to, 3n),
+      destination: `outside-${number}`,
+      destinationTag: null,
+      callbackUrl: null,
+      depositAddress: `deposit-${number}`,
+      depositTag: null,
+      requiredConfirmations: chainFacts[assetOf(from).chain].confirmations,
+      tolerance: amountOf(from, 0n),
+      slippage: 200n,
+    },
+    refundAddress: null,
+    deposits: [],
+    state: { status: 'NEW' },
+    sequence: 1,
+    updatedAtMs: nowMs,
+    outflowCount: 0,
+    isOutflowCommitted: false,
+  }
+  const { terms } = order
+  await stage.db.transaction(async (tx) => {
+    await insertOrder(tx, order, { tokenHash: Buffer.from(terms.id), seal: 'seal' })
+    await insertFact(tx, terms.id, { key: 'created', kind: 'OrderCreated', outcome: 'changed' }, nowMs)
+    await appendEvent(tx, order, { previousStatus: null, factKey: 'created', snapshot: {} })
+  })
+  await giveAddress(stage, terms.depositAddress, 'deposit', ordersMade, from, terms.id)
+  return order
+}
+
+async function giveAddress(
+  stage: BooksStage,
+  address: string,
+  purpose: 'deposit' | 'reserve' | 'change',
+  index: number,
+  asset: AssetId,
+  orderId: string | null,
+): Promise<void> {
+  const { chain } = assetOf(asset)
+  const isGiven = purpose !== 'reserve'
+  await stage.db.query(
+    `INSERT INTO addresses (family, address, purpose, key_index, order_id, chain, assigned_at_ms)
+     VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING`,
+    [
+      chainFacts[chain].family,
+      address,
+      purpose,
+      index,
+      orderId,
+      isGiven ? chain : null,
+      isGiven ? stage.world.clock.nowMs() : null,
+    ],
+  )
+}
+
+export async function tell(stage: BooksStage, orderId: string, key: string, fact: Fact): Promise<void> {
+  const applied = await apply(stage.world, orderId, key, fact)
+  assert(
+    applied.kind === 'changed',
+    `${fact.kind} ${key} changes ${orderId}: ${JSON.stringify(applied.kind)}`,
+  )
+}
+
+/** A deposit in the block at `height`, on the chain and in the books, not deep yet; answers its key. */
+export async function mineDeposit(
+  stage: BooksStage,
+  { terms }: Order,
+  units: bigint,
+  height: number,
+  asset: AssetId = terms.from,
+): Promise<string> {
+  const chain = stage.chain(assetOf(asset).chain)
+  const txHash = `deposit-tx-${terms.id}-${units}`
+  const key = `${chain.id}:${txHash}:0`
+  chain.move(height, asset, terms.depositAddress, units)
+  const hash = (await chain.blockHash(height)) ?? 'above the head'
+  await tell(stage, terms.id, `${key}:mined:${hash}`, {
+    kind: 'DepositSeen',
+    key,
+    txHash,
+    amount: amountOf(asset, units),
+    seenAtMs: stage.world.clock.nowMs(),
+    block: { height, hash },
+  })
+  return key
+}
+
+export async function confirmDeposit(stage: BooksStage, { terms }: Order, key: string): Promise<void> {
+  await tell(stage, terms.id, `${key}:confirmed:blockhash`, { kind: 'DepositConfirmed', key })
+}
+
+/** Priced, signed and broadcast: on its way and in no block. Answers the payout's id and transaction. */
+export async function sendPayout(stage: BooksStage, { terms }: Order) {
+  await tell(stage, terms.id, 'priced:1', { kind: 'ExchangePriced', quote: null })
+  const payoutId = `${terms.id}:1`
+  const txHash = `payout-tx-${terms.id}`
+  await writeAttempt(stage, payoutId, 1, txHash)
+  await tell(stage, terms.id, `${payoutId}:broadcast:1`, { kind: 'PayoutBroadcast', payoutId, txHash })
+  return { payoutId, txHash }
+}
+
+/** The bytes as stored before they are sent. */
+export async function writeAttempt(
+  stage: BooksStage,
+  payoutId: string,
+  attempt: number,
+  txHash: string,
+): Promise<void> {
+  const bucket = payoutId.startsWith('CB') ? Number.parseInt(payoutId.slice(16, 18), 10) : 0
+  await stage.db.query(
+    `INSERT INTO attempts (bucket, payout_id, attempt, intent, tx_hash, bytes, answer, drafted_at_ms, broadcast_at_ms)
+     VALUES ($1, $2, $3, '{}', $4, 'ff', 'accepted', 1, 1)`,
+    [bucket, payoutId, attempt, txHash],
+  )
+  await stage.db.query(`UPDATE outflows SET state = 'broadcast' WHERE bucket = $1 AND payout_id = $2`, [
+    bucket,
+    payoutId,
+  ])
+}
+
+/** On the chain: the reserve pays `units` of the asset and `cost` of the native coin. */
+export function minePayout(
+  stage: BooksStage,
+  { terms }: Order,
+  paid: { readonly txHash: string; readonly height: number; readonly units: bigint; readonly cost: bigint },
+): void {
+  const chain = stage.chain(assetOf(terms.to).chain)
+  chain.mined(paid.txHash, paid.height, paid.cost)
+  chain.move(paid.height, terms.to, RESERVE, -paid.units)
+  chain.move(paid.height, `${chainFacts[chain.id].native}:${chain.id}`, RESERVE, -paid.cost)
+}
+
+/** Deep enough: in the books as well. */
+export async function confirmPayout(
+  stage: BooksStage,
+  { terms }: Order,
+  paid: { readonly payoutId: string; readonly txHash: string; readonly cost: bigint },
+): Promise<void> {
+  const { payoutId, txHash } = paid
+  const { chain } = assetOf(terms.to)
+  const cost = amountOf(`${chainFacts[chain].native}:${chain}`, paid.cost)
+  const applied = await apply(
+    stage.world,
+    terms.id,
+    `${payoutId}:confirmed`,
+    { kind: 'PayoutConfirmed', payoutId, txHash, cost },
+    async (sql) => {
+      await sql.query(`UPDATE outflows SET state = 'confirmed' WHERE payout_id = $1`, [payoutId])
+    },
+  )
+  assert(applied.kind === 'changed', `the payout ends the order, ${applied.kind}`)
+}
+
+export const RESERVE = 'reserve-0'
+
+/** The operator's reserves, in the block at 50 and booked. */
+export async function fundReserve(stage: BooksStage, asset: AssetId, units: bigint): Promise<void> {
+  await strayDeposit(stage, { asset, units, address: RESERVE, purpose: 'reserve', height: 50 })
+  await bookHouseDeposits(stage.world, assetOf(asset).chain, 100)
+}
+
+/** Money to an address of ours that has no order, as the watcher notes it in a block. */
+export async function strayDeposit(
+  stage: BooksStage,
+  stray: {
+    readonly asset: AssetId
+    readonly units: bigint
+    readonly address: string
+    readonly purpose: 'deposit' | 'reserve' | 'change'
+    readonly height: number
+  },
+): Promise<void> {
+  const { asset, units, address, purpose, height } = stray
+  const chain = stage.chain(assetOf(asset).chain)
+  const index = purpose === 'reserve' ? 0 : 1_000_000 + height
+  await giveAddress(stage, address, purpose, index, asset, null)
+  chain.move(height, asset, address, units)
+  const own = { address, key: { purpose, index }, orderId: null, chain: null }
+  const txHash = `house-tx-${asset}-${units}`
+  const hash = (await chain.blockHash(height)) ?? 'above the head'
+  const transfer = { id: `${txHash}:0`, txHash, to: address, asset, units }
+  await noteHouseDeposit(stage.world, chain.id, transfer, own, { height, hash })
+}
