@@ -94,15 +94,6 @@ function serveRoutes(app: FastifyInstance, operator: OperatorContext, more: read
   })
 }
 
-/** The OpenAPI document of the interface, for the command line and the client's generator. Listens nowhere. */
-export async function openApiDocument(parts: HttpParts): Promise<object> {
-  const app = buildServer(parts)
-  await app.ready()
-  const document = app.swagger()
-  await app.close()
-  return document
-}
-
 const REQUEST_TIMEOUT_MS = 30_000
 /** Longer than the idle timeout of the usual load balancers (60 s), which must be the first to hang up. */
 const KEEP_ALIVE_MS = 72_000

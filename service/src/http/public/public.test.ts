@@ -2,6 +2,7 @@ import jsqr from 'jsqr'
 import { PNG } from 'pngjs'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { DeskRejection } from '../../engine/desk.ts'
+import { openApiDocument } from '../document.ts'
 import { problems } from '../errors.ts'
 import { ADDRESS, fakeDesk, ORDER_ID, rateView, usdtView } from '../testing/fake_desk.ts'
 import { type Harness, startHttp } from '../testing/harness.ts'
@@ -219,4 +220,11 @@ test('the reference is a page of our own files, and the document is OpenAPI 3.1'
     'orderToken',
     'orderTokenQuery',
   ])
+})
+
+test('the document made without a server is the one that is served', async () => {
+  const { text } = await http.request('GET', '/openapi.json')
+  expect(JSON.stringify(await openApiDocument({ withSandbox: false }))).toBe(text)
+  const withSandbox = JSON.stringify(await openApiDocument({ withSandbox: true }))
+  expect(withSandbox).toContain('"/sandbox/orders/{order_id}/pay"')
 })
