@@ -24,7 +24,10 @@ const USUAL_AMOUNT: Readonly<Record<Currency, string>> = {
   USDC: '1234.567891',
 }
 
-/** An order to a fresh outside address; `more` replaces any field of the request. */
+/**
+ * An order to a fresh outside address; `more` replaces any field of the request. A fixed one is quoted first, as an
+ * integrator would, so that it does not find the lock of an earlier test.
+ */
 export async function createOrder(
   sandbox: TestSandbox,
   pair: Pair,
@@ -37,6 +40,10 @@ export async function createOrder(
     rate_type: 'fixed',
     destination,
     ...more,
+  }
+  if (request.rate_type === 'fixed' && request.rate_id === undefined) {
+    const { amount } = request
+    request.rate_id = (await sandbox.client.getRate({ ...pair, amount, rate_type: 'fixed' })).rate_id
   }
   const order = await sandbox.client.createOrder(request)
   sandbox.log(
@@ -101,4 +108,43 @@ export async function createUnderpaid(
   const order = await createOrder(sandbox, pair, more)
   await payAndBury(sandbox, order, amount)
   return sandbox.waitForStatus(order.order_id, 'EMERGENCY')
+}
+
+/** Every status the order has had, from its event log. */
+export async function statusesOf({ rows }: TestSandbox, orderId: string): Promise<string[]> {
+  const events = await rows<{ status: string }>(
+    'SELECT status FROM events WHERE order_id = $1 ORDER BY sequence',
+    [orderId],
+  )
+  return events.map(({ status }) => status)
+}
+
+/** What the ledger holds of an account in an asset because of one order; a debit is positive. */
+export async function bookedFor(
+  { rows }: TestSandbox,
+  orderId: string,
+  account: string,
+  asset: string,
+): Promise<bigint> {
+  const [sum] = await rows<{ units: bigint }>(
+    `SELECT coalesce(sum(CASE WHEN debit = $2 THEN units ELSE -units END), 0)::numeric(78,0) AS units
+     FROM journal WHERE owner = $1 AND asset = $3 AND $2 IN (debit, credit)`,
+    [orderId, account, asset],
+  )
+  return sum?.units ?? 0n
+}
+
+export type DepositRow = {
+  tx_hash: string
+  asset: string
+  units: bigint
+  role: string
+  state: string
+  is_late: boolean
+}
+
+export function depositsOf({ rows }: TestSandbox, orderId: string): Promise<DepositRow[]> {
+  return rows<DepositRow>('SELECT * FROM deposits WHERE order_id = $1 ORDER BY seen_at_ms, deposit_key', [
+    orderId,
+  ])
 }

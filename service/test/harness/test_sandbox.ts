@@ -10,6 +10,7 @@ import { createLogger } from '../../src/log.ts'
 import type { Service } from '../../src/main.ts'
 import { type SandboxRemote, sandboxRemote } from '../../src/sandbox/remote.ts'
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/start_sandbox.ts'
+import { conformingFetch } from './conforming_fetch.ts'
 import { eventually, Hopeless, type Patience } from './eventually.ts'
 import { checkInvariants } from './invariants.ts'
 import { openReadOnly } from './read_only_database.ts'
@@ -139,7 +140,12 @@ function assemble(sandbox: Sandbox, dataDir: string, guard: Guard): TestSandbox 
   const secrets = new Set([account.api_secret, account.webhook_secret])
   const expectedErrors = new Set<string>()
   const client = notingTokens(
-    createClient({ baseUrl, apiKey: account.api_key, apiSecret: account.api_secret }),
+    createClient({
+      baseUrl,
+      apiKey: account.api_key,
+      apiSecret: account.api_secret,
+      fetch: conformingFetch(baseUrl).fetch,
+    }),
     (token) => secrets.add(token),
   )
   const rows = database.query
