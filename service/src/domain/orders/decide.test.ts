@@ -1,0 +1,357 @@
+import { describe, expect, test } from 'vitest'
+import { assert } from '../assert.ts'
+import { amountOf, showAmount } from '../money/amount.ts'
+import { type Deposit, type Order, receivedSoFar } from './order.ts'
+import { checkBooks } from './testing/books.ts'
+import {
+  confirm,
+  expire,
+  fail,
+  goOn,
+  keyOf,
+  LATE_MS,
+  mine,
+  pay,
+  price,
+  refund,
+  type Scene,
+  say,
+  scenes,
+  see,
+  seen,
+  send,
+  setScene,
+  unmine,
+  vanish,
+  writeDown,
+} from './testing/scenes.ts'
+import {
+  debitOf,
+  EXPIRES_MS,
+  exactly,
+  marketOf,
+  priceNow,
+  refundNow,
+  type Setting,
+  startStory,
+  tell,
+} from './testing/story.ts'
+
+/**
+ * What: the amounts, reasons and roles behind the grid's states, where money could slip through.
+ * How: scenes set by facts; the books are compared with the chains at the end of each.
+ */
+
+function orderOf(scene: Scene): Order {
+  checkBooks(scene.story)
+  return scene.story.order
+}
+
+function depositOf(scene: Scene, name: string): Deposit {
+  const deposit = orderOf(scene).deposits.find(({ key }) => key === keyOf(name))
+  assert(deposit !== undefined, `${name} is known`)
+  return deposit
+}
+
+function reasonsOf(scene: Scene) {
+  const { state } = orderOf(scene)
+  return state.status === 'EMERGENCY' ? state.reasons : state.status
+}
+
+function settled(scene: Scene) {
+  const { state } = orderOf(scene)
+  assert('settlement' in state && state.settlement !== null, 'it is settled')
+  return state.settlement
+}
+
+const mineUnits = (name: string, units: bigint) => {
+  return (scene: Scene): Scene => {
+    const amount = amountOf(scene.story.order.terms.from, units)
+    return say((story) => seen(story, name, { amount, atMs: scene.nowMs }))(scene)
+  }
+}
+const mineElsewhere = (name: string, units: bigint) => {
+  return (scene: Scene): Scene => {
+    const amount = amountOf(scene.story.order.terms.from, units)
+    const block = { height: 101, hash: '0xelsewhere' }
+    return say((story) => ({ ...seen(story, name, { amount, atMs: scene.nowMs }), block }))(scene)
+  }
+}
+const goOnWithPrice = (changeBps: bigint) =>
+  say((story) => ({ kind: 'ExchangePriced', quote: priceNow(story, changeBps) }))
+const goAhead = say((story) => ({ kind: 'ActionChosen', action: 'continue', quote: priceNow(story) }))
+
+const ASKED = exactly('ETH:ETH', '0.5').units
+
+describe('why an order is an emergency', () => {
+  test('the reasons are those of its deposits and of what went wrong', () => {
+    expect(reasonsOf(scenes.emergencyUnder)).toEqual(['UNDERPAID'])
+    expect(reasonsOf(scenes.emergencyOver)).toEqual(['OVERPAID'])
+    expect(reasonsOf(scenes.emergencyLate)).toEqual(['LATE_DEPOSIT'])
+    expect(reasonsOf(scenes.emergencySlipped)).toEqual(['RATE_SLIPPAGE'])
+    expect(reasonsOf(scenes.emergencyFailed)).toEqual(['DESTINATION_PROBLEM'])
+    expect(
+      reasonsOf(
+        goOn(
+          scenes.due,
+          say(() => ({ kind: 'ExchangeStalled' })),
+        ),
+      ),
+    ).toEqual(['NETWORK_PROBLEM'])
+    expect(reasonsOf(setScene({}, expire, mine('d1', 50n), confirm('d1')))).toEqual([
+      'UNDERPAID',
+      'LATE_DEPOSIT',
+    ])
+  })
+
+  test('a failed payout does not make a late deposit one in time, which would bring the locked rate back', () => {
+    const failed = goOn(scenes.emergencyLate, goAhead, writeDown, send, fail)
+    expect(reasonsOf(failed)).toEqual(['LATE_DEPOSIT', 'DESTINATION_PROBLEM'])
+  })
+
+  test('a top-up adds to the reasons that deposits do not cure', () => {
+    const more = goOn(scenes.emergencyFailed, mine('d2', 10n), confirm('d2'))
+    expect(reasonsOf(more)).toEqual(['OVERPAID', 'DESTINATION_PROBLEM'])
+  })
+})
+
+describe('what counts', () => {
+  test('a deposit is late from the very moment of expiry on', () => {
+    const { story } = setScene({})
+    const lateBy = (ms: number) => {
+      const atMs = EXPIRES_MS + ms
+      const told = tell(story, seen(story, 'd1', { atMs }), atMs)
+      return told.story.order.deposits[0]?.isLate
+    }
+    expect(lateBy(-1)).toBe(false)
+    expect(lateBy(0)).toBe(true)
+    expect(lateBy(1)).toBe(true)
+  })
+
+  test('an order that was ended does not go on at the locked rate because a block carries an earlier time', () => {
+    const ended = setScene({}, expire)
+    const backdated = say((story) => seen(story, 'd1', { atMs: EXPIRES_MS - 1 }))
+    expect(reasonsOf(goOn(ended, backdated, confirm('d1')))).toEqual(['LATE_DEPOSIT'])
+  })
+
+  test('a deposit that was seen in time and comes back after expiry is still in time', () => {
+    const back = goOn(scenes.expiredVanished, mine('d1', 100n), confirm('d1'))
+    expect(orderOf(back).state).toEqual({ status: 'EXCHANGE', settlement: null })
+  })
+
+  test('a mempool does not take a deposit out of its block', () => {
+    const { story } = scenes.pendingMined
+    const { decision } = tell(story, seen(story, 'd1', { isMined: false, atMs: LATE_MS }), LATE_MS)
+    expect(decision.kind).toBe('ignored')
+  })
+
+  test('a deposit that is confirmed twice is booked once', () => {
+    const { story, nowMs } = scenes.due
+    const { decision } = tell(story, { kind: 'DepositConfirmed', key: keyOf('d1') }, nowMs)
+    expect(decision.kind).toBe('ignored')
+  })
+
+  test('mined again with another amount, the new amount is what is received', () => {
+    const changed = goOn(scenes.due, unmine('d1'), mineElsewhere('d1', ASKED / 2n), confirm('d1'))
+    expect(reasonsOf(changed)).toEqual(['UNDERPAID'])
+    expect(receivedSoFar(orderOf(changed)).units).toBe(ASKED / 2n)
+  })
+
+  test('mined again as dust or as another asset, it counts no more', () => {
+    const dust = goOn(scenes.pendingMined, mineElsewhere('d1', 1n))
+    expect([orderOf(dust).state.status, depositOf(dust, 'd1').role]).toEqual(['NEW', 'dust'])
+    const amount = exactly('USDC:ERC20', '500000')
+    const foreign = goOn(
+      scenes.pendingMined,
+      say((story) => seen(story, 'd1', { amount, atMs: LATE_MS })),
+    )
+    expect([orderOf(foreign).state.status, depositOf(foreign, 'd1').role]).toEqual(['NEW', 'foreign'])
+    expect(receivedSoFar(orderOf(foreign)).units).toBe(0n)
+  })
+
+  test('the least deposit that counts does, and one unit less does not', () => {
+    const least = exactly('ETH:ETH', '0.0001').units
+    expect(depositOf(setScene({}, mineUnits('d1', least)), 'd1').role).toBe('counted')
+    expect(depositOf(setScene({}, mineUnits('d1', least - 1n)), 'd1').role).toBe('dust')
+  })
+
+  test('less than a unit of precision too much is exact, and too little is too little', () => {
+    const unit = 10n ** 10n
+    const pays = (units: bigint) => setScene({}, mineUnits('d1', units), confirm('d1'))
+    expect(orderOf(pays(ASKED)).state.status).toBe('EXCHANGE')
+    expect(orderOf(pays(ASKED + unit - 1n)).state.status).toBe('EXCHANGE')
+    expect(reasonsOf(pays(ASKED + unit))).toEqual(['OVERPAID'])
+    expect(reasonsOf(pays(ASKED - 1n))).toEqual(['UNDERPAID'])
+  })
+
+  test('the deposits keep their order when one of them changes', () => {
+    const scene = goOn(scenes.pendingTwo, unmine('d1'), mine('d1', 50n))
+    expect(orderOf(scene).deposits.map(({ key }) => key)).toEqual([keyOf('d1'), keyOf('d2')])
+  })
+})
+
+describe('what an exchange pays', () => {
+  test('a fixed order that received what it asked for pays what it promised, whatever the market does', () => {
+    const { story } = goOn(scenes.due, goOnWithPrice(-5_000n))
+    expect(settled({ story, nowMs: 0 }).paid).toEqual(story.order.terms.promises)
+  })
+
+  test('within the tolerance, too little is paid at the locked rate and too much pays no more than promised', () => {
+    const setting: Setting = { toleranceBps: 50n }
+    const pays = (units: bigint) => setScene(setting, mineUnits('d1', units), confirm('d1'), price)
+    const { promises } = startStory(setting).order.terms
+    const least = settled(pays((ASKED * 9_950n) / 10_000n)).paid.units
+    expect(least).toBeLessThanOrEqual((promises.units * 9_950n) / 10_000n)
+    expect(least).toBeGreaterThan((promises.units * 9_949n) / 10_000n)
+    expect(settled(pays((ASKED * 10_050n) / 10_000n)).paid).toEqual(promises)
+    const tooLittle = setScene(setting, mineUnits('d1', (ASKED * 9_950n) / 10_000n - 1n), confirm('d1'))
+    expect(reasonsOf(tooLittle)).toEqual(['UNDERPAID'])
+    const tooMuch = (ASKED * 10_050n) / 10_000n + 10n ** 10n
+    expect(reasonsOf(setScene(setting, mineUnits('d1', tooMuch), confirm('d1')))).toEqual(['OVERPAID'])
+  })
+
+  test('a float rate may fall by exactly what was agreed, and not by a unit more', () => {
+    const { story, nowMs } = scenes.dueFloat
+    const quote = priceNow(story)
+    assert(quote !== null, 'it can be priced')
+    const { promises } = story.order.terms
+    // Rounded up: the least whole unit that is not more than 2 % below.
+    const least = (promises.units * 9_800n + 9_999n) / 10_000n
+    const becomes = (units: bigint) => {
+      const priced = { ...quote, to: amountOf(promises.asset, units) }
+      return tell(story, { kind: 'ExchangePriced', quote: priced }, nowMs).story.order.state.status
+    }
+    expect(becomes(least)).toBe('EXCHANGE')
+    expect(becomes(least - 1n)).toBe('EMERGENCY')
+  })
+
+  test('a float order is paid for every digit it received, and the payout has the digits of the interface', () => {
+    const digits = ASKED + 9_999_999_999n
+    const scene = setScene({ rateType: 'float' }, mineUnits('d1', digits), confirm('d1'), price)
+    const { received, paid } = settled(scene)
+    expect(received.units).toBe(digits)
+    expect(paid.units % 10n ** 12n).toBe(0n)
+  })
+
+  test('the choice settles all that was received, at the quote it came with', () => {
+    const scene = goOn(scenes.emergencyOver, goAhead)
+    const { received, paid } = settled(scene)
+    expect(received.units).toBe(2n * ASKED)
+    expect(paid).toEqual(priceNow(scenes.emergencyOver.story)?.to)
+    expect(marketOf(scene.story.order.terms).fee).toBe(scene.story.order.terms.feeShare)
+  })
+
+  test('what is on its way when the choice is made is nobody else’s money: it waits as unclaimed', () => {
+    const scene = goOn(scenes.emergencyTopUp, goAhead, confirm('d2'))
+    expect(settled(scene).received.units).toBe(ASKED / 2n)
+    expect(debitOf(scene.story, 'ETH:ETH', 'unclaimed')).toBe(-ASKED / 2n)
+  })
+
+  test('a top-up that completes the order lets it go on to what was promised', () => {
+    const scene = goOn(scenes.emergencyTopUp, confirm('d2'), price)
+    expect(settled(scene).paid).toEqual(scene.story.order.terms.promises)
+  })
+})
+
+describe('deep reorganisations', () => {
+  test('before anything was written down, the payout is cancelled and the order goes back', () => {
+    const { story, nowMs } = scenes.planned
+    const { decision } = tell(story, { kind: 'DepositUnmined', key: keyOf('d1') }, nowMs)
+    assert(decision.kind === 'changed', 'it changes the order')
+    expect(decision.effects).toEqual([{ kind: 'CancelPayout', payoutId: 'CB1234567890123456:1' }])
+    const again = goOn(scenes.planned, unmine('d1'), mine('d1', 100n), confirm('d1'), price)
+    expect(again.story.outflows.map(({ payoutId, state }) => [payoutId.slice(-2), state])).toEqual([
+      [':1', 'cancelled'],
+      [':2', 'planned'],
+    ])
+  })
+
+  test.each(['done', 'refunded'] as const)('after %s, a lost deposit is missing until it is back', (name) => {
+    const lost = goOn(scenes[name], unmine('d1'))
+    const gone = goOn(lost, vanish('d1'))
+    const missing = debitOf(lost.story, 'ETH:ETH', 'orphaned_deposits')
+    expect(missing).toBe(name === 'done' ? ASKED : 2n * ASKED)
+    expect(debitOf(gone.story, 'ETH:ETH', 'orphaned_deposits')).toBe(missing)
+    const percent = name === 'done' ? 100n : 200n
+    for (const scene of [lost, gone]) {
+      const back = goOn(scene, mine('d1', percent), confirm('d1'))
+      checkBooks(back.story)
+      expect(debitOf(back.story, 'ETH:ETH', 'orphaned_deposits')).toBe(0n)
+      expect(debitOf(back.story, 'ETH:ETH', 'unclaimed')).toBe(0n)
+    }
+  })
+
+  test('a deposit that comes back with another amount after its payout is other money', () => {
+    const back = goOn(scenes.doneLost, mineElsewhere('d1', ASKED + 1n), confirm('d1'))
+    expect(depositOf(back, 'd1').role).toBe('extra')
+    expect(debitOf(back.story, 'ETH:ETH', 'orphaned_deposits')).toBe(ASKED)
+    expect(debitOf(back.story, 'ETH:ETH', 'unclaimed')).toBe(-ASKED - 1n)
+  })
+
+  test('a deposit that vanished before the exchange and comes back after it is not part of it', () => {
+    const scene = setScene(
+      {},
+      see('d2', 100n),
+      vanish('d2'),
+      mine('d1', 100n),
+      confirm('d1'),
+      price,
+      writeDown,
+      send,
+    )
+    const back = goOn(scene, mine('d2', 100n), confirm('d2'))
+    expect(depositOf(back, 'd2').role).toBe('extra')
+  })
+
+  test('deposit lost, then payout failed, then deposit back: it is booked once and paid once', () => {
+    const reopened = goOn(scenes.withdrawLost, fail)
+    expect(orderOf(reopened).state.status).toBe('PENDING')
+    const back = goOn(reopened, mine('d1', 100n), confirm('d1'), price, writeDown, send, pay)
+    expect(orderOf(back).state.status).toBe('DONE')
+    expect(debitOf(back.story, 'ETH:ETH', 'customer_deposits')).toBe(0n)
+  })
+
+  test('half of it lost, then payout failed: what is left is the customer’s to choose about', () => {
+    const half = goOn(scenes.emergencyTopUp, confirm('d2'), price, writeDown, send, unmine('d2'), fail)
+    expect(reasonsOf(half)).toEqual(['UNDERPAID', 'DESTINATION_PROBLEM'])
+    expect(debitOf(half.story, 'ETH:ETH', 'customer_deposits')).toBe(-ASKED / 2n)
+    expect(reasonsOf(goOn(half, mine('d2', 50n), confirm('d2')))).toEqual(['DESTINATION_PROBLEM'])
+  })
+
+  test('the next outflow can be stopped although an earlier one was once on its way', () => {
+    const again = goOn(scenes.emergencyFailed, unmine('d1'), mine('d1', 100n), confirm('d1'))
+    expect(orderOf(again).isOutflowCommitted).toBe(false)
+    expect(
+      reasonsOf(
+        goOn(
+          again,
+          say(() => ({ kind: 'ExchangeStalled' })),
+        ),
+      ),
+    ).toEqual(['NETWORK_PROBLEM'])
+  })
+})
+
+describe('refunds', () => {
+  test('a refund that fails gives the choice back, and the next one goes to the new address', () => {
+    const elsewhere = say((story) => {
+      const asked = refundNow(story, 1n)
+      return { kind: 'ActionChosen', action: 'refund', refund: asked && { ...asked, address: 'elsewhere' } }
+    })
+    const scene = goOn(scenes.emergencyUnder, refund, writeDown, send, fail)
+    expect(reasonsOf(scene)).toEqual(['UNDERPAID', 'DESTINATION_PROBLEM'])
+    const again = goOn(scene, elsewhere, writeDown, send, pay)
+    expect(orderOf(again)).toMatchObject({
+      state: { status: 'REFUNDED' },
+      refundAddress: 'elsewhere',
+      outflowCount: 2,
+    })
+  })
+
+  test('what is returned and what is charged are together what was received', () => {
+    const { state } = orderOf(scenes.refundPlanned)
+    assert(state.status === 'REFUND', 'it is being refunded')
+    expect(state.refund.amount.units + state.refund.networkFee.units).toBe(2n * ASKED)
+    expect(showAmount(state.refund.amount, 'down')).toBe('0.99999999')
+  })
+})
