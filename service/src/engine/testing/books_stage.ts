@@ -143,10 +143,6 @@ function openWorld(
     policy: defaultPolicy,
     tokens: {},
     evmChainIds: {},
-    seal: () => 'seal',
-    tokenOf: (orderId) => orderId,
-    randomDigits: (count) => '0'.repeat(count),
-    randomId: () => 'id',
   }
 }
 

@@ -1,0 +1,139 @@
+import { Registry } from 'prom-client'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { registerGauges } from './gauges.ts'
+import { reconcileChain } from './reconcile.ts'
+import {
+  type BooksStage,
+  confirmDeposit,
+  fundReserve,
+  mineDeposit,
+  openBooksStage,
+  placeOrder,
+  RESERVE,
+  sendPayout,
+} from './testing/books_stage.ts'
+import { watchedDatabase } from './testing/watched_database.ts'
+import type { World } from './world.ts'
+
+/**
+ * What: the gauges say what the database says, without wearing it out.
+ * How: a real PostgreSQL, orders moved by facts, chains on paper.
+ */
+let stage: BooksStage
+
+beforeAll(async () => {
+  stage = await openBooksStage('gauges')
+})
+
+beforeEach(() => stage.reset())
+
+afterAll(() => stage?.stop())
+
+const ETHER = 10n ** 18n
+
+function place() {
+  return placeOrder(stage, 'ETH:ETH', 'USDT:ERC20', { asks: ETHER, promises: 100n * ETHER })
+}
+
+/** The values in the text that Prometheus reads, by `name{labels}`. */
+async function scrape(registry: Registry): Promise<Map<string, number>> {
+  const lines = (await registry.metrics()).split('\n').filter((line) => line !== '' && !line.startsWith('#'))
+  return new Map(
+    lines.map((line) => [
+      line.slice(0, line.lastIndexOf(' ')),
+      Number(line.slice(line.lastIndexOf(' ') + 1)),
+    ]),
+  )
+}
+
+function gauges(world: World, priceAgeMs?: (currency: string) => number | null): Registry {
+  const registry = new Registry()
+  registerGauges(world, registry, priceAgeMs)
+  return registry
+}
+
+function watched() {
+  const { db, asked, cut } = watchedDatabase(stage.db)
+  return { world: { ...stage.world, db }, asked, cut }
+}
+
+test('gauges tell orders, payouts, chains, reserves, prices and the ledger', async () => {
+  await fundReserve(stage, 'USDT:ERC20', 1_000n * ETHER)
+  await place()
+  const order = await place()
+  await confirmDeposit(stage, order, await mineDeposit(stage, order, ETHER, 100))
+  await sendPayout(stage, order)
+  stage.chain('ETH').move(100, 'ETH:ETH', RESERVE, -1n)
+  for (let look = 0; look < 3; look += 1) await reconcileChain(stage.world, stage.chain('ETH'))
+  await stage.db.query(`INSERT INTO reserves VALUES ('USDT:ERC20', 900500000000000000000, 1, 1)`)
+  await stage.db.query(
+    `INSERT INTO addresses (family, address, purpose, key_index) VALUES ('bitcoin', 'free', 'change', 0)`,
+  )
+  await stage.db.query(`UPDATE chain_heads SET node_height = 104 WHERE chain = 'BNB'`)
+  stage.advance(30_000)
+
+  const registry = gauges(stage.world, (currency) => (currency === 'BTC' ? 2_500 : null))
+  const values = await scrape(registry)
+  const expected = {
+    cambist_database_up: 1,
+    'cambist_orders{status="NEW"}': 1,
+    'cambist_orders{status="WITHDRAW"}': 1,
+    'cambist_orders{status="DONE"}': 0,
+    'cambist_order_oldest_age_seconds{status="NEW"}': 30,
+    'cambist_order_oldest_age_seconds{status="PENDING"}': 0,
+    'cambist_payouts{chain="ETH",kind="payout",state="broadcast"}': 1,
+    'cambist_payouts{chain="ETH",kind="payout",state="planned"}': 0,
+    'cambist_payouts_in_trouble{chain="ETH"}': 0,
+    'cambist_payout_oldest_age_seconds{chain="ETH"}': 30,
+    'cambist_payout_oldest_age_seconds{chain="BTC"}': 0,
+    'cambist_chain_height_blocks{chain="BNB"}': 100,
+    'cambist_chain_lag_blocks{chain="BNB"}': 4,
+    'cambist_chain_lag_blocks{chain="ETH"}': 0,
+    'cambist_chain_look_age_seconds{chain="ETH"}': 30,
+    'cambist_ledger_difference{asset="ETH:ETH"}': -1e-18,
+    'cambist_ledger_difference{asset="USDT:ERC20"}': 0,
+    'cambist_ledger_comparison_age_seconds{asset="ETH:ETH"}': 30,
+    'cambist_outflows_stopped{chain="ETH"}': 1,
+    'cambist_outflows_stopped{chain="BTC"}': 0,
+    'cambist_reserve_spendable{asset="USDT:ERC20"}': 900.5,
+    'cambist_addresses_free{family="bitcoin",purpose="change"}': 1,
+    'cambist_addresses_free{family="evm",purpose="deposit"}': 0,
+    'cambist_price_age_seconds{currency="BTC"}': 2.5,
+  }
+  expect(Object.fromEntries([...values].filter(([name]) => name in expected))).toEqual(expected)
+  expect(values.has('cambist_price_age_seconds{currency="ETH"}'), 'no price, no age').toBe(false)
+  for (const { name, help } of await registry.getMetricsAsJSON()) {
+    expect(name).toMatch(/^cambist_[a-z_]+$/)
+    expect(help.length).toBeGreaterThan(15)
+  }
+})
+
+test('gauges read the database at most once a second, and whole tables once a minute', async () => {
+  const { world, asked } = watched()
+  const registry = gauges(world)
+  await scrape(registry)
+  const first = asked()
+  await Promise.all([scrape(registry), scrape(registry)])
+  expect(asked()).toBe(first)
+  await place()
+  stage.advance(1_000)
+  expect((await scrape(registry)).get('cambist_orders{status="NEW"}')).toBe(1)
+  expect(asked()).toBe(2 * first - 2)
+
+  await stage.corrupt(`UPDATE orders SET status = 'EXPIRED'`)
+  stage.advance(1_000)
+  expect((await scrape(registry)).get('cambist_orders{status="EXPIRED"}')).toBe(0)
+  stage.advance(60_000)
+  expect((await scrape(registry)).get('cambist_orders{status="EXPIRED"}')).toBe(1)
+})
+
+test('while the database is away the scrape works, says so, and shows no old figures', async () => {
+  const { world, cut } = watched()
+  const registry = gauges(world)
+  expect((await scrape(registry)).get('cambist_chain_lag_blocks{chain="ETH"}')).toBe(0)
+  cut()
+  stage.advance(1_000)
+  const values = await scrape(registry)
+  expect(values.get('cambist_database_up')).toBe(0)
+  expect([...values.keys()]).toEqual(['cambist_database_up'])
+})

@@ -1,0 +1,448 @@
+import { Command } from 'commander'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { CommandRefused } from '../accounts/keys_command.ts'
+import { registerLedgerCommands } from '../commands/ledger.ts'
+import { registerOrderCommands } from '../commands/order.ts'
+import { amountOf } from '../domain/money/amount.ts'
+import type { Order } from '../domain/orders/order.ts'
+import { bookHouseDeposits } from './house.ts'
+import { auditBooks, auditChain } from './ledger_audit.ts'
+import {
+  type BooksStage,
+  confirmDeposit,
+  confirmPayout,
+  fundReserve,
+  mineDeposit,
+  minePayout,
+  openBooksStage,
+  placeOrder,
+  sendPayout,
+  strayDeposit,
+  tell,
+  writeAttempt,
+} from './testing/books_stage.ts'
+
+/**
+ * What: the audit finds nothing wrong with orders in any state, and names every kind of corruption.
+ * How: a real PostgreSQL with orders that facts brought where they are; a superuser then bends one thing at a time.
+ */
+let stage: BooksStage
+
+beforeAll(async () => {
+  stage = await openBooksStage('audit')
+})
+
+beforeEach(() => stage.reset())
+
+afterAll(() => stage?.stop())
+
+const ETHER = 10n ** 18n
+const AMOUNTS = { asks: ETHER, promises: 100n * ETHER }
+
+function place(): Promise<Order> {
+  return placeOrder(stage, 'ETH:ETH', 'USDT:ERC20', AMOUNTS)
+}
+
+async function received(units = ETHER): Promise<Order> {
+  const order = await place()
+  await confirmDeposit(stage, order, await mineDeposit(stage, order, units, 100))
+  return order
+}
+
+async function done(): Promise<Order> {
+  const order = await received()
+  const { payoutId, txHash } = await sendPayout(stage, order)
+  minePayout(stage, order, { txHash, height: 100, units: AMOUNTS.promises, cost: 21_000n })
+  await confirmPayout(stage, order, { payoutId, txHash, cost: 21_000n })
+  return order
+}
+
+/** Underpaid and sent back; the refund is planned. */
+async function refunding(): Promise<Order> {
+  const order = await received(ETHER / 2n)
+  const refund = {
+    amount: amountOf('ETH:ETH', ETHER / 2n - 500n),
+    networkFee: amountOf('ETH:ETH', 500n),
+    address: 'outside-refund',
+  }
+  await tell(stage, order.terms.id, 'action:1', { kind: 'ActionChosen', action: 'refund', refund })
+  return order
+}
+
+async function refunded(): Promise<Order> {
+  const order = await refunding()
+  const payoutId = `${order.terms.id}:1`
+  await writeAttempt(stage, payoutId, 1, 'refund-tx')
+  await tell(stage, order.terms.id, `${payoutId}:broadcast:1`, {
+    kind: 'PayoutBroadcast',
+    payoutId,
+    txHash: 'refund-tx',
+  })
+  stage.chain('ETH').move(100, 'ETH:ETH', 'reserve-0', -(ETHER / 2n - 500n) - 300n)
+  await confirmPayout(stage, order, { payoutId, txHash: 'refund-tx', cost: 0n })
+  return order
+}
+
+async function fund(): Promise<void> {
+  await fundReserve(stage, 'ETH:ETH', 5n * ETHER)
+  await fundReserve(stage, 'USDT:ERC20', 1_000n * ETHER)
+}
+
+async function problems(): Promise<string[]> {
+  return (await auditBooks(stage.db)).problems.map(
+    ({ subject, check, message }) => `${subject} ${check}: ${message}`,
+  )
+}
+
+test('orders in every state, strays, extras, a failed payout and an orphaned deposit: no problems', async () => {
+  await fund()
+  await place()
+  const pending = await place()
+  await mineDeposit(stage, pending, ETHER, 100)
+  const expired = await place()
+  await received()
+  await received(ETHER / 2n)
+  const withdraw = await received()
+  await sendPayout(stage, withdraw)
+  await refunding()
+  await refunded()
+
+  const order = await done()
+  await confirmDeposit(stage, order, await mineDeposit(stage, order, ETHER * 2n, 100))
+  await confirmDeposit(stage, order, await mineDeposit(stage, order, 1n, 100))
+  await confirmDeposit(stage, order, await mineDeposit(stage, order, 4n * ETHER, 100, 'USDC:ERC20'))
+  await strayDeposit(stage, {
+    asset: 'USDC:ERC20',
+    units: 3n,
+    address: 'ready',
+    purpose: 'deposit',
+    height: 99,
+  })
+  await bookHouseDeposits(stage.world, 'ETH', 200)
+
+  const failed = await received()
+  const { payoutId } = await sendPayout(stage, failed)
+  await tell(stage, failed.terms.id, `${payoutId}:failed`, {
+    kind: 'PayoutFailed',
+    payoutId,
+    problem: 'DESTINATION_PROBLEM',
+    cost: amountOf('ETH:ETH', 900n),
+  })
+  await stage.db.query(`UPDATE outflows SET state = 'failed' WHERE payout_id = $1`, [payoutId])
+
+  const orphaned = await done()
+  const key = `ETH:deposit-tx-${orphaned.terms.id}-${ETHER}:0`
+  await tell(stage, orphaned.terms.id, `${key}:unmined:blockhash`, { kind: 'DepositUnmined', key })
+
+  stage.advance(900_000)
+  await tell(stage, expired.terms.id, 'expired:1', { kind: 'OrderExpired' })
+
+  expect(await problems()).toEqual([])
+  const { orderCount, balances } = await auditBooks(stage.db)
+  expect(orderCount).toBe(11)
+  expect(new Set(balances.map(({ account }) => account)).size, 'every account is in use').toBe(10)
+  const statuses = await stage.db.query<{ status: string }>(
+    'SELECT DISTINCT status FROM orders ORDER BY status',
+  )
+  expect(statuses.map(({ status }) => status).join(' ')).toBe(
+    'DONE EMERGENCY EXCHANGE EXPIRED NEW PENDING REFUND REFUNDED WITHDRAW',
+  )
+})
+
+describe('one thing bent at a time is found and named', () => {
+  type Bent = readonly [what: string, sql: string, found: RegExp]
+  const kinds: readonly Bent[] = [
+    [
+      'a posting of one unit too much',
+      `INSERT INTO journal VALUES (bucket_of, 'ORDER', 'forged', 1, 'USDT:ERC20', 'exchange_position', 'payouts_owed', 1, 1)`,
+      /^ORDER balances: payouts_owed is -0\.000000000000000001 USDT:ERC20, while an order in DONE has 0 USDT:ERC20$/,
+    ],
+    [
+      'a posting that moves a debt to another account',
+      `INSERT INTO journal VALUES (bucket_of, 'ORDER', 'forged', 1, 'ETH:ETH', 'customer_deposits', 'unclaimed', 1, 1)`,
+      /^ORDER balances: unclaimed is/,
+    ],
+    [
+      'a posting that is gone',
+      `DELETE FROM journal WHERE owner = 'ORDER' AND credit = 'fee_income'`,
+      /^ORDER balances: fee_income is 0 USDT:ERC20/,
+    ],
+    [
+      'a deposit booked twice',
+      `INSERT INTO journal VALUES (bucket_of, 'ORDER', 'KEY:confirmed:otherblock', 1, 'ETH:ETH', 'wallet', 'customer_deposits', 1000000000000000000, 1)`,
+      /^ORDER deposits: the confirmed deposit KEY of 1 ETH:ETH is booked with 2 ETH:ETH$/,
+    ],
+    [
+      'a confirmed deposit that is not booked',
+      `DELETE FROM journal WHERE entry_key LIKE 'KEY:confirmed:%'`,
+      /^ORDER deposits: the confirmed deposit KEY of 1 ETH:ETH is booked with 0 ETH:ETH$/,
+    ],
+    [
+      'a deposit that grew after it was booked',
+      `UPDATE deposits SET units = units + 1 WHERE deposit_key = 'KEY'`,
+      /^ORDER deposits: .* is booked with 1 ETH:ETH$/,
+    ],
+    [
+      'a booked deposit that is deleted',
+      `DELETE FROM deposits WHERE deposit_key = 'KEY'`,
+      /^ORDER deposits: the journal books a deposit KEY that is not recorded$/,
+    ],
+    [
+      'a deposit that the house has too',
+      `INSERT INTO house_deposits VALUES ('ETH', 'KEY', 'stray', 't', 'a', NULL, 'ETH:ETH', 5, 'mined', 1, 'h', 1)`,
+      /^KEY deposits: it is recorded for ORDER and house$/,
+    ],
+    [
+      'an event that is missing in the middle',
+      `DELETE FROM events WHERE order_id = 'ORDER' AND sequence = 2`,
+      /^ORDER events: its 4 events are numbered 1 to 5$/,
+    ],
+    [
+      'the last event missing',
+      `DELETE FROM events WHERE order_id = 'ORDER' AND sequence = 5`,
+      /^ORDER events: its last event is 4, the order is at 5$/,
+    ],
+    ['all events missing', `DELETE FROM events WHERE order_id = 'ORDER'`, /^ORDER events: it has no events$/],
+    [
+      'an event that does not follow',
+      `UPDATE events SET previous_status = 'EXPIRED' WHERE order_id = 'ORDER' AND sequence = 3`,
+      /^ORDER events: the events 3 do not follow the one before$/,
+    ],
+    [
+      'a status that no event told',
+      `UPDATE orders SET status = 'WITHDRAW', completed_at_ms = NULL WHERE order_id = 'ORDER'`,
+      /^ORDER events: its last event says DONE, the order WITHDRAW$/,
+    ],
+    [
+      'a confirmed payout without postings',
+      `DELETE FROM journal WHERE entry_key = 'ORDER:1:confirmed'`,
+      /^ORDER outflows: the confirmed payout ORDER:1 of 100 USDT:ERC20 is booked with 0 USDT:ERC20$/,
+    ],
+    [
+      'a payout that is booked and not confirmed',
+      `UPDATE outflows SET state = 'broadcast' WHERE payout_id = 'ORDER:1'`,
+      /^ORDER outflows: the payout ORDER:1 is broadcast and booked as confirmed$/,
+    ],
+    [
+      'a payout of another amount than was owed',
+      `UPDATE outflows SET units = units + 1 WHERE payout_id = 'ORDER:1'`,
+      /^ORDER outflows: ORDER:1 paid 100\.000000000000000001 USDT:ERC20 and owed 100 USDT:ERC20$/,
+    ],
+    [
+      'a payout under way of an order that is finished',
+      `INSERT INTO outflows (bucket, order_id, payout_id, kind, chain, asset, units, address, state, planned_at_ms, due_at_ms)
+       VALUES (bucket_of, 'ORDER', 'ORDER:2', 'payout', 'ETH', 'USDT:ERC20', 1, 'a', 'planned', 1, 1)`,
+      /^ORDER outflows: the payout ORDER:2 is planned while the order is DONE$/,
+    ],
+    [
+      'a transaction that is none of the payout',
+      `UPDATE orders SET payout_tx_hash = 'another' WHERE order_id = 'ORDER'`,
+      /^ORDER outflows: the transaction another is none of ORDER:1$/,
+    ],
+    [
+      'entries of an order that does not exist',
+      `INSERT INTO journal VALUES (7, 'CB0000000000009907', 'forged', 1, 'ETH:ETH', 'wallet', 'customer_deposits', 1, 1)`,
+      /^CB0000000000009907 journal: the journal has entries of it, and there is no such order$/,
+    ],
+    [
+      'a wallet that owes',
+      `INSERT INTO journal VALUES (0, 'house', 'forged', 1, 'BNB:BNB', 'capital', 'wallet', 1, 1)`,
+      /^BNB:BNB journal: wallet is -0\.000000000000000001 BNB:BNB, on the wrong side$/,
+    ],
+    [
+      'a house deposit booked short by a unit',
+      `UPDATE journal SET units = units - 1 WHERE entry_key LIKE 'ETH:house-tx-USDT%'`,
+      /^ETH:house-tx-USDT:ERC20-\d+:0 deposits: the confirmed deposit .* is booked with 999\.9{18} USDT:ERC20$/,
+    ],
+    [
+      'a filler that is confirmed and not booked',
+      `INSERT INTO outflows (bucket, order_id, payout_id, kind, chain, asset, units, address, state, planned_at_ms, due_at_ms)
+       VALUES (0, 'house-ETH-5', 'house-ETH-5:1', 'filler', 'ETH', 'ETH:ETH', 0, 'a', 'confirmed', 1, 1)`,
+      /^house-ETH-5:1 outflows: the confirmed filler house-ETH-5:1 has no postings$/,
+    ],
+  ]
+
+  test.each(kinds)('%s', async (_, sql, found) => {
+    await fund()
+    const innocent = await done()
+    const order = await done()
+    expect(await problems()).toEqual([])
+    const { id } = order.terms
+    const fill = (text: string) =>
+      text
+        .replaceAll('KEY', `ETH:deposit-tx-${id}-${ETHER}:0`)
+        .replaceAll('ORDER', id)
+        .replaceAll('bucket_of', String(Number.parseInt(id.slice(-2), 10)))
+    await stage.corrupt(fill(sql))
+    const told = (await problems()).map((line) =>
+      line.replaceAll(`ETH:deposit-tx-${id}-${ETHER}:0`, 'KEY').replaceAll(id, 'ORDER'),
+    )
+    expect(told).toContainEqual(expect.stringMatching(found))
+    expect(told.join('\n')).not.toContain(innocent.terms.id)
+  })
+
+  test('an order that was paid twice', async () => {
+    await fund()
+    const { id } = (await done()).terms
+    await stage.corrupt('DROP INDEX outflows_one_success')
+    try {
+      await stage.corrupt(
+        `INSERT INTO outflows (bucket, order_id, payout_id, kind, chain, asset, units, address, state, planned_at_ms,
+           due_at_ms)
+         SELECT bucket, order_id, order_id || ':2', kind, chain, asset, units, address, state, 1, 1 FROM outflows`,
+      )
+      expect(await problems()).toContain(`${id} outflows: it was paid 2 times: ${id}:1, ${id}:2`)
+    } finally {
+      await stage.reset()
+      await stage.corrupt(
+        `CREATE UNIQUE INDEX outflows_one_success ON outflows (bucket, order_id)
+         WHERE kind IN ('payout', 'refund') AND state = 'confirmed'`,
+      )
+    }
+  })
+
+  test('an event whose fact is not in the log', async () => {
+    const order = await received()
+    await stage.corrupt(
+      `DELETE FROM facts WHERE order_id = '${order.terms.id}' AND fact_key LIKE '%:confirmed:%'`,
+    )
+    expect(await problems()).toEqual([
+      `${order.terms.id} events: the events 3 have no fact that changed the order`,
+    ])
+  })
+
+  test('a payout that should be under way and is not', async () => {
+    const order = await received()
+    await sendPayout(stage, order)
+    await stage.corrupt(`UPDATE outflows SET state = 'failed'`)
+    expect(await problems()).toEqual([
+      `${order.terms.id} outflows: it is WITHDRAW and its payout ${order.terms.id}:1 is not under way`,
+    ])
+  })
+})
+
+test('the audit of a chain asks every address and names the asset and the unit', async () => {
+  await fund()
+  const eth = stage.chain('ETH')
+  expect((await auditChain(stage.db, eth, stage.world.clock)).problems).toEqual([])
+  await stage.db.query(
+    `INSERT INTO addresses (family, address, purpose, key_index) VALUES ('evm', 'never-given', 'deposit', 99)`,
+  )
+  eth.move(100, 'ETH:ETH', 'never-given', 1n)
+  expect((await auditChain(stage.db, eth, stage.world.clock)).problems).toEqual([
+    {
+      subject: 'ETH:ETH',
+      check: 'chain',
+      message:
+        '0.000000000000000001 ETH:ETH is more than booked on the chain at block 100: books 5 ETH:ETH, chain 5.000000000000000001 ETH:ETH',
+    },
+  ])
+})
+
+test('coins of ours that the chain does not have are named', async () => {
+  await stage.db.query(
+    `INSERT INTO coins VALUES ('BTC', 'tx', 0, 600, 'reserve-0', 'reserve', 0, 50, 'h', NULL)`,
+  )
+  const { problems: found } = await auditChain(stage.db, stage.chain('BTC'), stage.world.clock)
+  expect(found).toMatchObject([
+    { message: 'our list of coins adds up to 0.000006 BTC:BTC, the chain has 0 BTC:BTC' },
+  ])
+})
+
+test('a chain that cannot be compared is a problem, not a pass', async () => {
+  stage.chain('ETH').setHead(500)
+  const { problems: found } = await auditChain(stage.db, stage.chain('ETH'), stage.world.clock)
+  expect(found).toMatchObject([{ message: 'could not be compared: the books are 400 blocks behind ETH' }])
+})
+
+describe('commands', () => {
+  async function run(...args: string[]): Promise<{ printed: string; refused: string | null }> {
+    const lines: string[] = []
+    let closed = 0
+    const { db, chains, world } = stage
+    const open = async () => ({
+      db,
+      chains,
+      clock: world.clock,
+      close: async () => {
+        closed += 1
+      },
+    })
+    const program = new Command().exitOverride()
+    registerLedgerCommands(program.command('ledger'), { open, print: (text) => lines.push(text) })
+    registerOrderCommands(program.command('order'), { open, print: (text) => lines.push(text) })
+    let refused: string | null = null
+    try {
+      await program.parseAsync(args, { from: 'user' })
+    } catch (error) {
+      if (!(error instanceof CommandRefused)) throw error
+      refused = error.message
+    }
+    expect(closed).toBe(1)
+    return { printed: lines.join('\n'), refused }
+  }
+
+  test('ledger audit prints tables and passes; with a problem it names it and fails', async () => {
+    await fund()
+    const order = await done()
+    const good = await run('ledger', 'audit')
+    expect(good.refused).toBeNull()
+    expect(good.printed).toContain('No problems: 1 order, 3 chains.')
+    expect(good.printed).toMatch(/USDT:ERC20 +wallet +900 USDT:ERC20/)
+
+    stage.chain('ETH').move(100, 'USDT:ERC20', 'reserve-0', -1n)
+    await stage.corrupt(`DELETE FROM events WHERE sequence = 5`)
+    const bad = await run('ledger', 'audit')
+    expect(bad.refused).toBe('The audit found 3 problems.')
+    expect(bad.printed).toMatch(new RegExp(`${order.terms.id} +events +its last event is 4`))
+    expect(bad.printed).toMatch(/USDT:ERC20 +chain +0\.000000000000000001 USDT:ERC20 is missing on the chain/)
+    const json = await run('ledger', 'audit', '--json')
+    expect(JSON.parse(json.printed).problems).toHaveLength(3)
+    expect((await run('ledger', 'audit', '--no-chains')).refused).toBe('The audit found 2 problems.')
+    expect((await run('ledger', 'audit', '--chain', 'DOGE')).refused).toBe('DOGE is not one of BTC, ETH, BNB')
+  })
+
+  test('order show tells everything, by id or by the last 8 digits', async () => {
+    await fund()
+    const order = await done()
+    const { printed } = await run('order', 'show', order.terms.id)
+    for (const text of [
+      'DONE, event 5',
+      `1 ETH:ETH to ${order.terms.depositAddress}`,
+      'WITHDRAW',
+      'DepositConfirmed',
+      'customer_deposits',
+      `${order.terms.id}:1`,
+      `payout-tx-${order.terms.id}`,
+    ]) {
+      expect(printed).toContain(text)
+    }
+    expect((await run('order', 'show', order.terms.id.slice(-8))).printed).toBe(printed)
+    expect(JSON.parse((await run('order', 'show', order.terms.id, '--json')).printed).events).toHaveLength(5)
+    expect((await run('order', 'show', 'CB9999999999999999')).refused).toBe(
+      'There is no order CB9999999999999999.',
+    )
+    expect((await run('order', 'show', 'nonsense')).refused).toContain('neither an order id')
+  })
+
+  test('order list filters by status, and unclaimed shows what no order could use', async () => {
+    const order = await received(ETHER / 2n)
+    const fresh = await place()
+    await strayDeposit(stage, {
+      asset: 'ETH:ETH',
+      units: 3n,
+      address: 'ready',
+      purpose: 'deposit',
+      height: 99,
+    })
+    const all = (await run('order', 'list')).printed
+    expect(all).toContain(order.terms.id)
+    expect(all).toContain(fresh.terms.id)
+    const some = (await run('order', 'list', '--status', 'emergency')).printed
+    expect(some).toContain('EMERGENCY UNDERPAID')
+    expect(some).not.toContain(fresh.terms.id)
+    expect((await run('order', 'list', '--status', 'LOST')).refused).toContain('LOST is not a status')
+    expect((await run('order', 'list', '--status', 'DONE')).printed).toBe('There are no such orders.')
+    expect((await run('order', 'unclaimed')).printed).toContain('stray  0.000000000000000003 ETH:ETH  mined')
+  })
+})

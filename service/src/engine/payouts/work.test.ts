@@ -1,0 +1,75 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { reconcileChain } from '../reconcile.ts'
+import {
+  type BooksStage,
+  confirmDeposit,
+  fundReserve,
+  lookAt,
+  mineDeposit,
+  openBooksStage,
+  placeOrder,
+  RESERVE,
+  sendPayout,
+  tell,
+} from '../testing/books_stage.ts'
+import type { SigningWorld } from '../world.ts'
+import { workPayouts } from './work.ts'
+
+/**
+ * What: a difference between ledger and chain stops what has not left, and nothing else.
+ * How: a real PostgreSQL, orders moved by facts, a chain on paper that can be looked at and not be paid on.
+ */
+let stage: BooksStage
+
+beforeAll(async () => {
+  stage = await openBooksStage('work')
+})
+
+beforeEach(() => stage.reset())
+
+afterAll(() => stage?.stop())
+
+const ETHER = 10n ** 18n
+
+function place() {
+  return placeOrder(stage, 'ETH:ETH', 'USDT:ERC20', { asks: ETHER, promises: 100n * ETHER })
+}
+
+test('while outflows are stopped nothing is drafted, and what is on its way is followed to its end', async () => {
+  await fundReserve(stage, 'USDT:ERC20', 1_000n * ETHER)
+  const [planned, sent] = [await place(), await place()]
+  for (const order of [planned, sent]) {
+    await confirmDeposit(stage, order, await mineDeposit(stage, order, ETHER, 100))
+  }
+  await tell(stage, planned.terms.id, 'priced:1', { kind: 'ExchangePriced', quote: null })
+  const { txHash } = await sendPayout(stage, sent)
+  const eth = stage.chain('ETH')
+  const states = async () => {
+    const rows = await stage.db.query<{ order_id: string; state: string; trouble: string | null }>(
+      'SELECT order_id, state, trouble FROM outflows',
+    )
+    return new Map(rows.map(({ order_id, ...rest }) => [order_id, rest]))
+  }
+
+  eth.move(100, 'USDT:ERC20', RESERVE, -1n)
+  for (let look = 0; look < 3; look += 1) await reconcileChain(stage.world, eth)
+  eth.mined(txHash, 100, 0n)
+  eth.setHead(112)
+  // Signing and drafting would throw on a paper chain and show as another trouble than the one expected.
+  const signer = { addresses: async () => [], sign: () => Promise.reject(new Error('the signer was asked')) }
+  const world: SigningWorld = { ...stage.world, seal: () => 'seal', signer }
+  await workPayouts(world, eth)
+  expect((await states()).get(sent.terms.id)).toMatchObject({ state: 'confirmed' })
+  expect((await states()).get(planned.terms.id)).toEqual({
+    state: 'planned',
+    trouble: 'outflows of ETH are stopped: ledger and chain differ',
+  })
+
+  eth.move(100, 'USDT:ERC20', RESERVE, 1n)
+  eth.move(100, 'USDT:ERC20', RESERVE, -100n * ETHER)
+  await lookAt(stage, 'ETH', 112)
+  expect(await reconcileChain(stage.world, eth)).toMatchObject({ kind: 'compared' })
+  stage.advance(2_000)
+  await workPayouts(world, eth)
+  expect((await states()).get(planned.terms.id)?.trouble, 'it is drafted again').not.toContain('stopped')
+})

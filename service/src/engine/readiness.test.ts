@@ -1,0 +1,69 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { readReadiness } from './readiness.ts'
+import { type BooksStage, lookAt, openBooksStage } from './testing/books_stage.ts'
+import { watchedDatabase } from './testing/watched_database.ts'
+
+/**
+ * What: readiness names every part the process stands on, and is refused only when nothing could be served.
+ * How: a real PostgreSQL whose chain heads and migrations the test bends.
+ */
+let stage: BooksStage
+
+beforeAll(async () => {
+  stage = await openBooksStage('readiness')
+})
+
+beforeEach(() => stage.reset())
+
+afterAll(() => stage?.stop())
+
+function watched() {
+  const { db, asked, cut } = watchedDatabase(stage.db)
+  return { world: { ...stage.world, db }, asked, cut }
+}
+
+test('ready: each check is named, and only what leaves nothing to serve makes it unready', async () => {
+  const { world, cut } = watched()
+  const all = ['chain_BNB', 'chain_BTC', 'chain_ETH', 'database', 'migrations', 'prices']
+  const good = await readReadiness(world)
+  expect(good.ready).toBe(true)
+  expect(Object.keys(good.checks).sort()).toEqual(all)
+  expect(Object.values(good.checks).every(({ ok }) => ok)).toBe(true)
+
+  stage.advance(world.policy.chainTroubleMs)
+  await lookAt(stage, 'ETH', 101)
+  const oneChain = await readReadiness(world)
+  expect(oneChain).toMatchObject({
+    ready: true,
+    checks: {
+      chain_ETH: { ok: true },
+      chain_BTC: { ok: false, detail: 'the last whole look was 60 s ago' },
+    },
+  })
+  stage.advance(world.policy.chainTroubleMs)
+  expect((await readReadiness(world)).ready, 'no chain is left').toBe(false)
+  await lookAt(stage, 'ETH', 101)
+
+  const noBitcoin = { ...world, prices: { usd: (code: string) => (code === 'BTC' ? null : 1n) } }
+  expect(await readReadiness(noBitcoin)).toMatchObject({
+    ready: true,
+    checks: { prices: { ok: false, detail: 'no reliable price for BTC' } },
+  })
+  const noPrices = { ...world, prices: { usd: () => null } }
+  expect((await readReadiness(noPrices)).ready).toBe(false)
+  expect(await readReadiness(noPrices, { quotes: false })).toMatchObject({ ready: true })
+
+  cut()
+  expect(await readReadiness(world)).toMatchObject({
+    ready: false,
+    checks: { database: { ok: false, detail: 'Error: the database is away' } },
+  })
+})
+
+test('a schema that is older than the code makes it unready', async () => {
+  await stage.corrupt(`UPDATE schema_migrations SET name = 'hidden' WHERE name = '0004_reconciliation'`)
+  const { ready, checks } = await readReadiness(stage.world)
+  await stage.corrupt(`UPDATE schema_migrations SET name = '0004_reconciliation' WHERE name = 'hidden'`)
+  expect(ready).toBe(false)
+  expect(checks.migrations?.detail).toBe('not applied: 0004_reconciliation; run: cambist migrate')
+})
