@@ -1,6 +1,6 @@
 import Type, { type TSchema } from 'typebox'
 import { type ErrorCode, type Problem, problems } from '../errors.ts'
-import { writeText } from '../json/writer.ts'
+import { writeDecimal, writeText } from '../json/writer.ts'
 
 /** The error envelope (spec 1); `requestId` only where there is nothing else to tell. */
 export function problemJson(problem: Problem, requestId: string | null): string {
@@ -11,8 +11,8 @@ export function problemJson(problem: Problem, requestId: string | null): string 
     )
     json += `,"details":[${details.join(',')}]`
   }
-  if (problem.min_amount !== undefined) json += `,"min_amount":${problem.min_amount}`
-  if (problem.max_amount !== undefined) json += `,"max_amount":${problem.max_amount}`
+  if (problem.min_amount !== undefined) json += `,"min_amount":${writeDecimal(problem.min_amount)}`
+  if (problem.max_amount !== undefined) json += `,"max_amount":${writeDecimal(problem.max_amount)}`
   if (problem.currency !== undefined) json += `,"currency":${writeText(problem.currency)}`
   if (problem.server_time !== undefined) json += `,"server_time":${problem.server_time}`
   if (problem.retry_after !== undefined) json += `,"retry_after":${problem.retry_after}`

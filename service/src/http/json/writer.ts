@@ -105,7 +105,7 @@ function writeItems(write: JsonWriter): JsonWriter {
   return (value) => `[${(value as readonly unknown[]).map((item) => write(item)).join(',')}]`
 }
 
-function writeDecimal(value: unknown): string {
+export function writeDecimal(value: unknown): string {
   assert(typeof value === 'string' && isPlainDecimal(value), 'a number in an answer is a plain decimal')
   return value
 }

@@ -142,7 +142,7 @@ export function signedHeaders(
   body: string,
   options: SignedOptions = {},
 ): Record<string, string> {
-  const timestamp = options.timestamp ?? String(Math.floor(Date.now() / 1000))
+  const timestamp = options.timestamp ?? String(Math.floor(systemClock().wallMs() / 1000))
   const key = options.secret === undefined ? secret : createSecretKey(Buffer.from(options.secret))
   return {
     'X-API-KEY': options.key ?? API_KEY,
