@@ -1,31 +1,32 @@
 import { createHmac, type KeyObject, randomBytes, randomInt } from 'node:crypto'
 import type { AddressInfo } from 'node:net'
 import { hostname } from 'node:os'
+import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import { Registry } from 'prom-client'
-import { type ApiKeyStore, openApiKeys } from './accounts/api_keys.ts'
+import { openApiKeys } from './accounts/api_keys.ts'
 import { createSecretBox } from './accounts/secret_box.ts'
 import { buildChains } from './chains/index.ts'
 import type { MovableClock } from './clock.ts'
 import type { ChainSettings } from './config/chain_settings.ts'
-import type { Role } from './config/serve_config.ts'
 import { reserveAddresses } from './db/addresses.ts'
 import { type Database, openDatabase } from './db/database.ts'
 import { migrate } from './db/migrate.ts'
 import { signedTransactions } from './db/signed_transactions.ts'
+import type { CurrencyCode } from './domain/catalog/currencies.ts'
 import { chainFacts } from './domain/catalog/networks.ts'
 import { openDesk } from './engine/desks.ts'
 import { registerGauges } from './engine/gauges.ts'
-import type { Loop } from './engine/loop.ts'
 import { marketBoard } from './engine/market.ts'
 import type { Policy } from './engine/policy.ts'
 import { readReadiness } from './engine/readiness.ts'
 import { startEngine, startMarket, startWatching } from './engine/run.ts'
 import { makeSeal } from './engine/seal.ts'
-import type { SigningWorld, World } from './engine/world.ts'
-import type { HttpLimits } from './http/parts.ts'
+import type { Chains, DeskWorld, World } from './engine/world.ts'
+import type { HttpLimits, OperatorParts } from './http/parts.ts'
 import type { SandboxRoutes } from './http/sandbox/sandbox_port.ts'
-import { buildServer } from './http/server.ts'
+import { buildOperatorServer, buildServer } from './http/server.ts'
+import { nothingOpened, type Opened } from './opened.ts'
 import type { Prices } from './prices/price_source.ts'
 import { localSigner } from './signer/local_signer.ts'
 import type { SignerSettings } from './signer/settings.ts'
@@ -35,44 +36,57 @@ import { serveSigner } from './signer/socket_server.ts'
 
 /** Everything a process is made of. Whoever calls has read the configuration and opened the keystore. */
 export type ServiceOptions = {
-  readonly roles: readonly Role[]
+  readonly roles: Roles
   readonly databaseUrl: string
   readonly chains: ChainSettings
   readonly prices: RunningPrices
   readonly policy: Policy
-  readonly keys: {
-    readonly account: readonly KeyObject[]
-    readonly orderSeal: KeyObject
-    readonly orderToken: KeyObject
-  }
-  readonly signer: SignerChoice
-  readonly http: {
-    readonly port: number
-    readonly host: string
-    /** Null: where it listens. */
-    readonly baseUrl: string | null
-    readonly limits: HttpLimits
-    /** The sandbox's routes, for the world they move; left out everywhere else. */
-    readonly sandbox?: (world: World) => SandboxRoutes
-  }
+  /** Every process listens: without the role api for its operator only. */
+  readonly http: { readonly port: number; readonly host: string; readonly limits: HttpLimits }
   readonly clock: MovableClock
   readonly logger: Logger
 }
 
-export type RunningPrices = Prices & { start(): void; stop(): Promise<void> | void }
+/** What this process does, each role with the secrets that it alone needs. Null or false: another process does it. */
+export type Roles = {
+  readonly api: ApiRole | null
+  readonly watcher: boolean
+  readonly engine: EngineRole | null
+  readonly signer: SignerRole | null
+}
 
-export type SignerChoice =
-  /** The keys are in this process; with `serveAt` other processes reach them over that Unix socket. */
-  | {
-      readonly kind: 'local'
-      readonly seed: Uint8Array
-      readonly settings: SignerSettings
-      readonly databaseUrl: string
-      readonly serveAt: string | null
-    }
-  | { readonly kind: 'socket'; readonly path: string }
-  /** This process needs none. */
-  | { readonly kind: 'none' }
+export type ApiRole = {
+  /** The first encrypts API secrets; all decrypt. */
+  readonly accountKeys: readonly KeyObject[]
+  readonly orderSeal: KeyObject
+  readonly orderToken: KeyObject
+  /** Where clients reach it. Null: where it listens. */
+  readonly baseUrl: string | null
+  /** The sandbox's routes, for the world they move; left out everywhere else. */
+  readonly sandbox?: (world: World) => SandboxRoutes
+}
+
+export type EngineRole = {
+  readonly orderSeal: KeyObject
+  /** Where the signer listens. Null: it is in this process. */
+  readonly signerSocket: string | null
+}
+
+export type SignerRole = {
+  readonly orderSeal: KeyObject
+  readonly seed: Uint8Array
+  readonly settings: SignerSettings
+  readonly databaseUrl: string
+  /** The Unix socket on which engines of other processes reach it. Null: only this process does. */
+  readonly socket: string | null
+}
+
+export type RunningPrices = Prices & {
+  start(): void
+  stop(): Promise<void> | void
+  /** How old the believed price is; null without one. Left out where prices do not age. */
+  ageMs?(currency: CurrencyCode): number | null
+}
 
 export type Service = {
   readonly world: World
@@ -81,157 +95,209 @@ export type Service = {
   stop(): Promise<void>
 }
 
-/** Puts everything together, top to bottom, and starts what the roles ask for. */
+/** Starts what the roles ask for, or nothing at all: what was opened before a failure is closed again. */
 export async function startService(options: ServiceOptions): Promise<Service> {
-  const { logger, clock } = options
-  await migrate(options.databaseUrl, (line) => logger.debug({ migration: line }, 'migrating'))
-  const db = openPool(options, options.databaseUrl, options.roles.includes('api') ? 20 : 12)
-  const world = openWorld(options, db)
-  const signer = await openSigner(options, db)
-  const holder = `${hostname()}-${process.pid}-${randomBytes(4).toString('hex')}`
-
-  const loops: Loop[] = []
-  if (needsMarket(options.roles)) {
-    options.prices.start()
-    await world.market.refresh()
-    loops.push(startMarket(world))
-  }
-  if (options.roles.includes('watcher')) loops.push(...startWatching(world, holder))
-  if (options.roles.includes('engine') && signer.signer !== null) {
-    const signingWorld: SigningWorld = { ...world, signer: signer.signer }
-    loops.push(...startEngine(signingWorld, holder))
-  }
-  const server = await startServer(options, world)
-  logger.info({ roles: options.roles, url: server.baseUrl }, 'the service is up')
-
-  return {
-    world,
-    baseUrl: server.baseUrl,
-    stop: async () => {
-      await server.stop()
-      await Promise.all(loops.map((loop) => loop.stop()))
-      await options.prices.stop()
-      await signer.close()
-      await db.close()
-      logger.info({}, 'the service has stopped')
-    },
+  const opened = nothingOpened()
+  try {
+    const service = await openService(options, opened)
+    options.logger.info(describe(options, service), 'the service is up')
+    return {
+      ...service,
+      stop: async () => {
+        await opened.closeAll()
+        options.logger.info({}, 'the service has stopped')
+      },
+    }
+  } catch (error) {
+    await opened.closeAll()
+    throw error
   }
 }
 
-function openPool(options: ServiceOptions, url: string, connectionsMax: number): Database {
+/** Puts everything together, top to bottom. What is opened last is closed first: nobody is served by half a service. */
+async function openService(options: ServiceOptions, opened: Opened): Promise<Omit<Service, 'stop'>> {
+  const { roles, prices, logger } = options
+  await migrate(options.databaseUrl, (line) => logger.debug({ migration: line }, 'migrating'))
+  const db = openPool(options, options.databaseUrl, roles.api === null ? 12 : 20)
+  opened.closeWith(db.close)
+  const world = openWorld(options, db)
+
+  if (decidesOrders(roles)) {
+    prices.start()
+    opened.closeWith(() => prices.stop())
+    await world.market.refresh()
+    opened.closeWith(startMarket(world).stop)
+  }
+  const signer = roles.signer === null ? null : await openSigner(options, roles.signer, db, opened)
+  const holder = `${hostname()}-${process.pid}-${randomBytes(4).toString('hex')}`
+  if (roles.watcher) closeTogether(opened, startWatching(world, holder))
+  if (roles.engine !== null) {
+    const { orderSeal, signerSocket } = roles.engine
+    const seal = sealWith(orderSeal)
+    const signingWorld = { ...world, seal, signer: signer ?? reachSigner(signerSocket, opened) }
+    closeTogether(opened, startEngine(signingWorld, holder))
+  }
+  return { world, baseUrl: await openServer(options, world, opened) }
+}
+
+/**
+ * Whoever tells an order a fact writes down how the order then looks to its customer, offers and confirmations
+ * included, and so has to know prices and chains.
+ */
+function decidesOrders({ api, watcher, engine }: Roles): boolean {
+  return api !== null || watcher || engine !== null
+}
+
+function openPool({ logger, roles }: ServiceOptions, url: string, connectionsMax: number): Database {
   return openDatabase({
     url,
     connectionsMax,
-    applicationName: `cambist ${options.roles.join(',')}`,
-    onConnectionLost: (error) => options.logger.warn({ err: error }, 'a database connection was lost'),
+    applicationName: `cambist ${rolesOf(roles).join(',')}`,
+    onConnectionLost: (error) => logger.warn({ err: error }, 'a database connection was lost'),
   })
 }
 
-function openWorld(options: ServiceOptions, db: Database): World {
-  const { clock, prices, policy, keys } = options
-  const chains = buildChains(options.chains, async (id) => {
-    const [address] = await reserveAddresses(db, chainFacts[id].family)
-    if (address === undefined) throw new Error(`the signer has not told the reserve address of ${id} yet`)
-    return address
-  })
-  const market = marketBoard({
-    db,
-    clock,
-    prices,
-    policy,
-    assets: new Set([...chains.values()].flatMap((chain) => chain.assets)),
-  })
+function openWorld({ clock, prices, policy, logger, ...options }: ServiceOptions, db: Database): World {
+  const chains = connectChains(options.chains, db)
+  const assets = new Set([...chains.values()].flatMap((chain) => chain.assets))
   const { ETH, BNB } = options.chains
   return {
     db,
     clock,
     chains,
     prices,
-    market,
+    market: marketBoard({ db, clock, prices, policy, assets }),
     policy,
-    log: options.logger,
+    log: logger,
     tokens: { ...ETH.tokens, ...BNB.tokens },
     evmChainIds: { ETH: ETH.evmChainId, BNB: BNB.evmChainId },
-    seal: (terms) => makeSeal(keys.orderSeal, terms),
-    tokenOf: (orderId) => createHmac('sha256', keys.orderToken).update(orderId).digest('base64url'),
+  }
+}
+
+/** The chains that have a node, paying from the reserve addresses that the signer told. */
+export function connectChains(settings: ChainSettings, db: Database): Chains {
+  return buildChains(settings, async (id) => {
+    const [address] = await reserveAddresses(db, chainFacts[id].family)
+    if (address === undefined) throw new Error(`the signer has not told the reserve address of ${id} yet`)
+    return address
+  })
+}
+
+function openDeskWorld(world: World, { orderSeal, orderToken }: ApiRole): DeskWorld {
+  return {
+    ...world,
+    seal: sealWith(orderSeal),
+    tokenOf: (orderId) => createHmac('sha256', orderToken).update(orderId).digest('base64url'),
     randomDigits: (count) => Array.from({ length: count }, () => randomInt(10)).join(''),
     randomId: () => randomBytes(16).toString('base64url'),
   }
 }
 
-function needsMarket(roles: readonly Role[]): boolean {
-  return roles.includes('api') || roles.includes('engine')
+function sealWith(orderSeal: KeyObject): DeskWorld['seal'] {
+  return (terms) => makeSeal(orderSeal, terms)
 }
 
-type OpenSigner = { readonly signer: Signer | null; close(): Promise<void> }
-
-async function openSigner(options: ServiceOptions, db: Database): Promise<OpenSigner> {
-  const choice = options.signer
-  switch (choice.kind) {
-    case 'none':
-      return { signer: null, close: async () => {} }
-    case 'socket': {
-      const signer = socketSigner({ path: choice.path, timeoutMs: 30_000 })
-      return { signer, close: async () => signer.close() }
-    }
-    case 'local': {
-      const isOwnDatabase = choice.databaseUrl !== options.databaseUrl
-      if (isOwnDatabase) await migrate(choice.databaseUrl, () => {})
-      const store = isOwnDatabase ? openPool(options, choice.databaseUrl, 4) : db
-      const signer = localSigner({
-        seed: choice.seed,
-        store: signedTransactions(store),
-        sealKey: options.keys.orderSeal,
-        settings: choice.settings,
-        clock: { nowMs: options.clock.wallMs },
-      })
-      const onError = (error: unknown) => options.logger.warn({ err: error }, 'a signer connection failed')
-      const server =
-        choice.serveAt === null ? null : await serveSigner({ path: choice.serveAt, signer, onError })
-      return {
-        signer,
-        close: async () => {
-          await server?.close()
-          if (isOwnDatabase) await store.close()
-        },
-      }
-    }
+async function openSigner(
+  options: ServiceOptions,
+  role: SignerRole,
+  db: Database,
+  opened: Opened,
+): Promise<Signer> {
+  const { logger, clock } = options
+  const signer = localSigner({
+    seed: role.seed,
+    store: signedTransactions(await openSignerStore(options, role, db, opened)),
+    sealKey: role.orderSeal,
+    settings: role.settings,
+    // Limits an hour and a day are the real world's: a moved clock must not open them.
+    clock: { nowMs: clock.wallMs },
+  })
+  if (role.socket !== null) {
+    const onError = (error: unknown) => logger.warn({ err: error }, 'the signer failed to answer')
+    const server = await serveSigner({ path: role.socket, signer, onError })
+    opened.closeWith(server.close)
   }
+  return signer
 }
 
-type OpenServer = { readonly baseUrl: string; stop(): Promise<void> }
+async function openSignerStore(
+  options: ServiceOptions,
+  { databaseUrl }: SignerRole,
+  db: Database,
+  opened: Opened,
+): Promise<Database> {
+  if (databaseUrl === options.databaseUrl) return db
+  await migrate(databaseUrl, () => {})
+  const store = openPool(options, databaseUrl, 4)
+  opened.closeWith(store.close)
+  return store
+}
 
-/** Every process answers health checks; only the role api has the interface. */
-async function startServer(options: ServiceOptions, world: World): Promise<OpenServer> {
-  const { http, keys, clock, logger } = options
-  let baseUrl = http.baseUrl ?? ''
+const SIGNER_TIMEOUT_MS = 30_000
+
+function reachSigner(socket: string | null, opened: Opened): Signer {
+  if (socket === null) throw new Error('the engine needs a signer: in its process, or on a socket')
+  const signer = socketSigner({ path: socket, timeoutMs: SIGNER_TIMEOUT_MS })
+  opened.closeWith(signer.close)
+  return signer
+}
+
+async function openServer(options: ServiceOptions, world: World, opened: Opened): Promise<string> {
+  const { roles, prices, clock, logger } = options
+  const { port, host, limits } = options.http
   const metrics = new Registry()
-  registerGauges(world, metrics)
-  const apiKeys: ApiKeyStore = openApiKeys({
+  const quotes = decidesOrders(roles)
+  registerGauges(world, metrics, quotes ? prices.ageMs?.bind(prices) : undefined)
+  const operator = { clock, limits, readiness: () => readReadiness(world, { quotes }), metrics, logger }
+
+  let url = ''
+  const app =
+    roles.api === null
+      ? buildOperatorServer(operator)
+      : buildInterface(roles.api, operator, world, () => url, opened)
+  opened.closeWith(() => app.close())
+  await app.listen({ port, host })
+  const listening = app.server.address() as AddressInfo
+  url = roles.api?.baseUrl ?? `http://${host.includes(':') ? `[${host}]` : host}:${listening.port}`
+  return url
+}
+
+function buildInterface(
+  api: ApiRole,
+  operator: OperatorParts,
+  world: World,
+  baseUrl: () => string,
+  opened: Opened,
+): FastifyInstance {
+  const apiKeys = openApiKeys({
     db: world.db,
-    box: createSecretBox(keys.account),
-    wallMs: clock.wallMs,
-    onTouchFailed: (error) => logger.warn({ err: error }, 'the last use of a key was not noted'),
+    box: createSecretBox(api.accountKeys),
+    wallMs: operator.clock.wallMs,
+    onTouchFailed: (error) => operator.logger.warn({ err: error }, 'the last use of a key was not noted'),
   })
-  const app = buildServer({
-    desk: openDesk(world),
+  opened.closeWith(apiKeys.settle)
+  const desk = openDesk(openDeskWorld(world, api))
+  return buildServer({
+    ...operator,
+    desk,
     apiKeys,
-    clock,
-    baseUrl: () => baseUrl,
-    limits: http.limits,
-    readiness: () => readReadiness(world),
-    metrics,
-    logger,
-    ...(http.sandbox && { sandbox: http.sandbox(world) }),
-  })
-  await app.listen({ port: http.port, host: http.host })
-  const { port } = app.server.address() as AddressInfo
-  baseUrl = http.baseUrl ?? `http://${http.host === '::1' ? '[::1]' : http.host}:${port}`
-  return {
     baseUrl,
-    stop: async () => {
-      await app.close()
-      await apiKeys.settle()
-    },
-  }
+    ...(api.sandbox && { sandbox: api.sandbox(world) }),
+  })
+}
+
+/** Loops end when their step does: asked all at once, they take as long as the slowest. */
+function closeTogether(opened: Opened, loops: readonly { stop(): Promise<void> }[]): void {
+  opened.closeWith(async () => {
+    await Promise.all(loops.map((loop) => loop.stop()))
+  })
+}
+
+function describe({ roles }: ServiceOptions, { world, baseUrl }: Omit<Service, 'stop'>): object {
+  return { roles: rolesOf(roles), url: baseUrl, chains: [...world.chains.keys()] }
+}
+
+function rolesOf({ api, watcher, engine, signer }: Roles): readonly string[] {
+  const active = { api: api !== null, watcher, engine: engine !== null, signer: signer !== null }
+  return Object.entries(active).flatMap(([role, isActive]) => (isActive ? [role] : []))
 }

@@ -1,36 +1,49 @@
-import { createSecretKey } from 'node:crypto'
+import type { KeyObject } from 'node:crypto'
 import type { Logger } from 'pino'
+import { CommandRefused } from './accounts/keys_command.ts'
 import { systemClock } from './clock.ts'
-import type { ServeConfig } from './config/serve_config.ts'
+import type { Role, ServeConfig } from './config/serve_config.ts'
 import type { AssetLimits } from './config/signer_settings.ts'
+import { assert } from './domain/assert.ts'
 import { currencyCodes } from './domain/catalog/currencies.ts'
 import { HOUR_MS } from './domain/time.ts'
 import { defaultPolicy } from './engine/default_policy.ts'
 import { defaultLimits } from './http/parts.ts'
-import { type RunningPrices, type Service, type SignerChoice, startService } from './main.ts'
+import {
+  type ApiRole,
+  type EngineRole,
+  type RunningPrices,
+  type Service,
+  type SignerRole,
+  startService,
+} from './main.ts'
 import { defaultPriceRules, isVenueId, priceBook, priceSources } from './prices/index.ts'
+import type { PriceSource } from './prices/price_source.ts'
 import { openKeystore } from './signer/keystore.ts'
 import type { SignerSettings } from './signer/settings.ts'
 
-/** A process of the real service, as its configuration says. */
-export async function serve(config: ServeConfig, logger: Logger): Promise<Service> {
-  const clock = systemClock()
+/** A process of the real service, as its configuration says. `sources` are the venues on the internet, unless given. */
+export async function serve(
+  config: ServeConfig,
+  logger: Logger,
+  sources: readonly PriceSource[] = venuesOf(config),
+): Promise<Service> {
+  const has = (role: Role) => config.roles.includes(role)
+  if (has('notifier')) logger.info({ role: 'notifier' }, 'webhooks and emails are not delivered yet')
   return startService({
-    roles: config.roles,
+    roles: {
+      api: has('api') ? apiRole(config) : null,
+      watcher: has('watcher'),
+      engine: has('engine') ? engineRole(config) : null,
+      signer: has('signer') ? await signerRole(config) : null,
+    },
     databaseUrl: config.databaseUrl,
     chains: config.chains,
-    prices: openPrices(config, logger),
+    prices: pricesOf(config, sources, logger),
     policy: { ...defaultPolicy, ...config.trading },
-    keys: {
-      account: config.keys.account,
-      orderSeal: config.keys.orderSeal ?? unused(),
-      orderToken: config.keys.orderToken ?? unused(),
-    },
-    signer: await chooseSigner(config),
     http: {
       port: config.port,
       host: config.host,
-      baseUrl: config.baseUrl,
       limits: {
         ...defaultLimits,
         ...config.rateLimits,
@@ -38,56 +51,64 @@ export async function serve(config: ServeConfig, logger: Logger): Promise<Servic
         metricsAllow: config.metricsAllow,
       },
     },
-    clock,
+    clock: systemClock(),
     logger,
   })
 }
 
-/** A role that needs a key has it (config); what another role would do with it cannot happen here. */
-function unused() {
-  return createSecretKey(Buffer.alloc(32))
+function apiRole({ keys, baseUrl }: ServeConfig): ApiRole {
+  const { account, orderSeal, orderToken } = keys
+  return { accountKeys: account, orderSeal: given(orderSeal), orderToken: given(orderToken), baseUrl }
 }
 
-function openPrices(config: ServeConfig, logger: Logger): RunningPrices {
-  const { venues, ...rules } = config.prices
-  const unknown = venues.filter((venue) => !isVenueId(venue))
-  if (unknown.length > 0)
-    throw new Error(`CAMBIST_PRICE_VENUES: no prices are read from ${unknown.join(', ')}`)
-  const clock = systemClock()
-  const book = priceBook({
-    sources: priceSources.ccxt({
-      venues: venues.filter(isVenueId),
-      currencies: currencyCodes,
-      clock,
-      timeoutMs: defaultPriceRules.readTimeoutMs,
-    }),
-    clock,
-    rules,
-    log: logger,
-  })
-  return book
+function engineRole({ keys, roles, signerSocket }: ServeConfig): EngineRole {
+  const isSignerHere = roles.includes('signer')
+  return { orderSeal: given(keys.orderSeal), signerSocket: isSignerHere ? null : signerSocket }
 }
 
-async function chooseSigner(config: ServeConfig): Promise<SignerChoice> {
-  if (config.signer === null) {
-    return config.signerSocket === null || !config.roles.includes('engine')
-      ? { kind: 'none' }
-      : { kind: 'socket', path: config.signerSocket }
-  }
-  const { keystoreFile, passphrase, databaseUrl } = config.signer
+async function signerRole(config: ServeConfig): Promise<SignerRole> {
+  const { signer, roles, isMainnet } = config
+  assert(signer !== null, 'the configuration has what the role signer needs')
   const keystore = await openKeystore({
-    path: keystoreFile,
-    passphrase: passphrase.export().toString('utf8'),
-    environment: config.isMainnet ? 'production' : 'sandbox',
+    path: signer.keystoreFile,
+    passphrase: signer.passphrase.export().toString('utf8'),
+    environment: isMainnet ? 'production' : 'sandbox',
   })
-  if (!keystore.ok) throw new Error(`CAMBIST_KEYSTORE_FILE: ${keystore.rejection.message}`)
+  if (!keystore.ok) throw new CommandRefused(`CAMBIST_KEYSTORE_FILE: ${keystore.rejection.message}`)
   return {
-    kind: 'local',
+    orderSeal: given(config.keys.orderSeal),
     seed: keystore.value.seed,
-    settings: signerSettings(config, config.signer.spendLimits),
-    databaseUrl,
-    serveAt: config.roles.includes('engine') ? null : config.signerSocket,
+    settings: signerSettings(config, signer.spendLimits),
+    databaseUrl: signer.databaseUrl,
+    socket: roles.includes('engine') ? null : config.signerSocket,
   }
+}
+
+/** The configuration is refused when a role lacks a key that it needs. */
+function given(key: KeyObject | null): KeyObject {
+  assert(key !== null, 'the configuration has the keys of its roles')
+  return key
+}
+
+function venuesOf({ prices }: ServeConfig): readonly PriceSource[] {
+  const unknown = prices.venues.filter((venue) => !isVenueId(venue))
+  if (unknown.length > 0) {
+    throw new CommandRefused(`CAMBIST_PRICE_VENUES: no prices can be read from ${unknown.join(', ')}`)
+  }
+  return priceSources.ccxt({
+    venues: prices.venues.filter(isVenueId),
+    currencies: currencyCodes,
+    clock: systemClock(),
+    timeoutMs: defaultPriceRules.readTimeoutMs,
+  })
+}
+
+function pricesOf(
+  { prices: { venues: _, ...rules } }: ServeConfig,
+  sources: readonly PriceSource[],
+  log: Logger,
+): RunningPrices {
+  return priceBook({ sources, clock: systemClock(), rules, log })
 }
 
 function signerSettings({ chains }: ServeConfig, limits: readonly AssetLimits[]): SignerSettings {

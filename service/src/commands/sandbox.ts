@@ -1,15 +1,13 @@
 import { join, resolve } from 'node:path'
+import type { Env } from '../config/environment.ts'
 import { readSandboxConfig } from '../config/sandbox_config.ts'
 import { createLogger } from '../log.ts'
 import { greet } from '../sandbox/greeting.ts'
 import { resetSandbox, startSandbox } from '../sandbox/start_sandbox.ts'
+import { untilStopped } from './until_stopped.ts'
 
 /** `cambist sandbox`: everything on this machine, until Ctrl-C. */
-export async function runSandbox(
-  env: Record<string, string | undefined>,
-  options: { readonly reset: boolean },
-  untilStopped: (stop: () => Promise<void>) => Promise<void>,
-): Promise<void> {
+export async function runSandbox(env: Env, options: { readonly reset: boolean }): Promise<void> {
   const config = readSandboxConfig(env)
   const say = (line: string) => console.log(`  ${line}`)
   if (options.reset) {

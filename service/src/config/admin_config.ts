@@ -1,11 +1,15 @@
 import type { KeyObject } from 'node:crypto'
+import { type ChainSettings, readChains } from './chain_settings.ts'
 import { type Env, readEnvironment } from './environment.ts'
 
-/** What the commands that only need the database read: `migrate`, `order`, `ledger`. */
+/** What the commands that only need the database read: `migrate`, `order`. */
 export type DatabaseConfig = { readonly databaseUrl: string }
 
 /** What `cambist keys` reads. The first key encrypts; all decrypt. */
 export type AccountsConfig = DatabaseConfig & { readonly accountKeys: readonly KeyObject[] }
+
+/** What `cambist ledger` reads: the books, and the chains to compare them with. */
+export type LedgerConfig = DatabaseConfig & { readonly chains: ChainSettings }
 
 /** Throws ConfigError naming every problem. */
 export function readDatabaseConfig(env: Env): DatabaseConfig {
@@ -23,4 +27,12 @@ export function readAccountsConfig(env: Env): AccountsConfig {
     databaseUrl: from.url('DATABASE_URL', ['postgres:', 'postgresql:']) ?? '',
     accountKeys: from.keys('CAMBIST_ACCOUNT_KEY_FILE'),
   })
+}
+
+/** Throws ConfigError naming every problem. */
+export function readLedgerConfig(env: Env): LedgerConfig {
+  const from = readEnvironment(env, 'serve')
+  from.required('DATABASE_URL', 'by this command')
+  const chains = readChains(from)
+  return from.finish({ databaseUrl: from.url('DATABASE_URL', ['postgres:', 'postgresql:']) ?? '', chains })
 }

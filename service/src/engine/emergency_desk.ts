@@ -10,10 +10,10 @@ import { apply } from './apply.ts'
 import type { ActionView, Desk, DeskOutcome, DeskRejection, EmergencyAction, RetrySlot } from './desk.ts'
 import { emergencyOffers } from './emergency_offers.ts'
 import { idempotencyConflict } from './order_desk.ts'
-import type { World } from './world.ts'
+import type { DeskWorld } from './world.ts'
 
 /** POST /v1/order/{order_id}/emergency: the customer acts by a fact, like everything else that happens to an order. */
-export function emergencyDesk(world: World): Pick<Desk, 'chooseAction'> {
+export function emergencyDesk(world: DeskWorld): Pick<Desk, 'chooseAction'> {
   return {
     chooseAction: async (accountId, orderId, action, refundAddress, retry) => {
       const earlier = await replay(world, accountId, retry)
@@ -42,7 +42,7 @@ const busy: DeskRejection = {
 }
 
 async function replay(
-  world: World,
+  world: DeskWorld,
   accountId: string,
   retry: RetrySlot,
 ): Promise<DeskOutcome<ActionView> | null> {
@@ -63,7 +63,7 @@ function notEmergency(why: string): DeskRejection {
 
 /** The choice with the amounts as they are offered at this moment. */
 function factOf(
-  world: World,
+  world: DeskWorld,
   order: Order,
   action: EmergencyAction,
   refundAddress: string | null,
@@ -86,7 +86,7 @@ function factOf(
 }
 
 /** Only an address the client gave, now or at creation: senders may be exchanges or contracts. */
-function refundTo(world: World, order: Order, given: string | null): DeskOutcome<string> {
+function refundTo(world: DeskWorld, order: Order, given: string | null): DeskOutcome<string> {
   const text = given ?? order.refundAddress
   if (text === null) {
     const message = 'refund_address is required: the order has none'
@@ -104,7 +104,7 @@ function refundTo(world: World, order: Order, given: string | null): DeskOutcome
 }
 
 async function choose(
-  world: World,
+  world: DeskWorld,
   order: Order,
   fact: Fact & { kind: 'ActionChosen' },
   retry: RetrySlot,

@@ -18,13 +18,13 @@ import type { CreateRequest, Desk, DeskOutcome, DeskRejection, RetrySlot } from 
 import { findPair, makeQuote, type Pair, readAmount, readMarket } from './quoting.ts'
 import { lockOf } from './rate_desk.ts'
 import { viewOrder } from './view.ts'
-import type { World } from './world.ts'
+import type { DeskWorld } from './world.ts'
 
 type Refused<Value> = Outcome<Value, DeskRejection>
 type Created = { readonly order: Order; readonly isReplay: boolean }
 
 /** POST /v1/order/create and GET /v1/order/{order_id}. */
-export function orderDesk(world: World): Pick<Desk, 'createOrder' | 'findOrder'> {
+export function orderDesk(world: DeskWorld): Pick<Desk, 'createOrder' | 'findOrder'> {
   return {
     createOrder: async (accountId, request, retry) => {
       const created = await createOrder(world, accountId, request, retry)
@@ -46,7 +46,7 @@ export function orderDesk(world: World): Pick<Desk, 'createOrder' | 'findOrder'>
 const SHORT_ID = new RegExp(`^\\d{${SHORT_ID_DIGITS}}$`)
 
 async function find(
-  world: World,
+  world: DeskWorld,
   id: string,
   viewer: Parameters<Desk['findOrder']>[1],
 ): Promise<Order | null> {
@@ -62,7 +62,7 @@ function hashToken(token: string): Buffer {
 }
 
 async function createOrder(
-  world: World,
+  world: DeskWorld,
   accountId: string,
   request: CreateRequest,
   retry: RetrySlot,
@@ -87,7 +87,7 @@ async function createOrder(
 }
 
 async function replay(
-  world: World,
+  world: DeskWorld,
   accountId: string,
   retry: RetrySlot,
 ): Promise<DeskOutcome<Created> | null> {
@@ -116,7 +116,7 @@ type Plan = {
 }
 
 /** DESIGN 3, Errors: pair, networks, address and tag, rate lock, amount, in this order. */
-async function planOrder(world: World, request: CreateRequest): Promise<Refused<Plan>> {
+async function planOrder(world: DeskWorld, request: CreateRequest): Promise<Refused<Plan>> {
   const pair = findPair(request)
   if (!pair.ok) return pair
   const destination = readAddress(world, pair.value.to, request.destination, 'destination')
@@ -139,7 +139,7 @@ async function planOrder(world: World, request: CreateRequest): Promise<Refused<
   })
 }
 
-function readAddress(world: World, asset: Asset, text: string, field: string): Refused<string> {
+function readAddress(world: DeskWorld, asset: Asset, text: string, field: string): Refused<string> {
   const chain = world.chains.get(asset.chain)
   if (chain === undefined) {
     return refuse({
@@ -156,7 +156,7 @@ function readAddress(world: World, asset: Asset, text: string, field: string): R
 type Agreed = Pick<Plan, 'quote' | 'feeShare' | 'expiresAtMs'>
 
 async function agreeRate(
-  world: World,
+  world: DeskWorld,
   pair: Pair,
   amount: Amount,
   request: CreateRequest,
@@ -195,7 +195,7 @@ const rateExpired: DeskRejection = {
 
 /** With `rate_id` that lock; without, the newest on the same pair and amount; null: there is none to keep to. */
 async function findLock(
-  world: World,
+  world: DeskWorld,
   pair: Pair,
   amount: Amount,
   rateId: string | null,
@@ -215,7 +215,7 @@ async function findLock(
 
 /** Address, order, event and retry slot in one transaction: all of it, or the client's retry finds nothing done. */
 function openOrder(
-  world: World,
+  world: DeskWorld,
   accountId: string,
   plan: Plan,
   retry: RetrySlot,
@@ -243,7 +243,7 @@ function openOrder(
 class NoAddress extends Error {}
 
 function termsOf(
-  world: World,
+  world: DeskWorld,
   { request, pair, quote, feeShare, expiresAtMs, destination }: Plan,
   ids: { orderId: string; accountId: string; depositAddress: string; nowMs: number },
 ): OrderTerms {
@@ -273,7 +273,7 @@ function termsOf(
 }
 
 /** Spec 8: BTC 3 to 6; the larger number from the configured amount on. */
-function requiredConfirmations(world: World, amount: Amount): number {
+function requiredConfirmations(world: DeskWorld, amount: Amount): number {
   const asset = assetOf(amount.asset)
   const { confirmations, confirmationsLarge } = chainFacts[asset.chain]
   const threshold = world.policy.largeDeposits[asset.currency]
@@ -283,7 +283,7 @@ function requiredConfirmations(world: World, amount: Amount): number {
   return amount.units >= large.value.units ? confirmationsLarge : confirmations
 }
 
-function newOrder(world: World, terms: OrderTerms, plan: Plan): Order {
+function newOrder(world: DeskWorld, terms: OrderTerms, plan: Plan): Order {
   return {
     terms,
     refundAddress: plan.refundAddress,
@@ -296,7 +296,7 @@ function newOrder(world: World, terms: OrderTerms, plan: Plan): Order {
   }
 }
 
-async function writeOrder(world: World, tx: Sql, order: Order): Promise<void> {
+async function writeOrder(world: DeskWorld, tx: Sql, order: Order): Promise<void> {
   const { terms } = order
   const seal = world.seal(sealedTermsOf(order))
   await insertOrder(tx, order, { tokenHash: hashToken(world.tokenOf(terms.id)), seal })

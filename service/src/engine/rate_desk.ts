@@ -9,10 +9,10 @@ import { type Market, type Quote, type RateType, sourceRange } from '../domain/q
 import { batched } from './batched.ts'
 import type { CurrencyView, Desk, DeskOutcome, RateRequest, RateView } from './desk.ts'
 import { findPair, makeQuote, readAmount, readMarket } from './quoting.ts'
-import type { World } from './world.ts'
+import type { DeskWorld } from './world.ts'
 
 /** GET /v1/rate and GET /v1/currencies. */
-export function rateDesk(world: World): Pick<Desk, 'rate' | 'currencies'> {
+export function rateDesk(world: DeskWorld): Pick<Desk, 'rate' | 'currencies'> {
   // Many fixed quotes at once are one write; each is answered when it is stored.
   const storeLock = batched<RateLock>(async (locks) => insertRateLocks(world.db, locks, world.clock.nowMs()))
   return {
@@ -32,7 +32,7 @@ export function rateDesk(world: World): Pick<Desk, 'rate' | 'currencies'> {
 }
 
 /** A quote becomes a promise until `expiresAtMs`. */
-export function lockOf(world: World, quote: Quote): RateLock {
+export function lockOf(world: DeskWorld, quote: Quote): RateLock {
   return {
     ...quote,
     rateId: world.randomId(),
@@ -41,7 +41,7 @@ export function lockOf(world: World, quote: Quote): RateLock {
   }
 }
 
-function quoteRequest(world: World, request: RateRequest): DeskOutcome<{ quote: Quote; market: Market }> {
+function quoteRequest(world: DeskWorld, request: RateRequest): DeskOutcome<{ quote: Quote; market: Market }> {
   const pair = findPair(request)
   if (!pair.ok) return pair
   const amount = readAmount(request.direction === 'from' ? pair.value.from : pair.value.to, request.amount)
@@ -72,7 +72,7 @@ function showQuote(quote: Quote, market: Market, rateType: RateType): RateView {
   }
 }
 
-function showCurrency(world: World, code: CurrencyCode, currency: Currency): CurrencyView {
+function showCurrency(world: DeskWorld, code: CurrencyCode, currency: Currency): CurrencyView {
   const networks = networksOf(code)
   return {
     networks,
@@ -88,7 +88,7 @@ function showCurrency(world: World, code: CurrencyCode, currency: Currency): Cur
   }
 }
 
-function isOn(world: World, code: CurrencyCode, network: NetworkId): boolean {
+function isOn(world: DeskWorld, code: CurrencyCode, network: NetworkId): boolean {
   const asset = findAsset(code, network)
   return asset !== undefined && world.market.isOffered(asset)
 }

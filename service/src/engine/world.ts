@@ -18,7 +18,10 @@ export type Log = {
 
 export type Chains = ReadonlyMap<ChainId, Chain>
 
-/** Everything outside that decisions and workers touch, passed in so that a simulation can replace it. */
+/**
+ * Everything outside that decisions and workers touch, passed in so that a simulation can replace it. It has no keys:
+ * a process that only watches needs none.
+ */
 export type World = {
   readonly db: Database
   readonly clock: Clock
@@ -31,13 +34,19 @@ export type World = {
   readonly tokens: Partial<Record<AssetId, string>>
   /** EIP-155 ids of the EVM chains. */
   readonly evmChainIds: Partial<Record<ChainId, number>>
-  /** HMAC over what decides where money may go. */
-  readonly seal: (terms: SealedTerms) => string
+}
+
+/** HMAC over what decides where money may go, and which. */
+type Seal = (terms: SealedTerms) => string
+
+/** What only processes with the role api have. */
+export type DeskWorld = World & {
+  readonly seal: Seal
   /** The secret that finds an order without an account; the same order always has the same. */
   readonly tokenOf: (orderId: string) => string
   readonly randomDigits: (count: number) => string
   readonly randomId: () => string
 }
 
-/** What only the processes with the roles engine and signer have. */
-export type SigningWorld = World & { readonly signer: Signer }
+/** What only processes with the role engine have. */
+export type SigningWorld = World & { readonly seal: Seal; readonly signer: Signer }

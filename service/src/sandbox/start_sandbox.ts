@@ -5,20 +5,17 @@ import { type Devnet, type Postgres, removePostgres, startDevnet, startPostgres 
 import type { Logger } from 'pino'
 import { createSecretBox } from '../accounts/secret_box.ts'
 import { systemClock } from '../clock.ts'
-import type { ChainSettings } from '../config/chain_settings.ts'
 import type { SandboxConfig } from '../config/sandbox_config.ts'
 import { sandboxKey } from '../config/sandbox_secrets.ts'
 import { openDatabase } from '../db/database.ts'
 import { migrate } from '../db/migrate.ts'
-import { type AssetId, assets } from '../domain/catalog/assets.ts'
 import type { ChainId } from '../domain/catalog/networks.ts'
-import { powerOfTen } from '../domain/money/decimal.ts'
 import { defaultPolicy } from '../engine/default_policy.ts'
 import type { Policy } from '../engine/policy.ts'
 import { defaultLimits } from '../http/parts.ts'
-import { type Service, type ServiceOptions, startService } from '../main.ts'
+import { type Roles, type Service, type ServiceOptions, startService } from '../main.ts'
 import { sandboxPrices } from '../prices/index.ts'
-import type { SignerSettings } from '../signer/settings.ts'
+import { sandboxChains, sandboxSignerSettings } from './chains.ts'
 import { type DemoAccount, openDemoAccount, writeJson } from './demo_account.ts'
 import { fundReserves } from './fund_reserves.ts'
 import { openSandboxSeed } from './keys.ts'
@@ -32,7 +29,7 @@ export type Sandbox = {
   readonly databaseUrl: string
   readonly sandboxFile: string
   /** One more process of the same service, as far as the database can tell, on the same chains, clock and prices. */
-  startAnother(roles: ServiceOptions['roles']): Promise<Service>
+  startAnother(roles: readonly (keyof Roles)[]): Promise<Service>
   stop(): Promise<void>
 }
 
@@ -66,14 +63,15 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
     service = started
     await fundReserves(started.world, ground.devnet, stopping.signal)
     await started.world.market.refresh()
-    await writeJson(sandboxFile, describe(started, ground.devnet, account))
+    await writeJson(sandboxFile, describe(started, ground, account))
     return {
       service: started,
       devnet: ground.devnet,
       account,
       databaseUrl: ground.databaseUrl,
       sandboxFile,
-      startAnother: (roles) => startService({ ...parts, roles, http: { ...parts.http, port: 0 } }),
+      startAnother: (names) =>
+        startService({ ...parts, roles: onlyRoles(parts.roles, names), http: { ...parts.http, port: 0 } }),
       stop: async () => {
         stopping.abort()
         await rm(sandboxFile, { force: true })
@@ -141,7 +139,7 @@ async function serviceParts(
   clock.setOffset(settings.clockOffsetMs)
   const prices = sandboxPrices()
   prices.load(settings.prices)
-  const chains = await chainsOf(devnet, options.reach ?? directly)
+  const chains = await sandboxChains(devnet.networks, options.reach)
   const seed = await openSandboxSeed(dataDir, clock.wallMs())
   const orderSeal = sandboxKey('order-seal')
   return {
@@ -155,7 +153,7 @@ async function serviceParts(
       },
       watcher: true,
       engine: { orderSeal, signerSocket: null },
-      signer: { orderSeal, seed, settings: signerSettings(chains), databaseUrl, socket: null },
+      signer: { orderSeal, seed, settings: sandboxSignerSettings(chains), databaseUrl, socket: null },
     },
     databaseUrl,
     chains,
@@ -171,70 +169,17 @@ async function serviceParts(
   }
 }
 
-async function directly(_chain: ChainId, rpcUrl: string): Promise<string> {
-  return rpcUrl
-}
-
-const GWEI = powerOfTen(9)
-
-async function chainsOf(
-  { networks: { BTC, ETH, BNB } }: Devnet,
-  reach: NonNullable<SandboxOptions['reach']>,
-): Promise<ChainSettings> {
-  const urlOfNode = async (chain: ChainId, node: { readonly rpcUrl: string } | undefined) =>
-    node === undefined ? null : reach(chain, node.rpcUrl)
+function onlyRoles({ api, watcher, engine, signer }: Roles, names: readonly (keyof Roles)[]): Roles {
   return {
-    BTC: {
-      rpcUrl: await urlOfNode('BTC', BTC),
-      network: 'regtest',
-      milliSatPerVbMax: 500_000n,
-      feeSatoshiMax: 1_000_000n,
-    },
-    ETH: evmSettings(ETH, 'ERC20', await urlOfNode('ETH', ETH)),
-    BNB: evmSettings(BNB, 'BEP20', await urlOfNode('BNB', BNB)),
-    nodeTimeoutMs: 10_000,
+    api: names.includes('api') ? api : null,
+    watcher: watcher && names.includes('watcher'),
+    engine: names.includes('engine') ? engine : null,
+    signer: names.includes('signer') ? signer : null,
   }
 }
 
-function evmSettings(
-  info: Devnet['networks']['ETH'],
-  network: 'ERC20' | 'BEP20',
-  rpcUrl: string | null,
-): ChainSettings['ETH'] {
-  const tokens = Object.entries(info?.tokens ?? {}).map(([symbol, token]) => [
-    `${symbol}:${network}`,
-    token.address,
-  ])
-  return {
-    rpcUrl,
-    evmChainId: info?.chainId ?? 0,
-    maxFeePerGasWeiMax: 500n * GWEI,
-    gasLimitMax: 1_000_000n,
-    tokens: Object.fromEntries(tokens) as ChainSettings['ETH']['tokens'],
-  }
-}
-
-/** Caps far above anything the sandbox does: it shows that they are there, not where they should be. */
-function signerSettings({ BTC, ETH, BNB }: ChainSettings): SignerSettings {
-  const evm = ({ evmChainId, gasLimitMax, maxFeePerGasWeiMax }: ChainSettings['ETH']) => ({
-    chainId: evmChainId,
-    gasLimitMax,
-    feePerGasWeiMax: maxFeePerGasWeiMax,
-  })
-  return {
-    bitcoin: { network: BTC.network, feeRateSatPerVbMax: 1_000n, feeSatoshiMax: BTC.feeSatoshiMax },
-    evm: { ETH: evm(ETH), BNB: evm(BNB) },
-    contracts: { ...ETH.tokens, ...BNB.tokens },
-    payoutUnitsMax: Object.fromEntries(assets.map(({ id, maxAmount }) => [id, maxAmount * 2n])) as Record<
-      AssetId,
-      bigint
-    >,
-    limits: [],
-  }
-}
-
-function describe({ baseUrl }: Service, { networks }: Devnet, account: DemoAccount): object {
-  return { base_url: baseUrl, ...account, networks }
+function describe({ baseUrl }: Service, { devnet, databaseUrl }: Ground, account: DemoAccount): object {
+  return { base_url: baseUrl, ...account, networks: devnet.networks, database_url: databaseUrl }
 }
 
 /** Stops whatever a killed sandbox left running and deletes everything it kept. */

@@ -309,12 +309,12 @@ test('a socket left behind is replaced; a live signer and any other file are not
   const { signer } = startSigner()
   await serve(signer)
   expect(await connectClient().addresses('evm', 'deposit', 0, 1)).toHaveLength(1)
-  await expect(serveSigner({ path, signer, onError: () => {} })).rejects.toThrow('no other signer listens')
+  await expect(serveSigner({ path, signer, onError: () => {} })).rejects.toThrow('another signer listens')
   expect(await connectClient().addresses('evm', 'deposit', 0, 1)).toHaveLength(1)
 
   const other = join(folder, 'notes.txt')
   writeFileSync(other, 'precious')
-  await expect(serveSigner({ path: other, signer, onError: () => {} })).rejects.toThrow('is a socket')
+  await expect(serveSigner({ path: other, signer, onError: () => {} })).rejects.toThrow('is not a socket')
   expect(readFileSync(other, 'utf8')).toBe('precious')
 })
 

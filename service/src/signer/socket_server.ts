@@ -1,7 +1,6 @@
 import { once } from 'node:events'
 import { lstatSync, unlinkSync } from 'node:fs'
 import { connect, createServer, type Socket } from 'node:net'
-import { assert } from '../domain/assert.ts'
 import type { Intent } from '../domain/payouts/intent.ts'
 import { checkAddressRequest, Malformed } from './check_request.ts'
 import type { Authority, Signer } from './signer.ts'
@@ -9,6 +8,11 @@ import { decodeMessage, encodeMessage, readLines } from './socket_lines.ts'
 
 /** Requests of one connection that are worked on at once; further ones wait in the socket. */
 const IN_FLIGHT_MAX = 32
+
+/** The path of the socket is somebody else's. */
+export class SocketTaken extends Error {
+  override readonly name = 'SocketTaken'
+}
 
 /**
  * A signer on a Unix socket that only our own user can open. One line is one request `{id, method, params}` or
@@ -133,8 +137,8 @@ function drained(socket: Socket): Promise<void> {
 async function removeStaleSocket(path: string): Promise<void> {
   const file = lstatSync(path, { throwIfNoEntry: false })
   if (file === undefined) return
-  assert(file.isSocket(), `${path} is a socket or does not exist`)
-  assert(!(await isAnswering(path)), `no other signer listens on ${path}`)
+  if (!file.isSocket()) throw new SocketTaken(`${path} is not a socket; name another file`)
+  if (await isAnswering(path)) throw new SocketTaken(`another signer listens on ${path}; stop it first`)
   unlinkSync(path)
 }
 

@@ -1,0 +1,62 @@
+import { CommandRefused } from '../accounts/keys_command.ts'
+import { ConfigError } from '../config/problems.ts'
+import { errorCode } from '../db/database.ts'
+import { SocketTaken } from '../signer/socket_server.ts'
+
+/**
+ * What to tell at the terminal of a failure that an operator can do something about; null for one that is a fault of
+ * ours, which is told with its stack.
+ */
+export function explainFailure(error: unknown): string | null {
+  if (error instanceof ConfigError || error instanceof CommandRefused || error instanceof SocketTaken) {
+    return error.message
+  }
+  // localhost is tried as IPv6 and as IPv4; both say the same.
+  if (error instanceof AggregateError) return explainFailure(error.errors[0])
+  if (!(error instanceof Error)) return null
+  return explainListening(error) ?? explainDatabase(error)
+}
+
+type SystemError = Error & {
+  readonly syscall?: string
+  readonly address?: string
+  readonly port?: number
+}
+
+const LISTENING: Readonly<Record<string, string>> = {
+  EADDRINUSE: 'another process listens there; set PORT to a free one, or 0 to let the system choose',
+  EADDRNOTAVAIL: 'this machine does not have that address; set HOST to one of its own',
+  EACCES: 'this user may not; set PORT to 1024 or above',
+}
+
+function explainListening(error: SystemError): string | null {
+  const why = LISTENING[errorCode(error) ?? '']
+  if (error.syscall !== 'listen' || why === undefined) return null
+  return `Cannot listen on ${error.address} port ${error.port}: ${why}.`
+}
+
+const UNREACHABLE = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'ETIMEDOUT',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+])
+
+/** SQLSTATE classes: no connection, authorization, no such database, resources, operator's intervention. */
+const OPERATORS_CLASSES = /^(08|28|3D|53|57)/
+const INSUFFICIENT_PRIVILEGE = '42501'
+
+function explainDatabase(error: Error): string | null {
+  const code = errorCode(error) ?? ''
+  if (UNREACHABLE.has(code)) {
+    return `The database does not answer (${error.message}). Is PostgreSQL running, and is DATABASE_URL right?`
+  }
+  if (OPERATORS_CLASSES.test(code)) return `The database refuses: ${error.message}. Is DATABASE_URL right?`
+  if (code === INSUFFICIENT_PRIVILEGE) {
+    return `The database refuses: ${error.message}. The user in DATABASE_URL must own the database, and may create roles at the first start.`
+  }
+  return null
+}

@@ -1,0 +1,73 @@
+import { readFile } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import type { Devnet } from '@cambist/devnet'
+import { CommandRefused } from '../accounts/keys_command.ts'
+import { createSecretBox } from '../accounts/secret_box.ts'
+import { systemClock } from '../clock.ts'
+import { readAccountsConfig, readDatabaseConfig, readLedgerConfig } from '../config/admin_config.ts'
+import type { Env } from '../config/environment.ts'
+import { readSandboxConfig } from '../config/sandbox_config.ts'
+import { sandboxKey } from '../config/sandbox_secrets.ts'
+import { type Database, openDatabase } from '../db/database.ts'
+import { migrate } from '../db/migrate.ts'
+import { connectChains } from '../main.ts'
+import { sandboxChains } from '../sandbox/chains.ts'
+
+/** Which service a command works on: the one that the environment configures, or the sandbox that runs here. */
+export type Place = { readonly env: Env; readonly isSandbox: boolean }
+
+/** What `cambist keys` works with. */
+export async function openAccounts({ env, isSandbox }: Place) {
+  const { databaseUrl, accountKeys } = isSandbox
+    ? { databaseUrl: (await readSandbox(env)).database_url, accountKeys: [sandboxKey('account')] }
+    : readAccountsConfig(env)
+  const db = await openMigrated(databaseUrl)
+  const place = { db, box: createSecretBox(accountKeys), wallMs: systemClock().wallMs }
+  return { place, close: db.close }
+}
+
+/** What `cambist order` works with. */
+export async function openOrders({ env, isSandbox }: Place) {
+  const db = await openMigrated(
+    isSandbox ? (await readSandbox(env)).database_url : readDatabaseConfig(env).databaseUrl,
+  )
+  return { db, close: db.close }
+}
+
+/** What `cambist ledger` works with. */
+export async function openLedger({ env, isSandbox }: Place) {
+  const { databaseUrl, chains } = isSandbox ? await readSandboxLedger(env) : readLedgerConfig(env)
+  const db = await openMigrated(databaseUrl)
+  return { db, chains: connectChains(chains, db), clock: systemClock(), close: db.close }
+}
+
+async function openMigrated(databaseUrl: string): Promise<Database> {
+  await migrate(databaseUrl, () => {})
+  return openDatabase({
+    url: databaseUrl,
+    connectionsMax: 2,
+    applicationName: 'cambist command',
+    onConnectionLost: console.error,
+  })
+}
+
+/** The part of sandbox.json that commands need. */
+type RunningSandbox = { readonly database_url: string; readonly networks: Devnet['networks'] }
+
+async function readSandbox(env: Env): Promise<RunningSandbox> {
+  const { dataDir } = readSandboxConfig(env)
+  const path = join(resolve(dataDir), 'sandbox.json')
+  try {
+    return JSON.parse(await readFile(path, 'utf8')) as RunningSandbox
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+    throw new CommandRefused(
+      `No sandbox runs in ${dataDir}. Start one with: npm start (CAMBIST_DATA_DIR names another folder)`,
+    )
+  }
+}
+
+async function readSandboxLedger(env: Env) {
+  const { database_url: databaseUrl, networks } = await readSandbox(env)
+  return { databaseUrl, chains: await sandboxChains(networks) }
+}

@@ -1,0 +1,33 @@
+import { CommandRefused } from '../accounts/keys_command.ts'
+import { systemClock } from '../clock.ts'
+import { SECOND_MS } from '../domain/time.ts'
+
+/** Longer than a slow node takes for an answer under way; supervisors wait 10 to 90 s before they kill. */
+const STOP_MS_MAX = 20 * SECOND_MS
+
+/** npm passes Ctrl-C on to a process that the terminal has told already. */
+const SAME_SIGNAL_MS = 300
+
+/**
+ * Resolves when a signal asked to stop and everything has. A second signal does not wait, and neither do we for ever:
+ * whatever is under way, the next start goes on from the database.
+ */
+export function untilStopped(stop: () => Promise<void>): Promise<void> {
+  const clock = systemClock()
+  return new Promise((resolve, reject) => {
+    let firstMs: number | null = null
+    const onSignal = () => {
+      const nowMs = clock.wallMs()
+      if (firstMs !== null) {
+        if (nowMs - firstMs > SAME_SIGNAL_MS) process.exit(130)
+        return
+      }
+      firstMs = nowMs
+      const late = clock.sleep(STOP_MS_MAX).then(() => {
+        throw new CommandRefused(`Not everything stopped within ${STOP_MS_MAX / SECOND_MS} s.`)
+      })
+      Promise.race([stop(), late]).then(resolve, reject)
+    }
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, onSignal)
+  })
+}

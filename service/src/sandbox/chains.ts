@@ -1,0 +1,69 @@
+import type { Devnet } from '@cambist/devnet'
+import type { ChainSettings } from '../config/chain_settings.ts'
+import { type AssetId, assets } from '../domain/catalog/assets.ts'
+import type { ChainId } from '../domain/catalog/networks.ts'
+import { powerOfTen } from '../domain/money/decimal.ts'
+import type { SignerSettings } from '../signer/settings.ts'
+
+const GWEI = powerOfTen(9)
+
+/** The local nodes as chains are configured; `reach` may put something between us and a node. */
+export async function sandboxChains(
+  { BTC, ETH, BNB }: Devnet['networks'],
+  reach: (chain: ChainId, rpcUrl: string) => Promise<string> = directly,
+): Promise<ChainSettings> {
+  const urlOfNode = async (chain: ChainId, node: { readonly rpcUrl: string } | undefined) =>
+    node === undefined ? null : reach(chain, node.rpcUrl)
+  return {
+    BTC: {
+      rpcUrl: await urlOfNode('BTC', BTC),
+      network: 'regtest',
+      milliSatPerVbMax: 500_000n,
+      feeSatoshiMax: 1_000_000n,
+    },
+    ETH: evmSettings(ETH, 'ERC20', await urlOfNode('ETH', ETH)),
+    BNB: evmSettings(BNB, 'BEP20', await urlOfNode('BNB', BNB)),
+    nodeTimeoutMs: 10_000,
+  }
+}
+
+async function directly(_chain: ChainId, rpcUrl: string): Promise<string> {
+  return rpcUrl
+}
+
+function evmSettings(
+  info: Devnet['networks']['ETH'],
+  network: 'ERC20' | 'BEP20',
+  rpcUrl: string | null,
+): ChainSettings['ETH'] {
+  const tokens = Object.entries(info?.tokens ?? {}).map(([symbol, token]) => [
+    `${symbol}:${network}`,
+    token.address,
+  ])
+  return {
+    rpcUrl,
+    evmChainId: info?.chainId ?? 0,
+    maxFeePerGasWeiMax: 500n * GWEI,
+    gasLimitMax: 1_000_000n,
+    tokens: Object.fromEntries(tokens) as ChainSettings['ETH']['tokens'],
+  }
+}
+
+/** Caps far above anything the sandbox does: it shows that they are there, not where they should be. */
+export function sandboxSignerSettings({ BTC, ETH, BNB }: ChainSettings): SignerSettings {
+  const evm = ({ evmChainId, gasLimitMax, maxFeePerGasWeiMax }: ChainSettings['ETH']) => ({
+    chainId: evmChainId,
+    gasLimitMax,
+    feePerGasWeiMax: maxFeePerGasWeiMax,
+  })
+  return {
+    bitcoin: { network: BTC.network, feeRateSatPerVbMax: 1_000n, feeSatoshiMax: BTC.feeSatoshiMax },
+    evm: { ETH: evm(ETH), BNB: evm(BNB) },
+    contracts: { ...ETH.tokens, ...BNB.tokens },
+    payoutUnitsMax: Object.fromEntries(assets.map(({ id, maxAmount }) => [id, maxAmount * 2n])) as Record<
+      AssetId,
+      bigint
+    >,
+    limits: [],
+  }
+}
