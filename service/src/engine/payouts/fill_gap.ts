@@ -1,3 +1,4 @@
+import type { Chain } from '../../chains/chain.ts'
 import { reserveAddresses } from '../../db/addresses.ts'
 import { postForHouse } from '../../db/books.ts'
 import { type ClaimedOutflow, findOutflowByNonce, planOutflow, setOutflowState } from '../../db/outflows.ts'
@@ -25,6 +26,18 @@ export async function fillGap(world: SigningWorld, stuck: ClaimedOutflow): Promi
     { payoutId, kind: 'filler', asset, units: 0n, address, tag: null, nonce: stuck.nonce },
     world.clock.nowMs(),
   )
+}
+
+/** The nonce was used after all, by the outflow that seemed stuck: there is no gap, and the filler never will be mined. */
+export async function endNeedlessFiller(
+  world: SigningWorld,
+  chain: Chain,
+  filler: ClaimedOutflow,
+): Promise<boolean> {
+  const [address] = await reserveAddresses(world.db, chain.family)
+  if (filler.nonce === null || address === undefined) return false
+  if ((await chain.minedNonce(address)) <= filler.nonce) return false
+  return setOutflowState(world.db, filler.payoutId, ['planned', 'signed'], 'failed')
 }
 
 /** The filler is deep in the chain: the outflow that had its nonce provably never pays. */
