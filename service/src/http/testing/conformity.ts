@@ -1,6 +1,6 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import ajvFormats from 'ajv-formats'
-import type { Answer } from './harness.ts'
+import type { Answer } from './answer.ts'
 
 type Json = Readonly<Record<string, unknown>>
 

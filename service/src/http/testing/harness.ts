@@ -9,6 +9,7 @@ import { systemClock } from '../../clock.ts'
 import { sign } from '../auth/signature.ts'
 import { defaultLimits, type HttpLimits, type HttpParts } from '../parts.ts'
 import { buildServer } from '../server.ts'
+import type { Answer } from './answer.ts'
 import { conformity } from './conformity.ts'
 import { type FakeDesk, fakeDesk } from './fake_desk.ts'
 
@@ -22,16 +23,6 @@ export const fullKey: ApiKey = {
   scopes: ['read', 'trade'],
   ipAllow: [],
   secrets: [secret],
-}
-
-export type Answer = {
-  readonly status: number
-  readonly headers: Headers
-  readonly bytes: Buffer
-  readonly text: string
-  /** Undefined when the answer is not JSON. */
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
-  readonly json: any
 }
 
 export type Harness = {
