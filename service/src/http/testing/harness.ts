@@ -25,6 +25,8 @@ export const fullKey: ApiKey = {
   secrets: [secret],
 }
 
+export type { Answer }
+
 export type Harness = {
   readonly app: FastifyInstance
   readonly base: string
