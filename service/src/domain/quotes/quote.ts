@@ -57,23 +57,29 @@ export function shareOf(amount: Amount, share: BasisPoints, rounding: Rounding):
   return toPrecision(amountOf(amount.asset, units), rounding)
 }
 
-/** What `from` brings after the fee and the network's cost, rounded down to the precision; may be zero. */
-export function payoutFor(market: Market, from: Amount): Amount {
-  const gross = convert(from, market.mid, 'down')
-  if (gross.units <= market.networkFee.units) return amountOf(market.to.id, 0n)
+/**
+ * What `from` brings after the fee and the network's cost, rounded down to the precision; may be zero.
+ * One exact fraction and one rounding: a second one would cost the customer a unit.
+ */
+export function payoutFor({ mid, fee, networkFee, to }: Market, from: Amount): Amount {
+  assert(from.asset === mid.base, 'the market is for this asset')
+  const gross = from.units * mid.numerator
+  const cost = networkFee.units * mid.denominator
+  if (gross <= cost) return amountOf(to.id, 0n)
   const net = divide(
-    (gross.units - market.networkFee.units) * WHOLE_BASIS_POINTS,
-    WHOLE_BASIS_POINTS + market.fee,
+    (gross - cost) * WHOLE_BASIS_POINTS,
+    mid.denominator * (WHOLE_BASIS_POINTS + fee),
     'down',
   )
-  return toPrecision(amountOf(market.to.id, net), 'down')
+  return toPrecision(amountOf(to.id, net), 'down')
 }
 
-/** What has to be sent so that `to` can be paid, rounded up to the source's precision. */
-export function depositFor(market: Market, to: Amount): Amount {
-  const withFee = divide(to.units * (WHOLE_BASIS_POINTS + market.fee), WHOLE_BASIS_POINTS, 'up')
-  const gross = amountOf(market.to.id, withFee + market.networkFee.units)
-  return toPrecision(convertBack(gross, market.mid, 'up'), 'up')
+/** The least that has to be sent so that `to` can be paid: `payoutFor` the other way, rounded up to the precision. */
+export function depositFor({ mid, fee, networkFee, from }: Market, to: Amount): Amount {
+  assert(to.asset === mid.quote, 'the market is for this asset')
+  const gross = to.units * (WHOLE_BASIS_POINTS + fee) + networkFee.units * WHOLE_BASIS_POINTS
+  const units = divide(gross * mid.denominator, mid.numerator * WHOLE_BASIS_POINTS, 'up')
+  return toPrecision(amountOf(from.id, units), 'up')
 }
 
 /** `amount` is in the source asset (`from`) or in the destination asset (`to`). */

@@ -158,4 +158,4 @@ export const scenes = {
   refundedLost: fixed(...refundCommitted, send, pay, unmine('d1')),
 }
 
-export type SceneName = keyof typeof scenes
+type SceneName = keyof typeof scenes
