@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type CreatedOrder, createClient, type Order } from '@cambist/sdk'
 import { systemClock } from './clock.ts'
+import { readSandboxConfig } from './config/sandbox_config.ts'
 import { type SandboxRemote, sandboxRemote } from './sandbox/remote.ts'
 
 /** What a demo needs: the client an integrator would use, and a hand on the sandbox's chains. */
@@ -135,7 +136,7 @@ async function main(): Promise<void> {
     )
     throw new Error([`there is no demo "${name}"; there are:`, ...list].join('\n'))
   }
-  const file = join(process.env.CAMBIST_DATA_DIR ?? '.cambist', 'sandbox.json')
+  const file = join(readSandboxConfig(process.env).dataDir, 'sandbox.json')
   if (!existsSync(file))
     throw new Error('no sandbox is running; start one in another terminal with: npm start')
   const { base_url: baseUrl, api_key: apiKey, api_secret: apiSecret } = JSON.parse(readFileSync(file, 'utf8'))

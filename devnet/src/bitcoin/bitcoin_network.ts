@@ -1,14 +1,14 @@
 import { randomBytes } from 'node:crypto'
 import { Address, TEST_NETWORK } from '@scure/btc-signer'
-import { connectRpc, type Rpc, RpcError } from '../json_rpc.ts'
+import { connectRpc, type Rpc } from '../json_rpc.ts'
 import type { LocalNetwork } from '../local_network.ts'
 import { createQueue } from '../processes/queue.ts'
+import { fromBtc, toBtc } from './node_words.ts'
 import { replaceTransaction } from './replace_transaction.ts'
 import { type Bitcoind, MINER_WALLET } from './start_bitcoind.ts'
 
 /** Regtest shares testnet's version bytes but not its prefix. */
 const REGTEST = { ...TEST_NETWORK, bech32: 'bcrt' }
-const SATS_PER_BTC = 100_000_000n
 const COINBASE_MATURITY = 100
 
 export type BitcoinNetwork = LocalNetwork & { readonly rpcUrl: string; readonly rpc: Rpc }
@@ -125,18 +125,4 @@ function saver(rpc: Rpc): () => Promise<void> {
     await rpc('savemempool')
     saved = now
   }
-}
-
-/** Decimal text in BTC, exact. */
-export function toBtc(sats: bigint): string {
-  return `${sats / SATS_PER_BTC}.${String(sats % SATS_PER_BTC).padStart(8, '0')}`
-}
-
-/** The node prints at most 8 decimals and 21 million whole coins, which a double holds exactly enough. */
-export function fromBtc(btc: number): bigint {
-  return BigInt(btc.toFixed(8).replace('.', ''))
-}
-
-export function isUnknownTransaction(error: unknown): boolean {
-  return error instanceof RpcError && error.code === -5
 }

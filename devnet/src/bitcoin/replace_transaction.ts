@@ -1,6 +1,6 @@
 import type { Rpc } from '../json_rpc.ts'
 import type { Replacement } from '../local_network.ts'
-import { fromBtc, isUnknownTransaction, toBtc } from './bitcoin_network.ts'
+import { fromBtc, isUnknownTransaction, toBtc } from './node_words.ts'
 
 type WalletTransaction = {
   confirmations: number

@@ -111,6 +111,3 @@ export type Chain = {
   /** Account model: the next nonce by the chain's best block (mined transactions only). */
   minedNonce(address: string): Promise<number>
 }
-
-/** Built once for each configured chain. A new chain is one folder and one line in index.ts. */
-export type ChainFactory<Settings> = (settings: Settings) => Chain

@@ -111,14 +111,6 @@ export async function insertAddresses(
   )
 }
 
-export async function addressesOf(sql: Sql, family: AddressFamily, chain: ChainId): Promise<string[]> {
-  const rows = await sql.query<{ address: string }>(
-    `SELECT address FROM addresses WHERE family = $1 AND (purpose = 'reserve' OR chain = $2)`,
-    [family, chain],
-  )
-  return rows.map(({ address }) => address)
-}
-
 /** What payouts of account chains are made from. */
 export async function reserveAddresses(sql: Sql, family: AddressFamily): Promise<string[]> {
   const rows = await sql.query<{ address: string }>(

@@ -14,6 +14,8 @@ export type ChainHead = {
   readonly trouble: string | null
   readonly troubleSinceMs: InstantMs | null
   readonly cautiousUntilHeight: number
+  /** How often the chain left a branch: names the branch we are on. */
+  readonly reorganisations: number
 }
 
 type HeadRow = {
@@ -26,6 +28,7 @@ type HeadRow = {
   trouble: string | null
   trouble_since_ms: number | null
   cautious_until_height: number
+  reorganisations: number
 }
 
 export async function readHeads(sql: Sql): Promise<ChainHead[]> {
@@ -48,6 +51,7 @@ function toHead(row: HeadRow): ChainHead {
     trouble: row.trouble,
     troubleSinceMs: row.trouble_since_ms,
     cautiousUntilHeight: row.cautious_until_height,
+    reorganisations: row.reorganisations,
   }
 }
 
@@ -69,6 +73,14 @@ async function insertBlock(tx: Sql, chain: ChainId, block: BlockRef): Promise<vo
      ON CONFLICT (chain, height) DO UPDATE SET hash = excluded.hash`,
     [chain, block.height, block.hash],
   )
+}
+
+/**
+ * The block above the head is about to be told. Should we never get to its end, and the chain leave it meanwhile, this
+ * is how the next look knows that something was told of it.
+ */
+export async function beginBlock(tx: Sql, chain: ChainId, block: BlockRef): Promise<void> {
+  await insertBlock(tx, chain, block)
 }
 
 /** The block was looked at whole. */
@@ -94,7 +106,8 @@ export async function rewindHead(
 ): Promise<void> {
   await tx.query('DELETE FROM chain_blocks WHERE chain = $1 AND height > $2', [chain, fork.height])
   await tx.query(
-    `UPDATE chain_heads SET height = $2, hash = $3, cautious_until_height = greatest(cautious_until_height, $4)
+    `UPDATE chain_heads SET height = $2, hash = $3, cautious_until_height = greatest(cautious_until_height, $4),
+       reorganisations = reorganisations + 1
      WHERE chain = $1`,
     [chain, fork.height, fork.hash, cautiousUntilHeight],
   )

@@ -47,6 +47,8 @@ export function openDatabase(options: {
     connectionTimeoutMillis: 10_000,
     // A statement that hangs must not hold money's locks for ever.
     statement_timeout: 30_000,
+    // Nor must a transaction whose machine went away without a word.
+    idle_in_transaction_session_timeout: 30_000,
     types: {
       getTypeParser: ((oid: number, format?: 'text') =>
         parserOf(oid, format)) as typeof pg.types.getTypeParser,
@@ -135,9 +137,4 @@ async function withDeadlockRetry<Value>(attempt: () => Promise<Value>): Promise<
 /** The SQLSTATE of a database error. */
 export function errorCode(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
-}
-
-export function isUniqueViolation(error: unknown, constraint?: string): boolean {
-  if (errorCode(error) !== '23505') return false
-  return constraint === undefined || (error as { constraint?: string }).constraint === constraint
 }

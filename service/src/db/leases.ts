@@ -35,10 +35,15 @@ export async function releaseLease(sql: Sql, lease: Lease): Promise<void> {
 }
 
 /** Inside a transaction: still ours, and it stays so until the transaction ends. */
-export async function isLeaseHeld(tx: Sql, lease: Lease): Promise<boolean> {
+async function isLeaseHeld(tx: Sql, lease: Lease): Promise<boolean> {
   const rows = await tx.query(
     'SELECT 1 AS one FROM leases WHERE name = $1 AND holder = $2 AND fence = $3 FOR SHARE',
     [lease.name, lease.holder, lease.fence],
   )
   return rows.length > 0
+}
+
+/** Whoever lost the lease writes nothing: it may have slept for long, and the world has moved on. */
+export async function requireLease(tx: Sql, lease: Lease): Promise<void> {
+  if (!(await isLeaseHeld(tx, lease))) throw new Error(`the lease ${lease.name} was lost`)
 }

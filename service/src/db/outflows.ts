@@ -121,6 +121,16 @@ function toClaimed(row: OutflowRow): ClaimedOutflow {
   }
 }
 
+/** Holds a claim for longer. False: somebody else has taken it since, or it is over. */
+export async function renewClaim(sql: Sql, claimed: ClaimedOutflow, untilWallMs: number): Promise<boolean> {
+  const rows = await sql.query(
+    `UPDATE outflows SET claimed_until_wall_ms = $4
+     WHERE bucket = $1 AND payout_id = $2 AND claim_fence = $3 RETURNING payout_id`,
+    [bucketOfPayout(claimed.payoutId), claimed.payoutId, claimed.fence, untilWallMs],
+  )
+  return rows.length > 0
+}
+
 /** The outflow, locked, or null when the claim was lost or it moved on: then the worker must stop. */
 export async function lockClaimed(tx: Sql, claimed: ClaimedOutflow): Promise<ClaimedOutflow | null> {
   const [row] = await tx.query<OutflowRow>(

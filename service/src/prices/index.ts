@@ -1,14 +1,8 @@
 import { ccxtVenues } from './ccxt/ccxt_venues.ts'
 import type { PriceSource } from './price_source.ts'
 
-export { defaultVenues, isVenueId, type VenueId, venueIds } from './ccxt/venues.ts'
-export {
-  defaultPriceRules,
-  type PriceBook,
-  type PriceExplanation,
-  type PriceRules,
-  priceBook,
-} from './price_book.ts'
+export { isVenueId } from './ccxt/venues.ts'
+export { defaultPriceRules, priceBook } from './price_book.ts'
 export { type SandboxPrices, sandboxPrices } from './sandbox/sandbox_prices.ts'
 
 /** A new kind of price source is one folder and one line here; a kind may stand for many venues. */

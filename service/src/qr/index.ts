@@ -3,13 +3,7 @@ import { planQr, qrMatrix } from './matrix.ts'
 import { pngOf } from './png.ts'
 import { svgOf } from './svg.ts'
 
-export {
-  type PaymentRequest,
-  type PaymentScheme,
-  type PaymentStyle,
-  paymentUri,
-  schemeOf,
-} from './payload.ts'
+export { type PaymentStyle, paymentUri, schemeOf } from './payload.ts'
 
 export const QR_SIZE_MIN_PX = 64
 export const QR_SIZE_MAX_PX = 1024

@@ -8,9 +8,9 @@ import {
   type SourceFile,
 } from './source_tree.ts'
 
-/** Only config reads the environment; cli.ts hands it over. */
+/** Only config reads the environment; cli.ts and the demo hand it over. */
 export const readsEnvironmentInConfig: Rule = (tree) =>
-  productionFiles(tree, /^service\/src\/(config\/|cli\.ts$)/).flatMap((file) => [
+  productionFiles(tree, /^service\/src\/(config\/|(cli|demo)\.ts$)/).flatMap((file) => [
     ...matching(file, (node) => memberName(node) === 'process.env', 'process.env is read by config/ only'),
     ...importing(
       file,

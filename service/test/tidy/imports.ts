@@ -72,7 +72,7 @@ const zones: readonly Zone[] = [
   {
     name: 'engine',
     files: /^service\/src\/engine\//,
-    may: [domain, clock, '^service/src/engine/', '^service/src/db/', interfaces],
+    may: [domain, clock, '^service/src/(engine|db|qr)/', interfaces],
     packages: /^(node:|kysely|prom-client$|pino$)/,
   },
   {
@@ -124,7 +124,7 @@ export const keepsKeysInSigner: Rule = (tree) =>
         })),
     )
 
-const mayUseDevnet = /^(devnet\/|service\/src\/(main|cli|demo|sandbox[a-z_]*)\.ts$|service\/src\/sandbox\/)/
+const mayUseDevnet = /^(devnet\/|service\/src\/(main|cli|demo)\.ts$|service\/src\/(sandbox|commands)\/)/
 
 export const keepsDevnetOutOfProduction: Rule = (tree) =>
   tree

@@ -97,7 +97,7 @@ const house: readonly House[] = [
       { 'service/src/http/sandbox/a.ts': importing('../../../../devnet/src/miner.ts') },
     ],
     good: [
-      { 'service/src/sandbox_world.ts': importing('@cambist/devnet') },
+      { 'service/src/sandbox/world.ts': importing('@cambist/devnet') },
       { 'service/src/demo.ts': importing('@cambist/devnet') },
       { 'service/test/harness/a.ts': importing('@cambist/devnet') },
     ],

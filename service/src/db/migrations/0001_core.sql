@@ -39,7 +39,7 @@ CREATE TABLE orders (
   tolerance numeric(78,0) NOT NULL,
   slippage integer NOT NULL,
   token_hash bytea NOT NULL,
-  -- HMAC over order id, destination, tag and refund address: the signer obeys this, not the columns.
+  -- HMAC over order id, assets, destination, tag and refund address: the signer obeys this, not the columns.
   seal text NOT NULL,
 
   status text NOT NULL CHECK (status IN
