@@ -20,7 +20,7 @@ import type { World } from './world.ts'
 
 /** Money that reached us outside any order: recorded always, booked when it is deep, never credited to anyone. */
 export async function noteHouseDeposit(
-  world: World,
+  world: Pick<World, 'clock' | 'log'> & { readonly db: Sql },
   chain: ChainId,
   transfer: Transfer,
   own: OwnAddress,
@@ -44,13 +44,28 @@ export async function noteHouseDeposit(
     world.log.warn({ chain, deposit: deposit.key, kind }, 'money came that belongs to no order')
 }
 
-/** Books what has become deep enough. */
-export async function bookHouseDeposits(world: World, chain: ChainId, height: number): Promise<void> {
+/**
+ * Books what has become deep enough. `branch` tells a block that was left and came back from the first time; `guard`
+ * throws when somebody else watches the chain by now.
+ */
+export async function bookHouseDeposits(
+  world: World,
+  chain: ChainId,
+  height: number,
+  branch = 0,
+  guard: (tx: Sql) => Promise<void> = async () => {},
+): Promise<void> {
   const nowMs = world.clock.nowMs()
   await world.db.transaction(async (tx) => {
+    await guard(tx)
     const deepHeight = height + 1 - chainFacts[chain].confirmations
     for (const deposit of await lockDeepHouseDeposits(tx, chain, deepHeight)) {
-      await postForHouse(tx, `${deposit.key}:confirmed:${deposit.blockHash}`, postingsOf(deposit), nowMs)
+      await postForHouse(
+        tx,
+        `${deposit.key}:confirmed:${deposit.blockHash}@${branch}`,
+        postingsOf(deposit),
+        nowMs,
+      )
       await setHouseDepositState(tx, chain, deposit.key, 'confirmed')
     }
   })
@@ -60,11 +75,17 @@ export async function unmineHouseDeposits(
   tx: Sql,
   chain: ChainId,
   blockHash: string,
+  branch: number,
   nowMs: InstantMs,
 ): Promise<void> {
   for (const deposit of await lockHouseDepositsInBlock(tx, chain, blockHash)) {
     if (deposit.state === 'confirmed') {
-      await postForHouse(tx, `${deposit.key}:unmined:${blockHash}`, reversed(postingsOf(deposit)), nowMs)
+      await postForHouse(
+        tx,
+        `${deposit.key}:unmined:${blockHash}@${branch}`,
+        reversed(postingsOf(deposit)),
+        nowMs,
+      )
     }
     await setHouseDepositState(tx, chain, deposit.key, 'orphaned')
   }

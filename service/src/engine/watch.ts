@@ -2,6 +2,7 @@ import type { Block, Chain, Transfer } from '../chains/chain.ts'
 import { findOwnAddresses, type OwnAddress } from '../db/addresses.ts'
 import {
   advanceHead,
+  beginBlock,
   blockHashAt,
   type ChainHead,
   noteLooked,
@@ -11,16 +12,12 @@ import {
   startHead,
 } from '../db/chain_heads.ts'
 import { unmineCoins, upsertCoin } from '../db/coins.ts'
-import {
-  findDeepDeposits,
-  findDepositsInBlock,
-  findWaitingDeposits,
-  type WatchedDeposit,
-} from '../db/deposits.ts'
-import { isLeaseHeld, type Lease } from '../db/leases.ts'
+import { findDeepDeposits, findDepositsInBlock, findWaitingDeposits } from '../db/deposits.ts'
+import { type Lease, requireLease } from '../db/leases.ts'
 import { assert } from '../domain/assert.ts'
 import { chainFacts } from '../domain/catalog/networks.ts'
 import { amountOf, toChainUnits } from '../domain/money/amount.ts'
+import type { Fact } from '../domain/orders/facts.ts'
 import type { BlockRef } from '../domain/orders/order.ts'
 import { apply } from './apply.ts'
 import { bookHouseDeposits, noteHouseDeposit, unmineHouseDeposits } from './house.ts'
@@ -29,7 +26,8 @@ import type { World } from './world.ts'
 
 /**
  * One look at a chain by the holder of its lease: blocks that left the best chain, blocks that came, the mempool, what
- * waits there, and what has become deep enough. Every step may be done again after a crash: facts have keys.
+ * waits there, and what has become deep enough. Every step may be done again after a crash: facts have keys, which name
+ * the block and the branch that it stood on.
  * Answers true when the node has more blocks than one look takes.
  */
 export async function watchChain(world: World, chain: Chain, lease: Lease): Promise<boolean> {
@@ -37,13 +35,18 @@ export async function watchChain(world: World, chain: Chain, lease: Lease): Prom
   try {
     const nodeHead = await chain.head()
     const head = await firstHead(world, chain, nodeHead)
-    if (await hasForked(chain, head, nodeHead)) await followReorganisation(world, chain, head, lease)
-    const height = await readNewBlocks(world, chain, nodeHead.height, lease)
+    const hasLeft = await followReorganisation(
+      { world, chain, lease, branch: head.reorganisations },
+      head,
+      nodeHead,
+    )
+    const look: Look = { world, chain, lease, branch: head.reorganisations + (hasLeft ? 1 : 0) }
+    const height = await readNewBlocks(look, nodeHead.height)
     if (height < nodeHead.height) return true
-    await readMempool(world, chain, height)
-    await checkWaiting(world, chain, height)
-    await confirmDeposits(world, chain, height)
-    await bookHouseDeposits(world, chain.id, height)
+    await readMempool(look, height)
+    await checkWaiting(look, height)
+    await confirmDeposits(look, height)
+    await bookHouseDeposits(world, chain.id, height, look.branch, (tx) => requireLease(tx, lease))
     await saveReserves(world, chain, height)
     await noteLooked(world.db, chain.id, nodeHead.height, {
       nowMs: startedAtMs,
@@ -56,6 +59,14 @@ export async function watchChain(world: World, chain: Chain, lease: Lease): Prom
   }
 }
 
+/** One look by one holder. `branch` counts the branches that the chain has left before. */
+type Look = {
+  readonly world: World
+  readonly chain: Chain
+  readonly lease: Lease
+  readonly branch: number
+}
+
 async function firstHead(world: World, chain: Chain, nodeHead: BlockRef): Promise<ChainHead> {
   const known = await readHead(world.db, chain.id)
   if (known !== null) return known
@@ -65,58 +76,55 @@ async function firstHead(world: World, chain: Chain, nodeHead: BlockRef): Promis
   return started
 }
 
-/** A block on top of ours shows by its parent whether ours still stands; asked here so that nothing is read in vain. */
-async function hasForked(chain: Chain, { block }: ChainHead, nodeHead: BlockRef): Promise<boolean> {
+/** Whether blocks that we told of are no longer on the best chain; asked here so that nothing is read in vain. */
+async function hasForked({ chain }: Look, { block }: ChainHead, begun: BlockRef | null, nodeHead: BlockRef) {
+  if (begun !== null && (await chain.blockHash(begun.height)) !== begun.hash) return true
   if (nodeHead.hash === block.hash) return false
   return (await chain.blockHash(block.height)) !== block.hash
 }
 
-/** Goes back to the last block that is still on the best chain, telling every deposit above it. */
-async function followReorganisation(
-  world: World,
-  chain: Chain,
-  head: ChainHead,
-  lease: Lease,
-): Promise<void> {
-  let height = head.block.height
-  const orphans: BlockRef[] = []
-  for (; ; height -= 1) {
-    const known =
-      height === head.block.height ? head.block.hash : await blockHashAt(world.db, chain.id, height)
-    if (known === null) {
-      throw new Error(`${chain.id} was reorganised below every block we know; an operator must look at this`)
-    }
-    if ((await chain.blockHash(height)) === known) break
-    orphans.push({ height, hash: known })
+/** Goes back to the last block that is still on the best chain, telling every deposit above it. False: none has left. */
+async function followReorganisation(look: Look, head: ChainHead, nodeHead: BlockRef): Promise<boolean> {
+  const { world, chain, lease, branch } = look
+  const begun = await readBegun(look, head)
+  if (!(await hasForked(look, head, begun, nodeHead))) return false
+  const orphans = begun === null ? [] : [begun]
+  let fork: BlockRef = head.block
+  while ((await chain.blockHash(fork.height)) !== fork.hash) {
+    orphans.push(fork)
+    fork = await knownBlock(look, fork.height - 1)
   }
-  const fork = {
-    height,
-    hash: orphans.length === 0 ? head.block.hash : await knownHash(world, chain, height),
-  }
-  if (orphans.length === 0) return
-  world.log.warn({ chain: chain.id, depth: orphans.length, fork }, 'the chain was reorganised')
+  const depth = head.block.height - fork.height
+  world.log.warn({ chain: chain.id, depth, fork }, 'the chain was reorganised')
   for (const { hash } of orphans) {
-    for (const deposit of await findDepositsInBlock(world.db, chain.id, hash)) {
-      await apply(world, deposit.orderId, `${deposit.key}:unmined:${hash}`, {
-        kind: 'DepositUnmined',
-        key: deposit.key,
-      })
+    for (const { orderId, key } of await findDepositsInBlock(world.db, chain.id, hash)) {
+      await tell(look, orderId, `${key}:unmined:${hash}`, { kind: 'DepositUnmined', key })
     }
   }
   await world.db.transaction(async (tx) => {
-    if (!(await isLeaseHeld(tx, lease))) throw new Error('the lease was lost')
+    await requireLease(tx, lease)
     for (const { hash } of orphans) {
       await unmineCoins(tx, chain.id, hash)
-      await unmineHouseDeposits(tx, chain.id, hash, world.clock.nowMs())
+      await unmineHouseDeposits(tx, chain.id, hash, branch, world.clock.nowMs())
     }
-    await rewindHead(tx, chain.id, fork, cautiousUntil(chain, head, orphans.length))
+    await rewindHead(tx, chain.id, fork, cautiousUntil(chain, head, depth))
   })
+  return true
 }
 
-async function knownHash(world: World, chain: Chain, height: number): Promise<string> {
+/** A block whose telling was begun and never ended: it may have left the chain before it became our head. */
+async function readBegun({ world, chain }: Look, { block }: ChainHead): Promise<BlockRef | null> {
+  const height = block.height + 1
   const hash = await blockHashAt(world.db, chain.id, height)
-  assert(hash !== null, 'the fork is a block we know')
-  return hash
+  return hash === null ? null : { height, hash }
+}
+
+async function knownBlock({ world, chain }: Look, height: number): Promise<BlockRef> {
+  const hash = await blockHashAt(world.db, chain.id, height)
+  if (hash === null) {
+    throw new Error(`${chain.id} was reorganised below every block we know; an operator must look at this`)
+  }
+  return { height, hash }
 }
 
 /** Deeper than half of what we wait for: somebody may be rewriting the chain, so nothing leaves on its word for a while. */
@@ -128,7 +136,8 @@ function cautiousUntil(chain: Chain, head: ChainHead, depth: number): number {
 /** A look takes at most so many blocks, so that confirmations and mempool are not kept waiting by a long way to go. */
 const BLOCKS_A_LOOK = 50
 
-async function readNewBlocks(world: World, chain: Chain, nodeHeight: number, lease: Lease): Promise<number> {
+async function readNewBlocks(look: Look, nodeHeight: number): Promise<number> {
+  const { world, chain } = look
   let head = await readHead(world.db, chain.id)
   assert(head !== null, 'the head is stored')
   const last = Math.min(nodeHeight, head.block.height + BLOCKS_A_LOOK)
@@ -136,7 +145,7 @@ async function readNewBlocks(world: World, chain: Chain, nodeHeight: number, lea
     const block = await readOwnBlock(world, chain, height)
     // Gone, or on another branch than the one we stand on: the next look finds the fork first.
     if (block === null || block.block.parentHash !== head.block.hash) return head.block.height
-    await noteBlock(world, chain, block, lease)
+    await noteBlock(look, block)
     head = { ...head, block: { height, hash: block.block.hash } }
   }
   return head.block.height
@@ -153,52 +162,54 @@ async function readOwnBlock(world: World, chain: Chain, height: number): Promise
   return block === null ? null : { block, ours }
 }
 
-async function noteBlock(world: World, chain: Chain, { block, ours }: OwnBlock, lease: Lease): Promise<void> {
+async function noteBlock(look: Look, { block, ours }: OwnBlock): Promise<void> {
+  const { world, chain, lease } = look
   const ref = { height: block.height, hash: block.hash }
   // The service's time when the block was made, unless its timestamp runs ahead of us.
   const minedAtMs = Math.min(world.clock.nowMs(), world.clock.fromWallMs(block.timeMs))
-  for (const transfer of block.transfers) {
+  const moves = block.transfers.map((transfer): Move => {
     const own = ours.get(transfer.to)
     assert(own !== undefined, 'a chain tells only transfers to ours')
-    if (isForOrder(chain, transfer, own)) {
-      await tellOrder(world, chain, transfer, own.orderId, ref, minedAtMs)
-    } else {
-      await noteHouseDeposit(world, chain.id, transfer, own, ref)
-    }
+    return { transfer, own }
+  })
+  const forOrders = moves.filter((move) => isForOrder(chain, move))
+  if (forOrders.length > 0) {
+    await world.db.transaction(async (tx) => {
+      await requireLease(tx, lease)
+      await beginBlock(tx, chain.id, ref)
+    })
   }
+  for (const move of forOrders) await tellOrder(look, move, ref, minedAtMs)
   await world.db.transaction(async (tx) => {
-    if (!(await isLeaseHeld(tx, lease))) throw new Error('the lease was lost')
-    if (chain.model === 'coins') {
-      for (const transfer of block.transfers) {
-        const own = ours.get(transfer.to)
-        if (own !== undefined) await upsertCoin(tx, chain.id, toCoin(transfer, own), ref)
-      }
+    await requireLease(tx, lease)
+    for (const { transfer, own } of moves) {
+      if (chain.model === 'coins') await upsertCoin(tx, chain.id, toCoin(transfer, own), ref)
+      if (isForOrder(chain, { transfer, own })) continue
+      await noteHouseDeposit({ ...world, db: tx }, chain.id, transfer, own, ref)
     }
     await advanceHead(tx, chain.id, ref)
   })
 }
 
+type Move = { readonly transfer: Transfer; readonly own: OwnAddress }
+type OrderMove = Move & { readonly own: { readonly orderId: string } }
+
 /** An order hears of everything of our catalogue that reaches its address on its chain; `decide` knows what counts. */
-function isForOrder(
-  chain: Chain,
-  transfer: Transfer,
-  own: OwnAddress,
-): own is OwnAddress & { readonly orderId: string } {
+function isForOrder(chain: Chain, move: Move): move is OrderMove {
+  const { own, transfer } = move
   return own.orderId !== null && own.chain === chain.id && typeof transfer.asset === 'string'
 }
 
 async function tellOrder(
-  world: World,
-  chain: Chain,
-  transfer: Transfer,
-  orderId: string,
+  look: Look,
+  { transfer, own }: OrderMove,
   block: BlockRef | null,
   seenAtMs: number,
 ): Promise<void> {
   assert(typeof transfer.asset === 'string', 'an order hears only of assets we know')
-  const key = `${chain.id}:${transfer.id}`
-  const where = block === null ? `seen:${await mempoolMoment(world, chain)}` : `mined:${block.hash}`
-  await apply(world, orderId, `${key}:${where}`, {
+  const key = `${look.chain.id}:${transfer.id}`
+  const where = block === null ? `seen:${await mempoolMoment(look)}` : `mined:${block.hash}`
+  await tell(look, own.orderId, `${key}:${where}`, {
     kind: 'DepositSeen',
     key,
     txHash: transfer.txHash,
@@ -208,8 +219,18 @@ async function tellOrder(
   })
 }
 
+/** Nothing is told by a watcher that has lost its lease, nor twice on the same branch. */
+async function tell(
+  { world, lease, branch }: Look,
+  orderId: string,
+  what: string,
+  fact: Fact,
+): Promise<void> {
+  await apply(world, orderId, `${what}@${branch}`, fact, (tx) => requireLease(tx, lease))
+}
+
 /** A transaction may leave a mempool and come again; between two blocks it is the same sighting. */
-async function mempoolMoment(world: World, chain: Chain): Promise<string> {
+async function mempoolMoment({ world, chain }: Look): Promise<string> {
   return (await readHead(world.db, chain.id))?.block.hash ?? 'start'
 }
 
@@ -225,7 +246,8 @@ function toCoin(transfer: Transfer, own: OwnAddress) {
   }
 }
 
-async function readMempool(world: World, chain: Chain, height: number): Promise<void> {
+async function readMempool(look: Look, height: number): Promise<void> {
+  const { world, chain } = look
   let ours = new Map<string, OwnAddress>()
   const transfers = await chain.readMempool(async (addresses) => {
     ours = await findOwnAddresses(world.db, chain.family, addresses)
@@ -233,39 +255,32 @@ async function readMempool(world: World, chain: Chain, height: number): Promise<
   })
   for (const transfer of transfers) {
     const own = ours.get(transfer.to)
-    if (own === undefined || !isForOrder(chain, transfer, own)) continue
+    if (own === undefined) continue
+    const move = { transfer, own }
+    if (!isForOrder(chain, move)) continue
     world.log.info(
-      { chain: chain.id, order: own.orderId, tx: transfer.txHash, height },
+      { chain: chain.id, order: move.own.orderId, tx: transfer.txHash, height },
       'a deposit is in the mempool',
     )
-    await tellOrder(world, chain, transfer, own.orderId, null, world.clock.nowMs())
+    await tellOrder(look, move, null, world.clock.nowMs())
   }
 }
 
 /** Deposits that are in no block: still in a mempool, or gone for good? A node that cannot tell makes no difference. */
-async function checkWaiting(world: World, chain: Chain, height: number): Promise<void> {
-  for (const deposit of await findWaitingDeposits(world.db, chain.id)) {
-    const status = await chain.lookup(deposit.txHash)
+async function checkWaiting(look: Look, height: number): Promise<void> {
+  const { world, chain } = look
+  for (const { orderId, key, txHash } of await findWaitingDeposits(world.db, chain.id)) {
+    const status = await chain.lookup(txHash)
     if (status.where !== 'absent') continue
-    await apply(
-      world,
-      deposit.orderId,
-      `${deposit.key}:vanished:${height}:${await mempoolMoment(world, chain)}`,
-      {
-        kind: 'DepositVanished',
-        key: deposit.key,
-      },
-    )
+    const moment = `${height}:${await mempoolMoment(look)}`
+    await tell(look, orderId, `${key}:vanished:${moment}`, { kind: 'DepositVanished', key })
   }
 }
 
-async function confirmDeposits(world: World, chain: Chain, height: number): Promise<void> {
-  for (const deposit of await findDeepDeposits(world.db, chain.id, height)) {
-    assert(deposit.blockHash !== null, 'a mined deposit has a block')
-    await confirm(world, deposit, deposit.blockHash)
+async function confirmDeposits(look: Look, height: number): Promise<void> {
+  const { world, chain } = look
+  for (const { orderId, key, blockHash } of await findDeepDeposits(world.db, chain.id, height)) {
+    assert(blockHash !== null, 'a mined deposit has a block')
+    await tell(look, orderId, `${key}:confirmed:${blockHash}`, { kind: 'DepositConfirmed', key })
   }
-}
-
-async function confirm(world: World, { orderId, key }: WatchedDeposit, blockHash: string): Promise<void> {
-  await apply(world, orderId, `${key}:confirmed:${blockHash}`, { kind: 'DepositConfirmed', key })
 }
