@@ -71,7 +71,8 @@ function unreachableChain(chain: Chain, error: unknown): ChainAudit {
 }
 
 function describe(books: BooksAudit, compared: readonly ChainAudit[], problems: readonly Problem[]): string {
-  const balances = books.balances.map(({ asset, account, units }) => [
+  const open = books.balances.filter(({ units }) => units !== 0n)
+  const balances = open.map(({ asset, account, units }) => [
     asset,
     account,
     units > 0n ? show(asset, units) : '',

@@ -254,7 +254,7 @@ test.each([
     true,
   )
   expect(stage.logged.at(-1)).toMatchObject({
-    level: 'info',
+    level: 'warn',
     message: 'ledger and chain agree: outflows go on',
   })
 })

@@ -100,13 +100,10 @@ function tell(world: World, chain: ChainId, comparison: Comparison, before: numb
       'ledger and chain differ and nothing explains it: outflows of the chain are stopped',
     )
   }
-  if (now === 0 && before > 0) {
-    const wasStopped = before >= DIFFERENCES_TO_STOP
-    world.log.info(
-      facts,
-      wasStopped ? 'ledger and chain agree: outflows go on' : 'ledger and chain agree again',
-    )
-  }
+  if (now !== 0 || before === 0) return
+  // As loud as the difference was: whoever read of the stop must read of its end.
+  if (isStopping(before)) world.log.warn(facts, 'ledger and chain agree: outflows go on')
+  else world.log.info(facts, 'ledger and chain agree again')
 }
 
 export type ComparedChain =
