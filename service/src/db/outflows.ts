@@ -267,3 +267,9 @@ export async function findOutflowByNonce(
   )
   return row === undefined ? null : { payoutId: row.payout_id, orderId: row.order_id }
 }
+
+/** Whether we made this transaction ourselves: some attempt of some outflow has its hash. */
+export async function isOwnTransaction(sql: Sql, txHash: string): Promise<boolean> {
+  const rows = await sql.query('SELECT 1 AS one FROM attempts WHERE tx_hash = $1 LIMIT 1', [txHash])
+  return rows.length > 0
+}

@@ -10,6 +10,7 @@ import {
   setHouseDepositState,
   upsertHouseDeposit,
 } from '../db/house_deposits.ts'
+import { isOwnTransaction } from '../db/outflows.ts'
 import { isAssetId } from '../domain/catalog/assets.ts'
 import { type ChainId, chainFacts } from '../domain/catalog/networks.ts'
 import { type Posting, reserveFunded, reversed, unclaimedReceived } from '../domain/ledger/postings.ts'
@@ -26,8 +27,9 @@ export async function noteHouseDeposit(
   own: OwnAddress,
   block: BlockRef,
 ): Promise<void> {
-  // Change comes back from our own transaction: the wallet never lost it, so nothing is to be booked.
-  if (own.key.purpose === 'change') return
+  // Change comes back from our own transaction: the wallet never lost it, so nothing is to be booked. A stranger who
+  // pays to the same address is another matter.
+  if (own.key.purpose === 'change' && (await isOwnTransaction(world.db, transfer.txHash))) return
   const isUnlisted = typeof transfer.asset !== 'string'
   const kind: HouseDepositKind = isUnlisted ? 'unlisted' : own.key.purpose === 'reserve' ? 'reserve' : 'stray'
   const deposit: HouseDeposit = {

@@ -116,4 +116,12 @@ describe('bitcoin on a real node', () => {
     expect(all).toBe(60_006n)
     expect(await driver.chain.balance('BTC:BTC', [])).toBe(0n)
   })
+
+  test('a block reward paid to us is not held, beside a transfer that is', async () => {
+    const address = await driver.ourAddress()
+    await driver.rpc('generatetoaddress', [1, address])
+    await driver.send('BTC:BTC', address, 12_345n)
+    await driver.mine(1)
+    expect(await driver.chain.balance('BTC:BTC', [address])).toBe(12_345n)
+  })
 })

@@ -1,7 +1,13 @@
 import { assert } from '../../domain/assert.ts'
 import type { AssetId } from '../../domain/catalog/assets.ts'
-import { objectIn, satoshiIn } from './replies.ts'
+import { listIn, objectIn, satoshiIn } from './replies.ts'
 import { NoAnswer, type Rpc } from './rpc.ts'
+
+/** A block reward paid to us is never a transfer (transfers.ts), so it is not held either. */
+function addCoin(sum: bigint, item: unknown): bigint {
+  const coin = objectIn(item, 'scantxoutset unspent')
+  return coin.coinbase === true ? sum : sum + satoshiIn(coin.amount, 'scantxoutset amount')
+}
 
 /**
  * What the mined coins of these addresses add up to, read from the node's set of all coins: no wallet and no list
@@ -17,7 +23,7 @@ export function watchBalance(rpc: Rpc) {
       const descriptors = addresses.map((address) => `addr(${address})`)
       const result = objectIn(await rpc.call('scantxoutset', 'start', descriptors), 'scantxoutset')
       if (result.success !== true) throw new NoAnswer('scantxoutset', 'the scan was aborted')
-      return satoshiIn(result.total_amount, 'scantxoutset total_amount')
+      return listIn(result.unspents, 'scantxoutset unspents').reduce(addCoin, 0n)
     })
     last = scan.catch(() => undefined) // its own caller hears of it; the next one starts afresh
     return scan

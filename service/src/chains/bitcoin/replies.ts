@@ -19,9 +19,13 @@ export function objectIn(value: unknown, what: string): Record<string, unknown> 
   return value
 }
 
-export function textsIn(value: unknown, what: string): readonly string[] {
+export function listIn(value: unknown, what: string): readonly unknown[] {
   if (!Array.isArray(value)) throw new NoAnswer(what, 'it should be a list')
-  return value.map((item) => textIn(item, what))
+  return value
+}
+
+export function textsIn(value: unknown, what: string): readonly string[] {
+  return listIn(value, what).map((item) => textIn(item, what))
 }
 
 /** A bitcoin amount of a reply, in satoshi; exact, out of its source text. */

@@ -195,6 +195,8 @@ CREATE TABLE attempts (
   CHECK (answer IS NULL OR bytes IS NOT NULL)
 );
 
+CREATE INDEX attempts_by_tx ON attempts (tx_hash);
+
 -- Addresses of ours, watched for good. Ready ones wait here for an order; only the signer makes them.
 CREATE TABLE addresses (
   family text NOT NULL,
