@@ -3,13 +3,19 @@ import { assignAddress } from '../db/addresses.ts'
 import { appendEvent, insertFact } from '../db/books.ts'
 import type { Sql } from '../db/database.ts'
 import { findOrder, findOrderByToken, insertOrder } from '../db/orders.ts'
-import { findNewestRateLock, findRateLock, insertRateLocks, type RateLock } from '../db/rate_locks.ts'
+import { findNewestRateLock, findRateLock, type RateLock } from '../db/rate_locks.ts'
 import { fillRetrySlot, findRetrySlot } from '../db/retry_slots.ts'
 import { assert } from '../domain/assert.ts'
 import { type Asset, assetOf } from '../domain/catalog/assets.ts'
 import { chainFacts } from '../domain/catalog/networks.ts'
 import { type Amount, parseAmount } from '../domain/money/amount.ts'
-import { isOrderId, ORDER_ID_DIGITS, orderIdOf, SHORT_ID_DIGITS } from '../domain/orders/identifiers.ts'
+import {
+  isOrderId,
+  ORDER_ID_DIGITS,
+  orderIdOf,
+  SHORT_ID_DIGITS,
+  shortIdOf,
+} from '../domain/orders/identifiers.ts'
 import type { Order, OrderTerms } from '../domain/orders/order.ts'
 import { sealedTermsOf } from '../domain/orders/seal.ts'
 import { accept, type Outcome, refuse } from '../domain/outcome.ts'
@@ -45,15 +51,19 @@ export function orderDesk(world: DeskWorld): Pick<Desk, 'createOrder' | 'findOrd
 
 const SHORT_ID = new RegExp(`^\\d{${SHORT_ID_DIGITS}}$`)
 
+/** A token finds its order by the short id and by the full one; an account by the full one. */
 async function find(
   world: DeskWorld,
   id: string,
   viewer: Parameters<Desk['findOrder']>[1],
 ): Promise<Order | null> {
+  const isFull = isOrderId(id)
   if (viewer.kind === 'token') {
-    return SHORT_ID.test(id) ? findOrderByToken(world.db, id, hashToken(viewer.token)) : null
+    if (!isFull && !SHORT_ID.test(id)) return null
+    const order = await findOrderByToken(world.db, isFull ? shortIdOf(id) : id, hashToken(viewer.token))
+    return !isFull || order?.terms.id === id ? order : null
   }
-  const order = isOrderId(id) ? await findOrder(world.db, id) : null
+  const order = isFull ? await findOrder(world.db, id) : null
   return order?.terms.accountId === viewer.accountId ? order : null
 }
 
@@ -183,8 +193,9 @@ async function agreeRate(
       expiresAtMs: nowMs + policy.floatOpenMs,
     })
   }
+  // Not stored: nobody was promised this rate but this order. Kept, it would give a later order of the same amount
+  // an old rate for what is left of its time, and then refuse it for an hour.
   const made = lockOf(world, quote.value)
-  await insertRateLocks(world.db, [made], nowMs)
   return accept({ quote: made, feeShare: made.feeShare, expiresAtMs: made.expiresAtMs })
 }
 

@@ -235,6 +235,18 @@ test('without any quote a fixed order makes its own lock: fifteen minutes from i
   expect(Math.abs(openMs - 900_000)).toBeLessThan(100)
 })
 
+test('what an order locked for itself is nobody else’s: the next order of that amount gets the rate of now', async () => {
+  const { remote } = given()
+  const first = await order('506')
+  await remote.changePrice('USDC', '1')
+  await remote.advanceClock(300)
+  const second = await order('506')
+  expect(second.rate).toBeLessThan(first.rate)
+  expect(Date.parse(second.expires_at) - Date.parse(second.created_at)).toBeGreaterThan(890_000)
+  await remote.advanceClock(1_000)
+  expect((await order('506')).status).toBe('NEW')
+})
+
 test('a float quote is no lock: its order takes the rate of its creation', async () => {
   const quote = await wire.client.getRate({ ...quickPair, amount: '505' })
   await given().remote.changePrice('USDC', '10')
