@@ -91,6 +91,11 @@ describe('the rate between two amounts', () => {
     ).toBe('0.999999999999999')
   })
 
+  test('has all 15 digits just below a power of ten', () => {
+    const rate = rateBetween(amountOf('BTC:BTC', 10n ** 18n), amountOf('BTC:BTC', 10n ** 17n - 1n), 'down')
+    expect(showRate(rate)).toBe('0.0999999999999999')
+  })
+
   test('of something is needed', () => {
     expect(() => rateBetween(amountOf('BTC:BTC', 0n), amountOf('ETH:ETH', 1n), 'up')).toThrow()
     expect(showRate(rateBetween(amountOf('BTC:BTC', 1n), amountOf('ETH:ETH', 0n), 'up'))).toBe('0')

@@ -109,6 +109,12 @@ describe('why an order is an emergency', () => {
     expect(reasonsOf(failed)).toEqual(['LATE_DEPOSIT', 'DESTINATION_PROBLEM'])
   })
 
+  test('a late top-up is a reason when it is confirmed, not before', () => {
+    const topped = goOn({ ...scenes.emergencyUnder, nowMs: LATE_MS }, mine('d2', 50n))
+    expect(reasonsOf(topped)).toEqual(['UNDERPAID'])
+    expect(reasonsOf(goOn(topped, confirm('d2')))).toEqual(['LATE_DEPOSIT'])
+  })
+
   test('a top-up adds to the reasons that deposits do not cure', () => {
     const more = goOn(scenes.emergencyFailed, mine('d2', 10n), confirm('d2'))
     expect(reasonsOf(more)).toEqual(['OVERPAID', 'DESTINATION_PROBLEM'])
@@ -116,6 +122,18 @@ describe('why an order is an emergency', () => {
 })
 
 describe('what counts', () => {
+  test('what vanished and comes back while the exchange is due is not part of it', () => {
+    const scene = setScene(
+      {},
+      see('d2', 100n),
+      vanish('d2'),
+      mine('d1', 100n),
+      confirm('d1'),
+      mine('d2', 100n),
+    )
+    expect(depositOf(scene, 'd2').role).toBe('extra')
+  })
+
   test('a deposit is late from the very moment of expiry on', () => {
     const { story } = setScene({})
     const lateBy = (ms: number) => {

@@ -51,7 +51,7 @@ export function nextOutflow(order: Order): { readonly next: Order; readonly payo
     return isOpen ? { ...deposit, role: 'extra' } : deposit
   })
   return {
-    next: { ...order, deposits, outflowCount: number, isOutflowCommitted: false },
+    next: { ...order, deposits, outflowCount: number },
     payoutId: payoutIdOf(order.terms.id, number),
   }
 }

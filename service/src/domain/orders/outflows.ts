@@ -12,15 +12,14 @@ export function onPayoutBroadcast(
   nowMs: InstantMs,
 ): Decision {
   const { state } = order
-  const next = { ...order, isOutflowCommitted: true }
   switch (state.status) {
     case 'EXCHANGE':
       if (state.settlement === null || state.payoutId !== payoutId) return ignore(NOT_LIVE)
-      return move(next, { ...state, status: 'WITHDRAW', txHash }, nowMs)
+      return move(order, { ...state, status: 'WITHDRAW', txHash }, nowMs)
     case 'WITHDRAW':
     case 'REFUND':
       if (state.payoutId !== payoutId) return ignore(NOT_LIVE)
-      return move(next, { ...state, txHash }, nowMs)
+      return move(order, { ...state, txHash }, nowMs)
     default:
       return ignore(NOT_LIVE)
   }

@@ -157,5 +157,3 @@ export const scenes = {
   refunded: fixed(...refundCommitted, send, pay),
   refundedLost: fixed(...refundCommitted, send, pay, unmine('d1')),
 }
-
-type SceneName = keyof typeof scenes
