@@ -14,7 +14,7 @@ import { type Database, openDatabase } from './db/database.ts'
 import { migrate } from './db/migrate.ts'
 import { signedTransactions } from './db/signed_transactions.ts'
 import type { CurrencyCode } from './domain/catalog/currencies.ts'
-import { chainFacts } from './domain/catalog/networks.ts'
+import { chainFacts, chainIds } from './domain/catalog/networks.ts'
 import { openDesk } from './engine/desks.ts'
 import { registerGauges } from './engine/gauges.ts'
 import { marketBoard } from './engine/market.ts'
@@ -90,7 +90,10 @@ export type RunningPrices = Prices & {
 
 export type Service = {
   readonly world: World
+  /** Where clients reach it. */
   readonly baseUrl: string
+  /** Where this process listens. */
+  readonly origin: string
   /** Finishes what is under way, lets leases go, and closes everything it opened. */
   stop(): Promise<void>
 }
@@ -137,7 +140,7 @@ async function openService(options: ServiceOptions, opened: Opened): Promise<Omi
     const signingWorld = { ...world, seal, signer: signer ?? reachSigner(signerSocket, opened) }
     closeTogether(opened, startEngine(signingWorld, holder))
   }
-  return { world, baseUrl: await openServer(options, world, opened) }
+  return { world, ...(await openServer(options, world, opened)) }
 }
 
 /**
@@ -242,7 +245,13 @@ function reachSigner(socket: string | null, opened: Opened): Signer {
   return signer
 }
 
-async function openServer(options: ServiceOptions, world: World, opened: Opened): Promise<string> {
+const LAST_ANSWERS_MS = 500
+
+async function openServer(
+  options: ServiceOptions,
+  world: World,
+  opened: Opened,
+): Promise<Pick<Service, 'baseUrl' | 'origin'>> {
   const { roles, prices, clock, logger } = options
   const { port, host, limits } = options.http
   const metrics = new Registry()
@@ -250,16 +259,19 @@ async function openServer(options: ServiceOptions, world: World, opened: Opened)
   registerGauges(world, metrics, quotes ? prices.ageMs?.bind(prices) : undefined)
   const operator = { clock, limits, readiness: () => readReadiness(world, { quotes }), metrics, logger }
 
-  let url = ''
+  let baseUrl = ''
   const app =
     roles.api === null
       ? buildOperatorServer(operator)
-      : buildInterface(roles.api, operator, world, () => url, opened)
+      : buildInterface(roles.api, operator, world, () => baseUrl, opened)
+  // Before the door closes, whoever keeps a connection open learns with an answer that it will be closed.
+  app.addHook('preClose', () => clock.sleep(LAST_ANSWERS_MS))
   opened.closeWith(() => app.close())
   await app.listen({ port, host })
   const listening = app.server.address() as AddressInfo
-  url = roles.api?.baseUrl ?? `http://${host.includes(':') ? `[${host}]` : host}:${listening.port}`
-  return url
+  const origin = `http://${host.includes(':') ? `[${host}]` : host}:${listening.port}`
+  baseUrl = roles.api?.baseUrl ?? origin
+  return { baseUrl, origin }
 }
 
 function buildInterface(
@@ -293,8 +305,14 @@ function closeTogether(opened: Opened, loops: readonly { stop(): Promise<void> }
   })
 }
 
-function describe({ roles }: ServiceOptions, { world, baseUrl }: Omit<Service, 'stop'>): object {
-  return { roles: rolesOf(roles), url: baseUrl, chains: [...world.chains.keys()] }
+function describe({ roles }: ServiceOptions, { world, origin }: Omit<Service, 'stop'>): object {
+  const chains = [...world.chains.keys()]
+  return {
+    roles: rolesOf(roles),
+    listens: origin,
+    chains,
+    chainsWithoutNode: chainIds.filter((id) => !chains.includes(id)),
+  }
 }
 
 function rolesOf({ api, watcher, engine, signer }: Roles): readonly string[] {

@@ -2,8 +2,8 @@ import { CommandRefused } from '../accounts/keys_command.ts'
 import { systemClock } from '../clock.ts'
 import { SECOND_MS } from '../domain/time.ts'
 
-/** Longer than a slow node takes for an answer under way; supervisors wait 10 to 90 s before they kill. */
-const STOP_MS_MAX = 20 * SECOND_MS
+/** Supervisors kill after 10 s (docker) to 90 s (systemd); until then a slow node may finish its answer. */
+const STOP_MS_MAX = 8 * SECOND_MS
 
 /** npm passes Ctrl-C on to a process that the terminal has told already. */
 const SAME_SIGNAL_MS = 300

@@ -54,7 +54,10 @@ export function openDatabase(options: {
         parserOf(oid, format)) as typeof pg.types.getTypeParser,
     },
   })
-  pool.on('error', options.onConnectionLost)
+  // The pool listens to its idle connections only; an error that nobody listens to would end the process.
+  pool.on('connect', (client) => client.on('error', options.onConnectionLost))
+  // Told by the connection itself already.
+  pool.on('error', () => {})
   return {
     query: (text, values) => run(pool, text, values),
     transaction: (work) => withDeadlockRetry(() => inTransaction(pool, work)),

@@ -26,9 +26,11 @@ export async function readReadiness(
   })
   const chains = await checkChains(world)
   const prices = quotes ? { prices: checkPrices(world) } : {}
+  // Who neither quotes nor decides, such as a signer on its own, stands on no chain either.
+  const hasChain = !quotes || Object.values(chains).some(({ ok }) => ok)
   const hasPrice = !quotes || pricesOf(world).some(({ usd }) => usd !== null)
   return {
-    ready: database.ok && migrations.ok && hasPrice && Object.values(chains).some(({ ok }) => ok),
+    ready: database.ok && migrations.ok && hasPrice && hasChain,
     checks: { database, migrations, ...chains, ...prices },
   }
 }

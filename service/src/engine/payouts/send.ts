@@ -71,6 +71,7 @@ async function broadcast(
   switch (answer) {
     case 'accepted':
       await noteAccepted(world, outflow, attempt, tx)
+      world.log.info({ payout: outflow.payoutId, attempt, tx: tx.txHash }, 'an outflow was sent')
       return { kind: 'again', inMs: AFTER_SENDING_MS }
     case 'unknown':
       // Maybe sent. Only the same bytes are ever sent again, and sending them twice pays once.

@@ -5,6 +5,7 @@ import {
   type ClaimedOutflow,
   claimOutflows,
   postponeOutflow,
+  renewClaim,
 } from '../../db/outflows.ts'
 import { isOutflowStopped } from '../reconcile.ts'
 import type { SigningWorld } from '../world.ts'
@@ -15,8 +16,8 @@ import type { Progress } from './progress.ts'
 import { sendAttempt } from './send.ts'
 
 const OUTFLOWS_A_STEP = 20
-/** Longer than a step takes with a slow node; a worker that died is followed after this. */
-const CLAIM_MS = 60_000
+/** Longer than a step usually takes; a worker that died is followed after this, one that was slow loses its fence. */
+const CLAIM_MS = 6_000
 const WHILE_STOPPED_MS = 2_000
 
 /** Moves the due outflows of one chain a step further. True: there may be more. */
@@ -25,6 +26,8 @@ export async function workPayouts(world: SigningWorld, chain: Chain): Promise<bo
   const isStopped = await isOutflowStopped(world.db, chain.id)
   const claimed = await claimOutflows(world.db, chain.id, time, OUTFLOWS_A_STEP)
   for (const outflow of claimed) {
+    // The ones before it took their time: it may be in other hands by now.
+    if (!(await renewClaim(world.db, outflow, world.clock.wallMs() + CLAIM_MS))) continue
     const progress = await stepSafely(world, chain, outflow, isStopped)
     await letGo(world, outflow, progress)
   }

@@ -1,0 +1,72 @@
+import { createServer } from 'node:net'
+import { expect, test } from 'vitest'
+import { CommandRefused } from '../accounts/keys_command.ts'
+import { readServeConfig } from '../config/serve_config.ts'
+import { migrate } from '../db/migrate.ts'
+import { explainFailure } from './explain_failure.ts'
+
+async function failureOf(work: () => Promise<unknown>): Promise<unknown> {
+  try {
+    await work()
+  } catch (error) {
+    return error
+  }
+  throw new Error('it did not fail')
+}
+
+function listen(port: number) {
+  const server = createServer()
+  return new Promise<typeof server>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(port, '127.0.0.1', () => resolve(server))
+  })
+}
+
+function portOf(server: Awaited<ReturnType<typeof listen>>): number {
+  const address = server.address()
+  return typeof address === 'object' && address !== null ? address.port : 0
+}
+
+test('a port in use is told with what to do', async () => {
+  const holder = await listen(0)
+  const port = portOf(holder)
+  const failure = await failureOf(() => listen(port))
+  holder.close()
+  expect(explainFailure(failure)).toBe(
+    `Cannot listen on 127.0.0.1 port ${port}: another process listens there; set PORT to a free one, or 0 to let the system choose.`,
+  )
+})
+
+test('a database that is not there is told, and never the password of its URL', async () => {
+  const gone = await listen(0)
+  const port = portOf(gone)
+  gone.close()
+  for (const host of ['127.0.0.1', 'localhost']) {
+    const url = `postgres://someone:canary-password@${host}:${port}/nowhere`
+    const told = explainFailure(await failureOf(() => migrate(url, () => {})))
+    expect(told).toMatch(/^The database does not answer \(.*ECONNREFUSED.*\)\. Is PostgreSQL running/)
+    expect(told).not.toContain('canary')
+  }
+})
+
+test.each([
+  ['28P01', 'password authentication failed for user "cambist"'],
+  ['3D000', 'database "cambist" does not exist'],
+  ['53300', 'sorry, too many clients already'],
+  ['57P03', 'the database system is starting up'],
+])('a refusal of the database (%s) is told in its words', (code, message) => {
+  const told = explainFailure(Object.assign(new Error(message), { code }))
+  expect(told).toBe(`The database refuses: ${message}. Is DATABASE_URL right?`)
+})
+
+test('what a command or the configuration refuses is told as it is', async () => {
+  expect(explainFailure(new CommandRefused('there is no key ck_1'))).toBe('there is no key ck_1')
+  const failure = await failureOf(async () => readServeConfig({}, 'watcher'))
+  expect(explainFailure(failure)).toMatch(/^The configuration has \d problems:\n {2}DATABASE_URL: is needed/)
+})
+
+test('a fault of ours is not explained away', () => {
+  expect(explainFailure(new TypeError('x is undefined'))).toBeNull()
+  expect(explainFailure(Object.assign(new Error('syntax error'), { code: '42601' }))).toBeNull()
+  expect(explainFailure('thrown text')).toBeNull()
+})

@@ -1,0 +1,83 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { eventually, Hopeless } from '../../harness/eventually.ts'
+
+export type LogLine = Readonly<Record<string, unknown>> & { readonly level: number; readonly msg: string }
+
+/** One process of the service, seen from outside: its port, what it wrote, how it ended. */
+export type RunningProcess = {
+  readonly roles: string
+  readonly pid: number
+  /** Where it listens. */
+  readonly origin: string
+  /** What it wrote to its log so far. */
+  log(): LogLine[]
+  /** Everything it wrote so far, to both streams. */
+  output(): string
+  isRunning(): boolean
+  send(signal: NodeJS.Signals): void
+  /** The exit code, or the signal that ended it. */
+  readonly ended: Promise<number | NodeJS.Signals>
+  /** SIGKILL: it has no say in it. */
+  kill(): Promise<void>
+}
+
+const entry = new URL('./serve_process.ts', import.meta.url).pathname
+
+/** Starts a process and waits until it says that it is up; throws with its output when it ends instead. */
+export async function startProcess(options: {
+  readonly roles: string
+  readonly env: Readonly<Record<string, string>>
+  readonly venueOrigins: Readonly<Record<string, string>>
+}): Promise<RunningProcess> {
+  const { roles, env, venueOrigins } = options
+  const child = spawn(process.execPath, [entry, roles, JSON.stringify(venueOrigins)], {
+    env: { PATH: process.env.PATH ?? '', ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const written = collect(child)
+  const ended = once(child, 'exit').then(([code, signal]) => (signal ?? code) as number | NodeJS.Signals)
+  const isRunning = () => child.exitCode === null && child.signalCode === null
+  const log = () => parseLines(written())
+  const up = await eventually(
+    `the process ${roles} is up`,
+    () => {
+      const line = log().find(({ msg }) => msg === 'the service is up')
+      if (line !== undefined) return line
+      if (!isRunning()) throw new Hopeless(`it ended`)
+      throw new Error('it is still starting')
+    },
+    { context: written },
+  )
+  return {
+    roles,
+    pid: child.pid ?? 0,
+    origin: String(up.listens),
+    log,
+    output: written,
+    isRunning,
+    send: (signal) => void child.kill(signal),
+    ended,
+    kill: async () => {
+      child.kill('SIGKILL')
+      await ended
+    },
+  }
+}
+
+function collect({ stdout, stderr }: ChildProcess): () => string {
+  let text = ''
+  for (const stream of [stdout, stderr]) {
+    stream?.setEncoding('utf8').on('data', (chunk: string) => {
+      text += chunk
+    })
+  }
+  return () => text
+}
+
+function parseLines(text: string): LogLine[] {
+  return text
+    .split('\n')
+    .filter((line) => line.startsWith('{') && line.endsWith('}'))
+    .map((line) => JSON.parse(line) as LogLine)
+}
