@@ -26,10 +26,7 @@ export function openSandboxRoutes(sandbox: SandboxWorld): SandboxRoutes {
     pay: (orderId, amount) => pay(sandbox, orderId, amount),
     mine: (network, blocks) => onChain(network, async (chain) => devnet.mine(chain, blocks).then(done)),
     reorg: (network, depth) => onChain(network, async (chain) => devnet.reorg(chain, depth).then(done)),
-    replace: async (txHash, to) => {
-      const { txHash: replacement } = await devnet.replace(txHash, to === null ? {} : { to })
-      return { ok: true, value: { tx_hash: replacement } }
-    },
+    replace: (txHash, to) => replace(sandbox, txHash, to),
     prices: (change) => changePrice(sandbox, change),
     clock: async (advanceSeconds) => {
       clock.setOffset(clock.offsetMs() + advanceSeconds * 1_000)
@@ -58,12 +55,34 @@ async function onChain<Value>(
 ): Promise<DeskOutcome<Value>> {
   if (!isNetworkId(network))
     return wrong('network', `must be one of ${Object.keys(networkChains).join(', ')}`)
+  return orSayNo('network', () => act(networkChains[network]))
+}
+
+/** A local node says no (a reorganisation deeper than its memory, an amount it has not): the caller's doing. */
+async function orSayNo<Value>(
+  field: string,
+  act: () => Promise<DeskOutcome<Value>>,
+): Promise<DeskOutcome<Value>> {
   try {
-    return await act(networkChains[network])
+    return await act()
   } catch (error) {
-    // A local node says no (a reorganisation deeper than its memory, an address it does not know): the caller's doing.
-    return wrong('network', error instanceof Error ? error.message : String(error))
+    const message = error instanceof Error ? error.message : String(error)
+    // The first line says what is wrong; libraries go on with what they sent and their version.
+    return wrong(field, message.split('\n')[0] ?? '')
   }
+}
+
+async function replace(
+  { world, devnet }: SandboxWorld,
+  txHash: string,
+  to: string | null,
+): Promise<DeskOutcome<{ readonly tx_hash: string }>> {
+  if (to !== null && ![...world.chains.values()].some((chain) => chain.parseAddress(to).ok))
+    return wrong('to', 'must be an address on a network of the sandbox')
+  return orSayNo('tx_hash', async () => {
+    const replacement = await devnet.replace(txHash, to === null ? {} : { to })
+    return { ok: true, value: { tx_hash: replacement.txHash } }
+  })
 }
 
 async function pay(
@@ -103,7 +122,7 @@ async function changePrice(
 }
 
 function readBalance(
-  { devnet }: SandboxWorld,
+  { world, devnet }: SandboxWorld,
   network: string,
   address: string,
   currency: string | null,
@@ -111,6 +130,10 @@ function readBalance(
   return onChain(network, async (chain) => {
     const asset = currency === null ? nativeAsset(chain) : assetOn(network, currency)
     if (asset === undefined) return wrong('currency', `does not travel on ${network}`)
+    const parsed = world.chains.get(chain)?.parseAddress(address)
+    // One that may not be paid still has a balance.
+    if (parsed?.ok === false && parsed.rejection.code !== 'address_unpayable')
+      return wrong('address', `is not one on ${network}: ${parsed.rejection.message}`)
     const units = await devnet.balance(chain, asset.currency, address)
     return { ok: true, value: { balance: formatDecimal(units, asset.chainDecimals) } }
   })
