@@ -1,0 +1,143 @@
+import { beforeAll, expect, test } from 'vitest'
+import { createOrder, quickPair } from '../harness/orders.ts'
+import { useTestSandbox } from '../harness/test_sandbox.ts'
+import { type Answer, failureOf, openWire, type Wire } from '../harness/wire.ts'
+
+/**
+ * What: while a chain or the prices are away, their currencies are off, MAINTENANCE and RATE_UNAVAILABLE say so, all
+ * else goes on, and everything comes back by itself.
+ * How: the node of Ethereum is frozen (SIGSTOP). Prices are taken away in the process: the sandbox's own never fail.
+ */
+const given = useTestSandbox({ policy: { chainTroubleMs: 4_000 } })
+let wire: Wire
+
+beforeAll(async () => {
+  wire = await openWire(given())
+})
+
+function expectBusy(answer: Answer, code: string): void {
+  const { message, ...rest } = answer.json
+  expect([answer.status, rest]).toEqual([503, { error: true, error_code: code }])
+  expect(message).toMatch(/at the moment/)
+  expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0)
+}
+
+async function enabled(): Promise<Record<string, boolean>> {
+  const currencies = await wire.client.getCurrencies()
+  return Object.fromEntries(Object.entries(currencies).map(([code, entry]) => [code, entry.enabled]))
+}
+
+const all = { BTC: true, ETH: true, USDT: true, USDC: true, BNB: true }
+
+function signal(network: 'ETH' | 'BNB', name: NodeJS.Signals): void {
+  const node = given().devnet.processes.find((each) => each.network === network)
+  if (node === undefined) throw new Error(`${network} runs`)
+  process.kill(node.pid, name)
+}
+
+test('a chain whose node is frozen takes its currencies off; the others go on; it comes back', async () => {
+  const sandbox = given()
+  expect(await enabled()).toEqual(all)
+  const before = await wire.request('GET', '/v1/currencies')
+  const address = await sandbox.remote.freshAddress('ETH')
+  const stopped = await createOrder(sandbox, quickPair)
+  signal('ETH', 'SIGSTOP')
+  try {
+    await sandbox.eventually('ETH is off, and tokens that also travel elsewhere are not', async () => {
+      expect(await enabled()).toEqual({ ...all, ETH: false })
+    })
+    const etag = before.headers.get('etag') ?? ''
+    const list = await wire.request('GET', '/v1/currencies', { headers: { 'If-None-Match': etag } })
+    expect(list.status).toBe(200)
+    for (const pair of ['from=ETH&to=BTC', 'from=BTC&to=ETH', 'from=BTC&to=USDT&to_network=ERC20']) {
+      expectBusy(await wire.request('GET', `/v1/rate?${pair}&amount=1`), 'MAINTENANCE')
+    }
+    const order = {
+      from: 'BTC',
+      from_network: 'BTC',
+      to: 'ETH',
+      to_network: 'ETH',
+      rate_type: 'float',
+      amount: 0.1,
+    }
+    const create = await wire.signed(
+      'POST',
+      '/v1/order/create',
+      JSON.stringify({ ...order, destination: address }),
+    )
+    expectBusy(create, 'MAINTENANCE')
+    const { api_key: keyId, api_secret: secret } = sandbox.account
+    const hasty = wire.clientOf({ keyId, secret }, { retries: 0 })
+    const failure = await failureOf(hasty.getRate({ from: 'ETH', to: 'BTC', amount: 1 }))
+    expect(failure).toMatchObject({ code: 'MAINTENANCE', status: 503 })
+    expect(failure.retryAfterMs).toBeGreaterThan(0)
+
+    // What does not need Ethereum works, and orders can still be read and paid for by their QR.
+    expect((await wire.request('GET', '/v1/rate?from=BTC&to=USDT&to_network=BEP20&amount=0.1')).status).toBe(
+      200,
+    )
+    await createOrder(sandbox, { from: 'BNB', from_network: 'BNB', to: 'BTC', to_network: 'BTC' })
+    expect((await wire.client.getOrder(stopped.order_id)).status).toBe('NEW')
+    expect((await wire.request('GET', `/v1/order/${stopped.order_id}/qr`)).status).toBe(200)
+    const ready = await wire.request('GET', '/readyz')
+    expect([ready.status, ready.json.ready, ready.json.checks.chain_ETH.ok]).toEqual([200, true, false])
+    expect(ready.json.checks.chain_ETH.detail).toMatch(/the last whole look was \d+ s ago/)
+    expect(ready.json.checks.chain_BTC.ok).toBe(true)
+    expect((await wire.request('GET', '/metrics')).text).toMatch(
+      /cambist_chain_look_age_seconds\{chain="ETH"\} ([4-9]|[1-9]\d)/,
+    )
+  } finally {
+    signal('ETH', 'SIGCONT')
+  }
+  await sandbox.eventually('everything is back', async () => expect(await enabled()).toEqual(all))
+  const after = await createOrder(sandbox, quickPair)
+  expect(after.status).toBe('NEW')
+})
+
+test('without a price there is no quote and no order: RATE_UNAVAILABLE, and only for that currency', async () => {
+  const { prices } = given().service.world
+  const { usd } = prices
+  const open = prices as { usd: typeof usd }
+  open.usd = (currency) => (currency === 'BNB' ? null : usd(currency))
+  try {
+    expectBusy(await wire.request('GET', '/v1/rate?from=BNB&to=BTC&amount=1'), 'RATE_UNAVAILABLE')
+    const destination = await given().remote.freshAddress('BNB')
+    const order = {
+      from: 'BTC',
+      from_network: 'BTC',
+      to: 'BNB',
+      to_network: 'BNB',
+      rate_type: 'fixed',
+      amount: 0.1,
+    }
+    const create = await wire.signed('POST', '/v1/order/create', JSON.stringify({ ...order, destination }))
+    expectBusy(create, 'RATE_UNAVAILABLE')
+    expect((await wire.request('GET', '/v1/rate?from=BTC&to=ETH&amount=0.1')).status).toBe(200)
+    const ready = await wire.request('GET', '/readyz')
+    expect(ready.json.checks.prices).toEqual({ ok: false, detail: 'no reliable price for BNB' })
+    open.usd = () => null
+    const dead = await wire.request('GET', '/readyz')
+    expect([dead.status, dead.json.ready]).toEqual([503, false])
+    expect((await wire.request('GET', '/healthz')).status).toBe(200)
+  } finally {
+    open.usd = usd
+  }
+  expect((await wire.request('GET', '/v1/rate?from=BNB&to=BTC&amount=1')).status).toBe(200)
+})
+
+test('MAINTENANCE while no deposit address is ready', async () => {
+  const { db } = given().service.world
+  const destination = await given().remote.freshAddress('BEP20')
+  const body = JSON.stringify({ ...quickPair, amount: 100, rate_type: 'float', destination })
+  // Addresses that are locked are passed over: while this transaction holds them all, the pool is dry.
+  const answer = await db.transaction(async (tx) => {
+    await tx.query("SELECT address FROM addresses WHERE purpose = 'deposit' AND order_id IS NULL FOR UPDATE")
+    return wire.signed('POST', '/v1/order/create', body)
+  })
+  expectBusy(answer, 'MAINTENANCE')
+  await given().eventually('the next try finds one', async () => {
+    const again = await wire.signed('POST', '/v1/order/create', body)
+    expect(again.status).toBe(200)
+    given().addSecret(again.json.data.token)
+  })
+})
