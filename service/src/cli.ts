@@ -49,7 +49,7 @@ registerOrderCommands(order, { print, open: () => openOrders(placeOf(order)) })
 const ledger = onEitherPlace(program.command('ledger'))
 registerLedgerCommands(ledger, { print, open: () => openLedger(placeOf(ledger)) })
 
-registerKeystoreCommands(program.command('keystore'))
+registerKeystoreCommands(program.command('keystore'), { print })
 
 program
   .command('openapi')

@@ -14,13 +14,14 @@ export function explainFailure(error: unknown): string | null {
   // localhost is tried as IPv6 and as IPv4; both say the same.
   if (error instanceof AggregateError) return explainFailure(error.errors[0])
   if (!(error instanceof Error)) return null
-  return explainListening(error) ?? explainDatabase(error)
+  return explainListening(error) ?? explainFile(error) ?? explainDatabase(error)
 }
 
 type SystemError = Error & {
   readonly syscall?: string
   readonly address?: string
   readonly port?: number
+  readonly path?: string
 }
 
 const LISTENING: Readonly<Record<string, string>> = {
@@ -35,23 +36,31 @@ function explainListening(error: SystemError): string | null {
   return `Cannot listen on ${error.address} port ${error.port}: ${why}.`
 }
 
-const UNREACHABLE = new Set([
-  'ECONNREFUSED',
-  'ECONNRESET',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'ETIMEDOUT',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-])
+const FILES: Readonly<Record<string, string>> = {
+  ENOENT: 'there is no such file or folder',
+  EACCES: 'this user may not',
+  EPERM: 'this user may not',
+  EISDIR: 'it is a folder',
+  ENOTDIR: 'a part of its path is no folder',
+  EROFS: 'it is on a file system that cannot be written',
+  ENOSPC: 'the disk is full',
+}
+
+function explainFile({ code, syscall, path }: SystemError & { readonly code?: string }): string | null {
+  const why = FILES[code ?? '']
+  return path === undefined || why === undefined ? null : `Cannot ${syscall} ${path}: ${why}.`
+}
+
+/** `connect` and `getaddrinfo`: of what a command waits for, only the database is reached over a connection. */
+const CONNECTING = new Set(['connect', 'getaddrinfo'])
 
 /** SQLSTATE classes: no connection, authorization, no such database, resources, operator's intervention. */
 const OPERATORS_CLASSES = /^(08|28|3D|53|57)/
 const INSUFFICIENT_PRIVILEGE = '42501'
 
-function explainDatabase(error: Error): string | null {
+function explainDatabase(error: SystemError): string | null {
   const code = errorCode(error) ?? ''
-  if (UNREACHABLE.has(code)) {
+  if (CONNECTING.has(error.syscall ?? '')) {
     return `The database does not answer (${error.message}). Is PostgreSQL running, and is DATABASE_URL right?`
   }
   if (OPERATORS_CLASSES.test(code)) return `The database refuses: ${error.message}. Is DATABASE_URL right?`

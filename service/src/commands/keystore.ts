@@ -2,10 +2,13 @@ import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import { CommandRefused } from '../accounts/keys_command.ts'
 import { systemClock } from '../clock.ts'
+import { readFirstLine } from '../config/environment.ts'
 import { createKeystore, newMnemonic } from '../signer/keystore.ts'
 
+type Print = (text: string) => void
+
 /** `cambist keystore create`: new keys, encrypted; the words are shown once, to be written down on paper. */
-export function registerKeystoreCommands(keystore: Command): void {
+export function registerKeystoreCommands(keystore: Command, { print }: { readonly print: Print }): void {
   keystore.description('the signer’s encrypted keys')
   keystore
     .command('create')
@@ -14,31 +17,26 @@ export function registerKeystoreCommands(keystore: Command): void {
     .option('--mnemonic-file <file>', 'restore from these words instead of making new ones')
     .option('--test', 'for test networks; a production service refuses it')
     .description('make or restore a keystore')
-    .action(create)
+    .action((path: string, options: Options) => create(path, options, print))
 }
 
 type Options = { readonly passphraseFile: string; readonly mnemonicFile?: string; readonly test?: boolean }
 
-async function create(path: string, options: Options): Promise<void> {
-  const passphrase = firstLine(options.passphraseFile)
-  const mnemonic = options.mnemonicFile === undefined ? newMnemonic() : firstLine(options.mnemonicFile)
+async function create(path: string, options: Options, print: Print): Promise<void> {
+  const passphrase = readFirstLine(options.passphraseFile)
+  if (passphrase === '') throw new CommandRefused(`the first line of ${options.passphraseFile} is empty`)
+  const mnemonic = options.mnemonicFile === undefined ? newMnemonic() : readWords(options.mnemonicFile)
   const environment = options.test === true ? ('sandbox' as const) : ('production' as const)
-  const made = await createKeystore({
-    path,
-    passphrase,
-    mnemonic,
-    environment,
-    nowMs: systemClock().wallMs(),
-  })
+  const nowMs = systemClock().wallMs()
+  const made = await createKeystore({ path, passphrase, mnemonic, environment, nowMs })
   if (!made.ok) throw new CommandRefused(made.rejection.message)
-  console.log(`${path} is written.`)
+  print(`${path} is written.`)
   if (options.mnemonicFile !== undefined) return
-  console.log('Write these words on paper and keep them safe; they are not shown again:\n')
-  console.log(`  ${mnemonic}`)
+  print('Write these words on paper and keep them safe; they are not shown again:\n')
+  print(`  ${mnemonic}`)
 }
 
-function firstLine(path: string): string {
-  const line = readFileSync(path, 'utf8').split(/\r?\n/, 1)[0]?.trim() ?? ''
-  if (line === '') throw new CommandRefused(`the first line of ${path} is empty`)
-  return line
+/** However they were written down: on lines, with capitals. */
+function readWords(path: string): string {
+  return readFileSync(path, 'utf8').toLowerCase().split(/\s+/).filter(Boolean).join(' ')
 }

@@ -21,6 +21,7 @@ export type KeystoreEnvironment = 'sandbox' | 'production'
 
 export type KeystoreRejection = {
   readonly code:
+    | 'mnemonic_malformed'
     | 'keystore_exists'
     | 'keystore_missing'
     | 'keystore_changed' // damaged, or edited by someone
@@ -83,7 +84,10 @@ export async function createKeystore(options: {
   readonly scryptN?: number
 }): Promise<Outcome<void, KeystoreRejection>> {
   const { passphrase, mnemonic, environment, nowMs, scryptN = SCRYPT_N } = options
-  assert(validateMnemonic(mnemonic, wordlist), 'the words are a BIP-39 mnemonic')
+  if (!validateMnemonic(mnemonic, wordlist)) {
+    const message = 'these are not the words of a seed (BIP-39): one is misspelt, missing or out of its place'
+    return refuse({ code: 'mnemonic_malformed', message })
+  }
   assert(passphrase.length > 0, 'a keystore has a passphrase')
   assert(
     environment === 'sandbox' || scryptN >= SCRYPT_N,
