@@ -93,23 +93,30 @@ async function startGround(
   { config, mining, say = () => {} }: SandboxOptions,
   dataDir: string,
 ): Promise<Ground> {
-  const [devnet, postgres] = await Promise.all([
+  const [devnet, database] = await Promise.allSettled([
     startDevnet({ dataDir: join(dataDir, 'devnet'), mining: mining ?? 'lively', log: say }),
-    config.databaseUrl === null ? startPostgres({ dataDir: join(dataDir, 'postgres') }) : null,
+    config.databaseUrl === null
+      ? startPostgres({ dataDir: join(dataDir, 'postgres') })
+      : external(config.databaseUrl),
   ])
-  return {
-    devnet,
-    databaseUrl: config.databaseUrl ?? urlOf(postgres),
-    stop: async () => {
-      await devnet.stop()
-      await postgres?.stop()
-    },
+  if (devnet.status === 'fulfilled' && database.status === 'fulfilled') {
+    return {
+      devnet: devnet.value,
+      databaseUrl: database.value.url,
+      stop: async () => {
+        await devnet.value.stop()
+        await database.value.stop()
+      },
+    }
   }
+  // Half a ground is none: what did start is stopped, and the first failure is told.
+  for (const started of [devnet, database]) if (started.status === 'fulfilled') await started.value.stop()
+  throw devnet.status === 'rejected' ? devnet.reason : (database as PromiseRejectedResult).reason
 }
 
-function urlOf(postgres: Postgres | null): string {
-  if (postgres === null) throw new Error('there is no database')
-  return postgres.url
+/** A database that somebody else looks after. */
+function external(url: string): Pick<Postgres, 'url' | 'stop'> {
+  return { url, stop: async () => {} }
 }
 
 async function prepare(dataDir: string, databaseUrl: string) {

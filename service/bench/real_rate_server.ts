@@ -1,0 +1,41 @@
+import type { Devnet } from '@cambist/devnet'
+import { systemClock } from '../src/clock.ts'
+import { sandboxKey } from '../src/config/sandbox_secrets.ts'
+import { defaultPolicy } from '../src/engine/default_policy.ts'
+import { defaultLimits } from '../src/http/parts.ts'
+import { createLogger } from '../src/log.ts'
+import { startService } from '../src/main.ts'
+import { sandboxPrices } from '../src/prices/index.ts'
+import { sandboxChains } from '../src/sandbox/chains.ts'
+import { answerBench } from './rate.ts'
+
+/**
+ * The role api as a process of its own, on the database and chains of a running sandbox: `GET /v1/rate` with real
+ * prices, reserves and costs, and for a fixed rate the lock stored in PostgreSQL before the answer.
+ */
+const [databaseUrl = '', networks = '{}'] = process.argv.slice(2)
+const service = await startService({
+  roles: {
+    api: {
+      accountKeys: [sandboxKey('account')],
+      orderSeal: sandboxKey('order-seal'),
+      orderToken: sandboxKey('order-token'),
+      baseUrl: null,
+    },
+    watcher: false,
+    engine: null,
+    signer: null,
+  },
+  databaseUrl,
+  chains: await sandboxChains(JSON.parse(networks) as Devnet['networks']),
+  prices: { usd: sandboxPrices().usd, start: () => {}, stop: () => {} },
+  policy: defaultPolicy,
+  http: {
+    port: 0,
+    host: '127.0.0.1',
+    limits: { ...defaultLimits, unitsPerMinute: 1e9, burstPerSecond: 1e9 },
+  },
+  clock: systemClock(),
+  logger: createLogger('info', '/dev/null'),
+})
+answerBench(service.origin)
