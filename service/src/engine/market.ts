@@ -61,42 +61,68 @@ export function marketBoard(parts: {
     return costIn(asset, amountOf(native.id, reserve.payoutCost), nativePrice, price)
   }
 
+  const gather = (from: Asset, to: Asset, rateType: RateType): Market | null => {
+    const fromPrice = prices.usd(from.currency)
+    const toPrice = prices.usd(to.currency)
+    const networkFee = payoutCost(to)
+    if (fromPrice === null || toPrice === null || networkFee === null) return null
+    return {
+      from,
+      to,
+      mid: midRate(from, to, fromPrice, toPrice),
+      fee: policy.fees[rateType],
+      networkFee,
+      reserve: amountOf(to.id, reserves.get(to.id)?.spendable ?? 0n),
+    }
+  }
+  const markets = rememberMarkets(prices, gather)
+
   return {
     refresh: async () => {
       const [newHeads, newReserves] = await Promise.all([readHeads(db), readReserves(db)])
       heads = new Map(newHeads.map((head) => [head.chain, head]))
       reserves = new Map(newReserves.map((reserve) => [reserve.asset, reserve]))
+      markets.forget()
     },
     isChainUp,
     isOffered,
     headHeight: (chain) => heads.get(chain)?.block.height ?? null,
     payoutCost,
     read: (from, to, rateType) => {
-      for (const { chain } of [from, to]) {
-        if (!isChainUp(chain)) {
-          return refuse({
-            code: 'MAINTENANCE',
-            message: `${chain} is not available at the moment; try again later`,
-          })
-        }
+      const missing = [from, to].find((asset) => !isOffered(asset))
+      if (missing !== undefined) {
+        const message = `${missing.currency} on ${missing.network} is not available at the moment; try again later`
+        return refuse({ code: 'MAINTENANCE', message })
       }
-      const fromPrice = prices.usd(from.currency)
-      const toPrice = prices.usd(to.currency)
-      const networkFee = payoutCost(to)
-      if (fromPrice === null || toPrice === null || networkFee === null) {
-        return refuse({
-          code: 'RATE_UNAVAILABLE',
-          message: 'there is no reliable price at the moment; try again soon',
-        })
-      }
-      return accept({
-        from,
-        to,
-        mid: midRate(from, to, fromPrice, toPrice),
-        fee: policy.fees[rateType],
-        networkFee,
-        reserve: amountOf(to.id, reserves.get(to.id)?.spendable ?? 0n),
+      const market = markets.read(from, to, rateType)
+      if (market !== null) return accept(market)
+      return refuse({
+        code: 'RATE_UNAVAILABLE',
+        message: 'there is no reliable price at the moment; try again soon',
       })
+    },
+  }
+}
+
+type Gathered = { readonly basis: readonly (bigint | null)[]; readonly market: Market | null }
+
+/** Markets as long as what they were made of stays what it is: quoting asks for the same ones again and again. */
+function rememberMarkets(
+  prices: Prices,
+  gather: (from: Asset, to: Asset, rateType: RateType) => Market | null,
+) {
+  const known = new Map<string, Gathered>()
+  return {
+    forget: () => known.clear(),
+    read: (from: Asset, to: Asset, rateType: RateType): Market | null => {
+      const key = `${from.id} ${to.id} ${rateType}`
+      const native = nativeAsset(to.chain).currency
+      const basis = [prices.usd(from.currency), prices.usd(to.currency), prices.usd(native)]
+      const remembered = known.get(key)
+      if (remembered?.basis.every((price, index) => price === basis[index])) return remembered.market
+      const market = gather(from, to, rateType)
+      known.set(key, { basis, market })
+      return market
     },
   }
 }

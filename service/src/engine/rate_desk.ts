@@ -5,7 +5,7 @@ import type { NetworkId } from '../domain/catalog/networks.ts'
 import { showAmount } from '../domain/money/amount.ts'
 import { formatDecimal } from '../domain/money/decimal.ts'
 import { showRate } from '../domain/money/rate.ts'
-import { type Market, type Quote, type RateType, sourceRange } from '../domain/quotes/quote.ts'
+import { type Market, type Quote, type Range, type RateType, sourceRange } from '../domain/quotes/quote.ts'
 import { batched } from './batched.ts'
 import type { CurrencyView, Desk, DeskOutcome, RateRequest, RateView } from './desk.ts'
 import { findPair, makeQuote, readAmount, readMarket } from './quoting.ts'
@@ -67,9 +67,18 @@ function showQuote(quote: Quote, market: Market, rateType: RateType): RateView {
     fee: showAmount(quote.fee, 'up'),
     fee_percent: formatDecimal(market.fee, 2),
     network_fee: showAmount(quote.networkFee, 'up'),
-    min_amount: showAmount(range.min, 'up'),
-    max_amount: showAmount(range.max, 'down'),
+    ...shownRange(range),
   }
+}
+
+const shownRanges = new WeakMap<Range, Pick<RateView, 'min_amount' | 'max_amount'>>()
+
+function shownRange(range: Range): Pick<RateView, 'min_amount' | 'max_amount'> {
+  const known = shownRanges.get(range)
+  if (known !== undefined) return known
+  const shown = { min_amount: showAmount(range.min, 'up'), max_amount: showAmount(range.max, 'down') }
+  shownRanges.set(range, shown)
+  return shown
 }
 
 function showCurrency(world: DeskWorld, code: CurrencyCode, currency: Currency): CurrencyView {

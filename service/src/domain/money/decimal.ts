@@ -11,9 +11,12 @@ export function divide(numerator: bigint, denominator: bigint, rounding: Roundin
   return rounding === 'down' || floor * denominator === numerator ? floor : floor + 1n
 }
 
+/** Worked out once: raising is a third of the cost of a quote otherwise. */
+const POWERS_OF_TEN = Array.from({ length: 100 }, (_, exponent) => 10n ** BigInt(exponent))
+
 /** 10 to the power of `exponent`. */
 export function powerOfTen(exponent: number): bigint {
-  return 10n ** BigInt(exponent)
+  return POWERS_OF_TEN[exponent] ?? 10n ** BigInt(exponent)
 }
 
 /** `units` counted in 10^-fromDecimals, counted again in 10^-toDecimals. */

@@ -124,8 +124,18 @@ export function quoteAtRate(rate: Rate, from: Amount, fee: BasisPoints, networkF
   return { from, to, rate, fee: shareOf(to, fee, 'up'), networkFee }
 }
 
+const sourceRanges = new WeakMap<Market, Range>()
+
 /** Limits in the source asset: the currency's own, what is worth paying out, and what the reserve backs. */
 export function sourceRange(market: Market): Range {
+  const known = sourceRanges.get(market)
+  if (known !== undefined) return known
+  const range = findSourceRange(market)
+  sourceRanges.set(market, range)
+  return range
+}
+
+function findSourceRange(market: Market): Range {
   const leastForPayout = depositFor(market, amountOf(market.to.id, market.to.minPayout))
   const min = leastForPayout.units > market.from.minAmount ? leastForPayout.units : market.from.minAmount
   const backed = toPrecision(convertBack(market.reserve, market.mid, 'down'), 'down')
