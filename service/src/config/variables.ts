@@ -20,7 +20,13 @@ const sandbox = ['sandbox'] as const
 const serve = ['serve'] as const
 
 const http = {
-  PORT: { section: 'HTTP', shapes: both, default: '8080', meaning: 'TCP port to listen on.' },
+  PORT: {
+    section: 'HTTP',
+    shapes: both,
+    default: '8080',
+    meaning:
+      'TCP port to listen on. Every process does: without the role api for `/healthz`, `/readyz` and `/metrics` only.',
+  },
   HOST: {
     section: 'HTTP',
     shapes: both,
