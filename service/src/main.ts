@@ -112,7 +112,10 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       },
     }
   } catch (error) {
-    await opened.closeAll()
+    // Why it did not start says more than what then did not close.
+    await opened.closeAll().catch((failure: unknown) => {
+      options.logger.warn({ err: failure }, 'what was opened did not close')
+    })
     throw error
   }
 }
