@@ -1,3 +1,5 @@
+import { mkdirSync, openSync } from 'node:fs'
+import { dirname } from 'node:path'
 import pino, { type Logger } from 'pino'
 import type { LogLevel } from './config/http_settings.ts'
 
@@ -22,6 +24,14 @@ export function createLogger(level: LogLevel, file?: string): Logger {
     base: null,
     redact: { paths: SECRET_FIELDS.flatMap((field) => [field, `*.${field}`]), censor: '[hidden]' },
   }
-  const destination = file === undefined ? 1 : file
-  return pino(options, pino.destination({ dest: destination, sync: false, mkdir: true }))
+  return pino(
+    options,
+    pino.destination({ dest: file === undefined ? 1 : openForAppending(file), sync: false }),
+  )
+}
+
+/** At once: a logger that is still opening its file throws when the process exits meanwhile. */
+function openForAppending(file: string): number {
+  mkdirSync(dirname(file), { recursive: true })
+  return openSync(file, 'a')
 }

@@ -1,16 +1,17 @@
 import { CommandRefused } from '../accounts/keys_command.ts'
 import { ConfigError } from '../config/problems.ts'
 import { errorCode } from '../db/database.ts'
+import { FolderTaken } from '../sandbox/own_folder.ts'
 import { SocketTaken } from '../signer/socket_server.ts'
+
+const operatorsFailures = [ConfigError, CommandRefused, SocketTaken, FolderTaken]
 
 /**
  * What to tell at the terminal of a failure that an operator can do something about; null for one that is a fault of
  * ours, which is told with its stack.
  */
 export function explainFailure(error: unknown): string | null {
-  if (error instanceof ConfigError || error instanceof CommandRefused || error instanceof SocketTaken) {
-    return error.message
-  }
+  if (operatorsFailures.some((kind) => error instanceof kind)) return (error as Error).message
   // localhost is tried as IPv6 and as IPv4; both say the same.
   if (error instanceof AggregateError) return explainFailure(error.errors[0])
   if (!(error instanceof Error)) return null

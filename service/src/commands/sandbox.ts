@@ -16,13 +16,26 @@ export async function runSandbox(env: Env, options: { readonly reset: boolean })
   }
   console.log('Starting PostgreSQL, the local chains and the service …')
   const logFile = join(resolve(config.dataDir), 'service.log')
-  const sandbox = await startSandbox({ config, logger: createLogger(config.logLevel, logFile), say })
-  console.log(greet(sandbox, logFile))
-  await untilStopped(async () => {
+  // Ctrl-C is heard from now on: whatever has started by then is stopped, too.
+  const interrupt = new AbortController()
+  const starting = startSandbox({
+    config,
+    logger: createLogger(config.logLevel, logFile),
+    say,
+    signal: interrupt.signal,
+  }).catch((error: unknown) => {
+    if (error === interrupt.signal.reason) return null
+    throw error
+  })
+  const stopped = untilStopped(async () => {
     console.log('\nStopping …')
-    await sandbox.stop()
+    interrupt.abort()
+    await (await starting)?.stop()
     console.log(
       'Everything has stopped. `npm start` continues where you left off; add `-- --reset` to begin anew.',
     )
   })
+  const sandbox = await starting
+  if (sandbox !== null && !interrupt.signal.aborted) console.log(greet(sandbox, logFile))
+  await stopped
 }

@@ -19,6 +19,7 @@ import { sandboxChains, sandboxSignerSettings } from './chains.ts'
 import { type DemoAccount, openDemoAccount, writeJson } from './demo_account.ts'
 import { fundReserves } from './fund_reserves.ts'
 import { openSandboxSeed } from './keys.ts'
+import { ownFolder } from './own_folder.ts'
 import { openSandboxRoutes } from './routes.ts'
 import { readSettings, type SandboxSettings } from './settings.ts'
 
@@ -43,26 +44,48 @@ export type SandboxOptions = {
   readonly policy?: Partial<Policy>
   /** Tests put a line that can fail between the service and its nodes: the URL to use instead of a node's own. */
   readonly reach?: (chain: ChainId, rpcUrl: string) => Promise<string>
+  /** Aborted: the start is given up, what did start is stopped, and the start rejects with the signal's reason. */
+  readonly signal?: AbortSignal
 }
 
 /** Brings up everything a stranger needs to try an exchange: database, chains, service, reserves, an account. */
 export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   const dataDir = resolve(options.config.dataDir)
-  const sandboxFile = join(dataDir, 'sandbox.json')
   await mkdir(dataDir, { recursive: true })
+  const lock = ownFolder(dataDir)
+  try {
+    const sandbox = await startOwned(options, dataDir)
+    return {
+      ...sandbox,
+      stop: async () => {
+        await sandbox.stop()
+        lock.release()
+      },
+    }
+  } catch (error) {
+    lock.release()
+    throw error
+  }
+}
+
+async function startOwned(options: SandboxOptions, dataDir: string): Promise<Sandbox> {
+  const sandboxFile = join(dataDir, 'sandbox.json')
   // The file says that the sandbox is ready, so one of an earlier life must not be there meanwhile.
   await rm(sandboxFile, { force: true })
+  const { signal = new AbortController().signal } = options
   const ground = await startGround(options, dataDir)
-  const stopping = new AbortController()
   let service: Service | undefined
   try {
+    signal.throwIfAborted()
     await migrate(ground.databaseUrl, () => {})
     const { account, settings } = await prepare(dataDir, ground.databaseUrl)
     const parts = await serviceParts(options, ground, dataDir, settings)
+    signal.throwIfAborted()
     const started = await startService(parts)
     service = started
-    await fundReserves(started.world, ground.devnet, stopping.signal)
+    await fundReserves(started.world, ground.devnet, signal)
     await started.world.market.refresh()
+    signal.throwIfAborted()
     await writeJson(sandboxFile, describe(started, ground, account))
     return {
       service: started,
@@ -73,7 +96,6 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
       startAnother: (names) =>
         startService({ ...parts, roles: onlyRoles(parts.roles, names), http: { ...parts.http, port: 0 } }),
       stop: async () => {
-        stopping.abort()
         await rm(sandboxFile, { force: true })
         await started.stop()
         await ground.stop()
@@ -193,11 +215,16 @@ function describe({ baseUrl }: Service, { devnet, databaseUrl }: Ground, account
 export async function resetSandbox(config: SandboxConfig): Promise<void> {
   const dataDir = resolve(config.dataDir)
   if (!existsSync(dataDir)) return
-  const [devnet, postgres] = await Promise.all([
-    startDevnet({ dataDir: join(dataDir, 'devnet'), mining: 'manual' }),
-    startPostgres({ dataDir: join(dataDir, 'postgres') }),
-  ])
-  await Promise.all([devnet.stop(), postgres.stop()])
-  await removePostgres(join(dataDir, 'postgres'))
-  await rm(dataDir, { recursive: true, force: true })
+  const lock = ownFolder(dataDir)
+  try {
+    const [devnet, postgres] = await Promise.all([
+      startDevnet({ dataDir: join(dataDir, 'devnet'), mining: 'manual' }),
+      startPostgres({ dataDir: join(dataDir, 'postgres') }),
+    ])
+    await Promise.all([devnet.stop(), postgres.stop()])
+    await removePostgres(join(dataDir, 'postgres'))
+    await rm(dataDir, { recursive: true, force: true })
+  } finally {
+    lock.release()
+  }
 }
