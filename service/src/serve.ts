@@ -5,6 +5,7 @@ import { systemClock } from './clock.ts'
 import type { Role, ServeConfig } from './config/serve_config.ts'
 import type { AssetLimits } from './config/signer_settings.ts'
 import { assert } from './domain/assert.ts'
+import { assets } from './domain/catalog/assets.ts'
 import { currencyCodes } from './domain/catalog/currencies.ts'
 import { HOUR_MS } from './domain/time.ts'
 import { defaultPolicy } from './engine/default_policy.ts'
@@ -111,7 +112,10 @@ function pricesOf(
   return priceBook({ sources, clock: systemClock(), rules, log })
 }
 
-function signerSettings({ chains }: ServeConfig, limits: readonly AssetLimits[]): SignerSettings {
+/** Without a limit of its own an asset is not paid; on a test network it need not have one. */
+const UNLIMITED = 2n ** 256n
+
+function signerSettings({ chains, isMainnet }: ServeConfig, limits: readonly AssetLimits[]): SignerSettings {
   const { BTC, ETH, BNB } = chains
   const evm = ({ evmChainId, gasLimitMax, maxFeePerGasWeiMax }: typeof ETH) => ({
     chainId: evmChainId,
@@ -121,12 +125,16 @@ function signerSettings({ chains }: ServeConfig, limits: readonly AssetLimits[])
   return {
     bitcoin: {
       network: BTC.network,
-      feeRateSatPerVbMax: BTC.milliSatPerVbMax / 1_000n,
+      // Change too small to keep goes to the miner: the rate of a small transaction may pass what was bid.
+      feeRateSatPerVbMax: (2n * BTC.milliSatPerVbMax) / 1_000n,
       feeSatoshiMax: BTC.feeSatoshiMax,
     },
     evm: { ETH: evm(ETH), BNB: evm(BNB) },
     contracts: { ...ETH.tokens, ...BNB.tokens },
-    payoutUnitsMax: Object.fromEntries(limits.map(({ asset, perPayoutUnits }) => [asset, perPayoutUnits])),
+    payoutUnitsMax: {
+      ...(!isMainnet && Object.fromEntries(assets.map(({ id }) => [id, UNLIMITED]))),
+      ...Object.fromEntries(limits.map(({ asset, perPayoutUnits }) => [asset, perPayoutUnits])),
+    },
     limits: limits.flatMap(({ asset, perHourUnits, perDayUnits }) => [
       { asset, windowMs: HOUR_MS, unitsMax: perHourUnits },
       { asset, windowMs: 24 * HOUR_MS, unitsMax: perDayUnits },

@@ -87,7 +87,7 @@ test('a complete environment becomes a frozen object with amounts in ledger unit
       slippage: 200n,
       tolerance: 0n,
       largeDeposits: { BTC: '1' },
-      stallMs: 3_600_000,
+      stallMs: 1_800_000,
     },
     prices: { quorum: 3, ageMsMax: 45_000, jumpPercentMax: 10 },
     chains: {

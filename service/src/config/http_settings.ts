@@ -12,11 +12,18 @@ const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']
 export type LogLevel = (typeof logLevels)[number]
 
 export function readRateLimits(from: Environment): RateLimits {
-  return {
+  const limits = {
     unitsPerMinute: from.integer('CAMBIST_RATE_LIMIT_UNITS_PER_MINUTE', 1, 10_000_000),
     burstPerSecond: from.integer('CAMBIST_RATE_LIMIT_BURST_PER_SECOND', 1, 1_000_000),
     createUnits: from.integer('CAMBIST_RATE_LIMIT_CREATE_UNITS', 1, 10_000_000),
   }
+  if (limits.createUnits > limits.unitsPerMinute) {
+    from.report(
+      'CAMBIST_RATE_LIMIT_CREATE_UNITS',
+      `is more than the ${limits.unitsPerMinute} units of a minute: no order could ever be created`,
+    )
+  }
+  return limits
 }
 
 export function readLogLevel(from: Environment): LogLevel {

@@ -306,7 +306,7 @@ const keys = {
     default: null,
     required: 'by the role api',
     example: '/etc/cambist/order_token.key',
-    meaning: 'Hashes order tokens. 32 bytes in hex or base64.',
+    meaning: 'Makes the token of each order. 32 bytes in hex or base64.',
   },
 } as const satisfies Record<string, Variable>
 
@@ -338,7 +338,7 @@ const trading = {
   CAMBIST_EMERGENCY_AFTER_MINUTES: {
     section: 'Trading and prices',
     shapes: serve,
-    default: '60',
+    default: '30',
     meaning: 'A payout that cannot be sent is retried for so long; then its order goes to EMERGENCY.',
   },
   CAMBIST_ADDRESS_POOL_SIZE: {

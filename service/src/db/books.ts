@@ -56,6 +56,15 @@ export async function appendEvent(
   )
 }
 
+/** The order as its client saw it when it took this step. */
+export async function findSnapshot(sql: Sql, orderId: OrderId, sequence: number): Promise<unknown> {
+  const [row] = await sql.query<{ snapshot: unknown }>(
+    'SELECT snapshot FROM events WHERE bucket = $1 AND order_id = $2 AND sequence = $3',
+    [bucketOf(orderId), orderId, sequence],
+  )
+  return row?.snapshot ?? null
+}
+
 export async function postForOrder(
   tx: Sql,
   orderId: OrderId,

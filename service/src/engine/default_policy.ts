@@ -10,6 +10,7 @@ export const defaultPolicy: Policy = {
   lockLeastLeftMs: 60 * SECOND_MS,
   lockMemoryMs: HOUR_MS,
   floatOpenMs: 15 * MINUTE_MS,
+  lockOfferedMs: HOUR_MS,
   largeDeposits: { BTC: '1' },
   stallMs: 30 * MINUTE_MS,
   bumpAfterMs: { BTC: 30 * MINUTE_MS, ETH: 3 * MINUTE_MS, BNB: MINUTE_MS },

@@ -208,7 +208,6 @@ export type PaymentView = {
   readonly scheme: string
   readonly address: string
   readonly amount: DecimalText
-  /** The network's own standard URI (BIP-21, EIP-681) with and without the amount. */
+  /** The network's own standard URI (BIP-21, EIP-681), amount included. */
   readonly standardUri: string
-  readonly standardUriWithAmount: string
 }

@@ -8,6 +8,7 @@ import { type Amount, amountOf } from '../domain/money/amount.ts'
 import { accept, type Outcome, refuse } from '../domain/outcome.ts'
 import type { RateType } from '../domain/quotes/quote.ts'
 import { costIn, type Market, midRate } from '../domain/quotes/quote.ts'
+import type { InstantMs } from '../domain/time.ts'
 import type { Prices } from '../prices/price_source.ts'
 import type { Policy } from './policy.ts'
 
@@ -29,6 +30,8 @@ export type MarketBoard = {
   headHeight(chain: ChainId): number | null
   /** Everything a quote depends on, or why there can be none now. */
   read(from: Asset, to: Asset, rateType: RateType): Outcome<Market, MarketRejection>
+  /** Whether an order that stopped for a decision at `sinceMs` may still go on at its locked rate. */
+  isLockOffered(sinceMs: InstantMs): boolean
   /** What sending this asset out costs, in itself. */
   payoutCost(asset: Asset): Amount | null
 }
@@ -88,20 +91,26 @@ export function marketBoard(parts: {
     isOffered,
     headHeight: (chain) => heads.get(chain)?.block.height ?? null,
     payoutCost,
+    isLockOffered: (sinceMs) => clock.nowMs() - sinceMs < policy.lockOfferedMs,
     read: (from, to, rateType) => {
       const missing = [from, to].find((asset) => !isOffered(asset))
-      if (missing !== undefined) {
-        const message = `${missing.currency} on ${missing.network} is not available at the moment; try again later`
-        return refuse({ code: 'MAINTENANCE', message })
-      }
+      if (missing !== undefined) return refuse(notAvailable(missing))
       const market = markets.read(from, to, rateType)
-      if (market !== null) return accept(market)
-      return refuse({
-        code: 'RATE_UNAVAILABLE',
-        message: 'there is no reliable price at the moment; try again soon',
-      })
+      return market === null ? refuse(noPrice) : accept(market)
     },
   }
+}
+
+function notAvailable({ currency, network }: Asset): MarketRejection {
+  return {
+    code: 'MAINTENANCE',
+    message: `${currency} on ${network} is not available at the moment; try again later`,
+  }
+}
+
+const noPrice: MarketRejection = {
+  code: 'RATE_UNAVAILABLE',
+  message: 'there is no reliable price at the moment; try again soon',
 }
 
 type Gathered = { readonly basis: readonly (bigint | null)[]; readonly market: Market | null }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { assignAddress } from '../db/addresses.ts'
-import { appendEvent, insertFact } from '../db/books.ts'
+import { appendEvent, findSnapshot, insertFact } from '../db/books.ts'
 import type { Sql } from '../db/database.ts'
 import { findOrder, findOrderByToken, insertOrder } from '../db/orders.ts'
 import { findNewestRateLock, findRateLock, type RateLock } from '../db/rate_locks.ts'
@@ -20,14 +20,14 @@ import type { Order, OrderTerms } from '../domain/orders/order.ts'
 import { sealedTermsOf } from '../domain/orders/seal.ts'
 import { accept, type Outcome, refuse } from '../domain/outcome.ts'
 import { type Quote, type RateType, shareOf } from '../domain/quotes/quote.ts'
-import type { CreateRequest, Desk, DeskOutcome, DeskRejection, RetrySlot } from './desk.ts'
+import type { CreateRequest, Desk, DeskOutcome, DeskRejection, OrderView, RetrySlot } from './desk.ts'
 import { findPair, makeQuote, type Pair, readAmount, readMarket } from './quoting.ts'
 import { lockOf } from './rate_desk.ts'
 import { viewOrder } from './view.ts'
 import type { DeskWorld } from './world.ts'
 
 type Refused<Value> = Outcome<Value, DeskRejection>
-type Created = { readonly order: Order; readonly isReplay: boolean }
+type Created = { readonly order: OrderView; readonly isReplay: boolean }
 
 /** POST /v1/order/create and GET /v1/order/{order_id}. */
 export function orderDesk(world: DeskWorld): Pick<Desk, 'createOrder' | 'findOrder'> {
@@ -36,11 +36,8 @@ export function orderDesk(world: DeskWorld): Pick<Desk, 'createOrder' | 'findOrd
       const created = await createOrder(world, accountId, request, retry)
       if (!created.ok) return created
       const { order, isReplay } = created.value
-      // Made again from the order, so that a replay gives the same token; only its hash is stored.
-      return {
-        ok: true,
-        value: { order: viewOrder(order, world.market), token: world.tokenOf(order.terms.id), isReplay },
-      }
+      // Made again from the order id, so that a replay gives the same token; only its hash is stored.
+      return { ok: true, value: { order, token: world.tokenOf(order.order_id), isReplay } }
     },
     findOrder: async (id, viewer) => {
       const order = await find(world, id, viewer)
@@ -71,6 +68,9 @@ function hashToken(token: string): Buffer {
   return createHash('sha256').update(token).digest()
 }
 
+/** The event of its creation. */
+const FIRST_SEQUENCE = 1
+
 async function createOrder(
   world: DeskWorld,
   accountId: string,
@@ -93,7 +93,7 @@ async function createOrder(
       message: 'no deposit address is ready at the moment; try again in a few seconds',
     })
   }
-  return accept({ order, isReplay: false })
+  return accept({ order: viewOrder(order, world.market), isReplay: false })
 }
 
 async function replay(
@@ -104,10 +104,10 @@ async function replay(
   const slot = await findRetrySlot(world.db, accountId, retry.slot)
   if (slot === null) return null
   if (slot.bodyHash !== retry.bodyHash) return refuse(idempotencyConflict)
-  const order = await findOrder(world.db, slot.orderId)
-  assert(order !== null, 'a filled slot names its order')
-  // As it was answered the first time: a creation is answered with a NEW order, whatever became of it since.
-  return accept({ order: { ...order, state: { status: 'NEW' }, deposits: [] }, isReplay: true })
+  // As it was answered the first time, whatever became of the order since: its first event keeps that.
+  const first = await findSnapshot(world.db, slot.orderId, FIRST_SEQUENCE)
+  assert(first !== null, 'a filled slot names an order, and an order has its first event')
+  return accept({ order: first as OrderView, isReplay: true })
 }
 
 export const idempotencyConflict: DeskRejection = {
@@ -129,6 +129,9 @@ type Plan = {
 async function planOrder(world: DeskWorld, request: CreateRequest): Promise<Refused<Plan>> {
   const pair = findPair(request)
   if (!pair.ok) return pair
+  // An offer from before does not open a pair that is closed now (spec 4.3, rule 3).
+  const open = readMarket(world.market, pair.value, request.rateType)
+  if (!open.ok && open.rejection.code === 'MAINTENANCE') return open
   const destination = readAddress(world, pair.value.to, request.destination, 'destination')
   if (!destination.ok) return destination
   const refund =
@@ -300,7 +303,7 @@ function newOrder(world: DeskWorld, terms: OrderTerms, plan: Plan): Order {
     refundAddress: plan.refundAddress,
     deposits: [],
     state: { status: 'NEW' },
-    sequence: 1,
+    sequence: FIRST_SEQUENCE,
     updatedAtMs: world.clock.nowMs(),
     outflowCount: 0,
     isOutflowCommitted: false,

@@ -20,8 +20,7 @@ export function paymentDesk(world: World): Pick<Desk, 'findPayment'> {
         scheme,
         address,
         amount,
-        standardUri: address,
-        standardUriWithAmount: paymentUri({
+        standardUri: paymentUri({
           scheme,
           address,
           amountText: amount,

@@ -2,7 +2,7 @@ import type { CurrencyCode } from '../domain/catalog/currencies.ts'
 import type { ChainId } from '../domain/catalog/networks.ts'
 import type { BasisPoints } from '../domain/quotes/quote.ts'
 
-/** What the operator decides; every field comes from the configuration. Durations are on the service's clock. */
+/** What the operator decides, by the configuration or by default_policy.ts. Durations are on the service's clock. */
 export type Policy = {
   readonly fees: { readonly fixed: BasisPoints; readonly float: BasisPoints }
   /** How far below the quote a float rate may fall before the customer is asked. */
@@ -16,6 +16,8 @@ export type Policy = {
   /** How long a lapsed lock is remembered, so that its order is told RATE_EXPIRED. */
   readonly lockMemoryMs: number
   readonly floatOpenMs: number
+  /** How long after an order stopped for a decision its locked rate is still offered: a lock is not an option without end. */
+  readonly lockOfferedMs: number
   /** From this amount (whole units, decimal text) on, a deposit needs the larger number of confirmations. */
   readonly largeDeposits: Partial<Record<CurrencyCode, string>>
   /** Neither exchange nor payout possible for so long: EMERGENCY with NETWORK_PROBLEM. */

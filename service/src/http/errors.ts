@@ -32,7 +32,7 @@ export const problems = {
   AMOUNT_OUT_OF_RANGE: { status: 400, meaning: 'The amount is outside min_amount … max_amount.' },
   INVALID_ADDRESS: { status: 400, meaning: 'The address is not valid on that network.' },
   DESTINATION_TAG_REQUIRED: { status: 400, meaning: 'The destination needs a destination_tag.' },
-  INVALID_ACTION: { status: 400, meaning: 'The action is not one of continue, refund, recalculate.' },
+  INVALID_ACTION: { status: 400, meaning: 'The action is unknown, or not possible with what was received.' },
   REFUND_ADDRESS_REQUIRED: { status: 400, meaning: 'A refund needs a refund_address.' },
   UNAUTHORIZED: { status: 401, meaning: 'The authentication headers are missing or malformed.' },
   INVALID_SIGNATURE: { status: 401, meaning: 'The key is unknown or the signature is wrong.' },
@@ -50,7 +50,11 @@ export const problems = {
   RATE_LIMITED: { status: 429, meaning: 'Too many requests; wait retry_after seconds.' },
   INTERNAL_ERROR: { status: 500, meaning: 'Our fault; tell us the request_id.' },
   RATE_UNAVAILABLE: { status: 503, meaning: 'No trustworthy price right now.', retryAfterSeconds: 5 },
-  MAINTENANCE: { status: 503, meaning: 'The service is being worked on.', retryAfterSeconds: 60 },
+  MAINTENANCE: {
+    status: 503,
+    meaning: 'Not possible for a while, such as when a network is not available.',
+    retryAfterSeconds: 60,
+  },
 } as const satisfies Record<ErrorCode, Entry>
 
 export type FieldProblem = { readonly field: string; readonly message: string }

@@ -136,6 +136,7 @@ function openWorld(
       refresh: async () => {},
       isChainUp: () => true,
       isOffered: () => true,
+      isLockOffered: () => true,
       headHeight: () => null,
       read: () => ({ ok: false, rejection: { code: 'MAINTENANCE', message: 'no market on the stage' } }),
       payoutCost: () => null,

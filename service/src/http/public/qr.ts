@@ -84,8 +84,9 @@ export function qrRoute(context: RouteContext): RouteOptions {
 }
 
 function contentOf(payment: PaymentView, style: 'default' | 'standard', withAmount: boolean): string {
-  if (style === 'standard') return withAmount ? payment.standardUriWithAmount : payment.standardUri
-  return withAmount ? `${payment.scheme}:${payment.address}?amount=${payment.amount}` : payment.address
+  if (!withAmount) return payment.address
+  if (style === 'standard') return payment.standardUri
+  return `${payment.scheme}:${payment.address}?amount=${payment.amount}`
 }
 
 function sizeProblem(message: string) {

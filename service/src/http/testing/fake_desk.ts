@@ -61,8 +61,7 @@ export const paymentView: PaymentView = {
   scheme: 'bitcoin',
   address: ADDRESS,
   amount: '0.1',
-  standardUri: `bitcoin:${ADDRESS}`,
-  standardUriWithAmount: `bitcoin:${ADDRESS}?amount=0.1`,
+  standardUri: `bitcoin:${ADDRESS}?amount=0.1`,
 }
 
 export const usdtView: CurrencyView = {

@@ -1,0 +1,102 @@
+import { expect, test } from 'vitest'
+import { assetOf } from '../domain/catalog/assets.ts'
+import { amountOf } from '../domain/money/amount.ts'
+import { rateBetween } from '../domain/money/rate.ts'
+import type { Order } from '../domain/orders/order.ts'
+import { midRate } from '../domain/quotes/quote.ts'
+import { emergencyOffers } from './emergency_offers.ts'
+import type { MarketBoard } from './market.ts'
+
+/**
+ * What: which rate `continue` offers to a fixed order that was paid wrongly.
+ * How: an order of 0.1 BTC locked at 60,000 while the market has come to stand at 50,000; a board that says so.
+ */
+const BTC = assetOf('BTC:BTC')
+const USDT = assetOf('USDT:ERC20')
+const btc = (satoshi: bigint) => amountOf(BTC.id, satoshi)
+const usdt = (whole: bigint) => amountOf(USDT.id, whole * 10n ** 18n)
+const LOCKED = rateBetween(btc(10_000_000n), usdt(6_000n), 'up')
+
+function paid(satoshi: bigint, rateType: 'fixed' | 'float' = 'fixed'): Order {
+  const deposit = {
+    key: 'BTC:a:0',
+    txHash: 'a',
+    amount: btc(satoshi),
+    seenAtMs: 1,
+    role: 'counted' as const,
+    isLate: false,
+    state: 'confirmed' as const,
+    block: { height: 1, hash: 'b' },
+  }
+  return {
+    terms: {
+      id: 'CB0000000000000001',
+      accountId: 'acc_test0000',
+      createdAtMs: 0,
+      expiresAtMs: 900_000,
+      rateType,
+      from: BTC.id,
+      to: USDT.id,
+      asks: btc(10_000_000n),
+      promises: usdt(6_000n),
+      rate: LOCKED,
+      fee: usdt(60n),
+      feeShare: 100n,
+      networkFee: usdt(5n),
+      destination: '0x',
+      destinationTag: null,
+      callbackUrl: null,
+      depositAddress: 'bcrt1',
+      depositTag: null,
+      requiredConfirmations: 3,
+      tolerance: btc(0n),
+      slippage: 200n,
+    },
+    refundAddress: null,
+    deposits: [deposit],
+    state: { status: 'EMERGENCY', reasons: ['UNDERPAID'] },
+    sequence: 3,
+    updatedAtMs: 1_000,
+    outflowCount: 0,
+    isOutflowCommitted: false,
+  }
+}
+
+function board(lockOffered: boolean): MarketBoard {
+  return {
+    refresh: async () => {},
+    isChainUp: () => true,
+    isOffered: () => true,
+    headHeight: () => 9,
+    payoutCost: () => btc(1_000n),
+    isLockOffered: (sinceMs) => lockOffered && sinceMs === 1_000,
+    read: (from, to) => ({
+      ok: true,
+      value: {
+        from,
+        to,
+        mid: midRate(from, to, 50_000n, 1n),
+        fee: 0n,
+        networkFee: usdt(5n),
+        reserve: usdt(1n),
+      },
+    }),
+  }
+}
+
+test('continue takes the locked rate while it is offered, and the market afterwards', () => {
+  const half = paid(5_000_000n)
+  expect(emergencyOffers(half, board(true)).continue?.to).toEqual(usdt(3_000n))
+  expect(emergencyOffers(half, board(false)).continue?.to).toEqual(usdt(2_495n))
+})
+
+test('a float order has no locked rate to go on at', () => {
+  expect(emergencyOffers(paid(5_000_000n, 'float'), board(true)).continue?.to).toEqual(usdt(2_495n))
+})
+
+test('what would not pay for its own payout is not offered at the lock either', () => {
+  // 0.0001 BTC: six dollars at the lock, but five at the market, and the payout costs five.
+  const crumb = paid(10_000n)
+  expect(emergencyOffers(crumb, board(true)).continue).toBeNull()
+  expect(emergencyOffers(crumb, board(true)).recalculate).toBeNull()
+})
