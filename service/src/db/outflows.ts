@@ -252,6 +252,31 @@ export async function sumLiveOutflows(sql: Sql, asset: AssetId): Promise<bigint>
   return row?.units ?? 0n
 }
 
+/** Outflows of an account chain that have a nonce and are not final: their money may still lie in the reserve. */
+export async function findLeavingOutflows(sql: Sql, asset: AssetId): Promise<PayoutId[]> {
+  const rows = await sql.query<{ payout_id: string }>(
+    `SELECT payout_id FROM outflows
+     WHERE asset = $1 AND chain = $2 AND nonce IS NOT NULL AND state IN ('planned', 'signed', 'broadcast')`,
+    [asset, assetOf(asset).chain],
+  )
+  return rows.map(({ payout_id }) => payout_id)
+}
+
+/** Units of an asset in outflows that are leaving now, and in those named, which were leaving a moment ago. */
+export async function sumLeavingOutflows(
+  sql: Sql,
+  asset: AssetId,
+  alsoLeft: readonly PayoutId[],
+): Promise<bigint> {
+  const [row] = await sql.query<{ units: bigint | null }>(
+    `SELECT sum(units)::numeric(78,0) AS units FROM outflows
+     WHERE asset = $1 AND chain = $2 AND nonce IS NOT NULL
+       AND (state IN ('planned', 'signed', 'broadcast') OR payout_id = ANY($3))`,
+    [asset, assetOf(asset).chain, alsoLeft],
+  )
+  return row?.units ?? 0n
+}
+
 /** The live outflow that took a nonce: a filler, or what the filler stands in for. */
 export async function findOutflowByNonce(
   sql: Sql,

@@ -8,9 +8,11 @@ import { findOrder, lockOrder, markOutflowCommitted } from '../../db/orders.ts'
 import {
   attemptsOf,
   type ClaimedOutflow,
+  findLeavingOutflows,
   insertAttempt,
   lockClaimed,
   setOutflowNonce,
+  sumLeavingOutflows,
 } from '../../db/outflows.ts'
 import { assert } from '../../domain/assert.ts'
 import { assetOf } from '../../domain/catalog/assets.ts'
@@ -37,11 +39,9 @@ export async function draftPayout(
   const bid = await chain.bid(outflow)
   if (!bid.ok) return refused(world, outflow, bid.rejection)
   // Asked before the transaction, because nothing inside one waits for a node.
-  const minedNonce = await readMinedNonce(world, chain)
+  const purse = await readPurse(world, chain, outflow)
   try {
-    const isDrafted = await world.db.transaction((tx) =>
-      draft(world, chain, outflow, bid.value, minedNonce, tx),
-    )
+    const isDrafted = await world.db.transaction((tx) => draft(world, chain, outflow, bid.value, purse, tx))
     return isDrafted ? { kind: 'again', inMs: 0 } : { kind: 'done' }
   } catch (error) {
     if (error instanceof DraftRefused) return refused(world, outflow, error.rejection)
@@ -81,8 +81,21 @@ async function missingSource(world: SigningWorld, outflow: ClaimedOutflow): Prom
   return null
 }
 
-async function readMinedNonce(world: SigningWorld, chain: Chain): Promise<number> {
-  return chain.model === 'account' ? chain.minedNonce(await reserveAddress(world.db, chain)) : 0
+/** What an account chain says of the reserve. Null: a coin chain, whose coins are in the database. */
+type Purse = {
+  readonly address: string
+  readonly minedNonce: number
+  readonly held: bigint
+  /** Noted before `held` was asked: of these, the money may be in it or not. */
+  readonly leaving: readonly string[]
+} | null
+
+async function readPurse(world: SigningWorld, chain: Chain, outflow: ClaimedOutflow): Promise<Purse> {
+  if (chain.model !== 'account') return null
+  const address = await reserveAddress(world.db, chain)
+  const leaving = await findLeavingOutflows(world.db, outflow.asset)
+  const held = await chain.balance(outflow.asset, [address])
+  return { address, minedNonce: await chain.minedNonce(address), held, leaving }
 }
 
 async function draft(
@@ -90,7 +103,7 @@ async function draft(
   chain: Chain,
   claimed: ClaimedOutflow,
   bid: FeeBid,
-  minedNonce: number,
+  purse: Purse,
   tx: Sql,
 ): Promise<boolean> {
   // The order before the outflow: `apply` locks in the same sequence.
@@ -100,7 +113,7 @@ async function draft(
   if (outflow === null || outflow.state !== 'planned') return false
   if ((await attemptsOf(tx, outflow.payoutId)).length > 0) return false
   const nowMs = world.clock.nowMs()
-  const funds = await takeFunds(world, chain, outflow, minedNonce, tx)
+  const funds = await takeFunds(world, chain, outflow, purse, tx)
   const intent = chain.draft(outflow, bid, funds)
   if (!intent.ok) throw new DraftRefused(intent.rejection)
   if (intent.value.family === 'bitcoin') await markSpent(tx, chain.id, intent.value.inputs, outflow.payoutId)
@@ -114,12 +127,12 @@ async function takeFunds(
   world: SigningWorld,
   chain: Chain,
   outflow: ClaimedOutflow,
-  minedNonce: number,
+  purse: Purse,
   tx: Sql,
 ): Promise<Funds> {
-  if (chain.model === 'account') {
-    const address = await reserveAddress(tx, chain)
-    const nonce = outflow.nonce ?? (await takeNonce(tx, chain.id, address, minedNonce))
+  if (purse !== null) {
+    const nonce = outflow.nonce ?? (await takeNonce(tx, chain.id, purse.address, purse.minedNonce))
+    await requireCover(tx, outflow, purse)
     return { family: 'evm', from: { purpose: 'reserve', index: 0 }, nonce }
   }
   const head = await readHead(tx, chain.id)
@@ -128,6 +141,23 @@ async function takeFunds(
   const change = await takeChangeAddress(tx, chain.family, chain.id, world.clock.nowMs())
   if (change === null) throw new DraftRefused({ code: 'network', message: 'no change address is ready yet' })
   return { family: 'bitcoin', coins, change }
+}
+
+/**
+ * A node looks at the last block only: payouts that wait for the next one are still in the balance it tells, and one
+ * payout too many would be mined and fail there. Those that are mined and not final yet count twice, which only ever
+ * makes one wait. Asked after the nonce was taken, because that makes the others wait for this one.
+ */
+async function requireCover(
+  tx: Sql,
+  outflow: ClaimedOutflow,
+  { held, leaving }: NonNullable<Purse>,
+): Promise<void> {
+  if (outflow.units === 0n) return
+  const left = held - (await sumLeavingOutflows(tx, outflow.asset, leaving))
+  if (left >= outflow.units) return
+  const message = `the reserve of ${outflow.asset} holds ${held} ledger units, of which ${held - left} are leaving`
+  throw new DraftRefused({ code: 'funds', message })
 }
 
 async function reserveAddress(sql: Sql, chain: Chain): Promise<string> {
