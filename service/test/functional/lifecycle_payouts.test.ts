@@ -1,0 +1,192 @@
+import { afterAll, expect, test } from 'vitest'
+import { balanceOf, chainUnits } from '../harness/amounts.ts'
+import { type NodeLine, openNodeLine } from '../harness/node_line.ts'
+import {
+  btcToUsdt,
+  createOrder,
+  expectPaidOut,
+  payAndBury,
+  quickPair,
+  statusesOf,
+  usdtToBtc,
+} from '../harness/orders.ts'
+import { type ChainName, type TestSandbox, useTestSandbox } from '../harness/test_sandbox.ts'
+
+/**
+ * What: a payout is paid once, whatever the network says or keeps to itself: slow blocks, lost answers, refusals.
+ * How: real transactions over a line that loses answers or refuses on command; every transaction that was ever signed
+ * is looked for on the chain.
+ */
+const lines = new Map<ChainName, NodeLine>()
+afterAll(async () => {
+  await Promise.all([...lines.values()].map((line) => line.stop()))
+})
+const given = useTestSandbox({
+  reach: async (chain, rpcUrl) => {
+    const line = await openNodeLine(rpcUrl)
+    lines.set(chain, line)
+    return line.url
+  },
+})
+
+test.each([
+  ['an account chain', quickPair, 'BEP20', 'BNB', 2 * 60],
+  ['Bitcoin', usdtToBtc, 'BTC', 'BTC', 31 * 60],
+] as const)(
+  'a slow payout on %s gets a higher fee; the replacement excludes the first',
+  async (_where, pair, network, chain, seconds) => {
+    const sandbox = given()
+    const order = await createOrder(sandbox, pair)
+    await payAndBury(sandbox, order)
+    const first = (await sandbox.waitForStatus(order.order_id, 'WITHDRAW')).withdraw_tx_hash ?? ''
+    sandbox.log('no block comes for too long')
+    await sandbox.remote.advanceClock(seconds)
+    const second = await sandbox.eventually('the replacement is shown', async () => {
+      const now = await sandbox.client.getOrder(order.order_id)
+      expect(now.withdraw_tx_hash).not.toBe(first)
+      return now.withdraw_tx_hash ?? ''
+    })
+    expect(await whereIs(sandbox, chain, first)).toBe('absent')
+    expect(await whereIs(sandbox, chain, second)).toBe('mempool')
+    const done = await expectPaidOut(sandbox, order)
+    expect(done.withdraw_tx_hash).toBe(second)
+    expect(await whereIs(sandbox, chain, first)).toBe('absent')
+    expect(await whereIs(sandbox, chain, second)).toBe('block')
+    expect((await attemptsOf(sandbox, order.order_id)).map(({ tx_hash }) => tx_hash)).toEqual([first, second])
+    expect(network).toBe(order.receive_network)
+  },
+)
+
+test('when the first attempt is mined while the second is sent, the order tells the first', async () => {
+  const sandbox = given()
+  const line = lineTo('BNB')
+  const order = await createOrder(sandbox, quickPair)
+  await payAndBury(sandbox, order)
+  const first = (await sandbox.waitForStatus(order.order_id, 'WITHDRAW')).withdraw_tx_hash ?? ''
+  sandbox.log('the replacement never reaches the node')
+  line.meddle(({ method }) =>
+    method === 'eth_sendRawTransaction' ? { refuse: 'replacement transaction underpriced' } : null,
+  )
+  await sandbox.remote.advanceClock(2 * 60)
+  await sandbox.eventually('the replacement was refused', async () => {
+    expect((await attemptsOf(sandbox, order.order_id)).map(({ answer }) => answer)).toEqual([
+      'accepted',
+      'refused',
+    ])
+  })
+  line.meddle(null)
+  const done = await expectPaidOut(sandbox, order)
+  expect(done.withdraw_tx_hash).toBe(first)
+})
+
+test.each([
+  ['an account chain', quickPair, 'BNB', 'eth_sendRawTransaction'],
+  ['Bitcoin', usdtToBtc, 'BTC', 'sendrawtransaction'],
+] as const)(
+  'an answer lost on the way back from %s is asked again with the same bytes',
+  async (_where, pair, chain, method) => {
+    const sandbox = given()
+    const line = lineTo(chain)
+    const order = await createOrder(sandbox, pair)
+    line.meddle((call) => (call.method === method ? 'lose' : null))
+    await payAndBury(sandbox, order)
+    await sandbox.eventually('some answers were lost', () => expect(line.count()).toBeGreaterThan(1))
+    sandbox.log('the payout is in the mempool, and nobody told us')
+    const [attempt] = await attemptsOf(sandbox, order.order_id)
+    expect(attempt?.answer).toBe('unknown')
+    expect(await whereIs(sandbox, chain, attempt?.tx_hash ?? '')).toBe('mempool')
+    line.meddle(null)
+    const done = await expectPaidOut(sandbox, order)
+    expect(done.withdraw_tx_hash).toBe(attempt?.tx_hash)
+    expect(await attemptsOf(sandbox, order.order_id)).toHaveLength(1)
+  },
+)
+
+test('a payout that the network refuses for good has its nonce filled; the next one passes, the order asks', async () => {
+  const sandbox = given()
+  const line = lineTo('BNB')
+  const order = await createOrder(sandbox, quickPair)
+  sandbox.log('every payout is refused')
+  line.meddle(({ method }) =>
+    method === 'eth_sendRawTransaction' ? { refuse: 'intrinsic gas too low' } : null,
+  )
+  await payAndBury(sandbox, order)
+  const stuck = await sandbox.eventually('the payout was refused', async () => {
+    const [attempt] = await attemptsOf(sandbox, order.order_id)
+    expect(attempt).toMatchObject({ answer: 'refused' })
+    return attempt?.tx_hash ?? ''
+  })
+  sandbox.log('a later payout waits behind the nonce')
+  const next = await createOrder(sandbox, quickPair)
+  await payAndBury(sandbox, next)
+  await sandbox.eventually('the later one was drafted', async () => {
+    expect(await attemptsOf(sandbox, next.order_id)).toHaveLength(1)
+  })
+  sandbox.log('only the stuck one is refused from now on; after too long its nonce is filled')
+  const bytes = (await attemptsOf(sandbox, order.order_id))[0]?.bytes ?? 'none'
+  line.meddle(({ method, params }) =>
+    method === 'eth_sendRawTransaction' && String(params?.[0]).includes(bytes)
+      ? { refuse: 'intrinsic gas too low' }
+      : null,
+  )
+  await sandbox.remote.advanceClock(31 * 60)
+  await sandbox.eventually('the filler is sent', async () => {
+    const [filler] = await sandbox.rows("SELECT state FROM outflows WHERE kind = 'filler'")
+    expect(filler).toEqual({ state: 'broadcast' })
+  })
+  const passed = await expectPaidOut(sandbox, next)
+  expect(passed.receive_final_amount).toBe(next.receive_amount)
+  const emergency = await sandbox.waitForStatus(order.order_id, 'EMERGENCY')
+  expect(emergency.emergency?.reasons).toEqual(['NETWORK_PROBLEM'])
+  expect(await whereIs(sandbox, 'BNB', stuck)).toBe('absent')
+  sandbox.log('the node would take anything now: the old bytes cannot pay any more')
+  line.meddle(null)
+  await sandbox.client.chooseEmergencyAction(order.order_id, { action: 'continue' })
+  await expectPaidOut(sandbox, order)
+  expect(await whereIs(sandbox, 'BNB', stuck)).toBe('absent')
+})
+
+test('many payouts at once leave in one go and each once', async () => {
+  const sandbox = given()
+  const orders = await Promise.all(
+    Array.from({ length: 20 }, (_, index) => createOrder(sandbox, index % 2 === 0 ? btcToUsdt : usdtToBtc)),
+  )
+  await Promise.all(orders.map((order) => sandbox.remote.pay(order.order_id)))
+  await Promise.all([sandbox.bury('BTC'), sandbox.bury('BNB')])
+  await Promise.all(orders.map((order) => sandbox.waitForStatus(order.order_id, 'WITHDRAW')))
+  await Promise.all([sandbox.bury('BTC'), sandbox.bury('ETH')])
+  const done = await Promise.all(orders.map((order) => sandbox.waitForStatus(order.order_id, 'DONE')))
+  for (const order of done) {
+    const [currency, network] =
+      order.receive_currency === 'BTC' ? (['BTC', 'BTC'] as const) : (['USDT', 'ERC20'] as const)
+    expect(await balanceOf(sandbox, order.destination, currency, network)).toBe(
+      chainUnits(order.receive_final_amount, currency, network),
+    )
+    expect((await statusesOf(sandbox, order.order_id)).at(-1)).toBe('DONE')
+  }
+  expect(new Set(done.map(({ withdraw_tx_hash }) => withdraw_tx_hash)).size).toBe(20)
+})
+
+type AttemptRow = { tx_hash: string | null; bytes: string | null; answer: string | null }
+
+function attemptsOf({ rows }: TestSandbox, orderId: string): Promise<AttemptRow[]> {
+  return rows<AttemptRow>(
+    `SELECT a.tx_hash, a.bytes, a.answer FROM attempts a JOIN outflows o USING (bucket, payout_id)
+     WHERE o.order_id = $1 ORDER BY a.payout_id, a.attempt`,
+    [orderId],
+  )
+}
+
+async function whereIs(
+  { service }: TestSandbox,
+  chain: ChainName,
+  txHash: string,
+): Promise<string | undefined> {
+  return (await service.world.chains.get(chain)?.lookup(txHash))?.where
+}
+
+function lineTo(chain: ChainName): NodeLine {
+  const line = lines.get(chain)
+  if (line === undefined) throw new Error(`there is no line to ${chain}`)
+  return line
+}
