@@ -34,8 +34,11 @@ export async function runSandbox(env: Env, options: { readonly reset: boolean })
     console.log(
       'Everything has stopped. `npm start` continues where you left off; add `-- --reset` to begin anew.',
     )
-  })
-  const sandbox = await starting
-  if (sandbox !== null && !interrupt.signal.aborted) console.log(greet(sandbox, logFile))
+  }, STOP_SECONDS_MAX)
+  const sandbox = await Promise.race([starting, stopped])
+  if (sandbox && !interrupt.signal.aborted) console.log(greet(sandbox, logFile))
   await stopped
 }
+
+/** A person waits, not a supervisor, and can press Ctrl-C again: nodes left running are worse than a slow end. */
+const STOP_SECONDS_MAX = 60

@@ -3,7 +3,7 @@ import { systemClock } from '../clock.ts'
 import { SECOND_MS } from '../domain/time.ts'
 
 /** Supervisors kill after 10 s (docker) to 90 s (systemd); until then a slow node may finish its answer. */
-const STOP_MS_MAX = 8 * SECOND_MS
+const STOP_SECONDS_MAX = 8
 
 /** npm passes Ctrl-C on to a process that the terminal has told already. */
 const SAME_SIGNAL_MS = 300
@@ -12,7 +12,7 @@ const SAME_SIGNAL_MS = 300
  * Resolves when a signal asked to stop and everything has. A second signal does not wait, and neither do we for ever:
  * whatever is under way, the next start goes on from the database.
  */
-export function untilStopped(stop: () => Promise<void>): Promise<void> {
+export function untilStopped(stop: () => Promise<void>, secondsMax = STOP_SECONDS_MAX): Promise<void> {
   const clock = systemClock()
   return new Promise((resolve, reject) => {
     let firstMs: number | null = null
@@ -23,8 +23,8 @@ export function untilStopped(stop: () => Promise<void>): Promise<void> {
         return
       }
       firstMs = nowMs
-      const late = clock.sleep(STOP_MS_MAX).then(() => {
-        throw new CommandRefused(`Not everything stopped within ${STOP_MS_MAX / SECOND_MS} s.`)
+      const late = clock.sleep(secondsMax * SECOND_MS).then(() => {
+        throw new CommandRefused(`Not everything stopped within ${secondsMax} s.`)
       })
       Promise.race([stop(), late]).then(resolve, reject)
     }

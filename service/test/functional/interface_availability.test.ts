@@ -1,3 +1,4 @@
+import pg from 'pg'
 import { beforeAll, expect, test } from 'vitest'
 import { createOrder, quickPair } from '../harness/orders.ts'
 import { useTestSandbox } from '../harness/test_sandbox.ts'
@@ -126,18 +127,45 @@ test('without a price there is no quote and no order: RATE_UNAVAILABLE, and only
 })
 
 test('MAINTENANCE while no deposit address is ready', async () => {
-  const { db } = given().service.world
-  const destination = await given().remote.freshAddress('BEP20')
+  const sandbox = given()
+  const { db, policy } = sandbox.service.world
+  const destination = await sandbox.remote.freshAddress('BEP20')
   const body = JSON.stringify({ ...quickPair, amount: 100, rate_type: 'float', destination })
+  const free = "FROM addresses WHERE family = 'evm' AND purpose = 'deposit' AND assigned_at_ms IS NULL"
+  await sandbox.eventually('the pool is full, so that nobody fills it meanwhile', async () => {
+    const [pool] = await sandbox.rows<{ count: number }>(`SELECT count(*) AS count ${free}`)
+    expect(pool?.count).toBeGreaterThanOrEqual(policy.poolSize)
+  })
   // Addresses that are locked are passed over: while this transaction holds them all, the pool is dry.
   const answer = await db.transaction(async (tx) => {
-    await tx.query("SELECT address FROM addresses WHERE purpose = 'deposit' AND order_id IS NULL FOR UPDATE")
+    await tx.query(`SELECT address ${free} FOR UPDATE`)
     return wire.signed('POST', '/v1/order/create', body)
   })
   expectBusy(answer, 'MAINTENANCE')
-  await given().eventually('the next try finds one', async () => {
-    const again = await wire.signed('POST', '/v1/order/create', body)
-    expect(again.status).toBe(200)
-    given().addSecret(again.json.data.token)
-  })
+  const again = await wire.signed('POST', '/v1/order/create', body)
+  expect(again.status).toBe(200)
+  sandbox.addSecret(again.json.data.token)
+})
+
+test('INTERNAL_ERROR tells a request id and nothing else; the log tells the rest under it', async () => {
+  const sandbox = given()
+  sandbox.expectError('rate_locks')
+  const target = '/v1/rate?from=BTC&to=ETH&amount=0.1&rate_type=fixed'
+  const owner = new pg.Client({ connectionString: sandbox.databaseUrl })
+  await owner.connect()
+  await owner.query('ALTER TABLE rate_locks RENAME TO rate_locks_away')
+  try {
+    const { status, json } = await wire.request('GET', target)
+    const { message, request_id: id, ...rest } = json
+    expect([status, rest]).toEqual([500, { error: true, error_code: 'INTERNAL_ERROR' }])
+    expect(message).toBe('something went wrong on our side')
+    await sandbox.eventually('the log has it', () => {
+      const line = sandbox.logLines(50).find(({ text }) => text.includes(`"request_id":"${id}"`))
+      expect(line?.text).toContain('rate_locks')
+    })
+  } finally {
+    await owner.query('ALTER TABLE rate_locks_away RENAME TO rate_locks')
+    await owner.end()
+  }
+  expect((await wire.request('GET', target)).status).toBe(200)
 })

@@ -571,7 +571,8 @@ test('every code of the catalogue has a test, here or in a neighbour', async () 
     .filter((name) => /^(interface|lifecycle)_.*\.test\.ts$/.test(name))
     .map((name) => readFileSync(`${import.meta.dirname}/${name}`, 'utf8'))
     .join('\n')
-  const cannotComeYet = ['DESTINATION_TAG_REQUIRED', 'INTERNAL_ERROR', 'REQUEST_TIMEOUT']
+  // No connected network needs a tag; a request that does not end in 30 s is too slow for a test.
+  const cannotComeYet = ['DESTINATION_TAG_REQUIRED', 'REQUEST_TIMEOUT']
   const untold = Object.keys(problems).filter(
     (code) => !told.includes(`'${code}'`) && !told.includes(`${code}:`),
   )
