@@ -93,6 +93,17 @@ function paint(data: Uint8ClampedArray, stride: number, x: number, y: number, w:
   }
 }
 
+function enlarge({ data, width, height }: Image, times: number): Image {
+  const large = new Uint8ClampedArray(width * height * times * times * 4).fill(255)
+  for (let y = 0; y < height; y += 1) {
+    for (let x = 0; x < width; x += 1) {
+      if ((data[(y * width + x) * 4] ?? 255) < 128)
+        paint(large, width * times, x * times, y * times, times, times)
+    }
+  }
+  return { data: large, width: width * times, height: height * times }
+}
+
 /** White modules around the code, at the scale of the image, must be at least four. */
 function expectQuietZone({ data, width, height }: Image): void {
   const isDark = (x: number, y: number) => (data[(y * width + x) * 4] ?? 255) < 128
@@ -173,6 +184,18 @@ describe.each(deposits)('a deposit of $pair.from on $pair.from_network', (deposi
         expect(svg.text).toContain('width="301"')
         expect(decode(paintSvg(svg.text))).toBe(wanted)
       }
+    }
+  })
+
+  test('the longest text is readable at the smallest size and at the largest', async () => {
+    const { order_id } = orderOf(deposit)
+    for (const size of [64, 67, 128, 1024]) {
+      const answer = await wire.request('GET', `/v1/order/${order_id}/qr?size=${size}&style=standard`)
+      const image = readPng(answer.bytes)
+      expect([image.width, image.height]).toEqual([size, size])
+      // A camera sees more pixels than modules; one to one, no reader can tell them apart.
+      const seen = size < 200 ? enlarge(image, 4) : image
+      expect([size, decode(seen)]).toEqual([size, await expected(true, 'standard')])
     }
   })
 })
