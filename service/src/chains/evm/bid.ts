@@ -56,7 +56,8 @@ async function simulate(
   const payment = paymentCall(from, outflow.address, contract, units)
   const [balance, gas, tokenBalance, agreed] = await rpc.settle([
     { method: 'eth_getBalance', params: [from, 'latest'] },
-    { method: 'eth_estimateGas', params: [payment] },
+    // Named, because some nodes estimate on what is pending: all of this is to be judged on one state.
+    { method: 'eth_estimateGas', params: [payment, 'latest'] },
     ...(contract === null
       ? []
       : [balanceOfCall(contract, from, 'latest'), { method: 'eth_call', params: [payment, 'latest'] }]),
