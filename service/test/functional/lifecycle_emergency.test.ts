@@ -126,7 +126,8 @@ test('a top-up still on its way when the customer chooses is unclaimed, not part
   const done = await expectPaidOut(sandbox, stuck)
   expect(done.receive_final_amount).toBe(stuck.emergency?.options.continue?.receive_amount)
   expect(await bookedFor(sandbox, stuck.order_id, 'unclaimed', 'USDT:ERC20')).toBe(-700n * 10n ** 18n)
-  expect(await depositsOf(sandbox, stuck.order_id)).toMatchObject([{ role: 'counted' }, { role: 'extra' }])
+  const roles = (await depositsOf(sandbox, stuck.order_id)).map(({ role }) => role)
+  expect(roles.sort()).toEqual(['counted', 'extra'])
 })
 
 test('a refund goes to the address given at creation', async () => {

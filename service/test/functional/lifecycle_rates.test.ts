@@ -143,7 +143,8 @@ test('a deposit in time and a late one that completes it: late, and neither unde
   const order = await createOrder(sandbox, quickPair, { amount: '1000' })
   await sandbox.remote.pay(order.order_id, 400)
   await sandbox.waitForStatus(order.order_id, 'PENDING')
-  await advanceUntilLeft(sandbox, order.expires_at, -1)
+  // A block tells its time in whole seconds.
+  await advanceUntilLeft(sandbox, order.expires_at, -5)
   await sandbox.remote.pay(order.order_id, 600)
   await sandbox.bury('ERC20')
   const stuck = await sandbox.waitForStatus(order.order_id, 'EMERGENCY')

@@ -8,6 +8,8 @@ import {
   bookedFor,
   btcToUsdt,
   createOrder,
+  createUnderpaid,
+  ethToUsdc,
   expectPaidOut,
   expectRefunded,
   type Pair,
@@ -114,6 +116,7 @@ test('of more payouts at once than the reserve holds, the last waits and goes on
       .flatMap((status, index) => (status === 'EXCHANGE' ? [orders[index]?.order_id ?? ''] : []))
       .map((id) => expectWaiting(sandbox, id)),
   )
+  await expectTriedAgain(sandbox, last?.order_id ?? '')
   await sandbox.bury('ERC20')
   await sandbox.eventually('four are done', async () => {
     expect((await states()).filter((status) => status === 'DONE')).toHaveLength(4)
@@ -192,6 +195,20 @@ test('a contract that refuses to be paid is a DESTINATION_PROBLEM; the refund wo
   expect(await balanceOf(sandbox, address, 'ETH', 'ETH')).toBe(0n)
 })
 
+test('a refund to an address that refuses it asks again, and another address ends it', async () => {
+  const sandbox = given()
+  const { address } = await deployRejecting(sandbox)
+  const stuck = await createUnderpaid(sandbox, ethToUsdc, '0.1', { refund_address: address })
+  await sandbox.client.chooseEmergencyAction(stuck.order_id, { action: 'refund' })
+  const again = await sandbox.waitForStatus(stuck.order_id, 'EMERGENCY')
+  expect(again.emergency?.reasons).toContain('DESTINATION_PROBLEM')
+  const refund_address = await sandbox.remote.freshAddress('ETH')
+  await sandbox.client.chooseEmergencyAction(stuck.order_id, { action: 'refund', refund_address })
+  const refunded = await expectRefunded(sandbox, stuck)
+  expect(refunded.refund?.address).toBe(refund_address)
+  expect(await balanceOf(sandbox, address, 'ETH', 'ETH')).toBe(0n)
+})
+
 test('a payout that the chain executes and rejects is a DESTINATION_PROBLEM; its cost is booked', async () => {
   const sandbox = given()
   const { client } = sandbox.devnet.evm('ETH')
@@ -224,6 +241,20 @@ async function expectWaiting(sandbox: TestSandbox, orderId: string): Promise<Ord
     expect(row?.since ?? null).not.toBeNull()
   })
   return sandbox.waitForStatus(orderId, 'EXCHANGE')
+}
+
+/** Its payout is planned, and was taken up and put off again after this moment. */
+async function expectTriedAgain({ rows, eventually }: TestSandbox, orderId: string): Promise<void> {
+  const fence = async () => {
+    const [payout] = await rows<{ claim_fence: number; state: string }>(
+      'SELECT claim_fence, state FROM outflows WHERE order_id = $1',
+      [orderId],
+    )
+    expect(payout?.state).toBe('planned')
+    return payout?.claim_fence ?? 0
+  }
+  const before = await fence()
+  await eventually('the payout is tried again', async () => expect(await fence()).toBeGreaterThan(before + 1))
 }
 
 async function fundReserve(sandbox: TestSandbox, units: bigint): Promise<void> {
