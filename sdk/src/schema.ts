@@ -804,7 +804,7 @@ export interface components {
         };
         /**
          * INVALID_ACTION
-         * @description The action is not one of continue, refund, recalculate.
+         * @description The action is unknown, or not possible with what was received.
          */
         InvalidActionError: {
             /** @constant */
@@ -1158,7 +1158,7 @@ export interface components {
         };
         /**
          * MAINTENANCE
-         * @description The service is being worked on.
+         * @description Not possible for a while, such as when a network is not available.
          */
         MaintenanceError: {
             /** @constant */
@@ -1274,7 +1274,7 @@ export interface operations {
             /**
              * @description RATE_UNAVAILABLE: No trustworthy price right now.
              *
-             *     MAINTENANCE: The service is being worked on.
+             *     MAINTENANCE: Not possible for a while, such as when a network is not available.
              */
             503: {
                 headers: {
@@ -1523,7 +1523,7 @@ export interface operations {
             /**
              * @description RATE_UNAVAILABLE: No trustworthy price right now.
              *
-             *     MAINTENANCE: The service is being worked on.
+             *     MAINTENANCE: Not possible for a while, such as when a network is not available.
              */
             503: {
                 headers: {
@@ -1746,11 +1746,9 @@ export interface operations {
                 };
             };
             /**
-             * @description INVALID_ACTION: The action is not one of continue, refund, recalculate.
+             * @description INVALID_ACTION: The action is unknown, or not possible with what was received.
              *
              *     INVALID_ADDRESS: The address is not valid on that network.
-             *
-             *     AMOUNT_OUT_OF_RANGE: The amount is outside min_amount … max_amount.
              *
              *     REFUND_ADDRESS_REQUIRED: A refund needs a refund_address.
              *
@@ -1761,7 +1759,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["InvalidActionError"] | components["schemas"]["InvalidAddressError"] | components["schemas"]["AmountOutOfRangeError"] | components["schemas"]["RefundAddressRequiredError"] | components["schemas"]["InvalidParameterError"];
+                    "application/json": components["schemas"]["InvalidActionError"] | components["schemas"]["InvalidAddressError"] | components["schemas"]["RefundAddressRequiredError"] | components["schemas"]["InvalidParameterError"];
                 };
             };
             /**
@@ -1854,7 +1852,7 @@ export interface operations {
             /**
              * @description RATE_UNAVAILABLE: No trustworthy price right now.
              *
-             *     MAINTENANCE: The service is being worked on.
+             *     MAINTENANCE: Not possible for a while, such as when a network is not available.
              */
             503: {
                 headers: {

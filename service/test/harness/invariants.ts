@@ -1,12 +1,23 @@
 import { auditBooks, auditChain } from '../../src/engine/ledger_audit.ts'
-import type { TestSandbox } from './test_sandbox.ts'
+import type { Service } from '../../src/main.ts'
+import { eventually } from './eventually.ts'
+
+/** What is looked at; a TestSandbox is one. */
+type Inspected = {
+  readonly service: Service
+  settle(): Promise<void>
+  rows<Row extends object>(sql: string, values?: readonly unknown[]): Promise<Row[]>
+  logLines(levelMin: number): readonly { readonly msg: string; readonly text: string }[]
+  readonly secrets: ReadonlySet<string>
+  readonly expectedErrors: ReadonlySet<string>
+}
 
 /**
  * What holds after any story: the books agree with themselves and with the chains, every order's events follow one
  * another without a gap, nothing was paid twice, and the log has neither secrets nor errors that no test expects.
  * Throws with everything that is wrong.
  */
-export async function checkInvariants(sandbox: TestSandbox): Promise<void> {
+export async function checkInvariants(sandbox: Inspected): Promise<void> {
   await sandbox.settle()
   const wrong = [
     ...(await findBookProblems(sandbox)),
@@ -17,7 +28,7 @@ export async function checkInvariants(sandbox: TestSandbox): Promise<void> {
   if (wrong.length > 0) throw new Error(`after all tests this is wrong:\n  ${wrong.join('\n  ')}`)
 }
 
-async function findBookProblems({ service, eventually }: TestSandbox): Promise<string[]> {
+async function findBookProblems({ service }: Inspected): Promise<string[]> {
   const { db, chains, clock } = service.world
   const audit = async () => {
     const books = await auditBooks(db)
@@ -35,12 +46,12 @@ async function findBookProblems({ service, eventually }: TestSandbox): Promise<s
       last = await audit()
       if (last.length > 0) throw new Error(last.join('; '))
     },
-    { timeoutMs: 4_000, context: () => '' },
+    { timeoutMs: 4_000 },
   ).catch(() => {})
   return last
 }
 
-async function findEventGaps({ rows }: TestSandbox): Promise<string[]> {
+async function findEventGaps({ rows }: Inspected): Promise<string[]> {
   const found = await rows<{ order_id: string; story: string }>(
     `SELECT o.order_id, string_agg(e.sequence || ':' || coalesce(e.previous_status, '-') || '→' || e.status, ' '
         ORDER BY e.sequence) AS story
@@ -60,7 +71,7 @@ async function findEventGaps({ rows }: TestSandbox): Promise<string[]> {
 type SentAttempt = { order_id: string; payout_id: string; kind: string; chain: string; tx_hash: string }
 
 /** Asks the nodes, not the tables: of all transactions ever signed for an order at most one may have paid. */
-async function findDoublePayments({ rows, service }: TestSandbox): Promise<string[]> {
+async function findDoublePayments({ rows, service }: Inspected): Promise<string[]> {
   const attempts = await rows<SentAttempt>(
     `SELECT o.order_id, o.payout_id, o.kind, o.chain, a.tx_hash
      FROM attempts a JOIN outflows o USING (bucket, payout_id) WHERE a.tx_hash IS NOT NULL`,
@@ -76,7 +87,7 @@ async function findDoublePayments({ rows, service }: TestSandbox): Promise<strin
     .map(([orderId, hashes]) => `${orderId} was paid ${hashes.length} times: ${hashes.join(', ')}`)
 }
 
-function findLogProblems({ logLines, secrets, expectedErrors }: TestSandbox): string[] {
+function findLogProblems({ logLines, secrets, expectedErrors }: Inspected): string[] {
   const ERROR = 50
   const leaks = logLines(0)
     .filter(({ text }) => [...secrets].some((secret) => text.includes(secret)))

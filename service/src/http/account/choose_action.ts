@@ -90,7 +90,6 @@ const schema = {
     ...errorAnswers(
       'INVALID_ACTION',
       'INVALID_ADDRESS',
-      'AMOUNT_OUT_OF_RANGE',
       'REFUND_ADDRESS_REQUIRED',
       'UNAUTHORIZED',
       'INVALID_SIGNATURE',
