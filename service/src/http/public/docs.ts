@@ -34,7 +34,11 @@ export function registerDocs(app: FastifyInstance, answers: Answers): void {
       routePrefix: '/docs',
       staticCSP: true,
       transformStaticCSP: () => contentPolicy,
-      theme: { title: 'Cambist API' },
+      theme: {
+        title: 'Cambist API',
+        // The bar offers to load other documents; this page is about one.
+        css: [{ filename: 'cambist.css', content: '.swagger-ui .topbar { display: none }' }],
+      },
       uiConfig: {
         // The default sends the document to a validator on the internet.
         validatorUrl: null,
