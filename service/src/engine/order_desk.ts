@@ -120,6 +120,8 @@ type Plan = {
   readonly pair: Pair
   readonly quote: Quote
   readonly feeShare: bigint
+  /** One moment for all of it: what is agreed now is created now. */
+  readonly createdAtMs: number
   readonly expiresAtMs: number
   readonly destination: string
   readonly refundAddress: string | null
@@ -166,7 +168,7 @@ function readAddress(world: DeskWorld, asset: Asset, text: string, field: string
   return refuse({ code: 'INVALID_ADDRESS', message, details: [{ field, message }] })
 }
 
-type Agreed = Pick<Plan, 'quote' | 'feeShare' | 'expiresAtMs'>
+type Agreed = Pick<Plan, 'quote' | 'feeShare' | 'createdAtMs' | 'expiresAtMs'>
 
 async function agreeRate(
   world: DeskWorld,
@@ -182,7 +184,7 @@ async function agreeRate(
     if (lock.value !== null) {
       const leftMs = lock.value.expiresAtMs - nowMs
       if (leftMs < policy.lockLeastLeftMs) return refuse(rateExpired)
-      return accept({ quote: lock.value, feeShare: lock.value.feeShare, expiresAtMs: lock.value.expiresAtMs })
+      return accept(keep(lock.value, nowMs))
     }
   }
   const market = readMarket(world.market, pair, request.rateType)
@@ -193,13 +195,17 @@ async function agreeRate(
     return accept({
       quote: quote.value,
       feeShare: policy.fees.float,
+      createdAtMs: nowMs,
       expiresAtMs: nowMs + policy.floatOpenMs,
     })
   }
   // Not stored: nobody was promised this rate but this order. Kept, it would give a later order of the same amount
   // an old rate for what is left of its time, and then refuse it for an hour.
-  const made = lockOf(world, quote.value)
-  return accept({ quote: made, feeShare: made.feeShare, expiresAtMs: made.expiresAtMs })
+  return accept(keep(lockOf(world, quote.value, nowMs), nowMs))
+}
+
+function keep(lock: RateLock, createdAtMs: number): Agreed {
+  return { quote: lock, feeShare: lock.feeShare, createdAtMs, expiresAtMs: lock.expiresAtMs }
 }
 
 const rateExpired: DeskRejection = {
@@ -234,7 +240,7 @@ function openOrder(
   plan: Plan,
   retry: RetrySlot,
 ): Promise<Order | 'taken' | 'no_address'> {
-  const nowMs = world.clock.nowMs()
+  const nowMs = plan.createdAtMs
   const orderId = orderIdOf(world.randomDigits(ORDER_ID_DIGITS))
   return world.db
     .transaction(async (tx) => {
@@ -243,7 +249,7 @@ function openOrder(
       const { chain } = plan.pair.from
       const depositAddress = await assignAddress(tx, chainFacts[chain].family, chain, orderId, nowMs)
       if (depositAddress === null) throw new NoAddress()
-      const order = newOrder(world, termsOf(world, plan, { orderId, accountId, depositAddress, nowMs }), plan)
+      const order = newOrder(world, termsOf(world, plan, { orderId, accountId, depositAddress }), plan)
       await writeOrder(world, tx, order)
       return order
     })
@@ -258,13 +264,13 @@ class NoAddress extends Error {}
 
 function termsOf(
   world: DeskWorld,
-  { request, pair, quote, feeShare, expiresAtMs, destination }: Plan,
-  ids: { orderId: string; accountId: string; depositAddress: string; nowMs: number },
+  { request, pair, quote, feeShare, createdAtMs, expiresAtMs, destination }: Plan,
+  ids: { orderId: string; accountId: string; depositAddress: string },
 ): OrderTerms {
   return {
     id: ids.orderId,
     accountId: ids.accountId,
-    createdAtMs: ids.nowMs,
+    createdAtMs,
     expiresAtMs,
     rateType: request.rateType satisfies RateType,
     from: pair.from.id,
@@ -304,7 +310,7 @@ function newOrder(world: DeskWorld, terms: OrderTerms, plan: Plan): Order {
     deposits: [],
     state: { status: 'NEW' },
     sequence: FIRST_SEQUENCE,
-    updatedAtMs: world.clock.nowMs(),
+    updatedAtMs: terms.createdAtMs,
     outflowCount: 0,
     isOutflowCommitted: false,
   }

@@ -6,6 +6,7 @@ import { showAmount } from '../domain/money/amount.ts'
 import { formatDecimal } from '../domain/money/decimal.ts'
 import { showRate } from '../domain/money/rate.ts'
 import { type Market, type Quote, type Range, type RateType, sourceRange } from '../domain/quotes/quote.ts'
+import type { InstantMs } from '../domain/time.ts'
 import { batched } from './batched.ts'
 import type { CurrencyView, Desk, DeskOutcome, RateRequest, RateView } from './desk.ts'
 import { findPair, makeQuote, readAmount, readMarket } from './quoting.ts'
@@ -22,7 +23,7 @@ export function rateDesk(world: DeskWorld): Pick<Desk, 'rate' | 'currencies'> {
       const { quote, market } = quoted.value
       const view = showQuote(quote, market, request.rateType)
       if (request.rateType === 'float') return { ok: true, value: view }
-      const lock = lockOf(world, quote)
+      const lock = lockOf(world, quote, world.clock.nowMs())
       await storeLock(lock)
       return { ok: true, value: { ...view, expires_at: lock.expiresAtMs, rate_id: lock.rateId } }
     },
@@ -32,12 +33,12 @@ export function rateDesk(world: DeskWorld): Pick<Desk, 'rate' | 'currencies'> {
 }
 
 /** A quote becomes a promise until `expiresAtMs`. */
-export function lockOf(world: DeskWorld, quote: Quote): RateLock {
+export function lockOf(world: DeskWorld, quote: Quote, nowMs: InstantMs): RateLock {
   return {
     ...quote,
     rateId: world.randomId(),
     feeShare: world.policy.fees.fixed,
-    expiresAtMs: world.clock.nowMs() + world.policy.lockMs,
+    expiresAtMs: nowMs + world.policy.lockMs,
   }
 }
 
