@@ -249,7 +249,7 @@ function openOrder(
       const { chain } = plan.pair.from
       const depositAddress = await assignAddress(tx, chainFacts[chain].family, chain, orderId, nowMs)
       if (depositAddress === null) throw new NoAddress()
-      const order = newOrder(world, termsOf(world, plan, { orderId, accountId, depositAddress }), plan)
+      const order = newOrder(termsOf(world, plan, { orderId, accountId, depositAddress }), plan)
       await writeOrder(world, tx, order)
       return order
     })
@@ -303,7 +303,7 @@ function requiredConfirmations(world: DeskWorld, amount: Amount): number {
   return amount.units >= large.value.units ? confirmationsLarge : confirmations
 }
 
-function newOrder(world: DeskWorld, terms: OrderTerms, plan: Plan): Order {
+function newOrder(terms: OrderTerms, plan: Plan): Order {
   return {
     terms,
     refundAddress: plan.refundAddress,
