@@ -121,6 +121,8 @@ function signerSettings({ chains, isMainnet }: ServeConfig, limits: readonly Ass
     chainId: evmChainId,
     gasLimitMax,
     feePerGasWeiMax: maxFeePerGasWeiMax,
+    // A sweep is one transaction: it cannot need more than the dearest one may cost.
+    sweepGasWeiMax: gasLimitMax * maxFeePerGasWeiMax,
   })
   return {
     bitcoin: {

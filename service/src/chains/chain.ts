@@ -62,7 +62,13 @@ export type Funds =
       readonly coins: readonly Coin[]
       readonly change: { address: string; key: KeyPath }
     }
-  | { readonly family: 'evm'; readonly from: KeyPath; readonly nonce: number }
+  | {
+      readonly family: 'evm'
+      readonly from: KeyPath
+      readonly nonce: number
+      /** With an outflow that says where it leaves from: the wei there, which have to pay for gas as well. */
+      readonly heldWei?: bigint
+    }
 
 /**
  * What kind of no: `funds` waits for reserves; `network` waits for the chain; `destination` will never be
@@ -97,11 +103,20 @@ export type Chain = {
 
   /** What a payout of this asset would cost at present, in native units, generously estimated; for quotes. */
   estimateCost(asset: AssetId): Promise<Amount>
-  /** Asks the node whether this could be paid now and at what fee. Nothing is spent or reserved. */
+  /**
+   * Asks the node whether this could be paid now and at what fee. Nothing is spent or reserved. Whether an address
+   * that the outflow leaves `from` has the gas is not asked here: `draft` is told what it holds.
+   */
   bid(outflow: Outflow): Promise<Outcome<FeeBid, DraftRejection>>
-  /** Pure: an exact transaction out of a bid and funds. Attempt 1. */
+  /**
+   * Pure: an exact transaction out of a bid and funds. Attempt 1. Out of a deposit address: native coin is all that is
+   * held but the gas; a token bids at most what the coin there pays for, and `funds` says that it is too little.
+   */
   draft(outflow: Outflow, bid: FeeBid, funds: Funds): Outcome<Intent, DraftRejection>
-  /** Pure: the next attempt, which excludes the earlier one on chain and pays enough more to replace it. */
+  /**
+   * Pure: the next attempt, which excludes the earlier one on chain and pays enough more to replace it. What leaves a
+   * deposit address pays that out of what it moves, or (a token) not at all: `funds`.
+   */
   raise(previous: Intent, bid: FeeBid): Outcome<Intent, DraftRejection>
   /** Sends the bytes. `unknown` (a timeout, a cut line) means maybe sent. Already known or mined counts as accepted. */
   broadcast(tx: SignedTx): Promise<'accepted' | 'refused' | 'unknown'>

@@ -15,6 +15,8 @@ export type TradingSettings = {
   /** Neither exchange nor payout possible for so long: EMERGENCY. */
   readonly stallMs: number
   readonly poolSize: number
+  /** A deposit is moved to the reserve when it is worth so many times what that costs; 0: never. */
+  readonly sweepCostMultiple: bigint
 }
 
 export type PriceSettings = {
@@ -37,6 +39,7 @@ export function readTrading(from: Environment): TradingSettings {
     largeDeposits: { BTC: large },
     stallMs: from.integer('CAMBIST_EMERGENCY_AFTER_MINUTES', 1, 10_080) * MINUTE_MS,
     poolSize: from.integer('CAMBIST_ADDRESS_POOL_SIZE', 1, 100_000),
+    sweepCostMultiple: BigInt(from.integer('CAMBIST_SWEEP_COST_MULTIPLE', 0, 100_000)),
   }
 }
 

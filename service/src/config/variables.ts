@@ -347,6 +347,13 @@ const trading = {
     default: '200',
     meaning: 'Deposit addresses kept ready for orders to come.',
   },
+  CAMBIST_SWEEP_COST_MULTIPLE: {
+    section: 'Trading and prices',
+    shapes: serve,
+    default: '10',
+    meaning:
+      'Deposits on account chains move to the reserve once they are worth so many times what moving them costs; 0: never.',
+  },
   CAMBIST_PRICE_VENUES: {
     section: 'Trading and prices',
     shapes: serve,

@@ -259,7 +259,7 @@ export async function readAuditedHouse(tx: Sql): Promise<{
     [0],
   )
   const outflows = await tx.query<AuditedOutflow>(
-    `${OUTFLOWS} WHERE o.bucket = 0 AND o.payout_id LIKE 'house-%' ORDER BY o.payout_id`,
+    `${OUTFLOWS} WHERE o.bucket = 0 AND o.kind IN ('filler', 'sweep') ORDER BY o.payout_id`,
   )
   return { deposits, outflows }
 }

@@ -42,6 +42,8 @@ type OutflowRow = {
   planned_at_ms: number
   trouble_since_ms: number | null
   claim_fence: number
+  from_address: string | null
+  from_index: number | null
 }
 
 /** Order-owned payouts lie with their order; fillers and sweeps of the house in bucket 0. */
@@ -56,8 +58,8 @@ export async function planOutflow(
 ): Promise<void> {
   await tx.query(
     `INSERT INTO outflows (bucket, order_id, payout_id, kind, chain, asset, units, address, tag, state, nonce,
-       planned_at_ms, due_at_ms)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'planned', $10, $11, $11)`,
+       planned_at_ms, due_at_ms, from_address, from_index)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'planned', $10, $11, $11, $12, $13)`,
     [
       bucketOfPayout(outflow.payoutId),
       orderIdOfPayout(outflow.payoutId),
@@ -70,9 +72,14 @@ export async function planOutflow(
       outflow.tag,
       outflow.nonce ?? null,
       nowMs,
+      outflow.from?.address ?? null,
+      outflow.from?.key.index ?? null,
     ],
   )
 }
+
+/** Where outflows leave from: those of the reserve wait for no sweep, and the other way round. */
+export type LeavingFrom = 'reserve' | 'deposits'
 
 /**
  * Takes due outflows of a chain for `claimMs` of wall time. Whoever is asked next gets others; a worker that died
@@ -81,6 +88,7 @@ export async function planOutflow(
 export async function claimOutflows(
   sql: Sql,
   chain: ChainId,
+  from: LeavingFrom,
   time: { readonly nowMs: InstantMs; readonly wallMs: number; readonly claimMs: number },
   limit: number,
 ): Promise<ClaimedOutflow[]> {
@@ -89,11 +97,11 @@ export async function claimOutflows(
      WHERE (bucket, payout_id) IN (
        SELECT bucket, payout_id FROM outflows
        WHERE chain = $1 AND state IN ('planned', 'signed', 'broadcast')
-         AND due_at_ms <= $2 AND claimed_until_wall_ms < $4
+         AND due_at_ms <= $2 AND claimed_until_wall_ms < $4 AND (from_address IS NULL) = $6
        ORDER BY nonce NULLS LAST, due_at_ms, planned_at_ms LIMIT $5
        FOR UPDATE SKIP LOCKED)
      RETURNING *`,
-    [chain, time.nowMs, time.wallMs + time.claimMs, time.wallMs, limit],
+    [chain, time.nowMs, time.wallMs + time.claimMs, time.wallMs, limit, from === 'reserve'],
   )
   return rows
     .map(toClaimed)
@@ -118,6 +126,10 @@ function toClaimed(row: OutflowRow): ClaimedOutflow {
     plannedAtMs: row.planned_at_ms,
     troubleSinceMs: row.trouble_since_ms,
     fence: row.claim_fence,
+    ...(row.from_address !== null &&
+      row.from_index !== null && {
+        from: { key: { purpose: 'deposit' as const, index: row.from_index }, address: row.from_address },
+      }),
   }
 }
 
@@ -242,27 +254,28 @@ export async function storeAnswer(
   )
 }
 
-/** Units of an asset that are promised to live outflows. */
+/** Units of an asset that are promised to live outflows out of what payouts are made from. */
 export async function sumLiveOutflows(sql: Sql, asset: AssetId): Promise<bigint> {
   const [row] = await sql.query<{ units: bigint | null }>(
     `SELECT sum(units)::numeric(78,0) AS units FROM outflows
-     WHERE asset = $1 AND chain = $2 AND state IN ('planned', 'signed', 'broadcast')`,
+     WHERE asset = $1 AND chain = $2 AND from_address IS NULL AND state IN ('planned', 'signed', 'broadcast')`,
     [asset, assetOf(asset).chain],
   )
   return row?.units ?? 0n
 }
 
-/** Outflows of an account chain that have a nonce and are not final: their money may still lie in the reserve. */
+/** Outflows of an account chain's reserve that have a nonce and are not final: their money may still lie there. */
 export async function findLeavingOutflows(sql: Sql, asset: AssetId): Promise<PayoutId[]> {
   const rows = await sql.query<{ payout_id: string }>(
     `SELECT payout_id FROM outflows
-     WHERE asset = $1 AND chain = $2 AND nonce IS NOT NULL AND state IN ('planned', 'signed', 'broadcast')`,
+     WHERE asset = $1 AND chain = $2 AND nonce IS NOT NULL AND from_address IS NULL
+       AND state IN ('planned', 'signed', 'broadcast')`,
     [asset, assetOf(asset).chain],
   )
   return rows.map(({ payout_id }) => payout_id)
 }
 
-/** Units of an asset in outflows that are leaving now, and in those named, which were leaving a moment ago. */
+/** Units of an asset in outflows that are leaving the reserve now, and in those named, which were leaving a moment ago. */
 export async function sumLeavingOutflows(
   sql: Sql,
   asset: AssetId,
@@ -270,31 +283,42 @@ export async function sumLeavingOutflows(
 ): Promise<bigint> {
   const [row] = await sql.query<{ units: bigint | null }>(
     `SELECT sum(units)::numeric(78,0) AS units FROM outflows
-     WHERE asset = $1 AND chain = $2 AND nonce IS NOT NULL
+     WHERE asset = $1 AND chain = $2 AND nonce IS NOT NULL AND from_address IS NULL
        AND (state IN ('planned', 'signed', 'broadcast') OR payout_id = ANY($3))`,
     [asset, assetOf(asset).chain, alsoLeft],
   )
   return row?.units ?? 0n
 }
 
-/** The live outflow that took a nonce: a filler, or what the filler stands in for. */
+/** The live outflow that took a nonce of the reserve: a filler, or what the filler stands in for. */
 export async function findOutflowByNonce(
   sql: Sql,
   chain: ChainId,
   nonce: number,
-  kind: 'filler' | 'payout',
-): Promise<{ readonly payoutId: PayoutId; readonly orderId: string } | null> {
-  const kinds = kind === 'filler' ? ['filler'] : ['payout', 'refund']
-  const [row] = await sql.query<{ payout_id: string; order_id: string }>(
-    `SELECT payout_id, order_id FROM outflows
-     WHERE chain = $1 AND nonce = $2 AND kind = ANY($3) AND state IN ('planned', 'signed', 'broadcast')`,
-    [chain, nonce, kinds],
+  kind: 'filler' | 'other',
+): Promise<ClaimedOutflow | null> {
+  const [row] = await sql.query<OutflowRow>(
+    `SELECT * FROM outflows
+     WHERE chain = $1 AND nonce = $2 AND (kind = 'filler') = $3 AND from_address IS NULL
+       AND state IN ('planned', 'signed', 'broadcast')`,
+    [chain, nonce, kind === 'filler'],
   )
-  return row === undefined ? null : { payoutId: row.payout_id, orderId: row.order_id }
+  return row === undefined ? null : toClaimed(row)
 }
 
 /** Whether we made this transaction ourselves: some attempt of some outflow has its hash. */
 export async function isOwnTransaction(sql: Sql, txHash: string): Promise<boolean> {
   const rows = await sql.query('SELECT 1 AS one FROM attempts WHERE tx_hash = $1 LIMIT 1', [txHash])
   return rows.length > 0
+}
+
+/** Which of these transactions only move our own money from one of our addresses to another: nothing arrives by them. */
+export async function findOwnSweeps(sql: Sql, txHashes: readonly string[]): Promise<ReadonlySet<string>> {
+  if (txHashes.length === 0) return new Set()
+  const rows = await sql.query<{ tx_hash: string }>(
+    `SELECT a.tx_hash FROM attempts a JOIN outflows o USING (bucket, payout_id)
+     WHERE a.tx_hash = ANY($1) AND o.kind = 'sweep'`,
+    [txHashes],
+  )
+  return new Set(rows.map(({ tx_hash }) => tx_hash))
 }

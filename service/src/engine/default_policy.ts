@@ -17,5 +17,7 @@ export const defaultPolicy: Policy = {
   chainTroubleMs: MINUTE_MS,
   poolSize: 200,
   retrySlotMs: 24 * HOUR_MS,
+  sweepCostMultiple: 10n,
+  sweepRestMs: 10 * MINUTE_MS,
   restMs: 200,
 }

@@ -85,7 +85,7 @@ const finished: ReadonlySet<string> = new Set(['DONE', 'EXPIRED', 'REFUNDED'])
 function registerOutflows(gauge: MakeGauge): void {
   gauge(
     'cambist_payouts',
-    'Outflows by chain, kind (payout, refund, filler) and state.',
+    'Outflows by chain, kind (payout, refund, filler, sweep) and state.',
     ['chain', 'kind', 'state'],
     ({ heads, outflows, endedOutflows }, set) => {
       for (const { chain } of heads) {

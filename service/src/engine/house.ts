@@ -11,6 +11,7 @@ import {
   upsertHouseDeposit,
 } from '../db/house_deposits.ts'
 import { isOwnTransaction } from '../db/outflows.ts'
+import { noteUnswept } from '../db/unswept.ts'
 import { isAssetId } from '../domain/catalog/assets.ts'
 import { type ChainId, chainFacts } from '../domain/catalog/networks.ts'
 import { type Posting, reserveFunded, reversed, unclaimedReceived } from '../domain/ledger/postings.ts'
@@ -69,6 +70,7 @@ export async function bookHouseDeposits(
         nowMs,
       )
       await setHouseDepositState(tx, chain, deposit.key, 'confirmed')
+      if (deposit.kind === 'stray') await noteUnswept(tx, chain, deposit.address, nowMs)
     }
   })
 }

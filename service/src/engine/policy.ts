@@ -29,6 +29,10 @@ export type Policy = {
   /** Addresses kept ready for orders to come. */
   readonly poolSize: number
   readonly retrySlotMs: number
+  /** A deposit is moved to the reserve when it is worth so many times what that costs; 0: never. */
+  readonly sweepCostMultiple: bigint
+  /** How long a deposit address rests at least after a look that found nothing worth it. */
+  readonly sweepRestMs: number
   /** How long engine loops rest between looks, in real milliseconds. */
   readonly restMs: number
 }

@@ -7,11 +7,14 @@ import { type Loop, startLoop } from './loop.ts'
 import { workPayouts } from './payouts/work.ts'
 import { fillPool } from './pool.ts'
 import { reconcileChain } from './reconcile.ts'
+import { planSweeps } from './sweeps/plan.ts'
 import { watchChain } from './watch.ts'
 import type { SigningWorld, World } from './world.ts'
 
 const RECONCILE_REST_MS = 3_000
 const HOUSEKEEPING_REST_MS = 30_000
+/** How many times longer than others the loops of sweeps rest. */
+const SWEEP_RESTS = 5
 
 /** Figures for quotes, in every process that quotes or exchanges. */
 export function startMarket(world: World): Loop {
@@ -56,7 +59,17 @@ export function startEngine(world: SigningWorld, holder: string): Loop[] {
     ...[...world.chains.values()].flatMap((chain) => [
       startLoop(world, `payouts ${chain.id}`, restMs, () => workPayouts(world, chain)),
       startReconciling(world, chain, holder),
+      ...(chain.model === 'account' ? startSweeping(world, chain) : []),
     ]),
+  ]
+}
+
+/** Beside the payouts: a chain full of sweeps keeps no customer waiting. */
+function startSweeping(world: SigningWorld, chain: Chain): Loop[] {
+  const { restMs } = world.policy
+  return [
+    startLoop(world, `sweep plans ${chain.id}`, restMs * SWEEP_RESTS, () => planSweeps(world, chain)),
+    startLoop(world, `sweeps ${chain.id}`, restMs * SWEEP_RESTS, () => workPayouts(world, chain, 'deposits')),
   ]
 }
 

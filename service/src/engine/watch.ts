@@ -12,13 +12,16 @@ import {
   startHead,
 } from '../db/chain_heads.ts'
 import { unmineCoins, upsertCoin } from '../db/coins.ts'
+import type { Sql } from '../db/database.ts'
 import { findDeepDeposits, findDepositsInBlock, findWaitingDeposits } from '../db/deposits.ts'
 import { type Lease, requireLease } from '../db/leases.ts'
+import { findOwnSweeps } from '../db/outflows.ts'
+import { noteUnswept } from '../db/unswept.ts'
 import { assert } from '../domain/assert.ts'
 import { chainFacts } from '../domain/catalog/networks.ts'
 import { amountOf, toChainUnits } from '../domain/money/amount.ts'
 import type { Fact } from '../domain/orders/facts.ts'
-import type { BlockRef } from '../domain/orders/order.ts'
+import type { BlockRef, Order } from '../domain/orders/order.ts'
 import { apply } from './apply.ts'
 import { bookHouseDeposits, noteHouseDeposit, unmineHouseDeposits } from './house.ts'
 import { saveReserves } from './reserves.ts'
@@ -167,7 +170,8 @@ async function noteBlock(look: Look, { block, ours }: OwnBlock): Promise<void> {
   const ref = { height: block.height, hash: block.hash }
   // The service's time when the block was made, unless its timestamp runs ahead of us.
   const minedAtMs = Math.min(world.clock.nowMs(), world.clock.fromWallMs(block.timeMs))
-  const moves = block.transfers.map((transfer): Move => {
+  const transfers = await withoutSweeps(look, block.transfers)
+  const moves = transfers.map((transfer): Move => {
     const own = ours.get(transfer.to)
     assert(own !== undefined, 'a chain tells only transfers to ours')
     return { transfer, own }
@@ -189,6 +193,19 @@ async function noteBlock(look: Look, { block, ours }: OwnBlock): Promise<void> {
     }
     await advanceHead(tx, chain.id, ref)
   })
+}
+
+/**
+ * Our own money, from one address of ours to another: nothing arrived, and no order hears of it. The bytes of a sweep
+ * are stored before anybody sees them, so that it is known whenever it is seen.
+ */
+async function withoutSweeps(
+  { world, chain }: Look,
+  transfers: readonly Transfer[],
+): Promise<readonly Transfer[]> {
+  if (chain.model !== 'account' || transfers.length === 0) return transfers
+  const sweeps = await findOwnSweeps(world.db, [...new Set(transfers.map(({ txHash }) => txHash))])
+  return transfers.filter(({ txHash }) => !sweeps.has(txHash))
 }
 
 type Move = { readonly transfer: Transfer; readonly own: OwnAddress }
@@ -225,8 +242,12 @@ async function tell(
   orderId: string,
   what: string,
   fact: Fact,
+  alongside: (tx: Sql, order: Order) => Promise<void> = async () => {},
 ): Promise<void> {
-  await apply(world, orderId, `${what}@${branch}`, fact, (tx) => requireLease(tx, lease))
+  await apply(world, orderId, `${what}@${branch}`, fact, async (tx, order) => {
+    await requireLease(tx, lease)
+    await alongside(tx, order)
+  })
 }
 
 /** A transaction may leave a mempool and come again; between two blocks it is the same sighting. */
@@ -253,7 +274,7 @@ async function readMempool(look: Look, height: number): Promise<void> {
     ours = await findOwnAddresses(world.db, chain.family, addresses)
     return new Set(ours.keys())
   })
-  for (const transfer of transfers) {
+  for (const transfer of await withoutSweeps(look, transfers)) {
     const own = ours.get(transfer.to)
     if (own === undefined) continue
     const move = { transfer, own }
@@ -281,6 +302,9 @@ async function confirmDeposits(look: Look, height: number): Promise<void> {
   const { world, chain } = look
   for (const { orderId, key, blockHash } of await findDeepDeposits(world.db, chain.id, height)) {
     assert(blockHash !== null, 'a mined deposit has a block')
-    await tell(look, orderId, `${key}:confirmed:${blockHash}`, { kind: 'DepositConfirmed', key })
+    const fact: Fact = { kind: 'DepositConfirmed', key }
+    await tell(look, orderId, `${key}:confirmed:${blockHash}`, fact, (tx, { terms }) =>
+      noteUnswept(tx, chain.id, terms.depositAddress, world.clock.nowMs()),
+    )
   }
 }

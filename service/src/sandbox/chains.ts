@@ -55,6 +55,8 @@ export function sandboxSignerSettings({ BTC, ETH, BNB }: ChainSettings): SignerS
     chainId: evmChainId,
     gasLimitMax,
     feePerGasWeiMax: maxFeePerGasWeiMax,
+    // A sweep is one transaction: it cannot need more than the dearest one may cost.
+    sweepGasWeiMax: gasLimitMax * maxFeePerGasWeiMax,
   })
   return {
     bitcoin: { network: BTC.network, feeRateSatPerVbMax: 1_000n, feeSatoshiMax: BTC.feeSatoshiMax },

@@ -10,7 +10,8 @@ function messageOf(intent: unknown, ...authority: [] | [unknown]) {
 
 test('a whole request comes through as it is, and as a copy', () => {
   for (const intent of [bitcoinIntent(), evmIntent(), bitcoinIntent({ change: null })]) {
-    const authority = sealed({ destinationTag: 'tag', refundAddress: customerEvm })
+    const payeeKey = { purpose: 'deposit', index: 2 } as const
+    const authority = sealed({ destinationTag: 'tag', refundAddress: customerEvm, payeeKey })
     const outcome = checkRequest(intent, authority)
     expect(outcome).toStrictEqual({ ok: true, value: { intent, authority } })
     expect(outcome.ok && outcome.value.intent).not.toBe(intent)
@@ -71,6 +72,15 @@ test('a wrong value anywhere in an authority is malformed', () => {
     }
   }
   for (const wrong of wrongValues) expect(messageOf(evmIntent(), wrong)).toMatch(/^malformed: authority/)
+  const keyed = sealed({ payeeKey: { purpose: 'deposit', index: 2 } })
+  for (const path of pathsIn(keyed.payeeKey, ['payeeKey'])) {
+    for (const wrong of wrongValues) {
+      if (wrong === null && path.length === 1) continue
+      expect(messageOf(evmIntent(), withValueAt(keyed, path, wrong))).toMatch(
+        /^malformed: authority.payeeKey/,
+      )
+    }
+  }
 })
 
 test('a missing field and a field too many are refused', () => {

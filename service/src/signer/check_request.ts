@@ -54,7 +54,7 @@ type Fields = Readonly<Record<string, unknown>>
 
 function readAuthority(value: unknown): Authority {
   const terms = ['orderId', 'payoutAsset', 'destination', 'destinationTag', 'depositAsset', 'refundAddress']
-  const fields = record('authority', value, ['kind', ...terms, 'seal'])
+  const fields = record('authority', value, ['kind', ...terms, 'payeeKey', 'seal'])
   return {
     kind: oneOf('authority.kind', fields.kind, kinds),
     orderId: text('authority.orderId', fields.orderId, /^[A-Za-z0-9_-]{1,64}$/),
@@ -67,6 +67,7 @@ function readAuthority(value: unknown): Authority {
     refundAddress: orNull(fields.refundAddress, (address) =>
       text('authority.refundAddress', address, /^[\s\S]{0,200}$/),
     ),
+    payeeKey: orNull(fields.payeeKey, (key) => readKey('authority.payeeKey', key)),
     seal: text('authority.seal', fields.seal, /^[0-9a-f]{64}$/),
   }
 }

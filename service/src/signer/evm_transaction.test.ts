@@ -13,7 +13,7 @@ import type { EvmIntent } from '../domain/payouts/intent.ts'
 import { canonicalEvmAddress, signEvm } from './evm_transaction.ts'
 import { customerEvm, evmIntent, keys, usdt } from './testing/fixtures.ts'
 
-const caps = { chainId: 31337, gasLimitMax: 200_000n, feePerGasWeiMax: 500_000_000_000n }
+const caps = { chainId: 31337, gasLimitMax: 200_000n, feePerGasWeiMax: 500_000_000_000n, sweepGasWeiMax: 0n }
 
 async function signed(intent: EvmIntent) {
   const outcome = await signEvm(intent, keys, caps)

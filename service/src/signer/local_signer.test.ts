@@ -389,6 +389,97 @@ test('a store that is down is an error to try again after, not an answer', async
   expect(await codeOf(startSigner({}, store).signer, evmIntent(), sealed())).toBe('signed')
 })
 
+const deposit = { purpose: 'deposit', index: 7 } as const
+const depositAddress = keys.address('evm', deposit)
+const gasMax = 10n ** 17n
+
+test('a sweep brings gas from the reserve to the deposit address whose key is told, up to the cap', async () => {
+  const { signer, store } = startSigner({ payoutUnitsMax: {}, limits: [] })
+  const gas = (payoutId: string, units: bigint) => evmIntent({ payoutId, to: depositAddress, units })
+  const authority = sealed({ kind: 'sweep', payeeKey: deposit })
+  expect(await codeOf(signer, gas('CB1:1', gasMax), authority)).toBe('signed')
+  expect(await codeOf(signer, gas('CB1:2', gasMax + 1n), authority)).toBe('limit_exceeded')
+  expect(store.records).toMatchObject([{ payoutId: 'CB1:1', units: 0n }])
+})
+
+test.each<[string, Parameters<typeof evmIntent>[0], Parameters<typeof sealed>[0], string]>([
+  ['an address that is not of that key', { to: otherEvm }, {}, 'not_the_destination'],
+  ['the deposit address of another key', {}, { payeeKey: { ...deposit, index: 8 } }, 'not_the_destination'],
+  ['a deposit address without its key', {}, { payeeKey: null }, 'not_the_destination'],
+  [
+    'the reserve under a reserve key',
+    { to: reserve.evm },
+    { payeeKey: { purpose: 'reserve', index: 15 } },
+    'malformed',
+  ],
+  ['a change key', {}, { payeeKey: { purpose: 'change', index: 7 } }, 'malformed'],
+  ['a token', { token: usdt, gasLimit: 100_000n }, {}, 'malformed'],
+  ['nothing', { units: 0n }, {}, 'malformed'],
+  ['gas out of another deposit address', { from: { purpose: 'deposit', index: 8 } }, {}, 'malformed'],
+  ['a payout', {}, { kind: 'payout', destination: depositAddress }, 'malformed'],
+  ['a refund', {}, { kind: 'refund', refundAddress: depositAddress }, 'malformed'],
+  ['a filler', { units: 0n }, { kind: 'filler' }, 'malformed'],
+  ['a dearer fee than any', { maxFeePerGasWei: 500_000_000_001n }, {}, 'limit_exceeded'],
+])('gas for a sweep is refused: %s', async (_, intent, authority, code) => {
+  const { signer, store } = startSigner()
+  const asked = evmIntent({ to: depositAddress, units: 1n, ...intent })
+  expect(await codeOf(signer, asked, sealed({ kind: 'sweep', payeeKey: deposit, ...authority }))).toBe(code)
+  expect(store.records).toEqual([])
+})
+
+test('a chain that is not configured brings no gas, nor does Bitcoin', async () => {
+  const authority = sealed({ kind: 'sweep', payeeKey: deposit })
+  const { signer } = startSigner({ evm: {} })
+  expect(await codeOf(signer, evmIntent({ to: depositAddress, units: 1n }), authority)).toBe('limit_exceeded')
+  const address = keys.address('bitcoin', deposit)
+  const coins = bitcoinIntent({ payment: { address, satoshi: 120_000_000n } })
+  expect(await codeOf(signer, coins, authority)).toBe('malformed')
+})
+
+test('what leaves a deposit address as a sweep goes to the reserve and nowhere else, whatever it is', async () => {
+  const { signer } = startSigner({ payoutUnitsMax: {}, limits: [] })
+  const authority = sealed({ kind: 'sweep', destination: customerEvm, refundAddress: otherEvm })
+  let number = 0
+  const sweep = (to: string, token: string | null) => {
+    number += 1
+    const gasLimit = token === null ? 21_000n : 100_000n
+    return codeOf(
+      signer,
+      evmIntent({ payoutId: `CB1:${number}`, from: deposit, to, token, gasLimit }),
+      authority,
+    )
+  }
+  const otherDeposit = keys.address('evm', { purpose: 'deposit', index: 8 })
+  for (const token of [null, usdt]) {
+    for (const to of [customerEvm, otherEvm, depositAddress, otherDeposit]) {
+      expect(await sweep(to, token)).toBe('not_the_destination')
+    }
+    expect(await sweep(reserve.evm, token)).toBe('signed')
+  }
+  expect(await sweep(reserve.evm, customerEvm), 'a token that is not listed').toBe('malformed')
+})
+
+test('a dearer attempt of a sweep of coin may bring less to the reserve; no other kind may pay less', async () => {
+  const { signer } = startSigner()
+  const dearer = { maxFeePerGasWei: 40_000_000_000n, maxPriorityFeePerGasWei: 2_000_000_000n, attempt: 2 }
+  const sweep = { from: deposit, to: reserve.evm, units: 1_000n }
+  const authority = sealed({ kind: 'sweep' })
+  await signed(signer, evmIntent(sweep), authority)
+  expect(await codeOf(signer, evmIntent({ ...sweep, ...dearer, units: 1_001n }), authority)).toBe('conflict')
+  expect(await codeOf(signer, evmIntent({ ...sweep, ...dearer, units: 999n }), authority)).toBe('signed')
+
+  const token = { ...sweep, payoutId: 'CB1:2', token: usdt, gasLimit: 100_000n }
+  await signed(signer, evmIntent(token), authority)
+  expect(await codeOf(signer, evmIntent({ ...token, ...dearer, units: 999n }), authority)).toBe('conflict')
+  const gas = { payoutId: 'CB1:3', to: depositAddress, units: 1_000n }
+  const toDeposit = sealed({ kind: 'sweep', payeeKey: deposit })
+  await signed(signer, evmIntent(gas), toDeposit)
+  expect(await codeOf(signer, evmIntent({ ...gas, ...dearer, units: 999n }), toDeposit)).toBe('conflict')
+  const payout = { payoutId: 'CB1:4', from: deposit, units: 1_000n }
+  await signed(signer, evmIntent(payout), sealed())
+  expect(await codeOf(signer, evmIntent({ ...payout, ...dearer, units: 999n }), sealed())).toBe('conflict')
+})
+
 test('addresses are the ones of the keys, in order', async () => {
   const { signer } = startSigner()
   expect(await signer.addresses('bitcoin', 'deposit', 7, 3)).toEqual(

@@ -16,7 +16,7 @@ import { isSealIntact } from './seal.ts'
 import type { SignerSettings } from './settings.ts'
 import type { Authority, SignedRecord, SignedStore, Signer, SignRejection } from './signer.ts'
 
-/** Reserve addresses 0 to 15 count as ours; fillers and sweeps go to no other. */
+/** Reserve addresses 0 to 15 count as ours; fillers and sweeps go to no other, but for the gas of a sweep. */
 const RESERVE_ADDRESSES = 16
 
 type Parts = {
@@ -81,7 +81,7 @@ async function sign(parts: Parts, asked: Intent, by: Authority): Promise<Outcome
 
   const amount = amountThatLeaves(parts, intent, authority)
   if (!amount.ok) return amount
-  const conflict = findConflict(intent, earlier)
+  const conflict = findConflict(intent, earlier, authority.kind)
   if (conflict !== null) return refuseToSign('conflict', conflict)
   const tx = await build(parts, intent)
   if (!tx.ok) return tx
@@ -115,12 +115,16 @@ function answerStored(stored: SignedRecord, intent: Intent): Outcome<SignedTx, S
       )
 }
 
-function findConflict(intent: Intent, earlier: readonly SignedRecord[]): string | null {
+function findConflict(
+  intent: Intent,
+  earlier: readonly SignedRecord[],
+  kind: Authority['kind'],
+): string | null {
   const isNext = earlier.length === intent.attempt - 1
   if (!isNext)
     return `attempt ${intent.attempt} of ${intent.payoutId} does not follow attempt ${earlier.length}`
   for (const record of earlier) {
-    const problem = findReplacementProblem(intent, record.intent)
+    const problem = findReplacementProblem(intent, record.intent, kind)
     if (problem !== null) return problem
   }
   return null
@@ -135,6 +139,10 @@ function amountThatLeaves(
   const { settings } = parts
   const asset = assetIn(settings, intent)
   if (asset === null) return refuseToSign('malformed', 'intent.token is not a listed contract of its chain')
+  if (authority.payeeKey !== null) {
+    const problem = findGasProblem(settings, intent, authority)
+    if (problem !== null) return problem
+  }
   if (!isPayeeRight(parts, intent, authority)) {
     return refuseToSign(
       'not_the_destination',
@@ -181,17 +189,38 @@ function isPayeeRight({ keys, settings }: Parts, intent: Intent, authority: Auth
     intent.family === 'bitcoin'
       ? canonicalBitcoinAddress(text, settings.bitcoin.network)
       : canonicalEvmAddress(text)
+  const isReserve = () =>
+    Array.from({ length: RESERVE_ADDRESSES }, (_, index) =>
+      keys.address(intent.family, { purpose: 'reserve', index }),
+    ).includes(payee)
   switch (authority.kind) {
     case 'payout':
       return canonical(authority.destination) === payee
     case 'refund':
       return authority.refundAddress !== null && canonical(authority.refundAddress) === payee
-    case 'filler':
     case 'sweep':
-      return Array.from({ length: RESERVE_ADDRESSES }, (_, index) =>
-        keys.address(intent.family, { purpose: 'reserve', index }),
-      ).includes(payee)
+      if (authority.payeeKey !== null) return keys.address(intent.family, authority.payeeKey) === payee
+      return isReserve()
+    case 'filler':
+      return isReserve()
   }
+}
+
+/** Gas for a sweep: native coin from the reserve to a deposit address of ours, and not much of it. */
+function findGasProblem(settings: SignerSettings, intent: Intent, { kind, payeeKey }: Authority) {
+  if (kind !== 'sweep' || payeeKey?.purpose !== 'deposit' || intent.family !== 'evm') {
+    return refuseToSign(
+      'malformed',
+      'authority.payeeKey is the deposit key that a sweep on an EVM chain brings gas to',
+    )
+  }
+  if (intent.from.purpose !== 'reserve' || intent.token !== null || intent.units === 0n) {
+    return refuseToSign('malformed', 'gas for a sweep is native coin from the reserve')
+  }
+  const unitsMax = evmSettingsOf(settings, intent)?.sweepGasWeiMax ?? 0n
+  return intent.units > unitsMax
+    ? refuseToSign('limit_exceeded', `gas for a sweep is at most ${unitsMax} wei`)
+    : null
 }
 
 /** What goes from us to us may be any asset: it does not leave. */
@@ -209,7 +238,11 @@ function isAssetRight(asset: AssetId, { kind, payoutAsset, depositAsset }: Autho
 
 async function build({ keys, settings }: Parts, intent: Intent): Promise<Outcome<SignedTx, SignRejection>> {
   if (intent.family === 'bitcoin') return signBitcoin(intent, keys, settings.bitcoin)
-  const chain = Object.entries(settings.evm).find(([id]) => id === intent.chain)?.[1]
+  const chain = evmSettingsOf(settings, intent)
   if (chain === undefined) return refuseToSign('malformed', `${intent.chain} is not configured`)
   return signEvm(intent, keys, chain)
+}
+
+function evmSettingsOf({ evm }: SignerSettings, { chain }: Intent) {
+  return Object.entries(evm).find(([id]) => id === chain)?.[1]
 }

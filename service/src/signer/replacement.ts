@@ -1,13 +1,14 @@
-import type { BitcoinIntent, EvmIntent, Intent } from '../domain/payouts/intent.ts'
+import type { BitcoinIntent, EvmIntent, Intent, PayoutKind } from '../domain/payouts/intent.ts'
 
 /**
  * Why `next` may not be signed after `earlier` for the same payout, or null when it may: it pays the same to the
  * same, and the chain can never accept both. It has to hold against every earlier attempt, not only the last:
  * with inputs {A}, {A,B}, {B} the first and third could both be mined.
+ * A sweep of an account's coin pays its fee out of what it moves, so a dearer attempt brings less to the same payee.
  */
-export function findReplacementProblem(next: Intent, earlier: Intent): string | null {
+export function findReplacementProblem(next: Intent, earlier: Intent, kind: PayoutKind): string | null {
   if (next.family === 'bitcoin' && earlier.family === 'bitcoin') return problemOnBitcoin(next, earlier)
-  if (next.family === 'evm' && earlier.family === 'evm') return problemOnEvm(next, earlier)
+  if (next.family === 'evm' && earlier.family === 'evm') return problemOnEvm(next, earlier, kind)
   return 'an attempt stays on the chain of the earlier ones'
 }
 
@@ -26,11 +27,13 @@ function problemOnBitcoin(next: BitcoinIntent, earlier: BitcoinIntent): string |
     : 'a coin has another amount than in an earlier attempt'
 }
 
-function problemOnEvm(next: EvmIntent, earlier: EvmIntent): string | null {
+function problemOnEvm(next: EvmIntent, earlier: EvmIntent, kind: PayoutKind): string | null {
   if (next.chain !== earlier.chain || next.evmChainId !== earlier.evmChainId) {
     return 'an attempt stays on the chain of the earlier ones'
   }
-  if (next.to !== earlier.to || next.units !== earlier.units || next.token !== earlier.token) {
+  const mayPayLess = kind === 'sweep' && next.from.purpose === 'deposit' && next.token === null
+  const paysSame = next.units === earlier.units || (mayPayLess && next.units < earlier.units)
+  if (next.to !== earlier.to || !paysSame || next.token !== earlier.token) {
     return 'an attempt pays the same to the same address as the earlier ones'
   }
   const hasSameSender = next.from.purpose === earlier.from.purpose && next.from.index === earlier.from.index

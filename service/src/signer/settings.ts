@@ -18,6 +18,8 @@ export type EvmSettings = {
   readonly chainId: number
   readonly gasLimitMax: bigint
   readonly feePerGasWeiMax: bigint
+  /** The most coin that one transaction may bring to a deposit address of ours, for the gas of a sweep. */
+  readonly sweepGasWeiMax: bigint
 }
 
 export type SignerSettings = {

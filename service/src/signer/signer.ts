@@ -10,6 +10,8 @@ import type { Intent, KeyPath, PayoutKind, SignedTx } from '../domain/payouts/in
  */
 export type Authority = SealedTerms & {
   readonly kind: PayoutKind
+  /** A sweep that brings gas from the reserve to a deposit address: which of our keys that is. Otherwise null. */
+  readonly payeeKey: KeyPath | null
   /** Lowercase hex HMAC-SHA256 over `sealText` (domain/orders/seal.ts). */
   readonly seal: string
 }

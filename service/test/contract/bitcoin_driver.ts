@@ -109,7 +109,7 @@ function startKeys() {
         refundAddress: null,
       } as const
       const seal = createHmac('sha256', sealKey).update(sealText(terms)).digest('hex')
-      const signed = await signer.sign(intent, { kind: 'payout', ...terms, seal })
+      const signed = await signer.sign(intent, { kind: 'payout', ...terms, payeeKey: null, seal })
       if (!signed.ok) throw new Error(`the signer refuses: ${signed.rejection.message}`)
       return signed.value
     },

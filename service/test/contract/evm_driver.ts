@@ -195,7 +195,7 @@ function signerFor(id: 'ETH' | 'BNB', chainId: number, contracts: EvmSettings['t
       refundAddress: null,
     }
     const seal = createHmac('sha256', sealKey).update(sealText(terms)).digest('hex')
-    const signed = await signer.sign(intent, { kind: 'payout', ...terms, seal })
+    const signed = await signer.sign(intent, { kind: 'payout', ...terms, payeeKey: null, seal })
     if (!signed.ok) throw new Error(signed.rejection.message)
     return signed.value
   }

@@ -1,7 +1,6 @@
-import { assetOf } from '../../domain/catalog/assets.ts'
 import { amountOf, toChainUnits } from '../../domain/money/amount.ts'
 import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
-import type { Outflow } from '../../domain/payouts/intent.ts'
+import type { Outflow, OutflowSource } from '../../domain/payouts/intent.ts'
 import type { DraftRejection, FeeBid } from '../chain.ts'
 import { quantity } from './decode.ts'
 import { askedFees, type GasPrice, priceWithin } from './fees.ts'
@@ -27,16 +26,13 @@ export function usualGas(isNative: boolean): bigint {
   return isNative ? PLAIN_TRANSFER_GAS : TOKEN_TRANSFER_GAS
 }
 
-/**
- * Simulates the payment from the reserve and prices it. A filler only uses up a nonce, and a sweep leaves an
- * address we are not told: neither is simulated.
- */
+/** Simulates the payment from where it leaves and prices it. A filler only uses up a nonce. */
 export async function bid(bidder: Bidder, outflow: Outflow): Promise<Outcome<FeeBid, DraftRejection>> {
   try {
     const price = priceWithin(bidder.capWei, await askedFees(bidder.rpc))
     if (!price.ok) return price
     if (outflow.kind === 'filler') return accept(bidOf(PLAIN_TRANSFER_GAS, price.value))
-    if (outflow.kind === 'sweep') return accept(bidOf(usualGas(assetOf(outflow.asset).isNative), price.value))
+    if (outflow.from !== undefined) return await priceSweep(bidder, outflow, outflow.from, price.value)
     return await simulate(bidder, outflow, price.value)
   } catch (error) {
     if (isNodeTrouble(error)) return refuse({ code: 'network', message: error.message })
@@ -82,6 +78,40 @@ async function simulate(
   const neededWei = wei + gasLimit * price.maxFeePerGasWei
   if (balanceWei < neededWei)
     return shortOf(`with fees ${neededWei} wei are needed, the reserve holds ${balanceWei}`)
+  return accept(bidOf(gasLimit, price))
+}
+
+/**
+ * From a deposit address to the reserve: both ours and without code, so that coin takes the plain gas. Whatever stands
+ * in a token's way is no fault of the payee, and may pass.
+ */
+async function priceSweep(
+  { rpc, contractOf }: Bidder,
+  outflow: Outflow,
+  from: OutflowSource,
+  price: GasPrice,
+): Promise<Outcome<FeeBid, DraftRejection>> {
+  const contract = contractOf(outflow.asset)
+  if (contract === null) return accept(bidOf(PLAIN_TRANSFER_GAS, price))
+  const units = toChainUnits(amountOf(outflow.asset, outflow.units))
+  const payment = paymentCall(from.address, outflow.address, contract, units)
+  const [tokenBalance, gas, agreed] = await rpc.settle([
+    balanceOfCall(contract, from.address, 'latest'),
+    { method: 'eth_estimateGas', params: [payment] },
+    { method: 'eth_call', params: [payment, 'latest'] },
+  ])
+  if (tokenBalance === undefined || gas === undefined || agreed === undefined) {
+    throw new NodeNonsense('the node left a call unanswered')
+  }
+  const held = decodeBalance(contract, unwrap(tokenBalance))
+  if (held < units) return shortOf(`${from.address} holds ${held} of ${units} units of ${outflow.asset}`)
+  if (!gas.ok) return refuse({ code: 'network', message: `it cannot be swept: ${gas.rejection.message}` })
+  if (!hasTransferAgreed(unwrap(agreed))) {
+    return refuse({ code: 'network', message: 'the token answers false to a transfer to the reserve' })
+  }
+  const gasLimit = withHeadRoom(quantity(gas.value, 'gas estimate'))
+  if (gasLimit > GAS_MAX)
+    return refuse({ code: 'network', message: `sweeping takes ${gasLimit} gas: too much` })
   return accept(bidOf(gasLimit, price))
 }
 

@@ -4,7 +4,7 @@ import { amountOf, toChainUnits } from '../../domain/money/amount.ts'
 import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
 import type { EvmIntent, Intent, Outflow } from '../../domain/payouts/intent.ts'
 import type { DraftRejection, FeeBid, Funds } from '../chain.ts'
-import { larger, raisedPrice } from './fees.ts'
+import { type GasPrice, larger, raisedPrice } from './fees.ts'
 
 export type Drafter = {
   readonly chain: ChainId
@@ -32,6 +32,8 @@ export function draft(
   }
   const to = drafter.parseAddress(outflow.address)
   if (!to.ok) return refuse({ code: 'destination', message: to.rejection.message })
+  const paid = amountAndPrice(outflow, contract, bid, funds)
+  if (!paid.ok) return paid
   return accept({
     family: 'evm',
     chain: drafter.chain,
@@ -41,12 +43,43 @@ export function draft(
     from: funds.from,
     nonce: funds.nonce,
     to: to.value,
-    units: toChainUnits(amountOf(outflow.asset, outflow.units)),
     token: contract,
     gasLimit: bid.gasLimit,
-    maxFeePerGasWei: bid.maxFeePerGasWei,
-    maxPriorityFeePerGasWei: bid.maxPriorityFeePerGasWei,
+    ...paid.value,
   })
+}
+
+type EvmBid = FeeBid & { readonly family: 'evm' }
+type EvmFunds = Funds & { readonly family: 'evm' }
+
+function amountAndPrice(
+  outflow: Outflow,
+  contract: string | null,
+  { gasLimit, maxFeePerGasWei, maxPriorityFeePerGasWei }: EvmBid,
+  { heldWei }: EvmFunds,
+): Outcome<GasPrice & { readonly units: bigint }, DraftRejection> {
+  const units = toChainUnits(amountOf(outflow.asset, outflow.units))
+  if (outflow.from === undefined) return accept({ units, maxFeePerGasWei, maxPriorityFeePerGasWei })
+  assert(heldWei !== undefined, 'whoever drafts a sweep says what its address holds')
+  if (contract === null) {
+    const left = heldWei - gasLimit * maxFeePerGasWei
+    if (left <= 0n) return refuse({ code: 'funds', message: `${heldWei} wei are not worth their own gas` })
+    return accept({ units: left, maxFeePerGasWei, maxPriorityFeePerGasWei })
+  }
+  const affordableWei = heldWei / gasLimit
+  if (affordableWei < leastFeeWei({ maxFeePerGasWei, maxPriorityFeePerGasWei })) {
+    return refuse({ code: 'funds', message: `${heldWei} wei do not pay for ${gasLimit} gas` })
+  }
+  return accept({
+    units,
+    maxFeePerGasWei: affordableWei < maxFeePerGasWei ? affordableWei : maxFeePerGasWei,
+    maxPriorityFeePerGasWei,
+  })
+}
+
+/** A bid has room for the base fee to double. The gas was brought blocks ago: a quarter of the base fee is room enough. */
+function leastFeeWei({ maxFeePerGasWei, maxPriorityFeePerGasWei }: GasPrice): bigint {
+  return maxPriorityFeePerGasWei + ((maxFeePerGasWei - maxPriorityFeePerGasWei) * 5n) / 8n
 }
 
 /** The same payment under the same nonce, so that at most one of the attempts can ever be mined. */
@@ -55,10 +88,13 @@ export function raise(drafter: Drafter, previous: Intent, bid: FeeBid): Outcome<
   assert(previous.chain === drafter.chain, `a transaction of ${previous.chain} stays on ${previous.chain}`)
   const price = raisedPrice(previous, bid, drafter.capWei)
   if (!price.ok) return price
-  return accept({
-    ...previous,
-    attempt: previous.attempt + 1,
-    gasLimit: larger(bid.gasLimit, previous.gasLimit),
-    ...price.value,
-  })
+  const gasLimit = larger(bid.gasLimit, previous.gasLimit)
+  const raised = { ...previous, attempt: previous.attempt + 1, gasLimit, ...price.value }
+  if (previous.from.purpose === 'reserve') return accept(raised)
+  const moreWei = gasLimit * raised.maxFeePerGasWei - previous.gasLimit * previous.maxFeePerGasWei
+  // A token's gas was brought in the right amount; of native coin the fee takes what it needs.
+  if (previous.token !== null || moreWei >= previous.units) {
+    return refuse({ code: 'funds', message: `the address has no ${moreWei} wei more for a higher fee` })
+  }
+  return accept({ ...raised, units: previous.units - moreWei })
 }

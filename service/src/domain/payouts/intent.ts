@@ -13,6 +13,9 @@ export type KeyPath = {
   readonly index: number
 }
 
+/** A deposit address of ours that money leaves from. */
+export type OutflowSource = { readonly key: KeyPath; readonly address: string }
+
 /** Something that has to leave: `units` of the asset's ledger scale to `address`. */
 export type Outflow = {
   readonly payoutId: PayoutId
@@ -21,6 +24,8 @@ export type Outflow = {
   readonly units: bigint
   readonly address: string
   readonly tag: string | null
+  /** Account chains, sweeps: left out, it leaves from the reserve. The units of native coin are then all there is. */
+  readonly from?: OutflowSource
 }
 
 /** An unspent output that is ours. `satoshi` because it is what the chain counts in. */

@@ -15,10 +15,13 @@ import {
   sumLeavingOutflows,
 } from '../../db/outflows.ts'
 import { assert } from '../../domain/assert.ts'
-import { assetOf } from '../../domain/catalog/assets.ts'
+import { assetOf, nativeAsset } from '../../domain/catalog/assets.ts'
 import { chainFacts } from '../../domain/catalog/networks.ts'
 import { countedDeposits } from '../../domain/orders/order.ts'
+import type { KeyPath } from '../../domain/payouts/intent.ts'
 import { apply } from '../apply.ts'
+import { deepHeight } from '../sweeps/deep_height.ts'
+import { cancelSweep } from '../sweeps/end.ts'
 import type { SigningWorld } from '../world.ts'
 import type { Progress } from './progress.ts'
 
@@ -81,21 +84,29 @@ async function missingSource(world: SigningWorld, outflow: ClaimedOutflow): Prom
   return null
 }
 
-/** What an account chain says of the reserve. Null: a coin chain, whose coins are in the database. */
+/** What an account chain says of the account that signs. Null: a coin chain, whose coins are in the database. */
 type Purse = {
+  readonly key: KeyPath
   readonly address: string
   readonly minedNonce: number
+  /** Of the reserve, in the outflow's asset; of a deposit address, in native coin, which has to pay for the gas. */
   readonly held: bigint
-  /** Noted before `held` was asked: of these, the money may be in it or not. */
+  /** Of the reserve, noted before `held` was asked: of these, the money may be in it or not. */
   readonly leaving: readonly string[]
 } | null
 
 async function readPurse(world: SigningWorld, chain: Chain, outflow: ClaimedOutflow): Promise<Purse> {
   if (chain.model !== 'account') return null
+  const { from } = outflow
+  if (from !== undefined) {
+    const held = await chain.balance(nativeAsset(chain.id).id, [from.address], await deepHeight(chain))
+    return { ...from, minedNonce: await chain.minedNonce(from.address), held, leaving: [] }
+  }
   const address = await reserveAddress(world.db, chain)
   const leaving = await findLeavingOutflows(world.db, outflow.asset)
   const held = await chain.balance(outflow.asset, [address])
-  return { address, minedNonce: await chain.minedNonce(address), held, leaving }
+  const key = { purpose: 'reserve', index: 0 } as const
+  return { key, address, minedNonce: await chain.minedNonce(address), held, leaving }
 }
 
 async function draft(
@@ -131,9 +142,11 @@ async function takeFunds(
   tx: Sql,
 ): Promise<Funds> {
   if (purse !== null) {
-    const nonce = outflow.nonce ?? (await takeNonce(tx, chain.id, purse.address, purse.minedNonce))
+    const { key, address, minedNonce, held } = purse
+    const nonce = outflow.nonce ?? (await takeNonce(tx, chain.id, address, minedNonce))
+    if (outflow.from !== undefined) return { family: 'evm', from: key, nonce, heldWei: held }
     await requireCover(tx, outflow, purse)
-    return { family: 'evm', from: { purpose: 'reserve', index: 0 }, nonce }
+    return { family: 'evm', from: key, nonce }
   }
   const head = await readHead(tx, chain.id)
   assert(head !== null, 'a chain that pays is watched')
@@ -171,7 +184,8 @@ async function refused(
   outflow: ClaimedOutflow,
   rejection: DraftRejection,
 ): Promise<Progress> {
-  if (rejection.code === 'destination') {
+  if (outflow.kind === 'sweep' && (await cancelSweep(world, outflow))) return { kind: 'done' }
+  if (rejection.code === 'destination' && outflow.kind !== 'sweep') {
     world.log.warn({ payout: outflow.payoutId, why: rejection.message }, 'the destination cannot be paid')
     await apply(world, outflow.orderId, `${outflow.payoutId}:failed`, {
       kind: 'PayoutFailed',

@@ -7,6 +7,7 @@ import { chainFacts } from '../../domain/catalog/networks.ts'
 import { networkCostPaid } from '../../domain/ledger/postings.ts'
 import type { Amount } from '../../domain/money/amount.ts'
 import { apply } from '../apply.ts'
+import { failSweep } from '../sweeps/end.ts'
 import type { SigningWorld } from '../world.ts'
 
 /**
@@ -14,7 +15,8 @@ import type { SigningWorld } from '../world.ts'
  * ourselves with the same nonce lets them pass, and excludes the one that was stuck for ever.
  */
 export async function fillGap(world: SigningWorld, stuck: ClaimedOutflow): Promise<void> {
-  if (stuck.nonce === null || stuck.kind === 'filler') return
+  // A deposit address has nobody who waits behind its nonce.
+  if (stuck.nonce === null || stuck.kind === 'filler' || stuck.from !== undefined) return
   const [address] = await reserveAddresses(world.db, chainFacts[stuck.chain].family)
   if (address === undefined) return
   const payoutId = `house-${stuck.chain}-${stuck.nonce}:1`
@@ -44,8 +46,9 @@ export async function endNeedlessFiller(
 export async function endFilledGap(world: SigningWorld, filler: ClaimedOutflow, cost: Amount): Promise<void> {
   const nowMs = world.clock.nowMs()
   const stuck =
-    filler.nonce === null ? null : await findOutflowByNonce(world.db, filler.chain, filler.nonce, 'payout')
-  if (stuck !== null) {
+    filler.nonce === null ? null : await findOutflowByNonce(world.db, filler.chain, filler.nonce, 'other')
+  if (stuck?.kind === 'sweep') await failSweep(world, stuck)
+  else if (stuck !== null) {
     await apply(
       world,
       stuck.orderId,

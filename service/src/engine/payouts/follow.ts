@@ -8,9 +8,11 @@ import {
   setOutflowState,
   storeAnswer,
 } from '../../db/outflows.ts'
+import { nativeAsset } from '../../domain/catalog/assets.ts'
 import { chainFacts } from '../../domain/catalog/networks.ts'
 import type { SignedTx } from '../../domain/payouts/intent.ts'
 import { apply } from '../apply.ts'
+import { endSweep } from '../sweeps/end.ts'
 import type { SigningWorld } from '../world.ts'
 import { endFilledGap } from './fill_gap.ts'
 import type { Progress } from './progress.ts'
@@ -64,8 +66,12 @@ async function followMined(
   if (depth < chainFacts[chain.id].confirmations) return { kind: 'again', inMs: LOOK_AGAIN_MS }
   const { payoutId, orderId } = outflow
   const end = status.succeeded ? ('confirmed' as const) : ('failed' as const)
-  if (outflow.kind === 'filler' || outflow.kind === 'sweep') {
+  if (outflow.kind === 'filler') {
     await endFilledGap(world, outflow, status.cost)
+    return { kind: 'done' }
+  }
+  if (outflow.kind === 'sweep') {
+    await endSweep(world, outflow, status)
     return { kind: 'done' }
   }
   await apply(
@@ -92,6 +98,10 @@ async function raiseWhenSlow(
   const latest = attempts.at(-1)
   const nowMs = world.clock.nowMs()
   const sinceMs = latest?.broadcastAtMs ?? nowMs
+  // A token's gas was brought in the right amount and no more. Nobody waits for a sweep: it is mined when fees fall.
+  if (outflow.from !== undefined && outflow.asset !== nativeAsset(chain.id).id) {
+    return { kind: 'again', inMs: LOOK_AGAIN_MS }
+  }
   if (latest === undefined || nowMs - sinceMs < world.policy.bumpAfterMs[chain.id]) {
     return { kind: 'again', inMs: LOOK_AGAIN_MS }
   }

@@ -1,4 +1,5 @@
 import type { Chain } from '../../chains/chain.ts'
+import { findOwnAddresses } from '../../db/addresses.ts'
 import { findOrder, findSeal } from '../../db/orders.ts'
 import {
   type Attempt,
@@ -10,8 +11,9 @@ import {
 } from '../../db/outflows.ts'
 import { assert, unreachable } from '../../domain/assert.ts'
 import { nativeAsset } from '../../domain/catalog/assets.ts'
+import { chainFacts } from '../../domain/catalog/networks.ts'
 import { sealedTermsOf } from '../../domain/orders/seal.ts'
-import type { SignedTx } from '../../domain/payouts/intent.ts'
+import type { KeyPath, SignedTx } from '../../domain/payouts/intent.ts'
 import type { Authority } from '../../signer/signer.ts'
 import { apply } from '../apply.ts'
 import type { SigningWorld } from '../world.ts'
@@ -119,7 +121,7 @@ async function noteAccepted(
 
 async function authorityFor(world: SigningWorld, outflow: ClaimedOutflow): Promise<Authority> {
   if (outflow.kind === 'filler' || outflow.kind === 'sweep') {
-    // From us to us: the signer takes the native coin to a reserve address only, whatever is sealed here.
+    // From us to us: the signer goes by its own keys, whatever is sealed here.
     const { id: native } = nativeAsset(outflow.chain)
     const terms = {
       orderId: outflow.orderId,
@@ -129,9 +131,19 @@ async function authorityFor(world: SigningWorld, outflow: ClaimedOutflow): Promi
       depositAsset: native,
       refundAddress: null,
     }
-    return { kind: outflow.kind, ...terms, seal: world.seal(terms) }
+    const payeeKey = await depositKeyOf(world, outflow)
+    return { kind: outflow.kind, ...terms, payeeKey, seal: world.seal(terms) }
   }
   const order = await findOrder(world.db, outflow.orderId)
   assert(order !== null, 'a payout belongs to an order')
-  return { kind: outflow.kind, ...sealedTermsOf(order), seal: await findSeal(world.db, outflow.orderId) }
+  const seal = await findSeal(world.db, outflow.orderId)
+  return { kind: outflow.kind, ...sealedTermsOf(order), payeeKey: null, seal }
+}
+
+/** Gas for a sweep goes to a deposit address: which one, so that the signer can tell that it is ours. */
+async function depositKeyOf(world: SigningWorld, outflow: ClaimedOutflow): Promise<KeyPath | null> {
+  if (outflow.kind !== 'sweep' || outflow.from !== undefined) return null
+  const own = await findOwnAddresses(world.db, chainFacts[outflow.chain].family, [outflow.address])
+  const key = own.get(outflow.address)?.key
+  return key?.purpose === 'deposit' ? key : null
 }

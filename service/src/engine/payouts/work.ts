@@ -4,6 +4,7 @@ import {
   attemptsOf,
   type ClaimedOutflow,
   claimOutflows,
+  type LeavingFrom,
   postponeOutflow,
   renewClaim,
 } from '../../db/outflows.ts'
@@ -21,10 +22,14 @@ const CLAIM_MS = 6_000
 const WHILE_STOPPED_MS = 2_000
 
 /** Moves the due outflows of one chain a step further. True: there may be more. */
-export async function workPayouts(world: SigningWorld, chain: Chain): Promise<boolean> {
+export async function workPayouts(
+  world: SigningWorld,
+  chain: Chain,
+  from: LeavingFrom = 'reserve',
+): Promise<boolean> {
   const time = { nowMs: world.clock.nowMs(), wallMs: world.clock.wallMs(), claimMs: CLAIM_MS }
   const isStopped = await isOutflowStopped(world.db, chain.id)
-  const claimed = await claimOutflows(world.db, chain.id, time, OUTFLOWS_A_STEP)
+  const claimed = await claimOutflows(world.db, chain.id, from, time, OUTFLOWS_A_STEP)
   for (const outflow of claimed) {
     // The ones before it took their time: it may be in other hands by now.
     if (!(await renewClaim(world.db, outflow, world.clock.wallMs() + CLAIM_MS))) continue

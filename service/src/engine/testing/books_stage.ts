@@ -91,7 +91,7 @@ export async function openBooksStage(name: string): Promise<BooksStage> {
 }
 
 const EMPTY = `TRUNCATE orders, facts, events, deposits, journal, outflows, attempts, addresses, coins, account_nonces,
-  house_deposits, rate_locks, retry_slots, leases, chain_heads, chain_blocks, reserves, reconciliations CASCADE`
+  house_deposits, unswept_addresses, rate_locks, retry_slots, leases, chain_heads, chain_blocks, reserves, reconciliations CASCADE`
 
 /** The watcher has looked at everything up to `height`, and the node has no more. */
 async function lookedAt(

@@ -23,8 +23,13 @@ export const otherEvm = '0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC'
 export const settings: SignerSettings = {
   bitcoin: { network: 'regtest', feeRateSatPerVbMax: 200n, feeSatoshiMax: 100_000n },
   evm: {
-    ETH: { chainId: 31337, gasLimitMax: 200_000n, feePerGasWeiMax: 500_000_000_000n },
-    BNB: { chainId: 56, gasLimitMax: 200_000n, feePerGasWeiMax: 50_000_000_000n },
+    ETH: {
+      chainId: 31337,
+      gasLimitMax: 200_000n,
+      feePerGasWeiMax: 500_000_000_000n,
+      sweepGasWeiMax: 10n ** 17n,
+    },
+    BNB: { chainId: 56, gasLimitMax: 200_000n, feePerGasWeiMax: 50_000_000_000n, sweepGasWeiMax: 10n ** 16n },
   },
   contracts: { 'USDT:ERC20': usdt.toLowerCase() },
   payoutUnitsMax: {
@@ -83,7 +88,7 @@ export function evmIntent(changes: Partial<EvmIntent> = {}): EvmIntent {
 }
 
 /** An authority as the service writes it: sealed with the key that the signer knows. */
-export function sealed(changes: Partial<Omit<Authority, 'seal'>> = {}): Authority {
+export function sealed({ payeeKey = null, ...changes }: Partial<Omit<Authority, 'seal'>> = {}): Authority {
   const terms = {
     orderId: 'CB1',
     payoutAsset: 'ETH:ETH' as const,
@@ -94,7 +99,7 @@ export function sealed(changes: Partial<Omit<Authority, 'seal'>> = {}): Authorit
     ...changes,
   }
   const kind: PayoutKind = changes.kind ?? 'payout'
-  return { ...terms, kind, seal: makeSeal(sealKey, terms) }
+  return { ...terms, kind, payeeKey, seal: makeSeal(sealKey, terms) }
 }
 
 export function startSigner(changes: Partial<SignerSettings> = {}, store = memoryStore()) {

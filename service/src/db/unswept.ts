@@ -1,0 +1,83 @@
+import { type ChainId, chainFacts } from '../domain/catalog/networks.ts'
+import type { PayoutId } from '../domain/payouts/intent.ts'
+import type { InstantMs } from '../domain/time.ts'
+import type { Sql } from './database.ts'
+
+/** A deposit address that may hold money, taken by one worker until `dueAtMs`. */
+export type UnsweptAddress = {
+  readonly chain: ChainId
+  readonly address: string
+  readonly keyIndex: number
+  readonly bookedAtMs: InstantMs
+  readonly dueAtMs: InstantMs
+  /** Outflows that were ever planned for it. */
+  readonly sweepCount: number
+}
+
+/** Something was booked at this address: it is looked at soon. On coin chains payouts spend coins where they lie. */
+export async function noteUnswept(tx: Sql, chain: ChainId, address: string, nowMs: InstantMs): Promise<void> {
+  const { family } = chainFacts[chain]
+  if (family === 'bitcoin') return
+  await tx.query(
+    `INSERT INTO unswept_addresses (chain, address, key_index, booked_at_ms, due_at_ms)
+     SELECT $1, address, key_index, $4, $4 FROM addresses
+     WHERE family = $2 AND address = $3 AND purpose = 'deposit'
+     ON CONFLICT (chain, address) DO UPDATE SET booked_at_ms = excluded.booked_at_ms, due_at_ms = excluded.due_at_ms`,
+    [chain, family, address, nowMs],
+  )
+}
+
+/**
+ * Takes due addresses that nothing is on its way from or to, so many that at most `liveMax` are swept at once. They
+ * are due again at `dueAtMs`, should the worker die meanwhile.
+ */
+export function claimUnswept(
+  sql: Sql,
+  chain: ChainId,
+  time: { readonly nowMs: InstantMs; readonly dueAtMs: InstantMs },
+  liveMax: number,
+): Promise<UnsweptAddress[]> {
+  return sql.query<UnsweptAddress>(
+    `UPDATE unswept_addresses SET due_at_ms = $3
+     WHERE (chain, address) IN (
+       SELECT chain, address FROM unswept_addresses
+       WHERE chain = $1 AND sweeping IS NULL AND due_at_ms <= $2
+       ORDER BY due_at_ms
+       LIMIT greatest(0, $4 - (SELECT count(*) FROM unswept_addresses WHERE chain = $1 AND sweeping IS NOT NULL))
+       FOR UPDATE SKIP LOCKED)
+     RETURNING chain, address, key_index AS "keyIndex", booked_at_ms AS "bookedAtMs", due_at_ms AS "dueAtMs",
+       sweep_count AS "sweepCount"`,
+    [chain, time.nowMs, time.dueAtMs, liveMax],
+  )
+}
+
+/** Lets an address rest, unless something was booked there since it was taken. */
+export async function restUnswept(sql: Sql, taken: UnsweptAddress, dueAtMs: InstantMs): Promise<void> {
+  await sql.query(
+    'UPDATE unswept_addresses SET due_at_ms = $4 WHERE chain = $1 AND address = $2 AND due_at_ms = $3',
+    [taken.chain, taken.address, taken.dueAtMs, dueAtMs],
+  )
+}
+
+/** The address has a live outflow now. False: somebody else was first. */
+export async function beginSweep(tx: Sql, taken: UnsweptAddress, payoutId: PayoutId): Promise<boolean> {
+  const rows = await tx.query(
+    `UPDATE unswept_addresses SET sweeping = $3, sweep_count = sweep_count + 1
+     WHERE chain = $1 AND address = $2 AND sweeping IS NULL AND sweep_count = $4 RETURNING address`,
+    [taken.chain, taken.address, payoutId, taken.sweepCount],
+  )
+  return rows.length > 0
+}
+
+/** The outflow has ended: the address is looked at again at `dueAtMs`. */
+export async function leaveUnswept(
+  tx: Sql,
+  chain: ChainId,
+  payoutId: PayoutId,
+  dueAtMs: InstantMs,
+): Promise<void> {
+  await tx.query(
+    'UPDATE unswept_addresses SET sweeping = NULL, due_at_ms = $3 WHERE chain = $1 AND sweeping = $2',
+    [chain, payoutId, dueAtMs],
+  )
+}

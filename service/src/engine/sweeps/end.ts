@@ -1,0 +1,47 @@
+import { postForHouse } from '../../db/books.ts'
+import { attemptsOf, type ClaimedOutflow, lockClaimed, setOutflowState } from '../../db/outflows.ts'
+import { leaveUnswept } from '../../db/unswept.ts'
+import { networkCostPaid } from '../../domain/ledger/postings.ts'
+import type { Amount } from '../../domain/money/amount.ts'
+import type { World } from '../world.ts'
+
+/**
+ * A sweep, or the gas for one, is deep in the chain: its cost is booked, and nothing else, because the money went from
+ * us to us. Its address is looked at again at once: the gas is there now, or another asset waits.
+ */
+export async function endSweep(
+  world: World,
+  sweep: ClaimedOutflow,
+  { succeeded, cost }: { readonly succeeded: boolean; readonly cost: Amount },
+): Promise<void> {
+  const nowMs = world.clock.nowMs()
+  const end = succeeded ? 'confirmed' : 'failed'
+  await world.db.transaction(async (tx) => {
+    if (!(await setOutflowState(tx, sweep.payoutId, ['signed', 'broadcast'], end))) return
+    await postForHouse(tx, `${sweep.payoutId}:${end}`, networkCostPaid(cost), nowMs)
+    // One that the chain rejected would be rejected again; the next look may do better later.
+    await leaveUnswept(tx, sweep.chain, sweep.payoutId, succeeded ? nowMs : nowMs + world.policy.sweepRestMs)
+  })
+}
+
+/** It provably never happens: its nonce went to another transaction. */
+export async function failSweep(world: World, sweep: ClaimedOutflow): Promise<void> {
+  await world.db.transaction(async (tx) => {
+    if (!(await setOutflowState(tx, sweep.payoutId, ['planned', 'signed', 'broadcast'], 'failed'))) return
+    await leaveUnswept(tx, sweep.chain, sweep.payoutId, world.clock.nowMs() + world.policy.sweepRestMs)
+  })
+}
+
+/**
+ * Not possible now and nothing of it is written down: no sweep waits for anything, the address is looked at again
+ * later. False: it is written down after all.
+ */
+export async function cancelSweep(world: World, sweep: ClaimedOutflow): Promise<boolean> {
+  return world.db.transaction(async (tx) => {
+    const locked = await lockClaimed(tx, sweep)
+    if (locked === null || (await attemptsOf(tx, sweep.payoutId)).length > 0) return false
+    await setOutflowState(tx, sweep.payoutId, ['planned'], 'cancelled')
+    await leaveUnswept(tx, sweep.chain, sweep.payoutId, world.clock.nowMs() + world.policy.sweepRestMs)
+    return true
+  })
+}

@@ -1,0 +1,143 @@
+import type { Chain, FeeBid } from '../../chains/chain.ts'
+import { reserveAddresses } from '../../db/addresses.ts'
+import { planOutflow } from '../../db/outflows.ts'
+import { beginSweep, claimUnswept, restUnswept, type UnsweptAddress } from '../../db/unswept.ts'
+import { assert } from '../../domain/assert.ts'
+import { type AssetId, assetOf, nativeAsset } from '../../domain/catalog/assets.ts'
+import { type Amount, amountOf, fromChainUnits } from '../../domain/money/amount.ts'
+import { payoutIdOf } from '../../domain/orders/identifiers.ts'
+import type { Outflow, OutflowSource } from '../../domain/payouts/intent.ts'
+import { type Holding, nextSweepStep } from '../../domain/payouts/sweep.ts'
+import { costIn } from '../../domain/quotes/quote.ts'
+import { HOUR_MS } from '../../domain/time.ts'
+import { isOutflowStopped } from '../reconcile.ts'
+import type { World } from '../world.ts'
+import { deepHeight } from './deep_height.ts'
+
+/** Live sweeps of a chain; each is looked for again and again until it is deep. */
+const SWEEPS_AT_ONCE = 20
+/** A look is over long before; what a worker that died had taken is due again after this. */
+const LOOK_MS = 60_000
+const REST_MAX_MS = 7 * 24 * HOUR_MS
+
+/**
+ * Plans what is worth moving from deposit addresses to the reserve, whatever becomes of their orders: the ledger's
+ * `wallet` is all our addresses together, and what is owed is paid from the reserve.
+ */
+export async function planSweeps(world: World, chain: Chain): Promise<boolean> {
+  const { policy, clock, db } = world
+  if (policy.sweepCostMultiple === 0n || (await isOutflowStopped(db, chain.id))) return false
+  const nowMs = clock.nowMs()
+  const time = { nowMs, dueAtMs: nowMs + LOOK_MS }
+  for (const taken of await claimUnswept(db, chain.id, time, SWEEPS_AT_ONCE)) {
+    const next = await lookSafely(world, chain, taken)
+    if (next === null || !(await plan(world, taken, next))) await rest(world, taken)
+  }
+  return false
+}
+
+async function lookSafely(world: World, chain: Chain, taken: UnsweptAddress): Promise<Outflow | null> {
+  try {
+    return await nextOutflow(world, chain, taken)
+  } catch (error) {
+    // The money lies where it lay; the next look may find the node in a better mood.
+    world.log.warn(
+      { chain: chain.id, address: taken.address, err: error },
+      'an address could not be looked at',
+    )
+    return null
+  }
+}
+
+async function nextOutflow(world: World, chain: Chain, taken: UnsweptAddress): Promise<Outflow | null> {
+  const [reserve] = await reserveAddresses(world.db, chain.family)
+  assert(reserve !== undefined, `the reserve address of ${chain.id} is known`)
+  const from: OutflowSource = { key: { purpose: 'deposit', index: taken.keyIndex }, address: taken.address }
+  const number = taken.sweepCount + 1
+  const payoutId = payoutIdOf(`sweep-${chain.id}-${taken.keyIndex}-${number}`, 1)
+  const sweepOf = ({ asset, units }: Amount): Outflow => ({
+    payoutId,
+    kind: 'sweep',
+    asset,
+    units,
+    address: reserve,
+    tag: null,
+    from,
+  })
+  const holdings = await readHoldings(world, chain, taken, sweepOf)
+  const step = nextSweepStep(holdings, world.policy.sweepCostMultiple)
+  if (step === null) return null
+  if (step.kind === 'sweep') return sweepOf(step.amount)
+  const { asset, units } = step.amount
+  const gas: Outflow = { payoutId, kind: 'sweep', asset, units, address: taken.address, tag: null }
+  // A reserve that cannot spare it is asked again later, and takes no nonce meanwhile.
+  return (await chain.bid(gas)).ok ? gas : null
+}
+
+/** What is deep at the address, tokens first, as far as it can be moved at present. */
+async function readHoldings(
+  world: World,
+  chain: Chain,
+  { address }: UnsweptAddress,
+  sweepOf: (amount: Amount) => Outflow,
+): Promise<Holding[]> {
+  const native = nativeAsset(chain.id).id
+  const height = await deepHeight(chain)
+  const heldOf = (asset: AssetId) => chain.balance(asset, [address], height)
+  const heldWei = await heldOf(native)
+  const holdings: Holding[] = []
+  for (const asset of [...chain.assets.filter((id) => id !== native), native]) {
+    const amount = amountOf(asset, asset === native ? heldWei : await heldOf(asset))
+    if (amount.units === 0n) continue
+    const bid = await chain.bid(sweepOf(amount))
+    if (bid.ok) holdings.push(toHolding(world, chain, sweepOf(amount), bid.value, heldWei))
+  }
+  return holdings
+}
+
+function toHolding(world: World, chain: Chain, sweep: Outflow, bid: FeeBid, heldWei: bigint): Holding {
+  assert(bid.family === 'evm' && sweep.from !== undefined, 'deposits lie on addresses of account chains only')
+  const { id: native } = nativeAsset(chain.id)
+  const isNative = sweep.asset === native
+  const gasWei = bid.gasLimit * bid.maxFeePerGasWei
+  const funds = { family: 'evm' as const, from: sweep.from.key, nonce: 0, heldWei }
+  const hasGas = isNative || chain.draft(sweep, bid, funds).ok
+  const bringingWei = hasGas ? 0n : BRINGING_GAS * bid.maxFeePerGasWei
+  const missingWei = gasWei > heldWei ? gasWei - heldWei : 0n
+  return {
+    amount: amountOf(sweep.asset, sweep.units),
+    cost: costOf(world, sweep.asset, fromChainUnits(native, gasWei + bringingWei)),
+    hasGas,
+    missingGas: fromChainUnits(native, missingWei),
+  }
+}
+
+/** Gas of the plain transfer that brings gas. */
+const BRINGING_GAS = 21_000n
+
+function costOf({ prices }: World, asset: AssetId, cost: Amount): Amount | null {
+  if (asset === cost.asset) return cost
+  const nativePrice = prices.usd(assetOf(cost.asset).currency)
+  const price = prices.usd(assetOf(asset).currency)
+  return nativePrice === null || price === null ? null : costIn(assetOf(asset), cost, nativePrice, price)
+}
+
+/** False: another worker was first. */
+async function plan({ db, clock, log }: World, taken: UnsweptAddress, outflow: Outflow): Promise<boolean> {
+  const isPlanned = await db.transaction(async (tx) => {
+    if (!(await beginSweep(tx, taken, outflow.payoutId))) return false
+    await planOutflow(tx, outflow, clock.nowMs())
+    return true
+  })
+  const { payoutId, asset, from } = outflow
+  if (isPlanned)
+    log.info({ payout: payoutId, asset }, from === undefined ? 'gas is brought' : 'a deposit is swept')
+  return isPlanned
+}
+
+/** Looked at again when the last booking is twice as long ago: what is never worth it costs ever less. */
+async function rest({ db, clock, policy }: World, taken: UnsweptAddress): Promise<void> {
+  const nowMs = clock.nowMs()
+  const ageMs = Math.min(REST_MAX_MS, nowMs - taken.bookedAtMs)
+  await restUnswept(db, taken, nowMs + Math.max(policy.sweepRestMs, ageMs))
+}
