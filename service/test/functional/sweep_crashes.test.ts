@@ -1,0 +1,79 @@
+import { afterAll, beforeAll, expect, onTestFailed, test } from 'vitest'
+import { auditBooks, auditChain } from '../../src/engine/ledger_audit.ts'
+import { type Life, type SweepStage, startSweepStage } from '../harness/sweep_stage.ts'
+
+/**
+ * What: a process that sweeps may end before or after any statement and any broadcast; whoever comes after it goes on,
+ * every address is swept once, no nonce is taken twice or left out, and the books agree with the chain to the unit.
+ * How: a real anvil and a real database; the engine's own steps are called by processes that each live for another
+ * number of statements. The clock jumps over claims, so that the next one does not wait for the dead.
+ */
+let stage: SweepStage
+
+beforeAll(async () => {
+  stage = await startSweepStage()
+})
+
+afterAll(() => stage?.stop())
+
+const LIVES = 240
+const LONGEST_LIFE = 113
+const LONGEST_PLAN = 30
+
+test('240 processes live and die at different moments, and everything is swept once', async () => {
+  const deaths: string[] = []
+  onTestFailed(() =>
+    console.error(`they died at\n  ${deaths.join('\n  ')}\n${stage.logged.slice(-20).join('\n')}`),
+  )
+  const reserveBefore = await stage.held('USDC', stage.reserve)
+  const paid: { readonly address: string; readonly currency: 'ETH' | 'USDC' }[] = []
+  for (let number = 0; number < LIVES; number += 1) {
+    if (number % 4 === 0) {
+      const currency = number % 8 === 0 ? 'ETH' : 'USDC'
+      paid.push({ address: await stage.deposit(currency), currency })
+    }
+    await stage.buryAndWatch()
+    // Those who find a new deposit die while they plan, one statement later each; the others anywhere.
+    const left = 1 + (number % 4 === 0 ? (number / 4) % LONGEST_PLAN : (number * 37) % LONGEST_LIFE)
+    const life: Life = { left, endedAt: null }
+    await stage.liveOnce(life)
+    if (life.endedAt !== null) deaths.push(life.endedAt)
+  }
+  // Enough of them, and in every place that matters.
+  expect(deaths.length).toBeGreaterThan(LIVES / 3)
+  for (const place of [
+    'INSERT INTO outflows',
+    'INSERT INTO attempts',
+    'UPDATE attempts',
+    'signed_transactions',
+    'broadcast',
+  ]) {
+    expect(
+      deaths.filter((death) => death.includes(place)),
+      place,
+    ).not.toEqual([])
+  }
+
+  await stage.liveUntil('everything is swept', async () => {
+    expect(await stage.live()).toEqual([])
+    for (const { address } of paid) expect(await stage.held('USDC', address)).toBe(0n)
+    for (const { address } of paid) expect(await stage.held('ETH', address)).toBeLessThan(10n ** 16n)
+  })
+  for (const { address, currency } of paid) {
+    const ended = await stage.endedOf(address)
+    expect(
+      ended.filter((state) => state !== 'cancelled'),
+      address,
+    ).toEqual(currency === 'ETH' ? ['confirmed'] : ['confirmed', 'confirmed'])
+    expect(await stage.nonce(address), address).toBe(1)
+  }
+  const tokens = paid.filter(({ currency }) => currency === 'USDC').length
+  expect((await stage.held('USDC', stage.reserve)) - reserveBefore).toBe(
+    BigInt(tokens) * stage.paidUnits.USDC,
+  )
+  expect(await stage.nonce(stage.reserve), 'one bringing of gas for each token').toBe(tokens)
+
+  const { db, clock } = stage.world
+  expect((await auditBooks(db)).problems).toEqual([])
+  expect((await auditChain(db, stage.chain, clock)).problems).toEqual([])
+})
