@@ -1,11 +1,13 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { upsertCoin } from '../db/coins.ts'
-import { planOutflow, setOutflowState } from '../db/outflows.ts'
+import { claimOutflows, planOutflow, setOutflowState } from '../db/outflows.ts'
 import { readReconciliations } from '../db/reconciliations.ts'
 import type { AssetId } from '../domain/catalog/assets.ts'
 import type { ChainId } from '../domain/catalog/networks.ts'
+import { amountOf } from '../domain/money/amount.ts'
 import { bookHouseDeposits } from './house.ts'
 import { compareChain, isOutflowStopped, reconcileChain } from './reconcile.ts'
+import { endSweep } from './sweeps/end.ts'
 import {
   type BooksStage,
   confirmDeposit,
@@ -135,6 +137,67 @@ test('a filler costs its fee', async () => {
   expect(await compare('ETH')).toEqual({ ...AGREED, 'ETH:ETH': 77n })
   stage.chain('ETH').move(100, 'ETH:ETH', RESERVE, -77n)
   expect(await compare('ETH')).toEqual(AGREED)
+})
+
+test('a sweep and the gas for it cost their fees, wherever they are on their way', async () => {
+  const order = await placeOrder(stage, 'USDT:ERC20', 'BNB:BNB', { asks: ETHER, promises: 1n })
+  await fundReserve(stage, 'ETH:ETH', 5n * ETHER)
+  await confirmDeposit(stage, order, await mineDeposit(stage, order, ETHER, 100))
+  const eth = stage.chain('ETH')
+  const address = order.terms.depositAddress
+  const sweep = { kind: 'sweep' as const, tag: null }
+  await planOutflow(
+    stage.db,
+    { ...sweep, payoutId: 'sweep-ETH-1-1:1', asset: 'ETH:ETH', units: 900n, address },
+    1,
+  )
+  await writeAttempt(stage, 'sweep-ETH-1-1:1', 1, 'gas-tx')
+  expect(await compare('ETH'), 'gas in the mempool').toEqual(AGREED)
+  eth.mined('gas-tx', 100, 21n)
+  eth.move(100, 'ETH:ETH', RESERVE, -921n)
+  eth.move(100, 'ETH:ETH', address, 900n)
+  expect(await compare('ETH'), 'gas mined').toEqual(AGREED)
+  expect(await inFlight('ETH', 'ETH:ETH')).toBe(-21n)
+
+  const from = { key: { purpose: 'deposit' as const, index: 1 }, address }
+  await planOutflow(
+    stage.db,
+    { ...sweep, payoutId: 'sweep-ETH-1-2:1', asset: 'USDT:ERC20', units: ETHER, address: RESERVE, from },
+    1,
+  )
+  await writeAttempt(stage, 'sweep-ETH-1-2:1', 1, 'sweep-tx')
+  eth.mined('sweep-tx', 100, 800n)
+  eth.move(100, 'USDT:ERC20', address, -ETHER)
+  eth.move(100, 'USDT:ERC20', RESERVE, ETHER)
+  eth.move(100, 'ETH:ETH', address, -800n)
+  expect(await compare('ETH'), 'the token mined').toEqual(AGREED)
+  expect(await inFlight('ETH', 'ETH:ETH')).toBe(-821n)
+
+  for (const [payoutId, cost] of [
+    ['sweep-ETH-1-1:1', 21n],
+    ['sweep-ETH-1-2:1', 800n],
+  ] as const) {
+    const claimed = await claimOutflows(
+      stage.db,
+      'ETH',
+      payoutId.endsWith('1-1:1') ? 'reserve' : 'deposits',
+      {
+        nowMs: 10,
+        wallMs: 10,
+        claimMs: 10,
+      },
+      5,
+    )
+    expect(claimed.map((one) => one.payoutId)).toEqual([payoutId])
+    for (const one of claimed) {
+      const end = { succeeded: true, cost: amountOf('ETH:ETH', cost) }
+      await endSweep(stage.world, one, end)
+      await endSweep(stage.world, one, end)
+    }
+  }
+  expect(await compare('ETH'), 'both booked').toEqual(AGREED)
+  expect(await inFlight('ETH', 'ETH:ETH')).toBe(0n)
+  expect(await inFlight('ETH', 'USDT:ERC20')).toBe(0n)
 })
 
 test('strays on ready addresses, of another asset or of another chain of the family are no difference', async () => {

@@ -106,6 +106,45 @@ describe('a token that refuses', () => {
   })
 })
 
+describe('a sweep out of a deposit address', () => {
+  const sweep = async (asset: AssetId, address: string, units: bigint): Promise<Outflow> => ({
+    ...outflow(asset, await driver.reserveAddress(), units),
+    kind: 'sweep',
+    from: { key: { purpose: 'deposit', index: 0 }, address },
+  })
+
+  test('is priced although the address has no gas yet, and refused when the token is not there', async () => {
+    const address = (await driver.outsideAddress()) as Address
+    await driver.send('USDT:ERC20', address, 10n ** 20n)
+    await driver.mine(1)
+    const bid = await driver.chain.bid(await sweep('USDT:ERC20', address, 10n ** 20n))
+    expect(bid).toMatchObject({ ok: true, value: { family: 'evm' } })
+    expect(bid.ok && bid.value.family === 'evm' && bid.value.gasLimit).toBeGreaterThan(40_000n)
+    expect(await refusal(await sweep('USDT:ERC20', address, 10n ** 20n + 10n ** 12n))).toBe('funds')
+    expect(await driver.chain.bid(await sweep('ETH:ETH', address, 1n))).toMatchObject({
+      ok: true,
+      value: { gasLimit: 21_000n },
+    })
+  })
+
+  test('waits while the chain is dearer than the cap', async () => {
+    const address = await driver.outsideAddress()
+    expect(await refusal(await sweep('ETH:ETH', address, 1n), chainWith({ maxFeePerGasWeiMax: 1n }))).toBe(
+      'fee_cap',
+    )
+  })
+
+  test('waits for a token that will not move', async () => {
+    // Holds plenty for anybody, and reverts every transfer.
+    const contract = await driver.deployCode(
+      '5f3560e01c6370a08231146011575f5ffd5b6fffffffffffffffffffffffffffffffff5f5260205ff3',
+    )
+    const chain = chainWith({ tokens: { 'USDT:ERC20': contract } })
+    const address = await driver.outsideAddress()
+    expect(await refusal(await sweep('USDT:ERC20', address, 10n ** 18n), chain)).toBe('network')
+  })
+})
+
 test('a transaction that failed is in its block, unsuccessful, and cost something', async () => {
   const [contract] = Object.values(driver.settings.tokens)
   if (contract === undefined) throw new Error('a token is listed')

@@ -68,6 +68,68 @@ describe('a draft', () => {
   })
 })
 
+describe('a sweep out of a deposit address', () => {
+  const key = { purpose: 'deposit', index: 3 } as const
+  const token: Outflow = { ...outflow, kind: 'sweep', from: { key, address: to } }
+  const coin: Outflow = { ...token, asset: 'ETH:ETH', units: 5_000_000n }
+  const plain: FeeBid = { ...bid, gasLimit: 21_000n }
+  const holding = (heldWei: bigint): Funds => ({ family: 'evm', from: key, nonce: 0, heldWei })
+
+  test('of coin moves all that is held but the gas at the full price', () => {
+    expect(draft(drafter, coin, plain, holding(5_000_000n))).toMatchObject({
+      value: {
+        from: key,
+        nonce: 0,
+        token: null,
+        units: 2_900_000n,
+        gasLimit: 21_000n,
+        maxFeePerGasWei: 100n,
+      },
+    })
+    expect(draft(drafter, coin, plain, holding(2_100_001n))).toMatchObject({ value: { units: 1n } })
+    expect(draft(drafter, coin, plain, holding(2_100_000n))).toMatchObject({ rejection: { code: 'funds' } })
+  })
+
+  test('of a token bids what the coin there pays for, as long as it has a chance', () => {
+    const priceWith = (heldWei: bigint) => {
+      const drafted = draft(drafter, token, bid, holding(heldWei))
+      return drafted.ok && drafted.value.family === 'evm'
+        ? [drafted.value.units, drafted.value.maxFeePerGasWei, drafted.value.maxPriorityFeePerGasWei]
+        : drafted
+    }
+    expect(priceWith(90_000n * 1_000n)).toEqual([1_500_000n, 100n, 10n])
+    expect(priceWith(90_000n * 100n - 1n)).toEqual([1_500_000n, 99n, 10n])
+    // Base fee 45 by a bid of twice that and a tip of 10: a quarter above it is 66.
+    expect(priceWith(90_000n * 66n)).toEqual([1_500_000n, 66n, 10n])
+    expect(priceWith(90_000n * 66n - 1n)).toMatchObject({ rejection: { code: 'funds' } })
+    expect(priceWith(0n)).toMatchObject({ rejection: { code: 'funds' } })
+  })
+
+  test('is never drafted without a word of what is held', () => {
+    expect(() => draft(drafter, coin, plain, { ...funds, from: key } as Funds)).toThrow()
+  })
+
+  test('of coin pays a higher fee out of what it moves, and never more than that', () => {
+    const first = { ...intent, from: key, token: null, gasLimit: 21_000n, units: 1_000_000n } as const
+    expect(raise(drafter, first, plain)).toEqual(
+      accept({
+        ...first,
+        attempt: 2,
+        units: 1_000_000n - 13n * 21_000n,
+        maxFeePerGasWei: 113n,
+        maxPriorityFeePerGasWei: 12n,
+      }),
+    )
+    expect(raise(drafter, { ...first, units: 13n * 21_000n }, plain)).toMatchObject({
+      rejection: { code: 'funds' },
+    })
+  })
+
+  test('of a token is not raised: its gas was brought in the right amount', () => {
+    expect(raise(drafter, { ...intent, from: key }, bid)).toMatchObject({ rejection: { code: 'funds' } })
+  })
+})
+
 describe('the next attempt', () => {
   test('is the same payment under the same nonce, at more', () => {
     expect(raise(drafter, intent, bid)).toEqual(
