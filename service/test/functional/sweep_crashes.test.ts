@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, onTestFailed, test } from 'vitest'
+import type { Chain } from '../../src/chains/chain.ts'
 import { auditBooks, auditChain } from '../../src/engine/ledger_audit.ts'
 import { type Life, type SweepStage, startSweepStage } from '../harness/sweep_stage.ts'
 
@@ -76,4 +77,54 @@ test('240 processes live and die at different moments, and everything is swept o
   const { db, clock } = stage.world
   expect((await auditBooks(db)).problems).toEqual([])
   expect((await auditChain(db, stage.chain, clock)).problems).toEqual([])
+})
+
+test('gas that the network never takes gives its nonce to a filler, and is brought by the next transaction', async () => {
+  const address = await stage.deposit('USDC')
+  const nonceBefore = await stage.nonce(stage.reserve)
+  await stage.buryAndWatch()
+  let banned: string | null = null
+  const refusing = (chain: Chain): Chain => ({
+    ...chain,
+    broadcast: async (tx) => {
+      banned ??= tx.txHash
+      return tx.txHash === banned ? 'refused' : chain.broadcast(tx)
+    },
+  })
+  const forever = { left: Number.POSITIVE_INFINITY, endedAt: null }
+  await stage.liveOnce(forever, refusing)
+  expect(await stage.live()).toMatchObject([expect.stringContaining('is signed')])
+  stage.jump(stage.world.policy.stallMs)
+  await stage.liveUntil(
+    'it is swept all the same',
+    async () => {
+      expect(await stage.live()).toEqual([])
+      expect(await stage.held('USDC', address)).toBe(0n)
+    },
+    refusing,
+  )
+  expect(await stage.endedOf(address)).toEqual(['failed', 'confirmed', 'confirmed'])
+  expect(await stage.nonce(stage.reserve), 'the filler and the gas').toBe(nonceBefore + 2)
+  const { db, clock } = stage.world
+  expect((await auditBooks(db)).problems).toEqual([])
+  expect((await auditChain(db, stage.chain, clock)).problems).toEqual([])
+})
+
+test('a sweep that the network never takes keeps nobody waiting and is sent when it does', async () => {
+  const address = await stage.deposit('ETH')
+  await stage.buryAndWatch()
+  const forever = { left: Number.POSITIVE_INFINITY, endedAt: null }
+  const refusing = (chain: Chain): Chain => ({ ...chain, broadcast: async () => 'refused' })
+  await stage.liveOnce(forever, refusing)
+  stage.jump(stage.world.policy.stallMs)
+  for (let lives = 0; lives < 3; lives += 1) {
+    await stage.liveOnce(forever, refusing)
+    await stage.buryAndWatch()
+  }
+  expect(await stage.live(), 'no filler takes its nonce').toHaveLength(1)
+  await stage.liveUntil('it is swept', async () => {
+    expect(await stage.live()).toEqual([])
+    expect(await stage.endedOf(address)).toEqual(['confirmed'])
+  })
+  expect(await stage.nonce(address)).toBe(1)
 })

@@ -246,6 +246,37 @@ test('while fees are high a deposit waits, and is swept when they have fallen', 
   await expectPaidOut(sandbox, order)
 })
 
+test('a sweep that waits too long pays a higher fee out of what it moves', async () => {
+  const sandbox = given()
+  const { client } = sandbox.devnet.evm('ETH')
+  const reserve = await reserveOf(sandbox)
+  const order = await createOrder(sandbox, ethToUsdc)
+  await payAndBury(sandbox, order)
+  const slow = await waitForSweep(sandbox, order.deposit_address, 'broadcast')
+  sandbox.log('the base fee rises above what the sweep bids; four minutes pass')
+  const { maxFeePerGas } = await client.getTransaction({ hash: slow.tx_hash as `0x${string}` })
+  await client.setNextBlockBaseFeePerGas({ baseFeePerGas: (maxFeePerGas ?? 0n) * 3n })
+  await sandbox.mine('ETH', 1)
+  await sandbox.remote.advanceClock(240)
+  await sandbox.eventually('it was sent again', async () => {
+    const attempts = await sweepsOf(sandbox, order.deposit_address)
+    expect(attempts.map(({ state }) => state)).toEqual(['broadcast', 'broadcast'])
+    expect(attempts[1]?.tx_hash).not.toBeNull()
+    await client.getTransaction({ hash: attempts[1]?.tx_hash as `0x${string}` })
+  })
+  const before = await balanceOf(sandbox, reserve, 'ETH', 'ETH')
+  await sandbox.bury('ETH')
+  await sandbox.eventually('it is confirmed', async () => {
+    const attempts = await sweepsOf(sandbox, order.deposit_address)
+    expect(attempts.map(({ state }) => state)).toEqual(['confirmed', 'confirmed'])
+  })
+  const [, raised] = await sweepsOf(sandbox, order.deposit_address)
+  const { value, cost } = await receiptOf(sandbox, raised?.tx_hash ?? '')
+  expect((await balanceOf(sandbox, reserve, 'ETH', 'ETH')) - before).toBe(value)
+  expect(await bookedCost(sandbox, raised?.payout_id)).toEqual([cost])
+  await expectPaidOut(sandbox, order)
+})
+
 test('two engines sweep everything once', async () => {
   const sandbox = given()
   const other = await sandbox.startAnother(['engine', 'signer'])

@@ -26,6 +26,8 @@ import { localSigner } from '../../src/signer/local_signer.ts'
 /** A process that ends after so many beats; every statement and every broadcast is a beat before it and one after it. */
 export type Life = { left: number; endedAt: string | null }
 
+type Line = (chain: Chain) => Chain
+
 /** One account chain, a watcher, and sweeping processes that a test lets live and die. */
 export type SweepStage = {
   readonly chain: Chain
@@ -38,10 +40,11 @@ export type SweepStage = {
   deposit(currency: 'ETH' | 'USDC'): Promise<string>
   /** Makes all that was sent final, and lets the watcher see it. The clock jumps over every claim. */
   buryAndWatch(): Promise<void>
-  /** A process begins and does what is due, until there is nothing or it dies. */
-  liveOnce(life: Life): Promise<void>
+  /** A process begins and does what is due, until there is nothing or it dies; `through` is how it reaches the chain. */
+  liveOnce(life: Life, through?: Line): Promise<void>
   /** Processes that live on, with blocks in between, until `look` does not throw. */
-  liveUntil(what: string, look: () => Promise<void>): Promise<void>
+  liveUntil(what: string, look: () => Promise<void>, through?: Line): Promise<void>
+  jump(durationMs: number): void
   /** Outflows that have not ended. */
   live(): Promise<string[]>
   /** States of what ended of an address, in the order of their making. */
@@ -99,8 +102,8 @@ async function assemble(devnet: Devnet, db: Database): Promise<Omit<SweepStage, 
     await devnet.send('ETH', currency, reserve, PAID[currency] * 10n)
   }
   await buryAndWatch()
-  const liveOnce = async (life: Life) => {
-    const chain = mortalChain(parts.chain, life)
+  const liveOnce = async (life: Life, through: Line = (chain) => chain) => {
+    const chain = mortalChain(through(parts.chain), life)
     const mortal = worldOf(parts, mortalDatabase(db, life), chain)
     try {
       await doWhatIsDue(mortal, chain, clock)
@@ -118,9 +121,10 @@ async function assemble(devnet: Devnet, db: Database): Promise<Omit<SweepStage, 
     liveOnce,
     ...questions(devnet, db),
     deposit: depositor(devnet, db),
-    liveUntil: async (what, look) => {
+    jump: clock.jump,
+    liveUntil: async (what, look, through) => {
       for (let round = 1; ; round += 1) {
-        await liveOnce({ left: Number.POSITIVE_INFINITY, endedAt: null })
+        await liveOnce({ left: Number.POSITIVE_INFINITY, endedAt: null }, through)
         await buryAndWatch()
         try {
           return await look()

@@ -44,6 +44,9 @@ export async function followPayout(
   if (latest !== undefined) {
     const answer = await chain.broadcast(latest.tx)
     if (answer !== 'accepted') {
+      // Thrown out because it pays too little: only a dearer one gets in again, and it excludes this one.
+      if (answer === 'refused' && isTooSlow(world, chain, outflow, latest.attempt))
+        return raiseWhenSlow(world, chain, outflow, attempts)
       return {
         kind: 'trouble',
         message: `the network forgot ${latest.tx.txHash} (${answer})`,
@@ -88,6 +91,18 @@ async function followMined(
   return { kind: 'done' }
 }
 
+/** A sweep of a token never is: its gas was brought in the right amount, nobody waits for it, and fees fall again. */
+function isTooSlow(
+  { clock, policy }: SigningWorld,
+  chain: Chain,
+  outflow: ClaimedOutflow,
+  { broadcastAtMs }: Attempt,
+): boolean {
+  if (outflow.from !== undefined && outflow.asset !== nativeAsset(chain.id).id) return false
+  const nowMs = clock.nowMs()
+  return nowMs - (broadcastAtMs ?? nowMs) >= policy.bumpAfterMs[chain.id]
+}
+
 /** Unmined for too long: a transaction that excludes the earlier one on chain and pays more. */
 async function raiseWhenSlow(
   world: SigningWorld,
@@ -97,14 +112,8 @@ async function raiseWhenSlow(
 ): Promise<Progress> {
   const latest = attempts.at(-1)
   const nowMs = world.clock.nowMs()
-  const sinceMs = latest?.broadcastAtMs ?? nowMs
-  // A token's gas was brought in the right amount and no more. Nobody waits for a sweep: it is mined when fees fall.
-  if (outflow.from !== undefined && outflow.asset !== nativeAsset(chain.id).id) {
+  if (latest === undefined || !isTooSlow(world, chain, outflow, latest))
     return { kind: 'again', inMs: LOOK_AGAIN_MS }
-  }
-  if (latest === undefined || nowMs - sinceMs < world.policy.bumpAfterMs[chain.id]) {
-    return { kind: 'again', inMs: LOOK_AGAIN_MS }
-  }
   const bid = await chain.bid(outflow)
   const raised = bid.ok ? chain.raise(latest.intent, bid.value) : bid
   if (!raised.ok) return { kind: 'trouble', message: raised.rejection.message, inMs: AFTER_FEE_CAP_MS }
