@@ -97,7 +97,7 @@ async function priceSweep(
   const payment = paymentCall(from.address, outflow.address, contract, units)
   const [tokenBalance, gas, agreed] = await rpc.settle([
     balanceOfCall(contract, from.address, 'latest'),
-    { method: 'eth_estimateGas', params: [payment] },
+    { method: 'eth_estimateGas', params: [payment, 'latest'] },
     { method: 'eth_call', params: [payment, 'latest'] },
   ])
   if (tokenBalance === undefined || gas === undefined || agreed === undefined) {
