@@ -73,9 +73,17 @@ test('over the socket everything is as it is in process', async () => {
   await serve()
   const client = connectClient()
   const toCustomerBitcoin = sealed({ destination: customerBitcoin, payoutAsset: 'BTC:BTC' })
+  const payeeKey = { purpose: 'deposit', index: 7 } as const
+  const gas = { payoutId: 'CB1:5', to: keys.address('evm', payeeKey) }
   for (const [intent, authority] of [
     [evmIntent({ units: 2n ** 60n + 1n }), sealed()],
     [evmIntent({ nonce: 9 }), sealed()],
+    [evmIntent({ ...gas, units: 1n }), sealed({ kind: 'sweep', payeeKey })],
+    [evmIntent({ ...gas, units: 10n ** 18n, payoutId: 'CB1:3' }), sealed({ kind: 'sweep', payeeKey })],
+    [
+      evmIntent({ ...gas, payoutId: 'CB1:4' }),
+      sealed({ kind: 'sweep', payeeKey: { ...payeeKey, index: 8 } }),
+    ],
     [bitcoinIntent({ payoutId: 'CB1:2' }), toCustomerBitcoin],
     [evmIntent(), { ...sealed(), destination: 'elsewhere' }],
   ] as const) {

@@ -277,6 +277,30 @@ test('a sweep that waits too long pays a higher fee out of what it moves', async
   await expectPaidOut(sandbox, order)
 })
 
+test('a sweep that a reorganisation takes out of its block is sent again and arrives once', async () => {
+  const sandbox = given()
+  const reserve = await reserveOf(sandbox)
+  const order = await createOrder(sandbox, ethToUsdc)
+  await payAndBury(sandbox, order)
+  const done = await expectPaidOut(sandbox, order)
+  const sent = await waitForSweep(sandbox, order.deposit_address, 'broadcast')
+  const before = await balanceOf(sandbox, reserve, 'ETH', 'ETH')
+  await sandbox.mine('ETH', 3)
+  expect(await balanceOf(sandbox, reserve, 'ETH', 'ETH')).toBeGreaterThan(before)
+  await sandbox.settle('ETH')
+  await sandbox.remote.reorg('ETH', 3)
+  expect(await balanceOf(sandbox, reserve, 'ETH', 'ETH')).toBe(before)
+  await sandbox.eventually('it is mined again, and deep', async () => {
+    await sandbox.mine('ETH', 1)
+    expect(await sweepsOf(sandbox, order.deposit_address)).toMatchObject([
+      { state: 'confirmed', tx_hash: sent.tx_hash },
+    ])
+  })
+  const { value } = await receiptOf(sandbox, sent.tx_hash)
+  expect((await balanceOf(sandbox, reserve, 'ETH', 'ETH')) - before).toBe(value)
+  await expectUnnoticed(sandbox, order, done)
+})
+
 test('two engines sweep everything once', async () => {
   const sandbox = given()
   const other = await sandbox.startAnother(['engine', 'signer'])
