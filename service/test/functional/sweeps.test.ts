@@ -2,6 +2,7 @@ import type { CreatedOrder } from '@cambist/sdk'
 import { expect, test } from 'vitest'
 import { balanceOf, chainUnits, send } from '../harness/amounts.ts'
 import {
+  bnbToEth,
   bookedFor,
   createOrder,
   createUnderpaid,
@@ -10,6 +11,7 @@ import {
   expectPaidOut,
   payAndBury,
   usdcToBnb,
+  usdtToBtc,
 } from '../harness/orders.ts'
 import { type TestSandbox, useTestSandbox } from '../harness/test_sandbox.ts'
 
@@ -151,6 +153,27 @@ test('a USDC deposit gets its gas from the reserve and is there whole', async ()
   expect(await bookedCost(sandbox, sweep.payout_id)).toEqual([swept.cost])
   await expectUnnoticed(sandbox, order, done)
   expect(await depositsOf(sandbox, order.order_id)).toHaveLength(1)
+})
+
+test('on BNB Smart Chain it is the same, with 18 decimals', async () => {
+  const sandbox = given()
+  const reserve = await reserveOf(sandbox)
+  const token = await createOrder(sandbox, usdtToBtc)
+  const coin = await createOrder(sandbox, bnbToEth)
+  await sandbox.remote.pay(coin.order_id)
+  const before = await balanceOf(sandbox, reserve, 'USDT', 'BEP20')
+  await payAndBury(sandbox, token)
+  await waitForSweep(sandbox, coin.deposit_address, 'broadcast')
+  await waitForSweep(sandbox, token.deposit_address, 'broadcast')
+  await sandbox.bury('BNB')
+  await waitForSweep(sandbox, coin.deposit_address, 'confirmed')
+  await waitForSweep(sandbox, token.deposit_address, 'broadcast', 2)
+  await sandbox.bury('BNB')
+  await waitForSweep(sandbox, token.deposit_address, 'confirmed', 2)
+  const paid = chainUnits(token.deposit_amount, 'USDT', 'BEP20')
+  expect((await balanceOf(sandbox, reserve, 'USDT', 'BEP20')) - before).toBe(paid)
+  expect(await balanceOf(sandbox, coin.deposit_address, 'BNB', 'BNB')).toBeLessThan(10n ** 15n)
+  for (const order of [token, coin]) await expectPaidOut(sandbox, order)
 })
 
 test('reserves that quotes are made from rise by what was swept', async () => {
