@@ -1,6 +1,8 @@
 import { join } from 'node:path'
 import { createKeystore, newMnemonic, openKeystore } from '../signer/keystore.ts'
 
+export const KEYSTORE_FILE = 'keystore.json'
+
 /** The sandbox's coins are worth nothing, and its passphrase is no secret. */
 const PASSPHRASE = 'cambist sandbox'
 /** A start has to be quick; a production keystore is stretched 128 times longer. */
@@ -8,7 +10,7 @@ const SCRYPT_N = 2 ** 10
 
 /** The seed of this data folder's sandbox; made at the first start. */
 export async function openSandboxSeed(dataDir: string, nowMs: number): Promise<Uint8Array> {
-  const path = join(dataDir, 'keystore.json')
+  const path = join(dataDir, KEYSTORE_FILE)
   const known = { path, passphrase: PASSPHRASE, environment: 'sandbox' as const }
   const opened = await openKeystore(known)
   if (opened.ok) return opened.value.seed

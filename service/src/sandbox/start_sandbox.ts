@@ -3,11 +3,12 @@ import { mkdir, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { type Devnet, type Postgres, removePostgres, startDevnet, startPostgres } from '@cambist/devnet'
 import type { Logger } from 'pino'
+import { CommandRefused } from '../accounts/keys_command.ts'
 import { createSecretBox } from '../accounts/secret_box.ts'
 import { systemClock } from '../clock.ts'
 import type { SandboxConfig } from '../config/sandbox_config.ts'
 import { sandboxKey } from '../config/sandbox_secrets.ts'
-import { openDatabase } from '../db/database.ts'
+import { type Database, openDatabase } from '../db/database.ts'
 import { migrate } from '../db/migrate.ts'
 import type { ChainId } from '../domain/catalog/networks.ts'
 import { defaultPolicy } from '../engine/default_policy.ts'
@@ -18,7 +19,7 @@ import { sandboxPrices } from '../prices/index.ts'
 import { sandboxChains, sandboxSignerSettings } from './chains.ts'
 import { type DemoAccount, openDemoAccount, writeJson } from './demo_account.ts'
 import { fundReserves } from './fund_reserves.ts'
-import { openSandboxSeed } from './keys.ts'
+import { KEYSTORE_FILE, openSandboxSeed } from './keys.ts'
 import { ownFolder } from './own_folder.ts'
 import { openSandboxRoutes } from './routes.ts'
 import { readSettings, type SandboxSettings } from './settings.ts'
@@ -57,10 +58,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
     const sandbox = await startOwned(options, dataDir)
     return {
       ...sandbox,
-      stop: async () => {
-        await sandbox.stop()
-        lock.release()
-      },
+      stop: () => sandbox.stop().finally(() => lock.release()),
     }
   } catch (error) {
     lock.release()
@@ -97,14 +95,21 @@ async function startOwned(options: SandboxOptions, dataDir: string): Promise<San
         startService({ ...parts, roles: onlyRoles(parts.roles, names), http: { ...parts.http, port: 0 } }),
       stop: async () => {
         await rm(sandboxFile, { force: true })
-        await started.stop()
-        await ground.stop()
+        await stopBoth(started, ground)
       },
     }
   } catch (error) {
-    await service?.stop()
-    await ground.stop()
+    await stopBoth(service, ground)
     throw error
+  }
+}
+
+/** Whatever becomes of the service's end, nothing below it is left running. */
+async function stopBoth(service: Service | undefined, ground: Ground): Promise<void> {
+  try {
+    await service?.stop()
+  } finally {
+    await ground.stop()
   }
 }
 
@@ -149,12 +154,23 @@ async function prepare(dataDir: string, databaseUrl: string) {
     onConnectionLost: () => {},
   })
   try {
+    await refuseForeignDatabase(db, dataDir)
     const box = createSecretBox([sandboxKey('account')])
     const account = await openDemoAccount(dataDir, { db, box, wallMs: systemClock().wallMs })
     return { account, settings: await readSettings(db) }
   } finally {
     await db.close()
   }
+}
+
+/** Orders on chains and under keys that are gone: nothing could be done with them any more. */
+async function refuseForeignDatabase(db: Database, dataDir: string): Promise<void> {
+  if (existsSync(join(dataDir, KEYSTORE_FILE))) return
+  const [used] = await db.query('SELECT address FROM addresses LIMIT 1')
+  if (used === undefined) return
+  throw new CommandRefused(
+    `DATABASE_URL names the database of another sandbox: ${dataDir} does not have its keys and chains. Use an empty database.`,
+  )
 }
 
 async function serviceParts(
@@ -213,6 +229,12 @@ function describe({ baseUrl }: Service, { devnet, databaseUrl }: Ground, account
 
 /** Stops whatever a killed sandbox left running and deletes everything it kept. */
 export async function resetSandbox(config: SandboxConfig): Promise<void> {
+  if (config.databaseUrl !== null) {
+    throw new CommandRefused(
+      '--reset deletes only what the sandbox made itself: drop and create the database that DATABASE_URL names, delete ' +
+        `${config.dataDir}, and start without --reset.`,
+    )
+  }
   const dataDir = resolve(config.dataDir)
   if (!existsSync(dataDir)) return
   const lock = ownFolder(dataDir)

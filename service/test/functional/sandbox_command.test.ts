@@ -90,6 +90,21 @@ test('it prints at most a screen, with everything a stranger needs and one line 
   expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(120)
 })
 
+test("another sandbox's database is refused, and --reset deletes no database of somebody else", async () => {
+  const { database_url: databaseUrl } = JSON.parse(readFileSync(join(dataDir, 'sandbox.json'), 'utf8'))
+  const elsewhere = join(dataDir, '..', 'elsewhere')
+  const script = 'service/src/cli.ts'
+  const env = { CAMBIST_DATA_DIR: elsewhere, DATABASE_URL: databaseUrl }
+  const foreign = await run(script, ['sandbox'], env)
+  expect(foreign.code).toBe(1)
+  expect(foreign.output).toContain('DATABASE_URL names the database of another sandbox')
+  expect(living(pidsOf(elsewhere))).toEqual([])
+  const reset = await run(script, ['sandbox', '--reset'], env)
+  expect(reset.code).toBe(1)
+  expect(reset.output).toContain('drop and create the database that DATABASE_URL names')
+  expect((await sandbox.client.getCurrencies()).BTC?.enabled).toBe(true)
+})
+
 test('sandbox.json has what tools rely on, and nobody else may read it', async () => {
   const { file } = sandbox
   expect(Object.keys(file)).toEqual([
