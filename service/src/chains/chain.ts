@@ -2,7 +2,7 @@ import type { AssetId } from '../domain/catalog/assets.ts'
 import type { AddressFamily, ChainId } from '../domain/catalog/networks.ts'
 import type { Amount } from '../domain/money/amount.ts'
 import type { Outcome } from '../domain/outcome.ts'
-import type { Coin, Intent, KeyPath, Outflow, SignedTx } from '../domain/payouts/intent.ts'
+import type { BitcoinIntent, Coin, Intent, KeyPath, Outflow, SignedTx } from '../domain/payouts/intent.ts'
 import type { InstantMs } from '../domain/time.ts'
 
 export type BlockRef = { readonly height: number; readonly hash: string }
@@ -61,6 +61,8 @@ export type Funds =
       readonly family: 'bitcoin'
       readonly coins: readonly Coin[]
       readonly change: { address: string; key: KeyPath }
+      /** With a filler, which spends all of `coins`: the attempts that it has to outbid, its own among them. */
+      readonly outbids?: readonly BitcoinIntent[]
     }
   | {
       readonly family: 'evm'

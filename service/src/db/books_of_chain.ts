@@ -13,6 +13,8 @@ export type UnbookedAttempt = {
   readonly asset: AssetId
   readonly units: bigint
   readonly txHash: string
+  /** The outflow whose coins this one takes back. */
+  readonly fills: PayoutId | null
 }
 
 /** Everything the database believes about the money on one chain, all of it at the same moment. */
@@ -112,8 +114,9 @@ async function readAttempts(tx: Sql, chain: ChainId): Promise<readonly UnbookedA
     asset: AssetId
     units: bigint
     tx_hash: string
+    fills: string | null
   }>(
-    `SELECT o.payout_id, o.kind, o.asset, o.units, a.tx_hash FROM outflows o JOIN attempts a USING (bucket, payout_id)
+    `SELECT o.payout_id, o.kind, o.asset, o.units, o.fills, a.tx_hash FROM outflows o JOIN attempts a USING (bucket, payout_id)
      WHERE o.chain = $1 AND o.state IN ${UNBOOKED} AND a.tx_hash IS NOT NULL ORDER BY o.payout_id, a.attempt`,
     [chain],
   )

@@ -86,6 +86,29 @@ export async function markSpent(
   }
 }
 
+/** Of coins that an outflow was given: those that are in a block now. The others were reorganised away. */
+export async function stillMined(tx: Sql, chain: ChainId, coins: readonly Coin[]): Promise<Coin[]> {
+  const rows = await tx.query<{ tx_hash: string; output_index: number }>(
+    `SELECT tx_hash, output_index FROM coins
+     JOIN unnest($2::text[], $3::integer[]) AS given (tx_hash, output_index) USING (tx_hash, output_index)
+     WHERE chain = $1 AND block_height IS NOT NULL`,
+    [chain, coins.map(({ txHash }) => txHash), coins.map(({ index }) => index)],
+  )
+  const mined = new Set(rows.map((row) => `${row.tx_hash}:${row.output_index}`))
+  return coins.filter(({ txHash, index }) => mined.has(`${txHash}:${index}`))
+}
+
+/** The outflow they were taken for never spends them: they may be spent again once they are mined. */
+export async function releaseCoins(tx: Sql, chain: ChainId, coins: readonly Coin[], from: PayoutId) {
+  await tx.query(
+    `UPDATE coins SET spent_by = NULL
+     FROM unnest($3::text[], $4::integer[]) AS given (tx_hash, output_index)
+     WHERE coins.chain = $1 AND coins.spent_by = $2
+       AND coins.tx_hash = given.tx_hash AND coins.output_index = given.output_index`,
+    [chain, from, coins.map(({ txHash }) => txHash), coins.map(({ index }) => index)],
+  )
+}
+
 export async function sumSpendableCoins(
   sql: Sql,
   chain: ChainId,

@@ -15,6 +15,8 @@ export type ClaimedOutflow = Outflow & {
   readonly chain: ChainId
   readonly state: OutflowState
   readonly nonce: number | null
+  /** A filler on a coin chain: the outflow whose coins it takes back. On account chains the nonce says which one. */
+  readonly fills: PayoutId | null
   readonly plannedAtMs: InstantMs
   readonly troubleSinceMs: InstantMs | null
   readonly fence: number
@@ -39,6 +41,7 @@ type OutflowRow = {
   tag: string | null
   state: OutflowState
   nonce: number | null
+  fills: string | null
   planned_at_ms: number
   trouble_since_ms: number | null
   claim_fence: number
@@ -53,13 +56,13 @@ function bucketOfPayout(payoutId: PayoutId): number {
 
 export async function planOutflow(
   tx: Sql,
-  outflow: Outflow & { readonly nonce?: number },
+  outflow: Outflow & { readonly nonce?: number; readonly fills?: PayoutId },
   nowMs: InstantMs,
 ): Promise<void> {
   await tx.query(
     `INSERT INTO outflows (bucket, order_id, payout_id, kind, chain, asset, units, address, tag, state, nonce,
-       planned_at_ms, due_at_ms, from_address, from_index)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'planned', $10, $11, $11, $12, $13)`,
+       planned_at_ms, due_at_ms, from_address, from_index, fills)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'planned', $10, $11, $11, $12, $13, $14)`,
     [
       bucketOfPayout(outflow.payoutId),
       orderIdOfPayout(outflow.payoutId),
@@ -74,6 +77,7 @@ export async function planOutflow(
       nowMs,
       outflow.from?.address ?? null,
       outflow.from?.key.index ?? null,
+      outflow.fills ?? null,
     ],
   )
 }
@@ -123,6 +127,7 @@ function toClaimed(row: OutflowRow): ClaimedOutflow {
     tag: row.tag,
     state: row.state,
     nonce: row.nonce,
+    fills: row.fills,
     plannedAtMs: row.planned_at_ms,
     troubleSinceMs: row.trouble_since_ms,
     fence: row.claim_fence,
@@ -303,6 +308,14 @@ export async function findOutflowByNonce(
        AND state IN ('planned', 'signed', 'broadcast')`,
     [chain, nonce, kind === 'filler'],
   )
+  return row === undefined ? null : toClaimed(row)
+}
+
+export async function findOutflow(sql: Sql, payoutId: PayoutId): Promise<ClaimedOutflow | null> {
+  const [row] = await sql.query<OutflowRow>('SELECT * FROM outflows WHERE bucket = $1 AND payout_id = $2', [
+    bucketOfPayout(payoutId),
+    payoutId,
+  ])
   return row === undefined ? null : toClaimed(row)
 }
 

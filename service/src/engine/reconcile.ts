@@ -171,7 +171,7 @@ async function whyUnsettled(chain: Chain, { head }: BooksOfChain): Promise<strin
   return hash === head.hash ? null : `${chain.id} no longer has block ${head.height} of the books`
 }
 
-type Leaving = { readonly units: ReadonlyMap<AssetId, bigint>; readonly minedPayouts: ReadonlySet<string> }
+type Leaving = { readonly units: ReadonlyMap<AssetId, bigint>; readonly coinsGone: ReadonlySet<string> }
 
 const LOOKUPS_AT_ONCE = 16
 
@@ -180,6 +180,7 @@ async function readLeaving(chain: Chain, { attempts, head }: BooksOfChain): Prom
   const native = nativeAsset(chain.id).id
   const units = new Map<AssetId, bigint>()
   const minedPayouts = new Set<string>()
+  const coinsGone = new Set<string>()
   const take = (asset: AssetId, taken: bigint) => units.set(asset, (units.get(asset) ?? 0n) + taken)
   for (let first = 0; first < attempts.length; first += LOOKUPS_AT_ONCE) {
     const some = attempts.slice(first, first + LOOKUPS_AT_ONCE)
@@ -191,11 +192,13 @@ async function readLeaving(chain: Chain, { attempts, head }: BooksOfChain): Prom
         continue
       assert(tx.cost.asset === native, `${chain.id} is paid in ${native}`)
       minedPayouts.add(attempt.payoutId)
+      // The coins stay those of the outflow that was stuck until the filler is deep, for either may yet be mined.
+      coinsGone.add(attempt.fills ?? attempt.payoutId)
       take(native, tx.cost.units)
       if (tx.succeeded && leavesUs(attempt)) take(attempt.asset, attempt.units)
     }
   }
-  return { units, minedPayouts }
+  return { units, coinsGone }
 }
 
 /** Fillers and sweeps pay ourselves: only their cost is gone. */
@@ -203,8 +206,8 @@ function leavesUs({ kind }: UnbookedAttempt): boolean {
   return kind === 'payout' || kind === 'refund'
 }
 
-function coinsOf(chain: Chain, { coins }: BooksOfChain, { minedPayouts }: Leaving) {
-  const unspent = [...coins].filter(([spentBy]) => spentBy === null || !minedPayouts.has(spentBy))
+function coinsOf(chain: Chain, { coins }: BooksOfChain, { coinsGone }: Leaving) {
+  const unspent = [...coins].filter(([spentBy]) => spentBy === null || !coinsGone.has(spentBy))
   const satoshi = unspent.reduce((sum, [, units]) => sum + units, 0n)
   return fromChainUnits(nativeAsset(chain.id).id, satoshi)
 }

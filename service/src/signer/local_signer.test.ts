@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { assert } from '../domain/assert.ts'
-import type { Intent } from '../domain/payouts/intent.ts'
+import type { BitcoinIntent, Intent } from '../domain/payouts/intent.ts'
 import { HOUR_MS } from '../domain/time.ts'
 import type { Authority, SignedStore, Signer } from './signer.ts'
 import {
@@ -174,6 +174,39 @@ test('a filler moves nothing, a payout something', async () => {
     'malformed',
   )
   expect(await codeOf(signer, evmIntent({ units: 0n }), sealed())).toBe('malformed')
+})
+
+test('a filler on Bitcoin brings all back in one output to a change address of ours, whose key it names', async () => {
+  const { signer, store } = startSigner()
+  const payeeKey = { purpose: 'change', index: 9 } as const
+  const own = keys.address('bitcoin', payeeKey)
+  const filler = sealed({ kind: 'filler', payeeKey })
+  const back = (address: string, changes: Partial<BitcoinIntent> = {}) =>
+    bitcoinIntent({ payment: { address, satoshi: 149_998_000n }, change: null, ...changes })
+  expect(await codeOf(signer, back(customerBitcoin), filler)).toBe('not_the_destination')
+  expect(await codeOf(signer, back(own), sealed({ kind: 'filler' }))).toBe('not_the_destination')
+  const otherKey = sealed({ kind: 'filler', payeeKey: { purpose: 'change', index: 10 } })
+  expect(await codeOf(signer, back(own), otherKey)).toBe('not_the_destination')
+  const deposit = { purpose: 'deposit', index: 9 } as const
+  const toDeposit = back(keys.address('bitcoin', deposit))
+  expect(await codeOf(signer, toDeposit, sealed({ kind: 'filler', payeeKey: deposit }))).toBe('malformed')
+  const split = bitcoinIntent({ payment: { address: own, satoshi: 120_000_000n } })
+  expect(await codeOf(signer, split, filler)).toBe('malformed')
+  const feeTooHigh = back(own, { payment: { address: own, satoshi: 149_899_999n }, feeSatoshi: 100_001n })
+  expect(await codeOf(signer, feeTooHigh, filler)).toBe('limit_exceeded')
+  expect(store.records).toEqual([])
+
+  await signed(signer, back(own), filler)
+  const next = (satoshi: bigint, feeSatoshi: bigint, attempt = 2) =>
+    back(own, { attempt, payment: { address: own, satoshi }, feeSatoshi })
+  const other = { inputs: [coin(3, 100_000_000n)], payment: { address: own, satoshi: 99_998_000n } }
+  expect(await codeOf(signer, back(own, { attempt: 2, ...other }), filler)).toBe('conflict')
+  expect(await codeOf(signer, next(149_998_500n, 1_500n), filler)).toBe('conflict')
+  expect(await codeOf(signer, next(149_996_000n, 4_000n), filler)).toBe('signed')
+  expect(store.records.map(({ units }) => units)).toEqual([0n, 0n])
+  expect(await codeOf(signer, evmIntent({ payoutId: 'CB1:2', to: reserve.evm, units: 0n }), filler)).toBe(
+    'malformed',
+  )
 })
 
 test('only listed contracts are called, each on its own chain, and only configured chains are signed for', async () => {

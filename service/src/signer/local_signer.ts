@@ -16,7 +16,7 @@ import { isSealIntact } from './seal.ts'
 import type { SignerSettings } from './settings.ts'
 import type { Authority, SignedRecord, SignedStore, Signer, SignRejection } from './signer.ts'
 
-/** Reserve addresses 0 to 15 count as ours; fillers and sweeps go to no other, but for the gas of a sweep. */
+/** Reserve addresses 0 to 15 count as ours; fillers and sweeps go to no other unless `payeeKey` says so. */
 const RESERVE_ADDRESSES = 16
 
 type Parts = {
@@ -139,7 +139,10 @@ function amountThatLeaves(
   const { settings } = parts
   const asset = assetIn(settings, intent)
   if (asset === null) return refuseToSign('malformed', 'intent.token is not a listed contract of its chain')
-  if (authority.payeeKey !== null) {
+  if (authority.kind === 'filler') {
+    const problem = findFillerProblem(intent, authority)
+    if (problem !== null) return problem
+  } else if (authority.payeeKey !== null) {
     const problem = findGasProblem(settings, intent, authority)
     if (problem !== null) return problem
   }
@@ -156,13 +159,6 @@ function amountThatLeaves(
     )
   }
   const chainUnits = intent.family === 'bitcoin' ? intent.payment.satoshi : intent.units
-  if (
-    authority.kind === 'filler' &&
-    intent.family === 'evm' &&
-    (chainUnits !== 0n || intent.token !== null)
-  ) {
-    return refuseToSign('malformed', 'a filler moves nothing')
-  }
   // What goes from us to us does not leave.
   if (authority.kind === 'filler' || authority.kind === 'sweep') return accept(amountOf(asset, 0n))
   if (chainUnits === 0n) return refuseToSign('malformed', `a ${authority.kind} pays something`)
@@ -199,11 +195,22 @@ function isPayeeRight({ keys, settings }: Parts, intent: Intent, authority: Auth
     case 'refund':
       return authority.refundAddress !== null && canonical(authority.refundAddress) === payee
     case 'sweep':
+    case 'filler':
       if (authority.payeeKey !== null) return keys.address(intent.family, authority.payeeKey) === payee
       return isReserve()
-    case 'filler':
-      return isReserve()
   }
+}
+
+/** On account chains a filler moves nothing; on coin chains everything comes back, in one output of ours. */
+function findFillerProblem(intent: Intent, { payeeKey }: Authority) {
+  if (intent.family === 'evm') {
+    if (payeeKey === null && intent.units === 0n && intent.token === null) return null
+    return refuseToSign('malformed', 'a filler moves nothing, and to the reserve')
+  }
+  if (payeeKey !== null && payeeKey.purpose !== 'change') {
+    return refuseToSign('malformed', 'authority.payeeKey is the change key that a filler pays to')
+  }
+  return intent.change === null ? null : refuseToSign('malformed', 'a filler has one output')
 }
 
 /** Gas for a sweep: native coin from the reserve to a deposit address of ours, and not much of it. */

@@ -4,16 +4,20 @@ import type { BitcoinIntent, EvmIntent, Intent, PayoutKind } from '../domain/pay
  * Why `next` may not be signed after `earlier` for the same payout, or null when it may: it pays the same to the
  * same, and the chain can never accept both. It has to hold against every earlier attempt, not only the last:
  * with inputs {A}, {A,B}, {B} the first and third could both be mined.
- * A sweep of an account's coin pays its fee out of what it moves, so a dearer attempt brings less to the same payee.
+ * A sweep of an account's coin and a filler on a coin chain pay their fee out of what they move, so a dearer attempt
+ * brings less to the same payee, which is ours.
  */
 export function findReplacementProblem(next: Intent, earlier: Intent, kind: PayoutKind): string | null {
-  if (next.family === 'bitcoin' && earlier.family === 'bitcoin') return problemOnBitcoin(next, earlier)
+  if (next.family === 'bitcoin' && earlier.family === 'bitcoin') return problemOnBitcoin(next, earlier, kind)
   if (next.family === 'evm' && earlier.family === 'evm') return problemOnEvm(next, earlier, kind)
   return 'an attempt stays on the chain of the earlier ones'
 }
 
-function problemOnBitcoin(next: BitcoinIntent, earlier: BitcoinIntent): string | null {
-  if (next.payment.address !== earlier.payment.address || next.payment.satoshi !== earlier.payment.satoshi) {
+function problemOnBitcoin(next: BitcoinIntent, earlier: BitcoinIntent, kind: PayoutKind): string | null {
+  const paysSame =
+    next.payment.satoshi === earlier.payment.satoshi ||
+    (kind === 'filler' && next.payment.satoshi < earlier.payment.satoshi)
+  if (next.payment.address !== earlier.payment.address || !paysSame) {
     return 'an attempt pays the same to the same address as the earlier ones'
   }
   const shared = next.inputs.flatMap((coin) => {

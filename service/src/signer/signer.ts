@@ -10,7 +10,10 @@ import type { Intent, KeyPath, PayoutKind, SignedTx } from '../domain/payouts/in
  */
 export type Authority = SealedTerms & {
   readonly kind: PayoutKind
-  /** A sweep that brings gas from the reserve to a deposit address: which of our keys that is. Otherwise null. */
+  /**
+   * Which of our keys is paid: the deposit key that a sweep brings gas to, the change key that a filler on a coin chain
+   * brings coins back to. Otherwise null.
+   */
   readonly payeeKey: KeyPath | null
   /** Lowercase hex HMAC-SHA256 over `sealText` (domain/orders/seal.ts). */
   readonly seal: string

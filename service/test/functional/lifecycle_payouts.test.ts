@@ -1,10 +1,13 @@
 import { afterAll, expect, test } from 'vitest'
+import { saveSeal } from '../../src/db/orders.ts'
+import { auditChain } from '../../src/engine/ledger_audit.ts'
 import { balanceOf, chainUnits } from '../harness/amounts.ts'
 import { type NodeLine, openNodeLine } from '../harness/node_line.ts'
 import {
   btcToUsdt,
   createOrder,
   expectPaidOut,
+  expectRefunded,
   payAndBury,
   quickPair,
   statusesOf,
@@ -131,7 +134,9 @@ test('a payout that the network refuses for good has its nonce filled; the next 
   )
   await sandbox.remote.advanceClock(31 * 60)
   await sandbox.eventually('the filler is sent', async () => {
-    const [filler] = await sandbox.rows("SELECT state FROM outflows WHERE kind = 'filler'")
+    const [filler] = await sandbox.rows(
+      "SELECT state FROM outflows WHERE kind = 'filler' AND nonce IS NOT NULL",
+    )
     expect(filler).toEqual({ state: 'broadcast' })
   })
   const passed = await expectPaidOut(sandbox, next)
@@ -144,6 +149,92 @@ test('a payout that the network refuses for good has its nonce filled; the next 
   await sandbox.client.chooseEmergencyAction(order.order_id, { action: 'continue' })
   await expectPaidOut(sandbox, order)
   expect(await whereIs(sandbox, 'BNB', stuck)).toBe('absent')
+})
+
+const REFUSED_BY_RULES = -26
+
+test.each(['the signer', 'the network'] as const)(
+  'a Bitcoin payout that %s refuses for good: its coins come back to us, the order asks, and is refunded',
+  async (who) => {
+    const sandbox = given()
+    const order = await createOrder(sandbox, usdtToBtc)
+    const [{ seal } = raise()] = await sandbox.rows<{ seal: string }>(
+      'SELECT seal FROM orders WHERE order_id = $1',
+      [order.order_id],
+    )
+    if (who === 'the signer') await saveSeal(sandbox.service.world.db, order.order_id, 'a'.repeat(64))
+    else refuseOnBitcoin(() => true)
+    await payAndBury(sandbox, order)
+    const stuck = await sandbox.eventually('the payout is refused', async () => {
+      const [payout] = await sandbox.rows<{ trouble: string | null }>(
+        'SELECT trouble FROM outflows WHERE order_id = $1',
+        [order.order_id],
+      )
+      expect(payout?.trouble).toContain('refuses')
+      return (await attemptsOf(sandbox, order.order_id))[0] ?? raise()
+    })
+    expect(stuck.bytes === null).toBe(who === 'the signer')
+    if (who === 'the network') refuseOnBitcoin((bytes) => bytes === stuck.bytes)
+    const before = await networkCosts(sandbox)
+    await sandbox.remote.advanceClock(31 * 60)
+    const filler = await sandbox.eventually('the filler is sent', () => sentFiller(sandbox, order.order_id))
+    expect(await whereIs(sandbox, 'BTC', filler.tx_hash)).toBe('mempool')
+
+    sandbox.log('one block is not deep enough to say that the payout is dead')
+    await sandbox.mine('BTC', 1)
+    await expectBooksOfBitcoin(sandbox)
+    expect((await sandbox.client.getOrder(order.order_id)).status).toBe('EXCHANGE')
+    await sandbox.bury('BTC')
+    const emergency = await sandbox.waitForStatus(order.order_id, 'EMERGENCY')
+    expect(emergency.emergency?.reasons).toEqual(['NETWORK_PROBLEM'])
+    await sandbox.eventually('the filler is booked', async () => {
+      expect((await fillersOf(sandbox, order.order_id))[0]?.state).toBe('confirmed')
+    })
+    expect((await networkCosts(sandbox)) - before).toBe(BigInt(filler.fee))
+    await expectBooksOfBitcoin(sandbox)
+
+    sandbox.log('nobody refuses any more: the old bytes cannot pay')
+    await saveSeal(sandbox.service.world.db, order.order_id, seal)
+    lineTo('BTC').meddle(null)
+    if (stuck.bytes !== null)
+      await expect(sandbox.devnet.bitcoin.rpc('sendrawtransaction', [stuck.bytes])).rejects.toThrow()
+    const refund_address = await sandbox.remote.freshAddress('BEP20')
+    await sandbox.client.chooseEmergencyAction(order.order_id, { action: 'refund', refund_address })
+    await expectRefunded(sandbox, order)
+    expect(await balanceOf(sandbox, order.destination, 'BTC', 'BTC')).toBe(0n)
+  },
+)
+
+test('a Bitcoin payout that is mined after all makes its filler needless', async () => {
+  const sandbox = given()
+  const order = await createOrder(sandbox, usdtToBtc)
+  sandbox.log('nothing is sent, neither the payout nor what would take its coins back')
+  refuseOnBitcoin(() => true)
+  await payAndBury(sandbox, order)
+  const stuck = await sandbox.eventually('the payout is refused', async () => {
+    const [attempt] = await attemptsOf(sandbox, order.order_id)
+    expect(attempt).toMatchObject({ answer: 'refused' })
+    return attempt ?? raise()
+  })
+  await sandbox.remote.advanceClock(31 * 60)
+  const filler = await sandbox.eventually('the filler is refused', async () => {
+    const [row] = await fillersOf(sandbox, order.order_id)
+    expect(row).toMatchObject({ answer: 'refused' })
+    return row ?? raise()
+  })
+  sandbox.log('the payout reached a miner by another way')
+  await sandbox.devnet.bitcoin.rpc('sendrawtransaction', [stuck.bytes])
+  await sandbox.mine('BTC', 1)
+  await expectBooksOfBitcoin(sandbox)
+  refuseOnBitcoin((bytes) => bytes === filler.bytes)
+  const done = await expectPaidOut(sandbox, order)
+  expect(done.withdraw_tx_hash).toBe(stuck.tx_hash)
+  await sandbox.eventually('the filler is over', async () => {
+    expect((await fillersOf(sandbox, order.order_id))[0]?.state).toBe('failed')
+  })
+  lineTo('BTC').meddle(null)
+  expect(await whereIs(sandbox, 'BTC', filler.tx_hash)).toBe('absent')
+  await expectBooksOfBitcoin(sandbox)
 })
 
 test('many payouts at once leave in one go and each once', async () => {
@@ -185,8 +276,54 @@ async function whereIs(
   return (await service.world.chains.get(chain)?.lookup(txHash))?.where
 }
 
+function refuseOnBitcoin(isRefused: (bytes: unknown) => boolean): void {
+  lineTo('BTC').meddle(({ method, params }) =>
+    method === 'sendrawtransaction' && isRefused(params?.[0])
+      ? { refuse: 'non-mandatory-script-verify-flag', code: REFUSED_BY_RULES }
+      : null,
+  )
+}
+
+type FillerRow = { state: string; tx_hash: string; bytes: string; answer: string | null; fee: string }
+
+/** What takes the coins of this order's payout back. */
+function fillersOf({ rows }: TestSandbox, orderId: string): Promise<FillerRow[]> {
+  return rows<FillerRow>(
+    `SELECT f.state, a.tx_hash, a.bytes, a.answer, a.intent->'feeSatoshi'->>'$bigint' AS fee
+     FROM outflows f JOIN attempts a USING (bucket, payout_id) WHERE f.fills LIKE $1 || ':%'`,
+    [orderId],
+  )
+}
+
+async function sentFiller(sandbox: TestSandbox, orderId: string): Promise<FillerRow> {
+  const [filler] = await fillersOf(sandbox, orderId)
+  expect(filler).toMatchObject({ state: 'broadcast', answer: 'accepted' })
+  return filler ?? raise()
+}
+
+/** Ledger, chain and list of coins agree to the satoshi. */
+async function expectBooksOfBitcoin(sandbox: TestSandbox): Promise<void> {
+  await sandbox.settle('BTC')
+  const { chains, db, clock } = sandbox.service.world
+  await sandbox.eventually('the books of Bitcoin agree', async () => {
+    expect((await auditChain(db, chains.get('BTC') ?? raise(), clock)).problems).toEqual([])
+  })
+}
+
+async function networkCosts({ rows }: TestSandbox): Promise<bigint> {
+  const [sum] = await rows<{ units: bigint }>(
+    `SELECT coalesce(sum(units), 0)::numeric(78,0) AS units FROM journal
+     WHERE owner = 'house' AND asset = 'BTC:BTC' AND debit = 'network_costs' AND credit = 'wallet'`,
+  )
+  return sum?.units ?? 0n
+}
+
 function lineTo(chain: ChainName): NodeLine {
   const line = lines.get(chain)
   if (line === undefined) throw new Error(`there is no line to ${chain}`)
   return line
+}
+
+function raise(): never {
+  throw new Error('there is none')
 }

@@ -4,10 +4,10 @@ import type { AddressInfo } from 'node:net'
 type Call = { readonly id?: unknown; readonly method: string; readonly params?: readonly unknown[] }
 
 /**
- * What becomes of a call: null lets it through; `refuse` answers with this error in the node's place (calls in a batch
- * are let through); `lose` lets it through and loses the answer.
+ * What becomes of a call: null lets it through; `refuse` answers with this error in the node's place (of a batch of
+ * several, all are let through); `lose` lets it through and loses the answer.
  */
-export type Meddling = (call: Call) => null | { readonly refuse: string } | 'lose'
+export type Meddling = (call: Call) => null | { readonly refuse: string; readonly code?: number } | 'lose'
 
 /** The line between the service and one node: honest until told otherwise. */
 export type NodeLine = {
@@ -27,11 +27,12 @@ export async function openNodeLine(nodeUrl: string): Promise<NodeLine> {
     const calls = JSON.parse(body) as Call | Call[]
     const verdicts = [calls].flat().map((call) => meddling?.(call) ?? null)
     const refusal = verdicts.find((verdict) => verdict !== null && verdict !== 'lose')
-    if (refusal !== undefined && !Array.isArray(calls)) {
+    if (refusal !== undefined && verdicts.length === 1) {
       meddled += 1
-      const error = { code: -32000, message: refusal.refuse }
+      const error = { code: refusal.code ?? -32000, message: refusal.refuse }
+      const reply = { jsonrpc: '2.0', id: [calls].flat()[0]?.id ?? null, error }
       response.setHeader('content-type', 'application/json')
-      return response.end(JSON.stringify({ jsonrpc: '2.0', id: calls.id ?? null, error }))
+      return response.end(JSON.stringify(Array.isArray(calls) ? [reply] : reply))
     }
     const answer = await forward(target, request, body).catch(() => null)
     if (answer === null || verdicts.includes('lose')) {

@@ -162,6 +162,72 @@ describe('draft', () => {
   })
 })
 
+describe('a filler', () => {
+  const back: Outflow = { ...outflow(0n), payoutId: 'house-BTC-CB1-1:1', kind: 'filler' }
+  const stuckIn = (sizes: readonly bigint[], rate: bigint) => {
+    const drafted = draft(rules, outflow(50_000n), bid(rate), funds(sizes))
+    if (!drafted.ok) throw new Error(drafted.rejection.message)
+    return drafted.value
+  }
+  const fill = (coins: readonly Coin[], outbids: readonly BitcoinIntent[], rate: bigint) =>
+    draft(rules, back, bid(rate), {
+      family: 'bitcoin',
+      coins,
+      change: { address: ours, key: { purpose: 'change', index: 7 } },
+      outbids,
+    })
+
+  test('takes every coin back, and outbids what it excludes, however low the bid', () => {
+    fc.assert(
+      fc.property(fc.bigInt(1_000n, 200_000n), fc.bigInt(1_000n, 300_000n), (before, now) => {
+        const stuck = stuckIn([40_000n, 90_000n, 70_000n], before)
+        const filled = fill(stuck.inputs, [stuck], now)
+        if (!filled.ok) {
+          expect(filled.rejection.code).toBe('fee_cap')
+          expect(stuck.feeSatoshi).toBeGreaterThan(20_000n)
+          return
+        }
+        const { value } = filled
+        const size = vbytesOf(stuck.inputs.length, ['wpkh'])
+        expect(value).toMatchObject({
+          attempt: 1,
+          inputs: stuck.inputs,
+          change: null,
+          payoutId: back.payoutId,
+        })
+        expect(value.payment).toEqual({ address: ours, satoshi: total(stuck) - value.feeSatoshi })
+        expect(value.feeSatoshi).toBeGreaterThanOrEqual(stuck.feeSatoshi + size)
+        expect(value.feeSatoshi).toBeGreaterThanOrEqual(feeFor(size, now))
+        expect(value.feeSatoshi * vbytes(stuck, 'wpkh')).toBeGreaterThan(stuck.feeSatoshi * size)
+      }),
+    )
+  })
+
+  test('its next attempt spends the same coins for more', () => {
+    const stuck = stuckIn([100_000n], 5_000n)
+    const first = fill(stuck.inputs, [stuck], 5_000n)
+    if (!first.ok) throw new Error(first.rejection.message)
+    const second = fill(stuck.inputs, [stuck, first.value], 5_000n)
+    if (!second.ok) throw new Error(second.rejection.message)
+    expect(second.value).toMatchObject({ attempt: 2, inputs: first.value.inputs })
+    expect(second.value.payment.satoshi).toBeLessThan(first.value.payment.satoshi)
+    expect(second.value.feeSatoshi).toBe(first.value.feeSatoshi + vbytesOf(1, ['wpkh']))
+  })
+
+  test('says why it cannot be: no coin in a block, dust, the cap', () => {
+    const stuck = stuckIn([100_000n], 5_000n)
+    expect(fill([], [stuck], 5_000n)).toMatchObject({ rejection: { code: 'funds' } })
+    expect(fill([{ ...coin(1_000n, 0) }], [stuck], 5_000n)).toMatchObject({ rejection: { code: 'funds' } })
+    expect(fill(stuck.inputs, [stuck], 300_001n)).toMatchObject({ rejection: { code: 'fee_cap' } })
+  })
+
+  test('without a coin of what it has to exclude is never made', () => {
+    const stuck = stuckIn([100_000n], 5_000n)
+    expect(() => fill([coin(100_000n, 99)], [stuck], 5_000n)).toThrow('shares a coin')
+    expect(() => draft(rules, back, bid(5_000n), funds([100_000n]))).toThrow()
+  })
+})
+
 describe('raise', () => {
   test('a raised attempt excludes the earlier one, pays the same, and pays enough more to replace it', () => {
     let raisedOnce = 0

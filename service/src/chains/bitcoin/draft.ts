@@ -21,6 +21,7 @@ export function draft(
   funds: Funds,
 ): Outcome<BitcoinIntent, DraftRejection> {
   assert(bid.family === 'bitcoin' && funds.family === 'bitcoin', 'bitcoin is paid by bitcoin bids and funds')
+  if (outflow.kind === 'filler') return draftFiller(rules, outflow, bid, funds)
   const payable = parsePayment(rules.network, outflow)
   if (!payable.ok) return payable
   if (bid.milliSatPerVb > rules.milliSatPerVbMax) return refuseAboveCap(bid.milliSatPerVb, rules)
@@ -52,6 +53,56 @@ export function draft(
       feeSatoshi,
     }),
   )
+}
+
+/**
+ * All the coins of an outflow that cannot be sent, less the fee, back to us: mined, it excludes every attempt of that
+ * outflow. It outbids them all, because a node may have one of them without having told us. Every attempt of its own
+ * after the first spends the same coins for more.
+ */
+function draftFiller(
+  rules: Rules,
+  outflow: Outflow,
+  bid: FeeBid & { readonly family: 'bitcoin' },
+  { coins, outbids }: Funds & { readonly family: 'bitcoin' },
+): Outcome<BitcoinIntent, DraftRejection> {
+  assert(outflow.units === 0n && outbids !== undefined, 'a filler pays what its coins hold')
+  assertOurs(rules.network, coins)
+  for (const { inputs } of outbids) {
+    const isShared = inputs.some((input) => coins.some((coin) => isSameCoin(coin, input)))
+    assert(coins.length === 0 || isShared, 'a filler shares a coin with all it excludes')
+  }
+  const vbytes = vbytesOf(coins.length, [kindOf(rules.network, outflow.address)])
+  const least = outbids.reduce((most, { feeSatoshi }) => highest(most, feeSatoshi), 0n)
+  const feeSatoshi = highest(
+    feeFor(vbytes, bid.milliSatPerVb),
+    least + feeFor(vbytes, INCREMENTAL_MILLI_SAT_PER_VB),
+  )
+  const satoshi = coins.reduce((sum, coin) => sum + coin.satoshi, 0n) - feeSatoshi
+  if (satoshi < dustLimit('wpkh')) {
+    return refuse({
+      code: 'funds',
+      message: `${coins.length} coins do not cover a fee of ${feeSatoshi} satoshi`,
+    })
+  }
+  if (feeSatoshi > feeFor(vbytes, rules.milliSatPerVbMax)) return refuseAboveCap(bid.milliSatPerVb, rules)
+  const own = outbids.filter(({ payoutId }) => payoutId === outflow.payoutId)
+  return accept(
+    checked({
+      family: 'bitcoin',
+      chain: rules.id,
+      payoutId: outflow.payoutId,
+      attempt: 1 + own.length,
+      inputs: coins,
+      payment: { address: outflow.address, satoshi },
+      change: null,
+      feeSatoshi,
+    }),
+  )
+}
+
+function isSameCoin(left: Coin, right: Coin): boolean {
+  return left.txHash === right.txHash && left.index === right.index
 }
 
 /**

@@ -44,8 +44,10 @@ export async function bid(
   settings: BitcoinSettings,
   outflow: Outflow,
 ): Promise<Outcome<FeeBid, DraftRejection>> {
-  const payable = parsePayment(settings.network, outflow)
-  if (!payable.ok) return payable
+  if (outflow.kind !== 'filler') {
+    const payable = parsePayment(settings.network, outflow)
+    if (!payable.ok) return payable
+  }
   try {
     const milliSatPerVb = await milliSatPerVbNow(rpc, settings)
     if (milliSatPerVb > settings.milliSatPerVbMax) return refuseAboveCap(milliSatPerVb, settings)

@@ -24,6 +24,7 @@ import { deepHeight } from '../sweeps/deep_height.ts'
 import { cancelSweep } from '../sweeps/end.ts'
 import type { SigningWorld } from '../world.ts'
 import type { Progress } from './progress.ts'
+import { readFillerFunds } from './take_back.ts'
 
 const LOOK_AGAIN_MS = 500
 const WAIT_FOR_FUNDS_MS = 2_000
@@ -127,7 +128,8 @@ async function draft(
   const funds = await takeFunds(world, chain, outflow, purse, tx)
   const intent = chain.draft(outflow, bid, funds)
   if (!intent.ok) throw new DraftRefused(intent.rejection)
-  if (intent.value.family === 'bitcoin') await markSpent(tx, chain.id, intent.value.inputs, outflow.payoutId)
+  if (intent.value.family === 'bitcoin' && outflow.fills === null)
+    await markSpent(tx, chain.id, intent.value.inputs, outflow.payoutId)
   if (intent.value.family === 'evm') await setOutflowNonce(tx, outflow.payoutId, intent.value.nonce)
   await insertAttempt(tx, intent.value, nowMs)
   if (belongsToOrder) await markOutflowCommitted(tx, outflow.orderId)
@@ -148,6 +150,7 @@ async function takeFunds(
     await requireCover(tx, outflow, purse)
     return { family: 'evm', from: key, nonce }
   }
+  if (outflow.fills !== null) return readFillerFunds(tx, outflow)
   const head = await readHead(tx, chain.id)
   assert(head !== null, 'a chain that pays is watched')
   const coins = await lockSpendableCoins(tx, chain.id, head.block.height, chainFacts[chain.id].confirmations)

@@ -1,22 +1,32 @@
 import type { Chain } from '../../chains/chain.ts'
 import { reserveAddresses } from '../../db/addresses.ts'
 import { postForHouse } from '../../db/books.ts'
-import { type ClaimedOutflow, findOutflowByNonce, planOutflow, setOutflowState } from '../../db/outflows.ts'
+import {
+  type ClaimedOutflow,
+  findOutflow,
+  findOutflowByNonce,
+  planOutflow,
+  setOutflowState,
+} from '../../db/outflows.ts'
 import { nativeAsset } from '../../domain/catalog/assets.ts'
 import { chainFacts } from '../../domain/catalog/networks.ts'
 import { networkCostPaid } from '../../domain/ledger/postings.ts'
 import type { Amount } from '../../domain/money/amount.ts'
+import type { Intent } from '../../domain/payouts/intent.ts'
 import { apply } from '../apply.ts'
 import { failSweep } from '../sweeps/end.ts'
 import type { SigningWorld } from '../world.ts'
+import { settleCoins, takeBackCoins } from './take_back.ts'
 
 /**
- * A nonce was taken by an outflow that cannot be sent, and every later one waits behind it. A transfer of nothing to
- * ourselves with the same nonce lets them pass, and excludes the one that was stuck for ever.
+ * An outflow cannot be sent. A filler excludes it on chain for ever: on account chains a transfer of nothing to
+ * ourselves with its nonce, which every later one waits behind; on coin chains its coins go back to us.
  */
 export async function fillGap(world: SigningWorld, stuck: ClaimedOutflow): Promise<void> {
   // A deposit address has nobody who waits behind its nonce.
-  if (stuck.nonce === null || stuck.kind === 'filler' || stuck.from !== undefined) return
+  if (stuck.kind === 'filler' || stuck.from !== undefined) return
+  if (chainFacts[stuck.chain].family === 'bitcoin') return takeBackCoins(world, stuck)
+  if (stuck.nonce === null) return
   const [address] = await reserveAddresses(world.db, chainFacts[stuck.chain].family)
   if (address === undefined) return
   const payoutId = `house-${stuck.chain}-${stuck.nonce}:1`
@@ -36,17 +46,22 @@ export async function endNeedlessFiller(
   chain: Chain,
   filler: ClaimedOutflow,
 ): Promise<boolean> {
+  if (filler.nonce === null) return false
   const [address] = await reserveAddresses(world.db, chain.family)
-  if (filler.nonce === null || address === undefined) return false
+  if (address === undefined) return false
   if ((await chain.minedNonce(address)) <= filler.nonce) return false
   return setOutflowState(world.db, filler.payoutId, ['planned', 'signed'], 'failed')
 }
 
-/** The filler is deep in the chain: the outflow that had its nonce provably never pays. */
-export async function endFilledGap(world: SigningWorld, filler: ClaimedOutflow, cost: Amount): Promise<void> {
+/** The filler is deep in the chain: the outflow that had its nonce or its coins provably never pays. */
+export async function endFilledGap(
+  world: SigningWorld,
+  filler: ClaimedOutflow,
+  mined: Intent,
+  cost: Amount,
+): Promise<void> {
   const nowMs = world.clock.nowMs()
-  const stuck =
-    filler.nonce === null ? null : await findOutflowByNonce(world.db, filler.chain, filler.nonce, 'other')
+  const stuck = await findStuck(world, filler)
   if (stuck?.kind === 'sweep') await failSweep(world, stuck)
   else if (stuck !== null) {
     await apply(
@@ -61,6 +76,15 @@ export async function endFilledGap(world: SigningWorld, filler: ClaimedOutflow, 
   }
   await world.db.transaction(async (tx) => {
     const isFirst = await setOutflowState(tx, filler.payoutId, ['signed', 'broadcast'], 'confirmed')
-    if (isFirst) await postForHouse(tx, `${filler.payoutId}:confirmed`, networkCostPaid(cost), nowMs)
+    if (!isFirst) return
+    await postForHouse(tx, `${filler.payoutId}:confirmed`, networkCostPaid(cost), nowMs)
+    if (mined.family === 'bitcoin') await settleCoins(tx, filler, mined)
   })
+}
+
+/** The outflow that the filler stands in for, as long as it is live. */
+async function findStuck({ db }: SigningWorld, filler: ClaimedOutflow): Promise<ClaimedOutflow | null> {
+  if (filler.nonce !== null) return findOutflowByNonce(db, filler.chain, filler.nonce, 'other')
+  const stuck = filler.fills === null ? null : await findOutflow(db, filler.fills)
+  return stuck !== null && ['planned', 'signed', 'broadcast'].includes(stuck.state) ? stuck : null
 }

@@ -1,4 +1,4 @@
-import type { Chain, TxStatus } from '../../chains/chain.ts'
+import type { Chain, DraftRejection, FeeBid, TxStatus } from '../../chains/chain.ts'
 import {
   type Attempt,
   attemptsOf,
@@ -10,12 +10,14 @@ import {
 } from '../../db/outflows.ts'
 import { nativeAsset } from '../../domain/catalog/assets.ts'
 import { chainFacts } from '../../domain/catalog/networks.ts'
-import type { SignedTx } from '../../domain/payouts/intent.ts'
+import type { Outcome } from '../../domain/outcome.ts'
+import type { Intent, SignedTx } from '../../domain/payouts/intent.ts'
 import { apply } from '../apply.ts'
 import { endSweep } from '../sweeps/end.ts'
 import type { SigningWorld } from '../world.ts'
 import { endFilledGap } from './fill_gap.ts'
 import type { Progress } from './progress.ts'
+import { readFillerFunds } from './take_back.ts'
 
 const LOOK_AGAIN_MS = 700
 const AFTER_FEE_CAP_MS = 10_000
@@ -62,7 +64,7 @@ async function followMined(
   world: SigningWorld,
   chain: Chain,
   outflow: ClaimedOutflow,
-  { status, tx }: Mined,
+  { attempt, status, tx }: Mined,
 ): Promise<Progress> {
   const head = await chain.head()
   const depth = head.height - status.block.height + 1
@@ -70,7 +72,7 @@ async function followMined(
   const { payoutId, orderId } = outflow
   const end = status.succeeded ? ('confirmed' as const) : ('failed' as const)
   if (outflow.kind === 'filler') {
-    await endFilledGap(world, outflow, status.cost)
+    await endFilledGap(world, outflow, attempt.intent, status.cost)
     return { kind: 'done' }
   }
   if (outflow.kind === 'sweep') {
@@ -115,7 +117,7 @@ async function raiseWhenSlow(
   if (latest === undefined || !isTooSlow(world, chain, outflow, latest))
     return { kind: 'again', inMs: LOOK_AGAIN_MS }
   const bid = await chain.bid(outflow)
-  const raised = bid.ok ? chain.raise(latest.intent, bid.value) : bid
+  const raised = bid.ok ? await raise(world, chain, outflow, latest, bid.value) : bid
   if (!raised.ok) return { kind: 'trouble', message: raised.rejection.message, inMs: AFTER_FEE_CAP_MS }
   await world.db.transaction(async (tx) => {
     if ((await lockClaimed(tx, outflow)) === null) return
@@ -127,4 +129,16 @@ async function raiseWhenSlow(
     'a slow payout gets a higher fee',
   )
   return { kind: 'again', inMs: 0 }
+}
+
+/** What takes coins back has no change: its next attempt is drafted anew out of the same coins, and brings back less. */
+async function raise(
+  world: SigningWorld,
+  chain: Chain,
+  outflow: ClaimedOutflow,
+  latest: Attempt,
+  bid: FeeBid,
+): Promise<Outcome<Intent, DraftRejection>> {
+  if (outflow.fills === null) return chain.raise(latest.intent, bid)
+  return chain.draft(outflow, bid, await readFillerFunds(world.db, outflow))
 }

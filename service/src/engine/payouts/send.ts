@@ -131,7 +131,7 @@ async function authorityFor(world: SigningWorld, outflow: ClaimedOutflow): Promi
       depositAsset: native,
       refundAddress: null,
     }
-    const payeeKey = await depositKeyOf(world, outflow)
+    const payeeKey = await payeeKeyOf(world, outflow)
     return { kind: outflow.kind, ...terms, payeeKey, seal: world.seal(terms) }
   }
   const order = await findOrder(world.db, outflow.orderId)
@@ -140,10 +140,15 @@ async function authorityFor(world: SigningWorld, outflow: ClaimedOutflow): Promi
   return { kind: outflow.kind, ...sealedTermsOf(order), payeeKey: null, seal }
 }
 
-/** Gas for a sweep goes to a deposit address: which one, so that the signer can tell that it is ours. */
-async function depositKeyOf(world: SigningWorld, outflow: ClaimedOutflow): Promise<KeyPath | null> {
-  if (outflow.kind !== 'sweep' || outflow.from !== undefined) return null
+/**
+ * Gas for a sweep goes to a deposit address, the coins of a stuck outflow to a change address: which one, so that the
+ * signer can tell that it is ours.
+ */
+async function payeeKeyOf(world: SigningWorld, outflow: ClaimedOutflow): Promise<KeyPath | null> {
+  const isTakeBack = outflow.fills !== null
+  const isGas = outflow.kind === 'sweep' && outflow.from === undefined
+  if (!isTakeBack && !isGas) return null
   const own = await findOwnAddresses(world.db, chainFacts[outflow.chain].family, [outflow.address])
   const key = own.get(outflow.address)?.key
-  return key?.purpose === 'deposit' ? key : null
+  return key?.purpose === (isTakeBack ? 'change' : 'deposit') ? key : null
 }

@@ -15,6 +15,7 @@ import { followPayout } from './follow.ts'
 import { giveUpWaiting } from './give_up.ts'
 import type { Progress } from './progress.ts'
 import { sendAttempt } from './send.ts'
+import { endNeedlessTakeBack } from './take_back.ts'
 
 const OUTFLOWS_A_STEP = 20
 /** Longer than a step usually takes; a worker that died is followed after this, one that was slow loses its fence. */
@@ -60,6 +61,7 @@ async function step(
   outflow: ClaimedOutflow,
   isStopped: boolean,
 ): Promise<Progress> {
+  if (await endNeedlessTakeBack(world, outflow)) return { kind: 'done' }
   const attempts = await attemptsOf(world.db, outflow.payoutId)
   if (isStopped) return stepWhileStopped(world, chain, outflow, attempts)
   const latest = attempts.at(-1)

@@ -1,0 +1,105 @@
+import type { Funds } from '../../chains/chain.ts'
+import { findOwnAddresses, takeChangeAddress } from '../../db/addresses.ts'
+import { markSpent, releaseCoins, stillMined } from '../../db/coins.ts'
+import type { Sql } from '../../db/database.ts'
+import {
+  attemptsOf,
+  type ClaimedOutflow,
+  findOutflow,
+  lockClaimed,
+  planOutflow,
+  setOutflowState,
+} from '../../db/outflows.ts'
+import { assert } from '../../domain/assert.ts'
+import { nativeAsset } from '../../domain/catalog/assets.ts'
+import { chainFacts } from '../../domain/catalog/networks.ts'
+import type { BitcoinIntent, Coin } from '../../domain/payouts/intent.ts'
+import type { SigningWorld } from '../world.ts'
+
+/**
+ * Plans the filler of an outflow on a coin chain. One for each outflow, ever, to a change address: what comes back
+ * there by a transaction of ours is no deposit of anybody.
+ */
+export async function takeBackCoins(world: SigningWorld, stuck: ClaimedOutflow): Promise<void> {
+  const nowMs = world.clock.nowMs()
+  const payoutId = `house-${stuck.chain}-${stuck.payoutId.replace(':', '-')}:1`
+  if ((await findOutflow(world.db, payoutId)) !== null) return
+  const isPlanned = await world.db.transaction(async (tx) => {
+    if ((await lockClaimed(tx, stuck)) === null) return false
+    const change = await takeChangeAddress(tx, chainFacts[stuck.chain].family, stuck.chain, nowMs)
+    if (change === null) return false
+    await planOutflow(
+      tx,
+      {
+        payoutId,
+        kind: 'filler',
+        asset: nativeAsset(stuck.chain).id,
+        units: 0n,
+        address: change.address,
+        tag: null,
+        fills: stuck.payoutId,
+      },
+      nowMs,
+    )
+    return true
+  })
+  if (isPlanned) world.log.warn({ payout: stuck.payoutId }, 'the coins of a stuck outflow are taken back')
+}
+
+/**
+ * The filler is not needed any more: what it stands in for is deep in the chain, or was sent before anything of the
+ * filler was written down. True: it has ended.
+ */
+export async function endNeedlessTakeBack(world: SigningWorld, filler: ClaimedOutflow): Promise<boolean> {
+  const { db } = world
+  if (filler.fills === null) return false
+  const stuck = await findOutflow(db, filler.fills)
+  if (stuck?.state === 'confirmed') {
+    return setOutflowState(db, filler.payoutId, ['planned', 'signed', 'broadcast'], 'failed')
+  }
+  const isSent = (await attemptsOf(db, filler.fills)).some(({ answer }) => answer === 'accepted')
+  if (!isSent) return false
+  return db.transaction(async (tx) => {
+    if ((await lockClaimed(tx, filler)) === null) return false
+    if ((await attemptsOf(tx, filler.payoutId)).length > 0) return false
+    return setOutflowState(tx, filler.payoutId, ['planned'], 'cancelled')
+  })
+}
+
+/**
+ * Of the coins of the outflow that a filler stands in for, those that are in a block. They stay that outflow's until
+ * one of the two is deep in the chain, so that the list of coins is true whichever it is.
+ */
+export async function readFillerFunds(tx: Sql, filler: ClaimedOutflow): Promise<Funds> {
+  assert(filler.fills !== null, 'a filler on a coin chain stands in for an outflow')
+  const stuck = await bitcoinIntentsOf(tx, filler.fills)
+  const own = await bitcoinIntentsOf(tx, filler.payoutId)
+  const addresses = await findOwnAddresses(tx, chainFacts[filler.chain].family, [filler.address])
+  const key = addresses.get(filler.address)?.key
+  assert(key !== undefined, `${filler.address} is ours`)
+  const change = { address: filler.address, key }
+  const coins = await stillMined(tx, filler.chain, inputsOf(stuck))
+  return { family: 'bitcoin', coins, change, outbids: [...stuck, ...own] }
+}
+
+/** The filler is deep: its inputs are spent by it, and what it left of the other's coins is free again. */
+export async function settleCoins(tx: Sql, filler: ClaimedOutflow, mined: BitcoinIntent): Promise<void> {
+  assert(filler.fills !== null, 'a filler on a coin chain stands in for an outflow')
+  await markSpent(tx, filler.chain, mined.inputs, filler.payoutId)
+  const stuck = await bitcoinIntentsOf(tx, filler.fills)
+  await releaseCoins(tx, filler.chain, inputsOf(stuck), filler.fills)
+}
+
+async function bitcoinIntentsOf(sql: Sql, payoutId: string): Promise<BitcoinIntent[]> {
+  const intents = (await attemptsOf(sql, payoutId)).map(({ intent }) => intent)
+  return intents.filter((intent): intent is BitcoinIntent => intent.family === 'bitcoin')
+}
+
+/** Each coin once: attempts share them. */
+function inputsOf(intents: readonly BitcoinIntent[]): Coin[] {
+  const byOutpoint = new Map<string, Coin>()
+  for (const coin of intents.flatMap(({ inputs }) => inputs)) {
+    byOutpoint.set(`${coin.txHash}:${coin.index}`, coin)
+  }
+  return [...byOutpoint.values()]
+}
