@@ -177,7 +177,12 @@ test.each(['the signer', 'the network'] as const)(
     if (who === 'the network') refuseOnBitcoin((bytes) => bytes === stuck.bytes)
     const before = await networkCosts(sandbox)
     await sandbox.remote.advanceClock(31 * 60)
-    const filler = await sandbox.eventually('the filler is sent', () => sentFiller(sandbox, order.order_id))
+    const first = await sandbox.eventually('the filler is sent', () => sentFiller(sandbox, order.order_id, 1))
+    sandbox.log('no block comes for too long: the filler gets a higher fee')
+    await sandbox.remote.advanceClock(31 * 60)
+    const filler = await sandbox.eventually('it is raised', () => sentFiller(sandbox, order.order_id, 2))
+    expect(BigInt(filler.fee)).toBeGreaterThan(BigInt(first.fee))
+    expect(await whereIs(sandbox, 'BTC', first.tx_hash)).toBe('absent')
     expect(await whereIs(sandbox, 'BTC', filler.tx_hash)).toBe('mempool')
 
     sandbox.log('one block is not deep enough to say that the payout is dead')
@@ -205,16 +210,14 @@ test.each(['the signer', 'the network'] as const)(
   },
 )
 
-test('a Bitcoin payout that is mined after all makes its filler needless', async () => {
+test('a Bitcoin payout that is sent after all is not replaced, and makes its filler needless', async () => {
   const sandbox = given()
   const order = await createOrder(sandbox, usdtToBtc)
   sandbox.log('nothing is sent, neither the payout nor what would take its coins back')
   refuseOnBitcoin(() => true)
   await payAndBury(sandbox, order)
-  const stuck = await sandbox.eventually('the payout is refused', async () => {
-    const [attempt] = await attemptsOf(sandbox, order.order_id)
-    expect(attempt).toMatchObject({ answer: 'refused' })
-    return attempt ?? raise()
+  await sandbox.eventually('the payout is refused', async () => {
+    expect(await attemptsOf(sandbox, order.order_id)).toMatchObject([{ answer: 'refused' }])
   })
   await sandbox.remote.advanceClock(31 * 60)
   const filler = await sandbox.eventually('the filler is refused', async () => {
@@ -222,17 +225,28 @@ test('a Bitcoin payout that is mined after all makes its filler needless', async
     expect(row).toMatchObject({ answer: 'refused' })
     return row ?? raise()
   })
-  sandbox.log('the payout reached a miner by another way')
-  await sandbox.devnet.bitcoin.rpc('sendrawtransaction', [stuck.bytes])
+  sandbox.log('the payout is let through first')
+  refuseOnBitcoin((bytes) => bytes === filler.bytes)
+  await sandbox.waitForStatus(order.order_id, 'WITHDRAW')
+  sandbox.log('the filler could be sent now, and is not')
+  let tries = 0
+  refuseOnBitcoin((bytes) => {
+    if (bytes === filler.bytes) tries += 1
+    return false
+  })
+  const { claim_fence: fence } = (await fillersOf(sandbox, order.order_id))[0] ?? raise()
+  await sandbox.eventually('the filler was looked at', async () => {
+    expect((await fillersOf(sandbox, order.order_id))[0]?.claim_fence).toBeGreaterThan(fence + 1)
+  })
+  expect(tries).toBe(0)
   await sandbox.mine('BTC', 1)
   await expectBooksOfBitcoin(sandbox)
-  refuseOnBitcoin((bytes) => bytes === filler.bytes)
   const done = await expectPaidOut(sandbox, order)
-  expect(done.withdraw_tx_hash).toBe(stuck.tx_hash)
+  const hashes = (await attemptsOf(sandbox, order.order_id)).map(({ tx_hash }) => tx_hash)
+  expect(hashes).toContain(done.withdraw_tx_hash)
   await sandbox.eventually('the filler is over', async () => {
     expect((await fillersOf(sandbox, order.order_id))[0]?.state).toBe('failed')
   })
-  lineTo('BTC').meddle(null)
   expect(await whereIs(sandbox, 'BTC', filler.tx_hash)).toBe('absent')
   await expectBooksOfBitcoin(sandbox)
 })
@@ -284,19 +298,29 @@ function refuseOnBitcoin(isRefused: (bytes: unknown) => boolean): void {
   )
 }
 
-type FillerRow = { state: string; tx_hash: string; bytes: string; answer: string | null; fee: string }
+type FillerRow = {
+  claim_fence: number
+  state: string
+  tx_hash: string
+  bytes: string
+  answer: string | null
+  fee: string
+}
 
 /** What takes the coins of this order's payout back. */
 function fillersOf({ rows }: TestSandbox, orderId: string): Promise<FillerRow[]> {
   return rows<FillerRow>(
-    `SELECT f.state, a.tx_hash, a.bytes, a.answer, a.intent->'feeSatoshi'->>'$bigint' AS fee
-     FROM outflows f JOIN attempts a USING (bucket, payout_id) WHERE f.fills LIKE $1 || ':%'`,
+    `SELECT f.claim_fence, f.state, a.tx_hash, a.bytes, a.answer, a.intent->'feeSatoshi'->>'$bigint' AS fee
+     FROM outflows f JOIN attempts a USING (bucket, payout_id) WHERE f.fills LIKE $1 || ':%'
+     ORDER BY a.attempt`,
     [orderId],
   )
 }
 
-async function sentFiller(sandbox: TestSandbox, orderId: string): Promise<FillerRow> {
-  const [filler] = await fillersOf(sandbox, orderId)
+async function sentFiller(sandbox: TestSandbox, orderId: string, attempts: number): Promise<FillerRow> {
+  const sent = await fillersOf(sandbox, orderId)
+  expect(sent).toHaveLength(attempts)
+  const filler = sent.at(-1)
   expect(filler).toMatchObject({ state: 'broadcast', answer: 'accepted' })
   return filler ?? raise()
 }

@@ -6,7 +6,7 @@ import { fillGap } from './fill_gap.ts'
 /**
  * After too long in trouble. Before anything was written down, a person decides (EMERGENCY with NETWORK_PROBLEM); the
  * refund of an order has no other way and goes on waiting. After that only the chain can say that it is not on its
- * way: on account chains its nonce is filled, so that the chain does say so and nobody waits behind it.
+ * way: its nonce is filled or its coins are taken back, so that the chain does say so.
  */
 export async function giveUpWaiting(world: SigningWorld, outflow: ClaimedOutflow): Promise<void> {
   const nowMs = world.clock.nowMs()

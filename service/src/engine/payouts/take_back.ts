@@ -47,22 +47,29 @@ export async function takeBackCoins(world: SigningWorld, stuck: ClaimedOutflow):
 }
 
 /**
- * The filler is not needed any more: what it stands in for is deep in the chain, or was sent before anything of the
- * filler was written down. True: it has ended.
+ * Whether a filler still has to happen. `over`: it has ended, because what it stands in for is deep in the chain, or was
+ * sent before anything of the filler was written down. `waits`: what it stands in for was sent while the filler was
+ * not, and a payout that somebody has seen is not replaced.
  */
-export async function endNeedlessTakeBack(world: SigningWorld, filler: ClaimedOutflow): Promise<boolean> {
-  const { db } = world
-  if (filler.fills === null) return false
+export async function checkTakeBack(
+  { db }: SigningWorld,
+  filler: ClaimedOutflow,
+): Promise<'needed' | 'waits' | 'over'> {
+  if (filler.fills === null) return 'needed'
   const stuck = await findOutflow(db, filler.fills)
   if (stuck?.state === 'confirmed') {
-    return setOutflowState(db, filler.payoutId, ['planned', 'signed', 'broadcast'], 'failed')
+    await setOutflowState(db, filler.payoutId, ['planned', 'signed', 'broadcast'], 'failed')
+    return 'over'
   }
   const isSent = (await attemptsOf(db, filler.fills)).some(({ answer }) => answer === 'accepted')
-  if (!isSent) return false
+  if (!isSent) return 'needed'
   return db.transaction(async (tx) => {
-    if ((await lockClaimed(tx, filler)) === null) return false
-    if ((await attemptsOf(tx, filler.payoutId)).length > 0) return false
-    return setOutflowState(tx, filler.payoutId, ['planned'], 'cancelled')
+    if ((await lockClaimed(tx, filler)) === null) return 'over'
+    const own = await attemptsOf(tx, filler.payoutId)
+    if (own.some(({ answer }) => answer === 'accepted' || answer === 'unknown')) return 'needed'
+    if (own.length > 0) return 'waits'
+    await setOutflowState(tx, filler.payoutId, ['planned'], 'cancelled')
+    return 'over'
   })
 }
 

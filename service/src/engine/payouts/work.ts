@@ -15,12 +15,12 @@ import { followPayout } from './follow.ts'
 import { giveUpWaiting } from './give_up.ts'
 import type { Progress } from './progress.ts'
 import { sendAttempt } from './send.ts'
-import { endNeedlessTakeBack } from './take_back.ts'
+import { checkTakeBack } from './take_back.ts'
 
 const OUTFLOWS_A_STEP = 20
 /** Longer than a step usually takes; a worker that died is followed after this, one that was slow loses its fence. */
 const CLAIM_MS = 6_000
-const WHILE_STOPPED_MS = 2_000
+const WHILE_HELD_MS = 2_000
 
 /** Moves the due outflows of one chain a step further. True: there may be more. */
 export async function workPayouts(
@@ -61,7 +61,9 @@ async function step(
   outflow: ClaimedOutflow,
   isStopped: boolean,
 ): Promise<Progress> {
-  if (await endNeedlessTakeBack(world, outflow)) return { kind: 'done' }
+  const takeBack = await checkTakeBack(world, outflow)
+  if (takeBack === 'over') return { kind: 'done' }
+  if (takeBack === 'waits') return { kind: 'again', inMs: WHILE_HELD_MS }
   const attempts = await attemptsOf(world.db, outflow.payoutId)
   if (isStopped) return stepWhileStopped(world, chain, outflow, attempts)
   const latest = attempts.at(-1)
@@ -82,7 +84,7 @@ async function stepWhileStopped(
   if (attempts.some(({ answer }) => answer === 'accepted'))
     return followPayout(world, chain, outflow, attempts)
   const message = `outflows of ${chain.id} are stopped: ledger and chain differ`
-  return { kind: 'trouble', message, inMs: WHILE_STOPPED_MS }
+  return { kind: 'trouble', message, inMs: WHILE_HELD_MS }
 }
 
 async function letGo(world: SigningWorld, outflow: ClaimedOutflow, progress: Progress): Promise<void> {
