@@ -20,6 +20,14 @@ afterAll(() => stage?.stop())
 const LIVES = 240
 const LONGEST_LIFE = 113
 const LONGEST_PLAN = 30
+/** Where it matters most. */
+const PLACES = [
+  'INSERT INTO outflows',
+  'INSERT INTO attempts',
+  'UPDATE attempts',
+  'INSERT INTO signer.signed_transactions',
+  'broadcast',
+].flatMap((place) => [`before ${place}`, `after ${place}`])
 
 test('240 processes live and die at different moments, and everything is swept once', async () => {
   const deaths: string[] = []
@@ -29,28 +37,29 @@ test('240 processes live and die at different moments, and everything is swept o
   const reserveBefore = await stage.held('USDC', stage.reserve)
   const paid: { readonly address: string; readonly currency: 'ETH' | 'USDC' }[] = []
   for (let number = 0; number < LIVES; number += 1) {
-    if (number % 4 === 0) {
-      const currency = number % 8 === 0 ? 'ETH' : 'USDC'
+    // A third of them find a new deposit and die at one of the places that matter; a sixth find one and die while they
+    // plan, one statement later each; the others die anywhere.
+    const isAimed = number % 3 === 0
+    const isPlanner = number % 6 === 1
+    if (isAimed || isPlanner) {
+      const currency = paid.length % 2 === 0 ? 'ETH' : 'USDC'
       paid.push({ address: await stage.deposit(currency), currency })
     }
     await stage.buryAndWatch()
-    // Those who find a new deposit die while they plan, one statement later each; the others anywhere.
-    const left = 1 + (number % 4 === 0 ? (number / 4) % LONGEST_PLAN : (number * 37) % LONGEST_LIFE)
-    const life: Life = { left, endedAt: null }
+    const turn = Math.floor(number / 3)
+    const left = 1 + (isPlanner ? Math.floor(number / 6) % LONGEST_PLAN : (number * 37) % LONGEST_LIFE)
+    const at = PLACES[turn % PLACES.length] ?? ''
+    const life: Life = isAimed
+      ? { left: Number.POSITIVE_INFINITY, at, endedAt: null }
+      : { left, endedAt: null }
     await stage.liveOnce(life)
     if (life.endedAt !== null) deaths.push(life.endedAt)
   }
   // Enough of them, and in every place that matters.
   expect(deaths.length).toBeGreaterThan(LIVES / 3)
-  for (const place of [
-    'INSERT INTO outflows',
-    'INSERT INTO attempts',
-    'UPDATE attempts',
-    'signed_transactions',
-    'broadcast',
-  ]) {
+  for (const place of PLACES) {
     expect(
-      deaths.filter((death) => death.includes(place)),
+      deaths.filter((death) => death.startsWith(place)),
       place,
     ).not.toEqual([])
   }

@@ -24,7 +24,8 @@ import { sandboxChains, sandboxSignerSettings } from '../../src/sandbox/chains.t
 import { localSigner } from '../../src/signer/local_signer.ts'
 
 /** A process that ends after so many beats; every statement and every broadcast is a beat before it and one after it. */
-export type Life = { left: number; endedAt: string | null }
+/** Ends after so many statements, or at the first place that begins with `at`. */
+export type Life = { left: number; readonly at?: string; endedAt: string | null }
 
 type Line = (chain: Chain) => Chain
 
@@ -163,7 +164,7 @@ async function openParts(devnet: Devnet, db: Database, clock: Clock, logged: str
 /** A process with this database and this chain; its signer dies with it. */
 function worldOf({ settings, clock, log, sealKey, seed }: Parts, db: Database, chain: Chain): SigningWorld {
   const prices = sandboxPrices()
-  const policy = { ...defaultPolicy, poolSize: 100, sweepRestMs: 200 }
+  const policy = { ...defaultPolicy, poolSize: 150, sweepRestMs: 200 }
   const signer = localSigner({
     seed,
     store: signedTransactions(db),
@@ -247,9 +248,12 @@ function jumpingClock(): JumpingClock {
 }
 
 function beat(life: Life, place: string): void {
-  life.left -= 1
-  if (life.left > 0) return
-  life.endedAt ??= place
+  if (life.endedAt === null) {
+    life.left -= 1
+    const isHere = life.at !== undefined && place.startsWith(life.at)
+    if (life.left > 0 && !isHere) return
+    life.endedAt = place
+  }
   throw new Error(`the process is dead since ${life.endedAt}`)
 }
 
