@@ -69,7 +69,7 @@ function board(lockOffered: boolean): MarketBoard {
     isOffered: () => true,
     headHeight: () => 9,
     payoutCost: () => btc(1_000n),
-    isLockOffered: (sinceMs) => lockOffered && sinceMs === 1_000,
+    isLockOffered: (expiresAtMs) => lockOffered && expiresAtMs === 900_000,
     read: (from, to) => ({
       ok: true,
       value: {

@@ -13,7 +13,7 @@ export type Offers = {
 
 /**
  * DESIGN 3, Lifecycle. continue: received × the locked rate, or the current rate where no rate is locked any more
- * (float, late, or an hour undecided). recalculate: the current rate on what was received. refund: what was received less the network's cost.
+ * (float, late, or an hour past the order's expiry). recalculate: the current rate on what was received. refund: what was received less the network's cost.
  */
 export function emergencyOffers(order: Order, board: MarketBoard): Offers {
   const { terms, state } = order
@@ -25,7 +25,7 @@ export function emergencyOffers(order: Order, board: MarketBoard): Offers {
   // pay for the payout. What is not worth exchanging at the market is not exchanged at the lock either.
   const isWorthIt = market === null || current !== null
   const keepsRate =
-    terms.rateType === 'fixed' && !isLate && isWorthIt && board.isLockOffered(order.updatedAtMs)
+    terms.rateType === 'fixed' && !isLate && isWorthIt && board.isLockOffered(terms.expiresAtMs)
   return {
     continue: keepsRate ? quoteAtRate(terms.rate, total, terms.feeShare, terms.networkFee) : current,
     recalculate: current,

@@ -30,8 +30,8 @@ export type MarketBoard = {
   headHeight(chain: ChainId): number | null
   /** Everything a quote depends on, or why there can be none now. */
   read(from: Asset, to: Asset, rateType: RateType): Outcome<Market, MarketRejection>
-  /** Whether an order that stopped for a decision at `sinceMs` may still go on at its locked rate. */
-  isLockOffered(sinceMs: InstantMs): boolean
+  /** Whether an order that expires or expired at `expiresAtMs` may still go on at its locked rate. */
+  isLockOffered(expiresAtMs: InstantMs): boolean
   /** What sending this asset out costs, in itself. */
   payoutCost(asset: Asset): Amount | null
 }
@@ -91,7 +91,7 @@ export function marketBoard(parts: {
     isOffered,
     headHeight: (chain) => heads.get(chain)?.block.height ?? null,
     payoutCost,
-    isLockOffered: (sinceMs) => clock.nowMs() - sinceMs < policy.lockOfferedMs,
+    isLockOffered: (expiresAtMs) => clock.nowMs() < expiresAtMs + policy.lockOfferedMs,
     read: (from, to, rateType) => {
       const missing = [from, to].find((asset) => !isOffered(asset))
       if (missing !== undefined) return refuse(notAvailable(missing))
