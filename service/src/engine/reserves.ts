@@ -12,11 +12,16 @@ import type { World } from './world.ts'
 const REFRESH_MS = 3_000
 
 /** Writes down what could be paid out of each asset of this chain, and what a payout costs. */
-export async function saveReserves(world: World, chain: Chain, height: number): Promise<void> {
+export async function saveReserves(
+  world: World,
+  chain: Chain,
+  height: number,
+  hasNewBlock: boolean,
+): Promise<void> {
   const nowMs = world.clock.nowMs()
   const known = new Map((await readReserves(world.db)).map((reserve) => [reserve.asset, reserve.atMs]))
   for (const asset of chain.assets.map(assetOf)) {
-    if (nowMs - (known.get(asset.id) ?? 0) < REFRESH_MS) continue
+    if (!hasNewBlock && nowMs - (known.get(asset.id) ?? 0) < REFRESH_MS) continue
     const held = await heldFor(world, chain, asset, height)
     const promised = await sumLiveOutflows(world.db, asset.id)
     const { units: payoutCost } = await chain.estimateCost(asset.id)

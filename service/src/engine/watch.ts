@@ -50,7 +50,7 @@ export async function watchChain(world: World, chain: Chain, lease: Lease): Prom
     await checkWaiting(look, height)
     await confirmDeposits(look, height)
     await bookHouseDeposits(world, chain.id, height, look.branch, (tx) => requireLease(tx, lease))
-    await saveReserves(world, chain, height)
+    await saveReserves(world, chain, height, height !== head.block.height)
     await noteLooked(world.db, chain.id, nodeHead.height, {
       nowMs: startedAtMs,
       wallMs: world.clock.wallMs(),
