@@ -3,6 +3,7 @@ import { defineConfig } from 'vitest/config'
 /**
  * Unit and property tests lie beside their source and run in parallel.
  * Functional tests each bring up real nodes, so their files run a few at a time and have longer limits.
+ * Proofs run in their short form here; `npm run prove` runs the long one.
  */
 export default defineConfig({
   test: {
@@ -22,6 +23,15 @@ export default defineConfig({
           testTimeout: 120_000,
           hookTimeout: 120_000,
           maxWorkers: 3,
+        },
+      },
+      {
+        test: {
+          name: 'proofs',
+          include: ['service/test/{proof,simulation}/**/*.test.ts'],
+          provide: { proof: { size: 'short', seed: 1 } },
+          hookTimeout: 120_000,
+          maxWorkers: 2,
         },
       },
     ],
