@@ -13,6 +13,7 @@ import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandb
 import { conformingFetch } from './conforming_fetch.ts'
 import { eventually, Hopeless, type Patience } from './eventually.ts'
 import { checkInvariants } from './invariants.ts'
+import { findLogProblems } from './log_problems.ts'
 import { openReadOnly } from './read_only_database.ts'
 
 export type ChainName = 'BTC' | 'ETH' | 'BNB'
@@ -92,12 +93,21 @@ export function useTestSandbox(options: TestSandboxOptions = {}): () => TestSand
   afterAll(async () => {
     if (sandbox === undefined) return
     try {
-      await checkInvariants(sandbox)
+      await checkSandbox(sandbox)
     } finally {
       await sandbox.stop()
     }
   })
   return get
+}
+
+/** What holds after any story, and a log without secrets or errors that no test expects. Throws with what is wrong. */
+export async function checkSandbox(sandbox: TestSandbox): Promise<void> {
+  await sandbox.settle()
+  const { db, chains, clock } = sandbox.service.world
+  await checkInvariants({ db, chains, clock, rows: sandbox.rows })
+  const told = findLogProblems(sandbox)
+  if (told.length > 0) throw new Error(told.join('\n'))
 }
 
 export async function startTestSandbox(options: TestSandboxOptions = {}): Promise<TestSandbox> {
