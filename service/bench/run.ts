@@ -1,65 +1,35 @@
-import { execFileSync } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import { removePostgres } from '@cambist/devnet'
-import { createLogger } from '../src/log.ts'
-import { startSandbox } from '../src/sandbox/start_sandbox.ts'
-import { benchRate } from './rate.ts'
+import { type Figure, isMet } from './figure.ts'
 
 /**
- * `npm run bench`: every figure is a ratio to a named limit that is measured in the same run, in turns, by processor
- * time, so that it means the same on another machine. docs/benchmarks.md says what each one means.
+ * `npm run bench` runs all benchmarks, `npm run bench -- rate qr` these. Each is the file of its name and a process of
+ * its own. Every figure is a ratio to a named limit that is measured in the same run, in turns, by processor time, so
+ * that it means the same on another machine. docs/benchmarks.md says what each one means.
  */
-const here = (file: string) => fileURLToPath(new URL(file, import.meta.url))
-const RATE = '/v1/rate?from=BTC&to=USDT&to_network=ERC20&amount=0.1'
+const benchmarks = ['rate', 'qr']
 
-async function benchRealRate(): Promise<void> {
-  const dataDir = mkdtempSync(join(tmpdir(), 'cambist-bench-'))
-  const sandbox = await startSandbox({
-    config: {
-      kind: 'sandbox',
-      port: 0,
-      host: '127.0.0.1',
-      dataDir,
-      databaseUrl: null,
-      logLevel: 'warn',
-      rateLimits: { unitsPerMinute: 1e9, burstPerSecond: 1e9, createUnits: 1 },
-    },
-    logger: createLogger('warn', join(dataDir, 'service.log')),
-    mining: 'manual',
-  })
-  try {
-    const args = [sandbox.databaseUrl, JSON.stringify(sandbox.devnet.networks)]
-    const server = { file: here('real_rate_server.ts'), args }
-    const float = await benchRate(server, `${RATE}&rate_type=float`)
-    const fixed = await benchRate(server, `${RATE}&rate_type=fixed`)
-    console.log(
-      `GET /v1/rate float, real service: ${float.ratio.toFixed(2)} of bare node:http (limit: at least 0.70)`,
+const asked = process.argv.slice(2)
+const unknown = asked.filter((name) => !benchmarks.includes(name))
+if (unknown.length > 0) {
+  console.error(`no benchmark is called ${unknown.join(', ')}; choose from ${benchmarks.join(', ')}`)
+  process.exit(2)
+}
+
+const figures: Figure[] = []
+for (const name of asked.length > 0 ? asked : benchmarks) await runBenchmark(name)
+
+const limited = figures.filter(({ limit }) => limit !== undefined)
+const missed = limited.filter((figure) => !isMet(figure))
+console.log(`\n${limited.length - missed.length} of ${limited.length} limits met`)
+for (const { name } of missed) console.log(`missed: ${name}`)
+
+function runBenchmark(name: string): Promise<void> {
+  const child = fork(fileURLToPath(new URL(`${name}.ts`, import.meta.url)))
+  child.on('message', (figure) => figures.push(figure as Figure))
+  return new Promise((resolve, reject) => {
+    child.once('exit', (code) =>
+      code === 0 ? resolve() : reject(new Error(`the benchmark ${name} ended with ${code}`)),
     )
-    tell(float)
-    const times = fixed.microsecondsPerRequest / float.microsecondsPerRequest
-    console.log(`GET /v1/rate fixed, lock stored first: ${times.toFixed(2)} times float (limit: at most 2)`)
-    tell(fixed)
-  } finally {
-    await sandbox.stop()
-    removePostgres(join(dataDir, 'postgres'))
-    rmSync(dataDir, { recursive: true, force: true })
-  }
+  })
 }
-
-function tell({
-  microsecondsPerRequest,
-  bareMicrosecondsPerRequest,
-  requestsPerSecond,
-}: Awaited<ReturnType<typeof benchRate>>): void {
-  const [ours, bare] = [microsecondsPerRequest, bareMicrosecondsPerRequest].map((time) => time.toFixed(1))
-  console.log(
-    `  ${ours} µs of processor a request, bare ${bare} µs; ${Math.round(requestsPerSecond)} requests a second`,
-  )
-}
-
-await benchRealRate()
-for (const file of ['rate.ts', 'qr.ts']) execFileSync(process.execPath, [here(file)], { stdio: 'inherit' })
-process.exit(0)

@@ -7,11 +7,11 @@ import { createLogger } from '../src/log.ts'
 import { startService } from '../src/main.ts'
 import { sandboxPrices } from '../src/prices/index.ts'
 import { sandboxChains } from '../src/sandbox/chains.ts'
-import { answerBench } from './rate.ts'
+import { answerBench } from './server_process.ts'
 
 /**
- * The role api as a process of its own, on the database and chains of a running sandbox: `GET /v1/rate` with real
- * prices, reserves and costs, and for a fixed rate the lock stored in PostgreSQL before the answer.
+ * The role api as a process of its own, as in production, on the database and chains of a running sandbox
+ * (`apiServerOf`), with real prices, reserves and costs.
  */
 const [databaseUrl = '', networks = '{}'] = process.argv.slice(2)
 const service = await startService({
