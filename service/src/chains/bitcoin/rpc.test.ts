@@ -13,13 +13,17 @@ afterEach(async () => {
 
 type Seen = { authorization: string | undefined; body: { id: number; method: string; params: unknown[] }[] }
 
-/** A server that answers with the text it is given. */
+/** A server that answers with the text it is given, in which ids count from the one that was asked with. */
 async function serve(answer: (seen: Seen) => { status?: number; text: string }) {
   const server = createServer(async (request, response) => {
     let text = ''
     for await (const chunk of request) text += chunk
-    const said = answer({ authorization: request.headers.authorization, body: JSON.parse(text) })
-    response.writeHead(said.status ?? 200).end(said.text)
+    const body = JSON.parse(text) as Seen['body']
+    const said = answer({ authorization: request.headers.authorization, body })
+    const first = body[0]?.id ?? 0
+    response
+      .writeHead(said.status ?? 200)
+      .end(said.text.replace(/"id":(\d)\b/g, (_, at) => `"id":${first + Number.parseInt(at, 10)}`))
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   stops.push(() => new Promise((resolve) => server.close(resolve)))

@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto'
 import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
 
 /** The node understood and said no. */
@@ -41,13 +42,18 @@ export function connect(rpcUrl: string, timeoutMs: number): Rpc {
   url.username = ''
   url.password = ''
 
+  // No other request has the same ids, so the answer to one that a proxy mixed up is no answer.
+  let nextId = randomInt(2 ** 40)
+
   async function batch(calls: readonly RpcCall[]) {
     const name = calls[0]?.[0] ?? 'nothing'
-    const body = calls.map(([method, ...params], id) => ({ jsonrpc: '1.0', id, method, params }))
+    const first = nextId
+    nextId += calls.length
+    const body = calls.map(([method, ...params], at) => ({ jsonrpc: '1.0', id: first + at, method, params }))
     const answer = await post(url, { method: 'POST', headers, body: JSON.stringify(body) }, timeoutMs, name)
     if (!Array.isArray(answer)) throw new NoAnswer(name, 'the reply is no batch of replies')
     const replies = new Map(answer.filter(isObject).map((reply) => [reply.id, reply]))
-    return calls.map(([method], id) => readReply(method, replies.get(id)))
+    return calls.map(([method], at) => readReply(method, replies.get(first + at)))
   }
 
   return {

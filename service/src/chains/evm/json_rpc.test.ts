@@ -22,10 +22,15 @@ async function nodeAnswering(answer: Answer): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
+/** The same text to everybody; in it, ids count from the one that was asked with. */
 const saying =
   (text: string, status = 200): Answer =>
-  (_, response) =>
-    response.writeHead(status).end(text)
+  (body, response) => {
+    const [{ id = 0 } = {}] = [JSON.parse(body) as { id: number } | { id: number }[]].flat()
+    response
+      .writeHead(status)
+      .end(text.replace(/"id":(\d+)/g, (_, at) => `"id":${id + Number.parseInt(at, 10)}`))
+  }
 
 test('a refusal is told apart from silence', async () => {
   const said = '{"jsonrpc":"2.0","id":0,"error":{"code":3,"message":"execution reverted","data":"0x08"}}'
@@ -36,10 +41,17 @@ test('a refusal is told apart from silence', async () => {
   expect(refused).toMatchObject({ code: 3, data: '0x08' })
 })
 
+test('whoever refuses before reading the request cannot know its id', async () => {
+  const said = '{"jsonrpc":"2.0","id":null,"error":{"code":-32005,"message":"too many requests"}}'
+  const rpc = jsonRpc(await nodeAnswering(saying(said)), 1_000)
+  await expect(rpc.call('eth_call', [])).rejects.toBeInstanceOf(NodeRefusal)
+})
+
 const silences = [
   { what: 'no JSON', answer: saying('<html>') },
   { what: 'JSON of another kind', answer: saying('[]') },
   { what: 'no result', answer: saying('{"jsonrpc":"2.0","id":0}') },
+  { what: 'the answer to another', answer: saying('{"jsonrpc":"2.0","id":7,"result":"0x1"}') },
   { what: 'null', answer: saying('null') },
   {
     what: 'a server error, whatever it says',

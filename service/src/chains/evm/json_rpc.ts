@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto'
 import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
 
 /** The node understood and said no. `data` carries the reason of a reverted call. */
@@ -40,6 +41,7 @@ const BATCH_MAX = 100
  */
 export function jsonRpc(rpcUrl: string, timeoutMs: number): JsonRpc {
   const endpoint = endpointOf(rpcUrl)
+  const takeIds = requestIds()
 
   async function post(body: unknown, what: string): Promise<unknown> {
     try {
@@ -60,8 +62,9 @@ export function jsonRpc(rpcUrl: string, timeoutMs: number): JsonRpc {
 
   async function settleChunk(calls: readonly Call[]): Promise<readonly Outcome<unknown, NodeRefusal>[]> {
     const what = [...new Set(calls.map(({ method }) => method))].join(', ')
+    const first = takeIds(calls.length)
     const answer = await post(
-      calls.map(({ method, params }, id) => ({ jsonrpc: '2.0', id, method, params })),
+      calls.map(({ method, params }, at) => ({ jsonrpc: '2.0', id: first + at, method, params })),
       what,
     )
     // A whole batch may be refused with a single error object.
@@ -70,7 +73,7 @@ export function jsonRpc(rpcUrl: string, timeoutMs: number): JsonRpc {
       throw refused.ok ? new NodeSilence(what, 'answered a batch with a single result') : refused.rejection
     }
     const byId = new Map(answer.map((one) => [isFields(one) ? one.id : undefined, one]))
-    return calls.map(({ method }, id) => outcomeOf(byId.get(id), method))
+    return calls.map(({ method }, at) => outcomeOf(byId.get(first + at), method))
   }
 
   async function settle(calls: readonly Call[]): Promise<readonly Outcome<unknown, NodeRefusal>[]> {
@@ -83,12 +86,29 @@ export function jsonRpc(rpcUrl: string, timeoutMs: number): JsonRpc {
 
   return {
     async call(method, params) {
-      return unwrap(outcomeOf(await post({ jsonrpc: '2.0', id: 0, method, params }, method), method))
+      const id = takeIds(1)
+      const answer = await post({ jsonrpc: '2.0', id, method, params }, method)
+      // Whoever refuses without having read the request knows no id.
+      const isOurs = isFields(answer) && (answer.id === id || (answer.id === null && isFields(answer.error)))
+      if (!isOurs) throw new NodeSilence(method, 'the answer is not to this request')
+      return unwrap(outcomeOf(answer, method))
     },
     settle,
     async batch(calls) {
       return (await settle(calls)).map(unwrap)
     },
+  }
+}
+
+/**
+ * Ids that no other request has, of ours or of another process at the same node: so the answer to one that a proxy mixed
+ * up is no answer, and "there is no such transaction" is never believed of the wrong one.
+ */
+function requestIds(): (count: number) => number {
+  let next = randomInt(2 ** 40)
+  return (count) => {
+    next += count
+    return next - count
   }
 }
 
