@@ -2,7 +2,7 @@ import { afterAll, expect, test } from 'vitest'
 import { saveSeal } from '../../src/db/orders.ts'
 import { auditChain } from '../../src/engine/ledger_audit.ts'
 import { balanceOf, chainUnits } from '../harness/amounts.ts'
-import { type NodeLine, openNodeLine } from '../harness/node_line.ts'
+import { type HttpLine, openHttpLine } from '../harness/http_line.ts'
 import {
   btcToUsdt,
   createOrder,
@@ -20,13 +20,13 @@ import { type ChainName, type TestSandbox, useTestSandbox } from '../harness/tes
  * How: real transactions over a line that loses answers or refuses on command; every transaction that was ever signed
  * is looked for on the chain.
  */
-const lines = new Map<ChainName, NodeLine>()
+const lines = new Map<ChainName, HttpLine>()
 afterAll(async () => {
   await Promise.all([...lines.values()].map((line) => line.stop()))
 })
 const given = useTestSandbox({
   reach: async (chain, rpcUrl) => {
-    const line = await openNodeLine(rpcUrl)
+    const line = await openHttpLine(rpcUrl)
     lines.set(chain, line)
     return line.url
   },
@@ -91,7 +91,7 @@ test.each([
     const sandbox = given()
     const line = lineTo(chain)
     const order = await createOrder(sandbox, pair)
-    line.meddle((call) => (call.method === method ? 'lose' : null))
+    line.meddle((call) => (call.method === method ? 'drop_reply' : null))
     await payAndBury(sandbox, order)
     await sandbox.eventually('some answers were lost', () => expect(line.count()).toBeGreaterThan(1))
     sandbox.log('the payout is in the mempool, and nobody told us')
@@ -342,7 +342,7 @@ async function networkCosts({ rows }: TestSandbox): Promise<bigint> {
   return sum?.units ?? 0n
 }
 
-function lineTo(chain: ChainName): NodeLine {
+function lineTo(chain: ChainName): HttpLine {
   const line = lines.get(chain)
   if (line === undefined) throw new Error(`there is no line to ${chain}`)
   return line

@@ -2,7 +2,7 @@ import type { Order } from '@cambist/sdk'
 import type { Address, Hex } from 'viem'
 import { afterAll, expect, test } from 'vitest'
 import { balanceOf, chainUnits } from '../harness/amounts.ts'
-import { type NodeLine, openNodeLine } from '../harness/node_line.ts'
+import { type HttpLine, openHttpLine } from '../harness/http_line.ts'
 import {
   bnbToEth,
   bookedFor,
@@ -23,7 +23,7 @@ import { type ChainName, type TestSandbox, useTestSandbox } from '../harness/tes
  * and either way its money arrives somewhere.
  * How: the reserve is spent by real orders; a node is frozen by signal or hidden behind a dead line; contracts refuse.
  */
-const lines = new Map<ChainName, NodeLine>()
+const lines = new Map<ChainName, HttpLine>()
 afterAll(async () => {
   await Promise.all([...lines.values()].map((line) => line.stop()))
 })
@@ -35,7 +35,7 @@ const STALL_SECONDS = 30 * 60
 const given = useTestSandbox({
   policy: { chainTroubleMs: CHAIN_TROUBLE_MS, floatOpenMs: FLOAT_OPEN_MS },
   reach: async (chain, rpcUrl) => {
-    const line = await openNodeLine(rpcUrl)
+    const line = await openHttpLine(rpcUrl)
     lines.set(chain, line)
     return line.url
   },
@@ -153,7 +153,7 @@ test('a deposit made in time while our node was away is in time, although we see
   const line = lineTo('BTC')
   const { clock } = sandbox.service.world
   const order = await createOrder(sandbox, btcToUsdt, { rate_type: 'float' })
-  line.meddle(() => 'lose')
+  line.meddle(() => 'drop_reply')
   await sandbox.devnet.send(
     'BTC',
     'BTC',
@@ -282,7 +282,7 @@ function pidOf({ devnet }: TestSandbox, network: ChainName): number {
   return node.pid
 }
 
-function lineTo(chain: ChainName): NodeLine {
+function lineTo(chain: ChainName): HttpLine {
   const line = lines.get(chain)
   if (line === undefined) throw new Error(`there is no line to ${chain}`)
   return line
