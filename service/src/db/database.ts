@@ -32,6 +32,8 @@ function parseSafeInteger(text: string): number {
   return value
 }
 
+const STATEMENT_MS = 30_000
+
 export function openDatabase(options: {
   readonly url: string
   readonly connectionsMax: number
@@ -46,9 +48,11 @@ export function openDatabase(options: {
     options: `-c role=${SERVICE_ROLE}`,
     connectionTimeoutMillis: 10_000,
     // A statement that hangs must not hold money's locks for ever.
-    statement_timeout: 30_000,
+    statement_timeout: STATEMENT_MS,
+    // Nor its caller, when the answer never comes: a line that is silent is not cut, and tells nobody.
+    query_timeout: STATEMENT_MS + 5_000,
     // Nor must a transaction whose machine went away without a word.
-    idle_in_transaction_session_timeout: 30_000,
+    idle_in_transaction_session_timeout: STATEMENT_MS,
     types: {
       getTypeParser: ((oid: number, format?: 'text') =>
         parserOf(oid, format)) as typeof pg.types.getTypeParser,
@@ -97,20 +101,30 @@ function toWire(value: unknown): unknown {
 
 async function inTransaction<Value>(pool: pg.Pool, work: (tx: Sql) => Promise<Value>): Promise<Value> {
   const client = await pool.connect()
-  let isBroken = true
+  let isOver = false
+  let isLost = false
+  const orLost = async <Answer>(answer: Promise<Answer>): Promise<Answer> => {
+    try {
+      return await answer
+    } catch (error) {
+      isLost ||= !(error instanceof pg.DatabaseError)
+      throw error
+    }
+  }
   try {
-    await client.query('BEGIN')
-    const value = await work({ query: (text, values) => run(client, text, values) })
-    const { command } = await client.query('COMMIT')
-    isBroken = false
+    await orLost(client.query('BEGIN'))
+    const value = await work({ query: (text, values) => orLost(run(client, text, values)) })
+    const { command } = await orLost(client.query('COMMIT'))
+    isOver = true
     // A transaction that failed inside answers COMMIT with ROLLBACK and no error.
     if (command !== 'COMMIT') throw new Error('the transaction was rolled back')
     return value
   } catch (error) {
-    if (isBroken) isBroken = !(await rolledBack(client))
+    // Where the server did not answer it would not answer this either; it undoes what a lost connection began.
+    if (!isOver && !isLost) isLost = !(await rolledBack(client))
     throw error
   } finally {
-    client.release(isBroken)
+    client.release(isLost)
   }
 }
 

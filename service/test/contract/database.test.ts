@@ -1,0 +1,126 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Postgres, removePostgres, startPostgres } from '@cambist/devnet'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { type Database, openDatabase, type Sql } from '../../src/db/database.ts'
+import { migrate } from '../../src/db/migrate.ts'
+import { seededChance } from '../harness/chance.ts'
+import {
+  type DatabaseFault,
+  type DatabaseLine,
+  databaseFaults,
+  openDatabaseLine,
+  type RequestKind,
+} from '../harness/database_line.ts'
+
+/**
+ * What: whatever becomes of a connection to PostgreSQL, its caller hears of it, the next statement works, and a
+ * transaction happened or did not.
+ * How: a real PostgreSQL behind a line that is cut, silent, slow or wrong at a connection's start, at a statement and at
+ * a commit.
+ */
+const folder = mkdtempSync(join(tmpdir(), 'cambist-database-'))
+const dataDir = join(folder, 'postgres')
+let server: Postgres
+let line: DatabaseLine
+let direct: Database
+
+beforeAll(async () => {
+  server = await startPostgres({ dataDir })
+  await migrate(server.url, () => {})
+  direct = open(server.url, 2)
+})
+
+beforeEach(async () => {
+  line = await openDatabaseLine(server.url, seededChance(7))
+})
+
+afterEach(async () => {
+  vi.useRealTimers()
+  await line.stop()
+})
+
+afterAll(async () => {
+  await direct?.close()
+  await server?.stop()
+  removePostgres(dataDir)
+  rmSync(folder, { recursive: true, force: true })
+})
+
+function open(url: string, connectionsMax: number): Database {
+  return openDatabase({ url, connectionsMax, applicationName: 'database.test', onConnectionLost: () => {} })
+}
+
+function insert(tx: Sql, name: string): Promise<unknown> {
+  return tx.query("INSERT INTO sandbox_settings (name, value) VALUES ($1, '1')", [name])
+}
+
+/** Opening a connection may take ten seconds before it is given up. */
+function isLongSilence(fault: DatabaseFault): boolean {
+  return ['drop_request', 'stall', 'trickle', 'garbage'].includes(fault)
+}
+
+function hasArrived(fault: DatabaseFault): boolean {
+  return !['reset', 'cut_in_request', 'drop_request'].includes(fault)
+}
+
+/** As the operator's URL may say: sooner than by default. */
+function impatient(): string {
+  return `${line.url}?query_timeout=300&statement_timeout=250`
+}
+
+const times = databaseFaults.flatMap((fault) =>
+  (['connect', 'statement', 'commit'] as const satisfies readonly RequestKind[]).map((kind) => ({
+    fault,
+    kind,
+  })),
+)
+
+test.each(times.filter(({ kind, fault }) => kind !== 'connect' || !isLongSilence(fault)))(
+  '$fault at a $kind: the caller is told or has its answer, and the next one is served',
+  async ({ fault, kind }) => {
+    const db = open(impatient(), 1)
+    try {
+      const name = `${fault}_${kind}`
+      if (kind !== 'connect') await db.query('SELECT 1')
+      let left = 1
+      line.meddle((seen) => (seen === kind && left-- > 0 ? fault : null))
+      const outcome = await db
+        .transaction((tx) => insert(tx, name))
+        .then(
+          () => 'done' as const,
+          () => 'failed' as const,
+        )
+      expect([...line.happened().keys()]).toEqual([`${kind} ${fault}`])
+      if (fault === 'delay') expect(outcome).toBe('done')
+      else expect(outcome).toBe('failed')
+      line.meddle(null)
+      await vi.waitFor(async () => expect(await db.query('SELECT 1 AS one')).toEqual([{ one: 1 }]), 5_000)
+      const rows = await direct.query('SELECT name FROM sandbox_settings WHERE name = $1', [name])
+      if (fault === 'delay' || (kind === 'commit' && hasArrived(fault)))
+        expect(rows, 'it did happen').toHaveLength(1)
+      else expect(rows, 'nothing happened').toHaveLength(0)
+    } finally {
+      await db.close()
+    }
+  },
+)
+
+test('a statement that is never answered fails by itself, and its connection is given up', async () => {
+  const db = open(line.url, 1)
+  try {
+    await db.query('SELECT 1')
+    line.meddle((kind) => (kind === 'statement' ? 'stall' : null))
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    const asked = db.transaction((tx) => insert(tx, 'never')).catch((error: Error) => error)
+    for (let seconds = 0; seconds < 50; seconds += 1) await vi.advanceTimersByTimeAsync(1_000)
+    vi.useRealTimers()
+    expect(await Promise.race([asked, sleep(2_000)])).toBeInstanceOf(Error)
+    line.meddle(null)
+    expect(await db.query('SELECT 1 AS one')).toEqual([{ one: 1 }])
+  } finally {
+    await db.close()
+  }
+})
