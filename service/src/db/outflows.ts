@@ -86,8 +86,9 @@ export async function planOutflow(
 export type LeavingFrom = 'reserve' | 'deposits'
 
 /**
- * Takes due outflows of a chain for `claimMs` of wall time. Whoever is asked next gets others; a worker that died
- * loses its claim when the time is over, and its fence with it.
+ * Takes due outflows of a chain for `claimMs` of wall time, those that have waited longest first: of more than one step
+ * takes, each has its turn. Answers lower nonces first. Whoever is asked next gets others; a worker that died loses its
+ * claim when the time is over, and its fence with it.
  */
 export async function claimOutflows(
   sql: Sql,
@@ -102,7 +103,7 @@ export async function claimOutflows(
        SELECT bucket, payout_id FROM outflows
        WHERE chain = $1 AND state IN ('planned', 'signed', 'broadcast')
          AND due_at_ms <= $2 AND claimed_until_wall_ms < $4 AND (from_address IS NULL) = $6
-       ORDER BY nonce NULLS LAST, due_at_ms, planned_at_ms LIMIT $5
+       ORDER BY due_at_ms, nonce NULLS LAST, planned_at_ms LIMIT $5
        FOR UPDATE SKIP LOCKED)
      RETURNING *`,
     [chain, time.nowMs, time.wallMs + time.claimMs, time.wallMs, limit, from === 'reserve'],

@@ -11,6 +11,7 @@ const GWEI = powerOfTen(9)
 export async function sandboxChains(
   { BTC, ETH, BNB }: Devnet['networks'],
   reach: (chain: ChainId, rpcUrl: string) => Promise<string> = directly,
+  nodeTimeoutMs = 10_000,
 ): Promise<ChainSettings> {
   const urlOfNode = async (chain: ChainId, node: { readonly rpcUrl: string } | undefined) =>
     node === undefined ? null : reach(chain, node.rpcUrl)
@@ -23,7 +24,7 @@ export async function sandboxChains(
     },
     ETH: evmSettings(ETH, 'ERC20', await urlOfNode('ETH', ETH)),
     BNB: evmSettings(BNB, 'BEP20', await urlOfNode('BNB', BNB)),
-    nodeTimeoutMs: 10_000,
+    nodeTimeoutMs,
   }
 }
 

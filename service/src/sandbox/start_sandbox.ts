@@ -5,7 +5,7 @@ import { type Devnet, type Postgres, removePostgres, startDevnet, startPostgres 
 import type { Logger } from 'pino'
 import { CommandRefused } from '../accounts/keys_command.ts'
 import { createSecretBox } from '../accounts/secret_box.ts'
-import { systemClock } from '../clock.ts'
+import { type Clock, systemClock } from '../clock.ts'
 import type { SandboxConfig } from '../config/sandbox_config.ts'
 import { sandboxKey } from '../config/sandbox_secrets.ts'
 import { type Database, openDatabase } from '../db/database.ts'
@@ -14,7 +14,7 @@ import type { ChainId } from '../domain/catalog/networks.ts'
 import { defaultPolicy } from '../engine/default_policy.ts'
 import type { Policy } from '../engine/policy.ts'
 import { defaultLimits } from '../http/parts.ts'
-import { type Roles, type Service, type ServiceOptions, startService } from '../main.ts'
+import { type Roles, type RunningPrices, type Service, type ServiceOptions, startService } from '../main.ts'
 import { sandboxPrices } from '../prices/index.ts'
 import { sandboxChains, sandboxSignerSettings } from './chains.ts'
 import { type DemoAccount, openDemoAccount, writeJson } from './demo_account.ts'
@@ -45,6 +45,12 @@ export type SandboxOptions = {
   readonly policy?: Partial<Policy>
   /** Tests put a line that can fail between the service and its nodes: the URL to use instead of a node's own. */
   readonly reach?: (chain: ChainId, rpcUrl: string) => Promise<string>
+  /** The same for the database. */
+  readonly reachDatabase?: (url: string) => Promise<string>
+  /** How long the service waits for a node's answer; ten seconds unless told. */
+  readonly nodeTimeoutMs?: number
+  /** What quotes rest on in place of the sandbox's own prices, which then move nothing. */
+  readonly openPrices?: (clock: Clock) => RunningPrices
   /** Aborted: the start is given up, what did start is stopped, and the start rejects with the signal's reason. */
   readonly signal?: AbortSignal
 }
@@ -175,16 +181,17 @@ async function refuseForeignDatabase(db: Database, dataDir: string): Promise<voi
 
 async function serviceParts(
   options: SandboxOptions,
-  { devnet, databaseUrl }: Ground,
+  { devnet, databaseUrl: directUrl }: Ground,
   dataDir: string,
   settings: SandboxSettings,
 ): Promise<ServiceOptions> {
   const { config, logger } = options
+  const databaseUrl = (await options.reachDatabase?.(directUrl)) ?? directUrl
   const clock = systemClock()
   clock.setOffset(settings.clockOffsetMs)
   const prices = sandboxPrices()
   prices.load(settings.prices)
-  const chains = await sandboxChains(devnet.networks, options.reach)
+  const chains = await sandboxChains(devnet.networks, options.reach, options.nodeTimeoutMs)
   const seed = await openSandboxSeed(dataDir, clock.wallMs())
   const orderSeal = sandboxKey('order-seal')
   return {
@@ -202,7 +209,7 @@ async function serviceParts(
     },
     databaseUrl,
     chains,
-    prices: { usd: prices.usd, start: () => {}, stop: () => {} },
+    prices: options.openPrices?.(clock) ?? { usd: prices.usd, start: () => {}, stop: () => {} },
     policy: { ...defaultPolicy, ...options.policy },
     http: {
       port: config.port,

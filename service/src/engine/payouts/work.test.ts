@@ -73,3 +73,22 @@ test('while outflows are stopped nothing is drafted, and what is on its way is f
   await workPayouts(world, eth)
   expect((await states()).get(planned.terms.id)?.trouble, 'it is drafted again').not.toContain('stopped')
 })
+
+test('of more outflows than one step takes, each has its turn, whatever becomes of those before it', async () => {
+  await fundReserve(stage, 'USDT:ERC20', 10_000n * ETHER)
+  for (let made = 0; made < 25; made += 1) {
+    const order = await place()
+    await confirmDeposit(stage, order, await mineDeposit(stage, order, ETHER, 100))
+    const { payoutId } = await sendPayout(stage, order)
+    await stage.db.query('UPDATE outflows SET nonce = $2 WHERE payout_id = $1', [payoutId, made])
+  }
+  const signer = { addresses: async () => [], sign: () => Promise.reject(new Error('the signer was asked')) }
+  const world: SigningWorld = { ...stage.world, seal: () => 'seal', signer }
+  for (let step = 0; step < 4; step += 1) {
+    // Longer than any outflow rests: those that were looked at are due again.
+    stage.advance(60_000)
+    await workPayouts(world, stage.chain('ETH'))
+  }
+  const neglected = await stage.db.query('SELECT nonce FROM outflows WHERE claim_fence = 0')
+  expect(neglected).toEqual([])
+})
