@@ -130,6 +130,18 @@ test('an Ethereum reorg takes the payment out of the chain', async () => {
   expect(await devnet.balance('ETH', 'ETH', to)).toBe(9n)
 })
 
+test('an Ethereum reorg of empty blocks makes other blocks, however often within a second', async () => {
+  // Until the base fee has nowhere to fall: then blocks have nothing left to differ by.
+  await devnet.mine('ETH', 150)
+  for (let again = 0; again < 5; again += 1) {
+    const oldest = (await client().getBlock()).number - 1n
+    const before = await client().getBlock({ blockNumber: oldest })
+    await devnet.reorg('ETH', 2)
+    expect((await client().getBlock({ blockNumber: oldest })).hash).not.toBe(before.hash)
+    await devnet.mine('ETH', 2)
+  }
+})
+
 test('a replaced Bitcoin payment never arrives, its replacement does', async () => {
   const [to, other] = [await devnet.freshAddress('BTC'), await devnet.freshAddress('BTC')]
   const { txHash } = await devnet.send('BTC', 'BTC', to, 40_000n)

@@ -92,7 +92,7 @@ export async function openEvmNetwork(
     adopted: node.adopted,
     send: (currency, to, units) => sending(() => send(chain, currency, to as Address, units)),
     balance: (currency, address) => balance(chain, currency, address as Address),
-    freshAddress: () => privateKeyToAddress(`0x${randomBytes(32).toString('hex')}`),
+    freshAddress,
     mine: (blocks) => mining(() => mineBlocks(client, blocks)),
     mineLively: livelyTurn(client, mining),
     reorg: (depth) => mining(() => reorganise(client, depth)),
@@ -103,6 +103,10 @@ export async function openEvmNetwork(
     save: async () => node.backUp(),
     stop: node.stop,
   }
+}
+
+function freshAddress(): Address {
+  return privateKeyToAddress(`0x${randomBytes(32).toString('hex')}`)
 }
 
 type Chain = {
@@ -229,6 +233,8 @@ function livelyTurn(client: EvmClient, mining: ReturnType<typeof createQueue>): 
 async function reorganise(client: EvmClient, depth: number): Promise<void> {
   const before = await client.getBlock()
   const codes = await readCodes(client)
+  // Empty blocks of the same second are the same blocks, unless somebody else has made them.
+  await client.setCoinbase({ address: freshAddress() })
   await client.request({ method: 'anvil_reorg', params: [depth, []] } as never)
   const after = await client.getBlock()
   if (after.hash === before.hash) {
