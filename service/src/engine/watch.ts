@@ -287,15 +287,24 @@ async function readMempool(look: Look, height: number): Promise<void> {
   }
 }
 
-/** Deposits that are in no block: still in a mempool, or gone for good? A node that cannot tell makes no difference. */
+/**
+ * Deposits that no block has brought yet: still in a mempool, or gone for good? Also gone is what a mempool promised and
+ * its block then did not do. A node that cannot tell makes no difference.
+ */
 async function checkWaiting(look: Look, height: number): Promise<void> {
   const { world, chain } = look
   for (const { orderId, key, txHash } of await findWaitingDeposits(world.db, chain.id)) {
     const status = await chain.lookup(txHash)
-    if (status.where !== 'absent') continue
+    if (status.where === 'mempool') continue
+    if (status.where === 'block' && !(await wasReadWhole(look, status.block, height))) continue
     const moment = `${height}:${await mempoolMoment(look)}`
     await tell(look, orderId, `${key}:vanished:${moment}`, { kind: 'DepositVanished', key })
   }
+}
+
+/** Whatever it brought us was told: a deposit that still waits was not in it. */
+async function wasReadWhole({ world, chain }: Look, block: BlockRef, height: number): Promise<boolean> {
+  return block.height <= height && (await blockHashAt(world.db, chain.id, block.height)) === block.hash
 }
 
 async function confirmDeposits(look: Look, height: number): Promise<void> {

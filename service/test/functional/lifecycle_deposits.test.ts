@@ -165,6 +165,32 @@ test('a payment inside a call that is reverted is no payment', async () => {
   await expectPaidOut(sandbox, order)
 })
 
+test('a deposit that a mempool promised and that fails in its block takes the order back to NEW', async () => {
+  const sandbox = given()
+  const order = await createOrder(sandbox, quickPair)
+  const { client, contracts } = sandbox.devnet.evm('ETH')
+  const txHash = await client.writeContract({
+    address: sandbox.devnet.networks.ETH?.tokens.USDT.address ?? '0x',
+    abi: contracts.TestToken.abi,
+    functionName: 'transfer',
+    args: [order.deposit_address, chainUnits(order.deposit_amount, 'USDT', 'ERC20')],
+    gas: 30_000n,
+  })
+  await sandbox.waitForStatus(order.order_id, 'PENDING')
+  sandbox.log('it runs out of gas')
+  await sandbox.mine('ETH', 1)
+  expect((await client.getTransactionReceipt({ hash: txHash })).status).toBe('reverted')
+  await sandbox.eventually('nothing was received', async () => {
+    expect(await sandbox.client.getOrder(order.order_id)).toMatchObject({
+      status: 'NEW',
+      deposit_received: 0,
+      deposit_tx_hash: null,
+    })
+  })
+  await payAndBury(sandbox, order)
+  await expectPaidOut(sandbox, order)
+})
+
 test('dust is recorded and changes nothing', async () => {
   const sandbox = given()
   const order = await createOrder(sandbox, btcToUsdt)

@@ -20,7 +20,7 @@ export type Fact =
     }
   /** Its block is no longer on the best chain; the transaction itself may come again. */
   | { readonly kind: 'DepositUnmined'; readonly key: string }
-  /** Neither in a block nor in a mempool: replaced or dropped. */
+  /** Neither brought by a block nor in a mempool any more: replaced, dropped, or its transaction failed. */
   | { readonly kind: 'DepositVanished'; readonly key: string }
   | { readonly kind: 'DepositConfirmed'; readonly key: string }
   | { readonly kind: 'OrderExpired' }
