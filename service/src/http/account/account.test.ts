@@ -114,14 +114,14 @@ test('lengths are bounded: address 200, tag 256', async () => {
   const long = {
     destination: 'a'.repeat(201),
     refund_address: 'a'.repeat(201),
-    destination_tag: 'a'.repeat(257),
+    destination_tag: '🦊'.repeat(257),
   }
   const { json } = await http.signed('POST', create, JSON.stringify({ ...wanted, ...long }))
   expect(json.details).toHaveLength(3)
   const fits = {
     destination: 'a'.repeat(200),
     refund_address: 'a'.repeat(200),
-    destination_tag: 'a'.repeat(256),
+    destination_tag: '🦊'.repeat(256),
   }
   expect((await http.signed('POST', create, JSON.stringify({ ...wanted, ...fits }))).status).toBe(200)
   const control = { ...wanted, destination_tag: 'a\u0000b' }

@@ -85,7 +85,9 @@ export function tag(description: string): Parameter<string> {
     absent: null,
     readText: (text) => {
       if (text.length === 0) return bad('must not be empty')
-      if (text.length > TAG_LENGTH_MAX) return bad(`must have at most ${TAG_LENGTH_MAX} characters`)
+      // The reference counts characters, as JSON Schema does; to JavaScript some of them are two.
+      const isLong = text.length > TAG_LENGTH_MAX && [...text].length > TAG_LENGTH_MAX
+      if (isLong) return bad(`must have at most ${TAG_LENGTH_MAX} characters`)
       return /\p{Cc}/u.test(text) ? bad('must have no control characters') : good(text)
     },
   }
