@@ -90,6 +90,13 @@ test('a request without Host, with an odd Expect or of HTTP/1.0 is answered as e
   }
 })
 
+test('a request that asks for another protocol is answered as ever, and ends the connection', async () => {
+  const asks = 'Host: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n'
+  const text = await http.talk(`GET /v1/currencies HTTP/1.1\r\n${asks}\r\n`)
+  expect(text).toMatch(/^HTTP\/1\.1 200 OK\r\n/)
+  expect(text).toMatch(/^Connection: close\r?$/m)
+})
+
 function post(
   headers: Record<string, string>,
   body: Buffer | string,

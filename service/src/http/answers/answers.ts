@@ -110,12 +110,20 @@ function send(
   // A 304 has no body and must not claim the length of one.
   const length = typeof body === 'string' ? Buffer.byteLength(body) : body.length
   if (status !== 304) list.push('Content-Length', String(length))
-  if (status >= 400 && hasMuchToDrain(request.raw)) list.push('Connection', 'close')
+  if (mayNotGoOn(request.raw, status)) list.push('Connection', 'close')
   reply.hijack()
   reply.raw.writeHead(status, list)
   // As many bytes as characters: ASCII, which is sent several times faster when it is called latin1.
   if (length === body.length) reply.raw.end(body, 'latin1')
   else reply.raw.end(body)
+}
+
+/**
+ * After an Upgrade that was asked for and not made, Node's parser no longer tells of bytes it cannot read: whoever
+ * sends some would wait in vain.
+ */
+function mayNotGoOn(request: IncomingMessage, status: number): boolean {
+  return request.headers.upgrade !== undefined || (status >= 400 && hasMuchToDrain(request))
 }
 
 const DRAIN_BYTES_MAX = 1_048_576
