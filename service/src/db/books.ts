@@ -93,11 +93,17 @@ async function post(
   nowMs: InstantMs,
 ): Promise<void> {
   if (postings.length === 0) return
+  // One statement, so that no movement of the wallet is in the journal and in no sum (wallet_sums.ts).
   await tx.query(
-    `INSERT INTO journal (bucket, owner, entry_key, line, asset, debit, credit, units, at_ms)
-     SELECT $1, $2, $3, line, asset, debit, credit, units, $8
-     FROM unnest($4::text[], $5::text[], $6::text[], $7::numeric[]) WITH ORDINALITY
-       AS p (asset, debit, credit, units, line)`,
+    `WITH posted AS (
+       INSERT INTO journal (bucket, owner, entry_key, line, asset, debit, credit, units, at_ms)
+       SELECT $1, $2, $3, line, asset, debit, credit, units, $8
+       FROM unnest($4::text[], $5::text[], $6::text[], $7::numeric[]) WITH ORDINALITY
+         AS p (asset, debit, credit, units, line)
+       RETURNING asset, debit, credit, units)
+     INSERT INTO wallet_movements (bucket, asset, units)
+     SELECT $1, asset, CASE WHEN debit = 'wallet' THEN units ELSE -units END
+     FROM posted WHERE debit = 'wallet' OR credit = 'wallet'`,
     [
       bucket,
       owner,

@@ -1,10 +1,11 @@
-import { type AssetId, assets } from '../domain/catalog/assets.ts'
+import { type AssetId, assetIdsOn } from '../domain/catalog/assets.ts'
 import { type ChainId, chainFacts } from '../domain/catalog/networks.ts'
 import type { BlockRef } from '../domain/orders/order.ts'
 import type { PayoutId, PayoutKind } from '../domain/payouts/intent.ts'
-import type { InstantMs } from '../domain/time.ts'
 import { readHead } from './chain_heads.ts'
 import type { Database, Sql } from './database.ts'
+import { type AddressScope, type Holders, readHolders } from './holders.ts'
+import { addUpWallet, readWallet } from './wallet_sums.ts'
 
 /** A transaction of ours that may be mined and is not booked yet. */
 export type UnbookedAttempt = {
@@ -29,17 +30,8 @@ export type BooksOfChain = {
   readonly attempts: readonly UnbookedAttempt[]
   /** Satoshi of mined coins by the outflow that spends them; null: by none. Those of booked outflows are gone. */
   readonly coins: ReadonlyMap<PayoutId | null, bigint>
-  readonly addresses: readonly string[]
+  readonly holders: Holders
 }
-
-/**
- * Which addresses are asked. `held`: reserves, all that ever received something by our own records, and those given
- * out since `givenSinceMs`, so that a deposit we failed to see shows; cheap enough to be asked all the time.
- * `all`: every address of ours, ready ones too.
- */
-export type AddressScope =
-  | { readonly kind: 'held'; readonly givenSinceMs: InstantMs }
-  | { readonly kind: 'all' }
 
 /** Null: the chain was never looked at. */
 export function readBooksOfChain(
@@ -52,19 +44,16 @@ export function readBooksOfChain(
     await tx.query('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY')
     const head = await readHead(tx, chain)
     if (head === null) return null
+    const assets = assetIdsOn(chain)
     return {
       head: head.block,
-      wallet: await readWallet(tx, chain),
+      wallet: toMap(await (scope.kind === 'all' ? addUpWallet(tx, assets) : readWallet(tx, assets))),
       arriving: await readArriving(tx, chain, head.block.height),
       attempts: await readAttempts(tx, chain),
       coins: await readCoins(tx, chain, head.block.height),
-      addresses: await readAddresses(tx, chain, scope),
+      holders: await readHolders(tx, chain, scope),
     }
   })
-}
-
-function assetIdsOf(chain: ChainId): readonly AssetId[] {
-  return assets.filter((asset) => asset.chain === chain).map(({ id }) => id)
 }
 
 type Sum = { asset: AssetId; units: bigint }
@@ -73,18 +62,9 @@ function toMap(rows: readonly Sum[]): ReadonlyMap<AssetId, bigint> {
   return new Map(rows.map(({ asset, units }) => [asset, units]))
 }
 
-async function readWallet(tx: Sql, chain: ChainId): Promise<ReadonlyMap<AssetId, bigint>> {
-  const rows = await tx.query<Sum>(
-    `SELECT asset, sum(CASE WHEN debit = 'wallet' THEN units ELSE -units END)::numeric(78,0) AS units
-     FROM journal WHERE asset = ANY($1) AND (debit = 'wallet' OR credit = 'wallet') GROUP BY asset`,
-    [assetIdsOf(chain)],
-  )
-  return toMap(rows)
-}
-
 /**
- * Deposits of orders and of the house. What a stranger sends to one of our change addresses is no change of ours, and
- * unless it is recorded as a house deposit it is booked nowhere: it counts as arriving for good.
+ * Deposits of orders and of the house, which are what a stranger sends to one of our change addresses as well; our own
+ * change is recorded by neither.
  */
 async function readArriving(tx: Sql, chain: ChainId, height: number): Promise<ReadonlyMap<AssetId, bigint>> {
   const rows = await tx.query<Sum>(
@@ -93,14 +73,8 @@ async function readArriving(tx: Sql, chain: ChainId, height: number): Promise<Re
        UNION ALL
        SELECT asset, units FROM house_deposits
        WHERE chain = $1 AND state = 'mined' AND block_height <= $2 AND asset = ANY($3)
-       UNION ALL
-       SELECT $4, satoshi FROM coins c
-       WHERE chain = $1 AND key_purpose = 'change' AND block_height <= $2
-         AND NOT EXISTS (SELECT 1 FROM attempts a WHERE a.tx_hash = c.tx_hash)
-         AND NOT EXISTS (SELECT 1 FROM house_deposits h
-           WHERE h.chain = c.chain AND h.deposit_key = c.chain || ':' || c.tx_hash || ':' || c.output_index)
      ) AS arriving GROUP BY asset`,
-    [chain, height, assetIdsOf(chain), `${chainFacts[chain].native}:${chain}`],
+    [chain, height, assetIdsOn(chain)],
   )
   return toMap(rows)
 }
@@ -128,28 +102,15 @@ async function readCoins(
   chain: ChainId,
   height: number,
 ): Promise<ReadonlyMap<PayoutId | null, bigint>> {
+  if (chainFacts[chain].family !== 'bitcoin') return new Map()
   const rows = await tx.query<{ spent_by: string | null; satoshi: bigint }>(
-    `SELECT c.spent_by, sum(c.satoshi)::numeric(78,0) AS satoshi
-     FROM coins c LEFT JOIN outflows o ON o.payout_id = c.spent_by
-     WHERE c.chain = $1 AND c.block_height <= $2 AND (c.spent_by IS NULL OR o.state IN ${UNBOOKED})
-     GROUP BY c.spent_by`,
+    `SELECT spent_by, sum(satoshi)::numeric(78,0) AS satoshi FROM (
+       SELECT spent_by, satoshi FROM coins WHERE chain = $1 AND block_height <= $2 AND spent_by IS NULL
+       UNION ALL
+       SELECT c.spent_by, c.satoshi FROM outflows o JOIN coins c ON c.chain = o.chain AND c.spent_by = o.payout_id
+       WHERE o.chain = $1 AND o.state IN ${UNBOOKED} AND c.block_height <= $2
+     ) AS held GROUP BY spent_by`,
     [chain, height],
   )
   return new Map(rows.map(({ spent_by, satoshi }) => [spent_by, satoshi]))
-}
-
-async function readAddresses(tx: Sql, chain: ChainId, scope: AddressScope): Promise<readonly string[]> {
-  const { family } = chainFacts[chain]
-  const rows =
-    scope.kind === 'all'
-      ? await tx.query<{ address: string }>('SELECT address FROM addresses WHERE family = $1', [family])
-      : await tx.query<{ address: string }>(
-          `SELECT address FROM addresses
-           WHERE family = $1 AND (purpose = 'reserve' OR (chain = $2 AND assigned_at_ms >= $3))
-           UNION SELECT o.deposit_address FROM deposits d JOIN orders o USING (bucket, order_id) WHERE d.chain = $2
-           UNION SELECT address FROM house_deposits WHERE chain = $2
-           UNION SELECT address FROM coins WHERE chain = $2`,
-          [family, chain, scope.givenSinceMs],
-        )
-  return rows.map(({ address }) => address)
 }

@@ -109,3 +109,30 @@ export async function findDiffering(sql: Sql, chain: ChainId, countLeast: number
   )
   return rows.map(({ asset }) => asset)
 }
+
+/** Where reading everything anew goes on: at a bucket of the journal, and at the addresses of a key index. */
+type Turn = { readonly nextBucket: number; readonly nextIndex: number }
+
+export async function readTurn(sql: Sql, chain: ChainId): Promise<Turn> {
+  const [row] = await sql.query<Turn>(
+    'SELECT next_bucket AS "nextBucket", next_index AS "nextIndex" FROM reconciliation_turns WHERE chain = $1',
+    [chain],
+  )
+  return row ?? { nextBucket: 0, nextIndex: 0 }
+}
+
+export async function saveNextBucket(sql: Sql, chain: ChainId, nextBucket: number): Promise<void> {
+  await sql.query(
+    `INSERT INTO reconciliation_turns (chain, next_bucket) VALUES ($1, $2)
+     ON CONFLICT (chain) DO UPDATE SET next_bucket = excluded.next_bucket`,
+    [chain, nextBucket],
+  )
+}
+
+export async function saveNextIndex(sql: Sql, chain: ChainId, nextIndex: number): Promise<void> {
+  await sql.query(
+    `INSERT INTO reconciliation_turns (chain, next_index) VALUES ($1, $2)
+     ON CONFLICT (chain) DO UPDATE SET next_index = excluded.next_index`,
+    [chain, nextIndex],
+  )
+}

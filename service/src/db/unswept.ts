@@ -22,9 +22,18 @@ export async function noteUnswept(tx: Sql, chain: ChainId, address: string, nowM
     `INSERT INTO unswept_addresses (chain, address, key_index, booked_at_ms, due_at_ms)
      SELECT $1, address, key_index, $4, $4 FROM addresses
      WHERE family = $2 AND address = $3 AND purpose = 'deposit'
-     ON CONFLICT (chain, address) DO UPDATE SET booked_at_ms = excluded.booked_at_ms, due_at_ms = excluded.due_at_ms`,
+     ON CONFLICT (chain, address) DO UPDATE SET booked_at_ms = excluded.booked_at_ms,
+       due_at_ms = excluded.due_at_ms, is_resting = false`,
     [chain, family, address, nowMs],
   )
+}
+
+/** What was booked there is taken back: it is asked again what it holds. */
+export async function wakeUnswept(tx: Sql, chain: ChainId, address: string): Promise<void> {
+  await tx.query('UPDATE unswept_addresses SET is_resting = false WHERE chain = $1 AND address = $2', [
+    chain,
+    address,
+  ])
 }
 
 /**
@@ -62,7 +71,7 @@ export async function restUnswept(sql: Sql, taken: UnsweptAddress, dueAtMs: Inst
 /** The address has a live outflow now. False: somebody else was first. */
 export async function beginSweep(tx: Sql, taken: UnsweptAddress, payoutId: PayoutId): Promise<boolean> {
   const rows = await tx.query(
-    `UPDATE unswept_addresses SET sweeping = $3, sweep_count = sweep_count + 1
+    `UPDATE unswept_addresses SET sweeping = $3, sweep_count = sweep_count + 1, is_resting = false
      WHERE chain = $1 AND address = $2 AND sweeping IS NULL AND sweep_count = $4 RETURNING address`,
     [taken.chain, taken.address, payoutId, taken.sweepCount],
   )

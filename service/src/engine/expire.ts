@@ -1,5 +1,5 @@
 import { findExpired } from '../db/orders.ts'
-import { assets } from '../domain/catalog/assets.ts'
+import { assetIdsOn } from '../domain/catalog/assets.ts'
 import { apply } from './apply.ts'
 import type { World } from './world.ts'
 
@@ -9,8 +9,7 @@ const ORDERS_A_SWEEP = 200
 export async function expireOrders(world: World): Promise<boolean> {
   let found = 0
   for (const chain of world.chains.keys()) {
-    const ids = assets.filter((asset) => asset.chain === chain).map(({ id }) => id)
-    const expired = await findExpired(world.db, chain, ids, world.clock.nowMs(), ORDERS_A_SWEEP)
+    const expired = await findExpired(world.db, chain, assetIdsOn(chain), world.clock.nowMs(), ORDERS_A_SWEEP)
     // The sequence is in the key because a deposit that comes and vanishes lets an order expire a second time.
     for (const { orderId, sequence } of expired) {
       await apply(world, orderId, `expired:${sequence}`, { kind: 'OrderExpired' })

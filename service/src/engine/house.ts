@@ -11,7 +11,7 @@ import {
   upsertHouseDeposit,
 } from '../db/house_deposits.ts'
 import { isOwnTransaction } from '../db/outflows.ts'
-import { noteUnswept } from '../db/unswept.ts'
+import { noteUnswept, wakeUnswept } from '../db/unswept.ts'
 import { isAssetId } from '../domain/catalog/assets.ts'
 import { type ChainId, chainFacts } from '../domain/catalog/networks.ts'
 import { type Posting, reserveFunded, reversed, unclaimedReceived } from '../domain/ledger/postings.ts'
@@ -90,6 +90,7 @@ export async function unmineHouseDeposits(
         reversed(postingsOf(deposit)),
         nowMs,
       )
+      await wakeUnswept(tx, chain, deposit.address)
     }
     await setHouseDepositState(tx, chain, deposit.key, 'orphaned')
   }

@@ -255,6 +255,16 @@ describe('one thing bent at a time is found and named', () => {
       /^ETH:house-tx-USDT:ERC20-\d+:0 deposits: the confirmed deposit .* is booked with 999\.9{18} USDT:ERC20$/,
     ],
     [
+      'a sum of the wallet that the journal does not add up to',
+      `INSERT INTO wallet_sums VALUES (42, 'BNB:BNB', 1)`,
+      /^BNB:BNB journal: wallet of bucket 42 adds up to 0 BNB:BNB, its sum is 0\.0{17}1 BNB:BNB$/,
+    ],
+    [
+      'a sum of what rests that its parts do not add up to',
+      `INSERT INTO resting_balances VALUES ('ETH', 'somewhere', 'ETH:ETH', 1000000000000000000)`,
+      /^ETH:ETH chain: what rests adds up to 1 ETH:ETH, its sum is 0 ETH:ETH$/,
+    ],
+    [
       'a filler that is confirmed and not booked',
       `INSERT INTO outflows (bucket, order_id, payout_id, kind, chain, asset, units, address, state, planned_at_ms, due_at_ms)
        VALUES (0, 'house-ETH-5', 'house-ETH-5:1', 'filler', 'ETH', 'ETH:ETH', 0, 'a', 'confirmed', 1, 1)`,

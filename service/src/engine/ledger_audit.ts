@@ -10,11 +10,13 @@ import {
 import { readBalances } from '../db/books.ts'
 import type { Database, Sql } from '../db/database.ts'
 import type { Comparison } from '../db/reconciliations.ts'
-import { isAssetId } from '../domain/catalog/assets.ts'
+import { findFalseRestingSums } from '../db/resting.ts'
+import { findFalseWalletSums } from '../db/wallet_sums.ts'
+import { assets, isAssetId } from '../domain/catalog/assets.ts'
 import type { LedgerAccount } from '../domain/ledger/accounts.ts'
 import { BUCKETS } from '../domain/orders/identifiers.ts'
 import { auditOrder, checkBookings, checkDeposit, type Problem, show } from './audit_order.ts'
-import { compareChain } from './reconcile.ts'
+import { compareChain } from './compare.ts'
 
 export type Balance = { readonly asset: string; readonly account: LedgerAccount; readonly units: bigint }
 
@@ -29,7 +31,11 @@ export function auditBooks(db: Database): Promise<BooksAudit> {
   return db.transaction(async (tx) => {
     await tx.query('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY')
     const balances = await readBalances(tx)
-    const problems: Problem[] = [...balances.flatMap(checkSide), ...(await auditHouse(tx))]
+    const problems: Problem[] = [
+      ...balances.flatMap(checkSide),
+      ...(await auditSums(tx)),
+      ...(await auditHouse(tx)),
+    ]
     let orderCount = 0
     // Bucket by bucket, so that memory does not grow with the number of orders.
     for (let bucket = 0; bucket < BUCKETS; bucket += 1) {
@@ -58,6 +64,33 @@ function checkSide({ asset, account, units }: Balance): Problem[] {
   if (!isWrong) return []
   return [
     { subject: asset, check: 'journal', message: `${account} is ${show(asset, units)}, on the wrong side` },
+  ]
+}
+
+/** What comparisons go by instead of adding everything up (docs/decisions/0021), against everything added up. */
+async function auditSums(tx: Sql): Promise<Problem[]> {
+  const buckets = { first: 0, last: BUCKETS - 1 }
+  const wallets = await findFalseWalletSums(
+    tx,
+    buckets,
+    assets.map(({ id }) => id),
+  )
+  const resting = await findFalseRestingSums(tx)
+  return [
+    ...wallets.map(({ bucket, asset, summed, journal }) =>
+      problem(
+        asset,
+        'journal',
+        `wallet of bucket ${bucket} adds up to ${show(asset, journal)}, its sum is ${show(asset, summed)}`,
+      ),
+    ),
+    ...resting.map(({ asset, units, summed }) =>
+      problem(
+        asset,
+        'chain',
+        `what rests adds up to ${show(asset, units)}, its sum is ${show(asset, summed)}`,
+      ),
+    ),
   ]
 }
 

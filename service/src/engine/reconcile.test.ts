@@ -1,12 +1,15 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { upsertCoin } from '../db/coins.ts'
 import { claimOutflows, planOutflow, setOutflowState } from '../db/outflows.ts'
 import { readReconciliations } from '../db/reconciliations.ts'
+import { beginSweep, claimUnswept, leaveUnswept, restUnswept, wakeUnswept } from '../db/unswept.ts'
+import { assert } from '../domain/assert.ts'
 import type { AssetId } from '../domain/catalog/assets.ts'
 import type { ChainId } from '../domain/catalog/networks.ts'
 import { amountOf } from '../domain/money/amount.ts'
+import { compareChain } from './compare.ts'
 import { bookHouseDeposits } from './house.ts'
-import { compareChain, isOutflowStopped, reconcileChain } from './reconcile.ts'
+import { isOutflowStopped, reconcileChain } from './reconcile.ts'
 import { endSweep } from './sweeps/end.ts'
 import {
   type BooksStage,
@@ -41,14 +44,19 @@ afterAll(() => stage?.stop())
 
 const ETHER = 10n ** 18n
 
+function look(id: ChainId) {
+  const nowMs = stage.world.clock.nowMs()
+  return compareChain(stage.db, stage.chain(id), { kind: 'turn', nowMs, neverSwept: false })
+}
+
 async function compare(id: ChainId) {
-  const compared = await compareChain(stage.db, stage.chain(id), { kind: 'held', givenSinceMs: 0 })
+  const compared = await look(id)
   if (compared.kind === 'inconclusive') return compared.why
   return Object.fromEntries(compared.comparisons.map(({ asset, difference }) => [asset, difference]))
 }
 
 async function inFlight(id: ChainId, asset: AssetId) {
-  const compared = await compareChain(stage.db, stage.chain(id), { kind: 'held', givenSinceMs: 0 })
+  const compared = await look(id)
   if (compared.kind === 'inconclusive') throw new Error(compared.why)
   return compared.comparisons.find((one) => one.asset === asset)?.inFlight
 }
@@ -229,17 +237,157 @@ test('money at an address of an order that the watcher never told of shows', asy
   expect(await compare('ETH')).toEqual({ ...AGREED, 'ETH:ETH': 1n })
 })
 
-test('addresses that stayed empty are asked for a week, those that received something for good', async () => {
-  const order = await startOrder()
-  const paid = await placeOrder(stage, 'ETH:ETH', 'USDT:ERC20', { asks: ETHER, promises: 1n })
-  await mineDeposit(stage, paid, ETHER, 100)
-  await reconcileChain(stage.world, stage.chain('ETH'))
-  expect(stage.chain('ETH').asked.at(-1)).toContain(order.terms.depositAddress)
-  stage.advance(8 * 24 * 3_600_000)
-  await reconcileChain(stage.world, stage.chain('ETH'))
-  expect(stage.chain('ETH').asked.at(-1)?.sort()).toEqual([paid.terms.depositAddress, RESERVE].sort())
-  await compareChain(stage.db, stage.chain('ETH'), { kind: 'all' })
-  expect(stage.chain('ETH').asked.at(-1)).toContain(order.terms.depositAddress)
+describe('who was asked already and cannot hold anything else', () => {
+  const eth = () => stage.chain('ETH')
+
+  /** Everybody who is asked in one reconciliation. */
+  async function asked(): Promise<Set<string>> {
+    const before = eth().asked.length
+    const compared = await reconcileChain(stage.world, eth())
+    expect(compared).toMatchObject({ kind: 'compared' })
+    return new Set(eth().asked.slice(before).flat())
+  }
+
+  async function differences() {
+    const found = await readReconciliations(stage.db)
+    return Object.fromEntries(found.map(({ asset, difference }) => [asset, difference]))
+  }
+
+  /** The sweeper found nothing worth moving. */
+  async function lookForSweeps() {
+    const nowMs = stage.world.clock.nowMs()
+    const dueAtMs = nowMs + 60_000
+    for (const taken of await claimUnswept(stage.db, 'ETH', { nowMs, dueAtMs }, 100)) {
+      await restUnswept(stage.db, taken, dueAtMs)
+    }
+  }
+
+  /** Received, booked, looked at, compared: `units` lie at its address for good. Its turn is long over. */
+  async function restingOrder(units = ETHER) {
+    const order = await startOrder()
+    await confirmDeposit(stage, order, await mineDeposit(stage, order, units, 100))
+    await lookForSweeps()
+    expect(await asked(), 'asked when it goes to rest').toContain(order.terms.depositAddress)
+    await endTurn()
+    return order
+  }
+
+  /** Enough addresses that stay empty for the turn to take several reconciliations, and it is at the second. */
+  async function endTurn() {
+    await stage.db.query(
+      `INSERT INTO addresses (family, address, purpose, key_index)
+       SELECT 'evm', 'ready-' || i, 'deposit', 1000 + i FROM generate_series(1, 300) i`,
+    )
+    await stage.db.query(
+      `INSERT INTO reconciliation_turns (chain, next_index) VALUES ('ETH', 1000)
+       ON CONFLICT (chain) DO UPDATE SET next_index = 1000`,
+    )
+  }
+
+  test('is not asked until its turn comes, and what it holds counts all the same', async () => {
+    const order = await restingOrder()
+    for (const first of [1, 100, 200, 300]) {
+      const all = await asked()
+      expect(all).not.toContain(order.terms.depositAddress)
+      expect(
+        [...all].filter((address) => address.startsWith('ready-')).length,
+        `from ${first}`,
+      ).toBeLessThanOrEqual(100)
+      expect(all).toContain(RESERVE)
+      expect(await differences()).toEqual(AGREED)
+    }
+    await asked()
+    expect(await asked(), 'in turn').toContain(order.terms.depositAddress)
+    expect(await differences()).toEqual(AGREED)
+  })
+
+  test('is asked again as soon as something is on its way there, while it is booked, and after that', async () => {
+    const order = await restingOrder()
+    const { depositAddress } = order.terms
+    expect(await asked()).not.toContain(depositAddress)
+    const key = await mineDeposit(stage, order, 5n * ETHER, 100)
+    expect(await asked(), 'mined').toContain(depositAddress)
+    expect(await differences()).toEqual(AGREED)
+    await confirmDeposit(stage, order, key)
+    expect(await asked(), 'booked').toContain(depositAddress)
+    expect(await differences()).toEqual(AGREED)
+    await lookForSweeps()
+    await asked()
+    expect(await asked(), 'at rest again').not.toContain(depositAddress)
+    expect(await differences()).toEqual(AGREED)
+  })
+
+  test('is asked again when a sweep begins, and when what was booked is taken back', async () => {
+    const order = await restingOrder()
+    const { depositAddress } = order.terms
+    const isAsked = async () => (await asked()).has(depositAddress)
+    stage.advance(60_001)
+    const nowMs = stage.world.clock.nowMs()
+    const [taken] = await claimUnswept(stage.db, 'ETH', { nowMs, dueAtMs: nowMs + 1 }, 1)
+    assert(taken !== undefined, 'the address is due')
+    expect(await isAsked()).toBe(false)
+    await beginSweep(stage.db, taken, 'sweep-ETH-1-1:1')
+    expect(await isAsked()).toBe(true)
+    await leaveUnswept(stage.db, 'ETH', 'sweep-ETH-1-1:1', nowMs + 60_000)
+    await asked()
+    expect(await isAsked(), 'at rest again').toBe(false)
+    await wakeUnswept(stage.db, 'ETH', depositAddress)
+    expect(await isAsked()).toBe(true)
+  })
+
+  test('a unit that leaves or reaches it unseen is found in its turn, and stays found', async () => {
+    const order = await restingOrder()
+    eth().move(100, 'ETH:ETH', order.terms.depositAddress, -1n)
+    await asked()
+    expect(await differences(), 'before its turn').toEqual(AGREED)
+    for (let turns = 0; turns < 4; turns += 1) await asked()
+    for (let turns = 0; turns < 8; turns += 1) {
+      await asked()
+      expect(await differences()).toEqual({ ...AGREED, 'ETH:ETH': -1n })
+    }
+    expect(await isOutflowStopped(stage.db, 'ETH')).toBe(true)
+    eth().move(100, 'ETH:ETH', order.terms.depositAddress, 1n)
+    await asked()
+    expect(await differences()).toEqual(AGREED)
+  })
+
+  test('a unit at an address that never received anything is found in its turn, and stays found', async () => {
+    await startOrder()
+    await endTurn()
+    eth().move(100, 'USDC:ERC20', 'ready-250', 1n)
+    await asked()
+    await asked()
+    expect(await differences()).toEqual(AGREED)
+    for (let turns = 0; turns < 8; turns += 1) await asked()
+    expect(await differences()).toEqual({ ...AGREED, 'USDC:ERC20': 1n })
+    expect(await asked()).toContain('ready-250')
+  })
+
+  test('on a coin chain those in turn stay in turn until the difference they make is explained', async () => {
+    await stage.db.query(
+      `INSERT INTO addresses (family, address, purpose, key_index)
+       SELECT 'bitcoin', 'ready-' || i, 'deposit', i FROM generate_series(0, 249) i`,
+    )
+    const btc = stage.chain('BTC')
+    const difference = async () => {
+      await reconcileChain(stage.world, btc)
+      return (await readReconciliations(stage.db)).find(({ asset }) => asset === 'BTC:BTC')?.difference
+    }
+    btc.move(100, 'BTC:BTC', 'ready-150', 1n)
+    expect(await difference()).toBe(0n)
+    for (let turns = 0; turns < 5; turns += 1) expect(await difference()).toBe(1n)
+    expect(await isOutflowStopped(stage.db, 'BTC')).toBe(true)
+    btc.move(100, 'BTC:BTC', 'ready-150', -1n)
+    for (let turns = 0; turns < 5; turns += 1) expect(await difference()).toBe(0n)
+  })
+
+  test('the audit asks everybody', async () => {
+    const order = await restingOrder()
+    await asked()
+    await compareChain(stage.db, eth(), { kind: 'all' })
+    expect(eth().asked.at(-1)).toContain(order.terms.depositAddress)
+    expect(eth().asked.at(-1)).toContain('ready-300')
+  })
 })
 
 test('nothing is concluded while books and node stand on different blocks', async () => {
@@ -276,8 +424,14 @@ test('on a coin chain the list of coins and what a stranger sends to a change ad
     )
   await coin('house-tx-BTC:BTC-50000', 50_000n, 'reserve', RESERVE)
   expect(await compare('BTC')).toEqual({ 'BTC:BTC': 0n })
-  await coin('from-a-stranger', 546n, 'change', 'change-1')
-  stage.chain('BTC').move(60, 'BTC:BTC', 'change-1', 546n)
+  await coin('house-tx-BTC:BTC-546', 546n, 'change', 'change-1')
+  await strayDeposit(stage, {
+    asset: 'BTC:BTC',
+    units: 546n,
+    address: 'change-1',
+    purpose: 'change',
+    height: 60,
+  })
   expect(await compare('BTC')).toEqual({ 'BTC:BTC': 0n })
   expect(await compareChain(stage.db, stage.chain('BTC'), { kind: 'all' })).toMatchObject({
     coins: { asset: 'BTC:BTC', units: 50_546n },
@@ -322,13 +476,46 @@ test.each([
   })
 })
 
-test('a unit added to the books alone is found as well', async () => {
+test('the books are added up anew in turn: whatever is bent in them, the journal is believed and compared', async () => {
   await startOrder()
+  const eth = stage.chain('ETH')
+  const difference = async () => {
+    await reconcileChain(stage.world, eth)
+    return (await readReconciliations(stage.db)).find(({ asset }) => asset === 'ETH:ETH')?.difference
+  }
+  expect(await difference()).toBe(0n)
   await stage.corrupt(
     `INSERT INTO journal (bucket, owner, entry_key, line, asset, debit, credit, units, at_ms)
      VALUES (0, 'house', 'forged', 1, 'ETH:ETH', 'wallet', 'capital', 1, 1)`,
   )
-  expect(await compare('ETH')).toEqual({ ...AGREED, 'ETH:ETH': -1n })
+  expect(await difference()).toBe(-1n)
+  expect(stage.logged.at(-1)).toMatchObject({ level: 'warn', message: 'ledger and chain differ' })
+  expect(stage.logged.at(-2)).toMatchObject({ level: 'error', facts: { bucket: 0, asset: 'ETH:ETH' } })
+  await stage.corrupt(`DELETE FROM journal WHERE entry_key = 'forged'`)
+  expect(await difference()).toBe(0n)
+  await stage.corrupt(`UPDATE wallet_sums SET units = units + 5`)
+  expect(await difference()).toBe(0n)
+  await stage.corrupt(`INSERT INTO wallet_movements VALUES (7, 'ETH:ETH', 3)`)
+  expect(await difference()).toBe(0n)
+  expect(await difference()).toBe(0n)
+})
+
+test('a long journal is added up a few buckets at a time, and every bucket has its turn', async () => {
+  await startOrder()
+  const eth = stage.chain('ETH')
+  const pace = { buckets: 10 }
+  const look = async () => {
+    pace.buckets = 10
+    await reconcileChain(stage.world, eth, pace)
+    return (await readReconciliations(stage.db)).find(({ asset }) => asset === 'ETH:ETH')?.difference
+  }
+  await stage.corrupt(
+    `INSERT INTO journal (bucket, owner, entry_key, line, asset, debit, credit, units, at_ms)
+     VALUES (35, 'CB0000000000000035', 'forged', 1, 'ETH:ETH', 'wallet', 'capital', 1, 1)`,
+  )
+  const found = []
+  for (let turns = 0; turns < 12; turns += 1) found.push(await look())
+  expect(found).toEqual([0n, 0n, 0n, -1n, -1n, -1n, -1n, -1n, -1n, -1n, -1n, -1n])
 })
 
 test('two differences apart, or an inconclusive look between, are not three in a row and are not forgotten', async () => {
@@ -347,6 +534,7 @@ test('two differences apart, or an inconclusive look between, are not three in a
 
 test('a comparison that took long is due again only after nine times as long', async () => {
   const eth = stage.chain('ETH')
+  await stage.db.query(`INSERT INTO addresses VALUES ('evm', '${RESERVE}', 'reserve', 0)`)
   eth.onBalance = () => stage.advance(10)
   expect(await reconcileChain(stage.world, eth)).toMatchObject({ kind: 'compared' })
   eth.onBalance = () => {}

@@ -6,7 +6,7 @@ import { leaseKeeper } from './lease.ts'
 import { type Loop, startLoop } from './loop.ts'
 import { workPayouts } from './payouts/work.ts'
 import { fillPool } from './pool.ts'
-import { reconcileChain } from './reconcile.ts'
+import { beginPace, reconcileChain } from './reconcile.ts'
 import { planSweeps } from './sweeps/plan.ts'
 import { watchChain } from './watch.ts'
 import type { SigningWorld, World } from './world.ts'
@@ -75,8 +75,9 @@ function startSweeping(world: SigningWorld, chain: Chain): Loop[] {
 
 function startReconciling(world: World, chain: Chain, holder: string): Loop {
   const keeper = leaseKeeper(world, `reconcile:${chain.id}`, holder)
+  const pace = beginPace()
   return startLoop(world, `reconcile ${chain.id}`, RECONCILE_REST_MS, async () => {
-    if ((await keeper.hold()) !== null) await reconcileChain(world, chain)
+    if ((await keeper.hold()) !== null) await reconcileChain(world, chain, pace)
     return false
   })
 }

@@ -16,7 +16,7 @@ import type { Sql } from '../db/database.ts'
 import { findDeepDeposits, findDepositsInBlock, findWaitingDeposits } from '../db/deposits.ts'
 import { type Lease, requireLease } from '../db/leases.ts'
 import { findOwnSweeps } from '../db/outflows.ts'
-import { noteUnswept } from '../db/unswept.ts'
+import { noteUnswept, wakeUnswept } from '../db/unswept.ts'
 import { assert } from '../domain/assert.ts'
 import { chainFacts } from '../domain/catalog/networks.ts'
 import { amountOf, toChainUnits } from '../domain/money/amount.ts'
@@ -101,7 +101,9 @@ async function followReorganisation(look: Look, head: ChainHead, nodeHead: Block
   world.log.warn({ chain: chain.id, depth, fork }, 'the chain was reorganised')
   for (const { hash } of orphans) {
     for (const { orderId, key } of await findDepositsInBlock(world.db, chain.id, hash)) {
-      await tell(look, orderId, `${key}:unmined:${hash}`, { kind: 'DepositUnmined', key })
+      await tell(look, orderId, `${key}:unmined:${hash}`, { kind: 'DepositUnmined', key }, (tx, { terms }) =>
+        wakeUnswept(tx, chain.id, terms.depositAddress),
+      )
     }
   }
   await world.db.transaction(async (tx) => {

@@ -74,6 +74,10 @@ export function findAsset(currency: CurrencyCode, network: NetworkId): Asset | u
   return assetsById.get(`${currency}:${network}`)
 }
 
+export function assetIdsOn(chain: ChainId): readonly AssetId[] {
+  return assets.filter((asset) => asset.chain === chain).map(({ id }) => id)
+}
+
 /** The asset that pays for transactions on a chain. */
 export function nativeAsset(chain: ChainId): Asset {
   return assetOf(`${chainFacts[chain].native}:${chain}`)

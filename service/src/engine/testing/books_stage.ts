@@ -4,9 +4,10 @@ import { join } from 'node:path'
 import { removePostgres, startPostgres } from '@cambist/devnet'
 import pg from 'pg'
 import { appendEvent, insertFact } from '../../db/books.ts'
-import { type Database, openDatabase } from '../../db/database.ts'
+import { type Database, openDatabase, type Sql } from '../../db/database.ts'
 import { migrate } from '../../db/migrate.ts'
 import { insertOrder } from '../../db/orders.ts'
+import { noteUnswept } from '../../db/unswept.ts'
 import { assert } from '../../domain/assert.ts'
 import { type AssetId, assetOf } from '../../domain/catalog/assets.ts'
 import { type ChainId, chainFacts, chainIds } from '../../domain/catalog/networks.ts'
@@ -91,7 +92,8 @@ export async function openBooksStage(name: string): Promise<BooksStage> {
 }
 
 const EMPTY = `TRUNCATE orders, facts, events, deposits, journal, outflows, attempts, addresses, coins, account_nonces,
-  house_deposits, unswept_addresses, rate_locks, retry_slots, leases, chain_heads, chain_blocks, reserves, reconciliations CASCADE`
+  house_deposits, unswept_addresses, rate_locks, retry_slots, leases, chain_heads, chain_blocks, reserves, reconciliations,
+  reconciliation_turns, resting_balances, resting_sums, wallet_movements, wallet_sums CASCADE`
 
 /** The watcher has looked at everything up to `height`, and the node has no more. */
 async function lookedAt(
@@ -226,8 +228,14 @@ async function giveAddress(
   )
 }
 
-export async function tell(stage: BooksStage, orderId: string, key: string, fact: Fact): Promise<void> {
-  const applied = await apply(stage.world, orderId, key, fact)
+export async function tell(
+  stage: BooksStage,
+  orderId: string,
+  key: string,
+  fact: Fact,
+  alongside?: (tx: Sql) => Promise<void>,
+): Promise<void> {
+  const applied = await apply(stage.world, orderId, key, fact, alongside)
   assert(
     applied.kind === 'changed',
     `${fact.kind} ${key} changes ${orderId}: ${JSON.stringify(applied.kind)}`,
@@ -259,7 +267,10 @@ export async function mineDeposit(
 }
 
 export async function confirmDeposit(stage: BooksStage, { terms }: Order, key: string): Promise<void> {
-  await tell(stage, terms.id, `${key}:confirmed:blockhash`, { kind: 'DepositConfirmed', key })
+  const { chain } = assetOf(terms.from)
+  await tell(stage, terms.id, `${key}:confirmed:blockhash`, { kind: 'DepositConfirmed', key }, (tx) =>
+    noteUnswept(tx, chain, terms.depositAddress, stage.world.clock.nowMs()),
+  )
 }
 
 /** Priced, signed and broadcast: on its way and in no block. Answers the payout's id and transaction. */
