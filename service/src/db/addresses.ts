@@ -87,8 +87,9 @@ export async function readPool(
   purpose: KeyPath['purpose'],
 ): Promise<{ readonly free: number; readonly nextIndex: number }> {
   const [row] = await sql.query<{ free: number; next_index: number }>(
-    `SELECT count(*) FILTER (WHERE assigned_at_ms IS NULL)::int AS free, coalesce(max(key_index) + 1, 0) AS next_index
-     FROM addresses WHERE family = $1 AND purpose = $2`,
+    `SELECT
+       (SELECT count(*)::int FROM addresses WHERE family = $1 AND purpose = $2 AND assigned_at_ms IS NULL) AS free,
+       (SELECT coalesce(max(key_index) + 1, 0) FROM addresses WHERE family = $1 AND purpose = $2) AS next_index`,
     [family, purpose],
   )
   return { free: row?.free ?? 0, nextIndex: row?.next_index ?? 0 }

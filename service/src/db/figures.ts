@@ -1,6 +1,6 @@
 import type { AssetId } from '../domain/catalog/assets.ts'
 import { assets } from '../domain/catalog/assets.ts'
-import type { AddressFamily, ChainId } from '../domain/catalog/networks.ts'
+import { type AddressFamily, type ChainId, chainFacts } from '../domain/catalog/networks.ts'
 import type { OrderStatus } from '../domain/orders/order.ts'
 import type { KeyPath, PayoutKind } from '../domain/payouts/intent.ts'
 import type { InstantMs } from '../domain/time.ts'
@@ -65,8 +65,12 @@ export function countFreeAddresses(
   { readonly family: AddressFamily; readonly purpose: KeyPath['purpose']; readonly count: number }[]
 > {
   return sql.query(
-    `SELECT family, purpose, count(*) FILTER (WHERE assigned_at_ms IS NULL) AS count FROM addresses
-     WHERE purpose <> 'reserve' GROUP BY family, purpose`,
+    `SELECT family, purpose, (SELECT count(*) FROM addresses a
+       WHERE a.family = families.family AND a.purpose = purposes.purpose AND a.assigned_at_ms IS NULL) AS count
+     FROM unnest($1::text[]) AS families (family) CROSS JOIN (VALUES ('deposit'), ('change')) AS purposes (purpose)
+     WHERE EXISTS (
+       SELECT 1 FROM addresses a WHERE a.family = families.family AND a.purpose = purposes.purpose)`,
+    [[...new Set(Object.values(chainFacts).map(({ family }) => family))]],
   )
 }
 

@@ -15,7 +15,7 @@ type PriceAge = (currency: CurrencyCode) => number | null
 
 /**
  * Puts the gauges of the engine into the registry. They are read from the database when somebody asks, at most once a
- * second however many ask; what needs a whole table is read once a minute. While the database is away the gauges that
+ * second however many ask; what needs a whole table is read once a minute, or more seldom when that takes long. While the database is away the gauges that
  * come from it are absent and `cambist_database_up` is 0: an old figure must not look like a new one.
  */
 export function registerGauges(world: GaugeWorld, registry: Registry, priceAgeMs?: PriceAge): void {
@@ -213,6 +213,8 @@ type Readings = Awaited<ReturnType<typeof readAll>>
 
 const FRESH_MS = SECOND_MS
 const FRESH_WHOLE_TABLES_MS = MINUTE_MS
+/** Whatever is read takes at most a hundredth of the time. */
+const RESTS_PER_READING = 100
 
 function readings(world: GaugeWorld): () => Promise<Readings | null> {
   const wholeTables = keptFor(world, FRESH_WHOLE_TABLES_MS, async () => ({
@@ -249,21 +251,31 @@ async function readAll(
   }
 }
 
-/** What `read` answered, for so long; everybody who asks meanwhile gets the same answer. A failure is not kept. */
+/**
+ * What `read` answered, for so long, and for longer when it took long; everybody who asks meanwhile gets the same
+ * answer. A failure is not kept.
+ */
 function keptFor<Value>(
   { clock }: GaugeWorld,
   keepMs: number,
   read: () => Promise<Value>,
 ): () => Promise<Value> {
-  let kept: { readonly untilWallMs: number; readonly value: Promise<Value> } | null = null
+  let kept: { untilWallMs: number; readonly value: Promise<Value> } | null = null
   return () => {
     if (kept === null || clock.wallMs() >= kept.untilWallMs) {
+      const startedWallMs = clock.wallMs()
       const value = read()
-      const mine = { untilWallMs: clock.wallMs() + keepMs, value }
+      const mine = { untilWallMs: startedWallMs + keepMs, value }
       kept = mine
-      value.catch(() => {
-        if (kept === mine) kept = null
-      })
+      value.then(
+        () => {
+          const tookMs = clock.wallMs() - startedWallMs
+          mine.untilWallMs = startedWallMs + Math.max(keepMs, tookMs * RESTS_PER_READING)
+        },
+        () => {
+          if (kept === mine) kept = null
+        },
+      )
     }
     return kept.value
   }

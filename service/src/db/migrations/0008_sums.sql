@@ -58,8 +58,15 @@ CREATE INDEX coins_by_spender ON coins (chain, spent_by) WHERE spent_by IS NOT N
 DROP INDEX coins_spendable;
 CREATE INDEX coins_spendable ON coins (chain, satoshi DESC, tx_hash, output_index) WHERE spent_by IS NULL;
 
+-- A spend limit adds up what was signed in a day, out of the index alone. No sum is kept: whoever could write it could
+-- open the limit.
+DROP INDEX signer.signed_transactions_recent;
+CREATE INDEX signed_transactions_recent ON signer.signed_transactions (asset, at_ms) INCLUDE (units) WHERE attempt = 1;
+
 -- Down Migration
 
+DROP INDEX signer.signed_transactions_recent;
+CREATE INDEX signed_transactions_recent ON signer.signed_transactions (asset, at_ms);
 DROP INDEX coins_by_spender, coins_spendable, unswept_addresses_awake, journal_wallet;
 CREATE INDEX coins_spendable ON coins (chain) WHERE spent_by IS NULL;
 CREATE INDEX journal_by_asset ON journal (asset);

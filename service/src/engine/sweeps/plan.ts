@@ -18,7 +18,8 @@ import { deepHeight } from './deep_height.ts'
 const SWEEPS_AT_ONCE = 20
 /** A look is over long before; what a worker that died had taken is due again after this. */
 const LOOK_MS = 60_000
-const REST_MAX_MS = 7 * 24 * HOUR_MS
+/** Rare enough that looking at everything that was ever left somewhere costs next to nothing. */
+const REST_MAX_MS = 180 * 24 * HOUR_MS
 
 /**
  * Plans what is worth moving from deposit addresses to the reserve, whatever becomes of their orders: the ledger's
