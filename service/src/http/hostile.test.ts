@@ -97,6 +97,15 @@ test('a request that asks for another protocol is answered as ever, and ends the
   expect(text).toMatch(/^Connection: close\r?$/m)
 })
 
+test.each(['{', '', '{"__proto__":1}', '\xff'])(
+  'the body %j is not read where there is nothing',
+  async (body) => {
+    const head = `POST /v1/nothing HTTP/1.1\r\n${close}Content-Type: application/json\r\n`
+    const spoken = await say(`${head}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`)
+    expectRefusal(spoken, 404, 'NOT_FOUND')
+  },
+)
+
 function post(
   headers: Record<string, string>,
   body: Buffer | string,

@@ -78,6 +78,7 @@ function openServer(parts: OperatorParts): { app: FastifyInstance; operator: Ope
   const answers = createAnswers(parts.logger, log, requestMeter(parts.metrics))
   const app = fastify(serverOptions(parts, answers))
   app.decorateRequest('exchange')
+  readBodiesRaw(app)
   refuseInOurWords(app, answers)
   app.addHook('onClose', async () => log.flush())
   return { app, operator: { parts, answers, addressOf: clientAddress(parts.limits.trustedProxies) } }
@@ -85,7 +86,7 @@ function openServer(parts: OperatorParts): { app: FastifyInstance; operator: Ope
 
 function serveRoutes(app: FastifyInstance, operator: OperatorContext, more: readonly RouteOptions[]): void {
   app.register(async (scope) => {
-    readBodiesRaw(scope)
+    leaveShapesToUs(scope)
     for (const schema of namedSchemas) scope.addSchema(schema)
     const methodsByUrl = collectMethods(scope)
     for (const route of more) scope.route(route)
@@ -146,10 +147,14 @@ function refuseInOurWords(app: FastifyInstance, answers: Answers): void {
   )
 }
 
-/** Bodies stay bytes until their signature is checked; validation and serialisation are ours, too. */
+/** Bodies stay bytes until their signature is checked; where there is no route nobody looks into them at all. */
 function readBodiesRaw(app: FastifyInstance): void {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
+}
+
+/** Validation and serialisation are ours. */
+function leaveShapesToUs(app: FastifyInstance): void {
   app.setValidatorCompiler(() => () => true)
   app.setSerializerCompiler(() => () => '')
 }
