@@ -1,5 +1,6 @@
+import { setImmediate } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { ORDER_ID } from './testing/fake_desk.ts'
+import { fakeDesk, ORDER_ID, paymentView } from './testing/fake_desk.ts'
 import { type Harness, signedHeaders, startHttp } from './testing/harness.ts'
 
 /**
@@ -105,6 +106,16 @@ test.each(['{', '', '{"__proto__":1}', '\xff'])(
     expectRefusal(spoken, 404, 'NOT_FOUND')
   },
 )
+
+test('what cannot be read is answered after what came before it', async () => {
+  const slow = await startHttp({
+    desk: fakeDesk({ findPayment: () => setImmediate(paymentView) }),
+  })
+  const good = `GET /v1/order/${ORDER_ID}/qr HTTP/1.1\r\nHost: x\r\n\r\n`
+  const text = await slow.talk(`${good}${good}FOO / HTTP/1.1\r\n\r\n`)
+  await slow.close()
+  expect([...text.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status)).toEqual(['200', '200', '400'])
+})
 
 function post(
   headers: Record<string, string>,

@@ -1,3 +1,5 @@
+import type { ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { problemHeaders } from './answers/answers.ts'
 import { problemJson } from './answers/problem_json.ts'
@@ -23,4 +25,27 @@ export function answerOnSocket(socket: Duplex, problem: Problem): void {
   for (let index = 0; index < headers.length; index += 2)
     head += `${headers[index]}: ${headers[index + 1]}\r\n`
   socket.end(`${head}\r\n${body}`)
+}
+
+/** Node keeps the answer under way on its socket; there is no public way to it. */
+type InUse = Socket & { readonly _httpMessage?: ServerResponse | null }
+
+const waiting = new WeakSet<Socket>()
+
+/**
+ * The same, but after the answers to requests that came whole before on this connection: else the client takes this for
+ * theirs, and what was done for refused. A request that is not whole is the one that is meant.
+ */
+export function answerInTurn(socket: InUse, problem: Problem): void {
+  const underWay = socket._httpMessage
+  if (!underWay?.req.complete) {
+    answerOnSocket(socket, problem)
+  } else if (!waiting.has(socket)) {
+    // Every further byte that cannot be read is told again.
+    waiting.add(socket)
+    underWay.once('close', () => {
+      waiting.delete(socket)
+      answerInTurn(socket, problem)
+    })
+  }
 }

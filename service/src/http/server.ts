@@ -27,7 +27,7 @@ import { logoRoute } from './public/logo.ts'
 import { namedSchemas, openApiRoute, swaggerOptions } from './public/openapi.ts'
 import { qrRoute } from './public/qr.ts'
 import { rateRoute } from './public/rate.ts'
-import { answerOnSocket } from './raw_answer.ts'
+import { answerInTurn, answerOnSocket } from './raw_answer.ts'
 import type { OperatorContext, RouteContext } from './route_context.ts'
 import { sandboxRoutes } from './sandbox/index.ts'
 
@@ -116,7 +116,7 @@ function serverOptions(parts: OperatorParts, answers: Answers) {
     frameworkErrors: (error: FastifyError, request: FastifyRequest, reply: FastifyReply) =>
       answerError(answers, error, request, reply),
     clientErrorHandler: (error: NodeJS.ErrnoException, socket: Socket) =>
-      answerOnSocket(socket, malformedHttpProblem(error)),
+      answerInTurn(socket, malformedHttpProblem(error)),
   }
 }
 
