@@ -144,6 +144,16 @@ test('a signed body that is not UTF-8 is a 400', async () => {
   expect(spoken.json.message).toBe('body is not valid UTF-8')
 })
 
+test('a signed GET has no body, because its signature covers none', async () => {
+  const target = `/v1/order/${ORDER_ID}`
+  const headers = Object.entries(signedHeaders('GET', target, ''))
+  const head = `GET ${target} HTTP/1.1\r\n${close}${headers.map((each) => `${each.join(': ')}\r\n`).join('')}`
+  expect((await say(`${head}Content-Length: 0\r\n\r\n`)).status).toBe(200)
+  expectRefusal(await say(`${head}Content-Length: 2\r\n\r\n{}`), 401, 'INVALID_SIGNATURE')
+  const chunked = `${head}Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n`
+  expectRefusal(await say(chunked), 401, 'INVALID_SIGNATURE')
+})
+
 test('credentials sent twice are malformed', async () => {
   const headers = signedHeaders('POST', '/v1/order/create', '{}')
   for (const name of ['X-API-KEY', 'X-API-SIGN', 'X-API-TIMESTAMP']) {

@@ -1,4 +1,5 @@
 import type { KeyObject } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
 import type { FastifyRequest } from 'fastify'
 import type { ApiKey, ApiKeys, Scope } from '../../accounts/api_key.ts'
 import type { Clock } from '../../clock.ts'
@@ -48,6 +49,8 @@ export function authenticator(
 }
 
 function isGenuine(request: FastifyRequest, credentials: Credentials, key: ApiKey | null): boolean {
+  // The body of a GET is not read, so nobody can say that it was signed.
+  if (!Buffer.isBuffer(request.body) && hasBody(request.raw)) return false
   const signed = {
     timestamp: credentials.timestamp,
     method: request.raw.method ?? '',
@@ -55,6 +58,11 @@ function isGenuine(request: FastifyRequest, credentials: Credentials, key: ApiKe
     body: bodyOf(request),
   }
   return isSignedBy(key?.secrets ?? noSecrets, signed, credentials.signature)
+}
+
+function hasBody({ headers }: IncomingMessage): boolean {
+  const { 'content-length': length = '0', 'transfer-encoding': encoding } = headers
+  return encoding !== undefined || Number.parseInt(length, 10) > 0
 }
 
 /** The raw bytes: the server parses no body before its signature is checked. */
