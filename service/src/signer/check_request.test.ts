@@ -18,6 +18,11 @@ test('a whole request comes through as it is, and as a copy', () => {
   }
 })
 
+test('a tag may be as long as the interface takes it, by characters', () => {
+  expect(messageOf(evmIntent(), sealed({ destinationTag: '🦊'.repeat(256) }))).toBe('accepted')
+  expect(messageOf(evmIntent(), sealed({ destinationTag: '🦊'.repeat(257) }))).toMatch(/destinationTag/)
+})
+
 const wrongValues = [
   undefined,
   null,

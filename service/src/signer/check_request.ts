@@ -61,7 +61,7 @@ function readAuthority(value: unknown): Authority {
     payoutAsset: asset('authority.payoutAsset', fields.payoutAsset),
     destination: text('authority.destination', fields.destination, /^[\s\S]{0,200}$/),
     destinationTag: orNull(fields.destinationTag, (tag) =>
-      text('authority.destinationTag', tag, /^[\s\S]{0,256}$/),
+      text('authority.destinationTag', tag, /^[\s\S]{0,256}$/u),
     ),
     depositAsset: asset('authority.depositAsset', fields.depositAsset),
     refundAddress: orNull(fields.refundAddress, (address) =>
