@@ -104,6 +104,12 @@ test.each([
   'http://localhost/',
   'https://x.example/#a',
   'https://x.example/\u0000',
+  'https:x.example',
+  'https:/x.example',
+  'https:\\\\x.example\\a',
+  'https://x.example/a|b',
+  'https://x.example/?a=[1]',
+  'https://x.example/%zz',
   `https://x.example/${'a'.repeat(2048)}`,
 ])('callback_url %j is refused', async (callback_url) => {
   const { status, json } = await http.signed('POST', create, JSON.stringify({ ...wanted, callback_url }))

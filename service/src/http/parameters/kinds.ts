@@ -120,8 +120,12 @@ export function callbackUrl(description: string, loopbackAllowed: boolean): Para
   }
 }
 
+/** RFC 3986. What Node's parser mends (`https:x`, `a|b`) is not a URL yet, and would be echoed as one. */
+const wholeUrl =
+  /^https?:\/\/[\w\-.~%!$&'()*+,;=:@[\]]+(?:[/?#](?:[\w\-.~!$&'()*+,;=:@/?#]|%[0-9A-F]{2})*)?$/i
+
 function callbackProblem(text: string, loopbackAllowed: boolean): string | null {
-  const url = /^[\x21-\x7e]+$/.test(text) ? URL.parse(text) : null
+  const url = wholeUrl.test(text) ? URL.parse(text) : null
   if (url === null || url.hostname === '') return 'must be an absolute https URL'
   if (url.username !== '' || url.password !== '') return 'must not carry a user name or password'
   if (url.hash !== '') return 'must not have a fragment'
