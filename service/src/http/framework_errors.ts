@@ -1,8 +1,11 @@
 import type { FastifyError } from 'fastify'
 import { invalidParameters, type Problem } from './errors.ts'
 
-/** What Fastify itself refuses, in the interface's words; null for anything we did not expect. */
-export function problemOf(error: Partial<FastifyError>): Problem | null {
+/**
+ * What Fastify itself refuses, in the interface's words; null for anything we did not expect. `isCutOff`: the request
+ * ended before all of it was read. Of any other, a line that broke was ours: to the database, to a node.
+ */
+export function problemOf(error: Partial<FastifyError>, isCutOff: boolean): Problem | null {
   switch (error.code) {
     case 'FST_ERR_CTP_BODY_TOO_LARGE':
       return { code: 'PAYLOAD_TOO_LARGE', message: 'the body is larger than the service reads' }
@@ -16,7 +19,7 @@ export function problemOf(error: Partial<FastifyError>): Problem | null {
       return invalidParameters([{ field: 'path', message: 'is too long' }])
     case 'ECONNRESET':
     case 'ERR_STREAM_PREMATURE_CLOSE':
-      return invalidParameters([{ field: 'body', message: 'did not arrive completely' }])
+      return isCutOff ? invalidParameters([{ field: 'body', message: 'did not arrive completely' }]) : null
     default:
       return null
   }

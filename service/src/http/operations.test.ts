@@ -1,3 +1,4 @@
+import { connect } from 'node:net'
 import { Registry } from 'prom-client'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { fakeDesk, ORDER_ID, ORDER_TOKEN } from './testing/fake_desk.ts'
@@ -89,6 +90,39 @@ test('a failure of ours tells a request id and nothing else; the log tells the r
   expect(failures[0]?.error).toContain('caused by Error: again [redacted]')
   expect(failing.logText()).not.toContain(ORDER_TOKEN)
   await failing.close()
+})
+
+test('a line of ours that breaks is our failure, not a body that did not arrive', async () => {
+  const broken = Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' })
+  const failing = await startHttp({
+    desk: fakeDesk({ createOrder: () => Promise.reject(broken) }),
+  })
+  const body = JSON.stringify({
+    from: 'BTC',
+    from_network: 'BTC',
+    to: 'USDT',
+    to_network: 'ERC20',
+    amount: 0.1,
+    rate_type: 'float',
+    destination: '0x52908400098527886E0F7030069857D2E4169EE7',
+  })
+  const { status, json } = await failing.signed('POST', '/v1/order/create', body)
+  // A client that is told 4xx does not ask again, though its order may be there.
+  expect([status, json.error_code]).toEqual([500, 'INTERNAL_ERROR'])
+  await failing.close()
+})
+
+test('a body that is cut off is told to nobody, and is no failure of ours', async () => {
+  const cut = await startHttp()
+  const target = '/v1/order/create'
+  const headers = { Host: 'a', 'Content-Length': '10', ...signedHeaders('POST', target, '{"a":true}') }
+  const socket = connect(Number.parseInt(new URL(cut.base).port, 10), '127.0.0.1')
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`)
+  socket.end([`POST ${target} HTTP/1.1`, ...lines, '', '{'].join('\r\n'))
+  socket.resume()
+  await vi.waitFor(() => expect(linesOf(cut.logText())).not.toEqual([]))
+  expect(linesOf(cut.logText()).map(({ level, status }) => [level, status])).toEqual([[30, 400]])
+  await cut.close()
 })
 
 test('a view that cannot be written exactly is a 500, never a wrong number', async () => {

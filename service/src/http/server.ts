@@ -127,7 +127,7 @@ function answerError(answers: Answers, error: unknown, request: FastifyRequest, 
     answers.recordFailure(request, error)
     return
   }
-  const problem = error instanceof Error ? problemOf(error) : null
+  const problem = error instanceof Error ? problemOf(error, request.raw.readableAborted) : null
   if (problem === null) answers.failure(request, reply, error)
   else answers.problem(request, reply, problem)
 }
