@@ -296,18 +296,13 @@ export async function sumLeavingOutflows(
   return row?.units ?? 0n
 }
 
-/** The live outflow that took a nonce of the reserve: a filler, or what the filler stands in for. */
-export async function findOutflowByNonce(
-  sql: Sql,
-  chain: ChainId,
-  nonce: number,
-  kind: 'filler' | 'other',
-): Promise<ClaimedOutflow | null> {
+/** The live outflow that took a nonce of the reserve and is no filler. */
+export async function findByNonce(sql: Sql, chain: ChainId, nonce: number): Promise<ClaimedOutflow | null> {
   const [row] = await sql.query<OutflowRow>(
     `SELECT * FROM outflows
-     WHERE chain = $1 AND nonce = $2 AND (kind = 'filler') = $3 AND from_address IS NULL
+     WHERE chain = $1 AND nonce = $2 AND kind <> 'filler' AND from_address IS NULL
        AND state IN ('planned', 'signed', 'broadcast')`,
-    [chain, nonce, kind === 'filler'],
+    [chain, nonce],
   )
   return row === undefined ? null : toClaimed(row)
 }

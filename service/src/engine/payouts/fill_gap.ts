@@ -3,8 +3,8 @@ import { reserveAddresses } from '../../db/addresses.ts'
 import { postForHouse } from '../../db/books.ts'
 import {
   type ClaimedOutflow,
+  findByNonce,
   findOutflow,
-  findOutflowByNonce,
   planOutflow,
   setOutflowState,
 } from '../../db/outflows.ts'
@@ -30,7 +30,8 @@ export async function fillGap(world: SigningWorld, stuck: ClaimedOutflow): Promi
   const [address] = await reserveAddresses(world.db, chainFacts[stuck.chain].family)
   if (address === undefined) return
   const payoutId = `house-${stuck.chain}-${stuck.nonce}:1`
-  if ((await findOutflowByNonce(world.db, stuck.chain, stuck.nonce, 'filler')) !== null) return
+  // One is planned already, or was and ended because the nonce is used: another could not be mined either.
+  if ((await findOutflow(world.db, payoutId)) !== null) return
   const asset = nativeAsset(stuck.chain).id
   world.log.warn({ payout: stuck.payoutId, nonce: stuck.nonce }, 'a stuck nonce is filled')
   await planOutflow(
@@ -84,7 +85,7 @@ export async function endFilledGap(
 
 /** The outflow that the filler stands in for, as long as it is live. */
 async function findStuck({ db }: SigningWorld, filler: ClaimedOutflow): Promise<ClaimedOutflow | null> {
-  if (filler.nonce !== null) return findOutflowByNonce(db, filler.chain, filler.nonce, 'other')
+  if (filler.nonce !== null) return findByNonce(db, filler.chain, filler.nonce)
   const stuck = filler.fills === null ? null : await findOutflow(db, filler.fills)
   return stuck !== null && ['planned', 'signed', 'broadcast'].includes(stuck.state) ? stuck : null
 }

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { planOutflow } from '../../db/outflows.ts'
 import { reconcileChain } from '../reconcile.ts'
 import {
   type BooksStage,
@@ -31,6 +32,12 @@ afterAll(() => stage?.stop())
 
 const ETHER = 10n ** 18n
 
+/** Signing and drafting would throw on a paper chain and show as another trouble than the one expected. */
+function signingWorld(): SigningWorld {
+  const signer = { addresses: async () => [], sign: () => Promise.reject(new Error('the signer was asked')) }
+  return { ...stage.world, seal: () => 'seal', signer }
+}
+
 function place() {
   return placeOrder(stage, 'ETH:ETH', 'USDT:ERC20', { asks: ETHER, promises: 100n * ETHER })
 }
@@ -55,9 +62,7 @@ test('while outflows are stopped nothing is drafted, and what is on its way is f
   for (let look = 0; look < 3; look += 1) await reconcileChain(stage.world, eth)
   eth.mined(txHash, 100, 0n)
   eth.setHead(112)
-  // Signing and drafting would throw on a paper chain and show as another trouble than the one expected.
-  const signer = { addresses: async () => [], sign: () => Promise.reject(new Error('the signer was asked')) }
-  const world: SigningWorld = { ...stage.world, seal: () => 'seal', signer }
+  const world = signingWorld()
   await workPayouts(world, eth)
   expect((await states()).get(sent.terms.id)).toMatchObject({ state: 'confirmed' })
   expect((await states()).get(planned.terms.id)).toEqual({
@@ -82,8 +87,7 @@ test('of more outflows than one step takes, each has its turn, whatever becomes 
     const { payoutId } = await sendPayout(stage, order)
     await stage.db.query('UPDATE outflows SET nonce = $2 WHERE payout_id = $1', [payoutId, made])
   }
-  const signer = { addresses: async () => [], sign: () => Promise.reject(new Error('the signer was asked')) }
-  const world: SigningWorld = { ...stage.world, seal: () => 'seal', signer }
+  const world = signingWorld()
   for (let step = 0; step < 4; step += 1) {
     // Longer than any outflow rests: those that were looked at are due again.
     stage.advance(60_000)
@@ -91,4 +95,37 @@ test('of more outflows than one step takes, each has its turn, whatever becomes 
   }
   const neglected = await stage.db.query('SELECT nonce FROM outflows WHERE claim_fence = 0')
   expect(neglected).toEqual([])
+})
+
+test('an outflow whose filler was needless and ended gets no second one, and holds up nobody', async () => {
+  await fundReserve(stage, 'USDT:ERC20', 10_000n * ETHER)
+  const eth = stage.chain('ETH')
+  for (let nonce = 0; nonce < 2; nonce += 1) {
+    const order = await place()
+    await confirmDeposit(stage, order, await mineDeposit(stage, order, ETHER, 100))
+    const { payoutId } = await sendPayout(stage, order)
+    await stage.db.query('UPDATE outflows SET nonce = $2 WHERE payout_id = $1', [payoutId, nonce])
+  }
+  await stage.db.query("UPDATE attempts SET answer = 'refused'")
+  const filler = {
+    payoutId: 'house-ETH-0:1',
+    kind: 'filler',
+    asset: 'ETH:ETH',
+    units: 0n,
+    address: RESERVE,
+  } as const
+  await planOutflow(stage.db, { ...filler, tag: null, nonce: 0 }, stage.world.clock.nowMs())
+  await stage.db.query("UPDATE outflows SET state = 'failed' WHERE kind = 'filler'")
+  for (let step = 0; step < 2; step += 1) {
+    await workPayouts(signingWorld(), eth)
+    stage.advance(31 * 60_000)
+  }
+  await workPayouts(signingWorld(), eth)
+  const fences = await stage.db.query(
+    "SELECT nonce, claim_fence, state FROM outflows WHERE kind = 'payout' ORDER BY nonce",
+  )
+  expect(fences).toMatchObject([
+    { nonce: 0, claim_fence: 3, state: 'broadcast' },
+    { nonce: 1, claim_fence: 3, state: 'broadcast' },
+  ])
 })
