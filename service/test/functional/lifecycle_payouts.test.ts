@@ -1,3 +1,4 @@
+import type { Hash } from 'viem'
 import { afterAll, expect, test } from 'vitest'
 import { saveSeal } from '../../src/db/orders.ts'
 import { auditChain } from '../../src/engine/ledger_audit.ts'
@@ -126,12 +127,7 @@ test('a payout that the network refuses for good has its nonce filled; the next 
     expect(await attemptsOf(sandbox, next.order_id)).toHaveLength(1)
   })
   sandbox.log('only the stuck one is refused from now on; after too long its nonce is filled')
-  const bytes = (await attemptsOf(sandbox, order.order_id))[0]?.bytes ?? 'none'
-  line.meddle(({ method, params }) =>
-    method === 'eth_sendRawTransaction' && String(params?.[0]).includes(bytes)
-      ? { refuse: 'intrinsic gas too low' }
-      : null,
-  )
+  refuseOnBnb(order.destination)
   await sandbox.remote.advanceClock(31 * 60)
   await sandbox.eventually('the filler is sent', async () => {
     const [filler] = await sandbox.rows(
@@ -174,7 +170,8 @@ test.each(['the signer', 'the network'] as const)(
       return (await attemptsOf(sandbox, order.order_id))[0] ?? raise()
     })
     expect(stuck.bytes === null).toBe(who === 'the signer')
-    if (who === 'the network') refuseOnBitcoin((bytes) => bytes === stuck.bytes)
+    const payee = await scriptOf(sandbox, order.destination)
+    if (who === 'the network') refuseOnBitcoin((bytes) => bytes.includes(payee))
     const before = await networkCosts(sandbox)
     await sandbox.remote.advanceClock(31 * 60)
     const first = await sandbox.eventually('the filler is sent', () => sentFiller(sandbox, order.order_id, 1))
@@ -209,6 +206,91 @@ test.each(['the signer', 'the network'] as const)(
     expect(await balanceOf(sandbox, order.destination, 'BTC', 'BTC')).toBe(0n)
   },
 )
+
+test('a payout that the network took, forgot and then refuses for good has its nonce filled; the order asks', async () => {
+  const sandbox = given()
+  const order = await createOrder(sandbox, quickPair)
+  await payAndBury(sandbox, order)
+  const sent = (await sandbox.waitForStatus(order.order_id, 'WITHDRAW')).withdraw_tx_hash ?? ''
+  sandbox.log('the node loses it, and takes it no more at any fee')
+  refuseOnBnb(order.destination)
+  await sandbox.devnet.evm('BNB').client.dropTransaction({ hash: sent as Hash })
+  await sandbox.eventually('the payout is refused', async () => {
+    expect((await attemptsOf(sandbox, order.order_id)).map(({ answer }) => answer)).toEqual(['refused'])
+  })
+  const next = await createOrder(sandbox, quickPair)
+  await payAndBury(sandbox, next)
+  await sandbox.waitForStatus(next.order_id, 'WITHDRAW')
+  await sandbox.remote.advanceClock(31 * 60)
+  await sandbox.eventually('its nonce is filled', async () => {
+    const fillers = await sandbox.rows(
+      "SELECT 1 FROM outflows WHERE kind = 'filler' AND state = 'broadcast' AND chain = 'BNB'",
+    )
+    expect(fillers).toHaveLength(1)
+  })
+  await expectPaidOut(sandbox, next)
+  const emergency = await sandbox.waitForStatus(order.order_id, 'EMERGENCY')
+  expect(emergency.emergency?.reasons).toEqual(['NETWORK_PROBLEM'])
+  lineTo('BNB').meddle(null)
+  await sandbox.client.chooseEmergencyAction(order.order_id, { action: 'continue' })
+  await expectPaidOut(sandbox, order)
+  expect(await whereIs(sandbox, 'BNB', sent)).toBe('absent')
+})
+
+test('a Bitcoin payout that our node took, forgot and then refuses: its coins come back, though others still have it', async () => {
+  const sandbox = given()
+  const order = await createOrder(sandbox, usdtToBtc)
+  await payAndBury(sandbox, order)
+  const sent = (await sandbox.waitForStatus(order.order_id, 'WITHDRAW')).withdraw_tx_hash ?? ''
+  sandbox.log('our node says that it does not know it, and takes it no more')
+  const payee = await scriptOf(sandbox, order.destination)
+  const known = async () => (await attemptsOf(sandbox, order.order_id)).map(({ tx_hash }) => tx_hash)
+  const hashes = new Set<unknown>(await known())
+  lineTo('BTC').meddle(({ method, params }) => {
+    if (method === 'sendrawtransaction' && String(params?.[0]).includes(payee))
+      return { refuse: 'non-mandatory-script-verify-flag', code: REFUSED_BY_RULES }
+    if (method === 'getrawtransaction' && hashes.has(params?.[0]))
+      return { refuse: 'No such mempool or blockchain transaction. Use gettransaction.', code: -5 }
+    return null
+  })
+  await sandbox.eventually('the payout is refused', async () => {
+    expect((await attemptsOf(sandbox, order.order_id)).map(({ answer }) => answer)).toEqual(['refused'])
+  })
+  await sandbox.remote.advanceClock(31 * 60)
+  await sandbox.eventually('what takes its coins back is sent', () => sentFiller(sandbox, order.order_id, 1))
+  lineTo('BTC').meddle(null)
+  expect(await whereIs(sandbox, 'BTC', sent), 'it is outbid where it was known').toBe('absent')
+  await sandbox.bury('BTC')
+  const emergency = await sandbox.waitForStatus(order.order_id, 'EMERGENCY')
+  expect(emergency.emergency?.reasons).toEqual(['NETWORK_PROBLEM'])
+  await expectBooksOfBitcoin(sandbox)
+  await sandbox.client.chooseEmergencyAction(order.order_id, { action: 'continue' })
+  await expectPaidOut(sandbox, order)
+  await expectBooksOfBitcoin(sandbox)
+})
+
+test('a payout that is refused because fees have risen gets a higher fee and is paid', async () => {
+  const sandbox = given()
+  const order = await createOrder(sandbox, quickPair)
+  sandbox.log('the node wants more than the first attempt bids')
+  const first = { bytes: '' }
+  lineTo('BNB').meddle(({ method, params }) => {
+    if (method !== 'eth_sendRawTransaction') return null
+    first.bytes ||= String(params?.[0])
+    return first.bytes === params?.[0] ? { refuse: 'max fee per gas less than block base fee' } : null
+  })
+  await payAndBury(sandbox, order)
+  await sandbox.eventually('the payout is refused', async () => {
+    expect((await attemptsOf(sandbox, order.order_id)).map(({ answer }) => answer)).toEqual(['refused'])
+  })
+  await sandbox.remote.advanceClock(2 * 60)
+  await expectPaidOut(sandbox, order)
+  expect((await attemptsOf(sandbox, order.order_id)).map(({ answer }) => answer)).toEqual([
+    'refused',
+    'accepted',
+  ])
+  lineTo('BNB').meddle(null)
+})
 
 test('a Bitcoin payout that is sent after all is not replaced, and makes its filler needless', async () => {
   const sandbox = given()
@@ -290,9 +372,26 @@ async function whereIs(
   return (await service.world.chains.get(chain)?.lookup(txHash))?.where
 }
 
-function refuseOnBitcoin(isRefused: (bytes: unknown) => boolean): void {
+/** Every transaction that pays this address, at whatever fee. */
+function refuseOnBnb(payee: string): void {
+  lineTo('BNB').meddle(({ method, params }) =>
+    method === 'eth_sendRawTransaction' && String(params?.[0]).includes(payee.slice(2).toLowerCase())
+      ? { refuse: 'intrinsic gas too low' }
+      : null,
+  )
+}
+
+/** What a transaction that pays this address has in it. */
+async function scriptOf({ devnet }: TestSandbox, address: string): Promise<string> {
+  const { scriptPubKey } = (await devnet.bitcoin.rpc('validateaddress', [address])) as {
+    scriptPubKey: string
+  }
+  return scriptPubKey
+}
+
+function refuseOnBitcoin(isRefused: (bytes: string) => boolean): void {
   lineTo('BTC').meddle(({ method, params }) =>
-    method === 'sendrawtransaction' && isRefused(params?.[0])
+    method === 'sendrawtransaction' && isRefused(String(params?.[0]))
       ? { refuse: 'non-mandatory-script-verify-flag', code: REFUSED_BY_RULES }
       : null,
   )

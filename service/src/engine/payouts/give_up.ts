@@ -18,6 +18,6 @@ export async function giveUpWaiting(world: SigningWorld, outflow: ClaimedOutflow
     await apply(world, outflow.orderId, `stalled:${outflow.payoutId}`, { kind: 'ExchangeStalled' })
     return
   }
-  const isSent = attempts.some(({ answer }) => answer === 'accepted')
-  if (!isSent) await fillGap(world, outflow)
+  const isWithNetwork = attempts.some(({ answer }) => answer === 'accepted')
+  if (!isWithNetwork) await fillGap(world, outflow)
 }

@@ -3,6 +3,7 @@ import { findOwnAddresses } from '../../db/addresses.ts'
 import { findOrder, findSeal } from '../../db/orders.ts'
 import {
   type Attempt,
+  attemptsOf,
   type ClaimedOutflow,
   lockClaimed,
   setOutflowState,
@@ -19,6 +20,7 @@ import { apply } from '../apply.ts'
 import type { SigningWorld } from '../world.ts'
 import { endNeedlessFiller } from './fill_gap.ts'
 import type { Progress } from './progress.ts'
+import { raiseWhenSlow } from './raise.ts'
 
 const AFTER_SENDING_MS = 500
 const AFTER_UNKNOWN_MS = 1_000
@@ -26,13 +28,15 @@ const AFTER_REFUSAL_MS = 5_000
 
 /**
  * Signs an attempt, stores its bytes, and only then sends them. Whatever happens in between, the next step finds the
- * same attempt and sends the same bytes: that cannot pay twice.
+ * same attempt and sends the same bytes: that cannot pay twice. `forgotten`: attempts that the network was just found
+ * not to have.
  */
 export async function sendAttempt(
   world: SigningWorld,
   chain: Chain,
   outflow: ClaimedOutflow,
   attempt: Attempt,
+  forgotten: readonly Attempt[] = [],
 ): Promise<Progress> {
   let tx = attempt.tx
   if (tx === null) {
@@ -44,7 +48,7 @@ export async function sendAttempt(
     tx = signed.value
     if (!(await storeBytes(world, outflow, attempt.attempt, tx))) return { kind: 'done' }
   }
-  return broadcast(world, chain, outflow, attempt.attempt, tx)
+  return broadcast(world, chain, outflow, { ...attempt, tx }, forgotten)
 }
 
 async function storeBytes(
@@ -61,15 +65,17 @@ async function storeBytes(
   })
 }
 
+type SentAttempt = Attempt & { readonly tx: SignedTx }
+
 async function broadcast(
   world: SigningWorld,
   chain: Chain,
   outflow: ClaimedOutflow,
-  attempt: number,
-  tx: SignedTx,
+  sent: SentAttempt,
+  forgotten: readonly Attempt[],
 ): Promise<Progress> {
+  const { attempt, tx } = sent
   const answer = await chain.broadcast(tx)
-  const nowMs = world.clock.nowMs()
   switch (answer) {
     case 'accepted':
       await noteAccepted(world, outflow, attempt, tx)
@@ -77,23 +83,41 @@ async function broadcast(
       return { kind: 'again', inMs: AFTER_SENDING_MS }
     case 'unknown':
       // Maybe sent. Only the same bytes are ever sent again, and sending them twice pays once.
-      await storeAnswer(world.db, outflow.payoutId, attempt, 'unknown', nowMs)
+      await storeAnswer(world.db, outflow.payoutId, attempt, 'unknown', world.clock.nowMs())
       return {
         kind: 'trouble',
         message: 'the network did not say whether it has the payout',
         inMs: AFTER_UNKNOWN_MS,
       }
     case 'refused':
-      await storeAnswer(world.db, outflow.payoutId, attempt, 'refused', nowMs)
-      if (outflow.kind === 'filler' && (await endNeedlessFiller(world, chain, outflow)))
-        return { kind: 'done' }
-      return { kind: 'trouble', message: `the network refuses ${tx.txHash}`, inMs: AFTER_REFUSAL_MS }
+      return noteRefused(world, chain, outflow, sent, forgotten)
     default:
       return unreachable(answer)
   }
 }
 
-async function noteAccepted(
+/** What it forgot and takes no more it does not have. While higher fees are tried, the time until it is given up goes on. */
+async function noteRefused(
+  world: SigningWorld,
+  chain: Chain,
+  outflow: ClaimedOutflow,
+  { attempt: refused, tx }: SentAttempt,
+  forgotten: readonly Attempt[],
+): Promise<Progress> {
+  const { payoutId } = outflow
+  const nowMs = world.clock.nowMs()
+  for (const attempt of new Set([refused, ...forgotten.map((one) => one.attempt)])) {
+    await storeAnswer(world.db, payoutId, attempt, 'refused', nowMs)
+  }
+  if (outflow.kind === 'filler' && (await endNeedlessFiller(world, chain, outflow))) return { kind: 'done' }
+  const raised = await raiseWhenSlow(world, chain, outflow, await attemptsOf(world.db, payoutId))
+  if (raised?.kind === 'trouble') return raised
+  const message = `the network refuses ${tx.txHash}`
+  return { kind: 'trouble', message, inMs: raised === null ? AFTER_REFUSAL_MS : 0 }
+}
+
+/** The network has it. */
+export async function noteAccepted(
   world: SigningWorld,
   outflow: ClaimedOutflow,
   attempt: number,

@@ -68,9 +68,8 @@ async function step(
   if (isStopped) return stepWhileStopped(world, chain, outflow, attempts)
   const latest = attempts.at(-1)
   if (latest === undefined) return draftPayout(world, chain, outflow)
-  if (latest.answer !== 'accepted' && !(outflow.state === 'broadcast' && latest.answer === 'refused')) {
-    return sendAttempt(world, chain, outflow, latest)
-  }
+  const isUnheard = latest.answer === null || (latest.answer === 'unknown' && outflow.state !== 'broadcast')
+  if (isUnheard) return sendAttempt(world, chain, outflow, latest)
   return followPayout(world, chain, outflow, attempts)
 }
 
@@ -81,7 +80,7 @@ async function stepWhileStopped(
   outflow: ClaimedOutflow,
   attempts: readonly Attempt[],
 ): Promise<Progress> {
-  if (attempts.some(({ answer }) => answer === 'accepted'))
+  if (outflow.state === 'broadcast' || attempts.some(({ answer }) => answer === 'accepted'))
     return followPayout(world, chain, outflow, attempts)
   const message = `outflows of ${chain.id} are stopped: ledger and chain differ`
   return { kind: 'trouble', message, inMs: WHILE_HELD_MS }

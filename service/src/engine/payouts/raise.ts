@@ -1,0 +1,68 @@
+import type { Chain, DraftRejection, FeeBid } from '../../chains/chain.ts'
+import {
+  type Attempt,
+  attemptsOf,
+  type ClaimedOutflow,
+  insertAttempt,
+  lockClaimed,
+} from '../../db/outflows.ts'
+import { nativeAsset } from '../../domain/catalog/assets.ts'
+import type { Outcome } from '../../domain/outcome.ts'
+import type { Intent } from '../../domain/payouts/intent.ts'
+import type { SigningWorld } from '../world.ts'
+import type { Progress } from './progress.ts'
+import { readFillerFunds } from './take_back.ts'
+
+const AFTER_FEE_CAP_MS = 10_000
+
+/** A sweep of a token never is: its gas was brought in the right amount, nobody waits for it, and fees fall again. */
+function isTooSlow(
+  { clock, policy }: SigningWorld,
+  chain: Chain,
+  outflow: ClaimedOutflow,
+  { broadcastAtMs }: Attempt,
+): boolean {
+  if (outflow.from !== undefined && outflow.asset !== nativeAsset(chain.id).id) return false
+  const nowMs = clock.nowMs()
+  return nowMs - (broadcastAtMs ?? nowMs) >= policy.bumpAfterMs[chain.id]
+}
+
+/**
+ * Unmined or refused for too long: a transaction that excludes the earlier one on chain and pays more. A node that
+ * refuses what it took, or would have taken a moment ago, mostly does so because fees have risen. Null: not long enough.
+ */
+export async function raiseWhenSlow(
+  world: SigningWorld,
+  chain: Chain,
+  outflow: ClaimedOutflow,
+  attempts: readonly Attempt[],
+): Promise<Progress | null> {
+  const latest = attempts.at(-1)
+  const nowMs = world.clock.nowMs()
+  if (latest === undefined || !isTooSlow(world, chain, outflow, latest)) return null
+  const bid = await chain.bid(outflow)
+  const raised = bid.ok ? await raise(world, chain, outflow, latest, bid.value) : bid
+  if (!raised.ok) return { kind: 'trouble', message: raised.rejection.message, inMs: AFTER_FEE_CAP_MS }
+  await world.db.transaction(async (tx) => {
+    if ((await lockClaimed(tx, outflow)) === null) return
+    const known = await attemptsOf(tx, outflow.payoutId)
+    if (known.length === attempts.length) await insertAttempt(tx, raised.value, nowMs)
+  })
+  world.log.info(
+    { payout: outflow.payoutId, attempt: raised.value.attempt },
+    'a slow payout gets a higher fee',
+  )
+  return { kind: 'again', inMs: 0 }
+}
+
+/** What takes coins back has no change: its next attempt is drafted anew out of the same coins, and brings back less. */
+async function raise(
+  world: SigningWorld,
+  chain: Chain,
+  outflow: ClaimedOutflow,
+  latest: Attempt,
+  bid: FeeBid,
+): Promise<Outcome<Intent, DraftRejection>> {
+  if (outflow.fills === null) return chain.raise(latest.intent, bid)
+  return chain.draft(outflow, bid, await readFillerFunds(world.db, outflow))
+}
