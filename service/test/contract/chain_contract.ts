@@ -5,7 +5,7 @@ import { assetOf } from '../../src/domain/catalog/assets.ts'
 import { chainFacts } from '../../src/domain/catalog/networks.ts'
 import type { Intent, Outflow } from '../../src/domain/payouts/intent.ts'
 import { httpFaults, openHttpLine } from '../harness/http_line.ts'
-import type { ChainDriver, ChainUnderTest } from './chain_driver.ts'
+import type { ChainDriver, ChainSubject, ChainUnderTest, ChainWorld } from './chain_driver.ts'
 
 /**
  * What: everything the engine relies on in a chain (chains/chain.ts), the same for every chain.
@@ -13,27 +13,45 @@ import type { ChainDriver, ChainUnderTest } from './chain_driver.ts'
  */
 export function describeChain(subject: ChainUnderTest) {
   describe(`${subject.name} as a chain`, () => {
-    let driver: ChainDriver
-    beforeAll(async () => {
-      driver = await subject.start()
-    })
-    afterAll(() => driver?.stop())
-    const world = () => driver
-
+    const world = startBefore(subject)
     describeAddresses(subject, world)
     describeIdentity(world)
-    describeScan(subject, world)
-    describeLookups(world)
-    describeReorgs(subject, world)
-    describeReplacement(subject, world)
+    describeLedger(subject, world)
     describeFakes(subject, world)
-    describePayouts(subject, world)
-    describeCosts(subject, world)
     describeBadLines(subject, world)
   })
 }
 
-type World = () => ChainDriver
+/** The part that a chain without a wire keeps as well: what happens on it, and how that is told. */
+export function describeSimulatedChain(subject: ChainSubject<ChainWorld>) {
+  describe(`${subject.name} as a chain`, () => {
+    describeLedger(subject, startBefore(subject))
+  })
+}
+
+function startBefore<Driver extends ChainWorld>(subject: ChainSubject<Driver>): () => Driver {
+  let driver: Driver | undefined
+  beforeAll(async () => {
+    driver = await subject.start()
+  })
+  afterAll(() => driver?.stop())
+  return () => {
+    if (driver === undefined) throw new Error('the chain was started')
+    return driver
+  }
+}
+
+function describeLedger(subject: ChainSubject<ChainWorld>, world: World) {
+  describeScan(subject, world)
+  describeLookups(world)
+  describeReorgs(subject, world)
+  describeReplacement(subject, world)
+  describePayouts(subject, world)
+  describeCosts(subject, world)
+}
+
+type World = () => ChainWorld
+type WiredWorld = () => ChainDriver
 
 function describeAddresses({ addresses }: ChainUnderTest, world: World) {
   test.each(addresses.valid)('an address is accepted: $what', ({ text, canonical }) => {
@@ -72,7 +90,7 @@ const addressesNowhereValid = [
   { what: 'ten thousand characters', text: '1'.repeat(10_000) },
 ]
 
-function describeIdentity(world: World) {
+function describeIdentity(world: WiredWorld) {
   test('the node that was configured is recognised', async () => {
     await expect(world().chain.checkIdentity()).resolves.toBeUndefined()
   })
@@ -82,7 +100,7 @@ function describeIdentity(world: World) {
   })
 }
 
-function describeScan({ assets }: ChainUnderTest, world: World) {
+function describeScan({ assets }: ChainSubject<ChainWorld>, world: World) {
   test('a scan finds every deposit exactly once, however they fall into blocks', async () => {
     const driver = world()
     const start = await driver.chain.head()
@@ -159,7 +177,7 @@ function describeLookups(world: World) {
   })
 }
 
-function describeReorgs({ assets: [native] }: ChainUnderTest, world: World) {
+function describeReorgs({ assets: [native] }: ChainSubject<ChainWorld>, world: World) {
   test('after a reorg of any depth that matters the new branch is read and the fork can be found', async () => {
     const driver = world()
     const { chain } = driver
@@ -193,7 +211,7 @@ function describeReorgs({ assets: [native] }: ChainUnderTest, world: World) {
   })
 }
 
-function describeReplacement({ assets: [native] }: ChainUnderTest, world: World) {
+function describeReplacement({ assets: [native] }: ChainSubject<ChainWorld>, world: World) {
   const changes = [
     { what: 'another amount', units: credit(native) * 2n },
     { what: 'another address of ours', to: 'ours' as const },
@@ -231,7 +249,7 @@ function describeReplacement({ assets: [native] }: ChainUnderTest, world: World)
   )
 }
 
-function describeFakes({ assets: [native], fakeDeposits }: ChainUnderTest, world: World) {
+function describeFakes({ assets: [native], fakeDeposits }: ChainUnderTest, world: WiredWorld) {
   test.each(fakeDeposits)('no deposit, beside a true one: $what', async (fake) => {
     const driver = world()
     const start = await driver.chain.head()
@@ -250,7 +268,7 @@ function describeFakes({ assets: [native], fakeDeposits }: ChainUnderTest, world
   })
 }
 
-function describePayouts({ assets }: ChainUnderTest, world: World) {
+function describePayouts({ assets }: ChainSubject<ChainWorld>, world: World) {
   test.each(assets)('a payout of %s is the same bytes every time and arrives once', async (asset) => {
     const driver = world()
     const { chain } = driver
@@ -296,7 +314,7 @@ function describePayouts({ assets }: ChainUnderTest, world: World) {
   })
 }
 
-function describeCosts({ assets }: ChainUnderTest, world: World) {
+function describeCosts({ assets }: ChainSubject<ChainWorld>, world: World) {
   test('a quote for the cost covers what a payout then costs', async () => {
     const driver = world()
     for (const asset of assets) {
@@ -330,7 +348,7 @@ function describeCosts({ assets }: ChainUnderTest, world: World) {
 /** After these the caller knows nothing: not even whether the node has done what it was asked to. */
 const fruitless = httpFaults.filter((fault) => fault !== 'delay' && fault !== 'twice' && fault !== 'stray')
 
-function describeBadLines({ assets }: ChainUnderTest, world: World) {
+function describeBadLines({ assets }: ChainUnderTest, world: WiredWorld) {
   const timeoutMs = 1_000
   const [native] = assets
 
@@ -423,7 +441,7 @@ function grain(asset: AssetId): bigint {
   return 10n ** BigInt(decimals - chainDecimals)
 }
 
-async function drafted(driver: ChainDriver, asset: AssetId): Promise<{ outflow: Outflow; intent: Intent }> {
+async function drafted(driver: ChainWorld, asset: AssetId): Promise<{ outflow: Outflow; intent: Intent }> {
   const units = assetOf(asset).minPayout * 2n
   const outflow: Outflow = {
     payoutId: `CB${Math.random().toString().slice(2, 18).padEnd(16, '0')}:1`,
@@ -470,7 +488,7 @@ async function scan(chain: Chain, start: BlockRef, ours: ReadonlySet<string>): P
 }
 
 /** Looks into the mempool until `txHash` was told; answers what was told of it. */
-async function seenInMempool(driver: ChainDriver, ours: readonly string[], txHash: string) {
+async function seenInMempool(driver: ChainWorld, ours: readonly string[], txHash: string) {
   const findOurs: FindOurs = async (recipients) => new Set(recipients.filter((one) => ours.includes(one)))
   let seen: readonly Transfer[] = []
   await expect
@@ -503,7 +521,7 @@ function sorted(transfers: readonly Expected[]) {
 }
 
 /** Well-formed, in the chain's own spelling, and of no transaction. */
-function unknownHash({ chain }: ChainDriver): string {
+function unknownHash({ chain }: ChainWorld): string {
   const digits = 'f00d'.repeat(16)
   return chain.family === 'evm' ? `0x${digits}` : digits
 }

@@ -3,15 +3,18 @@ import type { AssetId } from '../../src/domain/catalog/assets.ts'
 import type { Intent, SignedTx } from '../../src/domain/payouts/intent.ts'
 
 /** What the suite must know of a chain before any node runs, and how to start one. */
-export type ChainUnderTest = {
+export type ChainUnderTest = ChainSubject<ChainDriver> & {
+  readonly addresses: AddressCases
+  readonly fakeDeposits: readonly FakeDeposit[]
+}
+
+export type ChainSubject<Driver extends ChainWorld> = {
   /** As it stands in test names: `bitcoin`. */
   readonly name: string
-  readonly addresses: AddressCases
   /** What deposits and payouts are tried in; the first is the chain's native asset. */
   readonly assets: readonly [AssetId, ...AssetId[]]
-  readonly fakeDeposits: readonly FakeDeposit[]
   /** Brings up a node of its own with money in it. Rejects, in one clear line, when there is no node to be had. */
-  start(): Promise<ChainDriver>
+  start(): Promise<Driver>
 }
 
 export type AddressCases = {
@@ -31,9 +34,8 @@ export type FakeDeposit = {
   make(driver: ChainDriver, to: string): Promise<{ readonly txHash: string }>
 }
 
-/** The world around a chain: a real node, people outside who pay us, our keys. Blocks come by `mine` only. */
-export type ChainDriver = {
-  readonly chain: Chain
+/** A chain over a real node, which may be reached by other ways and under other settings. */
+export type ChainDriver = ChainWorld & {
   /** Where the node listens, with credentials if it needs any; the suite puts a proxy that fails in front. */
   readonly rpcUrl: string
   /** The RPC method that carries a broadcast, at which the proxy starts to fail. */
@@ -42,6 +44,11 @@ export type ChainDriver = {
   chainAt(rpcUrl: string, timeoutMs: number): Chain
   /** A chain configured for another network than the one this node runs. */
   stranger(): Chain
+}
+
+/** The world around a chain: people outside who pay us, our keys. Blocks come by `mine` only. */
+export type ChainWorld = {
+  readonly chain: Chain
 
   /** An address of ours that was never used. */
   ourAddress(): Promise<string>

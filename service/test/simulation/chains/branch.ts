@@ -1,0 +1,75 @@
+import { createHash } from 'node:crypto'
+import type { BlockRef } from '../../../src/chains/chain.ts'
+import { assert } from '../../../src/domain/assert.ts'
+
+export type MinedBlock<Tx> = BlockRef & {
+  readonly parentHash: string
+  readonly timeMs: number
+  readonly txs: readonly Tx[]
+}
+
+/** The best chain of a simulated node: blocks whose hashes are never the same twice, also on another branch. */
+export class Branch<Tx extends { readonly txHash: string }> {
+  readonly #name: string
+  readonly #prefix: string
+  readonly #blocks: MinedBlock<Tx>[] = []
+  readonly #homes = new Map<string, MinedBlock<Tx>>()
+  #made = 0
+
+  /** `prefix` is how hashes of this chain begin: nothing, or 0x. */
+  constructor(name: string, prefix: string) {
+    this.#name = name
+    this.#prefix = prefix
+    this.append([], 0)
+  }
+
+  get head(): MinedBlock<Tx> {
+    const head = this.#blocks.at(-1)
+    assert(head !== undefined, 'a chain has a first block')
+    return head
+  }
+
+  at(height: number): MinedBlock<Tx> | null {
+    return this.#blocks[height] ?? null
+  }
+
+  /** The block that a transaction is in. */
+  homeOf(txHash: string): MinedBlock<Tx> | null {
+    return this.#homes.get(txHash) ?? null
+  }
+
+  append(txs: readonly Tx[], timeMs: number): MinedBlock<Tx> {
+    const height = this.#blocks.length
+    const parentHash = this.#blocks.at(-1)?.hash ?? this.hash('nothing')
+    this.#made += 1
+    const hash = this.hash(`block ${height} ${parentHash} ${this.#made}`)
+    const block = { height, hash, parentHash, timeMs, txs }
+    this.#blocks.push(block)
+    for (const { txHash } of txs) this.#homes.set(txHash, block)
+    return block
+  }
+
+  /** Takes the newest block away. */
+  cut(): MinedBlock<Tx> {
+    assert(this.#blocks.length > 1, 'the first block stays')
+    const block = this.#blocks.pop()
+    assert(block !== undefined, 'there was a block')
+    for (const { txHash } of block.txs) this.#homes.delete(txHash)
+    return block
+  }
+
+  /** A hash in the chain's own spelling that nothing else here has. */
+  hash(of: string): string {
+    return this.#prefix + createHash('sha256').update(`${this.#name} ${of}`).digest('hex')
+  }
+}
+
+/** What becomes of a transaction whose block loses: it is in the other branch, waits again, or is nowhere. */
+export type Fate = 'stays' | 'waits' | 'lost'
+
+/** The newest `depth` blocks lose to a branch that is `longer` blocks longer. */
+export type Reorg = {
+  readonly depth: number
+  readonly longer?: number
+  readonly fate?: (txHash: string) => Fate
+}

@@ -1,0 +1,299 @@
+import { feeFor } from '../../../src/chains/bitcoin/sizes.ts'
+import type { Block, BlockRef, Transfer, TxStatus } from '../../../src/chains/chain.ts'
+import { assert } from '../../../src/domain/assert.ts'
+import { amountOf } from '../../../src/domain/money/amount.ts'
+import { Branch, type MinedBlock, type Reorg } from './branch.ts'
+import { readCoinsTx } from './read_coins_tx.ts'
+
+/** `spends` are outpoints, `txid:n`. */
+export type CoinsTx = {
+  readonly txHash: string
+  readonly spends: readonly string[]
+  readonly outputs: readonly { readonly address: string; readonly satoshi: bigint }[]
+  readonly feeSatoshi: bigint
+  readonly vbytes: bigint
+}
+
+type Coin = { readonly address: string; readonly satoshi: bigint }
+type CoinsBlock = MinedBlock<CoinsTx>
+
+const OUTSIDE_VBYTES = 141n
+/** A replacement pays for its own relay on top (BIP-125 rule 4). */
+const INCREMENTAL_MILLI_SAT_PER_VB = 1_000n
+
+/**
+ * A node of a coin chain in memory, with full replace-by-fee. It reads the real bytes and believes nobody about coins;
+ * signatures it does not check. What happens to the chain happens by `pay`, `replace`, `mine`, `reorg` and `forget`;
+ * the rest are the questions of a connector.
+ */
+export class CoinsNode {
+  readonly #branch = new Branch<CoinsTx>('coins', '')
+  readonly #nowMs: () => number
+  readonly #mempool = new Map<string, CoinsTx>()
+  /** Who waits with an outpoint. */
+  readonly #spenders = new Map<string, CoinsTx>()
+  /** Mined and unspent, by outpoint. */
+  readonly #coins = new Map<string, Coin>()
+  readonly #held = new Map<string, Set<string>>()
+  /** What a block spent, so that it can be given back. */
+  readonly #undo = new Map<string, Map<string, Coin>>()
+  /** Coins of people outside: there without end, each spent once. */
+  readonly #outsideSpent = new Set<string>()
+  #outsideMade = 0
+
+  /** What is asked for being mined soon. */
+  milliSatPerVb = 5_000n
+  /** Less is not let into the mempool. */
+  relayMilliSatPerVb = 1_000n
+  /** Less is not mined. */
+  mineMilliSatPerVb = 1_000n
+
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs
+  }
+
+  head(): BlockRef {
+    const { height, hash } = this.#branch.head
+    return { height, hash }
+  }
+
+  blockHash(height: number): string | null {
+    return this.#branch.at(height)?.hash ?? null
+  }
+
+  /** With every transfer in it, to whomever. */
+  block(height: number): Block | null {
+    const block = this.#branch.at(height)
+    if (block === null) return null
+    const { hash, parentHash, timeMs, txs } = block
+    return { height, hash, parentHash, timeMs, transfers: txs.flatMap(transfersOf) }
+  }
+
+  waiting(): Transfer[] {
+    return [...this.#mempool.values()].flatMap(transfersOf)
+  }
+
+  lookup(txHash: string): TxStatus {
+    const home = this.#branch.homeOf(txHash)
+    const tx = home?.txs.find((one) => one.txHash === txHash)
+    if (home !== null && tx !== undefined) {
+      const { height, hash } = home
+      const cost = amountOf('BTC:BTC', tx.feeSatoshi)
+      return { where: 'block', block: { height, hash }, succeeded: true, cost }
+    }
+    return this.#mempool.has(txHash) ? { where: 'mempool' } : { where: 'absent' }
+  }
+
+  askedMilliSatPerVb(): bigint {
+    return this.milliSatPerVb > this.relayMilliSatPerVb ? this.milliSatPerVb : this.relayMilliSatPerVb
+  }
+
+  /** Satoshi in mined coins of these addresses. */
+  holds(addresses: readonly string[]): bigint {
+    let sum = 0n
+    for (const address of new Set(addresses)) {
+      for (const outpoint of this.#held.get(address) ?? []) sum += this.#coins.get(outpoint)?.satoshi ?? 0n
+    }
+    return sum
+  }
+
+  send(bytes: string): 'accepted' | 'refused' {
+    const read = readCoinsTx(bytes)
+    if (read === null) return 'refused'
+    const { txHash } = read
+    if (this.#mempool.has(txHash) || this.#branch.homeOf(txHash) !== null) return 'accepted'
+    const coins = read.spends.map((outpoint) => this.#find(outpoint))
+    const held = coins.reduce((sum, coin) => sum + (coin?.satoshi ?? 0n), 0n)
+    const paid = read.outputs.reduce((sum, { satoshi }) => sum + satoshi, 0n)
+    if (coins.includes(null) || paid > held) return 'refused'
+    return this.#admit({ ...read, feeSatoshi: held - paid }) ? 'accepted' : 'refused'
+  }
+
+  /** Somebody outside pays; the transaction waits. */
+  pay(outputs: CoinsTx['outputs'], milliSatPerVb = this.askedMilliSatPerVb()): string {
+    this.#outsideMade += 1
+    return this.#payFrom([`outside:${this.#outsideMade}`], outputs, milliSatPerVb)
+  }
+
+  /** A waiting payment from outside is made anew for more, to whomever; null when it no longer waits. */
+  replace(txHash: string, outputs: CoinsTx['outputs']): string | null {
+    const old = this.#mempool.get(txHash)
+    if (old === undefined) return null
+    assert(old.spends.every(isOutside), 'only people outside replace what they sent')
+    const dearer = ((old.feeSatoshi + OUTSIDE_VBYTES) * 2_000n) / OUTSIDE_VBYTES
+    return this.#payFrom(old.spends, outputs, dearer)
+  }
+
+  #payFrom(spends: readonly string[], outputs: CoinsTx['outputs'], milliSatPerVb: bigint): string {
+    this.#outsideMade += 1
+    const txHash = this.#branch.hash(`payment ${this.#outsideMade}`)
+    const feeSatoshi = feeFor(OUTSIDE_VBYTES, milliSatPerVb)
+    const isIn = this.#admit({ txHash, spends, outputs, feeSatoshi, vbytes: OUTSIDE_VBYTES })
+    assert(isIn, 'people outside pay enough')
+    return txHash
+  }
+
+  /** Mines what pays enough into the first of the blocks; `takes` may leave some of it out. */
+  mine(blocks = 1, takes: (txHash: string) => boolean = () => true): void {
+    for (let made = 0; made < blocks; made += 1) {
+      const taken = new Map<string, CoinsTx>()
+      for (const tx of made === 0 ? this.#mempool.values() : []) {
+        const isReady = tx.spends.every((outpoint) => this.#isMined(outpoint) || taken.has(txOf(outpoint)))
+        const isPaid = tx.feeSatoshi >= feeFor(tx.vbytes, this.mineMilliSatPerVb)
+        if (isReady && isPaid && takes(tx.txHash)) taken.set(tx.txHash, tx)
+      }
+      this.#connect([...taken.values()])
+    }
+  }
+
+  reorg({ depth, longer = 1, fate = () => 'waits' }: Reorg): void {
+    const left: CoinsTx[] = []
+    for (let cut = 0; cut < depth; cut += 1) left.unshift(...this.#disconnect())
+    const before = [...this.#mempool.values()]
+    for (const tx of before) this.#drop(tx)
+    const stays = left.filter(({ txHash }) => fate(txHash) === 'stays')
+    const waits = left.filter(({ txHash }) => fate(txHash) === 'waits')
+    for (const tx of [...stays, ...waits, ...before]) if (this.#isPossible(tx)) this.#keep(tx)
+    const isStaying = new Set(stays.map(({ txHash }) => txHash))
+    this.mine(depth + longer, (txHash) => isStaying.has(txHash))
+  }
+
+  /** The node drops a waiting transaction, and what spends of it. */
+  forget(txHash: string): void {
+    const tx = this.#mempool.get(txHash)
+    if (tx !== undefined) this.#evict([tx])
+  }
+
+  /** Hashes that wait. */
+  mempool(): string[] {
+    return [...this.#mempool.keys()]
+  }
+
+  /** A coin that may be spent in a new transaction; another one that waits may spend it already, and be replaced. */
+  #find(outpoint: string): Coin | null {
+    const mined = this.#coins.get(outpoint)
+    if (mined !== undefined) return mined
+    const index = Number.parseInt(outpoint.slice(outpoint.indexOf(':') + 1), 10)
+    return this.#mempool.get(txOf(outpoint))?.outputs[index] ?? null
+  }
+
+  #isMined(outpoint: string): boolean {
+    return isOutside(outpoint) ? !this.#outsideSpent.has(outpoint) : this.#coins.has(outpoint)
+  }
+
+  #isPossible(tx: CoinsTx): boolean {
+    const rivals = this.#rivalsOf(tx)
+    return (
+      rivals.length === 0 &&
+      tx.spends.every((outpoint) => this.#isMined(outpoint) || this.#find(outpoint) !== null)
+    )
+  }
+
+  #rivalsOf(tx: CoinsTx): CoinsTx[] {
+    const rivals = tx.spends.map((outpoint) => this.#spenders.get(outpoint))
+    return [...new Set(rivals)].filter((rival) => rival !== undefined)
+  }
+
+  #admit(tx: CoinsTx): boolean {
+    if (tx.spends.some((outpoint) => isOutside(outpoint) && this.#outsideSpent.has(outpoint))) return false
+    if (tx.feeSatoshi < feeFor(tx.vbytes, this.relayMilliSatPerVb)) return false
+    const rivals = this.#rivalsOf(tx)
+    const evicted = this.#withDescendants(rivals)
+    // What it spends may not be made by what it throws out.
+    if (tx.spends.some((outpoint) => evicted.has(txOf(outpoint)))) return false
+    const theirs = [...evicted.values()].reduce((sum, { feeSatoshi }) => sum + feeSatoshi, 0n)
+    const least = rivals.length === 0 ? 0n : theirs + feeFor(tx.vbytes, INCREMENTAL_MILLI_SAT_PER_VB)
+    if (tx.feeSatoshi < least) return false
+    if (rivals.some((rival) => tx.feeSatoshi * rival.vbytes <= rival.feeSatoshi * tx.vbytes)) return false
+    this.#evict(rivals)
+    this.#keep(tx)
+    return true
+  }
+
+  #keep(tx: CoinsTx): void {
+    this.#mempool.set(tx.txHash, tx)
+    for (const outpoint of tx.spends) this.#spenders.set(outpoint, tx)
+  }
+
+  #drop(tx: CoinsTx): void {
+    this.#mempool.delete(tx.txHash)
+    for (const outpoint of tx.spends) this.#spenders.delete(outpoint)
+  }
+
+  #evict(txs: readonly CoinsTx[]): void {
+    for (const tx of this.#withDescendants(txs).values()) this.#drop(tx)
+  }
+
+  #withDescendants(txs: readonly CoinsTx[]): Map<string, CoinsTx> {
+    const found = new Map(txs.map((tx) => [tx.txHash, tx]))
+    // Parents come before their children.
+    if (found.size > 0) {
+      for (const tx of this.#mempool.values())
+        if (tx.spends.some((outpoint) => found.has(txOf(outpoint)))) found.set(tx.txHash, tx)
+    }
+    return found
+  }
+
+  #connect(txs: readonly CoinsTx[]): void {
+    const spent = new Map<string, Coin>()
+    for (const tx of txs) {
+      this.#drop(tx)
+      for (const outpoint of tx.spends) {
+        assert(this.#isMined(outpoint), `${outpoint} is spent once`)
+        const coin = this.#coins.get(outpoint)
+        if (coin === undefined) this.#outsideSpent.add(outpoint)
+        else {
+          spent.set(outpoint, coin)
+          this.#take(outpoint)
+        }
+      }
+      for (const [index, output] of tx.outputs.entries()) this.#give(`${tx.txHash}:${index}`, output)
+    }
+    const { hash } = this.#branch.append(txs, this.#nowMs())
+    if (spent.size > 0) this.#undo.set(hash, spent)
+  }
+
+  #disconnect(): readonly CoinsTx[] {
+    const block: CoinsBlock = this.#branch.cut()
+    for (const tx of block.txs) {
+      for (const index of tx.outputs.keys()) this.#take(`${tx.txHash}:${index}`)
+      for (const outpoint of tx.spends) this.#outsideSpent.delete(outpoint)
+    }
+    const made = new Set(block.txs.map(({ txHash }) => txHash))
+    for (const [outpoint, coin] of this.#undo.get(block.hash) ?? [])
+      if (!made.has(txOf(outpoint))) this.#give(outpoint, coin)
+    this.#undo.delete(block.hash)
+    return block.txs
+  }
+
+  #give(outpoint: string, coin: Coin): void {
+    this.#coins.set(outpoint, coin)
+    const held = this.#held.get(coin.address) ?? new Set()
+    this.#held.set(coin.address, held.add(outpoint))
+  }
+
+  #take(outpoint: string): void {
+    const coin = this.#coins.get(outpoint)
+    if (coin === undefined) return
+    this.#coins.delete(outpoint)
+    this.#held.get(coin.address)?.delete(outpoint)
+  }
+}
+
+function isOutside(outpoint: string): boolean {
+  return outpoint.startsWith('outside:')
+}
+
+function txOf(outpoint: string): string {
+  return outpoint.slice(0, outpoint.indexOf(':'))
+}
+
+function transfersOf({ txHash, outputs }: CoinsTx): Transfer[] {
+  return outputs.map(({ address, satoshi }, index) => ({
+    id: `${txHash}:${index}`,
+    txHash,
+    to: address,
+    asset: 'BTC:BTC',
+    units: satoshi,
+  }))
+}

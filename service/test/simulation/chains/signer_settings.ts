@@ -1,0 +1,27 @@
+import { type AssetId, assets } from '../../../src/domain/catalog/assets.ts'
+import type { SignerSettings } from '../../../src/signer/settings.ts'
+import { accountRules } from './account_chain.ts'
+import { coinsRules } from './coins_chain.ts'
+
+const evm = ({ evmChainId, capWei }: (typeof accountRules)['ETH' | 'BNB']) => ({
+  chainId: evmChainId,
+  gasLimitMax: 1_000_000n,
+  feePerGasWeiMax: capWei,
+  sweepGasWeiMax: 1_000_000n * capWei,
+})
+
+const contracts = Object.values(accountRules).flatMap(({ tokens }) =>
+  Object.entries(tokens).map(([contract, asset]) => [asset, contract] as const),
+)
+
+/** A real signer's settings for the simulated chains. */
+export const simulatedSignerSettings: SignerSettings = {
+  bitcoin: { network: coinsRules.network, feeRateSatPerVbMax: 1_000n, feeSatoshiMax: 1_000_000n },
+  evm: { ETH: evm(accountRules.ETH), BNB: evm(accountRules.BNB) },
+  contracts: Object.fromEntries(contracts),
+  payoutUnitsMax: Object.fromEntries(assets.map(({ id, maxAmount }) => [id, maxAmount * 2n])) as Record<
+    AssetId,
+    bigint
+  >,
+  limits: [],
+}

@@ -1,0 +1,58 @@
+import type { Chain } from '../../../src/chains/chain.ts'
+import type { ChainId } from '../../../src/domain/catalog/networks.ts'
+import { type AccountRules, accountChain, accountRules } from './account_chain.ts'
+import { AccountNode } from './account_node.ts'
+import { coinsChain } from './coins_chain.ts'
+import { CoinsNode } from './coins_node.ts'
+import { directLine, type Line } from './line.ts'
+
+/**
+ * The nodes of all chains, in memory: one of each for however many processes look at them. `nowMs` stamps blocks.
+ * Nothing happens by itself: whoever holds them pays, mines, replaces and reorganises.
+ */
+export type SimulatedNodes = {
+  readonly BTC: CoinsNode
+  readonly ETH: AccountNode
+  readonly BNB: AccountNode
+}
+
+export function openNodes(nowMs: () => number): SimulatedNodes {
+  return {
+    BTC: new CoinsNode(nowMs),
+    ETH: new AccountNode('ETH', accountRules.ETH.tokens, nowMs),
+    BNB: new AccountNode('BNB', accountRules.BNB.tokens, nowMs),
+  }
+}
+
+/** How each node is reached: directly, through a port (thread_line.ts), or over something that fails. */
+export type NodeLines = {
+  readonly [Id in ChainId]: Line<SimulatedNodes[Id]>
+}
+
+export function directLines(nodes: SimulatedNodes): NodeLines {
+  return { BTC: directLine(nodes.BTC), ETH: directLine(nodes.ETH), BNB: directLine(nodes.BNB) }
+}
+
+/** The chains of one process, as the engine takes them. */
+export function connectSimulated(
+  lines: NodeLines,
+  reserveAddress: (chain: ChainId) => Promise<string>,
+): ReadonlyMap<ChainId, Chain> {
+  const account = (rules: AccountRules, line: Line<AccountNode>) =>
+    [rules.id, accountChain(rules, line, () => reserveAddress(rules.id))] as const
+  return new Map<ChainId, Chain>([
+    ['BTC', coinsChain(lines.BTC)],
+    account(accountRules.ETH, lines.ETH),
+    account(accountRules.BNB, lines.BNB),
+  ])
+}
+
+/** What the world of a process says of the simulated chains. */
+export const simulatedTokens = {
+  tokens: Object.fromEntries(
+    Object.values(accountRules).flatMap(({ tokens }) =>
+      Object.entries(tokens).map(([contract, asset]) => [asset, contract]),
+    ),
+  ),
+  evmChainIds: { ETH: accountRules.ETH.evmChainId, BNB: accountRules.BNB.evmChainId },
+}
