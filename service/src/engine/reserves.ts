@@ -20,13 +20,15 @@ export async function saveReserves(
 ): Promise<void> {
   const nowMs = world.clock.nowMs()
   const known = new Map((await readReserves(world.db)).map((reserve) => [reserve.asset, reserve.atMs]))
-  for (const asset of chain.assets.map(assetOf)) {
-    if (!hasNewBlock && nowMs - (known.get(asset.id) ?? 0) < REFRESH_MS) continue
-    const held = await heldFor(world, chain, asset, height)
-    const promised = await sumLiveOutflows(world.db, asset.id)
-    const { units: payoutCost } = await chain.estimateCost(asset.id)
-    await saveReserve(world.db, { asset: asset.id, spendable: held - promised, payoutCost, atMs: nowMs })
-  }
+  const old = chain.assets.filter((id) => hasNewBlock || nowMs - (known.get(id) ?? 0) >= REFRESH_MS)
+  await Promise.all(
+    old.map(assetOf).map(async (asset) => {
+      const held = await heldFor(world, chain, asset, height)
+      const promised = await sumLiveOutflows(world.db, asset.id)
+      const { units: payoutCost } = await chain.estimateCost(asset.id)
+      await saveReserve(world.db, { asset: asset.id, spendable: held - promised, payoutCost, atMs: nowMs })
+    }),
+  )
 }
 
 async function heldFor(world: World, chain: Chain, asset: Asset, height: number): Promise<bigint> {

@@ -38,6 +38,7 @@ export function evm(settings: EvmSettings): Chain {
   }
   const parse = (text: string) => parseAddress(text, tokenContracts)
   const capWei = settings.maxFeePerGasWeiMax
+  const feesNow = askedOnce(() => askedFees(rpc))
   const drafter = { chain: id, evmChainId, capWei, contractOf, parseAddress: parse }
 
   return {
@@ -56,7 +57,7 @@ export function evm(settings: EvmSettings): Chain {
     readMempool: mempoolReader({ rpc, native, listed }),
     lookup: (txHash) => lookup(rpc, native, txHash),
     async estimateCost(asset) {
-      const { baseWei, tipWei } = await askedFees(rpc)
+      const { baseWei, tipWei } = await feesNow()
       const gas = usualGas(contractOf(asset) === null)
       // As a bid would allow at most, though without a cap: a quote may not promise what the chain does not grant.
       return fromChainUnits(native, gas * (2n * baseWei + tipWei))
@@ -68,6 +69,17 @@ export function evm(settings: EvmSettings): Chain {
     balance: (asset, addresses, height) => balance(rpc, asset, contractOf(asset), addresses, height),
     minedNonce: async (address) =>
       count(await rpc.call('eth_getTransactionCount', [address, 'latest']), 'transaction count'),
+  }
+}
+
+/** Whoever asks while an answer is under way gets that one. */
+function askedOnce<Value>(ask: () => Promise<Value>): () => Promise<Value> {
+  let asking: Promise<Value> | null = null
+  return () => {
+    asking ??= ask().finally(() => {
+      asking = null
+    })
+    return asking
   }
 }
 

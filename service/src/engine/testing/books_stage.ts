@@ -153,10 +153,11 @@ let ordersMade = 0
 
 /** A new order from `from` to `to`, with a deposit address of its own. */
 export async function placeOrder(
-  stage: BooksStage,
+  stage: Pick<BooksStage, 'db' | 'world'>,
   from: AssetId,
   to: AssetId,
   amounts: { readonly asks: bigint; readonly promises: bigint },
+  depositAddress: string | null = null,
 ): Promise<Order> {
   ordersMade += 1
   const number = String(ordersMade)
@@ -179,7 +180,7 @@ export async function placeOrder(
       destination: `outside-${number}`,
       destinationTag: null,
       callbackUrl: null,
-      depositAddress: `deposit-${number}`,
+      depositAddress: depositAddress ?? `deposit-${number}`,
       depositTag: null,
       requiredConfirmations: chainFacts[assetOf(from).chain].confirmations,
       tolerance: amountOf(from, 0n),
@@ -204,7 +205,7 @@ export async function placeOrder(
 }
 
 async function giveAddress(
-  stage: BooksStage,
+  stage: Pick<BooksStage, 'db' | 'world'>,
   address: string,
   purpose: 'deposit' | 'reserve' | 'change',
   index: number,
