@@ -194,7 +194,7 @@ function openDeskWorld(world: World, { orderSeal, orderToken }: ApiRole): DeskWo
     ...world,
     seal: sealWith(orderSeal),
     tokenOf: (orderId) => createHmac('sha256', orderToken).update(orderId).digest('base64url'),
-    randomDigits: (count) => Array.from({ length: count }, () => randomInt(10)).join(''),
+    randomDigits: (count) => String(randomInt(10 ** count)).padStart(count, '0'),
     randomId: () => randomBytes(16).toString('base64url'),
   }
 }

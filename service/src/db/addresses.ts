@@ -41,26 +41,6 @@ export async function findOwnAddresses(
   )
 }
 
-/** A ready deposit address, given to this order for good; null when the pool has run dry. */
-export async function assignAddress(
-  tx: Sql,
-  family: AddressFamily,
-  chain: ChainId,
-  orderId: string,
-  nowMs: InstantMs,
-): Promise<string | null> {
-  const [row] = await tx.query<{ address: string }>(
-    `UPDATE addresses SET order_id = $3, chain = $2, assigned_at_ms = $4
-     WHERE (family, address) IN (
-       SELECT family, address FROM addresses
-       WHERE family = $1 AND purpose = 'deposit' AND assigned_at_ms IS NULL
-       ORDER BY key_index LIMIT 1 FOR UPDATE SKIP LOCKED)
-     RETURNING address`,
-    [family, chain, orderId, nowMs],
-  )
-  return row?.address ?? null
-}
-
 /** A ready change address, used once. */
 export async function takeChangeAddress(
   tx: Sql,

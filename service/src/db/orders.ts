@@ -50,9 +50,6 @@ type OrderRow = {
   is_outflow_committed: boolean
 }
 
-/** What only the row knows: proofs that are checked elsewhere and never shown. */
-export type OrderSecrets = { readonly tokenHash: Buffer; readonly seal: string }
-
 /** The order as it is; for looking only. */
 export async function findOrder(sql: Sql, orderId: OrderId): Promise<Order | null> {
   const [row] = await sql.query<OrderRow>('SELECT * FROM orders WHERE bucket = $1 AND order_id = $2', [
@@ -87,48 +84,6 @@ export async function findSeal(sql: Sql, orderId: OrderId): Promise<string> {
   )
   assert(row !== undefined, `order ${orderId} exists`)
   return row.seal
-}
-
-export async function insertOrder(
-  tx: Sql,
-  { terms, refundAddress }: Order,
-  secrets: OrderSecrets,
-): Promise<void> {
-  await tx.query(
-    `INSERT INTO orders (bucket, order_id, account_id, created_at_ms, expires_at_ms, rate_type, from_asset, to_asset,
-       asks, promises, rate, fee, fee_share, network_fee, destination, destination_tag, refund_address, callback_url,
-       deposit_address, deposit_tag, required_confirmations, tolerance, slippage, token_hash, seal,
-       status, sequence, updated_at_ms)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23,
-       $24, $25, 'NEW', 1, $4)`,
-    [
-      bucketOf(terms.id),
-      terms.id,
-      terms.accountId,
-      terms.createdAtMs,
-      terms.expiresAtMs,
-      terms.rateType,
-      terms.from,
-      terms.to,
-      terms.asks.units,
-      terms.promises.units,
-      showRate(terms.rate),
-      terms.fee.units,
-      terms.feeShare,
-      terms.networkFee.units,
-      terms.destination,
-      terms.destinationTag,
-      refundAddress,
-      terms.callbackUrl,
-      terms.depositAddress,
-      terms.depositTag,
-      terms.requiredConfirmations,
-      terms.tolerance.units,
-      terms.slippage,
-      secrets.tokenHash,
-      secrets.seal,
-    ],
-  )
 }
 
 /** Writes what `decide` changed. `engine/apply.ts` is the only caller. */

@@ -1,33 +1,38 @@
 /**
- * Gathers what arrives while the write before is under way into one write. Each caller waits for the write that
- * carries its item; when that fails, everyone in it is told. With one caller at a time nothing is delayed.
+ * Gathers what arrives while the writes before are under way into one write. Each caller waits for the write that
+ * carries its item, and gets what that write answers in its item's place. Nobody waits for a batch to fill: an item
+ * that finds a writer free is written at once.
+ *
+ * `isOneToBlame` tells of an error that a single item can cause: then each item is written alone, and only the one
+ * that cannot be written fails. With any other error the whole batch fails, for all of it would again.
  */
-export function batched<Item>(
-  write: (items: readonly Item[]) => Promise<void>,
-  itemsMax = 256,
-): (item: Item) => Promise<void> {
-  type Waiting = { readonly item: Item; resolve(): void; reject(error: unknown): void }
-  let waiting: Waiting[] = []
-  let isWriting = false
+export function batched<Item, Answer>(
+  write: (items: readonly Item[]) => Promise<readonly Answer[]>,
+  { itemsMax = 256, writersMax = 1, isOneToBlame = (_error: unknown): boolean => false } = {},
+): (item: Item) => Promise<Answer> {
+  type Waiting = { readonly item: Item; resolve(answer: Answer): void; reject(error: unknown): void }
+  const waiting: Waiting[] = []
+  let writers = 0
+
+  const writeBatch = async (batch: readonly Waiting[]): Promise<void> => {
+    try {
+      const answers = await write(batch.map(({ item }) => item))
+      for (const [index, { resolve }] of batch.entries()) resolve(answers[index] as Answer)
+    } catch (error) {
+      if (batch.length > 1 && isOneToBlame(error)) for (const one of batch) await writeBatch([one])
+      else for (const { reject } of batch) reject(error)
+    }
+  }
 
   const drain = async () => {
-    isWriting = true
-    while (waiting.length > 0) {
-      const batch = waiting.slice(0, itemsMax)
-      waiting = waiting.slice(itemsMax)
-      try {
-        await write(batch.map(({ item }) => item))
-        for (const { resolve } of batch) resolve()
-      } catch (error) {
-        for (const { reject } of batch) reject(error)
-      }
-    }
-    isWriting = false
+    writers += 1
+    while (waiting.length > 0) await writeBatch(waiting.splice(0, itemsMax))
+    writers -= 1
   }
 
   return (item) =>
     new Promise((resolve, reject) => {
       waiting.push({ item, resolve, reject })
-      if (!isWriting) void drain()
+      if (writers < writersMax) void drain()
     })
 }

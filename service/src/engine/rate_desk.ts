@@ -15,7 +15,10 @@ import type { DeskWorld } from './world.ts'
 /** GET /v1/rate and GET /v1/currencies. */
 export function rateDesk(world: DeskWorld): Pick<Desk, 'rate' | 'currencies'> {
   // Many fixed quotes at once are one write; each is answered when it is stored.
-  const storeLock = batched<RateLock>(async (locks) => insertRateLocks(world.db, locks, world.clock.nowMs()))
+  const storeLock = batched(async (locks: readonly RateLock[]) => {
+    await insertRateLocks(world.db, locks, world.clock.nowMs())
+    return locks
+  })
   return {
     rate: async (request) => {
       const quoted = quoteRequest(world, request)

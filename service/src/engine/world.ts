@@ -44,6 +44,7 @@ export type DeskWorld = World & {
   readonly seal: Seal
   /** The secret that finds an order without an account; the same order always has the same. */
   readonly tokenOf: (orderId: string) => string
+  /** At most 14 at once. */
   readonly randomDigits: (count: number) => string
   readonly randomId: () => string
 }

@@ -6,8 +6,9 @@ export type OrderId = string
 const ORDER_ID = /^CB\d{16}$/
 
 export const ORDER_ID_DIGITS = 16
+export const BUCKET_DIGITS = 2
 export const SHORT_ID_DIGITS = 8
-export const BUCKETS = 100
+export const BUCKETS = 10 ** BUCKET_DIGITS
 
 export function isOrderId(text: string): boolean {
   return ORDER_ID.test(text)
@@ -21,7 +22,7 @@ export function orderIdOf(digits: string): OrderId {
 
 /** Order-owned rows lie together by bucket, so that they can be spread over machines later. */
 export function bucketOf(orderId: OrderId): number {
-  return Number.parseInt(orderId.slice(-2), 10)
+  return Number.parseInt(orderId.slice(-BUCKET_DIGITS), 10)
 }
 
 /** What a person reads out; together with the order's token it finds the order. */

@@ -3,10 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { removePostgres, startPostgres } from '@cambist/devnet'
 import pg from 'pg'
-import { appendEvent, insertFact } from '../../db/books.ts'
 import { type Database, openDatabase, type Sql } from '../../db/database.ts'
 import { migrate } from '../../db/migrate.ts'
-import { insertOrder } from '../../db/orders.ts'
+import { insertNewOrders } from '../../db/new_orders.ts'
 import { noteUnswept } from '../../db/unswept.ts'
 import { assert } from '../../domain/assert.ts'
 import { type AssetId, assetOf } from '../../domain/catalog/assets.ts'
@@ -15,6 +14,7 @@ import { amountOf } from '../../domain/money/amount.ts'
 import { rateBetween } from '../../domain/money/rate.ts'
 import type { Fact } from '../../domain/orders/facts.ts'
 import type { Order } from '../../domain/orders/order.ts'
+import type { KeyPath } from '../../domain/payouts/intent.ts'
 import { apply } from '../apply.ts'
 import { defaultPolicy } from '../default_policy.ts'
 import { bookHouseDeposits, noteHouseDeposit } from '../house.ts'
@@ -34,6 +34,8 @@ export type BooksStage = {
   }[]
   /** As a superuser, who may do to the books what the service may not. */
   corrupt(sql: string, values?: readonly unknown[]): Promise<void>
+  /** Ends the connections of the service that `which` describes in pg_stat_activity; answers how many. */
+  kill(which: string): Promise<number>
   /** Empties every table and begins with new chains at block 100. */
   reset(): Promise<void>
   advance(durationMs: number): void
@@ -69,6 +71,12 @@ export async function openBooksStage(name: string): Promise<BooksStage> {
     },
     corrupt: async (sql, values = []) => {
       await superuser.query(sql, [...values])
+    },
+    kill: async (which) => {
+      const { rowCount } = await superuser.query(
+        `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND ${which}`,
+      )
+      return rowCount ?? 0
     },
     reset: async () => {
       await superuser.query(EMPTY)
@@ -195,34 +203,35 @@ export async function placeOrder(
     isOutflowCommitted: false,
   }
   const { terms } = order
-  await stage.db.transaction(async (tx) => {
-    await insertOrder(tx, order, { tokenHash: Buffer.from(terms.id), seal: 'seal' })
-    await insertFact(tx, terms.id, { key: 'created', kind: 'OrderCreated', outcome: 'changed' }, nowMs)
-    await appendEvent(tx, order, { previousStatus: null, factKey: 'created', snapshot: {} })
-  })
-  await giveAddress(stage, terms.depositAddress, 'deposit', ordersMade, from, terms.id)
+  await keepAddress(stage, terms.depositAddress, { purpose: 'deposit', index: ordersMade }, from, 'free')
+  await insertNewOrders(stage.db, chainFacts[assetOf(from).chain].family, [
+    {
+      order,
+      secrets: { tokenHash: Buffer.from(terms.id), seal: 'seal' },
+      snapshot: {},
+      retry: { slot: `key:${number}`, bodyHash: '', atWallMs: nowMs },
+    },
+  ])
   return order
 }
 
-async function giveAddress(
+async function keepAddress(
   stage: Pick<BooksStage, 'db' | 'world'>,
   address: string,
-  purpose: 'deposit' | 'reserve' | 'change',
-  index: number,
+  { purpose, index }: KeyPath,
   asset: AssetId,
-  orderId: string | null,
+  use: 'free' | 'given',
 ): Promise<void> {
   const { chain } = assetOf(asset)
-  const isGiven = purpose !== 'reserve'
+  const isGiven = use === 'given' && purpose !== 'reserve'
   await stage.db.query(
-    `INSERT INTO addresses (family, address, purpose, key_index, order_id, chain, assigned_at_ms)
-     VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING`,
+    `INSERT INTO addresses (family, address, purpose, key_index, chain, assigned_at_ms)
+     VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING`,
     [
       chainFacts[chain].family,
       address,
       purpose,
       index,
-      orderId,
       isGiven ? chain : null,
       isGiven ? stage.world.clock.nowMs() : null,
     ],
@@ -358,7 +367,7 @@ export async function strayDeposit(
   const { asset, units, address, purpose, height } = stray
   const chain = stage.chain(assetOf(asset).chain)
   const index = purpose === 'reserve' ? 0 : 1_000_000 + height
-  await giveAddress(stage, address, purpose, index, asset, null)
+  await keepAddress(stage, address, { purpose, index }, asset, 'given')
   chain.move(height, asset, address, units)
   const own = { address, key: { purpose, index }, orderId: null, chain: null }
   const txHash = `house-tx-${asset}-${units}`

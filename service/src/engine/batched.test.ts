@@ -1,0 +1,81 @@
+import { expect, test } from 'vitest'
+import { batched } from './batched.ts'
+
+/**
+ * What: what arrives during a write goes together into the next one, nobody waits without need, and what one item
+ * does wrong is its own trouble.
+ * How: writes that the test ends by hand.
+ */
+function openWrites() {
+  const under: { items: readonly string[]; end(): void; fail(error: Error): void }[] = []
+  const write = (items: readonly string[]) =>
+    new Promise<readonly string[]>((resolve, reject) => {
+      under.push({ items, end: () => resolve(items.map((item) => `${item}!`)), fail: reject })
+    })
+  return { write, items: () => under.map(({ items }) => items), at: (index: number) => under[index] }
+}
+
+const turn = () => new Promise((resolve) => setImmediate(resolve))
+
+test('a lonely item is written at once, alone', async () => {
+  const { write, items, at } = openWrites()
+  const answer = batched(write)('a')
+  expect(items()).toEqual([['a']])
+  at(0)?.end()
+  expect(await answer).toBe('a!')
+})
+
+test('what arrives during a write is the next one, in its order, and each gets its own answer', async () => {
+  const { write, items, at } = openWrites()
+  const put = batched(write, { itemsMax: 3 })
+  const answers = Promise.all(['a', 'b', 'c', 'd', 'e'].map(put))
+  expect(items()).toEqual([['a']])
+  at(0)?.end()
+  await turn()
+  expect(items()).toEqual([['a'], ['b', 'c', 'd']])
+  at(1)?.end()
+  await turn()
+  expect(items()).toEqual([['a'], ['b', 'c', 'd'], ['e']])
+  at(2)?.end()
+  expect(await answers).toEqual(['a!', 'b!', 'c!', 'd!', 'e!'])
+})
+
+test('there are as many writes at a time as are allowed, and when all are over the next is at once again', async () => {
+  const { write, items, at } = openWrites()
+  const put = batched(write, { writersMax: 2 })
+  const first = ['a', 'b', 'c', 'd'].map(put)
+  expect(items()).toEqual([['a'], ['b']])
+  at(1)?.end()
+  await turn()
+  expect(items()).toEqual([['a'], ['b'], ['c', 'd']])
+  at(0)?.end()
+  at(2)?.end()
+  expect(await Promise.all(first)).toEqual(['a!', 'b!', 'c!', 'd!'])
+  void put('e')
+  expect(items().at(-1)).toEqual(['e'])
+})
+
+test('when one item may be to blame each is written alone, and only that one fails', async () => {
+  const bad = new Error('bad')
+  const write = async (items: readonly string[]) => {
+    if (items.includes('bad')) throw bad
+    return items
+  }
+  const put = batched(write, { isOneToBlame: (error) => error === bad })
+  const settled = await Promise.allSettled(['a', 'b', 'bad', 'c'].map(put))
+  expect(settled.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected', 'fulfilled'])
+})
+
+test('when no item is to blame all of the batch fail after one try, and the next batch is tried', async () => {
+  const tries: (readonly string[])[] = []
+  const write = async (items: readonly string[]) => {
+    tries.push(items)
+    if (tries.length === 2) throw new Error('the database is away')
+    return items
+  }
+  const put = batched(write)
+  const settled = await Promise.allSettled(['a', 'b', 'c'].map(put))
+  expect(settled.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'rejected'])
+  expect(tries).toEqual([['a'], ['b', 'c']])
+  expect(await put('d')).toBe('d')
+})

@@ -1,0 +1,301 @@
+import { randomInt } from 'node:crypto'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { insertAddresses } from '../db/addresses.ts'
+import type { Database } from '../db/database.ts'
+import { insertRateLocks } from '../db/rate_locks.ts'
+import { assets } from '../domain/catalog/assets.ts'
+import type { AddressFamily } from '../domain/catalog/networks.ts'
+import { amountOf } from '../domain/money/amount.ts'
+import { rateBetween } from '../domain/money/rate.ts'
+import { accept } from '../domain/outcome.ts'
+import type { CreateRequest, Desk } from './desk.ts'
+import { openDesk } from './desks.ts'
+import { marketBoard } from './market.ts'
+import { type BooksStage, openBooksStage } from './testing/books_stage.ts'
+import type { DeskWorld } from './world.ts'
+
+/**
+ * What: orders that are created together share a statement and nothing else: each exists wholly or not at all, and is
+ * created once whatever is lost on the way.
+ * How: the real desk on a real PostgreSQL, many creations at once; the test stands between desk and database.
+ */
+let stage: BooksStage
+
+beforeAll(async () => {
+  stage = await openBooksStage('open-order')
+}, 60_000)
+
+beforeEach(async () => {
+  await stage.reset()
+  for (const { id } of assets) {
+    await stage.db.query('INSERT INTO reserves VALUES ($1, 1000000000000000000000000, 1, 0)', [id])
+  }
+  await addAddresses('bitcoin', 0, 100)
+  await addAddresses('evm', 0, 100)
+})
+
+afterAll(() => stage?.stop())
+
+function addAddresses(family: AddressFamily, from: number, count: number): Promise<void> {
+  const named = Array.from({ length: count }, (_, index) => `${family}-${from + index}`)
+  return insertAddresses(stage.db, family, 'deposit', from, named)
+}
+
+type Query = Database['query']
+
+/** The desk, with every statement going through `line`; `sizes` are how many orders each creating statement carried. */
+async function openStageDesk(line: (next: Query) => Query = (next) => next) {
+  const sizes: number[] = []
+  const query: Query = (text, values) => {
+    if (text.includes('INSERT INTO orders')) sizes.push(JSON.parse(String(values?.[1])).length)
+    return stage.db.query(text, values)
+  }
+  const { clock, prices, policy, chains } = stage.world
+  const db: Database = { ...stage.db, query: line(query) }
+  const market = marketBoard({ db, clock, prices, policy, assets: new Set(assets.map(({ id }) => id)) })
+  await market.refresh()
+  const world: DeskWorld = {
+    ...stage.world,
+    db,
+    market,
+    chains: new Map([...chains].map(([id, chain]) => [id, { ...chain, parseAddress: accept }])),
+    seal: ({ orderId }) => `seal of ${orderId}`,
+    tokenOf: (orderId) => `token of ${orderId}`,
+    randomDigits: (count) => String(randomInt(10 ** count)).padStart(count, '0'),
+    randomId: () => 'an id',
+  }
+  return { desk: openDesk(world), sizes, world }
+}
+
+const btcToEth: CreateRequest = {
+  from: 'BTC',
+  fromNetwork: 'BTC',
+  to: 'ETH',
+  toNetwork: 'ETH',
+  amount: '0.5',
+  rateType: 'float',
+  destination: 'outside',
+  destinationTag: null,
+  refundAddress: null,
+  callbackUrl: null,
+  rateId: null,
+}
+
+function create(desk: Desk, key: string, more: Partial<CreateRequest> = {}) {
+  const request = { ...btcToEth, ...more }
+  return desk.createOrder('acc', request, { slot: `key:${key}`, bodyHash: JSON.stringify(request) })
+}
+
+/** `new`, `replay`, or the code of the refusal. */
+function toldBy(outcome: Awaited<ReturnType<Desk['createOrder']>>): string {
+  if (!outcome.ok) return outcome.rejection.code
+  return outcome.value.isReplay ? 'replay' : 'new'
+}
+
+function numbered(count: number): string[] {
+  return Array.from({ length: count }, (_, index) => `n${index}`)
+}
+
+function rows<Row extends object>(sql: string): Promise<Row[]> {
+  return stage.db.query<Row>(sql)
+}
+
+/** How many rows each table holds: of an order there is one in each, or none in any. */
+async function counted(): Promise<object> {
+  const [counts] =
+    await rows(`SELECT (SELECT count(*) FROM orders) AS orders, (SELECT count(*) FROM facts) AS facts,
+    (SELECT count(*) FROM events) AS events, (SELECT count(*) FROM retry_slots) AS slots,
+    (SELECT count(*) FROM addresses WHERE assigned_at_ms IS NOT NULL) AS addresses`)
+  return counts ?? {}
+}
+
+const each = (count: number) => ({
+  orders: count,
+  facts: count,
+  events: count,
+  slots: count,
+  addresses: count,
+})
+
+test('many at once share a few statements, and each has its own address, event, fact and slot', async () => {
+  const { desk, sizes } = await openStageDesk()
+  const answers = await Promise.all(numbered(50).map((key) => create(desk, key)))
+  expect(answers.map(toldBy)).toEqual(answers.map(() => 'new'))
+  expect(sizes.reduce((sum, size) => sum + size)).toBe(50)
+  expect(sizes.length).toBeLessThan(10)
+  expect(await counted()).toEqual(each(50))
+
+  const stored = await rows<{ order_id: string; snapshot: object }>(
+    `SELECT o.order_id, e.snapshot FROM orders o JOIN events e USING (bucket, order_id)
+     JOIN facts f USING (bucket, order_id) JOIN retry_slots s USING (order_id)
+     JOIN addresses a ON a.order_id = o.order_id AND a.address = o.deposit_address AND a.chain = 'BTC'
+     WHERE e.sequence = 1 AND e.fact_key = 'created' AND f.fact_key = 'created' AND o.status = 'NEW'
+       AND o.seal = 'seal of ' || o.order_id AND o.token_hash = sha256(convert_to('token of ' || o.order_id, 'UTF8'))`,
+  )
+  const told = answers.map((answer) => answer.ok && answer.value.order)
+  const byId = new Map(stored.map(({ order_id, snapshot }) => [order_id, snapshot]))
+  for (const order of told) expect(order && byId.get(order.order_id)).toEqual(order)
+  expect(byId.size).toBe(50)
+})
+
+test('the orders of a statement lie in one bucket, those of others in any', async () => {
+  const { desk, sizes } = await openStageDesk()
+  await Promise.all(numbered(40).map((key) => create(desk, key)))
+  const [spread] = await rows<{ buckets: number; ids: number }>(
+    'SELECT count(DISTINCT bucket) AS buckets, count(DISTINCT left(order_id, 16)) AS ids FROM orders',
+  )
+  expect(spread?.ids).toBe(40)
+  expect(spread?.buckets).toBeLessThanOrEqual(sizes.length)
+})
+
+test('deposits of another address family go into another statement, with addresses of their own', async () => {
+  const { desk } = await openStageDesk()
+  const ethToBtc = { from: 'ETH', fromNetwork: 'ETH', to: 'BTC', toNetwork: 'BTC' }
+  await Promise.all(numbered(20).map((key, index) => create(desk, key, index % 2 === 0 ? {} : ethToBtc)))
+  const given = await rows<{ family: string; from_asset: string; count: number }>(
+    `SELECT family, from_asset, count(*) AS count FROM orders JOIN addresses USING (order_id)
+     GROUP BY family, from_asset ORDER BY family`,
+  )
+  expect(given).toEqual([
+    { family: 'bitcoin', from_asset: 'BTC:BTC', count: 10 },
+    { family: 'evm', from_asset: 'ETH:ETH', count: 10 },
+  ])
+})
+
+test('one that cannot be stored fails alone, and leaves nothing of itself behind', async () => {
+  const { desk, sizes } = await openStageDesk()
+  // PostgreSQL has no such character; http refuses it before it comes so far.
+  const bad = { destination: 'out\u0000side' }
+  const settled = await Promise.allSettled(
+    numbered(12).map((key, index) => create(desk, key, index === 7 ? bad : {})),
+  )
+  const failed = settled.flatMap(({ status }, index) => (status === 'rejected' ? [index] : []))
+  expect(failed).toEqual([7])
+  expect(Math.max(...sizes), 'it was in a statement with others').toBeGreaterThan(1)
+  expect(await counted()).toEqual(each(11))
+  expect(toldBy(await create(desk, 'n7'))).toBe('new')
+})
+
+test('an order id that is taken already is another order’s for good: the new one gets another', async () => {
+  const { desk, world } = await openStageDesk()
+  const digits = ['07', '12345678901234', '07', '12345678901234', '08', '12345678901234']
+  const stubborn = openDesk({
+    ...world,
+    randomDigits: (count) => digits.shift() ?? world.randomDigits(count),
+  })
+  const first = await create(stubborn, 'first')
+  await expect(create(stubborn, 'second')).rejects.toThrow('duplicate key')
+  expect(toldBy(await create(stubborn, 'second'))).toBe('new')
+  expect(toldBy(await create(desk, 'third'))).toBe('new')
+  const again = await create(stubborn, 'first')
+  expect(again.ok && again.value.order).toEqual(first.ok && first.value.order)
+})
+
+test('one key twice among those created together makes one order, and both are told the same', async () => {
+  const { desk } = await openStageDesk()
+  const keys = numbered(12).map((key) => (key === 'n9' ? 'n5' : key))
+  const answers = await Promise.all(keys.map((key) => create(desk, key)))
+  const twins = [answers[5], answers[9]].map((answer) => answer?.ok && answer.value.order)
+  expect(twins[0]).toEqual(twins[1])
+  expect(answers.filter((answer) => toldBy(answer) === 'replay')).toHaveLength(1)
+  expect(await counted()).toEqual(each(11))
+})
+
+test('one key with two bodies among those created together makes one order and one conflict', async () => {
+  const { desk } = await openStageDesk()
+  const answers = await Promise.all(
+    numbered(12).map((key, index) => create(desk, key === 'n9' ? 'n5' : key, { amount: `0.5${index}` })),
+  )
+  expect(answers.filter((answer) => toldBy(answer) === 'IDEMPOTENCY_CONFLICT')).toHaveLength(1)
+  expect(await counted()).toEqual(each(11))
+})
+
+test('a repeat gets the first answer even when the same request would be refused by now', async () => {
+  const { desk, world } = await openStageDesk()
+  const first = await create(desk, 'first')
+  await stage.db.query('UPDATE reserves SET spendable = 0')
+  await world.market.refresh()
+  expect(toldBy(await create(desk, 'second'))).toBe('AMOUNT_OUT_OF_RANGE')
+  const again = await create(desk, 'first')
+  expect([toldBy(again), again.ok && again.value.order]).toEqual(['replay', first.ok && first.value.order])
+  expect(toldBy(await create(desk, 'first', { amount: '0.7' }))).toBe('IDEMPOTENCY_CONFLICT')
+})
+
+test('when the pool runs dry in the middle, as many are created as there are addresses, and the rest may try again', async () => {
+  await stage.db.query(`UPDATE addresses SET assigned_at_ms = 0 WHERE family = 'bitcoin' AND key_index >= 7`)
+  const { desk } = await openStageDesk()
+  const keys = numbered(12)
+  const answers = await Promise.all(keys.map((key) => create(desk, key)))
+  expect(answers.filter((answer) => toldBy(answer) === 'new')).toHaveLength(7)
+  expect(answers.filter((answer) => toldBy(answer) === 'MAINTENANCE')).toHaveLength(5)
+  expect(await rows('SELECT 1 AS one FROM retry_slots')).toHaveLength(7)
+
+  await addAddresses('bitcoin', 100, 5)
+  const refused = keys.filter((_, index) => !answers[index]?.ok)
+  const again = await Promise.all(refused.map((key) => create(desk, key)))
+  expect(again.map(toldBy)).toEqual(again.map(() => 'new'))
+  expect(await rows('SELECT 1 AS one FROM orders')).toHaveLength(12)
+})
+
+test('a fixed order keeps to its lock, by its id or by pair and amount', async () => {
+  const { desk, world } = await openStageDesk()
+  const from = amountOf('BTC:BTC', 50_000_000n)
+  const to = amountOf('ETH:ETH', 77n * 10n ** 17n)
+  const zero = amountOf('ETH:ETH', 0n)
+  const rate = rateBetween(from, to, 'down')
+  const lock = { from, to, rate, fee: zero, networkFee: zero, feeShare: 100n, rateId: 'lock' }
+  const expiresAtMs = world.clock.nowMs() + 600_000
+  await insertRateLocks(stage.db, [{ ...lock, expiresAtMs }], world.clock.nowMs())
+  const fixed = { rateType: 'fixed' } as const
+  const answers = await Promise.all([
+    create(desk, 'by id', { ...fixed, rateId: 'lock' }),
+    create(desk, 'by amount', fixed),
+    create(desk, 'other amount', { ...fixed, amount: '0.4' }),
+    create(desk, 'no such lock', { ...fixed, rateId: 'none' }),
+  ])
+  const [byId, byAmount, other, none] = answers.map((answer) => (answer.ok ? answer.value.order : null))
+  for (const kept of [byId, byAmount]) {
+    expect(kept).toMatchObject({ receive_amount: '7.7', expires_at: expiresAtMs })
+  }
+  expect(other?.expires_at).toBe(world.clock.nowMs() + world.policy.lockMs)
+  expect([none, toldBy(await create(desk, 'late', { ...fixed, rateId: 'none' }))]).toEqual([
+    null,
+    'RATE_EXPIRED',
+  ])
+})
+
+test('a statement whose answer is lost has created its orders: the repeat finds each', async () => {
+  let isLost = false
+  const { desk } = await openStageDesk((next) => async (text, values) => {
+    const answer = await next(text, values)
+    if (isLost && text.includes('INSERT INTO orders')) throw new Error('Connection terminated unexpectedly')
+    return answer as never
+  })
+  isLost = true
+  const lost = await Promise.allSettled(numbered(10).map((key) => create(desk, key)))
+  expect(lost.map(({ status }) => status)).toEqual(lost.map(() => 'rejected'))
+  expect(await counted()).toEqual(each(10))
+  isLost = false
+  const again = await Promise.all(numbered(10).map((key) => create(desk, key)))
+  expect(again.map(toldBy)).toEqual(again.map(() => 'replay'))
+  expect(await counted()).toEqual(each(10))
+})
+
+test('a statement whose connection dies before its end has created nothing: the repeat does', async () => {
+  const { desk } = await openStageDesk()
+  let died: PromiseSettledResult<unknown>[] = []
+  await stage.db.transaction(async (tx) => {
+    // Somebody else is about to fill one of the slots, so that the statement stands still in its middle.
+    await tx.query(`INSERT INTO retry_slots VALUES ('acc', 'key:n6', '', '', NULL, 0)`)
+    const creating = Promise.allSettled(numbered(10).map((key) => create(desk, key)))
+    await expect.poll(() => stage.kill(`wait_event_type = 'Lock' AND query LIKE '%WITH wanted%'`)).toBe(1)
+    died = await creating
+    await tx.query(`DELETE FROM retry_slots WHERE slot = 'key:n6'`)
+  })
+  const failed = died.filter(({ status }) => status === 'rejected').length
+  expect(failed).toBeGreaterThan(1)
+  expect(await counted()).toEqual(each(10 - failed))
+  const again = await Promise.all(numbered(10).map((key) => create(desk, key)))
+  expect(again.every(({ ok }) => ok)).toBe(true)
+  expect(await counted()).toEqual(each(10))
+})

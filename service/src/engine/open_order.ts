@@ -1,0 +1,137 @@
+import { createHash } from 'node:crypto'
+import { errorCode } from '../db/database.ts'
+import { insertNewOrders, type NewOrder } from '../db/new_orders.ts'
+import { assert } from '../domain/assert.ts'
+import { assetOf } from '../domain/catalog/assets.ts'
+import { type AddressFamily, chainFacts } from '../domain/catalog/networks.ts'
+import { type Amount, parseAmount } from '../domain/money/amount.ts'
+import { BUCKET_DIGITS, ORDER_ID_DIGITS, orderIdOf } from '../domain/orders/identifiers.ts'
+import type { Order, OrderTerms } from '../domain/orders/order.ts'
+import { sealedTermsOf } from '../domain/orders/seal.ts'
+import { shareOf } from '../domain/quotes/quote.ts'
+import { batched } from './batched.ts'
+import type { OrderView, RetrySlot } from './desk.ts'
+import type { Plan } from './plan_order.ts'
+import { viewOrder } from './view.ts'
+import type { DeskWorld } from './world.ts'
+
+/** An order that is to be opened for whoever asked for it. */
+export type Opening = { readonly accountId: string; readonly plan: Plan; readonly retry: RetrySlot }
+
+/** Null: nothing was opened, for the retry slot had been filled before, or no deposit address was ready. */
+export type OpenOrder = (opening: Opening) => Promise<OrderView | null>
+
+/** The event of its creation. */
+export const FIRST_SEQUENCE = 1
+
+/** So many orders in one statement cost the database a fraction of what they cost alone. */
+const ORDERS_MAX = 32
+/** While one batch is on its way to the disk, the next one is being made. */
+const WRITERS_MAX = 2
+
+/**
+ * Opens orders in batches: address, order, first event and retry slot of each in one transaction, so that a client's
+ * retry finds all of it done or nothing. Batches are by address family, because a batch takes its addresses at once,
+ * and all orders of a batch lie in one bucket, so that it stays on one machine when buckets are spread over several.
+ */
+export function orderOpener(world: DeskWorld): OpenOrder {
+  const queues = new Map<AddressFamily, OpenOrder>()
+  const queueOf = (family: AddressFamily): OpenOrder => {
+    const known = queues.get(family)
+    if (known !== undefined) return known
+    const queue = batched<Opening, OrderView | null>((openings) => openAll(world, family, openings), {
+      itemsMax: ORDERS_MAX,
+      writersMax: WRITERS_MAX,
+      isOneToBlame: isAboutData,
+    })
+    queues.set(family, queue)
+    return queue
+  }
+  return (opening) => queueOf(chainFacts[opening.plan.pair.from.chain].family)(opening)
+}
+
+/** Classes 22 and 23 are what a value can cause, https://www.postgresql.org/docs/current/errcodes-appendix.html */
+function isAboutData(error: unknown): boolean {
+  return /^2[23]/.test(errorCode(error) ?? '')
+}
+
+async function openAll(
+  world: DeskWorld,
+  family: AddressFamily,
+  openings: readonly Opening[],
+): Promise<(OrderView | null)[]> {
+  const bucket = world.randomDigits(BUCKET_DIGITS)
+  const orders = openings.map((opening) => newOrder(world, opening, bucket))
+  const addresses = await insertNewOrders(world.db, family, orders)
+  return orders.map(({ order, snapshot }) => {
+    const address = addresses.get(order.terms.id)
+    return address === undefined ? null : { ...snapshot, deposit_address: address }
+  })
+}
+
+type Opened = NewOrder & { readonly snapshot: OrderView }
+
+function newOrder(world: DeskWorld, { accountId, plan, retry }: Opening, bucket: string): Opened {
+  const id = orderIdOf(world.randomDigits(ORDER_ID_DIGITS - BUCKET_DIGITS) + bucket)
+  const order: Order = {
+    terms: termsOf(world, plan, { id, accountId }),
+    refundAddress: plan.refundAddress,
+    deposits: [],
+    state: { status: 'NEW' },
+    sequence: FIRST_SEQUENCE,
+    updatedAtMs: plan.createdAtMs,
+    outflowCount: 0,
+    isOutflowCommitted: false,
+  }
+  return {
+    order,
+    secrets: { tokenHash: hashToken(world.tokenOf(id)), seal: world.seal(sealedTermsOf(order)) },
+    snapshot: viewOrder(order, world.market),
+    retry: { ...retry, atWallMs: world.clock.wallMs() },
+  }
+}
+
+export function hashToken(token: string): Buffer {
+  return createHash('sha256').update(token).digest()
+}
+
+function termsOf(
+  world: DeskWorld,
+  { request, pair, quote, feeShare, createdAtMs, expiresAtMs, destination }: Plan,
+  ids: { readonly id: string; readonly accountId: string },
+): OrderTerms {
+  return {
+    ...ids,
+    createdAtMs,
+    expiresAtMs,
+    rateType: request.rateType,
+    from: pair.from.id,
+    to: pair.to.id,
+    asks: quote.from,
+    promises: quote.to,
+    rate: quote.rate,
+    fee: quote.fee,
+    feeShare,
+    networkFee: quote.networkFee,
+    destination,
+    destinationTag: request.destinationTag,
+    callbackUrl: request.callbackUrl,
+    // Taken from the pool in the statement that stores the order.
+    depositAddress: '',
+    depositTag: null,
+    requiredConfirmations: requiredConfirmations(world, quote.from),
+    tolerance: shareOf(quote.from, world.policy.tolerance, 'down'),
+    slippage: world.policy.slippage,
+  }
+}
+
+/** Spec 8: BTC 3 to 6; the larger number from the configured amount on. */
+function requiredConfirmations(world: DeskWorld, amount: Amount): number {
+  const asset = assetOf(amount.asset)
+  const { confirmations, confirmationsLarge } = chainFacts[asset.chain]
+  const threshold = world.policy.largeDeposits[asset.currency]
+  if (threshold === undefined) return confirmations
+  const large = parseAmount(asset, threshold)
+  assert(large.ok, `the threshold for large ${asset.currency} deposits is an amount`)
+  return amount.units >= large.value.units ? confirmationsLarge : confirmations
+}
