@@ -62,7 +62,10 @@ const families: readonly Family[] = [
   },
 ]
 
-const contracts = ['0x1111111111111111111111111111111111111111', '0x2222222222222222222222222222222222222222'] as const
+const contracts = [
+  '0x1111111111111111111111111111111111111111',
+  '0x2222222222222222222222222222222222222222',
+] as const
 
 const folder = mkdtempSync(join(tmpdir(), 'cambist-bench-'))
 const postgres = await startPostgres({ dataDir: join(folder, 'postgres') })
@@ -86,7 +89,10 @@ async function benchFamily(family: Family, few: Database, many: Database): Promi
     shape === null ? [chain, String(blocks)] : [chain, String(blocks), JSON.stringify(shape), ...contracts],
   )
   try {
-    const watchers = { few: await startWatcher(family, few, node), many: await startWatcher(family, many, node) }
+    const watchers = {
+      few: await startWatcher(family, few, node),
+      many: await startWatcher(family, many, node),
+    }
     const postgresCost = { few: 0, many: 0 }
     const looker = (name: 'few' | 'many') => async (): Promise<Work> => {
       const atMs = Date.now()
@@ -192,7 +198,8 @@ async function startWatcher(family: Family, db: Database, node: ServerProcess) {
         'SELECT count(*)::int AS count FROM deposits WHERE chain = $1',
         [chain.id],
       )
-      if (told?.count !== height * PAID_A_BLOCK) throw new Error(`${told?.count} deposits after ${height} blocks`)
+      if (told?.count !== height * PAID_A_BLOCK)
+        throw new Error(`${told?.count} deposits after ${height} blocks`)
     },
   }
 }

@@ -109,7 +109,10 @@ function output(satoshi: bigint, script: Buffer): Buffer {
 }
 
 function stack(items: readonly Buffer[]): Buffer {
-  return Buffer.concat([compactSize(items.length), ...items.flatMap((item) => [compactSize(item.length), item])])
+  return Buffer.concat([
+    compactSize(items.length),
+    ...items.flatMap((item) => [compactSize(item.length), item]),
+  ])
 }
 
 function compactSize(size: number): Buffer {

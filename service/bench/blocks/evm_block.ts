@@ -33,7 +33,12 @@ type Frame = {
   readonly output: string
   readonly calls: readonly Frame[]
 }
-type Tx = { readonly hash: string; readonly gasUsed: bigint; readonly logs: readonly Log[]; readonly root: Frame }
+type Tx = {
+  readonly hash: string
+  readonly gasUsed: bigint
+  readonly logs: readonly Log[]
+  readonly root: Frame
+}
 
 const word = (hex: string) => `0x${hex.replace(/^0x/, '').padStart(64, '0')}`
 const quantity = (value: bigint | number) => `0x${value.toString(16)}`
@@ -47,7 +52,12 @@ function cast(chance: Chance) {
 export function makeEvmBlock(
   chance: Chance,
   shape: EvmShape,
-  place: { readonly chain: string; readonly parentHash: string; readonly height: number; readonly tokens: readonly string[] },
+  place: {
+    readonly chain: string
+    readonly parentHash: string
+    readonly height: number
+    readonly tokens: readonly string[]
+  },
 ): EvmBlock {
   const players = cast(chance)
   const gained = new Map<string, bigint>()
@@ -70,7 +80,12 @@ function someTx(chance: Chance, { swaps }: EvmShape, players: ReturnType<typeof 
   const rest = (dice - swaps) / (100 - swaps)
   if (rest < 0.4) return plain(chance, chance.hex(20))
   if (rest < 0.85) {
-    return tokenTransfer(chance, chance.oneOf(players.tokens), chance.hex(20), BigInt(chance.between(1, 2 ** 31)))
+    return tokenTransfer(
+      chance,
+      chance.oneOf(players.tokens),
+      chance.hex(20),
+      BigInt(chance.between(1, 2 ** 31)),
+    )
   }
   return otherCall(chance, players)
 }
