@@ -69,6 +69,8 @@ export type AuditedOutflow = {
   /** Entries of the journal that book its confirmation, and the units of its asset they took from the wallet. */
   readonly bookings: number
   readonly booked: bigint
+  /** Of that, what the wallet was given back because a reorganisation took its block, and has not left again. */
+  readonly owedAgain: bigint
 }
 
 /** The orders of a bucket and all that belongs to them, as they are at the moment of the transaction. */
@@ -192,7 +194,11 @@ const OUTFLOWS = `
       AND j.debit IN ('payouts_owed', 'refunds_owed', 'network_costs') AND j.credit = 'wallet')::int AS bookings,
     coalesce((SELECT sum(j.units) FROM journal j
       WHERE j.bucket = o.bucket AND j.entry_key = o.payout_id || ':confirmed' AND j.asset = o.asset
-      AND j.debit IN ('payouts_owed', 'refunds_owed') AND j.credit = 'wallet'), 0)::numeric(78,0) AS booked
+      AND j.debit IN ('payouts_owed', 'refunds_owed') AND j.credit = 'wallet'), 0)::numeric(78,0) AS booked,
+    coalesce((SELECT sum(CASE WHEN j.debit = 'wallet' THEN j.units ELSE -j.units END) FROM journal j
+      WHERE j.bucket = 0 AND j.owner = 'house'
+        AND j.entry_key BETWEEN o.payout_id || ':block_' AND o.payout_id || ':block_~'
+        AND j.asset = o.asset AND 'orphaned_payouts' IN (j.debit, j.credit)), 0)::numeric(78,0) AS "owedAgain"
   FROM outflows o`
 
 async function readOutflows(tx: Sql, bucket: number): Promise<AuditedOutflow[]> {

@@ -5,6 +5,7 @@ import type { PayoutId, PayoutKind } from '../domain/payouts/intent.ts'
 import { readHead } from './chain_heads.ts'
 import type { Database, Sql } from './database.ts'
 import { type AddressScope, type Holders, readHolders } from './holders.ts'
+import { UNBOOKED } from './outflows.ts'
 import { addUpWallet, readWallet } from './wallet_sums.ts'
 
 /** A transaction of ours that may be mined and is not booked yet. */
@@ -78,8 +79,6 @@ async function readArriving(tx: Sql, chain: ChainId, height: number): Promise<Re
   )
   return toMap(rows)
 }
-
-const UNBOOKED = `('planned', 'signed', 'broadcast')`
 
 async function readAttempts(tx: Sql, chain: ChainId): Promise<readonly UnbookedAttempt[]> {
   const rows = await tx.query<{

@@ -2,6 +2,7 @@ import { type AssetId, assetIdsOn } from '../domain/catalog/assets.ts'
 import { type ChainId, chainFacts } from '../domain/catalog/networks.ts'
 import type { InstantMs } from '../domain/time.ts'
 import type { Sql } from './database.ts'
+import { UNBOOKED } from './outflows.ts'
 import { readTurn } from './reconciliations.ts'
 import {
   findQuiet,
@@ -85,7 +86,7 @@ async function readCoinHolders(tx: Sql, chain: ChainId): Promise<Pick<Holders, '
     `SELECT address FROM addresses WHERE family = $2 AND purpose = 'reserve'
      UNION SELECT address FROM coins WHERE chain = $1 AND spent_by IS NULL
      UNION SELECT c.address FROM outflows o JOIN coins c ON c.chain = o.chain AND c.spent_by = o.payout_id
-       WHERE o.chain = $1 AND o.state IN ('planned', 'signed', 'broadcast')`,
+       WHERE o.chain = $1 AND o.state IN ${UNBOOKED}`,
     [chain, chainFacts[chain].family],
   )
   return { awake: rows.map(({ address }) => address), quiet: [] }

@@ -1,13 +1,26 @@
 import type { AssetId } from '../domain/catalog/assets.ts'
-import { assetOf } from '../domain/catalog/assets.ts'
+import { assetOf, nativeAsset } from '../domain/catalog/assets.ts'
 import type { ChainId } from '../domain/catalog/networks.ts'
 import { parseExact, stringifyExact } from '../domain/exact_json.ts'
+import { type Amount, amountOf } from '../domain/money/amount.ts'
 import { bucketOf, orderIdOfPayout } from '../domain/orders/identifiers.ts'
+import type { BlockRef } from '../domain/orders/order.ts'
 import type { Intent, Outflow, PayoutId, PayoutKind, SignedTx } from '../domain/payouts/intent.ts'
 import type { InstantMs } from '../domain/time.ts'
 import type { Sql } from './database.ts'
 
-export type OutflowState = 'planned' | 'signed' | 'broadcast' | 'confirmed' | 'failed' | 'cancelled'
+/** orphaned: it was final, and lost its block to a reorganisation; its bytes go out again. */
+export type OutflowState =
+  | 'planned'
+  | 'signed'
+  | 'broadcast'
+  | 'confirmed'
+  | 'orphaned'
+  | 'failed'
+  | 'cancelled'
+
+/** Not booked: its money is on its way, and was not taken from the ledger's wallet, or was given back to it. */
+export const UNBOOKED = `('planned', 'signed', 'broadcast', 'orphaned')`
 
 /** An outflow that a worker has claimed; the fence says whether it still has. */
 export type ClaimedOutflow = Outflow & {
@@ -101,7 +114,7 @@ export async function claimOutflows(
     `UPDATE outflows SET claimed_until_wall_ms = $3, claim_fence = claim_fence + 1
      WHERE (bucket, payout_id) IN (
        SELECT bucket, payout_id FROM outflows
-       WHERE chain = $1 AND state IN ('planned', 'signed', 'broadcast')
+       WHERE chain = $1 AND state IN ${UNBOOKED}
          AND due_at_ms <= $2 AND claimed_until_wall_ms < $4 AND (from_address IS NULL) = $6
        ORDER BY due_at_ms, nonce NULLS LAST, planned_at_ms LIMIT $5
        FOR UPDATE SKIP LOCKED)
@@ -193,6 +206,51 @@ export async function setOutflowState(
   return rows.length > 0
 }
 
+/** Where it was mined as deep as it has to be, and what that cost: to be turned round should the chain leave the block. */
+export type Ended = { readonly block: BlockRef; readonly cost: Amount }
+
+export async function endOutflow(
+  sql: Sql,
+  payoutId: PayoutId,
+  from: readonly OutflowState[],
+  end: 'confirmed' | 'failed',
+  { block, cost }: Ended,
+): Promise<boolean> {
+  const rows = await sql.query(
+    `UPDATE outflows SET state = $4, mined_height = $5, mined_hash = $6, mined_cost = $7
+     WHERE bucket = $1 AND payout_id = $2 AND state = ANY($3) RETURNING payout_id`,
+    [bucketOfPayout(payoutId), payoutId, from, end, block.height, block.hash, cost.units],
+  )
+  return rows.length > 0
+}
+
+/** Outflows that are final by a block which is not, or no longer, on the branch that we stand on. */
+export async function lockOrphanedOutflows(
+  tx: Sql,
+  chain: ChainId,
+  aboveHeight: number,
+): Promise<(ClaimedOutflow & Ended)[]> {
+  const rows = await tx.query<OutflowRow & { mined_height: number; mined_hash: string; mined_cost: bigint }>(
+    `SELECT o.* FROM outflows o JOIN chain_blocks b ON b.chain = o.chain AND b.height = o.mined_height
+     WHERE o.chain = $1 AND o.state = 'confirmed' AND o.mined_height > $2 AND b.hash <> o.mined_hash
+     FOR UPDATE OF o`,
+    [chain, aboveHeight],
+  )
+  return rows.map((row) => ({
+    ...toClaimed(row),
+    block: { height: row.mined_height, hash: row.mined_hash },
+    cost: amountOf(nativeAsset(chain).id, row.mined_cost),
+  }))
+}
+
+/** Due at once: its bytes have to go out again. */
+export async function orphanOutflow(tx: Sql, payoutId: PayoutId, nowMs: InstantMs): Promise<void> {
+  await tx.query(
+    `UPDATE outflows SET state = 'orphaned', due_at_ms = $3 WHERE bucket = $1 AND payout_id = $2`,
+    [bucketOfPayout(payoutId), payoutId, nowMs],
+  )
+}
+
 export async function setOutflowNonce(tx: Sql, payoutId: PayoutId, nonce: number): Promise<void> {
   await tx.query('UPDATE outflows SET nonce = $3 WHERE bucket = $1 AND payout_id = $2', [
     bucketOfPayout(payoutId),
@@ -264,7 +322,7 @@ export async function storeAnswer(
 export async function sumLiveOutflows(sql: Sql, asset: AssetId): Promise<bigint> {
   const [row] = await sql.query<{ units: bigint | null }>(
     `SELECT sum(units)::numeric(78,0) AS units FROM outflows
-     WHERE asset = $1 AND chain = $2 AND from_address IS NULL AND state IN ('planned', 'signed', 'broadcast')`,
+     WHERE asset = $1 AND chain = $2 AND from_address IS NULL AND state IN ${UNBOOKED}`,
     [asset, assetOf(asset).chain],
   )
   return row?.units ?? 0n
@@ -275,7 +333,7 @@ export async function findLeavingOutflows(sql: Sql, asset: AssetId): Promise<Pay
   const rows = await sql.query<{ payout_id: string }>(
     `SELECT payout_id FROM outflows
      WHERE asset = $1 AND chain = $2 AND nonce IS NOT NULL AND from_address IS NULL
-       AND state IN ('planned', 'signed', 'broadcast')`,
+       AND state IN ${UNBOOKED}`,
     [asset, assetOf(asset).chain],
   )
   return rows.map(({ payout_id }) => payout_id)
@@ -290,7 +348,7 @@ export async function sumLeavingOutflows(
   const [row] = await sql.query<{ units: bigint | null }>(
     `SELECT sum(units)::numeric(78,0) AS units FROM outflows
      WHERE asset = $1 AND chain = $2 AND nonce IS NOT NULL AND from_address IS NULL
-       AND (state IN ('planned', 'signed', 'broadcast') OR payout_id = ANY($3))`,
+       AND (state IN ${UNBOOKED} OR payout_id = ANY($3))`,
     [asset, assetOf(asset).chain, alsoLeft],
   )
   return row?.units ?? 0n
@@ -300,8 +358,7 @@ export async function sumLeavingOutflows(
 export async function findByNonce(sql: Sql, chain: ChainId, nonce: number): Promise<ClaimedOutflow | null> {
   const [row] = await sql.query<OutflowRow>(
     `SELECT * FROM outflows
-     WHERE chain = $1 AND nonce = $2 AND kind <> 'filler' AND from_address IS NULL
-       AND state IN ('planned', 'signed', 'broadcast')`,
+     WHERE chain = $1 AND nonce = $2 AND kind <> 'filler' AND from_address IS NULL AND state IN ${UNBOOKED}`,
     [chain, nonce],
   )
   return row === undefined ? null : toClaimed(row)

@@ -36,6 +36,20 @@ export async function wakeUnswept(tx: Sql, chain: ChainId, address: string): Pro
   ])
 }
 
+/** The transaction that swept it or brought it gas is on its way again: nothing else is planned before that has ended. */
+export async function resumeSweep(
+  tx: Sql,
+  chain: ChainId,
+  addresses: readonly string[],
+  payoutId: PayoutId,
+): Promise<void> {
+  await tx.query(
+    `UPDATE unswept_addresses SET is_resting = false, sweeping = coalesce(sweeping, $3)
+     WHERE chain = $1 AND address = ANY($2)`,
+    [chain, addresses, payoutId],
+  )
+}
+
 /**
  * Takes due addresses that nothing is on its way from or to, so many that at most `liveMax` are swept at once. They
  * are due again at `dueAtMs`, should the worker die meanwhile.

@@ -125,10 +125,15 @@ function checkEvents({ events, sequence, status }: AuditedOrder): string[] {
 
 function checkOutflows(order: AuditedOrder): string[] {
   const { outflows } = order
-  const ended = outflows.filter(({ state }) => state === 'confirmed')
+  const ended = outflows.filter(hasPaid)
   const tooMany =
     ended.length > 1 ? [`it was paid ${ended.length} times: ${ended.map(nameOf).join(', ')}`] : []
   return [...tooMany, ...checkLiveOutflows(order), ...outflows.flatMap(checkBookings), ...checkEnd(order)]
+}
+
+/** One that lost its block after it was final pays all the same: it is sent until it is mined again. */
+function hasPaid({ state }: AuditedOutflow): boolean {
+  return state === 'confirmed' || state === 'orphaned'
 }
 
 function nameOf({ payoutId }: AuditedOutflow): string {
@@ -159,25 +164,21 @@ function checkLiveOutflows({ status, payoutId, outflows }: AuditedOrder): string
   return problems
 }
 
-export function checkBookings({
-  payoutId,
-  kind,
-  state,
-  asset,
-  units,
-  bookings,
-  booked,
-}: AuditedOutflow): string[] {
-  if (state !== 'confirmed') {
+export function checkBookings(outflow: AuditedOutflow): string[] {
+  const { payoutId, kind, state, asset, units, bookings, booked, owedAgain } = outflow
+  const owes = state === 'orphaned' && (kind === 'payout' || kind === 'refund') ? units : 0n
+  if (owedAgain !== owes) {
+    const [is, should] = [show(asset, owedAgain), show(asset, owes)]
+    return [`the ${state} ${kind} ${payoutId} is booked as orphaned with ${is}, and that is ${should}`]
+  }
+  if (!hasPaid(outflow)) {
     return bookings === 0 ? [] : [`the ${kind} ${payoutId} is ${state} and booked as confirmed`]
   }
   const should = kind === 'payout' || kind === 'refund' ? units : 0n
   if (booked !== should) {
-    return [
-      `the confirmed ${kind} ${payoutId} of ${show(asset, units)} is booked with ${show(asset, booked)}`,
-    ]
+    return [`the ${state} ${kind} ${payoutId} of ${show(asset, units)} is booked with ${show(asset, booked)}`]
   }
-  return bookings === 0 ? [`the confirmed ${kind} ${payoutId} has no postings`] : []
+  return bookings === 0 ? [`the ${state} ${kind} ${payoutId} has no postings`] : []
 }
 
 /** A finished order was paid what it settled for, by a transaction of ours. */
@@ -187,7 +188,8 @@ function checkEnd(order: AuditedOrder): string[] {
   const owed =
     status === 'DONE' ? { asset: to, units: settlement?.paid } : { asset: from, units: refund?.units }
   const outflow = order.outflows.find((one) => one.payoutId === payoutId)
-  if (outflow?.state !== 'confirmed') return [`it is ${status} and its outflow ${payoutId} is not confirmed`]
+  if (outflow === undefined || !hasPaid(outflow))
+    return [`it is ${status} and its outflow ${payoutId} is not confirmed`]
   const problems: string[] = []
   if (outflow.asset !== owed.asset || outflow.units !== owed.units) {
     problems.push(

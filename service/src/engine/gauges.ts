@@ -124,7 +124,7 @@ function registerOutflows(gauge: MakeGauge): void {
   )
 }
 
-const outflowStates = ['planned', 'signed', 'broadcast', 'confirmed', 'failed', 'cancelled']
+const outflowStates = ['planned', 'signed', 'broadcast', 'confirmed', 'orphaned', 'failed', 'cancelled']
 
 function registerChains(gauge: MakeGauge): void {
   const perChain = (

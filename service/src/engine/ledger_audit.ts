@@ -53,6 +53,7 @@ const sides: Partial<Record<LedgerAccount, 'debit' | 'credit'>> = {
   orphaned_deposits: 'debit',
   customer_deposits: 'credit',
   payouts_owed: 'credit',
+  orphaned_payouts: 'credit',
   refunds_owed: 'credit',
   unclaimed: 'credit',
   fee_income: 'credit',

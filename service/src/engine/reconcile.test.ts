@@ -198,7 +198,8 @@ test('a sweep and the gas for it cost their fees, wherever they are on their way
     )
     expect(claimed.map((one) => one.payoutId)).toEqual([payoutId])
     for (const one of claimed) {
-      const end = { succeeded: true, cost: amountOf('ETH:ETH', cost) }
+      const block = { height: 100, hash: 'h100' }
+      const end = { succeeded: true, block, cost: amountOf('ETH:ETH', cost) }
       await endSweep(stage.world, one, end)
       await endSweep(stage.world, one, end)
     }

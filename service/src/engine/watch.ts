@@ -24,6 +24,7 @@ import type { Fact } from '../domain/orders/facts.ts'
 import type { BlockRef, Order } from '../domain/orders/order.ts'
 import { apply } from './apply.ts'
 import { bookHouseDeposits, noteHouseDeposit, unmineHouseDeposits } from './house.ts'
+import { orphanOutflows } from './payouts/orphan.ts'
 import { saveReserves } from './reserves.ts'
 import type { World } from './world.ts'
 
@@ -49,7 +50,10 @@ export async function watchChain(world: World, chain: Chain, lease: Lease): Prom
     await readMempool(look, height)
     await checkWaiting(look, height)
     await confirmDeposits(look, height)
-    await bookHouseDeposits(world, chain.id, height, look.branch, (tx) => requireLease(tx, lease))
+    const isNew = height !== head.block.height || hasLeft
+    const guard = (tx: Sql) => requireLease(tx, lease)
+    await bookHouseDeposits(world, chain.id, height, look.branch, guard)
+    if (isNew) await orphanOutflows(world, chain.id, height, look.branch, guard)
     await saveReserves(world, chain, height, height !== head.block.height)
     await noteLooked(world.db, chain.id, nodeHead.height, {
       nowMs: startedAtMs,

@@ -2,7 +2,8 @@ import type { CreatedOrder } from '@cambist/sdk'
 import pg from 'pg'
 import type { Hex } from 'viem'
 import { beforeEach, expect, test } from 'vitest'
-import { chainUnits } from '../harness/amounts.ts'
+import { balanceOf, chainUnits } from '../harness/amounts.ts'
+import { checkInvariants } from '../harness/invariants.ts'
 import {
   bnbToEth,
   bookedFor,
@@ -258,6 +259,46 @@ test.each([
     })
     const done = await expectPaidOut(sandbox, order)
     expect(done.withdraw_tx_hash).toBe(sent.withdraw_tx_hash)
+  },
+)
+
+test.each([
+  ['an account chain', quickPair, 'BEP20', 13],
+  ['Bitcoin', usdtToBtc, 'BTC', 7],
+] as const)(
+  'a payout that was final and loses its block on %s is sent again, and its order stays DONE',
+  async (_where, pair, network, depth) => {
+    const sandbox = given()
+    sandbox.log('the reserve lies deeper than what is taken')
+    await sandbox.bury(network)
+    const order = await createOrder(sandbox, pair)
+    await payAndBury(sandbox, order)
+    const done = await expectPaidOut(sandbox, order)
+    sandbox.log('deeper than anybody waits for')
+    await sandbox.remote.reorg(network, depth)
+    const outflow = () =>
+      sandbox.rows(
+        `SELECT o.state, count(*) AS attempts FROM outflows o JOIN attempts USING (bucket, payout_id)
+         WHERE order_id = $1 GROUP BY o.state`,
+        [order.order_id],
+      )
+    await sandbox.eventually('the payout is on its way again', async () => {
+      expect(await outflow()).toEqual([{ state: 'orphaned', attempts: 1 }])
+      const chain = sandbox.service.world.chains.get(network === 'BTC' ? 'BTC' : 'BNB')
+      expect((await chain?.lookup(done.withdraw_tx_hash ?? ''))?.where).toBe('mempool')
+    })
+    expect(await sandbox.client.getOrder(order.order_id)).toEqual(done)
+    const { db, chains, clock } = sandbox.service.world
+    await checkInvariants({ db, chains, clock, rows: sandbox.rows })
+    await sandbox.bury(network)
+    await sandbox.eventually('it is final again', async () => {
+      expect(await outflow()).toEqual([{ state: 'confirmed', attempts: 1 }])
+    })
+    const currency = network === 'BTC' ? 'BTC' : 'USDC'
+    expect(await balanceOf(sandbox, order.destination, currency, network)).toBe(
+      chainUnits(done.receive_final_amount, currency, network),
+    )
+    expect(await sandbox.client.getOrder(order.order_id)).toEqual(done)
   },
 )
 

@@ -324,6 +324,41 @@ test('a sweep that a reorganisation takes out of its block is sent again and arr
   await expectUnnoticed(sandbox, order, done)
 })
 
+test('a sweep that was final and loses its block is sent again, and nothing else is swept before it', async () => {
+  const sandbox = given()
+  const reserve = await reserveOf(sandbox)
+  const order = await createOrder(sandbox, usdcToBnb)
+  await payAndBury(sandbox, order)
+  const done = await expectPaidOut(sandbox, order)
+  sandbox.log('the reserve brings gas, then the token is swept')
+  const swept = () => sweepsOf(sandbox, order.deposit_address)
+  for (const count of [1, 2]) {
+    await waitForSweep(sandbox, order.deposit_address, 'broadcast', count)
+    await sandbox.bury('ETH')
+    await waitForSweep(sandbox, order.deposit_address, 'confirmed', count)
+  }
+  const before = await swept()
+  const held = await balanceOf(sandbox, reserve, 'USDC', 'ERC20')
+  sandbox.log('as deep as the gas lies')
+  const { client } = sandbox.devnet.evm('ETH')
+  const { blockNumber } = await client.getTransactionReceipt({ hash: before[0]?.tx_hash as `0x${string}` })
+  await sandbox.remote.reorg('ETH', Number((await client.getBlockNumber()) - blockNumber) + 1)
+  expect(await balanceOf(sandbox, reserve, 'USDC', 'ERC20')).toBeLessThan(held)
+  const bothAre = (state: string) =>
+    sandbox.eventually(`both are ${state}`, async () => {
+      expect((await swept()).map((sweep) => sweep.state)).toEqual([state, state])
+    })
+  await bothAre('orphaned')
+  await sandbox.eventually('both are mined again', async () => {
+    await sandbox.mine('ETH', 1)
+    expect(await balanceOf(sandbox, reserve, 'USDC', 'ERC20')).toBe(held)
+  })
+  await sandbox.bury('ETH')
+  await bothAre('confirmed')
+  expect(await swept()).toMatchObject(before.map(({ payout_id, tx_hash }) => ({ payout_id, tx_hash })))
+  await expectUnnoticed(sandbox, order, done)
+})
+
 test('two engines sweep everything once', async () => {
   const sandbox = given()
   const other = await sandbox.startAnother(['engine', 'signer'])

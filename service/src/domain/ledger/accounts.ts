@@ -15,6 +15,8 @@ export const ledgerAccounts = [
   'unclaimed',
   /** Deposits that were confirmed, paid out against, and then lost to a reorganisation. */
   'orphaned_deposits',
+  /** Payouts and refunds that were final and lost their block to a reorganisation: owed until they are mined again. */
+  'orphaned_payouts',
   /** What we hold more (credit) or less (debit) of an asset because of exchanges. */
   'exchange_position',
   'fee_income',

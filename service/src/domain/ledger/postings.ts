@@ -89,6 +89,11 @@ export function refundConfirmed(refund: Amount): readonly Posting[] {
   return move('refunds_owed', 'wallet', refund)
 }
 
+/** What had left for good is back, because a reorganisation took its block: the wallet has it, and it is owed again. */
+export function outflowOrphaned(paid: Amount): readonly Posting[] {
+  return move('wallet', 'orphaned_payouts', paid)
+}
+
 /** What a network took for a transaction of ours, in its native asset. */
 export function networkCostPaid(cost: Amount): readonly Posting[] {
   return move('network_costs', 'wallet', cost)

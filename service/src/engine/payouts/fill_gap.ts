@@ -3,6 +3,8 @@ import { reserveAddresses } from '../../db/addresses.ts'
 import { postForHouse } from '../../db/books.ts'
 import {
   type ClaimedOutflow,
+  type Ended,
+  endOutflow,
   findByNonce,
   findOutflow,
   planOutflow,
@@ -11,11 +13,11 @@ import {
 import { nativeAsset } from '../../domain/catalog/assets.ts'
 import { chainFacts } from '../../domain/catalog/networks.ts'
 import { networkCostPaid } from '../../domain/ledger/postings.ts'
-import type { Amount } from '../../domain/money/amount.ts'
 import type { Intent } from '../../domain/payouts/intent.ts'
 import { apply } from '../apply.ts'
 import { failSweep } from '../sweeps/end.ts'
 import type { SigningWorld } from '../world.ts'
+import { giveUpOrphan } from './orphan.ts'
 import { settleCoins, takeBackCoins } from './take_back.ts'
 
 /**
@@ -59,11 +61,12 @@ export async function endFilledGap(
   world: SigningWorld,
   filler: ClaimedOutflow,
   mined: Intent,
-  cost: Amount,
+  ended: Ended,
 ): Promise<void> {
   const nowMs = world.clock.nowMs()
   const stuck = await findStuck(world, filler)
-  if (stuck?.kind === 'sweep') await failSweep(world, stuck)
+  if (stuck?.state === 'orphaned') await giveUpOrphan(world, stuck)
+  else if (stuck?.kind === 'sweep') await failSweep(world, stuck)
   else if (stuck !== null) {
     await apply(
       world,
@@ -76,9 +79,9 @@ export async function endFilledGap(
     )
   }
   await world.db.transaction(async (tx) => {
-    const isFirst = await setOutflowState(tx, filler.payoutId, ['signed', 'broadcast'], 'confirmed')
+    const isFirst = await endOutflow(tx, filler.payoutId, ['signed', 'broadcast'], 'confirmed', ended)
     if (!isFirst) return
-    await postForHouse(tx, `${filler.payoutId}:confirmed`, networkCostPaid(cost), nowMs)
+    await postForHouse(tx, `${filler.payoutId}:confirmed`, networkCostPaid(ended.cost), nowMs)
     if (mined.family === 'bitcoin') await settleCoins(tx, filler, mined)
   })
 }
@@ -87,5 +90,5 @@ export async function endFilledGap(
 async function findStuck({ db }: SigningWorld, filler: ClaimedOutflow): Promise<ClaimedOutflow | null> {
   if (filler.nonce !== null) return findByNonce(db, filler.chain, filler.nonce)
   const stuck = filler.fills === null ? null : await findOutflow(db, filler.fills)
-  return stuck !== null && ['planned', 'signed', 'broadcast'].includes(stuck.state) ? stuck : null
+  return stuck !== null && ['planned', 'signed', 'broadcast', 'orphaned'].includes(stuck.state) ? stuck : null
 }

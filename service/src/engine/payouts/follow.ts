@@ -1,11 +1,12 @@
 import type { Chain, TxStatus } from '../../chains/chain.ts'
-import { type Attempt, type ClaimedOutflow, setOutflowState } from '../../db/outflows.ts'
+import { type Attempt, type ClaimedOutflow, endOutflow } from '../../db/outflows.ts'
 import { chainFacts } from '../../domain/catalog/networks.ts'
 import type { SignedTx } from '../../domain/payouts/intent.ts'
 import { apply } from '../apply.ts'
 import { endSweep } from '../sweeps/end.ts'
 import type { SigningWorld } from '../world.ts'
 import { endFilledGap } from './fill_gap.ts'
+import { endAgain } from './orphan.ts'
 import type { Progress } from './progress.ts'
 import { raiseWhenSlow } from './raise.ts'
 import { noteAccepted, sendAttempt } from './send.ts'
@@ -51,9 +52,13 @@ async function followMined(
   const depth = head.height - status.block.height + 1
   if (depth < chainFacts[chain.id].confirmations) return { kind: 'again', inMs: LOOK_AGAIN_MS }
   const { payoutId, orderId } = outflow
+  if (outflow.state === 'orphaned') {
+    await endAgain(world, outflow, status)
+    return { kind: 'done' }
+  }
   const end = status.succeeded ? ('confirmed' as const) : ('failed' as const)
   if (outflow.kind === 'filler') {
-    await endFilledGap(world, outflow, attempt.intent, status.cost)
+    await endFilledGap(world, outflow, attempt.intent, status)
     return { kind: 'done' }
   }
   if (outflow.kind === 'sweep') {
@@ -68,7 +73,7 @@ async function followMined(
       ? { kind: 'PayoutConfirmed', payoutId, txHash: tx.txHash, cost: status.cost }
       : { kind: 'PayoutFailed', payoutId, problem: 'DESTINATION_PROBLEM', cost: status.cost },
     async (sql) => {
-      await setOutflowState(sql, payoutId, ['signed', 'broadcast'], end)
+      await endOutflow(sql, payoutId, ['signed', 'broadcast'], end, status)
     },
   )
   return { kind: 'done' }

@@ -58,7 +58,7 @@ export async function checkTakeBack(
   if (filler.fills === null) return 'needed'
   const stuck = await findOutflow(db, filler.fills)
   if (stuck?.state === 'confirmed') {
-    await setOutflowState(db, filler.payoutId, ['planned', 'signed', 'broadcast'], 'failed')
+    await setOutflowState(db, filler.payoutId, ['planned', 'signed', 'broadcast', 'orphaned'], 'failed')
     return 'over'
   }
   const isSent = (await attemptsOf(db, filler.fills)).some(({ answer }) => answer === 'accepted')

@@ -68,9 +68,13 @@ async function step(
   if (isStopped) return stepWhileStopped(world, chain, outflow, attempts)
   const latest = attempts.at(-1)
   if (latest === undefined) return draftPayout(world, chain, outflow)
-  const isUnheard = latest.answer === null || (latest.answer === 'unknown' && outflow.state !== 'broadcast')
+  const isUnheard = latest.answer === null || (latest.answer === 'unknown' && !wasSent(outflow))
   if (isUnheard) return sendAttempt(world, chain, outflow, latest)
   return followPayout(world, chain, outflow, attempts)
+}
+
+function wasSent({ state }: ClaimedOutflow): boolean {
+  return state === 'broadcast' || state === 'orphaned'
 }
 
 /** Nothing new is signed or sent; what the network has already is followed to its end, so that the books stay true. */
@@ -80,7 +84,7 @@ async function stepWhileStopped(
   outflow: ClaimedOutflow,
   attempts: readonly Attempt[],
 ): Promise<Progress> {
-  if (outflow.state === 'broadcast' || attempts.some(({ answer }) => answer === 'accepted'))
+  if (wasSent(outflow) || attempts.some(({ answer }) => answer === 'accepted'))
     return followPayout(world, chain, outflow, attempts)
   const message = `outflows of ${chain.id} are stopped: ledger and chain differ`
   return { kind: 'trouble', message, inMs: WHILE_HELD_MS }

@@ -1,8 +1,14 @@
 import { postForHouse } from '../../db/books.ts'
-import { attemptsOf, type ClaimedOutflow, lockClaimed, setOutflowState } from '../../db/outflows.ts'
+import {
+  attemptsOf,
+  type ClaimedOutflow,
+  type Ended,
+  endOutflow,
+  lockClaimed,
+  setOutflowState,
+} from '../../db/outflows.ts'
 import { leaveUnswept } from '../../db/unswept.ts'
 import { networkCostPaid } from '../../domain/ledger/postings.ts'
-import type { Amount } from '../../domain/money/amount.ts'
 import type { World } from '../world.ts'
 
 /**
@@ -12,13 +18,13 @@ import type { World } from '../world.ts'
 export async function endSweep(
   world: World,
   sweep: ClaimedOutflow,
-  { succeeded, cost }: { readonly succeeded: boolean; readonly cost: Amount },
+  { succeeded, ...ended }: { readonly succeeded: boolean } & Ended,
 ): Promise<void> {
   const nowMs = world.clock.nowMs()
   const end = succeeded ? 'confirmed' : 'failed'
   await world.db.transaction(async (tx) => {
-    if (!(await setOutflowState(tx, sweep.payoutId, ['signed', 'broadcast'], end))) return
-    await postForHouse(tx, `${sweep.payoutId}:${end}`, networkCostPaid(cost), nowMs)
+    if (!(await endOutflow(tx, sweep.payoutId, ['signed', 'broadcast'], end, ended))) return
+    await postForHouse(tx, `${sweep.payoutId}:${end}`, networkCostPaid(ended.cost), nowMs)
     // One that the chain rejected would be rejected again; the next look may do better later.
     await leaveUnswept(tx, sweep.chain, sweep.payoutId, succeeded ? nowMs : nowMs + world.policy.sweepRestMs)
   })

@@ -6,6 +6,7 @@ import pg from 'pg'
 import { type Database, openDatabase, type Sql } from '../../db/database.ts'
 import { migrate } from '../../db/migrate.ts'
 import { insertNewOrders } from '../../db/new_orders.ts'
+import { endOutflow } from '../../db/outflows.ts'
 import { noteUnswept } from '../../db/unswept.ts'
 import { assert } from '../../domain/assert.ts'
 import { type AssetId, assetOf } from '../../domain/catalog/assets.ts'
@@ -328,9 +329,14 @@ export function minePayout(
 export async function confirmPayout(
   stage: BooksStage,
   { terms }: Order,
-  paid: { readonly payoutId: string; readonly txHash: string; readonly cost: bigint },
+  paid: {
+    readonly payoutId: string
+    readonly txHash: string
+    readonly cost: bigint
+    readonly height?: number
+  },
 ): Promise<void> {
-  const { payoutId, txHash } = paid
+  const { payoutId, txHash, height = 100 } = paid
   const { chain } = assetOf(terms.to)
   const cost = amountOf(`${chainFacts[chain].native}:${chain}`, paid.cost)
   const applied = await apply(
@@ -339,7 +345,8 @@ export async function confirmPayout(
     `${payoutId}:confirmed`,
     { kind: 'PayoutConfirmed', payoutId, txHash, cost },
     async (sql) => {
-      await sql.query(`UPDATE outflows SET state = 'confirmed' WHERE payout_id = $1`, [payoutId])
+      const hash = (await stage.chain(chain).blockHash(height)) ?? 'above the head'
+      await endOutflow(sql, payoutId, ['broadcast'], 'confirmed', { block: { height, hash }, cost })
     },
   )
   assert(applied.kind === 'changed', `the payout ends the order, ${applied.kind}`)

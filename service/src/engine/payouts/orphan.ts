@@ -1,0 +1,101 @@
+import { postForHouse } from '../../db/books.ts'
+import { readHead } from '../../db/chain_heads.ts'
+import type { Sql } from '../../db/database.ts'
+import {
+  type ClaimedOutflow,
+  type Ended,
+  endOutflow,
+  lockOrphanedOutflows,
+  orphanOutflow,
+  setOutflowState,
+} from '../../db/outflows.ts'
+import { leaveUnswept, resumeSweep } from '../../db/unswept.ts'
+import { assert } from '../../domain/assert.ts'
+import type { ChainId } from '../../domain/catalog/networks.ts'
+import { networkCostPaid, outflowOrphaned, type Posting, reversed } from '../../domain/ledger/postings.ts'
+import { amountOf } from '../../domain/money/amount.ts'
+import type { World } from '../world.ts'
+
+/** A reorganisation that goes deeper than this is not for a program to mend. */
+const REACH_BLOCKS = 200
+
+/**
+ * Outflows that were final and whose block has left the chain: until it is mined again the wallet has what they paid,
+ * and it is owed. The same bytes go out again, which on an account chain all later ones wait behind. Their orders stay
+ * as they are, because an order that was told to be done is not taken back.
+ *
+ * `branch` counts the branches that the chain has left; `guard` throws when somebody else watches the chain by now.
+ */
+export async function orphanOutflows(
+  { db, clock, log }: World,
+  chain: ChainId,
+  height: number,
+  branch: number,
+  guard: (tx: Sql) => Promise<void>,
+): Promise<void> {
+  const nowMs = clock.nowMs()
+  const orphaned = await db.transaction(async (tx) => {
+    const outflows = await lockOrphanedOutflows(tx, chain, height - REACH_BLOCKS)
+    if (outflows.length > 0) await guard(tx)
+    for (const outflow of outflows) {
+      await orphanOutflow(tx, outflow.payoutId, nowMs)
+      if (outflow.kind === 'sweep') await resumeSweep(tx, chain, endsOf(outflow), outflow.payoutId)
+      const key = `${outflow.payoutId}:block_lost:${outflow.block.hash}@${branch}`
+      await postForHouse(tx, key, [...owedAgain(outflow), ...reversed(networkCostPaid(outflow.cost))], nowMs)
+    }
+    return outflows
+  })
+  for (const { payoutId, block } of orphaned) {
+    log.warn({ payout: payoutId, block }, 'an outflow that was final has lost its block and is sent again')
+  }
+}
+
+/** It is as deep as before. Should the chain have rejected it this time, what it paid stays owed, for a person to see. */
+export async function endAgain(
+  { db, clock, log }: World,
+  outflow: ClaimedOutflow,
+  { succeeded, ...ended }: { readonly succeeded: boolean } & Ended,
+): Promise<void> {
+  const { payoutId, chain } = outflow
+  const end = succeeded ? 'confirmed' : 'failed'
+  const isFirst = await db.transaction(async (tx) => {
+    if (!(await endOutflow(tx, payoutId, ['orphaned'], end, ended))) return false
+    if (outflow.kind === 'sweep') await leaveUnswept(tx, chain, payoutId, clock.nowMs())
+    const head = await readHead(tx, chain)
+    assert(head !== null, 'a chain that pays is watched')
+    const paid = succeeded ? reversed(owedAgain(outflow)) : []
+    const key = `${payoutId}:block_found:${ended.block.hash}@${head.reorganisations}`
+    await postForHouse(tx, key, [...paid, ...networkCostPaid(ended.cost)], clock.nowMs())
+    return true
+  })
+  if (!isFirst) return
+  if (succeeded) log.info({ payout: payoutId }, 'an outflow that had lost its block is final again')
+  else
+    log.error({ payout: payoutId }, 'an outflow that was final was mined again and failed: it is still owed')
+}
+
+/** Something else has its nonce or its coins for good: it is never mined again, and what it paid stays owed. */
+export async function giveUpOrphan({ db, clock, log }: World, outflow: ClaimedOutflow): Promise<void> {
+  const { payoutId, chain, kind } = outflow
+  const isFirst = await db.transaction(async (tx) => {
+    if (!(await setOutflowState(tx, payoutId, ['orphaned'], 'failed'))) return false
+    if (kind === 'sweep') await leaveUnswept(tx, chain, payoutId, clock.nowMs())
+    return true
+  })
+  if (isFirst && owedAgain(outflow).length > 0)
+    log.error({ payout: payoutId }, 'an outflow that was final can never be mined again: it is still owed')
+}
+
+/** The deposit address is one of them: what is swept leaves from there, and gas goes there. */
+function endsOf({ address, from }: ClaimedOutflow): readonly string[] {
+  return from === undefined ? [address] : [address, from.address]
+}
+
+/** Fillers and sweeps pay ourselves: only what they cost comes and goes. */
+function owedAgain({
+  kind,
+  asset,
+  units,
+}: Pick<ClaimedOutflow, 'kind' | 'asset' | 'units'>): readonly Posting[] {
+  return kind === 'payout' || kind === 'refund' ? outflowOrphaned(amountOf(asset, units)) : []
+}
