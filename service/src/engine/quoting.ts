@@ -1,6 +1,5 @@
-import { type Asset, assetOf, findAsset, networksOf } from '../domain/catalog/assets.ts'
-import { type CurrencyCode, currencyCodes, isCurrencyCode } from '../domain/catalog/currencies.ts'
-import { chainFacts, isNetworkId, type NetworkId, networkChains } from '../domain/catalog/networks.ts'
+import { type Asset, assetOf, assets } from '../domain/catalog/assets.ts'
+import { type CurrencyCode, currencyCodes } from '../domain/catalog/currencies.ts'
 import { type Amount, parseAmount, showAmount } from '../domain/money/amount.ts'
 import { accept, type Outcome, refuse } from '../domain/outcome.ts'
 import { type Market, type Quote, quote, type RateType } from '../domain/quotes/quote.ts'
@@ -19,22 +18,41 @@ export type Pair = { readonly from: Asset; readonly to: Asset }
 
 type Refused<Value> = Outcome<Value, DeskRejection>
 
+/** On a request a native currency may name its network in these ways (DESIGN 3, Quote). */
+const NATIVE_ALIASES = { BNB: 'BEP20', ETH: 'ERC20', TRX: 'TRC20' } as Readonly<Record<string, string>>
+
+/** Every way to name an asset on a request: its currency, and then its network, or null for the native one. */
+const assetsByName: ReadonlyMap<string, ReadonlyMap<string | null, Asset>> = new Map(
+  currencyCodes.map((currency) => [currency, nameNetworks(currency)]),
+)
+
+function nameNetworks(currency: CurrencyCode): ReadonlyMap<string | null, Asset> {
+  const byName = new Map<string | null, Asset>()
+  for (const asset of assets.filter((each) => each.currency === currency)) byName.set(asset.network, asset)
+  const native = assets.find((asset) => asset.currency === currency && asset.isNative)
+  if (native === undefined) return byName
+  const alias = NATIVE_ALIASES[currency]
+  for (const name of [null, 'native', ...(alias === undefined ? [] : [alias])]) byName.set(name, native)
+  return byName
+}
+
 /** Pair first, then networks (DESIGN 3, Errors: the order of checks). */
-export function findPair(request: PairRequest): Refused<Pair> {
-  const { from, to } = request
-  if (!isCurrencyCode(from)) return refuse(unknownCurrency(from))
-  if (!isCurrencyCode(to)) return refuse(unknownCurrency(to))
-  const fromAsset = findOnNetwork(from, request.fromNetwork, 'from_network')
-  if (!fromAsset.ok) return fromAsset
-  const toAsset = findOnNetwork(to, request.toNetwork, 'to_network')
-  if (!toAsset.ok) return toAsset
-  if (fromAsset.value.id === toAsset.value.id) {
+export function findPair({ from, to, fromNetwork, toNetwork }: PairRequest): Refused<Pair> {
+  const fromAssets = assetsByName.get(from)
+  if (fromAssets === undefined) return refuse(unknownCurrency(from))
+  const toAssets = assetsByName.get(to)
+  if (toAssets === undefined) return refuse(unknownCurrency(to))
+  const fromAsset = fromAssets.get(fromNetwork)
+  if (fromAsset === undefined) return refuse(notOnNetwork(from, fromNetwork, 'from_network'))
+  const toAsset = toAssets.get(toNetwork)
+  if (toAsset === undefined) return refuse(notOnNetwork(to, toNetwork, 'to_network'))
+  if (fromAsset === toAsset) {
     return refuse({
       code: 'INVALID_PAIR',
       message: `${from} cannot be exchanged to itself on the same network`,
     })
   }
-  return accept({ from: fromAsset.value, to: toAsset.value })
+  return accept({ from: fromAsset, to: toAsset })
 }
 
 function unknownCurrency(code: string): DeskRejection {
@@ -44,42 +62,19 @@ function unknownCurrency(code: string): DeskRejection {
   }
 }
 
-/** On a request a native currency may name its network in these ways (DESIGN 3, Quote). */
-const NATIVE_ALIASES: Readonly<Record<string, CurrencyCode>> = {
-  BEP20: 'BNB',
-  ERC20: 'ETH',
-  TRC20: 'TRX' as CurrencyCode,
-}
-
-function findOnNetwork(
-  currency: CurrencyCode,
+function notOnNetwork(
+  currency: string,
   network: string | null,
   field: 'from_network' | 'to_network',
-): Refused<Asset> {
-  const choices = networksOf(currency)
-  const native = choices.find((choice) => isNative(currency, choice))
-  const asked = normalizeNetwork(currency, network, native)
-  if (asked === null) {
-    const message = `${field} is required for ${currency}: one of ${choices.join(', ')}`
-    return refuse({ code: 'INVALID_PARAMETER', message, details: [{ field, message }] })
+): DeskRejection {
+  const own = assets.filter((asset) => asset.currency === currency)
+  const choices = own.map((asset) => asset.network).join(', ')
+  if (network === null) {
+    const message = `${field} is required for ${currency}: one of ${choices}`
+    return { code: 'INVALID_PARAMETER', message, details: [{ field, message }] }
   }
-  const asset = isNetworkId(asked) ? findAsset(currency, asked) : undefined
-  if (asset === undefined) {
-    const message = `${currency} does not travel on ${asked.slice(0, 20)}; choose from ${choices.join(', ')}`
-    return refuse({ code: 'NETWORK_MISMATCH', message })
-  }
-  return accept(asset)
-}
-
-function normalizeNetwork(currency: CurrencyCode, network: string | null, native: NetworkId | undefined) {
-  if (native === undefined) return network
-  const meansNative = network === null || network === 'native' || NATIVE_ALIASES[network] === currency
-  return meansNative ? native : network
-}
-
-function isNative(currency: CurrencyCode, network: NetworkId): boolean {
-  const chain = networkChains[network]
-  return chain === network && chainFacts[chain].native === currency
+  const message = `${currency} does not travel on ${network.slice(0, 20)}; choose from ${choices}`
+  return { code: 'NETWORK_MISMATCH', message }
 }
 
 /** The market of a pair, if both its chains can be used and both its prices are believed. */

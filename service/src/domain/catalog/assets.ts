@@ -1,5 +1,5 @@
 import { assert } from '../assert.ts'
-import { parseDecimal } from '../money/decimal.ts'
+import { parseDecimal, powerOfTen } from '../money/decimal.ts'
 import { type Currency, type CurrencyCode, currencies, currencyCodes } from './currencies.ts'
 import { type ChainId, chainFacts, type NetworkId, networkChains } from './networks.ts'
 
@@ -22,6 +22,8 @@ export type Asset = {
   readonly decimals: number
   /** Decimals the interface shows. */
   readonly precision: number
+  /** The least that the interface can show, in ledger units. */
+  readonly step: bigint
   /** In ledger units. */
   readonly minAmount: bigint
   readonly maxAmount: bigint
@@ -33,10 +35,11 @@ export const assets: readonly Asset[] = currencyCodes.flatMap((code) => {
   const currency: Currency = currencies[code]
   const networks = Object.entries(currency.networks) as [NetworkId, { decimals: number }][]
   const decimals = Math.max(...networks.map(([, { decimals }]) => decimals))
+  const step = powerOfTen(decimals - currency.precision)
   const exact = (text: string) => {
     const parsed = parseDecimal(text, currency.precision)
     assert(parsed.ok, `${code}: ${text} has at most ${currency.precision} decimals`)
-    return parsed.value * 10n ** BigInt(decimals - currency.precision)
+    return parsed.value * step
   }
   return networks.map(([network, { decimals: chainDecimals }]): Asset => {
     assert(currency.precision <= chainDecimals, `${code} on ${network} can carry what the interface shows`)
@@ -50,6 +53,7 @@ export const assets: readonly Asset[] = currencyCodes.flatMap((code) => {
       chainDecimals,
       decimals,
       precision: currency.precision,
+      step,
       minAmount: exact(currency.minAmount),
       maxAmount: exact(currency.maxAmount),
       minPayout: exact(currency.minPayout),

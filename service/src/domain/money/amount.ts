@@ -1,7 +1,7 @@
 import { assert } from '../assert.ts'
 import { type Asset, type AssetId, assetOf } from '../catalog/assets.ts'
 import { accept, type Outcome } from '../outcome.ts'
-import { formatDecimal, parseDecimal, type Rounding, rescale, roundToPrecision } from './decimal.ts'
+import { divide, formatDecimal, parseDecimal, type Rounding, rescale } from './decimal.ts'
 
 /** An exact quantity of one asset, in its ledger units (10^-asset.decimals). */
 export type Amount = { readonly asset: AssetId; readonly units: bigint }
@@ -19,13 +19,13 @@ export function add(left: Amount, right: Amount): Amount {
 export function parseAmount(asset: Asset, text: string): Outcome<Amount> {
   const parsed = parseDecimal(text, asset.precision)
   if (!parsed.ok) return parsed
-  return accept(amountOf(asset.id, rescale(parsed.value, asset.precision, asset.decimals, 'down')))
+  return accept(amountOf(asset.id, parsed.value * asset.step))
 }
 
 /** The amount as the interface shows it: at most `precision` decimals, rounded as named. */
 export function showAmount(amount: Amount, rounding: Rounding): string {
   const asset = assetOf(amount.asset)
-  return formatDecimal(rescale(amount.units, asset.decimals, asset.precision, rounding), asset.precision)
+  return formatDecimal(divide(amount.units, asset.step, rounding), asset.precision)
 }
 
 /** Every digit of the amount; for the ledger, logs and operators. */
@@ -35,8 +35,8 @@ export function exactAmount(amount: Amount): string {
 
 /** The amount cut or raised to the interface's precision, still in ledger units. */
 export function toPrecision(amount: Amount, rounding: Rounding): Amount {
-  const asset = assetOf(amount.asset)
-  return { ...amount, units: roundToPrecision(amount.units, asset.decimals, asset.precision, rounding) }
+  const { step } = assetOf(amount.asset)
+  return amountOf(amount.asset, divide(amount.units, step, rounding) * step)
 }
 
 /** On-chain units (satoshi, wei, token units) to an amount; always exact. */

@@ -56,7 +56,9 @@ export function parseDecimal(text: string, decimals: number): Outcome<bigint> {
 export function formatDecimal(units: bigint, decimals: number): string {
   const sign = units < 0n ? '-' : ''
   const digits = (units < 0n ? -units : units).toString().padStart(decimals + 1, '0')
-  const whole = digits.slice(0, digits.length - decimals)
-  const fraction = digits.slice(digits.length - decimals).replace(/0+$/, '')
-  return fraction === '' ? sign + whole : `${sign}${whole}.${fraction}`
+  const point = digits.length - decimals
+  let end = digits.length
+  while (end > point && digits[end - 1] === '0') end -= 1
+  const whole = sign + digits.slice(0, point)
+  return end === point ? whole : `${whole}.${digits.slice(point, end)}`
 }

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { assets } from '../catalog/assets.ts'
 import { amountOf } from './amount.ts'
 import { formatDecimal, powerOfTen } from './decimal.ts'
-import { convert, convertBack, parseRate, rateBetween, showRate } from './rate.ts'
+import { convert, convertBack, parseRate, rateBetween, scaleOf, showRate } from './rate.ts'
 
 const asset = fc.constantFrom(...assets)
 const pair = fc.tuple(asset, asset)
@@ -94,6 +94,26 @@ describe('the rate between two amounts', () => {
   test('has all 15 digits just below a power of ten', () => {
     const rate = rateBetween(amountOf('BTC:BTC', 10n ** 18n), amountOf('BTC:BTC', 10n ** 17n - 1n), 'down')
     expect(showRate(rate)).toBe('0.0999999999999999')
+  })
+
+  test('is the same wherever one begins to look for its first digit', () => {
+    fc.assert(
+      fc.property(
+        pair,
+        amount,
+        amount,
+        fc.integer({ min: -5, max: 60 }),
+        ([base, quote], from, to, scale) => {
+          for (const rounding of ['down', 'up'] as const) {
+            const [sent, got] = [amountOf(base.id, from), amountOf(quote.id, to)]
+            const rate = rateBetween(sent, got, rounding)
+            expect(rateBetween(sent, got, rounding, scale)).toEqual(rate)
+            expect(rateBetween(sent, got, rounding, scaleOf(rate))).toEqual(rate)
+          }
+        },
+      ),
+      { numRuns: 2_000 },
+    )
   })
 
   test('of something is needed', () => {

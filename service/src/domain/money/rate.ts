@@ -9,7 +9,12 @@ export type Rate = {
   readonly quote: AssetId
   readonly numerator: bigint
   readonly denominator: bigint
+  /** The decimal it was made of, where it was made of one to be shown: the same value, ready to be written. */
+  readonly shown?: WholeRate
 }
+
+/** A decimal `digits × 10^-scale` in whole units of quote for one whole unit of base. */
+type WholeRate = { readonly digits: bigint; readonly scale: number }
 
 /** What a JSON number carries to every client without loss (facts: 15 significant digits). */
 const SIGNIFICANT_DIGITS = 15
@@ -25,18 +30,36 @@ export function convertBack(amount: Amount, rate: Rate, rounding: Rounding): Amo
   return amountOf(rate.base, divide(amount.units * rate.denominator, rate.numerator, rounding))
 }
 
-/** The rate at which `from` becomes `to`, cut or raised to 15 significant digits so that it can be shown whole. */
-export function rateBetween(from: Amount, to: Amount, rounding: Rounding): Rate {
+/**
+ * The rate at which `from` becomes `to`, cut or raised to 15 significant digits so that it can be shown whole.
+ * `likelyScale` is that of a rate nearby (`scaleOf`): it saves looking for the first digit, and changes nothing.
+ */
+export function rateBetween(from: Amount, to: Amount, rounding: Rounding, likelyScale?: number): Rate {
   assert(from.units > 0n, 'a rate is of something')
-  const base = assetOf(from.asset)
-  const quote = assetOf(to.asset)
-  const numerator = to.units * powerOfTen(base.decimals)
-  const denominator = from.units * powerOfTen(quote.decimals)
-  return rateFromWhole(from.asset, to.asset, roundSignificant(numerator, denominator, rounding))
+  const likely = likelyScale === undefined ? null : roundAtScale(from, to, rounding, likelyScale)
+  const shown = likely ?? roundRate(from, to, rounding)
+  return { ...rateFromWhole(from.asset, to.asset, shown), shown }
 }
 
-/** A decimal `digits × 10^-scale` in whole units of quote for one whole unit of base. */
-type WholeRate = { readonly digits: bigint; readonly scale: number }
+/** How many decimals the rate has when it is shown with all its digits. */
+export function scaleOf(rate: Rate): number {
+  return wholeOf(rate).scale
+}
+
+/** Null: with so many decimals it has not surely 15 digits, for 10^14 may have been raised from less. */
+function roundAtScale(from: Amount, to: Amount, rounding: Rounding, scale: number): WholeRate | null {
+  const exponent = assetOf(from.asset).decimals - assetOf(to.asset).decimals + scale
+  if (scale < 0 || exponent < 0) return null
+  const digits = divide(to.units * powerOfTen(exponent), from.units, rounding)
+  const isFull = digits > powerOfTen(SIGNIFICANT_DIGITS - 1) && digits < powerOfTen(SIGNIFICANT_DIGITS)
+  return isFull ? { digits, scale } : null
+}
+
+function roundRate(from: Amount, to: Amount, rounding: Rounding): WholeRate {
+  const numerator = to.units * powerOfTen(assetOf(from.asset).decimals)
+  const denominator = from.units * powerOfTen(assetOf(to.asset).decimals)
+  return roundSignificant(numerator, denominator, rounding)
+}
 
 function roundSignificant(numerator: bigint, denominator: bigint, rounding: Rounding): WholeRate {
   if (numerator === 0n) return { digits: 0n, scale: 0 }
@@ -58,7 +81,7 @@ function rateFromWhole(base: AssetId, quote: AssetId, whole: WholeRate): Rate {
     base,
     quote,
     numerator: whole.digits * powerOfTen(assetOf(quote).decimals),
-    denominator: powerOfTen(whole.scale) * powerOfTen(assetOf(base).decimals),
+    denominator: powerOfTen(whole.scale + assetOf(base).decimals),
   }
 }
 
@@ -72,8 +95,12 @@ export function parseRate(base: AssetId, quote: AssetId, text: string): Rate {
 
 /** Whole units of quote for one whole unit of base, as a plain decimal with at most 15 significant digits. */
 export function showRate(rate: Rate): string {
+  const { digits, scale } = rate.shown ?? wholeOf(rate)
+  return formatDecimal(digits, scale)
+}
+
+function wholeOf(rate: Rate): WholeRate {
   const numerator = rate.numerator * powerOfTen(assetOf(rate.base).decimals)
   const denominator = rate.denominator * powerOfTen(assetOf(rate.quote).decimals)
-  const { digits, scale } = roundSignificant(numerator, denominator, 'down')
-  return formatDecimal(digits, scale)
+  return roundSignificant(numerator, denominator, 'down')
 }

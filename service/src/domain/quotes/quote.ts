@@ -2,7 +2,7 @@ import { assert } from '../assert.ts'
 import { type Asset, assetOf } from '../catalog/assets.ts'
 import { type Amount, amountOf, toPrecision } from '../money/amount.ts'
 import { divide, powerOfTen, type Rounding, roundToPrecision } from '../money/decimal.ts'
-import { convert, convertBack, type Rate, rateBetween } from '../money/rate.ts'
+import { convert, convertBack, type Rate, rateBetween, scaleOf } from '../money/rate.ts'
 import { accept, type Outcome, refuse } from '../outcome.ts'
 
 export type RateType = 'fixed' | 'float'
@@ -53,25 +53,49 @@ export function midRate(from: Asset, to: Asset, fromPrice: bigint, toPrice: bigi
 
 /** A share of an amount, to the interface's precision. */
 export function shareOf(amount: Amount, share: BasisPoints, rounding: Rounding): Amount {
-  const units = divide(amount.units * share, WHOLE_BASIS_POINTS, rounding)
-  return toPrecision(amountOf(amount.asset, units), rounding)
+  const { step } = assetOf(amount.asset)
+  return amountOf(amount.asset, divide(amount.units * share, WHOLE_BASIS_POINTS * step, rounding) * step)
+}
+
+/** What every quote on a market needs again. */
+type Groundwork = {
+  readonly range: Range
+  /** What `from` brings is (from × factor − cost) / divisor steps of what is shown, rounded down. */
+  readonly factor: bigint
+  readonly cost: bigint
+  readonly divisor: bigint
+  /** Of the mid rate: most rates on this market have the same. */
+  readonly rateScale: number
+}
+
+const groundworks = new WeakMap<Market, Groundwork>()
+
+/** Worked out once a market: quotes are asked for many times more often than markets change. */
+function groundworkOf(market: Market): Groundwork {
+  const known = groundworks.get(market)
+  if (known !== undefined) return known
+  const { mid, fee, networkFee, to } = market
+  const groundwork = {
+    range: findSourceRange(market),
+    factor: mid.numerator * WHOLE_BASIS_POINTS,
+    cost: networkFee.units * mid.denominator * WHOLE_BASIS_POINTS,
+    divisor: mid.denominator * (WHOLE_BASIS_POINTS + fee) * to.step,
+    rateScale: scaleOf(mid),
+  }
+  groundworks.set(market, groundwork)
+  return groundwork
 }
 
 /**
  * What `from` brings after the fee and the network's cost, rounded down to the precision; may be zero.
  * One exact fraction and one rounding: a second one would cost the customer a unit.
  */
-export function payoutFor({ mid, fee, networkFee, to }: Market, from: Amount): Amount {
+export function payoutFor(market: Market, from: Amount): Amount {
+  const { mid, to } = market
   assert(from.asset === mid.base, 'the market is for this asset')
-  const gross = from.units * mid.numerator
-  const cost = networkFee.units * mid.denominator
-  if (gross <= cost) return amountOf(to.id, 0n)
-  const net = divide(
-    (gross - cost) * WHOLE_BASIS_POINTS,
-    mid.denominator * (WHOLE_BASIS_POINTS + fee),
-    'down',
-  )
-  return toPrecision(amountOf(to.id, net), 'down')
+  const { factor, cost, divisor } = groundworkOf(market)
+  const net = from.units * factor - cost
+  return amountOf(to.id, net <= 0n ? 0n : divide(net, divisor, 'down') * to.step)
 }
 
 /** The least that has to be sent so that `to` can be paid: `payoutFor` the other way, rounded up to the precision. */
@@ -111,7 +135,7 @@ function priced(market: Market, from: Amount, to: Amount): Quote {
     from,
     to,
     // Raised, so that from × rate reaches `to` again; less than one unit of precision above it.
-    rate: rateBetween(from, to, 'up'),
+    rate: rateBetween(from, to, 'up', groundworkOf(market).rateScale),
     fee: shareOf(to, market.fee, 'up'),
     networkFee: market.networkFee,
   }
@@ -124,15 +148,9 @@ export function quoteAtRate(rate: Rate, from: Amount, fee: BasisPoints, networkF
   return { from, to, rate, fee: shareOf(to, fee, 'up'), networkFee }
 }
 
-const sourceRanges = new WeakMap<Market, Range>()
-
 /** Limits in the source asset: the currency's own, what is worth paying out, and what the reserve backs. */
 export function sourceRange(market: Market): Range {
-  const known = sourceRanges.get(market)
-  if (known !== undefined) return known
-  const range = findSourceRange(market)
-  sourceRanges.set(market, range)
-  return range
+  return groundworkOf(market).range
 }
 
 function findSourceRange(market: Market): Range {
