@@ -20,22 +20,27 @@ export type RateRequest = {
 }
 
 export type RateView = {
+  readonly market: MarketView
   readonly rate: DecimalText
+  readonly from_amount: DecimalText
+  readonly to_amount: DecimalText
+  readonly fee: DecimalText
+  /** Fixed only. */
+  readonly expires_at?: number
+  readonly rate_id?: string
+}
+
+/** What every rate of a pair shares while its market stands still, and so long the same object. */
+export type MarketView = {
   readonly from: string
   readonly from_network: string
   readonly to: string
   readonly to_network: string
-  readonly from_amount: DecimalText
-  readonly to_amount: DecimalText
   readonly rate_type: RateType
-  readonly fee: DecimalText
   readonly fee_percent: DecimalText
   readonly network_fee: DecimalText
   readonly min_amount: DecimalText
   readonly max_amount: DecimalText
-  /** Fixed only. */
-  readonly expires_at?: number
-  readonly rate_id?: string
 }
 
 export type CurrencyView = {
@@ -174,7 +179,10 @@ export type Viewer =
 export type RetrySlot = { readonly slot: string; readonly bodyHash: string }
 
 export type Desk = {
-  rate(request: RateRequest): Promise<DeskOutcome<RateView>>
+  /** A float rate at once; a fixed one when its lock is stored. */
+  rate(request: RateRequest): DeskOutcome<RateView> | Promise<DeskOutcome<RateView>>
+  /** Whether a rate on this market would be answered again now, word for word, if it is a float one. */
+  isCurrent(market: MarketView): boolean
   /** Keyed by currency code. `logo` is a path that http makes absolute. */
   currencies(): Promise<Readonly<Record<string, CurrencyView>>>
   /** `token` is told here once and never again; only its hash is kept. */

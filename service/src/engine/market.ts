@@ -3,13 +3,13 @@ import { type ChainHead, readHeads } from '../db/chain_heads.ts'
 import type { Sql } from '../db/database.ts'
 import { type Reserve, readReserves } from '../db/reserves.ts'
 import { type Asset, type AssetId, assetOf, nativeAsset } from '../domain/catalog/assets.ts'
-import type { ChainId } from '../domain/catalog/networks.ts'
+import { type ChainId, chainFacts } from '../domain/catalog/networks.ts'
 import { type Amount, amountOf } from '../domain/money/amount.ts'
 import { accept, type Outcome, refuse } from '../domain/outcome.ts'
 import type { RateType } from '../domain/quotes/quote.ts'
 import { costIn, type Market, midRate } from '../domain/quotes/quote.ts'
 import type { InstantMs } from '../domain/time.ts'
-import type { Prices } from '../prices/price_source.ts'
+import type { Prices, UsdPrice } from '../prices/price_source.ts'
 import type { Policy } from './policy.ts'
 
 export type MarketRejection = {
@@ -78,14 +78,15 @@ export function marketBoard(parts: {
       reserve: amountOf(to.id, reserves.get(to.id)?.spendable ?? 0n),
     }
   }
-  const markets = rememberMarkets(prices, gather)
+  const markets = rememberMarkets(prices, (asset) => reserves.get(asset.id), gather)
 
   return {
     refresh: async () => {
       const [newHeads, newReserves] = await Promise.all([readHeads(db), readReserves(db)])
       heads = new Map(newHeads.map((head) => [head.chain, head]))
-      reserves = new Map(newReserves.map((reserve) => [reserve.asset, reserve]))
-      markets.forget()
+      reserves = new Map(
+        newReserves.map((reserve) => [reserve.asset, sameOr(reserves.get(reserve.asset), reserve)]),
+      )
     },
     isChainUp,
     isOffered,
@@ -93,8 +94,8 @@ export function marketBoard(parts: {
     payoutCost,
     isLockOffered: (expiresAtMs) => clock.nowMs() < expiresAtMs + policy.lockOfferedMs,
     read: (from, to, rateType) => {
-      const missing = [from, to].find((asset) => !isOffered(asset))
-      if (missing !== undefined) return refuse(notAvailable(missing))
+      if (!isOffered(from)) return refuse(notAvailable(from))
+      if (!isOffered(to)) return refuse(notAvailable(to))
       const market = markets.read(from, to, rateType)
       return market === null ? refuse(noPrice) : accept(market)
     },
@@ -113,24 +114,49 @@ const noPrice: MarketRejection = {
   message: 'there is no reliable price at the moment; try again soon',
 }
 
-type Gathered = { readonly basis: readonly (bigint | null)[]; readonly market: Market | null }
+/** A market, and what it was made of. */
+type Gathered = {
+  readonly fromPrice: UsdPrice | null
+  readonly toPrice: UsdPrice | null
+  readonly nativePrice: UsdPrice | null
+  readonly reserve: Reserve | undefined
+  readonly market: Market | null
+}
+
+/** The reserve that was known, as long as it is the same: so that what was made of it stands. */
+function sameOr(known: Reserve | undefined, read: Reserve): Reserve {
+  const isSame = known?.spendable === read.spendable && known.payoutCost === read.payoutCost
+  return isSame ? known : read
+}
 
 /** Markets as long as what they were made of stays what it is: quoting asks for the same ones again and again. */
 function rememberMarkets(
   prices: Prices,
+  reserveOf: (asset: Asset) => Reserve | undefined,
   gather: (from: Asset, to: Asset, rateType: RateType) => Market | null,
 ) {
-  const known = new Map<string, Gathered>()
+  const known = {
+    fixed: new Map<Asset, Map<Asset, Gathered>>(),
+    float: new Map<Asset, Map<Asset, Gathered>>(),
+  }
   return {
-    forget: () => known.clear(),
     read: (from: Asset, to: Asset, rateType: RateType): Market | null => {
-      const key = `${from.id} ${to.id} ${rateType}`
-      const native = nativeAsset(to.chain).currency
-      const basis = [prices.usd(from.currency), prices.usd(to.currency), prices.usd(native)]
-      const remembered = known.get(key)
-      if (remembered?.basis.every((price, index) => price === basis[index])) return remembered.market
+      const fromPrice = prices.usd(from.currency)
+      const toPrice = prices.usd(to.currency)
+      const nativePrice = prices.usd(chainFacts[to.chain].native)
+      const reserve = reserveOf(to)
+      const found = known[rateType].get(from)?.get(to)
+      if (
+        found?.fromPrice === fromPrice &&
+        found.toPrice === toPrice &&
+        found.nativePrice === nativePrice &&
+        found.reserve === reserve
+      ) {
+        return found.market
+      }
       const market = gather(from, to, rateType)
-      known.set(key, { basis, market })
+      const byTo = known[rateType].get(from) ?? new Map<Asset, Gathered>()
+      known[rateType].set(from, byTo.set(to, { fromPrice, toPrice, nativePrice, reserve, market }))
       return market
     },
   }

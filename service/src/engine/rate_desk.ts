@@ -5,30 +5,36 @@ import type { NetworkId } from '../domain/catalog/networks.ts'
 import { showAmount } from '../domain/money/amount.ts'
 import { formatDecimal } from '../domain/money/decimal.ts'
 import { showRate } from '../domain/money/rate.ts'
-import { type Market, type Quote, type Range, type RateType, sourceRange } from '../domain/quotes/quote.ts'
+import { type Market, type Quote, type RateType, sourceRange } from '../domain/quotes/quote.ts'
 import type { InstantMs } from '../domain/time.ts'
 import { batched } from './batched.ts'
-import type { CurrencyView, Desk, DeskOutcome, RateRequest, RateView } from './desk.ts'
+import type { CurrencyView, Desk, DeskOutcome, MarketView, RateRequest, RateView } from './desk.ts'
 import { findPair, makeQuote, readAmount, readMarket } from './quoting.ts'
 import type { DeskWorld } from './world.ts'
 
 /** GET /v1/rate and GET /v1/currencies. */
-export function rateDesk(world: DeskWorld): Pick<Desk, 'rate' | 'currencies'> {
+export function rateDesk(world: DeskWorld): Pick<Desk, 'rate' | 'isCurrent' | 'currencies'> {
   // Many fixed quotes at once are one write; each is answered when it is stored.
   const storeLock = batched(async (locks: readonly RateLock[]) => {
     await insertRateLocks(world.db, locks, world.clock.nowMs())
     return locks
   })
   return {
-    rate: async (request) => {
+    rate: (request) => {
       const quoted = quoteRequest(world, request)
       if (!quoted.ok) return quoted
       const { quote, market } = quoted.value
       const view = showQuote(quote, market, request.rateType)
       if (request.rateType === 'float') return { ok: true, value: view }
       const lock = lockOf(world, quote, world.clock.nowMs())
-      await storeLock(lock)
-      return { ok: true, value: { ...view, expires_at: lock.expiresAtMs, rate_id: lock.rateId } }
+      const value = { ...view, expires_at: lock.expiresAtMs, rate_id: lock.rateId }
+      return storeLock(lock).then(() => ({ ok: true, value }))
+    },
+    isCurrent: (view) => {
+      const market = viewedMarkets.get(view)
+      if (market === undefined) return false
+      const now = world.market.read(market.from, market.to, view.rate_type)
+      return now.ok && now.value === market
     },
     currencies: async () =>
       Object.fromEntries(currencyCodes.map((code) => [code, showCurrency(world, code, currencies[code])])),
@@ -57,32 +63,38 @@ function quoteRequest(world: DeskWorld, request: RateRequest): DeskOutcome<{ quo
 }
 
 function showQuote(quote: Quote, market: Market, rateType: RateType): RateView {
-  const { from, to } = market
-  const range = sourceRange(market)
   return {
+    market: viewMarket(market, rateType),
     rate: showRate(quote.rate),
+    from_amount: showAmount(quote.from, 'up'),
+    to_amount: showAmount(quote.to, 'down'),
+    fee: showAmount(quote.fee, 'up'),
+  }
+}
+
+const marketViews = new WeakMap<Market, MarketView>()
+const viewedMarkets = new WeakMap<MarketView, Market>()
+
+/** A market is of one rate type. */
+function viewMarket(market: Market, rateType: RateType): MarketView {
+  const known = marketViews.get(market)
+  if (known !== undefined) return known
+  const { from, to } = market
+  const { min, max } = sourceRange(market)
+  const view = {
     from: from.currency,
     from_network: from.network,
     to: to.currency,
     to_network: to.network,
-    from_amount: showAmount(quote.from, 'up'),
-    to_amount: showAmount(quote.to, 'down'),
     rate_type: rateType,
-    fee: showAmount(quote.fee, 'up'),
     fee_percent: formatDecimal(market.fee, 2),
-    network_fee: showAmount(quote.networkFee, 'up'),
-    ...shownRange(range),
+    network_fee: showAmount(market.networkFee, 'up'),
+    min_amount: showAmount(min, 'up'),
+    max_amount: showAmount(max, 'down'),
   }
-}
-
-const shownRanges = new WeakMap<Range, Pick<RateView, 'min_amount' | 'max_amount'>>()
-
-function shownRange(range: Range): Pick<RateView, 'min_amount' | 'max_amount'> {
-  const known = shownRanges.get(range)
-  if (known !== undefined) return known
-  const shown = { min_amount: showAmount(range.min, 'up'), max_amount: showAmount(range.max, 'down') }
-  shownRanges.set(range, shown)
-  return shown
+  marketViews.set(market, view)
+  viewedMarkets.set(view, market)
+  return view
 }
 
 function showCurrency(world: DeskWorld, code: CurrencyCode, currency: Currency): CurrencyView {

@@ -11,6 +11,7 @@ function nobody(): never {
 const parts: HttpParts = {
   desk: {
     rate: nobody,
+    isCurrent: nobody,
     currencies: nobody,
     createOrder: nobody,
     findOrder: nobody,

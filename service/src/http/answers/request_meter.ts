@@ -16,23 +16,22 @@ type Series = { readonly labels: Labels; readonly counts: number[]; sum: number;
  * hashes its labels every time, which costs 1 µs a request.
  */
 export function requestMeter(registry: Registry): RequestMeter {
-  const byRoute = new Map<string, Map<number, Series>>()
+  const byRoute = new Map<string, Map<string, Map<number, Series>>>()
   const all: Series[] = []
   registry.registerMetric(histogramOf(all))
   const open = (method: string, route: string, status: number): Series => {
     const labels = { method, route, status: String(status) }
     const counts = new Array<number>(BOUNDS_SECONDS.length + 1).fill(0)
     const series: Series = { labels, counts, sum: 0, count: 0 }
-    const key = method + route
-    const byStatus = byRoute.get(key) ?? new Map<number, Series>()
-    byStatus.set(status, series)
-    byRoute.set(key, byStatus)
+    const byMethod = byRoute.get(route) ?? new Map<string, Map<number, Series>>()
+    const byStatus = byMethod.get(method) ?? new Map<number, Series>()
+    byRoute.set(route, byMethod.set(method, byStatus.set(status, series)))
     all.push(series)
     return series
   }
   return {
     observe(method, route, status, seconds) {
-      const series = byRoute.get(method + route)?.get(status) ?? open(method, route, status)
+      const series = byRoute.get(route)?.get(method)?.get(status) ?? open(method, route, status)
       const found = BOUNDS_SECONDS.findIndex((bound) => seconds <= bound)
       const bucket = found === -1 ? BOUNDS_SECONDS.length : found
       series.counts[bucket] = (series.counts[bucket] ?? 0) + 1

@@ -1,7 +1,7 @@
 import Type from 'typebox'
 import { expect, test } from 'vitest'
 import { decimal, instant, nullable, text } from './schema.ts'
-import { compileWriter } from './writer.ts'
+import { compileSteadyWriter, compileWriter } from './writer.ts'
 
 test('numbers go out as they are written, digit for digit', () => {
   const write = compileWriter(Type.Object({ a: decimal('', 1), b: decimal('', 1) }))
@@ -26,4 +26,33 @@ test('text is escaped, times are ISO 8601 in UTC, null is null', () => {
   const write = compileWriter(Type.Object({ a: text('', ''), b: instant(''), c: nullable(text('', '')) }))
   const json = write({ a: '"\\\n\u2028é', b: 1_790_000_000_000, c: null })
   expect(JSON.parse(json)).toEqual({ a: '"\\\n\u2028é', b: '2026-09-21T14:13:20.000Z', c: null })
+})
+
+test('an object of two halves is written as if it were one, and the steady half once', () => {
+  const schema = Type.Object({
+    a: decimal('', 1),
+    b: text('', ''),
+    c: text('', ''),
+    d: Type.Optional(instant('')),
+    e: text('', ''),
+  })
+  const [whole, halves] = [compileWriter(schema), compileSteadyWriter(schema, ['a', 'c', 'd'])]
+  let asked = 0
+  const steady = {
+    get b() {
+      asked += 1
+      return 'é'
+    },
+    e: 'e',
+    secret: 'x',
+  }
+  for (const varying of [
+    { a: '0.10', c: '' },
+    { a: '1', c: '"', d: 1_790_000_000_000, e: 'not mine' },
+  ]) {
+    expect(halves(steady, varying)).toBe(whole({ ...varying, b: 'é', e: 'e' }))
+  }
+  expect(asked).toBe(1)
+  expect(() => halves(steady, { c: '' })).toThrow('the answer has the field a')
+  expect(() => halves({ b: '' }, { a: '1', c: '' })).toThrow('the answer has the field e')
 })

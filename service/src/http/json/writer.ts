@@ -67,25 +67,71 @@ function orNull(write: JsonWriter): JsonWriter {
   return (value) => (value === null ? 'null' : write(value))
 }
 
-function objectWriter(schema: Schema, named: Readonly<Record<string, Schema>>): JsonWriter {
+type Fields = Readonly<Record<string, unknown>>
+
+type FieldWriter = {
+  readonly name: string
+  readonly prefix: string
+  readonly isRequired: boolean
+  readonly write: JsonWriter
+}
+
+function fieldWriters(schema: Schema, named: Readonly<Record<string, Schema>>): readonly FieldWriter[] {
   const required = new Set(schema.required)
-  const fields = Object.entries(schema.properties ?? {}).map(([name, field]) => ({
+  return Object.entries(schema.properties ?? {}).map(([name, field]) => ({
     name,
     prefix: `${JSON.stringify(name)}:`,
     isRequired: required.has(name),
     write: writerFor(field, named),
   }))
+}
+
+function objectWriter(schema: Schema, named: Readonly<Record<string, Schema>>): JsonWriter {
+  const fields = fieldWriters(schema, named)
   return (value) => {
-    const object = value as Readonly<Record<string, unknown>>
     let json = ''
-    for (const { name, prefix, isRequired, write } of fields) {
-      const field = object[name]
-      if (field === undefined) {
-        assert(!isRequired, `the answer has the field ${name}`)
-        continue
-      }
-      json += json === '' ? prefix : `,${prefix}`
-      json += write(field)
+    for (const field of fields) json += writeField(field, value as Fields, json === '' ? '' : ',')
+    return `{${json}}`
+  }
+}
+
+function writeField({ name, prefix, isRequired, write }: FieldWriter, object: Fields, comma: string): string {
+  const field = object[name]
+  if (field !== undefined) return comma + prefix + write(field)
+  assert(!isRequired, `the answer has the field ${name}`)
+  return ''
+}
+
+/**
+ * As `compileWriter`, for an object whose fields come from two: those that are not `varying` from a `steady` one that
+ * comes again and again, and is put into words once. The first field must be varying and required.
+ */
+export function compileSteadyWriter(
+  schema: TSchema,
+  varyingNames: readonly string[],
+): (steady: object, varying: object) => string {
+  const fields = fieldWriters(schema as Schema, {})
+  const varying = fields.filter(({ name }) => varyingNames.includes(name))
+  const [first] = varying
+  assert(first !== undefined && first === fields[0] && first.isRequired, 'the first field is always there')
+  // The steady fields after each varying one.
+  const runs = varying.map((field, index) => {
+    const next = varying[index + 1]
+    return fields.slice(fields.indexOf(field) + 1, next === undefined ? fields.length : fields.indexOf(next))
+  })
+  const known = new WeakMap<object, readonly string[]>()
+  const writeSteady = (steady: object): readonly string[] => {
+    const texts = runs.map((run) => run.map((field) => writeField(field, steady as Fields, ',')).join(''))
+    known.set(steady, texts)
+    return texts
+  }
+  return (steady, values) => {
+    const texts = known.get(steady) ?? writeSteady(steady)
+    let json = ''
+    for (let index = 0; index < varying.length; index += 1) {
+      const field = varying[index]
+      if (field !== undefined)
+        json += writeField(field, values as Fields, index === 0 ? '' : ',') + texts[index]
     }
     return `{${json}}`
   }

@@ -38,11 +38,44 @@ test('a rate goes out digit for digit and the defaults are float and from', asyn
 })
 
 test('a fixed rate tells when it lapses and its id', async () => {
-  const value = { ...rateView, rate_type: 'fixed' as const, expires_at: 1_790_000_900_000, rate_id: 'rl_1' }
+  const market = { ...rateView.market, rate_type: 'fixed' as const }
+  const value = { ...rateView, market, expires_at: 1_790_000_900_000, rate_id: 'rl_1' }
   const fixed = await startHttp({ desk: fakeDesk({ rate: async () => ({ ok: true, value }) }) })
   const { json } = await fixed.request('GET', `${rate}&amount=0.1&rate_type=fixed&direction=to`)
   expect(json.data).toMatchObject({ expires_at: '2026-09-21T14:28:20.000Z', rate_id: 'rl_1' })
   await fixed.close()
+})
+
+test('a float rate asked again and again is answered from memory as long as its market stands, a fixed one never', async () => {
+  const ASKED = 40
+  let isCurrent = true
+  const ofType = (rate_type: 'fixed' | 'float') => ({
+    ...rateView,
+    market: { ...rateView.market, rate_type },
+  })
+  const desk = fakeDesk({
+    rate: ({ rateType }) => ({ ok: true, value: ofType(rateType) }),
+    isCurrent: () => isCurrent,
+  })
+  const own = await startHttp({ desk })
+  const askAll = async (target: string) => {
+    const before = desk.asked.filter(({ call }) => call === 'rate').length
+    const answers = []
+    for (let count = 0; count < ASKED; count += 1) answers.push(await own.request('GET', target))
+    expect(new Set(answers.map(({ status, text }) => `${status} ${text}`)).size).toBe(1)
+    const ids = new Set(answers.map(({ headers }) => headers.get('x-request-id')))
+    const left = new Set(answers.map(({ headers }) => headers.get('ratelimit')))
+    expect([ids.size, left.size], 'each has its id, and spends').toEqual([ASKED, ASKED])
+    return desk.asked.filter(({ call }) => call === 'rate').length - before
+  }
+  expect(await askAll(`${rate}&amount=0.1`)).toBeLessThan(ASKED / 2)
+  expect(await askAll(`${rate}&amount=0.1`)).toBe(0)
+  expect(await askAll(`${rate}&amount=0.1&rate_type=fixed`)).toBe(ASKED)
+  expect(await askAll(`${rate}&amount=0.1&from_network=${'B'.repeat(20)}&x=${'y'.repeat(200)}`)).toBe(0)
+  isCurrent = false
+  expect(await askAll(`${rate}&amount=0.1`)).toBe(ASKED)
+  await expect.poll(() => own.logText().match(/"msg":"request"/g)?.length).toBe(5 * ASKED)
+  await own.close()
 })
 
 test('every problem of a query is told at once, by name', async () => {

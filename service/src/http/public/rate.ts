@@ -1,10 +1,11 @@
 import type { RouteOptions } from 'fastify'
 import Type from 'typebox'
+import type { Desk, DeskOutcome, MarketView, RateView } from '../../engine/desk.ts'
 import { anyOrigin, jsonNoStore } from '../answers/answers.ts'
 import { errorAnswers } from '../answers/problem_json.ts'
 import { invalidParameters } from '../errors.ts'
 import { decimal, instant, oneOf, success, text } from '../json/schema.ts'
-import { compileWriter } from '../json/writer.ts'
+import { compileSteadyWriter } from '../json/writer.ts'
 import { amount, choice, symbol } from '../parameters/kinds.ts'
 import { optional, withDefault } from '../parameters/parameter.ts'
 import { parametersSchema } from '../parameters/read_body.ts'
@@ -52,11 +53,44 @@ export const rateSchema = Type.Object(
   { $id: 'Rate' },
 )
 
-const write = compileWriter(rateSchema)
+const write = compileSteadyWriter(rateSchema, [
+  'rate',
+  'from_amount',
+  'to_amount',
+  'fee',
+  'expires_at',
+  'rate_id',
+])
 const headers = [...jsonNoStore, ...anyOrigin]
+
+/** Together with a query they are a few hundred kilobytes at most. */
+const ANSWERS_MAX = 1_000
+const QUERY_LENGTH_MAX = 200
+/** Keeping costs a third of working out: what is asked once should not pay for it, and what is popular soon comes in. */
+const KEPT_OF = 16
+
+/** Answers of float rates by query as it was sent, each as long as the market it was made of stands. */
+function rememberAnswers(desk: Pick<Desk, 'isCurrent'>) {
+  const byQuery = new Map<string, { readonly market: MarketView; readonly json: string }>()
+  let offered = 0
+  return {
+    find: (query: string): string | null => {
+      const known = byQuery.get(query)
+      return known !== undefined && desk.isCurrent(known.market) ? known.json : null
+    },
+    keep: (query: string, market: MarketView, json: string): void => {
+      offered += 1
+      if (offered % KEPT_OF !== 0 || query.length > QUERY_LENGTH_MAX) return
+      // The popular ones are soon back.
+      if (byQuery.size >= ANSWERS_MAX) byQuery.clear()
+      byQuery.set(query, { market, json })
+    },
+  }
+}
 
 export function rateRoute(context: RouteContext): RouteOptions {
   const { answers, parts } = context
+  const remembered = rememberAnswers(parts.desk)
   return {
     method: 'GET',
     url: '/v1/rate',
@@ -79,10 +113,13 @@ export function rateRoute(context: RouteContext): RouteOptions {
         ),
       },
     },
-    // The hottest path of all: not async, so that one promise less is made for each request.
+    // The hottest path of all: a float rate is answered without any promise.
     handler(request, reply) {
       if (!admitAnonymous(context, request, reply)) return
-      const read = readQuery(rateParameters, queryOf(request))
+      const query = queryOf(request)
+      const known = remembered.find(query)
+      if (known !== null) return answers.data(request, reply, known, headers)
+      const read = readQuery(rateParameters, query)
       if (!read.ok) return answers.problem(request, reply, invalidParameters(read.details))
       const { from, to, from_network, to_network, amount, rate_type, direction } = read.values
       const wanted = {
@@ -94,10 +131,15 @@ export function rateRoute(context: RouteContext): RouteOptions {
         rateType: rate_type,
         direction,
       }
-      return parts.desk.rate(wanted).then((outcome) => {
-        if (outcome.ok) answers.data(request, reply, write(outcome.value), headers)
-        else answers.problem(request, reply, outcome.rejection)
-      })
+      const answer = (outcome: DeskOutcome<RateView>) => {
+        if (!outcome.ok) return answers.problem(request, reply, outcome.rejection)
+        const { market } = outcome.value
+        const json = write(market, outcome.value)
+        if (market.rate_type === 'float') remembered.keep(query, market, json)
+        answers.data(request, reply, json, headers)
+      }
+      const outcome = parts.desk.rate(wanted)
+      return outcome instanceof Promise ? outcome.then(answer) : answer(outcome)
     },
   }
 }

@@ -10,19 +10,21 @@ export const ORDER_TOKEN = 'tok_canary_7Jm0cX3mGZ0p3l8R0f9yq1s4n6t8w0z2b4d6f8h'
 export const ADDRESS = 'bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080'
 
 export const rateView: RateView = {
+  market: {
+    from: 'BTC',
+    from_network: 'BTC',
+    to: 'USDT',
+    to_network: 'ERC20',
+    rate_type: 'float',
+    fee_percent: '0.5',
+    network_fee: '1.2',
+    min_amount: '0.0002',
+    max_amount: '10',
+  },
   rate: '64500.25',
-  from: 'BTC',
-  from_network: 'BTC',
-  to: 'USDT',
-  to_network: 'ERC20',
   from_amount: '0.1',
   to_amount: '6450.025',
-  rate_type: 'float',
   fee: '32.25',
-  fee_percent: '0.5',
-  network_fee: '1.2',
-  min_amount: '0.0002',
-  max_amount: '10',
 }
 
 export const orderView: OrderView = {
@@ -80,6 +82,7 @@ export function fakeDesk(answers: Partial<Desk> = {}): FakeDesk {
   const asked: { call: string; args: readonly unknown[] }[] = []
   const fixed: Desk = {
     rate: async () => ({ ok: true, value: rateView }),
+    isCurrent: () => false,
     currencies: async () => ({ USDT: usdtView }),
     createOrder: async () => ({ ok: true, value: { order: orderView, token: ORDER_TOKEN, isReplay: false } }),
     findOrder: async () => orderView,

@@ -1,0 +1,174 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { type AssetId, assets } from '../domain/catalog/assets.ts'
+import { chainIds } from '../domain/catalog/networks.ts'
+import { powerOfTen } from '../domain/money/decimal.ts'
+import { sandboxPrices } from '../prices/index.ts'
+import { defaultPolicy } from './default_policy.ts'
+import type { RateRequest, RateView } from './desk.ts'
+import { marketBoard } from './market.ts'
+import { rateDesk } from './rate_desk.ts'
+import type { DeskWorld } from './world.ts'
+
+/**
+ * What: a market is current exactly as long as it would give every float rate again; http answers from that.
+ * How: the real board and desk over rows that the test moves, in random histories of prices, reserves, costs of a
+ * payout, silent chains and refreshes; every answer ever given is held against that of a desk that remembers nothing.
+ */
+const START_MS = 1_800_000_000_000
+
+async function openStage() {
+  let nowMs = START_MS
+  const clock = { nowMs: () => nowMs, wallMs: () => nowMs }
+  const prices = sandboxPrices()
+  const reserves = new Map<AssetId, { spendable: bigint; payout_cost: bigint }>(
+    assets.map(({ id, maxAmount, chain }) => [
+      id,
+      { spendable: maxAmount * 3n, payout_cost: chain === 'BTC' ? 2_000n : powerOfTen(15) },
+    ]),
+  )
+  const lookedMs = new Map(chainIds.map((chain) => [chain, START_MS]))
+  const readRows = () => ({
+    reserves: [...reserves].map(([asset, row]) => ({ asset, at_ms: nowMs, ...row })),
+    heads: [...lookedMs].map(([chain, at]) => ({ chain, height: 1, hash: '', looked_wall_ms: at })),
+  })
+  // What the last refresh read.
+  let rows = readRows()
+  const openDesk = () => {
+    const query = async (text: string) => (text.includes('FROM reserves') ? rows.reserves : rows.heads)
+    const db = { query } as unknown as DeskWorld['db']
+    const carried = new Set(assets.map(({ id }) => id))
+    const parts = { db, clock: clock as DeskWorld['clock'], prices, policy: defaultPolicy, assets: carried }
+    const market = marketBoard(parts)
+    const desk = rateDesk({ clock, market, policy: defaultPolicy } as unknown as DeskWorld)
+    const ask = (request: RateRequest) => {
+      const outcome = desk.rate(request)
+      if (outcome instanceof Promise) throw new Error('a float rate is answered at once')
+      return outcome.ok ? outcome.value : null
+    }
+    return { market, desk, ask }
+  }
+  const { market, desk, ask } = openDesk()
+  await market.refresh()
+  return {
+    ...{ prices, reserves, lookedMs, ask },
+    nowMs: () => nowMs,
+    advance: (ms: number) => {
+      nowMs += ms
+    },
+    refresh: async () => {
+      rows = readRows()
+      await market.refresh()
+    },
+    isCurrent: (view: RateView) => desk.isCurrent(view.market),
+    newcomer: async () => {
+      const fresh = openDesk()
+      await fresh.market.refresh()
+      return fresh.ask
+    },
+  }
+}
+
+type Stage = Awaited<ReturnType<typeof openStage>>
+
+const pairs = assets.flatMap((from) => assets.filter((to) => to !== from).map((to) => ({ from, to })))
+const requests = pairs.map(
+  ({ from, to }): RateRequest => ({
+    from: from.currency,
+    fromNetwork: from.network,
+    to: to.currency,
+    toNetwork: to.network,
+    amount: { BTC: '0.5', ETH: '5', BNB: '20' }[from.currency as string] ?? '5000',
+    rateType: 'float',
+    direction: 'from',
+  }),
+)
+
+const change: fc.Arbitrary<(stage: Stage) => void> = fc.oneof(
+  fc.constant(() => {}),
+  fc.constantFrom(...assets).map(
+    ({ currency }) =>
+      ({ prices }: Stage) =>
+        void prices.change(currency, '1'),
+  ),
+  fc
+    .tuple(fc.constantFrom(...assets), fc.constantFrom(0n, 1n))
+    .map(([{ id, maxAmount }, share]) => (stage: Stage) => {
+      const row = stage.reserves.get(id)
+      if (row !== undefined) row.spendable = (maxAmount * share) / 2n
+    }),
+  fc.constantFrom(...assets).map(({ id }) => ({ reserves }: Stage) => {
+    const row = reserves.get(id)
+    if (row !== undefined) row.payout_cost *= 2n
+  }),
+  fc
+    .constantFrom(...chainIds)
+    .map((chain) => (stage: Stage) => void stage.lookedMs.set(chain, stage.nowMs())),
+  fc.integer({ min: 1, max: defaultPolicy.chainTroubleMs }).map(
+    (ms) =>
+      ({ advance }: Stage) =>
+        advance(ms),
+  ),
+)
+
+test('a market is current only as long as it would answer the same again', async () => {
+  let stood = 0
+  let fell = 0
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.tuple(change, fc.boolean()), { minLength: 1, maxLength: 6 }),
+      async (steps) => {
+        const stage = await openStage()
+        const given = requests.flatMap((request) => {
+          const view = stage.ask(request)
+          return view === null ? [] : [{ request, view }]
+        })
+        expect(given).toHaveLength(requests.length)
+        for (const [move, isRefreshed] of steps) {
+          move(stage)
+          if (isRefreshed) await stage.refresh()
+          const askNewcomer = await stage.newcomer()
+          for (const { request, view } of given) {
+            if (stage.isCurrent(view)) {
+              expect(askNewcomer(request)).toEqual(view)
+              stood += 1
+            } else fell += 1
+          }
+        }
+      },
+    ),
+  )
+  expect(stood).toBeGreaterThan(1_000)
+  expect(fell).toBeGreaterThan(1_000)
+})
+
+test('reading the same figures again leaves a market current; a change of any of them does not', async () => {
+  const stage = await openStage()
+  const [request] = requests.filter(({ from, to }) => from === 'BTC' && to === 'ETH')
+  const ask = () => {
+    const view = request === undefined ? null : stage.ask(request)
+    if (view === null) throw new Error('there is a rate')
+    return view
+  }
+  const first = ask()
+  await stage.refresh()
+  expect(stage.isCurrent(first)).toBe(true)
+  expect(ask().market, 'the same object').toBe(first.market)
+
+  for (const currency of ['BTC', 'ETH'] as const) {
+    const before = ask()
+    stage.prices.change(currency, '0.5')
+    expect(stage.isCurrent(before), `the price of ${currency}`).toBe(false)
+  }
+  for (const field of ['spendable', 'payout_cost'] as const) {
+    const before = ask()
+    const row = stage.reserves.get('ETH:ETH')
+    if (row !== undefined) row[field] -= 1n
+    await stage.refresh()
+    expect(stage.isCurrent(before), field).toBe(false)
+  }
+  const last = ask()
+  stage.advance(defaultPolicy.chainTroubleMs)
+  expect(stage.isCurrent(last), 'nobody looks at the chains').toBe(false)
+  expect(request && stage.ask(request)).toBeNull()
+})
