@@ -17,28 +17,48 @@ export type NewOrder = {
   readonly retry: { readonly slot: string; readonly bodyHash: string; readonly atWallMs: InstantMs }
 }
 
+export type Created = {
+  /** The deposit address of each order that was created. */
+  readonly addresses: ReadonlyMap<OrderId, string>
+  /** How many addresses were free, of as many as there are orders, and the key of the first. */
+  readonly free: { readonly count: number; readonly firstIndex: number }
+}
+
 /**
  * Creates orders whose deposits are all of one address family: for each a deposit address for good, the order, its
  * first fact and event, and its retry slot. One statement, so all that belongs to an order is there, or nothing of it.
- * Answers the deposit address of each order that was created. One that is missing was not: its retry slot had been
- * filled before, or no address was left.
+ * An order without an address in the answer was not created: its retry slot had been filled before, or none was free.
+ *
+ * Addresses are given in the order of their keys, from `fromIndex` on: whoever knows where the free ones begin spares
+ * PostgreSQL the index entries of all that were given since the last vacuum.
  */
 export async function insertNewOrders(
   sql: Sql,
   family: AddressFamily,
   orders: readonly NewOrder[],
-): Promise<Map<OrderId, string>> {
-  const rows = await sql.query<{ order_id: string; address: string }>(INSERT_NEW_ORDERS, [
+  fromIndex: number,
+): Promise<Created> {
+  const rows = await sql.query<CreatedRow>(INSERT_NEW_ORDERS, [
     family,
     JSON.stringify(orders.map(toRow)),
+    fromIndex,
   ])
-  return new Map(rows.map(({ order_id, address }) => [order_id, address]))
+  const [{ free_count: count, first_index: firstIndex } = { free_count: 0, first_index: null }] = rows
+  const created = rows.flatMap(({ order_id, address }) =>
+    order_id === null ? [] : [[order_id, address] as const],
+  )
+  return { addresses: new Map(created), free: { count, firstIndex: firstIndex ?? 0 } }
 }
+
+type CreatedRow = { free_count: number; first_index: number | null } & (
+  | { order_id: OrderId; address: string }
+  | { order_id: null; address: null }
+)
 
 /**
  * Slots are filled in the same order by everybody, so that no two batches wait for one another. The number of free
- * addresses is looked up, not passed, and the ones to update are named as an array: so the one plan that is kept for
- * every size of batch reads the free addresses and the ones to update by their indexes.
+ * addresses is looked up, not passed, and the ones to update are named as an array: so the one plan that PostgreSQL
+ * keeps for every size of batch finds both by their indexes.
  */
 const INSERT_NEW_ORDERS = `
   WITH wanted AS MATERIALIZED (
@@ -49,10 +69,11 @@ const INSERT_NEW_ORDERS = `
       tolerance numeric, slippage integer, token_hash bytea, seal text, chain text, snapshot jsonb, slot text,
       body_hash text, slot_at_ms bigint)
   ), ready AS MATERIALIZED (
-    SELECT ARRAY(
-      SELECT address FROM addresses WHERE family = $1 AND purpose = 'deposit' AND assigned_at_ms IS NULL
+    SELECT array_agg(address) AS addresses, min(key_index) AS first_index FROM (
+      SELECT address, key_index FROM addresses
+      WHERE family = $1 AND purpose = 'deposit' AND key_index >= $3 AND assigned_at_ms IS NULL
       ORDER BY key_index LIMIT (SELECT count(*) FROM wanted) FOR UPDATE SKIP LOCKED
-    ) AS addresses
+    ) AS free
   ), filled AS (
     INSERT INTO retry_slots (account_id, slot, body_hash, order_id, at_ms)
     SELECT account_id, slot, body_hash, order_id, slot_at_ms FROM wanted, ready
@@ -82,7 +103,8 @@ const INSERT_NEW_ORDERS = `
     SELECT bucket, order_id, 1, NULL, 'NEW', 'created', snapshot || jsonb_build_object('deposit_address', address),
       created_at_ms FROM created
   )
-  SELECT order_id, address FROM created`
+  SELECT order_id, address, first_index, coalesce(cardinality(addresses), 0) AS free_count
+  FROM ready LEFT JOIN created ON true`
 
 function toRow({ order, secrets, snapshot, retry }: NewOrder, index: number): object {
   const { terms, refundAddress } = order

@@ -1,5 +1,5 @@
 import type { AssetId } from '../domain/catalog/assets.ts'
-import { amountOf } from '../domain/money/amount.ts'
+import { type Amount, amountOf } from '../domain/money/amount.ts'
 import { parseRate, showRate } from '../domain/money/rate.ts'
 import type { BasisPoints, Quote } from '../domain/quotes/quote.ts'
 import type { InstantMs } from '../domain/time.ts'
@@ -61,25 +61,42 @@ function toLock(row: LockRow): RateLock {
   }
 }
 
-export async function findRateLock(sql: Sql, rateId: string): Promise<RateLock | null> {
-  const [row] = await sql.query<LockRow>('SELECT * FROM rate_locks WHERE rate_id = $1', [rateId])
-  return row === undefined ? null : toLock(row)
+/** Those of these locks that there are, by their ids. */
+export async function findRateLocks(sql: Sql, rateIds: readonly string[]): Promise<Map<string, RateLock>> {
+  const rows = await sql.query<LockRow>('SELECT * FROM rate_locks WHERE rate_id = ANY($1)', [rateIds])
+  return new Map(rows.map((row) => [row.rate_id, toLock(row)]))
 }
 
-/** The newest lock on the same assets and amount that did not lapse before `sinceMs`. */
-export async function findNewestRateLock(
+export type WantedLock = {
+  readonly from: Amount
+  readonly to: AssetId
+  /** Not one that lapsed before. */
+  readonly sinceMs: InstantMs
+}
+
+/** For each, in their order, the newest lock on the same assets and amount. */
+export async function findNewestRateLocks(
   sql: Sql,
-  from: AssetId,
-  to: AssetId,
-  fromUnits: bigint,
-  sinceMs: InstantMs,
-): Promise<RateLock | null> {
-  const [row] = await sql.query<LockRow>(
-    `SELECT * FROM rate_locks WHERE from_asset = $1 AND to_asset = $2 AND from_units = $3 AND expires_at_ms > $4
-     ORDER BY expires_at_ms DESC LIMIT 1`,
-    [from, to, fromUnits, sinceMs],
+  wanted: readonly WantedLock[],
+): Promise<(RateLock | null)[]> {
+  const rows = await sql.query<LockRow & { n: number }>(
+    `SELECT wanted.n, lock.*
+     FROM unnest($1::text[], $2::text[], $3::numeric[], $4::bigint[])
+       WITH ORDINALITY AS wanted (from_asset, to_asset, from_units, since_ms, n)
+     CROSS JOIN LATERAL (
+       SELECT * FROM rate_locks
+       WHERE from_asset = wanted.from_asset AND to_asset = wanted.to_asset AND from_units = wanted.from_units
+         AND expires_at_ms > wanted.since_ms
+       ORDER BY expires_at_ms DESC LIMIT 1) AS lock`,
+    [
+      wanted.map(({ from }) => from.asset),
+      wanted.map(({ to }) => to),
+      wanted.map(({ from }) => from.units),
+      wanted.map(({ sinceMs }) => sinceMs),
+    ],
   )
-  return row === undefined ? null : toLock(row)
+  const found = new Map(rows.map((row) => [row.n, toLock(row)]))
+  return wanted.map((_, index) => found.get(index + 1) ?? null)
 }
 
 /** At most `limit` of them, so that a statement stays short after a long pause; answers how many it was. */

@@ -1,18 +1,18 @@
 /**
- * Gathers what arrives while the writes before are under way into one write. Each caller waits for the write that
- * carries its item, and gets what that write answers in its item's place. Nobody waits for a batch to fill: an item
- * that finds a writer free is written at once.
+ * Gathers what arrives while the write before is under way into one write. Each caller waits for the write that
+ * carries its item, and gets what that write answers in its item's place. Nobody waits for a batch to fill: with one
+ * caller at a time nothing is delayed.
  *
  * `isOneToBlame` tells of an error that a single item can cause: then each item is written alone, and only the one
- * that cannot be written fails. With any other error the whole batch fails, for all of it would again.
+ * that cannot be written fails. With any other error all of them fail, for they would again.
  */
 export function batched<Item, Answer>(
   write: (items: readonly Item[]) => Promise<readonly Answer[]>,
-  { itemsMax = 256, writersMax = 1, isOneToBlame = (_error: unknown): boolean => false } = {},
+  { itemsMax = 256, isOneToBlame = (_error: unknown): boolean => false } = {},
 ): (item: Item) => Promise<Answer> {
   type Waiting = { readonly item: Item; resolve(answer: Answer): void; reject(error: unknown): void }
   const waiting: Waiting[] = []
-  let writers = 0
+  let isWriting = false
 
   const writeBatch = async (batch: readonly Waiting[]): Promise<void> => {
     try {
@@ -25,14 +25,14 @@ export function batched<Item, Answer>(
   }
 
   const drain = async () => {
-    writers += 1
+    isWriting = true
     while (waiting.length > 0) await writeBatch(waiting.splice(0, itemsMax))
-    writers -= 1
+    isWriting = false
   }
 
   return (item) =>
     new Promise((resolve, reject) => {
       waiting.push({ item, resolve, reject })
-      if (writers < writersMax) void drain()
+      if (!isWriting) void drain()
     })
 }

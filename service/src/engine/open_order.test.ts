@@ -237,6 +237,20 @@ test('when the pool runs dry in the middle, as many are created as there are add
   expect(await rows('SELECT 1 AS one FROM orders')).toHaveLength(12)
 })
 
+test('addresses are given in the order of their keys, and those left behind when there are no others', async () => {
+  const { desk } = await openStageDesk()
+  const addressOf = async (key: string) => {
+    const answer = await create(desk, key)
+    return answer.ok ? answer.value.order.deposit_address : answer.rejection.code
+  }
+  expect([await addressOf('a'), await addressOf('b')]).toEqual(['bitcoin-0', 'bitcoin-1'])
+  await stage.db.query(`UPDATE addresses SET assigned_at_ms = 0 WHERE key_index >= 2`)
+  await stage.db.query(
+    `UPDATE addresses SET assigned_at_ms = NULL WHERE family = 'bitcoin' AND key_index = 0`,
+  )
+  expect([await addressOf('c'), await addressOf('d')]).toEqual(['bitcoin-0', 'MAINTENANCE'])
+})
+
 test('a fixed order keeps to its lock, by its id or by pair and amount', async () => {
   const { desk, world } = await openStageDesk()
   const from = amountOf('BTC:BTC', 50_000_000n)

@@ -6,19 +6,22 @@ import { isOrderId, SHORT_ID_DIGITS, shortIdOf } from '../domain/orders/identifi
 import type { Order } from '../domain/orders/order.ts'
 import { accept, refuse } from '../domain/outcome.ts'
 import type { CreateRequest, Desk, DeskOutcome, DeskRejection, OrderView, RetrySlot } from './desk.ts'
+import { type FindLock, lockFinder } from './find_lock.ts'
 import { FIRST_SEQUENCE, hashToken, type OpenOrder, orderOpener } from './open_order.ts'
 import { planOrder } from './plan_order.ts'
 import { viewOrder } from './view.ts'
 import type { DeskWorld } from './world.ts'
 
+type Parts = { readonly world: DeskWorld; readonly open: OpenOrder; readonly findLock: FindLock }
 type Created = { readonly order: OrderView; readonly isReplay: boolean }
 
 /** POST /v1/order/create and GET /v1/order/{order_id}. */
 export function orderDesk(world: DeskWorld): Pick<Desk, 'createOrder' | 'findOrder'> {
   const open = orderOpener(world)
+  const findLock = lockFinder(world)
   return {
     createOrder: async (accountId, request, retry) => {
-      const created = await createOrder(world, open, { accountId, request, retry })
+      const created = await createOrder({ world, open, findLock }, { accountId, request, retry })
       if (!created.ok) return created
       const { order, isReplay } = created.value
       // Made again from the order id, so that a replay gives the same token; only its hash is stored.
@@ -50,12 +53,11 @@ async function find(
 }
 
 async function createOrder(
-  world: DeskWorld,
-  open: OpenOrder,
+  { world, open, findLock }: Parts,
   asked: { readonly accountId: string; readonly request: CreateRequest; readonly retry: RetrySlot },
 ): Promise<DeskOutcome<Created>> {
   const { accountId, retry } = asked
-  const plan = await planOrder(world, asked.request)
+  const plan = await planOrder(world, findLock, asked.request)
   const order = plan.ok ? await open({ accountId, plan: plan.value, retry }) : null
   if (order !== null) return accept({ order, isReplay: false })
   // Only now is the slot looked at, because few requests are repeats: whatever would be said to a new one, a repeat

@@ -42,7 +42,7 @@ export function rateDesk(world: DeskWorld): Pick<Desk, 'rate' | 'isCurrent' | 'c
 }
 
 /** A quote becomes a promise until `expiresAtMs`. */
-export function lockOf(world: DeskWorld, quote: Quote, nowMs: InstantMs): RateLock {
+function lockOf(world: DeskWorld, quote: Quote, nowMs: InstantMs): RateLock {
   return {
     ...quote,
     rateId: world.randomId(),

@@ -205,14 +205,13 @@ export async function placeOrder(
   }
   const { terms } = order
   await keepAddress(stage, terms.depositAddress, { purpose: 'deposit', index: ordersMade }, from, 'free')
-  await insertNewOrders(stage.db, chainFacts[assetOf(from).chain].family, [
-    {
-      order,
-      secrets: { tokenHash: Buffer.from(terms.id), seal: 'seal' },
-      snapshot: {},
-      retry: { slot: `key:${number}`, bodyHash: '', atWallMs: nowMs },
-    },
-  ])
+  const row = {
+    order,
+    secrets: { tokenHash: Buffer.from(terms.id), seal: 'seal' },
+    snapshot: {},
+    retry: { slot: `key:${number}`, bodyHash: '', atWallMs: nowMs },
+  }
+  await insertNewOrders(stage.db, chainFacts[assetOf(from).chain].family, [row], 0)
   return order
 }
 
