@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import {
   chmodSync,
   existsSync,
+  globSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -15,8 +16,15 @@ import { promisify } from 'node:util'
 
 const execute = promisify(execFile)
 
-/** Debian packages no `bitcoin-core`; Knots is a fork of it with the same RPC interface. */
-const PACKAGE = 'bitcoin-knots'
+/** A program that a Debian package has. */
+export type DebianProgram = {
+  readonly name: string
+  /** The package's whole name; when several fit, the one with the highest number is taken. */
+  readonly package: RegExp
+  /** Where the package puts it, as a glob. */
+  readonly path: string
+}
+
 const SUITE = 'sid'
 const KEYRINGS = [
   '/usr/share/keyrings/debian-archive-keyring.pgp',
@@ -24,42 +32,48 @@ const KEYRINGS = [
   '/etc/apt/trusted.gpg.d/debian-archive-keyring.gpg',
 ]
 
-/** The command of a bitcoind that an earlier download left in `folder`. */
-export function downloadedBitcoind(folder: string): string[] | undefined {
+/** The command of a program that an earlier download left in `folder`. */
+export function downloadedProgram({ path }: DebianProgram, folder: string): string[] | undefined {
   const root = join(folder, 'root')
-  const bitcoind = join(root, 'usr/bin/bitcoind')
-  if (!existsSync(bitcoind)) return undefined
+  const [program] = globSync(path, { cwd: root })
+  if (program === undefined) return undefined
   const libraries = libraryFolders(root)
   const loader = libraries
     .flatMap((dir) => readdirSync(dir).map((name) => join(dir, name)))
-    .find((path) => /\/ld-linux[^/]*\.so\.\d+$/.test(path))
+    .find((candidate) => /\/ld-linux[^/]*\.so\.\d+$/.test(candidate))
   // The package is built for a newer C library than the machine's, so it brings its own and its loader.
-  return loader === undefined ? undefined : [loader, '--library-path', libraries.join(':'), bitcoind]
+  return loader === undefined
+    ? undefined
+    : [loader, '--library-path', libraries.join(':'), join(root, program)]
 }
 
 /**
- * Downloads and unpacks bitcoind into `folder` with apt, without installing anything: private apt state,
- * signed by the Debian archive key, from the mirrors that this machine's own apt uses. Throws with a
- * reason. Made beside and renamed: two processes at once both end with one whole folder.
+ * Downloads and unpacks a program into `folder` with apt, without installing anything: private apt state, signed by
+ * the Debian archive key, from the mirrors that this machine's own apt uses. Throws with a reason. Made beside and
+ * renamed: two processes at once both end with one whole folder.
  */
-export async function downloadBitcoind(folder: string, log: (line: string) => void): Promise<string[]> {
+export async function downloadProgram(
+  program: DebianProgram,
+  folder: string,
+  log: (line: string) => void,
+): Promise<string[]> {
   const keyring = KEYRINGS.find((path) => existsSync(path))
   if (keyring === undefined) throw new Error('this machine has no Debian archive keyring')
   const mirrors = debianMirrors()
   if (mirrors.length === 0) throw new Error('the apt sources of this machine name no Debian mirror')
   const draft = `${folder}.${randomBytes(6).toString('hex')}`
   try {
-    log(`bitcoind: none on this machine, downloading ${PACKAGE} with apt into ${folder}`)
+    log(`${program.name}: none on this machine, downloading it with apt into ${folder}`)
     const apt = await privateApt(draft, mirrors, keyring)
-    await unpackWithLibraries(apt, draft)
+    await unpackWithLibraries(apt, draft, program)
     rmSync(join(draft, 'apt'), { recursive: true, force: true })
     rmSync(join(draft, 'packages'), { recursive: true, force: true })
     renameUnlessThere(draft, folder)
   } finally {
     rmSync(draft, { recursive: true, force: true })
   }
-  const command = downloadedBitcoind(folder)
-  if (command === undefined) throw new Error(`${PACKAGE} came without bitcoind`)
+  const command = downloadedProgram(program, folder)
+  if (command === undefined) throw new Error(`its package came without ${program.name}`)
   return command
 }
 
@@ -103,11 +117,11 @@ async function privateApt(draft: string, mirrors: string[], keyring: string): Pr
  * The loader says what is missing; the dependencies of what we have say where it may be. Level by level,
  * rather than a list that goes stale or the whole closure with its init system.
  */
-async function unpackWithLibraries(apt: Apt, draft: string): Promise<void> {
+async function unpackWithLibraries(apt: Apt, draft: string, program: DebianProgram): Promise<void> {
   const levelsMax = 8
   const root = join(draft, 'root')
   const unpacked = new Set<string>()
-  let next = [PACKAGE]
+  let next = [await packageOf(apt, program)]
   for (let level = 0; level < levelsMax && next.length > 0; level++) {
     await apt('apt-get', 'download', ...next)
     for (const file of readdirSync(join(draft, 'packages'))) {
@@ -115,20 +129,28 @@ async function unpackWithLibraries(apt: Apt, draft: string): Promise<void> {
       rmSync(join(draft, 'packages', file))
     }
     for (const name of next) unpacked.add(name)
-    if (level > 0 && (await missingLibraries(draft)).length === 0) return
+    if (level > 0 && (await missingLibraries(draft, program)).length === 0) return
     next = (await directLibraries(apt, next)).filter((name) => !unpacked.has(name))
   }
-  const missing = await missingLibraries(draft)
+  const missing = await missingLibraries(draft, program)
   if (missing.length > 0) throw new Error(`libraries not found: ${missing.join(', ')}`)
 }
 
-async function directLibraries(apt: Apt, packages: string[]): Promise<string[]> {
-  const text = await apt('apt-cache', 'depends', '--important', ...packages)
-  return [...new Set(namesOf(text, /^\s+\|?(?:Pre)?Depends: (lib[^\s:<>]+)/gm))]
+async function packageOf(apt: Apt, program: DebianProgram): Promise<string> {
+  const names = (await apt('apt-cache', 'pkgnames')).split('\n').filter((name) => program.package.test(name))
+  const newest = names.sort((a, b) => a.localeCompare(b, 'en', { numeric: true })).at(-1)
+  if (newest === undefined) throw new Error(`Debian has no package with ${program.name}`)
+  return newest
 }
 
-async function missingLibraries(draft: string): Promise<string[]> {
-  const command = downloadedBitcoind(draft)
+/** Without LLVM, which only PostgreSQL's server loads, and only when it compiles a query. */
+async function directLibraries(apt: Apt, packages: string[]): Promise<string[]> {
+  const text = await apt('apt-cache', 'depends', '--important', ...packages)
+  return [...new Set(namesOf(text, /^\s+\|?(?:Pre)?Depends: (lib(?!llvm)[^\s:<>]+)/gm))]
+}
+
+async function missingLibraries(draft: string, program: DebianProgram): Promise<string[]> {
+  const command = downloadedProgram(program, draft)
   if (command === undefined) return ['the loader']
   const [loader = '', ...args] = command
   chmodSync(loader, 0o755)
