@@ -10,6 +10,7 @@ import type { DeskOutcome, DeskRejection } from '../engine/desk.ts'
 import type { World } from '../engine/world.ts'
 import type { PriceChange, SandboxRoutes } from '../http/sandbox/sandbox_port.ts'
 import type { SandboxPrices } from '../prices/index.ts'
+import { steadyMiner } from './mine.ts'
 import { saveSetting } from './settings.ts'
 
 export type SandboxWorld = {
@@ -22,9 +23,10 @@ export type SandboxWorld = {
 /** The sandbox contract (DESIGN 6) on real local chains. */
 export function openSandboxRoutes(sandbox: SandboxWorld): SandboxRoutes {
   const { devnet, clock, world } = sandbox
+  const mine = steadyMiner(world, devnet)
   return {
     pay: (orderId, amount) => pay(sandbox, orderId, amount),
-    mine: (network, blocks) => onChain(network, async (chain) => devnet.mine(chain, blocks).then(done)),
+    mine: (network, blocks) => onChain(network, (chain) => mine(chain, blocks)),
     reorg: (network, depth) => onChain(network, async (chain) => devnet.reorg(chain, depth).then(done)),
     replace: (txHash, to) => replace(sandbox, txHash, to),
     prices: (change) => changePrice(sandbox, change),

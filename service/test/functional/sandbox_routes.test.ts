@@ -115,6 +115,15 @@ describe('pay', () => {
 })
 
 describe('mine and reorg', () => {
+  test('more blocks than a node remembers are mined, and a deposit in the first of them is seen', async () => {
+    const order = await createOrder(given(), quickPair)
+    dataOf(await post(`/orders/${order.order_id}/pay`))
+    expect(dataOf(await post('/mine', { network: 'ERC20', blocks: 100 }))).toEqual({})
+    await given().waitForStatus(order.order_id, 'WITHDRAW')
+    await given().bury('BEP20')
+    await given().waitForStatus(order.order_id, 'DONE')
+  })
+
   const height = async (chain: 'BTC' | 'ETH' | 'BNB') => {
     const rows = await given().rows<{ height: number }>('SELECT height FROM chain_heads WHERE chain = $1', [
       chain,

@@ -1,0 +1,56 @@
+import type { Devnet } from '@cambist/devnet'
+import { readHead } from '../db/chain_heads.ts'
+import { assert } from '../domain/assert.ts'
+import type { ChainId } from '../domain/catalog/networks.ts'
+import type { DeskOutcome } from '../engine/desk.ts'
+import type { World } from '../engine/world.ts'
+
+export type Miner = (chain: ChainId, blocks: number) => Promise<DeskOutcome<Record<string, never>>>
+
+/** A local node remembers the state of its last 40 blocks, and to believe a deposit the watcher asks for it. */
+const AHEAD_MAX = 20
+const REST_MS = 40
+const PATIENCE_MS = 30_000
+
+/**
+ * Mines no faster than the service follows: a chain that has run away from its watcher cannot be read any more, in the
+ * sandbox as elsewhere (docs/operating/nodes.md). One request after the other, because together they run as well.
+ */
+export function steadyMiner(world: World, devnet: Devnet): Miner {
+  const last = new Map<ChainId, Promise<unknown>>()
+  return (chain, blocks) => {
+    const mined = (last.get(chain) ?? Promise.resolve()).then(() => mine(world, devnet, chain, blocks))
+    last.set(
+      chain,
+      mined.catch(() => {}),
+    )
+    return mined
+  }
+}
+
+async function mine(world: World, devnet: Devnet, chain: ChainId, blocks: number) {
+  let left = blocks
+  let untilMs = world.clock.wallMs() + PATIENCE_MS
+  while (left > 0) {
+    const step = Math.min(left, AHEAD_MAX - (await aheadOf(world, chain)))
+    if (step > 0) {
+      await devnet.mine(chain, step)
+      left -= step
+      untilMs = world.clock.wallMs() + PATIENCE_MS
+    } else if (world.clock.wallMs() > untilMs) {
+      const message = `the service does not follow ${chain}: ${left} of ${blocks} blocks were not mined`
+      return { ok: false, rejection: { code: 'MAINTENANCE', message } } as const
+    } else {
+      await world.clock.sleep(REST_MS)
+    }
+  }
+  return { ok: true, value: {} } as const
+}
+
+/** How many blocks the node has that the watcher has not looked at. */
+async function aheadOf(world: World, chain: ChainId): Promise<number> {
+  const looked = await readHead(world.db, chain)
+  const node = await world.chains.get(chain)?.head()
+  assert(node !== undefined, `the sandbox has a node of ${chain}`)
+  return looked === null ? 0 : node.height - looked.block.height
+}
