@@ -1,7 +1,8 @@
+import { ECDH } from 'node:crypto'
 import { HDKey } from '@scure/bip32'
 import { NETWORK, p2wpkh, TEST_NETWORK } from '@scure/btc-signer'
 import { bytesToHex } from 'viem'
-import { privateKeyToAddress } from 'viem/accounts'
+import { publicKeyToAddress } from 'viem/accounts'
 import { assert } from '../domain/assert.ts'
 import type { AddressFamily } from '../domain/catalog/networks.ts'
 import type { KeyPath } from '../domain/payouts/intent.ts'
@@ -57,7 +58,7 @@ export function deriveKeys(seed: Uint8Array, network: BitcoinNetwork): Keys {
     address: (family, key) =>
       family === 'bitcoin'
         ? bitcoinAddress(publicKey(family, key), network)
-        : privateKeyToAddress(bytesToHex(privateKey(family, key))),
+        : evmAddress(publicKey(family, key)),
   }
 }
 
@@ -75,4 +76,11 @@ function bitcoinAddress(publicKey: Uint8Array, network: BitcoinNetwork): string 
   const { address } = p2wpkh(publicKey, bitcoinNetworks[network])
   assert(address !== undefined, 'a witness program has an address')
   return address
+}
+
+/** From the public half: deriving the leaf made that already, and making it is nearly all of the work. */
+function evmAddress(publicKey: Uint8Array): string {
+  const whole = ECDH.convertKey(publicKey, 'secp256k1', undefined, undefined, 'uncompressed')
+  assert(typeof whole !== 'string', 'no encoding was asked for')
+  return publicKeyToAddress(bytesToHex(whole))
 }
