@@ -2,6 +2,7 @@ import type { ChainId } from '../domain/catalog/networks.ts'
 import type { BlockRef } from '../domain/orders/order.ts'
 import type { InstantMs } from '../domain/time.ts'
 import type { Sql } from './database.ts'
+import { lookForOutflows } from './outflows.ts'
 
 export type ChainHead = {
   readonly chain: ChainId
@@ -97,7 +98,7 @@ export async function advanceHead(tx: Sql, chain: ChainId, block: BlockRef): Pro
   ])
 }
 
-/** The blocks above `fork` are no longer on the best chain. */
+/** The blocks above `fork` are no longer on the best chain, and whatever was found in them has to be looked for anew. */
 export async function rewindHead(
   tx: Sql,
   chain: ChainId,
@@ -105,6 +106,7 @@ export async function rewindHead(
   cautiousUntilHeight: number,
 ): Promise<void> {
   await tx.query('DELETE FROM chain_blocks WHERE chain = $1 AND height > $2', [chain, fork.height])
+  await lookForOutflows(tx, chain)
   await tx.query(
     `UPDATE chain_heads SET height = $2, hash = $3, cautious_until_height = greatest(cautious_until_height, $4),
        reorganisations = reorganisations + 1

@@ -1,3 +1,4 @@
+import { assert } from '../domain/assert.ts'
 import type { ChainId } from '../domain/catalog/networks.ts'
 import type { Coin, KeyPath, PayoutId } from '../domain/payouts/intent.ts'
 import type { Sql } from './database.ts'
@@ -38,7 +39,8 @@ export async function unmineCoins(tx: Sql, chain: ChainId, blockHash: string): P
 
 /**
  * Coins that may be spent: a deposit when it is as deep as `confirmations`, our own change and reserve from the first
- * block. Locked, so that two payouts never plan with the same one.
+ * block. Until the transaction ends nobody else is given any, so that two payouts never plan with the same one; a lock
+ * on each would be a write for each, and most are not taken.
  */
 export async function lockSpendableCoins(
   tx: Sql,
@@ -46,6 +48,7 @@ export async function lockSpendableCoins(
   headHeight: number,
   confirmations: number,
 ): Promise<Coin[]> {
+  await tx.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [`coins:${chain}`])
   const rows = await tx.query<{
     tx_hash: string
     output_index: number
@@ -58,7 +61,7 @@ export async function lockSpendableCoins(
      WHERE chain = $1 AND spent_by IS NULL AND block_height IS NOT NULL
        AND (key_purpose <> 'deposit' OR block_height <= $2 + 1 - $3::int)
      ORDER BY satoshi DESC, tx_hash, output_index
-     LIMIT 1000 FOR UPDATE`,
+     LIMIT 1000`,
     [chain, headHeight, confirmations],
   )
   return rows.map((row) => ({
@@ -70,20 +73,22 @@ export async function lockSpendableCoins(
   }))
 }
 
+/** Coins that nobody spends yet are this outflow's from now on. */
 export async function markSpent(
   tx: Sql,
   chain: ChainId,
   coins: readonly Coin[],
   by: PayoutId,
 ): Promise<void> {
-  for (const coin of coins) {
-    await tx.query('UPDATE coins SET spent_by = $4 WHERE chain = $1 AND tx_hash = $2 AND output_index = $3', [
-      chain,
-      coin.txHash,
-      coin.index,
-      by,
-    ])
-  }
+  const rows = await tx.query(
+    `UPDATE coins SET spent_by = $2
+     FROM unnest($3::text[], $4::integer[]) AS given (tx_hash, output_index)
+     WHERE coins.chain = $1 AND coins.spent_by IS NULL
+       AND coins.tx_hash = given.tx_hash AND coins.output_index = given.output_index
+     RETURNING coins.tx_hash`,
+    [chain, by, coins.map(({ txHash }) => txHash), coins.map(({ index }) => index)],
+  )
+  assert(rows.length === coins.length, `the coins of ${by} are nobody else's`)
 }
 
 /** Of coins that an outflow was given: those that are in a block now. The others were reorganised away. */

@@ -95,6 +95,9 @@ export async function planOutflow(
   )
 }
 
+/** What waits for a block is looked at without one after this: its fee may have to rise before any comes. */
+const BLOCKLESS_MS = 20_000
+
 /** Where outflows leave from: those of the reserve wait for no sweep, and the other way round. */
 export type LeavingFrom = 'reserve' | 'deposits'
 
@@ -116,6 +119,8 @@ export async function claimOutflows(
        SELECT bucket, payout_id FROM outflows
        WHERE chain = $1 AND state IN ${UNBOOKED}
          AND due_at_ms <= $2 AND claimed_until_wall_ms < $4 AND (from_address IS NULL) = $6
+         AND (due_height IS NULL OR due_at_ms <= $2 - ${BLOCKLESS_MS}
+           OR due_height <= (SELECT height FROM chain_heads h WHERE h.chain = $1))
        ORDER BY due_at_ms, nonce NULLS LAST, planned_at_ms LIMIT $5
        FOR UPDATE SKIP LOCKED)
      RETURNING *`,
@@ -175,21 +180,33 @@ export async function lockClaimed(tx: Sql, claimed: ClaimedOutflow): Promise<Cla
 export async function postponeOutflow(
   sql: Sql,
   claimed: ClaimedOutflow,
-  dueAtMs: InstantMs,
+  due: { readonly dueAtMs: InstantMs; readonly atHeight: number | 'next' | null },
   trouble: { readonly message: string; readonly nowMs: InstantMs } | null,
 ): Promise<void> {
   await sql.query(
     `UPDATE outflows SET claimed_until_wall_ms = 0, due_at_ms = $4, trouble = $5,
-       trouble_since_ms = CASE WHEN $5::text IS NULL THEN NULL ELSE coalesce(trouble_since_ms, $6) END
+       trouble_since_ms = CASE WHEN $5::text IS NULL THEN NULL ELSE coalesce(trouble_since_ms, $6) END,
+       due_height = CASE WHEN $7 THEN (SELECT height + 1 FROM chain_heads h WHERE h.chain = outflows.chain)
+         ELSE $8::bigint END
      WHERE bucket = $1 AND payout_id = $2 AND claim_fence = $3`,
     [
       bucketOfPayout(claimed.payoutId),
       claimed.payoutId,
       claimed.fence,
-      dueAtMs,
+      due.dueAtMs,
       trouble?.message.slice(0, 500) ?? null,
       trouble?.nowMs ?? null,
+      due.atHeight === 'next',
+      due.atHeight === 'next' ? null : due.atHeight,
     ],
+  )
+}
+
+/** What waits for a block waits no more. */
+export async function lookForOutflows(tx: Sql, chain: ChainId): Promise<void> {
+  await tx.query(
+    `UPDATE outflows SET due_height = NULL WHERE chain = $1 AND state IN ${UNBOOKED} AND due_height IS NOT NULL`,
+    [chain],
   )
 }
 
@@ -246,7 +263,7 @@ export async function lockOrphanedOutflows(
 /** Due at once: its bytes have to go out again. */
 export async function orphanOutflow(tx: Sql, payoutId: PayoutId, nowMs: InstantMs): Promise<void> {
   await tx.query(
-    `UPDATE outflows SET state = 'orphaned', due_at_ms = $3 WHERE bucket = $1 AND payout_id = $2`,
+    `UPDATE outflows SET state = 'orphaned', due_at_ms = $3, due_height = NULL WHERE bucket = $1 AND payout_id = $2`,
     [bucketOfPayout(payoutId), payoutId, nowMs],
   )
 }

@@ -8,6 +8,9 @@ import { assert } from '../domain/assert.ts'
 import { type AssetId, nativeAsset } from '../domain/catalog/assets.ts'
 import { chainFacts } from '../domain/catalog/networks.ts'
 import { fromChainUnits } from '../domain/money/amount.ts'
+import { atOnce } from './at_once.ts'
+
+const QUESTIONS_AT_ONCE = 16
 
 export type ComparedChain =
   | {
@@ -105,8 +108,6 @@ async function askHolders(chain: Chain, { head, holders }: BooksOfChain): Promis
   return held
 }
 
-const QUESTIONS_AT_ONCE = 16
-
 /** Most hold nothing, or only what was left of the gas: an address is asked by itself only for what they hold at all. */
 async function askQuiet(
   chain: Chain,
@@ -145,21 +146,10 @@ function askEach(
   addresses: readonly string[],
   height: number,
 ): Promise<readonly RestingBalance[]> {
-  return inParts(addresses, async (address) => {
+  return atOnce(QUESTIONS_AT_ONCE, addresses, async (address) => {
     const units = await chain.balance(asset, [address], height)
     return { address, asset, units }
   })
-}
-
-async function inParts<Item, Answer>(
-  items: readonly Item[],
-  ask: (item: Item) => Promise<Answer>,
-): Promise<Answer[]> {
-  const answers: Answer[] = []
-  for (let first = 0; first < items.length; first += QUESTIONS_AT_ONCE) {
-    answers.push(...(await Promise.all(items.slice(first, first + QUESTIONS_AT_ONCE).map(ask))))
-  }
-  return answers
 }
 
 /** Null: the block of the books is what the node answers for, and everything booked is at or below it. */
@@ -186,7 +176,7 @@ async function readLeaving(chain: Chain, { attempts, head }: BooksOfChain): Prom
   const minedPayouts = new Set<string>()
   const coinsGone = new Set<string>()
   const take = (asset: AssetId, taken: bigint) => units.set(asset, (units.get(asset) ?? 0n) + taken)
-  const found = await inParts(attempts, async (attempt) => ({
+  const found = await atOnce(QUESTIONS_AT_ONCE, attempts, async (attempt) => ({
     attempt,
     tx: await chain.lookup(attempt.txHash),
   }))

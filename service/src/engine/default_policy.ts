@@ -19,5 +19,6 @@ export const defaultPolicy: Policy = {
   retrySlotMs: 24 * HOUR_MS,
   sweepCostMultiple: 10n,
   sweepRestMs: 10 * MINUTE_MS,
+  atOnce: 4,
   restMs: 200,
 }

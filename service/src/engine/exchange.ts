@@ -4,6 +4,7 @@ import { assetOf } from '../domain/catalog/assets.ts'
 import { received } from '../domain/orders/order.ts'
 import { quoteReceived } from '../domain/quotes/quote.ts'
 import { apply } from './apply.ts'
+import { atOnce } from './at_once.ts'
 import type { World } from './world.ts'
 
 const ORDERS_A_STEP = 50
@@ -12,7 +13,7 @@ const TRY_AGAIN_MS = 1_000
 /** Exchanges the orders whose deposits are deep enough. True: there may be more. */
 export async function exchangeOrders(world: World): Promise<boolean> {
   const due = await findDueExchanges(world.db, world.clock.nowMs(), ORDERS_A_STEP)
-  for (const exchange of due) await exchangeOrder(world, exchange)
+  await atOnce(world.policy.atOnce, due, (exchange) => exchangeOrder(world, exchange))
   return due.length === ORDERS_A_STEP
 }
 

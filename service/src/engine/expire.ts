@@ -1,6 +1,7 @@
 import { findExpired } from '../db/orders.ts'
 import { assetIdsOn } from '../domain/catalog/assets.ts'
 import { apply } from './apply.ts'
+import { atOnce } from './at_once.ts'
 import type { World } from './world.ts'
 
 const ORDERS_A_SWEEP = 200
@@ -11,9 +12,9 @@ export async function expireOrders(world: World): Promise<boolean> {
   for (const chain of world.chains.keys()) {
     const expired = await findExpired(world.db, chain, assetIdsOn(chain), world.clock.nowMs(), ORDERS_A_SWEEP)
     // The sequence is in the key because a deposit that comes and vanishes lets an order expire a second time.
-    for (const { orderId, sequence } of expired) {
-      await apply(world, orderId, `expired:${sequence}`, { kind: 'OrderExpired' })
-    }
+    await atOnce(world.policy.atOnce, expired, ({ orderId, sequence }) =>
+      apply(world, orderId, `expired:${sequence}`, { kind: 'OrderExpired' }),
+    )
     found = Math.max(found, expired.length)
   }
   return found === ORDERS_A_SWEEP

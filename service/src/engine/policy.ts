@@ -33,6 +33,8 @@ export type Policy = {
   readonly sweepCostMultiple: bigint
   /** How long a deposit address rests at least after a look that found nothing worth it. */
   readonly sweepRestMs: number
+  /** How many orders or outflows a loop works on at the same time: while one waits for the disk, another goes on. */
+  readonly atOnce: number
   /** How long engine loops rest between looks, in real milliseconds. */
   readonly restMs: number
 }

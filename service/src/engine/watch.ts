@@ -23,6 +23,7 @@ import { amountOf, toChainUnits } from '../domain/money/amount.ts'
 import type { Fact } from '../domain/orders/facts.ts'
 import type { BlockRef, Order } from '../domain/orders/order.ts'
 import { apply } from './apply.ts'
+import { atOnce } from './at_once.ts'
 import { bookHouseDeposits, noteHouseDeposit, unmineHouseDeposits } from './house.ts'
 import { orphanOutflows } from './payouts/orphan.ts'
 import { saveReserves } from './reserves.ts'
@@ -48,7 +49,7 @@ export async function watchChain(world: World, chain: Chain, lease: Lease): Prom
     const height = await readNewBlocks(look, nodeHead.height)
     if (height < nodeHead.height) return true
     await readMempool(look, height)
-    await checkWaiting(look, height)
+    if (height !== head.block.height || isWaitingDue(startedAtMs, head)) await checkWaiting(look, height)
     await confirmDeposits(look, height)
     const isNew = height !== head.block.height || hasLeft
     const guard = (tx: Sql) => requireLease(tx, lease)
@@ -189,7 +190,7 @@ async function noteBlock(look: Look, { block, ours }: OwnBlock): Promise<void> {
       await beginBlock(tx, chain.id, ref)
     })
   }
-  for (const move of forOrders) await tellOrder(look, move, ref, minedAtMs)
+  await tellOrders(look, forOrders, `mined:${ref.hash}`, ref, minedAtMs)
   await world.db.transaction(async (tx) => {
     await requireLease(tx, lease)
     for (const { transfer, own } of moves) {
@@ -223,22 +224,42 @@ function isForOrder(chain: Chain, move: Move): move is OrderMove {
   return own.orderId !== null && own.chain === chain.id && typeof transfer.asset === 'string'
 }
 
-async function tellOrder(
+/** `where` is how the place is named in the keys of the facts. */
+async function tellOrders(
   look: Look,
-  { transfer, own }: OrderMove,
+  moves: readonly OrderMove[],
+  where: string,
   block: BlockRef | null,
   seenAtMs: number,
 ): Promise<void> {
-  assert(typeof transfer.asset === 'string', 'an order hears only of assets we know')
-  const key = `${look.chain.id}:${transfer.id}`
-  const where = block === null ? `seen:${await mempoolMoment(look)}` : `mined:${block.hash}`
-  await tell(look, own.orderId, `${key}:${where}`, {
-    kind: 'DepositSeen',
-    key,
-    txHash: transfer.txHash,
-    amount: amountOf(transfer.asset, transfer.units),
-    seenAtMs,
-    block,
+  await orderByOrder(
+    look,
+    moves,
+    ({ own }) => own.orderId,
+    async ({ transfer, own }) => {
+      assert(typeof transfer.asset === 'string', 'an order hears only of assets we know')
+      const key = `${look.chain.id}:${transfer.id}`
+      await tell(look, own.orderId, `${key}:${where}`, {
+        kind: 'DepositSeen',
+        key,
+        txHash: transfer.txHash,
+        amount: amountOf(transfer.asset, transfer.units),
+        seenAtMs,
+        block,
+      })
+    },
+  )
+}
+
+/** Several orders at the same time; what one order hears, it hears in the order given. */
+async function orderByOrder<Item>(
+  { world }: Look,
+  items: readonly Item[],
+  orderOf: (item: Item) => string,
+  work: (item: Item) => Promise<void>,
+): Promise<void> {
+  await atOnce(world.policy.atOnce, [...Map.groupBy(items, orderOf).values()], async (ofOne) => {
+    for (const item of ofOne) await work(item)
   })
 }
 
@@ -280,6 +301,7 @@ async function readMempool(look: Look, height: number): Promise<void> {
     ours = await findOwnAddresses(world.db, chain.family, addresses)
     return new Set(ours.keys())
   })
+  const forOrders: OrderMove[] = []
   for (const transfer of await withoutSweeps(look, transfers)) {
     const own = ours.get(transfer.to)
     if (own === undefined) continue
@@ -289,8 +311,17 @@ async function readMempool(look: Look, height: number): Promise<void> {
       { chain: chain.id, order: move.own.orderId, tx: transfer.txHash, height },
       'a deposit is in the mempool',
     )
-    await tellOrder(look, move, null, world.clock.nowMs())
+    forOrders.push(move)
   }
+  if (forOrders.length === 0) return
+  await tellOrders(look, forOrders, `seen:${await mempoolMoment(look)}`, null, world.clock.nowMs())
+}
+
+/** Each costs a question to the node, and may wait for long: between blocks they are asked for every other second. */
+const WAITING_REST_MS = 2_000
+
+function isWaitingDue(nowMs: number, { lookedAtMs }: ChainHead): boolean {
+  return Math.floor(nowMs / WAITING_REST_MS) > Math.floor(lookedAtMs / WAITING_REST_MS)
 }
 
 /**
@@ -315,11 +346,17 @@ async function wasReadWhole({ world, chain }: Look, block: BlockRef, height: num
 
 async function confirmDeposits(look: Look, height: number): Promise<void> {
   const { world, chain } = look
-  for (const { orderId, key, blockHash } of await findDeepDeposits(world.db, chain.id, height)) {
-    assert(blockHash !== null, 'a mined deposit has a block')
-    const fact: Fact = { kind: 'DepositConfirmed', key }
-    await tell(look, orderId, `${key}:confirmed:${blockHash}`, fact, (tx, { terms }) =>
-      noteUnswept(tx, chain.id, terms.depositAddress, world.clock.nowMs()),
-    )
-  }
+  const deep = await findDeepDeposits(world.db, chain.id, height)
+  await orderByOrder(
+    look,
+    deep,
+    ({ orderId }) => orderId,
+    async ({ orderId, key, blockHash }) => {
+      assert(blockHash !== null, 'a mined deposit has a block')
+      const fact: Fact = { kind: 'DepositConfirmed', key }
+      await tell(look, orderId, `${key}:confirmed:${blockHash}`, fact, (tx, { terms }) =>
+        noteUnswept(tx, chain.id, terms.depositAddress, world.clock.nowMs()),
+      )
+    },
+  )
 }

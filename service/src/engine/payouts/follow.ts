@@ -39,7 +39,8 @@ export async function followPayout(
   if (found !== undefined && found.attempt.answer !== 'accepted')
     await noteAccepted(world, outflow, found.attempt.attempt, found.tx)
   if (mined !== undefined) return followMined(world, chain, outflow, mined)
-  return (await raiseWhenSlow(world, chain, outflow, attempts)) ?? { kind: 'again', inMs: LOOK_AGAIN_MS }
+  const raised = await raiseWhenSlow(world, chain, outflow, attempts)
+  return raised ?? { kind: 'again', inMs: LOOK_AGAIN_MS, atHeight: 'next' }
 }
 
 async function followMined(
@@ -49,8 +50,8 @@ async function followMined(
   { attempt, status, tx }: Mined,
 ): Promise<Progress> {
   const head = await chain.head()
-  const depth = head.height - status.block.height + 1
-  if (depth < chainFacts[chain.id].confirmations) return { kind: 'again', inMs: LOOK_AGAIN_MS }
+  const deepAt = status.block.height + chainFacts[chain.id].confirmations - 1
+  if (head.height < deepAt) return { kind: 'again', inMs: LOOK_AGAIN_MS, atHeight: deepAt }
   const { payoutId, orderId } = outflow
   if (outflow.state === 'orphaned') {
     await endAgain(world, outflow, status)

@@ -80,7 +80,7 @@ async function broadcast(
     case 'accepted':
       await noteAccepted(world, outflow, attempt, tx)
       world.log.info({ payout: outflow.payoutId, attempt, tx: tx.txHash }, 'an outflow was sent')
-      return { kind: 'again', inMs: AFTER_SENDING_MS }
+      return { kind: 'again', inMs: AFTER_SENDING_MS, atHeight: 'next' }
     case 'unknown':
       // Maybe sent. Only the same bytes are ever sent again, and sending them twice pays once.
       await storeAnswer(world.db, outflow.payoutId, attempt, 'unknown', world.clock.nowMs())

@@ -92,9 +92,9 @@ export async function readFillerFunds(tx: Sql, filler: ClaimedOutflow): Promise<
 /** The filler is deep: its inputs are spent by it, and what it left of the other's coins is free again. */
 export async function settleCoins(tx: Sql, filler: ClaimedOutflow, mined: BitcoinIntent): Promise<void> {
   assert(filler.fills !== null, 'a filler on a coin chain stands in for an outflow')
-  await markSpent(tx, filler.chain, mined.inputs, filler.payoutId)
   const stuck = await bitcoinIntentsOf(tx, filler.fills)
   await releaseCoins(tx, filler.chain, inputsOf(stuck), filler.fills)
+  await markSpent(tx, filler.chain, mined.inputs, filler.payoutId)
 }
 
 async function bitcoinIntentsOf(sql: Sql, payoutId: string): Promise<BitcoinIntent[]> {

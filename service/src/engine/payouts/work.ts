@@ -8,6 +8,7 @@ import {
   postponeOutflow,
   renewClaim,
 } from '../../db/outflows.ts'
+import { atOnce } from '../at_once.ts'
 import { isOutflowStopped } from '../reconcile.ts'
 import type { SigningWorld } from '../world.ts'
 import { draftPayout } from './draft.ts'
@@ -31,13 +32,26 @@ export async function workPayouts(
   const time = { nowMs: world.clock.nowMs(), wallMs: world.clock.wallMs(), claimMs: CLAIM_MS }
   const isStopped = await isOutflowStopped(world.db, chain.id)
   const claimed = await claimOutflows(world.db, chain.id, from, time, OUTFLOWS_A_STEP)
-  for (const outflow of claimed) {
+  await atOnce(world.policy.atOnce, claimed, async (outflow) => {
+    const wallMs = world.clock.wallMs()
     // The ones before it took their time: it may be in other hands by now.
-    if (!(await renewClaim(world.db, outflow, world.clock.wallMs() + CLAIM_MS))) continue
-    const progress = await stepSafely(world, chain, outflow, isStopped)
-    await letGo(world, outflow, progress)
-  }
+    const isFresh = wallMs - time.wallMs < CLAIM_MS / 2
+    if (!isFresh && !(await renewClaim(world.db, outflow, wallMs + CLAIM_MS))) return
+    await letGo(world, outflow, await stepOn(world, chain, outflow, isStopped))
+  })
   return claimed.length === OUTFLOWS_A_STEP
+}
+
+/** Drafted and due at once is sent at once. */
+async function stepOn(
+  world: SigningWorld,
+  chain: Chain,
+  outflow: ClaimedOutflow,
+  isStopped: boolean,
+): Promise<Progress> {
+  const progress = await stepSafely(world, chain, outflow, isStopped)
+  const isDue = progress.kind === 'again' && progress.inMs === 0
+  return isDue ? stepSafely(world, chain, outflow, isStopped) : progress
 }
 
 async function stepSafely(
@@ -100,5 +114,6 @@ async function letGo(world: SigningWorld, outflow: ClaimedOutflow, progress: Pro
     }
     await giveUpWaiting(world, outflow)
   }
-  await postponeOutflow(world.db, outflow, nowMs + progress.inMs, trouble)
+  const atHeight = (progress.kind === 'again' && progress.atHeight) || null
+  await postponeOutflow(world.db, outflow, { dueAtMs: nowMs + progress.inMs, atHeight }, trouble)
 }

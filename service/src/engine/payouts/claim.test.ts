@@ -1,0 +1,96 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { readHead, rewindHead } from '../../db/chain_heads.ts'
+import { lockSpendableCoins, markSpent, upsertCoin } from '../../db/coins.ts'
+import { type ClaimedOutflow, claimOutflows, planOutflow, postponeOutflow } from '../../db/outflows.ts'
+import { assert } from '../../domain/assert.ts'
+import { type BooksStage, lookAt, openBooksStage } from '../testing/books_stage.ts'
+
+/**
+ * What: what waits for a block is not asked for before there is one, and no coin is given to two payouts.
+ * How: a real PostgreSQL, and workers that come again and again or all at once.
+ */
+let stage: BooksStage
+
+beforeAll(async () => {
+  stage = await openBooksStage('claims')
+})
+
+beforeEach(() => stage.reset())
+
+afterAll(() => stage?.stop())
+
+function claim(): Promise<ClaimedOutflow[]> {
+  const { clock } = stage.world
+  const time = { nowMs: clock.nowMs(), wallMs: clock.wallMs(), claimMs: 100 }
+  return claimOutflows(stage.db, 'ETH', 'reserve', time, 10)
+}
+
+/** Claimed by a worker that lets it go again, to be looked at so. */
+async function leaveAt(atHeight: number | 'next' | null): Promise<void> {
+  const [claimed] = await claim()
+  assert(claimed !== undefined, 'the outflow is due')
+  await postponeOutflow(stage.db, claimed, { dueAtMs: stage.world.clock.nowMs(), atHeight }, null)
+}
+
+beforeEach(() =>
+  planOutflow(
+    stage.db,
+    { payoutId: 'house-ETH-1:1', kind: 'filler', asset: 'ETH:ETH', units: 0n, address: 'us', tag: null },
+    stage.world.clock.nowMs(),
+  ),
+)
+
+test('what waits for the next block is left alone until it was looked at', async () => {
+  await leaveAt('next')
+  expect(await claim()).toEqual([])
+  await lookAt(stage, 'ETH', 101)
+  expect(await claim()).toHaveLength(1)
+})
+
+test('what waits for a certain block is left alone until that one was looked at', async () => {
+  await leaveAt(105)
+  await lookAt(stage, 'ETH', 104)
+  expect(await claim()).toEqual([])
+  await lookAt(stage, 'ETH', 105)
+  expect(await claim()).toHaveLength(1)
+})
+
+test('a chain that stands still, or goes back, keeps nobody waiting for a block', async () => {
+  await leaveAt('next')
+  stage.advance(19_999)
+  expect(await claim()).toEqual([])
+  stage.advance(1)
+  expect(await claim(), 'twenty seconds without a block').toHaveLength(1)
+
+  stage.advance(1_000)
+  await leaveAt(105)
+  const head = await readHead(stage.db, 'ETH')
+  assert(head !== null, 'the chain is looked at')
+  await stage.db.transaction((tx) => rewindHead(tx, 'ETH', head.block, 0))
+  expect(await claim(), 'a reorganisation').toHaveLength(1)
+})
+
+test('of many who draft at once, each gets coins that nobody else gets', async () => {
+  const take = (payout: string) =>
+    stage.db.transaction(async (tx) => {
+      const [largest] = await lockSpendableCoins(tx, 'BTC', 100, 3)
+      if (largest === undefined) return null
+      await markSpent(tx, 'BTC', [largest], payout)
+      return largest
+    })
+  for (const [index, satoshi] of [500n, 700n, 600n].entries()) {
+    const key = { purpose: 'change' as const, index }
+    await upsertCoin(
+      stage.db,
+      'BTC',
+      { txHash: 'tx', index, satoshi, address: 'us', key },
+      { height: 1, hash: 'h' },
+    )
+  }
+  const taken = await Promise.all(Array.from({ length: 12 }, (_, payout) => take(`payout-${payout}`)))
+  const coins = taken.filter((coin) => coin !== null)
+  expect(coins.map(({ satoshi }) => satoshi).sort()).toEqual([500n, 600n, 700n])
+  await expect(stage.db.transaction((tx) => markSpent(tx, 'BTC', coins, 'another'))).rejects.toThrow(
+    "nobody else's",
+  )
+})
