@@ -172,8 +172,8 @@ export type Viewer =
   | { readonly kind: 'token'; readonly token: string }
 
 /**
- * What makes a repeated POST one act: the Idempotency-Key (`key:…`), or the signature (`sign:…`) when there is
- * none. It is stored in the transaction that acts, so a crash between acting and answering cannot act twice.
+ * What makes a repeated POST one act: the Idempotency-Key (`key:…`), or a hash of the signature (`sign:…`) when
+ * there is none. It is stored in the transaction that acts, so a crash between acting and answering cannot act twice.
  * Refusals change nothing and are not kept: a retry is judged afresh.
  */
 export type RetrySlot = { readonly slot: string; readonly bodyHash: string }

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { createHash, hash } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { ApiKey, Scope } from '../../accounts/api_key.ts'
 import type { RetrySlot } from '../../engine/desk.ts'
@@ -73,10 +73,10 @@ export function readSignedPost<Given extends Parameters>(
 
 const slotShape = 'must be 1 to 64 letters, digits, - and _'
 
-/** Null: there is an Idempotency-Key, and it is malformed. */
+/** Null: there is an Idempotency-Key, and it is malformed. The slot is stored and shown; a signature may not be. */
 function retrySlot(request: FastifyRequest, signature: string): string | null {
   const key = request.headers['idempotency-key']
-  if (key === undefined) return `sign:${signature}`
+  if (key === undefined) return `sign:${hash('sha256', signature)}`
   return typeof key === 'string' && /^[A-Za-z0-9_-]{1,64}$/.test(key) ? `key:${key}` : null
 }
 
