@@ -381,6 +381,17 @@ export async function findByNonce(sql: Sql, chain: ChainId, nonce: number): Prom
   return row === undefined ? null : toClaimed(row)
 }
 
+/** Whether an outflow of the reserve that is no filler is deep in a block with this nonce: nothing else will be. */
+export async function isNonceSpent(sql: Sql, chain: ChainId, nonce: number): Promise<boolean> {
+  const rows = await sql.query(
+    `SELECT 1 AS one FROM outflows
+     WHERE chain = $1 AND nonce = $2 AND kind <> 'filler' AND from_address IS NULL
+       AND state IN ('confirmed', 'failed') AND mined_hash IS NOT NULL`,
+    [chain, nonce],
+  )
+  return rows.length > 0
+}
+
 export async function findOutflow(sql: Sql, payoutId: PayoutId): Promise<ClaimedOutflow | null> {
   const [row] = await sql.query<OutflowRow>('SELECT * FROM outflows WHERE bucket = $1 AND payout_id = $2', [
     bucketOfPayout(payoutId),

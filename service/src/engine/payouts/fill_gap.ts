@@ -7,6 +7,7 @@ import {
   endOutflow,
   findByNonce,
   findOutflow,
+  isNonceSpent,
   planOutflow,
   setOutflowState,
 } from '../../db/outflows.ts'
@@ -43,7 +44,10 @@ export async function fillGap(world: SigningWorld, stuck: ClaimedOutflow): Promi
   )
 }
 
-/** The nonce was used after all, by the outflow that seemed stuck: there is no gap, and the filler never will be mined. */
+/**
+ * The nonce was used after all, by the outflow that seemed stuck: there is no gap, and the filler never will be mined.
+ * One that the network has had could be, should the other lose its block: it ends when that one is final.
+ */
 export async function endNeedlessFiller(
   world: SigningWorld,
   chain: Chain,
@@ -53,7 +57,9 @@ export async function endNeedlessFiller(
   const [address] = await reserveAddresses(world.db, chain.family)
   if (address === undefined) return false
   if ((await chain.minedNonce(address)) <= filler.nonce) return false
-  return setOutflowState(world.db, filler.payoutId, ['planned', 'signed'], 'failed')
+  if (await setOutflowState(world.db, filler.payoutId, ['planned', 'signed'], 'failed')) return true
+  if (!(await isNonceSpent(world.db, filler.chain, filler.nonce))) return false
+  return setOutflowState(world.db, filler.payoutId, ['broadcast', 'orphaned'], 'failed')
 }
 
 /** The filler is deep in the chain: the outflow that had its nonce or its coins provably never pays. */
