@@ -130,7 +130,8 @@ function answer(
 ): void {
   switch (fault) {
     case 'drop_reply':
-      return cut()
+      cut()
+      return
     case 'cut_in_reply':
       client.write(someOf(chunk, chance), cut)
       return

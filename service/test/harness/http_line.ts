@@ -59,8 +59,8 @@ type Line = {
   readonly target: URL
   readonly agent: Agent
   readonly waiting: Set<ServerResponse>
-  /** The last honest answer and what it was the answer to. */
-  previous: { readonly asked: string; readonly answer: Answer } | null
+  /** The last honest answer. */
+  previous: Answer | null
 }
 type Answer = { readonly status: number; readonly type: string; readonly bytes: Buffer }
 
@@ -124,7 +124,7 @@ async function carry(line: Line, exchange: Exchange, judged: readonly Judged[]) 
   const replies = judged.flatMap(({ call, verdict }) => inPlaceOf(call, verdict))
   if (replies.length === 0) {
     const answer = await forward(line, request, body)
-    line.previous = { asked: body.toString(), answer }
+    line.previous = answer
     send(response, answer)
     return []
   }
@@ -190,9 +190,8 @@ async function fail(line: Line, { request, body, response }: Exchange, fault: Ht
       return send(response, page(502, 'Bad Gateway'))
     case 'stray': {
       const { previous } = line
-      const isOther = previous !== null && previous.asked !== body.toString()
-      send(response, isOther ? previous.answer : answer)
-      return isOther
+      send(response, previous ?? answer)
+      return previous !== null
     }
   }
 }

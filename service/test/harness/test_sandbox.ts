@@ -28,9 +28,7 @@ export type TestSandboxOptions = {
     readonly burstPerSecond: number
     readonly createUnits: number
   }
-  /** The URL that the service uses instead of a node's own: a line that can fail. */
-  readonly reach?: SandboxOptions['reach']
-}
+} & Pick<SandboxOptions, 'reach' | 'reachDatabase' | 'nodeTimeoutMs' | 'openPrices'>
 
 /** A whole Cambist on real chains, and everything a test needs to drive it and to look inside. */
 export type TestSandbox = {
@@ -132,7 +130,7 @@ export async function startTestSandbox(options: TestSandboxOptions = {}): Promis
       mining: options.mining ?? 'manual',
       // Gas for sweeps takes nonces between payouts: a test that mines by hand would have to mine for it as well.
       policy: { restMs: 40, poolSize: 60, sweepCostMultiple: 0n, ...options.policy },
-      ...(options.reach && { reach: options.reach }),
+      ...linesOf(options),
     })
     return assemble(sandbox, dataDir, guard)
   } catch (error) {
@@ -140,6 +138,16 @@ export async function startTestSandbox(options: TestSandboxOptions = {}): Promis
     const told = `the sandbox did not start\n${endOfLog(dataDir)}`
     discard(dataDir)
     throw new Error(told, { cause: error })
+  }
+}
+
+/** What stands between the service and what it needs: lines that can fail. */
+function linesOf({ reach, reachDatabase, nodeTimeoutMs, openPrices }: TestSandboxOptions) {
+  return {
+    ...(reach && { reach }),
+    ...(reachDatabase && { reachDatabase }),
+    ...(nodeTimeoutMs && { nodeTimeoutMs }),
+    ...(openPrices && { openPrices }),
   }
 }
 

@@ -1,0 +1,245 @@
+import type { Order } from '@cambist/sdk'
+import { expect } from 'vitest'
+import { balanceOf, chainUnits } from '../harness/amounts.ts'
+import { seededChance, shuffled } from '../harness/chance.ts'
+import { findUnended } from '../harness/invariants.ts'
+import {
+  bnbToEth,
+  btcToUsdt,
+  createOrder,
+  ethToUsdc,
+  type Pair,
+  quickPair,
+  usdcToBnb,
+  usdtToBtc,
+} from '../harness/orders.ts'
+import { checkSandbox, startTestSandbox, type TestSandbox } from '../harness/test_sandbox.ts'
+import { type BadLines, openBadLines } from './faults/bad_lines.ts'
+import { openWeather, type Weather } from './faults/weather.ts'
+import { type Proof, prove } from './prove.ts'
+
+/**
+ * What: while every line to nodes, database and venues fails in every way, nonces are missing and fees rise twentyfold,
+ * no payout is made twice, none is lost, and every order ends.
+ * How: the real service on real nodes and a real PostgreSQL, each behind a line that fails by a seeded chance; the nodes
+ * themselves are asked in the end, over lines of the test's own.
+ */
+prove('with every line failing in every way, no payout is made twice and every order ends', async (proof) => {
+  const lines = await openBadLines(proof.seed)
+  try {
+    const sandbox = await startTestSandbox({ ...lines.options, policy: { poolSize: 120, restMs: 100 } })
+    try {
+      await live(sandbox, lines, proof)
+    } finally {
+      await sandbox.stop()
+    }
+  } finally {
+    await lines.stop()
+  }
+})
+
+const usdcToUsdt: Pair = { from: 'USDC', from_network: 'BEP20', to: 'USDT', to_network: 'ERC20' }
+const pairs = [usdtToBtc, usdcToUsdt, quickPair, bnbToEth, usdcToBnb, btcToUsdt, ethToUsdc] as const
+
+async function live(sandbox: TestSandbox, lines: BadLines, proof: Proof): Promise<void> {
+  for (const told of LINE_WORDS) sandbox.expectError(told)
+  const chance = seededChance(proof.seed + 1)
+  const weather = openWeather(sandbox, lines, chance)
+  const waves = proof.sized({ short: 2, long: 20 })
+  const payouts = proof.sized({ short: 100, long: 2_000 })
+  for (let wave = 0; wave < waves; wave += 1) {
+    await surviveWave({ sandbox, lines, weather, chance }, wave, payouts / waves)
+  }
+  weather.clear()
+  sandbox.log('what has not happened yet on some line does')
+  lines.failAsNeverBefore()
+  await weather.until(
+    'every fault has happened on every line',
+    async () => missing(lines).length === 0,
+    false,
+  )
+  lines.turnGood()
+  await checkEverything(sandbox, lines, proof, weather, payouts)
+}
+
+/** What a request that needs the database logs when its line fails. */
+const LINE_WORDS = [
+  'Connection terminated',
+  'Query read timeout',
+  'ECONNRESET',
+  'timeout exceeded',
+  'invalid response',
+]
+
+function missing(lines: BadLines): string[] {
+  const happened = lines.happened()
+  return lines.expected.filter((fault) => !happened.has(fault))
+}
+
+type Stage = {
+  readonly sandbox: TestSandbox
+  readonly lines: BadLines
+  readonly weather: Weather
+  readonly chance: () => number
+}
+
+/** So many gaps a wave: 16 in the short form, 200 in the long one. */
+const GAPS = { dropped: 5, refused: 3, forgotten: 2 } as const
+const BUMP_SECONDS = 4 * 60
+const STALL_SECONDS = 31 * 60
+
+async function surviveWave(
+  { sandbox, lines, weather, chance }: Stage,
+  wave: number,
+  size: number,
+): Promise<void> {
+  sandbox.log(`wave ${wave}: ${size} orders are made and paid`)
+  const orders = await Promise.all(
+    Array.from({ length: size }, (_, at) =>
+      createOrder(sandbox, pairs[at % pairs.length] ?? quickPair, {
+        rate_type: chance() < 0.3 ? 'float' : 'fixed',
+      }),
+    ),
+  )
+  const ids = orders.map(({ order_id }) => order_id)
+  await Promise.all(ids.map((id) => sandbox.remote.pay(id)))
+  const onEvm = shuffled(
+    orders.filter((order) => order.receive_network !== 'BTC').map(({ destination }) => destination),
+    chance,
+  )
+  for (const destination of onEvm.slice(0, GAPS.refused)) weather.refuse(destination, 'refused')
+  sandbox.log('from now on every line fails; the deposits are buried')
+  lines.turnBad()
+  await Promise.all((['BTC', 'ETH', 'BNB'] as const).map((network) => sandbox.bury(network)))
+  await weather.until('every payout was tried', async () => (await countUntried(sandbox, ids)) === 0, false)
+
+  sandbox.log('the nodes forget payouts, and some of them for good')
+  const dropped = await weather.drop(ids, GAPS.dropped + GAPS.forgotten)
+  for (const destination of dropped.slice(0, GAPS.forgotten)) weather.refuse(destination, 'forgotten')
+  sandbox.log('fees rise: what waits is raised, or waits until they are below the cap')
+  const chain = wave % 2 === 0 ? 'ETH' : 'BNB'
+  await weather.spike('BTC')
+  await weather.spike(chain)
+  weather.jump(BUMP_SECONDS)
+  await weather.until(`payouts on ${chain} feel the fees`, () => feelsFees(sandbox, ids, chain))
+  await weather.endSpikes()
+  sandbox.log('what waited for too long is given up')
+  weather.jump(STALL_SECONDS)
+  let looks = 0
+  await weather.until('every order has ended', async () => {
+    looks += 1
+    if (looks % 50 === 0) weather.jump(looks % 100 === 0 ? STALL_SECONDS : BUMP_SECONDS)
+    return (await countOpen(sandbox, ids)) === 0
+  })
+  lines.turnGood()
+}
+
+async function feelsFees(
+  { rows }: TestSandbox,
+  orderIds: readonly string[],
+  chain: string,
+): Promise<boolean> {
+  const felt = await rows(
+    `SELECT 1 FROM outflows o WHERE order_id = ANY($1) AND chain = $2 AND (o.trouble LIKE '%the cap is%'
+       OR EXISTS (SELECT FROM attempts a WHERE a.payout_id = o.payout_id AND attempt > 1 AND answer = 'accepted'))`,
+    [orderIds, chain],
+  )
+  return felt.length > 0
+}
+
+async function countUntried({ rows }: TestSandbox, orderIds: readonly string[]): Promise<number> {
+  const [row] = await rows<{ count: number }>(
+    `SELECT count(*) AS count FROM orders o WHERE order_id = ANY($1) AND status IN ('NEW', 'PENDING', 'EXCHANGE')
+       AND NOT EXISTS (SELECT FROM outflows f JOIN attempts a USING (bucket, payout_id)
+         WHERE f.order_id = o.order_id AND a.answer IS NOT NULL)`,
+    [orderIds],
+  )
+  return row?.count ?? 0
+}
+
+async function countOpen({ rows }: TestSandbox, orderIds: readonly string[]): Promise<number> {
+  const [row] = await rows<{ count: number }>(
+    `SELECT count(*) AS count FROM orders WHERE order_id = ANY($1) AND status NOT IN ('DONE', 'REFUNDED')`,
+    [orderIds],
+  )
+  return row?.count ?? 0
+}
+
+async function checkEverything(
+  sandbox: TestSandbox,
+  lines: BadLines,
+  { figure, sized }: Proof,
+  weather: Weather,
+  payouts: number,
+): Promise<void> {
+  expect(await findUnended(sandbox)).toEqual([])
+  await checkSandbox(sandbox)
+  const arrived = await checkArrivals(sandbox)
+  expect(arrived.done + arrived.refunded).toBe(payouts)
+  expect(missing(lines)).toEqual([])
+  const happened = lines.happened()
+  const { gaps, counts } = weather
+  expect(gaps.dropped + gaps.refused).toBeGreaterThanOrEqual(sized({ short: 15, long: 200 }))
+  figure('payouts', arrived.done)
+  figure('refunds', arrived.refunded)
+  figure(
+    'nonces missing',
+    `${gaps.dropped} forgotten by the node, ${gaps.refused} never taken, ${gaps.forgotten} refused after that`,
+  )
+  figure('fee spikes', counts.spikes)
+  await tellAttempts(sandbox, figure)
+  for (const part of ['BTC', 'ETH', 'BNB', 'database', 'venue'])
+    figure(`faults: ${part}`, sumOf(happened, part))
+  figure('prices looked at', counts.prices)
+  figure('of these none', counts.noPrice)
+}
+
+function sumOf(happened: ReadonlyMap<string, number>, part: string): number {
+  return [...happened].reduce((sum, [name, times]) => (name.startsWith(`${part} `) ? sum + times : sum), 0)
+}
+
+async function tellAttempts({ rows }: TestSandbox, figure: Proof['figure']): Promise<void> {
+  const [row] = await rows<{ raised: number; fillers: number; transactions: number }>(
+    `SELECT count(*) FILTER (WHERE attempt > 1) AS raised, count(*) AS transactions,
+       count(DISTINCT payout_id) FILTER (WHERE kind = 'filler' AND state = 'confirmed') AS fillers
+     FROM attempts JOIN outflows USING (bucket, payout_id)`,
+  )
+  figure('transactions signed', row?.transactions ?? 0)
+  figure('of these at a higher fee', row?.raised ?? 0)
+  figure('fillers', row?.fillers ?? 0)
+}
+
+/** Asks the nodes what every destination and refund address holds: each was made for one order. */
+async function checkArrivals(sandbox: TestSandbox): Promise<{ done: number; refunded: number }> {
+  const ids = await sandbox.rows<{ order_id: string }>('SELECT order_id FROM orders ORDER BY order_id')
+  const counts = { done: 0, refunded: 0 }
+  for (const { order_id: id } of ids) {
+    const order = await sandbox.client.getOrder(id)
+    const isDone = order.status === 'DONE'
+    counts[isDone ? 'done' : 'refunded'] += 1
+    await expectHeld(sandbox, order, isDone ? order.receive_final_amount : 0)
+    if (order.refund !== undefined) await expectRefund(sandbox, order, order.refund)
+  }
+  return counts
+}
+
+type Currency = Parameters<typeof balanceOf>[2]
+type Network = Parameters<typeof balanceOf>[3]
+
+async function expectHeld(sandbox: TestSandbox, order: Order, amount: number | string): Promise<void> {
+  const [currency, network] = [order.receive_currency as Currency, order.receive_network as Network]
+  const held = await balanceOf(sandbox, order.destination, currency, network)
+  expect(held, `${order.order_id} (${order.status}) at ${order.destination}`).toBe(
+    chainUnits(amount, currency, network),
+  )
+}
+
+async function expectRefund(
+  sandbox: TestSandbox,
+  order: Order,
+  refund: NonNullable<Order['refund']>,
+): Promise<void> {
+  const [currency, network] = [order.deposit_currency as Currency, order.deposit_network as Network]
+  const held = await balanceOf(sandbox, refund.address, currency, network)
+  expect(held, `the refund of ${order.order_id}`).toBe(chainUnits(refund.amount, currency, network))
+}

@@ -1,0 +1,246 @@
+import { systemClock } from '../../../src/clock.ts'
+import { type CurrencyCode, currencyCodes } from '../../../src/domain/catalog/currencies.ts'
+import { startVenue, type VenueServer } from '../../../src/prices/ccxt/venue_servers.ts'
+import { defaultVenues, type VenueId } from '../../../src/prices/ccxt/venues.ts'
+import { priceSources } from '../../../src/prices/index.ts'
+import { type PriceBook, priceBook } from '../../../src/prices/price_book.ts'
+import { dealer, seededChance } from '../../harness/chance.ts'
+import {
+  type DatabaseFault,
+  type DatabaseLine,
+  databaseFaults,
+  openDatabaseLine,
+  type RequestKind,
+} from '../../harness/database_line.ts'
+import {
+  type Call,
+  type HttpFault,
+  type HttpLine,
+  httpFaults,
+  openHttpLine,
+  type Verdict,
+} from '../../harness/http_line.ts'
+import type { ChainName, TestSandboxOptions } from '../../harness/test_sandbox.ts'
+
+/** What the weather wants of a call to a node, before chance has its say. */
+export type Intervention = (chain: ChainName, call: Call) => Verdict
+
+/** Every line that the service has to the outside: to its nodes, its database and its venues. */
+export type BadLines = {
+  readonly options: TestSandboxOptions
+  readonly book: PriceBook
+  intervene(with_: Intervention): void
+  /** From now on every line fails now and then, in every way. */
+  turnBad(): void
+  /** From now on every line fails often, in the ways in which it has not failed yet. */
+  failAsNeverBefore(): void
+  turnGood(): void
+  /** How often each fault happened on each line: `ETH trickle`, `database commit drop_reply`, `venue kraken html`. */
+  happened(): ReadonlyMap<string, number>
+  /** What should have happened by the end: every fault on every line. */
+  readonly expected: readonly string[]
+  stop(): Promise<void>
+}
+
+/** How long the service waits on a line, so that a proof of silence does not take as long as in earnest. */
+const PATIENCE_MS = 2_000
+const DATABASE_PATIENCE = 'query_timeout=4000&statement_timeout=3500&idle_in_transaction_session_timeout=5000'
+
+/**
+ * So many requests of a hundred fail. A look at a chain is hundreds of statements and calls, and one that fails ends it:
+ * with many more, nothing would ever come to its end. Sends and commits, where it hurts, fail more often.
+ */
+const PERCENT = {
+  call: 0.7,
+  send: 20,
+  venue: 40,
+  statement: 0.03,
+  commit: 2,
+  connect: 4,
+  left: 10,
+} as const
+
+const SENDS = ['eth_sendRawTransaction', 'sendrawtransaction']
+/** A scan of all coins may take a quarter of an hour on mainnet; so long nobody waits here. */
+const PATIENT = ['scantxoutset']
+const silences: readonly HttpFault[] = ['drop_request', 'late', 'trickle']
+/** Opening a connection is given ten seconds. */
+const databaseSilences: readonly DatabaseFault[] = ['drop_request', 'stall', 'trickle', 'garbage']
+/** Prices have no ids. */
+const venueFaults = httpFaults.filter((fault) => fault !== 'wrong_id')
+const connectFaults = databaseFaults.filter((fault) => !databaseSilences.includes(fault))
+
+/** Cents; as the sandbox's own prices, so that what is paid can be told from what is quoted wrongly. */
+export const TRUE_CENTS: Readonly<Record<CurrencyCode, bigint>> = {
+  BTC: 6_500_000n,
+  ETH: 350_000n,
+  BNB: 60_000n,
+  USDT: 100n,
+  USDC: 100n,
+}
+/** This one says a thousand times as much, all the time. */
+const LIAR: VenueId = 'kucoin'
+
+export async function openBadLines(seed: number): Promise<BadLines> {
+  const chance = seededChance(seed)
+  const nodes = new Map<ChainName, HttpLine>()
+  const venues = await openVenues()
+  let database: DatabaseLine | null = null
+  let book: PriceBook | null = null
+  let intervention: Intervention = () => null
+  const total = new Map<string, number>()
+  const collect = (sum = total) => {
+    for (const [chain, line] of nodes) add(sum, chain, line.happened())
+    if (database !== null) add(sum, 'database', database.happened())
+    for (const { server, line } of venues) add(sum, `venue ${server.venue}`, line.happened())
+  }
+  const turnGood = () => {
+    collect()
+    for (const [chain, line] of nodes) line.meddle((call) => intervention(chain, call))
+    for (const line of nodes.values()) line.hangUp()
+    database?.meddle(null)
+    database?.hangUp()
+    for (const { line } of venues) {
+      line.meddle(null)
+      line.hangUp()
+    }
+  }
+  return {
+    options: {
+      nodeTimeoutMs: PATIENCE_MS,
+      reach: async (chain, rpcUrl) => {
+        const line = await openHttpLine(rpcUrl)
+        nodes.set(chain, line)
+        return line.url
+      },
+      reachDatabase: async (url) => {
+        database = await openDatabaseLine(url, chance)
+        return `${database.url}?${DATABASE_PATIENCE}`
+      },
+      openPrices: (clock) => {
+        const httpOverrides = Object.fromEntries(venues.map(({ server, line }) => [server.venue, line.url]))
+        const sources = priceSources.ccxt({
+          venues: defaultVenues,
+          currencies: currencyCodes,
+          clock,
+          timeoutMs: PATIENCE_MS,
+          httpOverrides,
+        })
+        const rules = { refreshMs: 700, readTimeoutMs: PATIENCE_MS, ageMsMax: 6_000 }
+        book = priceBook({ sources, clock, rules, log: { info: () => {}, warn: () => {} } })
+        return book
+      },
+    },
+    get book() {
+      if (book === null) throw new Error('the service has not started')
+      return book
+    },
+    intervene: (next) => {
+      intervention = next
+    },
+    turnBad: () => {
+      collect()
+      for (const [chain, line] of nodes) {
+        const send = failing(httpFaults, PERCENT.send, chance)
+        const usual = failing(httpFaults, PERCENT.call, chance)
+        line.meddle(
+          (call) =>
+            intervention(chain, call) ?? (SENDS.includes(call.method) ? send() : bearable(call, usual())),
+        )
+      }
+      database?.meddle(
+        byKind((kind) => failing(kind === 'connect' ? connectFaults : databaseFaults, PERCENT[kind], chance)),
+      )
+      for (const { line } of venues) line.meddle(failing(venueFaults, PERCENT.venue, chance))
+    },
+    failAsNeverBefore: () => {
+      collect()
+      for (const [chain, line] of nodes) {
+        const next = missingOf(httpFaults, chain, total, (fault) => line.happened().has(fault))
+        line.meddle(({ method }) =>
+          PATIENT.includes(method) || chance() * 100 > PERCENT.left ? null : next(),
+        )
+      }
+      const line = database
+      line?.meddle(
+        byKind((kind) =>
+          missingOf(kind === 'connect' ? connectFaults : databaseFaults, `database ${kind}`, total, (fault) =>
+            line.happened().has(`${kind} ${fault}`),
+          ),
+        ),
+      )
+      for (const { server, line: venue } of venues) {
+        venue.meddle(
+          missingOf(venueFaults, `venue ${server.venue}`, total, (fault) => venue.happened().has(fault)),
+        )
+      }
+    },
+    turnGood,
+    happened: () => {
+      const now = new Map(total)
+      collect(now)
+      return now
+    },
+    expected: [
+      ...[...(['BTC', 'ETH', 'BNB'] as const)].flatMap((chain) =>
+        httpFaults.map((fault) => `${chain} ${fault}`),
+      ),
+      ...(['statement', 'commit'] as const).flatMap((kind) =>
+        databaseFaults.map((fault) => `database ${kind} ${fault}`),
+      ),
+      ...connectFaults.map((fault) => `database connect ${fault}`),
+      ...venues.flatMap(({ server: { venue } }) => venueFaults.map((fault) => `venue ${venue} ${fault}`)),
+    ],
+    stop: async () => {
+      await Promise.all([...nodes.values()].map((line) => line.stop()))
+      await database?.stop()
+      await Promise.all(venues.map(({ server, line }) => Promise.all([line.stop(), server.stop()])))
+    },
+  }
+}
+
+type Venue = { readonly server: VenueServer; readonly line: HttpLine }
+
+function openVenues(): Promise<Venue[]> {
+  const { wallMs } = systemClock()
+  return Promise.all(
+    defaultVenues.map(async (venue) => {
+      const server = await startVenue(venue, wallMs, () => TRUE_CENTS)
+      if (venue === LIAR) server.fault = 'off_1000x'
+      return { server, line: await openHttpLine(server.origin) }
+    }),
+  )
+}
+
+/** One fault after the other, each as often as the others, at requests that chance picks. */
+function failing<Fault>(faults: readonly Fault[], percent: number, chance: () => number): () => Fault | null {
+  if (faults.length === 0) return () => null
+  const next = dealer(faults, chance)
+  return () => (chance() * 100 < percent ? next() : null)
+}
+
+/** What has never happened on this line, until it has. */
+function missingOf<Fault extends string>(
+  faults: readonly Fault[],
+  line: string,
+  before: ReadonlyMap<string, number>,
+  hasHappened: (fault: Fault) => boolean,
+): () => Fault | null {
+  return () => faults.find((fault) => !before.has(`${line} ${fault}`) && !hasHappened(fault)) ?? null
+}
+
+function bearable({ method }: Call, fault: HttpFault | null): HttpFault | null {
+  return PATIENT.includes(method) && fault !== null && silences.includes(fault) ? null : fault
+}
+
+function byKind(make: (kind: RequestKind) => () => DatabaseFault | null) {
+  const faults = { connect: make('connect'), statement: make('statement'), commit: make('commit') }
+  return (kind: RequestKind) => faults[kind]()
+}
+
+function add(total: Map<string, number>, line: string, happened: ReadonlyMap<string, number>): void {
+  for (const [fault, times] of happened) {
+    const name = `${line} ${fault}`
+    total.set(name, (total.get(name) ?? 0) + times)
+  }
+}
