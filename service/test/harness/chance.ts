@@ -28,3 +28,9 @@ export function dealer<Item>(items: readonly Item[], chance: () => number): () =
     return item
   }
 }
+
+export function pick<Item>(items: readonly Item[], chance: () => number): Item {
+  const item = items[Math.floor(chance() * items.length)]
+  if (item === undefined) throw new Error('there is nothing to pick from')
+  return item
+}

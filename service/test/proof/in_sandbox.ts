@@ -1,0 +1,32 @@
+import { findUnended } from '../harness/invariants.ts'
+import {
+  checkSandbox,
+  startTestSandbox,
+  type TestSandbox,
+  type TestSandboxOptions,
+} from '../harness/test_sandbox.ts'
+
+/**
+ * Runs a proof on a sandbox of its own, and holds the whole list of invariants against it at the end: only then has the
+ * claim held.
+ */
+export async function inSandbox(
+  options: TestSandboxOptions,
+  run: (sandbox: TestSandbox) => Promise<void>,
+): Promise<void> {
+  const sandbox = await startTestSandbox(options)
+  try {
+    await run(sandbox)
+    await checkSandbox(sandbox)
+  } finally {
+    await sandbox.stop()
+  }
+}
+
+/** With all faults off every order ends: throws with those that have not. */
+export async function checkAllEnded(sandbox: TestSandbox): Promise<void> {
+  await sandbox.eventually('every order has ended', async () => {
+    const unended = await findUnended(sandbox)
+    if (unended.length > 0) throw new Error(unended.join('\n'))
+  })
+}

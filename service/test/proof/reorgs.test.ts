@@ -1,0 +1,114 @@
+import { expect } from 'vitest'
+import { HOUR_MS } from '../../src/domain/time.ts'
+import { seededChance, shuffled } from '../harness/chance.ts'
+import { checkAllEnded, inSandbox } from './in_sandbox.ts'
+import { prove } from './prove.ts'
+import { openStorm, type Storm } from './storm.ts'
+import { type Scene, scenes } from './storm_scenes.ts'
+import { calmDown, replacements, type Strike, strikeOnce } from './storm_strikes.ts'
+import { findSignedAnew, judge } from './storm_verdict.ts'
+
+/**
+ * What: whatever chains take back, nothing is credited from an orphan, payouts that lost their block go out again as the
+ * same bytes, and every order ends as what is finally on the chains says.
+ * How: real bitcoind and anvils under two processes of the service; orders of all pairs come, are paid in all manners and
+ * decided about, while blocks are reorganised at every depth up to one more than any order waits for, and deposits are
+ * replaced. The test keeps a diary of the chains of its own and judges every order by it.
+ */
+
+/** One more than the larger number of confirmations that an order may ask for. */
+const REACH = { BTC: 7, ETH: 13, BNB: 13 } as const
+const CHAINS = Object.keys(REACH) as (keyof typeof REACH)[]
+
+prove('reorganisations and replaced deposits leave every order right', async ({ seed, sized, figure }) => {
+  const chance = seededChance(seed)
+  const strikes = shuffled(
+    [...reorgs(sized({ short: 33, long: 500 })), ...replaced(sized({ short: 15, long: 200 }))],
+    chance,
+  )
+  await inSandbox({ policy: UNHURRIED }, async (sandbox) => {
+    const other = await sandbox.startAnother(['watcher', 'engine', 'signer'])
+    try {
+      const storm = await openStorm(sandbox, chance)
+      for (const strike of strikes) {
+        sandbox.log(JSON.stringify(strike))
+        await strikeOnce(storm, strike)
+      }
+      await calmDown(storm)
+      await checkAllEnded(sandbox)
+      tell(storm, strikes, figure)
+      await expectAllRight(storm, figure)
+    } finally {
+      await other.stop()
+    }
+  })
+})
+
+/** A payout that waits long would be raised, and then it is right to sign again. */
+const UNHURRIED = { bumpAfterMs: { BTC: 24 * HOUR_MS, ETH: 24 * HOUR_MS, BNB: 24 * HOUR_MS } }
+
+/** Every depth of every chain in turn; the deepest, which no order expects, meet one scene after the other. */
+function reorgs(count: number): Strike[] {
+  const all = CHAINS.flatMap((chain) =>
+    Array.from({ length: REACH[chain] }, (_, index) => ({ chain, depth: index + 1 })),
+  )
+  const turns = Object.fromEntries(CHAINS.map((chain, turn) => [chain, turn]))
+  return Array.from({ length: count }, (_, index) => {
+    const { chain, depth } = all[index % all.length] ?? { chain: 'BTC', depth: 1 }
+    if (depth < REACH[chain]) return { kind: 'reorg', chain, depth, scene: null }
+    const turn = turns[chain] ?? 0
+    turns[chain] = turn + 1
+    const fitting = scenes.filter((scene) => isPossible(scene, chain))
+    return { kind: 'reorg', chain, depth, scene: fitting[turn % fitting.length] ?? null }
+  })
+}
+
+/** Only Bitcoin waits longer for more; and it does not wait long enough for a deposit to survive what makes careful. */
+function isPossible(scene: Scene, chain: keyof typeof REACH): boolean {
+  if (scene === 'a large payout was sent') return chain === 'BTC'
+  return scene !== 'an exchange waits' || chain !== 'BTC'
+}
+
+function replaced(count: number): Strike[] {
+  return Array.from({ length: count }, (_, index) => ({
+    kind: 'replacement',
+    chain: index % 2 === 0 ? 'ETH' : 'BNB',
+    how: replacements[index % replacements.length] ?? 'another amount',
+    scene: index % EXCHANGES_SELDOM === 0 ? 'an exchange waits' : null,
+  }))
+}
+
+const EXCHANGES_SELDOM = 6
+
+type Figure = (what: string, value: number | string) => void
+
+function tell({ orders, struck, orphanedPayouts }: Storm, strikes: readonly Strike[], figure: Figure): void {
+  for (const kind of ['reorg', 'replacement'] as const) {
+    figure(`${kind}s`, strikes.filter((strike) => strike.kind === kind).length)
+    const met = Object.entries(struck[kind]).map(([stage, count]) => `${count} ${stage}`)
+    figure(`orders struck by a ${kind}`, met.join(', '))
+  }
+  figure('payouts taken out of their block', orphanedPayouts)
+  figure('orders', orders.length)
+  for (const stage of STRUCK.reorg) expect(struck.reorg[stage], stage).toBeGreaterThan(0)
+  for (const stage of STRUCK.replacement) expect(struck.replacement[stage], stage).toBeGreaterThan(0)
+}
+
+/** Where orders have to have been when they were struck; the figures tell of every other stage as well. */
+const STRUCK = {
+  reorg: ['PENDING', 'payout sent', 'payout mined', 'DONE'],
+  replacement: ['NEW', 'PENDING', 'EXCHANGE', 'payout sent', 'payout mined'],
+} as const
+
+async function expectAllRight(storm: Storm, figure: Figure): Promise<void> {
+  const verdicts = []
+  for (const order of storm.orders) verdicts.push(await judge(storm, order))
+  expect(verdicts.flatMap(({ wrong }) => wrong)).toEqual([])
+  expect(await findSignedAnew(storm)).toEqual([])
+  const ends = Map.groupBy(verdicts, ({ status }) => status)
+  figure('ends', [...ends].map(([status, all]) => `${all.length} ${status}`).join(', '))
+  figure(
+    'orders whose deposit was lost after they were paid',
+    verdicts.filter((one) => one.lostUnits > 0n).length,
+  )
+}

@@ -1,0 +1,141 @@
+import type { CreatedOrder, CreateOrderRequest, Order } from '@cambist/sdk'
+import { networkChains } from '../../src/domain/catalog/networks.ts'
+import { chainUnits } from '../harness/amounts.ts'
+import { createOrder, type Pair } from '../harness/orders.ts'
+import type { ChainName, NetworkName, TestSandbox } from '../harness/test_sandbox.ts'
+import { type ChainDiary, openDiary } from './chain_diary.ts'
+
+/** A transaction that the test sent to an order's address. */
+export type Payment = { readonly txHash: string; readonly units: bigint }
+
+export type StormOrder = {
+  readonly created: CreatedOrder
+  readonly chain: ChainName
+  readonly refundAddress: string
+  readonly payments: Payment[]
+}
+
+/** Where an order is, as far as a storm cares. */
+const stages = [
+  'NEW',
+  'PENDING',
+  'EXCHANGE',
+  'payout sent',
+  'payout mined',
+  'EMERGENCY',
+  'DONE',
+] as const
+export type Stage = (typeof stages)[number]
+
+export type Storm = {
+  readonly sandbox: TestSandbox
+  readonly chance: () => number
+  readonly diaries: Readonly<Record<ChainName, ChainDiary>>
+  readonly orders: StormOrder[]
+  /** How often an order was struck while it was there; of a reorganisation, only if it took a block of the order's. */
+  readonly struck: Record<'reorg' | 'replacement', Record<Stage, number>>
+  /** Payouts and refunds that were taken out of their block, each time. */
+  orphanedPayouts: number
+}
+
+export const chains = ['BTC', 'ETH', 'BNB'] as const
+
+export async function openStorm(sandbox: TestSandbox, chance: () => number): Promise<Storm> {
+  // Reserves and token contracts are not what the storm is about: they lie below its deepest reach.
+  for (const chain of chains) await sandbox.mine(chain, 30)
+  const none = () => Object.fromEntries(stages.map((stage) => [stage, 0])) as Record<Stage, number>
+  return {
+    sandbox,
+    chance,
+    diaries: {
+      BTC: await openDiary(sandbox, 'BTC'),
+      ETH: await openDiary(sandbox, 'ETH'),
+      BNB: await openDiary(sandbox, 'BNB'),
+    },
+    orders: [],
+    struck: { reorg: none(), replacement: none() },
+    orphanedPayouts: 0,
+  }
+}
+
+export async function placeOrder(
+  { sandbox, orders }: Storm,
+  pair: Pair,
+  more: Partial<CreateOrderRequest> = {},
+): Promise<StormOrder> {
+  const refundAddress = await sandbox.remote.freshAddress(pair.from_network)
+  const created = await createOrder(sandbox, pair, { refund_address: refundAddress, ...more })
+  const chain = networkChains[pair.from_network as NetworkName]
+  const order = { created, chain, refundAddress, payments: [] }
+  orders.push(order)
+  return order
+}
+
+export type Staged = StormOrder & { readonly stage: Stage; readonly payout: string | null }
+
+/** Orders that are not forgotten yet: those that have not ended, and those that ended in blocks that may still go. */
+export async function underWay(storm: Storm): Promise<Staged[]> {
+  const { sandbox, orders, diaries } = storm
+  const rows = await sandbox.rows<{
+    order_id: string
+    status: Order['status']
+    payout_tx_hash: string | null
+  }>('SELECT order_id, status, payout_tx_hash FROM orders WHERE order_id = ANY($1)', [
+    orders.map(({ created }) => created.order_id),
+  ])
+  const byId = new Map(rows.map((row) => [row.order_id, row]))
+  return orders.flatMap((order) => {
+    const row = byId.get(order.created.order_id)
+    if (row === undefined || row.status === 'EXPIRED') return []
+    const payout = row.payout_tx_hash
+    const depth = payout === null ? 0 : Math.max(...chains.map((chain) => diaries[chain].depthOf(payout)))
+    const hasEnded = row.status === 'DONE' || row.status === 'REFUNDED'
+    if (hasEnded && depth > FORGOTTEN_DEPTH) return []
+    return [{ ...order, payout, stage: stageOf(row.status, payout, depth) }]
+  })
+}
+
+const FORGOTTEN_DEPTH = 40
+
+function stageOf(status: Order['status'], payout: string | null, depth: number): Stage {
+  switch (status) {
+    case 'WITHDRAW':
+    case 'REFUND':
+      return payout === null ? 'EXCHANGE' : depth === 0 ? 'payout sent' : 'payout mined'
+    case 'DONE':
+    case 'REFUNDED':
+      return 'DONE'
+    case 'NEW':
+    case 'PENDING':
+    case 'EXCHANGE':
+    case 'EMERGENCY':
+      return status
+    case 'EXPIRED':
+      throw new Error('an order that expired is over')
+  }
+}
+
+export function unitsOf({ created }: StormOrder, amount: number): bigint {
+  return chainUnits(amount, created.deposit_currency as 'BTC', created.deposit_network as NetworkName)
+}
+
+export async function pay(
+  { sandbox }: Storm,
+  { created, chain, payments }: StormOrder,
+  units: bigint,
+): Promise<string> {
+  const { txHash } = await sandbox.devnet.send(
+    chain,
+    created.deposit_currency as 'BTC',
+    created.deposit_address,
+    units,
+  )
+  // A payment that was lost and is made again under the same nonce is the same transaction.
+  if (payments.every((known) => known.txHash !== txHash)) payments.push({ txHash, units })
+  return txHash
+}
+
+export async function mine({ sandbox, diaries }: Storm, chain: ChainName, blocks: number): Promise<void> {
+  await sandbox.mine(chain, blocks)
+  await diaries[chain].read()
+}

@@ -1,0 +1,71 @@
+import { chainFacts, networkChains } from '../../src/domain/catalog/networks.ts'
+import { bnbToEth, btcToUsdt, type Pair, usdcToBnb, usdtToBtc } from '../harness/orders.ts'
+import type { ChainName, NetworkName } from '../harness/test_sandbox.ts'
+import { mine, pay, placeOrder, type Storm, type StormOrder, unitsOf } from './storm.ts'
+import { reorganise } from './storm_reorg.ts'
+
+/** Where an order stands when its chain is struck as deep as it has come; chance alone seldom brings it there. */
+export const scenes = [
+  'a payout was sent',
+  'a large payout was sent',
+  'a payout was mined',
+  'a payout is final',
+  'an exchange waits',
+] as const
+export type Scene = (typeof scenes)[number]
+
+/** Needs the larger number of confirmations. */
+export const LARGE_BTC = '1.01'
+
+const paidOn: Readonly<Record<ChainName, Pair>> = { BTC: btcToUsdt, ETH: usdcToBnb, BNB: bnbToEth }
+const payingOn: Readonly<Record<ChainName, Pair>> = { BTC: usdtToBtc, ETH: bnbToEth, BNB: usdcToBnb }
+
+/** Brings an order there by the newest blocks of this chain, so many as the order or its payout needs. */
+export async function setScene(storm: Storm, chain: ChainName, scene: Scene): Promise<void> {
+  switch (scene) {
+    case 'a payout was sent':
+      await bringToPayout(storm, paidOn[chain])
+      return
+    case 'a large payout was sent':
+      await bringToPayout(storm, paidOn[chain], LARGE_BTC)
+      return
+    case 'a payout was mined': {
+      const { created } = await bringToPayout(storm, paidOn[chain])
+      return mine(storm, networkChains[created.receive_network as NetworkName], 1)
+    }
+    case 'a payout is final': {
+      const { created } = await bringToPayout(storm, payingOn[chain])
+      await mine(storm, chain, chainFacts[chain].confirmations)
+      await storm.sandbox.waitForStatus(created.order_id, 'DONE')
+      return
+    }
+    case 'an exchange waits':
+      return bringToExchange(storm, chain)
+  }
+}
+
+async function bringToPayout(storm: Storm, pair: Pair, amount?: string): Promise<StormOrder> {
+  const order = await placeOrder(storm, pair, amount === undefined ? {} : { amount })
+  const { created, chain } = order
+  const { confirmations, confirmationsLarge } = chainFacts[chain]
+  // The service is careful after a deep reorganisation; that is over when the chain has grown.
+  await mine(storm, chain, confirmationsLarge)
+  await pay(storm, order, unitsOf(order, created.deposit_amount))
+  await mine(storm, chain, amount === undefined ? confirmations : confirmationsLarge)
+  await storm.sandbox.waitForStatus(created.order_id, 'WITHDRAW')
+  return order
+}
+
+/** A deposit just below a deep reorganisation becomes final while nothing leaves on the word of its chain. */
+async function bringToExchange(storm: Storm, chain: ChainName): Promise<void> {
+  const order = await placeOrder(storm, paidOn[chain])
+  const { created } = order
+  const { confirmations } = chainFacts[chain]
+  const depth = Math.floor(confirmations / 2) + 1
+  await pay(storm, order, unitsOf(order, created.deposit_amount))
+  await mine(storm, chain, depth + 1)
+  await storm.sandbox.settle(chain)
+  await reorganise(storm, chain, depth)
+  await mine(storm, chain, confirmations - depth - 1)
+  await storm.sandbox.waitForStatus(created.order_id, 'EXCHANGE')
+}

@@ -1,0 +1,168 @@
+import { CambistError } from '@cambist/sdk'
+import { pick } from '../harness/chance.ts'
+import { bnbToEth, btcToUsdt, ethToUsdc, quickPair, usdcToBnb, usdtToBtc } from '../harness/orders.ts'
+import type { ChainName } from '../harness/test_sandbox.ts'
+import {
+  chains,
+  mine,
+  type Payment,
+  pay,
+  placeOrder,
+  type Storm,
+  type StormOrder,
+  underWay,
+  unitsOf,
+} from './storm.ts'
+import { reorganise } from './storm_reorg.ts'
+import { LARGE_BTC, type Scene, setScene } from './storm_scenes.ts'
+
+export const replacements = ['another amount', 'another address', 'a higher fee'] as const
+
+/** One thing that a chain does to those who rely on it. `scene`: what is made sure that it meets; null: what there is. */
+export type Strike = { readonly chain: ChainName; readonly scene: Scene | null } & (
+  | { readonly kind: 'reorg'; readonly depth: number }
+  | { readonly kind: 'replacement'; readonly how: (typeof replacements)[number] }
+)
+
+const pairs = [btcToUsdt, usdtToBtc, ethToUsdc, usdcToBnb, bnbToEth, quickPair]
+const ORDERS_UNDER_WAY = 14
+
+/** Life goes on: orders come, are paid in all manners and decided about, and blocks come. Then the strike. */
+export async function strikeOnce(storm: Storm, strike: Strike): Promise<void> {
+  const { sandbox, chance } = storm
+  await placeOrders(storm)
+  for (const order of await underWay(storm)) {
+    if (order.stage === 'NEW' && chance() < 0.6) await payFirst(storm, order)
+    if (order.stage === 'EMERGENCY' && chance() < 0.5) await chooseAction(storm, order)
+  }
+  for (const chain of chains) {
+    if (chance() < 0.7) await mine(storm, chain, pick(chain === 'BTC' ? [1, 1, 2, 3] : [1, 4, 9], chance))
+  }
+  // Half of the strikes come while the service is still busy with what was before.
+  if (chance() < 0.5) await sandbox.settle()
+  if (strike.scene !== null) await setScene(storm, strike.chain, strike.scene)
+  if (strike.kind === 'reorg') await reorganise(storm, strike.chain, strike.depth)
+  else await replaceDeposit(storm, strike.how)
+  // What rests until it looks again does so now.
+  await sandbox.remote.advanceClock(1)
+}
+
+/** The storm is over: everything that waits is mined and buried, and whoever is asked decides, until every order has ended. */
+export async function calmDown(storm: Storm): Promise<void> {
+  const { sandbox } = storm
+  for (let rounds = 0; ; rounds += 1) {
+    for (const chain of ['ETH', 'BNB'] as const) await fillFaucetGaps(storm, chain)
+    for (const chain of chains) await mine(storm, chain, chain === 'BTC' ? 7 : 14)
+    await sandbox.settle()
+    await sandbox.remote.advanceClock(1)
+    const left = (await underWay(storm)).filter(({ stage }) => stage !== 'NEW' && stage !== 'DONE')
+    if (left.length === 0 && !(await isAnythingLeaving(storm))) break
+    if (rounds > CALM_ROUNDS_MAX)
+      throw new Error(`no calm: ${left.map((one) => `${one.created.order_id} ${one.stage}`)}`)
+    for (const order of left) if (order.stage === 'EMERGENCY') await chooseAction(storm, order)
+  }
+  // What was never paid, or lost its payment for good, expires.
+  await sandbox.remote.advanceClock(16 * 60)
+}
+
+const CALM_ROUNDS_MAX = 20
+
+async function isAnythingLeaving({ sandbox }: Storm): Promise<boolean> {
+  const live = await sandbox.rows(
+    `SELECT payout_id FROM outflows WHERE state IN ('planned', 'signed', 'broadcast', 'orphaned') LIMIT 1`,
+  )
+  return live.length > 0
+}
+
+async function placeOrders(storm: Storm): Promise<void> {
+  const { chance } = storm
+  const free = ORDERS_UNDER_WAY - (await underWay(storm)).filter(({ stage }) => stage !== 'DONE').length
+  for (let placed = 0; placed < free; placed += 1) {
+    const pair = pick(pairs, chance)
+    await placeOrder(storm, pair, {
+      rate_type: chance() < 0.7 ? 'fixed' : 'float',
+      ...(pair.from === 'BTC' && chance() < 0.4 && { amount: LARGE_BTC }),
+    })
+  }
+}
+
+/** As asked mostly; otherwise too little, too much, or in two halves. */
+async function payFirst(storm: Storm, order: StormOrder): Promise<void> {
+  const asked = unitsOf(order, order.created.deposit_amount)
+  const way = Math.floor(storm.chance() * 10)
+  if (way < 6) await pay(storm, order, asked)
+  else if (way === 6) await pay(storm, order, (asked * 7n) / 10n)
+  else if (way === 7) await pay(storm, order, (asked * 3n) / 2n)
+  else for (const half of [asked / 2n, asked - asked / 2n]) await pay(storm, order, half)
+}
+
+async function chooseAction({ sandbox, chance }: Storm, { created }: StormOrder): Promise<void> {
+  const action = pick(['continue', 'recalculate', 'refund', 'refund'] as const, chance)
+  try {
+    await sandbox.client.chooseEmergencyAction(created.order_id, { action })
+  } catch (error) {
+    // A reorganisation was quicker, or there is too little for this choice: another one comes.
+    if (!(error instanceof CambistError) || !REFUSALS.has(error.code)) throw error
+  }
+}
+
+const REFUSALS: ReadonlySet<string> = new Set(['NOT_EMERGENCY', 'INVALID_ACTION', 'MAINTENANCE'])
+
+/** Replaces a deposit that waits in a mempool: one of the stage that was struck least so far. */
+async function replaceDeposit(storm: Storm, how: (typeof replacements)[number]): Promise<void> {
+  const targets = (await underWay(storm)).toSorted(
+    (one, other) => storm.struck.replacement[one.stage] - storm.struck.replacement[other.stage],
+  )
+  for (const order of targets) {
+    const waiting = order.payments.findLast(({ txHash }) => storm.diaries[order.chain].depthOf(txHash) === 0)
+    const isReplaced =
+      (waiting !== undefined && (await replace(storm, order, waiting, how))) ||
+      (await replaceFurther(storm, order, how))
+    if (!isReplaced) continue
+    storm.struck.replacement[order.stage] += 1
+    return
+  }
+  throw new Error('there was no deposit that could be replaced')
+}
+
+/** One more payment than was asked for, which the service may see before it is replaced. */
+async function replaceFurther(
+  storm: Storm,
+  order: StormOrder,
+  how: (typeof replacements)[number],
+): Promise<boolean> {
+  const units = unitsOf(order, order.created.deposit_amount) / 3n
+  const txHash = await pay(storm, order, units)
+  if (storm.chance() < 0.5) await storm.sandbox.settle(order.chain)
+  return replace(storm, order, { txHash, units }, how)
+}
+
+/** False: the network does not have it any more, or something was built on it already. */
+async function replace(
+  { sandbox }: Storm,
+  { payments }: StormOrder,
+  { txHash, units }: Payment,
+  how: (typeof replacements)[number],
+): Promise<boolean> {
+  const less = (units * 9n) / 10n
+  const wanted =
+    how === 'another amount' ? { units: less } : how === 'a higher fee' ? { feeBumpOnly: true } : {}
+  try {
+    const replaced = await sandbox.devnet.replace(txHash, wanted)
+    if (how !== 'another address') {
+      payments.push({ txHash: replaced.txHash, units: how === 'another amount' ? less : units })
+    }
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** A payment that was never sent again leaves a nonce that all later ones wait for. */
+async function fillFaucetGaps({ sandbox }: Storm, chain: 'ETH' | 'BNB'): Promise<void> {
+  const { client } = sandbox.devnet.evm(chain)
+  const outside = await sandbox.remote.freshAddress(chain)
+  while ((await client.getTxpoolStatus()).queued > 0) {
+    await sandbox.devnet.send(chain, chain, outside, 1n)
+  }
+}

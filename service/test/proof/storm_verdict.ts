@@ -1,0 +1,131 @@
+import type { DevnetCurrency } from '@cambist/devnet'
+import { type AssetId, assetOf } from '../../src/domain/catalog/assets.ts'
+import type { NetworkId } from '../../src/domain/catalog/networks.ts'
+import { amountOf, fromChainUnits } from '../../src/domain/money/amount.ts'
+import { powerOfTen } from '../../src/domain/money/decimal.ts'
+import { convert, parseRate } from '../../src/domain/money/rate.ts'
+import type { OrderStatus } from '../../src/domain/orders/order.ts'
+import { balanceOf } from '../harness/amounts.ts'
+import { bookedFor } from '../harness/orders.ts'
+import type { Storm, StormOrder } from './storm.ts'
+
+type Row = {
+  order_id: string
+  status: OrderStatus
+  from_asset: AssetId
+  to_asset: AssetId
+  rate_type: 'fixed' | 'float'
+  asks: bigint
+  promises: bigint
+  required_confirmations: number
+  settled_received: bigint | null
+  settled_paid: bigint | null
+  settled_rate: string | null
+  refund_units: bigint | null
+  refund_network_fee: bigint | null
+}
+
+export type Verdict = {
+  readonly status: OrderStatus
+  /** What the order was paid out for and is on the chain no more, in units of its asset. */
+  readonly lostUnits: bigint
+  /** Everything that does not follow from what is finally on the chains, a sentence each. */
+  readonly wrong: readonly string[]
+}
+
+/** Holds an order that has ended against what the nodes say now, and what they once said. */
+export async function judge(storm: Storm, order: StormOrder): Promise<Verdict> {
+  const { sandbox, diaries } = storm
+  const [row] = await sandbox.rows<Row>('SELECT * FROM orders WHERE order_id = $1', [order.created.order_id])
+  if (row === undefined) throw new Error(`${order.created.order_id} is gone`)
+  const diary = diaries[order.chain]
+  const units = (payments: StormOrder['payments']) =>
+    payments.map((payment) => fromChainUnits(row.from_asset, payment.units).units)
+  const standing = order.payments.filter(({ txHash }) => diary.depthOf(txHash) > 0)
+  const wereDeep = order.payments.filter(
+    ({ txHash }) => diary.deepestOf(txHash) >= row.required_confirmations,
+  )
+  const used = usedOf(row)
+  const lost = await bookedFor(sandbox, row.order_id, 'orphaned_deposits', row.from_asset)
+  const unclaimed = -(await bookedFor(sandbox, row.order_id, 'unclaimed', row.from_asset))
+  const wrong = [
+    ...(isSumOfSome(used, units(wereDeep))
+      ? []
+      : [`it used ${used}, and no deposits that were ever deep enough come to that`]),
+    ...(used - lost + unclaimed === sum(units(standing))
+      ? []
+      : [`it used ${used}, lost ${lost}, has ${unclaimed} unclaimed, and the chain ${sum(units(standing))}`]),
+    ...(isSumOfSome(lost, units(wereDeep.filter((payment) => !standing.includes(payment))))
+      ? []
+      : [`it lost ${lost}, and no deposits that were deep once and are gone come to that`]),
+    ...(await checkEnd(storm, order, row)),
+  ]
+  return {
+    status: row.status,
+    lostUnits: lost,
+    wrong: wrong.map((one) => `${row.order_id} ${row.status}: ${one}`),
+  }
+}
+
+/** What the outflow was made of, in ledger units of the deposit's asset. */
+function usedOf({ settled_received, refund_units, refund_network_fee }: Row): bigint {
+  return settled_received ?? (refund_units ?? 0n) + (refund_network_fee ?? 0n)
+}
+
+async function checkEnd(storm: Storm, { created, refundAddress }: StormOrder, row: Row): Promise<string[]> {
+  const paid = await held(storm, row.to_asset, created.destination)
+  const refunded = await held(storm, row.from_asset, refundAddress)
+  const owes = row.status === 'DONE' ? (row.settled_paid ?? -1n) : 0n
+  const owesBack = row.status === 'REFUNDED' ? (row.refund_units ?? -1n) : 0n
+  const wrong = [
+    ...(paid === owes ? [] : [`its destination has ${paid} and is owed ${owes}`]),
+    ...(refunded === owesBack ? [] : [`its refund address has ${refunded} and is owed ${owesBack}`]),
+  ]
+  if (row.status === 'DONE') wrong.push(...checkAmounts(row))
+  else if (row.status === 'EXPIRED' && usedOf(row) !== 0n) wrong.push('it expired and used something')
+  else if (row.status !== 'REFUNDED' && row.status !== 'EXPIRED') wrong.push('it has not ended')
+  return wrong
+}
+
+async function held({ sandbox }: Storm, asset: AssetId, address: string): Promise<bigint> {
+  const [currency, network] = asset.split(':') as [DevnetCurrency, NetworkId]
+  return fromChainUnits(asset, await balanceOf(sandbox, address, currency, network)).units
+}
+
+/** What was promised for what was asked; otherwise what was received at the rate of the settlement. */
+function checkAmounts({ from_asset, to_asset, rate_type, asks, promises, ...row }: Row): string[] {
+  const { settled_received: received, settled_paid: paid, settled_rate: rate } = row
+  if (received === null || paid === null || rate === null) return ['it has no settlement']
+  if (rate_type === 'fixed' && received === asks && paid === promises) return []
+  const should = convert(amountOf(from_asset, received), parseRate(from_asset, to_asset, rate), 'down').units
+  const { decimals, precision } = assetOf(to_asset)
+  // The rate is shown with 15 digits, and what we pay is cut to the precision.
+  const rounding = powerOfTen(decimals - precision) + should / powerOfTen(14)
+  const off = paid > should ? paid - should : should - paid
+  return off <= rounding ? [] : [`it paid ${paid} for ${received} at ${rate}, which is ${should}`]
+}
+
+function sum(units: readonly bigint[]): bigint {
+  return units.reduce((total, one) => total + one, 0n)
+}
+
+function isSumOfSome(total: bigint, units: readonly bigint[]): boolean {
+  if (total === 0n) return true
+  const [first, ...rest] = units
+  if (first === undefined || total < 0n) return false
+  return isSumOfSome(total - first, rest) || isSumOfSome(total, rest)
+}
+
+/** Outflows that were signed more than once, or have more than one exact transaction. */
+export async function findSignedAnew({ sandbox }: Storm): Promise<string[]> {
+  const found = await sandbox.rows<{ payout_id: string; drafted: number; signed: number }>(
+    `SELECT o.payout_id, (SELECT count(*) FROM attempts a WHERE a.payout_id = o.payout_id) AS drafted,
+       (SELECT count(*) FROM signer.signed_transactions s WHERE s.payout_id = o.payout_id) AS signed FROM outflows o`,
+  )
+  return found
+    .filter(({ drafted, signed }) => drafted > 1 || signed > 1)
+    .map(
+      ({ payout_id, drafted, signed }) =>
+        `${payout_id} was drafted ${drafted} times and signed ${signed} times`,
+    )
+}
