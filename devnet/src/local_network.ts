@@ -14,7 +14,8 @@ export type Replacement = {
 export type LocalNetwork = {
   readonly pid: number
   readonly adopted: boolean
-  send(currency: DevnetCurrency, to: string, units: bigint): Promise<{ txHash: string }>
+  /** `coins`: on Bitcoin, in so many equal coins; on account chains it makes no difference. */
+  send(currency: DevnetCurrency, to: string, units: bigint, coins?: number): Promise<{ txHash: string }>
   balance(currency: DevnetCurrency, address: string): Promise<bigint>
   freshAddress(): string
   mine(blocks: number): Promise<void>

@@ -33,12 +33,16 @@ export type Devnet = {
   /** Networks that could not be started on this machine; the others run all the same. */
   readonly missing: readonly { readonly network: 'BTC'; readonly why: string }[]
   readonly processes: readonly { network: DevnetNetwork; pid: number; adopted: boolean }[]
-  /** A real transaction from the faucet, in on-chain units; returns once it is in the mempool. */
+  /**
+   * A real transaction from the faucet, in on-chain units; returns once it is in the mempool. `coins`: on Bitcoin, in
+   * so many equal coins.
+   */
   send(
     network: DevnetNetwork,
     currency: DevnetCurrency,
     to: string,
     units: bigint,
+    coins?: number,
   ): Promise<{ txHash: string }>
   /** What the blocks say, without the mempool, in on-chain units. */
   balance(network: DevnetNetwork, currency: DevnetCurrency, address: string): Promise<bigint>
@@ -150,7 +154,7 @@ function assemble(world: World, lock: LockFile, options: DevnetOptions): Devnet 
     networks: describe(world),
     missing: world.missing,
     processes: [...world.opened].map(([network, { pid, adopted }]) => ({ network, pid, adopted })),
-    send: async (network, currency, to, units) => at(network).send(currency, to, units),
+    send: async (network, currency, to, units, coins) => at(network).send(currency, to, units, coins),
     balance: async (network, currency, address) => at(network).balance(currency, address),
     freshAddress: async (network) => at(network).freshAddress(),
     mine: async (network, blocks) => at(network).mine(blocks),

@@ -75,6 +75,8 @@ function writeConfig(dataDir: string): string {
     'acceptnonstdtxn=0',
     'fallbackfee=0.0001',
     'walletrbf=1',
+    // Keys made ahead: the default makes 8,000 when the wallet is made, which is most of a first start.
+    'keypool=10',
     'dbcache=16',
     'maxmempool=50',
     'rpcuser=cambist',
