@@ -1,10 +1,11 @@
 import type { Devnet } from '@cambist/devnet'
 import { reserveAddresses } from '../db/addresses.ts'
+import { readHeads } from '../db/chain_heads.ts'
 import { readReserves } from '../db/reserves.ts'
 import { assert } from '../domain/assert.ts'
 import { type Asset, assetOf } from '../domain/catalog/assets.ts'
 import type { CurrencyCode } from '../domain/catalog/currencies.ts'
-import { type ChainId, chainFacts } from '../domain/catalog/networks.ts'
+import { chainFacts } from '../domain/catalog/networks.ts'
 import { parseDecimal } from '../domain/money/decimal.ts'
 import type { World } from '../engine/world.ts'
 
@@ -17,21 +18,27 @@ const RESERVES: Readonly<Record<CurrencyCode, string>> = {
   USDC: '3000000',
 }
 
-/** Bitcoin is sent in this many pieces: change is spendable a block later, so one coin would be one payout a block. */
-const COINS = 40n
+/** Of Bitcoin's reserve: change is spendable a block later, so one coin would be one payout a block. */
+const COINS = 40
 
 const WAIT_MS = 50
 
 /** Sends reserves from the faucet where they are low, and waits until the service has seen them on the chains. */
 export async function fundReserves(world: World, devnet: Devnet, signal: AbortSignal): Promise<void> {
-  await until(world, signal, async () =>
-    (await Promise.all([...world.chains.keys()].map((id) => address(world, id)))).every(Boolean),
-  )
-  await until(world, signal, async () => (await spendable(world)).size === assetsOf(world).length)
+  // What stands in a block before the service's first look at a chain is never read.
+  await until(world, signal, async () => {
+    const begun = new Set((await readHeads(world.db)).map(({ chain }) => chain))
+    return [...world.chains.keys()].every((id) => begun.has(id))
+  })
   const known = await spendable(world)
   const low = assetsOf(world).filter((asset) => (known.get(asset.id) ?? 0n) * 10n < wanted(asset))
-  for (const asset of low) await fund(world, devnet, asset)
-  for (const chain of new Set(low.map((asset) => asset.chain))) await devnet.mine(chain, 1)
+  const chains = new Set(low.map((asset) => asset.chain))
+  await Promise.all(
+    [...chains].map(async (chain) => {
+      for (const asset of low.filter((each) => each.chain === chain)) await fund(world, devnet, asset, signal)
+      await devnet.mine(chain, 1)
+    }),
+  )
   await until(world, signal, async () => {
     const now = await spendable(world)
     return assetsOf(world).every((asset) => (now.get(asset.id) ?? 0n) * 10n >= wanted(asset))
@@ -57,18 +64,14 @@ function exact({ currency }: Asset, decimals: number): bigint {
   return units.value
 }
 
-async function address(world: World, chain: ChainId): Promise<string | undefined> {
-  return (await reserveAddresses(world.db, chainFacts[chain].family))[0]
-}
-
-async function fund(world: World, devnet: Devnet, asset: Asset): Promise<void> {
-  const to = await address(world, asset.chain)
+async function fund(world: World, devnet: Devnet, asset: Asset, signal: AbortSignal): Promise<void> {
+  let to: string | undefined
+  await until(world, signal, async () => {
+    to = (await reserveAddresses(world.db, chainFacts[asset.chain].family))[0]
+    return to !== undefined
+  })
   assert(to !== undefined, 'the reserve address is known by now')
-  const units = exact(asset, asset.chainDecimals)
-  const pieces = chainFacts[asset.chain].family === 'bitcoin' ? COINS : 1n
-  for (let piece = 0n; piece < pieces; piece += 1n) {
-    await devnet.send(asset.chain, asset.currency, to, units / pieces)
-  }
+  await devnet.send(asset.chain, asset.currency, to, exact(asset, asset.chainDecimals), COINS)
 }
 
 async function until(world: World, signal: AbortSignal, isTrue: () => Promise<boolean>): Promise<void> {

@@ -81,16 +81,15 @@ async function startOwned(options: SandboxOptions, dataDir: string): Promise<San
   let service: Service | undefined
   try {
     signal.throwIfAborted()
-    await migrate(ground.databaseUrl, () => {})
-    const { account, settings } = await prepare(dataDir, ground.databaseUrl)
-    const parts = await serviceParts(options, ground, dataDir, settings)
+    const { account } = ground
+    const parts = await serviceParts(options, ground, dataDir)
     signal.throwIfAborted()
     const started = await startService(parts)
     service = started
     await fundReserves(started.world, ground.devnet, signal)
     await started.world.market.refresh()
     signal.throwIfAborted()
-    await writeJson(sandboxFile, describe(started, ground, account))
+    await writeJson(sandboxFile, describe(started, ground))
     return {
       service: started,
       devnet: ground.devnet,
@@ -120,7 +119,14 @@ async function stopBoth(service: Service | undefined, ground: Ground): Promise<v
 }
 
 /** What stands below the service, and outlives it when it is killed. */
-type Ground = { readonly devnet: Devnet; readonly databaseUrl: string; stop(): Promise<void> }
+type Ground = Prepared & { readonly devnet: Devnet; stop(): Promise<void> }
+
+/** A database with the present schema, and what an earlier start left in it. */
+type Prepared = {
+  readonly databaseUrl: string
+  readonly account: DemoAccount
+  readonly settings: SandboxSettings
+}
 
 async function startGround(
   { config, mining, say = () => {} }: SandboxOptions,
@@ -128,14 +134,12 @@ async function startGround(
 ): Promise<Ground> {
   const [devnet, database] = await Promise.allSettled([
     startDevnet({ dataDir: join(dataDir, 'devnet'), mining: mining ?? 'lively', log: say }),
-    config.databaseUrl === null
-      ? startPostgres({ dataDir: join(dataDir, 'postgres') })
-      : external(config.databaseUrl),
+    startDatabase(config, dataDir),
   ])
   if (devnet.status === 'fulfilled' && database.status === 'fulfilled') {
     return {
+      ...database.value,
       devnet: devnet.value,
-      databaseUrl: database.value.url,
       stop: async () => {
         await devnet.value.stop()
         await database.value.stop()
@@ -147,12 +151,27 @@ async function startGround(
   throw devnet.status === 'rejected' ? devnet.reason : (database as PromiseRejectedResult).reason
 }
 
+async function startDatabase(
+  { databaseUrl }: SandboxConfig,
+  dataDir: string,
+): Promise<Prepared & { stop(): Promise<void> }> {
+  const database =
+    databaseUrl === null ? await startPostgres({ dataDir: join(dataDir, 'postgres') }) : external(databaseUrl)
+  try {
+    await migrate(database.url, () => {})
+    return { ...(await prepare(dataDir, database.url)), stop: database.stop }
+  } catch (error) {
+    await database.stop()
+    throw error
+  }
+}
+
 /** A database that somebody else looks after. */
 function external(url: string): Pick<Postgres, 'url' | 'stop'> {
   return { url, stop: async () => {} }
 }
 
-async function prepare(dataDir: string, databaseUrl: string) {
+async function prepare(dataDir: string, databaseUrl: string): Promise<Prepared> {
   const db = openDatabase({
     url: databaseUrl,
     connectionsMax: 2,
@@ -163,7 +182,7 @@ async function prepare(dataDir: string, databaseUrl: string) {
     await refuseForeignDatabase(db, dataDir)
     const box = createSecretBox([sandboxKey('account')])
     const account = await openDemoAccount(dataDir, { db, box, wallMs: systemClock().wallMs })
-    return { account, settings: await readSettings(db) }
+    return { databaseUrl, account, settings: await readSettings(db) }
   } finally {
     await db.close()
   }
@@ -181,9 +200,8 @@ async function refuseForeignDatabase(db: Database, dataDir: string): Promise<voi
 
 async function serviceParts(
   options: SandboxOptions,
-  { devnet, databaseUrl: directUrl }: Ground,
+  { devnet, databaseUrl: directUrl, settings }: Ground,
   dataDir: string,
-  settings: SandboxSettings,
 ): Promise<ServiceOptions> {
   const { config, logger } = options
   const databaseUrl = (await options.reachDatabase?.(directUrl)) ?? directUrl
@@ -230,7 +248,7 @@ function onlyRoles({ api, watcher, engine, signer }: Roles, names: readonly (key
   }
 }
 
-function describe({ baseUrl }: Service, { devnet, databaseUrl }: Ground, account: DemoAccount): object {
+function describe({ baseUrl }: Service, { devnet, databaseUrl, account }: Ground): object {
   return { base_url: baseUrl, ...account, networks: devnet.networks, database_url: databaseUrl }
 }
 

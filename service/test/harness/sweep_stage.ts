@@ -90,7 +90,7 @@ async function assemble(devnet: Devnet, db: Database): Promise<Omit<SweepStage, 
   const logged: string[] = []
   const parts = await openParts(devnet, db, clock, logged)
   const world = worldOf(parts, db, parts.chain)
-  while (await fillPool(world)) logged.push('the pool is filled')
+  for (let made = 0; made < world.policy.poolSize; made += 25) await fillPool(world)
   const [reserve = ''] = await reserveAddresses(db, 'evm')
   const watch = watcher(world, parts.chain)
   const buryAndWatch = async () => {
