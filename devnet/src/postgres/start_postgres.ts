@@ -33,6 +33,7 @@ type Place = {
   readonly password: string
   readonly recordPath: string
   readonly logPath: string
+  readonly settings: Readonly<Record<string, string>>
 }
 
 /**
@@ -43,11 +44,13 @@ export async function startPostgres(options: {
   dataDir: string
   port?: number
   log?: (line: string) => void
+  /** On top of our own: a test that never asks what survives a crash need not wait for the disk. */
+  settings?: Readonly<Record<string, string>>
 }): Promise<Postgres> {
   const dataDir = resolve(options.dataDir)
   mkdirSync(dataDir, { recursive: true })
   return withLock(join(dataDir, 'start.lock'), async () => {
-    const place = preparePlace(dataDir)
+    const place = preparePlace(dataDir, options.settings ?? {})
     const running = await adopt(place)
     if (running !== undefined) return handle(place, running, true)
     if (!existsSync(join(place.cluster, 'PG_VERSION'))) {
@@ -58,10 +61,11 @@ export async function startPostgres(options: {
   })
 }
 
-function preparePlace(dataDir: string): Place {
+function preparePlace(dataDir: string, settings: Place['settings']): Place {
   const user = serverUser()
   return {
     dataDir,
+    settings,
     user,
     cluster: clusterFolder(dataDir, user),
     native: binaries(user),
@@ -155,6 +159,7 @@ async function startOnce(place: Place, port: number): Promise<NodeProcess> {
     fsync: 'on',
     timezone: 'UTC',
     log_timezone: 'UTC',
+    ...place.settings,
   }
   const flags = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
   const launchOptions = {

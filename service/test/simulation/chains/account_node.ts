@@ -4,10 +4,8 @@ import { type AssetId, nativeAsset } from '../../../src/domain/catalog/assets.ts
 import type { ChainId } from '../../../src/domain/catalog/networks.ts'
 import { fromChainUnits } from '../../../src/domain/money/amount.ts'
 import { AccountState } from './account_state.ts'
-import { Branch, type Reorg } from './branch.ts'
+import { Branch, type OutsidePayments, type Payment, type Reorg } from './branch.ts'
 import { type AccountTx, readAccountTx } from './read_account_tx.ts'
-
-export type Payment = { readonly to: string; readonly asset: AssetId; readonly units: bigint }
 
 /** Somebody outside pays: their accounts never run dry. Several payments are made by one contract. */
 type OutsideTx = {
@@ -145,6 +143,16 @@ export class AccountNode {
     return this.pay(payments, old.feeWei * 2n)
   }
 
+  /** What waits of people outside. */
+  outsiders(): OutsidePayments[] {
+    return [...this.#mempool.values()].filter((tx) => tx.from === null)
+  }
+
+  /** `replace`, in the words of every node. */
+  replaceOutside(txHash: string, payments: readonly Payment[]): void {
+    this.replace(txHash, payments)
+  }
+
   /** Mines what pays enough and is its account's next into the first of the blocks; `takes` may leave some out. */
   mine(blocks = 1, takes: (txHash: string) => boolean = () => true): void {
     for (let made = 0; made < blocks; made += 1) {
@@ -156,12 +164,9 @@ export class AccountNode {
   }
 
   reorg({ depth, longer = 1, fate = () => 'waits' }: Reorg): void {
-    const left: Tx[] = []
-    for (let cut = 0; cut < depth; cut += 1) {
-      const block = this.#branch.cut()
-      this.#state.forget(block.height)
-      left.unshift(...block.txs)
-    }
+    const blocks = this.#branch.cut(depth)
+    for (const { height } of blocks.toReversed()) this.#state.forget(height)
+    const left = blocks.flatMap(({ txs }) => txs)
     const before = [...this.#mempool.values()]
     for (const tx of before) this.#drop(tx)
     for (const tx of [...left.filter(({ txHash }) => fate(txHash) !== 'lost'), ...before]) {
@@ -176,6 +181,23 @@ export class AccountNode {
   forget(txHash: string): void {
     const tx = this.#mempool.get(txHash)
     if (tx !== undefined) this.#drop(tx)
+  }
+
+  /** Fees as at the beginning. */
+  calm(): void {
+    this.baseWei = 10n ** 9n
+    this.tipWei = 10n ** 9n
+    this.relayWei = 1n
+  }
+
+  /** How deep a block is, or was at the most before it lost. */
+  depthOf(hash: string): number {
+    return this.#branch.depthOf(hash)
+  }
+
+  /** How deep the newest transaction is. */
+  depth(): number {
+    return this.#branch.calmBlocks
   }
 
   /** Hashes that wait. */

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { BlockRef } from '../../../src/chains/chain.ts'
 import { assert } from '../../../src/domain/assert.ts'
+import type { AssetId } from '../../../src/domain/catalog/assets.ts'
 
 export type MinedBlock<Tx> = BlockRef & {
   readonly parentHash: string
@@ -14,6 +15,8 @@ export class Branch<Tx extends { readonly txHash: string }> {
   readonly #prefix: string
   readonly #blocks: MinedBlock<Tx>[] = []
   readonly #homes = new Map<string, MinedBlock<Tx>>()
+  /** How deep blocks were that lost, when they lost. */
+  readonly #lost = new Map<string, number>()
   #made = 0
 
   /** `prefix` is how hashes of this chain begin: nothing, or 0x. */
@@ -49,13 +52,28 @@ export class Branch<Tx extends { readonly txHash: string }> {
     return block
   }
 
-  /** Takes the newest block away. */
-  cut(): MinedBlock<Tx> {
-    assert(this.#blocks.length > 1, 'the first block stays')
-    const block = this.#blocks.pop()
-    assert(block !== undefined, 'there was a block')
-    for (const { txHash } of block.txs) this.#homes.delete(txHash)
-    return block
+  /** Takes the newest blocks away; answers them, the oldest first. */
+  cut(count: number): readonly MinedBlock<Tx>[] {
+    const { height } = this.head
+    assert(count <= height, 'the first block stays')
+    const blocks = this.#blocks.splice(height + 1 - count)
+    for (const { hash, height: at, txs } of blocks) {
+      this.#lost.set(hash, height - at + 1)
+      for (const { txHash } of txs) this.#homes.delete(txHash)
+    }
+    return blocks
+  }
+
+  /** How deep a block is, or was at the most before it lost. */
+  depthOf(hash: string): number {
+    const stands = this.#blocks.find((block) => block.hash === hash)
+    return stands === undefined ? (this.#lost.get(hash) ?? 0) : this.head.height - stands.height + 1
+  }
+
+  /** How many blocks there are from the newest one with anything in it. */
+  get calmBlocks(): number {
+    const busy = this.#blocks.findLastIndex(({ txs }) => txs.length > 0)
+    return this.#blocks.length - Math.max(0, busy)
   }
 
   /** A hash in the chain's own spelling that nothing else here has. */
@@ -63,6 +81,12 @@ export class Branch<Tx extends { readonly txHash: string }> {
     return this.#prefix + createHash('sha256').update(`${this.#name} ${of}`).digest('hex')
   }
 }
+
+/** Units are the chain's. */
+export type Payment = { readonly to: string; readonly asset: AssetId; readonly units: bigint }
+
+/** A transaction of somebody outside that waits. */
+export type OutsidePayments = { readonly txHash: string; readonly payments: readonly Payment[] }
 
 /** What becomes of a transaction whose block loses: it is in the other branch, waits again, or is nowhere. */
 export type Fate = 'stays' | 'waits' | 'lost'

@@ -2,7 +2,7 @@ import { feeFor } from '../../../src/chains/bitcoin/sizes.ts'
 import type { Block, BlockRef, Transfer, TxStatus } from '../../../src/chains/chain.ts'
 import { assert } from '../../../src/domain/assert.ts'
 import { amountOf } from '../../../src/domain/money/amount.ts'
-import { Branch, type MinedBlock, type Reorg } from './branch.ts'
+import { Branch, type MinedBlock, type OutsidePayments, type Payment, type Reorg } from './branch.ts'
 import { readCoinsTx } from './read_coins_tx.ts'
 
 /** `spends` are outpoints, `txid:n`. */
@@ -112,10 +112,12 @@ export class CoinsNode {
   /** Somebody outside pays; the transaction waits. */
   pay(outputs: CoinsTx['outputs'], milliSatPerVb = this.askedMilliSatPerVb()): string {
     this.#outsideMade += 1
-    return this.#payFrom([`outside:${this.#outsideMade}`], outputs, milliSatPerVb)
+    const txHash = this.#payFrom([`outside:${this.#outsideMade}`], outputs, milliSatPerVb)
+    assert(txHash !== null, 'people outside pay enough')
+    return txHash
   }
 
-  /** A waiting payment from outside is made anew for more, to whomever; null when it no longer waits. */
+  /** A waiting payment from outside is made anew for more, to whomever; null when that is not possible any more. */
   replace(txHash: string, outputs: CoinsTx['outputs']): string | null {
     const old = this.#mempool.get(txHash)
     if (old === undefined) return null
@@ -124,13 +126,25 @@ export class CoinsNode {
     return this.#payFrom(old.spends, outputs, dearer)
   }
 
-  #payFrom(spends: readonly string[], outputs: CoinsTx['outputs'], milliSatPerVb: bigint): string {
+  #payFrom(spends: readonly string[], outputs: CoinsTx['outputs'], milliSatPerVb: bigint): string | null {
     this.#outsideMade += 1
     const txHash = this.#branch.hash(`payment ${this.#outsideMade}`)
     const feeSatoshi = feeFor(OUTSIDE_VBYTES, milliSatPerVb)
-    const isIn = this.#admit({ txHash, spends, outputs, feeSatoshi, vbytes: OUTSIDE_VBYTES })
-    assert(isIn, 'people outside pay enough')
-    return txHash
+    return this.#admit({ txHash, spends, outputs, feeSatoshi, vbytes: OUTSIDE_VBYTES }) ? txHash : null
+  }
+
+  /** What waits of people outside. */
+  outsiders(): OutsidePayments[] {
+    const outside = [...this.#mempool.values()].filter(({ spends }) => spends.every(isOutside))
+    return outside.map((tx) => ({ txHash: tx.txHash, payments: transfersOf(tx).map(toPayment) }))
+  }
+
+  /** `replace`, in the words of every node. */
+  replaceOutside(txHash: string, payments: readonly Payment[]): void {
+    this.replace(
+      txHash,
+      payments.map(({ to, units }) => ({ address: to, satoshi: units })),
+    )
   }
 
   /** Mines what pays enough into the first of the blocks; `takes` may leave some of it out. */
@@ -147,8 +161,9 @@ export class CoinsNode {
   }
 
   reorg({ depth, longer = 1, fate = () => 'waits' }: Reorg): void {
-    const left: CoinsTx[] = []
-    for (let cut = 0; cut < depth; cut += 1) left.unshift(...this.#disconnect())
+    const blocks = this.#branch.cut(depth)
+    for (const block of blocks.toReversed()) this.#disconnect(block)
+    const left = blocks.flatMap(({ txs }) => txs)
     const before = [...this.#mempool.values()]
     for (const tx of before) this.#drop(tx)
     const stays = left.filter(({ txHash }) => fate(txHash) === 'stays')
@@ -162,6 +177,23 @@ export class CoinsNode {
   forget(txHash: string): void {
     const tx = this.#mempool.get(txHash)
     if (tx !== undefined) this.#evict([tx])
+  }
+
+  /** Fees as at the beginning. */
+  calm(): void {
+    this.milliSatPerVb = 5_000n
+    this.relayMilliSatPerVb = 1_000n
+    this.mineMilliSatPerVb = 1_000n
+  }
+
+  /** How deep a block is, or was at the most before it lost. */
+  depthOf(hash: string): number {
+    return this.#branch.depthOf(hash)
+  }
+
+  /** How deep the newest transaction is. */
+  depth(): number {
+    return this.#branch.calmBlocks
   }
 
   /** Hashes that wait. */
@@ -253,8 +285,7 @@ export class CoinsNode {
     if (spent.size > 0) this.#undo.set(hash, spent)
   }
 
-  #disconnect(): readonly CoinsTx[] {
-    const block: CoinsBlock = this.#branch.cut()
+  #disconnect(block: CoinsBlock): void {
     for (const tx of block.txs) {
       for (const index of tx.outputs.keys()) this.#take(`${tx.txHash}:${index}`)
       for (const outpoint of tx.spends) this.#outsideSpent.delete(outpoint)
@@ -263,7 +294,6 @@ export class CoinsNode {
     for (const [outpoint, coin] of this.#undo.get(block.hash) ?? [])
       if (!made.has(txOf(outpoint))) this.#give(outpoint, coin)
     this.#undo.delete(block.hash)
-    return block.txs
   }
 
   #give(outpoint: string, coin: Coin): void {
@@ -278,6 +308,10 @@ export class CoinsNode {
     this.#coins.delete(outpoint)
     this.#held.get(coin.address)?.delete(outpoint)
   }
+}
+
+function toPayment({ to, units }: Transfer): Payment {
+  return { to, asset: 'BTC:BTC', units }
 }
 
 function isOutside(outpoint: string): boolean {

@@ -1,0 +1,81 @@
+import { type AssetId, assetOf } from '../../src/domain/catalog/assets.ts'
+import type { ChainId } from '../../src/domain/catalog/networks.ts'
+import { amountOf, fromChainUnits } from '../../src/domain/money/amount.ts'
+import type { OrderStatus } from '../../src/domain/orders/order.ts'
+import type { SimulatedNodes } from './chains/simulated_chains.ts'
+import type { Ground } from './ground.ts'
+
+/**
+ * What only whoever made the chains can say: what people outside hold in the end, whoever signed it, and how deep a
+ * block ever was when its deposit was credited.
+ */
+export async function findBrokenPromises(rows: Ground['rows'], nodes: SimulatedNodes): Promise<string[]> {
+  return [...(await findWrongPayments(rows, nodes)), ...(await findHastyCredits(rows, nodes))]
+}
+
+type Ended = {
+  readonly order_id: string
+  readonly status: OrderStatus
+  readonly to_asset: AssetId
+  readonly from_asset: AssetId
+  readonly destination: string
+  readonly refund_address: string | null
+  readonly paid: string | null
+  readonly refunded: string | null
+}
+
+/** Every order has addresses of its own outside, so that what they hold is what was paid for it. */
+async function findWrongPayments(rows: Ground['rows'], nodes: SimulatedNodes): Promise<string[]> {
+  const orders = await rows<Ended>(
+    `SELECT order_id, status, to_asset, from_asset, destination, refund_address, settled_paid::text AS paid,
+       refund_units::text AS refunded FROM orders`,
+  )
+  return orders.flatMap((order) => {
+    const { order_id, status, paid, refunded } = order
+    const due = status === 'DONE' ? BigInt(paid ?? 0) : 0n
+    const back = status === 'REFUNDED' ? BigInt(refunded ?? 0) : 0n
+    return [
+      ...differs(nodes, order.to_asset, order.destination, due, `${order_id} is ${status}`),
+      ...differs(nodes, order.from_asset, order.refund_address, back, `${order_id} is ${status}, its refund`),
+    ]
+  })
+}
+
+function differs(
+  nodes: SimulatedNodes,
+  asset: AssetId,
+  address: string | null,
+  due: bigint,
+  what: string,
+): string[] {
+  if (address === null) return []
+  const node = nodes[assetOf(asset).chain]
+  const chainUnits = node === nodes.BTC ? nodes.BTC.holds([address]) : nodes.ETH.holds(asset, [address])
+  const { units } = fromChainUnits(asset, chainUnits)
+  if (units === due) return []
+  return [
+    `nothing is paid twice or wrongly: ${what}: ${address} got ${units} of ${amountOf(asset, due).units} ${asset}`,
+  ]
+}
+
+type Credit = {
+  readonly order_id: string
+  readonly fact_key: string
+  readonly required_confirmations: number
+}
+
+async function findHastyCredits(rows: Ground['rows'], nodes: SimulatedNodes): Promise<string[]> {
+  const credits = await rows<Credit>(
+    `SELECT order_id, fact_key, required_confirmations FROM facts JOIN orders USING (bucket, order_id)
+     WHERE kind = 'DepositConfirmed' AND outcome = 'changed'`,
+  )
+  return credits.flatMap(({ order_id, fact_key, required_confirmations: required }) => {
+    const [, chain, hash] = /^(\w+):.*:confirmed:(\w+)@/.exec(fact_key) ?? []
+    const depth = nodes[chain as ChainId].depthOf(hash ?? '')
+    return depth >= required
+      ? []
+      : [
+          `nothing is credited before it is deep: ${order_id} by ${fact_key}, at most ${depth} of ${required} deep`,
+        ]
+  })
+}

@@ -1,0 +1,43 @@
+import { seededChance, shuffled } from '../harness/chance.ts'
+
+/** Everything in a schedule that is left to chance comes from one of these. */
+export class Chance {
+  readonly #next: () => number
+
+  constructor(seed: number) {
+    this.#next = seededChance(seed)
+  }
+
+  /** True in so many of cases, from 0 to 1. */
+  isHit(share: number): boolean {
+    return share > 0 && this.#next() < share
+  }
+
+  /** From `least` to `most`, both possible. */
+  between(least: number, most: number): number {
+    return least + Math.floor(this.#next() * (most - least + 1))
+  }
+
+  pick<Item>(items: readonly [Item, ...Item[]]): Item {
+    return items[this.between(0, items.length - 1)] ?? items[0]
+  }
+
+  /** One of them, each as often as its weight says; null when none has any. */
+  weigh<Item extends { readonly weight: number }>(items: readonly Item[]): Item | null {
+    const total = items.reduce((sum, { weight }) => sum + weight, 0)
+    let left = this.#next() * total
+    for (const item of items) {
+      left -= item.weight
+      if (left < 0) return item
+    }
+    return items.findLast(({ weight }) => weight > 0) ?? null
+  }
+
+  shuffle<Item>(items: readonly Item[]): Item[] {
+    return shuffled(items, this.#next)
+  }
+
+  digits(count: number): string {
+    return Array.from({ length: count }, () => this.between(0, 9)).join('')
+  }
+}

@@ -1,0 +1,203 @@
+import { assert } from '../../src/domain/assert.ts'
+import { type Asset, type AssetId, assetOf, assets } from '../../src/domain/catalog/assets.ts'
+import { amountOf, parseAmount, toChainUnits } from '../../src/domain/money/amount.ts'
+import type { CreateRequest, EmergencyAction, OrderView } from '../../src/engine/desk.ts'
+import { accountAddress } from './chains/read_account_tx.ts'
+import { coinsAddress } from './chains/read_coins_tx.ts'
+import type { Chance } from './chance.ts'
+import type { Life } from './life.ts'
+import type { Play } from './play.ts'
+
+const ACCOUNT = 'acc_simulated'
+
+/** An order that a client wants: it asks, and asks again under the same key, until it is answered. */
+export type Wanted = {
+  readonly number: number
+  readonly request: CreateRequest
+  asking: number
+  order: OrderView | null
+  /** Told no the last time it asked. */
+  isRefused: boolean
+  /** Who pays, has paid so often. */
+  payments: number
+  readonly paymentsMax: number
+}
+
+const pairs: readonly [AssetPair, ...AssetPair[]] = [
+  ['BTC:BTC', 'ETH:ETH'],
+  ['BTC:BTC', 'USDT:ERC20'],
+  ['ETH:ETH', 'BTC:BTC'],
+  ['USDT:ERC20', 'BTC:BTC'],
+  ['USDT:ERC20', 'ETH:ETH'],
+  ['ETH:ETH', 'USDC:ERC20'],
+]
+
+type AssetPair = readonly [AssetId, AssetId]
+
+/** Whole units: small, usual, and more than the reserve covers twice. */
+const amounts = {
+  BTC: ['0.01', '0.08', '0.12', '1.2'],
+  ETH: ['0.2', '2.5', '4'],
+  USDT: ['500', '9000', '13000'],
+  USDC: ['500'],
+  BNB: ['1'],
+} as const
+
+export function wantOrder({ chance, nodes }: Play, number: number): Wanted {
+  const [from, to] = chance.pick(pairs)
+  const source = assetOf(from)
+  const target = assetOf(to)
+  const destination = outsideAddress(to, `destination ${number}`)
+  if (chance.isHit(0.1)) nodes.ETH.reverting.add(destination)
+  const amount = chance.pick(amounts[source.currency] as unknown as [string, ...string[]])
+  return {
+    number,
+    request: {
+      from: source.currency,
+      fromNetwork: source.network,
+      to: target.currency,
+      toNetwork: target.network,
+      amount,
+      rateType: chance.pick(['fixed', 'float']),
+      destination,
+      destinationTag: null,
+      refundAddress: chance.isHit(0.5) ? outsideAddress(from, `refund ${number}`) : null,
+      callbackUrl: null,
+      rateId: null,
+    },
+    asking: 0,
+    order: null,
+    isRefused: false,
+    payments: 0,
+    paymentsMax: chance.pick([0, 1, 1, 1, 2, 3]),
+  }
+}
+
+export function outsideAddress(asset: AssetId, of: string): string {
+  if (assetOf(asset).chain !== 'BTC') return accountAddress(of)
+  return coinsAddress(Buffer.from(of.padEnd(20).slice(-20)).toString('hex'))
+}
+
+/** Asks a process for the order. An answer may get lost on its way; then the same is asked again. */
+export function askFor(play: Play, life: Life, wanted: Wanted): Promise<void> {
+  wanted.asking += 1
+  const slot = { slot: `key:${wanted.number}`, bodyHash: `body ${wanted.number}` }
+  return play.perform(life, `${life.name} create ${wanted.number}.${wanted.asking}`, async () => {
+    try {
+      if (wanted.request.rateType === 'fixed' && play.chance.isHit(0.3)) await askForRate(life, wanted)
+      const created = await life.desk.createOrder(ACCOUNT, wanted.request, slot)
+      life.requireAlive()
+      play.recorder.count(created.ok ? 'orders answered' : `create: ${created.rejection.code}`)
+      wanted.isRefused = !created.ok
+      if (!created.ok) return
+      const { order } = created.value
+      if (wanted.order !== null && wanted.order.order_id !== order.order_id)
+        play.unexpected.push(`two orders for one key: ${wanted.order.order_id} and ${order.order_id}`)
+      wanted.order = order
+    } finally {
+      wanted.asking -= 1
+    }
+  })
+}
+
+async function askForRate(life: Life, { request }: Wanted): Promise<void> {
+  const { from, to, fromNetwork, toNetwork, amount, rateType } = request
+  await life.desk.rate({ from, to, fromNetwork, toNetwork, amount, rateType, direction: 'from' })
+}
+
+/** What a payment is, by what was asked; a foreign one is in another asset. */
+const ways: Readonly<Record<Way, (asked: bigint, cut: (units: bigint) => bigint, of: Asset) => bigint[]>> = {
+  exact: (asked) => [asked],
+  under: (asked) => [(asked * 2n) / 3n],
+  over: (asked) => [(asked * 4n) / 3n],
+  split: (asked, cut) => [cut(asked / 3n), asked - cut(asked / 3n)],
+  dust: (_, __, { minCredit }) => [minCredit / 2n],
+  foreign: (_, __, { minAmount }) => [minAmount],
+}
+
+type Way = 'exact' | 'under' | 'over' | 'split' | 'dust' | 'foreign'
+
+/** Somebody pays to the order's address. */
+export function pay(play: Play, wanted: Wanted): void {
+  const { order } = wanted
+  if (order === null) return
+  wanted.payments += 1
+  const asset = assetOf(`${order.deposit_currency}:${order.deposit_network}` as AssetId)
+  const asked = parseAmount(asset, order.deposit_amount)
+  assert(asked.ok, `${order.deposit_amount} is an amount`)
+  const way = play.chance.pick<Way>(['exact', 'exact', 'exact', 'exact', 'under', 'over', 'dust', 'foreign', 'split'])
+  const paid = way === 'foreign' ? otherAsset(asset) : asset
+  const parts = ways[way](asked.value.units, (units) => cut(paid, units), paid)
+  play.recorder.count(`payment: ${way}`)
+  send(
+    play,
+    paid.id,
+    order.deposit_address,
+    parts.map((units) => cut(paid, units)),
+  )
+}
+
+function otherAsset(asset: Asset): Asset {
+  return assets.find(({ id, chain }) => chain === asset.chain && id !== asset.id) ?? asset
+}
+
+/** To what the chain can carry. */
+function cut({ decimals, precision }: Asset, units: bigint): bigint {
+  const grain = 10n ** BigInt(decimals - precision)
+  return (units / grain) * grain
+}
+
+function send(play: Play, asset: AssetId, to: string, parts: readonly bigint[]): void {
+  const { chain } = assetOf(asset)
+  const { BTC, ETH } = play.nodes
+  const isTogether = play.chance.isHit(0.5)
+  const chainUnits = parts.map((units) => toChainUnits(amountOf(asset, units)))
+  if (chain === 'BTC') {
+    const outputs = chainUnits.map((satoshi) => ({ address: to, satoshi }))
+    if (isTogether) BTC.pay(outputs)
+    else for (const output of outputs) BTC.pay([output])
+  } else {
+    const payments = chainUnits.map((units) => ({ to, asset, units }))
+    if (isTogether) ETH.pay(payments)
+    else for (const payment of payments) ETH.pay([payment])
+  }
+  play.bump(chain === 'BTC' ? 'BTC' : 'ETH')
+}
+
+type Troubled = { readonly order_id: string; readonly from_asset: AssetId }
+
+/** Orders that wait for their customer. */
+export function findTroubled({ ground }: Play): Promise<Troubled[]> {
+  return ground.rows<Troubled>(
+    `SELECT order_id, from_asset FROM orders WHERE status = 'EMERGENCY' ORDER BY order_id`,
+  )
+}
+
+export const emergencyActions: readonly [EmergencyAction, ...EmergencyAction[]] = [
+  'refund',
+  'continue',
+  'recalculate',
+]
+
+export function drawAction(chance: Chance): EmergencyAction {
+  return chance.pick(emergencyActions)
+}
+
+/** A client chooses what becomes of an order in EMERGENCY; others may choose at the same moment. True: it was taken. */
+export async function choose(
+  play: Play,
+  life: Life,
+  troubled: Troubled,
+  action: EmergencyAction,
+): Promise<boolean> {
+  const key = play.chance.digits(4)
+  const slot = { slot: `key:${troubled.order_id}:${key}`, bodyHash: action }
+  const address = outsideAddress(troubled.from_asset, `back ${troubled.order_id}`)
+  let isTaken = false
+  await play.perform(life, `${life.name} ${action} ${troubled.order_id} ${key}`, async () => {
+    const chosen = await life.desk.chooseAction(ACCOUNT, troubled.order_id, action, address, slot)
+    play.recorder.count(chosen.ok ? `action: ${action}` : `action refused: ${chosen.rejection.code}`)
+    isTaken = chosen.ok
+  })
+  return isTaken
+}

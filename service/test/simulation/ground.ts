@@ -1,0 +1,176 @@
+import { createSecretKey } from 'node:crypto'
+import pg from 'pg'
+import { insertAddresses } from '../../src/db/addresses.ts'
+import { type Database, openDatabase } from '../../src/db/database.ts'
+import { migrate } from '../../src/db/migrate.ts'
+import { signedTransactions } from '../../src/db/signed_transactions.ts'
+import { assert } from '../../src/domain/assert.ts'
+import { assetOf } from '../../src/domain/catalog/assets.ts'
+import { amountOf, toChainUnits } from '../../src/domain/money/amount.ts'
+import { leaseKeeper } from '../../src/engine/lease.ts'
+import { watchChain } from '../../src/engine/watch.ts'
+import { localSigner } from '../../src/signer/local_signer.ts'
+import type { Signer } from '../../src/signer/signer.ts'
+import { simulatedSignerSettings } from './chains/signer_settings.ts'
+import { connectSimulated, directLines, openNodes, type SimulatedNodes } from './chains/simulated_chains.ts'
+import { type LockWatch, openLockWatch } from './lock_watch.ts'
+import { openWorld, quietLog } from './open_world.ts'
+
+/** When every schedule begins. */
+export const START_MS = 1_800_000_000_000
+export const sealKey = createSecretKey(Buffer.alloc(32, 7))
+/** Ready for orders and for change; a schedule uses fewer. */
+const POOL = 16
+
+/** A database of its own and what every schedule begins with: reserves that are booked, addresses that are ready. */
+export type Ground = {
+  readonly db: Database
+  readonly locks: LockWatch
+  readonly reserve: { readonly bitcoin: string; readonly evm: string }
+  /** As the database's owner, who may see and do everything. */
+  rows<Row extends object>(sql: string, values?: readonly unknown[]): Promise<Row[]>
+  /** The database as it was at the beginning, and nodes to go with it. */
+  reset(nowMs: () => number): Promise<SimulatedNodes>
+  /** The keys of the house, derived once; it remembers what it signed in whatever `rememberIn` said last. */
+  readonly signer: Signer
+  rememberIn(db: Database): void
+  close(): Promise<void>
+}
+
+export async function openGround(serverUrl: string, name: string): Promise<Ground> {
+  const url = await createDatabase(serverUrl, name)
+  const db = openDatabase({ url, connectionsMax: 40, applicationName: name, onConnectionLost: () => {} })
+  const owner = new pg.Client({ connectionString: url })
+  await owner.connect()
+  // Foreign keys need no looking after while everything is put back.
+  await owner.query('SET session_replication_role = replica')
+  let store = signedTransactions(db)
+  const signer = localSigner({
+    seed: Buffer.alloc(64, 7),
+    store: {
+      attempts: (id) => store.attempts(id),
+      insertOnce: (record, limits) => store.insertOnce(record, limits),
+    },
+    sealKey,
+    settings: simulatedSignerSettings,
+    clock: { nowMs: () => START_MS },
+  })
+  const reserve = await readyAddresses(db, signer)
+  await bookReserves(db, reserve)
+  const reset = await rememberTables(owner)
+  const locks = await openLockWatch(url)
+  return {
+    db,
+    locks,
+    reserve,
+    rows: async (sql, values = []) => (await owner.query(sql, [...values])).rows,
+    reset: async (nowMs) => {
+      await reset()
+      return openFundedNodes(nowMs, reserve)
+    },
+    signer,
+    rememberIn: (database) => {
+      store = signedTransactions(database)
+    },
+    close: async () => {
+      await locks.close()
+      await owner.end()
+      await db.close()
+    },
+  }
+}
+
+async function createDatabase(serverUrl: string, name: string): Promise<string> {
+  const server = new pg.Client({ connectionString: serverUrl })
+  await server.connect()
+  await server.query(`CREATE DATABASE ${name}`)
+  await server.end()
+  const url = new URL(serverUrl)
+  url.pathname = `/${name}`
+  await migrate(url.href, () => {})
+  return url.href
+}
+
+async function readyAddresses(db: Database, signer: Signer): Promise<Ground['reserve']> {
+  const make = async (
+    family: 'bitcoin' | 'evm',
+    purpose: 'reserve' | 'deposit' | 'change',
+    count: number,
+  ) => {
+    const addresses = await signer.addresses(family, purpose, 0, count)
+    await insertAddresses(db, family, purpose, 0, addresses)
+    return addresses[0] ?? ''
+  }
+  const reserve = { bitcoin: await make('bitcoin', 'reserve', 1), evm: await make('evm', 'reserve', 1) }
+  await make('bitcoin', 'deposit', POOL)
+  await make('bitcoin', 'change', POOL)
+  await make('evm', 'deposit', POOL)
+  return reserve
+}
+
+/** The same every time, so that the books that were written once fit every time. */
+function openFundedNodes(nowMs: () => number, reserve: Ground['reserve']): SimulatedNodes {
+  const nodes = openNodes(nowMs)
+  fund(nodes, reserve)
+  return nodes
+}
+
+/** Enough for one order of the usual size, not always for the next. */
+function fund({ BTC, ETH }: SimulatedNodes, reserve: Ground['reserve']): void {
+  for (const satoshi of [25_000_000n, 12_000_000n, 6_000_000n, 3_000_000n])
+    BTC.pay([{ address: reserve.bitcoin, satoshi }])
+  for (const [asset, whole] of [
+    ['ETH:ETH', 8n],
+    ['USDT:ERC20', 20_000n],
+    ['USDC:ERC20', 20_000n],
+  ] as const) {
+    const units = toChainUnits(amountOf(asset, whole * 10n ** BigInt(assetOf(asset).decimals)))
+    ETH.pay([{ to: reserve.evm, asset, units }])
+  }
+  // Below the deepest reorganisation.
+  for (const node of [BTC, ETH]) node.mine(20)
+}
+
+async function bookReserves(db: Database, reserve: Ground['reserve']): Promise<void> {
+  const nowMs = () => START_MS
+  const nodes = openNodes(nowMs)
+  const chains = connectSimulated(directLines(nodes), async () => reserve.evm)
+  const clock = { nowMs, wallMs: nowMs, fromWallMs: (ms: number) => ms, sleep: async () => {} }
+  const world = openWorld({ db, clock, chains, prices: { usd: () => null }, log: quietLog, sweeps: false })
+  const looks = [...world.chains.values()].map((chain) => async (holder: string) => {
+    const lease = await leaseKeeper(world, `watch:${chain.id}`, holder).hold()
+    assert(lease !== null, 'nobody else watches')
+    while (await watchChain(world, chain, lease)) assert(lease.fence > 0, 'and nobody comes')
+  })
+  for (const look of looks) await look('the first')
+  fund(nodes, reserve)
+  for (const look of looks) await look('the first')
+  await db.query('DELETE FROM leases')
+}
+
+const EVERY = 50
+
+/** Keeps a copy of every table that has something in it; answers what puts all of it back. */
+async function rememberTables(owner: pg.Client): Promise<() => Promise<void>> {
+  const { rows } = await owner.query<{ name: string }>(
+    `SELECT schemaname || '.' || tablename AS name FROM pg_tables
+     WHERE schemaname IN ('public', 'signer') AND tablename NOT IN ('schema_migrations', 'ledger_accounts')`,
+  )
+  const names = rows.map(({ name }) => name)
+  await owner.query('CREATE SCHEMA beginning')
+  const kept: string[] = []
+  for (const name of names) {
+    const { rowCount } = await owner.query(`SELECT FROM ${name} LIMIT 1`)
+    if (rowCount === 0) continue
+    await owner.query(`CREATE TABLE beginning.${name.replace('.', '_')} AS TABLE ${name}`)
+    kept.push(`INSERT INTO ${name} SELECT * FROM beginning.${name.replace('.', '_')}`)
+  }
+  const deletion = [...names.map((name) => `DELETE FROM ${name}`), ...kept].join(';')
+  const truncation = [`TRUNCATE ${names.join()} CASCADE`, ...kept].join(';')
+  let resets = 0
+  return async () => {
+    // Deleting is far quicker, as long as not too much of what was deleted lies about.
+    await owner.query(resets % EVERY === 0 ? truncation : deletion)
+    resets += 1
+  }
+}

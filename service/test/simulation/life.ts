@@ -1,0 +1,125 @@
+import type { Clock } from '../../src/clock.ts'
+import type { Database } from '../../src/db/database.ts'
+import type { ChainId } from '../../src/domain/catalog/networks.ts'
+import type { Desk } from '../../src/engine/desk.ts'
+import { openDesk } from '../../src/engine/desks.ts'
+import { exchangeOrders } from '../../src/engine/exchange.ts'
+import { expireOrders } from '../../src/engine/expire.ts'
+import { keepHouse } from '../../src/engine/housekeeping.ts'
+import { leaseKeeper } from '../../src/engine/lease.ts'
+import { workPayouts } from '../../src/engine/payouts/work.ts'
+import { fillPool } from '../../src/engine/pool.ts'
+import { reconcileChain } from '../../src/engine/reconcile.ts'
+import { makeSeal } from '../../src/engine/seal.ts'
+import { planSweeps } from '../../src/engine/sweeps/plan.ts'
+import { watchChain } from '../../src/engine/watch.ts'
+import type { Log, SigningWorld } from '../../src/engine/world.ts'
+import type { Prices } from '../../src/prices/price_source.ts'
+import type { Signer } from '../../src/signer/signer.ts'
+import { connectSimulated, type NodeLines } from './chains/simulated_chains.ts'
+import { ProcessDied } from './faults.ts'
+import { sealKey } from './ground.ts'
+import { openWorld, tokenOf } from './open_world.ts'
+
+/** What moves a step when it changes; a step that saw nothing new since its last look need not look. */
+export type Topic = 'BTC' | 'ETH' | 'books' | 'time' | 'minutes'
+
+export type Step = {
+  readonly name: string
+  readonly topics: readonly Topic[]
+  /** How much it is in a hurry when there is something new. */
+  readonly weight: number
+  /** True: there is more to do at once. */
+  run(): Promise<boolean>
+}
+
+/** One life of a process with every role, from its start to its death. */
+export class Life {
+  readonly name: string
+  readonly world: SigningWorld
+  readonly desk: Desk
+  readonly steps: readonly Step[]
+  diedAt: string | null = null
+
+  constructor(name: string, parts: LifeParts) {
+    this.name = name
+    const { db, clock, prices, log, signer, sweeps } = parts
+    const chains = connectSimulated(parts.lines, async () => parts.reserve)
+    const seal = (terms: Parameters<SigningWorld['seal']>[0]) => makeSeal(sealKey, terms)
+    this.world = { ...openWorld({ db, clock, chains, prices, log, sweeps }), signer, seal }
+    const { randomDigits, randomId } = parts
+    this.desk = openDesk({ ...this.world, tokenOf, randomDigits, randomId })
+    this.steps = stepsOf(this.world, name)
+  }
+
+  /** Throws in whatever the process still does. */
+  readonly requireAlive = (): void => {
+    if (this.diedAt !== null) throw new ProcessDied(this.diedAt)
+  }
+}
+
+export type LifeParts = {
+  readonly db: Database
+  readonly clock: Clock
+  readonly prices: Prices
+  readonly log: Log
+  readonly signer: Signer
+  readonly lines: NodeLines
+  /** Where payouts of account chains leave from. */
+  readonly reserve: string
+  readonly sweeps: boolean
+  readonly randomDigits: (count: number) => string
+  readonly randomId: () => string
+}
+
+/** What the loops of run.ts do, one look each. */
+function stepsOf(world: SigningWorld, holder: string): readonly Step[] {
+  const step = (name: string, topics: readonly Topic[], run: Step['run'], weight = 1): Step => ({
+    name,
+    topics,
+    weight,
+    run,
+  })
+  return [
+    step('market', ['minutes', 'BTC', 'ETH'], async () => {
+      await world.market.refresh()
+      return false
+    }),
+    step('expire', ['minutes'], () => expireOrders(world)),
+    step('exchange', ['books', 'time'], () => exchangeOrders(world)),
+    step('pool', [], () => fillPool(world), 0.1),
+    step('housekeeping', [], () => keepHouse(world), 0.1),
+    ...[...world.chains.values()].flatMap((chain) => {
+      const id = chain.id as Extract<ChainId, Topic>
+      return [
+        step(`watch ${id}`, [id, 'minutes'], watching(world, id, holder), 2),
+        step(`payouts ${id}`, ['books', id, 'time'], () => workPayouts(world, chain), 2),
+        step(`reconcile ${id}`, ['books', id], reconciling(world, id, holder), 0.05),
+        ...(chain.model === 'coins' || world.policy.sweepCostMultiple === 0n
+          ? []
+          : [
+              step(`sweep plans ${id}`, ['time'], () => planSweeps(world, chain)),
+              step(`sweeps ${id}`, [id, 'time'], () => workPayouts(world, chain, 'deposits')),
+            ]),
+      ]
+    }),
+  ]
+}
+
+function watching(world: SigningWorld, id: ChainId, holder: string): Step['run'] {
+  const keeper = leaseKeeper(world, `watch:${id}`, holder)
+  return async () => {
+    const chain = world.chains.get(id)
+    const lease = await keeper.hold()
+    return lease !== null && chain !== undefined && watchChain(world, chain, lease)
+  }
+}
+
+function reconciling(world: SigningWorld, id: ChainId, holder: string): Step['run'] {
+  const keeper = leaseKeeper(world, `reconcile:${id}`, holder)
+  return async () => {
+    const chain = world.chains.get(id)
+    if ((await keeper.hold()) !== null && chain !== undefined) await reconcileChain(world, chain)
+    return false
+  }
+}

@@ -1,0 +1,172 @@
+import { type AssetId, assetOf } from '../../src/domain/catalog/assets.ts'
+import { chainFacts } from '../../src/domain/catalog/networks.ts'
+import { amountOf, toChainUnits } from '../../src/domain/money/amount.ts'
+import type { Fate } from './chains/branch.ts'
+import { outsideAddress } from './customers.ts'
+import type { Play } from './play.ts'
+
+/** Something that happens outside, more likely the more it weighs. */
+export type Happening = { readonly name: string; readonly weight: number; happen(): void | Promise<void> }
+
+type Watched = 'BTC' | 'ETH'
+export const watchedChains: readonly Watched[] = ['BTC', 'ETH']
+
+/** What may happen to the chains, to prices and to time. */
+export function natureOf(play: Play): readonly Happening[] {
+  const { profile } = play
+  const { weather, reorgs } = profile
+  return [
+    ...watchedChains.flatMap((id) => happeningsOn(play, id)),
+    { name: 'a moment passes', weight: 1.5, happen: () => play.pass(play.chance.pick([300, 1_100, 2_500])) },
+    { name: 'a claim runs out', weight: 0.5, happen: () => play.pass(play.chance.pick([7_000, 61_000])) },
+    { name: 'minutes pass', weight: 0.2, happen: () => play.pass(play.chance.pick([185_000, 300_000])) },
+    {
+      name: 'much time passes',
+      weight: 0.1 + profile.refusals,
+      happen: () => play.pass(play.chance.pick([910_000, 1_900_000])),
+    },
+    { name: 'the clock is put forward', weight: 0.1 * weather, happen: () => putForward(play) },
+    { name: 'a price moves', weight: 0.5 * weather, happen: () => movePrice(play) },
+    { name: 'prices come and go', weight: 0.15 * weather, happen: () => togglePrices(play) },
+    { name: 'the reserve is topped up', weight: 0.1, happen: () => topUp(play) },
+    ...(reorgs === 0 ? [] : watchedChains.map((id) => reorganisation(play, id))),
+  ]
+}
+
+function happeningsOn(play: Play, id: Watched): Happening[] {
+  const node = play.nodes[id]
+  const waits = node.mempool().length > 0
+  const isFresh = node.depth() <= chainFacts[id].confirmations
+  const { weather, reorgs } = play.profile
+  return [
+    {
+      name: `${id} mines`,
+      weight: waits ? 4 : isFresh ? 0.5 : 0.02,
+      happen: () => mine(play, id, play.chance.pick([1, 1, 2])),
+    },
+    {
+      name: `${id} mines deep`,
+      weight: waits || isFresh ? 2 : 0.02,
+      happen: () => mine(play, id, chainFacts[id].confirmations + play.chance.between(-1, 1)),
+    },
+    { name: `${id} replaces`, weight: waits ? 0.3 * reorgs : 0, happen: () => replace(play, id) },
+    { name: `${id} forgets`, weight: waits ? 0.15 * weather : 0, happen: () => forget(play, id) },
+    { name: `${id} is congested`, weight: waits ? 0.4 * weather : 0, happen: () => congest(play, id) },
+    { name: `${id} fees move`, weight: 0.15 * weather, happen: () => moveFees(play, id) },
+  ]
+}
+
+/** Sometimes a transaction has to wait although it pays enough. */
+function mine(play: Play, id: Watched, blocks: number): void {
+  const leaves = play.chance.pick([0, 0, 0.5])
+  play.nodes[id].mine(Math.max(1, blocks), () => !play.chance.isHit(leaves))
+  play.recorder.count('blocks', Math.max(1, blocks))
+  play.bump(id)
+}
+
+function reorganisation(play: Play, id: Watched): Happening {
+  return {
+    name: `${id} is reorganised`,
+    weight: 0.15 * play.profile.reorgs,
+    happen: () => {
+      const { chance, recorder } = play
+      const { confirmations } = chainFacts[id]
+      const depth = Math.min(play.nodes[id].head().height - 8, chance.between(1, confirmations + 1))
+      if (depth < 1) return
+      const mood = chance.pick<Fate | 'mixed'>(['stays', 'waits', 'lost', 'mixed', 'mixed'])
+      const fates = new Map<string, Fate>()
+      const fate = (txHash: string): Fate => {
+        const drawn =
+          fates.get(txHash) ?? (mood === 'mixed' ? chance.pick<Fate>(['stays', 'waits', 'lost']) : mood)
+        fates.set(txHash, drawn)
+        return drawn
+      }
+      play.nodes[id].reorg({ depth, longer: chance.between(1, 2), fate })
+      recorder.count('reorgs')
+      recorder.count(`reorg: ${id} ${depth > confirmations ? 'below' : 'within'} the confirmations`)
+      play.bump(id)
+    },
+  }
+}
+
+/** A deposit that waits is sent anew: another amount, to somebody else, or only dearer. */
+function replace(play: Play, id: Watched): void {
+  const { chance, nodes, recorder } = play
+  const [chosen] = chance.shuffle(nodes[id].outsiders())
+  if (chosen === undefined) return
+  const { txHash, payments } = chosen
+  const change = chance.pick(['amount', 'address', 'fee'])
+  const altered = payments.map(({ to, asset, units }) => ({
+    asset,
+    to: change === 'address' ? outsideAddress(asset, 'somebody else') : to,
+    units: change === 'amount' ? (units * 2n) / 3n : units,
+  }))
+  nodes[id].replaceOutside(txHash, altered)
+  recorder.count(`replaced deposit: ${change}`)
+  play.bump(id)
+}
+
+function forget(play: Play, id: Watched): void {
+  const [txHash] = play.chance.shuffle(play.nodes[id].mempool())
+  if (txHash === undefined) return
+  play.nodes[id].forget(txHash)
+  play.recorder.count('forgotten transactions')
+  play.bump(id)
+}
+
+function moveFees(play: Play, id: Watched): void {
+  const { chance, nodes, recorder } = play
+  const times = chance.pick([1n, 4n, 20n])
+  recorder.count('fee moves')
+  if (id === 'BTC') {
+    nodes.BTC.milliSatPerVb = 5_000n * times
+    nodes.BTC.mineMilliSatPerVb = chance.pick([1_000n, 5_000n * times])
+    nodes.BTC.relayMilliSatPerVb = chance.pick([1_000n, 1_000n, 5_000n * times])
+  } else {
+    nodes.ETH.baseWei = 10n ** 9n * times
+    nodes.ETH.relayWei = chance.pick([1n, 1n, 10n ** 9n * times])
+  }
+  play.bump(id)
+}
+
+/** What waits is not mined for so long that its fee is raised. */
+function congest(play: Play, id: Watched): void {
+  play.nodes.BTC.mineMilliSatPerVb = 20_000n
+  play.nodes.ETH.baseWei = 6n * 10n ** 9n
+  play.recorder.count('congestions')
+  play.bump(id)
+  play.pass(id === 'BTC' ? 1_900_000 : 185_000)
+}
+
+function movePrice({ chance, prices, recorder }: Play): void {
+  prices.change(chance.pick(['BTC', 'ETH']), chance.pick(['-5', '-1', '1', '5']))
+  recorder.count('price moves')
+}
+
+function togglePrices(play: Play): void {
+  play.hasPrices = !play.hasPrices
+  play.recorder.count('prices come and go')
+}
+
+function putForward(play: Play): void {
+  play.time.aheadMs += play.chance.pick([60_000, 900_000])
+  play.recorder.count('clock put forward')
+  play.bump('time')
+}
+
+export function topUp(play: Play): void {
+  const { nodes, ground } = play
+  nodes.BTC.pay([{ address: ground.reserve.bitcoin, satoshi: 150_000_000n }], 500_000n)
+  for (const [asset, whole] of [
+    ['ETH:ETH', 40n],
+    ['USDT:ERC20', 100_000n],
+    ['USDC:ERC20', 100_000n],
+  ] as const) {
+    const units = toChainUnits(
+      amountOf(asset satisfies AssetId, whole * 10n ** BigInt(assetOf(asset).decimals)),
+    )
+    nodes.ETH.pay([{ to: ground.reserve.evm, asset, units }], 10n ** 12n)
+  }
+  play.recorder.count('reserve top-ups')
+  play.bump('BTC', 'ETH')
+}

@@ -1,0 +1,43 @@
+import { createHmac } from 'node:crypto'
+import type { Chain } from '../../src/chains/chain.ts'
+import type { Clock } from '../../src/clock.ts'
+import type { Database } from '../../src/db/database.ts'
+import { type ChainId, chainFacts } from '../../src/domain/catalog/networks.ts'
+import { defaultPolicy } from '../../src/engine/default_policy.ts'
+import { marketBoard } from '../../src/engine/market.ts'
+import type { Log, World } from '../../src/engine/world.ts'
+import type { Prices } from '../../src/prices/price_source.ts'
+import { simulatedTokens } from './chains/simulated_chains.ts'
+
+/** Two chains are enough for every path: one with coins, one with accounts and tokens. */
+const watched: readonly ChainId[] = ['BTC', 'ETH']
+
+export function openWorld(parts: {
+  readonly db: Database
+  readonly clock: Clock
+  readonly chains: ReadonlyMap<ChainId, Chain>
+  readonly prices: Prices
+  readonly log: Log
+  readonly sweeps: boolean
+}): World {
+  const chains = new Map([...parts.chains].filter(([id]) => watched.includes(id)))
+  const sweepCostMultiple = parts.sweeps ? defaultPolicy.sweepCostMultiple : 0n
+  const policy = { ...defaultPolicy, poolSize: 4, sweepCostMultiple }
+  const assets = new Set([...chains.values()].flatMap((chain) => chain.assets))
+  return { ...parts, chains, policy, market: marketBoard({ ...parts, policy, assets }), ...simulatedTokens }
+}
+
+export const quietLog: Log = { info: () => {}, warn: () => {}, error: () => {} }
+
+/** What finds an order without an account. */
+export function tokenOf(orderId: string): string {
+  return createHmac('sha256', 'order tokens').update(orderId).digest('base64url')
+}
+
+/**
+ * The rules are the same with fewer blocks to wait for, and every block is a dozen statements: most schedules have fewer
+ * than Ethereum really asks, some have its own number.
+ */
+export function waitForBlocks(confirmations: number): void {
+  Object.assign(chainFacts.ETH, { confirmations, confirmationsLarge: confirmations })
+}

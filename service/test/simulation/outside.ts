@@ -1,0 +1,193 @@
+import { type Database, errorCode, type Sql } from '../../src/db/database.ts'
+import { assert } from '../../src/domain/assert.ts'
+import type { Signer } from '../../src/signer/signer.ts'
+import { directLine, type Line } from './chains/line.ts'
+import type { NodeLines, SimulatedNodes } from './chains/simulated_chains.ts'
+import { deadlock, type Fault, faultAt, type Place, ProcessDied } from './faults.ts'
+import type { Recorder } from './recorder.ts'
+import { inSettledOrder } from './row_order.ts'
+import type { Scheduler, Task } from './scheduler.ts'
+
+/** Everything that tasks reach the outside through: each call is a gate, and any of them may go wrong. */
+export type Outside = {
+  readonly scheduler: Scheduler
+  readonly recorder: Recorder
+  /** What goes wrong here, if anything; called once for each call. */
+  judge(task: Task, place: Place, what: string): Fault | null
+  /** Whether a node wants nothing of a transaction of ours now, for reasons of its own. */
+  refuses(): boolean
+  /** The process of this task ends. */
+  kill(task: Task, where: string): void
+  /** Something outside has happened: a little time has passed. */
+  tick(): void
+  /** An order of rows that a statement does not ask for. */
+  shuffle<Row>(rows: Row[]): Row[]
+}
+
+export async function call<Value>(
+  outside: Outside,
+  place: Place,
+  what: string,
+  work: () => Promise<Value>,
+): Promise<Value> {
+  const { scheduler } = outside
+  return scheduler.pass(async () => {
+    const fault = judge(outside, place, what)
+    strikeBefore(outside, place, what, fault)
+    const value = await scheduler.outside(work)
+    scheduler.task.requireAlive()
+    strikeAfter(outside, place, what, fault)
+    return value
+  })
+}
+
+function judge(outside: Outside, place: Place, what: string): Fault | null {
+  const { scheduler, recorder } = outside
+  outside.tick()
+  const fault = outside.judge(scheduler.task, place, what)
+  recorder.note(scheduler.task.name, what, ...(fault === null ? [] : [fault]))
+  recorder.count('calls')
+  if (fault !== null) recorder.count(`fault: ${place} ${fault}`)
+  return fault
+}
+
+function strikeBefore(outside: Outside, place: Place, what: string, fault: Fault | null) {
+  if (fault === 'fails') throw faultAt(place, what)
+  if (fault === 'deadlock') throw deadlock()
+  if (fault === 'dies before') die(outside, `before ${what}`)
+}
+
+function strikeAfter(outside: Outside, place: Place, what: string, fault: Fault | null) {
+  if (fault === 'answer lost') throw faultAt(place, what)
+  if (fault === 'dies after') die(outside, `after ${what}`)
+}
+
+function die(outside: Outside, where: string): never {
+  outside.kill(outside.scheduler.task, where)
+  throw new ProcessDied(where)
+}
+
+/**
+ * The real database, statement by statement. A process that dies in a transaction takes it along; of a COMMIT whose
+ * answer is lost nobody can tell whether it happened.
+ */
+export function reachDatabase(outside: Outside, db: Database): Database {
+  const { scheduler } = outside
+  return {
+    query: (text, values) => statement(outside, db, 'statement', text, values),
+    close: async () => {},
+    transaction: (work) => transaction(outside, db, work),
+  }
+}
+
+async function transaction<Value>(
+  outside: Outside,
+  db: Database,
+  work: (tx: Sql) => Promise<Value>,
+): Promise<Value> {
+  const { scheduler } = outside
+  let fault: Fault | null = null
+  let end = () => {}
+  const open = (begun: () => void) =>
+    db.transaction(async (tx) => {
+      end()
+      begun()
+      try {
+        const query: Sql['query'] = (text, values) =>
+          statement(outside, tx, 'statement in a transaction', text, values)
+        const value = await work({ query })
+        await scheduler.pass(async () => {
+          fault = judge(outside, 'commit', 'COMMIT')
+          strikeBefore(outside, 'commit', 'COMMIT', fault)
+        })
+        return value
+      } finally {
+        scheduler.noteRelease()
+        end = scheduler.enter()
+      }
+    })
+  let ended: Promise<Value> | undefined
+  try {
+    // Of several that one task begins at the same time, one after the other.
+    await scheduler.pass(async () => {
+      end = scheduler.enter()
+      await new Promise<void>((begun, failed) => {
+        ended = open(begun)
+        ended.catch(failed)
+      })
+    })
+    assert(ended !== undefined, 'what was begun ends')
+    const value = await ended
+    end()
+    scheduler.task.requireAlive()
+    strikeAfter(outside, 'commit', 'COMMIT', fault)
+    return value
+  } finally {
+    end()
+  }
+}
+
+async function statement<Row extends object>(
+  outside: Outside,
+  sql: Sql,
+  place: Place,
+  text: string,
+  values: readonly unknown[] = [],
+): Promise<Row[]> {
+  const { recorder } = outside
+  const what = nameOf(text)
+  try {
+    const rows = await call(outside, place, what, () => sql.query<Row>(text, values))
+    const settled = rows.length > 1 ? inSettledOrder(text, rows, outside.shuffle) : rows
+    recorder.note(values, '→', settled)
+    return settled
+  } catch (error) {
+    recorder.note('→', String(error))
+    // A circle of waiting statements is broken by cancelling one; PostgreSQL itself would call it this.
+    if (errorCode(error) === CANCELLED) throw deadlock()
+    throw error
+  }
+}
+
+const CANCELLED = '57014'
+const names = new Map<string, string>()
+
+function nameOf(text: string): string {
+  const known = names.get(text)
+  if (known !== undefined) return known
+  const name = text.replaceAll(/\s+/g, ' ').trim().slice(0, 70)
+  names.set(text, name)
+  return name
+}
+
+export function reachNodes(outside: Outside, nodes: () => SimulatedNodes): NodeLines {
+  const line =
+    <Id extends keyof SimulatedNodes>(id: Id): Line<SimulatedNodes[Id]> =>
+    (name, ...asked) =>
+      call(outside, name === 'send' ? 'broadcast' : 'question', `${id} ${name}`, async () => {
+        const isRefused = name === 'send' && outside.refuses()
+        const answer = isRefused ? 'refused' : await directLine(nodes()[id])(name, ...asked)
+        outside.recorder.note(answer)
+        return answer as Awaited<ReturnType<ReturnType<typeof directLine<SimulatedNodes[Id]>>>>
+      })
+  return { BTC: line('BTC'), ETH: line('ETH'), BNB: line('BNB') }
+}
+
+export function reachSigner(outside: Outside, signer: Signer): Signer {
+  return {
+    addresses: (...asked) => signer.addresses(...asked),
+    sign: async (intent, authority) => {
+      const what = `sign ${intent.payoutId} ${intent.attempt}`
+      // Signing itself goes through the database, statement by statement: only the way there and back is judged here.
+      const fault = await outside.scheduler.pass(async () => {
+        const fault = judge(outside, 'signature', what)
+        strikeBefore(outside, 'signature', what, fault)
+        return fault
+      })
+      const signed = await signer.sign(intent, authority)
+      strikeAfter(outside, 'signature', what, fault)
+      assert(signed !== undefined, 'a signer answers')
+      return signed
+    },
+  }
+}

@@ -1,0 +1,217 @@
+import type { Clock } from '../../src/clock.ts'
+import type { Database } from '../../src/db/database.ts'
+import type { Log } from '../../src/engine/world.ts'
+import { type SandboxPrices, sandboxPrices } from '../../src/prices/index.ts'
+import type { Prices } from '../../src/prices/price_source.ts'
+import type { Signer } from '../../src/signer/signer.ts'
+import { type NodeLines, openNodes, type SimulatedNodes } from './chains/simulated_chains.ts'
+import { Chance } from './chance.ts'
+import { isExpected } from './faults.ts'
+import { type Ground, START_MS } from './ground.ts'
+import { Life, type LifeParts, type Step, type Topic } from './life.ts'
+import { type Outside, reachDatabase, reachNodes, reachSigner } from './outside.ts'
+import { drawFault, drawProfile, type Profile } from './profile.ts'
+import type { Recorder } from './recorder.ts'
+import { Scheduler } from './scheduler.ts'
+
+/** What stands between the engine and the outside in a known-bad engine. */
+export type Flaw = {
+  readonly database?: (db: Database) => Database
+  readonly signer?: (signer: Signer, nodes: () => SimulatedNodes) => Signer
+  readonly lines?: (lines: NodeLines) => NodeLines
+}
+
+/** A process through all its lives. */
+export class Process {
+  readonly name: string
+  readonly #begin: (name: string) => Life
+  life: Life
+  lives = 1
+  /** Steps under way, and what each topic was when a step looked last. */
+  readonly running = new Set<string>()
+  readonly seen = new Map<string, string>()
+
+  constructor(name: string, begin: (name: string) => Life) {
+    this.name = name
+    this.#begin = begin
+    this.life = begin(`${name}.1`)
+  }
+
+  restart(): void {
+    this.lives += 1
+    this.running.clear()
+    this.seen.clear()
+    this.life = this.#begin(`${this.name}.${this.lives}`)
+  }
+}
+
+/** One schedule under way: the world, who lives in it, and the chance that decides what is next. */
+export class Play {
+  readonly ground: Ground
+  readonly chance: Chance
+  readonly recorder: Recorder
+  readonly profile: Profile
+  readonly scheduler: Scheduler
+  readonly prices: SandboxPrices = sandboxPrices()
+  readonly processes: Process[] = []
+  readonly unexpected: string[] = []
+  readonly time = { nowMs: START_MS, aheadMs: 0 }
+  nodes: SimulatedNodes
+  /** Nothing goes wrong any more, and nobody has to wait. */
+  isCalm = false
+  hasPrices = true
+  readonly #lifeParts: LifeParts
+  readonly #topics = new Map<Topic, number>()
+
+  constructor(ground: Ground, seed: number, recorder: Recorder, flaw: Flaw) {
+    this.ground = ground
+    this.chance = new Chance(seed)
+    this.recorder = recorder
+    this.profile = drawProfile(this.chance)
+    this.scheduler = new Scheduler(ground.locks, () => !this.isCalm && this.chance.isHit(this.profile.stops))
+    this.nodes = openNodes(() => this.time.nowMs)
+    this.#lifeParts = this.#openParts(flaw)
+  }
+
+  begin(name: string): Process {
+    const process = new Process(name, (life) => new Life(life, this.#lifeParts))
+    this.processes.push(process)
+    return process
+  }
+
+  bump(...topics: readonly Topic[]): void {
+    for (const topic of topics) this.#topics.set(topic, (this.#topics.get(topic) ?? 0) + 1)
+  }
+
+  /** Time goes by, for everybody. */
+  pass(durationMs: number): void {
+    this.time.nowMs += durationMs
+    this.bump('time')
+    if (durationMs >= 60_000) this.bump('minutes')
+  }
+
+  /** Steps that a process could begin, and whether anything has happened since they looked last. */
+  steps(process: Process): readonly { readonly step: Step; readonly hasNews: boolean }[] {
+    if (process.life.diedAt !== null) return []
+    return process.life.steps
+      .filter(({ name }) => !process.running.has(name))
+      .map((step) => ({ step, hasNews: process.seen.get(step.name) !== this.#stateOf(step) }))
+  }
+
+  #stateOf({ topics }: Step): string {
+    return topics.map((topic) => this.#topics.get(topic) ?? 0).join()
+  }
+
+  async look(process: Process, step: Step): Promise<void> {
+    const { life } = process
+    process.running.add(step.name)
+    process.seen.set(step.name, this.#stateOf(step))
+    await this.perform(life, `${life.name} ${step.name}`, async () => {
+      let hasMore = true
+      try {
+        hasMore = await step.run()
+      } finally {
+        // Not of a later life.
+        if (process.life === life) {
+          process.running.delete(step.name)
+          if (hasMore) process.seen.delete(step.name)
+        }
+      }
+    })
+  }
+
+  /** Begins something that a process does, until it waits; what it fails with is noted. */
+  async perform(life: Life, name: string, work: () => Promise<void>): Promise<void> {
+    const task = { name, requireAlive: life.requireAlive, isBusy: false }
+    await this.scheduler.begin(task, async () => {
+      try {
+        await work()
+        this.recorder.note(name, 'is done')
+      } catch (error) {
+        this.recorder.note(name, 'failed:', String(error))
+        if (!isExpected(error)) this.unexpected.push(`${name}: ${String(error)}`)
+      }
+    })
+    await this.bury()
+  }
+
+  /** Whatever the dead still had under way is over. */
+  async bury(): Promise<void> {
+    const dead = this.processes.filter(({ life }) => life.diedAt !== null)
+    if (dead.length === 0) return
+    await this.scheduler.release(({ requireAlive }) =>
+      dead.some(({ life }) => life.requireAlive === requireAlive),
+    )
+  }
+
+  #openParts(flaw: Flaw): LifeParts {
+    const { ground, scheduler, recorder, chance, time } = this
+    const outside: Outside = {
+      scheduler,
+      recorder,
+      judge: (_, place, what) => {
+        if (/^INSERT INTO (facts|outflows|attempts|orders)/.test(what)) this.bump('books')
+        return this.isCalm ? null : drawFault(chance, this.profile, place)
+      },
+      refuses: () => {
+        const isRefused = !this.isCalm && chance.isHit(this.profile.refusals)
+        if (isRefused) recorder.count('refused broadcasts')
+        return isRefused
+      },
+      kill: (task, where) => this.#kill(task.requireAlive, where),
+      tick: () => {
+        time.nowMs += 1
+      },
+      shuffle: (rows) => chance.shuffle(rows),
+    }
+    const bend = <Part>(part: Part, by: ((part: Part) => Part) | undefined) => by?.(part) ?? part
+    const db = bend(reachDatabase(outside, ground.db), flaw.database)
+    ground.rememberIn(db)
+    const signer = reachSigner(outside, ground.signer)
+    return {
+      db,
+      signer: flaw.signer?.(signer, () => this.nodes) ?? signer,
+      lines: bend(
+        reachNodes(outside, () => this.nodes),
+        flaw.lines,
+      ),
+      clock: this.#clock(),
+      prices: this.#believedPrices(),
+      log: this.#log(),
+      reserve: ground.reserve.evm,
+      sweeps: this.profile.sweeps,
+      randomDigits: (count) => chance.digits(count),
+      randomId: () => chance.digits(20),
+    }
+  }
+
+  #kill(requireAlive: () => void, where: string): void {
+    const process = this.processes.find(({ life }) => life.requireAlive === requireAlive)
+    if (process === undefined || process.life.diedAt !== null) return
+    process.life.diedAt = where
+    this.recorder.note(process.life.name, 'died', where)
+    this.recorder.count('deaths')
+  }
+
+  #clock(): Clock {
+    const { time } = this
+    return {
+      nowMs: () => time.nowMs + time.aheadMs,
+      wallMs: () => time.nowMs,
+      fromWallMs: (wallMs) => wallMs + time.aheadMs,
+      sleep: async (durationMs) => this.pass(durationMs),
+    }
+  }
+
+  #believedPrices(): Prices {
+    return { usd: (currency) => (this.hasPrices ? this.prices.usd(currency) : null) }
+  }
+
+  #log(): Log {
+    const note = (level: string) => (facts: object, message: string) => {
+      this.recorder.note(level, message, { ...facts, err: undefined })
+      this.recorder.count(`log: ${message}`)
+    }
+    return { info: note('info'), warn: note('warn'), error: note('error') }
+  }
+}

@@ -1,0 +1,61 @@
+import type { Chance } from './chance.ts'
+import { type Fault, type Place, possibleFaults } from './faults.ts'
+
+/** What has happened already when the bad times begin. */
+export const beginnings = ['nothing', 'created', 'paid', 'confirmed', 'exchanged'] as const
+
+/** What kind of times a schedule is: how busy, how bad. Some are bad in one way only, some in all. */
+export type Profile = {
+  readonly beginsWith: (typeof beginnings)[number]
+  /** How likely a task has to wait at a gate at which it could go on. */
+  readonly stops: number
+  readonly turns: number
+  readonly orders: number
+  readonly processes: number
+  /** Of all calls so many go wrong, by where. */
+  readonly faults: Readonly<Record<Place, number>>
+  /** Of all transactions of ours the nodes refuse so many at first. */
+  readonly refusals: number
+  /** Of all calls so many are the last of their process. */
+  readonly deaths: number
+  /** How heavy reorganisations and replacements, fees and prices are among what happens. */
+  readonly reorgs: number
+  readonly weather: number
+  readonly sweeps: boolean
+  /** Blocks that a deposit on the account chain waits for. */
+  readonly confirmations: number
+}
+
+export function drawProfile(chance: Chance): Profile {
+  const database = chance.pick([0, 0, 0.003, 0.01, 0.03])
+  const nodes = chance.pick([0, 0, 0.01, 0.05, 0.15])
+  return {
+    beginsWith: chance.pick(beginnings),
+    stops: chance.pick([0.01, 0.05, 0.1, 0.25]),
+    turns: chance.between(40, 110),
+    orders: chance.pick([1, 1, 1, 2, 2, 3, 4]),
+    processes: chance.pick([1, 2, 2]),
+    faults: {
+      statement: database,
+      'statement in a transaction': database,
+      commit: database * 3,
+      question: nodes,
+      broadcast: chance.pick([0, nodes, 0.4]),
+      signature: chance.pick([0, database, 0.2]),
+    },
+    refusals: chance.pick([0, 0, 0, 0.5, 1]),
+    deaths: chance.pick([0, 0, 0.002, 0.01]),
+    reorgs: chance.pick([0, 2, 6]),
+    weather: chance.pick([0, 1, 2]),
+    sweeps: chance.isHit(0.3),
+    confirmations: chance.isHit(0.1) ? 12 : 4,
+  }
+}
+
+/** What goes wrong at a place this time. */
+export function drawFault(chance: Chance, { faults, deaths }: Profile, place: Place): Fault | null {
+  const isDeath = chance.isHit(deaths)
+  if (!isDeath && !chance.isHit(faults[place])) return null
+  const choices = possibleFaults[place].filter((fault) => fault.startsWith('dies') === isDeath)
+  return choices[chance.between(0, choices.length - 1)] ?? null
+}
