@@ -16,15 +16,7 @@ export type StormOrder = {
 }
 
 /** Where an order is, as far as a storm cares. */
-const stages = [
-  'NEW',
-  'PENDING',
-  'EXCHANGE',
-  'payout sent',
-  'payout mined',
-  'EMERGENCY',
-  'DONE',
-] as const
+const stages = ['NEW', 'PENDING', 'EXCHANGE', 'payout sent', 'payout mined', 'EMERGENCY', 'DONE'] as const
 export type Stage = (typeof stages)[number]
 
 export type Storm = {

@@ -125,7 +125,17 @@ export function pay(play: Play, wanted: Wanted): void {
   const asset = assetOf(`${order.deposit_currency}:${order.deposit_network}` as AssetId)
   const asked = parseAmount(asset, order.deposit_amount)
   assert(asked.ok, `${order.deposit_amount} is an amount`)
-  const way = play.chance.pick<Way>(['exact', 'exact', 'exact', 'exact', 'under', 'over', 'dust', 'foreign', 'split'])
+  const way = play.chance.pick<Way>([
+    'exact',
+    'exact',
+    'exact',
+    'exact',
+    'under',
+    'over',
+    'dust',
+    'foreign',
+    'split',
+  ])
   const paid = way === 'foreign' ? otherAsset(asset) : asset
   const parts = ways[way](asked.value.units, (units) => cut(paid, units), paid)
   play.recorder.count(`payment: ${way}`)
