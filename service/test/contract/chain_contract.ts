@@ -19,6 +19,7 @@ export function describeChain(subject: ChainUnderTest) {
     describeLedger(subject, world)
     describeFakes(subject, world)
     describeBadLines(subject, world)
+    describeFaults(subject, world)
   })
 }
 
@@ -345,9 +346,6 @@ function describeCosts({ assets }: ChainSubject<ChainWorld>, world: World) {
   })
 }
 
-/** After these the caller knows nothing: not even whether the node has done what it was asked to. */
-const fruitless = httpFaults.filter((fault) => fault !== 'delay' && fault !== 'twice' && fault !== 'stray')
-
 function describeBadLines({ assets }: ChainUnderTest, world: WiredWorld) {
   const timeoutMs = 1_000
   const [native] = assets
@@ -377,6 +375,33 @@ function describeBadLines({ assets }: ChainUnderTest, world: WiredWorld) {
     }
   })
 
+  test('the answer to an earlier request is no answer', async () => {
+    const driver = world()
+    const line = await openHttpLine(driver.rpcUrl)
+    try {
+      const chain = driver.chainAt(line.url, timeoutMs)
+      const { intent } = await drafted(driver, native)
+      const tx = await driver.sign(intent)
+      expect(await chain.lookup(`${tx.txHash.slice(0, -6)}abcdef`)).toEqual({ where: 'absent' })
+      line.meddle(() => 'stray')
+      await expect(chain.lookup(tx.txHash)).rejects.toThrow()
+      expect(await chain.broadcast(tx)).toBe('unknown')
+      expect(line.happened().get('stray')).toBeGreaterThan(1)
+      line.meddle(null)
+      expect(await chain.lookup(tx.txHash)).toEqual({ where: 'mempool' })
+    } finally {
+      await line.stop()
+    }
+  })
+}
+
+/** After these the caller knows nothing: not even whether the node has done what it was asked to. */
+const fruitless = httpFaults.filter((fault) => fault !== 'delay' && fault !== 'twice' && fault !== 'stray')
+
+function describeFaults({ assets }: ChainUnderTest, world: WiredWorld) {
+  const timeoutMs = 1_000
+  const [native] = assets
+
   test.each(fruitless)('a node that fails by "%s" answers nothing', async (fault) => {
     const driver = world()
     const line = await openHttpLine(driver.rpcUrl)
@@ -403,25 +428,6 @@ function describeBadLines({ assets }: ChainUnderTest, world: WiredWorld) {
       expect(await chain.broadcast(tx), 'as good as new').toBe('accepted')
       await driver.mine(1)
       expect(await driver.holds(native, outflow.address)).toBe(outflow.units)
-    } finally {
-      await line.stop()
-    }
-  })
-
-  test('the answer to an earlier request is no answer', async () => {
-    const driver = world()
-    const line = await openHttpLine(driver.rpcUrl)
-    try {
-      const chain = driver.chainAt(line.url, timeoutMs)
-      const { intent } = await drafted(driver, native)
-      const tx = await driver.sign(intent)
-      expect(await chain.lookup(`${tx.txHash.slice(0, -6)}abcdef`)).toEqual({ where: 'absent' })
-      line.meddle(() => 'stray')
-      await expect(chain.lookup(tx.txHash)).rejects.toThrow()
-      expect(await chain.broadcast(tx)).toBe('unknown')
-      expect(line.happened().get('stray')).toBeGreaterThan(1)
-      line.meddle(null)
-      expect(await chain.lookup(tx.txHash)).toEqual({ where: 'mempool' })
     } finally {
       await line.stop()
     }

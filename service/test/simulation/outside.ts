@@ -72,7 +72,6 @@ function die(outside: Outside, where: string): never {
  * answer is lost nobody can tell whether it happened.
  */
 export function reachDatabase(outside: Outside, db: Database): Database {
-  const { scheduler } = outside
   return {
     query: (text, values) => statement(outside, db, 'statement', text, values),
     close: async () => {},

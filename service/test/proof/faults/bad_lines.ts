@@ -82,121 +82,145 @@ export const TRUE_CENTS: Readonly<Record<CurrencyCode, bigint>> = {
 const LIAR: VenueId = 'kucoin'
 
 export async function openBadLines(seed: number): Promise<BadLines> {
-  const chance = seededChance(seed)
-  const nodes = new Map<ChainName, HttpLine>()
-  const venues = await openVenues()
-  let database: DatabaseLine | null = null
-  let book: PriceBook | null = null
-  let intervention: Intervention = () => null
-  const total = new Map<string, number>()
-  const collect = (sum = total) => {
-    for (const [chain, line] of nodes) add(sum, chain, line.happened())
-    if (database !== null) add(sum, 'database', database.happened())
-    for (const { server, line } of venues) add(sum, `venue ${server.venue}`, line.happened())
-  }
-  const turnGood = () => {
-    collect()
-    for (const [chain, line] of nodes) line.meddle((call) => intervention(chain, call))
-    for (const line of nodes.values()) line.hangUp()
-    database?.meddle(null)
-    database?.hangUp()
-    for (const { line } of venues) {
-      line.meddle(null)
-      line.hangUp()
-    }
+  const lines: Lines = {
+    chance: seededChance(seed),
+    nodes: new Map(),
+    venues: await openVenues(),
+    database: null,
+    book: null,
+    intervention: () => null,
+    total: new Map(),
   }
   return {
-    options: {
-      nodeTimeoutMs: PATIENCE_MS,
-      reach: async (chain, rpcUrl) => {
-        const line = await openHttpLine(rpcUrl)
-        nodes.set(chain, line)
-        return line.url
-      },
-      reachDatabase: async (url) => {
-        database = await openDatabaseLine(url, chance)
-        return `${database.url}?${DATABASE_PATIENCE}`
-      },
-      openPrices: (clock) => {
-        const httpOverrides = Object.fromEntries(venues.map(({ server, line }) => [server.venue, line.url]))
-        const sources = priceSources.ccxt({
-          venues: defaultVenues,
-          currencies: currencyCodes,
-          clock,
-          timeoutMs: PATIENCE_MS,
-          httpOverrides,
-        })
-        const rules = { refreshMs: 700, readTimeoutMs: PATIENCE_MS, ageMsMax: 6_000 }
-        book = priceBook({ sources, clock, rules, log: { info: () => {}, warn: () => {} } })
-        return book
-      },
-    },
+    options: optionsOver(lines),
     get book() {
-      if (book === null) throw new Error('the service has not started')
-      return book
+      if (lines.book === null) throw new Error('the service has not started')
+      return lines.book
     },
     intervene: (next) => {
-      intervention = next
+      lines.intervention = next
     },
-    turnBad: () => {
-      collect()
-      for (const [chain, line] of nodes) {
-        const send = failing(httpFaults, PERCENT.send, chance)
-        const usual = failing(httpFaults, PERCENT.call, chance)
-        line.meddle(
-          (call) =>
-            intervention(chain, call) ?? (SENDS.includes(call.method) ? send() : bearable(call, usual())),
-        )
-      }
-      database?.meddle(
-        byKind((kind) => failing(kind === 'connect' ? connectFaults : databaseFaults, PERCENT[kind], chance)),
-      )
-      for (const { line } of venues) line.meddle(failing(venueFaults, PERCENT.venue, chance))
-    },
-    failAsNeverBefore: () => {
-      collect()
-      for (const [chain, line] of nodes) {
-        const next = missingOf(httpFaults, chain, total, (fault) => line.happened().has(fault))
-        line.meddle(({ method }) =>
-          PATIENT.includes(method) || chance() * 100 > PERCENT.left ? null : next(),
-        )
-      }
-      const line = database
-      line?.meddle(
-        byKind((kind) =>
-          missingOf(kind === 'connect' ? connectFaults : databaseFaults, `database ${kind}`, total, (fault) =>
-            line.happened().has(`${kind} ${fault}`),
-          ),
-        ),
-      )
-      for (const { server, line: venue } of venues) {
-        venue.meddle(
-          missingOf(venueFaults, `venue ${server.venue}`, total, (fault) => venue.happened().has(fault)),
-        )
-      }
-    },
-    turnGood,
+    turnBad: () => turnBad(lines),
+    failAsNeverBefore: () => failAsNeverBefore(lines),
+    turnGood: () => turnGood(lines),
     happened: () => {
-      const now = new Map(total)
-      collect(now)
+      const now = new Map(lines.total)
+      collect(lines, now)
       return now
     },
-    expected: [
-      ...[...(['BTC', 'ETH', 'BNB'] as const)].flatMap((chain) =>
-        httpFaults.map((fault) => `${chain} ${fault}`),
-      ),
-      ...(['statement', 'commit'] as const).flatMap((kind) =>
-        databaseFaults.map((fault) => `database ${kind} ${fault}`),
-      ),
-      ...connectFaults.map((fault) => `database connect ${fault}`),
-      ...venues.flatMap(({ server: { venue } }) => venueFaults.map((fault) => `venue ${venue} ${fault}`)),
-    ],
+    expected: expectedOn(lines),
     stop: async () => {
-      await Promise.all([...nodes.values()].map((line) => line.stop()))
-      await database?.stop()
-      await Promise.all(venues.map(({ server, line }) => Promise.all([line.stop(), server.stop()])))
+      await Promise.all([...lines.nodes.values()].map((line) => line.stop()))
+      await lines.database?.stop()
+      await Promise.all(lines.venues.map(({ server, line }) => Promise.all([line.stop(), server.stop()])))
     },
   }
+}
+
+type Lines = {
+  readonly chance: () => number
+  readonly nodes: Map<ChainName, HttpLine>
+  readonly venues: readonly Venue[]
+  database: DatabaseLine | null
+  book: PriceBook | null
+  intervention: Intervention
+  /** What happened before the lines were told to behave otherwise, which makes them count anew. */
+  readonly total: Map<string, number>
+}
+
+function optionsOver(lines: Lines): TestSandboxOptions {
+  return {
+    nodeTimeoutMs: PATIENCE_MS,
+    reach: async (chain, rpcUrl) => {
+      const line = await openHttpLine(rpcUrl)
+      lines.nodes.set(chain, line)
+      return line.url
+    },
+    reachDatabase: async (url) => {
+      lines.database = await openDatabaseLine(url, lines.chance)
+      return `${lines.database.url}?${DATABASE_PATIENCE}`
+    },
+    openPrices: (clock) => {
+      const origins = lines.venues.map(({ server, line }) => [server.venue, line.url])
+      const sources = priceSources.ccxt({
+        venues: defaultVenues,
+        currencies: currencyCodes,
+        clock,
+        timeoutMs: PATIENCE_MS,
+        httpOverrides: Object.fromEntries(origins),
+      })
+      const rules = { refreshMs: 700, readTimeoutMs: PATIENCE_MS, ageMsMax: 6_000 }
+      lines.book = priceBook({ sources, clock, rules, log: { info: () => {}, warn: () => {} } })
+      return lines.book
+    },
+  }
+}
+
+function turnGood(lines: Lines): void {
+  collect(lines)
+  for (const [chain, line] of lines.nodes) line.meddle((call) => lines.intervention(chain, call))
+  for (const line of lines.nodes.values()) line.hangUp()
+  lines.database?.meddle(null)
+  lines.database?.hangUp()
+  for (const { line } of lines.venues) {
+    line.meddle(null)
+    line.hangUp()
+  }
+}
+
+function turnBad(lines: Lines): void {
+  const { chance } = lines
+  collect(lines)
+  for (const [chain, line] of lines.nodes) {
+    const send = failing(httpFaults, PERCENT.send, chance)
+    const usual = failing(httpFaults, PERCENT.call, chance)
+    line.meddle(
+      (call) =>
+        lines.intervention(chain, call) ?? (SENDS.includes(call.method) ? send() : bearable(call, usual())),
+    )
+  }
+  lines.database?.meddle(
+    byKind((kind) => failing(kind === 'connect' ? connectFaults : databaseFaults, PERCENT[kind], chance)),
+  )
+  for (const { line } of lines.venues) line.meddle(failing(venueFaults, PERCENT.venue, chance))
+}
+
+function failAsNeverBefore(lines: Lines): void {
+  const { chance, total } = lines
+  collect(lines)
+  for (const [chain, line] of lines.nodes) {
+    const next = missingOf(httpFaults, chain, total, (fault) => line.happened().has(fault))
+    line.meddle(({ method }) => (PATIENT.includes(method) || chance() * 100 > PERCENT.left ? null : next()))
+  }
+  const { database } = lines
+  database?.meddle(
+    byKind((kind) => {
+      const faults = kind === 'connect' ? connectFaults : databaseFaults
+      return missingOf(faults, `database ${kind}`, total, (fault) =>
+        database.happened().has(`${kind} ${fault}`),
+      )
+    }),
+  )
+  for (const { server, line } of lines.venues) {
+    line.meddle(missingOf(venueFaults, `venue ${server.venue}`, total, (fault) => line.happened().has(fault)))
+  }
+}
+
+function collect({ nodes, database, venues, total }: Lines, sum = total): void {
+  for (const [chain, line] of nodes) add(sum, chain, line.happened())
+  if (database !== null) add(sum, 'database', database.happened())
+  for (const { server, line } of venues) add(sum, `venue ${server.venue}`, line.happened())
+}
+
+function expectedOn({ venues }: Lines): readonly string[] {
+  return [
+    ...(['BTC', 'ETH', 'BNB'] as const).flatMap((chain) => httpFaults.map((fault) => `${chain} ${fault}`)),
+    ...(['statement', 'commit'] as const).flatMap((kind) =>
+      databaseFaults.map((fault) => `database ${kind} ${fault}`),
+    ),
+    ...connectFaults.map((fault) => `database connect ${fault}`),
+    ...venues.flatMap(({ server: { venue } }) => venueFaults.map((fault) => `venue ${venue} ${fault}`)),
+  ]
 }
 
 type Venue = { readonly server: VenueServer; readonly line: HttpLine }

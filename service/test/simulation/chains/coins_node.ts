@@ -3,16 +3,7 @@ import type { Block, BlockRef, Transfer, TxStatus } from '../../../src/chains/ch
 import { assert } from '../../../src/domain/assert.ts'
 import { amountOf } from '../../../src/domain/money/amount.ts'
 import { Branch, type MinedBlock, type OutsidePayments, type Payment, type Reorg } from './branch.ts'
-import { readCoinsTx } from './read_coins_tx.ts'
-
-/** `spends` are outpoints, `txid:n`. */
-export type CoinsTx = {
-  readonly txHash: string
-  readonly spends: readonly string[]
-  readonly outputs: readonly { readonly address: string; readonly satoshi: bigint }[]
-  readonly feeSatoshi: bigint
-  readonly vbytes: bigint
-}
+import { type CoinsTx, readCoinsTx } from './read_coins_tx.ts'
 
 type Coin = { readonly address: string; readonly satoshi: bigint }
 type CoinsBlock = MinedBlock<CoinsTx>

@@ -1,7 +1,15 @@
 import { Address, Transaction } from '@scure/btc-signer'
 import { addressOfScript } from '../../../src/chains/bitcoin/addresses.ts'
 import { networkFacts } from '../../../src/chains/bitcoin/settings.ts'
-import type { CoinsTx } from './coins_node.ts'
+
+/** `spends` are outpoints, `txid:n`. */
+export type CoinsTx = {
+  readonly txHash: string
+  readonly spends: readonly string[]
+  readonly outputs: readonly { readonly address: string; readonly satoshi: bigint }[]
+  readonly feeSatoshi: bigint
+  readonly vbytes: bigint
+}
 
 /** The transaction in these bytes but its fee, which only its coins tell; null when there is none. */
 export function readCoinsTx(bytes: string): Omit<CoinsTx, 'feeSatoshi'> | null {
