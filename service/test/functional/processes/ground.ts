@@ -26,6 +26,8 @@ export type Ground = {
   readonly processes: readonly RunningProcess[]
   /** A process with the environment of these roles, and nothing else in it. */
   start(roles: string): Promise<RunningProcess>
+  /** What an operator writes for a process of these roles. */
+  environmentOf(roles: string): Environment
   /** Runs `cambist …` with the environment of the role api. */
   command(...args: string[]): Promise<string>
   /** The published client, on that process, with a key that `cambist keys create` made. */
@@ -35,12 +37,16 @@ export type Ground = {
   stop(): Promise<void>
 }
 
+type Environment = Readonly<Record<string, string>>
+type Adjust = (environment: Environment) => Environment
+
 const USD_CENTS = { BTC: 6_500_000n, ETH: 300_000n, BNB: 60_000n, USDT: 100n, USDC: 100n }
 const VENUES = ['kraken', 'coinbase', 'bitstamp', 'bitfinex'] as const
 const CLI = new URL('../../../src/cli.ts', import.meta.url).pathname
 const PASSPHRASE = 'a passphrase that no log may show'
 
-export async function startGround(): Promise<Ground> {
+/** `adjust` has the last word on the environment of each process. */
+export async function startGround(adjust: Adjust = (given) => given): Promise<Ground> {
   const dir = mkdtempSync(join(tmpdir(), 'cambist-serve-'))
   const secrets = new Set<string>([PASSPHRASE])
   const [devnet, postgres, venues] = await Promise.all([
@@ -48,12 +54,13 @@ export async function startGround(): Promise<Ground> {
     startPostgres({ dataDir: join(dir, 'postgres') }),
     Promise.all(VENUES.map((venue) => startVenue(venue, Date.now, () => USD_CENTS))),
   ])
-  const environment = await writeEnvironment(dir, devnet, postgres.url, secrets)
+  const written = await writeEnvironment(dir, devnet, postgres.url, secrets)
+  const environmentOf = (roles: string) => adjust(written.of(roles))
   const database = openReadOnly(postgres.url)
   const processes: RunningProcess[] = []
   const command = async (...args: string[]) => {
     const { stdout } = await promisify(execFile)(process.execPath, [CLI, ...args], {
-      env: { PATH: process.env.PATH ?? '', ...environment.of('api') },
+      env: { PATH: process.env.PATH ?? '', ...environmentOf('api') },
     })
     return stdout
   }
@@ -64,11 +71,12 @@ export async function startGround(): Promise<Ground> {
     tamper: (sql, values) => tamper(postgres.url, sql, values),
     secrets,
     processes,
+    environmentOf,
     command,
     start: async (roles) => {
       const started = await startProcess({
         roles,
-        env: environment.of(roles),
+        env: environmentOf(roles),
         venueOrigins: originsOf(venues),
       })
       processes.push(started)

@@ -1,0 +1,100 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, beforeEach, expect, onTestFailed, test } from 'vitest'
+import { conformity } from '../../src/http/testing/conformity.ts'
+import { readDocument } from '../harness/conforming_fetch.ts'
+import { type ProbedSandbox, startProbedSandbox } from '../harness/probed_sandbox.ts'
+import { learnExchange } from './known_exchange.ts'
+import { readOperations } from './operations.ts'
+import { prove } from './prove.ts'
+import { type RequestRun, startRequestRun } from './request_run.ts'
+
+/**
+ * What: whatever is asked, right or wrong or made of random bytes, the service answers as its OpenAPI document says and
+ * never with a failure of its own, does not stop for it, and forgets it.
+ * How: `npm start` in a process of its own. Requests are generated from the document that it serves, spoiled in one
+ * place or not at all, signed when they are complete, and said as raw bytes over several lines at once; every answer is
+ * held against the document. A probe inside that process tells of its event loop and of its heap.
+ */
+let sandbox: ProbedSandbox
+
+beforeAll(async () => {
+  sandbox = await startProbedSandbox()
+})
+
+afterAll(() => sandbox?.stop())
+
+beforeEach(() => {
+  onTestFailed(() => console.error(logged(WARNING).slice(-40).join('\n')))
+})
+
+const STALL_MS_MAX = 200
+const GROWTH_BYTES_MAX = 8 * 2 ** 20
+/** The last of the requests come while prices, time and chains are driven to their ends. */
+const WILD_SHARE = 0.04
+
+prove('every generated request is answered as the OpenAPI document says', async ({ seed, sized, figure }) => {
+  const run = await openRun(seed)
+  const count = sized({ short: 5_000, long: 100_000 })
+  await sandbox.begin()
+  await run.say(count * 0.2)
+  const early = await sandbox.read()
+  await run.say(count * (0.8 - WILD_SHARE))
+  const late = await sandbox.read()
+  await run.say(count * WILD_SHARE, 'wild')
+  const { ownStallMs, wallStallMs } = await sandbox.read()
+
+  const counts = [...run.counts]
+  figure('requests', count)
+  figure('operations', counts.length)
+  figure(
+    'done',
+    counts.reduce((sum, [, { done }]) => sum + done, 0),
+  )
+  figure(
+    'refused',
+    counts.reduce((sum, [, { refused }]) => sum + refused, 0),
+  )
+  figure('longest stall of the event loop', `${Math.round(ownStallMs)} ms`)
+  figure('with waiting for a processor', `${Math.round(wallStallMs)} ms`)
+  figure('heap after a fifth and at the end', `${inMb(early.heapBytes)} and ${inMb(late.heapBytes)} MB`)
+  expect([...run.faults.values()].slice(0, 40).join('\n\n'), `${run.faults.size} kinds of faults`).toBe('')
+  expect(counts.filter(([, { done, refused }]) => done === 0 || refused === 0)).toEqual([])
+  expect(ownStallMs).toBeLessThan(STALL_MS_MAX)
+  expect(late.heapBytes - early.heapBytes).toBeLessThan(GROWTH_BYTES_MAX)
+  expect(logged(ERROR)).toEqual([])
+})
+
+async function openRun(seed: number): Promise<RequestRun> {
+  const { api_key: keyId, api_secret: secret, base_url: baseUrl } = sandbox.file
+  const document = await readDocument(baseUrl)
+  const other = await sandbox.makeKey('Another')
+  return startRequestRun({
+    port: sandbox.port,
+    seed,
+    operations: readOperations(document),
+    known: await learnExchange(baseUrl, { own: { keyId, secret }, other }),
+    conforms: conformity(document),
+  })
+}
+
+const WARNING = 40
+const ERROR = 50
+
+function logged(levelMin: number): string[] {
+  const lines = readFileSync(join(sandbox.dataDir, 'service.log'), 'utf8').split('\n')
+  return lines.filter((line) => Number(/^\{"level":(\d+),/.exec(line)?.[1] ?? 0) >= levelMin)
+}
+
+function inMb(bytes: number): string {
+  return (bytes / 2 ** 20).toFixed(1)
+}
+
+test('a stalled loop and hoarded memory are seen', async () => {
+  const before = await sandbox.read()
+  await sandbox.spoil('stall')
+  await sandbox.spoil('hoard')
+  const after = await sandbox.read()
+  expect(after.ownStallMs).toBeGreaterThan(STALL_MS_MAX)
+  expect(after.heapBytes - before.heapBytes).toBeGreaterThan(GROWTH_BYTES_MAX)
+})

@@ -1,0 +1,79 @@
+import { createClient } from '@cambist/sdk'
+import type { ToldSecret } from '../../src/accounts/keys.ts'
+
+/** What can be exchanged, with amounts that are in range. */
+export type KnownPair = {
+  readonly from: Place
+  readonly to: Place
+  /** The least that is exchanged, in units of 10^-decimals. */
+  readonly least: bigint
+  readonly decimals: number
+  /** An amount of the destination that is in range. */
+  readonly toAmount: string
+}
+
+type Place = { readonly currency: string; readonly network: string; readonly isNative: boolean }
+
+export type KnownOrder = {
+  readonly id: string
+  readonly token: string
+  readonly owner: ToldSecret
+  readonly network: string
+  readonly asks: string
+  stage: 'new' | 'underpaid' | 'emergency' | 'over'
+}
+
+/** What a client knows of the service: what it was told at first, and what it has learned since. */
+export type KnownExchange = {
+  readonly keys: { readonly own: ToldSecret; readonly other: ToldSecret }
+  readonly pairs: readonly KnownPair[]
+  /** Addresses of nobody, by network. */
+  readonly addresses: Readonly<Record<string, readonly string[]>>
+  readonly orders: KnownOrder[]
+  readonly locks: { readonly pair: KnownPair; readonly amount: string; readonly rateId: string }[]
+  readonly transactions: string[]
+}
+
+const ADDRESSES_EACH = 6
+
+export async function learnExchange(baseUrl: string, keys: KnownExchange['keys']): Promise<KnownExchange> {
+  const client = createClient({ baseUrl, apiKey: keys.own.keyId, apiSecret: keys.own.secret })
+  const currencies = await client.getCurrencies()
+  const places = Object.entries(currencies).flatMap(([currency, { networks }]) =>
+    networks.map((network): Place => ({ currency, network, isNative: network === currency })),
+  )
+  const couples = places.flatMap((from) => places.filter((to) => to !== from).map((to) => ({ from, to })))
+  const pairs = couples.map(async ({ from, to }): Promise<KnownPair> => {
+    const { min_amount: min = 0, precision: decimals = 0 } = currencies[from.currency] ?? {}
+    const asked = { from: from.currency, from_network: from.network, to: to.currency, to_network: to.network }
+    const rate = await client.getRate({ ...asked, amount: min * 20 })
+    const least = BigInt(Math.ceil(rate.min_amount * 10 ** decimals))
+    return { from, to, least, decimals, toAmount: String(rate.to_amount) }
+  })
+  const networks = [...new Set(places.map(({ network }) => network))]
+  const addresses = networks.map(async (network) => {
+    const fresh = Array.from({ length: ADDRESSES_EACH }, async () => {
+      const { data } = (await (await fetch(`${baseUrl}/sandbox/address/${network}`)).json()) as Addressed
+      return data.address
+    })
+    return [network, await Promise.all(fresh)] as const
+  })
+  return {
+    keys,
+    pairs: await Promise.all(pairs),
+    addresses: Object.fromEntries(await Promise.all(addresses)),
+    orders: [],
+    locks: [],
+    transactions: [],
+  }
+}
+
+type Addressed = { readonly data: { readonly address: string } }
+
+/** Plain decimal text of units of 10^-decimals. */
+export function decimalText(units: bigint, decimals: number): string {
+  const digits = units.toString().padStart(decimals + 1, '0')
+  const fraction = digits.slice(digits.length - decimals).replace(/0+$/, '')
+  const whole = digits.slice(0, digits.length - decimals)
+  return fraction === '' ? whole : `${whole}.${fraction}`
+}
