@@ -1,6 +1,5 @@
 import { execFile } from 'node:child_process'
-import { randomBytes } from 'node:crypto'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -8,9 +7,9 @@ import { type Devnet, removePostgres, startDevnet, startPostgres } from '@cambis
 import { type Client, type CreatedOrder, createClient } from '@cambist/sdk'
 import pg from 'pg'
 import { startVenue, type VenueServer } from '../../../src/prices/ccxt/venue_servers.ts'
-import { createKeystore, newMnemonic, openKeystore } from '../../../src/signer/keystore.ts'
 import { eventually } from '../../harness/eventually.ts'
 import { openReadOnly, type ReadOnlyDatabase } from '../../harness/read_only_database.ts'
+import { VENUES, writeEnvironment } from './environment.ts'
 import { type RunningProcess, startProcess } from './running_process.ts'
 
 /** Everything that processes of the service stand on, as an operator would provide it, and the processes themselves. */
@@ -41,20 +40,18 @@ type Environment = Readonly<Record<string, string>>
 type Adjust = (environment: Environment) => Environment
 
 const USD_CENTS = { BTC: 6_500_000n, ETH: 300_000n, BNB: 60_000n, USDT: 100n, USDC: 100n }
-const VENUES = ['kraken', 'coinbase', 'bitstamp', 'bitfinex'] as const
 const CLI = new URL('../../../src/cli.ts', import.meta.url).pathname
-const PASSPHRASE = 'a passphrase that no log may show'
 
 /** `adjust` has the last word on the environment of each process. */
 export async function startGround(adjust: Adjust = (given) => given): Promise<Ground> {
   const dir = mkdtempSync(join(tmpdir(), 'cambist-serve-'))
-  const secrets = new Set<string>([PASSPHRASE])
+  const secrets = new Set<string>()
   const [devnet, postgres, venues] = await Promise.all([
     startDevnet({ dataDir: join(dir, 'devnet'), networks: ['ETH'], mining: 'manual' }),
     startPostgres({ dataDir: join(dir, 'postgres') }),
     Promise.all(VENUES.map((venue) => startVenue(venue, Date.now, () => USD_CENTS))),
   ])
-  const written = await writeEnvironment(dir, devnet, postgres.url, secrets)
+  const written = await writeEnvironment({ dir, devnet, databaseUrl: postgres.url, secrets })
   const environmentOf = (roles: string) => adjust(written.of(roles))
   const database = openReadOnly(postgres.url)
   const processes: RunningProcess[] = []
@@ -107,84 +104,6 @@ async function tamper(url: string, sql: string, values: readonly unknown[]): Pro
 
 function originsOf(venues: readonly VenueServer[]): Readonly<Record<string, string>> {
   return Object.fromEntries(venues.map(({ venue, origin }) => [venue, origin]))
-}
-
-/** What an operator writes into the unit file of each process: only what its roles need. */
-async function writeEnvironment(dir: string, devnet: Devnet, databaseUrl: string, secrets: Set<string>) {
-  const keyFile = (name: string) => {
-    const key = randomBytes(32).toString('hex')
-    secrets.add(key)
-    return writeText(join(dir, `${name}.key`), key)
-  }
-  const seal = { CAMBIST_ORDER_SEAL_KEY_FILE: keyFile('seal') }
-  const { ETH } = devnet.networks
-  if (ETH === undefined) throw new Error('the devnet has Ethereum')
-  const common = { DATABASE_URL: databaseUrl, PORT: '0', CAMBIST_LOG_LEVEL: 'debug' }
-  const chain = {
-    CAMBIST_ETH_CHAIN_ID: String(ETH.chainId),
-    CAMBIST_CONTRACT_USDT_ERC20: ETH.tokens.USDT.address,
-    CAMBIST_CONTRACT_USDC_ERC20: ETH.tokens.USDC.address,
-  }
-  const node = {
-    ...chain,
-    CAMBIST_ETH_URL: ETH.rpcUrl,
-    CAMBIST_PRICE_VENUES: VENUES.join(','),
-  }
-  const socket = { CAMBIST_SIGNER_SOCKET: join(dir, 'signer.sock') }
-  const byRole: Readonly<Record<string, Readonly<Record<string, string>>>> = {
-    api: {
-      ...node,
-      ...seal,
-      CAMBIST_ACCOUNT_KEY_FILE: keyFile('account'),
-      CAMBIST_ORDER_TOKEN_KEY_FILE: keyFile('token'),
-      CAMBIST_BASE_URL: 'http://exchange.example.org',
-      CAMBIST_RATE_LIMIT_UNITS_PER_MINUTE: '1000000',
-      CAMBIST_RATE_LIMIT_BURST_PER_SECOND: '100000',
-      CAMBIST_RATE_LIMIT_CREATE_UNITS: '1',
-    },
-    watcher: node,
-    engine: { ...node, ...seal, ...socket },
-    // The signer knows the chains by their ids and contracts; it has no node.
-    signer: {
-      ...chain,
-      CAMBIST_BTC_NETWORK: 'regtest',
-      CAMBIST_BNB_CHAIN_ID: '31338',
-      ...seal,
-      ...socket,
-      ...(await writeKeystore(dir, secrets)),
-      CAMBIST_SPEND_LIMIT_USDT_ERC20: '100000 / 1000000 / 1000000',
-      CAMBIST_SPEND_LIMIT_USDC_ERC20: '100000 / 1000000 / 1000000',
-      CAMBIST_SPEND_LIMIT_ETH_ETH: '100 / 1000 / 1000',
-    },
-    notifier: {},
-  }
-  return { of: (role: string) => ({ ...common, ...byRole[role] }) }
-}
-
-async function writeKeystore(dir: string, secrets: Set<string>) {
-  const path = join(dir, 'keystore.json')
-  const mnemonic = newMnemonic()
-  secrets.add(mnemonic)
-  const made = await createKeystore({
-    path,
-    passphrase: PASSPHRASE,
-    mnemonic,
-    environment: 'sandbox',
-    nowMs: Date.now(),
-    scryptN: 2 ** 10,
-  })
-  const opened = await openKeystore({ path, passphrase: PASSPHRASE, environment: 'sandbox' })
-  if (!made.ok || !opened.ok) throw new Error('the keystore was not made')
-  secrets.add(Buffer.from(opened.value.seed).toString('hex'))
-  return {
-    CAMBIST_KEYSTORE_FILE: path,
-    CAMBIST_KEYSTORE_PASSPHRASE_FILE: writeText(join(dir, 'passphrase'), PASSPHRASE),
-  }
-}
-
-function writeText(path: string, text: string): string {
-  writeFileSync(path, `${text}\n`, { mode: 0o600 })
-  return path
 }
 
 async function openClient(

@@ -1,0 +1,101 @@
+import { randomBytes } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Devnet } from '@cambist/devnet'
+import { createKeystore, newMnemonic, openKeystore } from '../../../src/signer/keystore.ts'
+
+export const VENUES = ['kraken', 'coinbase', 'bitstamp', 'bitfinex'] as const
+const PASSPHRASE = 'a passphrase that no log may show'
+
+export type EnvironmentPlace = {
+  /** Where keys, keystore and the signer's socket lie. */
+  readonly dir: string
+  /** With Ethereum; Bitcoin when it runs. */
+  readonly devnet: Pick<Devnet, 'networks'>
+  readonly databaseUrl: string
+  /** Everything secret that was written is put in here. */
+  readonly secrets: Set<string>
+}
+
+export type Environment = { of(roles: string): Readonly<Record<string, string>> }
+
+/** What an operator writes into the unit file of each process: only what its roles need. */
+export async function writeEnvironment(place: EnvironmentPlace): Promise<Environment> {
+  const { dir, databaseUrl, secrets } = place
+  secrets.add(PASSPHRASE)
+  const keyFile = (name: string) => {
+    const key = randomBytes(32).toString('hex')
+    secrets.add(key)
+    return writeText(join(dir, `${name}.key`), key)
+  }
+  const seal = { CAMBIST_ORDER_SEAL_KEY_FILE: keyFile('seal') }
+  const { BTC, ETH } = place.devnet.networks
+  if (ETH === undefined) throw new Error('the devnet has Ethereum')
+  const common = { DATABASE_URL: databaseUrl, PORT: '0', CAMBIST_LOG_LEVEL: 'debug' }
+  const chain = {
+    CAMBIST_ETH_CHAIN_ID: String(ETH.chainId),
+    CAMBIST_CONTRACT_USDT_ERC20: ETH.tokens.USDT.address,
+    CAMBIST_CONTRACT_USDC_ERC20: ETH.tokens.USDC.address,
+  }
+  const node = {
+    ...chain,
+    ...(BTC !== undefined && { CAMBIST_BTC_URL: BTC.rpcUrl, CAMBIST_BTC_NETWORK: 'regtest' }),
+    CAMBIST_ETH_URL: ETH.rpcUrl,
+    CAMBIST_PRICE_VENUES: VENUES.join(','),
+  }
+  const socket = { CAMBIST_SIGNER_SOCKET: join(dir, 'signer.sock') }
+  const byRole: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+    api: {
+      ...node,
+      ...seal,
+      CAMBIST_ACCOUNT_KEY_FILE: keyFile('account'),
+      CAMBIST_ORDER_TOKEN_KEY_FILE: keyFile('token'),
+      CAMBIST_BASE_URL: 'http://exchange.example.org',
+      CAMBIST_RATE_LIMIT_UNITS_PER_MINUTE: '1000000',
+      CAMBIST_RATE_LIMIT_BURST_PER_SECOND: '100000',
+      CAMBIST_RATE_LIMIT_CREATE_UNITS: '1',
+    },
+    watcher: node,
+    engine: { ...node, ...seal, ...socket },
+    // The signer knows the chains by their ids and contracts; it has no node.
+    signer: {
+      ...chain,
+      CAMBIST_BTC_NETWORK: 'regtest',
+      CAMBIST_BNB_CHAIN_ID: '31338',
+      ...seal,
+      ...socket,
+      ...(await writeKeystore(dir, secrets)),
+      CAMBIST_SPEND_LIMIT_USDT_ERC20: '100000 / 1000000 / 1000000',
+      CAMBIST_SPEND_LIMIT_USDC_ERC20: '100000 / 1000000 / 1000000',
+      CAMBIST_SPEND_LIMIT_ETH_ETH: '100 / 1000 / 1000',
+    },
+    notifier: {},
+  }
+  return { of: (role: string) => ({ ...common, ...byRole[role] }) }
+}
+
+async function writeKeystore(dir: string, secrets: Set<string>) {
+  const path = join(dir, 'keystore.json')
+  const mnemonic = newMnemonic()
+  secrets.add(mnemonic)
+  const made = await createKeystore({
+    path,
+    passphrase: PASSPHRASE,
+    mnemonic,
+    environment: 'sandbox',
+    nowMs: Date.now(),
+    scryptN: 2 ** 10,
+  })
+  const opened = await openKeystore({ path, passphrase: PASSPHRASE, environment: 'sandbox' })
+  if (!made.ok || !opened.ok) throw new Error('the keystore was not made')
+  secrets.add(Buffer.from(opened.value.seed).toString('hex'))
+  return {
+    CAMBIST_KEYSTORE_FILE: path,
+    CAMBIST_KEYSTORE_PASSPHRASE_FILE: writeText(join(dir, 'passphrase'), PASSPHRASE),
+  }
+}
+
+function writeText(path: string, text: string): string {
+  writeFileSync(path, `${text}\n`, { mode: 0o600 })
+  return path
+}

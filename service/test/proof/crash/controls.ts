@@ -1,0 +1,227 @@
+import { eventually } from '../../harness/eventually.ts'
+import { openHttpLine } from '../../harness/http_line.ts'
+import type { Wish } from './customers.ts'
+import type { Role } from './points.ts'
+import type { Patch } from './preload.ts'
+import type { Ground, Stage, StageOptions } from './stage.ts'
+
+/** A service that is known to be bad. If it passes the test, the test has a hole. */
+export type Control = {
+  readonly name: string
+  /** What was taken out of it. Several things keep the promise, each alone; all of them have to go. */
+  readonly without: string
+  readonly patches: readonly Patch[]
+  readonly sql: readonly string[]
+  readonly wishes: readonly Wish[]
+  /** Where it hurts. */
+  readonly aims: readonly { readonly role: Role; readonly point: string }[]
+  /** What the world does to it besides. */
+  readonly prepare?: (
+    ground: Ground,
+  ) => Promise<{ readonly options: Partial<StageOptions>; stop(): Promise<void> }>
+  readonly onDeath?: (ground: Ground, stage: Stage) => Promise<void>
+}
+
+const pays = (from: Wish['from'], to: Wish['to']): Wish => ({ story: 'pays', from, to })
+
+/** The signer forgets what it signed, and signs whatever else it is asked for the same payout. */
+const forgetfulSigner: readonly Patch[] = [
+  {
+    file: 'db/signed_transactions.ts',
+    find: 'attempts: async (payoutId) => (await readAttempts(database, payoutId)).map(toRecord),',
+    replace: 'attempts: async () => [],',
+  },
+  {
+    file: 'db/signed_transactions.ts',
+    find: 'insertOnce: (record, limits) =>',
+    replace: 'insertOnce: async (record) => record,\n    unused: (record, limits) =>',
+  },
+]
+
+/** The key of an outflow is made by chance, and no index says that there is one for an order. */
+const keylessObligations = {
+  patches: [
+    {
+      file: 'domain/orders/identifiers.ts',
+      find: 'export function payoutIdOf(orderId: OrderId, number: number): string {',
+      replace: `export function payoutIdOf(orderId: OrderId, number: number): string {
+      number += Math.floor(Math.random() * 1e9)`,
+    },
+  ],
+  sql: ['DROP INDEX outflows_one_live', 'DROP INDEX outflows_one_success'],
+} as const
+
+const effectsInTransaction = 'for (const effect of effects) await carryOut(tx, order, effect, nowMs)'
+
+export const controls: readonly Control[] = [
+  {
+    name: 'broadcast before storing',
+    without:
+      'a draft and its bytes are committed only after they were sent, and the signer keeps no record; with the record alone, a second draft is never signed',
+    patches: [
+      ...forgetfulSigner,
+      {
+        file: 'engine/payouts/send.ts',
+        find: 'async function authorityFor(',
+        replace: 'export async function authorityFor(',
+      },
+      {
+        file: 'engine/payouts/draft.ts',
+        find: "import { readFillerFunds } from './take_back.ts'",
+        replace: "import { authorityFor } from './send.ts'\nimport { readFillerFunds } from './take_back.ts'",
+      },
+      {
+        file: 'engine/payouts/draft.ts',
+        find: 'world.db.transaction((tx) => draft(world, chain, outflow, bid.value, purse, tx))',
+        replace: `world.db.transaction(async (tx) => {
+          if (!(await draft(world, chain, outflow, bid.value, purse, tx))) return false
+          const [{ intent }] = await attemptsOf(tx, outflow.payoutId)
+          const signed = await world.signer.sign(intent, await authorityFor(world, outflow))
+          if (signed.ok) await chain.broadcast(signed.value)
+          return true
+        })`,
+      },
+    ],
+    sql: [],
+    wishes: [pays('BTC:BTC', 'USDT:ERC20'), pays('BTC:BTC', 'ETH:ETH'), pays('BTC:BTC', 'USDT:ERC20')],
+    aims: [
+      { role: 'engine', point: 'the network has the bytes, nobody noted it' },
+      { role: 'engine', point: 'the network has the bytes, nobody noted it' },
+    ],
+  },
+  {
+    name: 'no unique obligation key',
+    without:
+      'an outflow has a key by chance, no unique index, and is planned outside the transaction that settles; with any one of the three there is one outflow',
+    patches: [
+      ...keylessObligations.patches,
+      {
+        file: 'engine/apply.ts',
+        find: effectsInTransaction,
+        replace: 'for (const effect of effects) await carryOut(world.db, order, effect, nowMs)',
+      },
+    ],
+    sql: keylessObligations.sql,
+    wishes: [pays('BTC:BTC', 'USDT:ERC20'), pays('BTC:BTC', 'ETH:ETH')],
+    aims: [{ role: 'engine', point: 'a payout is planned, not committed' }],
+  },
+  {
+    name: 'check-then-act on emergency',
+    without:
+      'the order is read without its lock for a choice, its events have no key, an outflow has a key by chance and no unique index; with any one of the four one choice wins',
+    patches: [
+      ...keylessObligations.patches,
+      {
+        file: 'engine/apply.ts',
+        find: "import { lockOrder, saveOrder } from '../db/orders.ts'",
+        replace: "import { findOrder, lockOrder, saveOrder } from '../db/orders.ts'",
+      },
+      {
+        file: 'engine/apply.ts',
+        find: 'const before = await lockOrder(tx, orderId)',
+        replace: `const isChoice = fact.kind === 'ActionChosen'
+        const before = await (isChoice ? findOrder : lockOrder)(tx, orderId)
+        if (isChoice) await new Promise((resolve) => setTimeout(resolve, 300))`,
+      },
+    ],
+    sql: [...keylessObligations.sql, 'ALTER TABLE events DROP CONSTRAINT events_pkey'],
+    wishes: [
+      { story: 'wants both', from: 'BTC:BTC', to: 'USDT:ERC20' },
+      { story: 'wants both', from: 'BTC:BTC', to: 'ETH:ETH' },
+    ],
+    aims: [],
+  },
+  {
+    name: 'no block-hash look before paying',
+    without: 'a payout leaves on the word of the tables alone; nothing else would stop it',
+    patches: [
+      {
+        file: 'engine/payouts/draft.ts',
+        find: 'async function missingSource(world: SigningWorld, outflow: ClaimedOutflow): Promise<string | null> {',
+        replace: `async function missingSource(world: SigningWorld, outflow: ClaimedOutflow): Promise<string | null> {
+        if (world !== null) return null`,
+      },
+    ],
+    sql: [],
+    wishes: [{ story: 'loses the payment', from: 'ETH:ETH', to: 'BTC:BTC' }],
+    aims: [{ role: 'engine', point: 'an exchange is settled, its payout is due' }],
+    onDeath: loseThePayment,
+  },
+  {
+    name: 'signing again on a timeout',
+    without:
+      'when nobody says whether the bytes arrived, a new draft takes a new nonce, and the signer keeps no record; with the record alone, the new one is never signed',
+    patches: [
+      ...forgetfulSigner,
+      {
+        file: 'engine/payouts/send.ts',
+        find: "await storeAnswer(world.db, outflow.payoutId, attempt, 'unknown', nowMs)",
+        replace: `await world.db.query('DELETE FROM attempts WHERE payout_id = $1', [outflow.payoutId])
+        await world.db.query(
+          "UPDATE outflows SET state = 'planned', nonce = NULL WHERE payout_id = $1",
+          [outflow.payoutId],
+        )`,
+      },
+    ],
+    sql: [],
+    wishes: [pays('BTC:BTC', 'USDT:ERC20'), pays('BTC:BTC', 'ETH:ETH')],
+    aims: [],
+    prepare: loseAnswers,
+  },
+  {
+    name: 'memory-only due rows',
+    without:
+      'what a decision asks for is kept in memory and written a moment after it; nothing else would find it',
+    patches: [
+      {
+        file: 'engine/apply.ts',
+        find: effectsInTransaction,
+        replace: `for (const effect of effects)
+          setTimeout(() => carryOut(world.db, order, effect, nowMs).catch(() => {}), 200)`,
+      },
+    ],
+    sql: [],
+    wishes: [pays('BTC:BTC', 'USDT:ERC20'), pays('BTC:BTC', 'ETH:ETH')],
+    aims: [{ role: 'engine', point: 'an exchange is settled, its payout is due' }],
+  },
+]
+
+/** While the watcher sleeps, the payment of the order that is due leaves the chain; the engine comes back first. */
+async function loseThePayment({ devnet }: Ground, { fleet, inspected }: Stage): Promise<void> {
+  fleet.signal('watcher', 'SIGSTOP')
+  const [deposit] = await inspected.rows<{ block_height: number }>(
+    `SELECT block_height FROM deposits WHERE chain = 'ETH' AND state = 'confirmed'`,
+  )
+  const head = await inspected.chains.get('ETH')?.head()
+  if (deposit === undefined || head === undefined) throw new Error('a payment is confirmed')
+  // Deeper than it stood, because more blocks may come at this moment.
+  await devnet.reorg('ETH', head.height - deposit.block_height + 5)
+  void wakeUp(devnet, { fleet, inspected })
+}
+
+async function wakeUp(devnet: Ground['devnet'], { fleet, inspected }: Pick<Stage, 'fleet' | 'inspected'>) {
+  await eventually('the engine has paid or refused', async () => {
+    const [outflow] = await inspected.rows<{ state: string; trouble: string | null }>(
+      `SELECT state, trouble FROM outflows WHERE kind = 'payout'`,
+    )
+    if (outflow?.state !== 'broadcast' && outflow?.trouble === null) throw new Error('not yet')
+  })
+  await devnet.mine('BTC', 1)
+  fleet.signal('watcher', 'SIGCONT')
+}
+
+const ANSWERS_LOST = 2
+
+/** The first payouts that are sent on Ethereum arrive, and nobody hears of it. */
+async function loseAnswers({ devnet }: Ground) {
+  const { ETH } = devnet.networks
+  if (ETH === undefined) throw new Error('the devnet has Ethereum')
+  const line = await openHttpLine(ETH.rpcUrl)
+  let lost = 0
+  line.meddle(({ method }) => {
+    if (method !== 'eth_sendRawTransaction' || lost === ANSWERS_LOST) return null
+    lost += 1
+    return 'drop_reply'
+  })
+  return { options: { engineEthUrl: line.url }, stop: line.stop }
+}

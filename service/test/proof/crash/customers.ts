@@ -1,0 +1,190 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Devnet } from '@cambist/devnet'
+import { CambistError, type Client, type CreatedOrder, type CreateOrderRequest } from '@cambist/sdk'
+import { type AssetId, assetOf } from '../../../src/domain/catalog/assets.ts'
+import type { Chance } from './chance.ts'
+
+/** What becomes of an order by what its customer does. */
+const stories = ['pays', 'pays in two parts', 'takes back', 'continues', 'recalculates'] as const
+export type Story =
+  | (typeof stories)[number]
+  /** Takes back and continues, both at the same moment. */
+  | 'wants both'
+  /** Pays by a transaction that a reorganisation takes out of the chain for good. */
+  | 'loses the payment'
+
+/** Somebody who exchanges once, and does not mind asking again when nobody answers. */
+export type Customer = {
+  readonly story: Story
+  readonly from: AssetId
+  readonly to: AssetId
+  readonly amount: string
+  readonly destination: string
+  readonly refundAddress: string
+  /** Once it is created. */
+  order: CreatedOrder | null
+  /** The transactions that paid it, in chain units. */
+  readonly paid: { readonly txHash: string; readonly units: bigint }[]
+}
+
+/** How the order of such a customer may end. */
+export function endsOf({ story }: Customer): readonly string[] {
+  switch (story) {
+    case 'takes back':
+      return ['REFUNDED']
+    case 'wants both':
+      return ['REFUNDED', 'DONE']
+    case 'loses the payment':
+      return ['NEW']
+    default:
+      return ['DONE']
+  }
+}
+
+/** How an order stands, read by everybody together. */
+export type Board = { statusOf(orderId: string): string | undefined }
+
+export type Counter = {
+  readonly devnet: Devnet
+  readonly client: Client
+  readonly board: Board
+  /** False: the run has failed, and waiting longer is useless. */
+  isOpen(): boolean
+}
+
+const pairs: readonly (readonly [AssetId, AssetId])[] = [
+  ['BTC:BTC', 'USDT:ERC20'],
+  ['ETH:ETH', 'BTC:BTC'],
+  ['BTC:BTC', 'ETH:ETH'],
+  ['USDT:ERC20', 'BTC:BTC'],
+  ['ETH:ETH', 'USDC:ERC20'],
+]
+
+/** About 60 dollars of each, so that ten thousand orders fit into any limit. */
+const AMOUNTS: Partial<Record<AssetId, string>> = {
+  'BTC:BTC': '0.001',
+  'ETH:ETH': '0.02',
+  'USDT:ERC20': '60.',
+}
+
+export type Wish = Pick<Customer, 'story' | 'from' | 'to'>
+
+/** What most customers do, and of three one does something special. */
+export function wishByChance(number: number, chance: Chance): Wish {
+  const [from, to] = pairs[number % pairs.length] ?? chance.pick(pairs)
+  return { story: chance.percent(66) ? 'pays' : chance.pick(stories), from, to }
+}
+
+export async function newCustomer(wish: Wish, devnet: Devnet, chance: Chance): Promise<Customer> {
+  const [destination, refundAddress] = await Promise.all([
+    devnet.freshAddress(assetOf(wish.to).chain),
+    devnet.freshAddress(assetOf(wish.from).chain),
+  ])
+  const odd = String(chance.below(1_000)).padStart(3, '0')
+  const amount = `${AMOUNTS[wish.from]}${odd}`
+  return { ...wish, amount, destination, refundAddress, order: null, paid: [] }
+}
+
+/** From the order to its end, whatever dies on the way. */
+export async function serveCustomer(counter: Counter, customer: Customer): Promise<void> {
+  const { client, board } = counter
+  const order = await insist(counter, (idempotencyKey) =>
+    client.createOrder(requestOf(customer), { idempotencyKey }),
+  )
+  customer.order = order
+  await payFor(counter, customer, order)
+  const actions = actionsOf(customer)
+  if (actions.length > 0) await until(counter, () => board.statusOf(order.order_id) === 'EMERGENCY')
+  await Promise.all(
+    actions.map((action) =>
+      insist(counter, (idempotencyKey) =>
+        client.chooseEmergencyAction(order.order_id, action, { idempotencyKey }),
+      ).catch((error: unknown) => {
+        // One of several wins.
+        if (actions.length === 1) throw error
+      }),
+    ),
+  )
+  if (customer.story === 'loses the payment')
+    await until(counter, () => board.statusOf(order.order_id) === 'EXCHANGE')
+  await until(counter, () => endsOf(customer).includes(board.statusOf(order.order_id) ?? ''))
+}
+
+function requestOf(customer: Customer): CreateOrderRequest {
+  const { story, from, to, amount, destination, refundAddress } = customer
+  return {
+    from: assetOf(from).currency,
+    from_network: assetOf(from).network,
+    to: assetOf(to).currency,
+    to_network: assetOf(to).network,
+    amount,
+    rate_type: 'fixed',
+    destination,
+    ...(story === 'wants both' && { refund_address: refundAddress }),
+  } as CreateOrderRequest
+}
+
+function actionsOf({ story, refundAddress }: Customer) {
+  switch (story) {
+    case 'takes back':
+      return [{ action: 'refund', refund_address: refundAddress }] as const
+    case 'continues':
+      return [{ action: 'continue' }] as const
+    case 'recalculates':
+      return [{ action: 'recalculate' }] as const
+    case 'wants both':
+      return [{ action: 'refund' }, { action: 'continue' }] as const
+    default:
+      return []
+  }
+}
+
+async function payFor({ devnet }: Counter, customer: Customer, order: CreatedOrder): Promise<void> {
+  const { chain, currency, chainDecimals } = assetOf(customer.from)
+  const [whole = '', fraction = ''] = customer.amount.split('.')
+  const asked = BigInt(whole + fraction.padEnd(chainDecimals, '0'))
+  for (const units of partsOf(customer.story, asked)) {
+    const { txHash } = await devnet.send(chain, currency, order.deposit_address, units)
+    customer.paid.push({ txHash, units })
+  }
+}
+
+function partsOf(story: Story, asked: bigint): readonly bigint[] {
+  switch (story) {
+    case 'pays in two parts':
+      return [asked / 3n, asked - asked / 3n]
+    case 'takes back':
+    case 'continues':
+    case 'wants both':
+      return [asked / 2n]
+    case 'recalculates':
+      return [(asked * 3n) / 2n]
+    case 'pays':
+    case 'loses the payment':
+      return [asked]
+  }
+}
+
+/** The same request under the same key, until it is answered. */
+async function insist<Answer>(
+  { isOpen }: Counter,
+  ask: (idempotencyKey: string) => Promise<Answer>,
+): Promise<Answer> {
+  const key = crypto.randomUUID()
+  for (;;) {
+    try {
+      return await ask(key)
+    } catch (error) {
+      const isNo = error instanceof CambistError && error.status >= 400 && error.status < 500
+      if (isNo || !isOpen()) throw error
+    }
+    await pause(100)
+  }
+}
+
+async function until({ isOpen }: Counter, isTrue: () => boolean): Promise<void> {
+  while (!isTrue()) {
+    if (!isOpen()) throw new Error('the run has ended before the order')
+    await pause(50)
+  }
+}

@@ -1,0 +1,185 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Environment } from '../../functional/processes/environment.ts'
+import { eventually } from '../../harness/eventually.ts'
+import type { Role } from './points.ts'
+import type { Patch, Preload } from './preload.ts'
+import type { Armed, Death } from './reach.ts'
+
+/** Who decides what the next one dies of. */
+export type Reaper = {
+  /** What a process dies of that starts now, after its predecessor's death, or has not died for too long. Null: it lives. */
+  arm(place: { readonly role: Role; readonly at: number }, last: Death | null): Armed | null
+  /** A role of which some process has to be armed anew at once. */
+  wantsNow(): Role | null
+  /** Somebody was killed, a process or PostgreSQL. A process is started again when this has ended. */
+  onDeath(death: Death): Promise<void>
+}
+
+/** Processes of the service, each of which is started again as soon as it was killed. */
+export type Fleet = {
+  /** Where the process with the role api listens, through all its lives. */
+  readonly origin: string
+  /** Processes that ended and were not killed: a defect of the service. */
+  readonly faults: readonly string[]
+  /** Waits until every process is up. */
+  allUp(): Promise<void>
+  /** Gives every process that has not come to its end for too long something else to die of; or all of them. */
+  rearm(which: 'the patient' | 'all'): void
+  /** Stops every process of a role where it stands, or lets it go on, without its knowing. */
+  signal(role: Role, name: 'SIGSTOP' | 'SIGCONT'): void
+  /** The end of every process's log. */
+  logs(): string
+  stop(): Promise<void>
+}
+
+export type FleetOptions = {
+  readonly dir: string
+  /** Where Node keeps what it has compiled. */
+  readonly compiledDir: string
+  readonly roles: readonly Role[]
+  readonly environment: Environment
+  readonly apiPort: number
+  readonly patches: readonly Patch[]
+  readonly reaper: Reaper
+}
+
+/** One process after the other, each in the place of the one that died. */
+type Slot = {
+  readonly role: Role
+  readonly at: number
+  readonly logFile: string
+  child: ChildProcess | null
+  isUp: boolean
+  patientUntilMs: number
+  /** Starts in a row that failed: while PostgreSQL is away, some do. */
+  failures: number
+}
+
+type Running = FleetOptions & {
+  readonly deathsFile: string
+  readonly slots: readonly Slot[]
+  readonly faults: string[]
+  isStopping: boolean
+}
+
+const FAILURES_MAX = 10
+
+export function startFleet(options: FleetOptions): Fleet {
+  const { dir, roles, apiPort } = options
+  const deathsFile = join(dir, 'deaths')
+  writeFileSync(deathsFile, '')
+  const slots = roles.map((role, at): Slot => {
+    const logFile = join(dir, `${role}-${at}.log`)
+    return { role, at, logFile, child: null, isUp: false, patientUntilMs: 0, failures: 0 }
+  })
+  const running: Running = { ...options, deathsFile, slots, faults: [], isStopping: false }
+  for (const slot of slots) start(running, slot, null)
+  return {
+    origin: `http://127.0.0.1:${apiPort}`,
+    faults: running.faults,
+    allUp: () => untilAllUp(running),
+    rearm: (which) => {
+      for (const slot of slots) rearm(running, slot, which)
+    },
+    signal: (role, name) => {
+      for (const slot of slots) if (slot.role === role) slot.child?.kill(name)
+    },
+    logs: () => logsOf(slots),
+    stop: async () => {
+      running.isStopping = true
+      await Promise.all(slots.map(end))
+    },
+  }
+}
+
+function start(running: Running, slot: Slot, last: Death | null): void {
+  const { reaper, deathsFile, patches } = running
+  const armed = reaper.arm(slot, last)
+  slot.isUp = false
+  const child = launch(running, slot, { fate: { role: slot.role, armed, deathsFile }, patches })
+  slot.child = child
+  child.on('message', (message: { up?: string; died?: Death }) => {
+    if (message.died !== undefined) void reaper.onDeath(message.died)
+    if (message.up === undefined) return
+    slot.isUp = true
+    slot.failures = 0
+    slot.patientUntilMs = performance.now() + (armed?.patienceMs ?? 0)
+  })
+  child.once('exit', (code, signal) => void succeed(running, slot, child.pid, code ?? signal))
+}
+
+/** A process has ended: it was killed, or it could not start without PostgreSQL, or something is wrong with it. */
+async function succeed(running: Running, slot: Slot, pid: number | undefined, how: unknown): Promise<void> {
+  if (running.isStopping) return
+  const wasUp = slot.isUp
+  slot.isUp = false
+  const death = findDeath(running.deathsFile, pid)
+  if (death !== null) await running.reaper.onDeath(death)
+  else if (wasUp || ++slot.failures > FAILURES_MAX)
+    running.faults.push(`${slot.role} ended with ${how}: ${endOfLog(slot)}`)
+  if (running.faults.length === 0 && !running.isStopping) start(running, slot, death)
+}
+
+function rearm({ reaper }: Running, slot: Slot, which: 'the patient' | 'all'): void {
+  const isDue = which === 'all' || reaper.wantsNow() === slot.role || performance.now() > slot.patientUntilMs
+  if (!slot.isUp || !isDue) return
+  const armed = reaper.arm(slot, null)
+  slot.patientUntilMs = performance.now() + (armed?.patienceMs ?? 0)
+  slot.child?.send({ arm: armed })
+}
+
+function untilAllUp({ slots }: Running): Promise<void> {
+  return eventually(
+    'every process is up',
+    () => {
+      const missing = slots.filter(({ isUp }) => !isUp).map(({ role }) => role)
+      if (missing.length > 0) throw new Error(`${missing.join(', ')} are not`)
+    },
+    // A process may need long to start where many are starting.
+    { timeoutMs: 120_000, context: () => logsOf(slots) },
+  )
+}
+
+const PRELOAD = new URL('./preload.ts', import.meta.url).pathname
+const ENTRY = new URL('./process.ts', import.meta.url).pathname
+
+function launch({ compiledDir, environment, apiPort }: Running, slot: Slot, preload: Preload): ChildProcess {
+  const log = openSync(slot.logFile, 'a')
+  const child = spawn(process.execPath, ['--import', PRELOAD, ENTRY, slot.role, JSON.stringify(preload)], {
+    env: {
+      PATH: process.env.PATH ?? '',
+      ...environment.of(slot.role),
+      CAMBIST_LOG_LEVEL: 'info',
+      ...(slot.role === 'api' && { PORT: String(apiPort) }),
+      NODE_COMPILE_CACHE: compiledDir,
+    },
+    stdio: ['ignore', log, log, 'ipc'],
+  })
+  closeSync(log)
+  // Told to somebody who has just died.
+  child.on('error', () => {})
+  return child
+}
+
+function findDeath(deathsFile: string, pid: number | undefined): Death | null {
+  const lines = readFileSync(deathsFile, 'utf8').trim().split('\n').filter(Boolean)
+  const deaths = lines.map((line) => JSON.parse(line) as Death)
+  return deaths.findLast((death) => death.pid === pid && death.target === 'process') ?? null
+}
+
+function logsOf(slots: readonly Slot[]): string {
+  return slots.map((slot) => `— ${slot.role}\n${endOfLog(slot)}`).join('\n')
+}
+
+function endOfLog({ logFile }: Slot): string {
+  return readFileSync(logFile, 'utf8').slice(-3_000)
+}
+
+async function end({ child }: Slot): Promise<void> {
+  if (child === null || child.exitCode !== null || child.signalCode !== null) return
+  const ended = new Promise((resolve) => child.once('exit', resolve))
+  child.kill('SIGKILL')
+  await ended
+}

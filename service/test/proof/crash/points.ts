@@ -1,0 +1,155 @@
+/** A role whose processes are killed. */
+export type Role = 'api' | 'watcher' | 'engine' | 'signer'
+
+/** One call of an exported function, as it is seen at a point. */
+export type Call = { readonly args: readonly unknown[]; readonly result?: unknown }
+
+/** Where in the code a point is: before or after calls of an exported function, or of a method of what it gives back. */
+export type Place = {
+  /** Below service/src. */
+  readonly file: string
+  readonly name: string
+  readonly method?: string
+  readonly when: 'before' | 'after'
+  /** Left out: every call. */
+  readonly only?: (call: Call) => boolean
+}
+
+/** A named moment in the life of an order at which a process, or PostgreSQL under it, is killed. */
+export type Point = { readonly name: string; readonly role: Role; readonly places: readonly Place[] }
+
+const apply = 'engine/apply.ts apply'
+const insertFact = 'db/books.ts insertFact'
+
+/** Every point is named by what is done already and what is not. */
+export const points: readonly Point[] = [
+  point('api', 'an order is made, not written', before('db/new_orders.ts insertNewOrders')),
+  point('api', 'an order is committed, not answered', after('db/new_orders.ts insertNewOrders')),
+  point('api', 'an action is written, not committed', after(insertFact, isFact('ActionChosen'))),
+  point(
+    'api',
+    'an action is committed, not answered',
+    after('engine/emergency_desk.ts emergencyDesk chooseAction'),
+  ),
+
+  point('watcher', 'a lease is taken', after('db/leases.ts takeLease', gave)),
+  point('watcher', 'a block is begun, not committed', after('db/chain_heads.ts beginBlock')),
+  point('watcher', 'a block is begun, nothing of it is told', before(apply, isMined)),
+  point(
+    'watcher',
+    'a deposit of a block is written, not committed',
+    after(insertFact, isFact('DepositSeen')),
+  ),
+  point('watcher', 'a deposit of a block is told, the next one is not', after(apply, isMined)),
+  point('watcher', 'a block is told, the head has not moved', before('db/chain_heads.ts advanceHead')),
+  point('watcher', 'the head has moved, not committed', after('db/chain_heads.ts advanceHead')),
+  point('watcher', 'a confirmation is written, not committed', after(insertFact, isFact('DepositConfirmed'))),
+  point('watcher', 'a confirmation is told, the next one is not', after(apply, isTold('DepositConfirmed'))),
+  point(
+    'watcher',
+    'a deposit that left its block is told, the head has not gone back',
+    after(apply, isTold('DepositUnmined')),
+  ),
+  point('watcher', 'the head goes back, not committed', after('db/chain_heads.ts rewindHead')),
+
+  point('engine', 'addresses are derived, not stored', before('db/addresses.ts insertAddresses')),
+  point('engine', 'an exchange is written, not committed', after(insertFact, isFact('ExchangePriced'))),
+  point('engine', 'a payout is planned, not committed', after('db/outflows.ts planOutflow')),
+  point('engine', 'an exchange is settled, its payout is due', after(apply, isTold('ExchangePriced'))),
+  point('engine', 'outflows are claimed', after('db/outflows.ts claimOutflows', gaveSome)),
+  point('engine', 'a nonce is taken, not committed', after('db/nonces.ts takeNonce')),
+  point('engine', 'coins are taken, not committed', after('db/coins.ts markSpent')),
+  point('engine', 'a draft is written, not committed', after('db/outflows.ts insertAttempt')),
+  point('engine', 'a draft is committed, not signed', before('signer/socket_client.ts socketSigner sign')),
+  point(
+    'engine',
+    'signed bytes are received, not stored',
+    after('signer/socket_client.ts socketSigner sign'),
+  ),
+  point('engine', 'signed bytes are stored, not committed', after('db/outflows.ts storeSignedBytes')),
+  point('engine', 'signed bytes are committed, not sent', ...broadcasts('before')),
+  point('engine', 'the network has the bytes, nobody noted it', ...broadcasts('after')),
+  point('engine', 'an answer of the network is noted, not committed', after('db/outflows.ts storeAnswer')),
+  point('engine', 'a sent payout is told, its worker holds it', after(apply, isTold('PayoutBroadcast'))),
+  point(
+    'engine',
+    'the end of a payout is written, not committed',
+    after(insertFact, isFact('PayoutConfirmed')),
+  ),
+  point('engine', 'the end of a payout is told', after(apply, isTold('PayoutConfirmed'))),
+  point('engine', 'an outflow is about to be let go', before('db/outflows.ts postponeOutflow')),
+
+  point(
+    'signer',
+    'a transaction is signed, not stored',
+    before('db/signed_transactions.ts signedTransactions insertOnce'),
+  ),
+  point(
+    'signer',
+    'a signature is stored, not answered',
+    after('db/signed_transactions.ts signedTransactions insertOnce'),
+  ),
+  point(
+    'signer',
+    'addresses are derived, not answered',
+    after('signer/local_signer.ts localSigner addresses'),
+  ),
+]
+
+/**
+ * Around every COMMIT of every role, and around every write that commits by itself. What is in flight has left us, and
+ * nobody knows whether it arrived.
+ */
+export const commitMoments = [
+  'a COMMIT is not sent',
+  'a COMMIT is in flight',
+  'a COMMIT is answered',
+] as const
+
+function point(role: Role, name: string, ...places: readonly Place[]): Point {
+  return { role, name, places }
+}
+
+function place(where: string, when: Place['when'], only?: Place['only']): Place {
+  const [file = '', name = '', method] = where.split(' ')
+  return { file, name, when, ...(method !== undefined && { method }), ...(only && { only }) }
+}
+
+function before(where: string, only?: Place['only']): Place {
+  return place(where, 'before', only)
+}
+
+function after(where: string, only?: Place['only']): Place {
+  return place(where, 'after', only)
+}
+
+function broadcasts(when: Place['when']): readonly Place[] {
+  return ['chains/bitcoin/index.ts bitcoin broadcast', 'chains/evm/index.ts evm broadcast'].map((where) =>
+    place(where, when),
+  )
+}
+
+type FactLike = { readonly kind?: string; readonly block?: unknown }
+
+/** A fact that `apply` is told. */
+function isTold(kind: string): Place['only'] {
+  return ({ args }) => (args[3] as FactLike).kind === kind
+}
+
+function isMined({ args }: Call): boolean {
+  const fact = args[3] as FactLike
+  return fact.kind === 'DepositSeen' && fact.block !== null
+}
+
+/** A fact that is written inside `apply`. */
+function isFact(kind: string): Place['only'] {
+  return ({ args }) => (args[2] as FactLike).kind === kind
+}
+
+function gave({ result }: Call): boolean {
+  return result !== null
+}
+
+function gaveSome({ result }: Call): boolean {
+  return (result as readonly unknown[]).length > 0
+}

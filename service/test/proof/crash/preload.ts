@@ -1,0 +1,96 @@
+import { readFileSync } from 'node:fs'
+import { registerHooks } from 'node:module'
+import { fileURLToPath } from 'node:url'
+import pg from 'pg'
+import { points } from './points.ts'
+import { commitWithPoints, type Fate, meet } from './reach.ts'
+
+/** Text of the service that is replaced as it is loaded. `find` stands in the file exactly once, or nothing starts. */
+export type Patch = { readonly file: string; readonly find: string; readonly replace: string }
+
+/** The third argument of the process, which is started with `--import` of this file. */
+export type Preload = { readonly fate: Fate; readonly patches: readonly Patch[] }
+
+const SOURCE = new URL('../../../src/', import.meta.url).href
+const MARK = '?with-points'
+
+const { fate, patches } = JSON.parse(process.argv[3] ?? '{}') as Preload
+meet(fate)
+checkPatches()
+putPointsIntoModules()
+putPointsAroundCommits()
+
+function checkPatches(): void {
+  for (const { file, find } of patches) {
+    const count = readFileSync(new URL(file, SOURCE), 'utf8').split(find).length - 1
+    if (count === 1) continue
+    throw new Error(`the patch of ${file} no longer fits the code: there ${count} times is\n${find}`)
+  }
+}
+
+/**
+ * Whoever imports a module with points gets one that exports the same, with points around the functions that have some.
+ * Production code knows nothing of it.
+ */
+function putPointsIntoModules(): void {
+  const ours = points.filter(({ role }) => role === fate.role).flatMap(({ places }) => places)
+  registerHooks({
+    resolve: (specifier, context, next) => {
+      const resolved = next(specifier, context)
+      const isPointed = ours.some(({ file }) => resolved.url === SOURCE + file)
+      if (!isPointed || context.parentURL === resolved.url + MARK) return resolved
+      return { ...resolved, url: resolved.url + MARK }
+    },
+    load: (url, context, next) => {
+      if (url.endsWith(MARK)) {
+        const real = url.slice(0, -MARK.length)
+        const names = ours.filter(({ file }) => SOURCE + file === real).map(({ name }) => name)
+        return { format: 'module', shortCircuit: true, source: wrapperOf(real, new Set(names)) }
+      }
+      const own = patches.filter(({ file }) => url === SOURCE + file)
+      if (own.length === 0) return next(url, context)
+      const source = own.reduce(
+        (text, { find, replace }) => text.replace(find, () => replace),
+        readFileSync(fileURLToPath(url), 'utf8'),
+      )
+      return { format: 'module-typescript', shortCircuit: true, source }
+    },
+  })
+}
+
+function wrapperOf(real: string, names: ReadonlySet<string>): string {
+  const file = JSON.stringify(real.slice(SOURCE.length))
+  const reach = JSON.stringify(new URL('./reach.ts', import.meta.url).href)
+  const wrapped = [...names].map(
+    (name) => `export const ${name} = withPoints(${file}, '${name}', real.${name})`,
+  )
+  return [
+    `import { withPoints } from ${reach}`,
+    `import * as real from ${JSON.stringify(real)}`,
+    `export * from ${JSON.stringify(real)}`,
+    ...wrapped,
+  ].join('\n')
+}
+
+type Client = { isInTransaction?: boolean }
+type Query = (this: Client, ...args: unknown[]) => unknown
+
+function putPointsAroundCommits(): void {
+  const { prototype } = pg.Client as unknown as { prototype: { query: Query } }
+  const { query } = prototype
+  prototype.query = function (...args) {
+    const send = (...given: unknown[]) => query.apply(this, given)
+    return isCommit(this, textOf(args[0])) ? commitWithPoints(send, args) : send(...args)
+  }
+}
+
+function textOf(statement: unknown): string {
+  return typeof statement === 'string' ? statement : (statement as { text: string }).text
+}
+
+function isCommit(client: Client, text: string): boolean {
+  const isWithin = client.isInTransaction === true
+  if (text === 'BEGIN') client.isInTransaction = true
+  if (text === 'COMMIT' || text === 'ROLLBACK') client.isInTransaction = false
+  return text === 'COMMIT' || (!isWithin && /\b(INSERT|UPDATE|DELETE)\b/.test(text))
+}

@@ -1,0 +1,211 @@
+import { execFile } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { type Devnet, removePostgres, startDevnet } from '@cambist/devnet'
+import { type Client, createClient } from '@cambist/sdk'
+import pg from 'pg'
+import { buildChains } from '../../../src/chains/index.ts'
+import { systemClock } from '../../../src/clock.ts'
+import { readServeConfig } from '../../../src/config/serve_config.ts'
+import { reserveAddresses } from '../../../src/db/addresses.ts'
+import { openDatabase } from '../../../src/db/database.ts'
+import { migrate } from '../../../src/db/migrate.ts'
+import { type Environment, writeEnvironment } from '../../functional/processes/environment.ts'
+import { eventually } from '../../harness/eventually.ts'
+import type { Inspected } from '../../harness/invariants.ts'
+import { openReadOnly } from '../../harness/read_only_database.ts'
+import { type Fleet, type Reaper, startFleet } from './fleet.ts'
+import { type MortalPostgres, startMortalPostgres } from './mortal_postgres.ts'
+import type { Role } from './points.ts'
+import type { Patch } from './preload.ts'
+
+/** The chains and the server that everything stands on. They outlive the processes, and PostgreSQL comes back. */
+export type Ground = {
+  readonly dir: string
+  readonly devnet: Devnet
+  readonly postgres: MortalPostgres
+  stop(): Promise<void>
+}
+
+/** A service in processes of its own on a ground, with a client and somebody who looks at everything. */
+export type Stage = {
+  readonly fleet: Fleet
+  readonly client: Client
+  readonly inspected: Inspected
+  stop(): Promise<void>
+}
+
+const CLI = new URL('../../../src/cli.ts', import.meta.url).pathname
+
+export async function startGround(): Promise<Ground> {
+  const dir = mkdtempSync(join(tmpdir(), 'cambist-crash-'))
+  const [devnet, postgres] = await Promise.all([
+    startDevnet({ dataDir: join(dir, 'devnet'), networks: ['BTC', 'ETH'], mining: 'manual' }),
+    startMortalPostgres(join(dir, 'postgres')),
+  ])
+  return {
+    dir,
+    devnet,
+    postgres,
+    stop: async () => {
+      await Promise.all([devnet.stop(), postgres.stop()])
+      removePostgres(join(dir, 'postgres'))
+      rmSync(dir, { recursive: true, force: true })
+    },
+  }
+}
+
+export type StageOptions = {
+  readonly roles: readonly Role[]
+  readonly patches?: readonly Patch[]
+  /** Said to the database as its owner, before anybody works with it. */
+  readonly sql?: readonly string[]
+  readonly reaper: Reaper
+  /** Where the engine finds Ethereum, when that is not the node itself. */
+  readonly engineEthUrl?: string
+}
+
+/** A lease and a claim run out after 6 s; a run in which a hundred processes die waits a fifth of that. */
+const quickSuccession: readonly Patch[] = [
+  { file: 'engine/lease.ts', find: 'const HOLD_MS = 6_000', replace: 'const HOLD_MS = 1_200' },
+  { file: 'engine/payouts/work.ts', find: 'const CLAIM_MS = 6_000', replace: 'const CLAIM_MS = 1_200' },
+]
+
+export async function startStage(ground: Ground, options: StageOptions): Promise<Stage> {
+  const { devnet, postgres } = ground
+  const dir = mkdtempSync(join(ground.dir, 'stage-'))
+  const url = await createDatabase(postgres.url)
+  const secrets = new Set<string>()
+  const environment = await writeEnvironment({ dir, devnet, databaseUrl: url, secrets })
+  await migrate(url, () => {})
+  await tell(url, options.sql ?? [])
+  const fleet = startFleet({
+    ...options,
+    patches: [...quickSuccession, ...(options.patches ?? [])],
+    dir,
+    compiledDir: compiledDirOf(ground),
+    environment: adapted(environment, options),
+    apiPort: await freePort(),
+  })
+  const [key] = await Promise.all([createApiKey(environment, compiledDirOf(ground)), fleet.allUp()])
+  const inspection = inspect(environment, url)
+  await fund(ground, inspection.inspected)
+  const client = createClient({ baseUrl: fleet.origin, ...key, retries: 0, timeoutMs: 10_000 })
+  await eventually('both ways are quoted', async () => {
+    await client.getRate({ from: 'BTC', to: 'USDT', to_network: 'ERC20', amount: '0.001' })
+    await client.getRate({ from: 'ETH', to: 'BTC', amount: '0.02' })
+  })
+  return {
+    fleet,
+    client,
+    inspected: inspection.inspected,
+    stop: async () => {
+      await fleet.stop()
+      await inspection.close()
+    },
+  }
+}
+
+/** Whoever is started a hundred times need not be compiled a hundred times. */
+function compiledDirOf({ dir }: Ground): string {
+  return join(dir, 'compiled')
+}
+
+let databases = 0
+
+/** One of its own for every stage. */
+async function createDatabase(url: string): Promise<string> {
+  databases += 1
+  const name = `stage_${databases}`
+  await tell(url, [`CREATE DATABASE ${name}`])
+  const own = new URL(url)
+  own.pathname = `/${name}`
+  return own.href
+}
+
+async function tell(url: string, statements: readonly string[]): Promise<void> {
+  const owner = new pg.Client({ connectionString: url })
+  await owner.connect()
+  try {
+    for (const statement of statements) await owner.query(statement)
+  } finally {
+    await owner.end()
+  }
+}
+
+/** A small pool, so that it is filled all the time. */
+function adapted(environment: Environment, { engineEthUrl }: StageOptions): Environment {
+  const forEngine = {
+    CAMBIST_ADDRESS_POOL_SIZE: '60',
+    ...(engineEthUrl !== undefined && { CAMBIST_ETH_URL: engineEthUrl }),
+  }
+  return { of: (role) => ({ ...environment.of(role), ...(role === 'engine' && forEngine) }) }
+}
+
+async function createApiKey(
+  environment: Environment,
+  compiledDir: string,
+): Promise<{ apiKey: string; apiSecret: string }> {
+  const { stdout } = await promisify(execFile)(
+    process.execPath,
+    [CLI, 'keys', 'create', 'A shop', '--json'],
+    {
+      env: { PATH: process.env.PATH ?? '', NODE_COMPILE_CACHE: compiledDir, ...environment.of('api') },
+    },
+  )
+  const { keyId, secret } = JSON.parse(stdout) as { keyId: string; secret: string }
+  return { apiKey: keyId, apiSecret: secret }
+}
+
+function inspect(environment: Environment, url: string): { inspected: Inspected; close(): Promise<void> } {
+  const reader = openReadOnly(url)
+  const db = openDatabase({
+    url,
+    connectionsMax: 4,
+    applicationName: 'crash test',
+    onConnectionLost: () => {},
+  })
+  const { chains } = readServeConfig(environment.of('watcher'), 'watcher')
+  const connected = buildChains(chains, async (id) => {
+    const [address] = await reserveAddresses(db, id === 'BTC' ? 'bitcoin' : 'evm')
+    if (address === undefined) throw new Error(`the reserve address of ${id} is not known yet`)
+    return address
+  })
+  return {
+    inspected: { db, chains: connected, clock: systemClock(), rows: reader.query },
+    close: async () => {
+      await Promise.all([db.close(), reader.close()])
+    },
+  }
+}
+
+const RESERVE_COINS = 60
+
+async function fund({ devnet }: Ground, { db }: Inspected): Promise<void> {
+  const reserve = (family: 'bitcoin' | 'evm') =>
+    eventually(`the ${family} reserve address is told`, async () => {
+      const [address] = await reserveAddresses(db, family)
+      if (address === undefined) throw new Error('not yet')
+      return address
+    })
+  const [bitcoin, evm] = await Promise.all([reserve('bitcoin'), reserve('evm')])
+  const sends = [
+    devnet.send('ETH', 'ETH', evm, 500n * 10n ** 18n),
+    devnet.send('ETH', 'USDT', evm, 2_000_000n * 10n ** 6n),
+    devnet.send('ETH', 'USDC', evm, 2_000_000n * 10n ** 6n),
+    ...Array.from({ length: RESERVE_COINS }, () => devnet.send('BTC', 'BTC', bitcoin, 20_000_000n)),
+  ]
+  await Promise.all(sends)
+  await Promise.all([devnet.mine('ETH', 12), devnet.mine('BTC', 3)])
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  await new Promise((resolve) => server.close(resolve))
+  return port
+}
