@@ -29,6 +29,13 @@ export function systemClock(): MovableClock {
   }
 }
 
+/** Resolves when everything has been looked at that has arrived so far. No time passes by it. */
+export function endOfTurn(): Promise<void> {
+  return new Promise((resolve) => {
+    setImmediate(resolve)
+  })
+}
+
 function sleep(durationMs: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal?.aborted) return resolve()

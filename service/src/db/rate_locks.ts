@@ -3,6 +3,7 @@ import { type Amount, amountOf } from '../domain/money/amount.ts'
 import { parseRate, showRate } from '../domain/money/rate.ts'
 import type { BasisPoints, Quote } from '../domain/quotes/quote.ts'
 import type { InstantMs } from '../domain/time.ts'
+import { arrayText } from './array_text.ts'
 import type { Sql } from './database.ts'
 
 /** A fixed quote that is kept: whoever creates the order in time gets it. */
@@ -20,16 +21,16 @@ export async function insertRateLocks(sql: Sql, locks: readonly RateLock[], nowM
      SELECT l.*, $11 FROM unnest($1::text[], $2::text[], $3::text[], $4::numeric[], $5::numeric[], $6::text[],
        $7::numeric[], $8::int[], $9::numeric[], $10::bigint[]) AS l`,
     [
-      locks.map(({ rateId }) => rateId),
-      locks.map(({ from }) => from.asset),
-      locks.map(({ to }) => to.asset),
-      locks.map(({ from }) => from.units),
-      locks.map(({ to }) => to.units),
-      locks.map(({ rate }) => showRate(rate)),
-      locks.map(({ fee }) => fee.units),
-      locks.map(({ feeShare }) => feeShare),
-      locks.map(({ networkFee }) => networkFee.units),
-      locks.map(({ expiresAtMs }) => expiresAtMs),
+      arrayText(locks, ({ rateId }) => rateId),
+      arrayText(locks, ({ from }) => from.asset),
+      arrayText(locks, ({ to }) => to.asset),
+      arrayText(locks, ({ from }) => from.units),
+      arrayText(locks, ({ to }) => to.units),
+      arrayText(locks, ({ rate }) => showRate(rate)),
+      arrayText(locks, ({ fee }) => fee.units),
+      arrayText(locks, ({ feeShare }) => feeShare),
+      arrayText(locks, ({ networkFee }) => networkFee.units),
+      arrayText(locks, ({ expiresAtMs }) => expiresAtMs),
       nowMs,
     ],
   )

@@ -75,3 +75,14 @@ test('when no item is to blame all of the batch fail after one try, and the next
   expect(tries).toEqual([['a'], ['b', 'c']])
   expect(await put('d')).toBe('d')
 })
+
+test('with whole turns, what arrives in one turn of the event loop is one write from the first on', async () => {
+  const { write, items, at } = openWrites()
+  const put = batched(write, { isWholeTurn: true })
+  const answers = Promise.all(['a', 'b', 'c'].map(put))
+  expect(items()).toEqual([])
+  await turn()
+  expect(items()).toEqual([['a', 'b', 'c']])
+  at(0)?.end()
+  expect(await answers).toEqual(['a!', 'b!', 'c!'])
+})

@@ -1,14 +1,17 @@
+import { endOfTurn } from '../clock.ts'
+
 /**
  * Gathers what arrives while the write before is under way into one write. Each caller waits for the write that
  * carries its item, and gets what that write answers in its item's place. Nobody waits for a batch to fill: with one
- * caller at a time nothing is delayed.
+ * caller at a time nothing is delayed. `isWholeTurn`: the first of many that arrive in one turn of the event loop does
+ * not go alone, but with the others of that turn.
  *
  * `isOneToBlame` tells of an error that a single item can cause: then each item is written alone, and only the one
  * that cannot be written fails. With any other error all of them fail, for they would again.
  */
 export function batched<Item, Answer>(
   write: (items: readonly Item[]) => Promise<readonly Answer[]>,
-  { itemsMax = 256, isOneToBlame = (_error: unknown): boolean => false } = {},
+  { itemsMax = 256, isWholeTurn = false, isOneToBlame = (_error: unknown): boolean => false } = {},
 ): (item: Item) => Promise<Answer> {
   type Waiting = { readonly item: Item; resolve(answer: Answer): void; reject(error: unknown): void }
   const waiting: Waiting[] = []
@@ -26,6 +29,7 @@ export function batched<Item, Answer>(
 
   const drain = async () => {
     isWriting = true
+    if (isWholeTurn) await endOfTurn()
     while (waiting.length > 0) await writeBatch(waiting.splice(0, itemsMax))
     isWriting = false
   }

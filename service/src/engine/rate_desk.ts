@@ -15,10 +15,13 @@ import type { DeskWorld } from './world.ts'
 /** GET /v1/rate and GET /v1/currencies. */
 export function rateDesk(world: DeskWorld): Pick<Desk, 'rate' | 'isCurrent' | 'currencies'> {
   // Many fixed quotes at once are one write; each is answered when it is stored.
-  const storeLock = batched(async (locks: readonly RateLock[]) => {
-    await insertRateLocks(world.db, locks, world.clock.nowMs())
-    return locks
-  })
+  const storeLock = batched(
+    async (locks: readonly RateLock[]) => {
+      await insertRateLocks(world.db, locks, world.clock.nowMs())
+      return locks
+    },
+    { isWholeTurn: true },
+  )
   return {
     rate: (request) => {
       const quoted = quoteRequest(world, request)
