@@ -1,6 +1,8 @@
 import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { findPgbench } from '@cambist/devnet'
+import type { AddressFamily } from '../src/domain/catalog/networks.ts'
+import { deriveKeys } from '../src/signer/derivation.ts'
 import { type Ground, onGround } from './create/ground.ts'
 import type { Load, Loaded } from './create/loader.ts'
 import { runPgbench } from './create/pgbench.ts'
@@ -17,7 +19,7 @@ import { type ServerProcess, startServerProcess } from './server_process.ts'
  */
 const CONNECTIONS = [4, 8, 16]
 /** So many clients keep the service busy; batches grow with them, statements at a time do not. */
-const CLIENTS = 64
+const CLIENTS = 128
 const SECONDS = 2
 const ROUNDS = 4
 const LATENCY_SECONDS = 10
@@ -34,6 +36,10 @@ const networks = {
 }
 
 type Ask = (load: Pick<Load, 'connections' | 'seconds' | 'perSecond'>) => Promise<Loaded>
+
+const nothing: Work = { count: 0, cpuMicroseconds: 0, seconds: 1 }
+/** Orders that were answered so far. */
+let created = 0
 
 const found = await findPgbench(console.log)
 if (!found.ok) {
@@ -70,6 +76,7 @@ async function compare(ground: Ground, server: ServerProcess, ask: Ask): Promise
   const perSecond = count / seconds / 2
   const { latenciesMs } = await ask({ connections: CLIENTS, seconds: LATENCY_SECONDS, perSecond })
   tellLatency(latenciesMs, perSecond)
+  for (const family of ['bitcoin', 'evm'] as const) tellRefill(family)
 }
 
 async function slicePgbench(ground: Ground, connections: number): Promise<Work> {
@@ -79,9 +86,6 @@ async function slicePgbench(ground: Ground, connections: number): Promise<Work> 
   const cpuMicroseconds = ground.postgresMicroseconds() + endedChildrenMicroseconds() - before
   return { ...done, cpuMicroseconds }
 }
-
-/** Orders that were answered so far. */
-let created = 0
 
 async function sliceService(
   ground: Ground,
@@ -109,8 +113,6 @@ async function refuseWhatIsNotThere(ground: Ground, answered: number): Promise<v
     throw new Error(`${answered} were answered, ${whole?.count} are there`)
 }
 
-const nothing: Work = { count: 0, cpuMicroseconds: 0, seconds: 1 }
-
 function tellRatio(
   work: Readonly<Record<string, Work>>,
   clients: number,
@@ -126,6 +128,26 @@ function tellRatio(
     unit: 'times the orders a second',
     ...(limit && { limit }),
     detail: `${Math.round(perSecond)} a second, pgbench ${Math.round(baseline)}; of processor an order ${Math.round(microsecondsEach(ours))} µs (api and PostgreSQL), pgbench ${Math.round(microsecondsEach(theirs))} µs (pgbench and PostgreSQL)`,
+  })
+}
+
+/** What the pool was filled with beforehand costs too: the signer's time, in another process and ahead of need. */
+function tellRefill(family: AddressFamily): void {
+  const keys = deriveKeys(Buffer.alloc(64, 1), 'regtest')
+  const addresses = 500
+  const derive = (from: number) => {
+    for (let index = from; index < from + addresses; index += 1) keys.address(family, { purpose: 'deposit', index })
+  }
+  derive(0)
+  const before = process.cpuUsage()
+  derive(addresses)
+  const { user, system } = process.cpuUsage(before)
+  const microseconds = (user + system) / addresses
+  tell({
+    name: `Deriving a ${family} address for the pool`,
+    value: microseconds,
+    unit: 'µs of processor',
+    detail: `${Math.round(1_000_000 / microseconds)} a second on one core`,
   })
 }
 

@@ -6,6 +6,7 @@ import type { Sandbox } from '../src/sandbox/start_sandbox.ts'
 export type ServerProcess = {
   /** `http://127.0.0.1:port`. */
   readonly url: string
+  readonly pid: number
   cpuMicroseconds(): Promise<number>
   stop(): Promise<void>
 }
@@ -23,6 +24,7 @@ export async function startServerProcess(
   const { url } = await nextMessage<{ url: string }>(child)
   return {
     url,
+    pid: child.pid ?? 0,
     cpuMicroseconds: async () => {
       const answer = nextMessage<{ cpu: number }>(child)
       child.send('cpu')

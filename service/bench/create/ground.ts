@@ -57,7 +57,8 @@ async function useDatabases(
   const account = await openAccount(folder, serviceUrl)
   await standIn(service)
   for (const url of [serviceUrl, pgbenchUrl]) await fill(url)
-  const watching = setInterval(() => void look(service).catch(() => {}), WATCHER_REST_MS)
+  const watcher = await connect(serviceUrl)
+  const watching = setInterval(() => void look(watcher).catch(() => {}), WATCHER_REST_MS)
   try {
     await use({
       serviceUrl,
@@ -71,6 +72,7 @@ async function useDatabases(
     })
   } finally {
     clearInterval(watching)
+    await watcher.end()
     await service.end()
   }
 }
