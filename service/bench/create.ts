@@ -136,7 +136,8 @@ function tellRefill(family: AddressFamily): void {
   const keys = deriveKeys(Buffer.alloc(64, 1), 'regtest')
   const addresses = 500
   const derive = (from: number) => {
-    for (let index = from; index < from + addresses; index += 1) keys.address(family, { purpose: 'deposit', index })
+    for (let index = from; index < from + addresses; index += 1)
+      keys.address(family, { purpose: 'deposit', index })
   }
   derive(0)
   const before = process.cpuUsage()
