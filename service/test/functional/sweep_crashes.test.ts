@@ -1,3 +1,4 @@
+import { parseTransaction } from 'viem'
 import { afterAll, beforeAll, expect, onTestFailed, test } from 'vitest'
 import type { Chain } from '../../src/chains/chain.ts'
 import { auditBooks, auditChain } from '../../src/engine/ledger_audit.ts'
@@ -92,12 +93,14 @@ test('gas that the network never takes gives its nonce to a filler, and is broug
   const address = await stage.deposit('USDC')
   const nonceBefore = await stage.nonce(stage.reserve)
   await stage.buryAndWatch()
-  let banned: string | null = null
+  let bannedNonce: number | undefined
   const refusing = (chain: Chain): Chain => ({
     ...chain,
     broadcast: async (tx) => {
-      banned ??= tx.txHash
-      return tx.txHash === banned ? 'refused' : chain.broadcast(tx)
+      const { nonce, value = 0n } = parseTransaction(`0x${tx.bytes.replace(/^0x/, '')}`)
+      bannedNonce ??= nonce
+      // What fills the nonce moves nothing.
+      return nonce === bannedNonce && value > 0n ? 'refused' : chain.broadcast(tx)
     },
   })
   const forever = { left: Number.POSITIVE_INFINITY, endedAt: null }

@@ -164,7 +164,7 @@ async function openParts(devnet: Devnet, db: Database, clock: Clock, logged: str
 /** A process with this database and this chain; its signer dies with it. */
 function worldOf({ settings, clock, log, sealKey, seed }: Parts, db: Database, chain: Chain): SigningWorld {
   const prices = sandboxPrices()
-  const policy = { ...defaultPolicy, poolSize: 150, sweepRestMs: 200 }
+  const policy = { ...defaultPolicy, poolSize: 150, sweepRestMs: 200, atOnce: 1 }
   const signer = localSigner({
     seed,
     store: signedTransactions(db),
