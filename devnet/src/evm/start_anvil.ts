@@ -1,4 +1,4 @@
-import { copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, statSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdirSync, readFileSync, renameSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { delimiter, join, resolve } from 'node:path'
 import { connectRpc, type Rpc } from '../json_rpc.ts'
@@ -10,6 +10,7 @@ import {
   stopProcess,
   waitUntilReady,
 } from '../processes/node_process.ts'
+import { backUp, copyPath } from './back_up.ts'
 
 export type Anvil = {
   readonly rpcUrl: string
@@ -107,23 +108,6 @@ function isWhole(path: string): boolean {
   } catch {
     return false
   }
-}
-
-/** A file that nobody wrote to for a while, and not during the copy, is whole as long as anvil lives. */
-function backUp(statePath: string): void {
-  const quietMs = 200
-  const copy = copyPath(statePath)
-  if (!existsSync(statePath)) return
-  const before = statSync(statePath)
-  if (existsSync(copy) && statSync(copy).mtimeMs >= before.mtimeMs) return
-  if (Date.now() - before.mtimeMs < quietMs) return
-  copyFileSync(statePath, `${copy}.draft`)
-  const after = statSync(statePath)
-  if (after.mtimeMs === before.mtimeMs && after.size === before.size) renameSync(`${copy}.draft`, copy)
-}
-
-function copyPath(statePath: string): string {
-  return `${statePath}.copy`
 }
 
 function handle(node: NodeProcess, statePath: string, adopted: boolean): Anvil {
