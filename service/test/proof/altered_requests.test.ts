@@ -109,7 +109,7 @@ prove('no altered request is taken for a signed one', async ({ seed, sized, figu
   const said: Said[] = []
   let number = 0
   await Promise.all(
-    Array.from({ length: 4 }, async () => {
+    Array.from({ length: 16 }, async () => {
       const line = openRawLine(port)
       while (number < count) {
         number += 1

@@ -16,7 +16,7 @@ export type RequestRun = {
   readonly faults: ReadonlyMap<string, string>
 }
 
-const LINES = 6
+const LINES = 16
 
 /** Numbered requests from a seed: what the number chooses is the same in every run, what it meets may differ. */
 export function startRequestRun(options: {
