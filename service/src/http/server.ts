@@ -112,7 +112,7 @@ function serverOptions(parts: OperatorParts, answers: Answers) {
     // We read queries ourselves (read_query.ts); what the router would make of them is not used.
     routerOptions: { querystringParser: () => ({}), maxParamLength: 200 },
     // Nothing here depends on Host, and Node's own refusal is not in our envelope.
-    http: { requireHostHeader: false, optimizeEmptyRequests: true },
+    http: { requireHostHeader: false },
     frameworkErrors: (error: FastifyError, request: FastifyRequest, reply: FastifyReply) =>
       answerError(answers, error, request, reply),
     clientErrorHandler: (error: NodeJS.ErrnoException, socket: Socket) =>
