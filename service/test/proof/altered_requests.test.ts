@@ -73,6 +73,9 @@ async function effects(): Promise<object> {
   return counts ?? {}
 }
 
+/** More than the longest that a line waits: what was not answered is told in its own words. */
+const PATIENCE_MS = 90_000
+
 /** Says it, then asks for something that everybody may see and that ends the connection: so that it has an end. */
 async function smuggle({ bytes }: Told): Promise<{ answers: readonly Answer[]; known: number }> {
   const [createParts, lookParts] = rightParts()
@@ -87,7 +90,7 @@ async function smuggle({ bytes }: Told): Promise<{ answers: readonly Answer[]; k
   }
 }
 
-test.each(smuggled)('nobody is known by $what', async (told) => {
+test.each(smuggled)('nobody is known by $what', { timeout: PATIENCE_MS }, async (told) => {
   const before = await effects()
   const { answers, known } = await smuggle(told)
   const statuses = answers.map(({ status }) => status)
@@ -96,10 +99,14 @@ test.each(smuggled)('nobody is known by $what', async (told) => {
   expect(await effects()).toEqual(before)
 })
 
-test.each(onlyWrittenDifferently)('it is the signed request: $what', async (told) => {
-  const { answers, known } = await smuggle(told)
-  expect([answers.map(({ status }) => status), known]).toEqual([[200], 1])
-})
+test.each(onlyWrittenDifferently)(
+  'it is the signed request: $what',
+  { timeout: PATIENCE_MS },
+  async (told) => {
+    const { answers, known } = await smuggle(told)
+    expect([answers.map(({ status }) => status), known]).toEqual([[200], 1])
+  },
+)
 
 type Said = Altered & { readonly number: number; readonly answer: Answer }
 

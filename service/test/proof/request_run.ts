@@ -50,7 +50,7 @@ export function startRequestRun(options: {
       const count = counts.get(made.operation)
       if (count !== undefined) count[isDone ? 'done' : 'refused'] += 1
       if (!isDone) right.letGo?.()
-      else if (answer.json !== undefined) right.learn?.(answer)
+      else if (made.expected === 'success' && answer.json !== undefined) right.learn?.(answer)
     } catch (error) {
       tellFault(String(error))
     }

@@ -66,6 +66,7 @@ const bodySpoilers: readonly WireSpoiler[] = [
       ['has a comma too much', json.replace(/\}$/, ',}')],
     ] as const
     const [what, body] = chance.pick(others)
+    if (body === json) return null
     return refused(`the body ${what}`, withBody(request, body))
   },
   (request) => {
