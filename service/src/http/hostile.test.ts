@@ -107,12 +107,15 @@ test.each(['{', '', '{"__proto__":1}', '\xff'])(
   },
 )
 
-test.each(['/v1/order/create', '/v1/nothing'])('a POST to %s that tells of no body is answered', async (target) => {
-  const headers = Object.entries(signedHeaders('POST', target, '{}'))
-  const lines = headers.map((each) => `${each.join(': ')}\r\n`).join('')
-  const { status } = await say(`POST ${target} HTTP/1.1\r\n${close}${lines}\r\n`)
-  expect(status).toBe(target === '/v1/nothing' ? 404 : 401)
-})
+test.each(['/v1/order/create', '/v1/nothing'])(
+  'a POST to %s that tells of no body is answered',
+  async (target) => {
+    const headers = Object.entries(signedHeaders('POST', target, '{}'))
+    const lines = headers.map((each) => `${each.join(': ')}\r\n`).join('')
+    const { status } = await say(`POST ${target} HTTP/1.1\r\n${close}${lines}\r\n`)
+    expect(status).toBe(target === '/v1/nothing' ? 404 : 401)
+  },
+)
 
 test('what cannot be read is answered after what came before it', async () => {
   const slow = await startHttp({
