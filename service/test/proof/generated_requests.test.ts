@@ -4,10 +4,11 @@ import { afterAll, beforeAll, beforeEach, expect, onTestFailed, test } from 'vit
 import { conformity } from '../../src/http/testing/conformity.ts'
 import { readDocument } from '../harness/conforming_fetch.ts'
 import { type ProbedSandbox, startProbedSandbox } from '../harness/probed_sandbox.ts'
-import { learnExchange } from './known_exchange.ts'
+import { type KnownExchange, learnExchange } from './known_exchange.ts'
 import { readOperations } from './operations.ts'
 import { prove } from './prove.ts'
 import { type RequestRun, startRequestRun } from './request_run.ts'
+import { type Leak, openSearch } from './secret_search.ts'
 
 /**
  * What: whatever is asked, right or wrong or made of random bytes, the service answers as its OpenAPI document says and
@@ -34,7 +35,8 @@ const GROWTH_BYTES_MAX = 8 * 2 ** 20
 const WILD_SHARE = 0.04
 
 prove('every generated request is answered as the OpenAPI document says', async ({ seed, sized, figure }) => {
-  const run = await openRun(seed)
+  const known = await learn()
+  const run = await openRun(seed, known)
   const count = sized({ short: 5_000, long: 100_000 })
   await sandbox.begin()
   await run.say(count * 0.2)
@@ -63,19 +65,24 @@ prove('every generated request is answered as the OpenAPI document says', async 
   expect(ownStallMs).toBeLessThan(STALL_MS_MAX)
   expect(late.heapBytes - early.heapBytes).toBeLessThan(GROWTH_BYTES_MAX)
   expect(logged(ERROR)).toEqual([])
+  expect(secretsLogged(known)).toEqual([])
 })
 
-async function openRun(seed: number): Promise<RequestRun> {
+async function learn(): Promise<KnownExchange> {
   const { api_key: keyId, api_secret: secret, base_url: baseUrl } = sandbox.file
-  const document = await readDocument(baseUrl)
-  const other = await sandbox.makeKey('Another')
-  return startRequestRun({
-    port: sandbox.port,
-    seed,
-    operations: readOperations(document),
-    known: await learnExchange(baseUrl, { own: { keyId, secret }, other }),
-    conforms: conformity(document),
-  })
+  return learnExchange(baseUrl, { own: { keyId, secret }, other: await sandbox.makeKey('Another') })
+}
+
+async function openRun(seed: number, known: KnownExchange): Promise<RequestRun> {
+  const document = await readDocument(sandbox.file.base_url)
+  const operations = readOperations(document)
+  return startRequestRun({ port: sandbox.port, seed, operations, known, conforms: conformity(document) })
+}
+
+function secretsLogged({ keys, orders }: KnownExchange): Leak[] {
+  const tokens = orders.map(({ token }) => token)
+  const secrets = [sandbox.file.webhook_secret, keys.own.secret, keys.other.secret, ...tokens]
+  return openSearch(secrets)(logged(0).join('\n'))
 }
 
 const WARNING = 40
