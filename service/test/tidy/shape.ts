@@ -32,7 +32,7 @@ function lineCount(file: SourceFile, node: Node): number {
   return file.lineAt(node.end - 1) - file.lineAt(node.start) + 1
 }
 
-const snakeCase = /^[a-z0-9]+(_[a-z0-9]+)*(\.(test|bench|config|d))?\.tsx?$/
+const snakeCase = /^[a-z0-9]+(_[a-z0-9]+)*(\.(test|prove|bench|config|d))?\.tsx?$/
 
 export const namesFilesInSnakeCase: Rule = (tree) =>
   tree
