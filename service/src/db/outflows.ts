@@ -241,18 +241,31 @@ export async function endOutflow(
   return rows.length > 0
 }
 
-/** Outflows that are final by a block which is not, or no longer, on the branch that we stand on. */
+/** Blocks that are no longer on the best chain: those named, or those above a height in whose place another one is known. */
+export type LostBlocks =
+  | { readonly kind: 'named'; readonly blocks: readonly BlockRef[] }
+  | { readonly kind: 'replaced'; readonly aboveHeight: number }
+
+/** Outflows that were final in such a block, kept from being changed by anybody else. */
 export async function lockOrphanedOutflows(
   tx: Sql,
   chain: ChainId,
-  aboveHeight: number,
+  lost: LostBlocks,
 ): Promise<(ClaimedOutflow & Ended)[]> {
-  const rows = await tx.query<OutflowRow & { mined_height: number; mined_hash: string; mined_cost: bigint }>(
-    `SELECT o.* FROM outflows o JOIN chain_blocks b ON b.chain = o.chain AND b.height = o.mined_height
-     WHERE o.chain = $1 AND o.state = 'confirmed' AND o.mined_height > $2 AND b.hash <> o.mined_hash
-     FOR UPDATE OF o`,
-    [chain, aboveHeight],
-  )
+  type Row = OutflowRow & { mined_height: number; mined_hash: string; mined_cost: bigint }
+  const rows =
+    lost.kind === 'named'
+      ? await tx.query<Row>(
+          `SELECT * FROM outflows
+           WHERE chain = $1 AND state = 'confirmed' AND mined_height = ANY($2) AND mined_hash = ANY($3) FOR UPDATE`,
+          [chain, lost.blocks.map(({ height }) => height), lost.blocks.map(({ hash }) => hash)],
+        )
+      : await tx.query<Row>(
+          `SELECT o.* FROM outflows o JOIN chain_blocks b ON b.chain = o.chain AND b.height = o.mined_height
+           WHERE o.chain = $1 AND o.state = 'confirmed' AND o.mined_height > $2 AND b.hash <> o.mined_hash
+           FOR UPDATE OF o`,
+          [chain, lost.aboveHeight],
+        )
   return rows.map((row) => ({
     ...toClaimed(row),
     block: { height: row.mined_height, hash: row.mined_hash },

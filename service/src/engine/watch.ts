@@ -54,7 +54,9 @@ export async function watchChain(world: World, chain: Chain, lease: Lease): Prom
     const isNew = height !== head.block.height || hasLeft
     const guard = (tx: Sql) => requireLease(tx, lease)
     await bookHouseDeposits(world, chain.id, height, look.branch, guard)
-    if (isNew) await orphanOutflows(world, chain.id, height, look.branch, guard)
+    // What was found final in a block that the watcher had not read, or had left already.
+    const replaced = { kind: 'replaced', aboveHeight: height - REACH_BLOCKS } as const
+    if (isNew) await orphanOutflows(world, chain.id, replaced, look.branch, guard)
     await saveReserves(world, chain, height, height !== head.block.height)
     await noteLooked(world.db, chain.id, nodeHead.height, {
       nowMs: startedAtMs,
@@ -66,6 +68,9 @@ export async function watchChain(world: World, chain: Chain, lease: Lease): Prom
     throw error
   }
 }
+
+/** A reorganisation that goes deeper than this is not for a program to mend. */
+const REACH_BLOCKS = 200
 
 /** One look by one holder. `branch` counts the branches that the chain has left before. */
 type Look = {
@@ -104,6 +109,9 @@ async function followReorganisation(look: Look, head: ChainHead, nodeHead: Block
   }
   const depth = head.block.height - fork.height
   world.log.warn({ chain: chain.id, depth, fork }, 'the chain was reorganised')
+  // First of all: whoever hears that a deposit is gone from its address must know that its sweep is, too.
+  const guard = (tx: Sql) => requireLease(tx, lease)
+  await orphanOutflows(world, chain.id, { kind: 'named', blocks: orphans }, branch, guard)
   for (const { hash } of orphans) {
     for (const { orderId, key } of await findDepositsInBlock(world.db, chain.id, hash)) {
       await tell(look, orderId, `${key}:unmined:${hash}`, { kind: 'DepositUnmined', key }, (tx, { terms }) =>

@@ -60,7 +60,7 @@ async function standOn(hash: string): Promise<void> {
 }
 
 function look(branch: number): Promise<void> {
-  return orphanOutflows(stage.world, 'ETH', 112, branch, async () => {})
+  return orphanOutflows(stage.world, 'ETH', { kind: 'replaced', aboveHeight: 0 }, branch, async () => {})
 }
 
 /** The chain takes back what the payout took. */

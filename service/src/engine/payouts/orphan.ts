@@ -5,6 +5,7 @@ import {
   type ClaimedOutflow,
   type Ended,
   endOutflow,
+  type LostBlocks,
   lockOrphanedOutflows,
   orphanOutflow,
   setOutflowState,
@@ -16,9 +17,6 @@ import { networkCostPaid, outflowOrphaned, type Posting, reversed } from '../../
 import { amountOf } from '../../domain/money/amount.ts'
 import type { World } from '../world.ts'
 
-/** A reorganisation that goes deeper than this is not for a program to mend. */
-const REACH_BLOCKS = 200
-
 /**
  * Outflows that were final and whose block has left the chain: until it is mined again the wallet has what they paid,
  * and it is owed. The same bytes go out again, which on an account chain all later ones wait behind. Their orders stay
@@ -29,13 +27,13 @@ const REACH_BLOCKS = 200
 export async function orphanOutflows(
   { db, clock, log }: World,
   chain: ChainId,
-  height: number,
+  lost: LostBlocks,
   branch: number,
   guard: (tx: Sql) => Promise<void>,
 ): Promise<void> {
   const nowMs = clock.nowMs()
   const orphaned = await db.transaction(async (tx) => {
-    const outflows = await lockOrphanedOutflows(tx, chain, height - REACH_BLOCKS)
+    const outflows = await lockOrphanedOutflows(tx, chain, lost)
     if (outflows.length > 0) await guard(tx)
     for (const outflow of outflows) {
       await orphanOutflow(tx, outflow.payoutId, nowMs)
