@@ -155,7 +155,7 @@ export const controls: readonly Control[] = [
       ...forgetfulSigner,
       {
         file: 'engine/payouts/send.ts',
-        find: "await storeAnswer(world.db, outflow.payoutId, attempt, 'unknown', nowMs)",
+        find: "await storeAnswer(world.db, outflow.payoutId, attempt, 'unknown', world.clock.nowMs())",
         replace: `await world.db.query('DELETE FROM attempts WHERE payout_id = $1', [outflow.payoutId])
         await world.db.query(
           "UPDATE outflows SET state = 'planned', nonce = NULL WHERE payout_id = $1",
