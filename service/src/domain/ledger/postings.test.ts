@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { amountOf } from '../money/amount.ts'
@@ -35,6 +35,7 @@ const every: Readonly<Record<string, fc.Arbitrary<readonly Posting[]>>> = {
   refundOwed: fc.tuple(from, from).map(([refund, cost]) => ledger.refundOwed(refund, cost)),
   refundReturned: fc.tuple(from, from).map(([refund, cost]) => ledger.refundReturned(refund, cost)),
   refundConfirmed: from.map(ledger.refundConfirmed),
+  outflowOrphaned: to.map(ledger.outflowOrphaned),
   networkCostPaid: from.map(ledger.networkCostPaid),
 }
 
@@ -99,9 +100,23 @@ test('nothing negative is posted', () => {
   expect(() => ledger.depositReceived(amountOf('ETH:ETH', -1n))).toThrow()
 })
 
+test('a payout that lost its block is in the wallet again, and owed', () => {
+  const paid = amountOf('USDT:ERC20', 300n)
+  const booked = [...ledger.payoutConfirmed(paid), ...ledger.outflowOrphaned(paid)]
+  expect(balances(booked)).toEqual({
+    'USDT:ERC20 payouts_owed': 300n,
+    'USDT:ERC20 orphaned_payouts': -300n,
+  })
+})
+
 test('the database knows the same accounts', () => {
-  const migration = readFileSync(new URL('../../db/migrations/0001_core.sql', import.meta.url), 'utf8')
-  const inserted = /INSERT INTO ledger_accounts \(account\) VALUES([^;]*);/.exec(migration)?.[1] ?? ''
-  const names = [...inserted.matchAll(/'(\w+)'/g)].map(([, name]) => name)
+  const folder = new URL('../../db/migrations/', import.meta.url)
+  const migrations = readdirSync(folder).map((file) => readFileSync(new URL(file, folder), 'utf8'))
+  const inserted = migrations.flatMap((sql) => [
+    ...sql.matchAll(/INSERT INTO ledger_accounts \(account\) VALUES([^;]*);/g),
+  ])
+  const names = inserted.flatMap(([, values = '']) =>
+    [...values.matchAll(/'(\w+)'/g)].map(([, name]) => name),
+  )
   expect(names.toSorted()).toEqual([...ledgerAccounts].toSorted())
 })
