@@ -1,5 +1,6 @@
 import type { Chain, FeeBid } from '../../chains/chain.ts'
 import { reserveAddresses } from '../../db/addresses.ts'
+import { readHead } from '../../db/chain_heads.ts'
 import { planOutflow } from '../../db/outflows.ts'
 import { beginSweep, claimUnswept, restUnswept, type UnsweptAddress } from '../../db/unswept.ts'
 import { assert } from '../../domain/assert.ts'
@@ -37,9 +38,17 @@ export async function planSweeps(world: World, chain: Chain): Promise<boolean> {
   return false
 }
 
+/** Whether the node is still on the branch that the watcher has read. */
+async function standsOnOurBranch({ db }: World, chain: Chain): Promise<boolean> {
+  const head = await readHead(db, chain.id)
+  return head !== null && (await chain.blockHash(head.block.height)) === head.block.hash
+}
+
 async function lookSafely(world: World, chain: Chain, taken: UnsweptAddress): Promise<Outflow | null> {
   try {
-    return await nextOutflow(world, chain, taken)
+    const next = await nextOutflow(world, chain, taken)
+    // Asked after the look: on another branch a sweep of ours may be undone, and nobody has heard of it yet.
+    return (await standsOnOurBranch(world, chain)) ? next : null
   } catch (error) {
     // The money lies where it lay; the next look may find the node in a better mood.
     world.log.warn(
