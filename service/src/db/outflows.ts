@@ -246,7 +246,10 @@ export type LostBlocks =
   | { readonly kind: 'named'; readonly blocks: readonly BlockRef[] }
   | { readonly kind: 'replaced'; readonly aboveHeight: number }
 
-/** Outflows that were final in such a block, kept from being changed by anybody else. */
+/**
+ * Outflows that were final in such a block, kept from being changed by anybody else; those planned last come first, so
+ * that of two sweeps of one address the address waits for the one that ends last.
+ */
 export async function lockOrphanedOutflows(
   tx: Sql,
   chain: ChainId,
@@ -257,13 +260,14 @@ export async function lockOrphanedOutflows(
     lost.kind === 'named'
       ? await tx.query<Row>(
           `SELECT * FROM outflows
-           WHERE chain = $1 AND state = 'confirmed' AND mined_height = ANY($2) AND mined_hash = ANY($3) FOR UPDATE`,
+           WHERE chain = $1 AND state = 'confirmed' AND mined_height = ANY($2) AND mined_hash = ANY($3)
+           ORDER BY planned_at_ms DESC FOR UPDATE`,
           [chain, lost.blocks.map(({ height }) => height), lost.blocks.map(({ hash }) => hash)],
         )
       : await tx.query<Row>(
           `SELECT o.* FROM outflows o JOIN chain_blocks b ON b.chain = o.chain AND b.height = o.mined_height
            WHERE o.chain = $1 AND o.state = 'confirmed' AND o.mined_height > $2 AND b.hash <> o.mined_hash
-           FOR UPDATE OF o`,
+           ORDER BY o.planned_at_ms DESC FOR UPDATE OF o`,
           [chain, lost.aboveHeight],
         )
   return rows.map((row) => ({
