@@ -28,6 +28,13 @@ const rpc = <T>(method: string, params: unknown[] = []) => devnet.bitcoin.rpc<T>
 const mempool = () => rpc<string[]>('getrawmempool')
 const client = () => devnet.evm('ETH').client
 
+/** The hashes of what a node holds that no block has. */
+async function waitingIn(network: 'BTC' | 'ETH' | 'BNB'): Promise<Set<string>> {
+  if (network === 'BTC') return new Set(await mempool())
+  const { pending } = await devnet.evm(network).client.getTxpoolContent()
+  return new Set(Object.values(pending).flatMap((byNonce) => Object.values(byNonce).map(({ hash }) => hash)))
+}
+
 async function deploy(name: ContractName, args: unknown[] = []): Promise<Hex> {
   const { abi, bytecode } = devnet.evm('ETH').contracts[name]
   const hash = await client().sendTransaction({ data: encodeDeployData({ abi, bytecode, args }) })
@@ -93,9 +100,13 @@ test('sixty payments at once on each network all arrive', async () => {
     const sent = await Promise.all(
       Array.from({ length: 60 }, () => devnet.send(network, currency, to, 100_000n)),
     )
-    expect(new Set(sent.map(({ txHash }) => txHash)).size).toBe(60)
+    const hashes = new Set(sent.map(({ txHash }) => txHash))
+    const waiting = hashes.intersection(await waitingIn(network))
+    expect({ network, sent: hashes.size, waiting: waiting.size }).toEqual({ network, sent: 60, waiting: 60 })
     await devnet.mine(network, 1)
-    expect(await devnet.balance(network, currency, to)).toBe(6_000_000n)
+    const left = hashes.intersection(await waitingIn(network))
+    const units = await devnet.balance(network, currency, to)
+    expect({ network, left: [...left], units }).toEqual({ network, left: [], units: 6_000_000n })
   }
 })
 
