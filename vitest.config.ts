@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config'
+import LongestFirst from './service/test/longest_first.ts'
 
 /**
  * Unit and property tests lie beside their source and run in parallel.
@@ -8,6 +9,7 @@ import { defineConfig } from 'vitest/config'
 export default defineConfig({
   test: {
     reporters: ['default', './service/test/closing_line.ts'],
+    sequence: { sequencer: LongestFirst },
     projects: [
       {
         test: {

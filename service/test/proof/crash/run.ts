@@ -75,14 +75,11 @@ export async function runTrade(ground: Ground, stage: Stage, plan: Plan): Promis
   const untilMs = performance.now() + plan.patienceMs
   while (isOpen() && open.size > 0 && performance.now() < untilMs) await pause(20)
   for (const one of background) await one.stop()
-  // The last death may have been its own.
-  await eventually(
-    'PostgreSQL is back',
-    () => {
-      if (!ground.postgres.isUp()) throw new Error('it is not')
-    },
-    { timeoutMs: 120_000 },
-  )
+  // The last death may have been its own, and nobody may have been told yet.
+  await eventually('PostgreSQL is back', () => inspected.rows('SELECT 1'), {
+    timeoutMs: 120_000,
+    context: () => [...fleet.faults, ...failures].join('\n'),
+  })
   const problems = isOpen()
     ? await findProblems(ground, stage, plan.patienceMs)
     : [...certain, ...fleet.faults, ...failures]
