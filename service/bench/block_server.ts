@@ -1,6 +1,6 @@
 import { createServer } from 'node:http'
+import { chanceFrom } from '../test/harness/chance.ts'
 import { type BitcoinBlock, makeBitcoinBlock } from './blocks/bitcoin_block.ts'
-import { chanceOf } from './blocks/chance.ts'
 import { type EvmBlock, type EvmShape, makeEvmBlock } from './blocks/evm_block.ts'
 import { answerBench } from './server_process.ts'
 
@@ -25,7 +25,7 @@ type Node = (call: Call) => string | { readonly code: number; readonly message: 
 const node = chain === 'BTC' ? bitcoinNode() : evmNode(JSON.parse(shape), tokens)
 
 function bitcoinNode(): Node {
-  const chance = chanceOf(1)
+  const chance = chanceFrom(1)
   const blocks: BitcoinBlock[] = []
   for (let height = 0; height <= LAST; height += 1) {
     blocks.push(makeBitcoinBlock(chance, blocks.at(-1)?.hash ?? '00'.repeat(32), height))
@@ -53,7 +53,7 @@ function bitcoinNode(): Node {
 }
 
 function evmNode(asked: EvmNodeShape, listed: readonly string[]): Node {
-  const chance = chanceOf(2)
+  const chance = chanceFrom(2)
   const blocks: EvmBlock[] = []
   for (let height = 0; height <= LAST; height += 1) {
     const parentHash = blocks.at(-1)?.hash ?? chance.hex(32)

@@ -1,7 +1,7 @@
+import { chanceFrom } from '../test/harness/chance.ts'
 import { tell } from './figure.ts'
 import { inSandbox } from './in_sandbox.ts'
 import { type BenchRequest, compareWithBare } from './load.ts'
-import { seeded } from './seeded.ts'
 import { apiServerOf, startServerProcess } from './server_process.ts'
 
 /**
@@ -25,14 +25,14 @@ const pairs = [
 const smallest: Readonly<Record<string, number>> = { BTC: 0.01, ETH: 0.2, BNB: 1, USDT: 500, USDC: 500 }
 /** More than a round asks for. */
 const QUESTIONS = 100_000
-const random = seeded(1)
+const chance = chanceFrom(1)
 
 function many(rateType: string) {
   return (): readonly BenchRequest[] =>
     Array.from({ length: QUESTIONS }, (_, index) => {
       const pair = pairs[index % pairs.length] ?? ''
       const least = smallest[/from=(\w+)/.exec(pair)?.[1] ?? ''] ?? 1
-      const amount = (least * (1 + random())).toFixed(4)
+      const amount = (least * (1 + chance.next())).toFixed(4)
       return { path: `/v1/rate?${pair}&amount=${amount}&rate_type=${rateType}` }
     })
 }

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Chance } from './chance.ts'
+import type { Chance } from '../../test/harness/chance.ts'
 import { ownProgram, paidIn } from './own_addresses.ts'
 
 export type BitcoinBlock = { readonly hash: string; readonly hex: string; readonly outputs: number }

@@ -1,4 +1,4 @@
-import type { Chance } from './chance.ts'
+import type { Chance } from '../../test/harness/chance.ts'
 import { ownProgram, paidIn } from './own_addresses.ts'
 
 /** How many transactions a block has, and of a hundred so many that swap. */
@@ -82,7 +82,7 @@ function someTx(chance: Chance, { swaps }: EvmShape, players: ReturnType<typeof 
   if (rest < 0.85) {
     return tokenTransfer(
       chance,
-      chance.oneOf(players.tokens),
+      chance.pick(players.tokens),
       chance.hex(20),
       BigInt(chance.between(1, 2 ** 31)),
     )
@@ -105,15 +105,15 @@ function tokenTransfer(chance: Chance, token: string, to: string, units: bigint)
 
 function swap(chance: Chance, { tokens, pools, routers }: ReturnType<typeof cast>): Tx {
   const from = chance.hex(20)
-  const router = chance.oneOf(routers)
+  const router = chance.pick(routers)
   const hops = chance.between(1, 3)
   const logs: Log[] = []
   const calls: Frame[] = []
   for (let hop = 0; hop < hops; hop += 1) {
-    const [token, pool] = [chance.oneOf(tokens), chance.oneOf(pools)]
+    const [token, pool] = [chance.pick(tokens), chance.pick(pools)]
     const units = BigInt(chance.between(1, 2 ** 31))
-    logs.push(moved(token, hop === 0 ? from : chance.oneOf(pools), pool, units))
-    logs.push(moved(chance.oneOf(tokens), pool, hop === hops - 1 ? from : chance.oneOf(pools), units))
+    logs.push(moved(token, hop === 0 ? from : chance.pick(pools), pool, units))
+    logs.push(moved(chance.pick(tokens), pool, hop === hops - 1 ? from : chance.pick(pools), units))
     logs.push({ address: pool, topics: [chance.hex(32), word(router), word(from)], data: chance.hex(160) })
     logs.push({ address: pool, topics: [chance.hex(32)], data: chance.hex(64) })
     const reads = Array.from({ length: 3 }, () => frame(chance, pool, token, 0n, 36, 'staticcall'))
@@ -121,14 +121,14 @@ function swap(chance: Chance, { tokens, pools, routers }: ReturnType<typeof cast
     calls.push({ ...frame(chance, router, pool, 0n, 196), calls: [...reads, ...moves] })
   }
   const value = chance.below(3) === 0 ? 10n ** 17n : 0n
-  if (value > 0n) calls.push(frame(chance, router, chance.oneOf(pools), value, 4))
+  if (value > 0n) calls.push(frame(chance, router, chance.pick(pools), value, 4))
   const root = { ...frame(chance, from, router, value, chance.between(260, 1_200)), calls }
   return { hash: chance.hex(32), gasUsed: 180_000n, logs, root }
 }
 
 function otherCall(chance: Chance, { routers }: ReturnType<typeof cast>): Tx {
   const from = chance.hex(20)
-  const to = chance.oneOf(routers)
+  const to = chance.pick(routers)
   const calls = Array.from({ length: 4 }, () => frame(chance, to, chance.hex(20), 0n, 100))
   const log = () => ({ address: to, topics: [chance.hex(32), word(from)], data: chance.hex(96) })
   const root = { ...frame(chance, from, to, 0n, 400), calls }

@@ -6,7 +6,7 @@ import { type Postgres, removePostgres, startPostgres } from '@cambist/devnet'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { type Database, openDatabase, type Sql } from '../../src/db/database.ts'
 import { migrate } from '../../src/db/migrate.ts'
-import { seededChance } from '../harness/chance.ts'
+import { chanceFrom } from '../harness/chance.ts'
 import {
   type DatabaseFault,
   type DatabaseLine,
@@ -34,7 +34,7 @@ beforeAll(async () => {
 })
 
 beforeEach(async () => {
-  line = await openDatabaseLine(server.url, seededChance(7))
+  line = await openDatabaseLine(server.url, chanceFrom(7))
 })
 
 afterEach(async () => {

@@ -1,5 +1,6 @@
 import type { AddressInfo } from 'node:net'
 import { connect, createServer, type Socket } from 'node:net'
+import type { Chance } from './chance.ts'
 
 /** What a bad line does to one request to PostgreSQL and its answer. A stream cannot be duplicated and still be one. */
 export const databaseFaults = [
@@ -34,7 +35,6 @@ export type DatabaseLine = {
 }
 
 /** From 0 to below 1. */
-export type Chance = () => number
 
 const DELAY_MS = 200
 const TRICKLE_MS = 1_000
@@ -138,7 +138,7 @@ function answer(
     case 'stall':
       return
     case 'garbage':
-      client.write(GARBAGE[chance() < 0.5 ? 0 : 1] ?? '')
+      client.write(GARBAGE[chance.happens(0.5) ? 0 : 1] ?? '')
       return
     case 'trickle':
       trickle(client, chunk)
@@ -149,7 +149,7 @@ function answer(
 }
 
 function someOf(bytes: Buffer, chance: Chance): Buffer {
-  return bytes.subarray(0, Math.floor(chance() * bytes.length))
+  return bytes.subarray(0, chance.below(bytes.length))
 }
 
 function trickle(client: Socket, bytes: Buffer): void {

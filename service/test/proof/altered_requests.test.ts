@@ -2,15 +2,22 @@ import type { CreatedOrder, Order } from '@cambist/sdk'
 import { beforeAll, expect, test } from 'vitest'
 import type { ToldSecret } from '../../src/accounts/keys.ts'
 import type { Answer } from '../../src/http/testing/answer.ts'
+import { type Chance, chanceFrom } from '../harness/chance.ts'
 import { createOrder, createUnderpaid, quickPair, statusesOf } from '../harness/orders.ts'
 import { openRawLine, sayRaw } from '../harness/raw_line.ts'
 import { useTestSandbox } from '../harness/test_sandbox.ts'
 import { makeKey } from '../harness/wire.ts'
-import { type Altered, alter, type SignedRequest, signRequest, toSendable, type Ways } from './alterations.ts'
-import { type Choices, choicesOf } from './choices.ts'
 import { prove } from './prove.ts'
-import { bytesOf, shellLine } from './sendable.ts'
-import { onlyWrittenDifferently, smuggled, type Told } from './smuggled_requests.ts'
+import {
+  type Altered,
+  alter,
+  type SignedRequest,
+  signRequest,
+  toSendable,
+  type Ways,
+} from './requests/alterations.ts'
+import { bytesOf, shellLine } from './requests/sendable.ts'
+import { onlyWrittenDifferently, smuggled, type Told } from './requests/smuggled_requests.ts'
 
 /**
  * What: a request that is not exactly what was signed, now and by whom it says, is never acted upon; nor is one that
@@ -120,11 +127,11 @@ prove('no altered request is taken for a signed one', async ({ seed, sized, figu
       const line = openRawLine(port)
       while (number < count) {
         number += 1
-        said.push(await sayAltered(number, choicesOf(seed, number)))
+        said.push(await sayAltered(number, chanceFrom(seed, number)))
       }
       line.close()
 
-      async function sayAltered(number: number, chance: Choices): Promise<Said> {
+      async function sayAltered(number: number, chance: Chance): Promise<Said> {
         const { right, ways } = chooseRight(chance)
         const altered = alter(right, chance, ways)
         const bytes = bytesOf(toSendable(altered.request))
@@ -146,7 +153,7 @@ prove('no altered request is taken for a signed one', async ({ seed, sized, figu
   expect(await effects()).toEqual(before)
 })
 
-function chooseRight(chance: Choices): { readonly right: SignedRequest; readonly ways: Ways } {
+function chooseRight(chance: Chance): { readonly right: SignedRequest; readonly ways: Ways } {
   const requests = rightParts().map((parts) => signRequest(owner, parts))
   const right = chance.pick(requests)
   return { right, ways: { owner, attacker, others: requests.filter((each) => each !== right) } }

@@ -9,8 +9,8 @@ import { type Ground, startGround } from '../functional/processes/ground.ts'
 import type { RunningProcess } from '../functional/processes/running_process.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type ProofSize, prove } from './prove.ts'
-import { formsOf, openSearch } from './secret_search.ts'
-import { keepTexts, type Texts } from './written_texts.ts'
+import { formsOf, openSearch } from './secrets/secret_search.ts'
+import { keepTexts, type Texts } from './secrets/written_texts.ts'
 
 /**
  * What: no secret that the service holds, or is told, ever stands in a log, an answer, a metric, what a command prints or
@@ -59,7 +59,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-const PLANTED = new URL('./planted_trouble.ts', import.meta.url).href
+const PLANTED = new URL('./secrets/planted_trouble.ts', import.meta.url).href
 const SHOWN_SECRET = /"secret": "([^"]+)"/
 const SHOWN_WORDS = /^ {2}((?:[a-z]+ ){23}[a-z]+)$/m
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, onTestFailed } from 'vitest'
-import { chanceFrom } from './crash/chance.ts'
+import { chanceFrom } from '../harness/chance.ts'
 import { wishByChance } from './crash/customers.ts'
 import { killsOf, randomReaper, type Tally } from './crash/reaper.ts'
 import { runTrade } from './crash/run.ts'

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect } from 'vitest'
-import { chanceFrom } from './crash/chance.ts'
+import { chanceFrom } from '../harness/chance.ts'
 import { type Control, controls } from './crash/controls.ts'
 import { aimedReaper } from './crash/reaper.ts'
 import { runTrade } from './crash/run.ts'

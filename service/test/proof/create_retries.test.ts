@@ -3,7 +3,7 @@ import { request as openRequest } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { CreatedOrder } from '@cambist/sdk'
 import { expect } from 'vitest'
-import { seededChance } from '../harness/chance.ts'
+import { type Chance, chanceFrom } from '../harness/chance.ts'
 import { quickPair } from '../harness/orders.ts'
 import type { TestSandbox } from '../harness/test_sandbox.ts'
 import { openWire, type Wire } from '../harness/wire.ts'
@@ -19,10 +19,10 @@ import { prove } from './prove.ts'
  */
 prove('a creation that is cut off anywhere and sent again is one order', async ({ seed, sized, figure }) => {
   const count = sized({ short: 300, long: 10_000 })
-  const chance = seededChance(seed)
+  const chance = chanceFrom(seed)
   await inSandbox({ policy: { poolSize: 400 } }, async (sandbox) => {
     const other = await sandbox.startAnother(['api'])
-    const cutNext = () => (chance() < CUT_SHARE ? someCut(chance) : null)
+    const cutNext = () => (chance.happens(CUT_SHARE) ? someCut(chance) : null)
     const lines = [await openCutLine(sandbox.baseUrl, cutNext), await openCutLine(other.origin, cutNext)]
     try {
       const stage: Stage = {
@@ -51,10 +51,10 @@ const CUT_SHARE = 0.6
 const REQUEST_BYTES = 900
 const ANSWER_BYTES = 1_800
 
-function someCut(chance: () => number): Cut {
-  const side = chance() < 0.5 ? 'request' : 'answer'
+function someCut(chance: Chance): Cut {
+  const side = chance.happens(0.5) ? 'request' : 'answer'
   const longest = side === 'request' ? REQUEST_BYTES : ANSWER_BYTES
-  return { side, afterBytes: Math.floor(chance() * longest), isHard: chance() < 0.5 }
+  return { side, afterBytes: chance.below(longest), isHard: chance.happens(0.5) }
 }
 
 type Answer = { readonly status: number; readonly text: string; readonly isReplay: boolean }
@@ -65,7 +65,7 @@ type Stage = {
   readonly sandbox: TestSandbox
   readonly wire: Wire
   readonly lines: readonly CutLine[]
-  readonly chance: () => number
+  readonly chance: Chance
   readonly ended: Ended[]
   tries: number
   /** Answers that no address is ready: true, and to be asked again. */
@@ -91,7 +91,7 @@ const TOKENS_WATCHED = 20
 async function newCreation({ sandbox, chance }: Stage): Promise<Creation> {
   const destination = await sandbox.devnet.freshAddress('BNB')
   const body = JSON.stringify({ ...quickPair, amount: 432.1, rate_type: 'float', destination })
-  const key = chance() < 0.5 ? randomUUID() : null
+  const key = chance.happens(0.5) ? randomUUID() : null
   return { body, key, signedAt: String(Math.floor(Date.now() / 1_000)) }
 }
 
@@ -99,7 +99,7 @@ async function newCreation({ sandbox, chance }: Stage): Promise<Creation> {
 async function createSomehow(stage: Stage, creation: Creation): Promise<Answer> {
   for (;;) {
     stage.tries += 1
-    const line = stage.lines[Math.floor(stage.chance() * stage.lines.length)]
+    const line = stage.lines[stage.chance.below(stage.lines.length)]
     const answer = await send(stage, line?.url ?? '', creation)
     if (answer?.status === 503) {
       stage.waits += 1

@@ -2,7 +2,7 @@ import type { CreatedOrder } from '@cambist/sdk'
 import { expect } from 'vitest'
 import type { ToldSecret } from '../../src/accounts/keys.ts'
 import { balanceOf, chainUnits } from '../harness/amounts.ts'
-import { pick, seededChance, shuffled } from '../harness/chance.ts'
+import { type Chance, chanceFrom } from '../harness/chance.ts'
 import { createOrder, quickPair } from '../harness/orders.ts'
 import type { TestSandbox } from '../harness/test_sandbox.ts'
 import { type Answer, keysPlaceOf, makeKey, openWire, type Wire } from '../harness/wire.ts'
@@ -17,7 +17,7 @@ import { prove } from './prove.ts'
  */
 prove('of twenty actions at once each order takes one and pays once', async ({ seed, sized, figure }) => {
   const count = sized({ short: 40, long: 1_000 })
-  const chance = seededChance(seed)
+  const chance = chanceFrom(seed)
   await inSandbox({ policy: { poolSize: 200 } }, async (sandbox) => {
     const other = await sandbox.startAnother(['api', 'engine', 'signer'])
     try {
@@ -93,16 +93,16 @@ type Action = (typeof actions)[number]
 type Told = Stuck & { readonly taken: readonly Action[]; readonly repeated: number }
 
 /** All at once: most under a key of their own, some under one that they share, and one twice in the same bytes. */
-async function race(stuck: Stuck, desks: readonly Desk[], chance: () => number): Promise<Told> {
+async function race(stuck: Stuck, desks: readonly Desk[], chance: Chance): Promise<Told> {
   const target = `/v1/order/${stuck.order.order_id}/emergency`
-  const shared = { key: `shared-${stuck.order.short_id}`, action: pick(actions, chance) }
+  const shared = { key: `shared-${stuck.order.short_id}`, action: chance.pick(actions) }
   const signedOnce = {
-    desk: pick(desks, chance),
-    action: pick(actions, chance),
+    desk: chance.pick(desks),
+    action: chance.pick(actions),
     timestamp: String(Math.floor(Date.now() / 1_000)),
   }
-  const choices = shuffled([...Array(ACTIONS).keys()], chance).map((number) => {
-    const { wire, key: as } = number < SIGNED_ONCE ? signedOnce.desk : pick(desks, chance)
+  const choices = chance.shuffled([...Array(ACTIONS).keys()]).map((number) => {
+    const { wire, key: as } = number < SIGNED_ONCE ? signedOnce.desk : chance.pick(desks)
     if (number < SIGNED_ONCE)
       return choose(wire, target, signedOnce.action, 'signed once', { as, timestamp: signedOnce.timestamp })
     if (number < SIGNED_ONCE + SHARING)
@@ -111,7 +111,7 @@ async function race(stuck: Stuck, desks: readonly Desk[], chance: () => number):
         headers: { 'Idempotency-Key': shared.key },
       })
     const key = `own-${stuck.order.short_id}-${number}`
-    return choose(wire, target, pick(actions, chance), key, { as, headers: { 'Idempotency-Key': key } })
+    return choose(wire, target, chance.pick(actions), key, { as, headers: { 'Idempotency-Key': key } })
   })
   return judge(stuck, await Promise.all(choices))
 }

@@ -1,7 +1,7 @@
 import type { Order } from '@cambist/sdk'
 import { expect } from 'vitest'
 import { balanceOf, chainUnits } from '../harness/amounts.ts'
-import { seededChance, shuffled } from '../harness/chance.ts'
+import { type Chance, chanceFrom } from '../harness/chance.ts'
 import { findUnended } from '../harness/invariants.ts'
 import {
   bnbToEth,
@@ -43,7 +43,7 @@ const pairs = [usdtToBtc, usdcToUsdt, quickPair, bnbToEth, usdcToBnb, btcToUsdt,
 
 async function live(sandbox: TestSandbox, lines: BadLines, proof: Proof): Promise<void> {
   for (const told of LINE_WORDS) sandbox.expectError(told)
-  const chance = seededChance(proof.seed + 1)
+  const chance = chanceFrom(proof.seed + 1)
   const weather = openWeather(sandbox, lines, chance)
   const waves = proof.sized({ short: 1, long: 20 })
   const payouts = proof.sized({ short: 30, long: 2_000 })
@@ -80,7 +80,7 @@ type Stage = {
   readonly sandbox: TestSandbox
   readonly lines: BadLines
   readonly weather: Weather
-  readonly chance: () => number
+  readonly chance: Chance
 }
 
 /** So many gaps a wave: 16 in the short form, 200 in the long one. */
@@ -97,15 +97,14 @@ async function surviveWave(
   const orders = await Promise.all(
     Array.from({ length: size }, (_, at) =>
       createOrder(sandbox, pairs[at % pairs.length] ?? quickPair, {
-        rate_type: chance() < 0.3 ? 'float' : 'fixed',
+        rate_type: chance.happens(0.3) ? 'float' : 'fixed',
       }),
     ),
   )
   const ids = orders.map(({ order_id }) => order_id)
   await Promise.all(ids.map((id) => sandbox.remote.pay(id)))
-  const onEvm = shuffled(
+  const onEvm = chance.shuffled(
     orders.filter((order) => order.receive_network !== 'BTC').map(({ destination }) => destination),
-    chance,
   )
   for (const destination of onEvm.slice(0, GAPS.refused)) weather.refuse(destination, 'refused')
   sandbox.log('from now on every line fails; the deposits are buried')

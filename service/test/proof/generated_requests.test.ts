@@ -4,11 +4,11 @@ import { afterAll, beforeAll, beforeEach, expect, onTestFailed, test } from 'vit
 import { conformity } from '../../src/http/testing/conformity.ts'
 import { readDocument } from '../harness/conforming_fetch.ts'
 import { type ProbedSandbox, startProbedSandbox } from '../harness/probed_sandbox.ts'
-import { type KnownExchange, learnExchange } from './known_exchange.ts'
-import { readOperations } from './operations.ts'
 import { prove } from './prove.ts'
-import { type RequestRun, startRequestRun } from './request_run.ts'
-import { type Leak, openSearch } from './secret_search.ts'
+import { type KnownExchange, learnExchange } from './requests/known_exchange.ts'
+import { readOperations } from './requests/operations.ts'
+import { type RequestRun, startRequestRun } from './requests/request_run.ts'
+import { type Leak, openSearch } from './secrets/secret_search.ts'
 
 /**
  * What: whatever is asked, right or wrong or made of random bytes, the service answers as its OpenAPI document says and

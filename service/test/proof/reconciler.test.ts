@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { expect } from 'vitest'
 import type { ChainId } from '../../src/domain/catalog/networks.ts'
 import { isOutflowStopped, reconcileChain } from '../../src/engine/reconcile.ts'
-import { seededChance, shuffled } from '../harness/chance.ts'
+import { type Chance, chanceFrom } from '../harness/chance.ts'
 import {
   bnbToEth,
   btcToUsdt,
@@ -14,9 +14,9 @@ import {
   usdtToBtc,
 } from '../harness/orders.ts'
 import type { TestSandbox } from '../harness/test_sandbox.ts'
-import { type Difference, findDifferences, openSuperuser, type Superuser } from './differences.ts'
 import { checkAllEnded, inSandbox } from './in_sandbox.ts'
 import { prove } from './prove.ts'
+import { type Difference, findDifferences, openSuperuser, type Superuser } from './reconciler/differences.ts'
 
 /**
  * What: a difference of one unit, wherever it is, is found: what shows between ledger and chain stops the outflows of
@@ -27,7 +27,7 @@ import { prove } from './prove.ts'
 prove('one unit too much or too little is found, named, and stops what it has to', async (proof) => {
   const { seed, sized, figure } = proof
   const count = sized({ short: 20, long: 100 })
-  const chance = seededChance(seed)
+  const chance = chanceFrom(seed)
   await inSandbox({}, async (sandbox) => {
     for (const text of EXPECTED) sandbox.expectError(text)
     const superuser = await openSuperuser(sandbox.databaseUrl)
@@ -85,13 +85,8 @@ async function buryAll(sandbox: TestSandbox): Promise<void> {
 type Batch = { readonly taken: Set<string>; readonly differences: Difference[] }
 
 /** Of every kind as many as of every other, as far as there are so many; what would hide each other in other batches. */
-function planBatches(
-  all: readonly Difference[],
-  count: number,
-  batchCount: number,
-  chance: () => number,
-): Batch[] {
-  const kinds = [...Map.groupBy(shuffled(all, chance), ({ kind }) => kind).values()]
+function planBatches(all: readonly Difference[], count: number, batchCount: number, chance: Chance): Batch[] {
+  const kinds = [...Map.groupBy(chance.shuffled(all), ({ kind }) => kind).values()]
   const batches = Array.from({ length: batchCount }, (): Batch => ({ taken: new Set(), differences: [] }))
   const place = (kind: Difference[]): boolean => {
     for (const [at, difference] of kind.entries()) {

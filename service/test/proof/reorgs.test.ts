@@ -1,12 +1,12 @@
 import { expect } from 'vitest'
 import { HOUR_MS } from '../../src/domain/time.ts'
-import { seededChance, shuffled } from '../harness/chance.ts'
+import { chanceFrom } from '../harness/chance.ts'
 import { checkAllEnded, inSandbox } from './in_sandbox.ts'
 import { prove } from './prove.ts'
-import { openStorm, type Storm } from './storm.ts'
-import { type Scene, scenes } from './storm_scenes.ts'
-import { calmDown, replacements, type Strike, strikeOnce } from './storm_strikes.ts'
-import { findSignedAnew, judge } from './storm_verdict.ts'
+import { type Scene, scenes } from './reorgs/scenes.ts'
+import { openStorm, type Storm } from './reorgs/storm.ts'
+import { calmDown, replacements, type Strike, strikeOnce } from './reorgs/strikes.ts'
+import { findSignedAnew, judge } from './reorgs/verdict.ts'
 
 /**
  * What: whatever chains take back, nothing is credited from an orphan, payouts that lost their block go out again as the
@@ -21,11 +21,11 @@ const REACH = { BTC: 7, ETH: 13, BNB: 13 } as const
 const CHAINS = Object.keys(REACH) as (keyof typeof REACH)[]
 
 prove('reorganisations and replaced deposits leave every order right', async ({ seed, sized, figure }) => {
-  const chance = seededChance(seed)
-  const strikes = shuffled(
-    [...reorgs(sized({ short: 33, long: 500 })), ...replaced(sized({ short: 15, long: 200 }))],
-    chance,
-  )
+  const chance = chanceFrom(seed)
+  const strikes = chance.shuffled([
+    ...reorgs(sized({ short: 33, long: 500 })),
+    ...replaced(sized({ short: 15, long: 200 })),
+  ])
   await inSandbox({ policy: UNHURRIED }, async (sandbox) => {
     const other = await sandbox.startAnother(['watcher', 'engine', 'signer'])
     try {

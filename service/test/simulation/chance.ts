@@ -1,21 +1,21 @@
-import { seededChance, shuffled } from '../harness/chance.ts'
+import { chanceFrom, type Chance as Draws } from '../harness/chance.ts'
 
 /** Everything in a schedule that is left to chance comes from one of these. */
 export class Chance {
-  readonly #next: () => number
+  readonly #draws: Draws
 
   constructor(seed: number) {
-    this.#next = seededChance(seed)
+    this.#draws = chanceFrom(seed)
   }
 
   /** True in so many of cases, from 0 to 1. */
   isHit(share: number): boolean {
-    return share > 0 && this.#next() < share
+    return share > 0 && this.#draws.next() < share
   }
 
   /** From `least` to `most`, both possible. */
   between(least: number, most: number): number {
-    return least + Math.floor(this.#next() * (most - least + 1))
+    return least + Math.floor(this.#draws.next() * (most - least + 1))
   }
 
   pick<Item>(items: readonly [Item, ...Item[]]): Item {
@@ -25,7 +25,7 @@ export class Chance {
   /** One of them, each as often as its weight says; null when none has any. */
   weigh<Item extends { readonly weight: number }>(items: readonly Item[]): Item | null {
     const total = items.reduce((sum, { weight }) => sum + weight, 0)
-    let left = this.#next() * total
+    let left = this.#draws.next() * total
     for (const item of items) {
       left -= item.weight
       if (left < 0) return item
@@ -34,7 +34,7 @@ export class Chance {
   }
 
   shuffle<Item>(items: readonly Item[]): Item[] {
-    return shuffled(items, this.#next)
+    return this.#draws.shuffled(items)
   }
 
   digits(count: number): string {

@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { Devnet } from '@cambist/devnet'
 import { CambistError, type Client, type CreatedOrder, type CreateOrderRequest } from '@cambist/sdk'
 import { type AssetId, assetOf } from '../../../src/domain/catalog/assets.ts'
-import type { Chance } from './chance.ts'
+import type { Chance } from '../../harness/chance.ts'
 
 /** What becomes of an order by what its customer does. */
 const stories = ['pays', 'pays in two parts', 'takes back', 'continues', 'recalculates'] as const
@@ -72,7 +72,7 @@ export type Wish = Pick<Customer, 'story' | 'from' | 'to'>
 /** What most customers do, and of three one does something special. */
 export function wishByChance(number: number, chance: Chance): Wish {
   const [from, to] = pairs[number % pairs.length] ?? chance.pick(pairs)
-  return { story: chance.percent(66) ? 'pays' : chance.pick(stories), from, to }
+  return { story: chance.happens(66 / 100) ? 'pays' : chance.pick(stories), from, to }
 }
 
 export async function newCustomer(wish: Wish, devnet: Devnet, chance: Chance): Promise<Customer> {

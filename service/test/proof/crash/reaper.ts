@@ -1,4 +1,4 @@
-import type { Chance } from './chance.ts'
+import type { Chance } from '../../harness/chance.ts'
 import type { Reaper } from './fleet.ts'
 import { type ComebackMoment, comebackMoments, type MortalPostgres } from './mortal_postgres.ts'
 import { commitMoments, points, type Role } from './points.ts'
@@ -108,7 +108,7 @@ export function randomReaper(chance: Chance, postgres: MortalPostgres): RandomRe
       const nth = 1 + chance.below(NTH_MAX)
       const commit = server.choose(role, at)
       if (commit !== null) return { ...shared, target: 'postgres', point: commit.point, nth }
-      if (last !== null && last.subject !== null && chance.percent(AGAIN_PERCENT)) {
+      if (last !== null && last.subject !== null && chance.happens(AGAIN_PERCENT / 100)) {
         return { ...shared, target: 'process', point: null, subject: last.subject, nth: 1 }
       }
       const { point } = tally.leastTaken(waysOfProcesses.filter(({ victim }) => victim === role))
@@ -146,7 +146,7 @@ function killerOfPostgres(chance: Chance, postgres: MortalPostgres, tally: Retur
     },
     /** Every other time it dies once more on its way back. */
     bringBack: async () => {
-      const comeback = chance.percent(50) ? tally.leastTaken(comebacks) : null
+      const comeback = chance.happens(50 / 100) ? tally.leastTaken(comebacks) : null
       const deaths = postgres.deaths()
       await postgres.bringBack((comeback?.point ?? null) as ComebackMoment | null)
       if (comeback !== null && postgres.deaths() === deaths + 2) tally.hit(comeback, true)

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import type { Chance } from '../../harness/chance.ts'
 import { eventually } from '../../harness/eventually.ts'
 import { findUnended, findViolations } from '../../harness/invariants.ts'
-import type { Chance } from './chance.ts'
 import { type Counter, type Customer, newCustomer, serveCustomer, type Wish } from './customers.ts'
 import { type Settled, settle } from './settled.ts'
 import type { Ground, Stage } from './stage.ts'

@@ -4,7 +4,7 @@ import { startVenue, type VenueServer } from '../../../src/prices/ccxt/venue_ser
 import { defaultVenues, type VenueId } from '../../../src/prices/ccxt/venues.ts'
 import { priceSources } from '../../../src/prices/index.ts'
 import { type PriceBook, priceBook } from '../../../src/prices/price_book.ts'
-import { dealer, seededChance } from '../../harness/chance.ts'
+import { type Chance, chanceFrom, dealer } from '../../harness/chance.ts'
 import {
   type DatabaseFault,
   type DatabaseLine,
@@ -83,7 +83,7 @@ const LIAR: VenueId = 'kucoin'
 
 export async function openBadLines(seed: number): Promise<BadLines> {
   const lines: Lines = {
-    chance: seededChance(seed),
+    chance: chanceFrom(seed),
     nodes: new Map(),
     venues: await openVenues(),
     database: null,
@@ -118,7 +118,7 @@ export async function openBadLines(seed: number): Promise<BadLines> {
 }
 
 type Lines = {
-  readonly chance: () => number
+  readonly chance: Chance
   readonly nodes: Map<ChainName, HttpLine>
   readonly venues: readonly Venue[]
   database: DatabaseLine | null
@@ -190,7 +190,9 @@ function failAsNeverBefore(lines: Lines): void {
   collect(lines)
   for (const [chain, line] of lines.nodes) {
     const next = missingOf(httpFaults, chain, total, (fault) => line.happened().has(fault))
-    line.meddle(({ method }) => (PATIENT.includes(method) || chance() * 100 > PERCENT.left ? null : next()))
+    line.meddle(({ method }) =>
+      PATIENT.includes(method) || chance.happens(PERCENT.left / 100) ? next() : null,
+    )
   }
   const { database } = lines
   database?.meddle(
@@ -237,10 +239,10 @@ function openVenues(): Promise<Venue[]> {
 }
 
 /** One fault after the other, each as often as the others, at requests that chance picks. */
-function failing<Fault>(faults: readonly Fault[], percent: number, chance: () => number): () => Fault | null {
+function failing<Fault>(faults: readonly Fault[], percent: number, chance: Chance): () => Fault | null {
   if (faults.length === 0) return () => null
   const next = dealer(faults, chance)
-  return () => (chance() * 100 < percent ? next() : null)
+  return () => (chance.happens(percent / 100) ? next() : null)
 }
 
 /** What has never happened on this line, until it has. */

@@ -4,6 +4,7 @@ import type { MovableClock } from '../../../src/clock.ts'
 import { type CurrencyCode, currencyCodes } from '../../../src/domain/catalog/currencies.ts'
 import type { OrderStatus } from '../../../src/domain/orders/order.ts'
 import { USD_PRICE_DECIMALS } from '../../../src/prices/price_source.ts'
+import type { Chance } from '../../harness/chance.ts'
 import type { Call, Verdict } from '../../harness/http_line.ts'
 import type { ChainName, TestSandbox } from '../../harness/test_sandbox.ts'
 import { type BadLines, TRUE_CENTS } from './bad_lines.ts'
@@ -43,14 +44,14 @@ const PATIENCE_MS = 180_000
 type Sky = {
   readonly sandbox: TestSandbox
   readonly lines: BadLines
-  readonly chance: () => number
+  readonly chance: Chance
   readonly refused: Map<string, string>
   readonly expensive: Map<ChainName, bigint>
   readonly answering: Map<string, Promise<void>>
   readonly counts: Weather['counts']
 }
 
-export function openWeather(sandbox: TestSandbox, lines: BadLines, chance: () => number): Weather {
+export function openWeather(sandbox: TestSandbox, lines: BadLines, chance: Chance): Weather {
   const gaps: Record<Gap, number> = { dropped: 0, refused: 0, forgotten: 0 }
   const counts = { spikes: 0, aboveCap: 0, prices: 0, noPrice: 0 }
   const sky: Sky = {
@@ -198,7 +199,7 @@ async function answerOrders(sky: Sky): Promise<void> {
   for (const { order_id: id, destination } of asking) {
     if (answering.has(id)) continue
     refused.delete(destination)
-    const answer = chooseFor(sandbox, id, chance() < 0.5 ? 'continue' : 'refund')
+    const answer = chooseFor(sandbox, id, chance.happens(0.5) ? 'continue' : 'refund')
     answering.set(
       id,
       answer.finally(() => answering.delete(id)),

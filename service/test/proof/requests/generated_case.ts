@@ -1,7 +1,7 @@
-import type { Choices } from './choices.ts'
+import type { Chance } from '../../harness/chance.ts'
 import type { KnownExchange } from './known_exchange.ts'
 import type { Operation } from './operations.ts'
-import { type Case, type Expected, sendableOf } from './requests.ts'
+import { type Case, type Expected, sendableOf } from './request.ts'
 import { makeRight, pickOperation, type Right } from './right_requests.ts'
 import { spoilForm } from './spoilers.ts'
 import { makeWild } from './wild_requests.ts'
@@ -19,7 +19,7 @@ export type Weather = 'calm' | 'wild'
 export function generateCase(
   operations: readonly Operation[],
   known: KnownExchange,
-  chance: Choices,
+  chance: Chance,
   weather: Weather,
 ): { readonly made: Case; readonly right: Right } {
   const operation = pickOperation(operations, chance)
@@ -33,7 +33,7 @@ function asItIs(operation: Operation, { what, form, expected, signer }: Right): 
   return { operation: operation.id, what, expected, request: sendableOf({ ...form, operation }), signer }
 }
 
-function spoil(operation: Operation, right: Right, chance: Choices): Case {
+function spoil(operation: Operation, right: Right, chance: Chance): Case {
   const whole = asItIs(operation, right)
   for (let tries = 0; tries < TRIES; tries += 1) {
     const inForm = chance.happens(0.5) ? spoilForm({ ...right.form, operation }, chance) : null

@@ -1,5 +1,5 @@
 import type { Hex } from 'viem'
-import type { ChainName } from '../harness/test_sandbox.ts'
+import type { ChainName } from '../../harness/test_sandbox.ts'
 import { type Storm, underWay } from './storm.ts'
 
 /** Takes the newest blocks out of the chain, and notes whom that met. */
@@ -40,7 +40,7 @@ async function sendAgain(
 ): Promise<void> {
   const { client } = sandbox.devnet.evm(chain)
   for (const serializedTransaction of dropped) {
-    if (chance() >= 0.7) continue
+    if (!chance.happens(0.7)) continue
     await client.sendRawTransaction({ serializedTransaction }).catch(() => {
       // Its nonce was used by another payment meanwhile.
     })

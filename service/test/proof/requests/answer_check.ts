@@ -1,8 +1,8 @@
-import { problems } from '../../src/http/errors.ts'
-import type { Answer } from '../../src/http/testing/answer.ts'
-import type { Conformity } from '../../src/http/testing/conformity.ts'
+import { problems } from '../../../src/http/errors.ts'
+import type { Answer } from '../../../src/http/testing/answer.ts'
+import type { Conformity } from '../../../src/http/testing/conformity.ts'
 import type { Weather } from './generated_case.ts'
-import type { Case } from './requests.ts'
+import type { Case } from './request.ts'
 
 /**
  * What is wrong with an answer; null when it is as it has to be. That a price or a chain is not to be had may be said

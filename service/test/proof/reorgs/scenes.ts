@@ -1,6 +1,6 @@
-import { chainFacts, networkChains } from '../../src/domain/catalog/networks.ts'
-import { bnbToEth, btcToUsdt, type Pair, usdcToBnb, usdtToBtc } from '../harness/orders.ts'
-import type { ChainName, NetworkName } from '../harness/test_sandbox.ts'
+import { chainFacts, networkChains } from '../../../src/domain/catalog/networks.ts'
+import { bnbToEth, btcToUsdt, type Pair, usdcToBnb, usdtToBtc } from '../../harness/orders.ts'
+import type { ChainName, NetworkName } from '../../harness/test_sandbox.ts'
 import { mine, pay, placeOrder, type Storm, type StormOrder, unitsOf } from './storm.ts'
 import { reorganise } from './storm_reorg.ts'
 

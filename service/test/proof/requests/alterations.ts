@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
-import type { ToldSecret } from '../../src/accounts/keys.ts'
-import type { Choices } from './choices.ts'
+import type { ToldSecret } from '../../../src/accounts/keys.ts'
+import type { Chance } from '../../harness/chance.ts'
 import type { Header, Sendable } from './sendable.ts'
 import { alterByte } from './wire_spoilers.ts'
 
@@ -20,7 +20,7 @@ export type SignedRequest = {
 
 export type Altered = { readonly what: string; readonly request: SignedRequest }
 
-type Alteration = (request: SignedRequest, chance: Choices, ways: Ways) => Altered | null
+type Alteration = (request: SignedRequest, chance: Chance, ways: Ways) => Altered | null
 
 /** What an attacker may have besides the request: other requests that were signed, and a key of their own. */
 export type Ways = {
@@ -50,7 +50,7 @@ export function toSendable(request: SignedRequest): Sendable {
 }
 
 /** One alteration by chance; what it leaves as it was, or as a server has to read it anyway, is none. */
-export function alter(request: SignedRequest, chance: Choices, ways: Ways): Altered {
+export function alter(request: SignedRequest, chance: Chance, ways: Ways): Altered {
   for (;;) {
     const altered = chance.pick(chance.pick(alterations))(request, chance, ways)
     if (altered !== null && !isTheSame(request, altered.request)) return altered
@@ -72,8 +72,8 @@ function altered(what: string, request: SignedRequest): Altered {
 }
 
 /** Ways to write the same path that some proxy or framework holds for the same. */
-function lookAlikes(target: string, chance: Choices): readonly string[] {
-  const at = 1 + chance.int(target.length - 1)
+function lookAlikes(target: string, chance: Chance): readonly string[] {
+  const at = 1 + chance.below(target.length - 1)
   const [before, here, after] = [target.slice(0, at), target.charAt(at), target.slice(at + 1)]
   const code = here.charCodeAt(0).toString(16)
   const swapCase = here === here.toLowerCase() ? here.toUpperCase() : here.toLowerCase()
@@ -122,7 +122,7 @@ function lookAlikes(target: string, chance: Choices): readonly string[] {
 }
 
 /** The same to whoever reads JSON, but not the same bytes; and not the same at all. */
-function otherBodies(body: Buffer, chance: Choices): readonly (Buffer | string)[] {
+function otherBodies(body: Buffer, chance: Chance): readonly (Buffer | string)[] {
   const text = body.toString()
   return [
     alterByte(body, chance),
@@ -256,8 +256,8 @@ const inCredentials: readonly Alteration[] = [
     }),
   (request, chance) => {
     const { signature } = request
-    const at = chance.int(signature.length)
-    const digit = ((Number.parseInt(signature.charAt(at), 16) + 1 + chance.int(15)) % 16).toString(16)
+    const at = chance.below(signature.length)
+    const digit = ((Number.parseInt(signature.charAt(at), 16) + 1 + chance.below(15)) % 16).toString(16)
     const flipped = signature.slice(0, at) + digit + signature.slice(at + 1)
     return altered('a digit of the signature is another', { ...request, signature: flipped })
   },
@@ -292,7 +292,7 @@ const inCredentials: readonly Alteration[] = [
   },
 ]
 
-function alterText(text: string, chance: Choices): string {
+function alterText(text: string, chance: Chance): string {
   return alterByte(Buffer.from(text), chance)
     .toString('latin1')
     .replaceAll(/[\r\n]/g, 'x')
@@ -340,7 +340,7 @@ const inMeaning: readonly Alteration[] = [
   },
   (request, chance, { owner }) => {
     // The service's clock may be seconds further by the time that it looks.
-    const away = chance.pick([-301, 330]) * (1 + chance.int(chance.pick([1, 10, 10_000])))
+    const away = chance.pick([-301, 330]) * (1 + chance.below(chance.pick([1, 10, 10_000])))
     const timestamp = String(Math.floor(Date.now() / 1_000) + away)
     return altered('it is signed at another time', { ...request, ...signRequest(owner, request, timestamp) })
   },
@@ -368,7 +368,7 @@ const names = ['X-API-KEY', 'X-API-TIMESTAMP', 'X-API-SIGN'] as const
 const inHeaders: readonly Alteration[] = [
   (request, chance) => {
     const right = rightHeaders(request)
-    const at = chance.int(3)
+    const at = chance.below(3)
     const [name, value] = right[at] ?? ['', '']
     const wrong = chance.pick([value, alterText(value, chance).trim() || 'x', '', 'x'])
     const twice: Header[] = chance.happens(0.5)
@@ -398,7 +398,7 @@ const inHeaders: readonly Alteration[] = [
         `${name}\0`,
         name.replace('K', '\xe2\x84\xaa'),
       ])
-    const at = chance.int(3)
+    const at = chance.below(3)
     const credentials = rightHeaders(request).map(
       ([name, value], each): Header => [each === at ? misspelt(name) : name, value],
     )

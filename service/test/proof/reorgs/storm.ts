@@ -1,8 +1,9 @@
 import type { CreatedOrder, CreateOrderRequest, Order } from '@cambist/sdk'
-import { networkChains } from '../../src/domain/catalog/networks.ts'
-import { chainUnits } from '../harness/amounts.ts'
-import { createOrder, type Pair } from '../harness/orders.ts'
-import type { ChainName, NetworkName, TestSandbox } from '../harness/test_sandbox.ts'
+import { networkChains } from '../../../src/domain/catalog/networks.ts'
+import { chainUnits } from '../../harness/amounts.ts'
+import type { Chance } from '../../harness/chance.ts'
+import { createOrder, type Pair } from '../../harness/orders.ts'
+import type { ChainName, NetworkName, TestSandbox } from '../../harness/test_sandbox.ts'
 import { type ChainDiary, openDiary } from './chain_diary.ts'
 
 /** A transaction that the test sent to an order's address. */
@@ -21,7 +22,7 @@ export type Stage = (typeof stages)[number]
 
 export type Storm = {
   readonly sandbox: TestSandbox
-  readonly chance: () => number
+  readonly chance: Chance
   readonly diaries: Readonly<Record<ChainName, ChainDiary>>
   readonly orders: StormOrder[]
   /** How often an order was struck while it was there; of a reorganisation, only if it took a block of the order's. */
@@ -32,7 +33,7 @@ export type Storm = {
 
 export const chains = ['BTC', 'ETH', 'BNB'] as const
 
-export async function openStorm(sandbox: TestSandbox, chance: () => number): Promise<Storm> {
+export async function openStorm(sandbox: TestSandbox, chance: Chance): Promise<Storm> {
   // Reserves and token contracts are not what the storm is about: they lie below its deepest reach.
   for (const chain of chains) await sandbox.mine(chain, 30)
   const none = () => Object.fromEntries(stages.map((stage) => [stage, 0])) as Record<Stage, number>

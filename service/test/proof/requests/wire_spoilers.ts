@@ -1,10 +1,10 @@
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
-import type { Choices } from './choices.ts'
+import type { Chance } from '../../harness/chance.ts'
 import type { Header, Sendable } from './sendable.ts'
 import type { Spoilt } from './spoilers.ts'
 
 /** Something done to a request whose parts have become target, headers and body; null where it does not apply. */
-type WireSpoiler = (request: Sendable, chance: Choices) => Spoilt<Sendable> | null
+type WireSpoiler = (request: Sendable, chance: Chance) => Spoilt<Sendable> | null
 
 function refused(what: string, spoilt: Sendable): Spoilt<Sendable> {
   return { what, spoilt, expected: 'refusal' }
@@ -20,8 +20,8 @@ function withHeader(request: Sendable, name: string, value: string): Sendable {
 }
 
 /** A byte inserted, removed or changed somewhere. */
-export function alterByte(bytes: Buffer, chance: Choices): Buffer {
-  const at = chance.int(bytes.length)
+export function alterByte(bytes: Buffer, chance: Chance): Buffer {
+  const at = chance.below(bytes.length)
   const [before, here, after] = [bytes.subarray(0, at), bytes.subarray(at, at + 1), bytes.subarray(at + 1)]
   const other = chance.bytes(1)
   return Buffer.concat(
@@ -38,9 +38,9 @@ const BODY_BYTES_MAX = 16_384
 
 const bodySpoilers: readonly WireSpoiler[] = [
   (request, chance) =>
-    refused('the body is random bytes', withBody(request, chance.bytes(1 + chance.int(300)))),
+    refused('the body is random bytes', withBody(request, chance.bytes(1 + chance.below(300)))),
   (request, chance) => {
-    const cut = 1 + chance.int(request.body.length - 1)
+    const cut = 1 + chance.below(request.body.length - 1)
     return refused('the body breaks off', withBody(request, request.body.subarray(0, cut)))
   },
   (request, chance) => {
@@ -265,7 +265,7 @@ const headerSpoilers: readonly WireSpoiler[] = [
     })
   },
   (request, chance) => {
-    const many = Array.from({ length: 300 + chance.int(1_500) }, (_, at): Header => [`a${at % 7}`, '1'])
+    const many = Array.from({ length: 300 + chance.below(1_500) }, (_, at): Header => [`a${at % 7}`, '1'])
     return {
       what: 'there are very many headers',
       spoilt: { ...request, headers: [...request.headers, ...many] },
@@ -318,7 +318,7 @@ const methodSpoilers: readonly WireSpoiler[] = [
 ]
 
 /** One wrong thing about a request as it goes over the wire. */
-export function spoilWire(request: Sendable, chance: Choices): Spoilt<Sendable> | null {
+export function spoilWire(request: Sendable, chance: Chance): Spoilt<Sendable> | null {
   const bodies = request.body.length > 1 ? [bodySpoilers, bodySpoilers] : []
   const spoilers = chance.pick([...bodies, targetSpoilers, headerSpoilers, methodSpoilers])
   return chance.pick(spoilers)(request, chance)

@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto'
-import type { ToldSecret } from '../../src/accounts/keys.ts'
+import type { ToldSecret } from '../../../src/accounts/keys.ts'
 
 /** A request just before it becomes bytes. One character of the texts is one byte, so that any byte can be said. */
 export type Sendable = {

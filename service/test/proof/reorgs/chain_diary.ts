@@ -1,5 +1,5 @@
 import { numberToHex } from 'viem'
-import type { ChainName, TestSandbox } from '../harness/test_sandbox.ts'
+import type { ChainName, TestSandbox } from '../../harness/test_sandbox.ts'
 
 /** What a chain has said about transactions, kept by the test itself: it asks the node, never the service. */
 export type ChainDiary = {

@@ -1,7 +1,7 @@
-import type { Conformity } from '../../src/http/testing/conformity.ts'
-import { openRawLine, type RawLine } from '../harness/raw_line.ts'
+import type { Conformity } from '../../../src/http/testing/conformity.ts'
+import { chanceFrom } from '../../harness/chance.ts'
+import { openRawLine, type RawLine } from '../../harness/raw_line.ts'
 import { findFault } from './answer_check.ts'
-import { choicesOf } from './choices.ts'
 import { generateCase, type Weather } from './generated_case.ts'
 import type { KnownExchange } from './known_exchange.ts'
 import type { Operation } from './operations.ts'
@@ -33,7 +33,7 @@ export function startRequestRun(options: {
   const sayOne = async (line: RawLine, weather: Weather) => {
     number += 1
     const name = `request ${number} of seed ${seed}`
-    const { made, right } = generateCase(operations, known, choicesOf(seed, number), weather)
+    const { made, right } = generateCase(operations, known, chanceFrom(seed, number), weather)
     const request: Sendable = made.signer === null ? made.request : signed(made.request, made.signer)
     const bytes = bytesOf(request)
     const tellFault = (fault: string) => {

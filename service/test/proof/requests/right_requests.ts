@@ -1,9 +1,9 @@
-import type { ToldSecret } from '../../src/accounts/keys.ts'
-import type { Answer } from '../../src/http/testing/answer.ts'
-import type { Choices } from './choices.ts'
+import type { ToldSecret } from '../../../src/accounts/keys.ts'
+import type { Answer } from '../../../src/http/testing/answer.ts'
+import type { Chance } from '../../harness/chance.ts'
 import { decimalText, type KnownExchange, type KnownOrder, type KnownPair } from './known_exchange.ts'
 import type { Operation } from './operations.ts'
-import { type Entry, type Expected, type Form, text } from './requests.ts'
+import { type Entry, type Expected, type Form, text } from './request.ts'
 import type { Header } from './sendable.ts'
 
 /** A request that is right, what has to come of it, and what its answer teaches. */
@@ -18,7 +18,7 @@ export type Right = {
   letGo?(): void
 }
 
-type Maker = (known: KnownExchange, chance: Choices) => Right
+type Maker = (known: KnownExchange, chance: Chance) => Right
 
 /**
  * How often each operation is asked for, and a right request for it. The document says what a request may look like,
@@ -42,16 +42,16 @@ export const makers: Readonly<Record<string, { readonly share: number; readonly 
   sandboxMail: { share: 1, make: () => plain('the mails', {}) },
 }
 
-export function makeRight({ id }: Operation, known: KnownExchange, chance: Choices): Right {
+export function makeRight({ id }: Operation, known: KnownExchange, chance: Chance): Right {
   const maker = makers[id]
   if (maker === undefined) throw new Error(`nobody has written down a right request for ${id}`)
   return maker.make(known, chance)
 }
 
 /** Asked for by its share. */
-export function pickOperation(operations: readonly Operation[], chance: Choices): Operation {
+export function pickOperation(operations: readonly Operation[], chance: Chance): Operation {
   const shares = operations.map(({ id }) => makers[id]?.share ?? 1)
-  let left = (chance.int(1_000_000) / 1_000_000) * shares.reduce((sum, share) => sum + share, 0)
+  let left = (chance.below(1_000_000) / 1_000_000) * shares.reduce((sum, share) => sum + share, 0)
   const found = operations.find((_, at) => {
     left -= shares[at] ?? 0
     return left < 0
@@ -67,7 +67,7 @@ function plain(what: string, parts: Parts, more: Partial<Right> = {}): Right {
 }
 
 /** Those that `chance` leaves in, in any order. */
-function some(chance: Choices, entries: readonly Entry[]): Entry[] {
+function some(chance: Chance, entries: readonly Entry[]): Entry[] {
   return entries.filter(() => chance.happens(0.5))
 }
 
@@ -76,13 +76,13 @@ function networkNames({ network, isNative }: KnownPair['from']): string[] {
   return isNative ? [network, 'native'] : [network]
 }
 
-function amountIn(pair: KnownPair, chance: Choices): string {
+function amountIn(pair: KnownPair, chance: Chance): string {
   const { least, decimals } = pair
-  const more = chance.pick([0n, 1n, least, (least * BigInt(chance.int(10_000))) / 1_000n])
+  const more = chance.pick([0n, 1n, least, (least * BigInt(chance.below(10_000))) / 1_000n])
   return decimalText(least + more, decimals)
 }
 
-function rate({ pairs, locks }: KnownExchange, chance: Choices): Right {
+function rate({ pairs, locks }: KnownExchange, chance: Chance): Right {
   const pair = chance.pick(pairs)
   const { from, to } = pair
   const isFrom = chance.happens(0.7)
@@ -124,7 +124,7 @@ function note<Value>(list: Value[], value: Value): void {
   if (list.length > KEPT_MAX) list.shift()
 }
 
-function create(known: KnownExchange, chance: Choices): Right {
+function create(known: KnownExchange, chance: Chance): Right {
   const lock = chance.happens(0.3) ? known.locks.pop() : undefined
   const pair = lock?.pair ?? chance.pick(known.pairs)
   const { from, to } = pair
@@ -171,31 +171,31 @@ function decimal(amount: number): string {
   return amount.toFixed(8).replace(/\.?0+$/, '')
 }
 
-function addressOn({ addresses }: KnownExchange, network: string, chance: Choices): string {
+function addressOn({ addresses }: KnownExchange, network: string, chance: Chance): string {
   return chance.pick(addresses[network] ?? [])
 }
 
-function idempotency(chance: Choices): Header[] {
+function idempotency(chance: Chance): Header[] {
   if (chance.happens(0.7)) return []
   return [['Idempotency-Key', chance.bytes(chance.pick([8, 20, 32])).toString('hex')]]
 }
 
-function pickOrder({ orders }: KnownExchange, chance: Choices, ...stages: KnownOrder['stage'][]) {
+function pickOrder({ orders }: KnownExchange, chance: Chance, ...stages: KnownOrder['stage'][]) {
   const fitting = orders.filter(({ stage }) => stages.length === 0 || stages.includes(stage))
   return fitting.length === 0 ? null : chance.pick(fitting)
 }
 
-function nobodysId(chance: Choices): string {
-  return `CB${Array.from({ length: 16 }, () => chance.int(10)).join('')}`
+function nobodysId(chance: Chance): string {
+  return `CB${Array.from({ length: 16 }, () => chance.below(10)).join('')}`
 }
 
 /** Where there is no order yet: of one that is nobody's. */
-function ofNobody(chance: Choices, signer: ToldSecret | null, body: readonly Entry[] = []): Right {
+function ofNobody(chance: Chance, signer: ToldSecret | null, body: readonly Entry[] = []): Right {
   const parts = { path: { order_id: nobodysId(chance) }, body }
   return plain('of an order that is not there', parts, { expected: 'refusal', signer })
 }
 
-function look(known: KnownExchange, chance: Choices): Right {
+function look(known: KnownExchange, chance: Chance): Right {
   const { own, other } = known.keys
   const order = pickOrder(known, chance, ...(chance.happens(0.4) ? (['underpaid'] as const) : []))
   if (order === null || chance.happens(0.03)) return ofNobody(chance, own)
@@ -228,7 +228,7 @@ function look(known: KnownExchange, chance: Choices): Right {
   return chance.pick([ways[0], ways[0], ways[0], ...ways] as typeof ways)()
 }
 
-function qr(known: KnownExchange, chance: Choices): Right {
+function qr(known: KnownExchange, chance: Chance): Right {
   const order = pickOrder(known, chance)
   if (order === null || chance.happens(0.05)) return ofNobody(chance, null)
   const query = some(chance, [
@@ -240,7 +240,7 @@ function qr(known: KnownExchange, chance: Choices): Right {
   return plain('a QR image', { path: { order_id: order.id }, query })
 }
 
-function act(known: KnownExchange, chance: Choices): Right {
+function act(known: KnownExchange, chance: Chance): Right {
   const order = pickOrder(known, chance, 'emergency') ?? pickOrder(known, chance, 'new')
   if (order === null) return ofNobody(chance, known.keys.own, [['action', '"refund"']])
   const path = { order_id: order.id }
@@ -280,7 +280,7 @@ function act(known: KnownExchange, chance: Choices): Right {
       )
 }
 
-function pay(known: KnownExchange, chance: Choices): Right {
+function pay(known: KnownExchange, chance: Chance): Right {
   const order = pickOrder(known, chance, 'new')
   if (order === null) return ofNobody(chance, null)
   order.stage = 'underpaid'
@@ -298,19 +298,19 @@ function pay(known: KnownExchange, chance: Choices): Right {
   )
 }
 
-function networkOf({ addresses }: KnownExchange, chance: Choices): string {
+function networkOf({ addresses }: KnownExchange, chance: Chance): string {
   return chance.pick(Object.keys(addresses))
 }
 
-function mine(known: KnownExchange, chance: Choices): Right {
+function mine(known: KnownExchange, chance: Chance): Right {
   const body: Entry[] = [
     ['network', text(networkOf(known, chance))],
-    ['blocks', String(1 + chance.int(20))],
+    ['blocks', String(1 + chance.below(20))],
   ]
   return plain('blocks', { body })
 }
 
-function reorg(known: KnownExchange, chance: Choices): Right {
+function reorg(known: KnownExchange, chance: Chance): Right {
   return plain('a reorganisation', {
     body: [
       ['network', text(networkOf(known, chance))],
@@ -319,13 +319,13 @@ function reorg(known: KnownExchange, chance: Choices): Right {
   })
 }
 
-function replace(known: KnownExchange, chance: Choices): Right {
+function replace(known: KnownExchange, chance: Chance): Right {
   const hash = known.transactions.pop() ?? chance.bytes(32).toString('hex')
   return plain('a double spend', { body: [['tx_hash', text(hash)]] }, { expected: 'either' })
 }
 
 /** Prices stay where they are: what a right request brings has to be known. */
-function prices({ pairs }: KnownExchange, chance: Choices): Right {
+function prices({ pairs }: KnownExchange, chance: Chance): Right {
   const code = chance.pick(pairs).from.currency
   const body: Entry[] = code.startsWith('USD')
     ? [
@@ -340,15 +340,15 @@ function prices({ pairs }: KnownExchange, chance: Choices): Right {
   return plain('a price', { body })
 }
 
-function clock(_known: KnownExchange, chance: Choices): Right {
+function clock(_known: KnownExchange, chance: Chance): Right {
   return plain('the time', { body: [['advance_seconds', chance.pick(['0', '1'])]] })
 }
 
-function freshAddress(known: KnownExchange, chance: Choices): Right {
+function freshAddress(known: KnownExchange, chance: Chance): Right {
   return plain('an address', { path: { network: networkOf(known, chance) } })
 }
 
-function balance(known: KnownExchange, chance: Choices): Right {
+function balance(known: KnownExchange, chance: Chance): Right {
   const { network, currency } = chance.pick(known.pairs).from
   const path = { network, address: addressOn(known, network, chance) }
   return plain('a balance', { path, query: chance.happens(0.7) ? [['currency', currency]] : [] })

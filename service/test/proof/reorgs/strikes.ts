@@ -1,7 +1,7 @@
 import { CambistError } from '@cambist/sdk'
-import { pick } from '../harness/chance.ts'
-import { bnbToEth, btcToUsdt, ethToUsdc, quickPair, usdcToBnb, usdtToBtc } from '../harness/orders.ts'
-import type { ChainName } from '../harness/test_sandbox.ts'
+import { bnbToEth, btcToUsdt, ethToUsdc, quickPair, usdcToBnb, usdtToBtc } from '../../harness/orders.ts'
+import type { ChainName } from '../../harness/test_sandbox.ts'
+import { LARGE_BTC, type Scene, setScene } from './scenes.ts'
 import {
   chains,
   mine,
@@ -14,7 +14,6 @@ import {
   unitsOf,
 } from './storm.ts'
 import { reorganise } from './storm_reorg.ts'
-import { LARGE_BTC, type Scene, setScene } from './storm_scenes.ts'
 
 export const replacements = ['another amount', 'another address', 'a higher fee'] as const
 
@@ -32,14 +31,14 @@ export async function strikeOnce(storm: Storm, strike: Strike): Promise<void> {
   const { sandbox, chance } = storm
   await placeOrders(storm)
   for (const order of await underWay(storm)) {
-    if (order.stage === 'NEW' && chance() < 0.6) await payFirst(storm, order)
-    if (order.stage === 'EMERGENCY' && chance() < 0.5) await chooseAction(storm, order)
+    if (order.stage === 'NEW' && chance.happens(0.6)) await payFirst(storm, order)
+    if (order.stage === 'EMERGENCY' && chance.happens(0.5)) await chooseAction(storm, order)
   }
   for (const chain of chains) {
-    if (chance() < 0.7) await mine(storm, chain, pick(chain === 'BTC' ? [1, 1, 2, 3] : [1, 4, 9], chance))
+    if (chance.happens(0.7)) await mine(storm, chain, chance.pick(chain === 'BTC' ? [1, 1, 2, 3] : [1, 4, 9]))
   }
   // Half of the strikes come while the service is still busy with what was before.
-  if (chance() < 0.5) await sandbox.settle()
+  if (chance.happens(0.5)) await sandbox.settle()
   if (strike.scene !== null) await setScene(storm, strike.chain, strike.scene)
   if (strike.kind === 'reorg') await reorganise(storm, strike.chain, strike.depth)
   else await replaceDeposit(storm, strike.how)
@@ -78,10 +77,10 @@ async function placeOrders(storm: Storm): Promise<void> {
   const { chance } = storm
   const free = ORDERS_UNDER_WAY - (await underWay(storm)).filter(({ stage }) => stage !== 'DONE').length
   for (let placed = 0; placed < free; placed += 1) {
-    const pair = pick(pairs, chance)
+    const pair = chance.pick(pairs)
     await placeOrder(storm, pair, {
-      rate_type: chance() < 0.7 ? 'fixed' : 'float',
-      ...(pair.from === 'BTC' && chance() < 0.4 && { amount: LARGE_BTC }),
+      rate_type: chance.happens(0.7) ? 'fixed' : 'float',
+      ...(pair.from === 'BTC' && chance.happens(0.4) && { amount: LARGE_BTC }),
     })
   }
 }
@@ -89,7 +88,7 @@ async function placeOrders(storm: Storm): Promise<void> {
 /** As asked mostly; otherwise too little, too much, or in two halves. */
 async function payFirst(storm: Storm, order: StormOrder): Promise<void> {
   const asked = unitsOf(order, order.created.deposit_amount)
-  const way = Math.floor(storm.chance() * 10)
+  const way = storm.chance.below(10)
   if (way < 6) await pay(storm, order, asked)
   else if (way === 6) await pay(storm, order, (asked * 7n) / 10n)
   else if (way === 7) await pay(storm, order, (asked * 3n) / 2n)
@@ -97,7 +96,7 @@ async function payFirst(storm: Storm, order: StormOrder): Promise<void> {
 }
 
 async function chooseAction({ sandbox, chance }: Storm, { created }: StormOrder): Promise<void> {
-  const action = pick(['continue', 'recalculate', 'refund', 'refund'] as const, chance)
+  const action = chance.pick(['continue', 'recalculate', 'refund', 'refund'] as const)
   try {
     await sandbox.client.chooseEmergencyAction(created.order_id, { action })
   } catch (error) {
@@ -133,7 +132,7 @@ async function replaceFurther(
 ): Promise<boolean> {
   const units = unitsOf(order, order.created.deposit_amount) / 3n
   const txHash = await pay(storm, order, units)
-  if (storm.chance() < 0.5) await storm.sandbox.settle(order.chain)
+  if (storm.chance.happens(0.5)) await storm.sandbox.settle(order.chain)
   return replace(storm, order, { txHash, units }, how)
 }
 

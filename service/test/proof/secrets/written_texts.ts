@@ -1,8 +1,8 @@
-import type { ToldSecret } from '../../src/accounts/keys.ts'
-import type { Answer } from '../../src/http/testing/answer.ts'
-import { type Ended, run } from '../functional/processes/running_sandbox.ts'
-import { openRawLine } from '../harness/raw_line.ts'
-import { bytesOf, type Header, type Sendable, signed } from './sendable.ts'
+import type { ToldSecret } from '../../../src/accounts/keys.ts'
+import type { Answer } from '../../../src/http/testing/answer.ts'
+import { type Ended, run } from '../../functional/processes/running_sandbox.ts'
+import { openRawLine } from '../../harness/raw_line.ts'
+import { bytesOf, type Header, type Sendable, signed } from '../requests/sendable.ts'
 
 /** Something that somebody could read, and where. */
 export type Written = { readonly where: string; readonly text: string }

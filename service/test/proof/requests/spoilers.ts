@@ -1,14 +1,14 @@
-import type { Choices } from './choices.ts'
+import type { Chance } from '../../harness/chance.ts'
 import { type Field, isText, mayBeNull } from './operations.ts'
-import { type Entry, type Expected, type Form, text } from './requests.ts'
+import { type Entry, type Expected, type Form, text } from './request.ts'
 
 /** What was done to a request, and what has to come of it now. */
 export type Spoilt<Of> = { readonly what: string; readonly spoilt: Of; readonly expected: Expected }
 
 /** A way to spoil a request that still has parts; null where there is nothing for it to do. */
-type FormSpoiler = (form: Form, chance: Choices) => Spoilt<Form> | null
+type FormSpoiler = (form: Form, chance: Chance) => Spoilt<Form> | null
 /** The same for one field; of a value, `value` is its text in the query or path and its JSON in the body. */
-type FieldSpoiler = (field: Field, value: string, chance: Choices) => Spoilt<string> | null
+type FieldSpoiler = (field: Field, value: string, chance: Chance) => Spoilt<string> | null
 
 const ODD_TEXTS: readonly string[] = [
   "' OR '1'='1",
@@ -59,7 +59,7 @@ const fieldSpoilers: readonly FieldSpoiler[] = [
   (field, _value, chance) => {
     const { maxLength } = field.schema
     if (!isText(field) || maxLength === undefined) return null
-    const long = 'A'.repeat(maxLength + 1 + chance.int(3))
+    const long = 'A'.repeat(maxLength + 1 + chance.below(3))
     return refused('is too long', field.where === 'body' ? text(long) : long)
   },
   (field) => {
@@ -166,7 +166,7 @@ const formSpoilers: readonly FormSpoiler[] = [
 ]
 
 /** One wrong thing about the parts of a request. */
-export function spoilForm(form: Form, chance: Choices): Spoilt<Form> | null {
+export function spoilForm(form: Form, chance: Chance): Spoilt<Form> | null {
   return chance.happens(0.6) ? spoilOneField(form, chance) : chance.pick(formSpoilers)(form, chance)
 }
 

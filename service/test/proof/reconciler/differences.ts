@@ -1,8 +1,8 @@
 import pg from 'pg'
 import { type Address, encodeAbiParameters, erc20Abi, keccak256, numberToHex } from 'viem'
-import { type AssetId, assetOf } from '../../src/domain/catalog/assets.ts'
-import type { ChainId } from '../../src/domain/catalog/networks.ts'
-import type { TestSandbox } from '../harness/test_sandbox.ts'
+import { type AssetId, assetOf } from '../../../src/domain/catalog/assets.ts'
+import type { ChainId } from '../../../src/domain/catalog/networks.ts'
+import type { TestSandbox } from '../../harness/test_sandbox.ts'
 
 /** One unit too much or too little, somewhere in the books or on a chain. */
 export type Difference = {

@@ -1,5 +1,5 @@
 import { createClient } from '@cambist/sdk'
-import type { ToldSecret } from '../../src/accounts/keys.ts'
+import type { ToldSecret } from '../../../src/accounts/keys.ts'
 
 /** What can be exchanged, with amounts that are in range. */
 export type KnownPair = {

@@ -1,10 +1,10 @@
-import type { Choices } from './choices.ts'
+import type { Chance } from '../../harness/chance.ts'
 import type { KnownExchange } from './known_exchange.ts'
 import type { Operation } from './operations.ts'
-import { type Entry, text } from './requests.ts'
+import { type Entry, text } from './request.ts'
 import { makeRight, type Right } from './right_requests.ts'
 
-type Values = (known: KnownExchange, chance: Choices) => readonly Entry[]
+type Values = (known: KnownExchange, chance: Chance) => readonly Entry[]
 
 const network: Values = ({ addresses }, chance) => [['network', text(chance.pick(Object.keys(addresses)))]]
 
@@ -32,7 +32,7 @@ const extremes: Readonly<Record<string, Values>> = {
  * A right request in a world that nobody keeps still: what comes of it is for the service to say, as long as it says it
  * as the document has it. Null for an operation that cannot be taken far.
  */
-export function makeWild(operation: Operation, known: KnownExchange, chance: Choices): Right | null {
+export function makeWild(operation: Operation, known: KnownExchange, chance: Chance): Right | null {
   const values = extremes[operation.id]
   if (values === undefined) return null
   const right = makeRight(operation, known, chance)

@@ -1,4 +1,4 @@
-import type { ToldSecret } from '../../src/accounts/keys.ts'
+import type { ToldSecret } from '../../../src/accounts/keys.ts'
 import type { Operation } from './operations.ts'
 import type { Header, Sendable } from './sendable.ts'
 
