@@ -25,8 +25,10 @@ export async function inSandbox(
 
 /** With all faults off every order ends: throws with those that have not. */
 export async function checkAllEnded(sandbox: TestSandbox): Promise<void> {
-  await sandbox.eventually('every order has ended', async () => {
+  const look = async () => {
     const unended = await findUnended(sandbox)
     if (unended.length > 0) throw new Error(unended.join('\n'))
-  })
+  }
+  // A thousand orders that are buried at once end one after the other.
+  await sandbox.eventually('every order has ended', look, { timeoutMs: 300_000 })
 }
