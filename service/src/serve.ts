@@ -1,7 +1,7 @@
 import type { KeyObject } from 'node:crypto'
 import type { Logger } from 'pino'
-import { CommandRefused } from './accounts/keys_command.ts'
 import { systemClock } from './clock.ts'
+import { CommandRefused } from './command_refused.ts'
 import type { Role, ServeConfig } from './config/serve_config.ts'
 import type { AssetLimits } from './config/signer_settings.ts'
 import { assert } from './domain/assert.ts'

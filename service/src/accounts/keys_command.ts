@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { CommandRefused } from '../command_refused.ts'
 import type { Outcome } from '../domain/outcome.ts'
 import { HOUR_MS, type InstantMs, MINUTE_MS } from '../domain/time.ts'
 import { createAccount } from './accounts.ts'
@@ -18,11 +19,6 @@ import {
 export type KeysCommandWorld = {
   open(): Promise<{ readonly place: KeysPlace; close(): Promise<void> }>
   print(text: string): void
-}
-
-/** A refusal of a command, in words for the terminal; the caller prints the message and exits with 1. */
-export class CommandRefused extends Error {
-  override readonly name = 'CommandRefused'
 }
 
 type Json = { readonly json?: boolean }

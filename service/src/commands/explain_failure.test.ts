@@ -1,6 +1,6 @@
 import { createServer } from 'node:net'
 import { expect, test } from 'vitest'
-import { CommandRefused } from '../accounts/keys_command.ts'
+import { CommandRefused } from '../command_refused.ts'
 import { readServeConfig } from '../config/serve_config.ts'
 import { migrate } from '../db/migrate.ts'
 import { explainFailure } from './explain_failure.ts'

@@ -1,4 +1,4 @@
-import { CommandRefused } from '../accounts/keys_command.ts'
+import { CommandRefused } from '../command_refused.ts'
 import { ConfigError } from '../config/problems.ts'
 import { errorCode } from '../db/database.ts'
 import { FolderTaken } from '../sandbox/own_folder.ts'

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
-import { CommandRefused } from '../accounts/keys_command.ts'
 import { systemClock } from '../clock.ts'
+import { CommandRefused } from '../command_refused.ts'
 import { readFirstLine } from '../config/environment.ts'
 import { createKeystore, newMnemonic } from '../signer/keystore.ts'
 

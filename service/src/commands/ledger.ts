@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
-import { CommandRefused } from '../accounts/keys_command.ts'
 import type { Chain } from '../chains/chain.ts'
 import type { Clock } from '../clock.ts'
+import { CommandRefused } from '../command_refused.ts'
 import type { Database } from '../db/database.ts'
 import { type ChainId, isChainId } from '../domain/catalog/networks.ts'
 import { type Problem, show } from '../engine/audit_order.ts'

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { CommandRefused } from '../accounts/keys_command.ts'
+import { CommandRefused } from '../command_refused.ts'
 import type { Database } from '../db/database.ts'
 import { listUnclaimed } from '../db/house_deposits.ts'
 import {

@@ -1,5 +1,5 @@
-import { CommandRefused } from '../accounts/keys_command.ts'
 import { systemClock } from '../clock.ts'
+import { CommandRefused } from '../command_refused.ts'
 import { SECOND_MS } from '../domain/time.ts'
 
 /** Supervisors kill after 10 s (docker) to 90 s (systemd); until then a slow node may finish its answer. */

@@ -1,6 +1,6 @@
 import { Command } from 'commander'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { CommandRefused } from '../accounts/keys_command.ts'
+import { CommandRefused } from '../command_refused.ts'
 import { registerLedgerCommands } from '../commands/ledger.ts'
 import { registerOrderCommands } from '../commands/order.ts'
 import { amountOf } from '../domain/money/amount.ts'
