@@ -155,7 +155,14 @@ async function bringToEnd(sandbox: TestSandbox): Promise<void> {
     if (rows.length > 0) throw new Error(`${rows.length} are not sent yet`)
   }
   await sandbox.eventually('all outflows are sent', unsent, { timeoutMs: 300_000 })
-  for (const network of ['ETH', 'BNB'] as const) await sandbox.bury(network)
+  // They are more than a block takes, so that the last of them are not as deep as the first.
+  const unmined = async () => {
+    for (const network of ['ETH', 'BNB'] as const) await sandbox.bury(network)
+    await sandbox.settle()
+    const rows = await sandbox.rows(`SELECT payout_id FROM outflows WHERE state = 'broadcast'`)
+    if (rows.length > 0) throw new Error(`${rows.length} are not final yet`)
+  }
+  await sandbox.eventually('all outflows are final', unmined, { timeoutMs: 300_000 })
   await checkAllEnded(sandbox)
 }
 

@@ -1,7 +1,7 @@
 import { chainFacts, networkChains } from '../../../src/domain/catalog/networks.ts'
 import { bnbToEth, btcToUsdt, type Pair, usdcToBnb, usdtToBtc } from '../../harness/orders.ts'
 import type { ChainName, NetworkName } from '../../harness/test_sandbox.ts'
-import { mine, pay, placeOrder, type Storm, type StormOrder, unitsOf } from './storm.ts'
+import { fillFaucetGaps, mine, pay, placeOrder, type Storm, type StormOrder, unitsOf } from './storm.ts'
 import { reorganise } from './storm_reorg.ts'
 
 /** Where an order stands when its chain is struck as deep as it has come; chance alone seldom brings it there. */
@@ -22,6 +22,8 @@ const payingOn: Readonly<Record<ChainName, Pair>> = { BTC: usdtToBtc, ETH: bnbTo
 
 /** Brings an order there by the newest blocks of this chain, so many as the order or its payout needs. */
 export async function setScene(storm: Storm, chain: ChainName, scene: Scene): Promise<void> {
+  // What is paid now has to be mined in the next block.
+  for (const one of ['ETH', 'BNB'] as const) await fillFaucetGaps(storm, one)
   switch (scene) {
     case 'a payout was sent':
       await bringToPayout(storm, paidOn[chain])

@@ -132,3 +132,12 @@ export async function mine({ sandbox, diaries }: Storm, chain: ChainName, blocks
   await sandbox.mine(chain, blocks)
   await diaries[chain].read()
 }
+
+/** A payment that was never sent again leaves a nonce that all later ones wait for. */
+export async function fillFaucetGaps({ sandbox }: Storm, chain: 'ETH' | 'BNB'): Promise<void> {
+  const { client } = sandbox.devnet.evm(chain)
+  const outside = await sandbox.remote.freshAddress(chain)
+  while ((await client.getTxpoolStatus()).queued > 0) {
+    await sandbox.devnet.send(chain, chain, outside, 1n)
+  }
+}

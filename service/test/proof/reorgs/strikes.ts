@@ -4,6 +4,7 @@ import type { ChainName } from '../../harness/test_sandbox.ts'
 import { LARGE_BTC, type Scene, setScene } from './scenes.ts'
 import {
   chains,
+  fillFaucetGaps,
   mine,
   type Payment,
   pay,
@@ -154,14 +155,5 @@ async function replace(
     return true
   } catch {
     return false
-  }
-}
-
-/** A payment that was never sent again leaves a nonce that all later ones wait for. */
-async function fillFaucetGaps({ sandbox }: Storm, chain: 'ETH' | 'BNB'): Promise<void> {
-  const { client } = sandbox.devnet.evm(chain)
-  const outside = await sandbox.remote.freshAddress(chain)
-  while ((await client.getTxpoolStatus()).queued > 0) {
-    await sandbox.devnet.send(chain, chain, outside, 1n)
   }
 }
