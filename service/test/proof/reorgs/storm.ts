@@ -1,4 +1,5 @@
 import type { CreatedOrder, CreateOrderRequest, Order } from '@cambist/sdk'
+import { reserveAddresses } from '../../../src/db/addresses.ts'
 import { networkChains } from '../../../src/domain/catalog/networks.ts'
 import { chainUnits } from '../../harness/amounts.ts'
 import type { Chance } from '../../harness/chance.ts'
@@ -33,7 +34,12 @@ export type Storm = {
 
 export const chains = ['BTC', 'ETH', 'BNB'] as const
 
+/** A bitcoin is 65,000 of them, and a long storm has many hundred orders. */
+const LARGE_ORDERS_USDT = 100_000_000n * 10n ** 6n
+
 export async function openStorm(sandbox: TestSandbox, chance: Chance): Promise<Storm> {
+  const [reserve = ''] = await reserveAddresses(sandbox.service.world.db, 'evm')
+  await sandbox.devnet.send('ETH', 'USDT', reserve, LARGE_ORDERS_USDT)
   // Reserves and token contracts are not what the storm is about: they lie below its deepest reach.
   for (const chain of chains) await sandbox.mine(chain, 30)
   const none = () => Object.fromEntries(stages.map((stage) => [stage, 0])) as Record<Stage, number>
