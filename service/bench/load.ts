@@ -10,14 +10,14 @@ export type BenchRequest = {
 }
 
 /** What is asked, shared out among the connections. Made anew for every round: signatures grow old. */
-export type Requests = () => readonly BenchRequest[]
+export type Requests = () => readonly BenchRequest[] | Promise<readonly BenchRequest[]>
 
 const CONNECTIONS = 20
 const ROUND_SECONDS = 2
 
 /** Twenty connections ask for two seconds, each one thing after the other. A single refusal makes it void. */
 export async function load(server: ServerProcess, requests: Requests): Promise<Work> {
-  const shares = shareOut(requests())
+  const shares = shareOut(await requests())
   const before = await server.cpuMicroseconds()
   const result = await autocannon({
     url: server.url,
@@ -86,7 +86,7 @@ function against(ours: Work | undefined, bare: Work | undefined): AgainstBare {
 }
 
 async function answerTo(server: ServerProcess, requests: Requests): Promise<string> {
-  const [first] = requests()
+  const [first] = await requests()
   if (first === undefined) throw new Error('there is nothing to ask')
   const { path, ...init } = first
   const response = await fetch(server.url + path, init)

@@ -25,7 +25,23 @@ export async function depositsOf(sql: Sql, orderId: OrderId): Promise<readonly D
     'SELECT * FROM deposits WHERE bucket = $1 AND order_id = $2 ORDER BY seen_at_ms, deposit_key',
     [bucketOf(orderId), orderId],
   )
-  return rows.map((row) => ({
+  return rows.map(toDeposit)
+}
+
+/** As JSON, whose numbers would lose digits of an amount. */
+export type DepositJson = Omit<DepositRow, 'units'> & { readonly units: string }
+
+/** In a statement on `orders AS o`: the same as `depositsOf` in the same look; null when there are none. */
+export const DEPOSITS_OF_O = `(
+  SELECT jsonb_agg(to_jsonb(d) || jsonb_build_object('units', d.units::text) ORDER BY d.seen_at_ms, d.deposit_key)
+  FROM deposits AS d WHERE d.bucket = o.bucket AND d.order_id = o.order_id)`
+
+export function depositsFromJson(rows: readonly DepositJson[] | null): readonly Deposit[] {
+  return (rows ?? []).map((row) => toDeposit({ ...row, units: BigInt(row.units) }))
+}
+
+function toDeposit(row: DepositRow): Deposit {
+  return {
     key: row.deposit_key,
     txHash: row.tx_hash,
     amount: amountOf(row.asset, row.units),
@@ -34,7 +50,7 @@ export async function depositsOf(sql: Sql, orderId: OrderId): Promise<readonly D
     isLate: row.is_late,
     state: row.state,
     block: row.block_hash === null ? null : { height: row.block_height ?? 0, hash: row.block_hash },
-  }))
+  }
 }
 
 /** Writes the deposits that differ. */

@@ -3,11 +3,19 @@ import type { AssetId } from '../domain/catalog/assets.ts'
 import { amountOf } from '../domain/money/amount.ts'
 import { parseRate, showRate } from '../domain/money/rate.ts'
 import { bucketOf, type OrderId } from '../domain/orders/identifiers.ts'
-import type { EmergencyReason, Order, OrderState, OrderStatus, Settlement } from '../domain/orders/order.ts'
+import type {
+  Deposit,
+  EmergencyReason,
+  Order,
+  OrderState,
+  OrderStatus,
+  Settlement,
+} from '../domain/orders/order.ts'
 import type { RateType } from '../domain/quotes/quote.ts'
 import type { InstantMs } from '../domain/time.ts'
+import { arrayText } from './array_text.ts'
 import type { Sql } from './database.ts'
-import { depositsOf, saveDeposits } from './deposits.ts'
+import { DEPOSITS_OF_O, type DepositJson, depositsFromJson, depositsOf, saveDeposits } from './deposits.ts'
 
 type OrderRow = {
   order_id: string
@@ -52,11 +60,55 @@ type OrderRow = {
 
 /** The order as it is; for looking only. */
 export async function findOrder(sql: Sql, orderId: OrderId): Promise<Order | null> {
-  const [row] = await sql.query<OrderRow>('SELECT * FROM orders WHERE bucket = $1 AND order_id = $2', [
-    bucketOf(orderId),
-    orderId,
-  ])
-  return row === undefined ? null : toOrder(sql, row)
+  const found = await findOrders(sql, [orderId])
+  return found.get(orderId)?.order ?? null
+}
+
+/** An order, and the version of its row that said so. */
+export type VersionedOrder = { readonly order: Order; readonly version: string }
+
+/**
+ * In a statement on `orders AS o`: another one after every change of the order or its deposits, for whoever writes
+ * deposits writes the order too (`saveOrder`). `xmin` is the transaction that wrote the row
+ * (https://www.postgresql.org/docs/current/ddl-system-columns.html); a server that takes over from one whose last
+ * transactions are lost gives their numbers again, so the time of the change stands beside it.
+ */
+const VERSION_OF_O = `o.xmin::text || '@' || o.updated_at_ms`
+
+const ASKED_AND_O = `unnest($1::smallint[], $2::text[]) AS asked (bucket, order_id)
+  JOIN orders AS o USING (bucket, order_id)`
+
+/** Those of the orders that there are, each with its deposits as of the same moment. */
+export async function findOrders(
+  sql: Sql,
+  orderIds: readonly OrderId[],
+): Promise<ReadonlyMap<OrderId, VersionedOrder>> {
+  const rows = await sql.query<OrderRow & { version: string; deposits: DepositJson[] | null }>(
+    `SELECT o.*, ${VERSION_OF_O} AS version, ${DEPOSITS_OF_O} AS deposits FROM ${ASKED_AND_O}`,
+    keysOf(orderIds),
+  )
+  return new Map(
+    rows.map((row) => {
+      const order = toOrder(row, depositsFromJson(row.deposits))
+      return [row.order_id, { order, version: row.version }]
+    }),
+  )
+}
+
+/** The version that each of the orders is at now. */
+export async function findVersions(
+  sql: Sql,
+  orderIds: readonly OrderId[],
+): Promise<ReadonlyMap<OrderId, string>> {
+  const rows = await sql.query<{ order_id: OrderId; version: string }>(
+    `SELECT o.order_id, ${VERSION_OF_O} AS version FROM ${ASKED_AND_O}`,
+    keysOf(orderIds),
+  )
+  return new Map(rows.map((row) => [row.order_id, row.version]))
+}
+
+function keysOf(orderIds: readonly OrderId[]): readonly string[] {
+  return [arrayText(orderIds, bucketOf), arrayText(orderIds, (orderId) => orderId)]
 }
 
 /** The order, with everybody else kept from changing it until the transaction ends. */
@@ -65,7 +117,8 @@ export async function lockOrder(tx: Sql, orderId: OrderId): Promise<Order | null
     'SELECT * FROM orders WHERE bucket = $1 AND order_id = $2 FOR UPDATE',
     [bucketOf(orderId), orderId],
   )
-  return row === undefined ? null : toOrder(tx, row)
+  // Read after the lock is held: what the statement that waited for it saw of them is from before.
+  return row === undefined ? null : toOrder(row, await depositsOf(tx, orderId))
 }
 
 /** By the hash of its token: whoever has the token and the last 8 digits sees the order. */
@@ -74,7 +127,7 @@ export async function findOrderByToken(sql: Sql, shortId: string, tokenHash: Buf
     'SELECT * FROM orders WHERE bucket = $1 AND right(order_id, 8) = $2 AND token_hash = $3',
     [bucketOf(shortId), shortId, tokenHash],
   )
-  return row === undefined ? null : toOrder(sql, row)
+  return row === undefined ? null : toOrder(row, await depositsOf(sql, row.order_id))
 }
 
 export async function findSeal(sql: Sql, orderId: OrderId): Promise<string> {
@@ -201,7 +254,7 @@ export async function postponeExchange(
   )
 }
 
-async function toOrder(sql: Sql, row: OrderRow): Promise<Order> {
+function toOrder(row: OrderRow, deposits: readonly Deposit[]): Order {
   return {
     terms: {
       id: row.order_id,
@@ -227,7 +280,7 @@ async function toOrder(sql: Sql, row: OrderRow): Promise<Order> {
       slippage: BigInt(row.slippage),
     },
     refundAddress: row.refund_address,
-    deposits: await depositsOf(sql, row.order_id),
+    deposits,
     state: toState(row),
     sequence: row.sequence,
     updatedAtMs: row.updated_at_ms,

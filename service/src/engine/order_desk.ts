@@ -1,5 +1,5 @@
 import { findSnapshot } from '../db/books.ts'
-import { findOrder, findOrderByToken } from '../db/orders.ts'
+import { findOrderByToken } from '../db/orders.ts'
 import { findRetrySlot } from '../db/retry_slots.ts'
 import { assert } from '../domain/assert.ts'
 import { isOrderId, SHORT_ID_DIGITS, shortIdOf } from '../domain/orders/identifiers.ts'
@@ -8,6 +8,7 @@ import { accept, refuse } from '../domain/outcome.ts'
 import type { CreateRequest, Desk, DeskOutcome, DeskRejection, OrderView, RetrySlot } from './desk.ts'
 import { type FindLock, lockFinder } from './find_lock.ts'
 import { FIRST_SEQUENCE, hashToken, type OpenOrder, orderOpener } from './open_order.ts'
+import { orderLooks } from './order_looks.ts'
 import { planOrder } from './plan_order.ts'
 import { viewOrder } from './view.ts'
 import type { DeskWorld } from './world.ts'
@@ -19,6 +20,7 @@ type Created = { readonly order: OrderView; readonly isReplay: boolean }
 export function orderDesk(world: DeskWorld): Pick<Desk, 'createOrder' | 'findOrder'> {
   const open = orderOpener(world)
   const findLock = lockFinder(world)
+  const lookAt = orderLooks(world)
   return {
     createOrder: async (accountId, request, retry) => {
       const created = await createOrder({ world, open, findLock }, { accountId, request, retry })
@@ -28,28 +30,24 @@ export function orderDesk(world: DeskWorld): Pick<Desk, 'createOrder' | 'findOrd
       return { ok: true, value: { order, token: world.tokenOf(order.order_id), isReplay } }
     },
     findOrder: async (id, viewer) => {
-      const order = await find(world, id, viewer)
-      return order === null ? null : viewOrder(order, world.market)
+      if (viewer.kind === 'token') {
+        const order = await findByToken(world, id, viewer.token)
+        return order === null ? null : viewOrder(order, world.market)
+      }
+      const look = isOrderId(id) ? await lookAt(id) : null
+      return look?.order.terms.accountId === viewer.accountId ? look.view : null
     },
   }
 }
 
 const SHORT_ID = new RegExp(`^\\d{${SHORT_ID_DIGITS}}$`)
 
-/** A token finds its order by the short id and by the full one; an account by the full one. */
-async function find(
-  world: DeskWorld,
-  id: string,
-  viewer: Parameters<Desk['findOrder']>[1],
-): Promise<Order | null> {
+/** A token finds its order by the short id and by the full one. */
+async function findByToken(world: DeskWorld, id: string, token: string): Promise<Order | null> {
   const isFull = isOrderId(id)
-  if (viewer.kind === 'token') {
-    if (!isFull && !SHORT_ID.test(id)) return null
-    const order = await findOrderByToken(world.db, isFull ? shortIdOf(id) : id, hashToken(viewer.token))
-    return !isFull || order?.terms.id === id ? order : null
-  }
-  const order = isFull ? await findOrder(world.db, id) : null
-  return order?.terms.accountId === viewer.accountId ? order : null
+  if (!isFull && !SHORT_ID.test(id)) return null
+  const order = await findOrderByToken(world.db, isFull ? shortIdOf(id) : id, hashToken(token))
+  return !isFull || order?.terms.id === id ? order : null
 }
 
 async function createOrder(

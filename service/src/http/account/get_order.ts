@@ -1,13 +1,13 @@
 import type { FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
 import Type from 'typebox'
-import type { Viewer } from '../../engine/desk.ts'
+import type { OrderView, Viewer } from '../../engine/desk.ts'
 import { anyOrigin, jsonNoStore } from '../answers/answers.ts'
 import { errorAnswers } from '../answers/problem_json.ts'
 import { hasCredentials, unauthorized } from '../auth/credentials.ts'
 import { readOrderToken } from '../auth/order_token.ts'
 import { invalidParameters } from '../errors.ts'
 import { success } from '../json/schema.ts'
-import { compileWriter } from '../json/writer.ts'
+import { compileWriter, joined } from '../json/writer.ts'
 import { readQuery } from '../parameters/read_query.ts'
 import { admitAnonymous, parameterOf, queryOf, type RouteContext } from '../route_context.ts'
 import { isOrderId, isShortId, orderNotFound } from './order_id.ts'
@@ -16,6 +16,16 @@ import { callerOf } from './signed_post.ts'
 import { signedSecurity } from './signed_schema.ts'
 
 const write = compileWriter(orderSchema)
+const written = new WeakMap<OrderView, string>()
+
+/** The desk gives the same object as long as the order stands as it stood. */
+function writeOnce(order: OrderView): string {
+  const known = written.get(order)
+  if (known !== undefined) return known
+  const json = joined(write(order))
+  written.set(order, json)
+  return json
+}
 
 export function getOrderRoute(context: RouteContext): RouteOptions {
   const { answers, parts } = context
@@ -31,7 +41,7 @@ export function getOrderRoute(context: RouteContext): RouteOptions {
       const order = isPossible ? await parts.desk.findOrder(id, viewer) : null
       if (order === null) return answers.problem(request, reply, orderNotFound)
       const headers = viewer.kind === 'token' ? [...jsonNoStore, ...anyOrigin] : jsonNoStore
-      answers.data(request, reply, write(order), headers)
+      answers.data(request, reply, writeOnce(order), headers)
     },
   }
 }

@@ -5,7 +5,7 @@ import { anyOrigin, jsonNoStore } from '../answers/answers.ts'
 import { errorAnswers } from '../answers/problem_json.ts'
 import { invalidParameters } from '../errors.ts'
 import { decimal, instant, oneOf, success, text } from '../json/schema.ts'
-import { compileSteadyWriter } from '../json/writer.ts'
+import { compileSteadyWriter, joined } from '../json/writer.ts'
 import { amount, choice, symbol } from '../parameters/kinds.ts'
 import { optional, withDefault } from '../parameters/parameter.ts'
 import { parametersSchema } from '../parameters/read_body.ts'
@@ -83,7 +83,7 @@ function rememberAnswers(desk: Pick<Desk, 'isCurrent'>) {
       if (offered % KEPT_OF !== 0 || query.length > QUERY_LENGTH_MAX) return
       // The popular ones are soon back.
       if (byQuery.size >= ANSWERS_MAX) byQuery.clear()
-      byQuery.set(query, { market, json })
+      byQuery.set(query, { market, json: joined(json) })
     },
   }
 }
