@@ -95,16 +95,18 @@ export async function findOrders(
   )
 }
 
-/** The version that each of the orders is at now. */
+/** The version that each of the orders is at now, in their order; null where there is none. In one row: it is cheaper. */
 export async function findVersions(
   sql: Sql,
   orderIds: readonly OrderId[],
-): Promise<ReadonlyMap<OrderId, string>> {
-  const rows = await sql.query<{ order_id: OrderId; version: string }>(
-    `SELECT o.order_id, ${VERSION_OF_O} AS version FROM ${ASKED_AND_O}`,
+): Promise<readonly (string | null)[]> {
+  const [row] = await sql.query<{ versions: string }>(
+    `SELECT string_agg(coalesce(${VERSION_OF_O}, ''), ',' ORDER BY n) AS versions
+     FROM unnest($1::smallint[], $2::text[]) WITH ORDINALITY AS asked (bucket, order_id, n)
+     LEFT JOIN orders AS o USING (bucket, order_id)`,
     keysOf(orderIds),
   )
-  return new Map(rows.map((row) => [row.order_id, row.version]))
+  return (row?.versions ?? '').split(',').map((version) => (version === '' ? null : version))
 }
 
 function keysOf(orderIds: readonly OrderId[]): readonly string[] {

@@ -31,9 +31,8 @@ export function orderLooks(
   rememberedMax = REMEMBERED_MAX,
 ): (orderId: OrderId) => Promise<Look | null> {
   const remembered = new Map<OrderId, Remembered>()
-  const readVersion = batched(async (orderIds: readonly OrderId[]) => {
-    const versions = await findVersions(world.db, orderIds)
-    return orderIds.map((orderId) => versions.get(orderId) ?? null)
+  const readVersion = batched((orderIds: readonly OrderId[]) => findVersions(world.db, orderIds), {
+    isWholeTurn: true,
   })
   const readWhole = batched(async (orderIds: readonly OrderId[]) => {
     const orders = await findOrders(world.db, orderIds)
