@@ -4,14 +4,8 @@ import { type BitcoinNetwork, openBitcoinNetwork } from './bitcoin/bitcoin_netwo
 import { findBitcoind } from './bitcoin/find_bitcoind.ts'
 import { startBitcoind } from './bitcoin/start_bitcoind.ts'
 import { type Contracts, compileContracts } from './evm/compile_contracts.ts'
-import {
-  EVM_PROFILES,
-  type EvmClient,
-  type EvmNetwork,
-  openEvmNetwork,
-  type Token,
-  type TokenSymbol,
-} from './evm/evm_network.ts'
+import type { EvmClient, EvmNetwork, Token, TokenSymbol } from './evm/evm_network.ts'
+import { EVM_PROFILES } from './evm/evm_profiles.ts'
 import { startAnvil } from './evm/start_anvil.ts'
 import type { Rpc } from './json_rpc.ts'
 import type { DevnetCurrency, DevnetNetwork, LocalNetwork, Replacement } from './local_network.ts'
@@ -127,9 +121,11 @@ async function open(
   const profile = EVM_PROFILES[network]
   const folder = join(dataDir, network.toLowerCase())
   const node = await startAnvil({ dataDir: folder, chainId: profile.chainId, name: network, log })
+  // There is much to load for it: here, because meanwhile the nodes and the database start.
+  const loading = import('./evm/evm_network.ts')
   const opened = await orStop(
     node,
-    openEvmNetwork(node, profile, () => compileContracts(log)),
+    loading.then(({ openEvmNetwork }) => openEvmNetwork(node, profile, () => compileContracts(log))),
   )
   world.evm[network] = opened
   world.opened.set(network, opened)

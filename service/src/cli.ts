@@ -4,13 +4,12 @@ import { registerKeysCommands } from './accounts/keys_command.ts'
 import { explainFailure } from './commands/explain_failure.ts'
 import { registerKeystoreCommands } from './commands/keystore.ts'
 import { registerLedgerCommands } from './commands/ledger.ts'
-import { describeInterface } from './commands/openapi.ts'
 import { registerOrderCommands } from './commands/order.ts'
-import { openAccounts, openLedger, openOrders } from './commands/places.ts'
-import { runSandbox } from './commands/sandbox.ts'
-import { runServe } from './commands/serve.ts'
 import { readDatabaseConfig } from './config/admin_config.ts'
 import { migrate } from './db/migrate.ts'
+
+// What only one command needs is loaded when it is given: the sandbox has a database to start meanwhile.
+const places = () => import('./commands/places.ts')
 
 const { env } = process
 const print = (text: string) => console.log(text)
@@ -24,13 +23,19 @@ program
   .command('sandbox')
   .description('everything on this machine: database, chains, service, a demo account')
   .option('--reset', 'delete what an earlier sandbox kept, and begin anew')
-  .action(({ reset }: { reset?: boolean }) => runSandbox(env, { reset: reset === true }))
+  .action(async ({ reset }: { reset?: boolean }) => {
+    const { runSandbox } = await import('./commands/sandbox.ts')
+    await runSandbox(env, { reset: reset === true })
+  })
 
 program
   .command('serve')
   .description('the service, configured by the environment (docs/operating/configuration.md)')
   .option('--roles <list>', 'what this process does: api,watcher,engine,notifier,signer (default: all)')
-  .action(({ roles }: { roles?: string }) => runServe(env, roles))
+  .action(async ({ roles }: { roles?: string }) => {
+    const { runServe } = await import('./commands/serve.ts')
+    await runServe(env, roles)
+  })
 
 program
   .command('migrate')
@@ -41,20 +46,23 @@ program
   })
 
 const keys = onEitherPlace(program.command('keys'))
-registerKeysCommands(keys, { print, open: () => openAccounts(placeOf(keys)) })
+registerKeysCommands(keys, { print, open: async () => (await places()).openAccounts(placeOf(keys)) })
 
 const order = onEitherPlace(program.command('order'))
-registerOrderCommands(order, { print, open: () => openOrders(placeOf(order)) })
+registerOrderCommands(order, { print, open: async () => (await places()).openOrders(placeOf(order)) })
 
 const ledger = onEitherPlace(program.command('ledger'))
-registerLedgerCommands(ledger, { print, open: () => openLedger(placeOf(ledger)) })
+registerLedgerCommands(ledger, { print, open: async () => (await places()).openLedger(placeOf(ledger)) })
 
 registerKeystoreCommands(program.command('keystore'), { print })
 
 program
   .command('openapi')
   .description('print the OpenAPI document')
-  .action(async () => print(await describeInterface()))
+  .action(async () => {
+    const { describeInterface } = await import('./commands/openapi.ts')
+    print(await describeInterface())
+  })
 
 /** Without the option, commands work on the service that the environment configures. */
 function onEitherPlace(command: Command): Command {

@@ -18,21 +18,11 @@ import { mnemonicToAccount, privateKeyToAddress } from 'viem/accounts'
 import type { DevnetCurrency, LocalNetwork, Replacement } from '../local_network.ts'
 import { createQueue } from '../processes/queue.ts'
 import type { Contracts } from './compile_contracts.ts'
+import type { EvmProfile } from './evm_profiles.ts'
 import { type Anvil, HISTORY_BLOCKS } from './start_anvil.ts'
 
 export type TokenSymbol = 'USDT' | 'USDC'
 export type Token = { readonly address: Address; readonly decimals: number }
-export type EvmProfile = {
-  readonly chainId: number
-  readonly currency: 'ETH' | 'BNB'
-  readonly tokenDecimals: number
-}
-
-/** Neither chain has a mainnet's id, so nothing signed here is valid there. */
-export const EVM_PROFILES = {
-  ETH: { chainId: 31337, currency: 'ETH', tokenDecimals: 6 },
-  BNB: { chainId: 31356, currency: 'BNB', tokenDecimals: 18 },
-} as const satisfies Record<string, EvmProfile>
 
 /** The phrase every local EVM node uses: worthless by intent. */
 const MNEMONIC = 'test test test test test test test test test test test junk'

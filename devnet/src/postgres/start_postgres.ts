@@ -44,6 +44,8 @@ export async function startPostgres(options: {
   dataDir: string
   port?: number
   log?: (line: string) => void
+  /** Called when there is nothing to do here for a while: others may use this process's time. */
+  onWaiting?: () => void
   /** On top of our own: a test that never asks what survives a crash need not wait for the disk. */
   settings?: Readonly<Record<string, string>>
 }): Promise<Postgres> {
@@ -55,7 +57,9 @@ export async function startPostgres(options: {
     if (running !== undefined) return handle(place, running, true)
     if (!existsSync(join(place.cluster, 'PG_VERSION'))) {
       options.log?.('postgres: creating a new cluster')
-      await initialise(place)
+      const initialising = initialise(place)
+      options.onWaiting?.()
+      await initialising
     }
     return handle(place, await start(place, options), false)
   })

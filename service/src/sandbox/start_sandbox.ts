@@ -14,7 +14,7 @@ import type { ChainId } from '../domain/catalog/networks.ts'
 import { defaultPolicy } from '../engine/default_policy.ts'
 import type { Policy } from '../engine/policy.ts'
 import { defaultLimits } from '../http/parts.ts'
-import { type Roles, type RunningPrices, type Service, type ServiceOptions, startService } from '../main.ts'
+import type { Roles, RunningPrices, Service, ServiceOptions } from '../main.ts'
 import { sandboxPrices } from '../prices/index.ts'
 import { sandboxChains, sandboxSignerSettings } from './chains.ts'
 import { type DemoAccount, openDemoAccount, writeJson } from './demo_account.ts'
@@ -77,7 +77,9 @@ async function startOwned(options: SandboxOptions, dataDir: string): Promise<San
   // The file says that the sandbox is ready, so one of an earlier life must not be there meanwhile.
   await rm(sandboxFile, { force: true })
   const { signal = new AbortController().signal } = options
-  const ground = await startGround(options, dataDir)
+  const { ground, startService } = await loadMeanwhile((whenWaiting) =>
+    startGround(options, dataDir, whenWaiting),
+  )
   let service: Service | undefined
   try {
     signal.throwIfAborted()
@@ -109,6 +111,17 @@ async function startOwned(options: SandboxOptions, dataDir: string): Promise<San
   }
 }
 
+/** The service is half of what there is to load: that is done while a new database is being made. */
+async function loadMeanwhile(start: (whenWaiting: () => void) => Promise<Ground>) {
+  let starting: Promise<Ground> | undefined
+  const waiting = new Promise<void>((resolve) => {
+    starting = start(resolve)
+  })
+  await Promise.race([waiting, starting])
+  const { startService } = await import('../main.ts')
+  return { ground: (await starting) as Ground, startService }
+}
+
 /** Whatever becomes of the service's end, nothing below it is left running. */
 async function stopBoth(service: Service | undefined, ground: Ground): Promise<void> {
   try {
@@ -131,10 +144,11 @@ type Prepared = {
 async function startGround(
   { config, mining, say = () => {} }: SandboxOptions,
   dataDir: string,
+  whenWaiting: () => void,
 ): Promise<Ground> {
   const [devnet, database] = await Promise.allSettled([
     startDevnet({ dataDir: join(dataDir, 'devnet'), mining: mining ?? 'lively', log: say }),
-    startDatabase(config, dataDir),
+    startDatabase(config, dataDir, whenWaiting),
   ])
   if (devnet.status === 'fulfilled' && database.status === 'fulfilled') {
     return {
@@ -154,9 +168,12 @@ async function startGround(
 async function startDatabase(
   { databaseUrl }: SandboxConfig,
   dataDir: string,
+  whenWaiting: () => void,
 ): Promise<Prepared & { stop(): Promise<void> }> {
   const database =
-    databaseUrl === null ? await startPostgres({ dataDir: join(dataDir, 'postgres') }) : external(databaseUrl)
+    databaseUrl === null
+      ? await startPostgres({ dataDir: join(dataDir, 'postgres'), onWaiting: whenWaiting })
+      : external(databaseUrl)
   try {
     await migrate(database.url, () => {})
     return { ...(await prepare(dataDir, database.url)), stop: database.stop }
