@@ -1,11 +1,15 @@
+import { dirname, join } from 'node:path'
+import { startPostgres } from '@cambist/devnet'
 import { createClient, createSigner } from '@cambist/sdk'
 import { sandboxRemote } from '../src/sandbox/remote.ts'
 import type { Sandbox } from '../src/sandbox/start_sandbox.ts'
 import { tell } from './figure.ts'
 import { inSandbox } from './in_sandbox.ts'
-import { type BenchRequest, compareWithBare } from './load.ts'
+import { microsecondsEach } from './in_turns.ts'
+import { type BenchRequest, compareWithBare, load, type Requests } from './load.ts'
+import { postgresCpuMicroseconds } from './postgres_cpu.ts'
 import { seeded } from './seeded.ts'
-import { apiServerOf } from './server_process.ts'
+import { apiServerOf, type ServerProcess } from './server_process.ts'
 
 /**
  * What a look at an order costs: signed, read from the database on every request, against a bare node:http server
@@ -52,17 +56,30 @@ function lookAt(ids: readonly string[], { api_key, api_secret }: Sandbox['accoun
   }
 }
 
+/** What PostgreSQL takes for a look, in a round of its own, with whatever else the sandbox asks it meanwhile. */
+async function postgresMicroseconds(
+  { sandboxFile }: Sandbox,
+  server: ServerProcess,
+  requests: Requests,
+): Promise<number> {
+  const { pid } = await startPostgres({ dataDir: join(dirname(sandboxFile), 'postgres') })
+  const before = postgresCpuMicroseconds(pid)
+  const { count, seconds } = await load(server, requests)
+  return microsecondsEach({ count, seconds, cpuMicroseconds: postgresCpuMicroseconds(pid) - before })
+}
+
 await inSandbox(async (sandbox) => {
   const ids = await createOrders(sandbox)
   const server = await apiServerOf(sandbox)
   try {
-    const { look } = await compareWithBare(server, { look: lookAt(ids, sandbox.account) })
+    const requests = lookAt(ids, sandbox.account)
+    const { look } = await compareWithBare(server, { look: requests })
     tell({
       name: 'GET /v1/order/{id}, read from the database',
       value: look.ratio,
       unit: 'of bare node:http',
       limit: { atLeast: 0.5 },
-      detail: look.detail,
+      detail: `${look.detail}; beside it PostgreSQL ${(await postgresMicroseconds(sandbox, server, requests)).toFixed(1)} µs`,
     })
   } finally {
     await server.stop()

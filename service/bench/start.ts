@@ -44,7 +44,8 @@ function start(dataDir: string): Promise<Started> {
     ...process.env,
     CAMBIST_DATA_DIR: dataDir,
     PORT: '0',
-    NODE_COMPILE_CACHE: join(folder, 'compiled'),
+    // As npm start, which finds what the installation has compiled.
+    NODE_COMPILE_CACHE: fileURLToPath(new URL('../../node_modules/.cache/cambist', import.meta.url)),
   }
   const child = spawn(process.execPath, [CLI, 'sandbox'], { env, stdio: ['ignore', 'pipe', 'inherit'] })
   let started: Started | undefined

@@ -1,0 +1,10 @@
+/**
+ * Run once after an installation: Node strips the types of everything that the sandbox loads and keeps it where
+ * `npm start` looks for it, so that the first start does not have to.
+ */
+try {
+  await Promise.all([import('../commands/sandbox.ts'), import('../main.ts'), import('@cambist/devnet')])
+} catch {
+  // The sandbox will say what is wrong, to somebody who is looking.
+}
+process.exit()
