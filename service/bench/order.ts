@@ -3,12 +3,12 @@ import { startPostgres } from '@cambist/devnet'
 import { createClient, createSigner } from '@cambist/sdk'
 import { sandboxRemote } from '../src/sandbox/remote.ts'
 import type { Sandbox } from '../src/sandbox/start_sandbox.ts'
+import { chanceFrom } from '../test/harness/chance.ts'
 import { tell } from './figure.ts'
 import { inSandbox } from './in_sandbox.ts'
 import { microsecondsEach } from './in_turns.ts'
 import { type BenchRequest, compareWithBare, load, type Requests } from './load.ts'
 import { postgresCpuMicroseconds } from './postgres_cpu.ts'
-import { seeded } from './seeded.ts'
 import { apiServerOf, type ServerProcess } from './server_process.ts'
 
 /**
@@ -17,7 +17,7 @@ import { apiServerOf, type ServerProcess } from './server_process.ts'
  */
 const ORDERS = 300
 const REQUESTS = 20_000
-const random = seeded(1)
+const chance = chanceFrom(1)
 
 const pairs = [
   { from: 'BTC', from_network: 'BTC', to: 'USDT', to_network: 'ERC20', amount: '0.01234567' },
@@ -52,7 +52,7 @@ function lookAt(ids: readonly string[], { api_key, api_secret }: Sandbox['accoun
         return { path, headers }
       }),
     )
-    return Array.from({ length: REQUESTS }, () => looks[Math.floor(random() * looks.length)] as BenchRequest)
+    return Array.from({ length: REQUESTS }, () => chance.pick(looks))
   }
 }
 
