@@ -1,16 +1,20 @@
 import { type AssetId, assetOf } from '../../src/domain/catalog/assets.ts'
-import type { ChainId } from '../../src/domain/catalog/networks.ts'
 import { amountOf, fromChainUnits } from '../../src/domain/money/amount.ts'
 import type { OrderStatus } from '../../src/domain/orders/order.ts'
 import type { SimulatedNodes } from './chains/simulated_chains.ts'
 import type { Ground } from './ground.ts'
+import type { Witness } from './witness.ts'
 
 /**
- * What only whoever made the chains can say: what people outside hold in the end, whoever signed it, and how deep a
- * block ever was when its deposit was credited.
+ * What only whoever made the chains can say: what people outside hold in the end, whoever signed it, and what the
+ * witness saw.
  */
-export async function findBrokenPromises(rows: Ground['rows'], nodes: SimulatedNodes): Promise<string[]> {
-  return [...(await findWrongPayments(rows, nodes)), ...(await findHastyCredits(rows, nodes))]
+export async function findBrokenPromises(
+  rows: Ground['rows'],
+  nodes: SimulatedNodes,
+  { depths, problems }: Witness,
+): Promise<string[]> {
+  return [...problems, ...(await findWrongPayments(rows, nodes)), ...(await findHastyCredits(rows, depths))]
 }
 
 type Ended = {
@@ -64,18 +68,15 @@ type Credit = {
   readonly required_confirmations: number
 }
 
-async function findHastyCredits(rows: Ground['rows'], nodes: SimulatedNodes): Promise<string[]> {
+async function findHastyCredits(rows: Ground['rows'], depths: Witness['depths']): Promise<string[]> {
   const credits = await rows<Credit>(
     `SELECT order_id, fact_key, required_confirmations FROM facts JOIN orders USING (bucket, order_id)
      WHERE kind = 'DepositConfirmed' AND outcome = 'changed'`,
   )
   return credits.flatMap(({ order_id, fact_key, required_confirmations: required }) => {
-    const [, chain, hash] = /^(\w+):.*:confirmed:(\w+)@/.exec(fact_key) ?? []
-    const depth = nodes[chain as ChainId].depthOf(hash ?? '')
+    const depth = depths.get(fact_key) ?? 0
     return depth >= required
       ? []
-      : [
-          `nothing is credited before it is deep: ${order_id} by ${fact_key}, at most ${depth} of ${required} deep`,
-        ]
+      : [`nothing is credited before it is deep: ${order_id} by ${fact_key}, ${depth} of ${required} deep`]
   })
 }

@@ -29,7 +29,7 @@ const pairs: readonly [AssetPair, ...AssetPair[]] = [
   ['ETH:ETH', 'BTC:BTC'],
   ['USDT:ERC20', 'BTC:BTC'],
   ['USDT:ERC20', 'ETH:ETH'],
-  ['ETH:ETH', 'USDC:ERC20'],
+  ['ETH:ETH', 'USDT:ERC20'],
 ]
 
 type AssetPair = readonly [AssetId, AssetId]

@@ -24,6 +24,9 @@ export const possibleFaults = {
   signature: ['fails', 'answer lost', 'dies before', 'dies after'],
 } as const satisfies Record<Place, readonly Fault[]>
 
+/** What cannot be undone. Right after it, a failure hurts most: it is done and not written down. */
+export const acts: readonly Place[] = ['commit', 'broadcast', 'signature']
+
 /** The process has ended: nothing that it still does reaches anything. */
 export class ProcessDied extends Error {}
 

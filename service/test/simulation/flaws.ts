@@ -1,3 +1,4 @@
+import type { BlockRef } from '../../src/chains/chain.ts'
 import type { Database, Sql } from '../../src/db/database.ts'
 import { localSigner } from '../../src/signer/local_signer.ts'
 import type { Signer } from '../../src/signer/signer.ts'
@@ -9,41 +10,30 @@ import type { Flaw } from './play.ts'
 
 /** Engines that do not keep their promises, each for one reason. A simulation that they pass shows nothing. */
 export const flaws = {
-  'locks no rows': {
+  'signs anew and sends before it stores': () => ({ signer: hastySigner }),
+  'checks and acts without a lock': () => ({
     database: (db) =>
       rewriting(db, (text) => text.replaceAll(/FOR (UPDATE|SHARE)( OF \w+)?( SKIP LOCKED)?/g, '')),
-  },
-  'believes in its lease for ever': {
-    database: (db) =>
-      answering(db, (text) => (text.startsWith('SELECT 1 AS one FROM leases') ? [{ one: 1 }] : null)),
-  },
-  'credits two blocks early': {
+  }),
+  'pays without another look at the block': withoutLook,
+  'credits a block early': () => ({
     database: (db) =>
       rewriting(db, (text) =>
-        text.includes("d.state = 'mined' AND d.block_height <= $2")
-          ? text.replace('<= $2 + 1', '<= $2 + 3')
-          : text,
+        text.replace("'mined' AND d.block_height <= $2 + 1", "'mined' AND d.block_height <= $2 + 2"),
       ),
-  },
-  'forgets what it signed and sends it at once': { signer: hastySigner },
-  'takes what was dropped for sent': { lines: droppingLines },
-} as const satisfies Record<string, Flaw>
+  }),
+} as const satisfies Record<string, () => Flaw>
+
+export type FlawName = keyof typeof flaws
 
 function rewriting(db: Database, rewrite: (text: string) => string): Database {
   const over = (sql: Sql): Sql => ({ query: (text, values) => sql.query(rewrite(text), values) })
   return { ...db, ...over(db), transaction: (work) => db.transaction((tx) => work(over(tx))) }
 }
 
-function answering(db: Database, answer: (text: string) => object[] | null): Database {
-  const over = (sql: Sql): Sql => ({
-    query: async (text, values) => (answer(text.trim()) as never) ?? (await sql.query(text, values)),
-  })
-  return { ...db, ...over(db), transaction: (work) => db.transaction((tx) => work(over(tx))) }
-}
-
-/** Asked again, it signs anew with the next nonce; what it signs is out before anybody has stored it. */
+/** What it signs is out before anybody has stored it; asked again, it signs anew with another nonce. */
 function hastySigner(signer: Signer, nodes: () => SimulatedNodes): Signer {
-  let signed = 0
+  const signed = new Set<string>()
   return {
     addresses: (...asked) => signer.addresses(...asked),
     sign: async (intent, authority) => {
@@ -55,20 +45,46 @@ function hastySigner(signer: Signer, nodes: () => SimulatedNodes): Signer {
         clock: { nowMs: () => START_MS },
       })
       if (intent.family === 'bitcoin' || authority.kind !== 'payout') return signer.sign(intent, authority)
-      const answer = await fresh.sign({ ...intent, nonce: intent.nonce + signed, attempt: 1 }, authority)
-      signed += 1
+      const nonce = intent.nonce + (signed.has(intent.payoutId) ? 1 : 0)
+      const answer = await fresh.sign({ ...intent, nonce, attempt: 1 }, authority)
+      signed.add(intent.payoutId)
       if (answer.ok) await nodes().ETH.send(answer.value.bytes)
-      // The way back, on which an answer may be lost.
-      await signer.addresses('evm', 'reserve', 0, 1)
       return answer
     },
   }
 }
 
-function droppingLines(lines: NodeLines): NodeLines {
+type DepositRow = {
+  readonly tx_hash?: string
+  readonly block_hash?: string | null
+  readonly block_height?: number | null
+}
+
+/** Whatever is asked of a deposit's transaction, the answer is what the books say of it. */
+function withoutLook(): Flaw {
+  const blocks = new Map<string, BlockRef>()
+  const remember = (rows: readonly DepositRow[]) => {
+    for (const { tx_hash, block_hash, block_height } of rows) {
+      if (tx_hash !== undefined && block_hash && block_height)
+        blocks.set(tx_hash, { hash: block_hash, height: block_height })
+    }
+  }
+  const over = (sql: Sql): Sql => ({
+    query: async (text, values) => {
+      const rows = await sql.query<never>(text, values)
+      if (text.includes('FROM deposits')) remember(rows)
+      return rows
+    },
+  })
+  const believing = <Id extends 'BTC' | 'ETH' | 'BNB'>(line: NodeLines[Id]): NodeLines[Id] =>
+    (async (name: string, ...asked: unknown[]) => {
+      const block = name === 'lookup' ? blocks.get(String(asked[0])) : undefined
+      return block === undefined
+        ? (line as never as (...all: unknown[]) => unknown)(name, ...asked)
+        : { where: 'block', block }
+    }) as never
   return {
-    ...lines,
-    ETH: (name, ...asked) =>
-      name === 'send' ? (Promise.resolve('accepted') as never) : lines.ETH(name, ...asked),
+    database: (db) => ({ ...db, ...over(db), transaction: (work) => db.transaction((tx) => work(over(tx))) }),
+    lines: ({ BTC, ETH, BNB }) => ({ BTC: believing(BTC), ETH: believing(ETH), BNB: believing(BNB) }),
   }
 }

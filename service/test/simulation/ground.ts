@@ -1,4 +1,4 @@
-import { createSecretKey } from 'node:crypto'
+import { createSecretKey, randomUUID } from 'node:crypto'
 import pg from 'pg'
 import { insertAddresses } from '../../src/db/addresses.ts'
 import { type Database, openDatabase } from '../../src/db/database.ts'
@@ -37,7 +37,8 @@ export type Ground = {
   close(): Promise<void>
 }
 
-export async function openGround(serverUrl: string, name: string): Promise<Ground> {
+export async function openGround(serverUrl: string): Promise<Ground> {
+  const name = `ground_${randomUUID().replaceAll('-', '')}`
   const url = await createDatabase(serverUrl, name)
   const db = openDatabase({ url, connectionsMax: 40, applicationName: name, onConnectionLost: () => {} })
   const owner = new pg.Client({ connectionString: url })
@@ -122,7 +123,6 @@ function fund({ BTC, ETH }: SimulatedNodes, reserve: Ground['reserve']): void {
   for (const [asset, whole] of [
     ['ETH:ETH', 8n],
     ['USDT:ERC20', 20_000n],
-    ['USDC:ERC20', 20_000n],
   ] as const) {
     const units = toChainUnits(amountOf(asset, whole * 10n ** BigInt(assetOf(asset).decimals)))
     ETH.pay([{ to: reserve.evm, asset, units }])

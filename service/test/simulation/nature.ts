@@ -69,24 +69,31 @@ function reorganisation(play: Play, id: Watched): Happening {
     name: `${id} is reorganised`,
     weight: 0.15 * play.profile.reorgs,
     happen: () => {
-      const { chance, recorder } = play
-      const { confirmations } = chainFacts[id]
-      const depth = Math.min(play.nodes[id].head().height - 8, chance.between(1, confirmations + 1))
-      if (depth < 1) return
-      const mood = chance.pick<Fate | 'mixed'>(['stays', 'waits', 'lost', 'mixed', 'mixed'])
-      const fates = new Map<string, Fate>()
-      const fate = (txHash: string): Fate => {
-        const drawn =
-          fates.get(txHash) ?? (mood === 'mixed' ? chance.pick<Fate>(['stays', 'waits', 'lost']) : mood)
-        fates.set(txHash, drawn)
-        return drawn
-      }
-      play.nodes[id].reorg({ depth, longer: chance.between(1, 2), fate })
-      recorder.count('reorgs')
-      recorder.count(`reorg: ${id} ${depth > confirmations ? 'below' : 'within'} the confirmations`)
-      play.bump(id)
+      const { chance, nodes } = play
+      const most = chainFacts[id].confirmations + 1
+      const newest = nodes[id].depth()
+      // The newest block that has anything in it, or any.
+      reorganise(play, id, newest <= most && chance.isHit(0.5) ? newest : chance.between(1, most))
     },
   }
+}
+
+/** The newest `depth` blocks lose; what was in them stays, waits again or is lost. */
+export function reorganise(play: Play, id: Watched, depth: number): void {
+  const { chance, recorder, nodes } = play
+  const mood = chance.pick<Fate | 'mixed'>(['stays', 'waits', 'lost', 'mixed', 'mixed'])
+  const fates = new Map<string, Fate>()
+  const fate = (txHash: string): Fate => {
+    const drawn =
+      fates.get(txHash) ?? (mood === 'mixed' ? chance.pick<Fate>(['stays', 'waits', 'lost']) : mood)
+    fates.set(txHash, drawn)
+    return drawn
+  }
+  nodes[id].reorg({ depth, longer: chance.between(1, 2), fate })
+  recorder.count('reorgs')
+  const isBelow = depth > chainFacts[id].confirmations
+  recorder.count(`reorg: ${id} ${isBelow ? 'below' : 'within'} the confirmations`)
+  play.bump(id)
 }
 
 /** A deposit that waits is sent anew: another amount, to somebody else, or only dearer. */
@@ -160,7 +167,6 @@ export function topUp(play: Play): void {
   for (const [asset, whole] of [
     ['ETH:ETH', 40n],
     ['USDT:ERC20', 100_000n],
-    ['USDC:ERC20', 100_000n],
   ] as const) {
     const units = toChainUnits(
       amountOf(asset satisfies AssetId, whole * 10n ** BigInt(assetOf(asset).decimals)),

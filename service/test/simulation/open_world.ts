@@ -12,6 +12,9 @@ import { simulatedTokens } from './chains/simulated_chains.ts'
 /** Two chains are enough for every path: one with coins, one with accounts and tokens. */
 const watched: readonly ChainId[] = ['BTC', 'ETH']
 
+/** One token is enough as well; each costs every look at its chain. */
+const LEFT_OUT = 'USDC:ERC20'
+
 export function openWorld(parts: {
   readonly db: Database
   readonly clock: Clock
@@ -20,9 +23,13 @@ export function openWorld(parts: {
   readonly log: Log
   readonly sweeps: boolean
 }): World {
-  const chains = new Map([...parts.chains].filter(([id]) => watched.includes(id)))
+  const chains = new Map(
+    [...parts.chains]
+      .filter(([id]) => watched.includes(id))
+      .map(([id, chain]) => [id, { ...chain, assets: chain.assets.filter((asset) => asset !== LEFT_OUT) }]),
+  )
   const sweepCostMultiple = parts.sweeps ? defaultPolicy.sweepCostMultiple : 0n
-  const policy = { ...defaultPolicy, poolSize: 4, sweepCostMultiple }
+  const policy = { ...defaultPolicy, poolSize: 4, atOnce: 1, sweepCostMultiple }
   const assets = new Set([...chains.values()].flatMap((chain) => chain.assets))
   return { ...parts, chains, policy, market: marketBoard({ ...parts, policy, assets }), ...simulatedTokens }
 }

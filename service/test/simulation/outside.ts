@@ -14,6 +14,8 @@ export type Outside = {
   readonly recorder: Recorder
   /** What goes wrong here, if anything; called once for each call. */
   judge(task: Task, place: Place, what: string): Fault | null
+  /** Is told of every statement that was done. */
+  witness(task: Task, what: string, values: readonly unknown[]): Promise<void>
   /** Whether a node wants nothing of a transaction of ours now, for reasons of its own. */
   refuses(): boolean
   /** The process of this task ends. */
@@ -136,7 +138,11 @@ async function statement<Row extends object>(
   const { recorder } = outside
   const what = nameOf(text)
   try {
-    const rows = await call(outside, place, what, () => sql.query<Row>(text, values))
+    const rows = await call(outside, place, what, async () => {
+      const answered = await sql.query<Row>(text, values)
+      await outside.witness(outside.scheduler.task, what, values)
+      return answered
+    })
     const settled = rows.length > 1 ? inSettledOrder(text, rows, outside.shuffle) : rows
     recorder.note(values, '→', settled)
     return settled

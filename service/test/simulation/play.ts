@@ -6,13 +6,14 @@ import type { Prices } from '../../src/prices/price_source.ts'
 import type { Signer } from '../../src/signer/signer.ts'
 import { type NodeLines, openNodes, type SimulatedNodes } from './chains/simulated_chains.ts'
 import { Chance } from './chance.ts'
-import { isExpected } from './faults.ts'
+import { acts, isExpected } from './faults.ts'
 import { type Ground, START_MS } from './ground.ts'
 import { Life, type LifeParts, type Step, type Topic } from './life.ts'
 import { type Outside, reachDatabase, reachNodes, reachSigner } from './outside.ts'
 import { drawFault, drawProfile, type Profile } from './profile.ts'
 import type { Recorder } from './recorder.ts'
 import { Scheduler } from './scheduler.ts'
+import { Witness } from './witness.ts'
 
 /** What stands between the engine and the outside in a known-bad engine. */
 export type Flaw = {
@@ -52,6 +53,7 @@ export class Play {
   readonly recorder: Recorder
   readonly profile: Profile
   readonly scheduler: Scheduler
+  readonly witness: Witness
   readonly prices: SandboxPrices = sandboxPrices()
   readonly processes: Process[] = []
   readonly unexpected: string[] = []
@@ -59,6 +61,8 @@ export class Play {
   nodes: SimulatedNodes
   /** Nothing goes wrong any more, and nobody has to wait. */
   isCalm = false
+  /** Everybody has to wait at every gate. */
+  isRacing = false
   hasPrices = true
   readonly #lifeParts: LifeParts
   readonly #topics = new Map<Topic, number>()
@@ -68,8 +72,13 @@ export class Play {
     this.chance = new Chance(seed)
     this.recorder = recorder
     this.profile = drawProfile(this.chance)
-    this.scheduler = new Scheduler(ground.locks, () => !this.isCalm && this.chance.isHit(this.profile.stops))
+    const { stops } = this.profile
+    this.scheduler = new Scheduler(
+      ground.locks,
+      () => !this.isCalm && (this.isRacing || this.chance.isHit(stops)),
+    )
     this.nodes = openNodes(() => this.time.nowMs)
+    this.witness = new Witness(ground.rows, () => this.nodes)
     this.#lifeParts = this.#openParts(flaw)
   }
 
@@ -122,7 +131,9 @@ export class Play {
 
   /** Begins something that a process does, until it waits; what it fails with is noted. */
   async perform(life: Life, name: string, work: () => Promise<void>): Promise<void> {
-    const task = { name, requireAlive: life.requireAlive, isBusy: false }
+    const { requireAlive } = life
+    const begunAtMs = this.time.nowMs
+    const task = { name, requireAlive, begunAtMs, isBusy: false, callsSinceAct: Number.POSITIVE_INFINITY }
     await this.scheduler.begin(task, async () => {
       try {
         await work()
@@ -149,10 +160,13 @@ export class Play {
     const outside: Outside = {
       scheduler,
       recorder,
-      judge: (_, place, what) => {
+      judge: (task, place, what) => {
         if (/^INSERT INTO (facts|outflows|attempts|orders)/.test(what)) this.bump('books')
-        return this.isCalm ? null : drawFault(chance, this.profile, place)
+        const { callsSinceAct } = task
+        task.callsSinceAct = acts.includes(place) ? 0 : callsSinceAct + 1
+        return this.isCalm ? null : drawFault(chance, this.profile, place, callsSinceAct)
       },
+      witness: (task, what, values) => this.witness.see(task, what, values),
       refuses: () => {
         const isRefused = !this.isCalm && chance.isHit(this.profile.refusals)
         if (isRefused) recorder.count('refused broadcasts')
@@ -191,6 +205,7 @@ export class Play {
     process.life.diedAt = where
     this.recorder.note(process.life.name, 'died', where)
     this.recorder.count('deaths')
+    if (process.lives > 1) this.recorder.count('deaths after a death')
   }
 
   #clock(): Clock {

@@ -2,7 +2,7 @@ import type { Chance } from './chance.ts'
 import { type Fault, type Place, possibleFaults } from './faults.ts'
 
 /** What has happened already when the bad times begin. */
-export const beginnings = ['nothing', 'created', 'paid', 'confirmed', 'exchanged'] as const
+export const beginnings = ['nothing', 'created', 'paid', 'confirmed', 'exchanged', 'orphaned'] as const
 
 /** What kind of times a schedule is: how busy, how bad. Some are bad in one way only, some in all. */
 export type Profile = {
@@ -18,6 +18,10 @@ export type Profile = {
   readonly refusals: number
   /** Of all calls so many are the last of their process. */
   readonly deaths: number
+  /** Of the calls right after something that cannot be undone so many go wrong, and half as many are the last. */
+  readonly faultsAfterActs: number
+  /** How often several are let go on in turns, statement by statement. */
+  readonly races: number
   /** How heavy reorganisations and replacements, fees and prices are among what happens. */
   readonly reorgs: number
   readonly weather: number
@@ -45,17 +49,28 @@ export function drawProfile(chance: Chance): Profile {
     },
     refusals: chance.pick([0, 0, 0, 0.5, 1]),
     deaths: chance.pick([0, 0, 0.002, 0.01]),
-    reorgs: chance.pick([0, 2, 6]),
+    faultsAfterActs: chance.pick([0, 0, 0.1, 0.3]),
+    races: chance.pick([0, 1, 3]),
+    reorgs: chance.pick([0, 2, 8]),
     weather: chance.pick([0, 1, 2]),
     sweeps: chance.isHit(0.3),
-    confirmations: chance.isHit(0.1) ? 12 : 4,
+    confirmations: chance.isHit(0.05) ? 12 : chance.pick([2, 3, 4]),
   }
 }
 
+/** Within so many calls an act is written down. */
+const AFTER_ACT_CALLS = 4
+
 /** What goes wrong at a place this time. */
-export function drawFault(chance: Chance, { faults, deaths }: Profile, place: Place): Fault | null {
-  const isDeath = chance.isHit(deaths)
-  if (!isDeath && !chance.isHit(faults[place])) return null
+export function drawFault(
+  chance: Chance,
+  { faults, deaths, faultsAfterActs }: Profile,
+  place: Place,
+  callsSinceAct: number,
+): Fault | null {
+  const least = callsSinceAct < AFTER_ACT_CALLS ? faultsAfterActs : 0
+  const isDeath = chance.isHit(Math.max(deaths, least / 2))
+  if (!isDeath && !chance.isHit(Math.max(faults[place], least))) return null
   const choices = possibleFaults[place].filter((fault) => fault.startsWith('dies') === isDeath)
   return choices[chance.between(0, choices.length - 1)] ?? null
 }

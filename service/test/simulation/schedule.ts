@@ -16,7 +16,7 @@ import {
 } from './customers.ts'
 import type { Ground } from './ground.ts'
 import type { Step } from './life.ts'
-import { type Happening, natureOf, topUp, watchedChains } from './nature.ts'
+import { type Happening, natureOf, reorganise, topUp, watchedChains } from './nature.ts'
 import { waitForBlocks } from './open_world.ts'
 import { type Flaw, Play, type Process } from './play.ts'
 import { beginnings } from './profile.ts'
@@ -45,8 +45,7 @@ export async function runSchedule(
   const wanted = Array.from({ length: play.profile.orders }, (_, number) => wantOrder(play, number))
   await begin(play, wanted)
   await disturb(play, wanted)
-  const problems = await calmDown(play, wanted)
-  if (problems.length === 0) problems.push(...(await lookAtEnd(play)))
+  const problems = [...(await calmDown(play, wanted)), ...(await lookAtEnd(play))]
   await noteEnd(play)
   return {
     seed,
@@ -88,6 +87,8 @@ async function begin(play: Play, wanted: readonly Wanted[]): Promise<void> {
     }
   }
   if (until >= 4) await lookNow(play, first, 'exchange')
+  // Before anybody has looked: what is about to be paid out for is gone.
+  if (until >= 5) for (const id of watchedChains) reorganise(play, id, chainFacts[id].confirmations)
   play.isCalm = false
 }
 
@@ -148,12 +149,36 @@ function happeningsWithClients(play: Play, wanted: readonly Wanted[]): Happening
       weight: some === undefined ? 0 : 0.7,
       happen: () => chooseTogether(play),
     },
+    { name: 'a race', weight: play.profile.races * 0.5, happen: () => race(play) },
     {
       name: 'a process is started again',
       weight: dead.length * 4,
       happen: () => dead[0]?.restart(),
     },
   ]
+}
+
+const RACE_TURNS = 120
+
+/**
+ * All processes begin most of what they could, and clients choose; then they go on in turns, statement by statement.
+ * Whatever is looked at and done without a lock in between comes apart here.
+ */
+async function race(play: Play): Promise<void> {
+  const { chance, scheduler } = play
+  play.isRacing = true
+  await chooseTogether(play)
+  for (const process of play.processes) {
+    for (const { step, hasNews } of play.steps(process)) {
+      if (hasNews && chance.isHit(0.6)) await play.look(process, step)
+    }
+  }
+  for (let turn = 0; turn < RACE_TURNS; turn += 1) {
+    const waiting = scheduler.waiting()
+    await waiting[chance.between(0, waiting.length - 1)]?.open()
+    await play.bury()
+  }
+  play.isRacing = false
 }
 
 /** Whatever waits for its customer is chosen by several at once. */
@@ -301,7 +326,7 @@ async function lookAtEnd(play: Play): Promise<string[]> {
     clock: { nowMs: () => 0, wallMs: () => 0, fromWallMs: (ms) => ms, sleep: async () => {} },
     rows: ground.rows,
   })
-  return [...violations, ...(await findBrokenPromises(ground.rows, nodes))]
+  return [...violations, ...(await findBrokenPromises(ground.rows, nodes, play.witness))]
 }
 
 /** Answers for buckets in which there is nothing without asking. */
@@ -321,7 +346,7 @@ function onlyBuckets(db: Database, buckets: ReadonlySet<number>): Database {
 }
 
 /** The end is part of what happened. */
-async function noteEnd({ ground, recorder }: Play): Promise<void> {
+async function noteEnd({ ground, recorder, scheduler }: Play): Promise<void> {
   const events = await ground.rows<{ order_id: string; move: string }>(
     `SELECT order_id, coalesce(previous_status, '') || '→' || status AS move FROM events ORDER BY order_id, sequence`,
   )
@@ -333,8 +358,13 @@ async function noteEnd({ ground, recorder }: Play): Promise<void> {
       'SELECT owner, entry_key, line, asset, debit, credit, units::text, at_ms FROM journal ORDER BY 1, 2, 3',
     ),
   )
-  const outflows = await ground.rows<{ kind: string; state: string }>(
-    'SELECT kind, state FROM outflows ORDER BY bucket, payout_id',
+  const outflows = await ground.rows<{ kind: string; state: string; attempts: number }>(
+    `SELECT kind, state, count(a.attempt)::int AS attempts FROM outflows LEFT JOIN attempts a USING (bucket, payout_id)
+     GROUP BY bucket, payout_id ORDER BY bucket, payout_id`,
   )
-  for (const { kind, state } of outflows) recorder.count(`outflow: ${kind} ${state}`)
+  for (const { kind, state, attempts } of outflows) {
+    recorder.count(`outflow: ${kind} ${state}`)
+    if (attempts > 1) recorder.count('raised outflows')
+  }
+  recorder.count('waits for locks', scheduler.seen.waits)
 }

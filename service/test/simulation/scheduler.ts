@@ -8,8 +8,12 @@ export type Task = {
   readonly name: string
   /** Throws when whoever does this is dead. */
   readonly requireAlive: () => void
+  /** When it began. */
+  readonly begunAtMs: number
   /** Whether it is behind a gate. */
   isBusy: boolean
+  /** What it has asked since it did something that cannot be undone. */
+  callsSinceAct: number
 }
 
 type Gate = { readonly task: Task; readonly number: number; open(): void }

@@ -164,7 +164,7 @@ export class AccountNode {
   }
 
   reorg({ depth, longer = 1, fate = () => 'waits' }: Reorg): void {
-    const blocks = this.#branch.cut(depth)
+    const blocks = this.#branch.cut(depth, this.#nowMs())
     for (const { height } of blocks.toReversed()) this.#state.forget(height)
     const left = blocks.flatMap(({ txs }) => txs)
     const before = [...this.#mempool.values()]
@@ -193,6 +193,11 @@ export class AccountNode {
   /** How deep a block is, or was at the most before it lost. */
   depthOf(hash: string): number {
     return this.#branch.depthOf(hash)
+  }
+
+  /** When a block lost; null for one that stands. */
+  lostAtMs(hash: string): number | null {
+    return this.#branch.lostAtMs(hash)
   }
 
   /** How deep the newest transaction is. */

@@ -15,8 +15,8 @@ export class Branch<Tx extends { readonly txHash: string }> {
   readonly #prefix: string
   readonly #blocks: MinedBlock<Tx>[] = []
   readonly #homes = new Map<string, MinedBlock<Tx>>()
-  /** How deep blocks were that lost, when they lost. */
-  readonly #lost = new Map<string, number>()
+  /** Blocks that lost: how deep they were, and when that was. */
+  readonly #lost = new Map<string, { readonly depth: number; readonly atMs: number }>()
   #made = 0
 
   /** `prefix` is how hashes of this chain begin: nothing, or 0x. */
@@ -53,12 +53,12 @@ export class Branch<Tx extends { readonly txHash: string }> {
   }
 
   /** Takes the newest blocks away; answers them, the oldest first. */
-  cut(count: number): readonly MinedBlock<Tx>[] {
+  cut(count: number, atMs: number): readonly MinedBlock<Tx>[] {
     const { height } = this.head
     assert(count <= height, 'the first block stays')
     const blocks = this.#blocks.splice(height + 1 - count)
     for (const { hash, height: at, txs } of blocks) {
-      this.#lost.set(hash, height - at + 1)
+      this.#lost.set(hash, { depth: height - at + 1, atMs })
       for (const { txHash } of txs) this.#homes.delete(txHash)
     }
     return blocks
@@ -67,7 +67,12 @@ export class Branch<Tx extends { readonly txHash: string }> {
   /** How deep a block is, or was at the most before it lost. */
   depthOf(hash: string): number {
     const stands = this.#blocks.find((block) => block.hash === hash)
-    return stands === undefined ? (this.#lost.get(hash) ?? 0) : this.head.height - stands.height + 1
+    return stands === undefined ? (this.#lost.get(hash)?.depth ?? 0) : this.head.height - stands.height + 1
+  }
+
+  /** When a block lost; null for one that stands. */
+  lostAtMs(hash: string): number | null {
+    return this.#lost.get(hash)?.atMs ?? null
   }
 
   /** How many blocks there are from the newest one with anything in it. */

@@ -152,7 +152,7 @@ export class CoinsNode {
   }
 
   reorg({ depth, longer = 1, fate = () => 'waits' }: Reorg): void {
-    const blocks = this.#branch.cut(depth)
+    const blocks = this.#branch.cut(depth, this.#nowMs())
     for (const block of blocks.toReversed()) this.#disconnect(block)
     const left = blocks.flatMap(({ txs }) => txs)
     const before = [...this.#mempool.values()]
@@ -180,6 +180,11 @@ export class CoinsNode {
   /** How deep a block is, or was at the most before it lost. */
   depthOf(hash: string): number {
     return this.#branch.depthOf(hash)
+  }
+
+  /** When a block lost; null for one that stands. */
+  lostAtMs(hash: string): number | null {
+    return this.#branch.lostAtMs(hash)
   }
 
   /** How deep the newest transaction is. */

@@ -1,0 +1,124 @@
+import { afterAll, beforeAll, expect } from 'vitest'
+import { prove } from '../proof/prove.ts'
+import { possibleFaults } from './faults.ts'
+import { type FlawName, flaws } from './flaws.ts'
+import type { Outcome } from './schedule.ts'
+import { type ScratchPostgres, startScratchPostgres } from './scratch_postgres.ts'
+import { runInThread } from './workers.ts'
+
+/**
+ * What: in whatever order things happen and whatever fails in between, no money is lost, nothing is paid twice, and
+ * once the faults end everything ends.
+ * How: the real engine, several processes of it, on a real PostgreSQL and on chains in memory, under a scheduler that
+ * lets one task go on at a time. Every call to the outside is a place where it may stop, fail, lose its answer or die.
+ * The seed alone decides; the same seed does the same, to the last statement.
+ */
+let server: ScratchPostgres
+
+beforeAll(async () => {
+  server = await startScratchPostgres()
+})
+
+afterAll(() => server?.stop())
+
+/** Each has a PostgreSQL beside it that works as hard. */
+const THREADS = 2
+/** Of so many schedules one is done again, elsewhere and after others. */
+const AGAIN = 20
+
+prove('whatever happens in whatever order, no money is lost and everything ends', async (proof) => {
+  const { seed, sized, figure } = proof
+  const schedules = sized({ short: 1_000, long: 100_000 })
+  const first = (seed - 1) * 1_000_000 + 1
+  const seeds = Array.from({ length: schedules }, (_, index) => first + index)
+  const digests = new Map<number, string>()
+  const totals = new Map<string, number>()
+  await inThreads(seeds, (outcome) => {
+    expect(outcome.problems, howToReplay(outcome)).toEqual([])
+    digests.set(outcome.seed, outcome.digest)
+    for (const [what, count] of outcome.counts) totals.set(what, (totals.get(what) ?? 0) + count)
+    return true
+  })
+  const again = seeds.filter((one) => one % AGAIN === 0).toReversed()
+  await inThreads(again, (outcome) => {
+    expect(outcome.digest, `${howToReplay(outcome)}: not the same as before`).toBe(digests.get(outcome.seed))
+    return true
+  })
+  const countOf = (what: RegExp) =>
+    [...totals].reduce((sum, [name, count]) => sum + (what.test(name) ? count : 0), 0)
+  figure('schedules', digests.size)
+  figure('the same when done again', again.length)
+  for (const [what, name] of happenings) {
+    figure(what, countOf(name))
+    expect(countOf(name), `${what} happen`).toBeGreaterThan(0)
+  }
+  for (const what of faults)
+    expect(countOf(new RegExp(`^fault: ${what}$`)), `${what} happens`).toBeGreaterThan(0)
+})
+
+/** Every kind of thing that the simulation is for, by what it is counted as. */
+const happenings: readonly (readonly [string, RegExp])[] = [
+  ['calls to the outside', /^calls$/],
+  ['failures', /^fault: .* fails$/],
+  ['lost answers', /^fault: .* answer lost$/],
+  ['deadlocks', /^fault: .* deadlock$/],
+  ['deaths', /^deaths$/],
+  ['deaths of who had died before', /^deaths after a death$/],
+  ['waits for locks', /^waits for locks$/],
+  ['blocks', /^blocks$/],
+  ['reorganisations', /^reorgs$/],
+  ['reorganisations below the confirmations', /^reorg: .* below/],
+  ['deposits replaced by another amount', /^replaced deposit: amount$/],
+  ['deposits replaced by one to somebody else', /^replaced deposit: address$/],
+  ['deposits replaced by a dearer one', /^replaced deposit: fee$/],
+  ['transactions that nodes forgot', /^forgotten transactions$/],
+  ['transactions that nodes refused', /^refused broadcasts$/],
+  ['outflows sent again for more', /^raised outflows$/],
+  ['orders', /^move: →NEW$/],
+  ['orders that expired', /^move: .*→EXPIRED$/],
+  ['orders that came into EMERGENCY', /^move: .*→EMERGENCY$/],
+  ['orders that fell back', /^move: (PENDING→NEW|EXCHANGE→PENDING)$/],
+  ['payouts', /^outflow: payout confirmed$/],
+  ['refunds', /^outflow: refund confirmed$/],
+  ['sweeps', /^outflow: sweep confirmed$/],
+]
+
+const faults = Object.entries(possibleFaults).flatMap(([place, kinds]) =>
+  kinds.map((kind) => `${place} ${kind}`),
+)
+
+/** Caught by one schedule in twenty or more. */
+const TRIES_MAX = 200
+
+prove('an engine that breaks a promise is caught', async ({ figure }) => {
+  const seeds = Array.from({ length: TRIES_MAX }, (_, index) => index + 1)
+  for (const flaw of Object.keys(flaws) as FlawName[]) {
+    const found: string[] = []
+    let tried = 0
+    const take = ({ problems }: Outcome) => {
+      tried += 1
+      found.push(...problems)
+      return found.length === 0
+    }
+    await inThreads(seeds, take, flaw)
+    expect(found, `what is wrong with an engine that ${flaw}`).not.toEqual([])
+    figure(`an engine that ${flaw}`, `caught after ${tried} schedules`)
+  }
+})
+
+function howToReplay({ seed }: Outcome): string {
+  return `npm run simulate -- ${seed}`
+}
+
+/** Each thread takes every so manyth schedule. */
+async function inThreads(
+  seeds: readonly number[],
+  take: (outcome: Outcome) => boolean,
+  flaw: FlawName | null = null,
+): Promise<void> {
+  const threads = Array.from({ length: THREADS }, (_, index) => {
+    const own = seeds.filter((_, at) => at % THREADS === index)
+    return runInThread({ serverUrl: server.url, seeds: own, flaw }, take)
+  })
+  await Promise.all(threads)
+}

@@ -1,0 +1,46 @@
+import type { ChainId } from '../../src/domain/catalog/networks.ts'
+import type { SimulatedNodes } from './chains/simulated_chains.ts'
+import type { Ground } from './ground.ts'
+import type { Task } from './scheduler.ts'
+
+/**
+ * Looks at what nobody can tell afterwards, in the moment that it happens: how deep a block was when a deposit in it was
+ * credited, and whether the money was still there when more of it was about to leave.
+ */
+export class Witness {
+  readonly #rows: Ground['rows']
+  readonly #nodes: () => SimulatedNodes
+  /** Of the block that a fact names, when the fact was stored last. */
+  readonly depths = new Map<string, number>()
+  readonly problems: string[] = []
+
+  constructor(rows: Ground['rows'], nodes: () => SimulatedNodes) {
+    this.#rows = rows
+    this.#nodes = nodes
+  }
+
+  async see(task: Task, what: string, values: readonly unknown[]): Promise<void> {
+    if (what.startsWith('INSERT INTO facts')) this.#seeFact(String(values[2]))
+    if (what.startsWith('INSERT INTO attempts') && values[2] === 1)
+      await this.#seeDraft(task, String(values[1]))
+  }
+
+  #seeFact(key: string): void {
+    const [, chain, hash] = /^(\w+):.*:confirmed:(\w+)@/.exec(key) ?? []
+    if (hash !== undefined) this.depths.set(key, this.#nodes()[chain as ChainId].depthOf(hash))
+  }
+
+  /** A block may be lost between the look at it and the draft, but not before the look began. */
+  async #seeDraft({ begunAtMs }: Task, payoutId: string): Promise<void> {
+    const deposits = await this.#rows<{ deposit_key: string; chain: ChainId; block_hash: string }>(
+      `SELECT d.deposit_key, d.chain, d.block_hash FROM outflows o JOIN deposits d USING (bucket, order_id)
+       WHERE o.payout_id = $1 AND o.kind IN ('payout', 'refund') AND d.role = 'counted' AND d.block_hash IS NOT NULL`,
+      [payoutId],
+    )
+    for (const { deposit_key, chain, block_hash } of deposits) {
+      const lostAtMs = this.#nodes()[chain].lostAtMs(block_hash)
+      if (lostAtMs !== null && lostAtMs <= begunAtMs)
+        this.problems.push(`nothing leaves for a deposit that is gone: ${payoutId} for ${deposit_key}`)
+    }
+  }
+}
