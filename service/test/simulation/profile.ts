@@ -1,5 +1,5 @@
 import type { Chance } from './chance.ts'
-import { type Fault, type Place, possibleFaults } from './faults.ts'
+import { acts, type Fault, type Place, possibleFaults } from './faults.ts'
 
 /** What has happened already when the bad times begin. */
 export const beginnings = ['nothing', 'created', 'paid', 'confirmed', 'exchanged', 'orphaned'] as const
@@ -16,7 +16,7 @@ export type Profile = {
   readonly faults: Readonly<Record<Place, number>>
   /** Of all transactions of ours the nodes refuse so many at first. */
   readonly refusals: number
-  /** Of all calls so many are the last of their process. */
+  /** Of all calls so many are the last of their process; of what cannot be undone more. */
   readonly deaths: number
   /** Of the calls right after something that cannot be undone so many go wrong, and half as many are the last. */
   readonly faultsAfterActs: number
@@ -36,8 +36,8 @@ export function drawProfile(chance: Chance): Profile {
   return {
     beginsWith: chance.pick(beginnings),
     stops: chance.pick([0.01, 0.05, 0.1, 0.25]),
-    turns: chance.between(40, 110),
-    orders: chance.pick([1, 1, 1, 2, 2, 3, 4]),
+    turns: chance.between(30, 80),
+    orders: chance.pick([1, 1, 1, 1, 2, 2, 3]),
     processes: chance.pick([1, 2, 2]),
     faults: {
       statement: database,
@@ -53,7 +53,7 @@ export function drawProfile(chance: Chance): Profile {
     races: chance.pick([0, 1, 3]),
     reorgs: chance.pick([0, 2, 8]),
     weather: chance.pick([0, 1, 2]),
-    sweeps: chance.isHit(0.3),
+    sweeps: chance.isHit(0.2),
     confirmations: chance.isHit(0.05) ? 12 : chance.pick([2, 3, 4]),
   }
 }
@@ -69,7 +69,7 @@ export function drawFault(
   callsSinceAct: number,
 ): Fault | null {
   const least = callsSinceAct < AFTER_ACT_CALLS ? faultsAfterActs : 0
-  const isDeath = chance.isHit(Math.max(deaths, least / 2))
+  const isDeath = chance.isHit(Math.max(acts.includes(place) ? deaths * 8 : deaths, least / 2))
   if (!isDeath && !chance.isHit(Math.max(faults[place], least))) return null
   const choices = possibleFaults[place].filter((fault) => fault.startsWith('dies') === isDeath)
   return choices[chance.between(0, choices.length - 1)] ?? null

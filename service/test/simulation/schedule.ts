@@ -1,6 +1,9 @@
 import type { Database } from '../../src/db/database.ts'
+import { UNBOOKED } from '../../src/db/outflows.ts'
 import { assert } from '../../src/domain/assert.ts'
+import type { AssetId } from '../../src/domain/catalog/assets.ts'
 import { chainFacts } from '../../src/domain/catalog/networks.ts'
+import { fromChainUnits } from '../../src/domain/money/amount.ts'
 import { findUnended, findViolations } from '../harness/invariants.ts'
 import { findBrokenPromises } from './chain_promises.ts'
 import { connectSimulated, directLines } from './chains/simulated_chains.ts'
@@ -88,7 +91,12 @@ async function begin(play: Play, wanted: readonly Wanted[]): Promise<void> {
   }
   if (until >= 4) await lookNow(play, first, 'exchange')
   // Before anybody has looked: what is about to be paid out for is gone.
-  if (until >= 5) for (const id of watchedChains) reorganise(play, id, chainFacts[id].confirmations)
+  if (until >= 5) {
+    for (const id of watchedChains) {
+      const depth = play.nodes[id].depth()
+      if (depth <= chainFacts[id].confirmations) reorganise(play, id, depth)
+    }
+  }
   play.isCalm = false
 }
 
@@ -230,10 +238,24 @@ type Open = {
   readonly chains: readonly string[]
 }
 
-async function findOpen({ ground }: Play): Promise<Open> {
+async function findOpen({ ground, nodes }: Play): Promise<Open> {
+  const sweeps = await ground.rows<{
+    payout_id: string
+    asset: AssetId
+    units: string
+    from_address: string
+  }>(
+    `SELECT payout_id, asset, units::text AS units, from_address FROM outflows
+     WHERE kind = 'sweep' AND from_address IS NOT NULL AND state IN ${UNBOOKED}`,
+  )
+  // The deposit has left the chain for good: it waits until there is another one at its address, which may be never.
+  const empty = sweeps.filter(({ asset, units, from_address }) => {
+    const { units: held } = fromChainUnits(asset, nodes.ETH.holds(asset, [from_address]))
+    return held < BigInt(units)
+  })
   const [open] = await ground.rows<Open>(
     `WITH moving AS (
-       SELECT chain FROM outflows WHERE state IN ('planned', 'signed', 'broadcast')
+       SELECT chain FROM outflows WHERE state IN ${UNBOOKED} AND payout_id <> ALL ($1)
        UNION ALL SELECT chain FROM deposits WHERE state IN ('seen', 'mined')
        UNION ALL SELECT chain FROM house_deposits WHERE state = 'mined')
      SELECT (count(*) + (SELECT count(*) FROM moving))::int AS all,
@@ -241,6 +263,7 @@ async function findOpen({ ground }: Play): Promise<Open> {
        (count(*) FILTER (WHERE status = 'EXCHANGE'))::int AS exchanges,
        ARRAY(SELECT DISTINCT chain FROM moving) AS chains
      FROM orders WHERE status NOT IN ('DONE', 'REFUNDED', 'EXPIRED', 'EMERGENCY')`,
+    [empty.map(({ payout_id }) => payout_id)],
   )
   assert(open !== undefined, 'a count is a row')
   return open
