@@ -148,7 +148,7 @@ async function statement<Row extends object>(
     return settled
   } catch (error) {
     recorder.note('→', String(error))
-    // A circle of waiting statements is broken by cancelling one; PostgreSQL itself would call it this.
+    // Cancelled, because another statement waits for a lock: PostgreSQL would call it this where they wait for each other.
     if (errorCode(error) === CANCELLED) throw deadlock()
     throw error
   }

@@ -389,5 +389,5 @@ async function noteEnd({ ground, recorder, scheduler }: Play): Promise<void> {
     recorder.count(`outflow: ${kind} ${state}`)
     if (attempts > 1) recorder.count('raised outflows')
   }
-  recorder.count('waits for locks', scheduler.seen.waits)
+  recorder.count('waits for locks', scheduler.waits)
 }

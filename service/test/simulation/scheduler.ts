@@ -24,7 +24,8 @@ const SOON_MS = 3
 /**
  * Lets one task go on at a time. Every call to the outside is a gate: there a task may have to wait, and whoever holds
  * the scheduler picks who is next. A statement that waits for a lock counts as waiting until it is granted, so that
- * what happens depends on the picks alone and never on how fast anything was.
+ * what happens depends on the picks alone and never on how fast anything was. Of several that wait for a lock
+ * PostgreSQL grants it to whichever wakes up first: therefore one may wait, and the next gives up as in a deadlock.
  */
 export class Scheduler {
   readonly #tasks = new AsyncLocalStorage<Task>()
@@ -34,12 +35,13 @@ export class Scheduler {
   readonly #stops: () => boolean
   #current: Task | null = null
   #underWay = 0
+  #ended = 0
   #waitingForLocks = 0
   #hasReleased = false
   #number = 0
   #wake: (() => void) | null = null
-  /** Statements that had to wait for a lock, and circles of such that were broken. */
-  readonly seen = { waits: 0, circles: 0 }
+  /** Statements that had to wait for a lock. */
+  waits = 0
 
   constructor(locks: LockWatch, stops: () => boolean) {
     this.#locks = locks
@@ -87,9 +89,7 @@ export class Scheduler {
     const { task } = this
     task.requireAlive()
     if (task !== this.#current || task.isBusy || this.#stops()) {
-      this.#number += 1
-      const number = this.#number
-      await new Promise<void>((open) => this.#gates.push({ task, number, open }))
+      await this.#wait(task)
       task.requireAlive()
     }
     task.isBusy = true
@@ -108,13 +108,18 @@ export class Scheduler {
     }
   }
 
-  /** Something outside, for the task that asks: nobody else goes on until it is over or waits for a lock. */
+  /**
+   * Something outside, for the task that asks: nobody else goes on until it is over or waits for a lock. Whoever gets
+   * the lock from somebody else waits for a turn: two answers are under way then, and either may be the first to come.
+   */
   async outside<Value>(work: () => Promise<Value>): Promise<Value> {
+    const { task } = this
     const end = this.enter()
     try {
       return await work()
     } finally {
       end()
+      if (task !== this.#current) await this.#wait(task)
     }
   }
 
@@ -126,6 +131,7 @@ export class Scheduler {
       if (isOver) return
       isOver = true
       this.#underWay -= 1
+      this.#ended += 1
       this.#wake?.()
     }
   }
@@ -133,6 +139,12 @@ export class Scheduler {
   /** Locks are about to be let go: whoever waits for one may go on. */
   noteRelease(): void {
     this.#hasReleased = true
+  }
+
+  #wait(task: Task): Promise<void> {
+    this.#number += 1
+    const number = this.#number
+    return new Promise((open) => this.#gates.push({ task, number, open }))
   }
 
   async #open(gate: Gate): Promise<void> {
@@ -152,17 +164,19 @@ export class Scheduler {
       if (this.#underWay === this.#waitingForLocks && !this.#hasReleased) break
       if ((await this.#nextEnd()) || this.#underWay === 0) continue
       this.#hasReleased = false
+      const ended = this.#ended
       const waiting = await this.#locks.waiting()
-      if (waiting < this.#underWay) {
+      // What ended while we asked may have let locks go after the answer was made.
+      if (waiting < this.#underWay || ended < this.#ended) {
         this.#hasReleased = true
         continue
       }
-      if (await this.#locks.breakCircle()) {
-        this.seen.circles += 1
+      if (waiting > 1) {
+        await this.#locks.cancelLast()
         this.#hasReleased = true
         continue
       }
-      this.seen.waits += Math.max(0, waiting - this.#waitingForLocks)
+      this.waits += Math.max(0, waiting - this.#waitingForLocks)
       this.#waitingForLocks = waiting
     }
     this.#waitingForLocks = this.#underWay

@@ -29,7 +29,7 @@ export async function startScratchPostgres(): Promise<ScratchPostgres> {
       max_wal_size: '4GB',
       unix_socket_directories: sockets,
       plan_cache_mode: 'force_generic_plan',
-      // Circles of waiting statements are found by us, at once and always the same way.
+      // Whoever waits for somebody who waits is found by us, at once and always the same way.
       deadlock_timeout: '1h',
     },
   })
