@@ -4,7 +4,7 @@ import { possibleFaults } from './faults.ts'
 import { type FlawName, flaws } from './flaws.ts'
 import type { Outcome } from './schedule.ts'
 import { type ScratchPostgres, startScratchPostgres } from './scratch_postgres.ts'
-import { runInThread } from './workers.ts'
+import { openThreads, type Threads } from './workers.ts'
 
 /**
  * What: in whatever order things happen and whatever fails in between, no money is lost, nothing is paid twice, and
@@ -14,15 +14,21 @@ import { runInThread } from './workers.ts'
  * The seed alone decides; the same seed does the same, to the last statement.
  */
 let server: ScratchPostgres
-
-beforeAll(async () => {
-  server = await startScratchPostgres()
-})
-
-afterAll(() => server?.stop())
+let threads: Threads
 
 /** Each has a PostgreSQL beside it that works as hard. */
 const THREADS = 2
+
+beforeAll(async () => {
+  server = await startScratchPostgres()
+  threads = openThreads(server.url, THREADS)
+})
+
+afterAll(async () => {
+  await threads?.close()
+  await server?.stop()
+})
+
 /** Of so many schedules one is done again, elsewhere and after others. */
 const AGAIN = 20
 
@@ -33,14 +39,14 @@ prove('whatever happens in whatever order, no money is lost and everything ends'
   const seeds = Array.from({ length: schedules }, (_, index) => first + index)
   const digests = new Map<number, string>()
   const totals = new Map<string, number>()
-  await inThreads(seeds, (outcome) => {
+  await threads.run(inRows(seeds), null, (outcome) => {
     expect(outcome.problems, howToReplay(outcome)).toEqual([])
     digests.set(outcome.seed, outcome.digest)
     for (const [what, count] of outcome.counts) totals.set(what, (totals.get(what) ?? 0) + count)
     return true
   })
-  const again = seeds.filter((one) => one % AGAIN === 0).toReversed()
-  await inThreads(again, (outcome) => {
+  const again = seeds.filter((_, at) => at % AGAIN === 0)
+  await threads.run([[], again], null, (outcome) => {
     expect(outcome.digest, `${howToReplay(outcome)}: not the same as before`).toBe(digests.get(outcome.seed))
     return true
   })
@@ -100,7 +106,7 @@ prove('an engine that breaks a promise is caught', async ({ figure }) => {
       found.push(...problems)
       return found.length === 0
     }
-    await inThreads(seeds, take, flaw)
+    await threads.run(inRows(seeds), flaw, take)
     expect(found, `what is wrong with an engine that ${flaw}`).not.toEqual([])
     figure(`an engine that ${flaw}`, `caught after ${tried} schedules`)
   }
@@ -110,15 +116,7 @@ function howToReplay({ seed }: Outcome): string {
   return `npm run simulate -- ${seed}`
 }
 
-/** Each thread takes every so manyth schedule. */
-async function inThreads(
-  seeds: readonly number[],
-  take: (outcome: Outcome) => boolean,
-  flaw: FlawName | null = null,
-): Promise<void> {
-  const threads = Array.from({ length: THREADS }, (_, index) => {
-    const own = seeds.filter((_, at) => at % THREADS === index)
-    return runInThread({ serverUrl: server.url, seeds: own, flaw }, take)
-  })
-  await Promise.all(threads)
+/** A row for each thread. */
+function inRows(seeds: readonly number[]): readonly (readonly number[])[] {
+  return Array.from({ length: THREADS }, (_, row) => seeds.filter((_, at) => at % THREADS === row))
 }

@@ -1,26 +1,49 @@
+import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import type { FlawName } from './flaws.ts'
 import type { Outcome } from './schedule.ts'
 
-export type WorkerTask = {
-  readonly serverUrl: string
-  readonly seeds: readonly number[]
-  readonly flaw: FlawName | null
+/** A schedule that a thread is asked for; with a flaw, of an engine that has it. */
+export type Wish = { readonly seed: number; readonly flaw: FlawName | null }
+
+export type Threads = {
+  /**
+   * Runs a row of schedules in each thread, one after the other. `take` is told of each and answers whether to go on;
+   * what it throws is thrown here.
+   */
+  run(
+    rows: readonly (readonly number[])[],
+    flaw: FlawName | null,
+    take: (outcome: Outcome) => boolean,
+  ): Promise<void>
+  close(): Promise<void>
 }
 
-/** Runs the schedules of a task in a thread; `take` is told of each, answers whether to go on, and ends it by throwing. */
-export function runInThread(task: WorkerTask, take: (outcome: Outcome) => boolean): Promise<void> {
-  const worker = new Worker(new URL('./worker.ts', import.meta.url), { workerData: task, execArgv: [] })
-  return new Promise((resolve, reject) => {
-    worker.on('message', (outcome: Outcome) => {
-      try {
-        if (!take(outcome)) worker.postMessage('stop')
-      } catch (error) {
-        worker.postMessage('stop')
-        reject(error)
+/** Threads with a database of their own each, which is made when it is needed first. */
+export function openThreads(serverUrl: string, count: number): Threads {
+  const threads = Array.from(
+    { length: count },
+    () => new Worker(new URL('./worker.ts', import.meta.url), { workerData: serverUrl, execArgv: [] }),
+  )
+  return {
+    run: async (rows, flaw, take) => {
+      let isOver = false
+      const runRow = async (thread: Worker, seeds: readonly number[]) => {
+        for (const seed of seeds) {
+          if (isOver) return
+          thread.postMessage({ seed, flaw } satisfies Wish)
+          const [outcome] = (await once(thread, 'message')) as [Outcome]
+          isOver ||= !take(outcome)
+        }
       }
-    })
-    worker.on('error', reject)
-    worker.on('exit', (code) => (code === 0 ? resolve() : reject(new Error(`a thread ended with ${code}`))))
-  })
+      try {
+        await Promise.all(threads.map((thread, index) => runRow(thread, rows[index] ?? [])))
+      } finally {
+        isOver = true
+      }
+    },
+    close: async () => {
+      await Promise.all(threads.map((thread) => thread.terminate()))
+    },
+  }
 }
