@@ -8,8 +8,7 @@ import ProofTable from './service/test/proof/proof_table.ts'
 export default defineConfig({
   test: {
     reporters: ['default', new ProofTable(new URL('./docs/proof.md', import.meta.url).pathname)],
-    // A proof that does not fit `npm test` yet is called `.prove.ts` and runs here only.
-    include: ['service/test/{proof,simulation}/**/*.{test,prove}.ts'],
+    include: ['service/test/{proof,simulation}/**/*.test.ts'],
     provide: { proof: { size: 'long', seed: Number(process.env.PROOF_SEED ?? 1) } },
     fileParallelism: false,
     hookTimeout: 600_000,

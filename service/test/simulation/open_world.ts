@@ -29,6 +29,7 @@ export function openWorld(parts: {
       .map(([id, chain]) => [id, { ...chain, assets: chain.assets.filter((asset) => asset !== LEFT_OUT) }]),
   )
   const sweepCostMultiple = parts.sweeps ? defaultPolicy.sweepCostMultiple : 0n
+  // One thing at a time in each loop: what goes on at the same moment is for the scheduler to say.
   const policy = { ...defaultPolicy, poolSize: 4, atOnce: 1, sweepCostMultiple }
   const assets = new Set([...chains.values()].flatMap((chain) => chain.assets))
   return { ...parts, chains, policy, market: marketBoard({ ...parts, policy, assets }), ...simulatedTokens }
