@@ -86,14 +86,14 @@ function stepsOf(world: SigningWorld, holder: string): readonly Step[] {
       return false
     }),
     step('expire', ['minutes'], () => expireOrders(world)),
-    step('exchange', ['books', 'time'], () => exchangeOrders(world)),
+    step('exchange', ['books', 'time'], () => exchangeOrders(world), 2),
     step('pool', [], () => fillPool(world), 0.1),
     step('housekeeping', [], () => keepHouse(world), 0.1),
     ...[...world.chains.values()].flatMap((chain) => {
       const id = chain.id as Extract<ChainId, Topic>
       return [
         step(`watch ${id}`, [id, 'minutes'], watching(world, id, holder), 2),
-        step(`payouts ${id}`, ['books', id, 'time'], () => workPayouts(world, chain), 2),
+        step(`payouts ${id}`, ['books', id, 'time'], () => workPayouts(world, chain), 4),
         step(`reconcile ${id}`, ['books', id], reconciling(world, id, holder), 0.05),
         ...(chain.model === 'coins' || world.policy.sweepCostMultiple === 0n
           ? []

@@ -1,5 +1,5 @@
 import type { Chance } from './chance.ts'
-import { acts, type Fault, type Place, possibleFaults } from './faults.ts'
+import { type Fault, type Place, possibleFaults } from './faults.ts'
 
 /** What has happened already when the bad times begin. */
 export const beginnings = ['nothing', 'created', 'paid', 'confirmed', 'exchanged', 'orphaned'] as const
@@ -34,7 +34,8 @@ export function drawProfile(chance: Chance): Profile {
   const database = chance.pick([0, 0, 0.003, 0.01, 0.03])
   const nodes = chance.pick([0, 0, 0.01, 0.05, 0.15])
   return {
-    beginsWith: chance.pick(beginnings),
+    // Most often what comes right before the money leaves.
+    beginsWith: chance.pick([...beginnings, 'confirmed', 'exchanged', 'exchanged', 'exchanged']),
     stops: chance.pick([0.01, 0.05, 0.1, 0.25]),
     turns: chance.between(30, 80),
     orders: chance.pick([1, 1, 1, 1, 2, 2, 3]),
@@ -58,6 +59,9 @@ export function drawProfile(chance: Chance): Profile {
   }
 }
 
+/** These come seldom, and nowhere else is a death as dangerous. */
+const deadlier: Partial<Record<Place, number>> = { broadcast: 20, signature: 20, commit: 3 }
+
 /** Within so many calls an act is written down. */
 const AFTER_ACT_CALLS = 4
 
@@ -69,7 +73,7 @@ export function drawFault(
   callsSinceAct: number,
 ): Fault | null {
   const least = callsSinceAct < AFTER_ACT_CALLS ? faultsAfterActs : 0
-  const isDeath = chance.isHit(Math.max(acts.includes(place) ? deaths * 8 : deaths, least / 2))
+  const isDeath = chance.isHit(Math.max(deaths * (deadlier[place] ?? 1), least / 2))
   if (!isDeath && !chance.isHit(Math.max(faults[place], least))) return null
   const choices = possibleFaults[place].filter((fault) => fault.startsWith('dies') === isDeath)
   return choices[chance.between(0, choices.length - 1)] ?? null
