@@ -78,10 +78,14 @@ function reorganisation(play: Play, id: Watched): Happening {
   }
 }
 
-/** The newest `depth` blocks lose; what was in them stays, waits again or is lost. */
+/**
+ * The newest `depth` blocks lose; what was in them stays, waits again or is lost. Not so a coin that was deep enough to be
+ * spent: what was paid out of a coin that is gone for good waits for a person.
+ */
 export function reorganise(play: Play, id: Watched, depth: number): void {
   const { chance, recorder, nodes } = play
-  const mood = chance.pick<Fate | 'mixed'>(['stays', 'waits', 'lost', 'mixed', 'mixed'])
+  const drawnMood = chance.pick<Fate | 'mixed'>(['stays', 'waits', 'lost', 'mixed', 'mixed'])
+  const mood = id === 'BTC' && depth >= chainFacts[id].confirmations ? 'stays' : drawnMood
   const fates = new Map<string, Fate>()
   const fate = (txHash: string): Fate => {
     const drawn =

@@ -33,14 +33,14 @@ export function openThreads(serverUrl: string, count: number): Threads {
           if (isOver) return
           thread.postMessage({ seed, flaw } satisfies Wish)
           const [outcome] = (await once(thread, 'message')) as [Outcome]
-          isOver ||= !take(outcome)
+          if (isOver) return
+          isOver = true
+          isOver = !take(outcome)
         }
       }
-      try {
-        await Promise.all(threads.map((thread, index) => runRow(thread, rows[index] ?? [])))
-      } finally {
-        isOver = true
-      }
+      // A thread that is left in the middle of a schedule would not be ready for the next row.
+      const ends = await Promise.allSettled(threads.map((thread, index) => runRow(thread, rows[index] ?? [])))
+      for (const end of ends) if (end.status === 'rejected') throw end.reason
     },
     close: async () => {
       await Promise.all(threads.map((thread) => thread.terminate()))
