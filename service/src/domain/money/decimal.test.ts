@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { divide, formatDecimal, parseDecimal, powerOfTen, rescale, roundToPrecision } from './decimal.ts'
+import { divide, formatDecimal, parseDecimal, powerOfTen, rescale } from './decimal.ts'
 
 const decimals = fc.integer({ min: 0, max: 30 })
 const units = fc.bigInt({ min: 0n, max: 10n ** 40n })
@@ -76,6 +76,12 @@ describe('text', () => {
   })
 })
 
+test('powers of ten go on beyond those that are worked out beforehand', () => {
+  for (const exponent of [0, 1, 99, 100, 250]) {
+    expect(powerOfTen(exponent).toString()).toBe(`1${'0'.repeat(exponent)}`)
+  }
+})
+
 describe('rounding', () => {
   test('down and up enclose the exact quotient, and are equal where it is whole', () => {
     fc.assert(
@@ -94,17 +100,22 @@ describe('rounding', () => {
     expect(() => divide(-1n, 2n, 'up')).toThrow()
   })
 
+  test('what is not divided may be a debt', () => {
+    expect(rescale(-3n, 8, 8, 'down')).toBe(-3n)
+    expect(rescale(-3n, 8, 10, 'down')).toBe(-300n)
+    expect(() => rescale(-3n, 8, 7, 'down')).toThrow()
+  })
+
   test('to a finer scale and back nothing is lost; to a coarser one less than one unit', () => {
     fc.assert(
       fc.property(units, decimals, decimals, (value, left, right) => {
         const [coarse, fine] = left < right ? [left, right] : [right, left]
         expect(rescale(rescale(value, coarse, fine, 'down'), fine, coarse, 'up')).toBe(value)
-        const down = roundToPrecision(value, fine, coarse, 'down')
-        const up = roundToPrecision(value, fine, coarse, 'up')
         const unit = powerOfTen(fine - coarse)
-        expect(down <= value && value - down < unit && down % unit === 0n).toBe(true)
-        expect(up >= value && up - value < unit && up % unit === 0n).toBe(true)
-        expect(roundToPrecision(value, coarse, fine, 'up')).toBe(value)
+        const down = rescale(value, fine, coarse, 'down') * unit
+        const up = rescale(value, fine, coarse, 'up') * unit
+        expect(down <= value && value - down < unit).toBe(true)
+        expect(up >= value && up - value < unit).toBe(true)
       }),
     )
   })

@@ -25,17 +25,6 @@ export function rescale(units: bigint, fromDecimals: number, toDecimals: number,
   return divide(units, powerOfTen(fromDecimals - toDecimals), rounding)
 }
 
-/** Keeps `precision` of the `decimals` places: the value stays in 10^-decimals. */
-export function roundToPrecision(
-  units: bigint,
-  decimals: number,
-  precision: number,
-  rounding: Rounding,
-): bigint {
-  if (precision >= decimals) return units
-  return rescale(rescale(units, decimals, precision, rounding), precision, decimals, 'down')
-}
-
 /**
  * A plain decimal (`12`, `0.05`) to units of 10^-decimals.
  * More decimals than that is a rejection: rounding would change what was asked.

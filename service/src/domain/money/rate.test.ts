@@ -116,6 +116,15 @@ describe('the rate between two amounts', () => {
     )
   })
 
+  test.each([
+    ['raising gives a digit that is not there', 'BTC:BTC', 10n ** 15n, 10n ** 15n - 5n, 14],
+    ['there would be one digit too many', 'BTC:BTC', 1n, 1n, 15],
+    ['the digits end before the point', 'ETH:ETH', 1n, 3n * 10n ** 9n + 1n, -5],
+  ] as const)('is the same where %s', (_, base, from, to, scale) => {
+    const [sent, got] = [amountOf(base, from), amountOf('BTC:BTC', to)]
+    expect(rateBetween(sent, got, 'up', scale)).toEqual(rateBetween(sent, got, 'up'))
+  })
+
   test('of something is needed', () => {
     expect(() => rateBetween(amountOf('BTC:BTC', 0n), amountOf('ETH:ETH', 1n), 'up')).toThrow()
     expect(showRate(rateBetween(amountOf('BTC:BTC', 1n), amountOf('ETH:ETH', 0n), 'up'))).toBe('0')
