@@ -22,6 +22,9 @@ export default {
     'service/bench',
     'service/test/{functional,proof,simulation}',
   ],
+  // A second run tries only what changed since the first; `npm run mutation -- --force` tries everything again.
+  incremental: true,
+  incrementalFile: '.stryker/incremental.json',
   tempDirName: '.stryker/tmp',
   reporters: ['clear-text', 'progress-append-only', 'json', 'html'],
   jsonReporter: { fileName: '.stryker/mutation.json' },
