@@ -135,6 +135,7 @@ describe('the rate between two amounts', () => {
   test.each([
     ['raising gives a digit that is not there', 'BTC:BTC', 10n ** 15n, 10n ** 15n - 5n, 14],
     ['there would be one digit too many', 'BTC:BTC', 1n, 1n, 15],
+    ['it is short of digits, but would not be the other way', 'ETH:ETH', 1n, 3n * 10n ** 7n + 1n, 3],
     ['the digits end before the point', 'ETH:ETH', 1n, 3n * 10n ** 9n + 1n, -5],
   ] as const)('is the same where %s', (_, base, from, to, scale) => {
     const [sent, got] = [amountOf(base, from), amountOf('BTC:BTC', to)]
