@@ -9,6 +9,7 @@ import {
   expire,
   fail,
   goOn,
+  IN_TIME_MS,
   keyOf,
   LATE_MS,
   mine,
@@ -135,6 +136,12 @@ describe('why an order is an emergency', () => {
     expect(reasonsOf(goOn(completed, unmine('d3'), vanish('d3')))).toBe('EXCHANGE')
   })
 
+  test('a reason that further deposits do not cure is given once', () => {
+    const more = [mine('d2', 10n), confirm('d2')]
+    expect(reasonsOf(goOn(scenes.emergencyOver, ...more))).toEqual(['OVERPAID'])
+    expect(reasonsOf(goOn(scenes.emergencyLate, ...more))).toEqual(['OVERPAID', 'LATE_DEPOSIT'])
+  })
+
   test('a top-up adds to the reasons that deposits do not cure', () => {
     const more = goOn(scenes.emergencyFailed, mine('d2', 10n), confirm('d2'))
     expect(reasonsOf(more)).toEqual(['OVERPAID', 'DESTINATION_PROBLEM'])
@@ -152,6 +159,18 @@ describe('what counts', () => {
       mine('d2', 100n),
     )
     expect(depositOf(scene, 'd2').role).toBe('extra')
+  })
+
+  test('dust that is on its way when the order is paid out stays dust', () => {
+    const scene = setScene({}, mineUnits('d2', 1n), mine('d1', 100n), confirm('d1'), price)
+    expect(depositOf(scene, 'd2').role).toBe('dust')
+  })
+
+  test('a deposit was seen when it was first seen, also once it is mined', () => {
+    const seenFirst = setScene({}, see('d1', 100n))
+    const minedLater = goOn({ ...seenFirst, nowMs: LATE_MS }, mine('d1', 100n))
+    expect(depositOf(seenFirst, 'd1').seenAtMs).toBe(IN_TIME_MS)
+    expect(depositOf(minedLater, 'd1').seenAtMs).toBe(IN_TIME_MS)
   })
 
   test('a deposit is late from the very moment of expiry on', () => {
@@ -288,6 +307,7 @@ describe('what an exchange pays', () => {
   test('what is on its way when the choice is made is nobody else’s money: it waits as unclaimed', () => {
     const scene = goOn(scenes.emergencyTopUp, goAhead, confirm('d2'))
     expect(settled(scene).received.units).toBe(ASKED / 2n)
+    expect(depositOf(scene, 'd2').role).toBe('extra')
     expect(debitOf(scene.story, 'ETH:ETH', 'unclaimed')).toBe(-ASKED / 2n)
   })
 
