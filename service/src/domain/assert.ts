@@ -5,5 +5,6 @@ export function assert(claim: boolean, message: string): asserts claim {
 
 /** Reached only if a union grew and a switch did not: then it does not compile. */
 export function unreachable(value: never): never {
-  throw new Error(`unreachable: ${JSON.stringify(value)}`)
+  const text = JSON.stringify(value, (_, part) => (typeof part === 'bigint' ? part.toString() : part))
+  throw new Error(`unreachable: ${text}`)
 }

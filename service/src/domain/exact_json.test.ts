@@ -82,6 +82,26 @@ test.each([
   expect(() => parseExact(text)).toThrow('exact JSON')
 })
 
+test.each([
+  ['lists', (inner: unknown) => [inner]],
+  ['objects', (inner: unknown) => ({ inner })],
+])('a hundred %s in each other come back, and one more is refused on either way', (_, wrap) => {
+  const nested = (count: number): unknown => (count === 0 ? null : wrap(nested(count - 1)))
+  expect(parseExact(stringifyExact(nested(100)))).toStrictEqual(nested(100))
+  expect(() => stringifyExact(nested(101))).toThrow('nested deeper')
+  expect(() => parseExact(JSON.stringify(nested(101)))).toThrow('nested deeper')
+})
+
+test('an object without a prototype is written like any other', () => {
+  expect(stringifyExact(Object.assign(Object.create(null), { units: 1n }))).toBe('{"units":{"$bigint":"1"}}')
+})
+
+test('what is refused is named', () => {
+  expect(() => stringifyExact(new Date(0))).toThrow('a Date has no exact text')
+  expect(() => stringifyExact(() => 1)).toThrow('a function has no exact text')
+  expect(() => stringifyExact(Object.create(Object.create(null)))).toThrow('a object has no exact text')
+})
+
 test('text that is no JSON is refused', () => {
   for (const text of ['', '{', '1n', 'undefined']) expect(() => parseExact(text)).toThrow(SyntaxError)
 })

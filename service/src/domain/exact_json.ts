@@ -57,6 +57,6 @@ function isPlainObject(value: unknown): value is Record<string, unknown> {
   return prototype === Object.prototype || prototype === null
 }
 
-function kindOf(value: unknown): string {
-  return typeof value === 'object' && value !== null ? (value.constructor?.name ?? 'object') : typeof value
+function kindOf(value: NonNullable<unknown> | undefined): string {
+  return typeof value === 'object' ? (value.constructor?.name ?? 'object') : typeof value
 }

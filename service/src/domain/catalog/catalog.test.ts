@@ -2,7 +2,16 @@ import { existsSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
-import { assetOf, assets, findAsset, isAssetId, nativeAsset, networksOf } from './assets.ts'
+import {
+  type AssetId,
+  assetIdsOn,
+  assetOf,
+  assets,
+  findAsset,
+  isAssetId,
+  nativeAsset,
+  networksOf,
+} from './assets.ts'
 import { type Currency, currencies, currencyCodes, isCurrencyCode } from './currencies.ts'
 import { chainFacts, chainIds, isChainId, isNetworkId, networkChains } from './networks.ts'
 
@@ -29,6 +38,18 @@ test.each(assets)('$id is on a chain that can carry what the interface shows', (
   expect(assetOf(asset.id)).toBe(asset)
   expect(findAsset(asset.currency, asset.network)).toBe(asset)
   expect(networksOf(asset.currency)).toContain(asset.network)
+  expect(chainIds.filter((chain) => assetIdsOn(chain).includes(asset.id))).toEqual([asset.chain])
+})
+
+test('chains have names of their own, and those of one family share their addresses', () => {
+  const names = chainIds.map((chain) => chainFacts[chain].name).filter((name) => name.length > 0)
+  expect(new Set(names).size).toBe(chainIds.length)
+  const families = Object.fromEntries(chainIds.map((chain) => [chain, chainFacts[chain].family]))
+  expect(families).toEqual({ BTC: 'bitcoin', ETH: 'evm', BNB: 'evm' })
+})
+
+test('an asset that is not in the catalogue is a mistake of ours', () => {
+  expect(() => assetOf('USDT:BTC' as AssetId)).toThrow('the catalogue has USDT:BTC')
 })
 
 test.each(assets)(

@@ -96,6 +96,24 @@ test('an orphan that is cancelled and a deposit that was never there come to the
   )
 })
 
+test('what the operator puts in is capital', () => {
+  expect(balances(ledger.reserveFunded(amountOf('ETH:ETH', 100n)))).toEqual({
+    'ETH:ETH wallet': 100n,
+    'ETH:ETH capital': -100n,
+  })
+})
+
+test('a refund that cost what the customer was charged for it leaves nothing behind', () => {
+  const [refund, cost] = [amountOf('ETH:ETH', 97n), amountOf('ETH:ETH', 3n)]
+  const booked = [
+    ...ledger.depositReceived(amountOf('ETH:ETH', 100n)),
+    ...ledger.refundOwed(refund, cost),
+    ...ledger.refundConfirmed(refund),
+    ...ledger.networkCostPaid(cost),
+  ]
+  expect(balances(booked)).toEqual({})
+})
+
 test('nothing negative is posted', () => {
   expect(() => ledger.depositReceived(amountOf('ETH:ETH', -1n))).toThrow()
 })

@@ -36,6 +36,18 @@ test.each([
 test('what the chain cannot carry is never rounded in silence', () => {
   expect(() => toChainUnits(amountOf('USDT:ERC20', 10n ** 12n + 1n))).toThrow('can be carried by its chain')
   expect(toChainUnits(amountOf('USDT:ERC20', 10n ** 12n))).toBe(1n)
+  expect(() => toChainUnits(amountOf('USDT:ERC20', -(10n ** 12n)))).toThrow('can be carried by its chain')
+})
+
+test('cut or raised to the precision, an amount moves by less than the least that is shown', () => {
+  fc.assert(
+    fc.property(asset, units, ({ id, step }, value) => {
+      const down = toPrecision(amountOf(id, value), 'down').units
+      const up = toPrecision(amountOf(id, value), 'up').units
+      expect(down <= value && value - down < step && down % step === 0n).toBe(true)
+      expect(up >= value && up - value < step && up % step === 0n).toBe(true)
+    }),
+  )
 })
 
 test('every amount in the interface’s precision can be carried by its chain', () => {

@@ -1,7 +1,7 @@
 import { assert } from '../assert.ts'
 import { type Asset, type AssetId, assetOf } from '../catalog/assets.ts'
 import { accept, type Outcome } from '../outcome.ts'
-import { divide, formatDecimal, parseDecimal, type Rounding, rescale } from './decimal.ts'
+import { divide, formatDecimal, parseDecimal, powerOfTen, type Rounding } from './decimal.ts'
 
 /** An exact quantity of one asset, in its ledger units (10^-asset.decimals). */
 export type Amount = { readonly asset: AssetId; readonly units: bigint }
@@ -41,17 +41,21 @@ export function toPrecision(amount: Amount, rounding: Rounding): Amount {
 
 /** On-chain units (satoshi, wei, token units) to an amount; always exact. */
 export function fromChainUnits(assetId: AssetId, chainUnits: bigint): Amount {
-  const asset = assetOf(assetId)
-  return amountOf(assetId, rescale(chainUnits, asset.chainDecimals, asset.decimals, 'down'))
+  return amountOf(assetId, chainUnits * chainStepOf(assetId))
 }
 
 /** An amount to on-chain units. What the chain cannot carry must have been rounded before, on purpose. */
 export function toChainUnits(amount: Amount): bigint {
-  const asset = assetOf(amount.asset)
-  const chainUnits = rescale(amount.units, asset.decimals, asset.chainDecimals, 'down')
+  const step = chainStepOf(amount.asset)
   assert(
-    rescale(chainUnits, asset.chainDecimals, asset.decimals, 'down') === amount.units,
+    amount.units >= 0n && amount.units % step === 0n,
     `${exactAmount(amount)} ${amount.asset} can be carried by its chain`,
   )
-  return chainUnits
+  return amount.units / step
+}
+
+/** The least that the chain can carry, in ledger units. */
+function chainStepOf(assetId: AssetId): bigint {
+  const { decimals, chainDecimals } = assetOf(assetId)
+  return powerOfTen(decimals - chainDecimals)
 }

@@ -19,33 +19,16 @@ export function powerOfTen(exponent: number): bigint {
   return POWERS_OF_TEN[exponent] ?? 10n ** BigInt(exponent)
 }
 
-/** `units` counted in 10^-fromDecimals, counted again in 10^-toDecimals. */
-export function rescale(units: bigint, fromDecimals: number, toDecimals: number, rounding: Rounding): bigint {
-  if (toDecimals >= fromDecimals) return units * powerOfTen(toDecimals - fromDecimals)
-  return divide(units, powerOfTen(fromDecimals - toDecimals), rounding)
-}
-
-/** Keeps `precision` of the `decimals` places: the value stays in 10^-decimals. */
-export function roundToPrecision(
-  units: bigint,
-  decimals: number,
-  precision: number,
-  rounding: Rounding,
-): bigint {
-  if (precision >= decimals) return units
-  return rescale(rescale(units, decimals, precision, rounding), precision, decimals, 'down')
-}
-
 /**
  * A plain decimal (`12`, `0.05`) to units of 10^-decimals.
  * More decimals than that is a rejection: rounding would change what was asked.
  */
 export function parseDecimal(text: string, decimals: number): Outcome<bigint> {
   const match = /^(\d{1,60})(?:\.(\d{1,60}))?$/.exec(text)
-  const [, whole = '', fraction = ''] = match ?? []
   if (match === null) {
     return refuse({ code: 'decimal_malformed', message: 'must be a plain decimal number such as 0.05' })
   }
+  const [, whole = '', fraction = ''] = match
   if (fraction.length > decimals) {
     return refuse({ code: 'decimal_too_fine', message: `must have at most ${decimals} decimals` })
   }
@@ -54,11 +37,11 @@ export function parseDecimal(text: string, decimals: number): Outcome<bigint> {
 
 /** Units of 10^-decimals as the shortest plain decimal: no exponent, no trailing zeros. */
 export function formatDecimal(units: bigint, decimals: number): string {
-  const sign = units < 0n ? '-' : ''
-  const digits = (units < 0n ? -units : units).toString().padStart(decimals + 1, '0')
+  const isNegative = units < 0n
+  const digits = (isNegative ? -units : units).toString().padStart(decimals + 1, '0')
   const point = digits.length - decimals
   let end = digits.length
   while (end > point && digits[end - 1] === '0') end -= 1
-  const whole = sign + digits.slice(0, point)
+  const whole = (isNegative ? '-' : '') + digits.slice(0, point)
   return end === point ? whole : `${whole}.${digits.slice(point, end)}`
 }

@@ -50,6 +50,22 @@ describe('the text of a rate', () => {
     expect(showRate(parseRate('BTC:BTC', 'USDT:ERC20', text))).toBe(text)
   })
 
+  test.each([
+    ['123456789012345', 0],
+    ['20', 13],
+    ['1', 14],
+    ['0.5', 15],
+    ['0.05', 16],
+  ])('%s has %i decimals when it is shown with all its digits', (text, scale) => {
+    expect(scaleOf(parseRate('BTC:BTC', 'USDT:ERC20', text))).toBe(scale)
+  })
+
+  test('a rate that was not made to be shown is cut, not raised', () => {
+    expect(showRate({ base: 'BTC:BTC', quote: 'BTC:BTC', numerator: 2n, denominator: 3n })).toBe(
+      '0.666666666666666',
+    )
+  })
+
   test('what is stored wrongly is not guessed at', () => {
     for (const text of ['', '1e-7', '-1', '.5', '0x1']) {
       expect(() => parseRate('BTC:BTC', 'ETH:ETH', text)).toThrow('a stored rate is a plain decimal')
@@ -116,8 +132,20 @@ describe('the rate between two amounts', () => {
     )
   })
 
+  test.each([
+    ['raising gives a digit that is not there', 'BTC:BTC', 10n ** 15n, 10n ** 15n - 5n, 14],
+    ['there would be one digit too many', 'BTC:BTC', 1n, 1n, 15],
+    ['it is short of digits, but would not be the other way', 'ETH:ETH', 1n, 3n * 10n ** 7n + 1n, 3],
+    ['the digits end before the point', 'ETH:ETH', 1n, 3n * 10n ** 9n + 1n, -5],
+  ] as const)('is the same where %s', (_, base, from, to, scale) => {
+    const [sent, got] = [amountOf(base, from), amountOf('BTC:BTC', to)]
+    expect(rateBetween(sent, got, 'up', scale)).toEqual(rateBetween(sent, got, 'up'))
+  })
+
   test('of something is needed', () => {
-    expect(() => rateBetween(amountOf('BTC:BTC', 0n), amountOf('ETH:ETH', 1n), 'up')).toThrow()
+    expect(() => rateBetween(amountOf('BTC:BTC', 0n), amountOf('ETH:ETH', 1n), 'up')).toThrow(
+      'a rate is of something',
+    )
     expect(showRate(rateBetween(amountOf('BTC:BTC', 1n), amountOf('ETH:ETH', 0n), 'up'))).toBe('0')
   })
 })

@@ -70,10 +70,11 @@ function roundSignificant(numerator: bigint, denominator: bigint, rounding: Roun
   if (wholeDigits === 0) {
     while (divide(numerator * powerOfTen(scale + 1), denominator, 'up') <= limit) scale += 1
   }
-  const shifted = scale >= 0 ? numerator * powerOfTen(scale) : numerator
-  const divisor = scale >= 0 ? denominator : denominator * powerOfTen(-scale)
-  const digits = divide(shifted, divisor, rounding)
-  return scale >= 0 ? { digits, scale } : { digits: digits * powerOfTen(-scale), scale: 0 }
+  if (scale < 0) {
+    const unit = powerOfTen(-scale)
+    return { digits: divide(numerator, denominator * unit, rounding) * unit, scale: 0 }
+  }
+  return { digits: divide(numerator * powerOfTen(scale), denominator, rounding), scale }
 }
 
 function rateFromWhole(base: AssetId, quote: AssetId, whole: WholeRate): Rate {

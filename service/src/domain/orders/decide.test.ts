@@ -1,13 +1,15 @@
 import { describe, expect, test } from 'vitest'
 import { assert } from '../assert.ts'
 import { amountOf, showAmount } from '../money/amount.ts'
-import { type Deposit, type Order, receivedSoFar } from './order.ts'
+import { decide } from './decide.ts'
+import { type Deposit, emergencyReasons, type Order, receivedSoFar } from './order.ts'
 import { checkBooks } from './testing/books.ts'
 import {
   confirm,
   expire,
   fail,
   goOn,
+  IN_TIME_MS,
   keyOf,
   LATE_MS,
   mine,
@@ -104,6 +106,18 @@ describe('why an order is an emergency', () => {
     ])
   })
 
+  test('there are no other reasons than these', () => {
+    const stalled = goOn(
+      scenes.due,
+      say(() => ({ kind: 'ExchangeStalled' })),
+    )
+    const reached = [...Object.values(scenes), stalled].flatMap((scene) => {
+      const { state } = scene.story.order
+      return state.status === 'EMERGENCY' ? state.reasons : []
+    })
+    expect([...new Set(reached)].toSorted()).toEqual([...emergencyReasons].toSorted())
+  })
+
   test('a failed payout does not make a late deposit one in time, which would bring the locked rate back', () => {
     const failed = goOn(scenes.emergencyLate, goAhead, writeDown, send, fail)
     expect(reasonsOf(failed)).toEqual(['LATE_DEPOSIT', 'DESTINATION_PROBLEM'])
@@ -113,6 +127,19 @@ describe('why an order is an emergency', () => {
     const topped = goOn({ ...scenes.emergencyUnder, nowMs: LATE_MS }, mine('d2', 50n))
     expect(reasonsOf(topped)).toEqual(['UNDERPAID'])
     expect(reasonsOf(goOn(topped, confirm('d2')))).toEqual(['LATE_DEPOSIT'])
+  })
+
+  test('a top-up that completes the order waits for another that is on its way', () => {
+    const completed = goOn(scenes.emergencyTopUp, mine('d3', 10n), confirm('d2'))
+    expect(reasonsOf(completed)).toEqual(['UNDERPAID'])
+    expect(reasonsOf(goOn(completed, confirm('d3')))).toEqual(['OVERPAID'])
+    expect(reasonsOf(goOn(completed, unmine('d3'), vanish('d3')))).toBe('EXCHANGE')
+  })
+
+  test('a reason that further deposits do not cure is given once', () => {
+    const more = [mine('d2', 10n), confirm('d2')]
+    expect(reasonsOf(goOn(scenes.emergencyOver, ...more))).toEqual(['OVERPAID'])
+    expect(reasonsOf(goOn(scenes.emergencyLate, ...more))).toEqual(['OVERPAID', 'LATE_DEPOSIT'])
   })
 
   test('a top-up adds to the reasons that deposits do not cure', () => {
@@ -132,6 +159,18 @@ describe('what counts', () => {
       mine('d2', 100n),
     )
     expect(depositOf(scene, 'd2').role).toBe('extra')
+  })
+
+  test('dust that is on its way when the order is paid out stays dust', () => {
+    const scene = setScene({}, mineUnits('d2', 1n), mine('d1', 100n), confirm('d1'), price)
+    expect(depositOf(scene, 'd2').role).toBe('dust')
+  })
+
+  test('a deposit was seen when it was first seen, also once it is mined', () => {
+    const seenFirst = setScene({}, see('d1', 100n))
+    const minedLater = goOn({ ...seenFirst, nowMs: LATE_MS }, mine('d1', 100n))
+    expect(depositOf(seenFirst, 'd1').seenAtMs).toBe(IN_TIME_MS)
+    expect(depositOf(minedLater, 'd1').seenAtMs).toBe(IN_TIME_MS)
   })
 
   test('a deposit is late from the very moment of expiry on', () => {
@@ -228,6 +267,12 @@ describe('what an exchange pays', () => {
     expect(reasonsOf(setScene(setting, mineUnits('d1', tooMuch), confirm('d1')))).toEqual(['OVERPAID'])
   })
 
+  test('what the tolerance lets through and is not worth a payout is for the customer to choose about', () => {
+    const little = setScene({ toleranceBps: 9_999n }, mineUnits('d1', ASKED / 5_000n), confirm('d1'))
+    expect(orderOf(little).state.status).toBe('EXCHANGE')
+    expect(reasonsOf(goOn(little, price))).toEqual(['UNDERPAID'])
+  })
+
   test('a float rate may fall by exactly what was agreed, and not by a unit more', () => {
     const { story, nowMs } = scenes.dueFloat
     const quote = priceNow(story)
@@ -262,6 +307,7 @@ describe('what an exchange pays', () => {
   test('what is on its way when the choice is made is nobody else’s money: it waits as unclaimed', () => {
     const scene = goOn(scenes.emergencyTopUp, goAhead, confirm('d2'))
     expect(settled(scene).received.units).toBe(ASKED / 2n)
+    expect(depositOf(scene, 'd2').role).toBe('extra')
     expect(debitOf(scene.story, 'ETH:ETH', 'unclaimed')).toBe(-ASKED / 2n)
   })
 
@@ -372,4 +418,8 @@ describe('refunds', () => {
     expect(state.refund.amount.units + state.refund.networkFee.units).toBe(2n * ASKED)
     expect(showAmount(state.refund.amount, 'down')).toBe('0.99999999')
   })
+})
+
+test('a fact that nobody knows stops everything', () => {
+  expect(() => decide(startStory().order, { kind: 'DepositBurnt' } as never, LATE_MS)).toThrow('DepositBurnt')
 })

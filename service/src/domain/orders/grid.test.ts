@@ -394,7 +394,10 @@ describe('every state answers every fact', () => {
         const { status } = before.order.state
         expect(answerOf(status, decision)).toBe(expected)
         checkBooks(story)
-        if (decision.kind !== 'changed') return
+        if (decision.kind !== 'changed') {
+          expect(decision.why).not.toBe('')
+          return
+        }
         const isMove = decision.order.state.status !== status
         expect(decision.order.sequence - before.order.sequence).toBe(isMove ? 1 : 0)
         if (isMove) expect(legalMoves[status]).toContain(decision.order.state.status)

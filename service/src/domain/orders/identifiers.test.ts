@@ -79,6 +79,13 @@ test('every word that decides where money may go changes the text', () => {
   }
 })
 
+test('what was sealed once has the same text in every version', () => {
+  const terms = sealedTermsOf({ ...newOrder(), refundAddress: 'refund address' })
+  expect(sealText(terms)).toBe(
+    '["cambist-order-v2","CB1234567890123456","USDT:ERC20","destination",null,"ETH:ETH","refund address"]',
+  )
+})
+
 test('no tag is not the tag “null”, nor an empty one', () => {
   const terms = { ...sealedTermsOf(newOrder()), refundAddress: null }
   const texts = [null, 'null', ''].map((destinationTag) => sealText({ ...terms, destinationTag }))

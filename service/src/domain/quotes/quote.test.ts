@@ -278,6 +278,7 @@ describe('limits', () => {
   function rangeOf(one: Market, direction: 'from' | 'to'): Range {
     const refused = quote(one, direction, amountOf(one[direction].id, HUGE))
     assert(!refused.ok, 'nobody has so much')
+    expect(refused.rejection.code).toBe('amount_out_of_range')
     return refused.rejection.range
   }
 
@@ -317,6 +318,10 @@ describe('limits', () => {
           expect(made.from.units >= source.min.units && made.from.units <= source.max.units).toBe(true)
           expect(quoted(one, 'from', made.from)).not.toBeNull()
         }
+        // What the least deposit brings can be asked for, unless a smaller one would bring it too.
+        const least = payoutFor(one, source.min)
+        const isForLess = depositFor(one, least).units < source.min.units
+        expect(quoted(one, 'to', least) === null).toBe(isForLess)
       }),
       RUNS,
     )
@@ -329,6 +334,7 @@ describe('limits', () => {
         if (min.units > max.units) return
         expect(payoutFor(one, min).units >= one.to.minPayout).toBe(true)
         expect(payoutFor(one, max).units <= one.reserve.units).toBe(true)
+        expect(min.units >= one.from.minAmount && max.units <= one.from.maxAmount).toBe(true)
       }),
       RUNS,
     )
@@ -345,6 +351,44 @@ describe('limits', () => {
       }),
       RUNS,
     )
+  })
+})
+
+describe('at one dollar each and without any cost', () => {
+  const [from, to] = [assetOf('USDT:BEP20'), assetOf('USDC:ERC20')]
+  const one: Market = {
+    from,
+    to,
+    mid: midRate(from, to, 1n, 1n),
+    fee: 0n,
+    networkFee: amountOf(to.id, 0n),
+    reserve: amountOf(to.id, powerOfTen(60)),
+  }
+
+  test('what was received is worth a payout from exactly the least payout on', () => {
+    const enough = exactly('USDT:BEP20', '1')
+    const tooLittle = exactly('USDT:BEP20', '0.999999')
+    expect(quoteReceived(one, enough)?.to).toEqual(exactly('USDC:ERC20', '1'))
+    expect(quoteReceived(one, tooLittle)).toBeNull()
+    expect(quoteAtRate(one.mid, enough, 0n, one.networkFee)?.to).toEqual(exactly('USDC:ERC20', '1'))
+    expect(quoteAtRate(one.mid, tooLittle, 0n, one.networkFee)).toBeNull()
+  })
+
+  test('an amount of another asset is a mistake of ours and no quote', () => {
+    const [sent, got] = [exactly('USDT:BEP20', '20'), exactly('USDC:ERC20', '20')]
+    expect(() => payoutFor(one, got)).toThrow('the market is for this asset')
+    expect(() => depositFor(one, sent)).toThrow('the market is for this asset')
+    expect(() => quote(one, 'from', amountOf(to.id, 0n))).toThrow('the asset that the direction says')
+    expect(() => quote(one, 'to', amountOf(from.id, 0n))).toThrow('the asset that the direction says')
+  })
+
+  test.each([
+    [0n, 1n],
+    [1n, 0n],
+    [-1n, 1n],
+    [1n, -1n],
+  ])('the prices %s and %s make no rate', (fromPrice, toPrice) => {
+    expect(() => midRate(from, to, fromPrice, toPrice)).toThrow('a price is positive')
   })
 })
 

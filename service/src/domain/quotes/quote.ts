@@ -1,7 +1,7 @@
 import { assert } from '../assert.ts'
 import { type Asset, assetOf } from '../catalog/assets.ts'
 import { type Amount, amountOf, toPrecision } from '../money/amount.ts'
-import { divide, powerOfTen, type Rounding, roundToPrecision } from '../money/decimal.ts'
+import { divide, powerOfTen, type Rounding } from '../money/decimal.ts'
 import { convert, convertBack, type Rate, rateBetween, scaleOf } from '../money/rate.ts'
 import { accept, type Outcome, refuse } from '../outcome.ts'
 
@@ -165,9 +165,8 @@ function findSourceRange(market: Market): Range {
 function destinationRange(market: Market): Range {
   const source = sourceRange(market)
   const least = payoutFor(market, source.min)
-  const oneUnit = powerOfTen(market.to.decimals - market.to.precision)
   const reachesMin = depositFor(market, least).units >= source.min.units
-  const min = amountOf(least.asset, reachesMin ? least.units : least.units + oneUnit)
+  const min = amountOf(least.asset, reachesMin ? least.units : least.units + market.to.step)
   return { min, max: payoutFor(market, source.max) }
 }
 
@@ -175,6 +174,5 @@ function destinationRange(market: Market): Range {
 export function costIn(to: Asset, cost: Amount, costPrice: bigint, toPrice: bigint): Amount {
   const native = assetOf(cost.asset)
   const rate = midRate(native, to, costPrice, toPrice)
-  const units = convert(cost, rate, 'up').units
-  return amountOf(to.id, roundToPrecision(units, to.decimals, to.precision, 'up'))
+  return toPrecision(convert(cost, rate, 'up'), 'up')
 }
