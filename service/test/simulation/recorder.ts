@@ -30,7 +30,11 @@ export class Recorder {
 }
 
 function show(part: unknown): string {
-  return part === undefined
-    ? 'nothing'
-    : JSON.stringify(part, (_, value) => (typeof value === 'bigint' ? `${value}n` : value))
+  return part === undefined ? 'nothing' : JSON.stringify(part, replace)
+}
+
+/** The version of an order names the transaction that wrote it, and the server counts those of all schedules. */
+function replace(key: string, value: unknown): unknown {
+  if (key === 'version') return 'its version'
+  return typeof value === 'bigint' ? `${value}n` : value
 }
