@@ -16,6 +16,7 @@ export default defineConfig({
           name: 'unit',
           include: ['{service,devnet,sdk}/src/**/*.test.ts', 'service/test/tidy/**/*.test.ts'],
           testTimeout: 20_000,
+          maxWorkers: 4,
         },
       },
       {
@@ -24,7 +25,7 @@ export default defineConfig({
           include: ['service/test/{contract,functional}/**/*.test.ts', 'devnet/test/**/*.test.ts'],
           testTimeout: 120_000,
           hookTimeout: 120_000,
-          maxWorkers: 3,
+          maxWorkers: 4,
         },
       },
       {

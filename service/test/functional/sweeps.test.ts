@@ -335,7 +335,10 @@ test('a sweep that was final and loses its block is sent again, and nothing else
   for (const count of [1, 2]) {
     await waitForSweep(sandbox, order.deposit_address, 'broadcast', count)
     await sandbox.bury('ETH')
-    await waitForSweep(sandbox, order.deposit_address, 'confirmed', count)
+    // The token may be on its way before anybody has looked at what became of the gas.
+    await sandbox.eventually(`step ${count} is final`, async () => {
+      expect((await swept())[count - 1]?.state).toBe('confirmed')
+    })
   }
   const before = await swept()
   const held = await balanceOf(sandbox, reserve, 'USDC', 'ERC20')
