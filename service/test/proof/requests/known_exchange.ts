@@ -1,5 +1,7 @@
 import { createClient } from '@cambist/sdk'
 import type { ToldSecret } from '../../../src/accounts/keys.ts'
+import { sandboxRemote } from '../../../src/sandbox/remote.ts'
+import { eventually } from '../../harness/eventually.ts'
 
 /** What can be exchanged, with amounts that are in range. */
 export type KnownPair = {
@@ -50,6 +52,7 @@ export async function learnExchange(baseUrl: string, keys: KnownExchange['keys']
     const least = BigInt(Math.ceil(rate.min_amount * 10 ** decimals))
     return { from, to, least, decimals, toAmount: String(rate.to_amount) }
   })
+  const emergencies = await makeEmergencies(baseUrl, keys.own)
   const networks = [...new Set(places.map(({ network }) => network))]
   const addresses = networks.map(async (network) => {
     const fresh = Array.from({ length: ADDRESSES_EACH }, async () => {
@@ -62,10 +65,36 @@ export async function learnExchange(baseUrl: string, keys: KnownExchange['keys']
     keys,
     pairs: await Promise.all(pairs),
     addresses: Object.fromEntries(await Promise.all(addresses)),
-    orders: [],
+    orders: emergencies,
     locks: [],
     transactions: [],
   }
+}
+
+const EMERGENCIES = 8
+
+/** Orders that were paid too little: a short run is over before its own ones are so far. */
+async function makeEmergencies(baseUrl: string, owner: ToldSecret): Promise<KnownOrder[]> {
+  const client = createClient({ baseUrl, apiKey: owner.keyId, apiSecret: owner.secret })
+  const sandbox = sandboxRemote(baseUrl)
+  const network = 'BEP20'
+  const made = Array.from({ length: EMERGENCIES }, async (): Promise<KnownOrder> => {
+    const order = await client.createOrder({
+      ...{ from: 'USDC', from_network: network, to: 'USDT', to_network: 'ERC20', amount: 100 },
+      ...{ rate_type: 'float', destination: await sandbox.freshAddress('ERC20') },
+    })
+    await sandbox.pay(order.order_id, 50)
+    return { id: order.order_id, token: order.token, owner, network, asks: '100', stage: 'emergency' }
+  })
+  const orders = await Promise.all(made)
+  await sandbox.mine(network, 20)
+  for (const { id } of orders) {
+    await eventually(`${id} is in EMERGENCY`, async () => {
+      const { status } = await client.getOrder(id)
+      if (status !== 'EMERGENCY') throw new Error(`it is ${status}`)
+    })
+  }
+  return orders
 }
 
 type Addressed = { readonly data: { readonly address: string } }
