@@ -26,7 +26,7 @@ export type Ground = {
 }
 
 /** More than a run creates: what a pool kept large enough would hold. How fast it is filled is a figure of its own. */
-const ADDRESSES = 120_000
+const ADDRESSES = 400_000
 /** Orders that are there already, so that tables and indexes are no longer small. */
 const ORDERS = 20_000
 const WATCHER_REST_MS = 5_000
