@@ -15,6 +15,7 @@ import { type Answers, createAnswers, openExchange, requestIds } from './answers
 import { requestLog } from './answers/request_log.ts'
 import { requestMeter } from './answers/request_meter.ts'
 import { authenticator } from './auth/authenticate.ts'
+import { invalidParameters } from './errors.ts'
 import { malformedHttpProblem, problemOf } from './framework_errors.ts'
 import { clientAddress } from './limits/client_address.ts'
 import { rateLimit } from './limits/rate_limit.ts'
@@ -79,6 +80,7 @@ function openServer(parts: OperatorParts): { app: FastifyInstance; operator: Ope
   const app = fastify(serverOptions(parts, answers))
   app.decorateRequest('exchange')
   readBodiesRaw(app)
+  refuseFragments(app, answers)
   refuseInOurWords(app, answers)
   app.addHook('onClose', async () => log.flush())
   return { app, operator: { parts, answers, addressOf: clientAddress(parts.limits.trustedProxies) } }
@@ -145,6 +147,18 @@ function refuseInOurWords(app: FastifyInstance, answers: Answers): void {
   app.server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) =>
     app.routing(request, response),
   )
+}
+
+/**
+ * A fragment never leaves the client (RFC 9112 §3.2). The router would take what is before it for the path, which is
+ * another one than the target that was signed.
+ */
+function refuseFragments(app: FastifyInstance, answers: Answers): void {
+  app.addHook('onRequest', (request, reply, done) => {
+    if (request.raw.url?.includes('#') !== true) return done()
+    request.exchange ??= openExchange('none')
+    answers.problem(request, reply, invalidParameters([{ field: 'path', message: 'must not have a #' }]))
+  })
 }
 
 /** Bodies stay bytes until their signature is checked; where there is no route nobody looks into them at all. */
