@@ -15,7 +15,7 @@ export class Chance {
 
   /** From `least` to `most`, both possible. */
   between(least: number, most: number): number {
-    return least + Math.floor(this.#draws.next() * (most - least + 1))
+    return this.#draws.between(least, most)
   }
 
   pick<Item>(items: readonly [Item, ...Item[]]): Item {
