@@ -47,7 +47,7 @@ export async function runTrade(ground: Ground, stage: Stage, plan: Plan): Promis
     board,
     repeat(openMine(devnet, inspected, plan.takeReorgWish), 200, fail),
     repeat(
-      openWallets(devnet, board, () => [...open]),
+      openWallets(devnet, () => [...open]),
       1_000,
       fail,
     ),

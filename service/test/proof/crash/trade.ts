@@ -54,17 +54,13 @@ export function openMine(
 }
 
 /**
- * The wallets of customers whose payment nobody has seen send it again: a node that goes from one branch to another
- * forgets some of what it had.
+ * The wallets of customers send again what stands in no block, however far the order has come without it: a node that
+ * goes from one branch to another forgets some of what it had, and it may be the second of two parts.
  */
-export function openWallets(
-  devnet: Devnet,
-  board: Board,
-  open: () => readonly Customer[],
-): () => Promise<void> {
+export function openWallets(devnet: Devnet, open: () => readonly Customer[]): () => Promise<void> {
   const look = async () => {
-    for (const { from, order, paid } of open()) {
-      if (from !== 'BTC:BTC' || order === null || board.statusOf(order.order_id) !== 'NEW') continue
+    for (const { from, paid } of open()) {
+      if (from !== 'BTC:BTC') continue
       for (const { txHash } of paid) await sendAgain(devnet, txHash)
     }
   }
