@@ -1726,7 +1726,7 @@ export interface operations {
                      * @enum {string}
                      */
                     action: "continue" | "refund" | "recalculate";
-                    /** @description Where to return the deposit; needed for `refund` when the order has none. */
+                    /** @description Where to return the deposit; needed for `refund` when the order has none, checked with every action. */
                     refund_address?: string | null;
                 };
             };

@@ -5,11 +5,12 @@ import type { Fact } from '../domain/orders/facts.ts'
 import { isOrderId } from '../domain/orders/identifiers.ts'
 import type { Order } from '../domain/orders/order.ts'
 import { sealedTermsOf } from '../domain/orders/seal.ts'
-import { refuse } from '../domain/outcome.ts'
+import { accept, refuse } from '../domain/outcome.ts'
 import { apply } from './apply.ts'
 import type { ActionView, Desk, DeskOutcome, DeskRejection, EmergencyAction, RetrySlot } from './desk.ts'
 import { emergencyOffers } from './emergency_offers.ts'
 import { idempotencyConflict } from './order_desk.ts'
+import { readAddress } from './read_address.ts'
 import type { DeskWorld } from './world.ts'
 
 /** POST /v1/order/{order_id}/emergency: the customer acts by a fact, like everything else that happens to an order. */
@@ -61,13 +62,21 @@ function notEmergency(why: string): DeskRejection {
   }
 }
 
-/** The choice with the amounts as they are offered at this moment. */
+/**
+ * The choice with the amounts as they are offered at this moment. An address that is none is refused whatever is
+ * chosen: who sends it may mean a refund.
+ */
 function factOf(
   world: DeskWorld,
   order: Order,
   action: EmergencyAction,
   refundAddress: string | null,
 ): DeskOutcome<Fact & { kind: 'ActionChosen' }> {
+  const given =
+    refundAddress === null
+      ? accept(null)
+      : readAddress(world, assetOf(order.terms.from), refundAddress, 'refund_address')
+  if (!given.ok) return given
   const offers = emergencyOffers(order, world.market)
   if (action !== 'refund') {
     const quote = offers[action]
@@ -77,30 +86,18 @@ function factOf(
         message: 'the destination network is not available at the moment; try later',
       })
     }
-    return { ok: true, value: { kind: 'ActionChosen', action, quote } }
+    return accept({ kind: 'ActionChosen', action, quote })
   }
-  const address = refundTo(world, order, refundAddress)
-  if (!address.ok) return address
-  const refund = offers.refund && { ...offers.refund, address: address.value }
-  return { ok: true, value: { kind: 'ActionChosen', action, refund } }
+  // Only an address the client gave, now or at creation: senders may be exchanges or contracts.
+  const address = given.value ?? order.refundAddress
+  if (address === null) return refuse(addressRequired)
+  return accept({ kind: 'ActionChosen', action, refund: offers.refund && { ...offers.refund, address } })
 }
 
-/** Only an address the client gave, now or at creation: senders may be exchanges or contracts. */
-function refundTo(world: DeskWorld, order: Order, given: string | null): DeskOutcome<string> {
-  const text = given ?? order.refundAddress
-  if (text === null) {
-    const message = 'refund_address is required: the order has none'
-    return refuse({
-      code: 'REFUND_ADDRESS_REQUIRED',
-      message,
-      details: [{ field: 'refund_address', message }],
-    })
-  }
-  const asset = assetOf(order.terms.from)
-  const address = world.chains.get(asset.chain)?.parseAddress(text)
-  if (address?.ok) return address
-  const message = `refund_address is not a valid ${asset.network} address`
-  return refuse({ code: 'INVALID_ADDRESS', message, details: [{ field: 'refund_address', message }] })
+const addressRequired: DeskRejection = {
+  code: 'REFUND_ADDRESS_REQUIRED',
+  message: 'refund_address is required: the order has none',
+  details: [{ field: 'refund_address', message: 'refund_address is required: the order has none' }],
 }
 
 async function choose(

@@ -1,10 +1,10 @@
-import type { Asset } from '../domain/catalog/assets.ts'
 import type { Amount } from '../domain/money/amount.ts'
 import { accept, type Outcome, refuse } from '../domain/outcome.ts'
 import type { Quote } from '../domain/quotes/quote.ts'
 import type { CreateRequest, DeskRejection } from './desk.ts'
 import { type FindLock, rateExpired } from './find_lock.ts'
 import { findPair, makeQuote, type Pair, readAmount, readMarket } from './quoting.ts'
+import { readAddress } from './read_address.ts'
 import type { DeskWorld } from './world.ts'
 
 type Refused<Value> = Outcome<Value, DeskRejection>
@@ -51,20 +51,6 @@ export async function planOrder(
     destination: destination.value,
     refundAddress: refund.value,
   })
-}
-
-function readAddress(world: DeskWorld, asset: Asset, text: string, field: string): Refused<string> {
-  const chain = world.chains.get(asset.chain)
-  if (chain === undefined) {
-    return refuse({
-      code: 'MAINTENANCE',
-      message: `${asset.network} is not available at the moment; try again later`,
-    })
-  }
-  const address = chain.parseAddress(text)
-  if (address.ok) return address
-  const message = `${field} is not a valid ${asset.network} address: ${address.rejection.message}`
-  return refuse({ code: 'INVALID_ADDRESS', message, details: [{ field, message }] })
 }
 
 type Agreed = Pick<Plan, 'quote' | 'feeShare' | 'createdAtMs' | 'expiresAtMs'>

@@ -161,11 +161,13 @@ test('a refund without any address is REFUND_ADDRESS_REQUIRED, with a wrong one 
   const sandbox = given()
   const stuck = await createUnderpaid(sandbox, ethToUsdc, '0.1')
   expect(stuck.emergency?.options.refund?.has_refund_address).toBe(false)
-  const choose = (refund_address?: string) =>
-    sandbox.client.chooseEmergencyAction(stuck.order_id, { action: 'refund', refund_address })
+  const choose = (refund_address?: string, action: 'refund' | 'continue' = 'refund') =>
+    sandbox.client.chooseEmergencyAction(stuck.order_id, { action, refund_address })
   await expect(choose()).rejects.toMatchObject({ code: 'REFUND_ADDRESS_REQUIRED', status: 400 })
   const bitcoinAddress = await sandbox.remote.freshAddress('BTC')
   await expect(choose(bitcoinAddress)).rejects.toMatchObject({ code: 'INVALID_ADDRESS', status: 400 })
+  sandbox.log('who gives one with another action may mean a refund')
+  await expect(choose(bitcoinAddress, 'continue')).rejects.toMatchObject({ code: 'INVALID_ADDRESS' })
   expect((await sandbox.client.getOrder(stuck.order_id)).status).toBe('EMERGENCY')
   await choose(await sandbox.remote.freshAddress('ETH'))
   await expectRefunded(sandbox, stuck)

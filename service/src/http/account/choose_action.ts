@@ -32,7 +32,9 @@ const action: Parameter<string> = {
 const parameters = {
   action,
   refund_address: optional(
-    address('Where to return the deposit; needed for `refund` when the order has none.'),
+    address(
+      'Where to return the deposit; needed for `refund` when the order has none, checked with every action.',
+    ),
   ),
 }
 
