@@ -1,0 +1,42 @@
+import { closeSync, existsSync, openSync, readFileSync, truncateSync, writeSync } from 'node:fs'
+
+/** Lines of plain data (JSON, and bigint) that only ever grow. */
+export type ChainFile<Line> = {
+  /** What was there when it was opened, oldest first. */
+  readonly lines: readonly Line[]
+  /** Is with the kernel when this returns: a kill -9 of this process no longer loses it. */
+  append(line: Line): void
+  close(): void
+}
+
+export function openChainFile<Line>(path: string): ChainFile<Line> {
+  const lines = existsSync(path) ? readLines<Line>(path) : []
+  const file = openSync(path, 'a', 0o600)
+  return {
+    lines,
+    append: (line) => writeAll(file, Buffer.from(`${JSON.stringify(line, spellBigint)}\n`)),
+    close: () => closeSync(file),
+  }
+}
+
+/** Whoever was killed while writing leaves half a line, which never happened. */
+function readLines<Line>(path: string): Line[] {
+  const bytes = readFileSync(path)
+  const whole = bytes.lastIndexOf('\n') + 1
+  if (whole < bytes.length) truncateSync(path, whole)
+  const text = bytes.subarray(0, whole).toString().trimEnd()
+  return text === '' ? [] : text.split('\n').map((line) => JSON.parse(line, readBigint) as Line)
+}
+
+function writeAll(file: number, bytes: Buffer): void {
+  for (let written = 0; written < bytes.length; ) written += writeSync(file, bytes, written)
+}
+
+function spellBigint(_key: string, value: unknown): unknown {
+  return typeof value === 'bigint' ? { $bigint: value.toString() } : value
+}
+
+function readBigint(_key: string, value: unknown): unknown {
+  const spelt = (value as { $bigint?: unknown } | null)?.$bigint
+  return typeof spelt === 'string' ? BigInt(spelt) : value
+}
