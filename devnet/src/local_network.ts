@@ -1,5 +1,5 @@
-export type DevnetNetwork = 'BTC' | 'ETH' | 'BNB'
-export type DevnetCurrency = 'BTC' | 'ETH' | 'BNB' | 'USDT' | 'USDC'
+export type DevnetNetwork = 'BTC' | 'ETH' | 'BNB' | 'XRP'
+export type DevnetCurrency = 'BTC' | 'ETH' | 'BNB' | 'USDT' | 'USDC' | 'XRP'
 
 export type Replacement = {
   /** The new recipient. Default: the old one when `units` is given, otherwise an address of the faucet. */
@@ -14,8 +14,17 @@ export type Replacement = {
 export type LocalNetwork = {
   readonly pid: number
   readonly adopted: boolean
-  /** `coins`: on Bitcoin, in so many equal coins; on account chains it makes no difference. */
-  send(currency: DevnetCurrency, to: string, units: bigint, coins?: number): Promise<{ txHash: string }>
+  /**
+   * `coins`: on Bitcoin, in so many equal coins; on account chains it makes no difference. `tag`: what stands beside the
+   * address where many share one (a destination tag, a memo); elsewhere it makes no difference.
+   */
+  send(
+    currency: DevnetCurrency,
+    to: string,
+    units: bigint,
+    coins?: number,
+    tag?: string,
+  ): Promise<{ txHash: string }>
   balance(currency: DevnetCurrency, address: string): Promise<bigint>
   freshAddress(): string
   mine(blocks: number): Promise<void>

@@ -11,6 +11,9 @@ import type { Rpc } from './json_rpc.ts'
 import type { DevnetCurrency, DevnetNetwork, LocalNetwork, Replacement } from './local_network.ts'
 import { type Miner, startMiner } from './miner.ts'
 import { type LockFile, tryLock } from './processes/lock_file.ts'
+import type { SimulatedNetwork } from './simulated/simulated_network.ts'
+import type { Troubles } from './simulated/troubles.ts'
+import type { XrpInfo } from './xrp/open_xrp_network.ts'
 
 type EvmInfo = {
   readonly rpcUrl: string
@@ -23,13 +26,14 @@ export type Devnet = {
     readonly BTC?: { readonly rpcUrl: string; readonly binary: string }
     readonly ETH?: EvmInfo
     readonly BNB?: EvmInfo
+    readonly XRP?: XrpInfo
   }
   /** Networks that could not be started on this machine; the others run all the same. */
   readonly missing: readonly { readonly network: 'BTC'; readonly why: string }[]
   readonly processes: readonly { network: DevnetNetwork; pid: number; adopted: boolean }[]
   /**
    * A real transaction from the faucet, in on-chain units; returns once it is in the mempool. `coins`: on Bitcoin, in
-   * so many equal coins.
+   * so many equal coins. `tag`: where many share an address (XRP: the destination tag).
    */
   send(
     network: DevnetNetwork,
@@ -37,6 +41,7 @@ export type Devnet = {
     to: string,
     units: bigint,
     coins?: number,
+    tag?: string,
   ): Promise<{ txHash: string }>
   /** What the blocks say, without the mempool, in on-chain units. */
   balance(network: DevnetNetwork, currency: DevnetCurrency, address: string): Promise<bigint>
@@ -45,13 +50,16 @@ export type Devnet = {
   mine(network: DevnetNetwork, blocks: number): Promise<void>
   /**
    * Replaces the last `depth` blocks by empty ones. BTC: one block more than before, the transactions
-   * return to the mempool. EVM: the same height, the transactions are gone until broadcast again.
+   * return to the mempool. EVM: the same height, the transactions are gone until broadcast again. XRP: refused, its
+   * ledgers are final.
    */
   reorg(network: DevnetNetwork, depth: number): Promise<void>
   /** A real double spend of an unconfirmed transaction that the faucet sent. */
   replace(txHash: string, replacement?: Replacement): Promise<{ txHash: string }>
   pauseMining(network?: DevnetNetwork): void
   resumeMining(network?: DevnetNetwork): void
+  /** Makes a simulated network fail, on top of what already fails; null: all is well again. */
+  trouble(network: SimulatedName, troubles: Partial<Troubles> | null): void
   evm(network: 'ETH' | 'BNB'): { client: EvmClient; contracts: Contracts }
   readonly bitcoin: { readonly rpc: Rpc }
   /** Stops the miners and every node, and gives the folder free. */
@@ -60,6 +68,7 @@ export type Devnet = {
 
 export type DevnetOptions = {
   readonly dataDir: string
+  /** Default: BTC, ETH and BNB. */
   readonly networks?: readonly DevnetNetwork[]
   /** `lively` mines by itself; `manual` leaves it to `mine`. Default: lively. */
   readonly mining?: 'lively' | 'manual'
@@ -67,11 +76,19 @@ export type DevnetOptions = {
   readonly log?: (line: string) => void
 }
 
-const BLOCK_INTERVAL_MS = { BTC: 3_000, ETH: 1_000, BNB: 1_000 } as const
+const BLOCK_INTERVAL_MS = { BTC: 3_000, ETH: 1_000, BNB: 1_000, XRP: 1_000 } as const
+
+/** Networks that run in this process. A new one is a folder and a line here; each loads only when it is wanted. */
+const SIMULATED = {
+  XRP: async (dataDir: string) => (await import('./xrp/open_xrp_network.ts')).openXrpNetwork(dataDir),
+} as const satisfies Partial<Record<DevnetNetwork, (dataDir: string) => Promise<SimulatedNetwork<object>>>>
+type SimulatedName = keyof typeof SIMULATED
+type Simulated = { -readonly [Name in SimulatedName]?: Awaited<ReturnType<(typeof SIMULATED)[Name]>> }
 
 type World = {
   readonly opened: Map<DevnetNetwork, LocalNetwork>
   readonly evm: Partial<Record<'ETH' | 'BNB', EvmNetwork>>
+  readonly simulated: Simulated
   bitcoin?: BitcoinNetwork & { readonly binary: string }
   readonly missing: { network: 'BTC'; why: string }[]
 }
@@ -81,7 +98,7 @@ export async function startDevnet(options: DevnetOptions): Promise<Devnet> {
   const dataDir = resolve(options.dataDir)
   mkdirSync(dataDir, { recursive: true })
   const lock = own(dataDir)
-  const world: World = { opened: new Map(), evm: {}, missing: [] }
+  const world: World = { opened: new Map(), evm: {}, simulated: {}, missing: [] }
   const wanted = options.networks ?? ['BTC', 'ETH', 'BNB']
   const starts = await Promise.allSettled(wanted.map((network) => open(world, network, dataDir, options)))
   const failed = starts.find((start) => start.status === 'rejected')
@@ -118,8 +135,14 @@ async function open(
     world.opened.set(network, opened)
     return
   }
-  const profile = EVM_PROFILES[network]
   const folder = join(dataDir, network.toLowerCase())
+  if (isSimulated(network)) {
+    const opened = await SIMULATED[network](folder)
+    world.simulated[network] = opened
+    world.opened.set(network, opened)
+    return
+  }
+  const profile = EVM_PROFILES[network]
   const node = await startAnvil({ dataDir: folder, chainId: profile.chainId, name: network, log })
   // There is much to load for it: here, because meanwhile the nodes and the database start.
   const loading = import('./evm/evm_network.ts')
@@ -129,6 +152,10 @@ async function open(
   )
   world.evm[network] = opened
   world.opened.set(network, opened)
+}
+
+function isSimulated(network: DevnetNetwork): network is SimulatedName {
+  return network in SIMULATED
 }
 
 async function orStop<T>(node: { stop(): Promise<void> }, work: Promise<T>): Promise<T> {
@@ -150,7 +177,8 @@ function assemble(world: World, lock: LockFile, options: DevnetOptions): Devnet 
     networks: describe(world),
     missing: world.missing,
     processes: [...world.opened].map(([network, { pid, adopted }]) => ({ network, pid, adopted })),
-    send: async (network, currency, to, units, coins) => at(network).send(currency, to, units, coins),
+    send: async (network, currency, to, units, coins, tag) =>
+      at(network).send(currency, to, units, coins, tag),
     balance: async (network, currency, address) => at(network).balance(currency, address),
     freshAddress: async (network) => at(network).freshAddress(),
     mine: async (network, blocks) => at(network).mine(blocks),
@@ -162,6 +190,8 @@ function assemble(world: World, lock: LockFile, options: DevnetOptions): Devnet 
     resumeMining: (network) => {
       for (const miner of chosen(network)) miner.resume()
     },
+    trouble: (network, troubles) =>
+      (world.simulated[network] ?? fail(`${network} is not running in this devnet`)).trouble(troubles),
     evm: (network) => ({
       client: (world.evm[network] ?? fail(`${network} is not running in this devnet`)).client,
       contracts: compileContracts(options.log),
@@ -201,6 +231,7 @@ function describe(world: World): Devnet['networks'] {
     ...(world.bitcoin && { BTC: { rpcUrl: world.bitcoin.rpcUrl, binary: world.bitcoin.binary } }),
     ...(world.evm.ETH && { ETH: evm(world.evm.ETH) }),
     ...(world.evm.BNB && { BNB: evm(world.evm.BNB) }),
+    ...(world.simulated.XRP && { XRP: world.simulated.XRP.info }),
   }
 }
 

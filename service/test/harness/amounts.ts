@@ -1,10 +1,10 @@
-import type { DevnetCurrency } from '@cambist/devnet'
 import { assetOf, findAsset } from '../../src/domain/catalog/assets.ts'
+import type { CurrencyCode } from '../../src/domain/catalog/currencies.ts'
 import { type NetworkId, networkChains } from '../../src/domain/catalog/networks.ts'
 import type { TestSandbox } from './test_sandbox.ts'
 
 /** A JSON number of the interface in the asset's on-chain units: 1.5 USDT on BEP20 is 1500000000000000000. */
-export function chainUnits(amount: number | string, currency: DevnetCurrency, network: NetworkId): bigint {
+export function chainUnits(amount: number | string, currency: CurrencyCode, network: NetworkId): bigint {
   const { chainDecimals, precision } = assetOn(currency, network)
   const text = typeof amount === 'string' ? amount : amount.toFixed(precision)
   const [whole = '', fraction = ''] = text.split('.')
@@ -15,7 +15,7 @@ export function chainUnits(amount: number | string, currency: DevnetCurrency, ne
 export function balanceOf(
   { devnet }: TestSandbox,
   address: string,
-  currency: DevnetCurrency,
+  currency: CurrencyCode,
   network: NetworkId,
 ): Promise<bigint> {
   return devnet.balance(networkChains[network], currency, address)
@@ -25,7 +25,7 @@ export function balanceOf(
 export async function send(
   { devnet }: TestSandbox,
   network: NetworkId,
-  currency: DevnetCurrency,
+  currency: CurrencyCode,
   to: string,
   amount: number | string,
 ): Promise<string> {
@@ -33,7 +33,7 @@ export async function send(
   return (await devnet.send(networkChains[network], currency, to, units)).txHash
 }
 
-function assetOn(currency: DevnetCurrency, network: NetworkId) {
+function assetOn(currency: CurrencyCode, network: NetworkId) {
   const asset = findAsset(currency, network)
   if (asset === undefined) throw new Error(`${currency} does not travel on ${network}`)
   return assetOf(asset.id)

@@ -1,5 +1,5 @@
-import type { DevnetCurrency } from '@cambist/devnet'
 import { type AssetId, assetOf } from '../../../src/domain/catalog/assets.ts'
+import type { CurrencyCode } from '../../../src/domain/catalog/currencies.ts'
 import type { NetworkId } from '../../../src/domain/catalog/networks.ts'
 import { amountOf, fromChainUnits } from '../../../src/domain/money/amount.ts'
 import { powerOfTen } from '../../../src/domain/money/decimal.ts'
@@ -88,7 +88,7 @@ async function checkEnd(storm: Storm, { created, refundAddress }: StormOrder, ro
 }
 
 async function held({ sandbox }: Storm, asset: AssetId, address: string): Promise<bigint> {
-  const [currency, network] = asset.split(':') as [DevnetCurrency, NetworkId]
+  const [currency, network] = asset.split(':') as [CurrencyCode, NetworkId]
   return fromChainUnits(asset, await balanceOf(sandbox, address, currency, network)).units
 }
 

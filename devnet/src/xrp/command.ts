@@ -1,0 +1,21 @@
+import type { Stage } from '../simulated/simulated_network.ts'
+import type { Xrp } from './rules.ts'
+
+export type Params = Readonly<Record<string, unknown>>
+export type Answer = Record<string, unknown>
+export type XrpNode = Stage<Xrp> & {
+  /** As it is told: another one while it plays the stranger. */
+  networkId(): number
+  readonly startedAtMs: number
+}
+
+/** https://xrpl.org/docs/references/http-websocket-apis/api-conventions/error-formatting */
+export class CommandError extends Error {
+  readonly error: string
+  readonly code: number
+  constructor(error: string, code: number, message: string) {
+    super(message)
+    this.error = error
+    this.code = code
+  }
+}

@@ -1,0 +1,262 @@
+import { isValidClassicAddress } from 'ripple-address-codec'
+import type { View } from '../simulated/chain.ts'
+import type { State } from '../simulated/state.ts'
+import {
+  type ApiVersion,
+  accountsIn,
+  accountTransactionJson,
+  fieldsJson,
+  inLedgerJson,
+  ledgerJson,
+  transactionJson,
+} from './answers.ts'
+import { type Answer, CommandError, type Params, type XrpNode } from './command.ts'
+import { accountFlags, isLower, type LedgerEntry, readAccount, readAll } from './entries.ts'
+import { BASE_FEE, RESERVE_BASE, RESERVE_INCREMENT } from './reserves.ts'
+import type { Ledger, Xrp } from './rules.ts'
+import { submit } from './submit.ts'
+
+type Command = (node: XrpNode, params: Params, version: ApiVersion) => Answer
+
+export const commands: Readonly<Record<string, Command>> = {
+  ping: () => ({}),
+  server_info: (node) => ({ info: serverInfo(node) }),
+  server_state: (node) => ({ state: serverState(node) }),
+  fee: readFee,
+  ledger_current: (node) => ({ ledger_current_index: node.told().head.height + 1 }),
+  ledger_closed: (node) => ({
+    ledger_hash: node.told().head.seal.hash,
+    ledger_index: node.told().head.height,
+  }),
+  ledger: readLedger,
+  account_info: accountInfo,
+  account_lines: accountLines,
+  account_tx: accountTransactions,
+  tx: findTransaction,
+  submit,
+}
+
+function serverInfo(node: XrpNode): Answer {
+  const { head } = node.told()
+  return {
+    ...aboutServer(node),
+    load_factor: 1,
+    validated_ledger: {
+      age: Math.max(0, Math.round((Date.now() - head.timeMs) / 1000)),
+      base_fee_xrp: Number(BASE_FEE) / 1e6,
+      hash: head.seal.hash,
+      reserve_base_xrp: Number(RESERVE_BASE) / 1e6,
+      reserve_inc_xrp: Number(RESERVE_INCREMENT) / 1e6,
+      seq: head.height,
+    },
+  }
+}
+
+function serverState(node: XrpNode): Answer {
+  const { head } = node.told()
+  return {
+    ...aboutServer(node),
+    load_base: 256,
+    load_factor: 256,
+    validated_ledger: {
+      base_fee: Number(BASE_FEE),
+      close_time: head.seal.close_time,
+      hash: head.seal.hash,
+      reserve_base: Number(RESERVE_BASE),
+      reserve_inc: Number(RESERVE_INCREMENT),
+      seq: head.height,
+    },
+  }
+}
+
+function aboutServer(node: XrpNode): Answer {
+  return {
+    build_version: '2.4.0',
+    complete_ledgers: completeLedgers(node.told().head),
+    network_id: node.networkId(),
+    peers: 0,
+    server_state: 'full',
+    time: new Date().toISOString(),
+    uptime: Math.floor((Date.now() - node.startedAtMs) / 1000),
+    validation_quorum: 1,
+  }
+}
+
+export function completeLedgers(head: Ledger): string {
+  return `1-${head.height}`
+}
+
+function readFee(node: XrpNode): Answer {
+  const drops = String(BASE_FEE)
+  return {
+    current_ledger_size: String(node.chain.waiting.length),
+    current_queue_size: '0',
+    drops: { base_fee: drops, median_fee: drops, minimum_fee: drops, open_ledger_fee: drops },
+    expected_ledger_size: '1000',
+    ledger_current_index: node.told().head.height + 1,
+    levels: { median_level: '256', minimum_level: '256', open_ledger_level: '256', reference_level: '256' },
+    max_queue_size: '20000',
+  }
+}
+
+function readLedger(node: XrpNode, params: Params, version: ApiVersion): Answer {
+  const ledger = ledgerOf(node.told(), params)
+  if (ledger === 'open') {
+    const { head } = node.told()
+    const open = { closed: false, ledger_index: String(head.height + 1), parent_hash: head.seal.hash }
+    return { ledger: open, ledger_current_index: head.height + 1, validated: false }
+  }
+  const listed =
+    params.expand === true
+      ? ledger.included.map((each) => inLedgerJson(each, ledger, version))
+      : ledger.included.map(({ tx }) => tx.id)
+  return {
+    ledger: { ...ledgerJson(ledger, version), ...(params.transactions === true && { transactions: listed }) },
+    ...nameOf(ledger),
+  }
+}
+
+function nameOf(ledger: Ledger) {
+  return { ledger_hash: ledger.seal.hash, ledger_index: ledger.height, validated: true }
+}
+
+/** Nothing said means the open ledger, which holds what is submitted and not yet validated. */
+function ledgerOf(view: View<Xrp>, { ledger_hash, ledger_index = 'current' }: Params): Ledger | 'open' {
+  const isNumber = /^\d+$/.test(String(ledger_index))
+  if (ledger_hash === undefined && ledger_index === 'current') return 'open'
+  if (!isNumber && !['current', 'validated', 'closed'].includes(String(ledger_index)))
+    throw new CommandError('invalidParams', 31, 'ledgerIndexMalformed')
+  const found =
+    typeof ledger_hash === 'string'
+      ? view.blockOf(ledger_hash.toUpperCase())
+      : view.block(isNumber ? Number(ledger_index) : view.head.height)
+  if (found === undefined) throw new CommandError('lgrNotFound', 21, 'ledgerNotFound')
+  return found
+}
+
+type StateIn = { readonly state: State<LedgerEntry>; readonly named: Answer }
+
+function stateOf(node: XrpNode, params: Params): StateIn {
+  const view = node.told()
+  const ledger = ledgerOf(view, params)
+  if (ledger !== 'open') return { state: node.chain.view(ledger.height).state, named: nameOf(ledger) }
+  const isBehind = view.head.height < node.chain.head.height
+  const named = { ledger_current_index: view.head.height + 1, validated: false }
+  return { state: isBehind ? view.state : node.chain.open(), named }
+}
+
+function accountOf({ account }: Params): string {
+  if (typeof account !== 'string') throw new CommandError('invalidParams', 31, "Missing field 'account'.")
+  if (!isValidClassicAddress(account)) throw new CommandError('actMalformed', 35, 'Account malformed.')
+  return account
+}
+
+function accountInfo(node: XrpNode, params: Params): Answer {
+  const account = accountOf(params)
+  const { state, named } = stateOf(node, params)
+  const root = readAccount(state, account)
+  if (root === undefined) throw new CommandError('actNotFound', 19, 'Account not found.')
+  const has = (flag: number) => (root.Flags & flag) !== 0
+  return {
+    account_data: root,
+    account_flags: {
+      defaultRipple: has(accountFlags.defaultRipple),
+      depositAuth: has(accountFlags.depositAuth),
+      disallowIncomingXRP: has(accountFlags.disallowXrp),
+      requireDestinationTag: has(accountFlags.requireDestTag),
+    },
+    ...named,
+  }
+}
+
+function accountLines(node: XrpNode, params: Params): Answer {
+  const account = accountOf(params)
+  const { state, named } = stateOf(node, params)
+  if (readAccount(state, account) === undefined)
+    throw new CommandError('actNotFound', 19, 'Account not found.')
+  const lines = readAll(state, 'RippleState').flatMap(({ entry }) => {
+    const [low, high] = [entry.LowLimit, entry.HighLimit]
+    if (low.issuer !== account && high.issuer !== account) return []
+    const [own, peer] = low.issuer === account ? [low, high] : [high, low]
+    const { value } = entry.Balance
+    const balance = isLower(account, peer.issuer) || value === '0' ? value : negated(value)
+    return [
+      {
+        account: peer.issuer,
+        balance,
+        currency: entry.Balance.currency,
+        limit: own.value,
+        limit_peer: peer.value,
+        quality_in: 0,
+        quality_out: 0,
+      },
+    ]
+  })
+  return { account, lines, ...named }
+}
+
+function negated(value: string): string {
+  return value.startsWith('-') ? value.slice(1) : `-${value}`
+}
+
+/** https://xrpl.org/docs/references/http-websocket-apis/public-api-methods/account-methods/account_tx */
+function accountTransactions(node: XrpNode, params: Params, version: ApiVersion): Answer {
+  const account = accountOf(params)
+  const view = node.told()
+  const bound = (value: unknown, otherwise: number) =>
+    typeof value === 'number' && value >= 0 ? value : otherwise
+  const named = params.ledger_index ?? params.ledger_hash
+  const only = named === undefined || named === -1 ? undefined : ledgerOf(view, params)
+  const [min, max] =
+    typeof only === 'object'
+      ? [only.height, only.height]
+      : [
+          Math.max(1, bound(params.ledger_index_min, 1)),
+          Math.min(view.head.height, bound(params.ledger_index_max, view.head.height)),
+        ]
+  const limit = Math.min(400, bound(params.limit, 200))
+  const isForward = params.forward === true
+  const places = placesOf(view, account, min, max)
+  if (!isForward) places.reverse()
+  const marker = params.marker as { ledger: number; seq: number } | undefined
+  const from =
+    marker === undefined
+      ? 0
+      : places.findIndex(({ ledger, index }) => ledger.height === marker.ledger && index === marker.seq)
+  if (from < 0) throw new CommandError('invalidParams', 31, 'Invalid field marker.')
+  const next = places[from + limit]
+  return {
+    account,
+    ledger_index_min: min,
+    ledger_index_max: max,
+    limit,
+    transactions: places
+      .slice(from, from + limit)
+      .map(({ ledger, item }) => accountTransactionJson(item, ledger, version)),
+    validated: true,
+    ...(next && { marker: { ledger: next.ledger.height, seq: next.index } }),
+  }
+}
+
+function placesOf(view: View<Xrp>, account: string, min: number, max: number) {
+  const places: { ledger: Ledger; item: Ledger['included'][number]; index: number }[] = []
+  for (let height = min; height <= max; height++) {
+    const ledger = view.block(height)
+    for (const [index, item] of (ledger?.included ?? []).entries())
+      if (ledger !== undefined && accountsIn(item.result).has(account)) places.push({ ledger, item, index })
+  }
+  return places
+}
+
+function findTransaction(node: XrpNode, params: Params, version: ApiVersion): Answer {
+  const id = String(params.transaction).toUpperCase()
+  const view = node.told()
+  const found = view.find(id)
+  if (found !== undefined) return transactionJson(found, found.block, version)
+  const waiting = node.chain.waiting.find((tx) => tx.id === id)
+  const isBehind = view.head.height < node.chain.head.height
+  if (waiting === undefined || isBehind) throw new CommandError('txnNotFound', 29, 'Transaction not found.')
+  const fields = fieldsJson(waiting.fields, version)
+  if (version === 1) return { ...fields, hash: id, validated: false }
+  return { hash: id, tx_json: fields, validated: false }
+}
