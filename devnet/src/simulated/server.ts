@@ -71,7 +71,7 @@ async function answer(
   const reply = troubles.now.errs
     ? jsonReply({ error: 'internal error' }, 500)
     : await endpoint.http({ method: incoming.method ?? 'GET', url, body })
-  if (troubles.now.delayMs > 0) await delay(troubles.now.delayMs)
+  await holdBack(troubles)
   response.writeHead(reply.status, { 'content-type': reply.type }).end(reply.body)
 }
 
@@ -97,13 +97,18 @@ async function openSockets(
       try {
         if (troubles.now.errs) throw new CutLine()
         const reply = await respond(message.toString())
-        if (troubles.now.delayMs > 0) await delay(troubles.now.delayMs)
+        await holdBack(troubles)
         send(reply)
       } catch {
         socket.terminate()
       }
     })
   })
+}
+
+/** Does not keep a process alive that is done otherwise. */
+async function holdBack({ now }: TroubleSwitch): Promise<void> {
+  if (now.delayMs > 0) await delay(now.delayMs, undefined, { ref: false })
 }
 
 async function readAll(request: IncomingMessage): Promise<string> {
