@@ -101,6 +101,18 @@ test('a transaction waits, shows in the open state, and is found in its block', 
   expect(chain.waiting).toEqual([])
 })
 
+test('the same transaction submitted twice runs once, and blocks are told until nobody listens', () => {
+  const { chain } = open()
+  const told: number[] = []
+  const stop = chain.onBlock(({ height }) => told.push(height))
+  for (const id of ['twin', 'twin']) pay(chain, 'anna', 7n, { id })
+  expect(purse(chain.open(), 'anna')).toBe(7n)
+  chain.mine(2)
+  stop()
+  chain.mine(1)
+  expect([purse(chain.view().state, 'anna'), told]).toEqual([7n, [1, 2]])
+})
+
 test('the state at every earlier height stays what it was', () => {
   const { chain } = open()
   for (const { block, state } of grow(chain, 12)) {

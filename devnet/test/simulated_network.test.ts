@@ -39,8 +39,8 @@ function urls(of: Pick<Devnet, 'networks'> = devnet) {
   return of.networks.XRP
 }
 
-async function connect(timeout = 10_000): Promise<Client> {
-  const opened = new Client(urls().wsUrl, { timeout, connectionTimeout: timeout })
+async function connect({ timeout = 10_000, connectionTimeout = 10_000 } = {}): Promise<Client> {
+  const opened = new Client(urls().wsUrl, { timeout, connectionTimeout })
   // A cut line is what some of these tests are about.
   opened.on('error', () => {})
   open.push(opened)
@@ -75,9 +75,9 @@ async function codeInLedger(hash: string): Promise<unknown> {
 }
 
 /** The HTTP status, or what happened to the line. */
-function ask(method: string, params: object = {}): Promise<number | string> {
+function ask(method: string, params: object = {}, timeout = 10_000): Promise<number | string> {
   return new Promise((resolve) => {
-    const asking = request(urls().rpcUrl, { method: 'POST', timeout: 300 }, (response) => {
+    const asking = request(urls().rpcUrl, { method: 'POST', timeout }, (response) => {
       response.resume()
       resolve(response.statusCode ?? 0)
     })
@@ -156,10 +156,10 @@ test('a lost request leaves nothing', async () => {
 
 test('a slow server answers too late, and has done what it was asked', async () => {
   const { blob, to } = await prepared()
-  const hasty = await connect(300)
+  const hasty = await connect({ timeout: 300 })
   devnet.trouble('XRP', { delayMs: 60_000 })
   await expect(hasty.request({ command: 'submit', tx_blob: blob })).rejects.toThrow('Timeout')
-  expect(await ask('ping')).toBe('silence')
+  expect(await ask('ping', {}, 300)).toBe('silence')
   devnet.trouble('XRP', { delayMs: 1 })
   expect(await ask('ping')).toBe(200)
   await devnet.mine('XRP', 1)
@@ -168,11 +168,11 @@ test('a slow server answers too late, and has done what it was asked', async () 
 
 test('a server that hangs says nothing, does nothing, lets nobody in, and recovers', async () => {
   const { blob, to } = await prepared()
-  const hasty = await connect(300)
+  const hasty = await connect({ timeout: 300 })
   devnet.trouble('XRP', { hangs: true })
   await expect(hasty.request({ command: 'submit', tx_blob: blob })).rejects.toThrow('Timeout')
-  await expect(connect(300)).rejects.toThrow('timed out')
-  expect(await ask('ping')).toBe('silence')
+  await expect(connect({ connectionTimeout: 300 })).rejects.toThrow('timed out')
+  expect(await ask('ping', {}, 300)).toBe('silence')
   devnet.trouble('XRP', { hangs: false })
   expect(await ask('ping')).toBe(200)
   await devnet.mine('XRP', 1)
@@ -191,6 +191,10 @@ test('a stranger names another network, and refuses what was signed for ours', a
   const { result } = await client.request({ command: 'server_info' })
   expect(result.info.network_id).not.toBe(urls().networkId)
   expect(await submit(blob)).toBe('telWRONG_NETWORK')
+  const to = await devnet.freshAddress('XRP')
+  await devnet.send('XRP', 'XRP', to, 2_000_000n)
+  await devnet.mine('XRP', 1)
+  expect(await balance(to), 'the faucet is at home').toBe(2_000_000n)
 })
 
 test('a server that falls behind tells older ledgers and forgets newer transactions, until it catches up', async () => {

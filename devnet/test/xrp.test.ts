@@ -214,6 +214,23 @@ describe('what a client does', () => {
     expect(await overHttp('ledger_current')).toMatchObject({ ledger_current_index: (await head()) + 1 })
   })
 
+  test('what is not found is not found in ledgers that are named', async () => {
+    const last = await head()
+    const account = await devnet.freshAddress('XRP')
+    const noAccount = client.request({ command: 'account_info', account, ledger_index: last })
+    await expect(noAccount).rejects.toMatchObject({
+      data: { error: 'actNotFound', ledger_index: last, validated: true },
+    })
+    for (const [max_ledger, searched_all] of [
+      [last, true],
+      [last + 1, false],
+    ] as const) {
+      const transaction = '00'.repeat(32)
+      const noTransaction = client.request({ command: 'tx', transaction, min_ledger: 1, max_ledger })
+      await expect(noTransaction).rejects.toMatchObject({ data: { error: 'txnNotFound', searched_all } })
+    }
+  })
+
   test('the history of an account is told page by page, from either end', async () => {
     const [sender, to] = [await funded(), (await funded(1)).address]
     for (let drops = 1; drops <= 5; drops++) {
@@ -381,6 +398,8 @@ describe('what fails in the ledger and costs the fee', () => {
     const asfRequireDest = AccountSetAsfFlags.asfRequireDest
     const change = { TransactionType: 'AccountSet', Account: wallet.address } as const
     await enter(wallet, { ...change, SetFlag: asfRequireDest })
+    const { result } = await client.request({ command: 'account_info', account: wallet.address })
+    expect(result.account_flags).toMatchObject({ requireDestinationTag: true, depositAuth: false })
     const sender = await funded()
     const tagged = payment(sender, wallet.address, '1', { DestinationTag: 0 })
     expect((await enter(sender, tagged)).code).toBe('tesSUCCESS')
@@ -497,6 +516,8 @@ describe('what the devnet does with it', () => {
     }
     const inside = classicAddressToXAddress(to, 5, true)
     await expect(devnet.send('XRP', 'XRP', inside, 1n, 1, '6')).rejects.toThrow('tag 5, not 6')
+    for (const tag of ['4294967296', '-1', 'memo'])
+      await expect(devnet.send('XRP', 'XRP', to, 1n, 1, tag)).rejects.toThrow('destination tag')
     await expect(devnet.send('XRP', 'BTC', to, 1n)).rejects.toThrow('no BTC on XRP')
     expect(await devnet.balance('XRP', 'XRP', inside)).toBe(await balance(to))
   })

@@ -69,6 +69,7 @@ export type SimulatedChain<K extends Kind> = {
   readonly waiting: readonly K['tx'][]
   /** The state as it would be if everything that waits was included now. */
   open(): State<K['entry']>
+  /** Nothing, when it waits already. Whether it is acceptable, whoever calls has asked the rules. */
   submit(tx: K['tx']): void
   /** A waiting transaction that no longer waits: replaced, expired. */
   withdraw(id: string): void
@@ -76,8 +77,8 @@ export type SimulatedChain<K extends Kind> = {
   mine(blocks: number, pick?: (tx: K['tx']) => boolean): void
   /** Undoes the last `depth` blocks and makes one more than that, all empty. */
   reorg(depth: number): void
-  /** Told of every block, mined by whomever. */
-  onBlock(listener: (block: Block<K>) => void): void
+  /** Told of every block, mined by whomever, until what it returns is called. */
+  onBlock(listener: (block: Block<K>) => void): () => void
   close(): void
 }
 
@@ -85,7 +86,7 @@ type Line<K extends Kind> =
   | { readonly block: Block<K>; readonly changes: readonly Change<K['entry']>[] }
   | { readonly submitted: K['tx'] }
   | { readonly withdrawn: string }
-  | { readonly backTo: number }
+  | { readonly backTo: number; readonly again: readonly K['tx'][] }
 
 /** A chain that lives in one file. The same file goes on as the same chain, with the same blocks and the same queue. */
 export function openChain<K extends Kind>(path: string, rules: Rules<K>): SimulatedChain<K> {
@@ -96,7 +97,7 @@ export function openChain<K extends Kind>(path: string, rules: Rules<K>): Simula
     file.append(line)
     books.enter(line)
   }
-  const listeners: ((block: Block<K>) => void)[] = []
+  const listeners = new Set<(block: Block<K>) => void>()
   const mineOne = (pick: (tx: K['tx']) => boolean) => {
     const made = makeBlock(books, rules, pick)
     for (const withdrawn of made.voided) write({ withdrawn })
@@ -127,6 +128,7 @@ export function openChain<K extends Kind>(path: string, rules: Rules<K>): Simula
       return opened.draft
     },
     submit: (tx) => {
+      if (books.waiting.has(tx.id)) return
       write({ submitted: tx })
       const isAddedEasily = opened !== undefined && opened.left.length === 0
       opened = opened && isAddedEasily ? fill(rules, opened.draft, [tx], nextPlace(books, rules)) : undefined
@@ -143,12 +145,14 @@ export function openChain<K extends Kind>(path: string, rules: Rules<K>): Simula
       const deepest = height - rules.firstHeight
       if (depth < 1 || depth > deepest) throw new Error(`cannot undo ${depth} of ${deepest} blocks`)
       const undone = books.blocks.slice(-depth).flatMap(({ included }) => included)
-      write({ backTo: height - depth })
-      if (rules.afterReorg === 'transactions wait again')
-        for (const { tx } of undone) write({ submitted: tx })
+      const isLost = rules.afterReorg === 'transactions are gone'
+      write({ backTo: height - depth, again: isLost ? [] : undone.map(({ tx }) => tx) })
       mine(depth + 1, () => false)
     },
-    onBlock: (listener) => listeners.push(listener),
+    onBlock: (listener) => {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    },
     close: () => file.close(),
   }
 }
@@ -178,6 +182,7 @@ function createBooks<K extends Kind>() {
         for (const { tx } of included) placeOf.delete(tx.id)
       }
       history.goBack(line.backTo)
+      for (const tx of line.again) waiting.set(tx.id, tx)
     }
   }
   return { blocks, history, waiting, heightOf, placeOf, enter }

@@ -6,10 +6,16 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { TroubleSwitch } from './troubles.ts'
 
 export type HttpRequest = { readonly method: string; readonly url: URL; readonly body: string }
-export type HttpReply = { readonly status: number; readonly type: string; readonly body: string }
+export type HttpReply = {
+  readonly status: number
+  readonly type: string
+  readonly body: string
+  /** The answer goes on after `body` until the caller hangs up (server-sent events). */
+  readonly goOn?: (line: Line) => void
+}
 
-/** One WebSocket. `send` says something nobody asked for, or answers. */
-export type SocketLine = { send(text: string): void; onClose(listener: () => void): void }
+/** A line that stays open: a WebSocket, or an answer that goes on. `send` says something nobody asked for. */
+export type Line = { send(text: string): void; onClose(listener: () => void): void }
 
 /** Thrown while answering: the line is cut in place of the answer. */
 export class CutLine extends Error {}
@@ -17,7 +23,7 @@ export class CutLine extends Error {}
 export type Endpoint = {
   http(request: HttpRequest): Promise<HttpReply>
   /** Called once for each WebSocket; what it returns is called with each message and gives the answer. */
-  socket?(line: SocketLine): (message: string) => Promise<string>
+  socket?(line: Line): (message: string) => Promise<string>
 }
 
 export type SimulatedServer = {
@@ -39,10 +45,10 @@ export async function serve(
   const server = createServer((request, response) => {
     answer(request, response, endpoint, troubles).catch(() => response.destroy())
   })
-  const lines = new Set<Socket>()
-  server.on('connection', (line) => {
-    lines.add(line)
-    line.on('close', () => lines.delete(line))
+  const connections = new Set<Socket>()
+  server.on('connection', (connection) => {
+    connections.add(connection)
+    connection.on('close', () => connections.delete(connection))
   })
   if (endpoint.socket !== undefined) await openSockets(server, endpoint.socket, troubles)
   const portFile = join(folder, 'port')
@@ -53,7 +59,7 @@ export async function serve(
     port,
     stop: async () => {
       const closed = new Promise((resolve) => server.close(resolve))
-      for (const line of lines) line.destroy()
+      for (const connection of connections) connection.destroy()
       await closed
     },
   }
@@ -68,11 +74,31 @@ async function answer(
   const body = await readAll(incoming)
   if (troubles.now.hangs) return
   const url = new URL(incoming.url ?? '/', 'http://127.0.0.1')
-  const reply = troubles.now.errs
-    ? jsonReply({ error: 'internal error' }, 500)
-    : await endpoint.http({ method: incoming.method ?? 'GET', url, body })
+  const reply = await replyTo({ method: incoming.method ?? 'GET', url, body }, endpoint, troubles)
   await holdBack(troubles)
-  response.writeHead(reply.status, { 'content-type': reply.type }).end(reply.body)
+  response.writeHead(reply.status, { 'content-type': reply.type })
+  if (reply.goOn === undefined) return void response.end(reply.body)
+  response.write(reply.body)
+  reply.goOn({
+    send: (text) => {
+      if (!troubles.now.hangs) response.write(text)
+    },
+    onClose: (listener) => response.on('close', listener),
+  })
+}
+
+async function replyTo(
+  request: HttpRequest,
+  endpoint: Endpoint,
+  troubles: TroubleSwitch,
+): Promise<HttpReply> {
+  if (troubles.now.errs) return jsonReply({ error: 'internal error' }, 500)
+  try {
+    return await endpoint.http(request)
+  } catch (error) {
+    if (error instanceof CutLine) throw error
+    return jsonReply({ error: error instanceof Error ? error.message : String(error) }, 500)
+  }
 }
 
 async function openSockets(

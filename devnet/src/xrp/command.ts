@@ -13,9 +13,12 @@ export type XrpNode = Stage<Xrp> & {
 export class CommandError extends Error {
   readonly error: string
   readonly code: number
-  constructor(error: string, code: number, message: string) {
+  /** What else the answer says: in which ledger it was not found. */
+  readonly more: Answer
+  constructor(error: string, code: number, message: string, more: Answer = {}) {
     super(message)
     this.error = error
     this.code = code
+    this.more = more
   }
 }

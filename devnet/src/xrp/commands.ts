@@ -155,7 +155,7 @@ function accountInfo(node: XrpNode, params: Params): Answer {
   const account = accountOf(params)
   const { state, named } = stateOf(node, params)
   const root = readAccount(state, account)
-  if (root === undefined) throw new CommandError('actNotFound', 19, 'Account not found.')
+  if (root === undefined) throw accountNotFound(account, named)
   const has = (flag: number) => (root.Flags & flag) !== 0
   return {
     account_data: root,
@@ -169,11 +169,14 @@ function accountInfo(node: XrpNode, params: Params): Answer {
   }
 }
 
+function accountNotFound(account: string, named: Answer): CommandError {
+  return new CommandError('actNotFound', 19, 'Account not found.', { account, ...named })
+}
+
 function accountLines(node: XrpNode, params: Params): Answer {
   const account = accountOf(params)
   const { state, named } = stateOf(node, params)
-  if (readAccount(state, account) === undefined)
-    throw new CommandError('actNotFound', 19, 'Account not found.')
+  if (readAccount(state, account) === undefined) throw accountNotFound(account, named)
   const lines = readAll(state, 'RippleState').flatMap(({ entry }) => {
     const [low, high] = [entry.LowLimit, entry.HighLimit]
     if (low.issuer !== account && high.issuer !== account) return []
@@ -255,7 +258,12 @@ function findTransaction(node: XrpNode, params: Params, version: ApiVersion): An
   if (found !== undefined) return transactionJson(found, found.block, version)
   const waiting = node.chain.waiting.find((tx) => tx.id === id)
   const isBehind = view.head.height < node.chain.head.height
-  if (waiting === undefined || isBehind) throw new CommandError('txnNotFound', 29, 'Transaction not found.')
+  if (waiting === undefined || isBehind) {
+    const { min_ledger, max_ledger } = params
+    const isRange = typeof min_ledger === 'number' && typeof max_ledger === 'number'
+    const more = isRange ? { searched_all: min_ledger >= 1 && max_ledger <= view.head.height } : {}
+    throw new CommandError('txnNotFound', 29, 'Transaction not found.', more)
+  }
   const fields = fieldsJson(waiting.fields, version)
   if (version === 1) return { ...fields, hash: id, validated: false }
   return { hash: id, tx_json: fields, validated: false }

@@ -1,5 +1,5 @@
 import type { Included } from '../simulated/chain.ts'
-import { CutLine, type Endpoint, jsonReply, type SocketLine } from '../simulated/server.ts'
+import { CutLine, type Endpoint, jsonReply, type Line } from '../simulated/server.ts'
 import { type ApiVersion, accountsIn, accountTransactionJson } from './answers.ts'
 import { type Answer, CommandError, type Params, type XrpNode } from './command.ts'
 import { commands, completeLedgers } from './commands.ts'
@@ -11,7 +11,7 @@ type Subscription = { streams: Set<string>; accounts: Set<string>; version: ApiV
 
 /** JSON-RPC over HTTP and commands over WebSocket, on one port. */
 export function xrpEndpoint(node: XrpNode): Endpoint {
-  const listeners = new Map<SocketLine, Subscription>()
+  const listeners = new Map<Line, Subscription>()
   node.chain.onBlock((ledger) => {
     // Who is behind has not heard of it.
     if (node.told().head.height !== ledger.height) return
@@ -65,10 +65,10 @@ function answerTo(node: XrpNode, command: string, params: Params, version: ApiVe
     return { status: 'success', result: run(node, params, version) }
   } catch (error) {
     if (error instanceof CutLine) throw error
-    const { error: name, code, message } = error instanceof CommandError ? error : internalError(error)
+    const { error: name, code, message, more } = error instanceof CommandError ? error : internalError(error)
     const isInvalid = name === 'invalidTransaction'
     const said = isInvalid ? { error_exception: message } : { error_code: code, error_message: message }
-    return { status: 'error', error: name, ...said, request }
+    return { status: 'error', error: name, ...said, ...more, request }
   }
 }
 
@@ -88,7 +88,7 @@ function subscribe(
   subscription.version = version
 }
 
-function tell(node: XrpNode, line: SocketLine, subscription: Subscription, ledger: Ledger): void {
+function tell(node: XrpNode, line: Line, subscription: Subscription, ledger: Ledger): void {
   const { streams, accounts, version } = subscription
   if (streams.has('ledger')) {
     const txn_count = ledger.included.length

@@ -20,6 +20,9 @@ export type LedgerHeader = {
 export type Xrp = { entry: LedgerEntry; tx: XrpTransaction; result: Metadata; seal: LedgerHeader }
 export type Ledger = Block<Xrp>
 
+/** Above 1024, so every transaction has to name it, and none of another network is valid here. */
+export const NETWORK_ID = 31_344
+
 /** Holds everything at first, on every XRP Ledger: its secret is `masterpassphrase`. */
 export const genesisKeys = deriveKeypair('snoPBrXtMeMyMHUVTgbuqAfg1SUTb')
 export const genesisAccount = deriveAddress(genesisKeys.publicKey)
@@ -29,27 +32,25 @@ const ALL_DROPS = 100_000_000_000_000_000n
 const RIPPLE_EPOCH_SECONDS = 946_684_800
 export const CLOSE_TIME_RESOLUTION = 10
 
-export function xrpRules(networkId: number): Rules<Xrp> {
-  return {
-    firstHeight: 1,
-    blockStepMs: 1_000,
-    afterReorg: 'no reorganisations',
-    genesis: (state) =>
-      state.set(accountKey(genesisAccount), {
-        LedgerEntryType: 'AccountRoot',
-        Account: genesisAccount,
-        Balance: String(ALL_DROPS),
-        Flags: 0,
-        OwnerCount: 0,
-        Sequence: 1,
-      }),
-    run: (tx, draft, place) => {
-      const { code, metadata } = runTransaction(tx, draft, place, networkId)
-      if (metadata !== undefined) return { included: metadata }
-      return code.startsWith('ter') ? 'waits' : 'void'
-    },
-    seal: (block, _draft, parent, changes) => closeLedger(block, parent, changes),
-  }
+export const xrpRules: Rules<Xrp> = {
+  firstHeight: 1,
+  blockStepMs: 1_000,
+  afterReorg: 'no reorganisations',
+  genesis: (state) =>
+    state.set(accountKey(genesisAccount), {
+      LedgerEntryType: 'AccountRoot',
+      Account: genesisAccount,
+      Balance: String(ALL_DROPS),
+      Flags: 0,
+      OwnerCount: 0,
+      Sequence: 1,
+    }),
+  run: (tx, draft, place) => {
+    const { code, metadata } = runTransaction(tx, draft, place, NETWORK_ID)
+    if (metadata !== undefined) return { included: metadata }
+    return code.startsWith('ter') ? 'waits' : 'void'
+  },
+  seal: (block, _draft, parent, changes) => closeLedger(block, parent, changes),
 }
 
 function closeLedger(

@@ -1,4 +1,5 @@
 import { DEFAULT_DEFINITIONS } from 'ripple-binary-codec'
+import type { SimulatedChain } from '../simulated/chain.ts'
 import { CutLine } from '../simulated/server.ts'
 import { draftOn } from '../simulated/state.ts'
 import { fieldsJson } from './answers.ts'
@@ -6,6 +7,7 @@ import { type Answer, CommandError, type Params, type XrpNode } from './command.
 import { decodeTransaction, type XrpTransaction } from './decode_transaction.ts'
 import { readAccount } from './entries.ts'
 import { BASE_FEE } from './reserves.ts'
+import type { Xrp } from './rules.ts'
 import { runTransaction } from './run_transaction.ts'
 
 /**
@@ -19,7 +21,7 @@ export function submit(node: XrpNode, params: Params): Answer {
   const failWith = typeof trouble === 'object' ? trouble.failWith : undefined
   if (failWith !== undefined && !failWith.startsWith('tec')) return reply(node, given, failWith, false)
   const tx = failWith === undefined ? given : { ...given, failWith }
-  const code = codeOf(node, tx)
+  const code = codeOf(node.chain, tx, node.networkId())
   const isKept = params.fail_hard === true ? code === 'tesSUCCESS' : /^(tes|tec|ter)/.test(code)
   if (isKept && trouble !== 'drop') node.chain.submit(tx)
   if (trouble === 'lose reply') throw new CutLine()
@@ -27,9 +29,9 @@ export function submit(node: XrpNode, params: Params): Answer {
 }
 
 /** What would become of a transaction in the open ledger. */
-export function codeOf({ chain, networkId }: XrpNode, tx: XrpTransaction): string {
+export function codeOf(chain: SimulatedChain<Xrp>, tx: XrpTransaction, networkId: number): string {
   const place = { height: chain.head.height + 1, index: 0 }
-  const { code } = runTransaction(tx, draftOn(chain.open()), place, networkId())
+  const { code } = runTransaction(tx, draftOn(chain.open()), place, networkId)
   const isWaiting = code === 'tefPAST_SEQ' && chain.waiting.some(({ id }) => id === tx.id)
   return isWaiting ? 'tefALREADY' : code
 }
