@@ -104,13 +104,22 @@ test('a transaction waits, shows in the open state, and is found in its block', 
 test('the same transaction submitted twice runs once, and blocks are told until nobody listens', () => {
   const { chain } = open()
   const told: number[] = []
-  const stop = chain.onBlock(({ height }) => told.push(height))
-  for (const id of ['twin', 'twin']) pay(chain, 'anna', 7n, { id })
+  const stop = chain.onBlock(({ height }) => {
+    told.push(height)
+    chain.open()
+  })
+  for (const id of ['twin', 'twin']) {
+    chain.open()
+    pay(chain, 'anna', 7n, { id })
+  }
   expect(purse(chain.open(), 'anna')).toBe(7n)
+  chain.mine(1)
+  pay(chain, 'bert', 1n)
   chain.mine(2)
+  expect(allOf(chain.open()), 'asked between two blocks').toEqual(allOf(chain.view().state))
   stop()
   chain.mine(1)
-  expect([purse(chain.view().state, 'anna'), told]).toEqual([7n, [1, 2]])
+  expect([purse(chain.view().state, 'anna'), told]).toEqual([7n, [1, 2, 3]])
 })
 
 test('the state at every earlier height stays what it was', () => {
@@ -193,6 +202,13 @@ test('a file whose last line was cut off by a kill goes on from the line before'
   expect(openChain(path, toyRules()).head).toEqual(again.head)
   appendFileSync(path, '{"block"')
   expect(openChain(path, toyRules()).head).toEqual(again.head)
+})
+
+test('what a file could not give back is refused at once', () => {
+  const { chain, path } = open()
+  for (const after of [Buffer.from('ab'), new Uint8Array(2), new Date(0), new Map()])
+    expect(() => pay(chain, 'anna', 1n, { after: after as unknown as string })).toThrow('no plain data')
+  expect([chain.waiting, openChain(path, toyRules()).waiting]).toEqual([[], []])
 })
 
 test('an entry cannot be changed in place, because the past would change with it', () => {

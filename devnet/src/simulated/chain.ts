@@ -37,13 +37,11 @@ export type Rules<K extends Kind> = {
    * keeps it for a later block, `void` throws it away.
    */
   run(tx: K['tx'], state: Draft<K['entry']>, place: Place): { included: K['result'] } | 'waits' | 'void'
-  /** After the last transaction: may still change the state (a reward). `parent` is undefined in the first block. */
-  seal(
-    block: OpenBlock<K>,
-    state: Draft<K['entry']>,
-    parent: Block<K> | undefined,
-    changes: readonly Change<K['entry']>[],
-  ): K['seal']
+  /**
+   * After the last transaction. `state` knows what the block changed, and may still be changed (a reward). `parent` is
+   * undefined in the first block.
+   */
+  seal(block: OpenBlock<K>, state: Draft<K['entry']>, parent: Block<K> | undefined): K['seal']
   /** Of the block that is there from the beginning. */
   readonly firstHeight: number
   /** The least time between two blocks, by their own timestamps. */
@@ -93,9 +91,11 @@ export function openChain<K extends Kind>(path: string, rules: Rules<K>): Simula
   const file = openChainFile<Line<K>>(path)
   const books = createBooks<K>()
   for (const line of file.lines) books.enter(line)
+  let opened: Filled<K> | undefined
   const write = (line: Line<K>) => {
     file.append(line)
     books.enter(line)
+    opened = undefined
   }
   const listeners = new Set<(block: Block<K>) => void>()
   const mineOne = (pick: (tx: K['tx']) => boolean) => {
@@ -105,9 +105,7 @@ export function openChain<K extends Kind>(path: string, rules: Rules<K>): Simula
     for (const listener of listeners) listener(made.block)
   }
   if (books.blocks.length === 0) mineOne(() => false)
-  let opened: Filled<K> | undefined
   const mine = (count: number, pick: (tx: K['tx']) => boolean) => {
-    opened = undefined
     for (let made = 0; made < count; made++) mineOne(pick)
   }
   return {
@@ -129,14 +127,12 @@ export function openChain<K extends Kind>(path: string, rules: Rules<K>): Simula
     },
     submit: (tx) => {
       if (books.waiting.has(tx.id)) return
+      const before = opened
       write({ submitted: tx })
-      const isAddedEasily = opened !== undefined && opened.left.length === 0
-      opened = opened && isAddedEasily ? fill(rules, opened.draft, [tx], nextPlace(books, rules)) : undefined
+      // Nothing waits for this one: what was run before need not run again.
+      if (before?.left.length === 0) opened = fill(rules, before.draft, [tx], nextPlace(books, rules))
     },
-    withdraw: (id) => {
-      opened = undefined
-      write({ withdrawn: id })
-    },
+    withdraw: (id) => write({ withdrawn: id }),
     mine: (blocks, pick = () => true) => mine(blocks, pick),
     reorg: (depth) => {
       if (rules.afterReorg === 'no reorganisations')
@@ -263,6 +259,6 @@ function makeBlock<K extends Kind>(books: Books<K>, rules: Rules<K>, pick: (tx: 
   const { included, voided } = fill(rules, draft, [...books.waiting.values()].filter(pick), place)
   const parentHash = parent?.seal.hash ?? '0'.repeat(64)
   const open = { ...place, parentHash, salt: randomBytes(8).toString('hex'), included }
-  const seal = rules.seal(open, draft, parent, draft.changes())
+  const seal = rules.seal(open, draft, parent)
   return { block: { ...open, seal }, changes: draft.changes(), voided }
 }

@@ -1,6 +1,6 @@
 import { closeSync, existsSync, openSync, readFileSync, truncateSync, writeSync } from 'node:fs'
 
-/** Lines of plain data (JSON, and bigint) that only ever grow. */
+/** Lines of plain data (JSON, and bigint), to which only ever more are added. */
 export type ChainFile<Line> = {
   /** What was there when it was opened, oldest first. */
   readonly lines: readonly Line[]
@@ -14,7 +14,7 @@ export function openChainFile<Line>(path: string): ChainFile<Line> {
   const file = openSync(path, 'a', 0o600)
   return {
     lines,
-    append: (line) => writeAll(file, Buffer.from(`${JSON.stringify(line, spellBigint)}\n`)),
+    append: (line) => writeAll(file, Buffer.from(`${JSON.stringify(line, spell)}\n`)),
     close: () => closeSync(file),
   }
 }
@@ -32,8 +32,13 @@ function writeAll(file: number, bytes: Buffer): void {
   for (let written = 0; written < bytes.length; ) written += writeSync(file, bytes, written)
 }
 
-function spellBigint(_key: string, value: unknown): unknown {
-  return typeof value === 'bigint' ? { $bigint: value.toString() } : value
+/** Refuses what would come back as something else (bytes, dates, maps): better now than at the next start. */
+function spell(this: Record<string, unknown>, key: string, value: unknown): unknown {
+  if (typeof value === 'bigint') return { $bigint: value.toString() }
+  const given = this[key]
+  const kind = typeof given === 'object' && given !== null ? Object.getPrototypeOf(given) : null
+  if (kind === null || kind === Object.prototype || kind === Array.prototype) return value
+  throw new TypeError(`${key} is no plain data: ${kind.constructor?.name}`)
 }
 
 function readBigint(_key: string, value: unknown): unknown {

@@ -89,8 +89,7 @@ export function takeOver<Entry>(into: Draft<Entry>, changes: readonly Change<Ent
 
 /** Whoever changes an entry in place would change the past too: it throws instead. */
 function freeze<Value>(value: Value): Value {
-  if (typeof value !== 'object' || value === null || Object.isFrozen(value) || ArrayBuffer.isView(value))
-    return value
+  if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value
   for (const inner of Object.values(value)) freeze(inner)
   return Object.freeze(value)
 }

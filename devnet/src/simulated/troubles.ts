@@ -23,6 +23,7 @@ export type SubmitTrouble =
   | 'lose reply'
   /** The line is cut and nothing is done. */
   | 'lose request'
+  /** This one goes well. */
   | 'none'
 
 const NONE: Troubles = {

@@ -50,7 +50,7 @@ export const xrpRules: Rules<Xrp> = {
     if (metadata !== undefined) return { included: metadata }
     return code.startsWith('ter') ? 'waits' : 'void'
   },
-  seal: (block, _draft, parent, changes) => closeLedger(block, parent, changes),
+  seal: (block, draft, parent) => closeLedger(block, parent, draft.changes()),
 }
 
 function closeLedger(
