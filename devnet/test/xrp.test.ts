@@ -502,6 +502,45 @@ describe('what looks like money and is none', () => {
   })
 })
 
+describe('XRP that arrives and is no payment', () => {
+  test('an account that is deleted leaves what it has to another, with a tag, and can be opened again', async () => {
+    const [leaver, heir] = [await funded(), (await funded(1)).address]
+    const deletion = {
+      TransactionType: 'AccountDelete',
+      Account: leaver.address,
+      Destination: heir,
+      DestinationTag: 7,
+    } as const
+    expect((await enter(leaver, deletion)).code).toBe('tecTOO_SOON')
+    await devnet.mine('XRP', 256)
+    const { code, meta, result } = await enter(leaver, deletion)
+    expect([code, meta.delivered_amount]).toEqual(['tesSUCCESS', '99600000'])
+    expect(result.tx_json).toMatchObject({ TransactionType: 'AccountDelete', DestinationTag: 7 })
+    expect([await balance(heir), await balance(leaver.address)]).toEqual([100_600_000n, 0n])
+    const gone = client.request({ command: 'account_info', account: leaver.address })
+    await expect(gone).rejects.toMatchObject({ data: { error: 'actNotFound' } })
+    await devnet.send('XRP', 'XRP', leaver.address, 1_000_000n)
+    await devnet.mine('XRP', 1)
+    const { result: again } = await client.request({ command: 'account_info', account: leaver.address })
+    expect(again.account_data.Sequence).toBe(await head())
+  })
+
+  test('one that owns something, or has nobody to leave it to, stays', async () => {
+    const [leaver, issuer] = [await funded(), await funded()]
+    const deletion = { TransactionType: 'AccountDelete', Account: leaver.address } as const
+    const to = await devnet.freshAddress('XRP')
+    expect((await enter(leaver, { ...deletion, Destination: to })).code).toBe('tecNO_DST')
+    const LimitAmount = { currency: 'USD', issuer: issuer.address, value: '1' }
+    await enter(leaver, { TransactionType: 'TrustSet', Account: leaver.address, LimitAmount })
+    const late = { ...deletion, Destination: issuer.address }
+    // The client would not even sign it: so the fields are as it makes them for a payment.
+    const { Sequence } = await client.autofill(payment(leaver, issuer.address, '1'))
+    const fields = { ...late, Sequence, NetworkID: info().networkId, Fee: '200000' }
+    expect(await submit(signAsIs({ ...fields, Fee: '199999' }, leaver))).toBe('telINSUF_FEE_P')
+    expect(await submit(signAsIs(fields, leaver))).toBe('tecHAS_OBLIGATIONS')
+  })
+})
+
 describe('what the devnet does with it', () => {
   test('the faucet pays with a tag, said beside the address or inside it', async () => {
     const to = (await funded(1)).address

@@ -66,10 +66,11 @@ export function fieldsJson(fields: XrpFields, version: ApiVersion): Json {
   return version === 1 ? { ...fields, DeliverMax: Amount } : { ...rest, DeliverMax: Amount }
 }
 
-/** `delivered_amount` is in no ledger: a server adds it to what it answers about payments that succeeded. */
+/** `delivered_amount` is in no ledger: a server adds it to what it answers about transactions that paid. */
 function metaJson({ tx, result }: Included<Xrp>): Metadata & { delivered_amount?: CurrencyAmount } {
   const delivered = result.DeliveredAmount ?? tx.fields.Amount
-  const isPaid = tx.fields.TransactionType === 'Payment' && result.TransactionResult === 'tesSUCCESS'
+  const pays = ['Payment', 'AccountDelete'].includes(tx.fields.TransactionType)
+  const isPaid = pays && result.TransactionResult === 'tesSUCCESS'
   return isPaid && delivered !== undefined ? { ...result, delivered_amount: delivered } : result
 }
 

@@ -31,6 +31,7 @@ export const commands: Readonly<Record<string, Command>> = {
   ledger: readLedger,
   account_info: accountInfo,
   account_lines: accountLines,
+  account_objects: accountObjects,
   account_tx: accountTransactions,
   tx: findTransaction,
   submit,
@@ -196,6 +197,16 @@ function accountLines(node: XrpNode, params: Params): Answer {
     ]
   })
   return { account, lines, ...named }
+}
+
+function accountObjects(node: XrpNode, params: Params): Answer {
+  const account = accountOf(params)
+  const { state, named } = stateOf(node, params)
+  const offers = readAll(state, 'Offer').filter(({ entry }) => entry.Account === account)
+  const lines = readAll(state, 'RippleState').filter(({ entry }) =>
+    [entry.LowLimit.issuer, entry.HighLimit.issuer].includes(account),
+  )
+  return { account, account_objects: [...offers, ...lines].map(({ entry }) => entry), ...named }
 }
 
 function negated(value: string): string {

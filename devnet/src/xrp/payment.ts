@@ -40,7 +40,7 @@ export function checkPayment(fields: XrpFields): string | undefined {
 export function pay(fields: XrpFields, draft: Draft<LedgerEntry>, ledgerIndex: number): Paid {
   const payment = fields as Payment
   const destination = readAccount(draft, payment.Destination)
-  const refusal = refusalOf(payment, destination)
+  const refusal = destination === undefined ? refusalOfNew(payment) : refusalOf(payment, destination)
   if (refusal !== undefined) return { code: refusal }
   const { Amount, SendMax } = payment
   if (typeof Amount === 'string' && SendMax === undefined) return payDrops(payment, draft, ledgerIndex)
@@ -49,13 +49,16 @@ export function pay(fields: XrpFields, draft: Draft<LedgerEntry>, ledgerIndex: n
   return payIssued(payment, draft, Amount)
 }
 
-function refusalOf(payment: Payment, destination: AccountRoot | undefined): string | undefined {
-  const { Amount, DestinationTag, Account } = payment
-  if (destination === undefined) {
-    if (typeof Amount !== 'string') return 'tecNO_DST'
-    if (isPartial(payment)) return 'telNO_DST_PARTIAL'
-    return BigInt(Amount) < RESERVE_BASE ? 'tecNO_DST_INSUF_XRP' : undefined
-  }
+/** Enough XRP makes an account of an address that has none. */
+function refusalOfNew(payment: Payment): string | undefined {
+  if (typeof payment.Amount !== 'string') return 'tecNO_DST'
+  if (isPartial(payment)) return 'telNO_DST_PARTIAL'
+  return BigInt(payment.Amount) < RESERVE_BASE ? 'tecNO_DST_INSUF_XRP' : undefined
+}
+
+/** What the destination has asked of those who pay it. */
+export function refusalOf(fields: XrpFields, destination: AccountRoot): string | undefined {
+  const { DestinationTag, Account } = fields
   if (isSet(destination, accountFlags.requireDestTag) && DestinationTag === undefined)
     return 'tecDST_TAG_NEEDED'
   if (isSet(destination, accountFlags.depositAuth) && Account !== destination.Account)
@@ -76,7 +79,7 @@ function payDrops(payment: Payment, draft: Draft<LedgerEntry>, ledgerIndex: numb
   return { code: 'tesSUCCESS' }
 }
 
-function moveDrops(
+export function moveDrops(
   draft: Draft<LedgerEntry>,
   from: string,
   to: string,

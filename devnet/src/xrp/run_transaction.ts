@@ -4,13 +4,16 @@ import type { XrpFields, XrpTransaction } from './decode_transaction.ts'
 import { accountFlags, accountKey, type LedgerEntry, offerKey, readAccount } from './entries.ts'
 import { setLimit } from './issued.ts'
 import { type Metadata, metadataOf } from './metadata.ts'
-import { checkPayment, type Paid, pay } from './payment.ts'
-import { BASE_FEE, reserveOf } from './reserves.ts'
+import { checkPayment, moveDrops, type Paid, pay, refusalOf } from './payment.ts'
+import { BASE_FEE, RESERVE_INCREMENT, reserveOf } from './reserves.ts'
 
 export type XrpPlace = { readonly height: number; readonly index: number }
 
 /** `metadata` is there when the transaction belongs into the ledger, which with a `tec` code means: for its fee only. */
 export type Outcome = { readonly code: string; readonly metadata?: Metadata }
+
+/** So many ledgers after an account's sequence: old transactions of it can no longer come back. */
+const DELETABLE_AFTER = 256
 
 /** Private networks have ids above this, and their transactions must name it. */
 const PUBLIC_NETWORK_ID_MAX = 1024
@@ -58,7 +61,8 @@ function checkSender(fields: XrpFields, draft: Draft<LedgerEntry>, ledgerIndex: 
   if (fields.Sequence > sender.Sequence) return 'terPRE_SEQ'
   if (fields.Sequence < sender.Sequence) return 'tefPAST_SEQ'
   if (ledgerIndex > (fields.LastLedgerSequence ?? Number.POSITIVE_INFINITY)) return 'tefMAX_LEDGER'
-  if (BigInt(fields.Fee) < BASE_FEE) return 'telINSUF_FEE_P'
+  const feeMin = fields.TransactionType === 'AccountDelete' ? RESERVE_INCREMENT : BASE_FEE
+  if (BigInt(fields.Fee) < feeMin) return 'telINSUF_FEE_P'
   if (BigInt(fields.Fee) > BigInt(sender.Balance)) return 'terINSUF_FEE_B'
   return deriveAddress(fields.SigningPubKey) === fields.Account ? undefined : 'tefBAD_AUTH'
 }
@@ -81,6 +85,7 @@ const actions: Readonly<Record<string, Action>> = {
   AccountSet: { check: () => undefined, act: setAccount },
   TrustSet: { check: checkTrust, act: setTrust },
   OfferCreate: { check: checkOffer, act: createOffer },
+  AccountDelete: { check: checkDeletion, act: deleteAccount },
 }
 
 function act(fields: XrpFields, draft: Draft<LedgerEntry>, ledgerIndex: number): Paid {
@@ -144,4 +149,25 @@ function own(draft: Draft<LedgerEntry>, account: string, otherwise: string): Pai
   if (BigInt(owner.Balance) < reserveOf(OwnerCount)) return { code: otherwise }
   draft.set(accountKey(account), { ...owner, OwnerCount })
   return { code: 'tesSUCCESS' }
+}
+
+function checkDeletion({ Account, Destination }: XrpFields): string | undefined {
+  if (Destination === undefined) return 'temMALFORMED'
+  return Destination === Account ? 'temDST_IS_SRC' : undefined
+}
+
+/** All that is left goes to the destination: XRP that arrives and is no payment. */
+function deleteAccount(fields: XrpFields, draft: Draft<LedgerEntry>, ledgerIndex: number): Paid {
+  const { Account, Destination = '' } = fields
+  const account = readAccount(draft, Account)
+  const destination = readAccount(draft, Destination)
+  if (account === undefined) return { code: 'tefINTERNAL' }
+  if (destination === undefined) return { code: 'tecNO_DST' }
+  const refusal = refusalOf(fields, destination)
+  if (refusal !== undefined) return { code: refusal }
+  if (account.OwnerCount > 0) return { code: 'tecHAS_OBLIGATIONS' }
+  if (fields.Sequence + DELETABLE_AFTER > ledgerIndex) return { code: 'tecTOO_SOON' }
+  moveDrops(draft, Account, Destination, BigInt(account.Balance), ledgerIndex)
+  draft.delete(accountKey(Account))
+  return { code: 'tesSUCCESS', delivered: account.Balance }
 }
