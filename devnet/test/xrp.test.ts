@@ -207,6 +207,13 @@ describe('what a client does', () => {
       validated: true,
       meta: { delivered_amount: '1500000' },
     })
+    const tx_blob = await signed(sender, payment(sender, to, '1500000'))
+    expect(await overHttp('submit', { tx_blob })).toMatchObject({
+      status: 'success',
+      engine_result: 'tesSUCCESS',
+      engine_result_code: 0,
+      tx_json: { hash: hashes.hashSignedTx(tx_blob), Amount: '1500000' },
+    })
     const unknown = await overHttp('tx', { transaction: '00'.repeat(32) })
     expect(unknown).toMatchObject({ status: 'error', error: 'txnNotFound' })
     expect(await overHttp('no_such_thing')).toMatchObject({ status: 'error', error: 'unknownCmd' })
@@ -353,6 +360,22 @@ describe('what a transaction may be refused for', () => {
     expect(await submit(await signed(sender, tx, { Sequence: Sequence + 2 }))).toBe('tesSUCCESS')
     await devnet.mine('XRP', 1)
     expect([await balance(to), await isKnown(last)]).toEqual([3_000_000n, false])
+  })
+
+  test('one that waited in vain until its last ledger is forgotten', async () => {
+    const [sender, to] = [await funded(), await devnet.freshAddress('XRP')]
+    const tx = payment(sender, to, '1000000')
+    const { Sequence = 0 } = await client.autofill(tx)
+    const LastLedgerSequence = (await head()) + 2
+    const early = await signed(sender, tx, { Sequence: Sequence + 1, LastLedgerSequence })
+    await submit(early)
+    await devnet.mine('XRP', 1)
+    expect(await isKnown(early)).toBe(true)
+    await devnet.mine('XRP', 1)
+    expect(await isKnown(early)).toBe(false)
+    await submit(await signed(sender, tx, { Sequence }))
+    await devnet.mine('XRP', 2)
+    expect(await balance(to)).toBe(1_000_000n)
   })
 })
 

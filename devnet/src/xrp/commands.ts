@@ -1,19 +1,10 @@
-import { isValidClassicAddress } from 'ripple-address-codec'
-import type { View } from '../simulated/chain.ts'
-import type { State } from '../simulated/state.ts'
-import {
-  type ApiVersion,
-  accountsIn,
-  accountTransactionJson,
-  fieldsJson,
-  inLedgerJson,
-  ledgerJson,
-  transactionJson,
-} from './answers.ts'
+import { accountTransactions } from './account_tx.ts'
+import { type ApiVersion, fieldsJson, inLedgerJson, ledgerJson, transactionJson } from './answers.ts'
+import { accountNotFound, accountOf, ledgerOf, nameOf, stateOf } from './asked_ledger.ts'
 import { type Answer, CommandError, type Params, type XrpNode } from './command.ts'
-import { accountFlags, isLower, type LedgerEntry, readAccount, readAll } from './entries.ts'
+import { accountFlags, isLower, readAccount, readAll } from './entries.ts'
 import { BASE_FEE, RESERVE_BASE, RESERVE_INCREMENT } from './reserves.ts'
-import type { Ledger, Xrp } from './rules.ts'
+import type { Ledger } from './rules.ts'
 import { submit } from './submit.ts'
 
 type Command = (node: XrpNode, params: Params, version: ApiVersion) => Answer
@@ -117,41 +108,6 @@ function readLedger(node: XrpNode, params: Params, version: ApiVersion): Answer 
   }
 }
 
-function nameOf(ledger: Ledger) {
-  return { ledger_hash: ledger.seal.hash, ledger_index: ledger.height, validated: true }
-}
-
-/** Nothing said means the open ledger, which holds what is submitted and not yet validated. */
-function ledgerOf(view: View<Xrp>, { ledger_hash, ledger_index = 'current' }: Params): Ledger | 'open' {
-  const isNumber = /^\d+$/.test(String(ledger_index))
-  if (ledger_hash === undefined && ledger_index === 'current') return 'open'
-  if (!isNumber && !['current', 'validated', 'closed'].includes(String(ledger_index)))
-    throw new CommandError('invalidParams', 31, 'ledgerIndexMalformed')
-  const found =
-    typeof ledger_hash === 'string'
-      ? view.blockOf(ledger_hash.toUpperCase())
-      : view.block(isNumber ? Number(ledger_index) : view.head.height)
-  if (found === undefined) throw new CommandError('lgrNotFound', 21, 'ledgerNotFound')
-  return found
-}
-
-type StateIn = { readonly state: State<LedgerEntry>; readonly named: Answer }
-
-function stateOf(node: XrpNode, params: Params): StateIn {
-  const view = node.told()
-  const ledger = ledgerOf(view, params)
-  if (ledger !== 'open') return { state: node.chain.view(ledger.height).state, named: nameOf(ledger) }
-  const isBehind = view.head.height < node.chain.head.height
-  const named = { ledger_current_index: view.head.height + 1, validated: false }
-  return { state: isBehind ? view.state : node.chain.open(), named }
-}
-
-function accountOf({ account }: Params): string {
-  if (typeof account !== 'string') throw new CommandError('invalidParams', 31, "Missing field 'account'.")
-  if (!isValidClassicAddress(account)) throw new CommandError('actMalformed', 35, 'Account malformed.')
-  return account
-}
-
 function accountInfo(node: XrpNode, params: Params): Answer {
   const account = accountOf(params)
   const { state, named } = stateOf(node, params)
@@ -168,10 +124,6 @@ function accountInfo(node: XrpNode, params: Params): Answer {
     },
     ...named,
   }
-}
-
-function accountNotFound(account: string, named: Answer): CommandError {
-  return new CommandError('actNotFound', 19, 'Account not found.', { account, ...named })
 }
 
 function accountLines(node: XrpNode, params: Params): Answer {
@@ -211,55 +163,6 @@ function accountObjects(node: XrpNode, params: Params): Answer {
 
 function negated(value: string): string {
   return value.startsWith('-') ? value.slice(1) : `-${value}`
-}
-
-/** https://xrpl.org/docs/references/http-websocket-apis/public-api-methods/account-methods/account_tx */
-function accountTransactions(node: XrpNode, params: Params, version: ApiVersion): Answer {
-  const account = accountOf(params)
-  const view = node.told()
-  const bound = (value: unknown, otherwise: number) =>
-    typeof value === 'number' && value >= 0 ? value : otherwise
-  const named = params.ledger_index ?? params.ledger_hash
-  const only = named === undefined || named === -1 ? undefined : ledgerOf(view, params)
-  const [min, max] =
-    typeof only === 'object'
-      ? [only.height, only.height]
-      : [
-          Math.max(1, bound(params.ledger_index_min, 1)),
-          Math.min(view.head.height, bound(params.ledger_index_max, view.head.height)),
-        ]
-  const limit = Math.min(400, bound(params.limit, 200))
-  const isForward = params.forward === true
-  const places = placesOf(view, account, min, max)
-  if (!isForward) places.reverse()
-  const marker = params.marker as { ledger: number; seq: number } | undefined
-  const from =
-    marker === undefined
-      ? 0
-      : places.findIndex(({ ledger, index }) => ledger.height === marker.ledger && index === marker.seq)
-  if (from < 0) throw new CommandError('invalidParams', 31, 'Invalid field marker.')
-  const next = places[from + limit]
-  return {
-    account,
-    ledger_index_min: min,
-    ledger_index_max: max,
-    limit,
-    transactions: places
-      .slice(from, from + limit)
-      .map(({ ledger, item }) => accountTransactionJson(item, ledger, version)),
-    validated: true,
-    ...(next && { marker: { ledger: next.ledger.height, seq: next.index } }),
-  }
-}
-
-function placesOf(view: View<Xrp>, account: string, min: number, max: number) {
-  const places: { ledger: Ledger; item: Ledger['included'][number]; index: number }[] = []
-  for (let height = min; height <= max; height++) {
-    const ledger = view.block(height)
-    for (const [index, item] of (ledger?.included ?? []).entries())
-      if (ledger !== undefined && accountsIn(item.result).has(account)) places.push({ ledger, item, index })
-  }
-  return places
 }
 
 function findTransaction(node: XrpNode, params: Params, version: ApiVersion): Answer {

@@ -48,7 +48,8 @@ export const xrpRules: Rules<Xrp> = {
   run: (tx, draft, place) => {
     const { code, metadata } = runTransaction(tx, draft, place, NETWORK_ID)
     if (metadata !== undefined) return { included: metadata }
-    return code.startsWith('ter') ? 'waits' : 'void'
+    const isTooLate = place.height >= (tx.fields.LastLedgerSequence ?? Number.POSITIVE_INFINITY)
+    return code.startsWith('ter') && !isTooLate ? 'waits' : 'void'
   },
   seal: (block, draft, parent) => closeLedger(block, parent, draft.changes()),
 }

@@ -49,10 +49,8 @@ function checkForm(fields: XrpFields, networkId: number): string | undefined {
   else if (fields.NetworkID !== networkId) return 'telWRONG_NETWORK'
   if (BigInt(fields.Fee) < 0n) return 'temBAD_FEE'
   if (fields.TicketSequence !== undefined) return 'tefNO_TICKET'
-  return (
-    actions[fields.TransactionType]?.check(fields) ??
-    (fields.TransactionType in actions ? undefined : 'temDISABLED')
-  )
+  const action = actions[fields.TransactionType]
+  return action === undefined ? 'temDISABLED' : action.check(fields)
 }
 
 function checkSender(fields: XrpFields, draft: Draft<LedgerEntry>, ledgerIndex: number): string | undefined {
