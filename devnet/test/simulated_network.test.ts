@@ -1,5 +1,5 @@
 import { request } from 'node:http'
-import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { Client, ECDSA, hashes, type Payment, Wallet } from 'xrpl'
 import { type Devnet, startDevnet } from '../src/index.ts'
 import { killHard, makeTemporaryFolder, runScript } from './harness.ts'
@@ -241,6 +241,10 @@ test('a second start has the same addresses, ledgers and queue', async () => {
 test('after a kill -9 in the middle of its work the same chain goes on', async () => {
   const place = makeTemporaryFolder()
   const { child, said } = await runScript<Devnet>('run_devnet.ts', place.path, 'lively', 'XRP')
+  onTestFinished(() => {
+    child.kill('SIGKILL')
+    place.remove()
+  })
   const other = new Client(urls(said).wsUrl)
   await other.connect()
   const tx = { TransactionType: 'Payment', Account: bank.address, Amount: '2000000' } as const
@@ -260,5 +264,4 @@ test('after a kill -9 in the middle of its work the same chain goes on', async (
   expect(ledger.result.ledger_hash).toBe((result as { ledger_hash?: string }).ledger_hash)
   await again.disconnect()
   await later.stop()
-  place.remove()
 })
