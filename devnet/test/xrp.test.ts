@@ -179,6 +179,7 @@ describe('what a client does', () => {
       )
       const [before, after] = await Promise.all(ledgers)
       expect(after?.result.ledger.parent_hash).toBe(before?.result.ledger_hash)
+      expect(after?.result.ledger.parent_close_time).toBe(before?.result.ledger.close_time)
       expect(after?.result.ledger.close_time).toBeGreaterThan(before?.result.ledger.close_time ?? 0)
     }
     const beyond = client.request({ command: 'ledger', ledger_index: last + 1 })
@@ -506,7 +507,7 @@ describe('what looks like money and is none', () => {
     })
   })
 
-  test('an offer that is bought up is gone, and what is left over is not delivered', async () => {
+  test('the cheaper offer is bought first; one that is bought up is gone', async () => {
     const { issuer, holder, of } = await issued('USD', '5')
     for (const [TakerGets, value] of [
       ['1000', '2'],
@@ -516,10 +517,13 @@ describe('what looks like money and is none', () => {
       await enter(issuer, { TransactionType: 'OfferCreate', Account: issuer.address, TakerGets, TakerPays })
     }
     const victim = (await funded(1)).address
-    const tx = payment(holder, victim, '3000', { SendMax: { ...of, value: '4' } })
-    const { meta } = await enter(holder, tx, { Flags: PaymentFlags.tfPartialPayment })
-    expect(meta.delivered_amount).toBe('2000')
-    expect((await enter(holder, tx, { Flags: PaymentFlags.tfPartialPayment })).code).toBe('tecPATH_DRY')
+    const buy = (value: string) => {
+      const tx = payment(holder, victim, '3000', { SendMax: { ...of, value } })
+      return enter(holder, tx, { Flags: PaymentFlags.tfPartialPayment })
+    }
+    expect((await buy('1')).meta.delivered_amount, 'the cheaper one').toBe('1000')
+    expect((await buy('4')).meta.delivered_amount).toBe('1000')
+    expect((await buy('4')).code).toBe('tecPATH_DRY')
     const { result } = await client.request({ command: 'account_lines', account: holder.address })
     expect(result.lines).toMatchObject([{ balance: '2' }])
   })
