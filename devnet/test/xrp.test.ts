@@ -456,7 +456,7 @@ describe('what looks like money and is none', () => {
   test.each(['USD', FALSE_XRP])(
     'issued %s moves between those who trust its issuer, and no XRP moves',
     async (code) => {
-      const { holder, receiver, of } = await issued(code, '100')
+      const { issuer, holder, receiver, of } = await issued(code, '100')
       const before = await balance(receiver.address)
       const amount = { ...of, value: '12.5' }
       const { meta } = await enter(holder, { ...payment(holder, receiver.address, '1'), Amount: amount })
@@ -469,6 +469,11 @@ describe('what looks like money and is none', () => {
         const { result } = await client.request({ command: 'account_lines', account: wallet.address })
         expect(result.lines).toMatchObject([{ currency: code, account: of.issuer, balance: value }])
       }
+      const beyondTheLimit = {
+        ...payment(issuer, receiver.address, '1'),
+        Amount: { ...of, value: '1000000' },
+      }
+      expect((await enter(issuer, beyondTheLimit)).code).toBe('tecPATH_PARTIAL')
       const stranger = await funded()
       const toStranger = { ...payment(holder, stranger.address, '1'), Amount: amount }
       expect((await enter(holder, toStranger)).code).toBe('tecPATH_DRY')
