@@ -30,6 +30,7 @@ export type Devnet = {
   }
   /** Networks that could not be started on this machine; the others run all the same. */
   readonly missing: readonly { readonly network: 'BTC'; readonly why: string }[]
+  /** Of the networks that run in processes of their own. */
   readonly processes: readonly { network: DevnetNetwork; pid: number; adopted: boolean }[]
   /**
    * A real transaction from the faucet, in on-chain units; returns once it is in the mempool. `coins`: on Bitcoin, in
@@ -68,7 +69,7 @@ export type Devnet = {
 
 export type DevnetOptions = {
   readonly dataDir: string
-  /** Default: BTC, ETH and BNB. */
+  /** Default: all. */
   readonly networks?: readonly DevnetNetwork[]
   /** `lively` mines by itself; `manual` leaves it to `mine`. Default: lively. */
   readonly mining?: 'lively' | 'manual'
@@ -99,7 +100,7 @@ export async function startDevnet(options: DevnetOptions): Promise<Devnet> {
   mkdirSync(dataDir, { recursive: true })
   const lock = own(dataDir)
   const world: World = { opened: new Map(), evm: {}, simulated: {}, missing: [] }
-  const wanted = options.networks ?? ['BTC', 'ETH', 'BNB']
+  const wanted = options.networks ?? ['BTC', 'ETH', 'BNB', 'XRP']
   const starts = await Promise.allSettled(wanted.map((network) => open(world, network, dataDir, options)))
   const failed = starts.find((start) => start.status === 'rejected')
   if (failed !== undefined) {
@@ -176,7 +177,9 @@ function assemble(world: World, lock: LockFile, options: DevnetOptions): Devnet 
   return {
     networks: describe(world),
     missing: world.missing,
-    processes: [...world.opened].map(([network, { pid, adopted }]) => ({ network, pid, adopted })),
+    processes: [...world.opened].flatMap(([network, { pid, adopted }]) =>
+      isSimulated(network) ? [] : [{ network, pid, adopted }],
+    ),
     send: async (network, currency, to, units, coins, tag) =>
       at(network).send(currency, to, units, coins, tag),
     balance: async (network, currency, address) => at(network).balance(currency, address),

@@ -141,7 +141,7 @@ function tellRatio(
 
 /** What the pool was filled with beforehand costs too: the signer's time, in another process and ahead of need. */
 function tellRefill(family: AddressFamily): void {
-  const keys = deriveKeys(Buffer.alloc(64, 1), 'regtest')
+  const keys = deriveKeys(Buffer.alloc(64, 1), { bitcoin: 'regtest', xrpNetworkId: 1 })
   const addresses = 500
   const derive = (from: number) => {
     for (let index = from; index < from + addresses; index += 1)

@@ -2,7 +2,7 @@ import { reserveAddresses } from '../src/db/addresses.ts'
 import type { Database } from '../src/db/database.ts'
 import { readReserves } from '../src/db/reserves.ts'
 import { assets, nativeAsset } from '../src/domain/catalog/assets.ts'
-import { chainFacts, chainIds } from '../src/domain/catalog/networks.ts'
+import { chainFacts } from '../src/domain/catalog/networks.ts'
 import { amountOf, toChainUnits } from '../src/domain/money/amount.ts'
 import { openNodes, type SimulatedNodes } from '../test/simulation/chains/simulated_chains.ts'
 import { openBenchDatabase } from './bench_postgres.ts'
@@ -35,7 +35,7 @@ export async function openLifeStage(databaseUrl: string, lying: readonly Lying[]
   layDown(nodes, lying)
   const engines: LifeChild[] = []
   const miner = setInterval(() => {
-    if (engines.length > 0) for (const id of chainIds) nodes[id].mine(1)
+    if (engines.length > 0) for (const node of Object.values(nodes)) node.mine(1)
   }, BLOCK_MS)
   engines.push(await startLifeChild(databaseUrl, 'engine', nodes))
   await fundReserves(db, nodes)

@@ -35,7 +35,7 @@ const FEW = 1_000
 const MANY = 1_000_000
 
 type Family = {
-  readonly chain: ChainId
+  readonly chain: 'BTC' | 'ETH' | 'BNB'
   /** How often the chain makes a block. */
   readonly secondsABlock: number
   readonly blocks: number

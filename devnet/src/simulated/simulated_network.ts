@@ -45,6 +45,7 @@ export async function openSimulatedNetwork<K extends Kind, Info>(
   const stage = { chain, troubles, told }
   const server = await serve(simulator.dataDir, simulator.endpoint(stage), troubles)
   const faucet = simulator.faucet(stage)
+  let stopped: Promise<void> | undefined
   return {
     info: simulator.info(server.port),
     trouble: troubles.set,
@@ -59,9 +60,9 @@ export async function openSimulatedNetwork<K extends Kind, Info>(
     replace: faucet.replace ?? (async () => undefined),
     // Every line is written when it happens.
     save: async () => {},
-    stop: async () => {
-      await server.stop()
-      chain.close()
+    stop: () => {
+      stopped ??= server.stop().then(chain.close)
+      return stopped
     },
   }
 }

@@ -19,11 +19,11 @@ export function xrpEndpoint(node: XrpNode): Endpoint {
   })
   return {
     http: async ({ body }) => {
-      const { method, params } = parse(body)
+      const { method, params, id } = parse(body)
       const [given = {}] = (Array.isArray(params) ? params : []) as Params[]
       const { status, ...said } = answerTo(node, String(method), given, versionOf(given, 1))
-      if (status === 'success') return jsonReply({ result: { ...(said.result as Answer), status } })
-      return jsonReply({ result: { ...said, status } })
+      if (status === 'success') return jsonReply({ result: { ...(said.result as Answer), status }, id })
+      return jsonReply({ result: { ...said, status }, id })
     },
     socket: (line) => {
       const subscription: Subscription = { streams: new Set(), accounts: new Set(), version: 2 }

@@ -5,7 +5,7 @@ import type { BenchRequest } from '../load.ts'
 /** Who signs, and what has to be known to ask. */
 export type Caller = { readonly keyId: string; readonly secret: KeyObject }
 
-const keys = deriveKeys(Buffer.alloc(32, 7), 'regtest')
+const keys = deriveKeys(Buffer.alloc(32, 7), { bitcoin: 'regtest', xrpNetworkId: 1 })
 const outside = {
   bitcoin: Array.from({ length: 64 }, (_, index) => keys.address('bitcoin', { purpose: 'deposit', index })),
   evm: Array.from({ length: 64 }, (_, index) => keys.address('evm', { purpose: 'deposit', index })),

@@ -54,18 +54,19 @@ export type FeeBid =
       readonly maxFeePerGasWei: bigint
       readonly maxPriorityFeePerGasWei: bigint
     }
+  | { readonly family: 'xrp'; readonly feeDrops: bigint; readonly lastLedgerSequence: number }
 
 /** What an attempt may use; given out by the engine in the transaction that stores the intent. */
 export type Funds =
   | {
-      readonly family: 'bitcoin'
+      readonly model: 'coins'
       readonly coins: readonly Coin[]
       readonly change: { address: string; key: KeyPath }
       /** With a filler, which spends all of `coins`: the attempts that it has to outbid, its own among them. */
       readonly outbids?: readonly BitcoinIntent[]
     }
   | {
-      readonly family: 'evm'
+      readonly model: 'account'
       readonly from: KeyPath
       readonly nonce: number
       /** With an outflow that says where it leaves from: the wei there, which have to pay for gas as well. */
@@ -91,6 +92,11 @@ export type Chain = {
 
   /** Canonical text of a valid address that we may pay to on this chain; pure. */
   parseAddress(text: string): Outcome<string>
+  /**
+   * Where many people share an account: address and tag of somebody that we may pay, the tag out of the address if it
+   * is in there. Rejects with `tag_required` when there is none. Left out: tags mean nothing on this chain. Pure.
+   */
+  parseTagged?(text: string, tag: string | null): Outcome<{ readonly address: string; readonly tag: string }>
   /** Rejects unless the node is the chain that was configured (genesis hash, chain id). */
   checkIdentity(): Promise<void>
   head(): Promise<BlockRef>
@@ -125,6 +131,8 @@ export type Chain = {
 
   /** What the chain says these addresses hold of an asset at `height` (for accounts) or now (for coins). Ledger units. */
   balance(asset: AssetId, addresses: readonly string[], height?: number): Promise<bigint>
+  /** Of what an address of ours holds of the native coin, what the chain never lets go, in ledger units; 0 if left out. */
+  lockedUnits?(): Promise<bigint>
   /** Account model: the next nonce by the chain's best block (mined transactions only). */
   minedNonce(address: string): Promise<number>
 }

@@ -2,6 +2,7 @@ import type { ChainId } from '../domain/catalog/networks.ts'
 import { bitcoin } from './bitcoin/index.ts'
 import type { Chain } from './chain.ts'
 import { evm } from './evm/index.ts'
+import { xrp } from './xrp/index.ts'
 
 /** What every connector needs to be built: its node, its caps, and where payouts of account chains leave from. */
 type Settings = {
@@ -12,6 +13,11 @@ type Settings = {
   }
   readonly ETH: EvmChain
   readonly BNB: EvmChain
+  readonly XRP: {
+    readonly rpcUrl: string | null
+    readonly networkId: number
+    readonly feeDropsMax: bigint
+  }
   readonly nodeTimeoutMs: number
 }
 
@@ -40,6 +46,8 @@ export const chainFactories = {
         }),
   ETH: (settings, reserveAddress) => buildEvm('ETH', settings, reserveAddress),
   BNB: (settings, reserveAddress) => buildEvm('BNB', settings, reserveAddress),
+  XRP: ({ XRP: { rpcUrl, networkId, feeDropsMax }, nodeTimeoutMs: timeoutMs }, reserveAddress) =>
+    rpcUrl === null ? null : xrp({ id: 'XRP', rpcUrl, networkId, feeDropsMax, timeoutMs, reserveAddress }),
 } as const satisfies Record<ChainId, Factory>
 
 function buildEvm(

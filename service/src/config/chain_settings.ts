@@ -1,5 +1,5 @@
 import { type AssetId, assets } from '../domain/catalog/assets.ts'
-import type { ChainId } from '../domain/catalog/networks.ts'
+import { type ChainId, chainIds } from '../domain/catalog/networks.ts'
 import { powerOfTen } from '../domain/money/decimal.ts'
 import type { Environment } from './environment.ts'
 import { contractVariable, type VariableName } from './variables.ts'
@@ -26,10 +26,19 @@ export type EvmSettings = {
   readonly tokens: Readonly<Partial<Record<AssetId, `0x${string}`>>>
 }
 
+export type XrpSettings = {
+  /** Null: this process has no node of the chain. Where it serves customers, the chain is then not offered. */
+  readonly rpcUrl: string | null
+  /** 0 is the main network. */
+  readonly networkId: number
+  readonly feeDropsMax: bigint
+}
+
 export type ChainSettings = {
   readonly BTC: BitcoinSettings
   readonly ETH: EvmSettings
   readonly BNB: EvmSettings
+  readonly XRP: XrpSettings
   readonly nodeTimeoutMs: number
 }
 
@@ -45,6 +54,11 @@ export function readChains(from: Environment): ChainSettings {
     },
     ETH: readEvm(from, 'ETH'),
     BNB: readEvm(from, 'BNB'),
+    XRP: {
+      rpcUrl: from.url('CAMBIST_XRP_URL', ['http:', 'https:']),
+      networkId: from.integer('CAMBIST_XRP_NETWORK_ID', 0, 2 ** 32 - 1),
+      feeDropsMax: readCap(from, 'CAMBIST_XRP_FEE_CAP', 6),
+    },
     nodeTimeoutMs: from.integer('CAMBIST_NODE_TIMEOUT_SECONDS', 1, 600) * 1_000,
   }
 }
@@ -87,9 +101,8 @@ function isContract(text: string): text is `0x${string}` {
 
 /** The chains this process works for: those it has a node of; without any (a signer on its own), all. */
 export function activeChains(chains: ChainSettings): readonly ChainId[] {
-  const all = ['BTC', 'ETH', 'BNB'] as const
-  const withNode = all.filter((chain) => chains[chain].rpcUrl !== null)
-  return withNode.length === 0 ? all : withNode
+  const withNode = chainIds.filter((chain) => chains[chain].rpcUrl !== null)
+  return withNode.length === 0 ? chainIds : withNode
 }
 
 /** Whether real money is at stake: any chain that this process works for is a main network. */
@@ -98,6 +111,7 @@ export function isMainnet(chains: ChainSettings): boolean {
     BTC: chains.BTC.network === 'mainnet',
     ETH: chains.ETH.evmChainId === mainnetChainIds.ETH,
     BNB: chains.BNB.evmChainId === mainnetChainIds.BNB,
+    XRP: chains.XRP.networkId === 0,
   }
   return activeChains(chains).some((chain) => isMain[chain])
 }

@@ -28,6 +28,7 @@ beforeAll(() => {
     CAMBIST_BTC_URL: 'http://user:password@node:8332',
     CAMBIST_ETH_URL: 'http://node:8545',
     CAMBIST_BNB_URL: 'http://node:8575',
+    CAMBIST_XRP_URL: 'http://node:5005',
     CAMBIST_KEYSTORE_FILE: write('keystore.json', '{}'),
     CAMBIST_KEYSTORE_PASSPHRASE_FILE: write('passphrase', 'correct horse\nignored\n'),
     CAMBIST_ACCOUNT_KEY_FILE: write('account.key', `# ours\n${hexKey('1')}\n${hexKey('2')}\n`),
@@ -36,6 +37,7 @@ beforeAll(() => {
     CAMBIST_SPEND_LIMIT_BTC_BTC: '0.5 / 2 / 10',
     CAMBIST_SPEND_LIMIT_ETH_ETH: '5/20/100',
     CAMBIST_SPEND_LIMIT_BNB_BNB: '5/20/100',
+    CAMBIST_SPEND_LIMIT_XRP_XRP: '5000/20000/100000',
     CAMBIST_SPEND_LIMIT_USDT_ERC20: '10000/50000/200000',
     CAMBIST_SPEND_LIMIT_USDT_BEP20: '10000/50000/200000',
     CAMBIST_SPEND_LIMIT_USDC_ERC20: '10000/50000/200000',
@@ -195,14 +197,17 @@ test('mainnet refuses a missing spend limit, a single price source, and plain ht
 
 test('a signer alone on mainnet needs its limits too, and nothing that only others use', () => {
   const alone = {
-    ...without('CAMBIST_BTC_URL', 'CAMBIST_ETH_URL', 'CAMBIST_BNB_URL', 'CAMBIST_ORDER_TOKEN_KEY_FILE'),
+    ...without(
+      ...variableNames.filter((name) => name.endsWith('_URL') && !/BASE|DATABASE/.test(name)),
+      'CAMBIST_ORDER_TOKEN_KEY_FILE',
+    ),
     CAMBIST_SIGNER_SOCKET: '/run/cambist/signer.sock',
   }
   const config = readServeConfig(alone, 'signer')
   expect(config).toMatchObject({
     isMainnet: true,
     keys: { account: [], orderToken: null },
-    signer: { chains: ['BTC', 'ETH', 'BNB'] },
+    signer: { chains: ['BTC', 'ETH', 'BNB', 'XRP'] },
   })
   expect(config.keys.orderSeal).not.toBeNull()
   const { CAMBIST_SPEND_LIMIT_ETH_ETH: _limit, ...unlimited } = alone as Record<string, string>
@@ -215,6 +220,7 @@ test('a test network needs no limits and no https, and has no contracts built in
     CAMBIST_BTC_NETWORK: 'regtest',
     CAMBIST_ETH_CHAIN_ID: '31337',
     CAMBIST_BNB_CHAIN_ID: '31338',
+    CAMBIST_XRP_NETWORK_ID: '1',
     CAMBIST_CONTRACT_USDT_ERC20: `0x${'ab'.repeat(20)}`,
     CAMBIST_BASE_URL: 'http://localhost:8080',
   })

@@ -123,7 +123,7 @@ const chains = {
     section: 'Chains',
     shapes: serve,
     default: null,
-    required: 'at least one of the three by the roles api, watcher and engine',
+    required: 'at least one of the `CAMBIST_…_URL` by the roles api, watcher and engine',
     example: 'http://user:password@127.0.0.1:8332',
     meaning: 'RPC address of bitcoind. Unset: BTC is not offered.',
   },
@@ -200,6 +200,26 @@ const chains = {
     shapes: serve,
     default: '300000',
     meaning: 'The most gas a BNB Smart Chain payout may be given. The signer refuses more.',
+  },
+  CAMBIST_XRP_URL: {
+    section: 'Chains',
+    shapes: serve,
+    default: null,
+    example: 'http://127.0.0.1:5005',
+    meaning:
+      'JSON-RPC address of a `rippled` that keeps the ledgers of some days. Unset: XRP is not offered.',
+  },
+  CAMBIST_XRP_NETWORK_ID: {
+    section: 'Chains',
+    shapes: serve,
+    default: '0',
+    meaning: 'Network of the XRP Ledger, 0 is the main one; start-up checks that the node agrees.',
+  },
+  CAMBIST_XRP_FEE_CAP: {
+    section: 'Chains',
+    shapes: serve,
+    default: '0.1',
+    meaning: 'The most an XRP payout may pay the ledger, in XRP. The signer refuses more.',
   },
   CAMBIST_NODE_TIMEOUT_SECONDS: {
     section: 'Chains',

@@ -1,5 +1,5 @@
 import { type AssetId, assetIdsOn } from '../domain/catalog/assets.ts'
-import { type ChainId, chainFacts } from '../domain/catalog/networks.ts'
+import { type ChainId, chainFacts, depositsLie } from '../domain/catalog/networks.ts'
 import type { BlockRef } from '../domain/orders/order.ts'
 import type { PayoutId, PayoutKind } from '../domain/payouts/intent.ts'
 import { readHead } from './chain_heads.ts'
@@ -101,7 +101,7 @@ async function readCoins(
   chain: ChainId,
   height: number,
 ): Promise<ReadonlyMap<PayoutId | null, bigint>> {
-  if (chainFacts[chain].family !== 'bitcoin') return new Map()
+  if (depositsLie[chainFacts[chain].family] !== 'coins') return new Map()
   const rows = await tx.query<{ spent_by: string | null; satoshi: bigint }>(
     `SELECT spent_by, sum(satoshi)::numeric(78,0) AS satoshi FROM (
        SELECT spent_by, satoshi FROM coins WHERE chain = $1 AND block_height <= $2 AND spent_by IS NULL

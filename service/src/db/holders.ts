@@ -1,6 +1,7 @@
 import { type AssetId, assetIdsOn } from '../domain/catalog/assets.ts'
-import { type ChainId, chainFacts } from '../domain/catalog/networks.ts'
+import { type ChainId, chainFacts, depositsLie } from '../domain/catalog/networks.ts'
 import type { InstantMs } from '../domain/time.ts'
+import { reserveAddresses } from './addresses.ts'
 import type { Sql } from './database.ts'
 import { UNBOOKED } from './outflows.ts'
 import { readTurn } from './reconciliations.ts'
@@ -42,10 +43,10 @@ export type Holders = {
 
 export async function readHolders(tx: Sql, chain: ChainId, scope: AddressScope): Promise<Holders> {
   if (scope.kind === 'all') return everybody(tx, chain)
+  const lie = depositsLie[chainFacts[chain].family]
+  if (lie === 'tags') return nobodyBut(await readReserve(tx, chain))
   const { awake, quiet } =
-    chainFacts[chain].family === 'bitcoin'
-      ? await readCoinHolders(tx, chain)
-      : await readAccounts(tx, chain, scope)
+    lie === 'coins' ? await readCoinHolders(tx, chain) : await readAccounts(tx, chain, scope)
   const asked = new Set([...awake, ...quiet.map(({ address }) => address)])
   const turn = await readTurnOfKeys(tx, chain)
   const inTurn = [...new Set([...(await readWaiting(tx, chain)), ...turn.addresses])].filter(
@@ -61,12 +62,21 @@ export async function readHolders(tx: Sql, chain: ChainId, scope: AddressScope):
 
 async function everybody(tx: Sql, chain: ChainId): Promise<Holders> {
   const { family } = chainFacts[chain]
+  if (depositsLie[family] === 'tags') return nobodyBut(await readReserve(tx, chain))
   const rows = await tx.query<Row>('SELECT address FROM addresses WHERE family = $1', [family])
-  const nobody = { quiet: [], inTurn: [], knownInTurn: [], known: new Map(), nextIndex: 0 }
-  return { awake: rows.map(({ address }) => address), ...nobody }
+  return nobodyBut(rows.map(({ address }) => address))
 }
 
 type Row = { readonly address: string }
+
+/** Where tags tell deposits apart, this is the one account that holds everything. */
+function readReserve(tx: Sql, chain: ChainId): Promise<readonly string[]> {
+  return reserveAddresses(tx, chainFacts[chain].family)
+}
+
+function nobodyBut(awake: readonly string[]): Holders {
+  return { awake, quiet: [], inTurn: [], knownInTurn: [], known: new Map(), nextIndex: 0 }
+}
 
 /** Of the orders that wait for money, so many of the newest: a deposit there that nobody told of shows at once. */
 const WAITING_MAX = 200

@@ -1,5 +1,5 @@
 import { assetOf } from '../domain/catalog/assets.ts'
-import type { AddressFamily } from '../domain/catalog/networks.ts'
+import { type AddressFamily, chainFacts, depositsLie } from '../domain/catalog/networks.ts'
 import { showRate } from '../domain/money/rate.ts'
 import { bucketOf, type OrderId } from '../domain/orders/identifiers.ts'
 import type { Order } from '../domain/orders/order.ts'
@@ -18,16 +18,19 @@ export type NewOrder = {
 }
 
 export type Created = {
-  /** The deposit address of each order that was created. */
-  readonly addresses: ReadonlyMap<OrderId, string>
+  /** Where the deposit of each order that was created goes. */
+  readonly deposits: ReadonlyMap<OrderId, DepositPlace>
   /** How many addresses were free, of as many as there are orders, and the key of the first. */
   readonly free: { readonly count: number; readonly firstIndex: number }
 }
+
+export type DepositPlace = { readonly address: string; readonly tag: string | null }
 
 /**
  * Creates orders whose deposits are all of one address family: for each a deposit address for good, the order, its
  * first fact and event, and its retry slot. One statement, so all that belongs to an order is there, or nothing of it.
  * An order without an address in the answer was not created: its retry slot had been filled before, or none was free.
+ * Where tags tell deposits apart, the tag of an order is the index of its deposit key.
  *
  * Addresses are given in the order of their keys, from `fromIndex` on: whoever knows where the free ones begin spares
  * PostgreSQL the index entries of all that were given since the last vacuum.
@@ -44,15 +47,15 @@ export async function insertNewOrders(
     fromIndex,
   ])
   const [{ free_count: count, first_index: firstIndex } = { free_count: 0, first_index: null }] = rows
-  const created = rows.flatMap(({ order_id, address }) =>
-    order_id === null ? [] : [[order_id, address] as const],
+  const created = rows.flatMap(({ order_id, address, deposit_tag: tag }) =>
+    order_id === null ? [] : [[order_id, { address, tag }] as const],
   )
-  return { addresses: new Map(created), free: { count, firstIndex: firstIndex ?? 0 } }
+  return { deposits: new Map(created), free: { count, firstIndex: firstIndex ?? 0 } }
 }
 
 type CreatedRow = { free_count: number; first_index: number | null } & (
-  | { order_id: OrderId; address: string }
-  | { order_id: null; address: null }
+  | { order_id: OrderId; address: string; deposit_tag: string | null }
+  | { order_id: null; address: null; deposit_tag: null }
 )
 
 /**
@@ -65,11 +68,11 @@ const INSERT_NEW_ORDERS = `
     SELECT * FROM json_to_recordset($2) AS w (n integer, bucket smallint, order_id text, account_id text,
       created_at_ms bigint, expires_at_ms bigint, rate_type text, from_asset text, to_asset text, asks numeric,
       promises numeric, rate text, fee numeric, fee_share integer, network_fee numeric, destination text,
-      destination_tag text, refund_address text, callback_url text, deposit_tag text, required_confirmations smallint,
+      destination_tag text, refund_address text, callback_url text, is_tagged boolean, required_confirmations smallint,
       tolerance numeric, slippage integer, token_hash bytea, seal text, chain text, snapshot jsonb, slot text,
       body_hash text, slot_at_ms bigint)
   ), ready AS MATERIALIZED (
-    SELECT array_agg(address) AS addresses, min(key_index) AS first_index FROM (
+    SELECT array_agg(address) AS addresses, array_agg(key_index) AS tags, min(key_index) AS first_index FROM (
       SELECT address, key_index FROM addresses
       WHERE family = $1 AND purpose = 'deposit' AND key_index >= $3 AND assigned_at_ms IS NULL
       ORDER BY key_index LIMIT (SELECT count(*) FROM wanted) FOR UPDATE SKIP LOCKED
@@ -80,7 +83,8 @@ const INSERT_NEW_ORDERS = `
     WHERE n <= cardinality(addresses) ORDER BY account_id, slot
     ON CONFLICT DO NOTHING RETURNING order_id
   ), created AS MATERIALIZED (
-    SELECT wanted.*, addresses[n] AS address FROM filled JOIN wanted USING (order_id) CROSS JOIN ready
+    SELECT wanted.*, addresses[n] AS address, CASE WHEN is_tagged THEN tags[n]::text END AS deposit_tag
+    FROM filled JOIN wanted USING (order_id) CROSS JOIN ready
   ), given AS (
     UPDATE addresses SET order_id = created.order_id, chain = created.chain, assigned_at_ms = created.created_at_ms
     FROM created
@@ -100,14 +104,15 @@ const INSERT_NEW_ORDERS = `
     SELECT bucket, order_id, 'created', 'OrderCreated', 'changed', created_at_ms FROM created
   ), new_events AS (
     INSERT INTO events (bucket, order_id, sequence, previous_status, status, fact_key, snapshot, at_ms)
-    SELECT bucket, order_id, 1, NULL, 'NEW', 'created', snapshot || jsonb_build_object('deposit_address', address),
-      created_at_ms FROM created
+    SELECT bucket, order_id, 1, NULL, 'NEW', 'created',
+      snapshot || jsonb_build_object('deposit_address', address, 'deposit_tag', deposit_tag), created_at_ms FROM created
   )
-  SELECT order_id, address, first_index, coalesce(cardinality(addresses), 0) AS free_count
+  SELECT order_id, address, deposit_tag, first_index, coalesce(cardinality(addresses), 0) AS free_count
   FROM ready LEFT JOIN created ON true`
 
 function toRow({ order, secrets, snapshot, retry }: NewOrder, index: number): object {
   const { terms, refundAddress } = order
+  const { chain } = assetOf(terms.from)
   return {
     n: index + 1,
     bucket: bucketOf(terms.id),
@@ -128,13 +133,13 @@ function toRow({ order, secrets, snapshot, retry }: NewOrder, index: number): ob
     destination_tag: terms.destinationTag,
     refund_address: refundAddress,
     callback_url: terms.callbackUrl,
-    deposit_tag: terms.depositTag,
+    is_tagged: depositsLie[chainFacts[chain].family] === 'tags',
     required_confirmations: terms.requiredConfirmations,
     tolerance: String(terms.tolerance.units),
     slippage: String(terms.slippage),
     token_hash: `\\x${secrets.tokenHash.toString('hex')}`,
     seal: secrets.seal,
-    chain: assetOf(terms.from).chain,
+    chain,
     snapshot,
     slot: retry.slot,
     body_hash: retry.bodyHash,

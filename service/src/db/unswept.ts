@@ -1,4 +1,4 @@
-import { type ChainId, chainFacts } from '../domain/catalog/networks.ts'
+import { type ChainId, chainFacts, depositsLie } from '../domain/catalog/networks.ts'
 import type { PayoutId } from '../domain/payouts/intent.ts'
 import type { InstantMs } from '../domain/time.ts'
 import type { Sql } from './database.ts'
@@ -14,10 +14,10 @@ export type UnsweptAddress = {
   readonly sweepCount: number
 }
 
-/** Something was booked at this address: it is looked at soon. On coin chains payouts spend coins where they lie. */
+/** Something was booked at this address: it is looked at soon, where deposits lie on addresses of their own. */
 export async function noteUnswept(tx: Sql, chain: ChainId, address: string, nowMs: InstantMs): Promise<void> {
   const { family } = chainFacts[chain]
-  if (family === 'bitcoin') return
+  if (depositsLie[family] !== 'addresses') return
   await tx.query(
     `INSERT INTO unswept_addresses (chain, address, key_index, booked_at_ms, due_at_ms)
      SELECT $1, address, key_index, $4, $4 FROM addresses

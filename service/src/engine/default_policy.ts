@@ -13,7 +13,7 @@ export const defaultPolicy: Policy = {
   lockOfferedMs: HOUR_MS,
   largeDeposits: { BTC: '1' },
   stallMs: 30 * MINUTE_MS,
-  bumpAfterMs: { BTC: 30 * MINUTE_MS, ETH: 3 * MINUTE_MS, BNB: MINUTE_MS },
+  bumpAfterMs: { BTC: 30 * MINUTE_MS, ETH: 3 * MINUTE_MS, BNB: MINUTE_MS, XRP: 45 * SECOND_MS },
   chainTroubleMs: MINUTE_MS,
   poolSize: 200,
   retrySlotMs: 24 * HOUR_MS,

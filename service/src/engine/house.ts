@@ -32,7 +32,7 @@ export async function noteHouseDeposit(
   // pays to the same address is another matter.
   if (own.key.purpose === 'change' && (await isOwnTransaction(world.db, transfer.txHash))) return
   const isUnlisted = typeof transfer.asset !== 'string'
-  const kind: HouseDepositKind = isUnlisted ? 'unlisted' : own.key.purpose === 'reserve' ? 'reserve' : 'stray'
+  const kind: HouseDepositKind = isUnlisted ? 'unlisted' : isFunding(own) ? 'reserve' : 'stray'
   const deposit: HouseDeposit = {
     key: `${chain}:${transfer.id}`,
     kind,
@@ -45,6 +45,11 @@ export async function noteHouseDeposit(
   await upsertHouseDeposit(world.db, chain, deposit, block, world.clock.nowMs())
   if (kind !== 'reserve')
     world.log.warn({ chain, deposit: deposit.key, kind }, 'money came that belongs to no order')
+}
+
+/** Further reserve keys are for what reaches the account of the reserve without saying whose it is. */
+function isFunding({ key }: OwnAddress): boolean {
+  return key.purpose === 'reserve' && key.index === 0
 }
 
 /**

@@ -49,11 +49,12 @@ function openQueue(world: DeskWorld, family: AddressFamily): OpenOrder {
     const bucket = world.randomDigits(BUCKET_DIGITS)
     const orders = openings.map((opening) => newOrder(world, opening, bucket))
     const fromIndex = firstFreeIndex
-    const { addresses, free } = await insertNewOrders(world.db, family, orders, fromIndex)
+    const { deposits, free } = await insertNewOrders(world.db, family, orders, fromIndex)
     firstFreeIndex = free.firstIndex
     const views = orders.map(({ order, snapshot }) => {
-      const address = addresses.get(order.terms.id)
-      return address === undefined ? null : { ...snapshot, deposit_address: address }
+      const deposit = deposits.get(order.terms.id)
+      if (deposit === undefined) return null
+      return { ...snapshot, deposit_address: deposit.address, deposit_tag: deposit.tag }
     })
     const isLeft = (_: unknown, index: number) => views[index] === null
     if (fromIndex === 0 || free.count === orders.length) return views
@@ -98,7 +99,7 @@ export function hashToken(token: string): Buffer {
 
 function termsOf(
   world: DeskWorld,
-  { request, pair, quote, feeShare, createdAtMs, expiresAtMs, destination }: Plan,
+  { request, pair, quote, feeShare, createdAtMs, expiresAtMs, destination, destinationTag }: Plan,
   ids: { readonly id: string; readonly accountId: string },
 ): OrderTerms {
   return {
@@ -115,7 +116,7 @@ function termsOf(
     feeShare,
     networkFee: quote.networkFee,
     destination,
-    destinationTag: request.destinationTag,
+    destinationTag,
     callbackUrl: request.callbackUrl,
     // Taken from the pool in the statement that stores the order.
     depositAddress: '',

@@ -4,7 +4,7 @@ import type { Quote } from '../domain/quotes/quote.ts'
 import type { CreateRequest, DeskRejection } from './desk.ts'
 import { type FindLock, rateExpired } from './find_lock.ts'
 import { findPair, makeQuote, type Pair, readAmount, readMarket } from './quoting.ts'
-import { readAddress } from './read_address.ts'
+import { readAddress, readDestination } from './read_address.ts'
 import type { DeskWorld } from './world.ts'
 
 type Refused<Value> = Outcome<Value, DeskRejection>
@@ -19,6 +19,8 @@ export type Plan = {
   readonly createdAtMs: number
   readonly expiresAtMs: number
   readonly destination: string
+  /** As given where tags mean nothing; otherwise the one that the destination needs. */
+  readonly destinationTag: string | null
   readonly refundAddress: string | null
 }
 
@@ -33,7 +35,7 @@ export async function planOrder(
   // An offer from before does not open a pair that is closed now (spec 4.3, rule 3).
   const open = readMarket(world.market, pair.value, request.rateType)
   if (!open.ok && open.rejection.code === 'MAINTENANCE') return open
-  const destination = readAddress(world, pair.value.to, request.destination, 'destination')
+  const destination = readDestination(world, pair.value.to, request)
   if (!destination.ok) return destination
   const refund =
     request.refundAddress === null
@@ -48,7 +50,8 @@ export async function planOrder(
     request,
     pair: pair.value,
     ...agreed.value,
-    destination: destination.value,
+    destination: destination.value.address,
+    destinationTag: destination.value.tag,
     refundAddress: refund.value,
   })
 }

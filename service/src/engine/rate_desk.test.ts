@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { type AssetId, assets } from '../domain/catalog/assets.ts'
-import { chainIds } from '../domain/catalog/networks.ts'
+import { chainFacts, chainIds } from '../domain/catalog/networks.ts'
 import { powerOfTen } from '../domain/money/decimal.ts'
 import { sandboxPrices } from '../prices/index.ts'
 import { defaultPolicy } from './default_policy.ts'
@@ -16,6 +16,8 @@ import type { DeskWorld } from './world.ts'
  * payout, silent chains and refreshes; every answer ever given is held against that of a desk that remembers nothing.
  */
 const START_MS = 1_800_000_000_000
+/** In the native coin's own units. */
+const PAYOUT_COST = { bitcoin: 2_000n, evm: powerOfTen(15), xrp: 15n }
 
 async function openStage() {
   let nowMs = START_MS
@@ -24,7 +26,7 @@ async function openStage() {
   const reserves = new Map<AssetId, { spendable: bigint; payout_cost: bigint }>(
     assets.map(({ id, maxAmount, chain }) => [
       id,
-      { spendable: maxAmount * 3n, payout_cost: chain === 'BTC' ? 2_000n : powerOfTen(15) },
+      { spendable: maxAmount * 3n, payout_cost: PAYOUT_COST[chainFacts[chain].family] },
     ]),
   )
   const lookedMs = new Map(chainIds.map((chain) => [chain, START_MS]))

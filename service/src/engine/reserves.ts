@@ -3,7 +3,7 @@ import { reserveAddresses } from '../db/addresses.ts'
 import { sumSpendableCoins } from '../db/coins.ts'
 import { sumLiveOutflows } from '../db/outflows.ts'
 import { readReserves, saveReserve } from '../db/reserves.ts'
-import { type Asset, assetOf } from '../domain/catalog/assets.ts'
+import { type Asset, type AssetId, assetOf, nativeAsset } from '../domain/catalog/assets.ts'
 import { chainFacts } from '../domain/catalog/networks.ts'
 import { fromChainUnits } from '../domain/money/amount.ts'
 import type { World } from './world.ts'
@@ -36,5 +36,16 @@ async function heldFor(world: World, chain: Chain, asset: Asset, height: number)
     const { confirmations } = chainFacts[chain.id]
     return fromChainUnits(asset.id, await sumSpendableCoins(world.db, chain.id, height, confirmations)).units
   }
-  return chain.balance(asset.id, await reserveAddresses(world.db, chain.family))
+  return spendableBalance(chain, asset.id, await reserveAddresses(world.db, chain.family))
+}
+
+/** What of a balance can leave: all of it, less what the chain never lets go. Ledger units. */
+export async function spendableBalance(
+  chain: Chain,
+  asset: AssetId,
+  addresses: readonly string[],
+): Promise<bigint> {
+  const held = await chain.balance(asset, addresses)
+  if (chain.lockedUnits === undefined || asset !== nativeAsset(chain.id).id) return held
+  return held - (await chain.lockedUnits())
 }

@@ -8,6 +8,7 @@ const chainSchemes = {
   BTC: 'bitcoin',
   ETH: 'ethereum',
   BNB: 'bnb',
+  XRP: 'ripple',
 } as const satisfies Record<ChainId, PaymentScheme>
 
 /** A token travels under its network's scheme: USDT on ERC20 is `ethereum`. */

@@ -9,7 +9,7 @@ const GWEI = powerOfTen(9)
 
 /** The local nodes as chains are configured; `reach` may put something between us and a node. */
 export async function sandboxChains(
-  { BTC, ETH, BNB }: Devnet['networks'],
+  { BTC, ETH, BNB, XRP }: Devnet['networks'],
   reach: (chain: ChainId, rpcUrl: string) => Promise<string> = directly,
   nodeTimeoutMs = 10_000,
 ): Promise<ChainSettings> {
@@ -24,6 +24,7 @@ export async function sandboxChains(
     },
     ETH: evmSettings(ETH, 'ERC20', await urlOfNode('ETH', ETH)),
     BNB: evmSettings(BNB, 'BEP20', await urlOfNode('BNB', BNB)),
+    XRP: { rpcUrl: await urlOfNode('XRP', XRP), networkId: XRP?.networkId ?? 1, feeDropsMax: 1_000_000n },
     nodeTimeoutMs,
   }
 }
@@ -51,7 +52,7 @@ function evmSettings(
 }
 
 /** Caps far above anything the sandbox does: it shows that they are there, not where they should be. */
-export function sandboxSignerSettings({ BTC, ETH, BNB }: ChainSettings): SignerSettings {
+export function sandboxSignerSettings({ BTC, ETH, BNB, XRP }: ChainSettings): SignerSettings {
   const evm = ({ evmChainId, gasLimitMax, maxFeePerGasWeiMax }: ChainSettings['ETH']) => ({
     chainId: evmChainId,
     gasLimitMax,
@@ -62,6 +63,7 @@ export function sandboxSignerSettings({ BTC, ETH, BNB }: ChainSettings): SignerS
   return {
     bitcoin: { network: BTC.network, feeRateSatPerVbMax: 1_000n, feeSatoshiMax: BTC.feeSatoshiMax },
     evm: { ETH: evm(ETH), BNB: evm(BNB) },
+    xrp: { networkId: XRP.networkId, feeDropsMax: XRP.feeDropsMax },
     contracts: { ...ETH.tokens, ...BNB.tokens },
     payoutUnitsMax: Object.fromEntries(assets.map(({ id, maxAmount }) => [id, maxAmount * 2n])) as Record<
       AssetId,

@@ -16,6 +16,7 @@ const RESERVES: Readonly<Record<CurrencyCode, string>> = {
   BNB: '5000',
   USDT: '3000000',
   USDC: '3000000',
+  XRP: '2000000',
 }
 
 /** Of Bitcoin's reserve: change is spendable a block later, so one coin would be one payout a block. */

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { checkRequest } from './check_request.ts'
-import { bitcoinIntent, coin, customerEvm, evmIntent, sealed } from './testing/fixtures.ts'
+import { bitcoinIntent, coin, customerEvm, evmIntent, sealed, xrpIntent } from './testing/fixtures.ts'
 
 function messageOf(intent: unknown, ...authority: [] | [unknown]) {
   const outcome = checkRequest(intent, authority.length === 0 ? sealed() : authority[0])
@@ -9,7 +9,13 @@ function messageOf(intent: unknown, ...authority: [] | [unknown]) {
 }
 
 test('a whole request comes through as it is, and as a copy', () => {
-  for (const intent of [bitcoinIntent(), evmIntent(), bitcoinIntent({ change: null })]) {
+  for (const intent of [
+    bitcoinIntent(),
+    evmIntent(),
+    bitcoinIntent({ change: null }),
+    xrpIntent(),
+    xrpIntent({ payment: null }),
+  ]) {
     const payeeKey = { purpose: 'deposit', index: 2 } as const
     const authority = sealed({ destinationTag: 'tag', refundAddress: customerEvm, payeeKey })
     const outcome = checkRequest(intent, authority)
@@ -57,8 +63,9 @@ function withValueAt(value: unknown, [key, ...rest]: readonly string[], replacem
 test.each([
   ['bitcoin', bitcoinIntent({ inputs: [coin(1, 5n)] })],
   ['evm', evmIntent({ token: customerEvm })],
+  ['xrp', xrpIntent()],
 ])('a wrong value anywhere in a %s intent is malformed and names the field', (_, intent) => {
-  const nullable = new Set(['change', 'token'])
+  const nullable = new Set(['change', 'token', 'payment', 'payment.tag'])
   for (const path of pathsIn(intent)) {
     for (const wrong of wrongValues) {
       if (wrong === null && nullable.has(path.join('.'))) continue

@@ -1,8 +1,16 @@
 import { getAddress, isAddress } from 'viem'
 import { type AssetId, isAssetId } from '../domain/catalog/assets.ts'
-import { chainFacts, isChainId } from '../domain/catalog/networks.ts'
+import { type AddressFamily, chainFacts, isChainId } from '../domain/catalog/networks.ts'
 import { accept, type Outcome } from '../domain/outcome.ts'
-import type { BitcoinIntent, Coin, EvmIntent, Intent, KeyPath, PayoutKind } from '../domain/payouts/intent.ts'
+import type {
+  BitcoinIntent,
+  Coin,
+  EvmIntent,
+  Intent,
+  KeyPath,
+  PayoutKind,
+  XrpIntent,
+} from '../domain/payouts/intent.ts'
 import { KEY_INDEX_MAX } from './derivation.ts'
 import { refuseToSign } from './rejections.ts'
 import type { Authority, SignRejection } from './signer.ts'
@@ -31,7 +39,7 @@ export function checkRequest(
 /** Checks what an `addresses` request names; throws `Malformed` when it is not one. */
 export function checkAddressRequest(family: unknown, purpose: unknown, from: unknown, count: unknown) {
   return {
-    family: oneOf('family', family, ['bitcoin', 'evm']),
+    family: oneOf('family', family, families),
     purpose: oneOf('purpose', purpose, purposes),
     from: integer('from', from, 0, KEY_INDEX_MAX),
     count: integer('count', count, 1, ADDRESSES_MAX),
@@ -44,6 +52,9 @@ const INPUTS_MAX = 500
 const ATTEMPTS_MAX = 1_000
 const SATOSHI_MAX = 21_000_000n * 100_000_000n
 const WORD_MAX = 2n ** 256n - 1n
+const UINT32_MAX = 2 ** 32 - 1
+const DROPS_MAX = 10n ** 17n
+const families = ['bitcoin', 'evm', 'xrp'] as const satisfies readonly AddressFamily[]
 const purposes = ['deposit', 'reserve', 'change'] as const
 const kinds = ['payout', 'refund', 'filler', 'sweep'] as const satisfies readonly PayoutKind[]
 
@@ -74,9 +85,36 @@ function readAuthority(value: unknown): Authority {
 
 function readIntent(value: unknown): Intent {
   const family = typeof value === 'object' && value !== null && 'family' in value ? value.family : undefined
-  return oneOf('intent.family', family, ['bitcoin', 'evm']) === 'bitcoin'
-    ? readBitcoinIntent(value)
-    : readEvmIntent(value)
+  switch (oneOf('intent.family', family, families)) {
+    case 'bitcoin':
+      return readBitcoinIntent(value)
+    case 'evm':
+      return readEvmIntent(value)
+    case 'xrp':
+      return readXrpIntent(value)
+  }
+}
+
+function readXrpIntent(value: unknown): XrpIntent {
+  const names = ['family', 'chain', 'networkId', 'payoutId', 'attempt', 'from', 'sequence', 'payment']
+  const fields = record('intent', value, [...names, 'feeDrops', 'lastLedgerSequence'])
+  return {
+    family: 'xrp',
+    ...readIdentity(fields, 'xrp'),
+    networkId: integer('intent.networkId', fields.networkId, 0, UINT32_MAX),
+    from: readKey('intent.from', fields.from),
+    sequence: integer('intent.sequence', fields.sequence, 0, UINT32_MAX),
+    payment: orNull(fields.payment, (payment) => {
+      const parts = record('intent.payment', payment, ['to', 'tag', 'drops'])
+      return {
+        to: text('intent.payment.to', parts.to, /^r[1-9A-HJ-NP-Za-km-z]{24,34}$/),
+        tag: orNull(parts.tag, (tag) => integer('intent.payment.tag', tag, 0, UINT32_MAX)),
+        drops: bounded('intent.payment.drops', parts.drops, 1n, DROPS_MAX),
+      }
+    }),
+    feeDrops: bounded('intent.feeDrops', fields.feeDrops, 1n, DROPS_MAX),
+    lastLedgerSequence: integer('intent.lastLedgerSequence', fields.lastLedgerSequence, 1, UINT32_MAX),
+  }
 }
 
 function readBitcoinIntent(value: unknown): BitcoinIntent {

@@ -1,14 +1,17 @@
 import { mnemonicToSeedSync } from '@scure/bip39'
+import { xAddressToClassicAddress } from 'ripple-address-codec'
 import { bytesToHex } from 'viem'
 import { expect, test } from 'vitest'
-import { deriveKeys } from './derivation.ts'
+import { type BitcoinNetwork, deriveKeys } from './derivation.ts'
 
 const about = mnemonicToSeedSync(`${'abandon '.repeat(11)}about`)
 const junk = mnemonicToSeedSync(`${'test '.repeat(11)}junk`)
 
+const networksOf = (bitcoin: BitcoinNetwork) => ({ bitcoin, xrpNetworkId: bitcoin === 'mainnet' ? 0 : 31337 })
+
 // https://github.com/bitcoin/bips/blob/master/bip-0084.mediawiki#test-vectors
 test('Bitcoin addresses are the ones of the BIP-84 vectors', () => {
-  const keys = deriveKeys(about, 'mainnet')
+  const keys = deriveKeys(about, networksOf('mainnet'))
   expect(keys.address('bitcoin', { purpose: 'deposit', index: 0 })).toBe(
     'bc1qcr8te4kr609gcawutmrza0j4xv80jy8z306fyu',
   )
@@ -24,7 +27,7 @@ test('Bitcoin addresses are the ones of the BIP-84 vectors', () => {
 })
 
 test('EVM addresses are the ones every development node knows', () => {
-  const keys = deriveKeys(junk, 'regtest')
+  const keys = deriveKeys(junk, networksOf('regtest'))
   expect(keys.address('evm', { purpose: 'deposit', index: 0 })).toBe(
     '0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266',
   )
@@ -39,7 +42,7 @@ test('EVM addresses are the ones every development node knows', () => {
 test('networks, purposes and indexes never share an address', () => {
   const purposes = ['deposit', 'reserve', 'change'] as const
   const seen = (['mainnet', 'regtest', 'testnet'] as const).flatMap((network) => {
-    const keys = deriveKeys(about, network)
+    const keys = deriveKeys(about, networksOf(network))
     return purposes.flatMap((purpose) =>
       [0, 1, 2 ** 31 - 1].map((index) => keys.address('bitcoin', { purpose, index })),
     )
@@ -48,16 +51,33 @@ test('networks, purposes and indexes never share an address', () => {
   expect(seen.filter((address) => address.startsWith('bcrt1q'))).toHaveLength(9)
   expect(seen.filter((address) => address.startsWith('tb1q'))).toHaveLength(9)
 
-  const keys = deriveKeys(about, 'mainnet')
+  const keys = deriveKeys(about, networksOf('mainnet'))
   expect(keys.address('evm', { purpose: 'reserve', index: 0 })).not.toBe(
     keys.address('evm', { purpose: 'deposit', index: 0 }),
   )
 })
 
 test('an EVM change address and an index out of range are errors', () => {
-  const keys = deriveKeys(about, 'mainnet')
+  const keys = deriveKeys(about, networksOf('mainnet'))
   expect(() => keys.address('evm', { purpose: 'change', index: 0 })).toThrow('no change addresses')
   for (const index of [-1, 0.5, 2 ** 31, Number.NaN]) {
     expect(() => keys.address('bitcoin', { purpose: 'deposit', index })).toThrow('a key index is')
   }
+})
+
+test('on the XRP Ledger everybody has a tag on one account, and the reserve has the last one', () => {
+  const keys = deriveKeys(about, networksOf('mainnet'))
+  // The first account of these words in every wallet that follows BIP-44.
+  const account = 'rHsMGQEkVNJmpGWs8XUBoTBiAAbwxZN5v3'
+  expect(keys.address('xrp', { purpose: 'reserve', index: 1 })).toBe(account)
+  const place = (address: string) => xAddressToClassicAddress(address)
+  expect(place(keys.address('xrp', { purpose: 'deposit', index: 48_213 }))).toEqual({
+    classicAddress: account,
+    tag: 48_213,
+    test: false,
+  })
+  expect(place(keys.address('xrp', { purpose: 'reserve', index: 0 }))).toMatchObject({ tag: 2 ** 32 - 1 })
+  const testing = deriveKeys(about, networksOf('regtest'))
+  expect(place(testing.address('xrp', { purpose: 'deposit', index: 1 }))).toMatchObject({ test: true })
+  expect(() => keys.address('xrp', { purpose: 'change', index: 0 })).toThrow('no change addresses')
 })

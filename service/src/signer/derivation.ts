@@ -1,6 +1,8 @@
 import { ECDH } from 'node:crypto'
 import { HDKey } from '@scure/bip32'
 import { NETWORK, p2wpkh, TEST_NETWORK } from '@scure/btc-signer'
+import { classicAddressToXAddress } from 'ripple-address-codec'
+import { deriveAddress } from 'ripple-keypairs'
 import { bytesToHex } from 'viem'
 import { publicKeyToAddress } from 'viem/accounts'
 import { assert } from '../domain/assert.ts'
@@ -18,18 +20,21 @@ export const bitcoinNetworks = {
 
 /** Every key we have, by path. Private keys do not leave this folder. */
 export type Keys = {
-  /** P2WPKH on Bitcoin, EIP-55 checksummed on EVM. */
+  /** P2WPKH on Bitcoin, EIP-55 checksummed on EVM; on the XRP Ledger one account for all, and tags. */
   address(family: AddressFamily, key: KeyPath): string
   privateKey(family: AddressFamily, key: KeyPath): Uint8Array
   /** Compressed, 33 bytes. */
   publicKey(family: AddressFamily, key: KeyPath): Uint8Array
 }
 
+export type Networks = { readonly bitcoin: BitcoinNetwork; readonly xrpNetworkId: number }
+
 /** Leaves are not hardened, so an index is below 2^31 (BIP-32). */
 export const KEY_INDEX_MAX = 2 ** 31 - 1
 
 /** The reserve has its own account, so that a leaked deposit account key does not open it. */
-export function deriveKeys(seed: Uint8Array, network: BitcoinNetwork): Keys {
+export function deriveKeys(seed: Uint8Array, networks: Networks): Keys {
+  const { bitcoin: network } = networks
   const root = HDKey.fromMasterSeed(seed)
   const branches = new Map<string, HDKey>()
   const leaf = (family: AddressFamily, key: KeyPath): HDKey => {
@@ -40,7 +45,7 @@ export function deriveKeys(seed: Uint8Array, network: BitcoinNetwork): Keys {
     const path = branchPath(family, key.purpose, network)
     const branch = branches.get(path) ?? root.derive(path)
     branches.set(path, branch)
-    return branch.deriveChild(key.index)
+    return branch.deriveChild(family === 'xrp' ? 0 : key.index)
   }
   const privateKey = (family: AddressFamily, key: KeyPath) => {
     const bytes = leaf(family, key).privateKey
@@ -55,15 +60,22 @@ export function deriveKeys(seed: Uint8Array, network: BitcoinNetwork): Keys {
   return {
     privateKey,
     publicKey,
-    address: (family, key) =>
-      family === 'bitcoin'
-        ? bitcoinAddress(publicKey(family, key), network)
-        : evmAddress(publicKey(family, key)),
+    address: (family, key) => {
+      switch (family) {
+        case 'bitcoin':
+          return bitcoinAddress(publicKey(family, key), network)
+        case 'evm':
+          return evmAddress(publicKey(family, key))
+        case 'xrp':
+          return xrpAddress(publicKey(family, key), key, networks.xrpNetworkId)
+      }
+    },
   }
 }
 
-/** BIP-84 on Bitcoin, BIP-44 on EVM. */
+/** BIP-84 on Bitcoin, BIP-44 elsewhere (https://github.com/satoshilabs/slips/blob/master/slip-0044.md). */
 function branchPath(family: AddressFamily, purpose: KeyPath['purpose'], network: BitcoinNetwork): string {
+  if (family === 'xrp') return "m/44'/144'/0'/0"
   if (family === 'bitcoin') {
     const coin = network === 'mainnet' ? 0 : 1
     return `m/84'/${coin}'/${purpose === 'reserve' ? 1 : 0}'/${purpose === 'change' ? 1 : 0}`
@@ -84,3 +96,16 @@ function evmAddress(publicKey: Uint8Array): string {
   assert(typeof whole !== 'string', 'no encoding was asked for')
   return publicKeyToAddress(bytesToHex(whole))
 }
+
+/**
+ * One account, and a tag for everybody: a deposit's is the index of its key. The reserve has the last tag there is, so
+ * that an operator who funds it is told from a customer who forgot the tag; key 1 of the reserve is the account without one.
+ */
+function xrpAddress(publicKey: Uint8Array, { purpose, index }: KeyPath, networkId: number): string {
+  assert(purpose !== 'change', 'the XRP Ledger has no change addresses')
+  const account = deriveAddress(Buffer.from(publicKey).toString('hex').toUpperCase())
+  if (purpose === 'reserve' && index > 0) return account
+  return classicAddressToXAddress(account, purpose === 'reserve' ? RESERVE_TAG : index, networkId !== 0)
+}
+
+const RESERVE_TAG = 2 ** 32 - 1

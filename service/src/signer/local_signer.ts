@@ -4,7 +4,7 @@ import { assert } from '../domain/assert.ts'
 import { type AssetId, assets, nativeAsset } from '../domain/catalog/assets.ts'
 import { type Amount, amountOf, fromChainUnits } from '../domain/money/amount.ts'
 import { accept, type Outcome } from '../domain/outcome.ts'
-import type { Intent, SignedTx } from '../domain/payouts/intent.ts'
+import type { EvmIntent, Intent, SignedTx } from '../domain/payouts/intent.ts'
 import type { InstantMs } from '../domain/time.ts'
 import { canonicalBitcoinAddress, signBitcoin } from './bitcoin_transaction.ts'
 import { checkAddressRequest, checkRequest } from './check_request.ts'
@@ -15,6 +15,7 @@ import { findReplacementProblem } from './replacement.ts'
 import { isSealIntact } from './seal.ts'
 import type { SignerSettings } from './settings.ts'
 import type { Authority, SignedRecord, SignedStore, Signer, SignRejection } from './signer.ts'
+import { isXrpPayee, signXrp } from './xrp_transaction.ts'
 
 /** Reserve addresses 0 to 15 count as ours; fillers and sweeps go to no other unless `payeeKey` says so. */
 const RESERVE_ADDRESSES = 16
@@ -40,7 +41,10 @@ export function localSigner(options: {
 }): Signer & { stop(reason: string): void } {
   const { seed, store, sealKey, clock } = options
   const settings = { ...options.settings, contracts: checksummed(options.settings.contracts) }
-  const keys = deriveKeys(seed, settings.bitcoin.network)
+  const keys = deriveKeys(seed, {
+    bitcoin: settings.bitcoin.network,
+    xrpNetworkId: settings.xrp?.networkId ?? 0,
+  })
   let reason: string | null = null
   const parts: Parts = { keys, store, sealKey, settings, clock, stoppedBecause: () => reason }
   return {
@@ -158,7 +162,7 @@ function amountThatLeaves(
       `a ${authority.kind} of ${authority.orderId} is not made in ${asset}`,
     )
   }
-  const chainUnits = intent.family === 'bitcoin' ? intent.payment.satoshi : intent.units
+  const chainUnits = chainUnitsOf(intent)
   // What goes from us to us does not leave.
   if (authority.kind === 'filler' || authority.kind === 'sweep') return accept(amountOf(asset, 0n))
   if (chainUnits === 0n) return refuseToSign('malformed', `a ${authority.kind} pays something`)
@@ -170,8 +174,19 @@ function amountThatLeaves(
   return accept(amount)
 }
 
+function chainUnitsOf(intent: Intent): bigint {
+  switch (intent.family) {
+    case 'bitcoin':
+      return intent.payment.satoshi
+    case 'evm':
+      return intent.units
+    case 'xrp':
+      return intent.payment?.drops ?? 0n
+  }
+}
+
 function assetIn(settings: SignerSettings, intent: Intent): AssetId | null {
-  if (intent.family === 'bitcoin' || intent.token === null) return nativeAsset(intent.chain).id
+  if (intent.family !== 'evm' || intent.token === null) return nativeAsset(intent.chain).id
   const listed = assets.find(
     ({ id, chain, isNative }) =>
       chain === intent.chain && !isNative && settings.contracts[id] === intent.token,
@@ -180,6 +195,7 @@ function assetIn(settings: SignerSettings, intent: Intent): AssetId | null {
 }
 
 function isPayeeRight({ keys, settings }: Parts, intent: Intent, authority: Authority): boolean {
+  if (intent.family === 'xrp') return isXrpPayee(intent, authority, settings.xrp)
   const payee = intent.family === 'bitcoin' ? intent.payment.address : intent.to
   const canonical = (text: string) =>
     intent.family === 'bitcoin'
@@ -203,14 +219,19 @@ function isPayeeRight({ keys, settings }: Parts, intent: Intent, authority: Auth
 
 /** On account chains a filler moves nothing; on coin chains everything comes back, in one output of ours. */
 function findFillerProblem(intent: Intent, { payeeKey }: Authority) {
-  if (intent.family === 'evm') {
-    if (payeeKey === null && intent.units === 0n && intent.token === null) return null
+  if (intent.family !== 'bitcoin') {
+    const movesNothing = intent.family === 'xrp' ? intent.payment === null : isEmptyTransfer(intent)
+    if (payeeKey === null && movesNothing) return null
     return refuseToSign('malformed', 'a filler moves nothing, and to the reserve')
   }
   if (payeeKey !== null && payeeKey.purpose !== 'change') {
     return refuseToSign('malformed', 'authority.payeeKey is the change key that a filler pays to')
   }
   return intent.change === null ? null : refuseToSign('malformed', 'a filler has one output')
+}
+
+function isEmptyTransfer({ units, token }: EvmIntent): boolean {
+  return units === 0n && token === null
 }
 
 /** Gas for a sweep: native coin from the reserve to a deposit address of ours, and not much of it. */
@@ -245,6 +266,7 @@ function isAssetRight(asset: AssetId, { kind, payoutAsset, depositAsset }: Autho
 
 async function build({ keys, settings }: Parts, intent: Intent): Promise<Outcome<SignedTx, SignRejection>> {
   if (intent.family === 'bitcoin') return signBitcoin(intent, keys, settings.bitcoin)
+  if (intent.family === 'xrp') return signXrp(intent, keys, settings.xrp)
   const chain = evmSettingsOf(settings, intent)
   if (chain === undefined) return refuseToSign('malformed', `${intent.chain} is not configured`)
   return signEvm(intent, keys, chain)

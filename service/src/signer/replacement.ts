@@ -1,4 +1,5 @@
-import type { BitcoinIntent, EvmIntent, Intent, PayoutKind } from '../domain/payouts/intent.ts'
+import { isDeepStrictEqual } from 'node:util'
+import type { BitcoinIntent, EvmIntent, Intent, PayoutKind, XrpIntent } from '../domain/payouts/intent.ts'
 
 /**
  * Why `next` may not be signed after `earlier` for the same payout, or null when it may: it pays the same to the
@@ -10,7 +11,17 @@ import type { BitcoinIntent, EvmIntent, Intent, PayoutKind } from '../domain/pay
 export function findReplacementProblem(next: Intent, earlier: Intent, kind: PayoutKind): string | null {
   if (next.family === 'bitcoin' && earlier.family === 'bitcoin') return problemOnBitcoin(next, earlier, kind)
   if (next.family === 'evm' && earlier.family === 'evm') return problemOnEvm(next, earlier, kind)
+  if (next.family === 'xrp' && earlier.family === 'xrp') return problemOnXrp(next, earlier)
   return 'an attempt stays on the chain of the earlier ones'
+}
+
+function problemOnXrp(next: XrpIntent, earlier: XrpIntent): string | null {
+  if (next.networkId !== earlier.networkId) return 'an attempt stays on the chain of the earlier ones'
+  if (!isDeepStrictEqual(next.payment, earlier.payment))
+    return 'an attempt pays the same to the same address as the earlier ones'
+  return next.sequence === earlier.sequence && isDeepStrictEqual(next.from, earlier.from)
+    ? null
+    : 'an attempt keeps the sender and sequence of the earlier ones'
 }
 
 function problemOnBitcoin(next: BitcoinIntent, earlier: BitcoinIntent, kind: PayoutKind): string | null {

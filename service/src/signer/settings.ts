@@ -22,8 +22,15 @@ export type EvmSettings = {
   readonly sweepGasWeiMax: bigint
 }
 
+export type XrpSettings = {
+  readonly networkId: number
+  readonly feeDropsMax: bigint
+}
+
 export type SignerSettings = {
   readonly bitcoin: BitcoinSettings
+  /** Left out, nothing is signed there. */
+  readonly xrp?: XrpSettings
   /** A chain that is left out is not signed for. */
   readonly evm: Readonly<Partial<Record<EvmChainId, EvmSettings>>>
   /** Token contracts that may be called, by asset; any other is refused. */

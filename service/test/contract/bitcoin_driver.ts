@@ -130,7 +130,7 @@ async function fund(devnet: Devnet, keys: ReturnType<typeof startKeys>, units: b
     coins.push({ txHash, index, satoshi, address, key })
   }
   await devnet.mine('BTC', 1)
-  return { family: 'bitcoin', coins, change: await keys.next('change') } as const
+  return { model: 'coins', coins, change: await keys.next('change') } as const
 }
 
 async function build(wallet: Rpc, outputs: readonly { script: Uint8Array; satoshi: bigint }[]) {

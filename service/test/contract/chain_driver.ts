@@ -11,6 +11,11 @@ export type ChainUnderTest = ChainSubject<ChainDriver> & {
 export type ChainSubject<Driver extends ChainWorld> = {
   /** As it stands in test names: `bitcoin`. */
   readonly name: string
+  /**
+   * Its blocks are final as soon as they are told: nothing is told before that, nothing that waits is replaced, no block
+   * is ever taken back, and a transaction pays one.
+   */
+  readonly isFinal?: true
   /** What deposits and payouts are tried in; the first is the chain's native asset. */
   readonly assets: readonly [AssetId, ...AssetId[]]
   /** Brings up a node of its own with money in it. Rejects, in one clear line, when there is no node to be had. */
@@ -61,6 +66,8 @@ export type ChainWorld = {
   send(asset: AssetId, to: string, units: bigint): Promise<string>
   /** The same with several payments of the native asset inside one transaction. */
   sendTogether(payments: readonly { readonly to: string; readonly units: bigint }[]): Promise<string>
+  /** Final chains: what is sent now is accepted and lost, and when this is over its time has run out. */
+  lose?(send: () => Promise<void>): Promise<void>
   /** Replaces a waiting `send` of the native asset by another one that pays more for being mined. */
   replace(txHash: string, change: { readonly to?: string; readonly units?: bigint }): Promise<string>
   mine(blocks: number): Promise<void>

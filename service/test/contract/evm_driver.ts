@@ -86,7 +86,7 @@ async function assemble(id: 'ETH' | 'BNB', devnet: Devnet, dataDir: string): Pro
         address: reserve as Address,
         blockTag: 'pending',
       })
-      return { family: 'evm', from: { purpose: 'reserve', index: 0 }, nonce }
+      return { model: 'account', from: { purpose: 'reserve', index: 0 }, nonce }
     },
     sign: signer.pay,
     async stop() {

@@ -134,7 +134,7 @@ test('GET /v1/rate answers a fixed rate with its end, fifteen minutes ahead', as
   expect(endsInMs).toBeLessThan(905_000)
 })
 
-test('GET /v1/currencies answers table 2.2 for exactly the five currencies', async () => {
+test('GET /v1/currencies answers table 2.2 for exactly the listed currencies', async () => {
   const answer = await wire.request('GET', '/v1/currencies')
   const data = expectEnvelope(answer) as Record<string, { enabled: boolean }>
   for (const entry of Object.values(data)) expectFields(entry, currency)
@@ -159,6 +159,10 @@ test('GET /v1/currencies answers table 2.2 for exactly the five currencies', asy
       ...{ networks: ['BNB'], name: 'BNB', logo: logo('BNB'), color: '#F3BA2F', precision: 8 },
       ...{ min_amount: 0.02, max_amount: 500, enabled: true, priority: 5 },
     },
+    XRP: {
+      ...{ networks: ['XRP'], name: 'XRP', logo: logo('XRP'), color: '#23292F', precision: 6 },
+      ...{ min_amount: 10, max_amount: 100_000, enabled: true, priority: 6 },
+    },
   })
 })
 
@@ -178,7 +182,7 @@ test('the currency list is cached for five minutes and has an ETag that answers 
 
 test('every logo of the list is served as an SVG image that may not run anything', async () => {
   const currencies = Object.values(await wire.client.getCurrencies())
-  expect(currencies).toHaveLength(5)
+  expect(currencies).toHaveLength(6)
   const seen = new Set<string>()
   for (const { logo } of currencies) {
     const response = await fetch(logo)
@@ -189,7 +193,7 @@ test('every logo of the list is served as an SVG image that may not run anything
     expect(body).toMatch(/^<svg[\s\S]+<\/svg>\s*$/)
     seen.add(body)
   }
-  expect(seen.size).toBe(5)
+  expect(seen.size).toBe(6)
 })
 
 test('POST /v1/order/create answers the create column of table 2.3, with status NEW', async () => {
@@ -322,7 +326,7 @@ test('/healthz, /readyz and /metrics tell what is true', async () => {
   const ready = await wire.request('GET', '/readyz')
   expect([ready.status, ready.json.ready]).toEqual([200, true])
   expect(Object.keys(ready.json.checks).sort()).toEqual(
-    ['chain_BNB', 'chain_BTC', 'chain_ETH', 'database', 'migrations', 'prices'].sort(),
+    ['chain_BNB', 'chain_BTC', 'chain_ETH', 'chain_XRP', 'database', 'migrations', 'prices'].sort(),
   )
   await given().eventually('the gauges count the orders of the table', async () => {
     const rows = await given().rows<{ status: string; count: number }>(

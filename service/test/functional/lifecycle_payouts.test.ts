@@ -1,6 +1,7 @@
 import type { Hash } from 'viem'
 import { afterAll, expect, test } from 'vitest'
 import { saveSeal } from '../../src/db/orders.ts'
+import type { ChainId } from '../../src/domain/catalog/networks.ts'
 import { auditChain } from '../../src/engine/ledger_audit.ts'
 import { balanceOf, chainUnits } from '../harness/amounts.ts'
 import { type HttpLine, openHttpLine } from '../harness/http_line.ts'
@@ -14,14 +15,14 @@ import {
   statusesOf,
   usdtToBtc,
 } from '../harness/orders.ts'
-import { type ChainName, type TestSandbox, useTestSandbox } from '../harness/test_sandbox.ts'
+import { type TestSandbox, useTestSandbox } from '../harness/test_sandbox.ts'
 
 /**
  * What: a payout is paid once, whatever the network says or keeps to itself: slow blocks, lost answers, refusals.
  * How: real transactions over a line that loses answers or refuses on command; every transaction that was ever signed
  * is looked for on the chain.
  */
-const lines = new Map<ChainName, HttpLine>()
+const lines = new Map<ChainId, HttpLine>()
 afterAll(async () => {
   await Promise.all([...lines.values()].map((line) => line.stop()))
 })
@@ -366,7 +367,7 @@ function attemptsOf({ rows }: TestSandbox, orderId: string): Promise<AttemptRow[
 
 async function whereIs(
   { service }: TestSandbox,
-  chain: ChainName,
+  chain: ChainId,
   txHash: string,
 ): Promise<string | undefined> {
   return (await service.world.chains.get(chain)?.lookup(txHash))?.where
@@ -441,7 +442,7 @@ async function networkCosts({ rows }: TestSandbox): Promise<bigint> {
   return sum?.units ?? 0n
 }
 
-function lineTo(chain: ChainName): HttpLine {
+function lineTo(chain: ChainId): HttpLine {
   const line = lines.get(chain)
   if (line === undefined) throw new Error(`there is no line to ${chain}`)
   return line

@@ -1,6 +1,7 @@
 import type { Order } from '@cambist/sdk'
 import type { Address, Hex } from 'viem'
 import { afterAll, expect, test } from 'vitest'
+import type { ChainId } from '../../src/domain/catalog/networks.ts'
 import { balanceOf, chainUnits } from '../harness/amounts.ts'
 import { type HttpLine, openHttpLine } from '../harness/http_line.ts'
 import {
@@ -16,14 +17,14 @@ import {
   payAndBury,
   statusesOf,
 } from '../harness/orders.ts'
-import { type ChainName, type TestSandbox, useTestSandbox } from '../harness/test_sandbox.ts'
+import { type TestSandbox, useTestSandbox } from '../harness/test_sandbox.ts'
 
 /**
  * What: reserves that run dry, nodes that do not answer, destinations that cannot be paid: the order waits, then asks,
  * and either way its money arrives somewhere.
  * How: the reserve is spent by real orders; a node is frozen by signal or hidden behind a dead line; contracts refuse.
  */
-const lines = new Map<ChainName, HttpLine>()
+const lines = new Map<ChainId, HttpLine>()
 afterAll(async () => {
   await Promise.all([...lines.values()].map((line) => line.stop()))
 })
@@ -276,13 +277,13 @@ async function deployRejecting(sandbox: TestSandbox): Promise<{ address: Address
   return { address, code }
 }
 
-function pidOf({ devnet }: TestSandbox, network: ChainName): number {
+function pidOf({ devnet }: TestSandbox, network: ChainId): number {
   const node = devnet.processes.find((process) => process.network === network)
   if (node === undefined) throw new Error(`${network} does not run`)
   return node.pid
 }
 
-function lineTo(chain: ChainName): HttpLine {
+function lineTo(chain: ChainId): HttpLine {
   const line = lines.get(chain)
   if (line === undefined) throw new Error(`there is no line to ${chain}`)
   return line

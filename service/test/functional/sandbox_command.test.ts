@@ -128,6 +128,11 @@ test('sandbox.json has what tools rely on, and nobody else may read it', async (
     BTC: { rpcUrl: expect.stringMatching(/^http:/), binary: expect.any(String) },
     ETH: { rpcUrl: expect.stringMatching(/^http:/), chainId: 31337, tokens: tokens(6) },
     BNB: { rpcUrl: expect.stringMatching(/^http:/), chainId: expect.any(Number), tokens: tokens(18) },
+    XRP: {
+      rpcUrl: expect.stringMatching(/^http:/),
+      wsUrl: expect.stringMatching(/^ws:/),
+      networkId: expect.any(Number),
+    },
   })
   expect(statSync(join(dataDir, 'sandbox.json')).mode & 0o777).toBe(0o600)
   expect((await fetch(`${file.base_url}/docs`)).status).toBe(200)
@@ -266,7 +271,7 @@ test('--reset starts anew; without any bitcoind it says so in one line and does 
   expect(lines.length).toBeLessThanOrEqual(24)
   expect(lines.filter((line) => /bitcoin/i.test(line))).toHaveLength(1)
   expect(sandbox.output()).toMatch(/Bitcoin +off/)
-  expect(Object.keys(sandbox.file.networks)).toEqual(['ETH', 'BNB'])
+  expect(Object.keys(sandbox.file.networks)).toEqual(['ETH', 'BNB', 'XRP'])
 
   const currencies = await sandbox.client.getCurrencies()
   const off = Object.entries(currencies).filter(([, { enabled }]) => !enabled)

@@ -162,7 +162,7 @@ describe('mine and reorg', () => {
   )
 
   test('refuse what cannot be', async () => {
-    for (const network of ['XRP', 'bitcoin', 'constructor']) {
+    for (const network of ['DOGE', 'bitcoin', 'constructor']) {
       expectRefused(await post('/mine', { network, blocks: 1 }), 400, 'INVALID_PARAMETER', 'network')
       expectRefused(await post('/reorg', { network, depth: 1 }), 400, 'INVALID_PARAMETER', 'network')
     }
@@ -302,9 +302,9 @@ describe('addresses and balances', () => {
   })
 
   test('refuse networks, currencies and addresses that are none', async () => {
-    expectRefused(await get('/address/XRP'), 400, 'INVALID_PARAMETER', 'network')
+    expectRefused(await get('/address/DOGE'), 400, 'INVALID_PARAMETER', 'network')
     const address = await addressOn('ETH')
-    expectRefused(await get(`/balance/XRP/${address}`), 400, 'INVALID_PARAMETER', 'network')
+    expectRefused(await get(`/balance/DOGE/${address}`), 400, 'INVALID_PARAMETER', 'network')
     expectRefused(await get(`/balance/ERC20/${address}?currency=BTC`), 400, 'INVALID_PARAMETER', 'currency')
     expectRefused(await get(`/balance/ERC20/${address}?currency=DOGE`), 400, 'INVALID_PARAMETER', 'currency')
     expectRefused(await get('/balance/ETH/nowhere'), 400, 'INVALID_PARAMETER', 'address')

@@ -5,7 +5,7 @@ import type { NetworkName, TestSandbox } from './test_sandbox.ts'
 
 export type Pair = Pick<CreateOrderRequest, 'from' | 'from_network' | 'to' | 'to_network'>
 
-type Currency = 'BTC' | 'ETH' | 'BNB' | 'USDT' | 'USDC'
+type Currency = 'BTC' | 'ETH' | 'BNB' | 'USDT' | 'USDC' | 'XRP'
 
 export const btcToUsdt: Pair = { from: 'BTC', from_network: 'BTC', to: 'USDT', to_network: 'ERC20' }
 export const usdtToBtc: Pair = { from: 'USDT', from_network: 'BEP20', to: 'BTC', to_network: 'BTC' }
@@ -22,6 +22,7 @@ const USUAL_AMOUNT: Readonly<Record<Currency, string>> = {
   BNB: '1.23456789',
   USDT: '1234.567891',
   USDC: '1234.567891',
+  XRP: '123.456789',
 }
 
 /**

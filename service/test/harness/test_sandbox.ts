@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import { type Devnet, removePostgres } from '@cambist/devnet'
 import { type Client, createClient, type Order, type OrderStatus } from '@cambist/sdk'
 import { afterAll, beforeAll, beforeEach, onTestFailed } from 'vitest'
-import { chainFacts, networkChains } from '../../src/domain/catalog/networks.ts'
+import { assert } from '../../src/domain/assert.ts'
+import { type ChainId, chainFacts, networkChains } from '../../src/domain/catalog/networks.ts'
 import type { Policy } from '../../src/engine/policy.ts'
 import { createLogger } from '../../src/log.ts'
 import type { Service } from '../../src/main.ts'
@@ -16,7 +17,13 @@ import { checkInvariants } from './invariants.ts'
 import { findLogProblems } from './log_problems.ts'
 import { openReadOnly } from './read_only_database.ts'
 
+/** Chains on real nodes, whose blocks may leave them. */
 export type ChainName = 'BTC' | 'ETH' | 'BNB'
+
+export function realChain(chain: ChainId): ChainName {
+  assert(chain !== 'XRP', `${chain} has no real node here`)
+  return chain
+}
 export type NetworkName = keyof typeof networkChains
 
 export type TestSandboxOptions = {

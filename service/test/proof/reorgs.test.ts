@@ -1,5 +1,6 @@
 import { expect } from 'vitest'
 import { HOUR_MS } from '../../src/domain/time.ts'
+import { defaultPolicy } from '../../src/engine/default_policy.ts'
 import { chanceFrom } from '../harness/chance.ts'
 import { checkAllEnded, inSandbox } from './in_sandbox.ts'
 import { prove } from './prove.ts'
@@ -45,7 +46,9 @@ prove('reorganisations and replaced deposits leave every order right', async ({ 
 })
 
 /** A payout that waits long would be raised, and then it is right to sign again. */
-const UNHURRIED = { bumpAfterMs: { BTC: 24 * HOUR_MS, ETH: 24 * HOUR_MS, BNB: 24 * HOUR_MS } }
+const UNHURRIED = {
+  bumpAfterMs: { ...defaultPolicy.bumpAfterMs, BTC: 24 * HOUR_MS, ETH: 24 * HOUR_MS, BNB: 24 * HOUR_MS },
+}
 
 /** Every depth of every chain in turn; the deepest, which no order expects, meet one scene after the other. */
 function reorgs(count: number): Strike[] {

@@ -1,7 +1,7 @@
 import { type AssetId, assetOf } from '../../src/domain/catalog/assets.ts'
 import { amountOf, fromChainUnits } from '../../src/domain/money/amount.ts'
 import type { OrderStatus } from '../../src/domain/orders/order.ts'
-import type { SimulatedNodes } from './chains/simulated_chains.ts'
+import { type SimulatedNodes, simulatedChain } from './chains/simulated_chains.ts'
 import type { Ground } from './ground.ts'
 import type { Witness } from './witness.ts'
 
@@ -53,7 +53,7 @@ function differs(
   what: string,
 ): string[] {
   if (address === null) return []
-  const node = nodes[assetOf(asset).chain]
+  const node = nodes[simulatedChain(assetOf(asset).chain)]
   const chainUnits = node === nodes.BTC ? nodes.BTC.holds([address]) : nodes.ETH.holds(asset, [address])
   const { units } = fromChainUnits(asset, chainUnits)
   if (units === due) return []

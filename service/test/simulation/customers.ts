@@ -41,6 +41,7 @@ const amounts = {
   USDT: ['500', '9000', '13000'],
   USDC: ['500'],
   BNB: ['1'],
+  XRP: ['100'],
 } as const
 
 export function wantOrder({ chance, nodes }: Play, number: number): Wanted {

@@ -44,7 +44,7 @@ function hastySigner(signer: Signer, nodes: () => SimulatedNodes): Signer {
         settings: simulatedSignerSettings,
         clock: { nowMs: () => START_MS },
       })
-      if (intent.family === 'bitcoin' || authority.kind !== 'payout') return signer.sign(intent, authority)
+      if (intent.family !== 'evm' || authority.kind !== 'payout') return signer.sign(intent, authority)
       const nonce = intent.nonce + (signed.has(intent.payoutId) ? 1 : 0)
       const answer = await fresh.sign({ ...intent, nonce, attempt: 1 }, authority)
       signed.add(intent.payoutId)

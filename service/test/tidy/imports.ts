@@ -44,7 +44,7 @@ const zones: readonly Zone[] = [
     name: 'signer',
     files: /^service\/src\/signer\//,
     may: [domain, clock, '^service/src/signer/'],
-    packages: /^(node:|@scure\/|@noble\/|viem($|\/))/,
+    packages: /^(node:|@scure\/|@noble\/|viem($|\/)|ripple-(address-codec|binary-codec|keypairs)$)/,
   },
   {
     name: 'db',
@@ -109,7 +109,7 @@ function judge(file: SourceFile, { specifier, line, target }: Import): readonly 
   return [{ path: file.path, line, message: `${zone.name} may not import ${target ?? specifier}` }]
 }
 
-const keyLibraries = /^(@scure\/bip32|@scure\/bip39|viem\/accounts|@noble\/curves)($|\/)/
+const keyLibraries = /^(@scure\/bip32|@scure\/bip39|viem\/accounts|@noble\/curves|ripple-keypairs)($|\/)/
 
 /** Whoever can derive or hold a private key is the signer, or plays with worthless money. */
 export const keepsKeysInSigner: Rule = (tree) =>

@@ -24,7 +24,7 @@ function coin(satoshi: bigint, index: number): Coin {
 
 function funds(sizes: readonly bigint[]): Funds {
   return {
-    family: 'bitcoin',
+    model: 'coins',
     coins: sizes.map(coin),
     change: { address: ours, key: { purpose: 'change', index: 7 } },
   }
@@ -99,7 +99,7 @@ describe('draft', () => {
     fc.assert(
       fc.property(aCase, fc.infiniteStream(fc.nat()), ({ sizes, units, rate }, dice) => {
         const given = funds(sizes)
-        if (given.family !== 'bitcoin') throw new Error('bitcoin')
+        if (given.model !== 'coins') throw new Error('bitcoin')
         const shuffled = given.coins
           .map((one) => ({ one, at: dice.next().value ?? 0 }))
           .sort((left, right) => left.at - right.at)
@@ -154,7 +154,7 @@ describe('draft', () => {
 
   test('a coin given twice, or one we have no key for, stops it', () => {
     const twice = funds([100_000n])
-    if (twice.family !== 'bitcoin') throw new Error('bitcoin')
+    if (twice.model !== 'coins') throw new Error('bitcoin')
     const doubled = { ...twice, coins: [...twice.coins, ...twice.coins] }
     expect(() => draft(rules, outflow(50_000n), bid(5_000n), doubled)).toThrow('once')
     const foreign = { ...twice, coins: [{ ...coin(100_000n, 0), address: payees.pkh }] }
@@ -171,7 +171,7 @@ describe('a filler', () => {
   }
   const fill = (coins: readonly Coin[], outbids: readonly BitcoinIntent[], rate: bigint) =>
     draft(rules, back, bid(rate), {
-      family: 'bitcoin',
+      model: 'coins',
       coins,
       change: { address: ours, key: { purpose: 'change', index: 7 } },
       outbids,

@@ -20,7 +20,7 @@ export function draft(
   bid: FeeBid,
   funds: Funds,
 ): Outcome<BitcoinIntent, DraftRejection> {
-  assert(bid.family === 'bitcoin' && funds.family === 'bitcoin', 'bitcoin is paid by bitcoin bids and funds')
+  assert(bid.family === 'bitcoin' && funds.model === 'coins', 'bitcoin is paid by bitcoin bids and funds')
   if (outflow.kind === 'filler') return draftFiller(rules, outflow, bid, funds)
   const payable = parsePayment(rules.network, outflow)
   if (!payable.ok) return payable
@@ -64,7 +64,7 @@ function draftFiller(
   rules: Rules,
   outflow: Outflow,
   bid: FeeBid & { readonly family: 'bitcoin' },
-  { coins, outbids }: Funds & { readonly family: 'bitcoin' },
+  { coins, outbids }: Funds & { readonly model: 'coins' },
 ): Outcome<BitcoinIntent, DraftRejection> {
   assert(outflow.units === 0n && outbids !== undefined, 'a filler pays what its coins hold')
   assertOurs(rules.network, coins)

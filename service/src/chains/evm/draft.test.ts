@@ -23,7 +23,7 @@ const outflow: Outflow = {
   tag: null,
 }
 const bid: FeeBid = { family: 'evm', gasLimit: 90_000n, maxFeePerGasWei: 100n, maxPriorityFeePerGasWei: 10n }
-const funds: Funds = { family: 'evm', from: { purpose: 'reserve', index: 0 }, nonce: 7 }
+const funds: Funds = { model: 'account', from: { purpose: 'reserve', index: 0 }, nonce: 7 }
 const intent = {
   family: 'evm',
   chain: 'ETH',
@@ -73,7 +73,7 @@ describe('a sweep out of a deposit address', () => {
   const token: Outflow = { ...outflow, kind: 'sweep', from: { key, address: to } }
   const coin: Outflow = { ...token, asset: 'ETH:ETH', units: 5_000_000n }
   const plain: FeeBid = { ...bid, gasLimit: 21_000n }
-  const holding = (heldWei: bigint): Funds => ({ family: 'evm', from: key, nonce: 0, heldWei })
+  const holding = (heldWei: bigint): Funds => ({ model: 'account', from: key, nonce: 0, heldWei })
 
   test('of coin moves all that is held but the gas at the full price', () => {
     expect(draft(drafter, coin, plain, holding(5_000_000n))).toMatchObject({

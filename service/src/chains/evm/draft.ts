@@ -22,7 +22,7 @@ export function draft(
   bid: FeeBid,
   funds: Funds,
 ): Outcome<Intent, DraftRejection> {
-  assert(bid.family === 'evm' && funds.family === 'evm', 'an EVM payout has an EVM bid and an EVM nonce')
+  assert(bid.family === 'evm' && funds.model === 'account', 'an EVM payout has an EVM bid and an EVM nonce')
   assert(Number.isSafeInteger(funds.nonce) && funds.nonce >= 0, 'a nonce counts from 0')
   const contract = drafter.contractOf(outflow.asset)
   if (outflow.kind === 'filler') {
@@ -50,7 +50,7 @@ export function draft(
 }
 
 type EvmBid = FeeBid & { readonly family: 'evm' }
-type EvmFunds = Funds & { readonly family: 'evm' }
+type EvmFunds = Funds & { readonly model: 'account' }
 
 function amountAndPrice(
   outflow: Outflow,

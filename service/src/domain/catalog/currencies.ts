@@ -75,6 +75,17 @@ export const currencies = {
     priority: 5,
     networks: { BNB: { decimals: 18 } },
   },
+  XRP: {
+    name: 'XRP',
+    color: '#23292F',
+    precision: 6,
+    minAmount: '10',
+    maxAmount: '100000',
+    minPayout: '2',
+    minCredit: '0.5',
+    priority: 6,
+    networks: { XRP: { decimals: 6 } },
+  },
 } as const satisfies Record<string, Currency>
 
 export type CurrencyCode = keyof typeof currencies

@@ -6,10 +6,22 @@ export const chainFacts = {
   BTC: { name: 'Bitcoin', family: 'bitcoin', native: 'BTC', confirmations: 3, confirmationsLarge: 6 },
   ETH: { name: 'Ethereum', family: 'evm', native: 'ETH', confirmations: 12, confirmationsLarge: 12 },
   BNB: { name: 'BNB Smart Chain', family: 'evm', native: 'BNB', confirmations: 12, confirmationsLarge: 12 },
+  // A ledger that is validated is final: there is nothing to wait for, and nothing is ever taken back.
+  XRP: { name: 'XRP Ledger', family: 'xrp', native: 'XRP', confirmations: 1, confirmationsLarge: 1 },
 } as const satisfies Record<
   string,
   { name: string; family: string; native: string; confirmations: number; confirmationsLarge: number }
 >
+
+/**
+ * Where deposits lie. `coins`: as unspent outputs, spent from where they lie. `addresses`: each on an account of its
+ * own, swept from there into the reserve. `tags`: all on one account, which is the reserve; a tag tells them apart.
+ */
+export const depositsLie = {
+  bitcoin: 'coins',
+  evm: 'addresses',
+  xrp: 'tags',
+} as const satisfies Record<AddressFamily, 'coins' | 'addresses' | 'tags'>
 
 export type ChainId = keyof typeof chainFacts
 /** Chains of one family share address format and keys: a deposit sent on the wrong one is still found. */
@@ -22,6 +34,7 @@ export const networkChains = {
   BTC: 'BTC',
   ETH: 'ETH',
   BNB: 'BNB',
+  XRP: 'XRP',
   ERC20: 'ETH',
   BEP20: 'BNB',
 } as const satisfies Record<string, ChainId>

@@ -71,7 +71,37 @@ export type EvmIntent = {
   readonly maxPriorityFeePerGasWei: bigint
 }
 
-export type Intent = BitcoinIntent | EvmIntent
+/**
+ * One exact transaction of the XRP Ledger, before its signature. Attempt n+1 keeps the sequence of attempt n, and none
+ * can be in a ledger after `lastLedgerSequence`.
+ */
+export type XrpIntent = {
+  readonly family: 'xrp'
+  readonly chain: ChainId
+  readonly networkId: number
+  readonly payoutId: PayoutId
+  readonly attempt: number
+  readonly from: KeyPath
+  readonly sequence: number
+  /** A classic address. Null: a filler, which sets nothing on our own account and only uses up the sequence. */
+  readonly payment: { readonly to: string; readonly tag: number | null; readonly drops: bigint } | null
+  readonly feeDrops: bigint
+  readonly lastLedgerSequence: number
+}
+
+export type Intent = BitcoinIntent | EvmIntent | XrpIntent
+
+/** What orders the transactions of an account, each of which waits for the one before; null on coin chains. */
+export function nonceOf(intent: Intent): number | null {
+  switch (intent.family) {
+    case 'bitcoin':
+      return null
+    case 'evm':
+      return intent.nonce
+    case 'xrp':
+      return intent.sequence
+  }
+}
 
 /** Exactly the bytes to broadcast, in hex without 0x, and the hash the chain will know them by. */
 export type SignedTx = { readonly txHash: string; readonly bytes: string }

@@ -32,6 +32,7 @@ const PRICE_CENTS: Readonly<Record<string, readonly [number, number]>> = {
   BNB: [2_000, 1_000_000],
   USDT: [95, 105],
   USDC: [95, 105],
+  XRP: [10, 2_000],
 }
 
 /** Whole cents, as people and sandboxes set them, or every digit, as a median of venues comes. */

@@ -18,8 +18,9 @@ import { assert } from '../../domain/assert.ts'
 import { assetOf, nativeAsset } from '../../domain/catalog/assets.ts'
 import { chainFacts } from '../../domain/catalog/networks.ts'
 import { countedDeposits } from '../../domain/orders/order.ts'
-import type { KeyPath } from '../../domain/payouts/intent.ts'
+import { type KeyPath, nonceOf } from '../../domain/payouts/intent.ts'
 import { apply } from '../apply.ts'
+import { spendableBalance } from '../reserves.ts'
 import { deepHeight } from '../sweeps/deep_height.ts'
 import { cancelSweep } from '../sweeps/end.ts'
 import type { SigningWorld } from '../world.ts'
@@ -105,7 +106,7 @@ async function readPurse(world: SigningWorld, chain: Chain, outflow: ClaimedOutf
   }
   const address = await reserveAddress(world.db, chain)
   const leaving = await findLeavingOutflows(world.db, outflow.asset)
-  const held = await chain.balance(outflow.asset, [address])
+  const held = await spendableBalance(chain, outflow.asset, [address])
   const key = { purpose: 'reserve', index: 0 } as const
   return { key, address, minedNonce: await chain.minedNonce(address), held, leaving }
 }
@@ -130,7 +131,8 @@ async function draft(
   if (!intent.ok) throw new DraftRefused(intent.rejection)
   if (intent.value.family === 'bitcoin' && outflow.fills === null)
     await markSpent(tx, chain.id, intent.value.inputs, outflow.payoutId)
-  if (intent.value.family === 'evm') await setOutflowNonce(tx, outflow.payoutId, intent.value.nonce)
+  const nonce = nonceOf(intent.value)
+  if (nonce !== null) await setOutflowNonce(tx, outflow.payoutId, nonce)
   await insertAttempt(tx, intent.value, nowMs)
   if (belongsToOrder) await markOutflowCommitted(tx, outflow.orderId)
   return true
@@ -146,9 +148,9 @@ async function takeFunds(
   if (purse !== null) {
     const { key, address, minedNonce, held } = purse
     const nonce = outflow.nonce ?? (await takeNonce(tx, chain.id, address, minedNonce))
-    if (outflow.from !== undefined) return { family: 'evm', from: key, nonce, heldWei: held }
+    if (outflow.from !== undefined) return { model: 'account', from: key, nonce, heldWei: held }
     await requireCover(tx, outflow, purse)
-    return { family: 'evm', from: key, nonce }
+    return { model: 'account', from: key, nonce }
   }
   if (outflow.fills !== null) return readFillerFunds(tx, outflow)
   const head = await readHead(tx, chain.id)
@@ -156,7 +158,7 @@ async function takeFunds(
   const coins = await lockSpendableCoins(tx, chain.id, head.block.height, chainFacts[chain.id].confirmations)
   const change = await takeChangeAddress(tx, chain.family, chain.id, world.clock.nowMs())
   if (change === null) throw new DraftRefused({ code: 'network', message: 'no change address is ready yet' })
-  return { family: 'bitcoin', coins, change }
+  return { model: 'coins', coins, change }
 }
 
 /**

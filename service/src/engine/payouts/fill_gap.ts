@@ -12,7 +12,7 @@ import {
   setOutflowState,
 } from '../../db/outflows.ts'
 import { nativeAsset } from '../../domain/catalog/assets.ts'
-import { chainFacts } from '../../domain/catalog/networks.ts'
+import { chainFacts, depositsLie } from '../../domain/catalog/networks.ts'
 import { networkCostPaid } from '../../domain/ledger/postings.ts'
 import type { Intent } from '../../domain/payouts/intent.ts'
 import { apply } from '../apply.ts'
@@ -28,7 +28,7 @@ import { settleCoins, takeBackCoins } from './take_back.ts'
 export async function fillGap(world: SigningWorld, stuck: ClaimedOutflow): Promise<void> {
   // A deposit address has nobody who waits behind its nonce.
   if (stuck.kind === 'filler' || stuck.from !== undefined) return
-  if (chainFacts[stuck.chain].family === 'bitcoin') return takeBackCoins(world, stuck)
+  if (depositsLie[chainFacts[stuck.chain].family] === 'coins') return takeBackCoins(world, stuck)
   if (stuck.nonce === null) return
   const [address] = await reserveAddresses(world.db, chainFacts[stuck.chain].family)
   if (address === undefined) return

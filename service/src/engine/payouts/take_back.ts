@@ -86,7 +86,7 @@ export async function readFillerFunds(tx: Sql, filler: ClaimedOutflow): Promise<
   assert(key !== undefined, `${filler.address} is ours`)
   const change = { address: filler.address, key }
   const coins = await stillMined(tx, filler.chain, inputsOf(stuck))
-  return { family: 'bitcoin', coins, change, outbids: [...stuck, ...own] }
+  return { model: 'coins', coins, change, outbids: [...stuck, ...own] }
 }
 
 /** The filler is deep: its inputs are spent by it, and what it left of the other's coins is free again. */

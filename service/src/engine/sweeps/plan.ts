@@ -110,7 +110,7 @@ function toHolding(world: World, chain: Chain, sweep: Outflow, bid: FeeBid, held
   const { id: native } = nativeAsset(chain.id)
   const isNative = sweep.asset === native
   const gasWei = bid.gasLimit * bid.maxFeePerGasWei
-  const funds = { family: 'evm' as const, from: sweep.from.key, nonce: 0, heldWei }
+  const funds = { model: 'account' as const, from: sweep.from.key, nonce: 0, heldWei }
   const hasGas = isNative || chain.draft(sweep, bid, funds).ok
   const bringingWei = hasGas ? 0n : BRINGING_GAS * bid.maxFeePerGasWei
   const missingWei = gasWei > heldWei ? gasWei - heldWei : 0n

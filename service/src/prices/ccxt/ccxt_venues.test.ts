@@ -12,7 +12,14 @@ import { defaultVenues, isVenueId, type VenueId, venueIds, venues } from './venu
  * to anywhere else fails the test.
  */
 const CENT = 10n ** 10n
-const market: CentPrices = { BTC: 6_500_000n, ETH: 350_000n, BNB: 60_000n, USDT: 100n, USDC: 100n }
+const market: CentPrices = {
+  BTC: 6_500_000n,
+  ETH: 350_000n,
+  BNB: 60_000n,
+  USDT: 100n,
+  USDC: 100n,
+  XRP: 250n,
+}
 const clock = systemClock()
 const silent = { info: () => {}, warn: () => {} }
 

@@ -11,6 +11,7 @@ const startingPrices = {
   USDT: '1',
   USDC: '1',
   BNB: '600',
+  XRP: '2.5',
 } as const satisfies Record<CurrencyCode, string>
 
 /** Beyond a quadrillion dollars a typing mistake is likelier than a price. */

@@ -1,6 +1,13 @@
 import { createSecretKey } from 'node:crypto'
 import { mnemonicToSeedSync } from '@scure/bip39'
-import type { BitcoinIntent, Coin, EvmIntent, KeyPath, PayoutKind } from '../../domain/payouts/intent.ts'
+import type {
+  BitcoinIntent,
+  Coin,
+  EvmIntent,
+  KeyPath,
+  PayoutKind,
+  XrpIntent,
+} from '../../domain/payouts/intent.ts'
 import { HOUR_MS } from '../../domain/time.ts'
 import { makeSeal } from '../../engine/seal.ts'
 import { deriveKeys } from '../derivation.ts'
@@ -11,13 +18,14 @@ import { memoryStore } from './memory_store.ts'
 
 /** The words that every development node knows; nobody keeps money under them. */
 const seed = mnemonicToSeedSync(`${'test '.repeat(11)}junk`)
-export const keys = deriveKeys(seed, 'regtest')
+export const keys = deriveKeys(seed, { bitcoin: 'regtest', xrpNetworkId: 31337 })
 const sealKey = createSecretKey(Buffer.alloc(32, 7))
 
 export const usdt = '0xdAC17F958D2ee523a2206206994597C13D831ec7'
 export const customerEvm = '0x70997970C51812dc3A010C7d01b50e0d17dc79C8'
 export const customerBitcoin = 'bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080'
 export const otherBitcoin = 'bcrt1q6rz28mcfaxtmd6v789l9rrlrusdprr9pz3cppk'
+export const customerXrp = 'rPT1Sjq2YGrBMTttX4GZHjKu9dyfzbpAYe'
 export const otherEvm = '0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC'
 
 export const settings: SignerSettings = {
@@ -31,12 +39,14 @@ export const settings: SignerSettings = {
     },
     BNB: { chainId: 56, gasLimitMax: 200_000n, feePerGasWeiMax: 50_000_000_000n, sweepGasWeiMax: 10n ** 16n },
   },
+  xrp: { networkId: 31337, feeDropsMax: 1_000n },
   contracts: { 'USDT:ERC20': usdt.toLowerCase() },
   payoutUnitsMax: {
     'BTC:BTC': 200_000_000n,
     'ETH:ETH': 10n * 10n ** 18n,
     'BNB:BNB': 10n * 10n ** 18n,
     'USDT:ERC20': 10_000n * 10n ** 18n,
+    'XRP:XRP': 100_000_000n,
   },
   limits: [
     { asset: 'BTC:BTC', windowMs: HOUR_MS, unitsMax: 300_000_000n },
@@ -83,6 +93,22 @@ export function evmIntent(changes: Partial<EvmIntent> = {}): EvmIntent {
     gasLimit: 21_000n,
     maxFeePerGasWei: 30_000_000_000n,
     maxPriorityFeePerGasWei: 1_000_000_000n,
+    ...changes,
+  }
+}
+
+export function xrpIntent(changes: Partial<XrpIntent> = {}): XrpIntent {
+  return {
+    family: 'xrp',
+    chain: 'XRP',
+    networkId: 31337,
+    payoutId: 'CB1:1',
+    attempt: 1,
+    from: { purpose: 'reserve', index: 0 },
+    sequence: 5,
+    payment: { to: customerXrp, tag: 48_213, drops: 25_000_000n },
+    feeDrops: 15n,
+    lastLedgerSequence: 1_000,
     ...changes,
   }
 }

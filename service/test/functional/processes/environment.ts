@@ -62,6 +62,7 @@ export async function writeEnvironment(place: EnvironmentPlace): Promise<Environ
       ...chain,
       CAMBIST_BTC_NETWORK: 'regtest',
       CAMBIST_BNB_CHAIN_ID: '31338',
+      CAMBIST_XRP_NETWORK_ID: '1',
       ...seal,
       ...socket,
       ...(await writeKeystore(dir, secrets)),

@@ -20,7 +20,7 @@ import {
   openHttpLine,
   type Verdict,
 } from '../../harness/http_line.ts'
-import type { ChainName, TestSandboxOptions } from '../../harness/test_sandbox.ts'
+import { type ChainName, realChain, type TestSandboxOptions } from '../../harness/test_sandbox.ts'
 
 /** What the weather wants of a call to a node, before chance has its say. */
 export type Intervention = (chain: ChainName, call: Call) => Verdict
@@ -77,6 +77,7 @@ export const TRUE_CENTS: Readonly<Record<CurrencyCode, bigint>> = {
   BNB: 60_000n,
   USDT: 100n,
   USDC: 100n,
+  XRP: 250n,
 }
 /** This one says a thousand times as much, all the time. */
 const LIAR: VenueId = 'kucoin'
@@ -133,7 +134,7 @@ function optionsOver(lines: Lines): TestSandboxOptions {
     nodeTimeoutMs: PATIENCE_MS,
     reach: async (chain, rpcUrl) => {
       const line = await openHttpLine(rpcUrl)
-      lines.nodes.set(chain, line)
+      lines.nodes.set(realChain(chain), line)
       return line.url
     },
     reachDatabase: async (url) => {

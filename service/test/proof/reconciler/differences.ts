@@ -293,7 +293,7 @@ async function setBalance(
   sign: bigint,
 ): Promise<void> {
   const { chain, currency } = assetOf(asset)
-  if (chain === 'BTC') throw new Error('a Bitcoin node cannot be made to lie')
+  if (chain !== 'ETH' && chain !== 'BNB') throw new Error(`a node of ${chain} cannot be made to lie`)
   const { client } = sandbox.devnet.evm(chain)
   if (currency === 'ETH' || currency === 'BNB') {
     await client.setBalance({ address, value: (await client.getBalance({ address })) + sign })

@@ -1,6 +1,6 @@
 import { chainFacts, networkChains } from '../../../src/domain/catalog/networks.ts'
 import { bnbToEth, btcToUsdt, type Pair, usdcToBnb, usdtToBtc } from '../../harness/orders.ts'
-import type { ChainName, NetworkName } from '../../harness/test_sandbox.ts'
+import { type ChainName, type NetworkName, realChain } from '../../harness/test_sandbox.ts'
 import { fillFaucetGaps, mine, pay, placeOrder, type Storm, type StormOrder, unitsOf } from './storm.ts'
 import { reorganise } from './storm_reorg.ts'
 
@@ -33,7 +33,7 @@ export async function setScene(storm: Storm, chain: ChainName, scene: Scene): Pr
       return
     case 'a payout was mined': {
       const { created } = await bringToPayout(storm, paidOn[chain])
-      return mine(storm, networkChains[created.receive_network as NetworkName], 1)
+      return mine(storm, realChain(networkChains[created.receive_network as NetworkName]), 1)
     }
     case 'a payout is final': {
       const { created } = await bringToPayout(storm, payingOn[chain])

@@ -4,7 +4,7 @@ import { networkChains } from '../../../src/domain/catalog/networks.ts'
 import { chainUnits } from '../../harness/amounts.ts'
 import type { Chance } from '../../harness/chance.ts'
 import { createOrder, type Pair } from '../../harness/orders.ts'
-import type { ChainName, NetworkName, TestSandbox } from '../../harness/test_sandbox.ts'
+import { type ChainName, type NetworkName, realChain, type TestSandbox } from '../../harness/test_sandbox.ts'
 import { type ChainDiary, openDiary } from './chain_diary.ts'
 
 /** A transaction that the test sent to an order's address. */
@@ -64,7 +64,7 @@ export async function placeOrder(
 ): Promise<StormOrder> {
   const refundAddress = await sandbox.remote.freshAddress(pair.from_network)
   const created = await createOrder(sandbox, pair, { refund_address: refundAddress, ...more })
-  const chain = networkChains[pair.from_network as NetworkName]
+  const chain = realChain(networkChains[pair.from_network as NetworkName])
   const order = { created, chain, refundAddress, payments: [] }
   orders.push(order)
   return order

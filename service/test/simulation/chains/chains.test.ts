@@ -67,7 +67,7 @@ async function startCoins(): Promise<ChainWorld> {
       node.mine(1)
       const change = { purpose: 'change', index: made++ } as const
       return {
-        family: 'bitcoin',
+        model: 'coins',
         coins: [coin],
         change: { address: await address('change', change.index), key: change },
       }
@@ -107,7 +107,7 @@ async function startAccounts(): Promise<ChainWorld> {
       const { chainDecimals, decimals } = assetOf(asset)
       return node.holds(asset, [held]) * 10n ** BigInt(decimals - chainDecimals)
     },
-    funds: async () => ({ family: 'evm', from: { purpose: 'reserve', index: 0 }, nonce: nonce++ }),
+    funds: async () => ({ model: 'account', from: { purpose: 'reserve', index: 0 }, nonce: nonce++ }),
     sign: keys.pay,
     stop: async () => {},
   }
@@ -159,7 +159,7 @@ function signer() {
     const terms = {
       orderId: intent.payoutId.split(':')[0] ?? '',
       payoutAsset: asset,
-      destination: intent.family === 'bitcoin' ? intent.payment.address : intent.to,
+      destination: intent.family === 'evm' ? intent.to : payeeOnCoins(intent),
       destinationTag: null,
       depositAsset: asset,
       refundAddress: null,
@@ -174,8 +174,13 @@ function signer() {
   return { pay, address }
 }
 
+function payeeOnCoins(intent: Intent): string {
+  if (intent.family !== 'bitcoin') throw new Error(`nothing is paid on ${intent.chain}`)
+  return intent.payment.address
+}
+
 function paidAsset(intent: Intent): Amount['asset'] {
-  if (intent.family === 'bitcoin' || intent.token === null) return nativeAsset(intent.chain).id
+  if (intent.family !== 'evm' || intent.token === null) return nativeAsset(intent.chain).id
   const asset = Object.entries(accountRules.ETH.tokens).find(([contract]) => contract === intent.token)?.[1]
   if (asset === undefined) throw new Error('a listed token is paid')
   return asset

@@ -1,4 +1,5 @@
 import type { Chain } from '../../../src/chains/chain.ts'
+import { assert } from '../../../src/domain/assert.ts'
 import type { ChainId } from '../../../src/domain/catalog/networks.ts'
 import { type AccountRules, accountChain, accountRules } from './account_chain.ts'
 import { AccountNode } from './account_node.ts'
@@ -16,6 +17,14 @@ export type SimulatedNodes = {
   readonly BNB: AccountNode
 }
 
+export type SimulatedChainId = keyof SimulatedNodes
+
+/** The rest of the catalogue has no node in memory, and nothing that is simulated is on it. */
+export function simulatedChain(chain: ChainId): SimulatedChainId {
+  assert(chain !== 'XRP', `${chain} is not simulated`)
+  return chain
+}
+
 export function openNodes(nowMs: () => number): SimulatedNodes {
   return {
     BTC: new CoinsNode(nowMs),
@@ -26,7 +35,7 @@ export function openNodes(nowMs: () => number): SimulatedNodes {
 
 /** How each node is reached: directly, through a port (thread_line.ts), or over something that fails. */
 export type NodeLines = {
-  readonly [Id in ChainId]: Line<SimulatedNodes[Id]>
+  readonly [Id in SimulatedChainId]: Line<SimulatedNodes[Id]>
 }
 
 export function directLines(nodes: SimulatedNodes): NodeLines {

@@ -1,0 +1,44 @@
+import type { AssetId } from '../../domain/catalog/assets.ts'
+import { fromChainUnits } from '../../domain/money/amount.ts'
+import { dropsIn, integerIn, objectIn } from './replies.ts'
+import { type Fields, NodeRefusal, type Rpc } from './rpc.ts'
+
+/** What a validated ledger has of an account, or null when there is none. `ledger` names one by its index. */
+export async function readAccount(
+  rpc: Rpc,
+  account: string,
+  ledger: number | 'validated' = 'validated',
+): Promise<Fields | null> {
+  try {
+    const result = await rpc.call('account_info', { account, ledger_index: ledger })
+    return objectIn(result.account_data, 'account_info account_data')
+  } catch (error) {
+    if (error instanceof NodeRefusal && error.code === 'actNotFound') return null
+    throw error
+  }
+}
+
+/** Ledger units. Many addresses may be one account, which is asked once. */
+export async function balance(
+  rpc: Rpc,
+  asset: AssetId,
+  accounts: ReadonlySet<string>,
+  height: number | undefined,
+): Promise<bigint> {
+  const held = await Promise.all(
+    [...accounts].map(async (account) => {
+      const data = await readAccount(rpc, account, height)
+      return data === null ? 0n : dropsIn(data.Balance, 'account_info Balance')
+    }),
+  )
+  return fromChainUnits(
+    asset,
+    held.reduce((sum, drops) => sum + drops, 0n),
+  ).units
+}
+
+/** The sequence of the next transaction; an account that was never paid has none yet. */
+export async function nextSequence(rpc: Rpc, account: string): Promise<number> {
+  const data = await readAccount(rpc, account)
+  return data === null ? 0 : integerIn(data.Sequence, 'account_info Sequence')
+}

@@ -1,0 +1,48 @@
+import type { Outcome } from '../../domain/outcome.ts'
+import { accept, refuse } from '../../domain/outcome.ts'
+import type { DraftRejection } from '../chain.ts'
+import { dropsIn, integerIn, objectIn } from './replies.ts'
+import { NoAnswer, type Rpc } from './rpc.ts'
+
+export type AskedFee = {
+  /** What gets a transaction into the next ledger. */
+  readonly feeDrops: bigint
+  /** The ledger that is open now. */
+  readonly ledger: number
+}
+
+export async function askedFee(rpc: Rpc): Promise<AskedFee> {
+  const result = await rpc.call('fee')
+  const drops = objectIn(result.drops, 'fee drops')
+  const [base, open] = [
+    dropsIn(drops.base_fee, 'fee base_fee'),
+    dropsIn(drops.open_ledger_fee, 'fee open_ledger_fee'),
+  ]
+  return {
+    feeDrops: base > open ? base : open,
+    ledger: integerIn(result.ledger_current_index, 'fee ledger_current_index'),
+  }
+}
+
+/** A little more than is asked now, within the cap; refused when even today's fee is above it. */
+export function feeWithin(capDrops: bigint, { feeDrops }: AskedFee): Outcome<bigint, DraftRejection> {
+  if (feeDrops > capDrops) {
+    const message = `the ledger asks ${feeDrops} drops and the cap is ${capDrops}`
+    return refuse({ code: 'fee_cap', message })
+  }
+  const roomy = withRoom(feeDrops)
+  return accept(roomy < capDrops ? roomy : capDrops)
+}
+
+/** Half as much again: between a quote and its payout the ledger may fill up. */
+export function withRoom(feeDrops: bigint): bigint {
+  return (feeDrops * 3n + 1n) / 2n
+}
+
+/** What an account must keep, and what makes an account that is not there yet. Drops. */
+export async function baseReserve(rpc: Rpc): Promise<bigint> {
+  const { state } = await rpc.call('server_state')
+  const { validated_ledger: ledger } = objectIn(state, 'server_state state')
+  if (ledger === undefined) throw new NoAnswer('server_state', 'the node has no validated ledger')
+  return dropsIn(objectIn(ledger, 'server_state validated_ledger').reserve_base, 'server_state reserve_base')
+}

@@ -1,0 +1,52 @@
+import type { BlockRef } from '../chain.ts'
+import { hashIn, integerIn, objectIn } from './replies.ts'
+import { type Fields, NoAnswer, NodeRefusal, type Rpc } from './rpc.ts'
+
+/** Seconds between 1970 and 2000, from which the ledger counts. */
+const RIPPLE_EPOCH_S = 946_684_800
+
+export type Ledger = BlockRef & {
+  readonly parentHash: string
+  readonly timeMs: number
+  readonly transactions: readonly unknown[]
+}
+
+export async function head(rpc: Rpc): Promise<BlockRef> {
+  const { height, hash } = decode(await rpc.call('ledger', { ledger_index: 'validated' }))
+  return { height, hash }
+}
+
+/**
+ * A validated ledger, or null when it is yet to come. Ledgers are never replaced, so a node that lacks an old one does
+ * not keep enough history and cannot tell: it rejects.
+ */
+export async function readLedger(rpc: Rpc, height: number, parameters: Fields = {}): Promise<Ledger | null> {
+  try {
+    const ledger = decode(await rpc.call('ledger', { ledger_index: height, ...parameters }))
+    if (ledger.height !== height) throw new NoAnswer('ledger', `it is ledger ${ledger.height}, not ${height}`)
+    return ledger
+  } catch (error) {
+    const isMissing = error instanceof NodeRefusal && error.code === 'lgrNotFound'
+    if (!isMissing && !(error instanceof NotValidated)) throw error
+    const newest = await head(rpc)
+    if (height > newest.height) return null
+    throw new NoAnswer(
+      'ledger',
+      `the node has ledger ${newest.height} and not ${height}: give it more history`,
+    )
+  }
+}
+
+class NotValidated extends NoAnswer {}
+
+function decode(result: Fields): Ledger {
+  if (result.validated !== true) throw new NotValidated('ledger', 'it is not validated')
+  const ledger = objectIn(result.ledger, 'ledger')
+  return {
+    height: integerIn(ledger.ledger_index, 'ledger ledger_index'),
+    hash: hashIn(ledger.ledger_hash, 'ledger ledger_hash'),
+    parentHash: hashIn(ledger.parent_hash, 'ledger parent_hash'),
+    timeMs: (integerIn(ledger.close_time, 'ledger close_time') + RIPPLE_EPOCH_S) * 1_000,
+    transactions: Array.isArray(ledger.transactions) ? ledger.transactions : [],
+  }
+}

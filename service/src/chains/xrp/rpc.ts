@@ -1,0 +1,97 @@
+import { randomInt } from 'node:crypto'
+
+/** The node understood and said no. `code` is its word for it, https://xrpl.org/docs/references/http-websocket-apis */
+export class NodeRefusal extends Error {
+  readonly code: string
+
+  constructor(method: string, code: string, reason: string) {
+    super(`the XRP node refused ${method}: ${code} (${reason})`)
+    this.name = 'NodeRefusal'
+    this.code = code
+  }
+}
+
+/** Nobody can say what the node did with the request: no answer, half an answer, or not an answer of a node. */
+export class NoAnswer extends Error {
+  constructor(method: string, reason: string) {
+    super(`the XRP node gave no answer to ${method}: ${reason}`)
+    this.name = 'NoAnswer'
+  }
+}
+
+export function isNodeTrouble(error: unknown): error is Error {
+  return error instanceof NodeRefusal || error instanceof NoAnswer
+}
+
+export type Fields = Readonly<Record<string, unknown>>
+
+export type Rpc = {
+  /** The result of a method. Rejects with NodeRefusal or NoAnswer. */
+  call(method: string, parameters?: Fields): Promise<Fields>
+}
+
+/**
+ * JSON-RPC over HTTP: one question, one answer, and a line that is cut says so at once. Messages of errors never carry
+ * the address, which may have a password in it.
+ */
+export function connect(rpcUrl: string, timeoutMs: number): Rpc {
+  const url = new URL(rpcUrl)
+  const credentials = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`
+  const headers = {
+    'content-type': 'application/json',
+    ...(url.username !== '' && { authorization: `Basic ${Buffer.from(credentials).toString('base64')}` }),
+  }
+  url.username = ''
+  url.password = ''
+
+  // No other request has the same id, so the answer to one that a proxy mixed up is no answer.
+  let nextId = randomInt(2 ** 40)
+
+  return {
+    call: async (method, parameters = {}) => {
+      const id = nextId
+      nextId += 1
+      const body = JSON.stringify({ id, method, params: [{ api_version: 1, ...parameters }] })
+      return readAnswer(method, id, await post(url, { method: 'POST', headers, body }, timeoutMs, method))
+    },
+  }
+}
+
+async function post(url: URL, request: RequestInit, timeoutMs: number, method: string): Promise<unknown> {
+  let status = 0
+  try {
+    const response = await fetch(url, {
+      ...request,
+      redirect: 'error',
+      signal: AbortSignal.timeout(timeoutMs),
+    })
+    status = response.status
+    return JSON.parse(await response.text())
+  } catch (error) {
+    const isNoJson = error instanceof SyntaxError
+    throw new NoAnswer(method, isNoJson ? `HTTP ${status} without JSON` : reasonOf(error))
+  }
+}
+
+function readAnswer(method: string, id: number, answer: unknown): Fields {
+  if (!isObject(answer) || !isObject(answer.result)) throw new NoAnswer(method, 'the reply has no result')
+  // Not every node repeats the id.
+  if (answer.id !== undefined && answer.id !== id)
+    throw new NoAnswer(method, 'it is the reply to another question')
+  const { result } = answer
+  if (result.status === 'success') return result
+  const { error, error_message: message, error_exception: exception } = result
+  if (result.status !== 'error' || typeof error !== 'string')
+    throw new NoAnswer(method, 'the reply is neither success nor error')
+  throw new NodeRefusal(method, error, String(message ?? exception ?? 'without a reason'))
+}
+
+export function isObject(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return 'unknown failure'
+  const cause = error.cause instanceof Error ? ` (${error.cause.message})` : ''
+  return `${error.name}: ${error.message}${cause}`
+}

@@ -1,0 +1,90 @@
+import { classicAddressToXAddress } from 'ripple-address-codec'
+import { expect, test } from 'vitest'
+import type { Outflow } from '../../src/domain/payouts/intent.ts'
+import { describeChain } from './chain_contract.ts'
+import type { AddressCases } from './chain_driver.ts'
+import { startXrpDriver, type XrpDriver } from './xrp_driver.ts'
+import { xrpFakes } from './xrp_fakes.ts'
+
+const account = 'rPT1Sjq2YGrBMTttX4GZHjKu9dyfzbpAYe'
+const xOf = (tag: number | false) => classicAddressToXAddress(account, tag, true)
+
+const addresses: AddressCases = {
+  valid: [
+    { what: 'a classic address', text: account, canonical: account },
+    { what: 'an X-address with a tag', text: xOf(7), canonical: xOf(7) },
+    { what: 'an X-address without one', text: xOf(false), canonical: account },
+  ],
+  invalid: [
+    { what: 'a mistyped letter', text: `${account.slice(0, -1)}f` },
+    { what: 'an X-address of the main network', text: classicAddressToXAddress(account, 7, false) },
+    { what: 'the account of nobody', text: 'rrrrrrrrrrrrrrrrrrrrrhoLvTp' },
+    { what: 'a Bitcoin address', text: '1BvBMSEYstWetqTFn5Au4m4GFg7xJaNVN2' },
+    { what: 'an EVM address', text: '0xd8dA6BF26964aF9D7eEd9e03E53415D37aA96045' },
+    { what: 'a seed', text: 'sn259rEFXrQrWyx3Q7XneWcwV6dfL' },
+  ],
+}
+
+let started: XrpDriver | undefined
+const running = () => {
+  if (started === undefined) throw new Error('the driver was started')
+  return started
+}
+
+describeChain({
+  name: 'xrp ledger',
+  isFinal: true,
+  addresses,
+  assets: ['XRP:XRP'],
+  fakeDeposits: xrpFakes(running),
+  start: async () => {
+    started = await startXrpDriver()
+    return started
+  },
+})
+
+const payoutTo = (address: string, drops: bigint, tag: string | null = null): Outflow => ({
+  payoutId: 'CB0000000000000001:1',
+  kind: 'payout',
+  asset: 'XRP:XRP',
+  units: drops,
+  address,
+  tag,
+})
+
+async function codeOfBid(outflow: Outflow): Promise<string> {
+  const driver = await startOnce()
+  const bid = await driver.chain.bid(outflow)
+  return bid.ok ? 'ok' : bid.rejection.code
+}
+
+let own: Promise<XrpDriver> | undefined
+function startOnce(): Promise<XrpDriver> {
+  own ??= startXrpDriver()
+  return own
+}
+
+test('whoever the ledger would not deliver to is no destination', async () => {
+  const driver = await startOnce()
+  try {
+    const nobody = await driver.outsideAddress()
+    expect(await codeOfBid(payoutTo(nobody, 999_999n)), 'less than makes an account').toBe('destination')
+    expect(await codeOfBid(payoutTo(nobody, 1_000_000n))).toBe('ok')
+    const strict = await driver.outsider()
+    expect(await codeOfBid(payoutTo(strict.account, 1n))).toBe('ok')
+    await strict.submit({ TransactionType: 'AccountSet', SetFlag: 1 })
+    await driver.mine(1)
+    expect(await codeOfBid(payoutTo(strict.account, 1n)), 'it wants a tag').toBe('destination')
+    expect(await codeOfBid(payoutTo(strict.account, 1n, '7'))).toBe('ok')
+    expect(await codeOfBid(payoutTo(classicAddressToXAddress(strict.account, 7, true), 1n))).toBe('ok')
+    for (const flag of [3, 9]) {
+      const closed = await driver.outsider()
+      await closed.submit({ TransactionType: 'AccountSet', SetFlag: flag })
+      await driver.mine(1)
+      expect(await codeOfBid(payoutTo(closed.account, 1n, '7'))).toBe('destination')
+    }
+    expect(await codeOfBid(payoutTo(await driver.ourAddress(), 1n)), 'ourselves').toBe('destination')
+  } finally {
+    await driver.stop()
+  }
+})

@@ -1,0 +1,192 @@
+import type { CreatedOrder, Order } from '@cambist/sdk'
+import { classicAddressToXAddress, xAddressToClassicAddress } from 'ripple-address-codec'
+import { expect, test } from 'vitest'
+import { LEDGERS_TO_LIVE } from '../../src/chains/xrp/bid.ts'
+import { connect } from '../../src/chains/xrp/rpc.ts'
+import {
+  bookedFor,
+  createOrder,
+  createUnderpaid,
+  expectPaidOut,
+  expectRefunded,
+  type Pair,
+  payAndBury,
+} from '../harness/orders.ts'
+import { type TestSandbox, useTestSandbox } from '../harness/test_sandbox.ts'
+
+/**
+ * What: orders whose deposits all arrive at one account, told apart by tags, and payouts that need a tag.
+ * How: the wire simulator of the XRP Ledger, asked without the service what reached whom.
+ */
+const given = useTestSandbox()
+
+const xrpToUsdt: Pair = { from: 'XRP', from_network: 'XRP', to: 'USDT', to_network: 'BEP20' }
+const usdtToXrp: Pair = { from: 'USDT', from_network: 'BEP20', to: 'XRP', to_network: 'XRP' }
+
+type Payment = { readonly Destination: string; readonly DestinationTag?: number; readonly Amount: string }
+
+/** What the ledger says of a transaction. */
+async function paymentOf(sandbox: TestSandbox, txHash: string): Promise<Payment> {
+  const { rpcUrl } = sandbox.devnet.networks.XRP ?? raise()
+  return (await connect(rpcUrl, 10_000).call('tx', { transaction: txHash })) as unknown as Payment
+}
+
+function raise(): never {
+  throw new Error('it should be there')
+}
+
+async function expectTagPaid(
+  sandbox: TestSandbox,
+  order: Pick<Order, 'order_id' | 'receive_network' | 'receive_currency' | 'destination'>,
+  tag: number,
+) {
+  const done = await expectPaidOut(sandbox, order)
+  const { Destination, DestinationTag } = await paymentOf(sandbox, done.withdraw_tx_hash ?? raise())
+  expect({ Destination, DestinationTag }).toEqual({ Destination: order.destination, DestinationTag: tag })
+}
+
+test('a deposit of XRP is found by the tag inside its address, which is shown as well', async () => {
+  const sandbox = given()
+  const [one, other] = [await createOrder(sandbox, xrpToUsdt), await createOrder(sandbox, xrpToUsdt)]
+  const places = [one, other].map((order) => xAddressToClassicAddress(order.deposit_address))
+  expect(places[0]?.classicAddress).toBe(places[1]?.classicAddress)
+  expect(places.map(({ tag }) => String(tag))).toEqual([one.deposit_tag, other.deposit_tag])
+  expect(one.deposit_tag).not.toBe(other.deposit_tag)
+  const looked = await sandbox.client.getOrder(one.order_id)
+  expect(looked).toMatchObject({ deposit_tag: one.deposit_tag, deposit_required_confirmations: 1 })
+  await payAndBury(sandbox, other)
+  await expectPaidOut(sandbox, other)
+  expect((await sandbox.client.getOrder(one.order_id)).status).toBe('NEW')
+  sandbox.log('a wallet that knows no X-addresses is given the account and the tag')
+  const { classicAddress, tag } = places[0] ?? raise()
+  const drops = BigInt(Math.round(one.deposit_amount * 1e6))
+  await sandbox.devnet.send('XRP', 'XRP', classicAddress, drops, 1, String(tag))
+  await sandbox.mine('XRP', 1)
+  await expectPaidOut(sandbox, one)
+})
+
+test('XRP is paid out to the account and tag, wherever the tag was written', async () => {
+  const sandbox = given()
+  const account = await sandbox.remote.freshAddress('XRP')
+  const beside = await createOrder(sandbox, usdtToXrp, { destination: account, destination_tag: '48213' })
+  expect(beside.destination_tag).toBe('48213')
+  await payAndBury(sandbox, beside)
+  await expectTagPaid(sandbox, beside, 48_213)
+  const other = await sandbox.remote.freshAddress('XRP')
+  const destination = classicAddressToXAddress(other, 7, true)
+  const inside = await createOrder(sandbox, usdtToXrp, { destination })
+  expect(inside).toMatchObject({ destination: other, destination_tag: '7' })
+  await payAndBury(sandbox, inside)
+  await expectTagPaid(sandbox, inside, 7)
+})
+
+test.each([
+  ['without a tag', {}, 'DESTINATION_TAG_REQUIRED'],
+  ['with a tag that is no number', { destination_tag: 'my memo' }, 'INVALID_ADDRESS'],
+  ['with a tag beyond the last one', { destination_tag: '4294967296' }, 'INVALID_ADDRESS'],
+  ['to no address', { destination: 'rNobody', destination_tag: '1' }, 'INVALID_ADDRESS'],
+  [
+    'to a Bitcoin address',
+    { destination: '1BvBMSEYstWetqTFn5Au4m4GFg7xJaNVN2', destination_tag: '1' },
+    'INVALID_ADDRESS',
+  ],
+  [
+    'to an X-address that carries another tag',
+    {
+      destination: classicAddressToXAddress('rPT1Sjq2YGrBMTttX4GZHjKu9dyfzbpAYe', 7, true),
+      destination_tag: '8',
+    },
+    'INVALID_ADDRESS',
+  ],
+  [
+    'to an X-address of the main network',
+    { destination: classicAddressToXAddress('rPT1Sjq2YGrBMTttX4GZHjKu9dyfzbpAYe', 7, false) },
+    'INVALID_ADDRESS',
+  ],
+])('an order that pays XRP %s is refused', async (_, more, code) => {
+  const refused = createOrder(given(), usdtToXrp, more)
+  await expect(refused).rejects.toMatchObject({ code, status: 400 })
+})
+
+test("XRP that reaches the account without a tag is nobody's, and is shown to the operator", async () => {
+  const sandbox = given()
+  const order = await createOrder(sandbox, xrpToUsdt)
+  const { classicAddress } = xAddressToClassicAddress(order.deposit_address)
+  const { txHash } = await sandbox.devnet.send('XRP', 'XRP', classicAddress, 5_000_000n)
+  await sandbox.mine('XRP', 1)
+  await sandbox.eventually('it is booked as unclaimed', async () => {
+    const found = await sandbox.rows<{ kind: string; state: string; units: bigint }>(
+      'SELECT kind, state, units FROM house_deposits WHERE tx_hash = $1',
+      [txHash],
+    )
+    expect(found).toEqual([{ kind: 'stray', state: 'confirmed', units: 5_000_000n }])
+  })
+  expect((await sandbox.client.getOrder(order.order_id)).status).toBe('NEW')
+})
+
+test('too little XRP goes back to the tag that the refund address carries', async () => {
+  const sandbox = given()
+  const account = await sandbox.remote.freshAddress('XRP')
+  const stuck = await createUnderpaid(sandbox, xrpToUsdt, '100')
+  await sandbox.client.chooseEmergencyAction(stuck.order_id, {
+    action: 'refund',
+    refund_address: classicAddressToXAddress(account, 99, true),
+  })
+  const refunded = await expectRefunded(sandbox, stuck)
+  const payment = await paymentOf(sandbox, refunded.refund?.tx_hash ?? raise())
+  expect(payment).toMatchObject({ Destination: account, DestinationTag: 99 })
+})
+
+test('a payout that the network accepts and loses is signed again once its last ledger is over, and pays once', async () => {
+  const sandbox = given()
+  const destination = await sandbox.remote.freshAddress('XRP')
+  const order = await createOrder(sandbox, usdtToXrp, { destination, destination_tag: '5' })
+  sandbox.devnet.trouble('XRP', { submits: ['drop'] })
+  await payAndBury(sandbox, order)
+  const { withdraw_tx_hash: lost } = await sandbox.waitForStatus(order.order_id, 'WITHDRAW')
+  sandbox.log('its time runs out')
+  await sandbox.mine('XRP', LEDGERS_TO_LIVE + 1)
+  await sandbox.remote.advanceClock(60)
+  await sandbox.eventually('another attempt is sent', async () => {
+    const { withdraw_tx_hash: sent } = await sandbox.client.getOrder(order.order_id)
+    expect(sent).not.toBe(lost)
+  })
+  const done = await expectPaidOut(sandbox, order)
+  expect(await paymentOf(sandbox, done.withdraw_tx_hash ?? raise())).toMatchObject({ DestinationTag: 5 })
+  await expect(paymentOf(sandbox, lost ?? raise())).rejects.toThrow('txnNotFound')
+})
+
+test('a payout whose answer is lost is not paid a second time', async () => {
+  const sandbox = given()
+  const destination = await sandbox.remote.freshAddress('XRP')
+  const order = await createOrder(sandbox, usdtToXrp, { destination, destination_tag: '6' })
+  sandbox.devnet.trouble('XRP', { submits: ['lose reply'] })
+  await payAndBury(sandbox, order)
+  await expectTagPaid(sandbox, order, 6)
+})
+
+test('a destination that the ledger does not deliver to is a matter for its customer', async () => {
+  const sandbox = given()
+  sandbox.expectError('the destination cannot be paid')
+  const order = await toWhoTakesNothing(sandbox)
+  await payAndBury(sandbox, order)
+  const stuck = await sandbox.waitForStatus(order.order_id, 'EMERGENCY')
+  expect(stuck.emergency?.reasons).toEqual(['DESTINATION_PROBLEM'])
+  expect(await bookedFor(sandbox, order.order_id, 'payouts_owed', 'XRP:XRP')).toBe(0n)
+})
+
+/** Our own account: the ledger refuses a payment of an account to itself. */
+async function toWhoTakesNothing(sandbox: TestSandbox): Promise<CreatedOrder> {
+  const { deposit_address } = await createOrder(sandbox, xrpToUsdt)
+  return createOrder(sandbox, usdtToXrp, { destination: deposit_address })
+}
+
+test('quiet ledgers and many tags leave ledger and chain equal', async () => {
+  const sandbox = given()
+  await sandbox.eventually('they are compared after the last payment', async () => {
+    const rows = await sandbox.rows<{ difference: bigint; differing_count: number }>(
+      `SELECT difference, differing_count FROM reconciliations WHERE asset = 'XRP:XRP'`,
+    )
+    expect(rows).toMatchObject([{ difference: 0n, differing_count: 0 }])
+  })
+})
