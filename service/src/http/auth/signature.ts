@@ -13,12 +13,9 @@ export type SignedRequest = {
 
 /** Lowercase hex HMAC-SHA256 over `timestamp \n METHOD \n request target \n raw body` (DESIGN §3). */
 export function sign(secret: KeyObject, request: SignedRequest): string {
-  return digest(secret, request).toString('hex')
-}
-
-function digest(secret: KeyObject, { timestamp, method, target, body }: SignedRequest): Buffer {
+  const { timestamp, method, target, body } = request
   const mac = createHmac('sha256', secret).update(`${timestamp}\n${method}\n${target}\n`, 'latin1')
-  return (body.length === 0 ? mac : mac.update(body)).digest()
+  return (body.length === 0 ? mac : mac.update(body)).digest('hex')
 }
 
 const SECRETS_MAX = 2
@@ -34,10 +31,11 @@ export function isSignedBy(
   request: SignedRequest,
   signature: string,
 ): boolean {
-  const claimed = Buffer.from(signature, 'hex')
+  // Compared as text: Node gives a digest as bytes at the price of another third of the HMAC.
+  const claimed = Buffer.from(signature)
   for (let index = 0; index < SECRETS_MAX; index += 1) {
     const secret = secrets[index]
-    const isEqual = timingSafeEqual(digest(secret ?? nobodysSecret, request), claimed)
+    const isEqual = timingSafeEqual(Buffer.from(sign(secret ?? nobodysSecret, request)), claimed)
     // Whoever is let in learns nothing by when.
     if (isEqual && secret !== undefined) return true
   }
