@@ -14,14 +14,20 @@ export type Requests = () => readonly BenchRequest[] | Promise<readonly BenchReq
 
 const CONNECTIONS = 20
 const ROUND_SECONDS = 2
+/** After so many V8 has compiled what a request runs through; a service that has run for a minute is past that. */
+const WARM_UP_REQUESTS = 50_000
 
-/** Twenty connections ask for two seconds, each one thing after the other. A single refusal makes it void. */
-export async function load(server: ServerProcess, requests: Requests): Promise<Work> {
-  const shares = shareOut(await requests())
+/** The connections ask for two seconds, each one thing after the other. A single refusal makes it void. */
+export async function load(
+  server: ServerProcess,
+  requests: Requests,
+  connections = CONNECTIONS,
+): Promise<Work> {
+  const shares = shareOut(await requests(), connections)
   const before = await server.cpuMicroseconds()
   const result = await autocannon({
     url: server.url,
-    connections: CONNECTIONS,
+    connections,
     duration: ROUND_SECONDS,
     setupClient: (client) => client.setRequests(shares.next().value ?? []),
   })
@@ -36,8 +42,11 @@ export async function load(server: ServerProcess, requests: Requests): Promise<W
 }
 
 /** Without end: every connection gets its own part, or all the same one request. */
-function* shareOut(requests: readonly BenchRequest[]): Generator<readonly BenchRequest[], never> {
-  const size = Math.max(1, Math.floor(requests.length / CONNECTIONS))
+function* shareOut(
+  requests: readonly BenchRequest[],
+  connections: number,
+): Generator<readonly BenchRequest[], never> {
+  const size = Math.max(1, Math.floor(requests.length / connections))
   for (let first = 0; ; first = (first + size) % requests.length) {
     yield requests.slice(first, first + size)
   }
@@ -47,6 +56,7 @@ function* shareOut(requests: readonly BenchRequest[]): Generator<readonly BenchR
 export async function compareWithBare<Name extends string>(
   server: ServerProcess,
   subjects: Readonly<Record<Name, Requests>>,
+  connections = CONNECTIONS,
 ): Promise<Readonly<Record<Name, AgainstBare>>> {
   const names = Object.keys(subjects) as Name[]
   const bares: ServerProcess[] = []
@@ -55,15 +65,20 @@ export async function compareWithBare<Name extends string>(
     for (const name of names) {
       const bare = await startServerProcess('bare_server.ts', [await answerTo(server, subjects[name])])
       bares.push(bare)
-      contenders[`${name}, bare`] = () => load(bare, subjects[name])
-      contenders[name] = () => load(server, subjects[name])
+      contenders[`${name}, bare`] = () => load(bare, subjects[name], connections)
+      contenders[name] = () => load(server, subjects[name], connections)
     }
+    for (const contender of Object.values(contenders)) await warmUp(contender)
     const work = await inTurns(contenders)
     const compared = names.map((name) => [name, against(work[name], work[`${name}, bare`])])
     return Object.fromEntries(compared)
   } finally {
     for (const bare of bares) await bare.stop()
   }
+}
+
+async function warmUp(contender: () => Promise<Work>): Promise<void> {
+  for (let asked = 0; asked < WARM_UP_REQUESTS; ) asked += (await contender()).count
 }
 
 export type AgainstBare = {

@@ -6,10 +6,10 @@ import type { Sandbox } from '../src/sandbox/start_sandbox.ts'
 import { chanceFrom } from '../test/harness/chance.ts'
 import { tell } from './figure.ts'
 import { inSandbox } from './in_sandbox.ts'
-import { microsecondsEach } from './in_turns.ts'
-import { type BenchRequest, compareWithBare, load, type Requests } from './load.ts'
+import { microsecondsEach, type Work } from './in_turns.ts'
+import { type BenchRequest, compareWithBare, load } from './load.ts'
 import { postgresCpuMicroseconds } from './postgres_cpu.ts'
-import { apiServerOf, type ServerProcess } from './server_process.ts'
+import { apiServerOf } from './server_process.ts'
 
 /**
  * What a look at an order costs: signed, read from the database on every request, against a bare node:http server
@@ -17,6 +17,8 @@ import { apiServerOf, type ServerProcess } from './server_process.ts'
  */
 const ORDERS = 300
 const REQUESTS = 20_000
+/** The bare server is asked over as many. With more, more looks are one statement. */
+const CONNECTIONS = [20, 64]
 const chance = chanceFrom(1)
 
 const pairs = [
@@ -57,14 +59,10 @@ function lookAt(ids: readonly string[], { api_key, api_secret }: Sandbox['accoun
 }
 
 /** What PostgreSQL takes for a look, in a round of its own, with whatever else the sandbox asks it meanwhile. */
-async function postgresMicroseconds(
-  { sandboxFile }: Sandbox,
-  server: ServerProcess,
-  requests: Requests,
-): Promise<number> {
+async function postgresMicroseconds({ sandboxFile }: Sandbox, round: () => Promise<Work>): Promise<number> {
   const { pid } = await startPostgres({ dataDir: join(dirname(sandboxFile), 'postgres') })
   const before = postgresCpuMicroseconds(pid)
-  const { count, seconds } = await load(server, requests)
+  const { count, seconds } = await round()
   return microsecondsEach({ count, seconds, cpuMicroseconds: postgresCpuMicroseconds(pid) - before })
 }
 
@@ -73,14 +71,17 @@ await inSandbox(async (sandbox) => {
   const server = await apiServerOf(sandbox)
   try {
     const requests = lookAt(ids, sandbox.account)
-    const { look } = await compareWithBare(server, { look: requests })
-    tell({
-      name: 'GET /v1/order/{id}, read from the database',
-      value: look.ratio,
-      unit: 'of bare node:http',
-      limit: { atLeast: 0.5 },
-      detail: `${look.detail}; beside it PostgreSQL ${(await postgresMicroseconds(sandbox, server, requests)).toFixed(1)} µs`,
-    })
+    for (const connections of CONNECTIONS) {
+      const { look } = await compareWithBare(server, { look: requests }, connections)
+      const postgres = await postgresMicroseconds(sandbox, () => load(server, requests, connections))
+      tell({
+        name: `GET /v1/order/{id}, read from the database, ${connections} connections`,
+        value: look.ratio,
+        unit: 'of bare node:http',
+        limit: { atLeast: 0.5 },
+        detail: `${look.detail}; beside it PostgreSQL ${postgres.toFixed(1)} µs`,
+      })
+    }
   } finally {
     await server.stop()
   }
