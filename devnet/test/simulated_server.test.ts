@@ -22,7 +22,8 @@ afterAll(() => folder.remove())
 const streams: Line[] = []
 let closed = 0
 const endpoint: Endpoint = {
-  http: async ({ method, url, body }) => {
+  http: async ({ method, url, headers, body }) => {
+    if (url.pathname === '/caller') return jsonReply({ origin: url.origin, accept: headers.accept })
     if (url.pathname === '/cut') throw new CutLine()
     if (url.pathname === '/broken') throw new Error('a wheel came off')
     if (url.pathname !== '/stream') return jsonReply({ method, query: url.searchParams.get('q'), body }, 202)
@@ -49,6 +50,12 @@ test('it answers what the endpoint says, with its status', async () => {
     202,
     { method: 'POST', query: '1', body: 'text' },
   ])
+})
+
+test('an endpoint knows where its caller found it, and what kind of answer is wanted', async () => {
+  const { url } = await start()
+  const response = await fetch(`${url}/caller`, { headers: { accept: 'text/event-stream' } })
+  expect(await response.json()).toEqual({ origin: url, accept: 'text/event-stream' })
 })
 
 test('what breaks inside is told, and a line that is cut tells nothing', async () => {

@@ -1,11 +1,23 @@
 import { readFileSync, writeFileSync } from 'node:fs'
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { TroubleSwitch } from './troubles.ts'
 
-export type HttpRequest = { readonly method: string; readonly url: URL; readonly body: string }
+export type HttpRequest = {
+  readonly method: string
+  /** As the caller knows it: links that are made of it lead back here. */
+  readonly url: URL
+  readonly headers: IncomingHttpHeaders
+  readonly body: string
+}
 export type HttpReply = {
   readonly status: number
   readonly type: string
@@ -73,8 +85,9 @@ async function answer(
 ): Promise<void> {
   const body = await readAll(incoming)
   if (troubles.now.hangs) return
-  const url = new URL(incoming.url ?? '/', 'http://127.0.0.1')
-  const reply = await replyTo({ method: incoming.method ?? 'GET', url, body }, endpoint, troubles)
+  const { method = 'GET', headers } = incoming
+  const url = new URL(incoming.url ?? '/', `http://${headers.host ?? '127.0.0.1'}`)
+  const reply = await replyTo({ method, url, headers, body }, endpoint, troubles)
   await holdBack(troubles)
   response.writeHead(reply.status, { 'content-type': reply.type })
   if (reply.goOn === undefined) return void response.end(reply.body)
