@@ -13,6 +13,7 @@ import { type Miner, startMiner } from './miner.ts'
 import { type LockFile, tryLock } from './processes/lock_file.ts'
 import type { SimulatedNetwork } from './simulated/simulated_network.ts'
 import type { Troubles } from './simulated/troubles.ts'
+import type { StellarInfo } from './stellar/open_stellar_network.ts'
 import type { XrpInfo } from './xrp/open_xrp_network.ts'
 
 type EvmInfo = {
@@ -27,6 +28,7 @@ export type Devnet = {
     readonly ETH?: EvmInfo
     readonly BNB?: EvmInfo
     readonly XRP?: XrpInfo
+    readonly XLM?: StellarInfo
   }
   /** Networks that could not be started on this machine; the others run all the same. */
   readonly missing: readonly { readonly network: 'BTC'; readonly why: string }[]
@@ -34,7 +36,7 @@ export type Devnet = {
   readonly processes: readonly { network: DevnetNetwork; pid: number; adopted: boolean }[]
   /**
    * A real transaction from the faucet, in on-chain units; returns once it is in the mempool. `coins`: on Bitcoin, in
-   * so many equal coins. `tag`: where many share an address (XRP: the destination tag).
+   * so many equal coins. `tag`: where many share an address (XRP: the destination tag; XLM: the memo).
    */
   send(
     network: DevnetNetwork,
@@ -51,8 +53,8 @@ export type Devnet = {
   mine(network: DevnetNetwork, blocks: number): Promise<void>
   /**
    * Replaces the last `depth` blocks by empty ones. BTC: one block more than before, the transactions
-   * return to the mempool. EVM: the same height, the transactions are gone until broadcast again. XRP: refused, its
-   * ledgers are final.
+   * return to the mempool. EVM: the same height, the transactions are gone until broadcast again. XRP, XLM: refused,
+   * their ledgers are final.
    */
   reorg(network: DevnetNetwork, depth: number): Promise<void>
   /** A real double spend of an unconfirmed transaction that the faucet sent. */
@@ -77,11 +79,13 @@ export type DevnetOptions = {
   readonly log?: (line: string) => void
 }
 
-const BLOCK_INTERVAL_MS = { BTC: 3_000, ETH: 1_000, BNB: 1_000, XRP: 1_000 } as const
+const BLOCK_INTERVAL_MS = { BTC: 3_000, ETH: 1_000, BNB: 1_000, XRP: 1_000, XLM: 1_000 } as const
 
 /** Networks that run in this process. A new one is a folder and a line here; each loads only when it is wanted. */
 const SIMULATED = {
   XRP: async (dataDir: string) => (await import('./xrp/open_xrp_network.ts')).openXrpNetwork(dataDir),
+  XLM: async (dataDir: string) =>
+    (await import('./stellar/open_stellar_network.ts')).openStellarNetwork(dataDir),
 } as const satisfies Partial<Record<DevnetNetwork, (dataDir: string) => Promise<SimulatedNetwork<object>>>>
 type SimulatedName = keyof typeof SIMULATED
 type Simulated = { -readonly [Name in SimulatedName]?: Awaited<ReturnType<(typeof SIMULATED)[Name]>> }
@@ -139,7 +143,7 @@ async function open(
   const folder = join(dataDir, network.toLowerCase())
   if (isSimulated(network)) {
     const opened = await SIMULATED[network](folder)
-    world.simulated[network] = opened
+    Object.assign(world.simulated, { [network]: opened })
     world.opened.set(network, opened)
     return
   }
@@ -235,6 +239,7 @@ function describe(world: World): Devnet['networks'] {
     ...(world.evm.ETH && { ETH: evm(world.evm.ETH) }),
     ...(world.evm.BNB && { BNB: evm(world.evm.BNB) }),
     ...(world.simulated.XRP && { XRP: world.simulated.XRP.info }),
+    ...(world.simulated.XLM && { XLM: world.simulated.XLM.info }),
   }
 }
 
