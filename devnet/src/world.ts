@@ -14,6 +14,7 @@ import { type LockFile, tryLock } from './processes/lock_file.ts'
 import type { SimulatedNetwork } from './simulated/simulated_network.ts'
 import type { Troubles } from './simulated/troubles.ts'
 import type { StellarInfo } from './stellar/open_stellar_network.ts'
+import type { TronInfo } from './tron/open_tron_network.ts'
 import type { XrpInfo } from './xrp/open_xrp_network.ts'
 
 type EvmInfo = {
@@ -29,6 +30,7 @@ export type Devnet = {
     readonly BNB?: EvmInfo
     readonly XRP?: XrpInfo
     readonly XLM?: StellarInfo
+    readonly TRX?: TronInfo
   }
   /** Networks that could not be started on this machine; the others run all the same. */
   readonly missing: readonly { readonly network: 'BTC'; readonly why: string }[]
@@ -54,7 +56,7 @@ export type Devnet = {
   /**
    * Replaces the last `depth` blocks by empty ones. BTC: one block more than before, the transactions
    * return to the mempool. EVM: the same height, the transactions are gone until broadcast again. XRP, XLM: refused,
-   * their ledgers are final.
+   * their ledgers are final. TRX: one block more than before, and not below the solid block.
    */
   reorg(network: DevnetNetwork, depth: number): Promise<void>
   /** A real double spend of an unconfirmed transaction that the faucet sent. */
@@ -79,13 +81,14 @@ export type DevnetOptions = {
   readonly log?: (line: string) => void
 }
 
-const BLOCK_INTERVAL_MS = { BTC: 3_000, ETH: 1_000, BNB: 1_000, XRP: 1_000, XLM: 1_000 } as const
+const BLOCK_INTERVAL_MS = { BTC: 3_000, ETH: 1_000, BNB: 1_000, XRP: 1_000, XLM: 1_000, TRX: 3_000 } as const
 
 /** Networks that run in this process. A new one is a folder and a line here; each loads only when it is wanted. */
 const SIMULATED = {
   XRP: async (dataDir: string) => (await import('./xrp/open_xrp_network.ts')).openXrpNetwork(dataDir),
   XLM: async (dataDir: string) =>
     (await import('./stellar/open_stellar_network.ts')).openStellarNetwork(dataDir),
+  TRX: async (dataDir: string) => (await import('./tron/open_tron_network.ts')).openTronNetwork(dataDir),
 } as const satisfies Partial<Record<DevnetNetwork, (dataDir: string) => Promise<SimulatedNetwork<object>>>>
 type SimulatedName = keyof typeof SIMULATED
 type Simulated = { -readonly [Name in SimulatedName]?: Awaited<ReturnType<(typeof SIMULATED)[Name]>> }
@@ -240,6 +243,7 @@ function describe(world: World): Devnet['networks'] {
     ...(world.evm.BNB && { BNB: evm(world.evm.BNB) }),
     ...(world.simulated.XRP && { XRP: world.simulated.XRP.info }),
     ...(world.simulated.XLM && { XLM: world.simulated.XLM.info }),
+    ...(world.simulated.TRX && { TRX: world.simulated.TRX.info }),
   }
 }
 

@@ -13,6 +13,10 @@ export type ContractName =
   | 'FeeOnTransferToken'
   | 'Payer'
   | 'RejectingReceiver'
+  | 'TronTether'
+  | 'LookalikeToken'
+  | 'RevertingToken'
+  | 'BurningToken'
 export type Contracts = Readonly<Record<ContractName, Contract>>
 
 const require = createRequire(import.meta.url)
