@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
 import { Address, TEST_NETWORK } from '@scure/btc-signer'
-import { connectRpc, type Rpc } from '../json_rpc.ts'
+import { connectRpc, type Rpc, RpcError } from '../json_rpc.ts'
 import type { LocalNetwork } from '../local_network.ts'
 import { createQueue } from '../processes/queue.ts'
 import { fromBtc, toBtc } from './node_words.ts'
@@ -109,9 +110,17 @@ async function sendCoins(
   return { txHash: await rpc<string>('sendrawtransaction', [signed.hex]) }
 }
 
+/** The node scans for one caller at a time, and the service asks as well. */
 async function confirmedBalance(rpc: Rpc, address: string): Promise<bigint> {
-  const scan = await rpc<{ total_amount: number }>('scantxoutset', ['start', [`addr(${address})`]])
-  return fromBtc(scan.total_amount)
+  for (;;) {
+    try {
+      const scan = await rpc<{ total_amount: number }>('scantxoutset', ['start', [`addr(${address})`]])
+      return fromBtc(scan.total_amount)
+    } catch (error) {
+      if (!(error instanceof RpcError) || !/already in progress/.test(error.message)) throw error
+    }
+    await delay(20)
+  }
 }
 
 /** The replacement blocks are empty and one more, so what the old ones held waits in the mempool. */

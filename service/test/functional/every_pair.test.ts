@@ -1,0 +1,92 @@
+import type { CreatedOrder, Order } from '@cambist/sdk'
+import { expect, test } from 'vitest'
+import { type Asset, assets } from '../../src/domain/catalog/assets.ts'
+import { type ChainId, chainFacts, depositsLie, type NetworkId } from '../../src/domain/catalog/networks.ts'
+import { balanceOf, chainUnits } from '../harness/amounts.ts'
+import { createOrder } from '../harness/orders.ts'
+import { type TestSandbox, useTestSandbox } from '../harness/test_sandbox.ts'
+
+/**
+ * What: everything is exchanged for everything.
+ * How: an order for every ordered pair of assets, at fixed and float rates in turn, all at once; each deposit and each payout
+ * is asked of its own chain.
+ */
+const given = useTestSandbox()
+
+/** About a hundred dollars of each. */
+const AMOUNT: Readonly<Record<Asset['currency'], string>> = {
+  BTC: '0.0015',
+  ETH: '0.03',
+  BNB: '0.16',
+  USDT: '100',
+  USDC: '100',
+  XRP: '40',
+}
+
+const pairs = assets.flatMap((from) => assets.filter((to) => to !== from).map((to) => ({ from, to })))
+const PATIENCE = { timeoutMs: 90_000 }
+
+test(`each of ${pairs.length} pairs goes from quote to DONE`, { timeout: 120_000 }, async () => {
+  const sandbox = given()
+  const orders: CreatedOrder[] = []
+  for (const [number, { from, to }] of pairs.entries()) {
+    orders.push(await openOrder(sandbox, from, to, number % 2 === 0 ? 'fixed' : 'float'))
+  }
+  for (const { order_id } of orders) await sandbox.remote.pay(order_id)
+  const done = await untilAllDone(sandbox, orders)
+  for (const order of done) {
+    const { receive_currency, receive_network, receive_final_amount, destination } = order
+    const [currency, network] = [receive_currency as Asset['currency'], receive_network as NetworkId]
+    const name = `${order.deposit_currency}:${order.deposit_network} → ${currency}:${network}`
+    const arrived = await balanceOf(sandbox, destination, currency, network)
+    expect(arrived, name).toBe(chainUnits(receive_final_amount, currency, network))
+    expect(order.deposit_received, name).toBe(order.deposit_amount)
+  }
+})
+
+async function openOrder(
+  sandbox: TestSandbox,
+  from: Asset,
+  to: Asset,
+  rate_type: 'fixed' | 'float',
+): Promise<CreatedOrder> {
+  const pair = {
+    from: from.currency,
+    from_network: from.network,
+    to: to.currency,
+    to_network: to.network,
+  }
+  const isTagged = depositsLie[chainFacts[to.chain].family] === 'tags'
+  return createOrder(sandbox, pair, {
+    amount: AMOUNT[from.currency],
+    rate_type,
+    ...(isTagged && { destination_tag: '7' }),
+  })
+}
+
+/** A block on every chain, again and again, so that deposits become deep and payouts final. */
+async function untilAllDone(sandbox: TestSandbox, orders: readonly CreatedOrder[]): Promise<Order[]> {
+  const chains = [...new Set(assets.map(({ chain }) => chain))]
+  const left = new Map(orders.map(({ order_id }) => [order_id, null as Order | null]))
+  await sandbox.eventually(
+    'all orders are DONE',
+    async () => {
+      await Promise.all(chains.map((chain) => mineOne(sandbox, chain)))
+      for (const [id, order] of left) if (order === null) left.set(id, await doneOrNull(sandbox, id))
+      const waiting = [...left].filter(([, order]) => order === null).map(([id]) => id)
+      expect(waiting).toEqual([])
+    },
+    PATIENCE,
+  )
+  return [...left.values()].filter((order) => order !== null)
+}
+
+async function mineOne({ devnet }: TestSandbox, chain: ChainId): Promise<void> {
+  await devnet.mine(chain, 1)
+}
+
+async function doneOrNull({ client }: TestSandbox, orderId: string): Promise<Order | null> {
+  const order = await client.getOrder(orderId)
+  if (order.status === 'EMERGENCY') throw new Error(`${orderId} is in EMERGENCY`)
+  return order.status === 'DONE' ? order : null
+}
