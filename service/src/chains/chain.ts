@@ -135,4 +135,12 @@ export type Chain = {
   lockedUnits?(): Promise<bigint>
   /** Account model: the next nonce by the chain's best block (mined transactions only). */
   minedNonce(address: string): Promise<number>
+  /**
+   * Coin model, left out by others: whether it is proven that none of these can ever be mined. Each spends a coin that is in no block, because
+   * what should have brought it needs an output that something else has spent, or a coin that is missing in the same way;
+   * and what has spent it is as deep in the best chain as a deposit has to be. False as long as one of them may be mined
+   * or was, when the node cannot tell, and when a coin of theirs was itself spent: only our keys can do that, so that it
+   * may be a payment that we do not know of any more.
+   */
+  areExcluded?(attempts: readonly Intent[]): Promise<boolean>
 }

@@ -170,7 +170,8 @@ export async function renewClaim(sql: Sql, claimed: ClaimedOutflow, untilWallMs:
 /** The outflow, locked, or null when the claim was lost or it moved on: then the worker must stop. */
 export async function lockClaimed(tx: Sql, claimed: ClaimedOutflow): Promise<ClaimedOutflow | null> {
   const [row] = await tx.query<OutflowRow>(
-    'SELECT * FROM outflows WHERE bucket = $1 AND payout_id = $2 AND claim_fence = $3 FOR UPDATE',
+    `SELECT * FROM outflows WHERE bucket = $1 AND payout_id = $2 AND claim_fence = $3 AND state IN ${UNBOOKED}
+     FOR UPDATE`,
     [bucketOfPayout(claimed.payoutId), claimed.payoutId, claimed.fence],
   )
   return row === undefined ? null : toClaimed(row)
@@ -415,6 +416,11 @@ export async function findOutflow(sql: Sql, payoutId: PayoutId): Promise<Claimed
     payoutId,
   ])
   return row === undefined ? null : toClaimed(row)
+}
+
+/** Whether it may still be sent, or was and is not final. */
+export function isLive(outflow: ClaimedOutflow | null): outflow is ClaimedOutflow {
+  return outflow !== null && ['planned', 'signed', 'broadcast', 'orphaned'].includes(outflow.state)
 }
 
 /** Whether we made this transaction ourselves: some attempt of some outflow has its hash. */

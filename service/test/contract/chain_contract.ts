@@ -51,6 +51,7 @@ function describeLedger(subject: ChainSubject<ChainWorld>, world: World) {
     describeReplacement(subject, world)
   }
   describePayouts(subject, world)
+  describeExclusion(subject, world)
   describeCosts(subject, world)
 }
 
@@ -321,6 +322,36 @@ function describePayouts({ assets }: ChainSubject<ChainWorld>, world: World) {
     expect(await chain.broadcast(first), 'the earlier attempt can never be mined').toBe('refused')
     expect(await chain.lookup(first.txHash)).toEqual({ where: 'absent' })
     expect(await driver.holds(asset, outflow.address)).toBe(outflow.units)
+  })
+}
+
+function describeExclusion({ assets: [native] }: ChainSubject<ChainWorld>, world: World) {
+  test('a payout whose coins were undone and spent otherwise is excluded when that is deep; accounts have no coins', async () => {
+    const driver = world()
+    const { chain } = driver
+    const { areExcluded } = chain
+    if (chain.model === 'account') return expect(areExcluded).toBeUndefined()
+    const { confirmations } = chainFacts[chain.id]
+    const { intent } = await drafted(driver, native)
+    const tx = await driver.sign(intent)
+    const [coin] = intent.family === 'bitcoin' ? intent.inputs : []
+    if (intent.family !== 'bitcoin' || coin === undefined) throw new Error('a payout spends a coin')
+    const ofChange: Intent = { ...intent, inputs: [{ ...coin, txHash: tx.txHash, index: 1 }] }
+    const look = async () => [await areExcluded?.([intent]), await areExcluded?.([ofChange])]
+    const possible = [false, false]
+
+    expect(await chain.broadcast(tx)).toBe('accepted')
+    expect(await look(), 'it waits').toEqual(possible)
+    await driver.mine(confirmations)
+    expect(await look(), 'it has spent its coins itself').toEqual(possible)
+    await driver.reorg(confirmations + 1)
+    expect(await look(), 'it waits again, and what it spends does').toEqual(possible)
+    await driver.replace(coin.txHash, { to: await driver.outsideAddress() })
+    expect(await look(), 'what waits has spent nothing').toEqual(possible)
+    await driver.mine(confirmations - 1)
+    expect(await look(), 'one block less than deep').toEqual(possible)
+    await driver.mine(1)
+    expect(await look()).toEqual([true, true])
   })
 }
 

@@ -12,6 +12,7 @@ import {
   depositsOf,
   ethToUsdc,
   expectPaidOut,
+  expectRefunded,
   payAndBury,
   quickPair,
   statusesOf,
@@ -25,6 +26,8 @@ import { type TestSandbox, useTestSandbox } from '../harness/test_sandbox.ts'
  * How: real double spends and real reorganisations: bitcoind gives the transactions back to the mempool, anvil drops them.
  */
 const given = useTestSandbox()
+
+const STALL_SECONDS = 30 * 60
 
 /** After a deep reorganisation nothing leaves on the word of a chain for a while: that is over before each test. */
 beforeEach(async () => {
@@ -301,6 +304,76 @@ test.each([
     expect(await sandbox.client.getOrder(order.order_id)).toEqual(done)
   },
 )
+
+test('a payout out of a deposit that is gone for good asks anew, when that is proven and not before', async () => {
+  const sandbox = given()
+  const { client, remote, log } = sandbox
+  log('two deposits, each of them the smallest coin that pays for one of two payouts')
+  const sources = [
+    await createOrder(sandbox, btcToUsdt, { amount: '0.05' }),
+    await createOrder(sandbox, btcToUsdt, { amount: '0.06' }),
+  ]
+  const deposits: string[] = []
+  for (const { order_id } of sources) deposits.push(await remote.pay(order_id))
+  const [toContinue, toRefund] = [
+    await createOrder(sandbox, usdtToBtc),
+    await createOrder(sandbox, usdtToBtc),
+  ]
+  const orders = [toContinue, toRefund]
+  for (const { order_id } of orders) await remote.pay(order_id)
+  await sandbox.mine('BTC', 3)
+  await Promise.all(sources.map(({ order_id }) => sandbox.waitForStatus(order_id, 'WITHDRAW')))
+  await sandbox.bury('BEP20')
+  await Promise.all(orders.map(({ order_id }) => sandbox.waitForStatus(order_id, 'WITHDRAW')))
+  const payoutIds = orders.map(({ order_id }) => `${order_id}:1`)
+  const spenders = () =>
+    sandbox.rows<{ spent_by: string | null }>('SELECT spent_by FROM coins WHERE tx_hash = ANY($1)', [
+      deposits,
+    ])
+  const takenBy = async () => (await spenders()).flatMap(({ spent_by }) => spent_by ?? [])
+  expect((await takenBy()).toSorted(), 'the deposits pay').toEqual(payoutIds.toSorted())
+
+  log('their blocks lose, and their senders spend the coins otherwise')
+  await remote.reorg('BTC', 3)
+  for (const txHash of deposits) await remote.replace(txHash)
+  await sandbox.mine('BTC', 2)
+  const outflows = (kind: string) =>
+    sandbox.rows<{ state: string; trouble: string | null }>(
+      `SELECT state, trouble FROM outflows
+       WHERE kind = $1 AND (payout_id = ANY($2) OR fills = ANY($2)) ORDER BY payout_id`,
+      [kind, payoutIds],
+    )
+  await sandbox.eventually('the network refuses them', async () => {
+    const refused = { state: 'broadcast', trouble: expect.stringContaining('refuses') }
+    expect(await outflows('payout')).toEqual([refused, refused])
+  })
+  await remote.advanceClock(STALL_SECONDS + 1)
+  await sandbox.eventually('their fillers have nothing to spend', async () => {
+    const waiting = { state: 'planned', trouble: expect.stringContaining('coins do not cover') }
+    expect(await outflows('filler')).toEqual([waiting, waiting])
+  })
+  for (const { order_id } of orders) expect((await client.getOrder(order_id)).status).toBe('WITHDRAW')
+
+  log('one block more, and what was spent otherwise is as deep as a deposit has to be')
+  await sandbox.mine('BTC', 1)
+  for (const { order_id } of orders) {
+    const stuck = await sandbox.waitForStatus(order_id, 'EMERGENCY')
+    expect(stuck.emergency?.reasons).toEqual(['NETWORK_PROBLEM'])
+  }
+  expect(await outflows('payout')).toMatchObject([{ state: 'failed' }, { state: 'failed' }])
+  expect(await outflows('filler')).toMatchObject([{ state: 'cancelled' }, { state: 'cancelled' }])
+  expect(await takenBy(), 'free, should they ever be mined').toEqual([])
+
+  await sandbox.mine('BTC', 6)
+  await client.chooseEmergencyAction(toContinue.order_id, { action: 'continue' })
+  await expectPaidOut(sandbox, toContinue)
+  const refund_address = await remote.freshAddress('BEP20')
+  await client.chooseEmergencyAction(toRefund.order_id, { action: 'refund', refund_address })
+  await expectRefunded(sandbox, toRefund)
+  expect(await balanceOf(sandbox, toRefund.destination, 'BTC', 'BTC')).toBe(0n)
+  await sandbox.bury('ERC20')
+  await Promise.all(sources.map(({ order_id }) => sandbox.waitForStatus(order_id, 'DONE')))
+})
 
 test('two orders on two chains survive reorganisations of both at once', async () => {
   const sandbox = given()

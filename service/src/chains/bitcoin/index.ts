@@ -1,10 +1,12 @@
 import { assert } from '../../domain/assert.ts'
+import { chainFacts } from '../../domain/catalog/networks.ts'
 import { accept } from '../../domain/outcome.ts'
 import type { Chain } from '../chain.ts'
 import { parseAddress } from './addresses.ts'
 import { watchBalance } from './balance.ts'
 import { broadcast } from './broadcast.ts'
 import { draft, raise } from './draft.ts'
+import { areExcluded } from './exclusion.ts'
 import { bid, estimateCost } from './fees.ts'
 import { checkIdentity } from './identity.ts'
 import { lookup } from './lookup.ts'
@@ -48,5 +50,6 @@ export function bitcoin(settings: BitcoinSettings): Chain {
     minedNonce: async () => {
       throw new Error('bitcoin pays with coins and has no nonces')
     },
+    areExcluded: (attempts) => areExcluded(rpc, chainFacts[id].confirmations, attempts),
   }
 }

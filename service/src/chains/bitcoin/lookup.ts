@@ -5,7 +5,7 @@ import { integerIn, objectIn, satoshiIn, textIn } from './replies.ts'
 import { NoAnswer, type Rpc, type RpcRefusal } from './rpc.ts'
 
 /** Said only when both the mempool and a complete index were searched (rpc/rawtransaction.cpp). */
-const ABSENT = /^No such mempool or blockchain transaction\./
+export const ABSENT = /^No such mempool or blockchain transaction\./
 const ATTEMPTS_MAX = 5
 
 /**

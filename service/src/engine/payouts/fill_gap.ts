@@ -7,6 +7,7 @@ import {
   endOutflow,
   findByNonce,
   findOutflow,
+  isLive,
   isNonceSpent,
   planOutflow,
   setOutflowState,
@@ -96,5 +97,5 @@ export async function endFilledGap(
 async function findStuck({ db }: SigningWorld, filler: ClaimedOutflow): Promise<ClaimedOutflow | null> {
   if (filler.nonce !== null) return findByNonce(db, filler.chain, filler.nonce)
   const stuck = filler.fills === null ? null : await findOutflow(db, filler.fills)
-  return stuck !== null && ['planned', 'signed', 'broadcast', 'orphaned'].includes(stuck.state) ? stuck : null
+  return isLive(stuck) ? stuck : null
 }

@@ -73,9 +73,14 @@ export async function endAgain(
 }
 
 /** Something else has its nonce or its coins for good: it is never mined again, and what it paid stays owed. */
-export async function giveUpOrphan({ db, clock, log }: World, outflow: ClaimedOutflow): Promise<void> {
+export async function giveUpOrphan(
+  { db, clock, log }: World,
+  outflow: ClaimedOutflow,
+  alongside: (tx: Sql) => Promise<void> = async () => {},
+): Promise<void> {
   const { payoutId, chain, kind } = outflow
   const isFirst = await db.transaction(async (tx) => {
+    await alongside(tx)
     if (!(await setOutflowState(tx, payoutId, ['orphaned'], 'failed'))) return false
     if (kind === 'sweep') await leaveUnswept(tx, chain, payoutId, clock.nowMs())
     return true

@@ -13,7 +13,7 @@ import {
 import { assert } from '../../domain/assert.ts'
 import { nativeAsset } from '../../domain/catalog/assets.ts'
 import { chainFacts } from '../../domain/catalog/networks.ts'
-import type { BitcoinIntent, Coin } from '../../domain/payouts/intent.ts'
+import type { BitcoinIntent, Coin, PayoutId } from '../../domain/payouts/intent.ts'
 import type { SigningWorld } from '../world.ts'
 
 /**
@@ -22,7 +22,7 @@ import type { SigningWorld } from '../world.ts'
  */
 export async function takeBackCoins(world: SigningWorld, stuck: ClaimedOutflow): Promise<void> {
   const nowMs = world.clock.nowMs()
-  const payoutId = `house-${stuck.chain}-${stuck.payoutId.replace(':', '-')}:1`
+  const payoutId = fillerIdOf(stuck)
   if ((await findOutflow(world.db, payoutId)) !== null) return
   const isPlanned = await world.db.transaction(async (tx) => {
     if ((await lockClaimed(tx, stuck)) === null) return false
@@ -44,6 +44,11 @@ export async function takeBackCoins(world: SigningWorld, stuck: ClaimedOutflow):
     return true
   })
   if (isPlanned) world.log.warn({ payout: stuck.payoutId }, 'the coins of a stuck outflow are taken back')
+}
+
+/** The filler of an outflow on a coin chain, planned or not. */
+export function fillerIdOf({ chain, payoutId }: Pick<ClaimedOutflow, 'chain' | 'payoutId'>): PayoutId {
+  return `house-${chain}-${payoutId.replace(':', '-')}:1`
 }
 
 /**

@@ -37,7 +37,7 @@ export async function workPayouts(
     // The ones before it took their time: it may be in other hands by now.
     const isFresh = wallMs - time.wallMs < CLAIM_MS / 2
     if (!isFresh && !(await renewClaim(world.db, outflow, wallMs + CLAIM_MS))) return
-    await letGo(world, outflow, await stepOn(world, chain, outflow, isStopped))
+    await letGo(world, chain, outflow, await stepOn(world, chain, outflow, isStopped))
   })
   return claimed.length === OUTFLOWS_A_STEP
 }
@@ -104,7 +104,12 @@ async function stepWhileStopped(
   return { kind: 'trouble', message, inMs: WHILE_HELD_MS }
 }
 
-async function letGo(world: SigningWorld, outflow: ClaimedOutflow, progress: Progress): Promise<void> {
+async function letGo(
+  world: SigningWorld,
+  chain: Chain,
+  outflow: ClaimedOutflow,
+  progress: Progress,
+): Promise<void> {
   if (progress.kind === 'done') return
   const nowMs = world.clock.nowMs()
   const trouble = progress.kind === 'trouble' ? { message: progress.message, nowMs } : null
@@ -112,7 +117,7 @@ async function letGo(world: SigningWorld, outflow: ClaimedOutflow, progress: Pro
     if (outflow.troubleSinceMs === null) {
       world.log.warn({ payout: outflow.payoutId, trouble: trouble.message }, 'an outflow has to wait')
     }
-    await giveUpWaiting(world, outflow)
+    await giveUpWaiting(world, chain, outflow)
   }
   const atHeight = (progress.kind === 'again' && progress.atHeight) || null
   await postponeOutflow(world.db, outflow, { dueAtMs: nowMs + progress.inMs, atHeight }, trouble)

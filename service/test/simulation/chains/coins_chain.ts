@@ -3,8 +3,10 @@ import { draft, parsePayment, raise, refuseAboveCap } from '../../../src/chains/
 import { feeFor, vbytesOf } from '../../../src/chains/bitcoin/sizes.ts'
 import type { Chain, FindOurs, Transfer } from '../../../src/chains/chain.ts'
 import { assert } from '../../../src/domain/assert.ts'
+import { chainFacts } from '../../../src/domain/catalog/networks.ts'
 import { amountOf } from '../../../src/domain/money/amount.ts'
 import { accept, refuse } from '../../../src/domain/outcome.ts'
+import type { Intent } from '../../../src/domain/payouts/intent.ts'
 import type { CoinsNode } from './coins_node.ts'
 import { type Line, LineFailed } from './line.ts'
 
@@ -48,6 +50,7 @@ export function coinsChain(ask: Line<CoinsNode>): Chain {
     minedNonce: async () => {
       throw new Error('bitcoin pays with coins and has no nonces')
     },
+    areExcluded: (attempts) => areExcluded(ask, attempts),
   }
 }
 
@@ -62,6 +65,19 @@ async function bid(ask: Line<CoinsNode>, outflow: Parameters<Chain['bid']>[0]): 
     return accept({ family: 'bitcoin', milliSatPerVb })
   } catch (error) {
     if (error instanceof LineFailed) return refuse({ code: 'network', message: error.message })
+    throw error
+  }
+}
+
+async function areExcluded(ask: Line<CoinsNode>, attempts: readonly Intent[]): Promise<boolean> {
+  const spends = attempts.map((attempt) => {
+    assert(attempt.family === 'bitcoin', 'a coin chain has attempts that spend coins')
+    return attempt.inputs.map(({ txHash, index }) => `${txHash}:${index}`)
+  })
+  try {
+    return await ask('excludes', spends, chainFacts.BTC.confirmations)
+  } catch (error) {
+    if (error instanceof LineFailed) return false
     throw error
   }
 }

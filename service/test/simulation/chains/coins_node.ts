@@ -11,6 +11,8 @@ type CoinsBlock = MinedBlock<CoinsTx>
 const OUTSIDE_VBYTES = 141n
 /** A replacement pays for its own relay on top (BIP-125 rule 4). */
 const INCREMENTAL_MILLI_SAT_PER_VB = 1_000n
+/** More than is ever asked for. */
+const MINED_AT_ONCE_MILLI_SAT_PER_VB = 1_000_000n
 
 /**
  * A node of a coin chain in memory, with full replace-by-fee. It reads the real bytes and believes nobody about coins;
@@ -30,6 +32,10 @@ export class CoinsNode {
   readonly #undo = new Map<string, Map<string, Coin>>()
   /** Coins of people outside: there without end, each spent once. */
   readonly #outsideSpent = new Set<string>()
+  /** Every transaction that anybody has seen. */
+  readonly #known = new Map<string, CoinsTx>()
+  /** How high the block is that spends an outpoint. */
+  readonly #spentAt = new Map<string, number>()
   #outsideMade = 0
 
   /** What is asked for being mined soon. */
@@ -100,6 +106,27 @@ export class CoinsNode {
     return this.#admit({ ...read, feeSatoshi: held - paid }) ? 'accepted' : 'refused'
   }
 
+  /**
+   * Of transactions by what they spend: whether none can ever be mined, because each needs what would have come from
+   * something that another one has spent, as deep as `confirmations`. False also when they or others have spent it itself.
+   */
+  excludes(txs: readonly (readonly string[])[], confirmations: number): boolean {
+    const deepest = this.#branch.head.height + 1 - confirmations
+    if (txs.some((spends) => spends.some((outpoint) => this.#spentAt.has(outpoint)))) return false
+    return txs.every((spends) => this.#isDead(spends, deepest))
+  }
+
+  /** Whether something that is at least so deep has spent one of them, or what it would have to come from. */
+  #isDead(spends: readonly string[], deepest: number): boolean {
+    return spends.some((outpoint) => {
+      const spentAt = this.#spentAt.get(outpoint)
+      if (spentAt !== undefined) return spentAt <= deepest
+      const origin = this.#known.get(txOf(outpoint))
+      const isLost = this.lookup(txOf(outpoint)).where === 'absent'
+      return isLost && origin !== undefined && this.#isDead(origin.spends, deepest)
+    })
+  }
+
   /** Somebody outside pays; the transaction waits. */
   pay(outputs: CoinsTx['outputs'], milliSatPerVb = this.askedMilliSatPerVb()): string {
     this.#outsideMade += 1
@@ -130,6 +157,16 @@ export class CoinsNode {
     return outside.map((tx) => ({ txHash: tx.txHash, payments: transfersOf(tx).map(toPayment) }))
   }
 
+  /** Mined payments of people outside that have been spent since, by what waits or is mined, and how deep they are. */
+  sources(): { readonly txHash: string; readonly depth: number }[] {
+    const spent = [...this.#spenders.keys(), ...this.#spentAt.keys()].map(txOf)
+    return [...new Set(spent)].flatMap((txHash) => {
+      const home = this.#branch.homeOf(txHash)
+      const isOutsiders = this.#known.get(txHash)?.spends.every(isOutside) === true
+      return home !== null && isOutsiders ? [{ txHash, depth: this.depthOf(home.hash) }] : []
+    })
+  }
+
   /** `replace`, in the words of every node. */
   replaceOutside(txHash: string, payments: readonly Payment[]): void {
     this.replace(
@@ -157,17 +194,51 @@ export class CoinsNode {
     const left = blocks.flatMap(({ txs }) => txs)
     const before = [...this.#mempool.values()]
     for (const tx of before) this.#drop(tx)
-    const stays = left.filter(({ txHash }) => fate(txHash) === 'stays')
+    // What people outside lose they have spent otherwise; what we lose is only forgotten.
+    const lost = left.filter(({ txHash, spends }) => fate(txHash) === 'lost' && spends.every(isOutside))
+    const stays = [
+      ...lost.map((tx) => this.#rivalOf(tx)),
+      ...left.filter(({ txHash }) => fate(txHash) === 'stays'),
+    ]
     const waits = left.filter(({ txHash }) => fate(txHash) === 'waits')
     for (const tx of [...stays, ...waits, ...before]) if (this.#isPossible(tx)) this.#keep(tx)
     const isStaying = new Set(stays.map(({ txHash }) => txHash))
     this.mine(depth + longer, (txHash) => isStaying.has(txHash))
   }
 
+  #rivalOf({ txHash, spends }: CoinsTx): CoinsTx {
+    const feeSatoshi = feeFor(OUTSIDE_VBYTES, MINED_AT_ONCE_MILLI_SAT_PER_VB)
+    const outputs = [{ address: 'nobody', satoshi: 1_000n }]
+    return {
+      txHash: this.#branch.hash(`instead of ${txHash}`),
+      spends,
+      outputs,
+      feeSatoshi,
+      vbytes: OUTSIDE_VBYTES,
+    }
+  }
+
   /** The node drops a waiting transaction, and what spends of it. */
   forget(txHash: string): void {
     const tx = this.#mempool.get(txHash)
     if (tx !== undefined) this.#evict([tx])
+  }
+
+  /** What somebody has seen, and nobody has now, although it may be mined still. */
+  #forgotten(): CoinsTx[] {
+    const absent = [...this.#known.values()].filter(({ txHash }) => this.lookup(txHash).where === 'absent')
+    return absent.filter((tx) => this.#isPossible(tx))
+  }
+
+  hasForgotten(): boolean {
+    return this.#forgotten().length > 0
+  }
+
+  /** Somebody sends it again, and then what comes from it. */
+  recall(): void {
+    for (let found = this.#forgotten(); found.length > 0; found = this.#forgotten()) {
+      for (const tx of found) if (this.#isPossible(tx)) this.#keep(tx)
+    }
   }
 
   /** Fees as at the beginning. */
@@ -239,6 +310,7 @@ export class CoinsNode {
   }
 
   #keep(tx: CoinsTx): void {
+    this.#known.set(tx.txHash, tx)
     this.#mempool.set(tx.txHash, tx)
     for (const outpoint of tx.spends) this.#spenders.set(outpoint, tx)
   }
@@ -277,14 +349,18 @@ export class CoinsNode {
       }
       for (const [index, output] of tx.outputs.entries()) this.#give(`${tx.txHash}:${index}`, output)
     }
-    const { hash } = this.#branch.append(txs, this.#nowMs())
+    const { hash, height } = this.#branch.append(txs, this.#nowMs())
+    for (const outpoint of txs.flatMap(({ spends }) => spends)) this.#spentAt.set(outpoint, height)
     if (spent.size > 0) this.#undo.set(hash, spent)
   }
 
   #disconnect(block: CoinsBlock): void {
     for (const tx of block.txs) {
       for (const index of tx.outputs.keys()) this.#take(`${tx.txHash}:${index}`)
-      for (const outpoint of tx.spends) this.#outsideSpent.delete(outpoint)
+      for (const outpoint of tx.spends) {
+        this.#outsideSpent.delete(outpoint)
+        this.#spentAt.delete(outpoint)
+      }
     }
     const made = new Set(block.txs.map(({ txHash }) => txHash))
     for (const [outpoint, coin] of this.#undo.get(block.hash) ?? [])

@@ -1,0 +1,77 @@
+import type { Chain } from '../../chains/chain.ts'
+import { releaseCoins } from '../../db/coins.ts'
+import type { Sql } from '../../db/database.ts'
+import {
+  attemptsOf,
+  type ClaimedOutflow,
+  findOutflow,
+  isLive,
+  lockClaimed,
+  setOutflowState,
+} from '../../db/outflows.ts'
+import type { Intent } from '../../domain/payouts/intent.ts'
+import { apply } from '../apply.ts'
+import type { SigningWorld } from '../world.ts'
+import { giveUpOrphan } from './orphan.ts'
+import { fillerIdOf } from './take_back.ts'
+
+/**
+ * Ends an outflow whose coins never come back, because those who paid them to us have spent the money otherwise, as deep in
+ * the chain as it has to be: neither it nor its filler can ever be mined. Coins that do stand are free again. False: it
+ * may yet be mined, as far as can be told.
+ */
+export async function endExcluded(
+  world: SigningWorld,
+  chain: Chain,
+  outflow: ClaimedOutflow,
+): Promise<boolean> {
+  if (chain.areExcluded === undefined) return false
+  const { payoutId, fills } = outflow
+  // What it stands in for needs the same coins: they end together, when it is the other one's turn.
+  if (fills !== null && isLive(await findOutflow(world.db, fills))) return false
+  const fillerId = fills === null ? fillerIdOf(outflow) : payoutId
+  const pair = [fills ?? payoutId, fillerId]
+  const attempts = await attemptsOfAll(world.db, pair)
+  if (!(await chain.areExcluded(attempts))) return false
+  const coins = attempts.flatMap((attempt) => (attempt.family === 'bitcoin' ? attempt.inputs : []))
+
+  const end = async (tx: Sql) => {
+    if ((await lockClaimed(tx, outflow))?.state !== outflow.state) throw new MovedOn()
+    await setOutflowState(tx, fillerId, ['planned'], 'cancelled')
+    for (const id of pair) {
+      await setOutflowState(tx, id, ['planned', 'signed', 'broadcast'], 'failed')
+      await releaseCoins(tx, chain.id, coins, id)
+    }
+    // From here on nobody writes down another one; what was written down meanwhile was not asked about.
+    if ((await attemptsOfAll(tx, pair)).length !== attempts.length) throw new MovedOn()
+  }
+  try {
+    await endBy(world, outflow, end)
+  } catch (error) {
+    if (error instanceof MovedOn) return false
+    throw error
+  }
+  world.log.warn({ payout: payoutId }, 'the coins of an outflow are gone for good: it never happens')
+  return true
+}
+
+/** Thrown so that nothing of the transaction stays: somebody else has gone on with the outflow meanwhile. */
+class MovedOn extends Error {}
+
+async function endBy(
+  world: SigningWorld,
+  outflow: ClaimedOutflow,
+  end: (tx: Sql) => Promise<void>,
+): Promise<void> {
+  const { payoutId } = outflow
+  if (outflow.state === 'orphaned') return giveUpOrphan(world, outflow, end)
+  if (outflow.kind === 'filler') return world.db.transaction(end)
+  const fact = { kind: 'PayoutFailed', payoutId, problem: 'NETWORK_PROBLEM', cost: null } as const
+  await apply(world, outflow.orderId, `${payoutId}:failed`, fact, end)
+}
+
+async function attemptsOfAll(sql: Sql, payoutIds: readonly string[]): Promise<Intent[]> {
+  const attempts = []
+  for (const payoutId of payoutIds) attempts.push(...(await attemptsOf(sql, payoutId)))
+  return attempts.map(({ intent }) => intent)
+}
