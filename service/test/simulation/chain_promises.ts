@@ -17,6 +17,16 @@ export async function findBrokenPromises(
   return [...problems, ...(await findWrongPayments(rows, nodes)), ...(await findHastyCredits(rows, depths))]
 }
 
+export type Owed = { readonly order_id: string }
+
+/** Orders that ended with a payment in coins that was final, lost its block and can never be mined again. */
+export function findOwed(rows: Ground['rows']): Promise<Owed[]> {
+  return rows<Owed>(
+    `SELECT order_id FROM orders o JOIN outflows f USING (bucket, payout_id, order_id)
+     WHERE status IN ('DONE', 'REFUNDED') AND f.state = 'failed' AND f.chain = 'BTC' ORDER BY order_id`,
+  )
+}
+
 type Ended = {
   readonly order_id: string
   readonly status: OrderStatus
@@ -34,10 +44,12 @@ async function findWrongPayments(rows: Ground['rows'], nodes: SimulatedNodes): P
     `SELECT order_id, status, to_asset, from_asset, destination, refund_address, settled_paid::text AS paid,
        refund_units::text AS refunded FROM orders`,
   )
+  const owed = new Set((await findOwed(rows)).map(({ order_id }) => order_id))
   return orders.flatMap((order) => {
     const { order_id, status, paid, refunded } = order
-    const due = status === 'DONE' ? BigInt(paid ?? 0) : 0n
-    const back = status === 'REFUNDED' ? BigInt(refunded ?? 0) : 0n
+    const hasLeft = !owed.has(order_id)
+    const due = status === 'DONE' && hasLeft ? BigInt(paid ?? 0) : 0n
+    const back = status === 'REFUNDED' && hasLeft ? BigInt(refunded ?? 0) : 0n
     return [
       ...differs(nodes, order.to_asset, order.destination, due, `${order_id} is ${status}`),
       ...differs(nodes, order.from_asset, order.refund_address, back, `${order_id} is ${status}, its refund`),

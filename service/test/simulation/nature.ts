@@ -30,6 +30,11 @@ export function natureOf(play: Play): readonly Happening[] {
     { name: 'prices come and go', weight: 0.15 * weather, happen: () => togglePrices(play) },
     { name: 'the reserve is topped up', weight: 0.1, happen: () => topUp(play) },
     ...(reorgs === 0 ? [] : watchedChains.map((id) => reorganisation(play, id))),
+    {
+      name: 'BTC is reorganised below what was paid out',
+      weight: sourcesWithinReach(play).length === 0 ? 0 : 0.15 * reorgs,
+      happen: () => overtake(play),
+    },
   ]
 }
 
@@ -78,15 +83,32 @@ function reorganisation(play: Play, id: Watched): Happening {
   }
 }
 
+/** Not as deep as what there was before anybody watched. */
+const OVERTAKEN_DEPTH_MAX = 12
+
 /**
- * The newest `depth` blocks lose; what was in them stays, waits again or is lost. Not so a coin that was deep enough to be
- * spent: what was paid out of a coin that is gone for good waits for a person.
+ * What was deep enough to be spent is in no block any more, after it was sent on to somebody: its sender has spent it
+ * otherwise, or everybody has forgotten it for a while.
  */
-export function reorganise(play: Play, id: Watched, depth: number): void {
+export function overtake(play: Play): void {
+  const { chance, nodes, recorder } = play
+  const [source] = chance.shuffle(sourcesWithinReach(play))
+  if (source === undefined) return
+  const { depth, txHash } = source
+  const isSpent = chance.isHit(0.7)
+  reorganise(play, 'BTC', depth, new Map([[txHash, isSpent ? 'lost' : 'waits']]))
+  if (!isSpent) nodes.BTC.forget(txHash)
+  recorder.count(`coins ${isSpent ? 'lost' : 'forgotten'} after they were paid out`)
+}
+
+function sourcesWithinReach({ nodes }: Play) {
+  return nodes.BTC.sources().filter(({ depth }) => depth <= OVERTAKEN_DEPTH_MAX)
+}
+
+/** The newest `depth` blocks lose; what was in them stays, waits again or is lost, which one is drawn where not given. */
+export function reorganise(play: Play, id: Watched, depth: number, fates = new Map<string, Fate>()): void {
   const { chance, recorder, nodes } = play
-  const drawnMood = chance.pick<Fate | 'mixed'>(['stays', 'waits', 'lost', 'mixed', 'mixed'])
-  const mood = id === 'BTC' && depth >= chainFacts[id].confirmations ? 'stays' : drawnMood
-  const fates = new Map<string, Fate>()
+  const mood = chance.pick<Fate | 'mixed'>(['stays', 'waits', 'lost', 'mixed', 'mixed'])
   const fate = (txHash: string): Fate => {
     const drawn =
       fates.get(txHash) ?? (mood === 'mixed' ? chance.pick<Fate>(['stays', 'waits', 'lost']) : mood)

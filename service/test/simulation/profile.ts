@@ -2,7 +2,15 @@ import type { Chance } from './chance.ts'
 import { type Fault, type Place, possibleFaults } from './faults.ts'
 
 /** What has happened already when the bad times begin. */
-export const beginnings = ['nothing', 'created', 'paid', 'confirmed', 'exchanged', 'orphaned'] as const
+export const beginnings = [
+  'nothing',
+  'created',
+  'paid',
+  'confirmed',
+  'exchanged',
+  'orphaned',
+  'overtaken',
+] as const
 
 /** What kind of times a schedule is: how busy, how bad. Some are bad in one way only, some in all. */
 export type Profile = {

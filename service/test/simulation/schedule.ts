@@ -5,7 +5,7 @@ import type { AssetId } from '../../src/domain/catalog/assets.ts'
 import { chainFacts } from '../../src/domain/catalog/networks.ts'
 import { fromChainUnits } from '../../src/domain/money/amount.ts'
 import { findUnended, findViolations } from '../harness/invariants.ts'
-import { findBrokenPromises } from './chain_promises.ts'
+import { findBrokenPromises, findOwed, type Owed } from './chain_promises.ts'
 import { connectSimulated, directLines } from './chains/simulated_chains.ts'
 import {
   askFor,
@@ -19,7 +19,7 @@ import {
 } from './customers.ts'
 import type { Ground } from './ground.ts'
 import type { Step } from './life.ts'
-import { type Happening, natureOf, reorganise, topUp, watchedChains } from './nature.ts'
+import { type Happening, natureOf, overtake, reorganise, topUp, watchedChains } from './nature.ts'
 import { waitForBlocks } from './open_world.ts'
 import { type Flaw, Play, type Process } from './play.ts'
 import { beginnings } from './profile.ts'
@@ -82,6 +82,7 @@ async function begin(play: Play, wanted: readonly Wanted[]): Promise<void> {
   if (until >= 1) for (const one of wanted) await askFor(play, first.life, one)
   await scheduler.finish()
   if (until >= 2) for (const one of wanted) if (chance.isHit(0.8)) pay(play, one)
+  if (profile.beginsWith === 'overtaken') addYoungCoins(play)
   if (until >= 3) {
     for (const id of watchedChains) {
       play.nodes[id].mine(chainFacts[id].confirmations)
@@ -91,13 +92,26 @@ async function begin(play: Play, wanted: readonly Wanted[]): Promise<void> {
   }
   if (until >= 4) await lookNow(play, first, 'exchange')
   // Before anybody has looked: what is about to be paid out for is gone.
-  if (until >= 5) {
+  if (profile.beginsWith === 'orphaned') {
     for (const id of watchedChains) {
       const depth = play.nodes[id].depth()
       if (depth <= chainFacts[id].confirmations) reorganise(play, id, depth)
     }
   }
+  // What was sent has nothing to spend any more.
+  if (profile.beginsWith === 'overtaken') {
+    await finishClients(play, first, wanted)
+    await lookNow(play, first, 'exchange')
+    await lookNow(play, first, 'payouts BTC')
+    overtake(play)
+  }
   play.isCalm = false
+}
+
+/** Each fits a usual payout better than what the reserve has had for long. */
+function addYoungCoins({ nodes, ground }: Play): void {
+  for (const satoshi of [2_000_000n, 9_000_000n, 15_000_000n, 23_000_000n])
+    nodes.BTC.pay([{ address: ground.reserve.bitcoin, satoshi }])
 }
 
 /** Turn by turn: somebody who waits goes on, a process begins a look, or something happens outside. */
@@ -218,6 +232,8 @@ async function calmDown(play: Play, wanted: readonly Wanted[]): Promise<string[]
   nodes.ETH.calm()
   play.pass(61_000)
   const last = play.begin('last')
+  if (nodes.BTC.hasForgotten()) await waitInVain(play, last)
+  nodes.BTC.recall()
   for (let round = 1; round <= ROUNDS_MAX; round += 1) {
     const before = await findOpen(play)
     await workOnce(play, last, round, before)
@@ -228,6 +244,16 @@ async function calmDown(play: Play, wanted: readonly Wanted[]): Promise<string[]
     goOn(play, round, open)
   }
   return [...(await findUnended(play.ground)), 'it never came to rest']
+}
+
+/** What is only forgotten is not given up, however long that lasts and however deep the chain becomes. */
+async function waitInVain(play: Play, process: Process): Promise<void> {
+  for (let round = 1; round <= 3; round += 1) {
+    await workOnce(play, process, round, await findOpen(play))
+    play.nodes.BTC.mine(chainFacts.BTC.confirmations)
+    play.bump('BTC')
+    play.pass(1_900_000)
+  }
 }
 
 type Open = {
@@ -349,7 +375,18 @@ async function lookAtEnd(play: Play): Promise<string[]> {
     clock: { nowMs: () => 0, wallMs: () => 0, fromWallMs: (ms) => ms, sleep: async () => {} },
     rows: ground.rows,
   })
-  return [...violations, ...(await findBrokenPromises(ground.rows, nodes, play.witness))]
+  // A payout that was final and can never be mined again stays owed: the audit has to name it, for a person to see.
+  const owed = await findOwed(ground.rows)
+  const isNamed = (violation: string, { order_id }: Owed) =>
+    violation.startsWith(`the books agree with themselves: ${order_id} `)
+  play.recorder.count('orders that are owed what they were paid', owed.length)
+  return [
+    ...violations.filter((violation) => !owed.some((one) => isNamed(violation, one))),
+    ...owed
+      .filter((one) => !violations.some((violation) => isNamed(violation, one)))
+      .map(({ order_id }) => `${order_id} is owed what it was paid, and the audit does not say so`),
+    ...(await findBrokenPromises(ground.rows, nodes, play.witness)),
+  ]
 }
 
 /** Answers for buckets in which there is nothing without asking. */
