@@ -10,7 +10,7 @@ const PASSPHRASE = 'a passphrase that no log may show'
 export type EnvironmentPlace = {
   /** Where keys, keystore and the signer's socket lie. */
   readonly dir: string
-  /** With Ethereum; Bitcoin when it runs. */
+  /** With Ethereum; Bitcoin and XRP when they run. */
   readonly devnet: Pick<Devnet, 'networks'>
   readonly databaseUrl: string
   /** Everything secret that was written is put in here. */
@@ -29,17 +29,19 @@ export async function writeEnvironment(place: EnvironmentPlace): Promise<Environ
     return writeText(join(dir, `${name}.key`), key)
   }
   const seal = { CAMBIST_ORDER_SEAL_KEY_FILE: keyFile('seal') }
-  const { BTC, ETH } = place.devnet.networks
+  const { BTC, ETH, XRP } = place.devnet.networks
   if (ETH === undefined) throw new Error('the devnet has Ethereum')
   const common = { DATABASE_URL: databaseUrl, PORT: '0', CAMBIST_LOG_LEVEL: 'debug' }
   const chain = {
     CAMBIST_ETH_CHAIN_ID: String(ETH.chainId),
     CAMBIST_CONTRACT_USDT_ERC20: ETH.tokens.USDT.address,
     CAMBIST_CONTRACT_USDC_ERC20: ETH.tokens.USDC.address,
+    CAMBIST_XRP_NETWORK_ID: String(XRP?.networkId ?? 1),
   }
   const node = {
     ...chain,
     ...(BTC !== undefined && { CAMBIST_BTC_URL: BTC.rpcUrl, CAMBIST_BTC_NETWORK: 'regtest' }),
+    ...(XRP !== undefined && { CAMBIST_XRP_URL: XRP.rpcUrl }),
     CAMBIST_ETH_URL: ETH.rpcUrl,
     CAMBIST_PRICE_VENUES: VENUES.join(','),
   }
@@ -62,7 +64,6 @@ export async function writeEnvironment(place: EnvironmentPlace): Promise<Environ
       ...chain,
       CAMBIST_BTC_NETWORK: 'regtest',
       CAMBIST_BNB_CHAIN_ID: '31338',
-      CAMBIST_XRP_NETWORK_ID: '1',
       ...seal,
       ...socket,
       ...(await writeKeystore(dir, secrets)),

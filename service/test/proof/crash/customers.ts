@@ -58,6 +58,8 @@ const pairs: readonly (readonly [AssetId, AssetId])[] = [
   ['BTC:BTC', 'ETH:ETH'],
   ['USDT:ERC20', 'BTC:BTC'],
   ['ETH:ETH', 'USDC:ERC20'],
+  ['XRP:XRP', 'BTC:BTC'],
+  ['ETH:ETH', 'XRP:XRP'],
 ]
 
 /** About 60 dollars of each, so that ten thousand orders fit into any limit. */
@@ -65,6 +67,7 @@ const AMOUNTS: Partial<Record<AssetId, string>> = {
   'BTC:BTC': '0.001',
   'ETH:ETH': '0.02',
   'USDT:ERC20': '60.',
+  'XRP:XRP': '24.',
 }
 
 export type Wish = Pick<Customer, 'story' | 'from' | 'to'>
@@ -120,6 +123,7 @@ function requestOf(customer: Customer): CreateOrderRequest {
     amount,
     rate_type: 'fixed',
     destination,
+    ...(to === 'XRP:XRP' && { destination_tag: '7' }),
     ...(story === 'wants both' && { refund_address: refundAddress }),
   } as CreateOrderRequest
 }

@@ -36,7 +36,7 @@ export function openMine(
   let isReorgWanted = false
   const look = async () => {
     isReorgWanted ||= takeReorgWish()
-    const heads = await rows<{ chain: 'BTC' | 'ETH'; height: number; deposits: number }>(
+    const heads = await rows<{ chain: 'BTC' | 'ETH' | 'XRP'; height: number; deposits: number }>(
       `SELECT chain, height, (SELECT count(*)::int FROM deposits d
          WHERE d.chain = h.chain AND d.state = 'mined' AND d.block_hash = h.hash) AS deposits
        FROM chain_heads h`,
@@ -78,7 +78,8 @@ async function sendAgain({ bitcoin }: Devnet, txHash: string): Promise<void> {
 
 /** Buries everything that is there now. */
 export async function bury(devnet: Devnet): Promise<void> {
-  for (const chain of ['BTC', 'ETH'] as const) await devnet.mine(chain, chainFacts[chain].confirmations)
+  for (const chain of ['BTC', 'ETH', 'XRP'] as const)
+    await devnet.mine(chain, chainFacts[chain].confirmations)
 }
 
 export type Repeated = { stop(): Promise<void> }
