@@ -1,5 +1,6 @@
 import { findOrder } from '../db/orders.ts'
 import { assetOf } from '../domain/catalog/assets.ts'
+import { chainFacts } from '../domain/catalog/networks.ts'
 import { showAmount, toChainUnits } from '../domain/money/amount.ts'
 import { isOrderId } from '../domain/orders/identifiers.ts'
 import type { Order } from '../domain/orders/order.ts'
@@ -31,11 +32,12 @@ export function paymentDesk(world: World): Pick<Desk, 'findPayment'> {
   }
 }
 
-/** The form that wallets of the order's network agreed on. */
+/** The form that wallets of the order's network agreed on; the interface's own where they did not. */
 function standardStyle(world: World, { terms }: Order): PaymentStyle {
   const { chain, isNative } = assetOf(terms.from)
+  if (chainFacts[chain].family === 'bitcoin') return { kind: 'bip21' }
   const chainId = world.evmChainIds[chain]
-  if (chainId === undefined) return { kind: 'bip21' }
+  if (chainId === undefined) return { kind: 'default' }
   const contract = isNative ? null : (world.tokens[terms.from] ?? null)
   return { kind: 'eip681', chainId, units: toChainUnits(terms.asks), contract }
 }

@@ -2,6 +2,7 @@ import type { CreatedOrder } from '@cambist/sdk'
 import jsqr from 'jsqr'
 import { PNG } from 'pngjs'
 import { beforeAll, describe, expect, test } from 'vitest'
+import { type AssetId, assetOf } from '../../src/domain/catalog/assets.ts'
 import { chainUnits } from '../harness/amounts.ts'
 import { createOrder, type Pair } from '../harness/orders.ts'
 import { useTestSandbox } from '../harness/test_sandbox.ts'
@@ -16,7 +17,7 @@ const given = useTestSandbox()
 let wire: Wire
 
 type Deposit = {
-  readonly currency: 'BTC' | 'ETH' | 'BNB' | 'USDT' | 'USDC'
+  readonly currency: 'BTC' | 'ETH' | 'BNB' | 'USDT' | 'USDC' | 'XRP'
   readonly pair: Pair
   readonly scheme: string
 }
@@ -34,6 +35,7 @@ const deposits: readonly Deposit[] = [
   { currency: 'USDC', scheme: 'ethereum', pair: { from: 'USDC', from_network: 'ERC20', ...toBitcoin } },
   { currency: 'USDT', scheme: 'bnb', pair: { from: 'USDT', from_network: 'BEP20', ...toBitcoin } },
   { currency: 'USDC', scheme: 'bnb', pair: { from: 'USDC', from_network: 'BEP20', ...toBitcoin } },
+  { currency: 'XRP', scheme: 'ripple', pair: { from: 'XRP', from_network: 'XRP', ...toBitcoin } },
 ]
 
 const orders = new Map<Deposit, CreatedOrder>()
@@ -128,7 +130,7 @@ describe.each(deposits)('a deposit of $pair.from on $pair.from_network', (deposi
       [order_id],
     )
     if (row === undefined) throw new Error('the order is stored')
-    const decimals = deposit.currency === 'BTC' ? 8 : 18
+    const { decimals } = assetOf(`${deposit.currency}:${deposit.pair.from_network}` as AssetId)
     const digits = row.asks.toString().padStart(decimals + 1, '0')
     const amount = `${digits.slice(0, -decimals)}.${digits.slice(-decimals)}`.replace(/\.?0+$/, '')
     return { address: row.deposit_address, amount }
@@ -137,7 +139,8 @@ describe.each(deposits)('a deposit of $pair.from on $pair.from_network', (deposi
   async function expected(withAmount: boolean, style: string): Promise<string> {
     const { address, amount } = await stored()
     if (!withAmount) return address
-    if (style === 'default') return `${deposit.scheme}:${address}?amount=${amount}`
+    if (style === 'default' || deposit.currency === 'XRP')
+      return `${deposit.scheme}:${address}?amount=${amount}`
     if (deposit.currency === 'BTC') return `bitcoin:${address}?amount=${amount}`
     const network =
       deposit.pair.from_network === 'ETH' || deposit.pair.from_network === 'ERC20' ? 'ETH' : 'BNB'

@@ -39,7 +39,12 @@ prove('with every line failing in every way, no payout is made twice and every o
 })
 
 const usdcToUsdt: Pair = { from: 'USDC', from_network: 'BEP20', to: 'USDT', to_network: 'ERC20' }
-const pairs = [usdtToBtc, usdcToUsdt, quickPair, bnbToEth, usdcToBnb, btcToUsdt, ethToUsdc] as const
+const xrpToEth: Pair = { from: 'XRP', from_network: 'XRP', to: 'ETH', to_network: 'ETH' }
+const usdtToXrp: Pair = { from: 'USDT', from_network: 'ERC20', to: 'XRP', to_network: 'XRP' }
+const pairs = [
+  ...[usdtToBtc, usdcToUsdt, quickPair, bnbToEth, usdcToBnb],
+  ...[btcToUsdt, ethToUsdc, xrpToEth, usdtToXrp],
+] as const
 
 async function live(sandbox: TestSandbox, lines: BadLines, proof: Proof): Promise<void> {
   for (const told of LINE_WORDS) sandbox.expectError(told)
@@ -95,21 +100,23 @@ async function surviveWave(
 ): Promise<void> {
   sandbox.log(`wave ${wave}: ${size} orders are made and paid`)
   const orders = await Promise.all(
-    Array.from({ length: size }, (_, at) =>
-      createOrder(sandbox, pairs[at % pairs.length] ?? quickPair, {
+    Array.from({ length: size }, (_, at) => {
+      const pair = pairs[at % pairs.length] ?? quickPair
+      return createOrder(sandbox, pair, {
         rate_type: chance.happens(0.3) ? 'float' : 'fixed',
-      }),
-    ),
+        ...(pair.to === 'XRP' && { destination_tag: '7' }),
+      })
+    }),
   )
   const ids = orders.map(({ order_id }) => order_id)
   await Promise.all(ids.map((id) => sandbox.remote.pay(id)))
   const onEvm = chance.shuffled(
-    orders.filter((order) => order.receive_network !== 'BTC').map(({ destination }) => destination),
+    orders.filter(({ destination }) => destination.startsWith('0x')).map(({ destination }) => destination),
   )
   for (const destination of onEvm.slice(0, GAPS.refused)) weather.refuse(destination, 'refused')
   sandbox.log('from now on every line fails; the deposits are buried')
   lines.turnBad()
-  await Promise.all((['BTC', 'ETH', 'BNB'] as const).map((network) => sandbox.bury(network)))
+  await Promise.all((['BTC', 'ETH', 'BNB', 'XRP'] as const).map((network) => sandbox.bury(network)))
   await weather.until('every payout was tried', async () => (await countUntried(sandbox, ids)) === 0, false)
 
   sandbox.log('the nodes forget payouts, and some of them for good')
@@ -187,7 +194,7 @@ async function checkEverything(
   )
   figure('fee spikes', counts.spikes)
   await tellAttempts(sandbox, figure)
-  for (const part of ['BTC', 'ETH', 'BNB', 'database', 'venue'])
+  for (const part of ['BTC', 'ETH', 'BNB', 'XRP', 'database', 'venue'])
     figure(`faults: ${part}`, sumOf(happened, part))
   figure('prices looked at', counts.prices)
   figure('of these none', counts.noPrice)

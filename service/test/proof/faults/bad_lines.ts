@@ -1,5 +1,6 @@
 import { systemClock } from '../../../src/clock.ts'
 import { type CurrencyCode, currencyCodes } from '../../../src/domain/catalog/currencies.ts'
+import type { ChainId } from '../../../src/domain/catalog/networks.ts'
 import { startVenue, type VenueServer } from '../../../src/prices/ccxt/venue_servers.ts'
 import { defaultVenues, type VenueId } from '../../../src/prices/ccxt/venues.ts'
 import { priceSources } from '../../../src/prices/index.ts'
@@ -20,10 +21,10 @@ import {
   openHttpLine,
   type Verdict,
 } from '../../harness/http_line.ts'
-import { type ChainName, realChain, type TestSandboxOptions } from '../../harness/test_sandbox.ts'
+import type { TestSandboxOptions } from '../../harness/test_sandbox.ts'
 
 /** What the weather wants of a call to a node, before chance has its say. */
-export type Intervention = (chain: ChainName, call: Call) => Verdict
+export type Intervention = (chain: ChainId, call: Call) => Verdict
 
 /** Every line that the service has to the outside: to its nodes, its database and its venues. */
 export type BadLines = {
@@ -60,7 +61,7 @@ const PERCENT = {
   left: 10,
 } as const
 
-const SENDS = ['eth_sendRawTransaction', 'sendrawtransaction']
+const SENDS = ['eth_sendRawTransaction', 'sendrawtransaction', 'submit']
 /** A scan of all coins may take a quarter of an hour on mainnet; so long nobody waits here. */
 const PATIENT = ['scantxoutset']
 const silences: readonly HttpFault[] = ['drop_request', 'late', 'trickle']
@@ -120,7 +121,7 @@ export async function openBadLines(seed: number): Promise<BadLines> {
 
 type Lines = {
   readonly chance: Chance
-  readonly nodes: Map<ChainName, HttpLine>
+  readonly nodes: Map<ChainId, HttpLine>
   readonly venues: readonly Venue[]
   database: DatabaseLine | null
   book: PriceBook | null
@@ -134,7 +135,7 @@ function optionsOver(lines: Lines): TestSandboxOptions {
     nodeTimeoutMs: PATIENCE_MS,
     reach: async (chain, rpcUrl) => {
       const line = await openHttpLine(rpcUrl)
-      lines.nodes.set(realChain(chain), line)
+      lines.nodes.set(chain, line)
       return line.url
     },
     reachDatabase: async (url) => {
@@ -217,7 +218,9 @@ function collect({ nodes, database, venues, total }: Lines, sum = total): void {
 
 function expectedOn({ venues }: Lines): readonly string[] {
   return [
-    ...(['BTC', 'ETH', 'BNB'] as const).flatMap((chain) => httpFaults.map((fault) => `${chain} ${fault}`)),
+    ...(['BTC', 'ETH', 'BNB', 'XRP'] as const).flatMap((chain) =>
+      httpFaults.map((fault) => `${chain} ${fault}`),
+    ),
     ...(['statement', 'commit'] as const).flatMap((kind) =>
       databaseFaults.map((fault) => `database ${kind} ${fault}`),
     ),

@@ -1,7 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Hash } from 'viem'
+import { connect } from '../../../src/chains/xrp/rpc.ts'
 import type { MovableClock } from '../../../src/clock.ts'
 import { type CurrencyCode, currencyCodes } from '../../../src/domain/catalog/currencies.ts'
+import { type ChainId, type NetworkId, networkChains } from '../../../src/domain/catalog/networks.ts'
 import type { OrderStatus } from '../../../src/domain/orders/order.ts'
 import { USD_PRICE_DECIMALS } from '../../../src/prices/price_source.ts'
 import type { Chance } from '../../harness/chance.ts'
@@ -46,7 +48,7 @@ type Sky = {
   readonly lines: BadLines
   readonly chance: Chance
   readonly refused: Map<string, string>
-  readonly expensive: Map<ChainName, bigint>
+  readonly expensive: Map<ChainId, bigint>
   readonly answering: Map<string, Promise<void>>
   readonly counts: Weather['counts']
 }
@@ -91,7 +93,7 @@ export function openWeather(sandbox: TestSandbox, lines: BadLines, chance: Chanc
 }
 
 /** What the nodes are made to say, whatever chance does to the line. */
-function interfere({ refused, expensive }: Sky, chain: ChainName, { method, params }: Call): Verdict {
+function interfere({ refused, expensive }: Sky, chain: ChainId, { method, params }: Call): Verdict {
   if (method === 'eth_sendRawTransaction') {
     const bytes = String(params?.[0])
     return [...refused.values()].some((payee) => bytes.includes(payee))
@@ -124,7 +126,7 @@ async function blow(
 /** A block comes when the service has seen all but the last few: it is to be kept from paying, not from watching. */
 async function mineSome(sky: Sky): Promise<void> {
   const { sandbox, expensive } = sky
-  const heads = await sandbox.rows<{ chain: ChainName; height: number }>(
+  const heads = await sandbox.rows<{ chain: ChainId; height: number }>(
     'SELECT chain, height FROM chain_heads',
   )
   for (const { chain, height } of heads) {
@@ -135,13 +137,17 @@ async function mineSome(sky: Sky): Promise<void> {
   }
 }
 
-async function heightOf({ devnet }: TestSandbox, chain: ChainName): Promise<number> {
+async function heightOf({ devnet }: TestSandbox, chain: ChainId): Promise<number> {
+  if (chain === 'XRP') {
+    const { ledger_index } = await connect(devnet.networks.XRP?.rpcUrl ?? '', 10_000).call('ledger_closed')
+    return Number(ledger_index)
+  }
   if (chain === 'BTC') return (await devnet.bitcoin.rpc('getblockcount', [])) as number
   return Number(await devnet.evm(chain).client.getBlockNumber())
 }
 
-async function setBaseFee({ sandbox }: Sky, chain: ChainName, wei: bigint): Promise<void> {
-  if (chain === 'BTC') return
+async function setBaseFee({ sandbox }: Sky, chain: ChainId, wei: bigint): Promise<void> {
+  if (chain !== 'ETH' && chain !== 'BNB') return
   await sandbox.devnet.evm(chain).client.setNextBlockBaseFeePerGas({ baseFeePerGas: wei })
 }
 
@@ -153,7 +159,7 @@ function advance({ sandbox }: Sky, seconds: number): void {
 async function drop({ sandbox }: Sky, orderIds: readonly string[], count: number): Promise<string[]> {
   const waiting = await sandbox.rows<{ chain: 'ETH' | 'BNB'; address: string; tx_hash: Hash }>(
     `SELECT o.chain, o.address, a.tx_hash FROM outflows o JOIN attempts a USING (bucket, payout_id)
-     WHERE o.order_id = ANY($1) AND o.state = 'broadcast' AND a.answer = 'accepted' AND o.chain <> 'BTC'
+     WHERE o.order_id = ANY($1) AND o.state = 'broadcast' AND a.answer = 'accepted' AND o.chain IN ('ETH', 'BNB')
        AND EXISTS (SELECT FROM outflows later WHERE later.chain = o.chain AND later.nonce > o.nonce
          AND later.from_address IS NULL AND later.state = 'broadcast')
      ORDER BY md5(o.payout_id)`,
@@ -215,15 +221,11 @@ async function chooseFor(sandbox: TestSandbox, orderId: string, wish: 'continue'
       await sandbox.client.chooseEmergencyAction(orderId, { action: 'continue' })
       return
     }
-    const refund_address = await sandbox.devnet.freshAddress(chainOf(network))
+    const refund_address = await sandbox.devnet.freshAddress(networkChains[network as NetworkId])
     await sandbox.client.chooseEmergencyAction(orderId, { action: 'refund', refund_address })
   } catch {
     // The line to the database failed: asked again at the next look.
   }
-}
-
-function chainOf(network: string): ChainName {
-  return network === 'ERC20' ? 'ETH' : network === 'BEP20' ? 'BNB' : (network as ChainName)
 }
 
 /** A price is right or there is none: the venues agree to a hundredth. */

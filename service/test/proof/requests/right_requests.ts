@@ -1,4 +1,6 @@
 import type { ToldSecret } from '../../../src/accounts/keys.ts'
+import { assert } from '../../../src/domain/assert.ts'
+import { chainFacts, depositsLie, isNetworkId, networkChains } from '../../../src/domain/catalog/networks.ts'
 import type { Answer } from '../../../src/http/testing/answer.ts'
 import type { Chance } from '../../harness/chance.ts'
 import { decimalText, type KnownExchange, type KnownOrder, type KnownPair } from './known_exchange.ts'
@@ -138,9 +140,19 @@ function create(known: KnownExchange, chance: Chance): Right {
     ['amount', amount],
     ['rate_type', text(lock === undefined ? 'float' : 'fixed')],
     ['destination', text(addressOn(known, to.network, chance))],
+    ...(isTagged(to.network)
+      ? [['destination_tag', chance.pick(['"0"', '"12345"', '"4294967295"'])] as const]
+      : []),
     ...(lock === undefined ? [] : [['rate_id', text(lock.rateId)] as const]),
     ...some(chance, [
-      ['destination_tag', chance.pick(['null', '"12345"', text('🦊'.repeat(256)), text('é b&c="\\')])],
+      ...(isTagged(to.network)
+        ? []
+        : [
+            [
+              'destination_tag',
+              chance.pick(['null', '"12345"', text('🦊'.repeat(256)), text('é b&c="\\')]),
+            ] as const,
+          ]),
       ['refund_address', chance.pick(['null', text(addressOn(known, from.network, chance))])],
       ['callback_url', chance.pick(['null', ...CALLBACKS.map(text)])],
       ...(lock === undefined ? [['rate_id', 'null'] as const] : []),
@@ -313,10 +325,20 @@ function mine(known: KnownExchange, chance: Chance): Right {
 function reorg(known: KnownExchange, chance: Chance): Right {
   return plain('a reorganisation', {
     body: [
-      ['network', text(networkOf(known, chance))],
+      ['network', text(chance.pick(Object.keys(known.addresses).filter(isReorganised)))],
       ['depth', '1'],
     ],
   })
+}
+
+/** Ledgers with tags close for good. */
+function isReorganised(network: string): boolean {
+  return !isTagged(network)
+}
+
+function isTagged(network: string): boolean {
+  assert(isNetworkId(network), `${network} is a network`)
+  return depositsLie[chainFacts[networkChains[network]].family] === 'tags'
 }
 
 function replace(known: KnownExchange, chance: Chance): Right {
