@@ -1,5 +1,5 @@
-export type DevnetNetwork = 'BTC' | 'ETH' | 'BNB' | 'XRP' | 'XLM' | 'TRX'
-export type DevnetCurrency = 'BTC' | 'ETH' | 'BNB' | 'USDT' | 'USDC' | 'XRP' | 'XLM' | 'TRX'
+export type DevnetNetwork = 'BTC' | 'ETH' | 'BNB' | 'XRP' | 'XLM' | 'TRX' | 'EOS'
+export type DevnetCurrency = 'BTC' | 'ETH' | 'BNB' | 'USDT' | 'USDC' | 'XRP' | 'XLM' | 'TRX' | 'EOS'
 
 export type Replacement = {
   /** The new recipient. Default: the old one when `units` is given, otherwise an address of the faucet. */

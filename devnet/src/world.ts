@@ -3,6 +3,7 @@ import { join, resolve } from 'node:path'
 import { type BitcoinNetwork, openBitcoinNetwork } from './bitcoin/bitcoin_network.ts'
 import { findBitcoind } from './bitcoin/find_bitcoind.ts'
 import { startBitcoind } from './bitcoin/start_bitcoind.ts'
+import type { EosInfo, EosNetwork } from './eos/open_eos_network.ts'
 import { type Contracts, compileContracts } from './evm/compile_contracts.ts'
 import type { EvmClient, EvmNetwork, Token, TokenSymbol } from './evm/evm_network.ts'
 import { EVM_PROFILES } from './evm/evm_profiles.ts'
@@ -31,6 +32,7 @@ export type Devnet = {
     readonly XRP?: XrpInfo
     readonly XLM?: StellarInfo
     readonly TRX?: TronInfo
+    readonly EOS?: EosInfo
   }
   /** Networks that could not be started on this machine; the others run all the same. */
   readonly missing: readonly { readonly network: 'BTC'; readonly why: string }[]
@@ -38,7 +40,7 @@ export type Devnet = {
   readonly processes: readonly { network: DevnetNetwork; pid: number; adopted: boolean }[]
   /**
    * A real transaction from the faucet, in on-chain units; returns once it is in the mempool. `coins`: on Bitcoin, in
-   * so many equal coins. `tag`: where many share an address (XRP: the destination tag; XLM: the memo).
+   * so many equal coins. `tag`: where many share an address (XRP: the destination tag; XLM, EOS: the memo).
    */
   send(
     network: DevnetNetwork,
@@ -56,7 +58,8 @@ export type Devnet = {
   /**
    * Replaces the last `depth` blocks by empty ones. BTC: one block more than before, the transactions
    * return to the mempool. EVM: the same height, the transactions are gone until broadcast again. XRP, XLM: refused,
-   * their ledgers are final. TRX: one block more than before, and not below the solid block.
+   * their ledgers are final. TRX: one block more than before, and not below the solid block. EOS: one
+   * block more too, the transactions wait again, and not below what is irreversible.
    */
   reorg(network: DevnetNetwork, depth: number): Promise<void>
   /** A real double spend of an unconfirmed transaction that the faucet sent. */
@@ -67,6 +70,8 @@ export type Devnet = {
   trouble(network: SimulatedName, troubles: Partial<Troubles> | null): void
   evm(network: 'ETH' | 'BNB'): { client: EvmClient; contracts: Contracts }
   readonly bitcoin: { readonly rpc: Rpc }
+  /** On EOS an account is there before somebody pays to it; this one is from the next block on. */
+  readonly eos: Pick<EosNetwork, 'createAccount'>
   /** Stops the miners and every node, and gives the folder free. */
   stop(): Promise<void>
 }
@@ -81,7 +86,15 @@ export type DevnetOptions = {
   readonly log?: (line: string) => void
 }
 
-const BLOCK_INTERVAL_MS = { BTC: 3_000, ETH: 1_000, BNB: 1_000, XRP: 1_000, XLM: 1_000, TRX: 3_000 } as const
+const BLOCK_INTERVAL_MS = {
+  BTC: 3_000,
+  ETH: 1_000,
+  BNB: 1_000,
+  XRP: 1_000,
+  XLM: 1_000,
+  TRX: 3_000,
+  EOS: 500,
+} as const
 
 /** Networks that run in this process. A new one is a folder and a line here; each loads only when it is wanted. */
 const SIMULATED = {
@@ -89,6 +102,7 @@ const SIMULATED = {
   XLM: async (dataDir: string) =>
     (await import('./stellar/open_stellar_network.ts')).openStellarNetwork(dataDir),
   TRX: async (dataDir: string) => (await import('./tron/open_tron_network.ts')).openTronNetwork(dataDir),
+  EOS: async (dataDir: string) => (await import('./eos/open_eos_network.ts')).openEosNetwork(dataDir),
 } as const satisfies Partial<Record<DevnetNetwork, (dataDir: string) => Promise<SimulatedNetwork<object>>>>
 type SimulatedName = keyof typeof SIMULATED
 type Simulated = { -readonly [Name in SimulatedName]?: Awaited<ReturnType<(typeof SIMULATED)[Name]>> }
@@ -210,6 +224,10 @@ function assemble(world: World, lock: LockFile, options: DevnetOptions): Devnet 
       rpc: (method, params) =>
         (world.bitcoin ?? fail('BTC is not running in this devnet')).rpc(method, params),
     },
+    eos: {
+      createAccount: async (name, publicKey) =>
+        (world.simulated.EOS ?? fail('EOS is not running in this devnet')).createAccount(name, publicKey),
+    },
     stop: async () => {
       await Promise.all([...miners.values()].flatMap(({ miner, saver }) => [miner.stop(), saver.stop()]))
       await Promise.all([...world.opened.values()].map((network) => network.stop()))
@@ -244,6 +262,7 @@ function describe(world: World): Devnet['networks'] {
     ...(world.simulated.XRP && { XRP: world.simulated.XRP.info }),
     ...(world.simulated.XLM && { XLM: world.simulated.XLM.info }),
     ...(world.simulated.TRX && { TRX: world.simulated.TRX.info }),
+    ...(world.simulated.EOS && { EOS: world.simulated.EOS.info }),
   }
 }
 
