@@ -5,7 +5,7 @@ import { findUnended, findViolations } from '../../harness/invariants.ts'
 import { type Counter, type Customer, newCustomer, serveCustomer, type Wish } from './customers.ts'
 import { type Settled, settle } from './settled.ts'
 import type { Ground, Stage } from './stage.ts'
-import { bury, openBoard, openMine, openWallets, repeat } from './trade.ts'
+import { buryFollowed, openBoard, openMine, openWallets, repeat } from './trade.ts'
 
 /** So many customers are served at a time. */
 const OPEN_MAX = 60
@@ -94,7 +94,7 @@ async function findProblems({ devnet }: Ground, stage: Stage, patienceMs: number
   const untilMs = performance.now() + patienceMs
   for (;;) {
     const isOver = performance.now() > untilMs
-    await bury(devnet)
+    await buryFollowed(devnet, inspected)
     const live = await inspected.rows<{ payout_id: string; state: string }>(
       `SELECT payout_id, state FROM outflows WHERE state IN ('planned', 'signed', 'broadcast')`,
     )

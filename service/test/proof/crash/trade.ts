@@ -76,6 +76,18 @@ async function sendAgain({ bitcoin }: Devnet, txHash: string): Promise<void> {
   await bitcoin.rpc('sendrawtransaction', [hex]).catch(() => {})
 }
 
+/** Buries what the watchers have come to: a node that runs away from them forgets the state that they ask for. */
+export async function buryFollowed(devnet: Devnet, { rows, chains }: Inspected): Promise<void> {
+  const heads = await rows<{ chain: 'BTC' | 'ETH' | 'XRP'; height: number }>(
+    'SELECT chain, height FROM chain_heads',
+  )
+  for (const { chain, height } of heads) {
+    const { confirmations } = chainFacts[chain]
+    const tip = await chains.get(chain)?.head()
+    if (tip !== undefined && tip.height - height < confirmations) await devnet.mine(chain, confirmations)
+  }
+}
+
 /** Buries everything that is there now. */
 export async function bury(devnet: Devnet): Promise<void> {
   for (const chain of ['BTC', 'ETH', 'XRP'] as const)
