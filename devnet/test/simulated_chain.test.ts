@@ -146,6 +146,24 @@ test('a reorganisation of any depth goes back exactly, and its transactions come
   }
 })
 
+test('blocks that were undone are remembered, and what they held with the last of them', () => {
+  const { chain, path } = open()
+  const id = pay(chain, 'anna', 7n)
+  chain.mine(2)
+  const [first, second] = [chain.view().block(1), chain.head]
+  chain.undo(2)
+  expect([chain.head.height, chain.waiting.map((tx) => tx.id)]).toEqual([0, [id]])
+  chain.mine(1)
+  const again = chain.head
+  chain.undo(1)
+  for (const { lost } of [chain, openChain(path, toyRules())]) {
+    expect(lost.blockOf(second.seal.hash)).toEqual(second)
+    expect(lost.blockOf(first?.seal.hash ?? '')).toEqual(first)
+    expect(lost.find(id)).toEqual(again)
+    expect([lost.blockOf('nothing'), lost.find('nothing')]).toEqual([undefined, undefined])
+  }
+})
+
 test('where a reorganisation loses transactions they are gone, and where there is none it is refused', () => {
   const { chain } = open(toyRules('transactions are gone'))
   pay(chain, 'anna', 7n)

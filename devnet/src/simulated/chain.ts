@@ -75,6 +75,13 @@ export type SimulatedChain<K extends Kind> = {
   mine(blocks: number, pick?: (tx: K['tx']) => boolean): void
   /** Undoes the last `depth` blocks and makes one more than that, all empty. */
   reorg(depth: number): void
+  /** Undoes the last `depth` blocks; what comes in their place is for the caller to mine. */
+  undo(depth: number): void
+  /** The blocks that were undone, and the last of them that held a transaction. */
+  readonly lost: {
+    blockOf(hash: string): Block<K> | undefined
+    find(id: string): Block<K> | undefined
+  }
   /** Told of every block, mined by whomever, until what it returns is called. */
   onBlock(listener: (block: Block<K>) => void): () => void
   close(): void
@@ -105,6 +112,7 @@ export function openChain<K extends Kind>(path: string, rules: Rules<K>): Simula
     for (const listener of listeners) listener(made.block)
   }
   if (books.blocks.length === 0) mineOne(() => false)
+  const undo = (depth: number) => write(goBack(books, rules, depth))
   const mine = (count: number, pick: (tx: K['tx']) => boolean) => {
     for (let made = 0; made < count; made++) mineOne(pick)
   }
@@ -135,15 +143,13 @@ export function openChain<K extends Kind>(path: string, rules: Rules<K>): Simula
     withdraw: (id) => write({ withdrawn: id }),
     mine: (blocks, pick = () => true) => mine(blocks, pick),
     reorg: (depth) => {
-      if (rules.afterReorg === 'no reorganisations')
-        throw new Error('a closed block of this network is final')
-      const { height } = headOf(books)
-      const deepest = height - rules.firstHeight
-      if (depth < 1 || depth > deepest) throw new Error(`cannot undo ${depth} of ${deepest} blocks`)
-      const undone = books.blocks.slice(-depth).flatMap(({ included }) => included)
-      const isLost = rules.afterReorg === 'transactions are gone'
-      write({ backTo: height - depth, again: isLost ? [] : undone.map(({ tx }) => tx) })
+      undo(depth)
       mine(depth + 1, () => false)
+    },
+    undo,
+    lost: {
+      blockOf: (hash) => books.lostBlocks.get(hash),
+      find: (id) => books.lostBlockOf.get(id),
     },
     onBlock: (listener) => {
       listeners.add(listener)
@@ -160,6 +166,8 @@ function createBooks<K extends Kind>() {
   const waiting = new Map<string, K['tx']>()
   const heightOf = new Map<string, number>()
   const placeOf = new Map<string, { height: number; index: number }>()
+  const lostBlocks = new Map<string, Block<K>>()
+  const lostBlockOf = new Map<string, Block<K>>()
   const enter = (line: Line<K>) => {
     if ('submitted' in line) waiting.set(line.submitted.id, line.submitted)
     else if ('withdrawn' in line) waiting.delete(line.withdrawn)
@@ -173,15 +181,19 @@ function createBooks<K extends Kind>() {
         placeOf.set(tx.id, { height, index })
       }
     } else {
-      for (const { included, seal } of blocks.splice(line.backTo + 1 - (blocks[0]?.height ?? 0))) {
-        heightOf.delete(seal.hash)
-        for (const { tx } of included) placeOf.delete(tx.id)
+      for (const block of blocks.splice(line.backTo + 1 - (blocks[0]?.height ?? 0))) {
+        heightOf.delete(block.seal.hash)
+        lostBlocks.set(block.seal.hash, block)
+        for (const { tx } of block.included) {
+          placeOf.delete(tx.id)
+          lostBlockOf.set(tx.id, block)
+        }
       }
       history.goBack(line.backTo)
       for (const tx of line.again) waiting.set(tx.id, tx)
     }
   }
-  return { blocks, history, waiting, heightOf, placeOf, enter }
+  return { blocks, history, waiting, heightOf, placeOf, lostBlocks, lostBlockOf, enter }
 }
 
 type Books<K extends Kind> = ReturnType<typeof createBooks<K>>
@@ -190,6 +202,17 @@ function headOf<K extends Kind>(books: Books<K>): Block<K> {
   const head = books.blocks.at(-1)
   if (head === undefined) throw new Error('a chain has a first block from its opening on')
   return head
+}
+
+/** The line that undoes the last blocks. */
+function goBack<K extends Kind>(books: Books<K>, rules: Rules<K>, depth: number): Line<K> {
+  if (rules.afterReorg === 'no reorganisations') throw new Error('a closed block of this network is final')
+  const { height } = headOf(books)
+  const deepest = height - rules.firstHeight
+  if (depth < 1 || depth > deepest) throw new Error(`cannot undo ${depth} of ${deepest} blocks`)
+  const undone = books.blocks.slice(-depth).flatMap(({ included }) => included)
+  const isLost = rules.afterReorg === 'transactions are gone'
+  return { backTo: height - depth, again: isLost ? [] : undone.map(({ tx }) => tx) }
 }
 
 function viewAt<K extends Kind>(books: Books<K>, height: number): View<K> {
