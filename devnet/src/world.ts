@@ -1,8 +1,6 @@
 import { mkdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { type BitcoinNetwork, openBitcoinNetwork } from './bitcoin/bitcoin_network.ts'
-import { findBitcoind } from './bitcoin/find_bitcoind.ts'
-import { startBitcoind } from './bitcoin/start_bitcoind.ts'
+import { type BitcoinInfo, type ChosenBitcoin, chooseBitcoin } from './bitcoin/choose_bitcoin.ts'
 import type { EosInfo, EosNetwork } from './eos/open_eos_network.ts'
 import { type Contracts, compileContracts } from './evm/compile_contracts.ts'
 import type { EvmClient, EvmNetwork, Token, TokenSymbol } from './evm/evm_network.ts'
@@ -26,7 +24,7 @@ type EvmInfo = {
 
 export type Devnet = {
   readonly networks: {
-    readonly BTC?: { readonly rpcUrl: string; readonly binary: string }
+    readonly BTC?: BitcoinInfo
     readonly ETH?: EvmInfo
     readonly BNB?: EvmInfo
     readonly XRP?: XrpInfo
@@ -34,7 +32,7 @@ export type Devnet = {
     readonly TRX?: TronInfo
     readonly EOS?: EosInfo
   }
-  /** Networks that could not be started on this machine; the others run all the same. */
+  /** Networks that cannot go on on this machine (a bitcoind's chain without a bitcoind); the others run all the same. */
   readonly missing: readonly { readonly network: 'BTC'; readonly why: string }[]
   /** Of the networks that run in processes of their own. */
   readonly processes: readonly { network: DevnetNetwork; pid: number; adopted: boolean }[]
@@ -67,7 +65,7 @@ export type Devnet = {
   pauseMining(network?: DevnetNetwork): void
   resumeMining(network?: DevnetNetwork): void
   /** Makes a simulated network fail, on top of what already fails; null: all is well again. */
-  trouble(network: SimulatedName, troubles: Partial<Troubles> | null): void
+  trouble(network: SimulatedName | 'BTC', troubles: Partial<Troubles> | null): void
   evm(network: 'ETH' | 'BNB'): { client: EvmClient; contracts: Contracts }
   readonly bitcoin: { readonly rpc: Rpc }
   /** On EOS an account is there before somebody pays to it; this one is from the next block on. */
@@ -83,6 +81,8 @@ export type DevnetOptions = {
   /** `lively` mines by itself; `manual` leaves it to `mine`. Default: lively. */
   readonly mining?: 'lively' | 'manual'
   readonly blockIntervalMs?: Partial<Record<DevnetNetwork, number>>
+  /** Default: a bitcoind when there is one. */
+  readonly bitcoin?: 'simulated'
   readonly log?: (line: string) => void
 }
 
@@ -111,7 +111,7 @@ type World = {
   readonly opened: Map<DevnetNetwork, LocalNetwork>
   readonly evm: Partial<Record<'ETH' | 'BNB', EvmNetwork>>
   readonly simulated: Simulated
-  bitcoin?: BitcoinNetwork & { readonly binary: string }
+  bitcoin?: ChosenBitcoin
   readonly missing: { network: 'BTC'; why: string }[]
 }
 
@@ -146,15 +146,14 @@ async function open(
 ): Promise<void> {
   const log = options.log ?? (() => {})
   if (network === 'BTC') {
-    const found = await findBitcoind(log)
-    if (!found.ok) {
-      world.missing.push({ network, why: found.why })
+    const { bitcoin: wanted } = options
+    const chosen = await chooseBitcoin(dataDir, { ...(wanted && { wanted }), log })
+    if ('missing' in chosen) {
+      world.missing.push({ network, why: chosen.missing })
       return
     }
-    const node = await startBitcoind({ dataDir: join(dataDir, 'bitcoin'), command: found.command })
-    const opened = await orStop(node, openBitcoinNetwork(node))
-    world.bitcoin = { ...opened, binary: found.command.at(-1) ?? '' }
-    world.opened.set(network, opened)
+    world.bitcoin = chosen
+    world.opened.set(network, chosen.network)
     return
   }
   const folder = join(dataDir, network.toLowerCase())
@@ -199,7 +198,7 @@ function assemble(world: World, lock: LockFile, options: DevnetOptions): Devnet 
     networks: describe(world),
     missing: world.missing,
     processes: [...world.opened].flatMap(([network, { pid, adopted }]) =>
-      isSimulated(network) ? [] : [{ network, pid, adopted }],
+      pid === process.pid ? [] : [{ network, pid, adopted }],
     ),
     send: async (network, currency, to, units, coins, tag) =>
       at(network).send(currency, to, units, coins, tag),
@@ -214,15 +213,14 @@ function assemble(world: World, lock: LockFile, options: DevnetOptions): Devnet 
     resumeMining: (network) => {
       for (const miner of chosen(network)) miner.resume()
     },
-    trouble: (network, troubles) =>
-      (world.simulated[network] ?? fail(`${network} is not running in this devnet`)).trouble(troubles),
+    trouble: (network, troubles) => troublesOf(world, network).trouble(troubles),
     evm: (network) => ({
       client: (world.evm[network] ?? fail(`${network} is not running in this devnet`)).client,
       contracts: compileContracts(options.log),
     }),
     bitcoin: {
       rpc: (method, params) =>
-        (world.bitcoin ?? fail('BTC is not running in this devnet')).rpc(method, params),
+        (world.bitcoin ?? fail('BTC is not running in this devnet')).network.rpc(method, params),
     },
     eos: {
       createAccount: async (name, publicKey) =>
@@ -234,6 +232,14 @@ function assemble(world: World, lock: LockFile, options: DevnetOptions): Devnet 
       lock.release()
     },
   }
+}
+
+function troublesOf({ bitcoin, simulated }: World, network: SimulatedName | 'BTC') {
+  if (network !== 'BTC') return simulated[network] ?? fail(`${network} is not running in this devnet`)
+  if (bitcoin === undefined) return fail('BTC is not running in this devnet')
+  return 'trouble' in bitcoin.network
+    ? bitcoin.network
+    : fail('BTC is a real bitcoind, which has no troubles')
 }
 
 function startMiners(world: World, options: DevnetOptions) {
@@ -256,7 +262,7 @@ function describe(world: World): Devnet['networks'] {
     return { rpcUrl, chainId, tokens }
   }
   return {
-    ...(world.bitcoin && { BTC: { rpcUrl: world.bitcoin.rpcUrl, binary: world.bitcoin.binary } }),
+    ...(world.bitcoin && { BTC: world.bitcoin.info }),
     ...(world.evm.ETH && { ETH: evm(world.evm.ETH) }),
     ...(world.evm.BNB && { BNB: evm(world.evm.BNB) }),
     ...(world.simulated.XRP && { XRP: world.simulated.XRP.info }),

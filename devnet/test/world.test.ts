@@ -109,21 +109,6 @@ test('sixty payments at once on each network all arrive', async () => {
   }
 })
 
-test('a Bitcoin reorg returns the payment to the mempool and makes a longer, empty branch', async () => {
-  const to = await devnet.freshAddress('BTC')
-  const { txHash } = await devnet.send('BTC', 'BTC', to, 50_000n)
-  await devnet.mine('BTC', 3)
-  const height = await rpc<number>('getblockcount')
-  const oldTip = await rpc<string>('getbestblockhash')
-  await devnet.reorg('BTC', 3)
-  expect(await rpc('getblockcount')).toBe(height + 1)
-  expect((await rpc<{ confirmations: number }>('getblockheader', [oldTip])).confirmations).toBe(-1)
-  expect(await mempool()).toContain(txHash)
-  expect(await devnet.balance('BTC', 'BTC', to)).toBe(0n)
-  await devnet.mine('BTC', 1)
-  expect(await devnet.balance('BTC', 'BTC', to)).toBe(50_000n)
-})
-
 test('an Ethereum reorg takes the payment out of the chain', async () => {
   const to = await devnet.freshAddress('ETH')
   const { txHash } = await devnet.send('ETH', 'ETH', to, 7n)
@@ -149,34 +134,6 @@ test('an Ethereum reorg of empty blocks makes other blocks, however often within
     await devnet.reorg('ETH', 2)
     expect((await client().getBlock({ blockNumber: oldest })).hash).not.toBe(before.hash)
     await devnet.mine('ETH', 2)
-  }
-})
-
-test('a replaced Bitcoin payment never arrives, its replacement does', async () => {
-  const [to, other] = [await devnet.freshAddress('BTC'), await devnet.freshAddress('BTC')]
-  const { txHash } = await devnet.send('BTC', 'BTC', to, 40_000n)
-  const redirected = await devnet.replace(txHash, { to: other })
-  expect(await mempool()).not.toContain(txHash)
-  const again = await devnet.replace(redirected.txHash)
-  await devnet.mine('BTC', 1)
-  expect(await devnet.balance('BTC', 'BTC', to)).toBe(0n)
-  expect(await devnet.balance('BTC', 'BTC', other)).toBe(0n)
-  await expect(devnet.replace(again.txHash)).rejects.toThrow('already in a block')
-})
-
-test('a Bitcoin payment can be replaced by another amount, also a larger one, or a higher fee', async () => {
-  for (const [replacement, arrived] of [
-    [{ units: 30_000n }, 30_000n],
-    [{ units: 1_000_000_000n }, 1_000_000_000n],
-    [{ feeBumpOnly: true }, 40_000n],
-  ] as const) {
-    const to = await devnet.freshAddress('BTC')
-    const { txHash } = await devnet.send('BTC', 'BTC', to, 40_000n)
-    const replaced = await devnet.replace(txHash, replacement)
-    expect(replaced.txHash).not.toBe(txHash)
-    expect(await mempool()).toEqual([replaced.txHash])
-    await devnet.mine('BTC', 1)
-    expect(await devnet.balance('BTC', 'BTC', to)).toBe(arrived)
   }
 })
 

@@ -14,19 +14,31 @@ const COINBASE_MATURITY = 100
 
 export type BitcoinNetwork = LocalNetwork & { readonly rpcUrl: string; readonly rpc: Rpc }
 
+/** A node, and the wallet on it that the faucet pays from. */
+export type BitcoinLines = { readonly rpc: Rpc; readonly wallet: Rpc }
+
 /** Brings the chain to where the faucet has coins to spend, and offers what the devnet needs of it. */
 export async function openBitcoinNetwork(node: Bitcoind): Promise<BitcoinNetwork> {
   const { rpc } = node
-  const wallet = connectRpc(`${node.rpcUrl}/wallet/${MINER_WALLET}`)
-  const mining = createQueue()
-  const sending = createQueue()
-  const scanning = createQueue()
-  await prepareCoins(rpc, wallet)
+  const lines = { rpc, wallet: connectRpc(`${node.rpcUrl}/wallet/${MINER_WALLET}`) }
+  await prepareCoins(lines)
   return {
+    ...driveBitcoin(lines),
     rpcUrl: node.rpcUrl,
     rpc,
     pid: node.pid,
     adopted: node.adopted,
+    save: saver(rpc),
+    stop: node.stop,
+  }
+}
+
+/** The same calls to whatever answers like a bitcoind. */
+export function driveBitcoin({ rpc, wallet }: BitcoinLines) {
+  const mining = createQueue()
+  const sending = createQueue()
+  const scanning = createQueue()
+  return {
     send: (currency, to, units, coins = 1) => {
       if (currency !== 'BTC') throw new Error(`there is no ${currency} on BTC`)
       return sending(() => (coins === 1 ? send(wallet, to, units) : sendCoins(rpc, wallet, to, units, coins)))
@@ -40,9 +52,7 @@ export async function openBitcoinNetwork(node: Bitcoind): Promise<BitcoinNetwork
       /^[0-9a-f]{64}$/.test(txHash)
         ? sending(() => replaceTransaction(rpc, wallet, txHash, replacement))
         : Promise.resolve(undefined),
-    save: saver(rpc),
-    stop: node.stop,
-  }
+  } satisfies Partial<LocalNetwork>
 }
 
 /** A valid address that nobody has the key of, so what is paid there stays there. */
@@ -54,7 +64,7 @@ function freshRegtestAddress(): string {
  * Mature coinbases, split into many coins: the mempool allows a chain of 25 unconfirmed transactions, so parallel sends
  * from one coin would soon be refused.
  */
-async function prepareCoins(rpc: Rpc, wallet: Rpc): Promise<void> {
+export async function prepareCoins({ rpc, wallet }: BitcoinLines): Promise<void> {
   const coinbases = 14
   if ((await rpc<number>('getblockcount')) >= coinbases + COINBASE_MATURITY + 1) return
   const address = await wallet<string>('getnewaddress', ['', 'bech32'])

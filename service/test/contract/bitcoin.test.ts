@@ -1,15 +1,17 @@
 import { createHash } from 'node:crypto'
-import { type BitcoinDriver, programOf, scriptOf, startBitcoinDriver } from './bitcoin_driver.ts'
+import { type BitcoinDriver, backings, programOf, scriptOf, startBitcoinDriver } from './bitcoin_driver.ts'
 import { describeChain } from './chain_contract.ts'
 import type { AddressCases, ChainDriver, FakeDeposit } from './chain_driver.ts'
 
-describeChain({
-  name: 'bitcoin',
-  addresses: addresses(),
-  assets: ['BTC:BTC'],
-  fakeDeposits: fakeDeposits(),
-  start: startBitcoinDriver,
-})
+for (const backing of backings) {
+  describeChain({
+    name: backing === 'bitcoind' ? 'bitcoin' : 'bitcoin, simulated,',
+    addresses: addresses(),
+    assets: ['BTC:BTC'],
+    fakeDeposits: fakeDeposits(),
+    start: () => startBitcoinDriver(backing),
+  })
+}
 
 /** One key, one script and one point of the BIP-173 and BIP-350 examples, spelt for regtest. */
 function addresses(): AddressCases {

@@ -20,18 +20,27 @@ export type BitcoinDriver = ChainDriver & {
   build(outputs: readonly { readonly script: Uint8Array; readonly satoshi: bigint }[]): Promise<string>
 }
 
-/** A regtest bitcoind of the devnet's, the real connector, the real signer with a seed made for this run. */
-export async function startBitcoinDriver(): Promise<BitcoinDriver> {
+/** What stands behind the connector: the contract is the same. */
+export const backings = ['bitcoind', 'simulated'] as const
+type Backing = (typeof backings)[number]
+
+/** A regtest node of the devnet's, the real connector, the real signer with a seed made for this run. */
+export async function startBitcoinDriver(backing: Backing): Promise<BitcoinDriver> {
   const dataDir = mkdtempSync(join(tmpdir(), 'cambist-contract-bitcoin-'))
-  const devnet = await startDevnet({ dataDir, networks: ['BTC'], mining: 'manual' })
+  const devnet = await startDevnet({
+    dataDir,
+    networks: ['BTC'],
+    mining: 'manual',
+    ...(backing === 'simulated' && { bitcoin: backing }),
+  })
   const stop = async () => {
     await devnet.stop()
     rmSync(dataDir, { recursive: true, force: true })
   }
   const node = devnet.networks.BTC
-  if (node === undefined) {
+  if (node?.backing !== backing) {
     await stop()
-    throw new Error(`the bitcoin contract needs a bitcoind: ${devnet.missing[0]?.why}`)
+    throw new Error(`the bitcoin contract needs a bitcoind: ${JSON.stringify(node ?? devnet.missing)}`)
   }
   const { rpcUrl } = node
   const keys = startKeys()

@@ -1,16 +1,16 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { FeeBid } from '../../src/chains/chain.ts'
 import type { Outflow } from '../../src/domain/payouts/intent.ts'
-import { type BitcoinDriver, startBitcoinDriver } from './bitcoin_driver.ts'
+import { type BitcoinDriver, backings, startBitcoinDriver } from './bitcoin_driver.ts'
 
 /**
  * What: what only Bitcoin has, beyond the contract: outputs spent since, branches with another truth, fee rates.
- * How: a real bitcoind on regtest, asked directly for the truth, and the real signer.
+ * How: a real bitcoind on regtest and a simulated one, asked directly for the truth, and the real signer.
  */
-describe('bitcoin on a real node', () => {
+describe.each(backings)('bitcoin on %s', (backing) => {
   let driver: BitcoinDriver
   beforeAll(async () => {
-    driver = await startBitcoinDriver()
+    driver = await startBitcoinDriver(backing)
   })
   afterAll(() => driver?.stop())
 

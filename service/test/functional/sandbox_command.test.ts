@@ -125,7 +125,7 @@ test('sandbox.json has what tools rely on, and nobody else may read it', async (
     USDC: { address: expect.stringMatching(address), decimals },
   })
   expect(file.networks).toEqual({
-    BTC: { rpcUrl: expect.stringMatching(/^http:/), binary: expect.any(String) },
+    BTC: { rpcUrl: expect.stringMatching(/^http:/), backing: 'bitcoind', binary: expect.any(String) },
     ETH: { rpcUrl: expect.stringMatching(/^http:/), chainId: 31337, tokens: tokens(6) },
     BNB: { rpcUrl: expect.stringMatching(/^http:/), chainId: expect.any(Number), tokens: tokens(18) },
     XRP: {
