@@ -13,9 +13,7 @@ export function greet({ service, devnet, account, sandboxFile }: Sandbox, logFil
     chain('API key', account.api_key),
     chain('API secret', account.api_secret),
     '',
-    BTC === undefined
-      ? chain('Bitcoin', 'off: no bitcoind was found or could be downloaded, so BTC is not enabled')
-      : chain('Bitcoin', 'bitcoind on regtest, a block every 3 s'),
+    chain('Bitcoin', bitcoinLine(BTC)),
     ...(ETH === undefined
       ? []
       : [chain('Ethereum', `anvil (chain id ${ETH.chainId}), a block every second`)]),
@@ -38,4 +36,14 @@ export function greet({ service, devnet, account, sandboxFile }: Sandbox, logFil
     'Ctrl-C stops everything; the next start continues with the same data.',
     `Cambist sandbox ready at ${service.baseUrl}`,
   ].join('\n')
+}
+
+function bitcoinLine(bitcoin: Sandbox['devnet']['networks']['BTC']): string {
+  if (bitcoin === undefined)
+    return "off: its chain is a bitcoind's and no bitcoind was found, so BTC is not enabled"
+  const node =
+    bitcoin.backing === 'bitcoind'
+      ? 'bitcoind on regtest'
+      : 'simulated on regtest (no bitcoind was found when it began)'
+  return `${node}, a block every 3 s`
 }

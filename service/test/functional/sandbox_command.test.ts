@@ -59,8 +59,8 @@ function mineQuickly(networks: readonly string[]): { stop(): Promise<void> } {
   }
 }
 
-async function untilDone(orderId: string): Promise<Order> {
-  const miner = mineQuickly(['ETH', 'BNB'])
+async function untilDone(orderId: string, networks: readonly string[] = ['ETH', 'BNB']): Promise<Order> {
+  const miner = mineQuickly(networks)
   const done = await sandbox.client.waitForStatus(orderId, ['DONE'], { pollMs: 100, timeoutMs: 60_000 })
   await miner.stop()
   return done
@@ -258,7 +258,7 @@ test('after kill -9 of everything, the next start goes on from what was on disk,
   expect(await sandbox.remote.balance('BEP20', order.destination, 'USDT')).toBe(done.receive_final_amount)
 })
 
-test('--reset starts anew; without any bitcoind it says so in one line and does everything else', async () => {
+test('--reset starts anew; without any bitcoind it says so in one line, simulates it and does everything', async () => {
   const { file: before } = sandbox
   expect(await sandbox.end('SIGTERM')).toBe(0)
   sandbox = await startSandboxProcess(dataDir, { BITCOIND_BIN: '/nonexistent', CAMBIST_LOG_LEVEL: 'info' }, [
@@ -270,18 +270,23 @@ test('--reset starts anew; without any bitcoind it says so in one line and does 
   const lines = sandbox.output().trimEnd().split('\n')
   expect(lines.length).toBeLessThanOrEqual(24)
   expect(lines.filter((line) => /bitcoin/i.test(line))).toHaveLength(1)
-  expect(sandbox.output()).toMatch(/Bitcoin +off/)
-  expect(Object.keys(sandbox.file.networks)).toEqual(['ETH', 'BNB', 'XRP'])
+  expect(sandbox.output()).toMatch(/Bitcoin +simulated on regtest \(no bitcoind was found/)
+  expect(Object.keys(sandbox.file.networks)).toEqual(['BTC', 'ETH', 'BNB', 'XRP'])
+  expect(sandbox.file.networks.BTC).toMatchObject({ backing: 'simulated' })
 
   const currencies = await sandbox.client.getCurrencies()
-  const off = Object.entries(currencies).filter(([, { enabled }]) => !enabled)
-  expect(off.map(([code]) => code)).toEqual(['BTC'])
-  const pair = { from: 'ETH', from_network: 'ETH', to: 'USDT', to_network: 'ERC20' } as const
-  const destination = await sandbox.remote.freshAddress('ERC20')
-  const fresh = await sandbox.client.createOrder({ ...pair, amount: '0.25', rate_type: 'fixed', destination })
-  await sandbox.remote.pay(fresh.order_id)
-  const done = await untilDone(fresh.order_id)
-  expect(await sandbox.remote.balance('ERC20', destination, 'USDT')).toBe(done.receive_final_amount)
+  expect(Object.entries(currencies).filter(([, { enabled }]) => !enabled)).toEqual([])
+  for (const [from, to, network, amount] of [
+    ['BTC', 'ETH', 'ETH', '0.01'],
+    ['ETH', 'BTC', 'BTC', '0.25'],
+  ] as const) {
+    const pair = { from, from_network: from, to, to_network: to, amount, rate_type: 'fixed' } as const
+    const destination = await sandbox.remote.freshAddress(network)
+    const fresh = await sandbox.client.createOrder({ ...pair, destination })
+    await sandbox.remote.pay(fresh.order_id)
+    const done = await untilDone(fresh.order_id, ['BTC', 'ETH'])
+    expect(await sandbox.remote.balance(network, destination, to)).toBe(done.receive_final_amount)
+  }
 })
 
 test('Ctrl-C while it is still starting leaves no process either', async () => {
