@@ -116,7 +116,7 @@ function pricesOf(
 const UNLIMITED = 2n ** 256n
 
 function signerSettings({ chains, isMainnet }: ServeConfig, limits: readonly AssetLimits[]): SignerSettings {
-  const { BTC, ETH, BNB, XRP } = chains
+  const { BTC, ETH, BNB, XRP, XLM } = chains
   const evm = ({ evmChainId, gasLimitMax, maxFeePerGasWeiMax }: typeof ETH) => ({
     chainId: evmChainId,
     gasLimitMax,
@@ -133,6 +133,7 @@ function signerSettings({ chains, isMainnet }: ServeConfig, limits: readonly Ass
     },
     evm: { ETH: evm(ETH), BNB: evm(BNB) },
     xrp: { networkId: XRP.networkId, feeDropsMax: XRP.feeDropsMax },
+    stellar: { passphrase: XLM.passphrase, feeStroopsMax: XLM.feeStroopsMax },
     contracts: { ...ETH.tokens, ...BNB.tokens },
     payoutUnitsMax: {
       ...(!isMainnet && Object.fromEntries(assets.map(({ id }) => [id, UNLIMITED]))),

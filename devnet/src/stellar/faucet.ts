@@ -47,17 +47,16 @@ function send(
     String(readAccount(state, genesisKey.publicKey())?.sequence),
   )
   const isThere = readAccount(state, extractBaseAddress(to)) !== undefined
-  if (!isThere && to.startsWith('M')) throw new Error(`${to} is in no account yet`)
   const amount = formatAmount(stroops)
   const operation = isThere
     ? Operation.payment({ destination: to, asset: Asset.native(), amount })
-    : Operation.createAccount({ destination: to, startingBalance: amount })
+    : Operation.createAccount({ destination: extractBaseAddress(to), startingBalance: amount })
   const transaction = new TransactionBuilder(account, {
     fee: String(BASE_FEE),
     networkPassphrase: PASSPHRASE,
   })
     .addOperation(operation)
-    .addMemo(memoOf(to, tag))
+    .addMemo(memoOf(to, tag, isThere))
     .setTimeout(0)
     .build()
   transaction.sign(genesisKey)
@@ -73,11 +72,16 @@ function send(
   return { txHash: tx.id }
 }
 
-/** A number is a memo of the kind id, and everything else text. An address with a number in it needs none. */
-function memoOf(to: string, tag: string | undefined): Memo {
+/**
+ * A number is a memo of the kind id, and everything else text. An address with a number in it needs none, except where it
+ * has to make its account: that operation knows no such addresses.
+ */
+function memoOf(to: string, tag: string | undefined, isThere: boolean): Memo {
   const inside = to.startsWith('M') ? MuxedAccount.fromAddress(to, '0').id() : undefined
-  if (tag === undefined || tag === inside) return Memo.none()
-  if (inside !== undefined) throw new Error(`the address says ${inside}, not ${tag}`)
+  if (tag !== undefined && inside !== undefined && tag !== inside)
+    throw new Error(`the address says ${inside}, not ${tag}`)
+  if (inside !== undefined) return isThere ? Memo.none() : Memo.id(inside)
+  if (tag === undefined) return Memo.none()
   const isNumber = /^(0|[1-9]\d*)$/.test(tag) && BigInt(tag) < 2n ** 64n
   return isNumber ? Memo.id(tag) : Memo.text(tag)
 }

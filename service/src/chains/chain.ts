@@ -55,6 +55,14 @@ export type FeeBid =
       readonly maxPriorityFeePerGasWei: bigint
     }
   | { readonly family: 'xrp'; readonly feeDrops: bigint; readonly lastLedgerSequence: number }
+  | {
+      readonly family: 'stellar'
+      readonly feeStroops: bigint
+      readonly maxTimeS: number
+      /** The sequence of the reserve account that its nonces are counted from. */
+      readonly sequenceBase: bigint
+      readonly creates: boolean
+    }
 
 /** What an attempt may use; given out by the engine in the transaction that stores the intent. */
 export type Funds =
@@ -106,7 +114,10 @@ export type Chain = {
   readBlock(height: number, findOurs: FindOurs): Promise<Block | null>
   /** Transfers to ours that wait to be mined and were not told before by this object. May repeat, may miss; the block decides. */
   readMempool(findOurs: FindOurs): Promise<readonly Transfer[]>
-  /** Whether the node knows a transaction now. Rejects when it cannot tell; `absent` is a definite answer. */
+  /**
+   * Whether the node knows a transaction now. Rejects when it cannot tell; `absent` is a definite answer, where a node
+   * tells what waits. Where it tells of blocks alone (Stellar), what waits is absent too, and is sent again as it is.
+   */
   lookup(txHash: string): Promise<TxStatus>
 
   /** What a payout of this asset would cost at present, in native units, generously estimated; for quotes. */

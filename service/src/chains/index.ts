@@ -2,6 +2,7 @@ import type { ChainId } from '../domain/catalog/networks.ts'
 import { bitcoin } from './bitcoin/index.ts'
 import type { Chain } from './chain.ts'
 import { evm } from './evm/index.ts'
+import { stellar } from './stellar/index.ts'
 import { xrp } from './xrp/index.ts'
 
 /** What every connector needs to be built: its node, its caps, and where payouts of account chains leave from. */
@@ -17,6 +18,11 @@ type Settings = {
     readonly rpcUrl: string | null
     readonly networkId: number
     readonly feeDropsMax: bigint
+  }
+  readonly XLM: {
+    readonly rpcUrl: string | null
+    readonly passphrase: string
+    readonly feeStroopsMax: bigint
   }
   readonly nodeTimeoutMs: number
 }
@@ -48,6 +54,13 @@ export const chainFactories = {
   BNB: (settings, reserveAddress) => buildEvm('BNB', settings, reserveAddress),
   XRP: ({ XRP: { rpcUrl, networkId, feeDropsMax }, nodeTimeoutMs: timeoutMs }, reserveAddress) =>
     rpcUrl === null ? null : xrp({ id: 'XRP', rpcUrl, networkId, feeDropsMax, timeoutMs, reserveAddress }),
+  XLM: (
+    { XLM: { rpcUrl: horizonUrl, passphrase, feeStroopsMax }, nodeTimeoutMs: timeoutMs },
+    reserveAddress,
+  ) =>
+    horizonUrl === null
+      ? null
+      : stellar({ id: 'XLM', horizonUrl, passphrase, feeStroopsMax, timeoutMs, reserveAddress }),
 } as const satisfies Record<ChainId, Factory>
 
 function buildEvm(

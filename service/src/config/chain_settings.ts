@@ -2,7 +2,7 @@ import { type AssetId, assets } from '../domain/catalog/assets.ts'
 import { type ChainId, chainIds } from '../domain/catalog/networks.ts'
 import { powerOfTen } from '../domain/money/decimal.ts'
 import type { Environment } from './environment.ts'
-import { contractVariable, type VariableName } from './variables.ts'
+import { contractVariable, STELLAR_MAIN, type VariableName } from './variables.ts'
 
 const bitcoinNetworks = ['mainnet', 'testnet', 'regtest'] as const
 export type BitcoinNetwork = (typeof bitcoinNetworks)[number]
@@ -34,11 +34,19 @@ export type XrpSettings = {
   readonly feeDropsMax: bigint
 }
 
+export type StellarSettings = {
+  /** A Horizon. Null: as above. */
+  readonly rpcUrl: string | null
+  readonly passphrase: string
+  readonly feeStroopsMax: bigint
+}
+
 export type ChainSettings = {
   readonly BTC: BitcoinSettings
   readonly ETH: EvmSettings
   readonly BNB: EvmSettings
   readonly XRP: XrpSettings
+  readonly XLM: StellarSettings
   readonly nodeTimeoutMs: number
 }
 
@@ -58,6 +66,11 @@ export function readChains(from: Environment): ChainSettings {
       rpcUrl: from.url('CAMBIST_XRP_URL', ['http:', 'https:']),
       networkId: from.integer('CAMBIST_XRP_NETWORK_ID', 0, 2 ** 32 - 1),
       feeDropsMax: readCap(from, 'CAMBIST_XRP_FEE_CAP', 6),
+    },
+    XLM: {
+      rpcUrl: from.url('CAMBIST_XLM_URL', ['http:', 'https:']),
+      passphrase: from.text('CAMBIST_XLM_NETWORK') ?? STELLAR_MAIN,
+      feeStroopsMax: readCap(from, 'CAMBIST_XLM_FEE_CAP', 7),
     },
     nodeTimeoutMs: from.integer('CAMBIST_NODE_TIMEOUT_SECONDS', 1, 600) * 1_000,
   }
@@ -112,6 +125,7 @@ export function isMainnet(chains: ChainSettings): boolean {
     ETH: chains.ETH.evmChainId === mainnetChainIds.ETH,
     BNB: chains.BNB.evmChainId === mainnetChainIds.BNB,
     XRP: chains.XRP.networkId === 0,
+    XLM: chains.XLM.passphrase === STELLAR_MAIN,
   }
   return activeChains(chains).some((chain) => isMain[chain])
 }

@@ -15,6 +15,9 @@ export type Variable = {
   readonly meaning: string
 }
 
+/** https://developers.stellar.org/docs/networks#network-passphrase */
+export const STELLAR_MAIN = 'Public Global Stellar Network ; September 2015'
+
 const both = ['sandbox', 'serve'] as const
 const sandbox = ['sandbox'] as const
 const serve = ['serve'] as const
@@ -220,6 +223,25 @@ const chains = {
     shapes: serve,
     default: '0.1',
     meaning: 'The most an XRP payout may pay the ledger, in XRP. The signer refuses more.',
+  },
+  CAMBIST_XLM_URL: {
+    section: 'Chains',
+    shapes: serve,
+    default: null,
+    example: 'http://127.0.0.1:8000',
+    meaning: 'Address of a Horizon that keeps the ledgers of some days. Unset: XLM is not offered.',
+  },
+  CAMBIST_XLM_NETWORK: {
+    section: 'Chains',
+    shapes: serve,
+    default: STELLAR_MAIN,
+    meaning: 'Network of Stellar, by the passphrase that names it; start-up checks that Horizon agrees.',
+  },
+  CAMBIST_XLM_FEE_CAP: {
+    section: 'Chains',
+    shapes: serve,
+    default: '0.1',
+    meaning: 'The most an XLM payout may pay the ledger, in XLM. The signer refuses more.',
   },
   CAMBIST_NODE_TIMEOUT_SECONDS: {
     section: 'Chains',

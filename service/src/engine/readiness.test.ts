@@ -24,7 +24,16 @@ function watched() {
 
 test('ready: each check is named, and only what leaves nothing to serve makes it unready', async () => {
   const { world, cut } = watched()
-  const all = ['chain_BNB', 'chain_BTC', 'chain_ETH', 'chain_XRP', 'database', 'migrations', 'prices']
+  const all = [
+    'chain_BNB',
+    'chain_BTC',
+    'chain_ETH',
+    'chain_XLM',
+    'chain_XRP',
+    'database',
+    'migrations',
+    'prices',
+  ]
   const good = await readReadiness(world)
   expect(good.ready).toBe(true)
   expect(Object.keys(good.checks).sort()).toEqual(all)

@@ -9,6 +9,7 @@ const chainSchemes = {
   ETH: 'ethereum',
   BNB: 'bnb',
   XRP: 'ripple',
+  XLM: 'stellar',
 } as const satisfies Record<ChainId, PaymentScheme>
 
 /** A token travels under its network's scheme: USDT on ERC20 is `ethereum`. */

@@ -9,7 +9,7 @@ const GWEI = powerOfTen(9)
 
 /** The local nodes as chains are configured; `reach` may put something between us and a node. */
 export async function sandboxChains(
-  { BTC, ETH, BNB, XRP }: Devnet['networks'],
+  { BTC, ETH, BNB, XRP, XLM }: Devnet['networks'],
   reach: (chain: ChainId, rpcUrl: string) => Promise<string> = directly,
   nodeTimeoutMs = 10_000,
 ): Promise<ChainSettings> {
@@ -25,6 +25,11 @@ export async function sandboxChains(
     ETH: evmSettings(ETH, 'ERC20', await urlOfNode('ETH', ETH)),
     BNB: evmSettings(BNB, 'BEP20', await urlOfNode('BNB', BNB)),
     XRP: { rpcUrl: await urlOfNode('XRP', XRP), networkId: XRP?.networkId ?? 1, feeDropsMax: 1_000_000n },
+    XLM: {
+      rpcUrl: await urlOfNode('XLM', XLM && { rpcUrl: XLM.horizonUrl }),
+      passphrase: XLM?.passphrase ?? 'Standalone Network ; February 2017',
+      feeStroopsMax: 10_000_000n,
+    },
     nodeTimeoutMs,
   }
 }
@@ -52,7 +57,7 @@ function evmSettings(
 }
 
 /** Caps far above anything the sandbox does: it shows that they are there, not where they should be. */
-export function sandboxSignerSettings({ BTC, ETH, BNB, XRP }: ChainSettings): SignerSettings {
+export function sandboxSignerSettings({ BTC, ETH, BNB, XRP, XLM }: ChainSettings): SignerSettings {
   const evm = ({ evmChainId, gasLimitMax, maxFeePerGasWeiMax }: ChainSettings['ETH']) => ({
     chainId: evmChainId,
     gasLimitMax,
@@ -64,6 +69,7 @@ export function sandboxSignerSettings({ BTC, ETH, BNB, XRP }: ChainSettings): Si
     bitcoin: { network: BTC.network, feeRateSatPerVbMax: 1_000n, feeSatoshiMax: BTC.feeSatoshiMax },
     evm: { ETH: evm(ETH), BNB: evm(BNB) },
     xrp: { networkId: XRP.networkId, feeDropsMax: XRP.feeDropsMax },
+    stellar: { passphrase: XLM.passphrase, feeStroopsMax: XLM.feeStroopsMax },
     contracts: { ...ETH.tokens, ...BNB.tokens },
     payoutUnitsMax: Object.fromEntries(assets.map(({ id, maxAmount }) => [id, maxAmount * 2n])) as Record<
       AssetId,

@@ -17,6 +17,7 @@ const RESERVES: Readonly<Record<CurrencyCode, string>> = {
   USDT: '3000000',
   USDC: '3000000',
   XRP: '2000000',
+  XLM: '10000000',
 }
 
 /** Of Bitcoin's reserve: change is spendable a block later, so one coin would be one payout a block. */

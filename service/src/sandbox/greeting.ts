@@ -3,9 +3,13 @@ import type { Sandbox } from './start_sandbox.ts'
 
 /** One screen: where everything is, and what to do next. */
 export function greet({ service, devnet, account, sandboxFile }: Sandbox, logFile: string): string {
-  const { BTC, ETH, BNB, XRP } = devnet.networks
+  const { BTC, ETH, BNB, XRP, XLM } = devnet.networks
   const here = (path: string) => relative(process.cwd(), path)
   const chain = (name: string, what: string) => `  ${name.padEnd(16)}${what}`
+  const simulated = [
+    ...(XRP === undefined ? [] : [`XRP Ledger (network ${XRP.networkId})`]),
+    ...(XLM === undefined ? [] : ['Stellar']),
+  ]
   return [
     '',
     chain('Interface', service.baseUrl),
@@ -20,9 +24,7 @@ export function greet({ service, devnet, account, sandboxFile }: Sandbox, logFil
     ...(BNB === undefined
       ? []
       : [chain('BNB Smart Chain', `anvil (chain id ${BNB.chainId}), a block every second`)]),
-    ...(XRP === undefined
-      ? []
-      : [chain('XRP Ledger', `simulated (network ${XRP.networkId}), a ledger every second`)]),
+    ...(simulated.length === 0 ? [] : [chain('Simulated', `${simulated.join(', ')}, a ledger every second`)]),
     '',
     chain('For programs', here(sandboxFile)),
     chain('Log', here(logFile)),

@@ -1,7 +1,15 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { checkRequest } from './check_request.ts'
-import { bitcoinIntent, coin, customerEvm, evmIntent, sealed, xrpIntent } from './testing/fixtures.ts'
+import {
+  bitcoinIntent,
+  coin,
+  customerEvm,
+  evmIntent,
+  sealed,
+  stellarIntent,
+  xrpIntent,
+} from './testing/fixtures.ts'
 
 function messageOf(intent: unknown, ...authority: [] | [unknown]) {
   const outcome = checkRequest(intent, authority.length === 0 ? sealed() : authority[0])
@@ -15,6 +23,8 @@ test('a whole request comes through as it is, and as a copy', () => {
     bitcoinIntent({ change: null }),
     xrpIntent(),
     xrpIntent({ payment: null }),
+    stellarIntent(),
+    stellarIntent({ payment: null }),
   ]) {
     const payeeKey = { purpose: 'deposit', index: 2 } as const
     const authority = sealed({ destinationTag: 'tag', refundAddress: customerEvm, payeeKey })
@@ -64,13 +74,16 @@ test.each([
   ['bitcoin', bitcoinIntent({ inputs: [coin(1, 5n)] })],
   ['evm', evmIntent({ token: customerEvm })],
   ['xrp', xrpIntent()],
+  ['stellar', stellarIntent()],
 ])('a wrong value anywhere in a %s intent is malformed and names the field', (_, intent) => {
-  const nullable = new Set(['change', 'token', 'payment', 'payment.tag'])
+  const nullable = ['change', 'token', 'payment', 'payment.tag', 'payment.memo']
+  const right: Readonly<Record<string, unknown>> = { 'payment.memo': 'x', 'payment.creates': true }
   for (const path of pathsIn(intent)) {
     for (const wrong of wrongValues) {
-      if (wrong === null && nullable.has(path.join('.'))) continue
+      const name = path.join('.')
+      if ((wrong === null && nullable.includes(name)) || (name in right && wrong === right[name])) continue
       const message = messageOf(withValueAt(intent, path, wrong))
-      expect(message, `${path.join('.')} = ${String(wrong)}`).toMatch(/^malformed: intent/)
+      expect(message, `${name} = ${String(wrong)}`).toMatch(/^malformed: intent/)
     }
   }
 })

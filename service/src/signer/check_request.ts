@@ -9,6 +9,7 @@ import type {
   Intent,
   KeyPath,
   PayoutKind,
+  StellarIntent,
   XrpIntent,
 } from '../domain/payouts/intent.ts'
 import { KEY_INDEX_MAX } from './derivation.ts'
@@ -54,7 +55,8 @@ const SATOSHI_MAX = 21_000_000n * 100_000_000n
 const WORD_MAX = 2n ** 256n - 1n
 const UINT32_MAX = 2 ** 32 - 1
 const DROPS_MAX = 10n ** 17n
-const families = ['bitcoin', 'evm', 'xrp'] as const satisfies readonly AddressFamily[]
+const INT64_MAX = 2n ** 63n - 1n
+const families = ['bitcoin', 'evm', 'xrp', 'stellar'] as const satisfies readonly AddressFamily[]
 const purposes = ['deposit', 'reserve', 'change'] as const
 const kinds = ['payout', 'refund', 'filler', 'sweep'] as const satisfies readonly PayoutKind[]
 
@@ -92,6 +94,8 @@ function readIntent(value: unknown): Intent {
       return readEvmIntent(value)
     case 'xrp':
       return readXrpIntent(value)
+    case 'stellar':
+      return readStellarIntent(value)
   }
 }
 
@@ -114,6 +118,30 @@ function readXrpIntent(value: unknown): XrpIntent {
     }),
     feeDrops: bounded('intent.feeDrops', fields.feeDrops, 1n, DROPS_MAX),
     lastLedgerSequence: integer('intent.lastLedgerSequence', fields.lastLedgerSequence, 1, UINT32_MAX),
+  }
+}
+
+function readStellarIntent(value: unknown): StellarIntent {
+  const names = ['family', 'chain', 'passphrase', 'payoutId', 'attempt', 'from', 'sequence', 'payment']
+  const fields = record('intent', value, [...names, 'feeStroops', 'maxTimeS'])
+  return {
+    family: 'stellar',
+    ...readIdentity(fields, 'stellar'),
+    passphrase: text('intent.passphrase', fields.passphrase, /^[ -~]{8,200}$/),
+    from: readKey('intent.from', fields.from),
+    sequence: bounded('intent.sequence', fields.sequence, 1n, INT64_MAX),
+    payment: orNull(fields.payment, (payment) => {
+      const parts = record('intent.payment', payment, ['to', 'memo', 'stroops', 'creates'])
+      return {
+        to: text('intent.payment.to', parts.to, /^(G[A-Z2-7]{55}|M[A-Z2-7]{68})$/),
+        memo: orNull(parts.memo, (memo) => text('intent.payment.memo', memo, /^\P{Cc}{1,28}$/u)),
+        stroops: bounded('intent.payment.stroops', parts.stroops, 1n, INT64_MAX),
+        creates: boolean('intent.payment.creates', parts.creates),
+      }
+    }),
+    feeStroops: bounded('intent.feeStroops', fields.feeStroops, 1n, BigInt(UINT32_MAX)),
+    // A transaction that never ends could come back any time.
+    maxTimeS: integer('intent.maxTimeS', fields.maxTimeS, 1, Number.MAX_SAFE_INTEGER),
   }
 }
 
@@ -248,6 +276,11 @@ function oneOf<const Word extends string>(name: string, value: unknown, words: r
 
 function asset(name: string, value: unknown): AssetId {
   if (typeof value !== 'string' || !isAssetId(value)) throw new Malformed(`${name} is not an asset we know`)
+  return value
+}
+
+function boolean(name: string, value: unknown): boolean {
+  if (typeof value !== 'boolean') throw new Malformed(`${name} is true or false`)
   return value
 }
 

@@ -1,6 +1,7 @@
 import { ECDH } from 'node:crypto'
 import { HDKey } from '@scure/bip32'
 import { NETWORK, p2wpkh, TEST_NETWORK } from '@scure/btc-signer'
+import { encodeMuxedAccount, encodeMuxedAccountToAddress, Keypair } from '@stellar/stellar-sdk/base'
 import { classicAddressToXAddress } from 'ripple-address-codec'
 import { deriveAddress } from 'ripple-keypairs'
 import { bytesToHex } from 'viem'
@@ -8,6 +9,7 @@ import { publicKeyToAddress } from 'viem/accounts'
 import { assert } from '../domain/assert.ts'
 import type { AddressFamily } from '../domain/catalog/networks.ts'
 import type { KeyPath } from '../domain/payouts/intent.ts'
+import { deriveEd25519 } from './slip10.ts'
 
 export type BitcoinNetwork = 'mainnet' | 'testnet' | 'regtest'
 
@@ -20,10 +22,10 @@ export const bitcoinNetworks = {
 
 /** Every key we have, by path. Private keys do not leave this folder. */
 export type Keys = {
-  /** P2WPKH on Bitcoin, EIP-55 checksummed on EVM; on the XRP Ledger one account for all, and tags. */
+  /** P2WPKH on Bitcoin, EIP-55 checksummed on EVM; on the XRP Ledger and Stellar one account for all, and tags. */
   address(family: AddressFamily, key: KeyPath): string
   privateKey(family: AddressFamily, key: KeyPath): Uint8Array
-  /** Compressed, 33 bytes. */
+  /** Compressed, 33 bytes; on Stellar 32. */
   publicKey(family: AddressFamily, key: KeyPath): Uint8Array
 }
 
@@ -48,11 +50,13 @@ export function deriveKeys(seed: Uint8Array, networks: Networks): Keys {
     return branch.deriveChild(family === 'xrp' ? 0 : key.index)
   }
   const privateKey = (family: AddressFamily, key: KeyPath) => {
+    if (family === 'stellar') return deriveEd25519(seed, STELLAR_PATH)
     const bytes = leaf(family, key).privateKey
     assert(bytes !== null, 'a key derived from the seed has a private half')
     return bytes
   }
   const publicKey = (family: AddressFamily, key: KeyPath) => {
+    if (family === 'stellar') return Keypair.fromRawEd25519Seed(privateKey(family, key)).rawPublicKey()
     const bytes = leaf(family, key).publicKey
     assert(bytes !== null, 'a derived key has a public half')
     return bytes
@@ -68,6 +72,8 @@ export function deriveKeys(seed: Uint8Array, networks: Networks): Keys {
           return evmAddress(publicKey(family, key))
         case 'xrp':
           return xrpAddress(publicKey(family, key), key, networks.xrpNetworkId)
+        case 'stellar':
+          return stellarAddress(Keypair.fromRawEd25519Seed(privateKey(family, key)).publicKey(), key)
       }
     },
   }
@@ -108,4 +114,15 @@ function xrpAddress(publicKey: Uint8Array, { purpose, index }: KeyPath, networkI
   return classicAddressToXAddress(account, purpose === 'reserve' ? RESERVE_TAG : index, networkId !== 0)
 }
 
+/** The same, with muxed addresses (SEP-23). */
+function stellarAddress(account: string, { purpose, index }: KeyPath): string {
+  assert(purpose !== 'change', 'Stellar has no change addresses')
+  if (purpose === 'reserve' && index > 0) return account
+  const id = purpose === 'reserve' ? RESERVE_TAG : index
+  return encodeMuxedAccountToAddress(encodeMuxedAccount(account, String(id)))
+}
+
 const RESERVE_TAG = 2 ** 32 - 1
+
+/** SEP-5, m/44'/148'/0': the first account of every wallet. */
+const STELLAR_PATH = [44, 148, 0]

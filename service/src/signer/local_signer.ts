@@ -15,6 +15,7 @@ import { findReplacementProblem } from './replacement.ts'
 import { isSealIntact } from './seal.ts'
 import type { SignerSettings } from './settings.ts'
 import type { Authority, SignedRecord, SignedStore, Signer, SignRejection } from './signer.ts'
+import { isStellarPayee, signStellar } from './stellar_transaction.ts'
 import { isXrpPayee, signXrp } from './xrp_transaction.ts'
 
 /** Reserve addresses 0 to 15 count as ours; fillers and sweeps go to no other unless `payeeKey` says so. */
@@ -182,6 +183,8 @@ function chainUnitsOf(intent: Intent): bigint {
       return intent.units
     case 'xrp':
       return intent.payment?.drops ?? 0n
+    case 'stellar':
+      return intent.payment?.stroops ?? 0n
   }
 }
 
@@ -196,6 +199,7 @@ function assetIn(settings: SignerSettings, intent: Intent): AssetId | null {
 
 function isPayeeRight({ keys, settings }: Parts, intent: Intent, authority: Authority): boolean {
   if (intent.family === 'xrp') return isXrpPayee(intent, authority, settings.xrp)
+  if (intent.family === 'stellar') return isStellarPayee(intent, authority)
   const payee = intent.family === 'bitcoin' ? intent.payment.address : intent.to
   const canonical = (text: string) =>
     intent.family === 'bitcoin'
@@ -220,7 +224,7 @@ function isPayeeRight({ keys, settings }: Parts, intent: Intent, authority: Auth
 /** On account chains a filler moves nothing; on coin chains everything comes back, in one output of ours. */
 function findFillerProblem(intent: Intent, { payeeKey }: Authority) {
   if (intent.family !== 'bitcoin') {
-    const movesNothing = intent.family === 'xrp' ? intent.payment === null : isEmptyTransfer(intent)
+    const movesNothing = intent.family === 'evm' ? isEmptyTransfer(intent) : intent.payment === null
     if (payeeKey === null && movesNothing) return null
     return refuseToSign('malformed', 'a filler moves nothing, and to the reserve')
   }
@@ -267,6 +271,7 @@ function isAssetRight(asset: AssetId, { kind, payoutAsset, depositAsset }: Autho
 async function build({ keys, settings }: Parts, intent: Intent): Promise<Outcome<SignedTx, SignRejection>> {
   if (intent.family === 'bitcoin') return signBitcoin(intent, keys, settings.bitcoin)
   if (intent.family === 'xrp') return signXrp(intent, keys, settings.xrp)
+  if (intent.family === 'stellar') return signStellar(intent, keys, settings.stellar)
   const chain = evmSettingsOf(settings, intent)
   if (chain === undefined) return refuseToSign('malformed', `${intent.chain} is not configured`)
   return signEvm(intent, keys, chain)

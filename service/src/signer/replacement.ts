@@ -1,5 +1,12 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { BitcoinIntent, EvmIntent, Intent, PayoutKind, XrpIntent } from '../domain/payouts/intent.ts'
+import type {
+  BitcoinIntent,
+  EvmIntent,
+  Intent,
+  PayoutKind,
+  StellarIntent,
+  XrpIntent,
+} from '../domain/payouts/intent.ts'
 
 /**
  * Why `next` may not be signed after `earlier` for the same payout, or null when it may: it pays the same to the
@@ -12,12 +19,25 @@ export function findReplacementProblem(next: Intent, earlier: Intent, kind: Payo
   if (next.family === 'bitcoin' && earlier.family === 'bitcoin') return problemOnBitcoin(next, earlier, kind)
   if (next.family === 'evm' && earlier.family === 'evm') return problemOnEvm(next, earlier, kind)
   if (next.family === 'xrp' && earlier.family === 'xrp') return problemOnXrp(next, earlier)
+  if (next.family === 'stellar' && earlier.family === 'stellar') return problemOnStellar(next, earlier)
   return 'an attempt stays on the chain of the earlier ones'
 }
 
 function problemOnXrp(next: XrpIntent, earlier: XrpIntent): string | null {
   if (next.networkId !== earlier.networkId) return 'an attempt stays on the chain of the earlier ones'
   if (!isDeepStrictEqual(next.payment, earlier.payment))
+    return 'an attempt pays the same to the same address as the earlier ones'
+  return next.sequence === earlier.sequence && isDeepStrictEqual(next.from, earlier.from)
+    ? null
+    : 'an attempt keeps the sender and sequence of the earlier ones'
+}
+
+/** Whether the account has to be made first may have changed meanwhile; who gets how much has not. */
+function problemOnStellar(next: StellarIntent, earlier: StellarIntent): string | null {
+  if (next.passphrase !== earlier.passphrase) return 'an attempt stays on the chain of the earlier ones'
+  const paid = ({ payment }: StellarIntent) =>
+    payment && { to: payment.to, memo: payment.memo, stroops: payment.stroops }
+  if (!isDeepStrictEqual(paid(next), paid(earlier)))
     return 'an attempt pays the same to the same address as the earlier ones'
   return next.sequence === earlier.sequence && isDeepStrictEqual(next.from, earlier.from)
     ? null

@@ -27,10 +27,17 @@ export type XrpSettings = {
   readonly feeDropsMax: bigint
 }
 
+export type StellarSettings = {
+  readonly passphrase: string
+  readonly feeStroopsMax: bigint
+}
+
 export type SignerSettings = {
   readonly bitcoin: BitcoinSettings
   /** Left out, nothing is signed there. */
   readonly xrp?: XrpSettings
+  /** Left out, nothing is signed there. */
+  readonly stellar?: StellarSettings
   /** A chain that is left out is not signed for. */
   readonly evm: Readonly<Partial<Record<EvmChainId, EvmSettings>>>
   /** Token contracts that may be called, by asset; any other is refused. */

@@ -16,6 +16,10 @@ export type ChainSubject<Driver extends ChainWorld> = {
    * is ever taken back, and a transaction pays one.
    */
   readonly isFinal?: true
+  /** Its node tells of blocks alone: what waits is absent, like what was never sent. */
+  readonly hidesWaiting?: true
+  /** Its requests have no ids: nothing but the line ties an answer to its question. */
+  readonly isPlain?: true
   /** What deposits and payouts are tried in; the first is the chain's native asset. */
   readonly assets: readonly [AssetId, ...AssetId[]]
   /** Brings up a node of its own with money in it. Rejects, in one clear line, when there is no node to be had. */

@@ -21,6 +21,7 @@ const AMOUNT: Readonly<Record<Asset['currency'], string>> = {
   USDT: '100',
   USDC: '100',
   XRP: '40',
+  XLM: '250',
 }
 
 const pairs = assets.flatMap((from) => assets.filter((to) => to !== from).map((to) => ({ from, to })))

@@ -17,7 +17,7 @@ const given = useTestSandbox()
 let wire: Wire
 
 type Deposit = {
-  readonly currency: 'BTC' | 'ETH' | 'BNB' | 'USDT' | 'USDC' | 'XRP'
+  readonly currency: 'BTC' | 'ETH' | 'BNB' | 'USDT' | 'USDC' | 'XRP' | 'XLM'
   readonly pair: Pair
   readonly scheme: string
 }
@@ -36,6 +36,7 @@ const deposits: readonly Deposit[] = [
   { currency: 'USDT', scheme: 'bnb', pair: { from: 'USDT', from_network: 'BEP20', ...toBitcoin } },
   { currency: 'USDC', scheme: 'bnb', pair: { from: 'USDC', from_network: 'BEP20', ...toBitcoin } },
   { currency: 'XRP', scheme: 'ripple', pair: { from: 'XRP', from_network: 'XRP', ...toBitcoin } },
+  { currency: 'XLM', scheme: 'stellar', pair: { from: 'XLM', from_network: 'XLM', ...toBitcoin } },
 ]
 
 const orders = new Map<Deposit, CreatedOrder>()
@@ -139,7 +140,7 @@ describe.each(deposits)('a deposit of $pair.from on $pair.from_network', (deposi
   async function expected(withAmount: boolean, style: string): Promise<string> {
     const { address, amount } = await stored()
     if (!withAmount) return address
-    if (style === 'default' || deposit.currency === 'XRP')
+    if (style === 'default' || deposit.currency === 'XRP' || deposit.currency === 'XLM')
       return `${deposit.scheme}:${address}?amount=${amount}`
     if (deposit.currency === 'BTC') return `bitcoin:${address}?amount=${amount}`
     const network =

@@ -163,6 +163,10 @@ test('GET /v1/currencies answers table 2.2 for exactly the listed currencies', a
       ...{ networks: ['XRP'], name: 'XRP', logo: logo('XRP'), color: '#23292F', precision: 6 },
       ...{ min_amount: 10, max_amount: 100_000, enabled: true, priority: 6 },
     },
+    XLM: {
+      ...{ networks: ['XLM'], name: 'Stellar Lumens', logo: logo('XLM'), color: '#7D00FF', precision: 7 },
+      ...{ min_amount: 50, max_amount: 500_000, enabled: true, priority: 7 },
+    },
   })
 })
 
@@ -182,7 +186,7 @@ test('the currency list is cached for five minutes and has an ETag that answers 
 
 test('every logo of the list is served as an SVG image that may not run anything', async () => {
   const currencies = Object.values(await wire.client.getCurrencies())
-  expect(currencies).toHaveLength(6)
+  expect(currencies).toHaveLength(7)
   const seen = new Set<string>()
   for (const { logo } of currencies) {
     const response = await fetch(logo)
@@ -193,7 +197,7 @@ test('every logo of the list is served as an SVG image that may not run anything
     expect(body).toMatch(/^<svg[\s\S]+<\/svg>\s*$/)
     seen.add(body)
   }
-  expect(seen.size).toBe(6)
+  expect(seen.size).toBe(7)
 })
 
 test('POST /v1/order/create answers the create column of table 2.3, with status NEW', async () => {
@@ -326,7 +330,16 @@ test('/healthz, /readyz and /metrics tell what is true', async () => {
   const ready = await wire.request('GET', '/readyz')
   expect([ready.status, ready.json.ready]).toEqual([200, true])
   expect(Object.keys(ready.json.checks).sort()).toEqual(
-    ['chain_BNB', 'chain_BTC', 'chain_ETH', 'chain_XRP', 'database', 'migrations', 'prices'].sort(),
+    [
+      'chain_BNB',
+      'chain_BTC',
+      'chain_ETH',
+      'chain_XLM',
+      'chain_XRP',
+      'database',
+      'migrations',
+      'prices',
+    ].sort(),
   )
   await given().eventually('the gauges count the orders of the table', async () => {
     const rows = await given().rows<{ status: string; count: number }>(

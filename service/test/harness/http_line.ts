@@ -236,7 +236,8 @@ function pause(durationMs: number): Promise<void> {
 }
 
 function callsOf(request: IncomingMessage, body: Buffer): Call[] {
-  if (body.length === 0) return [{ method: request.method ?? 'GET', params: [request.url] }]
+  const isJson = /^\s*[[{]/.test(body.toString())
+  if (!isJson) return [{ method: request.method ?? 'GET', params: [request.url] }]
   return [JSON.parse(body.toString()) as Call | Call[]].flat()
 }
 

@@ -42,6 +42,7 @@ const amounts = {
   USDC: ['500'],
   BNB: ['1'],
   XRP: ['100'],
+  XLM: ['500'],
 } as const
 
 export function wantOrder({ chance, nodes }: Play, number: number): Wanted {

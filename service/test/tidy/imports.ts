@@ -44,7 +44,8 @@ const zones: readonly Zone[] = [
     name: 'signer',
     files: /^service\/src\/signer\//,
     may: [domain, clock, '^service/src/signer/'],
-    packages: /^(node:|@scure\/|@noble\/|viem($|\/)|ripple-(address-codec|binary-codec|keypairs)$)/,
+    packages:
+      /^(node:|@scure\/|@noble\/|viem($|\/)|ripple-(address-codec|binary-codec|keypairs)$|@stellar\/stellar-sdk\/base$)/,
   },
   {
     name: 'db',

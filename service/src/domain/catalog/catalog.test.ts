@@ -27,6 +27,7 @@ test('the currencies and networks are these; whoever adds one looks at this list
     'USDC:BEP20',
     'BNB:BNB',
     'XRP:XRP',
+    'XLM:XLM',
   ])
 })
 
@@ -46,7 +47,7 @@ test('chains have names of their own, and those of one family share their addres
   const names = chainIds.map((chain) => chainFacts[chain].name).filter((name) => name.length > 0)
   expect(new Set(names).size).toBe(chainIds.length)
   const families = Object.fromEntries(chainIds.map((chain) => [chain, chainFacts[chain].family]))
-  expect(families).toEqual({ BTC: 'bitcoin', ETH: 'evm', BNB: 'evm', XRP: 'xrp' })
+  expect(families).toEqual({ BTC: 'bitcoin', ETH: 'evm', BNB: 'evm', XRP: 'xrp', XLM: 'stellar' })
 })
 
 test('an asset that is not in the catalogue is a mistake of ours', () => {
@@ -88,6 +89,7 @@ test('tokens have the decimals that their contracts have', () => {
     'USDC:BEP20': 18,
     'BNB:BNB': 18,
     'XRP:XRP': 6,
+    'XLM:XLM': 7,
   })
 })
 

@@ -86,6 +86,17 @@ export const currencies = {
     priority: 6,
     networks: { XRP: { decimals: 6 } },
   },
+  XLM: {
+    name: 'Stellar Lumens',
+    color: '#7D00FF',
+    precision: 7,
+    minAmount: '50',
+    maxAmount: '500000',
+    minPayout: '5',
+    minCredit: '1',
+    priority: 7,
+    networks: { XLM: { decimals: 7 } },
+  },
 } as const satisfies Record<string, Currency>
 
 export type CurrencyCode = keyof typeof currencies

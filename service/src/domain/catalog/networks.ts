@@ -8,6 +8,7 @@ export const chainFacts = {
   BNB: { name: 'BNB Smart Chain', family: 'evm', native: 'BNB', confirmations: 12, confirmationsLarge: 12 },
   // A ledger that is validated is final: there is nothing to wait for, and nothing is ever taken back.
   XRP: { name: 'XRP Ledger', family: 'xrp', native: 'XRP', confirmations: 1, confirmationsLarge: 1 },
+  XLM: { name: 'Stellar', family: 'stellar', native: 'XLM', confirmations: 1, confirmationsLarge: 1 },
 } as const satisfies Record<
   string,
   { name: string; family: string; native: string; confirmations: number; confirmationsLarge: number }
@@ -21,6 +22,7 @@ export const depositsLie = {
   bitcoin: 'coins',
   evm: 'addresses',
   xrp: 'tags',
+  stellar: 'tags',
 } as const satisfies Record<AddressFamily, 'coins' | 'addresses' | 'tags'>
 
 export type ChainId = keyof typeof chainFacts
@@ -35,6 +37,7 @@ export const networkChains = {
   ETH: 'ETH',
   BNB: 'BNB',
   XRP: 'XRP',
+  XLM: 'XLM',
   ERC20: 'ETH',
   BEP20: 'BNB',
 } as const satisfies Record<string, ChainId>

@@ -89,7 +89,38 @@ export type XrpIntent = {
   readonly lastLedgerSequence: number
 }
 
-export type Intent = BitcoinIntent | EvmIntent | XrpIntent
+/**
+ * One exact Stellar transaction, before its signature. Attempt n+1 keeps the sequence of attempt n, and none can be in a
+ * ledger that closes after `maxTimeS`.
+ */
+export type StellarIntent = {
+  readonly family: 'stellar'
+  readonly chain: ChainId
+  /** Names the network: signatures are worth nothing on another one. */
+  readonly passphrase: string
+  readonly payoutId: PayoutId
+  readonly attempt: number
+  readonly from: KeyPath
+  readonly sequence: bigint
+  /**
+   * `to` is an account (G…) or a muxed address (M…). `memo` is of the kind id when it is a number that fits one, otherwise
+   * text. `creates`: the account is not there yet. Null: a filler, which only uses up the sequence.
+   */
+  readonly payment: {
+    readonly to: string
+    readonly memo: string | null
+    readonly stroops: bigint
+    readonly creates: boolean
+  } | null
+  readonly feeStroops: bigint
+  /** Seconds since 1970, by the ledger's clock. */
+  readonly maxTimeS: number
+}
+
+export type Intent = BitcoinIntent | EvmIntent | XrpIntent | StellarIntent
+
+/** Sequences begin at the ledger that made the account, times 2^32: only what came since fits a number. */
+const SEQUENCE_COUNT_BITS = 32
 
 /** What orders the transactions of an account, each of which waits for the one before; null on coin chains. */
 export function nonceOf(intent: Intent): number | null {
@@ -100,7 +131,14 @@ export function nonceOf(intent: Intent): number | null {
       return intent.nonce
     case 'xrp':
       return intent.sequence
+    case 'stellar':
+      return countOfSequence(intent.sequence)
   }
+}
+
+/** How many sequences of its account came before, of the 2^32 that there are. */
+export function countOfSequence(sequence: bigint): number {
+  return Number.parseInt(String(BigInt.asUintN(SEQUENCE_COUNT_BITS, sequence)), 10)
 }
 
 /** Exactly the bytes to broadcast, in hex without 0x, and the hash the chain will know them by. */

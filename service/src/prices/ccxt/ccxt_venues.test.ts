@@ -19,6 +19,7 @@ const market: CentPrices = {
   USDT: 100n,
   USDC: 100n,
   XRP: 250n,
+  XLM: 40n,
 }
 const clock = systemClock()
 const silent = { info: () => {}, warn: () => {} }

@@ -12,6 +12,7 @@ const startingPrices = {
   USDC: '1',
   BNB: '600',
   XRP: '2.5',
+  XLM: '0.4',
 } as const satisfies Record<CurrencyCode, string>
 
 /** Beyond a quadrillion dollars a typing mistake is likelier than a price. */

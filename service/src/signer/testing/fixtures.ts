@@ -6,6 +6,7 @@ import type {
   EvmIntent,
   KeyPath,
   PayoutKind,
+  StellarIntent,
   XrpIntent,
 } from '../../domain/payouts/intent.ts'
 import { HOUR_MS } from '../../domain/time.ts'
@@ -26,6 +27,9 @@ export const customerEvm = '0x70997970C51812dc3A010C7d01b50e0d17dc79C8'
 export const customerBitcoin = 'bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080'
 export const otherBitcoin = 'bcrt1q6rz28mcfaxtmd6v789l9rrlrusdprr9pz3cppk'
 export const customerXrp = 'rPT1Sjq2YGrBMTttX4GZHjKu9dyfzbpAYe'
+/** The example of SEP-23. */
+export const customerStellar = 'GA7QYNF7SOWQ3GLR2BGMZEHXAVIRZA4KVWLTJJFC7MGXUA74P7UJVSGZ'
+export const stellarPassphrase = 'Standalone Network ; February 2017'
 export const otherEvm = '0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC'
 
 export const settings: SignerSettings = {
@@ -40,6 +44,7 @@ export const settings: SignerSettings = {
     BNB: { chainId: 56, gasLimitMax: 200_000n, feePerGasWeiMax: 50_000_000_000n, sweepGasWeiMax: 10n ** 16n },
   },
   xrp: { networkId: 31337, feeDropsMax: 1_000n },
+  stellar: { passphrase: stellarPassphrase, feeStroopsMax: 1_000n },
   contracts: { 'USDT:ERC20': usdt.toLowerCase() },
   payoutUnitsMax: {
     'BTC:BTC': 200_000_000n,
@@ -47,6 +52,7 @@ export const settings: SignerSettings = {
     'BNB:BNB': 10n * 10n ** 18n,
     'USDT:ERC20': 10_000n * 10n ** 18n,
     'XRP:XRP': 100_000_000n,
+    'XLM:XLM': 1_000_000_000n,
   },
   limits: [
     { asset: 'BTC:BTC', windowMs: HOUR_MS, unitsMax: 300_000_000n },
@@ -109,6 +115,22 @@ export function xrpIntent(changes: Partial<XrpIntent> = {}): XrpIntent {
     payment: { to: customerXrp, tag: 48_213, drops: 25_000_000n },
     feeDrops: 15n,
     lastLedgerSequence: 1_000,
+    ...changes,
+  }
+}
+
+export function stellarIntent(changes: Partial<StellarIntent> = {}): StellarIntent {
+  return {
+    family: 'stellar',
+    chain: 'XLM',
+    passphrase: stellarPassphrase,
+    payoutId: 'CB1:1',
+    attempt: 1,
+    from: { purpose: 'reserve', index: 0 },
+    sequence: (60n << 32n) + 6n,
+    payment: { to: customerStellar, memo: '48213', stroops: 250_000_000n, creates: false },
+    feeStroops: 200n,
+    maxTimeS: 1_800_000_000,
     ...changes,
   }
 }

@@ -29,7 +29,7 @@ export async function writeEnvironment(place: EnvironmentPlace): Promise<Environ
     return writeText(join(dir, `${name}.key`), key)
   }
   const seal = { CAMBIST_ORDER_SEAL_KEY_FILE: keyFile('seal') }
-  const { BTC, ETH, XRP } = place.devnet.networks
+  const { BTC, ETH, XRP, XLM } = place.devnet.networks
   if (ETH === undefined) throw new Error('the devnet has Ethereum')
   const common = { DATABASE_URL: databaseUrl, PORT: '0', CAMBIST_LOG_LEVEL: 'debug' }
   const chain = {
@@ -37,11 +37,13 @@ export async function writeEnvironment(place: EnvironmentPlace): Promise<Environ
     CAMBIST_CONTRACT_USDT_ERC20: ETH.tokens.USDT.address,
     CAMBIST_CONTRACT_USDC_ERC20: ETH.tokens.USDC.address,
     CAMBIST_XRP_NETWORK_ID: String(XRP?.networkId ?? 1),
+    CAMBIST_XLM_NETWORK: XLM?.passphrase ?? 'Standalone Network ; February 2017',
   }
   const node = {
     ...chain,
     ...(BTC !== undefined && { CAMBIST_BTC_URL: BTC.rpcUrl, CAMBIST_BTC_NETWORK: 'regtest' }),
     ...(XRP !== undefined && { CAMBIST_XRP_URL: XRP.rpcUrl }),
+    ...(XLM !== undefined && { CAMBIST_XLM_URL: XLM.horizonUrl }),
     CAMBIST_ETH_URL: ETH.rpcUrl,
     CAMBIST_PRICE_VENUES: VENUES.join(','),
   }

@@ -39,7 +39,15 @@ export type Ground = {
 type Environment = Readonly<Record<string, string>>
 type Adjust = (environment: Environment) => Environment
 
-const USD_CENTS = { BTC: 6_500_000n, ETH: 300_000n, BNB: 60_000n, USDT: 100n, USDC: 100n, XRP: 250n }
+const USD_CENTS = {
+  BTC: 6_500_000n,
+  ETH: 300_000n,
+  BNB: 60_000n,
+  USDT: 100n,
+  USDC: 100n,
+  XRP: 250n,
+  XLM: 40n,
+}
 const CLI = new URL('../../../src/cli.ts', import.meta.url).pathname
 
 /** `adjust` has the last word on the environment of each process. */

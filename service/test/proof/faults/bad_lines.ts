@@ -79,6 +79,7 @@ export const TRUE_CENTS: Readonly<Record<CurrencyCode, bigint>> = {
   USDT: 100n,
   USDC: 100n,
   XRP: 250n,
+  XLM: 40n,
 }
 /** This one says a thousand times as much, all the time. */
 const LIAR: VenueId = 'kucoin'

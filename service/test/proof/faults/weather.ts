@@ -1,5 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Hash } from 'viem'
+import { connect as openHorizon } from '../../../src/chains/stellar/horizon.ts'
+import { head as newestLedger } from '../../../src/chains/stellar/ledger.ts'
 import { connect } from '../../../src/chains/xrp/rpc.ts'
 import type { MovableClock } from '../../../src/clock.ts'
 import { type CurrencyCode, currencyCodes } from '../../../src/domain/catalog/currencies.ts'
@@ -141,6 +143,10 @@ async function heightOf({ devnet }: TestSandbox, chain: ChainId): Promise<number
   if (chain === 'XRP') {
     const { ledger_index } = await connect(devnet.networks.XRP?.rpcUrl ?? '', 10_000).call('ledger_closed')
     return Number(ledger_index)
+  }
+  if (chain === 'XLM') {
+    const { horizonUrl = '' } = devnet.networks.XLM ?? {}
+    return (await newestLedger(openHorizon(horizonUrl, 10_000))).height
   }
   if (chain === 'BTC') return (await devnet.bitcoin.rpc('getblockcount', [])) as number
   return Number(await devnet.evm(chain).client.getBlockNumber())

@@ -1,0 +1,29 @@
+import type { Outcome } from '../../domain/outcome.ts'
+import { accept, refuse } from '../../domain/outcome.ts'
+import type { DraftRejection } from '../chain.ts'
+import { type Horizon, NoAnswer } from './horizon.ts'
+import { bigintIn, objectIn } from './replies.ts'
+
+/** What got nine of ten transactions into the latest ledgers, for one operation. Stroops. */
+export async function askedFee(horizon: Horizon): Promise<bigint> {
+  const stats = await horizon.get('/fee_stats')
+  if (stats === null) throw new NoAnswer('fee_stats', 'there are none')
+  const base = bigintIn(stats.last_ledger_base_fee, 'last_ledger_base_fee')
+  const charged = bigintIn(objectIn(stats.fee_charged, 'fee_charged').p90, 'fee_charged p90')
+  return charged > base ? charged : base
+}
+
+/** More than is asked now, within the cap; refused when even today's fee is above it. The ledger takes what it asks. */
+export function feeWithin(capStroops: bigint, asked: bigint): Outcome<bigint, DraftRejection> {
+  if (asked > capStroops) {
+    const message = `the ledger asks ${asked} stroops and the cap is ${capStroops}`
+    return refuse({ code: 'fee_cap', message })
+  }
+  const roomy = withRoom(asked)
+  return accept(roomy < capStroops ? roomy : capStroops)
+}
+
+/** Twice as much: between a quote and its payout ledgers may fill up. */
+export function withRoom(stroops: bigint): bigint {
+  return stroops * 2n
+}

@@ -1,0 +1,274 @@
+import type { Order } from '@cambist/sdk'
+import {
+  encodeMuxedAccount,
+  encodeMuxedAccountToAddress,
+  Keypair,
+  MuxedAccount,
+} from '@stellar/stellar-sdk/base'
+import { expect, test } from 'vitest'
+import { parsePlace } from '../../src/chains/stellar/address.ts'
+import { LIFE_S } from '../../src/chains/stellar/bid.ts'
+import { connect, type Fields } from '../../src/chains/stellar/horizon.ts'
+import { readAll } from '../../src/chains/stellar/replies.ts'
+import {
+  bookedFor,
+  createOrder,
+  createUnderpaid,
+  expectPaidOut,
+  type Pair,
+  payAndBury,
+} from '../harness/orders.ts'
+import { type TestSandbox, useTestSandbox } from '../harness/test_sandbox.ts'
+
+/**
+ * What: orders whose deposits all arrive at one Stellar account, told apart by muxed ids and memos, and payouts that need
+ * a memo, make accounts, and wait for each other.
+ * How: the wire simulator of Stellar, asked without the service what reached whom.
+ */
+const given = useTestSandbox()
+
+const xlmToUsdt: Pair = { from: 'XLM', from_network: 'XLM', to: 'USDT', to_network: 'BEP20' }
+const usdtToXlm: Pair = { from: 'USDT', from_network: 'BEP20', to: 'XLM', to_network: 'XLM' }
+
+function raise(): never {
+  throw new Error('it should be there')
+}
+
+/** What the ledger says of a transaction of one operation. */
+async function paymentOf({ devnet }: TestSandbox, txHash: string): Promise<Fields> {
+  const { horizonUrl } = devnet.networks.XLM ?? raise()
+  const horizon = connect(horizonUrl, 10_000)
+  const [payment] = await readAll(horizon, `/transactions/${txHash}/operations?join=transactions`)
+  return payment ?? raise()
+}
+
+/** Closes ledgers until an order is done, and answers the payment of its payout, which is of what the order says. */
+async function paid(sandbox: TestSandbox, { order_id: id }: Pick<Order, 'order_id'>): Promise<Fields> {
+  await sandbox.eventually(`${id} is paid`, async () => {
+    await sandbox.mine('XLM', 1)
+    expect((await sandbox.client.getOrder(id)).status).toBe('DONE')
+  })
+  const done = await sandbox.client.getOrder(id)
+  const payment = await paymentOf(sandbox, done.withdraw_tx_hash ?? raise())
+  expect(Number(payment.amount ?? payment.starting_balance)).toBe(done.receive_final_amount)
+  return payment
+}
+
+async function refunded(sandbox: TestSandbox, { order_id: id }: Order): Promise<Order> {
+  await sandbox.eventually(`the refund of ${id} arrives`, async () => {
+    await sandbox.mine('XLM', 1)
+    expect((await sandbox.client.getOrder(id)).status).toBe('REFUNDED')
+  })
+  return sandbox.client.getOrder(id)
+}
+
+/** An account of somebody else that is there. */
+async function somebody(sandbox: TestSandbox): Promise<string> {
+  const account = Keypair.random().publicKey()
+  await sandbox.devnet.send('XLM', 'XLM', account, 20_000_000n)
+  await sandbox.mine('XLM', 1)
+  return account
+}
+
+const muxedOf = (account: string, id: string) => encodeMuxedAccountToAddress(encodeMuxedAccount(account, id))
+
+const memoOf = ({ transaction }: Fields) => {
+  const { memo_type: type, memo } = transaction as Fields
+  return { type, memo }
+}
+
+test('a deposit of lumens is found by the id inside its address, or by a memo that says it', async () => {
+  const sandbox = given()
+  const orders = [
+    await createOrder(sandbox, xlmToUsdt),
+    await createOrder(sandbox, xlmToUsdt),
+    await createOrder(sandbox, xlmToUsdt),
+  ]
+  const [one, other, untouched] = orders
+  if (one === undefined || other === undefined || untouched === undefined) raise()
+  const places = orders.map((order) => MuxedAccount.fromAddress(order.deposit_address, '0'))
+  expect(places.map((place) => place.id())).toEqual(orders.map((order) => order.deposit_tag))
+  expect(new Set(places.map((place) => place.id())).size).toBe(3)
+  expect(new Set(places.map((place) => place.baseAccount().accountId())).size).toBe(1)
+  const looked = await sandbox.client.getOrder(one.order_id)
+  expect(looked).toMatchObject({ deposit_tag: one.deposit_tag, deposit_required_confirmations: 1 })
+  await payAndBury(sandbox, other)
+  await expectPaidOut(sandbox, other)
+  sandbox.log('a wallet that knows no muxed addresses is given the account and the memo')
+  const account = places[0]?.baseAccount().accountId() ?? raise()
+  const stroops = BigInt(Math.round(one.deposit_amount * 1e7))
+  await sandbox.devnet.send('XLM', 'XLM', account, stroops, 1, one.deposit_tag ?? raise())
+  await sandbox.mine('XLM', 1)
+  await expectPaidOut(sandbox, one)
+  expect((await sandbox.client.getOrder(untouched.order_id)).status).toBe('NEW')
+})
+
+test('lumens are paid out with a memo of the kind that the tag is, or to a muxed address', async () => {
+  const sandbox = given()
+  const account = await somebody(sandbox)
+  const number = await createOrder(sandbox, usdtToXlm, { destination: account, destination_tag: '48213' })
+  expect(number).toMatchObject({ destination: account, destination_tag: '48213' })
+  await payAndBury(sandbox, number)
+  const byId = await paid(sandbox, number)
+  expect(byId).toMatchObject({ type: 'payment', to: account })
+  expect(memoOf(byId)).toEqual({ type: 'id', memo: '48213' })
+
+  const words = await somebody(sandbox)
+  const text = await createOrder(sandbox, usdtToXlm, { destination: words, destination_tag: 'für Zoë' })
+  await payAndBury(sandbox, text)
+  expect(memoOf(await paid(sandbox, text))).toEqual({ type: 'text', memo: 'für Zoë' })
+
+  const shared = await somebody(sandbox)
+  const destination = muxedOf(shared, '7')
+  const inside = await createOrder(sandbox, usdtToXlm, { destination })
+  expect(inside).toMatchObject({ destination, destination_tag: '7' })
+  await payAndBury(sandbox, inside)
+  const byMuxed = await paid(sandbox, inside)
+  expect(byMuxed).toMatchObject({ to: shared, to_muxed_id: '7' })
+  expect(memoOf(byMuxed)).toMatchObject({ type: 'none' })
+})
+
+test('whoever has no account yet gets one', async () => {
+  const sandbox = given()
+  const destination = await sandbox.remote.freshAddress('XLM')
+  const order = await createOrder(sandbox, usdtToXlm, { destination, destination_tag: '1' })
+  await payAndBury(sandbox, order)
+  expect(await paid(sandbox, order)).toMatchObject({ type: 'create_account', account: destination })
+})
+
+test.each([
+  ['without a memo', { destination: Keypair.random().publicKey() }, 'DESTINATION_TAG_REQUIRED'],
+  [
+    'with a memo that is too long',
+    { destination: Keypair.random().publicKey(), destination_tag: 'ä'.repeat(15) },
+    'INVALID_ADDRESS',
+  ],
+  ['to no address', { destination: 'GNOBODY', destination_tag: '1' }, 'INVALID_ADDRESS'],
+  [
+    'to a contract',
+    { destination: 'CA3D5KRYM6CB7OWQ6TWYRR3Z4T7GNZLKERYNZGGA5SOAOPIFY6YQGAXE', destination_tag: '1' },
+    'INVALID_ADDRESS',
+  ],
+  [
+    'to a muxed address that carries another id',
+    { destination: muxedOf(Keypair.random().publicKey(), '7'), destination_tag: '8' },
+    'INVALID_ADDRESS',
+  ],
+])('an order that pays lumens %s is refused', async (_, more, code) => {
+  const refused = createOrder(given(), usdtToXlm, more)
+  await expect(refused).rejects.toMatchObject({ code, status: 400 })
+})
+
+test("lumens that reach the account without a memo are nobody's, and are shown to the operator", async () => {
+  const sandbox = given()
+  const order = await createOrder(sandbox, xlmToUsdt)
+  const account = MuxedAccount.fromAddress(order.deposit_address, '0').baseAccount().accountId()
+  const { txHash } = await sandbox.devnet.send('XLM', 'XLM', account, 50_000_000n)
+  await sandbox.mine('XLM', 1)
+  await sandbox.eventually('it is booked as unclaimed', async () => {
+    const found = await sandbox.rows<{ kind: string; state: string; units: bigint }>(
+      'SELECT kind, state, units FROM house_deposits WHERE tx_hash = $1',
+      [txHash],
+    )
+    expect(found).toEqual([{ kind: 'stray', state: 'confirmed', units: 50_000_000n }])
+  })
+  expect((await sandbox.client.getOrder(order.order_id)).status).toBe('NEW')
+})
+
+test('too few lumens go back to the id that the refund address carries', async () => {
+  const sandbox = given()
+  const account = await somebody(sandbox)
+  const stuck = await createUnderpaid(sandbox, xlmToUsdt, '500')
+  await sandbox.client.chooseEmergencyAction(stuck.order_id, {
+    action: 'refund',
+    refund_address: muxedOf(account, '99'),
+  })
+  const { refund } = await refunded(sandbox, stuck)
+  const payment = await paymentOf(sandbox, refund?.tx_hash ?? raise())
+  expect(payment).toMatchObject({ to: account, to_muxed_id: '99' })
+})
+
+test('a payout that the network loses as often as it gets it is signed again when its time is over, and pays once', async () => {
+  const sandbox = given()
+  const destination = await somebody(sandbox)
+  const before = await sandbox.devnet.balance('XLM', 'XLM', destination)
+  const order = await createOrder(sandbox, usdtToXlm, { destination, destination_tag: '5' })
+  sandbox.devnet.trouble('XLM', { submits: Array.from({ length: 1_000 }, () => 'drop' as const) })
+  await payAndBury(sandbox, order)
+  const { withdraw_tx_hash: lost } = await sandbox.waitForStatus(order.order_id, 'WITHDRAW')
+  sandbox.log('its time runs out')
+  await sandbox.mine('XLM', LIFE_S + 1)
+  sandbox.devnet.trouble('XLM', null)
+  await sandbox.remote.advanceClock(90)
+  await sandbox.eventually('another attempt is sent', async () => {
+    const { withdraw_tx_hash: sent } = await sandbox.client.getOrder(order.order_id)
+    expect(sent).not.toBe(lost)
+  })
+  expect(memoOf(await paid(sandbox, order))).toEqual({ type: 'id', memo: '5' })
+  const done = await sandbox.client.getOrder(order.order_id)
+  const arrived = (await sandbox.devnet.balance('XLM', 'XLM', destination)) - before
+  expect(arrived).toBe(BigInt(Math.round((done.receive_final_amount ?? raise()) * 1e7)))
+  await expect(paymentOf(sandbox, lost ?? raise())).rejects.toThrow()
+})
+
+test('a payout that is lost once is sent again as it is, and one whose answer is lost is not paid twice', async () => {
+  const sandbox = given()
+  for (const trouble of ['drop', 'lose reply', 'lose request'] as const) {
+    const destination = await sandbox.remote.freshAddress('XLM')
+    const order = await createOrder(sandbox, usdtToXlm, { destination, destination_tag: '6' })
+    sandbox.devnet.trouble('XLM', { submits: [trouble] })
+    await payAndBury(sandbox, order)
+    expect(memoOf(await paid(sandbox, order)), trouble).toEqual({ type: 'id', memo: '6' })
+    const attempts = await sandbox.rows('SELECT attempt FROM attempts WHERE payout_id LIKE $1', [
+      `${order.order_id}:%`,
+    ])
+    expect(attempts, trouble).toHaveLength(1)
+  }
+})
+
+test('payouts that come together leave one after the other, each once', async () => {
+  const sandbox = given()
+  const orders = []
+  for (let number = 1; number <= 3; number += 1) {
+    const destination = await sandbox.remote.freshAddress('XLM')
+    orders.push(await createOrder(sandbox, usdtToXlm, { destination, destination_tag: String(number) }))
+  }
+  await Promise.all(orders.map((order) => payAndBury(sandbox, order)))
+  for (const order of orders) expect(await paid(sandbox, order)).toMatchObject({ account: order.destination })
+})
+
+test.each([
+  [
+    'a muxed address of an account that is not there',
+    async (sandbox: TestSandbox) => muxedOf(await sandbox.remote.freshAddress('XLM'), '7'),
+  ],
+  [
+    'our own account',
+    async (sandbox: TestSandbox) => (await createOrder(sandbox, xlmToUsdt)).deposit_address,
+  ],
+])('a destination that the ledger does not deliver to is a matter for its customer: %s', async (_, where) => {
+  const sandbox = given()
+  sandbox.expectError('the destination cannot be paid')
+  const destination = await where(sandbox)
+  expect(parsePlace(destination).ok).toBe(true)
+  const order = await createOrder(sandbox, usdtToXlm, { destination })
+  await payAndBury(sandbox, order)
+  const stuck = await sandbox.waitForStatus(order.order_id, 'EMERGENCY')
+  expect(stuck.emergency?.reasons).toEqual(['DESTINATION_PROBLEM'])
+  expect(await bookedFor(sandbox, order.order_id, 'payouts_owed', 'XLM:XLM')).toBe(0n)
+})
+
+test('many ids and memos leave ledger and chain equal', async () => {
+  const sandbox = given()
+  type Compared = { readonly difference: bigint; readonly differing_count: number; readonly at_ms: bigint }
+  const compared = async () => {
+    const query = `SELECT difference, differing_count, at_ms FROM reconciliations WHERE asset = 'XLM:XLM'`
+    return (await sandbox.rows<Compared>(query))[0] ?? raise()
+  }
+  const { at_ms: lastMs } = await compared()
+  await sandbox.eventually('they are compared after the last payment', async () => {
+    const { at_ms: nowMs, ...differs } = await compared()
+    expect(nowMs > lastMs).toBe(true)
+    expect(differs).toEqual({ difference: 0n, differing_count: 0 })
+  })
+})
