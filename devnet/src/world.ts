@@ -121,7 +121,7 @@ export async function startDevnet(options: DevnetOptions): Promise<Devnet> {
   mkdirSync(dataDir, { recursive: true })
   const lock = own(dataDir)
   const world: World = { opened: new Map(), evm: {}, simulated: {}, missing: [] }
-  const wanted = options.networks ?? ['BTC', 'ETH', 'BNB', 'XRP', 'XLM']
+  const wanted = options.networks ?? ['BTC', 'ETH', 'BNB', 'XRP', 'XLM', 'TRX']
   const starts = await Promise.allSettled(wanted.map((network) => open(world, network, dataDir, options)))
   const failed = starts.find((start) => start.status === 'rejected')
   if (failed !== undefined) {

@@ -116,7 +116,7 @@ function pricesOf(
 const UNLIMITED = 2n ** 256n
 
 function signerSettings({ chains, isMainnet }: ServeConfig, limits: readonly AssetLimits[]): SignerSettings {
-  const { BTC, ETH, BNB, XRP, XLM } = chains
+  const { BTC, ETH, BNB, XRP, XLM, TRX } = chains
   const evm = ({ evmChainId, gasLimitMax, maxFeePerGasWeiMax }: typeof ETH) => ({
     chainId: evmChainId,
     gasLimitMax,
@@ -134,7 +134,9 @@ function signerSettings({ chains, isMainnet }: ServeConfig, limits: readonly Ass
     evm: { ETH: evm(ETH), BNB: evm(BNB) },
     xrp: { networkId: XRP.networkId, feeDropsMax: XRP.feeDropsMax },
     stellar: { passphrase: XLM.passphrase, feeStroopsMax: XLM.feeStroopsMax },
-    contracts: { ...ETH.tokens, ...BNB.tokens },
+    // A call's energy, and the bandwidth beside it.
+    tron: { feeLimitSunMax: TRX.feeLimitSunMax, sweepGasSunMax: 2n * TRX.feeLimitSunMax },
+    contracts: { ...ETH.tokens, ...BNB.tokens, ...TRX.tokens },
     payoutUnitsMax: {
       ...(!isMainnet && Object.fromEntries(assets.map(({ id }) => [id, UNLIMITED]))),
       ...Object.fromEntries(limits.map(({ asset, perPayoutUnits }) => [asset, perPayoutUnits])),

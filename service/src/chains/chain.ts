@@ -63,6 +63,16 @@ export type FeeBid =
       readonly sequenceBase: bigint
       readonly creates: boolean
     }
+  | {
+      readonly family: 'tron'
+      /** What its energy costs as it is estimated, and what it may cost at most. 0 without a contract. */
+      readonly energySun: bigint
+      readonly feeLimitSun: bigint
+      /** Everything beside energy: bandwidth, and the account that it makes. */
+      readonly otherSun: bigint
+      readonly reference: { readonly id: string; readonly timeMs: InstantMs }
+      readonly expirationMs: InstantMs
+    }
 
 /** What an attempt may use; given out by the engine in the transaction that stores the intent. */
 export type Funds =
@@ -80,6 +90,13 @@ export type Funds =
       /** With an outflow that says where it leaves from: the wei there, which have to pay for gas as well. */
       readonly heldWei?: bigint
     }
+  | {
+      /** Accounts without a nonce: `isOver` says when a further attempt may be drafted. */
+      readonly model: 'timed'
+      readonly from: KeyPath
+      /** With an outflow that says where it leaves from: the native coin there, in the chain's units. */
+      readonly held?: bigint
+    }
 
 /**
  * What kind of no: `funds` waits for reserves; `network` waits for the chain; `destination` will never be
@@ -93,7 +110,7 @@ export type DraftRejection = {
 export type Chain = {
   readonly id: ChainId
   readonly family: AddressFamily
-  /** `coins`: payouts spend unspent outputs; `account`: payouts spend a nonce of the reserve account. */
+  /** `coins`: payouts spend unspent outputs; `account`: payouts leave from the reserve account. */
   readonly model: 'coins' | 'account'
   /** What can be received and paid here: the native coin, and the tokens whose contracts are configured. */
   readonly assets: readonly AssetId[]
@@ -134,9 +151,16 @@ export type Chain = {
   draft(outflow: Outflow, bid: FeeBid, funds: Funds): Outcome<Intent, DraftRejection>
   /**
    * Pure: the next attempt, which excludes the earlier one on chain and pays enough more to replace it. What leaves a
-   * deposit address pays that out of what it moves, or (a token) not at all: `funds`.
+   * deposit address pays that out of what it moves, or (a token) not at all: `funds`. Where attempts exclude each other
+   * by time, `network` as long as the earlier one has some left.
    */
   raise(previous: Intent, bid: FeeBid): Outcome<Intent, DraftRejection>
+  /**
+   * There where attempts have neither a nonce nor a coin in common: whether this one is in no block and never will be,
+   * because its time is over on the final chain, which does not have it. Final: true stays true. Rejects when the node
+   * cannot tell. `txHash` is null when its bytes were never stored, and so never sent.
+   */
+  isOver?(intent: Intent, txHash: string | null): Promise<boolean>
   /** Sends the bytes. `unknown` (a timeout, a cut line) means maybe sent. Already known or mined counts as accepted. */
   broadcast(tx: SignedTx): Promise<'accepted' | 'refused' | 'unknown'>
 
@@ -144,7 +168,7 @@ export type Chain = {
   balance(asset: AssetId, addresses: readonly string[], height?: number): Promise<bigint>
   /** Of what an address of ours holds of the native coin, what the chain never lets go, in ledger units; 0 if left out. */
   lockedUnits?(): Promise<bigint>
-  /** Account model: the next nonce by the chain's best block (mined transactions only). */
+  /** The next nonce by the chain's best block (mined transactions only). Rejects where there are none. */
   minedNonce(address: string): Promise<number>
   /**
    * Coin model, left out by others: whether it is proven that none of these can ever be mined. Each spends a coin that is in no block, because

@@ -3,6 +3,7 @@ import { bitcoin } from './bitcoin/index.ts'
 import type { Chain } from './chain.ts'
 import { evm } from './evm/index.ts'
 import { stellar } from './stellar/index.ts'
+import { tron } from './tron/index.ts'
 import { xrp } from './xrp/index.ts'
 
 /** What every connector needs to be built: its node, its caps, and where payouts of account chains leave from. */
@@ -23,6 +24,9 @@ type Settings = {
     readonly rpcUrl: string | null
     readonly passphrase: string
     readonly feeStroopsMax: bigint
+  }
+  readonly TRX: Omit<Parameters<typeof tron>[0], 'id' | 'rpcUrl' | 'timeoutMs' | 'reserveAddress'> & {
+    readonly rpcUrl: string | null
   }
   readonly nodeTimeoutMs: number
 }
@@ -52,6 +56,8 @@ export const chainFactories = {
         }),
   ETH: (settings, reserveAddress) => buildEvm('ETH', settings, reserveAddress),
   BNB: (settings, reserveAddress) => buildEvm('BNB', settings, reserveAddress),
+  TRX: ({ TRX: { rpcUrl, ...settings }, nodeTimeoutMs: timeoutMs }, reserveAddress) =>
+    rpcUrl === null ? null : tron({ id: 'TRX', rpcUrl, ...settings, timeoutMs, reserveAddress }),
   XRP: ({ XRP: { rpcUrl, networkId, feeDropsMax }, nodeTimeoutMs: timeoutMs }, reserveAddress) =>
     rpcUrl === null ? null : xrp({ id: 'XRP', rpcUrl, networkId, feeDropsMax, timeoutMs, reserveAddress }),
   XLM: (

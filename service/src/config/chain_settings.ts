@@ -41,12 +41,22 @@ export type StellarSettings = {
   readonly feeStroopsMax: bigint
 }
 
+export type TronSettings = {
+  /** Null: this process has no node of the chain. Where it serves customers, the chain is then not offered. */
+  readonly rpcUrl: string | null
+  readonly genesisBlockId: string
+  readonly feeLimitSunMax: bigint
+  /** Tokens that are offered on this chain, by their contracts in base58. */
+  readonly tokens: Readonly<Partial<Record<AssetId, string>>>
+}
+
 export type ChainSettings = {
   readonly BTC: BitcoinSettings
   readonly ETH: EvmSettings
   readonly BNB: EvmSettings
   readonly XRP: XrpSettings
   readonly XLM: StellarSettings
+  readonly TRX: TronSettings
   readonly nodeTimeoutMs: number
 }
 
@@ -72,7 +82,25 @@ export function readChains(from: Environment): ChainSettings {
       passphrase: from.text('CAMBIST_XLM_NETWORK') ?? STELLAR_MAIN,
       feeStroopsMax: readCap(from, 'CAMBIST_XLM_FEE_CAP', 7),
     },
+    TRX: readTron(from),
     nodeTimeoutMs: from.integer('CAMBIST_NODE_TIMEOUT_SECONDS', 1, 600) * 1_000,
+  }
+}
+
+const mainGenesisBlockId = '00000000000000001ebf88508a03865c71d452e25f4d51194196a1d22b6653dc'
+
+function readTron(from: Environment): TronSettings {
+  const genesisBlockId = from.text('CAMBIST_TRX_GENESIS') ?? mainGenesisBlockId
+  if (!/^[0-9a-f]{64}$/.test(genesisBlockId))
+    from.report('CAMBIST_TRX_GENESIS', 'must be the id of a block: 64 hex digits in lower case')
+  return {
+    rpcUrl: from.url('CAMBIST_TRX_URL', ['http:', 'https:']),
+    genesisBlockId,
+    feeLimitSunMax: readCap(from, 'CAMBIST_TRX_FEE_CAP', 6),
+    tokens: readTokens(from, 'TRX', genesisBlockId === mainGenesisBlockId, {
+      isContract: (text): text is string => /^T[1-9A-HJ-NP-Za-km-z]{33}$/.test(text),
+      shape: 'T and 33 more in base58',
+    }),
   }
 }
 
@@ -83,7 +111,10 @@ function readEvm(from: Environment, chain: 'ETH' | 'BNB'): EvmSettings {
     evmChainId,
     maxFeePerGasWeiMax: readCap(from, `CAMBIST_${chain}_FEE_CAP_GWEI`, 9),
     gasLimitMax: BigInt(from.integer(`CAMBIST_${chain}_GAS_LIMIT_CAP`, 21_000, 30_000_000)),
-    tokens: readTokens(from, chain, evmChainId === mainnetChainIds[chain]),
+    tokens: readTokens(from, chain, evmChainId === mainnetChainIds[chain], {
+      isContract,
+      shape: '0x and 40 hex digits',
+    }),
   }
 }
 
@@ -96,14 +127,19 @@ function readCap(from: Environment, name: VariableName, decimals: number): bigin
 }
 
 /** The built-in contracts are those of mainnet: elsewhere they would be somebody else's, or nobody's. */
-function readTokens(from: Environment, chain: 'ETH' | 'BNB', isMain: boolean): EvmSettings['tokens'] {
-  const tokens: Partial<Record<AssetId, `0x${string}`>> = {}
+function readTokens<Contract extends string>(
+  from: Environment,
+  chain: ChainId,
+  isMain: boolean,
+  { isContract, shape }: { isContract(text: string): text is Contract; readonly shape: string },
+): Partial<Record<AssetId, Contract>> {
+  const tokens: Partial<Record<AssetId, Contract>> = {}
   for (const asset of assets.filter((each) => each.chain === chain && !each.isNative)) {
     const name = contractVariable(asset.id)
     const contract = isMain || from.isSet(name) ? from.text(name) : null
     if (contract === null) continue
     if (isContract(contract)) tokens[asset.id] = contract
-    else from.report(name, 'must be a contract address: 0x and 40 hex digits')
+    else from.report(name, `must be a contract address: ${shape}`)
   }
   return tokens
 }
@@ -126,6 +162,7 @@ export function isMainnet(chains: ChainSettings): boolean {
     BNB: chains.BNB.evmChainId === mainnetChainIds.BNB,
     XRP: chains.XRP.networkId === 0,
     XLM: chains.XLM.passphrase === STELLAR_MAIN,
+    TRX: chains.TRX.genesisBlockId === mainGenesisBlockId,
   }
   return activeChains(chains).some((chain) => isMain[chain])
 }

@@ -30,6 +30,7 @@ beforeAll(() => {
     CAMBIST_BNB_URL: 'http://node:8575',
     CAMBIST_XRP_URL: 'http://node:5005',
     CAMBIST_XLM_URL: 'http://node:8000',
+    CAMBIST_TRX_URL: 'http://node:8090',
     CAMBIST_KEYSTORE_FILE: write('keystore.json', '{}'),
     CAMBIST_KEYSTORE_PASSPHRASE_FILE: write('passphrase', 'correct horse\nignored\n'),
     CAMBIST_ACCOUNT_KEY_FILE: write('account.key', `# ours\n${hexKey('1')}\n${hexKey('2')}\n`),
@@ -40,6 +41,8 @@ beforeAll(() => {
     CAMBIST_SPEND_LIMIT_BNB_BNB: '5/20/100',
     CAMBIST_SPEND_LIMIT_XRP_XRP: '5000/20000/100000',
     CAMBIST_SPEND_LIMIT_XLM_XLM: '50000/200000/1000000',
+    CAMBIST_SPEND_LIMIT_TRX_TRX: '5000/20000/100000',
+    CAMBIST_SPEND_LIMIT_USDT_TRC20: '10000/50000/200000',
     CAMBIST_SPEND_LIMIT_USDT_ERC20: '10000/50000/200000',
     CAMBIST_SPEND_LIMIT_USDT_BEP20: '10000/50000/200000',
     CAMBIST_SPEND_LIMIT_USDC_ERC20: '10000/50000/200000',
@@ -209,7 +212,7 @@ test('a signer alone on mainnet needs its limits too, and nothing that only othe
   expect(config).toMatchObject({
     isMainnet: true,
     keys: { account: [], orderToken: null },
-    signer: { chains: ['BTC', 'ETH', 'BNB', 'XRP', 'XLM'] },
+    signer: { chains: ['BTC', 'ETH', 'BNB', 'XRP', 'XLM', 'TRX'] },
   })
   expect(config.keys.orderSeal).not.toBeNull()
   const { CAMBIST_SPEND_LIMIT_ETH_ETH: _limit, ...unlimited } = alone as Record<string, string>
@@ -224,6 +227,7 @@ test('a test network needs no limits and no https, and has no contracts built in
     CAMBIST_BNB_CHAIN_ID: '31338',
     CAMBIST_XRP_NETWORK_ID: '1',
     CAMBIST_XLM_NETWORK: 'Test SDF Network ; September 2015',
+    CAMBIST_TRX_GENESIS: 'ab'.repeat(32),
     CAMBIST_CONTRACT_USDT_ERC20: `0x${'ab'.repeat(20)}`,
     CAMBIST_BASE_URL: 'http://localhost:8080',
   })

@@ -243,6 +243,25 @@ const chains = {
     default: '0.1',
     meaning: 'The most an XLM payout may pay the ledger, in XLM. The signer refuses more.',
   },
+  CAMBIST_TRX_URL: {
+    section: 'Chains',
+    shapes: serve,
+    default: null,
+    example: 'http://127.0.0.1:8090',
+    meaning: 'HTTP API of one TRON full node (`/wallet` and `/walletsolidity`). Unset: TRX is not offered.',
+  },
+  CAMBIST_TRX_GENESIS: {
+    section: 'Chains',
+    shapes: serve,
+    default: '00000000000000001ebf88508a03865c71d452e25f4d51194196a1d22b6653dc',
+    meaning: "Id of TRON's first block, by default the main network's; start-up checks that the node agrees.",
+  },
+  CAMBIST_TRX_FEE_CAP: {
+    section: 'Chains',
+    shapes: serve,
+    default: '60',
+    meaning: 'The most that the energy of a TRON payout may cost, in TRX. The signer refuses more.',
+  },
   CAMBIST_NODE_TIMEOUT_SECONDS: {
     section: 'Chains',
     shapes: serve,
@@ -257,6 +276,7 @@ const mainnetContracts: Readonly<Record<string, string>> = {
   'USDC:ERC20': '0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48',
   'USDT:BEP20': '0x55d398326f99059fF775485246999027B3197955',
   'USDC:BEP20': '0x8AC76a51cc950d9822D68b83fE1Ad97B32Cd580d',
+  'USDT:TRC20': 'TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t',
 }
 
 export type ContractVariable = `CAMBIST_CONTRACT_${string}_${string}`

@@ -71,6 +71,8 @@ export type AuditedOutflow = {
   readonly booked: bigint
   /** Of that, what the wallet was given back because a reorganisation took its block, and has not left again. */
   readonly owedAgain: bigint
+  /** It paid ourselves and the network took nothing for it: there is nothing to book. */
+  readonly isFree: boolean
 }
 
 /** The orders of a bucket and all that belongs to them, as they are at the moment of the transaction. */
@@ -188,6 +190,7 @@ async function readEvents(tx: Sql, bucket: number): Promise<AuditedEvents[]> {
 
 const OUTFLOWS = `
   SELECT o.order_id AS "orderId", o.payout_id AS "payoutId", o.kind, o.asset, o.units, o.state,
+    coalesce(o.kind IN ('filler', 'sweep') AND o.mined_cost = 0, false) AS "isFree",
     coalesce((SELECT array_agg(a.tx_hash ORDER BY a.attempt) FROM attempts a
       WHERE a.bucket = o.bucket AND a.payout_id = o.payout_id AND a.tx_hash IS NOT NULL), '{}') AS "txHashes",
     (SELECT count(*) FROM journal j WHERE j.bucket = o.bucket AND j.entry_key = o.payout_id || ':confirmed'

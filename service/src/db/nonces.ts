@@ -20,3 +20,8 @@ export async function takeNonce(
   if (row === undefined) throw new Error(`no nonce could be taken for ${address} on ${chain}`)
   return row.taken
 }
+
+/** Where accounts have no nonce: whoever else drafts from this one waits until the transaction is over. */
+export async function lockAccount(tx: Sql, chain: ChainId, address: string): Promise<void> {
+  await takeNonce(tx, chain, address, 0)
+}

@@ -363,11 +363,15 @@ export async function sumLiveOutflows(sql: Sql, asset: AssetId): Promise<bigint>
   return row?.units ?? 0n
 }
 
-/** Outflows of an account chain's reserve that have a nonce and are not final: their money may still lie there. */
+/** A transaction of it is written down: with its nonce, where there are any. */
+const DRAFTED = `(nonce IS NOT NULL OR EXISTS (
+  SELECT 1 FROM attempts a WHERE a.bucket = outflows.bucket AND a.payout_id = outflows.payout_id))`
+
+/** Outflows of an account chain's reserve that are drafted and not final: their money may still lie there. */
 export async function findLeavingOutflows(sql: Sql, asset: AssetId): Promise<PayoutId[]> {
   const rows = await sql.query<{ payout_id: string }>(
     `SELECT payout_id FROM outflows
-     WHERE asset = $1 AND chain = $2 AND nonce IS NOT NULL AND from_address IS NULL
+     WHERE asset = $1 AND chain = $2 AND ${DRAFTED} AND from_address IS NULL
        AND state IN ${UNBOOKED}`,
     [asset, assetOf(asset).chain],
   )
@@ -382,7 +386,7 @@ export async function sumLeavingOutflows(
 ): Promise<bigint> {
   const [row] = await sql.query<{ units: bigint | null }>(
     `SELECT sum(units)::numeric(78,0) AS units FROM outflows
-     WHERE asset = $1 AND chain = $2 AND nonce IS NOT NULL AND from_address IS NULL
+     WHERE asset = $1 AND chain = $2 AND ${DRAFTED} AND from_address IS NULL
        AND (state IN ${UNBOOKED} OR payout_id = ANY($3))`,
     [asset, assetOf(asset).chain, alsoLeft],
   )

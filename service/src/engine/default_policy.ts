@@ -19,6 +19,7 @@ export const defaultPolicy: Policy = {
     BNB: MINUTE_MS,
     XRP: 45 * SECOND_MS,
     XLM: 60 * SECOND_MS,
+    TRX: MINUTE_MS,
   },
   chainTroubleMs: MINUTE_MS,
   poolSize: 200,

@@ -28,6 +28,7 @@ test('ready: each check is named, and only what leaves nothing to serve makes it
     'chain_BNB',
     'chain_BTC',
     'chain_ETH',
+    'chain_TRX',
     'chain_XLM',
     'chain_XRP',
     'database',

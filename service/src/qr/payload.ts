@@ -10,6 +10,7 @@ const chainSchemes = {
   BNB: 'bnb',
   XRP: 'ripple',
   XLM: 'stellar',
+  TRX: 'tron',
 } as const satisfies Record<ChainId, PaymentScheme>
 
 /** A token travels under its network's scheme: USDT on ERC20 is `ethereum`. */

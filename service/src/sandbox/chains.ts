@@ -9,7 +9,7 @@ const GWEI = powerOfTen(9)
 
 /** The local nodes as chains are configured; `reach` may put something between us and a node. */
 export async function sandboxChains(
-  { BTC, ETH, BNB, XRP, XLM }: Devnet['networks'],
+  { BTC, ETH, BNB, XRP, XLM, TRX }: Devnet['networks'],
   reach: (chain: ChainId, rpcUrl: string) => Promise<string> = directly,
   nodeTimeoutMs = 10_000,
 ): Promise<ChainSettings> {
@@ -29,6 +29,12 @@ export async function sandboxChains(
       rpcUrl: await urlOfNode('XLM', XLM && { rpcUrl: XLM.horizonUrl }),
       passphrase: XLM?.passphrase ?? 'Standalone Network ; February 2017',
       feeStroopsMax: 10_000_000n,
+    },
+    TRX: {
+      rpcUrl: TRX === undefined ? null : await reach('TRX', TRX.fullNodeUrl),
+      genesisBlockId: TRX?.genesisBlockId ?? '',
+      feeLimitSunMax: 100_000_000n,
+      tokens: TRX === undefined ? {} : { 'USDT:TRC20': TRX.tokens.USDT.address },
     },
     nodeTimeoutMs,
   }
@@ -57,7 +63,7 @@ function evmSettings(
 }
 
 /** Caps far above anything the sandbox does: it shows that they are there, not where they should be. */
-export function sandboxSignerSettings({ BTC, ETH, BNB, XRP, XLM }: ChainSettings): SignerSettings {
+export function sandboxSignerSettings({ BTC, ETH, BNB, XRP, XLM, TRX }: ChainSettings): SignerSettings {
   const evm = ({ evmChainId, gasLimitMax, maxFeePerGasWeiMax }: ChainSettings['ETH']) => ({
     chainId: evmChainId,
     gasLimitMax,
@@ -70,7 +76,9 @@ export function sandboxSignerSettings({ BTC, ETH, BNB, XRP, XLM }: ChainSettings
     evm: { ETH: evm(ETH), BNB: evm(BNB) },
     xrp: { networkId: XRP.networkId, feeDropsMax: XRP.feeDropsMax },
     stellar: { passphrase: XLM.passphrase, feeStroopsMax: XLM.feeStroopsMax },
-    contracts: { ...ETH.tokens, ...BNB.tokens },
+    // A call's energy, and the bandwidth and the account beside it.
+    tron: { feeLimitSunMax: TRX.feeLimitSunMax, sweepGasSunMax: 2n * TRX.feeLimitSunMax },
+    contracts: { ...ETH.tokens, ...BNB.tokens, ...TRX.tokens },
     payoutUnitsMax: Object.fromEntries(assets.map(({ id, maxAmount }) => [id, maxAmount * 2n])) as Record<
       AssetId,
       bigint

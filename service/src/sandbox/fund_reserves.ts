@@ -18,6 +18,7 @@ const RESERVES: Readonly<Record<CurrencyCode, string>> = {
   USDC: '3000000',
   XRP: '2000000',
   XLM: '10000000',
+  TRX: '20000000',
 }
 
 /** Of Bitcoin's reserve: change is spendable a block later, so one coin would be one payout a block. */

@@ -3,12 +3,13 @@ import type { Sandbox } from './start_sandbox.ts'
 
 /** One screen: where everything is, and what to do next. */
 export function greet({ service, devnet, account, sandboxFile }: Sandbox, logFile: string): string {
-  const { BTC, ETH, BNB, XRP, XLM } = devnet.networks
+  const { BTC, ETH, BNB, XRP, XLM, TRX } = devnet.networks
   const here = (path: string) => relative(process.cwd(), path)
   const chain = (name: string, what: string) => `  ${name.padEnd(16)}${what}`
   const simulated = [
     ...(XRP === undefined ? [] : [`XRP Ledger (network ${XRP.networkId})`]),
     ...(XLM === undefined ? [] : ['Stellar']),
+    ...(TRX === undefined ? [] : ['TRON']),
   ]
   return [
     '',
@@ -24,7 +25,7 @@ export function greet({ service, devnet, account, sandboxFile }: Sandbox, logFil
     ...(BNB === undefined
       ? []
       : [chain('BNB Smart Chain', `anvil (chain id ${BNB.chainId}), a block every second`)]),
-    ...(simulated.length === 0 ? [] : [chain('Simulated', `${simulated.join(', ')}, a ledger every second`)]),
+    ...(simulated.length === 0 ? [] : [chain('Simulated', simulated.join(', '))]),
     '',
     chain('For programs', here(sandboxFile)),
     chain('Log', here(logFile)),

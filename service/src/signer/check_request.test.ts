@@ -8,6 +8,8 @@ import {
   evmIntent,
   sealed,
   stellarIntent,
+  tronIntent,
+  usdtTron,
   xrpIntent,
 } from './testing/fixtures.ts'
 
@@ -25,6 +27,8 @@ test('a whole request comes through as it is, and as a copy', () => {
     xrpIntent({ payment: null }),
     stellarIntent(),
     stellarIntent({ payment: null }),
+    tronIntent(),
+    tronIntent({ token: usdtTron }),
   ]) {
     const payeeKey = { purpose: 'deposit', index: 2 } as const
     const authority = sealed({ destinationTag: 'tag', refundAddress: customerEvm, payeeKey })
@@ -75,6 +79,7 @@ test.each([
   ['evm', evmIntent({ token: customerEvm })],
   ['xrp', xrpIntent()],
   ['stellar', stellarIntent()],
+  ['tron', tronIntent({ token: usdtTron })],
 ])('a wrong value anywhere in a %s intent is malformed and names the field', (_, intent) => {
   const nullable = ['change', 'token', 'payment', 'payment.tag', 'payment.memo']
   const right: Readonly<Record<string, unknown>> = { 'payment.memo': 'x', 'payment.creates': true }

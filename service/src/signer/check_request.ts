@@ -10,11 +10,13 @@ import type {
   KeyPath,
   PayoutKind,
   StellarIntent,
+  TronIntent,
   XrpIntent,
 } from '../domain/payouts/intent.ts'
 import { KEY_INDEX_MAX } from './derivation.ts'
 import { refuseToSign } from './rejections.ts'
 import type { Authority, SignRejection } from './signer.ts'
+import { canonicalTronAddress } from './tron_address.ts'
 
 /**
  * What was asked, checked field by field and built anew from the checked fields alone: whoever asks may be
@@ -56,7 +58,9 @@ const WORD_MAX = 2n ** 256n - 1n
 const UINT32_MAX = 2 ** 32 - 1
 const DROPS_MAX = 10n ** 17n
 const INT64_MAX = 2n ** 63n - 1n
-const families = ['bitcoin', 'evm', 'xrp', 'stellar'] as const satisfies readonly AddressFamily[]
+/** What JSON says exactly: nine billion TRX, or as many USDT. */
+const SUN_MAX = 2n ** 53n - 1n
+const families = ['bitcoin', 'evm', 'xrp', 'stellar', 'tron'] as const satisfies readonly AddressFamily[]
 const purposes = ['deposit', 'reserve', 'change'] as const
 const kinds = ['payout', 'refund', 'filler', 'sweep'] as const satisfies readonly PayoutKind[]
 
@@ -96,6 +100,8 @@ function readIntent(value: unknown): Intent {
       return readXrpIntent(value)
     case 'stellar':
       return readStellarIntent(value)
+    case 'tron':
+      return readTronIntent(value)
   }
 }
 
@@ -143,6 +149,34 @@ function readStellarIntent(value: unknown): StellarIntent {
     // A transaction that never ends could come back any time.
     maxTimeS: integer('intent.maxTimeS', fields.maxTimeS, 1, Number.MAX_SAFE_INTEGER),
   }
+}
+
+function readTronIntent(value: unknown): TronIntent {
+  const names = ['family', 'chain', 'payoutId', 'attempt', 'from', 'to', 'units', 'token', 'feeLimitSun']
+  const fields = record('intent', value, [...names, 'reference', 'expirationMs', 'timestampMs'])
+  const reference = record('intent.reference', fields.reference, ['id', 'timeMs'])
+  const time = (name: string, given: unknown) => integer(name, given, 0, Number.MAX_SAFE_INTEGER)
+  return {
+    family: 'tron',
+    ...readIdentity(fields, 'tron'),
+    from: readKey('intent.from', fields.from),
+    to: tronAddress('intent.to', fields.to),
+    units: bounded('intent.units', fields.units, 1n, SUN_MAX),
+    token: orNull(fields.token, (token) => tronAddress('intent.token', token)),
+    feeLimitSun: bounded('intent.feeLimitSun', fields.feeLimitSun, 0n, SUN_MAX),
+    reference: {
+      id: text('intent.reference.id', reference.id, /^[0-9a-f]{64}$/),
+      timeMs: time('intent.reference.timeMs', reference.timeMs),
+    },
+    expirationMs: time('intent.expirationMs', fields.expirationMs),
+    timestampMs: time('intent.timestampMs', fields.timestampMs),
+  }
+}
+
+function tronAddress(name: string, value: unknown): string {
+  const address = canonicalTronAddress(text(name, value, /^T.{33}$/))
+  if (address === null) throw new Malformed(`${name} is not an address of TRON`)
+  return address
 }
 
 function readBitcoinIntent(value: unknown): BitcoinIntent {

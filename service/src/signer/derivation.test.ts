@@ -1,11 +1,13 @@
 import { mnemonicToSeedSync } from '@scure/bip39'
 import { MuxedAccount } from '@stellar/stellar-sdk/base'
 import { xAddressToClassicAddress } from 'ripple-address-codec'
+import { utils } from 'tronweb'
 import { bytesToHex } from 'viem'
 import { expect, test } from 'vitest'
 import { type BitcoinNetwork, deriveKeys } from './derivation.ts'
 
-const about = mnemonicToSeedSync(`${'abandon '.repeat(11)}about`)
+const aboutWords = `${'abandon '.repeat(11)}about`
+const about = mnemonicToSeedSync(aboutWords)
 const junk = mnemonicToSeedSync(`${'test '.repeat(11)}junk`)
 
 const networksOf = (bitcoin: BitcoinNetwork) => ({ bitcoin, xrpNetworkId: bitcoin === 'mainnet' ? 0 : 31337 })
@@ -64,6 +66,18 @@ test('an EVM change address and an index out of range are errors', () => {
   for (const index of [-1, 0.5, 2 ** 31, Number.NaN]) {
     expect(() => keys.address('bitcoin', { purpose: 'deposit', index })).toThrow('a key index is')
   }
+})
+
+test('TRON accounts are the ones that every wallet derives from the same words', () => {
+  const keys = deriveKeys(about, networksOf('mainnet'))
+  const [deposit, reserve] = (['deposit', 'reserve'] as const).map((purpose) =>
+    keys.address('tron', { purpose, index: 0 }),
+  )
+  const ofClient = utils.accounts.generateAccountWithMnemonic(aboutWords, "m/44'/195'/0'/0/0", '')
+  expect(deposit).toBe(ofClient.address)
+  expect(reserve).toMatch(/^T/)
+  expect(reserve).not.toBe(deposit)
+  expect(() => keys.address('tron', { purpose: 'change', index: 0 })).toThrow('no change addresses')
 })
 
 test('on the XRP Ledger everybody has a tag on one account, and the reserve has the last one', () => {

@@ -10,6 +10,7 @@ import { assert } from '../domain/assert.ts'
 import type { AddressFamily } from '../domain/catalog/networks.ts'
 import type { KeyPath } from '../domain/payouts/intent.ts'
 import { deriveEd25519 } from './slip10.ts'
+import { tronAddressOf } from './tron_address.ts'
 
 export type BitcoinNetwork = 'mainnet' | 'testnet' | 'regtest'
 
@@ -22,7 +23,7 @@ export const bitcoinNetworks = {
 
 /** Every key we have, by path. Private keys do not leave this folder. */
 export type Keys = {
-  /** P2WPKH on Bitcoin, EIP-55 checksummed on EVM; on the XRP Ledger and Stellar one account for all, and tags. */
+  /** P2WPKH on Bitcoin, EIP-55 checksummed on EVM, base58 on TRON; on the XRP Ledger and Stellar one account for all, and tags. */
   address(family: AddressFamily, key: KeyPath): string
   privateKey(family: AddressFamily, key: KeyPath): Uint8Array
   /** Compressed, 33 bytes; on Stellar 32. */
@@ -70,6 +71,8 @@ export function deriveKeys(seed: Uint8Array, networks: Networks): Keys {
           return bitcoinAddress(publicKey(family, key), network)
         case 'evm':
           return evmAddress(publicKey(family, key))
+        case 'tron':
+          return tronAddressOf(evmAddress(publicKey(family, key)))
         case 'xrp':
           return xrpAddress(publicKey(family, key), key, networks.xrpNetworkId)
         case 'stellar':
@@ -86,8 +89,8 @@ function branchPath(family: AddressFamily, purpose: KeyPath['purpose'], network:
     const coin = network === 'mainnet' ? 0 : 1
     return `m/84'/${coin}'/${purpose === 'reserve' ? 1 : 0}'/${purpose === 'change' ? 1 : 0}`
   }
-  assert(purpose !== 'change', 'EVM chains have no change addresses')
-  return `m/44'/60'/${purpose === 'reserve' ? 1 : 0}'/0`
+  assert(purpose !== 'change', 'account chains have no change addresses')
+  return `m/44'/${family === 'tron' ? 195 : 60}'/${purpose === 'reserve' ? 1 : 0}'/0`
 }
 
 function bitcoinAddress(publicKey: Uint8Array, network: BitcoinNetwork): string {

@@ -4,7 +4,7 @@ import { assert } from '../domain/assert.ts'
 import { type AssetId, assets, nativeAsset } from '../domain/catalog/assets.ts'
 import { type Amount, amountOf, fromChainUnits } from '../domain/money/amount.ts'
 import { accept, type Outcome } from '../domain/outcome.ts'
-import type { EvmIntent, Intent, SignedTx } from '../domain/payouts/intent.ts'
+import type { EvmIntent, Intent, SignedTx, TronIntent } from '../domain/payouts/intent.ts'
 import type { InstantMs } from '../domain/time.ts'
 import { canonicalBitcoinAddress, signBitcoin } from './bitcoin_transaction.ts'
 import { checkAddressRequest, checkRequest } from './check_request.ts'
@@ -16,6 +16,8 @@ import { isSealIntact } from './seal.ts'
 import type { SignerSettings } from './settings.ts'
 import type { Authority, SignedRecord, SignedStore, Signer, SignRejection } from './signer.ts'
 import { isStellarPayee, signStellar } from './stellar_transaction.ts'
+import { canonicalTronAddress } from './tron_address.ts'
+import { signTron } from './tron_transaction.ts'
 import { isXrpPayee, signXrp } from './xrp_transaction.ts'
 
 /** Reserve addresses 0 to 15 count as ours; fillers and sweeps go to no other unless `payeeKey` says so. */
@@ -63,7 +65,7 @@ export function localSigner(options: {
 function checksummed(contracts: SignerSettings['contracts']): SignerSettings['contracts'] {
   return Object.fromEntries(
     Object.entries(contracts).map(([asset, text]) => {
-      const address = canonicalEvmAddress(text)
+      const address = canonicalEvmAddress(text) ?? canonicalTronAddress(text)
       assert(address !== null, `the contract of ${asset} is an address`)
       return [asset, address]
     }),
@@ -180,6 +182,7 @@ function chainUnitsOf(intent: Intent): bigint {
     case 'bitcoin':
       return intent.payment.satoshi
     case 'evm':
+    case 'tron':
       return intent.units
     case 'xrp':
       return intent.payment?.drops ?? 0n
@@ -189,7 +192,7 @@ function chainUnitsOf(intent: Intent): bigint {
 }
 
 function assetIn(settings: SignerSettings, intent: Intent): AssetId | null {
-  if (intent.family !== 'evm' || intent.token === null) return nativeAsset(intent.chain).id
+  if (!hasToken(intent) || intent.token === null) return nativeAsset(intent.chain).id
   const listed = assets.find(
     ({ id, chain, isNative }) =>
       chain === intent.chain && !isNative && settings.contracts[id] === intent.token,
@@ -197,14 +200,19 @@ function assetIn(settings: SignerSettings, intent: Intent): AssetId | null {
   return listed?.id ?? null
 }
 
+/** Families whose tokens are contracts. */
+function hasToken(intent: Intent): intent is EvmIntent | TronIntent {
+  return intent.family === 'evm' || intent.family === 'tron'
+}
+
 function isPayeeRight({ keys, settings }: Parts, intent: Intent, authority: Authority): boolean {
   if (intent.family === 'xrp') return isXrpPayee(intent, authority, settings.xrp)
   if (intent.family === 'stellar') return isStellarPayee(intent, authority)
   const payee = intent.family === 'bitcoin' ? intent.payment.address : intent.to
-  const canonical = (text: string) =>
-    intent.family === 'bitcoin'
-      ? canonicalBitcoinAddress(text, settings.bitcoin.network)
-      : canonicalEvmAddress(text)
+  const canonical = (text: string) => {
+    if (intent.family === 'bitcoin') return canonicalBitcoinAddress(text, settings.bitcoin.network)
+    return intent.family === 'tron' ? canonicalTronAddress(text) : canonicalEvmAddress(text)
+  }
   const isReserve = () =>
     Array.from({ length: RESERVE_ADDRESSES }, (_, index) =>
       keys.address(intent.family, { purpose: 'reserve', index }),
@@ -221,8 +229,9 @@ function isPayeeRight({ keys, settings }: Parts, intent: Intent, authority: Auth
   }
 }
 
-/** On account chains a filler moves nothing; on coin chains everything comes back, in one output of ours. */
+/** Under a nonce a filler moves nothing; on coin chains everything comes back, in one output of ours. */
 function findFillerProblem(intent: Intent, { payeeKey }: Authority) {
+  if (intent.family === 'tron') return refuseToSign('malformed', 'on TRON nothing waits for a filler')
   if (intent.family !== 'bitcoin') {
     const movesNothing = intent.family === 'evm' ? isEmptyTransfer(intent) : intent.payment === null
     if (payeeKey === null && movesNothing) return null
@@ -240,18 +249,19 @@ function isEmptyTransfer({ units, token }: EvmIntent): boolean {
 
 /** Gas for a sweep: native coin from the reserve to a deposit address of ours, and not much of it. */
 function findGasProblem(settings: SignerSettings, intent: Intent, { kind, payeeKey }: Authority) {
-  if (kind !== 'sweep' || payeeKey?.purpose !== 'deposit' || intent.family !== 'evm') {
+  if (kind !== 'sweep' || payeeKey?.purpose !== 'deposit' || !hasToken(intent)) {
     return refuseToSign(
       'malformed',
-      'authority.payeeKey is the deposit key that a sweep on an EVM chain brings gas to',
+      'authority.payeeKey is the deposit key that a sweep of an account chain brings gas to',
     )
   }
   if (intent.from.purpose !== 'reserve' || intent.token !== null || intent.units === 0n) {
     return refuseToSign('malformed', 'gas for a sweep is native coin from the reserve')
   }
-  const unitsMax = evmSettingsOf(settings, intent)?.sweepGasWeiMax ?? 0n
+  const capOf = () => evmSettingsOf(settings, intent)?.sweepGasWeiMax
+  const unitsMax = (intent.family === 'tron' ? settings.tron?.sweepGasSunMax : capOf()) ?? 0n
   return intent.units > unitsMax
-    ? refuseToSign('limit_exceeded', `gas for a sweep is at most ${unitsMax} wei`)
+    ? refuseToSign('limit_exceeded', `gas for a sweep is at most ${unitsMax} of the chain's units`)
     : null
 }
 
@@ -272,6 +282,7 @@ async function build({ keys, settings }: Parts, intent: Intent): Promise<Outcome
   if (intent.family === 'bitcoin') return signBitcoin(intent, keys, settings.bitcoin)
   if (intent.family === 'xrp') return signXrp(intent, keys, settings.xrp)
   if (intent.family === 'stellar') return signStellar(intent, keys, settings.stellar)
+  if (intent.family === 'tron') return signTron(intent, keys, settings.tron)
   const chain = evmSettingsOf(settings, intent)
   if (chain === undefined) return refuseToSign('malformed', `${intent.chain} is not configured`)
   return signEvm(intent, keys, chain)

@@ -1,11 +1,14 @@
 import { isDeepStrictEqual } from 'node:util'
-import type {
-  BitcoinIntent,
-  EvmIntent,
-  Intent,
-  PayoutKind,
-  StellarIntent,
-  XrpIntent,
+
+import {
+  type BitcoinIntent,
+  type EvmIntent,
+  type Intent,
+  type PayoutKind,
+  type StellarIntent,
+  type TronIntent,
+  validityOf,
+  type XrpIntent,
 } from '../domain/payouts/intent.ts'
 
 /**
@@ -20,7 +23,28 @@ export function findReplacementProblem(next: Intent, earlier: Intent, kind: Payo
   if (next.family === 'evm' && earlier.family === 'evm') return problemOnEvm(next, earlier, kind)
   if (next.family === 'xrp' && earlier.family === 'xrp') return problemOnXrp(next, earlier)
   if (next.family === 'stellar' && earlier.family === 'stellar') return problemOnStellar(next, earlier)
+  if (next.family === 'tron' && earlier.family === 'tron') return problemOnTron(next, earlier)
   return 'an attempt stays on the chain of the earlier ones'
+}
+
+function problemOnTron(next: TronIntent, earlier: TronIntent): string | null {
+  const paysSame =
+    next.to === earlier.to &&
+    next.units === earlier.units &&
+    next.token === earlier.token &&
+    isDeepStrictEqual(next.from, earlier.from)
+  if (!paysSame) return 'an attempt pays the same to the same address as the earlier ones'
+  return problemInTime(next, earlier)
+}
+
+/**
+ * Where nothing on chain keeps attempts apart, their times do: `next` is valid only from when `earlier` no longer is. That
+ * `earlier` was not taken before is for the engine to have seen; the two are never valid together.
+ */
+function problemInTime(next: Intent, earlier: Intent): string | null {
+  const [later, before] = [validityOf(next), validityOf(earlier)]
+  const isApart = later !== null && before !== null && later.fromMs >= before.untilMs
+  return isApart ? null : 'an attempt is valid only when every earlier one no longer is'
 }
 
 function problemOnXrp(next: XrpIntent, earlier: XrpIntent): string | null {

@@ -32,12 +32,21 @@ export type StellarSettings = {
   readonly feeStroopsMax: bigint
 }
 
+export type TronSettings = {
+  /** The most that the energy of one call may cost. */
+  readonly feeLimitSunMax: bigint
+  /** The most coin that one transaction may bring to a deposit address of ours, for the energy of a sweep. */
+  readonly sweepGasSunMax: bigint
+}
+
 export type SignerSettings = {
   readonly bitcoin: BitcoinSettings
   /** Left out, nothing is signed there. */
   readonly xrp?: XrpSettings
   /** Left out, nothing is signed there. */
   readonly stellar?: StellarSettings
+  /** Left out, nothing is signed there. */
+  readonly tron?: TronSettings
   /** A chain that is left out is not signed for. */
   readonly evm: Readonly<Partial<Record<EvmChainId, EvmSettings>>>
   /** Token contracts that may be called, by asset; any other is refused. */

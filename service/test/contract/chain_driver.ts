@@ -6,6 +6,8 @@ import type { Intent, SignedTx } from '../../src/domain/payouts/intent.ts'
 export type ChainUnderTest = ChainSubject<ChainDriver> & {
   readonly addresses: AddressCases
   readonly fakeDeposits: readonly FakeDeposit[]
+  /** Its answers carry no id of their questions. */
+  readonly hasNoIds?: true
 }
 
 export type ChainSubject<Driver extends ChainWorld> = {
@@ -18,8 +20,12 @@ export type ChainSubject<Driver extends ChainWorld> = {
   readonly isFinal?: true
   /** Its node tells of blocks alone: what waits is absent, like what was never sent. */
   readonly hidesWaiting?: true
-  /** Its requests have no ids: nothing but the line ties an answer to its question. */
+  /** Some of its answers say nothing of their question: nothing but the line ties the two. */
   readonly isPlain?: true
+  /** Reorganisations undo at most so many blocks; left out, as many as matter and one more. */
+  readonly reorgDepthMax?: number
+  /** What waits is mined or lost, and nothing takes its place. */
+  readonly neverReplaces?: true
   /** What deposits and payouts are tried in; the first is the chain's native asset. */
   readonly assets: readonly [AssetId, ...AssetId[]]
   /** Brings up a node of its own with money in it. Rejects, in one clear line, when there is no node to be had. */
@@ -70,7 +76,7 @@ export type ChainWorld = {
   send(asset: AssetId, to: string, units: bigint): Promise<string>
   /** The same with several payments of the native asset inside one transaction. */
   sendTogether(payments: readonly { readonly to: string; readonly units: bigint }[]): Promise<string>
-  /** Final chains: what is sent now is accepted and lost, and when this is over its time has run out. */
+  /** Where times run out: what is sent now is accepted and lost, and when this is over its time has. */
   lose?(send: () => Promise<void>): Promise<void>
   /** Replaces a waiting `send` of the native asset by another one that pays more for being mined. */
   replace(txHash: string, change: { readonly to?: string; readonly units?: bigint }): Promise<string>
@@ -82,7 +88,7 @@ export type ChainWorld = {
 
   /**
    * Mined funds of ours that no earlier call gave out, good for one payout of `units` and its costs and for
-   * raising it at least once: coins on a coin chain, the reserve account's next nonce on the others.
+   * raising it at least once: coins on a coin chain, the reserve account and its next nonce, if it has any, on the others.
    */
   funds(asset: AssetId, units: bigint): Promise<Funds>
   /** The real signer, or for want of it one that builds the very same transaction. */

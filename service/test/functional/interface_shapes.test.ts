@@ -151,6 +151,7 @@ test('GET /v1/currencies answers table 2.2 for exactly the listed currencies', a
     },
     USDT: {
       ...{ ...tokens, name: 'Tether USD', logo: logo('USDT'), color: '#26A17B', enabled: true, priority: 3 },
+      networks: ['ERC20', 'BEP20', 'TRC20'],
     },
     USDC: {
       ...{ ...tokens, name: 'USD Coin', logo: logo('USDC'), color: '#2775CA', enabled: true, priority: 4 },
@@ -166,6 +167,10 @@ test('GET /v1/currencies answers table 2.2 for exactly the listed currencies', a
     XLM: {
       ...{ networks: ['XLM'], name: 'Stellar Lumens', logo: logo('XLM'), color: '#7D00FF', precision: 7 },
       ...{ min_amount: 50, max_amount: 500_000, enabled: true, priority: 7 },
+    },
+    TRX: {
+      ...{ networks: ['TRX'], name: 'TRON', logo: logo('TRX'), color: '#EF0027', precision: 6 },
+      ...{ min_amount: 50, max_amount: 1_000_000, enabled: true, priority: 7 },
     },
   })
 })
@@ -334,6 +339,7 @@ test('/healthz, /readyz and /metrics tell what is true', async () => {
       'chain_BNB',
       'chain_BTC',
       'chain_ETH',
+      'chain_TRX',
       'chain_XLM',
       'chain_XRP',
       'database',

@@ -134,6 +134,10 @@ test('sandbox.json has what tools rely on, and nobody else may read it', async (
       networkId: expect.any(Number),
     },
     XLM: { horizonUrl: expect.stringMatching(/^http:/), passphrase: expect.any(String) },
+    TRX: expect.objectContaining({
+      fullNodeUrl: expect.stringMatching(/^http:/),
+      genesisBlockId: expect.stringMatching(/^[0-9a-f]{64}$/),
+    }),
   })
   expect(statSync(join(dataDir, 'sandbox.json')).mode & 0o777).toBe(0o600)
   expect((await fetch(`${file.base_url}/docs`)).status).toBe(200)
@@ -272,7 +276,7 @@ test('--reset starts anew; without any bitcoind it says so in one line, simulate
   expect(lines.length).toBeLessThanOrEqual(24)
   expect(lines.filter((line) => /bitcoin/i.test(line))).toHaveLength(1)
   expect(sandbox.output()).toMatch(/Bitcoin +simulated on regtest \(no bitcoind was found/)
-  expect(Object.keys(sandbox.file.networks)).toEqual(['BTC', 'ETH', 'BNB', 'XRP', 'XLM'])
+  expect(Object.keys(sandbox.file.networks)).toEqual(['BTC', 'ETH', 'BNB', 'XRP', 'XLM', 'TRX'])
   expect(sandbox.file.networks.BTC).toMatchObject({ backing: 'simulated' })
 
   const currencies = await sandbox.client.getCurrencies()

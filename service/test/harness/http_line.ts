@@ -238,7 +238,9 @@ function pause(durationMs: number): Promise<void> {
 function callsOf(request: IncomingMessage, body: Buffer): Call[] {
   const isJson = /^\s*[[{]/.test(body.toString())
   if (!isJson) return [{ method: request.method ?? 'GET', params: [request.url] }]
-  return [JSON.parse(body.toString()) as Call | Call[]].flat()
+  const calls = [JSON.parse(body.toString()) as Partial<Call> | Call[]].flat()
+  const isCall = (call: Partial<Call>): call is Call => typeof call.method === 'string'
+  return calls.every(isCall) ? calls : [{ method: request.method ?? 'POST', params: [request.url] }]
 }
 
 function forward(

@@ -21,7 +21,7 @@ import { openReadOnly } from './read_only_database.ts'
 export type ChainName = 'BTC' | 'ETH' | 'BNB'
 
 export function realChain(chain: ChainId): ChainName {
-  assert(chain !== 'XRP' && chain !== 'XLM', `${chain} has no real node here`)
+  assert(chain !== 'XRP' && chain !== 'XLM' && chain !== 'TRX', `${chain} has no real node here`)
   return chain
 }
 export type NetworkName = keyof typeof networkChains

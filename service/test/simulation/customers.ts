@@ -43,6 +43,7 @@ const amounts = {
   BNB: ['1'],
   XRP: ['100'],
   XLM: ['500'],
+  TRX: ['1000'],
 } as const
 
 export function wantOrder({ chance, nodes }: Play, number: number): Wanted {

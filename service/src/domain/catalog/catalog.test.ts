@@ -23,11 +23,13 @@ test('the currencies and networks are these; whoever adds one looks at this list
     'ETH:ETH',
     'USDT:ERC20',
     'USDT:BEP20',
+    'USDT:TRC20',
     'USDC:ERC20',
     'USDC:BEP20',
     'BNB:BNB',
     'XRP:XRP',
     'XLM:XLM',
+    'TRX:TRX',
   ])
 })
 
@@ -47,7 +49,14 @@ test('chains have names of their own, and those of one family share their addres
   const names = chainIds.map((chain) => chainFacts[chain].name).filter((name) => name.length > 0)
   expect(new Set(names).size).toBe(chainIds.length)
   const families = Object.fromEntries(chainIds.map((chain) => [chain, chainFacts[chain].family]))
-  expect(families).toEqual({ BTC: 'bitcoin', ETH: 'evm', BNB: 'evm', XRP: 'xrp', XLM: 'stellar' })
+  expect(families).toEqual({
+    BTC: 'bitcoin',
+    ETH: 'evm',
+    BNB: 'evm',
+    XRP: 'xrp',
+    XLM: 'stellar',
+    TRX: 'tron',
+  })
 })
 
 test('an asset that is not in the catalogue is a mistake of ours', () => {
@@ -85,11 +94,13 @@ test('tokens have the decimals that their contracts have', () => {
     'ETH:ETH': 18,
     'USDT:ERC20': 6,
     'USDT:BEP20': 18,
+    'USDT:TRC20': 6,
     'USDC:ERC20': 6,
     'USDC:BEP20': 18,
     'BNB:BNB': 18,
     'XRP:XRP': 6,
     'XLM:XLM': 7,
+    'TRX:TRX': 6,
   })
 })
 

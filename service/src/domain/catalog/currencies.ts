@@ -51,7 +51,7 @@ export const currencies = {
     minPayout: '1',
     minCredit: '0.1',
     priority: 3,
-    networks: { ERC20: { decimals: 6 }, BEP20: { decimals: 18 } },
+    networks: { ERC20: { decimals: 6 }, BEP20: { decimals: 18 }, TRC20: { decimals: 6 } },
   },
   USDC: {
     name: 'USD Coin',
@@ -96,6 +96,17 @@ export const currencies = {
     minCredit: '1',
     priority: 7,
     networks: { XLM: { decimals: 7 } },
+  },
+  TRX: {
+    name: 'TRON',
+    color: '#EF0027',
+    precision: 6,
+    minAmount: '50',
+    maxAmount: '1000000',
+    minPayout: '5',
+    minCredit: '1',
+    priority: 8,
+    networks: { TRX: { decimals: 6 } },
   },
 } as const satisfies Record<string, Currency>
 

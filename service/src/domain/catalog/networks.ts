@@ -9,6 +9,8 @@ export const chainFacts = {
   // A ledger that is validated is final: there is nothing to wait for, and nothing is ever taken back.
   XRP: { name: 'XRP Ledger', family: 'xrp', native: 'XRP', confirmations: 1, confirmationsLarge: 1 },
   XLM: { name: 'Stellar', family: 'stellar', native: 'XLM', confirmations: 1, confirmationsLarge: 1 },
+  // A block is solid, and never taken back, when 19 are built on it: then it has 20 confirmations.
+  TRX: { name: 'TRON', family: 'tron', native: 'TRX', confirmations: 20, confirmationsLarge: 20 },
 } as const satisfies Record<
   string,
   { name: string; family: string; native: string; confirmations: number; confirmationsLarge: number }
@@ -23,6 +25,7 @@ export const depositsLie = {
   evm: 'addresses',
   xrp: 'tags',
   stellar: 'tags',
+  tron: 'addresses',
 } as const satisfies Record<AddressFamily, 'coins' | 'addresses' | 'tags'>
 
 export type ChainId = keyof typeof chainFacts
@@ -38,8 +41,10 @@ export const networkChains = {
   BNB: 'BNB',
   XRP: 'XRP',
   XLM: 'XLM',
+  TRX: 'TRX',
   ERC20: 'ETH',
   BEP20: 'BNB',
+  TRC20: 'TRX',
 } as const satisfies Record<string, ChainId>
 
 export type NetworkId = keyof typeof networkChains

@@ -1,5 +1,6 @@
 import type { AssetId } from '../catalog/assets.ts'
 import type { ChainId } from '../catalog/networks.ts'
+import type { InstantMs } from '../time.ts'
 
 /** `CB…:1`: the order's first outflow. The number grows only when the one before is provably dead. */
 export type PayoutId = string
@@ -117,15 +118,41 @@ export type StellarIntent = {
   readonly maxTimeS: number
 }
 
-export type Intent = BitcoinIntent | EvmIntent | XrpIntent | StellarIntent
+/**
+ * One exact transaction of TRON, before its signature. Nothing on chain keeps two attempts apart but time: it can only be
+ * in a block that stands on `reference` and whose parent is older than `expirationMs`. Attempt n+1 refers to a block that
+ * is no older than the expiration of every earlier one.
+ */
+export type TronIntent = {
+  readonly family: 'tron'
+  readonly chain: ChainId
+  readonly payoutId: PayoutId
+  readonly attempt: number
+  readonly from: KeyPath
+  /** The person paid, in base58; with `token`, the call goes to the contract and pays `to`. */
+  readonly to: string
+  /** Sun, or the token's own units; not ledger units. */
+  readonly units: bigint
+  readonly token: string | null
+  /** The most that energy may cost; 0 without a contract. */
+  readonly feeLimitSun: bigint
+  /** A solid block: its id and its time. */
+  readonly reference: { readonly id: string; readonly timeMs: InstantMs }
+  readonly expirationMs: InstantMs
+  /** Nobody looks at it but the hash: equal payments of one moment have to differ. */
+  readonly timestampMs: InstantMs
+}
+
+export type Intent = BitcoinIntent | EvmIntent | XrpIntent | StellarIntent | TronIntent
 
 /** Sequences begin at the ledger that made the account, times 2^32: only what came since fits a number. */
 const SEQUENCE_COUNT_BITS = 32
 
-/** What orders the transactions of an account, each of which waits for the one before; null on coin chains. */
+/** What orders the transactions of an account, each of which waits for the one before; null where none does. */
 export function nonceOf(intent: Intent): number | null {
   switch (intent.family) {
     case 'bitcoin':
+    case 'tron':
       return null
     case 'evm':
       return intent.nonce
@@ -139,6 +166,16 @@ export function nonceOf(intent: Intent): number | null {
 /** How many sequences of its account came before, of the 2^32 that there are. */
 export function countOfSequence(sequence: bigint): number {
   return Number.parseInt(String(BigInt.asUintN(SEQUENCE_COUNT_BITS, sequence)), 10)
+}
+
+/**
+ * Where attempts have neither a nonce nor a coin in common: the time in which one can be in a block at all. Two whose times
+ * do not meet are never both valid. Null: something else keeps them apart.
+ */
+export function validityOf(
+  intent: Intent,
+): { readonly fromMs: InstantMs; readonly untilMs: InstantMs } | null {
+  return intent.family === 'tron' ? { fromMs: intent.reference.timeMs, untilMs: intent.expirationMs } : null
 }
 
 /** Exactly the bytes to broadcast, in hex without 0x, and the hash the chain will know them by. */

@@ -35,6 +35,7 @@ const PRICE_CENTS: Readonly<Record<string, readonly [number, number]>> = {
   XRP: [10, 2_000],
   // Cheaper, the largest of the others would be 10 million and more, which with 7 decimals has as many digits as a rate.
   XLM: [110, 500],
+  TRX: [5, 200],
 }
 
 /** Whole cents, as people and sandboxes set them, or every digit, as a median of venues comes. */

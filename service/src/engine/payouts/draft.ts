@@ -3,7 +3,7 @@ import { reserveAddresses, takeChangeAddress } from '../../db/addresses.ts'
 import { readHead } from '../../db/chain_heads.ts'
 import { lockSpendableCoins, markSpent } from '../../db/coins.ts'
 import type { Sql } from '../../db/database.ts'
-import { takeNonce } from '../../db/nonces.ts'
+import { lockAccount, takeNonce } from '../../db/nonces.ts'
 import { findOrder, lockOrder, markOutflowCommitted } from '../../db/orders.ts'
 import {
   attemptsOf,
@@ -24,6 +24,7 @@ import { spendableBalance } from '../reserves.ts'
 import { deepHeight } from '../sweeps/deep_height.ts'
 import { cancelSweep } from '../sweeps/end.ts'
 import type { SigningWorld } from '../world.ts'
+import { excludesByTime } from './over.ts'
 import type { Progress } from './progress.ts'
 import { readFillerFunds } from './take_back.ts'
 
@@ -90,7 +91,8 @@ async function missingSource(world: SigningWorld, outflow: ClaimedOutflow): Prom
 type Purse = {
   readonly key: KeyPath
   readonly address: string
-  readonly minedNonce: number
+  /** Null where accounts have none. */
+  readonly minedNonce: number | null
   /** Of the reserve, in the outflow's asset; of a deposit address, in native coin, which has to pay for the gas. */
   readonly held: bigint
   /** Of the reserve, noted before `held` was asked: of these, the money may be in it or not. */
@@ -102,13 +104,17 @@ async function readPurse(world: SigningWorld, chain: Chain, outflow: ClaimedOutf
   const { from } = outflow
   if (from !== undefined) {
     const held = await chain.balance(nativeAsset(chain.id).id, [from.address], await deepHeight(chain))
-    return { ...from, minedNonce: await chain.minedNonce(from.address), held, leaving: [] }
+    return { ...from, minedNonce: await minedNonce(chain, from.address), held, leaving: [] }
   }
   const address = await reserveAddress(world.db, chain)
   const leaving = await findLeavingOutflows(world.db, outflow.asset)
   const held = await spendableBalance(chain, outflow.asset, [address])
   const key = { purpose: 'reserve', index: 0 } as const
-  return { key, address, minedNonce: await chain.minedNonce(address), held, leaving }
+  return { key, address, minedNonce: await minedNonce(chain, address), held, leaving }
+}
+
+async function minedNonce(chain: Chain, address: string): Promise<number | null> {
+  return excludesByTime(chain) ? null : chain.minedNonce(address)
 }
 
 async function draft(
@@ -147,6 +153,12 @@ async function takeFunds(
 ): Promise<Funds> {
   if (purse !== null) {
     const { key, address, minedNonce, held } = purse
+    if (minedNonce === null) {
+      if (outflow.from !== undefined) return { model: 'timed', from: key, held }
+      await lockAccount(tx, chain.id, address)
+      await requireCover(tx, outflow, purse)
+      return { model: 'timed', from: key }
+    }
     const nonce = outflow.nonce ?? (await takeNonce(tx, chain.id, address, minedNonce))
     if (outflow.from !== undefined) return { model: 'account', from: key, nonce, heldWei: held }
     await requireCover(tx, outflow, purse)
@@ -164,7 +176,8 @@ async function takeFunds(
 /**
  * A node looks at the last block only: payouts that wait for the next one are still in the balance it tells, and one
  * payout too many would be mined and fail there. Those that are mined and not final yet count twice, which only ever
- * makes one wait. Asked after the nonce was taken, because that makes the others wait for this one.
+ * makes one wait. Asked after the nonce was taken or the account locked, because that makes the others wait for
+ * this one.
  */
 async function requireCover(
   tx: Sql,

@@ -1,6 +1,7 @@
 import type { Chain } from '../../chains/chain.ts'
 import { reserveAddresses } from '../../db/addresses.ts'
 import { postForHouse } from '../../db/books.ts'
+import type { Sql } from '../../db/database.ts'
 import {
   type ClaimedOutflow,
   type Ended,
@@ -72,25 +73,34 @@ export async function endFilledGap(
 ): Promise<void> {
   const nowMs = world.clock.nowMs()
   const stuck = await findStuck(world, filler)
-  if (stuck?.state === 'orphaned') await giveUpOrphan(world, stuck)
-  else if (stuck?.kind === 'sweep') await failSweep(world, stuck)
-  else if (stuck !== null) {
-    await apply(
-      world,
-      stuck.orderId,
-      `${stuck.payoutId}:failed`,
-      { kind: 'PayoutFailed', payoutId: stuck.payoutId, problem: 'NETWORK_PROBLEM', cost: null },
-      async (tx) => {
-        await setOutflowState(tx, stuck.payoutId, ['planned', 'signed', 'broadcast'], 'failed')
-      },
-    )
-  }
+  if (stuck !== null) await failOutflow(world, stuck)
   await world.db.transaction(async (tx) => {
     const isFirst = await endOutflow(tx, filler.payoutId, ['signed', 'broadcast'], 'confirmed', ended)
     if (!isFirst) return
     await postForHouse(tx, `${filler.payoutId}:confirmed`, networkCostPaid(ended.cost), nowMs)
     if (mined.family === 'bitcoin') await settleCoins(tx, filler, mined)
   })
+}
+
+/** It provably never pays: nothing of it is in a block or ever will be. `guard` throws when that is no longer sure. */
+export async function failOutflow(
+  world: SigningWorld,
+  outflow: ClaimedOutflow,
+  guard: (tx: Sql) => Promise<void> = async () => {},
+): Promise<void> {
+  const { payoutId, orderId, state, kind } = outflow
+  if (state === 'orphaned') return giveUpOrphan(world, outflow, guard)
+  if (kind === 'sweep') return failSweep(world, outflow, guard)
+  await apply(
+    world,
+    orderId,
+    `${payoutId}:failed`,
+    { kind: 'PayoutFailed', payoutId, problem: 'NETWORK_PROBLEM', cost: null },
+    async (tx) => {
+      await guard(tx)
+      await setOutflowState(tx, payoutId, ['planned', 'signed', 'broadcast'], 'failed')
+    },
+  )
 }
 
 /** The outflow that the filler stands in for, as long as it is live. */

@@ -1,24 +1,23 @@
 import type { Chain } from '../../chains/chain.ts'
-import { attemptsOf, type ClaimedOutflow } from '../../db/outflows.ts'
+import { type Attempt, attemptsOf, type ClaimedOutflow, lockClaimed } from '../../db/outflows.ts'
 import { apply } from '../apply.ts'
 import type { SigningWorld } from '../world.ts'
 import { endExcluded } from './excluded.ts'
-import { fillGap } from './fill_gap.ts'
+import { failOutflow, fillGap } from './fill_gap.ts'
+import { areOver, excludesByTime } from './over.ts'
 
 /**
  * After too long in trouble. Before anything was written down, a person decides (EMERGENCY with NETWORK_PROBLEM); the
  * refund of an order has no other way and goes on waiting. After that only the chain can say that it is not on its
  * way: it does when somebody else has spent its coins; if not, its nonce is filled or its coins are taken back, so that
- * it will.
+ * it will. Where attempts exclude each other by time, it says so when the time of all of them is over.
  */
 export async function giveUpWaiting(
   world: SigningWorld,
   chain: Chain,
   outflow: ClaimedOutflow,
 ): Promise<void> {
-  const nowMs = world.clock.nowMs()
-  const { troubleSinceMs } = outflow
-  if (troubleSinceMs === null || nowMs - troubleSinceMs < world.policy.stallMs) return
+  if (!isStalled(world, outflow)) return
   const attempts = await attemptsOf(world.db, outflow.payoutId)
   if (attempts.length === 0) {
     if (outflow.kind !== 'payout') return
@@ -27,5 +26,38 @@ export async function giveUpWaiting(
   }
   const isWithNetwork = attempts.some(({ answer }) => answer === 'accepted')
   if (isWithNetwork || (await endExcluded(world, chain, outflow))) return
-  await fillGap(world, outflow)
+  if (excludesByTime(chain)) await giveUpOver(world, chain, outflow, attempts)
+  else await fillGap(world, outflow)
 }
+
+/** Whether it has been in trouble for so long that it is not tried any more. */
+export function isStalled({ clock, policy }: SigningWorld, { troubleSinceMs }: ClaimedOutflow): boolean {
+  return troubleSinceMs !== null && clock.nowMs() - troubleSinceMs >= policy.stallMs
+}
+
+/**
+ * Ends an outflow whose attempts are all over. Whether they are stays true; whether they are all there are is asked once
+ * more under the outflow's lock, because a worker that has taken it over may have drafted another one. False: not yet.
+ */
+export async function giveUpOver(
+  world: SigningWorld,
+  chain: Chain,
+  outflow: ClaimedOutflow,
+  attempts: readonly Attempt[],
+): Promise<boolean> {
+  if (!(await areOver(chain, attempts))) return false
+  try {
+    await failOutflow(world, outflow, async (tx) => {
+      if ((await lockClaimed(tx, outflow)) === null) throw new MovedOn()
+      if ((await attemptsOf(tx, outflow.payoutId)).length !== attempts.length) throw new MovedOn()
+    })
+  } catch (error) {
+    if (error instanceof MovedOn) return false
+    throw error
+  }
+  world.log.warn({ payout: outflow.payoutId }, 'the time of all its attempts is over: it never happens')
+  return true
+}
+
+/** Thrown so that nothing of the transaction stays: somebody else has gone on with the outflow meanwhile. */
+class MovedOn extends Error {}

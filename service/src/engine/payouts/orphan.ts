@@ -72,7 +72,7 @@ export async function endAgain(
     log.error({ payout: payoutId }, 'an outflow that was final was mined again and failed: it is still owed')
 }
 
-/** Something else has its nonce or its coins for good: it is never mined again, and what it paid stays owed. */
+/** Something else has its nonce or its coins for good, or its time is over: it is never mined again, and what it paid stays owed. */
 export async function giveUpOrphan(
   { db, clock, log }: World,
   outflow: ClaimedOutflow,

@@ -10,6 +10,8 @@ import { nativeAsset } from '../../domain/catalog/assets.ts'
 import type { Outcome } from '../../domain/outcome.ts'
 import type { Intent } from '../../domain/payouts/intent.ts'
 import type { SigningWorld } from '../world.ts'
+import { giveUpOver, isStalled } from './give_up.ts'
+import { areOver, excludesByTime } from './over.ts'
 import type { Progress } from './progress.ts'
 import { readFillerFunds } from './take_back.ts'
 
@@ -30,6 +32,7 @@ function isTooSlow(
 /**
  * Unmined or refused for too long: a transaction that excludes the earlier one on chain and pays more. A node that
  * refuses what it took, or would have taken a moment ago, mostly does so because fees have risen. Null: not long enough.
+ * Where attempts exclude each other by time: once all of them are over, and never before.
  */
 export async function raiseWhenSlow(
   world: SigningWorld,
@@ -39,7 +42,17 @@ export async function raiseWhenSlow(
 ): Promise<Progress | null> {
   const latest = attempts.at(-1)
   const nowMs = world.clock.nowMs()
-  if (latest === undefined || !isTooSlow(world, chain, outflow, latest)) return null
+  if (latest === undefined) return null
+  if (!excludesByTime(chain)) {
+    if (!isTooSlow(world, chain, outflow, latest)) return null
+  } else {
+    if (!(await areOver(chain, attempts))) return null
+    // Its address is looked at anew, and what is there then is swept; a payout that was refused for long is given up.
+    const isSweep = outflow.kind === 'sweep'
+    if (isSweep && (await giveUpOver(world, chain, outflow, attempts))) return { kind: 'done' }
+    if (isStalled(world, outflow) && attempts.every(({ answer }) => answer !== 'accepted'))
+      return { kind: 'trouble', message: 'its attempts are over', inMs: 0 }
+  }
   const bid = await chain.bid(outflow)
   const raised = bid.ok ? await raise(world, chain, outflow, latest, bid.value) : bid
   if (!raised.ok) return { kind: 'trouble', message: raised.rejection.message, inMs: AFTER_FEE_CAP_MS }
@@ -50,7 +63,7 @@ export async function raiseWhenSlow(
   })
   world.log.info(
     { payout: outflow.payoutId, attempt: raised.value.attempt },
-    'a slow payout gets a higher fee',
+    excludesByTime(chain) ? 'a payout whose time is over is drafted anew' : 'a slow payout gets a higher fee',
   )
   return { kind: 'again', inMs: 0 }
 }

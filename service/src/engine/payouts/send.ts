@@ -111,7 +111,7 @@ async function noteRefused(
   }
   if (outflow.kind === 'filler' && (await endNeedlessFiller(world, chain, outflow))) return { kind: 'done' }
   const raised = await raiseWhenSlow(world, chain, outflow, await attemptsOf(world.db, payoutId))
-  if (raised?.kind === 'trouble') return raised
+  if (raised !== null && raised.kind !== 'again') return raised
   const message = `the network refuses ${tx.txHash}`
   return { kind: 'trouble', message, inMs: raised === null ? AFTER_REFUSAL_MS : 0 }
 }

@@ -1,4 +1,5 @@
 import { postForHouse } from '../../db/books.ts'
+import type { Sql } from '../../db/database.ts'
 import {
   attemptsOf,
   type ClaimedOutflow,
@@ -30,9 +31,14 @@ export async function endSweep(
   })
 }
 
-/** It provably never happens: its nonce went to another transaction. */
-export async function failSweep(world: World, sweep: ClaimedOutflow): Promise<void> {
+/** It provably never happens: its nonce went to another transaction, or its time is over. */
+export async function failSweep(
+  world: World,
+  sweep: ClaimedOutflow,
+  guard: (tx: Sql) => Promise<void> = async () => {},
+): Promise<void> {
   await world.db.transaction(async (tx) => {
+    await guard(tx)
     if (!(await setOutflowState(tx, sweep.payoutId, ['planned', 'signed', 'broadcast'], 'failed'))) return
     await leaveUnswept(tx, sweep.chain, sweep.payoutId, world.clock.nowMs() + world.policy.sweepRestMs)
   })

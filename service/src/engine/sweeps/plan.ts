@@ -1,19 +1,21 @@
-import type { Chain, FeeBid } from '../../chains/chain.ts'
+import type { Chain, FeeBid, Funds } from '../../chains/chain.ts'
 import { reserveAddresses } from '../../db/addresses.ts'
 import { readHead } from '../../db/chain_heads.ts'
 import { planOutflow } from '../../db/outflows.ts'
 import { beginSweep, claimUnswept, restUnswept, type UnsweptAddress } from '../../db/unswept.ts'
 import { assert } from '../../domain/assert.ts'
 import { type AssetId, assetOf, nativeAsset } from '../../domain/catalog/assets.ts'
-import { type Amount, amountOf, fromChainUnits } from '../../domain/money/amount.ts'
+import { type Amount, amountOf, fromChainUnits, toChainUnits } from '../../domain/money/amount.ts'
 import { payoutIdOf } from '../../domain/orders/identifiers.ts'
 import type { Outflow, OutflowSource } from '../../domain/payouts/intent.ts'
 import { type Holding, nextSweepStep } from '../../domain/payouts/sweep.ts'
 import { costIn } from '../../domain/quotes/quote.ts'
 import { HOUR_MS } from '../../domain/time.ts'
+import { excludesByTime } from '../payouts/over.ts'
 import { isOutflowStopped } from '../reconcile.ts'
 import type { World } from '../world.ts'
 import { deepHeight } from './deep_height.ts'
+import { gasCostOf } from './gas_cost.ts'
 
 /** Live sweeps of a chain; each is looked for again and again until it is deep. */
 const SWEEPS_AT_ONCE = 20
@@ -94,36 +96,36 @@ async function readHoldings(
   const native = nativeAsset(chain.id).id
   const height = await deepHeight(chain)
   const heldOf = (asset: AssetId) => chain.balance(asset, [address], height)
-  const heldWei = await heldOf(native)
+  const heldGas = await heldOf(native)
   const holdings: Holding[] = []
   for (const asset of [...chain.assets.filter((id) => id !== native), native]) {
-    const amount = amountOf(asset, asset === native ? heldWei : await heldOf(asset))
+    const amount = amountOf(asset, asset === native ? heldGas : await heldOf(asset))
     if (amount.units === 0n) continue
     const bid = await chain.bid(sweepOf(amount))
-    if (bid.ok) holdings.push(toHolding(world, chain, sweepOf(amount), bid.value, heldWei))
+    if (bid.ok) holdings.push(toHolding(world, chain, sweepOf(amount), bid.value, heldGas))
   }
   return holdings
 }
 
-function toHolding(world: World, chain: Chain, sweep: Outflow, bid: FeeBid, heldWei: bigint): Holding {
-  assert(bid.family === 'evm' && sweep.from !== undefined, 'deposits lie on addresses of account chains only')
+function toHolding(world: World, chain: Chain, sweep: Outflow, bid: FeeBid, heldGas: bigint): Holding {
+  assert(sweep.from !== undefined, 'a sweep leaves a deposit address')
   const { id: native } = nativeAsset(chain.id)
   const isNative = sweep.asset === native
-  const gasWei = bid.gasLimit * bid.maxFeePerGasWei
-  const funds = { model: 'account' as const, from: sweep.from.key, nonce: 0, heldWei }
+  const gas = gasCostOf(bid)
+  const held = toChainUnits(amountOf(native, heldGas))
+  const funds: Funds = excludesByTime(chain)
+    ? { model: 'timed', from: sweep.from.key, held }
+    : { model: 'account', from: sweep.from.key, nonce: 0, heldWei: held }
   const hasGas = isNative || chain.draft(sweep, bid, funds).ok
-  const bringingWei = hasGas ? 0n : BRINGING_GAS * bid.maxFeePerGasWei
-  const missingWei = gasWei > heldWei ? gasWei - heldWei : 0n
+  const bringing = hasGas ? 0n : gas.bringing
+  const missing = gas.most > held ? gas.most - held : 0n
   return {
     amount: amountOf(sweep.asset, sweep.units),
-    cost: costOf(world, sweep.asset, fromChainUnits(native, gasWei + bringingWei)),
+    cost: costOf(world, sweep.asset, fromChainUnits(native, gas.most + bringing)),
     hasGas,
-    missingGas: fromChainUnits(native, missingWei),
+    missingGas: fromChainUnits(native, missing),
   }
 }
-
-/** Gas of the plain transfer that brings gas. */
-const BRINGING_GAS = 21_000n
 
 function costOf({ prices }: World, asset: AssetId, cost: Amount): Amount | null {
   if (asset === cost.asset) return cost

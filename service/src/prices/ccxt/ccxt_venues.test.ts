@@ -20,6 +20,7 @@ const market: CentPrices = {
   USDC: 100n,
   XRP: 250n,
   XLM: 40n,
+  TRX: 25n,
 }
 const clock = systemClock()
 const silent = { info: () => {}, warn: () => {} }

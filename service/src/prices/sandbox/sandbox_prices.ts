@@ -13,6 +13,7 @@ const startingPrices = {
   BNB: '600',
   XRP: '2.5',
   XLM: '0.4',
+  TRX: '0.25',
 } as const satisfies Record<CurrencyCode, string>
 
 /** Beyond a quadrillion dollars a typing mistake is likelier than a price. */

@@ -7,6 +7,7 @@ import type {
   KeyPath,
   PayoutKind,
   StellarIntent,
+  TronIntent,
   XrpIntent,
 } from '../../domain/payouts/intent.ts'
 import { HOUR_MS } from '../../domain/time.ts'
@@ -30,6 +31,8 @@ export const customerXrp = 'rPT1Sjq2YGrBMTttX4GZHjKu9dyfzbpAYe'
 /** The example of SEP-23. */
 export const customerStellar = 'GA7QYNF7SOWQ3GLR2BGMZEHXAVIRZA4KVWLTJJFC7MGXUA74P7UJVSGZ'
 export const stellarPassphrase = 'Standalone Network ; February 2017'
+export const customerTron = 'TJRabPrwbZy45sbavfcjinPJC18kjpRTv8'
+export const usdtTron = 'TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t'
 export const otherEvm = '0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC'
 
 export const settings: SignerSettings = {
@@ -45,7 +48,8 @@ export const settings: SignerSettings = {
   },
   xrp: { networkId: 31337, feeDropsMax: 1_000n },
   stellar: { passphrase: stellarPassphrase, feeStroopsMax: 1_000n },
-  contracts: { 'USDT:ERC20': usdt.toLowerCase() },
+  tron: { feeLimitSunMax: 50_000_000n, sweepGasSunMax: 60_000_000n },
+  contracts: { 'USDT:ERC20': usdt.toLowerCase(), 'USDT:TRC20': usdtTron },
   payoutUnitsMax: {
     'BTC:BTC': 200_000_000n,
     'ETH:ETH': 10n * 10n ** 18n,
@@ -53,6 +57,8 @@ export const settings: SignerSettings = {
     'USDT:ERC20': 10_000n * 10n ** 18n,
     'XRP:XRP': 100_000_000n,
     'XLM:XLM': 1_000_000_000n,
+    'TRX:TRX': 1_000_000_000n,
+    'USDT:TRC20': 10_000n * 10n ** 18n,
   },
   limits: [
     { asset: 'BTC:BTC', windowMs: HOUR_MS, unitsMax: 300_000_000n },
@@ -131,6 +137,24 @@ export function stellarIntent(changes: Partial<StellarIntent> = {}): StellarInte
     payment: { to: customerStellar, memo: '48213', stroops: 250_000_000n, creates: false },
     feeStroops: 200n,
     maxTimeS: 1_800_000_000,
+    ...changes,
+  }
+}
+
+export function tronIntent(changes: Partial<TronIntent> = {}): TronIntent {
+  return {
+    family: 'tron',
+    chain: 'TRX',
+    payoutId: 'CB1:1',
+    attempt: 1,
+    from: { purpose: 'reserve', index: 0 },
+    to: customerTron,
+    units: 25_000_000n,
+    token: null,
+    feeLimitSun: 0n,
+    reference: { id: `${'0'.repeat(12)}abcd${'ef'.repeat(24)}`, timeMs: 1_790_000_000_000 },
+    expirationMs: 1_790_000_060_000,
+    timestampMs: 1_789_999_990_000,
     ...changes,
   }
 }

@@ -38,6 +38,7 @@ export async function writeEnvironment(place: EnvironmentPlace): Promise<Environ
     CAMBIST_CONTRACT_USDC_ERC20: ETH.tokens.USDC.address,
     CAMBIST_XRP_NETWORK_ID: String(XRP?.networkId ?? 1),
     CAMBIST_XLM_NETWORK: XLM?.passphrase ?? 'Standalone Network ; February 2017',
+    CAMBIST_TRX_GENESIS: 'ab'.repeat(32),
   }
   const node = {
     ...chain,

@@ -47,6 +47,7 @@ const USD_CENTS = {
   USDC: 100n,
   XRP: 250n,
   XLM: 40n,
+  TRX: 25n,
 }
 const CLI = new URL('../../../src/cli.ts', import.meta.url).pathname
 

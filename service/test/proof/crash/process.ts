@@ -9,7 +9,16 @@ import { serve } from '../../../src/serve.ts'
  * `cambist serve --roles …` as it is, except that three sources in this process name prices that never move: what is
  * shown here is not about prices, and a process that is started a hundred times has to start quickly.
  */
-const CENTS = { BTC: 6_500_000n, ETH: 300_000n, BNB: 60_000n, USDT: 100n, USDC: 100n, XRP: 250n, XLM: 40n }
+const CENTS = {
+  BTC: 6_500_000n,
+  ETH: 300_000n,
+  BNB: 60_000n,
+  USDT: 100n,
+  USDC: 100n,
+  XRP: 250n,
+  XLM: 40n,
+  TRX: 25n,
+}
 const CENT = 10n ** 10n
 const { wallMs } = systemClock()
 

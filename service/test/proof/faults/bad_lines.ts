@@ -80,6 +80,7 @@ export const TRUE_CENTS: Readonly<Record<CurrencyCode, bigint>> = {
   USDC: 100n,
   XRP: 250n,
   XLM: 40n,
+  TRX: 25n,
 }
 /** This one says a thousand times as much, all the time. */
 const LIAR: VenueId = 'kucoin'

@@ -148,6 +148,12 @@ async function heightOf({ devnet }: TestSandbox, chain: ChainId): Promise<number
     const { horizonUrl = '' } = devnet.networks.XLM ?? {}
     return (await newestLedger(openHorizon(horizonUrl, 10_000))).height
   }
+  if (chain === 'TRX') {
+    const { block_header } = (await (
+      await fetch(`${devnet.networks.TRX?.fullNodeUrl}/wallet/getnowblock`)
+    ).json()) as { block_header: { raw_data: { number: number } } }
+    return block_header.raw_data.number
+  }
   if (chain === 'BTC') return (await devnet.bitcoin.rpc('getblockcount', [])) as number
   return Number(await devnet.evm(chain).client.getBlockNumber())
 }

@@ -1,0 +1,80 @@
+import type { BlockRef } from '../chain.ts'
+import { type Moves, readHeader, readMoves } from './moves.ts'
+import { isEmpty, listIn, objectIn } from './replies.ts'
+import { NoAnswer, type Rpc } from './rpc.ts'
+
+export type Header = BlockRef & { readonly parentHash: string; readonly timeMs: number }
+export type TronBlock = Header & Moves
+
+export type Blocks = {
+  /** The newest block, or the newest that is solid. */
+  newest(of: 'head' | 'solid'): Promise<Header>
+  /** Null when there is none yet at that height. */
+  header(height: number): Promise<Header | null>
+  at(height: number): Promise<TronBlock | null>
+  /** The block that has this id; rejects when the chain no longer has it. */
+  named(block: BlockRef): Promise<TronBlock>
+}
+
+/** The last hour and more: balances are counted from the solid block on. */
+const REMEMBERED = 2_000
+/** Java counts blocks in 64 bits, JSON in 53; beyond this a node answers with an error instead of nothing. */
+const HEIGHT_MAX = 2 ** 40
+
+/** Blocks of a node. One that was read is not asked for again: its id is what it says. */
+export function blocksOf(rpc: Rpc): Blocks {
+  const known = new Map<string, TronBlock>()
+  const remember = (block: TronBlock) => {
+    known.set(block.hash, block)
+    const [oldest] = known.keys()
+    if (known.size > REMEMBERED && oldest !== undefined) known.delete(oldest)
+    return block
+  }
+  const at = async (height: number) => {
+    const block = await readBlock(rpc, height)
+    return block === null ? null : remember(block)
+  }
+  return {
+    newest: async (of) => {
+      const path = of === 'head' ? 'wallet/getnowblock' : 'walletsolidity/getnowblock'
+      return readHeader(objectIn(await rpc.get(path), path))
+    },
+    header: (height) => readHead(rpc, height, false).then((read) => read?.header ?? null),
+    at,
+    named: async ({ height, hash }) => {
+      const block = known.get(hash) ?? (await at(height))
+      if (block?.hash !== hash) throw new NoAnswer('block', `block ${height} changed: ask again`)
+      return block
+    },
+  }
+}
+
+async function readHead(rpc: Rpc, height: number, detail: boolean) {
+  if (height >= HEIGHT_MAX) return null
+  const answer = await rpc.get('wallet/getblock', { id_or_num: String(height), detail: String(detail) })
+  // No block yet, and no block at all: a node has a newest one, and a line that answers nothing does not.
+  if (isEmpty(answer)) {
+    const newest = readHeader(objectIn(await rpc.get('wallet/getnowblock'), 'wallet/getnowblock'))
+    if (newest.height >= height) throw new NoAnswer('wallet/getblock', `block ${height} is missing`)
+    return null
+  }
+  const block = objectIn(answer, 'wallet/getblock')
+  const header = readHeader(block)
+  if (header.height !== height)
+    throw new NoAnswer('wallet/getblock', `it is block ${header.height}, not ${height}`)
+  return { header, transactions: listIn(block.transactions, 'block transactions') }
+}
+
+/** Results are asked for by height: the block is looked at once more afterwards, so that two blocks are never mixed. */
+async function readBlock(rpc: Rpc, height: number): Promise<TronBlock | null> {
+  const read = await readHead(rpc, height, true)
+  if (read === null) return null
+  const { header, transactions } = read
+  if (transactions.length === 0) return { ...header, moves: [], costs: [] }
+  const infos = await rpc.get('wallet/gettransactioninfobyblocknum', { num: String(height) })
+  const moves = readMoves(transactions, listIn(infos, 'gettransactioninfobyblocknum'))
+  const after = await readHead(rpc, height, false)
+  if (after?.header.hash !== header.hash)
+    throw new NoAnswer('wallet/getblock', `block ${height} changed while it was being read: read it again`)
+  return { ...header, ...moves }
+}

@@ -1,0 +1,83 @@
+import { assert } from '../../domain/assert.ts'
+import { type AssetId, assetOf, isAssetId, nativeAsset } from '../../domain/catalog/assets.ts'
+import { fromChainUnits } from '../../domain/money/amount.ts'
+import type { Chain } from '../chain.ts'
+import { hexOf, parseAddress } from './address.ts'
+import { balance } from './balance.ts'
+import { bid, usualCost } from './bid.ts'
+import { blocksOf } from './blocks.ts'
+import { broadcast } from './broadcast.ts'
+import { checkIdentity } from './check_identity.ts'
+import { draft, raise } from './draft.ts'
+import { isOver, lookup } from './lookup.ts'
+import { mempoolReader } from './mempool.ts'
+import { connect } from './rpc.ts'
+import type { TronSettings } from './settings.ts'
+import { transfersToOurs } from './transfers.ts'
+
+/** TRON through the HTTP API of a full node. No nonce and no coin: attempts exclude each other by the time they are valid in. */
+export function tron(settings: TronSettings): Chain {
+  const { id, rpcUrl, genesisBlockId, feeLimitSunMax, timeoutMs, reserveAddress } = settings
+  const rpc = connect(rpcUrl, timeoutMs)
+  const blocks = blocksOf(rpc)
+  const native = nativeAsset(id).id
+  const tokens = listedTokens(settings)
+  const listed = { native, tokens }
+  const contracts = new Map([...tokens].map(([contract, asset]) => [asset, contract]))
+  const contractOf = (asset: AssetId) => {
+    if (asset === native) return null
+    const contract = contracts.get(asset)
+    assert(contract !== undefined, `${asset} has a contract on ${id}`)
+    return contract
+  }
+  const parse = (text: string) => parseAddress(text, new Set(tokens.keys()))
+  const bidder = { rpc, blocks, feeLimitSunMax, reserveAddress, contractOf }
+  const find = (txHash: string) => lookup(rpc, blocks, native, txHash)
+  return {
+    id,
+    family: 'tron',
+    model: 'account',
+    assets: [native, ...contracts.keys()],
+    parseAddress: parse,
+    checkIdentity: () => checkIdentity(rpc, blocks, genesisBlockId, tokens),
+    head: async () => {
+      const { height, hash } = await blocks.newest('head')
+      return { height, hash }
+    },
+    blockHash: async (height) => (await blocks.header(height))?.hash ?? null,
+    readBlock: async (height, findOurs) => {
+      const block = await blocks.at(height)
+      if (block === null) return null
+      const { hash, parentHash, timeMs, moves } = block
+      return { height, hash, parentHash, timeMs, transfers: await transfersToOurs(moves, listed, findOurs) }
+    },
+    readMempool: mempoolReader(rpc, listed),
+    lookup: find,
+    estimateCost: async (asset) => fromChainUnits(native, await usualCost(bidder, asset)),
+    bid: (outflow) => bid(bidder, outflow),
+    draft: (outflow, feeBid, funds) => draft({ contractOf, parseAddress: parse }, outflow, feeBid, funds),
+    raise,
+    isOver: (intent, txHash) => isOver(rpc, blocks, intent, txHash),
+    broadcast: (tx) => broadcast(rpc, find, tx),
+    balance: (asset, addresses, height) =>
+      balance({ rpc, blocks }, asset, contractOf(asset), addresses, height),
+    minedNonce: async () => {
+      throw new Error('accounts of TRON have no nonce')
+    },
+  }
+}
+
+/** Assets by contract in hex; a token of another chain or a contract listed twice is a mistake of the settings. */
+function listedTokens({ id, tokens }: TronSettings): ReadonlyMap<string, AssetId> {
+  const listed = new Map<string, AssetId>()
+  for (const [asset, contract] of Object.entries(tokens)) {
+    if (contract === undefined) continue
+    assert(isAssetId(asset), `the catalogue has ${asset}`)
+    const { chain, isNative } = assetOf(asset)
+    assert(chain === id && !isNative, `${asset} is a token on ${id}`)
+    const parsed = parseAddress(contract, new Set(listed.keys()))
+    assert(parsed.ok, `${asset} has a contract of its own, not ${contract}`)
+    listed.set(hexOf(contract), asset)
+  }
+  return listed
+}

@@ -1,0 +1,82 @@
+import { expect, test } from 'vitest'
+import type { TronIntent } from '../../domain/payouts/intent.ts'
+import { blocksOf } from './blocks.ts'
+import { isOver, lookup } from './lookup.ts'
+import { blockAt, type Script, scriptedNode } from './testing/scripted_node.ts'
+
+const hash = 'cd'.repeat(32)
+const intent: TronIntent = {
+  family: 'tron',
+  chain: 'TRX',
+  payoutId: 'CB1:1',
+  attempt: 1,
+  from: { purpose: 'reserve', index: 0 },
+  to: 'TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t',
+  units: 1n,
+  token: null,
+  feeLimitSun: 0n,
+  reference: { id: 'ab'.repeat(32), timeMs: 1_000 },
+  expirationMs: 61_000,
+  timestampMs: 1_000,
+}
+const solidAt = (...times: number[]): Script => {
+  let asked = 0
+  return { 'walletsolidity/getnowblock': () => blockAt(9, times[Math.min(asked++, times.length - 1)] ?? 0) }
+}
+const overBy = (script: Script, txHash: string | null = hash) => {
+  const node = scriptedNode(script)
+  return isOver(node, blocksOf(node), intent, txHash)
+}
+
+test('an attempt is over when the solid block is as late as its expiration and it is not there', async () => {
+  expect(await overBy(solidAt(61_000))).toBe(true)
+  expect(await overBy(solidAt(60_999))).toBe(false)
+  expect(
+    await overBy({ ...solidAt(61_000), 'walletsolidity/gettransactioninfobyid': () => ({ id: hash }) }),
+  ).toBe(false)
+  expect(
+    await overBy({ ...solidAt(61_000), 'walletsolidity/gettransactionbyid': () => ({ txID: hash }) }),
+  ).toBe(false)
+})
+
+test('a node that goes backwards while it is asked is not believed', async () => {
+  expect(await overBy(solidAt(61_000, 58_000))).toBe(false)
+})
+
+test('what was never stored was never sent', async () => {
+  expect(await overBy(solidAt(60_999), null)).toBe(false)
+  expect(await overBy(solidAt(61_000), null)).toBe(true)
+})
+
+const node: Script = { 'wallet/getnowblock': () => blockAt(50, 150_000) }
+const find = (script: Script) => {
+  const rpc = scriptedNode({ ...node, ...script })
+  return lookup(rpc, blocksOf(rpc), 'TRX:TRX', hash)
+}
+
+test('nowhere, waiting, or in a block with what became of it', async () => {
+  expect(await find({})).toEqual({ where: 'absent' })
+  const pending = { 'wallet/gettransactionfrompending': () => ({ txID: hash }) }
+  expect(await find(pending)).toEqual({ where: 'mempool' })
+  const tx = (contractRet: string) => ({ txID: hash, ret: [{ contractRet }] })
+  const inBlock = (contractRet: string, more: object = {}): Script => ({
+    'wallet/gettransactioninfobyid': () => ({ id: hash, blockNumber: 40, fee: 345_000, ...more }),
+    'wallet/getblockbynum': () => blockAt(40, 120_000, [tx(contractRet)]),
+  })
+  const cost = { asset: 'TRX:TRX', units: 345_000n }
+  expect(await find(inBlock('SUCCESS'))).toMatchObject({ where: 'block', succeeded: true, cost })
+  expect(await find(inBlock('OUT_OF_ENERGY', { result: 'FAILED' }))).toMatchObject({ succeeded: false, cost })
+  expect(await find(inBlock('SUCCESS', { receipt: { result: 'REVERT' } }))).toMatchObject({
+    succeeded: false,
+  })
+})
+
+test('a block that no longer has it, another answer and none are no answer', async () => {
+  const info = () => ({ id: hash, blockNumber: 40 })
+  const gone = { 'wallet/gettransactioninfobyid': info, 'wallet/getblockbynum': () => blockAt(40, 120_000) }
+  await expect(find(gone)).rejects.toThrow('ask again')
+  await expect(find({ 'wallet/gettransactioninfobyid': () => ({ id: 'ab'.repeat(32) }) })).rejects.toThrow(
+    'another',
+  )
+  await expect(find({ 'wallet/getnowblock': () => ({}) })).rejects.toThrow()
+})

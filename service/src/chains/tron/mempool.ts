@@ -1,0 +1,48 @@
+import type { FindOurs, Transfer } from '../chain.ts'
+import { actionOf, directMoves, type Move } from './moves.ts'
+import { hashIn, isEmpty, listIn, objectIn, textIn } from './replies.ts'
+import type { Fields, Rpc } from './rpc.ts'
+import { type Listed, transfersToOurs } from './transfers.ts'
+
+/** keccak256("transfer(address,uint256)"), first four bytes; the payee and the units follow. */
+const TRANSFER_CALL = /^a9059cbb0{24}([0-9a-f]{40})([0-9a-f]{64})$/
+
+const REMEMBERED = 10_000
+
+/** Tells what waits, each once; a plain `transfer` of a listed token will say so in its first log. */
+export function mempoolReader(rpc: Rpc, listed: Listed) {
+  let told = new Set<string>()
+  return async (findOurs: FindOurs): Promise<readonly Transfer[]> => {
+    const answer = objectIn(await rpc.get('wallet/gettransactionlistfrompending'), 'pending')
+    const hashes = listIn(answer.txId, 'pending txId').map((hash) => hashIn(hash, 'pending txId'))
+    const fresh = hashes.filter((hash) => !told.has(hash))
+    const moves: Move[] = []
+    for (const hash of fresh) moves.push(...(await movesOf(rpc, hash, listed)))
+    const transfers = await transfersToOurs(moves, listed, findOurs)
+    told = new Set([...told, ...fresh].slice(-REMEMBERED))
+    return transfers
+  }
+}
+
+async function movesOf(rpc: Rpc, hash: string, { tokens }: Listed): Promise<readonly Move[]> {
+  const tx = await readPending(rpc, hash)
+  if (tx === null) return []
+  const action = actionOf(tx)
+  if (action.type !== 'TriggerSmartContract')
+    return directMoves(hash, action).filter(({ token }) => token === null)
+  const token = textIn(action.value.contract_address, 'contract_address').toLowerCase()
+  const [, payee, units] = TRANSFER_CALL.exec(String(action.value.data ?? '')) ?? []
+  if (payee === undefined || !tokens.has(token)) return []
+  const from = textIn(action.value.owner_address, 'owner_address').toLowerCase()
+  const to = `41${payee}`
+  if (to === from || BigInt(`0x${units}`) === 0n) return []
+  return [{ id: `${hash}:log:0`, txHash: hash, from, to, token, units: () => BigInt(`0x${units}`) }]
+}
+
+/** Null when it does not wait, or no longer. */
+export async function readPending(rpc: Rpc, hash: string): Promise<Fields | null> {
+  const answer = await rpc.get('wallet/gettransactionfrompending', { value: hash })
+  if (isEmpty(answer)) return null
+  const tx = objectIn(answer, 'pending transaction')
+  return hashIn(tx.txID, 'pending transaction txID') === hash ? tx : null
+}

@@ -1,0 +1,53 @@
+import { type Fields, isObject, NoAnswer } from './rpc.ts'
+
+/** What a reply must be, or it is no answer. `what` names it in the error: `block blockID`. */
+export function textIn(value: unknown, what: string): string {
+  if (typeof value !== 'string') throw new NoAnswer(what, 'it should be text')
+  return value
+}
+
+/** 32 bytes in lowercase hex. */
+export function hashIn(value: unknown, what: string): string {
+  const text = textIn(value, what).toLowerCase()
+  if (!/^[0-9a-f]{64}$/.test(text)) throw new NoAnswer(what, 'it should be 64 hexadecimal digits')
+  return text
+}
+
+/** 41 and 20 bytes in lowercase hex, as a node writes addresses unless it is asked for base58. */
+export function addressIn(value: unknown, what: string): string {
+  const text = textIn(value, what).toLowerCase()
+  if (!/^41[0-9a-f]{40}$/.test(text)) throw new NoAnswer(what, 'it should be an address')
+  return text
+}
+
+/** What is zero is left out of the JSON. */
+export function integerIn(value: unknown, what: string): number {
+  if (value === undefined) return 0
+  if (typeof value !== 'number' || !Number.isSafeInteger(value))
+    throw new NoAnswer(what, 'it should be a whole number')
+  return value
+}
+
+/** Beyond 2^53 (nine billion TRX) JavaScript does not read a number as it was written, and nothing of ours is that much. */
+export function sunIn(value: unknown, what: string): bigint {
+  const sun = BigInt(integerIn(value, what))
+  if (sun < 0n) throw new NoAnswer(what, 'it should not be negative')
+  return sun
+}
+
+export function objectIn(value: unknown, what: string): Fields {
+  if (!isObject(value)) throw new NoAnswer(what, 'it should be an object')
+  return value
+}
+
+/** What is empty is left out of the JSON. */
+export function listIn(value: unknown, what: string): readonly unknown[] {
+  if (value === undefined) return []
+  if (!Array.isArray(value)) throw new NoAnswer(what, 'it should be a list')
+  return value
+}
+
+/** Nothing is there: java-tron says so with an object that has nothing in it. */
+export function isEmpty(value: unknown): boolean {
+  return isObject(value) && Object.keys(value).length === 0
+}

@@ -1,0 +1,296 @@
+import { createHash } from 'node:crypto'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import type { Chain, TxStatus } from '../../chains/chain.ts'
+import { insertAddresses } from '../../db/addresses.ts'
+import type { Database, Sql } from '../../db/database.ts'
+import { assert } from '../../domain/assert.ts'
+import { amountOf } from '../../domain/money/amount.ts'
+import { accept } from '../../domain/outcome.ts'
+import { type Intent, type Outflow, type TronIntent, validityOf } from '../../domain/payouts/intent.ts'
+import type { Signer } from '../../signer/signer.ts'
+import {
+  type BooksStage,
+  confirmDeposit,
+  fundReserve,
+  lookAt,
+  mineDeposit,
+  openBooksStage,
+  placeOrder,
+  tell,
+} from '../testing/books_stage.ts'
+import type { SigningWorld } from '../world.ts'
+import { workPayouts } from './work.ts'
+
+/**
+ * What: where nothing on chain keeps two attempts apart but time, a payout happens at most once, whatever the network takes,
+ * loses, answers or does not, and wherever the process dies; and it happens once, or is given up and never does.
+ * How: a real PostgreSQL, and a chain in memory whose transactions have nothing but an expiration: no nonce, no coin, so that
+ * it pays every one that gets into a block, and its connector and signer ask no questions. The engine's own step is called by processes that die at every statement.
+ */
+let stage: BooksStage
+
+beforeAll(async () => {
+  stage = await openBooksStage('over')
+}, 60_000)
+
+beforeEach(() => stage.reset())
+
+afterAll(() => stage?.stop())
+
+const ETHER = 10n ** 18n
+const LIFE_MS = 60_000
+const SOLID_LAG_MS = 57_000
+const RESERVE = 'reserve-0'
+const FATES = ['take', 'lose', 'hide', 'take and cut', 'cut', 'refuse'] as const
+
+/** A chain that takes everything that is not too late, also twice. */
+class CarelessChain {
+  headMs = 1_000_000
+  readonly intents = new Map<string, TronIntent>()
+  readonly waiting = new Set<string>()
+  /** Taken by a node that nobody asks, and in a block at the last moment. */
+  readonly hidden = new Set<string>()
+  readonly mined = new Map<string, { readonly height: number; readonly atMs: number }>()
+  /** What happens to the next broadcasts. */
+  fate: (txHash: string) => (typeof FATES)[number] = () => 'take'
+  readonly sent: string[] = []
+
+  get height(): number {
+    return this.headMs / 3_000
+  }
+
+  /** One block: all that waits and has time left is in it. */
+  mine(blocks = 1): void {
+    for (let made = 0; made < blocks; made += 1) {
+      for (const txHash of this.hidden) {
+        const { expirationMs = 0 } = this.intents.get(txHash) ?? {}
+        if (expirationMs - this.headMs <= 6_000) this.waiting.add(txHash)
+      }
+      for (const txHash of this.waiting) {
+        const intent = this.intents.get(txHash)
+        assert(intent !== undefined, 'it was signed')
+        if (intent.expirationMs > this.headMs)
+          this.mined.set(txHash, { height: Math.floor(this.height), atMs: this.headMs })
+      }
+      this.waiting.clear()
+      this.headMs += 3_000
+    }
+  }
+
+  broadcast(txHash: string): 'accepted' | 'refused' | 'unknown' {
+    this.sent.push(txHash)
+    if (this.waiting.has(txHash) || this.mined.has(txHash)) return 'accepted'
+    const intent = this.intents.get(txHash)
+    assert(intent !== undefined, 'it was signed')
+    if (intent.expirationMs <= this.headMs) return 'refused'
+    const fate = this.fate(txHash)
+    if (fate === 'take' || fate === 'take and cut') this.waiting.add(txHash)
+    if (fate === 'hide') this.hidden.add(txHash)
+    if (fate === 'refuse') return 'refused'
+    return fate === 'take' || fate === 'lose' ? 'accepted' : 'unknown'
+  }
+
+  lookup(txHash: string): TxStatus {
+    const mined = this.mined.get(txHash)
+    if (mined === undefined) return { where: this.waiting.has(txHash) ? 'mempool' : 'absent' }
+    const block = { height: mined.height, hash: `h${mined.height}` }
+    return { where: 'block', block, succeeded: true, cost: amountOf('TRX:TRX', 300_000n) }
+  }
+
+  isOver(intent: Intent, txHash: string | null): boolean {
+    const solidMs = this.headMs - SOLID_LAG_MS
+    const isLate = solidMs >= (validityOf(intent)?.untilMs ?? 0)
+    return isLate && (txHash === null || (this.mined.get(txHash)?.atMs ?? Infinity) > solidMs)
+  }
+}
+
+function connect(careless: CarelessChain): Chain {
+  const timesNow = () => ({
+    reference: { id: 'ab'.repeat(32), timeMs: careless.headMs - SOLID_LAG_MS },
+    expirationMs: careless.headMs + LIFE_MS,
+  })
+  return {
+    ...stage.chain('TRX'),
+    model: 'account',
+    head: async () => ({ height: Math.floor(careless.height), hash: `h${Math.floor(careless.height)}` }),
+    balance: async () => 10n ** 30n,
+    lookup: async (txHash) => careless.lookup(txHash),
+    isOver: async (intent, txHash) => careless.isOver(intent, txHash),
+    bid: async () => accept({ family: 'tron', energySun: 0n, feeLimitSun: 0n, otherSun: 0n, ...timesNow() }),
+    draft: (outflow: Outflow, bid, funds) => {
+      assert(bid.family === 'tron' && funds.model === 'timed', 'nothing is taken but time')
+      const { payoutId, address: to, units } = outflow
+      const { reference, expirationMs } = bid
+      return accept({
+        ...{ family: 'tron', chain: 'TRX', payoutId, attempt: 1, from: funds.from, to, units, token: null },
+        ...{ feeLimitSun: 0n, reference, expirationMs, timestampMs: expirationMs },
+      })
+    },
+    raise: (previous, bid) => {
+      assert(previous.family === 'tron' && bid.family === 'tron', 'both are of TRON')
+      const { reference, expirationMs } = bid
+      return accept({ ...previous, attempt: previous.attempt + 1, reference, expirationMs })
+    },
+    broadcast: async ({ txHash }) => careless.broadcast(txHash),
+    minedNonce: () => Promise.reject(new Error('there are no nonces')),
+  }
+}
+
+/** Signs the same for the same, as the real one does; its own refusals are told in replacement.test.ts. */
+function signerOf(careless: CarelessChain): Signer {
+  return {
+    addresses: async () => [],
+    sign: async (intent) => {
+      assert(intent.family === 'tron', 'it is of TRON')
+      const txHash = createHash('sha256').update(`${intent.payoutId}#${intent.attempt}`).digest('hex')
+      careless.intents.set(txHash, intent)
+      return accept({ txHash, bytes: '00' })
+    },
+  }
+}
+
+async function planPayout() {
+  await insertAddresses(stage.db, 'tron', 'reserve', 0, [RESERVE])
+  await fundReserve(stage, 'ETH:ETH', ETHER)
+  const order = await placeOrder(stage, 'ETH:ETH', 'TRX:TRX', { asks: ETHER, promises: 100_000_000n })
+  await confirmDeposit(stage, order, await mineDeposit(stage, order, ETHER, 100))
+  stage.chain('ETH').mined(`deposit-tx-${order.terms.id}-${ETHER}`, 100, 0n)
+  await lookAt(stage, 'ETH', 100)
+  await tell(stage, order.terms.id, 'priced:1', { kind: 'ExchangePriced', quote: null })
+  await lookAt(stage, 'TRX', 100)
+  return order
+}
+
+type Death = { left: number; isDead: boolean }
+
+/** A process that ends after so many statements and broadcasts, before or after one of them. */
+function mortal(world: SigningWorld, chain: Chain, death: Death): { world: SigningWorld; chain: Chain } {
+  const beat = () => {
+    death.left -= 1
+    if (death.left <= 0) death.isDead = true
+    if (death.isDead) throw new Error('the process is dead')
+  }
+  const between = async <Value>(work: () => Promise<Value>): Promise<Value> => {
+    beat()
+    const value = await work()
+    beat()
+    return value
+  }
+  const sqlOf = (sql: Sql): Sql => ({ query: (text, values) => between(() => sql.query(text, values)) })
+  const db: Database = {
+    ...sqlOf(world.db),
+    transaction: (work) => between(() => world.db.transaction((tx) => work(sqlOf(tx)))),
+    close: world.db.close,
+  }
+  const dying: Chain = { ...chain, broadcast: (tx) => between(() => chain.broadcast(tx)) }
+  return { world: { ...world, db }, chain: dying }
+}
+
+async function liveOnce(chain: Chain, signer: Signer, left: number): Promise<boolean> {
+  const death = { left, isDead: false }
+  const given: SigningWorld = { ...stage.world, seal: () => 'seal', signer }
+  const { world, chain: dying } = mortal(given, chain, death)
+  try {
+    await workPayouts(world, dying)
+  } catch (error) {
+    if (!death.isDead) throw error
+  }
+  // Over every claim.
+  stage.advance(7_000)
+  return death.isDead
+}
+
+async function outflows() {
+  return stage.db.query<{ state: string; attempts: number }>(
+    `SELECT state, (SELECT count(*)::int FROM attempts a WHERE a.payout_id = o.payout_id) AS attempts FROM outflows o`,
+  )
+}
+
+const FOREVER = Number.POSITIVE_INFINITY
+
+test.each(FATES)(
+  'wherever the process dies, a payout that the network would first %s pays once',
+  async (first) => {
+    const deaths = []
+    // Every statement of a step has its turn, before and after it.
+    for (let left = 1; left <= 60; left += 4) {
+      await stage.reset()
+      await planPayout()
+      const careless = new CarelessChain()
+      const [chain, signer] = [connect(careless), signerOf(careless)]
+      let chosen: string | null = null
+      careless.fate = (txHash) => {
+        chosen ??= txHash
+        return txHash === chosen ? first : 'take'
+      }
+      for (let round = 0; round < 80; round += 1) {
+        if (await liveOnce(chain, signer, round % 2 === 0 ? left : FOREVER)) deaths.push(left)
+        careless.mine(round % 3 === 0 ? 5 : 2)
+        const [outflow] = await outflows()
+        if (outflow?.state === 'confirmed') break
+      }
+      careless.mine(40)
+      expect(careless.mined.size, `dying after ${left}`).toBe(1)
+      expect(await outflows()).toMatchObject([{ state: 'confirmed' }])
+    }
+    expect(deaths.length).toBeGreaterThan(10)
+  },
+  120_000,
+)
+
+test('as long as an attempt may get into a block there is no other one', async () => {
+  await planPayout()
+  const careless = new CarelessChain()
+  const [chain, signer] = [connect(careless), signerOf(careless)]
+  careless.fate = () => 'lose'
+  while (careless.headMs - SOLID_LAG_MS < 1_000_000 + LIFE_MS) {
+    expect((await outflows())[0]?.attempts).toBeLessThan(2)
+    await liveOnce(chain, signer, FOREVER)
+    expect((await outflows())[0]?.attempts).toBe(1)
+    careless.mine()
+  }
+  for (let round = 0; round < 3; round += 1) await liveOnce(chain, signer, FOREVER)
+  expect(await outflows()).toMatchObject([{ attempts: 2 }])
+})
+
+test('what is never taken is given up when all attempts are over, without a filler, and never before', async () => {
+  await planPayout()
+  const careless = new CarelessChain()
+  const [chain, signer] = [connect(careless), signerOf(careless)]
+  careless.fate = () => 'refuse'
+  await liveOnce(chain, signer, FOREVER)
+  stage.advance(stage.world.policy.stallMs)
+  for (let round = 0; round < 3; round += 1) await liveOnce(chain, signer, FOREVER)
+  expect(await outflows(), 'it has time left').toMatchObject([{ state: 'signed', attempts: 1 }])
+  careless.mine(40)
+  for (let round = 0; round < 3; round += 1) await liveOnce(chain, signer, FOREVER)
+  expect(await outflows()).toMatchObject([{ state: 'failed', attempts: 1 }])
+  const orders = await stage.db.query<{ status: string }>('SELECT status FROM orders')
+  expect(orders).toEqual([{ status: 'EMERGENCY' }])
+  careless.fate = () => 'take'
+  careless.mine(100)
+  expect(careless.mined.size).toBe(0)
+})
+
+test('nothing is given up when another worker has drafted a further attempt meanwhile', async () => {
+  await planPayout()
+  const careless = new CarelessChain()
+  const signer = signerOf(careless)
+  careless.fate = () => 'refuse'
+  await liveOnce(connect(careless), signer, FOREVER)
+  stage.advance(stage.world.policy.stallMs)
+  careless.mine(40)
+  let isTaken = false
+  const slow: Chain = {
+    ...connect(careless),
+    isOver: async (intent, txHash) => {
+      const verdict = careless.isOver(intent, txHash)
+      if (!isTaken) await stage.db.query('UPDATE outflows SET claim_fence = claim_fence + 1')
+      isTaken = true
+      return verdict
+    },
+  }
+  await liveOnce(slow, signer, FOREVER)
+  expect(isTaken).toBe(true)
+  expect(await outflows()).toMatchObject([{ state: 'signed' }])
+})
