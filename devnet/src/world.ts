@@ -96,13 +96,26 @@ const BLOCK_INTERVAL_MS = {
   EOS: 500,
 } as const
 
+/** What is loaded only when it is wanted. */
+const MODULES = {
+  evm: () => import('./evm/evm_network.ts'),
+  XRP: () => import('./xrp/open_xrp_network.ts'),
+  XLM: () => import('./stellar/open_stellar_network.ts'),
+  TRX: () => import('./tron/open_tron_network.ts'),
+  EOS: () => import('./eos/open_eos_network.ts'),
+}
+
+/** Loads the code of every network and starts none: for whoever compiles ahead. */
+export async function loadNetworks(): Promise<void> {
+  await Promise.all(Object.values(MODULES).map((load) => load()))
+}
+
 /** Networks that run in this process. A new one is a folder and a line here; each loads only when it is wanted. */
 const SIMULATED = {
-  XRP: async (dataDir: string) => (await import('./xrp/open_xrp_network.ts')).openXrpNetwork(dataDir),
-  XLM: async (dataDir: string) =>
-    (await import('./stellar/open_stellar_network.ts')).openStellarNetwork(dataDir),
-  TRX: async (dataDir: string) => (await import('./tron/open_tron_network.ts')).openTronNetwork(dataDir),
-  EOS: async (dataDir: string) => (await import('./eos/open_eos_network.ts')).openEosNetwork(dataDir),
+  XRP: async (dataDir: string) => (await MODULES.XRP()).openXrpNetwork(dataDir),
+  XLM: async (dataDir: string) => (await MODULES.XLM()).openStellarNetwork(dataDir),
+  TRX: async (dataDir: string) => (await MODULES.TRX()).openTronNetwork(dataDir),
+  EOS: async (dataDir: string) => (await MODULES.EOS()).openEosNetwork(dataDir),
 } as const satisfies Partial<Record<DevnetNetwork, (dataDir: string) => Promise<SimulatedNetwork<object>>>>
 type SimulatedName = keyof typeof SIMULATED
 type Simulated = { -readonly [Name in SimulatedName]?: Awaited<ReturnType<(typeof SIMULATED)[Name]>> }
@@ -166,7 +179,7 @@ async function open(
   const profile = EVM_PROFILES[network]
   const node = await startAnvil({ dataDir: folder, chainId: profile.chainId, name: network, log })
   // There is much to load for it: here, because meanwhile the nodes and the database start.
-  const loading = import('./evm/evm_network.ts')
+  const loading = MODULES.evm()
   const opened = await orStop(
     node,
     loading.then(({ openEvmNetwork }) => openEvmNetwork(node, profile, () => compileContracts(log))),
