@@ -1,7 +1,14 @@
 import { existsSync } from 'node:fs'
 import { mkdir, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { type Devnet, type Postgres, removePostgres, startDevnet, startPostgres } from '@cambist/devnet'
+import {
+  type Devnet,
+  type DevnetOptions,
+  type Postgres,
+  removePostgres,
+  startDevnet,
+  startPostgres,
+} from '@cambist/devnet'
 import type { Logger } from 'pino'
 import { createSecretBox } from '../accounts/secret_box.ts'
 import { type Clock, systemClock } from '../clock.ts'
@@ -42,6 +49,8 @@ export type SandboxOptions = {
   readonly say?: (line: string) => void
   /** Tests mine by hand. */
   readonly mining?: 'lively' | 'manual'
+  /** Which local chains run; left out, all. What has none is listed with `enabled: false`. */
+  readonly networks?: DevnetOptions['networks']
   readonly policy?: Partial<Policy>
   /** Tests put a line that can fail between the service and its nodes: the URL to use instead of a node's own. */
   readonly reach?: (chain: ChainId, rpcUrl: string) => Promise<string>
@@ -142,12 +151,17 @@ type Prepared = {
 }
 
 async function startGround(
-  { config, mining, say = () => {} }: SandboxOptions,
+  { config, mining, networks, say = () => {} }: SandboxOptions,
   dataDir: string,
   whenWaiting: () => void,
 ): Promise<Ground> {
   const [devnet, database] = await Promise.allSettled([
-    startDevnet({ dataDir: join(dataDir, 'devnet'), mining: mining ?? 'lively', log: say }),
+    startDevnet({
+      dataDir: join(dataDir, 'devnet'),
+      mining: mining ?? 'lively',
+      log: say,
+      ...(networks !== undefined && { networks }),
+    }),
     startDatabase(config, dataDir, whenWaiting),
   ])
   if (devnet.status === 'fulfilled' && database.status === 'fulfilled') {

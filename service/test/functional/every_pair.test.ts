@@ -4,14 +4,14 @@ import { type Asset, assets } from '../../src/domain/catalog/assets.ts'
 import { type ChainId, chainFacts, depositsLie, type NetworkId } from '../../src/domain/catalog/networks.ts'
 import { balanceOf, chainUnits } from '../harness/amounts.ts'
 import { createOrder } from '../harness/orders.ts'
-import { type TestSandbox, useTestSandbox } from '../harness/test_sandbox.ts'
+import { EVERY_NETWORK, type TestSandbox, useTestSandbox } from '../harness/test_sandbox.ts'
 
 /**
  * What: everything is exchanged for everything.
  * How: an order for every ordered pair of assets, at fixed and float rates in turn, all at once; each deposit and each payout
  * is asked of its own chain.
  */
-const given = useTestSandbox()
+const given = useTestSandbox({ networks: EVERY_NETWORK })
 
 /** About a hundred dollars of each. */
 const AMOUNT: Readonly<Record<Asset['currency'], string>> = {

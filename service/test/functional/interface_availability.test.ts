@@ -1,7 +1,7 @@
 import pg from 'pg'
 import { beforeAll, expect, test } from 'vitest'
 import { createOrder, quickPair } from '../harness/orders.ts'
-import { useTestSandbox } from '../harness/test_sandbox.ts'
+import { EVERY_NETWORK, useTestSandbox } from '../harness/test_sandbox.ts'
 import { type Answer, failureOf, openWire, type Wire } from '../harness/wire.ts'
 
 /**
@@ -9,7 +9,7 @@ import { type Answer, failureOf, openWire, type Wire } from '../harness/wire.ts'
  * else goes on, and everything comes back by itself.
  * How: the node of Ethereum is frozen (SIGSTOP). Prices are taken away in the process: the sandbox's own never fail.
  */
-const given = useTestSandbox({ policy: { chainTroubleMs: 4_000 } })
+const given = useTestSandbox({ networks: EVERY_NETWORK, policy: { chainTroubleMs: 4_000 } })
 let wire: Wire
 
 beforeAll(async () => {

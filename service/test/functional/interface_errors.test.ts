@@ -82,7 +82,7 @@ describe('pairs, networks, amounts', () => {
     'from=BTC&to=ETH&to_network=BEP20&amount=1',
     'from=USDT&from_network=BTC&to=ETH&amount=100',
     'from=USDT&from_network=native&to=ETH&amount=100',
-    'from=USDT&from_network=TRC20&to=ETH&amount=100',
+    'from=USDC&from_network=TRC20&to=ETH&amount=100',
     'from=BTC&to=USDT&to_network=NOPE&amount=1',
     'from=BTC&to=USDT&to_network=constructor&amount=1',
   ])('NETWORK_MISMATCH: %s', async (query) => {

@@ -25,7 +25,7 @@ import { type TestSandbox, useTestSandbox } from '../harness/test_sandbox.ts'
  * a memo, make accounts, and wait for each other.
  * How: the wire simulator of Stellar, asked without the service what reached whom.
  */
-const given = useTestSandbox()
+const given = useTestSandbox({ networks: ['BTC', 'ETH', 'BNB', 'XLM'] })
 
 const xlmToUsdt: Pair = { from: 'XLM', from_network: 'XLM', to: 'USDT', to_network: 'BEP20' }
 const usdtToXlm: Pair = { from: 'USDT', from_network: 'BEP20', to: 'XLM', to_network: 'XLM' }
@@ -263,7 +263,7 @@ test('many ids and memos leave ledger and chain equal', async () => {
   type Compared = { readonly difference: bigint; readonly differing_count: number; readonly at_ms: bigint }
   const compared = async () => {
     const query = `SELECT difference, differing_count, at_ms FROM reconciliations WHERE asset = 'XLM:XLM'`
-    return (await sandbox.rows<Compared>(query))[0] ?? raise()
+    return (await sandbox.rows<Compared>(query))[0] ?? { difference: 0n, differing_count: 0, at_ms: 0n }
   }
   const { at_ms: lastMs } = await compared()
   await sandbox.eventually('they are compared after the last payment', async () => {

@@ -16,7 +16,7 @@ import { type TestSandbox, useTestSandbox } from '../harness/test_sandbox.ts'
  * apart but time, it is signed again only when the solid chain shows that the first never happens.
  * How: the wire simulator of TRON, whose contracts run on a real EVM; what arrived is asked of it without the service.
  */
-const given = useTestSandbox()
+const given = useTestSandbox({ networks: ['BTC', 'ETH', 'BNB', 'TRX'] })
 
 const trxToUsdt: Pair = { from: 'TRX', from_network: 'TRX', to: 'USDT', to_network: 'TRC20' }
 const usdtToTrx: Pair = { from: 'USDT', from_network: 'TRC20', to: 'TRX', to_network: 'TRX' }

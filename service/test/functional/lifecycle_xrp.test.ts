@@ -18,7 +18,7 @@ import { type TestSandbox, useTestSandbox } from '../harness/test_sandbox.ts'
  * What: orders whose deposits all arrive at one account, told apart by tags, and payouts that need a tag.
  * How: the wire simulator of the XRP Ledger, asked without the service what reached whom.
  */
-const given = useTestSandbox()
+const given = useTestSandbox({ networks: ['BTC', 'ETH', 'BNB', 'XRP'] })
 
 const xrpToUsdt: Pair = { from: 'XRP', from_network: 'XRP', to: 'USDT', to_network: 'BEP20' }
 const usdtToXrp: Pair = { from: 'USDT', from_network: 'BEP20', to: 'XRP', to_network: 'XRP' }

@@ -9,7 +9,10 @@ import { type TestSandbox, useTestSandbox } from '../harness/test_sandbox.ts'
  * is brought first; what the network loses is planned anew, and arrives once.
  * How: the wire simulator of TRON. After the file, ledger and chain agree to the unit.
  */
-const given = useTestSandbox({ policy: { sweepCostMultiple: 2n, sweepRestMs: 200 } })
+const given = useTestSandbox({
+  networks: ['BTC', 'ETH', 'BNB', 'TRX'],
+  policy: { sweepCostMultiple: 2n, sweepRestMs: 200 },
+})
 
 const trxToBnb: Pair = { from: 'TRX', from_network: 'TRX', to: 'BNB', to_network: 'BNB' }
 const usdtToBnb: Pair = { from: 'USDT', from_network: 'TRC20', to: 'BNB', to_network: 'BNB' }

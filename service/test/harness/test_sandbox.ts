@@ -1,7 +1,7 @@
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Devnet, removePostgres } from '@cambist/devnet'
+import { type Devnet, type DevnetNetwork, removePostgres } from '@cambist/devnet'
 import { type Client, createClient, type Order, type OrderStatus } from '@cambist/sdk'
 import { afterAll, beforeAll, beforeEach, onTestFailed } from 'vitest'
 import { assert } from '../../src/domain/assert.ts'
@@ -20,6 +20,10 @@ import { openReadOnly } from './read_only_database.ts'
 /** Chains on real nodes, whose blocks may leave them. */
 export type ChainName = 'BTC' | 'ETH' | 'BNB'
 
+const REAL: readonly ChainName[] = ['BTC', 'ETH', 'BNB']
+/** Everything that can be exchanged. */
+export const EVERY_NETWORK: readonly DevnetNetwork[] = [...REAL, 'XRP', 'XLM', 'TRX']
+
 export function realChain(chain: ChainId): ChainName {
   assert(chain !== 'XRP' && chain !== 'XLM' && chain !== 'TRX', `${chain} has no real node here`)
   return chain
@@ -35,6 +39,8 @@ export type TestSandboxOptions = {
     readonly burstPerSecond: number
     readonly createUnits: number
   }
+  /** Default: those with real nodes. Each more has to be watched, which takes its share of a small machine. */
+  readonly networks?: readonly DevnetNetwork[]
 } & Pick<SandboxOptions, 'reach' | 'reachDatabase' | 'nodeTimeoutMs' | 'openPrices'>
 
 /** A whole Cambist on real chains, and everything a test needs to drive it and to look inside. */
@@ -135,6 +141,7 @@ export async function startTestSandbox(options: TestSandboxOptions = {}): Promis
       },
       logger: createLogger('info', join(dataDir, 'service.log')),
       mining: options.mining ?? 'manual',
+      networks: options.networks ?? REAL,
       // Gas for sweeps takes nonces between payouts: a test that mines by hand would have to mine for it as well.
       policy: { restMs: 40, poolSize: 60, sweepCostMultiple: 0n, ...options.policy },
       ...linesOf(options),

@@ -27,7 +27,11 @@ import { type Proof, prove } from './prove.ts'
 prove('with every line failing in every way, no payout is made twice and every order ends', async (proof) => {
   const lines = await openBadLines(proof.seed)
   try {
-    const sandbox = await startTestSandbox({ ...lines.options, policy: { poolSize: 120, restMs: 100 } })
+    const sandbox = await startTestSandbox({
+      ...lines.options,
+      networks: ['BTC', 'ETH', 'BNB', 'XRP'],
+      policy: { poolSize: 120, restMs: 100 },
+    })
     try {
       await live(sandbox, lines, proof)
     } finally {
