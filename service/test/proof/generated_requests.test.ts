@@ -31,8 +31,7 @@ beforeEach(() => {
 })
 
 const STALL_MS_MAX = 200
-/** The sandbox's simulated chains live in the same process and keep every block: some 3,000 are mined meanwhile. */
-const GROWTH_BYTES_MAX = 24 * 2 ** 20
+const GROWTH_BYTES_MAX = 8 * 2 ** 20
 /** The last of the requests come while prices, time and chains are driven to their ends. */
 const WILD_SHARE = 0.04
 

@@ -1,6 +1,12 @@
 import type { ToldSecret } from '../../../src/accounts/keys.ts'
 import { assert } from '../../../src/domain/assert.ts'
-import { chainFacts, depositsLie, isNetworkId, networkChains } from '../../../src/domain/catalog/networks.ts'
+import {
+  type AddressFamily,
+  chainFacts,
+  depositsLie,
+  isNetworkId,
+  networkChains,
+} from '../../../src/domain/catalog/networks.ts'
 import type { Answer } from '../../../src/http/testing/answer.ts'
 import type { Chance } from '../../harness/chance.ts'
 import { decimalText, type KnownExchange, type KnownOrder, type KnownPair } from './known_exchange.ts'
@@ -315,9 +321,11 @@ function networkOf({ addresses }: KnownExchange, chance: Chance): string {
 }
 
 function mine(known: KnownExchange, chance: Chance): Right {
+  const network = networkOf(known, chance)
   const body: Entry[] = [
-    ['network', text(networkOf(known, chance))],
-    ['blocks', String(1 + chance.below(20))],
+    ['network', text(network)],
+    // A simulated chain keeps its blocks in the process whose memory is to stay flat.
+    ['blocks', String(isOnRealNode(network) ? 1 + chance.below(20) : 1)],
   ]
   return plain('blocks', { body })
 }
@@ -337,8 +345,16 @@ function isReorganised(network: string): boolean {
 }
 
 function isTagged(network: string): boolean {
+  return depositsLie[familyOf(network)] === 'tags'
+}
+
+function isOnRealNode(network: string): boolean {
+  return ['bitcoin', 'evm'].includes(familyOf(network))
+}
+
+function familyOf(network: string): AddressFamily {
   assert(isNetworkId(network), `${network} is a network`)
-  return depositsLie[chainFacts[networkChains[network]].family] === 'tags'
+  return chainFacts[networkChains[network]].family
 }
 
 function replace(known: KnownExchange, chance: Chance): Right {
