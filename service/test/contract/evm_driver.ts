@@ -1,18 +1,13 @@
-import { createHmac, createSecretKey, randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type ContractName, type Devnet, type EvmClient, startDevnet } from '@cambist/devnet'
 import { type Address, encodeDeployData, encodeFunctionData, getAddress, type Hex } from 'viem'
 import { type EvmSettings, evm } from '../../src/chains/evm/index.ts'
-import { systemClock } from '../../src/clock.ts'
 import { type AssetId, assetOf, assets, nativeAsset } from '../../src/domain/catalog/assets.ts'
 import { amountOf, fromChainUnits, toChainUnits } from '../../src/domain/money/amount.ts'
-import { sealText } from '../../src/domain/orders/seal.ts'
-import type { Intent, SignedTx } from '../../src/domain/payouts/intent.ts'
-import { localSigner } from '../../src/signer/local_signer.ts'
-import { memoryStore } from '../../src/signer/testing/memory_store.ts'
 import type { ChainDriver } from './chain_driver.ts'
+import { payoutSigner } from './payout_signer.ts'
 
 export type EvmDriver = ChainDriver & {
   readonly client: EvmClient
@@ -167,37 +162,11 @@ function actionsOf(devnet: Devnet, id: 'ETH' | 'BNB') {
 }
 
 function signerFor(id: 'ETH' | 'BNB', chainId: number, contracts: EvmSettings['tokens']) {
-  const sealKey = createSecretKey(randomBytes(32))
-  const signer = localSigner({
-    seed: randomBytes(64),
-    store: memoryStore(),
-    sealKey,
-    clock: systemClock(),
-    settings: {
-      bitcoin: { network: 'regtest', feeRateSatPerVbMax: 1n, feeSatoshiMax: 1n },
-      evm: { [id]: { chainId, gasLimitMax: 500_000n, feePerGasWeiMax: 500n * 10n ** 9n } },
-      contracts,
-      payoutUnitsMax: Object.fromEntries(assets.map(({ id, maxAmount }) => [id, maxAmount])),
-      limits: [],
-    },
-  })
-  async function pay(intent: Intent): Promise<SignedTx> {
+  const caps = { gasLimitMax: 500_000n, feePerGasWeiMax: 500n * 10n ** 9n, sweepGasWeiMax: 0n }
+  return payoutSigner({ evm: { [id]: { chainId, ...caps } }, contracts }, (intent) => {
     if (intent.family !== 'evm') throw new Error('the intent is of an EVM chain')
-    const [orderId = ''] = intent.payoutId.split(':')
-    const asset = assets.find(({ id }) => intent.token !== null && contracts[id] === intent.token)
-    const payoutAsset = (asset ?? nativeAsset(intent.chain)).id
-    const terms = {
-      orderId,
-      payoutAsset,
-      destination: intent.to,
-      destinationTag: null,
-      depositAsset: payoutAsset,
-      refundAddress: null,
-    }
-    const seal = createHmac('sha256', sealKey).update(sealText(terms)).digest('hex')
-    const signed = await signer.sign(intent, { kind: 'payout', ...terms, payeeKey: null, seal })
-    if (!signed.ok) throw new Error(signed.rejection.message)
-    return signed.value
-  }
-  return { addresses: signer.addresses, pay }
+    const token = assets.find((asset) => intent.token !== null && contracts[asset.id] === intent.token)
+    const asset = (token ?? nativeAsset(intent.chain)).id
+    return { asset, destination: intent.to, destinationTag: null }
+  })
 }

@@ -1,4 +1,3 @@
-import { createHmac, createSecretKey, randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,13 +9,8 @@ import { LIFE_S } from '../../src/chains/stellar/bid.ts'
 import { connect } from '../../src/chains/stellar/horizon.ts'
 import { stellar } from '../../src/chains/stellar/index.ts'
 import type { StellarSettings } from '../../src/chains/stellar/settings.ts'
-import { systemClock } from '../../src/clock.ts'
-import { assets } from '../../src/domain/catalog/assets.ts'
-import { sealText } from '../../src/domain/orders/seal.ts'
-import type { Intent, SignedTx } from '../../src/domain/payouts/intent.ts'
-import { localSigner } from '../../src/signer/local_signer.ts'
-import { memoryStore } from '../../src/signer/testing/memory_store.ts'
 import type { ChainDriver } from './chain_driver.ts'
+import { payoutSigner } from './payout_signer.ts'
 
 /** Somebody outside, with keys and money, who sends whatever a transaction can say. */
 export type Outsider = {
@@ -147,38 +141,11 @@ async function openOutsider(
 }
 
 function signerFor(passphrase: string) {
-  const sealKey = createSecretKey(randomBytes(32))
-  const signer = localSigner({
-    seed: randomBytes(64),
-    store: memoryStore(),
-    sealKey,
-    clock: systemClock(),
-    settings: {
-      bitcoin: { network: 'regtest', feeRateSatPerVbMax: 1n, feeSatoshiMax: 1n },
-      evm: {},
-      stellar: { passphrase, feeStroopsMax: 10_000n },
-      contracts: {},
-      payoutUnitsMax: Object.fromEntries(assets.map(({ id, maxAmount }) => [id, maxAmount])),
-      limits: [],
-    },
-  })
-  async function pay(intent: Intent): Promise<SignedTx> {
+  return payoutSigner({ stellar: { passphrase, feeStroopsMax: 10_000n } }, (intent) => {
     if (intent.family !== 'stellar' || intent.payment === null) throw new Error('the intent pays XLM')
-    const [orderId = ''] = intent.payoutId.split(':')
     const { to, memo } = intent.payment
     const place = parsePlace(to)
-    const terms = {
-      orderId,
-      payoutAsset: 'XLM:XLM' as const,
-      destination: to,
-      destinationTag: (place.ok ? place.value.id : null) ?? memo,
-      depositAsset: 'XLM:XLM' as const,
-      refundAddress: null,
-    }
-    const seal = createHmac('sha256', sealKey).update(sealText(terms)).digest('hex')
-    const signed = await signer.sign(intent, { kind: 'payout', ...terms, payeeKey: null, seal })
-    if (!signed.ok) throw new Error(signed.rejection.message)
-    return signed.value
-  }
-  return { addresses: signer.addresses, pay }
+    const destinationTag = (place.ok ? place.value.id : null) ?? memo
+    return { asset: 'XLM:XLM', destination: to, destinationTag }
+  })
 }

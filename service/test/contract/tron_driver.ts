@@ -1,4 +1,3 @@
-import { createHmac, createSecretKey, randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -6,14 +5,10 @@ import { type Devnet, startDevnet } from '@cambist/devnet'
 import { TronWeb, type Types } from 'tronweb'
 import { tron } from '../../src/chains/tron/index.ts'
 import type { TronSettings } from '../../src/chains/tron/settings.ts'
-import { systemClock } from '../../src/clock.ts'
-import { assetOf, assets } from '../../src/domain/catalog/assets.ts'
+import { assetOf } from '../../src/domain/catalog/assets.ts'
 import { amountOf, fromChainUnits, toChainUnits } from '../../src/domain/money/amount.ts'
-import { sealText } from '../../src/domain/orders/seal.ts'
-import type { Intent, SignedTx } from '../../src/domain/payouts/intent.ts'
-import { localSigner } from '../../src/signer/local_signer.ts'
-import { memoryStore } from '../../src/signer/testing/memory_store.ts'
 import type { ChainDriver } from './chain_driver.ts'
+import { payoutSigner } from './payout_signer.ts'
 
 type TronInfo = NonNullable<Devnet['networks']['TRX']>
 
@@ -146,37 +141,10 @@ function outsiders(devnet: Devnet, info: TronInfo): Outside {
 }
 
 function signerFor(contracts: TronSettings['tokens']) {
-  const sealKey = createSecretKey(randomBytes(32))
-  const signer = localSigner({
-    seed: randomBytes(64),
-    store: memoryStore(),
-    sealKey,
-    clock: systemClock(),
-    settings: {
-      bitcoin: { network: 'regtest', feeRateSatPerVbMax: 1n, feeSatoshiMax: 1n },
-      evm: {},
-      tron: { feeLimitSunMax: 100_000_000n, sweepGasSunMax: 100_000_000n },
-      contracts,
-      payoutUnitsMax: Object.fromEntries(assets.map(({ id, maxAmount }) => [id, maxAmount])),
-      limits: [],
-    },
-  })
-  async function pay(intent: Intent): Promise<SignedTx> {
+  const caps = { feeLimitSunMax: 100_000_000n, sweepGasSunMax: 100_000_000n }
+  return payoutSigner({ tron: caps, contracts }, (intent) => {
     if (intent.family !== 'tron') throw new Error('the intent is of TRON')
-    const [orderId = ''] = intent.payoutId.split(':')
-    const payoutAsset = intent.token === null ? ('TRX:TRX' as const) : ('USDT:TRC20' as const)
-    const terms = {
-      orderId,
-      payoutAsset,
-      destination: intent.to,
-      destinationTag: null,
-      depositAsset: payoutAsset,
-      refundAddress: null,
-    }
-    const seal = createHmac('sha256', sealKey).update(sealText(terms)).digest('hex')
-    const signed = await signer.sign(intent, { kind: 'payout', ...terms, payeeKey: null, seal })
-    if (!signed.ok) throw new Error(signed.rejection.message)
-    return signed.value
-  }
-  return { addresses: signer.addresses, pay }
+    const asset = intent.token === null ? 'TRX:TRX' : 'USDT:TRC20'
+    return { asset, destination: intent.to, destinationTag: null }
+  })
 }

@@ -1,4 +1,3 @@
-import { createHmac, createSecretKey, randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,13 +8,8 @@ import { LEDGERS_TO_LIVE } from '../../src/chains/xrp/bid.ts'
 import { xrp } from '../../src/chains/xrp/index.ts'
 import { connect } from '../../src/chains/xrp/rpc.ts'
 import type { XrpSettings } from '../../src/chains/xrp/settings.ts'
-import { systemClock } from '../../src/clock.ts'
-import { assets } from '../../src/domain/catalog/assets.ts'
-import { sealText } from '../../src/domain/orders/seal.ts'
-import type { Intent, SignedTx } from '../../src/domain/payouts/intent.ts'
-import { localSigner } from '../../src/signer/local_signer.ts'
-import { memoryStore } from '../../src/signer/testing/memory_store.ts'
 import type { ChainDriver } from './chain_driver.ts'
+import { payoutSigner } from './payout_signer.ts'
 
 /** Somebody outside, with keys and money, who sends whatever a transaction can say. */
 export type Outsider = {
@@ -140,37 +134,9 @@ async function openOutsider(
 }
 
 function signerFor(networkId: number) {
-  const sealKey = createSecretKey(randomBytes(32))
-  const signer = localSigner({
-    seed: randomBytes(64),
-    store: memoryStore(),
-    sealKey,
-    clock: systemClock(),
-    settings: {
-      bitcoin: { network: 'regtest', feeRateSatPerVbMax: 1n, feeSatoshiMax: 1n },
-      evm: {},
-      xrp: { networkId, feeDropsMax: 10_000n },
-      contracts: {},
-      payoutUnitsMax: Object.fromEntries(assets.map(({ id, maxAmount }) => [id, maxAmount])),
-      limits: [],
-    },
-  })
-  async function pay(intent: Intent): Promise<SignedTx> {
+  return payoutSigner({ xrp: { networkId, feeDropsMax: 10_000n } }, (intent) => {
     if (intent.family !== 'xrp' || intent.payment === null) throw new Error('the intent pays XRP')
-    const [orderId = ''] = intent.payoutId.split(':')
     const { to, tag } = intent.payment
-    const terms = {
-      orderId,
-      payoutAsset: 'XRP:XRP' as const,
-      destination: to,
-      destinationTag: tag === null ? null : String(tag),
-      depositAsset: 'XRP:XRP' as const,
-      refundAddress: null,
-    }
-    const seal = createHmac('sha256', sealKey).update(sealText(terms)).digest('hex')
-    const signed = await signer.sign(intent, { kind: 'payout', ...terms, payeeKey: null, seal })
-    if (!signed.ok) throw new Error(signed.rejection.message)
-    return signed.value
-  }
-  return { addresses: signer.addresses, pay }
+    return { asset: 'XRP:XRP', destination: to, destinationTag: tag === null ? null : String(tag) }
+  })
 }
