@@ -76,7 +76,7 @@ export type Devnet = {
 
 export type DevnetOptions = {
   readonly dataDir: string
-  /** Default: all. */
+  /** Default: what the service can exchange; that is all but EOS. */
   readonly networks?: readonly DevnetNetwork[]
   /** `lively` mines by itself; `manual` leaves it to `mine`. Default: lively. */
   readonly mining?: 'lively' | 'manual'

@@ -51,7 +51,7 @@ async function call(name: ContractName, address: Hex, functionName: string, args
   return client().getTransactionReceipt({ hash })
 }
 
-test('all three networks are there, on loopback', () => {
+test('all networks on real nodes are there, on loopback', () => {
   expect(devnet.missing).toEqual([])
   const { BTC, ETH, BNB } = devnet.networks
   for (const network of [BTC, ETH, BNB]) expect(new URL(network?.rpcUrl ?? '').hostname).toBe('127.0.0.1')
