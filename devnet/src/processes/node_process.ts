@@ -50,11 +50,22 @@ export function findRunning(recordPath: string, mark: string): NodeProcess | und
   return commandLine(record.pid).includes(mark) ? record : undefined
 }
 
-/** The port of the last start, when it is free: addresses that people noted down stay valid. */
+/**
+ * The port of the last start, when it is free: addresses that people noted down stay valid. What was killed a moment
+ * ago may hold it for a moment still.
+ */
 export async function choosePort(recordPath: string, wanted?: number): Promise<number> {
   const last = wanted ?? readRecord(recordPath)?.port
-  return (last === undefined ? undefined : await bind(last)) ?? (await bind(0)) ?? fail()
+  const again = last === undefined ? undefined : await whenFree(last)
+  return again ?? (await bind(0)) ?? fail()
 }
+
+/** Undefined: somebody else has it. */
+function whenFree(port: number): Promise<number | undefined> {
+  return waitFor(`port ${port}`, () => bind(port), { timeoutMs: PORT_TIMEOUT_MS }).catch(() => undefined)
+}
+
+const PORT_TIMEOUT_MS = 1_000
 
 /** Waits until `isReady`; gives up at once when the process dies, with the end of its log. */
 export async function waitUntilReady(

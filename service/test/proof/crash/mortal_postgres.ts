@@ -2,6 +2,7 @@ import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Postgres, startPostgres } from '@cambist/devnet'
+import { lastingPort } from '../../harness/lasting_port.ts'
 import { killPostgres } from './kill_postgres.ts'
 
 /** When the server is killed once more, while it comes back from a kill. */
@@ -21,11 +22,14 @@ export type MortalPostgres = {
 }
 
 export async function startMortalPostgres(dataDir: string): Promise<MortalPostgres> {
-  let server: Postgres = await startPostgres({ dataDir })
+  const port = await lastingPort()
+  let server: Postgres = await startPostgres({ dataDir, port })
   let isUp = true
   let deaths = 0
   const start = async () => {
-    server = await startPostgres({ dataDir })
+    server = await startPostgres({ dataDir, port })
+    if (server.port !== port)
+      throw new Error(`PostgreSQL came back on ${server.port}; everybody asks ${port}`)
   }
   return {
     url: server.url,

@@ -1,6 +1,5 @@
 import { execFile } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
-import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -17,6 +16,7 @@ import type { AddressFamily } from '../../../src/domain/catalog/networks.ts'
 import { type Environment, writeEnvironment } from '../../functional/processes/environment.ts'
 import { eventually } from '../../harness/eventually.ts'
 import type { Inspected } from '../../harness/invariants.ts'
+import { lastingPort } from '../../harness/lasting_port.ts'
 import { openReadOnly } from '../../harness/read_only_database.ts'
 import { type Fleet, type Reaper, startFleet } from './fleet.ts'
 import { type MortalPostgres, startMortalPostgres } from './mortal_postgres.ts'
@@ -92,7 +92,7 @@ export async function startStage(ground: Ground, options: StageOptions): Promise
     dir,
     compiledDir: compiledDirOf(ground),
     environment: adapted(environment, options),
-    apiPort: await freePort(),
+    apiPort: await lastingPort(),
   })
   const [key] = await Promise.all([createApiKey(environment, compiledDirOf(ground)), fleet.allUp()])
   const inspection = inspect(environment, url)
@@ -205,12 +205,4 @@ async function fund({ devnet }: Ground, { db }: Inspected): Promise<void> {
   ]
   await Promise.all(sends)
   await bury(devnet)
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
-  await new Promise((resolve) => server.close(resolve))
-  return port
 }
