@@ -98,16 +98,23 @@ const BLOCK_INTERVAL_MS = {
 
 /** What is loaded only when it is wanted. */
 const MODULES = {
-  evm: () => import('./evm/evm_network.ts'),
+  ETH: () => import('./evm/evm_network.ts'),
+  BNB: () => import('./evm/evm_network.ts'),
   XRP: () => import('./xrp/open_xrp_network.ts'),
   XLM: () => import('./stellar/open_stellar_network.ts'),
   TRX: () => import('./tron/open_tron_network.ts'),
   EOS: () => import('./eos/open_eos_network.ts'),
 }
 
-/** Loads the code of every network and starts none: for whoever compiles ahead. */
-export async function loadNetworks(): Promise<void> {
-  await Promise.all(Object.values(MODULES).map((load) => load()))
+const DEFAULT_NETWORKS: readonly DevnetNetwork[] = ['BTC', 'ETH', 'BNB', 'XRP', 'XLM', 'TRX']
+
+/**
+ * Loads the code of networks and starts none. One after the other: a library may `require` a module of another one, and
+ * Node cannot while an `import()` is about to load that (ERR_REQUIRE_ESM_RACE_CONDITION). Who loads much at the same
+ * time waits for this first.
+ */
+export async function loadNetworks(networks: readonly DevnetNetwork[] = DEFAULT_NETWORKS): Promise<void> {
+  for (const network of networks) if (network !== 'BTC') await MODULES[network]()
 }
 
 /** Networks that run in this process. A new one is a folder and a line here; each loads only when it is wanted. */
@@ -134,8 +141,11 @@ export async function startDevnet(options: DevnetOptions): Promise<Devnet> {
   mkdirSync(dataDir, { recursive: true })
   const lock = own(dataDir)
   const world: World = { opened: new Map(), evm: {}, simulated: {}, missing: [] }
-  const wanted = options.networks ?? ['BTC', 'ETH', 'BNB', 'XRP', 'XLM', 'TRX']
-  const starts = await Promise.allSettled(wanted.map((network) => open(world, network, dataDir, options)))
+  const wanted = options.networks ?? DEFAULT_NETWORKS
+  // There is much to load: here, because meanwhile the nodes and the database start.
+  const loading = loadNetworks(wanted)
+  const opening = wanted.map((network) => open({ world, loading, dataDir, options }, network))
+  const starts = await Promise.allSettled(opening)
   const failed = starts.find((start) => start.status === 'rejected')
   if (failed !== undefined) {
     await Promise.allSettled([...world.opened.values()].map((network) => network.stop()))
@@ -151,12 +161,14 @@ function own(dataDir: string): LockFile {
   throw new Error(`the devnet in ${dataDir} is already run by process ${lock.heldBy.pid}`)
 }
 
-async function open(
-  world: World,
-  network: DevnetNetwork,
-  dataDir: string,
-  options: DevnetOptions,
-): Promise<void> {
+type Opening = {
+  readonly world: World
+  readonly loading: Promise<void>
+  readonly dataDir: string
+  readonly options: DevnetOptions
+}
+
+async function open({ world, loading, dataDir, options }: Opening, network: DevnetNetwork): Promise<void> {
   const log = options.log ?? (() => {})
   if (network === 'BTC') {
     const { bitcoin: wanted } = options
@@ -171,6 +183,7 @@ async function open(
   }
   const folder = join(dataDir, network.toLowerCase())
   if (isSimulated(network)) {
+    await loading
     const opened = await SIMULATED[network](folder)
     Object.assign(world.simulated, { [network]: opened })
     world.opened.set(network, opened)
@@ -178,12 +191,10 @@ async function open(
   }
   const profile = EVM_PROFILES[network]
   const node = await startAnvil({ dataDir: folder, chainId: profile.chainId, name: network, log })
-  // There is much to load for it: here, because meanwhile the nodes and the database start.
-  const loading = MODULES.evm()
-  const opened = await orStop(
-    node,
-    loading.then(({ openEvmNetwork }) => openEvmNetwork(node, profile, () => compileContracts(log))),
-  )
+  const opening = loading
+    .then(MODULES[network])
+    .then(({ openEvmNetwork }) => openEvmNetwork(node, profile, () => compileContracts(log)))
+  const opened = await orStop(node, opening)
   world.evm[network] = opened
   world.opened.set(network, opened)
 }

@@ -126,7 +126,7 @@ async function openService(options: ServiceOptions, opened: Opened): Promise<Omi
   await migrate(options.databaseUrl, (line) => logger.debug({ migration: line }, 'migrating'))
   const db = openPool(options, options.databaseUrl, roles.api === null ? 12 : 20)
   opened.closeWith(db.close)
-  const world = openWorld(options, db)
+  const world = await openWorld(options, db)
 
   if (decidesOrders(roles)) {
     prices.start()
@@ -163,8 +163,11 @@ function openPool({ logger, roles }: ServiceOptions, url: string, connectionsMax
   })
 }
 
-function openWorld({ clock, prices, policy, logger, ...options }: ServiceOptions, db: Database): World {
-  const chains = connectChains(options.chains, db)
+async function openWorld(
+  { clock, prices, policy, logger, ...options }: ServiceOptions,
+  db: Database,
+): Promise<World> {
+  const chains = await connectChains(options.chains, db)
   const assets = new Set([...chains.values()].flatMap((chain) => chain.assets))
   const { ETH, BNB } = options.chains
   return {
@@ -181,7 +184,7 @@ function openWorld({ clock, prices, policy, logger, ...options }: ServiceOptions
 }
 
 /** The chains that have a node, paying from the reserve addresses that the signer told. */
-export function connectChains(settings: ChainSettings, db: Database): Chains {
+export function connectChains(settings: ChainSettings, db: Database): Promise<Chains> {
   return buildChains(settings, async (id) => {
     const [address] = await reserveAddresses(db, chainFacts[id].family)
     if (address === undefined) throw new Error(`the signer has not told the reserve address of ${id} yet`)

@@ -1,10 +1,7 @@
 import type { ChainId } from '../domain/catalog/networks.ts'
-import { bitcoin } from './bitcoin/index.ts'
 import type { Chain } from './chain.ts'
-import { evm } from './evm/index.ts'
-import { stellar } from './stellar/index.ts'
-import { tron } from './tron/index.ts'
-import { xrp } from './xrp/index.ts'
+import type { evm } from './evm/index.ts'
+import type { tron } from './tron/index.ts'
 
 /** What every connector needs to be built: its node, its caps, and where payouts of account chains leave from. */
 type Settings = {
@@ -38,56 +35,60 @@ type EvmChain = Omit<Parameters<typeof evm>[0], 'id' | 'rpcUrl' | 'timeoutMs' | 
 /** What is bid while a node has too little data for an estimate. */
 const FALLBACK_MILLI_SAT_PER_VB = 5_000n
 
-type Factory = (settings: Settings, reserveAddress: () => Promise<string>) => Chain | null
+type Factory = (settings: Settings, reserveAddress: () => Promise<string>) => Promise<Chain | null>
 
-/** A new network is one folder and one line here. Each runs service/test/contract/chain_contract.ts. */
+/**
+ * A new network is one folder and one line here. Each runs service/test/contract/chain_contract.ts. The folder of a
+ * network that has no node is not even loaded: the libraries of some take longer than all the rest of the service.
+ */
 export const chainFactories = {
-  BTC: ({ BTC: { rpcUrl, network, milliSatPerVbMax }, nodeTimeoutMs: timeoutMs }) =>
-    rpcUrl === null
-      ? null
-      : bitcoin({
-          id: 'BTC',
-          rpcUrl,
-          network,
-          milliSatPerVbMax,
-          milliSatPerVbFallback:
-            milliSatPerVbMax < FALLBACK_MILLI_SAT_PER_VB ? milliSatPerVbMax : FALLBACK_MILLI_SAT_PER_VB,
-          timeoutMs,
-        }),
+  BTC: async ({ BTC: { rpcUrl, network, milliSatPerVbMax }, nodeTimeoutMs: timeoutMs }) => {
+    if (rpcUrl === null) return null
+    const { bitcoin } = await import('./bitcoin/index.ts')
+    const milliSatPerVbFallback =
+      milliSatPerVbMax < FALLBACK_MILLI_SAT_PER_VB ? milliSatPerVbMax : FALLBACK_MILLI_SAT_PER_VB
+    return bitcoin({ id: 'BTC', rpcUrl, network, milliSatPerVbMax, milliSatPerVbFallback, timeoutMs })
+  },
   ETH: (settings, reserveAddress) => buildEvm('ETH', settings, reserveAddress),
   BNB: (settings, reserveAddress) => buildEvm('BNB', settings, reserveAddress),
-  TRX: ({ TRX: { rpcUrl, ...settings }, nodeTimeoutMs: timeoutMs }, reserveAddress) =>
-    rpcUrl === null ? null : tron({ id: 'TRX', rpcUrl, ...settings, timeoutMs, reserveAddress }),
-  XRP: ({ XRP: { rpcUrl, networkId, feeDropsMax }, nodeTimeoutMs: timeoutMs }, reserveAddress) =>
-    rpcUrl === null ? null : xrp({ id: 'XRP', rpcUrl, networkId, feeDropsMax, timeoutMs, reserveAddress }),
-  XLM: (
-    { XLM: { rpcUrl: horizonUrl, passphrase, feeStroopsMax }, nodeTimeoutMs: timeoutMs },
-    reserveAddress,
-  ) =>
-    horizonUrl === null
-      ? null
-      : stellar({ id: 'XLM', horizonUrl, passphrase, feeStroopsMax, timeoutMs, reserveAddress }),
+  TRX: async ({ TRX: { rpcUrl, ...settings }, nodeTimeoutMs: timeoutMs }, reserveAddress) => {
+    if (rpcUrl === null) return null
+    const { tron } = await import('./tron/index.ts')
+    return tron({ id: 'TRX', rpcUrl, ...settings, timeoutMs, reserveAddress })
+  },
+  XRP: async ({ XRP: { rpcUrl, networkId, feeDropsMax }, nodeTimeoutMs: timeoutMs }, reserveAddress) => {
+    if (rpcUrl === null) return null
+    const { xrp } = await import('./xrp/index.ts')
+    return xrp({ id: 'XRP', rpcUrl, networkId, feeDropsMax, timeoutMs, reserveAddress })
+  },
+  XLM: async ({ XLM: { rpcUrl, passphrase, feeStroopsMax }, nodeTimeoutMs: timeoutMs }, reserveAddress) => {
+    if (rpcUrl === null) return null
+    const { stellar } = await import('./stellar/index.ts')
+    return stellar({ id: 'XLM', horizonUrl: rpcUrl, passphrase, feeStroopsMax, timeoutMs, reserveAddress })
+  },
 } as const satisfies Record<ChainId, Factory>
 
-function buildEvm(
+async function buildEvm(
   id: 'ETH' | 'BNB',
   settings: Settings,
   reserveAddress: () => Promise<string>,
-): Chain | null {
+): Promise<Chain | null> {
   const { rpcUrl, evmChainId, tokens, maxFeePerGasWeiMax } = settings[id]
   if (rpcUrl === null) return null
+  const { evm } = await import('./evm/index.ts')
   const timeoutMs = settings.nodeTimeoutMs
   return evm({ id, rpcUrl, evmChainId, tokens, maxFeePerGasWeiMax, timeoutMs, reserveAddress })
 }
 
 /** The chains that have a node; a chain without one is not offered. */
-export function buildChains(
+export async function buildChains(
   settings: Settings,
   reserveAddress: (chain: ChainId) => Promise<string>,
-): ReadonlyMap<ChainId, Chain> {
+): Promise<ReadonlyMap<ChainId, Chain>> {
   const chains = new Map<ChainId, Chain>()
+  // One after the other: two libraries that load at the same time can require and import the same third, which Node refuses.
   for (const [id, factory] of Object.entries(chainFactories) as [ChainId, Factory][]) {
-    const chain = factory(settings, () => reserveAddress(id))
+    const chain = await factory(settings, () => reserveAddress(id))
     if (chain !== null) chains.set(id, chain)
   }
   return chains

@@ -38,7 +38,7 @@ export async function openOrders({ env, isSandbox }: Place) {
 export async function openLedger({ env, isSandbox }: Place) {
   const { databaseUrl, chains } = isSandbox ? await readSandboxLedger(env) : readLedgerConfig(env)
   const db = await openMigrated(databaseUrl)
-  return { db, chains: connectChains(chains, db), clock: systemClock(), close: db.close }
+  return { db, chains: await connectChains(chains, db), clock: systemClock(), close: db.close }
 }
 
 async function openMigrated(databaseUrl: string): Promise<Database> {

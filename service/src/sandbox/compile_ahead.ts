@@ -1,8 +1,15 @@
+import { readdirSync } from 'node:fs'
+
 /**
  * Run once after an installation: Node strips the types of everything that the sandbox loads and keeps it where
  * `npm start` looks for it, so that the first start does not have to. The installation goes on when it fails: the sandbox
  * will say what is wrong, to somebody who is looking.
  */
-const networks = import('@cambist/devnet').then(({ loadNetworks }) => loadNetworks())
-await Promise.all([import('../commands/sandbox.ts'), import('../main.ts'), networks])
+const chains = new URL('../chains/', import.meta.url)
+const connectors = readdirSync(chains, { withFileTypes: true }).filter((entry) => entry.isDirectory())
+await import('@cambist/devnet').then(({ loadNetworks }) => loadNetworks())
+await import('../commands/sandbox.ts')
+await import('../main.ts')
+for (const { name } of connectors) await import(new URL(`${name}/index.ts`, chains).href)
+await import('../signer/stellar_transaction.ts')
 process.exit()

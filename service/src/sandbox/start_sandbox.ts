@@ -4,6 +4,7 @@ import { join, resolve } from 'node:path'
 import {
   type Devnet,
   type DevnetOptions,
+  loadNetworks,
   type Postgres,
   removePostgres,
   startDevnet,
@@ -86,7 +87,7 @@ async function startOwned(options: SandboxOptions, dataDir: string): Promise<San
   // The file says that the sandbox is ready, so one of an earlier life must not be there meanwhile.
   await rm(sandboxFile, { force: true })
   const { signal = new AbortController().signal } = options
-  const { ground, startService } = await loadMeanwhile((whenWaiting) =>
+  const { ground, startService } = await loadMeanwhile(options.networks, (whenWaiting) =>
     startGround(options, dataDir, whenWaiting),
   )
   let service: Service | undefined
@@ -121,12 +122,16 @@ async function startOwned(options: SandboxOptions, dataDir: string): Promise<San
 }
 
 /** The service is half of what there is to load: that is done while a new database is being made. */
-async function loadMeanwhile(start: (whenWaiting: () => void) => Promise<Ground>) {
+async function loadMeanwhile(
+  networks: SandboxOptions['networks'],
+  start: (whenWaiting: () => void) => Promise<Ground>,
+) {
   let starting: Promise<Ground> | undefined
   const waiting = new Promise<void>((resolve) => {
     starting = start(resolve)
   })
   await Promise.race([waiting, starting])
+  await loadNetworks(networks)
   const { startService } = await import('../main.ts')
   return { ground: (await starting) as Ground, startService }
 }

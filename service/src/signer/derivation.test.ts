@@ -1,5 +1,4 @@
 import { mnemonicToSeedSync } from '@scure/bip39'
-import { MuxedAccount } from '@stellar/stellar-sdk/base'
 import { xAddressToClassicAddress } from 'ripple-address-codec'
 import { utils } from 'tronweb'
 import { bytesToHex } from 'viem'
@@ -95,19 +94,4 @@ test('on the XRP Ledger everybody has a tag on one account, and the reserve has 
   const testing = deriveKeys(about, networksOf('regtest'))
   expect(place(testing.address('xrp', { purpose: 'deposit', index: 1 }))).toMatchObject({ test: true })
   expect(() => keys.address('xrp', { purpose: 'change', index: 0 })).toThrow('no change addresses')
-})
-
-// https://github.com/stellar/stellar-protocol/blob/master/ecosystem/sep-0005.md#test-1
-test('on Stellar everybody has an id on one account, which is that of the SEP-5 vectors', () => {
-  const words = 'illness spike retreat truth genius clock brain pass fit cave bargain toe'
-  const keys = deriveKeys(mnemonicToSeedSync(words), networksOf('mainnet'))
-  const account = 'GDRXE2BQUC3AZNPVFSCEZ76NJ3WWL25FYFK6RGZGIEKWE4SOOHSUJUJ6'
-  expect(keys.address('stellar', { purpose: 'reserve', index: 1 })).toBe(account)
-  const place = (purpose: 'deposit' | 'reserve', index: number) => {
-    const muxed = MuxedAccount.fromAddress(keys.address('stellar', { purpose, index }), '0')
-    return { account: muxed.baseAccount().accountId(), id: muxed.id() }
-  }
-  expect(place('deposit', 48_213)).toEqual({ account, id: '48213' })
-  expect(place('reserve', 0)).toEqual({ account, id: '4294967295' })
-  expect(() => keys.address('stellar', { purpose: 'change', index: 0 })).toThrow('no change addresses')
 })

@@ -1,7 +1,6 @@
 import { ECDH } from 'node:crypto'
 import { HDKey } from '@scure/bip32'
 import { NETWORK, p2wpkh, TEST_NETWORK } from '@scure/btc-signer'
-import { encodeMuxedAccount, encodeMuxedAccountToAddress, Keypair } from '@stellar/stellar-sdk/base'
 import { classicAddressToXAddress } from 'ripple-address-codec'
 import { deriveAddress } from 'ripple-keypairs'
 import { bytesToHex } from 'viem'
@@ -23,12 +22,18 @@ export const bitcoinNetworks = {
 
 /** Every key we have, by path. Private keys do not leave this folder. */
 export type Keys = {
-  /** P2WPKH on Bitcoin, EIP-55 checksummed on EVM, base58 on TRON; on the XRP Ledger and Stellar one account for all, and tags. */
-  address(family: AddressFamily, key: KeyPath): string
+  /**
+   * P2WPKH on Bitcoin, EIP-55 checksummed on EVM, base58 on TRON; on the XRP Ledger one account for all, and tags.
+   * Stellar's are in stellar_address.ts.
+   */
+  address(family: Secp256k1Family, key: KeyPath): string
+  /** On Stellar an ed25519 seed. */
   privateKey(family: AddressFamily, key: KeyPath): Uint8Array
-  /** Compressed, 33 bytes; on Stellar 32. */
-  publicKey(family: AddressFamily, key: KeyPath): Uint8Array
+  /** Compressed, 33 bytes. */
+  publicKey(family: Secp256k1Family, key: KeyPath): Uint8Array
 }
+
+export type Secp256k1Family = Exclude<AddressFamily, 'stellar'>
 
 export type Networks = { readonly bitcoin: BitcoinNetwork; readonly xrpNetworkId: number }
 
@@ -40,7 +45,7 @@ export function deriveKeys(seed: Uint8Array, networks: Networks): Keys {
   const { bitcoin: network } = networks
   const root = HDKey.fromMasterSeed(seed)
   const branches = new Map<string, HDKey>()
-  const leaf = (family: AddressFamily, key: KeyPath): HDKey => {
+  const leaf = (family: Secp256k1Family, key: KeyPath): HDKey => {
     assert(
       Number.isInteger(key.index) && key.index >= 0 && key.index <= KEY_INDEX_MAX,
       `a key index is 0 to ${KEY_INDEX_MAX}`,
@@ -56,8 +61,7 @@ export function deriveKeys(seed: Uint8Array, networks: Networks): Keys {
     assert(bytes !== null, 'a key derived from the seed has a private half')
     return bytes
   }
-  const publicKey = (family: AddressFamily, key: KeyPath) => {
-    if (family === 'stellar') return Keypair.fromRawEd25519Seed(privateKey(family, key)).rawPublicKey()
+  const publicKey = (family: Secp256k1Family, key: KeyPath) => {
     const bytes = leaf(family, key).publicKey
     assert(bytes !== null, 'a derived key has a public half')
     return bytes
@@ -75,15 +79,13 @@ export function deriveKeys(seed: Uint8Array, networks: Networks): Keys {
           return tronAddressOf(evmAddress(publicKey(family, key)))
         case 'xrp':
           return xrpAddress(publicKey(family, key), key, networks.xrpNetworkId)
-        case 'stellar':
-          return stellarAddress(Keypair.fromRawEd25519Seed(privateKey(family, key)).publicKey(), key)
       }
     },
   }
 }
 
 /** BIP-84 on Bitcoin, BIP-44 elsewhere (https://github.com/satoshilabs/slips/blob/master/slip-0044.md). */
-function branchPath(family: AddressFamily, purpose: KeyPath['purpose'], network: BitcoinNetwork): string {
+function branchPath(family: Secp256k1Family, purpose: KeyPath['purpose'], network: BitcoinNetwork): string {
   if (family === 'xrp') return "m/44'/144'/0'/0"
   if (family === 'bitcoin') {
     const coin = network === 'mainnet' ? 0 : 1
@@ -117,15 +119,8 @@ function xrpAddress(publicKey: Uint8Array, { purpose, index }: KeyPath, networkI
   return classicAddressToXAddress(account, purpose === 'reserve' ? RESERVE_TAG : index, networkId !== 0)
 }
 
-/** The same, with muxed addresses (SEP-23). */
-function stellarAddress(account: string, { purpose, index }: KeyPath): string {
-  assert(purpose !== 'change', 'Stellar has no change addresses')
-  if (purpose === 'reserve' && index > 0) return account
-  const id = purpose === 'reserve' ? RESERVE_TAG : index
-  return encodeMuxedAccountToAddress(encodeMuxedAccount(account, String(id)))
-}
-
-const RESERVE_TAG = 2 ** 32 - 1
+/** What the reserve has where everybody has a tag. */
+export const RESERVE_TAG = 2 ** 32 - 1
 
 /** SEP-5, m/44'/148'/0': the first account of every wallet. */
 const STELLAR_PATH = [44, 148, 0]

@@ -2,20 +2,21 @@ import type { KeyObject } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import { assert } from '../domain/assert.ts'
 import { type AssetId, assets, nativeAsset } from '../domain/catalog/assets.ts'
+import type { AddressFamily } from '../domain/catalog/networks.ts'
 import { type Amount, amountOf, fromChainUnits } from '../domain/money/amount.ts'
 import { accept, type Outcome } from '../domain/outcome.ts'
-import type { EvmIntent, Intent, SignedTx, TronIntent } from '../domain/payouts/intent.ts'
+import type { EvmIntent, Intent, KeyPath, SignedTx, TronIntent } from '../domain/payouts/intent.ts'
 import type { InstantMs } from '../domain/time.ts'
 import { canonicalBitcoinAddress, signBitcoin } from './bitcoin_transaction.ts'
 import { checkAddressRequest, checkRequest } from './check_request.ts'
 import { deriveKeys, type Keys } from './derivation.ts'
 import { canonicalEvmAddress, signEvm } from './evm_transaction.ts'
+import { loadInTurn } from './load_in_turn.ts'
 import { refuseToSign } from './rejections.ts'
 import { findReplacementProblem } from './replacement.ts'
 import { isSealIntact } from './seal.ts'
 import type { SignerSettings } from './settings.ts'
 import type { Authority, SignedRecord, SignedStore, Signer, SignRejection } from './signer.ts'
-import { isStellarPayee, signStellar } from './stellar_transaction.ts'
 import { canonicalTronAddress } from './tron_address.ts'
 import { signTron } from './tron_transaction.ts'
 import { isXrpPayee, signXrp } from './xrp_transaction.ts'
@@ -53,13 +54,20 @@ export function localSigner(options: {
   return {
     async addresses(...request) {
       const { family, purpose, from, count } = checkAddressRequest(...request)
-      return Array.from({ length: count }, (_, at) => keys.address(family, { purpose, index: from + at }))
+      const addressOf = await addressesIn(keys, family)
+      return Array.from({ length: count }, (_, at) => addressOf({ purpose, index: from + at }))
     },
     sign: (intent, authority) => sign(parts, intent, authority),
     stop(because) {
       reason ??= because
     },
   }
+}
+
+async function addressesIn(keys: Keys, family: AddressFamily): Promise<(key: KeyPath) => string> {
+  if (family !== 'stellar') return (key) => keys.address(family, key)
+  const { stellarAddress } = await loadInTurn(() => import('./stellar_address.ts'))
+  return (key) => stellarAddress(keys, key)
 }
 
 function checksummed(contracts: SignerSettings['contracts']): SignerSettings['contracts'] {
@@ -86,7 +94,7 @@ async function sign(parts: Parts, asked: Intent, by: Authority): Promise<Outcome
   const before = earlier.find((record) => record.attempt === intent.attempt)
   if (before !== undefined) return answerStored(before, intent)
 
-  const amount = amountThatLeaves(parts, intent, authority)
+  const amount = await amountThatLeaves(parts, intent, authority)
   if (!amount.ok) return amount
   const conflict = findConflict(intent, earlier, authority.kind)
   if (conflict !== null) return refuseToSign('conflict', conflict)
@@ -138,11 +146,11 @@ function findConflict(
 }
 
 /** What the intent takes out of our hands, provided that it goes where it may and is not too much at once. */
-function amountThatLeaves(
+async function amountThatLeaves(
   parts: Parts,
   intent: Intent,
   authority: Authority,
-): Outcome<Amount, SignRejection> {
+): Promise<Outcome<Amount, SignRejection>> {
   const { settings } = parts
   const asset = assetIn(settings, intent)
   if (asset === null) return refuseToSign('malformed', 'intent.token is not a listed contract of its chain')
@@ -153,7 +161,7 @@ function amountThatLeaves(
     const problem = findGasProblem(settings, intent, authority)
     if (problem !== null) return problem
   }
-  if (!isPayeeRight(parts, intent, authority)) {
+  if (!(await isPayeeRight(parts, intent, authority))) {
     return refuseToSign(
       'not_the_destination',
       `a ${authority.kind} of ${authority.orderId} does not go there`,
@@ -205,9 +213,13 @@ function hasToken(intent: Intent): intent is EvmIntent | TronIntent {
   return intent.family === 'evm' || intent.family === 'tron'
 }
 
-function isPayeeRight({ keys, settings }: Parts, intent: Intent, authority: Authority): boolean {
+async function isPayeeRight(
+  { keys, settings }: Parts,
+  intent: Intent,
+  authority: Authority,
+): Promise<boolean> {
   if (intent.family === 'xrp') return isXrpPayee(intent, authority, settings.xrp)
-  if (intent.family === 'stellar') return isStellarPayee(intent, authority)
+  if (intent.family === 'stellar') return (await stellarSigning()).isStellarPayee(intent, authority)
   const payee = intent.family === 'bitcoin' ? intent.payment.address : intent.to
   const canonical = (text: string) => {
     if (intent.family === 'bitcoin') return canonicalBitcoinAddress(text, settings.bitcoin.network)
@@ -281,12 +293,15 @@ function isAssetRight(asset: AssetId, { kind, payoutAsset, depositAsset }: Autho
 async function build({ keys, settings }: Parts, intent: Intent): Promise<Outcome<SignedTx, SignRejection>> {
   if (intent.family === 'bitcoin') return signBitcoin(intent, keys, settings.bitcoin)
   if (intent.family === 'xrp') return signXrp(intent, keys, settings.xrp)
-  if (intent.family === 'stellar') return signStellar(intent, keys, settings.stellar)
+  if (intent.family === 'stellar') return (await stellarSigning()).signStellar(intent, keys, settings.stellar)
   if (intent.family === 'tron') return signTron(intent, keys, settings.tron)
   const chain = evmSettingsOf(settings, intent)
   if (chain === undefined) return refuseToSign('malformed', `${intent.chain} is not configured`)
   return signEvm(intent, keys, chain)
 }
+
+/** Its library is slow to load, and not every service pays on Stellar. */
+const stellarSigning = () => loadInTurn(() => import('./stellar_transaction.ts'))
 
 function evmSettingsOf({ evm }: SignerSettings, { chain }: Intent) {
   return Object.entries(evm).find(([id]) => id === chain)?.[1]

@@ -9,6 +9,7 @@ import { expect, test } from 'vitest'
 import { assert } from '../domain/assert.ts'
 import type { StellarIntent } from '../domain/payouts/intent.ts'
 import type { Authority } from './signer.ts'
+import { stellarAddress } from './stellar_address.ts'
 import { signStellar } from './stellar_transaction.ts'
 import {
   customerStellar,
@@ -20,7 +21,7 @@ import {
 } from './testing/fixtures.ts'
 
 const caps = { passphrase: stellarPassphrase, feeStroopsMax: 1_000n }
-const account = keys.address('stellar', { purpose: 'reserve', index: 1 })
+const account = stellarAddress(keys, { purpose: 'reserve', index: 1 })
 const other = Keypair.master('somebody else').publicKey()
 const muxedOf = (id: string, of = customerStellar) => encodeMuxedAccountToAddress(encodeMuxedAccount(of, id))
 
@@ -164,5 +165,5 @@ test('a later attempt keeps sequence and payment, and may ask more, live longer 
 })
 
 test('the account is the first of these words in every wallet that follows SEP-5', () => {
-  expect(extractBaseAddress(keys.address('stellar', { purpose: 'deposit', index: 7 }))).toBe(account)
+  expect(extractBaseAddress(stellarAddress(keys, { purpose: 'deposit', index: 7 }))).toBe(account)
 })

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { accept, type Outcome } from '../domain/outcome.ts'
 import type { SignedTx, TronIntent } from '../domain/payouts/intent.ts'
 import type { Keys } from './derivation.ts'
+import { loadInTurn } from './load_in_turn.ts'
 import { refuseToSign } from './rejections.ts'
 import type { TronSettings } from './settings.ts'
 import type { SignRejection } from './signer.ts'
@@ -25,7 +26,7 @@ export async function signTron(
   if (lifeMs <= 0 || lifeMs > LIFE_MS_MAX)
     return refuseToSign('malformed', 'intent.expirationMs is within a day after intent.reference')
   // Half a megabyte of code, which only who signs has to wait for.
-  const { utils } = await import('tronweb')
+  const { utils } = await loadInTurn(() => import('tronweb'))
   const owner = hexOfTronAddress(keys.address('tron', intent.from))
   const unsigned = { visible: false, txID: '', raw_data_hex: '', raw_data: rawDataOf(intent, owner) }
   const rawHex = utils.transaction.txPbToRawDataHex(utils.transaction.txJsonToPb(unsigned)).toLowerCase()

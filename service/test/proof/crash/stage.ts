@@ -6,13 +6,13 @@ import { promisify } from 'node:util'
 import { type Devnet, removePostgres, startDevnet } from '@cambist/devnet'
 import { type Client, createClient } from '@cambist/sdk'
 import pg from 'pg'
-import { buildChains } from '../../../src/chains/index.ts'
 import { systemClock } from '../../../src/clock.ts'
 import { readServeConfig } from '../../../src/config/serve_config.ts'
 import { reserveAddresses } from '../../../src/db/addresses.ts'
 import { openDatabase } from '../../../src/db/database.ts'
 import { migrate } from '../../../src/db/migrate.ts'
 import type { AddressFamily } from '../../../src/domain/catalog/networks.ts'
+import { connectChains } from '../../../src/main.ts'
 import { type Environment, writeEnvironment } from '../../functional/processes/environment.ts'
 import { eventually } from '../../harness/eventually.ts'
 import type { Inspected } from '../../harness/invariants.ts'
@@ -95,7 +95,7 @@ export async function startStage(ground: Ground, options: StageOptions): Promise
     apiPort: await lastingPort(),
   })
   const [key] = await Promise.all([createApiKey(environment, compiledDirOf(ground)), fleet.allUp()])
-  const inspection = inspect(environment, url)
+  const inspection = await inspect(environment, url)
   await fund(ground, inspection.inspected)
   const client = createClient({ baseUrl: fleet.origin, ...key, retries: 0, timeoutMs: 10_000 })
   await eventually('both ways are quoted', async () => {
@@ -164,7 +164,10 @@ async function createApiKey(
   return { apiKey: keyId, apiSecret: secret }
 }
 
-function inspect(environment: Environment, url: string): { inspected: Inspected; close(): Promise<void> } {
+async function inspect(
+  environment: Environment,
+  url: string,
+): Promise<{ inspected: Inspected; close(): Promise<void> }> {
   const reader = openReadOnly(url)
   const db = openDatabase({
     url,
@@ -173,13 +176,8 @@ function inspect(environment: Environment, url: string): { inspected: Inspected;
     onConnectionLost: () => {},
   })
   const { chains } = readServeConfig(environment.of('watcher'), 'watcher')
-  const connected = buildChains(chains, async (id) => {
-    const [address] = await reserveAddresses(db, id === 'BTC' ? 'bitcoin' : 'evm')
-    if (address === undefined) throw new Error(`the reserve address of ${id} is not known yet`)
-    return address
-  })
   return {
-    inspected: { db, chains: connected, clock: systemClock(), rows: reader.query },
+    inspected: { db, chains: await connectChains(chains, db), clock: systemClock(), rows: reader.query },
     close: async () => {
       await Promise.all([db.close(), reader.close()])
     },
