@@ -143,7 +143,7 @@ export async function startTestSandbox(options: TestSandboxOptions = {}): Promis
       mining: options.mining ?? 'manual',
       networks: options.networks ?? REAL,
       // Gas for sweeps takes nonces between payouts: a test that mines by hand would have to mine for it as well.
-      policy: { restMs: 40, poolSize: 60, sweepCostMultiple: 0n, ...options.policy },
+      policy: { restMs: 100, poolSize: 60, sweepCostMultiple: 0n, ...options.policy },
       ...linesOf(options),
     })
     return assemble(sandbox, dataDir, guard)
