@@ -1,5 +1,5 @@
 import { Address, p2wpkh, Transaction } from '@scure/btc-signer'
-import { bytesToHex } from 'viem'
+import { bytesToHex } from 'viem/utils'
 import { accept, type Outcome } from '../domain/outcome.ts'
 import type { BitcoinIntent, SignedTx } from '../domain/payouts/intent.ts'
 import { type BitcoinNetwork, bitcoinNetworks, type Keys } from './derivation.ts'

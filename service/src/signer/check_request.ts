@@ -1,4 +1,4 @@
-import { getAddress, isAddress } from 'viem'
+import { getAddress, isAddress } from 'viem/utils'
 import { type AssetId, isAssetId } from '../domain/catalog/assets.ts'
 import { type AddressFamily, chainFacts, isChainId } from '../domain/catalog/networks.ts'
 import { accept, type Outcome } from '../domain/outcome.ts'

@@ -1,5 +1,5 @@
-import { bytesToHex, encodeFunctionData, erc20Abi, getAddress, isAddress, keccak256 } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
+import { bytesToHex, encodeFunctionData, getAddress, isAddress, keccak256, parseAbi } from 'viem/utils'
 import { accept, type Outcome } from '../domain/outcome.ts'
 import type { EvmIntent, SignedTx } from '../domain/payouts/intent.ts'
 import type { Keys } from './derivation.ts'
@@ -40,6 +40,8 @@ export async function signEvm(
   })
   return accept({ txHash: keccak256(serialized), bytes: serialized.slice(2) })
 }
+
+const erc20Abi = parseAbi(['function transfer(address to, uint256 units) returns (bool)'])
 
 function callOf({ to, units, token }: EvmIntent) {
   if (token === null) return { to: getAddress(to), value: units }

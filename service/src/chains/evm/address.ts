@@ -1,4 +1,4 @@
-import { isAddress } from 'viem'
+import { isAddress } from 'viem/utils'
 import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
 import { checksummed } from './decode.ts'
 

@@ -1,4 +1,4 @@
-import { checksumAddress } from 'viem'
+import { getAddress } from 'viem/utils'
 import { NodeNonsense } from './json_rpc.ts'
 
 /** What nodes answer, read strictly: anything of another type is an error with a name, never a NaN or undefined. */
@@ -77,7 +77,7 @@ export function bytes(value: unknown, what: string): string {
 
 /** EIP-55 text, as our address table stores it. */
 export function checksummed(lower: string): string {
-  return checksumAddress(lower as `0x${string}`)
+  return getAddress(lower as `0x${string}`)
 }
 
 export function decodeHeader(value: unknown): EvmHeader {

@@ -1,6 +1,13 @@
-import { encodeFunctionData, erc20Abi } from 'viem'
+import { encodeFunctionData, parseAbi } from 'viem/utils'
 import { bytes, decodeWord } from './decode.ts'
 import { type Call, NodeNonsense } from './json_rpc.ts'
+
+/** ERC-20, as far as we ask. */
+const erc20Abi = parseAbi([
+  'function balanceOf(address) view returns (uint256)',
+  'function decimals() view returns (uint8)',
+  'function transfer(address to, uint256 units) returns (bool)',
+])
 
 /** EIP-1898: a block by hash where two reads must be of one block, else by number or tag. */
 export type BlockId = { readonly blockHash: string } | string
