@@ -13,6 +13,7 @@ import {
   usdcToBnb,
   usdtToBtc,
 } from '../harness/orders.ts'
+import { processEnvironment } from '../harness/process_environment.ts'
 import type { TestSandbox } from '../harness/test_sandbox.ts'
 import { checkAllEnded, inSandbox } from './in_sandbox.ts'
 import { prove } from './prove.ts'
@@ -170,7 +171,7 @@ const CLI = new URL('../../src/cli.ts', import.meta.url).pathname
 
 /** `cambist ledger audit`, as an operator runs it. */
 async function audit({ dataDir }: TestSandbox): Promise<readonly Problem[]> {
-  const env = { PATH: process.env.PATH ?? '', CAMBIST_DATA_DIR: dataDir }
+  const env = { ...processEnvironment, CAMBIST_DATA_DIR: dataDir }
   const args = [CLI, 'ledger', '--sandbox', 'audit', '--json']
   return new Promise((resolve, reject) => {
     execFile(process.execPath, args, { env, maxBuffer: 2 ** 26 }, (error, stdout, stderr) => {

@@ -8,6 +8,7 @@ import { type Client, type CreatedOrder, createClient } from '@cambist/sdk'
 import pg from 'pg'
 import { startVenue, type VenueServer } from '../../../src/prices/ccxt/venue_servers.ts'
 import { eventually } from '../../harness/eventually.ts'
+import { processEnvironment } from '../../harness/process_environment.ts'
 import { openReadOnly, type ReadOnlyDatabase } from '../../harness/read_only_database.ts'
 import { VENUES, writeEnvironment } from './environment.ts'
 import { type RunningProcess, startProcess } from './running_process.ts'
@@ -66,7 +67,7 @@ export async function startGround(adjust: Adjust = (given) => given): Promise<Gr
   const processes: RunningProcess[] = []
   const command = async (...args: string[]) => {
     const { stdout } = await promisify(execFile)(process.execPath, [CLI, ...args], {
-      env: { PATH: process.env.PATH ?? '', ...environmentOf('api') },
+      env: { ...processEnvironment, ...environmentOf('api') },
     })
     return stdout
   }

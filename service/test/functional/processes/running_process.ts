@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { eventually, Hopeless } from '../../harness/eventually.ts'
+import { processEnvironment } from '../../harness/process_environment.ts'
 
 export type LogLine = Readonly<Record<string, unknown>> & { readonly level: number; readonly msg: string }
 
@@ -32,7 +33,7 @@ export async function startProcess(options: {
 }): Promise<RunningProcess> {
   const { roles, env, venueOrigins } = options
   const child = spawn(process.execPath, [entry, roles, JSON.stringify(venueOrigins)], {
-    env: { PATH: process.env.PATH ?? '', ...env },
+    env: { ...processEnvironment, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   const written = collect(child)

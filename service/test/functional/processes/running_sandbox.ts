@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { type Client, createClient } from '@cambist/sdk'
 import { type SandboxRemote, sandboxRemote } from '../../../src/sandbox/remote.ts'
 import { eventually, Hopeless } from '../../harness/eventually.ts'
+import { processEnvironment } from '../../harness/process_environment.ts'
 
 /** sandbox.json, as tools rely on it. */
 export type SandboxFile = {
@@ -35,8 +36,7 @@ const CLI = join(ROOT, 'service/src/cli.ts')
 
 /** An environment with nothing of the test's own in it. */
 function environment(more: Readonly<Record<string, string>>): Record<string, string> {
-  const { PATH = '', HOME = '' } = process.env
-  return { PATH, HOME, PORT: '0', HOST: '127.0.0.1', ...more }
+  return { ...processEnvironment, HOME: process.env.HOME ?? '', PORT: '0', HOST: '127.0.0.1', ...more }
 }
 
 export type Ended = { readonly code: number | NodeJS.Signals | null; readonly output: string }

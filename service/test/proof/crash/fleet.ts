@@ -3,6 +3,7 @@ import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Environment } from '../../functional/processes/environment.ts'
 import { eventually } from '../../harness/eventually.ts'
+import { processEnvironment } from '../../harness/process_environment.ts'
 import type { Role } from './points.ts'
 import type { Patch, Preload } from './preload.ts'
 import type { Armed, Death } from './reach.ts'
@@ -36,8 +37,6 @@ export type Fleet = {
 
 export type FleetOptions = {
   readonly dir: string
-  /** Where Node keeps what it has compiled. */
-  readonly compiledDir: string
   readonly roles: readonly Role[]
   readonly environment: Environment
   readonly apiPort: number
@@ -145,15 +144,14 @@ function untilAllUp({ slots }: Running): Promise<void> {
 const PRELOAD = new URL('./preload.ts', import.meta.url).pathname
 const ENTRY = new URL('./process.ts', import.meta.url).pathname
 
-function launch({ compiledDir, environment, apiPort }: Running, slot: Slot, preload: Preload): ChildProcess {
+function launch({ environment, apiPort }: Running, slot: Slot, preload: Preload): ChildProcess {
   const log = openSync(slot.logFile, 'a')
   const child = spawn(process.execPath, ['--import', PRELOAD, ENTRY, slot.role, JSON.stringify(preload)], {
     env: {
-      PATH: process.env.PATH ?? '',
+      ...processEnvironment,
       ...environment.of(slot.role),
       CAMBIST_LOG_LEVEL: 'info',
       ...(slot.role === 'api' && { PORT: String(apiPort) }),
-      NODE_COMPILE_CACHE: compiledDir,
     },
     stdio: ['ignore', log, log, 'ipc'],
   })

@@ -17,6 +17,7 @@ import { type Environment, writeEnvironment } from '../../functional/processes/e
 import { eventually } from '../../harness/eventually.ts'
 import type { Inspected } from '../../harness/invariants.ts'
 import { lastingPort } from '../../harness/lasting_port.ts'
+import { processEnvironment } from '../../harness/process_environment.ts'
 import { openReadOnly } from '../../harness/read_only_database.ts'
 import { type Fleet, type Reaper, startFleet } from './fleet.ts'
 import { type MortalPostgres, startMortalPostgres } from './mortal_postgres.ts'
@@ -90,11 +91,10 @@ export async function startStage(ground: Ground, options: StageOptions): Promise
     ...options,
     patches: [...quickSuccession, ...(options.patches ?? [])],
     dir,
-    compiledDir: compiledDirOf(ground),
     environment: adapted(environment, options),
     apiPort: await lastingPort(),
   })
-  const [key] = await Promise.all([createApiKey(environment, compiledDirOf(ground)), fleet.allUp()])
+  const [key] = await Promise.all([createApiKey(environment), fleet.allUp()])
   const inspection = await inspect(environment, url)
   await fund(ground, inspection.inspected)
   const client = createClient({ baseUrl: fleet.origin, ...key, retries: 0, timeoutMs: 10_000 })
@@ -111,11 +111,6 @@ export async function startStage(ground: Ground, options: StageOptions): Promise
       await inspection.close()
     },
   }
-}
-
-/** Whoever is started a hundred times need not be compiled a hundred times. */
-function compiledDirOf({ dir }: Ground): string {
-  return join(dir, 'compiled')
 }
 
 let databases = 0
@@ -149,15 +144,12 @@ function adapted(environment: Environment, { engineEthUrl }: StageOptions): Envi
   return { of: (role) => ({ ...environment.of(role), ...(role === 'engine' && forEngine) }) }
 }
 
-async function createApiKey(
-  environment: Environment,
-  compiledDir: string,
-): Promise<{ apiKey: string; apiSecret: string }> {
+async function createApiKey(environment: Environment): Promise<{ apiKey: string; apiSecret: string }> {
   const { stdout } = await promisify(execFile)(
     process.execPath,
     [CLI, 'keys', 'create', 'A shop', '--json'],
     {
-      env: { PATH: process.env.PATH ?? '', NODE_COMPILE_CACHE: compiledDir, ...environment.of('api') },
+      env: { ...processEnvironment, ...environment.of('api') },
     },
   )
   const { keyId, secret } = JSON.parse(stdout) as { keyId: string; secret: string }
