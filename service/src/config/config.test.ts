@@ -95,6 +95,7 @@ test('a complete environment becomes a frozen object with amounts in ledger unit
       tolerance: 0n,
       largeDeposits: { BTC: '1' },
       stallMs: 1_800_000,
+      chainTroubleMs: 60_000,
     },
     prices: { quorum: 3, ageMsMax: 45_000, jumpPercentMax: 10 },
     chains: {

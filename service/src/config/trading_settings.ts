@@ -14,6 +14,8 @@ export type TradingSettings = {
   readonly largeDeposits: Partial<Record<CurrencyCode, string>>
   /** Neither exchange nor payout possible for so long: EMERGENCY. */
   readonly stallMs: number
+  /** A chain in trouble for so long takes its currencies off the list. */
+  readonly chainTroubleMs: number
   readonly poolSize: number
   /** A deposit is moved to the reserve when it is worth so many times what that costs; 0: never. */
   readonly sweepCostMultiple: bigint
@@ -38,6 +40,7 @@ export function readTrading(from: Environment): TradingSettings {
     tolerance: bps('CAMBIST_DEPOSIT_TOLERANCE_BPS', 500),
     largeDeposits: { BTC: large },
     stallMs: from.integer('CAMBIST_EMERGENCY_AFTER_MINUTES', 1, 10_080) * MINUTE_MS,
+    chainTroubleMs: from.integer('CAMBIST_CHAIN_TROUBLE_SECONDS', 5, 3_600) * SECOND_MS,
     poolSize: from.integer('CAMBIST_ADDRESS_POOL_SIZE', 1, 100_000),
     sweepCostMultiple: BigInt(from.integer('CAMBIST_SWEEP_COST_MULTIPLE', 0, 100_000)),
   }

@@ -403,6 +403,12 @@ const trading = {
     default: '30',
     meaning: 'A payout that cannot be sent is retried for so long; then its order goes to EMERGENCY.',
   },
+  CAMBIST_CHAIN_TROUBLE_SECONDS: {
+    section: 'Trading and prices',
+    shapes: serve,
+    default: '60',
+    meaning: 'A network that could not be looked at for so long is off the list, until it can be again.',
+  },
   CAMBIST_ADDRESS_POOL_SIZE: {
     section: 'Trading and prices',
     shapes: serve,

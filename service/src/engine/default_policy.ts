@@ -22,6 +22,15 @@ export const defaultPolicy: Policy = {
     TRX: MINUTE_MS,
   },
   chainTroubleMs: MINUTE_MS,
+  // Blocks of Bitcoin come by chance: one in a hundred years takes three hours. The others keep time.
+  standstillMs: {
+    BTC: 3 * HOUR_MS,
+    ETH: 3 * MINUTE_MS,
+    BNB: MINUTE_MS,
+    XRP: MINUTE_MS,
+    XLM: MINUTE_MS,
+    TRX: MINUTE_MS,
+  },
   poolSize: 200,
   retrySlotMs: 24 * HOUR_MS,
   sweepCostMultiple: 10n,

@@ -26,6 +26,8 @@ export type Policy = {
   readonly bumpAfterMs: Readonly<Record<ChainId, number>>
   /** A chain in trouble for so long takes its currencies off the list. */
   readonly chainTroubleMs: number
+  /** A chain whose node has had no new block for so long is in trouble; where it is left out, it may stand still. */
+  readonly standstillMs: Partial<Record<ChainId, number>>
   /** Addresses kept ready for orders to come. */
   readonly poolSize: number
   readonly retrySlotMs: number

@@ -1,6 +1,7 @@
 import type { Chain } from '../chains/chain.ts'
 import { exchangeOrders } from './exchange.ts'
 import { expireOrders } from './expire.ts'
+import { expectGrowth } from './growth.ts'
 import { keepHouse } from './housekeeping.ts'
 import { leaseKeeper } from './lease.ts'
 import { type Loop, startLoop } from './loop.ts'
@@ -8,10 +9,12 @@ import { workPayouts } from './payouts/work.ts'
 import { fillPool } from './pool.ts'
 import { beginPace, reconcileChain } from './reconcile.ts'
 import { planSweeps } from './sweeps/plan.ts'
-import { watchChain } from './watch.ts'
+import { checkIdentity, watchChain } from './watch.ts'
 import type { SigningWorld, World } from './world.ts'
 
 const RECONCILE_REST_MS = 3_000
+/** Behind one address there may be another node tomorrow. */
+const IDENTITY_REST_MS = 5_000
 const HOUSEKEEPING_REST_MS = 30_000
 /** How many times longer than others the loops of sweeps rest. */
 const SWEEP_RESTS = 5
@@ -31,13 +34,17 @@ export function startWatching(world: World, holder: string): Loop[] {
 
 function startChainWatch(world: World, chain: Chain, holder: string): Loop {
   const keeper = leaseKeeper(world, `watch:${chain.id}`, holder)
-  let isChecked = false
+  const requireGrowth = expectGrowth(world, chain.id)
+  let checkedWallMs = 0
   const loop = startLoop(world, `watch ${chain.id}`, world.policy.restMs, async () => {
     const lease = await keeper.hold()
     if (lease === null) return false
-    if (!isChecked) await chain.checkIdentity()
-    isChecked = true
-    return watchChain(world, chain, lease)
+    const wallMs = world.clock.wallMs()
+    if (wallMs - checkedWallMs >= IDENTITY_REST_MS) {
+      await checkIdentity(world, chain)
+      checkedWallMs = wallMs
+    }
+    return watchChain(world, chain, lease, requireGrowth)
   })
   return {
     name: loop.name,

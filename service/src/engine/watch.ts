@@ -35,11 +35,17 @@ import type { World } from './world.ts'
  * the block and the branch that it stood on.
  * Answers true when the node has more blocks than one look takes.
  */
-export async function watchChain(world: World, chain: Chain, lease: Lease): Promise<boolean> {
+export async function watchChain(
+  world: World,
+  chain: Chain,
+  lease: Lease,
+  requireGrowth: (nodeHeight: number) => void = () => {},
+): Promise<boolean> {
   const startedAtMs = world.clock.nowMs()
   try {
     const nodeHead = await chain.head()
     const head = await firstHead(world, chain, nodeHead)
+    await requireNotBehind(world, chain, head, nodeHead)
     const hasLeft = await followReorganisation(
       { world, chain, lease, branch: head.reorganisations },
       head,
@@ -58,6 +64,8 @@ export async function watchChain(world: World, chain: Chain, lease: Lease): Prom
     const replaced = { kind: 'replaced', aboveHeight: height - REACH_BLOCKS } as const
     if (isNew) await orphanOutflows(world, chain.id, replaced, look.branch, guard)
     await saveReserves(world, chain, height, height !== head.block.height)
+    // At the end: what there is was told, whether or not there is enough of it.
+    requireGrowth(nodeHead.height)
     await noteLooked(world.db, chain.id, nodeHead.height, {
       nowMs: startedAtMs,
       wallMs: world.clock.wallMs(),
@@ -65,6 +73,16 @@ export async function watchChain(world: World, chain: Chain, lease: Lease): Prom
     return false
   } catch (error) {
     await noteTrouble(world.db, chain.id, String(error), world.clock.nowMs())
+    throw error
+  }
+}
+
+/** A node that is another network's has nothing to say; that it is is the chain's trouble, and shown as such. */
+export async function checkIdentity({ db, clock }: World, chain: Chain): Promise<void> {
+  try {
+    await chain.checkIdentity()
+  } catch (error) {
+    await noteTrouble(db, chain.id, String(error), clock.nowMs())
     throw error
   }
 }
@@ -87,6 +105,16 @@ async function firstHead(world: World, chain: Chain, nodeHead: BlockRef): Promis
   const started = await readHead(world.db, chain.id)
   assert(started !== null, 'a head that was just stored is there')
   return started
+}
+
+/**
+ * A node that ends at a block we know and does not have the later ones is behind, and no proof that they left the chain: a
+ * branch that replaces them has a block of its own where they part. Nothing is taken back on its word.
+ */
+async function requireNotBehind({ db }: World, chain: Chain, { block }: ChainHead, nodeHead: BlockRef) {
+  const missing = block.height - nodeHead.height
+  if (missing <= 0 || (await blockHashAt(db, chain.id, nodeHead.height)) !== nodeHead.hash) return
+  throw new Error(`the node of ${chain.id} is ${missing} blocks behind what it told before`)
 }
 
 /** Whether blocks that we told of are no longer on the best chain; asked here so that nothing is read in vain. */

@@ -264,7 +264,8 @@ async function serviceParts(
     databaseUrl,
     chains,
     prices: options.openPrices?.(clock) ?? { usd: prices.usd, start: () => {}, stop: () => {} },
-    policy: { ...defaultPolicy, ...options.policy },
+    // Local chains stand still whenever nobody mines.
+    policy: { ...defaultPolicy, standstillMs: {}, ...options.policy },
     http: {
       port: config.port,
       host: config.host,

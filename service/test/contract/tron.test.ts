@@ -84,6 +84,7 @@ test('an attempt is over when its time is, on the solid chain, and is drafted ag
     expect(await chain.broadcast(tx)).toBe('refused')
     expect(await isOver(intent, tx.txHash)).toBe(false)
   })
+  await driver.amongStrangers(() => expect(isOver(intent, tx.txHash)).rejects.toThrow('first block'))
   expect(await isOver(intent, tx.txHash)).toBe(true)
   const next = chain.raise(intent, await bidOf(driver, outflow))
   if (!next.ok || next.value.family !== 'tron') return raise()

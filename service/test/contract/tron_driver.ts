@@ -21,6 +21,8 @@ export type TronDriver = ChainDriver & {
   submit(unsigned: Types.Transaction): Promise<string>
   /** What becomes of the next one that is submitted, the word being what its block says of it. */
   failNext(contractRet: string): void
+  /** While `work` goes on, its node is another network's. */
+  amongStrangers<Value>(work: () => Promise<Value>): Promise<Value>
 }
 
 type Argument = { readonly type: string; readonly value: unknown }
@@ -75,6 +77,10 @@ export async function startTronDriver(): Promise<TronDriver> {
       await devnet.mine('TRX', BLOCKS_TO_BE_OVER)
     },
     failNext: (failWith) => devnet.trouble('TRX', { submits: [{ failWith }] }),
+    amongStrangers: async (work) => {
+      devnet.trouble('TRX', { isStranger: true })
+      return work().finally(() => devnet.trouble('TRX', null))
+    },
     funds: async () => ({ model: 'timed', from: { purpose: 'reserve', index: 0 } }),
     sign: signer.pay,
     stop: async () => {

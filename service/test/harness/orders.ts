@@ -73,7 +73,7 @@ export async function expectPaidOut(
   order: Pick<Order, 'order_id' | 'receive_network' | 'receive_currency' | 'destination'>,
 ): Promise<Order> {
   const { order_id: id, receive_network: network, destination } = order
-  await sandbox.waitForStatus(id, 'WITHDRAW')
+  await sandbox.waitForStatus(id, 'WITHDRAW', 'DONE')
   await sandbox.bury(network as NetworkName)
   const done = await sandbox.waitForStatus(id, 'DONE')
   const currency = order.receive_currency as Currency

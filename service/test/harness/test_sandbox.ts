@@ -70,7 +70,7 @@ export type TestSandbox = {
   /** Mines as many blocks as a deposit or payout on this network needs to be final. */
   bury(network: NetworkName): Promise<void>
   /** Waits until everything that the chains know at this moment has been looked at by the service. */
-  settle(...chains: ChainName[]): Promise<void>
+  settle(...chains: ChainId[]): Promise<void>
   /** Lines of the log with at least this level (pino: 40 warn, 50 error). */
   logLines(levelMin: number): LogLine[]
   /** Text that must never stand in the log. */
@@ -209,7 +209,7 @@ function assemble(sandbox: Sandbox, dataDir: string, guard: Guard): TestSandbox 
     bury: (network) =>
       devnet.mine(networkChains[network], chainFacts[networkChains[network]].confirmationsLarge),
     settle: async (...chains) => {
-      const looked = chains.length > 0 ? chains : (['BTC', 'ETH', 'BNB'] as const)
+      const looked = chains.length > 0 ? chains : [...service.world.chains.keys()]
       await Promise.all(looked.map((chain) => settleChain(patiently, rows, chain)))
     },
     logLines: (levelMin) => readLog(dataDir).filter(({ level }) => level >= levelMin),
@@ -266,7 +266,7 @@ type Head = { height: number; node_height: number; looked_wall_ms: number }
 async function settleChain(
   patiently: TestSandbox['eventually'],
   rows: TestSandbox['rows'],
-  chain: ChainName,
+  chain: ChainId,
 ): Promise<void> {
   const read = async () => {
     const [head] = await rows<Head>(

@@ -14,9 +14,7 @@ export async function checkIdentity(
   genesisBlockId: string,
   tokens: ReadonlyMap<string, AssetId>,
 ): Promise<void> {
-  const first = await blocks.header(0)
-  if (first?.hash !== genesisBlockId)
-    throw new Error(`the TRON node's first block is ${first?.hash}, configured is ${genesisBlockId}`)
+  await requireFirstBlock(blocks, genesisBlockId)
   await blocks.newest('solid')
   for (const [contract, asset] of tokens) {
     const decimals = wordIn(
@@ -29,4 +27,11 @@ export async function checkIdentity(
         `${asset}: the contract ${base58Of(contract)} has ${decimals} decimals, the catalogue ${chainDecimals}`,
       )
   }
+}
+
+/** Also asked after a node said that a transaction never happens: another network would say so of any. */
+export async function requireFirstBlock(blocks: Blocks, genesisBlockId: string): Promise<void> {
+  const first = await blocks.header(0)
+  if (first?.hash !== genesisBlockId)
+    throw new Error(`the TRON node's first block is ${first?.hash}, configured is ${genesisBlockId}`)
 }

@@ -7,7 +7,7 @@ import { balance } from './balance.ts'
 import { bid, usualCost } from './bid.ts'
 import { blocksOf } from './blocks.ts'
 import { broadcast } from './broadcast.ts'
-import { checkIdentity } from './check_identity.ts'
+import { checkIdentity, requireFirstBlock } from './check_identity.ts'
 import { draft, raise } from './draft.ts'
 import { isOver, lookup } from './lookup.ts'
 import { mempoolReader } from './mempool.ts'
@@ -57,7 +57,11 @@ export function tron(settings: TronSettings): Chain {
     bid: (outflow) => bid(bidder, outflow),
     draft: (outflow, feeBid, funds) => draft({ contractOf, parseAddress: parse }, outflow, feeBid, funds),
     raise,
-    isOver: (intent, txHash) => isOver(rpc, blocks, intent, txHash),
+    isOver: async (intent, txHash) => {
+      const over = await isOver(rpc, blocks, intent, txHash)
+      if (over) await requireFirstBlock(blocks, genesisBlockId)
+      return over
+    },
     broadcast: (tx) => broadcast(rpc, find, tx),
     balance: (asset, addresses, height) =>
       balance({ rpc, blocks }, asset, contractOf(asset), addresses, height),

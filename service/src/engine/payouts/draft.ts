@@ -31,6 +31,9 @@ import { readFillerFunds } from './take_back.ts'
 const LOOK_AGAIN_MS = 500
 const WAIT_FOR_FUNDS_MS = 2_000
 
+/** A watcher looks several times a second. When it gets no answer, neither do we, and others would wait behind us. */
+const SOURCE_SILENT_MS = 5_000
+
 /**
  * Writes down the first exact transaction of an outflow: coins or nonce are taken and the intent stored in one database
  * transaction, so a crash before it took nothing and a crash after it goes on with the same transaction.
@@ -76,7 +79,10 @@ async function missingSource(world: SigningWorld, outflow: ClaimedOutflow): Prom
   const source = world.chains.get(assetOf(order.terms.from).chain)
   if (source === undefined) return `${order.terms.from} is not watched by this process`
   const head = await readHead(world.db, source.id)
-  if (head === null || head.block.height < head.cautiousUntilHeight) {
+  if (head === null || world.clock.wallMs() - head.lookedWallMs > SOURCE_SILENT_MS) {
+    return `${source.id}, where the deposit is, does not answer at present`
+  }
+  if (head.block.height < head.cautiousUntilHeight) {
     return `${source.id} was reorganised deeply; waiting until it has grown`
   }
   for (const deposit of countedDeposits(order)) {

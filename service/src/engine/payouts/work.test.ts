@@ -83,6 +83,30 @@ test('while outflows are stopped nothing is drafted, and what is on its way is f
   expect((await states()).get(planned.terms.id)?.trouble, 'it is drafted again').not.toContain('stopped')
 })
 
+test('payouts whose deposits are on a chain that does not answer hold up no others', async () => {
+  await fundReserve(stage, 'USDT:ERC20', 10_000n * ETHER)
+  const [btc, eth] = [stage.chain('BTC'), stage.chain('ETH')]
+  for (const from of [...Array.from({ length: 6 }, () => 'BTC:BTC' as const), 'ETH:ETH' as const]) {
+    const order = await placeOrder(stage, from, 'USDT:ERC20', { asks: ETHER, promises: 100n * ETHER })
+    await confirmDeposit(stage, order, await mineDeposit(stage, order, ETHER, 100))
+    eth.mined(`deposit-tx-${order.terms.id}-${ETHER}`, 100, 0n)
+    await tell(stage, order.terms.id, 'priced:1', { kind: 'ExchangePriced', quote: null })
+  }
+  Object.assign(btc, { lookup: () => new Promise(() => {}) })
+  stage.advance(6_000)
+  await lookAt(stage, 'ETH', 100)
+
+  await workPayouts(signingWorld(), eth)
+  const troubles = await stage.db.query<{ from_asset: string; trouble: string }>(
+    'SELECT from_asset, trouble FROM outflows JOIN orders USING (bucket, order_id)',
+  )
+  for (const { from_asset, trouble } of troubles) {
+    const isSilent = from_asset === 'BTC:BTC'
+    expect(trouble).toContain(isSilent ? 'BTC, where the deposit is, does not answer' : 'only looked at')
+  }
+  expect(troubles).toHaveLength(7)
+})
+
 test('of more outflows than one step takes, each has its turn, whatever becomes of those before it', async () => {
   await fundReserve(stage, 'USDT:ERC20', 10_000n * ETHER)
   for (let made = 0; made < 25; made += 1) {

@@ -1,0 +1,108 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { readHead } from '../db/chain_heads.ts'
+import { type Lease, takeLease } from '../db/leases.ts'
+import { assert } from '../domain/assert.ts'
+import { HOUR_MS } from '../domain/time.ts'
+import { expectGrowth } from './growth.ts'
+import {
+  type BooksStage,
+  confirmDeposit,
+  mineDeposit,
+  openBooksStage,
+  placeOrder,
+} from './testing/books_stage.ts'
+import type { PaperChain } from './testing/paper_chain.ts'
+import { checkIdentity, watchChain } from './watch.ts'
+
+/**
+ * What: a node that tells less than before, nothing new, or of another network is in trouble, and takes nothing back.
+ * How: a real PostgreSQL and a chain on paper, looked at by hand.
+ */
+let stage: BooksStage
+let lease: Lease
+
+beforeAll(async () => {
+  stage = await openBooksStage('watch')
+})
+
+beforeEach(async () => {
+  await stage.reset()
+  const taken = await takeLease(stage.db, 'watch:BTC', 'me', stage.world.clock.wallMs(), 48 * HOUR_MS)
+  assert(taken !== null, 'nobody else looks')
+  lease = taken
+})
+
+afterAll(() => stage?.stop())
+
+/** A chain on paper whose blocks bring nothing. */
+function emptyChain(): PaperChain {
+  const chain = stage.chain('BTC')
+  return Object.assign(chain, {
+    assets: [],
+    readMempool: async () => [],
+    readBlock: async (height: number) => ({
+      height,
+      hash: (await chain.blockHash(height)) ?? '',
+      parentHash: (await chain.blockHash(height - 1)) ?? '',
+      timeMs: stage.world.clock.wallMs(),
+      transfers: [],
+    }),
+  })
+}
+
+/** All of them are looked at, and known from then on. */
+async function grow(chain: PaperChain, height: number): Promise<void> {
+  chain.setHead(height)
+  await watchChain(stage.world, chain, lease)
+}
+
+async function head() {
+  const found = await readHead(stage.db, 'BTC')
+  assert(found !== null, 'it was looked at')
+  return { ...found, silentMs: stage.world.clock.wallMs() - found.lookedWallMs }
+}
+
+test('a node that is behind what it told is in trouble, and what it does not have stays', async () => {
+  const chain = emptyChain()
+  const order = await placeOrder(stage, 'BTC:BTC', 'ETH:ETH', { asks: 1_000n, promises: 1_000n })
+  await confirmDeposit(stage, order, await mineDeposit(stage, order, 1_000n, 100))
+  await grow(chain, 103)
+  stage.advance(1_000)
+  chain.setHead(101)
+  await expect(watchChain(stage.world, chain, lease)).rejects.toThrow('2 blocks behind what it told before')
+  expect(await head()).toMatchObject({ block: { height: 103 }, silentMs: 1_000, reorganisations: 0 })
+  expect((await head()).trouble).toContain('behind')
+  const deposits = await stage.db.query<{ state: string }>('SELECT state FROM deposits')
+  expect(deposits).toEqual([{ state: 'confirmed' }])
+  await grow(chain, 104)
+  expect(await head()).toMatchObject({ block: { height: 104 }, trouble: null, silentMs: 0 })
+})
+
+test('a shorter chain on another branch is a reorganisation all the same', async () => {
+  const chain = emptyChain()
+  await grow(chain, 103)
+  chain.fork(102)
+  await grow(chain, 102)
+  expect(await head()).toMatchObject({ block: { height: 102 }, reorganisations: 1, trouble: null })
+})
+
+test('a node that stands still for longer than its network ever did is in trouble until it goes on', async () => {
+  const chain = emptyChain()
+  const grows = expectGrowth(stage.world, 'BTC')
+  await watchChain(stage.world, chain, lease, grows)
+  stage.advance(2 * HOUR_MS)
+  await watchChain(stage.world, chain, lease, grows)
+  expect(await head()).toMatchObject({ silentMs: 0, trouble: null })
+  stage.advance(HOUR_MS)
+  await expect(watchChain(stage.world, chain, lease, grows)).rejects.toThrow('at block 100 for 10800 s')
+  expect(await head()).toMatchObject({ silentMs: HOUR_MS })
+  chain.setHead(101)
+  await watchChain(stage.world, chain, lease, grows)
+  expect(await head()).toMatchObject({ silentMs: 0, trouble: null })
+})
+
+test("a node of another network is the chain's trouble", async () => {
+  const stranger = { ...emptyChain(), checkIdentity: () => Promise.reject(new Error('another genesis')) }
+  await expect(checkIdentity(stage.world, stranger)).rejects.toThrow('another genesis')
+  expect((await head()).trouble).toContain('another genesis')
+})
