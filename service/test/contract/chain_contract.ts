@@ -332,7 +332,34 @@ function describePayouts(subject: ChainSubject<ChainWorld>, world: World) {
     expect(await chain.lookup(first.txHash)).toEqual({ where: 'absent' })
     expect(await driver.holds(asset, outflow.address)).toBe(outflow.units)
   })
+
+  test.each(assets)(
+    'a payout of %s that is mined while nobody hears excludes a further attempt',
+    async (asset) => {
+      const driver = world()
+      const { chain } = driver
+      const { outflow, intent } = await drafted(driver, asset)
+      const first = await driver.sign(intent)
+      expect(await chain.broadcast(first)).toBe('accepted')
+      await driver.mine(driver.lose === undefined ? 1 : BLOCKS_TO_RUN_OUT)
+      expect(await chain.lookup(first.txHash)).toMatchObject({ where: 'block', succeeded: true })
+      if (chain.isOver !== undefined) {
+        expect(await chain.isOver(intent, first.txHash), 'there is none to sign').toBe(false)
+      } else {
+        const raised = chain.raise(intent, await bidFor(chain, outflow))
+        if (!raised.ok) throw new Error(raised.rejection.message)
+        const second = await driver.sign(raised.value)
+        expect(await chain.broadcast(second)).toBe('refused')
+        await driver.mine(1)
+        expect(await chain.lookup(second.txHash)).toEqual({ where: 'absent' })
+      }
+      expect(await driver.holds(asset, outflow.address)).toBe(outflow.units)
+    },
+  )
 }
+
+/** More than any transaction has, where they have a time. */
+const BLOCKS_TO_RUN_OUT = 100
 
 function describeExclusion({ assets: [native] }: ChainSubject<ChainWorld>, world: World) {
   test('a payout whose coins were undone and spent otherwise is excluded when that is deep; accounts have no coins', async () => {

@@ -1,13 +1,15 @@
 import type { Troubles } from '@cambist/devnet'
 import type { CreatedOrder } from '@cambist/sdk'
 import { expect, onTestFinished, test } from 'vitest'
+import { LIFE_S } from '../../src/chains/stellar/bid.ts'
+import { LEDGERS_TO_LIVE } from '../../src/chains/xrp/bid.ts'
 import { createOrder, expectPaidOut, type Pair, payAndBury } from '../harness/orders.ts'
 import { type TestSandbox, useTestSandbox } from '../harness/test_sandbox.ts'
 
 /**
  * What: a network that hangs, fails, lags or lies stops nobody but who needs it, and is back by itself.
  * How: three simulated networks are given the same trouble at once, beside one that is well. Before it, orders are
- * created that need each of them on either side; meanwhile another order goes all its way.
+ * created that need each of them on either side; meanwhile another order goes all its way. Then answers get lost.
  */
 const NODE_TIMEOUT_MS = 1_000
 const CHAIN_TROUBLE_MS = 4_000
@@ -79,6 +81,50 @@ test.each<[string, Partial<Troubles>]>([
     await Promise.all(waiting.map((order) => expectPaidOut(sandbox, order)))
   },
 )
+
+/** More than a payout lives, and on TRON until that is known where no reorganisation reaches. */
+const BLOCKS_TO_RUN_OUT: Readonly<Record<Troubled, number>> = {
+  XRP: LEDGERS_TO_LIVE + 1,
+  XLM: LIFE_S + 1,
+  TRX: 85,
+}
+
+test.each(
+  troubled.flatMap((chain) => [
+    { chain, fate: 'lose reply' as const, attempts: 1, what: 'done without an answer' },
+    { chain, fate: 'lose request' as const, attempts: 2, what: 'lost without an answer' },
+  ]),
+)(
+  'a payout on $chain that is $what, and whose time runs out unheard, arrives once',
+  async ({ chain, fate, attempts }) => {
+    const sandbox = given()
+    // On TRON a payout refers to a block that is solid.
+    await sandbox.bury(chain)
+    const tag = chain === 'TRX' ? {} : { destination_tag: '7' }
+    const order = await createOrder(sandbox, payingInto(chain), tag)
+    sandbox.devnet.trouble(chain, { submits: Array.from({ length: 50 }, () => fate) })
+    onTestFinished(() => sandbox.devnet.trouble(chain, null))
+    await payAndBury(sandbox, order)
+    await sandbox.eventually('the network did not say', async () => {
+      expect(await answersOf(sandbox, order.order_id)).toContain('unknown')
+    })
+    sandbox.log('nothing more is heard of it until its time is over')
+    sandbox.devnet.trouble(chain, { errs: true })
+    await sandbox.mine(chain, BLOCKS_TO_RUN_OUT[chain])
+    sandbox.devnet.trouble(chain, null)
+    await sandbox.remote.advanceClock(10 * 60)
+    await expectPaidOut(sandbox, order)
+    expect(await answersOf(sandbox, order.order_id)).toHaveLength(attempts)
+  },
+)
+
+async function answersOf({ rows }: TestSandbox, orderId: string): Promise<(string | null)[]> {
+  const found = await rows<{ answer: string | null }>(
+    'SELECT a.answer FROM attempts a JOIN outflows USING (bucket, payout_id) WHERE order_id = $1',
+    [orderId],
+  )
+  return found.map(({ answer }) => answer)
+}
 
 /** An order of the network that is well. */
 async function goAllTheWay(sandbox: TestSandbox): Promise<void> {
