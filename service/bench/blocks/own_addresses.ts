@@ -5,6 +5,23 @@ export function ownProgram(chain: string, index: number): Buffer {
   return createHash('sha256').update(`${chain} ${index}`).digest().subarray(0, 20)
 }
 
+/** Where all share one account: that account, and the tag that tells a key apart. */
+export const OWN_ACCOUNT = {
+  XRP: 'rPT1Sjq2YGrBMTttX4GZHjKu9dyfzbpAYe',
+  XLM: 'GA7QYNF7SOWQ3GLR2BGMZEHXAVIRZA4KVWLTJJFC7MGXUA74P7UJVSGZ',
+} as const
+
+export function ownTag(index: number): number {
+  return index + 1
+}
+
+/** The tokens that are listed, in the order in which a block pays them. */
+export const LISTED_TOKENS = {
+  ETH: ['0x1111111111111111111111111111111111111111', '0x2222222222222222222222222222222222222222'],
+  BNB: ['0x1111111111111111111111111111111111111111', '0x2222222222222222222222222222222222222222'],
+  TRX: '41a614f803b6fd780986a42c78ec9c7f77e6ded13c',
+} as const
+
 /** Which keys are paid in a block. */
 export const PAID_A_BLOCK = 3
 
