@@ -17,12 +17,10 @@ export const tronNode: OpenBlockNode = (last) => {
 
 function answer(blocks: readonly TronBlock[], { path, query, body }: Question, head: number): string {
   switch (path) {
-    case '/wallet/getnowblock':
-      return blocks[head]?.whole ?? '{}'
-    case '/walletsolidity/getnowblock':
-      return blocks[Math.max(0, head - SOLID_BEHIND)]?.whole ?? '{}'
-    case '/wallet/getblock': {
-      const height = Number(query.get('id_or_num'))
+    case '/wallet/getblock':
+    case '/walletsolidity/getblock': {
+      const newest = path === '/wallet/getblock' ? head : Math.max(0, head - SOLID_BEHIND)
+      const height = Number(query.get('id_or_num') ?? newest)
       const block = height > head ? undefined : blocks[height]
       return (query.get('detail') === 'true' ? block?.whole : block?.header) ?? '{}'
     }

@@ -95,7 +95,7 @@ async function lifetime({ blocks }: Bidder) {
   const head = await blocks.newest('head')
   // So it is in the first minute of a chain, and when no witness agrees with another.
   if (head.timeMs - timeMs > SOLID_WITHIN_MS)
-    throw new NoAnswer('walletsolidity/getnowblock', 'no block has become solid for long')
+    throw new NoAnswer('walletsolidity/getblock', 'no block has become solid for long')
   return { family: 'tron' as const, reference: { id, timeMs }, expirationMs: head.timeMs + LIFE_MS }
 }
 

@@ -35,10 +35,7 @@ export function blocksOf(rpc: Rpc): Blocks {
     return block === null ? null : remember(block)
   }
   return {
-    newest: async (of) => {
-      const path = of === 'head' ? 'wallet/getnowblock' : 'walletsolidity/getnowblock'
-      return readHeader(objectIn(await rpc.get(path), path))
-    },
+    newest: (of) => readNewest(rpc, of),
     header: (height) => readHead(rpc, height, false).then((read) => read?.header ?? null),
     at,
     named: async ({ height, hash }) => {
@@ -49,12 +46,18 @@ export function blocksOf(rpc: Rpc): Blocks {
   }
 }
 
+/** Its header alone, which is asked for several times a second: `getnowblock` brings all transactions as well. */
+async function readNewest(rpc: Rpc, of: 'head' | 'solid'): Promise<Header> {
+  const path = of === 'head' ? 'wallet/getblock' : 'walletsolidity/getblock'
+  return readHeader(objectIn(await rpc.get(path, { detail: 'false' }), path))
+}
+
 async function readHead(rpc: Rpc, height: number, detail: boolean) {
   if (height >= HEIGHT_MAX) return null
   const answer = await rpc.get('wallet/getblock', { id_or_num: String(height), detail: String(detail) })
   // No block yet, and no block at all: a node has a newest one, and a line that answers nothing does not.
   if (isEmpty(answer)) {
-    const newest = readHeader(objectIn(await rpc.get('wallet/getnowblock'), 'wallet/getnowblock'))
+    const newest = await readNewest(rpc, 'head')
     if (newest.height >= height) throw new NoAnswer('wallet/getblock', `block ${height} is missing`)
     return null
   }

@@ -21,7 +21,7 @@ const intent: TronIntent = {
 }
 const solidAt = (...times: number[]): Script => {
   let asked = 0
-  return { 'walletsolidity/getnowblock': () => blockAt(9, times[Math.min(asked++, times.length - 1)] ?? 0) }
+  return { 'walletsolidity/getblock': () => blockAt(9, times[Math.min(asked++, times.length - 1)] ?? 0) }
 }
 const overBy = (script: Script, txHash: string | null = hash) => {
   const node = scriptedNode(script)
@@ -48,7 +48,7 @@ test('what was never stored was never sent', async () => {
   expect(await overBy(solidAt(61_000), null)).toBe(true)
 })
 
-const node: Script = { 'wallet/getnowblock': () => blockAt(50, 150_000) }
+const node: Script = { 'wallet/getblock': () => blockAt(50, 150_000) }
 const find = (script: Script) => {
   const rpc = scriptedNode({ ...node, ...script })
   return lookup(rpc, blocksOf(rpc), 'TRX:TRX', hash)
@@ -78,5 +78,5 @@ test('a block that no longer has it, another answer and none are no answer', asy
   await expect(find({ 'wallet/gettransactioninfobyid': () => ({ id: 'ab'.repeat(32) }) })).rejects.toThrow(
     'another',
   )
-  await expect(find({ 'wallet/getnowblock': () => ({}) })).rejects.toThrow()
+  await expect(find({ 'wallet/getblock': () => ({}) })).rejects.toThrow()
 })
