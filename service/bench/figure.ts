@@ -31,5 +31,6 @@ function verdict(figure: Figure): string {
 
 function shown(value: number): string {
   if (Number.isInteger(value)) return String(value)
+  if (value < 0.1) return String(Number(value.toPrecision(2)))
   return value >= 100 ? value.toFixed(0) : value >= 20 ? value.toFixed(1) : value.toFixed(2)
 }
