@@ -9,16 +9,21 @@ const TRANSFER_CALL = /^a9059cbb0{24}([0-9a-f]{40})([0-9a-f]{64})$/
 
 const REMEMBERED = 10_000
 
-/** Tells what waits, each once; a plain `transfer` of a listed token will say so in its first log. */
+/**
+ * Each takes a question of its own, and on the main network 150 more a second wait: asked for all of them, a node that is
+ * 20 ms away would keep the watcher for 9 s out of every 3. Who is not told of here is told of by the block, 3 s later at most.
+ */
+const ASKED_A_LOOK = 10
+
+/** Tells what waits, each once, as much as a look can ask for; a plain `transfer` of a listed token will say so in its first log. */
 export function mempoolReader(rpc: Rpc, listed: Listed) {
   let told = new Set<string>()
   return async (findOurs: FindOurs): Promise<readonly Transfer[]> => {
     const answer = objectIn(await rpc.get('wallet/gettransactionlistfrompending'), 'pending')
     const hashes = listIn(answer.txId, 'pending txId').map((hash) => hashIn(hash, 'pending txId'))
-    const fresh = hashes.filter((hash) => !told.has(hash))
-    const moves: Move[] = []
-    for (const hash of fresh) moves.push(...(await movesOf(rpc, hash, listed)))
-    const transfers = await transfersToOurs(moves, listed, findOurs)
+    const fresh = hashes.filter((hash) => !told.has(hash)).slice(0, ASKED_A_LOOK)
+    const moves = await Promise.all(fresh.map((hash) => movesOf(rpc, hash, listed)))
+    const transfers = await transfersToOurs(moves.flat(), listed, findOurs)
     told = new Set([...told, ...fresh].slice(-REMEMBERED))
     return transfers
   }

@@ -1,0 +1,33 @@
+import { expect, test } from 'vitest'
+import { base58Of } from './address.ts'
+import { mempoolReader } from './mempool.ts'
+import { scriptedNode } from './testing/scripted_node.ts'
+
+const PAYEE = `41${'22'.repeat(20)}`
+const hashes = Array.from({ length: 25 }, (_, index) => index.toString(16).padStart(64, '0'))
+
+/**
+ * What: however much waits, a look asks for little of it, and later looks for the rest.
+ * How: a scripted node with 25 payments to us that wait, and counts what it is asked for.
+ */
+test('what waits is asked for ten at a time, each once', async () => {
+  const asked: unknown[] = []
+  const value = { owner_address: `41${'11'.repeat(20)}`, to_address: PAYEE, amount: 7 }
+  const contract = [{ type: 'TransferContract', parameter: { value } }]
+  const node = scriptedNode({
+    'wallet/gettransactionlistfrompending': () => ({ txId: hashes }),
+    'wallet/gettransactionfrompending': ({ value: hash }) => {
+      asked.push(hash)
+      return { txID: hash, raw_data: { contract } }
+    },
+  })
+  const look = mempoolReader(node, { native: 'TRX:TRX', tokens: new Map() })
+  const told: string[][] = []
+  for (let looks = 0; looks < 4; looks += 1) {
+    const transfers = await look(async () => new Set([base58Of(PAYEE)]))
+    told.push(transfers.map(({ txHash }) => txHash))
+  }
+  expect(told.map(({ length }) => length)).toEqual([10, 10, 5, 0])
+  expect(told.flat()).toEqual(hashes)
+  expect(asked).toEqual(hashes)
+})
