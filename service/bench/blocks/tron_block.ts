@@ -8,6 +8,8 @@ export type TronBlock = {
   readonly whole: string
   readonly header: string
   readonly infos: string
+  /** Its transactions as they waited before, by their ids, without those to us. */
+  readonly waiting: ReadonlyMap<string, string>
 }
 
 /**
@@ -40,7 +42,9 @@ export function makeTronBlock(chance: Chance, parentHash: string, height: number
   const others = Array.from({ length: TRANSACTIONS - ours.length }, () => someAction(chance))
   const both = chance.shuffled([...others, ...ours]).map((action) => {
     const txID = hex(chance, 32)
-    return { transaction: transactionOf(chance, action, txID, place), info: infoOf(action, txID, place) }
+    const isOurs = ours.includes(action)
+    const transaction = transactionOf(chance, action, txID, place)
+    return { isOurs, txID, transaction, info: infoOf(action, txID, place) }
   })
   const header = headerOf(chance, parentHash, place)
   return {
@@ -48,6 +52,11 @@ export function makeTronBlock(chance: Chance, parentHash: string, height: number
     header: JSON.stringify(header),
     whole: JSON.stringify({ ...header, transactions: both.map(({ transaction }) => transaction) }),
     infos: JSON.stringify(both.map(({ info }) => info)),
+    waiting: new Map(
+      both
+        .filter(({ isOurs }) => !isOurs)
+        .map(({ txID, transaction: { ret: _ret, ...sent } }) => [txID, JSON.stringify(sent)]),
+    ),
   }
 }
 

@@ -27,7 +27,9 @@ function answer(blocks: readonly TronBlock[], { path, query, body }: Question, h
     case '/wallet/gettransactioninfobyblocknum':
       return blocks[Number(query.get('num'))]?.infos ?? '[]'
     case '/wallet/gettransactionlistfrompending':
-      return '{"txId":[]}'
+      return JSON.stringify({ txId: [...(blocks[head + 1]?.waiting.keys() ?? [])] })
+    case '/wallet/gettransactionfrompending':
+      return blocks[head + 1]?.waiting.get(query.get('value') ?? '') ?? '{}'
     case '/walletsolidity/getaccount':
       return JSON.stringify({ address: query.get('address'), balance: 1_000_000_000_000 })
     case '/wallet/getchainparameters':
