@@ -76,7 +76,7 @@ export type Devnet = {
 
 export type DevnetOptions = {
   readonly dataDir: string
-  /** Default: what the service can exchange; that is all but EOS. */
+  /** Default: all. */
   readonly networks?: readonly DevnetNetwork[]
   /** `lively` mines by itself; `manual` leaves it to `mine`. Default: lively. */
   readonly mining?: 'lively' | 'manual'
@@ -106,7 +106,7 @@ const MODULES = {
   EOS: () => import('./eos/open_eos_network.ts'),
 }
 
-const DEFAULT_NETWORKS: readonly DevnetNetwork[] = ['BTC', 'ETH', 'BNB', 'XRP', 'XLM', 'TRX']
+const DEFAULT_NETWORKS: readonly DevnetNetwork[] = ['BTC', 'ETH', 'BNB', 'XRP', 'XLM', 'TRX', 'EOS']
 
 /**
  * Loads the code of networks and starts none. One after the other: a library may `require` a module of another one, and

@@ -1,7 +1,7 @@
 import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { findPgbench } from '@cambist/devnet'
-import { deriveKeys, type Secp256k1Family } from '../src/signer/derivation.ts'
+import { deriveKeys, type KeyedFamily } from '../src/signer/derivation.ts'
 import { type Ground, onGround } from './create/ground.ts'
 import type { Load, Loaded } from './create/loader.ts'
 import { runPgbench } from './create/pgbench.ts'
@@ -139,7 +139,7 @@ function tellRatio(
 }
 
 /** What the pool was filled with beforehand costs too: the signer's time, in another process and ahead of need. */
-function tellRefill(family: Secp256k1Family): void {
+function tellRefill(family: KeyedFamily): void {
   const keys = deriveKeys(Buffer.alloc(64, 1), { bitcoin: 'regtest', xrpNetworkId: 1 })
   const addresses = 500
   const derive = (from: number) => {

@@ -116,7 +116,7 @@ function pricesOf(
 const UNLIMITED = 2n ** 256n
 
 function signerSettings({ chains, isMainnet }: ServeConfig, limits: readonly AssetLimits[]): SignerSettings {
-  const { BTC, ETH, BNB, XRP, XLM, TRX } = chains
+  const { BTC, ETH, BNB, XRP, XLM, TRX, EOS } = chains
   const evm = ({ evmChainId, gasLimitMax, maxFeePerGasWeiMax }: typeof ETH) => ({
     chainId: evmChainId,
     gasLimitMax,
@@ -136,6 +136,9 @@ function signerSettings({ chains, isMainnet }: ServeConfig, limits: readonly Ass
     stellar: { passphrase: XLM.passphrase, feeStroopsMax: XLM.feeStroopsMax },
     // A call's energy, and the bandwidth beside it.
     tron: { feeLimitSunMax: TRX.feeLimitSunMax, sweepGasSunMax: 2n * TRX.feeLimitSunMax },
+    ...(EOS.account !== '' && {
+      eos: { chainId: EOS.chainId, account: EOS.account, publicKey: EOS.publicKey },
+    }),
     contracts: { ...ETH.tokens, ...BNB.tokens, ...TRX.tokens },
     payoutUnitsMax: {
       ...(!isMainnet && Object.fromEntries(assets.map(({ id }) => [id, UNLIMITED]))),

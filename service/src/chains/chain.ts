@@ -73,6 +73,12 @@ export type FeeBid =
       readonly reference: { readonly id: string; readonly timeMs: InstantMs }
       readonly expirationMs: InstantMs
     }
+  | {
+      /** No fee: who sends has CPU, NET and RAM of its own. */
+      readonly family: 'eos'
+      readonly reference: { readonly id: string; readonly timeMs: InstantMs }
+      readonly expirationMs: InstantMs
+    }
 
 /** What an attempt may use; given out by the engine in the transaction that stores the intent. */
 export type Funds =

@@ -1,5 +1,6 @@
 import type { ChainId } from '../domain/catalog/networks.ts'
 import type { Chain } from './chain.ts'
+import type { eos } from './eos/index.ts'
 import type { evm } from './evm/index.ts'
 import type { tron } from './tron/index.ts'
 
@@ -23,6 +24,9 @@ type Settings = {
     readonly feeStroopsMax: bigint
   }
   readonly TRX: Omit<Parameters<typeof tron>[0], 'id' | 'rpcUrl' | 'timeoutMs' | 'reserveAddress'> & {
+    readonly rpcUrl: string | null
+  }
+  readonly EOS: Omit<Parameters<typeof eos>[0], 'id' | 'rpcUrl' | 'timeoutMs'> & {
     readonly rpcUrl: string | null
   }
   readonly nodeTimeoutMs: number
@@ -65,6 +69,11 @@ export const chainFactories = {
     if (rpcUrl === null) return null
     const { stellar } = await import('./stellar/index.ts')
     return stellar({ id: 'XLM', horizonUrl: rpcUrl, passphrase, feeStroopsMax, timeoutMs, reserveAddress })
+  },
+  EOS: async ({ EOS: { rpcUrl, ...settings }, nodeTimeoutMs: timeoutMs }) => {
+    if (rpcUrl === null) return null
+    const { eos } = await import('./eos/index.ts')
+    return eos({ id: 'EOS', rpcUrl, ...settings, timeoutMs })
   },
 } as const satisfies Record<ChainId, Factory>
 

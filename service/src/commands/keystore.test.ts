@@ -20,11 +20,13 @@ afterEach(() => {
 })
 
 /** What `cambist keystore create …` prints. */
-async function create(...args: string[]): Promise<string> {
+const create = (...args: string[]) => run('create', ...args)
+
+async function run(...args: string[]): Promise<string> {
   const printed: string[] = []
   const keystore = new Command('keystore').exitOverride()
   registerKeystoreCommands(keystore, { print: (text) => printed.push(text) })
-  await keystore.parseAsync(['create', ...args], { from: 'user' })
+  await keystore.parseAsync(args, { from: 'user' })
   return printed.join('\n')
 }
 
@@ -46,6 +48,15 @@ test('what was created is restored from its words alone, however they were writt
   const seed = await seedIn(at('first.json'))
   expect(seed).toMatch(/^[0-9a-f]{128}$/)
   expect(await seedIn(at('second.json'))).toBe(seed)
+})
+
+test('the key that an EOS account has to obey is shown, and nothing else of the keystore', async () => {
+  const given = ['--passphrase-file', at('passphrase')]
+  await create(at('first.json'), ...given)
+  const key = await run('eos-key', at('first.json'), ...given)
+  expect(key).toMatch(/^PUB_K1_[1-9A-HJ-NP-Za-km-z]{50}$/)
+  expect(await run('eos-key', at('first.json'), ...given)).toBe(key)
+  await expect(run('eos-key', at('first.json'), ...given, '--test')).rejects.toThrow()
 })
 
 test('what cannot be done is told without a stack, and writes nothing', async () => {

@@ -154,6 +154,7 @@ function describeTerms({ terms, state, refundAddress, sequence, updatedAtMs }: O
     ['Account', terms.accountId],
     ['Created', `${showTime(terms.createdAtMs)}, expires ${showTime(terms.expiresAtMs)}`],
     ['Asks', `${show(terms.from, terms.asks.units)} to ${terms.depositAddress}`],
+    ...(terms.depositTag === null ? [] : [['Deposit tag', terms.depositTag]]),
     ['Promises', `${show(terms.to, terms.promises.units)} to ${terms.destination}`],
     ...(terms.destinationTag === null ? [] : [['Tag', terms.destinationTag]]),
     ['Rate', rate],

@@ -2,7 +2,7 @@ import { type AssetId, assets } from '../domain/catalog/assets.ts'
 import { type ChainId, chainIds } from '../domain/catalog/networks.ts'
 import { powerOfTen } from '../domain/money/decimal.ts'
 import type { Environment } from './environment.ts'
-import { contractVariable, STELLAR_MAIN, type VariableName } from './variables.ts'
+import { contractVariable, EOS_MAIN, STELLAR_MAIN, type VariableName } from './variables.ts'
 
 const bitcoinNetworks = ['mainnet', 'testnet', 'regtest'] as const
 export type BitcoinNetwork = (typeof bitcoinNetworks)[number]
@@ -50,6 +50,15 @@ export type TronSettings = {
   readonly tokens: Readonly<Partial<Record<AssetId, string>>>
 }
 
+export type EosSettings = {
+  /** Null: this process has no node of the chain. Where it serves customers, the chain is then not offered. */
+  readonly rpcUrl: string | null
+  readonly chainId: string
+  /** '' where EOS is not configured. */
+  readonly account: string
+  readonly publicKey: string
+}
+
 export type ChainSettings = {
   readonly BTC: BitcoinSettings
   readonly ETH: EvmSettings
@@ -57,6 +66,7 @@ export type ChainSettings = {
   readonly XRP: XrpSettings
   readonly XLM: StellarSettings
   readonly TRX: TronSettings
+  readonly EOS: EosSettings
   readonly nodeTimeoutMs: number
 }
 
@@ -83,6 +93,7 @@ export function readChains(from: Environment): ChainSettings {
       feeStroopsMax: readCap(from, 'CAMBIST_XLM_FEE_CAP', 7),
     },
     TRX: readTron(from),
+    EOS: readEos(from),
     nodeTimeoutMs: from.integer('CAMBIST_NODE_TIMEOUT_SECONDS', 1, 600) * 1_000,
   }
 }
@@ -102,6 +113,23 @@ function readTron(from: Environment): TronSettings {
       shape: 'T and 33 more in base58',
     }),
   }
+}
+
+function readEos(from: Environment): EosSettings {
+  const rpcUrl = from.url('CAMBIST_EOS_URL', ['http:', 'https:'])
+  const chainId = from.text('CAMBIST_EOS_CHAIN_ID') ?? EOS_MAIN
+  if (!/^[0-9a-f]{64}$/.test(chainId))
+    from.report('CAMBIST_EOS_CHAIN_ID', 'must be the id of a chain: 64 hex digits in lower case')
+  if (rpcUrl !== null) from.required('CAMBIST_EOS_ACCOUNT', 'with CAMBIST_EOS_URL')
+  const account = from.text('CAMBIST_EOS_ACCOUNT') ?? ''
+  if (account === '') return { rpcUrl, chainId, account, publicKey: '' }
+  if (!/^[a-z1-5](?:[a-z1-5.]{0,10}[a-z1-5])?$/.test(account))
+    from.report('CAMBIST_EOS_ACCOUNT', 'must be the name of an account: 1 to 12 of a-z, 1-5 and dots')
+  from.required('CAMBIST_EOS_KEY', 'with CAMBIST_EOS_ACCOUNT')
+  const publicKey = from.text('CAMBIST_EOS_KEY') ?? ''
+  if (!/^PUB_K1_[1-9A-HJ-NP-Za-km-z]{45,55}$/.test(publicKey))
+    from.report('CAMBIST_EOS_KEY', 'must be a public key as `cambist keystore eos-key` prints it: PUB_K1_…')
+  return { rpcUrl, chainId, account, publicKey }
 }
 
 function readEvm(from: Environment, chain: 'ETH' | 'BNB'): EvmSettings {
@@ -148,10 +176,11 @@ function isContract(text: string): text is `0x${string}` {
   return /^0x[0-9a-fA-F]{40}$/.test(text)
 }
 
-/** The chains this process works for: those it has a node of; without any (a signer on its own), all. */
+/** The chains this process works for: those it has a node of; without any (a signer on its own), all that it knows enough of. */
 export function activeChains(chains: ChainSettings): readonly ChainId[] {
   const withNode = chainIds.filter((chain) => chains[chain].rpcUrl !== null)
-  return withNode.length === 0 ? chainIds : withNode
+  if (withNode.length > 0) return withNode
+  return chainIds.filter((chain) => chain !== 'EOS' || chains.EOS.account !== '')
 }
 
 /** Whether real money is at stake: any chain that this process works for is a main network. */
@@ -163,6 +192,7 @@ export function isMainnet(chains: ChainSettings): boolean {
     XRP: chains.XRP.networkId === 0,
     XLM: chains.XLM.passphrase === STELLAR_MAIN,
     TRX: chains.TRX.genesisBlockId === mainGenesisBlockId,
+    EOS: chains.EOS.chainId === EOS_MAIN,
   }
   return activeChains(chains).some((chain) => isMain[chain])
 }

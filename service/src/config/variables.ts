@@ -18,6 +18,9 @@ export type Variable = {
 /** https://developers.stellar.org/docs/networks#network-passphrase */
 export const STELLAR_MAIN = 'Public Global Stellar Network ; September 2015'
 
+/** https://docs.eosnetwork.com: the network that began in June 2018. */
+export const EOS_MAIN = 'aca376f206b8fc25a6ed44dbdc66547c36c6c33e3a119ffbeaef943642f0e906'
+
 const both = ['sandbox', 'serve'] as const
 const sandbox = ['sandbox'] as const
 const serve = ['serve'] as const
@@ -261,6 +264,36 @@ const chains = {
     shapes: serve,
     default: '60',
     meaning: 'The most that the energy of a TRON payout may cost, in TRX. The signer refuses more.',
+  },
+  CAMBIST_EOS_URL: {
+    section: 'Chains',
+    shapes: serve,
+    default: null,
+    example: 'http://127.0.0.1:8888',
+    meaning: 'HTTP API of an EOS node with `trace_api_plugin`. Unset: EOS is not offered.',
+  },
+  CAMBIST_EOS_CHAIN_ID: {
+    section: 'Chains',
+    shapes: serve,
+    default: EOS_MAIN,
+    meaning: "Chain id of EOS, by default the main network's; start-up checks that the node agrees.",
+  },
+  CAMBIST_EOS_ACCOUNT: {
+    section: 'Chains',
+    shapes: serve,
+    default: null,
+    required: 'with `CAMBIST_EOS_URL`, and by a signer that is to sign for EOS',
+    example: 'mycambist123',
+    meaning: 'The account that deposits arrive at and payouts leave from.',
+  },
+  CAMBIST_EOS_KEY: {
+    section: 'Chains',
+    shapes: serve,
+    default: null,
+    required: 'with `CAMBIST_EOS_ACCOUNT`',
+    example: 'PUB_K1_6MRyAjQq8ud7hVNYcfnVPJqcVpscN5So8BhtHuGYqET5BoDq63',
+    meaning:
+      "The keystore's public key, as `cambist keystore eos-key` prints it; start-up checks that the account obeys it.",
   },
   CAMBIST_NODE_TIMEOUT_SECONDS: {
     section: 'Chains',

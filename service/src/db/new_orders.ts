@@ -30,7 +30,8 @@ export type DepositPlace = { readonly address: string; readonly tag: string | nu
  * Creates orders whose deposits are all of one address family: for each a deposit address for good, the order, its
  * first fact and event, and its retry slot. One statement, so all that belongs to an order is there, or nothing of it.
  * An order without an address in the answer was not created: its retry slot had been filled before, or none was free.
- * Where tags tell deposits apart, the tag of an order is the index of its deposit key.
+ * Where tags tell deposits apart, the tag of an order is the index of its deposit key. Where an address cannot carry it, it stands
+ * behind a slash, and the customer is shown the two apart.
  *
  * Addresses are given in the order of their keys, from `fromIndex` on: whoever knows where the free ones begin spares
  * PostgreSQL the index entries of all that were given since the last vacuum.
@@ -83,7 +84,8 @@ const INSERT_NEW_ORDERS = `
     WHERE n <= cardinality(addresses) ORDER BY account_id, slot
     ON CONFLICT DO NOTHING RETURNING order_id
   ), created AS MATERIALIZED (
-    SELECT wanted.*, addresses[n] AS address, CASE WHEN is_tagged THEN tags[n]::text END AS deposit_tag
+    SELECT wanted.*, addresses[n] AS address, split_part(addresses[n], '/', 1) AS shown_address,
+      CASE WHEN is_tagged THEN tags[n]::text END AS deposit_tag
     FROM filled JOIN wanted USING (order_id) CROSS JOIN ready
   ), given AS (
     UPDATE addresses SET order_id = created.order_id, chain = created.chain, assigned_at_ms = created.created_at_ms
@@ -97,7 +99,7 @@ const INSERT_NEW_ORDERS = `
       status, sequence, updated_at_ms)
     SELECT bucket, order_id, account_id, created_at_ms, expires_at_ms, rate_type, from_asset, to_asset,
       asks, promises, rate, fee, fee_share, network_fee, destination, destination_tag, refund_address, callback_url,
-      address, deposit_tag, required_confirmations, tolerance, slippage, token_hash, seal,
+      shown_address, deposit_tag, required_confirmations, tolerance, slippage, token_hash, seal,
       'NEW', 1, created_at_ms FROM created
   ), new_facts AS (
     INSERT INTO facts (bucket, order_id, fact_key, kind, outcome, at_ms)
@@ -105,9 +107,9 @@ const INSERT_NEW_ORDERS = `
   ), new_events AS (
     INSERT INTO events (bucket, order_id, sequence, previous_status, status, fact_key, snapshot, at_ms)
     SELECT bucket, order_id, 1, NULL, 'NEW', 'created',
-      snapshot || jsonb_build_object('deposit_address', address, 'deposit_tag', deposit_tag), created_at_ms FROM created
+      snapshot || jsonb_build_object('deposit_address', shown_address, 'deposit_tag', deposit_tag), created_at_ms FROM created
   )
-  SELECT order_id, address, deposit_tag, first_index, coalesce(cardinality(addresses), 0) AS free_count
+  SELECT order_id, shown_address AS address, deposit_tag, first_index, coalesce(cardinality(addresses), 0) AS free_count
   FROM ready LEFT JOIN created ON true`
 
 function toRow({ order, secrets, snapshot, retry }: NewOrder, index: number): object {

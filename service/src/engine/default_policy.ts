@@ -20,6 +20,7 @@ export const defaultPolicy: Policy = {
     XRP: 45 * SECOND_MS,
     XLM: 60 * SECOND_MS,
     TRX: MINUTE_MS,
+    EOS: MINUTE_MS,
   },
   chainTroubleMs: MINUTE_MS,
   // Blocks of Bitcoin come by chance: one in a hundred years takes three hours. The others keep time.
@@ -30,6 +31,7 @@ export const defaultPolicy: Policy = {
     XRP: MINUTE_MS,
     XLM: MINUTE_MS,
     TRX: MINUTE_MS,
+    EOS: MINUTE_MS,
   },
   poolSize: 200,
   retrySlotMs: 24 * HOUR_MS,

@@ -397,7 +397,7 @@ describe('commands', () => {
     const order = await done()
     const good = await run('ledger', 'audit')
     expect(good.refused).toBeNull()
-    expect(good.printed).toContain('No problems: 1 order, 6 chains.')
+    expect(good.printed).toContain('No problems: 1 order, 7 chains.')
     expect(good.printed).toMatch(/USDT:ERC20 +wallet +900 USDT:ERC20/)
 
     stage.chain('ETH').move(100, 'USDT:ERC20', 'reserve-0', -1n)
@@ -410,7 +410,7 @@ describe('commands', () => {
     expect(JSON.parse(json.printed).problems).toHaveLength(3)
     expect((await run('ledger', 'audit', '--no-chains')).refused).toBe('The audit found 2 problems.')
     expect((await run('ledger', 'audit', '--chain', 'DOGE')).refused).toBe(
-      'DOGE is not one of BTC, ETH, BNB, XRP, XLM, TRX',
+      'DOGE is not one of BTC, ETH, BNB, XRP, XLM, TRX, EOS',
     )
   })
 

@@ -35,7 +35,9 @@ export function paymentDesk(world: World): Pick<Desk, 'findPayment'> {
 /** The form that wallets of the order's network agreed on; the interface's own where they did not. */
 function standardStyle(world: World, { terms }: Order): PaymentStyle {
   const { chain, isNative } = assetOf(terms.from)
-  if (chainFacts[chain].family === 'bitcoin') return { kind: 'bip21' }
+  const { family } = chainFacts[chain]
+  if (family === 'bitcoin') return { kind: 'bip21' }
+  if (family === 'eos' && terms.depositTag !== null) return { kind: 'memo', memo: terms.depositTag }
   const chainId = world.evmChainIds[chain]
   if (chainId === undefined) return { kind: 'default' }
   const contract = isNative ? null : (world.tokens[terms.from] ?? null)

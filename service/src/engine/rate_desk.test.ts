@@ -17,7 +17,14 @@ import type { DeskWorld } from './world.ts'
  */
 const START_MS = 1_800_000_000_000
 /** In the native coin's own units. */
-const PAYOUT_COST = { bitcoin: 2_000n, evm: powerOfTen(15), xrp: 15n, stellar: 200n, tron: 1_100_000n }
+const PAYOUT_COST = {
+  bitcoin: 2_000n,
+  evm: powerOfTen(15),
+  xrp: 15n,
+  stellar: 200n,
+  tron: 1_100_000n,
+  eos: 0n,
+}
 
 async function openStage() {
   let nowMs = START_MS

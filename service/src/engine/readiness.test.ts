@@ -27,6 +27,7 @@ test('ready: each check is named, and only what leaves nothing to serve makes it
   const all = [
     'chain_BNB',
     'chain_BTC',
+    'chain_EOS',
     'chain_ETH',
     'chain_TRX',
     'chain_XLM',

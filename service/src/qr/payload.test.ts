@@ -33,6 +33,12 @@ test('the standard style of bitcoin is BIP-21', () => {
   expect(paymentUri({ ...request, amountText: null })).toBe('bc1qabc')
 })
 
+test('where no address carries a memo, the standard style names it', () => {
+  const request = { scheme: 'eos', address: 'mycambist123', style: { kind: 'memo', memo: '48213' } } as const
+  expect(paymentUri({ ...request, amountText: '0.5' })).toBe('eos:mycambist123?amount=0.5&memo=48213')
+  expect(paymentUri({ ...request, amountText: null })).toBe('mycambist123')
+})
+
 test('the standard style of an EVM coin is EIP-681 in wei, with the chain', () => {
   const style = { kind: 'eip681', chainId: 56, units: 1_500_000_000_000_000_001n, contract: null } as const
   expect(paymentUri({ scheme: 'bnb', address: evmAddress, amountText: '1.5', style })).toBe(

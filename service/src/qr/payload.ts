@@ -11,6 +11,7 @@ const chainSchemes = {
   XRP: 'ripple',
   XLM: 'stellar',
   TRX: 'tron',
+  EOS: 'eos',
 } as const satisfies Record<ChainId, PaymentScheme>
 
 /** A token travels under its network's scheme: USDT on ERC20 is `ethereum`. */
@@ -26,6 +27,8 @@ export function schemeOf(network: NetworkId): PaymentScheme {
 export type PaymentStyle =
   | { readonly kind: 'default' }
   | { readonly kind: 'bip21' }
+  /** Where no address carries it. */
+  | { readonly kind: 'memo'; readonly memo: string }
   | {
       readonly kind: 'eip681'
       readonly chainId: number
@@ -50,6 +53,8 @@ export function paymentUri({ scheme, address, amountText, style }: PaymentReques
   switch (style.kind) {
     case 'default':
       return `${scheme}:${address}?amount=${amountText}`
+    case 'memo':
+      return `${scheme}:${address}?amount=${amountText}&memo=${encodeURIComponent(style.memo)}`
     case 'bip21':
       assert(scheme === 'bitcoin', `BIP-21 is for bitcoin, not ${scheme}`)
       return `bitcoin:${address}?amount=${amountText}`

@@ -5,11 +5,12 @@ import type { ChainId } from '../domain/catalog/networks.ts'
 import { powerOfTen } from '../domain/money/decimal.ts'
 import type { SignerSettings } from '../signer/settings.ts'
 
+const EOS_ACCOUNT = 'mycambist123'
 const GWEI = powerOfTen(9)
 
 /** The local nodes as chains are configured; `reach` may put something between us and a node. */
 export async function sandboxChains(
-  { BTC, ETH, BNB, XRP, XLM, TRX }: Devnet['networks'],
+  { BTC, ETH, BNB, XRP, XLM, TRX, EOS }: Devnet['networks'],
   reach: (chain: ChainId, rpcUrl: string) => Promise<string> = directly,
   nodeTimeoutMs = 10_000,
 ): Promise<ChainSettings> {
@@ -35,6 +36,13 @@ export async function sandboxChains(
       genesisBlockId: TRX?.genesisBlockId ?? '',
       feeLimitSunMax: 100_000_000n,
       tokens: TRX === undefined ? {} : { 'USDT:TRC20': TRX.tokens.USDT.address },
+    },
+    EOS: {
+      rpcUrl: await urlOfNode('EOS', EOS),
+      chainId: EOS?.chainId ?? '',
+      account: EOS === undefined ? '' : EOS_ACCOUNT,
+      // Follows from the seed: withEosAccount.
+      publicKey: '',
     },
     nodeTimeoutMs,
   }
@@ -63,7 +71,8 @@ function evmSettings(
 }
 
 /** Caps far above anything the sandbox does: it shows that they are there, not where they should be. */
-export function sandboxSignerSettings({ BTC, ETH, BNB, XRP, XLM, TRX }: ChainSettings): SignerSettings {
+export function sandboxSignerSettings(chains: ChainSettings): SignerSettings {
+  const { BTC, ETH, BNB, XRP, XLM, TRX, EOS } = chains
   const evm = ({ evmChainId, gasLimitMax, maxFeePerGasWeiMax }: ChainSettings['ETH']) => ({
     chainId: evmChainId,
     gasLimitMax,
@@ -78,6 +87,9 @@ export function sandboxSignerSettings({ BTC, ETH, BNB, XRP, XLM, TRX }: ChainSet
     stellar: { passphrase: XLM.passphrase, feeStroopsMax: XLM.feeStroopsMax },
     // A call's energy, and the bandwidth and the account beside it.
     tron: { feeLimitSunMax: TRX.feeLimitSunMax, sweepGasSunMax: 2n * TRX.feeLimitSunMax },
+    ...(EOS.account !== '' && {
+      eos: { chainId: EOS.chainId, account: EOS.account, publicKey: EOS.publicKey },
+    }),
     contracts: { ...ETH.tokens, ...BNB.tokens, ...TRX.tokens },
     payoutUnitsMax: Object.fromEntries(assets.map(({ id, maxAmount }) => [id, maxAmount * 2n])) as Record<
       AssetId,

@@ -8,6 +8,7 @@ import type { CurrencyCode } from '../domain/catalog/currencies.ts'
 import { chainFacts } from '../domain/catalog/networks.ts'
 import { parseDecimal } from '../domain/money/decimal.ts'
 import type { World } from '../engine/world.ts'
+import { blocksToBeTold } from './mine.ts'
 
 /** What the sandbox's reserves are filled to, in whole units; below a tenth of it they are filled again. */
 const RESERVES: Readonly<Record<CurrencyCode, string>> = {
@@ -19,6 +20,7 @@ const RESERVES: Readonly<Record<CurrencyCode, string>> = {
   XRP: '2000000',
   XLM: '10000000',
   TRX: '20000000',
+  EOS: '5000000',
 }
 
 /** Of Bitcoin's reserve: change is spendable a block later, so one coin would be one payout a block. */
@@ -39,7 +41,7 @@ export async function fundReserves(world: World, devnet: Devnet, signal: AbortSi
   await Promise.all(
     [...chains].map(async (chain) => {
       for (const asset of low.filter((each) => each.chain === chain)) await fund(world, devnet, asset, signal)
-      await devnet.mine(chain, 1)
+      await devnet.mine(chain, blocksToBeTold(devnet, chain))
     }),
   )
   await until(world, signal, async () => {
@@ -74,7 +76,9 @@ async function fund(world: World, devnet: Devnet, asset: Asset, signal: AbortSig
     return to !== undefined
   })
   assert(to !== undefined, 'the reserve address is known by now')
-  await devnet.send(asset.chain, asset.currency, to, exact(asset, asset.chainDecimals), COINS)
+  // On EOS the memo stands behind the name.
+  const [address = '', memo] = to.split('/')
+  await devnet.send(asset.chain, asset.currency, address, exact(asset, asset.chainDecimals), COINS, memo)
 }
 
 async function until(world: World, signal: AbortSignal, isTrue: () => Promise<boolean>): Promise<void> {

@@ -3,13 +3,14 @@ import type { Sandbox } from './start_sandbox.ts'
 
 /** One screen: where everything is, and what to do next. */
 export function greet({ service, devnet, account, sandboxFile }: Sandbox, logFile: string): string {
-  const { BTC, ETH, BNB, XRP, XLM, TRX } = devnet.networks
+  const { BTC, ETH, BNB, XRP, XLM, TRX, EOS } = devnet.networks
   const here = (path: string) => relative(process.cwd(), path)
   const chain = (name: string, what: string) => `  ${name.padEnd(16)}${what}`
   const simulated = [
     ...(XRP === undefined ? [] : [`XRP Ledger (network ${XRP.networkId})`]),
     ...(XLM === undefined ? [] : ['Stellar']),
     ...(TRX === undefined ? [] : ['TRON']),
+    ...(EOS === undefined ? [] : ['EOS']),
   ]
   return [
     '',

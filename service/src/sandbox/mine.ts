@@ -47,6 +47,11 @@ async function mine(world: World, devnet: Devnet, chain: ChainId, blocks: number
   return { ok: true, value: {} } as const
 }
 
+/** So many until what waits is told: of EOS only what is irreversible is. */
+export function blocksToBeTold({ networks }: Devnet, chain: ChainId): number {
+  return chain === 'EOS' ? 1 + (networks.EOS?.reversibleBlocks ?? 0) : 1
+}
+
 /** How many blocks the node has that the watcher has not looked at. */
 async function aheadOf(world: World, chain: ChainId): Promise<number> {
   const looked = await readHead(world.db, chain)

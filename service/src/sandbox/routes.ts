@@ -100,7 +100,10 @@ async function pay(
   if (units === null)
     return wrong('amount', `must be above zero, with at most ${asset.chainDecimals} decimals`)
   return onChain(asset.network, async (chain) => {
-    const { txHash } = await devnet.send(chain, asset.currency, order.terms.depositAddress, units)
+    const { depositAddress, depositTag } = order.terms
+    // Elsewhere the address carries the tag.
+    const memo = chain === 'EOS' && depositTag !== null ? depositTag : undefined
+    const { txHash } = await devnet.send(chain, asset.currency, depositAddress, units, 1, memo)
     return { ok: true, value: { tx_hash: txHash } }
   })
 }

@@ -26,6 +26,7 @@ import type { Roles, RunningPrices, Service, ServiceOptions } from '../main.ts'
 import { sandboxPrices } from '../prices/index.ts'
 import { sandboxChains, sandboxSignerSettings } from './chains.ts'
 import { type DemoAccount, openDemoAccount, writeJson } from './demo_account.ts'
+import { withEosAccount } from './eos_account.ts'
 import { fundReserves } from './fund_reserves.ts'
 import { KEYSTORE_FILE, openSandboxSeed } from './keys.ts'
 import { ownFolder } from './own_folder.ts'
@@ -245,8 +246,9 @@ async function serviceParts(
   clock.setOffset(settings.clockOffsetMs)
   const prices = sandboxPrices()
   prices.load(settings.prices)
-  const chains = await sandboxChains(devnet.networks, options.reach, options.nodeTimeoutMs)
   const seed = await openSandboxSeed(dataDir, clock.wallMs())
+  const settled = await sandboxChains(devnet.networks, options.reach, options.nodeTimeoutMs)
+  const chains = await withEosAccount(settled, devnet, seed)
   const orderSeal = sandboxKey('order-seal')
   return {
     roles: {

@@ -1,10 +1,12 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import type { Intent } from '../domain/payouts/intent.ts'
 import { checkRequest } from './check_request.ts'
 import {
   bitcoinIntent,
   coin,
   customerEvm,
+  eosIntent,
   evmIntent,
   sealed,
   stellarIntent,
@@ -29,6 +31,8 @@ test('a whole request comes through as it is, and as a copy', () => {
     stellarIntent({ payment: null }),
     tronIntent(),
     tronIntent({ token: usdtTron }),
+    eosIntent(),
+    eosIntent({ payment: { to: 'alice', memo: '', units: 1n } }),
   ]) {
     const payeeKey = { purpose: 'deposit', index: 2 } as const
     const authority = sealed({ destinationTag: 'tag', refundAddress: customerEvm, payeeKey })
@@ -75,23 +79,28 @@ function withValueAt(value: unknown, [key, ...rest]: readonly string[], replacem
 }
 
 test.each([
-  ['bitcoin', bitcoinIntent({ inputs: [coin(1, 5n)] })],
-  ['evm', evmIntent({ token: customerEvm })],
-  ['xrp', xrpIntent()],
-  ['stellar', stellarIntent()],
-  ['tron', tronIntent({ token: usdtTron })],
-])('a wrong value anywhere in a %s intent is malformed and names the field', (_, intent) => {
-  const nullable = ['change', 'token', 'payment', 'payment.tag', 'payment.memo']
-  const right: Readonly<Record<string, unknown>> = { 'payment.memo': 'x', 'payment.creates': true }
-  for (const path of pathsIn(intent)) {
-    for (const wrong of wrongValues) {
-      const name = path.join('.')
-      if ((wrong === null && nullable.includes(name)) || (name in right && wrong === right[name])) continue
-      const message = messageOf(withValueAt(intent, path, wrong))
-      expect(message, `${name} = ${String(wrong)}`).toMatch(/^malformed: intent/)
+  ['bitcoin', bitcoinIntent({ inputs: [coin(1, 5n)] }), {}],
+  ['evm', evmIntent({ token: customerEvm }), {}],
+  ['xrp', xrpIntent(), {}],
+  ['stellar', stellarIntent(), { 'payment.memo': ['x'], 'payment.creates': [true] }],
+  ['tron', tronIntent({ token: usdtTron }), {}],
+  ['eos', eosIntent(), { account: ['x'], 'payment.to': ['x'], 'payment.memo': ['x', ''] }],
+] satisfies [string, Intent, Readonly<Record<string, readonly unknown[]>>][])(
+  'a wrong value anywhere in a %s intent is malformed and names the field',
+  (_, intent, right) => {
+    const nullable = ['change', 'token', 'payment', 'payment.tag', 'payment.memo']
+    const isRight = (name: string, value: unknown) =>
+      new Map<string, readonly unknown[]>(Object.entries(right)).get(name)?.includes(value)
+    for (const path of pathsIn(intent)) {
+      for (const wrong of wrongValues) {
+        const name = path.join('.')
+        if ((wrong === null && nullable.includes(name)) || isRight(name, wrong)) continue
+        const message = messageOf(withValueAt(intent, path, wrong))
+        expect(message, `${name} = ${String(wrong)}`).toMatch(/^malformed: intent/)
+      }
     }
-  }
-})
+  },
+)
 
 test('a wrong value anywhere in an authority is malformed', () => {
   for (const field of Object.keys(sealed())) {

@@ -5,6 +5,7 @@ import { accept, type Outcome } from '../domain/outcome.ts'
 import type {
   BitcoinIntent,
   Coin,
+  EosIntent,
   EvmIntent,
   Intent,
   KeyPath,
@@ -60,7 +61,14 @@ const DROPS_MAX = 10n ** 17n
 const INT64_MAX = 2n ** 63n - 1n
 /** What JSON says exactly: nine billion TRX, or as many USDT. */
 const SUN_MAX = 2n ** 53n - 1n
-const families = ['bitcoin', 'evm', 'xrp', 'stellar', 'tron'] as const satisfies readonly AddressFamily[]
+const families = [
+  'bitcoin',
+  'evm',
+  'xrp',
+  'stellar',
+  'tron',
+  'eos',
+] as const satisfies readonly AddressFamily[]
 const purposes = ['deposit', 'reserve', 'change'] as const
 const kinds = ['payout', 'refund', 'filler', 'sweep'] as const satisfies readonly PayoutKind[]
 
@@ -102,6 +110,8 @@ function readIntent(value: unknown): Intent {
       return readStellarIntent(value)
     case 'tron':
       return readTronIntent(value)
+    case 'eos':
+      return readEosIntent(value)
   }
 }
 
@@ -172,6 +182,37 @@ function readTronIntent(value: unknown): TronIntent {
     timestampMs: time('intent.timestampMs', fields.timestampMs),
   }
 }
+
+function readEosIntent(value: unknown): EosIntent {
+  const names = ['family', 'chain', 'chainId', 'payoutId', 'attempt', 'from', 'account', 'payment']
+  const fields = record('intent', value, [...names, 'reference', 'expirationMs', 'netWordsMax'])
+  const payment = record('intent.payment', fields.payment, ['to', 'memo', 'units'])
+  const reference = record('intent.reference', fields.reference, ['id', 'timeMs'])
+  const time = (name: string, given: unknown) => integer(name, given, 0, Number.MAX_SAFE_INTEGER)
+  return {
+    family: 'eos',
+    ...readIdentity(fields, 'eos'),
+    chainId: text('intent.chainId', fields.chainId, /^[0-9a-f]{64}$/),
+    from: readKey('intent.from', fields.from),
+    account: text('intent.account', fields.account, eosName),
+    payment: {
+      to: text('intent.payment.to', payment.to, eosName),
+      memo: text('intent.payment.memo', payment.memo, /^\P{Cc}{0,256}$/u),
+      units: bounded('intent.payment.units', payment.units, 1n, EOS_UNITS_MAX),
+    },
+    reference: {
+      id: text('intent.reference.id', reference.id, /^[0-9a-f]{64}$/),
+      timeMs: time('intent.reference.timeMs', reference.timeMs),
+    },
+    expirationMs: time('intent.expirationMs', fields.expirationMs),
+    netWordsMax: integer('intent.netWordsMax', fields.netWordsMax, 1, UINT32_MAX),
+  }
+}
+
+/** 1 to 12 letters, without a dot at an end. */
+const eosName = /^[a-z1-5](?:[a-z1-5.]{0,10}[a-z1-5])?$/
+/** What a token contract counts in: https://github.com/AntelopeIO/cdt, asset::max_amount */
+const EOS_UNITS_MAX = 2n ** 62n - 1n
 
 function tronAddress(name: string, value: unknown): string {
   const address = canonicalTronAddress(text(name, value, /^T.{33}$/))

@@ -24,9 +24,9 @@ export const bitcoinNetworks = {
 export type Keys = {
   /**
    * P2WPKH on Bitcoin, EIP-55 checksummed on EVM, base58 on TRON; on the XRP Ledger one account for all, and tags.
-   * Stellar's are in stellar_address.ts.
+   * Stellar's are in stellar_address.ts; on EOS an account has a name of its own (eos_address.ts).
    */
-  address(family: Secp256k1Family, key: KeyPath): string
+  address(family: KeyedFamily, key: KeyPath): string
   /** On Stellar an ed25519 seed. */
   privateKey(family: AddressFamily, key: KeyPath): Uint8Array
   /** Compressed, 33 bytes. */
@@ -34,6 +34,8 @@ export type Keys = {
 }
 
 export type Secp256k1Family = Exclude<AddressFamily, 'stellar'>
+/** Those whose addresses follow from the key alone. */
+export type KeyedFamily = Exclude<Secp256k1Family, 'eos'>
 
 export type Networks = { readonly bitcoin: BitcoinNetwork; readonly xrpNetworkId: number }
 
@@ -53,7 +55,7 @@ export function deriveKeys(seed: Uint8Array, networks: Networks): Keys {
     const path = branchPath(family, key.purpose, network)
     const branch = branches.get(path) ?? root.derive(path)
     branches.set(path, branch)
-    return branch.deriveChild(family === 'xrp' ? 0 : key.index)
+    return branch.deriveChild(family === 'xrp' || family === 'eos' ? 0 : key.index)
   }
   const privateKey = (family: AddressFamily, key: KeyPath) => {
     if (family === 'stellar') return deriveEd25519(seed, STELLAR_PATH)
@@ -87,6 +89,7 @@ export function deriveKeys(seed: Uint8Array, networks: Networks): Keys {
 /** BIP-84 on Bitcoin, BIP-44 elsewhere (https://github.com/satoshilabs/slips/blob/master/slip-0044.md). */
 function branchPath(family: Secp256k1Family, purpose: KeyPath['purpose'], network: BitcoinNetwork): string {
   if (family === 'xrp') return "m/44'/144'/0'/0"
+  if (family === 'eos') return "m/44'/194'/0'/0"
   if (family === 'bitcoin') {
     const coin = network === 'mainnet' ? 0 : 1
     return `m/84'/${coin}'/${purpose === 'reserve' ? 1 : 0}'/${purpose === 'change' ? 1 : 0}`

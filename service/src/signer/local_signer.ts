@@ -10,6 +10,7 @@ import type { InstantMs } from '../domain/time.ts'
 import { canonicalBitcoinAddress, signBitcoin } from './bitcoin_transaction.ts'
 import { checkAddressRequest, checkRequest } from './check_request.ts'
 import { deriveKeys, type Keys } from './derivation.ts'
+import { eosAddress, isEosPayee } from './eos_address.ts'
 import { canonicalEvmAddress, signEvm } from './evm_transaction.ts'
 import { loadInTurn } from './load_in_turn.ts'
 import { refuseToSign } from './rejections.ts'
@@ -54,7 +55,7 @@ export function localSigner(options: {
   return {
     async addresses(...request) {
       const { family, purpose, from, count } = checkAddressRequest(...request)
-      const addressOf = await addressesIn(keys, family)
+      const addressOf = await addressesIn(keys, settings, family)
       return Array.from({ length: count }, (_, at) => addressOf({ purpose, index: from + at }))
     },
     sign: (intent, authority) => sign(parts, intent, authority),
@@ -64,7 +65,12 @@ export function localSigner(options: {
   }
 }
 
-async function addressesIn(keys: Keys, family: AddressFamily): Promise<(key: KeyPath) => string> {
+async function addressesIn(
+  keys: Keys,
+  { eos }: SignerSettings,
+  family: AddressFamily,
+): Promise<(key: KeyPath) => string> {
+  if (family === 'eos') return (key) => eosAddress(eos, key)
   if (family !== 'stellar') return (key) => keys.address(family, key)
   const { stellarAddress } = await loadInTurn(() => import('./stellar_address.ts'))
   return (key) => stellarAddress(keys, key)
@@ -196,6 +202,8 @@ function chainUnitsOf(intent: Intent): bigint {
       return intent.payment?.drops ?? 0n
     case 'stellar':
       return intent.payment?.stroops ?? 0n
+    case 'eos':
+      return intent.payment.units
   }
 }
 
@@ -220,6 +228,7 @@ async function isPayeeRight(
 ): Promise<boolean> {
   if (intent.family === 'xrp') return isXrpPayee(intent, authority, settings.xrp)
   if (intent.family === 'stellar') return (await stellarSigning()).isStellarPayee(intent, authority)
+  if (intent.family === 'eos') return isEosPayee(intent, authority)
   const payee = intent.family === 'bitcoin' ? intent.payment.address : intent.to
   const canonical = (text: string) => {
     if (intent.family === 'bitcoin') return canonicalBitcoinAddress(text, settings.bitcoin.network)
@@ -243,7 +252,8 @@ async function isPayeeRight(
 
 /** Under a nonce a filler moves nothing; on coin chains everything comes back, in one output of ours. */
 function findFillerProblem(intent: Intent, { payeeKey }: Authority) {
-  if (intent.family === 'tron') return refuseToSign('malformed', 'on TRON nothing waits for a filler')
+  if (intent.family === 'tron' || intent.family === 'eos')
+    return refuseToSign('malformed', `on ${intent.chain} nothing waits for a filler`)
   if (intent.family !== 'bitcoin') {
     const movesNothing = intent.family === 'evm' ? isEmptyTransfer(intent) : intent.payment === null
     if (payeeKey === null && movesNothing) return null
@@ -295,6 +305,10 @@ async function build({ keys, settings }: Parts, intent: Intent): Promise<Outcome
   if (intent.family === 'xrp') return signXrp(intent, keys, settings.xrp)
   if (intent.family === 'stellar') return (await stellarSigning()).signStellar(intent, keys, settings.stellar)
   if (intent.family === 'tron') return signTron(intent, keys, settings.tron)
+  if (intent.family === 'eos') {
+    const { signEos } = await loadInTurn(() => import('./eos_transaction.ts'))
+    return signEos(intent, keys, settings.eos)
+  }
   const chain = evmSettingsOf(settings, intent)
   if (chain === undefined) return refuseToSign('malformed', `${intent.chain} is not configured`)
   return signEvm(intent, keys, chain)

@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 
 import {
   type BitcoinIntent,
+  type EosIntent,
   type EvmIntent,
   type Intent,
   type PayoutKind,
@@ -24,7 +25,18 @@ export function findReplacementProblem(next: Intent, earlier: Intent, kind: Payo
   if (next.family === 'xrp' && earlier.family === 'xrp') return problemOnXrp(next, earlier)
   if (next.family === 'stellar' && earlier.family === 'stellar') return problemOnStellar(next, earlier)
   if (next.family === 'tron' && earlier.family === 'tron') return problemOnTron(next, earlier)
+  if (next.family === 'eos' && earlier.family === 'eos') return problemOnEos(next, earlier)
   return 'an attempt stays on the chain of the earlier ones'
+}
+
+function problemOnEos(next: EosIntent, earlier: EosIntent): string | null {
+  if (next.chainId !== earlier.chainId) return 'an attempt stays on the chain of the earlier ones'
+  const paysSame =
+    next.account === earlier.account &&
+    isDeepStrictEqual(next.payment, earlier.payment) &&
+    isDeepStrictEqual(next.from, earlier.from)
+  if (!paysSame) return 'an attempt pays the same to the same address as the earlier ones'
+  return problemInTime(next, earlier)
 }
 
 function problemOnTron(next: TronIntent, earlier: TronIntent): string | null {

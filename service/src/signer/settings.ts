@@ -39,6 +39,14 @@ export type TronSettings = {
   readonly sweepGasSunMax: bigint
 }
 
+export type EosSettings = {
+  readonly chainId: string
+  /** The account that our key is there for. */
+  readonly account: string
+  /** The public half of our key, as whoever made the account was told it. */
+  readonly publicKey: string
+}
+
 export type SignerSettings = {
   readonly bitcoin: BitcoinSettings
   /** Left out, nothing is signed there. */
@@ -47,6 +55,8 @@ export type SignerSettings = {
   readonly stellar?: StellarSettings
   /** Left out, nothing is signed there. */
   readonly tron?: TronSettings
+  /** Left out, nothing is signed there. */
+  readonly eos?: EosSettings
   /** A chain that is left out is not signed for. */
   readonly evm: Readonly<Partial<Record<EvmChainId, EvmSettings>>>
   /** Token contracts that may be called, by asset; any other is refused. */

@@ -76,7 +76,7 @@ function describeAddresses({ addresses }: ChainUnderTest, world: World) {
         `${text}\n`,
         `\u200b${text}`,
         `${text}\u0000`,
-        text.slice(0, -1),
+        ...(addresses.areUnchecked === true ? [] : [text.slice(0, -1)]),
         text + text,
       ]
       for (const spoilt of broken)
@@ -87,7 +87,7 @@ function describeAddresses({ addresses }: ChainUnderTest, world: World) {
 
 const addressesNowhereValid = [
   { what: 'nothing', text: '' },
-  { what: 'a word', text: 'address' },
+  { what: 'words', text: 'an address' },
   { what: 'letters that only look right', text: 'ｂｃ１ｑ０х０' },
   { what: 'an emoji', text: '🦊' },
   { what: 'a lone surrogate', text: '\ud800' },
@@ -306,7 +306,7 @@ function describePayouts(subject: ChainSubject<ChainWorld>, world: World) {
 
     const status = await chain.lookup(tx.txHash)
     expect(status).toMatchObject({ where: 'block', succeeded: true, cost: { asset: assets[0] } })
-    if (status.where === 'block') expect(status.cost.units).toBeGreaterThan(0n)
+    if (status.where === 'block') expect(status.cost.units > 0n).toBe(subject.isFree !== true)
     expect(await driver.holds(asset, outflow.address)).toBe(outflow.units)
     expect(await chain.balance(asset, [outflow.address])).toBe(outflow.units)
   })

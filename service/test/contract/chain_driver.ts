@@ -26,6 +26,8 @@ export type ChainSubject<Driver extends ChainWorld> = {
   readonly reorgDepthMax?: number
   /** What waits is mined or lost, and nothing takes its place. */
   readonly neverReplaces?: true
+  /** A transaction costs nothing but what its account has for free. */
+  readonly isFree?: true
   /** What deposits and payouts are tried in; the first is the chain's native asset. */
   readonly assets: readonly [AssetId, ...AssetId[]]
   /** Brings up a node of its own with money in it. Rejects, in one clear line, when there is no node to be had. */
@@ -33,6 +35,8 @@ export type ChainSubject<Driver extends ChainWorld> = {
 }
 
 export type AddressCases = {
+  /** Nothing in an address tells a mistyped one: a part of one is another one. */
+  readonly areUnchecked?: true
   readonly valid: readonly { readonly what: string; readonly text: string; readonly canonical: string }[]
   readonly invalid: readonly { readonly what: string; readonly text: string }[]
 }

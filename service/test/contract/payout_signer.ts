@@ -19,10 +19,11 @@ export type Payee = {
 export function payoutSigner(
   settings: Partial<SignerSettings>,
   payeeOf: (intent: Intent) => Payee,
+  seed: Uint8Array = randomBytes(64),
 ): Pick<Signer, 'addresses'> & { pay(intent: Intent): Promise<SignedTx> } {
   const sealKey = createSecretKey(randomBytes(32))
   const signer = localSigner({
-    seed: randomBytes(64),
+    seed,
     store: memoryStore(),
     sealKey,
     clock: systemClock(),

@@ -9,7 +9,7 @@ import { createSecretBox } from '../../src/accounts/secret_box.ts'
 import { systemClock } from '../../src/clock.ts'
 import type { ChainSettings } from '../../src/config/chain_settings.ts'
 import { sandboxKey } from '../../src/config/sandbox_secrets.ts'
-import { STELLAR_MAIN } from '../../src/config/variables.ts'
+import { EOS_MAIN, STELLAR_MAIN } from '../../src/config/variables.ts'
 import { insertAddresses } from '../../src/db/addresses.ts'
 import { advanceHead, noteLooked, startHead } from '../../src/db/chain_heads.ts'
 import { openDatabase } from '../../src/db/database.ts'
@@ -48,6 +48,7 @@ const mainNetworks: ChainSettings = {
     feeLimitSunMax: 100_000_000n,
     tokens: { 'USDT:TRC20': USDT_TRC20 },
   },
+  EOS: { rpcUrl: silent, chainId: EOS_MAIN, account: 'mycambist123', publicKey: 'PUB_K1_' },
   nodeTimeoutMs: 1_000,
 }
 
@@ -202,6 +203,12 @@ const invalid: readonly (readonly [AssetId, string, string])[] = [
   ['TRX:TRX', "a token's contract", USDT_TRC20],
   ['USDT:TRC20', "the token's own contract", USDT_TRC20],
   ['USDT:TRC20', 'an Ethereum address', vitalik],
+  ['EOS:EOS', 'a capital', 'Binancecleos'],
+  ['EOS:EOS', 'a digit that no name has', 'binancecleo6'],
+  ['EOS:EOS', 'thirteen letters', 'binancecleos1'],
+  ['EOS:EOS', 'a dot at its end', 'binance.'],
+  ['EOS:EOS', 'a public key', 'EOS6MRyAjQq8ud7hVNYcfnVPJqcVpscN5So8BhtHuGYqET5GDW5CV'],
+  ['EOS:EOS', "the token's own contract", 'eosio.token'],
 ]
 
 describe('rule 2: the destination is valid on its network', () => {
@@ -249,6 +256,8 @@ describe('rule 6: a tag where many share an address, and nowhere else', () => {
   test.each<[AssetId, string]>([
     ['XRP:XRP', binanceXrp],
     ['XLM:XLM', stellar],
+    ['EOS:EOS', 'binancecleos'],
+    ['EOS:EOS', 'bitfinex.dep'],
   ])('%s needs one beside the account', async (to, destination) => {
     const wanted = { code: 'DESTINATION_TAG_REQUIRED', status: 400, details: [{ field: 'destination_tag' }] }
     await expect(create(to, { destination })).rejects.toMatchObject(wanted)
@@ -265,6 +274,7 @@ describe('rule 6: a tag where many share an address, and nowhere else', () => {
       '12345',
     ],
     ['XLM:XLM', 'muxed address', muxed, muxed, '9223372036854775808'],
+    ['EOS:EOS', 'account with a memo', 'krakenkraken/104233', 'krakenkraken', '104233'],
   ])('%s takes it out of its %s, and refuses another beside it', async (to, _, pasted, destination, tag) => {
     const order = await create(to, { destination: pasted })
     expect(order).toMatchObject({ destination, destination_tag: tag })
@@ -279,6 +289,7 @@ describe('rule 6: a tag where many share an address, and nowhere else', () => {
     ['XRP:XRP', binanceXrp, 'my memo'],
     ['XRP:XRP', binanceXrp, '4294967296'],
     ['XLM:XLM', stellar, 'a text of more than 28 bytes'.repeat(2)],
+    ['EOS:EOS', 'binancecleos', 'ä'.repeat(129)],
   ])('%s takes no tag that its network does not', async (to, destination, destination_tag) => {
     const refused = create(to, { destination, destination_tag })
     await expect(refused).rejects.toMatchObject({

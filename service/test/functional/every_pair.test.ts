@@ -2,6 +2,7 @@ import type { CreatedOrder, Order } from '@cambist/sdk'
 import { expect, test } from 'vitest'
 import { type Asset, assets } from '../../src/domain/catalog/assets.ts'
 import { type ChainId, chainFacts, depositsLie, type NetworkId } from '../../src/domain/catalog/networks.ts'
+import { blocksToBeTold } from '../../src/sandbox/mine.ts'
 import { balanceOf, chainUnits } from '../harness/amounts.ts'
 import { createOrder } from '../harness/orders.ts'
 import { EVERY_NETWORK, type TestSandbox, useTestSandbox } from '../harness/test_sandbox.ts'
@@ -23,6 +24,7 @@ const AMOUNT: Readonly<Record<Asset['currency'], string>> = {
   XRP: '40',
   XLM: '250',
   TRX: '400',
+  EOS: '125',
 }
 
 const pairs = assets.flatMap((from) => assets.filter((to) => to !== from).map((to) => ({ from, to })))
@@ -85,7 +87,7 @@ async function untilAllDone(sandbox: TestSandbox, orders: readonly CreatedOrder[
 
 async function mineOne({ devnet }: TestSandbox, chain: ChainId): Promise<void> {
   // Twenty blocks there are a minute, as long as five are elsewhere.
-  await devnet.mine(chain, chain === 'TRX' ? 4 : 1)
+  await devnet.mine(chain, chain === 'TRX' ? 4 : blocksToBeTold(devnet, chain))
 }
 
 async function doneOrNull({ client }: TestSandbox, orderId: string): Promise<Order | null> {

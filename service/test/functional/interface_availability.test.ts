@@ -28,7 +28,17 @@ async function enabled(): Promise<Record<string, boolean>> {
   return Object.fromEntries(Object.entries(currencies).map(([code, entry]) => [code, entry.enabled]))
 }
 
-const all = { BTC: true, ETH: true, USDT: true, USDC: true, BNB: true, XRP: true, XLM: true, TRX: true }
+const all = {
+  BTC: true,
+  ETH: true,
+  USDT: true,
+  USDC: true,
+  BNB: true,
+  XRP: true,
+  XLM: true,
+  TRX: true,
+  EOS: true,
+}
 
 function signal(network: 'ETH' | 'BNB', name: NodeJS.Signals): void {
   const node = given().devnet.processes.find((each) => each.network === network)

@@ -172,6 +172,10 @@ test('GET /v1/currencies answers table 2.2 for exactly the listed currencies', a
       ...{ networks: ['TRX'], name: 'TRON', logo: logo('TRX'), color: '#EF0027', precision: 6 },
       ...{ min_amount: 50, max_amount: 1_000_000, enabled: true, priority: 8 },
     },
+    EOS: {
+      ...{ networks: ['EOS'], name: 'EOS', logo: logo('EOS'), color: '#443F54', precision: 4 },
+      ...{ min_amount: 20, max_amount: 500_000, enabled: true, priority: 9 },
+    },
   })
 })
 
@@ -191,7 +195,7 @@ test('the currency list is cached for five minutes and has an ETag that answers 
 
 test('every logo of the list is served as an SVG image that may not run anything', async () => {
   const currencies = Object.values(await wire.client.getCurrencies())
-  expect(currencies).toHaveLength(8)
+  expect(currencies).toHaveLength(9)
   const seen = new Set<string>()
   for (const { logo } of currencies) {
     const response = await fetch(logo)
@@ -202,7 +206,7 @@ test('every logo of the list is served as an SVG image that may not run anything
     expect(body).toMatch(/^<svg[\s\S]+<\/svg>\s*$/)
     seen.add(body)
   }
-  expect(seen.size).toBe(8)
+  expect(seen.size).toBe(9)
 })
 
 test('POST /v1/order/create answers the create column of table 2.3, with status NEW', async () => {
@@ -340,6 +344,7 @@ test('/healthz, /readyz and /metrics tell what is true', async () => {
       'chain_BTC',
       'chain_ETH',
       'chain_TRX',
+      'chain_EOS',
       'chain_XLM',
       'chain_XRP',
       'database',

@@ -8,19 +8,19 @@ import { type TestSandbox, useTestSandbox } from '../harness/test_sandbox.ts'
 
 /**
  * What: a network that hangs, fails, lags or lies stops nobody but who needs it, and is back by itself.
- * How: three simulated networks are given the same trouble at once, beside one that is well. Before it, orders are
+ * How: four simulated networks are given the same trouble at once, beside one that is well. Before it, orders are
  * created that need each of them on either side; meanwhile another order goes all its way. Then answers get lost.
  */
 const NODE_TIMEOUT_MS = 1_000
 const CHAIN_TROUBLE_MS = 4_000
 
 const given = useTestSandbox({
-  networks: ['ETH', 'XRP', 'XLM', 'TRX'],
+  networks: ['ETH', 'XRP', 'XLM', 'TRX', 'EOS'],
   nodeTimeoutMs: NODE_TIMEOUT_MS,
   policy: { chainTroubleMs: CHAIN_TROUBLE_MS, restMs: 80 },
 })
 
-const troubled = ['XRP', 'XLM', 'TRX'] as const
+const troubled = ['XRP', 'XLM', 'TRX', 'EOS'] as const
 type Troubled = (typeof troubled)[number]
 
 const elsewhere: Pair = { from: 'USDT', from_network: 'ERC20', to: 'USDC', to_network: 'ERC20' }
@@ -82,11 +82,12 @@ test.each<[string, Partial<Troubles>]>([
   },
 )
 
-/** More than a payout lives, and on TRON until that is known where no reorganisation reaches. */
+/** More than a payout lives, and on TRON and EOS until that is known where no reorganisation reaches. */
 const BLOCKS_TO_RUN_OUT: Readonly<Record<Troubled, number>> = {
   XRP: LEDGERS_TO_LIVE + 1,
   XLM: LIFE_S + 1,
   TRX: 85,
+  EOS: 130,
 }
 
 test.each(

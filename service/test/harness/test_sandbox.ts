@@ -9,6 +9,7 @@ import { type ChainId, chainFacts, networkChains } from '../../src/domain/catalo
 import type { Policy } from '../../src/engine/policy.ts'
 import { createLogger } from '../../src/log.ts'
 import type { Service } from '../../src/main.ts'
+import { blocksToBeTold } from '../../src/sandbox/mine.ts'
 import { type SandboxRemote, sandboxRemote } from '../../src/sandbox/remote.ts'
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/start_sandbox.ts'
 import { conformingFetch } from './conforming_fetch.ts'
@@ -22,11 +23,12 @@ export type ChainName = 'BTC' | 'ETH' | 'BNB'
 
 const REAL: readonly ChainName[] = ['BTC', 'ETH', 'BNB']
 /** Everything that can be exchanged. */
-export const EVERY_NETWORK: readonly DevnetNetwork[] = [...REAL, 'XRP', 'XLM', 'TRX']
+export const EVERY_NETWORK: readonly DevnetNetwork[] = [...REAL, 'XRP', 'XLM', 'TRX', 'EOS']
 
 export function realChain(chain: ChainId): ChainName {
-  assert(chain !== 'XRP' && chain !== 'XLM' && chain !== 'TRX', `${chain} has no real node here`)
-  return chain
+  const found = REAL.find((real) => real === chain)
+  assert(found !== undefined, `${chain} has no real node here`)
+  return found
 }
 export type NetworkName = keyof typeof networkChains
 
@@ -206,8 +208,10 @@ function assemble(sandbox: Sandbox, dataDir: string, guard: Guard): TestSandbox 
       ),
     eventually: patiently,
     mine: (network, blocks) => devnet.mine(networkChains[network], blocks),
-    bury: (network) =>
-      devnet.mine(networkChains[network], chainFacts[networkChains[network]].confirmationsLarge),
+    bury: (network) => {
+      const chain = networkChains[network]
+      return devnet.mine(chain, chainFacts[chain].confirmationsLarge - 1 + blocksToBeTold(devnet, chain))
+    },
     settle: async (...chains) => {
       const looked = chains.length > 0 ? chains : [...service.world.chains.keys()]
       await Promise.all(looked.map((chain) => settleChain(patiently, rows, chain)))

@@ -44,6 +44,7 @@ const amounts = {
   XRP: ['100'],
   XLM: ['500'],
   TRX: ['1000'],
+  EOS: ['500'],
 } as const
 
 export function wantOrder({ chance, nodes }: Play, number: number): Wanted {

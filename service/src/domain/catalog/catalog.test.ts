@@ -30,6 +30,7 @@ test('the currencies and networks are these; whoever adds one looks at this list
     'XRP:XRP',
     'XLM:XLM',
     'TRX:TRX',
+    'EOS:EOS',
   ])
 })
 
@@ -56,6 +57,7 @@ test('chains have names of their own, and those of one family share their addres
     XRP: 'xrp',
     XLM: 'stellar',
     TRX: 'tron',
+    EOS: 'eos',
   })
 })
 
@@ -101,6 +103,7 @@ test('tokens have the decimals that their contracts have', () => {
     'XRP:XRP': 6,
     'XLM:XLM': 7,
     'TRX:TRX': 6,
+    'EOS:EOS': 4,
   })
 })
 

@@ -108,6 +108,17 @@ export const currencies = {
     priority: 8,
     networks: { TRX: { decimals: 6 } },
   },
+  EOS: {
+    name: 'EOS',
+    color: '#443F54',
+    precision: 4,
+    minAmount: '20',
+    maxAmount: '500000',
+    minPayout: '2',
+    minCredit: '0.5',
+    priority: 9,
+    networks: { EOS: { decimals: 4 } },
+  },
 } as const satisfies Record<string, Currency>
 
 export type CurrencyCode = keyof typeof currencies

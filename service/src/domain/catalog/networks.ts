@@ -11,6 +11,8 @@ export const chainFacts = {
   XLM: { name: 'Stellar', family: 'stellar', native: 'XLM', confirmations: 1, confirmationsLarge: 1 },
   // A block is solid, and never taken back, when 19 are built on it: then it has 20 confirmations.
   TRX: { name: 'TRON', family: 'tron', native: 'TRX', confirmations: 20, confirmationsLarge: 20 },
+  // Only what is irreversible is told.
+  EOS: { name: 'EOS', family: 'eos', native: 'EOS', confirmations: 1, confirmationsLarge: 1 },
 } as const satisfies Record<
   string,
   { name: string; family: string; native: string; confirmations: number; confirmationsLarge: number }
@@ -26,6 +28,7 @@ export const depositsLie = {
   xrp: 'tags',
   stellar: 'tags',
   tron: 'addresses',
+  eos: 'tags',
 } as const satisfies Record<AddressFamily, 'coins' | 'addresses' | 'tags'>
 
 export type ChainId = keyof typeof chainFacts
@@ -42,6 +45,7 @@ export const networkChains = {
   XRP: 'XRP',
   XLM: 'XLM',
   TRX: 'TRX',
+  EOS: 'EOS',
   ERC20: 'ETH',
   BEP20: 'BNB',
   TRC20: 'TRX',

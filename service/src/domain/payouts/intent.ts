@@ -143,7 +143,32 @@ export type TronIntent = {
   readonly timestampMs: InstantMs
 }
 
-export type Intent = BitcoinIntent | EvmIntent | XrpIntent | StellarIntent | TronIntent
+/**
+ * One exact transaction of EOS, before its signature. As on TRON nothing keeps two attempts apart but time: it can only be in
+ * a block that stands on `reference`, and in none that is later than `expirationMs`. Attempt n+1 refers to a block that is
+ * no older than the expiration of every earlier one.
+ */
+export type EosIntent = {
+  readonly family: 'eos'
+  readonly chain: ChainId
+  /** Signatures are over it, and worth nothing on another network. */
+  readonly chainId: string
+  readonly payoutId: PayoutId
+  readonly attempt: number
+  readonly from: KeyPath
+  /** The name of our account. */
+  readonly account: string
+  /** In units of 0.0001 EOS. Without a memo it is ''. */
+  readonly payment: { readonly to: string; readonly memo: string; readonly units: bigint }
+  /** An irreversible block: its id and its time. */
+  readonly reference: { readonly id: string; readonly timeMs: InstantMs }
+  /** Whole seconds. */
+  readonly expirationMs: InstantMs
+  /** The most it may take of the network, in words. Far more than it needs: equal payments of one moment have to differ. */
+  readonly netWordsMax: number
+}
+
+export type Intent = BitcoinIntent | EvmIntent | XrpIntent | StellarIntent | TronIntent | EosIntent
 
 /** Sequences begin at the ledger that made the account, times 2^32: only what came since fits a number. */
 const SEQUENCE_COUNT_BITS = 32
@@ -153,6 +178,7 @@ export function nonceOf(intent: Intent): number | null {
   switch (intent.family) {
     case 'bitcoin':
     case 'tron':
+    case 'eos':
       return null
     case 'evm':
       return intent.nonce
@@ -175,7 +201,9 @@ export function countOfSequence(sequence: bigint): number {
 export function validityOf(
   intent: Intent,
 ): { readonly fromMs: InstantMs; readonly untilMs: InstantMs } | null {
-  return intent.family === 'tron' ? { fromMs: intent.reference.timeMs, untilMs: intent.expirationMs } : null
+  return intent.family === 'tron' || intent.family === 'eos'
+    ? { fromMs: intent.reference.timeMs, untilMs: intent.expirationMs }
+    : null
 }
 
 /** Exactly the bytes to broadcast, in hex without 0x, and the hash the chain will know them by. */

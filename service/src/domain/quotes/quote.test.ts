@@ -36,6 +36,7 @@ const PRICE_CENTS: Readonly<Record<string, readonly [number, number]>> = {
   // Cheaper, the largest of the others would be 10 million and more, which with 7 decimals has as many digits as a rate.
   XLM: [110, 500],
   TRX: [5, 200],
+  EOS: [10, 2_000],
 }
 
 /** Whole cents, as people and sandboxes set them, or every digit, as a median of venues comes. */

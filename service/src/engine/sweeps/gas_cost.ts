@@ -21,6 +21,7 @@ export function gasCostOf(bid: FeeBid): GasCost {
     case 'bitcoin':
     case 'xrp':
     case 'stellar':
+    case 'eos':
       assert(false, 'deposits that are swept lie on addresses of their own')
   }
 }

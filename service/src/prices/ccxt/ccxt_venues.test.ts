@@ -21,6 +21,7 @@ const market: CentPrices = {
   XRP: 250n,
   XLM: 40n,
   TRX: 25n,
+  EOS: 80n,
 }
 const clock = systemClock()
 const silent = { info: () => {}, warn: () => {} }

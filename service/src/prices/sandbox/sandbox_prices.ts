@@ -14,6 +14,7 @@ const startingPrices = {
   XRP: '2.5',
   XLM: '0.4',
   TRX: '0.25',
+  EOS: '0.8',
 } as const satisfies Record<CurrencyCode, string>
 
 /** Beyond a quadrillion dollars a typing mistake is likelier than a price. */

@@ -3,6 +3,7 @@ import { mnemonicToSeedSync } from '@scure/bip39'
 import type {
   BitcoinIntent,
   Coin,
+  EosIntent,
   EvmIntent,
   KeyPath,
   PayoutKind,
@@ -33,6 +34,8 @@ export const customerStellar = 'GA7QYNF7SOWQ3GLR2BGMZEHXAVIRZA4KVWLTJJFC7MGXUA74
 export const stellarPassphrase = 'Standalone Network ; February 2017'
 export const customerTron = 'TJRabPrwbZy45sbavfcjinPJC18kjpRTv8'
 export const usdtTron = 'TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t'
+export const eosAccount = 'mycambist123'
+export const customerEos = 'binancecleos'
 export const otherEvm = '0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC'
 
 export const settings: SignerSettings = {
@@ -49,6 +52,11 @@ export const settings: SignerSettings = {
   xrp: { networkId: 31337, feeDropsMax: 1_000n },
   stellar: { passphrase: stellarPassphrase, feeStroopsMax: 1_000n },
   tron: { feeLimitSunMax: 50_000_000n, sweepGasSunMax: 60_000_000n },
+  eos: {
+    chainId: 'aa'.repeat(32),
+    account: eosAccount,
+    publicKey: 'PUB_K1_5Af6VUHbWKtpxQTmsFVeyAkmWmWXcDcpMeVB27SdySkW2FcgWN',
+  },
   contracts: { 'USDT:ERC20': usdt.toLowerCase(), 'USDT:TRC20': usdtTron },
   payoutUnitsMax: {
     'BTC:BTC': 200_000_000n,
@@ -58,6 +66,7 @@ export const settings: SignerSettings = {
     'XRP:XRP': 100_000_000n,
     'XLM:XLM': 1_000_000_000n,
     'TRX:TRX': 1_000_000_000n,
+    'EOS:EOS': 1_000_000n,
     'USDT:TRC20': 10_000n * 10n ** 18n,
   },
   limits: [
@@ -155,6 +164,23 @@ export function tronIntent(changes: Partial<TronIntent> = {}): TronIntent {
     reference: { id: `${'0'.repeat(12)}abcd${'ef'.repeat(24)}`, timeMs: 1_790_000_000_000 },
     expirationMs: 1_790_000_060_000,
     timestampMs: 1_789_999_990_000,
+    ...changes,
+  }
+}
+
+export function eosIntent(changes: Partial<EosIntent> = {}): EosIntent {
+  return {
+    family: 'eos',
+    chain: 'EOS',
+    chainId: 'aa'.repeat(32),
+    payoutId: 'CB1:1',
+    attempt: 1,
+    from: { purpose: 'reserve', index: 0 },
+    account: eosAccount,
+    payment: { to: customerEos, memo: '48213', units: 250_000n },
+    reference: { id: `0001abcd${'0'.repeat(8)}12345678${'ef'.repeat(20)}`, timeMs: 1_790_000_000_500 },
+    expirationMs: 1_790_000_061_000,
+    netWordsMax: 1_234_567,
     ...changes,
   }
 }

@@ -49,6 +49,7 @@ const USD_CENTS = {
   XRP: 250n,
   XLM: 40n,
   TRX: 25n,
+  EOS: 80n,
 }
 const CLI = new URL('../../../src/cli.ts', import.meta.url).pathname
 

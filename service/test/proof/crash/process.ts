@@ -18,6 +18,7 @@ const CENTS = {
   XRP: 250n,
   XLM: 40n,
   TRX: 25n,
+  EOS: 80n,
 }
 const CENT = 10n ** 10n
 const { wallMs } = systemClock()

@@ -81,6 +81,7 @@ export const TRUE_CENTS: Readonly<Record<CurrencyCode, bigint>> = {
   XRP: 250n,
   XLM: 40n,
   TRX: 25n,
+  EOS: 80n,
 }
 /** This one says a thousand times as much, all the time. */
 const LIAR: VenueId = 'kucoin'

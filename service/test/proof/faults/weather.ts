@@ -154,6 +154,10 @@ async function heightOf({ devnet }: TestSandbox, chain: ChainId): Promise<number
     ).json()) as { block_header: { raw_data: { number: number } } }
     return block_header.raw_data.number
   }
+  if (chain === 'EOS') {
+    const info = await fetch(`${devnet.networks.EOS?.rpcUrl}/v1/chain/get_info`, { method: 'POST' })
+    return ((await info.json()) as { last_irreversible_block_num: number }).last_irreversible_block_num
+  }
   if (chain === 'BTC') return (await devnet.bitcoin.rpc('getblockcount', [])) as number
   return Number(await devnet.evm(chain).client.getBlockNumber())
 }

@@ -21,7 +21,7 @@ export type SimulatedChainId = keyof SimulatedNodes
 
 /** The rest of the catalogue has no node in memory, and nothing that is simulated is on it. */
 export function simulatedChain(chain: ChainId): SimulatedChainId {
-  assert(chain !== 'XRP' && chain !== 'XLM' && chain !== 'TRX', `${chain} is not simulated`)
+  assert(chain === 'BTC' || chain === 'ETH' || chain === 'BNB', `${chain} is not simulated`)
   return chain
 }
 

@@ -1,0 +1,98 @@
+/** The node understood and said no, in the words of nodeos. */
+export class NodeRefusal extends Error {
+  readonly status: number
+  /** https://github.com/AntelopeIO/leap/blob/main/libraries/chain/include/eosio/chain/exceptions.hpp; 0 says nothing. */
+  readonly code: number
+  readonly refusal: string
+
+  constructor(path: string, status: number, { code, name, reason }: Said) {
+    super(`the EOS node refused ${path}: ${name === '' ? '' : `${name}: `}${reason}`)
+    this.name = 'NodeRefusal'
+    this.status = status
+    this.code = code
+    this.refusal = name
+  }
+}
+
+type Said = { readonly code: number; readonly name: string; readonly reason: string }
+
+/** Nobody can say what the node did with the request: no answer, half an answer, or not an answer of a node. */
+export class NoAnswer extends Error {
+  constructor(what: string, reason: string) {
+    super(`the EOS node gave no answer to ${what}: ${reason}`)
+    this.name = 'NoAnswer'
+  }
+}
+
+export function isNodeTrouble(error: unknown): error is Error {
+  return error instanceof NodeRefusal || error instanceof NoAnswer
+}
+
+export type Fields = Readonly<Record<string, unknown>>
+
+/** What the node answers at `/v1/…`. Rejects with NodeRefusal or NoAnswer. */
+export type Rpc = (path: string, params: Fields) => Promise<unknown>
+
+/**
+ * https://docs.antelope.io/docs/latest/api-reference: one question, one answer. Messages of errors never carry the
+ * address, which may have a password in it.
+ */
+export function connect(rpcUrl: string, timeoutMs: number): Rpc {
+  const base = new URL(rpcUrl)
+  const credentials = `${decodeURIComponent(base.username)}:${decodeURIComponent(base.password)}`
+  const headers = {
+    'content-type': 'application/json',
+    ...(base.username !== '' && { authorization: `Basic ${Buffer.from(credentials).toString('base64')}` }),
+  }
+  base.username = ''
+  base.password = ''
+  const root = base.href.replace(/\/$/, '')
+  return (path, params) => {
+    const request = { method: 'POST', headers, body: JSON.stringify(params) }
+    return ask(`${root}/v1/${path}`, request, timeoutMs, path)
+  }
+}
+
+async function ask(url: string, request: RequestInit, timeoutMs: number, path: string): Promise<unknown> {
+  let status = 0
+  let answer: unknown
+  try {
+    const response = await fetch(url, {
+      ...request,
+      redirect: 'error',
+      signal: AbortSignal.timeout(timeoutMs),
+    })
+    status = response.status
+    answer = JSON.parse(await response.text())
+  } catch (error) {
+    throw new NoAnswer(path, error instanceof SyntaxError ? `HTTP ${status} without JSON` : reasonOf(error))
+  }
+  if (status >= 200 && status < 300) return answer
+  const said = refusalIn(answer)
+  throw said === null ? new NoAnswer(path, `HTTP ${status}`) : new NodeRefusal(path, status, said)
+}
+
+/** Every error of a node has this form; a gateway's has not. */
+function refusalIn(answer: unknown): Said | null {
+  if (!isObject(answer) || typeof answer.message !== 'string' || !isObject(answer.error)) return null
+  const { code, name, details } = answer.error
+  if (typeof code !== 'number') return null
+  const reasons = (Array.isArray(details) ? details : []).map((detail) =>
+    isObject(detail) ? String(detail.message) : '',
+  )
+  return {
+    code,
+    name: typeof name === 'string' ? name : '',
+    reason: [answer.message, ...reasons].filter((reason) => reason !== '').join(': '),
+  }
+}
+
+export function isObject(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return 'unknown failure'
+  const cause = error.cause instanceof Error ? ` (${error.cause.message})` : ''
+  return `${error.name}: ${error.message}${cause}`
+}

@@ -1,0 +1,57 @@
+/** What a call of a token contract's `transfer` says. Names in hex, as the chain writes them. */
+export type TransferAction = {
+  readonly from: string
+  readonly to: string
+  /** In the smallest unit of the token. */
+  readonly units: bigint
+  /** Eight bytes in hex: the decimals, and the code. */
+  readonly symbol: string
+  readonly memo: string
+}
+
+/** `4,EOS` */
+export const EOS_SYMBOL = '04454f5300000000'
+
+/** Whom it pays, without reading the rest; '' where there is not that much. */
+export function payeeOf(data: string): string {
+  return data.slice(16, 32)
+}
+
+/**
+ * Decoded here and not by the library: that gives up on memos that are no UTF-8, which anybody may send, and the money
+ * arrives all the same. Null: this is not what a `transfer` looks like. What follows the memo the contract does not read.
+ * https://github.com/AntelopeIO/reference-contracts/blob/main/contracts/eosio.token/include/eosio.token/eosio.token.hpp
+ */
+export function readTransfer(data: string): TransferAction | null {
+  if (!/^(?:[0-9a-f]{2}){33,}$/.test(data)) return null
+  const bytes = Buffer.from(data, 'hex')
+  const memo = readText(bytes, 32)
+  if (memo === null) return null
+  return {
+    from: data.slice(0, 16),
+    to: payeeOf(data),
+    units: bytes.readBigInt64LE(16),
+    symbol: data.slice(48, 64),
+    memo,
+  }
+}
+
+/** Its length comes first, in groups of seven bits, the lowest first. */
+function readText(bytes: Buffer, from: number): string | null {
+  let length = 0
+  let at = from
+  for (let shift = 0; shift < 32; shift += 7) {
+    const byte = bytes[at]
+    if (byte === undefined) return null
+    at += 1
+    length += (byte & 0x7f) * 2 ** shift
+    if (byte < 0x80) return at + length <= bytes.length ? bytes.toString('utf8', at, at + length) : null
+  }
+  return null
+}
+
+/** `USDT` of `0455534454000000`; what is none is told as it stands. */
+export function codeOf(symbol: string): string {
+  const code = Buffer.from(symbol.slice(2), 'hex').toString('latin1').replace(/\0+$/, '')
+  return /^[A-Z]{1,7}$/.test(code) ? code : symbol
+}

@@ -1,0 +1,69 @@
+import { Name, Serializer } from '@wharfkit/antelope'
+import { nativeAsset } from '../../domain/catalog/assets.ts'
+import { fromChainUnits } from '../../domain/money/amount.ts'
+import type { FindOurs, Transfer } from '../chain.ts'
+import { textOf } from './address.ts'
+import type { Call, EosBlock } from './blocks.ts'
+import { codeOf, EOS_SYMBOL, payeeOf, readTransfer, type TransferAction } from './transfer_action.ts'
+
+/** The only contract whose EOS is EOS. */
+export const TOKEN_CONTRACT = 'eosio.token'
+
+/** A name as the chain writes it, in hex. */
+export function hexOfName(name: string): string {
+  return Serializer.encode({ object: Name.from(name) }).hexString
+}
+
+/**
+ * What reached our account, by what `eosio.token` did when it ran itself: called by a transaction or by another contract,
+ * that is all one. Whose it is says a memo that is exactly the number; with any other, and with none, it is the account's. Tokens
+ * of other contracts are told as what they are, and any contract may say anything.
+ */
+export async function transfersToOurs(
+  { transactions }: EosBlock,
+  account: string,
+  findOurs: FindOurs,
+): Promise<readonly Transfer[]> {
+  const payee = hexOfName(account)
+  const moved = transactions.flatMap(({ id, calls }) =>
+    calls.flatMap((call) => {
+      const transfer = payeeOf(call.data) === payee ? readTransfer(call.data) : null
+      if (transfer === null || transfer.units <= 0n || transfer.from === transfer.to) return []
+      return [{ txHash: id, call, transfer, named: namedBy(account, transfer.memo) }]
+    }),
+  )
+  if (moved.length === 0) return []
+  const ours = await findOurs([...new Set(moved.flatMap(({ named }) => [named, account]))])
+  return moved.flatMap(({ txHash, call, transfer, named }): Transfer[] => {
+    const to = [named, account].find((text) => ours.has(text))
+    return to === undefined ? [] : [{ id: call.sequence, txHash, to, ...amountIn(call, transfer) }]
+  })
+}
+
+function amountIn({ contract }: Call, { symbol, units }: TransferAction): Pick<Transfer, 'asset' | 'units'> {
+  if (!isEos(contract, symbol)) return { asset: { unlisted: `${codeOf(symbol)}@${contract}` }, units }
+  const asset = nativeAsset('EOS').id
+  return { asset, units: fromChainUnits(asset, units).units }
+}
+
+function isEos(contract: string, symbol: string): boolean {
+  return contract === TOKEN_CONTRACT && symbol === EOS_SYMBOL
+}
+
+/** A number is written in one way only; a note in words says nothing about whom the money is for. */
+function namedBy(account: string, memo: string): string {
+  return /^(0|[1-9]\d{0,9})$/.test(memo) ? textOf({ account, memo }) : account
+}
+
+/** By how much a block changed what these accounts hold of EOS; names in hex. */
+export function movedIn({ transactions }: EosBlock, holders: ReadonlySet<string>): bigint {
+  let sum = 0n
+  for (const { contract, data } of transactions.flatMap(({ calls }) => calls)) {
+    if (contract !== TOKEN_CONTRACT) continue
+    const transfer = readTransfer(data)
+    if (transfer === null || !isEos(contract, transfer.symbol)) continue
+    if (holders.has(transfer.to)) sum += transfer.units
+    if (holders.has(transfer.from)) sum -= transfer.units
+  }
+  return sum
+}
