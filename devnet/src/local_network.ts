@@ -1,5 +1,5 @@
-export type DevnetNetwork = 'BTC' | 'ETH' | 'BNB' | 'XRP' | 'XLM' | 'TRX' | 'EOS'
-export type DevnetCurrency = 'BTC' | 'ETH' | 'BNB' | 'USDT' | 'USDC' | 'XRP' | 'XLM' | 'TRX' | 'EOS'
+export type DevnetNetwork = 'BTC' | 'ETH' | 'BNB' | 'XRP' | 'XLM' | 'TRX' | 'SOL' | 'EOS'
+export type DevnetCurrency = 'BTC' | 'ETH' | 'BNB' | 'USDT' | 'USDC' | 'XRP' | 'XLM' | 'TRX' | 'SOL' | 'EOS'
 
 export type Replacement = {
   /** The new recipient. Default: the old one when `units` is given, otherwise an address of the faucet. */

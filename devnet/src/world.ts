@@ -12,6 +12,8 @@ import { type Miner, startMiner } from './miner.ts'
 import { type LockFile, tryLock } from './processes/lock_file.ts'
 import type { SimulatedNetwork } from './simulated/simulated_network.ts'
 import type { Troubles } from './simulated/troubles.ts'
+import type { SolanaInfo } from './solana/open_solana_network.ts'
+import { loadSurfpool, SURFPOOL_PACKAGE } from './solana/surfpool.ts'
 import type { StellarInfo } from './stellar/open_stellar_network.ts'
 import type { TronInfo } from './tron/open_tron_network.ts'
 import type { XrpInfo } from './xrp/open_xrp_network.ts'
@@ -22,6 +24,8 @@ type EvmInfo = {
   readonly tokens: Readonly<Record<TokenSymbol, Token>>
 }
 
+type Missing = { readonly network: 'BTC' | 'SOL'; readonly why: string }
+
 export type Devnet = {
   readonly networks: {
     readonly BTC?: BitcoinInfo
@@ -30,10 +34,14 @@ export type Devnet = {
     readonly XRP?: XrpInfo
     readonly XLM?: StellarInfo
     readonly TRX?: TronInfo
+    readonly SOL?: SolanaInfo
     readonly EOS?: EosInfo
   }
-  /** Networks that cannot go on on this machine (a bitcoind's chain without a bitcoind); the others run all the same. */
-  readonly missing: readonly { readonly network: 'BTC'; readonly why: string }[]
+  /**
+   * Networks that cannot run on this machine (a bitcoind's chain without a bitcoind, Solana without Surfpool); the others
+   * run all the same.
+   */
+  readonly missing: readonly Missing[]
   /** Of the networks that run in processes of their own. */
   readonly processes: readonly { network: DevnetNetwork; pid: number; adopted: boolean }[]
   /**
@@ -55,7 +63,7 @@ export type Devnet = {
   mine(network: DevnetNetwork, blocks: number): Promise<void>
   /**
    * Replaces the last `depth` blocks by empty ones. BTC: one block more than before, the transactions
-   * return to the mempool. EVM: the same height, the transactions are gone until broadcast again. XRP, XLM: refused,
+   * return to the mempool. EVM: the same height, the transactions are gone until broadcast again. XRP, XLM, SOL: refused,
    * their ledgers are final. TRX: one block more than before, and not below the solid block. EOS: one
    * block more too, the transactions wait again, and not below what is irreversible.
    */
@@ -93,6 +101,7 @@ const BLOCK_INTERVAL_MS = {
   XRP: 1_000,
   XLM: 1_000,
   TRX: 3_000,
+  SOL: 400,
   EOS: 500,
 } as const
 
@@ -103,10 +112,11 @@ const MODULES = {
   XRP: () => import('./xrp/open_xrp_network.ts'),
   XLM: () => import('./stellar/open_stellar_network.ts'),
   TRX: () => import('./tron/open_tron_network.ts'),
+  SOL: () => import('./solana/open_solana_network.ts'),
   EOS: () => import('./eos/open_eos_network.ts'),
 }
 
-const DEFAULT_NETWORKS: readonly DevnetNetwork[] = ['BTC', 'ETH', 'BNB', 'XRP', 'XLM', 'TRX', 'EOS']
+const DEFAULT_NETWORKS: readonly DevnetNetwork[] = ['BTC', 'ETH', 'BNB', 'XRP', 'XLM', 'TRX', 'EOS', 'SOL']
 
 /**
  * Loads the code of networks and starts none. One after the other: a library may `require` a module of another one, and
@@ -122,6 +132,7 @@ const SIMULATED = {
   XRP: async (dataDir: string) => (await MODULES.XRP()).openXrpNetwork(dataDir),
   XLM: async (dataDir: string) => (await MODULES.XLM()).openStellarNetwork(dataDir),
   TRX: async (dataDir: string) => (await MODULES.TRX()).openTronNetwork(dataDir),
+  SOL: async (dataDir: string) => (await MODULES.SOL()).openSolanaNetwork(dataDir),
   EOS: async (dataDir: string) => (await MODULES.EOS()).openEosNetwork(dataDir),
 } as const satisfies Partial<Record<DevnetNetwork, (dataDir: string) => Promise<SimulatedNetwork<object>>>>
 type SimulatedName = keyof typeof SIMULATED
@@ -132,7 +143,7 @@ type World = {
   readonly evm: Partial<Record<'ETH' | 'BNB', EvmNetwork>>
   readonly simulated: Simulated
   bitcoin?: ChosenBitcoin
-  readonly missing: { network: 'BTC'; why: string }[]
+  readonly missing: Missing[]
 }
 
 /** Starts the local chains, or adopts the ones that an earlier, killed process left running. */
@@ -182,6 +193,10 @@ async function open({ world, loading, dataDir, options }: Opening, network: Devn
     return
   }
   const folder = join(dataDir, network.toLowerCase())
+  if (network === 'SOL' && loadSurfpool() === null) {
+    world.missing.push({ network, why: `${SURFPOOL_PACKAGE} is not installed, or does not run here` })
+    return
+  }
   if (isSimulated(network)) {
     await loading
     const opened = await SIMULATED[network](folder)
@@ -292,6 +307,7 @@ function describe(world: World): Devnet['networks'] {
     ...(world.simulated.XRP && { XRP: world.simulated.XRP.info }),
     ...(world.simulated.XLM && { XLM: world.simulated.XLM.info }),
     ...(world.simulated.TRX && { TRX: world.simulated.TRX.info }),
+    ...(world.simulated.SOL && { SOL: world.simulated.SOL.info }),
     ...(world.simulated.EOS && { EOS: world.simulated.EOS.info }),
   }
 }
