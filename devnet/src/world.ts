@@ -60,6 +60,7 @@ export type Devnet = {
   balance(network: DevnetNetwork, currency: DevnetCurrency, address: string): Promise<bigint>
   /** A valid address that is not ours and that nobody spends from. */
   freshAddress(network: DevnetNetwork): Promise<string>
+  /** SOL: and those on top of them that make them final. */
   mine(network: DevnetNetwork, blocks: number): Promise<void>
   /**
    * Replaces the last `depth` blocks by empty ones. BTC: one block more than before, the transactions

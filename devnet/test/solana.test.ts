@@ -54,7 +54,6 @@ const rpc = () => createSolanaRpc(info().rpcUrl)
 const mine = (blocks = 1) => devnet.mine('SOL', blocks)
 const sol = (holder: string) => devnet.balance('SOL', 'SOL', holder)
 const usdc = (holder: string) => devnet.balance('SOL', 'USDC', holder)
-const untilFinal = () => mine(info().finalDepth)
 
 type Refusal = { code: number; message: string; data?: { err: unknown } }
 async function ask<T>(method: string, ...params: unknown[]): Promise<{ result?: T; error?: Refusal }> {
@@ -109,13 +108,14 @@ test('what is sent waits, is in a block, and is final some blocks later', async 
         .getSignatureStatuses([txHash as Signature])
         .send()
     ).value[0]
-  expect(await status()).toBeNull()
-  await mine()
-  expect(await status()).toMatchObject({ confirmationStatus: 'confirmed', err: null })
   const heldAt = async (commitment: 'confirmed' | 'finalized') =>
     (await rpc().getBalance(address(to), { commitment }).send()).value
+  expect(await status()).toBeNull()
+  await mine()
+  devnet.trouble('SOL', { blocksBehind: info().finalDepth })
+  expect(await status()).toMatchObject({ confirmationStatus: 'confirmed', err: null })
   expect([await heldAt('confirmed'), await heldAt('finalized')]).toEqual([lamports(5n * SOL), 0n])
-  await untilFinal()
+  devnet.trouble('SOL', null)
   expect(await status()).toMatchObject({ confirmationStatus: 'finalized' })
   expect(await heldAt('finalized')).toBe(5n * SOL)
 })
@@ -125,7 +125,6 @@ test('a block tells what each account held before and after, and what it holds o
   await devnet.send('SOL', 'USDC', to, 7_500_000n)
   await devnet.send('SOL', 'SOL', to, SOL)
   await mine()
-  await untilFinal()
   const { result: slot = 0 } = await ask<number>('getSlot', { commitment: 'finalized' })
   const block = await rpc()
     .getBlock(BigInt(slot), {
@@ -280,7 +279,7 @@ test('it is behind, or another network, when it is told to be', async () => {
   const slot = async () => (await ask<number>('getSlot', { commitment: 'confirmed' })).result ?? 0
   const before = await slot()
   await mine(20)
-  devnet.trouble('SOL', { blocksBehind: 20 })
+  devnet.trouble('SOL', { blocksBehind: 20 + info().finalDepth })
   expect(await slot()).toBe(before)
   devnet.trouble('SOL', { isStranger: true })
   expect((await ask('getGenesisHash')).result).not.toBe(info().genesisHash)
@@ -295,7 +294,6 @@ test('a stopped chain goes on with its accounts, blocks, signatures and queue', 
   const [to, later] = [await devnet.freshAddress('SOL'), await devnet.freshAddress('SOL')]
   const { txHash } = await devnet.send('SOL', 'USDC', to, 3_000_000n)
   await mine()
-  await untilFinal()
   const waiting = await pay(payer, later, SOL / 10n)
   await send(waiting)
   const said = async () => [

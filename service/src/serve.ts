@@ -116,7 +116,7 @@ function pricesOf(
 const UNLIMITED = 2n ** 256n
 
 function signerSettings({ chains, isMainnet }: ServeConfig, limits: readonly AssetLimits[]): SignerSettings {
-  const { BTC, ETH, BNB, XRP, XLM, TRX, EOS } = chains
+  const { BTC, ETH, BNB, XRP, XLM, TRX, EOS, SOL } = chains
   const evm = ({ evmChainId, gasLimitMax, maxFeePerGasWeiMax }: typeof ETH) => ({
     chainId: evmChainId,
     gasLimitMax,
@@ -139,7 +139,8 @@ function signerSettings({ chains, isMainnet }: ServeConfig, limits: readonly Ass
     ...(EOS.account !== '' && {
       eos: { chainId: EOS.chainId, account: EOS.account, publicKey: EOS.publicKey },
     }),
-    contracts: { ...ETH.tokens, ...BNB.tokens, ...TRX.tokens },
+    solana: { feeLamportsMax: SOL.feeLamportsMax },
+    contracts: { ...ETH.tokens, ...BNB.tokens, ...TRX.tokens, ...SOL.tokens },
     payoutUnitsMax: {
       ...(!isMainnet && Object.fromEntries(assets.map(({ id }) => [id, UNLIMITED]))),
       ...Object.fromEntries(limits.map(({ asset, perPayoutUnits }) => [asset, perPayoutUnits])),

@@ -47,6 +47,7 @@ export async function openSolanaNetwork(dataDir: string): Promise<SimulatedNetwo
   })
   return {
     ...network,
+    mine: (blocks) => network.mine(blocks + FINAL_DEPTH),
     stop: async () => {
       await network.stop()
       await vm.stop()

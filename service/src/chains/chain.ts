@@ -79,6 +79,16 @@ export type FeeBid =
       readonly reference: { readonly id: string; readonly timeMs: InstantMs }
       readonly expirationMs: InstantMs
     }
+  | {
+      readonly family: 'solana'
+      /** Compute units that it may use, and what one of them costs. */
+      readonly units: number
+      readonly unitPriceMicroLamports: bigint
+      /** Everything that the network takes, but for an account that it makes. */
+      readonly feeLamports: bigint
+      /** A final block: its slot, and its height, in which skipped slots do not count. */
+      readonly reference: { readonly slot: number; readonly blockhash: string; readonly height: number }
+    }
 
 /** What an attempt may use; given out by the engine in the transaction that stores the intent. */
 export type Funds =

@@ -2,6 +2,7 @@ import type { ChainId } from '../domain/catalog/networks.ts'
 import type { Chain } from './chain.ts'
 import type { eos } from './eos/index.ts'
 import type { evm } from './evm/index.ts'
+import type { solana } from './solana/index.ts'
 import type { tron } from './tron/index.ts'
 
 /** What every connector needs to be built: its node, its caps, and where payouts of account chains leave from. */
@@ -27,6 +28,9 @@ type Settings = {
     readonly rpcUrl: string | null
   }
   readonly EOS: Omit<Parameters<typeof eos>[0], 'id' | 'rpcUrl' | 'timeoutMs'> & {
+    readonly rpcUrl: string | null
+  }
+  readonly SOL: Omit<Parameters<typeof solana>[0], 'id' | 'rpcUrl' | 'timeoutMs' | 'reserveAddress'> & {
     readonly rpcUrl: string | null
   }
   readonly nodeTimeoutMs: number
@@ -59,6 +63,11 @@ export const chainFactories = {
     if (rpcUrl === null) return null
     const { tron } = await import('./tron/index.ts')
     return tron({ id: 'TRX', rpcUrl, ...settings, timeoutMs, reserveAddress })
+  },
+  SOL: async ({ SOL: { rpcUrl, ...settings }, nodeTimeoutMs: timeoutMs }, reserveAddress) => {
+    if (rpcUrl === null) return null
+    const { solana } = await import('./solana/index.ts')
+    return solana({ id: 'SOL', rpcUrl, ...settings, timeoutMs, reserveAddress })
   },
   XRP: async ({ XRP: { rpcUrl, networkId, feeDropsMax }, nodeTimeoutMs: timeoutMs }, reserveAddress) => {
     if (rpcUrl === null) return null

@@ -59,6 +59,15 @@ export type EosSettings = {
   readonly publicKey: string
 }
 
+export type SolanaSettings = {
+  /** Null: this process has no node of the chain. Where it serves customers, the chain is then not offered. */
+  readonly rpcUrl: string | null
+  readonly genesisHash: string
+  readonly feeLamportsMax: bigint
+  /** Tokens that are offered on this chain, by their mints. */
+  readonly tokens: Readonly<Partial<Record<AssetId, string>>>
+}
+
 export type ChainSettings = {
   readonly BTC: BitcoinSettings
   readonly ETH: EvmSettings
@@ -67,6 +76,7 @@ export type ChainSettings = {
   readonly XLM: StellarSettings
   readonly TRX: TronSettings
   readonly EOS: EosSettings
+  readonly SOL: SolanaSettings
   readonly nodeTimeoutMs: number
 }
 
@@ -94,6 +104,7 @@ export function readChains(from: Environment): ChainSettings {
     },
     TRX: readTron(from),
     EOS: readEos(from),
+    SOL: readSolana(from),
     nodeTimeoutMs: from.integer('CAMBIST_NODE_TIMEOUT_SECONDS', 1, 600) * 1_000,
   }
 }
@@ -130,6 +141,23 @@ function readEos(from: Environment): EosSettings {
   if (!/^PUB_K1_[1-9A-HJ-NP-Za-km-z]{45,55}$/.test(publicKey))
     from.report('CAMBIST_EOS_KEY', 'must be a public key as `cambist keystore eos-key` prints it: PUB_K1_…')
   return { rpcUrl, chainId, account, publicKey }
+}
+
+const mainGenesisHash = '5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d'
+const solanaAddress = /^[1-9A-HJ-NP-Za-km-z]{32,44}$/
+
+function readSolana(from: Environment): SolanaSettings {
+  const genesisHash = from.text('CAMBIST_SOL_GENESIS') ?? mainGenesisHash
+  if (!solanaAddress.test(genesisHash)) from.report('CAMBIST_SOL_GENESIS', 'must be a hash in base58')
+  return {
+    rpcUrl: from.url('CAMBIST_SOL_URL', ['http:', 'https:']),
+    genesisHash,
+    feeLamportsMax: readCap(from, 'CAMBIST_SOL_FEE_CAP', 9),
+    tokens: readTokens(from, 'SOL', genesisHash === mainGenesisHash, {
+      isContract: (text): text is string => solanaAddress.test(text),
+      shape: '32 to 44 letters in base58',
+    }),
+  }
 }
 
 function readEvm(from: Environment, chain: 'ETH' | 'BNB'): EvmSettings {
@@ -193,6 +221,7 @@ export function isMainnet(chains: ChainSettings): boolean {
     XLM: chains.XLM.passphrase === STELLAR_MAIN,
     TRX: chains.TRX.genesisBlockId === mainGenesisBlockId,
     EOS: chains.EOS.chainId === EOS_MAIN,
+    SOL: chains.SOL.genesisHash === mainGenesisHash,
   }
   return activeChains(chains).some((chain) => isMain[chain])
 }

@@ -34,6 +34,7 @@ beforeAll(() => {
     CAMBIST_EOS_URL: 'http://node:8888',
     CAMBIST_EOS_ACCOUNT: 'mycambist123',
     CAMBIST_EOS_KEY: 'PUB_K1_6MRyAjQq8ud7hVNYcfnVPJqcVpscN5So8BhtHuGYqET5BoDq63',
+    CAMBIST_SOL_URL: 'http://node:8899',
     CAMBIST_KEYSTORE_FILE: write('keystore.json', '{}'),
     CAMBIST_KEYSTORE_PASSPHRASE_FILE: write('passphrase', 'correct horse\nignored\n'),
     CAMBIST_ACCOUNT_KEY_FILE: write('account.key', `# ours\n${hexKey('1')}\n${hexKey('2')}\n`),
@@ -46,6 +47,8 @@ beforeAll(() => {
     CAMBIST_SPEND_LIMIT_XLM_XLM: '50000/200000/1000000',
     CAMBIST_SPEND_LIMIT_TRX_TRX: '5000/20000/100000',
     CAMBIST_SPEND_LIMIT_EOS_EOS: '5000/20000/100000',
+    CAMBIST_SPEND_LIMIT_SOL_SOL: '50/200/1000',
+    CAMBIST_SPEND_LIMIT_USDC_SOL: '10000/50000/200000',
     CAMBIST_SPEND_LIMIT_USDT_TRC20: '10000/50000/200000',
     CAMBIST_SPEND_LIMIT_USDT_ERC20: '10000/50000/200000',
     CAMBIST_SPEND_LIMIT_USDT_BEP20: '10000/50000/200000',
@@ -217,7 +220,7 @@ test('a signer alone on mainnet needs its limits too, and nothing that only othe
   expect(config).toMatchObject({
     isMainnet: true,
     keys: { account: [], orderToken: null },
-    signer: { chains: ['BTC', 'ETH', 'BNB', 'XRP', 'XLM', 'TRX', 'EOS'] },
+    signer: { chains: ['BTC', 'ETH', 'BNB', 'XRP', 'XLM', 'TRX', 'EOS', 'SOL'] },
   })
   expect(config.keys.orderSeal).not.toBeNull()
   const {
@@ -243,6 +246,7 @@ test('a test network needs no limits and no https, and has no contracts built in
     CAMBIST_XLM_NETWORK: 'Test SDF Network ; September 2015',
     CAMBIST_TRX_GENESIS: 'ab'.repeat(32),
     CAMBIST_EOS_CHAIN_ID: 'ab'.repeat(32),
+    CAMBIST_SOL_GENESIS: 'a'.repeat(44),
     CAMBIST_CONTRACT_USDT_ERC20: `0x${'ab'.repeat(20)}`,
     CAMBIST_BASE_URL: 'http://localhost:8080',
   })

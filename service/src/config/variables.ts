@@ -295,6 +295,25 @@ const chains = {
     meaning:
       "The keystore's public key, as `cambist keystore eos-key` prints it; start-up checks that the account obeys it.",
   },
+  CAMBIST_SOL_URL: {
+    section: 'Chains',
+    shapes: serve,
+    default: null,
+    example: 'http://127.0.0.1:8899',
+    meaning: 'JSON-RPC of one Solana node that keeps the blocks of some days. Unset: SOL is not offered.',
+  },
+  CAMBIST_SOL_GENESIS: {
+    section: 'Chains',
+    shapes: serve,
+    default: '5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d',
+    meaning: "Genesis hash of Solana, by default the main network's; start-up checks that the node agrees.",
+  },
+  CAMBIST_SOL_FEE_CAP: {
+    section: 'Chains',
+    shapes: serve,
+    default: '0.005',
+    meaning: 'The most that one Solana transaction may pay the network, in SOL. The signer refuses more.',
+  },
   CAMBIST_NODE_TIMEOUT_SECONDS: {
     section: 'Chains',
     shapes: serve,
@@ -309,6 +328,7 @@ const mainnetContracts: Readonly<Record<string, string>> = {
   'USDC:ERC20': '0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48',
   'USDT:BEP20': '0x55d398326f99059fF775485246999027B3197955',
   'USDC:BEP20': '0x8AC76a51cc950d9822D68b83fE1Ad97B32Cd580d',
+  'USDC:SOL': 'EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v',
   'USDT:TRC20': 'TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t',
 }
 

@@ -21,6 +21,7 @@ export const defaultPolicy: Policy = {
     XLM: 60 * SECOND_MS,
     TRX: MINUTE_MS,
     EOS: MINUTE_MS,
+    SOL: MINUTE_MS,
   },
   chainTroubleMs: MINUTE_MS,
   // Blocks of Bitcoin come by chance: one in a hundred years takes three hours. The others keep time.

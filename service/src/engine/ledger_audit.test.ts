@@ -410,7 +410,7 @@ describe('commands', () => {
     expect(JSON.parse(json.printed).problems).toHaveLength(3)
     expect((await run('ledger', 'audit', '--no-chains')).refused).toBe('The audit found 2 problems.')
     expect((await run('ledger', 'audit', '--chain', 'DOGE')).refused).toBe(
-      'DOGE is not one of BTC, ETH, BNB, XRP, XLM, TRX, EOS',
+      'DOGE is not one of BTC, ETH, BNB, XRP, XLM, TRX, EOS, SOL',
     )
   })
 

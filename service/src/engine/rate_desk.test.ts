@@ -24,6 +24,7 @@ const PAYOUT_COST = {
   stellar: 200n,
   tron: 1_100_000n,
   eos: 0n,
+  solana: 10_000n,
 }
 
 async function openStage() {
@@ -87,7 +88,7 @@ const requests = pairs.map(
     fromNetwork: from.network,
     to: to.currency,
     toNetwork: to.network,
-    amount: { BTC: '0.5', ETH: '5', BNB: '20' }[from.currency as string] ?? '5000',
+    amount: { BTC: '0.5', ETH: '5', BNB: '20', SOL: '50' }[from.currency as string] ?? '5000',
     rateType: 'float',
     direction: 'from',
   }),

@@ -29,6 +29,7 @@ test('ready: each check is named, and only what leaves nothing to serve makes it
     'chain_BTC',
     'chain_EOS',
     'chain_ETH',
+    'chain_SOL',
     'chain_TRX',
     'chain_XLM',
     'chain_XRP',

@@ -12,6 +12,7 @@ const chainSchemes = {
   XLM: 'stellar',
   TRX: 'tron',
   EOS: 'eos',
+  SOL: 'solana',
 } as const satisfies Record<ChainId, PaymentScheme>
 
 /** A token travels under its network's scheme: USDT on ERC20 is `ethereum`. */

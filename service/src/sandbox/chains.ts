@@ -10,7 +10,7 @@ const GWEI = powerOfTen(9)
 
 /** The local nodes as chains are configured; `reach` may put something between us and a node. */
 export async function sandboxChains(
-  { BTC, ETH, BNB, XRP, XLM, TRX, EOS }: Devnet['networks'],
+  { BTC, ETH, BNB, XRP, XLM, TRX, EOS, SOL }: Devnet['networks'],
   reach: (chain: ChainId, rpcUrl: string) => Promise<string> = directly,
   nodeTimeoutMs = 10_000,
 ): Promise<ChainSettings> {
@@ -44,6 +44,12 @@ export async function sandboxChains(
       // Follows from the seed: withEosAccount.
       publicKey: '',
     },
+    SOL: {
+      rpcUrl: await urlOfNode('SOL', SOL),
+      genesisHash: SOL?.genesisHash ?? '',
+      feeLamportsMax: 10_000_000n,
+      tokens: SOL === undefined ? {} : { 'USDC:SOL': SOL.mints.USDC.address },
+    },
     nodeTimeoutMs,
   }
 }
@@ -72,7 +78,7 @@ function evmSettings(
 
 /** Caps far above anything the sandbox does: it shows that they are there, not where they should be. */
 export function sandboxSignerSettings(chains: ChainSettings): SignerSettings {
-  const { BTC, ETH, BNB, XRP, XLM, TRX, EOS } = chains
+  const { BTC, ETH, BNB, XRP, XLM, TRX, EOS, SOL } = chains
   const evm = ({ evmChainId, gasLimitMax, maxFeePerGasWeiMax }: ChainSettings['ETH']) => ({
     chainId: evmChainId,
     gasLimitMax,
@@ -90,7 +96,8 @@ export function sandboxSignerSettings(chains: ChainSettings): SignerSettings {
     ...(EOS.account !== '' && {
       eos: { chainId: EOS.chainId, account: EOS.account, publicKey: EOS.publicKey },
     }),
-    contracts: { ...ETH.tokens, ...BNB.tokens, ...TRX.tokens },
+    solana: { feeLamportsMax: SOL.feeLamportsMax },
+    contracts: { ...ETH.tokens, ...BNB.tokens, ...TRX.tokens, ...SOL.tokens },
     payoutUnitsMax: Object.fromEntries(assets.map(({ id, maxAmount }) => [id, maxAmount * 2n])) as Record<
       AssetId,
       bigint

@@ -21,6 +21,7 @@ const RESERVES: Readonly<Record<CurrencyCode, string>> = {
   XLM: '10000000',
   TRX: '20000000',
   EOS: '5000000',
+  SOL: '100000',
 }
 
 /** Of Bitcoin's reserve: change is spendable a block later, so one coin would be one payout a block. */

@@ -3,7 +3,7 @@ import type { Sandbox } from './start_sandbox.ts'
 
 /** One screen: where everything is, and what to do next. */
 export function greet({ service, devnet, account, sandboxFile }: Sandbox, logFile: string): string {
-  const { BTC, ETH, BNB, XRP, XLM, TRX, EOS } = devnet.networks
+  const { BTC, ETH, BNB, XRP, XLM, TRX, EOS, SOL } = devnet.networks
   const here = (path: string) => relative(process.cwd(), path)
   const chain = (name: string, what: string) => `  ${name.padEnd(16)}${what}`
   const simulated = [
@@ -11,6 +11,7 @@ export function greet({ service, devnet, account, sandboxFile }: Sandbox, logFil
     ...(XLM === undefined ? [] : ['Stellar']),
     ...(TRX === undefined ? [] : ['TRON']),
     ...(EOS === undefined ? [] : ['EOS']),
+    ...(SOL === undefined ? [] : ['Solana']),
   ]
   return [
     '',
@@ -27,6 +28,9 @@ export function greet({ service, devnet, account, sandboxFile }: Sandbox, logFil
       ? []
       : [chain('BNB Smart Chain', `anvil (chain id ${BNB.chainId}), a block every second`)]),
     ...(simulated.length === 0 ? [] : [chain('Simulated', simulated.join(', '))]),
+    ...devnet.missing
+      .filter(({ network }) => network === 'SOL')
+      .map(({ why }) => chain('Solana', `off: ${why}, so SOL is not enabled`)),
     '',
     chain('For programs', here(sandboxFile)),
     chain('Log', here(logFile)),

@@ -24,16 +24,16 @@ export const bitcoinNetworks = {
 export type Keys = {
   /**
    * P2WPKH on Bitcoin, EIP-55 checksummed on EVM, base58 on TRON; on the XRP Ledger one account for all, and tags.
-   * Stellar's are in stellar_address.ts; on EOS an account has a name of its own (eos_address.ts).
+   * Stellar's are in stellar_address.ts; on EOS an account has a name of its own (eos_address.ts), Solana's in solana_address.ts.
    */
   address(family: KeyedFamily, key: KeyPath): string
-  /** On Stellar an ed25519 seed. */
+  /** On Stellar and Solana an ed25519 seed. */
   privateKey(family: AddressFamily, key: KeyPath): Uint8Array
   /** Compressed, 33 bytes. */
   publicKey(family: Secp256k1Family, key: KeyPath): Uint8Array
 }
 
-export type Secp256k1Family = Exclude<AddressFamily, 'stellar'>
+export type Secp256k1Family = Exclude<AddressFamily, 'stellar' | 'solana'>
 /** Those whose addresses follow from the key alone. */
 export type KeyedFamily = Exclude<Secp256k1Family, 'eos'>
 
@@ -59,6 +59,7 @@ export function deriveKeys(seed: Uint8Array, networks: Networks): Keys {
   }
   const privateKey = (family: AddressFamily, key: KeyPath) => {
     if (family === 'stellar') return deriveEd25519(seed, STELLAR_PATH)
+    if (family === 'solana') return deriveEd25519(seed, solanaPath(key))
     const bytes = leaf(family, key).privateKey
     assert(bytes !== null, 'a key derived from the seed has a private half')
     return bytes
@@ -127,3 +128,13 @@ export const RESERVE_TAG = 2 ** 32 - 1
 
 /** SEP-5, m/44'/148'/0': the first account of every wallet. */
 const STELLAR_PATH = [44, 148, 0]
+
+/** m/44'/501'/i'/0', as wallets number accounts; the reserve has the next change index, which wallets leave alone. */
+function solanaPath({ purpose, index }: KeyPath): readonly number[] {
+  assert(purpose !== 'change', 'account chains have no change addresses')
+  assert(
+    Number.isInteger(index) && index >= 0 && index <= KEY_INDEX_MAX,
+    `a key index is 0 to ${KEY_INDEX_MAX}`,
+  )
+  return [44, 501, index, purpose === 'reserve' ? 1 : 0]
+}

@@ -1,11 +1,18 @@
 import type { KeyObject } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import { assert } from '../domain/assert.ts'
-import { type AssetId, assets, nativeAsset } from '../domain/catalog/assets.ts'
+import { type AssetId, assetOf, assets, nativeAsset } from '../domain/catalog/assets.ts'
 import type { AddressFamily } from '../domain/catalog/networks.ts'
 import { type Amount, amountOf, fromChainUnits } from '../domain/money/amount.ts'
 import { accept, type Outcome } from '../domain/outcome.ts'
-import type { EvmIntent, Intent, KeyPath, SignedTx, TronIntent } from '../domain/payouts/intent.ts'
+import type {
+  EvmIntent,
+  Intent,
+  KeyPath,
+  SignedTx,
+  SolanaIntent,
+  TronIntent,
+} from '../domain/payouts/intent.ts'
 import type { InstantMs } from '../domain/time.ts'
 import { canonicalBitcoinAddress, signBitcoin } from './bitcoin_transaction.ts'
 import { checkAddressRequest, checkRequest } from './check_request.ts'
@@ -18,6 +25,7 @@ import { findReplacementProblem } from './replacement.ts'
 import { isSealIntact } from './seal.ts'
 import type { SignerSettings } from './settings.ts'
 import type { Authority, SignedRecord, SignedStore, Signer, SignRejection } from './signer.ts'
+import { canonicalSolanaAddress, solanaAddress } from './solana_address.ts'
 import { canonicalTronAddress } from './tron_address.ts'
 import { signTron } from './tron_transaction.ts'
 import { isXrpPayee, signXrp } from './xrp_transaction.ts'
@@ -71,6 +79,7 @@ async function addressesIn(
   family: AddressFamily,
 ): Promise<(key: KeyPath) => string> {
   if (family === 'eos') return (key) => eosAddress(eos, key)
+  if (family === 'solana') return (key) => solanaAddress(keys, key)
   if (family !== 'stellar') return (key) => keys.address(family, key)
   const { stellarAddress } = await loadInTurn(() => import('./stellar_address.ts'))
   return (key) => stellarAddress(keys, key)
@@ -79,7 +88,7 @@ async function addressesIn(
 function checksummed(contracts: SignerSettings['contracts']): SignerSettings['contracts'] {
   return Object.fromEntries(
     Object.entries(contracts).map(([asset, text]) => {
-      const address = canonicalEvmAddress(text) ?? canonicalTronAddress(text)
+      const address = canonicalEvmAddress(text) ?? canonicalTronAddress(text) ?? canonicalSolanaAddress(text)
       assert(address !== null, `the contract of ${asset} is an address`)
       return [asset, address]
     }),
@@ -197,6 +206,7 @@ function chainUnitsOf(intent: Intent): bigint {
       return intent.payment.satoshi
     case 'evm':
     case 'tron':
+    case 'solana':
       return intent.units
     case 'xrp':
       return intent.payment?.drops ?? 0n
@@ -217,8 +227,8 @@ function assetIn(settings: SignerSettings, intent: Intent): AssetId | null {
 }
 
 /** Families whose tokens are contracts. */
-function hasToken(intent: Intent): intent is EvmIntent | TronIntent {
-  return intent.family === 'evm' || intent.family === 'tron'
+function hasToken(intent: Intent): intent is EvmIntent | TronIntent | SolanaIntent {
+  return intent.family === 'evm' || intent.family === 'tron' || intent.family === 'solana'
 }
 
 async function isPayeeRight(
@@ -232,11 +242,14 @@ async function isPayeeRight(
   const payee = intent.family === 'bitcoin' ? intent.payment.address : intent.to
   const canonical = (text: string) => {
     if (intent.family === 'bitcoin') return canonicalBitcoinAddress(text, settings.bitcoin.network)
+    if (intent.family === 'solana') return canonicalSolanaAddress(text)
     return intent.family === 'tron' ? canonicalTronAddress(text) : canonicalEvmAddress(text)
   }
+  const addressOf = (key: KeyPath) =>
+    intent.family === 'solana' ? solanaAddress(keys, key) : keys.address(intent.family, key)
   const isReserve = () =>
     Array.from({ length: RESERVE_ADDRESSES }, (_, index) =>
-      keys.address(intent.family, { purpose: 'reserve', index }),
+      addressOf({ purpose: 'reserve', index }),
     ).includes(payee)
   switch (authority.kind) {
     case 'payout':
@@ -245,14 +258,14 @@ async function isPayeeRight(
       return authority.refundAddress !== null && canonical(authority.refundAddress) === payee
     case 'sweep':
     case 'filler':
-      if (authority.payeeKey !== null) return keys.address(intent.family, authority.payeeKey) === payee
+      if (authority.payeeKey !== null) return addressOf(authority.payeeKey) === payee
       return isReserve()
   }
 }
 
 /** Under a nonce a filler moves nothing; on coin chains everything comes back, in one output of ours. */
 function findFillerProblem(intent: Intent, { payeeKey }: Authority) {
-  if (intent.family === 'tron' || intent.family === 'eos')
+  if (intent.family === 'tron' || intent.family === 'eos' || intent.family === 'solana')
     return refuseToSign('malformed', `on ${intent.chain} nothing waits for a filler`)
   if (intent.family !== 'bitcoin') {
     const movesNothing = intent.family === 'evm' ? isEmptyTransfer(intent) : intent.payment === null
@@ -271,7 +284,7 @@ function isEmptyTransfer({ units, token }: EvmIntent): boolean {
 
 /** Gas for a sweep: native coin from the reserve to a deposit address of ours, and not much of it. */
 function findGasProblem(settings: SignerSettings, intent: Intent, { kind, payeeKey }: Authority) {
-  if (kind !== 'sweep' || payeeKey?.purpose !== 'deposit' || !hasToken(intent)) {
+  if (kind !== 'sweep' || payeeKey?.purpose !== 'deposit' || !needsGas(intent)) {
     return refuseToSign(
       'malformed',
       'authority.payeeKey is the deposit key that a sweep of an account chain brings gas to',
@@ -285,6 +298,11 @@ function findGasProblem(settings: SignerSettings, intent: Intent, { kind, payeeK
   return intent.units > unitsMax
     ? refuseToSign('limit_exceeded', `gas for a sweep is at most ${unitsMax} of the chain's units`)
     : null
+}
+
+/** On Solana the reserve pays for a token that leaves a deposit address, and coin pays for itself. */
+function needsGas(intent: Intent): intent is EvmIntent | TronIntent {
+  return intent.family === 'evm' || intent.family === 'tron'
 }
 
 /** What goes from us to us may be any asset: it does not leave. */
@@ -308,6 +326,12 @@ async function build({ keys, settings }: Parts, intent: Intent): Promise<Outcome
   if (intent.family === 'eos') {
     const { signEos } = await loadInTurn(() => import('./eos_transaction.ts'))
     return signEos(intent, keys, settings.eos)
+  }
+  if (intent.family === 'solana') {
+    const asset = assetIn(settings, intent)
+    assert(asset !== null, 'what leaves was looked at before')
+    const { signSolana } = await loadInTurn(() => import('./solana_transaction.ts'))
+    return signSolana(intent, keys, settings.solana, assetOf(asset).chainDecimals)
   }
   const chain = evmSettingsOf(settings, intent)
   if (chain === undefined) return refuseToSign('malformed', `${intent.chain} is not configured`)

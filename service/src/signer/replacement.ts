@@ -6,6 +6,7 @@ import {
   type EvmIntent,
   type Intent,
   type PayoutKind,
+  type SolanaIntent,
   type StellarIntent,
   type TronIntent,
   validityOf,
@@ -26,6 +27,7 @@ export function findReplacementProblem(next: Intent, earlier: Intent, kind: Payo
   if (next.family === 'stellar' && earlier.family === 'stellar') return problemOnStellar(next, earlier)
   if (next.family === 'tron' && earlier.family === 'tron') return problemOnTron(next, earlier)
   if (next.family === 'eos' && earlier.family === 'eos') return problemOnEos(next, earlier)
+  if (next.family === 'solana' && earlier.family === 'solana') return problemOnSolana(next, earlier)
   return 'an attempt stays on the chain of the earlier ones'
 }
 
@@ -39,13 +41,25 @@ function problemOnEos(next: EosIntent, earlier: EosIntent): string | null {
   return problemInTime(next, earlier)
 }
 
-function problemOnTron(next: TronIntent, earlier: TronIntent): string | null {
-  const paysSame =
+function paysSame(next: TronIntent | SolanaIntent, earlier: TronIntent | SolanaIntent): boolean {
+  return (
     next.to === earlier.to &&
     next.units === earlier.units &&
     next.token === earlier.token &&
     isDeepStrictEqual(next.from, earlier.from)
-  if (!paysSame) return 'an attempt pays the same to the same address as the earlier ones'
+  )
+}
+
+/** As in time, in blocks: `next` can be in none in which `earlier` can. */
+function problemOnSolana(next: SolanaIntent, earlier: SolanaIntent): string | null {
+  if (!paysSame(next, earlier)) return 'an attempt pays the same to the same address as the earlier ones'
+  return next.reference.height >= earlier.lastHeight
+    ? null
+    : 'an attempt is valid only when every earlier one no longer is'
+}
+
+function problemOnTron(next: TronIntent, earlier: TronIntent): string | null {
+  if (!paysSame(next, earlier)) return 'an attempt pays the same to the same address as the earlier ones'
   return problemInTime(next, earlier)
 }
 

@@ -47,6 +47,11 @@ export type EosSettings = {
   readonly publicKey: string
 }
 
+export type SolanaSettings = {
+  /** The most that one transaction may pay the network, without accounts that it makes. */
+  readonly feeLamportsMax: bigint
+}
+
 export type SignerSettings = {
   readonly bitcoin: BitcoinSettings
   /** Left out, nothing is signed there. */
@@ -57,6 +62,8 @@ export type SignerSettings = {
   readonly tron?: TronSettings
   /** Left out, nothing is signed there. */
   readonly eos?: EosSettings
+  /** Left out, nothing is signed there. */
+  readonly solana?: SolanaSettings
   /** A chain that is left out is not signed for. */
   readonly evm: Readonly<Partial<Record<EvmChainId, EvmSettings>>>
   /** Token contracts that may be called, by asset; any other is refused. */

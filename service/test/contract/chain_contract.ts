@@ -467,7 +467,7 @@ function describeBadLines(subject: ChainUnderTest, world: WiredWorld) {
       expect(await chain.broadcast(tx)).toBe('unknown')
       expect(line.happened().get('stray')).toBeGreaterThan(1)
       line.meddle(null)
-      expect(await chain.lookup(tx.txHash)).toEqual({ where: 'mempool' })
+      expect(await chain.lookup(tx.txHash)).toEqual(whileWaiting(subject))
     } finally {
       await line.stop()
     }

@@ -25,6 +25,7 @@ const AMOUNT: Readonly<Record<Asset['currency'], string>> = {
   XLM: '250',
   TRX: '400',
   EOS: '125',
+  SOL: '0.7',
 }
 
 const pairs = assets.flatMap((from) => assets.filter((to) => to !== from).map((to) => ({ from, to })))

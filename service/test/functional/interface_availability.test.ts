@@ -38,6 +38,7 @@ const all = {
   XLM: true,
   TRX: true,
   EOS: true,
+  SOL: true,
 }
 
 function signal(network: 'ETH' | 'BNB', name: NodeJS.Signals): void {

@@ -155,6 +155,7 @@ test('GET /v1/currencies answers table 2.2 for exactly the listed currencies', a
     },
     USDC: {
       ...{ ...tokens, name: 'USD Coin', logo: logo('USDC'), color: '#2775CA', enabled: true, priority: 4 },
+      networks: ['ERC20', 'BEP20', 'SOL'],
     },
     BNB: {
       ...{ networks: ['BNB'], name: 'BNB', logo: logo('BNB'), color: '#F3BA2F', precision: 8 },
@@ -175,6 +176,10 @@ test('GET /v1/currencies answers table 2.2 for exactly the listed currencies', a
     EOS: {
       ...{ networks: ['EOS'], name: 'EOS', logo: logo('EOS'), color: '#443F54', precision: 4 },
       ...{ min_amount: 20, max_amount: 500_000, enabled: true, priority: 9 },
+    },
+    SOL: {
+      ...{ networks: ['SOL'], name: 'Solana', logo: logo('SOL'), color: '#9945FF', precision: 8 },
+      ...{ min_amount: 0.1, max_amount: 2000, enabled: true, priority: 9 },
     },
   })
 })
@@ -343,6 +348,7 @@ test('/healthz, /readyz and /metrics tell what is true', async () => {
       'chain_BNB',
       'chain_BTC',
       'chain_ETH',
+      'chain_SOL',
       'chain_TRX',
       'chain_EOS',
       'chain_XLM',

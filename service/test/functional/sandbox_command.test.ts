@@ -142,6 +142,10 @@ test('sandbox.json has what tools rely on, and nobody else may read it', async (
       rpcUrl: expect.stringMatching(/^http:/),
       chainId: expect.stringMatching(/^[0-9a-f]{64}$/),
     }),
+    SOL: expect.objectContaining({
+      rpcUrl: expect.stringMatching(/^http:/),
+      genesisHash: expect.any(String),
+    }),
   })
   expect(statSync(join(dataDir, 'sandbox.json')).mode & 0o777).toBe(0o600)
   expect((await fetch(`${file.base_url}/docs`)).status).toBe(200)
@@ -280,7 +284,7 @@ test('--reset starts anew; without any bitcoind it says so in one line, simulate
   expect(lines.length).toBeLessThanOrEqual(24)
   expect(lines.filter((line) => /bitcoin/i.test(line))).toHaveLength(1)
   expect(sandbox.output()).toMatch(/Bitcoin +simulated on regtest \(no bitcoind was found/)
-  expect(Object.keys(sandbox.file.networks)).toEqual(['BTC', 'ETH', 'BNB', 'XRP', 'XLM', 'TRX', 'EOS'])
+  expect(Object.keys(sandbox.file.networks)).toEqual(['BTC', 'ETH', 'BNB', 'XRP', 'XLM', 'TRX', 'EOS', 'SOL'])
   expect(sandbox.file.networks.BTC).toMatchObject({ backing: 'simulated' })
 
   const currencies = await sandbox.client.getCurrencies()

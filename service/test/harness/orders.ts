@@ -5,7 +5,7 @@ import type { NetworkName, TestSandbox } from './test_sandbox.ts'
 
 export type Pair = Pick<CreateOrderRequest, 'from' | 'from_network' | 'to' | 'to_network'>
 
-type Currency = 'BTC' | 'ETH' | 'BNB' | 'USDT' | 'USDC' | 'XRP' | 'XLM' | 'TRX' | 'EOS'
+type Currency = 'BTC' | 'ETH' | 'BNB' | 'USDT' | 'USDC' | 'XRP' | 'XLM' | 'TRX' | 'EOS' | 'SOL'
 
 export const btcToUsdt: Pair = { from: 'BTC', from_network: 'BTC', to: 'USDT', to_network: 'ERC20' }
 export const usdtToBtc: Pair = { from: 'USDT', from_network: 'BEP20', to: 'BTC', to_network: 'BTC' }
@@ -26,6 +26,7 @@ const USUAL_AMOUNT: Readonly<Record<Currency, string>> = {
   XLM: '612.3456789',
   TRX: '1234.567891',
   EOS: '432.1234',
+  SOL: '1.23456789',
 }
 
 /**

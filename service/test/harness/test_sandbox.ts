@@ -23,7 +23,7 @@ export type ChainName = 'BTC' | 'ETH' | 'BNB'
 
 const REAL: readonly ChainName[] = ['BTC', 'ETH', 'BNB']
 /** Everything that can be exchanged. */
-export const EVERY_NETWORK: readonly DevnetNetwork[] = [...REAL, 'XRP', 'XLM', 'TRX', 'EOS']
+export const EVERY_NETWORK: readonly DevnetNetwork[] = [...REAL, 'XRP', 'XLM', 'TRX', 'EOS', 'SOL']
 
 export function realChain(chain: ChainId): ChainName {
   const found = REAL.find((real) => real === chain)

@@ -45,6 +45,7 @@ const amounts = {
   XLM: ['500'],
   TRX: ['1000'],
   EOS: ['500'],
+  SOL: ['2'],
 } as const
 
 export function wantOrder({ chance, nodes }: Play, number: number): Wanted {

@@ -45,7 +45,7 @@ const zones: readonly Zone[] = [
     files: /^service\/src\/signer\//,
     may: [domain, clock, '^service/src/signer/'],
     packages:
-      /^(node:|@scure\/|@noble\/|viem($|\/)|ripple-(address-codec|binary-codec|keypairs)$|@stellar\/stellar-sdk\/base$|tronweb$|@wharfkit\/antelope$)/,
+      /^(node:|@scure\/|@noble\/|viem($|\/)|ripple-(address-codec|binary-codec|keypairs)$|@stellar\/stellar-sdk\/base$|tronweb$|@wharfkit\/antelope$|@solana\/kit$|@solana-program\/(system|token)$)/,
   },
   {
     name: 'db',

@@ -26,11 +26,13 @@ test('the currencies and networks are these; whoever adds one looks at this list
     'USDT:TRC20',
     'USDC:ERC20',
     'USDC:BEP20',
+    'USDC:SOL',
     'BNB:BNB',
     'XRP:XRP',
     'XLM:XLM',
     'TRX:TRX',
     'EOS:EOS',
+    'SOL:SOL',
   ])
 })
 
@@ -58,6 +60,7 @@ test('chains have names of their own, and those of one family share their addres
     XLM: 'stellar',
     TRX: 'tron',
     EOS: 'eos',
+    SOL: 'solana',
   })
 })
 
@@ -99,11 +102,13 @@ test('tokens have the decimals that their contracts have', () => {
     'USDT:TRC20': 6,
     'USDC:ERC20': 6,
     'USDC:BEP20': 18,
+    'USDC:SOL': 6,
     'BNB:BNB': 18,
     'XRP:XRP': 6,
     'XLM:XLM': 7,
     'TRX:TRX': 6,
     'EOS:EOS': 4,
+    'SOL:SOL': 9,
   })
 })
 

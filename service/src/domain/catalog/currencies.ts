@@ -62,7 +62,7 @@ export const currencies = {
     minPayout: '1',
     minCredit: '0.1',
     priority: 4,
-    networks: { ERC20: { decimals: 6 }, BEP20: { decimals: 18 } },
+    networks: { ERC20: { decimals: 6 }, BEP20: { decimals: 18 }, SOL: { decimals: 6 } },
   },
   BNB: {
     name: 'BNB',
@@ -118,6 +118,17 @@ export const currencies = {
     minCredit: '0.5',
     priority: 9,
     networks: { EOS: { decimals: 4 } },
+  },
+  SOL: {
+    name: 'Solana',
+    color: '#9945FF',
+    precision: 8,
+    minAmount: '0.1',
+    maxAmount: '2000',
+    minPayout: '0.02',
+    minCredit: '0.002',
+    priority: 9,
+    networks: { SOL: { decimals: 9 } },
   },
 } as const satisfies Record<string, Currency>
 

@@ -13,6 +13,8 @@ export const chainFacts = {
   TRX: { name: 'TRON', family: 'tron', native: 'TRX', confirmations: 20, confirmationsLarge: 20 },
   // Only what is irreversible is told.
   EOS: { name: 'EOS', family: 'eos', native: 'EOS', confirmations: 1, confirmationsLarge: 1 },
+  // Only what is final is told of.
+  SOL: { name: 'Solana', family: 'solana', native: 'SOL', confirmations: 1, confirmationsLarge: 1 },
 } as const satisfies Record<
   string,
   { name: string; family: string; native: string; confirmations: number; confirmationsLarge: number }
@@ -29,6 +31,7 @@ export const depositsLie = {
   stellar: 'tags',
   tron: 'addresses',
   eos: 'tags',
+  solana: 'addresses',
 } as const satisfies Record<AddressFamily, 'coins' | 'addresses' | 'tags'>
 
 export type ChainId = keyof typeof chainFacts
@@ -46,6 +49,7 @@ export const networkChains = {
   XLM: 'XLM',
   TRX: 'TRX',
   EOS: 'EOS',
+  SOL: 'SOL',
   ERC20: 'ETH',
   BEP20: 'BNB',
   TRC20: 'TRX',

@@ -168,7 +168,41 @@ export type EosIntent = {
   readonly netWordsMax: number
 }
 
-export type Intent = BitcoinIntent | EvmIntent | XrpIntent | StellarIntent | TronIntent | EosIntent
+/**
+ * One exact transaction of Solana, before its signatures. Nothing on chain keeps two attempts apart but the blocks that they
+ * may be in: those above the one of `reference`, up to `lastHeight`. Attempt n+1 refers to a block no lower than that of every
+ * earlier one.
+ */
+export type SolanaIntent = {
+  readonly family: 'solana'
+  readonly chain: ChainId
+  readonly payoutId: PayoutId
+  readonly attempt: number
+  /** Whose money it is. */
+  readonly from: KeyPath
+  /** Who pays the network, and signs as well. */
+  readonly payer: KeyPath
+  /** The person paid; a token comes to lie in their associated account, which is made if it is not there. */
+  readonly to: string
+  /** Lamports, or the token's own units; not ledger units. */
+  readonly units: bigint
+  /** The token's mint. */
+  readonly token: string | null
+  readonly computeUnits: number
+  readonly unitPriceMicroLamports: bigint
+  /** A final block. Its height counts blocks, and not the slots that were skipped. */
+  readonly reference: { readonly slot: number; readonly blockhash: string; readonly height: number }
+  readonly lastHeight: number
+}
+
+export type Intent =
+  | BitcoinIntent
+  | EvmIntent
+  | XrpIntent
+  | StellarIntent
+  | TronIntent
+  | EosIntent
+  | SolanaIntent
 
 /** Sequences begin at the ledger that made the account, times 2^32: only what came since fits a number. */
 const SEQUENCE_COUNT_BITS = 32
@@ -179,6 +213,7 @@ export function nonceOf(intent: Intent): number | null {
     case 'bitcoin':
     case 'tron':
     case 'eos':
+    case 'solana':
       return null
     case 'evm':
       return intent.nonce
@@ -196,7 +231,7 @@ export function countOfSequence(sequence: bigint): number {
 
 /**
  * Where attempts have neither a nonce nor a coin in common: the time in which one can be in a block at all. Two whose times
- * do not meet are never both valid. Null: something else keeps them apart.
+ * do not meet are never both valid. Null: something else keeps them apart (a nonce, a coin, heights).
  */
 export function validityOf(
   intent: Intent,

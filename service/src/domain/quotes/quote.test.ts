@@ -37,6 +37,7 @@ const PRICE_CENTS: Readonly<Record<string, readonly [number, number]>> = {
   XLM: [110, 500],
   TRX: [5, 200],
   EOS: [10, 2_000],
+  SOL: [1_000, 100_000],
 }
 
 /** Whole cents, as people and sandboxes set them, or every digit, as a median of venues comes. */

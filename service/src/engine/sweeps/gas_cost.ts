@@ -18,6 +18,9 @@ export function gasCostOf(bid: FeeBid): GasCost {
       }
     case 'tron':
       return { most: bid.feeLimitSun + bid.otherSun, bringing: BRINGING_SUN }
+    case 'solana':
+      // The reserve pays for a token that leaves a deposit address.
+      return { most: bid.feeLamports, bringing: 0n }
     case 'bitcoin':
     case 'xrp':
     case 'stellar':

@@ -22,6 +22,7 @@ const market: CentPrices = {
   XLM: 40n,
   TRX: 25n,
   EOS: 80n,
+  SOL: 15_000n,
 }
 const clock = systemClock()
 const silent = { info: () => {}, warn: () => {} }

@@ -15,6 +15,7 @@ const startingPrices = {
   XLM: '0.4',
   TRX: '0.25',
   EOS: '0.8',
+  SOL: '150',
 } as const satisfies Record<CurrencyCode, string>
 
 /** Beyond a quadrillion dollars a typing mistake is likelier than a price. */

@@ -7,6 +7,7 @@ import type {
   EvmIntent,
   KeyPath,
   PayoutKind,
+  SolanaIntent,
   StellarIntent,
   TronIntent,
   XrpIntent,
@@ -36,6 +37,8 @@ export const customerTron = 'TJRabPrwbZy45sbavfcjinPJC18kjpRTv8'
 export const usdtTron = 'TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t'
 export const eosAccount = 'mycambist123'
 export const customerEos = 'binancecleos'
+export const customerSolana = '7UkEVmiaC9pPb5DtFrP4pW2ykVAHpmGLUALV9WVRwAo2'
+export const usdcSolana = 'EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v'
 export const otherEvm = '0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC'
 
 export const settings: SignerSettings = {
@@ -57,7 +60,8 @@ export const settings: SignerSettings = {
     account: eosAccount,
     publicKey: 'PUB_K1_5Af6VUHbWKtpxQTmsFVeyAkmWmWXcDcpMeVB27SdySkW2FcgWN',
   },
-  contracts: { 'USDT:ERC20': usdt.toLowerCase(), 'USDT:TRC20': usdtTron },
+  solana: { feeLamportsMax: 100_000n },
+  contracts: { 'USDT:ERC20': usdt.toLowerCase(), 'USDT:TRC20': usdtTron, 'USDC:SOL': usdcSolana },
   payoutUnitsMax: {
     'BTC:BTC': 200_000_000n,
     'ETH:ETH': 10n * 10n ** 18n,
@@ -68,6 +72,8 @@ export const settings: SignerSettings = {
     'TRX:TRX': 1_000_000_000n,
     'EOS:EOS': 1_000_000n,
     'USDT:TRC20': 10_000n * 10n ** 18n,
+    'SOL:SOL': 100_000_000_000n,
+    'USDC:SOL': 10_000n * 10n ** 18n,
   },
   limits: [
     { asset: 'BTC:BTC', windowMs: HOUR_MS, unitsMax: 300_000_000n },
@@ -181,6 +187,25 @@ export function eosIntent(changes: Partial<EosIntent> = {}): EosIntent {
     reference: { id: `0001abcd${'0'.repeat(8)}12345678${'ef'.repeat(20)}`, timeMs: 1_790_000_000_500 },
     expirationMs: 1_790_000_061_000,
     netWordsMax: 1_234_567,
+    ...changes,
+  }
+}
+
+export function solanaIntent(changes: Partial<SolanaIntent> = {}): SolanaIntent {
+  return {
+    family: 'solana',
+    chain: 'SOL',
+    payoutId: 'CB1:1',
+    attempt: 1,
+    from: { purpose: 'reserve', index: 0 },
+    payer: { purpose: 'reserve', index: 0 },
+    to: customerSolana,
+    units: 25_000_000n,
+    token: null,
+    computeUnits: 60_000,
+    unitPriceMicroLamports: 100n,
+    reference: { slot: 1_100, blockhash: '4uQeVj5tqViQh7yWWGStvkEG1Zmhx6uasJtWCJziofM', height: 1_000 },
+    lastHeight: 1_150,
     ...changes,
   }
 }

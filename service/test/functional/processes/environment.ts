@@ -39,6 +39,7 @@ export async function writeEnvironment(place: EnvironmentPlace): Promise<Environ
     CAMBIST_XRP_NETWORK_ID: String(XRP?.networkId ?? 1),
     CAMBIST_XLM_NETWORK: XLM?.passphrase ?? 'Standalone Network ; February 2017',
     CAMBIST_TRX_GENESIS: 'ab'.repeat(32),
+    CAMBIST_SOL_GENESIS: 'a'.repeat(44),
   }
   const node = {
     ...chain,

@@ -50,6 +50,7 @@ const USD_CENTS = {
   XLM: 40n,
   TRX: 25n,
   EOS: 80n,
+  SOL: 15_000n,
 }
 const CLI = new URL('../../../src/cli.ts', import.meta.url).pathname
 

@@ -19,6 +19,7 @@ const CENTS = {
   XLM: 40n,
   TRX: 25n,
   EOS: 80n,
+  SOL: 15_000n,
 }
 const CENT = 10n ** 10n
 const { wallMs } = systemClock()

@@ -82,6 +82,7 @@ export const TRUE_CENTS: Readonly<Record<CurrencyCode, bigint>> = {
   XLM: 40n,
   TRX: 25n,
   EOS: 80n,
+  SOL: 15_000n,
 }
 /** This one says a thousand times as much, all the time. */
 const LIAR: VenueId = 'kucoin'

@@ -158,6 +158,16 @@ async function heightOf({ devnet }: TestSandbox, chain: ChainId): Promise<number
     const info = await fetch(`${devnet.networks.EOS?.rpcUrl}/v1/chain/get_info`, { method: 'POST' })
     return ((await info.json()) as { last_irreversible_block_num: number }).last_irreversible_block_num
   }
+  if (chain === 'SOL') {
+    const asked = {
+      method: 'POST',
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'getBlockHeight' }),
+    }
+    const { result } = (await (await fetch(devnet.networks.SOL?.rpcUrl ?? '', asked)).json()) as {
+      result: number
+    }
+    return result
+  }
   if (chain === 'BTC') return (await devnet.bitcoin.rpc('getblockcount', [])) as number
   return Number(await devnet.evm(chain).client.getBlockNumber())
 }

@@ -1,0 +1,129 @@
+import type { BlockRef } from '../chain.ts'
+import { integerIn, listIn, objectIn, textIn } from './replies.ts'
+import { type Fields, NoAnswer, NodeRefusal, type Rpc } from './rpc.ts'
+import { readTransaction, type Transaction } from './transactions.ts'
+
+/** A slot that is final. `height` is the slot's number: some are skipped, and count as blocks without anything in them. */
+export type Header = BlockRef & {
+  readonly parentHash: string
+  readonly timeMs: number
+  /** What lifetimes of transactions are counted in: skipped slots left out. Null: this one was skipped. */
+  readonly blockHeight: number | null
+}
+export type SolanaBlock = Header & { readonly transactions: readonly Transaction[] }
+
+export type Blocks = {
+  head(): Promise<Header>
+  /** Null when it is not final yet. */
+  header(slot: number): Promise<Header | null>
+  at(slot: number): Promise<SolanaBlock | null>
+}
+
+/** Beyond what nodes of one network, or a node and its watcher, are ever apart. */
+const REMEMBERED = 64
+
+/** Nothing but what is final is ever asked for: https://solana.com/docs/rpc#configuring-state-commitment */
+const FINAL = { commitment: 'finalized' } as const
+
+/** Blocks of a node. One that was read is not asked for again: what is final stays. */
+export function blocksOf(rpc: Rpc): Blocks {
+  const known = new Map<number, SolanaBlock>()
+  let newest = -1
+  const askNewest = async () => {
+    const slot = integerIn(await rpc.call('getSlot', FINAL), 'getSlot')
+    newest = Math.max(newest, slot)
+    return slot
+  }
+  const read = async (slot: number, details: Details) => {
+    // A node says of a slot that is to come what it says of one that was skipped.
+    if (slot > newest && slot > (await askNewest())) return null
+    return readSlot(rpc, slot, newest, details)
+  }
+  return {
+    head: async () => readSlot(rpc, await askNewest(), newest, 'none'),
+    header: async (slot) => known.get(slot) ?? read(slot, 'none'),
+    at: async (slot) => {
+      const block = known.get(slot) ?? (await read(slot, 'accounts'))
+      if (block === null) return null
+      known.set(slot, block)
+      const [oldest] = known.keys()
+      if (known.size > REMEMBERED && oldest !== undefined) known.delete(oldest)
+      return block
+    },
+  }
+}
+
+type Details = 'accounts' | 'none'
+
+async function readSlot(rpc: Rpc, slot: number, newest: number, details: Details): Promise<SolanaBlock> {
+  const made = await readBlock(rpc, slot, details)
+  if (made === null) return readSkipped(rpc, slot, newest)
+  const { blockHeight, blockhash, blockTime, parentSlot, previousBlockhash } = made
+  const parent = integerIn(parentSlot, 'getBlock parentSlot')
+  const parentHash = textIn(previousBlockhash, 'getBlock previousBlockhash')
+  return {
+    height: slot,
+    hash: textIn(blockhash, 'getBlock blockhash'),
+    parentHash: parent === slot - 1 ? parentHash : hashOfSkipped(slot - 1),
+    timeMs: integerIn(blockTime, 'getBlock blockTime') * 1_000,
+    blockHeight: integerIn(blockHeight, 'getBlock blockHeight'),
+    transactions: details === 'none' ? [] : listIn(made.transactions, 'transactions').map(readTransaction),
+  }
+}
+
+/** A slot that was skipped has no hash, and one is wanted. */
+function hashOfSkipped(slot: number): string {
+  return `skipped:${slot}`
+}
+
+/** In the slots after, somebody has made a block again: hours without one were outages that were mended by hand. */
+const SKIPPED_MAX = 1_000
+
+/**
+ * "Skipped" and "lost" is one answer of a node, and money may lie in what was lost. So it is believed only when the next block
+ * says that its parent is older than this slot.
+ */
+async function readSkipped(rpc: Rpc, slot: number, newest: number): Promise<SolanaBlock> {
+  const until = Math.min(newest, slot + SKIPPED_MAX)
+  const [next] = listIn(await rpc.call('getBlocks', slot, until, FINAL), 'getBlocks')
+  if (next === undefined) throw new NoAnswer('getBlocks', `no block follows slot ${slot}`)
+  const nextSlot = integerIn(next, 'getBlocks')
+  const block = await readBlock(rpc, nextSlot, 'none')
+  if (block === null || integerIn(block.parentSlot, 'getBlock parentSlot') >= slot)
+    throw new NoAnswer(
+      'getBlock',
+      `slot ${slot} was not skipped and is not there: the node needs more history`,
+    )
+  const isFirst = block.parentSlot === slot - 1
+  return {
+    height: slot,
+    hash: hashOfSkipped(slot),
+    parentHash: isFirst
+      ? textIn(block.previousBlockhash, 'getBlock previousBlockhash')
+      : hashOfSkipped(slot - 1),
+    timeMs: integerIn(block.blockTime, 'getBlock blockTime') * 1_000,
+    blockHeight: null,
+    transactions: [],
+  }
+}
+
+/** Slot skipped or lost, and the same in what a node keeps elsewhere for long. */
+const NOT_THERE = [-32_007, -32_009]
+
+/** Of transactions only who holds how much is read, so that whatever version they have makes no difference. */
+const VERSION_MAX = 255
+
+async function readBlock(rpc: Rpc, slot: number, transactionDetails: Details): Promise<Fields | null> {
+  const options = {
+    ...FINAL,
+    transactionDetails,
+    rewards: false,
+    maxSupportedTransactionVersion: VERSION_MAX,
+  }
+  try {
+    return objectIn(await rpc.call('getBlock', slot, options), 'getBlock')
+  } catch (error) {
+    if (error instanceof NodeRefusal && NOT_THERE.includes(error.code)) return null
+    throw error
+  }
+}

@@ -1,0 +1,70 @@
+import { assert } from '../../domain/assert.ts'
+import type { AssetId } from '../../domain/catalog/assets.ts'
+import { amountOf, toChainUnits } from '../../domain/money/amount.ts'
+import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
+import type { Intent, KeyPath, Outflow, SolanaIntent } from '../../domain/payouts/intent.ts'
+import type { DraftRejection, FeeBid, Funds } from '../chain.ts'
+
+export type Drafter = {
+  /** The mint of a token asset, or null for SOL; throws for an asset of another chain. */
+  readonly mintOf: (asset: AssetId) => string | null
+  readonly parseAddress: (text: string) => Outcome<string>
+}
+
+/** MAX_PROCESSING_AGE: https://github.com/anza-xyz/agave, sdk/clock */
+const BLOCKS_OF_LIFE = 150
+
+const RESERVE: KeyPath = { purpose: 'reserve', index: 0 }
+
+export function draft(
+  { mintOf, parseAddress }: Drafter,
+  outflow: Outflow,
+  bid: FeeBid,
+  funds: Funds,
+): Outcome<SolanaIntent, DraftRejection> {
+  assert(bid.family === 'solana' && funds.model === 'timed', 'a Solana payout has a Solana bid and no nonce')
+  assert(
+    outflow.kind !== 'filler' && outflow.units > 0n,
+    'nothing waits for a filler, and a payout pays something',
+  )
+  const to = parseAddress(outflow.address)
+  if (!to.ok) return refuse({ code: 'destination', message: to.rejection.message })
+  const token = mintOf(outflow.asset)
+  const isSweep = outflow.from !== undefined
+  // Coin leaves a deposit address whole, and so pays for itself; a token has no coin beside it.
+  const units =
+    isSweep && token === null
+      ? (funds.held ?? 0n) - bid.feeLamports
+      : toChainUnits(amountOf(outflow.asset, outflow.units))
+  if (units <= 0n)
+    return refuse({ code: 'funds', message: `${funds.held} lamports are not worth their own cost` })
+  return accept({
+    family: 'solana',
+    chain: 'SOL',
+    payoutId: outflow.payoutId,
+    attempt: 1,
+    from: funds.from,
+    payer: isSweep && token !== null ? RESERVE : funds.from,
+    to: to.value,
+    units,
+    token,
+    ...lifeOf(bid),
+  })
+}
+
+type SolanaBid = FeeBid & { readonly family: 'solana' }
+
+/**
+ * The same payment once more, in blocks of its own: it refers to one in which no earlier attempt is valid any more. Whether
+ * the earlier one was in a block before that is `isOver`'s to say.
+ */
+export function raise(previous: Intent, bid: FeeBid): Outcome<SolanaIntent, DraftRejection> {
+  assert(previous.family === 'solana' && bid.family === 'solana', 'a Solana attempt follows a Solana attempt')
+  if (bid.reference.height < previous.lastHeight)
+    return refuse({ code: 'network', message: 'the earlier attempt may still get into a block' })
+  return accept({ ...previous, attempt: previous.attempt + 1, ...lifeOf(bid) })
+}
+
+function lifeOf({ units: computeUnits, unitPriceMicroLamports, reference }: SolanaBid) {
+  return { computeUnits, unitPriceMicroLamports, reference, lastHeight: reference.height + BLOCKS_OF_LIFE }
+}

@@ -1,0 +1,46 @@
+import { HOLDING_BYTES } from './accounts.ts'
+import { integerIn, lamportsIn, listIn, objectIn } from './replies.ts'
+import type { Rpc } from './rpc.ts'
+
+/** https://solana.com/docs/core/fees */
+const LAMPORTS_PER_SIGNATURE = 5_000n
+const MICRO = 1_000_000n
+
+/**
+ * What a transaction of ours may use. A transfer of SOL takes 450 with what sets its budget; one of a token 6,200 and what
+ * makes its account 25,000, more while an address is looked for that fits.
+ */
+export const TRANSFER_UNITS = 1_000
+export const TOKEN_UNITS = 60_000
+
+export function feeOf(signatures: number, units: number, unitPriceMicroLamports: bigint): bigint {
+  const priority = (BigInt(units) * unitPriceMicroLamports + MICRO - 1n) / MICRO
+  return BigInt(signatures) * LAMPORTS_PER_SIGNATURE + priority
+}
+
+/** What others paid of late for being preferred where the reserve is written: the upper quarter of it. */
+export async function readUnitPrice(rpc: Rpc, writable: string): Promise<bigint> {
+  const recent = listIn(await rpc.call('getRecentPrioritizationFees', [writable]), 'prioritization fees')
+  const prices = recent
+    .map((each) => integerIn(objectIn(each, 'prioritization fee').prioritizationFee, 'prioritizationFee'))
+    .sort((a, b) => a - b)
+  return BigInt(prices[Math.floor((prices.length * 3) / 4)] ?? 0)
+}
+
+export type Rents = {
+  /** What an account without data has to hold as long as it is there. */
+  readonly account: bigint
+  /** What an account for a token costs whoever makes it. */
+  readonly holding: bigint
+}
+
+export async function readRents(rpc: Rpc): Promise<Rents> {
+  const minimum = async (bytes: number) =>
+    lamportsIn(await rpc.call('getMinimumBalanceForRentExemption', bytes), 'rent')
+  return { account: await minimum(0), holding: await minimum(HOLDING_BYTES) }
+}
+
+/** Quotes stand for a while, and fees move meanwhile. */
+export function withRoom(fee: bigint): bigint {
+  return fee * 2n
+}

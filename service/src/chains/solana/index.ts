@@ -1,0 +1,85 @@
+import { isAddress } from '@solana/kit'
+import { assert } from '../../domain/assert.ts'
+import { type AssetId, assetOf, isAssetId, nativeAsset } from '../../domain/catalog/assets.ts'
+import { fromChainUnits } from '../../domain/money/amount.ts'
+import type { Chain } from '../chain.ts'
+import { parseAddress } from './address.ts'
+import { balance } from './balance.ts'
+import { bid, usualCost } from './bid.ts'
+import { blocksOf } from './blocks.ts'
+import { broadcast } from './broadcast.ts'
+import { checkIdentity } from './check_identity.ts'
+import { draft, raise } from './draft.ts'
+import { readRents } from './fees.ts'
+import { isOver, lookup } from './lookup.ts'
+import { connect } from './rpc.ts'
+import type { SolanaSettings } from './settings.ts'
+import { transfersToOurs } from './transfers.ts'
+
+/**
+ * Solana through the JSON-RPC of a node. Slots are heights, and what is not final is nobody's word. No nonce and no coin:
+ * attempts exclude each other by the blocks they are valid in.
+ */
+export function solana(settings: SolanaSettings): Chain {
+  const { id, rpcUrl, genesisHash, feeLamportsMax, timeoutMs, reserveAddress } = settings
+  const rpc = connect(rpcUrl, timeoutMs)
+  const blocks = blocksOf(rpc)
+  const native = nativeAsset(id).id
+  const tokens = listedTokens(settings)
+  const mints = new Map([...tokens].map(([mint, asset]) => [asset, mint]))
+  const mintOf = (asset: AssetId) => {
+    if (asset === native) return null
+    const mint = mints.get(asset)
+    assert(mint !== undefined, `${asset} has a mint on ${id}`)
+    return mint
+  }
+  const parse = (text: string) => parseAddress(text, new Set(tokens.keys()))
+  const bidder = { rpc, blocks, feeLamportsMax, reserveAddress, mintOf }
+  const drafter = { mintOf, parseAddress: parse }
+  const find = (txHash: string) => lookup(rpc, blocks, native, txHash)
+  return {
+    id,
+    family: 'solana',
+    model: 'account',
+    assets: [native, ...mints.keys()],
+    parseAddress: parse,
+    checkIdentity: () => checkIdentity(rpc, blocks, genesisHash, tokens),
+    head: async () => {
+      const { height, hash } = await blocks.head()
+      return { height, hash }
+    },
+    blockHash: async (height) => (await blocks.header(height))?.hash ?? null,
+    readBlock: async (height, findOurs) => {
+      const block = await blocks.at(height)
+      if (block === null) return null
+      const { hash, parentHash, timeMs, transactions } = block
+      const transfers = await transfersToOurs(transactions, { native, tokens }, findOurs)
+      return { height, hash, parentHash, timeMs, transfers }
+    },
+    readMempool: async () => [],
+    lookup: find,
+    estimateCost: async (asset) => fromChainUnits(native, await usualCost(bidder, asset)),
+    bid: (outflow) => bid(bidder, outflow),
+    draft: (outflow, feeBid, funds) => draft(drafter, outflow, feeBid, funds),
+    raise,
+    isOver: (intent, txHash) => isOver(rpc, blocks, intent, txHash),
+    broadcast: (tx) => broadcast(rpc, find, tx),
+    balance: (asset, addresses, height) => balance({ rpc, blocks }, asset, mintOf(asset), addresses, height),
+    lockedUnits: async () => fromChainUnits(native, (await readRents(rpc)).account).units,
+    minedNonce: async () => {
+      throw new Error('accounts of Solana have no nonce')
+    },
+  }
+}
+
+function listedTokens({ id, tokens }: SolanaSettings): ReadonlyMap<string, AssetId> {
+  const listed = new Map<string, AssetId>()
+  for (const [asset, mint] of Object.entries(tokens)) {
+    assert(isAssetId(asset), `${asset} is an asset of the catalogue`)
+    const { chain, isNative } = assetOf(asset)
+    assert(chain === id && !isNative, `${asset} is a token on ${id}`)
+    assert(isAddress(mint), `${asset} has a mint, not ${mint}`)
+    listed.set(mint, asset)
+  }
+  return listed
+}

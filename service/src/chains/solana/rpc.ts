@@ -1,0 +1,94 @@
+import { randomInt } from 'node:crypto'
+
+/** The node understood and said no. `code` is its number for it: https://github.com/anza-xyz/agave, rpc-client-api/src/custom_error.rs */
+export class NodeRefusal extends Error {
+  readonly code: number
+
+  constructor(method: string, code: number, reason: string) {
+    super(`the Solana node refused ${method}: ${reason} (${code})`)
+    this.name = 'NodeRefusal'
+    this.code = code
+  }
+}
+
+/** Nobody can say what the node did with the request: no answer, half an answer, or not an answer of a node. */
+export class NoAnswer extends Error {
+  constructor(method: string, reason: string) {
+    super(`the Solana node gave no answer to ${method}: ${reason}`)
+    this.name = 'NoAnswer'
+  }
+}
+
+export function isNodeTrouble(error: unknown): error is Error {
+  return error instanceof NodeRefusal || error instanceof NoAnswer
+}
+
+export type Fields = Readonly<Record<string, unknown>>
+
+export type Rpc = {
+  /** The result of a method. Rejects with NodeRefusal or NoAnswer. */
+  call(method: string, ...params: readonly unknown[]): Promise<unknown>
+}
+
+/**
+ * JSON-RPC over HTTP: one question, one answer, and a line that is cut says so. Not the client of `@solana/kit`, which makes a
+ * TypeError of some refusals. Messages of errors never carry the address, which may have a password in it.
+ */
+export function connect(rpcUrl: string, timeoutMs: number): Rpc {
+  const url = new URL(rpcUrl)
+  const credentials = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`
+  const headers = {
+    'content-type': 'application/json',
+    ...(url.username !== '' && { authorization: `Basic ${Buffer.from(credentials).toString('base64')}` }),
+  }
+  url.username = ''
+  url.password = ''
+
+  // No other request has the same id, so the answer to one that a proxy mixed up is no answer.
+  let nextId = randomInt(2 ** 40)
+
+  return {
+    call: async (method, ...params) => {
+      const id = nextId
+      nextId += 1
+      const body = JSON.stringify({ jsonrpc: '2.0', id, method, params })
+      return readAnswer(method, id, await post(url, { method: 'POST', headers, body }, timeoutMs, method))
+    },
+  }
+}
+
+async function post(url: URL, request: RequestInit, timeoutMs: number, method: string): Promise<unknown> {
+  let status = 0
+  try {
+    const response = await fetch(url, {
+      ...request,
+      redirect: 'error',
+      signal: AbortSignal.timeout(timeoutMs),
+    })
+    status = response.status
+    return JSON.parse(await response.text())
+  } catch (error) {
+    const isNoJson = error instanceof SyntaxError
+    throw new NoAnswer(method, isNoJson ? `HTTP ${status} without JSON` : reasonOf(error))
+  }
+}
+
+function readAnswer(method: string, id: number, answer: unknown): unknown {
+  if (!isObject(answer) || answer.id !== id) throw new NoAnswer(method, 'it is no reply to this question')
+  const { error } = answer
+  if (isObject(error) && typeof error.code === 'number')
+    throw new NodeRefusal(method, error.code, String(error.message ?? 'without a reason'))
+  if (error !== undefined || answer.result === undefined)
+    throw new NoAnswer(method, 'the reply is neither result nor error')
+  return answer.result
+}
+
+export function isObject(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return 'unknown failure'
+  const cause = error.cause instanceof Error ? ` (${error.cause.message})` : ''
+  return `${error.name}: ${error.message}${cause}`
+}
