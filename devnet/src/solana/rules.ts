@@ -12,7 +12,7 @@ export type Solana = { entry: SolanaEntry; tx: SolanaTransaction; result: Solana
 export type SolanaBlock = Block<Solana>
 
 /** Blocks on top of one that is final. The main network's are 31; these are fewer, so that nobody waits for them. */
-export const FINAL_DEPTH = 2
+export const FINAL_DEPTH = 1
 const BLOCK_STEP_MS = 400
 
 /** Of nine slots in ten a leader makes a block; heights count blocks. */

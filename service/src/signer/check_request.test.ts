@@ -9,8 +9,10 @@ import {
   eosIntent,
   evmIntent,
   sealed,
+  solanaIntent,
   stellarIntent,
   tronIntent,
+  usdcSolana,
   usdtTron,
   xrpIntent,
 } from './testing/fixtures.ts'
@@ -33,6 +35,8 @@ test('a whole request comes through as it is, and as a copy', () => {
     tronIntent({ token: usdtTron }),
     eosIntent(),
     eosIntent({ payment: { to: 'alice', memo: '', units: 1n } }),
+    solanaIntent(),
+    solanaIntent({ token: usdcSolana }),
   ]) {
     const payeeKey = { purpose: 'deposit', index: 2 } as const
     const authority = sealed({ destinationTag: 'tag', refundAddress: customerEvm, payeeKey })
@@ -83,7 +87,8 @@ test.each([
   ['evm', evmIntent({ token: customerEvm }), {}],
   ['xrp', xrpIntent(), {}],
   ['stellar', stellarIntent(), { 'payment.memo': ['x'], 'payment.creates': [true] }],
-  ['tron', tronIntent({ token: usdtTron }), {}],
+  ['tron', tronIntent({ token: usdtTron })],
+  ['solana', solanaIntent({ token: usdcSolana }), {}],
   ['eos', eosIntent(), { account: ['x'], 'payment.to': ['x'], 'payment.memo': ['x', ''] }],
 ] satisfies [string, Intent, Readonly<Record<string, readonly unknown[]>>][])(
   'a wrong value anywhere in a %s intent is malformed and names the field',

@@ -6,12 +6,13 @@ import type { DraftRejection, FeeBid } from '../chain.ts'
 import { type Account, readAccounts, readHolding } from './accounts.ts'
 import { holdingOf, SYSTEM_PROGRAM } from './address.ts'
 import type { Blocks } from './blocks.ts'
-import { feeOf, type Rents, readRents, readUnitPrice, TOKEN_UNITS, TRANSFER_UNITS, withRoom } from './fees.ts'
+import { feeOf, type Rents, readUnitPrice, TOKEN_UNITS, TRANSFER_UNITS, withRoom } from './fees.ts'
 import { isNodeTrouble, NoAnswer, type Rpc } from './rpc.ts'
 
 export type Bidder = {
   readonly rpc: Rpc
   readonly blocks: Blocks
+  readonly rents: () => Promise<Rents>
   readonly feeLamportsMax: bigint
   readonly reserveAddress: () => Promise<string> | string
   /** The mint of a token asset, or null for SOL; throws for an asset of another chain. */
@@ -37,7 +38,7 @@ export async function bid(bidder: Bidder, outflow: Outflow): Promise<Bid> {
         code: 'fee_cap',
         message: `it costs ${feeLamports} lamports, the cap is ${feeLamportsMax}`,
       })
-    const parts = { outflow, owner, reserve, feeLamports, rents: await readRents(rpc) }
+    const parts = { outflow, owner, reserve, feeLamports, rents: await bidder.rents() }
     const problem =
       mint === null ? await coinProblem(rpc, parts) : await tokenProblem(rpc, { ...parts, mint })
     if (problem !== null) return refuse(problem)
@@ -119,8 +120,11 @@ async function readReference(blocks: Blocks) {
 }
 
 /** In lamports. Nobody knows yet who is to be paid: of a token they may have nothing so far. */
-export async function usualCost({ rpc, mintOf, reserveAddress }: Bidder, asset: AssetId): Promise<bigint> {
+export async function usualCost(
+  { rpc, rents, mintOf, reserveAddress }: Bidder,
+  asset: AssetId,
+): Promise<bigint> {
   const unitPrice = await readUnitPrice(rpc, await reserveAddress())
   if (mintOf(asset) === null) return withRoom(feeOf(1, TRANSFER_UNITS, unitPrice))
-  return withRoom(feeOf(1, TOKEN_UNITS, unitPrice)) + (await readRents(rpc)).holding
+  return withRoom(feeOf(1, TOKEN_UNITS, unitPrice)) + (await rents()).holding
 }

@@ -34,10 +34,15 @@ export type Rents = {
   readonly holding: bigint
 }
 
-export async function readRents(rpc: Rpc): Promise<Rents> {
+/** Asked once: only an upgrade of the network changes them, and a transaction that pays too little is refused before it is sent. */
+export function rentsOf(rpc: Rpc): () => Promise<Rents> {
+  let known: Rents | undefined
   const minimum = async (bytes: number) =>
     lamportsIn(await rpc.call('getMinimumBalanceForRentExemption', bytes), 'rent')
-  return { account: await minimum(0), holding: await minimum(HOLDING_BYTES) }
+  return async () => {
+    known ??= { account: await minimum(0), holding: await minimum(HOLDING_BYTES) }
+    return known
+  }
 }
 
 /** Quotes stand for a while, and fees move meanwhile. */

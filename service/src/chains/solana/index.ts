@@ -10,7 +10,7 @@ import { blocksOf } from './blocks.ts'
 import { broadcast } from './broadcast.ts'
 import { checkIdentity } from './check_identity.ts'
 import { draft, raise } from './draft.ts'
-import { readRents } from './fees.ts'
+import { rentsOf } from './fees.ts'
 import { isOver, lookup } from './lookup.ts'
 import { connect } from './rpc.ts'
 import type { SolanaSettings } from './settings.ts'
@@ -34,7 +34,8 @@ export function solana(settings: SolanaSettings): Chain {
     return mint
   }
   const parse = (text: string) => parseAddress(text, new Set(tokens.keys()))
-  const bidder = { rpc, blocks, feeLamportsMax, reserveAddress, mintOf }
+  const rents = rentsOf(rpc)
+  const bidder = { rpc, blocks, rents, feeLamportsMax, reserveAddress, mintOf }
   const drafter = { mintOf, parseAddress: parse }
   const find = (txHash: string) => lookup(rpc, blocks, native, txHash)
   return {
@@ -65,7 +66,7 @@ export function solana(settings: SolanaSettings): Chain {
     isOver: (intent, txHash) => isOver(rpc, blocks, intent, txHash),
     broadcast: (tx) => broadcast(rpc, find, tx),
     balance: (asset, addresses, height) => balance({ rpc, blocks }, asset, mintOf(asset), addresses, height),
-    lockedUnits: async () => fromChainUnits(native, (await readRents(rpc)).account).units,
+    lockedUnits: async () => fromChainUnits(native, (await rents()).account).units,
     minedNonce: async () => {
       throw new Error('accounts of Solana have no nonce')
     },

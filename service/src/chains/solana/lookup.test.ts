@@ -1,0 +1,75 @@
+import { expect, test } from 'vitest'
+import type { SolanaIntent } from '../../domain/payouts/intent.ts'
+import { blocksOf } from './blocks.ts'
+import { isOver } from './lookup.ts'
+import { NodeRefusal } from './rpc.ts'
+import { type Script, scriptedNode } from './testing/scripted_node.ts'
+
+/**
+ * What: an attempt is over when the final chain has passed it by and does not have it; a node that has forgotten, that lacks
+ * blocks or that goes backwards is not believed.
+ * How: a node that answers as the test says. Every slot has a block here, and its height is 100 less.
+ */
+const intent = {
+  family: 'solana',
+  reference: { slot: 1_100, blockhash: 'hash 1100', height: 1_000 },
+  lastHeight: 1_150,
+} as SolanaIntent
+const signature = 'a'.repeat(88)
+
+const block = (slot: number) => ({
+  blockhash: `hash ${slot}`,
+  previousBlockhash: `hash ${slot - 1}`,
+  parentSlot: slot - 1,
+  blockHeight: slot - 100,
+  blockTime: 1,
+})
+const slots = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, index) => from + index)
+const inContext = (value: unknown) => ({ context: { slot: 1 }, value })
+
+function look(script: Script, txHash: string | null = signature) {
+  const node = scriptedNode({
+    getSlot: () => 1_300,
+    getBlock: (slot) => block(Number(slot)),
+    getBlocks: (from, to) => slots(Number(from), Number(to)),
+    getTransaction: () => null,
+    getSignatureStatuses: () => inContext([null]),
+    ...script,
+  })
+  return isOver(node, blocksOf(node), intent, txHash)
+}
+
+test('it is over when a block above its last is final, and nobody has it', async () => {
+  expect(await look({})).toBe(true)
+  expect(await look({ getSlot: () => 1_251 })).toBe(true)
+  expect(await look({ getSlot: () => 1_250 }), 'the next block is its last').toBe(false)
+  expect(await look({}, null), 'never stored is never sent').toBe(true)
+  expect(await look({ getSlot: () => 1_250 }, null)).toBe(false)
+})
+
+test('it is not over when a block has it, final or not', async () => {
+  expect(await look({ getTransaction: () => ({ slot: 1_200 }) })).toBe(false)
+  expect(await look({ getSignatureStatuses: () => inContext([{ slot: 1_299 }]) })).toBe(false)
+})
+
+test('a node that does not have the block that it refers to has forgotten', async () => {
+  const other = (slot: unknown) => ({ ...block(Number(slot)), blockhash: 'of another chain' })
+  await expect(look({ getBlock: other })).rejects.toThrow('forgotten')
+  const cleaned = (slot: unknown) => {
+    if (Number(slot) < 1_200) throw new NodeRefusal('getBlock', -32_001, 'cleaned up')
+    return block(Number(slot))
+  }
+  await expect(look({ getBlock: cleaned })).rejects.toThrow('cleaned up')
+})
+
+test('a node that lacks one of the blocks in which it could be cannot tell', async () => {
+  const hole = (from: unknown, to: unknown) =>
+    slots(Number(from), Number(to)).filter((slot) => slot !== 1_200)
+  await expect(look({ getBlocks: hole })).rejects.toThrow('lacks blocks')
+  await expect(look({ getBlocks: () => [] })).rejects.toThrow('lacks blocks')
+})
+
+test('a node that goes backwards meanwhile is not believed', async () => {
+  let asked = 0
+  expect(await look({ getSlot: () => (asked++ === 0 ? 1_300 : 1_200) })).toBe(false)
+})
