@@ -87,7 +87,7 @@ test.each([
   ['evm', evmIntent({ token: customerEvm }), {}],
   ['xrp', xrpIntent(), {}],
   ['stellar', stellarIntent(), { 'payment.memo': ['x'], 'payment.creates': [true] }],
-  ['tron', tronIntent({ token: usdtTron })],
+  ['tron', tronIntent({ token: usdtTron }), {}],
   ['solana', solanaIntent({ token: usdcSolana }), {}],
   ['eos', eosIntent(), { account: ['x'], 'payment.to': ['x'], 'payment.memo': ['x', ''] }],
 ] satisfies [string, Intent, Readonly<Record<string, readonly unknown[]>>][])(
