@@ -169,7 +169,7 @@ async function openWorld(
 ): Promise<World> {
   const chains = await connectChains(options.chains, db)
   const assets = new Set([...chains.values()].flatMap((chain) => chain.assets))
-  const { ETH, BNB } = options.chains
+  const { ETH, BNB, SOL } = options.chains
   return {
     db,
     clock,
@@ -178,7 +178,7 @@ async function openWorld(
     market: marketBoard({ db, clock, prices, policy, assets }),
     policy,
     log: logger,
-    tokens: { ...ETH.tokens, ...BNB.tokens },
+    tokens: { ...ETH.tokens, ...BNB.tokens, ...SOL.tokens },
     evmChainIds: { ETH: ETH.evmChainId, BNB: BNB.evmChainId },
   }
 }

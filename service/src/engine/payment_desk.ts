@@ -38,8 +38,9 @@ function standardStyle(world: World, { terms }: Order): PaymentStyle {
   const { family } = chainFacts[chain]
   if (family === 'bitcoin') return { kind: 'bip21' }
   if (family === 'eos' && terms.depositTag !== null) return { kind: 'memo', memo: terms.depositTag }
+  const contract = isNative ? null : (world.tokens[terms.from] ?? null)
+  if (family === 'solana') return { kind: 'solana_pay', mint: contract }
   const chainId = world.evmChainIds[chain]
   if (chainId === undefined) return { kind: 'default' }
-  const contract = isNative ? null : (world.tokens[terms.from] ?? null)
   return { kind: 'eip681', chainId, units: toChainUnits(terms.asks), contract }
 }

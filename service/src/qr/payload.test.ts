@@ -54,6 +54,20 @@ test('the standard style of an EVM token calls its transfer', () => {
   )
 })
 
+test('the standard style of Solana is Solana Pay, which names the mint of a token', () => {
+  const [address, mint] = [
+    '7EcDhSYGxXyscszYEp35KHN8vvw3svAuLKTzXwCFLtV',
+    'EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v',
+  ]
+  const request = { scheme: 'solana', address } as const
+  const [coin, token] = [{ kind: 'solana_pay', mint: null } as const, { kind: 'solana_pay', mint } as const]
+  expect(paymentUri({ ...request, amountText: '1.5', style: coin })).toBe(`solana:${address}?amount=1.5`)
+  expect(paymentUri({ ...request, amountText: '25', style: token })).toBe(
+    `solana:${address}?amount=25&spl-token=${mint}`,
+  )
+  expect(paymentUri({ ...request, amountText: null, style: token })).toBe(address)
+})
+
 test.each(['1e3', '1,5', '', '-1', '.5', '1.', ' 1', '0x10', 'NaN'])(
   'an amount of %j is a broken promise',
   (amountText) => {

@@ -23,7 +23,8 @@ export function schemeOf(network: NetworkId): PaymentScheme {
 /**
  * `default` is the interface's own form (spec 4.5). The others are what wallets of a network agreed on:
  * BIP-21 (https://github.com/bitcoin/bips/blob/master/bip-0021.mediawiki) and
- * EIP-681 (https://eips.ethereum.org/EIPS/eip-681), whose amounts are on-chain units.
+ * EIP-681 (https://eips.ethereum.org/EIPS/eip-681), whose amounts are on-chain units,
+ * Solana Pay (https://docs.solanapay.com/spec), whose amounts are whole units.
  */
 export type PaymentStyle =
   | { readonly kind: 'default' }
@@ -37,6 +38,11 @@ export type PaymentStyle =
       readonly units: bigint
       /** The token's contract; null for the chain's own coin. */
       readonly contract: string | null
+    }
+  | {
+      readonly kind: 'solana_pay'
+      /** The token's mint; null for SOL. */
+      readonly mint: string | null
     }
 
 export type PaymentRequest = {
@@ -62,6 +68,9 @@ export function paymentUri({ scheme, address, amountText, style }: PaymentReques
     case 'eip681':
       assert(scheme === 'ethereum' || scheme === 'bnb', `EIP-681 is for EVM chains, not ${scheme}`)
       return eip681Uri(address, style)
+    case 'solana_pay':
+      assert(scheme === 'solana', `Solana Pay is for Solana, not ${scheme}`)
+      return `solana:${address}?amount=${amountText}${style.mint === null ? '' : `&spl-token=${style.mint}`}`
   }
 }
 
