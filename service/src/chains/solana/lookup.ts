@@ -56,7 +56,8 @@ async function isKnown(rpc: Rpc, txHash: string): Promise<boolean> {
 /**
  * A transaction can only be in a block up to `lastHeight` on top of the block that it refers to. Once a final block is higher,
  * the node's blocks up to there either have it or never will. A node that has forgotten would say the same, so it has
- * to show that it has all of them: the one that is referred to, under its hash, and as many after it as their heights say.
+ * to show afterwards that it has all of them: the one that is referred to, under its hash, and as many after it as their
+ * heights say.
  * The newest final block is asked for before and after, so that a node that went backwards in between is not believed.
  */
 export async function isOver(
@@ -70,7 +71,6 @@ export async function isOver(
   if (heightOf(head) <= intent.lastHeight) return false
   // Never stored is never sent.
   if (txHash === null) return true
-  await requireHistory(rpc, blocks, intent, head)
   if ((await readFinal(rpc, txHash)) !== null || (await isKnown(rpc, txHash))) return false
   await requireHistory(rpc, blocks, intent, head)
   return heightOf(await blocks.head()) > intent.lastHeight
