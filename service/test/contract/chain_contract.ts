@@ -51,6 +51,7 @@ function describeLedger(subject: ChainSubject<ChainWorld>, world: World) {
     if (subject.neverReplaces !== true) describeReplacement(subject, world)
   }
   describePayouts(subject, world)
+  describeUnheard(subject, world)
   describeExclusion(subject, world)
   describeCosts(subject, world)
 }
@@ -332,7 +333,9 @@ function describePayouts(subject: ChainSubject<ChainWorld>, world: World) {
     expect(await chain.lookup(first.txHash)).toEqual({ where: 'absent' })
     expect(await driver.holds(asset, outflow.address)).toBe(outflow.units)
   })
+}
 
+function describeUnheard({ assets }: ChainSubject<ChainWorld>, world: World) {
   test.each(assets)(
     'a payout of %s that is mined while nobody hears excludes a further attempt',
     async (asset) => {
