@@ -34,6 +34,7 @@ const silent = 'http://127.0.0.1:9'
 const USDT_ERC20 = '0xdAC17F958D2ee523a2206206994597C13D831ec7'
 const USDT_BEP20 = '0x55d398326f99059fF775485246999027B3197955'
 const USDT_TRC20 = 'TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t'
+const USDC_SOL = 'EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v'
 
 const evmSettings = { rpcUrl: silent, maxFeePerGasWeiMax: 10n ** 12n, gasLimitMax: 1_000_000n }
 const mainNetworks: ChainSettings = {
@@ -49,6 +50,12 @@ const mainNetworks: ChainSettings = {
     tokens: { 'USDT:TRC20': USDT_TRC20 },
   },
   EOS: { rpcUrl: silent, chainId: EOS_MAIN, account: 'mycambist123', publicKey: 'PUB_K1_' },
+  SOL: {
+    rpcUrl: silent,
+    genesisHash: '5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d',
+    feeLamportsMax: 1_000_000n,
+    tokens: { 'USDC:SOL': USDC_SOL },
+  },
   nodeTimeoutMs: 1_000,
 }
 
@@ -137,6 +144,7 @@ const binanceXrp = 'rEb8TK3gBgk5auZkwc6sHnwrGVJH8DuaLh'
 const stellar = 'GAAZI4TCR3TY5OJHCTJC2A4QSY6CJWJH5IAJTGKIN2ER7LBNVKOCCWN7'
 const muxed = 'MA7QYNF7SOWQ3GLR2BGMZEHXAVIRZA4KVWLTJJFC7MGXUA74P7UJVAAAAAAAAAAAAAJLK'
 const binanceTron = 'TKzxdSv2FZKQrEqkKVgp5DcwEXBEKMg2Ax'
+const binanceSolana = '5tzFkiKscXHK5ZXCGbXZxdw7gTjjD1mBwuoFbhUvuAi9'
 
 /** Asset, what it is, how it was pasted, and how the order spells it. */
 const valid: readonly (readonly [AssetId, string, string, string])[] = [
@@ -159,6 +167,8 @@ const valid: readonly (readonly [AssetId, string, string, string])[] = [
   ['BNB:BNB', 'lowercase', router.toLowerCase(), router],
   ['TRX:TRX', 'base58', binanceTron, binanceTron],
   ['USDT:TRC20', 'base58', binanceTron, binanceTron],
+  ['SOL:SOL', 'base58', binanceSolana, binanceSolana],
+  ['USDC:SOL', 'the owner of a token account', binanceSolana, binanceSolana],
 ]
 
 const invalid: readonly (readonly [AssetId, string, string])[] = [
@@ -209,6 +219,14 @@ const invalid: readonly (readonly [AssetId, string, string])[] = [
   ['EOS:EOS', 'a dot at its end', 'binance.'],
   ['EOS:EOS', 'a public key', 'EOS6MRyAjQq8ud7hVNYcfnVPJqcVpscN5So8BhtHuGYqET5GDW5CV'],
   ['EOS:EOS', "the token's own contract", 'eosio.token'],
+  ['SOL:SOL', 'with a letter that base58 has not', binanceSolana.replace('5tz', '0tz')],
+  ['SOL:SOL', 'with letters missing', binanceSolana.slice(0, -2)],
+  ['SOL:SOL', 'an account of a program', '5Q544fKrFoe6tsEbD7S8EmxGTJYAKtTVhAW5Q5pge4j1'],
+  ['SOL:SOL', 'the system program', '11111111111111111111111111111111'],
+  ['SOL:SOL', "a token's mint", USDC_SOL],
+  ['USDC:SOL', "the token's own mint", USDC_SOL],
+  ['USDC:SOL', 'an Ethereum address', vitalik],
+  ['SOL:SOL', 'a TRON address', binanceTron],
 ]
 
 describe('rule 2: the destination is valid on its network', () => {
