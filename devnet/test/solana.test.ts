@@ -314,6 +314,11 @@ test('a stopped chain goes on with its accounts, blocks, signatures and queue', 
   expect(await sol(later)).toBe(SOL / 5n)
 })
 
+test('stopping it twice is stopping it once', async () => {
+  await devnet.stop()
+  await devnet.stop()
+})
+
 test('a machine without Surfpool is told so', () => {
   expect(loadSurfpool()).not.toBeNull()
   expect(loadSurfpool('@solana/surfpool-for-no-machine')).toBeNull()

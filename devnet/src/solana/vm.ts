@@ -34,6 +34,7 @@ export async function startVm(): Promise<Vm> {
         throw new Error('the virtual machine does not answer')
     }
   }
+  const gone = once(thread, 'exit')
   return {
     run: (asked) => {
       tell({ run: asked })
@@ -42,7 +43,7 @@ export async function startVm(): Promise<Vm> {
       throw new Error(`the virtual machine failed: ${'failed' in message ? message.failed : 'no outcome'}`)
     },
     stop: async () => {
-      const gone = once(thread, 'exit')
+      // A port that is closed already says nothing more to anybody.
       tell({ stop: true })
       await gone
       port.close()
