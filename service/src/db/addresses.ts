@@ -92,10 +92,10 @@ export async function insertAddresses(
   )
 }
 
-/** What payouts of account chains are made from. */
+/** What payouts of account chains are made from; the first of them, where there are several. */
 export async function reserveAddresses(sql: Sql, family: AddressFamily): Promise<string[]> {
   const rows = await sql.query<{ address: string }>(
-    `SELECT address FROM addresses WHERE family = $1 AND purpose = 'reserve' ORDER BY key_index`,
+    `SELECT address, key_index FROM addresses WHERE family = $1 AND purpose = 'reserve' ORDER BY key_index`,
     [family],
   )
   return rows.map(({ address }) => address)

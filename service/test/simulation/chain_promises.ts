@@ -65,8 +65,8 @@ function differs(
   what: string,
 ): string[] {
   if (address === null) return []
-  const node = nodes[simulatedChain(assetOf(asset).chain)]
-  const chainUnits = node === nodes.BTC ? nodes.BTC.holds([address]) : nodes.ETH.holds(asset, [address])
+  const chain = simulatedChain(assetOf(asset).chain)
+  const chainUnits = chain === 'BTC' ? nodes.BTC.holds([address]) : nodes[chain].holds(asset, [address])
   const { units } = fromChainUnits(asset, chainUnits)
   if (units === due) return []
   return [

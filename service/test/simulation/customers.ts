@@ -4,6 +4,8 @@ import { amountOf, parseAmount, toChainUnits } from '../../src/domain/money/amou
 import type { CreateRequest, EmergencyAction, OrderView } from '../../src/engine/desk.ts'
 import { accountAddress } from './chains/read_account_tx.ts'
 import { coinsAddress } from './chains/read_coins_tx.ts'
+import { tronAddress, xrpAddress } from './chains/read_dated_tx.ts'
+import { simulatedChain } from './chains/simulated_chains.ts'
 import type { Chance } from './chance.ts'
 import type { Life } from './life.ts'
 import type { Play } from './play.ts'
@@ -32,6 +34,28 @@ const pairs: readonly [AssetPair, ...AssetPair[]] = [
   ['ETH:ETH', 'USDT:ERC20'],
 ]
 
+/** Where one of the two has transactions that have an end. */
+const datedPairs: readonly AssetPair[] = [
+  ['ETH:ETH', 'XRP:XRP'],
+  ['XRP:XRP', 'ETH:ETH'],
+  ['USDT:ERC20', 'XRP:XRP'],
+  ['ETH:ETH', 'TRX:TRX'],
+  ['TRX:TRX', 'ETH:ETH'],
+  ['USDT:ERC20', 'TRX:TRX'],
+  ['BTC:BTC', 'TRX:TRX'],
+  ['TRX:TRX', 'BTC:BTC'],
+  ['XRP:XRP', 'TRX:TRX'],
+  ['TRX:TRX', 'XRP:XRP'],
+]
+
+function pairsOf({ profile: { chains } }: Play): readonly [AssetPair, ...AssetPair[]] {
+  const within = datedPairs.filter((pair) =>
+    pair.every((id) => chains.some((chain) => chain === assetOf(id).chain)),
+  )
+  const [first, ...others] = within
+  return first === undefined ? pairs : [first, ...others]
+}
+
 type AssetPair = readonly [AssetId, AssetId]
 
 /** Whole units: small, usual, and more than the reserve covers twice. */
@@ -41,19 +65,21 @@ const amounts = {
   USDT: ['500', '9000', '13000'],
   USDC: ['500'],
   BNB: ['1'],
-  XRP: ['100'],
+  XRP: ['100', '2000', '5000'],
   XLM: ['500'],
-  TRX: ['1000'],
+  TRX: ['1000', '20000', '40000'],
   EOS: ['500'],
   SOL: ['2'],
 } as const
 
-export function wantOrder({ chance, nodes }: Play, number: number): Wanted {
-  const [from, to] = chance.pick(pairs)
+export function wantOrder(play: Play, number: number): Wanted {
+  const { chance, nodes } = play
+  const [from, to] = chance.pick(pairsOf(play))
   const source = assetOf(from)
   const target = assetOf(to)
   const destination = outsideAddress(to, `destination ${number}`)
-  if (chance.isHit(0.1)) nodes.ETH.reverting.add(destination)
+  const place = nodes[simulatedChain(target.chain)]
+  if (chance.isHit(0.1) && 'reverting' in place) place.reverting.add(destination)
   const amount = chance.pick(amounts[source.currency] as unknown as [string, ...string[]])
   return {
     number,
@@ -65,7 +91,7 @@ export function wantOrder({ chance, nodes }: Play, number: number): Wanted {
       amount,
       rateType: chance.pick(['fixed', 'float']),
       destination,
-      destinationTag: null,
+      destinationTag: target.chain === 'XRP' ? '7' : null,
       refundAddress: chance.isHit(0.5) ? outsideAddress(from, `refund ${number}`) : null,
       callbackUrl: null,
       rateId: null,
@@ -79,7 +105,10 @@ export function wantOrder({ chance, nodes }: Play, number: number): Wanted {
 }
 
 export function outsideAddress(asset: AssetId, of: string): string {
-  if (assetOf(asset).chain !== 'BTC') return accountAddress(of)
+  const { chain } = assetOf(asset)
+  if (chain === 'XRP') return xrpAddress(of)
+  if (chain === 'TRX') return tronAddress(of)
+  if (chain !== 'BTC') return accountAddress(of)
   return coinsAddress(Buffer.from(of.padEnd(20).slice(-20)).toString('hex'))
 }
 
@@ -163,8 +192,8 @@ function cut({ decimals, precision }: Asset, units: bigint): bigint {
 }
 
 function send(play: Play, asset: AssetId, to: string, parts: readonly bigint[]): void {
-  const { chain } = assetOf(asset)
-  const { BTC, ETH } = play.nodes
+  const chain = simulatedChain(assetOf(asset).chain)
+  const { BTC } = play.nodes
   const isTogether = play.chance.isHit(0.5)
   const chainUnits = parts.map((units) => toChainUnits(amountOf(asset, units)))
   if (chain === 'BTC') {
@@ -172,11 +201,13 @@ function send(play: Play, asset: AssetId, to: string, parts: readonly bigint[]):
     if (isTogether) BTC.pay(outputs)
     else for (const output of outputs) BTC.pay([output])
   } else {
+    const node = play.nodes[chain]
     const payments = chainUnits.map((units) => ({ to, asset, units }))
-    if (isTogether) ETH.pay(payments)
-    else for (const payment of payments) ETH.pay([payment])
+    if (isTogether) node.pay(payments)
+    else for (const payment of payments) node.pay([payment])
   }
-  play.bump(chain === 'BTC' ? 'BTC' : 'ETH')
+  assert(chain !== 'BNB', 'nobody pays there')
+  play.bump(chain)
 }
 
 type Troubled = { readonly order_id: string; readonly from_asset: AssetId }

@@ -4,7 +4,7 @@ import { localSigner } from '../../src/signer/local_signer.ts'
 import type { Signer } from '../../src/signer/signer.ts'
 import { memoryStore } from '../../src/signer/testing/memory_store.ts'
 import { simulatedSignerSettings } from './chains/signer_settings.ts'
-import type { NodeLines, SimulatedNodes } from './chains/simulated_chains.ts'
+import type { SimulatedNodes } from './chains/simulated_chains.ts'
 import { START_MS, sealKey } from './ground.ts'
 import type { Flaw } from './play.ts'
 
@@ -76,7 +76,7 @@ function withoutLook(): Flaw {
       return rows
     },
   })
-  const believing = <Id extends 'BTC' | 'ETH' | 'BNB'>(line: NodeLines[Id]): NodeLines[Id] =>
+  const believing = <Asked>(line: Asked): Asked =>
     (async (name: string, ...asked: unknown[]) => {
       const block = name === 'lookup' ? blocks.get(String(asked[0])) : undefined
       return block === undefined
@@ -85,6 +85,12 @@ function withoutLook(): Flaw {
     }) as never
   return {
     database: (db) => ({ ...db, ...over(db), transaction: (work) => db.transaction((tx) => work(over(tx))) }),
-    lines: ({ BTC, ETH, BNB }) => ({ BTC: believing(BTC), ETH: believing(ETH), BNB: believing(BNB) }),
+    lines: ({ BTC, ETH, BNB, XRP, TRX }) => ({
+      BTC: believing(BTC),
+      ETH: believing(ETH),
+      BNB: believing(BNB),
+      ...(XRP && { XRP: believing(XRP) }),
+      ...(TRX && { TRX: believing(TRX) }),
+    }),
   }
 }

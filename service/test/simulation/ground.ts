@@ -6,13 +6,20 @@ import { migrate } from '../../src/db/migrate.ts'
 import { signedTransactions } from '../../src/db/signed_transactions.ts'
 import { assert } from '../../src/domain/assert.ts'
 import { assetOf } from '../../src/domain/catalog/assets.ts'
+import { chainFacts } from '../../src/domain/catalog/networks.ts'
 import { amountOf, toChainUnits } from '../../src/domain/money/amount.ts'
 import { leaseKeeper } from '../../src/engine/lease.ts'
 import { watchChain } from '../../src/engine/watch.ts'
 import { localSigner } from '../../src/signer/local_signer.ts'
 import type { Signer } from '../../src/signer/signer.ts'
 import { simulatedSignerSettings } from './chains/signer_settings.ts'
-import { connectSimulated, directLines, openNodes, type SimulatedNodes } from './chains/simulated_chains.ts'
+import {
+  connectSimulated,
+  directLines,
+  openNodes,
+  type SimulatedNodes,
+  simulatedChain,
+} from './chains/simulated_chains.ts'
 import { type LockWatch, openLockWatch } from './lock_watch.ts'
 import { openWorld, quietLog } from './open_world.ts'
 
@@ -22,11 +29,13 @@ export const sealKey = createSecretKey(Buffer.alloc(32, 7))
 /** Ready for orders and for change; a schedule uses fewer. */
 const POOL = 16
 
+type Family = 'bitcoin' | 'evm' | 'xrp' | 'tron'
+
 /** A database of its own and what every schedule begins with: reserves that are booked, addresses that are ready. */
 export type Ground = {
   readonly db: Database
   readonly locks: LockWatch
-  readonly reserve: { readonly bitcoin: string; readonly evm: string }
+  readonly reserve: Readonly<Record<Family, string>>
   /** As the database's owner, who may see and do everything. */
   rows<Row extends object>(sql: string, values?: readonly unknown[]): Promise<Row[]>
   /** The database as it was at the beginning, and nodes to go with it. */
@@ -94,18 +103,27 @@ async function createDatabase(serverUrl: string, name: string): Promise<string> 
 
 async function readyAddresses(db: Database, signer: Signer): Promise<Ground['reserve']> {
   const make = async (
-    family: 'bitcoin' | 'evm',
+    family: Family,
     purpose: 'reserve' | 'deposit' | 'change',
     count: number,
+    first = 0,
   ) => {
-    const addresses = await signer.addresses(family, purpose, 0, count)
-    await insertAddresses(db, family, purpose, 0, addresses)
+    const addresses = await signer.addresses(family, purpose, first, count)
+    await insertAddresses(db, family, purpose, first, addresses)
     return addresses[0] ?? ''
   }
-  const reserve = { bitcoin: await make('bitcoin', 'reserve', 1), evm: await make('evm', 'reserve', 1) }
+  const reserve = {
+    bitcoin: await make('bitcoin', 'reserve', 1),
+    evm: await make('evm', 'reserve', 1),
+    // The second is the account without a tag.
+    xrp: await make('xrp', 'reserve', 2),
+    tron: await make('tron', 'reserve', 1),
+  }
   await make('bitcoin', 'deposit', POOL)
   await make('bitcoin', 'change', POOL)
   await make('evm', 'deposit', POOL)
+  await make('xrp', 'deposit', POOL, 1)
+  await make('tron', 'deposit', POOL)
   return reserve
 }
 
@@ -117,7 +135,7 @@ function openFundedNodes(nowMs: () => number, reserve: Ground['reserve']): Simul
 }
 
 /** Enough for one order of the usual size, not always for the next. */
-function fund({ BTC, ETH }: SimulatedNodes, reserve: Ground['reserve']): void {
+function fund({ BTC, ETH, XRP, TRX }: SimulatedNodes, reserve: Ground['reserve']): void {
   for (const satoshi of [25_000_000n, 12_000_000n, 6_000_000n, 3_000_000n])
     BTC.pay([{ address: reserve.bitcoin, satoshi }])
   for (const [asset, whole] of [
@@ -127,16 +145,30 @@ function fund({ BTC, ETH }: SimulatedNodes, reserve: Ground['reserve']): void {
     const units = toChainUnits(amountOf(asset, whole * 10n ** BigInt(assetOf(asset).decimals)))
     ETH.pay([{ to: reserve.evm, asset, units }])
   }
+  XRP.pay([{ to: reserve.xrp, asset: 'XRP:XRP', units: 12_000_000_000n }])
+  TRX.pay([{ to: reserve.tron, asset: 'TRX:TRX', units: 100_000_000_000n }])
   // Below the deepest reorganisation.
-  for (const node of [BTC, ETH]) node.mine(20)
+  for (const node of [BTC, ETH, XRP, TRX]) node.mine(20)
 }
 
 async function bookReserves(db: Database, reserve: Ground['reserve']): Promise<void> {
   const nowMs = () => START_MS
   const nodes = openNodes(nowMs)
-  const chains = connectSimulated(directLines(nodes), async () => reserve.evm)
+  const chains = connectSimulated(
+    directLines(nodes),
+    async (chain) => reserve[chainFacts[simulatedChain(chain)].family],
+  )
   const clock = { nowMs, wallMs: nowMs, fromWallMs: (ms: number) => ms, sleep: async () => {} }
-  const world = openWorld({ db, clock, chains, prices: { usd: () => null }, log: quietLog, sweeps: false })
+  const watched = ['BTC', 'ETH', 'XRP', 'TRX'] as const
+  const world = openWorld({
+    db,
+    clock,
+    chains,
+    prices: { usd: () => null },
+    log: quietLog,
+    sweeps: false,
+    watched,
+  })
   const looks = [...world.chains.values()].map((chain) => async (holder: string) => {
     const lease = await leaseKeeper(world, `watch:${chain.id}`, holder).hold()
     assert(lease !== null, 'nobody else watches')

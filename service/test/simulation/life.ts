@@ -20,9 +20,10 @@ import { connectSimulated, type NodeLines } from './chains/simulated_chains.ts'
 import { ProcessDied } from './faults.ts'
 import { sealKey } from './ground.ts'
 import { openWorld, tokenOf } from './open_world.ts'
+import type { Watched } from './profile.ts'
 
 /** What moves a step when it changes; a step that saw nothing new since its last look need not look. */
-export type Topic = 'BTC' | 'ETH' | 'books' | 'time' | 'minutes'
+export type Topic = Watched | 'books' | 'time' | 'minutes'
 
 export type Step = {
   readonly name: string
@@ -43,10 +44,10 @@ export class Life {
 
   constructor(name: string, parts: LifeParts) {
     this.name = name
-    const { db, clock, prices, log, signer, sweeps } = parts
-    const chains = connectSimulated(parts.lines, async () => parts.reserve)
+    const { db, clock, prices, log, signer, sweeps, watched } = parts
+    const chains = connectSimulated(parts.lines, async (chain) => parts.reserveOf(chain))
     const seal = (terms: Parameters<SigningWorld['seal']>[0]) => makeSeal(sealKey, terms)
-    this.world = { ...openWorld({ db, clock, chains, prices, log, sweeps }), signer, seal }
+    this.world = { ...openWorld({ db, clock, chains, prices, log, sweeps, watched }), signer, seal }
     const { randomDigits, randomId } = parts
     this.desk = openDesk({ ...this.world, tokenOf, randomDigits, randomId })
     this.steps = stepsOf(this.world, name)
@@ -66,7 +67,8 @@ export type LifeParts = {
   readonly signer: Signer
   readonly lines: NodeLines
   /** Where payouts of account chains leave from. */
-  readonly reserve: string
+  readonly reserveOf: (chain: ChainId) => string
+  readonly watched: readonly Watched[]
   readonly sweeps: boolean
   readonly randomDigits: (count: number) => string
   readonly randomId: () => string
@@ -81,7 +83,7 @@ function stepsOf(world: SigningWorld, holder: string): readonly Step[] {
     run,
   })
   return [
-    step('market', ['minutes', 'BTC', 'ETH'], async () => {
+    step('market', ['minutes', 'BTC', 'ETH', 'XRP', 'TRX'], async () => {
       await world.market.refresh()
       return false
     }),

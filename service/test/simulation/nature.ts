@@ -1,22 +1,21 @@
+import { LEDGERS_TO_LIVE } from '../../src/chains/xrp/bid.ts'
 import { type AssetId, assetOf } from '../../src/domain/catalog/assets.ts'
 import { chainFacts } from '../../src/domain/catalog/networks.ts'
 import { amountOf, toChainUnits } from '../../src/domain/money/amount.ts'
 import type { Fate } from './chains/branch.ts'
 import { outsideAddress } from './customers.ts'
 import type { Play } from './play.ts'
+import type { Watched } from './profile.ts'
 
 /** Something that happens outside, more likely the more it weighs. */
 export type Happening = { readonly name: string; readonly weight: number; happen(): void | Promise<void> }
 
-type Watched = 'BTC' | 'ETH'
-export const watchedChains: readonly Watched[] = ['BTC', 'ETH']
-
 /** What may happen to the chains, to prices and to time. */
 export function natureOf(play: Play): readonly Happening[] {
   const { profile } = play
-  const { weather, reorgs } = profile
+  const { weather, reorgs, chains } = profile
   return [
-    ...watchedChains.flatMap((id) => happeningsOn(play, id)),
+    ...chains.flatMap((id) => happeningsOn(play, id)),
     { name: 'a moment passes', weight: 1.5, happen: () => play.pass(play.chance.pick([300, 1_100, 2_500])) },
     { name: 'a claim runs out', weight: 0.5, happen: () => play.pass(play.chance.pick([7_000, 61_000])) },
     { name: 'minutes pass', weight: 0.2, happen: () => play.pass(play.chance.pick([185_000, 300_000])) },
@@ -29,7 +28,7 @@ export function natureOf(play: Play): readonly Happening[] {
     { name: 'a price moves', weight: 0.5 * weather, happen: () => movePrice(play) },
     { name: 'prices come and go', weight: 0.15 * weather, happen: () => togglePrices(play) },
     { name: 'the reserve is topped up', weight: 0.1, happen: () => topUp(play) },
-    ...(reorgs === 0 ? [] : watchedChains.map((id) => reorganisation(play, id))),
+    ...(reorgs === 0 ? [] : chains.filter((id) => depthMax(id) > 0).map((id) => reorganisation(play, id))),
     {
       name: 'BTC is reorganised below what was paid out',
       weight: sourcesWithinReach(play).length === 0 ? 0 : 0.15 * reorgs,
@@ -56,9 +55,19 @@ function happeningsOn(play: Play, id: Watched): Happening[] {
     },
     { name: `${id} replaces`, weight: waits ? 0.3 * reorgs : 0, happen: () => replace(play, id) },
     { name: `${id} forgets`, weight: waits ? 0.15 * weather : 0, happen: () => forget(play, id) },
-    { name: `${id} is congested`, weight: waits ? 0.4 * weather : 0, happen: () => congest(play, id) },
+    {
+      name: `${id} is congested`,
+      weight: weightOfCongestion(play, id),
+      happen: () => congest(play, id),
+    },
     { name: `${id} fees move`, weight: 0.15 * weather, happen: () => moveFees(play, id) },
   ]
+}
+
+/** Where transactions have an end, they see it in this way only. */
+function weightOfCongestion({ nodes, profile }: Play, id: Watched): number {
+  if (id === 'XRP' || id === 'TRX') return nodes[id].hasDated() ? 15 : 0
+  return nodes[id].mempool().length > 0 ? 0.4 * profile.weather : 0
 }
 
 /** Sometimes a transaction has to wait although it pays enough. */
@@ -75,12 +84,19 @@ function reorganisation(play: Play, id: Watched): Happening {
     weight: 0.15 * play.profile.reorgs,
     happen: () => {
       const { chance, nodes } = play
-      const most = chainFacts[id].confirmations + 1
+      const most = depthMax(id)
       const newest = nodes[id].depth()
       // The newest block that has anything in it, or any.
       reorganise(play, id, newest <= most && chance.isHit(0.5) ? newest : chance.between(1, most))
     },
   }
+}
+
+/** How many blocks a chain may lose; one more than what a deposit waits for, where nothing forbids it. */
+export function depthMax(id: Watched): number {
+  const { confirmations } = chainFacts[id]
+  if (id === 'XRP') return 0
+  return id === 'TRX' ? confirmations - 1 : confirmations + 1
 }
 
 /** Not as deep as what there was before anybody watched. */
@@ -101,7 +117,8 @@ export function overtake(play: Play): void {
   recorder.count(`coins ${isSpent ? 'lost' : 'forgotten'} after they were paid out`)
 }
 
-function sourcesWithinReach({ nodes }: Play) {
+function sourcesWithinReach({ nodes, profile }: Play) {
+  if (!profile.chains.includes('BTC')) return []
   return nodes.BTC.sources().filter(({ depth }) => depth <= OVERTAKEN_DEPTH_MAX)
 }
 
@@ -115,7 +132,8 @@ export function reorganise(play: Play, id: Watched, depth: number, fates = new M
     fates.set(txHash, drawn)
     return drawn
   }
-  nodes[id].reorg({ depth, longer: chance.between(1, 2), fate })
+  const node = nodes[id]
+  node.reorg({ depth, longer: chance.between(1, 2), fate })
   recorder.count('reorgs')
   const isBelow = depth > chainFacts[id].confirmations
   recorder.count(`reorg: ${id} ${isBelow ? 'below' : 'within'} the confirmations`)
@@ -155,20 +173,27 @@ function moveFees(play: Play, id: Watched): void {
     nodes.BTC.milliSatPerVb = 5_000n * times
     nodes.BTC.mineMilliSatPerVb = chance.pick([1_000n, 5_000n * times])
     nodes.BTC.relayMilliSatPerVb = chance.pick([1_000n, 1_000n, 5_000n * times])
-  } else {
+  } else if (id === 'ETH') {
     nodes.ETH.baseWei = 10n ** 9n * times
     nodes.ETH.relayWei = chance.pick([1n, 1n, 10n ** 9n * times])
+  } else {
+    nodes[id].fee = 1_000n * times
   }
   play.bump(id)
 }
 
-/** What waits is not mined for so long that its fee is raised. */
+/** What waits is not mined for so long that its fee is raised, or that its time is over. */
 function congest(play: Play, id: Watched): void {
-  play.nodes.BTC.mineMilliSatPerVb = 20_000n
-  play.nodes.ETH.baseWei = 6n * 10n ** 9n
-  play.recorder.count('congestions')
+  const { nodes, recorder } = play
+  nodes.BTC.mineMilliSatPerVb = 20_000n
+  nodes.ETH.baseWei = 6n * 10n ** 9n
+  recorder.count('congestions')
   play.bump(id)
   play.pass(id === 'BTC' ? 1_900_000 : 185_000)
+  if (id === 'XRP' || id === 'TRX') {
+    nodes[id].mine(LEDGERS_TO_LIVE + 1, () => false)
+    recorder.count('times that ran out')
+  }
 }
 
 function movePrice({ chance, prices, recorder }: Play): void {
@@ -188,7 +213,7 @@ function putForward(play: Play): void {
 }
 
 export function topUp(play: Play): void {
-  const { nodes, ground } = play
+  const { nodes, ground, profile } = play
   nodes.BTC.pay([{ address: ground.reserve.bitcoin, satoshi: 150_000_000n }], 500_000n)
   for (const [asset, whole] of [
     ['ETH:ETH', 40n],
@@ -199,6 +224,8 @@ export function topUp(play: Play): void {
     )
     nodes.ETH.pay([{ to: ground.reserve.evm, asset, units }], 10n ** 12n)
   }
+  nodes.XRP.pay([{ to: ground.reserve.xrp, asset: 'XRP:XRP', units: 60_000_000_000n }])
+  nodes.TRX.pay([{ to: ground.reserve.tron, asset: 'TRX:TRX', units: 500_000_000_000n }])
   play.recorder.count('reserve top-ups')
-  play.bump('BTC', 'ETH')
+  play.bump(...profile.chains)
 }

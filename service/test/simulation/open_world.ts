@@ -9,9 +9,6 @@ import type { Log, World } from '../../src/engine/world.ts'
 import type { Prices } from '../../src/prices/price_source.ts'
 import { simulatedTokens } from './chains/simulated_chains.ts'
 
-/** Two chains are enough for every path: one with coins, one with accounts and tokens. */
-const watched: readonly ChainId[] = ['BTC', 'ETH']
-
 /** One token is enough as well; each costs every look at its chain. */
 const LEFT_OUT = 'USDC:ERC20'
 
@@ -22,10 +19,11 @@ export function openWorld(parts: {
   readonly prices: Prices
   readonly log: Log
   readonly sweeps: boolean
+  readonly watched: readonly ChainId[]
 }): World {
   const chains = new Map(
     [...parts.chains]
-      .filter(([id]) => watched.includes(id))
+      .filter(([id]) => parts.watched.includes(id))
       .map(([id, chain]) => [id, { ...chain, assets: chain.assets.filter((asset) => asset !== LEFT_OUT) }]),
   )
   const sweepCostMultiple = parts.sweeps ? defaultPolicy.sweepCostMultiple : 0n
@@ -44,8 +42,9 @@ export function tokenOf(orderId: string): string {
 
 /**
  * The rules are the same with fewer blocks to wait for, and every block is a dozen statements: most schedules have fewer
- * than Ethereum really asks, some have its own number.
+ * than Ethereum and TRON really ask, some have Ethereum's own number.
  */
 export function waitForBlocks(confirmations: number): void {
-  Object.assign(chainFacts.ETH, { confirmations, confirmationsLarge: confirmations })
+  for (const id of ['ETH', 'TRX'] as const)
+    Object.assign(chainFacts[id], { confirmations, confirmationsLarge: confirmations })
 }

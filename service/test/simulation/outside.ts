@@ -175,7 +175,7 @@ export function reachNodes(outside: Outside, nodes: () => SimulatedNodes): NodeL
         outside.recorder.note(answer)
         return answer as Awaited<ReturnType<ReturnType<typeof directLine<SimulatedNodes[Id]>>>>
       })
-  return { BTC: line('BTC'), ETH: line('ETH'), BNB: line('BNB') }
+  return { BTC: line('BTC'), ETH: line('ETH'), BNB: line('BNB'), XRP: line('XRP'), TRX: line('TRX') }
 }
 
 export function reachSigner(outside: Outside, signer: Signer): Signer {

@@ -1,10 +1,11 @@
 import type { Clock } from '../../src/clock.ts'
 import type { Database } from '../../src/db/database.ts'
+import { chainFacts } from '../../src/domain/catalog/networks.ts'
 import type { Log } from '../../src/engine/world.ts'
 import { type SandboxPrices, sandboxPrices } from '../../src/prices/index.ts'
 import type { Prices } from '../../src/prices/price_source.ts'
 import type { Signer } from '../../src/signer/signer.ts'
-import { type NodeLines, openNodes, type SimulatedNodes } from './chains/simulated_chains.ts'
+import { type NodeLines, openNodes, type SimulatedNodes, simulatedChain } from './chains/simulated_chains.ts'
 import { Chance } from './chance.ts'
 import { acts, isExpected } from './faults.ts'
 import { type Ground, START_MS } from './ground.ts'
@@ -71,7 +72,7 @@ export class Play {
     this.ground = ground
     this.chance = new Chance(seed)
     this.recorder = recorder
-    this.profile = drawProfile(this.chance)
+    this.profile = drawProfile(seed, this.chance)
     const { stops } = this.profile
     this.scheduler = new Scheduler(
       ground.locks,
@@ -192,7 +193,8 @@ export class Play {
       clock: this.#clock(),
       prices: this.#believedPrices(),
       log: this.#log(),
-      reserve: ground.reserve.evm,
+      reserveOf: (chain) => ground.reserve[chainFacts[simulatedChain(chain)].family],
+      watched: this.profile.chains,
       sweeps: this.profile.sweeps,
       randomDigits: (count) => chance.digits(count),
       randomId: () => chance.digits(20),

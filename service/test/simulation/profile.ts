@@ -10,11 +10,32 @@ export const beginnings = [
   'exchanged',
   'orphaned',
   'overtaken',
+  'sent',
 ] as const
+
+/** Chains that a schedule is about. Two are enough for every path between them, and each costs every look. */
+export type Watched = 'BTC' | 'ETH' | 'XRP' | 'TRX'
+
+const coinsAndAccounts: readonly Watched[] = ['BTC', 'ETH']
+/** With tags on one account and final ledgers; with attempts that only time keeps apart. */
+const withDates: readonly [readonly Watched[], ...(readonly Watched[])[]] = [
+  ['ETH', 'XRP'],
+  ['ETH', 'TRX'],
+  ['BTC', 'TRX'],
+  ['XRP', 'TRX'],
+]
+
+/** Every so many-th seed is of a schedule over chains whose transactions have an end. */
+export const DATED_EVERY = 11
+
+function chainsOf(seed: number, chance: Chance): readonly Watched[] {
+  return seed % DATED_EVERY === 0 ? chance.pick(withDates) : coinsAndAccounts
+}
 
 /** What kind of times a schedule is: how busy, how bad. Some are bad in one way only, some in all. */
 export type Profile = {
-  readonly beginsWith: (typeof beginnings)[number]
+  readonly chains: readonly Watched[]
+  readonly beginsWith: Beginning
   /** How likely a task has to wait at a gate at which it could go on. */
   readonly stops: number
   readonly turns: number
@@ -38,12 +59,33 @@ export type Profile = {
   readonly confirmations: number
 }
 
-export function drawProfile(chance: Chance): Profile {
+type Beginning = (typeof beginnings)[number]
+
+/** Most often what comes right before the money leaves. */
+function drawBeginning(chance: Chance): Beginning {
+  const drawn = beginnings.filter((one) => one !== 'sent')
+  return chance.pick<Beginning>(['confirmed', 'exchanged', 'exchanged', 'exchanged', ...drawn])
+}
+
+/** Where transactions have an end, most often what comes after it has left. */
+const datedBeginnings = [
+  'nothing',
+  'paid',
+  'confirmed',
+  'exchanged',
+  'orphaned',
+  'sent',
+  'sent',
+  'sent',
+] as const
+
+export function drawProfile(seed: number, chance: Chance): Profile {
+  const chains = chainsOf(seed, chance)
   const database = chance.pick([0, 0, 0.003, 0.01, 0.03])
   const nodes = chance.pick([0, 0, 0.01, 0.05, 0.15])
   return {
-    // Most often what comes right before the money leaves.
-    beginsWith: chance.pick([...beginnings, 'confirmed', 'exchanged', 'exchanged', 'exchanged']),
+    chains,
+    beginsWith: chains === coinsAndAccounts ? drawBeginning(chance) : chance.pick(datedBeginnings),
     stops: chance.pick([0.01, 0.05, 0.1, 0.25]),
     turns: chance.between(30, 80),
     orders: chance.pick([1, 1, 1, 1, 2, 2, 3]),
@@ -62,7 +104,7 @@ export function drawProfile(chance: Chance): Profile {
     races: chance.pick([0, 1, 3]),
     reorgs: chance.pick([0, 2, 8]),
     weather: chance.pick([0, 1, 2]),
-    sweeps: chance.isHit(0.2),
+    sweeps: chance.isHit(0.2) && chains.includes('ETH') && !chains.includes('TRX'),
     confirmations: chance.isHit(0.05) ? 12 : chance.pick([2, 3, 4]),
   }
 }

@@ -19,7 +19,7 @@ import {
 } from './customers.ts'
 import type { Ground } from './ground.ts'
 import type { Step } from './life.ts'
-import { type Happening, natureOf, overtake, reorganise, topUp, watchedChains } from './nature.ts'
+import { depthMax, type Happening, natureOf, overtake, reorganise, topUp } from './nature.ts'
 import { waitForBlocks } from './open_world.ts'
 import { type Flaw, Play, type Process } from './play.ts'
 import { beginnings } from './profile.ts'
@@ -84,7 +84,7 @@ async function begin(play: Play, wanted: readonly Wanted[]): Promise<void> {
   if (until >= 2) for (const one of wanted) if (chance.isHit(0.8)) pay(play, one)
   if (profile.beginsWith === 'overtaken') addYoungCoins(play)
   if (until >= 3) {
-    for (const id of watchedChains) {
+    for (const id of profile.chains) {
       play.nodes[id].mine(chainFacts[id].confirmations)
       play.bump(id)
       await lookNow(play, first, `watch ${id}`)
@@ -93,18 +93,18 @@ async function begin(play: Play, wanted: readonly Wanted[]): Promise<void> {
   if (until >= 4) await lookNow(play, first, 'exchange')
   // Before anybody has looked: what is about to be paid out for is gone.
   if (profile.beginsWith === 'orphaned') {
-    for (const id of watchedChains) {
+    for (const id of profile.chains) {
       const depth = play.nodes[id].depth()
-      if (depth <= chainFacts[id].confirmations) reorganise(play, id, depth)
+      if (depth <= Math.min(chainFacts[id].confirmations, depthMax(id))) reorganise(play, id, depth)
     }
   }
-  // What was sent has nothing to spend any more.
-  if (profile.beginsWith === 'overtaken') {
+  if (profile.beginsWith === 'overtaken' || profile.beginsWith === 'sent') {
     await finishClients(play, first, wanted)
     await lookNow(play, first, 'exchange')
-    await lookNow(play, first, 'payouts BTC')
-    overtake(play)
+    for (const id of profile.chains) await lookNow(play, first, `payouts ${id}`)
   }
+  // What was sent has nothing to spend any more.
+  if (profile.beginsWith === 'overtaken') overtake(play)
   play.isCalm = false
 }
 
@@ -227,9 +227,8 @@ async function calmDown(play: Play, wanted: readonly Wanted[]): Promise<string[]
   for (const { status } of await play.ground.rows<{ status: string }>('SELECT status FROM orders'))
     recorder.count(`when peace comes: ${status}`)
   play.hasPrices = true
-  play.prices.load({ BTC: '65000', ETH: '3500', USDT: '1', USDC: '1', BNB: '600' })
-  nodes.BTC.calm()
-  nodes.ETH.calm()
+  play.prices.load({ BTC: '65000', ETH: '3500', USDT: '1', USDC: '1', BNB: '600', XRP: '2', TRX: '0.3' })
+  for (const id of play.profile.chains) nodes[id].calm()
   play.pass(61_000)
   const last = play.begin('last')
   if (nodes.BTC.hasForgotten()) await waitInVain(play, last)
@@ -297,17 +296,15 @@ async function findOpen({ ground, nodes }: Play): Promise<Open> {
 
 /** Looks where there is something to see. */
 async function workOnce(play: Play, process: Process, round: number, open: Open): Promise<void> {
+  const { chains, sweeps } = play.profile
   await lookNow(play, process, 'market')
-  for (const id of watchedChains) await lookNow(play, process, `watch ${id}`)
+  for (const id of chains) await lookNow(play, process, `watch ${id}`)
   if (open.fresh > 0) await lookNow(play, process, 'expire')
   await lookNow(play, process, 'exchange')
-  if (play.profile.sweeps) await lookNow(play, process, 'sweep plans ETH')
-  const leaving = [
-    ...watchedChains.map((id) => `payouts ${id}`),
-    ...(play.profile.sweeps ? ['sweeps ETH'] : []),
-  ]
+  if (sweeps) await lookNow(play, process, 'sweep plans ETH')
+  const leaving = [...chains.map((id) => `payouts ${id}`), ...(sweeps ? ['sweeps ETH'] : [])]
   for (const name of leaving) await workOff(play, process, name)
-  if (round % 6 === 0) for (const id of watchedChains) await lookNow(play, process, `reconcile ${id}`)
+  if (round % 6 === 0) for (const id of chains) await lookNow(play, process, `reconcile ${id}`)
 }
 
 /** Drafted, sent, followed: as long as something is due within a moment. */
@@ -351,7 +348,7 @@ async function finishClients(play: Play, { life }: Process, wanted: readonly Wan
 /** Blocks for what waits, time for what rests; and when that does not help, money and much time. */
 function goOn(play: Play, round: number, open: Open): void {
   if (round % 5 === 0) topUp(play)
-  for (const id of watchedChains) {
+  for (const id of play.profile.chains) {
     if (!open.chains.includes(id) && play.nodes[id].mempool().length === 0) continue
     play.nodes[id].mine(chainFacts[id].confirmations + (round % 3 === 0 ? 4 : 0))
     play.bump(id)
@@ -362,9 +359,9 @@ function goOn(play: Play, round: number, open: Open): void {
 
 /** Everything that is promised, asked of the tables and of the chains themselves. */
 async function lookAtEnd(play: Play): Promise<string[]> {
-  const { ground, nodes } = play
-  const chains = connectSimulated(directLines(nodes), async () => ground.reserve.evm)
-  const watched = new Map(watchedChains.map((id) => [id, chains.get(id)] as const))
+  const { ground, nodes, profile } = play
+  const chains = connectSimulated(directLines(nodes), async () => 'nobody pays any more')
+  const watched = new Map(profile.chains.map((id) => [id, chains.get(id)] as const))
   const found = await ground.rows<{ bucket: number }>(
     'SELECT DISTINCT bucket FROM journal UNION SELECT bucket FROM orders',
   )
@@ -418,13 +415,14 @@ async function noteEnd({ ground, recorder, scheduler }: Play): Promise<void> {
       'SELECT owner, entry_key, line, asset, debit, credit, units::text, at_ms FROM journal ORDER BY 1, 2, 3',
     ),
   )
-  const outflows = await ground.rows<{ kind: string; state: string; attempts: number }>(
-    `SELECT kind, state, count(a.attempt)::int AS attempts FROM outflows LEFT JOIN attempts a USING (bucket, payout_id)
+  const outflows = await ground.rows<{ kind: string; chain: string; state: string; attempts: number }>(
+    `SELECT kind, chain, state, count(a.attempt)::int AS attempts FROM outflows LEFT JOIN attempts a USING (bucket, payout_id)
      GROUP BY bucket, payout_id ORDER BY bucket, payout_id`,
   )
-  for (const { kind, state, attempts } of outflows) {
+  for (const { kind, chain, state, attempts } of outflows) {
     recorder.count(`outflow: ${kind} ${state}`)
-    if (attempts > 1) recorder.count('raised outflows')
+    if (attempts > 1) recorder.count(`raised outflows: ${chain}`)
+    if (kind === 'payout' && state === 'confirmed') recorder.count(`payouts: ${chain}`)
   }
   recorder.count('waits for locks', scheduler.waits)
 }

@@ -34,7 +34,7 @@ const AGAIN = 20
 
 prove('whatever happens in whatever order, no money is lost and everything ends', async (proof) => {
   const { seed, sized, figure } = proof
-  const schedules = sized({ short: 1_000, long: 100_000 })
+  const schedules = sized({ short: 1_100, long: 110_000 })
   const first = (seed - 1) * 1_000_000 + 1
   const seeds = Array.from({ length: schedules }, (_, index) => first + index)
   const digests = new Map<number, string>()
@@ -82,12 +82,17 @@ const happenings: readonly (readonly [string, RegExp])[] = [
   ['deposits replaced by a dearer one', /^replaced deposit: fee$/],
   ['transactions that nodes forgot', /^forgotten transactions$/],
   ['transactions that nodes refused', /^refused broadcasts$/],
-  ['outflows sent again for more', /^raised outflows$/],
+  ['outflows sent again for more', /^raised outflows: (BTC|ETH)$/],
+  ['outflows signed again under their sequence', /^raised outflows: XRP$/],
+  ['outflows signed again when their time was over', /^raised outflows: TRX$/],
+  ['times that ran out', /^times that ran out$/],
   ['orders', /^move: →NEW$/],
   ['orders that expired', /^move: .*→EXPIRED$/],
   ['orders that came into EMERGENCY', /^move: .*→EMERGENCY$/],
   ['orders that fell back', /^move: (PENDING→NEW|EXCHANGE→PENDING)$/],
   ['payouts', /^outflow: payout confirmed$/],
+  ['payouts on the XRP Ledger', /^payouts: XRP$/],
+  ['payouts on TRON', /^payouts: TRX$/],
   ['refunds', /^outflow: refund confirmed$/],
   ['sweeps', /^outflow: sweep confirmed$/],
 ]

@@ -3,7 +3,7 @@ import { MessageChannel } from 'node:worker_threads'
 import { describe, expect, test } from 'vitest'
 import type { Funds } from '../../../src/chains/chain.ts'
 import { type AssetId, assetOf, nativeAsset } from '../../../src/domain/catalog/assets.ts'
-import { type Amount, amountOf, toChainUnits } from '../../../src/domain/money/amount.ts'
+import { type Amount, amountOf, fromChainUnits, toChainUnits } from '../../../src/domain/money/amount.ts'
 import { sealText } from '../../../src/domain/orders/seal.ts'
 import type { Coin, Intent, KeyPath, SignedTx } from '../../../src/domain/payouts/intent.ts'
 import { localSigner } from '../../../src/signer/local_signer.ts'
@@ -14,9 +14,12 @@ import { accountChain, accountRules } from './account_chain.ts'
 import { AccountNode } from './account_node.ts'
 import { coinsChain } from './coins_chain.ts'
 import { CoinsNode } from './coins_node.ts'
+import { datedRules, tagsChain, timedChain } from './dated_chains.ts'
+import { DatedNode } from './dated_node.ts'
 import { directLine, LineFailed } from './line.ts'
 import { accountAddress } from './read_account_tx.ts'
 import { coinsAddress } from './read_coins_tx.ts'
+import { tronAddress, xrpAddress } from './read_dated_tx.ts'
 import { simulatedSignerSettings } from './signer_settings.ts'
 import { connectSimulated, directLines, type NodeLines, openNodes } from './simulated_chains.ts'
 import { serveNode, threadLine } from './thread_line.ts'
@@ -30,6 +33,16 @@ describeSimulatedChain({
   name: 'the simulated accounts',
   assets: ['ETH:ETH', 'USDT:ERC20'],
   start: startAccounts,
+})
+
+describeSimulatedChain({ name: 'the simulated tags', isFinal: true, assets: ['XRP:XRP'], start: startTags })
+describeSimulatedChain({
+  name: 'the simulated times',
+  // One deeper would be below the solid block.
+  reorgDepthMax: 18,
+  neverReplaces: true,
+  assets: ['TRX:TRX'],
+  start: startTimes,
 })
 
 async function startCoins(): Promise<ChainWorld> {
@@ -113,6 +126,81 @@ async function startAccounts(): Promise<ChainWorld> {
   }
 }
 
+/** What the two chains have in common whose transactions have an end. A block comes every three seconds. */
+function openDated(id: 'XRP' | 'TRX') {
+  let nowMs = 1_800_000_000_000
+  const node = new DatedNode(datedRules[id], () => nowMs)
+  const mine = async (blocks: number) => {
+    for (let made = 0; made < blocks; made += 1) {
+      nowMs += 3_000
+      node.mine(1)
+    }
+  }
+  let made = 0
+  const chainUnits = (asset: AssetId, units: bigint) => toChainUnits(amountOf(asset, units))
+  const address = id === 'XRP' ? xrpAddress : tronAddress
+  const outside = {
+    outsideAddress: async () => address(`outside ${made++}`),
+    send: async (asset: AssetId, to: string, units: bigint) =>
+      node.pay([{ to, asset, units: chainUnits(asset, units) }]),
+    sendTogether: async (payments: readonly { to: string; units: bigint }[]) =>
+      node.pay(payments.map(({ to, units }) => ({ to, asset: `${id}:${id}` as const, units }))),
+    replace: async () => 'nothing takes the place of another',
+    mine,
+    reorg: async (depth: number) => node.reorg({ depth, fate: () => 'lost' }),
+    holds: async (asset: AssetId, held: string) => fromChainUnits(asset, node.holds(asset, [held])).units,
+    stop: async () => {},
+  }
+  const fund = async (reserve: string) => {
+    node.pay([{ to: reserve, asset: `${id}:${id}`, units: 10n ** 12n }])
+    await mine(30)
+  }
+  /** Accepted and forgotten; then as many blocks as it takes. */
+  const loseFor = (blocks: number) => async (send: () => Promise<void>) => {
+    await send()
+    for (const txHash of node.mempool()) node.forget(txHash)
+    await mine(blocks)
+  }
+  return { node, outside, fund, loseFor }
+}
+
+async function startTags(): Promise<ChainWorld> {
+  const { node, outside, fund, loseFor } = openDated('XRP')
+  const keys = signer()
+  const reserve = await keys.address('xrp', 'reserve', 0)
+  await fund(reserve)
+  let tags = 1
+  return {
+    ...outside,
+    chain: tagsChain(directLine(node), async () => reserve),
+    ourAddress: () => keys.address('xrp', 'deposit', tags++),
+    reserveAddress: async () => reserve,
+    lose: loseFor(16),
+    funds: async () => {
+      const nonce = node.minedNonce(reserve) + node.mempool().length
+      return { model: 'account', from: { purpose: 'reserve', index: 0 }, nonce }
+    },
+    sign: keys.pay,
+  }
+}
+
+async function startTimes(): Promise<ChainWorld> {
+  const { node, outside, fund, loseFor } = openDated('TRX')
+  const keys = signer()
+  const reserve = await keys.address('tron', 'reserve', 0)
+  await fund(reserve)
+  let made = 0
+  return {
+    ...outside,
+    chain: timedChain(directLine(node), async () => reserve),
+    ourAddress: () => keys.address('tron', 'deposit', made++),
+    reserveAddress: async () => reserve,
+    lose: loseFor(85),
+    funds: async () => ({ model: 'timed', from: { purpose: 'reserve', index: 0 } }),
+    sign: keys.pay,
+  }
+}
+
 describe('a line', () => {
   const nodes = () => openNodes(() => 1_800_000_000_000)
   const connect = (lines: NodeLines) => [
@@ -123,7 +211,7 @@ describe('a line', () => {
     const fails = async () => {
       throw new LineFailed('cut')
     }
-    for (const chain of connect({ BTC: fails, ETH: fails, BNB: fails })) {
+    for (const chain of connect({ BTC: fails, ETH: fails, BNB: fails, XRP: fails, TRX: fails })) {
       expect(await chain.broadcast({ txHash: '00', bytes: '00' })).toBe('unknown')
       for (const answer of [chain.head(), chain.lookup('00'), chain.readMempool(async () => new Set())])
         await expect(answer).rejects.toThrow(LineFailed)
@@ -159,7 +247,7 @@ function signer() {
     const terms = {
       orderId: intent.payoutId.split(':')[0] ?? '',
       payoutAsset: asset,
-      destination: intent.family === 'evm' ? intent.to : payeeOnCoins(intent),
+      destination: payeeOf(intent),
       destinationTag: null,
       depositAsset: asset,
       refundAddress: null,
@@ -169,14 +257,19 @@ function signer() {
     if (!signed.ok) throw new Error(signed.rejection.message)
     return signed.value
   }
-  const address = async (family: 'bitcoin' | 'evm', purpose: KeyPath['purpose'], index: number) =>
-    (await local.addresses(family, purpose, index, 1))[0] ?? ''
+  const address = async (
+    family: 'bitcoin' | 'evm' | 'xrp' | 'tron',
+    purpose: KeyPath['purpose'],
+    index: number,
+  ) => (await local.addresses(family, purpose, index, 1))[0] ?? ''
   return { pay, address }
 }
 
-function payeeOnCoins(intent: Intent): string {
-  if (intent.family !== 'bitcoin') throw new Error(`nothing is paid on ${intent.chain}`)
-  return intent.payment.address
+function payeeOf(intent: Intent): string {
+  if (intent.family === 'bitcoin') return intent.payment.address
+  if (intent.family === 'evm' || intent.family === 'tron') return intent.to
+  if (intent.payment === null) throw new Error('a payout pays somebody')
+  return intent.payment.to
 }
 
 function paidAsset(intent: Intent): Amount['asset'] {

@@ -2,6 +2,7 @@ import { type AssetId, assets } from '../../../src/domain/catalog/assets.ts'
 import type { SignerSettings } from '../../../src/signer/settings.ts'
 import { accountRules } from './account_chain.ts'
 import { coinsRules } from './coins_chain.ts'
+import { xrpSettings } from './dated_chains.ts'
 
 const evm = ({ evmChainId, capWei }: (typeof accountRules)['ETH' | 'BNB']) => ({
   chainId: evmChainId,
@@ -18,6 +19,8 @@ const contracts = Object.values(accountRules).flatMap(({ tokens }) =>
 export const simulatedSignerSettings: SignerSettings = {
   bitcoin: { network: coinsRules.network, feeRateSatPerVbMax: 1_000n, feeSatoshiMax: 1_000_000n },
   evm: { ETH: evm(accountRules.ETH), BNB: evm(accountRules.BNB) },
+  xrp: xrpSettings,
+  tron: { feeLimitSunMax: 0n, sweepGasSunMax: 0n },
   contracts: Object.fromEntries(contracts),
   payoutUnitsMax: Object.fromEntries(assets.map(({ id, maxAmount }) => [id, maxAmount * 2n])) as Record<
     AssetId,

@@ -5,6 +5,8 @@ import { type AccountRules, accountChain, accountRules } from './account_chain.t
 import { AccountNode } from './account_node.ts'
 import { coinsChain } from './coins_chain.ts'
 import { CoinsNode } from './coins_node.ts'
+import { datedRules, tagsChain, timedChain } from './dated_chains.ts'
+import { DatedNode } from './dated_node.ts'
 import { directLine, type Line } from './line.ts'
 
 /**
@@ -15,13 +17,15 @@ export type SimulatedNodes = {
   readonly BTC: CoinsNode
   readonly ETH: AccountNode
   readonly BNB: AccountNode
+  readonly XRP: DatedNode
+  readonly TRX: DatedNode
 }
 
 export type SimulatedChainId = keyof SimulatedNodes
 
 /** The rest of the catalogue has no node in memory, and nothing that is simulated is on it. */
 export function simulatedChain(chain: ChainId): SimulatedChainId {
-  assert(chain === 'BTC' || chain === 'ETH' || chain === 'BNB', `${chain} is not simulated`)
+  assert(chain !== 'XLM' && chain !== 'EOS' && chain !== 'SOL', `${chain} is not simulated`)
   return chain
 }
 
@@ -30,16 +34,24 @@ export function openNodes(nowMs: () => number): SimulatedNodes {
     BTC: new CoinsNode(nowMs),
     ETH: new AccountNode('ETH', accountRules.ETH.tokens, nowMs),
     BNB: new AccountNode('BNB', accountRules.BNB.tokens, nowMs),
+    XRP: new DatedNode(datedRules.XRP, nowMs),
+    TRX: new DatedNode(datedRules.TRX, nowMs),
   }
 }
 
 /** How each node is reached: directly, through a port (thread_line.ts), or over something that fails. */
-export type NodeLines = {
-  readonly [Id in SimulatedChainId]: Line<SimulatedNodes[Id]>
-}
+type AllLines = { readonly [Id in SimulatedChainId]: Line<SimulatedNodes[Id]> }
+/** Some are not reached everywhere. */
+export type NodeLines = Omit<AllLines, 'XRP' | 'TRX'> & Partial<Pick<AllLines, 'XRP' | 'TRX'>>
 
-export function directLines(nodes: SimulatedNodes): NodeLines {
-  return { BTC: directLine(nodes.BTC), ETH: directLine(nodes.ETH), BNB: directLine(nodes.BNB) }
+export function directLines(nodes: SimulatedNodes): AllLines {
+  return {
+    BTC: directLine(nodes.BTC),
+    ETH: directLine(nodes.ETH),
+    BNB: directLine(nodes.BNB),
+    XRP: directLine(nodes.XRP),
+    TRX: directLine(nodes.TRX),
+  }
 }
 
 /** The chains of one process, as the engine takes them. */
@@ -53,6 +65,10 @@ export function connectSimulated(
     ['BTC', coinsChain(lines.BTC)],
     account(accountRules.ETH, lines.ETH),
     account(accountRules.BNB, lines.BNB),
+    ...(lines.XRP === undefined ? [] : [['XRP', tagsChain(lines.XRP, () => reserveAddress('XRP'))] as const]),
+    ...(lines.TRX === undefined
+      ? []
+      : [['TRX', timedChain(lines.TRX, () => reserveAddress('TRX'))] as const]),
   ])
 }
 

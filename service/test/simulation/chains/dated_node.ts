@@ -1,0 +1,280 @@
+import type { Block, BlockRef, Transfer, TxStatus } from '../../../src/chains/chain.ts'
+import { assert } from '../../../src/domain/assert.ts'
+import { type AssetId, nativeAsset } from '../../../src/domain/catalog/assets.ts'
+import { chainFacts } from '../../../src/domain/catalog/networks.ts'
+import { fromChainUnits } from '../../../src/domain/money/amount.ts'
+import { AccountState } from './account_state.ts'
+import { Branch, type MinedBlock, type OutsidePayments, type Payment, type Reorg } from './branch.ts'
+
+/** A transaction of ours, which no block takes any more when its time is over. */
+export type DatedTx = {
+  readonly txHash: string
+  readonly from: string
+  /** Null where accounts have none, and nothing but time keeps two transactions apart. */
+  readonly sequence: number | null
+  /** Null: it only uses up its sequence. */
+  readonly payment: { readonly to: string; readonly units: bigint } | null
+  readonly fee: bigint
+  /** Whether a block on top of `parent` may still take it. */
+  readonly isInTime: (parent: { readonly height: number; readonly timeMs: number }) => boolean
+}
+
+/** Somebody outside pays: their accounts never run dry. */
+type OutsideTx = { readonly txHash: string; readonly from: null; readonly payments: readonly Payment[] }
+type Tx = DatedTx | OutsideTx
+type Executed = { readonly isSuccess: boolean; readonly fee: bigint; readonly transfers: readonly Transfer[] }
+
+export type DatedRules = {
+  readonly id: 'XRP' | 'TRX'
+  /** Blocks never leave, and nothing is told of what waits for one. */
+  readonly isFinal: boolean
+  /** Who holds what is sent to an address: where tags are part of it, the account. */
+  holderOf(address: string): string
+  /** The transaction in these bytes; null when there is none that this chain knows. */
+  read(bytes: string): DatedTx | null
+}
+
+const USUAL_FEE = 1_000n
+
+/**
+ * A node in memory of a chain whose transactions have an end: with sequences and final ledgers as the XRP Ledger has
+ * them, or without sequences as on TRON, where it executes every transaction that it has not executed before.
+ */
+export class DatedNode {
+  readonly #rules: DatedRules
+  readonly #native: AssetId
+  readonly #nowMs: () => number
+  readonly #branch: Branch<Tx>
+  readonly #state = new AccountState()
+  readonly #mempool = new Map<string, Tx>()
+  readonly #executed = new Map<string, Executed>()
+  #outsideMade = 0
+
+  /** What is asked of a transaction now, and the least that is let in. */
+  fee = USUAL_FEE
+  /** Cannot be paid. */
+  readonly reverting = new Set<string>()
+
+  constructor(rules: DatedRules, nowMs: () => number) {
+    this.#rules = rules
+    this.#native = nativeAsset(rules.id).id
+    this.#nowMs = nowMs
+    this.#branch = new Branch<Tx>(rules.id, '')
+  }
+
+  head(): BlockRef & { readonly timeMs: number } {
+    const { height, hash, timeMs } = this.#branch.head
+    return { height, hash, timeMs }
+  }
+
+  /** The newest block that no reorganisation undoes. */
+  solid(): BlockRef & { readonly timeMs: number } {
+    const { confirmations } = chainFacts[this.#rules.id]
+    const block = this.#branch.at(Math.max(0, this.head().height - confirmations + 1))
+    assert(block !== null, 'there is a first block')
+    const { height, hash, timeMs } = block
+    return { height, hash, timeMs }
+  }
+
+  blockHash(height: number): string | null {
+    return this.#branch.at(height)?.hash ?? null
+  }
+
+  /** With every transfer in it, to whomever. */
+  block(height: number): Block | null {
+    const block = this.#branch.at(height)
+    if (block === null) return null
+    const { hash, parentHash, timeMs, txs } = block
+    const transfers = txs.flatMap(({ txHash }) => this.#executed.get(txHash)?.transfers ?? [])
+    return { height, hash, parentHash, timeMs, transfers }
+  }
+
+  waiting(): Transfer[] {
+    return this.#rules.isFinal ? [] : [...this.#mempool.values()].flatMap((tx) => this.#transfersOf(tx))
+  }
+
+  lookup(txHash: string): TxStatus {
+    const home = this.#branch.homeOf(txHash)
+    const executed = this.#executed.get(txHash)
+    if (home !== null && executed !== undefined) {
+      const { height, hash } = home
+      const cost = fromChainUnits(this.#native, executed.fee)
+      return { where: 'block', block: { height, hash }, succeeded: executed.isSuccess, cost }
+    }
+    return this.#mempool.has(txHash) ? { where: 'mempool' } : { where: 'absent' }
+  }
+
+  askedFee(): bigint {
+    return this.fee
+  }
+
+  /** Chain units, all holders together. */
+  holds(asset: AssetId, addresses: readonly string[], height?: number): bigint {
+    const holders = new Set(addresses.map(this.#rules.holderOf))
+    return [...holders].reduce((sum, holder) => sum + this.#state.read(`${asset} ${holder}`, height), 0n)
+  }
+
+  minedNonce(address: string): number {
+    return Number.parseInt(this.#state.read(`nonce ${this.#rules.holderOf(address)}`).toString(), 10)
+  }
+
+  isPayable(address: string): boolean {
+    return !this.reverting.has(address)
+  }
+
+  send(bytes: string): 'accepted' | 'refused' {
+    const tx = this.#rules.read(bytes)
+    if (tx === null) return 'refused'
+    if (this.#mempool.has(tx.txHash) || this.#branch.homeOf(tx.txHash) !== null) return 'accepted'
+    const isPast = tx.sequence !== null && tx.sequence < this.minedNonce(tx.from)
+    if (isPast || tx.fee < this.fee || !tx.isInTime(this.#branch.head)) return 'refused'
+    if (this.holds(this.#native, [tx.from]) < tx.fee + (tx.payment?.units ?? 0n)) return 'refused'
+    const rival = this.#rivalOf(tx)
+    if (rival !== undefined && tx.fee * 4n < rival.fee * 5n) return 'refused'
+    if (rival !== undefined) this.#mempool.delete(rival.txHash)
+    this.#mempool.set(tx.txHash, tx)
+    return 'accepted'
+  }
+
+  pay(payments: readonly Payment[]): string {
+    this.#outsideMade += 1
+    const txHash = this.#branch.hash(`payment ${this.#outsideMade}`)
+    this.#mempool.set(txHash, { txHash, from: null, payments })
+    return txHash
+  }
+
+  /** What waits of people outside and could be made anew: nothing, for nothing here takes another's place. */
+  outsiders(): OutsidePayments[] {
+    return []
+  }
+
+  replaceOutside(txHash: string): void {
+    assert(!this.#mempool.has(txHash), 'nobody is told that it could be replaced')
+  }
+
+  /** Mines what is in time and its account's next into the first of the blocks; `takes` may leave some out. */
+  mine(blocks = 1, takes: (txHash: string) => boolean = () => true): void {
+    for (let made = 0; made < blocks; made += 1) {
+      const parent = this.#branch.head
+      const taken = made === 0 ? this.#executeReady(parent, takes) : []
+      this.#branch.append(taken, this.#nowMs())
+      this.#dropOutdated()
+    }
+  }
+
+  reorg({ depth, longer = 1, fate = () => 'waits' }: Reorg): void {
+    assert(!this.#rules.isFinal, 'final blocks stay')
+    const blocks = this.#branch.cut(depth, this.#nowMs())
+    for (const { height } of blocks.toReversed()) this.#state.forget(height)
+    const left = blocks.flatMap(({ txs }) => txs)
+    const before = [...this.#mempool.values()]
+    this.#mempool.clear()
+    for (const tx of [...left.filter(({ txHash }) => fate(txHash) !== 'lost'), ...before])
+      this.#mempool.set(tx.txHash, tx)
+    const isStaying = new Set(left.map(({ txHash }) => txHash).filter((txHash) => fate(txHash) === 'stays'))
+    this.mine(depth + longer, (txHash) => isStaying.has(txHash))
+  }
+
+  /** The node drops a waiting transaction. */
+  forget(txHash: string): void {
+    this.#mempool.delete(txHash)
+  }
+
+  /** Fees as at the beginning. */
+  calm(): void {
+    this.fee = USUAL_FEE
+  }
+
+  /** How deep a block is, or was at the most before it lost. */
+  depthOf(hash: string): number {
+    return this.#branch.depthOf(hash)
+  }
+
+  /** When a block lost; null for one that stands. */
+  lostAtMs(hash: string): number | null {
+    return this.#branch.lostAtMs(hash)
+  }
+
+  /** How deep the newest transaction is. */
+  depth(): number {
+    return this.#branch.calmBlocks
+  }
+
+  /** Hashes that wait. */
+  mempool(): string[] {
+    return [...this.#mempool.keys()]
+  }
+
+  /** Whether something waits that has a time. */
+  hasDated(): boolean {
+    return [...this.#mempool.values()].some(({ from }) => from !== null)
+  }
+
+  #rivalOf({ from, sequence }: DatedTx): DatedTx | undefined {
+    if (sequence === null) return undefined
+    const waiting = [...this.#mempool.values()].filter((tx): tx is DatedTx => tx.from !== null)
+    return waiting.find((tx) => tx.from === from && tx.sequence === sequence)
+  }
+
+  /** In the order of arrival, again and again, because one that waited for a sequence may be ready now. */
+  #executeReady(parent: MinedBlock<Tx>, takes: (txHash: string) => boolean): Tx[] {
+    const taken: Tx[] = []
+    for (let before = -1; before < taken.length; ) {
+      before = taken.length
+      for (const tx of this.#mempool.values()) {
+        if (!takes(tx.txHash) || !this.#isReady(tx, parent)) continue
+        this.#mempool.delete(tx.txHash)
+        this.#execute(tx, parent.height + 1)
+        taken.push(tx)
+      }
+    }
+    return taken
+  }
+
+  #isReady(tx: Tx, parent: MinedBlock<Tx>): boolean {
+    if (tx.from === null) return true
+    const isNext = tx.sequence === null || tx.sequence === this.minedNonce(tx.from)
+    return isNext && tx.isInTime(parent) && this.holds(this.#native, [tx.from]) >= tx.fee
+  }
+
+  #execute(tx: Tx, height: number): void {
+    const fee = tx.from === null ? 0n : tx.fee
+    const isSuccess = tx.from === null || this.#takeFrom(tx, height)
+    const payments = isSuccess ? this.#paymentsOf(tx) : []
+    for (const { to, units } of payments)
+      this.#state.add(`${this.#native} ${this.#rules.holderOf(to)}`, height, units)
+    this.#executed.set(tx.txHash, { isSuccess, fee, transfers: isSuccess ? this.#transfersOf(tx) : [] })
+  }
+
+  /** The fee in any case; false when what is to be paid is not there, or nobody takes it. */
+  #takeFrom({ from, sequence, payment, fee }: DatedTx, height: number): boolean {
+    this.#state.add(`${this.#native} ${from}`, height, -fee)
+    if (sequence !== null) this.#state.add(`nonce ${from}`, height, 1n)
+    if (payment === null) return true
+    if (!this.isPayable(payment.to) || this.holds(this.#native, [from]) < payment.units) return false
+    this.#state.add(`${this.#native} ${from}`, height, -payment.units)
+    return true
+  }
+
+  #paymentsOf(tx: Tx): readonly { readonly to: string; readonly units: bigint }[] {
+    if (tx.from === null) return tx.payments
+    return tx.payment === null ? [] : [tx.payment]
+  }
+
+  #transfersOf(tx: Tx): Transfer[] {
+    const { txHash } = tx
+    return this.#paymentsOf(tx).map(({ to, units }, index): Transfer => {
+      const asset = this.#native
+      return { id: `${txHash}:${index}`, txHash, to, asset, units: fromChainUnits(asset, units).units }
+    })
+  }
+
+  /** What is too late, or whose sequence was used by another, is never taken. */
+  #dropOutdated(): void {
+    for (const tx of this.#mempool.values()) {
+      if (tx.from === null) continue
+      const isPast = tx.sequence !== null && tx.sequence < this.minedNonce(tx.from)
+      if (isPast || !tx.isInTime(this.#branch.head)) this.#mempool.delete(tx.txHash)
+    }
+  }
+}
