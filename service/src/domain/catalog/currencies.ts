@@ -127,7 +127,7 @@ export const currencies = {
     maxAmount: '2000',
     minPayout: '0.02',
     minCredit: '0.002',
-    priority: 9,
+    priority: 10,
     networks: { SOL: { decimals: 9 } },
   },
 } as const satisfies Record<string, Currency>
