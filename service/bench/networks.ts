@@ -25,6 +25,7 @@ const AMOUNT: Readonly<Record<ChainId, string>> = {
   XRP: '40',
   XLM: '250',
   TRX: '400',
+  SOL: '0.7',
 }
 
 type Lags = { readonly toPending: number[]; readonly toMempool: number[] }

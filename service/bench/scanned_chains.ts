@@ -3,6 +3,7 @@ import { bitcoin } from '../src/chains/bitcoin/index.ts'
 import type { Chain } from '../src/chains/chain.ts'
 import { checksummed } from '../src/chains/evm/decode.ts'
 import { evm } from '../src/chains/evm/index.ts'
+import { solana } from '../src/chains/solana/index.ts'
 import { textOf as muxedOf } from '../src/chains/stellar/address.ts'
 import { stellar } from '../src/chains/stellar/index.ts'
 import { base58Of } from '../src/chains/tron/address.ts'
@@ -12,6 +13,7 @@ import { xrp } from '../src/chains/xrp/index.ts'
 import type { AssetId } from '../src/domain/catalog/assets.ts'
 import type { ChainId } from '../src/domain/catalog/networks.ts'
 import { LISTED_TOKENS, OWN_ACCOUNT, ownProgram, ownTag } from './blocks/own_addresses.ts'
+import { ownSolanaAddress } from './blocks/solana_block.ts'
 
 /** A chain whose blocks are looked at. A new one is an entry here and in nodes/block_nodes.ts. */
 export type ScannedChain = {
@@ -33,6 +35,7 @@ export type ScannedChain = {
 const timeoutMs = 30_000
 const EVM_RESERVE = '0x3333333333333333333333333333333333333333'
 const TRX_RESERVE = base58Of(`41${'33'.repeat(20)}`)
+const SOL_RESERVE = ownSolanaAddress(2 ** 31)
 const xrpAddress = (index: number) =>
   xAddressOf({ account: OWN_ACCOUNT.XRP, tag: ownTag(index) }, { isMain: true })
 const stellarAddress = (index: number) => muxedOf({ account: OWN_ACCOUNT.XLM, id: String(ownTag(index)) })
@@ -119,6 +122,24 @@ export const scannedChains: Readonly<Record<ChainId, ScannedChain>> = {
         feeLimitSunMax: 100_000_000n,
         timeoutMs,
         reserveAddress: () => TRX_RESERVE,
+      }),
+  },
+  SOL: {
+    secondsABlock: 0.4,
+    blocks: 41,
+    pays: ['USDC:SOL', 'USDC:SOL', 'SOL:SOL'],
+    addressOf: ownSolanaAddress,
+    spelled: [ownSolanaAddress(0).slice(0, 14), 30],
+    reserve: SOL_RESERVE,
+    connect: (rpcUrl) =>
+      solana({
+        id: 'SOL',
+        rpcUrl,
+        genesisHash: '',
+        tokens: { 'USDC:SOL': LISTED_TOKENS.SOL },
+        feeLamportsMax: 5_000_000n,
+        timeoutMs,
+        reserveAddress: () => SOL_RESERVE,
       }),
   },
 }

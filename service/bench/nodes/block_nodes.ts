@@ -9,5 +9,6 @@ export const blockNodes: Readonly<Record<ChainId, () => Promise<OpenBlockNode>>>
   BNB: async () => (await import('./evm_node.ts')).evmNode('BNB', { txs: 110, swaps: 50, traces: 'call' }),
   XRP: async () => (await import('./xrp_node.ts')).xrpNode,
   XLM: async () => (await import('./stellar_node.ts')).stellarNode,
+  SOL: async () => (await import('./solana_node.ts')).solanaNode,
   TRX: async () => (await import('./tron_node.ts')).tronNode,
 }
