@@ -15,7 +15,7 @@ import { solanaFakes } from './solana_fakes.ts'
 
 /** Real ones, of two exchanges. A spelling has no checksum: of these, nothing is left when the last letter is. */
 const exchange = 'H8sMJSCQxfKiFTCfDR3DUMLPwcRbM61LGFJ8N4dK3WjS'
-const other = '5tzFkiKscXHK5ZXCGbXZxdw7gTjjD1mBwuoUfhUvuAi9'
+const other = 'FWznbcNXWQuHTawe9RxvQ2LdCENssh12dsznf4RiouN5'
 
 const addresses: AddressCases = {
   valid: [

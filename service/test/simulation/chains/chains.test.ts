@@ -267,7 +267,7 @@ function signer() {
 
 function payeeOf(intent: Intent): string {
   if (intent.family === 'bitcoin') return intent.payment.address
-  if (intent.family === 'evm' || intent.family === 'tron') return intent.to
+  if (intent.family === 'evm' || intent.family === 'tron' || intent.family === 'solana') return intent.to
   if (intent.payment === null) throw new Error('a payout pays somebody')
   return intent.payment.to
 }
