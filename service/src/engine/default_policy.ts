@@ -33,6 +33,7 @@ export const defaultPolicy: Policy = {
     XLM: MINUTE_MS,
     TRX: MINUTE_MS,
     EOS: MINUTE_MS,
+    SOL: MINUTE_MS,
   },
   poolSize: 200,
   retrySlotMs: 24 * HOUR_MS,
