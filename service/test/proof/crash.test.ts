@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, onTestFailed } from 'vitest'
+import { afterAll, beforeAll, expect, inject, onTestFailed } from 'vitest'
 import { chanceFrom } from '../harness/chance.ts'
 import { wishByChance } from './crash/customers.ts'
 import { killsOf, randomReaper, type Tally } from './crash/reaper.ts'
@@ -15,8 +15,14 @@ import { prove } from './prove.ts'
  */
 let ground: Ground
 
+/** Two more cost every process that starts their libraries, and hundreds start. */
+const NETWORKS = {
+  short: ['BTC', 'ETH', 'XRP'],
+  long: ['BTC', 'ETH', 'XRP', 'XLM', 'TRX'],
+} as const
+
 beforeAll(async () => {
-  ground = await startGround()
+  ground = await startGround(NETWORKS[inject('proof').size])
 })
 
 afterAll(() => ground?.stop())
@@ -39,7 +45,9 @@ prove('orders survive the death of everything at every named moment', async ({ s
       chance,
       next: (number) => {
         started = number
-        return number < ordersMin || !isEnough(reaper.tally(), killsMin) ? wishByChance(number, chance) : null
+        return number < ordersMin || !isEnough(reaper.tally(), killsMin)
+          ? wishByChance(number, chance, ground.devnet)
+          : null
       },
       takeReorgWish: reaper.takeReorgWish,
       calm: reaper.calm,

@@ -10,7 +10,7 @@ const PASSPHRASE = 'a passphrase that no log may show'
 export type EnvironmentPlace = {
   /** Where keys, keystore and the signer's socket lie. */
   readonly dir: string
-  /** With Ethereum; Bitcoin and XRP when they run. */
+  /** With Ethereum; the others when they run. */
   readonly devnet: Pick<Devnet, 'networks'>
   readonly databaseUrl: string
   /** Everything secret that was written is put in here. */
@@ -29,7 +29,7 @@ export async function writeEnvironment(place: EnvironmentPlace): Promise<Environ
     return writeText(join(dir, `${name}.key`), key)
   }
   const seal = { CAMBIST_ORDER_SEAL_KEY_FILE: keyFile('seal') }
-  const { BTC, ETH, XRP, XLM } = place.devnet.networks
+  const { BTC, ETH, XRP, XLM, TRX } = place.devnet.networks
   if (ETH === undefined) throw new Error('the devnet has Ethereum')
   const common = { DATABASE_URL: databaseUrl, PORT: '0', CAMBIST_LOG_LEVEL: 'debug' }
   const chain = {
@@ -38,7 +38,7 @@ export async function writeEnvironment(place: EnvironmentPlace): Promise<Environ
     CAMBIST_CONTRACT_USDC_ERC20: ETH.tokens.USDC.address,
     CAMBIST_XRP_NETWORK_ID: String(XRP?.networkId ?? 1),
     CAMBIST_XLM_NETWORK: XLM?.passphrase ?? 'Standalone Network ; February 2017',
-    CAMBIST_TRX_GENESIS: 'ab'.repeat(32),
+    CAMBIST_TRX_GENESIS: TRX?.genesisBlockId ?? 'ab'.repeat(32),
     CAMBIST_SOL_GENESIS: 'a'.repeat(44),
   }
   const node = {
@@ -46,6 +46,7 @@ export async function writeEnvironment(place: EnvironmentPlace): Promise<Environ
     ...(BTC !== undefined && { CAMBIST_BTC_URL: BTC.rpcUrl, CAMBIST_BTC_NETWORK: 'regtest' }),
     ...(XRP !== undefined && { CAMBIST_XRP_URL: XRP.rpcUrl }),
     ...(XLM !== undefined && { CAMBIST_XLM_URL: XLM.horizonUrl }),
+    ...(TRX !== undefined && { CAMBIST_TRX_URL: TRX.fullNodeUrl }),
     CAMBIST_ETH_URL: ETH.rpcUrl,
     CAMBIST_PRICE_VENUES: VENUES.join(','),
   }

@@ -62,19 +62,32 @@ const pairs: readonly (readonly [AssetId, AssetId])[] = [
   ['ETH:ETH', 'XRP:XRP'],
 ]
 
+/** Where these networks run as well. */
+const morePairs: readonly (readonly [AssetId, AssetId])[] = [
+  ['XLM:XLM', 'ETH:ETH'],
+  ['TRX:TRX', 'BTC:BTC'],
+  ['ETH:ETH', 'TRX:TRX'],
+  ['USDT:ERC20', 'XLM:XLM'],
+  ['XLM:XLM', 'TRX:TRX'],
+]
+
 /** About 60 dollars of each, so that ten thousand orders fit into any limit. */
 const AMOUNTS: Partial<Record<AssetId, string>> = {
   'BTC:BTC': '0.001',
   'ETH:ETH': '0.02',
   'USDT:ERC20': '60.',
   'XRP:XRP': '24.',
+  'XLM:XLM': '150.',
+  'TRX:TRX': '240.',
 }
 
 export type Wish = Pick<Customer, 'story' | 'from' | 'to'>
 
 /** What most customers do, and of three one does something special. */
-export function wishByChance(number: number, chance: Chance): Wish {
-  const [from, to] = pairs[number % pairs.length] ?? chance.pick(pairs)
+export function wishByChance(number: number, chance: Chance, { networks }: Devnet): Wish {
+  const isThere = (asset: AssetId) => assetOf(asset).chain in networks
+  const wanted = [...pairs, ...morePairs].filter((pair) => pair.every(isThere))
+  const [from, to] = wanted[number % wanted.length] ?? chance.pick(wanted)
   return { story: chance.happens(66 / 100) ? 'pays' : chance.pick(stories), from, to }
 }
 
@@ -123,7 +136,7 @@ function requestOf(customer: Customer): CreateOrderRequest {
     amount,
     rate_type: 'fixed',
     destination,
-    ...(to === 'XRP:XRP' && { destination_tag: '7' }),
+    ...((to === 'XRP:XRP' || to === 'XLM:XLM') && { destination_tag: '7' }),
     ...(story === 'wants both' && { refund_address: refundAddress }),
   } as CreateOrderRequest
 }

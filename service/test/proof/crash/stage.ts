@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { type Devnet, removePostgres, startDevnet } from '@cambist/devnet'
+import { type Devnet, type DevnetNetwork, removePostgres, startDevnet } from '@cambist/devnet'
 import { type Client, createClient } from '@cambist/sdk'
 import pg from 'pg'
 import { systemClock } from '../../../src/clock.ts'
@@ -43,10 +43,12 @@ export type Stage = {
 
 const CLI = new URL('../../../src/cli.ts', import.meta.url).pathname
 
-export async function startGround(): Promise<Ground> {
+export async function startGround(
+  networks: readonly DevnetNetwork[] = ['BTC', 'ETH', 'XRP'],
+): Promise<Ground> {
   const dir = mkdtempSync(join(tmpdir(), 'cambist-crash-'))
   const [devnet, postgres] = await Promise.all([
-    startDevnet({ dataDir: join(dir, 'devnet'), networks: ['BTC', 'ETH', 'XRP'], mining: 'manual' }),
+    startDevnet({ dataDir: join(dir, 'devnet'), networks, mining: 'manual' }),
     startMortalPostgres(join(dir, 'postgres')),
   ])
   return {
@@ -77,6 +79,7 @@ const quickSuccession: readonly Patch[] = [
   { file: 'engine/payouts/work.ts', find: 'const CLAIM_MS = 6_000', replace: 'const CLAIM_MS = 1_200' },
   // Ledgers come five times as fast here, and so the last one of a payout does.
   { file: 'engine/default_policy.ts', find: 'XRP: 45 * SECOND_MS', replace: 'XRP: 3 * SECOND_MS' },
+  { file: 'engine/default_policy.ts', find: 'XLM: 60 * SECOND_MS', replace: 'XLM: 3 * SECOND_MS' },
 ]
 
 export async function startStage(ground: Ground, options: StageOptions): Promise<Stage> {
@@ -186,11 +189,16 @@ async function fund({ devnet }: Ground, { db }: Inspected): Promise<void> {
       return address
     })
   const [bitcoin, evm, xrp] = await Promise.all([reserve('bitcoin'), reserve('evm'), reserve('xrp')])
+  const { XLM, TRX } = devnet.networks
   const sends = [
     devnet.send('ETH', 'ETH', evm, 500n * 10n ** 18n),
     devnet.send('ETH', 'USDT', evm, 2_000_000n * 10n ** 6n),
     devnet.send('ETH', 'USDC', evm, 2_000_000n * 10n ** 6n),
     devnet.send('XRP', 'XRP', xrp, 2_000_000n * 10n ** 6n),
+    ...(XLM === undefined
+      ? []
+      : [devnet.send('XLM', 'XLM', await reserve('stellar'), 5_000_000n * 10n ** 7n)]),
+    ...(TRX === undefined ? [] : [devnet.send('TRX', 'TRX', await reserve('tron'), 5_000_000n * 10n ** 6n)]),
     ...Array.from({ length: RESERVE_COINS }, () => devnet.send('BTC', 'BTC', bitcoin, 20_000_000n)),
   ]
   await Promise.all(sends)

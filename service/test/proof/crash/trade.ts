@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Devnet } from '@cambist/devnet'
-import { chainFacts } from '../../../src/domain/catalog/networks.ts'
+import { type ChainId, chainFacts, chainIds } from '../../../src/domain/catalog/networks.ts'
 import type { Inspected } from '../../harness/invariants.ts'
 import type { Board, Customer } from './customers.ts'
 
@@ -36,7 +36,7 @@ export function openMine(
   let isReorgWanted = false
   const look = async () => {
     isReorgWanted ||= takeReorgWish()
-    const heads = await rows<{ chain: 'BTC' | 'ETH' | 'XRP'; height: number; deposits: number }>(
+    const heads = await rows<{ chain: ChainId; height: number; deposits: number }>(
       `SELECT chain, height, (SELECT count(*)::int FROM deposits d
          WHERE d.chain = h.chain AND d.state = 'mined' AND d.block_hash = h.hash) AS deposits
        FROM chain_heads h`,
@@ -78,9 +78,7 @@ async function sendAgain({ bitcoin }: Devnet, txHash: string): Promise<void> {
 
 /** Buries what the watchers have come to: a node that runs away from them forgets the state that they ask for. */
 export async function buryFollowed(devnet: Devnet, { rows, chains }: Inspected): Promise<void> {
-  const heads = await rows<{ chain: 'BTC' | 'ETH' | 'XRP'; height: number }>(
-    'SELECT chain, height FROM chain_heads',
-  )
+  const heads = await rows<{ chain: ChainId; height: number }>('SELECT chain, height FROM chain_heads')
   for (const { chain, height } of heads) {
     const { confirmations } = chainFacts[chain]
     const tip = await chains.get(chain)?.head()
@@ -90,7 +88,7 @@ export async function buryFollowed(devnet: Devnet, { rows, chains }: Inspected):
 
 /** Buries everything that is there now. */
 export async function bury(devnet: Devnet): Promise<void> {
-  for (const chain of ['BTC', 'ETH', 'XRP'] as const)
+  for (const chain of chainIds.filter((id) => id in devnet.networks))
     await devnet.mine(chain, chainFacts[chain].confirmations)
 }
 
