@@ -308,8 +308,8 @@ function describe(world: World): Devnet['networks'] {
     ...(world.simulated.XRP && { XRP: world.simulated.XRP.info }),
     ...(world.simulated.XLM && { XLM: world.simulated.XLM.info }),
     ...(world.simulated.TRX && { TRX: world.simulated.TRX.info }),
-    ...(world.simulated.SOL && { SOL: world.simulated.SOL.info }),
     ...(world.simulated.EOS && { EOS: world.simulated.EOS.info }),
+    ...(world.simulated.SOL && { SOL: world.simulated.SOL.info }),
   }
 }
 

@@ -24,7 +24,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { type Devnet, startDevnet } from '../src/index.ts'
 import { holdingOf } from '../src/solana/genesis.ts'
 import { loadSurfpool } from '../src/solana/surfpool.ts'
-import { makeTemporaryFolder } from './harness.ts'
+import { makeTemporaryFolder, runScript } from './harness.ts'
 
 /**
  * What: the simulated Solana answers the field's own client library as a node does; what runs, runs on a real virtual machine.
@@ -317,6 +317,10 @@ test('a stopped chain goes on with its accounts, blocks, signatures and queue', 
 test('stopping it twice is stopping it once', async () => {
   await devnet.stop()
   await devnet.stop()
+})
+
+test('a process that has nothing else left waits until the virtual machine has stopped', async () => {
+  expect((await runScript('run_vm.ts')).said).toBe('stopped')
 })
 
 test('a machine without Surfpool is told so', () => {

@@ -43,6 +43,8 @@ export async function startVm(): Promise<Vm> {
       throw new Error(`the virtual machine failed: ${'failed' in message ? message.failed : 'no outcome'}`)
     },
     stop: async () => {
+      // Once everything else has stopped, nothing but this wait keeps the process alive.
+      thread.ref()
       // A port that is closed already says nothing more to anybody.
       tell({ stop: true })
       await gone

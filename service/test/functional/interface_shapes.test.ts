@@ -179,7 +179,7 @@ test('GET /v1/currencies answers table 2.2 for exactly the listed currencies', a
     },
     SOL: {
       ...{ networks: ['SOL'], name: 'Solana', logo: logo('SOL'), color: '#9945FF', precision: 8 },
-      ...{ min_amount: 0.1, max_amount: 2000, enabled: true, priority: 9 },
+      ...{ min_amount: 0.1, max_amount: 2000, enabled: true, priority: 10 },
     },
   })
 })
@@ -200,7 +200,7 @@ test('the currency list is cached for five minutes and has an ETag that answers 
 
 test('every logo of the list is served as an SVG image that may not run anything', async () => {
   const currencies = Object.values(await wire.client.getCurrencies())
-  expect(currencies).toHaveLength(9)
+  expect(currencies).toHaveLength(10)
   const seen = new Set<string>()
   for (const { logo } of currencies) {
     const response = await fetch(logo)
@@ -211,7 +211,7 @@ test('every logo of the list is served as an SVG image that may not run anything
     expect(body).toMatch(/^<svg[\s\S]+<\/svg>\s*$/)
     seen.add(body)
   }
-  expect(seen.size).toBe(9)
+  expect(seen.size).toBe(10)
 })
 
 test('POST /v1/order/create answers the create column of table 2.3, with status NEW', async () => {
