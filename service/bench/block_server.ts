@@ -1,5 +1,4 @@
 import { createServer } from 'node:http'
-import { isChainId } from '../src/domain/catalog/networks.ts'
 import { blockNodes } from './nodes/block_nodes.ts'
 import { answerBench } from './server_process.ts'
 
@@ -10,8 +9,9 @@ import { answerBench } from './server_process.ts'
  *   block_server.ts ETH <blocks>
  */
 const [chain = '', last = '1'] = process.argv.slice(2)
-if (!isChainId(chain)) throw new Error(`${chain} is no chain`)
-const openNode = await blockNodes[chain]()
+const [, load] = Object.entries(blockNodes).find(([id]) => id === chain) ?? []
+if (load === undefined) throw new Error(`${chain || 'nothing'} is no chain that has blocks here`)
+const openNode = await load()
 const node = openNode(Number(last))
 let head = 0
 

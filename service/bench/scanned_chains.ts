@@ -1,6 +1,8 @@
 import { addressOfScript } from '../src/chains/bitcoin/addresses.ts'
 import { bitcoin } from '../src/chains/bitcoin/index.ts'
 import type { Chain } from '../src/chains/chain.ts'
+import { textOf as placeOf } from '../src/chains/eos/address.ts'
+import { eos } from '../src/chains/eos/index.ts'
 import { checksummed } from '../src/chains/evm/decode.ts'
 import { evm } from '../src/chains/evm/index.ts'
 import { solana } from '../src/chains/solana/index.ts'
@@ -12,13 +14,11 @@ import { textOf as xAddressOf } from '../src/chains/xrp/address.ts'
 import { xrp } from '../src/chains/xrp/index.ts'
 import type { AssetId } from '../src/domain/catalog/assets.ts'
 import type { ChainId } from '../src/domain/catalog/networks.ts'
-import { LISTED_TOKENS, OWN_ACCOUNT, ownProgram, ownTag } from './blocks/own_addresses.ts'
+import { EOS_CHAIN_ID, LISTED_TOKENS, OWN_ACCOUNT, ownProgram, ownTag } from './blocks/own_addresses.ts'
 import { ownSolanaAddress } from './blocks/solana_block.ts'
 
 /** A chain whose blocks are looked at. A new one is an entry here and in nodes/block_nodes.ts. */
 export type ScannedChain = {
-  /** How often the chain makes a block. */
-  readonly secondsABlock: number
   /** How many are looked at. */
   readonly blocks: number
   /** What the three payments in a block are of. */
@@ -42,7 +42,6 @@ const stellarAddress = (index: number) => muxedOf({ account: OWN_ACCOUNT.XLM, id
 
 export const scannedChains: Readonly<Record<ChainId, ScannedChain>> = {
   BTC: {
-    secondsABlock: 600,
     blocks: 15,
     pays: ['BTC:BTC', 'BTC:BTC', 'BTC:BTC'],
     addressOf: (index) => {
@@ -58,20 +57,15 @@ export const scannedChains: Readonly<Record<ChainId, ScannedChain>> = {
   },
   ETH: {
     ...evmChain('ETH', (usdt, usdc) => ({ 'USDT:ERC20': usdt, 'USDC:ERC20': usdc })),
-    secondsABlock: 12,
     blocks: 41,
     pays: ['USDT:ERC20', 'USDC:ERC20', 'ETH:ETH'],
   },
   BNB: {
     ...evmChain('BNB', (usdt, usdc) => ({ 'USDT:BEP20': usdt, 'USDC:BEP20': usdc })),
-    // https://www.bnbchain.org/en/blog: since Maxwell.
-    secondsABlock: 0.75,
     blocks: 81,
     pays: ['USDT:BEP20', 'USDC:BEP20', 'BNB:BNB'],
   },
   XRP: {
-    // blocks/xrp_ledger.ts: 22,493 a day.
-    secondsABlock: 3.84,
     blocks: 41,
     pays: ['XRP:XRP', 'XRP:XRP', 'XRP:XRP'],
     addressOf: xrpAddress,
@@ -88,8 +82,6 @@ export const scannedChains: Readonly<Record<ChainId, ScannedChain>> = {
       }),
   },
   XLM: {
-    // https://developers.stellar.org/docs/learn/fundamentals/stellar-data-structures/ledgers: every five to six.
-    secondsABlock: 5.8,
     blocks: 41,
     pays: ['XLM:XLM', 'XLM:XLM', 'XLM:XLM'],
     addressOf: stellarAddress,
@@ -106,8 +98,6 @@ export const scannedChains: Readonly<Record<ChainId, ScannedChain>> = {
       }),
   },
   TRX: {
-    // https://developers.tron.network/docs/dpos
-    secondsABlock: 3,
     blocks: 61,
     pays: ['USDT:TRC20', 'USDT:TRC20', 'TRX:TRX'],
     addressOf: (index) => base58Of(`41${ownProgram('TRX', index).toString('hex')}`),
@@ -125,7 +115,6 @@ export const scannedChains: Readonly<Record<ChainId, ScannedChain>> = {
       }),
   },
   SOL: {
-    secondsABlock: 0.4,
     blocks: 41,
     pays: ['USDC:SOL', 'USDC:SOL', 'SOL:SOL'],
     addressOf: ownSolanaAddress,
@@ -140,6 +129,22 @@ export const scannedChains: Readonly<Record<ChainId, ScannedChain>> = {
         feeLamportsMax: 5_000_000n,
         timeoutMs,
         reserveAddress: () => SOL_RESERVE,
+      }),
+  },
+  EOS: {
+    blocks: 81,
+    pays: ['EOS:EOS', 'EOS:EOS', 'EOS:EOS'],
+    addressOf: (index) => placeOf({ account: OWN_ACCOUNT.EOS, memo: String(ownTag(index)) }),
+    spelled: [`${OWN_ACCOUNT.EOS}/`, 16],
+    reserve: OWN_ACCOUNT.EOS,
+    connect: (rpcUrl) =>
+      eos({
+        id: 'EOS',
+        rpcUrl,
+        chainId: EOS_CHAIN_ID,
+        account: OWN_ACCOUNT.EOS,
+        publicKey: '',
+        timeoutMs,
       }),
   },
 }

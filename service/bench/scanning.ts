@@ -14,6 +14,7 @@ import { marketBoard } from '../src/engine/market.ts'
 import { placeOrder } from '../src/engine/testing/books_stage.ts'
 import { watchChain } from '../src/engine/watch.ts'
 import type { World } from '../src/engine/world.ts'
+import { secondsABlock } from './block_times.ts'
 import { PAID_A_BLOCK, paidIn } from './blocks/own_addresses.ts'
 import { tell } from './figure.ts'
 import { inTurns, microsecondsEach, type Work } from './in_turns.ts'
@@ -49,7 +50,7 @@ try {
 process.exit(0)
 
 async function benchChain(chain: ChainId, few: Database, many: Database): Promise<void> {
-  const { blocks, secondsABlock } = scannedChains[chain]
+  const { blocks } = scannedChains[chain]
   const node = await startServerProcess('block_server.ts', [chain, String(blocks)])
   try {
     const watchers = {
@@ -69,7 +70,7 @@ async function benchChain(chain: ChainId, few: Database, many: Database): Promis
     }
     // One round compiles; the first block is where watching begins.
     const work = await inTurns({ few: looker('few'), many: looker('many') }, blocks - 2)
-    report(chain, secondsABlock, work, postgresCost)
+    report(chain, work, postgresCost)
   } finally {
     await node.stop()
   }
@@ -77,7 +78,6 @@ async function benchChain(chain: ChainId, few: Database, many: Database): Promis
 
 function report(
   chain: ChainId,
-  secondsABlock: number,
   work: Record<'few' | 'many', Work>,
   postgresCost: Record<'few' | 'many', number>,
 ): void {
@@ -93,8 +93,8 @@ function report(
   })
   tell({
     name: `${chain}: a block of mainnet size is looked at`,
-    value: (secondsABlock * 1_000_000) / many,
-    unit: `times as fast as the chain makes one (${secondsABlock} s)`,
+    value: (secondsABlock[chain] * 1_000_000) / many,
+    unit: `times as fast as the chain makes one (${secondsABlock[chain]} s)`,
     limit: { atLeast: 20 },
     detail: `${milliseconds((work.many.seconds * 1e6) / work.many.count)} by the clock`,
   })

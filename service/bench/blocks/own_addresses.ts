@@ -9,7 +9,11 @@ export function ownProgram(chain: string, index: number): Buffer {
 export const OWN_ACCOUNT = {
   XRP: 'rPT1Sjq2YGrBMTttX4GZHjKu9dyfzbpAYe',
   XLM: 'GA7QYNF7SOWQ3GLR2BGMZEHXAVIRZA4KVWLTJJFC7MGXUA74P7UJVSGZ',
+  EOS: 'cambistswaps',
 } as const
+
+/** Of the main network; a node says it each time. */
+export const EOS_CHAIN_ID = 'aca376f206b8fc25a6ed44dbdc66547c36c6c33e3a119ffbeaef943642f0e906'
 
 export function ownTag(index: number): number {
   return index + 1

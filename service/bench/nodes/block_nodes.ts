@@ -10,5 +10,6 @@ export const blockNodes: Readonly<Record<ChainId, () => Promise<OpenBlockNode>>>
   XRP: async () => (await import('./xrp_node.ts')).xrpNode,
   XLM: async () => (await import('./stellar_node.ts')).stellarNode,
   SOL: async () => (await import('./solana_node.ts')).solanaNode,
+  EOS: async () => (await import('./eos_node.ts')).eosNode,
   TRX: async () => (await import('./tron_node.ts')).tronNode,
 }
