@@ -4,6 +4,8 @@ import { createRequire } from 'node:module'
 export type Surfnet = {
   readonly rpcUrl: string
   setAccount(address: string, lamports: number, data: readonly number[], owner: string): void
+  /** What has happened since it was last asked. Somebody has to ask: when too much is kept, it stands still. */
+  drainEvents(): unknown[]
   stop(): void
 }
 

@@ -8,39 +8,70 @@ export type Vm = {
   stop(): Promise<void>
 }
 
-const PATIENCE_MS = 60_000
+/** Nothing that runs takes a second. */
+const PATIENCE_MS = 10_000
+const MACHINES_MAX = 3
 
-/** Surfpool, asked by a thread of its own, because it answers over HTTP. */
+/**
+ * Surfpool, asked by a thread of its own, because it answers over HTTP. Now and then one does not answer. All it knows it is
+ * told with each transaction, so that another one can take its place.
+ */
 export async function startVm(): Promise<Vm> {
+  let machine = launch()
+  await machine.ready
+  return {
+    run: (asked) => {
+      for (let machines = 1; ; machines += 1) {
+        try {
+          return machine.run(asked)
+        } catch (error) {
+          if (machines === MACHINES_MAX) throw error
+          machine.retire()
+          machine = launch()
+        }
+      }
+    },
+    stop: () => machine.stop(),
+  }
+}
+
+type Machine = Vm & {
+  readonly ready: Promise<void>
+  /** Tells it to stop, and waits for nothing. */
+  retire(): void
+}
+
+function launch(): Machine {
   const { port1: port, port2 } = new MessageChannel()
   const line: VmLine = { port: port2, wake: new Int32Array(new SharedArrayBuffer(4)) }
   const thread = new Worker(new URL('./vm_thread.ts', import.meta.url), {
     workerData: line,
     transferList: [port2],
   })
-  await Promise.race([
-    once(port, 'message'),
-    once(thread, 'error').then(([error]) => Promise.reject(error as Error)),
-  ])
-  thread.unref()
-  port.unref()
-  const tell = (message: ToVm) => port.postMessage(message)
-  const nextMessage = (): FromVm => {
-    for (;;) {
-      const count = Atomics.load(line.wake, 0)
-      const received = receiveMessageOnPort(port) as { message: FromVm } | undefined
-      if (received !== undefined) return received.message
-      if (Atomics.wait(line.wake, 0, count, PATIENCE_MS) === 'timed-out')
-        throw new Error('the virtual machine does not answer')
-    }
-  }
   const gone = once(thread, 'exit')
+  const failed = once(thread, 'error').then(([error]) => Promise.reject(error as Error))
+  // Whoever does not wait for the start is told by the silence that follows.
+  failed.catch(() => {})
+  const ready = Promise.race([once(port, 'message').then(() => {}), failed]).then(() => {
+    thread.unref()
+    port.unref()
+  })
+  ready.catch(() => {})
+  const tell = (message: ToVm) => port.postMessage(message)
   return {
+    ready,
     run: (asked) => {
       tell({ run: asked })
-      const message = nextMessage()
-      if ('outcome' in message) return message.outcome
-      throw new Error(`the virtual machine failed: ${'failed' in message ? message.failed : 'no outcome'}`)
+      for (;;) {
+        const message = nextMessage()
+        if ('outcome' in message) return message.outcome
+        if ('failed' in message) throw new Error(`the virtual machine failed: ${message.failed}`)
+      }
+    },
+    retire: () => {
+      tell({ stop: true })
+      thread.unref()
+      port.unref()
     },
     stop: async () => {
       // Once everything else has stopped, nothing but this wait keeps the process alive.
@@ -50,5 +81,15 @@ export async function startVm(): Promise<Vm> {
       await gone
       port.close()
     },
+  }
+
+  function nextMessage(): FromVm {
+    for (;;) {
+      const count = Atomics.load(line.wake, 0)
+      const received = receiveMessageOnPort(port) as { message: FromVm } | undefined
+      if (received !== undefined) return received.message
+      if (Atomics.wait(line.wake, 0, count, PATIENCE_MS) === 'timed-out')
+        throw new Error('the virtual machine does not answer')
+    }
   }
 }

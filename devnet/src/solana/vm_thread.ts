@@ -18,6 +18,9 @@ const surfpool = loadSurfpool()
 if (surfpool === null) throw new Error('Surfpool is not installed')
 const surfnet = surfpool.Surfnet.startWithConfig({ offline: true, blockProductionMode: 'manual' })
 
+/** It tells of a dozen events a second, and stands still once a thousand of them were taken by nobody. */
+setInterval(() => surfnet.drainEvents(), 250).unref()
+
 /** What the machine was told, so that it is told only what has changed. */
 const told = new Map<string, VmAccount>()
 

@@ -397,7 +397,7 @@ describe('commands', () => {
     const order = await done()
     const good = await run('ledger', 'audit')
     expect(good.refused).toBeNull()
-    expect(good.printed).toContain('No problems: 1 order, 7 chains.')
+    expect(good.printed).toContain('No problems: 1 order, 8 chains.')
     expect(good.printed).toMatch(/USDT:ERC20 +wallet +900 USDT:ERC20/)
 
     stage.chain('ETH').move(100, 'USDT:ERC20', 'reserve-0', -1n)

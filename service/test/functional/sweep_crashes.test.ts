@@ -30,7 +30,9 @@ const PLACES = [
   'broadcast',
 ].flatMap((place) => [`before ${place}`, `after ${place}`])
 
-test('240 processes live and die at different moments, and everything is swept once', async () => {
+test('240 processes live and die at different moments, and everything is swept once', {
+  timeout: 300_000,
+}, async () => {
   const deaths: string[] = []
   onTestFailed(() =>
     console.error(`they died at\n  ${deaths.join('\n  ')}\n${stage.logged.slice(-20).join('\n')}`),
