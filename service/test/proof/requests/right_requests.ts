@@ -42,7 +42,7 @@ export const makers: Readonly<Record<string, { readonly share: number; readonly 
   sandboxPay: { share: 3, make: pay },
   sandboxMine: { share: 1, make: mine },
   sandboxReorg: { share: 0.5, make: reorg },
-  sandboxReplace: { share: 1, make: replace },
+  sandboxReplace: { share: 3, make: replace },
   sandboxPrices: { share: 2, make: prices },
   sandboxClock: { share: 1, make: clock },
   sandboxAddress: { share: 1, make: freshAddress },
@@ -298,17 +298,23 @@ function act(known: KnownExchange, chance: Chance): Right {
       )
 }
 
+/** Networks whose transactions wait where another one may take their place. */
+const REPLACEABLE = ['BTC', 'ETH', 'ERC20', 'BNB', 'BEP20']
+
 function pay(known: KnownExchange, chance: Chance): Right {
   const order = pickOrder(known, chance, 'new')
   if (order === null) return ofNobody(chance, null)
   order.stage = 'underpaid'
-  const half = (Number(order.asks) / 2).toFixed(5)
+  // No chain has fewer decimals than EOS.
+  const half = (Number(order.asks) / 2).toFixed(4)
   const body: Entry[] = chance.happens(0.8) ? [['amount', half]] : []
   return plain(
     'a payment',
     { path: { order_id: order.id }, body },
     {
-      learn: ({ json }) => note(known.transactions, json.data.tx_hash),
+      learn: ({ json }) => {
+        if (REPLACEABLE.includes(order.network)) note(known.transactions, json.data.tx_hash)
+      },
       letGo: () => {
         order.stage = 'new'
       },
