@@ -2,6 +2,7 @@ import { existsSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { chainIds } from '../domain/catalog/networks.ts'
 import { readAccountsConfig } from './admin_config.ts'
 import { configurationPage } from './configuration_page.ts'
 import { ConfigError } from './problems.ts'
@@ -234,6 +235,14 @@ test('a signer alone on mainnet needs its limits too, and nothing that only othe
   ).not.toContain('EOS')
   const { CAMBIST_SPEND_LIMIT_ETH_ETH: _limit, ...unlimited } = alone as Record<string, string>
   expect(problemsOf(() => readServeConfig(unlimited, 'signer'))).toHaveLength(1)
+})
+
+test('any one chain is enough, and none is too little', () => {
+  const nodes = chainIds.map((id) => `CAMBIST_${id}_URL`)
+  const of = (...kept: string[]) =>
+    problemsOf(() => readServeConfig(without(...nodes.filter((name) => !kept.includes(name)))))
+  for (const node of nodes) expect(of(node), node).toEqual([])
+  expect(of()).toEqual([expect.stringMatching('^CAMBIST_BTC_URL: no chain is configured')])
 })
 
 test('a test network needs no limits and no https, and has no contracts built in', () => {

@@ -1,4 +1,5 @@
 import type { KeyObject } from 'node:crypto'
+import { chainIds } from '../domain/catalog/networks.ts'
 import { type ChainSettings, isMainnet, readChains } from './chain_settings.ts'
 import { type Env, type Environment, readEnvironment, splitList } from './environment.ts'
 import {
@@ -58,7 +59,7 @@ export function readServeConfig(env: Env, rolesText?: string): ServeConfig {
   const isReal = isMainnet(chains)
   from.required('DATABASE_URL', 'by serve')
   if (needs(active, ['api', 'watcher', 'engine']) && hasNoNode(chains)) {
-    from.report('CAMBIST_BTC_URL', 'no chain is configured; set this, CAMBIST_ETH_URL or CAMBIST_BNB_URL')
+    from.report('CAMBIST_BTC_URL', 'no chain is configured; set this, or that of another chain')
   }
   return from.finish({
     kind: 'serve',
@@ -91,8 +92,8 @@ function readRoles(from: Environment, rolesText: string | undefined): readonly R
   return roles.filter((role) => named.includes(role))
 }
 
-function hasNoNode({ BTC, ETH, BNB }: ChainSettings): boolean {
-  return [BTC, ETH, BNB].every(({ rpcUrl }) => rpcUrl === null)
+function hasNoNode(chains: ChainSettings): boolean {
+  return chainIds.every((id) => chains[id].rpcUrl === null)
 }
 
 function needs(active: readonly Role[], any: readonly Role[]): boolean {

@@ -110,8 +110,7 @@ async function pay(
 
 /** Anything the chain can carry, down to its last decimal: the sandbox pays odd amounts on purpose. */
 function chainUnitsOf(asset: Asset, text: string): bigint | null {
-  // Zeros behind the last decimal of the chain say nothing.
-  const units = parseDecimal(text.replace(/(\.\d*?)0+$/, '$1').replace(/\.$/, ''), asset.chainDecimals)
+  const units = parseDecimal(text, asset.chainDecimals)
   return units.ok && units.value > 0n ? units.value : null
 }
 
