@@ -137,6 +137,26 @@ test('an Ethereum reorg of empty blocks makes other blocks, however often within
   }
 })
 
+test('an Ethereum that is mined and reorganised meanwhile answers what an address holds', async () => {
+  const to = await devnet.freshAddress('ETH')
+  await devnet.send('ETH', 'USDC', to, 5n)
+  await devnet.mine('ETH', 1)
+  let isMoving = true
+  const moving = (async () => {
+    for (let round = 0; round < 60; round += 1) {
+      await devnet.mine('ETH', 6)
+      await devnet.reorg('ETH', 5)
+    }
+  })().finally(() => {
+    isMoving = false
+  })
+  while (isMoving) {
+    const read = await Promise.all(Array.from({ length: 8 }, () => devnet.balance('ETH', 'USDC', to)))
+    expect(new Set(read)).toEqual(new Set([5n]))
+  }
+  await moving
+})
+
 test('EVM payments, native and token, are replaced under the same nonce', async () => {
   for (const currency of ['ETH', 'USDT'] as const) {
     const [to, other] = [await devnet.freshAddress('ETH'), await devnet.freshAddress('ETH')]
