@@ -26,6 +26,7 @@ const service = await startService({
     },
     watcher: true,
     engine: { orderSeal, signerSocket: null },
+    notifier: { accountKeys: [sandboxKey('account')] },
     signer: { orderSeal, seed, settings: sandboxSignerSettings(chains), databaseUrl, socket: null },
   },
   databaseUrl,

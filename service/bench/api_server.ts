@@ -24,6 +24,7 @@ const service = await startService({
     },
     watcher: false,
     engine: null,
+    notifier: null,
     signer: null,
   },
   databaseUrl,

@@ -18,6 +18,7 @@ import { chainFacts, chainIds } from './domain/catalog/networks.ts'
 import { openDesk } from './engine/desks.ts'
 import { registerGauges } from './engine/gauges.ts'
 import { marketBoard } from './engine/market.ts'
+import { startNotifying } from './engine/notify/run.ts'
 import type { Policy } from './engine/policy.ts'
 import { readReadiness } from './engine/readiness.ts'
 import { startEngine, startMarket, startWatching } from './engine/run.ts'
@@ -52,6 +53,7 @@ export type Roles = {
   readonly api: ApiRole | null
   readonly watcher: boolean
   readonly engine: EngineRole | null
+  readonly notifier: NotifierRole | null
   readonly signer: SignerRole | null
 }
 
@@ -70,6 +72,11 @@ export type EngineRole = {
   readonly orderSeal: KeyObject
   /** Where the signer listens. Null: it is in this process. */
   readonly signerSocket: string | null
+}
+
+export type NotifierRole = {
+  /** Decrypt webhook secrets. */
+  readonly accountKeys: readonly KeyObject[]
 }
 
 export type SignerRole = {
@@ -143,6 +150,7 @@ async function openService(options: ServiceOptions, opened: Opened): Promise<Omi
     const signingWorld = { ...world, seal, signer: signer ?? reachSigner(signerSocket, opened) }
     closeTogether(opened, startEngine(signingWorld, holder))
   }
+  if (roles.notifier !== null) closeTogether(opened, startNotifying(world))
   return { world, ...(await openServer(options, world, opened)) }
 }
 
@@ -338,7 +346,13 @@ function describe({ roles }: ServiceOptions, { world, origin }: Omit<Service, 's
   }
 }
 
-function rolesOf({ api, watcher, engine, signer }: Roles): readonly string[] {
-  const active = { api: api !== null, watcher, engine: engine !== null, signer: signer !== null }
+function rolesOf({ api, watcher, engine, notifier, signer }: Roles): readonly string[] {
+  const active = {
+    api: api !== null,
+    watcher,
+    engine: engine !== null,
+    notifier: notifier !== null,
+    signer: signer !== null,
+  }
   return Object.entries(active).flatMap(([role, isActive]) => (isActive ? [role] : []))
 }

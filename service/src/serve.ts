@@ -30,12 +30,12 @@ export async function serve(
   sources: readonly PriceSource[] = venuesOf(config),
 ): Promise<Service> {
   const has = (role: Role) => config.roles.includes(role)
-  if (has('notifier')) logger.info({ role: 'notifier' }, 'webhooks and emails are not delivered yet')
   return startService({
     roles: {
       api: has('api') ? apiRole(config) : null,
       watcher: has('watcher'),
       engine: has('engine') ? engineRole(config) : null,
+      notifier: has('notifier') ? { accountKeys: config.keys.account } : null,
       signer: has('signer') ? await signerRole(config) : null,
     },
     databaseUrl: config.databaseUrl,

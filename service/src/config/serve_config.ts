@@ -115,7 +115,7 @@ function readKeys(from: Environment, active: readonly Role[], isReal: boolean): 
   }
   const [orderSeal = null] = read('CAMBIST_ORDER_SEAL_KEY_FILE', ['api', 'engine', 'signer'])
   const [orderToken = null] = read('CAMBIST_ORDER_TOKEN_KEY_FILE', ['api'])
-  return { account: read('CAMBIST_ACCOUNT_KEY_FILE', ['api']), orderSeal, orderToken }
+  return { account: read('CAMBIST_ACCOUNT_KEY_FILE', ['api', 'notifier']), orderSeal, orderToken }
 }
 
 /** Only the engine talks to the signer; with both here, no socket is needed. */

@@ -401,10 +401,10 @@ const keys = {
     section: 'Keys and limits',
     shapes: serve,
     default: null,
-    required: 'by the role api and by `cambist keys`',
+    required: 'by the roles api and notifier, and by `cambist keys`',
     example: '/etc/cambist/account.key',
     meaning:
-      'Encrypts API secrets at rest: 32 bytes in hex or base64 (`openssl rand -hex 32`). Further lines are older keys that still decrypt.',
+      'Encrypts API and webhook secrets at rest: 32 bytes in hex or base64 (`openssl rand -hex 32`). Further lines are older keys that still decrypt.',
   },
   CAMBIST_ORDER_SEAL_KEY_FILE: {
     section: 'Keys and limits',

@@ -261,6 +261,7 @@ async function serviceParts(
       },
       watcher: true,
       engine: { orderSeal, signerSocket: null },
+      notifier: { accountKeys: [sandboxKey('account')] },
       signer: { orderSeal, seed, settings: sandboxSignerSettings(chains), databaseUrl, socket: null },
     },
     databaseUrl,
@@ -278,11 +279,15 @@ async function serviceParts(
   }
 }
 
-function onlyRoles({ api, watcher, engine, signer }: Roles, names: readonly (keyof Roles)[]): Roles {
+function onlyRoles(
+  { api, watcher, engine, notifier, signer }: Roles,
+  names: readonly (keyof Roles)[],
+): Roles {
   return {
     api: names.includes('api') ? api : null,
     watcher: watcher && names.includes('watcher'),
     engine: names.includes('engine') ? engine : null,
+    notifier: names.includes('notifier') ? notifier : null,
     signer: names.includes('signer') ? signer : null,
   }
 }

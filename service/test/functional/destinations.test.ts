@@ -79,6 +79,7 @@ beforeAll(async () => {
       },
       watcher: false,
       engine: null,
+      notifier: null,
       signer: null,
     },
     databaseUrl: postgres.url,

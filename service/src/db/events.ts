@@ -1,0 +1,51 @@
+import { bucketOf, type OrderId } from '../domain/orders/identifiers.ts'
+import type { OrderStatus } from '../domain/orders/order.ts'
+import type { InstantMs } from '../domain/time.ts'
+import { arrayText } from './array_text.ts'
+import type { Sql } from './database.ts'
+
+/** A row of the event log, with what says who wants to hear of it. */
+export type OrderEvent = {
+  readonly orderId: OrderId
+  readonly accountId: string
+  readonly callbackUrl: string | null
+  /** From 1 on, without gaps. */
+  readonly sequence: number
+  /** Null for the first. */
+  readonly previousStatus: OrderStatus | null
+  readonly status: OrderStatus
+  /** The order as its client saw it then (`OrderView`), frozen. */
+  readonly snapshot: unknown
+  readonly atMs: InstantMs
+}
+
+/** Of the orders that have gone on longest without anybody being told, oldest event first within an order. */
+export function findEventsToRelay(sql: Sql, ordersMax: number): Promise<OrderEvent[]> {
+  return sql.query<OrderEvent>(
+    `SELECT order_id AS "orderId", account_id AS "accountId", callback_url AS "callbackUrl", events.sequence,
+       previous_status AS "previousStatus", events.status, snapshot, at_ms AS "atMs"
+     FROM (SELECT bucket, order_id, account_id, callback_url, relayed_sequence FROM orders
+           WHERE sequence > relayed_sequence ORDER BY updated_at_ms LIMIT $1) AS waiting
+     JOIN events USING (bucket, order_id)
+     WHERE events.sequence > relayed_sequence
+     ORDER BY bucket, order_id, events.sequence`,
+    [ordersMax],
+  )
+}
+
+/** Never backwards: another process may have handed on more meanwhile. */
+export async function noteRelayed(
+  tx: Sql,
+  orders: readonly { readonly orderId: OrderId; readonly sequence: number }[],
+): Promise<void> {
+  await tx.query(
+    `UPDATE orders SET relayed_sequence = u.sequence
+     FROM unnest($1::smallint[], $2::text[], $3::integer[]) AS u (bucket, order_id, sequence)
+     WHERE orders.bucket = u.bucket AND orders.order_id = u.order_id AND relayed_sequence < u.sequence`,
+    [
+      arrayText(orders, ({ orderId }) => bucketOf(orderId)),
+      arrayText(orders, ({ orderId }) => orderId),
+      arrayText(orders, ({ sequence }) => sequence),
+    ],
+  )
+}
