@@ -128,6 +128,25 @@ test('a rate is asked without credentials, and numbers come back as numbers', as
   expect(received[0]?.headers['x-api-key']).toBeUndefined()
 })
 
+test('orders are listed over all pages, each fetched when it is needed', async () => {
+  const page = (ids: string[], next: string | null) =>
+    success({ orders: ids.map((order_id) => ({ order_id })), next_cursor: next })
+  const { client, received } = await start(inTurn(page(['CB3', 'CB2'], 'Mg'), page(['CB1'], null)))
+  const listed = client.listOrders({ status: ['NEW', 'DONE'], created_after: new Date(0) })
+  expect(received).toHaveLength(0)
+  expect((await listed.next()).value).toEqual({ order_id: 'CB3' })
+  expect(received).toHaveLength(1)
+  const rest: string[] = []
+  for await (const { order_id } of listed) rest.push(order_id)
+  expect(rest).toEqual(['CB2', 'CB1'])
+  const query = 'status=NEW%2CDONE&created_after=1970-01-01T00%3A00%3A00.000Z&limit=100'
+  expect(received.map(({ target }) => target)).toEqual([
+    `/v1/orders?${query}`,
+    `/v1/orders?${query}&cursor=Mg`,
+  ])
+  for (const request of received) expect(request.headers['x-api-sign']).toBe(expectedSignature(request))
+})
+
 test('an order is read with its token and no key', async () => {
   const { baseUrl, received } = await start(() => success({ order_id: 'CB1' }))
   const client = createClient({ baseUrl })

@@ -1,5 +1,6 @@
 import { CambistError, parseObject } from './cambist_error.ts'
 import { decimalText } from './decimal.ts'
+import { listOrders } from './list_orders.ts'
 import { type Answered, type Call, createTransport, type TransportOptions } from './transport.ts'
 import type {
   CreatedOrder,
@@ -7,7 +8,9 @@ import type {
   Currencies,
   EmergencyRequest,
   EmergencyResult,
+  ListOrdersRequest,
   Order,
+  OrderPage,
   OrderStatus,
   QrDataUri,
   QrRequest,
@@ -33,6 +36,8 @@ export type Client = {
   getCurrencies(options?: CallOptions): Promise<Currencies>
   createOrder(request: CreateOrderRequest, options?: PostOptions): Promise<CreatedOrder>
   getOrder(orderId: string, options?: CallOptions): Promise<Order>
+  /** The orders of the account, the newest first; each page is fetched when it is needed. */
+  listOrders(request?: ListOrdersRequest, options?: CallOptions): AsyncGenerator<Order, void, undefined>
   /** For whoever holds the order's token; needs no API key. */
   getOrderByToken(shortId: string, token: string, options?: CallOptions): Promise<Order>
   /** The image's bytes: PNG unless `format` says `svg`. */
@@ -79,6 +84,8 @@ export function createClient(options: ClientOptions): Client {
     getCurrencies: (given) => get<Currencies>('/v1/currencies', false, given),
     createOrder: async (request, given) => post<CreatedOrder>('/v1/order/create', toBody(request), given),
     getOrder,
+    listOrders: (request = {}, given) =>
+      listOrders((query) => get<OrderPage>(`/v1/orders${toQuery(query)}`, true, given), request),
     getOrderByToken: (shortId, token, { signal } = {}) =>
       ask<Order>({
         method: 'GET',

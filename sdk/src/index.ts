@@ -16,6 +16,7 @@ export type {
   DecimalInput,
   EmergencyRequest,
   EmergencyResult,
+  ListOrdersRequest,
   Order,
   OrderStatus,
   QrDataUri,

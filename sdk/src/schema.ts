@@ -84,6 +84,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/orders": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the orders of the account
+         * @description The newest first, page by page. An order that was there when the first page was read is met once, whatever is created meanwhile.
+         */
+        get: operations["listOrders"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/order/{order_id}/qr": {
         parameters: {
             query?: never;
@@ -637,6 +657,15 @@ export interface components {
                  */
                 tx_hash: string | null;
             };
+        };
+        OrderPage: {
+            /** @description The newest first. */
+            orders: components["schemas"]["Order"][];
+            /**
+             * @description For `cursor`: where the next page begins. Null: this is the last.
+             * @example MTc5MDAwMDAwMDAwMC5DQjQ4MjEwOTMzNzcxNjA1NDI
+             */
+            next_cursor: string | null;
         };
         ActionResult: {
             /**
@@ -1603,6 +1632,103 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["OrderNotFoundError"];
+                };
+            };
+            /** @description RATE_LIMITED: Too many requests; wait retry_after seconds. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description INTERNAL_ERROR: Our fault; tell us the request_id. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalErrorError"];
+                };
+            };
+        };
+    };
+    listOrders: {
+        parameters: {
+            query?: {
+                /** @description Only orders in one of these. */
+                status?: ("NEW" | "PENDING" | "EXCHANGE" | "WITHDRAW" | "DONE" | "EXPIRED" | "EMERGENCY" | "REFUND" | "REFUNDED")[];
+                /**
+                 * @description Only orders that were created then or later.
+                 * @example 2026-01-31T12:00:00Z
+                 */
+                created_after?: string;
+                /**
+                 * @description Only orders that were created before.
+                 * @example 2026-01-31T12:00:00Z
+                 */
+                created_before?: string;
+                /**
+                 * @description Only orders that changed then or later.
+                 * @example 2026-01-31T12:00:00Z
+                 */
+                updated_after?: string;
+                /** @description How many orders a page has at most. */
+                limit?: number;
+                /** @description The `next_cursor` of the page before. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of orders. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["OrderPage"];
+                    };
+                };
+            };
+            /** @description INVALID_PARAMETER: A parameter is missing, malformed or unknown; see details. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InvalidParameterError"];
+                };
+            };
+            /**
+             * @description UNAUTHORIZED: The authentication headers are missing or malformed.
+             *
+             *     INVALID_SIGNATURE: The key is unknown or the signature is wrong.
+             *
+             *     TIMESTAMP_EXPIRED: The timestamp is too far from server_time.
+             */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UnauthorizedError"] | components["schemas"]["InvalidSignatureError"] | components["schemas"]["TimestampExpiredError"];
+                };
+            };
+            /** @description FORBIDDEN: The key may not do this, or not from this address. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
                 };
             };
             /** @description RATE_LIMITED: Too many requests; wait retry_after seconds. */

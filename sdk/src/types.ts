@@ -35,6 +35,14 @@ export type CreateOrderRequest = WithDecimal<Lenient<Body<paths['/v1/order/creat
 export type CreatedOrder = Answer<paths['/v1/order/create']['post']>
 export type Order = Answer<paths['/v1/order/{order_id}']['get']>
 export type OrderStatus = Order['status']
+/** Times are ISO 8601 in UTC, or a Date. */
+export type ListOrdersRequest = {
+  readonly status?: readonly OrderStatus[] | undefined
+  readonly created_after?: string | Date | undefined
+  readonly created_before?: string | Date | undefined
+  readonly updated_after?: string | Date | undefined
+}
+export type OrderPage = Answer<paths['/v1/orders']['get']>
 export type EmergencyRequest = Lenient<Body<paths['/v1/order/{order_id}/emergency']['post']>>
 export type EmergencyResult = Answer<paths['/v1/order/{order_id}/emergency']['post']>
 export type QrDataUri = Answer<paths['/v1/order/{order_id}/qr']['get']>

@@ -17,7 +17,8 @@ import { arrayText } from './array_text.ts'
 import type { Sql } from './database.ts'
 import { DEPOSITS_OF_O, type DepositJson, depositsFromJson, depositsOf, saveDeposits } from './deposits.ts'
 
-type OrderRow = {
+/** The whole row of an order. */
+export type OrderRow = {
   order_id: string
   account_id: string
   created_at_ms: number
@@ -256,7 +257,7 @@ export async function postponeExchange(
   )
 }
 
-function toOrder(row: OrderRow, deposits: readonly Deposit[]): Order {
+export function toOrder(row: OrderRow, deposits: readonly Deposit[]): Order {
   return {
     terms: {
       id: row.order_id,

@@ -137,6 +137,26 @@ export type OrderView = {
   }
 }
 
+/** Which of an account's orders are wanted; times are epoch milliseconds, null is any. */
+export type OrderFilter = {
+  readonly statuses: readonly OrderStatus[] | null
+  /** At or after. */
+  readonly createdFromMs: number | null
+  /** Before. */
+  readonly createdBeforeMs: number | null
+  /** At or after. */
+  readonly updatedFromMs: number | null
+}
+
+/** A place in the list of an account's orders: that of an order, which never changes. */
+export type OrderPosition = { readonly createdAtMs: number; readonly orderId: string }
+
+export type OrderPage = {
+  readonly orders: readonly OrderView[]
+  /** Where the next page begins; null when there is none. */
+  readonly next: OrderPosition | null
+}
+
 /** A refusal in the interface's words (spec 7, DESIGN 3); `http/errors.ts` maps the code to a status. */
 export type DeskRejection = {
   readonly code:
@@ -193,6 +213,12 @@ export type Desk = {
   ): Promise<DeskOutcome<{ readonly order: OrderView; readonly token: string; readonly isReplay: boolean }>>
   /** `id` is the full order id, or with a token the short one (last 8 digits). Null: none, or not theirs. */
   findOrder(id: string, viewer: Viewer): Promise<OrderView | null>
+  /** Newest first, those that come `after` the position; null: from the newest on. */
+  listOrders(
+    accountId: string,
+    filter: OrderFilter,
+    page: { readonly after: OrderPosition | null; readonly limit: number },
+  ): Promise<OrderPage>
   /** What the QR of an order says; needs no account. Null when there is no such order. */
   findPayment(orderId: string): Promise<PaymentView | null>
   chooseAction(

@@ -1,4 +1,5 @@
 import { findSnapshot } from '../db/books.ts'
+import { findOrderPage } from '../db/order_pages.ts'
 import { findOrderByToken } from '../db/orders.ts'
 import { findRetrySlot } from '../db/retry_slots.ts'
 import { assert } from '../domain/assert.ts'
@@ -16,8 +17,8 @@ import type { DeskWorld } from './world.ts'
 type Parts = { readonly world: DeskWorld; readonly open: OpenOrder; readonly findLock: FindLock }
 type Created = { readonly order: OrderView; readonly isReplay: boolean }
 
-/** POST /v1/order/create and GET /v1/order/{order_id}. */
-export function orderDesk(world: DeskWorld): Pick<Desk, 'createOrder' | 'findOrder'> {
+/** POST /v1/order/create, GET /v1/order/{order_id} and GET /v1/orders. */
+export function orderDesk(world: DeskWorld): Pick<Desk, 'createOrder' | 'findOrder' | 'listOrders'> {
   const open = orderOpener(world)
   const findLock = lockFinder(world)
   const lookAt = orderLooks(world)
@@ -36,6 +37,16 @@ export function orderDesk(world: DeskWorld): Pick<Desk, 'createOrder' | 'findOrd
       }
       const look = isOrderId(id) ? await lookAt(id) : null
       return look?.order.terms.accountId === viewer.accountId ? look.view : null
+    },
+    listOrders: async (accountId, filter, { after, limit }) => {
+      // One more than is wanted says whether there is a next page.
+      const found = await findOrderPage(world.db, accountId, filter, after, limit + 1)
+      const orders = found.slice(0, limit)
+      const last = found.length > limit ? orders.at(-1)?.terms : undefined
+      return {
+        orders: orders.map((order) => viewOrder(order, world.market)),
+        next: last === undefined ? null : { createdAtMs: last.createdAtMs, orderId: last.id },
+      }
     },
   }
 }

@@ -15,6 +15,7 @@ const parts: HttpParts = {
     currencies: nobody,
     createOrder: nobody,
     findOrder: nobody,
+    listOrders: nobody,
     findPayment: nobody,
     chooseAction: nobody,
   },

@@ -11,6 +11,7 @@ import fastify, {
 import { chooseActionRoute } from './account/choose_action.ts'
 import { createOrderRoute } from './account/create_order.ts'
 import { getOrderRoute } from './account/get_order.ts'
+import { listOrdersRoute } from './account/list_orders.ts'
 import { type Answers, createAnswers, openExchange, requestIds } from './answers/answers.ts'
 import { requestLog } from './answers/request_log.ts'
 import { requestMeter } from './answers/request_meter.ts'
@@ -37,6 +38,7 @@ const interfaceRoutes: readonly ((context: RouteContext) => RouteOptions)[] = [
   currenciesRoute,
   createOrderRoute,
   getOrderRoute,
+  listOrdersRoute,
   qrRoute,
   chooseActionRoute,
   logoRoute,

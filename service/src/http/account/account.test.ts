@@ -226,6 +226,53 @@ test('get shows the get fields, with every block an order may have', async () =>
   await full.close()
 })
 
+test('orders are listed as asked, and the cursor leads to where the page ended', async () => {
+  const next = { createdAtMs: 1_790_000_000_000, orderId: ORDER_ID }
+  const listing = await startHttp({
+    desk: fakeDesk({ listOrders: async () => ({ orders: [orderView], next }) }),
+  })
+  const { json } = await listing.signed('GET', '/v1/orders')
+  expect(json.data.orders).toEqual([(await listing.signed('GET', order)).json.data])
+  expect(listing.desk.asked[0]?.args).toEqual([
+    'account-1',
+    { statuses: null, createdFromMs: null, createdBeforeMs: null, updatedFromMs: null },
+    { after: null, limit: 50 },
+  ])
+  const query =
+    'status=NEW,DONE&created_after=2026-01-31T12:00:00Z&updated_after=2026-01-31T12:00:00.5Z&limit=7'
+  await listing.signed('GET', `/v1/orders?${query}&cursor=${json.data.next_cursor}`)
+  expect(listing.desk.asked.at(-1)?.args.slice(1)).toEqual([
+    {
+      statuses: ['NEW', 'DONE'],
+      createdFromMs: Date.UTC(2026, 0, 31, 12),
+      createdBeforeMs: null,
+      updatedFromMs: Date.UTC(2026, 0, 31, 12) + 500,
+    },
+    { after: next, limit: 7 },
+  ])
+  await listing.close()
+})
+
+test.each([
+  ['status=new', 'status'],
+  ['status=', 'status'],
+  ['status=NEW,NEW', 'status'],
+  ['status=NEW,', 'status'],
+  ['limit=0', 'limit'],
+  ['limit=101', 'limit'],
+  ['created_after=2026-02-30T12:00:00Z', 'created_after'],
+  ['created_after=2026-01-31T24:00:00Z', 'created_after'],
+  ['created_before=2026-01-31', 'created_before'],
+  ['updated_after=2026-01-31T12:00:00%2B01:00', 'updated_after'],
+  ['cursor=', 'cursor'],
+  ['cursor=MTc5MDAwMDAwMDAwMC5DQjE', 'cursor'],
+  ['cursor=MTc5MDAwMDAwMDAwMC5DQjQ4MjEwOTMzNzcxNjA1NDI=', 'cursor'],
+  ['account_id=acc_other', 'account_id'],
+])('a list with %s is refused', async (query, field) => {
+  const { status, json } = await http.signed('GET', `/v1/orders?${query}`)
+  expect([status, json.error_code, json.details?.[0].field]).toEqual([400, 'INVALID_PARAMETER', field])
+})
+
 test('whoever has the token reads the order without a key, by short or full id', async () => {
   const short = '/v1/order/77160542'
   const byHeader = await http.request('GET', short, { headers: { 'X-ORDER-TOKEN': ORDER_TOKEN } })
@@ -310,6 +357,7 @@ test.each(['X-API-KEY', 'X-API-SIGN', 'X-API-TIMESTAMP'])(
   async (header) => {
     for (const [method, target, text] of [
       ['GET', order, ''],
+      ['GET', '/v1/orders', ''],
       ['POST', create, body],
     ] as const) {
       for (const value of [undefined, '', 'a b', 'x'.repeat(65), 'A'.repeat(64), '1e9']) {

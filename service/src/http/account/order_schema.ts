@@ -148,6 +148,20 @@ export const orderSchema: TSchema = Type.Object(
   { $id: 'Order' },
 )
 
+/** A page of a list of orders. */
+export const orderPageSchema: TSchema = Type.Object(
+  {
+    orders: Type.Array(Type.Ref('Order'), { description: 'The newest first.' }),
+    next_cursor: nullable(
+      Type.String({
+        description: 'For `cursor`: where the next page begins. Null: this is the last.',
+        examples: ['MTc5MDAwMDAwMDAwMC5DQjQ4MjEwOTMzNzcxNjA1NDI'],
+      }),
+    ),
+  },
+  { $id: 'OrderPage' },
+)
+
 /** What `create` shows. */
 export const createdOrderSchema: TSchema = Type.Object(
   {

@@ -1,6 +1,7 @@
 import Type from 'typebox'
 import type { DecimalText } from '../../engine/desk.ts'
 import { amountTextProblem } from '../json/number_text.ts'
+import { shown } from '../json/strict_json.ts'
 import type { Parameter, Reading } from './parameter.ts'
 
 const ADDRESS_LENGTH_MAX = 200
@@ -103,6 +104,55 @@ export function identifier(description: string, lengthMax = 128): Parameter<stri
       /^[A-Za-z0-9_-]+$/.test(text) && text.length <= lengthMax
         ? good(text)
         : bad(`must be 1 to ${lengthMax} letters, digits, - and _`),
+  }
+}
+
+/** Several of what `item` reads, none twice. */
+export function listOf<Value extends string>(
+  item: Parameter<Value>,
+  { min, max }: { readonly min: number; readonly max: number },
+  description: string,
+): Parameter<readonly Value[]> {
+  const array = {
+    type: 'array',
+    items: item.schema,
+    minItems: min,
+    maxItems: max,
+    uniqueItems: true,
+    description,
+  }
+  return {
+    // In a query `a,b`, not `?status=a&status=b`: a parameter that is given twice is refused.
+    schema: Type.Unsafe({ ...array, style: 'form', explode: false }),
+    kind: 'list',
+    absent: null,
+    readText: (text) => {
+      const values = new Set<Value>()
+      for (const part of text === '' ? [] : text.split(',')) {
+        const reading = item.readText(part)
+        if (!reading.ok) return bad(`has an item that ${reading.problem}`)
+        if (values.has(reading.value)) return bad(`has ${shown(part)} twice`)
+        values.add(reading.value)
+      }
+      if (values.size < min) return bad(`must have at least ${min} item${min === 1 ? '' : 's'}`)
+      return values.size <= max ? good([...values]) : bad(`must have at most ${max} items`)
+    },
+  }
+}
+
+/** Epoch milliseconds, from the form in which answers write a time. */
+export function instant(description: string): Parameter<number> {
+  return {
+    schema: Type.String({ description, format: 'date-time', examples: ['2026-01-31T12:00:00Z'] }),
+    kind: 'string',
+    absent: null,
+    readText: (text) => {
+      const isShaped = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,3})?Z$/.test(text)
+      const atMs = isShaped ? Date.parse(text) : Number.NaN
+      // The 30th of February is read as the 2nd of March; it was meant otherwise.
+      const isReal = !Number.isNaN(atMs) && new Date(atMs).toISOString().startsWith(text.slice(0, 19))
+      return isReal ? good(atMs) : bad('must be a time in UTC such as 2026-01-31T12:00:00Z')
+    },
   }
 }
 

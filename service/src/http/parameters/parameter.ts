@@ -8,11 +8,12 @@ export type Reading<Value> =
 
 /**
  * One parameter of a request, said once: what the reference shows and what the door checks. `readText` is given the
- * text of a JSON string or number, or of a query parameter.
+ * text of a JSON string, number or boolean, or of a query parameter. A list is an array of strings in JSON; in a query, and
+ * for `readText`, its items stand between commas, which none of them may have.
  */
 export type Parameter<Value> = {
   readonly schema: TSchema
-  readonly kind: 'string' | 'number'
+  readonly kind: 'string' | 'number' | 'boolean' | 'list'
   readonly readText: (text: string) => Reading<Value>
   /** What an absent parameter means; null when it must be there. */
   readonly absent: { readonly value: Value } | null

@@ -43,12 +43,27 @@ function readField(parameter: Parameter<unknown>, value: JsonValue | undefined):
   }
   const text = textOf(parameter.kind, value)
   if (text !== null) return parameter.readText(text)
+  if (parameter.kind === 'list')
+    return { ok: false, problem: 'must be a JSON array of strings without commas' }
   return { ok: false, problem: `must be a JSON ${parameter.kind}, not ${kindOf(value)}` }
 }
 
-function textOf(kind: 'string' | 'number', value: JsonValue): string | null {
-  if (kind === 'string') return typeof value === 'string' ? value : null
-  return isNumber(value) ? value.numberText : null
+function textOf(kind: Parameter<unknown>['kind'], value: JsonValue): string | null {
+  switch (kind) {
+    case 'string':
+      return typeof value === 'string' ? value : null
+    case 'number':
+      return isNumber(value) ? value.numberText : null
+    case 'boolean':
+      return typeof value === 'boolean' ? String(value) : null
+    case 'list':
+      return Array.isArray(value) && value.every(isItem) ? value.join(',') : null
+  }
+}
+
+/** An empty one would be no item at all between its commas. */
+function isItem(value: JsonValue): value is string {
+  return typeof value === 'string' && value !== '' && !value.includes(',')
 }
 
 function isNumber(value: JsonValue): value is JsonNumber {

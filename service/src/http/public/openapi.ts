@@ -2,7 +2,7 @@ import type { FastifyDynamicSwaggerOptions } from '@fastify/swagger'
 import type { RouteOptions } from 'fastify'
 import type { TSchema } from 'typebox'
 import { actionSchema } from '../account/choose_action.ts'
-import { createdOrderSchema, orderSchema } from '../account/order_schema.ts'
+import { createdOrderSchema, orderPageSchema, orderSchema } from '../account/order_schema.ts'
 import { securitySchemes } from '../account/signed_schema.ts'
 import { anyOrigin } from '../answers/answers.ts'
 import { errorSchemas } from '../answers/problem_json.ts'
@@ -17,6 +17,7 @@ export const namedSchemas: readonly TSchema[] = [
   currencySchema,
   createdOrderSchema,
   orderSchema,
+  orderPageSchema,
   actionSchema,
   qrSchema,
   ...errorSchemas,

@@ -244,6 +244,7 @@ test('the reference is a page of our own files, and the document is OpenAPI 3.1'
     '/v1/order/{order_id}',
     '/v1/order/{order_id}/emergency',
     '/v1/order/{order_id}/qr',
+    '/v1/orders',
     '/v1/rate',
   ])
   expect(Object.keys(json.components.securitySchemes)).toEqual([

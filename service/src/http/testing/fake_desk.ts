@@ -86,6 +86,7 @@ export function fakeDesk(answers: Partial<Desk> = {}): FakeDesk {
     currencies: async () => ({ USDT: usdtView }),
     createOrder: async () => ({ ok: true, value: { order: orderView, token: ORDER_TOKEN, isReplay: false } }),
     findOrder: async () => orderView,
+    listOrders: async () => ({ orders: [orderView], next: null }),
     findPayment: async () => paymentView,
     chooseAction: async () => ({
       ok: true,

@@ -1,0 +1,138 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import type { Desk, OrderFilter, OrderPage, OrderPosition } from './desk.ts'
+import { orderDesk } from './order_desk.ts'
+import { type BooksStage, openBooksStage, placeOrder } from './testing/books_stage.ts'
+import type { DeskWorld } from './world.ts'
+
+/**
+ * What: whoever turns the pages of an account's orders meets each that was there at the beginning once, whatever is
+ * created and changed meanwhile.
+ * How: the real desk on a real PostgreSQL; orders are made between the pages, also with times that lie between those
+ * already read, as a process with a slow clock makes them.
+ */
+let stage: BooksStage
+let desk: Pick<Desk, 'listOrders'>
+
+beforeAll(async () => {
+  stage = await openBooksStage('order-pages')
+}, 60_000)
+beforeEach(async () => {
+  await stage.reset()
+  desk = orderDesk({ ...stage.world, tokenOf: () => '', seal: () => '' } as unknown as DeskWorld)
+})
+afterAll(() => stage?.stop())
+
+const everything: OrderFilter = {
+  statuses: null,
+  createdFromMs: null,
+  createdBeforeMs: null,
+  updatedFromMs: null,
+}
+
+async function make(count: number, advanceMs = 0): Promise<string[]> {
+  const made: string[] = []
+  for (let index = 0; index < count; index += 1) {
+    const order = await placeOrder(stage, 'BTC:BTC', 'ETH:ETH', { asks: 10n ** 15n, promises: 10n ** 17n })
+    made.push(order.terms.id)
+    stage.advance(advanceMs)
+  }
+  return made
+}
+
+function page(limit: number, after: OrderPosition | null, filter: Partial<OrderFilter> = {}) {
+  return desk.listOrders('acc_stage', { ...everything, ...filter }, { after, limit })
+}
+
+function idsOf({ orders }: OrderPage): string[] {
+  return orders.map(({ order_id }) => order_id)
+}
+
+/** All pages; `between` happens after each. */
+async function readAll(limit: number, between: () => Promise<unknown>, filter: Partial<OrderFilter> = {}) {
+  const met: string[] = []
+  for (let after: OrderPosition | null = null; ; ) {
+    const read: OrderPage = await page(limit, after, filter)
+    met.push(...idsOf(read))
+    if (read.next === null) return met
+    after = read.next
+    await between()
+  }
+}
+
+test('pages are the newest first, also among orders of one moment, and end where the orders end', async () => {
+  const atOnce = await make(5)
+  stage.advance(1)
+  const later = await make(2, 1)
+  const all = [...later.reverse(), ...atOnce.reverse()]
+  for (const limit of [1, 2, 3, 6, 7, 8]) expect(await readAll(limit, async () => {})).toEqual(all)
+  expect((await page(7, null)).next).toBeNull()
+  expect((await page(6, null)).next).not.toBeNull()
+})
+
+test('an order that was there at the beginning is met once while others are created', async () => {
+  const before = await make(12, 10)
+  const met = await readAll(3, async () => {
+    await make(2, 1)
+    // As a process whose clock is behind makes them: amid what has been read, and amid what has not.
+    stage.advance(-35)
+    await make(2, 1)
+    stage.advance(31)
+  })
+  expect(new Set(met).size).toBe(met.length)
+  expect(met.filter((id) => before.includes(id))).toEqual([...before].reverse())
+})
+
+test('an order that changes while pages are turned is not met twice', async () => {
+  const before = await make(6, 10)
+  const met = await readAll(2, () =>
+    stage.corrupt(`UPDATE orders SET status = 'EXPIRED', updated_at_ms = updated_at_ms + 1000`),
+  )
+  expect(met).toEqual([...before].reverse())
+})
+
+test('filters hold their bounds: from a time on, and before a time', async () => {
+  const startMs = stage.world.clock.nowMs()
+  const [first, second, third] = (await make(3, 100)) as [string, string, string]
+  const of = async (filter: Partial<OrderFilter>) => idsOf(await page(10, null, filter))
+  expect(await of({ createdFromMs: startMs + 100 })).toEqual([third, second])
+  expect(await of({ createdFromMs: startMs + 101 })).toEqual([third])
+  expect(await of({ createdBeforeMs: startMs + 100 })).toEqual([first])
+  expect(await of({ createdBeforeMs: startMs + 101 })).toEqual([second, first])
+  expect(await of({ createdFromMs: startMs + 1, createdBeforeMs: startMs + 200 })).toEqual([second])
+  await stage.corrupt(`UPDATE orders SET status = 'EXPIRED', updated_at_ms = $1 WHERE order_id = $2`, [
+    startMs + 5_000,
+    first,
+  ])
+  expect(await of({ updatedFromMs: startMs + 5_000 })).toEqual([first])
+  expect(await of({ updatedFromMs: startMs + 5_001 })).toEqual([])
+  expect(await of({ statuses: ['EXPIRED'] })).toEqual([first])
+  expect(await of({ statuses: ['NEW', 'EXPIRED'] })).toEqual([third, second, first])
+  // The bound of the filter still holds behind a cursor.
+  const { next } = await page(1, null, { createdBeforeMs: startMs + 200 })
+  expect(idsOf(await page(10, next, { createdBeforeMs: startMs + 200 }))).toEqual([first])
+})
+
+test('somebody else has none of them', async () => {
+  await make(2)
+  expect(await desk.listOrders('acc_other', everything, { after: null, limit: 10 })).toEqual({
+    orders: [],
+    next: null,
+  })
+})
+
+test('a page is found by its index, however many orders there are', async () => {
+  await make(30)
+  await stage.corrupt('ANALYZE orders')
+  await stage.db.transaction(async (tx) => {
+    await tx.query('SET LOCAL enable_seqscan = off')
+    await tx.query('SET LOCAL enable_bitmapscan = off')
+    const plan = await tx.query<{ 'QUERY PLAN': string }>(
+      `EXPLAIN SELECT * FROM orders AS o WHERE account_id = 'acc_stage' AND (created_at_ms, order_id) < (5, 'CB')
+         AND created_at_ms >= 0 ORDER BY created_at_ms DESC, order_id DESC LIMIT 5`,
+    )
+    const text = plan.map((row) => row['QUERY PLAN']).join('\n')
+    expect(text).toContain('Index Scan Backward using orders_by_account')
+    expect(text).toContain('Index Cond: ((account_id')
+    expect(text).not.toContain('Sort')
+  })
+})
