@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 import { Command, CommanderError } from 'commander'
 import { registerKeysCommands } from './accounts/keys_command.ts'
+import { registerAuditCommands } from './commands/audit.ts'
 import { explainFailure } from './commands/explain_failure.ts'
 import { registerKeystoreCommands } from './commands/keystore.ts'
 import { registerLedgerCommands } from './commands/ledger.ts'
@@ -53,6 +54,9 @@ registerOrderCommands(order, { print, open: async () => (await places()).openOrd
 
 const ledger = onEitherPlace(program.command('ledger'))
 registerLedgerCommands(ledger, { print, open: async () => (await places()).openLedger(placeOf(ledger)) })
+
+const audit = onEitherPlace(program.command('audit'))
+registerAuditCommands(audit, { print, open: async () => (await places()).openOrders(placeOf(audit)) })
 
 registerKeystoreCommands(program.command('keystore'), { print })
 

@@ -6,13 +6,16 @@ import { type Postgres, removePostgres, startPostgres } from '@cambist/devnet'
 import { Command } from 'commander'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { CommandRefused } from '../command_refused.ts'
+import { operator, readAuditRows } from '../db/audit_log.ts'
 import { type Database, openDatabase } from '../db/database.ts'
 import { migrate } from '../db/migrate.ts'
 import { createAccount } from './accounts.ts'
 import { openApiKeys } from './api_keys.ts'
+import { parseEmail } from './email_address.ts'
 import { createKey, ensureAccount, type KeysPlace, listKeys, revokeKey, rotateKey } from './keys.ts'
 import { registerKeysCommands } from './keys_command.ts'
 import { createSecretBox } from './secret_box.ts'
+import { verifyAudit } from './verify_audit.ts'
 
 /**
  * What: keys are created, found, rotated and revoked, and a change holds within two seconds.
@@ -45,16 +48,21 @@ afterAll(async () => {
 })
 
 async function makeKey(ipAllow: string[] = []) {
-  const account = await createAccount(place, 'My shop')
+  const account = await createAccount(place, operator, { name: 'My shop', email: null })
   if (!account.ok) throw new Error(account.rejection.message)
   const { accountId } = account.value
-  const told = await createKey(place, { accountId, label: 'test', scopes: ['trade', 'read'], ipAllow })
+  const told = await createKey(place, operator, {
+    accountId,
+    label: 'test',
+    scopes: ['trade', 'read'],
+    ipAllow,
+  })
   if (!told.ok) throw new Error(told.rejection.message)
   return { accountId, ...told.value }
 }
 
 async function rotated(keyId: string, overlapMs: number, replacesNewest = false) {
-  const outcome = await rotateKey(place, keyId, { overlapMs, replacesNewest })
+  const outcome = await rotateKey(place, operator, { keyId, accountId: null }, { overlapMs, replacesNewest })
   if (!outcome.ok) throw new Error(outcome.rejection.message)
   return outcome.value
 }
@@ -114,7 +122,7 @@ test('malformed keys are refused with the reason', async () => {
     { ...wanted, ipAllow: ['10.0.0.1/8'] },
     { ...wanted, label: 'x'.repeat(101) },
     { ...wanted, accountId: 'acc_0000000000000000' },
-  ].map((each) => createKey(place, each))
+  ].map((each) => createKey(place, operator, each))
   const codes = (await Promise.all(refusals)).map((outcome) =>
     outcome.ok ? 'accepted' : outcome.rejection.code,
   )
@@ -125,7 +133,7 @@ test('malformed keys are refused with the reason', async () => {
     'key_malformed',
     'account_not_found',
   ])
-  expect((await createAccount(place, ' ')).ok).toBe(false)
+  expect((await createAccount(place, operator, { name: ' ', email: null })).ok).toBe(false)
 })
 
 test('while rotating, two secrets live; after the overlap only the new one does', async () => {
@@ -142,7 +150,12 @@ test('while rotating, two secrets live; after the overlap only the new one does'
 test('a third live secret is refused; a lost newest one can be replaced', async () => {
   const { keyId, secret } = await makeKey()
   const lost = await rotated(keyId, 3_600_000)
-  const third = await rotateKey(place, keyId, { overlapMs: 0, replacesNewest: false })
+  const third = await rotateKey(
+    place,
+    operator,
+    { keyId, accountId: null },
+    { overlapMs: 0, replacesNewest: false },
+  )
   expect(third).toMatchObject({ ok: false, rejection: { code: 'rotation_under_way' } })
   const replacement = await rotated(keyId, 0, true)
   expect(replacement.oldSecretUntilMs).toBe(lost.oldSecretUntilMs)
@@ -163,7 +176,9 @@ test('a rotation with no overlap ends the old secret at once, and slots are used
 test('of rotations at the same moment one wins', async () => {
   const { keyId } = await makeKey()
   const options = { overlapMs: 60_000, replacesNewest: false }
-  const outcomes = await Promise.all([1, 2, 3, 4].map(() => rotateKey(place, keyId, options)))
+  const outcomes = await Promise.all(
+    [1, 2, 3, 4].map(() => rotateKey(place, operator, { keyId, accountId: null }, options)),
+  )
   expect(outcomes.filter((outcome) => outcome.ok)).toHaveLength(1)
 })
 
@@ -171,16 +186,18 @@ test('a revoked key is gone within two seconds, for good, and its secrets are er
   const { keyId } = await makeKey()
   const { store } = openStore()
   expect(await store.find(keyId)).not.toBeNull()
-  expect(await revokeKey(place, keyId)).toEqual({ ok: true, value: null })
+  expect(await revokeKey(place, operator, { keyId, accountId: null })).toEqual({ ok: true, value: null })
   now += 2_000
   expect(await store.find(keyId)).toBeNull()
   expect(await db.query('SELECT 1 FROM api_key_secrets WHERE key_id = $1', [keyId])).toEqual([])
-  expect(await revokeKey(place, keyId)).toEqual({ ok: true, value: null })
-  expect(await rotateKey(place, keyId, { overlapMs: 0, replacesNewest: false })).toMatchObject({
+  expect(await revokeKey(place, operator, { keyId, accountId: null })).toEqual({ ok: true, value: null })
+  expect(
+    await rotateKey(place, operator, { keyId, accountId: null }, { overlapMs: 0, replacesNewest: false }),
+  ).toMatchObject({
     ok: false,
     rejection: { code: 'key_revoked' },
   })
-  expect((await revokeKey(place, 'ck_nobodynobody')).ok).toBe(false)
+  expect((await revokeKey(place, operator, { keyId: 'ck_nobodynobody', accountId: null })).ok).toBe(false)
 })
 
 test('answers are remembered for two seconds, also that there is no such key', async () => {
@@ -204,7 +221,7 @@ test('a clock that was set back does not prolong what is remembered', async () =
   const { keyId } = await makeKey()
   const { store } = openStore()
   await store.find(keyId)
-  await revokeKey(place, keyId)
+  await revokeKey(place, operator, { keyId, accountId: null })
   now -= 3_600_000
   expect(await store.find(keyId)).toBeNull()
   now += 3_600_000
@@ -282,7 +299,7 @@ test('the sandbox account is the same after every start, even when its key was r
   await ensureAccount(place, account, key)
   await ensureAccount(place, account, key)
   await rotated(key.keyId, 60_000)
-  await revokeKey(place, key.keyId)
+  await revokeKey(place, operator, { keyId: key.keyId, accountId: null })
   await ensureAccount(place, account, key)
   expect((await openStore().store.find(key.keyId))?.secrets.map(sign)).toEqual([sign(key.secret)])
   expect(await listKeys(place, account.accountId)).toHaveLength(1)
@@ -331,4 +348,82 @@ test('the commands refuse in words', async () => {
   await expect(runKeys('create', 'Shop', '--ip', '10.0.0.300')).rejects.toThrow('is not an IP address')
   await expect(runKeys('rotate', 'ck_nobodynobody')).rejects.toThrow('there is no key')
   await expect(runKeys('rotate', 'ck_nobodynobody', '--overlap', 'soon')).rejects.toThrow('is not a duration')
+})
+
+test('an account has one email address, no two have the same, and every act is written down', async () => {
+  const created = await runKeys('create', 'Owned', '--email', ' Owner@Example.COM ', '--json')
+  const { accountId, keyId } = JSON.parse(created) as { accountId: string; keyId: string }
+  expect(await runKeys('accounts')).toMatch(new RegExp(`^${accountId} +Owned +owner@example.com `, 'm'))
+  await expect(runKeys('create', 'Other', '--email', 'owner@example.com')).rejects.toThrow('another account')
+  await expect(runKeys('create', 'Other', '--email', 'a@b')).rejects.toThrow('must be an email address')
+  await expect(runKeys('create', '--account', accountId, '--email', 'x@example.com')).rejects.toThrow(
+    '--email',
+  )
+  const other = JSON.parse(await runKeys('create', 'Other', '--json')) as { accountId: string }
+  await expect(runKeys('email', other.accountId, 'OWNER@example.com')).rejects.toThrow('another account')
+  expect(await runKeys('email', accountId, 'new@example.com')).toBe(
+    `${accountId} has the email new@example.com.`,
+  )
+  expect(await runKeys('email', other.accountId, 'owner@example.com')).toContain('owner@example.com')
+  expect(await runKeys('email', accountId, '--none')).toBe(`${accountId} has no email.`)
+  await expect(runKeys('email', accountId)).rejects.toThrow('either')
+  await expect(runKeys('email', 'acc_nobodynobody', 'x@example.com')).rejects.toThrow('no account')
+  await runKeys('rotate', keyId)
+  await runKeys('revoke', keyId)
+  await runKeys('revoke', keyId)
+  const rows = await readAuditRows(db, accountId, 0, 100)
+  expect(rows.map(({ act, actor, subject }) => [act, actor, subject])).toEqual([
+    ['account_created', 'operator', accountId],
+    ['key_created', 'operator', keyId],
+    ['email_set', 'operator', accountId],
+    ['email_set', 'operator', accountId],
+    ['key_rotated', 'operator', keyId],
+    ['key_revoked', 'operator', keyId],
+  ])
+  expect(JSON.parse(rows[2]?.detail ?? '')).toEqual({ from: 'owner@example.com', to: 'new@example.com' })
+  expect((await verifyAudit(db, [])).problems).toEqual([])
+})
+
+test('a key of another account does not exist', async () => {
+  const { keyId, accountId } = await makeKey()
+  const foreign = { keyId, accountId: 'acc_somebodyelse' }
+  const nobodys = await revokeKey(place, operator, { keyId: 'ck_nobodynobody', accountId: null })
+  const refusals = [
+    await revokeKey(place, operator, foreign),
+    await rotateKey(place, operator, foreign, { overlapMs: 0, replacesNewest: false }),
+  ]
+  for (const refusal of refusals) {
+    const told = refusal.ok ? '' : refusal.rejection.message.replace(keyId, 'ck_nobodynobody')
+    expect(told).toBe(nobodys.ok ? '' : nobodys.rejection.message)
+  }
+  expect(await listKeys(place, accountId)).toMatchObject([
+    { keyId, revokedAtMs: null, oldSecretUntilMs: null },
+  ])
+})
+
+test.each([
+  'a',
+  '@b.example',
+  'a@',
+  'a b@c.example',
+  'a@b',
+  'a@@b.example',
+  'a@b..example',
+  '.a@b.example',
+  'a@-b.example',
+  'a@b.example\nBcc: x@y.example',
+  'ä@b.example',
+  'a@b.example>',
+  '"a"@b.example',
+  'a@[127.0.0.1]',
+  'a,b@c.example',
+  `${'a'.repeat(65)}@b.example`,
+  `a@${'b'.repeat(63)}.${'c'.repeat(63)}.${'d'.repeat(63)}.${'e'.repeat(63)}.example`,
+])('%j is no email address', (text) => {
+  expect(parseEmail(text).ok).toBe(false)
+})
+
+test('an email address is kept in small letters', () => {
+  const wanted = { ok: true, value: "o'neil+shop@mail.example.com" }
+  expect(parseEmail(" O'Neil+Shop@Mail.Example.com ")).toEqual(wanted)
 })

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import type { Database, Sql } from '../db/database.ts'
+import { type AuditAct, appendAudit, type By } from '../db/audit_log.ts'
+import type { Sql } from '../db/database.ts'
 import { assert } from '../domain/assert.ts'
 import { accept, type Outcome, refuse } from '../domain/outcome.ts'
 import { HOUR_MS, type InstantMs } from '../domain/time.ts'
@@ -8,7 +9,7 @@ import { type Scope, scopes } from './api_key.ts'
 import { parseIpRange } from './ip_range.ts'
 import type { SecretBox } from './secret_box.ts'
 
-export type KeysPlace = AccountsPlace & { readonly db: Database; readonly box: SecretBox }
+export type KeysPlace = AccountsPlace & { readonly box: SecretBox }
 
 export type NewKey = {
   readonly accountId: string
@@ -17,6 +18,9 @@ export type NewKey = {
   /** Addresses or CIDR ranges; empty means anywhere. */
   readonly ipAllow: readonly string[]
 }
+
+/** A key as somebody names it; to whoever is not its owner it does not exist. Null: the operator, who owns them all. */
+export type OwnedKey = { readonly keyId: string; readonly accountId: string | null }
 
 /** The only time that the secret is told: 64 hex digits, whose text (not the bytes it spells) is the HMAC key. */
 export type ToldSecret = { readonly keyId: string; readonly secret: string }
@@ -39,14 +43,28 @@ export const OVERLAP_MS_DEFAULT = 24 * HOUR_MS
 /** A week is time enough to roll a secret out, and not so long that two are forgotten. */
 const OVERLAP_MS_MAX = 7 * 24 * HOUR_MS
 
-export async function createKey(place: KeysPlace, wanted: NewKey): Promise<Outcome<ToldSecret>> {
+export async function createKey(place: KeysPlace, by: By, wanted: NewKey): Promise<Outcome<ToldSecret>> {
   const checked = checkKey(wanted)
   if (!checked.ok) return checked
   if ((await findAccount(place, wanted.accountId)) === null) {
     return refuse({ code: 'account_not_found', message: `there is no account ${wanted.accountId}` })
   }
   const told = { keyId: `ck_${randomBytes(10).toString('hex')}`, secret: makeSecret() }
-  await place.db.transaction((tx) => insertKey(tx, place, told, checked.value))
+  await place.db.transaction(async (tx) => {
+    const { accountId, label, scopes, ipAllow } = checked.value
+    await insertKey(tx, place, told, checked.value)
+    await noteKeyAct(
+      tx,
+      place,
+      by,
+      { act: 'key_created', accountId, keyId: told.keyId },
+      {
+        label,
+        scopes: scopes.join(','),
+        ip_allow: ipAllow.join(','),
+      },
+    )
+  })
   return accept(told)
 }
 
@@ -74,7 +92,8 @@ export function listKeys(
  */
 export async function rotateKey(
   place: KeysPlace,
-  keyId: string,
+  by: By,
+  key: OwnedKey,
   options: { readonly overlapMs: number; readonly replacesNewest: boolean },
 ): Promise<Outcome<ToldSecret & { readonly oldSecretUntilMs: InstantMs }>> {
   const { overlapMs, replacesNewest } = options
@@ -82,8 +101,9 @@ export async function rotateKey(
     return refuse({ code: 'overlap_too_long', message: 'the old secret may live on for at most 7 days' })
   }
   return place.db.transaction(async (tx) => {
-    const key = await lockLiveKey(tx, keyId)
-    if (!key.ok) return key
+    const { keyId } = key
+    const locked = await lockLiveKey(tx, key)
+    if (!locked.ok) return locked
     const now = place.wallMs()
     const [newest, older] = await liveSecrets(tx, keyId, now)
     assert(newest !== undefined, `the live key ${keyId} has a live secret`)
@@ -100,26 +120,40 @@ export async function rotateKey(
     const slot = isReplaced ? newest.slot : newest.slot === 1 ? 2 : 1
     const secret = makeSecret()
     await putSecret(tx, place, { keyId, secret }, slot)
+    await noteKeyAct(
+      tx,
+      place,
+      by,
+      { act: 'key_rotated', keyId, accountId: locked.value },
+      {
+        old_secret_until: new Date(oldSecretUntilMs).toISOString(),
+        ...(isReplaced && { replaced_newest: 'true' }),
+      },
+    )
     return accept({ keyId, secret, oldSecretUntilMs })
   })
 }
 
 /** Ends the key now (elsewhere within two seconds) and erases its secrets. Revoking twice is the same as once. */
-export async function revokeKey({ db, wallMs }: KeysPlace, keyId: string): Promise<Outcome<null>> {
-  return db.transaction(async (tx) => {
-    const revoked = await tx.query(
-      'UPDATE api_keys SET revoked_at_ms = coalesce(revoked_at_ms, $2) WHERE key_id = $1 RETURNING key_id',
-      [keyId, wallMs()],
+export async function revokeKey(place: KeysPlace, by: By, key: OwnedKey): Promise<Outcome<null>> {
+  const { keyId } = key
+  return place.db.transaction(async (tx) => {
+    const [found] = await tx.query<{ account_id: string; revoked_at_ms: number | null }>(
+      'SELECT account_id, revoked_at_ms FROM api_keys WHERE key_id = $1 FOR UPDATE',
+      [keyId],
     )
-    if (revoked.length === 0) return noSuchKey(keyId)
+    if (found === undefined || !isOwned(key, found.account_id)) return noSuchKey(keyId)
+    if (found.revoked_at_ms !== null) return accept(null)
+    await tx.query('UPDATE api_keys SET revoked_at_ms = $2 WHERE key_id = $1', [keyId, place.wallMs()])
     await tx.query('DELETE FROM api_key_secrets WHERE key_id = $1', [keyId])
+    await noteKeyAct(tx, place, by, { act: 'key_revoked', keyId, accountId: found.account_id }, {})
     return accept(null)
   })
 }
 
 /**
  * The account and key of the sandbox, the same across restarts, whatever was done to them in between. Not for
- * production: the caller names the secret.
+ * production: the caller names the secret. It is the same at every start, and so no act that is written down.
  */
 export async function ensureAccount(
   place: KeysPlace,
@@ -176,14 +210,32 @@ function putSecret(tx: Sql, { box, wallMs }: KeysPlace, told: ToldSecret, slot: 
   )
 }
 
-async function lockLiveKey(tx: Sql, keyId: string): Promise<Outcome<null>> {
-  const [key] = await tx.query<{ revoked_at_ms: number | null }>(
-    'SELECT revoked_at_ms FROM api_keys WHERE key_id = $1 FOR UPDATE',
+/** Answers whose it is. */
+async function lockLiveKey(tx: Sql, key: OwnedKey): Promise<Outcome<string>> {
+  const { keyId } = key
+  const [found] = await tx.query<{ account_id: string; revoked_at_ms: number | null }>(
+    'SELECT account_id, revoked_at_ms FROM api_keys WHERE key_id = $1 FOR UPDATE',
     [keyId],
   )
-  if (key === undefined) return noSuchKey(keyId)
-  if (key.revoked_at_ms === null) return accept(null)
+  if (found === undefined || !isOwned(key, found.account_id)) return noSuchKey(keyId)
+  if (found.revoked_at_ms === null) return accept(found.account_id)
   return refuse({ code: 'key_revoked', message: `${keyId} is revoked; create a new key instead` })
+}
+
+function isOwned({ accountId }: OwnedKey, ownerId: string): boolean {
+  return accountId === null || accountId === ownerId
+}
+
+type KeyAct = { readonly act: AuditAct; readonly keyId: string; readonly accountId: string }
+
+function noteKeyAct(
+  tx: Sql,
+  { wallMs }: KeysPlace,
+  by: By,
+  { act, keyId, accountId }: KeyAct,
+  detail: Readonly<Record<string, string>>,
+): Promise<void> {
+  return appendAudit(tx, { chain: accountId, atMs: wallMs(), act, by, subject: keyId, detail })
 }
 
 type LiveSecret = { readonly slot: 1 | 2; readonly expiresAtMs: InstantMs | null }

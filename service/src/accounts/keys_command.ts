@@ -1,9 +1,11 @@
 import type { Command } from 'commander'
 import { CommandRefused } from '../command_refused.ts'
+import { operator } from '../db/audit_log.ts'
 import type { Outcome } from '../domain/outcome.ts'
 import { HOUR_MS, type InstantMs, MINUTE_MS } from '../domain/time.ts'
-import { createAccount } from './accounts.ts'
+import { createAccount, listAccounts } from './accounts.ts'
 import { scopes } from './api_key.ts'
+import { setEmail } from './email.ts'
 import {
   createKey,
   type KeySummary,
@@ -23,21 +25,24 @@ export type KeysCommandWorld = {
 
 type Json = { readonly json?: boolean }
 
-/** Registers `create`, `list`, `rotate` and `revoke` below `keys`. */
+/** Registers `create`, `list`, `rotate`, `revoke`, `accounts` and `email` below `keys`. */
 export function registerKeysCommands(keys: Command, world: KeysCommandWorld): void {
   keys.description('API keys of the accounts')
   registerCreate(keys, world)
   registerList(keys, world)
   registerRotate(keys, world)
   registerRevoke(keys, world)
+  registerAccounts(keys, world)
+  registerEmail(keys, world)
 }
 
 function registerCreate(keys: Command, world: KeysCommandWorld): void {
-  type Options = Json & { account?: string; label: string; scopes: string; ip: string[] }
+  type Options = Json & { account?: string; email?: string; label: string; scopes: string; ip: string[] }
   keys
     .command('create')
     .argument('[name]', 'name of a new account; or give --account')
     .option('--account <id>', 'an account that exists already')
+    .option('--email <address>', 'of a new account: where its mails go, and with what its owner signs in')
     .option('--label <text>', 'what the key is for', '')
     .option(
       '--scopes <list>',
@@ -49,9 +54,9 @@ function registerCreate(keys: Command, world: KeysCommandWorld): void {
     .description('make an account and a key for it; shows the secret once')
     .action((name: string | undefined, options: Options) =>
       withPlace(world, async (place) => {
-        const accountId = await chooseAccount(place, name, options.account)
+        const accountId = await chooseAccount(place, name, options.account, options.email)
         const told = orRefuse(
-          await createKey(place, {
+          await createKey(place, operator, {
             accountId,
             label: options.label,
             scopes: split(options.scopes),
@@ -92,7 +97,12 @@ function registerRotate(keys: Command, world: KeysCommandWorld): void {
       withPlace(world, async (place) => {
         const overlapMs = options.overlap === undefined ? OVERLAP_MS_DEFAULT : parseDuration(options.overlap)
         const rotated = orRefuse(
-          await rotateKey(place, keyId, { overlapMs, replacesNewest: options.replaceNewest === true }),
+          await rotateKey(
+            place,
+            operator,
+            { keyId, accountId: null },
+            { overlapMs, replacesNewest: options.replaceNewest === true },
+          ),
         )
         const until = showTime(rotated.oldSecretUntilMs)
         world.print(options.json ? toJson(rotated) : describeSecret(rotated, [['Old secret until', until]]))
@@ -108,8 +118,47 @@ function registerRevoke(keys: Command, world: KeysCommandWorld): void {
     .description('end a key for good, within two seconds everywhere')
     .action((keyId: string, options: Json) =>
       withPlace(world, async (place) => {
-        orRefuse(await revokeKey(place, keyId))
+        orRefuse(await revokeKey(place, operator, { keyId, accountId: null }))
         world.print(options.json ? toJson({ keyId, revoked: true }) : `${keyId} is revoked.`)
+      }),
+    )
+}
+
+function registerAccounts(keys: Command, world: KeysCommandWorld): void {
+  keys
+    .command('accounts')
+    .option('--json', 'machine-readable output')
+    .description('show accounts and their email addresses')
+    .action((options: Json) =>
+      withPlace(world, async (place) => {
+        const found = await listAccounts(place)
+        const rows = found.map(({ accountId, name, email, createdAtMs }) => [
+          accountId,
+          name,
+          email ?? '-',
+          showTime(createdAtMs),
+        ])
+        world.print(options.json ? toJson(found) : table(['ACCOUNT', 'NAME', 'EMAIL', 'CREATED'], rows))
+      }),
+    )
+}
+
+function registerEmail(keys: Command, world: KeysCommandWorld): void {
+  keys
+    .command('email')
+    .argument('<account-id>')
+    .argument('[address]', 'the new address; or give --none')
+    .option('--none', 'take the address away: nobody can sign in any more')
+    .option('--json', 'machine-readable output')
+    .description('say where the mails of an account go, and with what its owner signs in; ends its sessions')
+    .action((accountId: string, address: string | undefined, options: Json & { none?: boolean }) =>
+      withPlace(world, async (place) => {
+        if ((address === undefined) !== (options.none === true)) {
+          throw new CommandRefused('give either an address or --none')
+        }
+        const email = orRefuse(await setEmail(place, operator, accountId, address ?? null))
+        const told = email === null ? `${accountId} has no email.` : `${accountId} has the email ${email}.`
+        world.print(options.json ? toJson({ accountId, email }) : told)
       }),
     )
 }
@@ -127,12 +176,16 @@ async function chooseAccount(
   place: KeysPlace,
   name: string | undefined,
   accountId: string | undefined,
+  email: string | undefined,
 ): Promise<string> {
   if ((name === undefined) === (accountId === undefined)) {
     throw new CommandRefused('give either the name of a new account or --account with an existing one')
   }
+  if (accountId !== undefined && email !== undefined) {
+    throw new CommandRefused('--email is for a new account; to give one to an existing account: keys email')
+  }
   if (accountId !== undefined) return accountId
-  return orRefuse(await createAccount(place, name ?? '')).accountId
+  return orRefuse(await createAccount(place, operator, { name: name ?? '', email: email ?? null })).accountId
 }
 
 function orRefuse<Value>(outcome: Outcome<Value>): Value {

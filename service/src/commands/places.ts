@@ -26,7 +26,7 @@ export async function openAccounts({ env, isSandbox }: Place) {
   return { place, close: db.close }
 }
 
-/** What `cambist order` works with. */
+/** What `cambist order` and `cambist audit` work with. */
 export async function openOrders({ env, isSandbox }: Place) {
   const db = await openMigrated(
     isSandbox ? (await readSandbox(env)).database_url : readDatabaseConfig(env).databaseUrl,

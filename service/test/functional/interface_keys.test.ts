@@ -1,5 +1,6 @@
 import { beforeAll, expect, test } from 'vitest'
 import { listKeys, revokeKey, rotateKey, type ToldSecret } from '../../src/accounts/keys.ts'
+import { operator } from '../../src/db/audit_log.ts'
 import { createOrder, quickPair } from '../harness/orders.ts'
 import { useTestSandbox } from '../harness/test_sandbox.ts'
 import { keysPlaceOf, makeKey, openWire, type Wire } from '../harness/wire.ts'
@@ -65,14 +66,24 @@ test('while a secret is rotated both live; the old one ends at its time, the new
   const place = keysPlaceOf(given())
   const old = await makeKey(given())
   expect(await answerTo(old)).toBe(GOOD)
-  const rotated = await rotateKey(place, old.keyId, { overlapMs: 3_000, replacesNewest: false })
+  const rotated = await rotateKey(
+    place,
+    operator,
+    { keyId: old.keyId, accountId: null },
+    { overlapMs: 3_000, replacesNewest: false },
+  )
   if (!rotated.ok) throw new Error(rotated.rejection.message)
   const fresh = rotated.value
   given().addSecret(fresh.secret)
   await given().eventually('the new secret is known', async () => expect(await answerTo(fresh)).toBe(GOOD))
   expect(Date.now()).toBeLessThan(fresh.oldSecretUntilMs)
   expect(await answerTo(old)).toBe(GOOD)
-  const again = await rotateKey(place, old.keyId, { overlapMs: 0, replacesNewest: false })
+  const again = await rotateKey(
+    place,
+    operator,
+    { keyId: old.keyId, accountId: null },
+    { overlapMs: 0, replacesNewest: false },
+  )
   expect(again).toMatchObject({ ok: false, rejection: { code: 'rotation_under_way' } })
   await given().eventually('the old secret has ended', async () => expect(await answerTo(old)).toBe(BAD))
   expect(Date.now()).toBeGreaterThanOrEqual(fresh.oldSecretUntilMs)
@@ -85,7 +96,7 @@ test('a revoked key ends within two seconds although it was in use, and does not
   const key = await makeKey(given())
   const order = await createOrder(given(), quickPair)
   expect(await answerTo(key)).toBe(GOOD)
-  const revoked = await revokeKey(place, key.keyId)
+  const revoked = await revokeKey(place, operator, { keyId: key.keyId, accountId: null })
   const sinceMs = performance.now()
   expect(revoked.ok).toBe(true)
   await given().eventually('the key is refused', async () => expect(await answerTo(key)).toBe(BAD))

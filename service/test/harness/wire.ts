@@ -6,6 +6,7 @@ import type { KeysPlace, NewKey, ToldSecret } from '../../src/accounts/keys.ts'
 import { createKey } from '../../src/accounts/keys.ts'
 import { createSecretBox } from '../../src/accounts/secret_box.ts'
 import { sandboxKey } from '../../src/config/sandbox_secrets.ts'
+import { operator } from '../../src/db/audit_log.ts'
 import type { Answer } from '../../src/http/testing/harness.ts'
 import { conformingFetch, readAnswer, readDocument } from './conforming_fetch.ts'
 import type { TestSandbox } from './test_sandbox.ts'
@@ -107,7 +108,7 @@ export function keysPlaceOf({ service }: TestSandbox): KeysPlace {
 export async function makeKey(sandbox: TestSandbox, wanted: Partial<NewKey> = {}): Promise<ToldSecret> {
   const place = keysPlaceOf(sandbox)
   const accountId = wanted.accountId ?? (await makeAccount(place))
-  const key = await createKey(place, {
+  const key = await createKey(place, operator, {
     label: 'test',
     scopes: ['read', 'trade'],
     ipAllow: [],
@@ -120,7 +121,7 @@ export async function makeKey(sandbox: TestSandbox, wanted: Partial<NewKey> = {}
 }
 
 async function makeAccount(place: KeysPlace): Promise<string> {
-  const account = await createAccount(place, 'another')
+  const account = await createAccount(place, operator, { name: 'another', email: null })
   if (!account.ok) throw new Error(account.rejection.message)
   return account.value.accountId
 }

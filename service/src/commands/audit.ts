@@ -1,0 +1,111 @@
+import { readFile } from 'node:fs/promises'
+import type { Command } from 'commander'
+import { verifyAudit } from '../accounts/verify_audit.ts'
+import { CommandRefused } from '../command_refused.ts'
+import { type AuditHead, type AuditRow, readAuditBackwards, readAuditHeads } from '../db/audit_log.ts'
+import type { Database } from '../db/database.ts'
+import { showTime, table, toJson } from './table.ts'
+
+/** `open` connects, and `close` is called however the command ends. */
+export type AuditCommandWorld = {
+  open(): Promise<{ readonly db: Database; close(): Promise<void> }>
+  print(text: string): void
+}
+
+type Json = { readonly json?: boolean }
+
+/** Registers `verify`, `heads` and `show` below `audit`. */
+export function registerAuditCommands(audit: Command, world: AuditCommandWorld): void {
+  audit.description('the log of everything that matters to the safety of accounts')
+  audit
+    .command('verify')
+    .option('--heads <file>', 'what `audit heads` printed earlier: these rows have to be there still')
+    .option('--json', 'machine-readable output')
+    .description('check that nothing was changed, deleted or inserted; exits with 1 and names the rows if so')
+    .action((options: Json & { heads?: string }) => verify(world, options))
+  audit
+    .command('heads')
+    .description('print where each chain ends, to be kept where the database cannot be reached from')
+    .action(() => withDatabase(world, async (db) => world.print(toJson(await readAuditHeads(db)))))
+  audit
+    .command('show')
+    .argument('<chain>', 'an account (acc_…), or house_0 to house_f for acts that belong to none')
+    .option('--json', 'machine-readable output')
+    .description('print the newest rows of a chain')
+    .action((chain: string, options: Json) => show(world, chain, options))
+}
+
+async function verify(world: AuditCommandWorld, options: Json & { heads?: string }): Promise<void> {
+  const noted = options.heads === undefined ? [] : await readHeads(options.heads)
+  await withDatabase(world, async (db) => {
+    const verdict = await verifyAudit(db, noted)
+    const { chainCount, rowCount, problems } = verdict
+    const found = problems.map(({ chain, sequence, message }) => [chain, String(sequence), message])
+    world.print(
+      options.json
+        ? toJson(verdict)
+        : problems.length === 0
+          ? `No problems: ${count(rowCount, 'row')} in ${count(chainCount, 'chain')}.`
+          : table(['CHAIN', 'ROW', 'PROBLEM'], found),
+    )
+    if (problems.length > 0) throw new CommandRefused('The audit log is not what was written.')
+  })
+}
+
+function count(number: number, what: string): string {
+  return `${number} ${what}${number === 1 ? '' : 's'}`
+}
+
+async function readHeads(path: string): Promise<readonly AuditHead[]> {
+  const refusal = new CommandRefused(`${path} is not what \`cambist audit heads\` prints`)
+  const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    throw new CommandRefused(`${path} cannot be read: ${error.code}`)
+  })
+  let heads: unknown
+  try {
+    heads = JSON.parse(text)
+  } catch {
+    throw refusal
+  }
+  if (!Array.isArray(heads) || !heads.every(isHead)) throw refusal
+  return heads
+}
+
+function isHead(value: unknown): value is AuditHead {
+  const { chain, sequence, hash } = (value ?? {}) as Record<string, unknown>
+  return typeof chain === 'string' && Number.isSafeInteger(sequence) && typeof hash === 'string'
+}
+
+const SHOWN_MAX = 100
+
+async function show(world: AuditCommandWorld, chain: string, options: Json): Promise<void> {
+  await withDatabase(world, async (db) => {
+    const rows = await readAuditBackwards(db, chain, 2 ** 31 - 1, SHOWN_MAX)
+    world.print(options.json ? toJson(rows) : describe(rows))
+  })
+}
+
+function describe(rows: readonly AuditRow[]): string {
+  if (rows.length === 0) return 'There are no rows.'
+  return table(
+    ['ROW', 'AT', 'ACT', 'BY', 'TO', 'FROM', 'DETAIL'],
+    rows.map(({ sequence, at_ms, act, actor, subject, address, detail }) => [
+      sequence,
+      showTime(Number(at_ms)),
+      act,
+      actor,
+      subject ?? '-',
+      address ?? '-',
+      detail,
+    ]),
+  )
+}
+
+async function withDatabase(world: AuditCommandWorld, work: (db: Database) => Promise<void>): Promise<void> {
+  const { db, close } = await world.open()
+  try {
+    await work(db)
+  } finally {
+    await close()
+  }
+}
