@@ -119,3 +119,10 @@ export type MailContent =
     }
 
 export type MailKind = MailContent['kind']
+
+export type OrderMail = Extract<MailContent, { readonly kind: OrderMailKind }>
+
+/** About an order: an account decides whether it wants these. */
+export function isOrderMail(content: MailContent): content is OrderMail {
+  return (orderMailKinds as readonly string[]).includes(content.kind)
+}

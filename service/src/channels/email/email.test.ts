@@ -1,0 +1,367 @@
+import { readdirSync } from 'node:fs'
+import PostalMime from 'postal-mime'
+import { afterEach, describe, expect, test } from 'vitest'
+import { systemClock } from '../../clock.ts'
+import { defaultExplorers } from '../../domain/catalog/explorers.ts'
+import { type NetworkId, networkChains } from '../../domain/catalog/networks.ts'
+import {
+  type MailContent,
+  type OrderInMail,
+  type OrderMailKind,
+  orderMailKinds,
+} from '../../domain/notifications/mail_content.ts'
+import { emergencyReasons } from '../../domain/orders/order.ts'
+import type { Mail } from '../channel.ts'
+import { type MailSettings, mailRenderer } from './render.ts'
+import { smtpChannel } from './smtp.ts'
+import { fillTemplate, parseTemplate } from './template.ts'
+import { type MailServer, startMailServer } from './testing/mail_server.ts'
+
+/**
+ * What: every mail says what it has to, exactly and harmlessly, and a mail server's every mood becomes the right answer.
+ * How: templates with plain and with hostile values; a real SMTP server on loopback that refuses, delays and hangs up.
+ */
+const settings: MailSettings = {
+  sender: 'Cambist',
+  fromAddress: 'orders@exchange.example.org',
+  orderUrl: (orderId) => `https://x.example.org/order/${orderId}?token=tok-${orderId}`,
+  unsubscribeUrl: (accountId, mailClass) =>
+    `https://x.example.org/unsubscribe?token=${accountId}.${mailClass}.mac`,
+  explorers: defaultExplorers,
+  note: null,
+}
+
+const HASH = 'a'.repeat(64)
+
+const order: OrderInMail = {
+  order_id: 'CB4821093377160542',
+  status: 'NEW',
+  deposit_address: 'bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4',
+  deposit_tag: null,
+  deposit_currency: 'BTC',
+  deposit_network: 'BTC',
+  deposit_amount: '0.01234567',
+  deposit_received: '0',
+  deposit_tx_hash: null,
+  receive_currency: 'USDT',
+  receive_network: 'TRC20',
+  receive_amount: '812.5',
+  receive_final_amount: '812.5',
+  rate: '65812.25',
+  rate_type: 'fixed',
+  destination: 'TJRabPrwbZy45sbavfcjinPJC18kjpRTv8',
+  destination_tag: null,
+  withdraw_tx_hash: null,
+  created_at: Date.UTC(2026, 0, 2, 3, 4, 5),
+  expires_at: Date.UTC(2026, 0, 2, 3, 19, 5),
+  completed_at: null,
+}
+
+const emergency: OrderInMail['emergency'] = {
+  reasons: ['UNDERPAID'],
+  options: {
+    continue: { receive_amount: '400.25' },
+    recalculate: null,
+    refund: { refund_amount: '0.006', currency: 'BTC', network: 'BTC', has_refund_address: false },
+  },
+}
+
+const refund = { address: 'bc1qback', amount: '0.006', currency: 'BTC', network: 'BTC', tx_hash: HASH }
+
+const render = mailRenderer(settings)
+
+function mailOf(content: MailContent): Mail {
+  return render({ content, to: 'ada@example.org', accountId: 'acc_00000001', messageId: 'm'.repeat(32) })
+}
+
+const orderMail = (kind: OrderMailKind, more: Partial<OrderInMail> = {}) =>
+  mailOf({ kind, data: { order: { ...order, ...more } } })
+
+const EVERY_MAIL: readonly MailContent[] = [
+  ...orderMailKinds.map((kind) => ({ kind, data: { order } }) as const),
+  {
+    kind: 'webhook_exhausted',
+    data: { order_id: order.order_id, url: 'https://a.example/hook', endpoint: null },
+  },
+  { kind: 'sign_in_link', data: { link: 'https://x.example.org/in#abc', expires_at_ms: 0 } },
+  { kind: 'email_change_old', data: { new_email: 'new@example.org' } },
+  { kind: 'email_change_new', data: { link: 'https://x.example.org/c#abc', expires_at_ms: 0, ip: '::1' } },
+  { kind: 'key_created', data: { key_id: 'ck_00000001', label: 'my bot', scopes: ['read'] } },
+  {
+    kind: 'security_notice',
+    data: { what: 'A key was revoked.', details: [{ label: 'Key', value: 'ck_1' }] },
+  },
+]
+
+describe('what mails say', () => {
+  test('every kind of mail has both templates and nothing unfilled, and there is no other template', () => {
+    for (const content of EVERY_MAIL) {
+      const { subject, text, html } = mailOf(content)
+      for (const part of [subject, text, html]) {
+        expect(part).not.toMatch(/\{\{|\}\}|undefined|\[object|NaN/)
+        expect(part.trim()).not.toBe('')
+      }
+      expect(text).not.toMatch(/<[a-z]/)
+    }
+    const files = readdirSync(new URL('./templates', import.meta.url)).sort()
+    const expected = [...EVERY_MAIL.map(({ kind }) => kind), 'layout', 'order']
+    expect(files).toEqual(expected.flatMap((name) => [`${name}.html`, `${name}.txt`]).sort())
+  })
+
+  test('nothing is loaded from anywhere and nothing runs', () => {
+    for (const content of EVERY_MAIL) {
+      expect(mailOf(content).html).not.toMatch(
+        /<(img|script|link|iframe|form|object|video)|url\(|@import| on[a-z]+=/i,
+      )
+    }
+  })
+
+  test('order created tells where to pay how much until when', () => {
+    const { subject, text, html } = orderMail('order_created', { deposit_tag: '4711' })
+    expect(subject).toBe('Order CB4821093377160542: waiting for your deposit')
+    for (const part of [text, html]) {
+      expect(part).toContain('0.01234567 BTC')
+      expect(part).toContain('bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4')
+      expect(part).toContain('4711')
+      expect(part).toContain('2026-01-02 03:19 UTC')
+      expect(part).toContain('812.5 USDT (Tether USD) on TRC20 (TRON)')
+      expect(part).toContain('https://mempool.space/address/bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4')
+      expect(part).toContain('https://x.example.org/order/CB4821093377160542?token=tok-CB4821093377160542')
+      expect(part).toContain('NEW')
+    }
+    expect(orderMail('order_created').text).not.toContain('tag')
+  })
+
+  test('each network has its explorer', () => {
+    const link = (network: NetworkId) =>
+      /https:\/\/\S+a{64}/.exec(
+        orderMail('order_completed', { receive_network: network, withdraw_tx_hash: HASH }).text,
+      )?.[0]
+    const links = Object.keys(networkChains).map((network) => [network, link(network as NetworkId)])
+    expect(Object.fromEntries(links)).toEqual({
+      BTC: `https://mempool.space/tx/${HASH}`,
+      ETH: `https://etherscan.io/tx/${HASH}`,
+      BNB: `https://bscscan.com/tx/${HASH}`,
+      XRP: `https://livenet.xrpl.org/transactions/${HASH}`,
+      XLM: `https://stellar.expert/explorer/public/tx/${HASH}`,
+      TRX: `https://tronscan.org/#/transaction/${HASH}`,
+      EOS: `https://eosauthority.com/transaction/${HASH}`,
+      SOL: `https://solscan.io/tx/${HASH}`,
+      ERC20: `https://etherscan.io/tx/${HASH}`,
+      BEP20: `https://bscscan.com/tx/${HASH}`,
+      TRC20: `https://tronscan.org/#/transaction/${HASH}`,
+    })
+  })
+
+  test('a network without an explorer shows the hash alone', () => {
+    const plain = mailRenderer({ ...settings, explorers: { ...defaultExplorers, BTC: null } })
+    const content = {
+      kind: 'payment_received',
+      data: { order: { ...order, deposit_tx_hash: HASH } },
+    } as const
+    const { text, html } = plain({ content, to: 'a@b.example', accountId: null, messageId: 'm'.repeat(32) })
+    expect(text).toContain(HASH)
+    expect(html).toContain(HASH)
+    expect(text + html).not.toContain('mempool.space')
+  })
+
+  test('an emergency names its reasons and what each action pays, and its buttons only open the page', () => {
+    const received = { status: 'EMERGENCY', deposit_received: '0.0061', emergency } as const
+    const { text, html } = orderMail('emergency_action_required', received)
+    for (const part of [text, html]) {
+      expect(part).toContain('Less was received than the order asks for.')
+      expect(part).toContain('400.25 USDT')
+      expect(part).toContain('0.006 BTC back on BTC (Bitcoin), at an address that you name')
+      expect(part).toContain('token=tok-CB4821093377160542#continue')
+      expect(part).toContain('token=tok-CB4821093377160542#refund')
+      expect(part).not.toContain('#recalculate')
+    }
+    for (const reason of emergencyReasons) {
+      const mail = orderMail('emergency_action_required', { emergency: { ...emergency, reasons: [reason] } })
+      expect(mail.text).not.toContain(reason)
+    }
+  })
+
+  test('failed: refunded, or nothing to choose', () => {
+    const refunded = orderMail('order_failed', { status: 'REFUNDED', refund })
+    expect(refunded.text).toContain('was sent back')
+    expect(refunded.text).toContain('0.006 BTC on BTC (Bitcoin) to bc1qback')
+    expect(refunded.text).toContain(`https://mempool.space/tx/${HASH}`)
+    const stuck = orderMail('order_failed', { status: 'EMERGENCY', emergency })
+    expect(stuck.text).toContain('nothing to choose')
+  })
+
+  test('only mails about orders can be unsubscribed from, each from its own class', () => {
+    const classes = EVERY_MAIL.map((content) => [
+      content.kind,
+      /acc_00000001\.([a-z_]+)\.mac/.exec(mailOf(content).unsubscribeUrl ?? '')?.[1] ?? null,
+    ])
+    expect(Object.fromEntries(classes)).toEqual({
+      order_created: 'all',
+      payment_received: 'payment_received',
+      order_completed: 'order_completed',
+      order_failed: 'order_failed',
+      order_expired: 'order_expired',
+      emergency_action_required: 'all',
+      webhook_exhausted: null,
+      sign_in_link: null,
+      email_change_old: null,
+      email_change_new: null,
+      key_created: null,
+      security_notice: null,
+    })
+  })
+
+  test('hostile words stay words', () => {
+    const hostile = '"><script>alert(1)</script>\r\nBcc: victim@example.org\u202e'
+    const mail = orderMail('order_created', {
+      destination: hostile,
+      destination_tag: hostile,
+      deposit_tag: hostile,
+      deposit_tx_hash: hostile,
+    })
+    const key = mailOf({ kind: 'key_created', data: { key_id: hostile, label: hostile, ip: hostile } })
+    for (const { html, text, subject } of [mail, key]) {
+      expect(html).not.toContain('<script')
+      expect(html).toContain('&lt;script&gt;')
+      expect(text).not.toMatch(/^Bcc:/m)
+      expect(text + html).not.toContain('\u202e')
+      expect(subject).not.toContain('alert')
+    }
+  })
+})
+
+describe('templates', () => {
+  const fill = (source: string, view: object, kind: 'html' | 'text' = 'html') =>
+    fillTemplate(parseTemplate(source), kind, view as Record<string, string>, {})
+
+  test('sections repeat, nest, and are left out', () => {
+    expect(
+      fill('{{#list}}<{{name}}{{outer}}>{{/list}}', { list: [{ name: 'a' }, { name: 'b' }], outer: '!' }),
+    ).toBe('<a!><b!>')
+    expect(fill('{{#gone}}x{{/gone}}{{^gone}}y{{/gone}}', { gone: null })).toBe('y')
+    expect(fill('a\n{{#is_on}}\nb\n{{/is_on}}\nc', { is_on: true })).toBe('a\nb\nc')
+  })
+
+  test('a mistake is told, not swallowed', () => {
+    expect(() => parseTemplate('{{#open}}')).toThrow('does not end')
+    expect(() => parseTemplate('{{/open}}')).toThrow()
+    expect(() => parseTemplate('{{{raw}}}')).toThrow('not understood')
+    expect(() => parseTemplate('{{A.b}}')).toThrow('not understood')
+    expect(() => fill('{{misspelt}}', {})).toThrow('there is no misspelt')
+    expect(() => fill('{{toString}}', {})).toThrow()
+  })
+})
+
+describe('SMTP', () => {
+  let server: MailServer | null = null
+  afterEach(async () => {
+    await server?.close()
+    server = null
+  })
+  const mail = orderMail('payment_received')
+  const times = { connectMs: 2_000, greetingMs: 300, silenceMs: 300, wholeMs: 1_500 }
+  const channelTo = (port: number, more: object = {}) =>
+    smtpChannel(
+      {
+        host: '127.0.0.1',
+        port,
+        security: 'none',
+        auth: null,
+        fromAddress: settings.fromAddress,
+        fromName: 'Cambist "Orders"',
+        ...more,
+      },
+      systemClock(),
+      times,
+    )
+  const sendTo = async (options: Parameters<typeof startMailServer>[0], more: object = {}) => {
+    server = await startMailServer(options)
+    return channelTo(server.port, more).send(mail)
+  }
+
+  test('a mail arrives as it was written, with the headers of one click', async () => {
+    expect(await sendTo({})).toMatchObject({ kind: 'accepted', said: expect.stringMatching(/^250/) })
+    expect(server?.received).toHaveLength(1)
+    const { envelope, raw } = server?.received[0] ?? { envelope: null, raw: '' }
+    expect(envelope).toEqual({ from: settings.fromAddress, to: ['ada@example.org'] })
+    const parsed = await PostalMime.parse(raw)
+    expect(parsed).toMatchObject({
+      subject: mail.subject,
+      from: { name: 'Cambist "Orders"', address: settings.fromAddress },
+      to: [{ address: 'ada@example.org' }],
+      messageId: `<${mail.messageId}>`,
+    })
+    expect(parsed.text?.trim()).toBe(mail.text.trim())
+    expect(parsed.html?.trim()).toBe(mail.html.trim())
+    const headers = Object.fromEntries(parsed.headers.map(({ key, value }) => [key, value]))
+    expect(headers).toMatchObject({
+      'list-unsubscribe': `<${mail.unsubscribeUrl}>`,
+      'list-unsubscribe-post': 'List-Unsubscribe=One-Click',
+      'auto-submitted': 'auto-generated',
+    })
+  })
+
+  test('an address that looks like two, or like a command, reaches at most one', async () => {
+    server = await startMailServer({})
+    const kinds = []
+    for (const to of ['a,b@example.org', 'a@example.org,b@example.org', 'a@e.org>\r\nRCPT TO:<b@e.org']) {
+      kinds.push((await channelTo(server.port).send({ ...mail, to })).kind)
+    }
+    expect(kinds).toEqual(['accepted', 'refused', 'refused'])
+    expect(server.received.map(({ envelope }) => envelope.to)).toEqual([['a,b@example.org']])
+  })
+
+  test.each([
+    ['a recipient that is not there', { onRcpt: 550 }, 'refused'],
+    ['a mail that is not wanted', { onData: 554 }, 'refused'],
+    ['a full mailbox', { onRcpt: 452 }, 'failed'],
+    ['greylisting', { onRcpt: 451 }, 'failed'],
+    ['trouble at its end', { onData: 421 }, 'failed'],
+    ['a sender that is not ours', { onMail: 550 }, 'failed'],
+    ['who wants a password', { onRcpt: 530 }, 'failed'],
+  ] as const)('%s', async (_, options, kind) => {
+    const answer = await sendTo(options)
+    expect(answer.kind, JSON.stringify(answer)).toBe(kind)
+    expect(server?.received).toEqual([])
+  })
+
+  test('a wrong password is the operator’s trouble, not the mail’s', async () => {
+    const answer = await sendTo({ user: 'me', pass: 'right' }, { auth: { user: 'me', pass: 'wrong' } })
+    expect(answer).toMatchObject({ kind: 'failed', why: expect.stringContaining('535') })
+    await server?.close()
+    expect(
+      await sendTo({ user: 'me', pass: 'right' }, { auth: { user: 'me', pass: 'right' } }),
+    ).toMatchObject({
+      kind: 'accepted',
+    })
+  })
+
+  test('silence anywhere ends: before the greeting, within DATA, and dripping for ever', async () => {
+    expect(await sendTo({ mood: 'no greeting' })).toMatchObject({ kind: 'failed' })
+    await server?.close()
+    expect(await sendTo({ mood: 'silent after data' })).toMatchObject({ kind: 'failed' })
+    await server?.close()
+    expect(await sendTo({ mood: 'drips' })).toMatchObject({ kind: 'failed' })
+  })
+
+  test('a line that is cut in the middle of a mail, and nobody there at all', async () => {
+    expect(await sendTo({ mood: 'hangs up in data' })).toMatchObject({ kind: 'failed' })
+    await server?.close()
+    const { port } = server ?? { port: 1 }
+    server = null
+    expect(await channelTo(port).send(mail)).toMatchObject({ kind: 'failed' })
+  })
+
+  test('TLS is asked for before anything is said, and its certificate is checked', async () => {
+    expect(await sendTo({ mood: 'no tls' }, { security: 'starttls' })).toMatchObject({ kind: 'failed' })
+    expect(server?.received).toEqual([])
+    await server?.close()
+    const answer = await sendTo({}, { security: 'starttls' })
+    expect(answer).toMatchObject({ kind: 'failed', why: expect.stringMatching(/certificate/i) })
+    await server?.close()
+    const direct = await sendTo({ secure: true }, { security: 'tls' })
+    expect(direct).toMatchObject({ kind: 'failed', why: expect.stringMatching(/certificate/i) })
+    expect(server?.received).toEqual([])
+  })
+})

@@ -1,0 +1,140 @@
+import { currencies, isCurrencyCode } from '../../domain/catalog/currencies.ts'
+import { depositUrl, type Explorers, transactionUrl } from '../../domain/catalog/explorers.ts'
+import { chainFacts, isNetworkId, networkChains } from '../../domain/catalog/networks.ts'
+import type { EmergencyOptionsInMail, OrderInMail } from '../../domain/notifications/mail_content.ts'
+import type { EmergencyReason, OrderStatus } from '../../domain/orders/order.ts'
+import type { InstantMs } from '../../domain/time.ts'
+import type { View } from './template.ts'
+
+export type OrderLinks = {
+  /** The page of an order, for whoever has the link. */
+  readonly orderUrl: (orderId: string) => string
+  readonly explorers: Explorers
+}
+
+const statusWords: Readonly<Record<OrderStatus, string>> = {
+  NEW: 'waiting for your deposit',
+  PENDING: 'waiting for the network to confirm the deposit',
+  EXCHANGE: 'being exchanged',
+  WITHDRAW: 'the payout is on its way',
+  DONE: 'completed',
+  EXPIRED: 'expired without a payment',
+  EMERGENCY: 'stopped until somebody decides',
+  REFUND: 'the refund is on its way',
+  REFUNDED: 'refunded',
+}
+
+const reasonWords: Readonly<Record<EmergencyReason, string>> = {
+  UNDERPAID: 'Less was received than the order asks for.',
+  OVERPAID: 'More was received than the order asks for.',
+  LATE_DEPOSIT: 'The payment came after the order had expired.',
+  RATE_SLIPPAGE: 'The rate has fallen further below the quote than was agreed.',
+  NETWORK_PROBLEM: 'A network has had trouble for too long.',
+  DESTINATION_PROBLEM: 'The destination cannot be paid.',
+}
+
+/** What the templates of an order's mails may say; the names are theirs. */
+export function orderView(order: OrderInMail, links: OrderLinks): View {
+  const url = links.orderUrl(order.order_id)
+  return {
+    order_id: order.order_id,
+    status: order.status,
+    status_words: statusWords[order.status],
+    ...sideView('deposit', order.deposit_currency, order.deposit_network),
+    deposit_amount: order.deposit_amount,
+    deposit_received: /[1-9]/.test(order.deposit_received) ? { amount: order.deposit_received } : null,
+    deposit_address: order.deposit_address,
+    deposit_tag: order.deposit_tag === null ? null : { tag: order.deposit_tag },
+    deposit_address_url: linkTo(depositUrl(links.explorers, order.deposit_network, order.deposit_address)),
+    deposit_tx: transactionView(links, order.deposit_network, order.deposit_tx_hash),
+    ...sideView('receive', order.receive_currency, order.receive_network),
+    receive_amount: order.receive_final_amount,
+    destination: order.destination,
+    destination_tag: order.destination_tag === null ? null : { tag: order.destination_tag },
+    withdraw_tx: transactionView(links, order.receive_network, order.withdraw_tx_hash),
+    rate: order.rate,
+    rate_type: order.rate_type,
+    expires_at: showTime(order.expires_at),
+    order_url: url,
+    is_refunded: order.status === 'REFUNDED',
+    refund: refundView(order, links),
+    reasons: order.emergency?.reasons.map((reason) => ({ text: reasonWords[reason] })) ?? [],
+    has_reasons: (order.emergency?.reasons.length ?? 0) > 0,
+    actions: order.emergency === undefined ? [] : actionViews(order, order.emergency.options, url),
+  }
+}
+
+function sideView(side: 'deposit' | 'receive', currency: string, network: string): View {
+  return {
+    [`${side}_currency`]: currency,
+    [`${side}_currency_name`]: isCurrencyCode(currency) ? currencies[currency].name : currency,
+    [`${side}_network`]: showNetwork(network),
+  }
+}
+
+/** `ERC20 (Ethereum)`; where network and chain have one name, as it is: `BTC (Bitcoin)`. */
+export function showNetwork(network: string): string {
+  return isNetworkId(network) ? `${network} (${chainFacts[networkChains[network]].name})` : network
+}
+
+function linkTo(url: string | null): View | null {
+  return url === null ? null : { url }
+}
+
+function transactionView({ explorers }: OrderLinks, network: string, hash: string | null): View | null {
+  return hash === null ? null : { hash, url: transactionUrl(explorers, network, hash) }
+}
+
+function refundView({ refund }: OrderInMail, links: OrderLinks): View | null {
+  if (refund === undefined) return null
+  const { amount, currency, network, address, tx_hash } = refund
+  return {
+    amount,
+    currency,
+    network: showNetwork(network),
+    address,
+    refund_tx: transactionView(links, network, tx_hash),
+  }
+}
+
+function actionViews(order: OrderInMail, options: EmergencyOptionsInMail, url: string): View[] {
+  const received = `${order.deposit_received} ${order.deposit_currency}`
+  const pays = (amount: string) => `${amount} ${order.receive_currency}`
+  const { continue: goOn, recalculate, refund } = options
+  return [
+    ...(goOn === null
+      ? []
+      : [
+          {
+            label: 'Continue',
+            says: `Exchange the ${received} that were received, and receive ${pays(goOn.receive_amount)}.`,
+            url: `${url}#continue`,
+          },
+        ]),
+    ...(recalculate === null
+      ? []
+      : [
+          {
+            label: 'Recalculate',
+            says: `Exchange the ${received} that were received at the rate of the moment, and receive ${pays(recalculate.receive_amount)}.`,
+            url: `${url}#recalculate`,
+          },
+        ]),
+    ...(refund === null
+      ? []
+      : [
+          {
+            label: 'Refund',
+            says: `Get ${refund.refund_amount} ${refund.currency} back on ${showNetwork(refund.network)}, ${
+              refund.has_refund_address ? "at the order's refund address" : 'at an address that you name'
+            }.`,
+            url: `${url}#refund`,
+          },
+        ]),
+  ]
+}
+
+/** To the minute: `2026-11-22 09:30 UTC`. */
+export function showTime(atMs: InstantMs): string {
+  return `${new Date(atMs).toISOString().slice(0, 16).replace('T', ' ')} UTC`
+}

@@ -1,0 +1,111 @@
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
+import { SMTPServer } from 'smtp-server'
+
+/** A real SMTP server on a free port of loopback, in the mood that a test wants. */
+export type MailServer = {
+  readonly port: number
+  readonly received: readonly ReceivedMail[]
+  close(): Promise<void>
+}
+
+export type ReceivedMail = {
+  readonly envelope: { readonly from: string; readonly to: readonly string[] }
+  readonly raw: string
+}
+
+export type MailServerOptions = {
+  /** What these commands are answered with, in place of 250. */
+  readonly onMail?: number
+  readonly onRcpt?: number
+  readonly onData?: number
+  readonly user?: string
+  readonly pass?: string
+  /** TLS from the first byte, with a certificate that nobody trusts. */
+  readonly secure?: boolean
+  readonly mood?: 'no greeting' | 'drips' | 'silent after data' | 'hangs up in data' | 'no tls'
+  /** Called when a mail has come whole, before it is answered. */
+  readonly onMailCome?: (mail: ReceivedMail) => Promise<void>
+  readonly port?: number
+}
+
+export async function startMailServer(options: MailServerOptions = {}): Promise<MailServer> {
+  if (options.mood === 'no greeting' || options.mood === 'drips') return startMute(options.mood)
+  const received: ReceivedMail[] = []
+  const server = new SMTPServer({
+    secure: options.secure ?? false,
+    authOptional: options.user === undefined,
+    allowInsecureAuth: true,
+    disabledCommands: options.mood === 'no tls' ? ['STARTTLS'] : [],
+    disableReverseLookup: true,
+    logger: false,
+    closeTimeout: 100,
+    onAuth: ({ username, password }, _session, callback) => {
+      const isRight = username === options.user && password === options.pass
+      callback(isRight ? null : said(535), isRight ? { user: username } : undefined)
+    },
+    onMailFrom: (_address, _session, callback) => callback(said(options.onMail)),
+    onRcptTo: (_address, _session, callback) => callback(said(options.onRcpt)),
+    onData: (stream, session, callback) => {
+      const chunks: Buffer[] = []
+      if (options.mood === 'hangs up in data') {
+        hangUp(server)
+        return
+      }
+      stream.on('data', (chunk: Buffer) => chunks.push(chunk))
+      stream.on('end', () => {
+        if (options.mood === 'silent after data') return
+        const { mailFrom, rcptTo } = session.envelope
+        const from = mailFrom === false ? '' : mailFrom.address
+        const mail = {
+          envelope: { from, to: rcptTo.map(({ address }) => address) },
+          raw: Buffer.concat(chunks).toString('utf8'),
+        }
+        const refusal = said(options.onData)
+        if (refusal !== null) return callback(refusal)
+        received.push(mail)
+        Promise.resolve(options.onMailCome?.(mail)).then(() => callback(null))
+      })
+    },
+  })
+  // A client that goes away is what is tested here.
+  server.on('error', () => {})
+  await new Promise<void>((resolve) => server.listen(options.port ?? 0, '127.0.0.1', resolve))
+  return {
+    port: (server.server.address() as AddressInfo).port,
+    received,
+    close: () => new Promise((resolve) => server.close(() => resolve())),
+  }
+}
+
+function said(code: number | undefined): (Error & { responseCode: number }) | null {
+  return code === undefined ? null : Object.assign(new Error(`said ${code}`), { responseCode: code })
+}
+
+function hangUp(server: SMTPServer): void {
+  for (const connection of server.connections as Set<{ _socket: Socket }>) connection._socket.destroy()
+}
+
+/** One that listens and never says anything whole. */
+async function startMute(mood: 'no greeting' | 'drips'): Promise<MailServer> {
+  const sockets = new Set<Socket>()
+  const server: Server = createServer((socket) => {
+    sockets.add(socket)
+    socket.on('error', () => {})
+    socket.on('data', () => {})
+    if (mood === 'no greeting') return
+    // A greeting of many lines that never comes to its last one: silence never lasts long enough to be one.
+    socket.write('220-hello\r\n')
+    const dripping = setInterval(() => socket.write('220-hello\r\n'), 50)
+    socket.on('close', () => clearInterval(dripping))
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return {
+    port: (server.address() as AddressInfo).port,
+    received: [],
+    close: () =>
+      new Promise((resolve) => {
+        for (const socket of sockets) socket.destroy()
+        server.close(() => resolve())
+      }),
+  }
+}

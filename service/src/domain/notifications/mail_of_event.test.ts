@@ -1,0 +1,89 @@
+import { describe, expect, test } from 'vitest'
+import { type OrderStatus, orderStatuses } from '../orders/order.ts'
+import type { EmergencyOptionsInMail } from './mail_content.ts'
+import { mailOfEvent, type StatusChange } from './mail_of_event.ts'
+import { MAIL_TRIED_FOR_MS, restAfterAttemptMs } from './mail_retries.ts'
+import { classOf, isWanted, optionalMails } from './preferences.ts'
+
+/** What: which status means which mail, and who gets it. How: the whole table, status by status. */
+const nothing: EmergencyOptionsInMail = { continue: null, recalculate: null, refund: null }
+const refundOnly: EmergencyOptionsInMail = {
+  ...nothing,
+  refund: { refund_amount: '1', currency: 'BTC', network: 'BTC', has_refund_address: false },
+}
+const exchangeOnly: EmergencyOptionsInMail = { ...nothing, continue: { receive_amount: '1' } }
+
+function change(status: OrderStatus, more: Partial<StatusChange> = {}): StatusChange {
+  return { status, isFirst: true, emergency: null, ...more }
+}
+
+const inEmergency = (options: EmergencyOptionsInMail, isFirst = true) =>
+  change('EMERGENCY', { isFirst, emergency: { reasons: ['UNDERPAID'], options } })
+
+describe('the mail of a status', () => {
+  test('the first time', () => {
+    const table = orderStatuses
+      .filter((status) => status !== 'EMERGENCY')
+      .map((status) => [status, mailOfEvent(change(status))])
+    expect(Object.fromEntries(table)).toEqual({
+      NEW: 'order_created',
+      PENDING: 'payment_received',
+      EXCHANGE: null,
+      WITHDRAW: null,
+      DONE: 'order_completed',
+      EXPIRED: 'order_expired',
+      REFUND: null,
+      REFUNDED: 'order_failed',
+    })
+  })
+
+  test('again: nothing, but for emergencies', () => {
+    const again = orderStatuses.map((status) => mailOfEvent(change(status, { isFirst: false })))
+    expect(new Set(again)).toEqual(new Set([null, 'order_failed']))
+    expect(mailOfEvent(inEmergency(refundOnly, false))).toBe('emergency_action_required')
+    expect(mailOfEvent(inEmergency(nothing, false))).toBe('order_failed')
+  })
+
+  test('an emergency asks where there is something to choose, and says failed where there is not', () => {
+    expect(mailOfEvent(inEmergency(refundOnly))).toBe('emergency_action_required')
+    expect(mailOfEvent(inEmergency(exchangeOnly))).toBe('emergency_action_required')
+    expect(mailOfEvent(inEmergency(nothing))).toBe('order_failed')
+    expect(mailOfEvent(change('EMERGENCY'))).toBe('order_failed')
+  })
+})
+
+describe('who wants it', () => {
+  const bare = { hasCallback: false }
+  const called = { hasCallback: true }
+
+  test('of which orders', () => {
+    const wanted = (emails: 'all' | 'with_callback' | 'off') =>
+      [bare, called].map((order) => isWanted('emergency_action_required', { emails, muted: [] }, order))
+    expect([wanted('all'), wanted('with_callback'), wanted('off')]).toEqual([
+      [true, true],
+      [false, true],
+      [false, false],
+    ])
+  })
+
+  test('what is muted does not come; what cannot be muted does', () => {
+    const muted = { emails: 'all', muted: optionalMails } as const
+    for (const kind of optionalMails) expect(isWanted(kind, muted, bare)).toBe(false)
+    expect(isWanted('order_created', muted, bare)).toBe(true)
+    expect(isWanted('emergency_action_required', muted, bare)).toBe(true)
+    expect(isWanted('order_failed', { emails: 'all', muted: ['order_expired'] }, bare)).toBe(true)
+  })
+
+  test('the link of a mail switches off its kind, or everything where its kind cannot be', () => {
+    expect(classOf('order_expired')).toBe('order_expired')
+    expect(classOf('order_created')).toBe('all')
+    expect(classOf('emergency_action_required')).toBe('all')
+  })
+})
+
+test('rests grow, and many attempts fit into the time that a mail is tried for', () => {
+  const rests = Array.from({ length: 9 }, (_, index) => restAfterAttemptMs(index + 1))
+  expect(rests).toEqual([...rests].sort((left, right) => left - right))
+  expect(rests.at(-1)).toBe(3_600_000)
+  expect(MAIL_TRIED_FOR_MS / restAfterAttemptMs(9)).toBe(72)
+})
