@@ -2,6 +2,7 @@ export type { Contract, ContractName, Contracts } from './evm/compile_contracts.
 export type { EvmClient, Token, TokenSymbol } from './evm/evm_network.ts'
 export { connectRpc, type Rpc, RpcError } from './json_rpc.ts'
 export type { DevnetCurrency, DevnetNetwork, Replacement } from './local_network.ts'
+export type { KeptMail, Mailbox } from './mailbox/open_mailbox.ts'
 export { removePostgres } from './postgres/cluster_place.ts'
 export { findPgbench } from './postgres/find_pgbench.ts'
 export { type Postgres, startPostgres } from './postgres/start_postgres.ts'

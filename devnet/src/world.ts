@@ -8,6 +8,7 @@ import { EVM_PROFILES } from './evm/evm_profiles.ts'
 import { startAnvil } from './evm/start_anvil.ts'
 import type { Rpc } from './json_rpc.ts'
 import type { DevnetCurrency, DevnetNetwork, LocalNetwork, Replacement } from './local_network.ts'
+import type { Mailbox } from './mailbox/open_mailbox.ts'
 import { type Miner, startMiner } from './miner.ts'
 import { type LockFile, tryLock } from './processes/lock_file.ts'
 import type { SimulatedNetwork } from './simulated/simulated_network.ts'
@@ -77,6 +78,8 @@ export type Devnet = {
   trouble(network: SimulatedName | 'BTC', troubles: Partial<Troubles> | null): void
   evm(network: 'ETH' | 'BNB'): { client: EvmClient; contracts: Contracts }
   readonly bitcoin: { readonly rpc: Rpc }
+  /** Takes every mail, and keeps it. */
+  readonly mailbox: Mailbox
   /** On EOS an account is there before somebody pays to it; this one is from the next block on. */
   readonly eos: Pick<EosNetwork, 'createAccount'>
   /** Stops the miners and every node, and gives the folder free. */
@@ -157,14 +160,22 @@ export async function startDevnet(options: DevnetOptions): Promise<Devnet> {
   // There is much to load: here, because meanwhile the nodes and the database start.
   const loading = loadNetworks(wanted)
   const opening = wanted.map((network) => open({ world, loading, dataDir, options }, network))
-  const starts = await Promise.allSettled(opening)
+  const mailing = loading.then(() => openMailboxIn(dataDir))
+  const [mailbox, ...starts] = await Promise.allSettled([mailing, ...opening])
   const failed = starts.find((start) => start.status === 'rejected')
-  if (failed !== undefined) {
+  if (failed !== undefined || mailbox.status === 'rejected') {
     await Promise.allSettled([...world.opened.values()].map((network) => network.stop()))
+    if (mailbox.status === 'fulfilled') await mailbox.value.stop()
     lock.release()
-    throw failed.reason
+    throw failed === undefined ? (mailbox as PromiseRejectedResult).reason : failed.reason
   }
-  return assemble(world, lock, options)
+  return assemble(world, mailbox.value, lock, options)
+}
+
+/** Loaded after the networks: see there. */
+async function openMailboxIn(dataDir: string): Promise<Mailbox> {
+  const { openMailbox } = await import('./mailbox/open_mailbox.ts')
+  return openMailbox(join(dataDir, 'mailbox'))
 }
 
 function own(dataDir: string): LockFile {
@@ -228,7 +239,7 @@ async function orStop<T>(node: { stop(): Promise<void> }, work: Promise<T>): Pro
   }
 }
 
-function assemble(world: World, lock: LockFile, options: DevnetOptions): Devnet {
+function assemble(world: World, mailbox: Mailbox, lock: LockFile, options: DevnetOptions): Devnet {
   const at = (network: DevnetNetwork): LocalNetwork =>
     world.opened.get(network) ?? fail(`${network} is not running in this devnet`)
   const miners = startMiners(world, options)
@@ -266,7 +277,9 @@ function assemble(world: World, lock: LockFile, options: DevnetOptions): Devnet 
       createAccount: async (name, publicKey) =>
         (world.simulated.EOS ?? fail('EOS is not running in this devnet')).createAccount(name, publicKey),
     },
+    mailbox,
     stop: async () => {
+      await mailbox.stop()
       await Promise.all([...miners.values()].flatMap(({ miner, saver }) => [miner.stop(), saver.stop()]))
       await Promise.all([...world.opened.values()].map((network) => network.stop()))
       lock.release()

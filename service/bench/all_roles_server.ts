@@ -26,7 +26,7 @@ const service = await startService({
     },
     watcher: true,
     engine: { orderSeal, signerSocket: null },
-    notifier: { accountKeys: [sandboxKey('account')] },
+    notifier: { accountKeys: [sandboxKey('account')], mail: null },
     signer: { orderSeal, seed, settings: sandboxSignerSettings(chains), databaseUrl, socket: null },
   },
   databaseUrl,

@@ -11,6 +11,7 @@ const outcome = { ok: true as const, value: rateView }
 const app = buildServer({
   desk: { ...fakeDesk(), rate: async () => outcome },
   apiKeys: { find: async () => null },
+  unsubscribing: { tokenOf: () => '', read: () => null, unsubscribe: async () => {} },
   clock: systemClock(),
   baseUrl: () => 'http://127.0.0.1',
   limits: { ...defaultLimits, unitsPerMinute: 1e9, burstPerSecond: 1e9 },

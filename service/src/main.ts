@@ -7,6 +7,8 @@ import { Registry } from 'prom-client'
 import { openApiKeys } from './accounts/api_keys.ts'
 import { createSecretBox } from './accounts/secret_box.ts'
 import { buildChains } from './chains/index.ts'
+import { type MailSettings, mailRenderer } from './channels/email/render.ts'
+import { type SmtpSettings, smtpChannel } from './channels/email/smtp.ts'
 import type { MovableClock } from './clock.ts'
 import type { ChainSettings } from './config/chain_settings.ts'
 import { reserveAddresses } from './db/addresses.ts'
@@ -19,6 +21,8 @@ import { openDesk } from './engine/desks.ts'
 import { registerGauges } from './engine/gauges.ts'
 import { marketBoard } from './engine/market.ts'
 import { startNotifying } from './engine/notify/run.ts'
+import type { MailParts } from './engine/notify/send_mails.ts'
+import { unsubscribing } from './engine/notify/unsubscribe.ts'
 import type { Policy } from './engine/policy.ts'
 import { readReadiness } from './engine/readiness.ts'
 import { startEngine, startMarket, startWatching } from './engine/run.ts'
@@ -77,6 +81,16 @@ export type EngineRole = {
 export type NotifierRole = {
   /** Decrypt webhook secrets. */
   readonly accountKeys: readonly KeyObject[]
+  /** Null: no mail server is set, and no mails are sent. */
+  readonly mail: MailRole | null
+}
+
+export type MailRole = Pick<MailSettings, 'sender' | 'fromAddress' | 'explorers' | 'note'> & {
+  readonly smtp: Pick<SmtpSettings, 'host' | 'port' | 'security' | 'auth'>
+  /** Makes the links to orders and those that unsubscribe. */
+  readonly orderToken: KeyObject
+  /** Where clients reach the service. Null: where this process listens. */
+  readonly baseUrl: string | null
 }
 
 export type SignerRole = {
@@ -150,8 +164,51 @@ async function openService(options: ServiceOptions, opened: Opened): Promise<Omi
     const signingWorld = { ...world, seal, signer: signer ?? reachSigner(signerSocket, opened) }
     closeTogether(opened, startEngine(signingWorld, holder))
   }
-  if (roles.notifier !== null) closeTogether(opened, startNotifying(world))
-  return { world, ...(await openServer(options, world, opened)) }
+  const reached = await openServer(options, world, opened)
+  // Last: mails link to where the service is reached, which is known only now.
+  if (roles.notifier !== null) {
+    const mails = openMails(options, roles.notifier.mail, world, reached.baseUrl, opened)
+    closeTogether(opened, startNotifying({ ...world, mails }))
+  }
+  return { world, ...reached }
+}
+
+function openMails(
+  { clock, logger }: ServiceOptions,
+  role: MailRole | null,
+  { db }: World,
+  reachedAt: string,
+  opened: Opened,
+): MailParts {
+  if (role === null) {
+    logger.warn({}, 'no mail server is set (CAMBIST_SMTP_URL): no mails are sent')
+    return { channel: null, render: () => fail('there is no mail server') }
+  }
+  const { smtp, orderToken, ...settings } = role
+  const channel = smtpChannel(
+    { ...smtp, fromAddress: settings.fromAddress, fromName: settings.sender },
+    clock,
+  )
+  opened.closeWith(channel.close)
+  const base = role.baseUrl ?? reachedAt
+  const { tokenOf } = unsubscribing(db, orderToken)
+  const tokenOfOrder = orderTokens(orderToken)
+  const render = mailRenderer({
+    ...settings,
+    orderUrl: (orderId) => `${base}/order/${orderId}?token=${tokenOfOrder(orderId)}`,
+    unsubscribeUrl: (accountId, mailClass) =>
+      `${base}/unsubscribe?token=${tokenOf({ accountId, mailClass })}`,
+  })
+  return { channel, render }
+}
+
+function fail(message: string): never {
+  throw new Error(message)
+}
+
+/** The same order always has the same; only its hash is stored. */
+function orderTokens(key: KeyObject): DeskWorld['tokenOf'] {
+  return (orderId) => createHmac('sha256', key).update(orderId).digest('base64url')
 }
 
 /**
@@ -204,7 +261,7 @@ function openDeskWorld(world: World, { orderSeal, orderToken }: ApiRole): DeskWo
   return {
     ...world,
     seal: sealWith(orderSeal),
-    tokenOf: (orderId) => createHmac('sha256', orderToken).update(orderId).digest('base64url'),
+    tokenOf: orderTokens(orderToken),
     randomDigits: (count) => String(randomInt(10 ** count)).padStart(count, '0'),
     randomId: randomIds(),
   }
@@ -324,6 +381,7 @@ function buildInterface(
     ...operator,
     desk,
     apiKeys,
+    unsubscribing: unsubscribing(world.db, api.orderToken),
     baseUrl,
     ...(api.sandbox && { sandbox: api.sandbox(world) }),
   })

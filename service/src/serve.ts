@@ -13,6 +13,7 @@ import { defaultLimits } from './http/parts.ts'
 import {
   type ApiRole,
   type EngineRole,
+  type NotifierRole,
   type RunningPrices,
   type Service,
   type SignerRole,
@@ -35,7 +36,7 @@ export async function serve(
       api: has('api') ? apiRole(config) : null,
       watcher: has('watcher'),
       engine: has('engine') ? engineRole(config) : null,
-      notifier: has('notifier') ? { accountKeys: config.keys.account } : null,
+      notifier: has('notifier') ? notifierRole(config) : null,
       signer: has('signer') ? await signerRole(config) : null,
     },
     databaseUrl: config.databaseUrl,
@@ -65,6 +66,15 @@ function apiRole({ keys, baseUrl }: ServeConfig): ApiRole {
 function engineRole({ keys, roles, signerSocket }: ServeConfig): EngineRole {
   const isSignerHere = roles.includes('signer')
   return { orderSeal: given(keys.orderSeal), signerSocket: isSignerHere ? null : signerSocket }
+}
+
+function notifierRole({ keys, mail, baseUrl }: ServeConfig): NotifierRole {
+  if (mail === null) return { accountKeys: keys.account, mail }
+  const { fromName: sender, ...settings } = mail
+  return {
+    accountKeys: keys.account,
+    mail: { ...settings, sender, note: null, orderToken: given(keys.orderToken), baseUrl },
+  }
 }
 
 async function signerRole(config: ServeConfig): Promise<SignerRole> {

@@ -157,13 +157,14 @@ export async function revokeKey(place: KeysPlace, by: By, key: OwnedKey): Promis
  */
 export async function ensureAccount(
   place: KeysPlace,
-  account: { readonly accountId: string; readonly name: string },
+  account: { readonly accountId: string; readonly name: string; readonly email?: string },
   key: ToldSecret,
 ): Promise<void> {
   await place.db.transaction(async (tx) => {
     await tx.query(
-      'INSERT INTO accounts (account_id, name, created_at_ms) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING',
-      [account.accountId, account.name, place.wallMs()],
+      `INSERT INTO accounts (account_id, name, created_at_ms, email) VALUES ($1, $2, $3, $4)
+       ON CONFLICT (account_id) DO UPDATE SET email = coalesce(accounts.email, excluded.email)`,
+      [account.accountId, account.name, place.wallMs(), account.email ?? null],
     )
     await tx.query('DELETE FROM api_key_secrets WHERE key_id = $1', [key.keyId])
     await insertKey(tx, place, key, { accountId: account.accountId, label: 'sandbox', scopes, ipAllow: [] })

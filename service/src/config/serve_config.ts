@@ -10,6 +10,7 @@ import {
   readLogLevel,
   readRateLimits,
 } from './http_settings.ts'
+import { type MailSettings, readMail } from './mail_settings.ts'
 import { isSandboxKey } from './sandbox_secrets.ts'
 import { readSigner, type SignerSettings } from './signer_settings.ts'
 import { type PriceSettings, readPrices, readTrading, type TradingSettings } from './trading_settings.ts'
@@ -26,7 +27,7 @@ export type ServeConfig = {
   readonly databaseUrl: string
   readonly port: number
   readonly host: string
-  /** Null only without the role api. */
+  /** Null only without the role api and without mails. */
   readonly baseUrl: string | null
   readonly trustedProxies: readonly string[]
   /** Who may read /metrics. */
@@ -37,6 +38,8 @@ export type ServeConfig = {
   readonly trading: TradingSettings
   readonly prices: PriceSettings
   readonly keys: KeySettings
+  /** Null without the role notifier, and where no mail server is set. */
+  readonly mail: MailSettings | null
   /** Null without the role signer. */
   readonly signer: SignerSettings | null
   /** Where engine and signer meet when they are not in one process. */
@@ -77,6 +80,7 @@ export function readServeConfig(env: Env, rolesText?: string): ServeConfig {
     trading: readTrading(from),
     prices: readPrices(from),
     keys: readKeys(from, active, isReal),
+    mail: active.includes('notifier') ? readMail(from) : null,
     signer: active.includes('signer') ? readSigner(from, chains, isReal) : null,
     signerSocket: readSocket(from, active),
   })
@@ -114,7 +118,8 @@ function readKeys(from: Environment, active: readonly Role[], isReal: boolean): 
     return keys
   }
   const [orderSeal = null] = read('CAMBIST_ORDER_SEAL_KEY_FILE', ['api', 'engine', 'signer'])
-  const [orderToken = null] = read('CAMBIST_ORDER_TOKEN_KEY_FILE', ['api'])
+  const isMailing = from.isSet('CAMBIST_SMTP_URL')
+  const [orderToken = null] = read('CAMBIST_ORDER_TOKEN_KEY_FILE', isMailing ? ['api', 'notifier'] : ['api'])
   return { account: read('CAMBIST_ACCOUNT_KEY_FILE', ['api', 'notifier']), orderSeal, orderToken }
 }
 

@@ -1,5 +1,7 @@
 import { assert } from '../domain/assert.ts'
 import { assets } from '../domain/catalog/assets.ts'
+import { explorerText } from '../domain/catalog/explorers.ts'
+import { type ChainId, chainFacts, chainIds } from '../domain/catalog/networks.ts'
 
 export type Shape = 'sandbox' | 'serve'
 
@@ -43,9 +45,9 @@ const http = {
     section: 'HTTP',
     shapes: serve,
     default: null,
-    required: 'by the role api',
+    required: 'by the role api, and where `CAMBIST_SMTP_URL` is set',
     example: 'https://exchange.example.org',
-    meaning: 'Where clients reach the service; links in answers start with it. https on mainnet.',
+    meaning: 'Where clients reach the service; links in answers and mails start with it. https on mainnet.',
   },
   CAMBIST_TRUSTED_PROXIES: {
     section: 'HTTP',
@@ -419,9 +421,10 @@ const keys = {
     section: 'Keys and limits',
     shapes: serve,
     default: null,
-    required: 'by the role api',
+    required: 'by the role api, and by the role notifier where `CAMBIST_SMTP_URL` is set',
     example: '/etc/cambist/order_token.key',
-    meaning: 'Makes the token of each order. 32 bytes in hex or base64.',
+    meaning:
+      'Makes the token of each order, and of each unsubscribe link; with another key the old ones stop working. 32 bytes in hex or base64.',
   },
 } as const satisfies Record<string, Variable>
 
@@ -501,9 +504,46 @@ const trading = {
   },
 } as const satisfies Record<string, Variable>
 
-const named = { ...http, ...storage, ...chains, ...keys, ...trading }
+const mail = {
+  CAMBIST_SMTP_URL: {
+    section: 'Mail',
+    shapes: serve,
+    default: null,
+    example: 'smtp://user:password@smtp.example.org:587',
+    meaning:
+      'The mail server that the role notifier hands mails to: `smtp://` (port 587, STARTTLS is required) or `smtps://` (port 465, TLS from the first byte). Certificates are checked. `?tls=none` for one on this machine or behind a tunnel. Unset: no mails are sent.',
+  },
+  CAMBIST_MAIL_FROM: {
+    section: 'Mail',
+    shapes: serve,
+    default: null,
+    required: 'where `CAMBIST_SMTP_URL` is set',
+    example: 'Cambist <orders@exchange.example.org>',
+    meaning: 'Sender of all mails. Bounces go there too.',
+  },
+} as const satisfies Record<string, Variable>
 
-export type VariableName = keyof typeof named | ContractVariable | LimitVariable
+export type ExplorerVariable = `CAMBIST_EXPLORER_${ChainId}`
+
+export function explorerVariable(chain: ChainId): ExplorerVariable {
+  return `CAMBIST_EXPLORER_${chain}`
+}
+
+const explorers: Readonly<Record<string, Variable>> = Object.fromEntries(
+  chainIds.map((chain) => [
+    explorerVariable(chain),
+    {
+      section: 'Mail',
+      shapes: serve,
+      default: explorerText(chain),
+      meaning: `Where mails link transactions of ${chainFacts[chain].name}: a URL with \`{tx}\`, and perhaps one with \`{address}\`; \`none\` for no links.`,
+    },
+  ]),
+)
+
+const named = { ...http, ...storage, ...chains, ...keys, ...trading, ...mail }
+
+export type VariableName = keyof typeof named | ContractVariable | LimitVariable | ExplorerVariable
 
 /** Everything the service reads from its environment. */
 export const variables: Readonly<Record<VariableName, Variable>> = {
@@ -514,6 +554,8 @@ export const variables: Readonly<Record<VariableName, Variable>> = {
   ...keys,
   ...spendLimits,
   ...trading,
+  ...mail,
+  ...(explorers as Readonly<Record<ExplorerVariable, Variable>>),
 }
 
 export const variableNames = Object.keys(variables) as readonly VariableName[]

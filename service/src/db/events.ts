@@ -49,3 +49,29 @@ export async function noteRelayed(
     ],
   )
 }
+
+/** Of these events those whose order had the same status before. */
+export async function findRepeats(
+  sql: Sql,
+  events: readonly { readonly orderId: OrderId; readonly sequence: number }[],
+): Promise<ReadonlySet<string>> {
+  if (events.length === 0) return new Set()
+  const rows = await sql.query<{ order_id: string; sequence: number }>(
+    `SELECT order_id, sequence FROM unnest($1::smallint[], $2::text[], $3::integer[]) AS u (bucket, order_id, sequence)
+     JOIN events AS e USING (bucket, order_id, sequence)
+     WHERE EXISTS (SELECT 1 FROM events AS earlier
+       WHERE earlier.bucket = e.bucket AND earlier.order_id = e.order_id
+         AND earlier.sequence < e.sequence AND earlier.status = e.status)`,
+    [
+      arrayText(events, ({ orderId }) => bucketOf(orderId)),
+      arrayText(events, ({ orderId }) => orderId),
+      arrayText(events, ({ sequence }) => sequence),
+    ],
+  )
+  return new Set(rows.map((row) => eventKeyOf(row.order_id, row.sequence)))
+}
+
+/** Names an event for ever: `CB4821093377160542:3`. */
+export function eventKeyOf(orderId: OrderId, sequence: number): string {
+  return `${orderId}:${sequence}`
+}

@@ -45,3 +45,163 @@ function messageIdOf({ eventKey, kind, to }: NewMail): string {
     .digest('base64url')
     .slice(0, 32)
 }
+
+/** A mail that a worker has claimed; the fence says whether it still has. */
+export type ClaimedMail = {
+  readonly bucket: number
+  readonly eventKey: string
+  readonly content: MailContent
+  readonly to: string
+  readonly accountId: string | null
+  readonly messageId: string
+  readonly queuedAtMs: InstantMs
+  /** This one included. */
+  readonly attempts: number
+  readonly fence: number
+}
+
+type MailRow = {
+  bucket: number
+  event_key: string
+  kind: string
+  to_address: string
+  account_id: string | null
+  data: unknown
+  message_id: string
+  queued_at_ms: number
+  attempts: number
+  claim_fence: number
+}
+
+/**
+ * Takes due mails for `claimMs` of wall time, those that have waited longest first. The attempt counts from now on:
+ * should the worker die, its mail may have been sent, and is sent again when the claim is over.
+ */
+export async function claimMails(
+  sql: Sql,
+  time: { readonly nowMs: InstantMs; readonly wallMs: number; readonly claimMs: number },
+  limit: number,
+): Promise<ClaimedMail[]> {
+  const rows = await sql.query<MailRow>(
+    `UPDATE mails SET claimed_until_wall_ms = $2, claim_fence = claim_fence + 1, attempts = attempts + 1
+     WHERE (bucket, event_key, kind, to_address) IN (
+       SELECT bucket, event_key, kind, to_address FROM mails
+       WHERE state = 'waiting' AND due_at_ms <= $1 AND claimed_until_wall_ms < $3
+       ORDER BY due_at_ms LIMIT $4 FOR UPDATE SKIP LOCKED)
+     RETURNING *`,
+    [time.nowMs, time.wallMs + time.claimMs, time.wallMs, limit],
+  )
+  return rows.map((row) => ({
+    bucket: row.bucket,
+    eventKey: row.event_key,
+    content: { kind: row.kind, data: row.data } as MailContent,
+    to: row.to_address,
+    accountId: row.account_id,
+    messageId: row.message_id,
+    queuedAtMs: row.queued_at_ms,
+    attempts: row.attempts,
+    fence: row.claim_fence,
+  }))
+}
+
+const IS_THIS = 'bucket = $1 AND event_key = $2 AND kind = $3 AND to_address = $4'
+
+function keyOf({ bucket, eventKey, content, to }: ClaimedMail): readonly unknown[] {
+  return [bucket, eventKey, content.kind, to]
+}
+
+/** Holds a claim for longer. False: somebody else has taken it since, or it is over. */
+export async function renewMailClaim(sql: Sql, mail: ClaimedMail, untilWallMs: number): Promise<boolean> {
+  const rows = await sql.query(
+    `UPDATE mails SET claimed_until_wall_ms = $6
+     WHERE ${IS_THIS} AND claim_fence = $5 AND state = 'waiting' RETURNING kind`,
+    [...keyOf(mail), mail.fence, untilWallMs],
+  )
+  return rows.length > 0
+}
+
+/** The mail server has it. That is true whoever holds the claim by now, and nobody need send it again. */
+export async function noteMailSent(
+  sql: Sql,
+  mail: ClaimedMail,
+  said: string,
+  nowMs: InstantMs,
+): Promise<void> {
+  await sql.query(
+    `UPDATE mails SET state = 'sent', data = '{}', last_answer = $5, over_at_ms = $6
+     WHERE ${IS_THIS} AND state = 'waiting'`,
+    [...keyOf(mail), cut(said), nowMs],
+  )
+}
+
+/** It will not be sent any more, and why. */
+export async function endMail(
+  sql: Sql,
+  mail: ClaimedMail,
+  end: { readonly state: 'refused' | 'given_up'; readonly why: string },
+  nowMs: InstantMs,
+): Promise<void> {
+  await sql.query(
+    `UPDATE mails SET state = $6, data = '{}', last_answer = $7, over_at_ms = $8
+     WHERE ${IS_THIS} AND claim_fence = $5 AND state = 'waiting'`,
+    [...keyOf(mail), mail.fence, end.state, cut(end.why), nowMs],
+  )
+}
+
+/** Lets the claim go: when it is tried again, and what stood in its way. */
+export async function postponeMail(
+  sql: Sql,
+  mail: ClaimedMail,
+  dueAtMs: InstantMs,
+  why: string,
+): Promise<void> {
+  await sql.query(
+    `UPDATE mails SET claimed_until_wall_ms = 0, due_at_ms = $6, last_answer = $7
+     WHERE ${IS_THIS} AND claim_fence = $5 AND state = 'waiting'`,
+    [...keyOf(mail), mail.fence, dueAtMs, cut(why)],
+  )
+}
+
+/** A worker that stops before its turn: the mail is as it was before it was claimed. */
+export async function returnMail(sql: Sql, mail: ClaimedMail): Promise<void> {
+  await sql.query(
+    `UPDATE mails SET claimed_until_wall_ms = 0, attempts = attempts - 1
+     WHERE ${IS_THIS} AND claim_fence = $5 AND state = 'waiting'`,
+    [...keyOf(mail), mail.fence],
+  )
+}
+
+/** PostgreSQL keeps no NUL, and an answer may be long. */
+function cut(text: string): string {
+  return text.replaceAll('\0', '').slice(0, 500)
+}
+
+/** Gives up what has waited since before `queuedBeforeMs`, where there is nobody to send it; answers how many. */
+export async function giveUpMails(
+  sql: Sql,
+  queuedBeforeMs: InstantMs,
+  nowMs: InstantMs,
+  limit: number,
+): Promise<number> {
+  const rows = await sql.query(
+    `UPDATE mails SET state = 'given_up', data = '{}', last_answer = 'no mail server is configured', over_at_ms = $2
+     WHERE (bucket, event_key, kind, to_address) IN (
+       SELECT bucket, event_key, kind, to_address FROM mails
+       WHERE state = 'waiting' AND queued_at_ms < $1 LIMIT $3 FOR UPDATE SKIP LOCKED)
+     RETURNING kind`,
+    [queuedBeforeMs, nowMs, limit],
+  )
+  return rows.length
+}
+
+/** Forgets mails that were over before this; answers how many. */
+export async function deleteMails(sql: Sql, overBeforeMs: InstantMs, limit: number): Promise<number> {
+  const rows = await sql.query(
+    `DELETE FROM mails WHERE (bucket, event_key, kind, to_address) IN (
+       SELECT bucket, event_key, kind, to_address FROM mails
+       WHERE state <> 'waiting' AND over_at_ms < $1 LIMIT $2)
+     RETURNING kind`,
+    [overBeforeMs, limit],
+  )
+  return rows.length
+}

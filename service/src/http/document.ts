@@ -20,6 +20,7 @@ const parts: HttpParts = {
     chooseAction: nobody,
   },
   apiKeys: { find: nobody },
+  unsubscribing: { tokenOf: nobody, read: nobody, unsubscribe: nobody },
   clock: { nowMs: nobody, wallMs: () => 0, fromWallMs: nobody, sleep: nobody },
   baseUrl: nobody,
   limits: defaultLimits,

@@ -3,6 +3,7 @@ import type { Registry } from 'prom-client'
 import type { ApiKeys } from '../accounts/api_key.ts'
 import type { Clock } from '../clock.ts'
 import type { Desk } from '../engine/desk.ts'
+import type { Unsubscribing } from '../engine/notify/unsubscribe.ts'
 import type { SandboxRoutes } from './sandbox/sandbox_port.ts'
 
 /** Every limit a client can run into at the door (DESIGN §3). */
@@ -51,6 +52,7 @@ export type OperatorParts = {
 export type HttpParts = OperatorParts & {
   readonly desk: Desk
   readonly apiKeys: ApiKeys
+  readonly unsubscribing: Unsubscribing
   /** Where clients reach the service, without a slash at the end; asked on every use, as a port may be chosen late. */
   readonly baseUrl: () => string
   /** Only in the sandbox; without it the routes do not exist. */

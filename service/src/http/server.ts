@@ -22,6 +22,8 @@ import { clientAddress } from './limits/client_address.ts'
 import { rateLimit } from './limits/rate_limit.ts'
 import { healthRoute, readinessRoute } from './operator/health.ts'
 import { metricsRoute } from './operator/metrics.ts'
+import { orderPageRoute } from './pages/order.ts'
+import { unsubscribeActionRoute, unsubscribePageRoute } from './pages/unsubscribe.ts'
 import type { HttpParts, OperatorParts } from './parts.ts'
 import { currenciesRoute } from './public/currencies.ts'
 import { registerDocs } from './public/docs.ts'
@@ -43,6 +45,9 @@ const interfaceRoutes: readonly ((context: RouteContext) => RouteOptions)[] = [
   chooseActionRoute,
   logoRoute,
   openApiRoute,
+  orderPageRoute,
+  unsubscribePageRoute,
+  unsubscribeActionRoute,
 ]
 
 const operatorRoutes: readonly ((context: OperatorContext) => RouteOptions)[] = [

@@ -9,7 +9,7 @@ export type DemoAccount = {
   readonly webhook_secret: string
 }
 
-const ACCOUNT = { accountId: 'acc_sandbox00', name: 'Sandbox demo account' }
+const ACCOUNT = { accountId: 'acc_sandbox00', name: 'Sandbox demo account', email: 'demo@sandbox.test' }
 
 /** The demo account and its key; the same as long as the data folder lives. */
 export async function openDemoAccount(dataDir: string, place: KeysPlace): Promise<DemoAccount> {

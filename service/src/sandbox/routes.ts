@@ -1,4 +1,4 @@
-import type { Devnet } from '@cambist/devnet'
+import type { Devnet, KeptMail } from '@cambist/devnet'
 import type { MovableClock } from '../clock.ts'
 import { findOrder } from '../db/orders.ts'
 import { type Asset, assetOf, findAsset, nativeAsset } from '../domain/catalog/assets.ts'
@@ -8,7 +8,7 @@ import { toChainUnits } from '../domain/money/amount.ts'
 import { formatDecimal, parseDecimal } from '../domain/money/decimal.ts'
 import type { DeskOutcome, DeskRejection } from '../engine/desk.ts'
 import type { World } from '../engine/world.ts'
-import type { PriceChange, SandboxRoutes } from '../http/sandbox/sandbox_port.ts'
+import type { PriceChange, SandboxMail, SandboxRoutes } from '../http/sandbox/sandbox_port.ts'
 import type { SandboxPrices } from '../prices/index.ts'
 import { steadyMiner } from './mine.ts'
 import { saveSetting } from './settings.ts'
@@ -38,9 +38,12 @@ export function openSandboxRoutes(sandbox: SandboxWorld): SandboxRoutes {
     address: (network) =>
       onChain(network, async (chain) => ({ ok: true, value: { address: await devnet.freshAddress(chain) } })),
     balance: (network, address, currency) => readBalance(sandbox, network, address, currency),
-    // Emails are not sent yet: the mailbox is there and empty.
-    mail: async () => ({ ok: true, value: { mails: [] } }),
+    mail: async () => ({ ok: true, value: { mails: (await devnet.mailbox.mails()).map(showMail) } }),
   }
+}
+
+function showMail({ number, messageId, receivedAtMs, ...mail }: KeptMail): SandboxMail {
+  return { id: number, message_id: messageId, sent_at: receivedAtMs, ...mail }
 }
 
 function done(): DeskOutcome<Record<string, never>> {

@@ -1,3 +1,4 @@
+import type { KeyObject } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { mkdir, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
@@ -5,6 +6,7 @@ import {
   type Devnet,
   type DevnetOptions,
   loadNetworks,
+  type Mailbox,
   type Postgres,
   removePostgres,
   startDevnet,
@@ -18,11 +20,12 @@ import type { SandboxConfig } from '../config/sandbox_config.ts'
 import { sandboxKey } from '../config/sandbox_secrets.ts'
 import { type Database, openDatabase } from '../db/database.ts'
 import { migrate } from '../db/migrate.ts'
+import { defaultExplorers } from '../domain/catalog/explorers.ts'
 import type { ChainId } from '../domain/catalog/networks.ts'
 import { defaultPolicy } from '../engine/default_policy.ts'
 import type { Policy } from '../engine/policy.ts'
 import { defaultLimits } from '../http/parts.ts'
-import type { Roles, RunningPrices, Service, ServiceOptions } from '../main.ts'
+import type { MailRole, Roles, RunningPrices, Service, ServiceOptions } from '../main.ts'
 import { sandboxPrices } from '../prices/index.ts'
 import { sandboxChains, sandboxSignerSettings } from './chains.ts'
 import { type DemoAccount, openDemoAccount, writeJson } from './demo_account.ts'
@@ -110,7 +113,11 @@ async function startOwned(options: SandboxOptions, dataDir: string): Promise<San
       databaseUrl: ground.databaseUrl,
       sandboxFile,
       startAnother: (names) =>
-        startService({ ...parts, roles: onlyRoles(parts.roles, names), http: { ...parts.http, port: 0 } }),
+        startService({
+          ...parts,
+          roles: linkingTo(started.baseUrl, onlyRoles(parts.roles, names)),
+          http: { ...parts.http, port: 0 },
+        }),
       stop: async () => {
         await rm(sandboxFile, { force: true })
         await stopBoth(started, ground)
@@ -250,18 +257,19 @@ async function serviceParts(
   const settled = await sandboxChains(devnet.networks, options.reach, options.nodeTimeoutMs)
   const chains = await withEosAccount(settled, devnet, seed)
   const orderSeal = sandboxKey('order-seal')
+  const orderToken = sandboxKey('order-token')
   return {
     roles: {
       api: {
         accountKeys: [sandboxKey('account')],
         orderSeal,
-        orderToken: sandboxKey('order-token'),
+        orderToken,
         baseUrl: null,
         sandbox: (world) => openSandboxRoutes({ world, devnet, clock, prices }),
       },
       watcher: true,
       engine: { orderSeal, signerSocket: null },
-      notifier: { accountKeys: [sandboxKey('account')] },
+      notifier: { accountKeys: [sandboxKey('account')], mail: mailRole(devnet.mailbox, orderToken) },
       signer: { orderSeal, seed, settings: sandboxSignerSettings(chains), databaseUrl, socket: null },
     },
     databaseUrl,
@@ -279,6 +287,19 @@ async function serviceParts(
   }
 }
 
+/** As in production, over real SMTP; but the explorers that mails link to cannot know what is local. */
+function mailRole(mailbox: Mailbox, orderToken: KeyObject): MailRole {
+  return {
+    sender: 'Cambist sandbox',
+    fromAddress: 'orders@sandbox.test',
+    smtp: { host: '127.0.0.1', port: mailbox.port, security: 'none', auth: null },
+    explorers: defaultExplorers,
+    note: 'This is a sandbox: its chains are local, and block explorers do not know their transactions.',
+    orderToken,
+    baseUrl: null,
+  }
+}
+
 function onlyRoles(
   { api, watcher, engine, notifier, signer }: Roles,
   names: readonly (keyof Roles)[],
@@ -292,8 +313,23 @@ function onlyRoles(
   }
 }
 
+/** Mails of a process without the interface link to the one that has it. */
+function linkingTo(baseUrl: string, roles: Roles): Roles {
+  const { notifier } = roles
+  return notifier === null || notifier.mail === null
+    ? roles
+    : { ...roles, notifier: { ...notifier, mail: { ...notifier.mail, baseUrl } } }
+}
+
 function describe({ baseUrl }: Service, { devnet, databaseUrl, account }: Ground): object {
-  return { base_url: baseUrl, ...account, networks: devnet.networks, database_url: databaseUrl }
+  return {
+    base_url: baseUrl,
+    ...account,
+    networks: devnet.networks,
+    database_url: databaseUrl,
+    mailbox_url: `${baseUrl}/sandbox/mailbox`,
+    smtp_url: devnet.mailbox.smtpUrl,
+  }
 }
 
 /** Stops whatever a killed sandbox left running and deletes everything it kept. */

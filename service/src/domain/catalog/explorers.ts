@@ -23,6 +23,12 @@ export const defaultExplorers = {
   SOL: { tx: 'https://solscan.io/tx/{tx}', address: 'https://solscan.io/account/{address}' },
 } as const satisfies Explorers
 
+/** The defaults of a chain as one writes them down. */
+export function explorerText(chain: ChainId): string {
+  const { tx, address } = defaultExplorers[chain]
+  return address === null ? tx : `${tx}, ${address}`
+}
+
 /** Null where there is nothing to look up, or nowhere. */
 export function transactionUrl(explorers: Explorers, network: string, txHash: string | null): string | null {
   const explorer = isNetworkId(network) ? explorers[networkChains[network]] : null

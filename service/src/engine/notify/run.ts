@@ -1,13 +1,23 @@
 import { type Loop, startLoop } from '../loop.ts'
 import type { World } from '../world.ts'
+import { mailRelay } from './mail_relay.ts'
 import { type Relay, relayEvents } from './relay.ts'
+import { keepNoHeap, type MailParts, mailSender } from './send_mails.ts'
 
 /** What only processes with the role notifier have. */
-export type NotifierWorld = World
+export type NotifierWorld = World & { readonly mails: MailParts }
 
-const relays: readonly Relay[] = []
+const WITHOUT_MAIL_SERVER_MS = 60_000
 
 /** Tells people of what happened to their orders. Any number of processes may: rows are claimed. */
 export function startNotifying(world: NotifierWorld): Loop[] {
-  return [startLoop(world, 'relay', world.policy.restMs, () => relayEvents(world, relays))]
+  const relays: readonly Relay[] = [mailRelay(world)]
+  return [startLoop(world, 'relay', world.policy.restMs, () => relayEvents(world, relays)), startMails(world)]
+}
+
+function startMails(world: NotifierWorld): Loop {
+  const { channel } = world.mails
+  return channel === null
+    ? startLoop(world, 'mails', WITHOUT_MAIL_SERVER_MS, () => keepNoHeap(world))
+    : startLoop(world, 'mails', world.policy.restMs, mailSender(world, world.mails, channel))
 }

@@ -4,6 +4,7 @@ import { addressRoute } from './address.ts'
 import { balanceRoute } from './balance.ts'
 import { clockRoute } from './clock.ts'
 import { mailRoute } from './mail.ts'
+import { mailboxRoute, mailHtmlRoute, mailTextRoute } from './mailbox.ts'
 import { mineRoute } from './mine.ts'
 import { payRoute } from './pay.ts'
 import { pricesRoute } from './prices.ts'
@@ -21,6 +22,9 @@ const routes = [
   addressRoute,
   balanceRoute,
   mailRoute,
+  mailboxRoute,
+  mailHtmlRoute,
+  mailTextRoute,
 ]
 
 /** None, unless there is a sandbox. */

@@ -6,6 +6,8 @@ import type { SandboxRoutes } from './sandbox_port.ts'
 import { sandboxRoute } from './sandbox_route.ts'
 
 const mailSchema = Type.Object({
+  id: Type.Integer({ description: 'Counts up with every mail that came.', examples: [1] }),
+  message_id: text('The same when a mail is sent again.', '<kVPcN3x0wYq@sandbox.test>'),
   to: text('Recipient.', 'demo@example.com'),
   from: text('Sender.', 'cambist@example.com'),
   subject: text('Subject.', 'Order created'),

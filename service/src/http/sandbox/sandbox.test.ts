@@ -21,7 +21,28 @@ const sandbox: SandboxRoutes = {
   address: remember({ address: 'bc1q' }),
   balance: remember({ balance: '0.10' }),
   mail: remember({
-    mails: [{ to: 'a@b.c', from: 'd@e.f', subject: 's', text: 't', html: null, sent_at: 1_790_000_000_000 }],
+    mails: [
+      {
+        id: 2,
+        message_id: '<m@x>',
+        to: 'a@b.c',
+        from: 'd@e.f',
+        subject: '<b>s</b>',
+        text: 't',
+        html: '<p>h</p>',
+        sent_at: 1_790_000_000_000,
+      },
+      {
+        id: 1,
+        message_id: '<l@x>',
+        to: 'a@b.c',
+        from: 'd@e.f',
+        subject: 's',
+        text: 'u',
+        html: null,
+        sent_at: 1_780_000_000_000,
+      },
+    ],
   }),
 }
 
@@ -56,7 +77,7 @@ test('GET address, balance and mail', async () => {
   const balance = await http.request('GET', '/sandbox/balance/ERC20/0xabc?currency=USDT')
   expect(balance.text).toBe('{"success":true,"data":{"balance":0.10}}')
   expect(asked.at(-1)).toEqual(['ERC20', '0xabc', 'USDT'])
-  expect((await http.request('GET', '/sandbox/mail')).json.data.mails).toHaveLength(1)
+  expect((await http.request('GET', '/sandbox/mail')).json.data.mails).toHaveLength(2)
 })
 
 test.each([
@@ -87,4 +108,19 @@ test('without a sandbox there are no such paths, and the document does not name 
     'sandbox',
   )
   await production.close()
+})
+
+test('the mailbox is a page, and each mail one that can do nothing', async () => {
+  const get = (path: string) => http.request('GET', `/sandbox/mailbox${path}`)
+  const list = await get('')
+  expect(list.text).toContain('&lt;b&gt;s&lt;/b&gt;')
+  expect(list.text).toContain('href="/sandbox/mailbox/2"')
+  expect(list.headers.get('content-security-policy')).toContain("default-src 'none'")
+  const mail = await get('/2')
+  expect([mail.text, mail.headers.get('content-type')]).toEqual(['<p>h</p>', 'text/html; charset=utf-8'])
+  expect(mail.headers.get('content-security-policy')).toMatch(/default-src 'none'.*sandbox/)
+  for (const path of ['/2/text', '/1']) {
+    expect((await get(path)).headers.get('content-type')).toBe('text/plain; charset=utf-8')
+  }
+  expect((await get('/3')).json.error_code).toBe('NOT_FOUND')
 })

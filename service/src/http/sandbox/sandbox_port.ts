@@ -2,6 +2,9 @@ import type { DecimalText, DeskOutcome } from '../../engine/desk.ts'
 
 /** A mail as the sandbox's mailbox keeps it. */
 export type SandboxMail = {
+  /** Counts up with every mail that came. */
+  readonly id: number
+  readonly message_id: string
   readonly to: string
   readonly from: string
   readonly subject: string

@@ -49,10 +49,10 @@ export function sandboxRoute<Given extends Parameters>(
   }
 }
 
-const notFromHere: Problem = { code: 'FORBIDDEN', message: 'the sandbox listens to this machine only' }
+export const notFromHere: Problem = { code: 'FORBIDDEN', message: 'the sandbox listens to this machine only' }
 
 /** The peer itself: no proxy is asked, because this may not depend on how one is set up. */
-function isFromThisMachine(request: FastifyRequest): boolean {
+export function isFromThisMachine(request: FastifyRequest): boolean {
   const peer = plainAddress(request.raw.socket.remoteAddress ?? '')
   return peer === '::1' || peer.startsWith('127.')
 }

@@ -79,6 +79,7 @@ export async function startHttp(options: HarnessOptions = {}): Promise<Harness> 
   let base = ''
   const app = buildServer({
     desk,
+    unsubscribing: { tokenOf: () => '', read: () => null, unsubscribe: async () => {} },
     apiKeys: { find: async (keyId) => keys.find((key) => key.keyId === keyId) ?? null },
     clock: systemClock(),
     baseUrl: () => base,

@@ -1,0 +1,34 @@
+import type { MailPreferences, OptionalMail } from '../domain/notifications/preferences.ts'
+import type { Sql } from './database.ts'
+
+/** Where an account's mails go, and which it wants. */
+export type MailReader = MailPreferences & { readonly accountId: string; readonly email: string }
+
+/** Of these accounts those that have an address. Without a row the defaults of the columns hold. */
+export function findMailReaders(sql: Sql, accountIds: readonly string[]): Promise<MailReader[]> {
+  return sql.query<MailReader>(
+    `SELECT account_id AS "accountId", email, coalesce(emails, 'all') AS emails, coalesce(muted, '{}') AS muted
+     FROM accounts LEFT JOIN notification_settings USING (account_id)
+     WHERE account_id = ANY($1) AND email IS NOT NULL`,
+    [accountIds],
+  )
+}
+
+/** No mails about orders any more. */
+export async function turnMailsOff(sql: Sql, accountId: string): Promise<void> {
+  await sql.query(
+    `INSERT INTO notification_settings (account_id, emails) VALUES ($1, 'off')
+     ON CONFLICT (account_id) DO UPDATE SET emails = 'off'`,
+    [accountId],
+  )
+}
+
+/** One kind of mail less. Muting it twice is the same as once. */
+export async function muteMail(sql: Sql, accountId: string, kind: OptionalMail): Promise<void> {
+  await sql.query(
+    `INSERT INTO notification_settings (account_id, muted) VALUES ($1, ARRAY[$2::text])
+     ON CONFLICT (account_id) DO UPDATE SET muted = notification_settings.muted || ARRAY[$2::text]
+     WHERE NOT $2 = ANY(notification_settings.muted)`,
+    [accountId, kind],
+  )
+}

@@ -1,0 +1,148 @@
+import type { Mail, MailAnswer, MailChannel } from '../../channels/channel.ts'
+import {
+  type ClaimedMail,
+  claimMails,
+  endMail,
+  giveUpMails,
+  noteMailSent,
+  postponeMail,
+  renewMailClaim,
+  returnMail,
+} from '../../db/mails.ts'
+import { MAIL_TRIED_FOR_MS, restAfterAttemptMs } from '../../domain/notifications/mail_retries.ts'
+import { atOnce } from '../at_once.ts'
+import type { World } from '../world.ts'
+
+/** What turns a row into a mail that arrives. */
+export type MailParts = {
+  /** Null: no mail server is configured. */
+  readonly channel: MailChannel | null
+  readonly render: (mail: ClaimedMail) => Mail
+}
+
+const MAILS_A_STEP = 20
+/** A worker that died is followed after this; one that waits for a slow mail server renews it. */
+const CLAIM_MS = 6_000
+const RENEW_AFTER_MS = 2_000
+
+/** A step that sends what is due. True: there may be more. */
+export function mailSender(
+  world: World,
+  { render }: MailParts,
+  channel: MailChannel,
+): (signal: AbortSignal) => Promise<boolean> {
+  // One line when trouble begins and one when it ends, however many mails wait.
+  let isTroubled = false
+  const note = (answer: MailAnswer) => {
+    if (answer.kind === 'failed' && !isTroubled) {
+      world.log.warn({ why: answer.why }, 'a mail could not be handed on and is tried again')
+    }
+    if (answer.kind === 'accepted' && isTroubled) world.log.info({}, 'mails are handed on again')
+    isTroubled = answer.kind === 'failed' || (isTroubled && answer.kind === 'refused')
+  }
+  return async (signal) => {
+    const { clock, db } = world
+    const time = { nowMs: clock.nowMs(), wallMs: clock.wallMs(), claimMs: CLAIM_MS }
+    const claimed = await claimMails(db, time, MAILS_A_STEP)
+    await atOnce(world.policy.atOnce, byOrder(claimed), async (mails) => {
+      for (const mail of mails) {
+        if (signal.aborted) {
+          await returnMail(db, mail)
+          continue
+        }
+        // The ones before it took their time: it may be in other hands by now.
+        if (!(await renewMailClaim(db, mail, clock.wallMs() + CLAIM_MS))) continue
+        const answer = await holding(world, mail, () => send(world, render, channel, mail))
+        if (answer.kind !== 'useless') note(answer)
+        await write(world, mail, answer)
+      }
+    })
+    return claimed.length === MAILS_A_STEP
+  }
+}
+
+/** Mails of one order go one after the other, as things happened; others need not wait for them. */
+function byOrder(claimed: readonly ClaimedMail[]): ClaimedMail[][] {
+  const orders = new Map<string, ClaimedMail[]>()
+  for (const mail of claimed) {
+    const key = mail.eventKey.split(':')[0] ?? ''
+    orders.set(key, [...(orders.get(key) ?? []), mail])
+  }
+  const place = ({ eventKey }: ClaimedMail) => [eventKey.length, eventKey] as const
+  for (const mails of orders.values()) {
+    mails.sort((left, right) => {
+      const [a, b] = [place(left), place(right)]
+      return a[0] - b[0] || (a[1] < b[1] ? -1 : 1)
+    })
+  }
+  return [...orders.values()]
+}
+
+/** Keeps the claim for as long as the work takes, so that nobody sends the same mail meanwhile. */
+async function holding<Value>(
+  { clock, db, log }: World,
+  mail: ClaimedMail,
+  work: () => Promise<Value>,
+): Promise<Value> {
+  const done = new AbortController()
+  const renewing = (async () => {
+    for (;;) {
+      await clock.sleep(RENEW_AFTER_MS, done.signal)
+      if (done.signal.aborted) return
+      await renewMailClaim(db, mail, clock.wallMs() + CLAIM_MS)
+    }
+  })().catch((error: unknown) => log.warn({ err: error }, 'the claim of a mail was not renewed'))
+  try {
+    return await work()
+  } finally {
+    done.abort()
+    await renewing
+  }
+}
+
+async function send(
+  { clock }: World,
+  render: MailParts['render'],
+  channel: MailChannel,
+  mail: ClaimedMail,
+): Promise<MailAnswer | { readonly kind: 'useless'; readonly why: string }> {
+  const { data } = mail.content
+  if ('expires_at_ms' in data && data.expires_at_ms !== undefined && data.expires_at_ms <= clock.wallMs()) {
+    return { kind: 'useless', why: 'its link had ended before it could be sent' }
+  }
+  let rendered: Mail
+  try {
+    rendered = render(mail)
+  } catch (error) {
+    return { kind: 'failed', why: `it could not be rendered: ${String(error)}` }
+  }
+  return channel.send(rendered)
+}
+
+async function write(
+  { clock, db, log }: World,
+  mail: ClaimedMail,
+  answer: Awaited<ReturnType<typeof send>>,
+): Promise<void> {
+  const nowMs = clock.nowMs()
+  const named = { mail: mail.messageId, kind: mail.content.kind, attempts: mail.attempts }
+  if (answer.kind === 'accepted') return noteMailSent(db, mail, answer.said, nowMs)
+  if (answer.kind === 'refused') {
+    log.warn({ ...named, said: answer.said }, 'a mail was refused for good')
+    return endMail(db, mail, { state: 'refused', why: answer.said }, nowMs)
+  }
+  const dueAtMs = nowMs + restAfterAttemptMs(mail.attempts)
+  if (answer.kind === 'failed' && dueAtMs <= mail.queuedAtMs + MAIL_TRIED_FOR_MS) {
+    return postponeMail(db, mail, dueAtMs, answer.why)
+  }
+  log.warn({ ...named, why: answer.why }, 'a mail is given up')
+  return endMail(db, mail, { state: 'given_up', why: answer.why }, nowMs)
+}
+
+const ROWS_A_STEP = 1_000
+
+/** Without a mail server rows wait as long as they would be tried, in case one is configured, and no longer. */
+export async function keepNoHeap({ clock, db }: World): Promise<boolean> {
+  const nowMs = clock.nowMs()
+  return (await giveUpMails(db, nowMs - MAIL_TRIED_FOR_MS, nowMs, ROWS_A_STEP)) === ROWS_A_STEP
+}

@@ -1,0 +1,124 @@
+import type { RouteOptions } from 'fastify'
+import type { EmergencyOptions, OrderView } from '../../engine/desk.ts'
+import { isOrderId, isShortId } from '../account/order_id.ts'
+import { readOrderToken } from '../auth/order_token.ts'
+import { admitAnonymous, parameterOf, type RouteContext } from '../route_context.ts'
+import { answerPage, type Html, html } from './html.ts'
+
+/** An order for whoever has its link: what mails lead to. It shows, and does nothing. */
+export function orderPageRoute(context: RouteContext): RouteOptions {
+  const { answers, parts } = context
+  return {
+    method: 'GET',
+    url: '/order/:order_id',
+    schema: { hide: true },
+    async handler(request, reply) {
+      if (!admitAnonymous(context, request, reply)) return
+      const token = readOrderToken(request)
+      const id = parameterOf(request, 'order_id')
+      const isPossible = token.kind === 'token' && (isOrderId(id) || isShortId(id))
+      const order = isPossible ? await parts.desk.findOrder(id, token) : null
+      if (order === null) return answerPage(answers, request, reply, 404, unknownOrder)
+      answerPage(answers, request, reply, 200, {
+        title: `Order ${order.order_id}`,
+        body: orderBody(order, parts.baseUrl()),
+      })
+    },
+  }
+}
+
+const unknownOrder = {
+  title: 'No such order',
+  body: html`<h1>There is no such order</h1>
+<p>Or the link is not whole: open it from the mail again.</p>`,
+}
+
+function orderBody(order: OrderView, baseUrl: string): Html {
+  const { emergency, refund } = order
+  return html`<h1>Order ${order.order_id}</h1>
+<dl>
+${row('Status', order.status)}
+${row('You send', `${order.deposit_amount} ${order.deposit_currency} on ${order.deposit_network}`)}
+${row('To', order.deposit_address)}
+${row('Tag or memo', order.deposit_tag)}
+${row('Received', `${order.deposit_received} ${order.deposit_currency}`)}
+${row('Confirmations', `${order.deposit_confirmations} of ${order.deposit_required_confirmations}`)}
+${row('Deposit', order.deposit_tx_hash)}
+${row('You receive', `${order.receive_final_amount} ${order.receive_currency} on ${order.receive_network}`)}
+${row('At', order.destination)}
+${row('Its tag or memo', order.destination_tag)}
+${row('Payout', order.withdraw_tx_hash)}
+${row('Created', showTime(order.created_at))}
+${row('Pay before', showTime(order.expires_at))}
+${row('Completed', order.completed_at === null ? null : showTime(order.completed_at))}
+${refund === undefined ? '' : row('Refund', `${refund.amount} ${refund.currency} on ${refund.network} to ${refund.address}`)}
+${refund === undefined ? '' : row('Refund sent', refund.tx_hash)}
+</dl>
+${emergency === undefined ? '' : emergencyPart(order, emergency, baseUrl)}
+<p>This page shows the order as it is now; load it again to see what changed.</p>`
+}
+
+function emergencyPart(
+  order: OrderView,
+  { reasons, options }: NonNullable<OrderView['emergency']>,
+  baseUrl: string,
+): Html {
+  const choices = [
+    ...exchangeChoice('continue', 'Continue', order, options.continue, baseUrl),
+    ...exchangeChoice('recalculate', 'Recalculate', order, options.recalculate, baseUrl),
+    ...refundChoice(order, options.refund, baseUrl),
+  ]
+  return html`<h2>A decision is needed</h2>
+<p>The order has stopped: ${reasons.join(', ')}.</p>
+${
+  choices.length === 0
+    ? html`<p>At this moment there is nothing to choose: what was received is too little to be exchanged or sent back.</p>`
+    : html`<p>Whoever has the account's API key chooses, with one signed request. The amounts are those of this moment.</p>`
+}
+${choices}`
+}
+
+function exchangeChoice(
+  action: 'continue' | 'recalculate',
+  label: string,
+  order: OrderView,
+  option: EmergencyOptions['continue'],
+  baseUrl: string,
+): readonly Html[] {
+  if (option === null) return []
+  const says = `Exchanges the ${order.deposit_received} ${order.deposit_currency} that were received, and pays ${option.receive_amount} ${order.receive_currency}.`
+  return [choice(action, label, says, requestFor(order, { action }, baseUrl))]
+}
+
+function refundChoice(
+  order: OrderView,
+  option: EmergencyOptions['refund'],
+  baseUrl: string,
+): readonly Html[] {
+  if (option === null) return []
+  const where = option.has_refund_address ? "the order's refund address" : 'an address that you name'
+  const says = `Sends ${option.refund_amount} ${option.currency} back on ${option.network}, to ${where}.`
+  const body = {
+    action: 'refund',
+    ...(!option.has_refund_address && { refund_address: '<your address>' }),
+  }
+  return [choice('refund', 'Refund', says, requestFor(order, body, baseUrl))]
+}
+
+function choice(action: string, label: string, says: string, request: string): Html {
+  return html`<h2 id="${action}">${label}</h2>
+<p>${says}</p>
+<pre>${request}</pre>`
+}
+
+function requestFor(order: OrderView, body: object, baseUrl: string): string {
+  return `POST ${baseUrl}/v1/order/${order.order_id}/emergency\n${JSON.stringify(body)}`
+}
+
+function row(name: string, value: string | null): Html {
+  return value === null ? html`` : html`<dt>${name}</dt><dd>${value}</dd>`
+}
+
+function showTime(atMs: number): string {
+  return `${new Date(atMs).toISOString().slice(0, 19).replace('T', ' ')} UTC`
+}

@@ -1,0 +1,148 @@
+import { createSecretKey } from 'node:crypto'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Database } from '../../db/database.ts'
+import type { OrderView } from '../../engine/desk.ts'
+import { type Unsubscription, unsubscribing } from '../../engine/notify/unsubscribe.ts'
+import { fakeDesk, ORDER_ID, ORDER_TOKEN, orderView } from '../testing/fake_desk.ts'
+import { type Harness, startHttp } from '../testing/harness.ts'
+import { html } from './html.ts'
+
+/**
+ * What: the pages that mails lead to show and ask, act on a POST only, and say nothing to whoever has no link.
+ * How: the real server over a fake desk; the tokens are real, what they switch off is noted.
+ */
+const done: Unsubscription[] = []
+const noDatabase = {} as Database
+const { tokenOf, read } = unsubscribing(noDatabase, createSecretKey(Buffer.alloc(32, 7)))
+
+const emergency: OrderView = {
+  ...orderView,
+  status: 'EMERGENCY',
+  destination: '<img src=x onerror=alert(1)>',
+  emergency: {
+    reasons: ['UNDERPAID'],
+    options: {
+      continue: { receive_amount: '400.25', rate: '65000' },
+      recalculate: null,
+      refund: {
+        refund_amount: '0.006',
+        network_fee: '0.0001',
+        currency: 'BTC',
+        network: 'BTC',
+        has_refund_address: false,
+      },
+    },
+  },
+}
+
+let http: Harness
+beforeAll(async () => {
+  const unsubscribe = async (each: Unsubscription) => void done.push(each)
+  http = await startHttp({
+    desk: fakeDesk({
+      findOrder: async (_, viewer) =>
+        viewer.kind === 'token' && viewer.token === ORDER_TOKEN ? emergency : null,
+    }),
+    parts: { unsubscribing: { tokenOf, read, unsubscribe } },
+  })
+})
+afterAll(() => http.close())
+
+function expectSafe({ headers, text }: Awaited<ReturnType<Harness['request']>>): void {
+  expect(headers.get('content-security-policy')).toMatch(
+    /^default-src 'none'; style-src 'sha256-[\w+/=]+'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'$/,
+  )
+  expect(headers.get('referrer-policy')).toBe('no-referrer')
+  expect(headers.get('x-content-type-options')).toBe('nosniff')
+  expect(headers.get('cache-control')).toBe('no-store')
+  expect(text).not.toMatch(/<script|<img|<link|style="/)
+}
+
+describe('unsubscribing', () => {
+  const link = (mailClass: 'all' | 'order_expired') =>
+    `/unsubscribe?token=${tokenOf({ accountId: 'acc_00000001', mailClass })}`
+
+  test('looking changes nothing, however often', async () => {
+    for (const method of ['GET', 'GET']) {
+      const page = await http.request(method, link('order_expired'))
+      expect(page.status).toBe(200)
+      expectSafe(page)
+      expect(page.text).toContain('“Order expired”')
+      expect(page.text).toContain(link('all').slice('/unsubscribe?token='.length))
+    }
+    expect(done).toEqual([])
+  })
+
+  test('the button acts, and so does one click as RFC 8058 has it', async () => {
+    const form = { 'Content-Type': 'application/x-www-form-urlencoded' }
+    const button = await http.request('POST', link('all'), { headers: form, body: '' })
+    expect(button.status).toBe(200)
+    expectSafe(button)
+    const click = { headers: form, body: 'List-Unsubscribe=One-Click' }
+    expect((await http.request('POST', link('order_expired'), click)).status).toBe(200)
+    expect(done.splice(0)).toEqual([
+      { accountId: 'acc_00000001', mailClass: 'all' },
+      { accountId: 'acc_00000001', mailClass: 'order_expired' },
+    ])
+  })
+
+  test('a token that was not given opens nothing: cut, bent, of another account or class', async () => {
+    const token = tokenOf({ accountId: 'acc_00000001', mailClass: 'order_expired' })
+    const mac = token.slice(-43)
+    const wrong = [
+      '',
+      token.slice(0, -1),
+      `${token}x`,
+      token.replace('00000001', '00000002'),
+      token.replace('order_expired', 'all'),
+      `acc_00000001.sign_in_link.${mac}`,
+      `acc_00000001.order_expired.${mac.startsWith('A') ? 'B' : 'A'}${mac.slice(1)}`,
+    ]
+    for (const each of wrong) {
+      for (const method of ['GET', 'POST']) {
+        const page = await http.request(method, `/unsubscribe?token=${encodeURIComponent(each)}`)
+        expect([page.status, each]).toEqual([404, each])
+        expectSafe(page)
+      }
+    }
+    expect((await http.request('GET', '/unsubscribe')).status).toBe(404)
+    expect((await http.request('PUT', link('all'))).status).toBe(405)
+    expect(done).toEqual([])
+  })
+
+  test('another key makes other tokens', () => {
+    const other = unsubscribing(noDatabase, createSecretKey(Buffer.alloc(32, 8)))
+    expect(other.read(tokenOf({ accountId: 'acc_00000001', mailClass: 'all' }))).toBeNull()
+  })
+})
+
+describe('the page of an order', () => {
+  test('shows what each choice pays and how to choose it, and nothing of it is markup', async () => {
+    const page = await http.request('GET', `/order/${ORDER_ID}?token=${ORDER_TOKEN}`)
+    expect(page.status).toBe(200)
+    expectSafe(page)
+    expect(page.text).toContain('&lt;img src=x')
+    expect(page.text).toContain('id="continue"')
+    expect(page.text).toContain('400.25')
+    expect(page.text).toContain('id="refund"')
+    expect(page.text).toContain('{&quot;action&quot;:&quot;refund&quot;,&quot;refund_address&quot;')
+    expect(page.text).not.toContain('id="recalculate"')
+    expect(page.text).not.toContain('<form')
+  })
+
+  test('is not there without its token, or with another', async () => {
+    for (const query of ['', '?token=wrong', '?token=', '?token=a%20b']) {
+      const page = await http.request('GET', `/order/${ORDER_ID}${query}`)
+      expect(page.status).toBe(404)
+      expectSafe(page)
+      expect(page.text).not.toContain(emergency.deposit_address)
+    }
+    expect((await http.request('POST', `/order/${ORDER_ID}?token=${ORDER_TOKEN}`)).status).toBe(405)
+  })
+})
+
+test('what is put into markup is text', () => {
+  expect(html`<b title="${'"\'<&>'}">${[html`<i></i>`, html`x`]}</b>`.markup).toBe(
+    '<b title="&quot;&#39;&lt;&amp;&gt;"><i></i>x</b>',
+  )
+})
