@@ -24,6 +24,8 @@ export type Mailbox = {
   readonly port: number
   /** Newest first. */
   mails(): Promise<readonly KeptMail[]>
+  /** The newest mail with this Message-ID, as it came over the wire; null when there is none. */
+  raw(messageId: string): Promise<string | null>
   stop(): Promise<void>
 }
 
@@ -38,12 +40,20 @@ export async function openMailbox(dataDir: string): Promise<Mailbox> {
   mkdirSync(dataDir, { recursive: true })
   const kept = new Map<number, Promise<KeptMail>>()
   for (const number of readdirSync(dataDir).flatMap(numberOf).toSorted(ascending)) {
-    kept.set(number, read(number, JSON.parse(readFileSync(pathOf(number), 'utf8')) as Stored))
+    kept.set(number, read(number, load(number)))
   }
   let last = Math.max(0, ...kept.keys())
 
   function pathOf(number: number): string {
     return join(dataDir, `${String(number).padStart(9, '0')}.json`)
+  }
+
+  function load(number: number): Stored {
+    return JSON.parse(readFileSync(pathOf(number), 'utf8')) as Stored
+  }
+
+  async function mails(): Promise<readonly KeptMail[]> {
+    return (await Promise.all(kept.values())).toReversed()
   }
 
   function keep(stored: Stored): void {
@@ -63,7 +73,11 @@ export async function openMailbox(dataDir: string): Promise<Mailbox> {
   return {
     smtpUrl: `smtp://127.0.0.1:${port}`,
     port,
-    mails: async () => (await Promise.all(kept.values())).toReversed(),
+    mails,
+    raw: async (messageId) => {
+      const mail = (await mails()).find((each) => each.messageId === messageId)
+      return mail === undefined ? null : load(mail.number).raw
+    },
     stop: () => new Promise((resolve) => server.close(() => resolve())),
   }
 }

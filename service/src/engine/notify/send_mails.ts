@@ -89,7 +89,7 @@ async function holding<Value>(
     for (;;) {
       await clock.sleep(RENEW_AFTER_MS, done.signal)
       if (done.signal.aborted) return
-      await renewMailClaim(db, mail, clock.wallMs() + CLAIM_MS)
+      if (!(await renewMailClaim(db, mail, clock.wallMs() + CLAIM_MS))) return
     }
   })().catch((error: unknown) => log.warn({ err: error }, 'the claim of a mail was not renewed'))
   try {

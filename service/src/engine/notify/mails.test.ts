@@ -1,0 +1,357 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import type { Mail, MailAnswer, MailChannel } from '../../channels/channel.ts'
+import { systemClock } from '../../clock.ts'
+import { deleteMails, queueMail } from '../../db/mails.ts'
+import { muteMail, turnMailsOff } from '../../db/notification_settings.ts'
+import { HOUR_MS, SECOND_MS } from '../../domain/time.ts'
+import { type BooksStage, openBooksStage, placeOrder } from '../testing/books_stage.ts'
+import type { World } from '../world.ts'
+import { mailRelay } from './mail_relay.ts'
+import { relayEvents } from './relay.ts'
+import { keepNoHeap, type MailParts, mailSender } from './send_mails.ts'
+
+/**
+ * What: every event becomes its mail once, for whoever wants it; every mail is handed on once as far as anybody can
+ * know, is never lost, and does not wait for ever.
+ * How: a real PostgreSQL; a mail server that says what the test wants (the real one is in channels/email and in the
+ * functional tests); workers that die are promises that never end.
+ */
+let stage: BooksStage
+let world: World
+let relay: () => Promise<boolean>
+
+beforeAll(async () => {
+  stage = await openBooksStage('mails')
+  world = { ...stage.world, clock: { ...stage.world.clock, sleep: systemClock().sleep } }
+  relay = () => relayEvents(world, [mailRelay(world)])
+})
+
+beforeEach(async () => {
+  await stage.reset()
+  await stage.corrupt('TRUNCATE mails, notification_settings, accounts CASCADE')
+  await stage.corrupt(
+    `INSERT INTO accounts (account_id, name, created_at_ms, email) VALUES
+       ('acc_reader00', 'reads', 0, 'reads@example.org'), ('acc_mute0000', 'no address', 0, NULL)`,
+  )
+})
+
+afterAll(() => stage?.stop())
+
+type Row = {
+  kind: string
+  state: string
+  to_address: string
+  attempts: number
+  due_at_ms: number
+  data: object
+  message_id: string
+  last_answer: string | null
+}
+
+const rows = () =>
+  stage.db.query<Row>('SELECT * FROM mails ORDER BY queued_at_ms, length(event_key), event_key')
+const kinds = async () => (await rows()).map(({ kind }) => kind)
+
+/** An order of this account that has gone through these statuses. */
+async function orderOf(accountId: string, statuses: readonly string[], callbackUrl: string | null = null) {
+  const { terms } = await placeOrder(stage, 'BTC:BTC', 'ETH:ETH', { asks: 1n, promises: 1n })
+  const last = statuses.at(-1) ?? 'NEW'
+  await stage.corrupt('DELETE FROM events WHERE order_id = $1', [terms.id])
+  for (const [index, status] of statuses.entries()) {
+    const snapshot = { order_id: terms.id, ...(status === 'EMERGENCY' && { emergency }) }
+    await stage.corrupt(
+      `INSERT INTO events (bucket, order_id, sequence, previous_status, status, fact_key, snapshot, at_ms)
+       SELECT bucket, order_id, $2, $3, $4, $5, $6, 1 FROM orders WHERE order_id = $1`,
+      [terms.id, index + 1, statuses[index - 1] ?? null, status, `fact:${index}`, JSON.stringify(snapshot)],
+    )
+  }
+  await stage.corrupt(
+    `UPDATE orders SET account_id = $2, callback_url = $3, sequence = $4, status = $5, payout_tx_hash = 'tx',
+       completed_at_ms = CASE WHEN $5 IN ('DONE', 'REFUNDED') THEN 1 END, refund_units = 1,
+       emergency_reasons = CASE WHEN $5 = 'EMERGENCY' THEN ARRAY['UNDERPAID'] ELSE '{}' END
+     WHERE order_id = $1`,
+    [terms.id, accountId, callbackUrl, statuses.length, last],
+  )
+  return terms.id
+}
+
+const refund = { refund_amount: '1', currency: 'BTC', network: 'BTC', has_refund_address: true }
+const emergency = { reasons: ['UNDERPAID'], options: { continue: null, recalculate: null, refund } }
+
+const WHOLE_LIFE = ['NEW', 'PENDING', 'EXCHANGE', 'WITHDRAW', 'DONE']
+
+describe('events become mails', () => {
+  test('a whole life, told once however often it is handed on', async () => {
+    const orderId = await orderOf('acc_reader00', WHOLE_LIFE)
+    await relay()
+    const first = await rows()
+    expect(first.map(({ kind, to_address }) => [kind, to_address])).toEqual([
+      ['order_created', 'reads@example.org'],
+      ['payment_received', 'reads@example.org'],
+      ['order_completed', 'reads@example.org'],
+    ])
+    expect(new Set(first.map(({ message_id }) => message_id)).size).toBe(3)
+    await stage.corrupt('UPDATE orders SET relayed_sequence = 0 WHERE order_id = $1', [orderId])
+    await relay()
+    expect(await rows()).toEqual(first)
+  })
+
+  test('two processes at once make no more of them', async () => {
+    await Promise.all(Array.from({ length: 4 }, () => orderOf('acc_reader00', WHOLE_LIFE)))
+    await Promise.all([relay(), relay(), relay()])
+    expect(await rows()).toHaveLength(12)
+  })
+
+  test('a deposit that comes, goes and comes again is told once; a second emergency is one more', async () => {
+    await orderOf('acc_reader00', [
+      'NEW',
+      'PENDING',
+      'NEW',
+      'PENDING',
+      'EMERGENCY',
+      'EXCHANGE',
+      'EMERGENCY',
+      'REFUND',
+      'REFUNDED',
+    ])
+    await relay()
+    expect(await kinds()).toEqual([
+      'order_created',
+      'payment_received',
+      'emergency_action_required',
+      'emergency_action_required',
+      'order_failed',
+    ])
+  })
+
+  test('an account without an address, and an order of nobody, get none', async () => {
+    await orderOf('acc_mute0000', WHOLE_LIFE)
+    await orderOf('acc_stranger', WHOLE_LIFE)
+    await relay()
+    expect(await rows()).toEqual([])
+  })
+
+  test('settings decide: off, of orders with a callback only, without some kinds', async () => {
+    await turnMailsOff(stage.db, 'acc_reader00')
+    await orderOf('acc_reader00', WHOLE_LIFE)
+    await relay()
+    expect(await rows()).toEqual([])
+    await stage.corrupt(`UPDATE notification_settings SET emails = 'with_callback'`)
+    await orderOf('acc_reader00', WHOLE_LIFE)
+    const called = await orderOf('acc_reader00', ['NEW', 'EXPIRED'], 'https://example.org/hook')
+    await relay()
+    expect((await rows()).map(({ data }) => data)).toEqual([
+      { order: { order_id: called } },
+      { order: { order_id: called } },
+    ])
+    await stage.corrupt('TRUNCATE mails, notification_settings')
+    for (const kind of ['payment_received', 'order_completed', 'payment_received'] as const) {
+      await muteMail(stage.db, 'acc_reader00', kind)
+    }
+    await orderOf('acc_reader00', WHOLE_LIFE)
+    await orderOf('acc_reader00', ['NEW', 'EXPIRED'])
+    await relay()
+    expect((await kinds()).toSorted()).toEqual(['order_created', 'order_created', 'order_expired'])
+  })
+
+  test('what is changed later does not reach what has been handed on', async () => {
+    await orderOf('acc_reader00', ['NEW'])
+    await relay()
+    await turnMailsOff(stage.db, 'acc_reader00')
+    const server = mailServer()
+    await server.step()
+    expect(server.sent).toHaveLength(1)
+  })
+})
+
+/** A mail server that says what `answer` says, and what it was given. */
+function mailServer(answer: (mail: Mail) => Promise<MailAnswer> | MailAnswer = () => taken) {
+  const sent: Mail[] = []
+  const channel: MailChannel = {
+    send: async (mail) => {
+      sent.push(mail)
+      return answer(mail)
+    },
+    close: async () => {},
+  }
+  const step = mailSender(world, parts, channel)
+  return { sent, step: () => step(new AbortController().signal) }
+}
+
+const taken: MailAnswer = { kind: 'accepted', said: '250 taken' }
+
+const parts: MailParts = {
+  channel: null,
+  render: ({ content, messageId, to }) => ({
+    messageId,
+    to,
+    subject: content.kind,
+    text: JSON.stringify(content.data),
+    html: '',
+    unsubscribeUrl: null,
+  }),
+}
+
+function queue(eventKey: string, more: Partial<Parameters<typeof queueMail>[1]> = {}) {
+  return queueMail(stage.db, {
+    kind: 'security_notice',
+    data: { what: eventKey },
+    eventKey,
+    orderId: null,
+    accountId: null,
+    to: 'reads@example.org',
+    nowMs: world.clock.nowMs(),
+    ...more,
+  } as Parameters<typeof queueMail>[1])
+}
+
+describe('mails are handed on', () => {
+  test('what is taken is over, and keeps nothing of what it said', async () => {
+    await queue('one')
+    const server = mailServer()
+    await server.step()
+    await server.step()
+    expect(server.sent.map(({ text }) => text)).toEqual(['{"what":"one"}'])
+    expect(await rows()).toMatchObject([{ state: 'sent', attempts: 1, data: {}, last_answer: '250 taken' }])
+  })
+
+  test('the mails of one order leave in the order of its events', async () => {
+    for (const number of [11, 2, 1, 10, 3]) await queue(`CB0000000000000001:${number}`)
+    const server = mailServer()
+    await server.step()
+    const order = server.sent.map(({ text }) => /:(\d+)"/.exec(text)?.[1])
+    expect(order).toEqual(['1', '2', '3', '10', '11'])
+  })
+
+  test('what is refused for good is not tried again', async () => {
+    await queue('one')
+    const server = mailServer(() => ({ kind: 'refused', said: '550 nobody here' }))
+    await server.step()
+    stage.advance(100 * HOUR_MS)
+    await server.step()
+    expect(server.sent).toHaveLength(1)
+    expect(await rows()).toMatchObject([{ state: 'refused', last_answer: '550 nobody here', data: {} }])
+  })
+
+  test('trouble is waited out with growing rests, for three days and no longer', async () => {
+    await queue('one')
+    const begunMs = world.clock.nowMs()
+    const server = mailServer(() => ({ kind: 'failed', why: 'it\0 is away' }))
+    const rests: number[] = []
+    for (;;) {
+      await server.step()
+      const [row] = await rows()
+      if (row?.state !== 'waiting') break
+      const restMs = row.due_at_ms - world.clock.nowMs()
+      rests.push(restMs)
+      stage.advance(restMs - 1)
+      await server.step()
+      stage.advance(1)
+    }
+    expect(rests.slice(0, 4)).toEqual([15, 60, 300, 900].map((seconds) => seconds * SECOND_MS))
+    expect(server.sent).toHaveLength(rests.length + 1)
+    expect(new Set(server.sent.map(({ messageId }) => messageId)).size).toBe(1)
+    expect(world.clock.nowMs() - begunMs).toBeGreaterThan(70 * HOUR_MS)
+    expect(world.clock.nowMs() - begunMs).toBeLessThanOrEqual(72 * HOUR_MS)
+    expect(await rows()).toMatchObject([{ state: 'given_up', last_answer: 'it is away', data: {} }])
+    expect(stage.logged.filter(({ message }) => message.includes('tried again'))).toHaveLength(1)
+  })
+
+  test('while one worker holds a mail nobody else sends it; when it is dead, the next one sends the same', async () => {
+    await queue('one')
+    const dying = mailServer(() => new Promise(() => {}))
+    void dying.step()
+    await expect.poll(() => dying.sent).toHaveLength(1)
+    const other = mailServer()
+    await other.step()
+    expect(other.sent).toEqual([])
+    // The dead one renews nothing; its claim is over.
+    await stage.corrupt('UPDATE mails SET claimed_until_wall_ms = 1')
+    await other.step()
+    expect(other.sent.map(({ messageId }) => messageId)).toEqual(dying.sent.map(({ messageId }) => messageId))
+    expect(await rows()).toMatchObject([{ state: 'sent', attempts: 2 }])
+  })
+
+  test('a late worker notes that its mail was taken, and undoes nothing of the one that came after', async () => {
+    await queue('one')
+    const { promise, resolve: answer } = Promise.withResolvers<MailAnswer>()
+    const slow = mailServer(() => promise)
+    const slowStep = slow.step()
+    await expect.poll(() => slow.sent).toHaveLength(1)
+    await stage.corrupt('UPDATE mails SET claimed_until_wall_ms = 1')
+    const other = mailServer(() => ({ kind: 'failed', why: 'not now' }))
+    await other.step()
+    answer(taken)
+    await slowStep
+    expect(await rows()).toMatchObject([{ state: 'sent', last_answer: '250 taken' }])
+  })
+
+  test('a late worker that failed leaves alone what somebody else has sent', async () => {
+    await queue('one')
+    const { promise, resolve: answer } = Promise.withResolvers<MailAnswer>()
+    const slow = mailServer(() => promise)
+    const slowStep = slow.step()
+    await expect.poll(() => slow.sent).toHaveLength(1)
+    await stage.corrupt('UPDATE mails SET claimed_until_wall_ms = 1')
+    await mailServer().step()
+    answer({ kind: 'refused', said: '550' })
+    await slowStep
+    expect(await rows()).toMatchObject([{ state: 'sent' }])
+  })
+
+  test('a stop gives back what was not begun', async () => {
+    await queue('one')
+    const stopped = new AbortController()
+    stopped.abort()
+    const server = mailServer()
+    await mailSender(world, parts, { send: async () => taken, close: async () => {} })(stopped.signal)
+    expect(await rows()).toMatchObject([{ state: 'waiting', attempts: 0 }])
+    await server.step()
+    expect(server.sent).toHaveLength(1)
+  })
+
+  test('a link that has ended is not sent', async () => {
+    const link = { link: 'https://x.example.org/in', expires_at_ms: world.clock.wallMs() + HOUR_MS }
+    await queue('one', { kind: 'sign_in_link', data: link })
+    await queue('two', { kind: 'sign_in_link', data: { ...link, expires_at_ms: world.clock.wallMs() } })
+    const server = mailServer()
+    await server.step()
+    expect(server.sent).toHaveLength(1)
+    expect((await rows()).map(({ state, data }) => [state, data])).toEqual([
+      ['sent', {}],
+      ['given_up', {}],
+    ])
+  })
+
+  test('one that cannot be rendered stops no other', async () => {
+    await queue('bad')
+    await queue('good')
+    const channel: MailChannel = { send: async () => taken, close: async () => {} }
+    const render: MailParts['render'] = (mail) => {
+      if (mail.eventKey === 'bad') throw new Error('there is no such name')
+      return parts.render(mail)
+    }
+    await mailSender(world, { channel, render }, channel)(new AbortController().signal)
+    const states = (await rows()).map(({ data, state }) => [Object.values(data)[0], state])
+    expect(states).toEqual(
+      expect.arrayContaining([
+        ['bad', 'waiting'],
+        [undefined, 'sent'],
+      ]),
+    )
+  })
+})
+
+test('without a mail server mails wait for three days, and are forgotten a month after they were over', async () => {
+  await queue('one')
+  await keepNoHeap(world)
+  expect(await rows()).toMatchObject([{ state: 'waiting' }])
+  stage.advance(73 * HOUR_MS)
+  await queue('two')
+  await keepNoHeap(world)
+  expect((await rows()).map(({ state }) => state)).toEqual(['given_up', 'waiting'])
+  await deleteMails(stage.db, world.clock.nowMs(), 10)
+  expect(await rows()).toHaveLength(2)
+  await deleteMails(stage.db, world.clock.nowMs() + 1, 10)
+  expect((await rows()).map(({ state }) => state)).toEqual(['waiting'])
+})

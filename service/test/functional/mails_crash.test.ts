@@ -1,0 +1,176 @@
+import { randomBytes } from 'node:crypto'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Postgres, removePostgres, startPostgres } from '@cambist/devnet'
+import PostalMime from 'postal-mime'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import {
+  type MailServer,
+  type ReceivedMail,
+  startMailServer,
+} from '../../src/channels/email/testing/mail_server.ts'
+import { type Database, openDatabase } from '../../src/db/database.ts'
+import { queueMail } from '../../src/db/mails.ts'
+import { migrate } from '../../src/db/migrate.ts'
+import { eventually } from '../harness/eventually.ts'
+import { type RunningProcess, startProcess } from './processes/running_process.ts'
+
+/**
+ * What: a notifier that is killed with a mail between sending and noting it sends that mail again, with the same
+ * Message-ID, and loses none.
+ * How: `cambist serve --roles notifier` as a process of its own on a real PostgreSQL; a real mail server that kills it
+ * with SIGKILL when a mail has come whole, before it answers.
+ */
+const MAILS = 12
+let dir: string
+let postgres: Postgres
+let db: Database
+
+beforeAll(async () => {
+  dir = mkdtempSync(join(tmpdir(), 'cambist-mails-'))
+  postgres = await startPostgres({ dataDir: join(dir, 'postgres') })
+  await migrate(postgres.url, () => {})
+  db = openDatabase({
+    url: postgres.url,
+    connectionsMax: 2,
+    applicationName: 'mails crash',
+    onConnectionLost: () => {},
+  })
+})
+
+afterAll(async () => {
+  await db?.close()
+  await postgres?.stop()
+  removePostgres(join(dir, 'postgres'))
+  rmSync(dir, { recursive: true, force: true })
+})
+
+function keyFile(name: string): string {
+  const path = join(dir, `${name}.key`)
+  writeFileSync(path, randomBytes(32).toString('hex'), { mode: 0o600 })
+  return path
+}
+
+function startNotifier(server: MailServer): Promise<RunningProcess> {
+  return startProcess({
+    roles: 'notifier',
+    env: {
+      DATABASE_URL: postgres.url,
+      PORT: '0',
+      CAMBIST_LOG_LEVEL: 'info',
+      CAMBIST_ACCOUNT_KEY_FILE: keyFile('account'),
+      CAMBIST_ORDER_TOKEN_KEY_FILE: keyFile('token'),
+      CAMBIST_BASE_URL: 'https://exchange.example.org',
+      CAMBIST_MAIL_FROM: 'Crash test <orders@exchange.example.org>',
+      CAMBIST_SMTP_URL: `smtp://127.0.0.1:${server.port}?tls=none`,
+    },
+    venueOrigins: {},
+  })
+}
+
+const messageIdsOf = (mails: readonly ReceivedMail[]) =>
+  Promise.all(mails.map(async ({ raw }) => (await PostalMime.parse(raw)).messageId ?? ''))
+
+test('killed between sending and noting: sent again under the same Message-ID, none lost', async () => {
+  let notifier: RunningProcess | null = null
+  let kills = 0
+  let mailsUntilKill = 2
+  const server = await startMailServer({
+    onMailCome: async () => {
+      mailsUntilKill -= 1
+      if (mailsUntilKill > 0 || notifier === null || kills === 2) return
+      // The mail is here whole, and who sent it will never hear so.
+      kills += 1
+      const dying = notifier
+      notifier = null
+      await dying.kill()
+    },
+  })
+  onTestFinished(async () => {
+    await notifier?.kill()
+    await server.close()
+  })
+  for (let number = 1; number <= MAILS; number += 1) {
+    await queueMail(db, {
+      kind: 'security_notice',
+      data: { what: `Notice ${number}.` },
+      eventKey: `notice:${number}`,
+      orderId: null,
+      accountId: null,
+      to: `reader-${number}@example.org`,
+      nowMs: Date.now(),
+    })
+  }
+  const states = () => db.query<{ state: string; message_id: string }>('SELECT state, message_id FROM mails')
+  for (const killsExpected of [1, 2]) {
+    mailsUntilKill = 2
+    notifier = await startNotifier(server)
+    await eventually(`the notifier was killed ${killsExpected} times`, () =>
+      expect(kills).toBe(killsExpected),
+    )
+    expect((await states()).some(({ state }) => state === 'waiting')).toBe(true)
+  }
+  notifier = await startNotifier(server)
+  await eventually('every mail is noted as sent', async () => {
+    expect(new Set((await states()).map(({ state }) => state))).toEqual(new Set(['sent']))
+  })
+
+  const came = await messageIdsOf(server.received)
+  const rows = await states()
+  const expected = rows.map(({ message_id }) => `<${message_id}@exchange.example.org>`)
+  expect(new Set(came)).toEqual(new Set(expected))
+  // Each kill had a mail on its way that nobody noted: it came twice, and a mailbox can tell.
+  expect(came.length).toBeGreaterThanOrEqual(MAILS + kills)
+  const readers = server.received.map(({ envelope }) => envelope.to.join())
+  expect(new Set(readers).size).toBe(MAILS)
+})
+
+test('while the mail server is away mails wait, and go when it is back', async () => {
+  const gone = await startMailServer()
+  await gone.close()
+  const notifier = await startNotifier(gone)
+  let back: MailServer | null = null
+  onTestFinished(async () => {
+    await notifier.kill()
+    await back?.close()
+  })
+  await queueMail(db, {
+    kind: 'security_notice',
+    data: { what: 'Patience.' },
+    eventKey: 'patience',
+    orderId: null,
+    accountId: null,
+    to: 'patient@example.org',
+    nowMs: Date.now(),
+  })
+  const row = async () => {
+    const [found] = await db.query<{ state: string; last_answer: string | null }>(
+      `SELECT state, last_answer FROM mails WHERE event_key = 'patience'`,
+    )
+    return found
+  }
+  await eventually('it was tried', async () => expect((await row())?.last_answer).toContain('ECONNREFUSED'))
+  expect(await row()).toMatchObject({ state: 'waiting' })
+  back = await startMailServer({ port: gone.port })
+  await db.query(`UPDATE mails SET due_at_ms = 0 WHERE event_key = 'patience'`)
+  await eventually('it is sent', async () => expect(await row()).toMatchObject({ state: 'sent' }))
+  expect(back.received.map(({ envelope }) => envelope.to)).toEqual([['patient@example.org']])
+})
+
+test('without a mail server the notifier runs and says so', async () => {
+  const notifier = await startProcess({
+    roles: 'notifier',
+    env: {
+      DATABASE_URL: postgres.url,
+      PORT: '0',
+      CAMBIST_LOG_LEVEL: 'info',
+      CAMBIST_ACCOUNT_KEY_FILE: keyFile('account'),
+    },
+    venueOrigins: {},
+  })
+  onTestFinished(() => notifier.kill())
+  expect(notifier.log().map(({ msg }) => msg)).toContain(
+    'no mail server is set (CAMBIST_SMTP_URL): no mails are sent',
+  )
+})
