@@ -1,7 +1,9 @@
 import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto'
+import { appendAudit } from '../../db/audit_log.ts'
 import type { Database } from '../../db/database.ts'
 import { muteMail, turnMailsOff } from '../../db/notification_settings.ts'
 import { isMailClass, type MailClass } from '../../domain/notifications/preferences.ts'
+import type { InstantMs } from '../../domain/time.ts'
 
 /** Which mails of which account a link switches off. */
 export type Unsubscription = { readonly accountId: string; readonly mailClass: MailClass }
@@ -11,8 +13,11 @@ export type Unsubscribing = {
   tokenOf(unsubscription: Unsubscription): string
   /** Null: nobody was given this. */
   read(token: string): Unsubscription | null
-  /** Doing it twice is the same as once. */
-  unsubscribe(unsubscription: Unsubscription): Promise<void>
+  /** Doing it twice is the same as once, but for the audit log. */
+  unsubscribe(
+    unsubscription: Unsubscription,
+    by: { readonly address: string; readonly atMs: InstantMs },
+  ): Promise<void>
 }
 
 const TOKEN = /^(acc_[0-9a-z]{8,32})\.([a-z_]{1,40})\.([A-Za-z0-9_-]{43})$/
@@ -33,7 +38,18 @@ export function unsubscribing(db: Database, key: KeyObject): Unsubscribing {
       const isRight = given.length === right.length && timingSafeEqual(given, right)
       return isRight ? { accountId, mailClass } : null
     },
-    unsubscribe: ({ accountId, mailClass }) =>
-      mailClass === 'all' ? turnMailsOff(db, accountId) : muteMail(db, accountId, mailClass),
+    unsubscribe: ({ accountId, mailClass }, { address, atMs }) =>
+      db.transaction(async (tx) => {
+        if (mailClass === 'all') await turnMailsOff(tx, accountId)
+        else await muteMail(tx, accountId, mailClass)
+        await appendAudit(tx, {
+          chain: accountId,
+          atMs,
+          act: 'notifications_changed',
+          by: { actor: 'visitor', address, sessionId: null },
+          subject: accountId,
+          detail: { unsubscribed: mailClass },
+        })
+      }),
   }
 }

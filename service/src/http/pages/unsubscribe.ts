@@ -36,8 +36,9 @@ ${mailClass === 'all' ? '' : form('all')}
 
 /** Acts: the page's button, and the one click of RFC 8058, whose body says nothing that the token does not. */
 export function unsubscribeActionRoute(context: RouteContext): RouteOptions {
-  return unsubscribeRoute(context, 'POST', async (unsubscription) => {
-    await context.parts.unsubscribing.unsubscribe(unsubscription)
+  return unsubscribeRoute(context, 'POST', async (unsubscription, request) => {
+    const by = { address: context.addressOf(request.raw), atMs: context.parts.clock.wallMs() }
+    await context.parts.unsubscribing.unsubscribe(unsubscription, by)
     return {
       title: 'Unsubscribed',
       body: html`<h1>Unsubscribed</h1>
@@ -51,7 +52,7 @@ type Page = Parameters<typeof answerPage>[4]
 function unsubscribeRoute(
   context: RouteContext,
   method: 'GET' | 'POST',
-  show: (unsubscription: Unsubscription) => Promise<Page>,
+  show: (unsubscription: Unsubscription, request: FastifyRequest) => Promise<Page>,
 ): RouteOptions {
   const { answers, parts } = context
   return {
@@ -63,7 +64,7 @@ function unsubscribeRoute(
       const token = new URLSearchParams(queryOf(request)).get('token') ?? ''
       const unsubscription = parts.unsubscribing.read(token)
       if (unsubscription === null) return answerPage(answers, request, reply, 404, unknownLink)
-      answerPage(answers, request, reply, 200, await show(unsubscription))
+      answerPage(answers, request, reply, 200, await show(unsubscription, request))
     },
   }
 }
