@@ -85,7 +85,7 @@ export type MailContent =
       readonly data: { readonly link: string; readonly expires_at_ms: InstantMs; readonly ip?: string }
     }
   | {
-      /** To the address that is being left: what is under way, and how to stop it where that is still possible. */
+      /** To the address that is being left: what is under way, and the link with which it agrees to it or stops it. */
       readonly kind: 'email_change_old'
       readonly data: {
         readonly new_email: string
