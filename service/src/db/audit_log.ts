@@ -22,9 +22,7 @@ export type AuditAct =
   | 'endpoint_created'
   | 'endpoint_changed'
   | 'endpoint_deleted'
-  | 'webhook_secret_created'
   | 'webhook_secret_rotated'
-  | 'webhook_redelivered'
 
 /** `owner`: signed in; `operator`: at the command line; `visitor`: has proven nothing, or just now. */
 export type Actor = 'owner' | 'operator' | 'visitor'

@@ -40,6 +40,52 @@ test('lapsed locks and old retry slots are deleted, living ones are kept', async
   expect(await stage.db.query('SELECT slot FROM retry_slots')).toEqual([{ slot: 'kept' }])
 })
 
+test('links, sessions, changes of addresses and counts are deleted when they are over', async () => {
+  const now = stage.world.clock.wallMs()
+  const day = 24 * 3_600_000
+  const { db } = stage
+  await db.query(`INSERT INTO accounts VALUES ('acc_00000001', 'a', 1), ('acc_00000002', 'b', 1)`)
+  for (const [id, expiresAtMs] of [
+    ['old', now - day - 1],
+    ['kept', now - day],
+  ]) {
+    await db.query(`INSERT INTO sign_in_links VALUES ($1, $1::text::bytea, '', 'a@b.example', 1, $2)`, [
+      id,
+      expiresAtMs,
+    ])
+    await db.query('INSERT INTO ask_counts VALUES ($1, $2, 1)', [id, expiresAtMs])
+  }
+  for (const [id, lastUsedAtMs, endsAtMs] of [
+    ['idle', now - day - 1, now + day],
+    ['ended', now, now - 1],
+    ['kept', now - day, now],
+  ]) {
+    await db.query(
+      `INSERT INTO sessions VALUES ($1, $1::text::bytea, 'acc_00000001', 1, $2, $3, '127.0.0.1', NULL)`,
+      [id, lastUsedAtMs, endsAtMs],
+    )
+  }
+  for (const [account, id, expiresAtMs] of [
+    ['acc_00000001', 'old', now - 1],
+    ['acc_00000002', 'kept', now],
+  ]) {
+    await db.query(
+      `INSERT INTO email_changes VALUES ($1, $2, 'a@b.example', 'c@d.example', $2::text::bytea, ('n' || $2)::bytea,
+         NULL, NULL, 1, $3)`,
+      [account, id, expiresAtMs],
+    )
+  }
+  expect(await keepHouse(stage.world)).toBe(false)
+  for (const [table, column] of [
+    ['sign_in_links', 'link_id'],
+    ['ask_counts', 'asked'],
+    ['sessions', 'session_id'],
+    ['email_changes', 'change_id'],
+  ]) {
+    expect(await db.query(`SELECT ${column} AS id FROM ${table}`), table).toEqual([{ id: 'kept' }])
+  }
+})
+
 test('a backlog is deleted in steps', async () => {
   await stage.db.query(
     `INSERT INTO rate_locks SELECT 'lock-' || n, 'a', 'b', 1, 1, '1', 0, 0, 0, 1, 1 FROM generate_series(1, 10001) n`,

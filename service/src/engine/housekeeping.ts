@@ -1,6 +1,7 @@
 import { deleteMails } from '../db/mails.ts'
 import { deleteRateLocks } from '../db/rate_locks.ts'
 import { deleteRetrySlots } from '../db/retry_slots.ts'
+import { deleteEndedSignIns } from '../db/sign_in_rows.ts'
 import { HOUR_MS } from '../domain/time.ts'
 import type { World } from './world.ts'
 
@@ -14,5 +15,6 @@ export async function keepHouse(world: World): Promise<boolean> {
   const locks = await deleteRateLocks(db, clock.nowMs() - policy.lockMemoryMs, ROWS_A_STEP)
   const slots = await deleteRetrySlots(db, clock.wallMs() - policy.retrySlotMs, ROWS_A_STEP)
   const mails = await deleteMails(db, clock.nowMs() - MAILS_KEPT_MS, ROWS_A_STEP)
-  return [locks, slots, mails].includes(ROWS_A_STEP)
+  const signIns = await deleteEndedSignIns(db, clock.wallMs(), ROWS_A_STEP)
+  return [locks, slots, mails, signIns].includes(ROWS_A_STEP)
 }

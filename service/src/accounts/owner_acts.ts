@@ -1,0 +1,170 @@
+import { type AuditAct, appendAudit, type By } from '../db/audit_log.ts'
+import type { Sql } from '../db/database.ts'
+import { queueMail } from '../db/mails.ts'
+import { within } from '../db/within.ts'
+import { accept, type Outcome, refuse } from '../domain/outcome.ts'
+import { createKey, type NewKey, revokeKey, rotateKey, type ToldSecret } from './keys.ts'
+import type { OwnerPlace, Requester } from './owner_place.ts'
+import type { SignedIn } from './sessions.ts'
+import {
+  createEndpoint,
+  deleteEndpoint,
+  disableEndpoint,
+  enableEndpoint,
+  type WebhookEndpoint,
+} from './webhook_endpoints.ts'
+import { rotateWebhookSecret, type ToldWebhookSecret } from './webhook_secrets.ts'
+
+/** The owner of an account, signed in. */
+export type Owner = { readonly accountId: string; readonly email: string | null; readonly by: By }
+
+export function ownerOf({ account, session }: SignedIn, { address }: Requester): Owner {
+  const { accountId, email } = account
+  return { accountId, email, by: { actor: 'owner', address, sessionId: session.sessionId } }
+}
+
+/** Enough for every program its own, and not for filling a table. */
+const KEYS_MAX = 100
+
+/**
+ * What owners do to their keys and webhooks: each act with its row in the audit log, and with a mail where somebody else
+ * may have done it, all in one transaction.
+ */
+export function makeKey(
+  place: OwnerPlace,
+  owner: Owner,
+  wanted: Omit<NewKey, 'accountId'>,
+): Promise<Outcome<ToldSecret>> {
+  const { accountId, email, by } = owner
+  return place.db.transaction(async (tx) => {
+    const [live] = await tx.query<{ count: number }>(
+      'SELECT count(*) AS count FROM api_keys WHERE account_id = $1 AND revoked_at_ms IS NULL',
+      [accountId],
+    )
+    if ((live?.count ?? 0) >= KEYS_MAX) {
+      return refuse({
+        code: 'too_many_keys',
+        message: `an account has at most ${KEYS_MAX} live keys: revoke one first`,
+      })
+    }
+    const told = await createKey(inside(place, tx), by, { ...wanted, accountId })
+    if (!told.ok || email === null) return told
+    const { keyId } = told.value
+    await queueMail(tx, {
+      eventKey: `key_created:${keyId}`,
+      orderId: null,
+      accountId,
+      to: email,
+      nowMs: place.nowMs(),
+      kind: 'key_created',
+      data: { key_id: keyId, label: wanted.label, scopes: wanted.scopes, ...ipOf(by) },
+    })
+    return told
+  })
+}
+
+export function replaceSecret(
+  place: OwnerPlace,
+  owner: Owner,
+  keyId: string,
+  options: Parameters<typeof rotateKey>[3],
+): ReturnType<typeof rotateKey> {
+  const { accountId, by } = owner
+  return place.db.transaction(async (tx) => {
+    const told = await rotateKey(inside(place, tx), by, { keyId, accountId }, options)
+    if (told.ok) {
+      const details = [{ label: 'Key', value: keyId }]
+      await notify(tx, place, owner, `key_rotated:${keyId}:${place.wallMs()}`, {
+        what: 'An API key of your account got a new secret.',
+        details,
+      })
+    }
+    return told
+  })
+}
+
+export function endKey(place: OwnerPlace, { accountId, by }: Owner, keyId: string): Promise<Outcome<null>> {
+  return revokeKey(place, by, { keyId, accountId })
+}
+
+export function addEndpoint(place: OwnerPlace, owner: Owner, url: string): Promise<Outcome<WebhookEndpoint>> {
+  return noted(place, owner, 'endpoint_created', (inner) => createEndpoint(inner, owner.accountId, url), {
+    subjectOf: ({ endpointId }) => endpointId,
+    detail: { url },
+  })
+}
+
+export function switchEndpoint(
+  place: OwnerPlace,
+  owner: Owner,
+  endpointId: string,
+  isEnabled: boolean,
+): Promise<Outcome<WebhookEndpoint>> {
+  const turn = isEnabled ? enableEndpoint : disableEndpoint
+  return noted(place, owner, 'endpoint_changed', (inner) => turn(inner, owner.accountId, endpointId), {
+    subjectOf: () => endpointId,
+    detail: { enabled: String(isEnabled) },
+  })
+}
+
+export function removeEndpoint(place: OwnerPlace, owner: Owner, endpointId: string): Promise<Outcome<null>> {
+  return noted(
+    place,
+    owner,
+    'endpoint_deleted',
+    (inner) => deleteEndpoint(inner, owner.accountId, endpointId),
+    {
+      subjectOf: () => endpointId,
+      detail: {},
+    },
+  )
+}
+
+export function replaceWebhookSecret(
+  place: OwnerPlace,
+  owner: Owner,
+  options: { readonly overlapMs: number; readonly replacesNewest: boolean },
+): Promise<Outcome<ToldWebhookSecret>> {
+  const rotate = (inner: OwnerPlace) => rotateWebhookSecret(inner, owner.accountId, options)
+  return noted(place, owner, 'webhook_secret_rotated', rotate, {
+    subjectOf: () => owner.accountId,
+    detail: {},
+  })
+}
+
+/** An act that was refused is none. */
+function noted<Value>(
+  place: OwnerPlace,
+  { accountId, by }: Owner,
+  act: AuditAct,
+  work: (inner: OwnerPlace) => Promise<Outcome<Value>>,
+  told: { subjectOf(value: Value): string; readonly detail: Readonly<Record<string, string>> },
+): Promise<Outcome<Value>> {
+  return place.db.transaction(async (tx) => {
+    const done = await work(inside(place, tx))
+    if (!done.ok) return done
+    const entry = { chain: accountId, atMs: place.wallMs(), act, by, detail: told.detail }
+    await appendAudit(tx, { ...entry, subject: told.subjectOf(done.value) })
+    return accept(done.value)
+  })
+}
+
+function inside(place: OwnerPlace, tx: Sql): OwnerPlace {
+  return { ...place, db: within(tx) }
+}
+
+async function notify(
+  tx: Sql,
+  place: OwnerPlace,
+  { accountId, email, by }: Owner,
+  eventKey: string,
+  data: { readonly what: string; readonly details: readonly { label: string; value: string }[] },
+): Promise<void> {
+  if (email === null) return
+  const mail = { eventKey, orderId: null, accountId, to: email, nowMs: place.nowMs() }
+  await queueMail(tx, { ...mail, kind: 'security_notice', data: { ...data, ...ipOf(by) } })
+}
+
+function ipOf({ address }: By) {
+  return address === null ? {} : { ip: address }
+}
