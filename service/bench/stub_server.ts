@@ -4,6 +4,7 @@ import { systemClock } from '../src/clock.ts'
 import { defaultLimits } from '../src/http/parts.ts'
 import { buildServer } from '../src/http/server.ts'
 import { fakeDesk, rateView } from '../src/http/testing/fake_desk.ts'
+import { noAccounts } from '../src/http/testing/no_accounts.ts'
 import { answerBench } from './server_process.ts'
 
 /** The whole of http — limits, log line, measures — over a desk that costs nothing. */
@@ -12,6 +13,7 @@ const app = buildServer({
   desk: { ...fakeDesk(), rate: async () => outcome },
   apiKeys: { find: async () => null },
   unsubscribing: { tokenOf: () => '', read: () => null, unsubscribe: async () => {} },
+  owners: noAccounts,
   clock: systemClock(),
   baseUrl: () => 'http://127.0.0.1',
   limits: { ...defaultLimits, unitsPerMinute: 1e9, burstPerSecond: 1e9 },

@@ -369,10 +369,10 @@ function buildInterface(
   baseUrl: () => string,
   opened: Opened,
 ): FastifyInstance {
+  const { wallMs, nowMs } = operator.clock
+  const accounts = { db: world.db, box: createSecretBox(api.accountKeys), wallMs }
   const apiKeys = openApiKeys({
-    db: world.db,
-    box: createSecretBox(api.accountKeys),
-    wallMs: operator.clock.wallMs,
+    ...accounts,
     onTouchFailed: (error) => operator.logger.warn({ err: error }, 'the last use of a key was not noted'),
   })
   opened.closeWith(apiKeys.settle)
@@ -382,6 +382,7 @@ function buildInterface(
     desk,
     apiKeys,
     unsubscribing: unsubscribing(world.db, api.orderToken),
+    owners: { ...accounts, nowMs, baseUrl, loopbackAllowed: operator.limits.loopbackCallbacks },
     baseUrl,
     ...(api.sandbox && { sandbox: api.sandbox(world) }),
   })

@@ -6,6 +6,9 @@ type DoorCode =
   | 'INVALID_SIGNATURE'
   | 'TIMESTAMP_EXPIRED'
   | 'FORBIDDEN'
+  | 'NOT_SIGNED_IN'
+  | 'LINK_INVALID'
+  | 'CONFLICT'
   | 'NOT_FOUND'
   | 'METHOD_NOT_ALLOWED'
   | 'REQUEST_TIMEOUT'
@@ -34,8 +37,10 @@ export const problems = {
   DESTINATION_TAG_REQUIRED: { status: 400, meaning: 'The destination needs a destination_tag.' },
   INVALID_ACTION: { status: 400, meaning: 'The action is unknown, or not possible with what was received.' },
   REFUND_ADDRESS_REQUIRED: { status: 400, meaning: 'A refund needs a refund_address.' },
+  LINK_INVALID: { status: 400, meaning: 'The link was used or is too old, or belongs to another browser.' },
   UNAUTHORIZED: { status: 401, meaning: 'The authentication headers are missing or malformed.' },
   INVALID_SIGNATURE: { status: 401, meaning: 'The key is unknown or the signature is wrong.' },
+  NOT_SIGNED_IN: { status: 401, meaning: 'There is no session, or it has ended.' },
   TIMESTAMP_EXPIRED: { status: 401, meaning: 'The timestamp is too far from server_time.' },
   FORBIDDEN: { status: 403, meaning: 'The key may not do this, or not from this address.' },
   ORDER_NOT_FOUND: { status: 404, meaning: 'There is no such order for this caller.' },
@@ -44,6 +49,7 @@ export const problems = {
   REQUEST_TIMEOUT: { status: 408, meaning: 'The request did not arrive in time.' },
   NOT_EMERGENCY: { status: 409, meaning: 'The order is not in EMERGENCY.' },
   RATE_EXPIRED: { status: 409, meaning: 'The fixed rate has expired; ask for a new one.' },
+  CONFLICT: { status: 409, meaning: 'Not possible as things stand; the message says why.' },
   PAYLOAD_TOO_LARGE: { status: 413, meaning: 'The body is larger than the service reads.' },
   UNSUPPORTED_MEDIA_TYPE: { status: 415, meaning: 'The body is not application/json in UTF-8.' },
   IDEMPOTENCY_CONFLICT: { status: 422, meaning: 'The Idempotency-Key was used with another body.' },

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import type { ApiKeys } from '../accounts/api_key.ts'
+import type { OwnerPlace } from '../accounts/owner_place.ts'
 import type { Clock } from '../clock.ts'
 import type { Desk } from '../engine/desk.ts'
 import type { Unsubscribing } from '../engine/notify/unsubscribe.ts'
@@ -19,6 +20,9 @@ export type HttpLimits = {
   readonly trustedProxies: readonly string[]
   /** Addresses or CIDR ranges that may read /metrics. Empty: anyone. */
   readonly metricsAllow: readonly string[]
+  /** How often within a quarter of an hour a mail may be asked for: for one email address, and from one address. */
+  readonly mailsPerEmail: number
+  readonly mailsPerAddress: number
   /** True in the sandbox only: a callback_url may be plain http when it points at this machine. */
   readonly loopbackCallbacks: boolean
 }
@@ -30,6 +34,8 @@ export const defaultLimits: HttpLimits = {
   bodyBytesMax: 16_384,
   trustedProxies: [],
   metricsAllow: [],
+  mailsPerEmail: 5,
+  mailsPerAddress: 20,
   loopbackCallbacks: false,
 }
 
@@ -53,6 +59,8 @@ export type HttpParts = OperatorParts & {
   readonly desk: Desk
   readonly apiKeys: ApiKeys
   readonly unsubscribing: Unsubscribing
+  /** What owners of accounts work on. */
+  readonly owners: OwnerPlace
   /** Where clients reach the service, without a slash at the end; asked on every use, as a port may be chosen late. */
   readonly baseUrl: () => string
   /** Only in the sandbox; without it the routes do not exist. */

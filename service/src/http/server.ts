@@ -22,6 +22,7 @@ import { clientAddress } from './limits/client_address.ts'
 import { rateLimit } from './limits/rate_limit.ts'
 import { healthRoute, readinessRoute } from './operator/health.ts'
 import { metricsRoute } from './operator/metrics.ts'
+import { ownerRoutes } from './owner/index.ts'
 import { orderPageRoute } from './pages/order.ts'
 import { unsubscribeActionRoute, unsubscribePageRoute } from './pages/unsubscribe.ts'
 import type { HttpParts, OperatorParts } from './parts.ts'
@@ -67,7 +68,7 @@ export function buildServer(parts: HttpParts): FastifyInstance {
   }
   app.register(swagger, swaggerOptions)
   serveRoutes(app, operator, [
-    ...interfaceRoutes.map((route) => route(context)),
+    ...[...interfaceRoutes, ...ownerRoutes].map((route) => route(context)),
     ...sandboxRoutes(context, parts.sandbox),
   ])
   registerDocs(app, operator.answers)

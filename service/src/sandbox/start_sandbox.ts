@@ -280,7 +280,13 @@ async function serviceParts(
     http: {
       port: config.port,
       host: config.host,
-      limits: { ...defaultLimits, ...config.rateLimits, loopbackCallbacks: true },
+      limits: {
+        ...defaultLimits,
+        ...config.rateLimits,
+        mailsPerEmail: 1_000,
+        mailsPerAddress: 1_000,
+        loopbackCallbacks: true,
+      },
     },
     clock,
     logger,

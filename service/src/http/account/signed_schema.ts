@@ -27,6 +27,12 @@ export const securitySchemes = {
     name: 'X-API-TIMESTAMP',
     description: 'Epoch seconds, within 300 s of our clock.',
   },
+  session: {
+    type: 'apiKey',
+    in: 'cookie',
+    name: '__Host-cambist_session',
+    description: 'Set by signing in. `cambist_session` where the service is reached over plain http.',
+  },
   orderToken: {
     type: 'apiKey',
     in: 'header',

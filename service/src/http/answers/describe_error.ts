@@ -20,6 +20,7 @@ function secretsOf(request: IncomingMessage): readonly string[] {
     headers['x-order-token'],
     headers['idempotency-key'],
     headers.authorization,
+    ...(headers.cookie ?? '').split(/[;=\s]+/).filter((part) => part.length > 30),
     ...query.getAll('token'),
   ]
   return candidates.filter((value) => typeof value === 'string' && value.length > 0) as string[]

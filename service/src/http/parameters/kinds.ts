@@ -1,4 +1,5 @@
 import Type from 'typebox'
+import { parseEmail } from '../../accounts/email_address.ts'
 import { RECEIVER_URL_LENGTH_MAX, readReceiverUrl } from '../../domain/webhooks/receiver_url.ts'
 import type { DecimalText } from '../../engine/desk.ts'
 import { amountTextProblem } from '../json/number_text.ts'
@@ -104,6 +105,41 @@ export function identifier(description: string, lengthMax = 128): Parameter<stri
       /^[A-Za-z0-9_-]+$/.test(text) && text.length <= lengthMax
         ? good(text)
         : bad(`must be 1 to ${lengthMax} letters, digits, - and _`),
+  }
+}
+
+export function flag(description: string): Parameter<boolean> {
+  return {
+    schema: Type.Boolean({ description }),
+    kind: 'boolean',
+    absent: null,
+    readText: (text) =>
+      text === 'true' || text === 'false' ? good(text === 'true') : bad('must be true or false'),
+  }
+}
+
+/** Words of the client's own, in one line; may be empty. */
+export function line(description: string, lengthMax: number): Parameter<string> {
+  return {
+    schema: Type.String({ description, maxLength: lengthMax }),
+    kind: 'string',
+    absent: null,
+    readText: (text) => {
+      if ([...text].length > lengthMax) return bad(`must have at most ${lengthMax} characters`)
+      return /\p{Cc}/u.test(text) ? bad('must have no control characters') : good(text)
+    },
+  }
+}
+
+export function email(description: string): Parameter<string> {
+  return {
+    schema: Type.String({ description, format: 'email', maxLength: 254, examples: ['owner@example.com'] }),
+    kind: 'string',
+    absent: null,
+    readText: (text) => {
+      const parsed = parseEmail(text)
+      return parsed.ok ? good(parsed.value) : bad(parsed.rejection.message)
+    },
   }
 }
 

@@ -33,7 +33,7 @@ export function optional<Value>(parameter: Parameter<Value>): Parameter<Value | 
   return { ...parameter, absent: { value: null } }
 }
 
-export function withDefault<Value extends string | number>(
+export function withDefault<Value extends string | number | boolean | readonly string[]>(
   parameter: Parameter<Value>,
   value: Value,
 ): Parameter<Value> {

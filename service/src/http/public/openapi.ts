@@ -6,6 +6,7 @@ import { createdOrderSchema, orderPageSchema, orderSchema } from '../account/ord
 import { securitySchemes } from '../account/signed_schema.ts'
 import { anyOrigin } from '../answers/answers.ts'
 import { errorSchemas } from '../answers/problem_json.ts'
+import { accountSchema } from '../owner/account_schema.ts'
 import type { RouteContext } from '../route_context.ts'
 import { currencySchema } from './currencies.ts'
 import { qrSchema } from './qr.ts'
@@ -20,6 +21,7 @@ export const namedSchemas: readonly TSchema[] = [
   orderPageSchema,
   actionSchema,
   qrSchema,
+  accountSchema,
   ...errorSchemas,
 ]
 
@@ -45,6 +47,11 @@ export const swaggerOptions: FastifyDynamicSwaggerOptions = {
     tags: [
       { name: 'exchange', description: 'Rates and currencies; no key needed.' },
       { name: 'orders', description: 'Create, follow and rescue an order.' },
+      {
+        name: 'account',
+        description:
+          'For the owner of an account, signed in by a link in a mail. Whatever is not a GET needs the header Origin with the origin of the service.',
+      },
       { name: 'sandbox', description: 'Only in the sandbox: money, blocks, prices and time at will.' },
     ],
     components: { securitySchemes },

@@ -1,18 +1,15 @@
 import type { FastifyRequest, RouteOptions } from 'fastify'
 import type { TSchema } from 'typebox'
 import type { DeskOutcome } from '../../engine/desk.ts'
-import { mediaTypeProblem } from '../account/signed_post.ts'
 import { errorAnswers } from '../answers/problem_json.ts'
-import { bodyOf } from '../auth/authenticate.ts'
-import { type ErrorCode, invalidParameters, type Problem } from '../errors.ts'
+import type { ErrorCode, Problem } from '../errors.ts'
 import { success } from '../json/schema.ts'
-import { parseStrictJson } from '../json/strict_json.ts'
 import { compileWriter } from '../json/writer.ts'
 import { plainAddress } from '../limits/address_set.ts'
 import type { Parameters, Values } from '../parameters/parameter.ts'
-import { parametersSchema, readBody } from '../parameters/read_body.ts'
-import { readQuery } from '../parameters/read_query.ts'
-import { queryOf, type RouteContext } from '../route_context.ts'
+import { parametersSchema } from '../parameters/read_body.ts'
+import { readGiven } from '../read_given.ts'
+import type { RouteContext } from '../route_context.ts'
 
 type SandboxRoute<Given extends Parameters> = {
   readonly method: 'GET' | 'POST'
@@ -40,7 +37,7 @@ export function sandboxRoute<Given extends Parameters>(
     schema: schemaOf(route),
     async handler(request, reply) {
       if (!isFromThisMachine(request)) return answers.problem(request, reply, notFromHere)
-      const read = readGiven(route, request)
+      const read = readGiven(route.method, route.parameters, request)
       if (!read.ok) return answers.problem(request, reply, read.rejection)
       const outcome = await route.act(read.values, request)
       if (!outcome.ok) return answers.problem(request, reply, outcome.rejection)
@@ -55,32 +52,6 @@ export const notFromHere: Problem = { code: 'FORBIDDEN', message: 'the sandbox l
 export function isFromThisMachine(request: FastifyRequest): boolean {
   const peer = plainAddress(request.raw.socket.remoteAddress ?? '')
   return peer === '::1' || peer.startsWith('127.')
-}
-
-type Read<Given extends Parameters> =
-  | { readonly ok: true; readonly values: Values<Given> }
-  | { readonly ok: false; readonly rejection: Problem }
-
-function readGiven<Given extends Parameters>(
-  route: SandboxRoute<Given>,
-  request: FastifyRequest,
-): Read<Given> {
-  if (route.method === 'GET') {
-    const query = readQuery(route.parameters, queryOf(request))
-    return query.ok ? query : { ok: false, rejection: invalidParameters(query.details) }
-  }
-  const query = readQuery({}, queryOf(request))
-  if (!query.ok) return { ok: false, rejection: invalidParameters(query.details) }
-  const mayBeEmpty = Object.values(route.parameters).every(({ absent }) => absent !== null)
-  const isEmpty = bodyOf(request).length === 0
-  const media = isEmpty && mayBeEmpty ? null : mediaTypeProblem(request)
-  if (media !== null) return { ok: false, rejection: media }
-  const json = parseStrictJson(isEmpty && mayBeEmpty ? Buffer.from('{}') : bodyOf(request))
-  if (!json.ok) {
-    return { ok: false, rejection: invalidParameters([{ field: 'body', message: json.problem }]) }
-  }
-  const body = readBody(route.parameters, json.value)
-  return body.ok ? body : { ok: false, rejection: invalidParameters(body.details) }
 }
 
 const bodyCodes: readonly ErrorCode[] = ['PAYLOAD_TOO_LARGE', 'UNSUPPORTED_MEDIA_TYPE']

@@ -12,6 +12,7 @@ import { buildServer } from '../server.ts'
 import type { Answer } from './answer.ts'
 import { conformity } from './conformity.ts'
 import { type FakeDesk, fakeDesk } from './fake_desk.ts'
+import { noAccounts } from './no_accounts.ts'
 
 export const API_KEY = 'ck_test'
 export const API_SECRET = 'secret_canary_0123456789abcdef'
@@ -82,6 +83,7 @@ export async function startHttp(options: HarnessOptions = {}): Promise<Harness> 
     unsubscribing: { tokenOf: () => '', read: () => null, unsubscribe: async () => {} },
     apiKeys: { find: async (keyId) => keys.find((key) => key.keyId === keyId) ?? null },
     clock: systemClock(),
+    owners: noAccounts,
     baseUrl: () => base,
     limits: { ...defaultLimits, ...wideLimits, ...options.limits },
     readiness: async () => ({ ready: true, checks: { database: { ok: true } } }),

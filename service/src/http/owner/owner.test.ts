@@ -1,0 +1,691 @@
+import { createSecretKey, randomBytes } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Postgres, removePostgres, startPostgres } from '@cambist/devnet'
+import { parseSetCookie } from 'cookie'
+import pg from 'pg'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import type { OwnerPlace } from '../../accounts/owner_place.ts'
+import { createSecretBox } from '../../accounts/secret_box.ts'
+import { verifyAudit } from '../../accounts/verify_audit.ts'
+import { type Database, openDatabase } from '../../db/database.ts'
+import { migrate } from '../../db/migrate.ts'
+import { SESSION_IDLE_MS, SESSION_MS_MAX } from '../../domain/session_lifetimes.ts'
+import type { Answer } from '../testing/answer.ts'
+import { type Browser, openBrowser, tokenOf } from '../testing/browser.ts'
+import { fakeDesk, orderView } from '../testing/fake_desk.ts'
+import { type Harness, startHttp } from '../testing/harness.ts'
+
+/**
+ * What: an owner signs in and looks after an account, and nobody else can, whatever they send.
+ * How: the real server on a socket over a real PostgreSQL with the service's migrations; only the clock is ours, and
+ * mails are read where they wait to be sent. Every answer is checked against the served document.
+ */
+const folder = mkdtempSync(join(tmpdir(), 'cambist-owner-'))
+const dataDir = join(folder, 'postgres')
+const desk = fakeDesk()
+let server: Postgres
+let db: Database
+let superuser: pg.Client
+let http: Harness
+let now = 1_800_000_000_000
+
+const place: OwnerPlace = {
+  get db() {
+    return db
+  },
+  box: createSecretBox([createSecretKey(randomBytes(32))]),
+  wallMs: () => now,
+  nowMs: () => now,
+  baseUrl: () => http.base,
+  loopbackAllowed: true,
+}
+
+beforeAll(async () => {
+  server = await startPostgres({ dataDir })
+  await migrate(server.url, () => {})
+  db = openDatabase({
+    url: server.url,
+    connectionsMax: 5,
+    applicationName: 'owner.test',
+    onConnectionLost: () => {},
+  })
+  superuser = new pg.Client({ connectionString: server.url })
+  await superuser.connect()
+  http = await startHttp({ desk, parts: { owners: place }, limits: { loopbackCallbacks: true } })
+}, 60_000)
+
+beforeEach(async () => {
+  await superuser.query(`TRUNCATE accounts, api_keys, api_key_secrets, mails, audit_log, audit_heads, sign_in_links,
+    sessions, ask_counts, email_changes, notification_settings, webhook_secrets, webhook_endpoints CASCADE`)
+})
+
+afterAll(async () => {
+  await http?.close()
+  await superuser?.end()
+  await db?.close()
+  await server?.stop()
+  removePostgres(dataDir)
+  rmSync(folder, { recursive: true, force: true })
+})
+
+function browser(): Browser {
+  return openBrowser(http.request, () => http.base)
+}
+
+type Mail = { kind: string; data: { link: string; [name: string]: unknown } }
+
+/** The newest mails to an address first. */
+function mailsTo(address: string): Promise<Mail[]> {
+  return db.query<Mail>(
+    'SELECT kind, data FROM mails WHERE to_address = $1 ORDER BY queued_at_ms DESC, event_key',
+    [address],
+  )
+}
+
+/** Asks for a link, and gives its token; with `kind` of the mail as it is. */
+async function askLink(own: Browser, typed: string): Promise<string> {
+  const email = typed.trim().toLowerCase()
+  const before = new Set((await mailsTo(email)).map(({ data }) => data.link))
+  expect((await own.send('POST', '/account/sign-in-links', { email: typed })).status).toBe(200)
+  const fresh = (await mailsTo(email)).filter(
+    ({ kind, data }) => kind === 'sign_in_link' && !before.has(data.link),
+  )
+  expect(fresh).toHaveLength(1)
+  return tokenOf(fresh[0]?.data.link ?? '')
+}
+
+async function signIn(email = 'owner@example.com', own = browser()): Promise<Browser> {
+  const token = await askLink(own, email)
+  const answer = await own.send('POST', '/account/session', { token })
+  expect(answer.status).toBe(200)
+  return own
+}
+
+function told({ status, json }: Answer): readonly unknown[] {
+  return [status, json.error_code]
+}
+
+const linkInvalid = [400, 'LINK_INVALID']
+const notSignedIn = [401, 'NOT_SIGNED_IN']
+const forbidden = [403, 'FORBIDDEN']
+const notFound = [404, 'NOT_FOUND']
+const conflict = [409, 'CONFLICT']
+
+async function acts(): Promise<string[]> {
+  const rows = await db.query<{ act: string }>('SELECT act FROM audit_log ORDER BY chain, sequence')
+  return rows.map(({ act }) => act)
+}
+
+test('a link signs in once, makes the account, and the cookie is as safe as it can be', async () => {
+  const own = browser()
+  const token = await askLink(own, 'owner@example.com')
+  expect(await db.query('SELECT 1 FROM accounts')).toHaveLength(0)
+  expect(told(await own.get('/account'))).toEqual(notSignedIn)
+  const answer = await own.send('POST', '/account/session', { token })
+  const cookie = answer.headers.getSetCookie().find((text) => text.startsWith('cambist_session='))
+  expect(parseSetCookie(cookie ?? '')).toMatchObject({ httpOnly: true, sameSite: 'lax', path: '/' })
+  expect(answer.json.data).toMatchObject({ email: 'owner@example.com', name: 'owner@example.com' })
+  const account = await own.get('/account')
+  expect(account.json.data).toMatchObject({ email: 'owner@example.com', email_change: null })
+  // Used up, here and elsewhere; and the account is the same the next time.
+  expect(told(await own.send('POST', '/account/session', { token }))).toEqual(linkInvalid)
+  const again = await signIn('OWNER@example.com ', own)
+  expect((await again.get('/account')).json.data.account_id).toBe(account.json.data.account_id)
+  // No token is kept as it is.
+  const stored = JSON.stringify(await db.query('SELECT * FROM sessions, sign_in_links'))
+  expect(stored).not.toContain(token)
+  expect(stored).not.toContain(own.cookies.get('cambist_session') ?? 'none')
+})
+
+test('over https the cookies have the prefix __Host- and Secure', async () => {
+  const base = 'https://exchange.example'
+  const secure = await startHttp({
+    parts: { owners: { ...place, baseUrl: () => base }, baseUrl: () => base },
+  })
+  const own = openBrowser(secure.request, () => base)
+  const asked = await own.send('POST', '/account/sign-in-links', { email: 'tls@example.com' })
+  const [mail] = await mailsTo('tls@example.com')
+  expect(mail?.data.link).toMatch(/^https:\/\/exchange\.example\/account\/sign-in#token=[\w-]{43}$/)
+  const signed = await own.send('POST', '/account/session', { token: tokenOf(mail?.data.link ?? '') })
+  const cookies = [asked, signed].flatMap(({ headers }) => headers.getSetCookie())
+  expect(cookies).toHaveLength(3)
+  for (const cookie of cookies) {
+    expect(cookie).toMatch(/^__Host-cambist_(session|browser)=/)
+    expect(cookie).toMatch(/; Path=\/(;|$)/)
+    expect(cookie).toMatch(/; Secure/)
+    expect(cookie).toMatch(/; HttpOnly/)
+    expect(cookie).toMatch(/; SameSite=Lax/)
+    expect(cookie).not.toMatch(/Domain/i)
+  }
+  expect((await own.get('/account')).status).toBe(200)
+  // A cookie without the prefix, as a neighbour's page could plant it, is none.
+  const planted = openBrowser(secure.request, () => base)
+  planted.cookies.set('cambist_session', own.cookies.get('__Host-cambist_session') ?? '')
+  expect(told(await planted.get('/account'))).toEqual(notSignedIn)
+  await secure.close()
+})
+
+test('opening the link uses nothing up, and its page sends nothing by itself', async () => {
+  const own = browser()
+  const token = await askLink(own, 'owner@example.com')
+  const page = await own.get('/account/sign-in')
+  expect(page.status).toBe(200)
+  expect(page.headers.get('content-security-policy')).toContain(`default-src 'none'`)
+  expect(page.headers.get('referrer-policy')).toBe('no-referrer')
+  expect(page.text).toContain('data-path="/account/session"')
+  expect((await http.request('GET', `/account/session?token=${token}`)).status).toBe(405)
+  expect((await own.send('POST', '/account/session', { token })).status).toBe(200)
+  expect((await own.get('/account/confirm-email')).text).toContain('/account/email/stop')
+})
+
+test('a link of another browser, an old one, a guessed one and none do not sign in, in the same words', async () => {
+  const own = browser()
+  const token = await askLink(own, 'owner@example.com')
+  const other = browser()
+  const elsewhere = await other.send('POST', '/account/session', { token })
+  await other.send('POST', '/account/sign-in-links', { email: 'other@example.com' })
+  const withAnother = await other.send('POST', '/account/session', { token })
+  const guessed = await own.send('POST', '/account/session', { token: 'A'.repeat(43) })
+  const short = await own.send('POST', '/account/session', { token: 'A' })
+  for (const answer of [elsewhere, withAnother, guessed, short]) {
+    expect(told(answer)).toEqual(linkInvalid)
+    expect(answer.text).toBe(elsewhere.text)
+    expect(answer.headers.getSetCookie()).toEqual([])
+  }
+  now += 15 * 60_000
+  expect(told(await own.send('POST', '/account/session', { token }))).toEqual(linkInvalid)
+  expect(await db.query('SELECT 1 FROM sessions')).toHaveLength(0)
+  const failures = await db.query<{ detail: string }>(
+    `SELECT detail FROM audit_log WHERE act = 'sign_in_failed' ORDER BY chain, sequence`,
+  )
+  expect(failures.map(({ detail }) => JSON.parse(detail).reason)).toEqual([
+    'other_browser',
+    'other_browser',
+    'expired',
+  ])
+  // A minute earlier it would have been good.
+  const fresh = await askLink(own, 'owner@example.com')
+  now += 15 * 60_000 - 1
+  expect((await own.send('POST', '/account/session', { token: fresh })).status).toBe(200)
+})
+
+test('a link that is used many times at once signs in once', async () => {
+  const own = browser()
+  const token = await askLink(own, 'owner@example.com')
+  const answers = await Promise.all(
+    Array.from({ length: 8 }, () => own.send('POST', '/account/session', { token })),
+  )
+  expect(answers.filter(({ status }) => status === 200)).toHaveLength(1)
+  expect(await db.query('SELECT 1 FROM sessions')).toHaveLength(1)
+  // Two links of an address without an account make one account.
+  const [first, second] = [browser(), browser()]
+  const tokens = [await askLink(first, 'new@example.com'), await askLink(second, 'new@example.com')]
+  const both = await Promise.all([
+    first.send('POST', '/account/session', { token: tokens[0] }),
+    second.send('POST', '/account/session', { token: tokens[1] }),
+  ])
+  expect(both.map(({ status }) => status)).toEqual([200, 200])
+  expect(new Set(both.map(({ json }) => json.data.account_id)).size).toBe(1)
+})
+
+test('whether an address has an account shows neither in the answer nor in what is written', async () => {
+  await signIn('known@example.com')
+  const written = async (email: string) => {
+    const count = async () => {
+      const rows = await db.query<{ n: number }>(
+        `SELECT (SELECT count(*) FROM mails) + (SELECT count(*) FROM sign_in_links) + (SELECT count(*) FROM audit_log) AS n`,
+      )
+      return rows[0]?.n ?? 0
+    }
+    const before = await count()
+    const answer = await browser().send('POST', '/account/sign-in-links', { email })
+    return { text: answer.text, status: answer.status, rows: (await count()) - before }
+  }
+  expect(await written('known@example.com')).toEqual(await written('unknown@example.com'))
+  expect((await written('known@example.com')).rows).toBe(3)
+})
+
+test('mails are limited for an address, known or not, and from an address', async () => {
+  const strict = await startHttp({
+    parts: { owners: place },
+    limits: { mailsPerEmail: 2, mailsPerAddress: 4 },
+  })
+  const ask = (email: string) =>
+    strict.request('POST', '/account/sign-in-links', {
+      headers: { Origin: strict.base, 'Content-Type': 'application/json' },
+      body: JSON.stringify({ email }),
+    })
+  await signIn('known@example.com')
+  await superuser.query('TRUNCATE ask_counts')
+  for (const email of ['known@example.com', 'unknown@example.com']) {
+    await superuser.query('TRUNCATE ask_counts')
+    const answers = [await ask(email), await ask(email), await ask(email)]
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 429])
+    expect(Number(answers[2]?.headers.get('retry-after'))).toBe(answers[2]?.json.retry_after)
+  }
+  await superuser.query('TRUNCATE ask_counts')
+  const statuses: number[] = []
+  for (const name of ['a', 'b', 'c', 'd', 'e']) statuses.push((await ask(`${name}@example.com`)).status)
+  expect(statuses).toEqual([200, 200, 200, 200, 429])
+  now += 15 * 60_000
+  expect((await ask('e@example.com')).status).toBe(200)
+  await strict.close()
+})
+
+test('a request of another origin changes nothing, whatever else it brings', async () => {
+  const own = await signIn()
+  const origin = http.base
+  const hostile: Readonly<Record<string, string>>[] = [
+    {},
+    { Origin: 'https://evil.example' },
+    { Origin: 'null' },
+    { Origin: `${origin}.evil.example` },
+    { Origin: `${origin}/` },
+    { Origin: origin.replace('http', 'https') },
+    { Origin: `${origin}, https://evil.example` },
+    { Origin: origin, 'Sec-Fetch-Site': 'cross-site' },
+    { Origin: origin, 'Sec-Fetch-Site': 'same-site' },
+    { Origin: origin, 'Sec-Fetch-Site': 'none' },
+    { 'Sec-Fetch-Site': 'same-origin' },
+    { Referer: `${origin}/account`, 'X-Requested-With': 'XMLHttpRequest' },
+    { Origin: 'https://evil.example', 'X-Forwarded-Host': 'evil.example', 'X-Forwarded-Proto': 'https' },
+    { Origin: 'https://evil.example', Forwarded: 'host=evil.example;proto=https' },
+    { Origin: 'https://evil.example', 'X-HTTP-Method-Override': 'GET' },
+  ]
+  const requests = [
+    ['POST', '/account/sign-in-links', { email: 'x@example.com' }],
+    ['POST', '/account/session', { token: 'A'.repeat(43) }],
+    ['POST', '/account/keys', {}],
+    ['PUT', '/account/notifications', { emails: 'off', muted: [] }],
+    ['POST', '/account/email', { email: 'x@example.com' }],
+    ['DELETE', '/account/sessions', undefined],
+  ] as const
+  for (const headers of hostile) {
+    for (const [method, target, body] of requests) {
+      const answer = await own.send(method, target, body, headers)
+      expect(told(answer), JSON.stringify({ headers, target })).toEqual(forbidden)
+    }
+  }
+  // As a form of another page can send it: no JSON, so it is not read even with the right origin.
+  const form = await http.request('POST', '/account/keys', {
+    headers: {
+      Origin: origin,
+      Cookie: `cambist_session=${own.cookies.get('cambist_session')}`,
+      'Content-Type': 'text/plain',
+    },
+    body: '{}',
+  })
+  expect(form.status).toBe(415)
+  expect((await own.get('/account')).status).toBe(200)
+  expect(await acts()).toEqual(expect.not.arrayContaining(['key_created', 'notifications_changed']))
+})
+
+test('without a session, and with what is none, nothing below /account answers', async () => {
+  const own = await signIn()
+  const session = own.cookies.get('cambist_session') ?? ''
+  const swapped = session.startsWith('A') ? `B${session.slice(1)}` : `A${session.slice(1)}`
+  const requests = [
+    ['GET', '/account'],
+    ['GET', '/account/sessions'],
+    ['DELETE', '/account/sessions'],
+    ['DELETE', '/account/session'],
+    ['GET', '/account/keys'],
+    ['POST', '/account/keys'],
+    ['GET', '/account/orders'],
+    ['GET', '/account/orders.csv'],
+    ['GET', '/account/audit'],
+    ['GET', '/account/notifications'],
+    ['GET', '/account/webhooks'],
+    ['GET', '/account/webhook-secrets'],
+    ['POST', '/account/webhook-secrets/rotate'],
+    ['POST', '/account/email'],
+    ['DELETE', '/account/email'],
+  ] as const
+  for (const cookie of [
+    '',
+    'cambist_session=',
+    `cambist_session=${swapped}`,
+    `cambist_session=${session}x`,
+    `cambist_session=${encodeURIComponent(`${session}\u0000`)}`,
+    `cambist_browser=${session}`,
+    `__Host-cambist_session=${session}`,
+    `Cambist_Session=${session}`,
+    `x=1 cambist_session=${session}`,
+    "cambist_session=' OR '1'='1",
+    'cambist_session[]=1; __proto__=x',
+  ]) {
+    for (const [method, target] of requests) {
+      const headers = { Origin: http.base, ...(cookie !== '' && { Cookie: cookie }) }
+      const answer = await http.request(method, target, { headers })
+      expect(told(answer), `${cookie} ${target}`).toEqual(notSignedIn)
+    }
+  }
+  // Headers that name an account or a user to other services mean nothing here.
+  const headers = { 'X-API-KEY': 'ck_test', Authorization: `Bearer ${session}`, 'X-Forwarded-User': 'owner' }
+  expect(told(await http.request('GET', '/account', { headers }))).toEqual(notSignedIn)
+})
+
+test('a session slides while it is used, and ends after two weeks whatever is done', async () => {
+  const own = await signIn()
+  const beganMs = now
+  now += SESSION_IDLE_MS - 1
+  expect((await own.get('/account')).status).toBe(200)
+  now += SESSION_IDLE_MS - 1
+  expect((await own.get('/account')).status).toBe(200)
+  now += SESSION_IDLE_MS
+  expect(told(await own.get('/account'))).toEqual(notSignedIn)
+  await signIn('owner@example.com', own)
+  const againMs = now
+  for (;;) {
+    now += SESSION_IDLE_MS / 2
+    const { status, json } = await own.get('/account')
+    if (now >= againMs + SESSION_MS_MAX) {
+      expect(status).toBe(401)
+      break
+    }
+    expect(Date.parse(json.data.session_expires_at)).toBeLessThanOrEqual(againMs + SESSION_MS_MAX)
+  }
+  expect(now - againMs).toBe(SESSION_MS_MAX)
+  expect(beganMs).toBeLessThan(againMs)
+})
+
+test('sessions are listed, ended one by one, signed out and ended everywhere', async () => {
+  const [here, there, third] = [await signIn(), await signIn(), await signIn()]
+  const stranger = await signIn('stranger@example.com')
+  const { sessions } = (await here.get('/account/sessions')).json.data
+  expect(sessions).toHaveLength(3)
+  expect(sessions.filter((session: { is_current: boolean }) => session.is_current)).toHaveLength(1)
+  const thereId = (await there.get('/account')).json.data.session_id
+  expect(told(await stranger.send('DELETE', `/account/sessions/${thereId}`))).toEqual(notFound)
+  expect((await there.get('/account')).status).toBe(200)
+  expect((await here.send('DELETE', `/account/sessions/${thereId}`)).status).toBe(200)
+  expect(told(await there.get('/account'))).toEqual(notSignedIn)
+  expect(told(await here.send('DELETE', `/account/sessions/${thereId}`))).toEqual(notFound)
+
+  const cookie = third.cookies.get('cambist_session') ?? ''
+  expect((await third.send('DELETE', '/account/session')).status).toBe(200)
+  expect(third.cookies.has('cambist_session')).toBe(false)
+  third.cookies.set('cambist_session', cookie)
+  expect(told(await third.get('/account'))).toEqual(notSignedIn)
+
+  const kept = here.cookies.get('cambist_session') ?? ''
+  await signIn('owner@example.com', there)
+  expect((await here.send('DELETE', '/account/sessions')).json.data).toEqual({ ended: 2 })
+  here.cookies.set('cambist_session', kept)
+  expect(told(await here.get('/account'))).toEqual(notSignedIn)
+  expect(told(await there.get('/account'))).toEqual(notSignedIn)
+  expect((await stranger.get('/account')).status).toBe(200)
+})
+
+test('whoever signs in again in the same browser has one session', async () => {
+  const own = await signIn()
+  const before = own.cookies.get('cambist_session') ?? ''
+  await signIn('owner@example.com', own)
+  expect((await own.get('/account/sessions')).json.data.sessions).toHaveLength(1)
+  own.cookies.set('cambist_session', before)
+  expect(told(await own.get('/account'))).toEqual(notSignedIn)
+})
+
+test('keys are made, listed, rotated and revoked; another account has none of them', async () => {
+  const own = await signIn()
+  const stranger = await signIn('stranger@example.com')
+  const made = await own.send('POST', '/account/keys', {
+    label: '=shop',
+    scopes: ['read'],
+    ip_allow: ['203.0.113.0/24', '2001:db8::1'],
+  })
+  const { key_id: keyId, secret } = made.json.data
+  expect(secret).toMatch(/^[0-9a-f]{64}$/)
+  const [key] = (await own.get('/account/keys')).json.data.keys
+  expect(key).toMatchObject({ key_id: keyId, scopes: ['read'], last_used_at: null, revoked_at: null })
+  expect(key.ip_allow).toEqual(['203.0.113.0/24', '2001:db8::1'])
+  expect((await own.get('/account/keys')).text).not.toContain(secret)
+  expect((await stranger.get('/account/keys')).json.data.keys).toEqual([])
+  const rotate = `/account/keys/${keyId}/rotate`
+  for (const id of [keyId, 'ck_nobodynobody', '..%2f', "'"]) {
+    const target = `/account/keys/${id}`
+    expect(told(await stranger.send('POST', `${target}/rotate`))).toEqual(notFound)
+    expect(told(await stranger.send('DELETE', target))).toEqual(notFound)
+  }
+  const rotated = await own.send('POST', rotate, { overlap_seconds: 60 })
+  expect(rotated.json.data.secret).not.toBe(secret)
+  expect(told(await own.send('POST', rotate))).toEqual(conflict)
+  expect((await own.send('POST', rotate, { replace_newest: true })).status).toBe(200)
+  expect((await own.send('DELETE', `/account/keys/${keyId}`)).status).toBe(200)
+  expect((await own.send('DELETE', `/account/keys/${keyId}`)).status).toBe(200)
+  expect(told(await own.send('POST', rotate))).toEqual(conflict)
+  const kinds = (await mailsTo('owner@example.com')).map(({ kind }) => kind)
+  expect(kinds.filter((kind) => kind === 'key_created')).toHaveLength(1)
+  expect(kinds.filter((kind) => kind === 'security_notice').length).toBeGreaterThan(0)
+})
+
+const malformedKeys: readonly (readonly [object, string])[] = [
+  [{ scopes: [] }, 'scopes'],
+  [{ scopes: ['admin'] }, 'scopes'],
+  [{ scopes: ['read', 'read'] }, 'scopes'],
+  [{ scopes: 'read' }, 'scopes'],
+  [{ scopes: ['read,trade'] }, 'scopes'],
+  [{ ip_allow: ['10.0.0.5/8'] }, 'ip_allow'],
+  [{ ip_allow: ['x'] }, 'ip_allow'],
+  [{ ip_allow: [1] }, 'ip_allow'],
+  [{ label: 'a\u0000' }, 'label'],
+  [{ label: 'a'.repeat(101) }, 'label'],
+  [{ account_id: 'acc_other' }, 'account_id'],
+]
+
+test('a malformed key is refused, and says where', async () => {
+  const own = await signIn()
+  for (const [body, field] of malformedKeys) {
+    const answer = await own.send('POST', '/account/keys', body)
+    const refused = [...told(answer), answer.json.details[0].field]
+    expect(refused, JSON.stringify(body)).toEqual([400, 'INVALID_PARAMETER', field])
+  }
+  expect((await own.get('/account/keys')).json.data.keys).toEqual([])
+})
+
+test('preferences are what was said last, for this account only', async () => {
+  const own = await signIn()
+  const stranger = await signIn('stranger@example.com')
+  expect((await own.get('/account/notifications')).json.data).toEqual({ emails: 'all', muted: [] })
+  const wanted = { emails: 'with_callback', muted: ['order_expired', 'payment_received'] }
+  expect((await own.send('PUT', '/account/notifications', wanted)).json.data).toEqual(wanted)
+  expect((await own.get('/account/notifications')).json.data).toEqual(wanted)
+  expect((await stranger.get('/account/notifications')).json.data).toEqual({ emails: 'all', muted: [] })
+  for (const body of [
+    {},
+    { emails: 'all' },
+    { emails: 'some', muted: [] },
+    { emails: 'all', muted: ['order_created'] },
+  ]) {
+    expect((await own.send('PUT', '/account/notifications', body)).status).toBe(400)
+  }
+})
+
+test('endpoints and webhook secrets are the account’s own', async () => {
+  const own = await signIn()
+  const stranger = await signIn('stranger@example.com')
+  const url = 'https://hooks.example.com/in'
+  const made = (await own.send('POST', '/account/webhooks', { url })).json.data
+  const target = `/account/webhooks/${made.endpoint_id}`
+  expect(told(await stranger.send('PUT', target, { enabled: false }))).toEqual(notFound)
+  expect(told(await stranger.send('DELETE', target))).toEqual(notFound)
+  expect((await own.send('PUT', target, { enabled: false })).json.data.disabled_by).toBe('owner')
+  expect((await own.send('PUT', target, { enabled: true })).json.data.disabled_by).toBeNull()
+  expect((await own.get('/account/webhooks')).json.data.endpoints).toEqual([made])
+  expect((await own.send('POST', '/account/webhooks', { url: 'https://127.0.0.1/' })).status).toBe(400)
+  expect((await own.send('DELETE', target)).status).toBe(200)
+  const first = (await own.send('POST', '/account/webhook-secrets/rotate')).json.data
+  expect(first).toEqual({ secret: expect.stringMatching(/^whsec_/), old_secret_until: null })
+  expect((await own.send('POST', '/account/webhook-secrets/rotate')).status).toBe(200)
+  expect(told(await own.send('POST', '/account/webhook-secrets/rotate'))).toEqual(conflict)
+  const listed = await own.get('/account/webhook-secrets')
+  expect(listed.json.data.secrets).toHaveLength(2)
+  expect(listed.text).not.toContain('whsec_')
+  expect((await stranger.get('/account/webhook-secrets')).json.data.secrets).toEqual([])
+})
+
+test('orders are asked for by the account that is signed in, and come as a list and as CSV', async () => {
+  const own = await signIn()
+  const accountId = (await own.get('/account')).json.data.account_id
+  const listed = await own.get('/account/orders?status=NEW&limit=1')
+  expect(listed.json.data).toMatchObject({ orders: [{ order_id: orderView.order_id }], next_cursor: null })
+  expect(desk.asked.at(-1)?.args[0]).toBe(accountId)
+  expect((await own.get('/account/orders?account_id=acc_other')).status).toBe(400)
+  const csv = await own.get('/account/orders.csv?created_after=2026-01-01T00:00:00Z')
+  expect(csv.headers.get('content-disposition')).toBe('attachment; filename="orders.csv"')
+  const [head, row, end] = csv.text.split('\r\n')
+  expect(head?.split(',').slice(0, 3)).toEqual(['order_id', 'status', 'created_at'])
+  expect(row).toContain(`${orderView.order_id},NEW,2026-09-21T14:13:20.000Z`)
+  expect(end).toBe('')
+})
+
+test('more orders than an export holds are refused, not left out', async () => {
+  const orders = Array.from({ length: 500 }, () => orderView)
+  const next = { createdAtMs: 1, orderId: orderView.order_id }
+  const many = await startHttp({
+    desk: fakeDesk({ listOrders: async () => ({ orders, next }) }),
+    parts: { owners: place },
+  })
+  const own = await signIn()
+  const cookie = `cambist_session=${own.cookies.get('cambist_session')}`
+  const answer = await many.request('GET', '/account/orders.csv', { headers: { Cookie: cookie } })
+  expect([answer.status, answer.json.details[0].field]).toEqual([400, 'created_after'])
+  await many.close()
+})
+
+test('an address changes when both have agreed, in any order, and not before', async () => {
+  for (const order of [
+    ['old', 'new'],
+    ['new', 'old'],
+  ] as const) {
+    const email = `${order.join('-')}@example.com`
+    const next = `next-${email}`
+    const own = await signIn(email)
+    const asked = await own.send('POST', '/account/email', { email: next })
+    expect(asked.json.data).toMatchObject({ new_email: next, old_agreed: false, new_agreed: false })
+    const tokens = {
+      old: tokenOf((await mailsTo(email)).find(({ kind }) => kind === 'email_change_old')?.data.link ?? ''),
+      new: tokenOf((await mailsTo(next)).find(({ kind }) => kind === 'email_change_new')?.data.link ?? ''),
+    }
+    const agree = (token: string) => browser().send('POST', '/account/email/agree', { token })
+    expect((await agree(tokens[order[0]])).json.data).toEqual({ new_email: next, is_changed: false })
+    expect((await agree(tokens[order[0]])).json.data).toEqual({ new_email: next, is_changed: false })
+    expect((await own.get('/account')).json.data).toMatchObject({
+      email,
+      email_change: { [`${order[0]}_agreed`]: true, [`${order[1]}_agreed`]: false },
+    })
+    // A link that waits for the old address is of no use once it is the account's no more.
+    const waiting = browser()
+    const link = await askLink(waiting, email)
+    expect((await agree(tokens[order[1]])).json.data).toEqual({ new_email: next, is_changed: true })
+    expect((await own.get('/account')).json.data).toMatchObject({ email: next, email_change: null })
+    expect(told(await waiting.send('POST', '/account/session', { token: link }))).toEqual(linkInvalid)
+    expect(told(await agree(tokens.old))).toEqual(linkInvalid)
+    for (const to of [email, next]) {
+      expect((await mailsTo(to)).map(({ kind }) => kind)).toContain('security_notice')
+    }
+  }
+})
+
+test('a change of the address is stopped, given up, replaced, and too old after a day', async () => {
+  const own = await signIn()
+  const ask = async (email: string) => {
+    expect((await own.send('POST', '/account/email', { email })).status).toBe(200)
+    now += 1
+    const [mail] = (await mailsTo('owner@example.com')).filter(({ kind }) => kind === 'email_change_old')
+    return tokenOf(mail?.data.link ?? '')
+  }
+  const agree = (token: string) => browser().send('POST', '/account/email/agree', { token })
+  const stopped = await ask('a@example.com')
+  expect((await browser().send('POST', '/account/email/stop', { token: stopped })).status).toBe(200)
+  expect(told(await agree(stopped))).toEqual(linkInvalid)
+  const replaced = await ask('b@example.com')
+  const givenUp = await ask('c@example.com')
+  expect(told(await agree(replaced))).toEqual(linkInvalid)
+  expect((await own.send('DELETE', '/account/email')).status).toBe(200)
+  expect((await own.send('DELETE', '/account/email')).status).toBe(200)
+  expect(told(await agree(givenUp))).toEqual(linkInvalid)
+  const old = await ask('d@example.com')
+  now += 24 * 3_600_000
+  expect(told(await agree(old))).toEqual(linkInvalid)
+  expect(told(await agree('A'.repeat(43)))).toEqual(linkInvalid)
+  await signIn('owner@example.com', own)
+  expect((await own.get('/account')).json.data).toMatchObject({
+    email: 'owner@example.com',
+    email_change: null,
+  })
+  expect(told(await own.send('POST', '/account/email', { email: 'owner@example.com' }))).toEqual(conflict)
+})
+
+test('an address that is another account’s shows only to who reads its mails', async () => {
+  await signIn('taken@example.com')
+  const own = await signIn()
+  const free = await own.send('POST', '/account/email', { email: 'free@example.com' })
+  const taken = await own.send('POST', '/account/email', { email: 'taken@example.com' })
+  expect([taken.status, Object.keys(taken.json.data)]).toEqual([200, Object.keys(free.json.data)])
+  const tokens = await Promise.all(
+    [
+      ['owner@example.com', 'email_change_old'],
+      ['taken@example.com', 'email_change_new'],
+    ].map(async ([to = '', wanted]) => {
+      const found = (await mailsTo(to)).filter(({ kind, data }) => {
+        return kind === wanted && (data.new_email ?? 'taken@example.com') === 'taken@example.com'
+      })
+      return tokenOf(found[0]?.data.link ?? '')
+    }),
+  )
+  const agree = (token = '') => browser().send('POST', '/account/email/agree', { token })
+  expect((await agree(tokens[0])).status).toBe(200)
+  expect(told(await agree(tokens[1]))).toEqual(conflict)
+  expect((await own.get('/account')).json.data.email).toBe('owner@example.com')
+})
+
+test('every act is in the log that its owner sees, and the log verifies', async () => {
+  const own = await signIn()
+  const stranger = await signIn('stranger@example.com')
+  const { key_id: keyId } = (await own.send('POST', '/account/keys', {})).json.data
+  await own.send('POST', `/account/keys/${keyId}/rotate`)
+  await own.send('DELETE', `/account/keys/${keyId}`)
+  await own.send('PUT', '/account/notifications', { emails: 'off', muted: [] })
+  const url = 'https://hooks.example.com/in'
+  const { endpoint_id: endpointId } = (await own.send('POST', '/account/webhooks', { url })).json.data
+  await own.send('PUT', `/account/webhooks/${endpointId}`, { enabled: false })
+  await own.send('DELETE', `/account/webhooks/${endpointId}`)
+  await own.send('POST', '/account/webhook-secrets/rotate')
+  await own.send('POST', '/account/email', { email: 'x@example.com' })
+  await own.send('DELETE', '/account/email')
+  // Refused, and so no acts.
+  await stranger.send('DELETE', `/account/keys/${keyId}`)
+  await own.send('DELETE', '/account/keys/ck_nobodynobody')
+  const { entries } = (await own.get('/account/audit')).json.data
+  expect(entries.map(({ act }: { act: string }) => act).reverse()).toEqual([
+    'account_created',
+    'signed_in',
+    'key_created',
+    'key_rotated',
+    'key_revoked',
+    'notifications_changed',
+    'endpoint_created',
+    'endpoint_changed',
+    'endpoint_deleted',
+    'webhook_secret_rotated',
+    'email_change_asked',
+    'email_change_cancelled',
+  ])
+  const session = (await own.get('/account')).json.data.session_id
+  expect(entries[0]).toMatchObject({
+    sequence: 12,
+    actor: 'owner',
+    address: '127.0.0.1',
+    detail: { session },
+  })
+  const page = await own.get('/account/audit?limit=2&before=11')
+  expect(page.json.data.entries).toEqual(entries.slice(2, 4))
+  expect((await stranger.get('/account/audit')).json.data.entries).toHaveLength(2)
+  expect((await verifyAudit(db, [])).problems).toEqual([])
+  const secrets = JSON.stringify(entries)
+  expect(secrets).not.toContain('whsec_')
+  expect(secrets).not.toMatch(/[0-9a-f]{64}.*"secret"/)
+})
