@@ -37,7 +37,7 @@ export type KeySummary = {
 
 export const OVERLAP_MS_DEFAULT = 24 * HOUR_MS
 /** A week is time enough to roll a secret out, and not so long that two are forgotten. */
-const OVERLAP_MS_MAX = 7 * 24 * HOUR_MS
+export const OVERLAP_MS_MAX = 7 * 24 * HOUR_MS
 
 export async function createKey(place: KeysPlace, wanted: NewKey): Promise<Outcome<ToldSecret>> {
   const checked = checkKey(wanted)

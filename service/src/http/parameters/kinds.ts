@@ -1,11 +1,11 @@
 import Type from 'typebox'
+import { RECEIVER_URL_LENGTH_MAX, readReceiverUrl } from '../../domain/webhooks/receiver_url.ts'
 import type { DecimalText } from '../../engine/desk.ts'
 import { amountTextProblem } from '../json/number_text.ts'
 import type { Parameter, Reading } from './parameter.ts'
 
 const ADDRESS_LENGTH_MAX = 200
 const TAG_LENGTH_MAX = 256
-const URL_LENGTH_MAX = 2048
 
 function good<Value>(value: Value): Reading<Value> {
   return { ok: true, value }
@@ -109,30 +109,14 @@ export function identifier(description: string, lengthMax = 128): Parameter<stri
 /** `loopbackAllowed`: plain http to this machine, for the sandbox. Where it leads is checked on every delivery. */
 export function callbackUrl(description: string, loopbackAllowed: boolean): Parameter<string> {
   return {
-    schema: Type.String({ description, format: 'uri', maxLength: URL_LENGTH_MAX }),
+    schema: Type.String({ description, format: 'uri', maxLength: RECEIVER_URL_LENGTH_MAX }),
     kind: 'string',
     absent: null,
     readText: (text) => {
-      if (text.length > URL_LENGTH_MAX) return bad(`must have at most ${URL_LENGTH_MAX} characters`)
-      const problem = callbackProblem(text, loopbackAllowed)
-      return problem === null ? good(text) : bad(problem)
+      const read = readReceiverUrl(text, loopbackAllowed)
+      return read.ok ? good(text) : bad(read.rejection.message)
     },
   }
-}
-
-/** RFC 3986. What Node's parser mends (`https:x`, `a|b`) is not a URL yet, and would be echoed as one. */
-const wholeUrl =
-  /^https?:\/\/[\w\-.~%!$&'()*+,;=:@[\]]+(?:[/?#](?:[\w\-.~!$&'()*+,;=:@/?#]|%[0-9A-F]{2})*)?$/i
-
-function callbackProblem(text: string, loopbackAllowed: boolean): string | null {
-  const url = wholeUrl.test(text) ? URL.parse(text) : null
-  if (url === null || url.hostname === '') return 'must be an absolute https URL'
-  if (url.username !== '' || url.password !== '') return 'must not carry a user name or password'
-  if (url.hash !== '') return 'must not have a fragment'
-  if (url.protocol === 'https:') return null
-  const isLoopback = ['localhost', '127.0.0.1', '[::1]'].includes(url.hostname)
-  if (loopbackAllowed && url.protocol === 'http:' && isLoopback) return null
-  return 'must be an absolute https URL'
 }
 
 /** `a, b or c` */

@@ -1,0 +1,134 @@
+import { randomBytes } from 'node:crypto'
+import type { Database, Sql } from '../db/database.ts'
+import { assert } from '../domain/assert.ts'
+import { accept, type Outcome, refuse } from '../domain/outcome.ts'
+import type { InstantMs } from '../domain/time.ts'
+import { readReceiverUrl } from '../domain/webhooks/receiver_url.ts'
+
+/** Where an account hears of all its orders, beside the `callback_url` of each. */
+export type WebhookEndpoint = {
+  readonly endpointId: string
+  readonly url: string
+  readonly createdAtMs: InstantMs
+  readonly disabledAtMs: InstantMs | null
+  /** Its owner, or the receiver itself by answering 410; null while it is enabled. */
+  readonly disabledBy: 'owner' | 'receiver' | null
+}
+
+export type EndpointsPlace = {
+  readonly db: Database
+  wallMs(): InstantMs
+  /** Plain http to this machine may be told as well: in the sandbox only (`HttpLimits.loopbackCallbacks`). */
+  readonly loopbackAllowed: boolean
+}
+
+/** Every event is told once to each. */
+const ENDPOINTS_MAX = 10
+
+/**
+ * Events from now on are told to it. The same URL again is the same endpoint, and enabled. Refusals: `url_malformed`,
+ * `account_not_found`, `too_many_endpoints`.
+ */
+export async function createEndpoint(
+  place: EndpointsPlace,
+  accountId: string,
+  url: string,
+): Promise<Outcome<WebhookEndpoint>> {
+  const read = readReceiverUrl(url, place.loopbackAllowed)
+  if (!read.ok) return refuse({ ...read.rejection, message: `the URL ${read.rejection.message}` })
+  return place.db.transaction(async (tx) => {
+    const [account] = await tx.query('SELECT 1 AS one FROM accounts WHERE account_id = $1 FOR UPDATE', [
+      accountId,
+    ])
+    if (account === undefined) {
+      return refuse({ code: 'account_not_found', message: `there is no account ${accountId}` })
+    }
+    const known = await listEndpoints({ db: tx }, accountId)
+    if (known.length >= ENDPOINTS_MAX && !known.some((endpoint) => endpoint.url === url)) {
+      return refuse({
+        code: 'too_many_endpoints',
+        message: `an account has at most ${ENDPOINTS_MAX} endpoints: delete one first`,
+      })
+    }
+    const [endpoint] = await tx.query<WebhookEndpoint>(
+      `INSERT INTO webhook_endpoints (endpoint_id, account_id, url, created_at_ms) VALUES ($1, $2, $3, $4)
+       ON CONFLICT (account_id, url) DO UPDATE SET disabled_at_ms = NULL, disabled_by = NULL
+       RETURNING ${COLUMNS}`,
+      [`we_${randomBytes(8).toString('hex')}`, accountId, url, place.wallMs()],
+    )
+    assert(endpoint !== undefined, 'the endpoint is new or was there')
+    return accept(endpoint)
+  })
+}
+
+/** The oldest first. */
+export function listEndpoints(
+  { db }: { readonly db: Sql },
+  accountId: string,
+): Promise<readonly WebhookEndpoint[]> {
+  return db.query<WebhookEndpoint>(
+    `SELECT ${COLUMNS} FROM webhook_endpoints WHERE account_id = $1 ORDER BY created_at_ms, endpoint_id`,
+    [accountId],
+  )
+}
+
+/** What still waits for it is not told any more; the delivery log keeps what was. Refusal: `endpoint_not_found`. */
+export function disableEndpoint(
+  { db, wallMs }: EndpointsPlace,
+  accountId: string,
+  endpointId: string,
+): Promise<Outcome<WebhookEndpoint>> {
+  return change(
+    db,
+    `UPDATE webhook_endpoints SET disabled_at_ms = coalesce(disabled_at_ms, $3), disabled_by = coalesce(disabled_by, 'owner')
+     WHERE account_id = $1 AND endpoint_id = $2 RETURNING ${COLUMNS}`,
+    [accountId, endpointId, wallMs()],
+  )
+}
+
+/**
+ * Events from now on are told to it again; what happened meanwhile can be delivered again from the log if it was cancelled
+ * there. Refusal: `endpoint_not_found`.
+ */
+export function enableEndpoint(
+  { db }: EndpointsPlace,
+  accountId: string,
+  endpointId: string,
+): Promise<Outcome<WebhookEndpoint>> {
+  return change(
+    db,
+    `UPDATE webhook_endpoints SET disabled_at_ms = NULL, disabled_by = NULL
+     WHERE account_id = $1 AND endpoint_id = $2 RETURNING ${COLUMNS}`,
+    [accountId, endpointId],
+  )
+}
+
+/** Refusal: `endpoint_not_found`. */
+export async function deleteEndpoint(
+  { db }: EndpointsPlace,
+  accountId: string,
+  endpointId: string,
+): Promise<Outcome<null>> {
+  const deleted = await change(
+    db,
+    `DELETE FROM webhook_endpoints WHERE account_id = $1 AND endpoint_id = $2 RETURNING ${COLUMNS}`,
+    [accountId, endpointId],
+  )
+  return deleted.ok ? accept(null) : deleted
+}
+
+const COLUMNS = `endpoint_id AS "endpointId", url, created_at_ms AS "createdAtMs", disabled_at_ms AS "disabledAtMs",
+  disabled_by AS "disabledBy"`
+
+async function change(
+  db: Sql,
+  statement: string,
+  values: readonly [string, string, ...unknown[]],
+): Promise<Outcome<WebhookEndpoint>> {
+  const [endpoint] = await db.query<WebhookEndpoint>(statement, values)
+  return endpoint === undefined ? noSuchEndpoint(values[1]) : accept(endpoint)
+}
+
+function noSuchEndpoint(endpointId: string) {
+  return refuse({ code: 'endpoint_not_found', message: `there is no endpoint ${endpointId}` })
+}

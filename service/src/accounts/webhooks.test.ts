@@ -1,0 +1,180 @@
+import { createSecretKey, randomBytes } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Postgres, removePostgres, startPostgres } from '@cambist/devnet'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type Database, openDatabase } from '../db/database.ts'
+import { migrate } from '../db/migrate.ts'
+import type { Outcome } from '../domain/outcome.ts'
+import { createAccount } from './accounts.ts'
+import type { KeysPlace } from './keys.ts'
+import { createSecretBox } from './secret_box.ts'
+import {
+  createEndpoint,
+  deleteEndpoint,
+  disableEndpoint,
+  enableEndpoint,
+  listEndpoints,
+} from './webhook_endpoints.ts'
+import {
+  ensureWebhookSecret,
+  listWebhookSecrets,
+  openWebhookSecrets,
+  rotateWebhookSecret,
+} from './webhook_secrets.ts'
+
+/**
+ * What: an account's webhook secrets and endpoints are made, rotated, listed and ended.
+ * How: a real PostgreSQL with the service's own migrations; only the clock is ours.
+ */
+const folder = mkdtempSync(join(tmpdir(), 'cambist-webhooks-'))
+const dataDir = join(folder, 'postgres')
+let server: Postgres
+let db: Database
+let place: KeysPlace & { readonly loopbackAllowed: boolean }
+let now = 1_700_000_000_000
+
+beforeAll(async () => {
+  server = await startPostgres({ dataDir })
+  await migrate(server.url, () => {})
+  db = openDatabase({
+    url: server.url,
+    connectionsMax: 5,
+    applicationName: 'webhooks.test',
+    onConnectionLost: () => {},
+  })
+  const box = createSecretBox([createSecretKey(randomBytes(32))])
+  place = { db, box, wallMs: () => now, loopbackAllowed: false }
+})
+
+afterAll(async () => {
+  await db?.close()
+  await server?.stop()
+  removePostgres(dataDir)
+  rmSync(folder, { recursive: true, force: true })
+})
+
+async function makeAccount(): Promise<string> {
+  return accepted(await createAccount(place, 'My shop')).accountId
+}
+
+function accepted<Value>(outcome: Outcome<Value>): Value {
+  if (!outcome.ok) throw new Error(outcome.rejection.message)
+  return outcome.value
+}
+
+const codeOf = (outcome: Outcome<unknown>) => (outcome.ok ? 'accepted' : outcome.rejection.code)
+
+test('an account that never made a secret signs with one all the same, and always with that one', async () => {
+  const account = await makeAccount()
+  const made = await Promise.all([1, 2, 3, 4].map(() => openWebhookSecrets(place, account)))
+  expect(made[0]).toEqual([expect.stringMatching(/^whsec_[A-Za-z0-9+/]{32}$/)])
+  expect(new Set(made.flat()).size).toBe(1)
+  expect(await openWebhookSecrets(place, account)).toEqual(made[0])
+})
+
+test('while rotating, two secrets sign; after the overlap only the new one does', async () => {
+  const account = await makeAccount()
+  const first = accepted(await rotateWebhookSecret(place, account))
+  expect(first.oldSecretUntilMs).toBeNull()
+  const second = accepted(await rotateWebhookSecret(place, account, { overlapMs: 60_000 }))
+  expect(second.oldSecretUntilMs).toBe(now + 60_000)
+  expect(await openWebhookSecrets(place, account)).toEqual([second.secret, first.secret])
+  expect(await listWebhookSecrets(place, account)).toEqual([
+    { createdAtMs: now, expiresAtMs: null },
+    { createdAtMs: now, expiresAtMs: now + 60_000 },
+  ])
+  expect(codeOf(await rotateWebhookSecret(place, account))).toBe('rotation_under_way')
+  const third = accepted(await rotateWebhookSecret(place, account, { replacesNewest: true }))
+  expect(third.oldSecretUntilMs).toBe(second.oldSecretUntilMs)
+  expect(await openWebhookSecrets(place, account)).toEqual([third.secret, first.secret])
+  now += 60_000
+  expect(await openWebhookSecrets(place, account)).toEqual([third.secret])
+  const fourth = accepted(await rotateWebhookSecret(place, account, { overlapMs: 0 }))
+  expect(await openWebhookSecrets(place, account)).toEqual([fourth.secret])
+})
+
+test('of rotations at the same moment one wins, and nonsense is refused', async () => {
+  const account = await makeAccount()
+  await rotateWebhookSecret(place, account)
+  const outcomes = await Promise.all([1, 2, 3, 4].map(() => rotateWebhookSecret(place, account)))
+  expect(outcomes.filter(({ ok }) => ok)).toHaveLength(1)
+  expect(codeOf(await rotateWebhookSecret(place, account, { overlapMs: 8 * 24 * 3_600_000 }))).toBe(
+    'overlap_too_long',
+  )
+  expect(codeOf(await rotateWebhookSecret(place, 'acc_0000000000000000'))).toBe('account_not_found')
+})
+
+test('the database does not hold a secret in the clear, and a row moved to another account does not open', async () => {
+  const [mine, other] = [await makeAccount(), await makeAccount()]
+  const { secret } = accepted(await rotateWebhookSecret(place, mine))
+  const [row] = await db.query<{ sealed: Buffer }>(
+    'SELECT sealed FROM webhook_secrets WHERE account_id = $1',
+    [mine],
+  )
+  expect(row?.sealed.includes(secret.slice('whsec_'.length))).toBe(false)
+  await openWebhookSecrets(place, other)
+  await db.query('UPDATE webhook_secrets SET sealed = $2 WHERE account_id = $1', [other, row?.sealed])
+  await expect(openWebhookSecrets(place, other)).rejects.toThrow()
+})
+
+test('the sandbox has the secret that it names, whatever was there before', async () => {
+  const account = await makeAccount()
+  await rotateWebhookSecret(place, account)
+  await rotateWebhookSecret(place, account)
+  const secret = `whsec_${randomBytes(24).toString('base64')}`
+  await ensureWebhookSecret(place, account, secret)
+  expect(await openWebhookSecrets(place, account)).toEqual([secret])
+})
+
+test('endpoints are made once for a URL, disabled, enabled and deleted', async () => {
+  const account = await makeAccount()
+  const url = 'https://shop.example/hooks'
+  const made = accepted(await createEndpoint(place, account, url))
+  expect(made).toEqual({
+    endpointId: expect.stringMatching(/^we_[0-9a-f]{16}$/),
+    url,
+    createdAtMs: now,
+    disabledAtMs: null,
+    disabledBy: null,
+  })
+  now += 1_000
+  const disabled = { ...made, disabledAtMs: now, disabledBy: 'owner' }
+  expect(accepted(await disableEndpoint(place, account, made.endpointId))).toEqual(disabled)
+  now += 1_000
+  expect(accepted(await disableEndpoint(place, account, made.endpointId))).toEqual(disabled)
+  expect(accepted(await enableEndpoint(place, account, made.endpointId))).toEqual(made)
+  await disableEndpoint(place, account, made.endpointId)
+  expect(accepted(await createEndpoint(place, account, url))).toEqual(made)
+  expect(await listEndpoints(place, account)).toEqual([made])
+  expect(codeOf(await deleteEndpoint(place, account, made.endpointId))).toBe('accepted')
+  expect(await listEndpoints(place, account)).toEqual([])
+})
+
+test('an endpoint is nobody else’s', async () => {
+  const [mine, other] = [await makeAccount(), await makeAccount()]
+  const { endpointId } = accepted(await createEndpoint(place, mine, 'https://shop.example/'))
+  const codes = await Promise.all(
+    [disableEndpoint, enableEndpoint, deleteEndpoint].map((act) => act(place, other, endpointId)),
+  )
+  expect(codes.map(codeOf)).toEqual(['endpoint_not_found', 'endpoint_not_found', 'endpoint_not_found'])
+  expect(await listEndpoints(place, mine)).toHaveLength(1)
+})
+
+test('URLs that nobody may be sent to are refused, as callback_url is, and there are at most ten', async () => {
+  const account = await makeAccount()
+  const create = (url: string, loopbackAllowed = false) =>
+    createEndpoint({ ...place, loopbackAllowed }, account, url)
+  for (const url of ['http://shop.example/', 'https://127.0.0.1/', 'https://u@shop.example/', 'https:x']) {
+    expect(codeOf(await create(url)), url).toBe('url_malformed')
+  }
+  expect(codeOf(await create('http://127.0.0.1:9000/', true))).toBe('accepted')
+  expect(codeOf(await create('https://[::1]/', true))).toBe('url_malformed')
+  for (let index = 1; index < 10; index += 1) await create(`https://shop.example/${index}`)
+  expect(codeOf(await create('https://shop.example/10'))).toBe('too_many_endpoints')
+  expect(codeOf(await create('https://shop.example/9'))).toBe('accepted')
+  expect(codeOf(await createEndpoint(place, 'acc_0000000000000000', 'https://shop.example/'))).toBe(
+    'account_not_found',
+  )
+})
