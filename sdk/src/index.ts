@@ -17,6 +17,7 @@ export type {
   EmergencyRequest,
   EmergencyResult,
   Order,
+  OrderEvent,
   OrderStatus,
   QrDataUri,
   QrRequest,
@@ -24,4 +25,5 @@ export type {
   RateRequest,
   ServiceErrorCode,
 } from './types.ts'
+export { type ReceivedWebhook, verifyWebhook, WebhookRefused } from './verify_webhook.ts'
 export type { WaitOptions } from './wait_for_status.ts'

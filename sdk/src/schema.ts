@@ -122,7 +122,28 @@ export interface paths {
         trace?: never;
     };
 }
-export type webhooks = Record<string, never>;
+export interface webhooks {
+    orderStatusChanged: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * The status of an order has changed
+         * @description Sent to the `callback_url` of the order and to every endpoint of its account, signed by Standard Webhooks 1.0.
+         */
+        post: operations["orderStatusChanged"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+}
 export interface components {
     schemas: {
         Rate: {
@@ -636,6 +657,283 @@ export interface components {
                  * @example 9b1c0f0f3f5c1d2f4c5b6a79808f7e6d5c4b3a2918070605040302010f0e0d0c
                  */
                 tx_hash: string | null;
+            };
+        };
+        OrderEvent: {
+            /**
+             * @description What happened.
+             * @constant
+             */
+            type: "order.status_changed";
+            /**
+             * Format: date-time
+             * @description When it happened.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            timestamp: string;
+            data: {
+                /**
+                 * @description The order.
+                 * @example CB4821093377160542
+                 */
+                order_id: string;
+                /**
+                 * @description The last 8 digits; names the order together with its token.
+                 * @example 77160542
+                 */
+                short_id: string;
+                /**
+                 * @description Where the order is.
+                 * @enum {string}
+                 */
+                status: "NEW" | "PENDING" | "EXCHANGE" | "WITHDRAW" | "DONE" | "EXPIRED" | "EMERGENCY" | "REFUND" | "REFUNDED";
+                /**
+                 * @description Where to send the deposit.
+                 * @example bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080
+                 */
+                deposit_address: string;
+                /**
+                 * @description Memo or tag to send with the deposit; null when none is needed.
+                 * @example 48213
+                 */
+                deposit_tag: string | null;
+                /**
+                 * @description Currency to deposit.
+                 * @example BTC
+                 */
+                deposit_currency: string;
+                /**
+                 * @description Network of the deposit.
+                 * @example BTC
+                 */
+                deposit_network: string;
+                /**
+                 * Format: decimal
+                 * @description Exact amount to deposit.
+                 * @example 0.05
+                 */
+                deposit_amount: number;
+                /**
+                 * Format: decimal
+                 * @description What has arrived so far.
+                 * @example 0.05
+                 */
+                deposit_received: number;
+                /**
+                 * @description Confirmations so far.
+                 * @example 2
+                 */
+                deposit_confirmations: number;
+                /**
+                 * @description Confirmations needed.
+                 * @example 3
+                 */
+                deposit_required_confirmations: number;
+                /**
+                 * @description Currency of the payout.
+                 * @example USDT
+                 */
+                receive_currency: string;
+                /**
+                 * @description Network of the payout.
+                 * @example ERC20
+                 */
+                receive_network: string;
+                /**
+                 * Format: decimal
+                 * @description Amount of the payout as quoted.
+                 * @example 3225.012
+                 */
+                receive_amount: number;
+                /**
+                 * Format: decimal
+                 * @description Amount of the payout as it is now; float and emergencies may change it.
+                 * @example 3225.012
+                 */
+                receive_final_amount: number;
+                /**
+                 * Format: decimal
+                 * @description Rate used for the order.
+                 * @example 64500.25
+                 */
+                rate: number;
+                /**
+                 * @description As asked.
+                 * @enum {string}
+                 */
+                rate_type: "fixed" | "float";
+                /**
+                 * Format: decimal
+                 * @description Exchange fee in the currency of the payout.
+                 * @example 16.29
+                 */
+                fee: number;
+                /**
+                 * Format: decimal
+                 * @description Cost of the payout in its own currency.
+                 * @example 1.2
+                 */
+                network_fee: number;
+                /**
+                 * @description Where the payout goes.
+                 * @example 0x52908400098527886E0F7030069857D2E4169EE7
+                 */
+                destination: string;
+                /**
+                 * @description Memo or tag of the destination.
+                 * @example 12345
+                 */
+                destination_tag: string | null;
+                /**
+                 * @description Where a refund would go.
+                 * @example bcrt1q6rhpng9evdsfnn833a4f4vej0asu6dk5srld6x
+                 */
+                refund_address: string | null;
+                /**
+                 * Format: uri
+                 * @description Where status updates are sent.
+                 */
+                callback_url: string | null;
+                /**
+                 * @description Null until something arrives.
+                 * @example 9b1c0f0f3f5c1d2f4c5b6a79808f7e6d5c4b3a2918070605040302010f0e0d0c
+                 */
+                deposit_tx_hash: string | null;
+                /**
+                 * @description Null until the payout is sent.
+                 * @example 9b1c0f0f3f5c1d2f4c5b6a79808f7e6d5c4b3a2918070605040302010f0e0d0c
+                 */
+                withdraw_tx_hash: string | null;
+                /**
+                 * Format: date-time
+                 * @description When the order was created.
+                 * @example 2026-01-31T12:00:00.000Z
+                 */
+                created_at: string;
+                /**
+                 * Format: date-time
+                 * @description When it last changed.
+                 * @example 2026-01-31T12:00:00.000Z
+                 */
+                updated_at: string;
+                /**
+                 * Format: date-time
+                 * @description The payment must be sent before this.
+                 * @example 2026-01-31T12:00:00.000Z
+                 */
+                expires_at: string;
+                /**
+                 * Format: date-time
+                 * @description Null until the order is done.
+                 * @example 2026-01-31T12:00:00.000Z
+                 */
+                completed_at: string | null;
+                /** @description Present in EMERGENCY. */
+                emergency?: {
+                    reasons: ("UNDERPAID" | "OVERPAID" | "LATE_DEPOSIT" | "RATE_SLIPPAGE" | "NETWORK_PROBLEM" | "DESTINATION_PROBLEM")[];
+                    /** @description What each action would do now; null where it cannot be taken. */
+                    options: {
+                        continue: {
+                            /**
+                             * Format: decimal
+                             * @description What would be paid out.
+                             * @example 3100.5
+                             */
+                            receive_amount: number;
+                            /**
+                             * Format: decimal
+                             * @description At this rate.
+                             * @example 64500.25
+                             */
+                            rate: number;
+                        } | null;
+                        recalculate: {
+                            /**
+                             * Format: decimal
+                             * @description What would be paid out.
+                             * @example 3100.5
+                             */
+                            receive_amount: number;
+                            /**
+                             * Format: decimal
+                             * @description At this rate.
+                             * @example 64500.25
+                             */
+                            rate: number;
+                        } | null;
+                        refund: {
+                            /**
+                             * Format: decimal
+                             * @description What would be returned.
+                             * @example 0.0499
+                             */
+                            refund_amount: number;
+                            /**
+                             * Format: decimal
+                             * @description Cost of returning it.
+                             * @example 0.0001
+                             */
+                            network_fee: number;
+                            /**
+                             * @description Currency of both.
+                             * @example BTC
+                             */
+                            currency: string;
+                            /**
+                             * @description Network of the refund.
+                             * @example BTC
+                             */
+                            network: string;
+                            /** @description False: the action must bring a refund_address. */
+                            has_refund_address: boolean;
+                        } | null;
+                    };
+                };
+                /** @description Present in REFUND and REFUNDED. */
+                refund?: {
+                    /**
+                     * @description Where it goes.
+                     * @example bcrt1q6rhpng9evdsfnn833a4f4vej0asu6dk5srld6x
+                     */
+                    address: string;
+                    /**
+                     * Format: decimal
+                     * @description What is returned.
+                     * @example 0.0499
+                     */
+                    amount: number;
+                    /**
+                     * @description Currency of the refund.
+                     * @example BTC
+                     */
+                    currency: string;
+                    /**
+                     * @description Network of the refund.
+                     * @example BTC
+                     */
+                    network: string;
+                    /**
+                     * Format: decimal
+                     * @description Cost of returning it.
+                     * @example 0.0001
+                     */
+                    network_fee: number;
+                    /**
+                     * @description Null until it is sent.
+                     * @example 9b1c0f0f3f5c1d2f4c5b6a79808f7e6d5c4b3a2918070605040302010f0e0d0c
+                     */
+                    tx_hash: string | null;
+                };
+                /**
+                 * @description The place of the event in the history of its order: 1, 2, 3 and so on, without gaps.
+                 * @example 2
+                 */
+                sequence: number;
+                /**
+                 * @description Null for the first event of an order.
+                 * @enum {string|null}
+                 */
+                previous_status: "NEW" | "PENDING" | "EXCHANGE" | "WITHDRAW" | "DONE" | "EXPIRED" | "EMERGENCY" | "REFUND" | "REFUNDED" | null;
             };
         };
         ActionResult: {
@@ -1861,6 +2159,35 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["RateUnavailableError"] | components["schemas"]["MaintenanceError"];
                 };
+            };
+        };
+    };
+    orderStatusChanged: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["OrderEvent"];
+            };
+        };
+        responses: {
+            /** @description You want no more of them. */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description You have it. Anything else, and it is sent again. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };

@@ -6,7 +6,9 @@ import type { Logger } from 'pino'
 import { Registry } from 'prom-client'
 import { openApiKeys } from './accounts/api_keys.ts'
 import { createSecretBox } from './accounts/secret_box.ts'
+import { openWebhookSecrets } from './accounts/webhook_secrets.ts'
 import { buildChains } from './chains/index.ts'
+import { webhookChannel, webhookLimits } from './channels/webhook/webhook_channel.ts'
 import type { MovableClock } from './clock.ts'
 import type { ChainSettings } from './config/chain_settings.ts'
 import { reserveAddresses } from './db/addresses.ts'
@@ -19,11 +21,13 @@ import { openDesk } from './engine/desks.ts'
 import { registerGauges } from './engine/gauges.ts'
 import { marketBoard } from './engine/market.ts'
 import { startNotifying } from './engine/notify/run.ts'
+import type { NotifierWorld } from './engine/notify/world.ts'
 import type { Policy } from './engine/policy.ts'
 import { readReadiness } from './engine/readiness.ts'
 import { startEngine, startMarket, startWatching } from './engine/run.ts'
 import { makeSeal } from './engine/seal.ts'
 import type { Chains, DeskWorld, World } from './engine/world.ts'
+import { writeOrderEvent } from './http/account/order_event.ts'
 import type { HttpLimits, OperatorParts } from './http/parts.ts'
 import type { SandboxRoutes } from './http/sandbox/sandbox_port.ts'
 import { buildOperatorServer, buildServer } from './http/server.ts'
@@ -150,8 +154,27 @@ async function openService(options: ServiceOptions, opened: Opened): Promise<Omi
     const signingWorld = { ...world, seal, signer: signer ?? reachSigner(signerSocket, opened) }
     closeTogether(opened, startEngine(signingWorld, holder))
   }
-  if (roles.notifier !== null) closeTogether(opened, startNotifying(world))
+  if (roles.notifier !== null) {
+    closeTogether(opened, startNotifying(openNotifierWorld(options, world, roles.notifier)))
+  }
   return { world, ...(await openServer(options, world, opened)) }
+}
+
+function openNotifierWorld(
+  { http, clock }: ServiceOptions,
+  world: World,
+  { accountKeys }: NotifierRole,
+): NotifierWorld {
+  const place = { db: world.db, box: createSecretBox(accountKeys), wallMs: clock.wallMs }
+  return {
+    ...world,
+    webhooks: webhookChannel({ loopbackAllowed: http.limits.loopbackCallbacks }),
+    webhookTimeMaxMs: webhookLimits.allMs,
+    webhookSecrets: (accountId) => openWebhookSecrets(place, accountId),
+    writeEvent: writeOrderEvent,
+    chance: Math.random,
+    tellExhausted: async () => {},
+  }
 }
 
 /**

@@ -1,13 +1,14 @@
 import { type Loop, startLoop } from '../loop.ts'
-import type { World } from '../world.ts'
+import { startDelivering } from './deliveries.ts'
 import { type Relay, relayEvents } from './relay.ts'
-
-/** What only processes with the role notifier have. */
-export type NotifierWorld = World
-
-const relays: readonly Relay[] = []
+import { relayToWebhooks } from './relay_webhooks.ts'
+import type { NotifierWorld } from './world.ts'
 
 /** Tells people of what happened to their orders. Any number of processes may: rows are claimed. */
 export function startNotifying(world: NotifierWorld): Loop[] {
-  return [startLoop(world, 'relay', world.policy.restMs, () => relayEvents(world, relays))]
+  const relays: readonly Relay[] = [relayToWebhooks(world.clock)]
+  return [
+    startLoop(world, 'relay', world.policy.restMs, () => relayEvents(world, relays)),
+    startDelivering(world),
+  ]
 }

@@ -2,6 +2,7 @@ import type { FastifyDynamicSwaggerOptions } from '@fastify/swagger'
 import type { RouteOptions } from 'fastify'
 import type { TSchema } from 'typebox'
 import { actionSchema } from '../account/choose_action.ts'
+import { orderEventSchema } from '../account/order_event.ts'
 import { createdOrderSchema, orderSchema } from '../account/order_schema.ts'
 import { securitySchemes } from '../account/signed_schema.ts'
 import { anyOrigin } from '../answers/answers.ts'
@@ -17,6 +18,7 @@ export const namedSchemas: readonly TSchema[] = [
   currencySchema,
   createdOrderSchema,
   orderSchema,
+  orderEventSchema,
   actionSchema,
   qrSchema,
   ...errorSchemas,
@@ -47,6 +49,25 @@ export const swaggerOptions: FastifyDynamicSwaggerOptions = {
       { name: 'sandbox', description: 'Only in the sandbox: money, blocks, prices and time at will.' },
     ],
     components: { securitySchemes },
+    webhooks: {
+      orderStatusChanged: {
+        post: {
+          tags: ['orders'],
+          operationId: 'orderStatusChanged',
+          summary: 'The status of an order has changed',
+          description:
+            'Sent to the `callback_url` of the order and to every endpoint of its account, signed by Standard Webhooks 1.0.',
+          requestBody: {
+            required: true,
+            content: { 'application/json': { schema: { $ref: '#/components/schemas/OrderEvent' } } },
+          },
+          responses: {
+            '2XX': { description: 'You have it. Anything else, and it is sent again.' },
+            '410': { description: 'You want no more of them.' },
+          },
+        },
+      },
+    },
   },
   convertConstToEnum: false,
   refResolver: {
