@@ -21,7 +21,7 @@ import { openDesk } from './engine/desks.ts'
 import { registerGauges } from './engine/gauges.ts'
 import { marketBoard } from './engine/market.ts'
 import { startNotifying } from './engine/notify/run.ts'
-import type { NotifierWorld } from './engine/notify/world.ts'
+import type { WebhookParts } from './engine/notify/webhook_world.ts'
 import type { Policy } from './engine/policy.ts'
 import { readReadiness } from './engine/readiness.ts'
 import { startEngine, startMarket, startWatching } from './engine/run.ts'
@@ -155,22 +155,25 @@ async function openService(options: ServiceOptions, opened: Opened): Promise<Omi
     closeTogether(opened, startEngine(signingWorld, holder))
   }
   if (roles.notifier !== null) {
-    closeTogether(opened, startNotifying(openNotifierWorld(options, world, roles.notifier)))
+    const webhooks = openWebhooks(options, world, roles.notifier)
+    closeTogether(opened, startNotifying({ ...world, webhooks }))
   }
   return { world, ...(await openServer(options, world, opened)) }
 }
 
-function openNotifierWorld(
+/** What an attempt needs beside its own time: the database before and after it. */
+const WEBHOOK_MARGIN_MS = 15_000
+
+function openWebhooks(
   { http, clock }: ServiceOptions,
-  world: World,
+  { db }: World,
   { accountKeys }: NotifierRole,
-): NotifierWorld {
-  const place = { db: world.db, box: createSecretBox(accountKeys), wallMs: clock.wallMs }
+): WebhookParts {
+  const place = { db, box: createSecretBox(accountKeys), wallMs: clock.wallMs }
   return {
-    ...world,
-    webhooks: webhookChannel({ loopbackAllowed: http.limits.loopbackCallbacks }),
-    webhookTimeMaxMs: webhookLimits.allMs,
-    webhookSecrets: (accountId) => openWebhookSecrets(place, accountId),
+    channel: webhookChannel({ loopbackAllowed: http.limits.loopbackCallbacks }),
+    times: { attemptMs: webhookLimits.allMs, marginMs: WEBHOOK_MARGIN_MS },
+    secretsOf: (accountId) => openWebhookSecrets(place, accountId),
     writeEvent: writeOrderEvent,
     chance: Math.random,
     tellExhausted: async () => {},

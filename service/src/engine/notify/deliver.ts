@@ -13,7 +13,7 @@ import {
 } from '../../db/webhook_lines.ts'
 import { unreachable } from '../../domain/assert.ts'
 import { nextAttemptInMs } from '../../domain/webhooks/schedule.ts'
-import type { NotifierWorld } from './world.ts'
+import type { WebhookWorld } from './webhook_world.ts'
 
 /** By the receiver's own word there is nobody there any more. */
 const GONE = 410
@@ -23,7 +23,7 @@ const GONE = 410
  * about the receiver.
  */
 export async function deliver(
-  world: NotifierWorld,
+  world: WebhookWorld,
   delivery: DueDelivery,
   isStopping: () => boolean,
 ): Promise<void> {
@@ -38,13 +38,13 @@ export async function deliver(
   await move(world, delivery, (tx) => settle(world, tx, delivery, answer, end))
 }
 
-async function send(world: NotifierWorld, { event, accountId, url }: DueDelivery): Promise<WebhookAnswer> {
+async function send(world: WebhookWorld, { event, accountId, url }: DueDelivery): Promise<WebhookAnswer> {
   try {
-    return await world.webhooks.deliver({
+    return await world.webhooks.channel.deliver({
       url,
       id: `evt_${event.orderId}_${event.sequence}`,
-      body: world.writeEvent(event),
-      secrets: await world.webhookSecrets(accountId),
+      body: world.webhooks.writeEvent(event),
+      secrets: await world.webhooks.secretsOf(accountId),
       atWallMs: world.clock.wallMs(),
     })
   } catch (error) {
@@ -71,7 +71,7 @@ function endOf(answer: WebhookAnswer): AttemptEnd {
 
 /** Whoever lost the claim writes nothing: another worker has told it again, or is about to. */
 async function move(
-  world: NotifierWorld,
+  world: WebhookWorld,
   delivery: DueDelivery,
   write: (tx: Sql) => Promise<void>,
 ): Promise<void> {
@@ -83,7 +83,7 @@ async function move(
 }
 
 async function settle(
-  world: NotifierWorld,
+  world: WebhookWorld,
   tx: Sql,
   delivery: DueDelivery,
   answer: WebhookAnswer,
@@ -103,13 +103,13 @@ async function settle(
     world.log.warn(logged(delivery), 'a receiver of webhooks wants no more (410)')
     return
   }
-  const waitMs = nextAttemptInMs(failures, world.chance())
+  const waitMs = nextAttemptInMs(failures, world.webhooks.chance())
   if (waitMs !== null) {
     return setDelivery(tx, delivery, { state: 'waiting', failures, dueAtMs: nowMs + waitMs, nowMs })
   }
   await setDelivery(tx, delivery, { state: 'exhausted', failures, dueAtMs: nowMs, nowMs })
   world.log.warn({ ...logged(delivery), said: end.said }, 'a webhook was given up')
-  await world.tellExhausted(tx, {
+  await world.webhooks.tellExhausted(tx, {
     orderId: delivery.orderId,
     accountId: delivery.accountId,
     sequence: delivery.sequence,

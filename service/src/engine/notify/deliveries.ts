@@ -1,18 +1,16 @@
 import { beginAttempts, type ClaimedLine, claimLines, freeLine, type Places } from '../../db/webhook_lines.ts'
 import { type Loop, startLoop } from '../loop.ts'
 import { deliver } from './deliver.ts'
-import type { NotifierWorld } from './world.ts'
+import type { WebhookWorld } from './webhook_world.ts'
 
 /** At most so many deliveries at once in a process: of one host, of one account, and in all. */
 const OF_HOST_MAX = 10
 const OF_ACCOUNT_MAX = 40
 const AT_ONCE_MAX = 200
-/** What there is to do before and after an attempt has to fit into the claim as well. */
-const CLAIM_MARGIN_MS = 15_000
 const LAST_ANSWERS_MS = 1_000
 
 /** Tells receivers what waits for them. Any number of processes may: lines are claimed. */
-export function startDelivering(world: NotifierWorld): Loop {
+export function startDelivering(world: WebhookWorld): Loop {
   const underWay = new Map<ClaimedLine, Promise<void>>()
   let isStopping = false
   let wake = (): void => {}
@@ -49,7 +47,7 @@ export function startDelivering(world: NotifierWorld): Loop {
       await loop.stop()
       await Promise.race([Promise.all(underWay.values()), world.clock.sleep(LAST_ANSWERS_MS)])
       isStopping = true
-      await world.webhooks.close()
+      await world.webhooks.channel.close()
       await Promise.all(underWay.values())
     },
   }
@@ -57,10 +55,11 @@ export function startDelivering(world: NotifierWorld): Loop {
 
 type Work = { readonly line: ClaimedLine; run(isStopping: () => boolean): Promise<void> }
 
-async function claim(world: NotifierWorld, underWay: Places['underWay']): Promise<readonly Work[]> {
+async function claim(world: WebhookWorld, underWay: Places['underWay']): Promise<readonly Work[]> {
   const nowMs = world.clock.nowMs()
   const wallMs = world.clock.wallMs()
-  const claimMs = world.webhookTimeMaxMs + CLAIM_MARGIN_MS
+  const { attemptMs, marginMs } = world.webhooks.times
+  const claimMs = attemptMs + marginMs
   const places = { all: AT_ONCE_MAX, ofHost: OF_HOST_MAX, ofAccount: OF_ACCOUNT_MAX, underWay }
   const lines = await claimLines(world.db, { nowMs, wallMs, claimMs }, places)
   if (lines.length === 0) return []
@@ -77,7 +76,7 @@ async function claim(world: NotifierWorld, underWay: Places['underWay']): Promis
       // Nothing of it waits any more: the line is told so.
       if (delivery === undefined) return freeLine(world.db, line)
       // The process may have stood still: whoever has the claim by now has told it.
-      const isLate = world.clock.wallMs() - wallMs > CLAIM_MARGIN_MS / 2
+      const isLate = world.clock.wallMs() - wallMs > marginMs / 2
       if (!isLate) await deliver(world, delivery, isStopping)
     },
   }))

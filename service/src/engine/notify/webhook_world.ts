@@ -5,13 +5,13 @@ import type { OrderId } from '../../domain/orders/identifiers.ts'
 import type { InstantMs } from '../../domain/time.ts'
 import type { World } from '../world.ts'
 
-/** What only processes with the role notifier have. */
-export type NotifierWorld = World & {
-  readonly webhooks: WebhookChannel
-  /** How long an attempt may take in all, which is how long a claim has to outlive it. */
-  readonly webhookTimeMaxMs: number
+/** What webhooks are made and sent with. */
+export type WebhookParts = {
+  readonly channel: WebhookChannel
+  /** How long an attempt may take in all, and how long a claim has to outlive that. */
+  readonly times: { readonly attemptMs: number; readonly marginMs: number }
   /** The live secrets of an account, newest first. */
-  webhookSecrets(accountId: string): Promise<readonly string[]>
+  secretsOf(accountId: string): Promise<readonly string[]>
   /** The JSON that receivers are sent. */
   writeEvent(event: OrderEvent): string
   /** From 0 to 1. */
@@ -19,6 +19,8 @@ export type NotifierWorld = World & {
   /** In the transaction that gives the delivery up. */
   tellExhausted(tx: Sql, exhausted: ExhaustedDelivery): Promise<void>
 }
+
+export type WebhookWorld = World & { readonly webhooks: WebhookParts }
 
 export type ExhaustedDelivery = {
   readonly orderId: OrderId
