@@ -121,6 +121,104 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/account/webhooks/deliveries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List webhook deliveries with their attempts
+         * @description The newest event first. Deliveries that are over are kept for 30 days.
+         */
+        get: operations["listWebhookDeliveries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/account/webhooks/deliveries/{delivery_id}/redeliver": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Deliver a webhook again
+         * @description Puts it back into its line, before newer events of the same order that wait there. What waits already goes on waiting.
+         */
+        post: operations["redeliverWebhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/account/webhooks/redeliver": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Deliver all webhooks since a time again
+         * @description Of everything that is over, whatever became of it, unless `state` says which; for a receiver that was away or lost what it had. Costs as much as creating an order.
+         */
+        post: operations["redeliverWebhooksSince"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/account/webhooks/endpoints": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List where the events of all orders go */
+        get: operations["listWebhookEndpoints"];
+        put?: never;
+        /**
+         * Have the events of all orders sent to a URL
+         * @description The same URL again is the same endpoint, and enabled. An account has at most 10.
+         */
+        post: operations["createWebhookEndpoint"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/account/webhooks/endpoints/{endpoint_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Send no more events to an endpoint */
+        delete: operations["deleteWebhookEndpoint"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export interface webhooks {
     orderStatusChanged: {
@@ -935,6 +1033,125 @@ export interface components {
                  */
                 previous_status: "NEW" | "PENDING" | "EXCHANGE" | "WITHDRAW" | "DONE" | "EXPIRED" | "EMERGENCY" | "REFUND" | "REFUNDED" | null;
             };
+        };
+        WebhookDelivery: {
+            /**
+             * @description The delivery.
+             * @example CB4821093377160542-2-callback
+             */
+            id: string;
+            /**
+             * @description The `webhook-id` that the receiver sees.
+             * @example evt_CB4821093377160542_2
+             */
+            webhook_id: string;
+            /**
+             * @description The order.
+             * @example CB4821093377160542
+             */
+            order_id: string;
+            /**
+             * @description Which event of the order.
+             * @example 2
+             */
+            sequence: number;
+            /**
+             * @description What the order became by the event.
+             * @enum {string}
+             */
+            status: "NEW" | "PENDING" | "EXCHANGE" | "WITHDRAW" | "DONE" | "EXPIRED" | "EMERGENCY" | "REFUND" | "REFUNDED";
+            /**
+             * Format: uri
+             * @description Where it goes.
+             */
+            url: string;
+            /**
+             * @description Null for the `callback_url` of the order.
+             * @example we_0123456789abcdef
+             */
+            endpoint_id: string | null;
+            /**
+             * @description `waiting` for its first or next attempt; `delivered`: answered with 2xx; `exhausted`: ten attempts failed; `cancelled`: the receiver answered 410, or its endpoint was disabled or deleted.
+             * @enum {string}
+             */
+            state: "waiting" | "delivered" | "exhausted" | "cancelled";
+            /**
+             * Format: date-time
+             * @description When the event happened.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            event_at: string;
+            /**
+             * Format: date-time
+             * @description Null when it is over.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            next_attempt_at: string | null;
+            /**
+             * Format: date-time
+             * @description Null while it is `waiting`.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            ended_at: string | null;
+            /** @description The oldest first. */
+            attempts: {
+                /**
+                 * Format: date-time
+                 * @description When it was written down, right before it was sent.
+                 * @example 2026-01-31T12:00:00.000Z
+                 */
+                began_at: string;
+                /**
+                 * Format: date-time
+                 * @description Null while it is under way.
+                 * @example 2026-01-31T12:00:00.000Z
+                 */
+                ended_at: string | null;
+                /**
+                 * @description `forbidden`: not sent, because the URL leads where nothing is sent to; `failed`: no answer, or none in time; `unknown`: under way, or whoever sent it died.
+                 * @enum {string}
+                 */
+                outcome: "answered" | "forbidden" | "failed" | "unknown";
+                /**
+                 * @description Null without an answer.
+                 * @example 200
+                 */
+                http_status: number | null;
+                /**
+                 * @description The first 1,000 bytes of the answer, or why there was none.
+                 * @example ok
+                 */
+                response: string | null;
+            }[];
+        };
+        WebhookEndpoint: {
+            /**
+             * @description The endpoint.
+             * @example we_0123456789abcdef
+             */
+            id: string;
+            /**
+             * Format: uri
+             * @description Where it is.
+             */
+            url: string;
+            /**
+             * Format: date-time
+             * @description When it was added.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description Null while it is enabled.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            disabled_at: string | null;
+            /**
+             * @description `receiver`: it answered 410.
+             * @enum {string|null}
+             */
+            disabled_by: "owner" | "receiver" | null;
         };
         ActionResult: {
             /**
@@ -2158,6 +2375,621 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["RateUnavailableError"] | components["schemas"]["MaintenanceError"];
+                };
+            };
+        };
+    };
+    listWebhookDeliveries: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The order.
+                 * @example CB4821093377160542
+                 */
+                order_id?: string;
+                /** @description Only deliveries in this state. */
+                state?: "waiting" | "delivered" | "exhausted" | "cancelled";
+                /** @description How many deliveries a page has at most. */
+                limit?: number;
+                /** @description The `next_cursor` of the page before. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of deliveries. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: {
+                            deliveries: components["schemas"]["WebhookDelivery"][];
+                            /**
+                             * @description Gives the next page; null on the last one.
+                             * @example MTc5MDAwMDAwMDAwMC5DQjQ4
+                             */
+                            next_cursor: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description INVALID_PARAMETER: A parameter is missing, malformed or unknown; see details. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InvalidParameterError"];
+                };
+            };
+            /**
+             * @description UNAUTHORIZED: The authentication headers are missing or malformed.
+             *
+             *     INVALID_SIGNATURE: The key is unknown or the signature is wrong.
+             *
+             *     TIMESTAMP_EXPIRED: The timestamp is too far from server_time.
+             */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UnauthorizedError"] | components["schemas"]["InvalidSignatureError"] | components["schemas"]["TimestampExpiredError"];
+                };
+            };
+            /** @description FORBIDDEN: The key may not do this, or not from this address. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description RATE_LIMITED: Too many requests; wait retry_after seconds. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description INTERNAL_ERROR: Our fault; tell us the request_id. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalErrorError"];
+                };
+            };
+        };
+    };
+    redeliverWebhook: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Makes a retry safe for 24 hours: the same key and body give the first answer again. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /**
+                 * @description The delivery.
+                 * @example CB4821093377160542-2-callback
+                 */
+                delivery_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": Record<string, never>;
+            };
+        };
+        responses: {
+            /** @description The delivery, as it is now. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["WebhookDelivery"];
+                    };
+                };
+            };
+            /** @description INVALID_PARAMETER: A parameter is missing, malformed or unknown; see details. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InvalidParameterError"];
+                };
+            };
+            /**
+             * @description UNAUTHORIZED: The authentication headers are missing or malformed.
+             *
+             *     INVALID_SIGNATURE: The key is unknown or the signature is wrong.
+             *
+             *     TIMESTAMP_EXPIRED: The timestamp is too far from server_time.
+             */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UnauthorizedError"] | components["schemas"]["InvalidSignatureError"] | components["schemas"]["TimestampExpiredError"];
+                };
+            };
+            /** @description FORBIDDEN: The key may not do this, or not from this address. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description NOT_FOUND: There is nothing at this path. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NotFoundError"];
+                };
+            };
+            /** @description PAYLOAD_TOO_LARGE: The body is larger than the service reads. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PayloadTooLargeError"];
+                };
+            };
+            /** @description UNSUPPORTED_MEDIA_TYPE: The body is not application/json in UTF-8. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UnsupportedMediaTypeError"];
+                };
+            };
+            /** @description IDEMPOTENCY_CONFLICT: The Idempotency-Key was used with another body. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["IdempotencyConflictError"];
+                };
+            };
+            /** @description RATE_LIMITED: Too many requests; wait retry_after seconds. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description INTERNAL_ERROR: Our fault; tell us the request_id. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalErrorError"];
+                };
+            };
+        };
+    };
+    redeliverWebhooksSince: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Makes a retry safe for 24 hours: the same key and body give the first answer again. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /**
+                     * Format: date-time
+                     * @description Deliveries of events from then on, by `event_at`.
+                     * @example 2026-01-31T12:00:00Z
+                     */
+                    since: string;
+                    /**
+                     * @description Only those that ended in this state; all of them where left out.
+                     * @enum {string|null}
+                     */
+                    state?: "delivered" | "exhausted" | "cancelled" | null;
+                };
+            };
+        };
+        responses: {
+            /** @description They wait for their first attempt again. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: {
+                            /**
+                             * @description How many deliveries wait again.
+                             * @example 12
+                             */
+                            redelivered: number;
+                        };
+                    };
+                };
+            };
+            /** @description INVALID_PARAMETER: A parameter is missing, malformed or unknown; see details. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InvalidParameterError"];
+                };
+            };
+            /**
+             * @description UNAUTHORIZED: The authentication headers are missing or malformed.
+             *
+             *     INVALID_SIGNATURE: The key is unknown or the signature is wrong.
+             *
+             *     TIMESTAMP_EXPIRED: The timestamp is too far from server_time.
+             */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UnauthorizedError"] | components["schemas"]["InvalidSignatureError"] | components["schemas"]["TimestampExpiredError"];
+                };
+            };
+            /** @description FORBIDDEN: The key may not do this, or not from this address. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description PAYLOAD_TOO_LARGE: The body is larger than the service reads. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PayloadTooLargeError"];
+                };
+            };
+            /** @description UNSUPPORTED_MEDIA_TYPE: The body is not application/json in UTF-8. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UnsupportedMediaTypeError"];
+                };
+            };
+            /** @description IDEMPOTENCY_CONFLICT: The Idempotency-Key was used with another body. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["IdempotencyConflictError"];
+                };
+            };
+            /** @description RATE_LIMITED: Too many requests; wait retry_after seconds. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description INTERNAL_ERROR: Our fault; tell us the request_id. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalErrorError"];
+                };
+            };
+        };
+    };
+    listWebhookEndpoints: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The oldest first. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: {
+                            endpoints: components["schemas"]["WebhookEndpoint"][];
+                        };
+                    };
+                };
+            };
+            /** @description INVALID_PARAMETER: A parameter is missing, malformed or unknown; see details. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InvalidParameterError"];
+                };
+            };
+            /**
+             * @description UNAUTHORIZED: The authentication headers are missing or malformed.
+             *
+             *     INVALID_SIGNATURE: The key is unknown or the signature is wrong.
+             *
+             *     TIMESTAMP_EXPIRED: The timestamp is too far from server_time.
+             */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UnauthorizedError"] | components["schemas"]["InvalidSignatureError"] | components["schemas"]["TimestampExpiredError"];
+                };
+            };
+            /** @description FORBIDDEN: The key may not do this, or not from this address. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description RATE_LIMITED: Too many requests; wait retry_after seconds. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description INTERNAL_ERROR: Our fault; tell us the request_id. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalErrorError"];
+                };
+            };
+        };
+    };
+    createWebhookEndpoint: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /**
+                     * Format: uri
+                     * @description Where the events of all orders are sent (https).
+                     */
+                    url: string;
+                };
+            };
+        };
+        responses: {
+            /** @description The endpoint. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["WebhookEndpoint"];
+                    };
+                };
+            };
+            /** @description INVALID_PARAMETER: A parameter is missing, malformed or unknown; see details. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InvalidParameterError"];
+                };
+            };
+            /**
+             * @description UNAUTHORIZED: The authentication headers are missing or malformed.
+             *
+             *     INVALID_SIGNATURE: The key is unknown or the signature is wrong.
+             *
+             *     TIMESTAMP_EXPIRED: The timestamp is too far from server_time.
+             */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UnauthorizedError"] | components["schemas"]["InvalidSignatureError"] | components["schemas"]["TimestampExpiredError"];
+                };
+            };
+            /** @description FORBIDDEN: The key may not do this, or not from this address. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description PAYLOAD_TOO_LARGE: The body is larger than the service reads. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PayloadTooLargeError"];
+                };
+            };
+            /** @description UNSUPPORTED_MEDIA_TYPE: The body is not application/json in UTF-8. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UnsupportedMediaTypeError"];
+                };
+            };
+            /** @description RATE_LIMITED: Too many requests; wait retry_after seconds. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description INTERNAL_ERROR: Our fault; tell us the request_id. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalErrorError"];
+                };
+            };
+        };
+    };
+    deleteWebhookEndpoint: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example we_0123456789abcdef */
+                endpoint_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is gone; what waited for it is cancelled. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: {
+                            /** @example we_0123456789abcdef */
+                            id: string;
+                        };
+                    };
+                };
+            };
+            /** @description INVALID_PARAMETER: A parameter is missing, malformed or unknown; see details. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InvalidParameterError"];
+                };
+            };
+            /**
+             * @description UNAUTHORIZED: The authentication headers are missing or malformed.
+             *
+             *     INVALID_SIGNATURE: The key is unknown or the signature is wrong.
+             *
+             *     TIMESTAMP_EXPIRED: The timestamp is too far from server_time.
+             */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UnauthorizedError"] | components["schemas"]["InvalidSignatureError"] | components["schemas"]["TimestampExpiredError"];
+                };
+            };
+            /** @description FORBIDDEN: The key may not do this, or not from this address. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description NOT_FOUND: There is nothing at this path. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NotFoundError"];
+                };
+            };
+            /** @description RATE_LIMITED: Too many requests; wait retry_after seconds. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description INTERNAL_ERROR: Our fault; tell us the request_id. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalErrorError"];
                 };
             };
         };

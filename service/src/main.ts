@@ -6,6 +6,7 @@ import type { Logger } from 'pino'
 import { Registry } from 'prom-client'
 import { openApiKeys } from './accounts/api_keys.ts'
 import { createSecretBox } from './accounts/secret_box.ts'
+import { createEndpoint, deleteEndpoint, listEndpoints } from './accounts/webhook_endpoints.ts'
 import { openWebhookSecrets } from './accounts/webhook_secrets.ts'
 import { buildChains } from './chains/index.ts'
 import { webhookChannel, webhookLimits } from './channels/webhook/webhook_channel.ts'
@@ -26,9 +27,10 @@ import type { Policy } from './engine/policy.ts'
 import { readReadiness } from './engine/readiness.ts'
 import { startEngine, startMarket, startWatching } from './engine/run.ts'
 import { makeSeal } from './engine/seal.ts'
+import { webhookDesk } from './engine/webhook_desk.ts'
 import type { Chains, DeskWorld, World } from './engine/world.ts'
 import { writeOrderEvent } from './http/account/order_event.ts'
-import type { HttpLimits, OperatorParts } from './http/parts.ts'
+import type { EndpointDesk, HttpLimits, OperatorParts } from './http/parts.ts'
 import type { SandboxRoutes } from './http/sandbox/sandbox_port.ts'
 import { buildOperatorServer, buildServer } from './http/server.ts'
 import { nothingOpened, type Opened } from './opened.ts'
@@ -349,10 +351,21 @@ function buildInterface(
   return buildServer({
     ...operator,
     desk,
+    webhooks: webhookDesk(world),
+    endpoints: openEndpoints(operator, world),
     apiKeys,
     baseUrl,
     ...(api.sandbox && { sandbox: api.sandbox(world) }),
   })
+}
+
+function openEndpoints({ limits, clock }: OperatorParts, { db }: World): EndpointDesk {
+  const place = { db, wallMs: clock.wallMs, loopbackAllowed: limits.loopbackCallbacks }
+  return {
+    list: (accountId) => listEndpoints(place, accountId),
+    create: (accountId, url) => createEndpoint(place, accountId, url),
+    remove: (accountId, endpointId) => deleteEndpoint(place, accountId, endpointId),
+  }
 }
 
 /** Loops end when their step does: asked all at once, they take as long as the slowest. */

@@ -1,13 +1,18 @@
 import { deleteRateLocks } from '../db/rate_locks.ts'
 import { deleteRetrySlots } from '../db/retry_slots.ts'
+import { deleteDeliveries } from '../db/webhook_log.ts'
+import { HOUR_MS } from '../domain/time.ts'
 import type { World } from './world.ts'
 
 const ROWS_A_STEP = 10_000
+/** Long enough to ask what became of a webhook, and to have it delivered again. */
+const WEBHOOKS_KEPT_MS = 30 * 24 * HOUR_MS
 
 /** Deletes what nobody can ask for any more. True: there may be more. */
 export async function keepHouse(world: World): Promise<boolean> {
   const { policy, clock, db } = world
   const locks = await deleteRateLocks(db, clock.nowMs() - policy.lockMemoryMs, ROWS_A_STEP)
   const slots = await deleteRetrySlots(db, clock.wallMs() - policy.retrySlotMs, ROWS_A_STEP)
-  return locks === ROWS_A_STEP || slots === ROWS_A_STEP
+  const webhooks = await deleteDeliveries(db, clock.nowMs() - WEBHOOKS_KEPT_MS, ROWS_A_STEP)
+  return [locks, slots, webhooks].includes(ROWS_A_STEP)
 }

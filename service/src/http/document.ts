@@ -18,6 +18,8 @@ const parts: HttpParts = {
     findPayment: nobody,
     chooseAction: nobody,
   },
+  webhooks: { listDeliveries: nobody, redeliver: nobody, redeliverSince: nobody },
+  endpoints: { list: nobody, create: nobody, remove: nobody },
   apiKeys: { find: nobody },
   clock: { nowMs: nobody, wallMs: () => 0, fromWallMs: nobody, sleep: nobody },
   baseUrl: nobody,

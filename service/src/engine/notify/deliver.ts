@@ -13,6 +13,7 @@ import {
 } from '../../db/webhook_lines.ts'
 import { unreachable } from '../../domain/assert.ts'
 import { nextAttemptInMs } from '../../domain/webhooks/schedule.ts'
+import { webhookIdOf } from '../webhook_desk.ts'
 import type { WebhookWorld } from './webhook_world.ts'
 
 /** By the receiver's own word there is nobody there any more. */
@@ -42,7 +43,7 @@ async function send(world: WebhookWorld, { event, accountId, url }: DueDelivery)
   try {
     return await world.webhooks.channel.deliver({
       url,
-      id: `evt_${event.orderId}_${event.sequence}`,
+      id: webhookIdOf(event),
       body: world.webhooks.writeEvent(event),
       secrets: await world.webhooks.secretsOf(accountId),
       atWallMs: world.clock.wallMs(),

@@ -106,6 +106,22 @@ export function identifier(description: string, lengthMax = 128): Parameter<stri
   }
 }
 
+/** Epoch milliseconds, from the form in which answers write a time. */
+export function instant(description: string): Parameter<number> {
+  return {
+    schema: Type.String({ description, format: 'date-time', examples: ['2026-01-31T12:00:00Z'] }),
+    kind: 'string',
+    absent: null,
+    readText: (text) => {
+      const isShaped = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,3})?Z$/.test(text)
+      const atMs = isShaped ? Date.parse(text) : Number.NaN
+      // The 30th of February is read as the 2nd of March; it was meant otherwise.
+      const isReal = !Number.isNaN(atMs) && new Date(atMs).toISOString().startsWith(text.slice(0, 19))
+      return isReal ? good(atMs) : bad('must be a time in UTC such as 2026-01-31T12:00:00Z')
+    },
+  }
+}
+
 /** `loopbackAllowed`: plain http to this machine, for the sandbox. Where it leads is checked on every delivery. */
 export function callbackUrl(description: string, loopbackAllowed: boolean): Parameter<string> {
   return {

@@ -2,6 +2,7 @@ import type { FastifyDynamicSwaggerOptions } from '@fastify/swagger'
 import type { RouteOptions } from 'fastify'
 import type { TSchema } from 'typebox'
 import { actionSchema } from '../account/choose_action.ts'
+import { deliverySchema, endpointSchema } from '../account/delivery_schema.ts'
 import { orderEventSchema } from '../account/order_event.ts'
 import { createdOrderSchema, orderSchema } from '../account/order_schema.ts'
 import { securitySchemes } from '../account/signed_schema.ts'
@@ -19,6 +20,8 @@ export const namedSchemas: readonly TSchema[] = [
   createdOrderSchema,
   orderSchema,
   orderEventSchema,
+  deliverySchema,
+  endpointSchema,
   actionSchema,
   qrSchema,
   ...errorSchemas,
@@ -46,13 +49,14 @@ export const swaggerOptions: FastifyDynamicSwaggerOptions = {
     tags: [
       { name: 'exchange', description: 'Rates and currencies; no key needed.' },
       { name: 'orders', description: 'Create, follow and rescue an order.' },
+      { name: 'webhooks', description: 'What was sent to your receivers, and having it sent again.' },
       { name: 'sandbox', description: 'Only in the sandbox: money, blocks, prices and time at will.' },
     ],
     components: { securitySchemes },
     webhooks: {
       orderStatusChanged: {
         post: {
-          tags: ['orders'],
+          tags: ['webhooks'],
           operationId: 'orderStatusChanged',
           summary: 'The status of an order has changed',
           description:

@@ -239,6 +239,11 @@ test('the reference is a page of our own files, and the document is OpenAPI 3.1'
   const { json } = await http.request('GET', '/openapi.json')
   expect(json.openapi).toBe('3.1.0')
   expect(Object.keys(json.paths).sort()).toEqual([
+    '/v1/account/webhooks/deliveries',
+    '/v1/account/webhooks/deliveries/{delivery_id}/redeliver',
+    '/v1/account/webhooks/endpoints',
+    '/v1/account/webhooks/endpoints/{endpoint_id}',
+    '/v1/account/webhooks/redeliver',
     '/v1/currencies',
     '/v1/order/create',
     '/v1/order/{order_id}',

@@ -12,6 +12,7 @@ import { buildServer } from '../server.ts'
 import type { Answer } from './answer.ts'
 import { conformity } from './conformity.ts'
 import { type FakeDesk, fakeDesk } from './fake_desk.ts'
+import { fakeWebhooks } from './fake_webhooks.ts'
 
 export const API_KEY = 'ck_test'
 export const API_SECRET = 'secret_canary_0123456789abcdef'
@@ -66,6 +67,7 @@ const wideLimits = { unitsPerMinute: 1_000_000, burstPerSecond: 1_000_000 }
 /** The real server on a real socket, over a fake desk. */
 export async function startHttp(options: HarnessOptions = {}): Promise<Harness> {
   const desk = options.desk ?? fakeDesk()
+  const { webhooks, endpoints } = fakeWebhooks()
   const keys = options.keys ?? [fullKey]
   const lines: string[] = []
   const logger = pino(
@@ -79,6 +81,8 @@ export async function startHttp(options: HarnessOptions = {}): Promise<Harness> 
   let base = ''
   const app = buildServer({
     desk,
+    webhooks,
+    endpoints,
     apiKeys: { find: async (keyId) => keys.find((key) => key.keyId === keyId) ?? null },
     clock: systemClock(),
     baseUrl: () => base,
