@@ -1,0 +1,121 @@
+import type { EmergencyReason, OrderStatus } from '../orders/order.ts'
+import type { InstantMs } from '../time.ts'
+
+/** The mails about orders, by the spec's events (§6.2). */
+export const orderMailKinds = [
+  'order_created',
+  'payment_received',
+  'order_completed',
+  'order_failed',
+  'order_expired',
+  'emergency_action_required',
+] as const
+
+export type OrderMailKind = (typeof orderMailKinds)[number]
+
+/** What a mail says of an order: the order as its client saw it when the event happened. Amounts are decimal text. */
+export type OrderInMail = {
+  readonly order_id: string
+  readonly status: OrderStatus
+  readonly deposit_address: string
+  readonly deposit_tag: string | null
+  readonly deposit_currency: string
+  readonly deposit_network: string
+  readonly deposit_amount: string
+  readonly deposit_received: string
+  readonly deposit_tx_hash: string | null
+  readonly receive_currency: string
+  readonly receive_network: string
+  readonly receive_amount: string
+  readonly receive_final_amount: string
+  readonly rate: string
+  readonly rate_type: 'fixed' | 'float'
+  readonly destination: string
+  readonly destination_tag: string | null
+  readonly withdraw_tx_hash: string | null
+  readonly created_at: InstantMs
+  readonly expires_at: InstantMs
+  readonly completed_at: InstantMs | null
+  readonly emergency?: {
+    readonly reasons: readonly EmergencyReason[]
+    readonly options: EmergencyOptionsInMail
+  }
+  readonly refund?: {
+    readonly address: string
+    readonly amount: string
+    readonly currency: string
+    readonly network: string
+    readonly tx_hash: string | null
+  }
+}
+
+/** What each action would have paid when the order needed somebody; null: it cannot be chosen. */
+export type EmergencyOptionsInMail = {
+  readonly continue: { readonly receive_amount: string } | null
+  readonly recalculate: { readonly receive_amount: string } | null
+  readonly refund: {
+    readonly refund_amount: string
+    readonly currency: string
+    readonly network: string
+    readonly has_refund_address: boolean
+  } | null
+}
+
+/**
+ * What a mail is and says. All but those about orders and webhooks are about the safety of an account: nobody can
+ * unsubscribe from them. Times in them are the wall clock's where a link ends (`expires_at_ms`), because accounts live
+ * by it; a mail whose link has ended is not sent any more.
+ */
+export type MailContent =
+  | { readonly kind: OrderMailKind; readonly data: { readonly order: OrderInMail } }
+  | {
+      readonly kind: 'webhook_exhausted'
+      readonly data: {
+        readonly order_id: string
+        /** Where it was sent: the order's `callback_url` or the URL of an endpoint. */
+        readonly url: string
+        /** The endpoint's id; null for an order's own `callback_url`. */
+        readonly endpoint: string | null
+        /** What came of the last attempt, in words. */
+        readonly last_answer?: string
+      }
+    }
+  | {
+      readonly kind: 'sign_in_link'
+      readonly data: { readonly link: string; readonly expires_at_ms: InstantMs; readonly ip?: string }
+    }
+  | {
+      /** To the address that is being left: what is under way, and how to stop it where that is still possible. */
+      readonly kind: 'email_change_old'
+      readonly data: {
+        readonly new_email: string
+        readonly link?: string
+        readonly expires_at_ms?: InstantMs
+        readonly ip?: string
+      }
+    }
+  | {
+      /** To the new address: the link that proves that its owner wants it. */
+      readonly kind: 'email_change_new'
+      readonly data: { readonly link: string; readonly expires_at_ms: InstantMs; readonly ip?: string }
+    }
+  | {
+      readonly kind: 'key_created'
+      readonly data: {
+        readonly key_id: string
+        readonly label: string
+        readonly scopes?: readonly string[]
+        readonly ip?: string
+      }
+    }
+  | {
+      /** Anything else that its owner has to know of: `what` is a sentence of ours, `details` may be anybody's words. */
+      readonly kind: 'security_notice'
+      readonly data: {
+        readonly what: string
+        readonly details?: readonly { readonly label: string; readonly value: string }[]
+        readonly ip?: string
+      }
+    }
+
+export type MailKind = MailContent['kind']
