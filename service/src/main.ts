@@ -22,6 +22,7 @@ import { openDesk } from './engine/desks.ts'
 import { registerGauges } from './engine/gauges.ts'
 import { marketBoard } from './engine/market.ts'
 import { startNotifying } from './engine/notify/run.ts'
+import { mailExhausted } from './engine/notify/tell_exhausted.ts'
 import type { WebhookParts } from './engine/notify/webhook_world.ts'
 import type { Policy } from './engine/policy.ts'
 import { readReadiness } from './engine/readiness.ts'
@@ -178,7 +179,7 @@ function openWebhooks(
     secretsOf: (accountId) => openWebhookSecrets(place, accountId),
     writeEvent: writeOrderEvent,
     chance: Math.random,
-    tellExhausted: async () => {},
+    tellExhausted: mailExhausted,
   }
 }
 

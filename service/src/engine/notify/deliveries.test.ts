@@ -14,6 +14,7 @@ import {
 import { startDelivering } from './deliveries.ts'
 import { relayEvents } from './relay.ts'
 import { relayToWebhooks } from './relay_webhooks.ts'
+import { mailExhausted } from './tell_exhausted.ts'
 
 /**
  * What: what waits for receivers is told one after the other, again until it is had, and nobody waits for anybody else.
@@ -267,4 +268,44 @@ test('what cannot be made into a message is a failure that is logged, and waits 
   start({ ...webhooks, world: broken })
   await waitFor(async () => expect(await statesOf(orderId)).toEqual(['1 waiting 1']))
   expect(stage.logged.filter(({ level }) => level === 'error')).toHaveLength(1)
+})
+
+test('what is given up is mailed to the owner in the same transaction, unless mails are off or there is no address', async () => {
+  await stage.corrupt('TRUNCATE mails')
+  await stage.corrupt(`UPDATE accounts SET email = 'owner@shop.example' WHERE account_id = 'acc_stage00000'`)
+  await stage.corrupt(`INSERT INTO accounts VALUES ('acc_nomail0000', 'No mail', 1) ON CONFLICT DO NOTHING`)
+  const orderId = await orderWith(1)
+  const silent = await openOrder(stage, 'https://one.example/', 'acc_nomail0000')
+  await relay()
+  await stage.corrupt('UPDATE webhook_deliveries SET attempts = 9')
+  const { world } = webhooks
+  webhooks.answer = () => status(503)
+  start({ ...webhooks, world: { ...world, webhooks: { ...world.webhooks, tellExhausted: mailExhausted } } })
+  await waitFor(async () => {
+    expect(await statesOf(orderId)).toEqual(['1 exhausted 10'])
+    expect(await statesOf(silent)).toEqual(['1 exhausted 10'])
+  })
+  expect(await stage.db.query('SELECT kind, to_address, data FROM mails')).toEqual([
+    {
+      kind: 'webhook_exhausted',
+      to_address: 'owner@shop.example',
+      data: { order_id: orderId, url: 'https://one.example/', endpoint: null, last_answer: 'HTTP 503' },
+    },
+  ])
+})
+
+test('an owner who wants no mails gets none', async () => {
+  await stage.corrupt('TRUNCATE mails, notification_settings')
+  await stage.corrupt(
+    `INSERT INTO notification_settings (account_id, emails) VALUES ('acc_stage00000', 'off')`,
+  )
+  const orderId = await orderWith(1)
+  await relay()
+  await stage.corrupt('UPDATE webhook_deliveries SET attempts = 9')
+  const { world } = webhooks
+  webhooks.answer = () => status(503)
+  start({ ...webhooks, world: { ...world, webhooks: { ...world.webhooks, tellExhausted: mailExhausted } } })
+  await waitFor(async () => expect(await statesOf(orderId)).toEqual(['1 exhausted 10']))
+  expect(await stage.db.query('SELECT 1 FROM mails')).toEqual([])
+  await stage.corrupt('TRUNCATE notification_settings')
 })
