@@ -18,6 +18,7 @@ export type {
   EmergencyResult,
   ListOrdersRequest,
   Order,
+  OrderEvent,
   OrderStatus,
   QrDataUri,
   QrRequest,
@@ -25,4 +26,5 @@ export type {
   RateRequest,
   ServiceErrorCode,
 } from './types.ts'
+export { type ReceivedWebhook, verifyWebhook, WebhookRefused } from './verify_webhook.ts'
 export type { WaitOptions } from './wait_for_status.ts'

@@ -141,6 +141,104 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/account/webhooks/deliveries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List webhook deliveries with their attempts
+         * @description The newest event first. Deliveries that are over are kept for 30 days.
+         */
+        get: operations["listWebhookDeliveries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/account/webhooks/deliveries/{delivery_id}/redeliver": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Deliver a webhook again
+         * @description Puts it back into its line, before newer events of the same order that wait there. What waits already goes on waiting.
+         */
+        post: operations["redeliverWebhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/account/webhooks/redeliver": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Deliver all webhooks since a time again
+         * @description Of everything that is over, whatever became of it, unless `state` says which; for a receiver that was away or lost what it had. Costs as much as creating an order.
+         */
+        post: operations["redeliverWebhooksSince"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/account/webhooks/endpoints": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List where the events of all orders go */
+        get: operations["listWebhookEndpoints"];
+        put?: never;
+        /**
+         * Have the events of all orders sent to a URL
+         * @description The same URL again is the same endpoint, and enabled. An account has at most 10.
+         */
+        post: operations["createWebhookEndpoint"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/account/webhooks/endpoints/{endpoint_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Send no more events to an endpoint */
+        delete: operations["deleteWebhookEndpoint"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/account/sign-in-links": {
         parameters: {
             query?: never;
@@ -514,7 +612,28 @@ export interface paths {
         trace?: never;
     };
 }
-export type webhooks = Record<string, never>;
+export interface webhooks {
+    orderStatusChanged: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * The status of an order has changed
+         * @description Sent to the `callback_url` of the order and to every endpoint of its account, signed by Standard Webhooks 1.0.
+         */
+        post: operations["orderStatusChanged"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+}
 export interface components {
     schemas: {
         Rate: {
@@ -1038,6 +1157,402 @@ export interface components {
              * @example MTc5MDAwMDAwMDAwMC5DQjQ4MjEwOTMzNzcxNjA1NDI
              */
             next_cursor: string | null;
+        };
+        OrderEvent: {
+            /**
+             * @description What happened.
+             * @constant
+             */
+            type: "order.status_changed";
+            /**
+             * Format: date-time
+             * @description When it happened.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            timestamp: string;
+            data: {
+                /**
+                 * @description The order.
+                 * @example CB4821093377160542
+                 */
+                order_id: string;
+                /**
+                 * @description The last 8 digits; names the order together with its token.
+                 * @example 77160542
+                 */
+                short_id: string;
+                /**
+                 * @description Where the order is.
+                 * @enum {string}
+                 */
+                status: "NEW" | "PENDING" | "EXCHANGE" | "WITHDRAW" | "DONE" | "EXPIRED" | "EMERGENCY" | "REFUND" | "REFUNDED";
+                /**
+                 * @description Where to send the deposit.
+                 * @example bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080
+                 */
+                deposit_address: string;
+                /**
+                 * @description Memo or tag to send with the deposit; null when none is needed.
+                 * @example 48213
+                 */
+                deposit_tag: string | null;
+                /**
+                 * @description Currency to deposit.
+                 * @example BTC
+                 */
+                deposit_currency: string;
+                /**
+                 * @description Network of the deposit.
+                 * @example BTC
+                 */
+                deposit_network: string;
+                /**
+                 * Format: decimal
+                 * @description Exact amount to deposit.
+                 * @example 0.05
+                 */
+                deposit_amount: number;
+                /**
+                 * Format: decimal
+                 * @description What has arrived so far.
+                 * @example 0.05
+                 */
+                deposit_received: number;
+                /**
+                 * @description Confirmations so far.
+                 * @example 2
+                 */
+                deposit_confirmations: number;
+                /**
+                 * @description Confirmations needed.
+                 * @example 3
+                 */
+                deposit_required_confirmations: number;
+                /**
+                 * @description Currency of the payout.
+                 * @example USDT
+                 */
+                receive_currency: string;
+                /**
+                 * @description Network of the payout.
+                 * @example ERC20
+                 */
+                receive_network: string;
+                /**
+                 * Format: decimal
+                 * @description Amount of the payout as quoted.
+                 * @example 3225.012
+                 */
+                receive_amount: number;
+                /**
+                 * Format: decimal
+                 * @description Amount of the payout as it is now; float and emergencies may change it.
+                 * @example 3225.012
+                 */
+                receive_final_amount: number;
+                /**
+                 * Format: decimal
+                 * @description Rate used for the order.
+                 * @example 64500.25
+                 */
+                rate: number;
+                /**
+                 * @description As asked.
+                 * @enum {string}
+                 */
+                rate_type: "fixed" | "float";
+                /**
+                 * Format: decimal
+                 * @description Exchange fee in the currency of the payout.
+                 * @example 16.29
+                 */
+                fee: number;
+                /**
+                 * Format: decimal
+                 * @description Cost of the payout in its own currency.
+                 * @example 1.2
+                 */
+                network_fee: number;
+                /**
+                 * @description Where the payout goes.
+                 * @example 0x52908400098527886E0F7030069857D2E4169EE7
+                 */
+                destination: string;
+                /**
+                 * @description Memo or tag of the destination.
+                 * @example 12345
+                 */
+                destination_tag: string | null;
+                /**
+                 * @description Where a refund would go.
+                 * @example bcrt1q6rhpng9evdsfnn833a4f4vej0asu6dk5srld6x
+                 */
+                refund_address: string | null;
+                /**
+                 * Format: uri
+                 * @description Where status updates are sent.
+                 */
+                callback_url: string | null;
+                /**
+                 * @description Null until something arrives.
+                 * @example 9b1c0f0f3f5c1d2f4c5b6a79808f7e6d5c4b3a2918070605040302010f0e0d0c
+                 */
+                deposit_tx_hash: string | null;
+                /**
+                 * @description Null until the payout is sent.
+                 * @example 9b1c0f0f3f5c1d2f4c5b6a79808f7e6d5c4b3a2918070605040302010f0e0d0c
+                 */
+                withdraw_tx_hash: string | null;
+                /**
+                 * Format: date-time
+                 * @description When the order was created.
+                 * @example 2026-01-31T12:00:00.000Z
+                 */
+                created_at: string;
+                /**
+                 * Format: date-time
+                 * @description When it last changed.
+                 * @example 2026-01-31T12:00:00.000Z
+                 */
+                updated_at: string;
+                /**
+                 * Format: date-time
+                 * @description The payment must be sent before this.
+                 * @example 2026-01-31T12:00:00.000Z
+                 */
+                expires_at: string;
+                /**
+                 * Format: date-time
+                 * @description Null until the order is done.
+                 * @example 2026-01-31T12:00:00.000Z
+                 */
+                completed_at: string | null;
+                /** @description Present in EMERGENCY. */
+                emergency?: {
+                    reasons: ("UNDERPAID" | "OVERPAID" | "LATE_DEPOSIT" | "RATE_SLIPPAGE" | "NETWORK_PROBLEM" | "DESTINATION_PROBLEM")[];
+                    /** @description What each action would do now; null where it cannot be taken. */
+                    options: {
+                        continue: {
+                            /**
+                             * Format: decimal
+                             * @description What would be paid out.
+                             * @example 3100.5
+                             */
+                            receive_amount: number;
+                            /**
+                             * Format: decimal
+                             * @description At this rate.
+                             * @example 64500.25
+                             */
+                            rate: number;
+                        } | null;
+                        recalculate: {
+                            /**
+                             * Format: decimal
+                             * @description What would be paid out.
+                             * @example 3100.5
+                             */
+                            receive_amount: number;
+                            /**
+                             * Format: decimal
+                             * @description At this rate.
+                             * @example 64500.25
+                             */
+                            rate: number;
+                        } | null;
+                        refund: {
+                            /**
+                             * Format: decimal
+                             * @description What would be returned.
+                             * @example 0.0499
+                             */
+                            refund_amount: number;
+                            /**
+                             * Format: decimal
+                             * @description Cost of returning it.
+                             * @example 0.0001
+                             */
+                            network_fee: number;
+                            /**
+                             * @description Currency of both.
+                             * @example BTC
+                             */
+                            currency: string;
+                            /**
+                             * @description Network of the refund.
+                             * @example BTC
+                             */
+                            network: string;
+                            /** @description False: the action must bring a refund_address. */
+                            has_refund_address: boolean;
+                        } | null;
+                    };
+                };
+                /** @description Present in REFUND and REFUNDED. */
+                refund?: {
+                    /**
+                     * @description Where it goes.
+                     * @example bcrt1q6rhpng9evdsfnn833a4f4vej0asu6dk5srld6x
+                     */
+                    address: string;
+                    /**
+                     * Format: decimal
+                     * @description What is returned.
+                     * @example 0.0499
+                     */
+                    amount: number;
+                    /**
+                     * @description Currency of the refund.
+                     * @example BTC
+                     */
+                    currency: string;
+                    /**
+                     * @description Network of the refund.
+                     * @example BTC
+                     */
+                    network: string;
+                    /**
+                     * Format: decimal
+                     * @description Cost of returning it.
+                     * @example 0.0001
+                     */
+                    network_fee: number;
+                    /**
+                     * @description Null until it is sent.
+                     * @example 9b1c0f0f3f5c1d2f4c5b6a79808f7e6d5c4b3a2918070605040302010f0e0d0c
+                     */
+                    tx_hash: string | null;
+                };
+                /**
+                 * @description The place of the event in the history of its order: 1, 2, 3 and so on, without gaps.
+                 * @example 2
+                 */
+                sequence: number;
+                /**
+                 * @description Null for the first event of an order.
+                 * @enum {string|null}
+                 */
+                previous_status: "NEW" | "PENDING" | "EXCHANGE" | "WITHDRAW" | "DONE" | "EXPIRED" | "EMERGENCY" | "REFUND" | "REFUNDED" | null;
+            };
+        };
+        WebhookDelivery: {
+            /**
+             * @description The delivery.
+             * @example CB4821093377160542-2-callback
+             */
+            id: string;
+            /**
+             * @description The `webhook-id` that the receiver sees.
+             * @example evt_CB4821093377160542_2
+             */
+            webhook_id: string;
+            /**
+             * @description The order.
+             * @example CB4821093377160542
+             */
+            order_id: string;
+            /**
+             * @description Which event of the order.
+             * @example 2
+             */
+            sequence: number;
+            /**
+             * @description What the order became by the event.
+             * @enum {string}
+             */
+            status: "NEW" | "PENDING" | "EXCHANGE" | "WITHDRAW" | "DONE" | "EXPIRED" | "EMERGENCY" | "REFUND" | "REFUNDED";
+            /**
+             * Format: uri
+             * @description Where it goes.
+             */
+            url: string;
+            /**
+             * @description Null for the `callback_url` of the order.
+             * @example we_0123456789abcdef
+             */
+            endpoint_id: string | null;
+            /**
+             * @description `waiting` for its first or next attempt; `delivered`: answered with 2xx; `exhausted`: ten attempts failed; `cancelled`: the receiver answered 410, or its endpoint was disabled or deleted.
+             * @enum {string}
+             */
+            state: "waiting" | "delivered" | "exhausted" | "cancelled";
+            /**
+             * Format: date-time
+             * @description When the event happened.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            event_at: string;
+            /**
+             * Format: date-time
+             * @description Null when it is over.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            next_attempt_at: string | null;
+            /**
+             * Format: date-time
+             * @description Null while it is `waiting`.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            ended_at: string | null;
+            /** @description The oldest first. */
+            attempts: {
+                /**
+                 * Format: date-time
+                 * @description When it was written down, right before it was sent.
+                 * @example 2026-01-31T12:00:00.000Z
+                 */
+                began_at: string;
+                /**
+                 * Format: date-time
+                 * @description Null while it is under way.
+                 * @example 2026-01-31T12:00:00.000Z
+                 */
+                ended_at: string | null;
+                /**
+                 * @description `forbidden`: not sent, because the URL leads where nothing is sent to; `failed`: no answer, or none in time; `unknown`: under way, or whoever sent it died.
+                 * @enum {string}
+                 */
+                outcome: "answered" | "forbidden" | "failed" | "unknown";
+                /**
+                 * @description Null without an answer.
+                 * @example 200
+                 */
+                http_status: number | null;
+                /**
+                 * @description The first 1,000 bytes of the answer, or why there was none.
+                 * @example ok
+                 */
+                response: string | null;
+            }[];
+        };
+        WebhookEndpoint: {
+            /**
+             * @description The endpoint.
+             * @example we_0123456789abcdef
+             */
+            id: string;
+            /**
+             * Format: uri
+             * @description Where it is.
+             */
+            url: string;
+            /**
+             * Format: date-time
+             * @description When it was added.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description Null while it is enabled.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            disabled_at: string | null;
+            /**
+             * @description `receiver`: it answered 410.
+             * @enum {string|null}
+             */
+            disabled_by: "owner" | "receiver" | null;
         };
         ActionResult: {
             /**
@@ -2466,6 +2981,621 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["RateUnavailableError"] | components["schemas"]["MaintenanceError"];
+                };
+            };
+        };
+    };
+    listWebhookDeliveries: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The order.
+                 * @example CB4821093377160542
+                 */
+                order_id?: string;
+                /** @description Only deliveries in this state. */
+                state?: "waiting" | "delivered" | "exhausted" | "cancelled";
+                /** @description How many deliveries a page has at most. */
+                limit?: number;
+                /** @description The `next_cursor` of the page before. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of deliveries. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: {
+                            deliveries: components["schemas"]["WebhookDelivery"][];
+                            /**
+                             * @description Gives the next page; null on the last one.
+                             * @example MTc5MDAwMDAwMDAwMC5DQjQ4
+                             */
+                            next_cursor: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description INVALID_PARAMETER: A parameter is missing, malformed or unknown; see details. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InvalidParameterError"];
+                };
+            };
+            /**
+             * @description UNAUTHORIZED: The authentication headers are missing or malformed.
+             *
+             *     INVALID_SIGNATURE: The key is unknown or the signature is wrong.
+             *
+             *     TIMESTAMP_EXPIRED: The timestamp is too far from server_time.
+             */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UnauthorizedError"] | components["schemas"]["InvalidSignatureError"] | components["schemas"]["TimestampExpiredError"];
+                };
+            };
+            /** @description FORBIDDEN: The key may not do this, or not from this address. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description RATE_LIMITED: Too many requests; wait retry_after seconds. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description INTERNAL_ERROR: Our fault; tell us the request_id. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalErrorError"];
+                };
+            };
+        };
+    };
+    redeliverWebhook: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Makes a retry safe for 24 hours: the same key and body give the first answer again. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /**
+                 * @description The delivery.
+                 * @example CB4821093377160542-2-callback
+                 */
+                delivery_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": Record<string, never>;
+            };
+        };
+        responses: {
+            /** @description The delivery, as it is now. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["WebhookDelivery"];
+                    };
+                };
+            };
+            /** @description INVALID_PARAMETER: A parameter is missing, malformed or unknown; see details. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InvalidParameterError"];
+                };
+            };
+            /**
+             * @description UNAUTHORIZED: The authentication headers are missing or malformed.
+             *
+             *     INVALID_SIGNATURE: The key is unknown or the signature is wrong.
+             *
+             *     TIMESTAMP_EXPIRED: The timestamp is too far from server_time.
+             */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UnauthorizedError"] | components["schemas"]["InvalidSignatureError"] | components["schemas"]["TimestampExpiredError"];
+                };
+            };
+            /** @description FORBIDDEN: The key may not do this, or not from this address. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description NOT_FOUND: There is nothing at this path. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NotFoundError"];
+                };
+            };
+            /** @description PAYLOAD_TOO_LARGE: The body is larger than the service reads. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PayloadTooLargeError"];
+                };
+            };
+            /** @description UNSUPPORTED_MEDIA_TYPE: The body is not application/json in UTF-8. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UnsupportedMediaTypeError"];
+                };
+            };
+            /** @description IDEMPOTENCY_CONFLICT: The Idempotency-Key was used with another body. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["IdempotencyConflictError"];
+                };
+            };
+            /** @description RATE_LIMITED: Too many requests; wait retry_after seconds. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description INTERNAL_ERROR: Our fault; tell us the request_id. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalErrorError"];
+                };
+            };
+        };
+    };
+    redeliverWebhooksSince: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Makes a retry safe for 24 hours: the same key and body give the first answer again. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /**
+                     * Format: date-time
+                     * @description Deliveries of events from then on, by `event_at`.
+                     * @example 2026-01-31T12:00:00Z
+                     */
+                    since: string;
+                    /**
+                     * @description Only those that ended in this state; all of them where left out.
+                     * @enum {string|null}
+                     */
+                    state?: "delivered" | "exhausted" | "cancelled" | null;
+                };
+            };
+        };
+        responses: {
+            /** @description They wait for their first attempt again. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: {
+                            /**
+                             * @description How many deliveries wait again.
+                             * @example 12
+                             */
+                            redelivered: number;
+                        };
+                    };
+                };
+            };
+            /** @description INVALID_PARAMETER: A parameter is missing, malformed or unknown; see details. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InvalidParameterError"];
+                };
+            };
+            /**
+             * @description UNAUTHORIZED: The authentication headers are missing or malformed.
+             *
+             *     INVALID_SIGNATURE: The key is unknown or the signature is wrong.
+             *
+             *     TIMESTAMP_EXPIRED: The timestamp is too far from server_time.
+             */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UnauthorizedError"] | components["schemas"]["InvalidSignatureError"] | components["schemas"]["TimestampExpiredError"];
+                };
+            };
+            /** @description FORBIDDEN: The key may not do this, or not from this address. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description PAYLOAD_TOO_LARGE: The body is larger than the service reads. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PayloadTooLargeError"];
+                };
+            };
+            /** @description UNSUPPORTED_MEDIA_TYPE: The body is not application/json in UTF-8. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UnsupportedMediaTypeError"];
+                };
+            };
+            /** @description IDEMPOTENCY_CONFLICT: The Idempotency-Key was used with another body. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["IdempotencyConflictError"];
+                };
+            };
+            /** @description RATE_LIMITED: Too many requests; wait retry_after seconds. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description INTERNAL_ERROR: Our fault; tell us the request_id. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalErrorError"];
+                };
+            };
+        };
+    };
+    listWebhookEndpoints: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The oldest first. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: {
+                            endpoints: components["schemas"]["WebhookEndpoint"][];
+                        };
+                    };
+                };
+            };
+            /** @description INVALID_PARAMETER: A parameter is missing, malformed or unknown; see details. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InvalidParameterError"];
+                };
+            };
+            /**
+             * @description UNAUTHORIZED: The authentication headers are missing or malformed.
+             *
+             *     INVALID_SIGNATURE: The key is unknown or the signature is wrong.
+             *
+             *     TIMESTAMP_EXPIRED: The timestamp is too far from server_time.
+             */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UnauthorizedError"] | components["schemas"]["InvalidSignatureError"] | components["schemas"]["TimestampExpiredError"];
+                };
+            };
+            /** @description FORBIDDEN: The key may not do this, or not from this address. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description RATE_LIMITED: Too many requests; wait retry_after seconds. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description INTERNAL_ERROR: Our fault; tell us the request_id. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalErrorError"];
+                };
+            };
+        };
+    };
+    createWebhookEndpoint: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /**
+                     * Format: uri
+                     * @description Where the events of all orders are sent (https).
+                     */
+                    url: string;
+                };
+            };
+        };
+        responses: {
+            /** @description The endpoint. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: components["schemas"]["WebhookEndpoint"];
+                    };
+                };
+            };
+            /** @description INVALID_PARAMETER: A parameter is missing, malformed or unknown; see details. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InvalidParameterError"];
+                };
+            };
+            /**
+             * @description UNAUTHORIZED: The authentication headers are missing or malformed.
+             *
+             *     INVALID_SIGNATURE: The key is unknown or the signature is wrong.
+             *
+             *     TIMESTAMP_EXPIRED: The timestamp is too far from server_time.
+             */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UnauthorizedError"] | components["schemas"]["InvalidSignatureError"] | components["schemas"]["TimestampExpiredError"];
+                };
+            };
+            /** @description FORBIDDEN: The key may not do this, or not from this address. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description PAYLOAD_TOO_LARGE: The body is larger than the service reads. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PayloadTooLargeError"];
+                };
+            };
+            /** @description UNSUPPORTED_MEDIA_TYPE: The body is not application/json in UTF-8. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UnsupportedMediaTypeError"];
+                };
+            };
+            /** @description RATE_LIMITED: Too many requests; wait retry_after seconds. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description INTERNAL_ERROR: Our fault; tell us the request_id. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalErrorError"];
+                };
+            };
+        };
+    };
+    deleteWebhookEndpoint: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example we_0123456789abcdef */
+                endpoint_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is gone; what waited for it is cancelled. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: {
+                            /** @example we_0123456789abcdef */
+                            id: string;
+                        };
+                    };
+                };
+            };
+            /** @description INVALID_PARAMETER: A parameter is missing, malformed or unknown; see details. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InvalidParameterError"];
+                };
+            };
+            /**
+             * @description UNAUTHORIZED: The authentication headers are missing or malformed.
+             *
+             *     INVALID_SIGNATURE: The key is unknown or the signature is wrong.
+             *
+             *     TIMESTAMP_EXPIRED: The timestamp is too far from server_time.
+             */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UnauthorizedError"] | components["schemas"]["InvalidSignatureError"] | components["schemas"]["TimestampExpiredError"];
+                };
+            };
+            /** @description FORBIDDEN: The key may not do this, or not from this address. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description NOT_FOUND: There is nothing at this path. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NotFoundError"];
+                };
+            };
+            /** @description RATE_LIMITED: Too many requests; wait retry_after seconds. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description INTERNAL_ERROR: Our fault; tell us the request_id. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalErrorError"];
                 };
             };
         };
@@ -4943,6 +6073,35 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["InternalErrorError"];
                 };
+            };
+        };
+    };
+    orderStatusChanged: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["OrderEvent"];
+            };
+        };
+        responses: {
+            /** @description You want no more of them. */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description You have it. Anything else, and it is sent again. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };

@@ -34,6 +34,8 @@ export type CreateOrderRequest = WithDecimal<Lenient<Body<paths['/v1/order/creat
 /** The only answer that carries the order's `token`. */
 export type CreatedOrder = Answer<paths['/v1/order/create']['post']>
 export type Order = Answer<paths['/v1/order/{order_id}']['get']>
+/** What a webhook brings: the order as it was when its status changed. */
+export type OrderEvent = components['schemas']['OrderEvent']
 export type OrderStatus = Order['status']
 /** Times are ISO 8601 in UTC, or a Date. */
 export type ListOrdersRequest = {

@@ -4,13 +4,17 @@ import { systemClock } from '../src/clock.ts'
 import { defaultLimits } from '../src/http/parts.ts'
 import { buildServer } from '../src/http/server.ts'
 import { fakeDesk, rateView } from '../src/http/testing/fake_desk.ts'
+import { fakeWebhooks } from '../src/http/testing/fake_webhooks.ts'
 import { noAccounts } from '../src/http/testing/no_accounts.ts'
 import { answerBench } from './server_process.ts'
 
 /** The whole of http — limits, log line, measures — over a desk that costs nothing. */
 const outcome = { ok: true as const, value: rateView }
+const { webhooks, endpoints } = fakeWebhooks()
 const app = buildServer({
   desk: { ...fakeDesk(), rate: async () => outcome },
+  webhooks,
+  endpoints,
   apiKeys: { find: async () => null },
   unsubscribing: { tokenOf: () => '', read: () => null, unsubscribe: async () => {} },
   owners: noAccounts,

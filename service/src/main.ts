@@ -6,9 +6,12 @@ import type { Logger } from 'pino'
 import { Registry } from 'prom-client'
 import { openApiKeys } from './accounts/api_keys.ts'
 import { createSecretBox } from './accounts/secret_box.ts'
+import { createEndpoint, deleteEndpoint, listEndpoints } from './accounts/webhook_endpoints.ts'
+import { openWebhookSecrets } from './accounts/webhook_secrets.ts'
 import { buildChains } from './chains/index.ts'
 import { type MailSettings, mailRenderer } from './channels/email/render.ts'
 import { type SmtpSettings, smtpChannel } from './channels/email/smtp.ts'
+import { webhookChannel, webhookLimits } from './channels/webhook/webhook_channel.ts'
 import type { MovableClock } from './clock.ts'
 import type { ChainSettings } from './config/chain_settings.ts'
 import { reserveAddresses } from './db/addresses.ts'
@@ -22,13 +25,17 @@ import { registerGauges } from './engine/gauges.ts'
 import { marketBoard } from './engine/market.ts'
 import { startNotifying } from './engine/notify/run.ts'
 import type { MailParts } from './engine/notify/send_mails.ts'
+import { mailExhausted } from './engine/notify/tell_exhausted.ts'
 import { unsubscribing } from './engine/notify/unsubscribe.ts'
+import type { WebhookParts } from './engine/notify/webhook_world.ts'
 import type { Policy } from './engine/policy.ts'
 import { readReadiness } from './engine/readiness.ts'
 import { startEngine, startMarket, startWatching } from './engine/run.ts'
 import { makeSeal } from './engine/seal.ts'
+import { webhookDesk } from './engine/webhook_desk.ts'
 import type { Chains, DeskWorld, World } from './engine/world.ts'
-import type { HttpLimits, OperatorParts } from './http/parts.ts'
+import { writeOrderEvent } from './http/account/order_event.ts'
+import type { EndpointDesk, HttpLimits, OperatorParts } from './http/parts.ts'
 import type { SandboxRoutes } from './http/sandbox/sandbox_port.ts'
 import { buildOperatorServer, buildServer } from './http/server.ts'
 import { nothingOpened, type Opened } from './opened.ts'
@@ -168,7 +175,8 @@ async function openService(options: ServiceOptions, opened: Opened): Promise<Omi
   // Last: mails link to where the service is reached, which is known only now.
   if (roles.notifier !== null) {
     const mails = openMails(options, roles.notifier.mail, world, reached.baseUrl, opened)
-    closeTogether(opened, startNotifying({ ...world, mails }))
+    const webhooks = openWebhooks(options, world, roles.notifier)
+    closeTogether(opened, startNotifying({ ...world, mails, webhooks }))
   }
   return { world, ...reached }
 }
@@ -209,6 +217,25 @@ function fail(message: string): never {
 /** The same order always has the same; only its hash is stored. */
 function orderTokens(key: KeyObject): DeskWorld['tokenOf'] {
   return (orderId) => createHmac('sha256', key).update(orderId).digest('base64url')
+}
+
+/** What an attempt needs beside its own time: the database before and after it. */
+const WEBHOOK_MARGIN_MS = 15_000
+
+function openWebhooks(
+  { http, clock }: ServiceOptions,
+  { db }: World,
+  { accountKeys }: NotifierRole,
+): WebhookParts {
+  const place = { db, box: createSecretBox(accountKeys), wallMs: clock.wallMs }
+  return {
+    channel: webhookChannel({ loopbackAllowed: http.limits.loopbackCallbacks }),
+    times: { attemptMs: webhookLimits.allMs, marginMs: WEBHOOK_MARGIN_MS },
+    secretsOf: (accountId) => openWebhookSecrets(place, accountId),
+    writeEvent: writeOrderEvent,
+    chance: Math.random,
+    tellExhausted: mailExhausted,
+  }
 }
 
 /**
@@ -371,6 +398,7 @@ function buildInterface(
 ): FastifyInstance {
   const { wallMs, nowMs } = operator.clock
   const accounts = { db: world.db, box: createSecretBox(api.accountKeys), wallMs }
+  const owners = { ...accounts, nowMs, baseUrl, loopbackAllowed: operator.limits.loopbackCallbacks }
   const apiKeys = openApiKeys({
     ...accounts,
     onTouchFailed: (error) => operator.logger.warn({ err: error }, 'the last use of a key was not noted'),
@@ -380,12 +408,23 @@ function buildInterface(
   return buildServer({
     ...operator,
     desk,
+    webhooks: webhookDesk(world),
+    endpoints: openEndpoints(operator, world),
     apiKeys,
     unsubscribing: unsubscribing(world.db, api.orderToken),
-    owners: { ...accounts, nowMs, baseUrl, loopbackAllowed: operator.limits.loopbackCallbacks },
+    owners,
     baseUrl,
     ...(api.sandbox && { sandbox: api.sandbox(world) }),
   })
+}
+
+function openEndpoints({ limits, clock }: OperatorParts, { db }: World): EndpointDesk {
+  const place = { db, wallMs: clock.wallMs, loopbackAllowed: limits.loopbackCallbacks }
+  return {
+    list: (accountId) => listEndpoints(place, accountId),
+    create: (accountId, url) => createEndpoint(place, accountId, url),
+    remove: (accountId, endpointId) => deleteEndpoint(place, accountId, endpointId),
+  }
 }
 
 /** Loops end when their step does: asked all at once, they take as long as the slowest. */

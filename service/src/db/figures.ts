@@ -104,3 +104,13 @@ export function readLedgerFigures(sql: Sql): Promise<LedgerFigure[]> {
     SCALES,
   )
 }
+
+/** What receivers of webhooks wait for; an index holds just these. */
+export async function readWaitingWebhooks(
+  sql: Sql,
+): Promise<{ readonly count: number; readonly oldestAtMs: InstantMs | null }> {
+  const [row] = await sql.query<{ count: number; oldestAtMs: InstantMs | null }>(
+    `SELECT count(*) AS count, min(event_at_ms) AS "oldestAtMs" FROM webhook_deliveries WHERE state = 'waiting'`,
+  )
+  return row ?? { count: 0, oldestAtMs: null }
+}

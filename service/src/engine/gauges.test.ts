@@ -70,6 +70,18 @@ test('gauges tell orders, payouts, chains, reserves, prices and the ledger', asy
     `INSERT INTO addresses (family, address, purpose, key_index) VALUES ('bitcoin', 'free', 'change', 0)`,
   )
   await stage.db.query(`UPDATE chain_heads SET node_height = 104 WHERE chain = 'BNB'`)
+  await stage.db.query(
+    `INSERT INTO webhook_lines (bucket, order_id, receiver, account_id, url, host)
+     SELECT bucket, order_id, 'callback', account_id, 'https://shop.example/', 'shop.example' FROM orders LIMIT 1`,
+  )
+  await stage.db.query(
+    `INSERT INTO webhook_deliveries
+       (bucket, order_id, receiver, sequence, account_id, state, due_at_ms, event_at_ms, ended_at_ms)
+     SELECT bucket, order_id, receiver, n, account_id, CASE WHEN n = 1 THEN 'delivered' ELSE 'waiting' END, 1,
+       $1::bigint - n * 5000, CASE WHEN n = 1 THEN 1 END
+     FROM webhook_lines CROSS JOIN generate_series(1, 3) AS n`,
+    [stage.world.clock.nowMs()],
+  )
   stage.advance(30_000)
 
   const registry = gauges(stage.world, (currency) => (currency === 'BTC' ? 2_500 : null))
@@ -99,6 +111,8 @@ test('gauges tell orders, payouts, chains, reserves, prices and the ledger', asy
     'cambist_addresses_free{family="bitcoin",purpose="change"}': 1,
     'cambist_addresses_free{family="evm",purpose="deposit"}': 0,
     'cambist_price_age_seconds{currency="BTC"}': 2.5,
+    cambist_webhooks_waiting: 2,
+    cambist_webhook_oldest_age_seconds: 45,
   }
   expect(Object.fromEntries([...values].filter(([name]) => name in expected))).toEqual(expected)
   expect(values.has('cambist_price_age_seconds{currency="ETH"}'), 'no price, no age').toBe(false)

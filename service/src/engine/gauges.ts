@@ -30,6 +30,8 @@ export function registerGauges(world: GaugeWorld, registry: Registry, priceAgeMs
         this.reset()
         const now = await read()
         if (now !== null) fill(now, (labels, value) => this.set({ ...labels }, value))
+        // One without labels is 0 after a reset, and not absent.
+        else if (labelNames.length === 0) this.remove()
       },
     })
   }
@@ -45,6 +47,7 @@ export function registerGauges(world: GaugeWorld, registry: Registry, priceAgeMs
   registerOutflows(gauge)
   registerChains(gauge)
   registerLedger(gauge)
+  registerWebhooks(gauge)
   if (priceAgeMs !== undefined) registerPrices(registry, priceAgeMs)
 }
 
@@ -189,6 +192,21 @@ function registerLedger(gauge: MakeGauge): void {
   )
 }
 
+function registerWebhooks(gauge: MakeGauge): void {
+  gauge(
+    'cambist_webhooks_waiting',
+    'Webhook deliveries that no receiver has yet and that are not given up.',
+    [],
+    ({ webhooks }, set) => set({}, webhooks.count),
+  )
+  gauge(
+    'cambist_webhook_oldest_age_seconds',
+    'Time since the oldest event happened that waits for a receiver; 0 when there is none.',
+    [],
+    ({ webhooks, nowMs }, set) => set({}, seconds(nowMs - (webhooks.oldestAtMs ?? nowMs))),
+  )
+}
+
 function registerPrices(registry: Registry, priceAgeMs: PriceAge): void {
   new Gauge({
     name: 'cambist_price_age_seconds',
@@ -246,6 +264,7 @@ async function readAll(
     addresses: await figures.countFreeAddresses(db),
     reserves: await figures.readReserveFigures(db),
     ledger: await figures.readLedgerFigures(db),
+    webhooks: await figures.readWaitingWebhooks(db),
     nowMs: clock.nowMs(),
     wallMs: clock.wallMs(),
   }

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { keepHouse } from './housekeeping.ts'
-import { type BooksStage, openBooksStage } from './testing/books_stage.ts'
+import { type BooksStage, openBooksStage, placeOrder } from './testing/books_stage.ts'
 
 /**
  * What: what nobody can ask for any more is deleted, to the millisecond, in short steps.
@@ -94,3 +94,39 @@ test('a backlog is deleted in steps', async () => {
   expect(await keepHouse(stage.world)).toBe(false)
   expect(await stage.db.query('SELECT 1 FROM rate_locks')).toEqual([])
 })
+
+test('webhooks that have been over for 30 days are deleted with their attempts, and lines that have nothing left', async () => {
+  const old = stage.world.clock.nowMs() - 30 * 24 * 3_600_000
+  const orders = [await order(), await order()]
+  for (const [index, { terms }] of orders.entries()) {
+    const key = [Number(terms.id.slice(-2)), terms.id]
+    await stage.db.query(
+      `INSERT INTO webhook_lines (bucket, order_id, receiver, account_id, url, host) VALUES ($1, $2, 'callback', 'acc', 'u', 'h')`,
+      key,
+    )
+    for (const sequence of [1, 2]) {
+      // Of the second order one is a millisecond younger.
+      const endedAtMs = old - 1 + (index === 1 && sequence === 2 ? 1 : 0)
+      await stage.db.query(
+        `INSERT INTO webhook_deliveries
+           (bucket, order_id, receiver, sequence, account_id, state, due_at_ms, event_at_ms, ended_at_ms)
+         VALUES ($1, $2, 'callback', $3, 'acc', 'delivered', 1, 1, $4)`,
+        [...key, sequence, endedAtMs],
+      )
+      await stage.db.query(
+        `INSERT INTO webhook_attempts (bucket, order_id, receiver, sequence, fence, began_at_ms)
+         VALUES ($1, $2, 'callback', $3, 1, 1)`,
+        [...key, sequence],
+      )
+    }
+  }
+  expect(await keepHouse(stage.world)).toBe(false)
+  const kept = [{ order_id: orders[1]?.terms.id, sequence: 2 }]
+  expect(await stage.db.query('SELECT order_id, sequence FROM webhook_deliveries')).toEqual(kept)
+  expect(await stage.db.query('SELECT order_id, sequence FROM webhook_attempts')).toEqual(kept)
+  expect(await stage.db.query('SELECT order_id FROM webhook_lines')).toEqual([
+    { order_id: orders[1]?.terms.id },
+  ])
+})
+
+const order = () => placeOrder(stage, 'BTC:BTC', 'ETH:ETH', { asks: 1n, promises: 1n })

@@ -2,12 +2,15 @@ import { deleteMails } from '../db/mails.ts'
 import { deleteRateLocks } from '../db/rate_locks.ts'
 import { deleteRetrySlots } from '../db/retry_slots.ts'
 import { deleteEndedSignIns } from '../db/sign_in_rows.ts'
+import { deleteDeliveries } from '../db/webhook_log.ts'
 import { HOUR_MS } from '../domain/time.ts'
 import type { World } from './world.ts'
 
 const ROWS_A_STEP = 10_000
 /** Long enough to ask what became of a mail. */
 const MAILS_KEPT_MS = 30 * 24 * HOUR_MS
+/** Long enough to ask what became of a webhook, and to have it delivered again. */
+const WEBHOOKS_KEPT_MS = 30 * 24 * HOUR_MS
 
 /** Deletes what nobody can ask for any more. True: there may be more. */
 export async function keepHouse(world: World): Promise<boolean> {
@@ -16,5 +19,6 @@ export async function keepHouse(world: World): Promise<boolean> {
   const slots = await deleteRetrySlots(db, clock.wallMs() - policy.retrySlotMs, ROWS_A_STEP)
   const mails = await deleteMails(db, clock.nowMs() - MAILS_KEPT_MS, ROWS_A_STEP)
   const signIns = await deleteEndedSignIns(db, clock.wallMs(), ROWS_A_STEP)
-  return [locks, slots, mails, signIns].includes(ROWS_A_STEP)
+  const webhooks = await deleteDeliveries(db, clock.nowMs() - WEBHOOKS_KEPT_MS, ROWS_A_STEP)
+  return [locks, slots, mails, signIns, webhooks].includes(ROWS_A_STEP)
 }

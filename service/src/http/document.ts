@@ -19,6 +19,8 @@ const parts: HttpParts = {
     findPayment: nobody,
     chooseAction: nobody,
   },
+  webhooks: { listDeliveries: nobody, redeliver: nobody, redeliverSince: nobody },
+  endpoints: { list: nobody, create: nobody, remove: nobody },
   apiKeys: { find: nobody },
   unsubscribing: { tokenOf: nobody, read: nobody, unsubscribe: nobody },
   clock: { nowMs: nobody, wallMs: () => 0, fromWallMs: nobody, sleep: nobody },

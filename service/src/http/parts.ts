@@ -2,9 +2,12 @@ import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import type { ApiKeys } from '../accounts/api_key.ts'
 import type { OwnerPlace } from '../accounts/owner_place.ts'
+import type { WebhookEndpoint } from '../accounts/webhook_endpoints.ts'
 import type { Clock } from '../clock.ts'
+import type { Outcome } from '../domain/outcome.ts'
 import type { Desk } from '../engine/desk.ts'
 import type { Unsubscribing } from '../engine/notify/unsubscribe.ts'
+import type { WebhookDesk } from '../engine/webhook_desk.ts'
 import type { SandboxRoutes } from './sandbox/sandbox_port.ts'
 
 /** Every limit a client can run into at the door (DESIGN §3). */
@@ -54,9 +57,18 @@ export type OperatorParts = {
   readonly logger: Logger
 }
 
+/** Where the events of all orders of an account go (accounts/webhook_endpoints.ts). */
+export type EndpointDesk = {
+  list(accountId: string): Promise<readonly WebhookEndpoint[]>
+  create(accountId: string, url: string): Promise<Outcome<WebhookEndpoint>>
+  remove(accountId: string, endpointId: string): Promise<Outcome<null>>
+}
+
 /** What the whole interface needs. */
 export type HttpParts = OperatorParts & {
   readonly desk: Desk
+  readonly webhooks: WebhookDesk
+  readonly endpoints: EndpointDesk
   readonly apiKeys: ApiKeys
   readonly unsubscribing: Unsubscribing
   /** What owners of accounts work on. */

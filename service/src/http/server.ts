@@ -11,7 +11,11 @@ import fastify, {
 import { chooseActionRoute } from './account/choose_action.ts'
 import { createOrderRoute } from './account/create_order.ts'
 import { getOrderRoute } from './account/get_order.ts'
+import { listDeliveriesRoute } from './account/list_deliveries.ts'
 import { listOrdersRoute } from './account/list_orders.ts'
+import { redeliverRoute } from './account/redeliver.ts'
+import { redeliverSinceRoute } from './account/redeliver_since.ts'
+import { createEndpointRoute, deleteEndpointRoute, listEndpointsRoute } from './account/webhook_endpoints.ts'
 import { type Answers, createAnswers, openExchange, requestIds } from './answers/answers.ts'
 import { requestLog } from './answers/request_log.ts'
 import { requestMeter } from './answers/request_meter.ts'
@@ -44,6 +48,12 @@ const interfaceRoutes: readonly ((context: RouteContext) => RouteOptions)[] = [
   listOrdersRoute,
   qrRoute,
   chooseActionRoute,
+  listDeliveriesRoute,
+  redeliverRoute,
+  redeliverSinceRoute,
+  listEndpointsRoute,
+  createEndpointRoute,
+  deleteEndpointRoute,
   logoRoute,
   openApiRoute,
   orderPageRoute,

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ensureAccount, type KeysPlace } from '../accounts/keys.ts'
+import { ensureWebhookSecret } from '../accounts/webhook_secrets.ts'
 
 export type DemoAccount = {
   readonly api_key: string
@@ -17,6 +18,7 @@ export async function openDemoAccount(dataDir: string, place: KeysPlace): Promis
   const account = (await readJson<DemoAccount>(path)) ?? makeAccount()
   await writeJson(path, account)
   await ensureAccount(place, ACCOUNT, { keyId: account.api_key, secret: account.api_secret })
+  await ensureWebhookSecret(place, ACCOUNT.accountId, account.webhook_secret)
   return account
 }
 

@@ -1,18 +1,24 @@
 import { type Loop, startLoop } from '../loop.ts'
-import type { World } from '../world.ts'
+import { startDelivering } from './deliveries.ts'
 import { mailRelay } from './mail_relay.ts'
 import { type Relay, relayEvents } from './relay.ts'
+import { relayToWebhooks } from './relay_webhooks.ts'
 import { keepNoHeap, type MailParts, mailSender } from './send_mails.ts'
+import type { WebhookWorld } from './webhook_world.ts'
 
 /** What only processes with the role notifier have. */
-export type NotifierWorld = World & { readonly mails: MailParts }
+export type NotifierWorld = WebhookWorld & { readonly mails: MailParts }
 
 const WITHOUT_MAIL_SERVER_MS = 60_000
 
 /** Tells people of what happened to their orders. Any number of processes may: rows are claimed. */
 export function startNotifying(world: NotifierWorld): Loop[] {
-  const relays: readonly Relay[] = [mailRelay(world)]
-  return [startLoop(world, 'relay', world.policy.restMs, () => relayEvents(world, relays)), startMails(world)]
+  const relays: readonly Relay[] = [mailRelay(world), relayToWebhooks(world.clock)]
+  return [
+    startLoop(world, 'relay', world.policy.restMs, () => relayEvents(world, relays)),
+    startMails(world),
+    startDelivering(world),
+  ]
 }
 
 function startMails(world: NotifierWorld): Loop {

@@ -2,6 +2,8 @@ import type { FastifyDynamicSwaggerOptions } from '@fastify/swagger'
 import type { RouteOptions } from 'fastify'
 import type { TSchema } from 'typebox'
 import { actionSchema } from '../account/choose_action.ts'
+import { deliverySchema, endpointSchema } from '../account/delivery_schema.ts'
+import { orderEventSchema } from '../account/order_event.ts'
 import { createdOrderSchema, orderPageSchema, orderSchema } from '../account/order_schema.ts'
 import { securitySchemes } from '../account/signed_schema.ts'
 import { anyOrigin } from '../answers/answers.ts'
@@ -19,6 +21,9 @@ export const namedSchemas: readonly TSchema[] = [
   createdOrderSchema,
   orderSchema,
   orderPageSchema,
+  orderEventSchema,
+  deliverySchema,
+  endpointSchema,
   actionSchema,
   qrSchema,
   accountSchema,
@@ -52,9 +57,29 @@ export const swaggerOptions: FastifyDynamicSwaggerOptions = {
         description:
           'For the owner of an account, signed in by a link in a mail. Whatever is not a GET needs the header Origin with the origin of the service.',
       },
+      { name: 'webhooks', description: 'What was sent to your receivers, and having it sent again.' },
       { name: 'sandbox', description: 'Only in the sandbox: money, blocks, prices and time at will.' },
     ],
     components: { securitySchemes },
+    webhooks: {
+      orderStatusChanged: {
+        post: {
+          tags: ['webhooks'],
+          operationId: 'orderStatusChanged',
+          summary: 'The status of an order has changed',
+          description:
+            'Sent to the `callback_url` of the order and to every endpoint of its account, signed by Standard Webhooks 1.0.',
+          requestBody: {
+            required: true,
+            content: { 'application/json': { schema: { $ref: '#/components/schemas/OrderEvent' } } },
+          },
+          responses: {
+            '2XX': { description: 'You have it. Anything else, and it is sent again.' },
+            '410': { description: 'You want no more of them.' },
+          },
+        },
+      },
+    },
   },
   convertConstToEnum: false,
   refResolver: {

@@ -241,6 +241,11 @@ test('the reference is a page of our own files, and the document is OpenAPI 3.1'
   const paths = Object.keys(json.paths).sort()
   // What is the owner's, in a browser, and what clients sign.
   expect(paths.filter((path) => !path.startsWith('/account'))).toEqual([
+    '/v1/account/webhooks/deliveries',
+    '/v1/account/webhooks/deliveries/{delivery_id}/redeliver',
+    '/v1/account/webhooks/endpoints',
+    '/v1/account/webhooks/endpoints/{endpoint_id}',
+    '/v1/account/webhooks/redeliver',
     '/v1/currencies',
     '/v1/order/create',
     '/v1/order/{order_id}',

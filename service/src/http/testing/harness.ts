@@ -12,6 +12,7 @@ import { buildServer } from '../server.ts'
 import type { Answer } from './answer.ts'
 import { conformity } from './conformity.ts'
 import { type FakeDesk, fakeDesk } from './fake_desk.ts'
+import { fakeWebhooks } from './fake_webhooks.ts'
 import { noAccounts } from './no_accounts.ts'
 
 export const API_KEY = 'ck_test'
@@ -67,6 +68,7 @@ const wideLimits = { unitsPerMinute: 1_000_000, burstPerSecond: 1_000_000 }
 /** The real server on a real socket, over a fake desk. */
 export async function startHttp(options: HarnessOptions = {}): Promise<Harness> {
   const desk = options.desk ?? fakeDesk()
+  const { webhooks, endpoints } = fakeWebhooks()
   const keys = options.keys ?? [fullKey]
   const lines: string[] = []
   const logger = pino(
@@ -81,6 +83,8 @@ export async function startHttp(options: HarnessOptions = {}): Promise<Harness> 
   const app = buildServer({
     desk,
     unsubscribing: { tokenOf: () => '', read: () => null, unsubscribe: async () => {} },
+    webhooks,
+    endpoints,
     apiKeys: { find: async (keyId) => keys.find((key) => key.keyId === keyId) ?? null },
     clock: systemClock(),
     owners: noAccounts,

@@ -1,0 +1,343 @@
+import { bucketOf, type OrderId } from '../domain/orders/identifiers.ts'
+import type { OrderStatus } from '../domain/orders/order.ts'
+import type { InstantMs } from '../domain/time.ts'
+import type { Sql } from './database.ts'
+import type { OrderEvent } from './events.ts'
+
+/** The receiver that is the order's own `callback_url`; every other one is an endpoint. */
+export const CALLBACK = 'callback'
+
+export type Endpoint = { readonly endpointId: string; readonly accountId: string; readonly url: string }
+
+export function findEnabledEndpoints(sql: Sql, accountIds: readonly string[]): Promise<Endpoint[]> {
+  return sql.query<Endpoint>(
+    `SELECT endpoint_id AS "endpointId", account_id AS "accountId", url FROM webhook_endpoints
+     WHERE account_id = ANY($1) AND disabled_at_ms IS NULL`,
+    [accountIds],
+  )
+}
+
+/** An event that somebody has to be told. */
+export type NewDelivery = {
+  readonly orderId: OrderId
+  readonly receiver: string
+  readonly accountId: string
+  readonly url: string
+  /** Host and port of the URL. */
+  readonly host: string
+  readonly sequence: number
+  readonly eventAtMs: InstantMs
+}
+
+/** Makes or lengthens lines. What is there already stays as it is, so that an event may be handed on again. */
+export async function lengthenLines(
+  tx: Sql,
+  deliveries: readonly NewDelivery[],
+  nowMs: InstantMs,
+): Promise<void> {
+  const keys = [
+    deliveries.map(({ orderId }) => bucketOf(orderId)),
+    deliveries.map(({ orderId }) => orderId),
+    deliveries.map(({ receiver }) => receiver),
+    deliveries.map(({ accountId }) => accountId),
+  ]
+  await tx.query(
+    `INSERT INTO webhook_lines (bucket, order_id, receiver, account_id, url, host)
+     SELECT DISTINCT bucket, order_id, receiver, account_id, url, host
+     FROM unnest($1::smallint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[])
+       AS g (bucket, order_id, receiver, account_id, url, host)
+     ORDER BY bucket, order_id, receiver ON CONFLICT DO NOTHING`,
+    [...keys, deliveries.map(({ url }) => url), deliveries.map(({ host }) => host)],
+  )
+  const added = await tx.query<{ bucket: number; order_id: string; receiver: string; sequence: number }>(
+    `INSERT INTO webhook_deliveries
+       (bucket, order_id, receiver, account_id, sequence, event_at_ms, state, due_at_ms)
+     SELECT g.*, 'waiting', $7 FROM unnest(
+       $1::smallint[], $2::text[], $3::text[], $4::text[], $5::integer[], $6::bigint[]) AS g
+     ON CONFLICT DO NOTHING RETURNING bucket, order_id, receiver, sequence`,
+    [
+      ...keys,
+      deliveries.map(({ sequence }) => sequence),
+      deliveries.map(({ eventAtMs }) => eventAtMs),
+      nowMs,
+    ],
+  )
+  if (added.length === 0) return
+  await tx.query(
+    `UPDATE webhook_lines l SET next_sequence = least(l.next_sequence, added.sequence),
+       due_at_ms = CASE WHEN l.next_sequence < added.sequence THEN l.due_at_ms ELSE $5 END
+     FROM (SELECT bucket, order_id, receiver, min(sequence) AS sequence
+           FROM unnest($1::smallint[], $2::text[], $3::text[], $4::integer[])
+             AS a (bucket, order_id, receiver, sequence)
+           GROUP BY bucket, order_id, receiver) AS added
+     WHERE (l.bucket, l.order_id, l.receiver) = (added.bucket, added.order_id, added.receiver)`,
+    [
+      added.map(({ bucket }) => bucket),
+      added.map(({ order_id }) => order_id),
+      added.map(({ receiver }) => receiver),
+      added.map(({ sequence }) => sequence),
+      nowMs,
+    ],
+  )
+}
+
+/** A line that a worker has claimed; the fence says whether it still has. */
+export type ClaimedLine = {
+  readonly orderId: OrderId
+  readonly receiver: string
+  readonly accountId: string
+  readonly url: string
+  readonly host: string
+  readonly sequence: number
+  readonly fence: number
+}
+
+/** How many may be under way, and how many are: a receiver that is slow must not have all places. */
+export type Places = {
+  readonly all: number
+  readonly ofHost: number
+  readonly ofAccount: number
+  readonly underWay: readonly { readonly host: string; readonly accountId: string }[]
+}
+
+/**
+ * Takes due lines for `claimMs` of wall time: each host of each account has its turn before any has a second one. What
+ * it costs grows with the hosts that somebody waits for, not with how many wait.
+ */
+export function claimLines(
+  sql: Sql,
+  time: { readonly nowMs: InstantMs; readonly wallMs: InstantMs; readonly claimMs: number },
+  places: Places,
+): Promise<ClaimedLine[]> {
+  return sql.query<ClaimedLine>(
+    `WITH RECURSIVE lanes AS (
+       (SELECT account_id, host FROM webhook_lines WHERE due_at_ms IS NOT NULL
+        ORDER BY account_id, host LIMIT 1)
+       UNION ALL
+       SELECT following.account_id, following.host FROM lanes CROSS JOIN LATERAL (
+         SELECT l.account_id, l.host FROM webhook_lines l
+         WHERE l.due_at_ms IS NOT NULL AND (l.account_id, l.host) > (lanes.account_id, lanes.host)
+         ORDER BY l.account_id, l.host LIMIT 1) AS following),
+     due AS (
+       SELECT lanes.account_id, lanes.host, heads.bucket, heads.order_id, heads.receiver, heads.due_at_ms,
+         row_number() OVER (PARTITION BY lanes.account_id, lanes.host ORDER BY heads.due_at_ms) AS turn
+       FROM lanes CROSS JOIN LATERAL (
+         SELECT l.bucket, l.order_id, l.receiver, l.due_at_ms FROM webhook_lines l
+         WHERE l.account_id = lanes.account_id AND l.host = lanes.host
+           AND l.due_at_ms <= $1 AND l.claimed_until_wall_ms < $2
+         ORDER BY l.due_at_ms LIMIT $5) AS heads),
+     ranked AS (
+       SELECT due.*,
+         row_number() OVER (PARTITION BY due.host ORDER BY turn, due_at_ms)
+           + (SELECT count(*) FROM unnest($7::text[]) AS busy (host) WHERE busy.host = due.host) AS of_host,
+         row_number() OVER (PARTITION BY due.account_id ORDER BY turn, due_at_ms)
+           + (SELECT count(*) FROM unnest($8::text[]) AS busy (id) WHERE busy.id = due.account_id) AS of_account
+       FROM due),
+     picked AS (
+       SELECT bucket, order_id, receiver FROM ranked WHERE of_host <= $5 AND of_account <= $6
+       ORDER BY turn, due_at_ms LIMIT $4)
+     UPDATE webhook_lines SET claimed_until_wall_ms = $2 + $3, claim_fence = claim_fence + 1
+     WHERE (bucket, order_id, receiver) IN (
+       SELECT l.bucket, l.order_id, l.receiver FROM webhook_lines l JOIN picked USING (bucket, order_id, receiver)
+       WHERE l.due_at_ms <= $1 AND l.claimed_until_wall_ms < $2
+       FOR NO KEY UPDATE OF l SKIP LOCKED)
+     RETURNING order_id AS "orderId", receiver, account_id AS "accountId", url, host,
+       next_sequence AS sequence, claim_fence AS fence`,
+    [
+      time.nowMs,
+      time.wallMs,
+      time.claimMs,
+      places.all - places.underWay.length,
+      places.ofHost,
+      places.ofAccount,
+      places.underWay.map(({ host }) => host),
+      places.underWay.map(({ accountId }) => accountId),
+    ],
+  )
+}
+
+/** What a claimed line has to tell next. */
+export type DueDelivery = ClaimedLine & {
+  /** False: nobody wants to hear it any more. */
+  readonly isWanted: boolean
+  /** Failed attempts so far. */
+  readonly failures: number
+  readonly event: OrderEvent
+}
+
+/**
+ * Reads what is told, and writes down that it is about to be: from now on it may have been sent. A line that has nothing
+ * to tell is missing in the answer.
+ */
+export async function beginAttempts(
+  sql: Sql,
+  lines: readonly ClaimedLine[],
+  nowMs: InstantMs,
+): Promise<DueDelivery[]> {
+  type Row = {
+    order_id: string
+    receiver: string
+    is_wanted: boolean
+    failures: number
+    previous_status: OrderStatus | null
+    status: OrderStatus
+    snapshot: unknown
+    at_ms: InstantMs
+  }
+  const rows = await sql.query<Row>(
+    `WITH heads AS (
+       SELECT d.bucket, d.order_id, d.receiver, d.sequence, claimed.fence, d.attempts AS failures,
+         l.closed_at_ms IS NULL AND (d.receiver = '${CALLBACK}' OR EXISTS (
+           SELECT 1 FROM webhook_endpoints e WHERE e.endpoint_id = d.receiver AND e.disabled_at_ms IS NULL))
+           AS is_wanted,
+         events.previous_status, events.status, events.snapshot, events.at_ms
+       FROM unnest($1::smallint[], $2::text[], $3::text[], $4::integer[], $5::bigint[])
+         AS claimed (bucket, order_id, receiver, sequence, fence)
+       JOIN webhook_lines l ON (l.bucket, l.order_id, l.receiver, l.claim_fence)
+         = (claimed.bucket, claimed.order_id, claimed.receiver, claimed.fence)
+       JOIN webhook_deliveries d ON (d.bucket, d.order_id, d.receiver, d.sequence)
+         = (claimed.bucket, claimed.order_id, claimed.receiver, claimed.sequence) AND d.state = 'waiting'
+       JOIN events ON (events.bucket, events.order_id, events.sequence) = (d.bucket, d.order_id, d.sequence)),
+     begun AS (
+       INSERT INTO webhook_attempts (bucket, order_id, receiver, sequence, fence, began_at_ms)
+       SELECT bucket, order_id, receiver, sequence, fence, $6 FROM heads WHERE is_wanted)
+     SELECT * FROM heads`,
+    [
+      lines.map(({ orderId }) => bucketOf(orderId)),
+      lines.map(({ orderId }) => orderId),
+      lines.map(({ receiver }) => receiver),
+      lines.map(({ sequence }) => sequence),
+      lines.map(({ fence }) => fence),
+      nowMs,
+    ],
+  )
+  const found = new Map(rows.map((row) => [`${row.order_id} ${row.receiver}`, row]))
+  return lines.flatMap((line) => {
+    const row = found.get(`${line.orderId} ${line.receiver}`)
+    return row === undefined
+      ? []
+      : [{ ...line, isWanted: row.is_wanted, failures: row.failures, event: eventOf(line, row) }]
+  })
+}
+
+function eventOf(
+  { orderId, accountId, sequence }: ClaimedLine,
+  row: { previous_status: OrderStatus | null; status: OrderStatus; snapshot: unknown; at_ms: InstantMs },
+): OrderEvent {
+  const { previous_status: previousStatus, status, snapshot, at_ms: atMs } = row
+  return { orderId, accountId, callbackUrl: null, sequence, previousStatus, status, snapshot, atMs }
+}
+
+/** How an attempt ended. */
+export type AttemptEnd = {
+  readonly outcome: 'answered' | 'forbidden' | 'failed'
+  readonly status: number | null
+  readonly said: string
+}
+
+/** Also of a claim that was lost: what was sent was sent. */
+export async function noteAttempt(
+  sql: Sql,
+  line: ClaimedLine,
+  { outcome, status, said }: AttemptEnd,
+  nowMs: InstantMs,
+): Promise<void> {
+  await sql.query(
+    `UPDATE webhook_attempts SET outcome = $6, status = $7, said = $8, ended_at_ms = $9
+     WHERE bucket = $1 AND order_id = $2 AND receiver = $3 AND sequence = $4 AND fence = $5`,
+    [...keyOf(line), line.sequence, line.fence, outcome, status, said, nowMs],
+  )
+}
+
+/** The line, kept from being changed by anybody else, or false when the claim was lost: then nothing may be written. */
+export async function lockLine(tx: Sql, line: ClaimedLine): Promise<boolean> {
+  const rows = await tx.query(
+    `SELECT 1 AS one FROM webhook_lines
+     WHERE bucket = $1 AND order_id = $2 AND receiver = $3 AND claim_fence = $4 FOR NO KEY UPDATE`,
+    [...keyOf(line), line.fence],
+  )
+  return rows.length > 0
+}
+
+export type DeliveryState = 'waiting' | 'delivered' | 'exhausted' | 'cancelled'
+
+/** `nowMs` is when it ended, unless it goes on waiting. */
+export async function setDelivery(
+  tx: Sql,
+  line: ClaimedLine,
+  next: {
+    readonly state: DeliveryState
+    readonly failures: number
+    readonly dueAtMs: InstantMs
+    readonly nowMs: InstantMs
+  },
+): Promise<void> {
+  await tx.query(
+    `UPDATE webhook_deliveries SET state = $5, attempts = $6, due_at_ms = $7, ended_at_ms = $8
+     WHERE bucket = $1 AND order_id = $2 AND receiver = $3 AND sequence = $4 AND state = 'waiting'`,
+    [
+      ...keyOf(line),
+      line.sequence,
+      next.state,
+      next.failures,
+      next.dueAtMs,
+      next.state === 'waiting' ? null : next.nowMs,
+    ],
+  )
+}
+
+/** Everything that still waits in the line is over. */
+export async function cancelWaiting(tx: Sql, line: ClaimedLine, nowMs: InstantMs): Promise<void> {
+  await tx.query(
+    `UPDATE webhook_deliveries SET state = 'cancelled', ended_at_ms = $4
+     WHERE bucket = $1 AND order_id = $2 AND receiver = $3 AND state = 'waiting'`,
+    [...keyOf(line), nowMs],
+  )
+}
+
+/** The receiver wants no more: of any order where it is an endpoint, of this one where it is a `callback_url`. */
+export async function closeReceiver(
+  tx: Sql,
+  line: ClaimedLine,
+  nowMs: InstantMs,
+  wallMs: InstantMs,
+): Promise<void> {
+  if (line.receiver === CALLBACK) {
+    await tx.query(
+      'UPDATE webhook_lines SET closed_at_ms = $4 WHERE bucket = $1 AND order_id = $2 AND receiver = $3',
+      [...keyOf(line), nowMs],
+    )
+    return
+  }
+  await tx.query(
+    `UPDATE webhook_endpoints SET disabled_at_ms = $2, disabled_by = 'receiver'
+     WHERE endpoint_id = $1 AND disabled_at_ms IS NULL`,
+    [line.receiver, wallMs],
+  )
+}
+
+/** Lets the claim go; the line goes on with the first that waits. */
+export async function freeLine(tx: Sql, line: ClaimedLine): Promise<void> {
+  await tx.query(
+    `UPDATE webhook_lines SET claimed_until_wall_ms = 0, (next_sequence, due_at_ms) = (
+       SELECT d.sequence, d.due_at_ms FROM webhook_deliveries d
+       WHERE d.bucket = $1 AND d.order_id = $2 AND d.receiver = $3 AND d.state = 'waiting'
+       ORDER BY d.sequence LIMIT 1)
+     WHERE bucket = $1 AND order_id = $2 AND receiver = $3 AND claim_fence = $4`,
+    [...keyOf(line), line.fence],
+  )
+}
+
+function keyOf({ orderId, receiver }: ClaimedLine): readonly [number, OrderId, string] {
+  return [bucketOf(orderId), orderId, receiver]
+}
+
+/** Null: no address, or no mails about orders are wanted. */
+export async function findOwnerEmail(sql: Sql, accountId: string): Promise<string | null> {
+  const [owner] = await sql.query<{ email: string | null }>(
+    `SELECT email FROM accounts LEFT JOIN notification_settings USING (account_id)
+     WHERE account_id = $1 AND coalesce(emails, 'all') <> 'off'`,
+    [accountId],
+  )
+  return owner?.email ?? null
+}

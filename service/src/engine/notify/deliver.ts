@@ -1,0 +1,126 @@
+import type { WebhookAnswer } from '../../channels/channel.ts'
+import type { Sql } from '../../db/database.ts'
+import {
+  type AttemptEnd,
+  CALLBACK,
+  cancelWaiting,
+  closeReceiver,
+  type DueDelivery,
+  freeLine,
+  lockLine,
+  noteAttempt,
+  setDelivery,
+} from '../../db/webhook_lines.ts'
+import { unreachable } from '../../domain/assert.ts'
+import { nextAttemptInMs } from '../../domain/webhooks/schedule.ts'
+import { webhookIdOf } from '../webhook_desk.ts'
+import type { WebhookWorld } from './webhook_world.ts'
+
+/** By the receiver's own word there is nobody there any more. */
+const GONE = 410
+
+/**
+ * Tells one receiver one event, and writes down what came of it. `isStopping`: it was cut off by us, which says nothing
+ * about the receiver.
+ */
+export async function deliver(
+  world: WebhookWorld,
+  delivery: DueDelivery,
+  isStopping: () => boolean,
+): Promise<void> {
+  if (!delivery.isWanted) {
+    await move(world, delivery, (tx) => cancelWaiting(tx, delivery, world.clock.nowMs()))
+    return
+  }
+  const answer = await send(world, delivery)
+  const end = endOf(answer)
+  await noteAttempt(world.db, delivery, end, world.clock.nowMs())
+  if (answer.kind === 'failed' && isStopping()) return move(world, delivery, async () => {})
+  await move(world, delivery, (tx) => settle(world, tx, delivery, answer, end))
+}
+
+async function send(world: WebhookWorld, { event, accountId, url }: DueDelivery): Promise<WebhookAnswer> {
+  try {
+    return await world.webhooks.channel.deliver({
+      url,
+      id: webhookIdOf(event),
+      body: world.webhooks.writeEvent(event),
+      secrets: await world.webhooks.secretsOf(accountId),
+      atWallMs: world.clock.wallMs(),
+    })
+  } catch (error) {
+    // Ours to repair, and no reason to try again all the time.
+    world.log.error(
+      { order: event.orderId, sequence: event.sequence, err: error },
+      'a webhook could not be made',
+    )
+    return { kind: 'failed', why: 'the message could not be made' }
+  }
+}
+
+function endOf(answer: WebhookAnswer): AttemptEnd {
+  switch (answer.kind) {
+    case 'answered':
+      return { outcome: 'answered', status: answer.status, said: answer.head }
+    case 'forbidden':
+    case 'failed':
+      return { outcome: answer.kind, status: null, said: answer.why }
+    default:
+      return unreachable(answer)
+  }
+}
+
+/** Whoever lost the claim writes nothing: another worker has told it again, or is about to. */
+async function move(
+  world: WebhookWorld,
+  delivery: DueDelivery,
+  write: (tx: Sql) => Promise<void>,
+): Promise<void> {
+  await world.db.transaction(async (tx) => {
+    if (!(await lockLine(tx, delivery))) return
+    await write(tx)
+    await freeLine(tx, delivery)
+  })
+}
+
+async function settle(
+  world: WebhookWorld,
+  tx: Sql,
+  delivery: DueDelivery,
+  answer: WebhookAnswer,
+  end: AttemptEnd,
+): Promise<void> {
+  const nowMs = world.clock.nowMs()
+  const isDelivered = answer.kind === 'answered' && answer.status >= 200 && answer.status < 300
+  const failures = delivery.failures + (isDelivered ? 0 : 1)
+  if (isDelivered) {
+    return setDelivery(tx, delivery, { state: 'delivered', failures, dueAtMs: nowMs, nowMs })
+  }
+  const isGone = answer.kind === 'answered' && answer.status === GONE
+  if (isGone) {
+    await closeReceiver(tx, delivery, nowMs, world.clock.wallMs())
+    await setDelivery(tx, delivery, { state: 'cancelled', failures, dueAtMs: nowMs, nowMs })
+    await cancelWaiting(tx, delivery, nowMs)
+    world.log.warn(logged(delivery), 'a receiver of webhooks wants no more (410)')
+    return
+  }
+  const waitMs = nextAttemptInMs(failures, world.webhooks.chance())
+  if (waitMs !== null) {
+    return setDelivery(tx, delivery, { state: 'waiting', failures, dueAtMs: nowMs + waitMs, nowMs })
+  }
+  await setDelivery(tx, delivery, { state: 'exhausted', failures, dueAtMs: nowMs, nowMs })
+  world.log.warn({ ...logged(delivery), said: end.said }, 'a webhook was given up')
+  await world.webhooks.tellExhausted(tx, {
+    orderId: delivery.orderId,
+    accountId: delivery.accountId,
+    sequence: delivery.sequence,
+    url: delivery.url,
+    endpoint: delivery.receiver === CALLBACK ? null : delivery.receiver,
+    lastAnswer: end.status === null ? end.said : `HTTP ${end.status}`,
+    nowMs,
+  })
+}
+
+function logged({ orderId, receiver, sequence, host }: DueDelivery): object {
+  return { order: orderId, receiver, sequence, host }
+}

@@ -1,0 +1,311 @@
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import type { WebhookAnswer } from '../../channels/channel.ts'
+import type { Loop } from '../loop.ts'
+import { type BooksStage, openBooksStage } from '../testing/books_stage.ts'
+import {
+  addEndpoint,
+  disableEndpointBy,
+  happen,
+  openOrder,
+  openWebhookStage,
+  resetWebhooks,
+  type WebhookStage,
+} from '../testing/webhook_stage.ts'
+import { startDelivering } from './deliveries.ts'
+import { relayEvents } from './relay.ts'
+import { relayToWebhooks } from './relay_webhooks.ts'
+import { mailExhausted } from './tell_exhausted.ts'
+
+/**
+ * What: what waits for receivers is told one after the other, again until it is had, and nobody waits for anybody else.
+ * How: a real PostgreSQL; receivers are functions here, and real ones in test/functional/webhooks.test.ts.
+ */
+let stage: BooksStage
+let webhooks: WebhookStage
+const loops: Loop[] = []
+
+beforeAll(async () => {
+  stage = await openBooksStage('deliveries')
+})
+
+beforeEach(async () => {
+  await stage.reset()
+  await resetWebhooks(stage)
+  webhooks = openWebhookStage(stage)
+})
+
+afterEach(async () => {
+  for (const loop of loops.splice(0)) await loop.stop()
+})
+
+afterAll(() => stage?.stop())
+
+const status = (code: number): WebhookAnswer => ({ kind: 'answered', status: code, head: `${code}` })
+const never = () => new Promise<WebhookAnswer>(() => {})
+const relay = () => relayEvents(stage.world, [relayToWebhooks(stage.world.clock)])
+
+function start(one = webhooks): Loop {
+  const loop = startDelivering(one.world)
+  loops.push(loop)
+  return loop
+}
+
+/** `order:sequence` of every call so far. */
+const called = (one = webhooks) => one.calls.map(({ sequence }) => sequence)
+
+const statesOf = async (orderId: string) => {
+  const rows = await stage.db.query<{ sequence: number; state: string; attempts: number }>(
+    'SELECT sequence, state, attempts FROM webhook_deliveries WHERE order_id = $1 ORDER BY sequence',
+    [orderId],
+  )
+  return rows.map(({ sequence, state, attempts }) => `${sequence} ${state} ${attempts}`)
+}
+
+const waitFor = (condition: () => Promise<void> | void) =>
+  vi.waitFor(condition, { timeout: 15_000, interval: 10 })
+
+async function orderWith(events: number, url = 'https://one.example/'): Promise<string> {
+  const orderId = await openOrder(stage, url)
+  for (let index = 1; index < events; index += 1) await happen(stage, orderId)
+  return orderId
+}
+
+test('events of an order are told one after the other, each with the same id and body at every attempt', async () => {
+  const orderId = await orderWith(3)
+  await relay()
+  let failures = 2
+  webhooks.answer = ({ id }) => (id.endsWith('_2') && failures-- > 0 ? status(500) : status(204))
+  start()
+  await waitFor(() => expect(called()).toEqual([1, 2]))
+  await waitFor(async () =>
+    expect(await statesOf(orderId)).toEqual(['1 delivered 0', '2 waiting 1', '3 waiting 0']),
+  )
+  stage.advance(5_000)
+  await waitFor(async () => expect(await statesOf(orderId)).toContain('2 waiting 2'))
+  stage.advance(299_999)
+  await relay()
+  expect(called()).toEqual([1, 2, 2])
+  stage.advance(1)
+  await waitFor(async () =>
+    expect(await statesOf(orderId)).toEqual(['1 delivered 0', '2 delivered 2', '3 delivered 0']),
+  )
+  expect(called()).toEqual([1, 2, 2, 2, 3])
+  expect(
+    new Set(webhooks.calls.filter(({ sequence }) => sequence === 2).map(({ id, body }) => id + body)).size,
+  ).toBe(1)
+  expect(await stage.db.query('SELECT next_sequence, due_at_ms FROM webhook_lines')).toEqual([
+    { next_sequence: null, due_at_ms: null },
+  ])
+  const attempts = await stage.db.query(
+    'SELECT sequence, outcome, status, said FROM webhook_attempts ORDER BY sequence, fence',
+  )
+  const expected = [
+    [1, 204],
+    [2, 500],
+    [2, 500],
+    [2, 204],
+    [3, 204],
+  ] as const
+  expect(attempts).toEqual(
+    expected.map(([sequence, code]) => ({ sequence, outcome: 'answered', status: code, said: `${code}` })),
+  )
+})
+
+test('after ten failures a delivery is given up and told to its owner, and the line goes on', async () => {
+  const orderId = await orderWith(2)
+  await relay()
+  const failures: WebhookAnswer[] = [
+    status(500),
+    status(302),
+    { kind: 'failed', why: 'ECONNRESET' },
+    { kind: 'forbidden', why: 'the host has an address that is not public' },
+  ]
+  webhooks.answer = ({ id }) =>
+    id.endsWith('_1') ? (failures[webhooks.calls.length % 4] ?? status(404)) : status(200)
+  start()
+  for (let attempt = 1; attempt < 10; attempt += 1) {
+    await waitFor(async () => expect(await statesOf(orderId)).toContain(`1 waiting ${attempt}`))
+    expect(called()).toHaveLength(attempt)
+    stage.advance(24 * 3_600_000)
+  }
+  await waitFor(async () => expect(await statesOf(orderId)).toEqual(['1 exhausted 10', '2 delivered 0']))
+  expect(called()).toEqual([1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2])
+  expect(webhooks.exhausted).toMatchObject([
+    { orderId, sequence: 1, url: 'https://one.example/', endpoint: null, lastAnswer: 'ECONNRESET' },
+  ])
+})
+
+test('410 ends what one order tells its callback_url, for good', async () => {
+  const orderId = await orderWith(2)
+  const other = await orderWith(1)
+  await relay()
+  webhooks.answer = (call) => (call.id.includes(other) ? status(200) : status(410))
+  start()
+  await waitFor(async () => expect(await statesOf(orderId)).toEqual(['1 cancelled 1', '2 cancelled 0']))
+  await waitFor(async () => expect(await statesOf(other)).toEqual(['1 delivered 0']))
+  await happen(stage, orderId)
+  await relay()
+  await waitFor(async () => expect(await statesOf(orderId)).toContain('3 cancelled 0'))
+  expect(called()).toHaveLength(2)
+})
+
+test('410 disables an endpoint for all orders, and so does its owner', async () => {
+  await addEndpoint(stage, 'we_first000', 'https://gone.example/')
+  await addEndpoint(stage, 'we_second00', 'https://unwanted.example/')
+  const orders = [await openOrder(stage, null), await openOrder(stage, null), await openOrder(stage, null)]
+  await relay()
+  await disableEndpointBy(stage, 'we_second00', 'owner')
+  webhooks.answer = () => status(410)
+  start()
+  await waitFor(async () => {
+    for (const orderId of orders) {
+      const states = await statesOf(orderId)
+      expect(states.map((state) => state.split(' ')[1])).toEqual(['cancelled', 'cancelled'])
+    }
+  })
+  expect(webhooks.calls.filter(({ url }) => url.includes('unwanted'))).toEqual([])
+  expect(await stage.db.query('SELECT endpoint_id, disabled_by FROM webhook_endpoints ORDER BY 1')).toEqual([
+    { endpoint_id: 'we_first000', disabled_by: 'receiver' },
+    { endpoint_id: 'we_second00', disabled_by: 'owner' },
+  ])
+})
+
+test('a receiver that hangs takes its own places and nobody else’s', async () => {
+  for (let index = 0; index < 30; index += 1) await orderWith(1, 'https://dead.example/')
+  for (let host = 0; host < 8; host += 1) {
+    for (let index = 0; index < 7; index += 1) {
+      await openOrder(stage, `https://dead${host}.example/`, 'acc_deadly0000')
+    }
+  }
+  const live = await orderWith(4, 'https://live.example/')
+  await relay()
+  webhooks.answer = ({ url }) => (url.includes('live') ? status(200) : never())
+  start()
+  await waitFor(async () => expect((await statesOf(live))[3]).toBe('4 delivered 0'))
+  const to = (part: string) => webhooks.calls.filter(({ url }) => url.includes(part)).length
+  await waitFor(() => expect(to('//dead.')).toBe(10))
+  await waitFor(() => expect(to('dead') - to('//dead.'), 'of one account, on eight hosts').toBe(40))
+  const later = await orderWith(2, 'https://live.example/')
+  await relay()
+  await waitFor(async () => expect(await statesOf(later)).toEqual(['1 delivered 0', '2 delivered 0']))
+  expect(to('//dead.')).toBe(10)
+})
+
+test('whoever lost a claim writes nothing but what came of its attempt', async () => {
+  const orderId = await orderWith(2)
+  await relay()
+  const wall = { ms: 1_800_000_000_000 }
+  const slow = openWebhookStage(stage, wall)
+  const late = Promise.withResolvers<WebhookAnswer>()
+  slow.answer = () => (called(slow).length === 1 ? late.promise : status(200))
+  start(slow)
+  await waitFor(() => expect(called(slow)).toEqual([1]))
+  const second = openWebhookStage(stage, wall)
+  start(second)
+  // Nobody may while the claim lasts.
+  wall.ms += 1_000
+  await relay()
+  expect([called(slow), called(second)]).toEqual([[1], []])
+  wall.ms += 1
+  await waitFor(async () => expect(await statesOf(orderId)).toEqual(['1 delivered 0', '2 delivered 0']))
+  late.resolve(status(500))
+  await waitFor(async () =>
+    expect(
+      await stage.db.query('SELECT sequence, status FROM webhook_attempts ORDER BY sequence, fence'),
+    ).toEqual([
+      { sequence: 1, status: 500 },
+      { sequence: 1, status: 200 },
+      { sequence: 2, status: 200 },
+    ]),
+  )
+  expect(await statesOf(orderId)).toEqual(['1 delivered 0', '2 delivered 0'])
+})
+
+test('a process that stops cuts off what is under way, which is no failure of the receiver', async () => {
+  const orderId = await orderWith(1)
+  await relay()
+  webhooks.answer = never
+  const loop = start()
+  await waitFor(() => expect(called()).toEqual([1]))
+  await loop.stop()
+  expect(await statesOf(orderId)).toEqual(['1 waiting 0'])
+  const next = openWebhookStage(stage)
+  start(next)
+  await waitFor(async () => expect(await statesOf(orderId)).toEqual(['1 delivered 0']))
+  expect(called(next)).toEqual([1])
+})
+
+test('several processes tell every event of many orders once, and each order in its order', async () => {
+  const orders: string[] = []
+  for (let index = 0; index < 25; index += 1)
+    orders.push(await orderWith(4, `https://host${index % 3}.example/`))
+  await relay()
+  const workers = [webhooks, openWebhookStage(stage), openWebhookStage(stage)]
+  for (const worker of workers) start(worker)
+  await waitFor(async () =>
+    expect(await stage.db.query(`SELECT 1 FROM webhook_deliveries WHERE state <> 'delivered'`)).toEqual([]),
+  )
+  expect(workers.flatMap(({ calls }) => calls)).toHaveLength(100)
+  const attempts = await stage.db.query<{ order_id: string; told: number[] }>(
+    'SELECT order_id, array_agg(sequence ORDER BY fence) AS told FROM webhook_attempts GROUP BY order_id',
+  )
+  expect(attempts.map(({ told }) => told)).toEqual(orders.map(() => [1, 2, 3, 4]))
+})
+
+test('what cannot be made into a message is a failure that is logged, and waits like any other', async () => {
+  const orderId = await orderWith(1)
+  await relay()
+  const { world } = webhooks
+  const broken = {
+    ...world,
+    webhooks: {
+      ...world.webhooks,
+      writeEvent: () => {
+        throw new Error('no such field')
+      },
+    },
+  }
+  start({ ...webhooks, world: broken })
+  await waitFor(async () => expect(await statesOf(orderId)).toEqual(['1 waiting 1']))
+  expect(stage.logged.filter(({ level }) => level === 'error')).toHaveLength(1)
+})
+
+test('what is given up is mailed to the owner in the same transaction, unless mails are off or there is no address', async () => {
+  await stage.corrupt('TRUNCATE mails')
+  await stage.corrupt(`UPDATE accounts SET email = 'owner@shop.example' WHERE account_id = 'acc_stage00000'`)
+  await stage.corrupt(`INSERT INTO accounts VALUES ('acc_nomail0000', 'No mail', 1) ON CONFLICT DO NOTHING`)
+  const orderId = await orderWith(1)
+  const silent = await openOrder(stage, 'https://one.example/', 'acc_nomail0000')
+  await relay()
+  await stage.corrupt('UPDATE webhook_deliveries SET attempts = 9')
+  const { world } = webhooks
+  webhooks.answer = () => status(503)
+  start({ ...webhooks, world: { ...world, webhooks: { ...world.webhooks, tellExhausted: mailExhausted } } })
+  await waitFor(async () => {
+    expect(await statesOf(orderId)).toEqual(['1 exhausted 10'])
+    expect(await statesOf(silent)).toEqual(['1 exhausted 10'])
+  })
+  expect(await stage.db.query('SELECT kind, to_address, data FROM mails')).toEqual([
+    {
+      kind: 'webhook_exhausted',
+      to_address: 'owner@shop.example',
+      data: { order_id: orderId, url: 'https://one.example/', endpoint: null, last_answer: 'HTTP 503' },
+    },
+  ])
+})
+
+test('an owner who wants no mails gets none', async () => {
+  await stage.corrupt('TRUNCATE mails, notification_settings')
+  await stage.corrupt(
+    `INSERT INTO notification_settings (account_id, emails) VALUES ('acc_stage00000', 'off')`,
+  )
+  const orderId = await orderWith(1)
+  await relay()
+  await stage.corrupt('UPDATE webhook_deliveries SET attempts = 9')
+  const { world } = webhooks
+  webhooks.answer = () => status(503)
+  start({ ...webhooks, world: { ...world, webhooks: { ...world.webhooks, tellExhausted: mailExhausted } } })
+  await waitFor(async () => expect(await statesOf(orderId)).toEqual(['1 exhausted 10']))
+  expect(await stage.db.query('SELECT 1 FROM mails')).toEqual([])
+  await stage.corrupt('TRUNCATE notification_settings')
+})

@@ -1,0 +1,147 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import type { OrderEvent } from '../../db/events.ts'
+import { type BooksStage, openBooksStage } from '../testing/books_stage.ts'
+import { ACCOUNT, addEndpoint, happen, openOrder, resetWebhooks } from '../testing/webhook_stage.ts'
+import { type Relay, relayEvents } from './relay.ts'
+import { relayToWebhooks } from './relay_webhooks.ts'
+
+/**
+ * What: every event is handed on, in order, and leaves one row for each receiver, whoever dies and however many relay.
+ * How: a real PostgreSQL; events are made by hand as `apply` writes them.
+ */
+let stage: BooksStage
+let webhooks: Relay
+
+beforeAll(async () => {
+  stage = await openBooksStage('relay')
+  webhooks = relayToWebhooks(stage.world.clock)
+})
+
+beforeEach(async () => {
+  await stage.reset()
+  await resetWebhooks(stage)
+})
+
+afterAll(() => stage?.stop())
+
+const relay = (...relays: Relay[]) => relayEvents(stage.world, relays)
+
+/** `receiver:sequence`, in the order in which they are told. */
+async function deliveriesOf(orderId: string): Promise<string[]> {
+  const rows = await stage.db.query<{ receiver: string; sequence: number }>(
+    'SELECT receiver, sequence FROM webhook_deliveries WHERE order_id = $1 ORDER BY receiver, sequence',
+    [orderId],
+  )
+  return rows.map(({ receiver, sequence }) => `${receiver}:${sequence}`)
+}
+
+const linesOf = (orderId: string) =>
+  stage.db.query(
+    'SELECT receiver, url, host, next_sequence AS next FROM webhook_lines WHERE order_id = $1 ORDER BY receiver',
+    [orderId],
+  )
+
+test('an event goes to the callback_url and to every enabled endpoint of the account, and to no URL twice', async () => {
+  await addEndpoint(stage, 'we_first000', 'https://one.example/a')
+  await addEndpoint(stage, 'we_second00', 'https://two.example:8443/b')
+  await addEndpoint(stage, 'we_disabled', 'https://three.example/')
+  await addEndpoint(stage, 'we_other000', 'https://four.example/', 'acc_somebody0')
+  await stage.corrupt(
+    `UPDATE webhook_endpoints SET disabled_at_ms = 1, disabled_by = 'owner' WHERE endpoint_id = 'we_disabled'`,
+  )
+  const orderId = await openOrder(stage, 'https://two.example:8443/b')
+  await relay(webhooks)
+  expect(await linesOf(orderId)).toEqual([
+    { receiver: 'callback', url: 'https://two.example:8443/b', host: 'two.example:8443', next: 1 },
+    { receiver: 'we_first000', url: 'https://one.example/a', host: 'one.example', next: 1 },
+  ])
+  expect(await deliveriesOf(orderId)).toEqual(['callback:1', 'we_first000:1'])
+})
+
+test('an order that nobody wants to hear of leaves no row and is not looked at again', async () => {
+  const orderId = await openOrder(stage, null)
+  await relay(webhooks)
+  expect(await linesOf(orderId)).toEqual([])
+  const seen: OrderEvent[] = []
+  expect(await relay(async (_tx, events) => void seen.push(...events))).toBe(false)
+  expect(seen).toEqual([])
+})
+
+test('events are handed on once and in order, those that happen meanwhile the next time', async () => {
+  const orderId = await openOrder(stage, 'https://one.example/')
+  await happen(stage, orderId)
+  const seen: number[][] = []
+  const during: Relay = async (_tx, events) => {
+    seen.push(events.map(({ sequence }) => sequence))
+    if (seen.length === 1) await happenBeside(orderId)
+  }
+  await relay(webhooks, during)
+  await relay(webhooks, during)
+  await relay(webhooks, during)
+  expect(seen).toEqual([[1, 2], [3]])
+  expect(await deliveriesOf(orderId)).toEqual(['callback:1', 'callback:2', 'callback:3'])
+  expect(await linesOf(orderId)).toMatchObject([{ next: 1 }])
+})
+
+/** The relay's own transaction has not touched the order yet: somebody else may. */
+const happenBeside = (orderId: string) => happen(stage, orderId, 'EXCHANGE')
+
+test('a relay that dies after its rows are written, and before that is noted, leaves nothing, and nothing is lost', async () => {
+  const orderId = await openOrder(stage, 'https://one.example/')
+  const dies: Relay = () => Promise.reject(new Error('killed'))
+  await expect(relay(webhooks, dies)).rejects.toThrow('killed')
+  expect(await deliveriesOf(orderId)).toEqual([])
+  await relay(webhooks)
+  expect(await deliveriesOf(orderId)).toEqual(['callback:1'])
+})
+
+test('a connection that breaks in the middle is the same', async () => {
+  const orderId = await openOrder(stage, 'https://one.example/')
+  const breaks: Relay = async (tx) => {
+    const [row] = await tx.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')
+    await stage.kill(`pid = ${row?.pid}`)
+    await tx.query('SELECT 1')
+  }
+  await expect(relay(webhooks, breaks)).rejects.toThrow()
+  expect(await deliveriesOf(orderId)).toEqual([])
+  await relay(webhooks)
+  expect(await deliveriesOf(orderId)).toEqual(['callback:1'])
+})
+
+test('of many that relay the same events at once each leaves what one would', async () => {
+  await addEndpoint(stage, 'we_first000', 'https://one.example/a')
+  const orders: string[] = []
+  for (let index = 0; index < 20; index += 1) {
+    const orderId = await openOrder(stage, 'https://two.example/')
+    await happen(stage, orderId)
+    orders.push(orderId)
+  }
+  let told = 0
+  const counting: Relay = async (_tx, events) => {
+    told += events.length
+  }
+  await Promise.all([1, 2, 3, 4].map(() => relay(webhooks, counting)))
+  await relay(webhooks, counting)
+  expect(told, 'some were handed on by more than one').toBeGreaterThanOrEqual(40)
+  for (const orderId of orders) {
+    expect(await deliveriesOf(orderId)).toEqual([
+      'callback:1',
+      'callback:2',
+      'we_first000:1',
+      'we_first000:2',
+    ])
+    expect(await linesOf(orderId)).toMatchObject([{ next: 1 }, { next: 1 }])
+  }
+  expect(await stage.db.query('SELECT 1 FROM orders WHERE relayed_sequence <> sequence')).toEqual([])
+})
+
+test('an event that is handed on again does not wake a line that has told it', async () => {
+  const orderId = await openOrder(stage, 'https://one.example/')
+  await relay(webhooks)
+  await stage.corrupt(`UPDATE webhook_deliveries SET state = 'delivered', ended_at_ms = 1`)
+  await stage.corrupt('UPDATE webhook_lines SET next_sequence = NULL, due_at_ms = NULL')
+  const again = { orderId, accountId: ACCOUNT, callbackUrl: 'https://one.example/', sequence: 1, atMs: 1 }
+  const event: OrderEvent = { ...again, previousStatus: null, status: 'NEW', snapshot: {} }
+  await stage.db.transaction((tx) => webhooks(tx, [event]))
+  expect(await linesOf(orderId)).toMatchObject([{ next: null }])
+})

@@ -1,0 +1,198 @@
+import type { Clock } from '../clock.ts'
+import type { Database } from '../db/database.ts'
+import { fillRetrySlot, findRetrySlot } from '../db/retry_slots.ts'
+import { CALLBACK } from '../db/webhook_lines.ts'
+import {
+  type DeliveryKey,
+  findDeliveries,
+  findDelivery,
+  findEnded,
+  isReceiverEnabled,
+  type LoggedDelivery,
+  type LogPosition,
+  redeliver,
+} from '../db/webhook_log.ts'
+import { accept, refuse } from '../domain/outcome.ts'
+import type { DeskOutcome, DeskRejection, RetrySlot } from './desk.ts'
+import { idempotencyConflict } from './order_desk.ts'
+
+export const deliveryStates = ['waiting', 'delivered', 'exhausted', 'cancelled'] as const
+export type DeliveryState = (typeof deliveryStates)[number]
+
+/** One event for one receiver, as its owner sees it. Times are epoch milliseconds of the service's clock. */
+export type DeliveryView = {
+  readonly id: string
+  /** What receivers know a repetition by: the same for every receiver and attempt. */
+  readonly webhook_id: string
+  readonly order_id: string
+  readonly sequence: number
+  readonly status: string
+  readonly url: string
+  /** Null for the order's own `callback_url`. */
+  readonly endpoint_id: string | null
+  readonly state: DeliveryState
+  readonly event_at: number
+  readonly next_attempt_at: number | null
+  readonly ended_at: number | null
+  readonly attempts: readonly {
+    readonly began_at: number
+    readonly ended_at: number | null
+    /** unknown: it was about to be sent, and nobody lived to note what came of it. */
+    readonly outcome: 'answered' | 'forbidden' | 'failed' | 'unknown'
+    readonly http_status: number | null
+    readonly response: string | null
+  }[]
+}
+
+export type DeliveryPage = {
+  readonly deliveries: readonly DeliveryView[]
+  /** Where the next page begins; null when there is none. */
+  readonly next: LogPosition | null
+}
+
+/** What an account may see of its webhooks, and have done again. */
+export type WebhookDesk = {
+  listDeliveries(
+    accountId: string,
+    filter: { readonly orderId: string | null; readonly state: DeliveryState | null },
+    page: { readonly after: LogPosition | null; readonly limit: number },
+  ): Promise<DeliveryPage>
+  /** Null: no such delivery, or not theirs. */
+  redeliver(
+    accountId: string,
+    deliveryId: string,
+    retry: RetrySlot,
+  ): Promise<DeskOutcome<Replayable<{ readonly delivery: DeliveryView }>> | null>
+  /** Everything since that is over, or what ended in one state. */
+  redeliverSince(
+    accountId: string,
+    since: { readonly sinceMs: number; readonly state: DeliveryState | null },
+    retry: RetrySlot,
+  ): Promise<DeskOutcome<Replayable<{ readonly redelivered: number }>>>
+}
+
+type Replayable<Answer> = Answer & { readonly isReplay: boolean }
+
+type DeskPlace = { readonly db: Database; readonly clock: Clock }
+
+export function webhookDesk(place: DeskPlace): WebhookDesk {
+  return {
+    listDeliveries: async (accountId, { orderId, state }, { after, limit }) => {
+      const states = state === null ? deliveryStates : [state]
+      // One more than is wanted says whether there is a next page.
+      const found = await findDeliveries(place.db, accountId, { orderId, states }, after, limit + 1)
+      const page = found.slice(0, limit)
+      return { deliveries: page.map(viewDelivery), next: found.length > limit ? (page.at(-1) ?? null) : null }
+    },
+    redeliver: (accountId, deliveryId, retry) => redeliverOne(place, accountId, deliveryId, retry),
+    redeliverSince: (accountId, since, retry) => redeliverMany(place, accountId, since, retry),
+  }
+}
+
+async function redeliverOne(
+  { db, clock }: DeskPlace,
+  accountId: string,
+  deliveryId: string,
+  retry: RetrySlot,
+): Promise<DeskOutcome<Replayable<{ delivery: DeliveryView }>> | null> {
+  const key = readDeliveryId(deliveryId)
+  const found = key === null ? null : await findDelivery(db, accountId, key)
+  if (key === null || found === null) return null
+  const earlier = await earlierOf(db, accountId, retry)
+  if (earlier !== null && !earlier.ok) return earlier
+  if (earlier === null) {
+    if (!(await isReceiverEnabled(db, key.receiver))) return refuse(disabled)
+    await db.transaction(async (tx) => {
+      const filled = { bodyHash: retry.bodyHash, orderId: key.orderId, answer: {} }
+      if (!(await fillRetrySlot(tx, accountId, retry.slot, filled, clock.wallMs()))) return
+      await redeliver(tx, [key], clock.nowMs())
+    })
+  }
+  const delivery = (await findDelivery(db, accountId, key)) ?? found
+  return accept({ delivery: viewDelivery(delivery), isReplay: earlier !== null })
+}
+
+const REDELIVERED_A_STEP = 500
+
+async function redeliverMany(
+  { db, clock }: DeskPlace,
+  accountId: string,
+  { sinceMs, state }: { readonly sinceMs: number; readonly state: DeliveryState | null },
+  retry: RetrySlot,
+): Promise<DeskOutcome<Replayable<{ redelivered: number }>>> {
+  const earlier = await earlierOf(db, accountId, retry)
+  if (earlier !== null && !earlier.ok) return earlier
+  if (earlier !== null) return accept({ ...(earlier.value as { redelivered: number }), isReplay: true })
+  const states = state === null ? deliveryStates.filter((one) => one !== 'waiting') : [state]
+  let redelivered = 0
+  let after: LogPosition = { eventAtMs: sinceMs, orderId: '', receiver: '', sequence: 0 }
+  // What is redelivered meanwhile is behind the position: each is begun again once.
+  const untilMs = clock.nowMs()
+  for (let isMore = true; isMore; ) {
+    const step = await findEnded(db, accountId, { after, untilMs }, states, REDELIVERED_A_STEP)
+    redelivered += step.length === 0 ? 0 : await db.transaction((tx) => redeliver(tx, step, clock.nowMs()))
+    after = step.at(-1) ?? after
+    isMore = step.length === REDELIVERED_A_STEP
+  }
+  const filled = { bodyHash: retry.bodyHash, orderId: '', answer: { redelivered } }
+  await fillRetrySlot(db, accountId, retry.slot, filled, clock.wallMs())
+  return accept({ redelivered, isReplay: false })
+}
+
+const disabled: DeskRejection = {
+  code: 'INVALID_PARAMETER',
+  message: 'the endpoint of the delivery is disabled or deleted: enable it first',
+  details: [{ field: 'delivery_id', message: 'goes to an endpoint that is disabled or deleted' }],
+}
+
+/** What was answered the first time; null when this is it. */
+async function earlierOf(
+  db: Database,
+  accountId: string,
+  retry: RetrySlot,
+): Promise<DeskOutcome<unknown> | null> {
+  const slot = await findRetrySlot(db, accountId, retry.slot)
+  if (slot === null) return null
+  return slot.bodyHash === retry.bodyHash && slot.answer !== null
+    ? accept(slot.answer)
+    : refuse(idempotencyConflict)
+}
+
+function deliveryIdOf({ orderId, sequence, receiver }: DeliveryKey): string {
+  return `${orderId}-${sequence}-${receiver}`
+}
+
+function readDeliveryId(text: string): DeliveryKey | null {
+  const [, orderId, sequence, receiver] = /^(CB\d{16})-([1-9]\d{0,8})-([a-z0-9_]{1,40})$/.exec(text) ?? []
+  if (orderId === undefined || sequence === undefined || receiver === undefined) return null
+  return { orderId, sequence: Number.parseInt(sequence, 10), receiver }
+}
+
+/** What receivers know a repetition of an event by. */
+export function webhookIdOf({ orderId, sequence }: Pick<DeliveryKey, 'orderId' | 'sequence'>): string {
+  return `evt_${orderId}_${sequence}`
+}
+
+function viewDelivery(delivery: LoggedDelivery): DeliveryView {
+  const { orderId, sequence, receiver, state } = delivery
+  return {
+    id: deliveryIdOf(delivery),
+    webhook_id: webhookIdOf(delivery),
+    order_id: orderId,
+    sequence,
+    status: delivery.orderStatus,
+    url: delivery.url,
+    endpoint_id: receiver === CALLBACK ? null : receiver,
+    state,
+    event_at: delivery.eventAtMs,
+    next_attempt_at: state === 'waiting' ? delivery.dueAtMs : null,
+    ended_at: delivery.endedAtMs,
+    attempts: delivery.attempts.map(({ beganAtMs, endedAtMs, outcome, status, said }) => ({
+      began_at: beganAtMs,
+      ended_at: endedAtMs,
+      outcome: outcome ?? 'unknown',
+      http_status: status,
+      response: said,
+    })),
+  }
+}

@@ -1,0 +1,132 @@
+import type { RouteOptions } from 'fastify'
+import Type from 'typebox'
+import type { WebhookEndpoint } from '../../accounts/webhook_endpoints.ts'
+import { jsonNoStore } from '../answers/answers.ts'
+import { errorAnswers } from '../answers/problem_json.ts'
+import { invalidParameters, type Problem } from '../errors.ts'
+import { success } from '../json/schema.ts'
+import { compileWriter } from '../json/writer.ts'
+import { callbackUrl } from '../parameters/kinds.ts'
+import { parametersSchema } from '../parameters/read_body.ts'
+import { readQuery } from '../parameters/read_query.ts'
+import { parameterOf, queryOf, type RouteContext } from '../route_context.ts'
+import { endpointSchema } from './delivery_schema.ts'
+import { callerOf, readSignedPost, refuseWithoutCredentials } from './signed_post.ts'
+import { signedSecurity } from './signed_schema.ts'
+
+const url = '/v1/account/webhooks/endpoints'
+
+const list = <Item extends typeof endpointSchema | ReturnType<typeof Type.Ref>>(item: Item) =>
+  Type.Object({ endpoints: Type.Array(item) })
+
+const writeOne = compileWriter(endpointSchema)
+const writeAll = compileWriter(list(endpointSchema))
+
+export function listEndpointsRoute(context: RouteContext): RouteOptions {
+  const { answers, parts } = context
+  return {
+    method: 'GET',
+    url,
+    schema: {
+      ...described('listWebhookEndpoints', 'List where the events of all orders go'),
+      response: {
+        200: { description: 'The oldest first.', ...success(list(Type.Ref('WebhookEndpoint'))) },
+        ...errorAnswers('INVALID_PARAMETER', ...refusals),
+      },
+    },
+    async handler(request, reply) {
+      const caller = await callerOf(context, request, reply, 'read', 1)
+      if (caller === null) return
+      const read = readQuery({}, queryOf(request))
+      if (!read.ok) return answers.problem(request, reply, invalidParameters(read.details))
+      const endpoints = await parts.endpoints.list(caller.key.accountId)
+      answers.data(request, reply, writeAll({ endpoints: endpoints.map(viewEndpoint) }), jsonNoStore)
+    },
+  }
+}
+
+export function createEndpointRoute(context: RouteContext): RouteOptions {
+  const { answers, parts } = context
+  const parameters = {
+    url: callbackUrl('Where the events of all orders are sent (https).', parts.limits.loopbackCallbacks),
+  }
+  return {
+    method: 'POST',
+    url,
+    schema: {
+      ...described('createWebhookEndpoint', 'Have the events of all orders sent to a URL'),
+      description: 'The same URL again is the same endpoint, and enabled. An account has at most 10.',
+      body: parametersSchema(parameters, 'body'),
+      response: {
+        200: { description: 'The endpoint.', ...success(Type.Ref('WebhookEndpoint')) },
+        ...errorAnswers('INVALID_PARAMETER', ...refusals, 'PAYLOAD_TOO_LARGE', 'UNSUPPORTED_MEDIA_TYPE'),
+      },
+    },
+    onRequest: refuseWithoutCredentials(context),
+    async handler(request, reply) {
+      const caller = await callerOf(context, request, reply, 'trade', 1)
+      if (caller === null) return
+      const read = readSignedPost(parameters, request, caller.signature)
+      if (!read.ok) return answers.problem(request, reply, read.rejection)
+      const made = await parts.endpoints.create(caller.key.accountId, read.values.url)
+      if (!made.ok) {
+        const details = [{ field: 'url', message: made.rejection.message }]
+        return answers.problem(request, reply, invalidParameters(details))
+      }
+      answers.data(request, reply, writeOne(viewEndpoint(made.value)), jsonNoStore)
+    },
+  }
+}
+
+const noSuchEndpoint: Problem = { code: 'NOT_FOUND', message: 'there is no such endpoint' }
+
+export function deleteEndpointRoute(context: RouteContext): RouteOptions {
+  const { answers, parts } = context
+  return {
+    method: 'DELETE',
+    url: `${url}/:endpoint_id`,
+    schema: {
+      ...described('deleteWebhookEndpoint', 'Send no more events to an endpoint'),
+      params: Type.Object({ endpoint_id: Type.String({ examples: ['we_0123456789abcdef'] }) }),
+      response: {
+        200: {
+          description: 'It is gone; what waited for it is cancelled.',
+          ...success(Type.Object({ id: Type.String({ examples: ['we_0123456789abcdef'] }) })),
+        },
+        ...errorAnswers('INVALID_PARAMETER', ...refusals, 'NOT_FOUND'),
+      },
+    },
+    async handler(request, reply) {
+      const caller = await callerOf(context, request, reply, 'trade', 1)
+      if (caller === null) return
+      const read = readQuery({}, queryOf(request))
+      if (!read.ok) return answers.problem(request, reply, invalidParameters(read.details))
+      const id = parameterOf(request, 'endpoint_id')
+      const deleted = await parts.endpoints.remove(caller.key.accountId, id)
+      if (!deleted.ok) return answers.problem(request, reply, noSuchEndpoint)
+      answers.data(request, reply, JSON.stringify({ id }), jsonNoStore)
+    },
+  }
+}
+
+const refusals = [
+  'UNAUTHORIZED',
+  'INVALID_SIGNATURE',
+  'TIMESTAMP_EXPIRED',
+  'FORBIDDEN',
+  'RATE_LIMITED',
+] as const
+
+function described(operationId: string, summary: string) {
+  return { tags: ['webhooks'], operationId, summary, security: signedSecurity }
+}
+
+function viewEndpoint(endpoint: WebhookEndpoint) {
+  return {
+    id: endpoint.endpointId,
+    url: endpoint.url,
+    created_at: endpoint.createdAtMs,
+    disabled_at: endpoint.disabledAtMs,
+    disabled_by: endpoint.disabledBy,
+  }
+}
