@@ -557,6 +557,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/account/webhook-deliveries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What was sent to the receivers of the account, with every attempt
+         * @description The newest event first. Deliveries that are over are kept for 30 days.
+         */
+        get: operations["listAccountDeliveries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/account/orders": {
         parameters: {
             query?: never;
@@ -5811,6 +5831,85 @@ export interface operations {
             };
         };
     };
+    listAccountDeliveries: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The order.
+                 * @example CB4821093377160542
+                 */
+                order_id?: string;
+                /** @description Only deliveries in this state. */
+                state?: "waiting" | "delivered" | "exhausted" | "cancelled";
+                /** @description How many deliveries a page has at most. */
+                limit?: number;
+                /** @description The `next_cursor` of the page before. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        data: {
+                            deliveries: components["schemas"]["WebhookDelivery"][];
+                            /**
+                             * @description Gives the next page; null on the last one.
+                             * @example MTc5MDAwMDAwMDAwMC5DQjQ4
+                             */
+                            next_cursor: string | null;
+                        };
+                    };
+                };
+            };
+            /** @description INVALID_PARAMETER: A parameter is missing, malformed or unknown; see details. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InvalidParameterError"];
+                };
+            };
+            /** @description NOT_SIGNED_IN: There is no session, or it has ended. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NotSignedInError"];
+                };
+            };
+            /** @description RATE_LIMITED: Too many requests; wait retry_after seconds. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description INTERNAL_ERROR: Our fault; tell us the request_id. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalErrorError"];
+                };
+            };
+        };
+    };
     listAccountOrders: {
         parameters: {
             query?: {
@@ -6010,7 +6109,7 @@ export interface operations {
                                  */
                                 act: string;
                                 /**
-                                 * @description owner: signed in; operator: at the command line; visitor: with a link.
+                                 * @description owner: signed in; key: signed with one; operator: at the command line; visitor: with a link.
                                  * @example owner
                                  */
                                 actor: string;

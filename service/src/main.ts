@@ -5,8 +5,10 @@ import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import { Registry } from 'prom-client'
 import { openApiKeys } from './accounts/api_keys.ts'
+import { addEndpoint, removeEndpoint } from './accounts/owner_acts.ts'
+import type { OwnerPlace } from './accounts/owner_place.ts'
 import { createSecretBox } from './accounts/secret_box.ts'
-import { createEndpoint, deleteEndpoint, listEndpoints } from './accounts/webhook_endpoints.ts'
+import { listEndpoints } from './accounts/webhook_endpoints.ts'
 import { openWebhookSecrets } from './accounts/webhook_secrets.ts'
 import { buildChains } from './chains/index.ts'
 import { type MailSettings, mailRenderer } from './channels/email/render.ts'
@@ -409,7 +411,7 @@ function buildInterface(
     ...operator,
     desk,
     webhooks: webhookDesk(world),
-    endpoints: openEndpoints(operator, world),
+    endpoints: openEndpoints(owners),
     apiKeys,
     unsubscribing: unsubscribing(world.db, api.orderToken),
     owners,
@@ -418,12 +420,11 @@ function buildInterface(
   })
 }
 
-function openEndpoints({ limits, clock }: OperatorParts, { db }: World): EndpointDesk {
-  const place = { db, wallMs: clock.wallMs, loopbackAllowed: limits.loopbackCallbacks }
+function openEndpoints(owners: OwnerPlace): EndpointDesk {
   return {
-    list: (accountId) => listEndpoints(place, accountId),
-    create: (accountId, url) => createEndpoint(place, accountId, url),
-    remove: (accountId, endpointId) => deleteEndpoint(place, accountId, endpointId),
+    list: (accountId) => listEndpoints(owners, accountId),
+    create: (owner, url) => addEndpoint(owners, owner, url),
+    remove: (owner, endpointId) => removeEndpoint(owners, owner, endpointId),
   }
 }
 

@@ -23,6 +23,14 @@ export function ownerOf({ account, session }: SignedIn, { address }: Requester):
   return { accountId, email, by: { actor: 'owner', address, sessionId: session.sessionId } }
 }
 
+/** Whoever holds a key acts for its owner, and is written down as the key. */
+export function ownerByKey(
+  { keyId, accountId }: { readonly keyId: string; readonly accountId: string },
+  address: string,
+): Owner {
+  return { accountId, email: null, by: { actor: 'key', address, sessionId: null, keyId } }
+}
+
 /** Enough for every program its own, and not for filling a table. */
 const KEYS_MAX = 100
 

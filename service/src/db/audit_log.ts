@@ -24,14 +24,16 @@ export type AuditAct =
   | 'endpoint_deleted'
   | 'webhook_secret_rotated'
 
-/** `owner`: signed in; `operator`: at the command line; `visitor`: has proven nothing, or just now. */
-export type Actor = 'owner' | 'operator' | 'visitor'
+/** `owner`: signed in; `key`: signed with one; `operator`: at the command line; `visitor`: has proven nothing, or just now. */
+export type Actor = 'owner' | 'operator' | 'visitor' | 'key'
 
 /** Who acts, and from where; null where no request brought it. */
 export type By = {
   readonly actor: Actor
   readonly address: string | null
   readonly sessionId: string | null
+  /** Of an act that was signed. */
+  readonly keyId?: string
 }
 
 export const operator: By = { actor: 'operator', address: null, sessionId: null }
@@ -124,7 +126,11 @@ export async function appendAudit(tx: Sql, entry: AuditEntry): Promise<void> {
 }
 
 function rowOf({ chain, atMs, act, by, subject, detail }: AuditEntry, sequence: number, previous: string) {
-  const told = by.sessionId === null ? detail : { ...detail, session: by.sessionId }
+  const told = {
+    ...detail,
+    ...(by.sessionId !== null && { session: by.sessionId }),
+    ...(by.keyId !== undefined && { key: by.keyId }),
+  }
   return {
     chain,
     sequence: String(sequence),

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import type { ApiKeys } from '../accounts/api_key.ts'
+import type { Owner } from '../accounts/owner_acts.ts'
 import type { OwnerPlace } from '../accounts/owner_place.ts'
 import type { WebhookEndpoint } from '../accounts/webhook_endpoints.ts'
 import type { Clock } from '../clock.ts'
@@ -60,8 +61,8 @@ export type OperatorParts = {
 /** Where the events of all orders of an account go (accounts/webhook_endpoints.ts). */
 export type EndpointDesk = {
   list(accountId: string): Promise<readonly WebhookEndpoint[]>
-  create(accountId: string, url: string): Promise<Outcome<WebhookEndpoint>>
-  remove(accountId: string, endpointId: string): Promise<Outcome<null>>
+  create(owner: Owner, url: string): Promise<Outcome<WebhookEndpoint>>
+  remove(owner: Owner, endpointId: string): Promise<Outcome<null>>
 }
 
 /** What the whole interface needs. */

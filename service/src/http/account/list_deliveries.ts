@@ -1,13 +1,13 @@
 import type { RouteOptions } from 'fastify'
 import Type from 'typebox'
-import { deliveryStates } from '../../engine/webhook_desk.ts'
+import { deliveryStates, type WebhookDesk } from '../../engine/webhook_desk.ts'
 import { jsonNoStore } from '../answers/answers.ts'
 import { errorAnswers } from '../answers/problem_json.ts'
 import { invalidParameters } from '../errors.ts'
 import { nullable, success, text } from '../json/schema.ts'
 import { compileWriter } from '../json/writer.ts'
 import { choice, wholeNumber } from '../parameters/kinds.ts'
-import { optional, type Parameter, withDefault } from '../parameters/parameter.ts'
+import { optional, type Parameter, type Values, withDefault } from '../parameters/parameter.ts'
 import { parametersSchema } from '../parameters/read_body.ts'
 import { readQuery } from '../parameters/read_query.ts'
 import { queryOf, type RouteContext } from '../route_context.ts'
@@ -58,43 +58,48 @@ function cursorOf(plain: string): string {
   return Buffer.from(plain, 'latin1').toString('base64url')
 }
 
-const parameters = {
+export const deliveryParameters = {
   order_id: optional(orderId),
   state: optional(choice(deliveryStates, 'Only deliveries in this state.')),
   limit: withDefault(wholeNumber(1, 100, 'How many deliveries a page has at most.'), 50),
   cursor: optional(cursor),
 }
 
-const pageOf = (item: typeof deliverySchema | ReturnType<typeof Type.Ref>) =>
+export const deliveryPageOf = (item: typeof deliverySchema | ReturnType<typeof Type.Ref>) =>
   Type.Object({
     deliveries: Type.Array(item),
     next_cursor: nullable(text('Gives the next page; null on the last one.', 'MTc5MDAwMDAwMDAwMC5DQjQ4')),
   })
 
-const write = compileWriter(pageOf(deliverySchema))
+const write = compileWriter(deliveryPageOf(deliverySchema))
 
 export function listDeliveriesRoute(context: RouteContext): RouteOptions {
   const { answers, parts } = context
   return {
     method: 'GET',
     url: '/v1/account/webhooks/deliveries',
-    schema: { ...schema, querystring: parametersSchema(parameters, 'query') },
+    schema: { ...schema, querystring: parametersSchema(deliveryParameters, 'query') },
     async handler(request, reply) {
       const caller = await callerOf(context, request, reply, 'read', 1)
       if (caller === null) return
-      const read = readQuery(parameters, queryOf(request))
+      const read = readQuery(deliveryParameters, queryOf(request))
       if (!read.ok) return answers.problem(request, reply, invalidParameters(read.details))
-      const { order_id, state, limit, cursor: after } = read.values
-      const filter = { orderId: order_id, state }
-      const page = await parts.webhooks.listDeliveries(caller.key.accountId, filter, { after, limit })
-      const { deliveries, next } = page
-      const next_cursor =
-        next === null
-          ? null
-          : cursorOf([next.eventAtMs, next.orderId, next.receiver, next.sequence].join('.'))
-      answers.data(request, reply, write({ deliveries, next_cursor }), jsonNoStore)
+      const page = await readDeliveries(parts.webhooks, caller.key.accountId, read.values)
+      answers.data(request, reply, write(page), jsonNoStore)
     },
   }
+}
+
+/** A page as it is written. */
+export async function readDeliveries(
+  webhooks: WebhookDesk,
+  accountId: string,
+  { order_id: orderId, state, limit, cursor: after }: Values<typeof deliveryParameters>,
+): Promise<object> {
+  const { deliveries, next } = await webhooks.listDeliveries(accountId, { orderId, state }, { after, limit })
+  const next_cursor =
+    next === null ? null : cursorOf([next.eventAtMs, next.orderId, next.receiver, next.sequence].join('.'))
+  return { deliveries, next_cursor }
 }
 
 const schema = {
@@ -104,7 +109,7 @@ const schema = {
   description: 'The newest event first. Deliveries that are over are kept for 30 days.',
   security: signedSecurity,
   response: {
-    200: { description: 'A page of deliveries.', ...success(pageOf(Type.Ref('WebhookDelivery'))) },
+    200: { description: 'A page of deliveries.', ...success(deliveryPageOf(Type.Ref('WebhookDelivery'))) },
     ...errorAnswers(
       'INVALID_PARAMETER',
       'UNAUTHORIZED',

@@ -1,5 +1,6 @@
 import type { RouteOptions } from 'fastify'
 import Type from 'typebox'
+import { ownerByKey } from '../../accounts/owner_acts.ts'
 import type { WebhookEndpoint } from '../../accounts/webhook_endpoints.ts'
 import { jsonNoStore } from '../answers/answers.ts'
 import { errorAnswers } from '../answers/problem_json.ts'
@@ -68,7 +69,10 @@ export function createEndpointRoute(context: RouteContext): RouteOptions {
       if (caller === null) return
       const read = readSignedPost(parameters, request, caller.signature)
       if (!read.ok) return answers.problem(request, reply, read.rejection)
-      const made = await parts.endpoints.create(caller.key.accountId, read.values.url)
+      const made = await parts.endpoints.create(
+        ownerByKey(caller.key, context.addressOf(request.raw)),
+        read.values.url,
+      )
       if (!made.ok) {
         const details = [{ field: 'url', message: made.rejection.message }]
         return answers.problem(request, reply, invalidParameters(details))
@@ -102,7 +106,7 @@ export function deleteEndpointRoute(context: RouteContext): RouteOptions {
       const read = readQuery({}, queryOf(request))
       if (!read.ok) return answers.problem(request, reply, invalidParameters(read.details))
       const id = parameterOf(request, 'endpoint_id')
-      const deleted = await parts.endpoints.remove(caller.key.accountId, id)
+      const deleted = await parts.endpoints.remove(ownerByKey(caller.key, context.addressOf(request.raw)), id)
       if (!deleted.ok) return answers.problem(request, reply, noSuchEndpoint)
       answers.data(request, reply, JSON.stringify({ id }), jsonNoStore)
     },

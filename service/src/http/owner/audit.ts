@@ -14,7 +14,10 @@ const entrySchema = Type.Object({
   sequence: Type.Integer({ description: 'From 1 on, without gaps.', examples: [7] }),
   at: instant('When it was done.'),
   act: text('What was done.', 'key_created'),
-  actor: text('owner: signed in; operator: at the command line; visitor: with a link.', 'owner'),
+  actor: text(
+    'owner: signed in; key: signed with one; operator: at the command line; visitor: with a link.',
+    'owner',
+  ),
   subject: nullable(text('What it was done to.', 'ck_0123456789abcdef0123')),
   address: nullable(text('Where it was done from.', '203.0.113.7')),
   detail: Type.Unsafe({

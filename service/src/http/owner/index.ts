@@ -2,6 +2,7 @@ import type { RouteOptions } from 'fastify'
 import type { RouteContext } from '../route_context.ts'
 import { accountRoute } from './account.ts'
 import { auditRoute } from './audit.ts'
+import { ownersDeliveriesRoute } from './deliveries.ts'
 import {
   agreeToEmailChangeRoute,
   askEmailChangeRoute,
@@ -48,6 +49,7 @@ export const ownerRoutes: readonly ((context: RouteContext) => RouteOptions)[] =
   deleteEndpointRoute,
   listWebhookSecretsRoute,
   rotateWebhookSecretRoute,
+  ownersDeliveriesRoute,
   ownersOrdersRoute,
   exportOrdersRoute,
   auditRoute,

@@ -526,6 +526,15 @@ test('endpoints and webhook secrets are the account’s own', async () => {
   expect((await stranger.get('/account/webhook-secrets')).json.data.secrets).toEqual([])
 })
 
+test('the log of deliveries is that of the account, and needs a session', async () => {
+  const own = await signIn()
+  const listed = await own.get('/account/webhook-deliveries?limit=1')
+  expect(listed.status).toBe(200)
+  expect(listed.json.data.deliveries.length).toBeGreaterThan(0)
+  expect((await own.get('/account/webhook-deliveries?account_id=acc_other')).status).toBe(400)
+  expect(told(await browser().get('/account/webhook-deliveries'))).toEqual(notSignedIn)
+})
+
 test('orders are asked for by the account that is signed in, and come as a list and as CSV', async () => {
   const own = await signIn()
   const accountId = (await own.get('/account')).json.data.account_id

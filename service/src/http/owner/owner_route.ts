@@ -4,6 +4,7 @@ import { type Owner, ownerOf } from '../../accounts/owner_acts.ts'
 import type { Requester } from '../../accounts/owner_place.ts'
 import { findSession, type SignedIn } from '../../accounts/sessions.ts'
 import type { Outcome } from '../../domain/outcome.ts'
+import { deliverySchema } from '../account/delivery_schema.ts'
 import { type HeaderList, jsonNoStore } from '../answers/answers.ts'
 import { errorAnswers } from '../answers/problem_json.ts'
 import type { ErrorCode, Problem } from '../errors.ts'
@@ -85,7 +86,7 @@ function routeOf<Wanted extends Parameters>(
 ): RouteOptions {
   const { answers, parts } = context
   const { method, url, parameters } = route
-  const write = compileWriter(route.data, { Account: accountSchema })
+  const write = compileWriter(route.data, named)
   const cookies = cookiesOf(parts.baseUrl)
   return {
     method,
@@ -133,6 +134,9 @@ export async function ownersVisit(
 export function requesterOf({ addressOf }: RouteContext, request: FastifyRequest): Requester {
   return { address: addressOf(request.raw), userAgent: request.headers['user-agent'] ?? null }
 }
+
+/** What `data` may name. */
+const named = { Account: accountSchema, WebhookDelivery: deliverySchema }
 
 const bodyCodes: readonly ErrorCode[] = ['PAYLOAD_TOO_LARGE', 'UNSUPPORTED_MEDIA_TYPE']
 
