@@ -49,6 +49,7 @@ export async function serve(
       limits: {
         ...defaultLimits,
         ...config.rateLimits,
+        ...config.mailLimits,
         trustedProxies: config.trustedProxies,
         metricsAllow: config.metricsAllow,
       },

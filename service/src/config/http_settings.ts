@@ -8,6 +8,15 @@ export type RateLimits = {
   readonly createUnits: number
 }
 
+export type MailLimits = { readonly mailsPerEmail: number; readonly mailsPerAddress: number }
+
+export function readMailLimits(from: Environment): MailLimits {
+  return {
+    mailsPerEmail: from.integer('CAMBIST_MAIL_LIMIT_PER_EMAIL', 1, 1_000),
+    mailsPerAddress: from.integer('CAMBIST_MAIL_LIMIT_PER_ADDRESS', 1, 1_000_000),
+  }
+}
+
 const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const
 export type LogLevel = (typeof logLevels)[number]
 

@@ -4,10 +4,12 @@ import { type ChainSettings, isMainnet, readChains } from './chain_settings.ts'
 import { type Env, type Environment, readEnvironment, splitList } from './environment.ts'
 import {
   type LogLevel,
+  type MailLimits,
   type RateLimits,
   readAddresses,
   readBaseUrl,
   readLogLevel,
+  readMailLimits,
   readRateLimits,
 } from './http_settings.ts'
 import { type MailSettings, readMail } from './mail_settings.ts'
@@ -33,6 +35,7 @@ export type ServeConfig = {
   /** Who may read /metrics. */
   readonly metricsAllow: readonly string[]
   readonly rateLimits: RateLimits
+  readonly mailLimits: MailLimits
   readonly logLevel: LogLevel
   readonly chains: ChainSettings
   readonly trading: TradingSettings
@@ -75,6 +78,7 @@ export function readServeConfig(env: Env, rolesText?: string): ServeConfig {
     trustedProxies: readAddresses(from, 'CAMBIST_TRUSTED_PROXIES'),
     metricsAllow: readAddresses(from, 'CAMBIST_METRICS_ALLOW'),
     rateLimits: readRateLimits(from),
+    mailLimits: readMailLimits(from),
     logLevel: readLogLevel(from),
     chains,
     trading: readTrading(from),

@@ -81,6 +81,18 @@ const http = {
     default: { sandbox: '1', serve: '50' },
     meaning: 'Units that creating an order costs; every other request costs 1.',
   },
+  CAMBIST_MAIL_LIMIT_PER_EMAIL: {
+    section: 'HTTP',
+    shapes: serve,
+    default: '5',
+    meaning: 'Links that may be asked for to one email address, within a quarter of an hour.',
+  },
+  CAMBIST_MAIL_LIMIT_PER_ADDRESS: {
+    section: 'HTTP',
+    shapes: serve,
+    default: '20',
+    meaning: 'Links that may be asked for from one address, within a quarter of an hour.',
+  },
   CAMBIST_LOG_LEVEL: {
     section: 'HTTP',
     shapes: both,
