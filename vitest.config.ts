@@ -28,6 +28,7 @@ export default defineConfig({
           testTimeout: 120_000,
           hookTimeout: 120_000,
           maxWorkers: 4,
+          isolate: false,
         },
       },
       {

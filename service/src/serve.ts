@@ -23,6 +23,7 @@ import { defaultPriceRules, isVenueId, priceBook, priceSources } from './prices/
 import type { PriceSource } from './prices/price_source.ts'
 import { openKeystore } from './signer/keystore.ts'
 import type { SignerSettings } from './signer/settings.ts'
+import { loadTronSigning } from './signer/tron_transaction.ts'
 
 /** A process of the real service, as its configuration says. `sources` are the venues on the internet, unless given. */
 export async function serve(
@@ -86,6 +87,7 @@ async function signerRole(config: ServeConfig): Promise<SignerRole> {
     passphrase: signer.passphrase.export().toString('utf8'),
     environment: isMainnet ? 'production' : 'sandbox',
   })
+  if (config.chains.TRX.rpcUrl !== null) await loadTronSigning()
   if (!keystore.ok) throw new CommandRefused(`CAMBIST_KEYSTORE_FILE: ${keystore.rejection.message}`)
   return {
     orderSeal: given(config.keys.orderSeal),

@@ -70,9 +70,8 @@ export async function openEvmNetwork(
 ): Promise<EvmNetwork> {
   const client = connect(node.rpcUrl, profile)
   const tokens = await prepare(client, profile, contracts)
-  // One thing at a time: anvil looks up "latest" in two steps, and refuses whoever asks for it while it mines
-  // or reorganises (https://github.com/foundry-rs/foundry/issues/10709).
-  const inTurn = createQueue()
+  const sending = createQueue()
+  const mining = createQueue()
   const chain: Chain = { client, profile, tokens }
   return {
     rpcUrl: node.rpcUrl,
@@ -81,15 +80,17 @@ export async function openEvmNetwork(
     client,
     pid: node.pid,
     adopted: node.adopted,
-    send: (currency, to, units) => inTurn(() => send(chain, currency, to as Address, units)),
-    balance: (currency, address) => inTurn(() => balance(chain, currency, address as Address)),
+    send: (currency, to, units) => sending(() => send(chain, currency, to as Address, units)),
+    // Not while it mines or reorganises: anvil looks up "latest" in two steps, and refuses whoever asks between them
+    // (https://github.com/foundry-rs/foundry/issues/10709).
+    balance: (currency, address) => mining(() => balance(chain, currency, address as Address)),
     freshAddress,
-    mine: (blocks) => inTurn(() => mineBlocks(client, blocks)),
-    mineLively: livelyTurn(client, inTurn),
-    reorg: (depth) => inTurn(() => reorganise(client, depth)),
+    mine: (blocks) => mining(() => mineBlocks(client, blocks)),
+    mineLively: livelyTurn(client, mining),
+    reorg: (depth) => mining(() => reorganise(client, depth)),
     replace: (txHash, replacement) =>
       /^0x[0-9a-f]{64}$/i.test(txHash)
-        ? inTurn(() => replace(chain, txHash as Hex, replacement))
+        ? sending(() => replace(chain, txHash as Hex, replacement))
         : Promise.resolve(undefined),
     save: async () => node.backUp(),
     stop: node.stop,
@@ -203,7 +204,7 @@ async function mineBlocks(client: EvmClient, blocks: number): Promise<void> {
  * A block a second while anything happens and until it is buried, then one in ten seconds: anvil writes its
  * whole chain each second, so a sandbox left alone for a day must not collect 86,400 empty blocks.
  */
-function livelyTurn(client: EvmClient, inTurn: Queue): () => Promise<void> {
+function livelyTurn(client: EvmClient, mining: Queue): () => Promise<void> {
   const idleIntervalMs = 10_000
   let quietBlocks = 0
   let minedAtMs = 0
@@ -213,7 +214,7 @@ function livelyTurn(client: EvmClient, inTurn: Queue): () => Promise<void> {
     if (isQuiet && quietBlocks > HISTORY_BLOCKS && Date.now() - minedAtMs < idleIntervalMs) return
     quietBlocks = isQuiet ? quietBlocks + 1 : 0
     minedAtMs = Date.now()
-    await inTurn(() => mineBlocks(client, 1))
+    await mining(() => mineBlocks(client, 1))
   }
 }
 

@@ -57,6 +57,8 @@ export async function serve(
   const server = createServer((request, response) => {
     answer(request, response, endpoint, troubles).catch(() => response.destroy())
   })
+  // As long as real nodes do: a client that takes up a connection at the moment when it is closed gets no answer.
+  server.keepAliveTimeout = 75_000
   const connections = new Set<Socket>()
   server.on('connection', (connection) => {
     connections.add(connection)

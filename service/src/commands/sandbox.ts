@@ -4,6 +4,7 @@ import { readSandboxConfig } from '../config/sandbox_config.ts'
 import { createLogger } from '../log.ts'
 import { greet } from '../sandbox/greeting.ts'
 import { resetSandbox, startSandbox } from '../sandbox/start_sandbox.ts'
+import { loadTronSigning } from '../signer/tron_transaction.ts'
 import { untilStopped } from './until_stopped.ts'
 
 /** `cambist sandbox`: everything on this machine, until Ctrl-C. */
@@ -18,9 +19,10 @@ export async function runSandbox(env: Env, options: { readonly reset: boolean })
   const logFile = join(resolve(config.dataDir), 'service.log')
   // Ctrl-C is heard from now on: whatever has started by then is stopped, too.
   const interrupt = new AbortController()
+  const logger = createLogger(config.logLevel, logFile)
   const starting = startSandbox({
     config,
-    logger: createLogger(config.logLevel, logFile),
+    logger,
     say,
     signal: interrupt.signal,
   }).catch((error: unknown) => {
@@ -36,7 +38,11 @@ export async function runSandbox(env: Env, options: { readonly reset: boolean })
     )
   }, STOP_SECONDS_MAX)
   const sandbox = await Promise.race([starting, stopped])
-  if (sandbox && !interrupt.signal.aborted) console.log(greet(sandbox, logFile))
+  if (sandbox && !interrupt.signal.aborted) {
+    console.log(greet(sandbox, logFile))
+    await loadTronSigning()
+    logger.info({}, 'what signing needs is loaded')
+  }
   await stopped
 }
 

@@ -11,6 +11,14 @@ import { hexOfTronAddress } from './tron_address.ts'
 /** A day, which is what a node takes at most: https://github.com/tronprotocol/java-tron, Constant.MAXIMUM_TIME_UNTIL_EXPIRATION */
 const LIFE_MS_MAX = 86_400_000
 
+/**
+ * Megabytes of code, and a third of a second in which the process does nothing else: only for who signs, and best
+ * before anybody waits for an answer.
+ */
+export function loadTronSigning() {
+  return loadInTurn(() => import('tronweb'))
+}
+
 /** A transfer of TRX, or a call of the token's `transfer`. Deterministic (RFC 6979). */
 export async function signTron(
   intent: TronIntent,
@@ -25,8 +33,7 @@ export async function signTron(
   const lifeMs = intent.expirationMs - intent.reference.timeMs
   if (lifeMs <= 0 || lifeMs > LIFE_MS_MAX)
     return refuseToSign('malformed', 'intent.expirationMs is within a day after intent.reference')
-  // Half a megabyte of code, which only who signs has to wait for.
-  const { utils } = await loadInTurn(() => import('tronweb'))
+  const { utils } = await loadTronSigning()
   const owner = hexOfTronAddress(keys.address('tron', intent.from))
   const unsigned = { visible: false, txID: '', raw_data_hex: '', raw_data: rawDataOf(intent, owner) }
   const rawHex = utils.transaction.txPbToRawDataHex(utils.transaction.txJsonToPb(unsigned)).toLowerCase()

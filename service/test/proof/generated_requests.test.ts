@@ -4,6 +4,7 @@ import { afterAll, beforeAll, beforeEach, expect, onTestFailed, test } from 'vit
 import { conformity } from '../../src/http/testing/conformity.ts'
 import { sandboxRemote } from '../../src/sandbox/remote.ts'
 import { readDocument } from '../harness/conforming_fetch.ts'
+import { eventually } from '../harness/eventually.ts'
 import { type ProbedSandbox, startProbedSandbox } from '../harness/probed_sandbox.ts'
 import { prove } from './prove.ts'
 import { type KnownExchange, learnExchange } from './requests/known_exchange.ts'
@@ -22,6 +23,10 @@ let sandbox: ProbedSandbox
 
 beforeAll(async () => {
   sandbox = await startProbedSandbox()
+  // Loading stops the loop and fills the heap, once, and right after the start.
+  await eventually('everything is loaded', () => {
+    expect(logged(INFO).join('\n')).toContain('what signing needs is loaded')
+  })
 })
 
 afterAll(() => sandbox?.stop())
@@ -88,6 +93,7 @@ function secretsLogged({ keys, orders }: KnownExchange): Leak[] {
   return openSearch(secrets)(logged(0).join('\n'))
 }
 
+const INFO = 30
 const WARNING = 40
 const ERROR = 50
 

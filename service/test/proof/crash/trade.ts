@@ -94,6 +94,9 @@ export async function bury(devnet: Devnet): Promise<void> {
 
 export type Repeated = { stop(): Promise<void> }
 
+/** A node may leave a question open now and then; one that answers nothing any more is gone. */
+const UNANSWERED_MAX = 5
+
 /** Looks again and again until stopped; what a look throws is told once, and ends it. */
 export function repeat(
   look: () => Promise<void>,
@@ -102,8 +105,19 @@ export function repeat(
 ): Repeated {
   let isStopped = false
   const run = async () => {
+    let unanswered = 0
     while (!isStopped) {
-      await look()
+      try {
+        await look()
+        unanswered = 0
+      } catch (error) {
+        unanswered += 1
+        if (
+          !(error instanceof Error && error.constructor.name === 'NoAnswer') ||
+          unanswered === UNANSWERED_MAX
+        )
+          throw error
+      }
       await pause(restMs)
     }
   }

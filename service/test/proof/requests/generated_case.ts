@@ -15,13 +15,15 @@ const SPOILED_SHARE = 0.7
  */
 export type Weather = 'calm' | 'wild'
 
+export type GeneratedCase = { readonly made: Case; readonly right: Right }
+
 /** One request, right or spoiled in one place, and the right one that it was made from. */
 export function generateCase(
   operations: readonly Operation[],
   known: KnownExchange,
   chance: Chance,
   weather: Weather,
-): { readonly made: Case; readonly right: Right } {
+): GeneratedCase {
   const operation = pickOperation(operations, chance)
   const wild = weather === 'wild' ? makeWild(operation, known, chance) : null
   const right = wild ?? makeRight(operation, known, chance)
@@ -29,7 +31,7 @@ export function generateCase(
   return { made: weather === 'wild' ? { ...made, expected: 'either' } : made, right }
 }
 
-function asItIs(operation: Operation, { what, form, expected, signer }: Right): Case {
+export function asItIs(operation: Operation, { what, form, expected, signer }: Right): Case {
   return { operation: operation.id, what, expected, request: sendableOf({ ...form, operation }), signer }
 }
 

@@ -1,8 +1,9 @@
+import { assert } from '../../../src/domain/assert.ts'
 import type { Conformity } from '../../../src/http/testing/conformity.ts'
 import { chanceFrom } from '../../harness/chance.ts'
 import { openRawLine, type RawLine } from '../../harness/raw_line.ts'
 import { findFault } from './answer_check.ts'
-import { generateCase, type Weather } from './generated_case.ts'
+import { asItIs, type GeneratedCase, generateCase, type Weather } from './generated_case.ts'
 import type { KnownExchange } from './known_exchange.ts'
 import type { Operation } from './operations.ts'
 import { bytesOf, type Sendable, shellLine, signed } from './sendable.ts'
@@ -33,7 +34,19 @@ export function startRequestRun(options: {
   const sayOne = async (line: RawLine, weather: Weather) => {
     number += 1
     const name = `request ${number} of seed ${seed}`
-    const { made, right } = generateCase(operations, known, chanceFrom(seed, number), weather)
+    const next = await say(
+      line,
+      weather,
+      name,
+      generateCase(operations, known, chanceFrom(seed, number), weather),
+    )
+    if (next === undefined) return
+    const operation = operations.find(({ id }) => id === next.operation)
+    assert(operation !== undefined, `${next.operation} is an operation`)
+    const followUp = { made: asItIs(operation, next.right), right: next.right }
+    await say(line, weather, `what follows ${name}`, followUp)
+  }
+  const say = async (line: RawLine, weather: Weather, name: string, { made, right }: GeneratedCase) => {
     const request: Sendable = made.signer === null ? made.request : signed(made.request, made.signer)
     const bytes = bytesOf(request)
     const tellFault = (fault: string) => {
@@ -50,10 +63,14 @@ export function startRequestRun(options: {
       const count = counts.get(made.operation)
       if (count !== undefined) count[isDone ? 'done' : 'refused'] += 1
       if (!isDone) right.letGo?.()
-      else if (made.expected === 'success' && answer.json !== undefined) right.learn?.(answer)
+      else if (made.expected === 'success' && answer.json !== undefined) {
+        right.learn?.(answer)
+        return right.followUp?.(answer)
+      }
     } catch (error) {
       tellFault(String(error))
     }
+    return undefined
   }
   return {
     counts,

@@ -24,6 +24,8 @@ export type Right = {
   learn?(answer: Answer): void
   /** It was spoiled, and refused. */
   letGo?(): void
+  /** What can only be done right after this has been: nothing waits for a block for long. */
+  followUp?(answer: Answer): { readonly operation: string; readonly right: Right }
 }
 
 type Maker = (known: KnownExchange, chance: Chance) => Right
@@ -308,13 +310,15 @@ function pay(known: KnownExchange, chance: Chance): Right {
   // No chain has fewer decimals than EOS.
   const half = (Number(order.asks) / 2).toFixed(4)
   const body: Entry[] = chance.happens(0.8) ? [['amount', half]] : []
+  const isReplaced = REPLACEABLE.includes(order.network) && chance.happens(0.5)
   return plain(
     'a payment',
     { path: { order_id: order.id }, body },
     {
-      learn: ({ json }) => {
-        if (REPLACEABLE.includes(order.network)) note(known.transactions, json.data.tx_hash)
-      },
+      learn: ({ json }) => note(known.transactions, json.data.tx_hash),
+      ...(isReplaced && {
+        followUp: ({ json }) => ({ operation: 'sandboxReplace', right: replacementOf(json.data.tx_hash) }),
+      }),
       letGo: () => {
         order.stage = 'new'
       },
@@ -364,7 +368,10 @@ function familyOf(network: string): AddressFamily {
 }
 
 function replace(known: KnownExchange, chance: Chance): Right {
-  const hash = known.transactions.pop() ?? chance.bytes(32).toString('hex')
+  return replacementOf(known.transactions.pop() ?? chance.bytes(32).toString('hex'))
+}
+
+function replacementOf(hash: string): Right {
   return plain('a double spend', { body: [['tx_hash', text(hash)]] }, { expected: 'either' })
 }
 
