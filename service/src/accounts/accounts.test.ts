@@ -343,6 +343,17 @@ test('the commands create, list, rotate and revoke, and tell the secret once', a
   expect(second).toMatch(/API secret +[0-9a-f]{64}/)
 })
 
+test('a command makes webhook secrets and tells each once', async () => {
+  const { accountId } = await makeKey()
+  expect(await runKeys('webhook-secret', accountId)).toMatch(
+    /Webhook secret +whsec_[\w+/]{32}\n +Old secret until none/,
+  )
+  const told = JSON.parse(await runKeys('webhook-secret', accountId, '--overlap', '30m', '--json'))
+  expect(told).toEqual({ secret: expect.stringMatching(/^whsec_/), oldSecretUntilMs: now + 1_800_000 })
+  await expect(runKeys('webhook-secret', accountId)).rejects.toThrow('two live secrets')
+  await expect(runKeys('webhook-secret', 'acc_0000000000000000')).rejects.toThrow('there is no account')
+})
+
 test('the commands refuse in words', async () => {
   await expect(runKeys('create')).rejects.toThrow(CommandRefused)
   await expect(runKeys('create', 'Shop', '--ip', '10.0.0.300')).rejects.toThrow('is not an IP address')

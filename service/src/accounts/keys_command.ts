@@ -16,6 +16,7 @@ import {
   rotateKey,
   type ToldSecret,
 } from './keys.ts'
+import { rotateWebhookSecret } from './webhook_secrets.ts'
 
 /** What the commands need of the world; `open` connects, and `close` is called however the command ends. */
 export type KeysCommandWorld = {
@@ -25,15 +26,16 @@ export type KeysCommandWorld = {
 
 type Json = { readonly json?: boolean }
 
-/** Registers `create`, `list`, `rotate`, `revoke`, `accounts` and `email` below `keys`. */
+/** Registers `create`, `list`, `rotate`, `revoke`, `accounts`, `email` and `webhook-secret` below `keys`. */
 export function registerKeysCommands(keys: Command, world: KeysCommandWorld): void {
-  keys.description('API keys of the accounts')
+  keys.description('API keys and webhook secrets of the accounts')
   registerCreate(keys, world)
   registerList(keys, world)
   registerRotate(keys, world)
   registerRevoke(keys, world)
   registerAccounts(keys, world)
   registerEmail(keys, world)
+  registerWebhookSecret(keys, world)
 }
 
 function registerCreate(keys: Command, world: KeysCommandWorld): void {
@@ -159,6 +161,30 @@ function registerEmail(keys: Command, world: KeysCommandWorld): void {
         const email = orRefuse(await setEmail(place, operator, accountId, address ?? null))
         const told = email === null ? `${accountId} has no email.` : `${accountId} has the email ${email}.`
         world.print(options.json ? toJson({ accountId, email }) : told)
+      }),
+    )
+}
+
+function registerWebhookSecret(keys: Command, world: KeysCommandWorld): void {
+  type Options = Json & { overlap?: string; replaceNewest?: boolean }
+  keys
+    .command('webhook-secret')
+    .argument('<account-id>')
+    .option('--overlap <duration>', 'how long the old secret signs as well: 0, 30m, 24h, 7d (default 24h)')
+    .option('--replace-newest', 'while two secrets live: the newest was lost, replace it')
+    .option('--json', 'machine-readable output')
+    .description('make a new secret that webhooks of the account are signed with; shows it once')
+    .action((accountId: string, options: Options) =>
+      withPlace(world, async (place) => {
+        const { overlap, replaceNewest = false } = options
+        const overlapMs = overlap === undefined ? OVERLAP_MS_DEFAULT : parseDuration(overlap)
+        const told = orRefuse(
+          await rotateWebhookSecret(place, accountId, { overlapMs, replacesNewest: replaceNewest }),
+        )
+        const until = told.oldSecretUntilMs === null ? 'none' : showTime(told.oldSecretUntilMs)
+        const lines = [`  Webhook secret   ${told.secret}`, `  Old secret until ${until}`]
+        const note = '  The secret is shown this once and cannot be read again.'
+        world.print(options.json ? toJson(told) : [...lines, '', note].join('\n'))
       }),
     )
 }

@@ -90,9 +90,13 @@ prove('every event reaches its receiver, in order and signed, while notifiers ar
     const dead = receivers.find(({ behaviour }) => behaviour === 'dead')
     const committed = new Map<string, number>()
     let isOver = false
-    const killing = killRepeatedly(stage, () => isOver, chance, proof.sized({ short: 5_000, long: 2_000 }))
+    const killing = killRepeatedly(stage, () => isOver, chance, 4_000)
     try {
-      await live(stage, chance, orders, expected, committed, proof.sized({ short: 10, long: 20 }))
+      const first = () => allTold(stage, dead?.url ?? '')
+      await eventually('the first events are told', first, {
+        timeoutMs: proof.sized({ short: 90_000, long: 600_000 }),
+      })
+      await live(stage, chance, orders, expected, committed, proof.sized({ short: 6, long: 4 }))
       const patience = { timeoutMs: proof.sized({ short: 180_000, long: 1_800_000 }) }
       await eventually('all others are told', () => allTold(stage, dead?.url ?? ''), patience)
       dead?.heal()

@@ -34,6 +34,46 @@ const SPEED = 600
 const WEBHOOK_TIMES = { attemptMs: 1_000, marginMs: 3_000 }
 
 export async function openStage(): Promise<Stage> {
+  const ground = await openGround()
+  const { db, superuser, settings } = ground
+  const nowMs = () => serviceTimeMs(settings, Date.now())
+  const template = await placeOrder(
+    { db, world: { clock: { nowMs } } as unknown as World },
+    'BTC:BTC',
+    'ETH:ETH',
+    { asks: 1n, promises: 1n },
+  )
+  await superuser.query('UPDATE orders SET relayed_sequence = sequence')
+  const rows: Stage['rows'] = async (sql, values = []) => (await superuser.query(sql, [...values])).rows
+  const atOnce = async (change: () => Promise<unknown>, orderIds: readonly string[]) => {
+    await superuser.query('BEGIN')
+    await change()
+    await rows(APPEND_EVENTS, [orderIds, JSON.stringify(orderView), nowMs(), HISTORY])
+    await superuser.query('COMMIT')
+  }
+  const notifiers = notifierStarter(settings)
+  return {
+    secret: ground.secret,
+    rows,
+    makeOrders: async (urls) => {
+      const ids = urls.map((_, index) => `CB${String(10 ** 9 + index * 7).padStart(16, '0')}`)
+      await atOnce(() => rows(MAKE_ORDERS, [ids, urls, ACCOUNT, template.terms.id]), ids)
+      return ids
+    },
+    move: async (ids) => {
+      await atOnce(() => rows(MOVE_ORDERS, [ids, nowMs()]), ids)
+      return Date.now()
+    },
+    startNotifier: notifiers.start,
+    stop: async () => {
+      notifiers.killAll()
+      await ground.close()
+    },
+  }
+}
+
+/** A database of the service's own with one account. */
+async function openGround() {
   const folder = mkdtempSync(join(tmpdir(), 'cambist-webhooks-proof-'))
   const dataDir = join(folder, 'postgres')
   const server = await startPostgres({ dataDir })
@@ -47,6 +87,10 @@ export async function openStage(): Promise<Stage> {
   const superuser = new pg.Client({ connectionString: server.url })
   await superuser.connect()
   const accountKey = randomBytes(32)
+  const secret = `whsec_${randomBytes(24).toString('base64')}`
+  await superuser.query(`INSERT INTO accounts VALUES ($1, 'Proof', 1)`, [ACCOUNT])
+  const place = { db, box: createSecretBox([createSecretKey(accountKey)]), wallMs: Date.now }
+  await ensureWebhookSecret(place, ACCOUNT, secret)
   const settings: ProcessSettings = {
     databaseUrl: server.url,
     accountKeyHex: accountKey.toString('hex'),
@@ -55,63 +99,38 @@ export async function openStage(): Promise<Stage> {
     speed: SPEED,
     flaw: 'none',
   }
-  const nowMs = () => serviceTimeMs(settings, Date.now())
-  const secret = `whsec_${randomBytes(24).toString('base64')}`
-  await superuser.query(`INSERT INTO accounts VALUES ($1, 'Proof', 1)`, [ACCOUNT])
-  const place = { db, box: createSecretBox([createSecretKey(accountKey)]), wallMs: Date.now }
-  await ensureWebhookSecret(place, ACCOUNT, secret)
-  const template = await placeOrder(
-    { db, world: { clock: { nowMs } } as unknown as World },
-    'BTC:BTC',
-    'ETH:ETH',
-    { asks: 1n, promises: 1n },
-  )
-  await superuser.query('UPDATE orders SET relayed_sequence = sequence')
+  const close = async () => {
+    await superuser.end()
+    await db.close()
+    await server.stop()
+    removePostgres(dataDir)
+    rmSync(folder, { recursive: true, force: true })
+  }
+  return { db, superuser, settings, secret, close }
+}
+
+function notifierStarter(settings: ProcessSettings) {
   const children = new Set<ChildProcess>()
-  const rows: Stage['rows'] = async (sql, values = []) => (await superuser.query(sql, [...values])).rows
+  const start: Stage['startNotifier'] = async (flaw = 'none') => {
+    const program = new URL('./notifier_process.ts', import.meta.url)
+    const child = fork(program, [JSON.stringify({ ...settings, flaw })])
+    children.add(child)
+    child.once('exit', () => children.delete(child))
+    await new Promise<void>((resolve, reject) => {
+      child.on('message', (message) => message === 'up' && resolve())
+      child.once('exit', (code) => reject(new Error(`a notifier ended with ${code} before it was up`)))
+    })
+    return child
+  }
   return {
-    secret,
-    rows,
-    makeOrders: async (urls) => {
-      const ids = urls.map((_, index) => `CB${String(10 ** 9 + index * 7).padStart(16, '0')}`)
-      await superuser.query('BEGIN')
-      await rows(MAKE_ORDERS, [ids, urls, ACCOUNT, template.terms.id])
-      await rows(APPEND_EVENTS, [ids, JSON.stringify(orderView), nowMs(), HISTORY])
-      await superuser.query('COMMIT')
-      return ids
-    },
-    move: async (ids) => {
-      await superuser.query('BEGIN')
-      await rows('UPDATE orders SET sequence = sequence + 1, updated_at_ms = $2 WHERE order_id = ANY($1)', [
-        ids,
-        nowMs(),
-      ])
-      await rows(APPEND_EVENTS, [ids, JSON.stringify(orderView), nowMs(), HISTORY])
-      await superuser.query('COMMIT')
-      return Date.now()
-    },
-    startNotifier: async (flaw = 'none') => {
-      const child = fork(new URL('./notifier_process.ts', import.meta.url), [
-        JSON.stringify({ ...settings, flaw }),
-      ])
-      children.add(child)
-      child.once('exit', () => children.delete(child))
-      await new Promise<void>((resolve, reject) => {
-        child.on('message', (message) => message === 'up' && resolve())
-        child.once('exit', (code) => reject(new Error(`a notifier ended with ${code} before it was up`)))
-      })
-      return child
-    },
-    stop: async () => {
+    start,
+    killAll: () => {
       for (const child of children) child.kill('SIGKILL')
-      await superuser.end()
-      await db.close()
-      await server.stop()
-      removePostgres(dataDir)
-      rmSync(folder, { recursive: true, force: true })
     },
   }
 }
+
+const MOVE_ORDERS = 'UPDATE orders SET sequence = sequence + 1, updated_at_ms = $2 WHERE order_id = ANY($1)'
 
 /** As one order that was made by the service's own code, but for whose it is and who hears of it. */
 const MAKE_ORDERS = `
