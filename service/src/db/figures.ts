@@ -74,6 +74,15 @@ export function countFreeAddresses(
   )
 }
 
+/** Mails that are not sent yet or never will be; what is sent is many, and no news. */
+export function countMails(
+  sql: Sql,
+): Promise<{ readonly state: string; readonly count: number; readonly oldestAtMs: InstantMs }[]> {
+  return sql.query(
+    `SELECT state, count(*) AS count, min(queued_at_ms) AS "oldestAtMs" FROM mails WHERE state <> 'sent' GROUP BY state`,
+  )
+}
+
 /** Powers of ten that make whole units of a currency out of ledger units. */
 const SCALES = [assets.map(({ id }) => id), assets.map(({ decimals }) => decimals)] as const
 const WHOLE = `JOIN unnest($1::text[], $2::int[]) AS s (asset, decimals) USING (asset)`

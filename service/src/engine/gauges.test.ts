@@ -1,5 +1,6 @@
 import { Registry } from 'prom-client'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { queueMail } from '../db/mails.ts'
 import { registerGauges } from './gauges.ts'
 import { reconcileChain } from './reconcile.ts'
 import {
@@ -57,6 +58,31 @@ function watched() {
   return { world: { ...stage.world, db }, asked, cut }
 }
 
+/** A mail, two webhooks, and one that arrived. */
+async function waitForReceivers(): Promise<void> {
+  await queueMail(stage.db, {
+    kind: 'security_notice',
+    data: { what: 'Something.' },
+    eventKey: 'gauges',
+    orderId: null,
+    accountId: null,
+    to: 'a@example.org',
+    nowMs: stage.world.clock.nowMs(),
+  })
+  await stage.db.query(
+    `INSERT INTO webhook_lines (bucket, order_id, receiver, account_id, url, host)
+     SELECT bucket, order_id, 'callback', account_id, 'https://shop.example/', 'shop.example' FROM orders LIMIT 1`,
+  )
+  await stage.db.query(
+    `INSERT INTO webhook_deliveries
+       (bucket, order_id, receiver, sequence, account_id, state, due_at_ms, event_at_ms, ended_at_ms)
+     SELECT bucket, order_id, receiver, n, account_id, CASE WHEN n = 1 THEN 'delivered' ELSE 'waiting' END, 1,
+       $1::bigint - n * 5000, CASE WHEN n = 1 THEN 1 END
+     FROM webhook_lines CROSS JOIN generate_series(1, 3) AS n`,
+    [stage.world.clock.nowMs()],
+  )
+}
+
 test('gauges tell orders, payouts, chains, reserves, prices and the ledger', async () => {
   await fundReserve(stage, 'USDT:ERC20', 1_000n * ETHER)
   await place()
@@ -70,18 +96,7 @@ test('gauges tell orders, payouts, chains, reserves, prices and the ledger', asy
     `INSERT INTO addresses (family, address, purpose, key_index) VALUES ('bitcoin', 'free', 'change', 0)`,
   )
   await stage.db.query(`UPDATE chain_heads SET node_height = 104 WHERE chain = 'BNB'`)
-  await stage.db.query(
-    `INSERT INTO webhook_lines (bucket, order_id, receiver, account_id, url, host)
-     SELECT bucket, order_id, 'callback', account_id, 'https://shop.example/', 'shop.example' FROM orders LIMIT 1`,
-  )
-  await stage.db.query(
-    `INSERT INTO webhook_deliveries
-       (bucket, order_id, receiver, sequence, account_id, state, due_at_ms, event_at_ms, ended_at_ms)
-     SELECT bucket, order_id, receiver, n, account_id, CASE WHEN n = 1 THEN 'delivered' ELSE 'waiting' END, 1,
-       $1::bigint - n * 5000, CASE WHEN n = 1 THEN 1 END
-     FROM webhook_lines CROSS JOIN generate_series(1, 3) AS n`,
-    [stage.world.clock.nowMs()],
-  )
+  await waitForReceivers()
   stage.advance(30_000)
 
   const registry = gauges(stage.world, (currency) => (currency === 'BTC' ? 2_500 : null))
@@ -109,6 +124,9 @@ test('gauges tell orders, payouts, chains, reserves, prices and the ledger', asy
     'cambist_outflows_stopped{chain="BTC"}': 0,
     'cambist_reserve_spendable{asset="USDT:ERC20"}': 900.5,
     'cambist_addresses_free{family="bitcoin",purpose="change"}': 1,
+    'cambist_mails{state="waiting"}': 1,
+    'cambist_mails{state="refused"}': 0,
+    'cambist_mail_oldest_age_seconds{state="waiting"}': 30,
     'cambist_addresses_free{family="evm",purpose="deposit"}': 0,
     'cambist_price_age_seconds{currency="BTC"}': 2.5,
     cambist_webhooks_waiting: 2,

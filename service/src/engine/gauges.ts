@@ -47,6 +47,7 @@ export function registerGauges(world: GaugeWorld, registry: Registry, priceAgeMs
   registerOutflows(gauge)
   registerChains(gauge)
   registerLedger(gauge)
+  registerMails(gauge)
   registerWebhooks(gauge)
   if (priceAgeMs !== undefined) registerPrices(registry, priceAgeMs)
 }
@@ -192,6 +193,27 @@ function registerLedger(gauge: MakeGauge): void {
   )
 }
 
+function registerMails(gauge: MakeGauge): void {
+  gauge(
+    'cambist_mails',
+    'Mails that wait, and those of the last 30 days that were refused for good or given up.',
+    ['state'],
+    ({ mails }, set) => {
+      for (const state of ['waiting', 'refused', 'given_up']) set({ state }, 0)
+      for (const { state, count } of mails) set({ state }, count)
+    },
+  )
+  gauge(
+    'cambist_mail_oldest_age_seconds',
+    'Time since the oldest mail that waits was written down; 0 when there is none.',
+    ['state'],
+    ({ mails, nowMs }, set) => {
+      const oldest = mails.find(({ state }) => state === 'waiting')?.oldestAtMs ?? nowMs
+      set({ state: 'waiting' }, seconds(nowMs - oldest))
+    },
+  )
+}
+
 function registerWebhooks(gauge: MakeGauge): void {
   gauge(
     'cambist_webhooks_waiting',
@@ -264,6 +286,7 @@ async function readAll(
     addresses: await figures.countFreeAddresses(db),
     reserves: await figures.readReserveFigures(db),
     ledger: await figures.readLedgerFigures(db),
+    mails: await figures.countMails(db),
     webhooks: await figures.readWaitingWebhooks(db),
     nowMs: clock.nowMs(),
     wallMs: clock.wallMs(),

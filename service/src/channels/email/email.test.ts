@@ -171,7 +171,7 @@ describe('what mails say', () => {
     for (const part of [text, html]) {
       expect(part).toContain('Less was received than the order asks for.')
       expect(part).toContain('400.25 USDT')
-      expect(part).toContain('0.006 BTC back on BTC (Bitcoin), at an address that you name')
+      expect(part).toContain('0.006 BTC back on Bitcoin, at an address that you name')
       expect(part).toContain('token=tok-CB4821093377160542#continue')
       expect(part).toContain('token=tok-CB4821093377160542#refund')
       expect(part).not.toContain('#recalculate')
@@ -185,7 +185,7 @@ describe('what mails say', () => {
   test('failed: refunded, or nothing to choose', () => {
     const refunded = orderMail('order_failed', { status: 'REFUNDED', refund })
     expect(refunded.text).toContain('was sent back')
-    expect(refunded.text).toContain('0.006 BTC on BTC (Bitcoin) to bc1qback')
+    expect(refunded.text).toContain('0.006 BTC on Bitcoin to bc1qback')
     expect(refunded.text).toContain(`https://mempool.space/tx/${HASH}`)
     const stuck = orderMail('order_failed', { status: 'EMERGENCY', emergency })
     expect(stuck.text).toContain('nothing to choose')

@@ -72,9 +72,12 @@ function sideView(side: 'deposit' | 'receive', currency: string, network: string
   }
 }
 
-/** `ERC20 (Ethereum)`; where network and chain have one name, as it is: `BTC (Bitcoin)`. */
-export function showNetwork(network: string): string {
-  return isNetworkId(network) ? `${network} (${chainFacts[networkChains[network]].name})` : network
+/** `ERC20 (Ethereum)`; a chain itself by its name: `Bitcoin`. */
+function showNetwork(network: string): string {
+  if (!isNetworkId(network)) return network
+  const chain = networkChains[network]
+  const { name } = chainFacts[chain]
+  return network === chain ? name : `${network} (${name})`
 }
 
 function linkTo(url: string | null): View | null {

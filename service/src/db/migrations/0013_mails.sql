@@ -26,6 +26,7 @@ CREATE TABLE mails (
   CHECK ((state = 'waiting') = (over_at_ms IS NULL))
 );
 CREATE INDEX mails_due ON mails (due_at_ms) WHERE state = 'waiting';
+CREATE INDEX mails_unsent ON mails (state) WHERE state <> 'sent';
 CREATE INDEX mails_over ON mails (over_at_ms) WHERE state <> 'waiting';
 
 -- Down Migration
