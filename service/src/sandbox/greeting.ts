@@ -17,6 +17,7 @@ export function greet({ service, devnet, account, sandboxFile }: Sandbox, logFil
     '',
     chain('Interface', service.baseUrl),
     chain('Reference', `${service.baseUrl}/docs`),
+    chain('Mailbox', `${service.baseUrl}/sandbox/mailbox`),
     chain('API key', account.api_key),
     chain('API secret', account.api_secret),
     '',

@@ -114,7 +114,11 @@ test('sandbox.json has what tools rely on, and nobody else may read it', async (
     'webhook_secret',
     'networks',
     'database_url',
+    'mailbox_url',
+    'smtp_url',
   ])
+  expect(file.mailbox_url).toBe(`${file.base_url}/sandbox/mailbox`)
+  expect(file.smtp_url).toMatch(/^smtp:\/\/127\.0\.0\.1:\d+$/)
   expect(file.base_url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/)
   expect(file.api_key).toMatch(/^ck_\w+$/)
   expect(file.api_secret).toMatch(/^[0-9a-f]{64}$/)

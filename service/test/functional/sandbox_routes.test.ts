@@ -312,8 +312,17 @@ describe('addresses and balances', () => {
   })
 })
 
-test('the mailbox is there', async () => {
-  expect(dataOf(await get('/mail'))).toEqual({ mails: [] })
+test('the mailbox has a mail for every order, the newest first', async () => {
+  const orders = [await createOrder(given(), quickPair), await createOrder(given(), quickPair)]
+  await given().eventually('both mails have come', async () => {
+    const mails = dataOf(await get('/mail')).mails as { subject: string; sent_at: string }[]
+    const created = orders.map(({ order_id }) =>
+      mails.findIndex(({ subject }) => subject === `Order ${order_id}: waiting for your deposit`),
+    )
+    expect(created).not.toContain(-1)
+    const times = mails.map(({ sent_at }) => sent_at)
+    expect(times).toEqual(times.toSorted().toReversed())
+  })
 })
 
 test('every route of the contract is in the served document', () => {

@@ -9,6 +9,8 @@ import { processEnvironment } from '../../harness/process_environment.ts'
 
 /** sandbox.json, as tools rely on it. */
 export type SandboxFile = {
+  readonly mailbox_url: string
+  readonly smtp_url: string
   readonly base_url: string
   readonly api_key: string
   readonly api_secret: string
