@@ -87,7 +87,7 @@ export async function claimMails(
      WHERE (bucket, event_key, kind, to_address) IN (
        SELECT bucket, event_key, kind, to_address FROM mails
        WHERE state = 'waiting' AND due_at_ms <= $1 AND claimed_until_wall_ms < $3
-       ORDER BY due_at_ms LIMIT $4 FOR UPDATE SKIP LOCKED)
+       ORDER BY due_at_ms, length(event_key), event_key LIMIT $4 FOR UPDATE SKIP LOCKED)
      RETURNING *`,
     [time.nowMs, time.wallMs + time.claimMs, time.wallMs, limit],
   )

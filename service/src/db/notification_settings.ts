@@ -14,10 +14,11 @@ export function findMailReaders(sql: Sql, accountIds: readonly string[]): Promis
   )
 }
 
-/** No mails about orders any more. */
+/** No mails about orders any more. An account that is gone has nothing to switch off. */
 export async function turnMailsOff(sql: Sql, accountId: string): Promise<void> {
   await sql.query(
-    `INSERT INTO notification_settings (account_id, emails) VALUES ($1, 'off')
+    `INSERT INTO notification_settings (account_id, emails)
+     SELECT account_id, 'off' FROM accounts WHERE account_id = $1
      ON CONFLICT (account_id) DO UPDATE SET emails = 'off'`,
     [accountId],
   )
@@ -26,7 +27,8 @@ export async function turnMailsOff(sql: Sql, accountId: string): Promise<void> {
 /** One kind of mail less. Muting it twice is the same as once. */
 export async function muteMail(sql: Sql, accountId: string, kind: OptionalMail): Promise<void> {
   await sql.query(
-    `INSERT INTO notification_settings (account_id, muted) VALUES ($1, ARRAY[$2::text])
+    `INSERT INTO notification_settings (account_id, muted)
+     SELECT account_id, ARRAY[$2::text] FROM accounts WHERE account_id = $1
      ON CONFLICT (account_id) DO UPDATE SET muted = notification_settings.muted || ARRAY[$2::text]
      WHERE NOT $2 = ANY(notification_settings.muted)`,
     [accountId, kind],
