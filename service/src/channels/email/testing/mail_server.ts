@@ -20,8 +20,10 @@ export type MailServerOptions = {
   readonly onData?: number
   readonly user?: string
   readonly pass?: string
-  /** TLS from the first byte, with a certificate that nobody trusts. */
+  /** TLS from the first byte. */
   readonly secure?: boolean
+  /** PEM; left out, a certificate that nobody trusts. */
+  readonly certificate?: { readonly key: string; readonly cert: string }
   readonly mood?: 'no greeting' | 'drips' | 'silent after data' | 'hangs up in data' | 'no tls'
   /** Called when a mail has come whole, before it is answered. */
   readonly onMailCome?: (mail: ReceivedMail) => Promise<void>
@@ -33,6 +35,7 @@ export async function startMailServer(options: MailServerOptions = {}): Promise<
   const received: ReceivedMail[] = []
   const server = new SMTPServer({
     secure: options.secure ?? false,
+    ...options.certificate,
     authOptional: options.user === undefined,
     allowInsecureAuth: true,
     disabledCommands: options.mood === 'no tls' ? ['STARTTLS'] : [],

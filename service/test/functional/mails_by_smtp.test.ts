@@ -1,5 +1,6 @@
+import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Postgres, removePostgres, startPostgres } from '@cambist/devnet'
@@ -18,9 +19,9 @@ import { type RunningProcess, startProcess } from './processes/running_process.t
 
 /**
  * What: a notifier that is killed with a mail between sending and noting it sends that mail again, with the same
- * Message-ID, and loses none.
- * How: `cambist serve --roles notifier` as a process of its own on a real PostgreSQL; a real mail server that kills it
- * with SIGKILL when a mail has come whole, before it answers.
+ * Message-ID, and loses none; one whose mail server is away waits for it; TLS is used and its certificate checked.
+ * How: `cambist serve --roles notifier` as a process of its own on a real PostgreSQL; real mail servers, of which one
+ * kills it with SIGKILL when a mail has come whole, before it answers.
  */
 const MAILS = 12
 let dir: string
@@ -52,7 +53,7 @@ function keyFile(name: string): string {
   return path
 }
 
-function startNotifier(server: MailServer): Promise<RunningProcess> {
+function startNotifier(smtpUrl: string, env: Readonly<Record<string, string>> = {}): Promise<RunningProcess> {
   return startProcess({
     roles: 'notifier',
     env: {
@@ -63,10 +64,33 @@ function startNotifier(server: MailServer): Promise<RunningProcess> {
       CAMBIST_ORDER_TOKEN_KEY_FILE: keyFile('token'),
       CAMBIST_BASE_URL: 'https://exchange.example.org',
       CAMBIST_MAIL_FROM: 'Crash test <orders@exchange.example.org>',
-      CAMBIST_SMTP_URL: `smtp://127.0.0.1:${server.port}?tls=none`,
+      CAMBIST_SMTP_URL: smtpUrl,
+      ...env,
     },
     venueOrigins: {},
   })
+}
+
+const plainUrl = ({ port }: MailServer) => `smtp://127.0.0.1:${port}?tls=none`
+
+function queueNotice(eventKey: string, to: string): Promise<void> {
+  return queueMail(db, {
+    kind: 'security_notice',
+    data: { what: `This is about ${eventKey}.` },
+    eventKey,
+    orderId: null,
+    accountId: null,
+    to,
+    nowMs: Date.now(),
+  })
+}
+
+async function stateOf(eventKey: string) {
+  const [row] = await db.query<{ state: string; last_answer: string | null }>(
+    'SELECT state, last_answer FROM mails WHERE event_key = $1',
+    [eventKey],
+  )
+  return row
 }
 
 const messageIdsOf = (mails: readonly ReceivedMail[]) =>
@@ -92,26 +116,18 @@ test('killed between sending and noting: sent again under the same Message-ID, n
     await server.close()
   })
   for (let number = 1; number <= MAILS; number += 1) {
-    await queueMail(db, {
-      kind: 'security_notice',
-      data: { what: `Notice ${number}.` },
-      eventKey: `notice:${number}`,
-      orderId: null,
-      accountId: null,
-      to: `reader-${number}@example.org`,
-      nowMs: Date.now(),
-    })
+    await queueNotice(`notice:${number}`, `reader-${number}@example.org`)
   }
   const states = () => db.query<{ state: string; message_id: string }>('SELECT state, message_id FROM mails')
   for (const killsExpected of [1, 2]) {
     mailsUntilKill = 2
-    notifier = await startNotifier(server)
+    notifier = await startNotifier(plainUrl(server))
     await eventually(`the notifier was killed ${killsExpected} times`, () =>
       expect(kills).toBe(killsExpected),
     )
     expect((await states()).some(({ state }) => state === 'waiting')).toBe(true)
   }
-  notifier = await startNotifier(server)
+  notifier = await startNotifier(plainUrl(server))
   await eventually('every mail is noted as sent', async () => {
     expect(new Set((await states()).map(({ state }) => state))).toEqual(new Set(['sent']))
   })
@@ -129,33 +145,65 @@ test('killed between sending and noting: sent again under the same Message-ID, n
 test('while the mail server is away mails wait, and go when it is back', async () => {
   const gone = await startMailServer()
   await gone.close()
-  const notifier = await startNotifier(gone)
+  const notifier = await startNotifier(plainUrl(gone))
   let back: MailServer | null = null
   onTestFinished(async () => {
     await notifier.kill()
     await back?.close()
   })
-  await queueMail(db, {
-    kind: 'security_notice',
-    data: { what: 'Patience.' },
-    eventKey: 'patience',
-    orderId: null,
-    accountId: null,
-    to: 'patient@example.org',
-    nowMs: Date.now(),
-  })
-  const row = async () => {
-    const [found] = await db.query<{ state: string; last_answer: string | null }>(
-      `SELECT state, last_answer FROM mails WHERE event_key = 'patience'`,
-    )
-    return found
-  }
-  await eventually('it was tried', async () => expect((await row())?.last_answer).toContain('ECONNREFUSED'))
-  expect(await row()).toMatchObject({ state: 'waiting' })
+  await queueNotice('patience', 'patient@example.org')
+  await eventually('it was tried', async () =>
+    expect((await stateOf('patience'))?.last_answer).toContain('ECONNREFUSED'),
+  )
+  expect(await stateOf('patience')).toMatchObject({ state: 'waiting' })
   back = await startMailServer({ port: gone.port })
   await db.query(`UPDATE mails SET due_at_ms = 0 WHERE event_key = 'patience'`)
-  await eventually('it is sent', async () => expect(await row()).toMatchObject({ state: 'sent' }))
+  await eventually('it is sent', async () =>
+    expect(await stateOf('patience')).toMatchObject({ state: 'sent' }),
+  )
   expect(back.received.map(({ envelope }) => envelope.to)).toEqual([['patient@example.org']])
+})
+
+test('over TLS, from the first byte or by STARTTLS, where the certificate is trusted and only there', async () => {
+  const [key, cert] = [join(dir, 'tls.key'), join(dir, 'tls.pem')]
+  execFileSync(
+    'openssl',
+    [
+      ...['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2', '-keyout', key, '-out', cert],
+      ...['-subj', '/CN=mail', '-addext', 'subjectAltName=IP:127.0.0.1'],
+    ],
+    { stdio: 'ignore' },
+  )
+  const certificate = { key: readFileSync(key, 'utf8'), cert: readFileSync(cert, 'utf8') }
+  const direct = await startMailServer({ certificate, secure: true, user: 'me', pass: 'p:ss' })
+  const upgraded = await startMailServer({ certificate })
+  const running: RunningProcess[] = []
+  onTestFinished(async () => {
+    await Promise.all(running.map((notifier) => notifier.kill()))
+    await Promise.all([direct.close(), upgraded.close()])
+  })
+  const urls = {
+    direct: `smtps://me:p%3Ass@127.0.0.1:${direct.port}`,
+    upgraded: `smtp://127.0.0.1:${upgraded.port}`,
+  }
+  for (const [name, url] of Object.entries(urls)) {
+    await queueNotice(name, `${name}@example.org`)
+    const doubting = await startNotifier(url)
+    running.push(doubting)
+    await eventually('an unknown certificate is not trusted', async () =>
+      expect((await stateOf(name))?.last_answer).toMatch(/self.signed certificate/),
+    )
+    await doubting.kill()
+    await db.query('UPDATE mails SET due_at_ms = 0 WHERE event_key = $1', [name])
+    const trusting = await startNotifier(url, { NODE_EXTRA_CA_CERTS: cert })
+    running.push(trusting)
+    await eventually(`${name} is sent`, async () =>
+      expect(await stateOf(name)).toMatchObject({ state: 'sent' }),
+    )
+    await trusting.kill()
+  }
+  const came = [direct, upgraded].map(({ received }) => received.map(({ envelope }) => envelope.to.join()))
+  expect(came).toEqual([['direct@example.org'], ['upgraded@example.org']])
 })
 
 test('without a mail server the notifier runs and says so', async () => {
