@@ -3,13 +3,14 @@ import { Registry } from 'prom-client'
 import { systemClock } from '../src/clock.ts'
 import { defaultLimits } from '../src/http/parts.ts'
 import { buildServer } from '../src/http/server.ts'
-import { fakeDesk, rateView } from '../src/http/testing/fake_desk.ts'
+import { fakeDesk, quietFeed, rateView } from '../src/http/testing/fake_desk.ts'
 import { answerBench } from './server_process.ts'
 
 /** The whole of http — limits, log line, measures — over a desk that costs nothing. */
 const outcome = { ok: true as const, value: rateView }
 const app = buildServer({
   desk: { ...fakeDesk(), rate: async () => outcome },
+  feed: quietFeed,
   apiKeys: { find: async () => null },
   clock: systemClock(),
   baseUrl: () => 'http://127.0.0.1',

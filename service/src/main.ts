@@ -20,6 +20,7 @@ import { chainFacts, chainIds } from './domain/catalog/networks.ts'
 import { openDesk } from './engine/desks.ts'
 import { registerGauges } from './engine/gauges.ts'
 import { marketBoard } from './engine/market.ts'
+import { openFeed } from './engine/notify/feed.ts'
 import { startNotifying } from './engine/notify/run.ts'
 import type { WebhookParts } from './engine/notify/webhook_world.ts'
 import type { Policy } from './engine/policy.ts'
@@ -349,6 +350,7 @@ function buildInterface(
   return buildServer({
     ...operator,
     desk,
+    feed: openFeed(world),
     apiKeys,
     baseUrl,
     ...(api.sandbox && { sandbox: api.sandbox(world) }),

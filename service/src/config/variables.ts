@@ -79,6 +79,18 @@ const http = {
     default: { sandbox: '1', serve: '50' },
     meaning: 'Units that creating an order costs; every other request costs 1.',
   },
+  CAMBIST_STREAMS_MAX: {
+    section: 'HTTP',
+    shapes: both,
+    default: '10000',
+    meaning: 'Event streams that a process keeps open at once. Each is a connection: see to `ulimit -n`.',
+  },
+  CAMBIST_STREAMS_PER_CALLER: {
+    section: 'HTTP',
+    shapes: both,
+    default: { sandbox: '10000', serve: '500' },
+    meaning: 'Of them, so many of one account (or address, when anonymous).',
+  },
   CAMBIST_LOG_LEVEL: {
     section: 'HTTP',
     shapes: both,

@@ -18,6 +18,7 @@ const parts: HttpParts = {
     findPayment: nobody,
     chooseAction: nobody,
   },
+  feed: { since: nobody, follow: nobody, close: async () => {} },
   apiKeys: { find: nobody },
   clock: { nowMs: nobody, wallMs: () => 0, fromWallMs: nobody, sleep: nobody },
   baseUrl: nobody,

@@ -3,6 +3,7 @@ import type { Registry } from 'prom-client'
 import type { ApiKeys } from '../accounts/api_key.ts'
 import type { Clock } from '../clock.ts'
 import type { Desk } from '../engine/desk.ts'
+import type { EventFeed } from '../engine/notify/feed.ts'
 import type { SandboxRoutes } from './sandbox/sandbox_port.ts'
 
 /** Every limit a client can run into at the door (DESIGN §3). */
@@ -20,6 +21,9 @@ export type HttpLimits = {
   readonly metricsAllow: readonly string[]
   /** True in the sandbox only: a callback_url may be plain http when it points at this machine. */
   readonly loopbackCallbacks: boolean
+  /** Event streams that may be open at once, in this process and of one caller. */
+  readonly streamsMax: number
+  readonly streamsPerCaller: number
 }
 
 export const defaultLimits: HttpLimits = {
@@ -30,6 +34,8 @@ export const defaultLimits: HttpLimits = {
   trustedProxies: [],
   metricsAllow: [],
   loopbackCallbacks: false,
+  streamsMax: 10_000,
+  streamsPerCaller: 500,
 }
 
 /** `checks` name what the service stands on; `detail` is for the operator and says what is wrong. */
@@ -50,6 +56,7 @@ export type OperatorParts = {
 /** What the whole interface needs. */
 export type HttpParts = OperatorParts & {
   readonly desk: Desk
+  readonly feed: EventFeed
   readonly apiKeys: ApiKeys
   /** Where clients reach the service, without a slash at the end; asked on every use, as a port may be chosen late. */
   readonly baseUrl: () => string

@@ -11,6 +11,7 @@ import fastify, {
 import { chooseActionRoute } from './account/choose_action.ts'
 import { createOrderRoute } from './account/create_order.ts'
 import { getOrderRoute } from './account/get_order.ts'
+import { orderEventsRoute } from './account/order_events.ts'
 import { type Answers, createAnswers, openExchange, requestIds } from './answers/answers.ts'
 import { requestLog } from './answers/request_log.ts'
 import { requestMeter } from './answers/request_meter.ts'
@@ -19,6 +20,7 @@ import { invalidParameters } from './errors.ts'
 import { malformedHttpProblem, problemOf } from './framework_errors.ts'
 import { clientAddress } from './limits/client_address.ts'
 import { rateLimit } from './limits/rate_limit.ts'
+import { seats } from './limits/seats.ts'
 import { healthRoute, readinessRoute } from './operator/health.ts'
 import { metricsRoute } from './operator/metrics.ts'
 import type { HttpParts, OperatorParts } from './parts.ts'
@@ -37,6 +39,7 @@ const interfaceRoutes: readonly ((context: RouteContext) => RouteOptions)[] = [
   currenciesRoute,
   createOrderRoute,
   getOrderRoute,
+  orderEventsRoute,
   qrRoute,
   chooseActionRoute,
   logoRoute,
@@ -56,6 +59,7 @@ export function buildServer(parts: HttpParts): FastifyInstance {
     ...operator,
     parts,
     limit: rateLimit(parts.limits, parts.clock),
+    seats: seats(parts.limits),
     authenticate: authenticator(parts.apiKeys, parts.clock, operator.addressOf),
   }
   app.register(swagger, swaggerOptions)
@@ -64,6 +68,8 @@ export function buildServer(parts: HttpParts): FastifyInstance {
     ...sandboxRoutes(context, parts.sandbox),
   ])
   registerDocs(app, operator.answers)
+  // A stream would keep the server open for as long as its order takes.
+  app.addHook('preClose', parts.feed.close)
   return app
 }
 

@@ -11,7 +11,7 @@ import { defaultLimits, type HttpLimits, type HttpParts } from '../parts.ts'
 import { buildServer } from '../server.ts'
 import type { Answer } from './answer.ts'
 import { conformity } from './conformity.ts'
-import { type FakeDesk, fakeDesk } from './fake_desk.ts'
+import { type FakeDesk, fakeDesk, quietFeed } from './fake_desk.ts'
 
 export const API_KEY = 'ck_test'
 export const API_SECRET = 'secret_canary_0123456789abcdef'
@@ -79,6 +79,7 @@ export async function startHttp(options: HarnessOptions = {}): Promise<Harness> 
   let base = ''
   const app = buildServer({
     desk,
+    feed: quietFeed,
     apiKeys: { find: async (keyId) => keys.find((key) => key.keyId === keyId) ?? null },
     clock: systemClock(),
     baseUrl: () => base,
