@@ -59,7 +59,7 @@ export type Followed = { readonly orderId: string; readonly after: number }
  */
 export function findEventsSince(sql: Sql, followed: readonly Followed[]): Promise<OrderEvent[]> {
   return sql.query<OrderEvent>(
-    `SELECT order_id AS "orderId", account_id AS "accountId", callback_url AS "callbackUrl", event.sequence,
+    `SELECT event.order_id AS "orderId", account_id AS "accountId", callback_url AS "callbackUrl", event.sequence,
        event.previous_status AS "previousStatus", event.status, event.snapshot, event.at_ms AS "atMs"
      FROM unnest($1::smallint[], $2::text[], $3::integer[]) AS followed (bucket, order_id, after)
      CROSS JOIN LATERAL (
@@ -67,8 +67,8 @@ export function findEventsSince(sql: Sql, followed: readonly Followed[]): Promis
        WHERE events.bucket = followed.bucket AND events.order_id = followed.order_id AND sequence > after
        ORDER BY sequence OFFSET 0
      ) AS event
-     JOIN orders USING (bucket, order_id)
-     ORDER BY order_id, event.sequence`,
+     JOIN orders ON orders.bucket = event.bucket AND orders.order_id = event.order_id
+     ORDER BY event.order_id, event.sequence`,
     [
       arrayText(followed, ({ orderId }) => bucketOf(orderId)),
       arrayText(followed, ({ orderId }) => orderId),
