@@ -1,5 +1,6 @@
 import { CambistError, parseObject } from './cambist_error.ts'
 import { decimalText } from './decimal.ts'
+import { type FollowOptions, followOrder } from './follow_order.ts'
 import { listOrders } from './list_orders.ts'
 import { type Answered, type Call, createTransport, type TransportOptions } from './transport.ts'
 import type {
@@ -10,6 +11,7 @@ import type {
   EmergencyResult,
   ListOrdersRequest,
   Order,
+  OrderEvent,
   OrderPage,
   OrderStatus,
   QrDataUri,
@@ -55,10 +57,12 @@ export type Client = {
   ): Promise<EmergencyResult>
   /** Polls until the order has one of the statuses. */
   waitForStatus(orderId: string, statuses: readonly OrderStatus[], options?: WaitOptions): Promise<Order>
+  /** Every change of the order as it comes, each once and in order, through lost connections, until it has ended. */
+  followOrder(orderId: string, options?: FollowOptions): AsyncGenerator<OrderEvent, void, undefined>
 }
 
 export function createClient(options: ClientOptions): Client {
-  const send = createTransport(options)
+  const { send, open } = createTransport(options)
   const ask = async <Data>(call: Call): Promise<Data> => readData<Data>(await send(call))
 
   const get = <Data>(path: string, isSigned: boolean, { signal }: CallOptions = {}) =>
@@ -104,6 +108,7 @@ export function createClient(options: ClientOptions): Client {
       post<EmergencyResult>(`${orderPath(orderId)}/emergency`, JSON.stringify(request), given),
     waitForStatus: (orderId, statuses, wait = {}) =>
       waitForStatus((signal) => getOrder(orderId, signal && { signal }), statuses, wait),
+    followOrder: (orderId, given = {}) => followOrder(open, `${orderPath(orderId)}/events`, given),
   }
 }
 

@@ -6,6 +6,7 @@ export {
   createClient,
   type PostOptions,
 } from './client.ts'
+export type { FollowOptions } from './follow_order.ts'
 export type { components, paths } from './schema.ts'
 export { createSigner, type Sign, type SignedParts } from './sign.ts'
 export type { Retry } from './transport.ts'

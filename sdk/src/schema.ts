@@ -104,6 +104,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/order/{order_id}/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Follow an order as it goes on
+         * @description Server-Sent Events: every change of status, from the first or from after `Last-Event-ID` on, as webhooks tell it. The stream ends after DONE and REFUNDED, and otherwise after an hour; then come back with the last id that you have. A comment comes every 15 seconds. 204: there is nothing more to come.
+         */
+        get: operations["getOrderEvents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/order/{order_id}/qr": {
         parameters: {
             query?: never;
@@ -2744,6 +2764,105 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description RATE_LIMITED: Too many requests; wait retry_after seconds. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description INTERNAL_ERROR: Our fault; tell us the request_id. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalErrorError"];
+                };
+            };
+        };
+    };
+    getOrderEvents: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description The last event that you have.
+                 * @example 2
+                 */
+                "Last-Event-ID"?: string;
+            };
+            path: {
+                /**
+                 * @description The order; with its token the last 8 digits are enough.
+                 * @example CB4821093377160542
+                 */
+                order_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Events, each with the JSON of `OrderEvent` as its data and its sequence as its id. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
+                };
+            };
+            /** @description The order has ended, and you have all its events. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description INVALID_PARAMETER: A parameter is missing, malformed or unknown; see details. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InvalidParameterError"];
+                };
+            };
+            /**
+             * @description UNAUTHORIZED: The authentication headers are missing or malformed.
+             *
+             *     INVALID_SIGNATURE: The key is unknown or the signature is wrong.
+             *
+             *     TIMESTAMP_EXPIRED: The timestamp is too far from server_time.
+             */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UnauthorizedError"] | components["schemas"]["InvalidSignatureError"] | components["schemas"]["TimestampExpiredError"];
+                };
+            };
+            /** @description FORBIDDEN: The key may not do this, or not from this address. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description ORDER_NOT_FOUND: There is no such order for this caller. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OrderNotFoundError"];
                 };
             };
             /** @description RATE_LIMITED: Too many requests; wait retry_after seconds. */

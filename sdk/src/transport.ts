@@ -37,13 +37,17 @@ export type Call = {
 
 export type Answered = { readonly response: Response; readonly bytes: Uint8Array<ArrayBuffer> }
 
-/** Sends a call until it is answered for good. Resolves with 2xx answers only. */
-export type Send = (call: Call) => Promise<Answered>
+/** Both repeat a call until it is answered for good, and resolve with 2xx answers only. */
+export type Transport = {
+  send(call: Call): Promise<Answered>
+  /** For an answer that goes on: only its beginning has a limit in time, and its body is left to be read. */
+  open(call: Call): Promise<Response>
+}
 
 const BACK_OFF_MS = 250
 const retriedStatuses: readonly number[] = [429, 502, 503, 504]
 
-export function createTransport(options: TransportOptions): Send {
+export function createTransport(options: TransportOptions): Transport {
   const { retries = 3, timeoutMs = 30_000, retryDelayMsMax = 60_000 } = options
   const doFetch = options.fetch ?? fetch
   const sign = options.apiSecret === undefined ? undefined : createSigner(options.apiSecret)
@@ -65,28 +69,33 @@ export function createTransport(options: TransportOptions): Send {
     return { 'X-API-KEY': options.apiKey, 'X-API-SIGN': signature, 'X-API-TIMESTAMP': timestamp }
   }
 
-  const attempt = async (call: Call): Promise<Answered> => {
+  const attempt = async <Read>(call: Call, read: (response: Response) => Promise<Read>): Promise<Read> => {
     const url = new URL(options.baseUrl.replace(/\/+$/, '') + call.path)
     const headers: Record<string, string> = { ...call.headers, ...(await credentials(call, url)) }
     if (call.body !== undefined) headers['Content-Type'] = 'application/json'
-    const timeout = AbortSignal.timeout(timeoutMs)
-    const signal = call.signal === undefined ? timeout : AbortSignal.any([call.signal, timeout])
+    const late = new AbortController()
+    const timer = setTimeout(() => late.abort(), timeoutMs)
+    const signal = call.signal === undefined ? late.signal : AbortSignal.any([call.signal, late.signal])
     const init = { method: call.method, headers, signal, redirect: 'error' as const }
-    const answered = await readAll(() =>
-      doFetch(url, call.body === undefined ? init : { ...init, body: call.body }),
-    ).catch((error: unknown) => {
-      call.signal?.throwIfAborted()
-      throw noAnswer(error, timeout.aborted, timeoutMs)
-    })
-    if (answered.response.ok) return answered
-    throw errorFromAnswer(answered.response, new TextDecoder().decode(answered.bytes), Date.now())
+    const ask = async () => {
+      const response = await doFetch(url, call.body === undefined ? init : { ...init, body: call.body })
+      return response.ok ? { read: await read(response) } : { refused: response, text: await response.text() }
+    }
+    const answered = await ask()
+      .catch((error: unknown) => {
+        call.signal?.throwIfAborted()
+        throw noAnswer(error, late.signal.aborted, timeoutMs)
+      })
+      .finally(() => clearTimeout(timer))
+    if ('read' in answered) return answered.read
+    throw errorFromAnswer(answered.refused, answered.text, Date.now())
   }
 
-  return async (call) => {
+  const persist = async <Read>(call: Call, read: (response: Response) => Promise<Read>): Promise<Read> => {
     let isSkewLearnt = false
     for (let done = 0; ; ) {
       try {
-        return await attempt(call)
+        return await attempt(call, read)
       } catch (error) {
         if (!(error instanceof CambistError)) throw error
         if (error.code === 'TIMESTAMP_EXPIRED' && error.serverTime !== undefined && !isSkewLearnt) {
@@ -102,11 +111,11 @@ export function createTransport(options: TransportOptions): Send {
       }
     }
   }
-}
-
-async function readAll(ask: () => Promise<Response>): Promise<Answered> {
-  const response = await ask()
-  return { response, bytes: new Uint8Array(await response.arrayBuffer()) }
+  return {
+    send: (call) =>
+      persist(call, async (response) => ({ response, bytes: new Uint8Array(await response.arrayBuffer()) })),
+    open: (call) => persist(call, async (response) => response),
+  }
 }
 
 function noAnswer(error: unknown, isTimeout: boolean, timeoutMs: number): CambistError {

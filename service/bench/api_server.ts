@@ -34,7 +34,7 @@ const service = await startService({
   http: {
     port: 0,
     host: '127.0.0.1',
-    limits: { ...defaultLimits, unitsPerMinute: 1e9, burstPerSecond: 1e9 },
+    limits: { ...defaultLimits, unitsPerMinute: 1e9, burstPerSecond: 1e9, streamsPerCaller: 1e6 },
   },
   clock: systemClock(),
   logger: createLogger('info', '/dev/null'),

@@ -7,7 +7,18 @@ import { type Figure, isMet } from './figure.ts'
  * its own. Every figure is a ratio to a named limit that is measured in the same run, in turns, by processor time, so
  * that it means the same on another machine. docs/benchmarks.md says what each one means.
  */
-const benchmarks = ['rate', 'order', 'create', 'qr', 'start', 'scanning', 'networks', 'life', 'growth']
+const benchmarks = [
+  'rate',
+  'order',
+  'create',
+  'qr',
+  'start',
+  'scanning',
+  'networks',
+  'life',
+  'growth',
+  'streams',
+]
 
 const asked = process.argv.slice(2)
 const unknown = asked.filter((name) => !benchmarks.includes(name))

@@ -6,6 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { removePostgres, startDevnet, startPostgres } from '@cambist/devnet'
 import { tell } from './figure.ts'
+import { kibibytes } from './process_memory.ts'
 import { startServerProcess } from './server_process.ts'
 
 /**
@@ -96,12 +97,12 @@ async function measureMemory(): Promise<void> {
     await delay(IDLE_MS)
     tell({
       name: 'Memory of the idle service, all roles in one process, without the chains',
-      value: kibibytes(server.pid, 'status', /^VmRSS:\s+(\d+)/m) / MEBIBYTE,
+      value: kibibytes(server.pid, 'status', 'VmRSS') / MEBIBYTE,
       unit: 'MiB resident',
       detail: 'prices of the sandbox: reading venues with ccxt comes on top',
     })
     const processes = [postgres.pid, ...childrenOf(postgres.pid)]
-    const shares = processes.map((pid) => kibibytes(pid, 'smaps_rollup', /^Pss:\s+(\d+)/m))
+    const shares = processes.map((pid) => kibibytes(pid, 'smaps_rollup', 'Pss'))
     tell({
       name: 'Memory of its PostgreSQL',
       value: shares.reduce((sum, share) => sum + share, 0) / MEBIBYTE,
@@ -113,10 +114,6 @@ async function measureMemory(): Promise<void> {
     await Promise.all([devnet.stop(), postgres.stop()])
     removePostgres(join(folder, 'postgres'))
   }
-}
-
-function kibibytes(pid: number, file: string, pattern: RegExp): number {
-  return Number(pattern.exec(readFileSync(`/proc/${pid}/${file}`, 'utf8'))?.[1])
 }
 
 function childrenOf(parent: number): number[] {

@@ -3,7 +3,7 @@ import { Registry } from 'prom-client'
 import { systemClock } from '../src/clock.ts'
 import { defaultLimits } from '../src/http/parts.ts'
 import { buildServer } from '../src/http/server.ts'
-import { fakeDesk, rateView } from '../src/http/testing/fake_desk.ts'
+import { fakeDesk, quietFeed, rateView } from '../src/http/testing/fake_desk.ts'
 import { fakeWebhooks } from '../src/http/testing/fake_webhooks.ts'
 import { noAccounts } from '../src/http/testing/no_accounts.ts'
 import { answerBench } from './server_process.ts'
@@ -15,6 +15,7 @@ const app = buildServer({
   desk: { ...fakeDesk(), rate: async () => outcome },
   webhooks,
   endpoints,
+  feed: quietFeed,
   apiKeys: { find: async () => null },
   unsubscribing: { tokenOf: () => '', read: () => null, unsubscribe: async () => {} },
   owners: noAccounts,

@@ -25,6 +25,7 @@ import { chainFacts, chainIds } from './domain/catalog/networks.ts'
 import { openDesk } from './engine/desks.ts'
 import { registerGauges } from './engine/gauges.ts'
 import { marketBoard } from './engine/market.ts'
+import { openFeed } from './engine/notify/feed.ts'
 import { startNotifying } from './engine/notify/run.ts'
 import type { MailParts } from './engine/notify/send_mails.ts'
 import { mailExhausted } from './engine/notify/tell_exhausted.ts'
@@ -412,6 +413,7 @@ function buildInterface(
     desk,
     webhooks: webhookDesk(world),
     endpoints: openEndpoints(owners),
+    feed: openFeed(world),
     apiKeys,
     unsubscribing: unsubscribing(world.db, api.orderToken),
     owners,

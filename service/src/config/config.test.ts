@@ -82,7 +82,13 @@ test('an empty environment is a complete sandbox', () => {
     dataDir: '.cambist',
     databaseUrl: null,
     logLevel: 'warn',
-    rateLimits: { unitsPerMinute: 100_000, burstPerSecond: 1_000, createUnits: 1 },
+    rateLimits: {
+      unitsPerMinute: 100_000,
+      burstPerSecond: 1_000,
+      createUnits: 1,
+      streamsMax: 10_000,
+      streamsPerCaller: 10_000,
+    },
   })
 })
 

@@ -6,6 +6,8 @@ export type RateLimits = {
   readonly unitsPerMinute: number
   readonly burstPerSecond: number
   readonly createUnits: number
+  readonly streamsMax: number
+  readonly streamsPerCaller: number
 }
 
 export type MailLimits = { readonly mailsPerEmail: number; readonly mailsPerAddress: number }
@@ -25,6 +27,8 @@ export function readRateLimits(from: Environment): RateLimits {
     unitsPerMinute: from.integer('CAMBIST_RATE_LIMIT_UNITS_PER_MINUTE', 1, 10_000_000),
     burstPerSecond: from.integer('CAMBIST_RATE_LIMIT_BURST_PER_SECOND', 1, 1_000_000),
     createUnits: from.integer('CAMBIST_RATE_LIMIT_CREATE_UNITS', 1, 10_000_000),
+    streamsMax: from.integer('CAMBIST_STREAMS_MAX', 0, 1_000_000),
+    streamsPerCaller: from.integer('CAMBIST_STREAMS_PER_CALLER', 0, 1_000_000),
   }
   if (limits.createUnits > limits.unitsPerMinute) {
     from.report(

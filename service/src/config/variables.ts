@@ -93,6 +93,18 @@ const http = {
     default: '20',
     meaning: 'Links that may be asked for from one address, within a quarter of an hour.',
   },
+  CAMBIST_STREAMS_MAX: {
+    section: 'HTTP',
+    shapes: both,
+    default: '10000',
+    meaning: 'Event streams that a process keeps open at once. Each is a connection: see to `ulimit -n`.',
+  },
+  CAMBIST_STREAMS_PER_CALLER: {
+    section: 'HTTP',
+    shapes: both,
+    default: { sandbox: '10000', serve: '500' },
+    meaning: 'Of them, so many of one account (or address, when anonymous).',
+  },
   CAMBIST_LOG_LEVEL: {
     section: 'HTTP',
     shapes: both,

@@ -75,3 +75,30 @@ export async function findRepeats(
 export function eventKeyOf(orderId: OrderId, sequence: number): string {
   return `${orderId}:${sequence}`
 }
+
+/** An order that somebody follows, and the last of its events that they have. */
+export type Followed = { readonly orderId: string; readonly after: number }
+
+/**
+ * What has happened since to orders that are followed, in order within each. Looked up order by order, so that it costs
+ * as much as there are followed orders, however many there are in all.
+ */
+export function findEventsSince(sql: Sql, followed: readonly Followed[]): Promise<OrderEvent[]> {
+  return sql.query<OrderEvent>(
+    `SELECT event.order_id AS "orderId", account_id AS "accountId", callback_url AS "callbackUrl", event.sequence,
+       event.previous_status AS "previousStatus", event.status, event.snapshot, event.at_ms AS "atMs"
+     FROM unnest($1::smallint[], $2::text[], $3::integer[]) AS followed (bucket, order_id, after)
+     CROSS JOIN LATERAL (
+       SELECT * FROM events
+       WHERE events.bucket = followed.bucket AND events.order_id = followed.order_id AND sequence > after
+       ORDER BY sequence OFFSET 0
+     ) AS event
+     JOIN orders ON orders.bucket = event.bucket AND orders.order_id = event.order_id
+     ORDER BY event.order_id, event.sequence`,
+    [
+      arrayText(followed, ({ orderId }) => bucketOf(orderId)),
+      arrayText(followed, ({ orderId }) => orderId),
+      arrayText(followed, ({ after }) => after),
+    ],
+  )
+}

@@ -7,6 +7,7 @@ import type { WebhookEndpoint } from '../accounts/webhook_endpoints.ts'
 import type { Clock } from '../clock.ts'
 import type { Outcome } from '../domain/outcome.ts'
 import type { Desk } from '../engine/desk.ts'
+import type { EventFeed } from '../engine/notify/feed.ts'
 import type { Unsubscribing } from '../engine/notify/unsubscribe.ts'
 import type { WebhookDesk } from '../engine/webhook_desk.ts'
 import type { SandboxRoutes } from './sandbox/sandbox_port.ts'
@@ -29,6 +30,9 @@ export type HttpLimits = {
   readonly mailsPerAddress: number
   /** True in the sandbox only: a callback_url may be plain http when it points at this machine. */
   readonly loopbackCallbacks: boolean
+  /** Event streams that may be open at once, in this process and of one caller. */
+  readonly streamsMax: number
+  readonly streamsPerCaller: number
 }
 
 export const defaultLimits: HttpLimits = {
@@ -41,6 +45,8 @@ export const defaultLimits: HttpLimits = {
   mailsPerEmail: 5,
   mailsPerAddress: 20,
   loopbackCallbacks: false,
+  streamsMax: 10_000,
+  streamsPerCaller: 500,
 }
 
 /** `checks` name what the service stands on; `detail` is for the operator and says what is wrong. */
@@ -70,6 +76,7 @@ export type HttpParts = OperatorParts & {
   readonly desk: Desk
   readonly webhooks: WebhookDesk
   readonly endpoints: EndpointDesk
+  readonly feed: EventFeed
   readonly apiKeys: ApiKeys
   readonly unsubscribing: Unsubscribing
   /** What owners of accounts work on. */

@@ -3,6 +3,7 @@ import type { Answers } from './answers/answers.ts'
 import type { Authenticate } from './auth/authenticate.ts'
 import { type ClientAddress, limitedAs } from './limits/client_address.ts'
 import type { RateLimit } from './limits/rate_limit.ts'
+import type { Seats } from './limits/seats.ts'
 import type { HttpParts, OperatorParts } from './parts.ts'
 
 /** What the operator's routes are made with. */
@@ -17,6 +18,7 @@ export type RouteContext = OperatorContext & {
   readonly parts: HttpParts
   readonly limit: RateLimit
   readonly authenticate: Authenticate
+  readonly seats: Seats
 }
 
 /** Spends units for whoever asks. False: the answer was 429, and the request is over. */

@@ -13,6 +13,7 @@ import { createOrderRoute } from './account/create_order.ts'
 import { getOrderRoute } from './account/get_order.ts'
 import { listDeliveriesRoute } from './account/list_deliveries.ts'
 import { listOrdersRoute } from './account/list_orders.ts'
+import { orderEventsRoute } from './account/order_events.ts'
 import { redeliverRoute } from './account/redeliver.ts'
 import { redeliverSinceRoute } from './account/redeliver_since.ts'
 import { createEndpointRoute, deleteEndpointRoute, listEndpointsRoute } from './account/webhook_endpoints.ts'
@@ -24,6 +25,7 @@ import { invalidParameters } from './errors.ts'
 import { malformedHttpProblem, problemOf } from './framework_errors.ts'
 import { clientAddress } from './limits/client_address.ts'
 import { rateLimit } from './limits/rate_limit.ts'
+import { seats } from './limits/seats.ts'
 import { healthRoute, readinessRoute } from './operator/health.ts'
 import { metricsRoute } from './operator/metrics.ts'
 import { ownerRoutes } from './owner/index.ts'
@@ -46,6 +48,7 @@ const interfaceRoutes: readonly ((context: RouteContext) => RouteOptions)[] = [
   createOrderRoute,
   getOrderRoute,
   listOrdersRoute,
+  orderEventsRoute,
   qrRoute,
   chooseActionRoute,
   listDeliveriesRoute,
@@ -74,6 +77,7 @@ export function buildServer(parts: HttpParts): FastifyInstance {
     ...operator,
     parts,
     limit: rateLimit(parts.limits, parts.clock),
+    seats: seats(parts.limits),
     authenticate: authenticator(parts.apiKeys, parts.clock, operator.addressOf),
   }
   app.register(swagger, swaggerOptions)
@@ -82,6 +86,8 @@ export function buildServer(parts: HttpParts): FastifyInstance {
     ...sandboxRoutes(context, parts.sandbox),
   ])
   registerDocs(app, operator.answers)
+  // A stream would keep the server open for as long as its order takes.
+  app.addHook('preClose', parts.feed.close)
   return app
 }
 

@@ -3,7 +3,7 @@ import type { Answer } from '../../src/http/testing/answer.ts'
 
 /** One connection that says bytes as they are, which no HTTP client would, and goes on over a new one when it was closed. */
 export type RawLine = {
-  /** The answer to one request. To HEAD it has no body, whatever its length says. */
+  /** The answer to one request: to HEAD without a body, whatever its length says, and of a stream how it begins. */
   ask(bytes: Buffer, options?: { readonly isHead?: boolean }): Promise<Answer>
   close(): void
 }
@@ -78,7 +78,8 @@ function exchange(socket: Socket, bytes: Buffer, isHead: boolean): Promise<Excha
       const first = firstAnswer(heard, isHead)
       if (first === null) return
       const { answer, length } = first
-      const mayGoOn = answer.headers.get('connection') !== 'close' && heard.length === length
+      const isOver = answer.headers.get('connection') !== 'close' && !isStream(answer.headers)
+      const mayGoOn = isOver && heard.length === length
       end(() => resolve({ answer, mayGoOn }))
     })
     socket.on('error', (error) => end(() => reject(error)))
@@ -101,11 +102,21 @@ function firstAnswer(bytes: Buffer, isHead: boolean): { answer: Answer; length: 
     return next && { answer: next.answer, length: bodyStart + next.length }
   }
   const headers = new Headers(lines.map((line) => splitHeader(line)))
-  const bodyLength = isHead || status === 304 ? 0 : Number(headers.get('content-length') ?? Number.NaN)
+  const bodyLength = bodyLengthOf(status, headers, isHead, bytes.length - bodyStart)
   if (Number.isNaN(bodyLength)) throw new Error(`an answer does not say how long it is: ${lines.join('; ')}`)
   if (bytes.length < bodyStart + bodyLength) return null
   const body = bytes.subarray(bodyStart, bodyStart + bodyLength)
   return { answer: answerOf(status, headers, body), length: bodyStart + bodyLength }
+}
+
+function bodyLengthOf(status: number, headers: Headers, isHead: boolean, heardBytes: number): number {
+  if (isHead || status === 204 || status === 304) return 0
+  return isStream(headers) ? heardBytes : Number(headers.get('content-length') ?? Number.NaN)
+}
+
+/** It goes on for as long as its order takes. */
+function isStream(headers: Headers): boolean {
+  return headers.get('content-type')?.startsWith('text/event-stream') === true
 }
 
 function splitHeader(line: string): [string, string] {

@@ -135,10 +135,13 @@ export async function startTestSandbox(options: TestSandboxOptions = {}): Promis
         dataDir,
         databaseUrl: null,
         logLevel: 'info',
-        rateLimits: options.rateLimits ?? {
+        rateLimits: {
           unitsPerMinute: 1_000_000,
           burstPerSecond: 100_000,
           createUnits: 1,
+          streamsMax: 10_000,
+          streamsPerCaller: 10_000,
+          ...options.rateLimits,
         },
       },
       logger: createLogger('info', join(dataDir, 'service.log')),

@@ -17,5 +17,11 @@ export const orderIdSchema = Type.String({
   examples: ['CB4821093377160542'],
 })
 
+export const orderReference = Type.String({
+  pattern: '^(CB[0-9]{16}|[0-9]{8})$',
+  description: 'The order; with its token the last 8 digits are enough.',
+  examples: ['CB4821093377160542'],
+})
+
 /** The same words for no order, someone else's order and no possible order. */
 export const orderNotFound: Problem = { code: 'ORDER_NOT_FOUND', message: 'there is no such order' }

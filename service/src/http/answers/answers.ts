@@ -48,6 +48,8 @@ export type Answers = {
     body: string | Buffer,
     headers: HeaderList,
   ): void
+  /** Begins an answer that goes on, until whoever asked ends it; written into the log when it has. */
+  open(request: FastifyRequest, reply: FastifyReply, headers: HeaderList): void
   problem(request: FastifyRequest, reply: FastifyReply, problem: Problem): void
   /** Something we did not expect: the caller gets a request id, the log gets the rest. */
   failure(request: FastifyRequest, reply: FastifyReply, error: unknown): void
@@ -90,6 +92,11 @@ export function createAnswers(logger: Logger, log: RequestLog, meter: RequestMet
       send(request, reply, status, body, headers)
       record(request, status, undefined)
     },
+    open(request, reply, headers) {
+      reply.hijack()
+      reply.raw.on('close', () => record(request, 200, undefined))
+      reply.raw.writeHead(200, [...commonHeaders(request), ...headers])
+    },
     problem: (request, reply, refusal) => problem(request, reply, refusal),
     failure: (request, reply, error) =>
       problem(request, reply, { code: 'INTERNAL_ERROR', message: 'something went wrong on our side' }, error),
@@ -105,17 +112,21 @@ function send(
   body: string | Buffer,
   headers: HeaderList,
 ): void {
-  const { limitHeaders } = request.exchange
-  const list = ['X-Request-Id', request.id, 'X-Content-Type-Options', 'nosniff', ...headers, ...limitHeaders]
-  // A 304 has no body and must not claim the length of one.
+  const list = [...commonHeaders(request), ...headers]
+  // Neither has a body, and must not claim the length of one.
   const length = typeof body === 'string' ? Buffer.byteLength(body) : body.length
-  if (status !== 304) list.push('Content-Length', String(length))
+  if (status !== 304 && status !== 204) list.push('Content-Length', String(length))
   if (mayNotGoOn(request.raw, status)) list.push('Connection', 'close')
   reply.hijack()
   reply.raw.writeHead(status, list)
   // As many bytes as characters: ASCII, which is sent several times faster when it is called latin1.
   if (length === body.length) reply.raw.end(body, 'latin1')
   else reply.raw.end(body)
+}
+
+function commonHeaders(request: FastifyRequest): string[] {
+  const { limitHeaders } = request.exchange
+  return ['X-Request-Id', request.id, 'X-Content-Type-Options', 'nosniff', ...limitHeaders]
 }
 
 /**

@@ -249,6 +249,7 @@ test('the reference is a page of our own files, and the document is OpenAPI 3.1'
     '/v1/currencies',
     '/v1/order/create',
     '/v1/order/{order_id}',
+    '/v1/order/{order_id}/events',
     '/v1/order/{order_id}/emergency',
     '/v1/order/{order_id}/qr',
     '/v1/orders',

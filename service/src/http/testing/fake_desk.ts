@@ -1,4 +1,5 @@
 import type { CurrencyView, Desk, OrderView, PaymentView, RateView } from '../../engine/desk.ts'
+import type { EventFeed } from '../../engine/notify/feed.ts'
 
 /** A desk that answers with fixed views and remembers what it was asked. */
 export type FakeDesk = Desk & {
@@ -109,3 +110,6 @@ export function fakeDesk(answers: Partial<Desk> = {}): FakeDesk {
   ])
   return { ...(Object.fromEntries(remembered) as Desk), asked }
 }
+
+/** Nothing happens to any order. */
+export const quietFeed: EventFeed = { since: async () => [], follow: () => () => {}, close: async () => {} }

@@ -11,7 +11,7 @@ import { defaultLimits, type HttpLimits, type HttpParts } from '../parts.ts'
 import { buildServer } from '../server.ts'
 import type { Answer } from './answer.ts'
 import { conformity } from './conformity.ts'
-import { type FakeDesk, fakeDesk } from './fake_desk.ts'
+import { type FakeDesk, fakeDesk, quietFeed } from './fake_desk.ts'
 import { fakeWebhooks } from './fake_webhooks.ts'
 import { noAccounts } from './no_accounts.ts'
 
@@ -85,6 +85,7 @@ export async function startHttp(options: HarnessOptions = {}): Promise<Harness> 
     unsubscribing: { tokenOf: () => '', read: () => null, unsubscribe: async () => {} },
     webhooks,
     endpoints,
+    feed: quietFeed,
     apiKeys: { find: async (keyId) => keys.find((key) => key.keyId === keyId) ?? null },
     clock: systemClock(),
     owners: noAccounts,

@@ -39,6 +39,7 @@ export const makers: Readonly<Record<string, { readonly share: number; readonly 
   getCurrencies: { share: 4, make: () => plain('all currencies', {}) },
   createOrder: { share: 22, make: create },
   getOrder: { share: 18, make: look },
+  getOrderEvents: { share: 4, make: follow },
   getOrderQr: { share: 8, make: qr },
   chooseAction: { share: 12, make: act },
   sandboxPay: { share: 3, make: pay },
@@ -213,6 +214,12 @@ function nobodysId(chance: Chance): string {
 function ofNobody(chance: Chance, signer: ToldSecret | null, body: readonly Entry[] = []): Right {
   const parts = { path: { order_id: nobodysId(chance) }, body }
   return plain('of an order that is not there', parts, { expected: 'refusal', signer })
+}
+
+function follow(known: KnownExchange, chance: Chance): Right {
+  const { form, ...right } = look(known, chance)
+  const last: Entry[] = chance.happens(0.3) ? [['Last-Event-ID', String(chance.below(4))]] : []
+  return { ...right, form: { ...form, headers: [...form.headers, ...last] } }
 }
 
 function look(known: KnownExchange, chance: Chance): Right {

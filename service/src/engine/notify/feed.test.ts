@@ -1,0 +1,103 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { eventually } from '../../../test/harness/eventually.ts'
+import { systemClock } from '../../clock.ts'
+import { HOUR_MS, SECOND_MS } from '../../domain/time.ts'
+import { type BooksStage, openBooksStage } from '../testing/books_stage.ts'
+import { happen, openOrder } from '../testing/webhook_stage.ts'
+import { type EventFeed, openFeed } from './feed.ts'
+
+/**
+ * What: whoever follows an order is told each of its events once and in order, and is let go when it is time.
+ * How: a real PostgreSQL; events are made by hand as `apply` writes them, and the wall clock stands still unless moved.
+ */
+let stage: BooksStage
+let feed: EventFeed
+let wallMs = 1_800_000_000_000
+
+beforeAll(async () => {
+  stage = await openBooksStage('feed')
+})
+
+beforeEach(async () => {
+  await stage.reset()
+  const clock = { ...stage.world.clock, wallMs: () => wallMs, sleep: systemClock().sleep }
+  feed = openFeed({ ...stage.world, clock })
+})
+
+afterAll(() => stage?.stop())
+
+function follow(orderId: string, after = 0) {
+  const told: (number | 'beat' | 'end')[] = []
+  const leave = feed.follow({
+    orderId,
+    after,
+    tell: ({ sequence }) => told.push(sequence),
+    beat: () => told.push('beat'),
+    end: () => told.push('end'),
+  })
+  return { told, leave }
+}
+
+test('followers of one order are told what each of them has not had, once and in order', async () => {
+  const [orderId, other] = [await openOrder(stage, null), await openOrder(stage, null)]
+  await happen(stage, orderId)
+  const [new_, old, elsewhere] = [follow(orderId), follow(orderId, 1), follow(other, 1)]
+  await eventually('both are told', () => expect([new_.told, old.told]).toEqual([[1, 2], [2]]))
+  await happen(stage, orderId, 'EXCHANGE')
+  await happen(stage, orderId, 'WITHDRAW')
+  await eventually('both are told the rest', () => expect(new_.told).toEqual([1, 2, 3, 4]))
+  expect([old.told, elsewhere.told]).toEqual([[2, 3, 4], []])
+  await feed.close()
+})
+
+test('who has left is told nothing more, and the others are', async () => {
+  const orderId = await openOrder(stage, null)
+  const [gone, there] = [follow(orderId, 1), follow(orderId, 1)]
+  gone.leave()
+  gone.leave()
+  await happen(stage, orderId)
+  await eventually('the other one is told', () => expect(there.told).toEqual([2]))
+  expect(gone.told).toEqual([])
+  await feed.close()
+})
+
+test('what is missing is read at once, of that order alone', async () => {
+  const orderId = await openOrder(stage, null)
+  await openOrder(stage, null)
+  await happen(stage, orderId)
+  const read = async (after: number) =>
+    (await feed.since(orderId, after)).map((event) => [event.orderId, event.sequence, event.status])
+  expect(await read(0)).toEqual([
+    [orderId, 1, 'NEW'],
+    [orderId, 2, 'PENDING'],
+  ])
+  expect(await read(1)).toEqual([[orderId, 2, 'PENDING']])
+  expect(await read(2)).toEqual([])
+  await feed.close()
+})
+
+test('in a silence there is a beat every 15 seconds, and after an hour an end', async () => {
+  const { told } = follow(await openOrder(stage, null), 1)
+  wallMs += 15 * SECOND_MS
+  await eventually('it beats', () => expect(told).toEqual(['beat']))
+  wallMs += HOUR_MS
+  await eventually('it ends', () => expect(told).toEqual(['beat', 'end']))
+  await feed.close()
+  expect(told).toEqual(['beat', 'end'])
+})
+
+test('everybody is let go when the feed closes', async () => {
+  const { told } = follow(await openOrder(stage, null), 1)
+  await feed.close()
+  expect(told).toEqual(['end'])
+})
+
+test('a database that fails for a while costs nobody an event', async () => {
+  const orderId = await openOrder(stage, null)
+  const { told } = follow(orderId)
+  await eventually('it is told', () => expect(told).toEqual([1]))
+  await stage.kill('true')
+  await happen(stage, orderId)
+  await eventually('it is told the next', () => expect(told).toEqual([1, 2]))
+  await feed.close()
+})

@@ -1,0 +1,109 @@
+import { findEventsSince, type OrderEvent } from '../../db/events.ts'
+import { HOUR_MS, type InstantMs, SECOND_MS } from '../../domain/time.ts'
+import { type Loop, startLoop } from '../loop.ts'
+import type { World } from '../world.ts'
+
+export type FeedEvent = OrderEvent
+
+/** Whoever watches an order as it goes on. None of these may throw. */
+export type Follower = {
+  readonly orderId: string
+  /** The last event that they have; 0 for none. */
+  readonly after: number
+  /** Each event once, in order. */
+  tell(event: OrderEvent): void
+  /** Nothing has happened for a while. */
+  beat(): void
+  /** Nothing more will be told: it has lasted long enough, or the process stops. */
+  end(): void
+}
+
+/** What happens to orders, told to whoever follows them in this process. */
+export type EventFeed = {
+  /** What has happened to an order after the event with this sequence. */
+  since(orderId: string, after: number): Promise<readonly FeedEvent[]>
+  /** Gives what ends it. */
+  follow(follower: Follower): () => void
+  /** Ends everybody's. */
+  close(): Promise<void>
+}
+
+/** How late an event may be told. Every look costs as many look-ups as there are followed orders. */
+const REST_MS = 500
+const ORDERS_A_LOOK = 1_000
+/** Shorter than the idle timeouts of proxies, which begin at 30 s. */
+const BEAT_MS = 15 * SECOND_MS
+/** Then the client comes back and goes on where it was: nobody is followed who has gone without a word. */
+const LIFE_MS = HOUR_MS
+
+type Following = { readonly follower: Follower; after: number; beatMs: InstantMs; readonly endMs: InstantMs }
+
+/** Reads the event log, as webhooks and mails do, so that all tell the same. */
+export function openFeed(world: Pick<World, 'db' | 'clock' | 'log' | 'policy'>): EventFeed {
+  const byOrder = new Map<string, Set<Following>>()
+  const leave = (following: Following) => {
+    const { orderId } = following.follower
+    const others = byOrder.get(orderId)
+    if (others?.delete(following) && others.size === 0) byOrder.delete(orderId)
+  }
+  // Nobody follows most of the time: then there is nothing to look at.
+  let loop: Loop | null = null
+  const look = async () => {
+    const orders = [...byOrder].map(([orderId, followings]) => ({
+      orderId,
+      after: Math.min(...[...followings].map(({ after }) => after)),
+    }))
+    for (let from = 0; from < orders.length; from += ORDERS_A_LOOK) {
+      const events = await findEventsSince(world.db, orders.slice(from, from + ORDERS_A_LOOK))
+      for (const event of events) tellAll(byOrder.get(event.orderId) ?? [], event, world.clock.wallMs())
+    }
+    tend(
+      [...byOrder.values()].flatMap((followings) => [...followings]),
+      world.clock.wallMs(),
+      leave,
+    )
+    return false
+  }
+  return {
+    since: (orderId, after) => findEventsSince(world.db, [{ orderId, after }]),
+    follow: (follower) => {
+      const nowMs = world.clock.wallMs()
+      const following = { follower, after: follower.after, beatMs: nowMs + BEAT_MS, endMs: nowMs + LIFE_MS }
+      const others = byOrder.get(follower.orderId)
+      if (others === undefined) byOrder.set(follower.orderId, new Set([following]))
+      else others.add(following)
+      loop ??= startLoop(world, 'feed', REST_MS, look)
+      return () => leave(following)
+    },
+    close: async () => {
+      await loop?.stop()
+      for (const followings of [...byOrder.values()])
+        for (const { follower } of [...followings]) follower.end()
+    },
+  }
+}
+
+function tellAll(followings: Iterable<Following>, event: OrderEvent, nowMs: InstantMs): void {
+  for (const following of [...followings]) {
+    if (event.sequence <= following.after) continue
+    following.after = event.sequence
+    following.beatMs = nowMs + BEAT_MS
+    following.follower.tell(event)
+  }
+}
+
+function tend(
+  followings: readonly Following[],
+  nowMs: InstantMs,
+  leave: (following: Following) => void,
+): void {
+  for (const following of followings) {
+    if (nowMs >= following.endMs) {
+      leave(following)
+      following.follower.end()
+    } else if (nowMs >= following.beatMs) {
+      following.beatMs = nowMs + BEAT_MS
+      following.follower.beat()
+    }
+  }
+}

@@ -1,0 +1,138 @@
+import type { FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
+import Type from 'typebox'
+import type { OrderView, Viewer } from '../../engine/desk.ts'
+import type { FeedEvent } from '../../engine/notify/feed.ts'
+import { anyOrigin, jsonNoStore } from '../answers/answers.ts'
+import { errorAnswers } from '../answers/problem_json.ts'
+import { invalidParameters } from '../errors.ts'
+import { limitedAs } from '../limits/client_address.ts'
+import { parameterOf, type RouteContext } from '../route_context.ts'
+import { writeOrderEvent } from './order_event.ts'
+import { isOrderId, isShortId, orderNotFound, orderReference } from './order_id.ts'
+import { signedSecurity } from './signed_schema.ts'
+import { viewerOf } from './viewer.ts'
+
+const HEADERS = ['Content-Type', 'text/event-stream; charset=utf-8', 'Cache-Control', 'no-store']
+/** nginx would keep the events until its buffer is full. */
+const UNBUFFERED = ['X-Accel-Buffering', 'no']
+const GREETING = 'retry: 2000\n\n'
+const BEAT = ':\n\n'
+/** Who does not take what is sent has gone, or goes too slowly to be kept. */
+const UNREAD_BYTES_MAX = 262_144
+
+/** Server-Sent Events (https://html.spec.whatwg.org/multipage/server-sent-events.html) over the event log. */
+export function orderEventsRoute(context: RouteContext): RouteOptions {
+  const { answers, parts } = context
+  return {
+    method: 'GET',
+    url: '/v1/order/:order_id/events',
+    schema,
+    async handler(request, reply) {
+      const viewer = await viewerOf(context, request, reply)
+      if (viewer === null) return
+      const after = lastEventId(request)
+      if (after === null) return answers.problem(request, reply, malformedId)
+      const id = parameterOf(request, 'order_id')
+      const isPossible = isOrderId(id) || (viewer.kind === 'token' && isShortId(id))
+      const order = isPossible ? await parts.desk.findOrder(id, viewer) : null
+      if (order === null) return answers.problem(request, reply, orderNotFound)
+      const missed = await parts.feed.since(order.order_id, after)
+      // A browser that is told "no content" does not come back.
+      if (missed.length === 0 && isFinal(order)) return answers.raw(request, reply, 204, '', jsonNoStore)
+      const seat = context.seats.take(whoIs(context, request, viewer))
+      if (seat === null) return answers.problem(request, reply, full)
+      reply.raw.on('close', seat.leave)
+      const origin = viewer.kind === 'token' ? anyOrigin : []
+      answers.open(request, reply, [...HEADERS, ...UNBUFFERED, ...origin])
+      if (request.raw.method === 'HEAD') return void reply.raw.end()
+      stream(context, reply, order, after, missed)
+    },
+  }
+}
+
+function stream(
+  { parts }: RouteContext,
+  { raw }: FastifyReply,
+  order: OrderView,
+  after: number,
+  missed: readonly FeedEvent[],
+): void {
+  const write = (text: string) => {
+    raw.write(text)
+    if (raw.writableLength > UNREAD_BYTES_MAX) raw.destroy()
+  }
+  const tell = (event: FeedEvent) => {
+    write(`id: ${event.sequence}\nevent: order.status_changed\ndata: ${writeOrderEvent(event)}\n\n`)
+    if (isFinal(event)) raw.end()
+  }
+  write(GREETING)
+  for (const event of missed) tell(event)
+  if (raw.writableEnded) return
+  const unfollow = parts.feed.follow({
+    orderId: order.order_id,
+    after: missed.at(-1)?.sequence ?? after,
+    tell,
+    beat: () => write(BEAT),
+    end: () => raw.end(),
+  })
+  raw.on('close', unfollow)
+}
+
+function whoIs({ addressOf }: RouteContext, request: FastifyRequest, viewer: Viewer): string {
+  return viewer.kind === 'account' ? viewer.accountId : limitedAs(addressOf(request.raw))
+}
+
+/** Nothing more happens to it that anybody waits for. An expired order may still be paid. */
+function isFinal({ status }: Pick<OrderView, 'status'>): boolean {
+  return status === 'DONE' || status === 'REFUNDED'
+}
+
+/** 0 without one; null when it is none of ours. */
+function lastEventId(request: FastifyRequest): number | null {
+  const id = request.headers['last-event-id'] ?? '0'
+  return typeof id === 'string' && /^\d{1,9}$/.test(id) ? Number.parseInt(id, 10) : null
+}
+
+const malformedId = invalidParameters([
+  { field: 'Last-Event-ID', message: 'must be the id of the last event that you have' },
+])
+
+const full = {
+  code: 'RATE_LIMITED',
+  message: 'too many streams are open: close some, or poll the order instead',
+  retry_after: 30,
+} as const
+
+const schema = {
+  tags: ['orders'],
+  operationId: 'getOrderEvents',
+  summary: 'Follow an order as it goes on',
+  description: [
+    'Server-Sent Events: every change of status, from the first or from after `Last-Event-ID` on, as webhooks tell it.',
+    'The stream ends after DONE and REFUNDED, and otherwise after an hour; then come back with the last id that you have.',
+    'A comment comes every 15 seconds. 204: there is nothing more to come.',
+  ].join(' '),
+  security: [...signedSecurity, { orderToken: [] }, { orderTokenQuery: [] }],
+  params: Type.Object({ order_id: orderReference }),
+  headers: Type.Object({
+    'Last-Event-ID': Type.Optional(
+      Type.String({ pattern: '^[0-9]{1,9}$', description: 'The last event that you have.', examples: ['2'] }),
+    ),
+  }),
+  response: {
+    200: {
+      description: 'Events, each with the JSON of `OrderEvent` as its data and its sequence as its id.',
+      content: { 'text/event-stream': { schema: Type.String() } },
+    },
+    204: { description: 'The order has ended, and you have all its events.', type: 'null' },
+    ...errorAnswers(
+      'INVALID_PARAMETER',
+      'ORDER_NOT_FOUND',
+      'UNAUTHORIZED',
+      'INVALID_SIGNATURE',
+      'TIMESTAMP_EXPIRED',
+      'FORBIDDEN',
+      'RATE_LIMITED',
+    ),
+  },
+}

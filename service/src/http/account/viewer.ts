@@ -1,0 +1,39 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Viewer } from '../../engine/desk.ts'
+import { hasCredentials, unauthorized } from '../auth/credentials.ts'
+import { readOrderToken } from '../auth/order_token.ts'
+import { invalidParameters } from '../errors.ts'
+import { readQuery } from '../parameters/read_query.ts'
+import { admitAnonymous, queryOf, type RouteContext } from '../route_context.ts'
+import { callerOf } from './signed_post.ts'
+
+/** Who looks at an order, with an API key or with the order's token. Null when the request has been answered. */
+export async function viewerOf(
+  context: RouteContext,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<Viewer | null> {
+  const { answers } = context
+  const token = readOrderToken(request)
+  if (token.kind !== 'none') {
+    if (!admitAnonymous(context, request, reply)) return null
+    if (hasCredentials(request.raw)) {
+      const message = 'is for callers without an API key: send one or the other'
+      answers.problem(request, reply, unauthorized([{ field: 'X-ORDER-TOKEN', message }]))
+      return null
+    }
+    if (token.kind === 'refused') {
+      answers.problem(request, reply, token.rejection)
+      return null
+    }
+    return { kind: 'token', token: token.token }
+  }
+  const caller = await callerOf(context, request, reply, 'read', 1)
+  if (caller === null) return null
+  const read = readQuery({}, queryOf(request))
+  if (!read.ok) {
+    answers.problem(request, reply, invalidParameters(read.details))
+    return null
+  }
+  return { kind: 'account', accountId: caller.key.accountId }
+}
