@@ -61,6 +61,24 @@ async function signIn(email: string): Promise<Browser> {
   return browser
 }
 
+/** What is done with a key to the webhooks is the key's act; what was sent is its owner's to see. */
+async function actByKey(
+  owner: Browser,
+  as: { readonly keyId: string; readonly secret: string },
+): Promise<void> {
+  given().log('what is done with the key to the webhooks is the key’s act')
+  const wire = await openWire(given())
+  const url = 'http://127.0.0.1:9/'
+  const endpoints = '/v1/account/webhooks/endpoints'
+  const endpoint = (await wire.signed('POST', endpoints, JSON.stringify({ url }), { as })).json.data
+  const [noted] = (await owner.get('/account/audit?limit=1')).json.data.entries
+  expect(noted).toMatchObject({ act: 'endpoint_created', actor: 'key', subject: endpoint.id })
+  expect(noted.detail).toEqual({ url, key: as.keyId })
+  const { deliveries } = (await owner.get('/account/webhook-deliveries')).json.data
+  expect(Array.isArray(deliveries)).toBe(true)
+  expect((await owner.send('DELETE', `/account/webhooks/${endpoint.id}`)).status).toBe(200)
+}
+
 test('an owner signs in by mail, makes a key, and trades with it until it is revoked', async () => {
   const owner = await signIn(DEMO)
   expect((await owner.get('/account')).json.data).toMatchObject({ account_id: 'acc_sandbox00', email: DEMO })
@@ -95,18 +113,7 @@ test('an owner signs in by mail, makes a key, and trades with it until it is rev
     expect(keys.find(({ key_id }: { key_id: string }) => key_id === key.key_id).last_used_at).not.toBeNull()
   })
 
-  given().log('what is done with the key to the webhooks is the key’s act')
-  const wire = await openWire(given())
-  const url = 'http://127.0.0.1:9/'
-  const as = { keyId: key.key_id, secret: key.secret }
-  const endpoints = '/v1/account/webhooks/endpoints'
-  const endpoint = (await wire.signed('POST', endpoints, JSON.stringify({ url }), { as })).json.data
-  const [noted] = (await owner.get('/account/audit?limit=1')).json.data.entries
-  expect(noted).toMatchObject({ act: 'endpoint_created', actor: 'key', subject: endpoint.id })
-  expect(noted.detail).toEqual({ url, key: key.key_id })
-  const { deliveries } = (await owner.get('/account/webhook-deliveries')).json.data
-  expect(Array.isArray(deliveries)).toBe(true)
-  expect((await owner.send('DELETE', `/account/webhooks/${endpoint.id}`)).status).toBe(200)
+  await actByKey(owner, { keyId: key.key_id, secret: key.secret })
 
   given().log('rotate: both secrets sign; revoke: neither does')
   const rotated = (await owner.send('POST', `/account/keys/${key.key_id}/rotate`)).json.data
