@@ -28,6 +28,7 @@ export async function writeEnvironment(place: EnvironmentPlace): Promise<Environ
     secrets.add(key)
     return writeText(join(dir, `${name}.key`), key)
   }
+  const account = { CAMBIST_ACCOUNT_KEY_FILE: keyFile('account') }
   const seal = { CAMBIST_ORDER_SEAL_KEY_FILE: keyFile('seal') }
   const { BTC, ETH, XRP, XLM, TRX } = place.devnet.networks
   if (ETH === undefined) throw new Error('the devnet has Ethereum')
@@ -55,7 +56,7 @@ export async function writeEnvironment(place: EnvironmentPlace): Promise<Environ
     api: {
       ...node,
       ...seal,
-      CAMBIST_ACCOUNT_KEY_FILE: keyFile('account'),
+      ...account,
       CAMBIST_ORDER_TOKEN_KEY_FILE: keyFile('token'),
       CAMBIST_BASE_URL: 'http://exchange.example.org',
       CAMBIST_RATE_LIMIT_UNITS_PER_MINUTE: '1000000',
@@ -76,7 +77,7 @@ export async function writeEnvironment(place: EnvironmentPlace): Promise<Environ
       CAMBIST_SPEND_LIMIT_USDC_ERC20: '100000 / 1000000 / 1000000',
       CAMBIST_SPEND_LIMIT_ETH_ETH: '100 / 1000 / 1000',
     },
-    notifier: {},
+    notifier: account,
   }
   return { of: (role: string) => ({ ...common, ...byRole[role] }) }
 }
