@@ -34,6 +34,8 @@ export type KnownExchange = {
   readonly orders: KnownOrder[]
   readonly locks: { readonly pair: KnownPair; readonly amount: string; readonly rateId: string }[]
   readonly transactions: string[]
+  /** Of the other account. */
+  readonly endpoints: string[]
 }
 
 const ADDRESSES_EACH = 6
@@ -68,6 +70,7 @@ export async function learnExchange(baseUrl: string, keys: KnownExchange['keys']
     orders: emergencies,
     locks: [],
     transactions: [],
+    endpoints: [],
   }
 }
 

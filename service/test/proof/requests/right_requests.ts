@@ -42,6 +42,12 @@ export const makers: Readonly<Record<string, { readonly share: number; readonly 
   getOrderEvents: { share: 4, make: follow },
   getOrderQr: { share: 8, make: qr },
   chooseAction: { share: 12, make: act },
+  listWebhookDeliveries: { share: 2, make: deliveries },
+  redeliverWebhook: { share: 1, make: redeliver },
+  redeliverWebhooksSince: { share: 1, make: redeliverSince },
+  listWebhookEndpoints: { share: 1, make: ({ keys }) => plain('the endpoints', {}, { signer: keys.own }) },
+  createWebhookEndpoint: { share: 1, make: endpoint },
+  deleteWebhookEndpoint: { share: 1, make: endEndpoint },
   sandboxPay: { share: 3, make: pay },
   sandboxMine: { share: 1, make: mine },
   sandboxReorg: { share: 0.5, make: reorg },
@@ -183,7 +189,8 @@ function create(known: KnownExchange, chance: Chance): Right {
 
 const CALLBACKS = [
   'https://shop.example/hook?order=1&x=%20',
-  'https://[2001:db8::1]:8443/hook',
+  // Global unicast that is nobody's.
+  'https://[3fff:1000::1]:8443/hook',
   'https://xn--bcher-kva.example/',
   `https://shop.example/${'a'.repeat(2_048 - 21)}`,
 ]
@@ -305,6 +312,47 @@ function act(known: KnownExchange, chance: Chance): Right {
         { path, body: others, headers },
         { signer: order.owner, expected: 'either', letGo },
       )
+}
+
+function deliveries(known: KnownExchange, chance: Chance): Right {
+  const order = pickOrder(known, chance)
+  const query = some(chance, [
+    ['state', chance.pick(['waiting', 'delivered', 'exhausted', 'cancelled'])],
+    ['limit', chance.pick(['1', '100'])],
+    ['order_id', order?.id ?? nobodysId(chance)],
+  ])
+  return plain('deliveries', { query }, { signer: chance.pick([known.keys.own, known.keys.other]) })
+}
+
+/** Not every order has a callback_url, and not every event has been handed on yet. */
+function redeliver(known: KnownExchange, chance: Chance): Right {
+  const order = pickOrder(known, chance)
+  const path = { delivery_id: `${order?.id ?? nobodysId(chance)}-1-callback` }
+  const headers = idempotency(chance)
+  const signer = order?.owner ?? known.keys.own
+  return plain('a delivery again', { path, headers }, { signer, expected: 'either' })
+}
+
+function redeliverSince(known: KnownExchange, chance: Chance): Right {
+  const body: Entry[] = [
+    ['since', chance.pick(['"2026-01-31T12:00:00Z"', '"2030-02-28T23:59:59.999Z"'])],
+    ...some(chance, [['state', chance.pick(['"exhausted"', '"cancelled"', 'null'])]]),
+  ]
+  return plain('deliveries since', { body, headers: idempotency(chance) }, { signer: known.keys.own })
+}
+
+function endpoint(known: KnownExchange, chance: Chance): Right {
+  const body: Entry[] = [['url', text(chance.pick(CALLBACKS))]]
+  const learn = ({ json }: Answer) => {
+    if (!known.endpoints.includes(json.data.id)) note(known.endpoints, json.data.id)
+  }
+  return plain('an endpoint', { body }, { signer: known.keys.other, learn })
+}
+
+/** Of two that delete the same one, one finds nothing. */
+function endEndpoint(known: KnownExchange, chance: Chance): Right {
+  const id = known.endpoints.pop() ?? `we_${chance.bytes(8).toString('hex')}`
+  return plain('no endpoint', { path: { endpoint_id: id } }, { signer: known.keys.other, expected: 'either' })
 }
 
 /** Networks whose transactions wait where another one may take their place. */

@@ -67,7 +67,8 @@ const fieldSpoilers: readonly FieldSpoiler[] = [
     return refused('is empty', field.where === 'body' ? '""' : '')
   },
   (field, _value, chance) => {
-    const { enum: words } = field.schema
+    // Where a field may be left out, null is one of its words.
+    const words = field.schema.enum?.filter((word) => word !== null)
     if (words === undefined) return null
     const word = chance.pick(words)
     const other = chance.pick([word.toUpperCase(), `${word} `, word.slice(1), words.join(','), 'null'])
