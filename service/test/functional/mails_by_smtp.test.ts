@@ -1,11 +1,11 @@
-import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Postgres, removePostgres, startPostgres } from '@cambist/devnet'
 import PostalMime from 'postal-mime'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { certificate } from '../../src/channels/email/testing/certificate.ts'
 import {
   type MailServer,
   type ReceivedMail,
@@ -165,16 +165,8 @@ test('while the mail server is away mails wait, and go when it is back', async (
 })
 
 test('over TLS, from the first byte or by STARTTLS, where the certificate is trusted and only there', async () => {
-  const [key, cert] = [join(dir, 'tls.key'), join(dir, 'tls.pem')]
-  execFileSync(
-    'openssl',
-    [
-      ...['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2', '-keyout', key, '-out', cert],
-      ...['-subj', '/CN=mail', '-addext', 'subjectAltName=IP:127.0.0.1'],
-    ],
-    { stdio: 'ignore' },
-  )
-  const certificate = { key: readFileSync(key, 'utf8'), cert: readFileSync(cert, 'utf8') }
+  const cert = join(dir, 'tls.pem')
+  writeFileSync(cert, certificate.cert)
   const direct = await startMailServer({ certificate, secure: true, user: 'me', pass: 'p:ss' })
   const upgraded = await startMailServer({ certificate })
   const running: RunningProcess[] = []
