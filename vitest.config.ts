@@ -27,7 +27,7 @@ export default defineConfig({
           include: ['service/test/{contract,functional}/**/*.test.ts', 'devnet/test/**/*.test.ts'],
           testTimeout: 120_000,
           hookTimeout: 120_000,
-          maxWorkers: 4,
+          maxWorkers: 3,
           isolate: false,
         },
       },

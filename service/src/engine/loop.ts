@@ -5,6 +5,27 @@ export type Loop = { readonly name: string; stop(): Promise<void> }
 
 const REST_AFTER_TROUBLE_MAX_MS = 10_000
 
+/** Ends the rest of loops that have nothing to do: somebody in this process has made them some. */
+export type Alarm = {
+  /** Aborted by the next ring. */
+  readonly signal: AbortSignal
+  ring(): void
+}
+
+export function openAlarm(): Alarm {
+  let next = new AbortController()
+  return {
+    get signal() {
+      return next.signal
+    },
+    ring: () => {
+      const rung = next
+      next = new AbortController()
+      rung.abort()
+    },
+  }
+}
+
 /**
  * Does `step` again and again until stopped, resting between. A step that rejects is logged and tried again after a
  * growing rest: trouble of one loop is no other loop's trouble, and no loop ends by itself.
@@ -15,12 +36,15 @@ export function startLoop(
   name: string,
   restMs: number,
   step: (signal: AbortSignal) => Promise<boolean>,
+  alarm: Alarm = openAlarm(),
 ): Loop {
   const stopping = new AbortController()
   const run = async () => {
     let troubles = 0
     while (!stopping.signal.aborted) {
       let hasMore = false
+      // What rings while the step is looking is not to be missed.
+      const { signal: rung } = alarm
       try {
         hasMore = await step(stopping.signal)
         troubles = 0
@@ -33,7 +57,7 @@ export function startLoop(
         }
       }
       const restsMs = troubles === 0 ? restMs : Math.min(restMs * 2 ** troubles, REST_AFTER_TROUBLE_MAX_MS)
-      if (!hasMore) await parts.clock.sleep(restsMs, stopping.signal)
+      if (!hasMore && !stopping.signal.aborted) await parts.clock.sleep(restsMs, rung)
     }
   }
   const ended = run()
@@ -41,6 +65,7 @@ export function startLoop(
     name,
     stop: async () => {
       stopping.abort()
+      alarm.ring()
       await ended
     },
   }

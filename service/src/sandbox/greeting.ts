@@ -16,8 +16,7 @@ export function greet({ service, devnet, account, sandboxFile }: Sandbox, logFil
   return [
     '',
     chain('Interface', service.baseUrl),
-    chain('Reference', `${service.baseUrl}/docs`),
-    chain('Mailbox', `${service.baseUrl}/sandbox/mailbox`),
+    chain('Pages', `${service.baseUrl}/docs (reference), /sandbox/mailbox (mails)`),
     chain('API key', account.api_key),
     chain('API secret', account.api_secret),
     '',

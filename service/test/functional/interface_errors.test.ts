@@ -568,7 +568,7 @@ test('a request is judged in this order: proof, syntax, pair, networks, addresse
 test('every code of the catalogue has a test, here or in a neighbour', async () => {
   const { readdirSync, readFileSync } = await import('node:fs')
   const told = readdirSync(import.meta.dirname)
-    .filter((name) => /^(interface|lifecycle)_.*\.test\.ts$/.test(name))
+    .filter((name) => /^((interface|lifecycle)_.*|account)\.test\.ts$/.test(name))
     .map((name) => readFileSync(`${import.meta.dirname}/${name}`, 'utf8'))
     .join('\n')
   // No connected network needs a tag; a request that does not end in 30 s is too slow for a test.

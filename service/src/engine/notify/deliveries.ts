@@ -1,5 +1,5 @@
 import { beginAttempts, type ClaimedLine, claimLines, freeLine, type Places } from '../../db/webhook_lines.ts'
-import { type Loop, startLoop } from '../loop.ts'
+import { type Alarm, type Loop, startLoop } from '../loop.ts'
 import { deliver } from './deliver.ts'
 import type { WebhookWorld } from './webhook_world.ts'
 
@@ -9,8 +9,13 @@ const OF_ACCOUNT_MAX = 40
 const AT_ONCE_MAX = 200
 const LAST_ANSWERS_MS = 1_000
 
+/** What is handed on in this process rings; only what is due again, or comes from elsewhere, has to be looked for. */
+export function idleRestMs({ policy }: Pick<WebhookWorld, 'policy'>): number {
+  return 5 * policy.restMs
+}
+
 /** Tells receivers what waits for them. Any number of processes may: lines are claimed. */
-export function startDelivering(world: WebhookWorld): Loop {
+export function startDelivering(world: WebhookWorld, alarm?: Alarm): Loop {
   const underWay = new Map<ClaimedLine, Promise<void>>()
   let isStopping = false
   let wake = (): void => {}
@@ -31,7 +36,7 @@ export function startDelivering(world: WebhookWorld): Loop {
     }
     return claimed.length
   }
-  const loop = startLoop(world, 'webhooks', world.policy.restMs, async (signal) => {
+  const step = async (signal: AbortSignal) => {
     // Whatever ends from here on, while lines are being claimed too, is a place that is taken at once.
     const rest = new AbortController()
     wake = () => rest.abort()
@@ -40,7 +45,8 @@ export function startDelivering(world: WebhookWorld): Loop {
     if (underWay.size === 0 || signal.aborted) return false
     await world.clock.sleep(world.policy.restMs, rest.signal)
     return true
-  })
+  }
+  const loop = startLoop(world, 'webhooks', idleRestMs(world), step, alarm)
   return {
     name: loop.name,
     stop: async () => {

@@ -1,5 +1,5 @@
-import { type Loop, startLoop } from '../loop.ts'
-import { startDelivering } from './deliveries.ts'
+import { type Alarm, type Loop, openAlarm, startLoop } from '../loop.ts'
+import { idleRestMs, startDelivering } from './deliveries.ts'
 import { mailRelay } from './mail_relay.ts'
 import { type Relay, relayEvents } from './relay.ts'
 import { relayToWebhooks } from './relay_webhooks.ts'
@@ -13,17 +13,28 @@ const WITHOUT_MAIL_SERVER_MS = 60_000
 
 /** Tells people of what happened to their orders. Any number of processes may: rows are claimed. */
 export function startNotifying(world: NotifierWorld): Loop[] {
-  const relays: readonly Relay[] = [mailRelay(world), relayToWebhooks(world.clock)]
+  const alarm = openAlarm()
+  let isAny = false
+  const noteAny: Relay = async () => {
+    isAny = true
+  }
+  const relays: readonly Relay[] = [mailRelay(world), relayToWebhooks(world.clock), noteAny]
+  const handOn = async () => {
+    isAny = false
+    const hasMore = await relayEvents(world, relays)
+    if (isAny) alarm.ring()
+    return hasMore
+  }
   return [
-    startLoop(world, 'relay', world.policy.restMs, () => relayEvents(world, relays)),
-    startMails(world),
-    startDelivering(world),
+    startLoop(world, 'relay', world.policy.restMs, handOn),
+    startMails(world, alarm),
+    startDelivering(world, alarm),
   ]
 }
 
-function startMails(world: NotifierWorld): Loop {
+function startMails(world: NotifierWorld, alarm: Alarm): Loop {
   const { channel } = world.mails
   return channel === null
     ? startLoop(world, 'mails', WITHOUT_MAIL_SERVER_MS, () => keepNoHeap(world))
-    : startLoop(world, 'mails', world.policy.restMs, mailSender(world, world.mails, channel))
+    : startLoop(world, 'mails', idleRestMs(world), mailSender(world, world.mails, channel), alarm)
 }

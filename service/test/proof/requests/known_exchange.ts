@@ -2,6 +2,7 @@ import { createClient } from '@cambist/sdk'
 import type { ToldSecret } from '../../../src/accounts/keys.ts'
 import { sandboxRemote } from '../../../src/sandbox/remote.ts'
 import { eventually } from '../../harness/eventually.ts'
+import { type KnownOwner, signInOwner } from './owner.ts'
 
 /** What can be exchanged, with amounts that are in range. */
 export type KnownPair = {
@@ -36,6 +37,7 @@ export type KnownExchange = {
   readonly transactions: string[]
   /** Of the other account. */
   readonly endpoints: string[]
+  readonly owner: KnownOwner
 }
 
 const ADDRESSES_EACH = 6
@@ -71,6 +73,7 @@ export async function learnExchange(baseUrl: string, keys: KnownExchange['keys']
     locks: [],
     transactions: [],
     endpoints: [],
+    owner: await signInOwner(baseUrl),
   }
 }
 

@@ -11,30 +11,17 @@ import type { Answer } from '../../../src/http/testing/answer.ts'
 import type { Chance } from '../../harness/chance.ts'
 import { decimalText, type KnownExchange, type KnownOrder, type KnownPair } from './known_exchange.ts'
 import type { Operation } from './operations.ts'
-import { type Entry, type Expected, type Form, text } from './request.ts'
+import { ownerRequests } from './owner_requests.ts'
+import { type Entry, text } from './request.ts'
+import { type Makers, note, plain, type Right } from './right.ts'
 import type { Header } from './sendable.ts'
-
-/** A request that is right, what has to come of it, and what its answer teaches. */
-export type Right = {
-  readonly what: string
-  readonly form: Omit<Form, 'operation'>
-  readonly expected: Expected
-  readonly signer: ToldSecret | null
-  /** It was done. */
-  learn?(answer: Answer): void
-  /** It was spoiled, and refused. */
-  letGo?(): void
-  /** What can only be done right after this has been: nothing waits for a block for long. */
-  followUp?(answer: Answer): { readonly operation: string; readonly right: Right }
-}
-
-type Maker = (known: KnownExchange, chance: Chance) => Right
 
 /**
  * How often each operation is asked for, and a right request for it. The document says what a request may look like,
  * not what is true: which pairs there are, whose an order is. An operation without a line here fails the proof.
  */
-export const makers: Readonly<Record<string, { readonly share: number; readonly make: Maker }>> = {
+export const makers: Makers = {
+  ...ownerRequests,
   getRate: { share: 22, make: rate },
   getCurrencies: { share: 4, make: () => plain('all currencies', {}) },
   createOrder: { share: 22, make: create },
@@ -42,6 +29,7 @@ export const makers: Readonly<Record<string, { readonly share: number; readonly 
   getOrderEvents: { share: 4, make: follow },
   getOrderQr: { share: 8, make: qr },
   chooseAction: { share: 12, make: act },
+  listOrders: { share: 2, make: list },
   listWebhookDeliveries: { share: 2, make: deliveries },
   redeliverWebhook: { share: 1, make: redeliver },
   redeliverWebhooksSince: { share: 1, make: redeliverSince },
@@ -74,13 +62,6 @@ export function pickOperation(operations: readonly Operation[], chance: Chance):
     return left < 0
   })
   return found ?? chance.pick(operations)
-}
-
-type Parts = Partial<Right['form']>
-
-function plain(what: string, parts: Parts, more: Partial<Right> = {}): Right {
-  const form = { path: {}, query: [], body: [], headers: [], ...parts }
-  return { what, expected: 'success', signer: null, ...more, form }
 }
 
 /** Those that `chance` leaves in, in any order. */
@@ -133,14 +114,7 @@ function rate({ pairs, locks }: KnownExchange, chance: Chance): Right {
   )
 }
 
-const KEPT_MAX = 400
-
 /** The newest are kept. */
-function note<Value>(list: Value[], value: Value): void {
-  list.push(value)
-  if (list.length > KEPT_MAX) list.shift()
-}
-
 function create(known: KnownExchange, chance: Chance): Right {
   const lock = chance.happens(0.3) ? known.locks.pop() : undefined
   const pair = lock?.pair ?? chance.pick(known.pairs)
@@ -227,6 +201,15 @@ function follow(known: KnownExchange, chance: Chance): Right {
   const { form, ...right } = look(known, chance)
   const last: Entry[] = chance.happens(0.3) ? [['Last-Event-ID', String(chance.below(4))]] : []
   return { ...right, form: { ...form, headers: [...form.headers, ...last] } }
+}
+
+function list({ keys }: KnownExchange, chance: Chance): Right {
+  const query = some(chance, [
+    ['limit', String(1 + chance.below(20))],
+    ['status', 'NEW'],
+    ['created_after', '2026-01-01T00:00:00Z'],
+  ])
+  return plain('the orders', { query }, { signer: chance.pick([keys.own, keys.other]) })
 }
 
 function look(known: KnownExchange, chance: Chance): Right {
@@ -404,9 +387,9 @@ function reorg(known: KnownExchange, chance: Chance): Right {
   })
 }
 
-/** Ledgers with tags close for good. */
+/** Ledgers with tags close for good, and Solana is told of when it is final. */
 function isReorganised(network: string): boolean {
-  return !isTagged(network)
+  return !isTagged(network) && familyOf(network) !== 'solana'
 }
 
 function isTagged(network: string): boolean {

@@ -2,7 +2,8 @@ import type { Chance } from '../../harness/chance.ts'
 import type { KnownExchange } from './known_exchange.ts'
 import type { Operation } from './operations.ts'
 import { type Entry, text } from './request.ts'
-import { makeRight, type Right } from './right_requests.ts'
+import type { Right } from './right.ts'
+import { makeRight } from './right_requests.ts'
 
 type Values = (known: KnownExchange, chance: Chance) => readonly Entry[]
 
