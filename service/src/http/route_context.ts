@@ -47,7 +47,9 @@ export function queryOf(request: FastifyRequest): string {
   return mark === -1 ? '' : target.slice(mark + 1)
 }
 
+/** PostgreSQL has no text with a NUL in it, so nothing has such a name. */
 export function parameterOf(request: FastifyRequest, name: string): string {
   const params = request.params as Readonly<Record<string, string | undefined>>
-  return params[name] ?? ''
+  const value = params[name] ?? ''
+  return value.includes('\0') ? '' : value
 }

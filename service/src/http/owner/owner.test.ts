@@ -628,6 +628,19 @@ test('a change of the address is stopped, given up, replaced, and too old after 
   expect(told(await own.send('POST', '/account/email', { email: 'owner@example.com' }))).toEqual(conflict)
 })
 
+test('a name that no database could keep is nobody’s', async () => {
+  const own = await signIn()
+  for (const [method, path, body] of [
+    ['PUT', '/account/webhooks/we_0123456789abcdef%00', { enabled: true }],
+    ['DELETE', '/account/webhooks/%00', undefined],
+    ['DELETE', '/account/keys/ck_0123456789%00', undefined],
+    ['DELETE', '/account/sessions/%00', undefined],
+  ] as const) {
+    const { status, json } = await own.send(method, path, body)
+    expect([status, json.error_code]).toEqual(notFound)
+  }
+})
+
 test('an address that is another account’s shows only to who reads its mails', async () => {
   await signIn('taken@example.com')
   const own = await signIn()
