@@ -8,9 +8,9 @@ export type KnownOwner = {
   readonly webhooks: string[]
 }
 
-/** Signs in as the demo account, by the mail in the sandbox's mailbox. */
+/** Signs in by the mail in the sandbox's mailbox, as somebody without orders: nothing is sent to the receivers made here. */
 export async function signInOwner(origin: string): Promise<KnownOwner> {
-  const email = 'demo@sandbox.test'
+  const email = 'owner@example.test'
   const say = async (path: string, body: object, cookie = '') => {
     const headers = {
       Origin: origin,
