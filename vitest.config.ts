@@ -16,7 +16,7 @@ export default defineConfig({
           name: 'unit',
           include: ['{service,devnet,sdk}/src/**/*.test.ts', 'service/test/tidy/**/*.test.ts'],
           testTimeout: 20_000,
-          maxWorkers: 4,
+          maxWorkers: 3,
           // What all of them load, each worker loads once: a fourth of their time.
           isolate: false,
         },
