@@ -5,11 +5,11 @@ import { anyOrigin, jsonNoStore } from '../answers/answers.ts'
 import { errorAnswers } from '../answers/problem_json.ts'
 import { success } from '../json/schema.ts'
 import { compileWriter, joined } from '../json/writer.ts'
-import { parameterOf, type RouteContext } from '../route_context.ts'
-import { isOrderId, isShortId, orderNotFound, orderReference } from './order_id.ts'
+import type { RouteContext } from '../route_context.ts'
+import { orderReference } from './order_id.ts'
 import { orderSchema } from './order_schema.ts'
 import { signedSecurity } from './signed_schema.ts'
-import { viewerOf } from './viewer.ts'
+import { orderAskedFor } from './viewer.ts'
 
 const write = compileWriter(orderSchema)
 const written = new WeakMap<OrderView, string>()
@@ -24,20 +24,15 @@ function writeOnce(order: OrderView): string {
 }
 
 export function getOrderRoute(context: RouteContext): RouteOptions {
-  const { answers, parts } = context
   return {
     method: 'GET',
     url: '/v1/order/:order_id',
     schema,
     async handler(request, reply) {
-      const viewer = await viewerOf(context, request, reply)
-      if (viewer === null) return
-      const id = parameterOf(request, 'order_id')
-      const isPossible = isOrderId(id) || (viewer.kind === 'token' && isShortId(id))
-      const order = isPossible ? await parts.desk.findOrder(id, viewer) : null
-      if (order === null) return answers.problem(request, reply, orderNotFound)
-      const headers = viewer.kind === 'token' ? [...jsonNoStore, ...anyOrigin] : jsonNoStore
-      answers.data(request, reply, writeOnce(order), headers)
+      const asked = await orderAskedFor(context, request, reply)
+      if (asked === null) return
+      const headers = asked.viewer.kind === 'token' ? [...jsonNoStore, ...anyOrigin] : jsonNoStore
+      context.answers.data(request, reply, writeOnce(asked.order), headers)
     },
   }
 }

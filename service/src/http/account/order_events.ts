@@ -6,11 +6,11 @@ import { anyOrigin, jsonNoStore } from '../answers/answers.ts'
 import { errorAnswers } from '../answers/problem_json.ts'
 import { invalidParameters } from '../errors.ts'
 import { limitedAs } from '../limits/client_address.ts'
-import { parameterOf, type RouteContext } from '../route_context.ts'
+import type { RouteContext } from '../route_context.ts'
 import { writeOrderEvent } from './order_event.ts'
-import { isOrderId, isShortId, orderNotFound, orderReference } from './order_id.ts'
+import { orderReference } from './order_id.ts'
 import { signedSecurity } from './signed_schema.ts'
-import { viewerOf } from './viewer.ts'
+import { orderAskedFor } from './viewer.ts'
 
 const HEADERS = ['Content-Type', 'text/event-stream; charset=utf-8', 'Cache-Control', 'no-store']
 /** nginx would keep the events until its buffer is full. */
@@ -28,14 +28,11 @@ export function orderEventsRoute(context: RouteContext): RouteOptions {
     url: '/v1/order/:order_id/events',
     schema,
     async handler(request, reply) {
-      const viewer = await viewerOf(context, request, reply)
-      if (viewer === null) return
+      const asked = await orderAskedFor(context, request, reply)
+      if (asked === null) return
+      const { order, viewer } = asked
       const after = lastEventId(request)
       if (after === null) return answers.problem(request, reply, malformedId)
-      const id = parameterOf(request, 'order_id')
-      const isPossible = isOrderId(id) || (viewer.kind === 'token' && isShortId(id))
-      const order = isPossible ? await parts.desk.findOrder(id, viewer) : null
-      if (order === null) return answers.problem(request, reply, orderNotFound)
       const missed = await parts.feed.since(order.order_id, after)
       // A browser that is told "no content" does not come back.
       if (missed.length === 0 && isFinal(order)) return answers.raw(request, reply, 204, '', jsonNoStore)

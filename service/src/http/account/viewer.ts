@@ -1,14 +1,15 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { Viewer } from '../../engine/desk.ts'
+import type { OrderView, Viewer } from '../../engine/desk.ts'
 import { hasCredentials, unauthorized } from '../auth/credentials.ts'
 import { readOrderToken } from '../auth/order_token.ts'
 import { invalidParameters } from '../errors.ts'
 import { readQuery } from '../parameters/read_query.ts'
-import { admitAnonymous, queryOf, type RouteContext } from '../route_context.ts'
+import { admitAnonymous, parameterOf, queryOf, type RouteContext } from '../route_context.ts'
+import { isOrderId, isShortId, orderNotFound } from './order_id.ts'
 import { callerOf } from './signed_post.ts'
 
 /** Who looks at an order, with an API key or with the order's token. Null when the request has been answered. */
-export async function viewerOf(
+async function viewerOf(
   context: RouteContext,
   request: FastifyRequest,
   reply: FastifyReply,
@@ -36,4 +37,20 @@ export async function viewerOf(
     return null
   }
   return { kind: 'account', accountId: caller.key.accountId }
+}
+
+/** The order that the path names, as far as whoever asks may see it. Null when the request has been answered. */
+export async function orderAskedFor(
+  context: RouteContext,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<{ readonly order: OrderView; readonly viewer: Viewer } | null> {
+  const viewer = await viewerOf(context, request, reply)
+  if (viewer === null) return null
+  const id = parameterOf(request, 'order_id')
+  const isPossible = isOrderId(id) || (viewer.kind === 'token' && isShortId(id))
+  const order = isPossible ? await context.parts.desk.findOrder(id, viewer) : null
+  if (order !== null) return { order, viewer }
+  context.answers.problem(request, reply, orderNotFound)
+  return null
 }
