@@ -331,13 +331,3 @@ export async function freeLine(tx: Sql, line: ClaimedLine): Promise<void> {
 function keyOf({ orderId, receiver }: ClaimedLine): readonly [number, OrderId, string] {
   return [bucketOf(orderId), orderId, receiver]
 }
-
-/** Null: no address, or no mails about orders are wanted. */
-export async function findOwnerEmail(sql: Sql, accountId: string): Promise<string | null> {
-  const [owner] = await sql.query<{ email: string | null }>(
-    `SELECT email FROM accounts LEFT JOIN notification_settings USING (account_id)
-     WHERE account_id = $1 AND coalesce(emails, 'all') <> 'off'`,
-    [accountId],
-  )
-  return owner?.email ?? null
-}

@@ -1,12 +1,12 @@
 import { queueMail } from '../../db/mails.ts'
-import { findOwnerEmail } from '../../db/webhook_lines.ts'
+import { findMailReaders } from '../../db/notification_settings.ts'
 import type { WebhookParts } from './webhook_world.ts'
 
 /** A mail to the owner of the order, if there is an address and mails are not switched off. */
 export const mailExhausted: WebhookParts['tellExhausted'] = async (tx, exhausted) => {
   const { orderId, accountId, sequence, url, endpoint, lastAnswer, nowMs } = exhausted
-  const to = await findOwnerEmail(tx, accountId)
-  if (to === null) return
+  const [owner] = await findMailReaders(tx, [accountId])
+  if (owner === undefined || owner.emails === 'off') return
   await queueMail(tx, {
     kind: 'webhook_exhausted',
     data: { order_id: orderId, url, endpoint, last_answer: lastAnswer.slice(0, 200) },
@@ -14,7 +14,7 @@ export const mailExhausted: WebhookParts['tellExhausted'] = async (tx, exhausted
     eventKey: `webhook:${orderId}:${sequence}:${endpoint ?? 'callback'}:${nowMs}`,
     orderId,
     accountId,
-    to,
+    to: owner.email,
     nowMs,
   })
 }
