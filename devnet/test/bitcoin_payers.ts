@@ -52,7 +52,7 @@ export function spend(
   coins: readonly Spendable[],
   outputs: readonly Paid[],
   more: { readonly lockTime?: number; readonly sequence?: number; readonly sighash?: SigHash } = {},
-): { readonly hex: string; readonly txid: string } {
+): { readonly hex: string; readonly txid: string; readonly vsize: number } {
   const { lockTime = 0, sequence = 0xffff_fffd, sighash } = more
   const tx = new Transaction({ lockTime, allowUnknownOutputs: true, allowLegacyWitnessUtxo: true })
   const signed = sighash === undefined ? {} : { sighashType: sighash }
@@ -65,7 +65,7 @@ export function spend(
     tx.signIdx(key, index, sighash === undefined ? undefined : [sighash])
   }
   tx.finalize()
-  return { hex: Buffer.from(tx.extract()).toString('hex'), txid: tx.id }
+  return { hex: Buffer.from(tx.extract()).toString('hex'), txid: tx.id, vsize: tx.vsize }
 }
 
 /** The same signatures over another amount: well-formed, and of no worth. */
