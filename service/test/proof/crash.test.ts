@@ -15,10 +15,10 @@ import { prove } from './prove.ts'
  */
 let ground: Ground
 
-/** Two more cost every process that starts their libraries, and hundreds start. */
+/** More of them cost every process that starts their libraries, and hundreds start. */
 const NETWORKS = {
   short: ['BTC', 'ETH', 'XRP'],
-  long: ['BTC', 'ETH', 'XRP', 'XLM', 'TRX'],
+  long: ['BTC', 'ETH', 'XRP', 'XLM', 'TRX', 'EOS', 'SOL'],
 } as const
 
 beforeAll(async () => {

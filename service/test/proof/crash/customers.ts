@@ -2,6 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { Devnet } from '@cambist/devnet'
 import { CambistError, type Client, type CreatedOrder, type CreateOrderRequest } from '@cambist/sdk'
 import { type AssetId, assetOf } from '../../../src/domain/catalog/assets.ts'
+import { chainFacts, depositsLie } from '../../../src/domain/catalog/networks.ts'
 import type { Chance } from '../../harness/chance.ts'
 
 /** What becomes of an order by what its customer does. */
@@ -69,6 +70,10 @@ const morePairs: readonly (readonly [AssetId, AssetId])[] = [
   ['ETH:ETH', 'TRX:TRX'],
   ['USDT:ERC20', 'XLM:XLM'],
   ['XLM:XLM', 'TRX:TRX'],
+  ['SOL:SOL', 'BTC:BTC'],
+  ['ETH:ETH', 'SOL:SOL'],
+  ['USDC:SOL', 'EOS:EOS'],
+  ['EOS:EOS', 'USDC:SOL'],
 ]
 
 /** About 60 dollars of each, so that ten thousand orders fit into any limit. */
@@ -79,6 +84,9 @@ const AMOUNTS: Partial<Record<AssetId, string>> = {
   'XRP:XRP': '24.',
   'XLM:XLM': '150.',
   'TRX:TRX': '240.',
+  'EOS:EOS': '75.',
+  'SOL:SOL': '0.4',
+  'USDC:SOL': '60.',
 }
 
 export type Wish = Pick<Customer, 'story' | 'from' | 'to'>
@@ -136,9 +144,13 @@ function requestOf(customer: Customer): CreateOrderRequest {
     amount,
     rate_type: 'fixed',
     destination,
-    ...((to === 'XRP:XRP' || to === 'XLM:XLM') && { destination_tag: '7' }),
+    ...(hasTags(to) && { destination_tag: '7' }),
     ...(story === 'wants both' && { refund_address: refundAddress }),
   } as CreateOrderRequest
+}
+
+function hasTags(asset: AssetId): boolean {
+  return depositsLie[chainFacts[assetOf(asset).chain].family] === 'tags'
 }
 
 function actionsOf({ story, refundAddress }: Customer) {
@@ -161,7 +173,9 @@ async function payFor({ devnet }: Counter, customer: Customer, order: CreatedOrd
   const [whole = '', fraction = ''] = customer.amount.split('.')
   const asked = BigInt(whole + fraction.padEnd(chainDecimals, '0'))
   for (const units of partsOf(customer.story, asked)) {
-    const { txHash } = await devnet.send(chain, currency, order.deposit_address, units)
+    // Elsewhere the address carries the tag.
+    const memo = chain === 'EOS' ? (order.deposit_tag ?? undefined) : undefined
+    const { txHash } = await devnet.send(chain, currency, order.deposit_address, units, 1, memo)
     customer.paid.push({ txHash, units })
   }
 }

@@ -189,7 +189,7 @@ async function fund({ devnet }: Ground, { db }: Inspected): Promise<void> {
       return address
     })
   const [bitcoin, evm, xrp] = await Promise.all([reserve('bitcoin'), reserve('evm'), reserve('xrp')])
-  const { XLM, TRX } = devnet.networks
+  const { XLM, TRX, EOS, SOL } = devnet.networks
   const sends = [
     devnet.send('ETH', 'ETH', evm, 500n * 10n ** 18n),
     devnet.send('ETH', 'USDT', evm, 2_000_000n * 10n ** 6n),
@@ -201,6 +201,16 @@ async function fund({ devnet }: Ground, { db }: Inspected): Promise<void> {
     ...(TRX === undefined ? [] : [devnet.send('TRX', 'TRX', await reserve('tron'), 5_000_000n * 10n ** 6n)]),
     ...Array.from({ length: RESERVE_COINS }, () => devnet.send('BTC', 'BTC', bitcoin, 20_000_000n)),
   ]
+  if (SOL !== undefined) {
+    const solana = await reserve('solana')
+    sends.push(devnet.send('SOL', 'SOL', solana, 50_000n * 10n ** 9n))
+    sends.push(devnet.send('SOL', 'USDC', solana, 2_000_000n * 10n ** 6n))
+  }
+  if (EOS !== undefined) {
+    // The memo stands behind the name.
+    const [account = '', memo] = (await reserve('eos')).split('/')
+    sends.push(devnet.send('EOS', 'EOS', account, 5_000_000n * 10n ** 4n, 1, memo))
+  }
   await Promise.all(sends)
   await bury(devnet)
 }

@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Devnet } from '@cambist/devnet'
 import { type ChainId, chainFacts, chainIds } from '../../../src/domain/catalog/networks.ts'
+import { blocksToBeTold } from '../../../src/sandbox/mine.ts'
 import type { Inspected } from '../../harness/invariants.ts'
 import type { Board, Customer } from './customers.ts'
 
@@ -89,7 +90,7 @@ export async function buryFollowed(devnet: Devnet, { rows, chains }: Inspected):
 /** Buries everything that is there now. */
 export async function bury(devnet: Devnet): Promise<void> {
   for (const chain of chainIds.filter((id) => id in devnet.networks))
-    await devnet.mine(chain, chainFacts[chain].confirmations)
+    await devnet.mine(chain, chainFacts[chain].confirmations - 1 + blocksToBeTold(devnet, chain))
 }
 
 export type Repeated = { stop(): Promise<void> }
