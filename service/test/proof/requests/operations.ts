@@ -11,6 +11,7 @@ export type FieldSchema = {
   readonly minimum?: number
   readonly maximum?: number
   readonly exclusiveMinimum?: number
+  readonly default?: unknown
 }
 
 export type Field = {

@@ -53,8 +53,9 @@ const fieldSpoilers: readonly FieldSpoiler[] = [
     const given = chance.happens(0.5) || field.where !== 'body' ? odd : JSON.parse(value) + odd
     const what = 'is odd text'
     const spoilt = field.where === 'body' ? text(given) : given
-    // A tag may be any text that has no control characters.
-    return isFreeText(field) ? { what, spoilt, expected: 'either' } : refused(what, spoilt)
+    // A tag may be any text that has no control characters; and what follows a URL is often a part of it.
+    const isPossible = isFreeText(field) || (field.schema.format === 'uri' && given !== odd)
+    return isPossible ? { what, spoilt, expected: 'either' } : refused(what, spoilt)
   },
   (field, _value, chance) => {
     const { maxLength } = field.schema
@@ -64,7 +65,8 @@ const fieldSpoilers: readonly FieldSpoiler[] = [
   },
   (field) => {
     if (!isText(field) || field.where === 'path' || field.where === 'header') return null
-    return refused('is empty', field.where === 'body' ? '""' : '')
+    const [what, spoilt] = ['is empty', field.where === 'body' ? '""' : '']
+    return field.schema.default === '' ? { what, spoilt, expected: 'success' } : refused(what, spoilt)
   },
   (field, _value, chance) => {
     // Where a field may be left out, null is one of its words.
@@ -108,12 +110,15 @@ function refused<Of>(what: string, spoilt: Of): Spoilt<Of> {
   return { what, spoilt, expected: 'refusal' }
 }
 
+/** Of tags and of labels. */
+const FREE_TEXT_LENGTHS: readonly number[] = [256, 100]
+
 function isFreeText({ schema }: Field): boolean {
   return (
     schema.enum === undefined &&
     schema.pattern === undefined &&
     schema.format === undefined &&
-    schema.maxLength === 256
+    FREE_TEXT_LENGTHS.includes(schema.maxLength ?? 0)
   )
 }
 
