@@ -95,3 +95,19 @@ test('on the XRP Ledger everybody has a tag on one account, and the reserve has 
   expect(place(testing.address('xrp', { purpose: 'deposit', index: 1 }))).toMatchObject({ test: true })
   expect(() => keys.address('xrp', { purpose: 'change', index: 0 })).toThrow('no change addresses')
 })
+
+test('a key is the same however often it is asked for, whatever was asked for and wiped between', () => {
+  const keys = deriveKeys(about, networksOf('mainnet'))
+  const key = { purpose: 'deposit', index: 0 } as const
+  const first = keys.privateKey('bitcoin', key)
+  const told = bytesToHex(first)
+  first.fill(0)
+  expect(bytesToHex(keys.privateKey('bitcoin', key))).toBe(told)
+  expect(keys.address('bitcoin', { purpose: 'change', index: 0 })).not.toBe(keys.address('bitcoin', key))
+  const addresses = Array.from({ length: 650 }, (_, index) =>
+    keys.address('bitcoin', { purpose: 'deposit', index }),
+  )
+  expect(new Set(addresses).size).toBe(650)
+  expect(keys.address('bitcoin', key)).toBe(addresses[0])
+  expect(bytesToHex(keys.privateKey('bitcoin', key))).toBe(told)
+})

@@ -42,27 +42,39 @@ export type Networks = { readonly bitcoin: BitcoinNetwork; readonly xrpNetworkId
 /** Leaves are not hardened, so an index is below 2^31 (BIP-32). */
 export const KEY_INDEX_MAX = 2 ** 31 - 1
 
+/** One transaction asks for each of its keys three times; the most that it has coins is 500. */
+const LEAVES_MAX = 600
+
 /** The reserve has its own account, so that a leaked deposit account key does not open it. */
 export function deriveKeys(seed: Uint8Array, networks: Networks): Keys {
   const { bitcoin: network } = networks
   const root = HDKey.fromMasterSeed(seed)
   const branches = new Map<string, HDKey>()
+  const leaves = new Map<string, HDKey>()
   const leaf = (family: Secp256k1Family, key: KeyPath): HDKey => {
     assert(
       Number.isInteger(key.index) && key.index >= 0 && key.index <= KEY_INDEX_MAX,
       `a key index is 0 to ${KEY_INDEX_MAX}`,
     )
     const path = branchPath(family, key.purpose, network)
+    const index = family === 'xrp' || family === 'eos' ? 0 : key.index
+    const name = `${path}/${index}`
+    const known = leaves.get(name)
+    if (known !== undefined) return known
     const branch = branches.get(path) ?? root.derive(path)
     branches.set(path, branch)
-    return branch.deriveChild(family === 'xrp' || family === 'eos' ? 0 : key.index)
+    if (leaves.size >= LEAVES_MAX) leaves.clear()
+    const derived = branch.deriveChild(index)
+    leaves.set(name, derived)
+    return derived
   }
   const privateKey = (family: AddressFamily, key: KeyPath) => {
     if (family === 'stellar') return deriveEd25519(seed, STELLAR_PATH)
     if (family === 'solana') return deriveEd25519(seed, solanaPath(key))
     const bytes = leaf(family, key).privateKey
     assert(bytes !== null, 'a key derived from the seed has a private half')
-    return bytes
+    // Whoever wipes it when he is done wipes his own.
+    return bytes.slice()
   }
   const publicKey = (family: Secp256k1Family, key: KeyPath) => {
     const bytes = leaf(family, key).publicKey
