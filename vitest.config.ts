@@ -16,7 +16,7 @@ export default defineConfig({
           name: 'unit',
           include: ['{service,devnet,sdk}/src/**/*.test.ts', 'service/test/tidy/**/*.test.ts'],
           testTimeout: 20_000,
-          maxWorkers: 3,
+          maxWorkers: 4,
           // What all of them load, each worker loads once: a fourth of their time.
           isolate: false,
         },
@@ -27,7 +27,7 @@ export default defineConfig({
           include: ['service/test/{contract,functional}/**/*.test.ts', 'devnet/test/**/*.test.ts'],
           testTimeout: 120_000,
           hookTimeout: 120_000,
-          maxWorkers: 3,
+          maxWorkers: 4,
           isolate: false,
         },
       },

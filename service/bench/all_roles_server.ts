@@ -30,6 +30,7 @@ const service = await startService({
     signer: { orderSeal, seed, settings: sandboxSignerSettings(chains), databaseUrl, socket: null },
   },
   databaseUrl,
+  databaseConnections: 20,
   chains,
   prices: { usd: sandboxPrices().usd, start: () => {}, stop: () => {} },
   policy: defaultPolicy,

@@ -28,6 +28,7 @@ const service = await startService({
     signer: null,
   },
   databaseUrl,
+  databaseConnections: 20,
   chains: await sandboxChains(JSON.parse(networks) as Devnet['networks']),
   prices: { usd: sandboxPrices().usd, start: () => {}, stop: () => {} },
   policy: defaultPolicy,

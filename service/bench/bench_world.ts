@@ -2,6 +2,7 @@ import { createHash, createHmac, createSecretKey, randomBytes, randomInt } from 
 import { systemClock } from '../src/clock.ts'
 import type { Database } from '../src/db/database.ts'
 import { signedTransactions } from '../src/db/signed_transactions.ts'
+import { openAlarms } from '../src/engine/alarms.ts'
 import { defaultPolicy } from '../src/engine/default_policy.ts'
 import { marketBoard } from '../src/engine/market.ts'
 import type { Policy } from '../src/engine/policy.ts'
@@ -26,6 +27,7 @@ export function benchWorld(db: Database, chains: Chains, policy: Policy = defaul
     market: marketBoard({ db, clock, prices, policy, assets }),
     policy,
     log: { info: () => {}, warn: print, error: print },
+    alarms: openAlarms(),
     ...simulatedTokens,
   }
 }

@@ -27,12 +27,13 @@ const AMOUNT = {
   XLM: '250',
   TRX: '400',
   EOS: '125',
+  SOL: '0.7',
 } as const satisfies Partial<Record<ChainId, string>>
 type Measured = keyof typeof AMOUNT
 const chains = Object.keys(AMOUNT) as readonly Measured[]
 
 /** Where connectors are told of blocks alone, and not of what waits. */
-const TOLD_IN_BLOCKS: readonly ChainId[] = ['XLM', 'EOS']
+const TOLD_IN_BLOCKS: readonly ChainId[] = ['XLM', 'EOS', 'SOL']
 
 type Lags = { readonly toPending: number[]; readonly toMempool: number[] }
 type Stage = {

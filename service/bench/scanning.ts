@@ -9,6 +9,7 @@ import { type Database, openDatabase } from '../src/db/database.ts'
 import { takeLease } from '../src/db/leases.ts'
 import { migrate } from '../src/db/migrate.ts'
 import { type ChainId, chainFacts, chainIds } from '../src/domain/catalog/networks.ts'
+import { openAlarms } from '../src/engine/alarms.ts'
 import { defaultPolicy } from '../src/engine/default_policy.ts'
 import { marketBoard } from '../src/engine/market.ts'
 import { placeOrder } from '../src/engine/testing/books_stage.ts'
@@ -179,6 +180,7 @@ function worldOf(chain: Chain, db: Database): World {
     policy: defaultPolicy,
     log: { info: () => {}, warn: (facts, message) => console.log(message, facts), error: console.log },
     tokens: {},
+    alarms: openAlarms(),
     evmChainIds: {},
   }
 }

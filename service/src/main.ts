@@ -22,6 +22,7 @@ import { migrate } from './db/migrate.ts'
 import { signedTransactions } from './db/signed_transactions.ts'
 import type { CurrencyCode } from './domain/catalog/currencies.ts'
 import { chainFacts, chainIds } from './domain/catalog/networks.ts'
+import { openAlarms } from './engine/alarms.ts'
 import { openDesk } from './engine/desks.ts'
 import { registerGauges } from './engine/gauges.ts'
 import { marketBoard } from './engine/market.ts'
@@ -53,6 +54,8 @@ import { serveSigner } from './signer/socket_server.ts'
 export type ServiceOptions = {
   readonly roles: Roles
   readonly databaseUrl: string
+  /** At most, beside those to the signer's record. */
+  readonly databaseConnections: number
   readonly chains: ChainSettings
   readonly prices: RunningPrices
   readonly policy: Policy
@@ -155,7 +158,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
 async function openService(options: ServiceOptions, opened: Opened): Promise<Omit<Service, 'stop'>> {
   const { roles, prices, logger } = options
   await migrate(options.databaseUrl, (line) => logger.debug({ migration: line }, 'migrating'))
-  const db = openPool(options, options.databaseUrl, roles.api === null ? 12 : 20)
+  const db = openPool(options, options.databaseUrl, options.databaseConnections)
   opened.closeWith(db.close)
   const world = await openWorld(options, db)
 
@@ -273,6 +276,7 @@ async function openWorld(
     market: marketBoard({ db, clock, prices, policy, assets }),
     policy,
     log: logger,
+    alarms: openAlarms(),
     tokens: { ...ETH.tokens, ...BNB.tokens, ...SOL.tokens },
     evmChainIds: { ETH: ETH.evmChainId, BNB: BNB.evmChainId },
   }

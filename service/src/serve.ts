@@ -41,6 +41,7 @@ export async function serve(
       signer: has('signer') ? await signerRole(config) : null,
     },
     databaseUrl: config.databaseUrl,
+    databaseConnections: config.databaseConnections,
     chains: config.chains,
     prices: pricesOf(config, sources, logger),
     policy: { ...defaultPolicy, ...config.trading },

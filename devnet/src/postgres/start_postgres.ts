@@ -25,6 +25,16 @@ export type Postgres = {
   stop(): Promise<void>
 }
 
+export type PostgresOptions = {
+  readonly dataDir: string
+  readonly port?: number
+  readonly log?: (line: string) => void
+  /** Called when there is nothing to do here for a while: others may use this process's time. */
+  readonly onWaiting?: () => void
+  /** On top of our own: a test that never asks what survives a crash need not wait for the disk. */
+  readonly settings?: Readonly<Record<string, string>>
+}
+
 type Place = {
   readonly dataDir: string
   readonly cluster: string
@@ -40,15 +50,7 @@ type Place = {
  * Starts, or finds running, the PostgreSQL that keeps its data below `dataDir`. Several processes may
  * call it at once: one starts the server, the others get `adopted: true`.
  */
-export async function startPostgres(options: {
-  dataDir: string
-  port?: number
-  log?: (line: string) => void
-  /** Called when there is nothing to do here for a while: others may use this process's time. */
-  onWaiting?: () => void
-  /** On top of our own: a test that never asks what survives a crash need not wait for the disk. */
-  settings?: Readonly<Record<string, string>>
-}): Promise<Postgres> {
+export async function startPostgres(options: PostgresOptions): Promise<Postgres> {
   const dataDir = resolve(options.dataDir)
   mkdirSync(dataDir, { recursive: true })
   return withLock(join(dataDir, 'start.lock'), async () => {

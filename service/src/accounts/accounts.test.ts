@@ -29,7 +29,7 @@ let place: KeysPlace
 let now = 1_700_000_000_000
 
 beforeAll(async () => {
-  server = await startPostgres({ dataDir })
+  server = await startPostgres({ dataDir, settings: { fsync: 'off' } })
   await migrate(server.url, () => {})
   db = openDatabase({
     url: server.url,

@@ -24,7 +24,7 @@ let superuser: pg.Client
 let chainsMade = 0
 
 beforeAll(async () => {
-  server = await startPostgres({ dataDir })
+  server = await startPostgres({ dataDir, settings: { fsync: 'off' } })
   await migrate(server.url, () => {})
   db = openDatabase({
     url: server.url,

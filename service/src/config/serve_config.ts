@@ -27,6 +27,7 @@ export type ServeConfig = {
   readonly isMainnet: boolean
   readonly roles: readonly Role[]
   readonly databaseUrl: string
+  readonly databaseConnections: number
   readonly port: number
   readonly host: string
   /** Null only without the role api and without mails. */
@@ -72,6 +73,7 @@ export function readServeConfig(env: Env, rolesText?: string): ServeConfig {
     isMainnet: isReal,
     roles: active,
     databaseUrl: from.url('DATABASE_URL', ['postgres:', 'postgresql:']) ?? '',
+    databaseConnections: from.integer('CAMBIST_DATABASE_CONNECTIONS', 2, 1_000),
     port: from.integer('PORT', 0, 65_535),
     host: from.text('HOST') ?? '',
     baseUrl: readBaseUrl(from, active.includes('api'), isReal),

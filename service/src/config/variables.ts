@@ -128,6 +128,13 @@ const storage = {
     default: null,
     meaning: "The signer's own record of what it signed. Unset: the same as `DATABASE_URL`.",
   },
+  CAMBIST_DATABASE_CONNECTIONS: {
+    section: 'Database and roles',
+    shapes: serve,
+    default: '20',
+    meaning:
+      'How many connections to the database this process keeps at most. The role signer has up to 4 more to its own record.',
+  },
   CAMBIST_ROLES: {
     section: 'Database and roles',
     shapes: serve,

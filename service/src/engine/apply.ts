@@ -3,6 +3,7 @@ import type { Sql } from '../db/database.ts'
 import { lockOrder, saveOrder } from '../db/orders.ts'
 import { planOutflow, setOutflowState } from '../db/outflows.ts'
 import { assert, unreachable } from '../domain/assert.ts'
+import { assetOf } from '../domain/catalog/assets.ts'
 import { decide } from '../domain/orders/decide.ts'
 import type { Effect, Refusal } from '../domain/orders/decision.ts'
 import type { Fact } from '../domain/orders/facts.ts'
@@ -28,7 +29,7 @@ export type Applied =
  * `alongside` writes what belongs to the same moment (a worker's row, a retry slot); it runs only when the fact is new
  * and not refused, and what it throws undoes everything.
  */
-export function apply(
+export async function apply(
   world: World,
   orderId: OrderId,
   factKey: string,
@@ -36,7 +37,7 @@ export function apply(
   alongside: (tx: Sql, order: Order) => Promise<void> = nothing,
 ): Promise<Applied> {
   const nowMs = world.clock.nowMs()
-  return world.db.transaction(async (tx): Promise<Applied> => {
+  const applied = await world.db.transaction(async (tx): Promise<Applied> => {
     const before = await lockOrder(tx, orderId)
     if (before === null) return { kind: 'no_order' }
     if (await isFactKnown(tx, orderId, factKey)) return { kind: 'duplicate' }
@@ -65,6 +66,16 @@ export function apply(
         return unreachable(decision)
     }
   })
+  if (applied.kind === 'changed') ringFor(world, applied.order)
+  return applied
+}
+
+/** What the change has made due. Whoever misses it looks for rows all the same, only later. */
+function ringFor({ alarms }: World, { state, terms }: Order): void {
+  alarms.ring('relay')
+  if (state.status === 'EXCHANGE' && state.settlement === null) alarms.ring('exchange')
+  else if (state.status === 'EXCHANGE') alarms.ring(`payouts ${assetOf(terms.to).chain}`)
+  else if (state.status === 'REFUND') alarms.ring(`payouts ${assetOf(state.refund.amount.asset).chain}`)
 }
 
 async function nothing(): Promise<void> {}

@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest'
 import { systemClock } from '../clock.ts'
 import { HOUR_MS } from '../domain/time.ts'
-import { openAlarm, startLoop } from './loop.ts'
+import { openAlarm } from './alarms.ts'
+import { startLoop } from './loop.ts'
 
 /**
  * What: an alarm ends the rest of the loops that listen to it, also when it rings while they look, and a loop that rests
@@ -57,4 +58,36 @@ test('what rings while a loop is looking is not missed', async () => {
 test('a loop that rests for an hour stops at once', async () => {
   const loop = startLoop(parts, 'rests', HOUR_MS, async () => false)
   await loop.stop()
+})
+
+test('those who ring one after the other are heard together', async () => {
+  const rests: { readonly durationMs: number; end(): void }[] = []
+  const slept = Promise.withResolvers<void>()
+  const clock = {
+    ...systemClock(),
+    sleep: (durationMs: number, signal?: AbortSignal) =>
+      new Promise<void>((end) => {
+        rests.push({ durationMs, end })
+        signal?.addEventListener('abort', () => end())
+        if (signal?.aborted) end()
+        slept.resolve()
+      }),
+  }
+  const alarm = openAlarm()
+  let count = 0
+  const again = Promise.withResolvers<void>()
+  const step = async () => {
+    count += 1
+    if (count === 2) again.resolve()
+    return false
+  }
+  const loop = startLoop({ clock, log }, 'rung often', HOUR_MS, step, alarm)
+  await slept.promise
+  for (let rings = 0; rings < 3; rings += 1) alarm.ring()
+  expect(count, 'it draws breath first').toBe(1)
+  rests[0]?.end()
+  await again.promise
+  await loop.stop()
+  expect(count).toBe(2)
+  expect(rests.map(({ durationMs }) => durationMs).slice(0, 2)).toEqual([20, HOUR_MS - 20])
 })

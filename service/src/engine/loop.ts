@@ -1,30 +1,12 @@
 import type { Clock } from '../clock.ts'
+import { type Alarm, openAlarm } from './alarms.ts'
 import type { Log } from './world.ts'
 
 export type Loop = { readonly name: string; stop(): Promise<void> }
 
 const REST_AFTER_TROUBLE_MAX_MS = 10_000
-
-/** Ends the rest of loops that have nothing to do: somebody in this process has made them some. */
-export type Alarm = {
-  /** Aborted by the next ring. */
-  readonly signal: AbortSignal
-  ring(): void
-}
-
-export function openAlarm(): Alarm {
-  let next = new AbortController()
-  return {
-    get signal() {
-      return next.signal
-    },
-    ring: () => {
-      const rung = next
-      next = new AbortController()
-      rung.abort()
-    },
-  }
-}
+/** Whoever rings meanwhile is heard afterwards, all at once: a loop takes what has come together, and not each by itself. */
+const BREATH_MS = 20
 
 /**
  * Does `step` again and again until stopped, resting between. A step that rejects is logged and tried again after a
@@ -57,7 +39,10 @@ export function startLoop(
         }
       }
       const restsMs = troubles === 0 ? restMs : Math.min(restMs * 2 ** troubles, REST_AFTER_TROUBLE_MAX_MS)
-      if (!hasMore && !stopping.signal.aborted) await parts.clock.sleep(restsMs, rung)
+      if (hasMore || stopping.signal.aborted) continue
+      const breathMs = Math.min(restsMs, BREATH_MS)
+      await parts.clock.sleep(breathMs, stopping.signal)
+      if (!stopping.signal.aborted) await parts.clock.sleep(restsMs - breathMs, rung)
     }
   }
   const ended = run()

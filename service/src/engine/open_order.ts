@@ -51,6 +51,7 @@ function openQueue(world: DeskWorld, family: AddressFamily): OpenOrder {
     const fromIndex = firstFreeIndex
     const { deposits, free } = await insertNewOrders(world.db, family, orders, fromIndex)
     firstFreeIndex = free.firstIndex
+    world.alarms.ring('relay')
     const views = orders.map(({ order, snapshot }) => {
       const deposit = deposits.get(order.terms.id)
       if (deposit === undefined) return null

@@ -21,10 +21,11 @@ const SWEEP_RESTS = 5
 
 /** Figures for quotes, in every process that quotes or exchanges. */
 export function startMarket(world: World): Loop {
-  return startLoop(world, 'market', world.policy.restMs, async () => {
+  const refresh = async () => {
     await world.market.refresh()
     return false
-  })
+  }
+  return startLoop(world, 'market', world.policy.restMs, refresh, world.alarms.of('market'))
 }
 
 /** Looks at every chain; of several processes, one at a time looks at each. */
@@ -36,7 +37,7 @@ function startChainWatch(world: World, chain: Chain, holder: string): Loop {
   const keeper = leaseKeeper(world, `watch:${chain.id}`, holder)
   const requireGrowth = expectGrowth(world, chain.id)
   let checkedWallMs = 0
-  const loop = startLoop(world, `watch ${chain.id}`, world.policy.restMs, async () => {
+  const look = async () => {
     const lease = await keeper.hold()
     if (lease === null) return false
     const wallMs = world.clock.wallMs()
@@ -45,9 +46,11 @@ function startChainWatch(world: World, chain: Chain, holder: string): Loop {
       checkedWallMs = wallMs
     }
     return watchChain(world, chain, lease, requireGrowth)
-  })
+  }
+  const name = `watch ${chain.id}` as const
+  const loop = startLoop(world, name, world.policy.restMs, look, world.alarms.of(name))
   return {
-    name: loop.name,
+    name,
     stop: async () => {
       await loop.stop()
       await keeper.release()
@@ -59,16 +62,21 @@ function startChainWatch(world: World, chain: Chain, holder: string): Loop {
 export function startEngine(world: SigningWorld, holder: string): Loop[] {
   const { restMs } = world.policy
   return [
-    startLoop(world, 'expire', restMs, () => expireOrders(world)),
-    startLoop(world, 'exchange', restMs, () => exchangeOrders(world)),
+    startLoop(world, 'expire', restMs, () => expireOrders(world), world.alarms.of('expire')),
+    startLoop(world, 'exchange', restMs, () => exchangeOrders(world), world.alarms.of('exchange')),
     startLoop(world, 'pool', restMs, () => fillPool(world)),
     startLoop(world, 'housekeeping', HOUSEKEEPING_REST_MS, () => keepHouse(world)),
     ...[...world.chains.values()].flatMap((chain) => [
-      startLoop(world, `payouts ${chain.id}`, restMs, () => workPayouts(world, chain)),
+      startPaying(world, chain),
       startReconciling(world, chain, holder),
       ...(chain.model === 'account' ? startSweeping(world, chain) : []),
     ]),
   ]
+}
+
+function startPaying(world: SigningWorld, chain: Chain): Loop {
+  const name = `payouts ${chain.id}` as const
+  return startLoop(world, name, world.policy.restMs, () => workPayouts(world, chain), world.alarms.of(name))
 }
 
 /** Beside the payouts: a chain full of sweeps keeps no customer waiting. */

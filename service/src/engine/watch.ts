@@ -70,6 +70,11 @@ export async function watchChain(
       nowMs: startedAtMs,
       wallMs: world.clock.wallMs(),
     })
+    if (isNew) {
+      world.alarms.ring(`payouts ${chain.id}`)
+      // How many confirmations a deposit has is worked out from the height that the market board knows.
+      world.alarms.ring('market')
+    }
     return false
   } catch (error) {
     await noteTrouble(world.db, chain.id, String(error), world.clock.nowMs())

@@ -6,6 +6,7 @@ import type { ChainId } from '../domain/catalog/networks.ts'
 import type { SealedTerms } from '../domain/orders/seal.ts'
 import type { Prices } from '../prices/price_source.ts'
 import type { Signer } from '../signer/signer.ts'
+import type { Alarms } from './alarms.ts'
 import type { MarketBoard } from './market.ts'
 import type { Policy } from './policy.ts'
 
@@ -30,6 +31,8 @@ export type World = {
   readonly market: MarketBoard
   readonly policy: Policy
   readonly log: Log
+  /** Those of this process: what another process has written down is found when a rest ends. */
+  readonly alarms: Alarms
   /** The contract of each listed token. */
   readonly tokens: Partial<Record<AssetId, string>>
   /** EIP-155 ids of the EVM chains. */

@@ -1,14 +1,16 @@
 import type { Devnet } from '@cambist/devnet'
 import { readHead } from '../db/chain_heads.ts'
 import { assert } from '../domain/assert.ts'
-import type { ChainId } from '../domain/catalog/networks.ts'
+import { type ChainId, chainFacts } from '../domain/catalog/networks.ts'
 import type { DeskOutcome } from '../engine/desk.ts'
 import type { World } from '../engine/world.ts'
 
 export type Miner = (chain: ChainId, blocks: number) => Promise<DeskOutcome<Record<string, never>>>
 
-/** A local node remembers the state of its last 40 blocks, and to believe a deposit the watcher asks for it. */
-const AHEAD_MAX = 20
+/** A local EVM node remembers the state of its last 40 blocks, and to believe a deposit the watcher asks for it. */
+const AHEAD_OF_STATE_MAX = 20
+/** Others remember everything; but a reorganisation deeper than 200 blocks is not followed. */
+const AHEAD_MAX = 150
 const REST_MS = 40
 const PATIENCE_MS = 30_000
 
@@ -29,10 +31,11 @@ export function steadyMiner(world: World, devnet: Devnet): Miner {
 }
 
 async function mine(world: World, devnet: Devnet, chain: ChainId, blocks: number) {
+  const aheadMax = chainFacts[chain].family === 'evm' ? AHEAD_OF_STATE_MAX : AHEAD_MAX
   let left = blocks
   let untilMs = world.clock.wallMs() + PATIENCE_MS
   while (left > 0) {
-    const step = Math.min(left, AHEAD_MAX - (await aheadOf(world, chain)))
+    const step = Math.min(left, aheadMax - (await aheadOf(world, chain)))
     if (step > 0) {
       await devnet.mine(chain, step)
       left -= step

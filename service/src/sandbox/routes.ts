@@ -24,15 +24,20 @@ export type SandboxWorld = {
 export function openSandboxRoutes(sandbox: SandboxWorld): SandboxRoutes {
   const { devnet, clock, world } = sandbox
   const mine = steadyMiner(world, devnet)
+  // Whoever tries it out has just made something to see, and need not wait until somebody looks again.
+  const looking = <Value>(chain: ChainId, made: Promise<Value>) =>
+    made.finally(() => world.alarms.ring(`watch ${chain}`))
   return {
     pay: (orderId, amount) => pay(sandbox, orderId, amount),
-    mine: (network, blocks) => onChain(network, (chain) => mine(chain, blocks)),
-    reorg: (network, depth) => onChain(network, async (chain) => devnet.reorg(chain, depth).then(done)),
+    mine: (network, blocks) => onChain(network, (chain) => looking(chain, mine(chain, blocks))),
+    reorg: (network, depth) =>
+      onChain(network, (chain) => looking(chain, devnet.reorg(chain, depth).then(done))),
     replace: (txHash, to) => replace(sandbox, txHash, to),
     prices: (change) => changePrice(sandbox, change),
     clock: async (advanceSeconds) => {
       clock.setOffset(clock.offsetMs() + advanceSeconds * 1_000)
       await saveSetting(world.db, 'clock_offset_ms', clock.offsetMs())
+      world.alarms.ringAll()
       return { ok: true, value: { now: clock.nowMs() } }
     },
     address: (network) =>
@@ -107,6 +112,7 @@ async function pay(
     // Elsewhere the address carries the tag.
     const memo = chain === 'EOS' && depositTag !== null ? depositTag : undefined
     const { txHash } = await devnet.send(chain, asset.currency, depositAddress, units, 1, memo)
+    world.alarms.ring(`watch ${chain}`)
     return { ok: true, value: { tx_hash: txHash } }
   })
 }
@@ -126,6 +132,7 @@ async function changePrice(
   const changed = 'usd' in change ? prices.set(code, change.usd) : prices.change(code, change.changePercent)
   if (!changed.ok) return wrong('usd' in change ? 'usd' : 'change_percent', changed.rejection.message)
   await saveSetting(world.db, 'prices', prices.all())
+  world.alarms.ring('market')
   return { ok: true, value: {} }
 }
 

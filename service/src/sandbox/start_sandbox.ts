@@ -8,6 +8,7 @@ import {
   loadNetworks,
   type Mailbox,
   type Postgres,
+  type PostgresOptions,
   removePostgres,
   startDevnet,
   startPostgres,
@@ -61,6 +62,8 @@ export type SandboxOptions = {
   readonly reach?: (chain: ChainId, rpcUrl: string) => Promise<string>
   /** The same for the database. */
   readonly reachDatabase?: (url: string) => Promise<string>
+  /** For the sandbox's own database, on top of what it has: a test that never cuts the power need not wait for the disk. */
+  readonly postgresSettings?: Readonly<Record<string, string>>
   /** How long the service waits for a node's answer; ten seconds unless told. */
   readonly nodeTimeoutMs?: number
   /** What quotes rest on in place of the sandbox's own prices, which then move nothing. */
@@ -164,7 +167,7 @@ type Prepared = {
 }
 
 async function startGround(
-  { config, mining, networks, say = () => {} }: SandboxOptions,
+  { config, mining, networks, postgresSettings, say = () => {} }: SandboxOptions,
   dataDir: string,
   whenWaiting: () => void,
 ): Promise<Ground> {
@@ -175,7 +178,10 @@ async function startGround(
       log: say,
       ...(networks !== undefined && { networks }),
     }),
-    startDatabase(config, dataDir, whenWaiting),
+    startDatabase(config, dataDir, {
+      onWaiting: whenWaiting,
+      ...(postgresSettings && { settings: postgresSettings }),
+    }),
   ])
   if (devnet.status === 'fulfilled' && database.status === 'fulfilled') {
     return {
@@ -195,11 +201,11 @@ async function startGround(
 async function startDatabase(
   { databaseUrl }: SandboxConfig,
   dataDir: string,
-  whenWaiting: () => void,
+  options: Pick<PostgresOptions, 'onWaiting' | 'settings'>,
 ): Promise<Prepared & { stop(): Promise<void> }> {
   const database =
     databaseUrl === null
-      ? await startPostgres({ dataDir: join(dataDir, 'postgres'), onWaiting: whenWaiting })
+      ? await startPostgres({ dataDir: join(dataDir, 'postgres'), ...options })
       : external(databaseUrl)
   try {
     await migrate(database.url, () => {})
@@ -242,6 +248,9 @@ async function refuseForeignDatabase(db: Database, dataDir: string): Promise<voi
   )
 }
 
+/** Each has plans of its own to make, which is most of what a short life costs; and it serves one person. */
+const CONNECTIONS = 8
+
 async function serviceParts(
   options: SandboxOptions,
   { devnet, databaseUrl: directUrl, settings }: Ground,
@@ -273,6 +282,7 @@ async function serviceParts(
       signer: { orderSeal, seed, settings: sandboxSignerSettings(chains), databaseUrl, socket: null },
     },
     databaseUrl,
+    databaseConnections: CONNECTIONS,
     chains,
     prices: options.openPrices?.(clock) ?? { usd: prices.usd, start: () => {}, stop: () => {} },
     // Local chains stand still whenever nobody mines.

@@ -65,7 +65,7 @@ let service: Service | undefined
 let client: Client
 
 beforeAll(async () => {
-  postgres = await startPostgres({ dataDir: join(dataDir, 'postgres') })
+  postgres = await startPostgres({ dataDir: join(dataDir, 'postgres'), settings: { fsync: 'off' } })
   await migrate(postgres.url, () => {})
   const account = await prepare(postgres.url)
   const { usd } = sandboxPrices()
@@ -83,6 +83,7 @@ beforeAll(async () => {
       signer: null,
     },
     databaseUrl: postgres.url,
+    databaseConnections: 4,
     chains: mainNetworks,
     prices: { usd, start: () => {}, stop: () => {} },
     policy: defaultPolicy,

@@ -30,7 +30,7 @@ let db: Database
 
 beforeAll(async () => {
   dir = mkdtempSync(join(tmpdir(), 'cambist-mails-'))
-  postgres = await startPostgres({ dataDir: join(dir, 'postgres') })
+  postgres = await startPostgres({ dataDir: join(dir, 'postgres'), settings: { fsync: 'off' } })
   await migrate(postgres.url, () => {})
   db = openDatabase({
     url: postgres.url,

@@ -10,6 +10,7 @@ import { reserveAddresses } from '../../src/db/addresses.ts'
 import { type Database, openDatabase, type Sql } from '../../src/db/database.ts'
 import { migrate } from '../../src/db/migrate.ts'
 import { signedTransactions } from '../../src/db/signed_transactions.ts'
+import { openAlarms } from '../../src/engine/alarms.ts'
 import { defaultPolicy } from '../../src/engine/default_policy.ts'
 import { leaseKeeper } from '../../src/engine/lease.ts'
 import { marketBoard } from '../../src/engine/market.ts'
@@ -64,7 +65,7 @@ export async function startSweepStage(): Promise<SweepStage> {
   const dataDir = join(folder, 'postgres')
   const [devnet, server] = await Promise.all([
     startDevnet({ dataDir: join(folder, 'devnet'), networks: ['ETH'], mining: 'manual' }),
-    startPostgres({ dataDir }),
+    startPostgres({ dataDir, settings: { fsync: 'off' } }),
   ])
   await migrate(server.url, () => {})
   const db = openDatabase({
@@ -181,6 +182,7 @@ function worldOf({ settings, clock, log, sealKey, seed }: Parts, db: Database, c
     policy,
     log,
     tokens: settings.ETH.tokens,
+    alarms: openAlarms(),
     evmChainIds: { ETH: settings.ETH.evmChainId },
     seal: (terms) => makeSeal(sealKey, terms),
     signer,

@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Devnet, type DevnetNetwork, removePostgres } from '@cambist/devnet'
@@ -148,7 +148,9 @@ export async function startTestSandbox(options: TestSandboxOptions = {}): Promis
       mining: options.mining ?? 'manual',
       networks: options.networks ?? REAL,
       // Gas for sweeps takes nonces between payouts: a test that mines by hand would have to mine for it as well.
-      policy: { restMs: 100, poolSize: 60, sweepCostMultiple: 0n, ...options.policy },
+      // Whoever makes something due in this process rings; looking for the rest more often is most of what a test would cost.
+      policy: { restMs: 400, poolSize: 60, sweepCostMultiple: 0n, ...options.policy },
+      ...byFile(dataDir),
       ...linesOf(options),
     })
     return assemble(sandbox, dataDir, guard)
@@ -157,6 +159,22 @@ export async function startTestSandbox(options: TestSandboxOptions = {}): Promis
     const told = `the sandbox did not start\n${endOfLog(dataDir)}`
     discard(dataDir)
     throw new Error(told, { cause: error })
+  }
+}
+
+/**
+ * The database through a file instead of a port: most of what a statement costs is the way to the server and back. Nor does
+ * anything wait for the disk: servers and processes are killed here, the power is never cut.
+ */
+function byFile(dataDir: string): Pick<SandboxOptions, 'postgresSettings' | 'reachDatabase'> {
+  const sockets = join(dataDir, 'sockets')
+  mkdirSync(sockets)
+  // The server may run as somebody else.
+  chmodSync(dataDir, 0o755)
+  chmodSync(sockets, 0o777)
+  return {
+    postgresSettings: { fsync: 'off', unix_socket_directories: sockets },
+    reachDatabase: async (url) => `${url}?host=${sockets}`,
   }
 }
 
@@ -189,6 +207,8 @@ function assemble(sandbox: Sandbox, dataDir: string, guard: Guard): TestSandbox 
   const rows = database.query
   const patiently: TestSandbox['eventually'] = (what, look, patience) =>
     eventually(what, look, { context: () => context(story, dataDir), ...patience })
+  const lookAt = (chain: ChainId) => service.world.alarms.ring(`watch ${chain}`)
+  const mine = (chain: ChainId, blocks: number) => devnet.mine(chain, blocks).then(() => lookAt(chain))
   return {
     baseUrl,
     dataDir,
@@ -210,14 +230,16 @@ function assemble(sandbox: Sandbox, dataDir: string, guard: Guard): TestSandbox 
         },
       ),
     eventually: patiently,
-    mine: (network, blocks) => devnet.mine(networkChains[network], blocks),
+    mine: (network, blocks) => mine(networkChains[network], blocks),
     bury: (network) => {
       const chain = networkChains[network]
-      return devnet.mine(chain, chainFacts[chain].confirmationsLarge - 1 + blocksToBeTold(devnet, chain))
+      return mine(chain, chainFacts[chain].confirmationsLarge - 1 + blocksToBeTold(devnet, chain))
     },
     settle: async (...chains) => {
       const looked = chains.length > 0 ? chains : [...service.world.chains.keys()]
-      await Promise.all(looked.map((chain) => settleChain(patiently, rows, chain)))
+      await Promise.all(looked.map((chain) => settleChain(patiently, rows, chain, () => lookAt(chain))))
+      // What is shown rests on it, and it looks by itself.
+      await service.world.market.refresh()
     },
     logLines: (levelMin) => readLog(dataDir).filter(({ level }) => level >= levelMin),
     addSecret: (secret) => void secrets.add(secret),
@@ -274,6 +296,7 @@ async function settleChain(
   patiently: TestSandbox['eventually'],
   rows: TestSandbox['rows'],
   chain: ChainId,
+  lookAgain: () => void,
 ): Promise<void> {
   const read = async () => {
     const [head] = await rows<Head>(
@@ -285,6 +308,7 @@ async function settleChain(
   }
   for (let looks = 0; looks < 2; looks += 1) {
     const before = await read()
+    lookAgain()
     await patiently(`${chain} is looked at`, async () => {
       const now = await read()
       if (now.looked_wall_ms <= before.looked_wall_ms || now.height < now.node_height) {

@@ -3,6 +3,7 @@ import type { Chain } from '../../src/chains/chain.ts'
 import type { Clock } from '../../src/clock.ts'
 import type { Database } from '../../src/db/database.ts'
 import { type ChainId, chainFacts } from '../../src/domain/catalog/networks.ts'
+import { openAlarms } from '../../src/engine/alarms.ts'
 import { defaultPolicy } from '../../src/engine/default_policy.ts'
 import { marketBoard } from '../../src/engine/market.ts'
 import type { Log, World } from '../../src/engine/world.ts'
@@ -30,7 +31,9 @@ export function openWorld(parts: {
   // One thing at a time in each loop: what goes on at the same moment is for the scheduler to say.
   const policy = { ...defaultPolicy, poolSize: 4, atOnce: 1, sweepCostMultiple }
   const assets = new Set([...chains.values()].flatMap((chain) => chain.assets))
-  return { ...parts, chains, policy, market: marketBoard({ ...parts, policy, assets }), ...simulatedTokens }
+  const market = marketBoard({ ...parts, policy, assets })
+  // Nothing rests here: the scheduler says who looks next, and nobody hears the bell.
+  return { ...parts, chains, policy, market, alarms: openAlarms(), ...simulatedTokens }
 }
 
 export const quietLog: Log = { info: () => {}, warn: () => {}, error: () => {} }

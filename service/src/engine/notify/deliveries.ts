@@ -1,5 +1,6 @@
 import { beginAttempts, type ClaimedLine, claimLines, freeLine, type Places } from '../../db/webhook_lines.ts'
-import { type Alarm, type Loop, startLoop } from '../loop.ts'
+import type { Alarm } from '../alarms.ts'
+import { type Loop, startLoop } from '../loop.ts'
 import { deliver } from './deliver.ts'
 import type { WebhookWorld } from './webhook_world.ts'
 

@@ -1,4 +1,5 @@
-import { type Alarm, type Loop, openAlarm, startLoop } from '../loop.ts'
+import { type Alarm, openAlarm } from '../alarms.ts'
+import { type Loop, startLoop } from '../loop.ts'
 import { idleRestMs, startDelivering } from './deliveries.ts'
 import { mailRelay } from './mail_relay.ts'
 import { type Relay, relayEvents } from './relay.ts'
@@ -26,7 +27,7 @@ export function startNotifying(world: NotifierWorld): Loop[] {
     return hasMore
   }
   return [
-    startLoop(world, 'relay', world.policy.restMs, handOn),
+    startLoop(world, 'relay', world.policy.restMs, handOn, world.alarms.of('relay')),
     startMails(world, alarm),
     startDelivering(world, alarm),
   ]

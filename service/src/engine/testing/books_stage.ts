@@ -16,6 +16,7 @@ import { rateBetween } from '../../domain/money/rate.ts'
 import type { Fact } from '../../domain/orders/facts.ts'
 import type { Order } from '../../domain/orders/order.ts'
 import type { KeyPath } from '../../domain/payouts/intent.ts'
+import { openAlarms } from '../alarms.ts'
 import { apply } from '../apply.ts'
 import { defaultPolicy } from '../default_policy.ts'
 import { bookHouseDeposits, noteHouseDeposit } from '../house.ts'
@@ -46,7 +47,7 @@ export type BooksStage = {
 export async function openBooksStage(name: string): Promise<BooksStage> {
   const folder = mkdtempSync(join(tmpdir(), `cambist-${name}-`))
   const dataDir = join(folder, 'postgres')
-  const server = await startPostgres({ dataDir })
+  const server = await startPostgres({ dataDir, settings: { fsync: 'off' } })
   await migrate(server.url, () => {})
   const db = openDatabase({
     url: server.url,
@@ -153,6 +154,7 @@ function openWorld(
       payoutCost: () => null,
     },
     policy: defaultPolicy,
+    alarms: openAlarms(),
     tokens: {},
     evmChainIds: {},
   }

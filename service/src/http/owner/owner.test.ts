@@ -43,7 +43,7 @@ const place: OwnerPlace = {
 }
 
 beforeAll(async () => {
-  server = await startPostgres({ dataDir })
+  server = await startPostgres({ dataDir, settings: { fsync: 'off' } })
   await migrate(server.url, () => {})
   db = openDatabase({
     url: server.url,

@@ -60,7 +60,7 @@ export async function startGround(adjust: Adjust = (given) => given): Promise<Gr
   const secrets = new Set<string>()
   const [devnet, postgres, venues] = await Promise.all([
     startDevnet({ dataDir: join(dir, 'devnet'), networks: ['ETH'], mining: 'manual' }),
-    startPostgres({ dataDir: join(dir, 'postgres') }),
+    startPostgres({ dataDir: join(dir, 'postgres'), settings: { fsync: 'off' } }),
     Promise.all(VENUES.map((venue) => startVenue(venue, Date.now, () => USD_CENTS))),
   ])
   const written = await writeEnvironment({ dir, devnet, databaseUrl: postgres.url, secrets })

@@ -5,6 +5,7 @@ import { webhookChannel } from '../../../src/channels/webhook/webhook_channel.ts
 import { systemClock } from '../../../src/clock.ts'
 import { openDatabase } from '../../../src/db/database.ts'
 import { findEventsToRelay, noteRelayed } from '../../../src/db/events.ts'
+import { openAlarms } from '../../../src/engine/alarms.ts'
 import { defaultPolicy } from '../../../src/engine/default_policy.ts'
 import { startLoop } from '../../../src/engine/loop.ts'
 import { startDelivering } from '../../../src/engine/notify/deliveries.ts'
@@ -38,6 +39,7 @@ const world = {
   clock,
   policy: defaultPolicy,
   log: createLogger('warn'),
+  alarms: openAlarms(),
   webhooks: {
     channel: webhookChannel({
       loopbackAllowed: true,
