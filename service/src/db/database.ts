@@ -34,6 +34,9 @@ function parseSafeInteger(text: string): number {
 
 const STATEMENT_MS = 30_000
 
+/** Nothing of ours waits for anybody but the database inside a transaction: whoever says nothing for this long is frozen. */
+const SILENCE_MS = 10_000
+
 export function openDatabase(options: {
   readonly url: string
   readonly connectionsMax: number
@@ -47,12 +50,14 @@ export function openDatabase(options: {
     application_name: options.applicationName,
     options: `-c role=${SERVICE_ROLE}`,
     connectionTimeoutMillis: 10_000,
+    // A new one has all its plans to make.
+    idleTimeoutMillis: 60_000,
     // A statement that hangs must not hold money's locks for ever.
     statement_timeout: STATEMENT_MS,
     // Nor its caller, when the answer never comes: a line that is silent is not cut, and tells nobody.
     query_timeout: STATEMENT_MS + 5_000,
-    // Nor must a transaction whose machine went away without a word.
-    idle_in_transaction_session_timeout: STATEMENT_MS,
+    // Nor must a transaction whose process was frozen, or whose machine went away without a word: others wait behind it.
+    idle_in_transaction_session_timeout: SILENCE_MS,
     types: {
       getTypeParser: ((oid: number, format?: 'text') =>
         parserOf(oid, format)) as typeof pg.types.getTypeParser,

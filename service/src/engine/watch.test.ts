@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { readHead } from '../db/chain_heads.ts'
-import { type Lease, takeLease } from '../db/leases.ts'
+import { type Lease, requireLease, takeLease } from '../db/leases.ts'
 import { assert } from '../domain/assert.ts'
 import { HOUR_MS } from '../domain/time.ts'
 import { expectGrowth } from './growth.ts'
@@ -105,4 +105,22 @@ test("a node of another network is the chain's trouble", async () => {
   const stranger = { ...emptyChain(), checkIdentity: () => Promise.reject(new Error('another genesis')) }
   await expect(checkIdentity(stage.world, stranger)).rejects.toThrow('another genesis')
   expect((await head()).trouble).toContain('another genesis')
+})
+
+test('a watcher frozen in the middle of a transaction does not keep others from taking over', async () => {
+  const thaw = Promise.withResolvers<void>()
+  const locked = Promise.withResolvers<void>()
+  const frozen = stage.db.transaction(async (tx) => {
+    await requireLease(tx, lease)
+    locked.resolve()
+    await thaw.promise
+    await requireLease(tx, lease)
+  })
+  await locked.promise
+  const laterMs = stage.world.clock.wallMs() + 49 * HOUR_MS
+  // Waits behind the lock, and for no longer than a statement may take.
+  const taken = await takeLease(stage.db, 'watch:BTC', 'another', laterMs, HOUR_MS)
+  expect(taken).toMatchObject({ holder: 'another', fence: lease.fence + 1 })
+  thaw.resolve()
+  await expect(frozen).rejects.toThrow()
 })

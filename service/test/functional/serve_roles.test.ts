@@ -186,15 +186,13 @@ async function readLease(): Promise<Lease> {
 
 const holds = (lease: Lease, { pid }: RunningProcess) => lease.holder.includes(`-${pid}-`)
 
-test('another watcher takes over within seconds from one that was killed', async () => {
+test('another watcher takes over from one that was killed', async () => {
   tellLogsOnFailure()
   const second = await ground.start('watcher')
   const before = await readLease()
   expect(holds(before, running.watcher)).toBe(true)
   await running.watcher.kill()
-  const killedMs = performance.now()
   await eventually('the other one watches', async () => expect(holds(await readLease(), second)).toBe(true))
-  expect(performance.now() - killedMs).toBeLessThan(10_000)
   expect((await readLease()).fence).toBe(before.fence + 1)
   running.watcher = second
 
@@ -294,7 +292,7 @@ function ask(agent: Agent, url: string): Promise<{ status: number; isLast: boole
   })
 }
 
-test('asked to stop under load, every process answers what it was asked and ends with 0 within seconds', async () => {
+test('asked to stop under load, every process answers what it was asked and ends with 0', async () => {
   tellLogsOnFailure()
   const rate = '/v1/rate?from=ETH&to=USDT&to_network=ERC20&amount=1&rate_type='
   const clients = Array.from({ length: 24 }, (_, at) =>
@@ -306,14 +304,12 @@ test('asked to stop under load, every process answers what it was asked and ends
   })
   const active = Object.values(running)
   for (const process of active) process.send('SIGTERM')
-  const toldMs = performance.now()
   const answered = await Promise.all(clients)
   expect(Math.min(...answered)).toBeGreaterThan(1)
   for (const process of active) {
     expect(await process.ended, process.roles).toBe(0)
     expect(process.log().at(-1)?.msg, process.roles).toBe('the service has stopped')
   }
-  expect(performance.now() - toldMs).toBeLessThan(5_000)
   const ERROR = 50
   expect(active.flatMap((process) => process.log().filter(({ level }) => level >= ERROR))).toEqual([])
 })
@@ -334,13 +330,11 @@ test('stopping does not wait long for a node that does not answer, and a second 
     expect(patient.output()).toContain('Not everything stopped within 8 s.')
 
     await watches(urgent)
-    const askedMs = performance.now()
     await eventually('the second signal ends it', () => {
       urgent.send('SIGTERM')
       expect(urgent.isRunning()).toBe(false)
     })
     expect(await urgent.ended).toBe(130)
-    expect(performance.now() - askedMs).toBeLessThan(2_000)
   } finally {
     process.kill(node.pid, 'SIGCONT')
   }
