@@ -12,7 +12,7 @@ import { listEndpoints } from './accounts/webhook_endpoints.ts'
 import { openWebhookSecrets } from './accounts/webhook_secrets.ts'
 import { buildChains } from './chains/index.ts'
 import { type MailSettings, mailRenderer } from './channels/email/render.ts'
-import { type SmtpSettings, smtpChannel } from './channels/email/smtp.ts'
+import type { SmtpSettings } from './channels/email/smtp.ts'
 import { webhookChannel, webhookLimits } from './channels/webhook/webhook_channel.ts'
 import type { MovableClock } from './clock.ts'
 import type { ChainSettings } from './config/chain_settings.ts'
@@ -38,17 +38,14 @@ import { startEngine, startMarket, startWatching } from './engine/run.ts'
 import { makeSeal } from './engine/seal.ts'
 import { webhookDesk } from './engine/webhook_desk.ts'
 import type { Chains, DeskWorld, World } from './engine/world.ts'
-import { writeOrderEvent } from './http/account/order_event.ts'
+import { buildOperatorServer } from './http/operator_server.ts'
 import type { EndpointDesk, HttpLimits, OperatorParts } from './http/parts.ts'
 import type { SandboxRoutes } from './http/sandbox/sandbox_port.ts'
-import { buildOperatorServer, buildServer } from './http/server.ts'
 import { nothingOpened, type Opened } from './opened.ts'
 import type { Prices } from './prices/price_source.ts'
-import { localSigner } from './signer/local_signer.ts'
 import type { SignerSettings } from './signer/settings.ts'
 import type { Signer } from './signer/signer.ts'
 import { socketSigner } from './signer/socket_client.ts'
-import { serveSigner } from './signer/socket_server.ts'
 
 /** Everything a process is made of. Whoever calls has read the configuration and opened the keystore. */
 export type ServiceOptions = {
@@ -132,6 +129,16 @@ export type Service = {
   stop(): Promise<void>
 }
 
+/**
+ * What belongs to one role is loaded by the processes that have it: routes and schemas, signing, mail. Whoever has all
+ * roles and time to spare before they start loads it here.
+ */
+export async function loadRoles(): Promise<void> {
+  await import('./http/server.ts')
+  await import('./signer/local_signer.ts')
+  await import('./channels/email/smtp.ts')
+}
+
 /** Starts what the roles ask for, or nothing at all: what was opened before a failure is closed again. */
 export async function startService(options: ServiceOptions): Promise<Service> {
   const opened = nothingOpened()
@@ -180,25 +187,26 @@ async function openService(options: ServiceOptions, opened: Opened): Promise<Omi
   const reached = await openServer(options, world, opened)
   // Last: mails link to where the service is reached, which is known only now.
   if (roles.notifier !== null) {
-    const mails = openMails(options, roles.notifier.mail, world, reached.baseUrl, opened)
-    const webhooks = openWebhooks(options, world, roles.notifier)
+    const mails = await openMails(options, roles.notifier.mail, world, reached.baseUrl, opened)
+    const webhooks = await openWebhooks(options, world, roles.notifier)
     closeTogether(opened, startNotifying({ ...world, mails, webhooks }))
   }
   return { world, ...reached }
 }
 
-function openMails(
+async function openMails(
   { clock, logger }: ServiceOptions,
   role: MailRole | null,
   { db }: World,
   reachedAt: string,
   opened: Opened,
-): MailParts {
+): Promise<MailParts> {
   if (role === null) {
     logger.warn({}, 'no mail server is set (CAMBIST_SMTP_URL): no mails are sent')
     return { channel: null, render: () => fail('there is no mail server') }
   }
   const { smtp, orderToken, ...settings } = role
+  const { smtpChannel } = await import('./channels/email/smtp.ts')
   const channel = smtpChannel(
     { ...smtp, fromAddress: settings.fromAddress, fromName: settings.sender },
     clock,
@@ -228,11 +236,12 @@ function orderTokens(key: KeyObject): DeskWorld['tokenOf'] {
 /** What an attempt needs beside its own time: the database before and after it. */
 const WEBHOOK_MARGIN_MS = 15_000
 
-function openWebhooks(
+async function openWebhooks(
   { http, clock }: ServiceOptions,
   { db }: World,
   { accountKeys }: NotifierRole,
-): WebhookParts {
+): Promise<WebhookParts> {
+  const { writeOrderEvent } = await import('./http/account/order_event.ts')
   const place = { db, box: createSecretBox(accountKeys), wallMs: clock.wallMs }
   return {
     channel: webhookChannel({ loopbackAllowed: http.limits.loopbackCallbacks }),
@@ -329,6 +338,7 @@ async function openSigner(
   opened: Opened,
 ): Promise<Signer> {
   const { logger, clock } = options
+  const { localSigner } = await import('./signer/local_signer.ts')
   const signer = localSigner({
     seed: role.seed,
     store: signedTransactions(await openSignerStore(options, role, db, opened)),
@@ -338,6 +348,7 @@ async function openSigner(
     clock: { nowMs: clock.wallMs },
   })
   if (role.socket !== null) {
+    const { serveSigner } = await import('./signer/socket_server.ts')
     const onError = (error: unknown) => logger.warn({ err: error }, 'the signer failed to answer')
     const server = await serveSigner({ path: role.socket, signer, onError })
     opened.closeWith(server.close)
@@ -385,7 +396,7 @@ async function openServer(
   const app =
     roles.api === null
       ? buildOperatorServer(operator)
-      : buildInterface(roles.api, operator, world, () => baseUrl, opened)
+      : await buildInterface(roles.api, operator, world, () => baseUrl, opened)
   // Before the door closes, whoever keeps a connection open learns with an answer that it will be closed.
   app.addHook('preClose', () => clock.sleep(LAST_ANSWERS_MS))
   opened.closeWith(() => app.close())
@@ -396,13 +407,14 @@ async function openServer(
   return { baseUrl, origin }
 }
 
-function buildInterface(
+async function buildInterface(
   api: ApiRole,
   operator: OperatorParts,
   world: World,
   baseUrl: () => string,
   opened: Opened,
-): FastifyInstance {
+): Promise<FastifyInstance> {
+  const { buildServer } = await import('./http/server.ts')
   const { wallMs, nowMs } = operator.clock
   const accounts = { db: world.db, box: createSecretBox(api.accountKeys), wallMs }
   const owners = { ...accounts, nowMs, baseUrl, loopbackAllowed: operator.limits.loopbackCallbacks }

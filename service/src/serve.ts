@@ -21,9 +21,7 @@ import {
 } from './main.ts'
 import { defaultPriceRules, isVenueId, priceBook, priceSources } from './prices/index.ts'
 import type { PriceSource } from './prices/price_source.ts'
-import { openKeystore } from './signer/keystore.ts'
 import type { SignerSettings } from './signer/settings.ts'
-import { loadTronSigning } from './signer/tron_transaction.ts'
 
 /** A process of the real service, as its configuration says. `sources` are the venues on the internet, unless given. */
 export async function serve(
@@ -83,6 +81,8 @@ function notifierRole({ keys, mail, baseUrl }: ServeConfig): NotifierRole {
 async function signerRole(config: ServeConfig): Promise<SignerRole> {
   const { signer, roles, isMainnet } = config
   assert(signer !== null, 'the configuration has what the role signer needs')
+  const { openKeystore } = await import('./signer/keystore.ts')
+  const { loadTronSigning } = await import('./signer/tron_transaction.ts')
   const keystore = await openKeystore({
     path: signer.keystoreFile,
     passphrase: signer.passphrase.export().toString('utf8'),

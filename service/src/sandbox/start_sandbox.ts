@@ -143,7 +143,8 @@ async function loadMeanwhile(
   })
   await Promise.race([waiting, starting])
   await loadNetworks(networks)
-  const { startService } = await import('../main.ts')
+  const { loadRoles, startService } = await import('../main.ts')
+  await loadRoles()
   return { ground: (await starting) as Ground, startService }
 }
 

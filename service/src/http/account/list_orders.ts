@@ -1,6 +1,6 @@
 import type { RouteOptions } from 'fastify'
 import Type from 'typebox'
-import { errorAnswers } from '../answers/problem_json.ts'
+import { errorAnswers } from '../answers/problem_schema.ts'
 import { invalidParameters } from '../errors.ts'
 import { success } from '../json/schema.ts'
 import { parametersSchema } from '../parameters/read_body.ts'

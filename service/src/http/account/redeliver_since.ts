@@ -1,7 +1,7 @@
 import type { RouteOptions } from 'fastify'
 import Type from 'typebox'
 import { jsonNoStore } from '../answers/answers.ts'
-import { errorAnswers } from '../answers/problem_json.ts'
+import { errorAnswers } from '../answers/problem_schema.ts'
 import { success } from '../json/schema.ts'
 import { compileWriter } from '../json/writer.ts'
 import { choice, instant } from '../parameters/kinds.ts'

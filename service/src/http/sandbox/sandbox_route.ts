@@ -1,7 +1,7 @@
 import type { FastifyRequest, RouteOptions } from 'fastify'
 import type { TSchema } from 'typebox'
 import type { DeskOutcome } from '../../engine/desk.ts'
-import { errorAnswers } from '../answers/problem_json.ts'
+import { errorAnswers } from '../answers/problem_schema.ts'
 import type { ErrorCode, Problem } from '../errors.ts'
 import { success } from '../json/schema.ts'
 import { compileWriter } from '../json/writer.ts'
