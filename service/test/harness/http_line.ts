@@ -28,6 +28,8 @@ export const httpFaults = [
   'http_502', // a gateway that handed it on and lost the node meanwhile
 ] as const
 export type HttpFault = (typeof httpFaults)[number]
+/** Of a plain request: nothing in its answer says whose it is. */
+export const plainFaults: readonly HttpFault[] = httpFaults.filter((fault) => fault !== 'wrong_id')
 
 /** A JSON-RPC call; of a plain request, `method` is its verb and the only parameter its path. */
 export type Call = { readonly id?: unknown; readonly method: string; readonly params?: readonly unknown[] }

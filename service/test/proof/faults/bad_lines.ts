@@ -19,6 +19,7 @@ import {
   type HttpLine,
   httpFaults,
   openHttpLine,
+  plainFaults,
   type Verdict,
 } from '../../harness/http_line.ts'
 import type { TestSandboxOptions } from '../../harness/test_sandbox.ts'
@@ -28,6 +29,7 @@ export type Intervention = (chain: ChainId, call: Call) => Verdict
 
 /** Every line that the service has to the outside: to its nodes, its database and its venues. */
 export type BadLines = {
+  readonly chains: readonly ChainId[]
   readonly options: TestSandboxOptions
   readonly book: PriceBook
   intervene(with_: Intervention): void
@@ -36,6 +38,8 @@ export type BadLines = {
   /** From now on every line fails often, in the ways in which it has not failed yet. */
   failAsNeverBefore(): void
   turnGood(): void
+  /** How many transactions were on their way to a node while its line was bad. */
+  sends(chain: ChainId): number
   /** How often each fault happened on each line: `ETH trickle`, `database commit drop_reply`, `venue kraken html`. */
   happened(): ReadonlyMap<string, number>
   /** What should have happened by the end: every fault on every line. */
@@ -61,14 +65,18 @@ const PERCENT = {
   left: 10,
 } as const
 
-const SENDS = ['eth_sendRawTransaction', 'sendrawtransaction', 'submit']
+/** By their method; where there is none, by the end of the path that is posted to. */
+const SENDS = [
+  ...['sendrawtransaction', 'eth_sendRawTransaction', 'submit', 'sendTransaction'],
+  ...['transactions_async', 'broadcasthex', 'send_transaction2'],
+]
+/** Their nodes are asked by plain requests, whose answers carry no ids. */
+const PLAIN: readonly ChainId[] = ['XLM', 'TRX', 'EOS']
 /** A scan of all coins may take a quarter of an hour on mainnet; so long nobody waits here. */
 const PATIENT = ['scantxoutset']
 const silences: readonly HttpFault[] = ['drop_request', 'late', 'trickle']
 /** Opening a connection is given ten seconds. */
 const databaseSilences: readonly DatabaseFault[] = ['drop_request', 'stall', 'trickle', 'garbage']
-/** Prices have no ids. */
-const venueFaults = httpFaults.filter((fault) => fault !== 'wrong_id')
 const connectFaults = databaseFaults.filter((fault) => !databaseSilences.includes(fault))
 
 /** Cents; as the sandbox's own prices, so that what is paid can be told from what is quoted wrongly. */
@@ -87,9 +95,11 @@ export const TRUE_CENTS: Readonly<Record<CurrencyCode, bigint>> = {
 /** This one says a thousand times as much, all the time. */
 const LIAR: VenueId = 'kucoin'
 
-export async function openBadLines(seed: number): Promise<BadLines> {
+export async function openBadLines(seed: number, chains: readonly ChainId[]): Promise<BadLines> {
   const lines: Lines = {
     chance: chanceFrom(seed),
+    chains,
+    sends: new Map(),
     nodes: new Map(),
     venues: await openVenues(),
     database: null,
@@ -98,6 +108,7 @@ export async function openBadLines(seed: number): Promise<BadLines> {
     total: new Map(),
   }
   return {
+    chains,
     options: optionsOver(lines),
     get book() {
       if (lines.book === null) throw new Error('the service has not started')
@@ -109,6 +120,7 @@ export async function openBadLines(seed: number): Promise<BadLines> {
     turnBad: () => turnBad(lines),
     failAsNeverBefore: () => failAsNeverBefore(lines),
     turnGood: () => turnGood(lines),
+    sends: (chain) => lines.sends.get(chain) ?? 0,
     happened: () => {
       const now = new Map(lines.total)
       collect(lines, now)
@@ -125,6 +137,8 @@ export async function openBadLines(seed: number): Promise<BadLines> {
 
 type Lines = {
   readonly chance: Chance
+  readonly chains: readonly ChainId[]
+  readonly sends: Map<ChainId, number>
   readonly nodes: Map<ChainId, HttpLine>
   readonly venues: readonly Venue[]
   database: DatabaseLine | null
@@ -175,27 +189,27 @@ function turnGood(lines: Lines): void {
 }
 
 function turnBad(lines: Lines): void {
-  const { chance } = lines
+  const { chance, sends } = lines
   collect(lines)
   for (const [chain, line] of lines.nodes) {
-    const send = failing(httpFaults, PERCENT.send, chance)
-    const usual = failing(httpFaults, PERCENT.call, chance)
-    line.meddle(
-      (call) =>
-        lines.intervention(chain, call) ?? (SENDS.includes(call.method) ? send() : bearable(call, usual())),
-    )
+    const send = failing(faultsOf(chain), PERCENT.send, chance)
+    const usual = failing(faultsOf(chain), PERCENT.call, chance)
+    line.meddle((call) => {
+      if (isSend(call)) sends.set(chain, (sends.get(chain) ?? 0) + 1)
+      return lines.intervention(chain, call) ?? (isSend(call) ? send() : bearable(call, usual()))
+    })
   }
   lines.database?.meddle(
     byKind((kind) => failing(kind === 'connect' ? connectFaults : databaseFaults, PERCENT[kind], chance)),
   )
-  for (const { line } of lines.venues) line.meddle(failing(venueFaults, PERCENT.venue, chance))
+  for (const { line } of lines.venues) line.meddle(failing(plainFaults, PERCENT.venue, chance))
 }
 
 function failAsNeverBefore(lines: Lines): void {
   const { chance, total } = lines
   collect(lines)
   for (const [chain, line] of lines.nodes) {
-    const next = missingOf(httpFaults, chain, total, (fault) => line.happened().has(fault))
+    const next = missingOf(faultsOf(chain), chain, total, (fault) => line.happened().has(fault))
     line.meddle(({ method }) =>
       PATIENT.includes(method) || chance.happens(PERCENT.left / 100) ? next() : null,
     )
@@ -210,7 +224,7 @@ function failAsNeverBefore(lines: Lines): void {
     }),
   )
   for (const { server, line } of lines.venues) {
-    line.meddle(missingOf(venueFaults, `venue ${server.venue}`, total, (fault) => line.happened().has(fault)))
+    line.meddle(missingOf(plainFaults, `venue ${server.venue}`, total, (fault) => line.happened().has(fault)))
   }
 }
 
@@ -220,16 +234,22 @@ function collect({ nodes, database, venues, total }: Lines, sum = total): void {
   for (const { server, line } of venues) add(sum, `venue ${server.venue}`, line.happened())
 }
 
-function expectedOn({ venues }: Lines): readonly string[] {
+function faultsOf(chain: ChainId): readonly HttpFault[] {
+  return PLAIN.includes(chain) ? plainFaults : httpFaults
+}
+
+function isSend({ method, params }: Call): boolean {
+  return SENDS.includes(method === 'POST' ? (String(params?.[0]).split('/').at(-1) ?? '') : method)
+}
+
+function expectedOn({ chains, venues }: Lines): readonly string[] {
   return [
-    ...(['BTC', 'ETH', 'BNB', 'XRP'] as const).flatMap((chain) =>
-      httpFaults.map((fault) => `${chain} ${fault}`),
-    ),
+    ...chains.flatMap((chain) => faultsOf(chain).map((fault) => `${chain} ${fault}`)),
     ...(['statement', 'commit'] as const).flatMap((kind) =>
       databaseFaults.map((fault) => `database ${kind} ${fault}`),
     ),
     ...connectFaults.map((fault) => `database connect ${fault}`),
-    ...venues.flatMap(({ server: { venue } }) => venueFaults.map((fault) => `venue ${venue} ${fault}`)),
+    ...venues.flatMap(({ server: { venue } }) => plainFaults.map((fault) => `venue ${venue} ${fault}`)),
   ]
 }
 

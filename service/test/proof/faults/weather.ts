@@ -28,6 +28,8 @@ export type Weather = {
   refuse(destination: string, gap: Gap): void
   /** Makes the node forget payouts that later ones wait behind; answers to whom they went. */
   drop(orderIds: readonly string[], count: number): Promise<string[]>
+  /** The simulated nodes accept some of the payouts that come next and forget them, or do as asked and cut the line. */
+  forgetNext(): void
   spike(chain: ChainName): Promise<void>
   endSpikes(): Promise<void>
   jump(seconds: number): void
@@ -40,6 +42,8 @@ const USUAL_WEI = GWEI
 const ABOVE_CAP_WEI = 600n * GWEI
 /** The sandbox bids 5 sat/vB where the node has no estimate; as BTC for a thousand vbytes. */
 const SPIKE_BTC_PER_KVB = '0.00100000'
+const SIMULATED = ['XRP', 'XLM', 'TRX', 'EOS', 'SOL'] as const
+const FORGETFUL = ['none', 'drop', 'lose reply', 'drop'] as const
 const BLOCKS_AHEAD = 4
 const TICK_MS = 100
 const SECONDS_A_TICK = 2
@@ -81,6 +85,7 @@ export function openWeather(sandbox: TestSandbox, lines: BadLines, chance: Chanc
       gaps.dropped += dropped.length
       return dropped
     },
+    forgetNext: () => troubleSimulated(sandbox, { submits: FORGETFUL }),
     spike: (chain) => spike(sky, chain),
     endSpikes: async () => {
       for (const chain of sky.expensive.keys()) await setBaseFee(sky, chain, USUAL_WEI)
@@ -88,6 +93,7 @@ export function openWeather(sandbox: TestSandbox, lines: BadLines, chance: Chanc
     },
     jump: (seconds) => advance(sky, seconds),
     clear: () => {
+      troubleSimulated(sandbox, null)
       sky.refused.clear()
       sky.expensive.clear()
     },
@@ -180,6 +186,10 @@ async function setBaseFee({ sandbox }: Sky, chain: ChainId, wei: bigint): Promis
 function advance({ sandbox }: Sky, seconds: number): void {
   const clock = sandbox.service.world.clock as MovableClock
   clock.setOffset(clock.offsetMs() + seconds * 1_000)
+}
+
+function troubleSimulated({ devnet }: TestSandbox, troubles: Parameters<typeof devnet.trouble>[1]): void {
+  for (const network of SIMULATED) if (network in devnet.networks) devnet.trouble(network, troubles)
 }
 
 async function drop({ sandbox }: Sky, orderIds: readonly string[], count: number): Promise<string[]> {
