@@ -61,13 +61,14 @@ export type Devnet = {
   balance(network: DevnetNetwork, currency: DevnetCurrency, address: string): Promise<bigint>
   /** A valid address that is not ours and that nobody spends from. */
   freshAddress(network: DevnetNetwork): Promise<string>
-  /** SOL: and those on top of them that make them final. */
+  /** SOL: and those on top of them that make them final; with 0 `blocks` only such as are not final yet. */
   mine(network: DevnetNetwork, blocks: number): Promise<void>
   /**
    * Replaces the last `depth` blocks by empty ones. BTC: one block more than before, the transactions
-   * return to the mempool. EVM: the same height, the transactions are gone until broadcast again. XRP, XLM, SOL: refused,
+   * return to the mempool. EVM: the same height, the transactions are gone until broadcast again. XRP, XLM: refused,
    * their ledgers are final. TRX: one block more than before, and not below the solid block. EOS: one
-   * block more too, the transactions wait again, and not below what is irreversible.
+   * block more too, the transactions wait again, and not below what is irreversible. SOL: one block more, the
+   * transactions are gone, and not below what is final.
    */
   reorg(network: DevnetNetwork, depth: number): Promise<void>
   /** A real double spend of an unconfirmed transaction that the faucet sent. */

@@ -285,8 +285,20 @@ test('it is behind, or another network, when it is told to be', async () => {
   expect((await ask('getGenesisHash')).result).not.toBe(info().genesisHash)
 })
 
-test('its blocks are final', async () => {
-  await expect(devnet.reorg('SOL', 1)).rejects.toThrow('final')
+test('a block that is not final is undone with what was in it, which may be sent again; what is final stays', async () => {
+  const [payer, to] = [await funded(), await devnet.freshAddress('SOL')]
+  const sent = await pay(payer, to, SOL / 10n)
+  await send(sent)
+  await mine(0)
+  expect((await landed(sent.signature))?.meta?.err).toBeNull()
+  await devnet.reorg('SOL', 1)
+  expect(await landed(sent.signature)).toBeNull()
+  await mine()
+  expect(await sol(to)).toBe(0n)
+  await send(sent)
+  await mine()
+  expect(await sol(to)).toBe(SOL / 10n)
+  await expect(devnet.reorg('SOL', info().finalDepth + 1)).rejects.toThrow('final')
 })
 
 test('a stopped chain goes on with its accounts, blocks, signatures and queue', async () => {

@@ -48,6 +48,10 @@ export async function openSolanaNetwork(dataDir: string): Promise<SimulatedNetwo
   return {
     ...network,
     mine: (blocks) => network.mine(blocks + FINAL_DEPTH),
+    reorg: async (depth) => {
+      if (depth > FINAL_DEPTH) throw new Error(`a block is final when ${FINAL_DEPTH} is built on it`)
+      await network.reorg(depth)
+    },
     stop: async () => {
       await network.stop()
       await vm.stop()

@@ -32,7 +32,7 @@ export function solanaRules(vm: Vm, genesis: (draft: Draft<SolanaEntry>) => void
   return {
     firstHeight: 0,
     blockStepMs: BLOCK_STEP_MS,
-    afterReorg: 'no reorganisations',
+    afterReorg: 'transactions are gone',
     genesis,
     run: (tx, draft, { height }) => {
       try {

@@ -190,6 +190,23 @@ test('a payout that the network accepts and loses is signed again when its time 
   expect((await attemptsOf(sandbox, order.order_id)).map(({ attempt }) => attempt)).toEqual([1, 2])
 })
 
+test('a payout whose block is undone before it is irreversible changes nothing, and pays once', async () => {
+  const sandbox = given()
+  const { reversibleBlocks } = sandbox.devnet.networks.EOS ?? raise()
+  const order = await createOrder(sandbox, usdtToEos, { destination_tag: '9' })
+  await payAndBury(sandbox, order)
+  const { withdraw_tx_hash: sent } = await sandbox.waitForStatus(order.order_id, 'WITHDRAW')
+  await sandbox.mine('EOS', reversibleBlocks)
+  expect(await transferOf(sandbox, sent ?? raise())).not.toBeNull()
+  await sandbox.devnet.reorg('EOS', reversibleBlocks)
+  expect(await transferOf(sandbox, sent ?? raise())).toBeNull()
+  await sandbox.settle('EOS')
+  expect((await sandbox.client.getOrder(order.order_id)).status).toBe('WITHDRAW')
+  expect(await paid(sandbox, order)).toMatchObject({ to: order.destination, memo: '9' })
+  expect((await sandbox.client.getOrder(order.order_id)).withdraw_tx_hash).toBe(sent)
+  expect(await attemptsOf(sandbox, order.order_id)).toMatchObject([{ attempt: 1, state: 'confirmed' }])
+})
+
 test('a payout whose answer or question is lost is not paid twice', async () => {
   const sandbox = given()
   for (const trouble of ['lose reply', 'drop'] as const) {

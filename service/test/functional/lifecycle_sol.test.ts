@@ -10,6 +10,7 @@ import {
   bookedFor,
   createOrder,
   createUnderpaid,
+  depositsOf,
   expectPaidOut,
   expectRefunded,
   type Pair,
@@ -170,6 +171,45 @@ test('a payout whose answer is lost is not paid a second time', async () => {
   await expectPaidOut(sandbox, order)
   await sandbox.mine('SOL', BLOCKS_OF_LIFE)
   await sandbox.settle()
+  expect(await attemptsOf(sandbox, order.order_id)).toMatchObject([{ attempt: 1, state: 'confirmed' }])
+})
+
+test('a deposit whose block is undone before it is final was never there, and made again counts once', async () => {
+  const sandbox = given()
+  const order = await createOrder(sandbox, solToUsdc)
+  const txHash = await sandbox.remote.pay(order.order_id)
+  await sandbox.mine('SOL', 0)
+  expect(await statusOf(sandbox, txHash)).not.toBeNull()
+  await sandbox.settle('SOL')
+  expect((await sandbox.client.getOrder(order.order_id)).status).toBe('NEW')
+  await sandbox.devnet.reorg('SOL', 1)
+  await sandbox.mine('SOL', 1)
+  await sandbox.settle('SOL')
+  expect(await statusOf(sandbox, txHash)).toBeNull()
+  expect((await sandbox.client.getOrder(order.order_id)).status).toBe('NEW')
+  expect(await depositsOf(sandbox, order.order_id)).toEqual([])
+  await payAndBury(sandbox, order)
+  await expectPaidOut(sandbox, order)
+})
+
+test('a payout whose block is undone before it is final is sent again as it is, and pays once', async () => {
+  const sandbox = given()
+  const order = await createOrder(sandbox, bnbToSol)
+  await payAndBury(sandbox, order)
+  const { withdraw_tx_hash: sent } = await sandbox.waitForStatus(order.order_id, 'WITHDRAW')
+  await sandbox.mine('SOL', 0)
+  expect(await statusOf(sandbox, sent ?? raise())).not.toBeNull()
+  await sandbox.settle('SOL')
+  expect((await sandbox.client.getOrder(order.order_id)).status).toBe('WITHDRAW')
+  await sandbox.devnet.reorg('SOL', 1)
+  expect(await statusOf(sandbox, sent ?? raise())).toBeNull()
+  await sandbox.eventually('it is in a block again', async () => {
+    await sandbox.remote.advanceClock(20)
+    await sandbox.mine('SOL', 1)
+    expect(await statusOf(sandbox, sent ?? raise())).not.toBeNull()
+  })
+  const done = await expectPaidOut(sandbox, order)
+  expect(done.withdraw_tx_hash).toBe(sent)
   expect(await attemptsOf(sandbox, order.order_id)).toMatchObject([{ attempt: 1, state: 'confirmed' }])
 })
 
