@@ -4,7 +4,6 @@ import { join } from 'node:path'
 import { type Devnet, type DevnetNetwork, removePostgres } from '@cambist/devnet'
 import { type Client, createClient, type Order, type OrderStatus } from '@cambist/sdk'
 import { afterAll, beforeAll, beforeEach, onTestFailed } from 'vitest'
-import { assert } from '../../src/domain/assert.ts'
 import { type ChainId, chainFacts, networkChains } from '../../src/domain/catalog/networks.ts'
 import type { Policy } from '../../src/engine/policy.ts'
 import { createLogger } from '../../src/log.ts'
@@ -25,11 +24,6 @@ const REAL: readonly ChainName[] = ['BTC', 'ETH', 'BNB']
 /** Everything that can be exchanged. */
 export const EVERY_NETWORK: readonly DevnetNetwork[] = [...REAL, 'XRP', 'XLM', 'TRX', 'EOS', 'SOL']
 
-export function realChain(chain: ChainId): ChainName {
-  const found = REAL.find((real) => real === chain)
-  assert(found !== undefined, `${chain} has no real node here`)
-  return found
-}
 export type NetworkName = keyof typeof networkChains
 
 export type TestSandboxOptions = {

@@ -1,5 +1,9 @@
 import { numberToHex } from 'viem'
-import type { ChainName, TestSandbox } from '../../harness/test_sandbox.ts'
+import type { TestSandbox } from '../../harness/test_sandbox.ts'
+
+/** Chains whose newest blocks may leave them before the service's eyes. */
+export const forkingChains = ['BTC', 'ETH', 'BNB', 'TRX'] as const
+export type ForkingChain = (typeof forkingChains)[number]
 
 /** What a chain has said about transactions, kept by the test itself: it asks the node, never the service. */
 export type ChainDiary = {
@@ -15,8 +19,8 @@ export type ChainDiary = {
 
 type Block = { readonly height: number; readonly hash: string; readonly txHashes: readonly string[] }
 
-export async function openDiary(sandbox: TestSandbox, chain: ChainName): Promise<ChainDiary> {
-  const node = chain === 'BTC' ? bitcoinNode(sandbox) : evmNode(sandbox, chain)
+export async function openDiary(sandbox: TestSandbox, chain: ForkingChain): Promise<ChainDiary> {
+  const node = nodeOf(sandbox, chain)
   const blocks: Block[] = []
   const heights = new Map<string, number>()
   const deepest = new Map<string, number>()
@@ -55,6 +59,11 @@ type Node = {
   block(height: number): Promise<Block>
 }
 
+function nodeOf(sandbox: TestSandbox, chain: ForkingChain): Node {
+  if (chain === 'BTC') return bitcoinNode(sandbox)
+  return chain === 'TRX' ? tronNode(sandbox) : evmNode(sandbox, chain)
+}
+
 function bitcoinNode({ devnet }: TestSandbox): Node {
   const { rpc } = devnet.bitcoin
   const blockHash = (height: number) => rpc<string>('getblockhash', [height]).catch(() => null)
@@ -87,6 +96,29 @@ function evmNode({ devnet }: TestSandbox, chain: 'ETH' | 'BNB'): Node {
         .filter(({ status }) => status === '0x1')
         .map(({ transactionHash }) => transactionHash)
       return { height, hash: (await blockHash(height)) ?? 'gone', txHashes }
+    },
+  }
+}
+
+type TronBlock = {
+  readonly blockID?: string
+  readonly block_header: { readonly raw_data: { readonly number: number } }
+  readonly transactions?: readonly { readonly txID: string; readonly ret: { contractRet: string }[] }[]
+}
+
+/** Here too what failed is in no block. */
+function tronNode({ devnet }: TestSandbox): Node {
+  const ask = async (query: string) => {
+    const response = await fetch(`${devnet.networks.TRX?.fullNodeUrl}/wallet/getblock?${query}`)
+    return (await response.json()) as TronBlock
+  }
+  return {
+    height: async () => (await ask('detail=false')).block_header.raw_data.number,
+    blockHash: async (height) => (await ask(`detail=false&id_or_num=${height}`)).blockID ?? null,
+    block: async (height) => {
+      const { blockID: hash = 'gone', transactions = [] } = await ask(`detail=true&id_or_num=${height}`)
+      const succeeded = transactions.filter(({ ret }) => ret[0]?.contractRet === 'SUCCESS')
+      return { height, hash, txHashes: succeeded.map(({ txID }) => txID) }
     },
   }
 }

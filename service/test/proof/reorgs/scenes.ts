@@ -1,7 +1,16 @@
-import { chainFacts, networkChains } from '../../../src/domain/catalog/networks.ts'
+import { chainFacts } from '../../../src/domain/catalog/networks.ts'
 import { bnbToEth, btcToUsdt, type Pair, usdcToBnb, usdtToBtc } from '../../harness/orders.ts'
-import { type ChainName, type NetworkName, realChain } from '../../harness/test_sandbox.ts'
-import { fillFaucetGaps, mine, pay, placeOrder, type Storm, type StormOrder, unitsOf } from './storm.ts'
+import type { ForkingChain } from './chain_diary.ts'
+import {
+  fillFaucetGaps,
+  forkingChain,
+  mine,
+  pay,
+  placeOrder,
+  type Storm,
+  type StormOrder,
+  unitsOf,
+} from './storm.ts'
 import { reorganise } from './storm_reorg.ts'
 
 /** Where an order stands when its chain is struck as deep as it has come; chance alone seldom brings it there. */
@@ -11,17 +20,23 @@ export const scenes = [
   'a payout was mined',
   'a payout is final',
   'an exchange waits',
+  'a deposit is nearly final',
+  'a payout is nearly final',
 ] as const
 export type Scene = (typeof scenes)[number]
 
 /** Needs the larger number of confirmations. */
 export const LARGE_BTC = '1.01'
 
-const paidOn: Readonly<Record<ChainName, Pair>> = { BTC: btcToUsdt, ETH: usdcToBnb, BNB: bnbToEth }
-const payingOn: Readonly<Record<ChainName, Pair>> = { BTC: usdtToBtc, ETH: bnbToEth, BNB: usdcToBnb }
+export const trxToEth: Pair = { from: 'TRX', from_network: 'TRX', to: 'ETH', to_network: 'ETH' }
+export const bnbToUsdt: Pair = { from: 'BNB', from_network: 'BNB', to: 'USDT', to_network: 'TRC20' }
+
+type Pairs = Readonly<Record<ForkingChain, Pair>>
+const paidOn: Pairs = { BTC: btcToUsdt, ETH: usdcToBnb, BNB: bnbToEth, TRX: trxToEth }
+const payingOn: Pairs = { BTC: usdtToBtc, ETH: bnbToEth, BNB: usdcToBnb, TRX: bnbToUsdt }
 
 /** Brings an order there by the newest blocks of this chain, so many as the order or its payout needs. */
-export async function setScene(storm: Storm, chain: ChainName, scene: Scene): Promise<void> {
+export async function setScene(storm: Storm, chain: ForkingChain, scene: Scene): Promise<void> {
   // What is paid now has to be mined in the next block.
   for (const one of ['ETH', 'BNB'] as const) await fillFaucetGaps(storm, one)
   switch (scene) {
@@ -33,7 +48,7 @@ export async function setScene(storm: Storm, chain: ChainName, scene: Scene): Pr
       return
     case 'a payout was mined': {
       const { created } = await bringToPayout(storm, paidOn[chain])
-      return mine(storm, realChain(networkChains[created.receive_network as NetworkName]), 1)
+      return mine(storm, forkingChain(created.receive_network), 1)
     }
     case 'a payout is final': {
       const { created } = await bringToPayout(storm, payingOn[chain])
@@ -43,6 +58,16 @@ export async function setScene(storm: Storm, chain: ChainName, scene: Scene): Pr
     }
     case 'an exchange waits':
       return bringToExchange(storm, chain)
+    case 'a deposit is nearly final': {
+      const order = await placeOrder(storm, paidOn[chain])
+      await pay(storm, order, unitsOf(order, order.created.deposit_amount))
+      await mine(storm, chain, chainFacts[chain].confirmations - 1)
+      await storm.sandbox.waitForStatus(order.created.order_id, 'PENDING')
+      return
+    }
+    case 'a payout is nearly final':
+      await bringToPayout(storm, payingOn[chain])
+      return mine(storm, chain, chainFacts[chain].confirmations - 1)
   }
 }
 
@@ -59,7 +84,7 @@ async function bringToPayout(storm: Storm, pair: Pair, amount?: string): Promise
 }
 
 /** A deposit just below a deep reorganisation becomes final while nothing leaves on the word of its chain. */
-async function bringToExchange(storm: Storm, chain: ChainName): Promise<void> {
+async function bringToExchange(storm: Storm, chain: ForkingChain): Promise<void> {
   const order = await placeOrder(storm, paidOn[chain])
   const { created } = order
   const { confirmations } = chainFacts[chain]

@@ -1,18 +1,19 @@
 import type { CreatedOrder, CreateOrderRequest, Order } from '@cambist/sdk'
 import { reserveAddresses } from '../../../src/db/addresses.ts'
+import { assert } from '../../../src/domain/assert.ts'
 import { networkChains } from '../../../src/domain/catalog/networks.ts'
 import { chainUnits } from '../../harness/amounts.ts'
 import type { Chance } from '../../harness/chance.ts'
 import { createOrder, type Pair } from '../../harness/orders.ts'
-import { type ChainName, type NetworkName, realChain, type TestSandbox } from '../../harness/test_sandbox.ts'
-import { type ChainDiary, openDiary } from './chain_diary.ts'
+import type { NetworkName, TestSandbox } from '../../harness/test_sandbox.ts'
+import { type ChainDiary, type ForkingChain, forkingChains, openDiary } from './chain_diary.ts'
 
 /** A transaction that the test sent to an order's address. */
 export type Payment = { readonly txHash: string; readonly units: bigint }
 
 export type StormOrder = {
   readonly created: CreatedOrder
-  readonly chain: ChainName
+  readonly chain: ForkingChain
   readonly refundAddress: string
   readonly payments: Payment[]
 }
@@ -24,15 +25,13 @@ export type Stage = (typeof stages)[number]
 export type Storm = {
   readonly sandbox: TestSandbox
   readonly chance: Chance
-  readonly diaries: Readonly<Record<ChainName, ChainDiary>>
+  readonly diaries: Readonly<Record<ForkingChain, ChainDiary>>
   readonly orders: StormOrder[]
   /** How often an order was struck while it was there; of a reorganisation, only if it took a block of the order's. */
   readonly struck: Record<'reorg' | 'replacement', Record<Stage, number>>
   /** Payouts and refunds that were taken out of their block, each time. */
-  orphanedPayouts: number
+  readonly orphanedPayouts: Record<ForkingChain, number>
 }
-
-export const chains = ['BTC', 'ETH', 'BNB'] as const
 
 /** A bitcoin is 65,000 of them, and a long storm has many hundred orders. */
 const LARGE_ORDERS_USDT = 100_000_000n * 10n ** 6n
@@ -41,7 +40,7 @@ export async function openStorm(sandbox: TestSandbox, chance: Chance): Promise<S
   const [reserve = ''] = await reserveAddresses(sandbox.service.world.db, 'evm')
   await sandbox.devnet.send('ETH', 'USDT', reserve, LARGE_ORDERS_USDT)
   // Reserves and token contracts are not what the storm is about: they lie below its deepest reach.
-  for (const chain of chains) await sandbox.mine(chain, 30)
+  for (const chain of forkingChains) await sandbox.mine(chain, 30)
   const none = () => Object.fromEntries(stages.map((stage) => [stage, 0])) as Record<Stage, number>
   return {
     sandbox,
@@ -50,10 +49,11 @@ export async function openStorm(sandbox: TestSandbox, chance: Chance): Promise<S
       BTC: await openDiary(sandbox, 'BTC'),
       ETH: await openDiary(sandbox, 'ETH'),
       BNB: await openDiary(sandbox, 'BNB'),
+      TRX: await openDiary(sandbox, 'TRX'),
     },
     orders: [],
     struck: { reorg: none(), replacement: none() },
-    orphanedPayouts: 0,
+    orphanedPayouts: { BTC: 0, ETH: 0, BNB: 0, TRX: 0 },
   }
 }
 
@@ -64,10 +64,16 @@ export async function placeOrder(
 ): Promise<StormOrder> {
   const refundAddress = await sandbox.remote.freshAddress(pair.from_network)
   const created = await createOrder(sandbox, pair, { refund_address: refundAddress, ...more })
-  const chain = realChain(networkChains[pair.from_network as NetworkName])
+  const chain = forkingChain(pair.from_network)
   const order = { created, chain, refundAddress, payments: [] }
   orders.push(order)
   return order
+}
+
+export function forkingChain(network: string): ForkingChain {
+  const chain = forkingChains.find((one) => one === networkChains[network as NetworkName])
+  assert(chain !== undefined, `blocks of ${network} may leave their chain`)
+  return chain
 }
 
 export type Staged = StormOrder & { readonly stage: Stage; readonly payout: string | null }
@@ -87,7 +93,8 @@ export async function underWay(storm: Storm): Promise<Staged[]> {
     const row = byId.get(order.created.order_id)
     if (row === undefined || row.status === 'EXPIRED') return []
     const payout = row.payout_tx_hash
-    const depth = payout === null ? 0 : Math.max(...chains.map((chain) => diaries[chain].depthOf(payout)))
+    const depth =
+      payout === null ? 0 : Math.max(...forkingChains.map((chain) => diaries[chain].depthOf(payout)))
     const hasEnded = row.status === 'DONE' || row.status === 'REFUNDED'
     if (hasEnded && depth > FORGOTTEN_DEPTH) return []
     return [{ ...order, payout, stage: stageOf(row.status, payout, depth) }]
@@ -134,7 +141,7 @@ export async function pay(
   return txHash
 }
 
-export async function mine({ sandbox, diaries }: Storm, chain: ChainName, blocks: number): Promise<void> {
+export async function mine({ sandbox, diaries }: Storm, chain: ForkingChain, blocks: number): Promise<void> {
   await sandbox.mine(chain, blocks)
   await diaries[chain].read()
 }

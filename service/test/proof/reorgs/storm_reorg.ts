@@ -1,19 +1,20 @@
 import type { Hex } from 'viem'
-import type { ChainName } from '../../harness/test_sandbox.ts'
+import type { ForkingChain } from './chain_diary.ts'
 import { type Storm, underWay } from './storm.ts'
 
 /** Takes the newest blocks out of the chain, and notes whom that met. */
-export async function reorganise(storm: Storm, chain: ChainName, depth: number): Promise<void> {
+export async function reorganise(storm: Storm, chain: ForkingChain, depth: number): Promise<void> {
   const { sandbox, diaries } = storm
   const taken = new Set(diaries[chain].above(depth))
   for (const { stage, payments, payout } of await underWay(storm)) {
     const isPayoutTaken = payout !== null && taken.has(payout)
-    if (isPayoutTaken) storm.orphanedPayouts += 1
+    if (isPayoutTaken) storm.orphanedPayouts[chain] += 1
     if (isPayoutTaken || payments.some(({ txHash }) => taken.has(txHash))) storm.struck.reorg[stage] += 1
   }
-  const dropped = chain === 'BTC' ? [] : await rawPayments(storm, chain, taken)
+  const isEvm = chain === 'ETH' || chain === 'BNB'
+  const dropped = isEvm ? await rawPayments(storm, chain, taken) : []
   await sandbox.devnet.reorg(chain, depth)
-  if (chain !== 'BTC') await sendAgain(storm, chain, dropped)
+  if (isEvm) await sendAgain(storm, chain, dropped)
   await diaries[chain].read()
 }
 

@@ -1,9 +1,8 @@
 import { CambistError } from '@cambist/sdk'
 import { bnbToEth, btcToUsdt, ethToUsdc, quickPair, usdcToBnb, usdtToBtc } from '../../harness/orders.ts'
-import type { ChainName } from '../../harness/test_sandbox.ts'
-import { LARGE_BTC, type Scene, setScene } from './scenes.ts'
+import { type ForkingChain, forkingChains } from './chain_diary.ts'
+import { bnbToUsdt, LARGE_BTC, type Scene, setScene, trxToEth } from './scenes.ts'
 import {
-  chains,
   fillFaucetGaps,
   mine,
   type Payment,
@@ -19,12 +18,12 @@ import { reorganise } from './storm_reorg.ts'
 export const replacements = ['another amount', 'another address', 'a higher fee'] as const
 
 /** One thing that a chain does to those who rely on it. `scene`: what is made sure that it meets; null: what there is. */
-export type Strike = { readonly chain: ChainName; readonly scene: Scene | null } & (
+export type Strike = { readonly chain: ForkingChain; readonly scene: Scene | null } & (
   | { readonly kind: 'reorg'; readonly depth: number }
   | { readonly kind: 'replacement'; readonly how: (typeof replacements)[number] }
 )
 
-const pairs = [btcToUsdt, usdtToBtc, ethToUsdc, usdcToBnb, bnbToEth, quickPair]
+const pairs = [btcToUsdt, usdtToBtc, ethToUsdc, usdcToBnb, bnbToEth, quickPair, trxToEth, bnbToUsdt]
 const ORDERS_UNDER_WAY = 14
 
 /** Life goes on: orders come, are paid in all manners and decided about, and blocks come. Then the strike. */
@@ -35,7 +34,7 @@ export async function strikeOnce(storm: Storm, strike: Strike): Promise<void> {
     if (order.stage === 'NEW' && chance.happens(0.6)) await payFirst(storm, order)
     if (order.stage === 'EMERGENCY' && chance.happens(0.5)) await chooseAction(storm, order)
   }
-  for (const chain of chains) {
+  for (const chain of forkingChains) {
     if (chance.happens(0.7)) await mine(storm, chain, chance.pick(chain === 'BTC' ? [1, 1, 2, 3] : [1, 4, 9]))
   }
   // Half of the strikes come while the service is still busy with what was before.
@@ -53,7 +52,7 @@ export async function calmDown(storm: Storm): Promise<void> {
   const untilMs = performance.now() + PATIENCE_MS
   for (let rounds = 0; ; rounds += 1) {
     for (const chain of ['ETH', 'BNB'] as const) await fillFaucetGaps(storm, chain)
-    for (const chain of chains) await mine(storm, chain, chain === 'BTC' ? 7 : 14)
+    for (const chain of forkingChains) await mine(storm, chain, BURIED[chain])
     await sandbox.settle()
     await sandbox.remote.advanceClock(1)
     const left = (await underWay(storm)).filter(({ stage }) => stage !== 'NEW' && stage !== 'DONE')
@@ -66,6 +65,8 @@ export async function calmDown(storm: Storm): Promise<void> {
   await sandbox.remote.advanceClock(16 * 60)
 }
 
+/** Whatever waits is mined, and final. */
+const BURIED = { BTC: 7, ETH: 14, BNB: 14, TRX: 21 } as const
 /** What is on its way is looked at by workers of the service, which on a busy machine are slower than rounds. */
 const ROUNDS_ENOUGH = 20
 const PATIENCE_MS = 90_000

@@ -116,14 +116,20 @@ function isSumOfSome(total: bigint, units: readonly bigint[]): boolean {
   return isSumOfSome(total - first, rest) || isSumOfSome(total, rest)
 }
 
-/** Outflows that were signed more than once, or have more than one exact transaction. */
+/**
+ * Outflows that were signed more than once, or have more than one exact transaction. On TRON an attempt has its time: there
+ * another one may follow that refers to a solid block after it.
+ */
 export async function findSignedAnew({ sandbox }: Storm): Promise<string[]> {
-  const found = await sandbox.rows<{ payout_id: string; drafted: number; signed: number }>(
+  const found = await sandbox.rows<{ payout_id: string; drafted: number; over: number; signed: number }>(
     `SELECT o.payout_id, (SELECT count(*) FROM attempts a WHERE a.payout_id = o.payout_id) AS drafted,
+       (SELECT count(*) FROM attempts a JOIN attempts later USING (bucket, payout_id)
+        WHERE a.payout_id = o.payout_id AND o.chain = 'TRX' AND later.attempt = a.attempt + 1
+          AND (later.intent #>> '{reference,timeMs}')::bigint >= (a.intent ->> 'expirationMs')::bigint) AS over,
        (SELECT count(*) FROM signer.signed_transactions s WHERE s.payout_id = o.payout_id) AS signed FROM outflows o`,
   )
   return found
-    .filter(({ drafted, signed }) => drafted > 1 || signed > 1)
+    .filter(({ drafted, over, signed }) => drafted > 1 + over || signed > 1 + over)
     .map(
       ({ payout_id, drafted, signed }) =>
         `${payout_id} was drafted ${drafted} times and signed ${signed} times`,
