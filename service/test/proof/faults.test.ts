@@ -148,6 +148,9 @@ async function surviveWave(stage: Stage, wave: number, size: number): Promise<vo
   for (const destination of onEvm.slice(0, GAPS.refused)) weather.refuse(destination, 'refused')
   sandbox.log('from now on every line fails; the deposits are buried')
   weather.forgetNext()
+  const outlived = timed.filter((chain) => lines.chains.includes(chain))
+  const forgetful = outlived[wave % outlived.length]
+  if (forgetful !== undefined) weather.forgetAll(forgetful)
   lines.turnBad()
   await Promise.all(lines.chains.map((chain) => sandbox.bury(chain)))
   await weather.until('every payout was tried', async () => (await countUntried(sandbox, ids)) === 0, false)
@@ -162,6 +165,7 @@ async function surviveWave(stage: Stage, wave: number, size: number): Promise<vo
   weather.jump(BUMP_SECONDS)
   await weather.until(`payouts on ${chain} feel the fees`, () => feelsFees(sandbox, ids, chain))
   await weather.endSpikes()
+  if (forgetful !== undefined) await outlive(stage, ids, forgetful)
   sandbox.log('what waited for too long is given up')
   weather.jump(STALL_SECONDS)
   let looks = 0
@@ -171,6 +175,29 @@ async function surviveWave(stage: Stage, wave: number, size: number): Promise<vo
     return (await countOpen(sandbox, ids)) === 0
   })
   lines.turnGood()
+}
+
+/** Where nothing but time keeps two attempts of a payout apart. */
+const timed = ['TRX', 'EOS', 'SOL'] as const
+
+/** Where a node forgets all payouts, blocks come until no block can take them any more, and they are signed anew. */
+async function outlive(
+  { sandbox, weather }: Stage,
+  orderIds: readonly string[],
+  chain: (typeof timed)[number],
+): Promise<void> {
+  sandbox.log(`${chain} forgets payouts until their time is over`)
+  const isOver = async () => {
+    const [row] = await sandbox.rows<{ waiting: number; anew: number }>(
+      `SELECT count(*) FILTER (WHERE attempt > 1) AS anew, count(*) AS waiting
+       FROM outflows o JOIN attempts USING (bucket, payout_id)
+       WHERE order_id = ANY($1) AND chain = $2 AND state IN ('signed', 'broadcast')`,
+      [orderIds, chain],
+    )
+    return row === undefined || row.anew > 0 || row.waiting === 0
+  }
+  await weather.until(`the time of payouts on ${chain} is over`, isOver)
+  weather.remember(chain)
 }
 
 function createOrders({ sandbox, chance, pairs }: Stage, count: number) {
@@ -240,7 +267,8 @@ async function checkEverything(
     `${gaps.dropped} forgotten by the node, ${gaps.refused} never taken, ${gaps.forgotten} refused after that`,
   )
   figure('fee spikes', counts.spikes)
-  await tellAttempts(sandbox, figure)
+  const { anew } = await tellAttempts(sandbox, figure)
+  expect(anew).toBeGreaterThanOrEqual(sized({ short: 0, long: 1 }))
   for (const part of [...lines.chains, 'database', 'venue']) figure(`faults: ${part}`, sumOf(happened, part))
   figure('prices looked at', counts.prices)
   figure('of these none', counts.noPrice)
@@ -250,7 +278,7 @@ function sumOf(happened: ReadonlyMap<string, number>, part: string): number {
   return [...happened].reduce((sum, [name, times]) => (name.startsWith(`${part} `) ? sum + times : sum), 0)
 }
 
-async function tellAttempts({ rows }: TestSandbox, figure: Proof['figure']): Promise<void> {
+async function tellAttempts({ rows }: TestSandbox, figure: Proof['figure']): Promise<{ anew: number }> {
   const [row] = await rows<{ raised: number; anew: number; fillers: number; transactions: number }>(
     `SELECT count(*) FILTER (WHERE attempt > 1 AND chain NOT IN ('TRX', 'EOS', 'SOL')) AS raised,
        count(*) FILTER (WHERE attempt > 1 AND chain IN ('TRX', 'EOS', 'SOL')) AS anew, count(*) AS transactions,
@@ -259,8 +287,9 @@ async function tellAttempts({ rows }: TestSandbox, figure: Proof['figure']): Pro
   )
   figure('transactions signed', row?.transactions ?? 0)
   figure('of these at a higher fee', row?.raised ?? 0)
-  figure('of these because the time of others was over', row?.anew ?? 0)
+  figure('of these because the time of the earlier was over', row?.anew ?? 0)
   figure('fillers', row?.fillers ?? 0)
+  return { anew: row?.anew ?? 0 }
 }
 
 /** Asks the nodes what every destination and refund address holds: each was made for one order. */

@@ -30,6 +30,9 @@ export type Weather = {
   drop(orderIds: readonly string[], count: number): Promise<string[]>
   /** The simulated nodes accept some of the payouts that come next and forget them, or do as asked and cut the line. */
   forgetNext(): void
+  /** This simulated node accepts whatever comes and forgets it, until it is to remember again. */
+  forgetAll(chain: SimulatedName): void
+  remember(chain: SimulatedName): void
   spike(chain: ChainName): Promise<void>
   endSpikes(): Promise<void>
   jump(seconds: number): void
@@ -43,6 +46,7 @@ const ABOVE_CAP_WEI = 600n * GWEI
 /** The sandbox bids 5 sat/vB where the node has no estimate; as BTC for a thousand vbytes. */
 const SPIKE_BTC_PER_KVB = '0.00100000'
 const SIMULATED = ['XRP', 'XLM', 'TRX', 'EOS', 'SOL'] as const
+type SimulatedName = (typeof SIMULATED)[number]
 const FORGETFUL = ['none', 'drop', 'lose reply', 'drop'] as const
 const BLOCKS_AHEAD = 4
 const TICK_MS = 100
@@ -86,6 +90,9 @@ export function openWeather(sandbox: TestSandbox, lines: BadLines, chance: Chanc
       return dropped
     },
     forgetNext: () => troubleSimulated(sandbox, { submits: FORGETFUL }),
+    forgetAll: (chain) =>
+      sandbox.devnet.trouble(chain, { submits: Array.from({ length: 10_000 }, () => 'drop' as const) }),
+    remember: (chain) => sandbox.devnet.trouble(chain, null),
     spike: (chain) => spike(sky, chain),
     endSpikes: async () => {
       for (const chain of sky.expensive.keys()) await setBaseFee(sky, chain, USUAL_WEI)
