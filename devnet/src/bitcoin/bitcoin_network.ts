@@ -41,7 +41,9 @@ export function driveBitcoin({ rpc, wallet }: BitcoinLines) {
   return {
     send: (currency, to, units, coins = 1) => {
       if (currency !== 'BTC') throw new Error(`there is no ${currency} on BTC`)
-      return sending(() => (coins === 1 ? send(wallet, to, units) : sendCoins(rpc, wallet, to, units, coins)))
+      return sending(() =>
+        coins === 1 ? send(rpc, wallet, to, units) : sendCoins(rpc, wallet, to, units, coins),
+      )
     },
     balance: (_currency, address) => scanning(() => confirmedBalance(rpc, address)),
     freshAddress: freshRegtestAddress,
@@ -89,12 +91,35 @@ function unspendableOutput(): string {
   return `raw(6a08${randomBytes(8).toString('hex')})`
 }
 
-async function send(wallet: Rpc, to: string, units: bigint): Promise<{ txHash: string }> {
+const SEND_TRIES = 3
+
+async function send(rpc: Rpc, wallet: Rpc, to: string, units: bigint): Promise<{ txHash: string }> {
   const named = { address: to, amount: toBtc(units), replaceable: true, fee_rate: 10 }
   const order = ['address', 'amount', 'comment', 'comment_to', 'subtractfeefromamount', 'replaceable']
   const rest = ['conf_target', 'estimate_mode', 'avoid_reuse', 'fee_rate']
   const params = [...order, ...rest].map((name) => named[name as keyof typeof named] ?? null)
-  return { txHash: await wallet<string>('sendtoaddress', params) }
+  for (let tries = 1; ; tries += 1) {
+    const txHash = await wallet<string>('sendtoaddress', params)
+    const refusal = await whyNotTaken(rpc, wallet, txHash)
+    if (refusal === null) return { txHash }
+    // Its coins are free again.
+    await wallet('abandontransaction', [txHash])
+    if (tries === SEND_TRIES) throw refusal
+  }
+}
+
+const ALREADY_MINED = -27
+
+/** A wallet names a transaction that its node did not take as well: handed over once more, the node says why. */
+async function whyNotTaken(rpc: Rpc, wallet: Rpc, txHash: string): Promise<RpcError | null> {
+  const { hex } = await wallet<{ hex: string }>('gettransaction', [txHash])
+  try {
+    await rpc('sendrawtransaction', [hex])
+    return null
+  } catch (error) {
+    if (!(error instanceof RpcError)) throw error
+    return error.code === ALREADY_MINED ? null : error
+  }
 }
 
 /**

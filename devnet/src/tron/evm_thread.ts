@@ -133,12 +133,20 @@ const params = Object.fromEntries(
 )
 const common = new Common({ chain: Mainnet, hardfork: Hardfork.Cancun })
 
+/** A machine listens to its rules for good, so that rules kept for long keep every machine there ever was. */
+function rulesOfOneRun(): Common {
+  if (common.events.listenerCount('hardforkChanged') > 0)
+    throw new Error('the rules of all runs keep a machine')
+  return common.copy()
+}
+
 /** Per byte of the code that a deployment leaves. */
 const CODE_PRICE = 200n
 
 async function run(asked: EvmRun): Promise<EvmOutcome> {
-  const stateManager = new AskedState({ common })
-  const evm = await createEVM({ common, params, stateManager: stateManager as StateManagerInterface })
+  const rules = rulesOfOneRun()
+  const stateManager = new AskedState({ common: rules })
+  const evm = await createEVM({ common: rules, params, stateManager: stateManager as StateManagerInterface })
   const internal = watchPayments(evm)
   const [to, caller] = [addressOf(asked.to), addressOf(asked.caller)]
   const options = {

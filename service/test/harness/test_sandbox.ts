@@ -95,7 +95,10 @@ export function useTestSandbox(options: TestSandboxOptions = {}): () => TestSand
   })
   beforeEach(({ task }) => {
     get().log(`— ${task.name}`)
-    onTestFailed(() => console.error(endOfLog(get().dataDir)))
+    onTestFailed(async () => {
+      console.error(endOfLog(get().dataDir))
+      console.error(await whatIsKnown(get().rows))
+    })
   })
   afterAll(async () => {
     if (sandbox === undefined) return
@@ -314,6 +317,18 @@ async function settleChain(
 
 function context(story: readonly string[], dataDir: string): string {
   return `the story so far:\n  ${story.slice(-15).join('\n  ')}\n${endOfLog(dataDir)}`
+}
+
+/** Whether the chains were looked at, and what of the newest orders was seen on them. */
+async function whatIsKnown(rows: TestSandbox['rows']): Promise<string> {
+  const known = {
+    heads: await rows('SELECT chain, height, node_height, looked_wall_ms, trouble FROM chain_heads'),
+    orders: await rows(
+      'SELECT order_id, status, from_asset, to_asset FROM orders ORDER BY created_at_ms DESC LIMIT 5',
+    ),
+    deposits: await rows('SELECT deposit_key, state FROM deposits ORDER BY seen_at_ms DESC LIMIT 5'),
+  }
+  return `at ${Date.now()}: ${JSON.stringify(known)}`
 }
 
 function endOfLog(dataDir: string): string {

@@ -48,3 +48,17 @@ function lookupOf(addresses: readonly string[]): LookupFunction {
     else callback(null, first?.address ?? '', first?.family ?? 0)
   }
 }
+
+/** Whoever lets a connection be made and then does not encrypt it has not let it be made. */
+export function limitConnecting(request: ClientRequest, connectMs: number): void {
+  let isConnected = false
+  request.on('socket', (socket) => {
+    const event = 'encrypted' in socket ? 'secureConnect' : 'connect'
+    socket.once(event, () => {
+      isConnected = true
+    })
+  })
+  AbortSignal.timeout(connectMs).addEventListener('abort', () => {
+    if (!isConnected) request.destroy(new Error('there was no connection in time'))
+  })
+}

@@ -1,13 +1,14 @@
+import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
-import type { AddressInfo, Socket } from 'node:net'
+import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net'
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { verifyWebhook } from '@cambist/sdk'
 import { Webhook } from 'standardwebhooks'
 import { afterEach, expect, test } from 'vitest'
 import type { WebhookCall } from '../channel.ts'
-import { openRequest } from './open_request.ts'
+import { limitConnecting, openRequest } from './open_request.ts'
 import { signedHeaders } from './sign.ts'
 import { certificate } from './testing/certificate.ts'
 import { webhookChannel } from './webhook_channel.ts'
@@ -233,4 +234,15 @@ test('a certificate that nobody vouches for ends it before anything is sent', as
   const { outcome, seen } = await sendEncrypted(false)
   expect(outcome).toBe('DEPTH_ZERO_SELF_SIGNED_CERT')
   expect(seen).toEqual([])
+})
+
+test('a receiver that takes the connection and never encrypts it is given up', async () => {
+  const silent = createTcpServer((socket) => opened.push(() => socket.destroy()))
+  opened.push(() => silent.close())
+  await once(silent.listen(0, '127.0.0.1'), 'listening')
+  const url = new URL(`https://${certificate.name}:${(silent.address() as AddressInfo).port}/`)
+  const request = openRequest(call(url.href), url, ['127.0.0.1'])
+  limitConnecting(request, 100)
+  const [error] = await once(request.end(body), 'error')
+  expect(error.message).toBe('there was no connection in time')
 })

@@ -3,7 +3,7 @@ import { SECOND_MS } from '../../domain/time.ts'
 import { readReceiverUrl } from '../../domain/webhooks/receiver_url.ts'
 import type { WebhookAnswer, WebhookCall, WebhookChannel } from '../channel.ts'
 import { dnsResolver, findAddresses, type ResolveHost } from './find_addresses.ts'
-import { openRequest } from './open_request.ts'
+import { limitConnecting, openRequest } from './open_request.ts'
 
 export type WebhookChannelOptions = {
   /** Plain http to this machine is allowed: in the sandbox only. */
@@ -96,19 +96,6 @@ function aborted(signal: AbortSignal): Promise<WebhookAnswer> {
 
 function failed(reason: unknown): WebhookAnswer {
   return { kind: 'failed', why: String(reason) }
-}
-
-function limitConnecting(request: ClientRequest, connectMs: number): void {
-  let isConnected = false
-  request.on('socket', (socket) => {
-    const event = 'encrypted' in socket ? 'secureConnect' : 'connect'
-    socket.once(event, () => {
-      isConnected = true
-    })
-  })
-  AbortSignal.timeout(connectMs).addEventListener('abort', () => {
-    if (!isConnected) request.destroy(new Error('there was no connection in time'))
-  })
 }
 
 /** The status is the answer; the rest is read for the log, as long as it is short and comes in time. */

@@ -345,9 +345,9 @@ function pay(known: KnownExchange, chance: Chance): Right {
   const order = pickOrder(known, chance, 'new')
   if (order === null) return ofNobody(chance, null)
   order.stage = 'underpaid'
-  // No chain has fewer decimals than EOS.
-  const half = (Number(order.asks) / 2).toFixed(4)
-  const body: Entry[] = chance.happens(0.8) ? [['amount', half]] : []
+  // Little less than is asked, so that it can be sent back whatever that costs; no other chain has so few decimals as EOS.
+  const tooLittle = (Number(order.asks) * 0.9).toFixed(order.network === 'EOS' ? 4 : 6)
+  const body: Entry[] = chance.happens(0.8) ? [['amount', tooLittle]] : []
   const isReplaced = REPLACEABLE.includes(order.network) && chance.happens(0.5)
   return plain(
     'a payment',

@@ -30,6 +30,8 @@ const ODD_TEXTS: readonly string[] = [
   'a'.repeat(5_000),
 ]
 
+const PATH_TEXT = /^[\w./%]{1,100}$/
+
 /** No JSON number, or one that is no plain decimal, or far too long. */
 const NO_NUMBERS: readonly string[] = [
   ...['1e400', '1e-400', '1E5', '0x10', '010', '+1', '1.', '.5', 'NaN', 'Infinity', '1_000', '1,5'],
@@ -53,8 +55,9 @@ const fieldSpoilers: readonly FieldSpoiler[] = [
     const given = chance.happens(0.5) || field.where !== 'body' ? odd : JSON.parse(value) + odd
     const what = 'is odd text'
     const spoilt = field.where === 'body' ? text(given) : given
-    // A tag may be any text that has no control characters; and what follows a URL is often a part of it.
-    const isPossible = isFreeText(field) || (field.schema.format === 'uri' && given !== odd)
+    // A tag may be any text that has no control characters; and a URL goes on with what a path may hold (RFC 3986 §3.3).
+    const goesOn = field.schema.format === 'uri' && given !== odd && PATH_TEXT.test(odd)
+    const isPossible = isFreeText(field) || goesOn
     return isPossible ? { what, spoilt, expected: 'either' } : refused(what, spoilt)
   },
   (field, _value, chance) => {

@@ -167,8 +167,8 @@ const targetSpoilers: readonly WireSpoiler[] = [
     const what = 'the path is another'
     const other = chance.pick(others)
     const spoilt = { ...request, target: other + query }
-    // A shorter name of an EOS account is a name as well.
-    return path.startsWith('/sandbox/balance/EOS/') && other === path.slice(0, -1)
+    // A shorter name of an EOS account is a name as well, and an address of Solana has no checksum.
+    return /^\/sandbox\/balance\/(EOS|SOL)\//.test(path) && other === path.slice(0, -1)
       ? { what, spoilt, expected: 'either' }
       : refused(what, spoilt)
   },
