@@ -1,5 +1,6 @@
 import type { Chain } from '../../../src/chains/chain.ts'
 import * as eos from '../../../src/chains/eos/address.ts'
+import { lifetimeFrom } from '../../../src/chains/eos/bid.ts'
 import * as eosDraft from '../../../src/chains/eos/draft.ts'
 import { parseAddress as parseSolana } from '../../../src/chains/solana/address.ts'
 import * as solanaDraft from '../../../src/chains/solana/draft.ts'
@@ -9,7 +10,7 @@ import * as tronDraft from '../../../src/chains/tron/draft.ts'
 import { assert } from '../../../src/domain/assert.ts'
 import { nativeAsset } from '../../../src/domain/catalog/assets.ts'
 import { amountOf, fromChainUnits } from '../../../src/domain/money/amount.ts'
-import { accept } from '../../../src/domain/outcome.ts'
+import { accept, refuse } from '../../../src/domain/outcome.ts'
 import type { Intent } from '../../../src/domain/payouts/intent.ts'
 import { type Asked, bidFor, datedChain } from './dated_chain.ts'
 import { RENT } from './dated_rules.ts'
@@ -19,7 +20,6 @@ import { BLOCKS_EACH, blockhashOf } from './read_solana_tx.ts'
 /** Tokens are left out. */
 const nothingListed: ReadonlySet<string> = new Set()
 const TRON_LIFE_MS = 180_000
-const EOS_LIFE_MS = 60_000
 
 export const eosSettings = {
   chainId: 'aa'.repeat(32),
@@ -85,10 +85,9 @@ export function eosChain(asked: Asked): Chain {
     estimateCost: async () => amountOf(nativeAsset('EOS').id, 0n),
     bid: (outflow) =>
       bidFor(asked, outflow, async () => {
-        const [solid, newest] = [await ask('solid'), await ask('newest')]
-        const reference = { id: solid.hash, timeMs: solid.timeMs }
-        const expirationMs = Math.ceil(newest.timeMs / 1_000) * 1_000 + EOS_LIFE_MS
-        return accept({ cost: 0n, bid: { family: 'eos', reference, expirationMs } })
+        const bid = lifetimeFrom(await ask('solid'), await ask('newest'))
+        const message = 'no block has become irreversible for long'
+        return bid === null ? refuse({ code: 'network', message }) : accept({ cost: 0n, bid })
       }),
     draft: (outflow, feeBid, funds) => eosDraft.draft(eosSettings, outflow, feeBid, funds),
     raise: eosDraft.raise,
