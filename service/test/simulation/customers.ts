@@ -66,7 +66,7 @@ export function wantOrder(play: Play, number: number): Wanted {
   const destination = outsideAddress(to, `destination ${number}`)
   const place = nodes[target.chain]
   if (chance.isHit(0.1) && 'reverting' in place) place.reverting.add(destination)
-  if (target.chain === 'XLM' && chance.isHit(0.5)) nodes.XLM.opened.add(destination)
+  if (target.chain === 'XLM' && chance.isHit(0.3)) nodes.XLM.opened.add(destination)
   const amount = chance.pick(amounts[source.currency] as unknown as [string, ...string[]])
   return {
     number,

@@ -31,6 +31,11 @@ export function natureOf(play: Play): readonly Happening[] {
     { name: 'the reserve is topped up', weight: 0.1, happen: () => topUp(play) },
     ...(reorgs === 0 ? [] : chains.filter((id) => depthMax(id) > 0).map((id) => reorganisation(play, id))),
     {
+      name: 'somebody makes an account on XLM',
+      weight: play.nodes.XLM.awaited().length === 0 ? 0 : 15,
+      happen: () => makeAccount(play),
+    },
+    {
       name: 'BTC is reorganised below what was paid out',
       weight: sourcesWithinReach(play).length === 0 ? 0 : 0.15 * reorgs,
       happen: () => overtake(play),
@@ -186,6 +191,14 @@ function moveFees(play: Play, id: Watched): void {
     nodes[id].fee = 1_000n * times
   }
   play.bump(id)
+}
+
+/** What was about to make it fails in its ledger: it costs its fee, and pays nothing. */
+function makeAccount({ chance, nodes, recorder }: Play): void {
+  const [address] = chance.shuffle(nodes.XLM.awaited())
+  if (address === undefined) return
+  nodes.XLM.opened.add(address)
+  recorder.count('accounts made before we made them')
 }
 
 /** What waits is not mined for so long that its fee is raised, or that its time is over. */

@@ -27,6 +27,7 @@ const withDates: readonly [readonly Watched[], ...(readonly Watched[])[]] = [
   ['BTC', 'TRX'],
   ['XRP', 'TRX'],
   ['ETH', 'XLM'],
+  ['BTC', 'XLM'],
   ['ETH', 'EOS'],
   ['BTC', 'EOS'],
   ['ETH', 'SOL'],

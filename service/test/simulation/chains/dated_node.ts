@@ -259,6 +259,13 @@ export class DatedNode {
     return [...this.#mempool.keys()]
   }
 
+  /** Accounts that what waits would make. */
+  awaited(): string[] {
+    return [...this.#mempool.values()].flatMap((tx) =>
+      tx.from !== null && tx.payment?.creates === true ? [tx.payment.to] : [],
+    )
+  }
+
   /** Whether something waits that has a time. */
   hasDated(): boolean {
     return [...this.#mempool.values()].some(({ from }) => from !== null)
