@@ -3,7 +3,7 @@ import { type Asset, type AssetId, assetOf } from '../src/domain/catalog/assets.
 import { chainFacts } from '../src/domain/catalog/networks.ts'
 import { parseAmount, toChainUnits } from '../src/domain/money/amount.ts'
 import type { CreateRequest } from '../src/engine/desk.ts'
-import { type SimulatedNodes, simulatedChain } from '../test/simulation/chains/simulated_chains.ts'
+import type { SimulatedNodes } from '../test/simulation/chains/simulated_chains.ts'
 import type { CreatedOrder } from './life_process.ts'
 
 /** Every chain and every kind of asset as a deposit and as a payout, equally often. */
@@ -49,7 +49,6 @@ export function payFor(nodes: SimulatedNodes, { currency, network, address, amou
 
 /** In the units of the chain. */
 export function payTo(nodes: SimulatedNodes, { id, chain }: Asset, to: string, units: bigint): void {
-  const simulated = simulatedChain(chain)
-  if (simulated === 'BTC') nodes.BTC.pay([{ address: to, satoshi: units }])
-  else nodes[simulated].pay([{ to, asset: id, units }])
+  if (chain === 'BTC') nodes.BTC.pay([{ address: to, satoshi: units }])
+  else nodes[chain].pay([{ to, asset: id, units }])
 }

@@ -1,7 +1,7 @@
 import { type AssetId, assetOf } from '../../src/domain/catalog/assets.ts'
 import { amountOf, fromChainUnits } from '../../src/domain/money/amount.ts'
 import type { OrderStatus } from '../../src/domain/orders/order.ts'
-import { type SimulatedNodes, simulatedChain } from './chains/simulated_chains.ts'
+import type { SimulatedNodes } from './chains/simulated_chains.ts'
 import type { Ground } from './ground.ts'
 import type { Witness } from './witness.ts'
 
@@ -65,8 +65,12 @@ function differs(
   what: string,
 ): string[] {
   if (address === null) return []
-  const chain = simulatedChain(assetOf(asset).chain)
-  const chainUnits = chain === 'BTC' ? nodes.BTC.holds([address]) : nodes[chain].holds(asset, [address])
+  const { chain } = assetOf(asset)
+  // By the newest block, also where it is not told yet.
+  const chainUnits =
+    chain === 'BTC'
+      ? nodes.BTC.holds([address])
+      : nodes[chain].holds(asset, [address], Number.POSITIVE_INFINITY)
   const { units } = fromChainUnits(asset, chainUnits)
   if (units === due) return []
   return [

@@ -1,14 +1,13 @@
 import { assert } from '../../src/domain/assert.ts'
-import { type Asset, type AssetId, assetOf, assets } from '../../src/domain/catalog/assets.ts'
+import { type Asset, type AssetId, assetOf, assets, nativeAsset } from '../../src/domain/catalog/assets.ts'
+import { chainFacts, depositsLie } from '../../src/domain/catalog/networks.ts'
 import { amountOf, parseAmount, toChainUnits } from '../../src/domain/money/amount.ts'
 import type { CreateRequest, EmergencyAction, OrderView } from '../../src/engine/desk.ts'
-import { accountAddress } from './chains/read_account_tx.ts'
-import { coinsAddress } from './chains/read_coins_tx.ts'
-import { tronAddress, xrpAddress } from './chains/read_dated_tx.ts'
-import { simulatedChain } from './chains/simulated_chains.ts'
+import { outsideAddressOn } from './chains/outside_address.ts'
 import type { Chance } from './chance.ts'
 import type { Life } from './life.ts'
 import type { Play } from './play.ts'
+import { isDated } from './profile.ts'
 
 const ACCOUNT = 'acc_simulated'
 
@@ -34,26 +33,13 @@ const pairs: readonly [AssetPair, ...AssetPair[]] = [
   ['ETH:ETH', 'USDT:ERC20'],
 ]
 
-/** Where one of the two has transactions that have an end. */
-const datedPairs: readonly AssetPair[] = [
-  ['ETH:ETH', 'XRP:XRP'],
-  ['XRP:XRP', 'ETH:ETH'],
-  ['USDT:ERC20', 'XRP:XRP'],
-  ['ETH:ETH', 'TRX:TRX'],
-  ['TRX:TRX', 'ETH:ETH'],
-  ['USDT:ERC20', 'TRX:TRX'],
-  ['BTC:BTC', 'TRX:TRX'],
-  ['TRX:TRX', 'BTC:BTC'],
-  ['XRP:XRP', 'TRX:TRX'],
-  ['TRX:TRX', 'XRP:XRP'],
-]
-
+/** Where one of the two has transactions that have an end: from either to the other, and from a token of ETH. */
 function pairsOf({ profile: { chains } }: Play): readonly [AssetPair, ...AssetPair[]] {
-  const within = datedPairs.filter((pair) =>
-    pair.every((id) => chains.some((chain) => chain === assetOf(id).chain)),
-  )
-  const [first, ...others] = within
-  return first === undefined ? pairs : [first, ...others]
+  if (!chains.some(isDated)) return pairs
+  const [one, other] = chains.map((id) => nativeAsset(id).id)
+  assert(one !== undefined && other !== undefined, 'a schedule is about two chains')
+  const inTokens: AssetPair[] = chains.includes('ETH') ? [['USDT:ERC20', other]] : []
+  return [[one, other], [other, one], ...inTokens]
 }
 
 type AssetPair = readonly [AssetId, AssetId]
@@ -66,10 +52,10 @@ const amounts = {
   USDC: ['500'],
   BNB: ['1'],
   XRP: ['100', '2000', '5000'],
-  XLM: ['500'],
+  XLM: ['500', '12000', '30000'],
   TRX: ['1000', '20000', '40000'],
-  EOS: ['500'],
-  SOL: ['2'],
+  EOS: ['500', '6000', '15000'],
+  SOL: ['2', '30', '80'],
 } as const
 
 export function wantOrder(play: Play, number: number): Wanted {
@@ -78,8 +64,9 @@ export function wantOrder(play: Play, number: number): Wanted {
   const source = assetOf(from)
   const target = assetOf(to)
   const destination = outsideAddress(to, `destination ${number}`)
-  const place = nodes[simulatedChain(target.chain)]
+  const place = nodes[target.chain]
   if (chance.isHit(0.1) && 'reverting' in place) place.reverting.add(destination)
+  if (target.chain === 'XLM' && chance.isHit(0.3)) nodes.XLM.opened.add(destination)
   const amount = chance.pick(amounts[source.currency] as unknown as [string, ...string[]])
   return {
     number,
@@ -91,7 +78,7 @@ export function wantOrder(play: Play, number: number): Wanted {
       amount,
       rateType: chance.pick(['fixed', 'float']),
       destination,
-      destinationTag: target.chain === 'XRP' ? '7' : null,
+      destinationTag: depositsLie[chainFacts[target.chain].family] === 'tags' ? '7' : null,
       refundAddress: chance.isHit(0.5) ? outsideAddress(from, `refund ${number}`) : null,
       callbackUrl: null,
       rateId: null,
@@ -105,11 +92,7 @@ export function wantOrder(play: Play, number: number): Wanted {
 }
 
 export function outsideAddress(asset: AssetId, of: string): string {
-  const { chain } = assetOf(asset)
-  if (chain === 'XRP') return xrpAddress(of)
-  if (chain === 'TRX') return tronAddress(of)
-  if (chain !== 'BTC') return accountAddress(of)
-  return coinsAddress(Buffer.from(of.padEnd(20).slice(-20)).toString('hex'))
+  return outsideAddressOn(assetOf(asset).chain, of)
 }
 
 /** Asks a process for the order. An answer may get lost on its way; then the same is asked again. */
@@ -192,7 +175,7 @@ function cut({ decimals, precision }: Asset, units: bigint): bigint {
 }
 
 function send(play: Play, asset: AssetId, to: string, parts: readonly bigint[]): void {
-  const chain = simulatedChain(assetOf(asset).chain)
+  const { chain } = assetOf(asset)
   const { BTC } = play.nodes
   const isTogether = play.chance.isHit(0.5)
   const chainUnits = parts.map((units) => toChainUnits(amountOf(asset, units)))

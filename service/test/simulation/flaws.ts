@@ -1,12 +1,15 @@
 import type { BlockRef } from '../../src/chains/chain.ts'
 import type { Database, Sql } from '../../src/db/database.ts'
+import { parseExact, stringifyExact } from '../../src/domain/exact_json.ts'
+import type { Intent } from '../../src/domain/payouts/intent.ts'
 import { localSigner } from '../../src/signer/local_signer.ts'
 import type { Signer } from '../../src/signer/signer.ts'
 import { memoryStore } from '../../src/signer/testing/memory_store.ts'
 import { simulatedSignerSettings } from './chains/signer_settings.ts'
-import type { SimulatedNodes } from './chains/simulated_chains.ts'
+import type { NodeLines, SimulatedNodes } from './chains/simulated_chains.ts'
 import { START_MS, sealKey } from './ground.ts'
 import type { Flaw } from './play.ts'
+import { DATED_EVERY } from './profile.ts'
 
 /** Engines that do not keep their promises, each for one reason. A simulation that they pass shows nothing. */
 export const flaws = {
@@ -22,9 +25,15 @@ export const flaws = {
         text.replace("'mined' AND d.block_height <= $2 + 1", "'mined' AND d.block_height <= $2 + 2"),
       ),
   }),
+  'signs again before the time of the first attempt is over': withoutPatience,
 } as const satisfies Record<string, () => Flaw>
 
 export type FlawName = keyof typeof flaws
+
+/** Of which schedules one is about what the flaw is in. */
+export function everySeed(flaw: FlawName): number {
+  return flaw === 'signs again before the time of the first attempt is over' ? DATED_EVERY : 1
+}
 
 function rewriting(db: Database, rewrite: (text: string) => string): Database {
   const over = (sql: Sql): Sql => ({ query: (text, values) => sql.query(rewrite(text), values) })
@@ -51,6 +60,41 @@ function hastySigner(signer: Signer, nodes: () => SimulatedNodes): Signer {
       if (answer.ok) await nodes().ETH.send(answer.value.bytes)
       return answer
     },
+  }
+}
+
+type SignedRow = { readonly payout_id: string; readonly attempt: number; readonly intent: string }
+
+/** Neither the engine nor the signer cares whether an earlier attempt may still get into a block. */
+function withoutPatience(): Flaw {
+  const ended = (intent: Intent): Intent => {
+    if (intent.family === 'tron' || intent.family === 'eos') return { ...intent, expirationMs: 0 }
+    return intent.family === 'solana' ? { ...intent, lastHeight: 0 } : intent
+  }
+  const asked = new Map<string, number>()
+  const forget = (signed: SignedRow) => {
+    if (signed.attempt >= (asked.get(signed.payout_id) ?? 0)) return signed as never
+    return { ...signed, intent: stringifyExact(ended(parseExact(signed.intent) as Intent)) } as never
+  }
+  return {
+    chain: (chain) =>
+      chain.isOver === undefined
+        ? chain
+        : { ...chain, isOver: async () => true, raise: (previous, bid) => chain.raise(ended(previous), bid) },
+    signer: (signer) => ({
+      ...signer,
+      sign: (intent, authority) => {
+        asked.set(intent.payoutId, intent.attempt)
+        return signer.sign(intent, authority)
+      },
+    }),
+    database: (db) => ({
+      ...db,
+      query: async (text, values) => {
+        const rows = await db.query<never>(text, values)
+        return text.includes('FROM signer.signed_transactions') ? rows.map(forget) : rows
+      },
+    }),
   }
 }
 
@@ -85,12 +129,9 @@ function withoutLook(): Flaw {
     }) as never
   return {
     database: (db) => ({ ...db, ...over(db), transaction: (work) => db.transaction((tx) => work(over(tx))) }),
-    lines: ({ BTC, ETH, BNB, XRP, TRX }) => ({
-      BTC: believing(BTC),
-      ETH: believing(ETH),
-      BNB: believing(BNB),
-      ...(XRP && { XRP: believing(XRP) }),
-      ...(TRX && { TRX: believing(TRX) }),
-    }),
+    lines: (lines) =>
+      Object.fromEntries(
+        Object.entries(lines).map(([id, line]) => [id, believing(line)]),
+      ) as unknown as NodeLines,
   }
 }

@@ -5,21 +5,22 @@ import { type Database, openDatabase } from '../../src/db/database.ts'
 import { migrate } from '../../src/db/migrate.ts'
 import { signedTransactions } from '../../src/db/signed_transactions.ts'
 import { assert } from '../../src/domain/assert.ts'
-import { assetOf } from '../../src/domain/catalog/assets.ts'
-import { chainFacts } from '../../src/domain/catalog/networks.ts'
+import { type AssetId, assetOf, nativeAsset } from '../../src/domain/catalog/assets.ts'
+import {
+  type AddressFamily,
+  type ChainId,
+  chainFacts,
+  depositsLie,
+} from '../../src/domain/catalog/networks.ts'
 import { amountOf, toChainUnits } from '../../src/domain/money/amount.ts'
 import { leaseKeeper } from '../../src/engine/lease.ts'
 import { watchChain } from '../../src/engine/watch.ts'
 import { localSigner } from '../../src/signer/local_signer.ts'
-import type { Signer } from '../../src/signer/signer.ts'
+import type { SignedStore, Signer } from '../../src/signer/signer.ts'
+import type { DatedId, DatedNode } from './chains/dated_node.ts'
+import { datedIds } from './chains/dated_rules.ts'
 import { simulatedSignerSettings } from './chains/signer_settings.ts'
-import {
-  connectSimulated,
-  directLines,
-  openNodes,
-  type SimulatedNodes,
-  simulatedChain,
-} from './chains/simulated_chains.ts'
+import { connectSimulated, directLines, openNodes, type SimulatedNodes } from './chains/simulated_chains.ts'
 import { type LockWatch, openLockWatch } from './lock_watch.ts'
 import { openWorld, quietLog } from './open_world.ts'
 
@@ -29,20 +30,18 @@ export const sealKey = createSecretKey(Buffer.alloc(32, 7))
 /** Ready for orders and for change; a schedule uses fewer. */
 const POOL = 16
 
-type Family = 'bitcoin' | 'evm' | 'xrp' | 'tron'
-
 /** A database of its own and what every schedule begins with: reserves that are booked, addresses that are ready. */
 export type Ground = {
   readonly db: Database
   readonly locks: LockWatch
-  readonly reserve: Readonly<Record<Family, string>>
+  readonly reserve: Readonly<Record<AddressFamily, string>>
   /** As the database's owner, who may see and do everything. */
   rows<Row extends object>(sql: string, values?: readonly unknown[]): Promise<Row[]>
   /** The database as it was at the beginning, and nodes to go with it. */
   reset(nowMs: () => number): Promise<SimulatedNodes>
   /** The keys of the house, derived once; it remembers what it signed in whatever `rememberIn` said last. */
   readonly signer: Signer
-  rememberIn(db: Database): void
+  rememberIn(store: SignedStore): void
   close(): Promise<void>
 }
 
@@ -54,7 +53,7 @@ export async function openGround(serverUrl: string): Promise<Ground> {
   await owner.connect()
   // Foreign keys need no looking after while everything is put back.
   await owner.query('SET session_replication_role = replica')
-  let store = signedTransactions(db)
+  let store: SignedStore = signedTransactions(db)
   const signer = localSigner({
     seed: Buffer.alloc(64, 7),
     store: {
@@ -79,8 +78,8 @@ export async function openGround(serverUrl: string): Promise<Ground> {
       return openFundedNodes(nowMs, reserve)
     },
     signer,
-    rememberIn: (database) => {
-      store = signedTransactions(database)
+    rememberIn: (other) => {
+      store = other
     },
     close: async () => {
       await locks.close()
@@ -102,8 +101,9 @@ async function createDatabase(serverUrl: string, name: string): Promise<string> 
 }
 
 async function readyAddresses(db: Database, signer: Signer): Promise<Ground['reserve']> {
+  const families = Object.keys(depositsLie) as AddressFamily[]
   const make = async (
-    family: Family,
+    family: AddressFamily,
     purpose: 'reserve' | 'deposit' | 'change',
     count: number,
     first = 0,
@@ -112,19 +112,15 @@ async function readyAddresses(db: Database, signer: Signer): Promise<Ground['res
     await insertAddresses(db, family, purpose, first, addresses)
     return addresses[0] ?? ''
   }
-  const reserve = {
-    bitcoin: await make('bitcoin', 'reserve', 1),
-    evm: await make('evm', 'reserve', 1),
-    // The second is the account without a tag.
-    xrp: await make('xrp', 'reserve', 2),
-    tron: await make('tron', 'reserve', 1),
+  const reserve: Partial<Record<AddressFamily, string>> = {}
+  for (const family of families) {
+    const hasTags = depositsLie[family] === 'tags'
+    // Where there are tags, the second is the account without one.
+    reserve[family] = await make(family, 'reserve', hasTags ? 2 : 1)
+    await make(family, 'deposit', POOL, hasTags ? 1 : 0)
   }
-  await make('bitcoin', 'deposit', POOL)
   await make('bitcoin', 'change', POOL)
-  await make('evm', 'deposit', POOL)
-  await make('xrp', 'deposit', POOL, 1)
-  await make('tron', 'deposit', POOL)
-  return reserve
+  return reserve as Ground['reserve']
 }
 
 /** The same every time, so that the books that were written once fit every time. */
@@ -134,32 +130,40 @@ function openFundedNodes(nowMs: () => number, reserve: Ground['reserve']): Simul
   return nodes
 }
 
-/** Enough for one order of the usual size, not always for the next. */
-function fund({ BTC, ETH, XRP, TRX }: SimulatedNodes, reserve: Ground['reserve']): void {
+/** Enough for one order of the usual size, not always for the next. In whole coins. */
+const datedReserves = { XRP: 12_000n, XLM: 75_000n, TRX: 100_000n, EOS: 37_000n, SOL: 200n } as const
+
+function fund({ BTC, ETH, ...others }: SimulatedNodes, reserve: Ground['reserve']): void {
   for (const satoshi of [25_000_000n, 12_000_000n, 6_000_000n, 3_000_000n])
     BTC.pay([{ address: reserve.bitcoin, satoshi }])
   for (const [asset, whole] of [
     ['ETH:ETH', 8n],
     ['USDT:ERC20', 20_000n],
   ] as const) {
-    const units = toChainUnits(amountOf(asset, whole * 10n ** BigInt(assetOf(asset).decimals)))
-    ETH.pay([{ to: reserve.evm, asset, units }])
+    ETH.pay([{ to: reserve.evm, asset, units: wholeUnits(asset, whole) }])
   }
-  XRP.pay([{ to: reserve.xrp, asset: 'XRP:XRP', units: 12_000_000_000n }])
-  TRX.pay([{ to: reserve.tron, asset: 'TRX:TRX', units: 100_000_000_000n }])
+  for (const id of datedIds) payReserve(others[id], reserve, id, datedReserves[id])
   // Below the deepest reorganisation.
-  for (const node of [BTC, ETH, XRP, TRX]) node.mine(20)
+  for (const node of [BTC, ETH, ...datedIds.map((id) => others[id])]) node.mine(20)
+}
+
+/** So many whole coins. */
+export function payReserve(node: DatedNode, reserve: Ground['reserve'], id: DatedId, whole: bigint): void {
+  const { id: asset } = nativeAsset(id)
+  node.pay([{ to: reserve[chainFacts[id].family], asset, units: wholeUnits(asset, whole) }])
+}
+
+/** In the units of its chain. */
+export function wholeUnits(asset: AssetId, whole: bigint): bigint {
+  return toChainUnits(amountOf(asset, whole * 10n ** BigInt(assetOf(asset).decimals)))
 }
 
 async function bookReserves(db: Database, reserve: Ground['reserve']): Promise<void> {
   const nowMs = () => START_MS
   const nodes = openNodes(nowMs)
-  const chains = connectSimulated(
-    directLines(nodes),
-    async (chain) => reserve[chainFacts[simulatedChain(chain)].family],
-  )
+  const chains = connectSimulated(directLines(nodes), async (chain) => reserve[chainFacts[chain].family])
   const clock = { nowMs, wallMs: nowMs, fromWallMs: (ms: number) => ms, sleep: async () => {} }
-  const watched = ['BTC', 'ETH', 'XRP', 'TRX'] as const
+  const watched: readonly ChainId[] = ['BTC', 'ETH', ...datedIds]
   const world = openWorld({
     db,
     clock,

@@ -1,11 +1,12 @@
 import { LEDGERS_TO_LIVE } from '../../src/chains/xrp/bid.ts'
-import { type AssetId, assetOf } from '../../src/domain/catalog/assets.ts'
 import { chainFacts } from '../../src/domain/catalog/networks.ts'
-import { amountOf, toChainUnits } from '../../src/domain/money/amount.ts'
 import type { Fate } from './chains/branch.ts'
+import type { DatedId } from './chains/dated_node.ts'
+import { datedRules } from './chains/dated_rules.ts'
 import { outsideAddress } from './customers.ts'
+import { payReserve, wholeUnits } from './ground.ts'
 import type { Play } from './play.ts'
-import type { Watched } from './profile.ts'
+import { isDated, type Watched } from './profile.ts'
 
 /** Something that happens outside, more likely the more it weighs. */
 export type Happening = { readonly name: string; readonly weight: number; happen(): void | Promise<void> }
@@ -30,6 +31,11 @@ export function natureOf(play: Play): readonly Happening[] {
     { name: 'the reserve is topped up', weight: 0.1, happen: () => topUp(play) },
     ...(reorgs === 0 ? [] : chains.filter((id) => depthMax(id) > 0).map((id) => reorganisation(play, id))),
     {
+      name: 'somebody makes an account on XLM',
+      weight: play.nodes.XLM.awaited().length === 0 ? 0 : 15,
+      happen: () => makeAccount(play),
+    },
+    {
       name: 'BTC is reorganised below what was paid out',
       weight: sourcesWithinReach(play).length === 0 ? 0 : 0.15 * reorgs,
       happen: () => overtake(play),
@@ -40,7 +46,7 @@ export function natureOf(play: Play): readonly Happening[] {
 function happeningsOn(play: Play, id: Watched): Happening[] {
   const node = play.nodes[id]
   const waits = node.mempool().length > 0
-  const isFresh = node.depth() <= chainFacts[id].confirmations
+  const isFresh = node.depth() <= blocksToConfirm(id)
   const { weather, reorgs } = play.profile
   return [
     {
@@ -51,7 +57,7 @@ function happeningsOn(play: Play, id: Watched): Happening[] {
     {
       name: `${id} mines deep`,
       weight: waits || isFresh ? 2 : 0.02,
-      happen: () => mine(play, id, chainFacts[id].confirmations + play.chance.between(-1, 1)),
+      happen: () => mine(play, id, blocksToConfirm(id) + play.chance.between(-1, 1)),
     },
     { name: `${id} replaces`, weight: waits ? 0.3 * reorgs : 0, happen: () => replace(play, id) },
     { name: `${id} forgets`, weight: waits ? 0.15 * weather : 0, happen: () => forget(play, id) },
@@ -66,7 +72,7 @@ function happeningsOn(play: Play, id: Watched): Happening[] {
 
 /** Where transactions have an end, they see it in this way only. */
 function weightOfCongestion({ nodes, profile }: Play, id: Watched): number {
-  if (id === 'XRP' || id === 'TRX') return nodes[id].hasDated() ? 15 : 0
+  if (isDated(id)) return nodes[id].hasDated() ? 15 : 0
   return nodes[id].mempool().length > 0 ? 0.4 * profile.weather : 0
 }
 
@@ -94,9 +100,14 @@ function reorganisation(play: Play, id: Watched): Happening {
 
 /** How many blocks a chain may lose; one more than what a deposit waits for, where nothing forbids it. */
 export function depthMax(id: Watched): number {
+  return isDated(id) ? datedRules[id].reversible() : chainFacts[id].confirmations + 1
+}
+
+/** After so many blocks what is in the first of them is as deep as a deposit has to be, by what is told. */
+export function blocksToConfirm(id: Watched): number {
   const { confirmations } = chainFacts[id]
-  if (id === 'XRP') return 0
-  return id === 'TRX' ? confirmations - 1 : confirmations + 1
+  const isUntold = isDated(id) && !datedRules[id].tellsReversible
+  return confirmations + (isUntold ? datedRules[id].reversible() : 0)
 }
 
 /** Not as deep as what there was before anybody watched. */
@@ -135,7 +146,7 @@ export function reorganise(play: Play, id: Watched, depth: number, fates = new M
   const node = nodes[id]
   node.reorg({ depth, longer: chance.between(1, 2), fate })
   recorder.count('reorgs')
-  const isBelow = depth > chainFacts[id].confirmations
+  const isBelow = depth > blocksToConfirm(id)
   recorder.count(`reorg: ${id} ${isBelow ? 'below' : 'within'} the confirmations`)
   play.bump(id)
 }
@@ -182,6 +193,14 @@ function moveFees(play: Play, id: Watched): void {
   play.bump(id)
 }
 
+/** What was about to make it fails in its ledger: it costs its fee, and pays nothing. */
+function makeAccount({ chance, nodes, recorder }: Play): void {
+  const [address] = chance.shuffle(nodes.XLM.awaited())
+  if (address === undefined) return
+  nodes.XLM.opened.add(address)
+  recorder.count('accounts made before we made them')
+}
+
 /** What waits is not mined for so long that its fee is raised, or that its time is over. */
 function congest(play: Play, id: Watched): void {
   const { nodes, recorder } = play
@@ -190,10 +209,15 @@ function congest(play: Play, id: Watched): void {
   recorder.count('congestions')
   play.bump(id)
   play.pass(id === 'BTC' ? 1_900_000 : 185_000)
-  if (id === 'XRP' || id === 'TRX') {
-    nodes[id].mine(LEDGERS_TO_LIVE + 1, () => false)
+  if (isDated(id)) {
+    nodes[id].mine(blocksToRunOut(id), () => false)
     recorder.count('times that ran out')
   }
+}
+
+/** Where the time that has passed is not enough, so many ledgers or slots. */
+function blocksToRunOut(id: DatedId): number {
+  return id === 'XLM' || id === 'EOS' ? depthMax(id) + 1 : LEDGERS_TO_LIVE + 1
 }
 
 function movePrice({ chance, prices, recorder }: Play): void {
@@ -212,6 +236,9 @@ function putForward(play: Play): void {
   play.bump('time')
 }
 
+/** In whole coins. */
+const topUps = { XRP: 60_000n, XLM: 375_000n, TRX: 500_000n, EOS: 185_000n, SOL: 1_000n } as const
+
 export function topUp(play: Play): void {
   const { nodes, ground, profile } = play
   nodes.BTC.pay([{ address: ground.reserve.bitcoin, satoshi: 150_000_000n }], 500_000n)
@@ -219,13 +246,9 @@ export function topUp(play: Play): void {
     ['ETH:ETH', 40n],
     ['USDT:ERC20', 100_000n],
   ] as const) {
-    const units = toChainUnits(
-      amountOf(asset satisfies AssetId, whole * 10n ** BigInt(assetOf(asset).decimals)),
-    )
-    nodes.ETH.pay([{ to: ground.reserve.evm, asset, units }], 10n ** 12n)
+    nodes.ETH.pay([{ to: ground.reserve.evm, asset, units: wholeUnits(asset, whole) }], 10n ** 12n)
   }
-  nodes.XRP.pay([{ to: ground.reserve.xrp, asset: 'XRP:XRP', units: 60_000_000_000n }])
-  nodes.TRX.pay([{ to: ground.reserve.tron, asset: 'TRX:TRX', units: 500_000_000_000n }])
+  for (const id of profile.chains.filter(isDated)) payReserve(nodes[id], ground.reserve, id, topUps[id])
   play.recorder.count('reserve top-ups')
   play.bump(...profile.chains)
 }

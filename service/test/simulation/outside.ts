@@ -1,8 +1,8 @@
 import { type Database, errorCode, type Sql } from '../../src/db/database.ts'
 import { assert } from '../../src/domain/assert.ts'
-import type { Signer } from '../../src/signer/signer.ts'
+import type { SignedStore, Signer } from '../../src/signer/signer.ts'
 import { directLine, type Line } from './chains/line.ts'
-import type { NodeLines, SimulatedNodes } from './chains/simulated_chains.ts'
+import { linesBy, type NodeLines, type SimulatedNodes } from './chains/simulated_chains.ts'
 import { deadlock, type Fault, faultAt, type Place, ProcessDied } from './faults.ts'
 import type { Recorder } from './recorder.ts'
 import { inSettledOrder } from './row_order.ts'
@@ -175,7 +175,28 @@ export function reachNodes(outside: Outside, nodes: () => SimulatedNodes): NodeL
         outside.recorder.note(answer)
         return answer as Awaited<ReturnType<ReturnType<typeof directLine<SimulatedNodes[Id]>>>>
       })
-  return { BTC: line('BTC'), ETH: line('ETH'), BNB: line('BNB'), XRP: line('XRP'), TRX: line('TRX') }
+  return linesBy(line)
+}
+
+/** Of a task that signs, what ends its signing; the scheduler has to be told of what it would not see. */
+const signing = new WeakMap<Task, () => void>()
+
+/**
+ * Between what it reads and what it stores a signer may load a library or ask WebCrypto, and that takes its time: nobody
+ * else goes on meanwhile.
+ */
+export function reachSignedStore({ scheduler }: Outside, store: SignedStore): SignedStore {
+  return {
+    attempts: async (id) => {
+      const found = await store.attempts(id)
+      signing.set(scheduler.task, scheduler.enter())
+      return found
+    },
+    insertOnce: (record, limits) => {
+      signing.get(scheduler.task)?.()
+      return store.insertOnce(record, limits)
+    },
+  }
 }
 
 export function reachSigner(outside: Outside, signer: Signer): Signer {
@@ -183,16 +204,21 @@ export function reachSigner(outside: Outside, signer: Signer): Signer {
     addresses: (...asked) => signer.addresses(...asked),
     sign: async (intent, authority) => {
       const what = `sign ${intent.payoutId} ${intent.attempt}`
+      const { scheduler } = outside
       // Signing itself goes through the database, statement by statement: only the way there and back is judged here.
-      const fault = await outside.scheduler.pass(async () => {
+      const fault = await scheduler.pass(async () => {
         const fault = judge(outside, 'signature', what)
         strikeBefore(outside, 'signature', what, fault)
         return fault
       })
-      const signed = await signer.sign(intent, authority)
-      strikeAfter(outside, 'signature', what, fault)
-      assert(signed !== undefined, 'a signer answers')
-      return signed
+      try {
+        const signed = await signer.sign(intent, authority)
+        strikeAfter(outside, 'signature', what, fault)
+        assert(signed !== undefined, 'a signer answers')
+        return signed
+      } finally {
+        signing.get(scheduler.task)?.()
+      }
     },
   }
 }

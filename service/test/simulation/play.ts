@@ -1,16 +1,18 @@
+import type { Chain } from '../../src/chains/chain.ts'
 import type { Clock } from '../../src/clock.ts'
 import type { Database } from '../../src/db/database.ts'
+import { signedTransactions } from '../../src/db/signed_transactions.ts'
 import { chainFacts } from '../../src/domain/catalog/networks.ts'
 import type { Log } from '../../src/engine/world.ts'
 import { type SandboxPrices, sandboxPrices } from '../../src/prices/index.ts'
 import type { Prices } from '../../src/prices/price_source.ts'
 import type { Signer } from '../../src/signer/signer.ts'
-import { type NodeLines, openNodes, type SimulatedNodes, simulatedChain } from './chains/simulated_chains.ts'
+import { type NodeLines, openNodes, type SimulatedNodes } from './chains/simulated_chains.ts'
 import { Chance } from './chance.ts'
 import { acts, isExpected } from './faults.ts'
 import { type Ground, START_MS } from './ground.ts'
 import { Life, type LifeParts, type Step, type Topic } from './life.ts'
-import { type Outside, reachDatabase, reachNodes, reachSigner } from './outside.ts'
+import { type Outside, reachDatabase, reachNodes, reachSignedStore, reachSigner } from './outside.ts'
 import { drawFault, drawProfile, type Profile } from './profile.ts'
 import type { Recorder } from './recorder.ts'
 import { Scheduler } from './scheduler.ts'
@@ -21,6 +23,7 @@ export type Flaw = {
   readonly database?: (db: Database) => Database
   readonly signer?: (signer: Signer, nodes: () => SimulatedNodes) => Signer
   readonly lines?: (lines: NodeLines) => NodeLines
+  readonly chain?: (chain: Chain) => Chain
 }
 
 /** A process through all its lives. */
@@ -181,7 +184,7 @@ export class Play {
     }
     const bend = <Part>(part: Part, by: ((part: Part) => Part) | undefined) => by?.(part) ?? part
     const db = bend(reachDatabase(outside, ground.db), flaw.database)
-    ground.rememberIn(db)
+    ground.rememberIn(reachSignedStore(outside, signedTransactions(db)))
     const signer = reachSigner(outside, ground.signer)
     return {
       db,
@@ -190,10 +193,11 @@ export class Play {
         reachNodes(outside, () => this.nodes),
         flaw.lines,
       ),
+      bendChain: (chain) => bend(chain, flaw.chain),
       clock: this.#clock(),
       prices: this.#believedPrices(),
       log: this.#log(),
-      reserveOf: (chain) => ground.reserve[chainFacts[simulatedChain(chain)].family],
+      reserveOf: (chain) => ground.reserve[chainFacts[chain].family],
       watched: this.profile.chains,
       sweeps: this.profile.sweeps,
       randomDigits: (count) => chance.digits(count),

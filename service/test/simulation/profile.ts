@@ -1,3 +1,6 @@
+import { chainFacts, depositsLie } from '../../src/domain/catalog/networks.ts'
+import type { DatedId } from './chains/dated_node.ts'
+import { datedRules } from './chains/dated_rules.ts'
 import type { Chance } from './chance.ts'
 import { type Fault, type Place, possibleFaults } from './faults.ts'
 
@@ -14,19 +17,33 @@ export const beginnings = [
 ] as const
 
 /** Chains that a schedule is about. Two are enough for every path between them, and each costs every look. */
-export type Watched = 'BTC' | 'ETH' | 'XRP' | 'TRX'
+export type Watched = 'BTC' | 'ETH' | DatedId
 
 const coinsAndAccounts: readonly Watched[] = ['BTC', 'ETH']
-/** With tags on one account and final ledgers; with attempts that only time keeps apart. */
+/** With tags on one account; with final ledgers; with attempts that only time keeps apart. */
 const withDates: readonly [readonly Watched[], ...(readonly Watched[])[]] = [
   ['ETH', 'XRP'],
   ['ETH', 'TRX'],
   ['BTC', 'TRX'],
   ['XRP', 'TRX'],
+  ['ETH', 'XLM'],
+  ['BTC', 'XLM'],
+  ['ETH', 'EOS'],
+  ['BTC', 'EOS'],
+  ['ETH', 'SOL'],
+  ['BTC', 'SOL'],
+  ['XLM', 'SOL'],
+  ['XLM', 'EOS'],
+  ['XRP', 'SOL'],
 ]
 
 /** Every so many-th seed is of a schedule over chains whose transactions have an end. */
-export const DATED_EVERY = 11
+export const DATED_EVERY = 7
+
+/** Whether its transactions have an end. */
+export function isDated(id: Watched): id is DatedId {
+  return id in datedRules
+}
 
 function chainsOf(seed: number, chance: Chance): readonly Watched[] {
   return seed % DATED_EVERY === 0 ? chance.pick(withDates) : coinsAndAccounts
@@ -104,9 +121,14 @@ export function drawProfile(seed: number, chance: Chance): Profile {
     races: chance.pick([0, 1, 3]),
     reorgs: chance.pick([0, 2, 8]),
     weather: chance.pick([0, 1, 2]),
-    sweeps: chance.isHit(0.2) && chains.includes('ETH') && !chains.includes('TRX'),
+    sweeps: chance.isHit(0.2) && chains.some(isSwept),
     confirmations: chance.isHit(0.05) ? 12 : chance.pick([2, 3, 4]),
   }
+}
+
+/** Whether deposits lie on addresses of their own there. */
+export function isSwept(id: Watched): boolean {
+  return depositsLie[chainFacts[id].family] === 'addresses'
 }
 
 /** These come seldom, and nowhere else is a death as dangerous. */

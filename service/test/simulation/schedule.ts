@@ -1,7 +1,7 @@
 import type { Database } from '../../src/db/database.ts'
 import { UNBOOKED } from '../../src/db/outflows.ts'
 import { assert } from '../../src/domain/assert.ts'
-import type { AssetId } from '../../src/domain/catalog/assets.ts'
+import { type AssetId, assetOf } from '../../src/domain/catalog/assets.ts'
 import { chainFacts } from '../../src/domain/catalog/networks.ts'
 import { fromChainUnits } from '../../src/domain/money/amount.ts'
 import { findUnended, findViolations } from '../harness/invariants.ts'
@@ -19,10 +19,10 @@ import {
 } from './customers.ts'
 import type { Ground } from './ground.ts'
 import type { Step } from './life.ts'
-import { depthMax, type Happening, natureOf, overtake, reorganise, topUp } from './nature.ts'
+import { blocksToConfirm, depthMax, type Happening, natureOf, overtake, reorganise, topUp } from './nature.ts'
 import { waitForBlocks } from './open_world.ts'
 import { type Flaw, Play, type Process } from './play.ts'
-import { beginnings } from './profile.ts'
+import { beginnings, isSwept } from './profile.ts'
 import { Recorder } from './recorder.ts'
 
 export type Outcome = {
@@ -85,7 +85,7 @@ async function begin(play: Play, wanted: readonly Wanted[]): Promise<void> {
   if (profile.beginsWith === 'overtaken') addYoungCoins(play)
   if (until >= 3) {
     for (const id of profile.chains) {
-      play.nodes[id].mine(chainFacts[id].confirmations)
+      play.nodes[id].mine(blocksToConfirm(id))
       play.bump(id)
       await lookNow(play, first, `watch ${id}`)
     }
@@ -217,6 +217,19 @@ async function chooseTogether(play: Play): Promise<void> {
 
 const ROUNDS_MAX = 60
 
+const pricesOfPeace = {
+  BTC: '65000',
+  ETH: '3500',
+  USDT: '1',
+  USDC: '1',
+  BNB: '600',
+  XRP: '2',
+  XLM: '0.4',
+  TRX: '0.3',
+  EOS: '0.8',
+  SOL: '150',
+}
+
 /** No more faults; what is down comes up, what is dry is filled. Everything has to end. */
 async function calmDown(play: Play, wanted: readonly Wanted[]): Promise<string[]> {
   const { scheduler, recorder, nodes } = play
@@ -227,7 +240,7 @@ async function calmDown(play: Play, wanted: readonly Wanted[]): Promise<string[]
   for (const { status } of await play.ground.rows<{ status: string }>('SELECT status FROM orders'))
     recorder.count(`when peace comes: ${status}`)
   play.hasPrices = true
-  play.prices.load({ BTC: '65000', ETH: '3500', USDT: '1', USDC: '1', BNB: '600', XRP: '2', TRX: '0.3' })
+  play.prices.load(pricesOfPeace)
   for (const id of play.profile.chains) nodes[id].calm()
   play.pass(61_000)
   const last = play.begin('last')
@@ -275,7 +288,9 @@ async function findOpen({ ground, nodes }: Play): Promise<Open> {
   )
   // The deposit has left the chain for good: it waits until there is another one at its address, which may be never.
   const empty = sweeps.filter(({ asset, units, from_address }) => {
-    const { units: held } = fromChainUnits(asset, nodes.ETH.holds(asset, [from_address]))
+    const { chain } = assetOf(asset)
+    assert(chain !== 'BTC', 'coins are not swept')
+    const { units: held } = fromChainUnits(asset, nodes[chain].holds(asset, [from_address]))
     return held < BigInt(units)
   })
   const [open] = await ground.rows<Open>(
@@ -301,8 +316,9 @@ async function workOnce(play: Play, process: Process, round: number, open: Open)
   for (const id of chains) await lookNow(play, process, `watch ${id}`)
   if (open.fresh > 0) await lookNow(play, process, 'expire')
   await lookNow(play, process, 'exchange')
-  if (sweeps) await lookNow(play, process, 'sweep plans ETH')
-  const leaving = [...chains.map((id) => `payouts ${id}`), ...(sweeps ? ['sweeps ETH'] : [])]
+  const swept = sweeps ? chains.filter(isSwept) : []
+  for (const id of swept) await lookNow(play, process, `sweep plans ${id}`)
+  const leaving = [...chains.map((id) => `payouts ${id}`), ...swept.map((id) => `sweeps ${id}`)]
   for (const name of leaving) await workOff(play, process, name)
   if (round % 6 === 0) for (const id of chains) await lookNow(play, process, `reconcile ${id}`)
 }
@@ -350,7 +366,7 @@ function goOn(play: Play, round: number, open: Open): void {
   if (round % 5 === 0) topUp(play)
   for (const id of play.profile.chains) {
     if (!open.chains.includes(id) && play.nodes[id].mempool().length === 0) continue
-    play.nodes[id].mine(chainFacts[id].confirmations + (round % 3 === 0 ? 4 : 0))
+    play.nodes[id].mine(blocksToConfirm(id) + (round % 3 === 0 ? 4 : 0))
     play.bump(id)
   }
   const isMoving = open.chains.length > 0 || open.exchanges > 0

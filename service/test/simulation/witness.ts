@@ -1,4 +1,5 @@
-import type { SimulatedChainId, SimulatedNodes } from './chains/simulated_chains.ts'
+import type { ChainId } from '../../src/domain/catalog/networks.ts'
+import type { SimulatedNodes } from './chains/simulated_chains.ts'
 import type { Ground } from './ground.ts'
 import type { Task } from './scheduler.ts'
 
@@ -26,12 +27,12 @@ export class Witness {
 
   #seeFact(key: string): void {
     const [, chain, hash] = /^(\w+):.*:confirmed:(\w+)@/.exec(key) ?? []
-    if (hash !== undefined) this.depths.set(key, this.#nodes()[chain as SimulatedChainId].depthOf(hash))
+    if (hash !== undefined) this.depths.set(key, this.#nodes()[chain as ChainId].depthOf(hash))
   }
 
   /** A block may be lost between the look at it and the draft, but not before the look began. */
   async #seeDraft({ begunAtMs }: Task, payoutId: string): Promise<void> {
-    const deposits = await this.#rows<{ deposit_key: string; chain: SimulatedChainId; block_hash: string }>(
+    const deposits = await this.#rows<{ deposit_key: string; chain: ChainId; block_hash: string }>(
       `SELECT d.deposit_key, d.chain, d.block_hash FROM outflows o JOIN deposits d USING (bucket, order_id)
        WHERE o.payout_id = $1 AND o.kind IN ('payout', 'refund') AND d.role = 'counted' AND d.block_hash IS NOT NULL`,
       [payoutId],

@@ -4,7 +4,7 @@ import { bid } from './bid.ts'
 import { blocksOf } from './blocks.ts'
 import { draft, raise } from './draft.ts'
 import { NodeRefusal } from './rpc.ts'
-import { CHAIN_ID, idOf, nodeAt, type Script, scriptedNode } from './testing/scripted_node.ts'
+import { CHAIN_ID, idOf, infoAt, nodeAt, type Script, scriptedNode } from './testing/scripted_node.ts'
 
 const settings = { chainId: 'aa'.repeat(32), account: 'mycambist123' }
 const outflow: Outflow = {
@@ -77,6 +77,12 @@ test.each([
   ['no RAM', ({ account_name }) => accountOf(account_name, { ram_usage: '8999999900' }), 'network'],
 ] satisfies [string, Script[string], string][])('%s', async (_, answer, code) => {
   expect(await bidBy({ 'chain/get_account': answer })).toBe(code)
+})
+
+test('as long as nothing has become irreversible for most of an hour, nobody bids: the signer takes no longer life', async () => {
+  const minutesBehind = (minutes: number) => ({ 'chain/get_info': () => infoAt(50, 50 + minutes * 120) })
+  expect(await bidBy(minutesBehind(45))).toMatchObject({ reference: { id: idOf(50) } })
+  expect(await bidBy(minutesBehind(55))).toBe('network')
 })
 
 test('nobody pays himself', async () => {

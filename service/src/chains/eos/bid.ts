@@ -9,6 +9,8 @@ import { isNodeTrouble, NoAnswer, type Rpc } from './rpc.ts'
 /** A transfer that is to get into a block does in a second or two; one that is lost is signed again after this. */
 const LIFE_MS = 60_000
 const SECOND_MS = 1_000
+/** An intent that lives for longer than an hour from the block that it refers to is signed by nobody, and never would be. */
+const IRREVERSIBLE_WITHIN_MS = 3_000_000
 
 /** A transfer takes some 150 µs and 130 bytes, and 240 bytes of memory when the payee never held EOS. */
 const LEAST = { cpuUs: 500n, netBytes: 256n, ramBytes: 256n } as const
@@ -44,14 +46,26 @@ function shortOf({ cpuUs, netBytes, ramBytes }: Account): string | null {
   return null
 }
 
-/** Refers to an irreversible block, which every earlier attempt has to be older than. Times are the chain's, not ours. */
 async function lifetime(blocks: Blocks): Promise<FeeBid> {
   const { irreversible, head } = await blocks.info()
   const block = await blocks.final(irreversible.height)
   if (block === null) throw new NoAnswer('get_info', 'the node went backwards')
+  const bid = lifetimeFrom(block, head)
+  if (bid === null) throw new NoAnswer('get_info', 'no block has become irreversible for long')
+  return bid
+}
+
+type Moment = { readonly hash: string; readonly timeMs: number }
+
+/**
+ * Refers to an irreversible block, which every earlier attempt has to be older than. Times are the chain's, not ours. Null:
+ * the producers do not agree at present.
+ */
+export function lifetimeFrom(irreversible: Moment, head: Pick<Moment, 'timeMs'>): FeeBid | null {
+  if (head.timeMs - irreversible.timeMs > IRREVERSIBLE_WITHIN_MS) return null
   return {
     family: 'eos',
-    reference: { id: block.hash, timeMs: block.timeMs },
+    reference: { id: irreversible.hash, timeMs: irreversible.timeMs },
     expirationMs: Math.ceil(head.timeMs / SECOND_MS) * SECOND_MS + LIFE_MS,
   }
 }

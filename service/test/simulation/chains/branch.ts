@@ -41,6 +41,11 @@ export class Branch<Tx extends { readonly txHash: string }> {
     return this.#homes.get(txHash) ?? null
   }
 
+  /** Of a block that stands; null for any other. */
+  heightOf(hash: string): number | null {
+    return this.#blocks.findLast((block) => block.hash === hash)?.height ?? null
+  }
+
   append(txs: readonly Tx[], timeMs: number): MinedBlock<Tx> {
     const height = this.#blocks.length
     const parentHash = this.#blocks.at(-1)?.hash ?? this.hash('nothing')

@@ -104,7 +104,7 @@ export async function toOurs(transfers: readonly Transfer[], findOurs: FindOurs)
 }
 
 export async function unknownWithoutAnswer(
-  answer: Promise<'accepted' | 'refused'>,
+  answer: Promise<'accepted' | 'refused' | 'unknown'>,
 ): Promise<'accepted' | 'refused' | 'unknown'> {
   try {
     return await answer

@@ -1,7 +1,6 @@
 import type { Block, BlockRef, Transfer, TxStatus } from '../../../src/chains/chain.ts'
 import { assert } from '../../../src/domain/assert.ts'
 import { type AssetId, nativeAsset } from '../../../src/domain/catalog/assets.ts'
-import { chainFacts } from '../../../src/domain/catalog/networks.ts'
 import { fromChainUnits } from '../../../src/domain/money/amount.ts'
 import { AccountState } from './account_state.ts'
 import { Branch, type MinedBlock, type OutsidePayments, type Payment, type Reorg } from './branch.ts'
@@ -12,11 +11,19 @@ export type DatedTx = {
   readonly from: string
   /** Null where accounts have none, and nothing but time keeps two transactions apart. */
   readonly sequence: number | null
-  /** Null: it only uses up its sequence. */
-  readonly payment: { readonly to: string; readonly units: bigint } | null
+  /** Null: it only uses up its sequence. `creates`, where that has to be said: whether it makes the account. */
+  readonly payment: { readonly to: string; readonly units: bigint; readonly creates?: boolean } | null
   readonly fee: bigint
-  /** Whether a block on top of `parent` may still take it. */
-  readonly isInTime: (parent: { readonly height: number; readonly timeMs: number }) => boolean
+  readonly isInTime: (block: NextBlock) => boolean
+}
+
+/** The block that would take a transaction. */
+export type NextBlock = {
+  readonly height: number
+  readonly timeMs: number
+  readonly parentTimeMs: number
+  /** Of an earlier block; null for a hash that none has. */
+  heightOf(hash: string): number | null
 }
 
 /** Somebody outside pays: their accounts never run dry. */
@@ -24,10 +31,22 @@ type OutsideTx = { readonly txHash: string; readonly from: null; readonly paymen
 type Tx = DatedTx | OutsideTx
 type Executed = { readonly isSuccess: boolean; readonly fee: bigint; readonly transfers: readonly Transfer[] }
 
+export type DatedId = 'XRP' | 'XLM' | 'TRX' | 'EOS' | 'SOL'
+
 export type DatedRules = {
-  readonly id: 'XRP' | 'TRX'
-  /** Blocks never leave, and nothing is told of what waits for one. */
-  readonly isFinal: boolean
+  readonly id: DatedId
+  /** So many of the newest blocks may leave again. */
+  reversible(): number
+  /** Whether these are told of as well, and what waits for one; otherwise a block is told when it is solid. */
+  readonly tellsReversible: boolean
+  /** Whether a transaction that waits can be told from one that is nowhere. */
+  readonly tellsWaiting: boolean
+  /** An account has one transaction waiting; of another one nobody says what becomes of it. */
+  readonly queuesOne: boolean
+  /** Whether who bids less than is asked is not let in. */
+  readonly asksFee: boolean
+  /** What an account holds at the least, unless it is emptied. */
+  readonly leastLeft: bigint
   /** Who holds what is sent to an address: where tags are part of it, the account. */
   holderOf(address: string): string
   /** The transaction in these bytes; null when there is none that this chain knows. */
@@ -37,8 +56,8 @@ export type DatedRules = {
 const USUAL_FEE = 1_000n
 
 /**
- * A node in memory of a chain whose transactions have an end: with sequences and final ledgers as the XRP Ledger has
- * them, or without sequences as on TRON, where it executes every transaction that it has not executed before.
+ * A node in memory of a chain whose transactions have an end: with sequences as the XRP Ledger and Stellar have them, or
+ * without as TRON, EOS and Solana, where it executes every transaction that it has not executed before.
  */
 export class DatedNode {
   readonly #rules: DatedRules
@@ -54,6 +73,8 @@ export class DatedNode {
   fee = USUAL_FEE
   /** Cannot be paid. */
   readonly reverting = new Set<string>()
+  /** Accounts that are there although they never held anything. */
+  readonly opened = new Set<string>()
 
   constructor(rules: DatedRules, nowMs: () => number) {
     this.#rules = rules
@@ -62,27 +83,29 @@ export class DatedNode {
     this.#branch = new Branch<Tx>(rules.id, '')
   }
 
+  /** The newest block that is told. */
   head(): BlockRef & { readonly timeMs: number } {
-    const { height, hash, timeMs } = this.#branch.head
-    return { height, hash, timeMs }
+    return this.#rules.tellsReversible ? this.newest() : this.solid()
+  }
+
+  newest(): BlockRef & { readonly timeMs: number } {
+    return refOf(this.#branch.head)
   }
 
   /** The newest block that no reorganisation undoes. */
   solid(): BlockRef & { readonly timeMs: number } {
-    const { confirmations } = chainFacts[this.#rules.id]
-    const block = this.#branch.at(Math.max(0, this.head().height - confirmations + 1))
+    const block = this.#branch.at(Math.max(0, this.newest().height - this.#rules.reversible()))
     assert(block !== null, 'there is a first block')
-    const { height, hash, timeMs } = block
-    return { height, hash, timeMs }
+    return refOf(block)
   }
 
   blockHash(height: number): string | null {
-    return this.#branch.at(height)?.hash ?? null
+    return this.#toldAt(height)?.hash ?? null
   }
 
   /** With every transfer in it, to whomever. */
   block(height: number): Block | null {
-    const block = this.#branch.at(height)
+    const block = this.#toldAt(height)
     if (block === null) return null
     const { hash, parentHash, timeMs, txs } = block
     const transfers = txs.flatMap(({ txHash }) => this.#executed.get(txHash)?.transfers ?? [])
@@ -90,7 +113,8 @@ export class DatedNode {
   }
 
   waiting(): Transfer[] {
-    return this.#rules.isFinal ? [] : [...this.#mempool.values()].flatMap((tx) => this.#transfersOf(tx))
+    const tells = this.#rules.tellsReversible && this.#rules.reversible() > 0
+    return tells ? [...this.#mempool.values()].flatMap((tx) => this.#transfersOf(tx)) : []
   }
 
   lookup(txHash: string): TxStatus {
@@ -98,20 +122,26 @@ export class DatedNode {
     const executed = this.#executed.get(txHash)
     if (home !== null && executed !== undefined) {
       const { height, hash } = home
+      if (height > this.head().height) return { where: 'mempool' }
       const cost = fromChainUnits(this.#native, executed.fee)
       return { where: 'block', block: { height, hash }, succeeded: executed.isSuccess, cost }
     }
-    return this.#mempool.has(txHash) ? { where: 'mempool' } : { where: 'absent' }
+    return this.#rules.tellsWaiting && this.#mempool.has(txHash) ? { where: 'mempool' } : { where: 'absent' }
   }
 
   askedFee(): bigint {
     return this.fee
   }
 
-  /** Chain units, all holders together. */
-  holds(asset: AssetId, addresses: readonly string[], height?: number): bigint {
+  /** Chain units, all holders together; at a height, or as far as is told. */
+  holds(asset: AssetId, addresses: readonly string[], height = this.head().height): bigint {
     const holders = new Set(addresses.map(this.#rules.holderOf))
     return [...holders].reduce((sum, holder) => sum + this.#state.read(`${asset} ${holder}`, height), 0n)
+  }
+
+  /** Whether there is such an account, by the newest block. */
+  isThere(address: string): boolean {
+    return this.opened.has(this.#rules.holderOf(address)) || this.#held(address) > 0n
   }
 
   minedNonce(address: string): number {
@@ -122,16 +152,41 @@ export class DatedNode {
     return !this.reverting.has(address)
   }
 
-  send(bytes: string): 'accepted' | 'refused' {
+  send(bytes: string): 'accepted' | 'refused' | 'unknown' {
     const tx = this.#rules.read(bytes)
     if (tx === null) return 'refused'
     if (this.#mempool.has(tx.txHash) || this.#branch.homeOf(tx.txHash) !== null) return 'accepted'
     const isPast = tx.sequence !== null && tx.sequence < this.minedNonce(tx.from)
-    if (isPast || tx.fee < this.fee || !tx.isInTime(this.#branch.head)) return 'refused'
-    if (this.holds(this.#native, [tx.from]) < tx.fee + (tx.payment?.units ?? 0n)) return 'refused'
+    if (isPast || !this.#isWorthIt(tx)) return 'refused'
+    if (this.#rules.queuesOne) return this.#queueAlone(tx)
+    if (!tx.isInTime(this.#next())) return 'refused'
     const rival = this.#rivalOf(tx)
-    if (rival !== undefined && tx.fee * 4n < rival.fee * 5n) return 'refused'
-    if (rival !== undefined) this.#mempool.delete(rival.txHash)
+    if (rival !== undefined) {
+      // A queue wants a quarter more: https://xrpl.org/docs/concepts/transactions/transaction-queue
+      if (tx.fee * 4n < rival.fee * 5n) return 'refused'
+      this.#mempool.delete(rival.txHash)
+    }
+    this.#mempool.set(tx.txHash, tx)
+    return 'accepted'
+  }
+
+  /** Whether it pays what is asked, and its account what it wants. */
+  #isWorthIt({ from, fee, payment }: DatedTx): boolean {
+    if (this.#rules.asksFee && fee < this.fee) return false
+    const left = this.#held(from) - fee - (payment?.units ?? 0n)
+    return left === 0n || (left > 0n && left >= this.#rules.leastLeft)
+  }
+
+  /**
+   * Who knows no ledger that is too late, or has used the sequence, cannot tell what becomes of it elsewhere:
+   * src/chains/stellar/broadcast.ts says so of what Horizon refuses.
+   */
+  #queueAlone(tx: DatedTx): 'accepted' | 'refused' | 'unknown' {
+    const { timeMs } = this.newest()
+    if (!tx.isInTime(this.#next())) return tx.isInTime({ ...this.#next(), timeMs }) ? 'unknown' : 'refused'
+    const isNext = tx.sequence === null || tx.sequence === this.minedNonce(tx.from)
+    const isAlone = ![...this.#mempool.values()].some(({ from }) => from === tx.from)
+    if (!isNext || !isAlone) return 'unknown'
     this.#mempool.set(tx.txHash, tx)
     return 'accepted'
   }
@@ -155,15 +210,14 @@ export class DatedNode {
   /** Mines what is in time and its account's next into the first of the blocks; `takes` may leave some out. */
   mine(blocks = 1, takes: (txHash: string) => boolean = () => true): void {
     for (let made = 0; made < blocks; made += 1) {
-      const parent = this.#branch.head
-      const taken = made === 0 ? this.#executeReady(parent, takes) : []
+      const taken = made === 0 ? this.#executeReady(this.#next(), takes) : []
       this.#branch.append(taken, this.#nowMs())
       this.#dropOutdated()
     }
   }
 
   reorg({ depth, longer = 1, fate = () => 'waits' }: Reorg): void {
-    assert(!this.#rules.isFinal, 'final blocks stay')
+    assert(depth <= this.#rules.reversible(), 'solid blocks stay')
     const blocks = this.#branch.cut(depth, this.#nowMs())
     for (const { height } of blocks.toReversed()) this.#state.forget(height)
     const left = blocks.flatMap(({ txs }) => txs)
@@ -185,9 +239,9 @@ export class DatedNode {
     this.fee = USUAL_FEE
   }
 
-  /** How deep a block is, or was at the most before it lost. */
+  /** How deep a block is below the newest that is told, or was at the most before it lost. */
   depthOf(hash: string): number {
-    return this.#branch.depthOf(hash)
+    return this.#branch.depthOf(hash) - (this.newest().height - this.head().height)
   }
 
   /** When a block lost; null for one that stands. */
@@ -205,6 +259,13 @@ export class DatedNode {
     return [...this.#mempool.keys()]
   }
 
+  /** Accounts that what waits would make. */
+  awaited(): string[] {
+    return [...this.#mempool.values()].flatMap((tx) =>
+      tx.from !== null && tx.payment?.creates === true ? [tx.payment.to] : [],
+    )
+  }
+
   /** Whether something waits that has a time. */
   hasDated(): boolean {
     return [...this.#mempool.values()].some(({ from }) => from !== null)
@@ -217,24 +278,39 @@ export class DatedNode {
   }
 
   /** In the order of arrival, again and again, because one that waited for a sequence may be ready now. */
-  #executeReady(parent: MinedBlock<Tx>, takes: (txHash: string) => boolean): Tx[] {
+  #executeReady(block: NextBlock, takes: (txHash: string) => boolean): Tx[] {
     const taken: Tx[] = []
     for (let before = -1; before < taken.length; ) {
       before = taken.length
       for (const tx of this.#mempool.values()) {
-        if (!takes(tx.txHash) || !this.#isReady(tx, parent)) continue
+        if (!takes(tx.txHash) || !this.#isReady(tx, block)) continue
         this.#mempool.delete(tx.txHash)
-        this.#execute(tx, parent.height + 1)
+        this.#execute(tx, block.height)
         taken.push(tx)
       }
     }
     return taken
   }
 
-  #isReady(tx: Tx, parent: MinedBlock<Tx>): boolean {
+  #isReady(tx: Tx, block: NextBlock): boolean {
     if (tx.from === null) return true
     const isNext = tx.sequence === null || tx.sequence === this.minedNonce(tx.from)
-    return isNext && tx.isInTime(parent) && this.holds(this.#native, [tx.from]) >= tx.fee
+    return isNext && tx.isInTime(block) && this.#held(tx.from) >= tx.fee
+  }
+
+  #next(): NextBlock {
+    const { height, timeMs: parentTimeMs } = this.newest()
+    const heightOf = (hash: string) => this.#branch.heightOf(hash)
+    return { height: height + 1, timeMs: this.#nowMs(), parentTimeMs, heightOf }
+  }
+
+  #toldAt(height: number): MinedBlock<Tx> | null {
+    return height > this.head().height ? null : this.#branch.at(height)
+  }
+
+  /** By the newest block, whether it is told or not. */
+  #held(address: string): bigint {
+    return this.#state.read(`${this.#native} ${this.#rules.holderOf(address)}`)
   }
 
   #execute(tx: Tx, height: number): void {
@@ -251,7 +327,8 @@ export class DatedNode {
     this.#state.add(`${this.#native} ${from}`, height, -fee)
     if (sequence !== null) this.#state.add(`nonce ${from}`, height, 1n)
     if (payment === null) return true
-    if (!this.isPayable(payment.to) || this.holds(this.#native, [from]) < payment.units) return false
+    if (!this.isPayable(payment.to) || this.#held(from) < payment.units) return false
+    if (payment.creates !== undefined && payment.creates === this.isThere(payment.to)) return false
     this.#state.add(`${this.#native} ${from}`, height, -payment.units)
     return true
   }
@@ -274,7 +351,11 @@ export class DatedNode {
     for (const tx of this.#mempool.values()) {
       if (tx.from === null) continue
       const isPast = tx.sequence !== null && tx.sequence < this.minedNonce(tx.from)
-      if (isPast || !tx.isInTime(this.#branch.head)) this.#mempool.delete(tx.txHash)
+      if (isPast || !tx.isInTime(this.#next())) this.#mempool.delete(tx.txHash)
     }
   }
+}
+
+function refOf({ height, hash, timeMs }: MinedBlock<Tx>): BlockRef & { readonly timeMs: number } {
+  return { height, hash, timeMs }
 }

@@ -16,7 +16,7 @@ export function readXrpTx(bytes: string): DatedTx | null {
       sequence: Number(tx.Sequence),
       payment: pays ? { to: placeOf(tx), units: BigInt(String(tx.Amount)) } : null,
       fee: BigInt(String(tx.Fee)),
-      isInTime: ({ height }) => height < last,
+      isInTime: ({ height }) => height <= last,
     }
   } catch {
     return null // the library throws on whatever is no transaction
@@ -55,7 +55,7 @@ export function readTronTx(bytes: string): DatedTx | null {
     sequence: null,
     payment: { to: addressOf(to), units },
     fee: TRX_FEE,
-    isInTime: ({ timeMs }) => timeMs < untilMs,
+    isInTime: ({ parentTimeMs }) => parentTimeMs < untilMs,
   }
 }
 

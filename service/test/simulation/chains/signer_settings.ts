@@ -2,7 +2,8 @@ import { type AssetId, assets } from '../../../src/domain/catalog/assets.ts'
 import type { SignerSettings } from '../../../src/signer/settings.ts'
 import { accountRules } from './account_chain.ts'
 import { coinsRules } from './coins_chain.ts'
-import { xrpSettings } from './dated_chains.ts'
+import { stellarSettings, xrpSettings } from './tags_chains.ts'
+import { eosSettings, solanaSettings } from './timed_chains.ts'
 
 const evm = ({ evmChainId, capWei }: (typeof accountRules)['ETH' | 'BNB']) => ({
   chainId: evmChainId,
@@ -20,7 +21,10 @@ export const simulatedSignerSettings: SignerSettings = {
   bitcoin: { network: coinsRules.network, feeRateSatPerVbMax: 1_000n, feeSatoshiMax: 1_000_000n },
   evm: { ETH: evm(accountRules.ETH), BNB: evm(accountRules.BNB) },
   xrp: xrpSettings,
+  stellar: stellarSettings,
   tron: { feeLimitSunMax: 0n, sweepGasSunMax: 0n },
+  eos: eosSettings,
+  solana: solanaSettings,
   contracts: Object.fromEntries(contracts),
   payoutUnitsMax: Object.fromEntries(assets.map(({ id, maxAmount }) => [id, maxAmount * 2n])) as Record<
     AssetId,
