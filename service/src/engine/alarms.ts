@@ -23,7 +23,14 @@ export function openAlarm(): Alarm {
 }
 
 /** Loops that others in their process make something to do. */
-export type RungLoop = 'exchange' | 'expire' | 'market' | 'relay' | `watch ${ChainId}` | `payouts ${ChainId}`
+export type RungLoop =
+  | 'exchange'
+  | 'expire'
+  | 'market'
+  | 'pool'
+  | 'relay'
+  | `watch ${ChainId}`
+  | `payouts ${ChainId}`
 
 /**
  * One alarm a loop: whoever writes down what is due rings, and nobody waits for the end of a rest. A ring that is missed

@@ -223,17 +223,21 @@ test('a repeat gets the first answer even when the same request would be refused
 
 test('when the pool runs dry in the middle, as many are created as there are addresses, and the rest may try again', async () => {
   await stage.db.query(`UPDATE addresses SET assigned_at_ms = 0 WHERE family = 'bitcoin' AND key_index >= 7`)
-  const { desk } = await openStageDesk()
+  const { desk, world } = await openStageDesk()
   const keys = numbered(12)
+  const rung = world.alarms.of('pool').signal
   const answers = await Promise.all(keys.map((key) => create(desk, key)))
+  expect(rung.aborted, 'whoever fills the pool is told').toBe(true)
   expect(answers.filter((answer) => toldBy(answer) === 'new')).toHaveLength(7)
   expect(answers.filter((answer) => toldBy(answer) === 'MAINTENANCE')).toHaveLength(5)
   expect(await rows('SELECT 1 AS one FROM retry_slots')).toHaveLength(7)
 
   await addAddresses('bitcoin', 100, 5)
   const refused = keys.filter((_, index) => !answers[index]?.ok)
+  const quiet = world.alarms.of('pool').signal
   const again = await Promise.all(refused.map((key) => create(desk, key)))
   expect(again.map(toldBy)).toEqual(again.map(() => 'new'))
+  expect(quiet.aborted, 'while there are some it looks in passing').toBe(false)
   expect(await rows('SELECT 1 AS one FROM orders')).toHaveLength(12)
 })
 

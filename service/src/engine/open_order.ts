@@ -58,6 +58,7 @@ function openQueue(world: DeskWorld, family: AddressFamily): OpenOrder {
       return { ...snapshot, deposit_address: deposit.address, deposit_tag: deposit.tag }
     })
     const isLeft = (_: unknown, index: number) => views[index] === null
+    if (free.count < orders.length) world.alarms.ring('pool')
     if (fromIndex === 0 || free.count === orders.length) return views
     // Somebody who died while giving some may have left them free further back.
     firstFreeIndex = 0

@@ -64,7 +64,7 @@ export function startEngine(world: SigningWorld, holder: string): Loop[] {
   return [
     startLoop(world, 'expire', restMs, () => expireOrders(world), world.alarms.of('expire')),
     startLoop(world, 'exchange', restMs, () => exchangeOrders(world), world.alarms.of('exchange')),
-    startLoop(world, 'pool', restMs, () => fillPool(world)),
+    startLoop(world, 'pool', restMs, () => fillPool(world), world.alarms.of('pool')),
     startLoop(world, 'housekeeping', HOUSEKEEPING_REST_MS, () => keepHouse(world)),
     ...[...world.chains.values()].flatMap((chain) => [
       startPaying(world, chain),

@@ -12,7 +12,8 @@ import { EVERY_NETWORK, type TestSandbox, useTestSandbox } from '../harness/test
  * How: an order for every ordered pair of assets, at fixed and float rates in turn, all at once; each deposit and each payout
  * is asked of its own chain.
  */
-const given = useTestSandbox({ networks: EVERY_NETWORK })
+// All at once take more addresses of the EVM chains than a pool of the usual size in tests has.
+const given = useTestSandbox({ networks: EVERY_NETWORK, policy: { poolSize: 120 } })
 
 /** About a hundred dollars of each. */
 const AMOUNT: Readonly<Record<Asset['currency'], string>> = {
