@@ -67,6 +67,8 @@ export type TestSandbox = {
   bury(network: NetworkName): Promise<void>
   /** Waits until everything that the chains know at this moment has been looked at by the service. */
   settle(...chains: ChainId[]): Promise<void>
+  /** The story so far, the end of the log, and what the service knows of its chains and newest orders. */
+  tellAll(): Promise<string>
   /** Lines of the log with at least this level (pino: 40 warn, 50 error). */
   logLines(levelMin: number): LogLine[]
   /** Text that must never stand in the log. */
@@ -95,10 +97,7 @@ export function useTestSandbox(options: TestSandboxOptions = {}): () => TestSand
   })
   beforeEach(({ task }) => {
     get().log(`— ${task.name}`)
-    onTestFailed(async () => {
-      console.error(endOfLog(get().dataDir))
-      console.error(await whatIsKnown(get().rows))
-    })
+    onTestFailed(async () => console.error(await get().tellAll()))
   })
   afterAll(async () => {
     if (sandbox === undefined) return
@@ -238,6 +237,7 @@ function assemble(sandbox: Sandbox, dataDir: string, guard: Guard): TestSandbox 
       // What is shown rests on it, and it looks by itself.
       await service.world.market.refresh()
     },
+    tellAll: async () => `${context(story, dataDir)}\n${await whatIsKnown(rows)}`,
     logLines: (levelMin) => readLog(dataDir).filter(({ level }) => level >= levelMin),
     addSecret: (secret) => void secrets.add(secret),
     expectError: (text) => void expectedErrors.add(text),

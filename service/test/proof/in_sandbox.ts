@@ -1,3 +1,4 @@
+import { onTestFailed } from 'vitest'
 import { findUnended } from '../harness/invariants.ts'
 import {
   checkSandbox,
@@ -15,10 +16,16 @@ export async function inSandbox(
   run: (sandbox: TestSandbox) => Promise<void>,
 ): Promise<void> {
   const sandbox = await startTestSandbox(options)
+  let isOver = false
+  // Whoever fails within his time has said what he was at.
+  onTestFailed(async () => {
+    if (!isOver) console.error(await sandbox.tellAll())
+  })
   try {
     await run(sandbox)
     await checkSandbox(sandbox)
   } finally {
+    isOver = true
     await sandbox.stop()
   }
 }

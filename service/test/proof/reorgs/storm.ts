@@ -1,4 +1,5 @@
 import type { CreatedOrder, CreateOrderRequest, Order } from '@cambist/sdk'
+import { isAddressEqual } from 'viem'
 import { reserveAddresses } from '../../../src/db/addresses.ts'
 import { assert } from '../../../src/domain/assert.ts'
 import { networkChains } from '../../../src/domain/catalog/networks.ts'
@@ -146,11 +147,26 @@ export async function mine({ sandbox, diaries }: Storm, chain: ForkingChain, blo
   await diaries[chain].read()
 }
 
-/** A payment that was never sent again leaves a nonce that all later ones wait for. */
-export async function fillFaucetGaps({ sandbox }: Storm, chain: 'ETH' | 'BNB'): Promise<void> {
+/** A payment that was never sent again leaves a nonce that all later ones of the faucet wait for. */
+export async function fillFaucetGaps(storm: Storm, chain: 'ETH' | 'BNB'): Promise<void> {
+  const { client } = storm.sandbox.devnet.evm(chain)
+  const to = (await storm.sandbox.remote.freshAddress(chain)) as `0x${string}`
+  for (const nonce of await faucetGaps(storm, chain)) await client.sendTransaction({ to, value: 1n, nonce })
+}
+
+/** Nonces of the faucet below one that waits, which nobody has sent. What others wait for is theirs to mend. */
+async function faucetGaps({ sandbox }: Storm, chain: 'ETH' | 'BNB'): Promise<number[]> {
   const { client } = sandbox.devnet.evm(chain)
-  const outside = await sandbox.remote.freshAddress(chain)
-  while ((await client.getTxpoolStatus()).queued > 0) {
-    await sandbox.devnet.send(chain, chain, outside, 1n)
-  }
+  const { address } = client.account
+  const { pending, queued } = await client.getTxpoolContent()
+  const waiting = [pending, queued].flatMap((pool) =>
+    Object.entries(pool).flatMap(([sender, byNonce]) =>
+      isAddressEqual(sender as `0x${string}`, address) ? Object.keys(byNonce).map(Number) : [],
+    ),
+  )
+  const mined = await client.getTransactionCount({ address, blockTag: 'latest' })
+  const last = Math.max(mined, ...waiting)
+  return Array.from({ length: last - mined }, (_, at) => mined + at).filter(
+    (nonce) => !waiting.includes(nonce),
+  )
 }
