@@ -2,14 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { connectRpc, type Rpc } from '../json_rpc.ts'
-import {
-  choosePort,
-  findRunning,
-  launch,
-  type NodeProcess,
-  stopProcess,
-  waitUntilReady,
-} from '../processes/node_process.ts'
+import { findRunning, type NodeProcess, startOnFreePort, stopProcess } from '../processes/node_process.ts'
 
 export type Bitcoind = {
   /** With credentials. */
@@ -40,26 +33,17 @@ export async function startBitcoind(options: {
     }
     await stopProcess(running, 'SIGTERM')
   }
-  const node = await start(options.command, dataDir, await choosePort(recordPath, options.port), urlOf)
+  const node = await startOnFreePort(
+    recordPath,
+    options.port,
+    (port) => ({
+      command: [...options.command, `-datadir=${dataDir}`, `-rpcport=${port}`],
+      logPath: join(dataDir, 'bitcoind.log'),
+    }),
+    (port) => isRegtest(urlOf(port)),
+  )
   await openMinerWallet(connectRpc(urlOf(node.port)))
   return handle(node, urlOf(node.port), false)
-}
-
-async function start(
-  command: readonly string[],
-  dataDir: string,
-  port: number,
-  urlOf: (port: number) => string,
-): Promise<NodeProcess> {
-  const launchOptions = {
-    command: [...command, `-datadir=${dataDir}`, `-rpcport=${port}`],
-    port,
-    recordPath: join(dataDir, 'node.json'),
-    logPath: join(dataDir, 'bitcoind.log'),
-  }
-  const node = await launch(launchOptions)
-  await waitUntilReady(node, launchOptions, () => isRegtest(urlOf(port)))
-  return node
 }
 
 /** The credentials are in a file that only we may read: arguments are visible to every user of a machine. */

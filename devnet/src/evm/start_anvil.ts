@@ -2,14 +2,7 @@ import { copyFileSync, existsSync, mkdirSync, readFileSync, renameSync } from 'n
 import { createRequire } from 'node:module'
 import { delimiter, join, resolve } from 'node:path'
 import { connectRpc, type Rpc } from '../json_rpc.ts'
-import {
-  choosePort,
-  findRunning,
-  launch,
-  type NodeProcess,
-  stopProcess,
-  waitUntilReady,
-} from '../processes/node_process.ts'
+import { findRunning, type NodeProcess, startOnFreePort, stopProcess } from '../processes/node_process.ts'
 import { backUp, copyPath } from './back_up.ts'
 
 export type Anvil = {
@@ -45,15 +38,15 @@ export async function startAnvil(options: {
     await stopProcess(running, 'SIGINT')
   }
   restoreIfBroken(statePath, (line) => options.log?.(`${options.name}: ${line}`))
-  const port = await choosePort(recordPath, options.port)
-  const launchOptions = {
-    command: [findAnvil(), ...flags(dataDir, statePath, options.chainId, port)],
-    port,
+  const node = await startOnFreePort(
     recordPath,
-    logPath: join(dataDir, 'anvil.log'),
-  }
-  const node = await launch(launchOptions)
-  await waitUntilReady(node, launchOptions, () => hasChainId(port, options.chainId))
+    options.port,
+    (port) => ({
+      command: [findAnvil(), ...flags(dataDir, statePath, options.chainId, port)],
+      logPath: join(dataDir, 'anvil.log'),
+    }),
+    (port) => hasChainId(port, options.chainId),
+  )
   return handle(node, statePath, false)
 }
 

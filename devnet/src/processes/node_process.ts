@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process'
+import { randomInt } from 'node:crypto'
 import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { basename } from 'node:path'
@@ -51,13 +52,53 @@ export function findRunning(recordPath: string, mark: string): NodeProcess | und
 }
 
 /**
+ * Starts a program on a port of its own and waits until it is ready. Somebody else may take the port between our look
+ * and the program's: then another is chosen.
+ */
+export async function startOnFreePort(
+  recordPath: string,
+  wanted: number | undefined,
+  launchOn: (port: number) => Omit<Launch, 'port' | 'recordPath'>,
+  isReady: (port: number) => Promise<boolean>,
+): Promise<NodeProcess> {
+  const attemptsMax = 5
+  for (let attempt = 1; ; attempt++) {
+    const port = attempt === 1 ? await choosePort(recordPath, wanted) : await freePort()
+    const options = { ...launchOn(port), port, recordPath }
+    const node = await launch(options)
+    try {
+      await waitUntilReady(node, options, () => isReady(port))
+      return node
+    } catch (error) {
+      if (attempt === attemptsMax || !(error instanceof GiveUp) || !PORT_TAKEN.test(error.message))
+        throw error
+    }
+  }
+}
+
+/** As anvil, PostgreSQL and bitcoind say it. */
+const PORT_TAKEN = /address already in use|unable to bind/i
+
+/**
  * The port of the last start, when it is free: addresses that people noted down stay valid. What was killed a moment
  * ago may hold it for a moment still.
  */
 export async function choosePort(recordPath: string, wanted?: number): Promise<number> {
   const last = wanted ?? readRecord(recordPath)?.port
   const again = last === undefined ? undefined : await whenFree(last)
-  return again ?? (await bind(0)) ?? fail()
+  return again ?? (await freePort())
+}
+
+/**
+ * Below the ports that systems give to outgoing connections (Linux from 32768 on, others from 49152 on): any
+ * connection of anybody could have one of those at the moment when our program wants it, also when it starts again.
+ */
+async function freePort(): Promise<number> {
+  for (let attempt = 0; attempt < 20; attempt++) {
+    const port = await bind(randomInt(20_000, 32_768))
+    if (port !== undefined) return port
+  }
+  return (await bind(0)) ?? fail()
 }
 
 /** Undefined: somebody else has it. */

@@ -1,0 +1,65 @@
+import { createServer, type Server } from 'node:net'
+import { join } from 'node:path'
+import { afterAll, expect, test } from 'vitest'
+import { startOnFreePort, stopProcess } from '../src/processes/node_process.ts'
+import { makeTemporaryFolder } from './harness.ts'
+
+/**
+ * What: a program starts although somebody takes the port that was found free for it.
+ * How: the port is taken at the moment when the program's command is asked for.
+ */
+const folder = makeTemporaryFolder()
+const thieves: Server[] = []
+
+afterAll(() => {
+  for (const thief of thieves) thief.close()
+  folder.remove()
+})
+
+const listener = (port: number) => ({
+  command: [
+    process.execPath,
+    '-e',
+    `require('node:http').createServer((_, to) => to.end()).listen(${port}, '127.0.0.1')`,
+  ],
+  logPath: join(folder.path, 'listener.log'),
+})
+
+const isAnswered = async (port: number) => (await fetch(`http://127.0.0.1:${port}`)).ok
+
+test('another port is taken when the first was lost in between', async () => {
+  const asked: number[] = []
+  const node = await startOnFreePort(
+    join(folder.path, 'node.json'),
+    undefined,
+    (port) => {
+      asked.push(port)
+      if (asked.length === 1)
+        thieves.push(createServer((socket) => socket.destroy()).listen(port, '127.0.0.1'))
+      return listener(port)
+    },
+    isAnswered,
+  )
+  expect(asked).toHaveLength(2)
+  expect(node.port).toBe(asked[1])
+  expect(await isAnswered(node.port)).toBe(true)
+  await stopProcess(node, 'SIGKILL')
+})
+
+test('a program that ends for another reason is not tried again', async () => {
+  let count = 0
+  const start = startOnFreePort(
+    join(folder.path, 'other.json'),
+    undefined,
+    () => {
+      count++
+      return {
+        command: [process.execPath, '-e', 'throw new Error("no disk")'],
+        logPath: join(folder.path, 'other.log'),
+      }
+    },
+    isAnswered,
+  )
+  await expect(start).rejects.toThrow('no disk')
+  expect(count).toBe(1)
+})
