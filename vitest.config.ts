@@ -35,7 +35,7 @@ export default defineConfig({
         test: {
           name: 'proofs',
           include: ['service/test/{proof,simulation}/**/*.test.ts'],
-          provide: { proof: { size: 'short', seed: 1 } },
+          provide: { proof: { size: 'short', seed: 1, part: null } },
           hookTimeout: 120_000,
           maxWorkers: 2,
           // After all others: a proof says more when everything smaller holds.

@@ -1,5 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import type { Reporter, TestCase, TestModule } from 'vitest/node'
+import type { ProofRecord } from './prove.ts'
 
 /**
  * Ends `npm run prove` with a table of what was shown. A claim that held replaces its row in the page, so that the
@@ -34,13 +35,17 @@ function rowOf(test: TestCase): { readonly line: string; readonly held: boolean 
   const took = Math.round((test.diagnostic()?.duration ?? 0) / 1000)
   return [
     {
-      line: `| ${proof.claim} | ${figures} | ${proof.seed} | ${took} s | ${held ? 'yes' : '**no**'} |`,
+      line: `| ${proof.claim}${partOf(proof)} | ${figures} | ${proof.seed} | ${took} s | ${held ? 'yes' : '**no**'} |`,
       held,
     },
   ]
 }
 
-/** One row a claim, in alphabetical order. */
+function partOf({ part }: ProofRecord): string {
+  return part === null ? '' : ` (part ${part.number} of ${part.of})`
+}
+
+/** One row a claim, or a part of one, in alphabetical order. */
 function putRows(page: string, lines: readonly string[]): void {
   const text = readFileSync(page, 'utf8')
   const standing = PAGE.exec(text)?.[2]

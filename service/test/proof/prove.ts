@@ -12,11 +12,16 @@ export type ProofRecord = {
   readonly size: ProofSize
   readonly seed: number
   readonly figures: readonly Figure[]
+  /** Which part of the whole this was, when it was run in parts. */
+  readonly part: Part | null
 }
+
+/** `PROOF_PART=2/4`: the second of four. */
+export type Part = { readonly number: number; readonly of: number }
 
 declare module 'vitest' {
   interface ProvidedContext {
-    proof: { readonly size: ProofSize; readonly seed: number }
+    proof: { readonly size: ProofSize; readonly seed: number; readonly part: Part | null }
   }
   interface TaskMeta {
     proof?: ProofRecord
@@ -29,6 +34,8 @@ export type Proof = {
   readonly seed: number
   /** The number for this size. */
   sized(sizes: Readonly<Record<ProofSize, number>>): number
+  /** What this part of the proof is to do, of all of it: everything, when it is not run in parts. */
+  share<Item>(items: readonly Item[]): readonly Item[]
   /** Notes a figure for the table. */
   figure(what: string, value: number | string): void
 }
@@ -40,15 +47,19 @@ const DEADLINES_MS = { short: 400_000, long: 4 * 3_600_000 } as const
  * counted stands in the table of `npm run prove`, and a failure names the seed that repeats it.
  */
 export function prove(claim: string, run: (proof: Proof) => Promise<void>): void {
-  const { size, seed } = inject('proof')
+  const { size, seed, part } = inject('proof')
   test(claim, { timeout: DEADLINES_MS[size] }, async ({ task, annotate }: TestContext) => {
     const figures: Figure[] = []
-    task.meta.proof = { claim, size, seed, figures }
+    task.meta.proof = { claim, size, seed, figures, part: null }
     try {
       await run({
         size,
         seed,
         sized: (sizes) => sizes[size],
+        share: (items) => {
+          task.meta.proof = { claim, size, seed, figures, part }
+          return part === null ? items : shareOf(items, part)
+        },
         figure: (what, value) => void figures.push({ what, value: show(value) }),
       })
     } catch (error) {
@@ -56,6 +67,10 @@ export function prove(claim: string, run: (proof: Proof) => Promise<void>): void
       throw error
     }
   })
+}
+
+function shareOf<Item>(items: readonly Item[], { number, of }: Part): readonly Item[] {
+  return items.slice(Math.floor(((number - 1) * items.length) / of), Math.floor((number * items.length) / of))
 }
 
 function show(value: number | string): string {

@@ -33,10 +33,10 @@ afterAll(async () => {
 const AGAIN = 20
 
 prove('whatever happens in whatever order, no money is lost and everything ends', async (proof) => {
-  const { seed, sized, figure } = proof
+  const { seed, sized, share, figure } = proof
   const schedules = sized({ short: 1_170, long: 117_000 })
   const first = (seed - 1) * 1_000_000 + 1
-  const seeds = Array.from({ length: schedules }, (_, index) => first + index)
+  const seeds = share(Array.from({ length: schedules }, (_, index) => first + index))
   const digests = new Map<number, string>()
   const totals = new Map<string, number>()
   await threads.run(inRows(seeds), null, (outcome) => {
