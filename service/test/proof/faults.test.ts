@@ -20,9 +20,10 @@ import {
   usdcToBnb,
   usdtToBtc,
 } from '../harness/orders.ts'
-import { checkSandbox, EVERY_NETWORK, startTestSandbox, type TestSandbox } from '../harness/test_sandbox.ts'
+import { EVERY_NETWORK, type TestSandbox } from '../harness/test_sandbox.ts'
 import { type BadLines, openBadLines } from './faults/bad_lines.ts'
 import { openWeather, type Weather } from './faults/weather.ts'
+import { inSandbox } from './in_sandbox.ts'
 import { type Proof, prove } from './prove.ts'
 
 /**
@@ -35,16 +36,8 @@ prove('with every line failing in every way, no payout is made twice and every o
   const networks = networksOf(proof)
   const lines = await openBadLines(proof.seed, networks)
   try {
-    const sandbox = await startTestSandbox({
-      ...lines.options,
-      networks,
-      policy: { poolSize: 120, restMs: 100 },
-    })
-    try {
-      await live(sandbox, lines, proof)
-    } finally {
-      await sandbox.stop()
-    }
+    const options = { ...lines.options, networks, policy: { poolSize: 120, restMs: 100 } }
+    await inSandbox(options, (sandbox) => live(sandbox, lines, proof))
   } finally {
     await lines.stop()
   }
@@ -252,7 +245,6 @@ async function checkEverything(
   payouts: number,
 ): Promise<void> {
   expect(await findUnended(sandbox)).toEqual([])
-  await checkSandbox(sandbox)
   const arrived = await checkArrivals(sandbox)
   expect(arrived.done + arrived.refunded).toBe(payouts)
   expect(missing(lines)).toEqual([])

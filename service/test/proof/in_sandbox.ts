@@ -17,13 +17,17 @@ export async function inSandbox(
 ): Promise<void> {
   const sandbox = await startTestSandbox(options)
   let isOver = false
-  // Whoever fails within his time has said what he was at.
+  const tell = async () => console.error(await sandbox.tellAll())
+  // Whose time is over is asked in the middle.
   onTestFailed(async () => {
-    if (!isOver) console.error(await sandbox.tellAll())
+    if (!isOver) await tell()
   })
   try {
     await run(sandbox)
     await checkSandbox(sandbox)
+  } catch (error) {
+    await tell()
+    throw error
   } finally {
     isOver = true
     await sandbox.stop()
