@@ -38,6 +38,7 @@ import { startEngine, startMarket, startWatching } from './engine/run.ts'
 import { makeSeal } from './engine/seal.ts'
 import { webhookDesk } from './engine/webhook_desk.ts'
 import type { Chains, DeskWorld, World } from './engine/world.ts'
+import { closerOf } from './http/close_server.ts'
 import { buildOperatorServer } from './http/operator_server.ts'
 import type { EndpointDesk, HttpLimits, OperatorParts } from './http/parts.ts'
 import type { SandboxRoutes } from './http/sandbox/sandbox_port.ts'
@@ -399,7 +400,7 @@ async function openServer(
       : await buildInterface(roles.api, operator, world, () => baseUrl, opened)
   // Before the door closes, whoever keeps a connection open learns with an answer that it will be closed.
   app.addHook('preClose', () => clock.sleep(LAST_ANSWERS_MS))
-  opened.closeWith(() => app.close())
+  opened.closeWith(closerOf(app, clock))
   await app.listen({ port, host })
   const listening = app.server.address() as AddressInfo
   const origin = `http://${host.includes(':') ? `[${host}]` : host}:${listening.port}`

@@ -27,8 +27,8 @@ export function answerOnSocket(socket: Duplex, problem: Problem): void {
   socket.end(`${head}\r\n${body}`)
 }
 
-/** Node keeps the answer under way on its socket; there is no public way to it. */
-type InUse = Socket & { readonly _httpMessage?: ServerResponse | null }
+/** Node keeps the answer under way on its socket (null or undefined: none); there is no public way to it. */
+export type InUse = Socket & { readonly _httpMessage?: ServerResponse | null }
 
 const waiting = new WeakSet<Socket>()
 

@@ -1,0 +1,56 @@
+import { once } from 'node:events'
+import { type AddressInfo, connect, type Socket } from 'node:net'
+import fastify from 'fastify'
+import { expect, test } from 'vitest'
+import { systemClock } from '../clock.ts'
+import { closerOf } from './close_server.ts'
+
+/**
+ * What: a server that is closed answers whoever asked, and waits for nobody else.
+ * How: clients that say nothing, half of a request, or one after the other; Node alone would wait for the first two for
+ * longer than this test may take.
+ */
+async function serve(answer: Promise<void>) {
+  const app = fastify({ keepAliveTimeout: 600_000, forceCloseConnections: 'idle' })
+  app.get('/', async () => {
+    await answer
+    return 'answered'
+  })
+  const close = closerOf(app, systemClock())
+  await app.listen({ host: '127.0.0.1', port: 0 })
+  const { port } = app.server.address() as AddressInfo
+  const open = async (text = '') => {
+    const socket = connect(port, '127.0.0.1')
+    await once(socket, 'connect')
+    if (text !== '') socket.write(text)
+    return socket
+  }
+  return { app, close, open }
+}
+
+async function readAll(socket: Socket): Promise<string> {
+  const parts: Buffer[] = []
+  socket.on('data', (part: Buffer) => parts.push(part))
+  // Whether it is ended or cut makes no difference here.
+  socket.on('error', () => {})
+  await once(socket, 'close')
+  return Buffer.concat(parts).toString()
+}
+
+const ASKED = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n'
+
+test('who has asked is answered; who has said nothing, or half, loses the connection', async () => {
+  const answer = Promise.withResolvers<void>()
+  const { app, close, open } = await serve(answer.promise)
+  const silent = readAll(await open())
+  const half = readAll(await open('GET / HTTP/1.1\r\nHos'))
+  const arrived = once(app.server, 'request')
+  const asked = readAll(await open(ASKED))
+  await arrived
+  const closed = close()
+  expect(await silent).toBe('')
+  expect(await half).toBe('')
+  answer.resolve()
+  expect(await asked).toMatch(/^HTTP\/1\.1 200 OK\r\n[\s\S]*\r\n\r\nanswered$/)
+  await closed
+})

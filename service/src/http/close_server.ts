@@ -1,0 +1,31 @@
+import type { Server } from 'node:http'
+import type { FastifyInstance } from 'fastify'
+import type { Clock } from '../clock.ts'
+import type { InUse } from './raw_answer.ts'
+
+const LOOK_MS = 20
+
+/**
+ * To be called before the server listens; answers what closes it. Whoever was asked something is answered before. Who has
+ * connected and asked nothing (load balancers do so ahead of time), or has not said the whole of it, loses the connection:
+ * Node waits for them as for a request, and no longer looks at how long they take.
+ */
+export function closerOf(app: FastifyInstance, clock: Pick<Clock, 'sleep'>): () => Promise<void> {
+  const open = new Set<InUse>()
+  const server: Server = app.server
+  server.on('connection', (socket: InUse) => {
+    open.add(socket)
+    socket.once('close', () => open.delete(socket))
+  })
+  return async () => {
+    let isClosed = false
+    const closing = app.close().finally(() => {
+      isClosed = true
+    })
+    while (!isClosed) {
+      if (!server.listening) for (const socket of open) if (socket._httpMessage == null) socket.destroy()
+      await Promise.race([closing, clock.sleep(LOOK_MS)])
+    }
+    await closing
+  }
+}
