@@ -8,6 +8,7 @@ import LongestFirst from './service/test/longest_first.ts'
  */
 export default defineConfig({
   test: {
+    globalSetup: './service/test/harness/run_folder.ts',
     reporters: ['default', './service/test/closing_line.ts'],
     sequence: { sequencer: LongestFirst },
     projects: [

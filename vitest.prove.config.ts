@@ -9,6 +9,7 @@ import type { Part } from './service/test/proof/prove.ts'
  */
 export default defineConfig({
   test: {
+    globalSetup: './service/test/harness/run_folder.ts',
     reporters: ['default', new ProofTable(new URL('./docs/proof.md', import.meta.url).pathname)],
     include: ['service/test/{proof,simulation}/**/*.test.ts'],
     provide: { proof: { size: 'long', seed: Number(process.env.PROOF_SEED ?? 1), part: part() } },

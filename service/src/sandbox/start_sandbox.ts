@@ -31,6 +31,7 @@ import { sandboxPrices } from '../prices/index.ts'
 import { sandboxChains, sandboxSignerSettings } from './chains.ts'
 import { type DemoAccount, openDemoAccount, writeJson } from './demo_account.ts'
 import { withEosAccount } from './eos_account.ts'
+import { awaitLooks } from './first_looks.ts'
 import { fundReserves } from './fund_reserves.ts'
 import { KEYSTORE_FILE, openSandboxSeed } from './keys.ts'
 import { ownFolder } from './own_folder.ts'
@@ -103,9 +104,11 @@ async function startOwned(options: SandboxOptions, dataDir: string): Promise<San
     const { account } = ground
     const parts = await serviceParts(options, ground, dataDir)
     signal.throwIfAborted()
+    const startedWallMs = parts.clock.wallMs()
     const started = await startService(parts)
     service = started
     await fundReserves(started.world, ground.devnet, signal)
+    await awaitLooks(started.world, startedWallMs, signal)
     await started.world.market.refresh()
     signal.throwIfAborted()
     await writeJson(sandboxFile, describe(started, ground))

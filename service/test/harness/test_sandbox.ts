@@ -13,6 +13,7 @@ import { type SandboxRemote, sandboxRemote } from '../../src/sandbox/remote.ts'
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/start_sandbox.ts'
 import { conformingFetch } from './conforming_fetch.ts'
 import { eventually, Hopeless, type Patience } from './eventually.ts'
+import { copyFirstStart } from './first_start.ts'
 import { checkInvariants } from './invariants.ts'
 import { findLogProblems } from './log_problems.ts'
 import { openReadOnly } from './read_only_database.ts'
@@ -123,33 +124,9 @@ export async function startTestSandbox(options: TestSandboxOptions = {}): Promis
   const dataDir = mkdtempSync(join(tmpdir(), 'cambist-test-'))
   const guard = killAtExit(dataDir)
   try {
-    const sandbox = await startSandbox({
-      config: {
-        kind: 'sandbox',
-        port: 0,
-        host: '127.0.0.1',
-        dataDir,
-        databaseUrl: null,
-        logLevel: 'info',
-        rateLimits: {
-          unitsPerMinute: 1_000_000,
-          burstPerSecond: 100_000,
-          createUnits: 1,
-          streamsMax: 10_000,
-          streamsPerCaller: 10_000,
-          ...options.rateLimits,
-        },
-      },
-      logger: createLogger('info', join(dataDir, 'service.log')),
-      mining: options.mining ?? 'manual',
-      networks: options.networks ?? REAL,
-      // Gas for sweeps takes nonces between payouts: a test that mines by hand would have to mine for it as well.
-      // Whoever makes something due in this process rings; looking for the rest more often is most of what a test would cost.
-      policy: { restMs: 400, poolSize: 60, sweepCostMultiple: 0n, ...options.policy },
-      ...byFile(dataDir),
-      ...linesOf(options),
-    })
-    return assemble(sandbox, dataDir, guard)
+    const { networks = REAL } = options
+    if (REAL.every((network) => networks.includes(network))) await copyFirstStart(dataDir, startAndStop)
+    return assemble(await startIn(dataDir, options), dataDir, guard)
   } catch (error) {
     guard.killNow()
     const told = `the sandbox did not start\n${endOfLog(dataDir)}`
@@ -158,13 +135,55 @@ export async function startTestSandbox(options: TestSandboxOptions = {}): Promis
   }
 }
 
+async function startAndStop(dataDir: string): Promise<void> {
+  const guard = killAtExit(dataDir)
+  try {
+    const sandbox = await startIn(dataDir, {})
+    await sandbox.stop()
+  } catch (error) {
+    guard.killNow()
+    throw error
+  } finally {
+    guard.release()
+  }
+}
+
+function startIn(dataDir: string, options: TestSandboxOptions): Promise<Sandbox> {
+  return startSandbox({
+    config: {
+      kind: 'sandbox',
+      port: 0,
+      host: '127.0.0.1',
+      dataDir,
+      databaseUrl: null,
+      logLevel: 'info',
+      rateLimits: {
+        unitsPerMinute: 1_000_000,
+        burstPerSecond: 100_000,
+        createUnits: 1,
+        streamsMax: 10_000,
+        streamsPerCaller: 10_000,
+        ...options.rateLimits,
+      },
+    },
+    logger: createLogger('info', join(dataDir, 'service.log')),
+    mining: options.mining ?? 'manual',
+    networks: options.networks ?? REAL,
+    // Gas for sweeps takes nonces between payouts: a test that mines by hand would have to mine for it as well.
+    // Whoever makes something due in this process rings; looking for the rest more often is most of what a test would cost.
+    policy: { restMs: 400, poolSize: 60, sweepCostMultiple: 0n, ...options.policy },
+    ...byFile(dataDir),
+    ...linesOf(options),
+  })
+}
+
 /**
  * The database through a file instead of a port: most of what a statement costs is the way to the server and back. Nor does
  * anything wait for the disk: servers and processes are killed here, the power is never cut.
  */
 function byFile(dataDir: string): Pick<SandboxOptions, 'postgresSettings' | 'reachDatabase'> {
   const sockets = join(dataDir, 'sockets')
-  mkdirSync(sockets)
+  mkdirSync(sockets, { recursive: true })
   // The server may run as somebody else.
   chmodSync(dataDir, 0o755)
   chmodSync(sockets, 0o777)
