@@ -32,7 +32,7 @@ export type Mailbox = {
 type Stored = { readonly to: string; readonly receivedAtMs: number; readonly raw: string }
 
 /** The oldest go first: the folder of a sandbox that runs for months must not grow for ever. */
-const KEPT_MAX = 1_000
+const KEPT_MAX = 250
 const FILE = /^(\d{9})\.json$/
 
 /** Opens the mailbox of this folder on a free port. A mail is on the disk before its sender is told that it came. */
