@@ -1,7 +1,11 @@
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 /** A fresh checkout does not know yet which files take long, and the longest must not be left alone at the end. */
-const LONGEST = ['crash', 'crash_controls', 'simulation', 'faults', 'canary_secrets', 'reconciler', 'reorgs']
+const LONGEST = [
+  ...['sweeps', 'lifecycle_payouts', 'sandbox_command', 'lifecycle_reorgs', 'serve_roles', 'network_trouble'],
+  ...['lifecycle_trouble', 'every_pair', 'sweeps_tron', 'sweep_crashes', 'documents', 'account', 'bitcoin'],
+  ...['crash', 'crash_controls', 'simulation', 'faults', 'canary_secrets', 'reconciler', 'reorgs'],
+]
 
 export default class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
