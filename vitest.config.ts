@@ -17,7 +17,7 @@ export default defineConfig({
           name: 'unit',
           include: ['{service,devnet,sdk}/src/**/*.test.ts', 'service/test/tidy/**/*.test.ts'],
           testTimeout: 20_000,
-          maxWorkers: 4,
+          maxWorkers: 5,
           // What all of them load, each worker loads once: a fourth of their time.
           isolate: false,
         },
@@ -28,7 +28,7 @@ export default defineConfig({
           include: ['service/test/{contract,functional}/**/*.test.ts', 'devnet/test/**/*.test.ts'],
           testTimeout: 120_000,
           hookTimeout: 120_000,
-          maxWorkers: 4,
+          maxWorkers: 5,
           isolate: false,
         },
       },
