@@ -76,7 +76,7 @@ export async function startOnFreePort(
   }
 }
 
-/** As anvil, PostgreSQL and bitcoind say it. */
+/** As anvil and bitcoind say it. */
 const PORT_TAKEN = /address already in use|unable to bind/i
 
 /**

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { inject } from 'vitest'
-import { eventually } from './eventually.ts'
+import { eventually, Hopeless } from './eventually.ts'
 
 /** The log of the first start, and where a second looks for its programs, whose ports are somebody else's by now. */
 const LEFT_OUT = [
@@ -35,7 +35,7 @@ async function makeOnce(made: string, make: (dataDir: string) => Promise<void>):
     mkdirSync(making)
   } catch {
     // Another worker is at it.
-    await eventually('a sandbox was started for the first time', () => requireMade(made), {
+    await eventually('a sandbox was started for the first time', () => requireMade(made, making), {
       timeoutMs: 60_000,
     })
     return
@@ -45,12 +45,14 @@ async function makeOnce(made: string, make: (dataDir: string) => Promise<void>):
     for (const name of LEFT_OUT) rmSync(join(making, name), { force: true })
     renameSync(making, made)
   } catch (error) {
-    // So that the next one says why, too, instead of waiting for us.
+    // Whoever waits for us stops waiting, and whoever comes later says why, too.
     rmSync(making, { recursive: true, force: true })
     throw error
   }
 }
 
-function requireMade(made: string): void {
-  if (!existsSync(made)) throw new Error('not yet')
+function requireMade(made: string, making: string): void {
+  const isUnderWay = existsSync(making)
+  if (existsSync(made)) return
+  throw isUnderWay ? new Error('not yet') : new Hopeless('it failed in another worker')
 }

@@ -26,7 +26,8 @@ export async function inSandbox(
     await run(sandbox)
     await checkSandbox(sandbox)
   } catch (error) {
-    await tell()
+    // What cannot be told must not hide what failed.
+    await tell().catch(console.error)
     throw error
   } finally {
     isOver = true
