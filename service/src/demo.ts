@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type CreatedOrder, createClient, type Order } from '@cambist/sdk'
-import { systemClock } from './clock.ts'
+import { type CreatedOrder, createClient, type Order, type OrderEvent } from '@cambist/sdk'
+import { type Clock, systemClock } from './clock.ts'
 import { readSandboxConfig } from './config/sandbox_config.ts'
 import { type SandboxRemote, sandboxRemote } from './sandbox/remote.ts'
 
@@ -9,6 +9,8 @@ import { type SandboxRemote, sandboxRemote } from './sandbox/remote.ts'
 type Stage = {
   readonly client: ReturnType<typeof createClient>
   readonly sandbox: SandboxRemote
+  /** The demo is over. */
+  readonly signal: AbortSignal
   say(line: string): void
 }
 
@@ -20,35 +22,36 @@ const demos: Readonly<Record<string, { readonly what: string; play(stage: Stage)
 
 async function payAsAsked(stage: Stage): Promise<Order> {
   const order = await createOrder(stage)
+  const story = follow(stage, order)
   await pay(stage, order)
-  return follow(stage, order, ['DONE'])
+  return story.until('DONE')
 }
 
 async function payTooLittle(stage: Stage): Promise<Order> {
   const order = await createOrder(stage)
+  const story = follow(stage, order)
   await pay(stage, order, order.deposit_amount / 2)
-  const stuck = await follow(stage, order, ['EMERGENCY'])
-  tellOffers(stage, stuck)
+  tellOffers(stage, await story.until('EMERGENCY'))
   stage.say('choosing: recalculate')
   await stage.client.chooseEmergencyAction(order.order_id, { action: 'recalculate' })
-  return follow(stage, order, ['DONE'])
+  return story.until('DONE')
 }
 
 async function payTooLate(stage: Stage): Promise<Order> {
   const order = await createOrder(stage)
+  const story = follow(stage, order)
   stage.say('waiting until it expires (the sandbox clock is moved by 16 minutes)')
   await stage.sandbox.advanceClock(16 * 60)
-  await follow(stage, order, ['EXPIRED'])
+  await story.until('EXPIRED')
   await pay(stage, order)
-  const stuck = await follow(stage, order, ['EMERGENCY'])
-  tellOffers(stage, stuck)
+  tellOffers(stage, await story.until('EMERGENCY'))
   const refundAddress = await stage.sandbox.freshAddress('BTC')
   stage.say(`choosing: refund to ${refundAddress}`)
   await stage.client.chooseEmergencyAction(order.order_id, {
     action: 'refund',
     refund_address: refundAddress,
   })
-  return follow(stage, order, ['REFUNDED'])
+  return story.until('REFUNDED')
 }
 
 async function createOrder({ client, sandbox, say }: Stage): Promise<CreatedOrder> {
@@ -77,25 +80,33 @@ function tellOffers({ say }: Stage, order: Order): void {
   if (options?.refund) say(`  refund       returns ${options.refund.refund_amount} ${order.deposit_currency}`)
 }
 
-const POLL_MS = 250
+const PROGRESS_MS = 250
 const WAIT_MS = 180_000
 
-/** Shows every change of status, and a line that moves while nothing changes. */
-async function follow({ client, say }: Stage, order: CreatedOrder, until: Order['status'][]): Promise<Order> {
-  const clock = systemClock()
-  const startedMs = clock.wallMs()
-  let shown = ''
-  for (;;) {
-    const now = await client.getOrder(order.order_id)
-    if (now.status !== shown) {
-      clearProgress()
-      say(describe(now))
-      shown = now.status
-    }
-    if (until.includes(now.status)) return now
-    if (clock.wallMs() - startedMs > WAIT_MS) throw new Error(`the order is still ${now.status}`)
-    progress(now, clock.wallMs() - startedMs)
-    await clock.sleep(POLL_MS)
+/** The order's events as they come: however short a status lasts, it is shown. */
+function follow({ client, signal, say }: Stage, { order_id: id }: CreatedOrder) {
+  const events: AsyncIterator<OrderEvent> = client.followOrder(id, { signal })
+  return {
+    /** The order as it was when it came to `status`. */
+    async until(status: Order['status']): Promise<Order> {
+      const clock = systemClock()
+      const end = new AbortController()
+      const late = clock.sleep(WAIT_MS, end.signal).then(() => 'late' as const)
+      const progress = showProgress(() => client.getOrder(id), clock, end.signal)
+      try {
+        for (;;) {
+          const next = await Promise.race([events.next(), late])
+          if (next === 'late') throw new Error(`the order is not ${status} after ${WAIT_MS / 1_000} s`)
+          if (next.done) throw new Error(`the order has ended and is not ${status}`)
+          clearProgress()
+          say(describe(next.value.data))
+          if (next.value.data.status === status) return next.value.data
+        }
+      } finally {
+        end.abort()
+        await progress
+      }
+    },
   }
 }
 
@@ -113,14 +124,21 @@ function describe(order: Order): string {
   return `${order.status.padEnd(10)}${detail[order.status] ?? ''}`
 }
 
-function progress(order: Order, elapsedMs: number): void {
-  if (!process.stdout.isTTY) return
-  const seen = order.deposit_confirmations
-  const required = order.deposit_required_confirmations
-  const bar = '█'.repeat(seen) + '░'.repeat(required - seen)
-  process.stdout.write(
-    `\r  ${order.status.padEnd(10)}${bar} ${seen}/${required} confirmations, ${Math.round(elapsedMs / 1_000)} s `,
-  )
+/** A line that moves while nothing changes. */
+async function showProgress(look: () => Promise<Order>, clock: Clock, signal: AbortSignal): Promise<void> {
+  const startedMs = clock.wallMs()
+  while (process.stdout.isTTY && !signal.aborted) {
+    // What fails is told by the events; here only the line stands still.
+    const order = await look().catch(() => null)
+    if (order === null || signal.aborted) return
+    const [seen, required] = [order.deposit_confirmations, order.deposit_required_confirmations]
+    const bar = '█'.repeat(seen) + '░'.repeat(required - seen)
+    const seconds = Math.round((clock.wallMs() - startedMs) / 1_000)
+    process.stdout.write(
+      `\r  ${order.status.padEnd(10)}${bar} ${seen}/${required} confirmations, ${seconds} s `,
+    )
+    await clock.sleep(PROGRESS_MS, signal)
+  }
 }
 
 function clearProgress(): void {
@@ -140,14 +158,15 @@ async function main(): Promise<void> {
   if (!existsSync(file))
     throw new Error('no sandbox is running; start one in another terminal with: npm start')
   const { base_url: baseUrl, api_key: apiKey, api_secret: apiSecret } = JSON.parse(readFileSync(file, 'utf8'))
-  const say = (line: string) => console.log(`  ${line}`)
+  const over = new AbortController()
   const stage: Stage = {
     client: createClient({ baseUrl, apiKey, apiSecret }),
     sandbox: sandboxRemote(baseUrl),
-    say,
+    signal: over.signal,
+    say: (line) => console.log(`  ${line}`),
   }
   console.log(`${demo.what}\n`)
-  const done = await demo.play(stage)
+  const done = await demo.play(stage).finally(() => over.abort())
   console.log(`\n  deposit  ${done.deposit_tx_hash}`)
   console.log(done.refund ? `  refund   ${done.refund.tx_hash}` : `  payout   ${done.withdraw_tx_hash}`)
 }

@@ -166,7 +166,7 @@ test('the demos end with exit 0, show each state, and print both transactions', 
   await miner.stop()
   const hash = '[0-9a-f]{64}'
   const expectations: readonly (readonly [typeof exchange, readonly RegExp[]])[] = [
-    [exchange, [/NEW/, /PENDING/, /WITHDRAW/, /DONE/, new RegExp(`payout +0x${hash}`)]],
+    [exchange, [/NEW/, /PENDING/, /EXCHANGE/, /WITHDRAW/, /DONE/, new RegExp(`payout +0x${hash}`)]],
     [underpaid, [/EMERGENCY/, /UNDERPAID/, /recalculate/, /DONE/, new RegExp(`payout +0x${hash}`)]],
     [late, [/EXPIRED/, /EMERGENCY/, /LATE_DEPOSIT/, /REFUNDED/, new RegExp(`refund +${hash}`)]],
   ]
