@@ -13,6 +13,8 @@ export type NewMail = MailContent & {
   readonly eventKey: string
   /** The order it is about; null for a mail about the account. */
   readonly orderId: OrderId | null
+  /** Of the order's event that it tells of: it leaves after the mails of earlier ones. Without, it waits for no other. */
+  readonly sequence?: number
   readonly accountId: string | null
   readonly to: string
   /** On the service's clock: it is due at once. */
@@ -22,8 +24,9 @@ export type NewMail = MailContent & {
 /** Writes the mail down, or does nothing when it is written down already. Sending it is the notifier's. */
 export async function queueMail(tx: Sql, mail: NewMail): Promise<void> {
   await tx.query(
-    `INSERT INTO mails (bucket, event_key, kind, to_address, account_id, data, message_id, queued_at_ms, due_at_ms)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8)
+    `INSERT INTO mails (bucket, event_key, kind, to_address, account_id, data, message_id, queued_at_ms, due_at_ms,
+       order_id, sequence)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8, $9, $10)
      ON CONFLICT (bucket, event_key, kind, to_address) DO NOTHING`,
     [
       mail.orderId === null ? 0 : bucketOf(mail.orderId),
@@ -34,6 +37,8 @@ export async function queueMail(tx: Sql, mail: NewMail): Promise<void> {
       JSON.stringify(mail.data),
       messageIdOf(mail),
       mail.nowMs,
+      mail.sequence === undefined ? null : mail.orderId,
+      mail.sequence ?? null,
     ],
   )
 }
@@ -74,8 +79,9 @@ type MailRow = {
 }
 
 /**
- * Takes due mails for `claimMs` of wall time, those that have waited longest first. The attempt counts from now on:
- * should the worker die, its mail may have been sent, and is sent again when the claim is over.
+ * Takes due mails for `claimMs` of wall time, those that have waited longest first; of an order and an address one, the
+ * next when that is over. The attempt counts from now on: should the worker die, its mail may have been sent, and is sent
+ * again when the claim is over.
  */
 export async function claimMails(
   sql: Sql,
@@ -85,9 +91,14 @@ export async function claimMails(
   const rows = await sql.query<MailRow>(
     `UPDATE mails SET claimed_until_wall_ms = $2, claim_fence = claim_fence + 1, attempts = attempts + 1
      WHERE (bucket, event_key, kind, to_address) IN (
-       SELECT bucket, event_key, kind, to_address FROM mails
+       SELECT bucket, event_key, kind, to_address FROM mails AS mail
        WHERE state = 'waiting' AND due_at_ms <= $1 AND claimed_until_wall_ms < $3
-       ORDER BY due_at_ms, length(event_key), event_key LIMIT $4 FOR UPDATE SKIP LOCKED)
+         AND NOT EXISTS (
+           SELECT FROM mails AS earlier
+           WHERE earlier.bucket = mail.bucket AND earlier.order_id = mail.order_id
+             AND earlier.sequence < mail.sequence AND earlier.to_address = mail.to_address
+             AND earlier.state = 'waiting')
+       ORDER BY due_at_ms LIMIT $4 FOR UPDATE SKIP LOCKED)
      RETURNING *`,
     [time.nowMs, time.wallMs + time.claimMs, time.wallMs, limit],
   )

@@ -29,6 +29,7 @@ export function mailRelay({ clock }: Pick<World, 'clock'>): Relay {
         data: { order: event.snapshot as OrderView },
         eventKey,
         orderId: event.orderId,
+        sequence: event.sequence,
         accountId: reader.accountId,
         to: reader.email,
         nowMs: clock.nowMs(),

@@ -174,8 +174,18 @@ function mailServer(answer: (mail: Mail) => Promise<MailAnswer> | MailAnswer = (
     },
     close: async () => {},
   }
-  const step = mailSender(world, parts, channel)
-  return { sent, step: () => step(new AbortController().signal) }
+  const mayStep = mailSender(world, parts, channel)
+  const step = () => mayStep(new AbortController().signal)
+  return {
+    sent,
+    step,
+    /** Until nothing is due. */
+    all: async () => {
+      while (await step());
+    },
+    /** What each said that was sent. */
+    said: () => sent.map(({ text }) => (JSON.parse(text) as { what: string }).what),
+  }
 }
 
 const taken: MailAnswer = { kind: 'accepted', said: '250 taken' }
@@ -205,6 +215,12 @@ function queue(eventKey: string, more: Partial<Parameters<typeof queueMail>[1]> 
   } as Parameters<typeof queueMail>[1])
 }
 
+const FIRST_ORDER = 'CB0000000000000101'
+
+function queueOf(orderId: string, sequence: number, more: { readonly to?: string } = {}) {
+  return queue(`${orderId}:${sequence}`, { orderId, sequence, ...more })
+}
+
 describe('mails are handed on', () => {
   test('what is taken is over, and keeps nothing of what it said', async () => {
     await queue('one')
@@ -216,11 +232,40 @@ describe('mails are handed on', () => {
   })
 
   test('the mails of one order leave in the order of its events', async () => {
-    for (const number of [11, 2, 1, 10, 3]) await queue(`CB0000000000000001:${number}`)
+    for (const sequence of [11, 2, 1, 10, 3]) await queueOf(FIRST_ORDER, sequence)
     const server = mailServer()
-    await server.step()
-    const order = server.sent.map(({ text }) => /:(\d+)"/.exec(text)?.[1])
-    expect(order).toEqual(['1', '2', '3', '10', '11'])
+    await server.all()
+    expect(server.said()).toEqual([1, 2, 3, 10, 11].map((sequence) => `${FIRST_ORDER}:${sequence}`))
+  })
+
+  test('a mail that has to be tried again holds up the later ones of its order to its address, and nobody else', async () => {
+    await queueOf(FIRST_ORDER, 1)
+    await queueOf(FIRST_ORDER, 2)
+    await queueOf(FIRST_ORDER, 3, { to: 'other@example.org' })
+    await queueOf('CB0000000000000201', 2)
+    await queue(`webhook:${FIRST_ORDER}:2:callback:1`, { orderId: FIRST_ORDER })
+    let isAway = true
+    const server = mailServer(({ text }) =>
+      isAway && text.includes(`${FIRST_ORDER}:1`) ? { kind: 'failed', why: 'it is away' } : taken,
+    )
+    await server.all()
+    const others = [`${FIRST_ORDER}:3`, 'CB0000000000000201:2', `webhook:${FIRST_ORDER}:2:callback:1`]
+    expect(server.said().toSorted()).toEqual([`${FIRST_ORDER}:1`, ...others].toSorted())
+
+    isAway = false
+    await server.all()
+    expect(server.sent).toHaveLength(4)
+    stage.advance(15 * SECOND_MS)
+    await server.all()
+    expect(server.said().slice(4)).toEqual([`${FIRST_ORDER}:1`, `${FIRST_ORDER}:2`])
+  })
+
+  test('behind a mail that is refused for good the next one leaves', async () => {
+    await queueOf(FIRST_ORDER, 1)
+    await queueOf(FIRST_ORDER, 2)
+    const server = mailServer(({ text }) => (text.includes(':1"') ? { kind: 'refused', said: '550' } : taken))
+    await server.all()
+    expect((await rows()).map(({ state }) => state)).toEqual(['refused', 'sent'])
   })
 
   test('what is refused for good is not tried again', async () => {

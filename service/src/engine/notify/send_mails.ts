@@ -44,38 +44,17 @@ export function mailSender(
     const { clock, db } = world
     const time = { nowMs: clock.nowMs(), wallMs: clock.wallMs(), claimMs: CLAIM_MS }
     const claimed = await claimMails(db, time, MAILS_A_STEP)
-    await atOnce(world.policy.atOnce, byOrder(claimed), async (mails) => {
-      for (const mail of mails) {
-        if (signal.aborted) {
-          await returnMail(db, mail)
-          continue
-        }
-        // The ones before it took their time: it may be in other hands by now.
-        if (!(await renewMailClaim(db, mail, clock.wallMs() + CLAIM_MS))) continue
-        const answer = await holding(world, mail, () => send(world, render, channel, mail))
-        if (answer.kind !== 'useless') note(answer)
-        await write(world, mail, answer)
-      }
+    await atOnce(world.policy.atOnce, claimed, async (mail) => {
+      if (signal.aborted) return returnMail(db, mail)
+      // The ones before it took their time: it may be in other hands by now.
+      if (!(await renewMailClaim(db, mail, clock.wallMs() + CLAIM_MS))) return
+      const answer = await holding(world, mail, () => send(world, render, channel, mail))
+      if (answer.kind !== 'useless') note(answer)
+      await write(world, mail, answer)
     })
-    return claimed.length === MAILS_A_STEP
+    // What is over may have had the next mail of its order waiting behind it.
+    return claimed.length > 0
   }
-}
-
-/** Mails of one order go one after the other, as things happened; others need not wait for them. */
-function byOrder(claimed: readonly ClaimedMail[]): ClaimedMail[][] {
-  const orders = new Map<string, ClaimedMail[]>()
-  for (const mail of claimed) {
-    const key = mail.eventKey.split(':')[0] ?? ''
-    orders.set(key, [...(orders.get(key) ?? []), mail])
-  }
-  const place = ({ eventKey }: ClaimedMail) => [eventKey.length, eventKey] as const
-  for (const mails of orders.values()) {
-    mails.sort((left, right) => {
-      const [a, b] = [place(left), place(right)]
-      return a[0] - b[0] || (a[1] < b[1] ? -1 : 1)
-    })
-  }
-  return [...orders.values()]
 }
 
 /** Keeps the claim for as long as the work takes, so that nobody sends the same mail meanwhile. */
