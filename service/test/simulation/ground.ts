@@ -1,7 +1,7 @@
 import { createSecretKey, randomUUID } from 'node:crypto'
 import pg from 'pg'
 import { insertAddresses } from '../../src/db/addresses.ts'
-import { type Database, openDatabase } from '../../src/db/database.ts'
+import { type Database, noLimits, openDatabase } from '../../src/db/database.ts'
 import { migrate } from '../../src/db/migrate.ts'
 import { signedTransactions } from '../../src/db/signed_transactions.ts'
 import { assert } from '../../src/domain/assert.ts'
@@ -48,7 +48,13 @@ export type Ground = {
 export async function openGround(serverUrl: string): Promise<Ground> {
   const name = `ground_${randomUUID().replaceAll('-', '')}`
   const url = await createDatabase(serverUrl, name)
-  const db = openDatabase({ url, connectionsMax: 40, applicationName: name, onConnectionLost: () => {} })
+  const db = openDatabase({
+    url,
+    connectionsMax: 40,
+    applicationName: name,
+    onConnectionLost: () => {},
+    limits: noLimits,
+  })
   const owner = new pg.Client({ connectionString: url })
   await owner.connect()
   // Foreign keys need no looking after while everything is put back.
