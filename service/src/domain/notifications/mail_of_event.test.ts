@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { type OrderStatus, orderStatuses } from '../orders/order.ts'
-import type { EmergencyOptionsInMail } from './mail_content.ts'
+import { type EmergencyOptionsInMail, isOrderMail, type MailContent, orderMailKinds } from './mail_content.ts'
 import { mailOfEvent, type StatusChange } from './mail_of_event.ts'
 import { MAIL_TRIED_FOR_MS, restAfterAttemptMs } from './mail_retries.ts'
-import { classOf, isWanted, optionalMails } from './preferences.ts'
+import { classOf, isMailClass, isWanted, optionalMails } from './preferences.ts'
 
 /** What: which status means which mail, and who gets it. How: the whole table, status by status. */
 const nothing: EmergencyOptionsInMail = { continue: null, recalculate: null, refund: null }
@@ -38,8 +38,8 @@ describe('the mail of a status', () => {
   })
 
   test('again: nothing, but for emergencies', () => {
-    const again = orderStatuses.map((status) => mailOfEvent(change(status, { isFirst: false })))
-    expect(new Set(again)).toEqual(new Set([null, 'order_failed']))
+    const mailed = orderStatuses.filter((status) => mailOfEvent(change(status, { isFirst: false })) !== null)
+    expect(mailed).toEqual(['EMERGENCY'])
     expect(mailOfEvent(inEmergency(refundOnly, false))).toBe('emergency_action_required')
     expect(mailOfEvent(inEmergency(nothing, false))).toBe('order_failed')
   })
@@ -74,6 +74,17 @@ describe('who wants it', () => {
     expect(isWanted('order_failed', { emails: 'all', muted: ['order_expired'] }, bare)).toBe(true)
   })
 
+  test('what a link may switch off is everything, or a kind that can be', () => {
+    const asked = ['all', 'order_failed', 'order_created', 'emergency_action_required', 'off', '']
+    expect(asked.filter(isMailClass)).toEqual(['all', 'order_failed'])
+  })
+
+  test('mails about orders are told from those about the account', () => {
+    const isAboutOrder = (kind: string) => isOrderMail({ kind, data: {} } as unknown as MailContent)
+    expect(orderMailKinds.every(isAboutOrder)).toBe(true)
+    expect(['sign_in_link', 'security_notice', 'webhook_exhausted'].some(isAboutOrder)).toBe(false)
+  })
+
   test('the link of a mail switches off its kind, or everything where its kind cannot be', () => {
     expect(classOf('order_expired')).toBe('order_expired')
     expect(classOf('order_created')).toBe('all')
@@ -81,9 +92,8 @@ describe('who wants it', () => {
   })
 })
 
-test('rests grow, and many attempts fit into the time that a mail is tried for', () => {
-  const rests = Array.from({ length: 9 }, (_, index) => restAfterAttemptMs(index + 1))
-  expect(rests).toEqual([...rests].sort((left, right) => left - right))
-  expect(rests.at(-1)).toBe(3_600_000)
+test('rests grow up to an hour, and many attempts fit into the time that a mail is tried for', () => {
+  const restsS = Array.from({ length: 9 }, (_, index) => restAfterAttemptMs(index + 1) / 1_000)
+  expect(restsS).toEqual([15, 60, 300, 900, 1_800, 3_600, 3_600, 3_600, 3_600])
   expect(MAIL_TRIED_FOR_MS / restAfterAttemptMs(9)).toBe(72)
 })

@@ -418,6 +418,30 @@ describe('refunds', () => {
     expect(state.refund.amount.units + state.refund.networkFee.units).toBe(2n * ASKED)
     expect(showAmount(state.refund.amount, 'down')).toBe('0.99999999')
   })
+
+  test.each([
+    ['nothing', 0n, 'INVALID_ACTION'],
+    ['less than nothing', -1n, 'INVALID_ACTION'],
+    ['more than was received', 2n * ASKED + 1n, 'INVALID_ACTION'],
+  ])('%s is not returned, whatever the charge would be', (_, units, code) => {
+    const { story, nowMs } = scenes.emergencyOver
+    const amount = (of: bigint) => amountOf(story.order.terms.from, of)
+    const asked = { amount: amount(units), networkFee: amount(2n * ASKED - units), address: 'elsewhere' }
+    const fact = { kind: 'ActionChosen', action: 'refund', refund: asked, quote: null } as const
+    expect(decide(story.order, fact, nowMs)).toMatchObject({ kind: 'refused', code })
+  })
+
+  test('all of it may be returned, where that costs nothing', () => {
+    const all = say(({ order }) => {
+      const amount = amountOf(order.terms.from, 2n * ASKED)
+      return {
+        kind: 'ActionChosen',
+        action: 'refund',
+        refund: { amount, networkFee: amountOf(amount.asset, 0n), address: 'all' },
+      }
+    })
+    expect(orderOf(goOn(scenes.emergencyOver, all)).state).toMatchObject({ status: 'REFUND' })
+  })
 })
 
 test('a fact that nobody knows stops everything', () => {
