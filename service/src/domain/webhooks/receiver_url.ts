@@ -20,7 +20,7 @@ export function readReceiverUrl(text: string, loopbackAllowed: boolean): Outcome
     return malformed(`must have at most ${RECEIVER_URL_LENGTH_MAX} characters`)
   }
   const url = wholeUrl.test(text) ? URL.parse(text) : null
-  if (url === null || url.hostname === '') return malformed('must be an absolute https URL')
+  if (url === null) return malformed('must be an absolute https URL')
   if (url.username !== '' || url.password !== '') return malformed('must not carry a user name or password')
   if (url.hash !== '') return malformed('must not have a fragment')
   if (url.protocol === 'https:') return isInternal(url.hostname) ? notPublic : accept(url)
