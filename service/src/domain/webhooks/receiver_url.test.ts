@@ -27,7 +27,8 @@ describe('a receiver’s URL', () => {
     'https://notlocalhost/',
   ])('%s is taken as it stands', (text) => expect(answerTo(text)).toBe(`taken: ${text}`))
 
-  test('letters of scheme and host are small whoever wrote them', () => {
+  test('letters of scheme and host are small whoever wrote them, and no path is the root', () => {
+    expect(answerTo('https://shop.example.com')).toBe('taken: https://shop.example.com/')
     expect(answerTo('HTTPS://Shop.Example.COM/Hook')).toBe('taken: https://shop.example.com/Hook')
   })
 
