@@ -17,21 +17,35 @@ import type { DeskWorld } from './world.ts'
 export function emergencyDesk(world: DeskWorld): Pick<Desk, 'chooseAction'> {
   return {
     chooseAction: async (accountId, orderId, action, refundAddress, retry) => {
-      const earlier = await replay(world, accountId, retry)
-      if (earlier !== null) return earlier
-      for (let tries = 1; ; tries += 1) {
-        const order = isOrderId(orderId) ? await findOrder(world.db, orderId) : null
-        if (order === null || order.terms.accountId !== accountId) return refuse(noSuchOrder)
-        if (order.state.status !== 'EMERGENCY')
-          return refuse(notEmergency(`the order is ${order.state.status}`))
-        const fact = factOf(world, order, action, refundAddress)
-        if (!fact.ok) return fact
-        const chosen = await choose(world, order, fact.value, retry)
-        // A deposit arrived between the offer and the choice: the choice is made on what is there now.
-        if (chosen !== 'offer_changed' || tries === OFFER_TRIES)
-          return chosen === 'offer_changed' ? refuse(busy) : chosen
-      }
+      const chosen = await actOn(world, { accountId, orderId, action, refundAddress, retry })
+      if (chosen.ok) return chosen
+      // Only now is the slot looked at: the same request may have acted at any moment until now, and whatever would be said
+      // to a new one, a repeat gets the first answer again.
+      return (await replay(world, accountId, retry)) ?? chosen
     },
+  }
+}
+
+type Asked = {
+  readonly accountId: string
+  readonly orderId: string
+  readonly action: EmergencyAction
+  readonly refundAddress: string | null
+  readonly retry: RetrySlot
+}
+
+async function actOn(world: DeskWorld, asked: Asked): Promise<DeskOutcome<ActionView>> {
+  const { accountId, orderId, action, refundAddress, retry } = asked
+  for (let tries = 1; ; tries += 1) {
+    const order = isOrderId(orderId) ? await findOrder(world.db, orderId) : null
+    if (order === null || order.terms.accountId !== accountId) return refuse(noSuchOrder)
+    if (order.state.status !== 'EMERGENCY') return refuse(notEmergency(`the order is ${order.state.status}`))
+    const fact = factOf(world, order, action, refundAddress)
+    if (!fact.ok) return fact
+    const chosen = await choose(world, order, fact.value, retry)
+    // A deposit arrived between the offer and the choice: the choice is made on what is there now.
+    if (chosen !== 'offer_changed') return chosen
+    if (tries === OFFER_TRIES) return refuse(busy)
   }
 }
 
@@ -134,8 +148,7 @@ async function choose(
     if (!(error instanceof SlotTaken)) throw error
     answer = null
   }
-  if (answer !== null) return { ok: true, value: answer }
-  return (await replay(world, accountId, retry)) ?? refuse(notEmergency('another action was chosen'))
+  return answer === null ? refuse(notEmergency('another action was chosen')) : accept(answer)
 }
 
 /** Thrown so that a second request with the same slot undoes what it began; the first one's answer is given. */

@@ -1,0 +1,109 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import type { Database } from '../db/database.ts'
+import { amountOf } from '../domain/money/amount.ts'
+import { accept } from '../domain/outcome.ts'
+import type { ActionView, DeskOutcome } from './desk.ts'
+import { emergencyDesk } from './emergency_desk.ts'
+import {
+  type BooksStage,
+  confirmDeposit,
+  mineDeposit,
+  openBooksStage,
+  placeOrder,
+} from './testing/books_stage.ts'
+
+/**
+ * What: a choice that is sent again under its key is told what the first one was told, wherever the first one is by then.
+ * How: the real desk on a real PostgreSQL; the test stands between the two, and lets the same request be answered whole
+ * before each of the statements of another one.
+ */
+let stage: BooksStage
+
+beforeAll(async () => {
+  stage = await openBooksStage('emergency-desk')
+}, 60_000)
+
+beforeEach(() => stage.reset())
+
+afterAll(() => stage?.stop())
+
+/** An order that received half of what it asks, and the request for a refund of that. */
+async function stuckOrder() {
+  const order = await placeOrder(stage, 'BTC:BTC', 'ETH:ETH', { asks: 10_000_000n, promises: 10n ** 18n })
+  await confirmDeposit(stage, order, await mineDeposit(stage, order, 5_000_000n, 101))
+  const { id, accountId } = order.terms
+  const choose = (db: Database, key = 'again', address = 'back') => {
+    const { world } = stage
+    const chains = new Map([...world.chains].map(([of, chain]) => [of, { ...chain, parseAddress: accept }]))
+    const desk = emergencyDesk({
+      ...world,
+      db,
+      market: { ...world.market, payoutCost: ({ id: asset }) => amountOf(asset, 1_000n) },
+      chains,
+      seal: ({ orderId }) => `seal of ${orderId}`,
+      tokenOf: (orderId) => orderId,
+      randomDigits: (count) => '0'.repeat(count),
+      randomId: () => 'an id',
+    })
+    return desk.chooseAction(accountId, id, 'refund', address, {
+      slot: `key:${id}:${key}`,
+      bodyHash: address,
+    })
+  }
+  return { choose, outflows: () => stage.db.query('SELECT kind FROM outflows WHERE order_id = $1', [id]) }
+}
+
+/** `meanwhile` happens before the statement of this number, counted from 0; a transaction is one. */
+function before(at: number, meanwhile: () => Promise<unknown>): { readonly db: Database; asked(): number } {
+  let asked = 0
+  const turn = async () => {
+    asked += 1
+    if (asked === at + 1) await meanwhile()
+  }
+  const db: Database = {
+    ...stage.db,
+    query: async (text, values) => {
+      await turn()
+      return stage.db.query(text, values)
+    },
+    transaction: async (work) => {
+      await turn()
+      return stage.db.transaction(work)
+    },
+  }
+  return { db, asked: () => asked }
+}
+
+function toldBy(outcome: DeskOutcome<ActionView>): string {
+  if (!outcome.ok) return outcome.rejection.code
+  const { isReplay, order_id, status, message, updated_at } = outcome.value
+  return `${isReplay ? 'again: ' : ''}${order_id} is ${status} since ${updated_at}: ${message}`
+}
+
+const STATEMENTS_MAX = 10
+
+test('the same request at every moment of another one: both are told the same, and one refund is planned', async () => {
+  let reached = 0
+  for (let at = 0; at < STATEMENTS_MAX; at += 1) {
+    const { choose, outflows } = await stuckOrder()
+    let first = ''
+    const line = before(at, async () => {
+      first = toldBy(await choose(stage.db))
+    })
+    const told = toldBy(await choose(line.db))
+    if (line.asked() <= at) break
+    reached += 1
+    expect(first, `before statement ${at}`).toContain('is REFUND')
+    expect(told, `before statement ${at}`).toBe(`again: ${first}`)
+    expect(await outflows()).toEqual([{ kind: 'refund' }])
+  }
+  expect(reached).toBeGreaterThan(1)
+})
+
+test('another request finds no emergency any more, under its own key and under the same', async () => {
+  const { choose, outflows } = await stuckOrder()
+  expect(toldBy(await choose(stage.db))).toContain('is REFUND')
+  expect(toldBy(await choose(stage.db, 'other'))).toBe('NOT_EMERGENCY')
+  expect(toldBy(await choose(stage.db, 'again', 'elsewhere'))).toBe('IDEMPOTENCY_CONFLICT')
+  expect(await outflows()).toEqual([{ kind: 'refund' }])
+})
