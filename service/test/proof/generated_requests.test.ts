@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import { afterAll, beforeAll, beforeEach, expect, onTestFailed, test } from 'vitest'
 import { conformity } from '../../src/http/testing/conformity.ts'
 import { sandboxRemote } from '../../src/sandbox/remote.ts'
@@ -47,9 +48,9 @@ prove('every generated request is answered as the OpenAPI document says', async 
   const count = sized({ short: 5_000, long: 100_000 })
   await sandbox.begin()
   await run.say(count * 0.2)
-  const early = await sandbox.read()
+  const earlyBytes = await leastHeap()
   await run.say(count * (0.8 - WILD_SHARE))
-  const late = await sandbox.read()
+  const lateBytes = await leastHeap()
   await run.say(count * WILD_SHARE, 'wild')
   const { ownStallMs, wallStallMs } = await sandbox.read()
 
@@ -66,16 +67,28 @@ prove('every generated request is answered as the OpenAPI document says', async 
   )
   figure('longest stall of the event loop', `${Math.round(ownStallMs)} ms`)
   figure('with waiting for a processor', `${Math.round(wallStallMs)} ms`)
-  figure('heap after a fifth and at the end', `${inMb(early.heapBytes)} and ${inMb(late.heapBytes)} MB`)
+  figure('heap after a fifth and at the end', `${inMb(earlyBytes)} and ${inMb(lateBytes)} MB`)
   expect([...run.faults.values()].slice(0, 40).join('\n\n'), `${run.faults.size} kinds of faults`).toBe('')
   const isBoth = ([id, { done, refused }]: (typeof counts)[number]) =>
     (done > 0 || onlyRefused.includes(id)) && refused > 0
   expect(counts.filter((each) => !isBoth(each))).toEqual([])
   expect(ownStallMs).toBeLessThan(STALL_MS_MAX)
-  expect(late.heapBytes - early.heapBytes).toBeLessThan(GROWTH_BYTES_MAX)
+  expect(lateBytes - earlyBytes).toBeLessThan(GROWTH_BYTES_MAX)
   expect(logged(ERROR)).toEqual([])
   expect(secretsLogged(known)).toEqual([])
 })
+
+const LOOKS = 5
+
+/** Two looks in a row differ by more than a megabyte, though nothing happens between them: what is left is the least of some. */
+async function leastHeap(): Promise<number> {
+  let least = Number.POSITIVE_INFINITY
+  for (let look = 0; look < LOOKS; look += 1) {
+    least = Math.min(least, (await sandbox.read()).heapBytes)
+    await pause(200)
+  }
+  return least
+}
 
 async function learn(): Promise<KnownExchange> {
   const { api_key: keyId, api_secret: secret, base_url: baseUrl } = sandbox.file
