@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { batched } from './batched.ts'
 
 /**
@@ -76,13 +76,43 @@ test('when no item is to blame all of the batch fail after one try, and the next
   expect(await put('d')).toBe('d')
 })
 
-test('with whole turns, what arrives in one turn of the event loop is one write from the first on', async () => {
+const waitsForMore = true
+
+test('who waits for more writes when two turns have brought nobody, and takes all who came in the turns before', async () => {
   const { write, items, at } = openWrites()
-  const put = batched(write, { isWholeTurn: true })
-  const answers = Promise.all(['a', 'b', 'c'].map(put))
+  const put = batched(write, { waitsForMore })
+  const answers = Promise.all(['a', 'b'].map(put))
+  await turn()
+  const later = put('c')
+  await turn()
+  await turn()
   expect(items()).toEqual([])
+  await turn()
   await turn()
   expect(items()).toEqual([['a', 'b', 'c']])
   at(0)?.end()
-  expect(await answers).toEqual(['a!', 'b!', 'c!'])
+  expect(await answers).toEqual(['a!', 'b!'])
+  expect(await later).toBe('c!')
+})
+
+test('who waits for more takes with those who came during a write also those who come when it is answered', async () => {
+  const { write, items, at } = openWrites()
+  const put = batched(write, { waitsForMore })
+  const first = put('a').then(() => put('c'))
+  await vi.waitFor(() => expect(items()).toEqual([['a']]))
+  const second = put('b')
+  at(0)?.end()
+  await vi.waitFor(() => expect(items()).toEqual([['a'], ['b', 'c']]))
+  at(1)?.end()
+  expect(await Promise.all([first, second])).toEqual(['c!', 'b!'])
+})
+
+test('who waits for more waits no longer when a write is full, however many still arrive', async () => {
+  const { write, items } = openWrites()
+  const put = batched(write, { waitsForMore, itemsMax: 3 })
+  for (const item of ['a', 'b', 'c', 'd', 'e', 'f']) {
+    void put(item)
+    await turn()
+  }
+  expect(items()).toEqual([['a', 'b', 'c']])
 })

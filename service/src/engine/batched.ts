@@ -1,17 +1,23 @@
 import { endOfTurn } from '../clock.ts'
 
+/** Whoever is answered may ask again, and that takes longer than until the end of this turn. */
+const QUIET_TURNS = 2
+
 /**
  * Gathers what arrives while the write before is under way into one write. Each caller waits for the write that
  * carries its item, and gets what that write answers in its item's place. Nobody waits for a batch to fill: with one
- * caller at a time nothing is delayed. `isWholeTurn`: the first of many that arrive in one turn of the event loop does
- * not go alone, but with the others of that turn.
+ * caller at a time nothing is delayed.
+ *
+ * `waitsForMore`: a write begins only when two turns of the event loop have brought nobody new, which is at once when
+ * there is little to do. The busier it is, the more items share what a statement costs by itself; but while more
+ * arrive the database has nothing to do, so this is for writes that cost it little.
  *
  * `isOneToBlame` tells of an error that a single item can cause: then each item is written alone, and only the one
  * that cannot be written fails. With any other error all of them fail, for they would again.
  */
 export function batched<Item, Answer>(
   write: (items: readonly Item[]) => Promise<readonly Answer[]>,
-  { itemsMax = 256, isWholeTurn = false, isOneToBlame = (_error: unknown): boolean => false } = {},
+  { itemsMax = 256, waitsForMore = false, isOneToBlame = (_error: unknown): boolean => false } = {},
 ): (item: Item) => Promise<Answer> {
   type Waiting = { readonly item: Item; resolve(answer: Answer): void; reject(error: unknown): void }
   const waiting: Waiting[] = []
@@ -27,10 +33,19 @@ export function batched<Item, Answer>(
     }
   }
 
+  const arrivalsEnded = async (): Promise<void> => {
+    for (let known = 0; known < waiting.length && waiting.length < itemsMax; ) {
+      known = waiting.length
+      for (let turn = 0; turn < QUIET_TURNS; turn += 1) await endOfTurn()
+    }
+  }
+
   const drain = async () => {
     isWriting = true
-    if (isWholeTurn) await endOfTurn()
-    while (waiting.length > 0) await writeBatch(waiting.splice(0, itemsMax))
+    while (waiting.length > 0) {
+      if (waitsForMore) await arrivalsEnded()
+      await writeBatch(waiting.splice(0, itemsMax))
+    }
     isWriting = false
   }
 

@@ -32,7 +32,7 @@ export function orderLooks(
 ): (orderId: OrderId) => Promise<Look | null> {
   const remembered = new Map<OrderId, Remembered>()
   const readVersion = batched((orderIds: readonly OrderId[]) => findVersions(world.db, orderIds), {
-    isWholeTurn: true,
+    waitsForMore: true,
   })
   const readWhole = batched(async (orderIds: readonly OrderId[]) => {
     const orders = await findOrders(world.db, orderIds)
