@@ -76,18 +76,17 @@ async function move(
 
 function follow(
   held: Map<string, bigint>,
-  transaction: Transaction,
+  { coins, tokens }: Transaction,
   mint: string | null,
   isBack: boolean,
 ): void {
-  for (const [at, address] of transaction.accounts.entries()) {
-    if (!held.has(address)) continue
-    if (mint === null) {
-      const lamports = isBack ? transaction.before[at] : transaction.after[at]
-      held.set(address, lamportsIn(lamports, 'balances'))
-      continue
-    }
-    const balances = isBack ? transaction.tokensBefore : transaction.tokensAfter
-    held.set(address, balances.find((each) => each.at === at && each.mint === mint)?.units ?? 0n)
+  if (mint === null) {
+    for (const { address, before, after } of coins)
+      if (held.has(address)) held.set(address, lamportsIn(isBack ? before : after, 'balances'))
+    return
+  }
+  for (const { address, before, after } of tokens) {
+    const balance = isBack ? before : after
+    if (held.has(address)) held.set(address, balance?.mint === mint ? balance.units : 0n)
   }
 }

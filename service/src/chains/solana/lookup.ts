@@ -5,7 +5,7 @@ import type { TxStatus } from '../chain.ts'
 import type { Blocks, Header } from './blocks.ts'
 import { inContext, integerIn, lamportsIn, listIn, objectIn } from './replies.ts'
 import { type Fields, NoAnswer, type Rpc } from './rpc.ts'
-import { readMeta, type Transaction } from './transactions.ts'
+import { type Balances, readMeta } from './transactions.ts'
 
 /** Where a transaction is now. What is in a block that is not final yet waits, as far as anybody here is concerned. */
 export async function lookup(rpc: Rpc, blocks: Blocks, native: AssetId, txHash: string): Promise<TxStatus> {
@@ -26,12 +26,7 @@ export async function lookup(rpc: Rpc, blocks: Blocks, native: AssetId, txHash: 
 }
 
 /** Who is paid in a token for the first time gets an account for it from us, which costs its rent. */
-function rentPaid({
-  tokensBefore,
-  tokensAfter,
-  before,
-  after,
-}: Omit<Transaction, 'txHash' | 'accounts'>): bigint {
+function rentPaid({ tokensBefore, tokensAfter, before, after }: Balances): bigint {
   const made = tokensAfter.filter(({ at }) => !tokensBefore.some((each) => each.at === at))
   return made.reduce(
     (sum, { at }) => sum + lamportsIn(after[at], 'postBalances') - lamportsIn(before[at], 'preBalances'),

@@ -3,7 +3,7 @@ import { fromChainUnits } from '../../domain/money/amount.ts'
 import type { FindOurs, Transfer } from '../chain.ts'
 import { holdingOf, TOKEN_PROGRAM } from './address.ts'
 import { lamportsIn } from './replies.ts'
-import type { TokenBalance, Transaction } from './transactions.ts'
+import type { CoinChange, TokenBalance, TokenChange, Transaction } from './transactions.ts'
 
 export type Listed = {
   readonly native: AssetId
@@ -21,61 +21,56 @@ export async function transfersToOurs(
   listed: Listed,
   findOurs: FindOurs,
 ): Promise<readonly Transfer[]> {
-  const good = transactions.filter(({ succeeded }) => succeeded)
-  const grown = good.map((transaction) => ({
-    transaction,
-    coins: transaction.accounts.flatMap((_, at) =>
-      (transaction.after[at] ?? 0) > (transaction.before[at] ?? 0) ? [at] : [],
-    ),
-    tokens: transaction.tokensAfter.filter((now) => now.units > unitsBefore(transaction, now)),
-  }))
+  const grown = transactions
+    .filter(({ succeeded }) => succeeded)
+    .map(({ txHash, coins, tokens }) => ({
+      txHash,
+      coins: coins.filter(({ before, after }) => after > before),
+      tokens: tokens.flatMap(growthOf),
+    }))
   const candidates = new Set(
-    grown.flatMap(({ transaction, coins, tokens }) => [
-      ...coins.map((at) => transaction.accounts[at] ?? ''),
+    grown.flatMap(({ coins, tokens }) => [
+      ...coins.map(({ address }) => address),
       ...tokens.map(({ owner }) => owner),
     ]),
   )
   if (candidates.size === 0) return []
   const ours = await findOurs([...candidates])
   const transfers: Transfer[] = []
-  for (const { transaction, coins, tokens } of grown) {
-    for (const at of coins)
-      if (ours.has(transaction.accounts[at] ?? '')) transfers.push(coinTransfer(transaction, at, listed))
+  for (const { txHash, coins, tokens } of grown) {
+    for (const coin of coins) if (ours.has(coin.address)) transfers.push(coinTransfer(txHash, coin, listed))
     for (const token of tokens)
-      if (ours.has(token.owner)) transfers.push(await tokenTransfer(transaction, token, listed))
+      if (ours.has(token.owner)) transfers.push(await tokenTransfer(txHash, token, listed))
   }
   return transfers
 }
 
-/** Nothing, when it was another token or another owner's before: what was there then was not ours. */
-function unitsBefore({ tokensBefore }: Transaction, { at, mint, owner }: TokenBalance): bigint {
-  const before = tokensBefore.find((each) => each.at === at)
-  return before?.mint === mint && before.owner === owner ? before.units : 0n
+type Growth = TokenBalance & { readonly address: string }
+
+/** `units` is how much more it is. What was another token or another owner's before was not ours. */
+function growthOf({ address, before, after }: TokenChange): readonly Growth[] {
+  if (after === null) return []
+  const isSameHolding = before?.mint === after.mint && before.owner === after.owner
+  const units = after.units - (isSameHolding ? before.units : 0n)
+  return units > 0n ? [{ ...after, address, units }] : []
 }
 
 function coinTransfer(
-  { txHash, accounts, before, after }: Transaction,
-  at: number,
+  txHash: string,
+  { at, address, before, after }: CoinChange,
   { native }: Listed,
 ): Transfer {
-  const lamports = lamportsIn(after[at], 'postBalances') - lamportsIn(before[at], 'preBalances')
+  const lamports = lamportsIn(after, 'postBalances') - lamportsIn(before, 'preBalances')
   const { units } = fromChainUnits(native, lamports)
-  return { id: `${txHash}:sol:${at}`, txHash, to: accounts[at] ?? '', asset: native, units }
+  return { id: `${txHash}:sol:${at}`, txHash, to: address, asset: native, units }
 }
 
-async function tokenTransfer(
-  transaction: Transaction,
-  token: TokenBalance,
-  { tokens }: Listed,
-): Promise<Transfer> {
-  const { txHash, accounts } = transaction
-  const { at, mint, owner: to, program } = token
-  const units = token.units - unitsBefore(transaction, token)
+async function tokenTransfer(txHash: string, token: Growth, { tokens }: Listed): Promise<Transfer> {
+  const { at, address, mint, owner: to, program, units } = token
   const asset = program === TOKEN_PROGRAM ? tokens.get(mint) : undefined
   const id = `${txHash}:token:${at}`
   if (asset === undefined) return { id, txHash, to, asset: { unlisted: mint }, units }
-  const place = accounts[at] ?? ''
-  if (place !== (await holdingOf(to, mint)))
-    return { id, txHash, to, asset: { unlisted: `${mint} in ${place}` }, units }
+  if (address !== (await holdingOf(to, mint)))
+    return { id, txHash, to, asset: { unlisted: `${mint} in ${address}` }, units }
   return { id, txHash, to, asset, units: fromChainUnits(asset, units).units }
 }
