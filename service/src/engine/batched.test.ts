@@ -116,3 +116,15 @@ test('who waits for more waits no longer when a write is full, however many stil
   }
   expect(items()).toEqual([['a', 'b', 'c']])
 })
+
+test('who waits for more waits for eight turns at the most', async () => {
+  const { write, items } = openWrites()
+  const put = batched(write, { waitsForMore })
+  let came = 0
+  while (items().length === 0) {
+    void put(String(came))
+    came += 1
+    await turn()
+  }
+  expect(items()[0]).toHaveLength(8)
+})

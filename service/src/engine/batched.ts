@@ -2,6 +2,8 @@ import { endOfTurn } from '../clock.ts'
 
 /** Whoever is answered may ask again, and that takes longer than until the end of this turn. */
 const QUIET_TURNS = 2
+/** Where turns are long and each brings somebody, the wait would be for ever. */
+const TURNS_MAX = 8
 
 /**
  * Gathers what arrives while the write before is under way into one write. Each caller waits for the write that
@@ -9,7 +11,7 @@ const QUIET_TURNS = 2
  * caller at a time nothing is delayed.
  *
  * `waitsForMore`: a write begins only when two turns of the event loop have brought nobody new, which is at once when
- * there is little to do. The busier it is, the more items share what a statement costs by itself; but while more
+ * there is little to do, or after eight. The busier it is, the more items share what a statement costs by itself; but while more
  * arrive the database has nothing to do, so this is for writes that cost it little.
  *
  * `isOneToBlame` tells of an error that a single item can cause: then each item is written alone, and only the one
@@ -34,9 +36,10 @@ export function batched<Item, Answer>(
   }
 
   const arrivalsEnded = async (): Promise<void> => {
-    for (let known = 0; known < waiting.length && waiting.length < itemsMax; ) {
-      known = waiting.length
+    for (let turns = 0; turns < TURNS_MAX && waiting.length < itemsMax; turns += QUIET_TURNS) {
+      const known = waiting.length
       for (let turn = 0; turn < QUIET_TURNS; turn += 1) await endOfTurn()
+      if (waiting.length === known) return
     }
   }
 
