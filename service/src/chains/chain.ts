@@ -167,10 +167,11 @@ export type Chain = {
   draft(outflow: Outflow, bid: FeeBid, funds: Funds): Outcome<Intent, DraftRejection>
   /**
    * Pure: the next attempt, which excludes the earlier one on chain and pays enough more to replace it. What leaves a
-   * deposit address pays that out of what it moves, or (a token) not at all: `funds`. Where attempts exclude each other
-   * by time, `network` as long as the earlier one has some left.
+   * deposit address pays that out of what it moves, or (a token) not at all: `funds`. `held` is the native coin there now, in the
+   * chain's units: where that is less than it was, less is moved. Where attempts exclude each other by time, `network` as long as the
+   * earlier one has some left.
    */
-  raise(previous: Intent, bid: FeeBid): Outcome<Intent, DraftRejection>
+  raise(previous: Intent, bid: FeeBid, held?: bigint): Outcome<Intent, DraftRejection>
   /**
    * There where attempts have neither a nonce nor a coin in common: whether this one is in no block and never will be,
    * because its time is over on the final chain, which does not have it. Final: true stays true. Rejects when the node

@@ -125,6 +125,37 @@ describe('a sweep out of a deposit address', () => {
     })
   })
 
+  test('of coin moves what is still there when its address holds less than it did, and never more than before', () => {
+    const first = { ...intent, from: key, token: null, gasLimit: 21_000n, units: 1_000_000n } as const
+    const spent = 1_000_000n + 21_000n * first.maxFeePerGasWei
+    const unitsWith = (heldWei: bigint) => {
+      const raised = raise(drafter, first, plain, heldWei)
+      return raised.ok && raised.value.family === 'evm' ? raised.value.units : raised
+    }
+    const raisedGas = 21_000n * 113n
+    expect(unitsWith(spent - 1n)).toBe(spent - 1n - raisedGas)
+    expect(unitsWith(raisedGas + 1n)).toBe(1n)
+    expect(unitsWith(raisedGas)).toMatchObject({ rejection: { code: 'funds' } })
+    expect(unitsWith(spent)).toBe(spent - raisedGas)
+    expect(unitsWith(spent * 2n)).toBe(spent - raisedGas)
+  })
+
+  test('of coin that its address does not hold any more outbids nothing, so the cap keeps nobody from moving less', () => {
+    const atCap = {
+      ...intent,
+      from: key,
+      token: null,
+      gasLimit: 21_000n,
+      units: 50_000_000n,
+      maxFeePerGasWei: 900n,
+    } as const
+    const gas = 21_000n * 900n
+    expect(raise(drafter, atCap, plain, 50_000_000n + gas)).toMatchObject({ rejection: { code: 'fee_cap' } })
+    expect(raise(drafter, atCap, plain, 30_000_000n)).toEqual(
+      accept({ ...atCap, attempt: 2, units: 30_000_000n - gas }),
+    )
+  })
+
   test('of a token is not raised: its gas was brought in the right amount', () => {
     expect(raise(drafter, { ...intent, from: key }, bid)).toMatchObject({ rejection: { code: 'funds' } })
   })

@@ -83,18 +83,31 @@ function leastFeeWei({ maxFeePerGasWei, maxPriorityFeePerGasWei }: GasPrice): bi
 }
 
 /** The same payment under the same nonce, so that at most one of the attempts can ever be mined. */
-export function raise(drafter: Drafter, previous: Intent, bid: FeeBid): Outcome<EvmIntent, DraftRejection> {
+export function raise(
+  drafter: Drafter,
+  previous: Intent,
+  bid: FeeBid,
+  heldWei?: bigint,
+): Outcome<EvmIntent, DraftRejection> {
   assert(previous.family === 'evm' && bid.family === 'evm', 'an EVM attempt follows an EVM attempt')
   assert(previous.chain === drafter.chain, `a transaction of ${previous.chain} stays on ${previous.chain}`)
   const price = raisedPrice(previous, bid, drafter.capWei)
-  if (!price.ok) return price
   const gasLimit = larger(bid.gasLimit, previous.gasLimit)
-  const raised = { ...previous, attempt: previous.attempt + 1, gasLimit, ...price.value }
-  if (previous.from.purpose === 'reserve') return accept(raised)
-  const moreWei = gasLimit * raised.maxFeePerGasWei - previous.gasLimit * previous.maxFeePerGasWei
-  // A token's gas was brought in the right amount; of native coin the fee takes what it needs.
-  if (previous.token !== null || moreWei >= previous.units) {
-    return refuse({ code: 'funds', message: `the address has no ${moreWei} wei more for a higher fee` })
+  const attempt = previous.attempt + 1
+  if (previous.from.purpose === 'reserve') {
+    return price.ok ? accept({ ...previous, attempt, gasLimit, ...price.value }) : price
   }
-  return accept({ ...raised, units: previous.units - moreWei })
+  // A token's gas was brought in the right amount.
+  if (previous.token !== null) {
+    return refuse({ code: 'funds', message: 'the address has no more wei for a higher fee' })
+  }
+  const spentWei = previous.units + previous.gasLimit * previous.maxFeePerGasWei
+  const isCovered = heldWei === undefined || heldWei >= spentWei
+  // One that is not covered waits in no mempool, so there is nothing to be outbid.
+  if (!price.ok && isCovered) return price
+  const { maxFeePerGasWei, maxPriorityFeePerGasWei } = price.ok ? price.value : previous
+  const units = (isCovered ? spentWei : heldWei) - gasLimit * maxFeePerGasWei
+  return units > 0n
+    ? accept({ ...previous, attempt, gasLimit, maxFeePerGasWei, maxPriorityFeePerGasWei, units })
+    : refuse({ code: 'funds', message: `${heldWei ?? spentWei} wei are not worth their own gas` })
 }

@@ -64,7 +64,7 @@ export function evm(settings: EvmSettings): Chain {
     },
     bid: (outflow) => bid({ rpc, capWei, reserveAddress, contractOf }, outflow),
     draft: (outflow, feeBid, funds) => draft(drafter, outflow, feeBid, funds),
-    raise: (previous, feeBid) => raise(drafter, previous, feeBid),
+    raise: (previous, feeBid, held) => raise(drafter, previous, feeBid, held),
     broadcast: (tx) => broadcast(rpc, native, tx),
     balance: (asset, addresses, height) => balance(rpc, asset, contractOf(asset), addresses, height),
     minedNonce: async (address) =>

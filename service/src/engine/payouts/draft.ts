@@ -15,13 +15,13 @@ import {
   sumLeavingOutflows,
 } from '../../db/outflows.ts'
 import { assert } from '../../domain/assert.ts'
-import { assetOf, nativeAsset } from '../../domain/catalog/assets.ts'
+import { assetOf } from '../../domain/catalog/assets.ts'
 import { chainFacts } from '../../domain/catalog/networks.ts'
 import { countedDeposits } from '../../domain/orders/order.ts'
 import { type KeyPath, nonceOf } from '../../domain/payouts/intent.ts'
 import { apply } from '../apply.ts'
 import { spendableBalance } from '../reserves.ts'
-import { deepHeight } from '../sweeps/deep_height.ts'
+import { heldDeep } from '../sweeps/deep_height.ts'
 import { cancelSweep } from '../sweeps/end.ts'
 import type { SigningWorld } from '../world.ts'
 import { excludesByTime } from './over.ts'
@@ -109,7 +109,7 @@ async function readPurse(world: SigningWorld, chain: Chain, outflow: ClaimedOutf
   if (chain.model !== 'account') return null
   const { from } = outflow
   if (from !== undefined) {
-    const held = await chain.balance(nativeAsset(chain.id).id, [from.address], await deepHeight(chain))
+    const held = await heldDeep(chain, from.address)
     return { ...from, minedNonce: await minedNonce(chain, from.address), held, leaving: [] }
   }
   const address = await reserveAddress(world.db, chain)

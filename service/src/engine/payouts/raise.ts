@@ -9,6 +9,7 @@ import {
 import { nativeAsset } from '../../domain/catalog/assets.ts'
 import type { Outcome } from '../../domain/outcome.ts'
 import type { Intent } from '../../domain/payouts/intent.ts'
+import { heldDeep } from '../sweeps/deep_height.ts'
 import type { SigningWorld } from '../world.ts'
 import { giveUpOver, isStalled } from './give_up.ts'
 import { areOver, excludesByTime } from './over.ts'
@@ -68,7 +69,10 @@ export async function raiseWhenSlow(
   return { kind: 'again', inMs: 0 }
 }
 
-/** What takes coins back has no change: its next attempt is drafted anew out of the same coins, and brings back less. */
+/**
+ * What takes coins back has no change: its next attempt is drafted anew out of the same coins, and brings back less. What a sweep
+ * moves is what its address holds, and a reorganisation may have taken of that since.
+ */
 async function raise(
   world: SigningWorld,
   chain: Chain,
@@ -76,6 +80,8 @@ async function raise(
   latest: Attempt,
   bid: FeeBid,
 ): Promise<Outcome<Intent, DraftRejection>> {
-  if (outflow.fills === null) return chain.raise(latest.intent, bid)
-  return chain.draft(outflow, bid, await readFillerFunds(world.db, outflow))
+  if (outflow.fills !== null) return chain.draft(outflow, bid, await readFillerFunds(world.db, outflow))
+  const { from } = outflow
+  const held = from === undefined || excludesByTime(chain) ? undefined : await heldDeep(chain, from.address)
+  return chain.raise(latest.intent, bid, held)
 }

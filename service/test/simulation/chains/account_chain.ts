@@ -89,7 +89,7 @@ export function accountChain(
     },
     bid: (outflow) => bid({ ask, rules, native, reserveAddress }, outflow),
     draft: (outflow, feeBid, funds) => draft(drafter, outflow, feeBid, funds),
-    raise: (previous, feeBid) => raise(drafter, previous, feeBid),
+    raise: (previous, feeBid, held) => raise(drafter, previous, feeBid, held),
     broadcast: (tx) => unknownWithoutAnswer(ask('send', tx.bytes)),
     balance: async (asset, addresses, height) =>
       fromChainUnits(asset, await ask('holds', asset, addresses, ...(height === undefined ? [] : [height])))

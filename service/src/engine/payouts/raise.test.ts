@@ -1,0 +1,103 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import type { Chain } from '../../chains/chain.ts'
+import { insertAddresses } from '../../db/addresses.ts'
+import { planOutflow } from '../../db/outflows.ts'
+import { assert } from '../../domain/assert.ts'
+import { accept } from '../../domain/outcome.ts'
+import { MINUTE_MS } from '../../domain/time.ts'
+import { type BooksStage, lookAt, openBooksStage, RESERVE } from '../testing/books_stage.ts'
+import type { SigningWorld } from '../world.ts'
+import { workPayouts } from './work.ts'
+
+/**
+ * What: a sweep that was drafted before a reorganisation took a part of its deposits moves what is left of them.
+ * How: a real PostgreSQL, a chain on paper whose node refuses what is not covered, and a signer that asks no questions.
+ */
+let stage: BooksStage
+
+beforeAll(async () => {
+  stage = await openBooksStage('raise')
+})
+
+beforeEach(() => stage.reset())
+
+afterAll(() => stage?.stop())
+
+const ETHER = 10n ** 18n
+const DEPOSIT = 'deposit-7'
+const SWEEP = 'sweep-ETH-7-1:1'
+
+/** Fees are nothing: all that an address holds is moved, and less by the next attempt where there is less. */
+function connect(sent: bigint[]): Chain {
+  const paper = stage.chain('ETH')
+  return {
+    ...paper,
+    minedNonce: async () => 0,
+    bid: async () =>
+      accept({ family: 'evm', gasLimit: 0n, maxFeePerGasWei: 0n, maxPriorityFeePerGasWei: 0n }),
+    draft: ({ payoutId, address: to }, bid, funds) => {
+      assert(bid.family === 'evm' && funds.model === 'account', 'it is of Ethereum')
+      const { from, nonce, heldWei = 0n } = funds
+      const { gasLimit, maxFeePerGasWei, maxPriorityFeePerGasWei } = bid
+      return accept({
+        ...{ family: 'evm', chain: 'ETH', evmChainId: 1, payoutId, attempt: 1, from, nonce, to, token: null },
+        ...{ units: heldWei, gasLimit, maxFeePerGasWei, maxPriorityFeePerGasWei },
+      })
+    },
+    raise: (previous, _bid, held) => {
+      assert(previous.family === 'evm', 'it is of Ethereum')
+      const units = held !== undefined && held < previous.units ? held : previous.units
+      return accept({ ...previous, attempt: previous.attempt + 1, units })
+    },
+    broadcast: async ({ txHash }) => {
+      const units = BigInt(txHash.split('#')[1] ?? 0)
+      sent.push(units)
+      return units > (await paper.balance('ETH:ETH', [DEPOSIT], 100)) ? 'refused' : 'accepted'
+    },
+  }
+}
+
+function signingWorld(beforeSigning: () => void): SigningWorld {
+  return {
+    ...stage.world,
+    seal: () => 'seal',
+    signer: {
+      addresses: async () => [],
+      sign: async (intent) => {
+        assert(intent.family === 'evm', 'it is of Ethereum')
+        beforeSigning()
+        return accept({ txHash: `0x${intent.attempt}#${intent.units}`, bytes: '00' })
+      },
+    },
+  }
+}
+
+test('a sweep of more than a reorganisation has left moves what is left', async () => {
+  await insertAddresses(stage.db, 'evm', 'reserve', 0, [RESERVE])
+  await planOutflow(
+    stage.db,
+    {
+      ...{ payoutId: SWEEP, kind: 'sweep', asset: 'ETH:ETH', units: 5n * ETHER, address: RESERVE, tag: null },
+      from: { key: { purpose: 'deposit', index: 7 }, address: DEPOSIT },
+    },
+    stage.world.clock.nowMs(),
+  )
+  const eth = stage.chain('ETH')
+  await lookAt(stage, 'ETH', 100)
+  eth.move(40, 'ETH:ETH', DEPOSIT, 3n * ETHER)
+  eth.move(50, 'ETH:ETH', DEPOSIT, 2n * ETHER)
+  const sent: bigint[] = []
+  const chain = connect(sent)
+  const world = signingWorld(() => {
+    if (sent.length === 0) eth.move(50, 'ETH:ETH', DEPOSIT, -2n * ETHER)
+  })
+  for (let step = 0; step < 3; step += 1) {
+    await workPayouts(world, chain, 'deposits')
+    stage.advance(5 * MINUTE_MS)
+    await stage.db.query('UPDATE outflows SET claimed_until_wall_ms = 0')
+  }
+  expect(sent[0]).toBe(5n * ETHER)
+  expect(sent.at(-1)).toBe(3n * ETHER)
+  const [outflow] = await stage.db.query<{ state: string }>('SELECT state FROM outflows')
+  expect(outflow).toEqual({ state: 'broadcast' })
+})
