@@ -11,6 +11,8 @@ export type Clock = {
   fromWallMs(wallMs: InstantMs): InstantMs
   /** Resolves after so many real milliseconds, or as soon as `signal` aborts. Never rejects. */
   sleep(durationMs: number, signal?: AbortSignal): Promise<void>
+  /** Resolves when everything has been looked at that has arrived so far. No time passes by it. */
+  endOfTurn(): Promise<void>
 }
 
 export type MovableClock = Clock & { setOffset(offsetMs: number): void; offsetMs(): number }
@@ -26,11 +28,11 @@ export function systemClock(): MovableClock {
     },
     offsetMs: () => offset,
     sleep,
+    endOfTurn,
   }
 }
 
-/** Resolves when everything has been looked at that has arrived so far. No time passes by it. */
-export function endOfTurn(): Promise<void> {
+function endOfTurn(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve)
   })

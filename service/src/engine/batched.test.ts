@@ -15,7 +15,7 @@ function openWrites() {
   return { write, items: () => under.map(({ items }) => items), at: (index: number) => under[index] }
 }
 
-const turn = () => new Promise((resolve) => setImmediate(resolve))
+const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
 
 test('a lonely item is written at once, alone', async () => {
   const { write, items, at } = openWrites()
@@ -76,11 +76,9 @@ test('when no item is to blame all of the batch fail after one try, and the next
   expect(await put('d')).toBe('d')
 })
 
-const waitsForMore = true
-
 test('who waits for more writes when two turns have brought nobody, and takes all who came in the turns before', async () => {
   const { write, items, at } = openWrites()
-  const put = batched(write, { waitsForMore })
+  const put = batched(write, { endOfTurn: turn })
   const answers = Promise.all(['a', 'b'].map(put))
   await turn()
   const later = put('c')
@@ -97,7 +95,7 @@ test('who waits for more writes when two turns have brought nobody, and takes al
 
 test('who waits for more takes with those who came during a write also those who come when it is answered', async () => {
   const { write, items, at } = openWrites()
-  const put = batched(write, { waitsForMore })
+  const put = batched(write, { endOfTurn: turn })
   const first = put('a').then(() => put('c'))
   await vi.waitFor(() => expect(items()).toEqual([['a']]))
   const second = put('b')
@@ -109,7 +107,7 @@ test('who waits for more takes with those who came during a write also those who
 
 test('who waits for more waits no longer when a write is full, however many still arrive', async () => {
   const { write, items } = openWrites()
-  const put = batched(write, { waitsForMore, itemsMax: 3 })
+  const put = batched(write, { endOfTurn: turn, itemsMax: 3 })
   for (const item of ['a', 'b', 'c', 'd', 'e', 'f']) {
     void put(item)
     await turn()
@@ -119,7 +117,7 @@ test('who waits for more waits no longer when a write is full, however many stil
 
 test('who waits for more waits for eight turns at the most', async () => {
   const { write, items } = openWrites()
-  const put = batched(write, { waitsForMore })
+  const put = batched(write, { endOfTurn: turn })
   let came = 0
   while (items().length === 0) {
     void put(String(came))

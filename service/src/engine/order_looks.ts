@@ -27,12 +27,12 @@ const REMEMBERED_MAX = 5_000
  * while a statement is under way waits for the next: what happened before a look is in it.
  */
 export function orderLooks(
-  world: Pick<World, 'db' | 'market'>,
+  world: Pick<World, 'db' | 'market' | 'clock'>,
   rememberedMax = REMEMBERED_MAX,
 ): (orderId: OrderId) => Promise<Look | null> {
   const remembered = new Map<OrderId, Remembered>()
   const readVersion = batched((orderIds: readonly OrderId[]) => findVersions(world.db, orderIds), {
-    waitsForMore: true,
+    endOfTurn: world.clock.endOfTurn,
   })
   const readWhole = batched(async (orderIds: readonly OrderId[]) => {
     const orders = await findOrders(world.db, orderIds)

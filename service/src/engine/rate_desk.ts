@@ -20,7 +20,7 @@ export function rateDesk(world: DeskWorld): Pick<Desk, 'rate' | 'isCurrent' | 'c
       await insertRateLocks(world.db, locks, world.clock.nowMs())
       return locks
     },
-    { waitsForMore: true },
+    { endOfTurn: world.clock.endOfTurn },
   )
   return {
     rate: (request) => {

@@ -24,7 +24,7 @@ const parts: HttpParts = {
   feed: { since: nobody, follow: nobody, close: async () => {} },
   apiKeys: { find: nobody },
   unsubscribing: { tokenOf: nobody, read: nobody, unsubscribe: nobody },
-  clock: { nowMs: nobody, wallMs: () => 0, fromWallMs: nobody, sleep: nobody },
+  clock: { nowMs: nobody, wallMs: () => 0, fromWallMs: nobody, sleep: nobody, endOfTurn: nobody },
   owners: {
     db: { query: nobody, transaction: nobody, close: nobody },
     box: { seal: nobody, open: nobody },

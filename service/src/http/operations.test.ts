@@ -168,6 +168,7 @@ const stoppedClock = {
   wallMs: () => 1_790_000_000_000,
   fromWallMs: (wallMs: number) => wallMs,
   sleep: async () => undefined,
+  endOfTurn: async () => undefined,
 }
 
 test('clients behind a trusted proxy are told apart', async () => {

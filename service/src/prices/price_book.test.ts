@@ -35,6 +35,7 @@ function fakeClock() {
         sleepers.add(resolve)
         signal?.addEventListener('abort', () => resolve())
       }),
+    endOfTurn: async () => {},
   }
   return {
     clock,

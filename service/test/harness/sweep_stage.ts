@@ -243,6 +243,7 @@ function jumpingClock(): JumpingClock {
     wallMs: () => real.wallMs() + skewMs,
     fromWallMs: (wallMs) => wallMs + skewMs,
     sleep: real.sleep,
+    endOfTurn: real.endOfTurn,
     jump: (durationMs) => {
       skewMs += durationMs
     },

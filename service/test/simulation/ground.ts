@@ -168,7 +168,13 @@ async function bookReserves(db: Database, reserve: Ground['reserve']): Promise<v
   const nowMs = () => START_MS
   const nodes = openNodes(nowMs)
   const chains = connectSimulated(directLines(nodes), async (chain) => reserve[chainFacts[chain].family])
-  const clock = { nowMs, wallMs: nowMs, fromWallMs: (ms: number) => ms, sleep: async () => {} }
+  const clock = {
+    nowMs,
+    wallMs: nowMs,
+    fromWallMs: (ms: number) => ms,
+    sleep: async () => {},
+    endOfTurn: async () => {},
+  }
   const watched: readonly ChainId[] = ['BTC', 'ETH', ...datedIds]
   const world = openWorld({
     db,

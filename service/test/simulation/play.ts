@@ -221,6 +221,8 @@ export class Play {
       wallMs: () => time.nowMs,
       fromWallMs: (wallMs) => wallMs + time.aheadMs,
       sleep: async (durationMs) => this.pass(durationMs),
+      // Whoever waits for others to arrive would go on beside them: one goes on at a time.
+      endOfTurn: async () => {},
     }
   }
 

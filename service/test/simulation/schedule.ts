@@ -385,7 +385,13 @@ async function lookAtEnd(play: Play): Promise<string[]> {
   const violations = await findViolations({
     db: onlyBuckets(ground.db, buckets),
     chains: watched as never,
-    clock: { nowMs: () => 0, wallMs: () => 0, fromWallMs: (ms) => ms, sleep: async () => {} },
+    clock: {
+      nowMs: () => 0,
+      wallMs: () => 0,
+      fromWallMs: (ms) => ms,
+      sleep: async () => {},
+      endOfTurn: async () => {},
+    },
     rows: ground.rows,
   })
   // A payout that was final and can never be mined again stays owed: the audit has to name it, for a person to see.

@@ -142,7 +142,13 @@ function openWorld(
     db,
     chains,
     log,
-    clock: { nowMs, wallMs: nowMs, fromWallMs: (wallMs) => wallMs, sleep: async () => {} },
+    clock: {
+      nowMs,
+      wallMs: nowMs,
+      fromWallMs: (wallMs) => wallMs,
+      sleep: async () => {},
+      endOfTurn: async () => {},
+    },
     prices: { usd: () => 1_000_000_000_000n },
     market: {
       refresh: async () => {},
