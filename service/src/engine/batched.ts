@@ -8,9 +8,9 @@ const TURNS_MAX = 8
  * carries its item, and gets what that write answers in its item's place. Nobody waits for a batch to fill: with one
  * caller at a time nothing is delayed.
  *
- * With `endOfTurn` (of the clock) a write begins only when two turns of the event loop have brought nobody new, which is at
- * once when there is little to do, or after eight. The busier it is, the more items share what a statement costs by itself; but while more
- * arrive the database has nothing to do, so this is for writes that cost it little.
+ * With `endOfTurn` (of the clock) a write begins only when two turns of the event loop have brought nobody new, which is
+ * at once when there is little to do, or after eight. The busier it is, the more items share what a statement costs by
+ * itself; but while more arrive the database has nothing to do, so this is for writes that cost it little.
  *
  * `isOneToBlame` tells of an error that a single item can cause: then each item is written alone, and only the one
  * that cannot be written fails. With any other error all of them fail, for they would again.
