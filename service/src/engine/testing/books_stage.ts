@@ -166,7 +166,8 @@ function openWorld(
   }
 }
 
-let ordersMade = 0
+/** Orders that a database was given; also how long a turn through their addresses takes, so each begins at none. */
+const ordersMade = new WeakMap<Sql, number>()
 
 /** A new order from `from` to `to`, with a deposit address of its own. */
 export async function placeOrder(
@@ -176,8 +177,9 @@ export async function placeOrder(
   amounts: { readonly asks: bigint; readonly promises: bigint },
   depositAddress: string | null = null,
 ): Promise<Order> {
-  ordersMade += 1
-  const number = String(ordersMade)
+  const index = (ordersMade.get(stage.db) ?? 0) + 1
+  ordersMade.set(stage.db, index)
+  const number = String(index)
   const nowMs = stage.world.clock.nowMs()
   const order: Order = {
     terms: {
@@ -212,7 +214,7 @@ export async function placeOrder(
     isOutflowCommitted: false,
   }
   const { terms } = order
-  await keepAddress(stage, terms.depositAddress, { purpose: 'deposit', index: ordersMade }, from, 'free')
+  await keepAddress(stage, terms.depositAddress, { purpose: 'deposit', index }, from, 'free')
   const row = {
     order,
     secrets: { tokenHash: Buffer.from(terms.id), seal: 'seal' },
