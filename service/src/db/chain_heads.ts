@@ -19,7 +19,7 @@ export type ChainHead = {
   readonly reorganisations: number
 }
 
-type HeadRow = {
+export type HeadRow = {
   chain: ChainId
   height: number
   hash: string
@@ -42,7 +42,7 @@ export async function readHead(sql: Sql, chain: ChainId): Promise<ChainHead | nu
   return row === undefined ? null : toHead(row)
 }
 
-function toHead(row: HeadRow): ChainHead {
+export function toHead(row: HeadRow): ChainHead {
   return {
     chain: row.chain,
     block: { height: row.height, hash: row.hash },
@@ -86,16 +86,14 @@ export async function beginBlock(tx: Sql, chain: ChainId, block: BlockRef): Prom
 
 /** The block was looked at whole. */
 export async function advanceHead(tx: Sql, chain: ChainId, block: BlockRef): Promise<void> {
-  await insertBlock(tx, chain, block)
-  await tx.query('DELETE FROM chain_blocks WHERE chain = $1 AND height = $2', [
-    chain,
-    block.height - BLOCKS_KEPT,
-  ])
-  await tx.query('UPDATE chain_heads SET height = $2, hash = $3 WHERE chain = $1', [
-    chain,
-    block.height,
-    block.hash,
-  ])
+  await tx.query(
+    `WITH noted AS (
+       INSERT INTO chain_blocks (chain, height, hash) VALUES ($1, $2, $3)
+       ON CONFLICT (chain, height) DO UPDATE SET hash = excluded.hash),
+     forgotten AS (DELETE FROM chain_blocks WHERE chain = $1 AND height = $2 - ${BLOCKS_KEPT})
+     UPDATE chain_heads SET height = $2, hash = $3 WHERE chain = $1`,
+    [chain, block.height, block.hash],
+  )
 }
 
 /** The blocks above `fork` are no longer on the best chain, and whatever was found in them has to be looked for anew. */

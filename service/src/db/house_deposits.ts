@@ -75,6 +75,15 @@ function toHouse(
   }
 }
 
+/** Asked without a lock at every look; most of the time there are none. */
+export async function hasDeepHouseDeposits(sql: Sql, chain: ChainId, height: number): Promise<boolean> {
+  const rows = await sql.query(
+    `SELECT 1 AS one FROM house_deposits WHERE chain = $1 AND state = 'mined' AND block_height <= $2 LIMIT 1`,
+    [chain, height],
+  )
+  return rows.length > 0
+}
+
 /** Those in a block no higher than `height`, waiting to be booked; locked. */
 export async function lockDeepHouseDeposits(tx: Sql, chain: ChainId, height: number) {
   const rows = await tx.query<HouseRow>(

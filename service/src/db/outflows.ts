@@ -353,14 +353,14 @@ export async function storeAnswer(
   )
 }
 
-/** Units of an asset that are promised to live outflows out of what payouts are made from. */
-export async function sumLiveOutflows(sql: Sql, asset: AssetId): Promise<bigint> {
-  const [row] = await sql.query<{ units: bigint | null }>(
-    `SELECT sum(units)::numeric(78,0) AS units FROM outflows
-     WHERE asset = $1 AND chain = $2 AND from_address IS NULL AND state IN ${UNBOOKED}`,
-    [asset, assetOf(asset).chain],
+/** Units that are promised to live outflows of each asset of a chain, out of what payouts are made from. */
+export async function sumLiveOutflows(sql: Sql, chain: ChainId): Promise<ReadonlyMap<AssetId, bigint>> {
+  const rows = await sql.query<{ asset: AssetId; units: bigint }>(
+    `SELECT asset, sum(units)::numeric(78,0) AS units FROM outflows
+     WHERE chain = $1 AND from_address IS NULL AND state IN ${UNBOOKED} GROUP BY asset ORDER BY asset`,
+    [chain],
   )
-  return row?.units ?? 0n
+  return new Map(rows.map(({ asset, units }) => [asset, units]))
 }
 
 /** A transaction of it is written down: with its nonce, where there are any. */

@@ -1,5 +1,6 @@
 import type { AssetId } from '../domain/catalog/assets.ts'
 import type { InstantMs } from '../domain/time.ts'
+import { arrayText } from './array_text.ts'
 import type { Sql } from './database.ts'
 
 export type Reserve = {
@@ -23,11 +24,17 @@ export async function readReserves(sql: Sql): Promise<Reserve[]> {
   }))
 }
 
-export async function saveReserve(sql: Sql, reserve: Reserve): Promise<void> {
+export async function writeReserves(sql: Sql, reserves: readonly Reserve[]): Promise<void> {
   await sql.query(
-    `INSERT INTO reserves (asset, spendable, payout_cost, at_ms) VALUES ($1, $2, $3, $4)
+    `INSERT INTO reserves (asset, spendable, payout_cost, at_ms)
+     SELECT * FROM unnest($1::text[], $2::numeric[], $3::numeric[], $4::bigint[])
      ON CONFLICT (asset) DO UPDATE SET spendable = excluded.spendable, payout_cost = excluded.payout_cost,
        at_ms = excluded.at_ms`,
-    [reserve.asset, reserve.spendable < 0n ? 0n : reserve.spendable, reserve.payoutCost, reserve.atMs],
+    [
+      arrayText(reserves, ({ asset }) => asset),
+      arrayText(reserves, ({ spendable }) => (spendable < 0n ? 0n : spendable)),
+      arrayText(reserves, ({ payoutCost }) => payoutCost),
+      arrayText(reserves, ({ atMs }) => atMs),
+    ],
   )
 }

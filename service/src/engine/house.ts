@@ -5,6 +5,7 @@ import type { Sql } from '../db/database.ts'
 import {
   type HouseDeposit,
   type HouseDepositKind,
+  hasDeepHouseDeposits,
   lockDeepHouseDeposits,
   lockHouseDepositsInBlock,
   setHouseDepositState,
@@ -63,10 +64,11 @@ export async function bookHouseDeposits(
   branch = 0,
   guard: (tx: Sql) => Promise<void> = async () => {},
 ): Promise<void> {
+  const deepHeight = height + 1 - chainFacts[chain].confirmations
+  if (!(await hasDeepHouseDeposits(world.db, chain, deepHeight))) return
   const nowMs = world.clock.nowMs()
   await world.db.transaction(async (tx) => {
     await guard(tx)
-    const deepHeight = height + 1 - chainFacts[chain].confirmations
     for (const deposit of await lockDeepHouseDeposits(tx, chain, deepHeight)) {
       await postForHouse(
         tx,

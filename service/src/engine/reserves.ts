@@ -2,41 +2,51 @@ import type { Chain } from '../chains/chain.ts'
 import { reserveAddresses } from '../db/addresses.ts'
 import { sumSpendableCoins } from '../db/coins.ts'
 import { sumLiveOutflows } from '../db/outflows.ts'
-import { readReserves, saveReserve } from '../db/reserves.ts'
-import { type Asset, type AssetId, assetOf, nativeAsset } from '../domain/catalog/assets.ts'
+import { writeReserves } from '../db/reserves.ts'
+import { type AssetId, nativeAsset } from '../domain/catalog/assets.ts'
 import { chainFacts } from '../domain/catalog/networks.ts'
 import { fromChainUnits } from '../domain/money/amount.ts'
+import type { InstantMs } from '../domain/time.ts'
 import type { World } from './world.ts'
 
 /** How old a figure may get while the chain stands still; with a new block it is taken anew. */
 const REFRESH_MS = 3_000
 
-/** Writes down what could be paid out of each asset of this chain, and what a payout costs. */
+/**
+ * Writes down what could be paid out of each asset of this chain, and what a payout costs; nothing while the figures
+ * taken at `takenAtMs` are young enough.
+ */
 export async function saveReserves(
   world: World,
   chain: Chain,
   height: number,
-  hasNewBlock: boolean,
+  takenAtMs: InstantMs,
 ): Promise<void> {
   const nowMs = world.clock.nowMs()
-  const known = new Map((await readReserves(world.db)).map((reserve) => [reserve.asset, reserve.atMs]))
-  const old = chain.assets.filter((id) => hasNewBlock || nowMs - (known.get(id) ?? 0) >= REFRESH_MS)
-  await Promise.all(
-    old.map(assetOf).map(async (asset) => {
-      const held = await heldFor(world, chain, asset, height)
-      const promised = await sumLiveOutflows(world.db, asset.id)
-      const { units: payoutCost } = await chain.estimateCost(asset.id)
-      await saveReserve(world.db, { asset: asset.id, spendable: held - promised, payoutCost, atMs: nowMs })
-    }),
-  )
+  if (nowMs - takenAtMs < REFRESH_MS) return
+  const held = await heldOn(world, chain, height)
+  const promised = await sumLiveOutflows(world.db, chain.id)
+  const reserves = chain.assets.map(async (asset) => ({
+    asset,
+    spendable: (held.get(asset) ?? 0n) - (promised.get(asset) ?? 0n),
+    payoutCost: (await chain.estimateCost(asset)).units,
+    atMs: nowMs,
+  }))
+  await writeReserves(world.db, await Promise.all(reserves))
 }
 
-async function heldFor(world: World, chain: Chain, asset: Asset, height: number): Promise<bigint> {
+async function heldOn(world: World, chain: Chain, height: number): Promise<ReadonlyMap<AssetId, bigint>> {
   if (chain.model === 'coins') {
     const { confirmations } = chainFacts[chain.id]
-    return fromChainUnits(asset.id, await sumSpendableCoins(world.db, chain.id, height, confirmations)).units
+    const satoshi = await sumSpendableCoins(world.db, chain.id, height, confirmations)
+    const { id } = nativeAsset(chain.id)
+    return new Map([[id, fromChainUnits(id, satoshi).units]])
   }
-  return spendableBalance(chain, asset.id, await reserveAddresses(world.db, chain.family))
+  const addresses = await reserveAddresses(world.db, chain.family)
+  const balances = chain.assets.map(async (asset) => {
+    return [asset, await spendableBalance(chain, asset, addresses)] as const
+  })
+  return new Map(await Promise.all(balances))
 }
 
 /** What of a balance can leave: all of it, less what the chain never lets go. Ledger units. */

@@ -4,13 +4,13 @@ import {
   advanceHead,
   beginBlock,
   blockHashAt,
-  type ChainHead,
   noteLooked,
   noteTrouble,
   readHead,
   rewindHead,
   startHead,
 } from '../db/chain_heads.ts'
+import { type LookedBefore, readLookedBefore } from '../db/chain_looks.ts'
 import { unmineCoins, upsertCoin } from '../db/coins.ts'
 import type { Sql } from '../db/database.ts'
 import { findDeepDeposits, findDepositsInBlock, findWaitingDeposits } from '../db/deposits.ts'
@@ -44,18 +44,21 @@ export async function watchChain(
   const startedAtMs = world.clock.nowMs()
   try {
     const nodeHead = await chain.head()
-    const head = await firstHead(world, chain, nodeHead)
-    await requireNotBehind(world, chain, head, nodeHead)
-    const hasLeft = await followReorganisation(
+    const before = await lookedBefore(world, chain, nodeHead)
+    const { head } = before
+    await requireNotBehind(world, chain, head.block, nodeHead)
+    const fork = await followReorganisation(
       { world, chain, lease, branch: head.reorganisations },
-      head,
+      before,
       nodeHead,
     )
+    const hasLeft = fork !== null
     const look: Look = { world, chain, lease, branch: head.reorganisations + (hasLeft ? 1 : 0) }
-    const height = await readNewBlocks(look, nodeHead.height)
+    const height = await readNewBlocks(look, fork ?? head.block, nodeHead.height)
     if (height < nodeHead.height) return true
     await readMempool(look, height)
-    if (height !== head.block.height || isWaitingDue(startedAtMs, head)) await checkWaiting(look, height)
+    if (height !== head.block.height || isWaitingDue(startedAtMs, head.lookedAtMs))
+      await checkWaiting(look, height)
     await confirmDeposits(look, height)
     const isNew = height !== head.block.height || hasLeft
     const guard = (tx: Sql) => requireLease(tx, lease)
@@ -63,7 +66,7 @@ export async function watchChain(
     // What was found final in a block that the watcher had not read, or had left already.
     const replaced = { kind: 'replaced', aboveHeight: height - REACH_BLOCKS } as const
     if (isNew) await orphanOutflows(world, chain.id, replaced, look.branch, guard)
-    await saveReserves(world, chain, height, height !== head.block.height)
+    await saveReserves(world, chain, height, height === head.block.height ? before.reservesAtMs : 0)
     // At the end: what there is was told, whether or not there is enough of it.
     requireGrowth(nodeHead.height)
     await noteLooked(world.db, chain.id, nodeHead.height, {
@@ -103,11 +106,11 @@ type Look = {
   readonly branch: number
 }
 
-async function firstHead(world: World, chain: Chain, nodeHead: BlockRef): Promise<ChainHead> {
-  const known = await readHead(world.db, chain.id)
+async function lookedBefore(world: World, chain: Chain, nodeHead: BlockRef): Promise<LookedBefore> {
+  const known = await readLookedBefore(world.db, chain.id, chain.assets)
   if (known !== null) return known
   await startHead(world.db, chain.id, nodeHead, world.clock.nowMs())
-  const started = await readHead(world.db, chain.id)
+  const started = await readLookedBefore(world.db, chain.id, chain.assets)
   assert(started !== null, 'a head that was just stored is there')
   return started
 }
@@ -116,24 +119,29 @@ async function firstHead(world: World, chain: Chain, nodeHead: BlockRef): Promis
  * A node that ends at a block we know and does not have the later ones is behind, and no proof that they left the chain: a
  * branch that replaces them has a block of its own where they part. Nothing is taken back on its word.
  */
-async function requireNotBehind({ db }: World, chain: Chain, { block }: ChainHead, nodeHead: BlockRef) {
+async function requireNotBehind({ db }: World, chain: Chain, block: BlockRef, nodeHead: BlockRef) {
   const missing = block.height - nodeHead.height
   if (missing <= 0 || (await blockHashAt(db, chain.id, nodeHead.height)) !== nodeHead.hash) return
   throw new Error(`the node of ${chain.id} is ${missing} blocks behind what it told before`)
 }
 
 /** Whether blocks that we told of are no longer on the best chain; asked here so that nothing is read in vain. */
-async function hasForked({ chain }: Look, { block }: ChainHead, begun: BlockRef | null, nodeHead: BlockRef) {
+async function hasForked({ chain }: Look, { head, begun }: LookedBefore, nodeHead: BlockRef) {
+  const { block } = head
   if (begun !== null && (await chain.blockHash(begun.height)) !== begun.hash) return true
   if (nodeHead.hash === block.hash) return false
   return (await chain.blockHash(block.height)) !== block.hash
 }
 
-/** Goes back to the last block that is still on the best chain, telling every deposit above it. False: none has left. */
-async function followReorganisation(look: Look, head: ChainHead, nodeHead: BlockRef): Promise<boolean> {
+/** Goes back to the last block that is still on the best chain, telling every deposit above it. Null: none has left. */
+async function followReorganisation(
+  look: Look,
+  before: LookedBefore,
+  nodeHead: BlockRef,
+): Promise<BlockRef | null> {
   const { world, chain, lease, branch } = look
-  const begun = await readBegun(look, head)
-  if (!(await hasForked(look, head, begun, nodeHead))) return false
+  if (!(await hasForked(look, before, nodeHead))) return null
+  const { head, begun } = before
   const orphans = begun === null ? [] : [begun]
   let fork: BlockRef = head.block
   while ((await chain.blockHash(fork.height)) !== fork.hash) {
@@ -158,16 +166,9 @@ async function followReorganisation(look: Look, head: ChainHead, nodeHead: Block
       await unmineCoins(tx, chain.id, hash)
       await unmineHouseDeposits(tx, chain.id, hash, branch, world.clock.nowMs())
     }
-    await rewindHead(tx, chain.id, fork, cautiousUntil(chain, head, depth))
+    await rewindHead(tx, chain.id, fork, cautiousUntil(chain, head.block, depth))
   })
-  return true
-}
-
-/** A block whose telling was begun and never ended: it may have left the chain before it became our head. */
-async function readBegun({ world, chain }: Look, { block }: ChainHead): Promise<BlockRef | null> {
-  const height = block.height + 1
-  const hash = await blockHashAt(world.db, chain.id, height)
-  return hash === null ? null : { height, hash }
+  return fork
 }
 
 async function knownBlock({ world, chain }: Look, height: number): Promise<BlockRef> {
@@ -179,27 +180,27 @@ async function knownBlock({ world, chain }: Look, height: number): Promise<Block
 }
 
 /** Deeper than half of what we wait for: somebody may be rewriting the chain, so nothing leaves on its word for a while. */
-function cautiousUntil(chain: Chain, head: ChainHead, depth: number): number {
+function cautiousUntil(chain: Chain, left: BlockRef, depth: number): number {
   const { confirmations } = chainFacts[chain.id]
-  return depth * 2 > confirmations ? head.block.height + confirmations : 0
+  return depth * 2 > confirmations ? left.height + confirmations : 0
 }
 
 /** A look takes at most so many blocks, so that confirmations and mempool are not kept waiting by a long way to go. */
 const BLOCKS_A_LOOK = 50
 
-async function readNewBlocks(look: Look, nodeHeight: number): Promise<number> {
+/** Every block above `from`, and how far that has come. */
+async function readNewBlocks(look: Look, from: BlockRef, nodeHeight: number): Promise<number> {
   const { world, chain } = look
-  let head = await readHead(world.db, chain.id)
-  assert(head !== null, 'the head is stored')
-  const last = Math.min(nodeHeight, head.block.height + BLOCKS_A_LOOK)
-  for (let height = head.block.height + 1; height <= last; height += 1) {
+  let head = from
+  const last = Math.min(nodeHeight, from.height + BLOCKS_A_LOOK)
+  for (let height = from.height + 1; height <= last; height += 1) {
     const block = await readOwnBlock(world, chain, height)
     // Gone, or on another branch than the one we stand on: the next look finds the fork first.
-    if (block === null || block.block.parentHash !== head.block.hash) return head.block.height
+    if (block === null || block.block.parentHash !== head.hash) return head.height
     await noteBlock(look, block)
-    head = { ...head, block: { height, hash: block.block.hash } }
+    head = { height, hash: block.block.hash }
   }
-  return head.block.height
+  return head.height
 }
 
 type OwnBlock = { readonly block: Block; readonly ours: ReadonlyMap<string, OwnAddress> }
@@ -361,7 +362,7 @@ async function readMempool(look: Look, height: number): Promise<void> {
 /** Each costs a question to the node, and may wait for long: between blocks they are asked for every other second. */
 const WAITING_REST_MS = 2_000
 
-function isWaitingDue(nowMs: number, { lookedAtMs }: ChainHead): boolean {
+function isWaitingDue(nowMs: number, lookedAtMs: number): boolean {
   return Math.floor(nowMs / WAITING_REST_MS) > Math.floor(lookedAtMs / WAITING_REST_MS)
 }
 

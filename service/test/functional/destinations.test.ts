@@ -14,7 +14,7 @@ import { insertAddresses } from '../../src/db/addresses.ts'
 import { advanceHead, noteLooked, startHead } from '../../src/db/chain_heads.ts'
 import { openDatabase } from '../../src/db/database.ts'
 import { migrate } from '../../src/db/migrate.ts'
-import { saveReserve } from '../../src/db/reserves.ts'
+import { writeReserves } from '../../src/db/reserves.ts'
 import { type AssetId, assets } from '../../src/domain/catalog/assets.ts'
 import { chainFacts, chainIds } from '../../src/domain/catalog/networks.ts'
 import { HOUR_MS } from '../../src/domain/time.ts'
@@ -116,10 +116,11 @@ async function prepare(url: string) {
     const ready = Array.from({ length: 200 }, (_, index) => `${family} ${index}`)
     await insertAddresses(db, family, 'deposit', 1, ready)
   }
-  for (const { id, decimals } of assets) {
+  const reserves = assets.map(({ id, decimals }) => {
     const spendable = 10n ** BigInt(decimals) * 1_000_000n
-    await saveReserve(db, { asset: id, spendable, payoutCost: 1n, atMs: nowMs() })
-  }
+    return { asset: id, spendable, payoutCost: 1n, atMs: nowMs() }
+  })
+  await writeReserves(db, reserves)
   const box = createSecretBox([sandboxKey('account')])
   const account = await openDemoAccount(dataDir, { db, box, wallMs })
   await db.close()

@@ -30,8 +30,9 @@ export async function workPayouts(
   from: LeavingFrom = 'reserve',
 ): Promise<boolean> {
   const time = { nowMs: world.clock.nowMs(), wallMs: world.clock.wallMs(), claimMs: CLAIM_MS }
-  const isStopped = await isOutflowStopped(world.db, chain.id)
   const claimed = await claimOutflows(world.db, chain.id, from, time, OUTFLOWS_A_STEP)
+  if (claimed.length === 0) return false
+  const isStopped = await isOutflowStopped(world.db, chain.id)
   await atOnce(world.policy.atOnce, claimed, async (outflow) => {
     const wallMs = world.clock.wallMs()
     // The ones before it took their time: it may be in other hands by now.

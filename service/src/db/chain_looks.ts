@@ -1,0 +1,38 @@
+import type { AssetId } from '../domain/catalog/assets.ts'
+import type { ChainId } from '../domain/catalog/networks.ts'
+import type { BlockRef } from '../domain/orders/order.ts'
+import type { InstantMs } from '../domain/time.ts'
+import { type ChainHead, type HeadRow, toHead } from './chain_heads.ts'
+import type { Sql } from './database.ts'
+
+/** What a look at a chain goes on from. */
+export type LookedBefore = {
+  readonly head: ChainHead
+  /** A block above the head whose telling was begun and never ended: it may have left the chain before it became the head. */
+  readonly begun: BlockRef | null
+  /** Since when the oldest figure of the chain's reserves stands; 0 when one of them was never taken. */
+  readonly reservesAtMs: InstantMs
+}
+
+/** All of it in one statement: most looks find that nothing has happened, and there are several a second. */
+export async function readLookedBefore(
+  sql: Sql,
+  chain: ChainId,
+  assets: readonly AssetId[],
+): Promise<LookedBefore | null> {
+  const [row] = await sql.query<HeadRow & { begun_hash: string | null; reserves_at_ms: number }>(
+    `SELECT h.*, b.hash AS begun_hash,
+       (SELECT coalesce(min(coalesce(r.at_ms, 0)), 0)
+        FROM unnest($2::text[]) AS carried (asset) LEFT JOIN reserves r USING (asset)) AS reserves_at_ms
+     FROM chain_heads h LEFT JOIN chain_blocks b ON b.chain = h.chain AND b.height = h.height + 1
+     WHERE h.chain = $1`,
+    [chain, assets],
+  )
+  if (row === undefined) return null
+  const { begun_hash: hash } = row
+  return {
+    head: toHead(row),
+    begun: hash === null ? null : { height: row.height + 1, hash },
+    reservesAtMs: row.reserves_at_ms,
+  }
+}
