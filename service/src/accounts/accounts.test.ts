@@ -2,13 +2,13 @@ import { createHmac, createSecretKey, type KeyObject, randomBytes } from 'node:c
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Postgres, removePostgres, startPostgres } from '@cambist/devnet'
+import { type Postgres, removePostgres } from '@cambist/devnet'
 import { Command } from 'commander'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { startMigratedPostgres } from '../../test/harness/migrated_postgres.ts'
 import { CommandRefused } from '../command_refused.ts'
 import { operator, readAuditRows } from '../db/audit_log.ts'
 import { type Database, openDatabase } from '../db/database.ts'
-import { migrate } from '../db/migrate.ts'
 import { createAccount } from './accounts.ts'
 import { openApiKeys } from './api_keys.ts'
 import { parseEmail } from './email_address.ts'
@@ -29,8 +29,7 @@ let place: KeysPlace
 let now = 1_700_000_000_000
 
 beforeAll(async () => {
-  server = await startPostgres({ dataDir, settings: { fsync: 'off' } })
-  await migrate(server.url, () => {})
+  server = await startMigratedPostgres(dataDir)
   db = openDatabase({
     url: server.url,
     connectionsMax: 5,

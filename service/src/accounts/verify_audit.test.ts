@@ -1,15 +1,15 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Postgres, removePostgres, startPostgres } from '@cambist/devnet'
+import { type Postgres, removePostgres } from '@cambist/devnet'
 import { Command } from 'commander'
 import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { startMigratedPostgres } from '../../test/harness/migrated_postgres.ts'
 import { CommandRefused } from '../command_refused.ts'
 import { registerAuditCommands } from '../commands/audit.ts'
 import { appendAudit, type By, houseChain, readAuditHeads } from '../db/audit_log.ts'
 import { type Database, openDatabase } from '../db/database.ts'
-import { migrate } from '../db/migrate.ts'
 import { verifyAudit } from './verify_audit.ts'
 
 /**
@@ -24,8 +24,7 @@ let superuser: pg.Client
 let chainsMade = 0
 
 beforeAll(async () => {
-  server = await startPostgres({ dataDir, settings: { fsync: 'off' } })
-  await migrate(server.url, () => {})
+  server = await startMigratedPostgres(dataDir)
   db = openDatabase({
     url: server.url,
     connectionsMax: 5,

@@ -2,11 +2,11 @@ import { createSecretKey, randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Postgres, removePostgres, startPostgres } from '@cambist/devnet'
+import { type Postgres, removePostgres } from '@cambist/devnet'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { startMigratedPostgres } from '../../test/harness/migrated_postgres.ts'
 import { operator } from '../db/audit_log.ts'
 import { type Database, openDatabase } from '../db/database.ts'
-import { migrate } from '../db/migrate.ts'
 import type { Outcome } from '../domain/outcome.ts'
 import { createAccount } from './accounts.ts'
 import type { KeysPlace } from './keys.ts'
@@ -37,8 +37,7 @@ let place: KeysPlace & { readonly loopbackAllowed: boolean }
 let now = 1_700_000_000_000
 
 beforeAll(async () => {
-  server = await startPostgres({ dataDir, settings: { fsync: 'off' } })
-  await migrate(server.url, () => {})
+  server = await startMigratedPostgres(dataDir)
   db = openDatabase({
     url: server.url,
     connectionsMax: 5,

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Postgres, removePostgres, startPostgres } from '@cambist/devnet'
+import { type Postgres, removePostgres } from '@cambist/devnet'
 import { type Client, type CreateOrderRequest, createClient } from '@cambist/sdk'
 import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -13,7 +13,6 @@ import { EOS_MAIN, STELLAR_MAIN } from '../../src/config/variables.ts'
 import { insertAddresses } from '../../src/db/addresses.ts'
 import { advanceHead, noteLooked, startHead } from '../../src/db/chain_heads.ts'
 import { openDatabase } from '../../src/db/database.ts'
-import { migrate } from '../../src/db/migrate.ts'
 import { writeReserves } from '../../src/db/reserves.ts'
 import { type AssetId, assets } from '../../src/domain/catalog/assets.ts'
 import { chainFacts, chainIds } from '../../src/domain/catalog/networks.ts'
@@ -23,6 +22,7 @@ import { defaultLimits } from '../../src/http/parts.ts'
 import { type Service, startService } from '../../src/main.ts'
 import { sandboxPrices } from '../../src/prices/index.ts'
 import { openDemoAccount } from '../../src/sandbox/demo_account.ts'
+import { startMigratedPostgres } from '../harness/migrated_postgres.ts'
 
 /**
  * What: where an order may pay to (spec 4.3, rules 2, 4 and 6), with addresses as people paste them: of every type, of
@@ -65,8 +65,7 @@ let service: Service | undefined
 let client: Client
 
 beforeAll(async () => {
-  postgres = await startPostgres({ dataDir: join(dataDir, 'postgres'), settings: { fsync: 'off' } })
-  await migrate(postgres.url, () => {})
+  postgres = await startMigratedPostgres(join(dataDir, 'postgres'))
   const account = await prepare(postgres.url)
   const { usd } = sandboxPrices()
   service = await startService({

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Postgres, removePostgres, startPostgres } from '@cambist/devnet'
+import { type Postgres, removePostgres } from '@cambist/devnet'
 import PostalMime from 'postal-mime'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { certificate } from '../../src/channels/email/testing/certificate.ts'
@@ -13,8 +13,8 @@ import {
 } from '../../src/channels/email/testing/mail_server.ts'
 import { type Database, openDatabase } from '../../src/db/database.ts'
 import { queueMail } from '../../src/db/mails.ts'
-import { migrate } from '../../src/db/migrate.ts'
 import { eventually } from '../harness/eventually.ts'
+import { startMigratedPostgres } from '../harness/migrated_postgres.ts'
 import { type RunningProcess, startProcess } from './processes/running_process.ts'
 
 /**
@@ -30,8 +30,7 @@ let db: Database
 
 beforeAll(async () => {
   dir = mkdtempSync(join(tmpdir(), 'cambist-mails-'))
-  postgres = await startPostgres({ dataDir: join(dir, 'postgres'), settings: { fsync: 'off' } })
-  await migrate(postgres.url, () => {})
+  postgres = await startMigratedPostgres(join(dir, 'postgres'))
   db = openDatabase({
     url: postgres.url,
     connectionsMax: 2,

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { removePostgres } from '@cambist/devnet'
 import type { TestProject } from 'vitest/node'
+import { madeOnce } from './made_once.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -18,7 +19,7 @@ export default function openRunFolder({ provide }: TestProject): () => void {
   chmodSync(folder, 0o755)
   provide('runFolder', folder)
   return () => {
-    removePostgres(join(folder, 'first_start/postgres'))
+    for (const { name, postgres } of madeOnce) removePostgres(join(folder, name, postgres))
     rmSync(folder, { recursive: true, force: true })
   }
 }

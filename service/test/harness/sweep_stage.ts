@@ -2,13 +2,12 @@ import { createSecretKey, randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Devnet, removePostgres, startDevnet, startPostgres } from '@cambist/devnet'
+import { type Devnet, removePostgres, startDevnet } from '@cambist/devnet'
 import type { Chain } from '../../src/chains/chain.ts'
 import { evm } from '../../src/chains/evm/index.ts'
 import { type Clock, systemClock } from '../../src/clock.ts'
 import { reserveAddresses } from '../../src/db/addresses.ts'
 import { type Database, openDatabase, type Sql } from '../../src/db/database.ts'
-import { migrate } from '../../src/db/migrate.ts'
 import { signedTransactions } from '../../src/db/signed_transactions.ts'
 import { openAlarms } from '../../src/engine/alarms.ts'
 import { defaultPolicy } from '../../src/engine/default_policy.ts'
@@ -23,6 +22,7 @@ import type { SigningWorld } from '../../src/engine/world.ts'
 import { sandboxPrices } from '../../src/prices/index.ts'
 import { sandboxChains, sandboxSignerSettings } from '../../src/sandbox/chains.ts'
 import { localSigner } from '../../src/signer/local_signer.ts'
+import { startMigratedPostgres } from './migrated_postgres.ts'
 
 /** A process that ends after so many beats; every statement and every broadcast is a beat before it and one after it. */
 /** Ends after so many statements, or at the first place that begins with `at`. */
@@ -65,9 +65,8 @@ export async function startSweepStage(): Promise<SweepStage> {
   const dataDir = join(folder, 'postgres')
   const [devnet, server] = await Promise.all([
     startDevnet({ dataDir: join(folder, 'devnet'), networks: ['ETH'], mining: 'manual' }),
-    startPostgres({ dataDir, settings: { fsync: 'off' } }),
+    startMigratedPostgres(dataDir),
   ])
-  await migrate(server.url, () => {})
   const db = openDatabase({
     url: server.url,
     connectionsMax: 5,

@@ -1,10 +1,10 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { removePostgres, startPostgres } from '@cambist/devnet'
+import { removePostgres } from '@cambist/devnet'
 import pg from 'pg'
+import { startMigratedPostgres } from '../../../test/harness/migrated_postgres.ts'
 import { type Database, openDatabase, type Sql } from '../../db/database.ts'
-import { migrate } from '../../db/migrate.ts'
 import { insertNewOrders } from '../../db/new_orders.ts'
 import { endOutflow } from '../../db/outflows.ts'
 import { noteUnswept } from '../../db/unswept.ts'
@@ -47,8 +47,7 @@ export type BooksStage = {
 export async function openBooksStage(name: string): Promise<BooksStage> {
   const folder = mkdtempSync(join(tmpdir(), `cambist-${name}-`))
   const dataDir = join(folder, 'postgres')
-  const server = await startPostgres({ dataDir, settings: { fsync: 'off' } })
-  await migrate(server.url, () => {})
+  const server = await startMigratedPostgres(dataDir)
   const db = openDatabase({
     url: server.url,
     connectionsMax: 5,

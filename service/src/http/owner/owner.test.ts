@@ -2,15 +2,15 @@ import { createSecretKey, randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Postgres, removePostgres, startPostgres } from '@cambist/devnet'
+import { type Postgres, removePostgres } from '@cambist/devnet'
 import { parseSetCookie } from 'cookie'
 import pg from 'pg'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { startMigratedPostgres } from '../../../test/harness/migrated_postgres.ts'
 import type { OwnerPlace } from '../../accounts/owner_place.ts'
 import { createSecretBox } from '../../accounts/secret_box.ts'
 import { verifyAudit } from '../../accounts/verify_audit.ts'
 import { type Database, openDatabase } from '../../db/database.ts'
-import { migrate } from '../../db/migrate.ts'
 import { SESSION_IDLE_MS, SESSION_MS_MAX } from '../../domain/session_lifetimes.ts'
 import type { Answer } from '../testing/answer.ts'
 import { type Browser, openBrowser, tokenOf } from '../testing/browser.ts'
@@ -43,8 +43,7 @@ const place: OwnerPlace = {
 }
 
 beforeAll(async () => {
-  server = await startPostgres({ dataDir, settings: { fsync: 'off' } })
-  await migrate(server.url, () => {})
+  server = await startMigratedPostgres(dataDir)
   db = openDatabase({
     url: server.url,
     connectionsMax: 5,
