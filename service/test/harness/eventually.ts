@@ -6,8 +6,13 @@ export type Patience = {
   readonly context?: () => Promise<string> | string
 }
 
-const POLL_MS = 40
 const PATIENCE_MS = 30_000
+/** Asking is work for whoever is waited for: what takes long is asked for less often, and is noticed a tenth later. */
+const POLL_MS = { first: 20, most: 200 } as const
+
+function pollMs(waitedMs: number): number {
+  return Math.min(POLL_MS.most, Math.max(POLL_MS.first, waitedMs / 10))
+}
 
 /**
  * Answers what `look` answers as soon as it does not throw; until then asks again. A test waits with this for a
@@ -18,18 +23,18 @@ export async function eventually<Value>(
   look: () => Promise<Value> | Value,
   { timeoutMs = PATIENCE_MS, context }: Patience = {},
 ): Promise<Value> {
-  const untilMs = performance.now() + timeoutMs
+  const sinceMs = performance.now()
   for (;;) {
     try {
       return await look()
     } catch (error) {
-      if (error instanceof Hopeless || performance.now() > untilMs) {
+      if (error instanceof Hopeless || performance.now() - sinceMs > timeoutMs) {
         const last = error instanceof Error ? error.message : String(error)
         const shown = context === undefined ? '' : `\n${await context()}`
         throw new Error(`never came true (${timeoutMs} ms): ${what}\n${last}${shown}`, { cause: error })
       }
     }
-    await pause(POLL_MS)
+    await pause(pollMs(performance.now() - sinceMs))
   }
 }
 
