@@ -1,4 +1,5 @@
 import { runner } from 'node-pg-migrate'
+import pg from 'pg'
 
 export const MIGRATIONS_FOLDER = new URL('./migrations', import.meta.url).pathname
 
@@ -7,8 +8,20 @@ export const MIGRATIONS_FOLDER = new URL('./migrations', import.meta.url).pathna
  * one works, the others wait.
  */
 export async function migrate(url: string, log: (line: string) => void): Promise<void> {
+  // Our own: the runner does not wait until one of its is closed, and a server that is stopped meanwhile ends the process.
+  const client = new pg.Client({ connectionString: url })
+  client.on('error', () => {})
+  try {
+    await client.connect()
+    await runMissing(client, log)
+  } finally {
+    await client.end()
+  }
+}
+
+async function runMissing(dbClient: pg.Client, log: (line: string) => void): Promise<void> {
   await runner({
-    databaseUrl: url,
+    dbClient,
     dir: MIGRATIONS_FOLDER,
     migrationsTable: 'schema_migrations',
     direction: 'up',

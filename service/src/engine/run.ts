@@ -42,7 +42,7 @@ function startChainWatch(world: World, chain: Chain, holder: string): Loop {
     if (lease === null) return false
     const wallMs = world.clock.wallMs()
     if (wallMs - checkedWallMs >= IDENTITY_REST_MS) {
-      await checkIdentity(world, chain)
+      await checkIdentity(world, chain, lease)
       checkedWallMs = wallMs
     }
     return watchChain(world, chain, lease, requireGrowth)

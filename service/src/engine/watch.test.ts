@@ -103,8 +103,30 @@ test('a node that stands still for longer than its network ever did is in troubl
 
 test("a node of another network is the chain's trouble", async () => {
   const stranger = { ...emptyChain(), checkIdentity: () => Promise.reject(new Error('another genesis')) }
-  await expect(checkIdentity(stage.world, stranger)).rejects.toThrow('another genesis')
+  await expect(checkIdentity(stage.world, stranger, lease)).rejects.toThrow('another genesis')
   expect((await head()).trouble).toContain('another genesis')
+})
+
+test('a watcher that slept while another went back to an earlier block says that it is late, and no more', async () => {
+  const chain = emptyChain()
+  await grow(chain, 103)
+  chain.fork(102)
+  let slept = false
+  const blockHash = async (height: number) => {
+    if (!slept) {
+      slept = true
+      stage.advance(49 * HOUR_MS)
+      const other = await takeLease(stage.db, 'watch:BTC', 'another', stage.world.clock.wallMs(), HOUR_MS)
+      assert(other !== null, 'the lease is over')
+      // Has gone back, and not yet read what came instead.
+      await watchChain(stage.world, { ...chain, readBlock: async () => null }, other)
+      expect(await head()).toMatchObject({ block: { height: 101 }, reorganisations: 1 })
+    }
+    return chain.blockHash(height)
+  }
+  const late = watchChain(stage.world, { ...chain, blockHash }, lease)
+  await expect(late).rejects.toThrow('the lease watch:BTC was lost')
+  expect((await head()).trouble).toBeNull()
 })
 
 test('a watcher frozen in the middle of a transaction does not keep others from taking over', async () => {
