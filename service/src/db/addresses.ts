@@ -60,19 +60,22 @@ export async function takeChangeAddress(
   return row === undefined ? null : { address: row.address, key: { purpose: 'change', index: row.key_index } }
 }
 
+export type PoolName = { readonly family: AddressFamily; readonly purpose: KeyPath['purpose'] }
+
 /** How many addresses wait, and the next key to make one from. */
-export async function readPool(
-  sql: Sql,
-  family: AddressFamily,
-  purpose: KeyPath['purpose'],
-): Promise<{ readonly free: number; readonly nextIndex: number }> {
-  const [row] = await sql.query<{ free: number; next_index: number }>(
+export type Pool = { readonly free: number; readonly nextIndex: number }
+
+/** One for each name, in the order of the names. */
+export function readPools(sql: Sql, names: readonly PoolName[]): Promise<Pool[]> {
+  return sql.query<Pool>(
     `SELECT
-       (SELECT count(*)::int FROM addresses WHERE family = $1 AND purpose = $2 AND assigned_at_ms IS NULL) AS free,
-       (SELECT coalesce(max(key_index) + 1, 0) FROM addresses WHERE family = $1 AND purpose = $2) AS next_index`,
-    [family, purpose],
+       (SELECT count(*)::int FROM addresses a
+        WHERE a.family = pool.family AND a.purpose = pool.purpose AND assigned_at_ms IS NULL) AS free,
+       (SELECT coalesce(max(key_index) + 1, 0) FROM addresses a
+        WHERE a.family = pool.family AND a.purpose = pool.purpose) AS "nextIndex"
+     FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS pool (family, purpose, place) ORDER BY place`,
+    [names.map(({ family }) => family), names.map(({ purpose }) => purpose)],
   )
-  return { free: row?.free ?? 0, nextIndex: row?.next_index ?? 0 }
 }
 
 /** Puts addresses into the pool. Two processes that made the same ones agree, because both derive them alike. */

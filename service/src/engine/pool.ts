@@ -1,6 +1,6 @@
-import { insertAddresses, readPool } from '../db/addresses.ts'
+import { insertAddresses, type Pool, type PoolName, readPools } from '../db/addresses.ts'
+import { assert } from '../domain/assert.ts'
 import { type AddressFamily, depositsLie } from '../domain/catalog/networks.ts'
-import type { KeyPath } from '../domain/payouts/intent.ts'
 import type { SigningWorld } from './world.ts'
 
 /** Deriving a hundred takes a twentieth of a second, in which this process could answer nobody. */
@@ -10,17 +10,31 @@ const BATCH = 25
  * Keeps addresses ready, so that creating an order never waits for keys. True: few are left, and more have to be made at
  * once; a pool that is nearly full is filled in passing, for deriving takes the processor from everything else.
  */
-export async function fillPool(world: SigningWorld): Promise<boolean> {
-  const families = new Set([...world.chains.values()].map(({ family }) => family))
-  // What the sandbox funds and payouts are made from comes first.
-  for (const family of families) await fill(world, family, 'reserve', hasTags(family) ? 2 : 1)
-  const { poolSize } = world.policy
+export async function fillPools(world: SigningWorld): Promise<boolean> {
+  const wanted = wantedPools(world)
+  const pools = await readPools(world.db, wanted)
   let isLow = false
-  for (const family of families) {
-    if (await fill(world, family, 'deposit', poolSize)) isLow = true
-    if (hasCoins(family) && (await fill(world, family, 'change', poolSize))) isLow = true
+  for (const [at, pool] of pools.entries()) {
+    const want = wanted[at]
+    assert(want !== undefined, 'a pool was asked for')
+    if ((await fill(world, want, pool)) && want.purpose !== 'reserve') isLow = true
   }
   return isLow
+}
+
+type Wanted = PoolName & { readonly count: number }
+
+/** What the sandbox funds and payouts are made from comes first. */
+function wantedPools({ chains, policy }: SigningWorld): readonly Wanted[] {
+  const families = [...new Set([...chains.values()].map(({ family }) => family))]
+  const { poolSize } = policy
+  return [
+    ...families.map((family): Wanted => ({ family, purpose: 'reserve', count: hasTags(family) ? 2 : 1 })),
+    ...families.flatMap((family): Wanted[] => [
+      { family, purpose: 'deposit', count: poolSize },
+      ...(hasCoins(family) ? [{ family, purpose: 'change', count: poolSize } as const] : []),
+    ]),
+  ]
 }
 
 function hasCoins(family: AddressFamily): boolean {
@@ -35,17 +49,16 @@ function hasTags(family: AddressFamily): boolean {
 /** The tag of a deposit is the index of its key, and many wallets take 0 for none. */
 const FIRST_TAG = 1
 
+/** Whether less than a fourth is there even now. */
 async function fill(
   world: SigningWorld,
-  family: AddressFamily,
-  purpose: KeyPath['purpose'],
-  wanted: number,
+  { family, purpose, count }: Wanted,
+  { free, nextIndex }: Pool,
 ): Promise<boolean> {
-  const { free, nextIndex } = await readPool(world.db, family, purpose)
-  const missing = Math.min(wanted - free, BATCH)
+  const missing = Math.min(count - free, BATCH)
   if (missing <= 0) return false
   const first = hasTags(family) && purpose === 'deposit' ? Math.max(nextIndex, FIRST_TAG) : nextIndex
   const made = await world.signer.addresses(family, purpose, first, missing)
   await insertAddresses(world.db, family, purpose, first, made)
-  return (free + missing) * 4 < wanted
+  return (free + missing) * 4 < count
 }

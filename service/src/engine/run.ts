@@ -6,7 +6,7 @@ import { keepHouse } from './housekeeping.ts'
 import { leaseKeeper } from './lease.ts'
 import { type Loop, startLoop } from './loop.ts'
 import { workPayouts } from './payouts/work.ts'
-import { fillPool } from './pool.ts'
+import { fillPools } from './pool.ts'
 import { beginPace, reconcileChain } from './reconcile.ts'
 import { planSweeps } from './sweeps/plan.ts'
 import { checkIdentity, watchChain } from './watch.ts'
@@ -64,7 +64,7 @@ export function startEngine(world: SigningWorld, holder: string): Loop[] {
   return [
     startLoop(world, 'expire', restMs, () => expireOrders(world), world.alarms.of('expire')),
     startLoop(world, 'exchange', restMs, () => exchangeOrders(world), world.alarms.of('exchange')),
-    startLoop(world, 'pool', restMs, () => fillPool(world), world.alarms.of('pool')),
+    startLoop(world, 'pool', restMs, () => fillPools(world), world.alarms.of('pool')),
     startLoop(world, 'housekeeping', HOUSEKEEPING_REST_MS, () => keepHouse(world)),
     ...[...world.chains.values()].flatMap((chain) => [
       startPaying(world, chain),

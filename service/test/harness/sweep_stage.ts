@@ -14,7 +14,7 @@ import { defaultPolicy } from '../../src/engine/default_policy.ts'
 import { leaseKeeper } from '../../src/engine/lease.ts'
 import { marketBoard } from '../../src/engine/market.ts'
 import { workPayouts } from '../../src/engine/payouts/work.ts'
-import { fillPool } from '../../src/engine/pool.ts'
+import { fillPools } from '../../src/engine/pool.ts'
 import { makeSeal } from '../../src/engine/seal.ts'
 import { planSweeps } from '../../src/engine/sweeps/plan.ts'
 import { watchChain } from '../../src/engine/watch.ts'
@@ -90,7 +90,7 @@ async function assemble(devnet: Devnet, db: Database): Promise<Omit<SweepStage, 
   const logged: string[] = []
   const parts = await openParts(devnet, db, clock, logged)
   const world = worldOf(parts, db, parts.chain)
-  for (let made = 0; made < world.policy.poolSize; made += 25) await fillPool(world)
+  for (let made = 0; made < world.policy.poolSize; made += 25) await fillPools(world)
   const [reserve = ''] = await reserveAddresses(db, 'evm')
   const watch = watcher(world, parts.chain)
   const buryAndWatch = async () => {

@@ -9,7 +9,7 @@ import { expireOrders } from '../../src/engine/expire.ts'
 import { keepHouse } from '../../src/engine/housekeeping.ts'
 import { leaseKeeper } from '../../src/engine/lease.ts'
 import { workPayouts } from '../../src/engine/payouts/work.ts'
-import { fillPool } from '../../src/engine/pool.ts'
+import { fillPools } from '../../src/engine/pool.ts'
 import { reconcileChain } from '../../src/engine/reconcile.ts'
 import { makeSeal } from '../../src/engine/seal.ts'
 import { planSweeps } from '../../src/engine/sweeps/plan.ts'
@@ -93,7 +93,7 @@ function stepsOf(world: SigningWorld, holder: string): readonly Step[] {
     }),
     step('expire', ['minutes'], () => expireOrders(world)),
     step('exchange', ['books', 'time'], () => exchangeOrders(world), 2),
-    step('pool', [], () => fillPool(world), 0.1),
+    step('pool', [], () => fillPools(world), 0.1),
     step('housekeeping', [], () => keepHouse(world), 0.1),
     ...[...world.chains.values()].flatMap((chain) => {
       const id = chain.id as Extract<ChainId, Topic>
