@@ -1,5 +1,5 @@
 import { assert } from '../domain/assert.ts'
-import type { AssetId } from '../domain/catalog/assets.ts'
+import type { Asset, AssetId } from '../domain/catalog/assets.ts'
 import { amountOf } from '../domain/money/amount.ts'
 import { parseRate, showRate } from '../domain/money/rate.ts'
 import { bucketOf, type OrderId } from '../domain/orders/identifiers.ts'
@@ -203,17 +203,17 @@ export async function saveSeal(tx: Sql, orderId: OrderId, seal: string): Promise
  */
 export async function findExpired(
   sql: Sql,
-  chain: string,
-  assets: readonly string[],
+  assets: readonly Pick<Asset, 'id' | 'chain'>[],
   nowMs: InstantMs,
   limit: number,
 ) {
   const rows = await sql.query<{ order_id: string; sequence: number }>(
-    `SELECT order_id, sequence FROM orders, chain_heads
-     WHERE status = 'NEW' AND expires_at_ms <= $1 AND from_asset = ANY($2)
-       AND chain_heads.chain = $3 AND looked_at_ms >= expires_at_ms
+    `SELECT order_id, sequence FROM orders
+       JOIN unnest($2::text[], $3::text[]) AS carried (from_asset, chain) USING (from_asset)
+       JOIN chain_heads USING (chain)
+     WHERE status = 'NEW' AND expires_at_ms <= $1 AND looked_at_ms >= expires_at_ms
      ORDER BY expires_at_ms LIMIT $4`,
-    [nowMs, assets, chain, limit],
+    [nowMs, assets.map(({ id }) => id), assets.map(({ chain }) => chain), limit],
   )
   return rows.map(({ order_id, sequence }) => ({ orderId: order_id, sequence }))
 }

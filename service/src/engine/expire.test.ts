@@ -1,0 +1,84 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import type { AssetId } from '../domain/catalog/assets.ts'
+import type { ChainId } from '../domain/catalog/networks.ts'
+import { expireOrders } from './expire.ts'
+import { type BooksStage, lookAt, mineDeposit, openBooksStage, placeOrder } from './testing/books_stage.ts'
+
+/**
+ * What: an order whose time is up ends when its own chain was looked at since, whatever the others do.
+ * How: a real PostgreSQL; the clock is ours, and looks at chains are written down as a watcher would.
+ */
+const LIFE_MS = 900_000
+const WHOLE = 10n ** 18n
+let stage: BooksStage
+
+beforeAll(async () => {
+  stage = await openBooksStage('expire')
+})
+beforeEach(() => stage.reset())
+afterAll(() => stage?.stop())
+
+function orderFrom(from: AssetId) {
+  const to: AssetId = from === 'ETH:ETH' ? 'BTC:BTC' : 'ETH:ETH'
+  return placeOrder(stage, from, to, { asks: WHOLE, promises: WHOLE })
+}
+
+async function lookNow(...chains: ChainId[]) {
+  for (const chain of chains) await lookAt(stage, chain, 101)
+}
+
+async function statuses() {
+  const rows = await stage.db.query<{ from_asset: string; status: string }>(
+    'SELECT from_asset, status FROM orders ORDER BY order_id',
+  )
+  return rows.map(({ from_asset, status }) => `${from_asset} ${status}`)
+}
+
+test('an order ends when its time is up, on every network, and none before', async () => {
+  await orderFrom('BTC:BTC')
+  await orderFrom('USDC:BEP20')
+  stage.advance(LIFE_MS - 1)
+  await orderFrom('ETH:ETH')
+  await lookNow('BTC', 'BNB', 'ETH')
+  expect(await expireOrders(stage.world)).toBe(false)
+  expect(await statuses()).toEqual(['BTC:BTC NEW', 'USDC:BEP20 NEW', 'ETH:ETH NEW'])
+  stage.advance(1)
+  await lookNow('BTC', 'BNB', 'ETH')
+  await expireOrders(stage.world)
+  expect(await statuses()).toEqual(['BTC:BTC EXPIRED', 'USDC:BEP20 EXPIRED', 'ETH:ETH NEW'])
+})
+
+test('while its chain is not looked at an order waits, and keeps no other waiting', async () => {
+  await orderFrom('BTC:BTC')
+  await orderFrom('ETH:ETH')
+  await lookNow('BTC', 'ETH')
+  stage.advance(LIFE_MS)
+  await lookNow('ETH')
+  await expireOrders(stage.world)
+  expect(await statuses()).toEqual(['BTC:BTC NEW', 'ETH:ETH EXPIRED'])
+  await lookNow('BTC')
+  await expireOrders(stage.world)
+  expect(await statuses()).toEqual(['BTC:BTC EXPIRED', 'ETH:ETH EXPIRED'])
+})
+
+test('an order to which something is on its way does not end, nor one of a chain that is not connected', async () => {
+  const paid = await orderFrom('ETH:ETH')
+  await mineDeposit(stage, paid, WHOLE, 101)
+  await orderFrom('BTC:BTC')
+  stage.advance(LIFE_MS)
+  await lookNow('ETH', 'BTC')
+  const bitcoin = stage.chain('BTC')
+  const chains = new Map(stage.chains)
+  chains.delete('BTC')
+  await expireOrders({ ...stage.world, chains })
+  expect(await statuses()).toEqual(['ETH:ETH PENDING', `${bitcoin.assets[0]} NEW`])
+})
+
+test('of many there may be more, and all end', async () => {
+  for (let made = 0; made < 201; made += 1) await orderFrom('BTC:BTC')
+  stage.advance(LIFE_MS)
+  await lookNow('BTC')
+  expect(await expireOrders(stage.world)).toBe(true)
+  expect(await expireOrders(stage.world)).toBe(false)
+  expect(new Set(await statuses())).toEqual(new Set(['BTC:BTC EXPIRED']))
+})
