@@ -2,7 +2,6 @@ import type { ChainId } from '../domain/catalog/networks.ts'
 import type { BlockRef } from '../domain/orders/order.ts'
 import type { InstantMs } from '../domain/time.ts'
 import type { Sql } from './database.ts'
-import type { Lease } from './leases.ts'
 import { lookForOutflows } from './outflows.ts'
 
 export type ChainHead = {
@@ -136,17 +135,14 @@ export async function noteLooked(
   )
 }
 
-/** What goes wrong for whoever has lost the lease meanwhile is not the chain's trouble. */
 export async function noteTrouble(
   sql: Sql,
   chain: ChainId,
-  lease: Lease,
   trouble: string,
   nowMs: InstantMs,
 ): Promise<void> {
   await sql.query(
-    `UPDATE chain_heads SET trouble = $2, trouble_since_ms = coalesce(trouble_since_ms, $3)
-     WHERE chain = $1 AND EXISTS (SELECT 1 FROM leases WHERE name = $4 AND holder = $5 AND fence = $6)`,
-    [chain, trouble.slice(0, 500), nowMs, lease.name, lease.holder, lease.fence],
+    `UPDATE chain_heads SET trouble = $2, trouble_since_ms = coalesce(trouble_since_ms, $3) WHERE chain = $1`,
+    [chain, trouble.slice(0, 500), nowMs],
   )
 }

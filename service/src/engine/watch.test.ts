@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import type { Chain } from '../chains/chain.ts'
 import { readHead } from '../db/chain_heads.ts'
 import { type Lease, requireLease, takeLease } from '../db/leases.ts'
 import { assert } from '../domain/assert.ts'
@@ -107,19 +108,24 @@ test("a node of another network is the chain's trouble", async () => {
   expect((await head()).trouble).toContain('another genesis')
 })
 
+/** The lease runs out, and another watcher looks at the chain. */
+async function beOvertaken(chain: Chain): Promise<void> {
+  stage.advance(49 * HOUR_MS)
+  const other = await takeLease(stage.db, 'watch:BTC', 'another', stage.world.clock.wallMs(), HOUR_MS)
+  assert(other !== null, 'the lease is over')
+  await watchChain(stage.world, chain, other)
+}
+
 test('a watcher that slept while another went back to an earlier block says that it is late, and no more', async () => {
   const chain = emptyChain()
   await grow(chain, 103)
   chain.fork(102)
-  let slept = false
+  let hasSlept = false
   const blockHash = async (height: number) => {
-    if (!slept) {
-      slept = true
-      stage.advance(49 * HOUR_MS)
-      const other = await takeLease(stage.db, 'watch:BTC', 'another', stage.world.clock.wallMs(), HOUR_MS)
-      assert(other !== null, 'the lease is over')
+    if (!hasSlept) {
+      hasSlept = true
       // Has gone back, and not yet read what came instead.
-      await watchChain(stage.world, { ...chain, readBlock: async () => null }, other)
+      await beOvertaken({ ...chain, readBlock: async () => null })
       expect(await head()).toMatchObject({ block: { height: 101 }, reorganisations: 1 })
     }
     return chain.blockHash(height)
@@ -127,6 +133,20 @@ test('a watcher that slept while another went back to an earlier block says that
   const late = watchChain(stage.world, { ...chain, blockHash }, lease)
   await expect(late).rejects.toThrow('the lease watch:BTC was lost')
   expect((await head()).trouble).toBeNull()
+})
+
+test('a watcher that slept while another went on does not say that the node is behind', async () => {
+  const chain = emptyChain()
+  await grow(chain, 103)
+  const lateHead = async () => {
+    const told = await chain.head()
+    chain.setHead(105)
+    await beOvertaken(chain)
+    return told
+  }
+  const late = watchChain(stage.world, { ...chain, head: lateHead }, lease)
+  await expect(late).rejects.toThrow('the lease watch:BTC was lost')
+  expect(await head()).toMatchObject({ block: { height: 105 }, trouble: null })
 })
 
 test('a watcher frozen in the middle of a transaction does not keep others from taking over', async () => {

@@ -80,19 +80,30 @@ export async function watchChain(
     }
     return false
   } catch (error) {
-    await noteTrouble(world.db, chain.id, lease, String(error), world.clock.nowMs())
+    await tellTrouble(world, chain, lease, error)
     throw error
   }
 }
 
 /** A node that is another network's has nothing to say; that it is is the chain's trouble, and shown as such. */
-export async function checkIdentity({ db, clock }: World, chain: Chain, lease: Lease): Promise<void> {
+export async function checkIdentity(world: World, chain: Chain, lease: Lease): Promise<void> {
   try {
     await chain.checkIdentity()
   } catch (error) {
-    await noteTrouble(db, chain.id, lease, String(error), clock.nowMs())
+    await tellTrouble(world, chain, lease, error)
     throw error
   }
+}
+
+/**
+ * Throws instead when the lease was lost meanwhile: who slept while another went on compares what it knew with a chain or
+ * with tables that have moved, and whatever it finds wrong is not.
+ */
+async function tellTrouble({ db, clock }: World, chain: Chain, lease: Lease, error: unknown): Promise<void> {
+  await db.transaction(async (tx) => {
+    await requireLease(tx, lease)
+    await noteTrouble(tx, chain.id, String(error), clock.nowMs())
+  })
 }
 
 /** A reorganisation that goes deeper than this is not for a program to mend. */
@@ -171,11 +182,9 @@ async function followReorganisation(
   return fork
 }
 
-async function knownBlock({ world, chain, lease }: Look, height: number): Promise<BlockRef> {
+async function knownBlock({ world, chain }: Look, height: number): Promise<BlockRef> {
   const hash = await blockHashAt(world.db, chain.id, height)
   if (hash === null) {
-    // Who has taken over while we slept may have gone back already, and what we stand on is forgotten.
-    await requireLease(world.db, lease)
     throw new Error(`${chain.id} was reorganised below every block we know; an operator must look at this`)
   }
   return { height, hash }
