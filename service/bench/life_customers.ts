@@ -1,12 +1,12 @@
 import { assert } from '../src/domain/assert.ts'
-import { type Asset, type AssetId, assetOf } from '../src/domain/catalog/assets.ts'
+import { type Asset, type AssetId, assetIdsOn, assetOf } from '../src/domain/catalog/assets.ts'
 import { chainFacts } from '../src/domain/catalog/networks.ts'
 import { parseAmount, toChainUnits } from '../src/domain/money/amount.ts'
 import type { CreateRequest } from '../src/engine/desk.ts'
 import type { SimulatedNodes } from '../test/simulation/chains/simulated_chains.ts'
 import type { CreatedOrder } from './life_process.ts'
 
-/** Every chain and every kind of asset as a deposit and as a payout, equally often. */
+/** Coins, and coins and tokens of accounts, as a deposit and as a payout, equally often. */
 const pairs = [
   ['BTC:BTC', '0.01', 'USDT:ERC20'],
   ['USDT:ERC20', '500', 'BNB:BNB'],
@@ -14,6 +14,11 @@ const pairs = [
   ['USDC:BEP20', '600', 'ETH:ETH'],
   ['ETH:ETH', '0.3', 'BTC:BTC'],
 ] as const satisfies readonly (readonly [AssetId, string, AssetId])[]
+
+/** What there has to be a reserve of: everything on the chains that are paid to. */
+export const traded: readonly Asset[] = [...new Set(pairs.map(([, , to]) => assetOf(to).chain))]
+  .flatMap(assetIdsOn)
+  .map(assetOf)
 
 const destinations: Record<string, string> = {
   bitcoin: 'bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080',

@@ -1,13 +1,13 @@
 import { reserveAddresses } from '../src/db/addresses.ts'
 import type { Database } from '../src/db/database.ts'
 import { readReserves } from '../src/db/reserves.ts'
-import { assets, nativeAsset } from '../src/domain/catalog/assets.ts'
+import { nativeAsset } from '../src/domain/catalog/assets.ts'
 import { chainFacts } from '../src/domain/catalog/networks.ts'
 import { amountOf, toChainUnits } from '../src/domain/money/amount.ts'
 import { openNodes, type SimulatedNodes } from '../test/simulation/chains/simulated_chains.ts'
 import { openBenchDatabase } from './bench_postgres.ts'
 import { type LifeChild, startLifeChild } from './life_child.ts'
-import { payFor, payTo, requestOf } from './life_customers.ts'
+import { payFor, payTo, requestOf, traded } from './life_customers.ts'
 
 /** The service in processes of its own on simulated chains that mine by the clock, and customers who pay at once. */
 export type LifeStage = {
@@ -92,15 +92,15 @@ function layDown(nodes: SimulatedNodes, lying: readonly Lying[]): void {
 }
 
 async function fundReserves(db: Database, nodes: SimulatedNodes): Promise<void> {
-  for (const asset of assets) {
+  for (const asset of traded) {
     const to = await eventually(async () => (await reserveAddresses(db, chainFacts[asset.chain].family))[0])
     const units = toChainUnits(amountOf(asset.id, asset.maxAmount * RESERVE_OF_LARGEST))
     const pieces = asset.chain === 'BTC' ? COINS : 1
     for (let piece = 0; piece < pieces; piece += 1) payTo(nodes, asset, to, units)
   }
   await eventually(async () => {
-    const funded = (await readReserves(db)).filter(({ spendable }) => spendable > 0n)
-    return funded.length === assets.length ? true : undefined
+    const reserves = new Map((await readReserves(db)).map(({ asset, spendable }) => [asset, spendable]))
+    return traded.every(({ id }) => (reserves.get(id) ?? 0n) > 0n) ? true : undefined
   })
 }
 
