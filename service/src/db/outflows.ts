@@ -363,9 +363,12 @@ export async function sumLiveOutflows(sql: Sql, chain: ChainId): Promise<Readonl
   return new Map(rows.map(({ asset, units }) => [asset, units]))
 }
 
-/** A transaction of it is written down: with its nonce, where there are any. */
-const DRAFTED = `(nonce IS NOT NULL OR EXISTS (
-  SELECT 1 FROM attempts a WHERE a.bucket = outflows.bucket AND a.payout_id = outflows.payout_id))`
+/**
+ * A transaction of it is written down: with its nonce, where there are any. Not EXISTS, for which all attempts there
+ * ever were may be read at once.
+ */
+const DRAFTED = `(nonce IS NOT NULL OR (
+  SELECT true FROM attempts a WHERE a.bucket = outflows.bucket AND a.payout_id = outflows.payout_id AND a.attempt = 1))`
 
 /** Outflows of an account chain's reserve that are drafted and not final: their money may still lie there. */
 export async function findLeavingOutflows(sql: Sql, asset: AssetId): Promise<PayoutId[]> {
@@ -384,11 +387,14 @@ export async function sumLeavingOutflows(
   asset: AssetId,
   alsoLeft: readonly PayoutId[],
 ): Promise<bigint> {
-  const [row] = await sql.query<{ units: bigint | null }>(
-    `SELECT sum(units)::numeric(78,0) AS units FROM outflows
-     WHERE asset = $1 AND chain = $2 AND ${DRAFTED} AND from_address IS NULL
-       AND (state IN ${UNBOOKED} OR payout_id = ANY($3))`,
-    [asset, assetOf(asset).chain, alsoLeft],
+  const [row] = await sql.query<{ units: bigint }>(
+    `SELECT (
+       (SELECT coalesce(sum(units), 0) FROM outflows
+        WHERE asset = $1 AND chain = $2 AND ${DRAFTED} AND from_address IS NULL AND state IN ${UNBOOKED})
+       + (SELECT coalesce(sum(units), 0) FROM outflows JOIN unnest($3::smallint[], $4::text[])
+            AS left_before (bucket, payout_id) USING (bucket, payout_id)
+          WHERE state NOT IN ${UNBOOKED}))::numeric(78,0) AS units`,
+    [asset, assetOf(asset).chain, alsoLeft.map(bucketOfPayout), alsoLeft],
   )
   return row?.units ?? 0n
 }

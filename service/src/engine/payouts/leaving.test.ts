@@ -1,0 +1,107 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { Database, Sql } from '../../db/database.ts'
+import { findLeavingOutflows, sumLeavingOutflows } from '../../db/outflows.ts'
+import type { PayoutId } from '../../domain/payouts/intent.ts'
+import { type BooksStage, openBooksStage } from '../testing/books_stage.ts'
+
+let stage: BooksStage
+
+beforeAll(async () => {
+  stage = await openBooksStage('leaving')
+})
+afterAll(() => stage.stop())
+
+const ASSET = 'ETH:ETH'
+/** With a nonce, as where accounts have them; with a transaction written down and none; and with nothing yet. */
+const numbered = payoutIds(1, 100)
+const written = payoutIds(2, 100)
+const planned = payoutIds(3, 100)
+const ended = payoutIds(4, 20_000)
+
+function payoutIds(kind: number, count: number): readonly PayoutId[] {
+  return Array.from({ length: count }, (_, index) => `CB${kind}${String(index).padStart(15, '0')}:1`)
+}
+
+type Row = {
+  readonly state: string
+  readonly units: bigint
+  readonly hasNonce?: true
+  readonly hasAttempt?: true
+}
+
+async function insert(payoutIds: readonly PayoutId[], { state, units, ...has }: Row): Promise<void> {
+  await stage.corrupt(
+    `INSERT INTO outflows (bucket, order_id, payout_id, kind, chain, asset, units, address, state, nonce, planned_at_ms,
+       due_at_ms)
+     SELECT substr(id, 17, 2)::smallint, left(id, 18), id, 'payout', 'ETH', $2, $3, 'somebody', $4,
+       CASE WHEN $5 THEN n END, 1, 1 FROM unnest($1::text[]) WITH ORDINALITY AS given (id, n)`,
+    [payoutIds, ASSET, units, state, has.hasNonce ?? false],
+  )
+  if (has.hasAttempt) {
+    await stage.corrupt(
+      `INSERT INTO attempts (bucket, payout_id, attempt, intent, drafted_at_ms)
+       SELECT substr(id, 17, 2)::smallint, id, 1, '{}', 1 FROM unnest($1::text[]) AS given (id)`,
+      [payoutIds],
+    )
+  }
+}
+
+async function insertLive(): Promise<void> {
+  await insert(numbered, { state: 'broadcast', units: 1n, hasNonce: true, hasAttempt: true })
+  await insert(written, { state: 'planned', units: 10n, hasAttempt: true })
+  await insert(planned, { state: 'planned', units: 100n })
+}
+
+/** How many pages of the database the statements of `ask` touch; they are answered with no rows. */
+async function pagesTouched(db: Database, ask: (sql: Sql) => Promise<unknown>): Promise<number> {
+  let pages = 0
+  await ask({
+    query: async (text, values) => {
+      const [row] = await db.query<{ 'QUERY PLAN': [{ Plan: Record<string, number> }] }>(
+        `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ${text}`,
+        values,
+      )
+      const plan = row?.['QUERY PLAN'][0].Plan ?? {}
+      pages += (plan['Shared Hit Blocks'] ?? 0) + (plan['Shared Read Blocks'] ?? 0)
+      return []
+    },
+  })
+  return pages
+}
+
+test('of what is live, that which is written down is leaving, and what was leaving before counts as well', async () => {
+  await stage.reset()
+  await insertLive()
+  await insert(ended.slice(0, 3), { state: 'confirmed', units: 1_000n, hasNonce: true, hasAttempt: true })
+  const found = await findLeavingOutflows(stage.db, ASSET)
+  expect([...found].sort()).toEqual([...numbered, ...written])
+  expect(await findLeavingOutflows(stage.db, 'USDT:ERC20')).toEqual([])
+  expect(await sumLeavingOutflows(stage.db, ASSET, [])).toBe(1_100n)
+  expect(await sumLeavingOutflows(stage.db, ASSET, found)).toBe(1_100n)
+  expect(await sumLeavingOutflows(stage.db, ASSET, [...found, ...ended.slice(1, 3)])).toBe(3_100n)
+})
+
+test('what has ended is not read again to know what is leaving', async () => {
+  const touched = async (endedCount: number) => {
+    await stage.reset()
+    await insertLive()
+    await insert(ended.slice(0, endedCount), {
+      state: 'confirmed',
+      units: 1_000n,
+      hasNonce: true,
+      hasAttempt: true,
+    })
+    await stage.corrupt('VACUUM ANALYZE')
+    const leftBefore = [...numbered, ...ended.slice(0, 50)]
+    return {
+      finding: await pagesTouched(stage.db, (sql) => findLeavingOutflows(sql, ASSET)),
+      adding: await pagesTouched(stage.db, (sql) => sumLeavingOutflows(sql, ASSET, leftBefore)),
+    }
+  }
+  const few = await touched(2_000)
+  const many = await touched(20_000)
+  expect(few.finding).toBeGreaterThan(0)
+  // A higher tree may be walked where few rows were all read; ten times the pages are not.
+  expect(many.finding).toBeLessThan(3 * few.finding)
+  expect(many.adding).toBeLessThan(3 * few.adding)
+})
