@@ -1,4 +1,5 @@
 import { reserveAddresses } from '../src/db/addresses.ts'
+import { readHead } from '../src/db/chain_heads.ts'
 import type { Database } from '../src/db/database.ts'
 import { readReserves } from '../src/db/reserves.ts'
 import { nativeAsset } from '../src/domain/catalog/assets.ts'
@@ -94,6 +95,8 @@ function layDown(nodes: SimulatedNodes, lying: readonly Lying[]): void {
 async function fundReserves(db: Database, nodes: SimulatedNodes): Promise<void> {
   for (const asset of traded) {
     const to = await eventually(async () => (await reserveAddresses(db, chainFacts[asset.chain].family))[0])
+    // What is paid before the first look at a chain is never heard of.
+    await eventually(async () => (await readHead(db, asset.chain)) ?? undefined)
     const units = toChainUnits(amountOf(asset.id, asset.maxAmount * RESERVE_OF_LARGEST))
     const pieces = asset.chain === 'BTC' ? COINS : 1
     for (let piece = 0; piece < pieces; piece += 1) payTo(nodes, asset, to, units)

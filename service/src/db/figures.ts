@@ -5,7 +5,7 @@ import type { OrderStatus } from '../domain/orders/order.ts'
 import type { KeyPath, PayoutKind } from '../domain/payouts/intent.ts'
 import type { InstantMs } from '../domain/time.ts'
 import type { Sql } from './database.ts'
-import type { OutflowState } from './outflows.ts'
+import { type OutflowState, UNBOOKED } from './outflows.ts'
 
 /** What metrics show. Money is a float here and nowhere else: a gauge has nothing better, and nothing is decided by it. */
 
@@ -46,7 +46,7 @@ export function countLiveOutflows(
   return sql.query(
     `SELECT chain, kind, state, count(*) AS count, min(planned_at_ms) AS "oldestAtMs",
        count(trouble_since_ms) AS "inTrouble"
-     FROM outflows WHERE state IN ('planned', 'signed', 'broadcast') GROUP BY chain, kind, state`,
+     FROM outflows WHERE state IN ${UNBOOKED} GROUP BY chain, kind, state`,
   )
 }
 

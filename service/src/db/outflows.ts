@@ -20,7 +20,8 @@ export type OutflowState =
   | 'cancelled'
 
 /** Not booked: its money is on its way, and was not taken from the ledger's wallet, or was given back to it. */
-export const UNBOOKED = `('planned', 'signed', 'broadcast', 'orphaned')`
+const unbooked: readonly OutflowState[] = ['planned', 'signed', 'broadcast', 'orphaned']
+export const UNBOOKED = `(${unbooked.map((state) => `'${state}'`).join(', ')})`
 
 /** An outflow that a worker has claimed; the fence says whether it still has. */
 export type ClaimedOutflow = Outflow & {
@@ -167,14 +168,17 @@ export async function renewClaim(sql: Sql, claimed: ClaimedOutflow, untilWallMs:
   return rows.length > 0
 }
 
-/** The outflow, locked, or null when the claim was lost or it moved on: then the worker must stop. */
+/**
+ * The outflow, locked, or null when the claim was lost or it moved on: then the worker must stop. The statement says
+ * nothing of the state: what it says makes PostgreSQL read the index of all that are live, when there were few the last
+ * time it looked.
+ */
 export async function lockClaimed(tx: Sql, claimed: ClaimedOutflow): Promise<ClaimedOutflow | null> {
   const [row] = await tx.query<OutflowRow>(
-    `SELECT * FROM outflows WHERE bucket = $1 AND payout_id = $2 AND claim_fence = $3 AND state IN ${UNBOOKED}
-     FOR UPDATE`,
+    'SELECT * FROM outflows WHERE bucket = $1 AND payout_id = $2 AND claim_fence = $3 FOR UPDATE',
     [bucketOfPayout(claimed.payoutId), claimed.payoutId, claimed.fence],
   )
-  return row === undefined ? null : toClaimed(row)
+  return row !== undefined && unbooked.includes(row.state) ? toClaimed(row) : null
 }
 
 /** Lets the claim go: when it is due again, and what stood in its way, if anything. */
@@ -211,6 +215,9 @@ export async function lookForOutflows(tx: Sql, chain: ChainId): Promise<void> {
   )
 }
 
+/** The state is one of $3, in words in which PostgreSQL does not see that they are live ones, for the reason above. */
+const IS_FROM = '$3::text[] @> ARRAY[state]'
+
 export async function setOutflowState(
   sql: Sql,
   payoutId: PayoutId,
@@ -218,7 +225,7 @@ export async function setOutflowState(
   state: OutflowState,
 ): Promise<boolean> {
   const rows = await sql.query(
-    'UPDATE outflows SET state = $4 WHERE bucket = $1 AND payout_id = $2 AND state = ANY($3) RETURNING payout_id',
+    `UPDATE outflows SET state = $4 WHERE bucket = $1 AND payout_id = $2 AND ${IS_FROM} RETURNING payout_id`,
     [bucketOfPayout(payoutId), payoutId, from, state],
   )
   return rows.length > 0
@@ -236,7 +243,7 @@ export async function endOutflow(
 ): Promise<boolean> {
   const rows = await sql.query(
     `UPDATE outflows SET state = $4, mined_height = $5, mined_hash = $6, mined_cost = $7
-     WHERE bucket = $1 AND payout_id = $2 AND state = ANY($3) RETURNING payout_id`,
+     WHERE bucket = $1 AND payout_id = $2 AND ${IS_FROM} RETURNING payout_id`,
     [bucketOfPayout(payoutId), payoutId, from, end, block.height, block.hash, cost.units],
   )
   return rows.length > 0
@@ -430,7 +437,7 @@ export async function findOutflow(sql: Sql, payoutId: PayoutId): Promise<Claimed
 
 /** Whether it may still be sent, or was and is not final. */
 export function isLive(outflow: ClaimedOutflow | null): outflow is ClaimedOutflow {
-  return outflow !== null && ['planned', 'signed', 'broadcast', 'orphaned'].includes(outflow.state)
+  return outflow !== null && unbooked.includes(outflow.state)
 }
 
 /** Whether we made this transaction ourselves: some attempt of some outflow has its hash. */

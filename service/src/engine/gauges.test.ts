@@ -140,6 +140,22 @@ test('gauges tell orders, payouts, chains, reserves, prices and the ledger', asy
   }
 })
 
+test('a payout that lost its block is not finished', async () => {
+  const order = await place()
+  await confirmDeposit(stage, order, await mineDeposit(stage, order, ETHER, 100))
+  const { payoutId } = await sendPayout(stage, order)
+  await stage.corrupt(
+    `UPDATE outflows SET state = 'orphaned', trouble = 'refused', trouble_since_ms = 1, mined_height = 1,
+       mined_hash = 'block', mined_cost = 1 WHERE payout_id = $1`,
+    [payoutId],
+  )
+  stage.advance(30_000)
+  const values = await scrape(gauges(stage.world))
+  expect(values.get('cambist_payouts{chain="ETH",kind="payout",state="orphaned"}')).toBe(1)
+  expect(values.get('cambist_payouts_in_trouble{chain="ETH"}')).toBe(1)
+  expect(values.get('cambist_payout_oldest_age_seconds{chain="ETH"}')).toBe(30)
+})
+
 test('gauges read the database at most once a second, and whole tables once a minute', async () => {
   const { world, asked } = watched()
   const registry = gauges(world)

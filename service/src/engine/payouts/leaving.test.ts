@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { Database, Sql } from '../../db/database.ts'
 import { findLeavingOutflows, sumLeavingOutflows } from '../../db/outflows.ts'
 import type { PayoutId } from '../../domain/payouts/intent.ts'
 import { type BooksStage, openBooksStage } from '../testing/books_stage.ts'
+import { pagesTouched } from '../testing/pages_touched.ts'
 
 let stage: BooksStage
 
@@ -50,23 +50,6 @@ async function insertLive(): Promise<void> {
   await insert(numbered, { state: 'broadcast', units: 1n, hasNonce: true, hasAttempt: true })
   await insert(written, { state: 'planned', units: 10n, hasAttempt: true })
   await insert(planned, { state: 'planned', units: 100n })
-}
-
-/** How many pages of the database the statements of `ask` touch; they are answered with no rows. */
-async function pagesTouched(db: Database, ask: (sql: Sql) => Promise<unknown>): Promise<number> {
-  let pages = 0
-  await ask({
-    query: async (text, values) => {
-      const [row] = await db.query<{ 'QUERY PLAN': [{ Plan: Record<string, number> }] }>(
-        `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ${text}`,
-        values,
-      )
-      const plan = row?.['QUERY PLAN'][0].Plan ?? {}
-      pages += (plan['Shared Hit Blocks'] ?? 0) + (plan['Shared Read Blocks'] ?? 0)
-      return []
-    },
-  })
-  return pages
 }
 
 test('of what is live, that which is written down is leaving, and what was leaving before counts as well', async () => {

@@ -1,0 +1,44 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { Sql } from '../../db/database.ts'
+import { endOutflow, findOutflow, lockClaimed, postponeOutflow, setOutflowState } from '../../db/outflows.ts'
+import { assert } from '../../domain/assert.ts'
+import { amountOf } from '../../domain/money/amount.ts'
+import { type BooksStage, openBooksStage } from '../testing/books_stage.ts'
+import { pagesTouched } from '../testing/pages_touched.ts'
+
+let stage: BooksStage
+
+beforeAll(async () => {
+  stage = await openBooksStage('found_by_key')
+  await stage.reset()
+})
+afterAll(() => stage.stop())
+
+function insert(state: string, from: number, count: number): Promise<void> {
+  return stage.corrupt(
+    `INSERT INTO outflows (bucket, order_id, payout_id, kind, chain, asset, units, address, state, planned_at_ms, due_at_ms)
+     SELECT i % 100, 'CB' || lpad(i::text, 16, '0'), 'CB' || lpad(i::text, 16, '0') || ':1', 'payout', 'ETH', 'ETH:ETH', 1,
+       'somebody', $1, 1, 1 FROM generate_series($2::integer, $2 + $3 - 1) AS i`,
+    [state, from, count],
+  )
+}
+
+test('when many go out after a quiet time, what concerns one of them reads that one', async () => {
+  // The statistics are of a night in which nothing was live.
+  await insert('confirmed', 0, 20_000)
+  await stage.corrupt('VACUUM ANALYZE')
+  await insert('broadcast', 20_000, 10_000)
+  const outflow = await findOutflow(stage.db, 'CB0000000000020777:1')
+  assert(outflow !== null, 'it was written')
+  const { payoutId } = outflow
+  const ended = { block: { height: 1, hash: 'block' }, cost: amountOf('ETH:ETH', 1n) }
+  const acts: Readonly<Record<string, (sql: Sql) => Promise<unknown>>> = {
+    lock: (sql) => lockClaimed(sql, outflow),
+    postpone: (sql) => postponeOutflow(sql, outflow, { dueAtMs: 2, atHeight: null }, null),
+    sign: (sql) => setOutflowState(sql, payoutId, ['planned'], 'signed'),
+    send: (sql) => setOutflowState(sql, payoutId, ['broadcast', 'signed'], 'broadcast'),
+    end: (sql) => endOutflow(sql, payoutId, ['signed', 'broadcast'], 'confirmed', ended),
+  }
+  for (const [name, act] of Object.entries(acts))
+    expect(await pagesTouched(stage.db, act), name).toBeLessThan(60)
+})
