@@ -1,7 +1,6 @@
-import { runner } from 'node-pg-migrate'
 import pg from 'pg'
-
-export const MIGRATIONS_FOLDER = new URL('./migrations', import.meta.url).pathname
+import { errorCode } from './database.ts'
+import { MIGRATIONS_FOLDER, missingMigrations } from './migrations_done.ts'
 
 /**
  * Brings the database to the present schema; does nothing when it is there. Several processes may start at once:
@@ -13,13 +12,29 @@ export async function migrate(url: string, log: (line: string) => void): Promise
   client.on('error', () => {})
   try {
     await client.connect()
-    await runMissing(client, log)
+    if (await isAnyMissing(client)) await runMissing(client, log)
   } finally {
     await client.end()
   }
 }
 
+const NO_SUCH_TABLE = '42P01'
+
+async function isAnyMissing(client: pg.Client): Promise<boolean> {
+  try {
+    const missing = await missingMigrations({
+      query: async (text, values = []) => (await client.query(text, [...values])).rows,
+    })
+    return missing.length > 0
+  } catch (error) {
+    if (errorCode(error) === NO_SUCH_TABLE) return true
+    throw error
+  }
+}
+
 async function runMissing(dbClient: pg.Client, log: (line: string) => void): Promise<void> {
+  // Every process asks whether something is missing; few find that it is.
+  const { runner } = await import('node-pg-migrate')
   await runner({
     dbClient,
     dir: MIGRATIONS_FOLDER,

@@ -1,6 +1,7 @@
 import { readdir } from 'node:fs/promises'
 import type { Sql } from './database.ts'
-import { MIGRATIONS_FOLDER } from './migrate.ts'
+
+export const MIGRATIONS_FOLDER = new URL('./migrations', import.meta.url).pathname
 
 /** Migrations that this code has and the database has not, by name. */
 export async function missingMigrations(sql: Sql): Promise<string[]> {

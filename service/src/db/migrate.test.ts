@@ -1,0 +1,60 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Postgres, removePostgres } from '@cambist/devnet'
+import pg from 'pg'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { startMigratedPostgres } from '../../test/harness/migrated_postgres.ts'
+import { migrate } from './migrate.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'cambist-migrate-'))
+const dataDir = join(folder, 'postgres')
+let server: Postgres
+let superuser: pg.Client
+
+beforeAll(async () => {
+  server = await startMigratedPostgres(dataDir)
+  superuser = new pg.Client({ connectionString: server.url })
+  await superuser.connect()
+})
+afterAll(async () => {
+  await superuser?.end()
+  await server?.stop()
+  removePostgres(dataDir)
+  rmSync(folder, { recursive: true, force: true })
+})
+
+async function emptyDatabase(name: string): Promise<string> {
+  await superuser.query(`CREATE DATABASE ${name}`)
+  return new URL(`/${name}`, server.url).href
+}
+
+async function migrationsIn(url: string): Promise<readonly string[]> {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  const { rows } = await client.query<{ name: string }>('SELECT name FROM schema_migrations ORDER BY name')
+  await client.end()
+  return rows.map(({ name }) => name)
+}
+
+test('processes that start at once on an empty database make the schema once', async () => {
+  const url = await emptyDatabase('at_once')
+  await Promise.all([migrate(url, () => {}), migrate(url, () => {}), migrate(url, () => {})])
+  expect(await migrationsIn(url)).toEqual(await migrationsIn(server.url))
+})
+
+test('who finds nothing missing waits for nobody', async () => {
+  // What node-pg-migrate holds for as long as it works.
+  await superuser.query('SELECT pg_advisory_lock(7241865325823964)')
+  try {
+    const lines: string[] = []
+    await migrate(server.url, (line) => lines.push(line))
+    expect(lines).toEqual([])
+  } finally {
+    await superuser.query('SELECT pg_advisory_unlock_all()')
+  }
+})
+
+test('what goes wrong while it is asked what is missing is told', async () => {
+  await expect(migrate(new URL('/nowhere', server.url).href, () => {})).rejects.toThrow('nowhere')
+})
