@@ -220,7 +220,10 @@ export async function placeOrder(
     snapshot: {},
     retry: { slot: `key:${number}`, bodyHash: '', atWallMs: nowMs },
   }
-  await insertNewOrders(stage.db, chainFacts[assetOf(from).chain].family, [row], 0)
+  // Not the first that is free: that may be another's, made at the same moment.
+  const { family } = chainFacts[assetOf(from).chain]
+  const { deposits } = await insertNewOrders(stage.db, family, [row], index)
+  assert(deposits.has(terms.id), `${terms.id} was created`)
   return order
 }
 
