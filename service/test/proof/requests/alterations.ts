@@ -57,10 +57,14 @@ export function alter(request: SignedRequest, chance: Chance, ways: Ways): Alter
   }
 }
 
-/** Spaces and tabs around the value of a header are no part of it (RFC 9110 5.5). */
+/**
+ * Spaces and tabs around the value of a header are no part of it (RFC 9110 5.5), and a recipient may take more than one
+ * space for the one before the target (RFC 9112 3), as Node does.
+ */
 function isTheSame(one: SignedRequest, other: SignedRequest): boolean {
   const shown = (request: SignedRequest) => {
-    const { method, target, headers, body } = toSendable(request)
+    const { method, headers, body, ...rest } = toSendable(request)
+    const target = rest.target.replace(/^ +/, '')
     const trimmed = headers.map(([name, value]) => `${name}:${value.replace(/^[ \t]+|[ \t]+$/g, '')}`)
     return JSON.stringify([method, target, trimmed, body.toString('latin1')])
   }
