@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { type Chance, chanceFrom } from '../../test/harness/chance.ts'
 import type { Database } from '../db/database.ts'
@@ -5,6 +7,7 @@ import { findOrder, markOutflowCommitted } from '../db/orders.ts'
 import { setOutflowState } from '../db/outflows.ts'
 import { amountOf } from '../domain/money/amount.ts'
 import type { Fact } from '../domain/orders/facts.ts'
+import type { OrderId } from '../domain/orders/identifiers.ts'
 import { type Order, orderStatuses } from '../domain/orders/order.ts'
 import { marketOf } from '../domain/orders/testing/story.ts'
 import { apply } from './apply.ts'
@@ -243,6 +246,28 @@ test('an order that stands is the same object, and one among too many is read ag
   await look(a)
   expect(wholes, 'a was the oldest').toHaveLength(4)
 })
+
+test('nothing of the request that asked for an order is kept with it', async () => {
+  const look = orderLooks(deskWorld({ headHeight: 100, changeBps: 0n }))
+  const ids: OrderId[] = []
+  for (let index = 0; index < 8; index += 1) ids.push((await place()).terms.id)
+  const before = heapLeft()
+  for (const id of ids) {
+    const target = `/v1/order/${id}?${'a'.repeat(REQUEST_BYTES)}`.replace('aa', 'ab')
+    await look(target.slice('/v1/order/'.length, '/v1/order/'.length + id.length) as OrderId)
+  }
+  expect(heapLeft() - before).toBeLessThan(REQUEST_BYTES * 2)
+})
+
+const REQUEST_BYTES = 4 * 2 ** 20
+
+/** Bytes, after what is garbage was collected. */
+function heapLeft(): number {
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as () => void
+  collect()
+  return process.memoryUsage().heapUsed
+}
 
 /** Statements are carried out at once; when it is shut their answers wait until it is opened. */
 function holdingDatabase() {

@@ -18,7 +18,7 @@ type Remembered = VersionedOrder & {
 }
 
 /** A few kilobytes each. */
-const REMEMBERED_MAX = 5_000
+export const LOOKS_REMEMBERED_MAX = 5_000
 
 /**
  * Looks at orders for their clients, who ask for the same ones again and again. Every look asks the database; what it
@@ -28,7 +28,7 @@ const REMEMBERED_MAX = 5_000
  */
 export function orderLooks(
   world: Pick<World, 'db' | 'market' | 'clock'>,
-  rememberedMax = REMEMBERED_MAX,
+  rememberedMax = LOOKS_REMEMBERED_MAX,
 ): (orderId: OrderId) => Promise<Look | null> {
   const remembered = new Map<OrderId, Remembered>()
   const readVersion = batched((orderIds: readonly OrderId[]) => findVersions(world.db, orderIds), {
@@ -38,7 +38,9 @@ export function orderLooks(
     const orders = await findOrders(world.db, orderIds)
     return orderIds.map((orderId) => orders.get(orderId) ?? null)
   })
-  const remember = (orderId: OrderId, look: Remembered): Remembered => {
+  const remember = (look: Remembered): Remembered => {
+    // Under the id that the database told: the client's is a piece of its request, and would keep all of that.
+    const orderId = look.order.terms.id
     remembered.delete(orderId)
     remembered.set(orderId, look)
     if (remembered.size > rememberedMax) forgetOldest(remembered)
@@ -47,10 +49,10 @@ export function orderLooks(
   return async (orderId) => {
     const known = remembered.get(orderId)
     if (known !== undefined && known.version === (await readVersion(orderId))) {
-      return standsAsSeen(known, world.market) ? known : remember(orderId, see(known, world.market))
+      return standsAsSeen(known, world.market) ? known : remember(see(known, world.market))
     }
     const read = await readWhole(orderId)
-    return read === null ? null : remember(orderId, see(read, world.market))
+    return read === null ? null : remember(see(read, world.market))
   }
 }
 

@@ -2,16 +2,18 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterAll, beforeAll, beforeEach, expect, onTestFailed, test } from 'vitest'
+import { LOOKS_REMEMBERED_MAX } from '../../src/engine/order_looks.ts'
 import { conformity } from '../../src/http/testing/conformity.ts'
 import { sandboxRemote } from '../../src/sandbox/remote.ts'
 import { readDocument } from '../harness/conforming_fetch.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type ProbedSandbox, startProbedSandbox } from '../harness/probed_sandbox.ts'
 import { prove } from './prove.ts'
+import { makeCrowd } from './requests/crowd.ts'
 import { type KnownExchange, learnExchange } from './requests/known_exchange.ts'
 import { readOperations } from './requests/operations.ts'
 import { onlyRefused } from './requests/owner_requests.ts'
-import { type RequestRun, startRequestRun } from './requests/request_run.ts'
+import { startRequestRun } from './requests/request_run.ts'
 import { type Leak, openSearch } from './secrets/secret_search.ts'
 
 /**
@@ -19,7 +21,8 @@ import { type Leak, openSearch } from './secrets/secret_search.ts'
  * never with a failure of its own, does not stop for it, and forgets it.
  * How: `npm start` in a process of its own. Requests are generated from the document that it serves, spoiled in one
  * place or not at all, signed when they are complete, and said as raw bytes over several lines at once; every answer is
- * held against the document. A probe inside that process tells of its event loop and of its heap.
+ * held against the document. A probe inside that process tells of its event loop and of its heap. What the service
+ * remembers of orders up to a bound is full before a long run begins, so that only what has no bound can grow.
  */
 let sandbox: ProbedSandbox
 
@@ -44,7 +47,11 @@ const WILD_SHARE = 0.04
 
 prove('every generated request is answered as the OpenAPI document says', async ({ seed, sized, figure }) => {
   const known = await learn()
-  const run = await openRun(seed, known)
+  const document = await readDocument(sandbox.file.base_url)
+  const setting = { port: sandbox.port, seed, operations: readOperations(document), known }
+  const crowd = sized({ short: 0, long: LOOKS_REMEMBERED_MAX })
+  await makeCrowd(crowd, setting)
+  const run = startRequestRun({ ...setting, conforms: conformity(document) })
   const count = sized({ short: 5_000, long: 100_000 })
   await sandbox.begin()
   await run.say(count * 0.2)
@@ -55,6 +62,7 @@ prove('every generated request is answered as the OpenAPI document says', async 
   const { ownStallMs, wallStallMs } = await sandbox.read()
 
   const counts = [...run.counts]
+  figure('orders looked at before', crowd)
   figure('requests', count)
   figure('operations', counts.length)
   figure(
@@ -95,12 +103,6 @@ async function learn(): Promise<KnownExchange> {
   // A block is reorganised now and then, and that should not be the one that the reserves came in.
   for (const network of ['BTC', 'ETH', 'BNB', 'TRX']) await sandboxRemote(baseUrl).mine(network, 3)
   return learnExchange(baseUrl, { own: { keyId, secret }, other: await sandbox.makeKey('Another') })
-}
-
-async function openRun(seed: number, known: KnownExchange): Promise<RequestRun> {
-  const document = await readDocument(sandbox.file.base_url)
-  const operations = readOperations(document)
-  return startRequestRun({ port: sandbox.port, seed, operations, known, conforms: conformity(document) })
 }
 
 function secretsLogged({ keys, orders }: KnownExchange): Leak[] {
