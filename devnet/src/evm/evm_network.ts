@@ -14,7 +14,7 @@ import {
   publicActions,
   walletActions,
 } from 'viem'
-import { mnemonicToAccount, privateKeyToAddress } from 'viem/accounts'
+import { privateKeyToAccount, privateKeyToAddress } from 'viem/accounts'
 import type { DevnetCurrency, LocalNetwork, Replacement } from '../local_network.ts'
 import { createQueue, type Queue } from '../processes/queue.ts'
 import type { Contracts } from './compile_contracts.ts'
@@ -24,11 +24,10 @@ import { type Anvil, HISTORY_BLOCKS } from './start_anvil.ts'
 export type TokenSymbol = 'USDT' | 'USDC'
 export type Token = { readonly address: Address; readonly decimals: number }
 
-/** The phrase every local EVM node uses: worthless by intent. */
-const MNEMONIC = 'test test test test test test test test test test test junk'
-const faucet = mnemonicToAccount(MNEMONIC, { addressIndex: 0 })
-/** Only deploys, so its first nonces, and with them the tokens' addresses, are the same on every chain. */
-const deployer = mnemonicToAccount(MNEMONIC, { addressIndex: 7 })
+/** The first key of every local EVM node (`test test … junk`): worthless by intent, and known, because stretching the phrase takes long. */
+const faucet = privateKeyToAccount('0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80')
+/** The eighth. It only deploys, so its first nonces, and with them the tokens' addresses, are the same on every chain. */
+const deployer = privateKeyToAccount('0x4bbbf85ce3377467afe5d46f804f221813b2bb87f24d81f60f1fcdbf7cbf4356')
 const TOKENS = [
   { symbol: 'USDT', name: 'Tether USD' },
   { symbol: 'USDC', name: 'USD Coin' },

@@ -10,7 +10,7 @@ import {
 import { link, open, readFile, unlink } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { promisify } from 'node:util'
-import { generateMnemonic, mnemonicToSeed, validateMnemonic } from '@scure/bip39'
+import { generateMnemonic, mnemonicToSeedWebcrypto, validateMnemonic } from '@scure/bip39'
 import { wordlist } from '@scure/bip39/wordlists/english.js'
 import { assert } from '../domain/assert.ts'
 import { accept, type Outcome, refuse } from '../domain/outcome.ts'
@@ -142,7 +142,7 @@ export async function openKeystore(options: {
   }
   const mnemonic = decrypt(sealed, keys.encryption)
   if (mnemonic === null) return changed
-  return accept({ environment, createdAt: header.createdAt, seed: await mnemonicToSeed(mnemonic) })
+  return accept({ environment, createdAt: header.createdAt, seed: await mnemonicToSeedWebcrypto(mnemonic) })
 }
 
 function decrypt(sealed: Sealed, key: Buffer): string | null {
