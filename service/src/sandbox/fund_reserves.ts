@@ -1,6 +1,7 @@
 import type { Devnet } from '@cambist/devnet'
+import type { Chain } from '../chains/chain.ts'
 import { reserveAddresses } from '../db/addresses.ts'
-import { readHeads } from '../db/chain_heads.ts'
+import { readHead } from '../db/chain_heads.ts'
 import { readReserves } from '../db/reserves.ts'
 import { assert } from '../domain/assert.ts'
 import { type Asset, assetOf } from '../domain/catalog/assets.ts'
@@ -27,28 +28,26 @@ const RESERVES: Readonly<Record<CurrencyCode, string>> = {
 /** Of Bitcoin's reserve: change is spendable a block later, so one coin would be one payout a block. */
 const COINS = 40
 
-const WAIT_MS = 50
+const WAIT_MS = 20
 
 /** Sends reserves from the faucet where they are low, and waits until the service has seen them on the chains. */
 export async function fundReserves(world: World, devnet: Devnet, signal: AbortSignal): Promise<void> {
-  // What stands in a block before the service's first look at a chain is never read.
-  await until(world, signal, async () => {
-    const begun = new Set((await readHeads(world.db)).map(({ chain }) => chain))
-    return [...world.chains.keys()].every((id) => begun.has(id))
-  })
-  const known = await spendable(world)
-  const low = assetsOf(world).filter((asset) => (known.get(asset.id) ?? 0n) * 10n < wanted(asset))
-  const chains = new Set(low.map((asset) => asset.chain))
-  await Promise.all(
-    [...chains].map(async (chain) => {
-      for (const asset of low.filter((each) => each.chain === chain)) await fund(world, devnet, asset, signal)
-      await devnet.mine(chain, blocksToBeTold(devnet, chain))
-    }),
-  )
+  await Promise.all([...world.chains.values()].map((chain) => fundChain(world, devnet, chain, signal)))
   await until(world, signal, async () => {
     const now = await spendable(world)
     return assetsOf(world).every((asset) => (now.get(asset.id) ?? 0n) * 10n >= wanted(asset))
   })
+}
+
+async function fundChain(world: World, devnet: Devnet, chain: Chain, signal: AbortSignal): Promise<void> {
+  // What stands in a block before the service's first look at a chain is never read.
+  await until(world, signal, async () => (await readHead(world.db, chain.id)) !== null)
+  const known = await spendable(world)
+  const low = chain.assets.map(assetOf).filter((asset) => (known.get(asset.id) ?? 0n) * 10n < wanted(asset))
+  if (low.length === 0) return
+  for (const asset of low) await fund(world, devnet, asset, signal)
+  await devnet.mine(chain.id, blocksToBeTold(devnet, chain.id))
+  world.alarms.ring(`watch ${chain.id}`)
 }
 
 function assetsOf(world: World): readonly Asset[] {

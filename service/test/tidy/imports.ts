@@ -174,7 +174,7 @@ export const hasNoImportCycles: Rule = (tree) => {
 }
 
 const entryPoints =
-  /\.test\.tsx?$|\.d\.ts$|^service\/(src\/(cli|main|demo|sandbox\/compile_ahead)|bench\/[a-z_]+|test\/(closing_line|fail_at_once|longest_first|harness\/run_folder|proof\/proof_table|simulation\/replay))\.ts$|^(devnet|sdk)\/src\/index\.ts$|^sdk\/build_package\.ts$|^web\/src\/main\.tsx?$/
+  /\.test\.tsx?$|\.d\.ts$|^service\/(src\/(cli|main|demo|sandbox\/make_ahead)|bench\/[a-z_]+|test\/(closing_line|fail_at_once|longest_first|harness\/run_folder|proof\/proof_table|simulation\/replay))\.ts$|^(devnet|sdk)\/src\/index\.ts$|^sdk\/build_package\.ts$|^web\/src\/main\.tsx?$/
 
 /** Every source file is used by an entry point or by a test, directly or through others. */
 export const hasNoDeadFiles: Rule = (tree) => {

@@ -1,9 +1,9 @@
 import { readdirSync } from 'node:fs'
 
 /**
- * Run once after an installation: Node strips the types of everything that the sandbox loads and keeps it where
- * `npm start` looks for it, so that the first start does not have to. The installation goes on when it fails: the sandbox
- * will say what is wrong, to somebody who is looking.
+ * Run once after an installation, so that the first start does not have to: Node strips the types of everything that the
+ * sandbox loads and keeps it where `npm start` looks for it, and an empty PostgreSQL is made that every new one is a copy of. The
+ * installation goes on when it fails: the sandbox will say what is wrong, to somebody who is looking.
  */
 const chains = new URL('../chains/', import.meta.url)
 const connectors = readdirSync(chains, { withFileTypes: true }).filter((entry) => entry.isDirectory())
@@ -13,4 +13,5 @@ await import('../main.ts').then(({ loadRoles }) => loadRoles())
 for (const { name } of connectors) await import(new URL(`${name}/index.ts`, chains).href)
 await import('../signer/stellar_transaction.ts')
 await import('../signer/eos_transaction.ts')
+await import('@cambist/devnet').then(({ makeClusterTemplate }) => makeClusterTemplate())
 process.exit()
