@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import type { AssetId } from '../../domain/catalog/assets.ts'
 import { readBlock } from './read_block.ts'
 import { refusal, type Script, scriptedNode } from './testing/scripted_node.ts'
 import { blockTracer } from './traces.ts'
@@ -34,13 +35,13 @@ const honest: Script = {
 /** A transaction in which code ran, so that the block is traced. */
 const busy: Script = { ...honest, eth_getBlockReceipts: () => [{ ...receipt, gasUsed: '0x5209' }] }
 
-function read(script: Script) {
+function read(script: Script, listed: ReadonlyMap<string, AssetId> = new Map()) {
   const rpc = scriptedNode(script)
   const reader = {
     rpc,
     trace: blockTracer(rpc, 'auto', 1_000),
     native: 'ETH:ETH',
-    listed: new Map(),
+    listed,
   } as const
   const block = readBlock(reader, 7, async (asked) => new Set(asked))
   return { block, asked: rpc.asked }
@@ -124,6 +125,42 @@ test('a node without the state of the block says that an archive node is needed,
   const first = read({ ...busy, debug_traceBlockByHash: pruned })
   await expect(first.block).rejects.toThrow(/archive node/)
   expect(first.asked.at(-1)).toBe('debug_traceBlockByHash')
+})
+
+describe('a transfer of a listed token that no balance confirms', () => {
+  const token = `0x${'7'.repeat(40)}`
+  const listed = new Map([[token, 'USDT:ERC20' as const]])
+  const word = (text: string) => `0x${text.padStart(64, '0')}`
+  const transfer = {
+    address: token,
+    topics: [
+      '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef',
+      word(from.slice(2)),
+      word(to.slice(2)),
+    ],
+    data: word('5'),
+  }
+  const short: Script = { ...receipts({ logs: [transfer] }), eth_call: () => word('0') }
+
+  test('is told as not listed: the contract says what is not so', async () => {
+    const told = await read(short, listed).block
+    expect(told?.transfers.map(({ id, asset }) => [id, typeof asset])).toEqual([
+      [`${hash('a')}:call:0`, 'string'],
+      [`${hash('a')}:log:0`, 'object'],
+    ])
+  })
+
+  test.each([
+    { what: 'another block stands there', later: { ...block, hash: hash('d') } },
+    { what: 'no block is there', later: null },
+  ])('is no verdict when by then $what: a node may answer from the new branch', async ({ later }) => {
+    let asked = 0
+    const eth_getBlockByNumber = () => {
+      asked += 1
+      return asked === 1 ? block : later
+    }
+    await expect(read({ ...short, eth_getBlockByNumber }, listed).block).rejects.toThrow(/read it again/)
+  })
 })
 
 describe('trace_block', () => {

@@ -82,6 +82,8 @@ async function readWhole(reader: BlockReader, height: number, findOurs: FindOurs
   const hits = arrivals.filter(({ to }) => ours.has(to))
   const short = await findShortfalls(reader, header, arrivals, hits)
   const { hash, parentHash, timeMs } = header
+  // Of a block that has left the chain meanwhile some nodes tell what holds on the new branch: that is no verdict.
+  if (short.size > 0 && (await blockHash(reader.rpc, height)) !== hash) throw changed(height)
   return {
     height,
     hash,
@@ -121,15 +123,17 @@ async function arrivalsIn(
   })
 }
 
+function changed(height: number): NodeNonsense {
+  return new NodeNonsense(`block ${height} changed while it was being read: read it again`)
+}
+
 async function receiptsOf(
   rpc: JsonRpc,
   header: EvmHeader,
   txs: readonly EvmTx[],
 ): Promise<readonly EvmReceipt[]> {
   const answer = await rpc.call('eth_getBlockReceipts', [header.hash])
-  if (answer === null) {
-    throw new NodeNonsense(`block ${header.height} changed while it was being read: read it again`)
-  }
+  if (answer === null) throw changed(header.height)
   const receipts = list(answer, 'receipts').map(decodeReceipt)
   const areAllThere =
     receipts.length === txs.length &&
