@@ -117,6 +117,15 @@ const each = (count: number) => ({
   addresses: count,
 })
 
+test('while addresses are given the pool is woken now and then, though there are more', async () => {
+  const { desk, world } = await openStageDesk()
+  const asleep = world.alarms.of('pool').signal
+  for (const key of numbered(20)) await create(desk, key)
+  expect(asleep.aborted, 'a few are no reason').toBe(false)
+  for (const key of numbered(10)) await create(desk, `later ${key}`)
+  expect(asleep.aborted).toBe(true)
+})
+
 test('many at once share a few statements, and each has its own address, event, fact and slot', async () => {
   const { desk, sizes } = await openStageDesk()
   const answers = await Promise.all(numbered(50).map((key) => create(desk, key)))

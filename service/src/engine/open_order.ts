@@ -42,9 +42,13 @@ export function orderOpener(world: DeskWorld): OpenOrder {
   }
 }
 
+/** After so many are given the pool is looked after, and not only at the end of its rest: orders may come quickly. */
+const GIVEN_UNNOTICED_MAX = 25
+
 function openQueue(world: DeskWorld, family: AddressFamily): OpenOrder {
   // Before it, all addresses had been given or were being given when this process looked last.
   let firstFreeIndex = 0
+  let givenUnnoticed = 0
   const openAll = async (openings: readonly Opening[]): Promise<(OrderView | null)[]> => {
     const bucket = world.randomDigits(BUCKET_DIGITS)
     const orders = openings.map((opening) => newOrder(world, opening, bucket))
@@ -58,7 +62,11 @@ function openQueue(world: DeskWorld, family: AddressFamily): OpenOrder {
       return { ...snapshot, deposit_address: deposit.address, deposit_tag: deposit.tag }
     })
     const isLeft = (_: unknown, index: number) => views[index] === null
-    if (free.count < orders.length) world.alarms.ring('pool')
+    givenUnnoticed += deposits.size
+    if (free.count < orders.length || givenUnnoticed >= GIVEN_UNNOTICED_MAX) {
+      givenUnnoticed = 0
+      world.alarms.ring('pool')
+    }
     if (fromIndex === 0 || free.count === orders.length) return views
     // Somebody who died while giving some may have left them free further back.
     firstFreeIndex = 0

@@ -7,7 +7,7 @@ import type { SigningWorld } from './world.ts'
 const BATCH = 25
 
 /**
- * Keeps addresses ready, so that creating an order never waits for keys. True: few are left, and more have to be made at
+ * Keeps addresses ready, so that creating an order never waits for keys. True: few were left, and more have to be made at
  * once; a pool that is nearly full is filled in passing, for deriving takes the processor from everything else.
  */
 export async function fillPools(world: SigningWorld): Promise<boolean> {
@@ -49,16 +49,21 @@ function hasTags(family: AddressFamily): boolean {
 /** The tag of a deposit is the index of its key, and many wallets take 0 for none. */
 const FIRST_TAG = 1
 
-/** Whether less than a fourth is there even now. */
-async function fill(
-  world: SigningWorld,
-  { family, purpose, count }: Wanted,
-  { free, nextIndex }: Pool,
-): Promise<boolean> {
-  const missing = Math.min(count - free, BATCH)
-  if (missing <= 0) return false
-  const first = hasTags(family) && purpose === 'deposit' ? Math.max(nextIndex, FIRST_TAG) : nextIndex
-  const made = await world.signer.addresses(family, purpose, first, missing)
-  await insertAddresses(world.db, family, purpose, first, made)
-  return (free + missing) * 4 < count
+/**
+ * Makes one batch; where less than a fourth is left, so many that it is there again, because orders may come faster than this is
+ * asked again. Whether so few were left.
+ */
+async function fill(world: SigningWorld, { family, purpose, count }: Wanted, pool: Pool): Promise<boolean> {
+  const isFew = (ready: number) => ready * 4 < count
+  let { free, nextIndex } = pool
+  if (hasTags(family) && purpose === 'deposit') nextIndex = Math.max(nextIndex, FIRST_TAG)
+  do {
+    const missing = Math.min(count - free, BATCH)
+    if (missing <= 0) return false
+    const made = await world.signer.addresses(family, purpose, nextIndex, missing)
+    await insertAddresses(world.db, family, purpose, nextIndex, made)
+    free += missing
+    nextIndex += missing
+  } while (isFew(free))
+  return isFew(pool.free)
 }

@@ -126,7 +126,9 @@ export async function startTestSandbox(options: TestSandboxOptions = {}): Promis
   try {
     const { networks = REAL } = options
     if (REAL.every((network) => networks.includes(network))) await copyFirstStart(dataDir, startAndStop)
-    return assemble(await startIn(dataDir, options), dataDir, guard)
+    const sandbox = await startIn(dataDir, options)
+    await awaitPools(sandbox)
+    return assemble(sandbox, dataDir, guard)
   } catch (error) {
     guard.killNow()
     const told = `the sandbox did not start\n${endOfLog(dataDir)}`
@@ -146,6 +148,20 @@ async function startAndStop(dataDir: string): Promise<void> {
   } finally {
     guard.release()
   }
+}
+
+/** Tests come with many orders at once, as nobody does in the first second of a service's life. */
+function awaitPools({ service }: Sandbox): Promise<void> {
+  const { db, chains, policy } = service.world
+  const families = new Set([...chains.values()].map(({ family }) => family))
+  return eventually('addresses are ready for many orders', async () => {
+    const full = await db.query(
+      `SELECT family FROM addresses WHERE purpose = 'deposit' AND assigned_at_ms IS NULL
+       GROUP BY family HAVING count(*) >= $1`,
+      [policy.poolSize],
+    )
+    if (full.length < families.size) throw new Error(`only of ${full.map(({ family }) => family)}`)
+  })
 }
 
 function startIn(dataDir: string, options: TestSandboxOptions): Promise<Sandbox> {

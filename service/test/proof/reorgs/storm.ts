@@ -137,9 +137,13 @@ export async function pay(
     created.deposit_address,
     units,
   )
-  // A payment that was lost and is made again under the same nonce is the same transaction.
-  if (payments.every((known) => known.txHash !== txHash)) payments.push({ txHash, units })
+  notePayment(payments, { txHash, units })
   return txHash
+}
+
+/** A payment that was lost and is made, or replaced, again under the same nonce and fees is the same transaction. */
+export function notePayment(payments: StormOrder['payments'], payment: Payment): void {
+  if (payments.every(({ txHash }) => txHash !== payment.txHash)) payments.push(payment)
 }
 
 export async function mine({ sandbox, diaries }: Storm, chain: ForkingChain, blocks: number): Promise<void> {

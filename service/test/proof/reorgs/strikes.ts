@@ -5,6 +5,7 @@ import { bnbToUsdt, LARGE_BTC, type Scene, setScene, trxToEth } from './scenes.t
 import {
   fillFaucetGaps,
   mine,
+  notePayment,
   type Payment,
   pay,
   placeOrder,
@@ -154,7 +155,7 @@ async function replace(
   try {
     const replaced = await sandbox.devnet.replace(txHash, wanted)
     if (how !== 'another address') {
-      payments.push({ txHash: replaced.txHash, units: how === 'another amount' ? less : units })
+      notePayment(payments, { txHash: replaced.txHash, units: how === 'another amount' ? less : units })
     }
     return true
   } catch {
