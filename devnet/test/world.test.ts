@@ -125,6 +125,30 @@ test('an Ethereum reorg takes the payment out of the chain', async () => {
   expect(await devnet.balance('ETH', 'ETH', to)).toBe(9n)
 })
 
+test('what waited before an Ethereum reorg waits for its turn again, and is lost by nobody', async () => {
+  const [first, lost, waiting, later] = [
+    await devnet.freshAddress('ETH'),
+    await devnet.freshAddress('ETH'),
+    await devnet.freshAddress('ETH'),
+    await devnet.freshAddress('ETH'),
+  ]
+  const { txHash } = await devnet.send('ETH', 'ETH', first, 1n)
+  await devnet.send('ETH', 'ETH', lost, 2n)
+  await devnet.mine('ETH', 1)
+  await devnet.send('ETH', 'ETH', waiting, 3n)
+  const bytes = await client().request({
+    method: 'eth_getRawTransactionByHash',
+    params: [txHash],
+  } as never)
+  await devnet.reorg('ETH', 1)
+  await client().sendRawTransaction({ serializedTransaction: bytes })
+  // The second is never sent again: the next payment has its nonce.
+  await devnet.send('ETH', 'ETH', later, 4n)
+  await devnet.mine('ETH', 1)
+  const paid = await Promise.all([first, lost, waiting, later].map((to) => devnet.balance('ETH', 'ETH', to)))
+  expect(paid).toEqual([1n, 0n, 3n, 4n])
+})
+
 test('an Ethereum reorg of empty blocks makes other blocks, however often within a second', async () => {
   // Until the base fee has nowhere to fall: then blocks have nothing left to differ by.
   await devnet.mine('ETH', 150)

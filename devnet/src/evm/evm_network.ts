@@ -219,7 +219,7 @@ function livelyTurn(client: EvmClient, mining: Queue): () => Promise<void> {
 
 /**
  * Same height, other blocks, all empty. Unlike a real chain, anvil does not put the transactions back into
- * the mempool; one of them that is broadcast again is mined again.
+ * the mempool; one of them that is broadcast again is mined again. What waits in the mempool stays there.
  */
 async function reorganise(client: EvmClient, depth: number): Promise<void> {
   const before = await client.getBlock()
@@ -232,6 +232,30 @@ async function reorganise(client: EvmClient, depth: number): Promise<void> {
     throw new Error(`the chain cannot be reorganised ${depth} deep: the most is ${HISTORY_BLOCKS}`)
   }
   await restoreCodes(client, codes)
+  await queueAgain(client)
+}
+
+/**
+ * anvil 1.7.1 holds what waited before a reorganisation for ready, though the nonces before it are free again; when it
+ * comes to mine that, it throws it away, and all that follows. What is sent again waits for its turn.
+ */
+async function queueAgain(client: EvmClient): Promise<void> {
+  const { pending } = await client.getTxpoolContent()
+  for (const [sender, byNonce] of Object.entries(pending)) {
+    const next = await client.getTransactionCount({ address: sender as Address, blockTag: 'latest' })
+    const waiting = Object.values(byNonce).toSorted((one, other) => Number(one.nonce) - Number(other.nonce))
+    if (waiting[0] === undefined || Number(waiting[0].nonce) <= next) continue
+    const raw: Hex[] = []
+    for (const { hash } of waiting)
+      raw.push(await client.request({ method: 'eth_getRawTransactionByHash', params: [hash] } as never))
+    for (const { hash } of waiting) await client.dropTransaction({ hash })
+    for (const serializedTransaction of raw) {
+      await client.sendRawTransaction({ serializedTransaction }).catch((error: Error) => {
+        // What paid for it has left the chain too: a node keeps no such transaction.
+        if (!/insufficient funds/i.test(error.message)) throw error
+      })
+    }
+  }
 }
 
 type Codes = readonly { readonly address: Address; readonly code: Hex }[]
