@@ -1,9 +1,8 @@
 import { readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import pg from 'pg'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { makeClusterTemplate, type Postgres, removePostgres, startPostgres } from '../src/index.ts'
-import { makeTemporaryFolder } from './harness.ts'
+import { makeTemporaryFolder, query } from './harness.ts'
 
 /**
  * What: a new cluster is a copy of the one that was made ahead, with a password of its own; without one, or with one that
@@ -34,16 +33,6 @@ async function startOnce(name: string): Promise<Cluster> {
     return { id: String(row?.id), url: server.url }
   } finally {
     await server?.stop()
-  }
-}
-
-async function query(url: string, sql: string): Promise<Record<string, unknown>[]> {
-  const client = new pg.Client({ connectionString: url })
-  await client.connect()
-  try {
-    return (await client.query(sql)).rows
-  } finally {
-    await client.end()
   }
 }
 

@@ -1,11 +1,10 @@
 import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Postgres, removePostgres, startPostgres } from '../src/index.ts'
 import { identify } from '../src/processes/identity.ts'
 import { waitFor } from '../src/processes/wait.ts'
-import { killHard, makeTemporaryFolder, runScript } from './harness.ts'
+import { killHard, makeTemporaryFolder, query, runScript } from './harness.ts'
 
 /**
  * What: the embedded server starts as any user and in any folder, and keeps its rows whatever is killed.
@@ -24,16 +23,6 @@ afterAll(async () => {
   removePostgres(dataDir)
   folder.remove()
 })
-
-async function query(url: string, sql: string): Promise<Record<string, unknown>[]> {
-  const client = new pg.Client({ connectionString: url })
-  await client.connect()
-  try {
-    return (await client.query(sql)).rows
-  } finally {
-    await client.end()
-  }
-}
 
 test('it is UTF-8, durable, on loopback only, and asks for a password', async () => {
   for (const [setting, value] of [
