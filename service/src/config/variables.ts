@@ -500,7 +500,8 @@ const trading = {
     section: 'Trading and prices',
     shapes: serve,
     default: '200',
-    meaning: 'Deposit addresses kept ready for orders to come.',
+    meaning:
+      'Deposit addresses kept ready for orders to come. A burst of more orders is told MAINTENANCE until others are made, some hundred a second.',
   },
   CAMBIST_SWEEP_COST_MULTIPLE: {
     section: 'Trading and prices',
