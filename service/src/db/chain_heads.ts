@@ -2,6 +2,7 @@ import type { ChainId } from '../domain/catalog/networks.ts'
 import type { BlockRef } from '../domain/orders/order.ts'
 import type { InstantMs } from '../domain/time.ts'
 import type { Sql } from './database.ts'
+import { type Lease, leaseLost } from './leases.ts'
 import { lookForOutflows } from './outflows.ts'
 
 export type ChainHead = {
@@ -121,18 +122,25 @@ export async function blockHashAt(sql: Sql, chain: ChainId, height: number): Pro
   return row?.hash ?? null
 }
 
-/** Everything up to the node's head, and its mempool, has been looked at. */
+/**
+ * Everything up to the node's head, and its mempool, has been looked at, and no trouble is left. Rejects when the lease was lost
+ * meanwhile: what troubles its new holder is none of a late one's.
+ */
 export async function noteLooked(
   sql: Sql,
+  lease: Lease,
   chain: ChainId,
   nodeHeight: number,
   time: { readonly nowMs: InstantMs; readonly wallMs: number },
 ): Promise<void> {
-  await sql.query(
+  const noted = await sql.query(
     `UPDATE chain_heads SET node_height = $2, looked_at_ms = greatest(looked_at_ms, $3), looked_wall_ms = $4,
-       trouble = NULL, trouble_since_ms = NULL WHERE chain = $1`,
-    [chain, nodeHeight, time.nowMs, time.wallMs],
+       trouble = NULL, trouble_since_ms = NULL
+     WHERE chain = $1 AND EXISTS (SELECT 1 FROM leases WHERE name = $5 AND holder = $6 AND fence = $7 FOR SHARE)
+     RETURNING chain`,
+    [chain, nodeHeight, time.nowMs, time.wallMs, lease.name, lease.holder, lease.fence],
   )
+  if (noted.length === 0) throw leaseLost(lease)
 }
 
 export async function noteTrouble(

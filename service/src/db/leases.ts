@@ -45,5 +45,9 @@ async function isLeaseHeld(tx: Sql, lease: Lease): Promise<boolean> {
 
 /** Whoever lost the lease writes nothing: it may have slept for long, and the world has moved on. */
 export async function requireLease(tx: Sql, lease: Lease): Promise<void> {
-  if (!(await isLeaseHeld(tx, lease))) throw new Error(`the lease ${lease.name} was lost`)
+  if (!(await isLeaseHeld(tx, lease))) throw leaseLost(lease)
+}
+
+export function leaseLost({ name }: Lease): Error {
+  return new Error(`the lease ${name} was lost`)
 }

@@ -109,11 +109,11 @@ test("a node of another network is the chain's trouble", async () => {
 })
 
 /** The lease runs out, and another watcher looks at the chain. */
-async function beOvertaken(chain: Chain): Promise<void> {
+async function beOvertaken(chain: Chain, requireGrowth?: () => void): Promise<void> {
   stage.advance(49 * HOUR_MS)
   const other = await takeLease(stage.db, 'watch:BTC', 'another', stage.world.clock.wallMs(), HOUR_MS)
   assert(other !== null, 'the lease is over')
-  await watchChain(stage.world, chain, other)
+  await watchChain(stage.world, chain, other, requireGrowth)
 }
 
 test('a watcher that slept while another went back to an earlier block says that it is late, and no more', async () => {
@@ -147,6 +147,21 @@ test('a watcher that slept while another went on does not say that the node is b
   const late = watchChain(stage.world, { ...chain, head: lateHead }, lease)
   await expect(late).rejects.toThrow('the lease watch:BTC was lost')
   expect(await head()).toMatchObject({ block: { height: 105 }, trouble: null })
+})
+
+test('a watcher that slept while another found the chain in trouble does not say that all is well', async () => {
+  const chain = emptyChain()
+  await grow(chain, 103)
+  const lateHead = async () => {
+    const overtaken = beOvertaken(chain, () => {
+      throw new Error('it stands still')
+    })
+    await expect(overtaken).rejects.toThrow('it stands still')
+    return chain.head()
+  }
+  const late = watchChain(stage.world, { ...chain, head: lateHead }, lease)
+  await expect(late).rejects.toThrow('the lease watch:BTC was lost')
+  expect((await head()).trouble).toContain('it stands still')
 })
 
 test('a watcher frozen in the middle of a transaction does not keep others from taking over', async () => {

@@ -69,7 +69,7 @@ export async function watchChain(
     await saveReserves(world, chain, height, height === head.block.height ? before.reservesAtMs : 0)
     // At the end: what there is was told, whether or not there is enough of it.
     requireGrowth(nodeHead.height)
-    await noteLooked(world.db, chain.id, nodeHead.height, {
+    await noteLooked(world.db, lease, chain.id, nodeHead.height, {
       nowMs: startedAtMs,
       wallMs: world.clock.wallMs(),
     })

@@ -13,7 +13,9 @@ import { EOS_MAIN, STELLAR_MAIN } from '../../src/config/variables.ts'
 import { insertAddresses } from '../../src/db/addresses.ts'
 import { advanceHead, noteLooked, startHead } from '../../src/db/chain_heads.ts'
 import { openDatabase } from '../../src/db/database.ts'
+import { takeLease } from '../../src/db/leases.ts'
 import { writeReserves } from '../../src/db/reserves.ts'
+import { assert } from '../../src/domain/assert.ts'
 import { type AssetId, assets } from '../../src/domain/catalog/assets.ts'
 import { chainFacts, chainIds } from '../../src/domain/catalog/networks.ts'
 import { HOUR_MS } from '../../src/domain/time.ts'
@@ -111,7 +113,9 @@ async function prepare(url: string) {
     const { family } = chainFacts[chain]
     await startHead(db, chain, { height: 1, hash: 'first' }, nowMs())
     await advanceHead(db, chain, { height: 2, hash: 'second' })
-    await noteLooked(db, chain, 2, { nowMs: nowMs(), wallMs: wallMs() + HOUR_MS })
+    const lease = await takeLease(db, `watch:${chain}`, 'prepare', wallMs(), HOUR_MS)
+    assert(lease !== null, 'nobody else watches')
+    await noteLooked(db, lease, chain, 2, { nowMs: nowMs(), wallMs: wallMs() + HOUR_MS })
     const ready = Array.from({ length: 200 }, (_, index) => `${family} ${index}`)
     await insertAddresses(db, family, 'deposit', 1, ready)
   }
