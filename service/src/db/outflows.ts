@@ -34,6 +34,8 @@ export type ClaimedOutflow = Outflow & {
   readonly plannedAtMs: InstantMs
   readonly troubleSinceMs: InstantMs | null
   readonly fence: number
+  /** The block that its chain had been looked at up to when it was claimed; null when it was only read. */
+  readonly claimedAtHeight: number | null
 }
 
 export type Attempt = {
@@ -114,7 +116,7 @@ export async function claimOutflows(
   time: { readonly nowMs: InstantMs; readonly wallMs: number; readonly claimMs: number },
   limit: number,
 ): Promise<ClaimedOutflow[]> {
-  const rows = await sql.query<OutflowRow>(
+  const rows = await sql.query<OutflowRow & { head_height: number | null }>(
     `UPDATE outflows SET claimed_until_wall_ms = $3, claim_fence = claim_fence + 1
      WHERE (bucket, payout_id) IN (
        SELECT bucket, payout_id FROM outflows
@@ -124,11 +126,11 @@ export async function claimOutflows(
            OR due_height <= (SELECT height FROM chain_heads h WHERE h.chain = $1))
        ORDER BY due_at_ms, nonce NULLS LAST, planned_at_ms LIMIT $5
        FOR UPDATE SKIP LOCKED)
-     RETURNING *`,
+     RETURNING *, (SELECT height FROM chain_heads h WHERE h.chain = $1) AS head_height`,
     [chain, time.nowMs, time.wallMs + time.claimMs, time.wallMs, limit, from === 'reserve'],
   )
   return rows
-    .map(toClaimed)
+    .map((row) => ({ ...toClaimed(row), claimedAtHeight: row.head_height }))
     .sort(
       (left, right) =>
         (left.nonce ?? Infinity) - (right.nonce ?? Infinity) || left.plannedAtMs - right.plannedAtMs,
@@ -151,6 +153,7 @@ function toClaimed(row: OutflowRow): ClaimedOutflow {
     plannedAtMs: row.planned_at_ms,
     troubleSinceMs: row.trouble_since_ms,
     fence: row.claim_fence,
+    claimedAtHeight: null,
     ...(row.from_address !== null &&
       row.from_index !== null && {
         from: { key: { purpose: 'deposit' as const, index: row.from_index }, address: row.from_address },
@@ -181,7 +184,10 @@ export async function lockClaimed(tx: Sql, claimed: ClaimedOutflow): Promise<Cla
   return row !== undefined && unbooked.includes(row.state) ? toClaimed(row) : null
 }
 
-/** Lets the claim go: when it is due again, and what stood in its way, if anything. */
+/**
+ * Lets the claim go: when it is due again, and what stood in its way, if anything. A block that was looked at since it was claimed
+ * counts as the next one, because what the worker knows may be from before.
+ */
 export async function postponeOutflow(
   sql: Sql,
   claimed: ClaimedOutflow,
@@ -191,7 +197,8 @@ export async function postponeOutflow(
   await sql.query(
     `UPDATE outflows SET claimed_until_wall_ms = 0, due_at_ms = $4, trouble = $5,
        trouble_since_ms = CASE WHEN $5::text IS NULL THEN NULL ELSE coalesce(trouble_since_ms, $6) END,
-       due_height = CASE WHEN $7 THEN (SELECT height + 1 FROM chain_heads h WHERE h.chain = outflows.chain)
+       due_height = CASE
+         WHEN $7 THEN (SELECT least(height, $9::bigint) + 1 FROM chain_heads h WHERE h.chain = outflows.chain)
          ELSE $8::bigint END
      WHERE bucket = $1 AND payout_id = $2 AND claim_fence = $3`,
     [
@@ -203,6 +210,7 @@ export async function postponeOutflow(
       trouble?.nowMs ?? null,
       due.atHeight === 'next',
       due.atHeight === 'next' ? null : due.atHeight,
+      claimed.claimedAtHeight,
     ],
   )
 }

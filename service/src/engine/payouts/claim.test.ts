@@ -47,6 +47,15 @@ test('what waits for the next block is left alone until it was looked at', async
   expect(await claim()).toHaveLength(1)
 })
 
+test('a block that was looked at while a worker had it is the next one', async () => {
+  const [claimed] = await claim()
+  assert(claimed !== undefined, 'the outflow is due')
+  // What the worker has asked the node may be from before this block.
+  await lookAt(stage, 'ETH', 101)
+  await postponeOutflow(stage.db, claimed, { dueAtMs: stage.world.clock.nowMs(), atHeight: 'next' }, null)
+  expect(await claim()).toHaveLength(1)
+})
+
 test('what waits for a certain block is left alone until that one was looked at', async () => {
   await leaveAt(105)
   await lookAt(stage, 'ETH', 104)
