@@ -42,6 +42,8 @@ export type FleetOptions = {
   readonly apiPort: number
   readonly patches: readonly Patch[]
   readonly reaper: Reaper
+  /** While it is away nobody can start. */
+  isPostgresUp(): boolean
 }
 
 /** One process after the other, each in the place of the one that died. */
@@ -52,7 +54,9 @@ type Slot = {
   child: ChildProcess | null
   isUp: boolean
   patientUntilMs: number
-  /** Starts in a row that failed: while PostgreSQL is away, some do. */
+  /** Whether PostgreSQL was there when the child was started. */
+  hadPostgres: boolean
+  /** Starts in a row that failed with PostgreSQL there: it may have died in between without anybody's knowing yet. */
   failures: number
 }
 
@@ -71,7 +75,8 @@ export function startFleet(options: FleetOptions): Fleet {
   writeFileSync(deathsFile, '')
   const slots = roles.map((role, at): Slot => {
     const logFile = join(dir, `${role}-${at}.log`)
-    return { role, at, logFile, child: null, isUp: false, patientUntilMs: 0, failures: 0 }
+    const never = { child: null, isUp: false, patientUntilMs: 0, hadPostgres: false, failures: 0 }
+    return { role, at, logFile, ...never }
   })
   const running: Running = { ...options, deathsFile, slots, faults: [], isStopping: false }
   for (const slot of slots) start(running, slot, null)
@@ -97,6 +102,7 @@ function start(running: Running, slot: Slot, last: Death | null): void {
   const { reaper, deathsFile, patches } = running
   const armed = reaper.arm(slot, last)
   slot.isUp = false
+  slot.hadPostgres = running.isPostgresUp()
   const child = launch(running, slot, { fate: { role: slot.role, armed, deathsFile }, patches })
   slot.child = child
   child.on('message', (message: { up?: string; died?: Death }) => {
@@ -116,9 +122,14 @@ async function succeed(running: Running, slot: Slot, pid: number | undefined, ho
   slot.isUp = false
   const death = findDeath(running.deathsFile, pid)
   if (death !== null) await running.reaper.onDeath(death)
-  else if (wasUp || ++slot.failures > FAILURES_MAX)
+  else if (wasUp || hasFailedTooOften(running, slot))
     running.faults.push(`${slot.role} ended with ${how}: ${endOfLog(slot)}`)
   if (running.faults.length === 0 && !running.isStopping) start(running, slot, death)
+}
+
+function hasFailedTooOften({ isPostgresUp }: Running, slot: Slot): boolean {
+  if (slot.hadPostgres && isPostgresUp()) slot.failures += 1
+  return slot.failures > FAILURES_MAX
 }
 
 function rearm({ reaper }: Running, slot: Slot, which: 'the patient' | 'all'): void {

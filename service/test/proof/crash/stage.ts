@@ -96,6 +96,7 @@ export async function startStage(ground: Ground, options: StageOptions): Promise
     dir,
     environment: adapted(environment, options),
     apiPort: await lastingPort(),
+    isPostgresUp: postgres.isUp,
   })
   const [key] = await Promise.all([createApiKey(environment), fleet.allUp()])
   const inspection = await inspect(environment, url)
