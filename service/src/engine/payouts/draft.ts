@@ -24,6 +24,7 @@ import { spendableBalance } from '../reserves.ts'
 import { heldDeep } from '../sweeps/deep_height.ts'
 import { cancelSweep } from '../sweeps/end.ts'
 import type { SigningWorld } from '../world.ts'
+import { MovedOn, unlessMovedOn } from './moved_on.ts'
 import { excludesByTime } from './over.ts'
 import type { Progress } from './progress.ts'
 import { readFillerFunds } from './take_back.ts'
@@ -210,15 +211,24 @@ async function refused(
 ): Promise<Progress> {
   if (outflow.kind === 'sweep' && (await cancelSweep(world, outflow))) return { kind: 'done' }
   if (rejection.code === 'destination' && outflow.kind !== 'sweep') {
-    world.log.warn({ payout: outflow.payoutId, why: rejection.message }, 'the destination cannot be paid')
-    await apply(world, outflow.orderId, `${outflow.payoutId}:failed`, {
-      kind: 'PayoutFailed',
-      payoutId: outflow.payoutId,
-      problem: 'DESTINATION_PROBLEM',
-      cost: null,
-    })
+    await failUndrafted(world, outflow, rejection.message)
     return { kind: 'done' }
   }
   const inMs = rejection.code === 'funds' ? WAIT_FOR_FUNDS_MS : LOOK_AGAIN_MS
   return { kind: 'trouble', message: rejection.message, inMs }
+}
+
+/**
+ * The destination cannot be paid, as a node says. It took its time: should another worker have been told otherwise meanwhile
+ * and have written down a transaction, the payout may be on its way, and only the chain can say that it failed.
+ */
+async function failUndrafted(world: SigningWorld, outflow: ClaimedOutflow, why: string): Promise<void> {
+  const { payoutId, orderId } = outflow
+  const fact = { kind: 'PayoutFailed', payoutId, problem: 'DESTINATION_PROBLEM', cost: null } as const
+  const isFailed = await unlessMovedOn(() =>
+    apply(world, orderId, `${payoutId}:failed`, fact, async (tx) => {
+      if ((await attemptsOf(tx, payoutId)).length > 0) throw new MovedOn()
+    }),
+  )
+  if (isFailed) world.log.warn({ payout: payoutId, why }, 'the destination cannot be paid')
 }

@@ -12,6 +12,7 @@ import {
 import type { Intent } from '../../domain/payouts/intent.ts'
 import { apply } from '../apply.ts'
 import type { SigningWorld } from '../world.ts'
+import { MovedOn, unlessMovedOn } from './moved_on.ts'
 import { giveUpOrphan } from './orphan.ts'
 import { fillerIdOf } from './take_back.ts'
 
@@ -45,18 +46,10 @@ export async function endExcluded(
     // From here on nobody writes down another one; what was written down meanwhile was not asked about.
     if ((await attemptsOfAll(tx, pair)).length !== attempts.length) throw new MovedOn()
   }
-  try {
-    await endBy(world, outflow, end)
-  } catch (error) {
-    if (error instanceof MovedOn) return false
-    throw error
-  }
+  if (!(await unlessMovedOn(() => endBy(world, outflow, end)))) return false
   world.log.warn({ payout: payoutId }, 'the coins of an outflow are gone for good: it never happens')
   return true
 }
-
-/** Thrown so that nothing of the transaction stays: somebody else has gone on with the outflow meanwhile. */
-class MovedOn extends Error {}
 
 async function endBy(
   world: SigningWorld,

@@ -4,6 +4,7 @@ import { apply } from '../apply.ts'
 import type { SigningWorld } from '../world.ts'
 import { endExcluded } from './excluded.ts'
 import { failOutflow, fillGap } from './fill_gap.ts'
+import { MovedOn, unlessMovedOn } from './moved_on.ts'
 import { areOver, excludesByTime } from './over.ts'
 
 /**
@@ -46,18 +47,13 @@ export async function giveUpOver(
   attempts: readonly Attempt[],
 ): Promise<boolean> {
   if (!(await areOver(chain, attempts))) return false
-  try {
-    await failOutflow(world, outflow, async (tx) => {
+  const isEnded = await unlessMovedOn(() =>
+    failOutflow(world, outflow, async (tx) => {
       if ((await lockClaimed(tx, outflow)) === null) throw new MovedOn()
       if ((await attemptsOf(tx, outflow.payoutId)).length !== attempts.length) throw new MovedOn()
-    })
-  } catch (error) {
-    if (error instanceof MovedOn) return false
-    throw error
-  }
+    }),
+  )
+  if (!isEnded) return false
   world.log.warn({ payout: outflow.payoutId }, 'the time of all its attempts is over: it never happens')
   return true
 }
-
-/** Thrown so that nothing of the transaction stays: somebody else has gone on with the outflow meanwhile. */
-class MovedOn extends Error {}

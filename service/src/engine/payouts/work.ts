@@ -50,19 +50,15 @@ async function stepOn(
   outflow: ClaimedOutflow,
   isStopped: boolean,
 ): Promise<Progress> {
-  const progress = await stepSafely(world, chain, outflow, isStopped)
+  const once = () => safely(() => step(world, chain, outflow, isStopped))
+  const progress = await once()
   const isDue = progress.kind === 'again' && progress.inMs === 0
-  return isDue ? stepSafely(world, chain, outflow, isStopped) : progress
+  return isDue ? once() : progress
 }
 
-async function stepSafely(
-  world: SigningWorld,
-  chain: Chain,
-  outflow: ClaimedOutflow,
-  isStopped: boolean,
-): Promise<Progress> {
+async function safely(act: () => Promise<Progress>): Promise<Progress> {
   try {
-    return await step(world, chain, outflow, isStopped)
+    return await act()
   } catch (error) {
     // Nothing is lost: what was written down stays, and the next step goes on from it.
     return { kind: 'trouble', message: String(error), inMs: 1_000 }
@@ -84,8 +80,26 @@ async function step(
   const latest = attempts.at(-1)
   if (latest === undefined) return draftPayout(world, chain, outflow)
   const isUnheard = latest.answer === null || (latest.answer === 'unknown' && !wasSent(outflow))
-  if (isUnheard) return sendAttempt(world, chain, outflow, latest)
-  return followPayout(world, chain, outflow, attempts)
+  if (!isUnheard) return followPayout(world, chain, outflow, attempts)
+  if (attempts.length === 1) return sendAttempt(world, chain, outflow, latest)
+  return sendRaised(world, chain, outflow, latest, attempts)
+}
+
+/**
+ * The ones before it are with the network: whatever keeps this one from being signed or sent, one of those may be mined, or
+ * have to be sent again.
+ */
+async function sendRaised(
+  world: SigningWorld,
+  chain: Chain,
+  outflow: ClaimedOutflow,
+  latest: Attempt,
+  attempts: readonly Attempt[],
+): Promise<Progress> {
+  const sent = await safely(() => sendAttempt(world, chain, outflow, latest))
+  if (sent.kind !== 'trouble') return sent
+  const followed = await followPayout(world, chain, outflow, attempts)
+  return followed.kind === 'done' ? followed : sent
 }
 
 function wasSent({ state }: ClaimedOutflow): boolean {

@@ -1,0 +1,153 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import type { Chain } from '../../chains/chain.ts'
+import { findOrder } from '../../db/orders.ts'
+import { assert } from '../../domain/assert.ts'
+import type { Order } from '../../domain/orders/order.ts'
+import { accept, refuse } from '../../domain/outcome.ts'
+import {
+  type BooksStage,
+  confirmDeposit,
+  fundReserve,
+  lookAt,
+  mineDeposit,
+  openBooksStage,
+  placeOrder,
+  tell,
+} from '../testing/books_stage.ts'
+import type { SigningWorld } from '../world.ts'
+import { workPayouts } from './work.ts'
+
+/**
+ * What: a node or a signer that answers late, or no more, changes nothing about a payout that is on its way.
+ * How: a real PostgreSQL, two workers on one payout, a chain on paper whose answers the test gives.
+ */
+let stage: BooksStage
+
+beforeAll(async () => {
+  stage = await openBooksStage('late_answers')
+})
+
+beforeEach(() => stage.reset())
+
+afterAll(() => stage?.stop())
+
+const ETHER = 10n ** 18n
+const CLAIM_MS = 6_000
+const MINUTE_MS = 60_000
+const FEES = { gasLimit: 21_000n, maxFeePerGasWei: 2n, maxPriorityFeePerGasWei: 1n }
+
+type Sign = SigningWorld['signer']['sign']
+
+const signs: Sign = async ({ payoutId, attempt }) =>
+  accept({ txHash: `tx-${payoutId}-${attempt}`, bytes: 'ff' })
+
+function signingWorld(sign: Sign = signs): SigningWorld {
+  return { ...stage.world, seal: () => 'seal', signer: { addresses: async () => [], sign } }
+}
+
+/** Ethereum on paper, on which can be paid. */
+function paying(overrides: Partial<Chain> = {}): Chain {
+  const paper = stage.chain('ETH')
+  return {
+    ...paper,
+    balance: (asset, addresses, height) => paper.balance(asset, addresses, height ?? 100),
+    minedNonce: async () => 0,
+    bid: async () => accept({ family: 'evm', ...FEES }),
+    draft: ({ payoutId, address: to, units }, _, funds) => {
+      assert(funds.model === 'account', 'Ethereum has accounts')
+      const { from, nonce } = funds
+      const what = { payoutId, attempt: 1, from, nonce, to, token: null, units }
+      return accept({ family: 'evm', chain: 'ETH', evmChainId: 1, ...what, ...FEES })
+    },
+    raise: (previous) => {
+      assert(previous.family === 'evm', 'Ethereum')
+      const maxFeePerGasWei = 2n * previous.maxFeePerGasWei
+      return accept({ ...previous, attempt: previous.attempt + 1, maxFeePerGasWei })
+    },
+    broadcast: async () => 'accepted',
+    ...overrides,
+  }
+}
+
+/** Its payout of one ether is planned. */
+async function pricedOrder(): Promise<Order> {
+  await fundReserve(stage, 'ETH:ETH', 1_000n * ETHER)
+  const order = await placeOrder(stage, 'BTC:BTC', 'ETH:ETH', { asks: 1_000_000n, promises: ETHER })
+  await confirmDeposit(stage, order, await mineDeposit(stage, order, 1_000_000n, 100))
+  stage.chain('BTC').mined(`deposit-tx-${order.terms.id}-1000000`, 100, 0n)
+  await lookAt(stage, 'BTC', 100)
+  await tell(stage, order.terms.id, 'priced:1', { kind: 'ExchangePriced', quote: null })
+  return order
+}
+
+async function statusOf({ terms }: Order): Promise<string | undefined> {
+  return (await findOrder(stage.db, terms.id))?.state.status
+}
+
+test('"it cannot be paid" that comes when another worker has paid it changes nothing', async () => {
+  const order = await pricedOrder()
+  const asked = Promise.withResolvers<void>()
+  const answered = Promise.withResolvers<void>()
+  const slow = paying({
+    bid: async () => {
+      asked.resolve()
+      await answered.promise
+      return refuse({ code: 'destination', message: 'it reverted a moment ago' } as const)
+    },
+  })
+  const late = workPayouts(signingWorld(), slow)
+  await asked.promise
+  stage.advance(CLAIM_MS + 1_000)
+  await lookAt(stage, 'BTC', 100)
+  await workPayouts(signingWorld(), paying())
+  expect(await statusOf(order)).toBe('WITHDRAW')
+
+  answered.resolve()
+  await late
+  expect(await statusOf(order)).toBe('WITHDRAW')
+})
+
+test('"it cannot be paid" is a problem of the destination as long as nothing was written down', async () => {
+  const order = await pricedOrder()
+  const refuses = async () => refuse({ code: 'destination', message: 'it reverts' } as const)
+  await workPayouts(signingWorld(), paying({ bid: refuses }))
+  expect(await statusOf(order)).toBe('EMERGENCY')
+})
+
+const unable: readonly [string, Sign][] = [
+  ['is refused', async () => refuse({ code: 'limit_exceeded', message: 'it is too much' } as const)],
+  ['finds no signer', () => Promise.reject(new Error('nobody answers'))],
+]
+
+test.each(unable)('a higher fee that %s leaves the payment before it to its end', async (_, unsigned) => {
+  const order = await pricedOrder()
+  const first = `tx-${order.terms.id}:1-1`
+  const signer = signingWorld((intent, authority) =>
+    intent.attempt === 1 ? signs(intent, authority) : unsigned(intent, authority),
+  )
+  const sent: string[] = []
+  const waiting = paying({
+    lookup: async () => ({ where: 'mempool' }),
+    broadcast: async ({ txHash }) => {
+      sent.push(txHash)
+      return 'accepted'
+    },
+  })
+  await workPayouts(signer, waiting)
+  stage.advance(60 * MINUTE_MS)
+  for (let look = 0; look < 2; look += 1) await workPayouts(signer, waiting)
+  expect(await stage.db.query('SELECT attempt, answer FROM attempts ORDER BY attempt')).toEqual([
+    { attempt: 1, answer: 'accepted' },
+    { attempt: 2, answer: null },
+  ])
+
+  stage.advance(MINUTE_MS)
+  await workPayouts(signer, { ...waiting, lookup: async () => ({ where: 'absent' }) })
+  expect(sent, 'what the network forgot is sent again').toEqual([first, first])
+
+  stage.chain('ETH').mined(first, 101, 42_000n)
+  stage.advance(MINUTE_MS)
+  await lookAt(stage, 'ETH', 120)
+  await workPayouts(signer, paying())
+  expect(await statusOf(order)).toBe('DONE')
+})
