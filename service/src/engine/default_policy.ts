@@ -10,7 +10,6 @@ export const defaultPolicy: Policy = {
   lockLeastLeftMs: 60 * SECOND_MS,
   lockMemoryMs: HOUR_MS,
   floatOpenMs: 15 * MINUTE_MS,
-  lockOfferedMs: HOUR_MS,
   largeDeposits: { BTC: '1' },
   stallMs: 30 * MINUTE_MS,
   bumpAfterMs: {

@@ -5,6 +5,7 @@ import { type Reserve, readReserves } from '../db/reserves.ts'
 import { type Asset, type AssetId, assetOf, nativeAsset } from '../domain/catalog/assets.ts'
 import { type ChainId, chainFacts } from '../domain/catalog/networks.ts'
 import { type Amount, amountOf } from '../domain/money/amount.ts'
+import { isLockOffered } from '../domain/orders/order.ts'
 import { accept, type Outcome, refuse } from '../domain/outcome.ts'
 import type { RateType } from '../domain/quotes/quote.ts'
 import { costIn, type Market, midRate } from '../domain/quotes/quote.ts'
@@ -92,7 +93,7 @@ export function marketBoard(parts: {
     isOffered,
     headHeight: (chain) => heads.get(chain)?.block.height ?? null,
     payoutCost,
-    isLockOffered: (expiresAtMs) => clock.nowMs() < expiresAtMs + policy.lockOfferedMs,
+    isLockOffered: (expiresAtMs) => isLockOffered({ expiresAtMs }, clock.nowMs()),
     read: (from, to, rateType) => {
       if (!isOffered(from)) return refuse(notAvailable(from))
       if (!isOffered(to)) return refuse(notAvailable(to))

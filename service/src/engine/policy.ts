@@ -16,8 +16,6 @@ export type Policy = {
   /** How long a lapsed lock is remembered, so that its order is told RATE_EXPIRED. */
   readonly lockMemoryMs: number
   readonly floatOpenMs: number
-  /** How long after an order's expiry a decision about it may still take its locked rate: a lock is no option without end. */
-  readonly lockOfferedMs: number
   /** From this amount (whole units, decimal text) on, a deposit needs the larger number of confirmations. */
   readonly largeDeposits: Partial<Record<CurrencyCode, string>>
   /** Neither exchange nor payout possible for so long: EMERGENCY with NETWORK_PROBLEM. */

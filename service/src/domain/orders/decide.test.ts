@@ -173,6 +173,37 @@ describe('what counts', () => {
     expect(depositOf(minedLater, 'd1').seenAtMs).toBe(IN_TIME_MS)
   })
 
+  test('what lies in a mempool holds up nobody who has paid, and is no part of what is exchanged', () => {
+    const paid = setScene({}, mine('d1', 100n), see('d2', 100n), confirm('d1'))
+    expect(reasonsOf(paid)).toBe('EXCHANGE')
+    expect(reasonsOf(goOn(paid, mine('d2', 100n), confirm('d2')))).toBe('EXCHANGE')
+    expect(settled(goOn(paid, mine('d2', 100n), confirm('d2'), price)).received.units).toBe(
+      depositOf(paid, 'd1').amount.units,
+    )
+  })
+
+  test('what is in a block already is waited for', () => {
+    const twice = setScene({}, mine('d1', 100n), mine('d2', 100n), confirm('d1'))
+    expect(reasonsOf(twice)).toBe('PENDING')
+    expect(reasonsOf(goOn(twice, confirm('d2')))).toEqual(['OVERPAID'])
+    expect(reasonsOf(goOn(twice, unmine('d2'), vanish('d2')))).toBe('EXCHANGE')
+  })
+
+  test.each([
+    ['fixed', 0, ['LATE_DEPOSIT']],
+    ['fixed', -1, 'EXCHANGE'],
+    ['float', 0, 'EXCHANGE'],
+  ] as const)(
+    'seen in time, of %s, and in a block an hour and %i ms after expiry',
+    (rateType, lateMs, end) => {
+      const nowMs = EXPIRES_MS + 3_600_000 + lateMs
+      const waited = { ...setScene({ rateType }, see('d1', 100n)), nowMs }
+      expect(reasonsOf(goOn(waited, mine('d1', 100n), confirm('d1')))).toEqual(end)
+      const gone = { ...setScene({ rateType }, see('d1', 100n), vanish('d1'), expire), nowMs }
+      expect(reasonsOf(goOn(gone, mine('d1', 100n), confirm('d1')))).toEqual(end)
+    },
+  )
+
   test('a deposit is late from the very moment of expiry on', () => {
     const { story } = setScene({})
     const lateBy = (ms: number) => {

@@ -46,14 +46,19 @@ export function settle(order: Order, quote: Quote, nowMs: InstantMs): Decision {
 /** The order with a new outflow. What is not confirmed by now can no longer be part of what is paid out. */
 export function nextOutflow(order: Order): { readonly next: Order; readonly payoutId: PayoutId } {
   const number = order.outflowCount + 1
+  return {
+    next: { ...closeCounting(order), outflowCount: number },
+    payoutId: payoutIdOf(order.terms.id, number),
+  }
+}
+
+/** What is not confirmed yet counts no more, should it ever be. */
+export function closeCounting(order: Order): Order {
   const deposits = order.deposits.map((deposit): Deposit => {
     const isOpen = deposit.role === 'counted' && deposit.state !== 'confirmed'
     return isOpen ? { ...deposit, role: 'extra' } : deposit
   })
-  return {
-    next: { ...order, deposits, outflowCount: number },
-    payoutId: payoutIdOf(order.terms.id, number),
-  }
+  return { ...order, deposits }
 }
 
 export function ignore(why: string): Decision {

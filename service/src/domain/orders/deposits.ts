@@ -2,7 +2,7 @@ import type { Posting } from '../ledger/postings.ts'
 import * as ledger from '../ledger/postings.ts'
 import type { Amount } from '../money/amount.ts'
 import type { InstantMs } from '../time.ts'
-import { type Decision, ignore, move, takeBack } from './decision.ts'
+import { closeCounting, type Decision, ignore, move, takeBack } from './decision.ts'
 import type { Fact } from './facts.ts'
 import {
   countedDeposits,
@@ -11,8 +11,10 @@ import {
   depositReasons,
   type EmergencyReason,
   isDust,
+  isLockOffered,
   type Order,
   type OrderState,
+  received,
 } from './order.ts'
 
 /** Seen in a mempool or a block, for the first time or again after a reorganisation. */
@@ -33,7 +35,7 @@ export function onDepositSeen(
     amount,
     seenAtMs: known?.seenAtMs ?? fact.seenAtMs,
     role: roleOf(order, amount, known),
-    isLate: known?.isLate ?? isLate(order, fact.seenAtMs),
+    isLate: (known?.isLate ?? isLate(order, fact.seenAtMs)) || isPastLock(order, fact),
     state: block === null ? 'seen' : 'mined',
     block,
   }
@@ -43,6 +45,14 @@ export function onDepositSeen(
 /** A block's time may lie before the moment at which the order was ended without a deposit: that is late all the same. */
 function isLate({ state, terms }: Order, seenAtMs: InstantMs): boolean {
   return seenAtMs >= terms.expiresAtMs || state.status === 'EXPIRED'
+}
+
+/**
+ * What was seen in time holds a locked rate as long as the rate is offered, and not until whoever sent it has it mined, or
+ * replaced: that would be an option on the rate.
+ */
+function isPastLock({ terms }: Order, { block, seenAtMs }: Fact & { kind: 'DepositSeen' }): boolean {
+  return block !== null && terms.rateType === 'fixed' && !isLockOffered(terms, seenAtMs)
 }
 
 /** Worked out at every sighting: mined again elsewhere, a contract may move another amount, or another asset. */
@@ -121,7 +131,9 @@ export function onDepositConfirmed(order: Order, key: string, nowMs: InstantMs):
 
 /** What the order is, now that its deposits are these. */
 function reconsider(order: Order, nowMs: InstantMs, postings: readonly Posting[] = []): Decision {
-  return move(order, stateByDeposits(order), nowMs, postings)
+  const state = stateByDeposits(order)
+  const begins = state.status === 'EXCHANGE' && order.state.status !== 'EXCHANGE'
+  return move(begins ? closeCounting(order) : order, state, nowMs, postings)
 }
 
 function stateByDeposits(order: Order): OrderState {
@@ -130,7 +142,7 @@ function stateByDeposits(order: Order): OrderState {
     case 'NEW':
     case 'PENDING':
     case 'EXPIRED':
-      return openState(order)
+      return isPaid(order) ? judge(order) : openState(order)
     case 'EMERGENCY':
       return emergencyState(order, state.reasons)
     default:
@@ -144,6 +156,15 @@ export function openState(order: Order): OrderState {
   if (deposits.length === 0) return { status: order.state.status === 'EXPIRED' ? 'EXPIRED' : 'NEW' }
   if (areAllConfirmed(order)) return judge(order)
   return { status: deposits.every(({ isLate }) => isLate) ? 'EXPIRED' : 'PENDING' }
+}
+
+/**
+ * What was asked is there, in time, and nothing else but what lies in a mempool: anybody may send more to an address and let
+ * it lie there for weeks.
+ */
+function isPaid(order: Order): boolean {
+  const areOthersInMempool = countedDeposits(order).every(({ state }) => state !== 'mined')
+  return areOthersInMempool && received(order).units > 0n && depositReasons(order).length === 0
 }
 
 function areAllConfirmed(order: Order): boolean {

@@ -4,7 +4,7 @@ import { type Amount, amountOf, toPrecision } from '../money/amount.ts'
 import type { Rate } from '../money/rate.ts'
 import type { PayoutId } from '../payouts/intent.ts'
 import type { BasisPoints, RateType } from '../quotes/quote.ts'
-import type { InstantMs } from '../time.ts'
+import { HOUR_MS, type InstantMs } from '../time.ts'
 import type { OrderId } from './identifiers.ts'
 
 export const orderStatuses = [
@@ -144,6 +144,17 @@ export type Order = {
    * only the chain can say that it is not.
    */
   readonly isOutflowCommitted: boolean
+}
+
+/**
+ * How long after its `expires_at` a fixed order may still have its locked rate: for a deposit that was seen in time and waited
+ * for its block, and for who chooses `continue`. Without an end it would be an option, to be taken when the market has
+ * moved the right way (decisions 0019 and 0038).
+ */
+const LOCK_OFFERED_MS = HOUR_MS
+
+export function isLockOffered({ expiresAtMs }: Pick<OrderTerms, 'expiresAtMs'>, atMs: InstantMs): boolean {
+  return atMs < expiresAtMs + LOCK_OFFERED_MS
 }
 
 /** Deposits that add up, whether deep enough or not. */
