@@ -26,6 +26,7 @@ import { apply } from './apply.ts'
 import { atOnce } from './at_once.ts'
 import { bookHouseDeposits, noteHouseDeposit, unmineHouseDeposits } from './house.ts'
 import { orphanOutflows } from './payouts/orphan.ts'
+import { REACH_BLOCKS } from './reach.ts'
 import { saveReserves } from './reserves.ts'
 import type { World } from './world.ts'
 
@@ -105,9 +106,6 @@ async function tellTrouble({ db, clock }: World, chain: Chain, lease: Lease, err
     await noteTrouble(tx, chain.id, String(error), clock.nowMs())
   })
 }
-
-/** A reorganisation that goes deeper than this is not for a program to mend. */
-const REACH_BLOCKS = 200
 
 /** One look by one holder. `branch` counts the branches that the chain has left before. */
 type Look = {

@@ -17,9 +17,10 @@ import {
 import { assert } from '../../domain/assert.ts'
 import { assetOf } from '../../domain/catalog/assets.ts'
 import { chainFacts } from '../../domain/catalog/networks.ts'
-import { countedDeposits } from '../../domain/orders/order.ts'
+import { countedDeposits, type Deposit } from '../../domain/orders/order.ts'
 import { type KeyPath, nonceOf } from '../../domain/payouts/intent.ts'
 import { apply } from '../apply.ts'
+import { REACH_BLOCKS } from '../reach.ts'
 import { spendableBalance } from '../reserves.ts'
 import { heldDeep } from '../sweeps/deep_height.ts'
 import { cancelSweep } from '../sweeps/end.ts'
@@ -87,11 +88,18 @@ async function missingSource(world: SigningWorld, outflow: ClaimedOutflow): Prom
     return `${source.id} was reorganised deeply; waiting until it has grown`
   }
   for (const deposit of countedDeposits(order)) {
+    if (staysForEver(source, head.block.height, deposit)) continue
     const status = await source.lookup(deposit.txHash)
     const isThere = status.where === 'block' && status.block.hash === deposit.block?.hash
     if (!isThere) return `the deposit ${deposit.key} is not in the block that confirmed it`
   }
   return null
+}
+
+/** Nothing takes it back, and a node need not remember what is so old: customers decide after weeks, too. */
+function staysForEver({ id }: Chain, headHeight: number, { state, block }: Deposit): boolean {
+  if (state !== 'confirmed' || block === null) return false
+  return chainFacts[id].confirmations === 1 || headHeight - block.height > REACH_BLOCKS
 }
 
 /** What an account chain says of the account that signs. Null: a coin chain, whose coins are in the database. */

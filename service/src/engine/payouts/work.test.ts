@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Chain } from '../../chains/chain.ts'
 import { planOutflow } from '../../db/outflows.ts'
+import { assetOf } from '../../domain/catalog/assets.ts'
 import { reconcileChain } from '../reconcile.ts'
 import {
   type BooksStage,
@@ -106,6 +107,25 @@ test('payouts whose deposits are on a chain that does not answer hold up no othe
   }
   expect(troubles).toHaveLength(7)
 })
+
+test.each([
+  ['BTC:BTC', 200, 'waits'],
+  ['BTC:BTC', 201, 'goes on'],
+  ['XRP:XRP', 0, 'goes on'],
+] as const)(
+  'of a deposit of %s, %i blocks deep, that its node has forgotten, the payout %s',
+  async (from, deep, then) => {
+    await fundReserve(stage, 'USDT:ERC20', 1_000n * ETHER)
+    const order = await placeOrder(stage, from, 'USDT:ERC20', { asks: ETHER, promises: 100n * ETHER })
+    await confirmDeposit(stage, order, await mineDeposit(stage, order, ETHER, 100))
+    await tell(stage, order.terms.id, 'priced:1', { kind: 'ExchangePriced', quote: null })
+    await lookAt(stage, assetOf(from).chain, 100 + deep)
+
+    await workPayouts(signingWorld(), stage.chain('ETH'))
+    const [outflow] = await stage.db.query<{ trouble: string }>('SELECT trouble FROM outflows')
+    expect(outflow?.trouble).toContain(then === 'waits' ? 'is not in the block' : 'only looked at')
+  },
+)
 
 test('of more outflows than one step takes, each has its turn, whatever becomes of those before it', async () => {
   await fundReserve(stage, 'USDT:ERC20', 10_000n * ETHER)
