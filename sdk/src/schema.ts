@@ -192,7 +192,7 @@ export interface paths {
         put?: never;
         /**
          * Deliver a webhook again
-         * @description Puts it back into its line, before newer events of the same order that wait there. What waits already goes on waiting.
+         * @description Puts it back into its line, before newer events of the same order that wait there. What waits already goes on waiting. Of the attempts before it the newest 10 are kept.
          */
         post: operations["redeliverWebhook"];
         delete?: never;
@@ -585,7 +585,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What was sent to the receivers of the account, with every attempt
+         * What was sent to the receivers of the account, with the newest attempts
          * @description The newest event first. Deliveries that are over are kept for 30 days.
          */
         get: operations["listAccountDeliveries"];
@@ -1534,7 +1534,7 @@ export interface components {
              * @example 2026-01-31T12:00:00.000Z
              */
             ended_at: string | null;
-            /** @description The oldest first. */
+            /** @description The newest 20, the oldest of them first. */
             attempts: {
                 /**
                  * Format: date-time

@@ -23,16 +23,23 @@ export type LoggedDelivery = DeliveryKey & {
   readonly eventAtMs: InstantMs
   readonly dueAtMs: InstantMs
   readonly endedAtMs: InstantMs | null
-  /** The oldest first. */
+  /** The newest `ATTEMPTS_SHOWN` of them, the oldest first. */
   readonly attempts: readonly LoggedAttempt[]
 }
+
+/** What was delivered again and again must not make a page long. */
+const ATTEMPTS_SHOWN = 20
+
+/** What a redelivery leaves of the attempts before it: a whole round of ten failures. */
+const ATTEMPTS_KEPT = 10
 
 const SELECTED = `SELECT d.order_id AS "orderId", d.receiver, d.sequence, events.status AS "orderStatus", l.url, d.state,
     d.event_at_ms AS "eventAtMs", d.due_at_ms AS "dueAtMs", d.ended_at_ms AS "endedAtMs",
     (SELECT coalesce(jsonb_agg(jsonb_build_object('beganAtMs', a.began_at_ms, 'endedAtMs', a.ended_at_ms,
        'outcome', a.outcome, 'status', a.status, 'said', a.said) ORDER BY a.fence), '[]')
-     FROM webhook_attempts a WHERE (a.bucket, a.order_id, a.receiver, a.sequence)
-       = (d.bucket, d.order_id, d.receiver, d.sequence)) AS attempts
+     FROM (SELECT * FROM webhook_attempts one WHERE (one.bucket, one.order_id, one.receiver, one.sequence)
+         = (d.bucket, d.order_id, d.receiver, d.sequence)
+       ORDER BY one.fence DESC LIMIT ${ATTEMPTS_SHOWN}) AS a) AS attempts
   FROM webhook_deliveries d JOIN webhook_lines l USING (bucket, order_id, receiver)
   JOIN events USING (bucket, order_id, sequence)`
 
@@ -108,7 +115,8 @@ export function findEnded(
 
 /**
  * Puts deliveries back into their lines, from the first attempt on; what waits already stays as it is. A `callback_url`
- * that wanted no more is told again. Answers how many.
+ * that wanted no more is told again. Of the attempts so far the newest are kept, and with them the one under way, if any:
+ * its fence is the highest. Answers how many.
  */
 export async function redeliver(
   tx: Sql,
@@ -128,10 +136,20 @@ export async function redeliver(
     keys,
   )
   const again = await tx.query(
-    `UPDATE webhook_deliveries SET state = 'waiting', attempts = 0, due_at_ms = $5, ended_at_ms = NULL
-     WHERE state <> 'waiting' AND (bucket, order_id, receiver, sequence) IN (
-       SELECT * FROM unnest($1::smallint[], $2::text[], $3::text[], $4::integer[]))
-     RETURNING 1 AS one`,
+    `WITH again AS (
+       UPDATE webhook_deliveries SET state = 'waiting', attempts = 0, due_at_ms = $5, ended_at_ms = NULL
+       WHERE state <> 'waiting' AND (bucket, order_id, receiver, sequence) IN (
+         SELECT * FROM unnest($1::smallint[], $2::text[], $3::text[], $4::integer[]))
+       RETURNING bucket, order_id, receiver, sequence),
+     forgotten AS (
+       DELETE FROM webhook_attempts a USING again CROSS JOIN LATERAL (
+         SELECT kept.fence FROM webhook_attempts kept WHERE (kept.bucket, kept.order_id, kept.receiver, kept.sequence)
+           = (again.bucket, again.order_id, again.receiver, again.sequence)
+         ORDER BY kept.fence DESC OFFSET ${ATTEMPTS_KEPT - 1} LIMIT 1) AS oldest_kept
+       WHERE (a.bucket, a.order_id, a.receiver, a.sequence)
+           = (again.bucket, again.order_id, again.receiver, again.sequence)
+         AND a.fence < oldest_kept.fence)
+     SELECT 1 AS one FROM again`,
     [...keys, deliveries.map(({ sequence }) => sequence), nowMs],
   )
   await tx.query(

@@ -38,7 +38,7 @@ export const deliverySchema = Type.Object(
     event_at: instant('When the event happened.'),
     next_attempt_at: nullable(instant('Null when it is over.')),
     ended_at: nullable(instant('Null while it is `waiting`.')),
-    attempts: Type.Array(attemptSchema, { description: 'The oldest first.' }),
+    attempts: Type.Array(attemptSchema, { description: 'The newest 20, the oldest of them first.' }),
   },
   { $id: 'WebhookDelivery' },
 )

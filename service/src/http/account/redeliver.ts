@@ -42,7 +42,7 @@ const schema = {
   operationId: 'redeliverWebhook',
   summary: 'Deliver a webhook again',
   description:
-    'Puts it back into its line, before newer events of the same order that wait there. What waits already goes on waiting.',
+    'Puts it back into its line, before newer events of the same order that wait there. What waits already goes on waiting. Of the attempts before it the newest 10 are kept.',
   security: signedSecurity,
   headers: idempotencyHeaders,
   params: Type.Object({ delivery_id: deliveryIdSchema }),

@@ -11,7 +11,7 @@ export function ownersDeliveriesRoute(context: RouteContext): RouteOptions {
     method: 'GET',
     url: '/account/webhook-deliveries',
     operationId: 'listAccountDeliveries',
-    summary: 'What was sent to the receivers of the account, with every attempt',
+    summary: 'What was sent to the receivers of the account, with the newest attempts',
     description: 'The newest event first. Deliveries that are over are kept for 30 days.',
     parameters: deliveryParameters,
     data: deliveryPageOf(Type.Ref('WebhookDelivery')),

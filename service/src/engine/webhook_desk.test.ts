@@ -1,0 +1,109 @@
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { bucketOf } from '../domain/orders/identifiers.ts'
+import type { Loop } from './loop.ts'
+import { startDelivering } from './notify/deliveries.ts'
+import { relayEvents } from './notify/relay.ts'
+import { relayToWebhooks } from './notify/relay_webhooks.ts'
+import { type BooksStage, openBooksStage } from './testing/books_stage.ts'
+import { ACCOUNT, openOrder, openWebhookStage, resetWebhooks } from './testing/webhook_stage.ts'
+import { type DeliveryView, webhookDesk } from './webhook_desk.ts'
+
+/**
+ * What: however often a delivery is made again, its list of attempts stays short, and keeps the newest.
+ * How: a real PostgreSQL and the real delivering; the receiver is a function.
+ */
+let stage: BooksStage
+
+beforeAll(async () => {
+  stage = await openBooksStage('webhook_desk')
+})
+
+beforeEach(async () => {
+  await stage.reset()
+  await resetWebhooks(stage)
+})
+
+afterAll(() => stage?.stop())
+
+const desk = () => webhookDesk(stage.world)
+
+async function listed(): Promise<DeliveryView> {
+  const page = { after: null, limit: 1 }
+  const { deliveries } = await desk().listDeliveries(ACCOUNT, { orderId: null, state: null }, page)
+  if (deliveries[0] === undefined) throw new Error('there is no delivery')
+  return deliveries[0]
+}
+
+const statusesOf = ({ attempts }: DeliveryView) => attempts.map(({ http_status }) => http_status)
+
+const countAttempts = async () => (await stage.db.query('SELECT 1 AS one FROM webhook_attempts')).length
+
+/** An order whose event was delivered after `count` attempts; the status of each is its number. */
+async function deliveredAfter(count: number): Promise<string> {
+  const orderId = await openOrder(stage, 'https://one.example/')
+  await relayEvents(stage.world, [relayToWebhooks(stage.world.clock)])
+  const key = [bucketOf(orderId), orderId]
+  await stage.corrupt(
+    `INSERT INTO webhook_attempts
+       (bucket, order_id, receiver, sequence, fence, began_at_ms, ended_at_ms, outcome, status, said)
+     SELECT $1, $2, 'callback', 1, n, n, n, 'answered', n, 'said' FROM generate_series(1, $3::integer) AS n`,
+    [...key, count],
+  )
+  await stage.corrupt(
+    `UPDATE webhook_deliveries SET state = 'delivered', ended_at_ms = 1 WHERE bucket = $1 AND order_id = $2`,
+    key,
+  )
+  await stage.corrupt(
+    `UPDATE webhook_lines SET next_sequence = NULL, due_at_ms = NULL, claim_fence = $3
+     WHERE bucket = $1 AND order_id = $2`,
+    [...key, count],
+  )
+  return orderId
+}
+
+const from = (first: number, last: number) => Array.from({ length: last - first + 1 }, (_, n) => first + n)
+
+test('a delivery shows its newest 20 attempts, the oldest of them first', async () => {
+  await deliveredAfter(23)
+  expect(statusesOf(await listed())).toEqual(from(4, 23))
+})
+
+test('a redelivery forgets all but the newest 10 attempts, and keeps the one that nobody noted the end of', async () => {
+  const orderId = await deliveredAfter(23)
+  await stage.corrupt(
+    `UPDATE webhook_attempts SET outcome = NULL, ended_at_ms = NULL, status = NULL, said = NULL WHERE fence = 23`,
+  )
+  const outcome = await desk().redeliver(ACCOUNT, `${orderId}-1-callback`, {
+    slot: 'key:one',
+    bodyHash: 'same',
+  })
+  expect(outcome?.ok && statusesOf(outcome.value.delivery)).toEqual([...from(14, 22), null])
+  expect(await countAttempts()).toBe(10)
+})
+
+test('a delivery that waits keeps all its attempts when everything is redelivered', async () => {
+  await deliveredAfter(12)
+  await stage.corrupt(`UPDATE webhook_deliveries SET state = 'waiting', ended_at_ms = NULL`)
+  await desk().redeliverSince(ACCOUNT, { sinceMs: 0, state: null }, { slot: 'key:all', bodyHash: 'same' })
+  expect(await countAttempts()).toBe(12)
+})
+
+test('what is delivered again and again does not lengthen its list of attempts', async () => {
+  await openOrder(stage, 'https://one.example/')
+  await relayEvents(stage.world, [relayToWebhooks(stage.world.clock)])
+  const webhooks = openWebhookStage(stage)
+  const loop: Loop = startDelivering(webhooks.world)
+  try {
+    for (let round = 0; round < 15; round += 1) {
+      await vi.waitFor(async () => expect((await listed()).state).toBe('delivered'), { timeout: 15_000 })
+      const retry = { slot: `key:${round}`, bodyHash: 'same' }
+      const outcome = await desk().redeliverSince(ACCOUNT, { sinceMs: 0, state: null }, retry)
+      expect(outcome).toMatchObject({ ok: true, value: { redelivered: 1 } })
+    }
+    await vi.waitFor(async () => expect((await listed()).state).toBe('delivered'), { timeout: 15_000 })
+  } finally {
+    await loop.stop()
+  }
+  expect(webhooks.calls).toHaveLength(16)
+  expect(await countAttempts()).toBe(11)
+})
