@@ -623,7 +623,7 @@ export interface paths {
         };
         /**
          * The orders of the account as CSV
-         * @description The newest first, at most 10000: more is refused, and asked for in parts by time. What a spreadsheet would take for a formula has an apostrophe in front.
+         * @description The newest first, at most 10000: more is refused, and asked for in parts by time. Costs as much as creating an order. What a spreadsheet would take for a formula has an apostrophe in front.
          */
         get: operations["exportOrders"];
         put?: never;

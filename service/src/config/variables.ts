@@ -79,7 +79,7 @@ const http = {
     section: 'HTTP',
     shapes: both,
     default: { sandbox: '1', serve: '50' },
-    meaning: 'Units that creating an order costs; every other request costs 1.',
+    meaning: 'Units that creating an order costs, or what is as much work; every other request costs 1.',
   },
   CAMBIST_MAIL_LIMIT_PER_EMAIL: {
     section: 'HTTP',

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { orderView } from '../testing/fake_desk.ts'
-import { csvCell, ordersToCsv } from './order_csv.ts'
+import { csvCell, csvHead, csvLines } from './order_csv.ts'
 
 test.each([
   ['=1+1', `"'=1+1"`],
@@ -29,8 +29,8 @@ test.each([
 
 test('a tag that is a formula stays in its cell, and every line has as many cells as there are columns', () => {
   const tag = '=cmd|"/c calc"!A1,x\n+y'
-  const csv = ordersToCsv([{ ...orderView, destination_tag: tag }])
+  const csv = csvLines([{ ...orderView, destination_tag: tag }])
   expect(csv).toContain(`,"'=cmd|""/c calc""!A1,x\n+y",`)
-  const [head = '', ...rest] = ordersToCsv([orderView]).trim().split('\r\n')
-  expect(rest[0]?.split(',')).toHaveLength(head.split(',').length)
+  expect(csvLines([orderView, orderView]).trimEnd().split('\r\n')).toHaveLength(2)
+  expect(csvLines([orderView]).split(',')).toHaveLength(csvHead.split(',').length)
 })

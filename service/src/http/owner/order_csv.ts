@@ -47,13 +47,16 @@ const columns: readonly Column[] = [
   field('callback_url'),
 ]
 
-/** RFC 4180, in UTF-8. */
-export function ordersToCsv(orders: readonly OrderView[]): string {
-  const lines = [
-    columns.map(([name]) => name),
-    ...orders.map((order) => columns.map(([, read]) => csvCell(read(order) ?? ''))),
-  ]
-  return `${lines.map((cells) => cells.join(',')).join('\r\n')}\r\n`
+/** RFC 4180, in UTF-8: the line that names the columns, for before the others. */
+export const csvHead = csvLine(columns.map(([name]) => name))
+
+/** A line for each order. */
+export function csvLines(orders: readonly OrderView[]): string {
+  return orders.map((order) => csvLine(columns.map(([, read]) => csvCell(read(order) ?? '')))).join('')
+}
+
+function csvLine(cells: readonly string[]): string {
+  return `${cells.join(',')}\r\n`
 }
 
 /**

@@ -563,6 +563,46 @@ test('more orders than an export holds are refused, not left out', async () => {
   await many.close()
 })
 
+test('an export costs as much as the creation of an order', async () => {
+  const limits = { unitsPerMinute: 60, createUnits: 50 }
+  const limited = await startHttp({ parts: { owners: place }, limits })
+  const own = await signIn()
+  const cookie = `cambist_session=${own.cookies.get('cambist_session')}`
+  const answer = await limited.request('GET', '/account/orders.csv', { headers: { Cookie: cookie } })
+  expect([answer.status, answer.headers.get('ratelimit')]).toEqual([200, '"minute";r=10;t=60'])
+  await limited.close()
+})
+
+test('others have their turn after every page of an export', async () => {
+  const turns = { count: 0, isOver: false, readIn: new Map<number, number>() }
+  const count = () => {
+    turns.count += 1
+    if (!turns.isOver) setImmediate(count)
+  }
+  const watched = {
+    ...orderView,
+    get order_id() {
+      turns.readIn.set(turns.count, (turns.readIn.get(turns.count) ?? 0) + 1)
+      return orderView.order_id
+    },
+  }
+  let pages = 0
+  const next = { createdAtMs: 1, orderId: orderView.order_id }
+  const listOrders: typeof desk.listOrders = async (_accountId, _filter, { limit }) => {
+    pages += 1
+    return { orders: Array.from({ length: limit }, () => watched), next: pages * limit < 3_000 ? next : null }
+  }
+  const many = await startHttp({ desk: fakeDesk({ listOrders }), parts: { owners: place } })
+  const own = await signIn()
+  const cookie = `cambist_session=${own.cookies.get('cambist_session')}`
+  count()
+  const answer = await many.request('GET', '/account/orders.csv', { headers: { Cookie: cookie } })
+  turns.isOver = true
+  await many.close()
+  expect(answer.text.match(/\r\n/g)).toHaveLength(3_001)
+  expect(Math.max(...turns.readIn.values())).toBe(500)
+})
+
 test('an address changes when both have agreed, in any order, and not before', async () => {
   for (const order of [
     ['old', 'new'],

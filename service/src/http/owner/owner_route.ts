@@ -119,6 +119,7 @@ export async function ownersVisit(
   request: FastifyRequest,
   reply: FastifyReply,
   visit: Visit,
+  units = 1,
 ): Promise<OwnersVisit | null> {
   const signedIn = await findSession(context.parts.owners, visit.cookies.read(request.raw, 'session'))
   if (signedIn === null) {
@@ -127,7 +128,7 @@ export async function ownersVisit(
     return null
   }
   const owner = ownerOf(signedIn, visit.requester)
-  const isAdmitted = admit(context, request, reply, `account:${owner.accountId}`, 1)
+  const isAdmitted = admit(context, request, reply, `account:${owner.accountId}`, units)
   return isAdmitted ? { ...visit, signedIn, owner } : null
 }
 
