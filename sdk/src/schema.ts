@@ -4888,7 +4888,7 @@ export interface operations {
                         /** @constant */
                         success: true;
                         data: {
-                            /** @description The newest first, revoked ones too. */
+                            /** @description The newest first. All that live, and the 100 that were revoked last. */
                             keys: {
                                 /**
                                  * @description What goes into X-API-KEY.

@@ -304,6 +304,23 @@ test('the sandbox account is the same after every start, even when its key was r
   expect(await listKeys(place, account.accountId)).toHaveLength(1)
 })
 
+test('the list has every live key of an account, and of its revoked ones the 100 that were revoked last', async () => {
+  const { keyId, accountId } = await makeKey()
+  const other = await makeKey()
+  // All are younger than the live one; those that were made last were revoked first.
+  await db.query(
+    `INSERT INTO api_keys (key_id, account_id, label, scopes, ip_allow, created_at_ms, revoked_at_ms)
+     SELECT 'ck_revoked' || lpad(n::text, 4, '0'), $1, '', '{read}', '{}', $2::bigint + n, $2::bigint + 1000 - n
+     FROM generate_series(1, 105) AS n`,
+    [accountId, now],
+  )
+  const listed = (await listKeys(place, accountId)).map((key) => key.keyId)
+  const revoked = Array.from({ length: 100 }, (_, n) => `ck_revoked${String(100 - n).padStart(4, '0')}`)
+  expect(listed).toEqual([...revoked, keyId])
+  const all = (await listKeys(place, null)).map((key) => key.keyId)
+  expect(all).toEqual(expect.arrayContaining([keyId, other.keyId]))
+})
+
 /** Runs `cambist keys …` and gives what it printed. */
 async function runKeys(...args: string[]): Promise<string> {
   const printed: string[] = []

@@ -68,20 +68,26 @@ export async function createKey(place: KeysPlace, by: By, wanted: NewKey): Promi
   return accept(told)
 }
 
-/** Newest first; revoked keys too, because who reads the list wants to know what became of them. */
+/** Making and revoking keys must not make the list longer for ever; the audit log has them all. */
+const REVOKED_LISTED_MAX = 100
+
+/** Newest first; of an account's revoked keys too, those revoked last: who reads wants to know what became of them. */
 export function listKeys(
   { db, wallMs }: AccountsPlace,
   accountId: string | null,
 ): Promise<readonly KeySummary[]> {
   return db.query<KeySummary>(
     `SELECT key_id AS "keyId", account_id AS "accountId", accounts.name AS "accountName", label, scopes,
-            ip_allow AS "ipAllow", api_keys.created_at_ms AS "createdAtMs", last_used_at_ms AS "lastUsedAtMs",
+            ip_allow AS "ipAllow", keys.created_at_ms AS "createdAtMs", last_used_at_ms AS "lastUsedAtMs",
             revoked_at_ms AS "revokedAtMs",
             (SELECT max(expires_at_ms) FROM api_key_secrets AS secret
-             WHERE secret.key_id = api_keys.key_id AND expires_at_ms > $2) AS "oldSecretUntilMs"
-     FROM api_keys JOIN accounts USING (account_id)
-     WHERE $1::text IS NULL OR account_id = $1
-     ORDER BY api_keys.created_at_ms DESC, key_id`,
+             WHERE secret.key_id = keys.key_id AND expires_at_ms > $2) AS "oldSecretUntilMs"
+     FROM (SELECT *, row_number() OVER (
+             PARTITION BY account_id, revoked_at_ms IS NULL ORDER BY revoked_at_ms DESC, key_id) AS place
+           FROM api_keys WHERE $1::text IS NULL OR account_id = $1) AS keys
+     JOIN accounts USING (account_id)
+     WHERE revoked_at_ms IS NULL OR place <= ${REVOKED_LISTED_MAX}
+     ORDER BY keys.created_at_ms DESC, key_id`,
     [accountId, wallMs()],
   )
 }

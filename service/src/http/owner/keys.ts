@@ -51,7 +51,9 @@ export function listKeysRoute(context: RouteContext): RouteOptions {
     summary: 'List the API keys',
     parameters: {},
     data: Type.Object({
-      keys: Type.Array(keySchema, { description: 'The newest first, revoked ones too.' }),
+      keys: Type.Array(keySchema, {
+        description: 'The newest first. All that live, and the 100 that were revoked last.',
+      }),
     }),
     act: async (_values, { owner }) => {
       const found = await listKeys(owners, owner.accountId)
