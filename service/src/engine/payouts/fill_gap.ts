@@ -47,8 +47,8 @@ export async function fillGap(world: SigningWorld, stuck: ClaimedOutflow): Promi
 }
 
 /**
- * The nonce was used after all, by the outflow that seemed stuck: there is no gap, and the filler never will be mined.
- * One that the network has had could be, should the other lose its block: it ends when that one is final.
+ * The nonce was used after all, by the outflow that seemed stuck: there is no gap, and the filler never will be mined. It
+ * could be, should the other lose its block, and a node that refuses it may have had it: it ends when the other is final.
  */
 export async function endNeedlessFiller(
   world: SigningWorld,
@@ -59,9 +59,8 @@ export async function endNeedlessFiller(
   const [address] = await reserveAddresses(world.db, chain.family)
   if (address === undefined) return false
   if ((await chain.minedNonce(address)) <= filler.nonce) return false
-  if (await setOutflowState(world.db, filler.payoutId, ['planned', 'signed'], 'failed')) return true
   if (!(await isNonceSpent(world.db, filler.chain, filler.nonce))) return false
-  return setOutflowState(world.db, filler.payoutId, ['broadcast', 'orphaned'], 'failed')
+  return setOutflowState(world.db, filler.payoutId, ['planned', 'signed', 'broadcast', 'orphaned'], 'failed')
 }
 
 /** The filler is deep in the chain: the outflow that had its nonce or its coins provably never pays. */

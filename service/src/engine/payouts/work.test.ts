@@ -178,37 +178,43 @@ test('an outflow whose filler was needless and ended gets no second one, and hol
   ])
 })
 
-test('a filler that was sent is over once what seemed stuck is final by its nonce, and not before', async () => {
-  await fundReserve(stage, 'USDT:ERC20', 1_000n * ETHER)
-  const order = await place()
-  await confirmDeposit(stage, order, await mineDeposit(stage, order, ETHER, 100))
-  const { payoutId, txHash } = await sendPayout(stage, order)
-  await stage.db.query('UPDATE outflows SET nonce = 7 WHERE payout_id = $1', [payoutId])
-  const filler = {
-    kind: 'filler',
-    asset: 'ETH:ETH',
-    units: 0n,
-    address: RESERVE,
-    tag: null,
-    nonce: 7,
-  } as const
-  await planOutflow(stage.db, { payoutId: 'house-ETH-7:1', ...filler }, stage.world.clock.nowMs())
-  await writeAttempt(stage, 'house-ETH-7:1', 1, 'filler-tx')
-  const stateOfFiller = async () => {
-    const [row] = await stage.db.query<{ state: string }>("SELECT state FROM outflows WHERE kind = 'filler'")
-    return row?.state
-  }
-  // The nonce is used by the payout, so that a node takes nothing else under it.
-  const eth: Chain = { ...stage.chain('ETH'), broadcast: async () => 'refused', minedNonce: async () => 8 }
+test.each(['signed', 'broadcast'])(
+  'a filler that is %s is over once what seemed stuck is final by its nonce, and not before',
+  async (state) => {
+    await fundReserve(stage, 'USDT:ERC20', 1_000n * ETHER)
+    const order = await place()
+    await confirmDeposit(stage, order, await mineDeposit(stage, order, ETHER, 100))
+    const { payoutId, txHash } = await sendPayout(stage, order)
+    await stage.db.query('UPDATE outflows SET nonce = 7 WHERE payout_id = $1', [payoutId])
+    const filler = {
+      kind: 'filler',
+      asset: 'ETH:ETH',
+      units: 0n,
+      address: RESERVE,
+      tag: null,
+      nonce: 7,
+    } as const
+    await planOutflow(stage.db, { payoutId: 'house-ETH-7:1', ...filler }, stage.world.clock.nowMs())
+    await writeAttempt(stage, 'house-ETH-7:1', 1, 'filler-tx')
+    await stage.db.query("UPDATE outflows SET state = $1 WHERE kind = 'filler'", [state])
+    const stateOfFiller = async () => {
+      const [row] = await stage.db.query<{ state: string }>(
+        "SELECT state FROM outflows WHERE kind = 'filler'",
+      )
+      return row?.state
+    }
+    // The nonce is used by the payout, so that a node takes nothing else under it.
+    const eth: Chain = { ...stage.chain('ETH'), broadcast: async () => 'refused', minedNonce: async () => 8 }
 
-  stage.advance(60_000)
-  await workPayouts(signingWorld(), eth)
-  expect(await stateOfFiller(), 'the block may yet be lost, and the filler mined').toBe('broadcast')
+    stage.advance(60_000)
+    await workPayouts(signingWorld(), eth)
+    expect(await stateOfFiller(), 'the block may yet be lost, and the filler mined').toBe(state)
 
-  minePayout(stage, order, { txHash, height: 100, units: 100n * ETHER, cost: 21_000n })
-  await lookAt(stage, 'ETH', 112)
-  await confirmPayout(stage, order, { payoutId, txHash, cost: 21_000n, height: 100 })
-  stage.advance(60_000)
-  await workPayouts(signingWorld(), eth)
-  expect(await stateOfFiller()).toBe('failed')
-})
+    minePayout(stage, order, { txHash, height: 100, units: 100n * ETHER, cost: 21_000n })
+    await lookAt(stage, 'ETH', 112)
+    await confirmPayout(stage, order, { payoutId, txHash, cost: 21_000n, height: 100 })
+    stage.advance(60_000)
+    await workPayouts(signingWorld(), eth)
+    expect(await stateOfFiller()).toBe('failed')
+  },
+)
