@@ -653,7 +653,11 @@ describe('what looks like money and is none', () => {
     const toHex = utils.address.toHex(to).toLowerCase()
     const paid = await pay('forward(address)')
     expect(paid.internal_transactions).toMatchObject([
-      { transferTo_address: toHex, callValueInfo: [{ callValue: 5 }] },
+      {
+        transferTo_address: toHex,
+        callValueInfo: [{ callValue: 5 }],
+        note: Buffer.from('call').toString('hex'),
+      },
     ])
     expect(paid.internal_transactions?.[0]?.rejected).toBeUndefined()
     expect(await trx(to)).toBe(5n)

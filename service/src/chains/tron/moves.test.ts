@@ -25,6 +25,13 @@ const log = (more: object = {}) => ({
   data: units(7),
   ...more,
 })
+const inside = (note: string, more: object = {}) => ({
+  caller_address: contract,
+  transferTo_address: payee,
+  callValueInfo: [{ callValue: 9 }],
+  note: Buffer.from(note).toString('hex'),
+  ...more,
+})
 const read = (transaction: object, result: object = info()) =>
   readMoves([transaction], [result]).moves.map((move) => ({ ...move, units: move.units() }))
 const token = { id: `${hash}:log:0`, txHash: hash, from: payer, to: payee, token: contract, units: 7n }
@@ -34,10 +41,8 @@ test('TRX, a token, an internal payment and a TRC-10 token are moves', () => {
     { id: `${hash}:trx`, txHash: hash, from: payer, to: payee, token: null, units: 5n },
   ])
   expect(read(call, info({ receipt: { result: 'SUCCESS' }, log: [log()] }))).toEqual([token])
-  const inner = { caller_address: contract, transferTo_address: payee, callValueInfo: [{ callValue: 9 }] }
-  expect(read(call, info({ internal_transactions: [inner] }))).toMatchObject([
-    { from: contract, to: payee, units: 9n },
-  ])
+  const inner = { internal_transactions: [inside('call')] }
+  expect(read(call, info(inner))).toMatchObject([{ from: contract, to: payee, units: 9n }])
   const asset = { to_address: payee, asset_name: Buffer.from('1000001').toString('hex'), amount: 3 }
   expect(read(tx('TransferAssetContract', asset))).toMatchObject([{ token: 'TRC10.1000001', units: 3n }])
 })
@@ -55,34 +60,53 @@ test.each([
   [
     'an internal payment that was undone',
     call,
-    info({
-      internal_transactions: [
-        {
-          caller_address: contract,
-          transferTo_address: payee,
-          callValueInfo: [{ callValue: 9 }],
-          rejected: true,
-        },
-      ],
-    }),
+    info({ internal_transactions: [inside('call', { rejected: true })] }),
   ],
   [
     'a TRC-10 token inside a call',
     call,
     info({
-      internal_transactions: [
-        {
-          caller_address: contract,
-          transferTo_address: payee,
-          callValueInfo: [{ callValue: 9, tokenId: '1' }],
-        },
-      ],
+      internal_transactions: [inside('call', { callValueInfo: [{}, { callValue: 9, tokenId: '1' }] })],
     }),
   ],
   ['the making of an account', tx('AccountCreateContract', { account_address: payee }), info()],
 ])('%s moves nothing, and costs its sender', (_, transaction, result) => {
   expect(read(transaction, result)).toEqual([])
   expect(readMoves([transaction], [result]).costs).toEqual([{ owner: payer, sun: 345_000n }])
+})
+
+/** As java-tron writes them, Program.java: the payee is whom the stake is for, the value how much is staked. */
+const stakeNotes = [
+  ...['freezeFor', 'unfreezeFor', 'freezeBalanceV2For', 'unfreezeBalanceV2For'].map(
+    (note) => `${note}Energy`,
+  ),
+  ...['delegateResourceOf', 'unDelegateResourceOf'].flatMap((note) => [`${note}Energy`, `${note}Bandwidth`]),
+  'cancelAllUnfreezeV2',
+  'withdrawExpireUnfreeze',
+  'withdrawReward',
+  'voteWitness',
+]
+
+test.each([...stakeNotes, 'ofALaterVersion', ''])(
+  'what a contract does with stake gives nobody TRX: %s',
+  (note) => {
+    expect(read(call, info({ internal_transactions: [inside(note)] }))).toEqual([])
+  },
+)
+
+test('an internal transaction without a note or with no payee gives nobody TRX', () => {
+  const vote = inside('voteWitness', { transferTo_address: undefined, callValueInfo: [{}] })
+  const silent = inside('call', { note: undefined })
+  expect(read(call, info({ internal_transactions: [vote, silent] }))).toEqual([])
+})
+
+test('a contract that destroys itself pays what it leaves once, with what was still on its way out of stake', () => {
+  const left = inside('suicide', { callValueInfo: [{ callValue: 9 }, { callValue: 4, tokenId: '1000001' }] })
+  const unfrozen = inside('withdrawExpireUnfreezeWhileSuiciding', { callValueInfo: [{ callValue: 5 }] })
+  expect(read(call, info({ internal_transactions: [unfrozen, left] }))).toMatchObject([
+    { from: contract, to: payee, units: 9n },
+  ])
+  expect(read(call, info({ internal_transactions: [inside('create')] }))).toMatchObject([{ units: 9n }])
 })
 
 test('results of other transactions, or not of all, are no answer', () => {

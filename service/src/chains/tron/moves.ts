@@ -87,11 +87,21 @@ export function directMoves(txHash: string, { type, value }: Action): readonly M
   }
 }
 
+const hexOfText = (text: string) => Buffer.from(text).toString('hex')
+
+/**
+ * What a node calls the internal transactions that move TRX to whom they name. Every other one freezes, delegates or votes, or
+ * brings back a contract's own to itself; `withdrawExpireUnfreezeWhileSuiciding` is in the amount of its `suicide` already.
+ * One that is not known is no proof of money. https://github.com/tronprotocol/java-tron, Program.java
+ */
+const MOVING_NOTES: ReadonlySet<unknown> = new Set(['call', 'create', 'suicide'].map(hexOfText))
+
 /** TRX that a contract sent on; `rejected` ones were undone together with the call that they were in. */
 function callMoves(txHash: string, info: Fields): readonly Move[] {
   return listIn(info.internal_transactions, 'internal_transactions').flatMap((call, index): Move[] => {
-    const { rejected, caller_address, transferTo_address, callValueInfo } = objectIn(call, 'internal call')
-    if (rejected === true) return []
+    const inner = objectIn(call, 'internal call')
+    if (inner.rejected === true || !MOVING_NOTES.has(inner.note)) return []
+    const { caller_address, transferTo_address, callValueInfo } = inner
     return listIn(callValueInfo, 'callValueInfo').flatMap((part): Move[] => {
       const { callValue, tokenId } = objectIn(part, 'callValueInfo')
       if (callValue === undefined || callValue === 0 || tokenId !== undefined) return []
