@@ -15,13 +15,21 @@ const intent: TronIntent = {
   units: 1n,
   token: null,
   feeLimitSun: 0n,
-  reference: { id: 'ab'.repeat(32), timeMs: 1_000 },
+  reference: { id: blockAt(8, 1_000).blockID, timeMs: 1_000 },
   expirationMs: 61_000,
   timestampMs: 1_000,
 }
+const earlier = 'ef'.repeat(32)
+/** Block 9 has another's transaction. The newest solid one is 11, and is as late as `times` say, one after the other. */
 const solidAt = (...times: number[]): Script => {
   let asked = 0
-  return { 'walletsolidity/getblock': () => blockAt(9, times[Math.min(asked++, times.length - 1)] ?? 0) }
+  return {
+    'walletsolidity/getblock': ({ id_or_num: height }) => {
+      if (height === '9') return blockAt(9, 4_000, [{ txID: earlier }])
+      return blockAt(Number(height ?? 11), times[Math.min(asked++, times.length - 1)] ?? 0)
+    },
+    'walletsolidity/gettransactionbyid': ({ value }) => (value === earlier ? { txID: earlier } : {}),
+  }
 }
 const overBy = (script: Script, txHash: string | null = hash) => {
   const node = scriptedNode(script)
@@ -37,6 +45,30 @@ test('an attempt is over when the solid block is as late as its expiration and i
   expect(
     await overBy({ ...solidAt(61_000), 'walletsolidity/gettransactionbyid': () => ({ txID: hash }) }),
   ).toBe(false)
+})
+
+test('a node that does not know transactions as old as the attempt cannot say that it is over', async () => {
+  const forgetful = { ...solidAt(61_000), 'walletsolidity/gettransactionbyid': () => ({}) }
+  await expect(overBy(forgetful)).rejects.toThrow('forgotten')
+})
+
+test('a node without the blocks on top of the one that an attempt refers to cannot say either', async () => {
+  const blocksBy = (tell: (height: number) => object): Script => ({
+    'walletsolidity/getblock': ({ id_or_num: height }) =>
+      height === undefined ? blockAt(11, 61_000) : tell(Number(height)),
+  })
+  await expect(overBy(blocksBy(() => ({})))).rejects.toThrow('missing')
+  await expect(overBy(blocksBy(() => blockAt(10, 4_000)))).rejects.toThrow('it is block 10')
+  const forked = { ...blockAt(9, 4_000), blockID: `${'9'.padStart(16, '0')}${'cd'.repeat(24)}` }
+  const onAnother = (height: number) => (height === 9 ? forked : blockAt(height, 61_000))
+  await expect(overBy(blocksBy(onAnother))).rejects.toThrow('does not stand on')
+  await expect(overBy(blocksBy((height) => blockAt(height, 4_000)))).rejects.toThrow('backwards')
+})
+
+test('of blocks without transactions none has been forgotten', async () => {
+  const empty = ({ id_or_num: height }: { readonly id_or_num?: unknown }) =>
+    blockAt(Number(height ?? 11), height === '9' ? 4_000 : 61_000)
+  expect(await overBy({ 'walletsolidity/getblock': empty })).toBe(true)
 })
 
 test('a node that goes backwards while it is asked is not believed', async () => {

@@ -1,10 +1,10 @@
 import type { AssetId } from '../../domain/catalog/assets.ts'
 import { fromChainUnits } from '../../domain/money/amount.ts'
-import type { Intent } from '../../domain/payouts/intent.ts'
+import type { Intent, TronIntent } from '../../domain/payouts/intent.ts'
 import type { TxStatus } from '../chain.ts'
-import type { Blocks } from './blocks.ts'
+import type { Blocks, Header } from './blocks.ts'
 import { readPending } from './mempool.ts'
-import { hasSucceeded, readHeader } from './moves.ts'
+import { hasSucceeded, heightOfId, readHeader } from './moves.ts'
 import { hashIn, integerIn, isEmpty, listIn, objectIn, sunIn } from './replies.ts'
 import { type Fields, isObject, NoAnswer, type Rpc } from './rpc.ts'
 
@@ -47,8 +47,9 @@ async function readPlace(rpc: Rpc, height: number, txHash: string) {
 
 /**
  * A transaction can only be in a block whose parent is older than its expiration. Once a solid block is not, every later
- * one stands on it; and the earlier ones, which are solid as well, either have it or never will. The newest solid block
- * is asked for before and after, so that a node that went backwards in between is not believed.
+ * one stands on it; and the earlier ones, which are solid as well, either have it or never will. A node that does not remember
+ * them would say the same, so it has to show afterwards that it does. The newest solid block is asked for before and after, so
+ * that a node that went backwards in between is not believed.
  */
 export async function isOver(
   rpc: Rpc,
@@ -57,10 +58,54 @@ export async function isOver(
   txHash: string | null,
 ): Promise<boolean> {
   if (intent.family !== 'tron') throw new Error('a transaction of TRON is over on TRON')
-  if ((await blocks.newest('solid')).timeMs < intent.expirationMs) return false
+  const solid = await blocks.newest('solid')
+  if (solid.timeMs < intent.expirationMs) return false
   // Never stored is never sent.
   if (txHash === null) return true
   if ((await readInfo(rpc, 'walletsolidity', txHash)) !== null) return false
-  const found = await rpc.get('walletsolidity/gettransactionbyid', { value: txHash })
-  return isEmpty(found) && (await blocks.newest('solid')).timeMs >= intent.expirationMs
+  if (await isIndexed(rpc, txHash)) return false
+  await requireHistory(rpc, intent, solid)
+  return (await blocks.newest('solid')).timeMs >= intent.expirationMs
+}
+
+const INDEX = 'walletsolidity/gettransactionbyid'
+
+async function isIndexed(rpc: Rpc, txHash: string): Promise<boolean> {
+  return !isEmpty(await rpc.get(INDEX, { value: txHash }))
+}
+
+/**
+ * Rejects unless the node knows transactions as old as the attempt. A lite node with `openHistoryQueryWhenLiteFN` answers of
+ * those before its snapshot that there are none, and may have their blocks all the same. An index grows with its chain, so
+ * one transaction that it knows is enough, of the first block on top of the reference that has any.
+ */
+async function requireHistory(
+  rpc: Rpc,
+  { reference, expirationMs }: TronIntent,
+  solid: Header,
+): Promise<void> {
+  let parentHash = reference.id
+  for (let height = heightOfId(parentHash) + 1; height <= solid.height; height += 1) {
+    const { header, first } = await readSolid(rpc, height)
+    if (header.parentHash !== parentHash)
+      throw new NoAnswer(SOLID_BLOCK, `block ${height} does not stand on the one that a payout refers to`)
+    if (first !== null && !(await isIndexed(rpc, first)))
+      throw new NoAnswer(INDEX, `it does not know the transactions of block ${height}: it has forgotten`)
+    if (first !== null || header.timeMs >= expirationMs) return
+    parentHash = header.hash
+  }
+  throw new NoAnswer(SOLID_BLOCK, 'the node went backwards')
+}
+
+const SOLID_BLOCK = 'walletsolidity/getblock'
+
+async function readSolid(rpc: Rpc, height: number) {
+  const answer = await rpc.get(SOLID_BLOCK, { id_or_num: String(height), detail: 'true' })
+  if (isEmpty(answer)) throw new NoAnswer(SOLID_BLOCK, `block ${height} is missing: it has forgotten`)
+  const block = objectIn(answer, SOLID_BLOCK)
+  const header = readHeader(block)
+  if (header.height !== height) throw new NoAnswer(SOLID_BLOCK, `it is block ${header.height}, not ${height}`)
+  const [tx] = listIn(block.transactions, 'block transactions')
+  const first = tx === undefined ? null : hashIn(objectIn(tx, 'transaction').txID, 'transaction txID')
+  return { header, first }
 }
