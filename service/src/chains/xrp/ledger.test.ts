@@ -53,6 +53,8 @@ test('another ledger than the one asked for, or half of one, is no answer', asyn
   await expect(readLedger(scriptedRpc({ ledger: () => ledgerOf(7) }), 8)).rejects.toThrow(NoAnswer)
   const half = scriptedRpc({ ledger: () => ({ validated: true, ledger: { ledger_index: 8 } }) })
   await expect(readLedger(half, 8)).rejects.toThrow(NoAnswer)
+  const bare = scriptedRpc({ ledger: () => ledgerOf(8) })
+  await expect(readLedger(bare, 8, { transactions: true })).rejects.toThrow(NoAnswer)
   await expect(readLedger(scriptedRpc({ ledger: refusing('noNetwork') }), 8)).rejects.toThrow(NodeRefusal)
 })
 

@@ -1,5 +1,5 @@
 import type { BlockRef } from '../chain.ts'
-import { hashIn, integerIn, objectIn } from './replies.ts'
+import { hashIn, integerIn, listIn, objectIn } from './replies.ts'
 import { type Fields, NoAnswer, NodeRefusal, type Rpc } from './rpc.ts'
 
 /** Seconds between 1970 and 2000, from which the ledger counts. */
@@ -22,7 +22,8 @@ export async function head(rpc: Rpc): Promise<BlockRef> {
  */
 export async function readLedger(rpc: Rpc, height: number, parameters: Fields = {}): Promise<Ledger | null> {
   try {
-    const ledger = decode(await rpc.call('ledger', { ledger_index: height, ...parameters }))
+    const isWhole = parameters.transactions === true
+    const ledger = decode(await rpc.call('ledger', { ledger_index: height, ...parameters }), isWhole)
     if (ledger.height !== height) throw new NoAnswer('ledger', `it is ledger ${ledger.height}, not ${height}`)
     return ledger
   } catch (error) {
@@ -39,7 +40,8 @@ export async function readLedger(rpc: Rpc, height: number, parameters: Fields = 
 
 class NotValidated extends NoAnswer {}
 
-function decode(result: Fields): Ledger {
+/** `isWhole`: its transactions were asked for, so that a reply without them is half of one. */
+function decode(result: Fields, isWhole = false): Ledger {
   if (result.validated !== true) throw new NotValidated('ledger', 'it is not validated')
   const ledger = objectIn(result.ledger, 'ledger')
   return {
@@ -47,6 +49,6 @@ function decode(result: Fields): Ledger {
     hash: hashIn(ledger.ledger_hash, 'ledger ledger_hash'),
     parentHash: hashIn(ledger.parent_hash, 'ledger parent_hash'),
     timeMs: (integerIn(ledger.close_time, 'ledger close_time') + RIPPLE_EPOCH_S) * 1_000,
-    transactions: Array.isArray(ledger.transactions) ? ledger.transactions : [],
+    transactions: isWhole ? listIn(ledger.transactions, 'ledger transactions') : [],
   }
 }
