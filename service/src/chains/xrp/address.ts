@@ -46,7 +46,7 @@ function readPlace(text: string, isMain: boolean): Place | null {
   return test === isMain ? null : { account: classicAddress, tag: tag === false ? null : tag }
 }
 
-const TAG_MAX = 2 ** 32 - 1
+export const TAG_MAX = 2 ** 32 - 1
 
 /** The tag stands beside the address or inside it; in both, it has to be the same. Spec 4.3, rule 6. */
 export function parseTagged(

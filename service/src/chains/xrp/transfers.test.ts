@@ -99,7 +99,6 @@ test('a token named XRP is foreign, whatever its name', async () => {
     { delivered_amount: token, AffectedNodes: [accountRoot(sender, '24', '12')] },
   )
   expect(await read(iou, payment())).toEqual([
-    deposit,
     {
       id: `${hash}:token`,
       txHash: hash,
@@ -107,6 +106,7 @@ test('a token named XRP is foreign, whatever its name', async () => {
       asset: { unlisted: `XRP.${issuer}` },
       units: 5_000_000n * 10n ** 15n,
     },
+    deposit,
   ])
 })
 
@@ -145,4 +145,75 @@ test('a node whose payment delivers one amount and moves another is not believed
   await expect(read(payment({}, { delivered_amount: '5000001' }))).rejects.toThrow(NoAnswer)
   await expect(read(payment({}, { delivered_amount: 'unavailable' }))).rejects.toThrow(NoAnswer)
   await expect(read({ ...payment(), metaData: undefined })).rejects.toThrow(NoAnswer)
+})
+
+const mpt = (value: string) => ({ mpt_issuance_id: `0000012F${'FD'.repeat(20)}`, value })
+const token = { currency: 'USD', issuer, value: '5' }
+const other = 'rf1BiGeXwwQoi8Z2ueFYTEXSwuJYfV2Jpn'
+
+/**
+ * What: nothing that strangers do among themselves keeps a ledger from being read.
+ * How: what anybody can have in a ledger, beside a deposit.
+ */
+test.each([
+  [
+    'a multi-purpose token, as much as there may be of it',
+    payment({ Destination: other }, { delivered_amount: mpt(String(2n ** 63n - 1n)), AffectedNodes: [] }),
+  ],
+  [
+    'a token out of an offer of the payee, who gets XRP for it',
+    payment(
+      { Destination: other, Amount: token, SendMax: '9000000' },
+      { delivered_amount: token, AffectedNodes: [accountRoot(other, '1000000', '6000000')] },
+    ),
+  ],
+  [
+    'the account of an AMM of two tokens, which begins with no XRP',
+    payment(
+      { TransactionType: 'AMMCreate', Destination: undefined },
+      {
+        AffectedNodes: [{ CreatedNode: { LedgerEntryType: 'AccountRoot', NewFields: { Account: other } } }],
+      },
+    ),
+  ],
+  [
+    'amounts and a tag of a kind that is yet to come',
+    payment(
+      { Destination: other, DestinationTag: { hash: 'AB' } },
+      {
+        delivered_amount: { kind: 'new', value: '-1' },
+        AffectedNodes: [accountRoot(other, '1', { value: '2' } as never)],
+      },
+    ),
+  ],
+])("strangers' %s", async (_, transaction) => {
+  expect(await read(transaction, payment())).toEqual([deposit])
+})
+
+test('a multi-purpose token is told to its last unit', async () => {
+  const [transfer] = await read(
+    payment({}, { delivered_amount: mpt('9223372036854775807'), AffectedNodes: [] }),
+  )
+  expect(transfer).toMatchObject({ to: tagged(7), units: 2n ** 63n - 1n })
+})
+
+test('XRP that comes beside a token is of an offer of the account, and not for the tag', async () => {
+  const paid = payment({ Amount: token }, { delivered_amount: token })
+  expect(await read(paid)).toEqual([
+    { ...deposit, to: account },
+    expect.objectContaining({ to: tagged(7), asset: { unlisted: `USD.${issuer}` } }),
+  ])
+})
+
+test('what is ours and cannot be read is no answer', async () => {
+  const broken = [
+    payment({ DestinationTag: 2 ** 32 }),
+    payment({ DestinationTag: '7' }),
+    payment({}, { delivered_amount: undefined }),
+    payment({}, { AffectedNodes: [accountRoot(account, '1', '1e9')] }),
+    payment({}, { delivered_amount: { kind: 'new', value: '1' } }),
+    payment({}, { delivered_amount: mpt('1.5') }),
+    payment({ hash: undefined }),
+  ]
+  for (const transaction of broken) await expect(read(transaction)).rejects.toThrow(NoAnswer)
 })
