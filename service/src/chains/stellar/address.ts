@@ -33,7 +33,8 @@ export function parsePlace(text: string): Outcome<Place> {
   return accept(place)
 }
 
-function readPlace(text: string): Place | null {
+/** What is written, also where nobody should pay: strangers do. Null: it is no address. */
+export function readPlace(text: string): Place | null {
   if (/^G[A-Z2-7]{55}$/.test(text))
     return StrKey.isValidEd25519PublicKey(text) ? { account: text, id: null } : null
   if (!/^M[A-Z2-7]{68}$/.test(text) || !StrKey.isValidMed25519PublicKey(text)) return null

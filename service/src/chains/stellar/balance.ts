@@ -47,7 +47,9 @@ async function balanceAt(horizon: Horizon, id: string, height: number): Promise<
     if (integerIn(ledger, 'transaction ledger') > height) stroops += bigintIn(fee, 'fee_charged')
   }
   for (const payment of payments.filter(({ id: operation }) => isSince(operation))) {
-    for (const { from, to, asset, stroops: arrived, spentStroops } of movementsIn(payment)) {
+    for (const { from, to, moved } of movementsIn(payment)) {
+      if (from !== id && to !== id) continue
+      const { asset, stroops: arrived, spentStroops } = moved()
       if (to === id && asset === null) stroops -= arrived
       if (from === id) stroops += spentStroops
     }

@@ -2,7 +2,7 @@ import { xdr } from '@stellar/stellar-sdk/base'
 import { type Fields, NoAnswer } from './horizon.ts'
 import { bigintIn, hashIn, listIn, objectIn, optionalTextIn, stroopsIn, textIn } from './replies.ts'
 
-/** Lumens, or another asset, that an operation took from one account and gave to another. */
+/** What an operation took from one account and gave to another. */
 export type Movement = {
   /** Unique for ever: the number of the operation (SEP-35). */
   readonly id: string
@@ -11,13 +11,18 @@ export type Movement = {
   readonly to: string
   /** The muxed address that was written in place of `to`. */
   readonly toMuxed: string | null
+  /** Null where it says nothing about whom the money is for: contracts carry no memo of their caller. */
+  readonly memo: { readonly type: string; readonly text: string | null } | null
+  /** Read only where it matters: what strangers give each other may be of a kind that nobody here knows. */
+  readonly moved: () => Moved
+}
+
+export type Moved = {
   /** Null: lumens. */
   readonly asset: string | null
   readonly stroops: bigint
   /** What left `from`, if that was lumens: on a path it is not what arrived. */
   readonly spentStroops: bigint
-  /** Null where it says nothing about whom the money is for: contracts carry no memo of their caller. */
-  readonly memo: { readonly type: string; readonly text: string | null } | null
 }
 
 /**
@@ -39,51 +44,55 @@ export function movementsIn(record: Fields): readonly Movement[] {
   const type = textIn(record.type, 'payment type')
   switch (type) {
     case 'create_account': {
-      const stroops = stroopsIn(record.starting_balance, 'starting_balance')
       const [from, to] = [textIn(record.funder, 'funder'), textIn(record.account, 'account')]
-      return [{ ...of, from, to, toMuxed: null, asset: null, stroops, spentStroops: stroops }]
+      const moved = () => lumens(stroopsIn(record.starting_balance, 'starting_balance'))
+      return [{ ...of, from, to, toMuxed: null, moved }]
     }
     case 'payment':
     case 'path_payment_strict_receive':
-    case 'path_payment_strict_send':
-      return [{ ...of, ...paymentIn(record, type) }]
+    case 'path_payment_strict_send': {
+      const [from, to] = [textIn(record.from, 'payment from'), textIn(record.to, 'payment to')]
+      const toMuxed = optionalTextIn(record.to_muxed, 'payment to_muxed')
+      return [{ ...of, from, to, toMuxed, moved: () => paidIn(record, type) }]
+    }
     case 'account_merge': {
-      const stroops = mergedStroops(transaction, bigintIn(record.id, 'payment id'))
       const [from, to] = [textIn(record.account, 'account'), textIn(record.into, 'into')]
       const toMuxed = optionalTextIn(record.into_muxed, 'into_muxed')
-      return [{ ...of, from, to, toMuxed, asset: null, stroops, spentStroops: stroops }]
+      const moved = () => lumens(mergedStroops(transaction, bigintIn(record.id, 'payment id')))
+      return [{ ...of, from, to, toMuxed, moved }]
     }
     default:
       return changesIn(record).map((change, at) => ({ ...of, ...change, id: `${of.id}:${at}`, memo: null }))
   }
 }
 
-function paymentIn(record: Fields, type: string): Omit<Movement, 'id' | 'txHash' | 'memo'> {
+function lumens(stroops: bigint): Moved {
+  return { asset: null, stroops, spentStroops: stroops }
+}
+
+function paidIn(record: Fields, type: string): Moved {
   const asset = assetIn(record)
   const stroops = stroopsIn(record.amount, 'payment amount')
   const isPath = type !== 'payment'
   const isSpentNative = isPath ? record.source_asset_type === 'native' : asset === null
   const spent = isPath ? stroopsIn(record.source_amount, 'payment source_amount') : stroops
-  return {
-    from: textIn(record.from, 'payment from'),
-    to: textIn(record.to, 'payment to'),
-    toMuxed: optionalTextIn(record.to_muxed, 'payment to_muxed'),
-    asset,
-    stroops,
-    spentStroops: isSpentNative ? spent : 0n,
-  }
+  return { asset, stroops, spentStroops: isSpentNative ? spent : 0n }
 }
 
 /** What a contract moved (SAC transfers); it names accounts, and nothing tells the customers of one apart. */
-function changesIn(record: Fields): Omit<Movement, 'id' | 'txHash' | 'memo'>[] {
-  return listIn(record.asset_balance_changes ?? [], 'asset_balance_changes').flatMap((each) => {
+function changesIn(record: Fields): Pick<Movement, 'from' | 'to' | 'toMuxed' | 'moved'>[] {
+  return listIn(record.asset_balance_changes ?? [], 'asset_balance_changes').map((each) => {
     const change = objectIn(each, 'asset_balance_changes')
-    const asset = assetIn(change)
-    const stroops = stroopsIn(change.amount, 'asset_balance_changes amount')
     const from = optionalTextIn(change.from, 'asset_balance_changes from') ?? ''
     const to = optionalTextIn(change.to, 'asset_balance_changes to') ?? ''
-    return [{ from, to, toMuxed: null, asset, stroops, spentStroops: asset === null ? stroops : 0n }]
+    return { from, to, toMuxed: null, moved: () => changedIn(change) }
   })
+}
+
+function changedIn(change: Fields): Moved {
+  const asset = assetIn(change)
+  const stroops = stroopsIn(change.amount, 'asset_balance_changes amount')
+  return { asset, stroops, spentStroops: asset === null ? stroops : 0n }
 }
 
 function assetIn(record: Fields): string | null {

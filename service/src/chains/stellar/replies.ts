@@ -41,9 +41,12 @@ export function listIn(value: unknown, what: string): readonly unknown[] {
   return value
 }
 
-/** Amounts are decimals with seven digits after the point; a stroop is the last of them. */
+/**
+ * Amounts are decimals with seven digits after the point; a stroop is the last of them. Contracts count tokens in 128 bits,
+ * which are 32 digits before the point (CAP-46-6).
+ */
 export function stroopsIn(value: unknown, what: string): bigint {
-  const [, whole, fraction] = /^(\d{1,12})\.(\d{7})$/.exec(textIn(value, what)) ?? []
+  const [, whole, fraction] = /^(\d{1,32})\.(\d{7})$/.exec(textIn(value, what)) ?? []
   if (whole === undefined || fraction === undefined)
     throw new NoAnswer(what, 'it should be an amount with seven decimals')
   return BigInt(whole + fraction)

@@ -117,3 +117,60 @@ test('a Horizon that contradicts itself is not believed', async () => {
   ]
   for (const record of wrong) await expect(read(record)).rejects.toThrow(NoAnswer)
 })
+
+const nobody = 'GAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAWHF'
+const vault = 'CA3D5KRYM6CB7OWQ6TWYRR3Z4T7GNZLKERYNZGGA5SOAOPIFY6YQGAXE'
+const INT128_MAX = '17014118346046923173168730371588.4105727'
+const byContract = (...changes: object[]) => ({
+  ...payment(bare),
+  type: 'invoke_host_function',
+  asset_balance_changes: changes,
+})
+const minted = (changes: object) => ({
+  type: 'mint',
+  ...{ asset_type: 'credit_alphanum4', asset_code: 'FOO', asset_issuer: sender, amount: INT128_MAX },
+  ...changes,
+})
+
+/**
+ * What: nothing that strangers do among themselves keeps a ledger from being read.
+ * How: what anybody can have in a ledger, beside a deposit.
+ */
+test.each([
+  [
+    'payment to an id of the account that nobody has the key of',
+    payment({ to: nobody, to_muxed: muxed('7', nobody) }),
+  ],
+  ['mint, of as much as a contract can count', byContract(minted({ to: vault }))],
+  ['asset of a kind that is yet to come', byContract(minted({ to: vault, asset_type: 7, amount: '-1' }))],
+  [
+    'payment in words that are yet to come',
+    payment({ to: sender, from: 'GOTHER', to_muxed: 'N7', amount: 5 }),
+  ],
+  [
+    'merge whose result nobody can read',
+    payment({ type: 'account_merge', into: sender, account: 'GOTHER' }, { result_xdr: 'AAAA' }),
+  ],
+])("a stranger's %s", async (_, record) => {
+  expect(await read(record, payment())).toEqual([deposit])
+})
+
+test('as much as a contract can count is told to the last digit', async () => {
+  const [transfer] = await read(byContract(minted({ to: account })))
+  expect(transfer).toMatchObject({
+    to: account,
+    asset: { unlisted: `FOO.${sender}` },
+    units: 2n ** 127n - 1n,
+  })
+})
+
+test('what is ours and cannot be read is no answer', async () => {
+  const broken = [
+    byContract(minted({ to: account, asset_type: 7 })),
+    byContract(minted({ to: account, amount: '-1' })),
+    payment({ to_muxed: 'N7' }),
+    payment({ to: sender, from: 'GOTHER' }),
+    payment({ type: 'account_merge', into: account, account: sender }, { result_xdr: 'AAAA' }),
+  ]
+  for (const record of broken) await expect(read(record)).rejects.toThrow()
+})
