@@ -53,6 +53,16 @@ test("a listed token's transfer is told in ledger units, another call or contrac
   ])
 })
 
+/** Such a call costs its sender next to nothing, and its units are more than any table of ours takes. */
+test("a listed token's transfer of more than there is of it is not told", async () => {
+  const asking = (units: bigint) => {
+    const input = encodeFunctionData({ abi: erc20Abi, functionName: 'transfer', args: [ours, units] })
+    return { to: usdt, value: '0x0', input }
+  }
+  const txs = [tx('a', asking(2n ** 256n - 1n)), tx('b', asking(2n ** 128n + 1n)), tx('c', asking(7n))]
+  expect(await read(pending(txs))(all)).toMatchObject([{ txHash: hash('c') }])
+})
+
 test('what reached the node since the last look is told, unless it was mined meanwhile', async () => {
   const changes: string[] = []
   const look = read({

@@ -33,11 +33,15 @@ export function tokenMoves(receipt: EvmReceipt): readonly TokenMove[] {
 /** keccak256("transfer(address,uint256)"), first four bytes. */
 const TRANSFER_SELECTOR = '0xa9059cbb'
 
-/** The recipient and units of a plain `transfer` call, or null for any other call. */
+/** Of no listed token there is that much. A call that asks for more waits like any other, and fails. */
+const UNITS_MAX = 2n ** 128n
+
+/** The recipient and units of a plain `transfer` call, or null for any other call, and for one that nobody can pay. */
 export function transferCall(input: string): { to: string; units: bigint } | null {
   if (!input.startsWith(TRANSFER_SELECTOR) || input.length !== 10 + 2 * 64) return null
   const to = addressIn(`0x${input.slice(10, 74)}`)
-  return to === null ? null : { to, units: BigInt(`0x${input.slice(74)}`) }
+  const units = BigInt(`0x${input.slice(74)}`)
+  return to === null || units > UNITS_MAX ? null : { to, units }
 }
 
 function addressIn(word: string | undefined): string | null {

@@ -31,3 +31,22 @@ test('what waits is asked for ten at a time, each once', async () => {
   expect(told.flat()).toEqual(hashes)
   expect(asked).toEqual(hashes)
 })
+
+/** Such a call costs its sender nothing while it waits, and its units are more than any table of ours takes. */
+test("a listed token's transfer of more than there is of it is not told", async () => {
+  const token = `41${'33'.repeat(20)}`
+  const waiting = [2n ** 256n - 1n, 2n ** 128n + 1n, 7n].map((units, index) => {
+    const words = [PAYEE.slice(2), units.toString(16)].map((word) => word.padStart(64, '0'))
+    const data = `a9059cbb${words.join('')}`
+    const value = { owner_address: `41${'11'.repeat(20)}`, contract_address: token, data }
+    const contract = [{ type: 'TriggerSmartContract', parameter: { value } }]
+    return { txID: hashes[index] ?? '', raw_data: { contract } }
+  })
+  const node = scriptedNode({
+    'wallet/gettransactionlistfrompending': () => ({ txId: waiting.map(({ txID }) => txID) }),
+    'wallet/gettransactionfrompending': ({ value: hash }) => waiting.find(({ txID }) => txID === hash),
+  })
+  const look = mempoolReader(node, { native: 'TRX:TRX', tokens: new Map([[token, 'USDT:TRC20']]) })
+  const transfers = await look(async () => new Set([base58Of(PAYEE)]))
+  expect(transfers).toMatchObject([{ txHash: hashes[2], asset: 'USDT:TRC20', units: 7n * 10n ** 12n }])
+})

@@ -7,6 +7,9 @@ import { type Listed, transfersToOurs } from './transfers.ts'
 /** keccak256("transfer(address,uint256)"), first four bytes; the payee and the units follow. */
 const TRANSFER_CALL = /^a9059cbb0{24}([0-9a-f]{40})([0-9a-f]{64})$/
 
+/** Of no listed token there is that much. A call that asks for more waits like any other, and fails. */
+const UNITS_MAX = 2n ** 128n
+
 const REMEMBERED = 10_000
 
 /**
@@ -36,12 +39,12 @@ async function movesOf(rpc: Rpc, hash: string, { tokens }: Listed): Promise<read
   if (action.type !== 'TriggerSmartContract')
     return directMoves(hash, action).filter(({ token }) => token === null)
   const token = textIn(action.value.contract_address, 'contract_address').toLowerCase()
-  const [, payee, units] = TRANSFER_CALL.exec(String(action.value.data ?? '')) ?? []
+  const [, payee, word] = TRANSFER_CALL.exec(String(action.value.data ?? '')) ?? []
   if (payee === undefined || !tokens.has(token)) return []
   const from = textIn(action.value.owner_address, 'owner_address').toLowerCase()
-  const to = `41${payee}`
-  if (to === from || BigInt(`0x${units}`) === 0n) return []
-  return [{ id: `${hash}:log:0`, txHash: hash, from, to, token, units: () => BigInt(`0x${units}`) }]
+  const [to, units] = [`41${payee}`, BigInt(`0x${word}`)]
+  if (to === from || units === 0n || units > UNITS_MAX) return []
+  return [{ id: `${hash}:log:0`, txHash: hash, from, to, token, units: () => units }]
 }
 
 /** Null when it does not wait, or no longer. */
