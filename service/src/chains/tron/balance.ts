@@ -126,5 +126,8 @@ function movedIn({ moves, costs }: TronBlock, token: string | null, holders: Rea
     if (holders.has(move.from)) sum -= move.units()
   }
   if (token !== null) return sum
-  return costs.reduce((left, { owner, sun }) => (holders.has(owner) ? left - sun : left), sum)
+  return costs.reduce(
+    (left, { owner, sun }) => (owner !== null && holders.has(owner) ? left - sun : left),
+    sum,
+  )
 }

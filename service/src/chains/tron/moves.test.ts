@@ -109,6 +109,16 @@ test('a contract that destroys itself pays what it leaves once, with what was st
   expect(read(call, info({ internal_transactions: [inside('create')] }))).toMatchObject([{ units: 9n }])
 })
 
+test('a shielded transaction has no sender, and is costs of nobody', () => {
+  const shielded = tx('ShieldedTransferContract', { owner_address: undefined, to_amount: 5 })
+  const { moves, costs } = readMoves([shielded, coin], [info(), info()])
+  expect(moves).toMatchObject([{ id: `${hash}:trx` }])
+  expect(costs).toEqual([
+    { owner: null, sun: 345_000n },
+    { owner: payer, sun: 345_000n },
+  ])
+})
+
 test('results of other transactions, or not of all, are no answer', () => {
   expect(() => read(coin, info({ id: 'ab'.repeat(32) }))).toThrow(NoAnswer)
   expect(() => readMoves([coin], [])).toThrow(NoAnswer)

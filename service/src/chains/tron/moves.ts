@@ -13,8 +13,8 @@ export type Move = {
   readonly units: () => bigint
 }
 
-/** What a transaction took from its sender beside what it moved, also when it failed. */
-export type Cost = { readonly owner: string; readonly sun: bigint }
+/** What a transaction took from its sender beside what it moved, also when it failed. Null: a shielded one names nobody. */
+export type Cost = { readonly owner: string | null; readonly sun: bigint }
 
 export type Moves = { readonly moves: readonly Move[]; readonly costs: readonly Cost[] }
 
@@ -36,7 +36,7 @@ function readTransaction(tx: Fields, info: Fields): { readonly moves: readonly M
     throw new NoAnswer('block', 'the results are not its own')
   const action = actionOf(tx)
   const cost = {
-    owner: addressIn(action.value.owner_address, 'owner_address'),
+    owner: ownerOf(action),
     sun: sunIn(info.fee, 'transaction info fee'),
   }
   if (!hasSucceeded(tx, info)) return { moves: [], cost }
@@ -63,21 +63,28 @@ export function actionOf(tx: Fields): Action {
   return { type: textIn(type, 'contract type'), value: objectIn(value, 'contract value') }
 }
 
+/** A `ShieldedTransferContract` has none, and every other contract one (java-tron, protocol/core/contract). */
+function ownerOf({ value }: Action): string | null {
+  return value.owner_address === undefined ? null : addressIn(value.owner_address, 'owner_address')
+}
+
 /** What the transaction itself moves; a TRC-10 token is one of TRON's own, without a contract, whatever it is named. */
 export function directMoves(txHash: string, { type, value }: Action): readonly Move[] {
-  const from = addressIn(value.owner_address, 'owner_address')
   const units = (name: string) => () => sunIn(value[name], name)
   switch (type) {
     case 'TransferContract': {
+      const from = addressIn(value.owner_address, 'owner_address')
       const to = addressIn(value.to_address, 'to_address')
       return [{ id: `${txHash}:trx`, txHash, from, to, token: null, units: units('amount') }]
     }
     case 'TransferAssetContract': {
+      const from = addressIn(value.owner_address, 'owner_address')
       const to = addressIn(value.to_address, 'to_address')
       const token = `TRC10.${Buffer.from(textIn(value.asset_name, 'asset_name'), 'hex').toString()}`
       return [{ id: `${txHash}:trc10`, txHash, from, to, token, units: units('amount') }]
     }
     case 'TriggerSmartContract': {
+      const from = addressIn(value.owner_address, 'owner_address')
       const to = addressIn(value.contract_address, 'contract_address')
       if (value.call_value === undefined) return []
       return [{ id: `${txHash}:value`, txHash, from, to, token: null, units: units('call_value') }]
