@@ -1,8 +1,9 @@
-import type { FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
+import type { FastifyRequest, RouteOptions } from 'fastify'
 import Type from 'typebox'
 import type { OrderView, Viewer } from '../../engine/desk.ts'
-import type { FeedEvent } from '../../engine/notify/feed.ts'
+import type { EventFeed, FeedEvent } from '../../engine/notify/feed.ts'
 import { anyOrigin, jsonNoStore } from '../answers/answers.ts'
+import { keepOpen, type OpenAnswer } from '../answers/open_answer.ts'
 import { errorAnswers } from '../answers/problem_schema.ts'
 import { invalidParameters } from '../errors.ts'
 import { limitedAs } from '../limits/client_address.ts'
@@ -17,8 +18,6 @@ const HEADERS = ['Content-Type', 'text/event-stream; charset=utf-8', 'Cache-Cont
 const UNBUFFERED = ['X-Accel-Buffering', 'no']
 const GREETING = 'retry: 2000\n\n'
 const BEAT = ':\n\n'
-/** Who does not take what is sent has gone, or goes too slowly to be kept. */
-const UNREAD_BYTES_MAX = 262_144
 
 /** Server-Sent Events (https://html.spec.whatwg.org/multipage/server-sent-events.html) over the event log. */
 export function orderEventsRoute(context: RouteContext): RouteOptions {
@@ -34,6 +33,8 @@ export function orderEventsRoute(context: RouteContext): RouteOptions {
       const after = lastEventId(request)
       if (after === null) return answers.problem(request, reply, malformedId)
       const missed = await parts.feed.since(order.order_id, after)
+      // Who has left meanwhile has closed already: nothing would ever give their seat back.
+      if (reply.raw.destroyed) return answers.raw(request, reply, 204, '', jsonNoStore)
       // A browser that is told "no content" does not come back.
       if (missed.length === 0 && isFinal(order)) return answers.raw(request, reply, 204, '', jsonNoStore)
       const seat = context.seats.take(whoIs(context, request, viewer))
@@ -41,38 +42,41 @@ export function orderEventsRoute(context: RouteContext): RouteOptions {
       reply.raw.on('close', seat.leave)
       const origin = viewer.kind === 'token' ? anyOrigin : []
       answers.open(request, reply, [...HEADERS, ...UNBUFFERED, ...origin])
-      if (request.raw.method === 'HEAD') return void reply.raw.end()
-      stream(context, reply, order, after, missed)
+      const answer = keepOpen(parts.clock, request, reply)
+      if (request.raw.method === 'HEAD') return answer.end()
+      reply.raw.on('close', stream(parts.feed, answer, order, after, missed))
     },
   }
 }
 
+/** Gives what ends the following; an end of the answer ends it too. */
 function stream(
-  { parts }: RouteContext,
-  { raw }: FastifyReply,
+  feed: EventFeed,
+  answer: OpenAnswer,
   order: OrderView,
   after: number,
   missed: readonly FeedEvent[],
-): void {
-  const write = (text: string) => {
-    raw.write(text)
-    if (raw.writableLength > UNREAD_BYTES_MAX) raw.destroy()
+): () => void {
+  let unfollow = () => {}
+  const end = () => {
+    unfollow()
+    answer.end()
   }
   const tell = (event: FeedEvent) => {
-    write(`id: ${event.sequence}\nevent: order.status_changed\ndata: ${writeOrderEvent(event)}\n\n`)
-    if (isFinal(event)) raw.end()
+    answer.write(`id: ${event.sequence}\nevent: order.status_changed\ndata: ${writeOrderEvent(event)}\n\n`)
+    if (isFinal(event)) end()
   }
-  write(GREETING)
+  answer.write(GREETING)
   for (const event of missed) tell(event)
-  if (raw.writableEnded) return
-  const unfollow = parts.feed.follow({
+  if (missed.some(isFinal)) return unfollow
+  unfollow = feed.follow({
     orderId: order.order_id,
     after: missed.at(-1)?.sequence ?? after,
     tell,
-    beat: () => write(BEAT),
-    end: () => raw.end(),
+    beat: () => answer.write(BEAT),
+    end,
   })
-  raw.on('close', unfollow)
+  return unfollow
 }
 
 function whoIs({ addressOf }: RouteContext, request: FastifyRequest, viewer: Viewer): string {

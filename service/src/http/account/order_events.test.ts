@@ -1,0 +1,183 @@
+import { once } from 'node:events'
+import type { ServerResponse } from 'node:http'
+import { connect, type Socket } from 'node:net'
+import { afterEach, expect, test, vi } from 'vitest'
+import { systemClock } from '../../clock.ts'
+import type { FeedEvent, Follower } from '../../engine/notify/feed.ts'
+import { fakeDesk, ORDER_ID, ORDER_TOKEN, orderView } from '../testing/fake_desk.ts'
+import { type Harness, startHttp } from '../testing/harness.ts'
+
+/**
+ * What: whoever follows an order and does not take what is told costs one connection, and no more than that.
+ * How: the real server, a feed that the test speaks through, clients that ask for a stream on a connection whose answer
+ * before never comes, so that nothing of the stream can be sent; the patience of the server is cut to a moment.
+ */
+const TARGET = `/v1/order/${ORDER_ID}/events`
+const BLOCKED = 'GET /v1/rate?from=BTC&to=USDT&amount=1 HTTP/1.1\r\nHost: x\r\n\r\n'
+const CLIENT_GONE = 'read ECONNRESET'
+
+const done: FeedEvent = {
+  orderId: ORDER_ID,
+  accountId: 'account-1',
+  callbackUrl: null,
+  sequence: 5,
+  previousStatus: 'WITHDRAW',
+  status: 'DONE',
+  snapshot: { ...orderView, status: 'DONE', completed_at: 1_790_000_100_000, withdraw_tx_hash: 'aa' },
+  atMs: 1_790_000_100_000,
+}
+
+const { sleep, ...time } = systemClock()
+const hastyClock = {
+  ...time,
+  sleep: (durationMs: number, signal?: AbortSignal) => sleep(Math.min(durationMs, 20), signal),
+}
+
+let http: Harness | undefined
+afterEach(async () => {
+  http?.app.server.closeAllConnections()
+  await http?.close()
+})
+
+/** One stream of a caller at a time; what was before it on the connection is never answered. */
+async function serve(since: () => Promise<readonly FeedEvent[]> = async () => []) {
+  const followers = new Set<Follower>()
+  const responses: ServerResponse[] = []
+  const server = await startHttp({
+    desk: fakeDesk({ rate: () => new Promise(() => {}) }),
+    limits: { streamsPerCaller: 1 },
+    parts: {
+      clock: hastyClock,
+      feed: {
+        since,
+        follow: (follower) => {
+          followers.add(follower)
+          return () => followers.delete(follower)
+        },
+        close: async () => {},
+      },
+    },
+  })
+  http = server
+  server.app.server.on('request', (_request, response) => responses.push(response))
+  const ask = async (text: string): Promise<Socket> => {
+    const socket = connect(Number.parseInt(new URL(server.base).port, 10), '127.0.0.1')
+    await once(socket, 'connect')
+    socket.on('error', ({ message }) => expect(message).toBe(CLIENT_GONE))
+    socket.resume()
+    socket.write(text)
+    return socket
+  }
+  return { server, followers, responses, ask }
+}
+
+function streamOf(method = 'GET'): string {
+  return `${method} ${TARGET} HTTP/1.1\r\nHost: x\r\nX-ORDER-TOKEN: ${ORDER_TOKEN}\r\n\r\n`
+}
+
+async function statusOfAnother({ base }: Harness): Promise<number> {
+  const abort = new AbortController()
+  const { status } = await fetch(base + TARGET, {
+    headers: { 'X-ORDER-TOKEN': ORDER_TOKEN },
+    signal: abort.signal,
+  })
+  abort.abort()
+  return status
+}
+
+async function only(followers: ReadonlySet<Follower>): Promise<Follower> {
+  await vi.waitFor(() => expect(followers.size).toBe(1))
+  return [...followers][0] ?? expect.unreachable()
+}
+
+const endings: [string, (follower: Follower) => void][] = [
+  ['its order ends', (follower) => follower.tell(done)],
+  ['it has lasted long enough', (follower) => follower.end()],
+]
+
+test.each(endings)(
+  'when %s, a stream whose end nobody takes is told nothing more and is cut',
+  async (_, end) => {
+    const { server, followers, ask } = await serve()
+    const socket = await ask(BLOCKED + streamOf())
+    const follower = await only(followers)
+    expect(await statusOfAnother(server)).toBe(429)
+    end(follower)
+    expect(followers.size).toBe(0)
+    // Whoever is about to tell something may not know yet.
+    follower.beat()
+    follower.tell(done)
+    follower.end()
+    await once(socket, 'close')
+    await vi.waitFor(async () => expect(await statusOfAnother(server)).toBe(200))
+  },
+)
+
+test.each(['GET', 'HEAD'])(
+  'a %s that is answered at once and not taken gives its seat back',
+  async (method) => {
+    const since = vi.fn(async () => [done])
+    const { server, followers, ask } = await serve(since)
+    const socket = await ask(BLOCKED + streamOf(method))
+    await once(socket, 'close')
+    expect(since).toHaveBeenCalledOnce()
+    expect(followers.size).toBe(0)
+    expect(await statusOfAnother(server)).toBe(200)
+  },
+)
+
+test('who lets too much lie is cut off, also behind another answer', async () => {
+  const { followers, ask } = await serve()
+  const socket = await ask(BLOCKED + streamOf())
+  const follower = await only(followers)
+  const pending = {
+    ...done,
+    status: 'PENDING' as const,
+    snapshot: { ...orderView, status: 'PENDING' as const },
+  }
+  for (let sequence = 1; sequence < 500; sequence += 1) follower.tell({ ...pending, sequence })
+  await once(socket, 'close')
+  await vi.waitFor(() => expect(followers.size).toBe(0))
+})
+
+test('an answer that fails costs its connection, not the process', async () => {
+  const { followers, responses, ask } = await serve()
+  const socket = await ask(streamOf())
+  await only(followers)
+  responses[0]?.emit('error', new Error('it could not be written'))
+  await once(socket, 'close')
+  await vi.waitFor(() => expect(followers.size).toBe(0))
+})
+
+test('who leaves while the events are read is not followed, and keeps no seat', async () => {
+  const asked = Promise.withResolvers<void>()
+  const events = Promise.withResolvers<readonly FeedEvent[]>()
+  const { server, followers, responses, ask } = await serve(() => {
+    asked.resolve()
+    return events.promise
+  })
+  const socket = await ask(streamOf())
+  await asked.promise
+  socket.destroy()
+  await vi.waitFor(() => expect(responses[0]?.destroyed).toBe(true))
+  events.resolve([])
+  await vi.waitFor(() => expect(server.logText()).toContain('"route":"/v1/order/:order_id/events"'))
+  expect(followers.size).toBe(0)
+  expect(await statusOfAnother(server)).toBe(200)
+})
+
+test('a stream that is taken leaves its connection to the next request', async () => {
+  const { server, followers, ask } = await serve()
+  const socket = await ask(streamOf())
+  let text = ''
+  socket.on('data', (part) => {
+    text += part
+  })
+  const follower = await only(followers)
+  follower.tell(done)
+  await vi.waitFor(() => expect(text).toMatch(/"status":"DONE"[\s\S]*\r\n0\r\n\r\n$/))
+  expect(await statusOfAnother(server)).toBe(200)
+  socket.write('GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')
+  await once(socket, 'close')
+  expect(text).toContain('{"status":"ok"}')
+})
