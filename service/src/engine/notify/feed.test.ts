@@ -3,6 +3,7 @@ import { eventually } from '../../../test/harness/eventually.ts'
 import { systemClock } from '../../clock.ts'
 import { HOUR_MS, SECOND_MS } from '../../domain/time.ts'
 import { type BooksStage, openBooksStage } from '../testing/books_stage.ts'
+import { watchedDatabase } from '../testing/watched_database.ts'
 import { happen, openOrder } from '../testing/webhook_stage.ts'
 import { type EventFeed, openFeed } from './feed.ts'
 
@@ -26,9 +27,9 @@ beforeEach(async () => {
 
 afterAll(() => stage?.stop())
 
-function follow(orderId: string, after = 0) {
+function follow(orderId: string, after = 0, from = feed) {
   const told: (number | 'beat' | 'end')[] = []
-  const leave = feed.follow({
+  const leave = from.follow({
     orderId,
     after,
     tell: ({ sequence }) => told.push(sequence),
@@ -90,6 +91,16 @@ test('everybody is let go when the feed closes', async () => {
   const { told } = follow(await openOrder(stage, null), 1)
   await feed.close()
   expect(told).toEqual(['end'])
+})
+
+test('who comes when the feed has closed is let go at once, and nobody looks for them', async () => {
+  const { db, asked } = watchedDatabase(stage.db)
+  const closed = openFeed({ ...stage.world, db })
+  await closed.close()
+  const { told, leave } = follow(await openOrder(stage, null), 1, closed)
+  leave()
+  await closed.close()
+  expect([told, asked()]).toEqual([['end'], 0])
 })
 
 test('a database that fails for a while costs nobody an event', async () => {

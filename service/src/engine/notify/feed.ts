@@ -22,9 +22,9 @@ export type Follower = {
 export type EventFeed = {
   /** What has happened to an order after the event with this sequence. */
   since(orderId: string, after: number): Promise<readonly FeedEvent[]>
-  /** Gives what ends it. */
+  /** Gives what ends it. When the feed has closed, `end` is called before this returns. */
   follow(follower: Follower): () => void
-  /** Ends everybody's. */
+  /** Ends everybody's, and whose comes later. */
   close(): Promise<void>
 }
 
@@ -48,6 +48,7 @@ export function openFeed(world: Pick<World, 'db' | 'clock' | 'log' | 'policy'>):
   }
   // Nobody follows most of the time: then there is nothing to look at.
   let loop: Loop | null = null
+  let isClosed = false
   const look = async () => {
     const orders = [...byOrder].map(([orderId, followings]) => ({
       orderId,
@@ -67,6 +68,11 @@ export function openFeed(world: Pick<World, 'db' | 'clock' | 'log' | 'policy'>):
   return {
     since: (orderId, after) => findEventsSince(world.db, [{ orderId, after }]),
     follow: (follower) => {
+      // Requests still arrive while the process stops: nobody would end them later.
+      if (isClosed) {
+        follower.end()
+        return () => {}
+      }
       const nowMs = world.clock.wallMs()
       const following = { follower, after: follower.after, beatMs: nowMs + BEAT_MS, endMs: nowMs + LIFE_MS }
       const others = byOrder.get(follower.orderId)
@@ -76,6 +82,7 @@ export function openFeed(world: Pick<World, 'db' | 'clock' | 'log' | 'policy'>):
       return () => leave(following)
     },
     close: async () => {
+      isClosed = true
       await loop?.stop()
       for (const followings of [...byOrder.values()])
         for (const { follower } of [...followings]) follower.end()

@@ -3,7 +3,9 @@ import type { ServerResponse } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { afterEach, expect, test, vi } from 'vitest'
 import { systemClock } from '../../clock.ts'
-import type { FeedEvent, Follower } from '../../engine/notify/feed.ts'
+import { defaultPolicy } from '../../engine/default_policy.ts'
+import { type FeedEvent, type Follower, openFeed } from '../../engine/notify/feed.ts'
+import { closerOf } from '../close_server.ts'
 import { fakeDesk, ORDER_ID, ORDER_TOKEN, orderView } from '../testing/fake_desk.ts'
 import { type Harness, startHttp } from '../testing/harness.ts'
 
@@ -180,4 +182,26 @@ test('a stream that is taken leaves its connection to the next request', async (
   socket.write('GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')
   await once(socket, 'close')
   expect(text).toContain('{"status":"ok"}')
+})
+
+test('a stream that is opened while the server closes does not keep it open', async () => {
+  const clock = systemClock()
+  const log = { info: () => {}, warn: () => {}, error: () => {} }
+  const query = vi.fn(async () => [])
+  const feed = openFeed({ db: { query }, clock, log, policy: defaultPolicy } as never)
+  const [told, answered] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const close = async () => {
+    await feed.close()
+    told.resolve()
+    // As in the service: the last ones are still answered.
+    await answered.promise
+  }
+  const server = await startHttp({ parts: { feed: { ...feed, close } } })
+  const closing = closerOf(server.app, clock)()
+  await told.promise
+  const answer = await fetch(server.base + TARGET, { headers: { 'X-ORDER-TOKEN': ORDER_TOKEN } })
+  expect([answer.status, await answer.text()]).toEqual([200, 'retry: 2000\n\n'])
+  answered.resolve()
+  await closing
+  expect(query, 'nobody looks for whom has been let go').toHaveBeenCalledOnce()
 })
