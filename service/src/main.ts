@@ -33,7 +33,7 @@ import { mailExhausted } from './engine/notify/tell_exhausted.ts'
 import { unsubscribing } from './engine/notify/unsubscribe.ts'
 import type { WebhookParts } from './engine/notify/webhook_world.ts'
 import type { Policy } from './engine/policy.ts'
-import { readReadiness } from './engine/readiness.ts'
+import { openReadiness } from './engine/readiness.ts'
 import { startEngine, startMarket, startWatching } from './engine/run.ts'
 import { makeSeal } from './engine/seal.ts'
 import { webhookDesk } from './engine/webhook_desk.ts'
@@ -391,7 +391,7 @@ async function openServer(
   const metrics = new Registry()
   const quotes = decidesOrders(roles)
   registerGauges(world, metrics, quotes ? prices.ageMs?.bind(prices) : undefined)
-  const operator = { clock, limits, readiness: () => readReadiness(world, { quotes }), metrics, logger }
+  const operator = { clock, limits, readiness: openReadiness(world, { quotes }), metrics, logger }
 
   let baseUrl = ''
   const app =

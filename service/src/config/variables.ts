@@ -61,7 +61,8 @@ const http = {
     section: 'HTTP',
     shapes: serve,
     default: '127.0.0.1, ::1',
-    meaning: 'Addresses or CIDR ranges that may read `/metrics`; `0.0.0.0/0, ::/0` is anyone.',
+    meaning:
+      'Addresses or CIDR ranges that may read `/metrics`, and why a check of `/readyz` fails; `0.0.0.0/0, ::/0` is anyone.',
   },
   CAMBIST_RATE_LIMIT_UNITS_PER_MINUTE: {
     section: 'HTTP',

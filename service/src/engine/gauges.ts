@@ -5,6 +5,7 @@ import type { CurrencyCode } from '../domain/catalog/currencies.ts'
 import { currencyCodes } from '../domain/catalog/currencies.ts'
 import { orderStatuses } from '../domain/orders/order.ts'
 import { MINUTE_MS, SECOND_MS } from '../domain/time.ts'
+import { keptFor } from './kept.ts'
 import { isStopping } from './reconcile.ts'
 import type { World } from './world.ts'
 
@@ -257,11 +258,12 @@ const FRESH_WHOLE_TABLES_MS = MINUTE_MS
 const RESTS_PER_READING = 100
 
 function readings(world: GaugeWorld): () => Promise<Readings | null> {
-  const wholeTables = keptFor(world, FRESH_WHOLE_TABLES_MS, async () => ({
+  const kept = { clock: world.clock, restsPerReading: RESTS_PER_READING }
+  const wholeTables = keptFor({ ...kept, keepMs: FRESH_WHOLE_TABLES_MS }, async () => ({
     endedOrders: await figures.countFinishedOrders(world.db),
     endedOutflows: await figures.countEndedOutflows(world.db),
   }))
-  return keptFor(world, FRESH_MS, async () => {
+  return keptFor({ ...kept, keepMs: FRESH_MS }, async () => {
     try {
       return await readAll(world, await wholeTables())
     } catch (error) {
@@ -290,35 +292,5 @@ async function readAll(
     webhooks: await figures.readWaitingWebhooks(db),
     nowMs: clock.nowMs(),
     wallMs: clock.wallMs(),
-  }
-}
-
-/**
- * What `read` answered, for so long, and for longer when it took long; everybody who asks meanwhile gets the same
- * answer. A failure is not kept.
- */
-function keptFor<Value>(
-  { clock }: GaugeWorld,
-  keepMs: number,
-  read: () => Promise<Value>,
-): () => Promise<Value> {
-  let kept: { untilWallMs: number; readonly value: Promise<Value> } | null = null
-  return () => {
-    if (kept === null || clock.wallMs() >= kept.untilWallMs) {
-      const startedWallMs = clock.wallMs()
-      const value = read()
-      const mine = { untilWallMs: startedWallMs + keepMs, value }
-      kept = mine
-      value.then(
-        () => {
-          const tookMs = clock.wallMs() - startedWallMs
-          mine.untilWallMs = startedWallMs + Math.max(keepMs, tookMs * RESTS_PER_READING)
-        },
-        () => {
-          if (kept === mine) kept = null
-        },
-      )
-    }
-    return kept.value
   }
 }

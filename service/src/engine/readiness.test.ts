@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { readReadiness } from './readiness.ts'
+import { SECOND_MS } from '../domain/time.ts'
+import { openReadiness, readReadiness } from './readiness.ts'
 import { type BooksStage, lookAt, openBooksStage } from './testing/books_stage.ts'
 import { watchedDatabase } from './testing/watched_database.ts'
 
@@ -70,6 +71,20 @@ test('ready: each check is named, and only what leaves nothing to serve makes it
     ready: false,
     checks: { database: { ok: false, detail: 'Error: the database is away' } },
   })
+})
+
+test('whoever asks, and however often, the database is asked three things a second', async () => {
+  const { world, asked } = watched()
+  const readiness = openReadiness(world, { quotes: true })
+  const all = await Promise.all(Array.from({ length: 20 }, readiness))
+  expect(all.every(({ ready }) => ready)).toBe(true)
+  expect(asked()).toBe(3)
+  stage.advance(SECOND_MS - 1)
+  await readiness()
+  expect(asked()).toBe(3)
+  stage.advance(1)
+  await readiness()
+  expect(asked()).toBe(6)
 })
 
 test('a schema that is older than the code makes it unready', async () => {

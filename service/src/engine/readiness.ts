@@ -1,11 +1,20 @@
-import { readHeads } from '../db/chain_heads.ts'
+import { type ChainHead, readHeads } from '../db/chain_heads.ts'
 import { missingMigrations } from '../db/migrations_done.ts'
 import { assets } from '../domain/catalog/assets.ts'
+import { SECOND_MS } from '../domain/time.ts'
+import { keptFor } from './kept.ts'
 import type { World } from './world.ts'
 
 type Check = { readonly ok: boolean; readonly detail?: string }
 
 type Readiness = { readonly ready: boolean; readonly checks: Readonly<Record<string, Check>> }
+
+/** For `/readyz`, which anybody may ask as often as they like: looked at once a second at most, and once at a time. */
+export function openReadiness(world: World, options: { quotes: boolean }): () => Promise<Readiness> {
+  return keptFor({ clock: world.clock, keepMs: SECOND_MS, restsPerReading: 0 }, () =>
+    readReadiness(world, options),
+  )
+}
 
 /**
  * Whether requests should be sent here now. Without the database or its schema nothing works. A chain or a price that
@@ -45,20 +54,28 @@ async function check(problemOf: () => Promise<string | null>): Promise<Check> {
 }
 
 async function checkChains(world: World): Promise<Record<string, Check>> {
+  if (world.chains.size === 0) return {}
+  const heads = readHeads(world.db)
   const checks: Record<string, Check> = {}
   for (const chain of world.chains.keys()) {
-    checks[`chain_${chain}`] = await check(async () => {
-      const head = (await readHeads(world.db)).find((one) => one.chain === chain)
-      if (head === undefined) return 'it was never looked at; is a watcher running?'
-      const silentMs = world.clock.wallMs() - head.lookedWallMs
-      if (silentMs < world.policy.chainTroubleMs) return null
-      const why = head.trouble === null ? '' : `: ${head.trouble}`
-      return head.lookedWallMs === 0
-        ? `the first look is not finished${why}`
-        : `the last whole look was ${Math.floor(silentMs / 1_000)} s ago${why}`
-    })
+    checks[`chain_${chain}`] = await check(async () =>
+      problemOfHead(
+        world,
+        (await heads).find((one) => one.chain === chain),
+      ),
+    )
   }
   return checks
+}
+
+function problemOfHead({ clock, policy }: World, head: ChainHead | undefined): string | null {
+  if (head === undefined) return 'it was never looked at; is a watcher running?'
+  const silentMs = clock.wallMs() - head.lookedWallMs
+  if (silentMs < policy.chainTroubleMs) return null
+  const why = head.trouble === null ? '' : `: ${head.trouble}`
+  return head.lookedWallMs === 0
+    ? `the first look is not finished${why}`
+    : `the last whole look was ${Math.floor(silentMs / 1_000)} s ago${why}`
 }
 
 function pricesOf(world: World) {

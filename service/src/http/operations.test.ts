@@ -188,9 +188,15 @@ test('health, readiness and metrics are for the operator', async () => {
   })
   const readiness = async () => ({ ready: false, checks: { database: { ok: false, detail: 'away' } } })
   const unready = await startHttp({ parts: { readiness }, limits: { metricsAllow: ['192.0.2.1'] } })
-  expect((await unready.request('GET', '/readyz')).status).toBe(503)
+  const told = await unready.request('GET', '/readyz')
+  expect([told.status, told.json]).toEqual([503, { ready: false, checks: { database: { ok: false } } }])
   expect((await unready.request('GET', '/metrics')).status).toBe(403)
   await unready.close()
+
+  const local = await startHttp({ parts: { readiness }, limits: { metricsAllow: ['127.0.0.1'] } })
+  const { status, json } = await local.request('GET', '/readyz')
+  expect([status, json.checks]).toEqual([503, { database: { ok: false, detail: 'away' } }])
+  await local.close()
 })
 
 test('the request histogram counts every request once, in cumulative buckets', async () => {

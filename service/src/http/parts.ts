@@ -23,7 +23,7 @@ export type HttpLimits = {
   readonly bodyBytesMax: number
   /** Addresses or CIDR ranges whose X-Forwarded-For is believed. Empty: nobody's. */
   readonly trustedProxies: readonly string[]
-  /** Addresses or CIDR ranges that may read /metrics. Empty: anyone. */
+  /** Addresses or CIDR ranges that may read /metrics and the details of /readyz. Empty: anyone. */
   readonly metricsAllow: readonly string[]
   /** How often within a quarter of an hour a mail may be asked for: for one email address, and from one address. */
   readonly mailsPerEmail: number

@@ -1,16 +1,17 @@
 import type { RouteOptions } from 'fastify'
-import { addressSet } from '../limits/address_set.ts'
 import type { OperatorContext } from '../route_context.ts'
+import { operatorAddresses } from './operator_addresses.ts'
 
 /** For Prometheus. Who may read it is the operator's to say (`metricsAllow`). */
-export function metricsRoute({ answers, parts, addressOf }: OperatorContext): RouteOptions {
-  const allowed = parts.limits.metricsAllow.length === 0 ? null : addressSet(parts.limits.metricsAllow)
+export function metricsRoute(context: OperatorContext): RouteOptions {
+  const { answers, parts } = context
+  const isOperator = operatorAddresses(context)
   return {
     method: 'GET',
     url: '/metrics',
     schema: { hide: true },
     async handler(request, reply) {
-      if (allowed !== null && !allowed.has(addressOf(request.raw))) {
+      if (!isOperator(request)) {
         return answers.problem(request, reply, {
           code: 'FORBIDDEN',
           message: 'metrics may not be read from this address',
