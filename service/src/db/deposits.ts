@@ -120,11 +120,24 @@ export async function findDeepDeposits(sql: Sql, chain: ChainId, height: number)
   return rows.map(toWatched)
 }
 
-/** Deposits that were seen and are in no block. */
-export async function findWaitingDeposits(sql: Sql, chain: ChainId): Promise<WatchedDeposit[]> {
+/**
+ * Deposits that were seen and are in no block: those of the `transactionsMax` transactions whose hashes come next after
+ * `afterTxHash`, beginning again at the end.
+ */
+export async function findWaitingDeposits(
+  sql: Sql,
+  chain: ChainId,
+  afterTxHash: string,
+  transactionsMax: number,
+): Promise<WatchedDeposit[]> {
   const rows = await sql.query<Parameters<typeof toWatched>[0]>(
-    `SELECT ${WATCHED} FROM deposits d WHERE d.chain = $1 AND d.state = 'seen'`,
-    [chain],
+    `WITH turn AS (
+       SELECT tx_hash FROM deposits WHERE chain = $1 AND state = 'seen'
+       GROUP BY tx_hash ORDER BY tx_hash <= $2, tx_hash LIMIT $3)
+     SELECT ${WATCHED} FROM deposits d JOIN turn ON turn.tx_hash = d.tx_hash
+     WHERE d.chain = $1 AND d.state = 'seen'
+     ORDER BY d.tx_hash <= $2, d.tx_hash, d.deposit_key, d.order_id`,
+    [chain, afterTxHash, transactionsMax],
   )
   return rows.map(toWatched)
 }

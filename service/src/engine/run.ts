@@ -9,7 +9,7 @@ import { workPayouts } from './payouts/work.ts'
 import { fillPools } from './pool.ts'
 import { beginPace, reconcileChain } from './reconcile.ts'
 import { planSweeps } from './sweeps/plan.ts'
-import { checkIdentity, watchChain } from './watch.ts'
+import { beginTurn, checkIdentity, watchChain } from './watch.ts'
 import type { SigningWorld, World } from './world.ts'
 
 const RECONCILE_REST_MS = 3_000
@@ -35,7 +35,7 @@ export function startWatching(world: World, holder: string): Loop[] {
 
 function startChainWatch(world: World, chain: Chain, holder: string): Loop {
   const keeper = leaseKeeper(world, `watch:${chain.id}`, holder)
-  const requireGrowth = expectGrowth(world, chain.id)
+  const watcher = { requireGrowth: expectGrowth(world, chain.id), waitingTurn: beginTurn() }
   let checkedWallMs = 0
   const look = async () => {
     const lease = await keeper.hold()
@@ -45,7 +45,7 @@ function startChainWatch(world: World, chain: Chain, holder: string): Loop {
       await checkIdentity(world, chain, lease)
       checkedWallMs = wallMs
     }
-    return watchChain(world, chain, lease, requireGrowth)
+    return watchChain(world, chain, lease, watcher)
   }
   const name = `watch ${chain.id}` as const
   const loop = startLoop(world, name, world.policy.restMs, look, world.alarms.of(name))

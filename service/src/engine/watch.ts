@@ -30,6 +30,20 @@ import { REACH_BLOCKS } from './reach.ts'
 import { saveReserves } from './reserves.ts'
 import type { World } from './world.ts'
 
+/** What a watcher takes along from one look at a chain to the next. */
+export type Watcher = {
+  /** Throws when the node has been at the same height for too long. */
+  readonly requireGrowth: (nodeHeight: number) => void
+  readonly waitingTurn: Turn
+}
+
+/** Where the last look stopped asking; whoever forgets it begins anew. */
+export type Turn = { lastTxHash: string }
+
+export function beginTurn(): Turn {
+  return { lastTxHash: '' }
+}
+
 /**
  * One look at a chain by the holder of its lease: blocks that left the best chain, blocks that came, the mempool, what
  * waits there, and what has become deep enough. Every step may be done again after a crash: facts have keys, which name
@@ -40,7 +54,7 @@ export async function watchChain(
   world: World,
   chain: Chain,
   lease: Lease,
-  requireGrowth: (nodeHeight: number) => void = () => {},
+  { requireGrowth = () => {}, waitingTurn = beginTurn() }: Partial<Watcher> = {},
 ): Promise<boolean> {
   const startedAtMs = world.clock.nowMs()
   try {
@@ -48,13 +62,10 @@ export async function watchChain(
     const before = await lookedBefore(world, chain, nodeHead)
     const { head } = before
     await requireNotBehind(world, chain, head.block, nodeHead)
-    const fork = await followReorganisation(
-      { world, chain, lease, branch: head.reorganisations },
-      before,
-      nodeHead,
-    )
+    const earlier: Look = { world, chain, lease, waitingTurn, branch: head.reorganisations }
+    const fork = await followReorganisation(earlier, before, nodeHead)
     const hasLeft = fork !== null
-    const look: Look = { world, chain, lease, branch: head.reorganisations + (hasLeft ? 1 : 0) }
+    const look: Look = { ...earlier, branch: head.reorganisations + (hasLeft ? 1 : 0) }
     const height = await readNewBlocks(look, fork ?? head.block, nodeHead.height)
     if (height < nodeHead.height) return true
     await readMempool(look, height)
@@ -112,6 +123,7 @@ type Look = {
   readonly world: World
   readonly chain: Chain
   readonly lease: Lease
+  readonly waitingTurn: Turn
   readonly branch: number
 }
 
@@ -375,18 +387,31 @@ function isWaitingDue(nowMs: number, lookedAtMs: number): boolean {
   return Math.floor(nowMs / WAITING_REST_MS) > Math.floor(lookedAtMs / WAITING_REST_MS)
 }
 
+/** How many transactions a look asks for: anybody can make many wait, and confirmations are not to wait for them. */
+const WAITING_A_LOOK = 50
+
 /**
  * Deposits that no block has brought yet: still in a mempool, or gone for good? Also gone is what a mempool promised and
- * its block then did not do. A node that cannot tell makes no difference.
+ * its block then did not do. A node that cannot tell makes no difference. Transactions take turns, and each is asked for
+ * once however many of its outputs are ours.
  */
 async function checkWaiting(look: Look, height: number): Promise<void> {
-  const { world, chain } = look
-  for (const { orderId, key, txHash } of await findWaitingDeposits(world.db, chain.id)) {
+  const { world, chain, waitingTurn } = look
+  const waiting = await findWaitingDeposits(world.db, chain.id, waitingTurn.lastTxHash, WAITING_A_LOOK)
+  for (const [txHash, deposits] of Map.groupBy(waiting, (deposit) => deposit.txHash)) {
+    // Before the question: one that the node fails at keeps no other from its turn.
+    waitingTurn.lastTxHash = txHash
     const status = await chain.lookup(txHash)
     if (status.where === 'mempool') continue
     if (status.where === 'block' && !(await wasReadWhole(look, status.block, height))) continue
     const moment = `${height}:${await mempoolMoment(look)}`
-    await tell(look, orderId, `${key}:vanished:${moment}`, { kind: 'DepositVanished', key })
+    await orderByOrder(
+      look,
+      deposits,
+      ({ orderId }) => orderId,
+      ({ orderId, key }) =>
+        tell(look, orderId, `${key}:vanished:${moment}`, { kind: 'DepositVanished', key }),
+    )
   }
 }
 

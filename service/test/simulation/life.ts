@@ -13,7 +13,7 @@ import { fillPools } from '../../src/engine/pool.ts'
 import { reconcileChain } from '../../src/engine/reconcile.ts'
 import { makeSeal } from '../../src/engine/seal.ts'
 import { planSweeps } from '../../src/engine/sweeps/plan.ts'
-import { watchChain } from '../../src/engine/watch.ts'
+import { beginTurn, watchChain } from '../../src/engine/watch.ts'
 import type { Log, SigningWorld } from '../../src/engine/world.ts'
 import type { Prices } from '../../src/prices/price_source.ts'
 import type { Signer } from '../../src/signer/signer.ts'
@@ -114,10 +114,11 @@ function stepsOf(world: SigningWorld, holder: string): readonly Step[] {
 
 function watching(world: SigningWorld, id: ChainId, holder: string): Step['run'] {
   const keeper = leaseKeeper(world, `watch:${id}`, holder)
+  const watcher = { waitingTurn: beginTurn() }
   return async () => {
     const chain = world.chains.get(id)
     const lease = await keeper.hold()
-    return lease !== null && chain !== undefined && watchChain(world, chain, lease)
+    return lease !== null && chain !== undefined && watchChain(world, chain, lease, watcher)
   }
 }
 

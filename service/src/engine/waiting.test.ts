@@ -1,0 +1,119 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import type { Chain, Transfer } from '../chains/chain.ts'
+import { type Lease, takeLease } from '../db/leases.ts'
+import { assert } from '../domain/assert.ts'
+import { HOUR_MS, SECOND_MS } from '../domain/time.ts'
+import { type BooksStage, openBooksStage, placeOrder } from './testing/books_stage.ts'
+import { beginTurn, watchChain } from './watch.ts'
+
+/**
+ * What: whoever makes much wait in a mempool does not make a look long, and everything that waits has its turn.
+ * How: a real PostgreSQL and a chain on paper that counts what it is asked for.
+ */
+let stage: BooksStage
+let lease: Lease
+
+beforeAll(async () => {
+  stage = await openBooksStage('waiting')
+})
+
+beforeEach(async () => {
+  await stage.reset()
+  const taken = await takeLease(stage.db, 'watch:BTC', 'me', stage.world.clock.wallMs(), HOUR_MS)
+  assert(taken !== null, 'nobody else looks')
+  lease = taken
+})
+
+afterAll(() => stage?.stop())
+
+/** A mempool with these transfers; `asked` has the transactions that were looked up since it was emptied. */
+function crowdedChain(transfers: readonly Transfer[]) {
+  const asked: string[] = []
+  const lookup: Chain['lookup'] = async (txHash) => {
+    asked.push(txHash)
+    return { where: 'mempool' }
+  }
+  const chain: Chain = {
+    ...stage.chain('BTC'),
+    assets: [],
+    readMempool: async (findOurs) => {
+      await findOurs(transfers.map(({ to }) => to))
+      return transfers
+    },
+    lookup,
+  }
+  return { chain, asked }
+}
+
+/** Two seconds later, so that it is time to ask again. */
+async function look(chain: Chain, watcher = {}): Promise<void> {
+  stage.advance(2 * SECOND_MS)
+  await watchChain(stage.world, chain, lease, watcher)
+}
+
+async function placeAddress(): Promise<string> {
+  const order = await placeOrder(stage, 'BTC:BTC', 'ETH:ETH', { asks: 100_000n, promises: 1_000n })
+  return order.terms.depositAddress
+}
+
+function output(txHash: string, index: number, to: string): Transfer {
+  return { id: `${txHash}:${index}`, txHash, to, asset: 'BTC:BTC', units: 330n }
+}
+
+function readStates() {
+  return stage.db.query<{ state: string; count: number }>(
+    'SELECT state, count(*)::int AS count FROM deposits GROUP BY state ORDER BY state',
+  )
+}
+
+test('a transaction that waits is asked for once, however many of its outputs are ours', async () => {
+  const addresses = [await placeAddress(), await placeAddress()]
+  const transfers = addresses.flatMap((to, at) =>
+    Array.from({ length: 20 }, (_, index) => output('aa', 20 * at + index, to)),
+  )
+  const { chain, asked } = crowdedChain(transfers)
+  await look(chain)
+  expect(asked).toEqual(['aa'])
+  expect(await readStates()).toEqual([{ state: 'seen', count: 40 }])
+  const gone: Chain = { ...chain, readMempool: async () => [], lookup: async () => ({ where: 'absent' }) }
+  await look(gone)
+  expect(await readStates()).toEqual([{ state: 'vanished', count: 40 }])
+})
+
+/** Transactions of one output each, all to one order. */
+async function manyWaiting(count: number) {
+  const address = await placeAddress()
+  const hashes = Array.from({ length: count }, (_, index) => index.toString(16).padStart(64, '0'))
+  return { hashes, ...crowdedChain(hashes.map((txHash) => output(txHash, 0, address))) }
+}
+
+test('a look asks for fifty transactions that wait, and each has its turn', async () => {
+  const { chain, asked, hashes } = await manyWaiting(120)
+  const watcher = { waitingTurn: beginTurn() }
+  await look(chain, watcher)
+  expect(asked).toHaveLength(50)
+  await look(chain, watcher)
+  expect(asked).toHaveLength(100)
+  await look(chain, watcher)
+  expect(asked).toHaveLength(150)
+  expect(new Set(asked)).toEqual(new Set(hashes))
+  // Round again, from where it was.
+  const [first = ''] = hashes
+  expect(asked.filter((hash) => hash === first)).toHaveLength(2)
+})
+
+test('a transaction that the node fails at keeps no other from its turn', async () => {
+  const { chain, asked, hashes } = await manyWaiting(3)
+  const failing: Chain = {
+    ...chain,
+    lookup: async (txHash) => {
+      if (txHash === hashes[1]) throw new Error('ask again')
+      return chain.lookup(txHash)
+    },
+  }
+  const watcher = { waitingTurn: beginTurn() }
+  await expect(look(failing, watcher)).rejects.toThrow('ask again')
+  expect(asked).toEqual([hashes[0]])
+  await expect(look(failing, watcher)).rejects.toThrow('ask again')
+  expect(asked).toEqual([hashes[0], hashes[2], hashes[0]])
+})
