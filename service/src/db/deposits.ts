@@ -53,10 +53,11 @@ function toDeposit(row: DepositRow): Deposit {
   }
 }
 
-/** Writes the deposits that differ. */
+/** Writes the deposits that differ. An order may have thousands: anybody can send crumbs. */
 export async function saveDeposits(tx: Sql, before: Order, after: Order): Promise<void> {
+  const unchanged = new Set(before.deposits)
   for (const deposit of after.deposits) {
-    if (before.deposits.includes(deposit)) continue
+    if (unchanged.has(deposit)) continue
     await tx.query(
       `INSERT INTO deposits (bucket, order_id, deposit_key, chain, tx_hash, asset, units, role, is_late, state,
          seen_at_ms, block_height, block_hash)

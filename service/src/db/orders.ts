@@ -114,14 +114,21 @@ function keysOf(orderIds: readonly OrderId[]): readonly string[] {
   return [arrayText(orderIds, bucketOf), arrayText(orderIds, (orderId) => orderId)]
 }
 
-/** The order, with everybody else kept from changing it until the transaction ends. */
-export async function lockOrder(tx: Sql, orderId: OrderId): Promise<Order | null> {
+/** The row of an order that nobody else changes before the transaction ends. */
+export type LockedRow = OrderRow
+
+/** Keeps everybody else from changing the order until the transaction ends. Null: there is none. */
+export async function lockOrder(tx: Sql, orderId: OrderId): Promise<LockedRow | null> {
   const [row] = await tx.query<OrderRow>(
     'SELECT * FROM orders WHERE bucket = $1 AND order_id = $2 FOR UPDATE',
     [bucketOf(orderId), orderId],
   )
-  // Read after the lock is held: what the statement that waited for it saw of them is from before.
-  return row === undefined ? null : toOrder(row, await depositsOf(tx, orderId))
+  return row ?? null
+}
+
+/** Deposits are read after the lock is held: what the statement that waited for it saw of them is from before. */
+export async function readLocked(tx: Sql, row: LockedRow): Promise<Order> {
+  return toOrder(row, await depositsOf(tx, row.order_id))
 }
 
 /** By the hash of its token: whoever has the token and the last 8 digits sees the order. */

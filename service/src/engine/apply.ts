@@ -1,6 +1,6 @@
 import { appendEvent, insertFact, isFactKnown, postForOrder } from '../db/books.ts'
 import type { Sql } from '../db/database.ts'
-import { lockOrder, saveOrder } from '../db/orders.ts'
+import { lockOrder, readLocked, saveOrder } from '../db/orders.ts'
 import { planOutflow, setOutflowState } from '../db/outflows.ts'
 import { assert, unreachable } from '../domain/assert.ts'
 import { assetOf } from '../domain/catalog/assets.ts'
@@ -38,9 +38,10 @@ export async function apply(
 ): Promise<Applied> {
   const nowMs = world.clock.nowMs()
   const applied = await world.db.transaction(async (tx): Promise<Applied> => {
-    const before = await lockOrder(tx, orderId)
-    if (before === null) return { kind: 'no_order' }
+    const locked = await lockOrder(tx, orderId)
+    if (locked === null) return { kind: 'no_order' }
     if (await isFactKnown(tx, orderId, factKey)) return { kind: 'duplicate' }
+    const before = await readLocked(tx, locked)
     const decision = decide(before, fact, nowMs)
     switch (decision.kind) {
       case 'refused':

@@ -113,14 +113,10 @@ export const controls: readonly Control[] = [
       ...keylessObligations.patches,
       {
         file: 'engine/apply.ts',
-        find: "import { lockOrder, saveOrder } from '../db/orders.ts'",
-        replace: "import { findOrder, lockOrder, saveOrder } from '../db/orders.ts'",
-      },
-      {
-        file: 'engine/apply.ts',
-        find: 'const before = await lockOrder(tx, orderId)',
+        find: 'const locked = await lockOrder(tx, orderId)',
         replace: `const isChoice = fact.kind === 'ActionChosen'
-        const before = await (isChoice ? findOrder : lockOrder)(tx, orderId)
+        const look = () => tx.query('SELECT * FROM orders WHERE order_id = $1', [orderId])
+        const locked = isChoice ? ((await look())[0] ?? null) : await lockOrder(tx, orderId)
         if (isChoice) await new Promise((resolve) => setTimeout(resolve, 300))`,
       },
     ],
