@@ -14,14 +14,22 @@ export type LeaseKeeper = {
 export function leaseKeeper(world: World, name: string, holder: string): LeaseKeeper {
   let lease: Lease | null = null
   let renewedWallMs = 0
+  let renewal: Promise<Lease | null> | null = null
+  const renew = async () => {
+    const wallMs = world.clock.wallMs()
+    lease = await takeLease(world.db, name, holder, wallMs, HOLD_MS)
+    renewedWallMs = wallMs
+    return lease
+  }
   return {
     hold: async () => {
-      const wallMs = world.clock.wallMs()
       // Renewing at each look would be a write a look; a third of the time is early enough.
-      if (lease !== null && wallMs - renewedWallMs < HOLD_MS / 3) return lease
-      lease = await takeLease(world.db, name, holder, wallMs, HOLD_MS)
-      renewedWallMs = wallMs
-      return lease
+      if (lease !== null && world.clock.wallMs() - renewedWallMs < HOLD_MS / 3) return lease
+      // One for all who ask: it waits for the transactions that require the lease, and nobody begins another meanwhile.
+      renewal ??= renew().finally(() => {
+        renewal = null
+      })
+      return renewal
     },
     release: async () => {
       if (lease !== null) await releaseLease(world.db, lease)

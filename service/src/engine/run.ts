@@ -35,7 +35,11 @@ export function startWatching(world: World, holder: string): Loop[] {
 
 function startChainWatch(world: World, chain: Chain, holder: string): Loop {
   const keeper = leaseKeeper(world, `watch:${chain.id}`, holder)
-  const watcher = { requireGrowth: expectGrowth(world, chain.id), waitingTurn: beginTurn() }
+  const watcher = {
+    hold: keeper.hold,
+    requireGrowth: expectGrowth(world, chain.id),
+    waitingTurn: beginTurn(),
+  }
   let checkedWallMs = 0
   const look = async () => {
     const lease = await keeper.hold()

@@ -14,7 +14,7 @@ import { type LookedBefore, readLookedBefore } from '../db/chain_looks.ts'
 import { unmineCoins, upsertCoin } from '../db/coins.ts'
 import type { Sql } from '../db/database.ts'
 import { findDeepDeposits, findDepositsInBlock, findWaitingDeposits } from '../db/deposits.ts'
-import { type Lease, requireLease } from '../db/leases.ts'
+import { type Lease, leaseLost, requireLease } from '../db/leases.ts'
 import { findOwnSweeps } from '../db/outflows.ts'
 import { noteUnswept, wakeUnswept } from '../db/unswept.ts'
 import { assert } from '../domain/assert.ts'
@@ -25,6 +25,7 @@ import type { BlockRef, Order } from '../domain/orders/order.ts'
 import { apply } from './apply.ts'
 import { atOnce } from './at_once.ts'
 import { bookHouseDeposits, noteHouseDeposit, unmineHouseDeposits } from './house.ts'
+import type { LeaseKeeper } from './lease.ts'
 import { orphanOutflows } from './payouts/orphan.ts'
 import { REACH_BLOCKS } from './reach.ts'
 import { saveReserves } from './reserves.ts'
@@ -32,6 +33,8 @@ import type { World } from './world.ts'
 
 /** What a watcher takes along from one look at a chain to the next. */
 export type Watcher = {
+  /** Renews the lease in the middle of a look, when that is due. */
+  readonly hold: LeaseKeeper['hold']
   /** Throws when the node has been at the same height for too long. */
   readonly requireGrowth: (nodeHeight: number) => void
   readonly waitingTurn: Turn
@@ -54,7 +57,7 @@ export async function watchChain(
   world: World,
   chain: Chain,
   lease: Lease,
-  { requireGrowth = () => {}, waitingTurn = beginTurn() }: Partial<Watcher> = {},
+  { hold = async () => lease, requireGrowth = () => {}, waitingTurn = beginTurn() }: Partial<Watcher> = {},
 ): Promise<boolean> {
   const startedAtMs = world.clock.nowMs()
   try {
@@ -62,7 +65,7 @@ export async function watchChain(
     const before = await lookedBefore(world, chain, nodeHead)
     const { head } = before
     await requireNotBehind(world, chain, head.block, nodeHead)
-    const earlier: Look = { world, chain, lease, waitingTurn, branch: head.reorganisations }
+    const earlier: Look = { world, chain, lease, hold, waitingTurn, branch: head.reorganisations }
     const fork = await followReorganisation(earlier, before, nodeHead)
     const hasLeft = fork !== null
     const look: Look = { ...earlier, branch: head.reorganisations + (hasLeft ? 1 : 0) }
@@ -78,6 +81,7 @@ export async function watchChain(
     // What was found final in a block that the watcher had not read, or had left already.
     const replaced = { kind: 'replaced', aboveHeight: height - REACH_BLOCKS } as const
     if (isNew) await orphanOutflows(world, chain.id, replaced, look.branch, guard)
+    await keepLease(look)
     await saveReserves(world, chain, height, height === head.block.height ? before.reservesAtMs : 0)
     // At the end: what there is was told, whether or not there is enough of it.
     requireGrowth(nodeHead.height)
@@ -123,8 +127,17 @@ type Look = {
   readonly world: World
   readonly chain: Chain
   readonly lease: Lease
+  readonly hold: LeaseKeeper['hold']
   readonly waitingTurn: Turn
   readonly branch: number
+}
+
+/**
+ * After every step that took its time: a look that lasts longer than a lease would lose it to another, who would begin
+ * the same block again, and lose it in turn.
+ */
+async function keepLease({ lease, hold }: Look): Promise<void> {
+  if ((await hold())?.fence !== lease.fence) throw leaseLost(lease)
 }
 
 async function lookedBefore(world: World, chain: Chain, nodeHead: BlockRef): Promise<LookedBefore> {
@@ -166,6 +179,7 @@ async function followReorganisation(
   const orphans = begun === null ? [] : [begun]
   let fork: BlockRef = head.block
   while ((await chain.blockHash(fork.height)) !== fork.hash) {
+    await keepLease(look)
     orphans.push(fork)
     fork = await knownBlock(look, fork.height - 1)
   }
@@ -216,6 +230,7 @@ async function readNewBlocks(look: Look, from: BlockRef, nodeHeight: number): Pr
   const last = Math.min(nodeHeight, from.height + BLOCKS_A_LOOK)
   for (let height = from.height + 1; height <= last; height += 1) {
     const block = await readOwnBlock(world, chain, height)
+    await keepLease(look)
     // Gone, or on another branch than the one we stand on: the next look finds the fork first.
     if (block === null || block.block.parentHash !== head.hash) return head.height
     await noteBlock(look, block)
@@ -328,12 +343,14 @@ async function orderByOrder<Item>(
 
 /** Nothing is told by a watcher that has lost its lease, nor twice on the same branch. */
 async function tell(
-  { world, lease, branch }: Look,
+  look: Look,
   orderId: string,
   what: string,
   fact: Fact,
   alongside: (tx: Sql, order: Order) => Promise<void> = async () => {},
 ): Promise<void> {
+  const { world, lease, branch } = look
+  await keepLease(look)
   await apply(world, orderId, `${what}@${branch}`, fact, async (tx, order) => {
     await requireLease(tx, lease)
     await alongside(tx, order)
@@ -402,6 +419,7 @@ async function checkWaiting(look: Look, height: number): Promise<void> {
     // Before the question: one that the node fails at keeps no other from its turn.
     waitingTurn.lastTxHash = txHash
     const status = await chain.lookup(txHash)
+    await keepLease(look)
     if (status.where === 'mempool') continue
     if (status.where === 'block' && !(await wasReadWhole(look, status.block, height))) continue
     const moment = `${height}:${await mempoolMoment(look)}`

@@ -1,0 +1,123 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import type { Chain } from '../chains/chain.ts'
+import { readHead } from '../db/chain_heads.ts'
+import type { Database } from '../db/database.ts'
+import { type Lease, takeLease } from '../db/leases.ts'
+import { assert } from '../domain/assert.ts'
+import { HOUR_MS, SECOND_MS } from '../domain/time.ts'
+import { leaseKeeper } from './lease.ts'
+import { type BooksStage, openBooksStage, placeOrder } from './testing/books_stage.ts'
+import { watchedDatabase } from './testing/watched_database.ts'
+import { watchChain } from './watch.ts'
+
+/**
+ * What: a look that lasts longer than a lease holds ends all the same, while somebody else waits for the lease.
+ * How: a real PostgreSQL behind which every transaction takes a second of the stage's time, and a chain on paper.
+ */
+let stage: BooksStage
+
+beforeAll(async () => {
+  stage = await openBooksStage('lease')
+})
+
+beforeEach(() => stage.reset())
+
+afterAll(() => stage?.stop())
+
+/** A block above the head that brings `count` deposits to one order. */
+async function crowdedBlock(count: number): Promise<Chain> {
+  const order = await placeOrder(stage, 'BTC:BTC', 'ETH:ETH', { asks: 100_000n, promises: 1_000n })
+  const to = order.terms.depositAddress
+  const chain = stage.chain('BTC')
+  chain.setHead(101)
+  return {
+    ...chain,
+    assets: [],
+    readMempool: async () => [],
+    readBlock: async (height, findOurs) => {
+      await findOurs([to])
+      return {
+        height,
+        hash: (await chain.blockHash(height)) ?? '',
+        parentHash: (await chain.blockHash(height - 1)) ?? '',
+        timeMs: stage.world.clock.wallMs(),
+        transfers: Array.from({ length: count }, (_, index) => ({
+          id: `aa:${index}`,
+          txHash: 'aa',
+          to,
+          asset: 'BTC:BTC',
+          units: 20_000n,
+        })),
+      }
+    },
+  }
+}
+
+/** `after` happens at the end of every transaction. */
+function slowDatabase(after: () => Promise<unknown>): Database {
+  return {
+    ...stage.db,
+    transaction: async (work) => {
+      const value = await stage.db.transaction(work)
+      await after()
+      return value
+    },
+  }
+}
+
+async function requireHeld(keeper: { hold(): Promise<Lease | null> }): Promise<Lease> {
+  const lease = await keeper.hold()
+  assert(lease !== null, 'nobody else has it')
+  return lease
+}
+
+async function countDeposits(): Promise<number> {
+  return (await stage.db.query('SELECT 1 AS one FROM deposits')).length
+}
+
+test('a look that lasts longer than a lease holds keeps it', async () => {
+  const chain = await crowdedBlock(20)
+  const [mine, another] = ['me', 'another'].map((holder) => leaseKeeper(stage.world, 'watch:BTC', holder))
+  assert(mine !== undefined && another !== undefined, 'there are two')
+  const lease = await requireHeld(mine)
+  const startedAtMs = stage.world.clock.nowMs()
+  const db = slowDatabase(async () => {
+    stage.advance(SECOND_MS)
+    expect(await another.hold()).toBeNull()
+  })
+  await watchChain({ ...stage.world, db }, chain, lease, { hold: mine.hold })
+  expect(stage.world.clock.nowMs() - startedAtMs).toBeGreaterThan(20 * SECOND_MS)
+  expect(await countDeposits()).toBe(20)
+  expect(await readHead(stage.db, 'BTC')).toMatchObject({ block: { height: 101 }, trouble: null })
+})
+
+test('a watcher that slept until another had the lease does not take it back in the middle of its look', async () => {
+  const chain = await crowdedBlock(20)
+  const mine = leaseKeeper(stage.world, 'watch:BTC', 'me')
+  const lease = await requireHeld(mine)
+  let count = 0
+  const db = slowDatabase(async () => {
+    count += 1
+    if (count !== 5) return
+    stage.advance(HOUR_MS)
+    // It comes and goes: the lease is free again when the sleeper asks for it, and no longer the same.
+    await takeLease(stage.db, 'watch:BTC', 'another', stage.world.clock.wallMs(), SECOND_MS)
+    stage.advance(HOUR_MS)
+  })
+  const late = watchChain({ ...stage.world, db }, chain, lease, { hold: mine.hold })
+  await expect(late).rejects.toThrow('the lease watch:BTC was lost')
+  // The first transaction begins the block; the other four told of a deposit each.
+  expect(await countDeposits()).toBe(4)
+  expect(await readHead(stage.db, 'BTC')).toMatchObject({ block: { height: 100 }, trouble: null })
+})
+
+test('whoever asks for the lease while it is renewed waits for that', async () => {
+  const { db, asked } = watchedDatabase(stage.db)
+  const keeper = leaseKeeper({ ...stage.world, db }, 'watch:BTC', 'me')
+  const first = await requireHeld(keeper)
+  stage.advance(3 * SECOND_MS)
+  expect(await Promise.all([1, 2, 3, 4].map(() => keeper.hold()))).toEqual([first, first, first, first])
+  expect(asked()).toBe(2)
+  await keeper.hold()
+  expect(asked()).toBe(2)
+})
