@@ -230,7 +230,10 @@ export async function readSharedDeposits(
   )
 }
 
-/** Entries about deposits that no table knows. */
+/**
+ * Entries about deposits that no table knows. Of one that is mined again as another asset, the table knows what it is
+ * now; what it was is turned round.
+ */
 export async function readUnknownBookings(
   tx: Sql,
   bucket: number,
@@ -238,9 +241,11 @@ export async function readUnknownBookings(
   return tx.query(
     `SELECT b.owner, b.deposit_key AS key FROM (${DEPOSIT_BOOKINGS}) b
      WHERE NOT EXISTS (SELECT 1 FROM deposits d
-         WHERE d.bucket = $1 AND d.order_id = b.owner AND d.deposit_key = b.deposit_key AND d.asset = b.asset)
+         WHERE d.bucket = $1 AND d.order_id = b.owner AND d.deposit_key = b.deposit_key
+           AND (d.asset = b.asset OR b.booked = 0))
        AND NOT EXISTS (SELECT 1 FROM house_deposits h
-         WHERE b.owner = 'house' AND h.deposit_key = b.deposit_key AND h.asset = b.asset)
+         WHERE b.owner = 'house' AND h.deposit_key = b.deposit_key
+           AND (h.asset = b.asset OR b.booked = 0))
      ORDER BY 1, 2`,
     [bucket],
   )

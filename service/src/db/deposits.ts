@@ -62,8 +62,8 @@ export async function saveDeposits(tx: Sql, before: Order, after: Order): Promis
       `INSERT INTO deposits (bucket, order_id, deposit_key, chain, tx_hash, asset, units, role, is_late, state,
          seen_at_ms, block_height, block_hash)
        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
-       ON CONFLICT (bucket, order_id, deposit_key) DO UPDATE SET units = excluded.units, role = excluded.role,
-         is_late = excluded.is_late, state = excluded.state, block_height = excluded.block_height,
+       ON CONFLICT (bucket, order_id, deposit_key) DO UPDATE SET asset = excluded.asset, units = excluded.units,
+         role = excluded.role, is_late = excluded.is_late, state = excluded.state, block_height = excluded.block_height,
          block_hash = excluded.block_hash`,
       [
         bucketOf(after.terms.id),

@@ -17,6 +17,7 @@ export type HouseDeposit = {
   readonly units: bigint
 }
 
+/** Mined again, a transaction may do something else: all that it says about itself is as of now. */
 export async function upsertHouseDeposit(
   tx: Sql,
   chain: ChainId,
@@ -28,7 +29,8 @@ export async function upsertHouseDeposit(
     `INSERT INTO house_deposits (chain, deposit_key, kind, tx_hash, address, order_id, asset, units, state,
        block_height, block_hash, seen_at_ms)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'mined', $9, $10, $11)
-     ON CONFLICT (chain, deposit_key) DO UPDATE SET units = excluded.units, state = 'mined',
+     ON CONFLICT (chain, deposit_key) DO UPDATE SET kind = excluded.kind, address = excluded.address,
+       order_id = excluded.order_id, asset = excluded.asset, units = excluded.units, state = 'mined',
        block_height = excluded.block_height, block_hash = excluded.block_hash
      WHERE house_deposits.state <> 'confirmed'`,
     [

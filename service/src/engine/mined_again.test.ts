@@ -1,0 +1,116 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { type AssetId, nativeAsset } from '../domain/catalog/assets.ts'
+import { amountOf } from '../domain/money/amount.ts'
+import { apply } from './apply.ts'
+import { bookHouseDeposits, noteHouseDeposit, unmineHouseDeposits } from './house.ts'
+import { auditBooks } from './ledger_audit.ts'
+import { type BooksStage, openBooksStage, placeOrder } from './testing/books_stage.ts'
+
+/**
+ * What: a transaction that does something else when it is mined again is recorded and booked as what it did last.
+ * How: a real PostgreSQL, and facts as the watcher tells them of two branches; at the end the books are audited.
+ */
+let stage: BooksStage
+
+beforeAll(async () => {
+  stage = await openBooksStage('mined_again')
+})
+
+beforeEach(() => stage.reset())
+
+afterAll(() => stage?.stop())
+
+const UNITS = 100n * 10n ** 18n
+const TX = '0xtx'
+/** A contract decides at the time of the block which token it moves: its place among the logs stays the same. */
+const KEY = `ETH:${TX}:log:0`
+
+async function orderOf(from: AssetId) {
+  const order = await placeOrder(stage, from, 'BTC:BTC', { asks: UNITS, promises: 1_000n })
+  const { id } = order.terms
+  return {
+    mined: (asset: AssetId, hash: string) =>
+      apply(stage.world, id, `${KEY}:mined:${hash}`, {
+        kind: 'DepositSeen',
+        key: KEY,
+        txHash: TX,
+        amount: amountOf(asset, UNITS),
+        seenAtMs: stage.world.clock.nowMs(),
+        block: { height: 100, hash },
+      }),
+    confirmed: (hash: string) =>
+      apply(stage.world, id, `${KEY}:confirmed:${hash}@0`, { kind: 'DepositConfirmed', key: KEY }),
+    unmined: (hash: string) =>
+      apply(stage.world, id, `${KEY}:unmined:${hash}@0`, { kind: 'DepositUnmined', key: KEY }),
+  }
+}
+
+/** What the wallet has of each asset, by the journal. */
+function readWallet() {
+  return stage.db.query(
+    `SELECT asset, sum(CASE WHEN debit = 'wallet' THEN units ELSE -units END)::numeric(78,0) AS units
+     FROM journal WHERE 'wallet' IN (debit, credit) GROUP BY asset ORDER BY asset`,
+  )
+}
+
+async function readProblems() {
+  return (await auditBooks(stage.db)).problems
+}
+
+test('a deposit that is mined again as the token that the order asks for counts as that', async () => {
+  const order = await orderOf('USDT:ERC20')
+  await order.mined('USDC:ERC20', 'a')
+  await order.unmined('a')
+  await order.mined('USDT:ERC20', 'b')
+  await order.confirmed('b')
+  expect(await stage.db.query('SELECT asset, role, state FROM deposits')).toEqual([
+    { asset: 'USDT:ERC20', role: 'counted', state: 'confirmed' },
+  ])
+  expect(await readWallet()).toEqual([{ asset: 'USDT:ERC20', units: UNITS }])
+  expect(await readProblems()).toEqual([])
+})
+
+test('a deposit that was booked and is mined again as another token is booked as that alone', async () => {
+  const order = await orderOf('USDT:ERC20')
+  await order.mined('USDT:ERC20', 'a')
+  await order.confirmed('a')
+  await order.unmined('a')
+  await order.mined('USDC:ERC20', 'b')
+  await order.confirmed('b')
+  expect(await stage.db.query('SELECT asset, role, state FROM deposits')).toEqual([
+    { asset: 'USDC:ERC20', role: 'foreign', state: 'confirmed' },
+  ])
+  expect(await readWallet()).toEqual([
+    { asset: 'USDC:ERC20', units: UNITS },
+    { asset: 'USDT:ERC20', units: 0n },
+  ])
+  expect(await readProblems()).toEqual([])
+})
+
+/** To an address of ours that has no order; to the reserve, it is funding. */
+async function noteStray(asset: AssetId, purpose: 'deposit' | 'reserve', hash: string) {
+  const address = `${purpose}-0`
+  const own = { address, key: { purpose, index: 0 }, orderId: null, chain: null }
+  const transfer = { id: KEY.slice('ETH:'.length), txHash: TX, to: address, asset, units: UNITS }
+  await noteHouseDeposit(stage.world, 'ETH', transfer, own, { height: 50, hash })
+}
+
+test('money without an order that is mined again elsewhere is what it is now', async () => {
+  await noteStray('USDC:ERC20', 'deposit', 'a')
+  await bookHouseDeposits(stage.world, 'ETH', 100, 0)
+  await stage.db.transaction((tx) => unmineHouseDeposits(tx, 'ETH', 'a', 0, stage.world.clock.nowMs()))
+  const native = nativeAsset('ETH').id
+  await noteStray(native, 'reserve', 'b')
+  await bookHouseDeposits(stage.world, 'ETH', 100, 1)
+  expect(await stage.db.query('SELECT asset, kind, address, state FROM house_deposits')).toEqual([
+    { asset: native, kind: 'reserve', address: 'reserve-0', state: 'confirmed' },
+  ])
+  expect(await readWallet()).toEqual([
+    { asset: native, units: UNITS },
+    { asset: 'USDC:ERC20', units: 0n },
+  ])
+  expect(
+    await stage.db.query(`SELECT asset, credit FROM journal WHERE entry_key LIKE '%confirmed:b%'`),
+  ).toEqual([{ asset: native, credit: 'capital' }])
+  expect(await readProblems()).toEqual([])
+})
