@@ -51,8 +51,15 @@ export const scannedChains: Readonly<Record<ChainId, ScannedChain>> = {
     spelled: ['bcrt1q', 38],
     reserve: null,
     connect: (rpcUrl) => {
-      const fees = { milliSatPerVbMax: 1_000_000n, milliSatPerVbFallback: 1_000n }
-      return bitcoin({ id: 'BTC', rpcUrl, network: 'regtest', timeoutMs, ...fees })
+      const caps = { milliSatPerVbMax: 1_000_000n, feeSatoshiMax: 100_000_000n }
+      return bitcoin({
+        id: 'BTC',
+        rpcUrl,
+        network: 'regtest',
+        timeoutMs,
+        ...caps,
+        milliSatPerVbFallback: 1_000n,
+      })
     },
   },
   ETH: {

@@ -11,6 +11,7 @@ type Settings = {
     readonly rpcUrl: string | null
     readonly network: 'mainnet' | 'testnet' | 'regtest'
     readonly milliSatPerVbMax: bigint
+    readonly feeSatoshiMax: bigint
   }
   readonly ETH: EvmChain
   readonly BNB: EvmChain
@@ -50,12 +51,13 @@ type Factory = (settings: Settings, reserveAddress: () => Promise<string>) => Pr
  * network that has no node is not even loaded: the libraries of some take longer than all the rest of the service.
  */
 export const chainFactories = {
-  BTC: async ({ BTC: { rpcUrl, network, milliSatPerVbMax }, nodeTimeoutMs: timeoutMs }) => {
+  BTC: async ({ BTC: { rpcUrl, ...settings }, nodeTimeoutMs: timeoutMs }) => {
     if (rpcUrl === null) return null
     const { bitcoin } = await import('./bitcoin/index.ts')
+    const { milliSatPerVbMax } = settings
     const milliSatPerVbFallback =
       milliSatPerVbMax < FALLBACK_MILLI_SAT_PER_VB ? milliSatPerVbMax : FALLBACK_MILLI_SAT_PER_VB
-    return bitcoin({ id: 'BTC', rpcUrl, network, milliSatPerVbMax, milliSatPerVbFallback, timeoutMs })
+    return bitcoin({ id: 'BTC', rpcUrl, ...settings, milliSatPerVbFallback, timeoutMs })
   },
   ETH: (settings, reserveAddress) => buildEvm('ETH', settings, reserveAddress),
   BNB: (settings, reserveAddress) => buildEvm('BNB', settings, reserveAddress),

@@ -189,7 +189,7 @@ const chains = {
     section: 'Chains',
     shapes: serve,
     default: '0.005',
-    meaning: 'The most one Bitcoin transaction may pay its miner, in BTC. The signer refuses more.',
+    meaning: 'The most one Bitcoin transaction may pay its miner, in BTC. A payout that takes more waits.',
   },
   CAMBIST_ETH_URL: {
     section: 'Chains',

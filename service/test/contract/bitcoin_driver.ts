@@ -12,6 +12,9 @@ import { localSigner } from '../../src/signer/local_signer.ts'
 import { memoryStore } from '../../src/signer/testing/memory_store.ts'
 import type { ChainDriver } from './chain_driver.ts'
 
+/** Of connector and signer alike: what the one writes down the other signs. */
+const FEE_SATOSHI_MAX = 100_000n
+
 const REGTEST = { ...TEST_NETWORK, bech32: 'bcrt' }
 
 export type BitcoinDriver = ChainDriver & {
@@ -50,6 +53,7 @@ export async function startBitcoinDriver(backing: Backing): Promise<BitcoinDrive
       rpcUrl: url,
       network,
       milliSatPerVbMax: 100_000n,
+      feeSatoshiMax: FEE_SATOSHI_MAX,
       milliSatPerVbFallback: 5_000n,
       timeoutMs,
       scanTimeoutMs: timeoutMs,
@@ -93,7 +97,7 @@ function startKeys() {
     sealKey,
     clock: systemClock(),
     settings: {
-      bitcoin: { network: 'regtest', feeRateSatPerVbMax: 200n, feeSatoshiMax: 100_000n },
+      bitcoin: { network: 'regtest', feeRateSatPerVbMax: 200n, feeSatoshiMax: FEE_SATOSHI_MAX },
       evm: {},
       contracts: {},
       payoutUnitsMax: { 'BTC:BTC': 100_000_000n },

@@ -1,4 +1,6 @@
+import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
 import type { Coin } from '../../domain/payouts/intent.ts'
+import type { DraftRejection } from '../chain.ts'
 import type { OutputKind } from './addresses.ts'
 import { costOfInput, dustLimit, feeFor, highest, vbytesOf } from './sizes.ts'
 
@@ -7,6 +9,7 @@ export type Need = {
   readonly paidTo: OutputKind
   readonly changeTo: OutputKind
   readonly milliSatPerVb: bigint
+  readonly feeSatoshiMax: bigint
 }
 
 /** inputs = payment + change + fee, exactly; change is 0 when there is none. */
@@ -29,16 +32,32 @@ export function changeMin(need: Pick<Need, 'changeTo' | 'milliSatPerVb'>): bigin
 }
 
 /**
- * The fewest coins that pay and leave change enough to double the fee later, because a raised attempt may use
- * these coins only; failing that, the fewest that pay at all. Of as many coins, the last is the smallest that will
- * do. The same coins in any order give the same selection. Null when the coins do not suffice.
+ * The fewest coins that pay within the cap and leave change enough to double the fee later, because a raised attempt
+ * may use these coins only; failing that, the fewest that pay within the cap at all. Of as many coins, the last is the
+ * smallest that will do. The same coins in any order give the same selection. `funds` when the coins do not suffice,
+ * `fee_cap` when they would at a lower rate, or if they were larger.
  */
-export function selectCoins(coins: readonly Coin[], need: Need): Selection | null {
+export function selectCoins(coins: readonly Coin[], need: Need): Outcome<Selection, DraftRejection> {
   const worth = coins
     .filter(({ satoshi }) => satoshi > costOfInput(need.milliSatPerVb))
     .toSorted(largestFirst)
+  const isWithin = ({ feeSatoshi }: Settlement) => feeSatoshi <= need.feeSatoshiMax
   const hasRoom = ({ changeSatoshi, feeSatoshi }: Settlement) => changeSatoshi >= changeMin(need) + feeSatoshi
-  return fewest(worth, need, hasRoom) ?? fewest(worth, need, () => true)
+  const selection =
+    fewest(worth, need, (settlement) => isWithin(settlement) && hasRoom(settlement)) ??
+    fewest(worth, need, isWithin)
+  if (selection !== null) return accept(selection)
+  const uncapped = fewest(worth, need, () => true)
+  if (uncapped !== null) return refuseAboveTotal(uncapped.feeSatoshi, need)
+  return refuse({
+    code: 'funds',
+    message: `${coins.length} coins do not cover ${need.satoshi} satoshi and the fee`,
+  })
+}
+
+export function refuseAboveTotal(feeSatoshi: bigint, { feeSatoshiMax }: Pick<Need, 'feeSatoshiMax'>) {
+  const message = `a fee of ${feeSatoshi} satoshi passes the cap of ${feeSatoshiMax} satoshi for one transaction`
+  return refuse<DraftRejection>({ code: 'fee_cap', message })
 }
 
 type Settlement = Omit<Selection, 'inputs'>

@@ -7,8 +7,13 @@ import { changeMin } from './coin_selection.ts'
 import { draft, raise } from './draft.ts'
 import { costOfInput, dustLimit, feeFor, vbytesOf } from './sizes.ts'
 
-/** Satoshi per vbyte 300 at most, as an operator may have it. */
-const rules = { id: 'BTC', network: 'regtest', milliSatPerVbMax: 300_000n } as const
+/** Satoshi per vbyte 300 at most, as an operator may have it; a whole transaction may cost more than any here does. */
+const rules = {
+  id: 'BTC',
+  network: 'regtest',
+  milliSatPerVbMax: 300_000n,
+  feeSatoshiMax: 10_000_000n,
+} as const
 const ours = 'bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080'
 const payees: Record<OutputKind, string> = {
   pkh: 'mrCDrCybB6J1vRfbwM5hemdJz73FwDBC8r',
@@ -285,5 +290,77 @@ describe('raise', () => {
       ok: false,
       rejection: { code: 'fee_cap' },
     })
+  })
+})
+
+describe('the cap on the fee of a whole transaction, above which the signer never signs', () => {
+  const capped = { ...rules, feeSatoshiMax: 500_000n } as const
+  const many = funds(Array.from({ length: 250 }, () => 500_000n))
+  const payment = outflow(100_000_000n)
+
+  test('many coins at a usual rate wait for lower fees, and are paid at the cap', () => {
+    const refused = draft(capped, payment, bid(50_000n), many)
+    expect(refused).toMatchObject({ ok: false, rejection: { code: 'fee_cap' } })
+    expect(!refused.ok && refused.rejection.message).toContain('500000 satoshi')
+
+    const cheaper = draft(capped, payment, bid(20_000n), many)
+    if (!cheaper.ok) throw new Error(cheaper.rejection.message)
+    const atCap = { ...rules, feeSatoshiMax: cheaper.value.feeSatoshi }
+    expect(draft(atCap, payment, bid(20_000n), many)).toEqual(cheaper)
+  })
+
+  test('what the coins do not cover whatever the fee still waits for funds', () => {
+    expect(draft(capped, outflow(126_000_000n), bid(50_000n), many)).toMatchObject({
+      rejection: { code: 'funds' },
+    })
+  })
+
+  test('room for a raise is given up where the coins for it would pass the cap', () => {
+    const one = feeFor(vbytesOf(1, ['wpkh', 'wpkh']), 5_000n)
+    const coins = funds([50_000n + one + changeMin({ changeTo: 'wpkh', milliSatPerVb: 5_000n }), 10_000n])
+    const roomy = draft(rules, outflow(50_000n), bid(5_000n), coins)
+    expect(roomy.ok && roomy.value.inputs.length).toBe(2)
+    const tight = draft({ ...rules, feeSatoshiMax: one }, outflow(50_000n), bid(5_000n), coins)
+    expect(tight).toMatchObject({ ok: true, value: { feeSatoshi: one } })
+    expect(tight.ok && tight.value.inputs.length).toBe(1)
+  })
+
+  test('a raise and a filler do not pass it either', () => {
+    const low = draft(capped, payment, bid(20_000n), many)
+    if (!low.ok) throw new Error(low.rejection.message)
+    expect(raise(capped, low.value, bid(45_000n))).toMatchObject({ rejection: { code: 'fee_cap' } })
+
+    const dear = draft(rules, payment, bid(50_000n), many)
+    if (!dear.ok || many.model !== 'coins') throw new Error('it is drafted where the cap is higher')
+    const back: Outflow = { ...outflow(0n), payoutId: 'house-BTC-CB1-1:1', kind: 'filler' }
+    const { inputs: coins } = dear.value
+    const filled = draft(capped, back, bid(5_000n), { ...many, coins, outbids: [dear.value] })
+    expect(filled).toMatchObject({ rejection: { code: 'fee_cap' } })
+  })
+
+  test('a raise that takes all of the change counts all of it', () => {
+    const drafted = draft(rules, outflow(50_000n), bid(5_000n), funds([52_000n]))
+    if (!drafted.ok) throw new Error(drafted.rejection.message)
+    const rate = bid(13_000n)
+    expect(raise({ ...rules, feeSatoshiMax: 2_000n }, drafted.value, rate)).toMatchObject({
+      value: { change: null, feeSatoshi: 2_000n },
+    })
+    expect(raise({ ...rules, feeSatoshiMax: 1_999n }, drafted.value, rate)).toMatchObject({
+      rejection: { code: 'fee_cap' },
+    })
+  })
+
+  test('no draft and no raise passes it', () => {
+    const limit = fc.bigInt(1_000n, 100_000n)
+    fc.assert(
+      fc.property(aCase, limit, ({ sizes, units, paidTo, rate, more }, feeSatoshiMax) => {
+        const tight = { ...rules, feeSatoshiMax }
+        const drafted = draft(tight, outflow(units, paidTo), bid(rate), funds(sizes))
+        if (!drafted.ok) return
+        expect(drafted.value.feeSatoshi).toBeLessThanOrEqual(feeSatoshiMax)
+        const raised = raise(tight, drafted.value, bid(more))
+        expect(raised.ok ? raised.value.feeSatoshi : 0n).toBeLessThanOrEqual(feeSatoshiMax)
+      }),
+    )
   })
 })

@@ -4,14 +4,14 @@ import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
 import type { BitcoinIntent, Coin, Intent, Outflow } from '../../domain/payouts/intent.ts'
 import type { DraftRejection, FeeBid, Funds } from '../chain.ts'
 import { type OutputKind, type ParsedAddress, parseAddress } from './addresses.ts'
-import { selectCoins } from './coin_selection.ts'
+import { refuseAboveTotal, selectCoins } from './coin_selection.ts'
 import type { BitcoinNetwork, BitcoinSettings } from './settings.ts'
 import { dustLimit, feeFor, highest, vbytesOf } from './sizes.ts'
 
 /** A replacement pays for its own relay on top of what it replaces (BIP-125 rule 4); the usual node asks 1 sat/vB. */
 const INCREMENTAL_MILLI_SAT_PER_VB = 1_000n
 
-type Rules = Pick<BitcoinSettings, 'id' | 'network' | 'milliSatPerVbMax'>
+type Rules = Pick<BitcoinSettings, 'id' | 'network' | 'milliSatPerVbMax' | 'feeSatoshiMax'>
 
 /** Attempt 1: the payment, the fee on top of it, and what is left back to us. */
 export function draft(
@@ -33,14 +33,10 @@ export function draft(
     paidTo: address.kind,
     changeTo: kindOf(rules.network, funds.change.address),
     milliSatPerVb: bid.milliSatPerVb,
+    feeSatoshiMax: rules.feeSatoshiMax,
   })
-  if (selection === null) {
-    return refuse({
-      code: 'funds',
-      message: `${funds.coins.length} coins do not cover ${satoshi} satoshi and the fee`,
-    })
-  }
-  const { inputs, changeSatoshi, feeSatoshi } = selection
+  if (!selection.ok) return selection
+  const { inputs, changeSatoshi, feeSatoshi } = selection.value
   return accept(
     checked({
       family: 'bitcoin',
@@ -86,6 +82,7 @@ function draftFiller(
     })
   }
   if (feeSatoshi > feeFor(vbytes, rules.milliSatPerVbMax)) return refuseAboveCap(bid.milliSatPerVb, rules)
+  if (feeSatoshi > rules.feeSatoshiMax) return refuseAboveTotal(feeSatoshi, rules)
   const own = outbids.filter(({ payoutId }) => payoutId === outflow.payoutId)
   return accept(
     checked({
@@ -131,12 +128,14 @@ export function raise(rules: Rules, previous: Intent, bid: FeeBid): Outcome<Bitc
 
   if (rest >= dustLimit(changeTo)) {
     if (kept.isCapped) return refuseAboveCap(bid.milliSatPerVb, rules)
+    if (kept.feeSatoshi > rules.feeSatoshiMax) return refuseAboveTotal(kept.feeSatoshi, rules)
     return accept(checked({ ...next, change: { ...change, satoshi: rest }, feeSatoshi: kept.feeSatoshi }))
   }
   if (available < bare.feeSatoshi) {
     return refuse({ code: 'fee_cap', message: 'the change does not cover the higher fee' })
   }
   if (bare.isCapped) return refuseAboveCap(bid.milliSatPerVb, rules)
+  if (available > rules.feeSatoshiMax) return refuseAboveTotal(available, rules)
   return accept(checked({ ...next, change: null, feeSatoshi: available }))
 }
 

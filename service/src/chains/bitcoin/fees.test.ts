@@ -8,6 +8,7 @@ const settings = {
   rpcUrl: 'http://127.0.0.1/',
   network: 'regtest',
   milliSatPerVbMax: 100_000n,
+  feeSatoshiMax: 500_000n,
   milliSatPerVbFallback: 5_000n,
   timeoutMs: 1_000,
 } as const
@@ -63,6 +64,14 @@ test('above the cap nothing is bid, and a quote is made at the cap', async () =>
   expect(await bidding(dear)).toMatchObject({ ok: false, rejection: { code: 'fee_cap' } })
   const atCap = await estimateCost(scriptedRpc({ ...quiet, ...estimates('0.00100000') }), settings, 'BTC:BTC')
   expect(await estimateCost(scriptedRpc(dear), settings, 'BTC:BTC')).toEqual(atCap)
+})
+
+test('a quote never asks for more than one transaction may cost', async () => {
+  const node = scriptedRpc({ ...quiet, ...estimates('0.00100000') })
+  const usual = await estimateCost(node, settings, 'BTC:BTC')
+  expect(usual.units).toBeGreaterThan(20_000n)
+  const tight = await estimateCost(node, { ...settings, feeSatoshiMax: 20_000n }, 'BTC:BTC')
+  expect(tight.units).toBe(20_000n)
 })
 
 test('a node that does not answer is the network, a bad address the destination', async () => {

@@ -29,13 +29,14 @@ async function milliSatPerVbNow(rpc: Rpc, settings: BitcoinSettings): Promise<bi
   ].reduce(highest)
 }
 
-/** A payout out of three coins to the largest kind of output with change, at what the network asks up to the cap. */
+/** A payout out of three coins to the largest kind of output with change, at what the network asks up to the caps. */
 export async function estimateCost(rpc: Rpc, settings: BitcoinSettings, asset: AssetId): Promise<Amount> {
   assert(asset === 'BTC:BTC', `the bitcoin chain pays ${asset}`)
   const asked = await milliSatPerVbNow(rpc, settings)
   const isCapped = asked > settings.milliSatPerVbMax
   const rate = isCapped ? settings.milliSatPerVbMax : asked
-  return amountOf(asset, feeFor(vbytesOf(3, ['wsh', 'wpkh']), rate))
+  const feeSatoshi = feeFor(vbytesOf(3, ['wsh', 'wpkh']), rate)
+  return amountOf(asset, feeSatoshi > settings.feeSatoshiMax ? settings.feeSatoshiMax : feeSatoshi)
 }
 
 /** Above the cap nothing is bid: a payout that pays too little would be stuck where it can only be raised. */

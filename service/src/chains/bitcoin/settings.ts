@@ -9,6 +9,8 @@ export type BitcoinSettings = {
   readonly network: BitcoinNetwork
   /** Above this we do not pay; a payout waits for the fees to come down, or for a person. */
   readonly milliSatPerVbMax: bigint
+  /** The most that one transaction may pay in all. The signer signs none above it, so none is written down. */
+  readonly feeSatoshiMax: bigint
   /** What is bid while the node has too little data for an estimate (regtest, a node that just started). */
   readonly milliSatPerVbFallback: bigint
   readonly timeoutMs: number

@@ -10,7 +10,12 @@ import type { Intent } from '../../../src/domain/payouts/intent.ts'
 import type { CoinsNode } from './coins_node.ts'
 import { type Line, LineFailed } from './line.ts'
 
-export const coinsRules = { id: 'BTC', network: 'regtest', milliSatPerVbMax: 500_000n } as const
+export const coinsRules = {
+  id: 'BTC',
+  network: 'regtest',
+  milliSatPerVbMax: 500_000n,
+  feeSatoshiMax: 1_000_000n,
+} as const
 
 /** The chain BTC over a simulated node: drafts, raises and reads addresses by the code of the real connector. */
 export function coinsChain(ask: Line<CoinsNode>): Chain {

@@ -18,7 +18,11 @@ const contracts = Object.values(accountRules).flatMap(({ tokens }) =>
 
 /** A real signer's settings for the simulated chains. */
 export const simulatedSignerSettings: SignerSettings = {
-  bitcoin: { network: coinsRules.network, feeRateSatPerVbMax: 1_000n, feeSatoshiMax: 1_000_000n },
+  bitcoin: {
+    network: coinsRules.network,
+    feeRateSatPerVbMax: 1_000n,
+    feeSatoshiMax: coinsRules.feeSatoshiMax,
+  },
   evm: { ETH: evm(accountRules.ETH), BNB: evm(accountRules.BNB) },
   xrp: xrpSettings,
   stellar: stellarSettings,
