@@ -171,6 +171,7 @@ function evmChain(id: 'ETH' | 'BNB', list: (usdt: `0x${string}`, usdc: `0x${stri
         evmChainId: 1,
         tokens: list(usdt, usdc),
         maxFeePerGasWeiMax: 10n ** 12n,
+        gasLimitMax: 1_000_000n,
         timeoutMs,
         reserveAddress: () => EVM_RESERVE,
       }),

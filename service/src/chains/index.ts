@@ -93,11 +93,10 @@ async function buildEvm(
   settings: Settings,
   reserveAddress: () => Promise<string>,
 ): Promise<Chain | null> {
-  const { rpcUrl, evmChainId, tokens, maxFeePerGasWeiMax } = settings[id]
+  const { rpcUrl, ...ours } = settings[id]
   if (rpcUrl === null) return null
   const { evm } = await import('./evm/index.ts')
-  const timeoutMs = settings.nodeTimeoutMs
-  return evm({ id, rpcUrl, evmChainId, tokens, maxFeePerGasWeiMax, timeoutMs, reserveAddress })
+  return evm({ id, rpcUrl, ...ours, timeoutMs: settings.nodeTimeoutMs, reserveAddress })
 }
 
 /** The chains that have a node; a chain without one is not offered. */

@@ -214,7 +214,7 @@ const chains = {
     section: 'Chains',
     shapes: serve,
     default: '300000',
-    meaning: 'The most gas an Ethereum payout may be given. The signer refuses more.',
+    meaning: 'The most gas an Ethereum payout may be given. One that takes more waits.',
   },
   CAMBIST_BNB_URL: {
     section: 'Chains',
@@ -239,7 +239,7 @@ const chains = {
     section: 'Chains',
     shapes: serve,
     default: '300000',
-    meaning: 'The most gas a BNB Smart Chain payout may be given. The signer refuses more.',
+    meaning: 'The most gas a BNB Smart Chain payout may be given. One that takes more waits.',
   },
   CAMBIST_XRP_URL: {
     section: 'Chains',

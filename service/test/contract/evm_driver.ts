@@ -9,6 +9,9 @@ import { amountOf, fromChainUnits, toChainUnits } from '../../src/domain/money/a
 import type { ChainDriver } from './chain_driver.ts'
 import { payoutSigner } from './payout_signer.ts'
 
+/** Of connector and signer alike: what the one writes down the other signs. */
+const GAS_LIMIT_MAX = 500_000n
+
 export type EvmDriver = ChainDriver & {
   readonly client: EvmClient
   /** Settings under which this node is the right one; tests change what they are about. */
@@ -51,6 +54,7 @@ async function assemble(id: 'ETH' | 'BNB', devnet: Devnet, dataDir: string): Pro
     evmChainId: network.chainId,
     tokens: contracts,
     maxFeePerGasWeiMax: 500n * 10n ** 9n,
+    gasLimitMax: GAS_LIMIT_MAX,
     timeoutMs: 10_000,
     reserveAddress: () => reserve,
     // Both ways are proven: Ethereum nodes are of many kinds, those of BNB Smart Chain are geth's kin.
@@ -162,7 +166,7 @@ function actionsOf(devnet: Devnet, id: 'ETH' | 'BNB') {
 }
 
 function signerFor(id: 'ETH' | 'BNB', chainId: number, contracts: EvmSettings['tokens']) {
-  const caps = { gasLimitMax: 500_000n, feePerGasWeiMax: 500n * 10n ** 9n, sweepGasWeiMax: 0n }
+  const caps = { gasLimitMax: GAS_LIMIT_MAX, feePerGasWeiMax: 500n * 10n ** 9n, sweepGasWeiMax: 0n }
   return payoutSigner({ evm: { [id]: { chainId, ...caps } }, contracts }, (intent) => {
     if (intent.family !== 'evm') throw new Error('the intent is of an EVM chain')
     const token = assets.find((asset) => intent.token !== null && contracts[asset.id] === intent.token)

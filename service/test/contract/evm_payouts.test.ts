@@ -74,6 +74,11 @@ test('a chain dearer than the cap is refused by the cap, and one near it is bid 
   expect(bid).toMatchObject({ ok: true, value: { maxFeePerGasWei: capWei } })
 })
 
+test('more gas than the cap allows is refused by the cap, for a payout that would go through', async () => {
+  const usdt = outflow('USDT:ERC20', await driver.outsideAddress())
+  expect(await refusal(usdt, chainWith({ gasLimitMax: 30_000n }))).toBe('fee_cap')
+})
+
 test('a node that is not there is a matter of the network', async () => {
   const chain = chainWith({ rpcUrl: 'http://127.0.0.1:1', timeoutMs: 1_000 })
   expect(await refusal(outflow('ETH:ETH', await driver.outsideAddress()), chain)).toBe('network')

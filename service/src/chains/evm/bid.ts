@@ -3,13 +3,14 @@ import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
 import type { Outflow, OutflowSource } from '../../domain/payouts/intent.ts'
 import type { DraftRejection, FeeBid } from '../chain.ts'
 import { quantity } from './decode.ts'
-import { askedFees, type GasPrice, priceWithin } from './fees.ts'
+import { askedFees, type GasPrice, priceWithin, refuseAboveGasCap } from './fees.ts'
 import { isNodeTrouble, type JsonRpc, NodeNonsense, type NodeRefusal, unwrap } from './json_rpc.ts'
 import { balanceOfCall, decodeBalance, hasTransferAgreed, transferData } from './token_calls.ts'
 
 export type Bidder = {
   readonly rpc: JsonRpc
   readonly capWei: bigint
+  readonly gasLimitMax: bigint
   readonly reserveAddress: () => Promise<string> | string
   /** The contract of a token asset, or null for the native coin; throws for an asset of another chain. */
   readonly contractOf: (asset: Outflow['asset']) => string | null
@@ -41,7 +42,7 @@ export async function bid(bidder: Bidder, outflow: Outflow): Promise<Outcome<Fee
 }
 
 async function simulate(
-  { rpc, reserveAddress, contractOf }: Bidder,
+  { rpc, gasLimitMax, reserveAddress, contractOf }: Bidder,
   outflow: Outflow,
   price: GasPrice,
 ): Promise<Outcome<FeeBid, DraftRejection>> {
@@ -75,6 +76,7 @@ async function simulate(
   if (gasLimit > GAS_MAX) {
     return refuse({ code: 'destination', message: `receiving takes this address ${estimate} gas: too much` })
   }
+  if (gasLimit > gasLimitMax) return refuseAboveGasCap(gasLimit, gasLimitMax)
   const neededWei = wei + gasLimit * price.maxFeePerGasWei
   if (balanceWei < neededWei)
     return shortOf(`with fees ${neededWei} wei are needed, the reserve holds ${balanceWei}`)
@@ -86,7 +88,7 @@ async function simulate(
  * in a token's way is no fault of the payee, and may pass.
  */
 async function priceSweep(
-  { rpc, contractOf }: Bidder,
+  { rpc, gasLimitMax, contractOf }: Bidder,
   outflow: Outflow,
   from: OutflowSource,
   price: GasPrice,
@@ -112,6 +114,7 @@ async function priceSweep(
   const gasLimit = withHeadRoom(quantity(gas.value, 'gas estimate'))
   if (gasLimit > GAS_MAX)
     return refuse({ code: 'network', message: `sweeping takes ${gasLimit} gas: too much` })
+  if (gasLimit > gasLimitMax) return refuseAboveGasCap(gasLimit, gasLimitMax)
   return accept(bidOf(gasLimit, price))
 }
 

@@ -11,6 +11,7 @@ const drafter = {
   chain: 'ETH',
   evmChainId: 1,
   capWei: 1_000n,
+  gasLimitMax: 300_000n,
   contractOf: (asset: string) => (asset === 'USDT:ERC20' ? USDT : null),
   parseAddress: (text: string) => parseAddress(text, new Set([USDT.toLowerCase()])),
 } as const
@@ -178,5 +179,13 @@ describe('the next attempt', () => {
   test('is refused when it would pass the cap', () => {
     const atCap = { ...intent, maxFeePerGasWei: 900n }
     expect(raise(drafter, atCap, bid)).toMatchObject({ ok: false, rejection: { code: 'fee_cap' } })
+  })
+
+  test('is refused when it would keep a gas limit that is above the cap by now', () => {
+    expect(raise({ ...drafter, gasLimitMax: 89_999n }, intent, bid)).toMatchObject({
+      ok: false,
+      rejection: { code: 'fee_cap' },
+    })
+    expect(raise({ ...drafter, gasLimitMax: 90_000n }, intent, bid).ok).toBe(true)
   })
 })

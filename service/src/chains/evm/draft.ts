@@ -4,12 +4,13 @@ import { amountOf, toChainUnits } from '../../domain/money/amount.ts'
 import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
 import type { EvmIntent, Intent, Outflow } from '../../domain/payouts/intent.ts'
 import type { DraftRejection, FeeBid, Funds } from '../chain.ts'
-import { type GasPrice, larger, raisedPrice } from './fees.ts'
+import { type GasPrice, larger, raisedPrice, refuseAboveGasCap } from './fees.ts'
 
 export type Drafter = {
   readonly chain: ChainId
   readonly evmChainId: number
   readonly capWei: bigint
+  readonly gasLimitMax: bigint
   /** The contract of a token asset, or null for the native coin; throws for an asset of another chain. */
   readonly contractOf: (asset: Outflow['asset']) => string | null
   readonly parseAddress: (text: string) => Outcome<string>
@@ -93,6 +94,7 @@ export function raise(
   assert(previous.chain === drafter.chain, `a transaction of ${previous.chain} stays on ${previous.chain}`)
   const price = raisedPrice(previous, bid, drafter.capWei)
   const gasLimit = larger(bid.gasLimit, previous.gasLimit)
+  if (gasLimit > drafter.gasLimitMax) return refuseAboveGasCap(gasLimit, drafter.gasLimitMax)
   const attempt = previous.attempt + 1
   if (previous.from.purpose === 'reserve') {
     return price.ok ? accept({ ...previous, attempt, gasLimit, ...price.value }) : price

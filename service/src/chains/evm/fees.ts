@@ -75,6 +75,10 @@ export function raisedPrice(
   return accept({ maxFeePerGasWei, maxPriorityFeePerGasWei: tipWei })
 }
 
+export function refuseAboveGasCap(gasLimit: bigint, gasLimitMax: bigint): Outcome<never, DraftRejection> {
+  return refuse({ code: 'fee_cap', message: `it takes ${gasLimit} gas and the cap is ${gasLimitMax}` })
+}
+
 /** 12.5 % more, rounded up, and always more. */
 function raiseByEighth(wei: bigint): bigint {
   return larger((wei * 9n + 7n) / 8n, wei + 1n)

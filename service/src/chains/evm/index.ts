@@ -37,9 +37,9 @@ export function evm(settings: EvmSettings): Chain {
     return contract
   }
   const parse = (text: string) => parseAddress(text, tokenContracts)
-  const capWei = settings.maxFeePerGasWeiMax
+  const { maxFeePerGasWeiMax: capWei, gasLimitMax } = settings
   const feesNow = askedOnce(() => askedFees(rpc))
-  const drafter = { chain: id, evmChainId, capWei, contractOf, parseAddress: parse }
+  const drafter = { chain: id, evmChainId, capWei, gasLimitMax, contractOf, parseAddress: parse }
 
   return {
     id,
@@ -62,7 +62,7 @@ export function evm(settings: EvmSettings): Chain {
       // As a bid would allow at most, though without a cap: a quote may not promise what the chain does not grant.
       return fromChainUnits(native, gas * (2n * baseWei + tipWei))
     },
-    bid: (outflow) => bid({ rpc, capWei, reserveAddress, contractOf }, outflow),
+    bid: (outflow) => bid({ rpc, capWei, gasLimitMax, reserveAddress, contractOf }, outflow),
     draft: (outflow, feeBid, funds) => draft(drafter, outflow, feeBid, funds),
     raise: (previous, feeBid, held) => raise(drafter, previous, feeBid, held),
     broadcast: (tx) => broadcast(rpc, native, tx),

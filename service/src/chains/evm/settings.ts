@@ -10,6 +10,8 @@ export type EvmSettings = {
   /** The contract of each token asset that we credit and pay on this chain. */
   readonly tokens: Partial<Record<AssetId, `0x${string}`>>
   readonly maxFeePerGasWeiMax: bigint
+  /** The most gas that a transaction is given. The signer signs none above it, so none is written down. */
+  readonly gasLimitMax: bigint
   /** For one answer of the node. Tracing a full block takes a node seconds: give it at least 10 s in production. */
   readonly timeoutMs: number
   /** The account that payouts leave from; asked anew each time, because it may not be known when the chain is built. */

@@ -17,6 +17,7 @@ export type AccountRules = {
   readonly id: Extract<ChainId, 'ETH' | 'BNB'>
   readonly evmChainId: number
   readonly capWei: bigint
+  readonly gasLimitMax: bigint
   /** Listed assets by their contract. */
   readonly tokens: Readonly<Record<string, AssetId>>
 }
@@ -26,6 +27,7 @@ export const accountRules = {
     id: 'ETH',
     evmChainId: 31_337,
     capWei: 500n * 10n ** 9n,
+    gasLimitMax: 1_000_000n,
     tokens: {
       '0xdAC17F958D2ee523a2206206994597C13D831ec7': 'USDT:ERC20',
       '0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48': 'USDC:ERC20',
@@ -35,6 +37,7 @@ export const accountRules = {
     id: 'BNB',
     evmChainId: 56,
     capWei: 500n * 10n ** 9n,
+    gasLimitMax: 1_000_000n,
     tokens: {
       '0x55d398326f99059fF775485246999027B3197955': 'USDT:BEP20',
       '0x8AC76a51cc950d9822D68b83fE1Ad97B32Cd580d': 'USDC:BEP20',
@@ -55,7 +58,7 @@ export function accountChain(
   ask: Line<AccountNode>,
   reserveAddress: () => Promise<string>,
 ): Chain {
-  const { id, evmChainId, capWei, tokens } = rules
+  const { id, evmChainId, capWei, gasLimitMax, tokens } = rules
   const native = nativeAsset(id).id
   const contracts = new Map(Object.entries(tokens).map(([contract, asset]) => [asset, contract]))
   const known = new Set(Object.keys(tokens).map((contract) => contract.toLowerCase()))
@@ -63,6 +66,7 @@ export function accountChain(
     chain: id,
     evmChainId,
     capWei,
+    gasLimitMax,
     contractOf: (asset: AssetId) => contracts.get(asset) ?? null,
     parseAddress: (text: string) => parseAddress(text, known),
   }

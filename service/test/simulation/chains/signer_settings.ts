@@ -5,11 +5,11 @@ import { coinsRules } from './coins_chain.ts'
 import { stellarSettings, xrpSettings } from './tags_chains.ts'
 import { eosSettings, solanaSettings } from './timed_chains.ts'
 
-const evm = ({ evmChainId, capWei }: (typeof accountRules)['ETH' | 'BNB']) => ({
+const evm = ({ evmChainId, capWei, gasLimitMax }: (typeof accountRules)['ETH' | 'BNB']) => ({
   chainId: evmChainId,
-  gasLimitMax: 1_000_000n,
+  gasLimitMax,
   feePerGasWeiMax: capWei,
-  sweepGasWeiMax: 1_000_000n * capWei,
+  sweepGasWeiMax: gasLimitMax * capWei,
 })
 
 const contracts = Object.values(accountRules).flatMap(({ tokens }) =>

@@ -1,0 +1,64 @@
+import { expect, test } from 'vitest'
+import type { Outflow } from '../../domain/payouts/intent.ts'
+import { bid } from './bid.ts'
+import { type Script, scriptedNode } from './testing/scripted_node.ts'
+
+const USDT = '0xdAC17F958D2ee523a2206206994597C13D831ec7'
+const to = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed'
+const reserve = '0x000000000000000000000000000000000000dEaD'
+const payout: Outflow = {
+  payoutId: 'CB0000000000000000:1',
+  kind: 'payout',
+  asset: 'USDT:ERC20',
+  units: 1_500_000_000_000_000_000n,
+  address: to,
+  tag: null,
+}
+const sweep: Outflow = {
+  ...payout,
+  kind: 'sweep',
+  address: reserve,
+  from: { key: { purpose: 'deposit', index: 3 }, address: to },
+}
+const word = (units: bigint) => `0x${units.toString(16).padStart(64, '0')}`
+const quiet: Script = {
+  eth_getBlockByNumber: () => ({
+    number: '0x1',
+    hash: `0x${'b'.repeat(64)}`,
+    parentHash: `0x${'a'.repeat(64)}`,
+    timestamp: '0x65000000',
+    baseFeePerGas: '0x10',
+    transactions: [],
+  }),
+  eth_maxPriorityFeePerGas: () => '0x1',
+  eth_gasPrice: () => '0x11',
+  eth_getBalance: () => `0x${(10n ** 18n).toString(16)}`,
+  // What the token answers both to a balance and to a transfer: much, and true.
+  eth_call: (call) => word(JSON.stringify(call).includes('70a08231') ? 10n ** 12n : 1n),
+}
+
+/** Of 40,000 gas, which is bid with 25,000 more. */
+async function bidUnder(gasLimitMax: bigint, wanted: Outflow, estimate = 40_000) {
+  const rpc = scriptedNode({ ...quiet, eth_estimateGas: () => `0x${estimate.toString(16)}` })
+  const contractOf = () => USDT
+  const priced = await bid(
+    { rpc, capWei: 1_000n, gasLimitMax, reserveAddress: () => reserve, contractOf },
+    wanted,
+  )
+  if (!priced.ok) return priced.rejection.code
+  return priced.value.family === 'evm' ? priced.value.gasLimit : priced.value.family
+}
+
+test.each([
+  ['a payout', payout],
+  ['a sweep', sweep],
+])('%s that takes more gas than the signer signs waits, and is bid at the cap', async (_what, wanted) => {
+  expect(await bidUnder(64_999n, wanted)).toBe('fee_cap')
+  expect(await bidUnder(65_000n, wanted)).toBe(65_000n)
+})
+
+test('a recipient that burns more than anybody should is at fault, whatever the cap', async () => {
+  for (const gasLimitMax of [21_000n, 300_000n, 30_000_000n]) {
+    expect(await bidUnder(gasLimitMax, payout, 290_000), `${gasLimitMax}`).toBe('destination')
+  }
+})
