@@ -1773,7 +1773,7 @@ export interface components {
         };
         /**
          * INVALID_ADDRESS
-         * @description The address is not valid on that network.
+         * @description The address cannot be paid on that network.
          */
         InvalidAddressError: {
             /** @constant */
@@ -2492,7 +2492,7 @@ export interface operations {
              *
              *     AMOUNT_OUT_OF_RANGE: The amount is outside min_amount … max_amount.
              *
-             *     INVALID_ADDRESS: The address is not valid on that network.
+             *     INVALID_ADDRESS: The address cannot be paid on that network.
              *
              *     DESTINATION_TAG_REQUIRED: The destination needs a destination_tag.
              *
@@ -3008,7 +3008,7 @@ export interface operations {
             /**
              * @description INVALID_ACTION: The action is unknown, or not possible with what was received.
              *
-             *     INVALID_ADDRESS: The address is not valid on that network.
+             *     INVALID_ADDRESS: The address cannot be paid on that network.
              *
              *     REFUND_ADDRESS_REQUIRED: A refund needs a refund_address.
              *

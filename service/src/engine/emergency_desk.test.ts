@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { insertAddresses } from '../db/addresses.ts'
 import type { Database } from '../db/database.ts'
 import { amountOf } from '../domain/money/amount.ts'
 import { accept } from '../domain/outcome.ts'
@@ -106,4 +107,15 @@ test('another request finds no emergency any more, under its own key and under t
   expect(toldBy(await choose(stage.db, 'other'))).toBe('NOT_EMERGENCY')
   expect(toldBy(await choose(stage.db, 'again', 'elsewhere'))).toBe('IDEMPOTENCY_CONFLICT')
   expect(await outflows()).toEqual([{ kind: 'refund' }])
+})
+
+test('a refund to an address where we keep our own money is refused, and the next request is taken', async () => {
+  const { choose, outflows } = await stuckOrder()
+  await insertAddresses(stage.db, 'bitcoin', 'change', 7, ['change 7'])
+  const refused = await choose(stage.db, 'own', 'change 7')
+  expect(refused).toMatchObject({
+    rejection: { code: 'INVALID_ADDRESS', details: [{ field: 'refund_address' }] },
+  })
+  expect(await outflows()).toEqual([])
+  expect(toldBy(await choose(stage.db, 'theirs', 'back'))).toContain('is REFUND')
 })

@@ -10,14 +10,15 @@ import { apply } from './apply.ts'
 import type { ActionView, Desk, DeskOutcome, DeskRejection, EmergencyAction, RetrySlot } from './desk.ts'
 import { emergencyOffers } from './emergency_offers.ts'
 import { idempotencyConflict } from './order_desk.ts'
-import { readAddress } from './read_address.ts'
+import { type AddressReader, addressReader } from './read_address.ts'
 import type { DeskWorld } from './world.ts'
 
 /** POST /v1/order/{order_id}/emergency: the customer acts by a fact, like everything else that happens to an order. */
 export function emergencyDesk(world: DeskWorld): Pick<Desk, 'chooseAction'> {
+  const addresses = addressReader(world)
   return {
     chooseAction: async (accountId, orderId, action, refundAddress, retry) => {
-      const chosen = await actOn(world, { accountId, orderId, action, refundAddress, retry })
+      const chosen = await actOn(world, addresses, { accountId, orderId, action, refundAddress, retry })
       if (chosen.ok) return chosen
       // Only now is the slot looked at: the same request may have acted at any moment until now, and whatever would be said
       // to a new one, a repeat gets the first answer again.
@@ -34,13 +35,17 @@ type Asked = {
   readonly retry: RetrySlot
 }
 
-async function actOn(world: DeskWorld, asked: Asked): Promise<DeskOutcome<ActionView>> {
+async function actOn(
+  world: DeskWorld,
+  addresses: AddressReader,
+  asked: Asked,
+): Promise<DeskOutcome<ActionView>> {
   const { accountId, orderId, action, refundAddress, retry } = asked
   for (let tries = 1; ; tries += 1) {
     const order = isOrderId(orderId) ? await findOrder(world.db, orderId) : null
     if (order === null || order.terms.accountId !== accountId) return refuse(noSuchOrder)
     if (order.state.status !== 'EMERGENCY') return refuse(notEmergency(`the order is ${order.state.status}`))
-    const fact = factOf(world, order, action, refundAddress)
+    const fact = await factOf(world, addresses, order, action, refundAddress)
     if (!fact.ok) return fact
     const chosen = await choose(world, order, fact.value, retry)
     // A deposit arrived between the offer and the choice: the choice is made on what is there now.
@@ -80,16 +85,17 @@ function notEmergency(why: string): DeskRejection {
  * The choice with the amounts as they are offered at this moment. An address that is none is refused whatever is
  * chosen: who sends it may mean a refund.
  */
-function factOf(
+async function factOf(
   world: DeskWorld,
+  addresses: AddressReader,
   order: Order,
   action: EmergencyAction,
   refundAddress: string | null,
-): DeskOutcome<Fact & { kind: 'ActionChosen' }> {
+): Promise<DeskOutcome<Fact & { kind: 'ActionChosen' }>> {
   const given =
     refundAddress === null
       ? accept(null)
-      : readAddress(world, assetOf(order.terms.from), refundAddress, 'refund_address')
+      : await addresses.readAddress(assetOf(order.terms.from), refundAddress, 'refund_address')
   if (!given.ok) return given
   const offers = emergencyOffers(order, world.market)
   if (action !== 'refund') {

@@ -326,3 +326,57 @@ test('a statement whose connection dies before its end has created nothing: the 
   expect(again.every(({ ok }) => ok)).toBe(true)
   expect(await counted()).toEqual(each(10))
 })
+
+const ethToBtc = { from: 'ETH', fromNetwork: 'ETH', to: 'BTC', toNetwork: 'BTC', amount: '5' } as const
+
+test('nobody is paid at an address where we keep our own money: it would be booked as paid and never leave', async () => {
+  await insertAddresses(stage.db, 'evm', 'reserve', 0, ['evm reserve'])
+  await insertAddresses(stage.db, 'bitcoin', 'reserve', 0, ['bitcoin reserve'])
+  await insertAddresses(stage.db, 'bitcoin', 'change', 0, ['change 0', 'change 1'])
+  const { desk } = await openStageDesk()
+  const own: readonly [string, Partial<CreateRequest>][] = [
+    ['destination', { destination: 'evm reserve' }],
+    ['destination', { destination: 'evm reserve', to: 'USDT', toNetwork: 'BEP20' }],
+    ['destination', { ...ethToBtc, destination: 'bitcoin reserve' }],
+    ['destination', { ...ethToBtc, destination: 'change 1' }],
+    ['refund_address', { refundAddress: 'change 0' }],
+    ['refund_address', { ...ethToBtc, refundAddress: 'evm reserve' }],
+  ]
+  for (const [at, [field, request]] of own.entries()) {
+    const refused = await create(desk, `own ${at}`, request)
+    expect(refused, JSON.stringify(request)).toMatchObject({
+      rejection: { code: 'INVALID_ADDRESS', details: [{ field }] },
+    })
+    expect(!refused.ok && refused.rejection.message).toBe(
+      `${field} cannot be an address of the exchange itself`,
+    )
+  }
+  expect(await counted()).toMatchObject({ orders: 0 })
+
+  const strangers: readonly Partial<CreateRequest>[] = [
+    { destination: 'bitcoin reserve' },
+    { destination: 'evm-99' },
+    { ...ethToBtc, destination: 'bitcoin-99', refundAddress: 'change 0' },
+  ]
+  for (const [at, request] of strangers.entries()) {
+    expect(toldBy(await create(desk, `stranger ${at}`, request)), JSON.stringify(request)).toBe('new')
+  }
+})
+
+test('where payouts leave from is remembered once it is known; change is looked for each time', async () => {
+  let asked = 0
+  const { desk } = await openStageDesk((next) => (text, values) => {
+    if (text.includes('FROM addresses')) asked += 1
+    return next(text, values)
+  })
+  expect(toldBy(await create(desk, 'before', { destination: 'evm reserve' }))).toBe('new')
+  await insertAddresses(stage.db, 'evm', 'reserve', 0, ['evm reserve'])
+  expect(toldBy(await create(desk, 'after', { destination: 'evm reserve' }))).toBe('INVALID_ADDRESS')
+  asked = 0
+  expect(toldBy(await create(desk, 'known', { destination: 'evm reserve' }))).toBe('INVALID_ADDRESS')
+  expect(asked).toBe(0)
+
+  expect(toldBy(await create(desk, 'early', { ...ethToBtc, destination: 'change 3' }))).toBe('new')
+  await insertAddresses(stage.db, 'bitcoin', 'change', 3, ['change 3'])
+  expect(toldBy(await create(desk, 'late', { ...ethToBtc, destination: 'change 3' }))).toBe('INVALID_ADDRESS')
+})

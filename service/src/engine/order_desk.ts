@@ -11,20 +11,27 @@ import { type FindLock, lockFinder } from './find_lock.ts'
 import { FIRST_SEQUENCE, hashToken, type OpenOrder, orderOpener } from './open_order.ts'
 import { orderLooks } from './order_looks.ts'
 import { planOrder } from './plan_order.ts'
+import { type AddressReader, addressReader } from './read_address.ts'
 import { viewOrder } from './view.ts'
 import type { DeskWorld } from './world.ts'
 
-type Parts = { readonly world: DeskWorld; readonly open: OpenOrder; readonly findLock: FindLock }
+type Parts = {
+  readonly world: DeskWorld
+  readonly open: OpenOrder
+  readonly findLock: FindLock
+  readonly addresses: AddressReader
+}
 type Created = { readonly order: OrderView; readonly isReplay: boolean }
 
 /** POST /v1/order/create, GET /v1/order/{order_id} and GET /v1/orders. */
 export function orderDesk(world: DeskWorld): Pick<Desk, 'createOrder' | 'findOrder' | 'listOrders'> {
   const open = orderOpener(world)
   const findLock = lockFinder(world)
+  const addresses = addressReader(world)
   const lookAt = orderLooks(world)
   return {
     createOrder: async (accountId, request, retry) => {
-      const created = await createOrder({ world, open, findLock }, { accountId, request, retry })
+      const created = await createOrder({ world, open, findLock, addresses }, { accountId, request, retry })
       if (!created.ok) return created
       const { order, isReplay } = created.value
       // Made again from the order id, so that a replay gives the same token; only its hash is stored.
@@ -62,11 +69,11 @@ async function findByToken(world: DeskWorld, id: string, token: string): Promise
 }
 
 async function createOrder(
-  { world, open, findLock }: Parts,
+  { world, open, ...readers }: Parts,
   asked: { readonly accountId: string; readonly request: CreateRequest; readonly retry: RetrySlot },
 ): Promise<DeskOutcome<Created>> {
   const { accountId, retry } = asked
-  const plan = await planOrder(world, findLock, asked.request)
+  const plan = await planOrder(world, readers, asked.request)
   const order = plan.ok ? await open({ accountId, plan: plan.value, retry }) : null
   if (order !== null) return accept({ order, isReplay: false })
   // Only now is the slot looked at, because few requests are repeats: whatever would be said to a new one, a repeat

@@ -4,7 +4,7 @@ import type { Quote } from '../domain/quotes/quote.ts'
 import type { CreateRequest, DeskRejection } from './desk.ts'
 import { type FindLock, rateExpired } from './find_lock.ts'
 import { findPair, makeQuote, type Pair, readAmount, readMarket } from './quoting.ts'
-import { readAddress, readDestination } from './read_address.ts'
+import type { AddressReader } from './read_address.ts'
 import type { DeskWorld } from './world.ts'
 
 type Refused<Value> = Outcome<Value, DeskRejection>
@@ -27,7 +27,7 @@ export type Plan = {
 /** DESIGN 3, Errors: pair, networks, address and tag, rate lock, amount, in this order. */
 export async function planOrder(
   world: DeskWorld,
-  findLock: FindLock,
+  { findLock, addresses }: { readonly findLock: FindLock; readonly addresses: AddressReader },
   request: CreateRequest,
 ): Promise<Refused<Plan>> {
   const pair = findPair(request)
@@ -35,12 +35,12 @@ export async function planOrder(
   // An offer from before does not open a pair that is closed now (spec 4.3, rule 3).
   const open = readMarket(world.market, pair.value, request.rateType)
   if (!open.ok && open.rejection.code === 'MAINTENANCE') return open
-  const destination = readDestination(world, pair.value.to, request)
+  const destination = await addresses.readDestination(pair.value.to, request)
   if (!destination.ok) return destination
   const refund =
     request.refundAddress === null
       ? accept(null)
-      : readAddress(world, pair.value.from, request.refundAddress, 'refund_address')
+      : await addresses.readAddress(pair.value.from, request.refundAddress, 'refund_address')
   if (!refund.ok) return refund
   const amount = readAmount(pair.value.from, request.amount)
   if (!amount.ok) return amount

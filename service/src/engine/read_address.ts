@@ -2,56 +2,60 @@ import type { Chain } from '../chains/chain.ts'
 import type { Asset } from '../domain/catalog/assets.ts'
 import { accept, type Outcome, type Rejection, refuse } from '../domain/outcome.ts'
 import type { CreateRequest, DeskRejection } from './desk.ts'
+import { houseAddressFinder } from './house_addresses.ts'
 import type { DeskWorld } from './world.ts'
 
-/** The canonical text of an address that a client gave for an asset in `field`. Spec 4.3, rules 2 and 4. */
-export function readAddress(
-  world: DeskWorld,
-  asset: Asset,
-  text: string,
-  field: string,
-): Outcome<string, DeskRejection> {
-  const chain = findChain(world, asset)
-  if (!chain.ok) return chain
-  const address = chain.value.parseAddress(text)
-  return address.ok ? address : refuse(invalid(asset, field, address.rejection))
+/** Addresses that clients give, in their canonical text. Spec 4.3, rules 2, 4 and 6. */
+export type AddressReader = {
+  /** That an asset can be paid to; it was given in `field`. */
+  readonly readAddress: (asset: Asset, text: string, field: string) => Promise<Outcome<string, DeskRejection>>
+  /**
+   * Where a payout goes. Where many share an account, the tag says who: beside the address or inside it. Everywhere else
+   * one that is given is ignored.
+   */
+  readonly readDestination: (asset: Asset, given: Given) => Promise<Outcome<Place, DeskRejection>>
 }
 
-/**
- * Where a payout goes. Where many share an account, the tag says who: beside the address or inside it. Everywhere else
- * one that is given is ignored (spec 4.3, rule 6).
- */
-export function readDestination(
-  world: DeskWorld,
-  asset: Asset,
-  { destination, destinationTag }: Pick<CreateRequest, 'destination' | 'destinationTag'>,
-): Outcome<{ readonly address: string; readonly tag: string | null }, DeskRejection> {
-  const chain = findChain(world, asset)
-  if (!chain.ok) return chain
-  if (chain.value.parseTagged === undefined) {
-    const address = readAddress(world, asset, destination, 'destination')
-    return address.ok ? accept({ address: address.value, tag: destinationTag }) : address
+type Given = Pick<CreateRequest, 'destination' | 'destinationTag'>
+type Place = { readonly address: string; readonly tag: string | null }
+
+export function addressReader(world: DeskWorld): AddressReader {
+  const isHouse = houseAddressFinder(world.db)
+
+  const readAddress: AddressReader['readAddress'] = async (asset, text, field) => {
+    const chain = findChain(world, asset)
+    if (!chain.ok) return chain
+    const address = chain.value.parseAddress(text)
+    if (!address.ok) return refuse(invalid(asset, field, address.rejection))
+    return (await isHouse(chain.value.family, address.value)) ? refuse(ours(field)) : address
   }
-  const place = chain.value.parseTagged(destination, destinationTag)
-  if (place.ok) return place
-  const { code, message } = place.rejection
+
+  return {
+    readAddress,
+    readDestination: async (asset, { destination, destinationTag }) => {
+      const chain = findChain(world, asset)
+      if (!chain.ok) return chain
+      if (chain.value.parseTagged === undefined) {
+        const address = await readAddress(asset, destination, 'destination')
+        return address.ok ? accept({ address: address.value, tag: destinationTag }) : address
+      }
+      const place = chain.value.parseTagged(destination, destinationTag)
+      if (!place.ok) return refuse(untold(asset, place.rejection))
+      return (await isHouse(chain.value.family, place.value.address)) ? refuse(ours('destination')) : place
+    },
+  }
+}
+
+/** Why address and tag do not say who is to be paid. */
+function untold(asset: Asset, rejection: Rejection): DeskRejection {
+  const { code, message } = rejection
   switch (code) {
     case 'tag_required':
-      return refuse({
-        code: 'DESTINATION_TAG_REQUIRED',
-        message,
-        details: [{ field: 'destination_tag', message }],
-      })
-    case 'tag_malformed': {
-      const problem = `destination_tag ${message}`
-      return refuse({
-        code: 'INVALID_ADDRESS',
-        message: problem,
-        details: [{ field: 'destination_tag', message: problem }],
-      })
-    }
+      return { code: 'DESTINATION_TAG_REQUIRED', message, details: [{ field: 'destination_tag', message }] }
+    case 'tag_malformed':
+      return invalidIn('destination_tag', `destination_tag ${message}`)
     default:
-      return refuse(invalid(asset, 'destination', place.rejection))
+      return invalid(asset, 'destination', rejection)
   }
 }
 
@@ -65,6 +69,13 @@ function findChain(world: DeskWorld, { chain, network }: Asset): Outcome<Chain, 
 }
 
 function invalid({ network }: Asset, field: string, { message: why }: Rejection): DeskRejection {
-  const message = `${field} is not a valid ${network} address: ${why}`
+  return invalidIn(field, `${field} is not a valid ${network} address: ${why}`)
+}
+
+function ours(field: string): DeskRejection {
+  return invalidIn(field, `${field} cannot be an address of the exchange itself`)
+}
+
+function invalidIn(field: string, message: string): DeskRejection {
   return { code: 'INVALID_ADDRESS', message, details: [{ field, message }] }
 }

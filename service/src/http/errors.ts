@@ -33,7 +33,7 @@ export const problems = {
   INVALID_PAIR: { status: 400, meaning: 'The pair of currencies is not exchanged here.' },
   NETWORK_MISMATCH: { status: 400, meaning: 'The currency does not travel on that network.' },
   AMOUNT_OUT_OF_RANGE: { status: 400, meaning: 'The amount is outside min_amount … max_amount.' },
-  INVALID_ADDRESS: { status: 400, meaning: 'The address is not valid on that network.' },
+  INVALID_ADDRESS: { status: 400, meaning: 'The address cannot be paid on that network.' },
   DESTINATION_TAG_REQUIRED: { status: 400, meaning: 'The destination needs a destination_tag.' },
   INVALID_ACTION: { status: 400, meaning: 'The action is unknown, or not possible with what was received.' },
   REFUND_ADDRESS_REQUIRED: { status: 400, meaning: 'A refund needs a refund_address.' },

@@ -119,6 +119,10 @@ async function prepare(url: string) {
     const ready = Array.from({ length: 200 }, (_, index) => `${family} ${index}`)
     await insertAddresses(db, family, 'deposit', 1, ready)
   }
+  await insertAddresses(db, 'bitcoin', 'change', 0, [ownChange])
+  await insertAddresses(db, 'evm', 'reserve', 0, [ownReserve.evm])
+  await insertAddresses(db, 'tron', 'reserve', 0, [ownReserve.tron])
+  await insertAddresses(db, 'xrp', 'reserve', 1, [ownReserve.xrp])
   const reserves = assets.map(({ id, decimals }) => {
     const spendable = 10n ** BigInt(decimals) * 1_000_000n
     return { asset: id, spendable, payoutCost: 1n, atMs: nowMs() }
@@ -146,6 +150,13 @@ const segwit = 'bc1qar0srrr7xfkvy5l643lydnw9re59gtzzwf5mdq'
 const taproot = 'bc1p5d7rjq7g6rdk2yhzks9smlaqtedr4dekq08ge8ztwac72sfr9rusxg3297'
 const vitalik = '0xd8dA6BF26964aF9D7eEd9e03E53415D37aA96045'
 const router = '0x7a250d5630B4cF539739dF2C5dAcb4c659F2488D'
+/** What a signer would have made and the database keeps: the canonical spelling. */
+const ownChange = 'bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4'
+const ownReserve = {
+  evm: '0x52908400098527886E0F7030069857D2E4169EE7',
+  tron: 'TJRabPrwbZy45sbavfcjinPJC18kjpRTv8',
+  xrp: 'rU6K7V3Po4snVhBBaU29sesqs2qTQJWDw1',
+}
 const binanceXrp = 'rEb8TK3gBgk5auZkwc6sHnwrGVJH8DuaLh'
 const stellar = 'GAAZI4TCR3TY5OJHCTJC2A4QSY6CJWJH5IAJTGKIN2ER7LBNVKOCCWN7'
 const muxed = 'MA7QYNF7SOWQ3GLR2BGMZEHXAVIRZA4KVWLTJJFC7MGXUA74P7UJVAAAAAAAAAAAAAJLK'
@@ -248,6 +259,31 @@ describe('rule 2: the destination is valid on its network', () => {
       code: 'INVALID_ADDRESS',
       status: 400,
       details: [{ field: 'destination' }],
+    })
+  })
+
+  test.each<[AssetId, string, string]>([
+    ['BTC:BTC', 'our change', ownChange],
+    ['BTC:BTC', 'our change as in a QR code', ownChange.toUpperCase()],
+    ['ETH:ETH', 'our reserve', ownReserve.evm],
+    ['USDT:BEP20', 'our reserve without its checksum', ownReserve.evm.toLowerCase()],
+    ['USDT:TRC20', 'our reserve', ownReserve.tron],
+    ['XRP:XRP', 'our account', ownReserve.xrp],
+    ['XRP:XRP', 'our account as an X-address', 'XVfC9CTCJh6GN2x8bnrw3LtdbqiVCUuF6EkdbXbLGETqJpk'],
+  ])('%s to %s is refused: nothing would leave', async (to, _, destination) => {
+    const tag = destination === ownReserve.xrp ? { destination_tag: '1' } : {}
+    await expect(create(to, { destination, ...tag })).rejects.toMatchObject({
+      code: 'INVALID_ADDRESS',
+      message: expect.stringContaining('of the exchange itself'),
+      details: [{ field: 'destination' }],
+    })
+  })
+
+  test('a refund to our reserve is refused', async () => {
+    const refund_address = ownReserve.evm.toLowerCase()
+    await expect(create('BTC:BTC', { destination: satoshi, refund_address })).rejects.toMatchObject({
+      code: 'INVALID_ADDRESS',
+      details: [{ field: 'refund_address' }],
     })
   })
 
