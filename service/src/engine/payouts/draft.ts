@@ -20,6 +20,7 @@ import { chainFacts } from '../../domain/catalog/networks.ts'
 import { countedDeposits, type Deposit } from '../../domain/orders/order.ts'
 import { type KeyPath, nonceOf } from '../../domain/payouts/intent.ts'
 import { apply } from '../apply.ts'
+import { isHouseAddress } from '../house_addresses.ts'
 import { REACH_BLOCKS } from '../reach.ts'
 import { spendableBalance } from '../reserves.ts'
 import { heldDeep } from '../sweeps/deep_height.ts'
@@ -47,6 +48,9 @@ export async function draftPayout(
 ): Promise<Progress> {
   const missing = await missingSource(world, outflow)
   if (missing !== null) return { kind: 'trouble', message: missing, inMs: WAIT_FOR_FUNDS_MS }
+  if (await paysOurselves(world, chain, outflow)) {
+    return refused(world, outflow, { code: 'destination', message: 'the address is our own' })
+  }
   const bid = await chain.bid(outflow)
   if (!bid.ok) return refused(world, outflow, bid.rejection)
   // Asked before the transaction, because nothing inside one waits for a node.
@@ -100,6 +104,12 @@ async function missingSource(world: SigningWorld, outflow: ClaimedOutflow): Prom
 function staysForEver({ id }: Chain, headHeight: number, { state, block }: Deposit): boolean {
   if (state !== 'confirmed' || block === null) return false
   return chainFacts[id].confirmations === 1 || headHeight - block.height > REACH_BLOCKS
+}
+
+/** Nobody may name an address of ours, but one may be derived that an order had named before. */
+async function paysOurselves(world: SigningWorld, chain: Chain, outflow: ClaimedOutflow): Promise<boolean> {
+  if (outflow.kind !== 'payout' && outflow.kind !== 'refund') return false
+  return isHouseAddress(world.db, chain.family, outflow.address)
 }
 
 /** What an account chain says of the account that signs. Null: a coin chain, whose coins are in the database. */
