@@ -218,14 +218,14 @@ export async function readStrayOwners(tx: Sql, bucket: number): Promise<string[]
   return rows.map(({ owner }) => owner)
 }
 
-/** Deposits that were recorded under more than one owner. */
+/** Deposits that are in a block for more than one owner. */
 export async function readSharedDeposits(
   tx: Sql,
 ): Promise<{ readonly key: string; readonly owners: string[] }[]> {
   return tx.query(
     `SELECT deposit_key AS key, array_agg(owner ORDER BY owner) AS owners FROM (
-       SELECT deposit_key, order_id AS owner FROM deposits
-       UNION ALL SELECT deposit_key, 'house' FROM house_deposits
+       SELECT deposit_key, order_id AS owner FROM deposits WHERE state IN ('mined', 'confirmed')
+       UNION ALL SELECT deposit_key, 'house' FROM house_deposits WHERE state IN ('mined', 'confirmed')
      ) AS all_deposits GROUP BY deposit_key HAVING count(*) > 1 ORDER BY deposit_key`,
   )
 }

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { type AssetId, nativeAsset } from '../domain/catalog/assets.ts'
 import { amountOf } from '../domain/money/amount.ts'
+import { bucketOf } from '../domain/orders/identifiers.ts'
 import { apply } from './apply.ts'
 import { bookHouseDeposits, noteHouseDeposit, unmineHouseDeposits } from './house.ts'
 import { auditBooks } from './ledger_audit.ts'
@@ -29,6 +30,8 @@ async function orderOf(from: AssetId) {
   const order = await placeOrder(stage, from, 'BTC:BTC', { asks: UNITS, promises: 1_000n })
   const { id } = order.terms
   return {
+    id,
+    vanished: () => apply(stage.world, id, `${KEY}:vanished:1`, { kind: 'DepositVanished', key: KEY }),
     mined: (asset: AssetId, hash: string) =>
       apply(stage.world, id, `${KEY}:mined:${hash}`, {
         kind: 'DepositSeen',
@@ -84,6 +87,28 @@ test('a deposit that was booked and is mined again as another token is booked as
     { asset: 'USDC:ERC20', units: UNITS },
     { asset: 'USDT:ERC20', units: 0n },
   ])
+  expect(await readProblems()).toEqual([])
+})
+
+test('a deposit that is mined again for another order is that one’s alone', async () => {
+  const first = await orderOf('USDT:ERC20')
+  let second = await orderOf('USDT:ERC20')
+  // Uniqueness within a bucket is what a database can see to.
+  while (bucketOf(second.id) !== bucketOf(first.id)) second = await orderOf('USDT:ERC20')
+  await first.mined('USDT:ERC20', 'a')
+  await expect(second.mined('USDT:ERC20', 'a'), 'at once it cannot be both’s').rejects.toThrow(
+    'deposits_in_one_place',
+  )
+  await first.confirmed('a')
+  await first.unmined('a')
+  await second.mined('USDT:ERC20', 'b')
+  await second.confirmed('b')
+  await first.vanished()
+  expect(await stage.db.query('SELECT order_id, state FROM deposits ORDER BY order_id')).toEqual([
+    { order_id: first.id, state: 'vanished' },
+    { order_id: second.id, state: 'confirmed' },
+  ])
+  expect(await readWallet()).toEqual([{ asset: 'USDT:ERC20', units: UNITS }])
   expect(await readProblems()).toEqual([])
 })
 
