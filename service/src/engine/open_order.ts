@@ -1,10 +1,7 @@
 import { createHash } from 'node:crypto'
 import { errorCode } from '../db/database.ts'
 import { insertNewOrders, type NewOrder } from '../db/new_orders.ts'
-import { assert } from '../domain/assert.ts'
-import { assetOf } from '../domain/catalog/assets.ts'
 import { type AddressFamily, chainFacts } from '../domain/catalog/networks.ts'
-import { type Amount, parseAmount } from '../domain/money/amount.ts'
 import { BUCKET_DIGITS, ORDER_ID_DIGITS, orderIdOf } from '../domain/orders/identifiers.ts'
 import type { Order, OrderTerms } from '../domain/orders/order.ts'
 import { sealedTermsOf } from '../domain/orders/seal.ts'
@@ -12,6 +9,7 @@ import { shareOf } from '../domain/quotes/quote.ts'
 import { batched } from './batched.ts'
 import type { OrderView, RetrySlot } from './desk.ts'
 import type { Plan } from './plan_order.ts'
+import { requiredConfirmations } from './required_confirmations.ts'
 import { viewOrder } from './view.ts'
 import type { DeskWorld } from './world.ts'
 
@@ -131,19 +129,8 @@ function termsOf(
     // Taken from the pool in the statement that stores the order.
     depositAddress: '',
     depositTag: null,
-    requiredConfirmations: requiredConfirmations(world, quote.from),
+    requiredConfirmations: requiredConfirmations(world.policy, quote.from),
     tolerance: shareOf(quote.from, world.policy.tolerance, 'down'),
     slippage: world.policy.slippage,
   }
-}
-
-/** Spec 8: BTC 3 to 6; the larger number from the configured amount on. */
-function requiredConfirmations(world: DeskWorld, amount: Amount): number {
-  const asset = assetOf(amount.asset)
-  const { confirmations, confirmationsLarge } = chainFacts[asset.chain]
-  const threshold = world.policy.largeDeposits[asset.currency]
-  if (threshold === undefined) return confirmations
-  const large = parseAmount(asset, threshold)
-  assert(large.ok, `the threshold for large ${asset.currency} deposits is an amount`)
-  return amount.units >= large.value.units ? confirmationsLarge : confirmations
 }

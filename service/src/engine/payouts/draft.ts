@@ -17,11 +17,12 @@ import {
 import { assert } from '../../domain/assert.ts'
 import { assetOf } from '../../domain/catalog/assets.ts'
 import { chainFacts } from '../../domain/catalog/networks.ts'
-import { countedDeposits, type Deposit } from '../../domain/orders/order.ts'
+import { countedDeposits, type Deposit, received } from '../../domain/orders/order.ts'
 import { type KeyPath, nonceOf } from '../../domain/payouts/intent.ts'
 import { apply } from '../apply.ts'
 import { isHouseAddress } from '../house_addresses.ts'
 import { REACH_BLOCKS } from '../reach.ts'
+import { requiredConfirmations } from '../required_confirmations.ts'
 import { spendableBalance } from '../reserves.ts'
 import { heldDeep } from '../sweeps/deep_height.ts'
 import { cancelSweep } from '../sweeps/end.ts'
@@ -33,6 +34,7 @@ import { readFillerFunds } from './take_back.ts'
 
 const LOOK_AGAIN_MS = 500
 const WAIT_FOR_FUNDS_MS = 2_000
+const WAIT_FOR_DEPTH_MS = 10_000
 
 /** A watcher looks several times a second. When it gets no answer, neither do we, and others would wait behind us. */
 const SOURCE_SILENT_MS = 5_000
@@ -46,8 +48,8 @@ export async function draftPayout(
   chain: Chain,
   outflow: ClaimedOutflow,
 ): Promise<Progress> {
-  const missing = await missingSource(world, outflow)
-  if (missing !== null) return { kind: 'trouble', message: missing, inMs: WAIT_FOR_FUNDS_MS }
+  const waits = await waitForSource(world, outflow)
+  if (waits !== null) return waits
   if (await paysOurselves(world, chain, outflow)) {
     return refused(world, outflow, { code: 'destination', message: 'the address is our own' })
   }
@@ -76,28 +78,36 @@ class DraftRefused extends Error {
 
 /**
  * One more look at the blocks that the money came in, right before money leaves: what was confirmed may have been
- * reorganised away since. Null: all is there.
+ * reorganised away since, or be more than was asked, which has to be deeper. Null: all is there.
  */
-async function missingSource(world: SigningWorld, outflow: ClaimedOutflow): Promise<string | null> {
+async function waitForSource(world: SigningWorld, outflow: ClaimedOutflow): Promise<Progress | null> {
   if (outflow.kind !== 'payout' && outflow.kind !== 'refund') return null
   const order = await findOrder(world.db, outflow.orderId)
   assert(order !== null, 'an outflow belongs to an order')
   const source = world.chains.get(assetOf(order.terms.from).chain)
-  if (source === undefined) return `${order.terms.from} is not watched by this process`
+  if (source === undefined) return troubled(`${order.terms.from} is not watched by this process`)
   const head = await readHead(world.db, source.id)
   if (head === null || world.clock.wallMs() - head.lookedWallMs > SOURCE_SILENT_MS) {
-    return `${source.id}, where the deposit is, does not answer at present`
+    return troubled(`${source.id}, where the deposit is, does not answer at present`)
   }
   if (head.block.height < head.cautiousUntilHeight) {
-    return `${source.id} was reorganised deeply; waiting until it has grown`
+    return troubled(`${source.id} was reorganised deeply; waiting until it has grown`)
   }
+  const required = requiredConfirmations(world.policy, received(order))
+  const isMore = required > order.terms.requiredConfirmations
   for (const deposit of countedDeposits(order)) {
     if (staysForEver(source, head.block.height, deposit)) continue
     const status = await source.lookup(deposit.txHash)
     const isThere = status.where === 'block' && status.block.hash === deposit.block?.hash
-    if (!isThere) return `the deposit ${deposit.key} is not in the block that confirmed it`
+    if (!isThere) return troubled(`the deposit ${deposit.key} is not in the block that confirmed it`)
+    if (isMore && head.block.height < status.block.height + required - 1)
+      return { kind: 'again', inMs: WAIT_FOR_DEPTH_MS }
   }
   return null
+}
+
+function troubled(message: string): Progress {
+  return { kind: 'trouble', message, inMs: WAIT_FOR_FUNDS_MS }
 }
 
 /** Nothing takes it back, and a node need not remember what is so old: customers decide after weeks, too. */

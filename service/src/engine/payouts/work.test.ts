@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Chain } from '../../chains/chain.ts'
 import { planOutflow } from '../../db/outflows.ts'
 import { assetOf } from '../../domain/catalog/assets.ts'
+import { amountOf } from '../../domain/money/amount.ts'
 import { reconcileChain } from '../reconcile.ts'
 import {
   type BooksStage,
@@ -126,6 +127,27 @@ test.each([
     expect(outflow?.trouble).toContain(then === 'waits' ? 'is not in the block' : 'only looked at')
   },
 )
+
+test('what is given back of a deposit that is larger than was asked waits until it is as deep as that', async () => {
+  const [asks, pays] = [1_000_000n, 200_000_000n]
+  const order = await placeOrder(stage, 'BTC:BTC', 'USDT:ERC20', { asks, promises: 100n * ETHER })
+  await confirmDeposit(stage, order, await mineDeposit(stage, order, pays, 100))
+  const [amount, networkFee] = [amountOf('BTC:BTC', pays - 1_000n), amountOf('BTC:BTC', 1_000n)]
+  const refund = { amount, networkFee, address: 'back' }
+  await tell(stage, order.terms.id, 'action:1', { kind: 'ActionChosen', action: 'refund', refund })
+  const btc = stage.chain('BTC')
+  btc.mined(`deposit-tx-${order.terms.id}-${pays}`, 100, 0n)
+  const readTrouble = async () => (await stage.db.query('SELECT kind, state, trouble FROM outflows'))[0]
+  for (const height of [102, 104]) {
+    await lookAt(stage, 'BTC', height)
+    await workPayouts(signingWorld(), btc)
+    expect(await readTrouble()).toEqual({ kind: 'refund', state: 'planned', trouble: null })
+    stage.advance(10_000)
+  }
+  await lookAt(stage, 'BTC', 105)
+  await workPayouts(signingWorld(), btc)
+  expect(await readTrouble()).toMatchObject({ trouble: expect.stringContaining('only looked at') })
+})
 
 test('of more outflows than one step takes, each has its turn, whatever becomes of those before it', async () => {
   await fundReserve(stage, 'USDT:ERC20', 10_000n * ETHER)
