@@ -90,12 +90,31 @@ test('a deposit seen a moment before the expiry counts, although it confirms lon
   await advanceUntilLeft(sandbox, order.expires_at, 20)
   await sandbox.remote.pay(order.order_id)
   await sandbox.waitForStatus(order.order_id, 'PENDING')
+  await sandbox.mine('BTC', 1)
+  await sandbox.eventually('it is in a block', async () => {
+    expect((await sandbox.client.getOrder(order.order_id)).deposit_confirmations).toBe(1)
+  })
   await sandbox.remote.advanceClock(3 * 60 * 60)
   await sandbox.settle()
   expect((await sandbox.client.getOrder(order.order_id)).status).toBe('PENDING')
   await sandbox.bury('BTC')
   const done = await expectPaidOut(sandbox, order)
   expect(done.receive_final_amount).toBe(order.receive_amount)
+})
+
+test('a deposit that lies in the mempool for an hour longer is late for a fixed rate, and not for a float one', async () => {
+  const sandbox = given()
+  const fixed = await createOrder(sandbox, btcToUsdt)
+  const float = await createOrder(sandbox, btcToUsdt, { rate_type: 'float' })
+  for (const { order_id } of [fixed, float]) {
+    await sandbox.remote.pay(order_id)
+    await sandbox.waitForStatus(order_id, 'PENDING')
+  }
+  await advanceUntilLeft(sandbox, fixed.expires_at, -3_660)
+  await sandbox.bury('BTC')
+  const late = await sandbox.waitForStatus(fixed.order_id, 'EMERGENCY')
+  expect(late.emergency?.reasons).toEqual(['LATE_DEPOSIT'])
+  await expectPaidOut(sandbox, float)
 })
 
 test('an expired order that is paid shows the deposit, and asks when it has confirmed', async () => {

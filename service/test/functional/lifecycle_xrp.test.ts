@@ -1,4 +1,4 @@
-import type { CreatedOrder, Order } from '@cambist/sdk'
+import type { Order } from '@cambist/sdk'
 import { classicAddressToXAddress, xAddressToClassicAddress } from 'ripple-address-codec'
 import { expect, test } from 'vitest'
 import { LEDGERS_TO_LIVE } from '../../src/chains/xrp/bid.ts'
@@ -165,21 +165,21 @@ test('a payout whose answer is lost is not paid a second time', async () => {
   await expectTagPaid(sandbox, order, 6)
 })
 
-test('a destination that the ledger does not deliver to is a matter for its customer', async () => {
+test('an address that the ledger does not deliver to is a matter for its customer: our own account', async () => {
   const sandbox = given()
   sandbox.expectError('the destination cannot be paid')
-  const order = await toWhoTakesNothing(sandbox)
-  await payAndBury(sandbox, order)
-  const stuck = await sandbox.waitForStatus(order.order_id, 'EMERGENCY')
-  expect(stuck.emergency?.reasons).toEqual(['DESTINATION_PROBLEM'])
-  expect(await bookedFor(sandbox, order.order_id, 'payouts_owed', 'XRP:XRP')).toBe(0n)
+  const { deposit_address: ours } = await createOrder(sandbox, xrpToUsdt)
+  await expect(createOrder(sandbox, usdtToXrp, { destination: ours })).rejects.toMatchObject({
+    code: 'INVALID_ADDRESS',
+  })
+  const { order_id } = await createUnderpaid(sandbox, xrpToUsdt, '100')
+  await sandbox.client.chooseEmergencyAction(order_id, { action: 'refund', refund_address: ours })
+  await sandbox.eventually('it cannot be paid', async () => {
+    const { emergency } = await sandbox.client.getOrder(order_id)
+    expect(emergency?.reasons).toEqual(['UNDERPAID', 'DESTINATION_PROBLEM'])
+  })
+  expect(await bookedFor(sandbox, order_id, 'refunds_owed', 'XRP:XRP')).toBe(0n)
 })
-
-/** Our own account: the ledger refuses a payment of an account to itself. */
-async function toWhoTakesNothing(sandbox: TestSandbox): Promise<CreatedOrder> {
-  const { deposit_address } = await createOrder(sandbox, xrpToUsdt)
-  return createOrder(sandbox, usdtToXrp, { destination: deposit_address })
-}
 
 test('quiet ledgers and many tags leave ledger and chain equal', async () => {
   const sandbox = given()
