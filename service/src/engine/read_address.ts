@@ -20,7 +20,7 @@ type Given = Pick<CreateRequest, 'destination' | 'destinationTag'>
 type Place = { readonly address: string; readonly tag: string | null }
 
 export function addressReader(world: DeskWorld): AddressReader {
-  const isHouse = houseAddressFinder(world.db)
+  const isHouse = houseAddressFinder(world)
 
   const readAddress: AddressReader['readAddress'] = async (asset, text, field) => {
     const chain = findChain(world, asset)

@@ -94,7 +94,7 @@ async function waitForSource(world: SigningWorld, outflow: ClaimedOutflow): Prom
     return troubled(`${source.id} was reorganised deeply; waiting until it has grown`)
   }
   const required = requiredConfirmations(world.policy, received(order))
-  const isMore = required > order.terms.requiredConfirmations
+  const isMore = required > requiredConfirmations(world.policy, order.terms.asks)
   for (const deposit of countedDeposits(order)) {
     if (staysForEver(source, head.block.height, deposit)) continue
     const status = await source.lookup(deposit.txHash)
