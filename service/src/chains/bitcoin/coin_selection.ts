@@ -47,8 +47,10 @@ export function selectCoins(coins: readonly Coin[], need: Need): Outcome<Selecti
     fewest(worth, need, (settlement) => isWithin(settlement) && hasRoom(settlement)) ??
     fewest(worth, need, isWithin)
   if (selection !== null) return accept(selection)
+  // A larger coin may pass the cap where a smaller one does not: its rest goes to the miner, or is change that costs.
   const uncapped = fewest(worth, need, () => true)
-  if (uncapped !== null) return refuseAboveTotal(uncapped.feeSatoshi, need)
+  if (uncapped !== null)
+    return isWithin(uncapped) ? accept(uncapped) : refuseAboveTotal(uncapped.feeSatoshi, need)
   return refuse({
     code: 'funds',
     message: `${coins.length} coins do not cover ${need.satoshi} satoshi and the fee`,

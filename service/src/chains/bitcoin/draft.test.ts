@@ -325,6 +325,15 @@ describe('the cap on the fee of a whole transaction, above which the signer neve
     expect(tight.ok && tight.value.inputs.length).toBe(1)
   })
 
+  test.each([50_900n, 500_000n])(
+    'a coin of %i that would pass it leaves the payment to a smaller one that does not',
+    (large) => {
+      const tight = { ...rules, feeSatoshiMax: 600n }
+      const drafted = draft(tight, outflow(50_000n), bid(5_000n), funds([large, 50_560n]))
+      expect(drafted).toMatchObject({ ok: true, value: { feeSatoshi: 560n, change: null } })
+    },
+  )
+
   test('a raise and a filler do not pass it either', () => {
     const low = draft(capped, payment, bid(20_000n), many)
     if (!low.ok) throw new Error(low.rejection.message)

@@ -35,7 +35,8 @@ export async function planSweeps(world: World, chain: Chain): Promise<boolean> {
   const time = { nowMs, dueAtMs: nowMs + LOOK_MS }
   for (const taken of await claimUnswept(db, chain.id, time, SWEEPS_AT_ONCE)) {
     const next = await lookSafely(world, chain, taken)
-    if (next === null || !(await plan(world, taken, next))) await rest(world, taken)
+    if (next === 'unknown') await restUnswept(db, taken, nowMs + policy.sweepRestMs)
+    else if (next === null || !(await plan(world, taken, next))) await rest(world, taken)
   }
   return false
 }
@@ -46,18 +47,23 @@ async function standsOnOurBranch({ db }: World, chain: Chain): Promise<boolean> 
   return head !== null && (await chain.blockHash(head.block.height)) === head.block.hash
 }
 
-async function lookSafely(world: World, chain: Chain, taken: UnsweptAddress): Promise<Outflow | null> {
+/** Null: nothing is worth it. Unknown: it could not be seen, which says nothing about how soon it will be worth it. */
+async function lookSafely(
+  world: World,
+  chain: Chain,
+  taken: UnsweptAddress,
+): Promise<Outflow | null | 'unknown'> {
   try {
     const next = await nextOutflow(world, chain, taken)
     // Asked after the look: on another branch a sweep of ours may be undone, and nobody has heard of it yet.
-    return (await standsOnOurBranch(world, chain)) ? next : null
+    return (await standsOnOurBranch(world, chain)) ? next : 'unknown'
   } catch (error) {
     // The money lies where it lay; the next look may find the node in a better mood.
     world.log.warn(
       { chain: chain.id, address: taken.address, err: error },
       'an address could not be looked at',
     )
-    return null
+    return 'unknown'
   }
 }
 

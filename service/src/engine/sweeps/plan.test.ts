@@ -1,0 +1,59 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import type { Chain } from '../../chains/chain.ts'
+import { insertAddresses } from '../../db/addresses.ts'
+import { refuse } from '../../domain/outcome.ts'
+import {
+  type BooksStage,
+  confirmDeposit,
+  lookAt,
+  mineDeposit,
+  openBooksStage,
+  placeOrder,
+  RESERVE,
+} from '../testing/books_stage.ts'
+import { planSweeps } from './plan.ts'
+
+/**
+ * What: when a deposit address that nothing leaves from now is looked at again.
+ * How: a real PostgreSQL, a chain on paper whose answers the test gives, and a deposit of a month ago.
+ */
+let stage: BooksStage
+
+beforeAll(async () => {
+  stage = await openBooksStage('plan_sweeps')
+})
+
+beforeEach(async () => {
+  await stage.reset()
+  await insertAddresses(stage.db, 'evm', 'reserve', 0, [RESERVE])
+})
+
+afterAll(() => stage?.stop())
+
+const DAY_MS = 24 * 3_600_000
+const ETHER = 10n ** 18n
+
+async function restAfter(answers: Partial<Chain>): Promise<number> {
+  const order = await placeOrder(stage, 'ETH:ETH', 'BTC:BTC', { asks: ETHER, promises: 1_000n })
+  await confirmDeposit(stage, order, await mineDeposit(stage, order, ETHER, 100))
+  stage.advance(30 * DAY_MS)
+  await lookAt(stage, 'ETH', 100)
+  await planSweeps(stage.world, { ...stage.chain('ETH'), ...answers })
+  const [row] = await stage.db.query<{ due: number }>('SELECT due_at_ms AS due FROM unswept_addresses')
+  return (row?.due ?? 0) - stage.world.clock.nowMs()
+}
+
+test('what is not worth it rests as long as it has lain there', async () => {
+  const bid = async () => refuse({ code: 'funds', message: 'it does not pay for itself' } as const)
+  expect(await restAfter({ bid })).toBe(30 * DAY_MS)
+})
+
+test('what could not be seen is looked at again soon', async () => {
+  const { sweepRestMs } = stage.world.policy
+  expect(await restAfter({ balance: () => Promise.reject(new Error('the node is away')) })).toBe(sweepRestMs)
+})
+
+test('a look at another branch says nothing either', async () => {
+  const bid = async () => refuse({ code: 'funds', message: 'it does not pay for itself' } as const)
+  expect(await restAfter({ bid, blockHash: async () => 'another' })).toBe(stage.world.policy.sweepRestMs)
+})
