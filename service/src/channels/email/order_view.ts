@@ -27,7 +27,7 @@ const statusWords: Readonly<Record<OrderStatus, string>> = {
 const reasonWords: Readonly<Record<EmergencyReason, string>> = {
   UNDERPAID: 'Less was received than the order asks for.',
   OVERPAID: 'More was received than the order asks for.',
-  LATE_DEPOSIT: 'The payment came after the order had expired.',
+  LATE_DEPOSIT: 'The payment came too late for the order.',
   RATE_SLIPPAGE: 'The rate has fallen further below the quote than was agreed.',
   NETWORK_PROBLEM: 'A network has had trouble for too long.',
   DESTINATION_PROBLEM: 'The destination cannot be paid.',

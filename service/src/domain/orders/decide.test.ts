@@ -189,6 +189,21 @@ describe('what counts', () => {
     expect(reasonsOf(goOn(twice, unmine('d2'), vanish('d2')))).toBe('EXCHANGE')
   })
 
+  test('nor does it keep an emergency that further deposits have cured, or a late one from its choice', () => {
+    const topped = goOn(scenes.emergencyTopUp, see('d3', 10n), confirm('d2'))
+    expect(reasonsOf(topped)).toBe('EXCHANGE')
+    const late = { ...setScene({}, expire), nowMs: LATE_MS }
+    const credited = goOn(late, mine('d1', 100n), see('d2', 100n), confirm('d1'))
+    expect(reasonsOf(credited)).toEqual(['LATE_DEPOSIT'])
+  })
+
+  test('an order that was told of its payment waits for it, and does not expire because it is mined late', () => {
+    const waited = { ...setScene({ rateType: 'fixed' }, see('d1', 100n)), nowMs: EXPIRES_MS + 3_600_000 }
+    const mined = goOn(waited, mine('d1', 100n))
+    expect(reasonsOf(mined)).toBe('PENDING')
+    expect(reasonsOf(goOn(mined, confirm('d1')))).toEqual(['LATE_DEPOSIT'])
+  })
+
   test.each([
     ['fixed', 0, ['LATE_DEPOSIT']],
     ['fixed', -1, 'EXCHANGE'],

@@ -150,12 +150,19 @@ function stateByDeposits(order: Order): OrderState {
   }
 }
 
-/** A late deposit alone does not open an order again before it is deep enough for a person to decide about it. */
+/**
+ * A late deposit alone does not open an order again before it is deep enough for a person to decide about it; then what
+ * lies in a mempool does not keep them waiting. Who was told that the payment was seen is not told that there was none.
+ */
 export function openState(order: Order): OrderState {
+  const { state, terms } = order
   const deposits = countedDeposits(order)
-  if (deposits.length === 0) return { status: order.state.status === 'EXPIRED' ? 'EXPIRED' : 'NEW' }
+  if (deposits.length === 0) return { status: state.status === 'EXPIRED' ? 'EXPIRED' : 'NEW' }
   if (areAllConfirmed(order)) return judge(order)
-  return { status: deposits.every(({ isLate }) => isLate) ? 'EXPIRED' : 'PENDING' }
+  if (deposits.some(({ isLate }) => !isLate)) return { status: 'PENDING' }
+  if (received(order).units > 0n && areOthersInMempool(order)) return judge(order)
+  const wasSeen = deposits.some(({ seenAtMs }) => seenAtMs < terms.expiresAtMs)
+  return { status: state.status === 'PENDING' && wasSeen ? 'PENDING' : 'EXPIRED' }
 }
 
 /**
@@ -163,8 +170,11 @@ export function openState(order: Order): OrderState {
  * it lie there for weeks.
  */
 function isPaid(order: Order): boolean {
-  const areOthersInMempool = countedDeposits(order).every(({ state }) => state !== 'mined')
-  return areOthersInMempool && received(order).units > 0n && depositReasons(order).length === 0
+  return areOthersInMempool(order) && received(order).units > 0n && depositReasons(order).length === 0
+}
+
+function areOthersInMempool(order: Order): boolean {
+  return countedDeposits(order).every(({ state }) => state !== 'mined')
 }
 
 function areAllConfirmed(order: Order): boolean {
@@ -181,7 +191,7 @@ function judge(order: Order): OrderState {
 /** A top-up that completes an order whose only trouble was its amount lets it go on. */
 function emergencyState(order: Order, before: readonly EmergencyReason[]): OrderState {
   const others = before.filter((reason) => !isAboutDeposits(reason))
-  if (others.length === 0 && areAllConfirmed(order)) return judge(order)
+  if (others.length === 0 && (areAllConfirmed(order) || isPaid(order))) return judge(order)
   const reasons = [...depositReasons(order), ...others]
   return { status: 'EMERGENCY', reasons: reasons.length === 0 ? before : reasons }
 }

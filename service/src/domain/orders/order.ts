@@ -76,7 +76,7 @@ export type Deposit = {
   readonly amount: Amount
   readonly seenAtMs: InstantMs
   readonly role: DepositRole
-  /** First seen at or after the order's expiry: it counts, but only the customer can say for what. */
+  /** Seen or, at a fixed rate, mined too late: it counts, but only the customer can say for what. */
   readonly isLate: boolean
   /** seen: known, in no block. mined: in a block. confirmed: deep enough, and booked. vanished: replaced or dropped. */
   readonly state: 'seen' | 'mined' | 'confirmed' | 'vanished'
