@@ -133,8 +133,8 @@ export const controls: readonly Control[] = [
     patches: [
       {
         file: 'engine/payouts/draft.ts',
-        find: 'async function missingSource(world: SigningWorld, outflow: ClaimedOutflow): Promise<string | null> {',
-        replace: `async function missingSource(world: SigningWorld, outflow: ClaimedOutflow): Promise<string | null> {
+        find: 'async function waitForSource(world: SigningWorld, outflow: ClaimedOutflow): Promise<Progress | null> {',
+        replace: `async function waitForSource(world: SigningWorld, outflow: ClaimedOutflow): Promise<Progress | null> {
         if (world !== null) return null`,
       },
     ],
