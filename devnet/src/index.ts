@@ -1,4 +1,4 @@
-export type { Contract, ContractName, Contracts } from './evm/compile_contracts.ts'
+export { type Contract, type ContractName, type Contracts, compileAhead } from './evm/compile_contracts.ts'
 export type { EvmClient, Token, TokenSymbol } from './evm/evm_network.ts'
 export { connectRpc, type Rpc, RpcError } from './json_rpc.ts'
 export type { DevnetCurrency, DevnetNetwork, Replacement } from './local_network.ts'

@@ -2,7 +2,7 @@ import { mkdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { type BitcoinInfo, type ChosenBitcoin, chooseBitcoin } from './bitcoin/choose_bitcoin.ts'
 import type { EosInfo, EosNetwork } from './eos/open_eos_network.ts'
-import { type Contracts, compileContracts } from './evm/compile_contracts.ts'
+import { type Contracts, compileAhead, compileContracts } from './evm/compile_contracts.ts'
 import type { EvmClient, EvmNetwork, Token, TokenSymbol } from './evm/evm_network.ts'
 import { EVM_PROFILES } from './evm/evm_profiles.ts'
 import { startAnvil } from './evm/start_anvil.ts'
@@ -159,7 +159,7 @@ export async function startDevnet(options: DevnetOptions): Promise<Devnet> {
   const world: World = { opened: new Map(), evm: {}, simulated: {}, missing: [] }
   const wanted = options.networks ?? DEFAULT_NETWORKS
   // There is much to load: here, because meanwhile the nodes and the database start.
-  const loading = loadNetworks(wanted)
+  const loading = Promise.all([loadNetworks(wanted), compileWanted(wanted, options)])
   const opening = wanted.map((network) => open({ world, loading, dataDir, options }, network))
   const mailing = loading.then(() => openMailboxIn(dataDir))
   const [mailbox, ...starts] = await Promise.allSettled([mailing, ...opening])
@@ -171,6 +171,10 @@ export async function startDevnet(options: DevnetOptions): Promise<Devnet> {
     throw failed === undefined ? (mailbox as PromiseRejectedResult).reason : failed.reason
   }
   return assemble(world, mailbox.value, lock, options)
+}
+
+async function compileWanted(wanted: readonly DevnetNetwork[], { log }: DevnetOptions): Promise<void> {
+  if (wanted.some((network) => network === 'TRX' || network in EVM_PROFILES)) await compileAhead(log)
 }
 
 /** Loaded after the networks: see there. */
@@ -187,7 +191,7 @@ function own(dataDir: string): LockFile {
 
 type Opening = {
   readonly world: World
-  readonly loading: Promise<void>
+  readonly loading: Promise<unknown>
   readonly dataDir: string
   readonly options: DevnetOptions
 }
@@ -221,7 +225,7 @@ async function open({ world, loading, dataDir, options }: Opening, network: Devn
   const node = await startAnvil({ dataDir: folder, chainId: profile.chainId, name: network, log })
   const opening = loading
     .then(MODULES[network])
-    .then(({ openEvmNetwork }) => openEvmNetwork(node, profile, () => compileContracts(log)))
+    .then(({ openEvmNetwork }) => openEvmNetwork(node, profile, compileContracts))
   const opened = await orStop(node, opening)
   world.evm[network] = opened
   world.opened.set(network, opened)
@@ -268,7 +272,7 @@ function assemble(world: World, mailbox: Mailbox, lock: LockFile, options: Devne
     trouble: (network, troubles) => troublesOf(world, network).trouble(troubles),
     evm: (network) => ({
       client: (world.evm[network] ?? fail(`${network} is not running in this devnet`)).client,
-      contracts: compileContracts(options.log),
+      contracts: compileContracts(),
     }),
     bitcoin: {
       rpc: (method, params) =>

@@ -1,7 +1,9 @@
 import { createHash, randomBytes } from 'node:crypto'
+import { once } from 'node:events'
 import { existsSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
+import { Worker } from 'node:worker_threads'
 import type { Abi, Hex } from 'viem'
 import { cacheDir } from '../cache_dir.ts'
 
@@ -26,7 +28,31 @@ const sourceDir = join(import.meta.dirname, 'contracts')
  * Our Solidity sources, compiled. The result is cached by what it is made from: loading the compiler
  * takes longer than starting everything else.
  */
-export function compileContracts(log: (line: string) => void = () => {}): Contracts {
+export function compileContracts(): Contracts {
+  const { input, path } = readSources()
+  if (existsSync(path)) return JSON.parse(readFileSync(path, 'utf8')) as Contracts
+  const contracts = compile(input)
+  const draft = `${path}.${randomBytes(4).toString('hex')}`
+  writeFileSync(draft, JSON.stringify(contracts))
+  renameSync(draft, path)
+  return contracts
+}
+
+/**
+ * Has them compiled in a thread of its own, unless they are. The compiler keeps whoever calls it for many seconds on a busy
+ * machine, and whatever had been asked of a node by then would be given up as unanswered.
+ */
+export async function compileAhead(log: (line: string) => void = () => {}): Promise<void> {
+  const { path, version } = readSources()
+  if (existsSync(path)) return
+  log(`contracts: compiling with solc ${version}`)
+  // It inherits no stripping of types from whoever runs the tests.
+  const thread = new Worker(new URL('./compile_thread.ts', import.meta.url), { execArgv: [] })
+  // An error of the thread is thrown here.
+  await once(thread, 'exit')
+}
+
+function readSources(): { readonly input: string; readonly path: string; readonly version: string } {
   const sources = Object.fromEntries(
     readdirSync(sourceDir)
       .filter((name) => name.endsWith('.sol'))
@@ -47,14 +73,11 @@ export function compileContracts(log: (line: string) => void = () => {}): Contra
     .update(JSON.stringify([versions, input]))
     .digest('hex')
     .slice(0, 24)
-  const path = join(cacheDir(), `contracts-${key}.json`)
-  if (existsSync(path)) return JSON.parse(readFileSync(path, 'utf8')) as Contracts
-  log(`contracts: compiling with solc ${versions[0]}`)
-  const contracts = compile(JSON.stringify(input))
-  const draft = `${path}.${randomBytes(4).toString('hex')}`
-  writeFileSync(draft, JSON.stringify(contracts))
-  renameSync(draft, path)
-  return contracts
+  return {
+    input: JSON.stringify(input),
+    path: join(cacheDir(), `contracts-${key}.json`),
+    version: versions[0],
+  }
 }
 
 type SolcOutput = {

@@ -2,8 +2,9 @@ import { readdirSync } from 'node:fs'
 
 /**
  * Run once after an installation, so that the first start does not have to: Node strips the types of everything that the
- * sandbox loads and keeps it where `npm start` looks for it, and an empty PostgreSQL is made that every new one is a copy of. The
- * installation goes on when it fails: the sandbox will say what is wrong, to somebody who is looking.
+ * sandbox loads and keeps it where `npm start` looks for it, an empty PostgreSQL is made that every new one is a copy of, and the
+ * contracts of the local chains are compiled. The installation goes on when it fails: the sandbox will say what is wrong, to
+ * somebody who is looking.
  */
 const chains = new URL('../chains/', import.meta.url)
 const connectors = readdirSync(chains, { withFileTypes: true }).filter((entry) => entry.isDirectory())
@@ -14,4 +15,5 @@ for (const { name } of connectors) await import(new URL(`${name}/index.ts`, chai
 await import('../signer/stellar_transaction.ts')
 await import('../signer/eos_transaction.ts')
 await import('@cambist/devnet').then(({ makeClusterTemplate }) => makeClusterTemplate())
+await import('@cambist/devnet').then(({ compileAhead }) => compileAhead())
 process.exit()
