@@ -1,12 +1,13 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import type { Database, Sql } from '../db/database.ts'
 import { amountOf } from '../domain/money/amount.ts'
 import type { Fact } from '../domain/orders/facts.ts'
-import { apply } from './apply.ts'
+import { apply, applyInTurn } from './apply.ts'
 import { type BooksStage, openBooksStage, placeOrder } from './testing/books_stage.ts'
+import { countingRows } from './testing/counting_rows.ts'
 
 /**
- * What: hearing a fact again costs an order with many deposits no more than one with few.
+ * What: hearing a fact again costs an order with many deposits no more than one with few, and many facts at once read them
+ * once.
  * How: a real PostgreSQL, behind a connection that counts the rows that it answers.
  */
 let stage: BooksStage
@@ -24,16 +25,8 @@ test('a fact that is known is dropped before any deposit is read', async () => {
   const { id } = order.terms
   const tell = async (index: number) => {
     const { db, rows } = countingRows(stage.db)
-    const key = `BNB:0xaa:call:${index}`
-    const fact: Fact = {
-      kind: 'DepositSeen',
-      key,
-      txHash: '0xaa',
-      amount: amountOf('BNB:BNB', 1n),
-      seenAtMs: stage.world.clock.nowMs(),
-      block: { height: 100, hash: 'a' },
-    }
-    const { kind } = await apply({ ...stage.world, db }, id, `${key}:mined:a`, fact)
+    const { factKey, fact } = crumb(index)
+    const { kind } = await apply({ ...stage.world, db }, id, factKey, fact)
     return { kind, rows: rows() }
   }
   for (let index = 0; index < 10; index += 1) expect(await tell(index)).toMatchObject({ kind: 'changed' })
@@ -43,18 +36,44 @@ test('a fact that is known is dropped before any deposit is read', async () => {
   expect(await tell(10)).toEqual({ kind: 'changed', rows: 11 })
 })
 
-function countingRows(database: Database) {
-  let rows = 0
-  const counting = (sql: Sql): Sql => ({
-    query: async (text, values) => {
-      const answer = await sql.query(text, values)
-      rows += answer.length
-      return answer as never
-    },
-  })
-  const db: Database = {
-    ...database,
-    transaction: (work) => database.transaction((tx) => work(counting(tx))),
+test('what many crumbs in one block mean is told with one look at the deposits there are', async () => {
+  const order = await placeOrder(stage, 'BNB:BNB', 'BTC:BTC', { asks: 10n ** 18n, promises: 1_000n })
+  const { id } = order.terms
+  const first = [0, 1, 2, 3, 4].map(crumb)
+  for (const { factKey, fact } of first) await apply(stage.world, id, factKey, fact)
+  const { db, rows } = countingRows(stage.db)
+  const later = [4, 5, 6, 7, 8, 9].map(crumb)
+  const answers = await applyInTurn({ ...stage.world, db }, id, later)
+  expect(answers.map(({ kind }) => kind)).toEqual(['duplicate', ...Array(5).fill('changed')])
+  // The order, that the first fact is there, and five deposits.
+  expect(rows()).toBe(7)
+  const stored = await stage.db.query('SELECT deposit_key FROM deposits ORDER BY deposit_key')
+  expect(stored).toEqual(Array.from({ length: 10 }, (_, index) => ({ deposit_key: crumb(index).key })))
+  const last = answers.at(-1)
+  expect(last?.kind === 'changed' && last.order.deposits.length).toBe(10)
+})
+
+test('facts that are told together are all told or none', async () => {
+  const order = await placeOrder(stage, 'BNB:BNB', 'BTC:BTC', { asks: 10n ** 18n, promises: 1_000n })
+  const lost = async () => {
+    throw new Error('the lease is lost')
   }
-  return { db, rows: () => rows }
+  const told = [crumb(0), crumb(1), { ...crumb(2), alongside: lost }]
+  await expect(applyInTurn(stage.world, order.terms.id, told)).rejects.toThrow('the lease is lost')
+  expect(await stage.db.query(`SELECT FROM facts WHERE kind = 'DepositSeen'`)).toEqual([])
+  expect(await stage.db.query('SELECT FROM deposits')).toEqual([])
+})
+
+/** One wei, by a call of a contract; all of them in one block. */
+function crumb(index: number) {
+  const key = `BNB:0xaa:call:${index}`
+  const fact: Fact = {
+    kind: 'DepositSeen',
+    key,
+    txHash: '0xaa',
+    amount: amountOf('BNB:BNB', 1n),
+    seenAtMs: stage.world.clock.nowMs(),
+    block: { height: 100, hash: 'a' },
+  }
+  return { key, factKey: `${key}:mined:a`, fact }
 }

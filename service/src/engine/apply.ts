@@ -22,53 +22,96 @@ export type Applied =
   | { readonly kind: 'no_order' }
 
 /**
- * The only writer of order state. Locks the order, drops a fact that is known by its key, lets `decide` say what it
- * means, and stores order, deposits, event, postings, outflows and the fact in one transaction.
- *
- * `factKey` names the outside event (`BTC:txid:vout:mined:blockhash`): telling it again changes nothing.
+ * A fact under the key that names the outside event (`BTC:txid:vout:mined:blockhash`): telling it again changes nothing.
  * `alongside` writes what belongs to the same moment (a worker's row, a retry slot); it runs only when the fact is new
  * and not refused, and what it throws undoes everything.
+ */
+export type Told = {
+  readonly factKey: string
+  readonly fact: Fact
+  readonly alongside?: (tx: Sql, order: Order) => Promise<void>
+}
+
+/**
+ * The only writer of order state. Locks the order, drops a fact that is known by its key, lets `decide` say what it
+ * means, and stores order, deposits, event, postings, outflows and the fact in one transaction.
  */
 export async function apply(
   world: World,
   orderId: OrderId,
   factKey: string,
   fact: Fact,
-  alongside: (tx: Sql, order: Order) => Promise<void> = nothing,
+  alongside: Told['alongside'] = nothing,
 ): Promise<Applied> {
-  const nowMs = world.clock.nowMs()
-  const applied = await world.db.transaction(async (tx): Promise<Applied> => {
-    const locked = await lockOrder(tx, orderId)
-    if (locked === null) return { kind: 'no_order' }
-    if (await isFactKnown(tx, orderId, factKey)) return { kind: 'duplicate' }
-    const before = await readLocked(tx, locked)
-    const decision = decide(before, fact, nowMs)
-    switch (decision.kind) {
-      case 'refused':
-        return decision
-      case 'ignored':
-        await insertFact(tx, orderId, { key: factKey, kind: fact.kind, outcome: 'ignored' }, nowMs)
-        await alongside(tx, before)
-        return decision
-      case 'changed': {
-        const { order, postings, effects } = decision
-        await insertFact(tx, orderId, { key: factKey, kind: fact.kind, outcome: 'changed' }, nowMs)
-        await saveOrder(tx, before, order)
-        await postForOrder(tx, orderId, factKey, postings, nowMs)
-        for (const effect of effects) await carryOut(tx, order, effect, nowMs)
-        if (order.sequence > before.sequence) {
-          const snapshot = viewOrder(order, world.market)
-          await appendEvent(tx, order, { previousStatus: before.state.status, factKey, snapshot })
-        }
-        await alongside(tx, order)
-        return { kind: 'changed', order }
-      }
-      default:
-        return unreachable(decision)
-    }
-  })
-  if (applied.kind === 'changed') ringFor(world, applied.order)
+  const [applied] = await applyInTurn(world, orderId, [{ factKey, fact, alongside }])
+  assert(applied !== undefined, 'every fact is answered')
   return applied
+}
+
+/**
+ * Several facts of one order, one after the other, in one transaction: what thousands of deposits mean takes all of them, and
+ * they are read once. Answers in the same sequence.
+ */
+export async function applyInTurn(
+  world: World,
+  orderId: OrderId,
+  all: readonly Told[],
+): Promise<readonly Applied[]> {
+  const nowMs = world.clock.nowMs()
+  const applied = await world.db.transaction(async (tx) => {
+    const locked = await lockOrder(tx, orderId)
+    if (locked === null) return all.map(() => ({ kind: 'no_order' }) as const)
+    const answers: Applied[] = []
+    let order: Order | null = null
+    for (const told of all) {
+      if (await isFactKnown(tx, orderId, told.factKey)) {
+        answers.push({ kind: 'duplicate' })
+        continue
+      }
+      const before: Order = order ?? (await readLocked(tx, locked))
+      const answer = await applyOne(world, tx, before, told, nowMs)
+      order = answer.kind === 'changed' ? answer.order : before
+      answers.push(answer)
+    }
+    return answers
+  })
+  const changed = applied.findLast((one) => one.kind === 'changed')
+  if (changed !== undefined) ringFor(world, changed.order)
+  return applied
+}
+
+async function applyOne(
+  world: World,
+  tx: Sql,
+  before: Order,
+  { factKey, fact, alongside = nothing }: Told,
+  nowMs: InstantMs,
+): Promise<Applied> {
+  const orderId = before.terms.id
+  const decision = decide(before, fact, nowMs)
+  switch (decision.kind) {
+    case 'refused':
+      return decision
+    case 'ignored':
+      await insertFact(tx, orderId, { key: factKey, kind: fact.kind, outcome: 'ignored' }, nowMs)
+      await alongside(tx, before)
+      return decision
+    case 'changed': {
+      const { order, postings, effects } = decision
+      await insertFact(tx, orderId, { key: factKey, kind: fact.kind, outcome: 'changed' }, nowMs)
+      await saveOrder(tx, before, order)
+      await postForOrder(tx, orderId, factKey, postings, nowMs)
+      for (const effect of effects) await carryOut(tx, order, effect, nowMs)
+      if (order.sequence > before.sequence) {
+        const snapshot = viewOrder(order, world.market)
+        await appendEvent(tx, order, { previousStatus: before.state.status, factKey, snapshot })
+      }
+      await alongside(tx, order)
+      return { kind: 'changed', order }
+    }
+    default:
+      return unreachable(decision)
+  }
 }
 
 /** What the change has made due. Whoever misses it looks for rows all the same, only later. */

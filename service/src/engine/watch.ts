@@ -22,7 +22,7 @@ import { chainFacts } from '../domain/catalog/networks.ts'
 import { amountOf, toChainUnits } from '../domain/money/amount.ts'
 import type { Fact } from '../domain/orders/facts.ts'
 import type { BlockRef, Order } from '../domain/orders/order.ts'
-import { apply } from './apply.ts'
+import { applyInTurn } from './apply.ts'
 import { atOnce } from './at_once.ts'
 import { bookHouseDeposits, noteHouseDeposit, unmineHouseDeposits } from './house.ts'
 import type { LeaseKeeper } from './lease.ts'
@@ -189,11 +189,13 @@ async function followReorganisation(
   const guard = (tx: Sql) => requireLease(tx, lease)
   await orphanOutflows(world, chain.id, { kind: 'named', blocks: orphans }, branch, guard)
   for (const { hash } of orphans) {
-    for (const { orderId, key } of await findDepositsInBlock(world.db, chain.id, hash)) {
-      await tell(look, orderId, `${key}:unmined:${hash}`, { kind: 'DepositUnmined', key }, (tx, { terms }) =>
-        wakeUnswept(tx, chain.id, terms.depositAddress),
-      )
-    }
+    const deposits = await findDepositsInBlock(world.db, chain.id, hash)
+    const news = deposits.map(({ orderId, key }): News => {
+      const fact = { kind: 'DepositUnmined', key } as const
+      const wake: News['alongside'] = (tx, { terms }) => wakeUnswept(tx, chain.id, terms.depositAddress)
+      return { orderId, what: `${key}:unmined:${hash}`, fact, alongside: wake }
+    })
+    await tellOrderByOrder(look, news)
   }
   await world.db.transaction(async (tx) => {
     await requireLease(tx, lease)
@@ -310,50 +312,47 @@ async function tellOrders(
   block: BlockRef | null,
   seenAtMs: number,
 ): Promise<void> {
-  await orderByOrder(
-    look,
-    moves,
-    ({ own }) => own.orderId,
-    async ({ transfer, own }) => {
-      assert(typeof transfer.asset === 'string', 'an order hears only of assets we know')
-      const key = `${look.chain.id}:${transfer.id}`
-      await tell(look, own.orderId, `${key}:${where}`, {
-        kind: 'DepositSeen',
-        key,
-        txHash: transfer.txHash,
-        amount: amountOf(transfer.asset, transfer.units),
-        seenAtMs,
-        block,
-      })
-    },
-  )
-}
-
-/** Several orders at the same time; what one order hears, it hears in the order given. */
-async function orderByOrder<Item>(
-  { world }: Look,
-  items: readonly Item[],
-  orderOf: (item: Item) => string,
-  work: (item: Item) => Promise<void>,
-): Promise<void> {
-  await atOnce(world.policy.atOnce, [...Map.groupBy(items, orderOf).values()], async (ofOne) => {
-    for (const item of ofOne) await work(item)
+  const news = moves.map(({ transfer, own }): News => {
+    assert(typeof transfer.asset === 'string', 'an order hears only of assets we know')
+    const key = `${look.chain.id}:${transfer.id}`
+    const amount = amountOf(transfer.asset, transfer.units)
+    const fact: Fact = { kind: 'DepositSeen', key, txHash: transfer.txHash, amount, seenAtMs, block }
+    return { orderId: own.orderId, what: `${key}:${where}`, fact }
   })
+  await tellOrderByOrder(look, news)
 }
 
-/** Nothing is told by a watcher that has lost its lease, nor twice on the same branch. */
-async function tell(
-  look: Look,
-  orderId: string,
-  what: string,
-  fact: Fact,
-  alongside: (tx: Sql, order: Order) => Promise<void> = async () => {},
-): Promise<void> {
+/** `what` names the event in the outside world. */
+type News = {
+  readonly orderId: string
+  readonly what: string
+  readonly fact: Fact
+  readonly alongside?: (tx: Sql, order: Order) => Promise<void>
+}
+
+/** Nobody else who has something for the order waits longer than these take. */
+const FACTS_AT_ONCE = 100
+
+/**
+ * Several orders at the same time; what one order hears, it hears in the order given. Nothing is told by a watcher that
+ * has lost its lease, nor twice on the same branch.
+ */
+async function tellOrderByOrder(look: Look, news: readonly News[]): Promise<void> {
   const { world, lease, branch } = look
-  await keepLease(look)
-  await apply(world, orderId, `${what}@${branch}`, fact, async (tx, order) => {
-    await requireLease(tx, lease)
-    await alongside(tx, order)
+  const byOrder = [...Map.groupBy(news, ({ orderId }) => orderId)]
+  await atOnce(world.policy.atOnce, byOrder, async ([orderId, ofOne]) => {
+    for (let at = 0; at < ofOne.length; at += FACTS_AT_ONCE) {
+      const told = ofOne.slice(at, at + FACTS_AT_ONCE).map(({ what, fact, alongside }) => ({
+        factKey: `${what}@${branch}`,
+        fact,
+        alongside: async (tx: Sql, order: Order) => {
+          await requireLease(tx, lease)
+          await alongside?.(tx, order)
+        },
+      }))
+      await keepLease(look)
+      await applyInTurn(world, orderId, told)
+    }
   })
 }
 
@@ -423,13 +422,10 @@ async function checkWaiting(look: Look, height: number): Promise<void> {
     if (status.where === 'mempool') continue
     if (status.where === 'block' && !(await wasReadWhole(look, status.block, height))) continue
     const moment = `${height}:${await mempoolMoment(look)}`
-    await orderByOrder(
-      look,
-      deposits,
-      ({ orderId }) => orderId,
-      ({ orderId, key }) =>
-        tell(look, orderId, `${key}:vanished:${moment}`, { kind: 'DepositVanished', key }),
-    )
+    const news = deposits.map(({ orderId, key }): News => {
+      return { orderId, what: `${key}:vanished:${moment}`, fact: { kind: 'DepositVanished', key } }
+    })
+    await tellOrderByOrder(look, news)
   }
 }
 
@@ -441,16 +437,14 @@ async function wasReadWhole({ world, chain }: Look, block: BlockRef, height: num
 async function confirmDeposits(look: Look, height: number): Promise<void> {
   const { world, chain } = look
   const deep = await findDeepDeposits(world.db, chain.id, height)
-  await orderByOrder(
-    look,
-    deep,
-    ({ orderId }) => orderId,
-    async ({ orderId, key, blockHash }) => {
-      assert(blockHash !== null, 'a mined deposit has a block')
-      const fact: Fact = { kind: 'DepositConfirmed', key }
-      await tell(look, orderId, `${key}:confirmed:${blockHash}`, fact, (tx, { terms }) =>
-        noteUnswept(tx, chain.id, terms.depositAddress, world.clock.nowMs()),
-      )
-    },
-  )
+  const news = deep.map(({ orderId, key, blockHash }): News => {
+    assert(blockHash !== null, 'a mined deposit has a block')
+    return {
+      orderId,
+      what: `${key}:confirmed:${blockHash}`,
+      fact: { kind: 'DepositConfirmed', key },
+      alongside: (tx, { terms }) => noteUnswept(tx, chain.id, terms.depositAddress, world.clock.nowMs()),
+    }
+  })
+  await tellOrderByOrder(look, news)
 }
