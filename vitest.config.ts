@@ -17,6 +17,8 @@ export default defineConfig({
           name: 'unit',
           include: ['{service,devnet,sdk}/src/**/*.test.ts', 'service/test/tidy/**/*.test.ts'],
           testTimeout: 20_000,
+          // Many begin with a PostgreSQL of their own, which takes its time on a machine that is busy with others.
+          hookTimeout: 60_000,
           maxWorkers: 5,
           // What all of them load, each worker loads once: a fourth of their time.
           isolate: false,
