@@ -93,7 +93,7 @@ async function live(sandbox: TestSandbox, lines: BadLines, proof: Proof): Promis
   sandbox.log('what has not happened yet on some line does')
   lines.failAsNeverBefore()
   await weather.until(
-    'every fault has happened on every line',
+    () => `every fault has happened on every line: ${missing(lines).join(', ')} did not`,
     async () => missing(lines).length === 0,
     false,
   )

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Chance } from '../../harness/chance.ts'
 import { eventually } from '../../harness/eventually.ts'
-import { findUnended, findViolations } from '../../harness/invariants.ts'
+import { findUnended, findViolations, type Inspected } from '../../harness/invariants.ts'
 import { type Counter, type Customer, newCustomer, serveCustomer, type Wish } from './customers.ts'
 import { type Settled, settle } from './settled.ts'
 import type { Ground, Stage } from './stage.ts'
@@ -95,13 +95,22 @@ async function findProblems({ devnet }: Ground, stage: Stage, patienceMs: number
   for (;;) {
     const isOver = performance.now() > untilMs
     await buryFollowed(devnet, inspected)
-    const live = await inspected.rows<{ payout_id: string; state: string }>(
-      `SELECT payout_id, state FROM outflows WHERE state IN ('planned', 'signed', 'broadcast')`,
-    )
-    const left = live.map(({ payout_id, state }) => `${payout_id} is still ${state}`)
+    const left = await findLive(inspected)
     const problems = left.length > 0 && !isOver ? left : [...left, ...(await findViolations(inspected))]
     if (problems.length === 0) return []
     if (isOver) return [...(await findUnended(inspected)), ...problems]
     await pause(200)
   }
+}
+
+/** What is on its way, for how long, and what it says of itself: a queue that moves looks otherwise than one that stands. */
+async function findLive({ rows }: Inspected): Promise<string[]> {
+  const live = await rows<{ payout_id: string; state: string; trouble: string | null; seconds: number }>(
+    `SELECT payout_id, state, trouble, round(extract(epoch FROM now()) - planned_at_ms / 1000)::int AS seconds
+     FROM outflows WHERE state IN ('planned', 'signed', 'broadcast')`,
+  )
+  return live.map(
+    ({ payout_id, state, trouble, seconds }) =>
+      `${payout_id} is still ${state} after ${seconds} s${trouble === null ? '' : `: ${trouble}`}`,
+  )
 }

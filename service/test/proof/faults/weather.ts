@@ -23,7 +23,7 @@ export type Weather = {
   readonly gaps: Readonly<Record<Gap, number>>
   readonly counts: { spikes: number; aboveCap: number; prices: number; noPrice: number }
   /** Lets blocks, time and customers' answers come until `isOver` says so. */
-  until(what: string, isOver: () => Promise<boolean>, isMining?: boolean): Promise<void>
+  until(what: string | (() => string), isOver: () => Promise<boolean>, isMining?: boolean): Promise<void>
   /** The payouts to this destination are never taken, until its order asks what to do. */
   refuse(destination: string, gap: Gap): void
   /** Makes the node forget payouts that later ones wait behind; answers to whom they went. */
@@ -79,7 +79,8 @@ export function openWeather(sandbox: TestSandbox, lines: BadLines, chance: Chanc
   return {
     gaps,
     counts,
-    until: (what, isOver, isMining = true) => blow(sky, what, isOver, isMining),
+    until: (what, isOver, isMining = true) =>
+      blow(sky, typeof what === 'string' ? () => what : what, isOver, isMining),
     refuse: (destination, gap) => {
       gaps[gap] += 1
       sky.refused.set(destination, destination.replace(/^0x/, '').toLowerCase())
@@ -122,14 +123,14 @@ function interfere({ refused, expensive }: Sky, chain: ChainId, { method, params
 
 async function blow(
   sky: Sky,
-  what: string,
+  what: () => string,
   isOver: () => Promise<boolean>,
   isMining: boolean,
 ): Promise<void> {
   const { sandbox } = sky
   const untilMs = performance.now() + PATIENCE_MS
   while (!(await isOver())) {
-    if (performance.now() > untilMs) throw new Error(`never came true: ${what}\n${await describe(sandbox)}`)
+    if (performance.now() > untilMs) throw new Error(`never came true: ${what()}\n${await describe(sandbox)}`)
     if (isMining) await mineSome(sky)
     advance(sky, SECONDS_A_TICK)
     await answerOrders(sky)
