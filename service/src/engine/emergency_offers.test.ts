@@ -100,3 +100,11 @@ test('what would not pay for its own payout is not offered at the lock either', 
   expect(emergencyOffers(crumb, board(true)).continue).toBeNull()
   expect(emergencyOffers(crumb, board(true)).recalculate).toBeNull()
 })
+
+test('a small part of a large amount pays for its own payout, at the lock as at the market', () => {
+  // The lock has the five dollars of a payout in it once, and 0.005 BTC of 0.1 bring a quarter of one; the fee is three.
+  const part = paid(500_000n)
+  expect(emergencyOffers(part, board(true)).continue?.to).toEqual(usdt(245n))
+  // Where the fee covers what is missing, the lock holds: of 0.01 BTC that is six of four and a half.
+  expect(emergencyOffers(paid(1_000_000n), board(true)).continue?.to).toEqual(usdt(600n))
+})

@@ -1,6 +1,6 @@
 import { assetOf } from '../domain/catalog/assets.ts'
 import { type Amount, amountOf, toPrecision } from '../domain/money/amount.ts'
-import { type Order, received } from '../domain/orders/order.ts'
+import { type Order, type OrderTerms, received } from '../domain/orders/order.ts'
 import { type Quote, quoteAtRate, quoteReceived } from '../domain/quotes/quote.ts'
 import { type MarketBoard, readMarketOf } from './market.ts'
 
@@ -13,7 +13,8 @@ export type Offers = {
 
 /**
  * DESIGN 3, Lifecycle. continue: received × the locked rate, or the current rate where no rate is locked any more
- * (float, late, or an hour past the order's expiry). recalculate: the current rate on what was received. refund: what was received less the network's cost.
+ * (float, late, or an hour past the order's expiry) or what was received is too small a part of what was asked. recalculate:
+ * the current rate on what was received. refund: what was received less the network's cost.
  */
 export function emergencyOffers(order: Order, board: MarketBoard): Offers {
   const { terms, state } = order
@@ -21,16 +22,25 @@ export function emergencyOffers(order: Order, board: MarketBoard): Offers {
   const market = readMarketOf(board, terms)
   const current = market && quoteReceived(market, total)
   const isLate = state.status === 'EMERGENCY' && state.reasons.includes('LATE_DEPOSIT')
-  // The locked rate is all-in for the amount asked: on a crumb of it, the share of the network's cost inside would not
-  // pay for the payout. What is not worth exchanging at the market is not exchanged at the lock either.
+  // What is not worth exchanging at the market is not exchanged at the lock either.
   const isWorthIt = market === null || current !== null
-  const keepsRate =
+  const isOffered =
     terms.rateType === 'fixed' && !isLate && isWorthIt && board.isLockOffered(terms.expiresAtMs)
+  const locked = isOffered ? quoteAtRate(terms.rate, total, terms.feeShare, terms.networkFee) : null
+  const keepsRate = isOffered && (locked === null || paysForItself(terms, locked))
   return {
-    continue: keepsRate ? quoteAtRate(terms.rate, total, terms.feeShare, terms.networkFee) : current,
+    continue: keepsRate ? locked : current,
     recalculate: current,
     refund: refundOffer(total, board.payoutCost(assetOf(terms.from))),
   }
+}
+
+/**
+ * The locked rate is all-in for the amount asked, and what came brings only its share of the network's cost. The rest is
+ * ours to bear, out of the fee and no further: otherwise an order of a large amount would be a cheap payout of a small one.
+ */
+function paysForItself({ asks, networkFee }: OrderTerms, { from, fee }: Quote): boolean {
+  return (asks.units - from.units) * networkFee.units <= fee.units * asks.units
 }
 
 function refundOffer(total: Amount, cost: Amount | null): Offers['refund'] {
