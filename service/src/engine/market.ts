@@ -4,7 +4,7 @@ import type { Sql } from '../db/database.ts'
 import { type Reserve, readReserves } from '../db/reserves.ts'
 import { type Asset, type AssetId, assetOf, nativeAsset } from '../domain/catalog/assets.ts'
 import { type ChainId, chainFacts } from '../domain/catalog/networks.ts'
-import { type Amount, amountOf } from '../domain/money/amount.ts'
+import { type Amount, amountOf, toPrecision } from '../domain/money/amount.ts'
 import { isLockOffered } from '../domain/orders/order.ts'
 import { accept, type Outcome, refuse } from '../domain/outcome.ts'
 import type { RateType } from '../domain/quotes/quote.ts'
@@ -58,11 +58,14 @@ export function marketBoard(parts: {
 
   const payoutCost = (asset: Asset): Amount | null => {
     const reserve = reserves.get(asset.id)
+    if (reserve === undefined) return null
     const native = nativeAsset(asset.chain)
+    const cost = amountOf(native.id, reserve.payoutCost)
+    // In itself it costs what it costs: nobody waits for a price to get his own coin back.
+    if (asset.id === native.id) return toPrecision(cost, 'up')
     const nativePrice = prices.usd(native.currency)
     const price = prices.usd(asset.currency)
-    if (reserve === undefined || nativePrice === null || price === null) return null
-    return costIn(asset, amountOf(native.id, reserve.payoutCost), nativePrice, price)
+    return nativePrice === null || price === null ? null : costIn(asset, cost, nativePrice, price)
   }
 
   const gather = (from: Asset, to: Asset, rateType: RateType): Market | null => {

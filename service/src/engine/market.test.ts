@@ -1,0 +1,35 @@
+import { expect, test } from 'vitest'
+import type { Clock } from '../clock.ts'
+import type { Sql } from '../db/database.ts'
+import { type AssetId, assetOf, assets } from '../domain/catalog/assets.ts'
+import { amountOf } from '../domain/money/amount.ts'
+import { defaultPolicy } from './default_policy.ts'
+import { marketBoard } from './market.ts'
+
+/**
+ * What: what a refund costs is known without a price where the cost is in the coin that goes back.
+ * How: the real board over rows of the test, with a price book that believes nothing.
+ */
+test('in its own coin a payout costs what the chain asks, whether or not anybody knows a price', async () => {
+  const costs: [AssetId, bigint][] = [
+    ['BTC:BTC', 2_891n],
+    ['ETH:ETH', 10n ** 15n + 1n],
+    ['USDT:ERC20', 10n ** 15n],
+  ]
+  const reserves = costs.map(([asset, payout_cost]) => ({ asset, spendable: 1n, payout_cost, at_ms: 0 }))
+  const db = { query: async (text: string) => (text.includes('FROM reserves') ? reserves : []) }
+  const market = marketBoard({
+    db: db as unknown as Sql,
+    clock: { nowMs: () => 0, wallMs: () => 0 } as Clock,
+    prices: { usd: () => null },
+    policy: defaultPolicy,
+    assets: new Set(assets.map(({ id }) => id)),
+  })
+  const costOf = (asset: AssetId) => market.payoutCost(assetOf(asset))
+  expect(costOf('BTC:BTC'), 'before the chain was looked at').toBeNull()
+  await market.refresh()
+  expect(costOf('BTC:BTC')).toEqual(amountOf('BTC:BTC', 2_891n))
+  // Raised to what the interface shows.
+  expect(costOf('ETH:ETH')).toEqual(amountOf('ETH:ETH', 10n ** 15n + 10n ** 10n))
+  expect(costOf('USDT:ERC20'), 'gas is told in ETH').toBeNull()
+})
