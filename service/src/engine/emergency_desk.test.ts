@@ -2,9 +2,10 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { insertAddresses } from '../db/addresses.ts'
 import type { Database } from '../db/database.ts'
 import { amountOf } from '../domain/money/amount.ts'
-import { accept } from '../domain/outcome.ts'
-import type { ActionView, DeskOutcome } from './desk.ts'
+import { accept, refuse } from '../domain/outcome.ts'
+import type { ActionView, DeskOutcome, EmergencyAction } from './desk.ts'
 import { emergencyDesk } from './emergency_desk.ts'
+import type { MarketBoard } from './market.ts'
 import {
   type BooksStage,
   confirmDeposit,
@@ -28,25 +29,29 @@ beforeEach(() => stage.reset())
 
 afterAll(() => stage?.stop())
 
+/** What is chosen, and what the market knows then. */
+type Moment = { readonly action: EmergencyAction; readonly market: Partial<MarketBoard> }
+
 /** An order that received half of what it asks, and the request for a refund of that. */
 async function stuckOrder() {
   const order = await placeOrder(stage, 'BTC:BTC', 'ETH:ETH', { asks: 10_000_000n, promises: 10n ** 18n })
   await confirmDeposit(stage, order, await mineDeposit(stage, order, 5_000_000n, 101))
   const { id, accountId } = order.terms
-  const choose = (db: Database, key = 'again', address = 'back') => {
+  const choose = (db: Database, key = 'again', address = 'back', on: Partial<Moment> = {}) => {
     const { world } = stage
+    const { action = 'refund', market } = on
     const chains = new Map([...world.chains].map(([of, chain]) => [of, { ...chain, parseAddress: accept }]))
     const desk = emergencyDesk({
       ...world,
       db,
-      market: { ...world.market, payoutCost: ({ id: asset }) => amountOf(asset, 1_000n) },
+      market: { ...world.market, payoutCost: ({ id: asset }) => amountOf(asset, 1_000n), ...market },
       chains,
       seal: ({ orderId }) => `seal of ${orderId}`,
       tokenOf: (orderId) => orderId,
       randomDigits: (count) => '0'.repeat(count),
       randomId: () => 'an id',
     })
-    return desk.chooseAction(accountId, id, 'refund', address, {
+    return desk.chooseAction(accountId, id, action, address, {
       slot: `key:${id}:${key}`,
       bodyHash: address,
     })
@@ -118,4 +123,21 @@ test('a refund to an address where we keep our own money is refused, and the nex
   })
   expect(await outflows()).toEqual([])
   expect(toldBy(await choose(stage.db, 'theirs', 'back'))).toContain('is REFUND')
+})
+
+test('what has no price now is put off, and not told to be too little', async () => {
+  const { choose, outflows } = await stuckOrder()
+  const noPrice = { code: 'RATE_UNAVAILABLE', message: 'there is no reliable price at the moment' } as const
+  const market = { read: () => refuse(noPrice), payoutCost: () => null }
+  expect(toldBy(await choose(stage.db, 'new rate', 'back', { action: 'recalculate', market }))).toBe(
+    noPrice.code,
+  )
+  expect(toldBy(await choose(stage.db, 'refund', 'back', { market }))).toBe(noPrice.code)
+  const closed = { code: 'MAINTENANCE', message: 'BTC on BTC is not available at the moment' } as const
+  const silent = { ...market, read: () => refuse(closed) }
+  expect(toldBy(await choose(stage.db, 'new rate', 'back', { action: 'recalculate', market: silent }))).toBe(
+    closed.code,
+  )
+  expect(await outflows()).toEqual([])
+  expect(toldBy(await choose(stage.db, 'refund'))).toContain('is REFUND')
 })

@@ -113,7 +113,7 @@ function notAvailable({ currency, network }: Asset): MarketRejection {
   }
 }
 
-const noPrice: MarketRejection = {
+export const noPrice: MarketRejection = {
   code: 'RATE_UNAVAILABLE',
   message: 'there is no reliable price at the moment; try again soon',
 }
