@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { systemClock } from '../../clock.ts'
 import { currencyCodes } from '../../domain/catalog/currencies.ts'
+import { HOUR_MS } from '../../domain/time.ts'
 import { defaultPriceRules, type PriceBook, priceBook } from '../price_book.ts'
 import { ccxtVenues } from './ccxt_venues.ts'
 import { type CentPrices, type Fault, startVenue, type VenueServer } from './venue_servers.ts'
@@ -269,6 +270,31 @@ test('a market with a gap between bid and ask gives no price', async () => {
   serverOf('kraken').fault = 'wide_spread'
   await expect(source?.read(new AbortController().signal)).rejects.toThrow('spread')
 })
+
+/** These refuse the whole question when it names one market that is there no more. */
+test.each<VenueId>(['binance', 'kraken'])(
+  'a market that %s closes does not silence it for the others',
+  async (venue) => {
+    const later = systemClock()
+    const httpOverrides = { [venue]: serverOf(venue).origin }
+    const [source] = ccxtVenues({
+      venues: [venue],
+      currencies: currencyCodes,
+      clock: later,
+      timeoutMs: 15_000,
+      httpOverrides,
+    })
+    const read = async () =>
+      (await source?.read(new AbortController().signal))?.map(({ currency }) => currency)
+    const listed = await read()
+    expect(listed).toContain('EOS')
+    const { EOS: _, ...others } = market
+    prices = others
+    later.setOffset(HOUR_MS)
+    await expect(read()).rejects.toThrow()
+    expect(await read()).toEqual(listed?.filter((currency) => currency !== 'EOS'))
+  },
+)
 
 test('a venue is known by its name in ccxt', () => {
   expect(isVenueId('kraken')).toBe(true)

@@ -1,6 +1,6 @@
 import type { Clock } from '../../clock.ts'
 import type { CurrencyCode } from '../../domain/catalog/currencies.ts'
-import { HOUR_MS, type InstantMs } from '../../domain/time.ts'
+import { HOUR_MS, type InstantMs, MINUTE_MS } from '../../domain/time.ts'
 import type { PriceObservation, PriceSource } from '../price_source.ts'
 import { type Exchange, type Fetch, openExchange } from './exchange.ts'
 import { priceOf, type Ticker } from './ticker_price.ts'
@@ -21,6 +21,12 @@ export type CcxtVenuesOptions = {
 /** Which markets there are changes seldom; asking again now and then finds new ones and drops closed ones. */
 const MARKETS_AGE_MS_MAX = 6 * HOUR_MS
 
+/**
+ * A venue may refuse the whole question because of one market that it has closed since, and would until the markets are
+ * asked for again. Not after every failure: the answer is the largest there is, and most failures are of another kind.
+ */
+const DOUBTED_MARKETS_AGE_MS_MAX = 5 * MINUTE_MS
+
 /** The longest honest answer is a few megabytes (all markets of one venue). */
 const ANSWER_BYTES_MAX = 32 * 1024 * 1024
 
@@ -35,6 +41,8 @@ class CcxtVenue implements PriceSource {
   #exchange: Exchange | null = null
   #pairs: readonly Pair[] = []
   #marketsAtMs: InstantMs = Number.NEGATIVE_INFINITY
+  /** The last question for tickers had no answer. */
+  #areMarketsDoubted = false
   #signal: AbortSignal = AbortSignal.abort()
   /** When the venue made its last answer, by its own Date header. */
   #answeredAtMs: InstantMs | null = null
@@ -48,7 +56,9 @@ class CcxtVenue implements PriceSource {
     this.#signal = signal
     this.#exchange ??= await openExchange(this.name, this.#fetch, this.#options.timeoutMs)
     await this.#loadMarkets(this.#exchange)
+    this.#areMarketsDoubted = true
     const tickers = await this.#exchange.fetchTickers(this.#pairs.map(({ symbol }) => symbol))
+    this.#areMarketsDoubted = false
     const refusals: string[] = []
     const observations = this.#pairs.flatMap((pair) => {
       const ticker = tickers[pair.symbol]
@@ -72,7 +82,8 @@ class CcxtVenue implements PriceSource {
   /** Not ccxt's loadMarkets: that one keeps a failure for good, and asks for more than prices need. */
   async #loadMarkets(exchange: Exchange): Promise<void> {
     const nowMs = this.#options.clock.nowMs()
-    if (nowMs - this.#marketsAtMs < MARKETS_AGE_MS_MAX) return
+    const ageMsMax = this.#areMarketsDoubted ? DOUBTED_MARKETS_AGE_MS_MAX : MARKETS_AGE_MS_MAX
+    if (nowMs - this.#marketsAtMs < ageMsMax) return
     const markets = await exchange.fetchMarkets()
     const pairs = choosePairs(this.name, this.#options.currencies, markets)
     if (pairs.length === 0) throw new Error(`${this.name} has no market for any of our currencies`)

@@ -182,6 +182,9 @@ function kraken(path: string, tickers: readonly WireTicker[]): unknown {
   }
   if (!path.startsWith('/0/public/Ticker')) return null
   const wanted = new URL(path, 'http://localhost').searchParams.get('pair')?.split(',') ?? []
+  if (wanted.some((id) => !tickers.some((ticker) => idOf(ticker) === id))) {
+    return { error: ['EQuery:Unknown asset pair'] }
+  }
   const rows = tickers
     .filter((ticker) => wanted.includes(idOf(ticker)))
     .map((ticker) => {
@@ -298,6 +301,10 @@ function binance(path: string, tickers: readonly WireTicker[], atMs: number): un
     return { timezone: 'UTC', serverTime: atMs, rateLimits: [], exchangeFilters: [], symbols }
   }
   if (!path.startsWith('/api/v3/ticker/24hr')) return null
+  const wanted: string[] = JSON.parse(new URL(path, 'http://localhost').searchParams.get('symbols') ?? '[]')
+  if (wanted.some((symbol) => !tickers.some(({ base, quote }) => `${base}${quote}` === symbol))) {
+    return { code: -1121, msg: 'Invalid symbol.' }
+  }
   return tickers.map(({ base, quote, bid, ask, mid }) => ({
     symbol: `${base}${quote}`,
     priceChange: '0.1',
