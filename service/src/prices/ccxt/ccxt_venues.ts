@@ -4,7 +4,7 @@ import { HOUR_MS, type InstantMs, MINUTE_MS } from '../../domain/time.ts'
 import type { PriceObservation, PriceSource } from '../price_source.ts'
 import { type Exchange, type Fetch, openExchange } from './exchange.ts'
 import { priceOf, type Ticker } from './ticker_price.ts'
-import { choosePairs, type Pair, type VenueId } from './venues.ts'
+import { choosePairs, type Pair, tellsBook, type VenueId } from './venues.ts'
 
 export type CcxtVenuesOptions = {
   readonly venues: readonly VenueId[]
@@ -59,6 +59,10 @@ class CcxtVenue implements PriceSource {
     this.#areMarketsDoubted = true
     const tickers = await this.#exchange.fetchTickers(this.#pairs.map(({ symbol }) => symbol))
     this.#areMarketsDoubted = false
+    const rules = {
+      spreadPercentMax: this.#options.spreadPercentMax ?? 2,
+      tellsBook: tellsBook(this.name),
+    }
     const refusals: string[] = []
     const observations = this.#pairs.flatMap((pair) => {
       const ticker = tickers[pair.symbol]
@@ -66,7 +70,7 @@ class CcxtVenue implements PriceSource {
         refusals.push(`${pair.symbol} has no ticker`)
         return []
       }
-      const price = priceOf(ticker, this.#options.spreadPercentMax ?? 2)
+      const price = priceOf(ticker, rules)
       if (!price.ok) {
         refusals.push(`${pair.symbol} ${price.rejection.message}`)
         return []

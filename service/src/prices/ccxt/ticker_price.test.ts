@@ -6,8 +6,7 @@ const UNIT = 10n ** 12n
 test.each<[string, Ticker, bigint]>([
   ['the middle of bid and ask', { bid: '64999.5', ask: '65000.5', last: '1' }, 65_000n * UNIT],
   ['exact to the last digit', { bid: '0.000000000001', ask: '0.000000000001' }, 1n],
-  ['the last trade where there is no bid', { ask: '65000.5', last: '65000.1' }, 65_000_100_000_000_000n],
-  ['the last trade where the bid is zero', { bid: '0', ask: '65000.5', last: '65000' }, 65_000n * UNIT],
+  ['the last trade where a venue tells no bid and ask', { last: '65000.1' }, 65_000_100_000_000_000n],
   ['cut at 12 decimals', { last: '1.0000000000019' }, UNIT + 1n],
   [
     'beyond what a float holds',
@@ -15,7 +14,7 @@ test.each<[string, Ticker, bigint]>([
     9_007_199_254_740_993n * UNIT + 1n,
   ],
 ])('the price is %s', (_what, ticker, price) => {
-  expect(priceOf(ticker, 2)).toEqual({ ok: true, value: price })
+  expect(priceOf(ticker, { spreadPercentMax: 2, tellsBook: false })).toEqual({ ok: true, value: price })
 })
 
 test.each<[string, Ticker, string]>([
@@ -28,9 +27,27 @@ test.each<[string, Ticker, string]>([
   ['a crossed book', { bid: '101', ask: '100', last: '100' }, 'book_crossed'],
   ['a spread over the limit', { bid: '98.99', ask: '101.01', last: '100' }, 'spread_wide'],
 ])('%s gives no price', (_what, ticker, code) => {
-  expect(priceOf(ticker, 2)).toMatchObject({ ok: false, rejection: { code } })
+  for (const tellsBook of [true, false]) {
+    expect(priceOf(ticker, { spreadPercentMax: 2, tellsBook })).toMatchObject({
+      ok: false,
+      rejection: { code },
+    })
+  }
+})
+
+test.each<[string, Ticker]>([
+  ['nobody buys', { ask: '65000.5', last: '65000.1' }],
+  ['the bid is zero', { bid: '0', ask: '65000.5', last: '65000' }],
+  ['nobody sells', { bid: '64999.5', last: '65000' }],
+  ['trading is halted', { last: '65000' }],
+])('where %s, the last trade is no price', (_what, ticker) => {
+  const rules = { spreadPercentMax: 2, tellsBook: true }
+  expect(priceOf(ticker, rules)).toMatchObject({ ok: false, rejection: { code: 'price_missing' } })
 })
 
 test('a spread of exactly the limit is a price', () => {
-  expect(priceOf({ bid: '99', ask: '101' }, 2)).toEqual({ ok: true, value: 100n * UNIT })
+  expect(priceOf({ bid: '99', ask: '101' }, { spreadPercentMax: 2, tellsBook: true })).toEqual({
+    ok: true,
+    value: 100n * UNIT,
+  })
 })

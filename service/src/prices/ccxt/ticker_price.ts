@@ -9,25 +9,34 @@ export type Ticker = {
   readonly timestamp?: unknown
 }
 
+export type TickerRules = {
+  /** Bid and ask further apart than this make no price. */
+  readonly spreadPercentMax: number
+  /** Whether the venue tells bid and ask at all. */
+  readonly tellsBook: boolean
+}
+
 /**
  * The price in 10^-12 of the quote: the middle of bid and ask, which is where one could deal now. The last trade
- * can be minutes old in a quiet market and any small trade sets it, so it only stands in where a venue tells no
- * bid and ask. A market whose bid and ask are far apart or crossed is not a market at the moment: no price.
+ * can be minutes old in a quiet market and any small trade sets it, so it only stands in at venues that never tell bid and
+ * ask. A market whose bid and ask are far apart, crossed, or not there, because nobody buys or trading is halted, is
+ * not a market at the moment: no price.
  */
-export function priceOf({ bid, ask, last }: Ticker, spreadPercentMax: number): Outcome<bigint> {
+export function priceOf({ bid, ask, last }: Ticker, rules: TickerRules): Outcome<bigint> {
   const bidPrice = exactPrice(bid)
   const askPrice = exactPrice(ask)
   if (bidPrice === null || askPrice === null) {
-    const lastPrice = exactPrice(last)
+    const isTold = rules.tellsBook || bidPrice !== null || askPrice !== null
+    const lastPrice = isTold ? null : exactPrice(last)
     return lastPrice === null
-      ? refuse({ code: 'price_missing', message: 'tells neither bid and ask nor a last price' })
+      ? refuse({ code: 'price_missing', message: 'has no bid or no ask' })
       : accept(lastPrice)
   }
   if (bidPrice > askPrice) return refuse({ code: 'book_crossed', message: 'bids more than it asks' })
   const isWide =
-    (askPrice - bidPrice) * 20_000n > (askPrice + bidPrice) * BigInt(Math.round(spreadPercentMax * 100))
+    (askPrice - bidPrice) * 20_000n > (askPrice + bidPrice) * BigInt(Math.round(rules.spreadPercentMax * 100))
   if (isWide) {
-    return refuse({ code: 'spread_wide', message: `has a spread of more than ${spreadPercentMax} %` })
+    return refuse({ code: 'spread_wide', message: `has a spread of more than ${rules.spreadPercentMax} %` })
   }
   return accept((bidPrice + askPrice) / 2n)
 }

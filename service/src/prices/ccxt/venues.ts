@@ -44,6 +44,11 @@ export const defaultVenues = [
   'okx',
 ] as const satisfies readonly VenueId[]
 
+/** Whether the list of all tickers has bid and ask. Coinbase tells the last trade only. */
+export function tellsBook(venue: VenueId): boolean {
+  return venue !== 'coinbase'
+}
+
 /** One market of a venue that prices a currency. */
 export type Pair = { readonly symbol: string; readonly currency: CurrencyCode; readonly quote: PriceQuote }
 
