@@ -3,13 +3,15 @@ import type { Asset, AssetId } from '../domain/catalog/assets.ts'
 import { amountOf } from '../domain/money/amount.ts'
 import { parseRate, showRate } from '../domain/money/rate.ts'
 import { bucketOf, type OrderId } from '../domain/orders/identifiers.ts'
-import type {
-  Deposit,
-  EmergencyReason,
-  Order,
-  OrderState,
-  OrderStatus,
-  Settlement,
+import {
+  type Deposit,
+  type EmergencyReason,
+  type FailedCosts,
+  nothingFailed,
+  type Order,
+  type OrderState,
+  type OrderStatus,
+  type Settlement,
 } from '../domain/orders/order.ts'
 import type { RateType } from '../domain/quotes/quote.ts'
 import type { InstantMs } from '../domain/time.ts'
@@ -57,6 +59,8 @@ export type OrderRow = {
   payout_tx_hash: string | null
   outflow_count: number
   is_outflow_committed: boolean
+  failed_payouts_cost: bigint
+  failed_refunds_cost: bigint
 }
 
 /** The order as it is; for looking only. */
@@ -158,7 +162,7 @@ export async function saveOrder(tx: Sql, before: Order, after: Order): Promise<v
     `UPDATE orders SET status = $3, sequence = $4, updated_at_ms = $5, completed_at_ms = $6, emergency_reasons = $7,
        settled_received = $8, settled_paid = $9, settled_rate = $10, settled_fee = $11, settled_network_fee = $12,
        refund_units = $13, refund_network_fee = $14, refund_address = $15, payout_id = $16, payout_tx_hash = $17,
-       outflow_count = $18, is_outflow_committed = $19,
+       outflow_count = $18, is_outflow_committed = $19, failed_payouts_cost = $20, failed_refunds_cost = $21,
        exchange_due_at_ms = CASE WHEN status = $3 THEN exchange_due_at_ms ELSE 0 END,
        exchange_trouble_since_ms = CASE WHEN status = $3 THEN exchange_trouble_since_ms END
      WHERE bucket = $1 AND order_id = $2`,
@@ -182,6 +186,8 @@ export async function saveOrder(tx: Sql, before: Order, after: Order): Promise<v
       'txHash' in state ? state.txHash : null,
       after.outflowCount,
       after.isOutflowCommitted,
+      after.failedCosts.payouts.units,
+      after.failedCosts.refunds.units,
     ],
   )
   await saveDeposits(tx, before, after)
@@ -296,6 +302,15 @@ export function toOrder(row: OrderRow, deposits: readonly Deposit[]): Order {
     updatedAtMs: row.updated_at_ms,
     outflowCount: row.outflow_count,
     isOutflowCommitted: row.is_outflow_committed,
+    failedCosts: toFailedCosts(row),
+  }
+}
+
+function toFailedCosts(row: OrderRow): FailedCosts {
+  const { payouts, refunds } = nothingFailed({ from: row.from_asset, to: row.to_asset })
+  return {
+    payouts: amountOf(payouts.asset, row.failed_payouts_cost),
+    refunds: amountOf(refunds.asset, row.failed_refunds_cost),
   }
 }
 

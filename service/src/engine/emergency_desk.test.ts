@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { insertAddresses } from '../db/addresses.ts'
 import type { Database } from '../db/database.ts'
-import { amountOf } from '../domain/money/amount.ts'
+import type { Asset } from '../domain/catalog/assets.ts'
+import { type Amount, amountOf } from '../domain/money/amount.ts'
 import { accept, refuse } from '../domain/outcome.ts'
 import type { ActionView, DeskOutcome, EmergencyAction } from './desk.ts'
 import { emergencyDesk } from './emergency_desk.ts'
@@ -12,6 +13,7 @@ import {
   mineDeposit,
   openBooksStage,
   placeOrder,
+  tell,
 } from './testing/books_stage.ts'
 
 /**
@@ -56,7 +58,7 @@ async function stuckOrder() {
       bodyHash: address,
     })
   }
-  return { choose, outflows: () => stage.db.query('SELECT kind FROM outflows WHERE order_id = $1', [id]) }
+  return { id, choose, outflows: () => stage.db.query('SELECT kind FROM outflows WHERE order_id = $1', [id]) }
 }
 
 /** `meanwhile` happens before the statement of this number, counted from 0; a transaction is one. */
@@ -123,6 +125,20 @@ test('a refund to an address where we keep our own money is refused, and the nex
   })
   expect(await outflows()).toEqual([])
   expect(toldBy(await choose(stage.db, 'theirs', 'back'))).toContain('is REFUND')
+})
+
+test('what a refund took of the network that was executed and failed is taken off the next one', async () => {
+  const { choose, id } = await stuckOrder()
+  const market = { costOf: ({ id: asset }: Asset, told: Amount) => amountOf(asset, told.units) }
+  await choose(stage.db, 'first', 'back', { market })
+  const payoutId = `${id}:1`
+  const cost = amountOf('BTC:BTC', 700n)
+  const fact = { kind: 'PayoutFailed', payoutId, problem: 'DESTINATION_PROBLEM', cost } as const
+  await tell(stage, id, `${payoutId}:failed`, fact)
+  await stage.db.query(`UPDATE outflows SET state = 'failed'`)
+  await choose(stage.db, 'second', 'back', { market })
+  const refunds = await stage.db.query('SELECT units FROM outflows ORDER BY payout_id')
+  expect(refunds).toEqual([{ units: 4_999_000n }, { units: 4_998_300n }])
 })
 
 test('what has no price now is put off, and not told to be too little', async () => {

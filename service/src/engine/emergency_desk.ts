@@ -8,7 +8,7 @@ import { sealedTermsOf } from '../domain/orders/seal.ts'
 import { accept, refuse } from '../domain/outcome.ts'
 import { apply } from './apply.ts'
 import type { ActionView, Desk, DeskOutcome, DeskRejection, EmergencyAction, RetrySlot } from './desk.ts'
-import { emergencyOffers } from './emergency_offers.ts'
+import { emergencyOffers, readOfferMarket, refundCost } from './emergency_offers.ts'
 import { noPrice } from './market.ts'
 import { idempotencyConflict } from './order_desk.ts'
 import { type AddressReader, addressReader } from './read_address.ts'
@@ -102,15 +102,14 @@ async function factOf(
   if (action !== 'refund') {
     const quote = offers[action]
     // Nobody knows now what it would come to: that passes, and says nothing about how much was received.
-    const market = world.market.read(assetOf(order.terms.from), assetOf(order.terms.to), order.terms.rateType)
+    const market = readOfferMarket(order, world.market)
     if (quote === null && !market.ok) return market
     return accept({ kind: 'ActionChosen', action, quote })
   }
   // Only an address the client gave, now or at creation: senders may be exchanges or contracts.
   const address = given.value ?? order.refundAddress
   if (address === null) return refuse(addressRequired)
-  if (offers.refund === null && world.market.payoutCost(assetOf(order.terms.from)) === null)
-    return refuse(noPrice)
+  if (offers.refund === null && refundCost(order, world.market) === null) return refuse(noPrice)
   return accept({ kind: 'ActionChosen', action, refund: offers.refund && { ...offers.refund, address } })
 }
 

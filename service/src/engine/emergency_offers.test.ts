@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest'
 import { assetOf } from '../domain/catalog/assets.ts'
-import { amountOf } from '../domain/money/amount.ts'
+import { amountOf, toPrecision } from '../domain/money/amount.ts'
 import { rateBetween } from '../domain/money/rate.ts'
-import type { Order } from '../domain/orders/order.ts'
+import { nothingFailed, type Order } from '../domain/orders/order.ts'
 import { midRate } from '../domain/quotes/quote.ts'
 import { emergencyOffers } from './emergency_offers.ts'
 import type { MarketBoard } from './market.ts'
 
 /**
- * What: which rate `continue` offers to a fixed order that was paid wrongly.
+ * What: which rate `continue` offers to a fixed order that was paid wrongly, and who pays for attempts that failed.
  * How: an order of 0.1 BTC locked at 60,000 while the market has come to stand at 50,000; a board that says so.
  */
 const BTC = assetOf('BTC:BTC')
@@ -59,16 +59,19 @@ function paid(satoshi: bigint, rateType: 'fixed' | 'float' = 'fixed'): Order {
     updatedAtMs: 1_000,
     outflowCount: 0,
     isOutflowCommitted: false,
+    failedCosts: nothingFailed({ from: BTC.id, to: USDT.id }),
   }
 }
 
-function board(lockOffered: boolean): MarketBoard {
+/** A unit of ether is worth as much as one of anything, for whoever knows. */
+function board(lockOffered: boolean, knowsEther = true): MarketBoard {
   return {
     refresh: async () => {},
     isChainUp: () => true,
     isOffered: () => true,
     headHeight: () => 9,
     payoutCost: () => btc(1_000n),
+    costOf: ({ id }, cost) => (knowsEther ? amountOf(id, cost.units) : null),
     isLockOffered: (expiresAtMs) => lockOffered && expiresAtMs === 900_000,
     read: (from, to) => ({
       ok: true,
@@ -107,4 +110,41 @@ test('a small part of a large amount pays for its own payout, at the lock as at 
   expect(emergencyOffers(part, board(true)).continue?.to).toEqual(usdt(245n))
   // Where the fee covers what is missing, the lock holds: of 0.01 BTC that is six of four and a half.
   expect(emergencyOffers(paid(1_000_000n), board(true)).continue?.to).toEqual(usdt(600n))
+})
+
+test('what failed attempts cost is taken off every offer', () => {
+  const failed = { payouts: amountOf('ETH:ETH', usdt(20n).units), refunds: btc(2_000n) }
+  const half: Order = { ...paid(5_000_000n), failedCosts: failed }
+  const twoThousand = amountOf(USDT.id, btc(2_000n).units).units
+  const { continue: locked, recalculate, refund } = emergencyOffers(half, board(true))
+  const bornOf = (units: bigint) => amountOf(USDT.id, usdt(units).units - usdt(20n).units - twoThousand)
+  expect(locked?.to).toEqual(toPrecision(bornOf(3_000n), 'down'))
+  expect(recalculate?.to).toEqual(toPrecision(bornOf(2_495n), 'down'))
+  const unfailed = emergencyOffers(paid(5_000_000n), board(true))
+  expect(locked && locked.networkFee.units - (unfailed.continue?.networkFee.units ?? 0n)).toBe(
+    usdt(20n).units + twoThousand,
+  )
+  expect(refund).toBeNull()
+})
+
+test('a refund pays for the payouts and refunds that failed before it', () => {
+  const failed = { payouts: amountOf('ETH:ETH', 30_000n), refunds: btc(2_000n) }
+  const { refund } = emergencyOffers({ ...paid(5_000_000n), failedCosts: failed }, board(true))
+  expect(refund).toEqual({ amount: btc(4_967_000n), networkFee: btc(33_000n) })
+})
+
+test('who lets payouts fail until nothing is left is offered nothing any more', () => {
+  const failed = { payouts: amountOf('ETH:ETH', usdt(3_000n).units), refunds: btc(0n) }
+  const {
+    continue: locked,
+    recalculate,
+    refund,
+  } = emergencyOffers({ ...paid(5_000_000n), failedCosts: failed }, board(true))
+  expect([locked, recalculate, refund]).toEqual([null, null, null])
+})
+
+test('while nobody knows what failed attempts have cost, nothing is offered', () => {
+  const failed = { payouts: amountOf('ETH:ETH', 1n), refunds: btc(0n) }
+  const offers = emergencyOffers({ ...paid(5_000_000n), failedCosts: failed }, board(true, false))
+  expect(offers).toEqual({ continue: null, recalculate: null, refund: null })
 })

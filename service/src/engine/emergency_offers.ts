@@ -1,8 +1,9 @@
-import { assetOf } from '../domain/catalog/assets.ts'
-import { type Amount, amountOf, toPrecision } from '../domain/money/amount.ts'
+import { type AssetId, assetOf } from '../domain/catalog/assets.ts'
+import { type Amount, add, amountOf, toPrecision } from '../domain/money/amount.ts'
 import { type Order, type OrderTerms, received } from '../domain/orders/order.ts'
-import { type Quote, quoteAtRate, quoteReceived } from '../domain/quotes/quote.ts'
-import { type MarketBoard, readMarketOf } from './market.ts'
+import { accept, type Outcome, refuse } from '../domain/outcome.ts'
+import { type Market, type Quote, quoteAtRate, quoteLess, quoteReceived } from '../domain/quotes/quote.ts'
+import { type MarketBoard, type MarketRejection, noPrice } from './market.ts'
 
 /** What each emergency action would do now; null where it cannot be taken. */
 export type Offers = {
@@ -14,25 +15,59 @@ export type Offers = {
 /**
  * DESIGN 3, Lifecycle. continue: received × the locked rate, or the current rate where no rate is locked any more
  * (float, late, or an hour past the order's expiry) or what was received is too small a part of what was asked. recalculate:
- * the current rate on what was received. refund: what was received less the network's cost.
+ * the current rate on what was received. refund: what was received less the network's cost. What attempts that failed have
+ * cost is taken off each.
  */
 export function emergencyOffers(order: Order, board: MarketBoard): Offers {
   const { terms, state } = order
   const total = received(order)
-  const market = readMarketOf(board, terms)
-  const current = market && quoteReceived(market, total)
+  const market = readOfferMarket(order, board)
+  const current = market.ok ? quoteReceived(market.value, total) : null
   const isLate = state.status === 'EMERGENCY' && state.reasons.includes('LATE_DEPOSIT')
   // What is not worth exchanging at the market is not exchanged at the lock either.
-  const isWorthIt = market === null || current !== null
+  const isWorthIt = !market.ok || current !== null
   const isOffered =
     terms.rateType === 'fixed' && !isLate && isWorthIt && board.isLockOffered(terms.expiresAtMs)
   const locked = isOffered ? quoteAtRate(terms.rate, total, terms.feeShare, terms.networkFee) : null
   const keepsRate = isOffered && (locked === null || paysForItself(terms, locked))
+  const failed = failedCostIn(terms.to, order, board)
   return {
-    continue: keepsRate ? locked : current,
+    continue: keepsRate ? locked && failed && quoteLess(locked, failed) : current,
     recalculate: current,
-    refund: refundOffer(total, board.payoutCost(assetOf(terms.from))),
+    refund: refundOffer(total, refundCost(order, board)),
   }
+}
+
+/** The market for what was received, on which a payout costs as much more as failed ones have cost already. */
+export function readOfferMarket(order: Order, board: MarketBoard): Outcome<Market, MarketRejection> {
+  const { from, to, rateType } = order.terms
+  const market = board.read(assetOf(from), assetOf(to), rateType)
+  if (!market.ok) return market
+  const failed = failedCostIn(to, order, board)
+  if (failed === null) return refuse(noPrice)
+  // The same one, for which what quotes need again and again is worked out once.
+  if (failed.units === 0n) return market
+  return accept({ ...market.value, networkFee: add(market.value.networkFee, failed) })
+}
+
+/** What returning the deposit costs its customer, in itself; null while nobody knows. */
+export function refundCost(order: Order, board: MarketBoard): Amount | null {
+  const { from } = order.terms
+  const cost = board.payoutCost(assetOf(from))
+  const failed = failedCostIn(from, order, board)
+  return cost && failed && add(cost, failed)
+}
+
+/** Null while nobody knows what that is in this asset. */
+function failedCostIn(asset: AssetId, { failedCosts }: Order, board: MarketBoard): Amount | null {
+  let sum = amountOf(asset, 0n)
+  for (const cost of [failedCosts.payouts, failedCosts.refunds]) {
+    if (cost.units === 0n) continue
+    const told = board.costOf(assetOf(asset), cost)
+    if (told === null) return null
+    sum = add(sum, told)
+  }
+  return sum
 }
 
 /**

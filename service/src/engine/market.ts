@@ -35,6 +35,8 @@ export type MarketBoard = {
   isLockOffered(expiresAtMs: InstantMs): boolean
   /** What sending this asset out costs, in itself. */
   payoutCost(asset: Asset): Amount | null
+  /** What a network took in its native asset, told in another asset of the exchange. */
+  costOf(asset: Asset, cost: Amount): Amount | null
 }
 
 export function marketBoard(parts: {
@@ -59,13 +61,7 @@ export function marketBoard(parts: {
   const payoutCost = (asset: Asset): Amount | null => {
     const reserve = reserves.get(asset.id)
     if (reserve === undefined) return null
-    const native = nativeAsset(asset.chain)
-    const cost = amountOf(native.id, reserve.payoutCost)
-    // In itself it costs what it costs: nobody waits for a price to get his own coin back.
-    if (asset.id === native.id) return toPrecision(cost, 'up')
-    const nativePrice = prices.usd(native.currency)
-    const price = prices.usd(asset.currency)
-    return nativePrice === null || price === null ? null : costIn(asset, cost, nativePrice, price)
+    return costOf(prices, asset, amountOf(nativeAsset(asset.chain).id, reserve.payoutCost))
   }
 
   const gather = (from: Asset, to: Asset, rateType: RateType): Market | null => {
@@ -96,6 +92,7 @@ export function marketBoard(parts: {
     isOffered,
     headHeight: (chain) => heads.get(chain)?.block.height ?? null,
     payoutCost,
+    costOf: (asset, cost) => costOf(prices, asset, cost),
     isLockOffered: (expiresAtMs) => isLockOffered({ expiresAtMs }, clock.nowMs()),
     read: (from, to, rateType) => {
       if (!isOffered(from)) return refuse(notAvailable(from))
@@ -104,6 +101,15 @@ export function marketBoard(parts: {
       return market === null ? refuse(noPrice) : accept(market)
     },
   }
+}
+
+/** Raised to what the interface shows. Null while nobody knows a price that it takes. */
+function costOf(prices: Prices, asset: Asset, cost: Amount): Amount | null {
+  // In itself it costs what it costs: nobody waits for a price to get his own coin back.
+  if (asset.id === cost.asset) return toPrecision(cost, 'up')
+  const nativePrice = prices.usd(assetOf(cost.asset).currency)
+  const price = prices.usd(asset.currency)
+  return nativePrice === null || price === null ? null : costIn(asset, cost, nativePrice, price)
 }
 
 function notAvailable({ currency, network }: Asset): MarketRejection {
@@ -164,13 +170,4 @@ function rememberMarkets(
       return market
     },
   }
-}
-
-/** The market of an order that exists already: limits and reserves do not matter for what was received. */
-export function readMarketOf(
-  board: MarketBoard,
-  order: { readonly from: AssetId; readonly to: AssetId; readonly rateType: RateType },
-): Market | null {
-  const market = board.read(assetOf(order.from), assetOf(order.to), order.rateType)
-  return market.ok ? market.value : null
 }

@@ -3,7 +3,7 @@ import { errorCode } from '../db/database.ts'
 import { insertNewOrders, type NewOrder } from '../db/new_orders.ts'
 import { type AddressFamily, chainFacts } from '../domain/catalog/networks.ts'
 import { BUCKET_DIGITS, ORDER_ID_DIGITS, orderIdOf } from '../domain/orders/identifiers.ts'
-import type { Order, OrderTerms } from '../domain/orders/order.ts'
+import { nothingFailed, type Order, type OrderTerms } from '../domain/orders/order.ts'
 import { sealedTermsOf } from '../domain/orders/seal.ts'
 import { shareOf } from '../domain/quotes/quote.ts'
 import { batched } from './batched.ts'
@@ -83,8 +83,9 @@ type Opened = NewOrder & { readonly snapshot: OrderView }
 
 function newOrder(world: DeskWorld, { accountId, plan, retry }: Opening, bucket: string): Opened {
   const id = orderIdOf(world.randomDigits(ORDER_ID_DIGITS - BUCKET_DIGITS) + bucket)
+  const terms = termsOf(world, plan, { id, accountId })
   const order: Order = {
-    terms: termsOf(world, plan, { id, accountId }),
+    terms,
     refundAddress: plan.refundAddress,
     deposits: [],
     state: { status: 'NEW' },
@@ -92,6 +93,7 @@ function newOrder(world: DeskWorld, { accountId, plan, retry }: Opening, bucket:
     updatedAtMs: plan.createdAtMs,
     outflowCount: 0,
     isOutflowCommitted: false,
+    failedCosts: nothingFailed(terms),
   }
   return {
     order,

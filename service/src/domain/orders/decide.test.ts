@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { assert } from '../assert.ts'
+import { type AssetId, assetOf, nativeAsset } from '../catalog/assets.ts'
 import { amountOf, showAmount } from '../money/amount.ts'
 import { decide } from './decide.ts'
 import { type Deposit, emergencyReasons, type Order, receivedSoFar } from './order.ts'
@@ -31,6 +32,7 @@ import {
   debitOf,
   EXPIRES_MS,
   exactly,
+  liveOutflow,
   marketOf,
   priceNow,
   refundNow,
@@ -455,6 +457,29 @@ describe('refunds', () => {
       state: { status: 'REFUNDED' },
       refundAddress: 'elsewhere',
       outflowCount: 2,
+    })
+  })
+
+  test('what failed payouts and refunds took of the network is kept with the order', () => {
+    const failFor = (units: bigint, asset: AssetId) =>
+      say((story) => ({
+        kind: 'PayoutFailed',
+        payoutId: liveOutflow(story)?.payoutId ?? 'none',
+        problem: 'DESTINATION_PROBLEM',
+        cost: amountOf(asset, units),
+      }))
+    const { story } = scenes.emergencyUnder
+    const nativeTo = nativeAsset(assetOf(story.order.terms.to).chain).id
+    const nativeFrom = nativeAsset(assetOf(story.order.terms.from).chain).id
+    const failed = goOn(
+      scenes.emergencyUnder,
+      ...[refund, writeDown, send, failFor(5n, nativeFrom)],
+      ...[refund, writeDown, send, failFor(7n, nativeFrom)],
+      ...[goAhead, writeDown, send, failFor(11n, nativeTo)],
+    )
+    expect(orderOf(failed).failedCosts).toEqual({
+      payouts: amountOf(nativeTo, 11n),
+      refunds: amountOf(nativeFrom, 12n),
     })
   })
 

@@ -1,5 +1,5 @@
 import type { AssetId } from '../catalog/assets.ts'
-import { assetOf } from '../catalog/assets.ts'
+import { assetOf, nativeAsset } from '../catalog/assets.ts'
 import { type Amount, amountOf, toPrecision } from '../money/amount.ts'
 import type { Rate } from '../money/rate.ts'
 import type { PayoutId } from '../payouts/intent.ts'
@@ -144,6 +144,18 @@ export type Order = {
    * only the chain can say that it is not.
    */
   readonly isOutflowCommitted: boolean
+  readonly failedCosts: FailedCosts
+}
+
+/**
+ * What payouts and refunds took of the network that were executed and failed, in its native asset. Who is paid by a contract of
+ * his own decides how often that happens, so it is taken off whatever is offered next.
+ */
+export type FailedCosts = { readonly payouts: Amount; readonly refunds: Amount }
+
+export function nothingFailed({ from, to }: Pick<OrderTerms, 'from' | 'to'>): FailedCosts {
+  const nothingOn = (asset: AssetId) => amountOf(nativeAsset(assetOf(asset).chain).id, 0n)
+  return { payouts: nothingOn(to), refunds: nothingOn(from) }
 }
 
 /**

@@ -1,4 +1,6 @@
+import { assert } from '../assert.ts'
 import * as ledger from '../ledger/postings.ts'
+import { type Amount, amountOf } from '../money/amount.ts'
 import type { InstantMs } from '../time.ts'
 import { type Decision, ignore, move, takeBack, toEmergency } from './decision.ts'
 import { openState } from './deposits.ts'
@@ -63,9 +65,18 @@ export function onPayoutFailed(
     state.status === 'REFUND'
   if (!isLive || state.payoutId !== payoutId) return ignore(NOT_LIVE)
   const spent = cost === null ? [] : ledger.networkCostPaid(cost)
-  if (received(order).units > 0n) return toEmergency(order, [problem], nowMs, spent)
-  const { next, postings, effects } = takeBack(order)
+  const charged = cost === null ? order : chargeFailure(order, cost)
+  if (received(order).units > 0n) return toEmergency(charged, [problem], nowMs, spent)
+  const { next, postings, effects } = takeBack(charged)
   return move(next, openState(next), nowMs, [...spent, ...postings], effects)
+}
+
+function chargeFailure(order: Order, cost: Amount): Order {
+  const which = order.state.status === 'REFUND' ? 'refunds' : 'payouts'
+  const before = order.failedCosts[which]
+  assert(before.asset === cost.asset, 'a network takes its native asset')
+  const sum = amountOf(cost.asset, before.units + cost.units)
+  return { ...order, failedCosts: { ...order.failedCosts, [which]: sum } }
 }
 
 const NOT_LIVE = 'it is not the live outflow of this order'

@@ -148,6 +148,17 @@ export function quoteAtRate(rate: Rate, from: Amount, fee: BasisPoints, networkF
   return { from, to, rate, fee: shareOf(to, fee, 'up'), networkFee }
 }
 
+/** The same quote when something more has to be paid out of what it brings. Null when it would pay nothing. */
+export function quoteLess(quote: Quote, cost: Amount): Quote | null {
+  if (cost.units === 0n) return quote
+  const { from, networkFee } = quote
+  if (cost.units > quote.to.units) return null
+  const to = toPrecision(amountOf(cost.asset, quote.to.units - cost.units), 'down')
+  if (to.units < assetOf(to.asset).minPayout) return null
+  const rate = rateBetween(from, to, 'up')
+  return { ...quote, to, rate, networkFee: amountOf(networkFee.asset, networkFee.units + cost.units) }
+}
+
 /** Limits in the source asset: the currency's own, what is worth paying out, and what the reserve backs. */
 export function sourceRange(market: Market): Range {
   return groundworkOf(market).range

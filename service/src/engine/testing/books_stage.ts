@@ -14,7 +14,7 @@ import { type ChainId, chainFacts, chainIds } from '../../domain/catalog/network
 import { amountOf } from '../../domain/money/amount.ts'
 import { rateBetween } from '../../domain/money/rate.ts'
 import type { Fact } from '../../domain/orders/facts.ts'
-import type { Order } from '../../domain/orders/order.ts'
+import { nothingFailed, type Order } from '../../domain/orders/order.ts'
 import type { KeyPath } from '../../domain/payouts/intent.ts'
 import { openAlarms } from '../alarms.ts'
 import { apply } from '../apply.ts'
@@ -157,6 +157,7 @@ function openWorld(
       headHeight: () => null,
       read: () => ({ ok: false, rejection: { code: 'MAINTENANCE', message: 'no market on the stage' } }),
       payoutCost: () => null,
+      costOf: () => null,
     },
     policy: defaultPolicy,
     alarms: openAlarms(),
@@ -211,6 +212,7 @@ export async function placeOrder(
     updatedAtMs: nowMs,
     outflowCount: 0,
     isOutflowCommitted: false,
+    failedCosts: nothingFailed({ from, to }),
   }
   const { terms } = order
   await keepAddress(stage, terms.depositAddress, { purpose: 'deposit', index }, from, 'free')

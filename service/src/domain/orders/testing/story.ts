@@ -7,7 +7,7 @@ import { type Market, midRate, type Quote, quote, quoteReceived, type RateType }
 import { decide } from '../decide.ts'
 import type { Decision, Effect } from '../decision.ts'
 import type { Fact } from '../facts.ts'
-import { type Order, type OrderTerms, type Refund, received } from '../order.ts'
+import { nothingFailed, type Order, type OrderTerms, type Refund, received } from '../order.ts'
 
 /**
  * An order together with what the world around it knows: the books as they were posted, the outflows as they were
@@ -122,6 +122,7 @@ export function newOrder(setting: Setting = {}): Order {
     updatedAtMs: START_MS,
     outflowCount: 0,
     isOutflowCommitted: false,
+    failedCosts: nothingFailed(terms),
   }
 }
 
