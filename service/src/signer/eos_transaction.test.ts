@@ -79,6 +79,12 @@ test('the bytes of a payout say what the intent says, and carry the signature of
   expect([packed.signatures.length, String(signer)]).toEqual([1, eosPublicKey(keys)])
 })
 
+test('a payee whose contract runs when it is paid gets little of the CPU of the account', () => {
+  const { transaction } = signed(eosIntent())
+  expect(transaction.max_cpu_usage_ms.toNumber()).toBeGreaterThan(0)
+  expect(transaction.max_cpu_usage_ms.toNumber()).toBeLessThanOrEqual(5)
+})
+
 test('a memo may be empty, or words of 256 bytes', () => {
   for (const memo of ['', 'ä'.repeat(128)]) {
     const { transaction } = signed(eosIntent({ payment: { to: customerEos, memo, units: 1n } }))

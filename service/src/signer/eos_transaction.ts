@@ -38,6 +38,11 @@ const MEMO_BYTES_MAX = 256
 /** What the chain takes at most: https://github.com/AntelopeIO/leap, config.hpp, default_max_trx_lifetime */
 const LIFE_MS_MAX = 3_600_000
 const SECOND_MS = 1_000
+/**
+ * A transfer takes less than one. Whoever is paid may run code of theirs in it, on the CPU of our account: without a limit one
+ * payout could take the 150 of a whole transaction, and a few of them all that the account has for a day.
+ */
+const CPU_MS_MAX = 5
 
 /** A transfer of EOS out of our account. The same every time (the library looks for the first canonical signature). */
 export function signEos(
@@ -85,6 +90,7 @@ function transactionOf({ account, payment, reference, expirationMs, netWordsMax 
     ref_block_num: id.readUInt16BE(2),
     ref_block_prefix: id.readUInt32LE(8),
     max_net_usage_words: netWordsMax,
+    max_cpu_usage_ms: CPU_MS_MAX,
     context_free_actions: [],
     actions: [
       {
