@@ -6,7 +6,15 @@ import type { DraftRejection, FeeBid } from '../chain.ts'
 import { type Account, readAccounts, readHolding } from './accounts.ts'
 import { holdingOf, SYSTEM_PROGRAM } from './address.ts'
 import type { Blocks } from './blocks.ts'
-import { feeOf, type Rents, readUnitPrice, TOKEN_UNITS, TRANSFER_UNITS, withRoom } from './fees.ts'
+import {
+  feeOf,
+  type Rents,
+  readUnitPrice,
+  TOKEN_UNITS,
+  TRANSFER_UNITS,
+  unitPriceWithin,
+  withRoom,
+} from './fees.ts'
 import { isNodeTrouble, NoAnswer, type Rpc } from './rpc.ts'
 
 export type Bidder = {
@@ -31,13 +39,15 @@ export async function bid(bidder: Bidder, outflow: Outflow): Promise<Bid> {
     const units = mint === null ? TRANSFER_UNITS : TOKEN_UNITS
     // A token that leaves a deposit address is paid for by the reserve, which signs as well.
     const signatures = mint !== null && outflow.from !== undefined ? 2 : 1
-    const unitPriceMicroLamports = await readUnitPrice(rpc, reserve)
-    const feeLamports = feeOf(signatures, units, unitPriceMicroLamports)
-    if (feeLamports > feeLamportsMax)
+    const left = feeLamportsMax - feeOf(signatures, 0, 0n)
+    if (left < 0n)
       return refuse({
         code: 'fee_cap',
-        message: `it costs ${feeLamports} lamports, the cap is ${feeLamportsMax}`,
+        message: `signatures alone cost more than ${feeLamportsMax} lamports`,
       })
+    // What pays too little is in no block and drafted again in a minute: the cap is bid, and not waited for.
+    const unitPriceMicroLamports = lower(await readUnitPrice(rpc, reserve), unitPriceWithin(left, units))
+    const feeLamports = feeOf(signatures, units, unitPriceMicroLamports)
     const parts = { outflow, owner, reserve, feeLamports, rents: await bidder.rents() }
     const problem =
       mint === null ? await coinProblem(rpc, parts) : await tokenProblem(rpc, { ...parts, mint })
@@ -119,12 +129,17 @@ async function readReference(blocks: Blocks) {
   return { slot, blockhash, height: blockHeight }
 }
 
-/** In lamports. Nobody knows yet who is to be paid: of a token they may have nothing so far. */
+/** In lamports, and no more than is ever bid. Nobody knows yet who is to be paid: of a token they may have nothing so far. */
 export async function usualCost(
-  { rpc, rents, mintOf, reserveAddress }: Bidder,
+  { rpc, rents, feeLamportsMax, mintOf, reserveAddress }: Bidder,
   asset: AssetId,
 ): Promise<bigint> {
   const unitPrice = await readUnitPrice(rpc, await reserveAddress())
-  if (mintOf(asset) === null) return withRoom(feeOf(1, TRANSFER_UNITS, unitPrice))
-  return withRoom(feeOf(1, TOKEN_UNITS, unitPrice)) + (await rents()).holding
+  const isCoin = mintOf(asset) === null
+  const fee = lower(withRoom(feeOf(1, isCoin ? TRANSFER_UNITS : TOKEN_UNITS, unitPrice)), feeLamportsMax)
+  return isCoin ? fee : fee + (await rents()).holding
+}
+
+function lower(one: bigint, other: bigint): bigint {
+  return one < other ? one : other
 }

@@ -18,13 +18,30 @@ export function feeOf(signatures: number, units: number, unitPriceMicroLamports:
   return BigInt(signatures) * LAMPORTS_PER_SIGNATURE + priority
 }
 
-/** What others paid of late for being preferred where the reserve is written: the upper quarter of it. */
+/** What a unit may cost so that all of them cost no more than that. */
+export function unitPriceWithin(lamports: bigint, units: number): bigint {
+  return (lamports * MICRO) / BigInt(units)
+}
+
+/**
+ * What others paid of late for being preferred where the reserve is written: the upper quarter of it. Anybody may write it, asks
+ * for a single unit and names a price that costs them next to nothing: so it says what we would like to pay, and never
+ * whether we can.
+ */
 export async function readUnitPrice(rpc: Rpc, writable: string): Promise<bigint> {
   const recent = listIn(await rpc.call('getRecentPrioritizationFees', [writable]), 'prioritization fees')
   const prices = recent
-    .map((each) => integerIn(objectIn(each, 'prioritization fee').prioritizationFee, 'prioritizationFee'))
+    .map((each) => priceIn(objectIn(each, 'prioritization fee').prioritizationFee))
     .sort((a, b) => a - b)
   return BigInt(prices[Math.floor((prices.length * 3) / 4)] ?? 0)
+}
+
+/** Prices have 64 bits: beyond 2^53 they are not exact here, and absurd. */
+function priceIn(value: unknown): number {
+  return integerIn(
+    typeof value === 'number' && value > Number.MAX_SAFE_INTEGER ? Number.MAX_SAFE_INTEGER : value,
+    'prioritizationFee',
+  )
 }
 
 export type Rents = {

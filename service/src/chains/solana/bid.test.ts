@@ -1,0 +1,95 @@
+import { expect, test } from 'vitest'
+import type { AssetId } from '../../domain/catalog/assets.ts'
+import type { Outflow } from '../../domain/payouts/intent.ts'
+import { bytesOf, holdingOf, SYSTEM_PROGRAM, TOKEN_PROGRAM } from './address.ts'
+import { bid, usualCost } from './bid.ts'
+import { blocksOf } from './blocks.ts'
+import { scriptedNode } from './testing/scripted_node.ts'
+
+const payee = '7UkEVmiaC9pPb5DtFrP4pW2ykVAHpmGLUALV9WVRwAo2'
+const reserve = '9WzDXwBbmkg8ZTbNMqUxvQRAyrZzDsGYdLVL9zYtAWWM'
+const mint = 'EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v'
+const feeLamportsMax = 5_000_000n
+const rents = async () => ({ account: 890_880n, holding: 2_039_280n })
+
+const coin: Outflow = {
+  payoutId: 'CB1:1',
+  kind: 'payout',
+  asset: 'SOL:SOL',
+  units: 25_000_000n,
+  address: payee,
+  tag: null,
+}
+const token: Outflow = { ...coin, asset: 'USDC:SOL', units: 7n * 10n ** 18n }
+
+const account = (owner: string, data = Buffer.alloc(0)) => ({
+  ...{ lamports: 10 ** 12, owner, data: [data.toString('base64'), 'base64'] },
+})
+
+async function holdingOfReserve() {
+  const data = Buffer.alloc(165)
+  data.set(bytesOf(mint), 0)
+  data.set(bytesOf(reserve), 32)
+  data.writeBigUInt64LE(10n ** 12n, 64)
+  data[108] = 1
+  return { address: await holdingOf(reserve, mint), account: account(TOKEN_PROGRAM, data) }
+}
+
+/** A node at which `prices` were paid of late where the reserve is written, slot by slot. */
+async function bidderAt(prices: readonly number[], cap = feeLamportsMax) {
+  const holding = await holdingOfReserve()
+  const accounts = new Map<unknown, unknown>([
+    [payee, account(SYSTEM_PROGRAM)],
+    [reserve, account(SYSTEM_PROGRAM)],
+    [holding.address, holding.account],
+  ])
+  const rpc = scriptedNode({
+    getRecentPrioritizationFees: () => prices.map((prioritizationFee, slot) => ({ slot, prioritizationFee })),
+    getMultipleAccounts: (asked) => ({
+      context: { slot: 90 },
+      value: (asked as string[]).map((each) => accounts.get(each) ?? null),
+    }),
+    getSlot: () => 90,
+    getBlock: () => ({
+      ...{ blockHeight: 80, blockTime: 100, blockhash: 'hash', parentSlot: 89, previousBlockhash: 'parent' },
+    }),
+  })
+  const mintOf = (asset: AssetId) => (asset === 'SOL:SOL' ? null : mint)
+  const bidder = { rpc, blocks: blocksOf(rpc), rents, feeLamportsMax: cap, mintOf }
+  return { ...bidder, reserveAddress: () => reserve }
+}
+
+async function feesAt(prices: readonly number[], outflow: Outflow) {
+  const answer = await bid(await bidderAt(prices), outflow)
+  if (!answer.ok || answer.value.family !== 'solana') throw new Error('it is bid')
+  const { feeLamports, unitPriceMicroLamports } = answer.value
+  return { feeLamports, unitPriceMicroLamports }
+}
+
+test('a bid offers the upper quarter of what others paid of late', async () => {
+  expect(await feesAt([], coin)).toEqual({ feeLamports: 5_000n, unitPriceMicroLamports: 0n })
+  expect(await feesAt([0, 0, 0, 3_000_000], coin)).toEqual({
+    feeLamports: 8_000n,
+    unitPriceMicroLamports: 3_000_000n,
+  })
+})
+
+test.each([
+  ['a price that passes the cap', 2_000_000_000_000],
+  ['the highest that can be named', 2 ** 64],
+])('%s is no reason to wait: anybody may name it for a unit of their own', async (_what, price) => {
+  const prices = Array.from({ length: 150 }, () => price)
+  for (const outflow of [coin, token]) {
+    const { feeLamports } = await feesAt(prices, outflow)
+    expect(feeLamports).toBeLessThanOrEqual(feeLamportsMax)
+    expect(feeLamports).toBeGreaterThan(feeLamportsMax - 10n)
+  }
+  const bidder = await bidderAt(prices)
+  expect(await usualCost(bidder, 'SOL:SOL')).toBe(feeLamportsMax)
+  expect(await usualCost(bidder, 'USDC:SOL')).toBe(feeLamportsMax + 2_039_280n)
+})
+
+test('a cap below what a signature costs pays nobody', async () => {
+  const answer = await bid(await bidderAt([], 4_999n), coin)
+  expect(answer).toMatchObject({ ok: false, rejection: { code: 'fee_cap' } })
+})
