@@ -1,6 +1,7 @@
 import type { AssetId } from '../../domain/catalog/assets.ts'
 import { fromChainUnits } from '../../domain/money/amount.ts'
 import type { Block, FindOurs, Transfer } from '../chain.ts'
+import { blockRewards } from './block_rewards.ts'
 import {
   checksummed,
   decodeBlockTxs,
@@ -28,9 +29,10 @@ export type BlockReader = {
 /** Something that came to an address in a block, before it is known whether the address is ours. */
 type Arrival = {
   readonly id: string
+  /** The block's own where there was no transaction. */
   readonly txHash: string
-  /** Lowercase. */
-  readonly from: string
+  /** Lowercase; null for what the block itself gave. */
+  readonly from: string | null
   /** As our address table stores it. */
   readonly to: string
   /** The token's contract in lowercase; null for the native coin. */
@@ -76,7 +78,7 @@ async function readWhole(reader: BlockReader, height: number, findOurs: FindOurs
   const answer = await reader.rpc.call('eth_getBlockByNumber', [`0x${height.toString(16)}`, true])
   if (answer === null) return null
   const header = checkHeight(decodeHeader(answer), height)
-  const arrivals = await arrivalsIn(reader, header, decodeBlockTxs(answer))
+  const arrivals = await arrivalsIn(reader, header, answer)
   const recipients = [...new Set(arrivals.map(({ to }) => to))]
   const ours = recipients.length === 0 ? new Set<string>() : await findOurs(recipients)
   const hits = arrivals.filter(({ to }) => ours.has(to))
@@ -96,12 +98,15 @@ async function readWhole(reader: BlockReader, height: number, findOurs: FindOurs
 async function arrivalsIn(
   reader: BlockReader,
   header: EvmHeader,
-  txs: readonly EvmTx[],
+  block: unknown,
 ): Promise<readonly Arrival[]> {
-  if (txs.length === 0) return []
-  const receipts = await receiptsOf(reader.rpc, header, txs)
-  const moves = await nativeMoves(reader.trace, header, txs, receipts)
-  return receipts.flatMap((receipt, index) => {
+  const txs = decodeBlockTxs(block)
+  const receipts = txs.length === 0 ? [] : await receiptsOf(reader.rpc, header, txs)
+  const moves = txs.length === 0 ? [] : await nativeMoves(reader.trace, header, txs, receipts)
+  const given = blockRewards(block, header, receipts).map(({ id, to, wei }) => ({
+    ...{ id, txHash: header.hash, from: null, to: checksummed(to), contract: null, units: wei },
+  }))
+  const moved = receipts.flatMap((receipt, index) => {
     const { txHash } = receipt
     const coins = (moves[index] ?? []).map(({ path, from, to, wei }) => ({
       id: `${txHash}:call:${path}`,
@@ -121,6 +126,7 @@ async function arrivalsIn(
     }))
     return [...coins, ...tokens]
   })
+  return [...moved, ...given]
 }
 
 function changed(height: number): NodeNonsense {
@@ -194,7 +200,7 @@ async function findShortfalls(
   for (const { contract, from, to, units } of arrivals) {
     const income = claimed.get(pairKey(contract, to))
     if (income !== undefined) income.claimedUnits += units
-    const spending = claimed.get(pairKey(contract, from))
+    const spending = from === null ? undefined : claimed.get(pairKey(contract, from))
     if (spending !== undefined) spending.claimedUnits -= units
   }
   const pairs = [...claimed]
