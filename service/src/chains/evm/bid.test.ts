@@ -40,7 +40,7 @@ const quiet: Script = {
 /** Of 40,000 gas, which is bid with 25,000 more. */
 async function bidUnder(gasLimitMax: bigint, wanted: Outflow, estimate = 40_000) {
   const rpc = scriptedNode({ ...quiet, eth_estimateGas: () => `0x${estimate.toString(16)}` })
-  const contractOf = () => USDT
+  const contractOf = (asset: Outflow['asset']) => (asset === 'ETH:ETH' ? null : USDT)
   const priced = await bid(
     { rpc, capWei: 1_000n, gasLimitMax, reserveAddress: () => reserve, contractOf },
     wanted,
@@ -61,4 +61,11 @@ test('a recipient that burns more than anybody should is at fault, whatever the 
   for (const gasLimitMax of [21_000n, 300_000n, 30_000_000n]) {
     expect(await bidUnder(gasLimitMax, payout, 290_000), `${gasLimitMax}`).toBe('destination')
   }
+})
+
+test('coin for a contract that makes use of our gas is refused where a token of as much gas is not', async () => {
+  const coin: Outflow = { ...payout, asset: 'ETH:ETH', units: 1_000_000_000_000n }
+  expect(await bidUnder(300_000n, coin, 55_000)).toBe(80_000n)
+  expect(await bidUnder(300_000n, coin, 70_000)).toBe('destination')
+  expect(await bidUnder(300_000n, payout, 70_000)).toBe(95_000n)
 })

@@ -19,8 +19,13 @@ export type Bidder = {
 const PLAIN_TRANSFER_GAS = 21_000n
 /** A transfer of the heavier listed tokens (USDC behind its proxy) to an address that never held it. */
 const TOKEN_TRANSFER_GAS = 90_000n
-/** A recipient that burns more than this at our expense is not one we pay by machine. */
+/** A token that takes more than this is not one we move by machine. */
 const GAS_MAX = 300_000n
+/**
+ * Coin runs what its recipient wrote, and the quote charges for a plain transfer: what else it does is at our expense, and may be
+ * all that an order was made for. Wallets that are contracts take less than 60,000.
+ */
+const COIN_GAS_MAX = 90_000n
 
 /** Gas that a payout of an asset takes, for quotes: more than a usual one, less than the worst. */
 export function usualGas(isNative: boolean): bigint {
@@ -73,7 +78,7 @@ async function simulate(
   }
   const estimate = quantity(gas.value, 'gas estimate')
   const gasLimit = withHeadRoom(estimate)
-  if (gasLimit > GAS_MAX) {
+  if (gasLimit > (contract === null ? COIN_GAS_MAX : GAS_MAX)) {
     return refuse({ code: 'destination', message: `receiving takes this address ${estimate} gas: too much` })
   }
   if (gasLimit > gasLimitMax) return refuseAboveGasCap(gasLimit, gasLimitMax)
