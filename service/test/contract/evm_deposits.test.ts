@@ -1,4 +1,4 @@
-import { type Address, type Hex, pad, parseTransaction, serializeTransaction } from 'viem'
+import { type Address, type Hex, pad, parseTransaction, serializeTransaction, toHex } from 'viem'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { FindOurs, Transfer } from '../../src/chains/chain.ts'
 import { evm } from '../../src/chains/evm/index.ts'
@@ -67,10 +67,25 @@ describe('an internal transfer is found', () => {
     const txHash = await driver.callAsFaucet(contract, pad(to), WEI)
     await driver.mine(1)
     const expected = [coins(txHash, '0.0', to, WEI)]
-    for (const tracing of ['debug', 'trace', 'auto'] as const) {
+    for (const tracing of ['debug', 'trace', 'auto', 'values'] as const) {
       expect(await newest([to], evm({ ...driver.settings, tracing })), tracing).toEqual(expected)
     }
   })
+})
+
+test('a block is read whose calls are longer than anybody can tell, and what it brings is found', async () => {
+  const to = await driver.ourAddress()
+  const hoarse = await driver.deployCode(code.shout)
+  const payer = await driver.deploy('Payer')
+  const { client } = driver
+  await driver.callAsFaucet(hoarse, pad(toHex(7_000)))
+  const txHash = await driver.callAsFaucet(payer, driver.encode('Payer', 'forward', [to]), WEI)
+  await driver.mine(1)
+  expect((await client.getBlock()).transactions.length).toBe(2)
+  for (const tracing of ['debug', 'trace', 'auto'] as const) {
+    const found = await newest([to], evm({ ...driver.settings, tracing }))
+    expect(found, tracing).toEqual([coins(txHash, '0.0', to, WEI)])
+  }
 })
 
 test('tips are found that the maker of a block takes to an address of ours', async () => {

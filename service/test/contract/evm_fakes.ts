@@ -16,6 +16,8 @@ export const code = {
   nftTransfer: '60015f35337fddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef5f5fa400',
   /** SHA-256, a precompile, then CALL to the address with the value sent along. */
   precompileThenPay: '5f5f5f5f60025afa505f5f5f5f345f355af100',
+  /** STATICCALL to nobody with 8 KB, as often as it is told. */
+  shout: '5f356200200051505b5f5f620020005f60555afa50600190038060085700',
 } as const
 
 const WEI = 10n ** 16n

@@ -76,6 +76,19 @@ test.each(silences)('$what is silence', async ({ answer }) => {
   await expect(rpc.batch([{ method: 'eth_call', params: [] }])).rejects.toBeInstanceOf(NodeSilence)
 })
 
+test('traces longer than any that are honest are silence, before all of them are there', async () => {
+  const said = Buffer.alloc(1_000_000, ' ')
+  const url = await nodeAnswering((_, response) => {
+    const goOn = () => {
+      while (response.write(said));
+    }
+    response.on('drain', goOn)
+    goOn()
+  })
+  const asked = jsonRpc(url, 20_000).call('trace_block', ['0x7'])
+  await expect(asked).rejects.toThrow(/trace_block: the answer is longer than/)
+})
+
 test('what is asked together is answered in the order asked, whatever the order of the answers', async () => {
   const url = await nodeAnswering((body, response) => {
     const calls = JSON.parse(body) as { id: number; params: unknown[] }[]

@@ -52,7 +52,7 @@ export function jsonRpc(rpcUrl: string, timeoutMs: number): JsonRpc {
         redirect: 'error',
         signal: AbortSignal.timeout(timeoutMs),
       })
-      const text = await response.text()
+      const text = await readText(response, what)
       if (!response.ok) throw new NodeSilence(what, `HTTP ${response.status} ${text.slice(0, 200)}`)
       return JSON.parse(text)
     } catch (error) {
@@ -98,6 +98,26 @@ export function jsonRpc(rpcUrl: string, timeoutMs: number): JsonRpc {
       return (await settle(calls)).map(unwrap)
     },
   }
+}
+
+/**
+ * What traces come to has no end: these are longer than those of a block of honest transactions, and their objects take
+ * many times as much here. All else is bounded by the gas of a block (its logs are 500 bytes for 381 gas each), and no text can
+ * be longer than 512 MB.
+ */
+const TRACES_BYTES_MAX = 100_000_000
+const ANSWER_BYTES_MAX = 500_000_000
+
+async function readText(response: Response, what: string): Promise<string> {
+  const bytesMax = /^(?:trace|debug)_/.test(what) ? TRACES_BYTES_MAX : ANSWER_BYTES_MAX
+  const chunks: Uint8Array[] = []
+  let bytes = 0
+  for await (const chunk of response.body ?? []) {
+    bytes += chunk.length
+    if (bytes > bytesMax) throw new NodeSilence(what, `the answer is longer than ${bytesMax} bytes`)
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString('utf8')
 }
 
 /**

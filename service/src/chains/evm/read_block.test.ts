@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { AssetId } from '../../domain/catalog/assets.ts'
+import { NodeSilence } from './json_rpc.ts'
 import { readBlock } from './read_block.ts'
 import { refusal, type Script, scriptedNode } from './testing/scripted_node.ts'
 import { blockTracer } from './traces.ts'
@@ -189,6 +190,31 @@ describe('a transfer of a listed token that no balance confirms', () => {
       return asked === 1 ? block : later
     }
     await expect(read({ ...short, eth_getBlockByNumber }, listed).block).rejects.toThrow(/read it again/)
+  })
+})
+
+describe('a block that somebody has made too much to be told of in full', () => {
+  const values = (full: () => unknown): Script => ({
+    ...busy,
+    debug_traceBlockByHash: (_hash, options) =>
+      (options as { tracer: string }).tracer === 'callTracer' ? full() : [trace],
+  })
+  test.each([
+    {
+      what: 'too long',
+      full: () => {
+        throw new NodeSilence('debug_traceBlockByHash', 'the answer is too long')
+      },
+    },
+    { what: 'refused', full: () => refusal(-32000, 'execution timeout') },
+    { what: 'given up by the tracer', full: () => [{ txHash: hash('a'), error: 'execution timeout' }] },
+  ])('is told of by the value that moved, when the answer is $what', async ({ full }) => {
+    expect(await read(values(full)).block).toEqual(whole)
+  })
+
+  test('is not read when the node has no more to say, and the first reason is given', async () => {
+    const never = { ...busy, debug_traceBlockByHash: () => refusal(-32000, 'execution timeout') }
+    await expect(read(never).block).rejects.toThrow(/execution timeout/)
   })
 })
 

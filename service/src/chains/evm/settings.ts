@@ -19,7 +19,7 @@ export type EvmSettings = {
   /**
    * How internal transfers are found. `trace`: trace_block (erigon, nethermind, reth, anvil). `debug`:
    * debug_traceBlockByHash with callTracer (geth, bsc, and most others). `auto`, the default: trace if the node
-   * has it, else debug.
+   * has it, else debug. `values`: debug, of nothing but the calls that moved value; what the others fall back on.
    */
-  readonly tracing?: 'auto' | 'debug' | 'trace'
+  readonly tracing?: 'auto' | 'debug' | 'trace' | 'values'
 }

@@ -8,7 +8,9 @@ import {
   lowerAddress,
   quantity,
 } from './decode.ts'
-import { isMethodMissing, type JsonRpc, NodeNonsense } from './json_rpc.ts'
+import { isMethodMissing, type JsonRpc, NodeNonsense, NodeRefusal, NodeSilence } from './json_rpc.ts'
+import type { EvmSettings } from './settings.ts'
+import { VALUE_TRACER } from './value_tracer.ts'
 
 /** One call of a transaction's call tree, whichever way the node tells it. Addresses in lowercase. */
 export type CallFrame = {
@@ -22,15 +24,36 @@ export type CallFrame = {
   readonly calls: readonly CallFrame[]
 }
 
+type Tracing = NonNullable<EvmSettings['tracing']>
+
 /** The call tree of every transaction of a block, in the block's order. */
 export type TraceBlock = (header: EvmHeader, txs: readonly EvmTx[]) => Promise<readonly CallFrame[]>
 
-export function blockTracer(
-  rpc: JsonRpc,
-  tracing: 'auto' | 'debug' | 'trace',
-  timeoutMs: number,
-): TraceBlock {
-  const debug: TraceBlock = (header, txs) => debugTraceBlock(rpc, header, txs, timeoutMs)
+/**
+ * What a node cannot tell in full, because somebody has made it too much, it is asked for once more, and of the value that
+ * moved alone.
+ */
+export function blockTracer(rpc: JsonRpc, tracing: Tracing, timeoutMs: number): TraceBlock {
+  const values = debugTracer(rpc, VALUE_TRACER, timeoutMs)
+  if (tracing === 'values') return values
+  const full = fullTracer(rpc, tracing, timeoutMs)
+  return async (header, txs) => {
+    try {
+      return await full(header, txs)
+    } catch (error) {
+      // Nonsense is no reason: who tells that is not to be believed the second time.
+      const isTooMuch =
+        error instanceof NodeSilence || (error instanceof NodeRefusal && !isMethodMissing(error))
+      if (!isTooMuch) throw error
+      return await values(header, txs).catch(() => {
+        throw error
+      })
+    }
+  }
+}
+
+function fullTracer(rpc: JsonRpc, tracing: 'auto' | 'debug' | 'trace', timeoutMs: number): TraceBlock {
+  const debug = debugTracer(rpc, 'callTracer', timeoutMs)
   const trace: TraceBlock = (header, txs) => parityTraceBlock(rpc, header, txs)
   if (tracing === 'debug') return debug
   if (tracing === 'trace') return trace
@@ -53,13 +76,17 @@ export function blockTracer(
 }
 
 /** https://geth.ethereum.org/docs/interacting-with-geth/rpc/ns-debug#debugtraceblockbyhash */
+function debugTracer(rpc: JsonRpc, tracer: string, timeoutMs: number): TraceBlock {
+  const options = { tracer, timeout: `${timeoutMs}ms` }
+  return (header, txs) => debugTraceBlock(rpc, header, txs, options)
+}
+
 async function debugTraceBlock(
   rpc: JsonRpc,
   header: EvmHeader,
   txs: readonly EvmTx[],
-  timeoutMs: number,
+  options: { readonly tracer: string; readonly timeout: string },
 ): Promise<readonly CallFrame[]> {
-  const options = { tracer: 'callTracer', timeout: `${timeoutMs}ms` }
   const answers = list(await rpc.call('debug_traceBlockByHash', [header.hash, options]), 'traces')
   if (answers.length !== txs.length)
     throw new NodeNonsense(`block ${header.height}: a trace for each transaction is missing`)
@@ -71,7 +98,8 @@ async function debugTraceBlock(
       throw new NodeNonsense(`block ${header.height}: the traces are of other transactions`)
     }
     if (trace.error !== undefined) {
-      throw new NodeNonsense(
+      throw new NodeSilence(
+        'debug_traceBlockByHash',
         `block ${header.height}: tracing ${tx?.hash} failed: ${String(trace.error).slice(0, 200)}`,
       )
     }
