@@ -152,7 +152,8 @@ async function readTraced(rpc: Rpc, height: number): Promise<EosBlock | null> {
 
 /** An action is traced once for its own contract, and once for everybody who is told of it: the first alone did it. */
 function readTransaction(transaction: Fields): TracedTransaction {
-  const isExecuted = transaction.status === 'executed'
+  // Traces that were written before nodes told it do not say what became of it: that is no word of a deposit, nor of none.
+  const isExecuted = textIn(transaction.status, 'transaction status') === 'executed'
   const actions = isExecuted ? listIn(transaction.actions, 'transaction actions') : []
   const calls = actions.flatMap((each): Call[] => {
     const { receiver, account, action, data, global_sequence } = objectIn(each, 'action')

@@ -42,6 +42,12 @@ async function told(actions: readonly object[], status = 'executed'): Promise<re
 
 const toOrder = { id: '361234567890', txHash, to: 'mycambist123/17', asset: 'EOS:EOS', units: 15_000n }
 
+test('a node that does not say what became of a transaction is no proof that nothing came', async () => {
+  const node = nodeAt(9, { 9: [{ id: txHash, actions: [action()] }] })
+  const block = blocksOf(scriptedNode(node), CHAIN_ID).final(9)
+  await expect(block).rejects.toThrow('transaction status')
+})
+
 test('what the token contract did is told by its number, and to whom its memo says', async () => {
   expect(await told([action()])).toEqual([toOrder])
   expect(await told([action({ global_sequence: 42 })]), 'smaller numbers are written as numbers').toEqual([
