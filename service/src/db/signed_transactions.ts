@@ -1,6 +1,6 @@
 import { parseExact, stringifyExact } from '../domain/exact_json.ts'
 import type { Intent } from '../domain/payouts/intent.ts'
-import type { SignedRecord, SignedStore } from '../signer/signer.ts'
+import type { CheckedLimit, SignedRecord, SignedStore } from '../signer/signer.ts'
 import type { Database, Sql } from './database.ts'
 
 type Row = {
@@ -39,13 +39,10 @@ export function signedTransactions(database: Database): SignedStore {
         const earlier = await readAttempts(tx, record.payoutId)
         const stored = earlier.find(({ attempt }) => attempt === record.attempt)
         if (stored !== undefined) return toRecord(stored)
-        // Every payout counts once: a further attempt replaces the one before and spends nothing more.
-        if (earlier.length === 0) {
-          for (const limit of limits) {
-            const spent = await readSpent(tx, limit.asset, record.atMs - limit.windowMs)
-            const added = limit.asset === record.asset ? record.units : 0n
-            if (spent + added > limit.unitsMax) return null
-          }
+        for (const limit of limits) {
+          const spent = await readSpent(tx, limit, record.atMs - limit.windowMs)
+          const added = limit.asset === record.asset ? record.units : 0n
+          if (spent + added > limit.unitsMax) return null
         }
         await insert(tx, record)
         return record
@@ -60,13 +57,22 @@ function readAttempts(sql: Sql, payoutId: string): Promise<Row[]> {
   )
 }
 
-async function readSpent(sql: Sql, asset: string, sinceMs: number): Promise<bigint> {
-  const [row] = await sql.query<{ units: bigint | null }>(
-    `SELECT sum(units)::numeric(78,0) AS units FROM signer.signed_transactions
-     WHERE asset = $1 AND at_ms > $2 AND attempt = 1`,
-    [asset, sinceMs],
-  )
-  return row?.units ?? 0n
+/** First attempts and later ones have an index each: nearly all are first. */
+async function readSpent(
+  sql: Sql,
+  { asset, countsEveryAttempt }: CheckedLimit,
+  sinceMs: number,
+): Promise<bigint> {
+  const sumOf = async (which: 'attempt = 1' | 'attempt > 1') => {
+    const [row] = await sql.query<{ units: bigint | null }>(
+      `SELECT sum(units)::numeric(78,0) AS units FROM signer.signed_transactions
+       WHERE asset = $1 AND at_ms > $2 AND ${which}`,
+      [asset, sinceMs],
+    )
+    return row?.units ?? 0n
+  }
+  const first = await sumOf('attempt = 1')
+  return countsEveryAttempt ? first + (await sumOf('attempt > 1')) : first
 }
 
 async function insert(sql: Sql, record: SignedRecord): Promise<void> {

@@ -8,11 +8,13 @@ import {
   coin,
   customerBitcoin,
   customerEvm,
+  customerSolana,
   evmIntent,
   keys,
   otherBitcoin,
   otherEvm,
   sealed,
+  solanaIntent,
   startSigner,
   usdt,
 } from './testing/fixtures.ts'
@@ -262,6 +264,23 @@ test('limits over time hold, pass with time, and count a payout once however man
   expect(await pay(5)).toBe('limit_exceeded') // 4 of 4 this day
   clock.now += 23 * HOUR_MS
   expect(await pay(5)).toBe('signed')
+})
+
+test('where only time keeps attempts apart, each counts: the service may say that an earlier one was not taken', async () => {
+  const first = solanaIntent()
+  const limits = [{ asset: 'SOL:SOL', windowMs: HOUR_MS, unitsMax: first.units * 3n }]
+  const { signer, clock } = startSigner({ limits })
+  const pay = (attempt: number) => {
+    const height = first.reference.height + 150 * (attempt - 1)
+    const reference = { ...first.reference, height }
+    const intent = solanaIntent({ attempt, reference, lastHeight: height + 150 })
+    return codeOf(signer, intent, sealed({ destination: customerSolana, payoutAsset: 'SOL:SOL' }))
+  }
+  for (const attempt of [1, 2, 3]) expect(await pay(attempt)).toBe('signed')
+  expect(await pay(4)).toBe('limit_exceeded')
+  expect(await pay(3), 'what is signed is answered').toBe('signed')
+  clock.now += HOUR_MS
+  expect(await pay(4)).toBe('signed')
 })
 
 test('a higher attempt that excludes the earlier ones on chain is signed', async () => {

@@ -21,7 +21,7 @@ import { eosAddress, isEosPayee } from './eos_address.ts'
 import { canonicalEvmAddress, signEvm } from './evm_transaction.ts'
 import { loadInTurn } from './load_in_turn.ts'
 import { refuseToSign } from './rejections.ts'
-import { findReplacementProblem } from './replacement.ts'
+import { excludesOnChain, findReplacementProblem } from './replacement.ts'
 import { isSealIntact } from './seal.ts'
 import type { SignerSettings } from './settings.ts'
 import type { Authority, SignedRecord, SignedStore, Signer, SignRejection } from './signer.ts'
@@ -127,10 +127,13 @@ async function storeOnce(
   const { asset, units } = amount
   const stopped = parts.stoppedBecause()
   if (stopped !== null) return refuseToSign('stopped', stopped)
-  // A later attempt excludes the first on chain, so the payout leaves once and was counted with its first.
-  const limits = attempt === 1 ? parts.settings.limits.filter((limit) => limit.asset === asset) : []
+  // A later attempt that excludes the first on chain spends nothing more: the payout was counted with its first.
+  const countsEveryAttempt = !excludesOnChain(intent)
+  const isCounted = units > 0n && (attempt === 1 || countsEveryAttempt)
+  const limits = isCounted ? parts.settings.limits.filter((limit) => limit.asset === asset) : []
   const record = { payoutId, attempt, intent, asset, units, tx, atMs: parts.clock.nowMs() }
-  const stored = await parts.store.insertOnce(record, limits)
+  const checked = limits.map((limit) => ({ ...limit, countsEveryAttempt }))
+  const stored = await parts.store.insertOnce(record, checked)
   if (stored === null)
     return refuseToSign('limit_exceeded', `${payoutId} would pass a limit on ${asset} over time`)
   return answerStored(stored, intent)

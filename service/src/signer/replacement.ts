@@ -31,6 +31,24 @@ export function findReplacementProblem(next: Intent, earlier: Intent, kind: Payo
   return 'an attempt stays on the chain of the earlier ones'
 }
 
+/**
+ * Whether no chain ever takes two attempts of a payout, whatever the service says: they share a nonce or a coin. Elsewhere
+ * it has to be believed when it says of a block how old it is, and that an earlier attempt was not taken; each may pay.
+ */
+export function excludesOnChain({ family }: Intent): boolean {
+  switch (family) {
+    case 'bitcoin':
+    case 'evm':
+    case 'xrp':
+    case 'stellar':
+      return true
+    case 'tron':
+    case 'eos':
+    case 'solana':
+      return false
+  }
+}
+
 function problemOnEos(next: EosIntent, earlier: EosIntent): string | null {
   if (next.chainId !== earlier.chainId) return 'an attempt stays on the chain of the earlier ones'
   const paysSame =

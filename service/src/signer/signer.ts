@@ -52,7 +52,7 @@ export type SignedStore = {
    * Stores the record unless that payout and attempt has one already, checking inside the same transaction that
    * `limits` still hold; answers what is stored afterwards, or null when a limit would be passed.
    */
-  insertOnce(record: SignedRecord, limits: readonly SpendLimit[]): Promise<SignedRecord | null>
+  insertOnce(record: SignedRecord, limits: readonly CheckedLimit[]): Promise<SignedRecord | null>
 }
 
 export type SignedRecord = {
@@ -66,5 +66,11 @@ export type SignedRecord = {
   readonly atMs: number
 }
 
-/** At most `unitsMax` of `asset` in the window that ends now; every payout counts once, however many attempts. */
+/**
+ * At most `unitsMax` of `asset` in the window that ends now. Every payout counts once, however many attempts, where the
+ * chain takes only one of them; on the other chains every attempt does.
+ */
 export type SpendLimit = { readonly asset: string; readonly windowMs: number; readonly unitsMax: bigint }
+
+/** A limit, and whether the chain of its asset leaves it to us to keep attempts apart. */
+export type CheckedLimit = SpendLimit & { readonly countsEveryAttempt: boolean }

@@ -14,13 +14,11 @@ export function memoryStore(): SignedStore & { readonly records: SignedRecord[] 
     async insertOnce(record, limits) {
       const stored = attempts(record.payoutId).find(({ attempt }) => attempt === record.attempt)
       if (stored !== undefined) return structuredClone(stored)
-      for (const { asset, windowMs, unitsMax } of limits) {
+      for (const { asset, windowMs, unitsMax, countsEveryAttempt } of limits) {
         assert(asset === record.asset, 'limits are those of the asset that leaves')
-        // The first attempt stands for its payout: later ones exclude it on chain.
         const spent = records
-          .filter(
-            (other) => other.asset === asset && other.attempt === 1 && other.atMs > record.atMs - windowMs,
-          )
+          .filter((other) => other.asset === asset && other.atMs > record.atMs - windowMs)
+          .filter(({ attempt }) => countsEveryAttempt || attempt === 1)
           .reduce((sum, other) => sum + other.units, 0n)
         if (spent + record.units > unitsMax) return null
       }

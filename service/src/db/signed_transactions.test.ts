@@ -1,0 +1,60 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { removePostgres } from '@cambist/devnet'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { startMigratedPostgres } from '../../test/harness/migrated_postgres.ts'
+import { HOUR_MS } from '../domain/time.ts'
+import type { SignedRecord } from '../signer/signer.ts'
+import { solanaIntent } from '../signer/testing/fixtures.ts'
+import { memoryStore } from '../signer/testing/memory_store.ts'
+import { type Database, openDatabase } from './database.ts'
+import { signedTransactions } from './signed_transactions.ts'
+
+/**
+ * What: the signer's record in PostgreSQL holds what the one in memory, which most tests use, holds too.
+ * How: the same questions to both.
+ */
+const folder = mkdtempSync(join(tmpdir(), 'cambist-signed-'))
+let server: Awaited<ReturnType<typeof startMigratedPostgres>>
+let db: Database
+
+beforeAll(async () => {
+  server = await startMigratedPostgres(join(folder, 'postgres'))
+  const options = { url: server.url, connectionsMax: 4, applicationName: 'signed' }
+  db = openDatabase({ ...options, onConnectionLost: () => {} })
+}, 60_000)
+
+afterAll(async () => {
+  await db?.close()
+  await server?.stop()
+  removePostgres(join(folder, 'postgres'))
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const stores = { memory: memoryStore, postgres: () => signedTransactions(db) }
+
+function recordOf(payoutId: string, attempt: number, asset: string, changes: Partial<SignedRecord> = {}) {
+  const intent = solanaIntent({ payoutId, attempt })
+  const tx = { txHash: `${asset}${payoutId}#${attempt}`, bytes: '00' }
+  return { payoutId, attempt, intent, asset, units: 10n, tx, atMs: 1_000, ...changes }
+}
+
+test.each(Object.entries(stores))('in %s a limit counts first attempts, or every one', async (_, open) => {
+  const store = open()
+  for (const [asset, countsEveryAttempt] of [
+    ['ETH:ETH', false],
+    ['SOL:SOL', true],
+  ] as const) {
+    const limit = { asset, windowMs: HOUR_MS, unitsMax: 30n, countsEveryAttempt }
+    const isRoom = async (payoutId: string, attempt: number, atMs = 1_000) =>
+      (await store.insertOnce(recordOf(payoutId, attempt, asset, { atMs }), [limit])) !== null
+    const [one, other] = [`${asset}A:1`, `${asset}B:1`]
+    expect(await isRoom(one, 1)).toBe(true)
+    expect(await isRoom(one, 2)).toBe(true)
+    expect(await isRoom(other, 1)).toBe(true)
+    expect(await isRoom(other, 2), asset).toBe(!countsEveryAttempt)
+    expect(await isRoom(one, 2), 'what is there is answered').toBe(true)
+    expect(await isRoom(other, 2, 1_000 + HOUR_MS)).toBe(true)
+  }
+})
