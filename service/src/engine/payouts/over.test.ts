@@ -3,9 +3,10 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Chain, TxStatus } from '../../chains/chain.ts'
 import { insertAddresses } from '../../db/addresses.ts'
 import type { Database, Sql } from '../../db/database.ts'
+import { saveComparison } from '../../db/reconciliations.ts'
 import { assert } from '../../domain/assert.ts'
 import { amountOf } from '../../domain/money/amount.ts'
-import { accept } from '../../domain/outcome.ts'
+import { accept, refuse } from '../../domain/outcome.ts'
 import { type Intent, type Outflow, type TronIntent, validityOf } from '../../domain/payouts/intent.ts'
 import type { Signer } from '../../signer/signer.ts'
 import {
@@ -296,3 +297,68 @@ test('nothing is given up when another worker has drafted a further attempt mean
   expect(isTaken).toBe(true)
   expect(await outflows()).toMatchObject([{ state: 'signed' }])
 })
+
+/** As often as it takes to stop outflows; without a difference, to let them go on. */
+async function saveDifferences(difference: bigint) {
+  const asset = 'TRX:TRX'
+  const comparison = {
+    asset,
+    height: 100,
+    ledgerUnits: 0n,
+    inFlight: 0n,
+    chainUnits: difference,
+    difference,
+  } as const
+  const time = { nowMs: stage.world.clock.nowMs(), dueWallMs: Number.MAX_SAFE_INTEGER }
+  for (let count = 0; count < 3; count += 1)
+    await stage.db.transaction((tx) => saveComparison(tx, 'TRX', comparison, time))
+}
+
+/** Signs attempts in their turn only, as the real one does, and not at all while it is away. */
+function strictSigner(careless: CarelessChain) {
+  const signer = signerOf(careless)
+  const state = { isAway: false, signed: 0, refused: 0 }
+  const strict: Signer = {
+    ...signer,
+    sign: async (intent, authority) => {
+      if (state.isAway) throw new Error('the signer does not answer')
+      if (intent.attempt > state.signed + 1) {
+        state.refused += 1
+        return refuse({ code: 'conflict', message: 'it does not follow' })
+      }
+      state.signed = Math.max(state.signed, intent.attempt)
+      return signer.sign(intent, authority)
+    },
+  }
+  return { state, strict }
+}
+
+test.each(['the signer is away', 'outflows are stopped'])(
+  'an attempt that was not signed before its time was over is followed by one that is: %s',
+  async (why) => {
+    await planPayout()
+    const careless = new CarelessChain()
+    const chain = connect(careless)
+    const { state, strict } = strictSigner(careless)
+    careless.fate = () => 'lose'
+    await liveOnce(chain, strict, FOREVER)
+    const setAway = async (isAway: boolean) => {
+      if (why === 'the signer is away') state.isAway = isAway
+      else await saveDifferences(isAway ? 1n : 0n)
+    }
+    await setAway(true)
+    for (let round = 0; round < 12; round += 1) {
+      careless.mine(10)
+      await liveOnce(chain, strict, FOREVER)
+    }
+    await setAway(false)
+    careless.fate = () => 'take'
+    for (let round = 0; round < 60; round += 1) {
+      await liveOnce(chain, strict, FOREVER)
+      careless.mine(2)
+    }
+    expect(state.refused).toBe(0)
+    expect(await outflows()).toMatchObject([{ state: 'confirmed' }])
+    expect(careless.mined.size).toBe(1)
+  },
+)

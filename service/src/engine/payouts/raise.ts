@@ -53,6 +53,8 @@ export async function raiseWhenSlow(
     if (isSweep && (await giveUpOver(world, chain, outflow, attempts))) return { kind: 'done' }
     if (isStalled(world, outflow) && attempts.every(({ answer }) => answer !== 'accepted'))
       return { kind: 'trouble', message: 'its attempts are over', inMs: 0 }
+    // The signer signs them in their turn: one that is too late by now is signed as well, before there is another.
+    if (latest.tx === null) return null
   }
   const bid = await chain.bid(outflow)
   const raised = bid.ok ? await raise(world, chain, outflow, latest, bid.value) : bid
