@@ -414,6 +414,31 @@ export async function sumLeavingOutflows(
   return row?.units ?? 0n
 }
 
+/** Payouts and refunds of an asset that are signed and not final. */
+export async function findSignedOutflows(sql: Sql, asset: AssetId): Promise<PayoutId[]> {
+  const rows = await sql.query<{ payout_id: string }>(
+    `SELECT payout_id FROM outflows
+     WHERE asset = $1 AND chain = $2 AND kind IN ('payout', 'refund') AND state IN ('signed', 'broadcast', 'orphaned')`,
+    [asset, assetOf(asset).chain],
+  )
+  return rows.map(({ payout_id }) => payout_id)
+}
+
+/** Units of an asset in payouts and refunds that are written down, without those named. */
+export async function sumUnsignedOutflows(
+  sql: Sql,
+  asset: AssetId,
+  signed: readonly PayoutId[],
+): Promise<bigint> {
+  const [row] = await sql.query<{ units: bigint }>(
+    `SELECT coalesce(sum(units), 0)::numeric(78,0) AS units FROM outflows
+     WHERE asset = $1 AND chain = $2 AND kind IN ('payout', 'refund') AND ${DRAFTED} AND state IN ${UNBOOKED}
+       AND payout_id <> ALL($3::text[])`,
+    [asset, assetOf(asset).chain, signed],
+  )
+  return row?.units ?? 0n
+}
+
 /** The live outflow that took a nonce of the reserve and is no filler. */
 export async function findByNonce(sql: Sql, chain: ChainId, nonce: number): Promise<ClaimedOutflow | null> {
   const [row] = await sql.query<OutflowRow>(

@@ -31,6 +31,7 @@ const COLUMNS = 'payout_id, attempt, intent::text AS intent, asset, units, tx_ha
 /** The signer's store in PostgreSQL (schema `signer`), by default in the service's own database. */
 export function signedTransactions(database: Database): SignedStore {
   return {
+    spent: (limit, nowMs) => readSpent(database, limit, nowMs),
     attempts: async (payoutId) => (await readAttempts(database, payoutId)).map(toRecord),
     insertOnce: (record, limits) =>
       database.transaction(async (tx) => {
@@ -40,7 +41,7 @@ export function signedTransactions(database: Database): SignedStore {
         const stored = earlier.find(({ attempt }) => attempt === record.attempt)
         if (stored !== undefined) return toRecord(stored)
         for (const limit of limits) {
-          const spent = await readSpent(tx, limit, record.atMs - limit.windowMs)
+          const spent = await readSpent(tx, limit, record.atMs)
           const added = limit.asset === record.asset ? record.units : 0n
           if (spent + added > limit.unitsMax) return null
         }
@@ -60,14 +61,14 @@ function readAttempts(sql: Sql, payoutId: string): Promise<Row[]> {
 /** First attempts and later ones have an index each: nearly all are first. */
 async function readSpent(
   sql: Sql,
-  { asset, countsEveryAttempt }: CheckedLimit,
-  sinceMs: number,
+  { asset, windowMs, countsEveryAttempt }: CheckedLimit,
+  nowMs: number,
 ): Promise<bigint> {
   const sumOf = async (which: 'attempt = 1' | 'attempt > 1') => {
     const [row] = await sql.query<{ units: bigint | null }>(
       `SELECT sum(units)::numeric(78,0) AS units FROM signer.signed_transactions
        WHERE asset = $1 AND at_ms > $2 AND ${which}`,
-      [asset, sinceMs],
+      [asset, nowMs - windowMs],
     )
     return row?.units ?? 0n
   }

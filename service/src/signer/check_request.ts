@@ -52,6 +52,11 @@ export function checkAddressRequest(family: unknown, purpose: unknown, from: unk
   }
 }
 
+/** Checks what a `room` request names; throws `Malformed` when it is no asset. */
+export function checkRoomRequest(value: unknown): AssetId {
+  return asset('asset', value)
+}
+
 const ADDRESSES_MAX = 1_000
 /** About 34 kB, a third of what nodes relay. */
 const INPUTS_MAX = 500

@@ -266,6 +266,19 @@ test('limits over time hold, pass with time, and count a payout once however man
   expect(await pay(5)).toBe('signed')
 })
 
+test('it is told what the limits leave, before anything is written down', async () => {
+  const { signer, clock } = startSigner()
+  expect(await signer.room('BTC:BTC')).toEqual({ onePayout: 200_000_000n, together: 300_000_000n })
+  const payment = { address: customerBitcoin, satoshi: 149_998_000n }
+  expect(await codeOf(signer, bitcoinIntent({ payment, change: null }), toCustomerBitcoin)).toBe('signed')
+  expect(await signer.room('BTC:BTC')).toEqual({ onePayout: 200_000_000n, together: 150_002_000n })
+  clock.now += HOUR_MS
+  expect(await signer.room('BTC:BTC')).toEqual({ onePayout: 200_000_000n, together: 250_002_000n })
+  expect(await signer.room('ETH:ETH')).toEqual({ onePayout: 10n * 10n ** 18n, together: null })
+  expect(await signer.room('USDC:BEP20'), 'without a limit it is not paid').toMatchObject({ onePayout: 0n })
+  await expect(signer.room('nothing' as 'BTC:BTC')).rejects.toThrow()
+})
+
 test('where only time keeps attempts apart, each counts: the service may say that an earlier one was not taken', async () => {
   const first = solanaIntent()
   const limits = [{ asset: 'SOL:SOL', windowMs: HOUR_MS, unitsMax: first.units * 3n }]
@@ -425,7 +438,7 @@ test('of two signers that race on one store both answer the same bytes, and anot
 
 test('what the store holds is answered, not what was just built', async () => {
   const store = memoryStore()
-  const odd: SignedStore = {
+  const odd: Pick<SignedStore, 'attempts' | 'insertOnce'> = {
     attempts: async () => [],
     insertOnce: async (record) => ({ ...record, tx: { txHash: '0xstored', bytes: 'stored' } }),
   }

@@ -2,7 +2,7 @@ import type { KeyObject } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import { assert } from '../domain/assert.ts'
 import { type AssetId, assetOf, assets, nativeAsset } from '../domain/catalog/assets.ts'
-import type { AddressFamily } from '../domain/catalog/networks.ts'
+import { type AddressFamily, chainFacts } from '../domain/catalog/networks.ts'
 import { type Amount, amountOf, fromChainUnits } from '../domain/money/amount.ts'
 import { accept, type Outcome } from '../domain/outcome.ts'
 import type {
@@ -15,7 +15,7 @@ import type {
 } from '../domain/payouts/intent.ts'
 import type { InstantMs } from '../domain/time.ts'
 import { canonicalBitcoinAddress, signBitcoin } from './bitcoin_transaction.ts'
-import { checkAddressRequest, checkRequest } from './check_request.ts'
+import { checkAddressRequest, checkRequest, checkRoomRequest } from './check_request.ts'
 import { deriveKeys, type Keys } from './derivation.ts'
 import { eosAddress, isEosPayee } from './eos_address.ts'
 import { canonicalEvmAddress, signEvm } from './evm_transaction.ts'
@@ -24,7 +24,15 @@ import { refuseToSign } from './rejections.ts'
 import { excludesOnChain, findReplacementProblem } from './replacement.ts'
 import { isSealIntact } from './seal.ts'
 import type { SignerSettings } from './settings.ts'
-import type { Authority, SignedRecord, SignedStore, Signer, SignRejection } from './signer.ts'
+import type {
+  Authority,
+  CheckedLimit,
+  Room,
+  SignedRecord,
+  SignedStore,
+  Signer,
+  SignRejection,
+} from './signer.ts'
 import { canonicalSolanaAddress, solanaAddress } from './solana_address.ts'
 import { canonicalTronAddress } from './tron_address.ts'
 import { signTron } from './tron_transaction.ts'
@@ -66,6 +74,7 @@ export function localSigner(options: {
       const addressOf = await addressesIn(keys, settings, family)
       return Array.from({ length: count }, (_, at) => addressOf({ purpose, index: from + at }))
     },
+    room: async (asset) => roomFor(parts, checkRoomRequest(asset)),
     sign: (intent, authority) => sign(parts, intent, authority),
     stop(because) {
       reason ??= because
@@ -128,15 +137,27 @@ async function storeOnce(
   const stopped = parts.stoppedBecause()
   if (stopped !== null) return refuseToSign('stopped', stopped)
   // A later attempt that excludes the first on chain spends nothing more: the payout was counted with its first.
-  const countsEveryAttempt = !excludesOnChain(intent)
-  const isCounted = units > 0n && (attempt === 1 || countsEveryAttempt)
-  const limits = isCounted ? parts.settings.limits.filter((limit) => limit.asset === asset) : []
+  const isCounted = units > 0n && (attempt === 1 || !excludesOnChain(intent.family))
+  const limits = isCounted ? limitsOn(parts.settings, asset) : []
   const record = { payoutId, attempt, intent, asset, units, tx, atMs: parts.clock.nowMs() }
-  const checked = limits.map((limit) => ({ ...limit, countsEveryAttempt }))
-  const stored = await parts.store.insertOnce(record, checked)
+  const stored = await parts.store.insertOnce(record, limits)
   if (stored === null)
     return refuseToSign('limit_exceeded', `${payoutId} would pass a limit on ${asset} over time`)
   return answerStored(stored, intent)
+}
+
+function limitsOn({ limits }: SignerSettings, asset: AssetId): readonly CheckedLimit[] {
+  const countsEveryAttempt = !excludesOnChain(chainFacts[assetOf(asset).chain].family)
+  return limits.filter((limit) => limit.asset === asset).map((limit) => ({ ...limit, countsEveryAttempt }))
+}
+
+async function roomFor({ settings, store, clock }: Parts, asset: AssetId): Promise<Room> {
+  let together: bigint | null = null
+  for (const limit of limitsOn(settings, asset)) {
+    const left = limit.unitsMax - (await store.spent(limit, clock.nowMs()))
+    if (together === null || left < together) together = left
+  }
+  return { onePayout: settings.payoutUnitsMax[asset] ?? 0n, together }
 }
 
 function answerStored(stored: SignedRecord, intent: Intent): Outcome<SignedTx, SignRejection> {

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 
+import type { AddressFamily } from '../domain/catalog/networks.ts'
 import {
   type BitcoinIntent,
   type EosIntent,
@@ -35,7 +36,7 @@ export function findReplacementProblem(next: Intent, earlier: Intent, kind: Payo
  * Whether no chain ever takes two attempts of a payout, whatever the service says: they share a nonce or a coin. Elsewhere
  * it has to be believed when it says of a block how old it is, and that an earlier attempt was not taken; each may pay.
  */
-export function excludesOnChain({ family }: Intent): boolean {
+export function excludesOnChain(family: AddressFamily): boolean {
   switch (family) {
     case 'bitcoin':
     case 'evm':

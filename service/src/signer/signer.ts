@@ -1,3 +1,4 @@
+import type { AssetId } from '../domain/catalog/assets.ts'
 import type { AddressFamily } from '../domain/catalog/networks.ts'
 import type { SealedTerms } from '../domain/orders/seal.ts'
 import type { Outcome } from '../domain/outcome.ts'
@@ -40,8 +41,21 @@ export type Signer = {
     from: number,
     count: number,
   ): Promise<readonly string[]>
+  /**
+   * What the limits leave for payouts of an asset. Asked before anything is written down: a payout that is refused once it
+   * has its nonce keeps all others of its account waiting.
+   */
+  room(asset: AssetId): Promise<Room>
   /** Builds, signs, stores, answers. The same payout and attempt again gives the same bytes, whatever happened between. */
   sign(intent: Intent, authority: Authority): Promise<Outcome<SignedTx, SignRejection>>
+}
+
+/** In ledger units. */
+export type Room = {
+  /** The most that one payout may be. */
+  readonly onePayout: bigint
+  /** The most that all together may be that are signed from now on; null without limits over time. */
+  readonly together: bigint | null
 }
 
 /** The signer's own record of what it signed; kept apart from the service's tables. */
@@ -53,6 +67,8 @@ export type SignedStore = {
    * `limits` still hold; answers what is stored afterwards, or null when a limit would be passed.
    */
   insertOnce(record: SignedRecord, limits: readonly CheckedLimit[]): Promise<SignedRecord | null>
+  /** Units that count against the limit now. */
+  spent(limit: CheckedLimit, nowMs: number): Promise<bigint>
 }
 
 export type SignedRecord = {

@@ -89,6 +89,10 @@ test('over the socket everything is as it is in process', async () => {
   ] as const) {
     expect(await client.sign(intent, authority)).toStrictEqual(await direct.sign(intent, authority))
   }
+  for (const asset of ['BTC:BTC', 'ETH:ETH', 'USDC:BEP20'] as const) {
+    expect(await client.room(asset)).toStrictEqual(await direct.room(asset))
+  }
+  await expect(client.room('nothing' as 'BTC:BTC')).rejects.toThrow('asset is not an asset we know')
   expect(await client.addresses('bitcoin', 'deposit', 3, 200)).toEqual(
     await direct.addresses('bitcoin', 'deposit', 3, 200),
   )
@@ -163,7 +167,7 @@ test('what is no request is answered with an error, and the line and the others 
   expect(answers.filter((answer) => (answer as { id: unknown }).id === null)).toEqual(
     Array.from({ length: garbage.length + 1 }, () => ({ id: null, error: notUnderstood })),
   )
-  expect(answers).toContainEqual({ id: 3, error: 'a method is addresses or sign' })
+  expect(answers).toContainEqual({ id: 3, error: 'a method is addresses, room or sign' })
   expect(answers).toContainEqual({ id: 4, error: 'count is a whole number from 1 to 1000' })
   expect(answers).toContainEqual({ id: 5, result: [keys.address('evm', { purpose: 'deposit', index: 0 })] })
   expect(errors).toEqual([])
@@ -305,6 +309,9 @@ test('a peer that answers nonsense is not believed', async () => {
     const client = connectClient()
     await expect(client.sign(evmIntent(), sealed())).rejects.toThrow()
     client.close()
+    const other = connectClient()
+    await expect(other.room('ETH:ETH')).rejects.toThrow()
+    other.close()
   }
 })
 

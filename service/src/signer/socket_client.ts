@@ -1,7 +1,7 @@
 import { connect, type Socket } from 'node:net'
 import type { Outcome } from '../domain/outcome.ts'
 import type { SignedTx } from '../domain/payouts/intent.ts'
-import type { Signer, SignRejection } from './signer.ts'
+import type { Room, Signer, SignRejection } from './signer.ts'
 import { decodeMessage, encodeMessage, MESSAGE_BYTES_MAX, readLines } from './socket_lines.ts'
 
 /** No answer: the signer may have signed or not. Asking the same again later is safe and gives the same bytes. */
@@ -56,6 +56,7 @@ export function socketSigner(options: {
     })
   return {
     addresses: async (...params) => readAddresses(await ask('addresses', params)),
+    room: async (...params) => readRoom(await ask('room', params)),
     sign: async (...params) => readSigned(await ask('sign', params)),
     close() {
       isClosed = true
@@ -103,6 +104,16 @@ function readAddresses(result: unknown): readonly string[] {
     throw new Error('the signer answered something else than addresses')
   }
   return result
+}
+
+function readRoom(result: unknown): Room {
+  const room = result as Room | null | undefined
+  const isRoom =
+    typeof room?.onePayout === 'bigint' && (room.together === null || typeof room.together === 'bigint')
+  if (!isRoom || room === null || room === undefined) {
+    throw new Error('the signer answered something else than what its limits leave')
+  }
+  return room
 }
 
 function readSigned(result: unknown): Outcome<SignedTx, SignRejection> {

@@ -45,6 +45,7 @@ function hastySigner(signer: Signer, nodes: () => SimulatedNodes): Signer {
   const signed = new Set<string>()
   return {
     addresses: (...asked) => signer.addresses(...asked),
+    room: (asset) => signer.room(asset),
     sign: async (intent, authority) => {
       const fresh = localSigner({
         seed: Buffer.alloc(64, 7),

@@ -64,6 +64,7 @@ export async function openGround(serverUrl: string): Promise<Ground> {
     seed: Buffer.alloc(64, 7),
     store: {
       attempts: (id) => store.attempts(id),
+      spent: (limit, nowMs) => store.spent(limit, nowMs),
       insertOnce: (record, limits) => store.insertOnce(record, limits),
     },
     sealKey,

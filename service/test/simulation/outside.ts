@@ -187,6 +187,7 @@ const signing = new WeakMap<Task, () => void>()
  */
 export function reachSignedStore({ scheduler }: Outside, store: SignedStore): SignedStore {
   return {
+    spent: (limit, nowMs) => store.spent(limit, nowMs),
     attempts: async (id) => {
       const found = await store.attempts(id)
       signing.set(scheduler.task, scheduler.enter())
@@ -202,6 +203,7 @@ export function reachSignedStore({ scheduler }: Outside, store: SignedStore): Si
 export function reachSigner(outside: Outside, signer: Signer): Signer {
   return {
     addresses: (...asked) => signer.addresses(...asked),
+    room: (asset) => signer.room(asset),
     sign: async (intent, authority) => {
       const what = `sign ${intent.payoutId} ${intent.attempt}`
       const { scheduler } = outside

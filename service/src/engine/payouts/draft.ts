@@ -30,11 +30,13 @@ import type { SigningWorld } from '../world.ts'
 import { MovedOn, unlessMovedOn } from './moved_on.ts'
 import { excludesByTime } from './over.ts'
 import type { Progress } from './progress.ts'
+import { type CountedRoom, findLackOfRoom, readRoom } from './room.ts'
 import { readFillerFunds } from './take_back.ts'
 
 const LOOK_AGAIN_MS = 500
 const WAIT_FOR_FUNDS_MS = 2_000
 const WAIT_FOR_DEPTH_MS = 10_000
+const WAIT_FOR_ROOM_MS = 5_000
 
 /** A watcher looks several times a second. When it gets no answer, neither do we, and others would wait behind us. */
 const SOURCE_SILENT_MS = 5_000
@@ -53,12 +55,16 @@ export async function draftPayout(
   if (await paysOurselves(world, chain, outflow)) {
     return refused(world, outflow, { code: 'destination', message: 'the address is our own' })
   }
+  const room = await readRoom(world, outflow)
+  const lack = room === null ? null : await findLackOfRoom(world.db, outflow, room)
+  if (lack !== null) return { kind: 'trouble', message: lack, inMs: WAIT_FOR_ROOM_MS }
   const bid = await chain.bid(outflow)
   if (!bid.ok) return refused(world, outflow, bid.rejection)
   // Asked before the transaction, because nothing inside one waits for a node.
   const purse = await readPurse(world, chain, outflow)
   try {
-    const isDrafted = await world.db.transaction((tx) => draft(world, chain, outflow, bid.value, purse, tx))
+    const asked = { bid: bid.value, purse, room }
+    const isDrafted = await world.db.transaction((tx) => draft(world, chain, outflow, asked, tx))
     return isDrafted ? { kind: 'again', inMs: 0 } : { kind: 'done' }
   } catch (error) {
     if (error instanceof DraftRefused) return refused(world, outflow, error.rejection)
@@ -152,12 +158,14 @@ async function minedNonce(chain: Chain, address: string): Promise<number | null>
   return excludesByTime(chain) ? null : chain.minedNonce(address)
 }
 
+/** What was asked outside the transaction. */
+type Asked = { readonly bid: FeeBid; readonly purse: Purse; readonly room: CountedRoom | null }
+
 async function draft(
   world: SigningWorld,
   chain: Chain,
   claimed: ClaimedOutflow,
-  bid: FeeBid,
-  purse: Purse,
+  { bid, purse, room }: Asked,
   tx: Sql,
 ): Promise<boolean> {
   // The order before the outflow: `apply` locks in the same sequence.
@@ -168,6 +176,8 @@ async function draft(
   if ((await attemptsOf(tx, outflow.payoutId)).length > 0) return false
   const nowMs = world.clock.nowMs()
   const funds = await takeFunds(world, chain, outflow, purse, tx)
+  const lack = room === null ? null : await findLackOfRoom(tx, outflow, room)
+  if (lack !== null) throw new DraftRefused({ code: 'funds', message: lack })
   const intent = chain.draft(outflow, bid, funds)
   if (!intent.ok) throw new DraftRefused(intent.rejection)
   if (intent.value.family === 'bitcoin' && outflow.fills === null)

@@ -16,6 +16,7 @@ import {
   sendPayout,
   writeAttempt,
 } from '../testing/books_stage.ts'
+import { unlimited } from '../testing/unlimited.ts'
 import type { SigningWorld } from '../world.ts'
 import { endExcluded } from './excluded.ts'
 import { giveUpWaiting } from './give_up.ts'
@@ -46,7 +47,11 @@ const ETHER = 10n ** 18n
 const COIN = 100_000_000n
 
 function signingWorld(): SigningWorld {
-  const signer = { addresses: async () => [], sign: () => Promise.reject(new Error('the signer was asked')) }
+  const signer = {
+    addresses: async () => [],
+    room: unlimited,
+    sign: () => Promise.reject(new Error('the signer was asked')),
+  }
   return { ...stage.world, seal: () => 'seal', signer }
 }
 

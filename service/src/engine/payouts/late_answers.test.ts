@@ -14,6 +14,7 @@ import {
   placeOrder,
   tell,
 } from '../testing/books_stage.ts'
+import { unlimited } from '../testing/unlimited.ts'
 import type { SigningWorld } from '../world.ts'
 import { workPayouts } from './work.ts'
 
@@ -42,7 +43,7 @@ const signs: Sign = async ({ payoutId, attempt }) =>
   accept({ txHash: `tx-${payoutId}-${attempt}`, bytes: 'ff' })
 
 function signingWorld(sign: Sign = signs): SigningWorld {
-  return { ...stage.world, seal: () => 'seal', signer: { addresses: async () => [], sign } }
+  return { ...stage.world, seal: () => 'seal', signer: { addresses: async () => [], room: unlimited, sign } }
 }
 
 /** Ethereum on paper, on which can be paid. */

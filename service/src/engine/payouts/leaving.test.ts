@@ -1,5 +1,10 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { findLeavingOutflows, sumLeavingOutflows } from '../../db/outflows.ts'
+import {
+  findLeavingOutflows,
+  findSignedOutflows,
+  sumLeavingOutflows,
+  sumUnsignedOutflows,
+} from '../../db/outflows.ts'
 import type { PayoutId } from '../../domain/payouts/intent.ts'
 import { type BooksStage, openBooksStage } from '../testing/books_stage.ts'
 import { pagesTouched } from '../testing/pages_touched.ts'
@@ -64,6 +69,17 @@ test('of what is live, that which is written down is leaving, and what was leavi
   expect(await sumLeavingOutflows(stage.db, ASSET, [...found, ...ended.slice(1, 3)])).toBe(3_100n)
 })
 
+test('what is written down and not among those that were signed is still to be signed', async () => {
+  await stage.reset()
+  await insertLive()
+  await insert(ended.slice(0, 3), { state: 'confirmed', units: 1_000n, hasNonce: true, hasAttempt: true })
+  const signed = await findSignedOutflows(stage.db, ASSET)
+  expect([...signed].sort()).toEqual(numbered)
+  expect(await sumUnsignedOutflows(stage.db, ASSET, signed)).toBe(1_000n)
+  expect(await sumUnsignedOutflows(stage.db, ASSET, signed.slice(1))).toBe(1_001n)
+  expect(await sumUnsignedOutflows(stage.db, 'USDT:ERC20', [])).toBe(0n)
+})
+
 test('what has ended is not read again to know what is leaving', async () => {
   const touched = async (endedCount: number) => {
     await stage.reset()
@@ -79,6 +95,8 @@ test('what has ended is not read again to know what is leaving', async () => {
     return {
       finding: await pagesTouched(stage.db, (sql) => findLeavingOutflows(sql, ASSET)),
       adding: await pagesTouched(stage.db, (sql) => sumLeavingOutflows(sql, ASSET, leftBefore)),
+      signed: await pagesTouched(stage.db, (sql) => findSignedOutflows(sql, ASSET)),
+      unsigned: await pagesTouched(stage.db, (sql) => sumUnsignedOutflows(sql, ASSET, numbered)),
     }
   }
   const few = await touched(2_000)
@@ -87,4 +105,6 @@ test('what has ended is not read again to know what is leaving', async () => {
   // A higher tree may be walked where few rows were all read; ten times the pages are not.
   expect(many.finding).toBeLessThan(3 * few.finding)
   expect(many.adding).toBeLessThan(3 * few.adding)
+  expect(many.signed).toBeLessThan(3 * few.signed)
+  expect(many.unsigned).toBeLessThan(3 * few.unsigned)
 })

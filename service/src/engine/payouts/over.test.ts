@@ -19,6 +19,7 @@ import {
   placeOrder,
   tell,
 } from '../testing/books_stage.ts'
+import { unlimited } from '../testing/unlimited.ts'
 import type { SigningWorld } from '../world.ts'
 import { workPayouts } from './work.ts'
 
@@ -141,6 +142,7 @@ function connect(careless: CarelessChain): Chain {
 function signerOf(careless: CarelessChain): Signer {
   return {
     addresses: async () => [],
+    room: unlimited,
     sign: async (intent) => {
       assert(intent.family === 'tron', 'it is of TRON')
       const txHash = createHash('sha256').update(`${intent.payoutId}#${intent.attempt}`).digest('hex')

@@ -17,6 +17,7 @@ import {
   placeOrder,
   tell,
 } from '../testing/books_stage.ts'
+import { unlimited } from '../testing/unlimited.ts'
 import type { SigningWorld } from '../world.ts'
 import { workPayouts } from './work.ts'
 
@@ -38,7 +39,11 @@ afterAll(() => stage?.stop())
 const ETHER = 10n ** 18n
 
 function signingWorld(): SigningWorld {
-  const signer = { addresses: async () => [], sign: () => Promise.reject(new Error('the signer was asked')) }
+  const signer = {
+    addresses: async () => [],
+    room: unlimited,
+    sign: () => Promise.reject(new Error('the signer was asked')),
+  }
   return { ...stage.world, seal: () => 'seal', signer }
 }
 

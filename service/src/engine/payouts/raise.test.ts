@@ -6,6 +6,7 @@ import { assert } from '../../domain/assert.ts'
 import { accept } from '../../domain/outcome.ts'
 import { MINUTE_MS } from '../../domain/time.ts'
 import { type BooksStage, lookAt, openBooksStage, RESERVE } from '../testing/books_stage.ts'
+import { unlimited } from '../testing/unlimited.ts'
 import type { SigningWorld } from '../world.ts'
 import { workPayouts } from './work.ts'
 
@@ -63,6 +64,7 @@ function signingWorld(beforeSigning: () => void): SigningWorld {
     seal: () => 'seal',
     signer: {
       addresses: async () => [],
+      room: unlimited,
       sign: async (intent) => {
         assert(intent.family === 'evm', 'it is of Ethereum')
         beforeSigning()

@@ -14,6 +14,7 @@ import type { SigningWorld } from '../world.ts'
 import { giveUpOver, isStalled } from './give_up.ts'
 import { areOver, excludesByTime } from './over.ts'
 import type { Progress } from './progress.ts'
+import { findLackOfRoom, readRoom } from './room.ts'
 import { readFillerFunds } from './take_back.ts'
 
 const AFTER_FEE_CAP_MS = 10_000
@@ -55,6 +56,9 @@ export async function raiseWhenSlow(
       return { kind: 'trouble', message: 'its attempts are over', inMs: 0 }
     // The signer signs them in their turn: one that is too late by now is signed as well, before there is another.
     if (latest.tx === null) return null
+    const room = await readRoom(world, outflow)
+    const lack = room === null ? null : await findLackOfRoom(world.db, outflow, room)
+    if (lack !== null) return { kind: 'trouble', message: lack, inMs: AFTER_FEE_CAP_MS }
   }
   const bid = await chain.bid(outflow)
   const raised = bid.ok ? await raise(world, chain, outflow, latest, bid.value) : bid

@@ -19,6 +19,7 @@ import {
   tell,
   writeAttempt,
 } from '../testing/books_stage.ts'
+import { unlimited } from '../testing/unlimited.ts'
 import type { SigningWorld } from '../world.ts'
 import { workPayouts } from './work.ts'
 
@@ -40,7 +41,11 @@ const ETHER = 10n ** 18n
 
 /** Signing and drafting would throw on a paper chain and show as another trouble than the one expected. */
 function signingWorld(): SigningWorld {
-  const signer = { addresses: async () => [], sign: () => Promise.reject(new Error('the signer was asked')) }
+  const signer = {
+    addresses: async () => [],
+    room: unlimited,
+    sign: () => Promise.reject(new Error('the signer was asked')),
+  }
   return { ...stage.world, seal: () => 'seal', signer }
 }
 

@@ -72,9 +72,9 @@ export const controls: readonly Control[] = [
       },
       {
         file: 'engine/payouts/draft.ts',
-        find: 'world.db.transaction((tx) => draft(world, chain, outflow, bid.value, purse, tx))',
+        find: 'world.db.transaction((tx) => draft(world, chain, outflow, asked, tx))',
         replace: `world.db.transaction(async (tx) => {
-          if (!(await draft(world, chain, outflow, bid.value, purse, tx))) return false
+          if (!(await draft(world, chain, outflow, asked, tx))) return false
           const [{ intent }] = await attemptsOf(tx, outflow.payoutId)
           const signed = await world.signer.sign(intent, await authorityFor(world, outflow))
           if (signed.ok) await chain.broadcast(signed.value)

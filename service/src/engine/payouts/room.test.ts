@@ -1,0 +1,130 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import type { Chain } from '../../chains/chain.ts'
+import { insertAddresses } from '../../db/addresses.ts'
+import { assert } from '../../domain/assert.ts'
+import { accept, refuse } from '../../domain/outcome.ts'
+import type { Room } from '../../signer/signer.ts'
+import {
+  type BooksStage,
+  confirmDeposit,
+  fundReserve,
+  lookAt,
+  mineDeposit,
+  openBooksStage,
+  placeOrder,
+  RESERVE,
+  tell,
+} from '../testing/books_stage.ts'
+import type { SigningWorld } from '../world.ts'
+import { workPayouts } from './work.ts'
+
+/**
+ * What: a payout for which the signer's limits leave no room takes no nonce, so that nobody waits behind it.
+ * How: a real PostgreSQL, a chain on paper, and a signer that knows one limit and counts what it signs.
+ */
+let stage: BooksStage
+
+beforeAll(async () => {
+  stage = await openBooksStage('room')
+}, 60_000)
+
+beforeEach(() => stage.reset())
+
+afterAll(() => stage?.stop())
+
+const ETHER = 10n ** 18n
+const FEES = { gasLimit: 21_000n, maxFeePerGasWei: 2n, maxPriorityFeePerGasWei: 1n }
+
+function paying(): Chain {
+  const paper = stage.chain('ETH')
+  return {
+    ...paper,
+    balance: (asset, addresses, height) => paper.balance(asset, addresses, height ?? 100),
+    minedNonce: async () => 0,
+    bid: async () => accept({ family: 'evm', ...FEES }),
+    draft: ({ payoutId, address: to, units }, _, funds) => {
+      assert(funds.model === 'account', 'Ethereum has accounts')
+      const what = { payoutId, attempt: 1, from: funds.from, nonce: funds.nonce, to, token: null, units }
+      return accept({ family: 'evm', chain: 'ETH', evmChainId: 1, ...what, ...FEES })
+    },
+    broadcast: async () => 'accepted',
+  }
+}
+
+function limited(room: Room) {
+  let left = room.together ?? 0n
+  let refused = 0
+  const world: SigningWorld = {
+    ...stage.world,
+    seal: () => 'seal',
+    signer: {
+      addresses: async () => [],
+      room: async () => ({ ...room, together: left }),
+      sign: async (intent) => {
+        assert(intent.family === 'evm', 'it is of Ethereum')
+        if (intent.units > left) {
+          refused += 1
+          return refuse({ code: 'limit_exceeded', message: 'it would pass a limit' })
+        }
+        left -= intent.units
+        return accept({ txHash: `tx-${intent.payoutId}`, bytes: 'ff' })
+      },
+    },
+  }
+  return { world, refused: () => refused }
+}
+
+async function planPayouts(count: number) {
+  await insertAddresses(stage.db, 'evm', 'reserve', 0, [RESERVE])
+  await fundReserve(stage, 'ETH:ETH', 1_000n * ETHER)
+  for (let made = 0; made < count; made += 1) {
+    const order = await placeOrder(stage, 'BTC:BTC', 'ETH:ETH', { asks: 1_000_000n, promises: ETHER })
+    await confirmDeposit(stage, order, await mineDeposit(stage, order, 1_000_000n, 100))
+    stage.chain('BTC').mined(`deposit-tx-${order.terms.id}-1000000`, 100, 0n)
+    await tell(stage, order.terms.id, 'priced:1', { kind: 'ExchangePriced', quote: null })
+  }
+  await lookAt(stage, 'BTC', 100)
+}
+
+async function outflows() {
+  return stage.db.query<{ state: string; nonce: number | null; trouble: string | null }>(
+    'SELECT state, nonce, trouble FROM outflows ORDER BY nonce NULLS LAST',
+  )
+}
+
+test('of ten that are worked on at once those that fit are sent, and the others hold no nonce', async () => {
+  await planPayouts(10)
+  const { world, refused } = limited({ onePayout: ETHER, together: 4n * ETHER })
+  for (let round = 0; round < 4; round += 1) {
+    await workPayouts(world, paying())
+    stage.advance(5_000)
+    await lookAt(stage, 'BTC', 100)
+  }
+  const rows = await outflows()
+  expect(rows.map(({ nonce }) => nonce)).toEqual([0, 1, 2, 3, ...Array.from({ length: 6 }, () => null)])
+  expect(rows.slice(0, 4).every(({ state }) => state === 'broadcast')).toBe(true)
+  expect(new Set(rows.slice(4).map(({ trouble }) => trouble))).toEqual(
+    new Set([expect.stringContaining("the signer's limits over time leave 0 ledger units")]),
+  )
+  expect(refused()).toBe(0)
+})
+
+test('a payout above what one may be takes no nonce either', async () => {
+  await planPayouts(1)
+  const { world } = limited({ onePayout: ETHER - 1n, together: null })
+  await workPayouts(world, paying())
+  expect(await outflows()).toEqual([
+    { state: 'planned', nonce: null, trouble: expect.stringContaining('one payout of ETH:ETH is at most') },
+  ])
+})
+
+test('a signer that is away is asked again when it is to sign', async () => {
+  await planPayouts(1)
+  const { world } = limited({ onePayout: ETHER, together: null })
+  const away = () => Promise.reject(new Error('the signer does not answer'))
+  const signer = { ...world.signer, room: away, sign: away }
+  await workPayouts({ ...world, signer }, paying())
+  expect(await outflows()).toEqual([
+    { state: 'planned', nonce: 0, trouble: expect.stringContaining('does not answer') },
+  ])
+})
