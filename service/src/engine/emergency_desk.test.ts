@@ -3,6 +3,7 @@ import { insertAddresses } from '../db/addresses.ts'
 import type { Database } from '../db/database.ts'
 import type { Asset } from '../domain/catalog/assets.ts'
 import { type Amount, amountOf } from '../domain/money/amount.ts'
+import { sealedTermsOf, sealText } from '../domain/orders/seal.ts'
 import { accept, refuse } from '../domain/outcome.ts'
 import type { ActionView, DeskOutcome, EmergencyAction } from './desk.ts'
 import { emergencyDesk } from './emergency_desk.ts'
@@ -39,7 +40,8 @@ async function stuckOrder() {
   const order = await placeOrder(stage, 'BTC:BTC', 'ETH:ETH', { asks: 10_000_000n, promises: 10n ** 18n })
   await confirmDeposit(stage, order, await mineDeposit(stage, order, 5_000_000n, 101))
   const { id, accountId } = order.terms
-  const choose = (db: Database, key = 'again', address = 'back', on: Partial<Moment> = {}) => {
+  await stage.corrupt('UPDATE orders SET seal = $2 WHERE order_id = $1', [id, sealText(sealedTermsOf(order))])
+  const choose = (db: Database, key = 'again', address: string | null = 'back', on: Partial<Moment> = {}) => {
     const { world } = stage
     const { action = 'refund', market } = on
     const chains = new Map([...world.chains].map(([of, chain]) => [of, { ...chain, parseAddress: accept }]))
@@ -48,14 +50,14 @@ async function stuckOrder() {
       db,
       market: { ...world.market, payoutCost: ({ id: asset }) => amountOf(asset, 1_000n), ...market },
       chains,
-      seal: ({ orderId }) => `seal of ${orderId}`,
+      seal: sealText,
       tokenOf: (orderId) => orderId,
       randomDigits: (count) => '0'.repeat(count),
       randomId: () => 'an id',
     })
     return desk.chooseAction(accountId, id, action, address, {
       slot: `key:${id}:${key}`,
-      bodyHash: address,
+      bodyHash: address ?? '',
     })
   }
   return { id, choose, outflows: () => stage.db.query('SELECT kind FROM outflows WHERE order_id = $1', [id]) }
@@ -157,3 +159,16 @@ test('what has no price now is put off, and not told to be too little', async ()
   expect(await outflows()).toEqual([])
   expect(toldBy(await choose(stage.db, 'refund'))).toContain('is REFUND')
 })
+
+test.each([
+  ['a refund address', 'refund_address', null],
+  ['a destination', 'destination', 'back'],
+])(
+  '%s that was written into the row by somebody is not sealed, and nothing is refunded',
+  async (_, column, given) => {
+    const { id, choose, outflows } = await stuckOrder()
+    await stage.corrupt(`UPDATE orders SET ${column} = 'thief' WHERE order_id = $1`, [id])
+    await expect(choose(stage.db, 'again', given)).rejects.toThrow('are the ones that were sealed')
+    expect(await outflows()).toEqual([])
+  },
+)

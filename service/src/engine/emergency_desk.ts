@@ -1,5 +1,7 @@
-import { findOrder, saveSeal } from '../db/orders.ts'
+import type { Sql } from '../db/database.ts'
+import { findOrder, findSeal, saveSeal } from '../db/orders.ts'
 import { fillRetrySlot, findRetrySlot } from '../db/retry_slots.ts'
+import { assert } from '../domain/assert.ts'
 import { assetOf } from '../domain/catalog/assets.ts'
 import type { Fact } from '../domain/orders/facts.ts'
 import { isOrderId } from '../domain/orders/identifiers.ts'
@@ -138,10 +140,7 @@ async function choose(
         const filled = { bodyHash: retry.bodyHash, orderId: id, answer }
         if (!(await fillRetrySlot(tx, accountId, retry.slot, filled, world.clock.wallMs())))
           throw new SlotTaken()
-        if (fact.action === 'refund') {
-          // The signer obeys the seal, so an address that came with the action is sealed in the same moment.
-          await saveSeal(tx, id, world.seal(sealedTermsOf(next)))
-        }
+        if (fact.action === 'refund') await sealAnew(world, tx, order, next)
       },
     )
     if (applied.kind === 'refused') {
@@ -154,6 +153,18 @@ async function choose(
     answer = null
   }
   return answer === null ? refuse(notEmergency('another action was chosen')) : accept(answer)
+}
+
+/**
+ * The signer obeys the seal, so an address that came with the action is sealed in the same moment: under terms that were
+ * sealed before. A row that somebody changed since would come to be obeyed otherwise.
+ */
+async function sealAnew(world: DeskWorld, tx: Sql, before: Order, next: Order): Promise<void> {
+  const { id } = next.terms
+  const { refundAddress } = before
+  const isSealed = (await findSeal(tx, id)) === world.seal(sealedTermsOf({ ...next, refundAddress }))
+  assert(isSealed, `the terms of ${id} are the ones that were sealed`)
+  await saveSeal(tx, id, world.seal(sealedTermsOf(next)))
 }
 
 /** Thrown so that a second request with the same slot undoes what it began; the first one's answer is given. */
