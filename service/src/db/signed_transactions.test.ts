@@ -6,7 +6,14 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startMigratedPostgres } from '../../test/harness/migrated_postgres.ts'
 import { HOUR_MS } from '../domain/time.ts'
 import type { SignedRecord } from '../signer/signer.ts'
-import { solanaIntent } from '../signer/testing/fixtures.ts'
+import {
+  bitcoinIntent,
+  coin,
+  customerBitcoin,
+  sealed,
+  solanaIntent,
+  startSigner,
+} from '../signer/testing/fixtures.ts'
 import { memoryStore } from '../signer/testing/memory_store.ts'
 import { type Database, openDatabase } from './database.ts'
 import { signedTransactions } from './signed_transactions.ts'
@@ -57,4 +64,24 @@ test.each(Object.entries(stores))('in %s a limit counts first attempts, or every
     expect(await isRoom(one, 2), 'what is there is answered').toBe(true)
     expect(await isRoom(other, 2, 1_000 + HOUR_MS)).toBe(true)
   }
+})
+
+/**
+ * A signature on Bitcoin says what its own coin holds. Out of two transactions that differ in what they say of their coins one
+ * can be made that leaves the difference to miners (CVE-2020-14199), and both have its id, which signatures do not change.
+ */
+test('a transaction is signed for one payout only, so that two stories of its coins are never both signed', async () => {
+  const [low, high] = [50_000_000n, 100_000_000n]
+  const story = (payoutId: string, [first, second]: readonly [bigint, bigint]) =>
+    bitcoinIntent({ payoutId, inputs: [coin(1, first), coin(2, second)] })
+  const authority = sealed({ destination: customerBitcoin, payoutAsset: 'BTC:BTC' })
+  const one = story('CB1:1', [high, low])
+  const other = story('CB1:2', [low, high])
+  const alone = await Promise.all([one, other].map((intent) => startSigner().signer.sign(intent, authority)))
+  const ids = alone.map((answer) => answer.ok && answer.value.txHash)
+  expect(new Set(ids).size).toBe(1)
+
+  const { signer } = startSigner({}, { ...memoryStore(), ...signedTransactions(db) })
+  expect(await signer.sign(one, authority)).toMatchObject({ ok: true })
+  await expect(signer.sign(other, authority)).rejects.toThrow('signed_transactions_tx_hash_key')
 })
