@@ -101,8 +101,10 @@ export type Places = {
 }
 
 /**
- * Takes due lines for `claimMs` of wall time: each host of each account has its turn before any has a second one. What
- * it costs grows with the hosts that somebody waits for, not with how many wait.
+ * Takes due lines for `claimMs` of wall time. A place goes to whichever account has the fewest, and there to the host that
+ * has the fewest; likewise a host's places go to the accounts. What is under way counts as a turn that was had: else a
+ * backlog, which has always waited longest, gets every place that comes free. What it costs grows with the hosts that
+ * somebody waits for, not with how many wait.
  */
 export function claimLines(
   sql: Sql,
@@ -120,7 +122,9 @@ export function claimLines(
          ORDER BY l.account_id, l.host LIMIT 1) AS following),
      due AS (
        SELECT lanes.account_id, lanes.host, heads.bucket, heads.order_id, heads.receiver, heads.due_at_ms,
-         row_number() OVER (PARTITION BY lanes.account_id, lanes.host ORDER BY heads.due_at_ms) AS turn
+         row_number() OVER (PARTITION BY lanes.account_id, lanes.host ORDER BY heads.due_at_ms)
+           + (SELECT count(*) FROM unnest($7::text[], $8::text[]) AS busy (host, id)
+              WHERE busy.host = lanes.host AND busy.id = lanes.account_id) AS turn
        FROM lanes CROSS JOIN LATERAL (
          SELECT l.bucket, l.order_id, l.receiver, l.due_at_ms FROM webhook_lines l
          WHERE l.account_id = lanes.account_id AND l.host = lanes.host
@@ -135,7 +139,7 @@ export function claimLines(
        FROM due),
      picked AS (
        SELECT bucket, order_id, receiver FROM ranked WHERE of_host <= $5 AND of_account <= $6
-       ORDER BY turn, due_at_ms LIMIT $4)
+       ORDER BY of_account, due_at_ms LIMIT $4)
      UPDATE webhook_lines SET claimed_until_wall_ms = $2 + $3, claim_fence = claim_fence + 1
      WHERE (bucket, order_id, receiver) IN (
        SELECT l.bucket, l.order_id, l.receiver FROM webhook_lines l JOIN picked USING (bucket, order_id, receiver)

@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import type { WebhookAnswer } from '../../channels/channel.ts'
+import { claimLines } from '../../db/webhook_lines.ts'
 import type { Loop } from '../loop.ts'
 import { type BooksStage, openBooksStage } from '../testing/books_stage.ts'
 import {
@@ -189,6 +190,26 @@ test('a receiver that hangs takes its own places and nobody else’s', async () 
   await relay()
   await waitFor(async () => expect(await statesOf(later)).toEqual(['1 delivered 0', '2 delivered 0']))
   expect(to('//dead.')).toBe(10)
+})
+
+test.each([
+  { what: 'an account that has none', live: 'live', limits: { all: 4, ofHost: 9 } },
+  { what: 'an account that has none, of the same host', live: 'slow0', limits: { all: 9, ofHost: 4 } },
+])('a place that comes free goes to $what, however long others have waited', async ({ live, limits }) => {
+  for (let index = 0; index < 9; index += 1) {
+    await openOrder(stage, `https://slow${index % 2}.example/`, `acc_backlog${index % 3}`)
+  }
+  await relay()
+  stage.advance(60_000)
+  const orderId = await openOrder(stage, `https://${live}.example/`)
+  await relay()
+  const underWay = [0, 1, 2].map((index) => ({ host: 'slow0.example', accountId: `acc_backlog${index}` }))
+  const places = { ...limits, ofAccount: 9, underWay }
+  const time = { nowMs: stage.world.clock.nowMs(), wallMs: 1_800_000_000_000, claimMs: 1_000 }
+  const claimed = await claimLines(stage.db, time, places)
+  expect(claimed.filter(({ host }) => host === `${live}.example`).map((line) => line.orderId)).toEqual([
+    orderId,
+  ])
 })
 
 test('whoever lost a claim writes nothing but what came of its attempt', async () => {
