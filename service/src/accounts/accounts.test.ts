@@ -368,6 +368,9 @@ test('a command makes webhook secrets and tells each once', async () => {
   expect(told).toEqual({ secret: expect.stringMatching(/^whsec_/), oldSecretUntilMs: now + 1_800_000 })
   await expect(runKeys('webhook-secret', accountId)).rejects.toThrow('two live secrets')
   await expect(runKeys('webhook-secret', 'acc_0000000000000000')).rejects.toThrow('there is no account')
+  const rows = await readAuditRows(db, accountId, 0, 100)
+  const rotated = ['webhook_secret_rotated', 'operator', accountId]
+  expect(rows.slice(-2).map(({ act, actor, subject }) => [act, actor, subject])).toEqual([rotated, rotated])
 })
 
 test('the commands refuse in words', async () => {

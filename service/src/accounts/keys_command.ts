@@ -179,7 +179,7 @@ function registerWebhookSecret(keys: Command, world: KeysCommandWorld): void {
         const { overlap, replaceNewest = false } = options
         const overlapMs = overlap === undefined ? OVERLAP_MS_DEFAULT : parseDuration(overlap)
         const told = orRefuse(
-          await rotateWebhookSecret(place, accountId, { overlapMs, replacesNewest: replaceNewest }),
+          await rotateWebhookSecret(place, operator, accountId, { overlapMs, replacesNewest: replaceNewest }),
         )
         const until = told.oldSecretUntilMs === null ? 'none' : showTime(told.oldSecretUntilMs)
         const lines = [`  Webhook secret   ${told.secret}`, `  Old secret until ${until}`]

@@ -130,14 +130,10 @@ export function removeEndpoint(place: OwnerPlace, owner: Owner, endpointId: stri
 
 export function replaceWebhookSecret(
   place: OwnerPlace,
-  owner: Owner,
+  { accountId, by }: Owner,
   options: { readonly overlapMs: number; readonly replacesNewest: boolean },
 ): Promise<Outcome<ToldWebhookSecret>> {
-  const rotate = (inner: OwnerPlace) => rotateWebhookSecret(inner, owner.accountId, options)
-  return noted(place, owner, 'webhook_secret_rotated', rotate, {
-    subjectOf: () => owner.accountId,
-    detail: {},
-  })
+  return rotateWebhookSecret(place, by, accountId, options)
 }
 
 /** An act that was refused is none. */

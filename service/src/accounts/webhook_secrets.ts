@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { appendAudit, type By } from '../db/audit_log.ts'
 import type { Sql } from '../db/database.ts'
 import { assert } from '../domain/assert.ts'
 import { accept, type Outcome, refuse } from '../domain/outcome.ts'
@@ -53,6 +54,7 @@ export async function openWebhookSecrets(place: KeysPlace, accountId: string): P
  */
 export async function rotateWebhookSecret(
   place: KeysPlace,
+  by: By,
   accountId: string,
   options: { readonly overlapMs?: number; readonly replacesNewest?: boolean } = {},
 ): Promise<Outcome<ToldWebhookSecret>> {
@@ -81,6 +83,8 @@ export async function rotateWebhookSecret(
     assert(slot !== undefined, 'with an older secret there is a newer one')
     const secret = makeSecret()
     await putSecret(tx, place, accountId, { slot, secret })
+    const entry = { chain: accountId, atMs: now, act: 'webhook_secret_rotated', by } as const
+    await appendAudit(tx, { ...entry, subject: accountId, detail: {} })
     return accept({ secret, oldSecretUntilMs })
   })
 }

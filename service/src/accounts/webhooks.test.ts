@@ -76,39 +76,39 @@ test('an account that never made a secret signs with one all the same, and alway
 
 test('while rotating, two secrets sign; after the overlap only the new one does', async () => {
   const account = await makeAccount()
-  const first = accepted(await rotateWebhookSecret(place, account))
+  const first = accepted(await rotateWebhookSecret(place, operator, account))
   expect(first.oldSecretUntilMs).toBeNull()
-  const second = accepted(await rotateWebhookSecret(place, account, { overlapMs: 60_000 }))
+  const second = accepted(await rotateWebhookSecret(place, operator, account, { overlapMs: 60_000 }))
   expect(second.oldSecretUntilMs).toBe(now + 60_000)
   expect(await openWebhookSecrets(place, account)).toEqual([second.secret, first.secret])
   expect(await listWebhookSecrets(place, account)).toEqual([
     { createdAtMs: now, expiresAtMs: null },
     { createdAtMs: now, expiresAtMs: now + 60_000 },
   ])
-  expect(codeOf(await rotateWebhookSecret(place, account))).toBe('rotation_under_way')
-  const third = accepted(await rotateWebhookSecret(place, account, { replacesNewest: true }))
+  expect(codeOf(await rotateWebhookSecret(place, operator, account))).toBe('rotation_under_way')
+  const third = accepted(await rotateWebhookSecret(place, operator, account, { replacesNewest: true }))
   expect(third.oldSecretUntilMs).toBe(second.oldSecretUntilMs)
   expect(await openWebhookSecrets(place, account)).toEqual([third.secret, first.secret])
   now += 60_000
   expect(await openWebhookSecrets(place, account)).toEqual([third.secret])
-  const fourth = accepted(await rotateWebhookSecret(place, account, { overlapMs: 0 }))
+  const fourth = accepted(await rotateWebhookSecret(place, operator, account, { overlapMs: 0 }))
   expect(await openWebhookSecrets(place, account)).toEqual([fourth.secret])
 })
 
 test('of rotations at the same moment one wins, and nonsense is refused', async () => {
   const account = await makeAccount()
-  await rotateWebhookSecret(place, account)
-  const outcomes = await Promise.all([1, 2, 3, 4].map(() => rotateWebhookSecret(place, account)))
+  await rotateWebhookSecret(place, operator, account)
+  const outcomes = await Promise.all([1, 2, 3, 4].map(() => rotateWebhookSecret(place, operator, account)))
   expect(outcomes.filter(({ ok }) => ok)).toHaveLength(1)
-  expect(codeOf(await rotateWebhookSecret(place, account, { overlapMs: 8 * 24 * 3_600_000 }))).toBe(
+  expect(codeOf(await rotateWebhookSecret(place, operator, account, { overlapMs: 8 * 24 * 3_600_000 }))).toBe(
     'overlap_too_long',
   )
-  expect(codeOf(await rotateWebhookSecret(place, 'acc_0000000000000000'))).toBe('account_not_found')
+  expect(codeOf(await rotateWebhookSecret(place, operator, 'acc_0000000000000000'))).toBe('account_not_found')
 })
 
 test('the database does not hold a secret in the clear, and a row moved to another account does not open', async () => {
   const [mine, other] = [await makeAccount(), await makeAccount()]
-  const { secret } = accepted(await rotateWebhookSecret(place, mine))
+  const { secret } = accepted(await rotateWebhookSecret(place, operator, mine))
   const [row] = await db.query<{ sealed: Buffer }>(
     'SELECT sealed FROM webhook_secrets WHERE account_id = $1',
     [mine],
@@ -121,8 +121,8 @@ test('the database does not hold a secret in the clear, and a row moved to anoth
 
 test('the sandbox has the secret that it names, whatever was there before', async () => {
   const account = await makeAccount()
-  await rotateWebhookSecret(place, account)
-  await rotateWebhookSecret(place, account)
+  await rotateWebhookSecret(place, operator, account)
+  await rotateWebhookSecret(place, operator, account)
   const secret = `whsec_${randomBytes(24).toString('base64')}`
   await ensureWebhookSecret(place, account, secret)
   expect(await openWebhookSecrets(place, account)).toEqual([secret])
