@@ -66,7 +66,11 @@ export async function askEmailChange(
   const changeId = `emc_${randomBytes(8).toString('hex')}`
   const nowMs = place.wallMs()
   const expiresAtMs = nowMs + EMAIL_CHANGE_LIFETIME_MS
-  await place.db.transaction(async (tx) => {
+  return place.db.transaction(async (tx) => {
+    if (!(await holdsEmail(tx, accountId, oldEmail))) {
+      const message = 'the address of the account was changed at this moment: look at it again'
+      return refuse({ code: 'email_changed', message })
+    }
     await tx.query(
       `INSERT INTO email_changes (account_id, change_id, old_email, new_email, old_token_hash, new_token_hash,
          created_at_ms, expires_at_ms)
@@ -99,8 +103,20 @@ export async function askEmailChange(
     })
     const entry = { chain: accountId, atMs: nowMs, act: 'email_change_asked', by } as const
     await appendAudit(tx, { ...entry, subject: changeId, detail: { from: oldEmail, to: newEmail } })
+    return accept({ newEmail, hasOldAgreed: false, hasNewAgreed: false, expiresAtMs })
   })
-  return accept({ newEmail, hasOldAgreed: false, hasNewAgreed: false, expiresAtMs })
+}
+
+/**
+ * Whether the account has this address, until the transaction ends. Who asks was signed in a moment ago: what an address
+ * that the account has left agrees to must not move it.
+ */
+async function holdsEmail(tx: Sql, accountId: string, email: string): Promise<boolean> {
+  const rows = await tx.query(
+    'SELECT 1 AS one FROM accounts WHERE account_id = $1 AND email = $2 FOR KEY SHARE',
+    [accountId, email],
+  )
+  return rows.length > 0
 }
 
 const invalidLink = refuse({

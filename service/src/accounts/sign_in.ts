@@ -101,7 +101,7 @@ async function useLink(tx: Sql, place: OwnerPlace, asked: SignInAsked) {
   if (link === null) return invalidLink
   const by = visitor(requester)
   const nowMs = place.wallMs()
-  const known = await findByEmail(tx, link.email)
+  const known = await holdByEmail(tx, link.email)
   const wrong = whatIsWrong(link, asked.browserToken, nowMs)
   if (wrong !== null) {
     const chain = known?.accountId ?? houseChain(link.email)
@@ -150,10 +150,18 @@ async function lockLink(tx: Sql, token: string): Promise<Link | null> {
   return link ?? null
 }
 
+const BY_EMAIL = `SELECT account_id AS "accountId", name, email, created_at_ms AS "createdAtMs" FROM accounts WHERE email = $1`
+
 async function findByEmail(tx: Sql, email: string): Promise<Account | null> {
-  const [account] = await tx.query<Account>(
-    `SELECT account_id AS "accountId", name, email, created_at_ms AS "createdAtMs" FROM accounts WHERE email = $1`,
-    [email],
-  )
+  const [account] = await tx.query<Account>(BY_EMAIL, [email])
+  return account ?? null
+}
+
+/**
+ * The account keeps this address until the transaction ends. Else one that is being taken from whoever has the address
+ * would lose all sessions but the one that begins at this moment.
+ */
+async function holdByEmail(tx: Sql, email: string): Promise<Account | null> {
+  const [account] = await tx.query<Account>(`${BY_EMAIL} FOR KEY SHARE`, [email])
   return account ?? null
 }

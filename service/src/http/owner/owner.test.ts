@@ -5,12 +5,15 @@ import { join } from 'node:path'
 import { type Postgres, removePostgres } from '@cambist/devnet'
 import { parseSetCookie } from 'cookie'
 import pg from 'pg'
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { startMigratedPostgres } from '../../../test/harness/migrated_postgres.ts'
+import { setEmail } from '../../accounts/email.ts'
 import type { OwnerPlace } from '../../accounts/owner_place.ts'
 import { createSecretBox } from '../../accounts/secret_box.ts'
 import { verifyAudit } from '../../accounts/verify_audit.ts'
+import { operator } from '../../db/audit_log.ts'
 import { type Database, openDatabase } from '../../db/database.ts'
+import { within } from '../../db/within.ts'
 import { SESSION_IDLE_MS, SESSION_MS_MAX } from '../../domain/session_lifetimes.ts'
 import type { Answer } from '../testing/answer.ts'
 import { type Browser, openBrowser, tokenOf } from '../testing/browser.ts'
@@ -636,6 +639,44 @@ test('an address changes when both have agreed, in any order, and not before', a
     }
   }
 })
+
+test.each(['a session that begins', 'a change that is asked for'])(
+  'an account that the operator gives another address does not keep %s at that moment',
+  async (what) => {
+    const own = await signIn()
+    const { account_id: accountId } = (await own.get('/account')).json.data
+    const waiting = browser()
+    const token = await askLink(waiting, 'owner@example.com')
+    const isDone = Promise.withResolvers<void>()
+    const mayEnd = Promise.withResolvers<void>()
+    const taking = db.transaction(async (tx) => {
+      await setEmail({ ...place, db: within(tx) }, operator, accountId, 'rescued@example.com')
+      isDone.resolve()
+      await mayEnd.promise
+    })
+    await isDone.promise
+    const asked =
+      what === 'a session that begins'
+        ? waiting.send('POST', '/account/session', { token })
+        : own.send('POST', '/account/email', { email: 'thief@example.com' })
+    await vi.waitFor(async () => {
+      const waits = await superuser.query(`SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'`)
+      expect(waits.rows).toHaveLength(1)
+    })
+    mayEnd.resolve()
+    await taking
+    const answer = await asked
+    expect([answer.status, answer.json.data?.account_id === accountId]).toEqual([
+      what === 'a session that begins' ? 200 : 409,
+      false,
+    ])
+    const kept = await superuser.query(
+      'SELECT 1 FROM sessions WHERE account_id = $1 UNION ALL SELECT 1 FROM email_changes',
+      [accountId],
+    )
+    expect(kept.rows).toEqual([])
+  },
+)
 
 test('a change of the address is stopped, given up, replaced, and too old after a day', async () => {
   const own = await signIn()
