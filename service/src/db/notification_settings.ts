@@ -14,23 +14,27 @@ export function findMailReaders(sql: Sql, accountIds: readonly string[]): Promis
   )
 }
 
-/** No mails about orders any more. An account that is gone has nothing to switch off. */
-export async function turnMailsOff(sql: Sql, accountId: string): Promise<void> {
-  await sql.query(
+/** No mails about orders any more. An account that is gone has nothing to switch off. False: they were off. */
+export async function turnMailsOff(sql: Sql, accountId: string): Promise<boolean> {
+  const changed = await sql.query(
     `INSERT INTO notification_settings (account_id, emails)
      SELECT account_id, 'off' FROM accounts WHERE account_id = $1
-     ON CONFLICT (account_id) DO UPDATE SET emails = 'off'`,
+     ON CONFLICT (account_id) DO UPDATE SET emails = 'off' WHERE notification_settings.emails <> 'off'
+     RETURNING account_id`,
     [accountId],
   )
+  return changed.length > 0
 }
 
-/** One kind of mail less. Muting it twice is the same as once. */
-export async function muteMail(sql: Sql, accountId: string, kind: OptionalMail): Promise<void> {
-  await sql.query(
+/** One kind of mail less. False: it was muted. */
+export async function muteMail(sql: Sql, accountId: string, kind: OptionalMail): Promise<boolean> {
+  const changed = await sql.query(
     `INSERT INTO notification_settings (account_id, muted)
      SELECT account_id, ARRAY[$2::text] FROM accounts WHERE account_id = $1
      ON CONFLICT (account_id) DO UPDATE SET muted = notification_settings.muted || ARRAY[$2::text]
-     WHERE NOT $2 = ANY(notification_settings.muted)`,
+     WHERE NOT $2 = ANY(notification_settings.muted)
+     RETURNING account_id`,
     [accountId, kind],
   )
+  return changed.length > 0
 }

@@ -1,3 +1,4 @@
+import { createSecretKey } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { Mail, MailAnswer, MailChannel } from '../../channels/channel.ts'
 import { systemClock } from '../../clock.ts'
@@ -9,6 +10,7 @@ import type { World } from '../world.ts'
 import { mailRelay } from './mail_relay.ts'
 import { relayEvents } from './relay.ts'
 import { keepNoHeap, type MailParts, mailSender } from './send_mails.ts'
+import { unsubscribing } from './unsubscribe.ts'
 
 /**
  * What: every event becomes its mail once, for whoever wants it; every mail is handed on once as far as anybody can
@@ -385,6 +387,22 @@ describe('mails are handed on', () => {
       ]),
     )
   })
+})
+
+test('a link that was used before switches nothing off and is not written down again', async () => {
+  await stage.corrupt('TRUNCATE audit_log, audit_heads')
+  const { unsubscribe } = unsubscribing(stage.db, createSecretKey(Buffer.alloc(32, 7)))
+  for (const mailClass of ['order_expired', 'order_expired', 'all', 'all', 'order_expired'] as const) {
+    await unsubscribe({ accountId: 'acc_reader00', mailClass }, { address: '203.0.113.7', atMs: 1 })
+  }
+  expect(await stage.db.query('SELECT emails, muted FROM notification_settings')).toEqual([
+    { emails: 'off', muted: ['order_expired'] },
+  ])
+  const written = await stage.db.query<{ detail: string }>('SELECT detail FROM audit_log ORDER BY sequence')
+  expect(written.map(({ detail }) => JSON.parse(detail))).toEqual([
+    { unsubscribed: 'order_expired' },
+    { unsubscribed: 'all' },
+  ])
 })
 
 test('without a mail server mails wait for three days, and are forgotten a month after they were over', async () => {

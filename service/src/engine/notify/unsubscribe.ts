@@ -13,7 +13,7 @@ export type Unsubscribing = {
   tokenOf(unsubscription: Unsubscription): string
   /** Null: nobody was given this. */
   read(token: string): Unsubscription | null
-  /** Doing it twice is the same as once, but for the audit log. */
+  /** Doing it twice is the same as once: whoever has a link must not be able to lengthen a log that is never cut. */
   unsubscribe(
     unsubscription: Unsubscription,
     by: { readonly address: string; readonly atMs: InstantMs },
@@ -40,8 +40,9 @@ export function unsubscribing(db: Database, key: KeyObject): Unsubscribing {
     },
     unsubscribe: ({ accountId, mailClass }, { address, atMs }) =>
       db.transaction(async (tx) => {
-        if (mailClass === 'all') await turnMailsOff(tx, accountId)
-        else await muteMail(tx, accountId, mailClass)
+        const isChanged =
+          mailClass === 'all' ? await turnMailsOff(tx, accountId) : await muteMail(tx, accountId, mailClass)
+        if (!isChanged) return
         await appendAudit(tx, {
           chain: accountId,
           atMs,
