@@ -81,6 +81,25 @@ test('a redelivery forgets all but the newest 10 attempts, and keeps the one tha
   expect(await countAttempts()).toBe(10)
 })
 
+test('of two requests under one key at the same moment one acts, and the other one hears so', async () => {
+  const orders = [await deliveredAfter(1), await deliveredAfter(1)]
+  const ask = (orderId = '') =>
+    desk().redeliver(ACCOUNT, `${orderId}-1-callback`, { slot: 'key:both', bodyHash: orderId })
+  // Both have looked for the slot before either fills it.
+  await stage.corrupt('BEGIN')
+  await stage.corrupt('LOCK TABLE retry_slots IN SHARE MODE')
+  const asked = orders.map(ask)
+  await vi.waitFor(async () => {
+    const waits = await stage.db.query(`SELECT 1 AS one FROM pg_locks WHERE NOT granted`)
+    expect(waits).toHaveLength(2)
+  })
+  await stage.corrupt('COMMIT')
+  const told = (await Promise.all(asked)).map((outcome) => (outcome?.ok ? 'done' : outcome?.rejection.code))
+  expect(told.toSorted()).toEqual(['IDEMPOTENCY_CONFLICT', 'done'])
+  const again = await stage.db.query(`SELECT 1 AS one FROM webhook_deliveries WHERE state = 'waiting'`)
+  expect(again).toHaveLength(1)
+})
+
 test('a delivery that waits keeps all its attempts when everything is redelivered', async () => {
   await deliveredAfter(12)
   await stage.corrupt(`UPDATE webhook_deliveries SET state = 'waiting', ended_at_ms = NULL`)

@@ -98,16 +98,19 @@ async function redeliverOne(
   const key = readDeliveryId(deliveryId)
   const found = key === null ? null : await findDelivery(db, accountId, key)
   if (key === null || found === null) return null
-  const earlier = await earlierOf(db, accountId, retry)
-  if (earlier !== null && !earlier.ok) return earlier
+  let earlier = await earlierOf(db, accountId, retry)
   if (earlier === null) {
     if (!(await isReceiverEnabled(db, key.receiver))) return refuse(disabled)
-    await db.transaction(async (tx) => {
+    const isFirst = await db.transaction(async (tx) => {
       const filled = { bodyHash: retry.bodyHash, orderId: key.orderId, answer: {} }
-      if (!(await fillRetrySlot(tx, accountId, retry.slot, filled, clock.wallMs()))) return
+      if (!(await fillRetrySlot(tx, accountId, retry.slot, filled, clock.wallMs()))) return false
       await redeliver(tx, [key], clock.nowMs())
+      return true
     })
+    // Filled since it was looked at: by the same request, or by another one, for which nothing was done here.
+    if (!isFirst) earlier = await earlierOf(db, accountId, retry)
   }
+  if (earlier !== null && !earlier.ok) return earlier
   const delivery = (await findDelivery(db, accountId, key)) ?? found
   return accept({ delivery: viewDelivery(delivery), isReplay: earlier !== null })
 }
