@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { MailContent } from '../domain/notifications/mail_content.ts'
+import { linkMailKinds, type MailContent } from '../domain/notifications/mail_content.ts'
 import { bucketOf, type OrderId } from '../domain/orders/identifiers.ts'
 import type { InstantMs } from '../domain/time.ts'
 import type { Sql } from './database.ts'
@@ -78,10 +78,14 @@ type MailRow = {
   claim_fence: number
 }
 
+/** Of a mail whose link ends, in the words of the index `mails_links`. */
+const HAS_LINK = `kind IN (${linkMailKinds.map((kind) => `'${kind}'`).join(', ')})`
+
 /**
  * Takes due mails for `claimMs` of wall time, those that have waited longest first; of an order and an address one, the
- * next when that is over. The attempt counts from now on: should the worker die, its mail may have been sent, and is sent
- * again when the claim is over.
+ * next when that is over. Besides `limit` others it takes half as many whose links end: behind the mails of a day they would
+ * have ended, and nobody could sign in. No more, because anybody may have them sent. The attempt counts from now on:
+ * should the worker die, its mail may have been sent, and is sent again when the claim is over.
  */
 export async function claimMails(
   sql: Sql,
@@ -89,16 +93,21 @@ export async function claimMails(
   limit: number,
 ): Promise<ClaimedMail[]> {
   const rows = await sql.query<MailRow>(
-    `UPDATE mails SET claimed_until_wall_ms = $2, claim_fence = claim_fence + 1, attempts = attempts + 1
-     WHERE (bucket, event_key, kind, to_address) IN (
+    `WITH links AS (
+       SELECT bucket, event_key, kind, to_address FROM mails
+       WHERE state = 'waiting' AND due_at_ms <= $1 AND claimed_until_wall_ms < $3 AND ${HAS_LINK}
+       ORDER BY due_at_ms LIMIT $4::integer / 2 FOR UPDATE SKIP LOCKED),
+     others AS (
        SELECT bucket, event_key, kind, to_address FROM mails AS mail
-       WHERE state = 'waiting' AND due_at_ms <= $1 AND claimed_until_wall_ms < $3
+       WHERE state = 'waiting' AND due_at_ms <= $1 AND claimed_until_wall_ms < $3 AND NOT ${HAS_LINK}
          AND NOT EXISTS (
            SELECT FROM mails AS earlier
            WHERE earlier.bucket = mail.bucket AND earlier.order_id = mail.order_id
              AND earlier.sequence < mail.sequence AND earlier.to_address = mail.to_address
              AND earlier.state = 'waiting')
-       ORDER BY due_at_ms LIMIT $4 FOR UPDATE SKIP LOCKED)
+       ORDER BY due_at_ms LIMIT $4::integer FOR UPDATE SKIP LOCKED)
+     UPDATE mails SET claimed_until_wall_ms = $2, claim_fence = claim_fence + 1, attempts = attempts + 1
+     WHERE (bucket, event_key, kind, to_address) IN (TABLE links UNION ALL TABLE others)
      RETURNING *`,
     [time.nowMs, time.wallMs + time.claimMs, time.wallMs, limit],
   )

@@ -120,6 +120,13 @@ export type MailContent =
 
 export type MailKind = MailContent['kind']
 
+/** Mails with a link that ends: of no use to anybody once they have waited for long. */
+export const linkMailKinds = [
+  'sign_in_link',
+  'email_change_old',
+  'email_change_new',
+] as const satisfies readonly MailKind[]
+
 export type OrderMail = Extract<MailContent, { readonly kind: OrderMailKind }>
 
 /** About an order: an account decides whether it wants these. */

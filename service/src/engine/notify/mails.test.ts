@@ -240,6 +240,23 @@ describe('mails are handed on', () => {
     expect(server.said()).toEqual([1, 2, 3, 10, 11].map((sequence) => `${FIRST_ORDER}:${sequence}`))
   })
 
+  test('a link that ends does not wait behind all other mails, nor they behind links', async () => {
+    for (let index = 0; index < 30; index += 1) await queue(`notice ${index}`)
+    stage.advance(SECOND_MS)
+    const link = { link: 'https://…', expires_at_ms: world.clock.wallMs() + HOUR_MS }
+    const queueLink = (name: string) => queue(name, { kind: 'sign_in_link', data: link })
+    await queueLink('sign_in:1')
+    const server = mailServer()
+    const sent = (kind: string) => server.sent.filter(({ subject }) => subject === kind).length
+    await server.step()
+    expect([sent('sign_in_link'), sent('security_notice')]).toEqual([1, 20])
+    for (let index = 2; index < 32; index += 1) await queueLink(`sign_in:${index}`)
+    await server.step()
+    expect([sent('sign_in_link'), sent('security_notice')]).toEqual([11, 30])
+    await server.all()
+    expect([sent('sign_in_link'), sent('security_notice')]).toEqual([31, 30])
+  })
+
   test('a mail that has to be tried again holds up the later ones of its order to its address, and nobody else', async () => {
     await queueOf(FIRST_ORDER, 1)
     await queueOf(FIRST_ORDER, 2)
