@@ -60,7 +60,7 @@ export type ClaimedMail = {
   readonly accountId: string | null
   readonly messageId: string
   readonly queuedAtMs: InstantMs
-  /** This one included. */
+  /** The one that begins with `beginMail` included. */
   readonly attempts: number
   readonly fence: number
 }
@@ -84,8 +84,7 @@ const HAS_LINK = `kind IN (${linkMailKinds.map((kind) => `'${kind}'`).join(', ')
 /**
  * Takes due mails for `claimMs` of wall time, those that have waited longest first; of an order and an address one, the
  * next when that is over. Besides `limit` others it takes half as many whose links end: behind the mails of a day they would
- * have ended, and nobody could sign in. No more, because anybody may have them sent. The attempt counts from now on:
- * should the worker die, its mail may have been sent, and is sent again when the claim is over.
+ * have ended, and nobody could sign in. No more, because anybody may have them sent.
  */
 export async function claimMails(
   sql: Sql,
@@ -106,7 +105,7 @@ export async function claimMails(
              AND earlier.sequence < mail.sequence AND earlier.to_address = mail.to_address
              AND earlier.state = 'waiting')
        ORDER BY due_at_ms LIMIT $4::integer FOR UPDATE SKIP LOCKED)
-     UPDATE mails SET claimed_until_wall_ms = $2, claim_fence = claim_fence + 1, attempts = attempts + 1
+     UPDATE mails SET claimed_until_wall_ms = $2, claim_fence = claim_fence + 1
      WHERE (bucket, event_key, kind, to_address) IN (TABLE links UNION ALL TABLE others)
      RETURNING *`,
     [time.nowMs, time.wallMs + time.claimMs, time.wallMs, limit],
@@ -119,7 +118,7 @@ export async function claimMails(
     accountId: row.account_id,
     messageId: row.message_id,
     queuedAtMs: row.queued_at_ms,
-    attempts: row.attempts,
+    attempts: row.attempts + 1,
     fence: row.claim_fence,
   }))
 }
@@ -128,6 +127,20 @@ const IS_THIS = 'bucket = $1 AND event_key = $2 AND kind = $3 AND to_address = $
 
 function keyOf({ bucket, eventKey, content, to }: ClaimedMail): readonly unknown[] {
   return [bucket, eventKey, content.kind, to]
+}
+
+/**
+ * Counts an attempt, and holds the claim for it: from now on the mail may have been sent, should the worker die. False:
+ * somebody else has taken it since, or it is over. What was claimed and did not get its turn was no attempt: the rest after
+ * the first that fails would be that after many.
+ */
+export async function beginMail(sql: Sql, mail: ClaimedMail, untilWallMs: number): Promise<boolean> {
+  const rows = await sql.query(
+    `UPDATE mails SET claimed_until_wall_ms = $6, attempts = attempts + 1
+     WHERE ${IS_THIS} AND claim_fence = $5 AND state = 'waiting' RETURNING kind`,
+    [...keyOf(mail), mail.fence, untilWallMs],
+  )
+  return rows.length > 0
 }
 
 /** Holds a claim for longer. False: somebody else has taken it since, or it is over. */
@@ -185,7 +198,7 @@ export async function postponeMail(
 /** A worker that stops before its turn: the mail is as it was before it was claimed. */
 export async function returnMail(sql: Sql, mail: ClaimedMail): Promise<void> {
   await sql.query(
-    `UPDATE mails SET claimed_until_wall_ms = 0, attempts = attempts - 1
+    `UPDATE mails SET claimed_until_wall_ms = 0
      WHERE ${IS_THIS} AND claim_fence = $5 AND state = 'waiting'`,
     [...keyOf(mail), mail.fence],
   )

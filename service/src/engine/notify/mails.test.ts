@@ -336,6 +336,26 @@ describe('mails are handed on', () => {
     expect(await rows()).toMatchObject([{ state: 'sent', attempts: 2 }])
   })
 
+  test('a claim that ran out before its turn was no attempt', async () => {
+    for (let index = 0; index < 20; index += 1) await queue(`notice ${index}`)
+    const slow = mailServer(() => new Promise(() => {}))
+    void slow.step()
+    await expect.poll(() => slow.sent.length).toBe(world.policy.atOnce)
+    const begun = new Set(slow.sent.map(({ messageId }) => messageId))
+    for (const mail of await rows()) {
+      if (!begun.has(mail.message_id))
+        await stage.corrupt('UPDATE mails SET claimed_until_wall_ms = 1 WHERE message_id = $1', [
+          mail.message_id,
+        ])
+    }
+    await mailServer(() => ({ kind: 'failed', why: 'not now' })).step()
+    const tried = (await rows()).filter(({ message_id }) => !begun.has(message_id))
+    expect(tried).toHaveLength(20 - world.policy.atOnce)
+    for (const mail of tried) {
+      expect([mail.attempts, mail.due_at_ms - world.clock.nowMs()]).toEqual([1, 15 * SECOND_MS])
+    }
+  })
+
   test('a late worker notes that its mail was taken, and undoes nothing of the one that came after', async () => {
     await queue('one')
     const { promise, resolve: answer } = Promise.withResolvers<MailAnswer>()

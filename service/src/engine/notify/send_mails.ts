@@ -1,5 +1,6 @@
 import type { Mail, MailAnswer, MailChannel } from '../../channels/channel.ts'
 import {
+  beginMail,
   type ClaimedMail,
   claimMails,
   endMail,
@@ -47,7 +48,7 @@ export function mailSender(
     await atOnce(world.policy.atOnce, claimed, async (mail) => {
       if (signal.aborted) return returnMail(db, mail)
       // The ones before it took their time: it may be in other hands by now.
-      if (!(await renewMailClaim(db, mail, clock.wallMs() + CLAIM_MS))) return
+      if (!(await beginMail(db, mail, clock.wallMs() + CLAIM_MS))) return
       const answer = await holding(world, mail, () => send(world, render, channel, mail))
       if (answer.kind !== 'useless') note(answer)
       await write(world, mail, answer)
