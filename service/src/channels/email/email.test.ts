@@ -320,6 +320,8 @@ describe('SMTP', () => {
     ['trouble at its end', { onData: 421 }, 'failed'],
     ['a sender that is not ours', { onMail: 550 }, 'failed'],
     ['who wants a password', { onRcpt: 530 }, 'failed'],
+    ['who lets none of ours through', { onRcpt: 554, rcptWords: '5.7.1 Relay access denied' }, 'failed'],
+    ['a recipient that is not there, in full', { onRcpt: 550, rcptWords: '5.1.1 No such user' }, 'refused'],
   ] as const)('%s', async (_, options, kind) => {
     const answer = await sendTo(options)
     expect(answer.kind, JSON.stringify(answer)).toBe(kind)

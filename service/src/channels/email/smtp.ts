@@ -148,22 +148,28 @@ type Failure = {
   readonly message: string
   readonly code?: string
   readonly command?: string
+  readonly response?: string
   readonly responseCode?: number
 }
 
 /** They are about us, not about the mail: who we are, and how we talk (RFC 4954 §6, RFC 3207 §4). */
 const aboutUs = [502, 503, 504, 530, 534, 535, 538]
 
+/** X.7.Z is what we may not do (RFC 3463 §3.8): said to a recipient, such as "relay access denied", it is about every one. */
+const FORBIDDEN = /^5\d\d[ -]5\.7\./
+
 /**
  * Only what is said to the recipient or to the mail itself refuses the mail for good. What is said earlier (a greeting,
  * a password, a sender) is the operator's to mend, and the mail waits for that.
  */
 function answerOf(error: unknown): MailAnswer {
-  const { message, code, command, responseCode } = error as Failure
+  const { message, code, command, response = '', responseCode } = error as Failure
   // An address that no mail server could be told.
   if (code === 'EENVELOPE' && command === 'API') return { kind: 'refused', said: message }
   const isAboutMail = command === 'RCPT TO' || command === 'DATA'
   const isForGood = responseCode !== undefined && responseCode >= 500 && responseCode <= 599
-  if (isAboutMail && isForGood && !aboutUs.includes(responseCode)) return { kind: 'refused', said: message }
+  const isForbidden = command === 'RCPT TO' && FORBIDDEN.test(response)
+  if (isAboutMail && isForGood && !isForbidden && !aboutUs.includes(responseCode))
+    return { kind: 'refused', said: message }
   return { kind: 'failed', why: message }
 }

@@ -17,6 +17,8 @@ export type MailServerOptions = {
   /** What these commands are answered with, in place of 250. */
   readonly onMail?: number
   readonly onRcpt?: number
+  /** What the server says besides the number. */
+  readonly rcptWords?: string
   readonly onData?: number
   readonly user?: string
   readonly pass?: string
@@ -47,7 +49,7 @@ export async function startMailServer(options: MailServerOptions = {}): Promise<
       callback(isRight ? null : said(535), isRight ? { user: username } : undefined)
     },
     onMailFrom: (_address, _session, callback) => callback(said(options.onMail)),
-    onRcptTo: (_address, _session, callback) => callback(said(options.onRcpt)),
+    onRcptTo: (_address, _session, callback) => callback(said(options.onRcpt, options.rcptWords)),
     onData: (stream, session, callback) => {
       const chunks: Buffer[] = []
       if (options.mood === 'hangs up in data') {
@@ -80,8 +82,8 @@ export async function startMailServer(options: MailServerOptions = {}): Promise<
   }
 }
 
-function said(code: number | undefined): (Error & { responseCode: number }) | null {
-  return code === undefined ? null : Object.assign(new Error(`said ${code}`), { responseCode: code })
+function said(code: number | undefined, words = `said ${code}`): (Error & { responseCode: number }) | null {
+  return code === undefined ? null : Object.assign(new Error(words), { responseCode: code })
 }
 
 function hangUp(server: SMTPServer): void {
