@@ -10,12 +10,10 @@ export type BlockRef = { readonly height: number; readonly hash: string }
 /**
  * Money that reached an address. `id` is unique on its chain for ever and survives re-mining in another block:
  * `txid:vout` on Bitcoin; `txhash:log:<ordinal within the transaction>` for a token,
- * `txhash:call:<path in the call tree>` for native coin on EVM (a block-wide log index moves in a reorg). What a block gave by
- * itself is named by its hash, and is not mined again.
+ * `txhash:call:<path in the call tree>` for native coin on EVM (a block-wide log index moves in a reorg).
  */
 export type Transfer = {
   readonly id: string
-  /** Of the block where there was no transaction. */
   readonly txHash: string
   readonly to: string
   /** A token that is not in our catalogue is named by its contract; it is recorded and never credited. */

@@ -15,7 +15,6 @@ const block = {
   parentHash: hash('c'),
   timestamp: '0x64',
   baseFeePerGas: '0x1',
-  miner: from,
   transactions: [tx],
 }
 const receipt = {
@@ -68,34 +67,6 @@ describe('a block', () => {
 
   test('that is not there is null', async () => {
     expect(await read({ ...honest, eth_getBlockByNumber: () => null }).block).toBeNull()
-  })
-})
-
-describe('what a block gives without a transaction', () => {
-  const withdrawals = [
-    { index: '0x2a', validatorIndex: '0x1', address: to, amount: '0x3' },
-    { index: '0x2b', validatorIndex: '0x2', address: from, amount: '0x0' },
-  ]
-  const stake = { to: ours, txHash: hash('b'), asset: 'ETH:ETH', units: 3_000_000_000n }
-
-  test('is told: stake that is paid out, also by a block that is empty', async () => {
-    const told = { ...stake, id: `${hash('b')}:withdrawal:42` }
-    const full = read({ ...honest, eth_getBlockByNumber: () => ({ ...block, withdrawals }) })
-    expect((await full.block)?.transfers).toEqual([...whole.transfers, told])
-    const empty = { ...block, withdrawals, transactions: [] }
-    expect((await read({ eth_getBlockByNumber: () => empty }).block)?.transfers).toEqual([told])
-  })
-
-  test('is told: tips, above what is burnt, to an address that the maker of the block has named', async () => {
-    const named: Script = {
-      eth_getBlockByNumber: () => ({ ...block, miner: to }),
-      eth_getBlockReceipts: () => [{ ...receipt, effectiveGasPrice: '0x4' }],
-    }
-    const { block: told } = read(named)
-    expect((await told)?.transfers).toEqual([
-      ...whole.transfers,
-      { ...stake, id: `${hash('b')}:tips`, units: 63_000n },
-    ])
   })
 })
 

@@ -1,7 +1,6 @@
 import type { AssetId } from '../../domain/catalog/assets.ts'
 import { fromChainUnits } from '../../domain/money/amount.ts'
 import type { Block, FindOurs, Transfer } from '../chain.ts'
-import { blockRewards } from './block_rewards.ts'
 import {
   checksummed,
   decodeBlockTxs,
@@ -29,10 +28,9 @@ export type BlockReader = {
 /** Something that came to an address in a block, before it is known whether the address is ours. */
 type Arrival = {
   readonly id: string
-  /** The block's own where there was no transaction. */
   readonly txHash: string
-  /** Lowercase; null for what the block itself gave. */
-  readonly from: string | null
+  /** Lowercase. */
+  readonly from: string
   /** As our address table stores it. */
   readonly to: string
   /** The token's contract in lowercase; null for the native coin. */
@@ -78,7 +76,7 @@ async function readWhole(reader: BlockReader, height: number, findOurs: FindOurs
   const answer = await reader.rpc.call('eth_getBlockByNumber', [`0x${height.toString(16)}`, true])
   if (answer === null) return null
   const header = checkHeight(decodeHeader(answer), height)
-  const arrivals = await arrivalsIn(reader, header, answer)
+  const arrivals = await arrivalsIn(reader, header, decodeBlockTxs(answer))
   const recipients = [...new Set(arrivals.map(({ to }) => to))]
   const ours = recipients.length === 0 ? new Set<string>() : await findOurs(recipients)
   const hits = arrivals.filter(({ to }) => ours.has(to))
@@ -98,15 +96,12 @@ async function readWhole(reader: BlockReader, height: number, findOurs: FindOurs
 async function arrivalsIn(
   reader: BlockReader,
   header: EvmHeader,
-  block: unknown,
+  txs: readonly EvmTx[],
 ): Promise<readonly Arrival[]> {
-  const txs = decodeBlockTxs(block)
-  const receipts = txs.length === 0 ? [] : await receiptsOf(reader.rpc, header, txs)
-  const moves = txs.length === 0 ? [] : await nativeMoves(reader.trace, header, txs, receipts)
-  const given = blockRewards(block, header, receipts).map(({ id, to, wei }) => ({
-    ...{ id, txHash: header.hash, from: null, to: checksummed(to), contract: null, units: wei },
-  }))
-  const moved = receipts.flatMap((receipt, index) => {
+  if (txs.length === 0) return []
+  const receipts = await receiptsOf(reader.rpc, header, txs)
+  const moves = await nativeMoves(reader.trace, header, txs, receipts)
+  return receipts.flatMap((receipt, index) => {
     const { txHash } = receipt
     const coins = (moves[index] ?? []).map(({ path, from, to, wei }) => ({
       id: `${txHash}:call:${path}`,
@@ -126,7 +121,6 @@ async function arrivalsIn(
     }))
     return [...coins, ...tokens]
   })
-  return [...moved, ...given]
 }
 
 function changed(height: number): NodeNonsense {
@@ -200,7 +194,7 @@ async function findShortfalls(
   for (const { contract, from, to, units } of arrivals) {
     const income = claimed.get(pairKey(contract, to))
     if (income !== undefined) income.claimedUnits += units
-    const spending = from === null ? undefined : claimed.get(pairKey(contract, from))
+    const spending = claimed.get(pairKey(contract, from))
     if (spending !== undefined) spending.claimedUnits -= units
   }
   const pairs = [...claimed]
