@@ -2,9 +2,12 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Chain } from '../chains/chain.ts'
 import { readHead } from '../db/chain_heads.ts'
 import { type Lease, requireLease, takeLease } from '../db/leases.ts'
+import { findOrder } from '../db/orders.ts'
 import { assert } from '../domain/assert.ts'
+import { amountOf } from '../domain/money/amount.ts'
 import { HOUR_MS } from '../domain/time.ts'
 import { expectGrowth } from './growth.ts'
+import { reconcileChain } from './reconcile.ts'
 import {
   type BooksStage,
   confirmDeposit,
@@ -180,4 +183,43 @@ test('a watcher frozen in the middle of a transaction does not keep others from 
   expect(taken).toMatchObject({ holder: 'another', fence: lease.fence + 1 })
   thaw.resolve()
   await expect(frozen).rejects.toThrow()
+})
+
+test('what a block gives an address by itself is unclaimed money, which no order counts and the books know', async () => {
+  const order = await placeOrder(stage, 'ETH:ETH', 'BTC:BTC', { asks: 1_000n, promises: 1_000n })
+  const { depositAddress } = order.terms
+  const eth = stage.chain('ETH')
+  const chain: Chain = {
+    ...eth,
+    readMempool: async () => [],
+    estimateCost: async (asset) => amountOf(asset, 1n),
+    balance: (asset, addresses, height) => eth.balance(asset, addresses, height ?? 100),
+    readBlock: async (height, findOurs) => {
+      await findOurs([depositAddress])
+      const hash = (await eth.blockHash(height)) ?? ''
+      const reward = { id: 'withdrawal:7', txHash: hash, to: depositAddress, isReward: true } as const
+      return {
+        height,
+        hash,
+        parentHash: (await eth.blockHash(height - 1)) ?? '',
+        timeMs: stage.world.clock.wallMs(),
+        transfers: height === 101 ? [{ ...reward, asset: 'ETH:ETH', units: 1_000n }] : [],
+      }
+    },
+  }
+  eth.move(101, 'ETH:ETH', depositAddress, 1_000n)
+  for (const height of [101, 112]) {
+    eth.setHead(height)
+    await watchChain(stage.world, chain, lease)
+    expect(await reconcileChain(stage.world, eth)).toMatchObject({
+      comparisons: eth.assets.map((asset) => ({ asset, difference: 0n })),
+    })
+  }
+  expect((await findOrder(stage.db, order.terms.id))?.state.status).toBe('NEW')
+  expect(await stage.db.query('SELECT kind, state, units FROM house_deposits')).toEqual([
+    { kind: 'stray', state: 'confirmed', units: 1_000n },
+  ])
+  expect(await stage.db.query('SELECT address FROM unswept_addresses'), 'it is swept like any other').toEqual(
+    [{ address: depositAddress }],
+  )
 })

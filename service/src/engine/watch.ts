@@ -298,9 +298,13 @@ async function withoutSweeps(
 type Move = { readonly transfer: Transfer; readonly own: OwnAddress }
 type OrderMove = Move & { readonly own: { readonly orderId: string } }
 
-/** An order hears of everything of our catalogue that reaches its address on its chain; `decide` knows what counts. */
+/**
+ * An order hears of everything of our catalogue that is sent to its address on its chain; `decide` knows what counts. What a
+ * block gave by itself is no payment, and could not be looked up by a transaction before money leaves for it.
+ */
 function isForOrder(chain: Chain, move: Move): move is OrderMove {
   const { own, transfer } = move
+  if (transfer.isReward) return false
   return own.orderId !== null && own.chain === chain.id && typeof transfer.asset === 'string'
 }
 

@@ -99,6 +99,31 @@ export function decodeBlockTxs(value: unknown): readonly EvmTx[] {
   return list(fields(value, 'block').transactions, 'block.transactions').map(decodeTx)
 }
 
+/** What a block itself gives: its tips to one address, and to others what validators withdraw. */
+export type EvmRewards = {
+  /** Null: the node does not name it. */
+  readonly feeRecipient: string | null
+  readonly withdrawals: readonly { readonly index: bigint; readonly to: string; readonly wei: bigint }[]
+}
+
+const WEI_PER_GWEI = 1_000_000_000n
+
+/** https://eips.ethereum.org/EIPS/eip-4895: amounts are in gwei, and an index is given once. */
+export function decodeRewards(value: unknown): EvmRewards {
+  const { miner, withdrawals } = fields(value, 'block')
+  return {
+    feeRecipient: miner === undefined || miner === null ? null : lowerAddress(miner, 'block.miner'),
+    withdrawals: list(withdrawals ?? [], 'block.withdrawals').map((one) => {
+      const { index, address, amount } = fields(one, 'withdrawal')
+      return {
+        index: quantity(index, 'withdrawal.index'),
+        to: lowerAddress(address, 'withdrawal.address'),
+        wei: quantity(amount, 'withdrawal.amount') * WEI_PER_GWEI,
+      }
+    }),
+  }
+}
+
 export function decodeTx(value: unknown): EvmTx {
   const tx = fields(value, 'transaction')
   return {

@@ -70,6 +70,62 @@ describe('a block', () => {
   })
 })
 
+describe('what a block gives by itself', () => {
+  const validator = `0x${'9'.repeat(40)}`
+  const withdrawal = (index: string, address: string, amount: string) => ({
+    index,
+    validatorIndex: '0x1',
+    address,
+    amount,
+  })
+  const reward = { txHash: hash('b'), to: ours, asset: 'ETH:ETH', isReward: true }
+
+  test('is told as rewards: its tips without the base fee, and each withdrawal, which is in gwei', async () => {
+    const rich = {
+      ...block,
+      miner: to,
+      withdrawals: [withdrawal('0x2', to, '0x3'), withdrawal('0x3', validator, '0x4')],
+    }
+    const tipped = { ...receipt, effectiveGasPrice: '0x3' }
+    const script = {
+      ...honest,
+      eth_getBlockByNumber: () => rich,
+      eth_getBlockReceipts: () => [tipped],
+    }
+    const rpc = scriptedNode(script)
+    const reader = {
+      rpc,
+      trace: blockTracer(rpc, 'auto', 1_000),
+      native: 'ETH:ETH',
+      listed: new Map(),
+    } as const
+    const told = await readBlock(reader, 7, async () => new Set([ours]))
+    expect(told?.transfers).toEqual([
+      ...whole.transfers,
+      { ...reward, id: `${hash('b')}:tips`, units: 42_000n },
+      { ...reward, id: 'withdrawal:2', units: 3_000_000_000n },
+    ])
+  })
+
+  test('is told of a block without transactions, which has no tips', async () => {
+    const empty = { ...block, miner: to, transactions: [], withdrawals: [withdrawal('0x2', to, '0x3')] }
+    const told = await read({ eth_getBlockByNumber: () => empty }).block
+    expect(told?.transfers).toEqual([{ ...reward, id: 'withdrawal:2', units: 3_000_000_000n }])
+  })
+
+  test.each([
+    {
+      what: 'an amount that is a number',
+      change: { withdrawals: [{ ...withdrawal('0x2', to, ''), amount: 3 }] },
+    },
+    { what: 'a withdrawal by nobody', change: { withdrawals: [withdrawal('0x2', '0x', '0x3')] } },
+    { what: 'a recipient of tips that is no address', change: { miner: '0x' } },
+  ])('is not believed with $what', async ({ change }) => {
+    const script = { ...honest, eth_getBlockByNumber: () => ({ ...block, ...change }) }
+    await expect(read(script).block).rejects.toThrow(/the node's/)
+  })
+})
+
 const receipts = (change: object): Script => ({
   ...honest,
   eth_getBlockReceipts: () => [{ ...receipt, ...change }],

@@ -6,8 +6,10 @@ import {
   decodeBlockTxs,
   decodeHeader,
   decodeReceipt,
+  decodeRewards,
   type EvmHeader,
   type EvmReceipt,
+  type EvmRewards,
   type EvmTx,
   list,
 } from './decode.ts'
@@ -36,6 +38,7 @@ type Arrival = {
   /** The token's contract in lowercase; null for the native coin. */
   readonly contract: string | null
   readonly units: bigint
+  readonly isReward?: true
 }
 
 /**
@@ -76,7 +79,7 @@ async function readWhole(reader: BlockReader, height: number, findOurs: FindOurs
   const answer = await reader.rpc.call('eth_getBlockByNumber', [`0x${height.toString(16)}`, true])
   if (answer === null) return null
   const header = checkHeight(decodeHeader(answer), height)
-  const arrivals = await arrivalsIn(reader, header, decodeBlockTxs(answer))
+  const arrivals = await arrivalsIn(reader, header, decodeBlockTxs(answer), decodeRewards(answer))
   const recipients = [...new Set(arrivals.map(({ to }) => to))]
   const ours = recipients.length === 0 ? new Set<string>() : await findOurs(recipients)
   const hits = arrivals.filter(({ to }) => ours.has(to))
@@ -97,11 +100,12 @@ async function arrivalsIn(
   reader: BlockReader,
   header: EvmHeader,
   txs: readonly EvmTx[],
+  rewards: EvmRewards,
 ): Promise<readonly Arrival[]> {
-  if (txs.length === 0) return []
+  if (txs.length === 0) return rewardsIn(header, [], rewards)
   const receipts = await receiptsOf(reader.rpc, header, txs)
   const moves = await nativeMoves(reader.trace, header, txs, receipts)
-  return receipts.flatMap((receipt, index) => {
+  const sent = receipts.flatMap((receipt, index) => {
     const { txHash } = receipt
     const coins = (moves[index] ?? []).map(({ path, from, to, wei }) => ({
       id: `${txHash}:call:${path}`,
@@ -121,7 +125,39 @@ async function arrivalsIn(
     }))
     return [...coins, ...tokens]
   })
+  return [...sent, ...rewardsIn(header, receipts, rewards)]
 }
+
+/**
+ * Anybody with a validator may have it pay us, and what no transaction sent is held all the same. The base fee of the gas
+ * is burnt; a name of the tips is worth as much as their block.
+ */
+function rewardsIn(
+  { hash, baseFeePerGasWei }: EvmHeader,
+  receipts: readonly EvmReceipt[],
+  { feeRecipient, withdrawals }: EvmRewards,
+): readonly Arrival[] {
+  const baseWei = baseFeePerGasWei ?? 0n
+  const tipsWei = receipts.reduce(
+    (sum, { gasUsed, effectiveGasPriceWei }) => sum + gasUsed * (effectiveGasPriceWei - baseWei),
+    0n,
+  )
+  const tips = feeRecipient === null ? [] : [{ id: `${hash}:tips`, to: feeRecipient, wei: tipsWei }]
+  const withdrawn = withdrawals.map(({ index, to, wei }) => ({ id: `withdrawal:${index}`, to, wei }))
+  return [...tips, ...withdrawn]
+    .filter(({ wei }) => wei > 0n)
+    .map(({ id, to, wei }) => ({
+      id,
+      txHash: hash,
+      from: NOBODY,
+      to: checksummed(to),
+      contract: null,
+      units: wei,
+      isReward: true,
+    }))
+}
+
+const NOBODY = `0x${'0'.repeat(40)}`
 
 function changed(height: number): NodeNonsense {
   return new NodeNonsense(`block ${height} changed while it was being read: read it again`)
@@ -214,12 +250,13 @@ async function findShortfalls(
 
 function transferOf(
   { native, listed }: BlockReader,
-  { id, txHash, to, contract, units }: Arrival,
+  { id, txHash, to, contract, units, isReward }: Arrival,
   isShort: boolean,
 ): Transfer {
   const assetId = contract === null ? native : listed.get(contract)
   if (assetId === undefined || isShort) {
     return { id, txHash, to, asset: { unlisted: checksummed(contract ?? '') }, units }
   }
-  return { id, txHash, to, asset: assetId, units: fromChainUnits(assetId, units).units }
+  const transfer = { id, txHash, to, asset: assetId, units: fromChainUnits(assetId, units).units }
+  return isReward ? { ...transfer, isReward } : transfer
 }
