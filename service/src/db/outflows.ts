@@ -105,6 +105,12 @@ const BLOCKLESS_MS = 20_000
 export type LeavingFrom = 'reserve' | 'deposits'
 
 /**
+ * What a worker has not let go when its time was over, it may still be at work on: its node takes so long. Whoever takes it
+ * next has so many times as long, because two that take it from one another would never come to its end.
+ */
+const CLAIM_AGAIN = 10
+
+/**
  * Takes due outflows of a chain for `claimMs` of wall time, those that have waited longest first: of more than one step
  * takes, each has its turn. Answers lower nonces first. Whoever is asked next gets others; a worker that died loses its
  * claim when the time is over, and its fence with it.
@@ -117,17 +123,18 @@ export async function claimOutflows(
   limit: number,
 ): Promise<ClaimedOutflow[]> {
   const rows = await sql.query<OutflowRow & { head_height: number | null }>(
-    `UPDATE outflows SET claimed_until_wall_ms = $3, claim_fence = claim_fence + 1
+    `UPDATE outflows SET claim_fence = claim_fence + 1,
+       claimed_until_wall_ms = $4::bigint + $3::bigint * CASE WHEN claimed_until_wall_ms = 0 THEN 1 ELSE ${CLAIM_AGAIN} END
      WHERE (bucket, payout_id) IN (
        SELECT bucket, payout_id FROM outflows
        WHERE chain = $1 AND state IN ${UNBOOKED}
-         AND due_at_ms <= $2 AND claimed_until_wall_ms < $4 AND (from_address IS NULL) = $6
+         AND due_at_ms <= $2 AND claimed_until_wall_ms < $4::bigint AND (from_address IS NULL) = $6
          AND (due_height IS NULL OR due_at_ms <= $2 - ${BLOCKLESS_MS}
            OR due_height <= (SELECT height FROM chain_heads h WHERE h.chain = $1))
        ORDER BY due_at_ms, nonce NULLS LAST, planned_at_ms LIMIT $5
        FOR UPDATE SKIP LOCKED)
      RETURNING *, (SELECT height FROM chain_heads h WHERE h.chain = $1) AS head_height`,
-    [chain, time.nowMs, time.wallMs + time.claimMs, time.wallMs, limit, from === 'reserve'],
+    [chain, time.nowMs, time.claimMs, time.wallMs, limit, from === 'reserve'],
   )
   return rows
     .map((row) => ({ ...toClaimed(row), claimedAtHeight: row.head_height }))
@@ -161,10 +168,10 @@ function toClaimed(row: OutflowRow): ClaimedOutflow {
   }
 }
 
-/** Holds a claim for longer. False: somebody else has taken it since, or it is over. */
+/** Holds a claim until then at least. False: somebody else has taken it since, or it is over. */
 export async function renewClaim(sql: Sql, claimed: ClaimedOutflow, untilWallMs: number): Promise<boolean> {
   const rows = await sql.query(
-    `UPDATE outflows SET claimed_until_wall_ms = $4
+    `UPDATE outflows SET claimed_until_wall_ms = greatest(claimed_until_wall_ms, $4)
      WHERE bucket = $1 AND payout_id = $2 AND claim_fence = $3 RETURNING payout_id`,
     [bucketOfPayout(claimed.payoutId), claimed.payoutId, claimed.fence, untilWallMs],
   )

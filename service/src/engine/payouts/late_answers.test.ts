@@ -115,6 +115,41 @@ test('"it cannot be paid" is a problem of the destination as long as nothing was
   expect(await statusOf(order)).toBe('EMERGENCY')
 })
 
+test('a node that takes longer for an answer than a claim lasts keeps no two workers from paying', async () => {
+  const order = await pricedOrder()
+  const underWay: { readonly answer: () => void; readonly ended: Promise<unknown> }[] = []
+  const begin = () => {
+    const asked = Promise.withResolvers<void>()
+    const answered = Promise.withResolvers<void>()
+    const slow = paying({
+      bid: async () => {
+        asked.resolve()
+        await answered.promise
+        return accept({ family: 'evm', ...FEES } as const)
+      },
+    })
+    const ended = workPayouts(signingWorld(), slow)
+    underWay.push({ answer: answered.resolve, ended })
+    return Promise.race([asked.promise, ended])
+  }
+  await begin()
+  for (let turn = 0; turn < 4; turn += 1) {
+    stage.advance(CLAIM_MS + 1_000)
+    await lookAt(stage, 'BTC', 100)
+    await begin()
+    const first = underWay.shift()
+    first?.answer()
+    await first?.ended
+  }
+  const status = await statusOf(order)
+  for (const { answer } of underWay) answer()
+  await Promise.all(underWay.map(({ ended }) => ended))
+  expect(status, 'while there is always somebody who waits for an answer').toBe('WITHDRAW')
+  expect(await stage.db.query('SELECT attempt, answer FROM attempts')).toEqual([
+    { attempt: 1, answer: 'accepted' },
+  ])
+})
+
 const unable: readonly [string, Sign][] = [
   ['is refused', async () => refuse({ code: 'limit_exceeded', message: 'it is too much' } as const)],
   ['finds no signer', () => Promise.reject(new Error('nobody answers'))],
