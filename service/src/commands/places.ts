@@ -8,7 +8,7 @@ import { readAccountsConfig, readDatabaseConfig, readLedgerConfig } from '../con
 import type { Env } from '../config/environment.ts'
 import { readSandboxConfig } from '../config/sandbox_config.ts'
 import { sandboxKey } from '../config/sandbox_secrets.ts'
-import { type Database, openDatabase } from '../db/database.ts'
+import { type Database, limitsOfAudits, openDatabase } from '../db/database.ts'
 import { migrate } from '../db/migrate.ts'
 import { connectChains } from '../main.ts'
 import { sandboxChains } from '../sandbox/chains.ts'
@@ -37,13 +37,17 @@ export async function openOrders({ env, isSandbox }: Place) {
 /** What `cambist ledger` works with. */
 export async function openLedger({ env, isSandbox }: Place) {
   const { databaseUrl, chains } = isSandbox ? await readSandboxLedger(env) : readLedgerConfig(env)
-  const db = await openMigrated(databaseUrl)
+  const db = await openMigrated(databaseUrl, { limits: limitsOfAudits })
   return { db, chains: await connectChains(chains, db), clock: systemClock(), close: db.close }
 }
 
-async function openMigrated(databaseUrl: string): Promise<Database> {
+async function openMigrated(
+  databaseUrl: string,
+  options: Pick<Parameters<typeof openDatabase>[0], 'limits'> = {},
+): Promise<Database> {
   await migrate(databaseUrl, () => {})
   return openDatabase({
+    ...options,
     url: databaseUrl,
     connectionsMax: 2,
     applicationName: 'cambist command',

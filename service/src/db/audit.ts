@@ -188,16 +188,20 @@ async function readEvents(tx: Sql, bucket: number): Promise<AuditedEvents[]> {
   )
 }
 
+/** Whose entries book the end of an outflow. The journal is found by it; without it every outflow would read its whole bucket. */
+const OWNER_OF_O = `(CASE WHEN o.kind IN ('filler', 'sweep') THEN 'house' ELSE o.order_id END)`
+
 const OUTFLOWS = `
   SELECT o.order_id AS "orderId", o.payout_id AS "payoutId", o.kind, o.asset, o.units, o.state,
     coalesce(o.kind IN ('filler', 'sweep') AND o.mined_cost = 0, false) AS "isFree",
     coalesce((SELECT array_agg(a.tx_hash ORDER BY a.attempt) FROM attempts a
       WHERE a.bucket = o.bucket AND a.payout_id = o.payout_id AND a.tx_hash IS NOT NULL), '{}') AS "txHashes",
-    (SELECT count(*) FROM journal j WHERE j.bucket = o.bucket AND j.entry_key = o.payout_id || ':confirmed'
+    (SELECT count(*) FROM journal j
+      WHERE j.bucket = o.bucket AND j.owner = ${OWNER_OF_O} AND j.entry_key = o.payout_id || ':confirmed'
       AND j.debit IN ('payouts_owed', 'refunds_owed', 'network_costs') AND j.credit = 'wallet')::int AS bookings,
     coalesce((SELECT sum(j.units) FROM journal j
-      WHERE j.bucket = o.bucket AND j.entry_key = o.payout_id || ':confirmed' AND j.asset = o.asset
-      AND j.debit IN ('payouts_owed', 'refunds_owed') AND j.credit = 'wallet'), 0)::numeric(78,0) AS booked,
+      WHERE j.bucket = o.bucket AND j.owner = ${OWNER_OF_O} AND j.entry_key = o.payout_id || ':confirmed'
+      AND j.asset = o.asset AND j.debit IN ('payouts_owed', 'refunds_owed') AND j.credit = 'wallet'), 0)::numeric(78,0) AS booked,
     coalesce((SELECT sum(CASE WHEN j.debit = 'wallet' THEN j.units ELSE -j.units END) FROM journal j
       WHERE j.bucket = 0 AND j.owner = 'house'
         AND j.entry_key BETWEEN o.payout_id || ':block_' AND o.payout_id || ':block_~'
@@ -205,7 +209,10 @@ const OUTFLOWS = `
   FROM outflows o`
 
 async function readOutflows(tx: Sql, bucket: number): Promise<AuditedOutflow[]> {
-  return tx.query<AuditedOutflow>(`${OUTFLOWS} WHERE o.bucket = $1 ORDER BY o.payout_id`, [bucket])
+  return tx.query<AuditedOutflow>(
+    `${OUTFLOWS} WHERE o.bucket = $1 AND o.kind IN ('payout', 'refund') ORDER BY o.payout_id`,
+    [bucket],
+  )
 }
 
 /** Owners of entries in a bucket that are neither the house nor an order of it. */
@@ -261,19 +268,24 @@ export type AuditedHouseDeposit = {
 }
 
 /** Movements of the house lie in bucket 0. */
-export async function readAuditedHouse(tx: Sql): Promise<{
-  readonly deposits: readonly AuditedHouseDeposit[]
-  readonly outflows: readonly AuditedOutflow[]
-}> {
-  const deposits = await tx.query<AuditedHouseDeposit>(
+export async function readAuditedHouseDeposits(tx: Sql): Promise<readonly AuditedHouseDeposit[]> {
+  return tx.query<AuditedHouseDeposit>(
     `SELECT h.deposit_key AS key, h.kind, h.asset, h.units, h.state, coalesce(b.booked, 0)::numeric(78,0) AS booked
      FROM house_deposits h LEFT JOIN (${DEPOSIT_BOOKINGS}) b
        ON b.owner = 'house' AND b.deposit_key = h.deposit_key AND b.asset = h.asset
      ORDER BY h.deposit_key`,
     [0],
   )
-  const outflows = await tx.query<AuditedOutflow>(
-    `${OUTFLOWS} WHERE o.bucket = 0 AND o.kind IN ('filler', 'sweep') ORDER BY o.payout_id`,
+}
+
+/** So many of the house's outflows, which are as many as deposits, those that come after `afterPayoutId`. */
+export async function readAuditedHouseOutflows(
+  tx: Sql,
+  afterPayoutId: PayoutId,
+  limit: number,
+): Promise<readonly AuditedOutflow[]> {
+  return tx.query<AuditedOutflow>(
+    `${OUTFLOWS} WHERE o.bucket = 0 AND o.kind IN ('filler', 'sweep') AND o.payout_id > $1 ORDER BY o.payout_id LIMIT $2`,
+    [afterPayoutId, limit],
   )
-  return { deposits, outflows }
 }

@@ -45,6 +45,16 @@ const limits: DatabaseLimits = {
   silenceMs: 10_000,
 }
 
+/**
+ * For whoever reads everything there ever was and keeps nobody waiting: with ten million orders that takes longer than
+ * anything else may, and so does looking at what was read.
+ */
+export const limitsOfAudits: DatabaseLimits = {
+  statementMs: 3_600_000,
+  answerMs: 3_605_000,
+  silenceMs: 600_000,
+}
+
 /** For where time is simulated: how long something really takes says nothing there. */
 export const noLimits: DatabaseLimits = { statementMs: 0, answerMs: 0, silenceMs: 0 }
 

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { CommandRefused } from '../command_refused.ts'
 import { registerLedgerCommands } from '../commands/ledger.ts'
 import { registerOrderCommands } from '../commands/order.ts'
+import { readAuditedHouseOutflows, readAuditedOrders } from '../db/audit.ts'
 import { amountOf } from '../domain/money/amount.ts'
 import type { Order } from '../domain/orders/order.ts'
 import { bookHouseDeposits } from './house.ts'
@@ -21,6 +22,7 @@ import {
   tell,
   writeAttempt,
 } from './testing/books_stage.ts'
+import { pagesTouched } from './testing/pages_touched.ts'
 
 /**
  * What: the audit finds nothing wrong with orders in any state, and names every kind of corruption.
@@ -457,4 +459,38 @@ describe('commands', () => {
     expect((await run('order', 'list', '--status', 'DONE')).printed).toBe('There are no such orders.')
     expect((await run('order', 'unclaimed')).printed).toContain('stray  0.000000000000000003 ETH:ETH  mined')
   })
+})
+
+test('an audit of ten times as many outflows reads some ten times as much, and not a hundred times', async () => {
+  const insert = async (kind: 'payout' | 'sweep', count: number) => {
+    await stage.corrupt(
+      `INSERT INTO outflows (bucket, order_id, payout_id, kind, chain, asset, units, address, state, planned_at_ms,
+         due_at_ms, mined_height, mined_hash, mined_cost)
+       SELECT 0, $2 || lpad(n::text, 14, '0') || '00', $2 || lpad(n::text, 14, '0') || '00:1', $1, 'ETH', 'ETH:ETH', 5,
+         'somebody', 'confirmed', 1, 1, 1, 'h', 1
+       FROM generate_series(1, $3::int) AS n`,
+      [kind, kind === 'payout' ? 'CB' : 'SW', count],
+    )
+    await stage.corrupt(
+      `INSERT INTO journal (bucket, owner, entry_key, line, asset, debit, credit, units, at_ms)
+       SELECT 0, CASE WHEN kind = 'sweep' THEN 'house' ELSE order_id END, payout_id || ':confirmed', line, asset,
+         CASE WHEN line = 1 AND kind = 'payout' THEN 'payouts_owed' ELSE 'network_costs' END, 'wallet', units, 1
+       FROM outflows CROSS JOIN generate_series(1, 2) AS line WHERE kind = $1`,
+      [kind],
+    )
+  }
+  const touched = async (count: number) => {
+    await stage.reset()
+    await insert('payout', count)
+    await insert('sweep', count)
+    await stage.corrupt('VACUUM ANALYZE')
+    return {
+      ofOrders: await pagesTouched(stage.db, (sql) => readAuditedOrders(sql, 0)),
+      ofHouse: await pagesTouched(stage.db, (sql) => readAuditedHouseOutflows(sql, '', count)),
+    }
+  }
+  const few = await touched(200)
+  const many = await touched(2_000)
+  expect(many.ofOrders).toBeLessThan(20 * few.ofOrders)
+  expect(many.ofHouse).toBeLessThan(20 * few.ofHouse)
 })

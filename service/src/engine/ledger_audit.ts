@@ -1,7 +1,8 @@
 import type { Chain } from '../chains/chain.ts'
 import type { Clock } from '../clock.ts'
 import {
-  readAuditedHouse,
+  readAuditedHouseDeposits,
+  readAuditedHouseOutflows,
   readAuditedOrders,
   readSharedDeposits,
   readStrayOwners,
@@ -95,8 +96,10 @@ async function auditSums(tx: Sql): Promise<Problem[]> {
   ]
 }
 
+const OUTFLOWS_A_STEP = 10_000
+
 async function auditHouse(tx: Sql): Promise<Problem[]> {
-  const { deposits, outflows } = await readAuditedHouse(tx)
+  const deposits = await readAuditedHouseDeposits(tx)
   const shared = await readSharedDeposits(tx)
   return [
     ...deposits.flatMap((deposit) => {
@@ -105,13 +108,26 @@ async function auditHouse(tx: Sql): Promise<Problem[]> {
       if (!isAssetId(asset)) return []
       return checkDeposit({ ...deposit, asset }).map((message) => problem(key, 'deposits', message))
     }),
-    ...outflows.flatMap((outflow) =>
-      checkBookings(outflow).map((message) => problem(outflow.payoutId, 'outflows', message)),
-    ),
+    ...(await auditHouseOutflows(tx)),
     ...shared.map(({ key, owners }) =>
       problem(key, 'deposits', `it is recorded for ${owners.join(' and ')}`),
     ),
   ]
+}
+
+/** A part after the other, so that memory does not grow with the number of sweeps. */
+async function auditHouseOutflows(tx: Sql): Promise<Problem[]> {
+  const problems: Problem[] = []
+  for (let last = ''; ; ) {
+    const outflows = await readAuditedHouseOutflows(tx, last, OUTFLOWS_A_STEP)
+    for (const outflow of outflows) {
+      problems.push(
+        ...checkBookings(outflow).map((message) => problem(outflow.payoutId, 'outflows', message)),
+      )
+    }
+    last = outflows.at(-1)?.payoutId ?? last
+    if (outflows.length < OUTFLOWS_A_STEP) return problems
+  }
 }
 
 async function auditOwners(tx: Sql, bucket: number): Promise<Problem[]> {
