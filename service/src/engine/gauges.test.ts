@@ -185,3 +185,30 @@ test('while the database is away the scrape works, says so, and shows no old fig
   expect(values.get('cambist_database_up')).toBe(0)
   expect([...values.keys()]).toEqual(['cambist_database_up'])
 })
+
+test('what has ended and takes too long to count is absent, asked for seldom, and takes no other figure with it', async () => {
+  await place()
+  let tried = 0
+  const db: World['db'] = {
+    ...stage.db,
+    query: async (text, values) => {
+      if (!text.includes("IN ('DONE', 'EXPIRED', 'REFUNDED')") || text.includes('NOT IN')) {
+        return stage.db.query(text, values)
+      }
+      tried += 1
+      stage.advance(30_000)
+      throw new Error('canceling statement due to statement timeout')
+    },
+  }
+  const registry = gauges({ ...stage.world, db })
+  for (let minute = 0; minute < 3; minute += 1) {
+    const values = await scrape(registry)
+    expect(values.get('cambist_database_up')).toBe(1)
+    expect(values.get('cambist_orders{status="NEW"}')).toBe(1)
+    expect(values.has('cambist_orders{status="DONE"}')).toBe(false)
+    expect(values.get('cambist_payouts{chain="ETH",kind="payout",state="planned"}')).toBe(0)
+    expect(values.has('cambist_payouts{chain="ETH",kind="payout",state="confirmed"}')).toBe(false)
+    stage.advance(60_000)
+  }
+  expect(tried).toBe(1)
+})

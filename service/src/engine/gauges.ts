@@ -62,9 +62,9 @@ type MakeGauge = (
 ) => void
 
 function registerOrders(gauge: MakeGauge): void {
-  gauge('cambist_orders', 'Orders by status.', ['status'], ({ orders, endedOrders }, set) => {
-    for (const status of orderStatuses) set({ status }, 0)
-    for (const { status, count } of [...orders, ...endedOrders]) set({ status }, count)
+  gauge('cambist_orders', 'Orders by status.', ['status'], ({ orders, ended }, set) => {
+    for (const status of orderStatuses) if (ended !== null || !finished.has(status)) set({ status }, 0)
+    for (const { status, count } of [...orders, ...(ended?.orders ?? [])]) set({ status }, count)
   })
   gauge(
     'cambist_order_oldest_age_seconds',
@@ -92,13 +92,14 @@ function registerOutflows(gauge: MakeGauge): void {
     'cambist_payouts',
     'Outflows by chain, kind (payout, refund, filler, sweep) and state.',
     ['chain', 'kind', 'state'],
-    ({ heads, outflows, endedOutflows }, set) => {
+    ({ heads, outflows, ended }, set) => {
+      const states = ended === null ? liveStates : [...liveStates, ...endedStates]
       for (const { chain } of heads) {
         for (const kind of ['payout', 'refund']) {
-          for (const state of outflowStates) set({ chain, kind, state }, 0)
+          for (const state of states) set({ chain, kind, state }, 0)
         }
       }
-      for (const { chain, kind, state, count } of [...outflows, ...endedOutflows])
+      for (const { chain, kind, state, count } of [...outflows, ...(ended?.outflows ?? [])])
         set({ chain, kind, state }, count)
     },
   )
@@ -129,7 +130,8 @@ function registerOutflows(gauge: MakeGauge): void {
   )
 }
 
-const outflowStates = ['planned', 'signed', 'broadcast', 'confirmed', 'orphaned', 'failed', 'cancelled']
+const liveStates = ['planned', 'signed', 'broadcast', 'orphaned']
+const endedStates = ['confirmed', 'failed', 'cancelled']
 
 function registerChains(gauge: MakeGauge): void {
   const perChain = (
@@ -259,10 +261,7 @@ const RESTS_PER_READING = 100
 
 function readings(world: GaugeWorld): () => Promise<Readings | null> {
   const kept = { clock: world.clock, restsPerReading: RESTS_PER_READING }
-  const wholeTables = keptFor({ ...kept, keepMs: FRESH_WHOLE_TABLES_MS }, async () => ({
-    endedOrders: await figures.countFinishedOrders(world.db),
-    endedOutflows: await figures.countEndedOutflows(world.db),
-  }))
+  const wholeTables = keptFor({ ...kept, keepMs: FRESH_WHOLE_TABLES_MS }, () => countEnded(world))
   return keptFor({ ...kept, keepMs: FRESH_MS }, async () => {
     try {
       return await readAll(world, await wholeTables())
@@ -273,15 +272,25 @@ function readings(world: GaugeWorld): () => Promise<Readings | null> {
   })
 }
 
-async function readAll(
-  { db, clock }: GaugeWorld,
-  wholeTables: {
-    readonly endedOrders: Awaited<ReturnType<typeof figures.countFinishedOrders>>
-    readonly endedOutflows: Awaited<ReturnType<typeof figures.countEndedOutflows>>
-  },
-) {
+/**
+ * Null: they could not be counted. With very many it takes longer than a statement may; that says nothing about the other
+ * figures, nor that the database is away, and is not tried again at once.
+ */
+async function countEnded({ db, log }: GaugeWorld) {
+  try {
+    return {
+      orders: await figures.countFinishedOrders(db),
+      outflows: await figures.countEndedOutflows(db),
+    }
+  } catch (error) {
+    log.warn({ err: error }, 'what has ended could not be counted for metrics')
+    return null
+  }
+}
+
+async function readAll({ db, clock }: GaugeWorld, ended: Awaited<ReturnType<typeof countEnded>>) {
   return {
-    ...wholeTables,
+    ended,
     orders: await figures.countUnfinishedOrders(db),
     outflows: await figures.countLiveOutflows(db),
     heads: await readHeads(db),
