@@ -20,8 +20,8 @@ export type Transfer = {
   readonly asset: AssetId | { readonly unlisted: string }
   /** Ledger units of the asset; raw token units when unlisted. */
   readonly units: bigint
-  /** The block brought it, and no transaction: nobody can be asked for it again, so no order counts it. `txHash` is the block's. */
-  readonly isReward?: true
+  /** It is told of the block and of no transaction, which `txHash` names therefore. No order counts it: it could not be looked up. */
+  readonly isOfBlock?: true
 }
 
 export type Block = BlockRef & {

@@ -197,7 +197,7 @@ test('what a block gives an address by itself is unclaimed money, which no order
     readBlock: async (height, findOurs) => {
       await findOurs([depositAddress])
       const hash = (await eth.blockHash(height)) ?? ''
-      const reward = { id: 'withdrawal:7', txHash: hash, to: depositAddress, isReward: true } as const
+      const reward = { id: 'withdrawal:7', txHash: hash, to: depositAddress, isOfBlock: true } as const
       return {
         height,
         hash,

@@ -24,8 +24,10 @@ import type { Fact } from '../domain/orders/facts.ts'
 import type { BlockRef, Order } from '../domain/orders/order.ts'
 import { applyInTurn } from './apply.ts'
 import { atOnce } from './at_once.ts'
+import { gatherCrumbs } from './crumbs.ts'
 import { bookHouseDeposits, noteHouseDeposit, unmineHouseDeposits } from './house.ts'
 import type { LeaseKeeper } from './lease.ts'
+import { isForOrder, type Move, type OrderMove } from './moves.ts'
 import { orphanOutflows } from './payouts/orphan.ts'
 import { REACH_BLOCKS } from './reach.ts'
 import { saveReserves } from './reserves.ts'
@@ -258,11 +260,12 @@ async function noteBlock(look: Look, { block, ours }: OwnBlock): Promise<void> {
   // The service's time when the block was made, unless its timestamp runs ahead of us.
   const minedAtMs = Math.min(world.clock.nowMs(), world.clock.fromWallMs(block.timeMs))
   const transfers = await withoutSweeps(look, block.transfers)
-  const moves = transfers.map((transfer): Move => {
+  const arrived = transfers.map((transfer): Move => {
     const own = ours.get(transfer.to)
     assert(own !== undefined, 'a chain tells only transfers to ours')
     return { transfer, own }
   })
+  const moves = await gatherCrumbs(world, chain, ref, arrived)
   const forOrders = moves.filter((move) => isForOrder(chain, move))
   if (forOrders.length > 0) {
     await world.db.transaction(async (tx) => {
@@ -293,19 +296,6 @@ async function withoutSweeps(
   if (chain.model !== 'account' || transfers.length === 0) return transfers
   const sweeps = await findOwnSweeps(world.db, [...new Set(transfers.map(({ txHash }) => txHash))])
   return transfers.filter(({ txHash }) => !sweeps.has(txHash))
-}
-
-type Move = { readonly transfer: Transfer; readonly own: OwnAddress }
-type OrderMove = Move & { readonly own: { readonly orderId: string } }
-
-/**
- * An order hears of everything of our catalogue that is sent to its address on its chain; `decide` knows what counts. What a
- * block gave by itself is no payment, and could not be looked up by a transaction before money leaves for it.
- */
-function isForOrder(chain: Chain, move: Move): move is OrderMove {
-  const { own, transfer } = move
-  if (transfer.isReward) return false
-  return own.orderId !== null && own.chain === chain.id && typeof transfer.asset === 'string'
 }
 
 /** `where` is how the place is named in the keys of the facts. */

@@ -78,7 +78,7 @@ describe('what a block gives by itself', () => {
     address,
     amount,
   })
-  const reward = { txHash: hash('b'), to: ours, asset: 'ETH:ETH', isReward: true }
+  const reward = { txHash: hash('b'), to: ours, asset: 'ETH:ETH', isOfBlock: true }
 
   test('is told as rewards: its tips without the base fee, and each withdrawal, which is in gwei', async () => {
     const rich = {

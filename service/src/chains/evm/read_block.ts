@@ -38,7 +38,7 @@ type Arrival = {
   /** The token's contract in lowercase; null for the native coin. */
   readonly contract: string | null
   readonly units: bigint
-  readonly isReward?: true
+  readonly isOfBlock?: true
 }
 
 /**
@@ -153,7 +153,7 @@ function rewardsIn(
       to: checksummed(to),
       contract: null,
       units: wei,
-      isReward: true,
+      isOfBlock: true,
     }))
 }
 
@@ -250,7 +250,7 @@ async function findShortfalls(
 
 function transferOf(
   { native, listed }: BlockReader,
-  { id, txHash, to, contract, units, isReward }: Arrival,
+  { id, txHash, to, contract, units, isOfBlock }: Arrival,
   isShort: boolean,
 ): Transfer {
   const assetId = contract === null ? native : listed.get(contract)
@@ -258,5 +258,5 @@ function transferOf(
     return { id, txHash, to, asset: { unlisted: checksummed(contract ?? '') }, units }
   }
   const transfer = { id, txHash, to, asset: assetId, units: fromChainUnits(assetId, units).units }
-  return isReward ? { ...transfer, isReward } : transfer
+  return isOfBlock ? { ...transfer, isOfBlock } : transfer
 }

@@ -1,0 +1,16 @@
+import type { Chain, Transfer } from '../chains/chain.ts'
+import type { OwnAddress } from '../db/addresses.ts'
+
+/** Money that came to an address of ours. */
+export type Move = { readonly transfer: Transfer; readonly own: OwnAddress }
+export type OrderMove = Move & { readonly own: { readonly orderId: string } }
+
+/**
+ * An order hears of everything of our catalogue that is sent to its address on its chain; `decide` knows what counts. What is
+ * told of a block is no payment, and could not be looked up by a transaction before money leaves for it.
+ */
+export function isForOrder(chain: Pick<Chain, 'id'>, move: Move): move is OrderMove {
+  const { own, transfer } = move
+  if (transfer.isOfBlock) return false
+  return own.orderId !== null && own.chain === chain.id && typeof transfer.asset === 'string'
+}
