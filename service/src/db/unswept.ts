@@ -1,7 +1,8 @@
 import { type ChainId, chainFacts, depositsLie } from '../domain/catalog/networks.ts'
 import type { PayoutId } from '../domain/payouts/intent.ts'
-import type { InstantMs } from '../domain/time.ts'
+import { HOUR_MS, type InstantMs } from '../domain/time.ts'
 import type { Sql } from './database.ts'
+import { UNBOOKED } from './outflows.ts'
 
 /** A deposit address that may hold money, taken by one worker until `dueAtMs`. */
 export type UnsweptAddress = {
@@ -50,9 +51,12 @@ export async function resumeSweep(
   )
 }
 
+/** What has not ended by then waits for fees to fall, or for money that left the chain: perhaps for days, perhaps for ever. */
+const UNDER_WAY_MS = HOUR_MS
+
 /**
- * Takes due addresses that nothing is on its way from or to, so many that at most `liveMax` are swept at once. They
- * are due again at `dueAtMs`, should the worker die meanwhile.
+ * Takes due addresses that nothing is on its way from or to, so many that at most `liveMax` are swept at once; those that
+ * wait keep no others from it. They are due again at `dueAtMs`, should the worker die meanwhile.
  */
 export function claimUnswept(
   sql: Sql,
@@ -66,7 +70,8 @@ export function claimUnswept(
        SELECT chain, address FROM unswept_addresses
        WHERE chain = $1 AND sweeping IS NULL AND due_at_ms <= $2
        ORDER BY due_at_ms
-       LIMIT greatest(0, $4 - (SELECT count(*) FROM unswept_addresses WHERE chain = $1 AND sweeping IS NOT NULL))
+       LIMIT greatest(0, $4 - (SELECT count(*) FROM outflows
+         WHERE chain = $1 AND kind = 'sweep' AND state IN ${UNBOOKED} AND planned_at_ms > $2 - ${UNDER_WAY_MS}))
        FOR UPDATE SKIP LOCKED)
      RETURNING chain, address, key_index AS "keyIndex", booked_at_ms AS "bookedAtMs", due_at_ms AS "dueAtMs",
        sweep_count AS "sweepCount"`,

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Chain } from '../../chains/chain.ts'
 import { insertAddresses } from '../../db/addresses.ts'
-import { refuse } from '../../domain/outcome.ts'
+import { accept, refuse } from '../../domain/outcome.ts'
 import {
   type BooksStage,
   confirmDeposit,
@@ -56,4 +56,27 @@ test('what could not be seen is looked at again soon', async () => {
 test('a look at another branch says nothing either', async () => {
   const bid = async () => refuse({ code: 'funds', message: 'it does not pay for itself' } as const)
   expect(await restAfter({ bid, blockHash: async () => 'another' })).toBe(stage.world.policy.sweepRestMs)
+})
+
+test('of sweeps that are under way there are twenty at once, and those that wait for days keep no others from it', async () => {
+  const swept = async () =>
+    (await stage.db.query("SELECT payout_id FROM outflows WHERE kind = 'sweep' AND state = 'planned'")).length
+  const eth: Chain = {
+    ...stage.chain('ETH'),
+    bid: async () =>
+      accept({ family: 'evm', gasLimit: 1n, maxFeePerGasWei: 1n, maxPriorityFeePerGasWei: 1n }),
+  }
+  for (let made = 0; made < 25; made += 1) {
+    const order = await placeOrder(stage, 'ETH:ETH', 'BTC:BTC', { asks: ETHER, promises: 1_000n })
+    await confirmDeposit(stage, order, await mineDeposit(stage, order, ETHER, 80))
+  }
+  await planSweeps(stage.world, eth)
+  await planSweeps(stage.world, eth)
+  expect(await swept()).toBe(20)
+
+  await stage.db.query("UPDATE outflows SET state = 'broadcast' WHERE kind = 'sweep'")
+  stage.advance(3_600_000)
+  await lookAt(stage, 'ETH', 100)
+  await planSweeps(stage.world, eth)
+  expect(await swept()).toBe(5)
 })
