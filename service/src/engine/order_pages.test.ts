@@ -1,7 +1,10 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import type { Sql } from '../db/database.ts'
+import { findOrderPage } from '../db/order_pages.ts'
 import type { Desk, OrderFilter, OrderPage, OrderPosition } from './desk.ts'
 import { orderDesk } from './order_desk.ts'
 import { type BooksStage, openBooksStage, placeOrder } from './testing/books_stage.ts'
+import { pagesTouched } from './testing/pages_touched.ts'
 import type { DeskWorld } from './world.ts'
 
 /**
@@ -135,4 +138,51 @@ test('a page is found by its index, however many orders there are', async () => 
     expect(text).toContain('Index Cond: ((account_id')
     expect(text).not.toContain('Sort')
   })
+})
+
+/** So many orders of the account that are over, none of which has changed for as many seconds as came after it. */
+async function makeHistory(count: number): Promise<void> {
+  await make(1)
+  await stage.corrupt(
+    `INSERT INTO orders SELECT (made).* FROM (
+       SELECT jsonb_populate_record(o, jsonb_build_object('bucket', n % 100,
+         'order_id', 'CB7' || lpad(n::text, 13, '0') || lpad((n % 100)::text, 2, '0'), 'status', 'EXPIRED',
+         'created_at_ms', o.created_at_ms - n * 1000, 'updated_at_ms', o.created_at_ms - n * 1000)) AS made
+       FROM orders o, generate_series(1, $1) AS n OFFSET 0) AS history`,
+    [count],
+  )
+  await stage.corrupt('ANALYZE orders')
+}
+
+/** The pages of the database that are touched to find a page of orders, and how many orders are on it. */
+async function costOf(filter: Partial<OrderFilter>): Promise<{ pages: number; found: number }> {
+  let pages = 0
+  const counting: Sql = {
+    query: async (text, values) => {
+      pages += await pagesTouched(stage.db, (sql) => sql.query(text, values))
+      return stage.db.query(text, values)
+    },
+  }
+  const found = await findOrderPage(counting, 'acc_stage', { ...everything, ...filter }, null, 50)
+  return { pages, found: found.length }
+}
+
+test('whoever follows changes does not read the whole past', async () => {
+  await makeHistory(20_000)
+  const nowMs = stage.world.clock.nowMs()
+  for (const filter of [
+    { updatedFromMs: nowMs - 5_000 },
+    { updatedFromMs: nowMs + 1 },
+    { statuses: ['DONE'], updatedFromMs: nowMs - 60_000 },
+  ] satisfies Partial<OrderFilter>[]) {
+    expect((await costOf(filter)).pages, JSON.stringify(filter)).toBeLessThan(400)
+  }
+  expect((await costOf({ updatedFromMs: nowMs - 5_000 })).found).toBe(6)
+})
+
+test('whoever asks for all that ever changed gets page by page what there is', async () => {
+  await makeHistory(1_500)
+  const met = await readAll(400, async () => {}, { updatedFromMs: 1 })
+  expect(new Set(met).size).toBe(1_501)
+  expect(met).toHaveLength(1_501)
 })
