@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import {
   findLeavingOutflows,
   findSignedOutflows,
+  isNonceSpent,
   sumLeavingOutflows,
   sumUnsignedOutflows,
 } from '../../db/outflows.ts'
@@ -107,4 +108,15 @@ test('what has ended is not read again to know what is leaving', async () => {
   expect(many.adding).toBeLessThan(3 * few.adding)
   expect(many.signed).toBeLessThan(3 * few.signed)
   expect(many.unsigned).toBeLessThan(3 * few.unsigned)
+})
+
+test('what has ended is not read again to know whether a nonce is spent', async () => {
+  await stage.reset()
+  await insert(ended, { state: 'confirmed', units: 1_000n, hasNonce: true })
+  await stage.corrupt(`UPDATE outflows SET mined_height = nonce, mined_hash = 'block', mined_cost = 1`)
+  await stage.corrupt('VACUUM ANALYZE')
+  expect(await isNonceSpent(stage.db, 'ETH', 777)).toBe(true)
+  expect(await isNonceSpent(stage.db, 'ETH', 777_777)).toBe(false)
+  expect(await pagesTouched(stage.db, (sql) => isNonceSpent(sql, 'ETH', 777))).toBeLessThan(60)
+  expect(await pagesTouched(stage.db, (sql) => isNonceSpent(sql, 'ETH', 777_777))).toBeLessThan(60)
 })
