@@ -53,7 +53,10 @@ const END_OF_TIME: LogPosition = {
   sequence: 0,
 }
 
-/** An account's deliveries, the newest event first. What they are ordered by never changes: each is met once. */
+/**
+ * An account's deliveries, the newest event first. What they are ordered by never changes: each is met once. Those of one
+ * order are asked for in other words, so that not all of the account are read for them.
+ */
 export function findDeliveries(
   sql: Sql,
   accountId: string,
@@ -62,12 +65,13 @@ export function findDeliveries(
   limit: number,
 ): Promise<LoggedDelivery[]> {
   const { eventAtMs, orderId, receiver, sequence } = after ?? END_OF_TIME
+  const order = filter.orderId === null ? [] : [bucketOf(filter.orderId), filter.orderId]
   return sql.query<LoggedDelivery>(
     `${SELECTED}
      WHERE d.account_id = $1 AND (d.event_at_ms, d.order_id, d.receiver, d.sequence) < ($2, $3, $4, $5)
-       AND d.state = ANY($6) AND ($7::text IS NULL OR d.order_id = $7)
-     ORDER BY d.event_at_ms DESC, d.order_id DESC, d.receiver DESC, d.sequence DESC LIMIT $8`,
-    [accountId, eventAtMs, orderId, receiver, sequence, filter.states, filter.orderId, limit],
+       AND d.state = ANY($6) ${order.length === 0 ? '' : 'AND d.bucket = $8 AND d.order_id = $9'}
+     ORDER BY d.event_at_ms DESC, d.order_id DESC, d.receiver DESC, d.sequence DESC LIMIT $7`,
+    [accountId, eventAtMs, orderId, receiver, sequence, filter.states, limit, ...order],
   )
 }
 

@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import type { Sql } from '../db/database.ts'
+import { findDeliveries } from '../db/webhook_log.ts'
 import { bucketOf } from '../domain/orders/identifiers.ts'
 import type { Loop } from './loop.ts'
 import { startDelivering } from './notify/deliveries.ts'
@@ -125,4 +127,52 @@ test('what is delivered again and again does not lengthen its list of attempts',
   }
   expect(webhooks.calls).toHaveLength(16)
   expect(await countAttempts()).toBe(11)
+})
+
+/** After five executions PostgreSQL may keep one plan for all values. */
+const EXECUTIONS = 8
+
+/** How many deliveries are read by a connection that has asked the same before. */
+function deliveriesRead(ask: (sql: Sql) => Promise<unknown>): Promise<number> {
+  return stage.db.transaction(async (tx) => {
+    for (let execution = 0; execution < EXECUTIONS; execution += 1) await ask(tx)
+    const before = await countRead(tx)
+    await ask(tx)
+    return (await countRead(tx)) - before
+  })
+}
+
+async function countRead(tx: Sql): Promise<number> {
+  const [row] = await tx.query<{ count: number | null }>(
+    `SELECT seq_tup_read + idx_tup_fetch AS count FROM pg_stat_xact_user_tables WHERE relname = 'webhook_deliveries'`,
+  )
+  return row?.count ?? 0
+}
+
+test('a page of deliveries, of all orders or of one, is found without reading those of the whole account', async () => {
+  const orderId = await deliveredAfter(1)
+  await stage.corrupt(
+    `WITH made AS (
+       INSERT INTO orders SELECT (made).* FROM (
+         SELECT jsonb_populate_record(o, jsonb_build_object('bucket', n % 100, 'created_at_ms', o.created_at_ms + n,
+           'order_id', 'CB7' || lpad(n::text, 13, '0') || lpad((n % 100)::text, 2, '0'))) AS made
+         FROM orders o, generate_series(1, 20000) AS n OFFSET 0) AS others
+       RETURNING *),
+     told AS (
+       INSERT INTO events (bucket, order_id, sequence, status, fact_key, snapshot, at_ms)
+       SELECT bucket, order_id, 1, 'NEW', 'fact', '{}', created_at_ms FROM made),
+     line AS (
+       INSERT INTO webhook_lines (bucket, order_id, receiver, account_id, url, host)
+       SELECT bucket, order_id, 'callback', account_id, 'https://one.example/', 'one.example' FROM made)
+     INSERT INTO webhook_deliveries (bucket, order_id, receiver, sequence, account_id, state, due_at_ms, event_at_ms, ended_at_ms)
+     SELECT bucket, order_id, 'callback', 1, account_id, 'delivered', 1, created_at_ms, 1 FROM made`,
+  )
+  await stage.corrupt('VACUUM ANALYZE')
+  const states = ['delivered', 'waiting'] as const
+  const page = (of: string | null) => (sql: Sql) =>
+    findDeliveries(sql, ACCOUNT, { orderId: of, states }, null, 50)
+  expect(await page(orderId)(stage.db)).toHaveLength(1)
+  expect(await page(null)(stage.db)).toHaveLength(50)
+  expect(await deliveriesRead(page(orderId))).toBeLessThan(100)
+  expect(await deliveriesRead(page(null))).toBeLessThan(100)
 })
