@@ -27,6 +27,7 @@ import { spendableBalance } from '../reserves.ts'
 import { heldDeep } from '../sweeps/deep_height.ts'
 import { cancelSweep } from '../sweeps/end.ts'
 import type { SigningWorld } from '../world.ts'
+import { claimKeeper, type KeepClaim } from './claim.ts'
 import { MovedOn, unlessMovedOn } from './moved_on.ts'
 import { excludesByTime } from './over.ts'
 import type { Progress } from './progress.ts'
@@ -50,7 +51,8 @@ export async function draftPayout(
   chain: Chain,
   outflow: ClaimedOutflow,
 ): Promise<Progress> {
-  const waits = await waitForSource(world, outflow)
+  const keep = claimKeeper(world, outflow)
+  const waits = await waitForSource(world, outflow, keep)
   if (waits !== null) return waits
   if (await paysOurselves(world, chain, outflow)) {
     return refused(world, outflow, { code: 'destination', message: 'the address is our own' })
@@ -60,8 +62,9 @@ export async function draftPayout(
   if (lack !== null) return { kind: 'trouble', message: lack, inMs: WAIT_FOR_ROOM_MS }
   const bid = await chain.bid(outflow)
   if (!bid.ok) return refused(world, outflow, bid.rejection)
+  await keep()
   // Asked before the transaction, because nothing inside one waits for a node.
-  const purse = await readPurse(world, chain, outflow)
+  const purse = await readPurse(world, chain, outflow, keep)
   try {
     const asked = { bid: bid.value, purse, room }
     const isDrafted = await world.db.transaction((tx) => draft(world, chain, outflow, asked, tx))
@@ -86,7 +89,11 @@ class DraftRefused extends Error {
  * One more look at the blocks that the money came in, right before money leaves: what was confirmed may have been
  * reorganised away since, or be more than was asked, which has to be deeper. Null: all is there.
  */
-async function waitForSource(world: SigningWorld, outflow: ClaimedOutflow): Promise<Progress | null> {
+async function waitForSource(
+  world: SigningWorld,
+  outflow: ClaimedOutflow,
+  keep: KeepClaim,
+): Promise<Progress | null> {
   if (outflow.kind !== 'payout' && outflow.kind !== 'refund') return null
   const order = await findOrder(world.db, outflow.orderId)
   assert(order !== null, 'an outflow belongs to an order')
@@ -104,6 +111,7 @@ async function waitForSource(world: SigningWorld, outflow: ClaimedOutflow): Prom
   for (const deposit of countedDeposits(order)) {
     if (staysForEver(source, head.block.height, deposit)) continue
     const status = await source.lookup(deposit.txHash)
+    await keep()
     const isThere = status.where === 'block' && status.block.hash === deposit.block?.hash
     if (!isThere) return troubled(`the deposit ${deposit.key} is not in the block that confirmed it`)
     if (isMore && head.block.height < status.block.height + required - 1)
@@ -140,16 +148,23 @@ type Purse = {
   readonly leaving: readonly string[]
 } | null
 
-async function readPurse(world: SigningWorld, chain: Chain, outflow: ClaimedOutflow): Promise<Purse> {
+async function readPurse(
+  world: SigningWorld,
+  chain: Chain,
+  outflow: ClaimedOutflow,
+  keep: KeepClaim,
+): Promise<Purse> {
   if (chain.model !== 'account') return null
   const { from } = outflow
   if (from !== undefined) {
     const held = await heldDeep(chain, from.address)
+    await keep()
     return { ...from, minedNonce: await minedNonce(chain, from.address), held, leaving: [] }
   }
   const address = await reserveAddress(world.db, chain)
   const leaving = await findLeavingOutflows(world.db, outflow.asset)
   const held = await spendableBalance(chain, outflow.asset, [address])
+  await keep()
   const key = { purpose: 'reserve', index: 0 } as const
   return { key, address, minedNonce: await minedNonce(chain, address), held, leaving }
 }

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Chain } from '../../chains/chain.ts'
 import { findOrder } from '../../db/orders.ts'
+import { claimOutflows } from '../../db/outflows.ts'
 import { assert } from '../../domain/assert.ts'
 import type { Order } from '../../domain/orders/order.ts'
 import { accept, refuse } from '../../domain/outcome.ts'
@@ -186,4 +187,27 @@ test.each(unable)('a higher fee that %s leaves the payment before it to its end'
   await lookAt(stage, 'ETH', 120)
   await workPayouts(signer, paying())
   expect(await statusOf(order)).toBe('DONE')
+})
+
+test('a node that is slow at each question keeps no payout from its first transaction, however many workers there are', async () => {
+  await pricedOrder()
+  const othersGot: unknown[] = []
+  // Each answer alone comes in time for the claim, all of them together do not; another worker asks for work all the while.
+  const slowly =
+    <Args extends unknown[], Answer>(ask: (...args: Args) => Promise<Answer>) =>
+    async (...args: Args): Promise<Answer> => {
+      stage.advance(2_500)
+      await lookAt(stage, 'BTC', 100)
+      const time = { nowMs: stage.world.clock.nowMs(), wallMs: stage.world.clock.wallMs(), claimMs: CLAIM_MS }
+      othersGot.push(...(await claimOutflows(stage.db, 'ETH', 'reserve', time, 20)))
+      return ask(...args)
+    }
+  const { bid, balance, minedNonce } = paying()
+  assert(minedNonce !== undefined, 'Ethereum has nonces')
+  const slow = paying({ bid: slowly(bid), balance: slowly(balance), minedNonce: slowly(minedNonce) })
+  await workPayouts(signingWorld(), slow)
+  expect(othersGot).toEqual([])
+  expect(await stage.db.query('SELECT attempt, answer FROM attempts')).toEqual([
+    { attempt: 1, answer: 'accepted' },
+  ])
 })

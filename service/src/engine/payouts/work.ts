@@ -11,6 +11,7 @@ import {
 import { atOnce } from '../at_once.ts'
 import { isOutflowStopped } from '../reconcile.ts'
 import type { SigningWorld } from '../world.ts'
+import { CLAIM_MS } from './claim.ts'
 import { draftPayout } from './draft.ts'
 import { followPayout } from './follow.ts'
 import { giveUpWaiting } from './give_up.ts'
@@ -19,8 +20,6 @@ import { sendAttempt } from './send.ts'
 import { checkTakeBack } from './take_back.ts'
 
 const OUTFLOWS_A_STEP = 20
-/** Longer than a step usually takes; a worker that died is followed after this, one that was slow loses its fence. */
-const CLAIM_MS = 6_000
 const WHILE_HELD_MS = 2_000
 
 /** Moves the due outflows of one chain a step further. True: there may be more. */

@@ -133,9 +133,8 @@ export const controls: readonly Control[] = [
     patches: [
       {
         file: 'engine/payouts/draft.ts',
-        find: 'async function waitForSource(world: SigningWorld, outflow: ClaimedOutflow): Promise<Progress | null> {',
-        replace: `async function waitForSource(world: SigningWorld, outflow: ClaimedOutflow): Promise<Progress | null> {
-        if (world !== null) return null`,
+        find: 'const waits = await waitForSource(world, outflow, keep)',
+        replace: 'const waits = world === null ? await waitForSource(world, outflow, keep) : null',
       },
     ],
     sql: [],

@@ -76,7 +76,7 @@ export type StageOptions = {
 /** A lease and a claim run out after 6 s; a run in which a hundred processes die waits a fifth of that. */
 const quickSuccession: readonly Patch[] = [
   { file: 'engine/lease.ts', find: 'const HOLD_MS = 6_000', replace: 'const HOLD_MS = 1_200' },
-  { file: 'engine/payouts/work.ts', find: 'const CLAIM_MS = 6_000', replace: 'const CLAIM_MS = 1_200' },
+  { file: 'engine/payouts/claim.ts', find: 'const CLAIM_MS = 6_000', replace: 'const CLAIM_MS = 1_200' },
   // Ledgers come five times as fast here, and so the last one of a payout does.
   { file: 'engine/default_policy.ts', find: 'XRP: 45 * SECOND_MS', replace: 'XRP: 3 * SECOND_MS' },
   { file: 'engine/default_policy.ts', find: 'XLM: 60 * SECOND_MS', replace: 'XLM: 3 * SECOND_MS' },
