@@ -131,7 +131,7 @@ test('what was told of a block before its watcher died is not in the sum that th
   let tells = 0
   const hold = async () => {
     tells += 1
-    return tells > 10 ? null : lease
+    return tells > 2 ? null : lease
   }
   await expect(watchChain(stage.world, chain, lease, { hold })).rejects.toThrow('was lost')
   const before = await count('deposits', 'true')

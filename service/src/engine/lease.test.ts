@@ -76,7 +76,7 @@ async function countDeposits(): Promise<number> {
 }
 
 test('a look that lasts longer than a lease holds keeps it', async () => {
-  const chain = await crowdedBlock(20)
+  const chain = await crowdedBlock(200)
   const [mine, another] = ['me', 'another'].map((holder) => leaseKeeper(stage.world, 'watch:BTC', holder))
   assert(mine !== undefined && another !== undefined, 'there are two')
   const lease = await requireHeld(mine)
@@ -87,12 +87,12 @@ test('a look that lasts longer than a lease holds keeps it', async () => {
   })
   await watchChain({ ...stage.world, db }, chain, lease, { hold: mine.hold })
   expect(stage.world.clock.nowMs() - startedAtMs).toBeGreaterThan(20 * SECOND_MS)
-  expect(await countDeposits()).toBe(20)
+  expect(await countDeposits()).toBe(200)
   expect(await readHead(stage.db, 'BTC')).toMatchObject({ block: { height: 101 }, trouble: null })
 })
 
 test('a watcher that slept until another had the lease does not take it back in the middle of its look', async () => {
-  const chain = await crowdedBlock(20)
+  const chain = await crowdedBlock(200)
   const mine = leaseKeeper(stage.world, 'watch:BTC', 'me')
   const lease = await requireHeld(mine)
   let count = 0
@@ -106,8 +106,8 @@ test('a watcher that slept until another had the lease does not take it back in 
   })
   const late = watchChain({ ...stage.world, db }, chain, lease, { hold: mine.hold })
   await expect(late).rejects.toThrow('the lease watch:BTC was lost')
-  // The first transaction begins the block; the other four told of a deposit each.
-  expect(await countDeposits()).toBe(4)
+  // The first transaction begins the block; the other four told of ten deposits each.
+  expect(await countDeposits()).toBe(40)
   expect(await readHead(stage.db, 'BTC')).toMatchObject({ block: { height: 100 }, trouble: null })
 })
 

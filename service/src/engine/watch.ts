@@ -325,7 +325,7 @@ type News = {
 }
 
 /** Nobody else who has something for the order waits longer than these take. */
-const FACTS_AT_ONCE = 100
+const FACTS_AT_ONCE = 10
 
 /**
  * Several orders at the same time; what one order hears, it hears in the order given. Nothing is told by a watcher that

@@ -88,6 +88,23 @@ test('a block is read whose calls are longer than anybody can tell, and what it 
   }
 })
 
+test('tips are found that the maker of a block takes to an address of ours', async () => {
+  const to = (await driver.ourAddress()) as Address
+  const other = await driver.outsideAddress()
+  const { client } = driver
+  const { miner } = await client.getBlock()
+  await client.setCoinbase({ address: to })
+  try {
+    await driver.send('ETH:ETH', other, WEI)
+    await driver.mine(1)
+  } finally {
+    await client.setCoinbase({ address: miner })
+  }
+  const [tips, ...more] = await newest([to])
+  expect([tips?.asset, tips?.units, more]).toEqual(['ETH:ETH', await driver.holds('ETH:ETH', to), []])
+  expect(tips?.units).toBeGreaterThan(0n)
+})
+
 test('a batch pays several of ours once each, and the ids stay when a reorg mines it elsewhere', async () => {
   const ours = await Promise.all([driver.ourAddress(), driver.ourAddress(), driver.ourAddress()])
   const [first = '', second = '', third = ''] = ours

@@ -229,7 +229,7 @@ test('in every history the books say what the chains hold, and only legal moves 
   )
 })
 
-test('the histories reach every state and make every legal move', () => {
+test('the histories reach every state and make every legal move', { timeout: 120_000 }, () => {
   const seen = new Set<string>()
   const statuses = new Set<OrderStatus>()
   const samples = fc.sample(fc.tuple(beginning, fc.array(step, { maxLength: 80, size: 'max' })), {
