@@ -19,6 +19,8 @@ export type Place = {
 export type Point = { readonly name: string; readonly role: Role; readonly places: readonly Place[] }
 
 const apply = 'engine/apply.ts apply'
+/** What the watcher tells an order of: several facts at once. */
+const applyInTurn = 'engine/apply.ts applyInTurn'
 const insertFact = 'db/books.ts insertFact'
 
 /** Every point is named by what is done already and what is not. */
@@ -34,21 +36,25 @@ export const points: readonly Point[] = [
 
   point('watcher', 'a lease is taken', after('db/leases.ts takeLease', gave)),
   point('watcher', 'a block is begun, not committed', after('db/chain_heads.ts beginBlock')),
-  point('watcher', 'a block is begun, nothing of it is told', before(apply, isMined)),
+  point('watcher', 'a block is begun, nothing of it is told', before(applyInTurn, tellsOfBlock)),
   point(
     'watcher',
     'a deposit of a block is written, not committed',
     after(insertFact, isFact('DepositSeen')),
   ),
-  point('watcher', 'a deposit of a block is told, the next one is not', after(apply, isMined)),
+  point('watcher', 'a deposit of a block is told, the next one is not', after(applyInTurn, tellsOfBlock)),
   point('watcher', 'a block is told, the head has not moved', before('db/chain_heads.ts advanceHead')),
   point('watcher', 'the head has moved, not committed', after('db/chain_heads.ts advanceHead')),
   point('watcher', 'a confirmation is written, not committed', after(insertFact, isFact('DepositConfirmed'))),
-  point('watcher', 'a confirmation is told, the next one is not', after(apply, isTold('DepositConfirmed'))),
+  point(
+    'watcher',
+    'a confirmation is told, the next one is not',
+    after(applyInTurn, tells('DepositConfirmed')),
+  ),
   point(
     'watcher',
     'a deposit that left its block is told, the head has not gone back',
-    after(apply, isTold('DepositUnmined')),
+    after(applyInTurn, tells('DepositUnmined')),
   ),
   point('watcher', 'the head goes back, not committed', after('db/chain_heads.ts rewindHead')),
 
@@ -136,9 +142,17 @@ function isTold(kind: string): Place['only'] {
   return ({ args }) => (args[3] as FactLike).kind === kind
 }
 
-function isMined({ args }: Call): boolean {
-  const fact = args[3] as FactLike
-  return fact.kind === 'DepositSeen' && fact.block !== null
+/** Facts that `applyInTurn` is told. */
+function factsOf({ args }: Call): readonly FactLike[] {
+  return (args[2] as readonly { readonly fact: FactLike }[]).map(({ fact }) => fact)
+}
+
+function tells(kind: string): Place['only'] {
+  return (call) => factsOf(call).some((fact) => fact.kind === kind)
+}
+
+function tellsOfBlock(call: Call): boolean {
+  return factsOf(call).some(({ kind, block }) => kind === 'DepositSeen' && block !== null)
 }
 
 /** A fact that is written inside `apply`. */
