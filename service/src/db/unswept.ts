@@ -55,14 +55,14 @@ export async function resumeSweep(
 const UNDER_WAY_MS = HOUR_MS
 
 /**
- * Takes due addresses that nothing is on its way from or to, so many that at most `liveMax` are swept at once; those that
- * wait keep no others from it. They are due again at `dueAtMs`, should the worker die meanwhile.
+ * Takes due addresses that nothing is on its way from or to, `step` of them and so many that at most `liveMax` are swept at
+ * once; those that wait keep no others from it. They are due again at `dueAtMs`, should the worker die meanwhile.
  */
 export function claimUnswept(
   sql: Sql,
   chain: ChainId,
   time: { readonly nowMs: InstantMs; readonly dueAtMs: InstantMs },
-  liveMax: number,
+  { step, liveMax }: { readonly step: number; readonly liveMax: number },
 ): Promise<UnsweptAddress[]> {
   return sql.query<UnsweptAddress>(
     `UPDATE unswept_addresses SET due_at_ms = $3
@@ -70,12 +70,12 @@ export function claimUnswept(
        SELECT chain, address FROM unswept_addresses
        WHERE chain = $1 AND sweeping IS NULL AND due_at_ms <= $2
        ORDER BY due_at_ms
-       LIMIT greatest(0, $4 - (SELECT count(*) FROM outflows
-         WHERE chain = $1 AND kind = 'sweep' AND state IN ${UNBOOKED} AND planned_at_ms > $2 - ${UNDER_WAY_MS}))
+       LIMIT greatest(0, least($5::bigint, $4 - (SELECT count(*) FROM outflows
+         WHERE chain = $1 AND kind = 'sweep' AND state IN ${UNBOOKED} AND planned_at_ms > $2 - ${UNDER_WAY_MS})))
        FOR UPDATE SKIP LOCKED)
      RETURNING chain, address, key_index AS "keyIndex", booked_at_ms AS "bookedAtMs", due_at_ms AS "dueAtMs",
        sweep_count AS "sweepCount"`,
-    [chain, time.nowMs, time.dueAtMs, liveMax],
+    [chain, time.nowMs, time.dueAtMs, liveMax, step],
   )
 }
 

@@ -258,7 +258,12 @@ describe('who was asked already and cannot hold anything else', () => {
   async function lookForSweeps() {
     const nowMs = stage.world.clock.nowMs()
     const dueAtMs = nowMs + 60_000
-    for (const taken of await claimUnswept(stage.db, 'ETH', { nowMs, dueAtMs }, 100)) {
+    for (const taken of await claimUnswept(
+      stage.db,
+      'ETH',
+      { nowMs, dueAtMs },
+      { step: 100, liveMax: 100 },
+    )) {
       await restUnswept(stage.db, taken, dueAtMs)
     }
   }
@@ -324,7 +329,12 @@ describe('who was asked already and cannot hold anything else', () => {
     const isAsked = async () => (await asked()).has(depositAddress)
     stage.advance(60_001)
     const nowMs = stage.world.clock.nowMs()
-    const [taken] = await claimUnswept(stage.db, 'ETH', { nowMs, dueAtMs: nowMs + 1 }, 1)
+    const [taken] = await claimUnswept(
+      stage.db,
+      'ETH',
+      { nowMs, dueAtMs: nowMs + 1 },
+      { step: 1, liveMax: 1 },
+    )
     assert(taken !== undefined, 'the address is due')
     expect(await isAsked()).toBe(false)
     await beginSweep(stage.db, taken, 'sweep-ETH-1-1:1')

@@ -17,8 +17,12 @@ import type { World } from '../world.ts'
 import { deepHeight } from './deep_height.ts'
 import { gasCostOf } from './gas_cost.ts'
 
-/** Live sweeps of a chain; each is looked for again and again until it is deep. */
-const SWEEPS_AT_ONCE = 20
+/**
+ * Live sweeps of a chain. Each is looked for with every block until it is in one; with a hundred, Ethereum moves more than
+ * twenty thousand deposits of tokens a day, which take two each.
+ */
+const SWEEPS_AT_ONCE = 100
+const LOOKS_A_STEP = 20
 /** A look is over long before; what a worker that died had taken is due again after this. */
 const LOOK_MS = 60_000
 /** Rare enough that looking at everything that was ever left somewhere costs next to nothing. */
@@ -26,19 +30,20 @@ const REST_MAX_MS = 180 * 24 * HOUR_MS
 
 /**
  * Plans what is worth moving from deposit addresses to the reserve, whatever becomes of their orders: the ledger's
- * `wallet` is all our addresses together, and what is owed is paid from the reserve.
+ * `wallet` is all our addresses together, and what is owed is paid from the reserve. True: there may be more.
  */
 export async function planSweeps(world: World, chain: Chain): Promise<boolean> {
   const { policy, clock, db } = world
   if (policy.sweepCostMultiple === 0n || (await isOutflowStopped(db, chain.id))) return false
   const nowMs = clock.nowMs()
   const time = { nowMs, dueAtMs: nowMs + LOOK_MS }
-  for (const taken of await claimUnswept(db, chain.id, time, SWEEPS_AT_ONCE)) {
+  const claimed = await claimUnswept(db, chain.id, time, { step: LOOKS_A_STEP, liveMax: SWEEPS_AT_ONCE })
+  for (const taken of claimed) {
     const next = await lookSafely(world, chain, taken)
     if (next === 'unknown') await restUnswept(db, taken, nowMs + policy.sweepRestMs)
     else if (next === null || !(await plan(world, taken, next))) await rest(world, taken)
   }
-  return false
+  return claimed.length === LOOKS_A_STEP
 }
 
 /** Whether the node is still on the branch that the watcher has read. */
