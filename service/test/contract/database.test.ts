@@ -68,7 +68,7 @@ function hasArrived(fault: DatabaseFault): boolean {
 
 /** As the operator's URL may say: sooner than by default. */
 function impatient(): string {
-  return `${line.url}?query_timeout=300&statement_timeout=250`
+  return `${line.url}?query_timeout=1000&statement_timeout=900`
 }
 
 const times = databaseFaults.flatMap((fault) =>
