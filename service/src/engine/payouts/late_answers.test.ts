@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import type { Chain } from '../../chains/chain.ts'
 import { findOrder } from '../../db/orders.ts'
 import { claimOutflows } from '../../db/outflows.ts'
 import { assert } from '../../domain/assert.ts'
@@ -15,6 +14,7 @@ import {
   placeOrder,
   tell,
 } from '../testing/books_stage.ts'
+import { PAPER_FEES, payingChain } from '../testing/paying_chain.ts'
 import { unlimited } from '../testing/unlimited.ts'
 import type { SigningWorld } from '../world.ts'
 import { workPayouts } from './work.ts'
@@ -36,7 +36,6 @@ afterAll(() => stage?.stop())
 const ETHER = 10n ** 18n
 const CLAIM_MS = 6_000
 const MINUTE_MS = 60_000
-const FEES = { gasLimit: 21_000n, maxFeePerGasWei: 2n, maxPriorityFeePerGasWei: 1n }
 
 type Sign = SigningWorld['signer']['sign']
 
@@ -45,30 +44,6 @@ const signs: Sign = async ({ payoutId, attempt }) =>
 
 function signingWorld(sign: Sign = signs): SigningWorld {
   return { ...stage.world, seal: () => 'seal', signer: { addresses: async () => [], room: unlimited, sign } }
-}
-
-/** Ethereum on paper, on which can be paid. */
-function paying(overrides: Partial<Chain> = {}): Chain {
-  const paper = stage.chain('ETH')
-  return {
-    ...paper,
-    balance: (asset, addresses, height) => paper.balance(asset, addresses, height ?? 100),
-    minedNonce: async () => 0,
-    bid: async () => accept({ family: 'evm', ...FEES }),
-    draft: ({ payoutId, address: to, units }, _, funds) => {
-      assert(funds.model === 'account', 'Ethereum has accounts')
-      const { from, nonce } = funds
-      const what = { payoutId, attempt: 1, from, nonce, to, token: null, units }
-      return accept({ family: 'evm', chain: 'ETH', evmChainId: 1, ...what, ...FEES })
-    },
-    raise: (previous) => {
-      assert(previous.family === 'evm', 'Ethereum')
-      const maxFeePerGasWei = 2n * previous.maxFeePerGasWei
-      return accept({ ...previous, attempt: previous.attempt + 1, maxFeePerGasWei })
-    },
-    broadcast: async () => 'accepted',
-    ...overrides,
-  }
 }
 
 /** Its payout of one ether is planned. */
@@ -90,7 +65,7 @@ test('"it cannot be paid" that comes when another worker has paid it changes not
   const order = await pricedOrder()
   const asked = Promise.withResolvers<void>()
   const answered = Promise.withResolvers<void>()
-  const slow = paying({
+  const slow = payingChain(stage, {
     bid: async () => {
       asked.resolve()
       await answered.promise
@@ -101,7 +76,7 @@ test('"it cannot be paid" that comes when another worker has paid it changes not
   await asked.promise
   stage.advance(CLAIM_MS + 1_000)
   await lookAt(stage, 'BTC', 100)
-  await workPayouts(signingWorld(), paying())
+  await workPayouts(signingWorld(), payingChain(stage))
   expect(await statusOf(order)).toBe('WITHDRAW')
 
   answered.resolve()
@@ -112,7 +87,7 @@ test('"it cannot be paid" that comes when another worker has paid it changes not
 test('"it cannot be paid" is a problem of the destination as long as nothing was written down', async () => {
   const order = await pricedOrder()
   const refuses = async () => refuse({ code: 'destination', message: 'it reverts' } as const)
-  await workPayouts(signingWorld(), paying({ bid: refuses }))
+  await workPayouts(signingWorld(), payingChain(stage, { bid: refuses }))
   expect(await statusOf(order)).toBe('EMERGENCY')
 })
 
@@ -122,11 +97,11 @@ test('a node that takes longer for an answer than a claim lasts keeps no two wor
   const begin = () => {
     const asked = Promise.withResolvers<void>()
     const answered = Promise.withResolvers<void>()
-    const slow = paying({
+    const slow = payingChain(stage, {
       bid: async () => {
         asked.resolve()
         await answered.promise
-        return accept({ family: 'evm', ...FEES } as const)
+        return accept({ family: 'evm', ...PAPER_FEES } as const)
       },
     })
     const ended = workPayouts(signingWorld(), slow)
@@ -163,7 +138,7 @@ test.each(unable)('a higher fee that %s leaves the payment before it to its end'
     intent.attempt === 1 ? signs(intent, authority) : unsigned(intent, authority),
   )
   const sent: string[] = []
-  const waiting = paying({
+  const waiting = payingChain(stage, {
     lookup: async () => ({ where: 'mempool' }),
     broadcast: async ({ txHash }) => {
       sent.push(txHash)
@@ -185,7 +160,7 @@ test.each(unable)('a higher fee that %s leaves the payment before it to its end'
   stage.chain('ETH').mined(first, 101, 42_000n)
   stage.advance(MINUTE_MS)
   await lookAt(stage, 'ETH', 120)
-  await workPayouts(signer, paying())
+  await workPayouts(signer, payingChain(stage))
   expect(await statusOf(order)).toBe('DONE')
 })
 
@@ -202,9 +177,13 @@ test('a node that is slow at each question keeps no payout from its first transa
       othersGot.push(...(await claimOutflows(stage.db, 'ETH', 'reserve', time, 20)))
       return ask(...args)
     }
-  const { bid, balance, minedNonce } = paying()
+  const { bid, balance, minedNonce } = payingChain(stage)
   assert(minedNonce !== undefined, 'Ethereum has nonces')
-  const slow = paying({ bid: slowly(bid), balance: slowly(balance), minedNonce: slowly(minedNonce) })
+  const slow = payingChain(stage, {
+    bid: slowly(bid),
+    balance: slowly(balance),
+    minedNonce: slowly(minedNonce),
+  })
   await workPayouts(signingWorld(), slow)
   expect(othersGot).toEqual([])
   expect(await stage.db.query('SELECT attempt, answer FROM attempts')).toEqual([

@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import type { Chain } from '../../chains/chain.ts'
 import { insertAddresses } from '../../db/addresses.ts'
 import { assert } from '../../domain/assert.ts'
 import { accept, refuse } from '../../domain/outcome.ts'
@@ -15,6 +14,7 @@ import {
   RESERVE,
   tell,
 } from '../testing/books_stage.ts'
+import { payingChain } from '../testing/paying_chain.ts'
 import type { SigningWorld } from '../world.ts'
 import { workPayouts } from './work.ts'
 
@@ -33,23 +33,6 @@ beforeEach(() => stage.reset())
 afterAll(() => stage?.stop())
 
 const ETHER = 10n ** 18n
-const FEES = { gasLimit: 21_000n, maxFeePerGasWei: 2n, maxPriorityFeePerGasWei: 1n }
-
-function paying(): Chain {
-  const paper = stage.chain('ETH')
-  return {
-    ...paper,
-    balance: (asset, addresses, height) => paper.balance(asset, addresses, height ?? 100),
-    minedNonce: async () => 0,
-    bid: async () => accept({ family: 'evm', ...FEES }),
-    draft: ({ payoutId, address: to, units }, _, funds) => {
-      assert(funds.model === 'account', 'Ethereum has accounts')
-      const what = { payoutId, attempt: 1, from: funds.from, nonce: funds.nonce, to, token: null, units }
-      return accept({ family: 'evm', chain: 'ETH', evmChainId: 1, ...what, ...FEES })
-    },
-    broadcast: async () => 'accepted',
-  }
-}
 
 function limited(room: Room) {
   let left = room.together ?? 0n
@@ -96,7 +79,7 @@ test('of ten that are worked on at once those that fit are sent, and the others 
   await planPayouts(10)
   const { world, refused } = limited({ onePayout: ETHER, together: 4n * ETHER })
   for (let round = 0; round < 4; round += 1) {
-    await workPayouts(world, paying())
+    await workPayouts(world, payingChain(stage))
     stage.advance(5_000)
     await lookAt(stage, 'BTC', 100)
   }
@@ -112,7 +95,7 @@ test('of ten that are worked on at once those that fit are sent, and the others 
 test('a payout above what one may be takes no nonce either', async () => {
   await planPayouts(1)
   const { world } = limited({ onePayout: ETHER - 1n, together: null })
-  await workPayouts(world, paying())
+  await workPayouts(world, payingChain(stage))
   expect(await outflows()).toEqual([
     { state: 'planned', nonce: null, trouble: expect.stringContaining('one payout of ETH:ETH is at most') },
   ])
@@ -123,7 +106,7 @@ test('a signer that is away is asked again when it is to sign', async () => {
   const { world } = limited({ onePayout: ETHER, together: null })
   const away = () => Promise.reject(new Error('the signer does not answer'))
   const signer = { ...world.signer, room: away, sign: away }
-  await workPayouts({ ...world, signer }, paying())
+  await workPayouts({ ...world, signer }, payingChain(stage))
   expect(await outflows()).toEqual([
     { state: 'planned', nonce: 0, trouble: expect.stringContaining('does not answer') },
   ])
