@@ -105,7 +105,6 @@ test('gas that the network never takes gives its nonce to a filler, and is broug
       return nonce === bannedNonce && value > 0n ? 'refused' : chain.broadcast(tx)
     },
   })
-  const forever = { left: Number.POSITIVE_INFINITY, endedAt: null }
   // After a last look at the many that were swept before.
   await stage.liveUntil(
     'its gas is signed',
