@@ -187,7 +187,7 @@ function startIn(dataDir: string, options: TestSandboxOptions): Promise<Sandbox>
     networks: options.networks ?? REAL,
     // Gas for sweeps takes nonces between payouts: a test that mines by hand would have to mine for it as well.
     // Whoever makes something due in this process rings; looking for the rest more often is most of what a test would cost.
-    policy: { restMs: 400, poolSize: 60, sweepCostMultiple: 0n, ...options.policy },
+    policy: { restMs: 1_000, poolSize: 60, sweepCostMultiple: 0n, ...options.policy },
     ...byFile(dataDir),
     ...linesOf(options),
   })

@@ -10,6 +10,8 @@ export type Control = {
   readonly name: string
   /** What was taken out of it. Several things keep the promise, each alone; all of them have to go. */
   readonly without: string
+  /** What the checks have to say of it: a service that is broken in another way says something else. */
+  readonly shows: RegExp
   readonly patches: readonly Patch[]
   readonly sql: readonly string[]
   readonly wishes: readonly Wish[]
@@ -21,6 +23,8 @@ export type Control = {
   ) => Promise<{ readonly options: Partial<StageOptions>; stop(): Promise<void> }>
   readonly onDeath?: (ground: Ground, stage: Stage) => Promise<void>
 }
+
+const PAID_TWICE = /was paid .+ and refunded .+; due were/
 
 const pays = (from: Wish['from'], to: Wish['to']): Wish => ({ story: 'pays', from, to })
 
@@ -58,6 +62,7 @@ export const controls: readonly Control[] = [
     name: 'broadcast before storing',
     without:
       'a draft and its bytes are committed only after they were sent, and the signer keeps no record; with the record alone, a second draft is never signed',
+    shows: PAID_TWICE,
     patches: [
       ...forgetfulSigner,
       {
@@ -93,6 +98,7 @@ export const controls: readonly Control[] = [
     name: 'no unique obligation key',
     without:
       'an outflow has a key by chance, no unique index, and is planned outside the transaction that settles; with any one of the three there is one outflow',
+    shows: PAID_TWICE,
     patches: [
       ...keylessObligations.patches,
       {
@@ -109,12 +115,13 @@ export const controls: readonly Control[] = [
     name: 'check-then-act on emergency',
     without:
       'the order is read without its lock for a choice, its events have no key, an outflow has a key by chance and no unique index; with any one of the four one choice wins',
+    shows: PAID_TWICE,
     patches: [
       ...keylessObligations.patches,
       {
         file: 'engine/apply.ts',
         find: 'const locked = await lockOrder(tx, orderId)',
-        replace: `const isChoice = fact.kind === 'ActionChosen'
+        replace: `const isChoice = all.some(({ fact }) => fact.kind === 'ActionChosen')
         const look = () => tx.query('SELECT * FROM orders WHERE order_id = $1', [orderId])
         const locked = isChoice ? ((await look())[0] ?? null) : await lockOrder(tx, orderId)
         if (isChoice) await new Promise((resolve) => setTimeout(resolve, 300))`,
@@ -130,6 +137,7 @@ export const controls: readonly Control[] = [
   {
     name: 'no block-hash look before paying',
     without: 'a payout leaves on the word of the tables alone; nothing else would stop it',
+    shows: /was paid although its own payment .+ is nowhere/,
     patches: [
       {
         file: 'engine/payouts/draft.ts',
@@ -146,6 +154,7 @@ export const controls: readonly Control[] = [
     name: 'signing again on a timeout',
     without:
       'when nobody says whether the bytes arrived, a new draft takes a new nonce, and the signer keeps no record; with the record alone, the new one is never signed',
+    shows: PAID_TWICE,
     patches: [
       ...forgetfulSigner,
       {
@@ -167,6 +176,7 @@ export const controls: readonly Control[] = [
     name: 'memory-only due rows',
     without:
       'what a decision asks for is kept in memory and written a moment after it; nothing else would find it',
+    shows: /owes .+, and nobody knows of it/,
     patches: [
       {
         file: 'engine/apply.ts',
