@@ -96,6 +96,11 @@ export type DevnetOptions = {
   readonly blockIntervalMs?: Partial<Record<DevnetNetwork, number>>
   /** Default: a bitcoind when there is one. */
   readonly bitcoin?: 'simulated'
+  /**
+   * False: what an earlier devnet left in the folder is taken up, but nothing is left for a later one. Writing whole
+   * chains down every second is a good part of what a devnet costs. Default: true.
+   */
+  readonly isLasting?: boolean
   readonly log?: (line: string) => void
 }
 
@@ -197,7 +202,7 @@ type Opening = {
 }
 
 async function open({ world, loading, dataDir, options }: Opening, network: DevnetNetwork): Promise<void> {
-  const log = options.log ?? (() => {})
+  const { log = () => {}, isLasting = true } = options
   if (network === 'BTC') {
     const { bitcoin: wanted } = options
     const chosen = await chooseBitcoin(dataDir, { ...(wanted && { wanted }), log })
@@ -222,7 +227,8 @@ async function open({ world, loading, dataDir, options }: Opening, network: Devn
     return
   }
   const profile = EVM_PROFILES[network]
-  const node = await startAnvil({ dataDir: folder, chainId: profile.chainId, name: network, log })
+  const { chainId } = profile
+  const node = await startAnvil({ dataDir: folder, chainId, name: network, isLasting, log })
   const opening = loading
     .then(MODULES[network])
     .then(({ openEvmNetwork }) => openEvmNetwork(node, profile, compileContracts))
@@ -306,9 +312,16 @@ function startMiners(world: World, options: DevnetOptions) {
     const log = options.log ?? (() => {})
     const intervalMs = options.blockIntervalMs?.[name] ?? BLOCK_INTERVAL_MS[name]
     const isPaused = options.mining === 'manual'
+    const isForgotten = options.isLasting === false
     miners.set(name, {
       miner: startMiner({ name, intervalMs, isPaused, log, turn: network.mineLively }),
-      saver: startMiner({ name, intervalMs: 1_000, isPaused: false, log: () => {}, turn: network.save }),
+      saver: startMiner({
+        name,
+        intervalMs: 1_000,
+        isPaused: isForgotten,
+        log: () => {},
+        turn: network.save,
+      }),
     })
   }
   return miners

@@ -18,12 +18,14 @@ export type Anvil = {
 /** So many blocks back, state can be read and the chain reorganised, also after a restart. */
 export const HISTORY_BLOCKS = 40
 
-/** An EVM node that mines only when told to and writes its state to disk every second. */
+/** An EVM node that mines only when told to and writes its state to disk every second, unless it need not last. */
 export async function startAnvil(options: {
   dataDir: string
   chainId: number
   name: string
   port?: number
+  /** False: goes on from the state in the folder, and writes none. */
+  isLasting: boolean
   log?: (line: string) => void
 }): Promise<Anvil> {
   const dataDir = resolve(options.dataDir)
@@ -42,7 +44,11 @@ export async function startAnvil(options: {
     recordPath,
     options.port,
     (port) => ({
-      command: [findAnvil(), ...flags(dataDir, statePath, options.chainId, port)],
+      command: [
+        findAnvil(),
+        ...flags(dataDir, options.chainId, port),
+        ...stateFlags(statePath, options.isLasting),
+      ],
       logPath: join(dataDir, 'anvil.log'),
     }),
     (port) => hasChainId(port, options.chainId),
@@ -50,10 +56,15 @@ export async function startAnvil(options: {
   return handle(node, statePath, false)
 }
 
-function flags(dataDir: string, statePath: string, chainId: number, port: number): string[] {
+function stateFlags(statePath: string, isLasting: boolean): string[] {
+  if (isLasting) return ['--state', statePath, '--state-interval', '1']
+  return existsSync(statePath) ? ['--load-state', statePath] : []
+}
+
+function flags(dataDir: string, chainId: number, port: number): string[] {
   return [
     ...['--host', '127.0.0.1', '--port', String(port), '--chain-id', String(chainId)],
-    ...['--state', statePath, '--state-interval', '1', '--cache-path', join(dataDir, 'cache')],
+    ...['--cache-path', join(dataDir, 'cache')],
     ...['--preserve-historical-states', '--prune-history', String(HISTORY_BLOCKS)],
     // Later rules keep every old block hash in a contract, which makes each kept state a megabyte.
     ...['--hardfork', 'cancun'],

@@ -65,6 +65,8 @@ export type SandboxOptions = {
   readonly reachDatabase?: (url: string) => Promise<string>
   /** For the sandbox's own database, on top of what it has: a test that never cuts the power need not wait for the disk. */
   readonly postgresSettings?: Readonly<Record<string, string>>
+  /** False: the chains are not written down, and are forgotten when it stops. */
+  readonly isLasting?: boolean
   /** How long the service waits for a node's answer; ten seconds unless told. */
   readonly nodeTimeoutMs?: number
   /** What quotes rest on in place of the sandbox's own prices, which then move nothing. */
@@ -171,7 +173,7 @@ type Prepared = {
 }
 
 async function startGround(
-  { config, mining, networks, postgresSettings, say = () => {} }: SandboxOptions,
+  { config, mining, networks, postgresSettings, isLasting = true, say = () => {} }: SandboxOptions,
   dataDir: string,
   whenWaiting: () => void,
 ): Promise<Ground> {
@@ -179,6 +181,7 @@ async function startGround(
     startDevnet({
       dataDir: join(dataDir, 'devnet'),
       mining: mining ?? 'lively',
+      isLasting,
       log: say,
       ...(networks !== undefined && { networks }),
     }),

@@ -47,7 +47,7 @@ const BLOCKS_TO_BE_OVER = 128
 /** The wire simulator of the devnet with our account funded, and the real signer over throw-away keys. */
 export async function startEosDriver(): Promise<EosDriver> {
   const dataDir = mkdtempSync(join(tmpdir(), 'cambist-eos-'))
-  const devnet = await startDevnet({ dataDir, networks: ['EOS'], mining: 'manual' })
+  const devnet = await startDevnet({ dataDir, networks: ['EOS'], mining: 'manual', isLasting: false })
   const info = devnet.networks.EOS
   if (info === undefined) throw new Error('the devnet runs EOS')
   const { rpcUrl, chainId, reversibleBlocks } = info

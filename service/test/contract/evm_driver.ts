@@ -28,7 +28,7 @@ export type EvmDriver = ChainDriver & {
 /** A real anvil with our reserve funded, and the real signer over throw-away keys. */
 export async function startEvmDriver(id: 'ETH' | 'BNB'): Promise<EvmDriver> {
   const dataDir = mkdtempSync(join(tmpdir(), 'cambist-evm-'))
-  const devnet = await startDevnet({ dataDir, networks: [id], mining: 'manual' })
+  const devnet = await startDevnet({ dataDir, networks: [id], mining: 'manual', isLasting: false })
   try {
     return await assemble(id, devnet, dataDir)
   } catch (error) {

@@ -28,7 +28,7 @@ const BLOCKS_TO_BE_OVER = 151
 /** The devnet's Solana with our reserve funded, and the real signer over throw-away keys. */
 export async function startSolanaDriver(): Promise<SolanaDriver> {
   const dataDir = mkdtempSync(join(tmpdir(), 'cambist-solana-'))
-  const devnet = await startDevnet({ dataDir, networks: ['SOL'], mining: 'manual' })
+  const devnet = await startDevnet({ dataDir, networks: ['SOL'], mining: 'manual', isLasting: false })
   const info = devnet.networks.SOL
   if (info === undefined) throw new Error('the devnet runs Solana')
   const tokens = { 'USDC:SOL': info.mints.USDC.address } as const

@@ -32,7 +32,7 @@ const RESERVE_STROOPS = 10_000n * XLM
 /** The wire simulator of the devnet with our reserve funded, and the real signer over throw-away keys. */
 export async function startStellarDriver(): Promise<StellarDriver> {
   const dataDir = mkdtempSync(join(tmpdir(), 'cambist-stellar-'))
-  const devnet = await startDevnet({ dataDir, networks: ['XLM'], mining: 'manual' })
+  const devnet = await startDevnet({ dataDir, networks: ['XLM'], mining: 'manual', isLasting: false })
   const network = devnet.networks.XLM
   if (network === undefined) throw new Error('the devnet runs XLM')
   const { horizonUrl, passphrase } = network

@@ -34,7 +34,7 @@ const BLOCKS_TO_BE_OVER = 85
 /** The wire simulator of the devnet with our reserve funded, and the real signer over throw-away keys. */
 export async function startTronDriver(): Promise<TronDriver> {
   const dataDir = mkdtempSync(join(tmpdir(), 'cambist-tron-'))
-  const devnet = await startDevnet({ dataDir, networks: ['TRX'], mining: 'manual' })
+  const devnet = await startDevnet({ dataDir, networks: ['TRX'], mining: 'manual', isLasting: false })
   const info = devnet.networks.TRX
   if (info === undefined) throw new Error('the devnet runs TRON')
   const tokens = { 'USDT:TRC20': info.tokens.USDT.address } as const

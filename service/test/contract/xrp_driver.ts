@@ -27,7 +27,7 @@ const RESERVE_DROPS = 10_000_000_000n
 /** The wire simulator of the devnet with our reserve funded, and the real signer over throw-away keys. */
 export async function startXrpDriver(): Promise<XrpDriver> {
   const dataDir = mkdtempSync(join(tmpdir(), 'cambist-xrp-'))
-  const devnet = await startDevnet({ dataDir, networks: ['XRP'], mining: 'manual' })
+  const devnet = await startDevnet({ dataDir, networks: ['XRP'], mining: 'manual', isLasting: false })
   const network = devnet.networks.XRP
   if (network === undefined) throw new Error('the devnet runs XRP')
   const { rpcUrl, networkId } = network

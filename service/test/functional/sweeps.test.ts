@@ -20,7 +20,7 @@ import { type TestSandbox, useTestSandbox } from '../harness/test_sandbox.ts'
  * and no order, no customer and no book notices anything but the network's cost.
  * How: real anvils; balances are read from the nodes, costs from the receipts. After the file, ledger and chain agree.
  */
-const given = useTestSandbox({ policy: { sweepCostMultiple: 10n, sweepRestMs: 200 } })
+const given = useTestSandbox({ policy: { restMs: 200, sweepCostMultiple: 10n, sweepRestMs: 200 } })
 
 type Sweep = {
   payout_id: string

@@ -11,7 +11,7 @@ import { type TestSandbox, useTestSandbox } from '../harness/test_sandbox.ts'
  */
 const given = useTestSandbox({
   networks: ['BTC', 'ETH', 'BNB', 'TRX'],
-  policy: { sweepCostMultiple: 2n, sweepRestMs: 200 },
+  policy: { restMs: 200, sweepCostMultiple: 2n, sweepRestMs: 200 },
 })
 
 const trxToBnb: Pair = { from: 'TRX', from_network: 'TRX', to: 'BNB', to_network: 'BNB' }

@@ -126,7 +126,7 @@ export async function startTestSandbox(options: TestSandboxOptions = {}): Promis
   try {
     const { networks = REAL } = options
     if (REAL.every((network) => networks.includes(network))) await copyFirstStart(dataDir, startAndStop)
-    const sandbox = await startIn(dataDir, options)
+    const sandbox = await startIn(dataDir, options, { isLasting: false })
     await awaitPools(sandbox)
     return assemble(sandbox, dataDir, guard)
   } catch (error) {
@@ -140,7 +140,8 @@ export async function startTestSandbox(options: TestSandboxOptions = {}): Promis
 async function startAndStop(dataDir: string): Promise<void> {
   const guard = killAtExit(dataDir)
   try {
-    const sandbox = await startIn(dataDir, {})
+    const sandbox = await startIn(dataDir, {}, { isLasting: true })
+    await awaitPools(sandbox)
     await sandbox.stop()
   } catch (error) {
     guard.killNow()
@@ -164,7 +165,11 @@ function awaitPools({ service }: Sandbox): Promise<void> {
   })
 }
 
-function startIn(dataDir: string, options: TestSandboxOptions): Promise<Sandbox> {
+function startIn(
+  dataDir: string,
+  options: TestSandboxOptions,
+  { isLasting }: { readonly isLasting: boolean },
+): Promise<Sandbox> {
   return startSandbox({
     config: {
       kind: 'sandbox',
@@ -185,8 +190,10 @@ function startIn(dataDir: string, options: TestSandboxOptions): Promise<Sandbox>
     logger: createLogger('info', join(dataDir, 'service.log')),
     mining: options.mining ?? 'manual',
     networks: options.networks ?? REAL,
+    isLasting,
     // Gas for sweeps takes nonces between payouts: a test that mines by hand would have to mine for it as well.
-    // Whoever makes something due in this process rings; looking for the rest more often is most of what a test would cost.
+    // Whoever makes something due in this process rings; looking for the rest more often is most of what a test would
+    // cost. Nobody rings for sweeps, whose loops rest five times as long: tests of sweeps have them rest less.
     policy: { restMs: 1_000, poolSize: 60, sweepCostMultiple: 0n, ...options.policy },
     ...byFile(dataDir),
     ...linesOf(options),

@@ -48,7 +48,7 @@ export async function startGround(
 ): Promise<Ground> {
   const dir = mkdtempSync(join(tmpdir(), 'cambist-crash-'))
   const [devnet, postgres] = await Promise.all([
-    startDevnet({ dataDir: join(dir, 'devnet'), networks, mining: 'manual' }),
+    startDevnet({ dataDir: join(dir, 'devnet'), networks, mining: 'manual', isLasting: false }),
     startMortalPostgres(join(dir, 'postgres')),
   ])
   return {
