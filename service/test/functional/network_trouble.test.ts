@@ -17,7 +17,7 @@ const CHAIN_TROUBLE_MS = 4_000
 const given = useTestSandbox({
   networks: ['ETH', 'XRP', 'XLM', 'TRX', 'EOS'],
   nodeTimeoutMs: NODE_TIMEOUT_MS,
-  policy: { chainTroubleMs: CHAIN_TROUBLE_MS, restMs: 80 },
+  policy: { chainTroubleMs: CHAIN_TROUBLE_MS, restMs: 300 },
 })
 
 const troubled = ['XRP', 'XLM', 'TRX', 'EOS'] as const
