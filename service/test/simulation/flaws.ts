@@ -30,6 +30,17 @@ export const flaws = {
 
 export type FlawName = keyof typeof flaws
 
+const MONEY_GONE = /^nothing is paid twice: |^the ledger equals the chain: /
+
+/** What has to be said of each: an engine that is broken in another way is no engine with the flaw. */
+export const signs: Readonly<Record<FlawName, RegExp>> = {
+  'signs anew and sends before it stores': MONEY_GONE,
+  'checks and acts without a lock': /violates unique constraint|^nothing is paid twice: /,
+  'pays without another look at the block': /^nothing leaves for a deposit that is gone: /,
+  'credits a block early': /^nothing is credited before it is deep: /,
+  'signs again before the time of the first attempt is over': MONEY_GONE,
+}
+
 /** Of which schedules one is about what the flaw is in. */
 export function everySeed(flaw: FlawName): number {
   return flaw === 'signs again before the time of the first attempt is over' ? DATED_EVERY : 1

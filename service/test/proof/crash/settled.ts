@@ -1,6 +1,7 @@
 import type { Devnet } from '@cambist/devnet'
 import { assetOf } from '../../../src/domain/catalog/assets.ts'
 import { amountOf, toChainUnits } from '../../../src/domain/money/amount.ts'
+import { isStopping } from '../../../src/engine/reconcile.ts'
 import type { Inspected } from '../../harness/invariants.ts'
 import { type Customer, endsOf } from './customers.ts'
 
@@ -48,7 +49,7 @@ export async function settle(
     if (order === undefined) found.problems.push(`${customer.order?.order_id} is not there`)
     else await checkOne(inspected, { customer, order, arrived, deposits, found })
   }
-  found.certain.push(...(await findForgotten(inspected)))
+  found.certain.push(...(await findForgotten(inspected)), ...(await findDiffering(inspected)))
   return { ...found, problems: [...found.certain, ...found.problems] }
 }
 
@@ -60,6 +61,16 @@ async function findForgotten({ rows }: Inspected): Promise<string[]> {
        AND updated_at_ms < extract(epoch FROM now()) * 1000 - 1000`,
   )
   return forgotten.map(({ order_id, payout_id }) => `${order_id} owes ${payout_id}, and nobody knows of it`)
+}
+
+/** What the service says of itself: so often in a row nothing honest differs. */
+async function findDiffering({ rows }: Inspected): Promise<string[]> {
+  const compared = await rows<{ asset: string; difference: bigint; differing_count: number }>(
+    'SELECT asset, difference, differing_count FROM reconciliations',
+  )
+  return compared
+    .filter(({ differing_count: count }) => isStopping(count))
+    .map(({ asset, difference }) => `the ledger of ${asset} differs from the chain by ${difference}`)
 }
 
 type Found = { -readonly [Name in keyof Settled]: Settled[Name] extends number ? number : string[] }

@@ -200,7 +200,7 @@ async function fund({ devnet }: Ground, { db }: Inspected): Promise<void> {
       ? []
       : [devnet.send('XLM', 'XLM', await reserve('stellar'), 5_000_000n * 10n ** 7n)]),
     ...(TRX === undefined ? [] : [devnet.send('TRX', 'TRX', await reserve('tron'), 5_000_000n * 10n ** 6n)]),
-    ...Array.from({ length: RESERVE_COINS }, () => devnet.send('BTC', 'BTC', bitcoin, 20_000_000n)),
+    devnet.send('BTC', 'BTC', bitcoin, 20_000_000n * BigInt(RESERVE_COINS), RESERVE_COINS),
   ]
   if (SOL !== undefined) {
     const solana = await reserve('solana')
