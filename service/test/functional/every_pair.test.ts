@@ -79,6 +79,8 @@ async function untilAllDone(sandbox: TestSandbox, orders: readonly CreatedOrder[
     'all orders are DONE',
     async () => {
       await Promise.all(chains.map((chain) => mineOne(sandbox, chain)))
+      // Whoever mines faster than is read never has it read to the end.
+      await sandbox.settle()
       // Hundreds are asked for each as a customer does only once they have ended.
       const waiting = await sandbox.rows<{ order_id: string; status: string }>(
         `SELECT order_id, status FROM orders WHERE status <> 'DONE'`,
