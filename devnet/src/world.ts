@@ -97,8 +97,8 @@ export type DevnetOptions = {
   /** Default: a bitcoind when there is one. */
   readonly bitcoin?: 'simulated'
   /**
-   * False: what an earlier devnet left in the folder is taken up, but nothing is left for a later one. Writing whole
-   * chains down every second is a good part of what a devnet costs. Default: true.
+   * False: what an earlier devnet left in the folder is taken up, but the EVM chains leave nothing for a later one. To
+   * write each whole every second is a good part of what a devnet costs. Default: true.
    */
   readonly isLasting?: boolean
   readonly log?: (line: string) => void

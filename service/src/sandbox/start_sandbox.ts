@@ -65,7 +65,7 @@ export type SandboxOptions = {
   readonly reachDatabase?: (url: string) => Promise<string>
   /** For the sandbox's own database, on top of what it has: a test that never cuts the power need not wait for the disk. */
   readonly postgresSettings?: Readonly<Record<string, string>>
-  /** False: the chains are not written down, and are forgotten when it stops. */
+  /** False: the EVM chains are not written down, and are forgotten when it stops. */
   readonly isLasting?: boolean
   /** How long the service waits for a node's answer; ten seconds unless told. */
   readonly nodeTimeoutMs?: number
