@@ -49,7 +49,7 @@ export async function settle(
     if (order === undefined) found.problems.push(`${customer.order?.order_id} is not there`)
     else await checkOne(inspected, { customer, order, arrived, deposits, found })
   }
-  found.certain.push(...(await findForgotten(inspected)), ...(await findDiffering(inspected)))
+  found.certain.push(...(await findForgotten(inspected)), ...(await findStopped(inspected)))
   return { ...found, problems: [...found.certain, ...found.problems] }
 }
 
@@ -63,8 +63,8 @@ async function findForgotten({ rows }: Inspected): Promise<string[]> {
   return forgotten.map(({ order_id, payout_id }) => `${order_id} owes ${payout_id}, and nobody knows of it`)
 }
 
-/** What the service says of itself: so often in a row nothing honest differs. */
-async function findDiffering({ rows }: Inspected): Promise<string[]> {
+/** Assets whose outflows the service has stopped: so often in a row nothing honest differs. */
+async function findStopped({ rows }: Inspected): Promise<string[]> {
   const compared = await rows<{ asset: string; difference: bigint; differing_count: number }>(
     'SELECT asset, difference, differing_count FROM reconciliations',
   )
