@@ -100,26 +100,54 @@ export type Places = {
   readonly underWay: readonly { readonly host: string; readonly accountId: string }[]
 }
 
+/** The lines of an account to one host. */
+export type Lane = { readonly accountId: string; readonly host: string }
+
 /**
- * Takes due lines for `claimMs` of wall time. A place goes to whichever account has the fewest, and there to the host that
- * has the fewest; likewise a host's places go to the accounts. What is under way counts as a turn that was had: else a
- * backlog, which has always waited longest, gets every place that comes free. What it costs grows with the hosts that
- * somebody waits for, not with how many wait.
+ * Where lines wait, due or not, in order: of each account so many at most, after the one where it was `leftOff`. Hosts are
+ * jumped along, so that it costs as much with a million lines for one of them as with one; an account can name any number of them.
+ */
+export function findLanes(sql: Sql, leftOff: readonly Lane[], ofAccountMax: number): Promise<Lane[]> {
+  return sql.query<Lane>(
+    `WITH RECURSIVE waiting AS (
+       (SELECT account_id FROM webhook_lines WHERE due_at_ms IS NOT NULL ORDER BY account_id LIMIT 1)
+       UNION ALL
+       SELECT following.account_id FROM waiting CROSS JOIN LATERAL (
+         SELECT l.account_id FROM webhook_lines l
+         WHERE l.due_at_ms IS NOT NULL AND l.account_id > waiting.account_id
+         ORDER BY l.account_id LIMIT 1) AS following)
+     SELECT waiting.account_id AS "accountId", lanes.host
+     FROM waiting LEFT JOIN unnest($1::text[], $2::text[]) AS left_off (account_id, host) USING (account_id)
+     CROSS JOIN LATERAL (
+       WITH RECURSIVE walk AS (
+         (SELECT l.host, 1 AS number FROM webhook_lines l
+          WHERE l.due_at_ms IS NOT NULL AND l.account_id = waiting.account_id AND l.host > coalesce(left_off.host, '')
+          ORDER BY l.host LIMIT 1)
+         UNION ALL
+         SELECT following.host, walk.number + 1 FROM walk CROSS JOIN LATERAL (
+           SELECT l.host FROM webhook_lines l
+           WHERE l.due_at_ms IS NOT NULL AND l.account_id = waiting.account_id AND l.host > walk.host
+           ORDER BY l.host LIMIT 1) AS following
+         WHERE walk.number < $3)
+       SELECT host FROM walk) AS lanes
+     ORDER BY waiting.account_id, lanes.host`,
+    [leftOff.map(({ accountId }) => accountId), leftOff.map(({ host }) => host), ofAccountMax],
+  )
+}
+
+/**
+ * Takes due lines of `lanes` for `claimMs` of wall time. A place goes to whichever account has the fewest, and there to the
+ * host that has the fewest; likewise a host's places go to the accounts. What is under way counts as a turn that was had: else a
+ * backlog, which has always waited longest, gets every place that comes free.
  */
 export function claimLines(
   sql: Sql,
+  lanes: readonly Lane[],
   time: { readonly nowMs: InstantMs; readonly wallMs: InstantMs; readonly claimMs: number },
   places: Places,
 ): Promise<ClaimedLine[]> {
   return sql.query<ClaimedLine>(
-    `WITH RECURSIVE lanes AS (
-       (SELECT account_id, host FROM webhook_lines WHERE due_at_ms IS NOT NULL
-        ORDER BY account_id, host LIMIT 1)
-       UNION ALL
-       SELECT following.account_id, following.host FROM lanes CROSS JOIN LATERAL (
-         SELECT l.account_id, l.host FROM webhook_lines l
-         WHERE l.due_at_ms IS NOT NULL AND (l.account_id, l.host) > (lanes.account_id, lanes.host)
-         ORDER BY l.account_id, l.host LIMIT 1) AS following),
+    `WITH lanes AS (SELECT * FROM unnest($9::text[], $10::text[]) AS lane (account_id, host)),
      due AS (
        SELECT lanes.account_id, lanes.host, heads.bucket, heads.order_id, heads.receiver, heads.due_at_ms,
          row_number() OVER (PARTITION BY lanes.account_id, lanes.host ORDER BY heads.due_at_ms)
@@ -156,6 +184,8 @@ export function claimLines(
       places.ofAccount,
       places.underWay.map(({ host }) => host),
       places.underWay.map(({ accountId }) => accountId),
+      lanes.map(({ accountId }) => accountId),
+      lanes.map(({ host }) => host),
     ],
   )
 }

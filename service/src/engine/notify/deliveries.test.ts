@@ -1,8 +1,9 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import type { WebhookAnswer } from '../../channels/channel.ts'
-import { claimLines } from '../../db/webhook_lines.ts'
+import { claimLines, findLanes } from '../../db/webhook_lines.ts'
 import type { Loop } from '../loop.ts'
 import { type BooksStage, openBooksStage } from '../testing/books_stage.ts'
+import { pagesTouched } from '../testing/pages_touched.ts'
 import {
   addEndpoint,
   disableEndpointBy,
@@ -206,10 +207,48 @@ test.each([
   const underWay = [0, 1, 2].map((index) => ({ host: 'slow0.example', accountId: `acc_backlog${index}` }))
   const places = { ...limits, ofAccount: 9, underWay }
   const time = { nowMs: stage.world.clock.nowMs(), wallMs: 1_800_000_000_000, claimMs: 1_000 }
-  const claimed = await claimLines(stage.db, time, places)
+  const claimed = await claimLines(stage.db, await findLanes(stage.db, [], 9), time, places)
   expect(claimed.filter(({ host }) => host === `${live}.example`).map((line) => line.orderId)).toEqual([
     orderId,
   ])
+})
+
+/** Lines of one order to as many hosts, and nothing to tell them: whoever claims one sees that and lets it go. */
+async function emptyLines(hosts: number, dueAtMs: number, accountId: string, name = 'host'): Promise<void> {
+  const orderId = await openOrder(stage, null)
+  await stage.corrupt(
+    `INSERT INTO webhook_lines (bucket, order_id, receiver, account_id, url, host, next_sequence, due_at_ms)
+     SELECT bucket, order_id, $3 || i, $4, 'https://' || i || '.example/', $3 || i || '.example', 1, $5
+     FROM orders CROSS JOIN generate_series(1, $2::integer) AS i WHERE order_id = $1`,
+    [orderId, hosts, name, accountId, dueAtMs],
+  )
+}
+
+test('an account with any number of hosts costs a look no more than one with a few hundred', async () => {
+  const nowMs = stage.world.clock.nowMs()
+  const pages = async () => {
+    await stage.corrupt('ANALYZE webhook_lines')
+    return pagesTouched(stage.db, (sql) => findLanes(sql, [], 200))
+  }
+  await emptyLines(1_000, nowMs + 3_600_000, 'acc_hoster0000')
+  const few = await pages()
+  await emptyLines(20_000, nowMs + 3_600_000, 'acc_hoster0000', 'other')
+  expect(await pages()).toBeLessThan(1.5 * few)
+})
+
+test('every host of an account has its turn, however many wait for later', async () => {
+  const nowMs = stage.world.clock.nowMs()
+  await emptyLines(900, nowMs + 3_600_000, 'acc_hoster0000', 'later')
+  await emptyLines(450, nowMs, 'acc_hoster0000', 'now')
+  await emptyLines(3, nowMs, 'acc_another000')
+  start()
+  await waitFor(async () => {
+    const [left] = await stage.db.query(
+      `SELECT count(*) FILTER (WHERE host LIKE 'later%') AS later, count(*) FILTER (WHERE host NOT LIKE 'later%') AS now
+       FROM webhook_lines WHERE due_at_ms IS NOT NULL`,
+    )
+    expect(left).toEqual({ later: 900, now: 0 })
+  })
 })
 
 test('whoever lost a claim writes nothing but what came of its attempt', async () => {

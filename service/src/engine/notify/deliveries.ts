@@ -1,4 +1,12 @@
-import { beginAttempts, type ClaimedLine, claimLines, freeLine, type Places } from '../../db/webhook_lines.ts'
+import {
+  beginAttempts,
+  type ClaimedLine,
+  claimLines,
+  findLanes,
+  freeLine,
+  type Lane,
+  type Places,
+} from '../../db/webhook_lines.ts'
 import type { Alarm } from '../alarms.ts'
 import { type Loop, startLoop } from '../loop.ts'
 import { deliver } from './deliver.ts'
@@ -10,6 +18,9 @@ const OF_ACCOUNT_MAX = 40
 const AT_ONCE_MAX = 200
 const LAST_ANSWERS_MS = 1_000
 
+/** So many hosts of an account are looked at at once, the following ones the next time: it may name as many as it likes. */
+const HOSTS_AT_ONCE_MAX = 200
+
 /** What is handed on in this process rings; only what is due again, or comes from elsewhere, has to be looked for. */
 export function idleRestMs({ policy }: Pick<WebhookWorld, 'policy'>): number {
   return 5 * policy.restMs
@@ -18,10 +29,13 @@ export function idleRestMs({ policy }: Pick<WebhookWorld, 'policy'>): number {
 /** Tells receivers what waits for them. Any number of processes may: lines are claimed. */
 export function startDelivering(world: WebhookWorld, alarm?: Alarm): Loop {
   const underWay = new Map<ClaimedLine, Promise<void>>()
+  let leftOff: readonly Lane[] = []
   let isStopping = false
   let wake = (): void => {}
   const begin = async (): Promise<number> => {
-    const claimed = await claim(world, [...underWay.keys()])
+    const lanes = await findLanes(world.db, leftOff, HOSTS_AT_ONCE_MAX)
+    leftOff = lastOfMany(lanes)
+    const claimed = lanes.length === 0 ? [] : await claim(world, lanes, [...underWay.keys()])
     for (const work of claimed) {
       const ended = work
         .run(() => isStopping)
@@ -43,7 +57,7 @@ export function startDelivering(world: WebhookWorld, alarm?: Alarm): Loop {
     wake = () => rest.abort()
     const begun = underWay.size < AT_ONCE_MAX ? await begin() : 0
     if (begun > 0) return true
-    if (underWay.size === 0 || signal.aborted) return false
+    if ((underWay.size === 0 && leftOff.length === 0) || signal.aborted) return false
     await world.clock.sleep(world.policy.restMs, rest.signal)
     return true
   }
@@ -62,13 +76,25 @@ export function startDelivering(world: WebhookWorld, alarm?: Alarm): Loop {
 
 type Work = { readonly line: ClaimedLine; run(isStopping: () => boolean): Promise<void> }
 
-async function claim(world: WebhookWorld, underWay: Places['underWay']): Promise<readonly Work[]> {
+/** Of each account that has more lanes than were looked at, the last one that was. They are in order. */
+function lastOfMany(lanes: readonly Lane[]): readonly Lane[] {
+  return lanes.filter(
+    ({ accountId }, at) =>
+      lanes[at + 1]?.accountId !== accountId && lanes[at - HOSTS_AT_ONCE_MAX + 1]?.accountId === accountId,
+  )
+}
+
+async function claim(
+  world: WebhookWorld,
+  lanes: readonly Lane[],
+  underWay: Places['underWay'],
+): Promise<readonly Work[]> {
   const nowMs = world.clock.nowMs()
   const wallMs = world.clock.wallMs()
   const { attemptMs, marginMs } = world.webhooks.times
   const claimMs = attemptMs + marginMs
   const places = { all: AT_ONCE_MAX, ofHost: OF_HOST_MAX, ofAccount: OF_ACCOUNT_MAX, underWay }
-  const lines = await claimLines(world.db, { nowMs, wallMs, claimMs }, places)
+  const lines = await claimLines(world.db, lanes, { nowMs, wallMs, claimMs }, places)
   if (lines.length === 0) return []
   const due = new Map(
     (await beginAttempts(world.db, lines, nowMs)).map((delivery) => [
