@@ -9,7 +9,7 @@ import type { Env } from '../config/environment.ts'
 import { readSandboxConfig } from '../config/sandbox_config.ts'
 import { sandboxKey } from '../config/sandbox_secrets.ts'
 import { type Database, limitsOfAudits, openDatabase } from '../db/database.ts'
-import { migrate } from '../db/migrate.ts'
+import { findMissing } from '../db/migrate.ts'
 import { connectChains } from '../main.ts'
 import { sandboxChains } from '../sandbox/chains.ts'
 
@@ -21,14 +21,14 @@ export async function openAccounts({ env, isSandbox }: Place) {
   const { databaseUrl, accountKeys } = isSandbox
     ? { databaseUrl: (await readSandbox(env)).database_url, accountKeys: [sandboxKey('account')] }
     : readAccountsConfig(env)
-  const db = await openMigrated(databaseUrl)
+  const db = await openPresent(databaseUrl)
   const place = { db, box: createSecretBox(accountKeys), wallMs: systemClock().wallMs }
   return { place, close: db.close }
 }
 
 /** What `cambist order` and `cambist audit` work with. */
 export async function openOrders({ env, isSandbox }: Place) {
-  const db = await openMigrated(
+  const db = await openPresent(
     isSandbox ? (await readSandbox(env)).database_url : readDatabaseConfig(env).databaseUrl,
   )
   return { db, close: db.close }
@@ -37,15 +37,22 @@ export async function openOrders({ env, isSandbox }: Place) {
 /** What `cambist ledger` works with. */
 export async function openLedger({ env, isSandbox }: Place) {
   const { databaseUrl, chains } = isSandbox ? await readSandboxLedger(env) : readLedgerConfig(env)
-  const db = await openMigrated(databaseUrl, { limits: limitsOfAudits })
+  const db = await openPresent(databaseUrl, { limits: limitsOfAudits })
   return { db, chains: await connectChains(chains, db), clock: systemClock(), close: db.close }
 }
 
-async function openMigrated(
+/** Changes no schema: whoever only looks must not change the tables under a service of an earlier release. */
+async function openPresent(
   databaseUrl: string,
   options: Pick<Parameters<typeof openDatabase>[0], 'limits'> = {},
 ): Promise<Database> {
-  await migrate(databaseUrl, () => {})
+  const missing = await findMissing(databaseUrl)
+  if (missing.length > 0) {
+    throw new CommandRefused(
+      `The database does not have the schema of this release (missing: ${missing.join(', ')}). ` +
+        'Stop what still runs of an earlier one; then start this one, or run: cambist migrate',
+    )
+  }
   return openDatabase({
     ...options,
     url: databaseUrl,

@@ -1,18 +1,29 @@
 import pg from 'pg'
 import { errorCode } from './database.ts'
-import { MIGRATIONS_FOLDER, missingMigrations } from './migrations_done.ts'
+import { allMigrations, MIGRATIONS_FOLDER, missingMigrations } from './migrations_done.ts'
 
 /**
  * Brings the database to the present schema; does nothing when it is there. Several processes may start at once:
  * one works, the others wait.
  */
 export async function migrate(url: string, log: (line: string) => void): Promise<void> {
+  await connected(url, async (client) => {
+    if ((await missingIn(client)).length > 0) await runMissing(client, log)
+  })
+}
+
+/** The migrations that the database would need, by name; changes nothing. */
+export function findMissing(url: string): Promise<readonly string[]> {
+  return connected(url, missingIn)
+}
+
+async function connected<Value>(url: string, work: (client: pg.Client) => Promise<Value>): Promise<Value> {
   // Our own: the runner does not wait until one of its is closed, and a server that is stopped meanwhile ends the process.
   const client = new pg.Client({ connectionString: url })
   client.on('error', () => {})
   try {
     await client.connect()
-    if (await isAnyMissing(client)) await runMissing(client, log)
+    return await work(client)
   } finally {
     await client.end()
   }
@@ -20,14 +31,13 @@ export async function migrate(url: string, log: (line: string) => void): Promise
 
 const NO_SUCH_TABLE = '42P01'
 
-async function isAnyMissing(client: pg.Client): Promise<boolean> {
+async function missingIn(client: pg.Client): Promise<readonly string[]> {
   try {
-    const missing = await missingMigrations({
+    return await missingMigrations({
       query: async (text, values = []) => (await client.query(text, [...values])).rows,
     })
-    return missing.length > 0
   } catch (error) {
-    if (errorCode(error) === NO_SUCH_TABLE) return true
+    if (errorCode(error) === NO_SUCH_TABLE) return allMigrations()
     throw error
   }
 }

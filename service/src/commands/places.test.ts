@@ -1,0 +1,48 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Postgres, removePostgres } from '@cambist/devnet'
+import pg from 'pg'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { startMigratedPostgres } from '../../test/harness/migrated_postgres.ts'
+import { findMissing, migrate } from '../db/migrate.ts'
+import { openOrders } from './places.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'cambist-places-'))
+const dataDir = join(folder, 'postgres')
+let server: Postgres
+
+beforeAll(async () => {
+  server = await startMigratedPostgres(dataDir)
+})
+afterAll(async () => {
+  await server?.stop()
+  removePostgres(dataDir)
+  rmSync(folder, { recursive: true, force: true })
+})
+
+async function tell(url: string, sql: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  await client.query(sql).finally(() => client.end())
+}
+
+test('a command refuses a database of another schema, says what to do, and changes nothing in it', async () => {
+  await tell(server.url, 'CREATE DATABASE another')
+  const url = new URL('/another', server.url).href
+  const open = () => openOrders({ env: { DATABASE_URL: url }, isSandbox: false })
+  const all = await findMissing(url)
+  await expect(open()).rejects.toThrow(
+    `The database does not have the schema of this release (missing: ${all.join(', ')}). Stop what still runs of an earlier one; then start this one, or run: cambist migrate`,
+  )
+  expect(await findMissing(url)).toEqual(all)
+  await migrate(url, () => {})
+  const newest = all.at(-1)
+  await tell(url, `DELETE FROM schema_migrations WHERE name = '${newest}'`)
+  await expect(open()).rejects.toThrow(`(missing: ${newest})`)
+  expect(await findMissing(url)).toEqual([newest])
+  await tell(url, `INSERT INTO schema_migrations (name, run_on) VALUES ('${newest}', now())`)
+  const { db, close } = await open()
+  expect(await db.query('SELECT count(*) AS orders FROM orders')).toEqual([{ orders: 0 }])
+  await close()
+})
