@@ -18,6 +18,8 @@ export type ChainHead = {
   readonly cautiousUntilHeight: number
   /** How often the chain left a branch: names the branch we are on. */
   readonly reorganisations: number
+  /** What is above it is being told to have left the chain; see `beginLeaving`. Null while nothing is. */
+  readonly leavingAboveHeight: number | null
 }
 
 export type HeadRow = {
@@ -31,6 +33,7 @@ export type HeadRow = {
   trouble_since_ms: number | null
   cautious_until_height: number
   reorganisations: number
+  leaving_above_height: number | null
 }
 
 export async function readHeads(sql: Sql): Promise<ChainHead[]> {
@@ -54,6 +57,7 @@ export function toHead(row: HeadRow): ChainHead {
     troubleSinceMs: row.trouble_since_ms,
     cautiousUntilHeight: row.cautious_until_height,
     reorganisations: row.reorganisations,
+    leavingAboveHeight: row.leaving_above_height,
   }
 }
 
@@ -97,6 +101,14 @@ export async function advanceHead(tx: Sql, chain: ChainId, block: BlockRef): Pro
   )
 }
 
+/**
+ * It is about to be told that the blocks above `fork` have left the chain. Should we never get to its end, and the chain come
+ * back to them meanwhile, this is how the next look knows that it has to go on all the same, and to read them anew.
+ */
+export async function beginLeaving(tx: Sql, chain: ChainId, fork: BlockRef): Promise<void> {
+  await tx.query('UPDATE chain_heads SET leaving_above_height = $2 WHERE chain = $1', [chain, fork.height])
+}
+
 /** The blocks above `fork` are no longer on the best chain, and whatever was found in them has to be looked for anew. */
 export async function rewindHead(
   tx: Sql,
@@ -108,7 +120,7 @@ export async function rewindHead(
   await lookForOutflows(tx, chain)
   await tx.query(
     `UPDATE chain_heads SET height = $2, hash = $3, cautious_until_height = greatest(cautious_until_height, $4),
-       reorganisations = reorganisations + 1
+       reorganisations = reorganisations + 1, leaving_above_height = NULL
      WHERE chain = $1`,
     [chain, fork.height, fork.hash, cautiousUntilHeight],
   )

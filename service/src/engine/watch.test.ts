@@ -1,19 +1,24 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import type { Chain } from '../chains/chain.ts'
+import type { Chain, Transfer } from '../chains/chain.ts'
 import { readHead } from '../db/chain_heads.ts'
+import type { Database } from '../db/database.ts'
 import { type Lease, requireLease, takeLease } from '../db/leases.ts'
 import { findOrder } from '../db/orders.ts'
+import { findOutflow } from '../db/outflows.ts'
 import { assert } from '../domain/assert.ts'
 import { amountOf } from '../domain/money/amount.ts'
 import { HOUR_MS } from '../domain/time.ts'
 import { expectGrowth } from './growth.ts'
+import { endAgain } from './payouts/orphan.ts'
 import { reconcileChain } from './reconcile.ts'
 import {
   type BooksStage,
   confirmDeposit,
+  confirmPayout,
   mineDeposit,
   openBooksStage,
   placeOrder,
+  sendPayout,
 } from './testing/books_stage.ts'
 import type { PaperChain } from './testing/paper_chain.ts'
 import { checkIdentity, watchChain } from './watch.ts'
@@ -88,6 +93,88 @@ test('a shorter chain on another branch is a reorganisation all the same', async
   chain.fork(102)
   await grow(chain, 102)
   expect(await head()).toMatchObject({ block: { height: 102 }, reorganisations: 1, trouble: null })
+})
+
+const ETHER = 10n ** 18n
+
+/** Two orders are paid in the block at 103, and a payout became final there. */
+async function beginAt103() {
+  const orders = [1, 2].map(() => placeOrder(stage, 'BTC:BTC', 'ETH:ETH', { asks: 1_000n, promises: 1_000n }))
+  const terms = (await Promise.all(orders)).map((order) => order.terms)
+  const chain = emptyChain()
+  chain.setHead(103)
+  const block = { height: 103, hash: (await chain.blockHash(103)) ?? '' }
+  for (const { id } of terms) chain.mined(id, block.height, 0n)
+  const transfers = terms.map(({ id, depositAddress: to }): Transfer => {
+    return { id: `${id}:0`, txHash: id, to, asset: 'BTC:BTC', units: 1_000n }
+  })
+  const { readBlock } = chain
+  const paying: Chain['readBlock'] = async (height, findOurs) => {
+    const read = await readBlock(height, findOurs)
+    if (read?.hash !== block.hash) return read
+    await findOurs(transfers.map(({ to }) => to))
+    return { ...read, transfers }
+  }
+  Object.assign(chain, { readBlock: paying })
+  await watchChain(stage.world, chain, lease)
+  const done = await placeOrder(stage, 'ETH:ETH', 'BTC:BTC', { asks: ETHER, promises: 1_000n })
+  await confirmDeposit(stage, done, await mineDeposit(stage, done, ETHER, 100))
+  const { payoutId, txHash } = await sendPayout(stage, done)
+  await confirmPayout(stage, done, { payoutId, txHash, cost: 1n, height: block.height })
+  return { chain, block, payoutId }
+}
+
+function depositStates() {
+  return stage.db.query(`SELECT state FROM deposits WHERE chain = 'BTC' ORDER BY state`)
+}
+
+test('a reorganisation that was told by half is told to its end, also when the chain has come back', async () => {
+  const { chain, block, payoutId } = await beginAt103()
+  chain.fork(103)
+  let asked = 0
+  // The block that left, the first order; by the second one the watcher is gone.
+  const hold = async () => {
+    asked += 1
+    return asked < 3 ? lease : null
+  }
+  await expect(watchChain(stage.world, chain, lease, { hold })).rejects.toThrow('lost')
+  expect(await depositStates()).toEqual([{ state: 'mined' }, { state: 'seen' }])
+  const orphaned = await findOutflow(stage.db, payoutId)
+  assert(orphaned?.state === 'orphaned', 'its block has left')
+
+  chain.fork(Number.POSITIVE_INFINITY)
+  await endAgain(stage.world, orphaned, { succeeded: true, block, cost: amountOf('BTC:BTC', 1n) })
+  stage.advance(2_000)
+  await watchChain(stage.world, chain, lease)
+  expect(await depositStates()).toEqual([{ state: 'mined' }, { state: 'mined' }])
+  expect(await findOutflow(stage.db, payoutId)).toMatchObject({ state: 'confirmed' })
+  expect(await head()).toMatchObject({ block, reorganisations: 1, leavingAboveHeight: null })
+
+  chain.fork(103)
+  await watchChain(stage.world, chain, lease)
+  expect(await depositStates()).toEqual([{ state: 'seen' }, { state: 'seen' }])
+  expect(await findOutflow(stage.db, payoutId)).toMatchObject({ state: 'orphaned' })
+})
+
+test('a reorganisation that goes deeper after it was told by half is told whole', async () => {
+  const { chain, payoutId } = await beginAt103()
+  await grow(chain, 104)
+  chain.fork(104)
+  let transactions = 0
+  const transaction: Database['transaction'] = (work) => {
+    transactions += 1
+    // That it leaves is noted; going back is not.
+    return transactions === 2 ? Promise.reject(new Error('it dies')) : stage.db.transaction(work)
+  }
+  const dying = { ...stage.world, db: { ...stage.db, transaction } }
+  await expect(watchChain(dying, chain, lease)).rejects.toThrow('it dies')
+  expect(await head()).toMatchObject({ block: { height: 104 }, leavingAboveHeight: 103 })
+
+  chain.fork(103)
+  await watchChain(stage.world, chain, lease)
+  expect(await head()).toMatchObject({ block: { height: 104 }, reorganisations: 1, leavingAboveHeight: null })
+  expect(await depositStates()).toEqual([{ state: 'seen' }, { state: 'seen' }])
+  expect(await findOutflow(stage.db, payoutId)).toMatchObject({ state: 'orphaned' })
 })
 
 test('a node that stands still for longer than its network ever did is in trouble until it goes on', async () => {

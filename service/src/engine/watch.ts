@@ -3,6 +3,7 @@ import { findOwnAddresses, type OwnAddress } from '../db/addresses.ts'
 import {
   advanceHead,
   beginBlock,
+  beginLeaving,
   blockHashAt,
   noteLooked,
   noteTrouble,
@@ -164,12 +165,16 @@ async function requireNotBehind({ db }: World, chain: Chain, block: BlockRef, no
 /** Whether blocks that we told of are no longer on the best chain; asked here so that nothing is read in vain. */
 async function hasForked({ chain }: Look, { head, begun }: LookedBefore, nodeHead: BlockRef) {
   const { block } = head
+  if (head.leavingAboveHeight !== null) return true
   if (begun !== null && (await chain.blockHash(begun.height)) !== begun.hash) return true
   if (nodeHead.hash === block.hash) return false
   return (await chain.blockHash(block.height)) !== block.hash
 }
 
-/** Goes back to the last block that is still on the best chain, telling every deposit above it. Null: none has left. */
+/**
+ * Goes back to the last block that is still on the best chain, telling every deposit above it. Null: none has left. Who died
+ * in the middle of it is followed by somebody who goes on, also when the chain has come back to what it had left.
+ */
 async function followReorganisation(
   look: Look,
   before: LookedBefore,
@@ -179,8 +184,9 @@ async function followReorganisation(
   if (!(await hasForked(look, before, nodeHead))) return null
   const { head, begun } = before
   const orphans = begun === null ? [] : [begun]
+  const knownHeight = head.leavingAboveHeight ?? Number.POSITIVE_INFINITY
   let fork: BlockRef = head.block
-  while ((await chain.blockHash(fork.height)) !== fork.hash) {
+  while (fork.height > knownHeight || (await chain.blockHash(fork.height)) !== fork.hash) {
     await keepLease(look)
     orphans.push(fork)
     fork = await knownBlock(look, fork.height - 1)
@@ -188,8 +194,7 @@ async function followReorganisation(
   const depth = head.block.height - fork.height
   world.log.warn({ chain: chain.id, depth, fork }, 'the chain was reorganised')
   // First of all: whoever hears that a deposit is gone from its address must know that its sweep is, too.
-  const guard = (tx: Sql) => requireLease(tx, lease)
-  await orphanOutflows(world, chain.id, { kind: 'named', blocks: orphans }, branch, guard)
+  await leaveBlocks(look, fork, orphans.filter(({ height }) => height <= knownHeight))
   for (const { hash } of orphans) {
     const deposits = await findDepositsInBlock(world.db, chain.id, hash)
     const news = deposits.map(({ orderId, key }): News => {
@@ -208,6 +213,16 @@ async function followReorganisation(
     await rewindHead(tx, chain.id, fork, cautiousUntil(chain, head.block, depth))
   })
   return fork
+}
+
+/** Notes what is about to be told, once: outflows that were final in these blocks are sent again from now on. */
+async function leaveBlocks(look: Look, fork: BlockRef, blocks: readonly BlockRef[]): Promise<void> {
+  const { world, chain, lease, branch } = look
+  if (blocks.length === 0) return
+  await orphanOutflows(world, chain.id, { kind: 'named', blocks }, branch, async (tx) => {
+    await requireLease(tx, lease)
+    await beginLeaving(tx, chain.id, fork)
+  })
 }
 
 async function knownBlock({ world, chain }: Look, height: number): Promise<BlockRef> {

@@ -22,7 +22,8 @@ import type { World } from '../world.ts'
  * and it is owed. The same bytes go out again, which on an account chain all later ones wait behind. Their orders stay
  * as they are, because an order that was told to be done is not taken back.
  *
- * `branch` counts the branches that the chain has left; `guard` throws when somebody else watches the chain by now.
+ * `branch` counts the branches that the chain has left; `guard` throws when somebody else watches the chain by now, and is
+ * asked about blocks that are named whether or not there was anything in them.
  */
 export async function orphanOutflows(
   { db, clock, log }: World,
@@ -34,7 +35,7 @@ export async function orphanOutflows(
   const nowMs = clock.nowMs()
   const orphaned = await db.transaction(async (tx) => {
     const outflows = await lockOrphanedOutflows(tx, chain, lost)
-    if (outflows.length > 0) await guard(tx)
+    if (outflows.length > 0 || lost.kind === 'named') await guard(tx)
     for (const outflow of outflows) {
       await orphanOutflow(tx, outflow.payoutId, nowMs)
       if (outflow.kind === 'sweep') await resumeSweep(tx, chain, endsOf(outflow), outflow.payoutId)
