@@ -39,6 +39,7 @@ function startChainWatch(world: World, chain: Chain, holder: string): Loop {
     hold: keeper.hold,
     requireGrowth: expectGrowth(world, chain.id),
     waitingTurn: beginTurn(),
+    untold: [],
   }
   let checkedWallMs = 0
   const look = async () => {

@@ -117,3 +117,29 @@ test('a transaction that the node fails at keeps no other from its turn', async 
   await expect(look(failing, watcher)).rejects.toThrow('ask again')
   expect(asked).toEqual([hashes[0], hashes[2], hashes[0]])
 })
+
+test('what a mempool tells once is told to its order when it could not be told at once, and as of when it was seen', async () => {
+  const to = await placeAddress()
+  const { chain } = crowdedChain([{ ...output('aa', 0, to), units: 100_000n }])
+  let looks = 0
+  const once: Chain = {
+    ...chain,
+    readMempool: async (findOurs) => {
+      looks += 1
+      return looks === 1 ? chain.readMempool(findOurs) : []
+    },
+  }
+  const watcher = { untold: [] }
+  let isHeld = false
+  const hold = async () => (isHeld ? lease : null)
+  await expect(look(once, { ...watcher, hold })).rejects.toThrow('lost')
+  const seenAtMs = stage.world.clock.nowMs()
+  expect(await readStates()).toEqual([])
+
+  isHeld = true
+  await look(once, { ...watcher, hold })
+  expect(await stage.db.query('SELECT state, seen_at_ms, is_late FROM deposits')).toEqual([
+    { state: 'seen', seen_at_ms: seenAtMs, is_late: false },
+  ])
+  expect(watcher.untold).toEqual([])
+})

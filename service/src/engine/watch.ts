@@ -23,6 +23,7 @@ import { chainFacts } from '../domain/catalog/networks.ts'
 import { amountOf, toChainUnits } from '../domain/money/amount.ts'
 import type { Fact } from '../domain/orders/facts.ts'
 import type { BlockRef, Order } from '../domain/orders/order.ts'
+import type { InstantMs } from '../domain/time.ts'
 import { applyInTurn } from './apply.ts'
 import { atOnce } from './at_once.ts'
 import { gatherCrumbs } from './crumbs.ts'
@@ -41,7 +42,11 @@ export type Watcher = {
   /** Throws when the node has been at the same height for too long. */
   readonly requireGrowth: (nodeHeight: number) => void
   readonly waitingTurn: Turn
+  readonly untold: Untold
 }
+
+/** What mempools told and no order has heard of yet, look by look: they tell each only once. */
+export type Untold = { readonly seenAtMs: InstantMs; readonly moves: readonly OrderMove[] }[]
 
 /** Where the last look stopped asking; whoever forgets it begins anew. */
 export type Turn = { lastTxHash: string }
@@ -60,15 +65,16 @@ export async function watchChain(
   world: World,
   chain: Chain,
   lease: Lease,
-  { hold = async () => lease, requireGrowth = () => {}, waitingTurn = beginTurn() }: Partial<Watcher> = {},
+  { hold = async () => lease, requireGrowth = () => {}, ...kept }: Partial<Watcher> = {},
 ): Promise<boolean> {
+  const { waitingTurn = beginTurn(), untold = [] } = kept
   const startedAtMs = world.clock.nowMs()
   try {
     const nodeHead = await chain.head()
     const before = await lookedBefore(world, chain, nodeHead)
     const { head } = before
     await requireNotBehind(world, chain, head.block, nodeHead)
-    const earlier: Look = { world, chain, lease, hold, waitingTurn, branch: head.reorganisations }
+    const earlier: Look = { world, chain, lease, hold, waitingTurn, untold, branch: head.reorganisations }
     const fork = await followReorganisation(earlier, before, nodeHead)
     const hasLeft = fork !== null
     const look: Look = { ...earlier, branch: head.reorganisations + (hasLeft ? 1 : 0) }
@@ -132,6 +138,7 @@ type Look = {
   readonly lease: Lease
   readonly hold: LeaseKeeper['hold']
   readonly waitingTurn: Turn
+  readonly untold: Untold
   readonly branch: number
 }
 
@@ -383,26 +390,36 @@ function toCoin(transfer: Transfer, own: OwnAddress) {
 }
 
 async function readMempool(look: Look, height: number): Promise<void> {
-  const { world, chain } = look
+  const { world, chain, untold } = look
   let ours = new Map<string, OwnAddress>()
   const transfers = await chain.readMempool(async (addresses) => {
     ours = await findOwnAddresses(world.db, chain.family, addresses)
     return new Set(ours.keys())
   })
-  const forOrders: OrderMove[] = []
-  for (const transfer of await withoutSweeps(look, transfers)) {
+  const moves = transfers.flatMap((transfer): OrderMove[] => {
     const own = ours.get(transfer.to)
-    if (own === undefined) continue
-    const move = { transfer, own }
-    if (!isForOrder(chain, move)) continue
+    const move = own && { transfer, own }
+    return move && isForOrder(chain, move) ? [move] : []
+  })
+  if (moves.length > 0) untold.push({ seenAtMs: world.clock.nowMs(), moves })
+  for (const next of [...untold]) {
+    await tellOfMempool(look, height, next)
+    untold.shift()
+  }
+}
+
+async function tellOfMempool(look: Look, height: number, { seenAtMs, moves }: Untold[number]): Promise<void> {
+  const { world, chain } = look
+  const transfers = new Set(await withoutSweeps(look, moves.map(({ transfer }) => transfer)))
+  const told = moves.filter(({ transfer }) => transfers.has(transfer))
+  for (const { own, transfer } of told) {
     world.log.info(
-      { chain: chain.id, order: move.own.orderId, tx: transfer.txHash, height },
+      { chain: chain.id, order: own.orderId, tx: transfer.txHash, height },
       'a deposit is in the mempool',
     )
-    forOrders.push(move)
   }
-  if (forOrders.length === 0) return
-  await tellOrders(look, forOrders, `seen:${await mempoolMoment(look)}`, null, world.clock.nowMs())
+  if (told.length === 0) return
+  await tellOrders(look, told, `seen:${await mempoolMoment(look)}`, null, seenAtMs)
 }
 
 /** Each costs a question to the node, and may wait for long: between blocks they are asked for every other second. */
