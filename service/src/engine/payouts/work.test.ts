@@ -172,6 +172,29 @@ test('of more outflows than one step takes, each has its turn, whatever becomes 
   expect(neglected).toEqual([])
 })
 
+test('an outflow of which the node cannot say whether it is over holds up nobody', async () => {
+  await fundReserve(stage, 'USDT:ERC20', 10_000n * ETHER)
+  for (let made = 0; made < 6; made += 1) {
+    const order = await place()
+    await confirmDeposit(stage, order, await mineDeposit(stage, order, ETHER, 100))
+    await sendPayout(stage, order)
+  }
+  await stage.db.query("UPDATE attempts SET answer = 'refused'")
+  const timed: Chain = {
+    ...stage.chain('ETH'),
+    broadcast: async () => 'refused',
+    isOver: () => Promise.reject(new Error('it has forgotten')),
+  }
+  for (const passed of [0, 31 * 60_000, 60_000]) {
+    stage.advance(passed)
+    await workPayouts(signingWorld(), timed)
+    const held = await stage.db.query('SELECT payout_id FROM outflows WHERE claimed_until_wall_ms > 0')
+    expect(held, 'each is let go').toEqual([])
+  }
+  const troubles = await stage.db.query('SELECT DISTINCT claim_fence, trouble FROM outflows')
+  expect(troubles).toEqual([{ claim_fence: 3, trouble: 'Error: it has forgotten' }])
+})
+
 test('an outflow whose filler was needless and ended gets no second one, and holds up nobody', async () => {
   await fundReserve(stage, 'USDT:ERC20', 10_000n * ETHER)
   const eth = stage.chain('ETH')

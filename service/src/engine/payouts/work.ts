@@ -21,6 +21,7 @@ import { checkTakeBack } from './take_back.ts'
 
 const OUTFLOWS_A_STEP = 20
 const WHILE_HELD_MS = 2_000
+const AFTER_ERROR_MS = 1_000
 
 /** Moves the due outflows of one chain a step further. True: there may be more. */
 export async function workPayouts(
@@ -60,7 +61,7 @@ async function safely(act: () => Promise<Progress>): Promise<Progress> {
     return await act()
   } catch (error) {
     // Nothing is lost: what was written down stays, and the next step goes on from it.
-    return { kind: 'trouble', message: String(error), inMs: 1_000 }
+    return { kind: 'trouble', message: String(error), inMs: AFTER_ERROR_MS }
   }
 }
 
@@ -126,13 +127,30 @@ async function letGo(
 ): Promise<void> {
   if (progress.kind === 'done') return
   const nowMs = world.clock.nowMs()
-  const trouble = progress.kind === 'trouble' ? { message: progress.message, nowMs } : null
-  if (trouble !== null) {
-    if (outflow.troubleSinceMs === null) {
-      world.log.warn({ payout: outflow.payoutId, trouble: trouble.message }, 'an outflow has to wait')
-    }
-    await giveUpWaiting(world, chain, outflow)
+  if (progress.kind === 'again') {
+    const due = { dueAtMs: nowMs + progress.inMs, atHeight: progress.atHeight ?? null }
+    return postponeOutflow(world.db, outflow, due, null)
   }
-  const atHeight = (progress.kind === 'again' && progress.atHeight) || null
-  await postponeOutflow(world.db, outflow, { dueAtMs: nowMs + progress.inMs, atHeight }, trouble)
+  if (outflow.troubleSinceMs === null) {
+    world.log.warn({ payout: outflow.payoutId, trouble: progress.message }, 'an outflow has to wait')
+  }
+  const { message, inMs } = await tryToGiveUp(world, chain, outflow, progress)
+  await postponeOutflow(world.db, outflow, { dueAtMs: nowMs + inMs, atHeight: null }, { message, nowMs })
+}
+
+type Trouble = Progress & { readonly kind: 'trouble' }
+
+/** A node may be unable to say whether it is over: that is its own trouble, and holds up none of those that were claimed with it. */
+async function tryToGiveUp(
+  world: SigningWorld,
+  chain: Chain,
+  outflow: ClaimedOutflow,
+  trouble: Trouble,
+): Promise<Trouble> {
+  try {
+    await giveUpWaiting(world, chain, outflow)
+    return trouble
+  } catch (error) {
+    return { kind: 'trouble', message: String(error), inMs: Math.max(trouble.inMs, AFTER_ERROR_MS) }
+  }
 }
