@@ -61,14 +61,23 @@ export function toHead(row: HeadRow): ChainHead {
   }
 }
 
-/** The first look at a chain: blocks before this one are not ours to read. */
-export async function startHead(sql: Sql, chain: ChainId, block: BlockRef, nowMs: InstantMs): Promise<void> {
+/**
+ * The first look at a chain: blocks before this one are not ours to read. `below`: those that it stands on, to go back to should it
+ * leave the chain.
+ */
+export async function startHead(
+  sql: Sql,
+  chain: ChainId,
+  block: BlockRef,
+  nowMs: InstantMs,
+  below: readonly BlockRef[] = [],
+): Promise<void> {
   await sql.query(
     `INSERT INTO chain_heads (chain, height, hash, node_height, looked_at_ms) VALUES ($1, $2, $3, $2, $4)
      ON CONFLICT (chain) DO NOTHING`,
     [chain, block.height, block.hash, nowMs],
   )
-  await insertBlock(sql, chain, block)
+  for (const known of [block, ...below]) await insertBlock(sql, chain, known)
 }
 
 const BLOCKS_KEPT = 2_000

@@ -95,6 +95,16 @@ test('a shorter chain on another branch is a reorganisation all the same', async
   expect(await head()).toMatchObject({ block: { height: 102 }, reorganisations: 1, trouble: null })
 })
 
+test('the very first block that was looked at may leave the chain', async () => {
+  await stage.corrupt("DELETE FROM chain_heads WHERE chain = 'BTC'")
+  const chain = emptyChain()
+  await watchChain(stage.world, chain, lease)
+  expect(await head()).toMatchObject({ block: { height: 100 }, reorganisations: 0 })
+  chain.fork(99)
+  await grow(chain, 101)
+  expect(await head()).toMatchObject({ block: { height: 101 }, reorganisations: 1, trouble: null })
+})
+
 const ETHER = 10n ** 18n
 
 /** Two orders are paid in the block at 103, and a payout became final there. */

@@ -153,10 +153,21 @@ async function keepLease({ lease, hold }: Look): Promise<void> {
 async function lookedBefore(world: World, chain: Chain, nodeHead: BlockRef): Promise<LookedBefore> {
   const known = await readLookedBefore(world.db, chain.id, chain.assets)
   if (known !== null) return known
-  await startHead(world.db, chain.id, nodeHead, world.clock.nowMs())
+  await startHead(world.db, chain.id, nodeHead, world.clock.nowMs(), await blocksBelow(chain, nodeHead))
   const started = await readLookedBefore(world.db, chain.id, chain.assets)
   assert(started !== null, 'a head that was just stored is there')
   return started
+}
+
+/** As many as a reorganisation may take before what is deeper counts as final. */
+async function blocksBelow(chain: Chain, { height }: BlockRef): Promise<readonly BlockRef[]> {
+  const lowest = Math.max(0, height + 1 - chainFacts[chain.id].confirmations)
+  const below: BlockRef[] = []
+  for (let at = height - 1; at >= lowest; at -= 1) {
+    const hash = await chain.blockHash(at)
+    if (hash !== null) below.push({ height: at, hash })
+  }
+  return below
 }
 
 /**
