@@ -246,6 +246,16 @@ export async function setOutflowState(
   return rows.length > 0
 }
 
+/** What ended before anything of it was written down is due again. */
+export async function planAgain(tx: Sql, payoutId: PayoutId, nowMs: InstantMs): Promise<void> {
+  await tx.query(
+    `UPDATE outflows SET state = 'planned', planned_at_ms = $3, due_at_ms = $3, due_height = NULL, trouble = NULL,
+       trouble_since_ms = NULL, claimed_until_wall_ms = 0
+     WHERE bucket = $1 AND payout_id = $2 AND state = 'cancelled'`,
+    [bucketOfPayout(payoutId), payoutId, nowMs],
+  )
+}
+
 /** Where it was mined as deep as it has to be, and what that cost: to be turned round should the chain leave the block. */
 export type Ended = { readonly block: BlockRef; readonly cost: Amount }
 

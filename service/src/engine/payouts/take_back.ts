@@ -7,6 +7,7 @@ import {
   type ClaimedOutflow,
   findOutflow,
   lockClaimed,
+  planAgain,
   planOutflow,
   setOutflowState,
 } from '../../db/outflows.ts'
@@ -18,32 +19,40 @@ import type { SigningWorld } from '../world.ts'
 
 /**
  * Plans the filler of an outflow on a coin chain. One for each outflow, ever, to a change address: what comes back
- * there by a transaction of ours is no deposit of anybody.
+ * there by a transaction of ours is no deposit of anybody. It is the same one again when it ended because the outflow had been
+ * sent after all, and now is refused once more.
  */
 export async function takeBackCoins(world: SigningWorld, stuck: ClaimedOutflow): Promise<void> {
-  const nowMs = world.clock.nowMs()
   const payoutId = fillerIdOf(stuck)
-  if ((await findOutflow(world.db, payoutId)) !== null) return
+  const earlier = await findOutflow(world.db, payoutId)
+  if (earlier !== null && earlier.state !== 'cancelled') return
   const isPlanned = await world.db.transaction(async (tx) => {
     if ((await lockClaimed(tx, stuck)) === null) return false
-    const change = await takeChangeAddress(tx, chainFacts[stuck.chain].family, stuck.chain, nowMs)
-    if (change === null) return false
-    await planOutflow(
-      tx,
-      {
-        payoutId,
-        kind: 'filler',
-        asset: nativeAsset(stuck.chain).id,
-        units: 0n,
-        address: change.address,
-        tag: null,
-        fills: stuck.payoutId,
-      },
-      nowMs,
-    )
+    if (earlier === null) return planFiller(world, tx, stuck)
+    await planAgain(tx, payoutId, world.clock.nowMs())
     return true
   })
   if (isPlanned) world.log.warn({ payout: stuck.payoutId }, 'the coins of a stuck outflow are taken back')
+}
+
+async function planFiller({ clock }: SigningWorld, tx: Sql, stuck: ClaimedOutflow): Promise<boolean> {
+  const nowMs = clock.nowMs()
+  const change = await takeChangeAddress(tx, chainFacts[stuck.chain].family, stuck.chain, nowMs)
+  if (change === null) return false
+  await planOutflow(
+    tx,
+    {
+      payoutId: fillerIdOf(stuck),
+      kind: 'filler',
+      asset: nativeAsset(stuck.chain).id,
+      units: 0n,
+      address: change.address,
+      tag: null,
+      fills: stuck.payoutId,
+    },
+    nowMs,
+  )
+  return true
 }
 
 /** The filler of an outflow on a coin chain, planned or not. */
