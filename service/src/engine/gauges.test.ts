@@ -1,5 +1,6 @@
 import { Registry } from 'prom-client'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { systemClock } from '../clock.ts'
 import { queueMail } from '../db/mails.ts'
 import { registerGauges } from './gauges.ts'
 import { reconcileChain } from './reconcile.ts'
@@ -49,8 +50,24 @@ async function scrape(registry: Registry): Promise<Map<string, number>> {
 
 function gauges(world: World, priceAgeMs?: (currency: string) => number | null): Registry {
   const registry = new Registry()
-  registerGauges(world, registry, priceAgeMs)
+  // Time on the stage does not pass by itself; how long a scrape waits is real.
+  const clock = { ...world.clock, sleep: systemClock().sleep }
+  registerGauges({ ...world, clock }, registry, priceAgeMs)
   return registry
+}
+
+/** Whole tables are counted as the test says, everything else as it is. */
+function counting(count: () => Promise<void>): World {
+  const isCount = (text: string) =>
+    text.includes("IN ('DONE', 'EXPIRED', 'REFUNDED')") && !text.includes('NOT IN')
+  const db: World['db'] = {
+    ...stage.db,
+    query: async (text, values) => {
+      if (isCount(text)) await count()
+      return stage.db.query(text, values)
+    },
+  }
+  return { ...stage.world, db }
 }
 
 function watched() {
@@ -189,18 +206,13 @@ test('while the database is away the scrape works, says so, and shows no old fig
 test('what has ended and takes too long to count is absent, asked for seldom, and takes no other figure with it', async () => {
   await place()
   let tried = 0
-  const db: World['db'] = {
-    ...stage.db,
-    query: async (text, values) => {
-      if (!text.includes("IN ('DONE', 'EXPIRED', 'REFUNDED')") || text.includes('NOT IN')) {
-        return stage.db.query(text, values)
-      }
+  const registry = gauges(
+    counting(async () => {
       tried += 1
       stage.advance(30_000)
       throw new Error('canceling statement due to statement timeout')
-    },
-  }
-  const registry = gauges({ ...stage.world, db })
+    }),
+  )
   for (let minute = 0; minute < 3; minute += 1) {
     const values = await scrape(registry)
     expect(values.get('cambist_database_up')).toBe(1)
@@ -211,4 +223,44 @@ test('what has ended and takes too long to count is absent, asked for seldom, an
     stage.advance(60_000)
   }
   expect(tried).toBe(1)
+})
+
+test('a long count does not make the other figures old', async () => {
+  await place()
+  const registry = gauges(counting(async () => stage.advance(20_000)))
+  const first = await scrape(registry)
+  expect(first.get('cambist_orders{status="NEW"}')).toBe(1)
+  expect(first.get('cambist_orders{status="DONE"}')).toBe(0)
+  await place()
+  stage.advance(1_000)
+  expect((await scrape(registry)).get('cambist_orders{status="NEW"}')).toBe(2)
+})
+
+test('a scrape does not wait until all has been counted; a later one tells it', async () => {
+  await place()
+  const counted = Promise.withResolvers<void>()
+  const registry = gauges(counting(() => counted.promise))
+  const early = await scrape(registry)
+  expect(early.get('cambist_orders{status="NEW"}')).toBe(1)
+  expect(early.has('cambist_orders{status="DONE"}')).toBe(false)
+  counted.resolve()
+  await expect.poll(async () => (await scrape(registry)).get('cambist_orders{status="DONE"}')).toBe(0)
+})
+
+test('figures of a slow database are not told as new for longer than a minute', async () => {
+  await place()
+  let slowMs = 20_000
+  const db: World['db'] = {
+    ...stage.db,
+    query: (text, values) => {
+      if (text.includes('FROM mails')) stage.advance(slowMs)
+      return stage.db.query(text, values)
+    },
+  }
+  const registry = gauges({ ...stage.world, db })
+  expect((await scrape(registry)).get('cambist_orders{status="NEW"}')).toBe(1)
+  slowMs = 0
+  await place()
+  stage.advance(60_000)
+  expect((await scrape(registry)).get('cambist_orders{status="NEW"}')).toBe(2)
 })

@@ -4,7 +4,7 @@ import * as figures from '../db/figures.ts'
 import type { CurrencyCode } from '../domain/catalog/currencies.ts'
 import { currencyCodes } from '../domain/catalog/currencies.ts'
 import { orderStatuses } from '../domain/orders/order.ts'
-import { MINUTE_MS, SECOND_MS } from '../domain/time.ts'
+import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../domain/time.ts'
 import { keptFor } from './kept.ts'
 import { isStopping } from './reconcile.ts'
 import type { World } from './world.ts'
@@ -16,7 +16,7 @@ type PriceAge = (currency: CurrencyCode) => number | null
 
 /**
  * Puts the gauges of the engine into the registry. They are read from the database when somebody asks, at most once a
- * second however many ask; what needs a whole table is read once a minute, or more seldom when that takes long. While the database is away the gauges that
+ * second however many ask; what needs a whole table is read once a minute, or more seldom when that takes long, and the others do not wait for it. While the database is away the gauges that
  * come from it are absent and `cambist_database_up` is 0: an old figure must not look like a new one.
  */
 export function registerGauges(world: GaugeWorld, registry: Registry, priceAgeMs?: PriceAge): void {
@@ -252,24 +252,46 @@ function seconds(durationMs: number): number {
   return durationMs / SECOND_MS
 }
 
-type Readings = Awaited<ReturnType<typeof readAll>>
+type Readings = Awaited<ReturnType<typeof readLive>> & {
+  readonly ended: Awaited<ReturnType<typeof countEnded>>
+}
 
 const FRESH_MS = SECOND_MS
+/** However long a reading takes: figures of longer ago would say that all is well while it no longer is. */
+const FRESH_MS_MAX = MINUTE_MS
 const FRESH_WHOLE_TABLES_MS = MINUTE_MS
-/** Whatever is read takes at most a hundredth of the time. */
+const FRESH_WHOLE_TABLES_MS_MAX = HOUR_MS
+/** Whatever is read takes at most a hundredth of the time, as long as it may grow that old. */
 const RESTS_PER_READING = 100
+/** A scrape does not wait for whole tables; the next one tells what was counted meanwhile. */
+const WHOLE_TABLES_WAIT_MS = SECOND_MS
 
 function readings(world: GaugeWorld): () => Promise<Readings | null> {
-  const kept = { clock: world.clock, restsPerReading: RESTS_PER_READING }
-  const wholeTables = keptFor({ ...kept, keepMs: FRESH_WHOLE_TABLES_MS }, () => countEnded(world))
-  return keptFor({ ...kept, keepMs: FRESH_MS }, async () => {
+  const { clock, log } = world
+  const kept = { clock, restsPerReading: RESTS_PER_READING }
+  const live = keptFor({ ...kept, keepMs: FRESH_MS, keepMsMax: FRESH_MS_MAX }, async () => {
     try {
-      return await readAll(world, await wholeTables())
+      return await readLive(world)
     } catch (error) {
-      world.log.warn({ err: error }, 'the figures for metrics could not be read')
+      log.warn({ err: error }, 'the figures for metrics could not be read')
       return null
     }
   })
+  let ended: Readings['ended'] = null
+  const countAnew = keptFor(
+    { ...kept, keepMs: FRESH_WHOLE_TABLES_MS, keepMsMax: FRESH_WHOLE_TABLES_MS_MAX },
+    async () => {
+      ended = await countEnded(world)
+    },
+  )
+  return async () => {
+    const now = await live()
+    if (now === null) return null
+    const isCounted = new AbortController()
+    const counted = countAnew().then(() => isCounted.abort('counted'))
+    await Promise.race([counted, clock.sleep(WHOLE_TABLES_WAIT_MS, isCounted.signal)])
+    return { ...now, ended }
+  }
 }
 
 /**
@@ -288,9 +310,8 @@ async function countEnded({ db, log }: GaugeWorld) {
   }
 }
 
-async function readAll({ db, clock }: GaugeWorld, ended: Awaited<ReturnType<typeof countEnded>>) {
+async function readLive({ db, clock }: GaugeWorld) {
   return {
-    ended,
     orders: await figures.countUnfinishedOrders(db),
     outflows: await figures.countLiveOutflows(db),
     heads: await readHeads(db),

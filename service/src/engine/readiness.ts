@@ -11,7 +11,7 @@ type Readiness = { readonly ready: boolean; readonly checks: Readonly<Record<str
 
 /** For `/readyz`, which anybody may ask as often as they like: looked at once a second at most, and once at a time. */
 export function openReadiness(world: World, options: { quotes: boolean }): () => Promise<Readiness> {
-  return keptFor({ clock: world.clock, keepMs: SECOND_MS, restsPerReading: 0 }, () =>
+  return keptFor({ clock: world.clock, keepMs: SECOND_MS, keepMsMax: SECOND_MS, restsPerReading: 0 }, () =>
     readReadiness(world, options),
   )
 }
