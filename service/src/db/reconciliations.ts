@@ -53,12 +53,20 @@ export async function readReconciliations(sql: Sql): Promise<Reconciliation[]> {
   }))
 }
 
-/** Whether the last comparison of this chain was long enough ago, by the wall clock. */
-export async function isComparisonDue(sql: Sql, chain: ChainId, wallMs: number): Promise<boolean> {
-  const rows = await sql.query('SELECT 1 AS one FROM reconciliations WHERE chain = $1 AND due_wall_ms > $2', [
-    chain,
-    wallMs,
-  ])
+/**
+ * Whether the last comparison of this chain was long enough ago, by the wall clock. None is put off for longer than
+ * `restMsMax`: one that says so was noted before the clock was set back.
+ */
+export async function isComparisonDue(
+  sql: Sql,
+  chain: ChainId,
+  wallMs: number,
+  restMsMax: number,
+): Promise<boolean> {
+  const rows = await sql.query(
+    'SELECT 1 AS one FROM reconciliations WHERE chain = $1 AND due_wall_ms > $2 AND due_wall_ms <= $3',
+    [chain, wallMs, wallMs + restMsMax],
+  )
   return rows.length === 0
 }
 

@@ -7,6 +7,7 @@ import { assert } from '../domain/assert.ts'
 import type { AssetId } from '../domain/catalog/assets.ts'
 import type { ChainId } from '../domain/catalog/networks.ts'
 import { amountOf } from '../domain/money/amount.ts'
+import { HOUR_MS } from '../domain/time.ts'
 import { compareChain } from './compare.ts'
 import { bookHouseDeposits } from './house.ts'
 import { isOutflowStopped, reconcileChain } from './reconcile.ts'
@@ -553,4 +554,22 @@ test('a comparison that took long is due again only after nine times as long', a
   expect(await reconcileChain(stage.world, eth)).toBeNull()
   stage.advance(1)
   expect(await reconcileChain(stage.world, eth)).toMatchObject({ kind: 'compared' })
+})
+
+test.each([
+  ['forwards while it is made', 3 * HOUR_MS, 0],
+  ['back after it was made', 0, -24 * HOUR_MS],
+])('a comparison is made within two hours, though the clock was set %s', async (_, meanwhileMs, afterMs) => {
+  const { world } = stage
+  let jumpMs = meanwhileMs
+  stage.chain('ETH').onBalance = () => {
+    stage.advance(jumpMs)
+    jumpMs = 0
+  }
+  await fundReserve(stage, 'ETH:ETH', ETHER)
+  await reconcileChain(world, stage.chain('ETH'))
+  stage.advance(afterMs)
+  if (afterMs === 0) expect(await reconcileChain(world, stage.chain('ETH'))).toBeNull()
+  stage.advance(2 * HOUR_MS)
+  expect(await reconcileChain(world, stage.chain('ETH'))).toMatchObject({ kind: 'compared' })
 })

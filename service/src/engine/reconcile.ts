@@ -16,6 +16,7 @@ import { assetIdsOn } from '../domain/catalog/assets.ts'
 import type { ChainId } from '../domain/catalog/networks.ts'
 import { amountOf, exactAmount } from '../domain/money/amount.ts'
 import { BUCKETS } from '../domain/orders/identifiers.ts'
+import { HOUR_MS } from '../domain/time.ts'
 import { type ComparedChain, compareChain } from './compare.ts'
 import type { World } from './world.ts'
 
@@ -32,7 +33,7 @@ export async function reconcileChain(
 ): Promise<ComparedChain | null> {
   const { db, clock, policy } = world
   const startedWallMs = clock.wallMs()
-  if (!(await isComparisonDue(db, chain.id, startedWallMs))) return null
+  if (!(await isComparisonDue(db, chain.id, startedWallMs, REST_MS_MAX))) return null
   await sumWalletMovements(db, assetIdsOn(chain.id))
   await addUpBuckets(world, chain.id, pace)
   const neverSwept = policy.sweepCostMultiple === 0n
@@ -46,12 +47,15 @@ export async function reconcileChain(
   const isExplained = chain.model === 'account' || comparisons.every(({ difference }) => difference === 0n)
   if (isExplained) await saveNextIndex(db, chain.id, holders.nextIndex)
   const wallMs = clock.wallMs()
-  await saveComparisons(world, chain.id, comparisons, wallMs + (wallMs - startedWallMs) * RESTS_PER_WORK)
+  const restMs = Math.min(REST_MS_MAX, (wallMs - startedWallMs) * RESTS_PER_WORK)
+  await saveComparisons(world, chain.id, comparisons, wallMs + restMs)
   return compared
 }
 
 /** A comparison takes longer with everything that is under way; it never takes more than a tenth of the time. */
 const RESTS_PER_WORK = 9
+/** Where a clock was set meanwhile, or a machine stood still, the comparison did not take what it seems to have taken. */
+const REST_MS_MAX = 2 * HOUR_MS
 const DIFFERENCES_TO_STOP = 3
 
 /** How many buckets of the journal one comparison adds up. */
