@@ -199,6 +199,27 @@ test('health, readiness and metrics are for the operator', async () => {
   await local.close()
 })
 
+test('whom a proxy asks for is not the operator, though the proxy is on this machine', async () => {
+  const readiness = async () => ({ ready: false, checks: { database: { ok: false, detail: 'away' } } })
+  const limits = { metricsAllow: ['127.0.0.1'] }
+  const untold = await startHttp({ parts: { readiness }, limits })
+  for (const header of ['X-Forwarded-For', 'X-Real-IP', 'Forwarded']) {
+    const headers = { [header]: '198.51.100.1' }
+    expect((await untold.request('GET', '/metrics', { headers })).status, header).toBe(403)
+    const { json } = await untold.request('GET', '/readyz', { headers })
+    expect(json.checks, header).toEqual({ database: { ok: false } })
+  }
+  expect((await untold.request('GET', '/metrics')).status).toBe(200)
+  await untold.close()
+
+  const told = await startHttp({ limits: { ...limits, trustedProxies: ['127.0.0.1'] } })
+  const from = (address: string) =>
+    told.request('GET', '/metrics', { headers: { 'X-Forwarded-For': address } })
+  expect([(await from('198.51.100.1')).status, (await from('127.0.0.1')).status]).toEqual([403, 200])
+  expect((await told.request('GET', '/metrics')).status).toBe(200)
+  await told.close()
+})
+
 test('the request histogram counts every request once, in cumulative buckets', async () => {
   const metrics = new Registry()
   const measured = await startHttp({ parts: { metrics } })

@@ -14,6 +14,16 @@ export function clientAddress(trustedProxies: readonly string[]): ClientAddress 
   return (request) => lastStranger(peerOf(request), request.headers['x-forwarded-for'], trusted)
 }
 
+/** What proxies write of the request that they hand on. */
+const HANDED_ON = ['x-forwarded-for', 'x-forwarded-proto', 'x-real-ip', 'forwarded', 'via']
+
+/** Whether somebody hands the request on who is no proxy of ours: then nobody knows who asks. */
+export function handedOnByStranger(trustedProxies: readonly string[]): (request: IncomingMessage) => boolean {
+  const trusted = addressSet(trustedProxies)
+  return (request) =>
+    HANDED_ON.some((name) => request.headers[name] !== undefined) && !trusted.has(peerOf(request))
+}
+
 function peerOf(request: IncomingMessage): string {
   return plainAddress(request.socket.remoteAddress ?? '')
 }
