@@ -46,3 +46,12 @@ test('a command refuses a database of another schema, says what to do, and chang
   expect(await db.query('SELECT count(*) AS orders FROM orders')).toEqual([{ orders: 0 }])
   await close()
 })
+
+test('whatever options its URL has, a process works as the role that cannot rewrite the books', async () => {
+  const url = new URL(server.url)
+  url.searchParams.set('options', '-c geqo=off -c role=none')
+  const { db, close } = await openOrders({ env: { DATABASE_URL: url.href }, isSandbox: false })
+  const [row] = await db.query(`SELECT current_user AS role, current_setting('geqo') AS geqo`)
+  await close()
+  expect(row).toEqual({ role: 'cambist_service', geqo: 'off' })
+})

@@ -17,6 +17,7 @@ export type Database = Sql & {
 
 /** The role the service works as: it may not rewrite the books and the logs (migration 0001). */
 const SERVICE_ROLE = 'cambist_service'
+const ROLE_OPTION = `-c role=${SERVICE_ROLE}`
 
 const NUMERIC = 1700
 const INT8 = 20
@@ -68,10 +69,10 @@ export function openDatabase(options: {
 }): Database {
   const { statementMs, answerMs, silenceMs } = options.limits ?? limits
   const pool = new pg.Pool({
-    connectionString: options.url,
+    connectionString: withRole(options.url),
     max: options.connectionsMax,
     application_name: options.applicationName,
-    options: `-c role=${SERVICE_ROLE}`,
+    options: ROLE_OPTION,
     connectionTimeoutMillis: 10_000,
     // A new one has all its plans to make.
     idleTimeoutMillis: 60_000,
@@ -92,6 +93,18 @@ export function openDatabase(options: {
     transaction: (work) => withDeadlockRetry(() => inTransaction(pool, work)),
     close: () => pool.end(),
   }
+}
+
+/**
+ * What a URL says goes before what is said beside it. Options in it (of a hosted database, say) would take the place of ours:
+ * the service would work as the owner of its books, who may rewrite them.
+ */
+function withRole(text: string): string {
+  const url = URL.parse(text)
+  const theirs = url?.searchParams.getAll('options') ?? []
+  if (url === null || theirs.length === 0) return text
+  url.searchParams.set('options', [...theirs, ROLE_OPTION].join(' '))
+  return url.href
 }
 
 function parserOf(oid: number, format?: 'text') {
