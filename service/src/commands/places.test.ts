@@ -55,3 +55,10 @@ test('whatever options its URL has, a process works as the role that cannot rewr
   await close()
   expect(row).toEqual({ role: 'cambist_service', geqo: 'off' })
 })
+
+test('what reads all orders there ever were is not cut off after as long as a step of the service may take', async () => {
+  const { db, close } = await openOrders({ env: { DATABASE_URL: server.url }, isSandbox: false })
+  const [row] = await db.query(`SELECT current_setting('statement_timeout') AS most`)
+  await close()
+  expect(row).toEqual({ most: '1h' })
+})

@@ -26,10 +26,11 @@ export async function openAccounts({ env, isSandbox }: Place) {
   return { place, close: db.close }
 }
 
-/** What `cambist order` and `cambist audit` work with. */
+/** What `cambist order` and `cambist audit` work with. They may have to read all orders or deposits there are. */
 export async function openOrders({ env, isSandbox }: Place) {
   const db = await openPresent(
     isSandbox ? (await readSandbox(env)).database_url : readDatabaseConfig(env).databaseUrl,
+    { limits: limitsOfAudits },
   )
   return { db, close: db.close }
 }
