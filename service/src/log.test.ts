@@ -1,6 +1,8 @@
+import { execFile } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
 import { createLogger } from './log.ts'
 
@@ -24,4 +26,25 @@ test('fields that hold secrets are hidden, should anybody log them; the rest is 
     order: { seal: '[hidden]', id: 'CB1' },
     msg: 'an order',
   })
+})
+
+/** Writes lines for a while, says so, and ends. */
+const WRITES = `
+  const { createLogger } = await import(${JSON.stringify(new URL('./log.ts', import.meta.url).href)})
+  const logger = createLogger('info', '/dev/full')
+  const text = 'x'.repeat(100_000)
+  for (let line = 0; line < 300; line += 1) {
+    logger.info({ line, text }, 'a line')
+    await new Promise((resolve) => setTimeout(resolve, 1))
+  }
+  console.log('wrote')
+  process.exit()`
+
+test('a disk that is full under the log neither ends a process nor keeps it from ending', async () => {
+  const args = ['--input-type=module', '--eval', WRITES]
+  const { stdout } = await promisify(execFile)(process.execPath, args, {
+    timeout: 15_000,
+    killSignal: 'SIGKILL',
+  })
+  expect(stdout).toBe('wrote\n')
 })
