@@ -3,6 +3,7 @@ import type { Chain } from '../chains/chain.ts'
 import type { Clock } from '../clock.ts'
 import { CommandRefused } from '../command_refused.ts'
 import type { Database } from '../db/database.ts'
+import { type AssetId, assetOf, isAssetId } from '../domain/catalog/assets.ts'
 import { type ChainId, isChainId } from '../domain/catalog/networks.ts'
 import { type Problem, show } from '../engine/audit_order.ts'
 import { auditBooks, auditChain, type BooksAudit, type ChainAudit } from '../engine/ledger_audit.ts'
@@ -45,7 +46,11 @@ async function audit(world: LedgerCommandWorld, options: Options): Promise<void>
         await auditChain(db, chain, clock).catch((error: unknown) => unreachableChain(chain, error)),
       )
     }
-    const problems = [...books.problems, ...compared.flatMap((one) => one.problems)]
+    const problems = [
+      ...books.problems,
+      ...compared.flatMap((one) => one.problems),
+      ...findUnasked(books, chains, options),
+    ]
     world.print(
       options.json ? toJson({ ...books, chains: compared, problems }) : describe(books, compared, problems),
     )
@@ -64,6 +69,23 @@ function chosen(chains: ReadonlyMap<ChainId, Chain>, options: Options): readonly
   }
   return [chain]
 }
+
+/** What the books hold where nobody was asked, because this command was given no node of the chain. */
+function findUnasked(
+  { balances }: BooksAudit,
+  chains: ReadonlyMap<ChainId, Chain>,
+  options: Options,
+): readonly Problem[] {
+  if (options.chains === false || options.chain !== undefined) return []
+  const isAsked = (asset: AssetId) => chains.get(assetOf(asset).chain)?.assets.includes(asset) === true
+  return balances.flatMap(({ asset, account, units }) =>
+    account !== 'wallet' || units === 0n || !isAssetId(asset) || isAsked(asset)
+      ? []
+      : [{ subject: asset, check: 'chain' as const, message: `was not compared: ${NO_NODE} (${show(asset, units)})` }],
+  )
+}
+
+const NO_NODE = 'the books hold it, and no node that tells of it is configured here'
 
 function unreachableChain(chain: Chain, error: unknown): ChainAudit {
   const message = `could not be compared: ${String(error)}`

@@ -368,10 +368,14 @@ test('a chain that cannot be compared is a problem, not a pass', async () => {
 })
 
 describe('commands', () => {
-  async function run(...args: string[]): Promise<{ printed: string; refused: string | null }> {
+  type Ran = { readonly printed: string; readonly refused: string | null }
+
+  const run = (...args: string[]) => runWith(stage.chains, ...args)
+
+  async function runWith(chains: BooksStage['chains'], ...args: string[]): Promise<Ran> {
     const lines: string[] = []
     let closed = 0
-    const { db, chains, world } = stage
+    const { db, world } = stage
     const open = async () => ({
       db,
       chains,
@@ -414,6 +418,16 @@ describe('commands', () => {
     expect((await run('ledger', 'audit', '--chain', 'DOGE')).refused).toBe(
       'DOGE is not one of BTC, ETH, BNB, XRP, XLM, TRX, EOS, SOL',
     )
+  })
+
+  test('ledger audit does not pass over money on a chain that it has no node of', async () => {
+    await fund()
+    const others = new Map([...stage.chains].filter(([id]) => id !== 'ETH'))
+    const { printed, refused } = await runWith(others, 'ledger', 'audit')
+    expect(refused).toBe('The audit found 2 problems.')
+    expect(printed).toMatch(/USDT:ERC20 +chain +was not compared: .* \(1000 USDT:ERC20\)/)
+    expect((await runWith(others, 'ledger', 'audit', '--chain', 'BTC')).refused).toBeNull()
+    expect((await runWith(others, 'ledger', 'audit', '--no-chains')).refused).toBeNull()
   })
 
   test('order show tells everything, by id or by the last 8 digits', async () => {
