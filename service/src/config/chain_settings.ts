@@ -85,7 +85,7 @@ const mainnetChainIds = { ETH: 1, BNB: 56 } as const
 export function readChains(from: Environment): ChainSettings {
   return {
     BTC: {
-      rpcUrl: from.url('CAMBIST_BTC_URL', ['http:', 'https:']),
+      rpcUrl: readNode(from, 'CAMBIST_BTC_URL'),
       network: from.oneOf('CAMBIST_BTC_NETWORK', bitcoinNetworks),
       milliSatPerVbMax: readCap(from, 'CAMBIST_BTC_FEE_CAP_SAT_PER_VB', 3),
       feeSatoshiMax: readCap(from, 'CAMBIST_BTC_FEE_CAP_TOTAL', 8),
@@ -93,12 +93,12 @@ export function readChains(from: Environment): ChainSettings {
     ETH: readEvm(from, 'ETH'),
     BNB: readEvm(from, 'BNB'),
     XRP: {
-      rpcUrl: from.url('CAMBIST_XRP_URL', ['http:', 'https:']),
+      rpcUrl: readNode(from, 'CAMBIST_XRP_URL'),
       networkId: from.integer('CAMBIST_XRP_NETWORK_ID', 0, 2 ** 32 - 1),
       feeDropsMax: readCap(from, 'CAMBIST_XRP_FEE_CAP', 6),
     },
     XLM: {
-      rpcUrl: from.url('CAMBIST_XLM_URL', ['http:', 'https:']),
+      rpcUrl: readNode(from, 'CAMBIST_XLM_URL'),
       passphrase: from.text('CAMBIST_XLM_NETWORK') ?? STELLAR_MAIN,
       feeStroopsMax: readCap(from, 'CAMBIST_XLM_FEE_CAP', 7),
     },
@@ -109,6 +109,24 @@ export function readChains(from: Environment): ChainSettings {
   }
 }
 
+/** The address of a node. What is wrong with its user or password is told without repeating them. */
+function readNode(from: Environment, name: VariableName): string | null {
+  const text = from.url(name, ['http:', 'https:'])
+  const url = text === null ? null : URL.parse(text)
+  if (url !== null && !isDecodable(`${url.username}:${url.password}`))
+    from.report(name, 'has a % in its user or password that stands for no character; write it as %25')
+  return text
+}
+
+function isDecodable(text: string): boolean {
+  try {
+    decodeURIComponent(text)
+    return true
+  } catch {
+    return false
+  }
+}
+
 const mainGenesisBlockId = '00000000000000001ebf88508a03865c71d452e25f4d51194196a1d22b6653dc'
 
 function readTron(from: Environment): TronSettings {
@@ -116,7 +134,7 @@ function readTron(from: Environment): TronSettings {
   if (!/^[0-9a-f]{64}$/.test(genesisBlockId))
     from.report('CAMBIST_TRX_GENESIS', 'must be the id of a block: 64 hex digits in lower case')
   return {
-    rpcUrl: from.url('CAMBIST_TRX_URL', ['http:', 'https:']),
+    rpcUrl: readNode(from, 'CAMBIST_TRX_URL'),
     genesisBlockId,
     feeLimitSunMax: readCap(from, 'CAMBIST_TRX_FEE_CAP', 6),
     tokens: readTokens(from, 'TRX', genesisBlockId === mainGenesisBlockId, {
@@ -127,7 +145,7 @@ function readTron(from: Environment): TronSettings {
 }
 
 function readEos(from: Environment): EosSettings {
-  const rpcUrl = from.url('CAMBIST_EOS_URL', ['http:', 'https:'])
+  const rpcUrl = readNode(from, 'CAMBIST_EOS_URL')
   const chainId = from.text('CAMBIST_EOS_CHAIN_ID') ?? EOS_MAIN
   if (!/^[0-9a-f]{64}$/.test(chainId))
     from.report('CAMBIST_EOS_CHAIN_ID', 'must be the id of a chain: 64 hex digits in lower case')
@@ -150,7 +168,7 @@ function readSolana(from: Environment): SolanaSettings {
   const genesisHash = from.text('CAMBIST_SOL_GENESIS') ?? mainGenesisHash
   if (!solanaAddress.test(genesisHash)) from.report('CAMBIST_SOL_GENESIS', 'must be a hash in base58')
   return {
-    rpcUrl: from.url('CAMBIST_SOL_URL', ['http:', 'https:']),
+    rpcUrl: readNode(from, 'CAMBIST_SOL_URL'),
     genesisHash,
     feeLamportsMax: readCap(from, 'CAMBIST_SOL_FEE_CAP', 9),
     tokens: readTokens(from, 'SOL', genesisHash === mainGenesisHash, {
@@ -163,7 +181,7 @@ function readSolana(from: Environment): SolanaSettings {
 function readEvm(from: Environment, chain: 'ETH' | 'BNB'): EvmSettings {
   const evmChainId = from.integer(`CAMBIST_${chain}_CHAIN_ID`, 1, 2 ** 50)
   return {
-    rpcUrl: from.url(`CAMBIST_${chain}_URL`, ['http:', 'https:']),
+    rpcUrl: readNode(from, `CAMBIST_${chain}_URL`),
     evmChainId,
     maxFeePerGasWeiMax: readCap(from, `CAMBIST_${chain}_FEE_CAP_GWEI`, 9),
     gasLimitMax: BigInt(from.integer(`CAMBIST_${chain}_GAS_LIMIT_CAP`, 21_000, 30_000_000)),
