@@ -45,6 +45,8 @@ test('a command refuses a database of another schema, says what to do, and chang
   const { db, close } = await open()
   expect(await db.query('SELECT count(*) AS orders FROM orders')).toEqual([{ orders: 0 }])
   await close()
+  await tell(url, `INSERT INTO schema_migrations (name, run_on) VALUES ('9999_later', now())`)
+  await expect(open()).rejects.toThrow('of a later release (it also has: 9999_later)')
 })
 
 test('whatever options its URL has, a process works as the role that cannot rewrite the books', async () => {

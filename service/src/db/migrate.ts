@@ -1,6 +1,6 @@
 import pg from 'pg'
-import { errorCode } from './database.ts'
-import { allMigrations, MIGRATIONS_FOLDER, missingMigrations } from './migrations_done.ts'
+import { errorCode, type Sql } from './database.ts'
+import { allMigrations, MIGRATIONS_FOLDER, missingMigrations, unknownMigrations } from './migrations_done.ts'
 
 /**
  * Brings the database to the present schema; does nothing when it is there. Several processes may start at once:
@@ -15,6 +15,11 @@ export async function migrate(url: string, log: (line: string) => void): Promise
 /** The migrations that the database would need, by name; changes nothing. */
 export function findMissing(url: string): Promise<readonly string[]> {
   return connected(url, missingIn)
+}
+
+/** The migrations that the database has and only a later release knows, by name. It has the present ones. */
+export function findUnknown(url: string): Promise<readonly string[]> {
+  return connected(url, (client) => unknownMigrations(sqlOf(client)))
 }
 
 async function connected<Value>(url: string, work: (client: pg.Client) => Promise<Value>): Promise<Value> {
@@ -33,13 +38,15 @@ const NO_SUCH_TABLE = '42P01'
 
 async function missingIn(client: pg.Client): Promise<readonly string[]> {
   try {
-    return await missingMigrations({
-      query: async (text, values = []) => (await client.query(text, [...values])).rows,
-    })
+    return await missingMigrations(sqlOf(client))
   } catch (error) {
     if (errorCode(error) === NO_SUCH_TABLE) return allMigrations()
     throw error
   }
+}
+
+function sqlOf(client: pg.Client): Sql {
+  return { query: async (text, values = []) => (await client.query(text, [...values])).rows }
 }
 
 async function runMissing(dbClient: pg.Client, log: (line: string) => void): Promise<void> {

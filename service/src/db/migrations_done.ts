@@ -14,8 +14,17 @@ export async function allMigrations(): Promise<string[]> {
 
 /** Those of them that the database has not. */
 export async function missingMigrations(sql: Sql): Promise<string[]> {
-  const wanted = await allMigrations()
-  const done = await sql.query<{ name: string }>('SELECT name FROM schema_migrations')
-  const names = new Set(done.map(({ name }) => name))
-  return wanted.filter((name) => !names.has(name))
+  const done = new Set(await migrationsDone(sql))
+  return (await allMigrations()).filter((name) => !done.has(name))
+}
+
+/** Those that the database has and this code does not know: a later release has been there. */
+export async function unknownMigrations(sql: Sql): Promise<string[]> {
+  const known = new Set(await allMigrations())
+  return (await migrationsDone(sql)).filter((name) => !known.has(name))
+}
+
+async function migrationsDone(sql: Sql): Promise<string[]> {
+  const done = await sql.query<{ name: string }>('SELECT name FROM schema_migrations ORDER BY name')
+  return done.map(({ name }) => name)
 }
