@@ -22,6 +22,14 @@ export type ChainHead = {
   readonly leavingAboveHeight: number | null
 }
 
+/**
+ * How long ago the last whole look was. One that is still to come by this clock was noted before the clock was set back, or
+ * by a machine whose clock is another: that far it is from telling that anybody looks now.
+ */
+export function silenceMs({ lookedWallMs }: Pick<ChainHead, 'lookedWallMs'>, wallMs: number): number {
+  return Math.abs(wallMs - lookedWallMs)
+}
+
 export type HeadRow = {
   chain: ChainId
   height: number

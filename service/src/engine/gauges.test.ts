@@ -264,3 +264,9 @@ test('figures of a slow database are not told as new for longer than a minute', 
   stage.advance(60_000)
   expect((await scrape(registry)).get('cambist_orders{status="NEW"}')).toBe(2)
 })
+
+test('an hour that the clock was set back shows as an hour in which nobody looked', async () => {
+  stage.advance(-3_600_000)
+  const values = await scrape(gauges(stage.world))
+  expect(values.get('cambist_chain_look_age_seconds{chain="ETH"}')).toBe(3_600)
+})

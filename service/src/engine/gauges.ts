@@ -1,5 +1,5 @@
 import { Gauge, type Registry } from 'prom-client'
-import { type ChainHead, readHeads } from '../db/chain_heads.ts'
+import { type ChainHead, readHeads, silenceMs } from '../db/chain_heads.ts'
 import * as figures from '../db/figures.ts'
 import type { CurrencyCode } from '../domain/catalog/currencies.ts'
 import { currencyCodes } from '../domain/catalog/currencies.ts'
@@ -155,7 +155,7 @@ function registerChains(gauge: MakeGauge): void {
   perChain(
     'cambist_chain_look_age_seconds',
     'Time since blocks and mempool had all been looked at, by the wall clock.',
-    ({ lookedWallMs }, { wallMs }) => seconds(wallMs - lookedWallMs),
+    (head, { wallMs }) => seconds(silenceMs(head, wallMs)),
   )
 }
 

@@ -33,3 +33,29 @@ test('in its own coin a payout costs what the chain asks, whether or not anybody
   expect(costOf('ETH:ETH')).toEqual(amountOf('ETH:ETH', 10n ** 15n + 10n ** 10n))
   expect(costOf('USDT:ERC20'), 'gas is told in ETH').toBeNull()
 })
+
+test('a chain whose last look is further away than it may be is not offered, on either side of now', async () => {
+  const head = { chain: 'ETH', height: 1, hash: 'h', node_height: 1, looked_at_ms: 0, looked_wall_ms: 1_000_000 }
+  const db = { query: async (text: string) => (text.includes('FROM chain_heads') ? [head] : []) }
+  let wallMs = 1_000_000
+  const market = marketBoard({
+    db: db as unknown as Sql,
+    clock: { nowMs: () => 0, wallMs: () => wallMs } as Clock,
+    prices: { usd: () => null },
+    policy: defaultPolicy,
+    assets: new Set(assets.map(({ id }) => id)),
+  })
+  await market.refresh()
+  const isUpAt = (atMs: number) => {
+    wallMs = atMs
+    return market.isChainUp('ETH')
+  }
+  const most = defaultPolicy.chainTroubleMs
+  expect([0, 1 - most, most - 1, -most, most].map((awayMs) => isUpAt(1_000_000 + awayMs))).toEqual([
+    true,
+    true,
+    true,
+    false,
+    false,
+  ])
+})

@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.ts'
-import { type ChainHead, readHeads } from '../db/chain_heads.ts'
+import { type ChainHead, readHeads, silenceMs } from '../db/chain_heads.ts'
 import type { Sql } from '../db/database.ts'
 import { type Reserve, readReserves } from '../db/reserves.ts'
 import { type Asset, type AssetId, assetOf, nativeAsset } from '../domain/catalog/assets.ts'
@@ -53,7 +53,7 @@ export function marketBoard(parts: {
 
   const isChainUp = (chain: ChainId): boolean => {
     const head = heads.get(chain)
-    return head !== undefined && clock.wallMs() - head.lookedWallMs < policy.chainTroubleMs
+    return head !== undefined && silenceMs(head, clock.wallMs()) < policy.chainTroubleMs
   }
 
   const isOffered = ({ id, chain }: Asset) => parts.assets.has(id) && isChainUp(chain)

@@ -94,3 +94,11 @@ test('a schema that is older than the code makes it unready', async () => {
   expect(ready).toBe(false)
   expect(checks.migrations?.detail).toBe('not applied: 0004_reconciliation; run: cambist migrate')
 })
+
+test('a look that is still to come, because the clock was set back since, is no look of now', async () => {
+  stage.advance(-stage.world.policy.chainTroubleMs)
+  const { ready, checks } = await readReadiness(stage.world)
+  stage.advance(stage.world.policy.chainTroubleMs)
+  expect(ready).toBe(false)
+  expect(checks.chain_ETH).toMatchObject({ ok: false })
+})

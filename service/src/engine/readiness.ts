@@ -1,4 +1,4 @@
-import { type ChainHead, readHeads } from '../db/chain_heads.ts'
+import { type ChainHead, readHeads, silenceMs } from '../db/chain_heads.ts'
 import { missingMigrations } from '../db/migrations_done.ts'
 import { assets } from '../domain/catalog/assets.ts'
 import { SECOND_MS } from '../domain/time.ts'
@@ -70,7 +70,7 @@ async function checkChains(world: World): Promise<Record<string, Check>> {
 
 function problemOfHead({ clock, policy }: World, head: ChainHead | undefined): string | null {
   if (head === undefined) return 'it was never looked at; is a watcher running?'
-  const silentMs = clock.wallMs() - head.lookedWallMs
+  const silentMs = silenceMs(head, clock.wallMs())
   if (silentMs < policy.chainTroubleMs) return null
   const why = head.trouble === null ? '' : `: ${head.trouble}`
   return head.lookedWallMs === 0
