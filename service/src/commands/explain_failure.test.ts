@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { expect, test } from 'vitest'
 import { CommandRefused } from '../command_refused.ts'
@@ -34,6 +35,17 @@ test('a port in use is told with what to do', async () => {
   holder.close()
   expect(explainFailure(failure)).toBe(
     `Cannot listen on 127.0.0.1 port ${port}: another process listens there; set PORT to a free one, or 0 to let the system choose.`,
+  )
+})
+
+test('a socket whose folder is missing is told as what it is', async () => {
+  const path = '/nowhere/signer.sock'
+  const failure = await failureOf(async () => {
+    const server = createServer().listen(path)
+    await once(server, 'listening')
+  })
+  expect(explainFailure(failure)).toBe(
+    `Cannot listen on ${path}: its folder is not there, or this user may not write to it.`,
   )
 })
 

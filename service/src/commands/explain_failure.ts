@@ -1,3 +1,4 @@
+import { isIP } from 'node:net'
 import { CommandRefused } from '../command_refused.ts'
 import { ConfigError } from '../config/problems.ts'
 import { errorCode } from '../db/database.ts'
@@ -34,6 +35,9 @@ const LISTENING: Readonly<Record<string, string>> = {
 function explainListening(error: SystemError): string | null {
   const why = LISTENING[errorCode(error) ?? '']
   if (error.syscall !== 'listen' || why === undefined) return null
+  // A socket in the file system; Node says EACCES as well where its folder is missing.
+  if (isIP(error.address ?? '') === 0)
+    return `Cannot listen on ${error.address}: its folder is not there, or this user may not write to it.`
   return `Cannot listen on ${error.address} port ${error.port}: ${why}.`
 }
 
