@@ -315,6 +315,19 @@ test('the passphrase comes from a file or a descriptor, never both', () => {
   expect(problemsOf(() => readServeConfig(both))).toEqual([expect.stringContaining('not both')])
 })
 
+test.each([
+  ['CAMBIST_ORDER_SEAL_KEY_FILE', 'c0ffee'.padEnd(64, '0')],
+  ['CAMBIST_ACCOUNT_KEY_FILE', Buffer.alloc(32, 'canary').toString('base64')],
+  ['CAMBIST_KEYSTORE_PASSPHRASE_FILE', 'correct horse'],
+  ['CAMBIST_KEYSTORE_PASSPHRASE_FD', 'correct horse'],
+])('what stands in %s in place of its file is not told', (name, secret) => {
+  const isDescriptor = name === 'CAMBIST_KEYSTORE_PASSPHRASE_FD'
+  const env = isDescriptor ? without('CAMBIST_KEYSTORE_PASSPHRASE_FILE') : good
+  const problems = problemsOf(() => readServeConfig({ ...env, [name]: secret }))
+  expect(problems).toEqual([expect.stringMatching(`^${name}: `)])
+  expect(problems.join()).not.toContain(secret)
+})
+
 test('a keystore of a sandbox is refused on mainnet', () => {
   writeFileSync(join(folder, 'sandbox.json'), '{}')
   expect(problemsOf(() => readServeConfig(good))).toEqual([expect.stringContaining('belongs to a sandbox')])

@@ -107,7 +107,9 @@ function readKeys(path: string, report: (message: string) => void): readonly Key
   try {
     content = readFileSync(path, 'utf8')
   } catch (error) {
-    report(`cannot read ${path} (${codeOf(error)}); it must name a readable file`)
+    // What is told ends in logs.
+    if (decodeKey(path) !== null) report('must name a file that holds a key, and not be one; make another one')
+    else report(`cannot read ${path} (${codeOf(error)}); it must name a readable file`)
     return []
   }
   const lines = content

@@ -69,14 +69,20 @@ function readPassphrase(from: Environment): KeyObject {
     return nothing
   }
   const name = from.isSet(file) ? file : descriptor
-  const source = name === file ? (from.text(file) ?? '') : from.integer(descriptor, 0, 1023)
+  const named = from.text(name) ?? ''
+  if (name === descriptor && !/^\d{1,4}$/.test(named)) {
+    from.report(name, 'must be the number of an open descriptor')
+    return nothing
+  }
+  // Who mistakes it for the passphrase itself must not find that in a log.
+  const source = name === file && !named.includes('/') ? 'the file that it names' : named
   try {
-    const passphrase = readFirstLine(source)
+    const passphrase = readFirstLine(name === file ? named : Number.parseInt(named, 10))
     if (passphrase === '')
       from.report(name, `the first line of ${source} is empty; write the passphrase there`)
     return passphrase === '' ? nothing : createSecretKey(Buffer.from(passphrase))
   } catch (error) {
-    from.report(name, `cannot read ${source} (${codeOf(error)})`)
+    from.report(name, `cannot read ${source} (${codeOf(error)}); it names a file or descriptor`)
     return nothing
   }
 }
