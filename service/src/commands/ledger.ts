@@ -81,7 +81,13 @@ function findUnasked(
   return balances.flatMap(({ asset, account, units }) =>
     account !== 'wallet' || units === 0n || !isAssetId(asset) || isAsked(asset)
       ? []
-      : [{ subject: asset, check: 'chain' as const, message: `was not compared: ${NO_NODE} (${show(asset, units)})` }],
+      : [
+          {
+            subject: asset,
+            check: 'chain' as const,
+            message: `was not compared: ${NO_NODE} (${show(asset, units)})`,
+          },
+        ],
   )
 }
 

@@ -188,17 +188,22 @@ test('a message never repeats a URL, which may hold a password', () => {
   expect(problem).not.toContain('hunter2')
 })
 
-test.each(chainIds)('a % in the password for the node of %s is a problem that says how to write it', (chain) => {
-  const name = `CAMBIST_${chain}_URL`
-  const [problem = '', ...others] = problemsOf(() =>
-    readServeConfig({ ...good, [name]: 'http://user:hunter2%zz@node' }),
-  )
-  expect(others).toEqual([])
-  expect(problem).toBe(
-    `${name}: has a % in its user or password that stands for no character; write it as %25`,
-  )
-  expect(problemsOf(() => readServeConfig({ ...good, [name]: 'http://user:hunter2%25zz@node' }))).toEqual([])
-})
+test.each(chainIds)(
+  'a % in the password for the node of %s is a problem that says how to write it',
+  (chain) => {
+    const name = `CAMBIST_${chain}_URL`
+    const [problem = '', ...others] = problemsOf(() =>
+      readServeConfig({ ...good, [name]: 'http://user:hunter2%zz@node' }),
+    )
+    expect(others).toEqual([])
+    expect(problem).toBe(
+      `${name}: has a % in its user or password that stands for no character; write it as %25`,
+    )
+    expect(problemsOf(() => readServeConfig({ ...good, [name]: 'http://user:hunter2%25zz@node' }))).toEqual(
+      [],
+    )
+  },
+)
 
 test.each([
   ['a sandbox key', 'CAMBIST_ORDER_SEAL_KEY_FILE', () => sandboxKey('order-seal').export().toString('hex')],

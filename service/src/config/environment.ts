@@ -108,7 +108,8 @@ function readKeys(path: string, report: (message: string) => void): readonly Key
     content = readFileSync(path, 'utf8')
   } catch (error) {
     // What is told ends in logs.
-    if (decodeKey(path) !== null) report('must name a file that holds a key, and not be one; make another one')
+    if (decodeKey(path) !== null)
+      report('must name a file that holds a key, and not be one; make another one')
     else report(`cannot read ${path} (${codeOf(error)}); it must name a readable file`)
     return []
   }

@@ -35,7 +35,14 @@ test('in its own coin a payout costs what the chain asks, whether or not anybody
 })
 
 test('a chain whose last look is further away than it may be is not offered, on either side of now', async () => {
-  const head = { chain: 'ETH', height: 1, hash: 'h', node_height: 1, looked_at_ms: 0, looked_wall_ms: 1_000_000 }
+  const head = {
+    chain: 'ETH',
+    height: 1,
+    hash: 'h',
+    node_height: 1,
+    looked_at_ms: 0,
+    looked_wall_ms: 1_000_000,
+  }
   const db = { query: async (text: string) => (text.includes('FROM chain_heads') ? [head] : []) }
   let wallMs = 1_000_000
   const market = marketBoard({

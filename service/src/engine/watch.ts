@@ -212,7 +212,11 @@ async function followReorganisation(
   const depth = head.block.height - fork.height
   world.log.warn({ chain: chain.id, depth, fork }, 'the chain was reorganised')
   // First of all: whoever hears that a deposit is gone from its address must know that its sweep is, too.
-  await leaveBlocks(look, fork, orphans.filter(({ height }) => height <= knownHeight))
+  await leaveBlocks(
+    look,
+    fork,
+    orphans.filter(({ height }) => height <= knownHeight),
+  )
   for (const { hash } of orphans) {
     const deposits = await findDepositsInBlock(world.db, chain.id, hash)
     const news = deposits.map(({ orderId, key }): News => {
@@ -421,7 +425,12 @@ async function readMempool(look: Look, height: number): Promise<void> {
 
 async function tellOfMempool(look: Look, height: number, { seenAtMs, moves }: Untold[number]): Promise<void> {
   const { world, chain } = look
-  const transfers = new Set(await withoutSweeps(look, moves.map(({ transfer }) => transfer)))
+  const transfers = new Set(
+    await withoutSweeps(
+      look,
+      moves.map(({ transfer }) => transfer),
+    ),
+  )
   const told = moves.filter(({ transfer }) => transfers.has(transfer))
   for (const { own, transfer } of told) {
     world.log.info(
