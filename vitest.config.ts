@@ -16,7 +16,8 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: ['{service,devnet,sdk}/src/**/*.test.ts', 'service/test/tidy/**/*.test.ts'],
-          testTimeout: 20_000,
+          // For what hangs: the longest take five seconds, and a machine that has other work takes several times as long.
+          testTimeout: 60_000,
           // Many begin with a PostgreSQL of their own, which takes its time on a machine that is busy with others.
           hookTimeout: 60_000,
           maxWorkers: 5,
