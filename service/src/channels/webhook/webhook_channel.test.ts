@@ -167,6 +167,27 @@ test('an answer that does not end counts by its status, and no more than 64 kB o
   expect(written).toBeLessThan(16_000_000)
 })
 
+test('what comes before an answer is no answer, and whoever says nothing else is not listened to', async () => {
+  const interim = 'HTTP/1.1 103 Early Hints\r\nlink: </>\r\n\r\n'
+  const { told: few } = await deliverTo((request, response) => {
+    request.socket.write(interim.repeat(5))
+    response.end('taken')
+  })
+  expect(few).toEqual({ kind: 'answered', status: 200, head: 'taken' })
+  let written = 0
+  const { told: flood } = await deliverTo(({ socket }) => {
+    socket.on('error', () => {})
+    const pour = () => {
+      while (!socket.destroyed && socket.write(interim.repeat(400))) written += 400 * interim.length
+    }
+    socket.on('drain', pour)
+    pour()
+  })
+  expect(flood).toEqual({ kind: 'failed', why: 'there were too many interim answers (1xx)' })
+  // What lies in buffers on the way was written, and not read.
+  expect(written).toBeLessThan(16_000_000)
+})
+
 test('what is kept of an answer fits into the database, whatever it was', async () => {
   const { told } = await deliverTo((_request, response) => response.end(Buffer.from([0x61, 0, 0xff, 0x62])))
   expect(told).toEqual({ kind: 'answered', status: 200, head: 'a\ufffdb' })

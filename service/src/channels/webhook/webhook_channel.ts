@@ -24,6 +24,8 @@ export const webhookLimits: WebhookLimits = { connectMs: 5 * SECOND_MS, allMs: 1
 const ANSWER_BYTES_MAX = 65_536
 /** What of an answer is kept. */
 const HEAD_BYTES_MAX = 1_000
+/** What a server may say before its answer (1xx). None of it is the answer's, so that no limit of that holds for it. */
+const INTERIM_ANSWERS_MAX = 10
 
 /**
  * Sends webhooks to public addresses: where the URL leads is looked at before every attempt, and what was looked at is what
@@ -75,6 +77,7 @@ async function send(
   const request = openRequest(call, url, found.addresses)
   return new Promise((answer) => {
     limitConnecting(request, connectMs)
+    limitInterimAnswers(request)
     request.on('response', (response) => readAnswer(request, response, answer))
     request.on('upgrade', (response) => {
       request.destroy()
@@ -84,6 +87,15 @@ async function send(
     // Where there is an answer already, what was read of it counts.
     signal.addEventListener('abort', () => request.destroy(), { once: true })
     request.end(call.body)
+  })
+}
+
+/** Whoever says "not yet" as fast as the line carries it would have the process read nothing else. */
+function limitInterimAnswers(request: ClientRequest): void {
+  let said = 0
+  request.on('information', () => {
+    said += 1
+    if (said > INTERIM_ANSWERS_MAX) request.destroy(new Error('there were too many interim answers (1xx)'))
   })
 }
 
