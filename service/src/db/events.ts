@@ -80,7 +80,13 @@ export function eventKeyOf(orderId: OrderId, sequence: number): string {
 export type Followed = { readonly orderId: string; readonly after: number }
 
 /**
- * What has happened since to orders that are followed, in order within each. Looked up order by order, so that it costs
+ * Of one order at a time: whoever can take back what it has paid makes its history as long as it likes, and all of that at
+ * once is more than may lie unread in a stream.
+ */
+const EVENTS_AT_ONCE = 25
+
+/**
+ * What has happened next to orders that are followed, in order within each. Looked up order by order, so that it costs
  * as much as there are followed orders, however many there are in all.
  */
 export function findEventsSince(sql: Sql, followed: readonly Followed[]): Promise<OrderEvent[]> {
@@ -91,7 +97,7 @@ export function findEventsSince(sql: Sql, followed: readonly Followed[]): Promis
      CROSS JOIN LATERAL (
        SELECT * FROM events
        WHERE events.bucket = followed.bucket AND events.order_id = followed.order_id AND sequence > after
-       ORDER BY sequence OFFSET 0
+       ORDER BY sequence LIMIT ${EVENTS_AT_ONCE}
      ) AS event
      JOIN orders ON orders.bucket = event.bucket AND orders.order_id = event.order_id
      ORDER BY event.order_id, event.sequence`,

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { eventually } from '../../../test/harness/eventually.ts'
 import { systemClock } from '../../clock.ts'
+import type { Database } from '../../db/database.ts'
 import { HOUR_MS, SECOND_MS } from '../../domain/time.ts'
 import { type BooksStage, openBooksStage } from '../testing/books_stage.ts'
 import { watchedDatabase } from '../testing/watched_database.ts'
@@ -48,6 +49,41 @@ test('followers of one order are told what each of them has not had, once and in
   await happen(stage, orderId, 'WITHDRAW')
   await eventually('both are told the rest', () => expect(new_.told).toEqual([1, 2, 3, 4]))
   expect([old.told, elsewhere.told]).toEqual([[2, 3, 4], []])
+  await feed.close()
+})
+
+test('who comes while others are looked for is told what only they have not had', async () => {
+  const orderId = await openOrder(stage, null)
+  await happen(stage, orderId)
+  const [isRead, mayGoOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const db: Database = {
+    ...stage.db,
+    query: async <Row extends object>(text: string, values?: readonly unknown[]) => {
+      const rows = await stage.db.query<Row>(text, values)
+      isRead.resolve()
+      await mayGoOn.promise
+      return rows
+    },
+  }
+  const slow = openFeed({ ...stage.world, db, clock: { ...stage.world.clock, sleep: systemClock().sleep } })
+  const early = follow(orderId, 1, slow)
+  await isRead.promise
+  const late = follow(orderId, 0, slow)
+  mayGoOn.resolve()
+  await eventually('both are told', () => expect([early.told, late.told]).toEqual([[2], [1, 2]]))
+  await slow.close()
+})
+
+test('a long history is told whole, and a piece at a time', async () => {
+  const orderId = await openOrder(stage, null)
+  for (let sequence = 2; sequence <= 60; sequence += 1) await happen(stage, orderId)
+  const { told } = follow(orderId)
+  const there = follow(orderId, 60)
+  await eventually('the first are told', () => expect(told.length).toBeGreaterThan(0))
+  expect(told.length).toBeLessThan(60)
+  await happen(stage, orderId)
+  await eventually('nobody waits for it', () => expect(there.told).toEqual([61]))
+  await eventually('all are told', () => expect(told).toEqual(Array.from({ length: 61 }, (_, at) => at + 1)))
   await feed.close()
 })
 

@@ -20,7 +20,7 @@ export type Follower = {
 
 /** What happens to orders, told to whoever follows them in this process. */
 export type EventFeed = {
-  /** What has happened to an order after the event with this sequence. */
+  /** What has happened to an order after the event with this sequence; of much, the first. Whoever follows is told the rest. */
   since(orderId: string, after: number): Promise<readonly FeedEvent[]>
   /** Gives what ends it. When the feed has closed, `end` is called before this returns. */
   follow(follower: Follower): () => void
@@ -28,9 +28,9 @@ export type EventFeed = {
   close(): Promise<void>
 }
 
-/** How late an event may be told. Every look costs as many look-ups as there are followed orders. */
+/** How late an event may be told. Every look costs as many look-ups as there are places in orders where somebody is. */
 const REST_MS = 500
-const ORDERS_A_LOOK = 1_000
+const PLACES_A_LOOK = 1_000
 /** Shorter than the idle timeouts of proxies, which begin at 30 s. */
 const BEAT_MS = 15 * SECOND_MS
 /** Then the client comes back and goes on where it was: nobody is followed who has gone without a word. */
@@ -50,12 +50,11 @@ export function openFeed(world: Pick<World, 'db' | 'clock' | 'log' | 'policy'>):
   let loop: Loop | null = null
   let isClosed = false
   const look = async () => {
-    const orders = [...byOrder].map(([orderId, followings]) => ({
-      orderId,
-      after: Math.min(...[...followings].map(({ after }) => after)),
-    }))
-    for (let from = 0; from < orders.length; from += ORDERS_A_LOOK) {
-      const events = await findEventsSince(world.db, orders.slice(from, from + ORDERS_A_LOOK))
+    const places = [...byOrder].flatMap(([orderId, followings]) =>
+      [...new Set([...followings].map(({ after }) => after))].map((after) => ({ orderId, after })),
+    )
+    for (let from = 0; from < places.length; from += PLACES_A_LOOK) {
+      const events = await findEventsSince(world.db, places.slice(from, from + PLACES_A_LOOK))
       for (const event of events) tellAll(byOrder.get(event.orderId) ?? [], event, world.clock.wallMs())
     }
     tend(
@@ -90,9 +89,10 @@ export function openFeed(world: Pick<World, 'db' | 'clock' | 'log' | 'policy'>):
   }
 }
 
+/** To those who have the one before it: who came while others were looked for may be further behind, and is looked for next. */
 function tellAll(followings: Iterable<Following>, event: OrderEvent, nowMs: InstantMs): void {
   for (const following of [...followings]) {
-    if (event.sequence <= following.after) continue
+    if (event.sequence !== following.after + 1) continue
     following.after = event.sequence
     following.beatMs = nowMs + BEAT_MS
     following.follower.tell(event)
