@@ -6,8 +6,9 @@ import { systemClock } from '../../clock.ts'
 import { defaultPolicy } from '../../engine/default_policy.ts'
 import { type FeedEvent, type Follower, openFeed } from '../../engine/notify/feed.ts'
 import { closerOf } from '../close_server.ts'
+import type { HttpParts } from '../parts.ts'
 import { fakeDesk, ORDER_ID, ORDER_TOKEN, orderView } from '../testing/fake_desk.ts'
-import { type Harness, startHttp } from '../testing/harness.ts'
+import { fullKey, type Harness, signedHeaders, startHttp } from '../testing/harness.ts'
 
 /**
  * What: whoever follows an order and does not take what is told costs one connection, and no more than that.
@@ -42,7 +43,10 @@ afterEach(async () => {
 })
 
 /** One stream of a caller at a time; what was before it on the connection is never answered. */
-async function serve(since: () => Promise<readonly FeedEvent[]> = async () => []) {
+async function serve(
+  since: () => Promise<readonly FeedEvent[]> = async () => [],
+  parts: Partial<HttpParts> = {},
+) {
   const followers = new Set<Follower>()
   const responses: ServerResponse[] = []
   const server = await startHttp({
@@ -58,6 +62,7 @@ async function serve(since: () => Promise<readonly FeedEvent[]> = async () => []
         },
         close: async () => {},
       },
+      ...parts,
     },
   })
   http = server
@@ -182,6 +187,58 @@ test('a stream that is taken leaves its connection to the next request', async (
   socket.write('GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')
   await once(socket, 'close')
   expect(text).toContain('{"status":"ok"}')
+})
+
+test.each(['an event', 'a beat'])(
+  'who asked with a key that was revoked is told nothing more: not %s',
+  async (what) => {
+    let key: typeof fullKey | null = fullKey
+    const { server, followers } = await serve(undefined, { apiKeys: { find: async () => key } })
+    const answer = await fetch(server.base + TARGET, { headers: signedHeaders('GET', TARGET, '', {}) })
+    const follower = await only(followers)
+    const event = (sequence: number): FeedEvent => ({ ...done, status: 'PENDING', sequence })
+    let text = ''
+    const ended = (async () => {
+      for await (const part of answer.body ?? expect.unreachable()) text += Buffer.from(part).toString()
+    })()
+    follower.tell(event(1))
+    follower.beat()
+    follower.tell(event(2))
+    await vi.waitFor(() => expect(text).toMatch(/^retry: 2000\n\nid: 1\n[\s\S]*\n\n:\n\nid: 2\n/))
+    key = null
+    if (what === 'a beat') follower.beat()
+    else follower.tell(event(3))
+    await ended
+    expect(text).not.toMatch(/id: 3|:\n\n:\n\n$/)
+    expect(followers.size).toBe(0)
+  },
+)
+
+test('a key that cannot be asked for ends no stream, until there is something to tell', async () => {
+  let isAway = false
+  const find = async () => (isAway ? Promise.reject(new Error('the database is away')) : fullKey)
+  const { server, followers } = await serve(undefined, { apiKeys: { find } })
+  const answer = await fetch(server.base + TARGET, { headers: signedHeaders('GET', TARGET, '', {}) })
+  const follower = await only(followers)
+  isAway = true
+  follower.beat()
+  await systemClock().endOfTurn()
+  expect(followers.size).toBe(1)
+  isAway = false
+  follower.beat()
+  follower.tell(done)
+  expect(await answer.text()).toMatch(/^retry: 2000\n\n:\n\nid: 5\n/)
+})
+
+test('an event that may not be told is not passed over: the stream ends before it', async () => {
+  const keys = { find: async () => fullKey }
+  const { server, followers } = await serve(undefined, { apiKeys: { find: () => keys.find() } })
+  const answer = await fetch(server.base + TARGET, { headers: signedHeaders('GET', TARGET, '', {}) })
+  const follower = await only(followers)
+  keys.find = () => Promise.reject(new Error('the database is away'))
+  follower.tell(done)
+  expect(await answer.text()).toBe('retry: 2000\n\n')
+  expect(followers.size).toBe(0)
 })
 
 test('a stream that is opened while the server closes does not keep it open', async () => {

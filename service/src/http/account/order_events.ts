@@ -44,18 +44,25 @@ export function orderEventsRoute(context: RouteContext): RouteOptions {
       answers.open(request, reply, [...HEADERS, ...UNBUFFERED, ...origin])
       const answer = keepOpen(parts.clock, request, reply)
       if (request.raw.method === 'HEAD') return answer.end()
-      reply.raw.on('close', stream(parts.feed, answer, order, after, missed))
+      const isAdmitted = viewer.kind === 'token' ? null : () => hasItsKey(context, request)
+      reply.raw.on('close', stream(parts.feed, answer, { order, after, missed, isAdmitted }))
     },
   }
+}
+
+type Streamed = {
+  readonly order: OrderView
+  readonly after: number
+  readonly missed: readonly FeedEvent[]
+  /** Asked before anything more is told; null: for good. */
+  readonly isAdmitted: (() => Promise<boolean>) | null
 }
 
 /** Gives what ends the following; an end of the answer ends it too. */
 function stream(
   feed: EventFeed,
   answer: OpenAnswer,
-  order: OrderView,
-  after: number,
-  missed: readonly FeedEvent[],
+  { order, after, missed, isAdmitted }: Streamed,
 ): () => void {
   let unfollow = () => {}
   const end = () => {
@@ -66,17 +73,33 @@ function stream(
     answer.write(`id: ${event.sequence}\nevent: order.status_changed\ndata: ${writeOrderEvent(event)}\n\n`)
     if (isFinal(event)) end()
   }
+  let turn = Promise.resolve()
+  // One after the other, so that nothing overtakes.
+  const whenAdmitted = (act: () => void, whenUnknown: () => void) => {
+    if (isAdmitted === null) return act()
+    turn = turn.then(async () => ((await isAdmitted()) ? act() : end())).catch(whenUnknown)
+  }
   answer.write(GREETING)
   for (const event of missed) tell(event)
   if (missed.some(isFinal)) return unfollow
   unfollow = feed.follow({
     orderId: order.order_id,
     after: missed.at(-1)?.sequence ?? after,
-    tell,
-    beat: () => answer.write(BEAT),
+    // While the database is away nobody knows: an event must not be missed, so that they have to come back for it; a beat may.
+    tell: (event) => whenAdmitted(() => tell(event), end),
+    beat: () =>
+      whenAdmitted(
+        () => answer.write(BEAT),
+        () => {},
+      ),
     end,
   })
   return unfollow
+}
+
+/** The key may have been revoked since the request was proved. */
+async function hasItsKey({ parts }: RouteContext, { exchange }: FastifyRequest): Promise<boolean> {
+  return exchange.keyId !== null && (await parts.apiKeys.find(exchange.keyId)) !== null
 }
 
 function whoIs({ addressOf }: RouteContext, request: FastifyRequest, viewer: Viewer): string {
