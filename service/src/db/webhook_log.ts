@@ -69,10 +69,15 @@ export function findDeliveries(
   return sql.query<LoggedDelivery>(
     `${SELECTED}
      WHERE d.account_id = $1 AND (d.event_at_ms, d.order_id, d.receiver, d.sequence) < ($2, $3, $4, $5)
-       AND d.state = ANY($6) ${order.length === 0 ? '' : 'AND d.bucket = $8 AND d.order_id = $9'}
+       AND d.state = ANY($6) ${alone(filter.states)} ${order.length === 0 ? '' : 'AND d.bucket = $8 AND d.order_id = $9'}
      ORDER BY d.event_at_ms DESC, d.order_id DESC, d.receiver DESC, d.sequence DESC LIMIT $7`,
     [accountId, eventAtMs, orderId, receiver, sequence, filter.states, limit, ...order],
   )
+}
+
+/** One state alone is named in the statement as well: only of a name is it known which index holds all of it. */
+function alone([state, ...others]: readonly DeliveryState[]): string {
+  return state === undefined || others.length > 0 ? '' : `AND d.state = '${state}'`
 }
 
 export async function findDelivery(
@@ -109,7 +114,7 @@ export function findEnded(
   return sql.query<LogPosition>(
     `SELECT d.event_at_ms AS "eventAtMs", d.order_id AS "orderId", d.receiver, d.sequence FROM webhook_deliveries d
      WHERE d.account_id = $1 AND (d.event_at_ms, d.order_id, d.receiver, d.sequence) > ($2, $3, $4, $5)
-       AND d.event_at_ms <= $6 AND d.state = ANY($7)
+       AND d.event_at_ms <= $6 AND d.state = ANY($7) ${alone(states)}
        AND (d.receiver = '${CALLBACK}' OR EXISTS (
          SELECT 1 FROM webhook_endpoints e WHERE e.endpoint_id = d.receiver AND e.disabled_at_ms IS NULL))
      ORDER BY d.event_at_ms, d.order_id, d.receiver, d.sequence LIMIT $8`,

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import type { Sql } from '../db/database.ts'
-import { findDeliveries } from '../db/webhook_log.ts'
+import { findDeliveries, findEnded } from '../db/webhook_log.ts'
 import { bucketOf } from '../domain/orders/identifiers.ts'
 import type { Loop } from './loop.ts'
 import { startDelivering } from './notify/deliveries.ts'
@@ -149,8 +149,8 @@ async function countRead(tx: Sql): Promise<number> {
   return row?.count ?? 0
 }
 
-test('a page of deliveries, of all orders or of one, is found without reading those of the whole account', async () => {
-  const orderId = await deliveredAfter(1)
+/** Twenty thousand orders more of the account, whose events were all delivered. */
+async function deliverMore(): Promise<void> {
   await stage.corrupt(
     `WITH made AS (
        INSERT INTO orders SELECT (made).* FROM (
@@ -167,6 +167,11 @@ test('a page of deliveries, of all orders or of one, is found without reading th
      INSERT INTO webhook_deliveries (bucket, order_id, receiver, sequence, account_id, state, due_at_ms, event_at_ms, ended_at_ms)
      SELECT bucket, order_id, 'callback', 1, account_id, 'delivered', 1, created_at_ms, 1 FROM made`,
   )
+}
+
+test('a page of deliveries, of all orders or of one, is found without reading those of the whole account', async () => {
+  const orderId = await deliveredAfter(1)
+  await deliverMore()
   await stage.corrupt('VACUUM ANALYZE')
   const states = ['delivered', 'waiting'] as const
   const page = (of: string | null) => (sql: Sql) =>
@@ -176,3 +181,25 @@ test('a page of deliveries, of all orders or of one, is found without reading th
   expect(await deliveriesRead(page(orderId))).toBeLessThan(100)
   expect(await deliveriesRead(page(null))).toBeLessThan(100)
 })
+
+test.each(['waiting', 'exhausted', 'cancelled'] as const)(
+  'the few that are %s are found without reading all that was delivered',
+  async (state) => {
+    await deliveredAfter(1)
+    await deliverMore()
+    await stage.corrupt(
+      `UPDATE webhook_deliveries SET state = $1::text, ended_at_ms = CASE WHEN $1::text <> 'waiting' THEN 1 END
+       WHERE event_at_ms % 2000 = 7`,
+      [state],
+    )
+    await stage.corrupt('VACUUM ANALYZE')
+    const page = (sql: Sql) => findDeliveries(sql, ACCOUNT, { orderId: null, states: [state] }, null, 50)
+    const since = { eventAtMs: 0, orderId: '', receiver: '', sequence: 0 }
+    const ended = (sql: Sql) =>
+      findEnded(sql, ACCOUNT, { after: since, untilMs: Number.MAX_SAFE_INTEGER }, [state], 500)
+    const found = (await page(stage.db)).length
+    expect(found).toBeGreaterThan(0)
+    expect(await deliveriesRead(page)).toBeLessThan(10 * found)
+    expect(await deliveriesRead(ended)).toBeLessThan(10 * found)
+  },
+)
