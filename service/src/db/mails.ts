@@ -181,7 +181,10 @@ export async function endMail(
   )
 }
 
-/** Lets the claim go: when it is tried again, and what stood in its way. */
+/**
+ * Lets the claim go: when it is tried again, and what stood in its way. What waits behind it is due no sooner: else every
+ * claim would go through all that is due and may not leave, which is most of a queue after a day without a mail server.
+ */
 export async function postponeMail(
   sql: Sql,
   mail: ClaimedMail,
@@ -189,8 +192,13 @@ export async function postponeMail(
   why: string,
 ): Promise<void> {
   await sql.query(
-    `UPDATE mails SET claimed_until_wall_ms = 0, due_at_ms = $6, last_answer = $7
-     WHERE ${IS_THIS} AND claim_fence = $5 AND state = 'waiting'`,
+    `WITH own AS (
+       UPDATE mails SET claimed_until_wall_ms = 0, due_at_ms = $6, last_answer = $7
+       WHERE ${IS_THIS} AND claim_fence = $5 AND state = 'waiting'
+       RETURNING bucket, order_id, sequence, to_address)
+     UPDATE mails AS later SET due_at_ms = $6 FROM own
+     WHERE later.bucket = own.bucket AND later.order_id = own.order_id AND later.sequence > own.sequence
+       AND later.to_address = own.to_address AND later.state = 'waiting' AND later.due_at_ms < $6`,
     [...keyOf(mail), mail.fence, dueAtMs, cut(why)],
   )
 }

@@ -2,10 +2,11 @@ import { createSecretKey } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { Mail, MailAnswer, MailChannel } from '../../channels/channel.ts'
 import { systemClock } from '../../clock.ts'
-import { deleteMails, queueMail } from '../../db/mails.ts'
+import { claimMails, deleteMails, queueMail } from '../../db/mails.ts'
 import { muteMail, turnMailsOff } from '../../db/notification_settings.ts'
 import { HOUR_MS, SECOND_MS } from '../../domain/time.ts'
 import { type BooksStage, openBooksStage, placeOrder } from '../testing/books_stage.ts'
+import { pagesTouched } from '../testing/pages_touched.ts'
 import type { World } from '../world.ts'
 import { mailRelay } from './mail_relay.ts'
 import { relayEvents } from './relay.ts'
@@ -277,6 +278,31 @@ describe('mails are handed on', () => {
     stage.advance(15 * SECOND_MS)
     await server.all()
     expect(server.said().slice(4)).toEqual([`${FIRST_ORDER}:1`, `${FIRST_ORDER}:2`])
+  })
+
+  test('what waits behind mails that have to be tried again is not gone through for every claim', async () => {
+    const pages = () => pagesTouched(stage.db, (sql) => claimMails(sql, { ...time(), claimMs: 1 }, 20))
+    const time = () => ({ nowMs: world.clock.nowMs(), wallMs: world.clock.wallMs() })
+    const away = mailServer(() => ({ kind: 'failed', why: 'it is away' }))
+    const queueOrders = async (count: number) => {
+      for (let index = 0; index < count; index += 1) {
+        const orderId = `CB00000000${String(index).padStart(6, '0')}01`
+        for (const sequence of [1, 2, 3]) await queueOf(orderId, sequence)
+      }
+      await away.all()
+      await stage.corrupt('VACUUM ANALYZE mails')
+    }
+    await queueOrders(10)
+    const few = await pages()
+    await queueOrders(400)
+    expect(await pages()).toBeLessThan(few + 20)
+    // What was put off leaves when its turn comes, in its order.
+    stage.advance(60 * SECOND_MS)
+    const there = mailServer()
+    await there.all()
+    expect(there.sent).toHaveLength(1_200)
+    const ofOne = there.said().filter((name) => name.startsWith('CB0000000000004201:'))
+    expect(ofOne.map((name) => name.slice(-1))).toEqual(['1', '2', '3'])
   })
 
   test('behind a mail that is refused for good the next one leaves', async () => {
