@@ -19,6 +19,9 @@ import type { WebhookWorld } from './webhook_world.ts'
 /** By the receiver's own word there is nobody there any more. */
 const GONE = 410
 
+/** What of an answer or an error is kept, and shown with every attempt. */
+const SAID_LENGTH_MAX = 1_000
+
 /**
  * Tells one receiver one event, and writes down what came of it. `isStopping`: it was cut off by us, which says nothing
  * about the receiver.
@@ -61,13 +64,18 @@ async function send(world: WebhookWorld, { event, accountId, url }: DueDelivery)
 function endOf(answer: WebhookAnswer): AttemptEnd {
   switch (answer.kind) {
     case 'answered':
-      return { outcome: 'answered', status: answer.status, said: answer.head }
+      return { outcome: 'answered', status: answer.status, said: keepable(answer.head) }
     case 'forbidden':
     case 'failed':
-      return { outcome: answer.kind, status: null, said: answer.why }
+      return { outcome: answer.kind, status: null, said: keepable(answer.why) }
     default:
       return unreachable(answer)
   }
+}
+
+/** PostgreSQL keeps no NUL, and an error may be as long as the receiver likes: it repeats every name in its certificate. */
+function keepable(said: string): string {
+  return said.replaceAll('\0', '').slice(0, SAID_LENGTH_MAX)
 }
 
 /** Whoever lost the claim writes nothing: another worker has told it again, or is about to. */
