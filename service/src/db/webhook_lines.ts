@@ -103,21 +103,31 @@ export type Places = {
 /** The lines of an account to one host. */
 export type Lane = { readonly accountId: string; readonly host: string }
 
+/** A lane that was looked at; `isLast` of an account that may have more. */
+export type SeenLane = Lane & { readonly isLast: boolean }
+
 /**
- * Where lines wait, due or not, in order: of each account so many at most, after the one where it was `leftOff`. Hosts are
- * jumped along, so that it costs as much with a million lines for one of them as with one; an account can name any number of them.
+ * Where lines wait, due or not: of each account so many at most, after the one where it was `leftOff`, and so many in all as
+ * long as there are fewer accounts. Hosts are jumped along, so that it costs as much with a million lines for one of them as
+ * with one; an account can name any number of them, and anybody may have several accounts.
  */
-export function findLanes(sql: Sql, leftOff: readonly Lane[], ofAccountMax: number): Promise<Lane[]> {
-  return sql.query<Lane>(
+export function findLanes(
+  sql: Sql,
+  leftOff: readonly Lane[],
+  most: { readonly ofAccount: number; readonly all: number },
+): Promise<SeenLane[]> {
+  return sql.query<SeenLane>(
     `WITH RECURSIVE waiting AS (
        (SELECT account_id FROM webhook_lines WHERE due_at_ms IS NOT NULL ORDER BY account_id LIMIT 1)
        UNION ALL
        SELECT following.account_id FROM waiting CROSS JOIN LATERAL (
          SELECT l.account_id FROM webhook_lines l
          WHERE l.due_at_ms IS NOT NULL AND l.account_id > waiting.account_id
-         ORDER BY l.account_id LIMIT 1) AS following)
-     SELECT waiting.account_id AS "accountId", lanes.host
-     FROM waiting LEFT JOIN unnest($1::text[], $2::text[]) AS left_off (account_id, host) USING (account_id)
+         ORDER BY l.account_id LIMIT 1) AS following),
+     share AS (SELECT greatest(1, least($3::bigint, $4::bigint / greatest(1, count(*)))) AS of_account FROM waiting)
+     SELECT waiting.account_id AS "accountId", lanes.host, lanes.number = share.of_account AS "isLast"
+     FROM waiting CROSS JOIN share
+     LEFT JOIN unnest($1::text[], $2::text[]) AS left_off (account_id, host) USING (account_id)
      CROSS JOIN LATERAL (
        WITH RECURSIVE walk AS (
          (SELECT l.host, 1 AS number FROM webhook_lines l
@@ -128,10 +138,9 @@ export function findLanes(sql: Sql, leftOff: readonly Lane[], ofAccountMax: numb
            SELECT l.host FROM webhook_lines l
            WHERE l.due_at_ms IS NOT NULL AND l.account_id = waiting.account_id AND l.host > walk.host
            ORDER BY l.host LIMIT 1) AS following
-         WHERE walk.number < $3)
-       SELECT host FROM walk) AS lanes
-     ORDER BY waiting.account_id, lanes.host`,
-    [leftOff.map(({ accountId }) => accountId), leftOff.map(({ host }) => host), ofAccountMax],
+         WHERE walk.number < share.of_account)
+       SELECT host, number FROM walk) AS lanes`,
+    [leftOff.map(({ accountId }) => accountId), leftOff.map(({ host }) => host), most.ofAccount, most.all],
   )
 }
 

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import type { WebhookAnswer } from '../../channels/channel.ts'
-import { claimLines, findLanes } from '../../db/webhook_lines.ts'
+import { claimLines, findLanes, type Lane } from '../../db/webhook_lines.ts'
 import type { Loop } from '../loop.ts'
 import { type BooksStage, openBooksStage } from '../testing/books_stage.ts'
 import { pagesTouched } from '../testing/pages_touched.ts'
@@ -219,7 +219,8 @@ test.each([
   const underWay = [0, 1, 2].map((index) => ({ host: 'slow0.example', accountId: `acc_backlog${index}` }))
   const places = { ...limits, ofAccount: 9, underWay }
   const time = { nowMs: stage.world.clock.nowMs(), wallMs: 1_800_000_000_000, claimMs: 1_000 }
-  const claimed = await claimLines(stage.db, await findLanes(stage.db, [], 9), time, places)
+  const lanes = await findLanes(stage.db, [], { ofAccount: 9, all: 99 })
+  const claimed = await claimLines(stage.db, lanes, time, places)
   expect(claimed.filter(({ host }) => host === `${live}.example`).map((line) => line.orderId)).toEqual([
     orderId,
   ])
@@ -240,12 +241,31 @@ test('an account with any number of hosts costs a look no more than one with a f
   const nowMs = stage.world.clock.nowMs()
   const pages = async () => {
     await stage.corrupt('ANALYZE webhook_lines')
-    return pagesTouched(stage.db, (sql) => findLanes(sql, [], 200))
+    return pagesTouched(stage.db, (sql) => findLanes(sql, [], { ofAccount: 200, all: 4_000 }))
   }
   await emptyLines(1_000, nowMs + 3_600_000, 'acc_hoster0000')
   const few = await pages()
   await emptyLines(20_000, nowMs + 3_600_000, 'acc_hoster0000', 'other')
   expect(await pages()).toBeLessThan(1.5 * few)
+})
+
+test('many accounts with many hosts cost a look no more than a few, and each has its turn', async () => {
+  for (let index = 0; index < 30; index += 1) {
+    await emptyLines(40, stage.world.clock.nowMs(), `acc_hoster${String(index).padStart(4, '0')}`)
+  }
+  await emptyLines(1, stage.world.clock.nowMs(), 'acc_another000')
+  const most = { ofAccount: 20, all: 310 }
+  const seen = new Set<string>()
+  let leftOff: readonly Lane[] = []
+  for (let looks = 0; looks < 4; looks += 1) {
+    const lanes = await findLanes(stage.db, leftOff, most)
+    expect(lanes.length).toBeLessThanOrEqual(310)
+    for (const { accountId, host } of lanes) seen.add(`${accountId} ${host}`)
+    leftOff = lanes.filter(({ isLast }) => isLast)
+  }
+  expect(seen.size).toBe(30 * 40 + 1)
+  const fewer = await findLanes(stage.db, [], { ofAccount: 3, all: 7 })
+  expect(new Set(fewer.map(({ accountId }) => accountId)).size, 'everybody has one').toBe(31)
 })
 
 test('every host of an account has its turn, however many wait for later', async () => {

@@ -18,8 +18,8 @@ const OF_ACCOUNT_MAX = 40
 const AT_ONCE_MAX = 200
 const LAST_ANSWERS_MS = 1_000
 
-/** So many hosts of an account are looked at at once, the following ones the next time: it may name as many as it likes. */
-const HOSTS_AT_ONCE_MAX = 200
+/** So many hosts of an account and in all are looked at at once, the following ones the next time. */
+const LOOKED_AT_MAX = { ofAccount: 200, all: 4_000 } as const
 
 /** What is handed on in this process rings; only what is due again, or comes from elsewhere, has to be looked for. */
 export function idleRestMs({ policy }: Pick<WebhookWorld, 'policy'>): number {
@@ -33,8 +33,8 @@ export function startDelivering(world: WebhookWorld, alarm?: Alarm): Loop {
   let isStopping = false
   let wake = (): void => {}
   const begin = async (): Promise<number> => {
-    const lanes = await findLanes(world.db, leftOff, HOSTS_AT_ONCE_MAX)
-    leftOff = lastOfMany(lanes)
+    const lanes = await findLanes(world.db, leftOff, LOOKED_AT_MAX)
+    leftOff = lanes.filter(({ isLast }) => isLast)
     const claimed = lanes.length === 0 ? [] : await claim(world, lanes, [...underWay.keys()])
     for (const work of claimed) {
       const ended = work
@@ -75,14 +75,6 @@ export function startDelivering(world: WebhookWorld, alarm?: Alarm): Loop {
 }
 
 type Work = { readonly line: ClaimedLine; run(isStopping: () => boolean): Promise<void> }
-
-/** Of each account that has more lanes than were looked at, the last one that was. They are in order. */
-function lastOfMany(lanes: readonly Lane[]): readonly Lane[] {
-  return lanes.filter(
-    ({ accountId }, at) =>
-      lanes[at + 1]?.accountId !== accountId && lanes[at - HOSTS_AT_ONCE_MAX + 1]?.accountId === accountId,
-  )
-}
 
 async function claim(
   world: WebhookWorld,
