@@ -11,6 +11,12 @@ export type Found =
   | { readonly kind: 'failed'; readonly why: string }
 
 /**
+ * Of a name with more than these the rest is not tried: whoever answers for it may name thousands that are others', and a
+ * connection that is refused makes room for the next at once.
+ */
+const ADDRESSES_MAX = 8
+
+/**
  * Where a receiver's URL leads now. If any address of its name is not public, all of it is refused: whoever answers for a
  * name chooses which address we would take. What is answered here has to be what is connected to, because the next
  * question may be answered otherwise.
@@ -26,7 +32,7 @@ export async function findAddresses(url: URL, resolve: ResolveHost): Promise<Fou
   if (!addresses.every(isPublicAddress)) {
     return { kind: 'forbidden', why: 'the host has an address that is not public' }
   }
-  return { kind: 'addresses', addresses }
+  return { kind: 'addresses', addresses: addresses.slice(0, ADDRESSES_MAX) }
 }
 
 /** Without the brackets of an IPv6 literal. */

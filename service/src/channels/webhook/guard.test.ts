@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { createServer, type Server } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { WebhookCall } from '../channel.ts'
-import { dnsResolver, type ResolveHost } from './find_addresses.ts'
+import { dnsResolver, findAddresses, type ResolveHost } from './find_addresses.ts'
 import { startDnsServer } from './testing/dns_server.ts'
 import { hostileAnswers, hostileUrls } from './testing/url_corpus.ts'
 import { webhookChannel } from './webhook_channel.ts'
@@ -100,6 +100,14 @@ test('a name with any address that is not public is refused as a whole', async (
     )
     expect({ addresses, answers, visits }).toEqual({ addresses, answers: ['forbidden'], visits: 0 })
   }
+})
+
+test('of a name with very many addresses few are tried, and one that is not public still refuses all', async () => {
+  const many = Array.from({ length: 4_000 }, (_, index) => `93.184.${index >> 8}.${index & 255}`)
+  const found = async (addresses: readonly string[]) =>
+    findAddresses(new URL('https://hooks.example/'), async () => addresses)
+  expect(await found(many)).toEqual({ kind: 'addresses', addresses: many.slice(0, 8) })
+  expect(await found([...many, '127.0.0.1'])).toMatchObject({ kind: 'forbidden' })
 })
 
 test('a name without addresses, and one that nobody answers for, is a failure and no visit', async () => {
