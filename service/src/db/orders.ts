@@ -135,13 +135,14 @@ export async function readLocked(tx: Sql, row: LockedRow): Promise<Order> {
   return toOrder(row, await depositsOf(tx, row.order_id))
 }
 
-/** By the hash of its token: whoever has the token and the last 8 digits sees the order. */
+/** By the hash of its token: whoever has the token and the last 8 digits sees the order, as of one moment. */
 export async function findOrderByToken(sql: Sql, shortId: string, tokenHash: Buffer): Promise<Order | null> {
-  const [row] = await sql.query<OrderRow>(
-    'SELECT * FROM orders WHERE bucket = $1 AND right(order_id, 8) = $2 AND token_hash = $3',
+  const [row] = await sql.query<OrderRow & { deposits: DepositJson[] | null }>(
+    `SELECT o.*, ${DEPOSITS_OF_O} AS deposits FROM orders AS o
+     WHERE bucket = $1 AND right(order_id, 8) = $2 AND token_hash = $3`,
     [bucketOf(shortId), shortId, tokenHash],
   )
-  return row === undefined ? null : toOrder(row, await depositsOf(sql, row.order_id))
+  return row === undefined ? null : toOrder(row, depositsFromJson(row.deposits))
 }
 
 export async function findSeal(sql: Sql, orderId: OrderId): Promise<string> {

@@ -15,6 +15,7 @@ import type { OrderView } from './desk.ts'
 import { openDesk } from './desks.ts'
 import { emergencyOffers } from './emergency_offers.ts'
 import type { MarketBoard } from './market.ts'
+import { hashToken } from './open_order.ts'
 import { orderLooks } from './order_looks.ts'
 import {
   type BooksStage,
@@ -228,6 +229,23 @@ test('a look that comes while a statement is under way does not take its answer'
   const late = desk.findOrder(order.terms.id, owner)
   hold.open()
   expect([(await early)?.status, (await late)?.status]).toEqual(['NEW', 'PENDING'])
+})
+
+test('who looks with the token sees the order and its deposits as of one moment', async () => {
+  const hold = holdingDatabase()
+  const desk = openDesk(deskWorld({ headHeight: 100, changeBps: 0n }, hold.db))
+  const order = await place()
+  await stage.corrupt('UPDATE orders SET token_hash = $2 WHERE order_id = $1', [
+    order.terms.id,
+    hashToken('token'),
+  ])
+  hold.shut()
+  const looking = desk.findOrder(order.terms.id, { kind: 'token', token: 'token' })
+  await hold.caught()
+  await mineDeposit(stage, order, ASKS, 100)
+  hold.open()
+  const view = await looking
+  expect([view?.status, view?.deposit_received, view?.deposit_tx_hash]).toEqual(['NEW', '0', null])
 })
 
 test('an order that stands is the same object, and one among too many is read again', async () => {
