@@ -6,6 +6,7 @@ import { getOrderRoute } from './account/get_order.ts'
 import { listDeliveriesRoute } from './account/list_deliveries.ts'
 import { listOrdersRoute } from './account/list_orders.ts'
 import { orderEventsRoute } from './account/order_events.ts'
+import { preflightRoutes } from './account/preflight.ts'
 import { redeliverRoute } from './account/redeliver.ts'
 import { redeliverSinceRoute } from './account/redeliver_since.ts'
 import { createEndpointRoute, deleteEndpointRoute, listEndpointsRoute } from './account/webhook_endpoints.ts'
@@ -33,6 +34,7 @@ const interfaceRoutes: readonly ((context: RouteContext) => RouteOptions)[] = [
   getOrderRoute,
   listOrdersRoute,
   orderEventsRoute,
+  ...preflightRoutes,
   qrRoute,
   chooseActionRoute,
   listDeliveriesRoute,
