@@ -5,7 +5,10 @@ import { invalidParameters, type Problem } from './errors.ts'
  * What Fastify itself refuses, in the interface's words; null for anything we did not expect. `isCutOff`: the request
  * ended before all of it was read. Of any other, a line that broke was ours: to the database, to a node.
  */
-export function problemOf(error: Partial<FastifyError>, isCutOff: boolean): Problem | null {
+export function problemOf(
+  error: Partial<FastifyError> & { readonly expose?: boolean },
+  isCutOff: boolean,
+): Problem | null {
   switch (error.code) {
     case 'FST_ERR_CTP_BODY_TOO_LARGE':
       return { code: 'PAYLOAD_TOO_LARGE', message: 'the body is larger than the service reads' }
@@ -13,6 +16,10 @@ export function problemOf(error: Partial<FastifyError>, isCutOff: boolean): Prob
       return { code: 'UNSUPPORTED_MEDIA_TYPE', message: 'the Content-Type is malformed' }
     case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH':
       return invalidParameters([{ field: 'body', message: 'is not as long as Content-Length says' }])
+    // Asked of a QUERY before Fastify says that there is no route; where there is one, the method is refused before.
+    case 'FST_ERR_ROUTE_MISSING_CONTENT_TYPE':
+    case 'FST_STATIC_FORBIDDEN_PATH':
+      return { code: 'NOT_FOUND', message: 'there is nothing at this path' }
     case 'FST_ERR_BAD_URL':
       return invalidParameters([{ field: 'path', message: 'is not valid percent-encoded UTF-8' }])
     case 'FST_ERR_MAX_PARAM_LENGTH':
@@ -21,7 +28,10 @@ export function problemOf(error: Partial<FastifyError>, isCutOff: boolean): Prob
     case 'ERR_STREAM_PREMATURE_CLOSE':
       return isCutOff ? invalidParameters([{ field: 'body', message: 'did not arrive completely' }]) : null
     default:
-      return null
+      // Of the reference's files only: a part or a version that there is not.
+      return error.expose === true
+        ? invalidParameters([{ field: 'request', message: 'asks for a file in a way that it is not served' }])
+        : null
   }
 }
 

@@ -56,11 +56,33 @@ test.each([
   ['DELETE /v1/order/create', 405, 'METHOD_NOT_ALLOWED'],
   ['TRACE /v1/currencies', 405, 'METHOD_NOT_ALLOWED'],
   ['PROPFIND /v1/rate', 404, 'NOT_FOUND'],
+  ['QUERY /v1/rate', 405, 'METHOD_NOT_ALLOWED'],
+  ['QUERY /v1/nothing', 404, 'NOT_FOUND'],
   ['FOO /v1/rate', 400, 'INVALID_PARAMETER'],
   ['CONNECT elsewhere.example:443', 405, 'METHOD_NOT_ALLOWED'],
 ])('%s is refused with %i', async (line, status, code) => {
   expectRefusal(await say(`${line} HTTP/1.1\r\n${close}\r\n`), status, code)
 })
+
+const file = 'GET /docs/static/swagger-ui.css'
+test.each([
+  ['GET /docs/static/nothing.css', '', 404, 'NOT_FOUND'],
+  ['GET /docs/static//swagger-ui.css', '', 404, 'NOT_FOUND'],
+  ['GET /docs/static/./swagger-ui.css', '', 404, 'NOT_FOUND'],
+  ['GET /docs/static/../package.json', '', 404, 'NOT_FOUND'],
+  ['GET /docs/static/%2e%2e/package.json', '', 404, 'NOT_FOUND'],
+  ['GET /docs/static/%00', '', 404, 'NOT_FOUND'],
+  ['GET /docs/static/swagger-ui.css/a', '', 404, 'NOT_FOUND'],
+  [file, 'Range: bytes=99999999-\r\n', 400, 'INVALID_PARAMETER'],
+  [file, 'If-Match: "another"\r\n', 400, 'INVALID_PARAMETER'],
+  [file, 'If-Unmodified-Since: Thu, 01 Jan 1970 00:00:00 GMT\r\n', 400, 'INVALID_PARAMETER'],
+])(
+  '%s of the reference, with %j, is refused and is no failure of ours',
+  async (line, header, status, code) => {
+    expectRefusal(await say(`${line} HTTP/1.1\r\n${close}${header}\r\n`), status, code)
+    expect(http.logText()).not.toContain('request failed')
+  },
+)
 
 test('405 names the methods that would do', async () => {
   expect((await say(`PUT /v1/order/create HTTP/1.1\r\n${close}\r\n`)).head).toMatch(/^Allow: POST\r?$/m)
