@@ -228,6 +228,21 @@ test('asked to wait longer than the cap, the call fails and says how long', asyn
   expect(received).toHaveLength(1)
 })
 
+test('the longest wait that is accepted is waited, which is what the service asks for while it is in maintenance', async () => {
+  const reason = new Error('seen enough')
+  const stop = new AbortController()
+  const delays: number[] = []
+  const { client } = await start(() => problem(503, 'MAINTENANCE', {}, { 'Retry-After': '60' }), {
+    onRetry: ({ delayMs }) => {
+      delays.push(delayMs)
+      stop.abort(reason)
+    },
+  })
+  await expect(client.getCurrencies({ signal: stop.signal })).rejects.toBe(reason)
+  expect(delays).toEqual([expect.closeTo(60_000, -3)])
+  expect(delays[0]).toBeGreaterThanOrEqual(60_000)
+})
+
 test('repetitions end after `retries`, and refusals are not repeated', async () => {
   const busy = await start(() => ({ status: 502, body: '<html>bad gateway</html>' }), { retries: 2 })
   expect(await failure(busy.client.getCurrencies())).toMatchObject({ code: 'UNEXPECTED_ANSWER', status: 502 })

@@ -103,8 +103,8 @@ export function createTransport(options: TransportOptions): Transport {
           skewMs = error.serverTime * 1_000 - Date.now()
           continue
         }
-        const delayMs = delayBefore(done, error)
-        if (done >= retries || delayMs === null || delayMs > retryDelayMsMax) throw error
+        const delayMs = delayBefore(done, error, retryDelayMsMax)
+        if (done >= retries || delayMs === null) throw error
         done += 1
         options.onRetry?.({ attempt: done, delayMs, method: call.method, path: call.path, error })
         await pause(delayMs, call.signal)
@@ -143,14 +143,19 @@ function reasonOf(error: unknown): string {
   return inner === '' ? error.message : inner
 }
 
+/** Whether the same call may be answered otherwise a little later. */
+export function mayPass(error: CambistError): boolean {
+  return error.code === 'NETWORK_ERROR' || error.code === 'TIMEOUT' || retriedStatuses.includes(error.status)
+}
+
 /**
- * Null when a repetition would change nothing. Asked to wait, we wait so long and a little more, and otherwise up
- * to twice as long each time; at random, so that many clients do not come back together.
+ * Null when a repetition would change nothing, or would have to wait longer than `waitMsMax`. Asked to wait, we wait so
+ * long and a little more, and otherwise up to twice as long each time; at random, so that many clients do not come back
+ * together. What is added by chance is not held against the limit: a service that asks for exactly that much gets it.
  */
-function delayBefore(repetitions: number, error: CambistError): number | null {
-  const isWorthIt =
-    error.code === 'NETWORK_ERROR' || error.code === 'TIMEOUT' || retriedStatuses.includes(error.status)
-  if (!isWorthIt) return null
-  const spread = BACK_OFF_MS * 2 ** Math.min(repetitions, 5)
-  return Math.round((error.retryAfterMs ?? spread / 2) + Math.random() * (spread / 2))
+function delayBefore(repetitions: number, error: CambistError, waitMsMax: number): number | null {
+  const spreadMs = (BACK_OFF_MS * 2 ** Math.min(repetitions, 5)) / 2
+  const waitMs = error.retryAfterMs ?? spreadMs
+  if (!mayPass(error) || waitMs > waitMsMax) return null
+  return Math.round(waitMs + Math.random() * spreadMs)
 }

@@ -14,6 +14,7 @@ import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandb
 import { conformingFetch } from './conforming_fetch.ts'
 import { eventually, Hopeless, type Patience } from './eventually.ts'
 import { copyFirstStart } from './first_start.ts'
+import { impatient } from './impatient.ts'
 import { checkInvariants } from './invariants.ts'
 import { findLogProblems } from './log_problems.ts'
 import { openReadOnly } from './read_only_database.ts'
@@ -239,6 +240,7 @@ function assemble(sandbox: Sandbox, dataDir: string, guard: Guard): TestSandbox 
       apiKey: account.api_key,
       apiSecret: account.api_secret,
       fetch: conformingFetch(baseUrl).fetch,
+      ...impatient,
     }),
     (token) => secrets.add(token),
   )

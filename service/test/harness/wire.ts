@@ -9,6 +9,7 @@ import { sandboxKey } from '../../src/config/sandbox_secrets.ts'
 import { operator } from '../../src/db/audit_log.ts'
 import type { Answer } from '../../src/http/testing/harness.ts'
 import { conformingFetch, readAnswer, readDocument } from './conforming_fetch.ts'
+import { impatient } from './impatient.ts'
 import type { TestSandbox } from './test_sandbox.ts'
 
 export type { Answer }
@@ -53,7 +54,14 @@ export async function openWire({ baseUrl, account }: Place): Promise<Wire> {
   const conforming = conformingFetch(baseUrl)
   const demo: ToldSecret = { keyId: account.api_key, secret: account.api_secret }
   const clientOf: Wire['clientOf'] = ({ keyId, secret }, more) =>
-    createClient({ baseUrl, apiKey: keyId, apiSecret: secret, fetch: conforming.fetch, ...more })
+    createClient({
+      baseUrl,
+      apiKey: keyId,
+      apiSecret: secret,
+      fetch: conforming.fetch,
+      ...impatient,
+      ...more,
+    })
   const request: Wire['request'] = async (method, target, { headers, body } = {}) => {
     const init = { method, ...(headers && { headers }), ...(body !== undefined && { body: bodyOf(body) }) }
     return readAnswer(await conforming.fetch(baseUrl + target, init))

@@ -8,6 +8,7 @@ import { type Client, type CreatedOrder, createClient } from '@cambist/sdk'
 import pg from 'pg'
 import { startVenue, type VenueServer } from '../../../src/prices/ccxt/venue_servers.ts'
 import { eventually } from '../../harness/eventually.ts'
+import { impatient } from '../../harness/impatient.ts'
 import { processEnvironment } from '../../harness/process_environment.ts'
 import { openReadOnly, type ReadOnlyDatabase } from '../../harness/read_only_database.ts'
 import { VENUES, writeEnvironment } from './environment.ts'
@@ -134,7 +135,7 @@ async function openClient(
     return fetch(input, init)
   }
   const key = { apiKey: told.keyId, apiSecret: told.secret }
-  const client = createClient({ baseUrl: api.origin, ...key, fetch: noting })
+  const client = createClient({ baseUrl: api.origin, ...key, fetch: noting, ...impatient })
   return {
     ...client,
     createOrder: async (request, options): Promise<CreatedOrder> => {
@@ -157,7 +158,7 @@ async function fund(api: RunningProcess, devnet: Devnet, database: ReadOnlyDatab
   await devnet.send('ETH', 'USDT', reserve, 500_000n * 10n ** 6n)
   await devnet.send('ETH', 'USDC', reserve, 500_000n * 10n ** 6n)
   await devnet.mine('ETH', 12)
-  const client = createClient({ baseUrl: api.origin, apiKey: '', apiSecret: '' })
+  const client = createClient({ baseUrl: api.origin, ...impatient })
   await eventually('a quote is given', () =>
     client.getRate({ from: 'ETH', to: 'USDT', to_network: 'ERC20', amount: 1 }),
   )

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { type Client, createClient } from '@cambist/sdk'
 import { type SandboxRemote, sandboxRemote } from '../../../src/sandbox/remote.ts'
 import { eventually, Hopeless } from '../../harness/eventually.ts'
+import { impatient } from '../../harness/impatient.ts'
 import { processEnvironment } from '../../harness/process_environment.ts'
 
 /** sandbox.json, as tools rely on it. */
@@ -82,7 +83,12 @@ export async function startSandboxProcess(
   const file = JSON.parse(readFileSync(join(dataDir, 'sandbox.json'), 'utf8')) as SandboxFile
   return {
     file,
-    client: createClient({ baseUrl: file.base_url, apiKey: file.api_key, apiSecret: file.api_secret }),
+    client: createClient({
+      baseUrl: file.base_url,
+      apiKey: file.api_key,
+      apiSecret: file.api_secret,
+      ...impatient,
+    }),
     remote: sandboxRemote(file.base_url),
     pid: child.pid ?? 0,
     output,
