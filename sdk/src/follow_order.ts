@@ -1,6 +1,6 @@
 import { CambistError } from './cambist_error.ts'
 import { pause } from './pause.ts'
-import type { Transport } from './transport.ts'
+import { mayPass, type Transport } from './transport.ts'
 import type { OrderEvent } from './types.ts'
 
 export type FollowOptions = {
@@ -12,15 +12,22 @@ export type FollowOptions = {
 }
 
 const RETURN_MS = 1_000
+const RETURN_MS_MAX = 60_000
+/** The service says something every 15 s. A line that died without a word looks like an order to which nothing happens. */
+const SILENCE_MS_MAX = 45_000
 
-/** Reads the stream of an order's events, and comes back for the rest whenever it breaks off. */
+/**
+ * Reads the stream of an order's events, and comes back for the rest whenever it breaks off, however long the service is
+ * away. Only before the first one began, a failure that may pass is told when the client's repetitions are used up.
+ */
 export async function* followOrder(
   open: Transport['open'],
   path: string,
   { after = 0, token, signal }: FollowOptions,
 ): AsyncGenerator<OrderEvent, void, undefined> {
-  for (let last = after; ; ) {
-    const response = await open({
+  let last = after
+  const ask = () =>
+    open({
       method: 'GET',
       path,
       isSigned: token === undefined,
@@ -31,6 +38,7 @@ export async function* followOrder(
       },
       signal,
     })
+  for (let response = await ask(); ; response = await comeBack(ask, signal)) {
     if (response.status === 204 || response.body === null) return
     try {
       for await (const event of readEvents(response.body)) {
@@ -43,7 +51,18 @@ export async function* followOrder(
       // Who reads on finds what was lost; a message that cannot be read would come again for ever.
       if (error instanceof SyntaxError) throw unreadable(error)
     }
-    await pause(RETURN_MS, signal)
+  }
+}
+
+async function comeBack(ask: () => Promise<Response>, signal: AbortSignal | undefined): Promise<Response> {
+  for (let delayMs = RETURN_MS; ; ) {
+    await pause(delayMs, signal)
+    try {
+      return await ask()
+    } catch (error) {
+      if (!(error instanceof CambistError) || !mayPass(error)) throw error
+      delayMs = Math.min(Math.max(RETURN_MS, error.retryAfterMs ?? 0), RETURN_MS_MAX)
+    }
   }
 }
 
@@ -51,7 +70,7 @@ export async function* followOrder(
 async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<OrderEvent> {
   const decoder = new TextDecoder()
   let rest = ''
-  for await (const chunk of body) {
+  for await (const chunk of chunksOf(body)) {
     rest += decoder.decode(chunk, { stream: true })
     for (let end = rest.indexOf('\n\n'); end !== -1; end = rest.indexOf('\n\n')) {
       const data = rest
@@ -62,6 +81,28 @@ async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<Ord
       if (data.length > 0) yield JSON.parse(data.join('\n')) as OrderEvent
     }
   }
+}
+
+/** Throws when nothing comes for too long. However it is left, the line is let go. */
+async function* chunksOf(body: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
+  const reader = body.getReader()
+  try {
+    for (;;) {
+      const { done, value } = await soonEnough(reader.read())
+      if (done) return
+      yield value
+    }
+  } finally {
+    // Not waited for: what has broken says so again, and what is silent says nothing.
+    reader.cancel().catch(() => {})
+  }
+}
+
+function soonEnough<Value>(reading: Promise<Value>): Promise<Value> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Error('the stream has gone silent')), SILENCE_MS_MAX)
+    reading.then(resolve, reject).finally(() => clearTimeout(timer))
+  })
 }
 
 function unreadable(cause: SyntaxError): CambistError {

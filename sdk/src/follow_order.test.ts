@@ -1,0 +1,138 @@
+import { afterEach, expect, test, vi } from 'vitest'
+import { CambistError } from './cambist_error.ts'
+import { createClient } from './client.ts'
+import type { FollowOptions } from './follow_order.ts'
+
+/**
+ * What: whoever follows an order hears of it to its end, whatever becomes of the lines and of the service meanwhile.
+ * How: a fetch of the test's own and a clock that it moves, because the client's patience is longer than a test's.
+ */
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+type Line = (signal: AbortSignal) => Response
+
+const events = (...told: readonly (readonly [sequence: number, status: string])[]) =>
+  told
+    .map(
+      ([sequence, status]) => `id: ${sequence}\ndata: ${JSON.stringify({ data: { sequence, status } })}\n\n`,
+    )
+    .join('')
+
+/** Says something and then nothing more; `end` says that this was all. */
+function stream(text: string, end: 'closed' | 'silent', onCancel = () => {}): Line {
+  return () =>
+    new Response(
+      new ReadableStream({
+        start: (controller) => {
+          controller.enqueue(new TextEncoder().encode(text))
+          if (end === 'closed') controller.close()
+        },
+        cancel: onCancel,
+      }),
+    )
+}
+
+const away: Line = () => {
+  throw new TypeError('fetch failed')
+}
+
+const problem =
+  (status: number, code: string, headers: Record<string, string> = {}): Line =>
+  () =>
+    Response.json({ error: true, error_code: code, message: 'no' }, { status, headers })
+
+/** Each request gets the next line, and the last one again. */
+function follow(lines: readonly Line[], options: FollowOptions = {}) {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  const lastIds: (string | null)[] = []
+  const client = createClient({
+    baseUrl: 'http://cambist.test',
+    fetch: async (_url, init) => {
+      const line = lines[Math.min(lastIds.length, lines.length - 1)]
+      lastIds.push(new Headers(init?.headers).get('last-event-id'))
+      return line?.(init?.signal ?? new AbortController().signal) ?? expect.unreachable()
+    },
+  })
+  const heard: number[] = []
+  const following = (async () => {
+    for await (const { data } of client.followOrder('CB1', { token: 't', ...options }))
+      heard.push(data.sequence)
+  })()
+  return { heard, following, lastIds }
+}
+
+test('a line that has gone silent is let go, and the rest is fetched on another', async () => {
+  const cancelled = vi.fn()
+  const { heard, following, lastIds } = follow([
+    stream(events([1, 'NEW']), 'silent', cancelled),
+    stream(events([2, 'DONE']), 'closed'),
+  ])
+  await vi.advanceTimersByTimeAsync(40_000)
+  expect([heard, lastIds], 'the service says something every 15 s').toEqual([[1], ['0']])
+  await vi.advanceTimersByTimeAsync(10_000)
+  await following
+  expect([heard, lastIds]).toEqual([
+    [1, 2],
+    ['0', '1'],
+  ])
+  expect(cancelled).toHaveBeenCalledOnce()
+})
+
+test('a comment now and then keeps a line on which nothing happens', async () => {
+  let say = (_text: string) => {}
+  const quiet: Line = () =>
+    new Response(
+      new ReadableStream({
+        start: (controller) => {
+          say = (text) => controller.enqueue(new TextEncoder().encode(text))
+        },
+      }),
+    )
+  const { heard, following, lastIds } = follow([quiet])
+  for (let beats = 0; beats < 20; beats += 1) {
+    await vi.advanceTimersByTimeAsync(15_000)
+    say(':\n\n')
+  }
+  say(events([1, 'DONE']))
+  await following
+  expect([heard, lastIds]).toEqual([[1], ['0']])
+})
+
+test('a service that is away for minutes is come back to', async () => {
+  const minutesAway = Array.from({ length: 200 }, () => away)
+  const { heard, following, lastIds } = follow([
+    stream(events([1, 'NEW'], [2, 'PENDING']), 'closed'),
+    ...minutesAway,
+    problem(503, 'MAINTENANCE', { 'Retry-After': '3600' }),
+    stream(events([3, 'DONE']), 'closed'),
+  ])
+  await vi.advanceTimersByTimeAsync(600_000)
+  await following
+  expect(heard).toEqual([1, 2, 3])
+  expect(new Set(lastIds.slice(1))).toEqual(new Set(['2']))
+})
+
+test('a service that was never there is told, and so is a refusal', async () => {
+  const never = follow([away])
+  const told = expect(never.following).rejects.toMatchObject({ code: 'NETWORK_ERROR' })
+  await vi.advanceTimersByTimeAsync(10_000)
+  await told
+  const refused = follow([stream(events([1, 'NEW']), 'closed'), problem(404, 'ORDER_NOT_FOUND')])
+  const said = expect(refused.following).rejects.toBeInstanceOf(CambistError)
+  await vi.advanceTimersByTimeAsync(10_000)
+  await said
+  expect([refused.heard, refused.lastIds]).toEqual([[1], ['0', '1']])
+})
+
+test("the caller's signal ends the waiting for a service that is away", async () => {
+  const stop = new AbortController()
+  const reason = new Error('enough')
+  const { heard, following } = follow([stream(events([1, 'NEW']), 'closed'), away], { signal: stop.signal })
+  const ended = expect(following).rejects.toBe(reason)
+  await vi.advanceTimersByTimeAsync(120_000)
+  stop.abort(reason)
+  await ended
+  expect(heard).toEqual([1])
+})
