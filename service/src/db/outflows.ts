@@ -192,6 +192,23 @@ export async function lockClaimed(tx: Sql, claimed: ClaimedOutflow): Promise<Cla
 }
 
 /**
+ * For whoever ends it with its order, which is told first: that has cancelled, in the same transaction, what was drafted and never
+ * signed. False when it is no longer theirs, or is not in one of `states`.
+ */
+export async function lockEnding(
+  tx: Sql,
+  claimed: ClaimedOutflow,
+  states: readonly OutflowState[] = unbooked,
+): Promise<boolean> {
+  const [row] = await tx.query<{ state: OutflowState }>(
+    'SELECT state FROM outflows WHERE bucket = $1 AND payout_id = $2 AND claim_fence = $3 FOR UPDATE',
+    [bucketOfPayout(claimed.payoutId), claimed.payoutId, claimed.fence],
+  )
+  if (row === undefined) return false
+  return states.includes(row.state) || (row.state === 'cancelled' && states.includes('planned'))
+}
+
+/**
  * Lets the claim go: when it is due again, and what stood in its way, if anything. A block that was looked at since it was claimed
  * counts as the next one, because what the worker knows may be from before.
  */

@@ -4,6 +4,7 @@ import { markSpent, upsertCoin } from '../../db/coins.ts'
 import { type ClaimedOutflow, claimOutflows, findOutflow } from '../../db/outflows.ts'
 import { assert } from '../../domain/assert.ts'
 import { stringifyExact } from '../../domain/exact_json.ts'
+import { bucketOf } from '../../domain/orders/identifiers.ts'
 import type { Coin } from '../../domain/payouts/intent.ts'
 import {
   type BooksStage,
@@ -14,6 +15,7 @@ import {
   openBooksStage,
   placeOrder,
   sendPayout,
+  tell,
   writeAttempt,
 } from '../testing/books_stage.ts'
 import { unlimited } from '../testing/unlimited.ts'
@@ -76,18 +78,41 @@ const coins = ['gone', 'stands'].map(
   }),
 )
 
-/** An order whose payout was sent and spends both coins. */
-async function send() {
+async function paidOrder() {
   await fundReserve(stage, 'BTC:BTC', 10n * COIN)
   const order = await placeOrder(stage, 'USDT:ERC20', 'BTC:BTC', { asks: 100n * ETHER, promises: COIN })
   await confirmDeposit(stage, order, await mineDeposit(stage, order, 100n * ETHER, 60))
-  const { payoutId, txHash } = await sendPayout(stage, order)
+  return order
+}
+
+async function spendCoins(payoutId: string) {
   for (const coin of coins) await upsertCoin(stage.db, 'BTC', coin, { height: 1, hash: 'h' })
   await markSpent(stage.db, 'BTC', coins, payoutId)
-  await stage.db.query("UPDATE attempts SET answer = 'refused', intent = $1", [
+  await stage.db.query('UPDATE attempts SET intent = $1', [
     stringifyExact({ family: 'bitcoin', inputs: coins }),
   ])
+}
+
+/** An order whose payout was sent and spends both coins. */
+async function send() {
+  const order = await paidOrder()
+  const { payoutId, txHash } = await sendPayout(stage, order)
+  await spendCoins(payoutId)
+  await stage.db.query("UPDATE attempts SET answer = 'refused'")
   return { order, payoutId, txHash }
+}
+
+/** An order whose payout was drafted out of both coins, and not signed. */
+async function draft() {
+  const { terms } = await paidOrder()
+  await tell(stage, terms.id, 'priced:1', { kind: 'ExchangePriced', quote: null })
+  const payoutId = `${terms.id}:1`
+  await stage.db.query(
+    `INSERT INTO attempts (bucket, payout_id, attempt, intent, drafted_at_ms) VALUES ($1, $2, 1, '{}', 1)`,
+    [bucketOf(terms.id), payoutId],
+  )
+  await spendCoins(payoutId)
+  return { payoutId }
 }
 
 let claims = 0
@@ -140,6 +165,14 @@ test('a payout ends, its planned filler with it, and its coins are free', async 
   expect(await spenders()).toEqual({ gone: null, stands: null })
 })
 
+test('one that was drafted and never signed ends as well', async () => {
+  const { payoutId } = await draft()
+  expect(await endExcluded(signingWorld(), chainWith(true), (await claim())(payoutId))).toBe(true)
+  expect(await stateOf(payoutId)).toBe('cancelled')
+  expect(await statusOfOrder()).toMatchObject({ status: 'EMERGENCY', reasons: ['NETWORK_PROBLEM'] })
+  expect(await spenders()).toEqual({ gone: null, stands: null })
+})
+
 test('without proof it goes on waiting, and only its filler is planned', async () => {
   const { payoutId } = await send()
   const stuck = (await claim())(payoutId)
@@ -149,6 +182,15 @@ test('without proof it goes on waiting, and only its filler is planned', async (
   expect(await stateOf(fillerIdOf(stuck))).toBe('planned')
   expect(await statusOfOrder()).toMatchObject({ status: 'WITHDRAW' })
   expect(await spenders()).toEqual({ gone: payoutId, stands: payoutId })
+})
+
+test('of which the signer knows another transaction nothing is given up', async () => {
+  const { payoutId } = await draft()
+  const stuck = (await claim())(payoutId)
+  await giveUpWaiting(signingWorld(), chainWith(true), { ...stuck, troubleSinceMs: 0 }, 'conflict')
+  expect(await stateOf(payoutId)).toBe('planned')
+  expect(await stateOf(fillerIdOf(stuck))).toBeUndefined()
+  expect(await statusOfOrder()).toMatchObject({ status: 'EXCHANGE' })
 })
 
 test('before it has waited too long, and while the network has it, nobody is asked for proof', async () => {

@@ -6,7 +6,7 @@ import {
   type ClaimedOutflow,
   findOutflow,
   isLive,
-  lockClaimed,
+  lockEnding,
   setOutflowState,
 } from '../../db/outflows.ts'
 import type { Intent } from '../../domain/payouts/intent.ts'
@@ -37,7 +37,7 @@ export async function endExcluded(
   const coins = attempts.flatMap((attempt) => (attempt.family === 'bitcoin' ? attempt.inputs : []))
 
   const end = async (tx: Sql) => {
-    if ((await lockClaimed(tx, outflow))?.state !== outflow.state) throw new MovedOn()
+    if (!(await lockEnding(tx, outflow, [outflow.state]))) throw new MovedOn()
     await setOutflowState(tx, fillerId, ['planned'], 'cancelled')
     for (const id of pair) {
       await setOutflowState(tx, id, ['planned', 'signed', 'broadcast'], 'failed')

@@ -1,5 +1,6 @@
 import type { Chain } from '../../chains/chain.ts'
-import { type Attempt, attemptsOf, type ClaimedOutflow, lockClaimed } from '../../db/outflows.ts'
+import { type Attempt, attemptsOf, type ClaimedOutflow, lockEnding } from '../../db/outflows.ts'
+import type { SignRejection } from '../../signer/signer.ts'
 import { apply } from '../apply.ts'
 import type { SigningWorld } from '../world.ts'
 import { endExcluded } from './excluded.ts'
@@ -12,13 +13,19 @@ import { areOver, excludesByTime } from './over.ts'
  * refund of an order has no other way and goes on waiting. After that only the chain can say that it is not on its
  * way: it does when somebody else has spent its coins; if not, its nonce is filled or its coins are taken back, so that
  * it will. Where attempts exclude each other by time, it says so when the time of all of them is over.
+ *
+ * `refusal`: why the signer would not sign it just now.
  */
 export async function giveUpWaiting(
   world: SigningWorld,
   chain: Chain,
   outflow: ClaimedOutflow,
+  refusal?: SignRejection['code'],
 ): Promise<void> {
   if (!isStalled(world, outflow)) return
+  // It has signed something else under this name, which is written down nowhere here and may be on its way (this database is
+  // older than the signer's, most likely): only a person can find out.
+  if (refusal === 'conflict') return
   const attempts = await attemptsOf(world.db, outflow.payoutId)
   if (attempts.length === 0) {
     if (outflow.kind !== 'payout') return
@@ -27,8 +34,16 @@ export async function giveUpWaiting(
   }
   const isWithNetwork = attempts.some(({ answer }) => answer === 'accepted')
   if (isWithNetwork || (await endExcluded(world, chain, outflow))) return
-  if (excludesByTime(chain)) await giveUpOver(world, chain, outflow, attempts)
-  else await fillGap(world, outflow)
+  if (excludesByTime(chain)) {
+    // The signer may have signed what has no bytes here, unless it has just refused to.
+    const areKnown = attempts.every(({ tx }) => tx !== null) || isAnswer(refusal)
+    if (areKnown) await giveUpOver(world, chain, outflow, attempts)
+  } else await fillGap(world, outflow)
+}
+
+/** Told to stop, a signer does not look at what it is asked. */
+function isAnswer(refusal: SignRejection['code'] | undefined): boolean {
+  return refusal !== undefined && refusal !== 'stopped'
 }
 
 /** Whether it has been in trouble for so long that it is not tried any more. */
@@ -49,7 +64,7 @@ export async function giveUpOver(
   if (!(await areOver(chain, attempts))) return false
   const isEnded = await unlessMovedOn(() =>
     failOutflow(world, outflow, async (tx) => {
-      if ((await lockClaimed(tx, outflow)) === null) throw new MovedOn()
+      if (!(await lockEnding(tx, outflow))) throw new MovedOn()
       if ((await attemptsOf(tx, outflow.payoutId)).length !== attempts.length) throw new MovedOn()
     }),
   )

@@ -8,7 +8,7 @@ import { assert } from '../../domain/assert.ts'
 import { amountOf } from '../../domain/money/amount.ts'
 import { accept, refuse } from '../../domain/outcome.ts'
 import { type Intent, type Outflow, type TronIntent, validityOf } from '../../domain/payouts/intent.ts'
-import type { Signer } from '../../signer/signer.ts'
+import type { Signer, SignRejection } from '../../signer/signer.ts'
 import {
   type BooksStage,
   confirmDeposit,
@@ -276,6 +276,32 @@ test('what is never taken is given up when all attempts are over, without a fill
   careless.mine(100)
   expect(careless.mined.size).toBe(0)
 })
+
+/** Refuses every attempt; with a code of `conflict`, because it knows another one. */
+function refusingSigner(careless: CarelessChain, code: SignRejection['code']): Signer {
+  return { ...signerOf(careless), sign: async () => refuse({ code, message: 'it does not sign' }) }
+}
+
+test.each<[SignRejection['code'], string, string]>([
+  ['limit_exceeded', 'cancelled', 'EMERGENCY'],
+  ['conflict', 'planned', 'EXCHANGE'],
+  ['stopped', 'planned', 'EXCHANGE'],
+])(
+  'what the signer refuses for good (%s) is given up when its time is over, and only where it has signed nothing else',
+  async (code, outflow, order) => {
+    await planPayout()
+    const careless = new CarelessChain()
+    const [chain, signer] = [connect(careless), refusingSigner(careless, code)]
+    await liveOnce(chain, signer, FOREVER)
+    stage.advance(stage.world.policy.stallMs)
+    for (let round = 0; round < 3; round += 1) await liveOnce(chain, signer, FOREVER)
+    expect(await outflows(), 'it has time left').toMatchObject([{ state: 'planned', attempts: 1 }])
+    careless.mine(40)
+    for (let round = 0; round < 3; round += 1) await liveOnce(chain, signer, FOREVER)
+    expect(await outflows()).toMatchObject([{ state: outflow, attempts: 1 }])
+    expect(await stage.db.query('SELECT status FROM orders')).toEqual([{ status: order }])
+  },
+)
 
 test('nothing is given up when another worker has drafted a further attempt meanwhile', async () => {
   await planPayout()

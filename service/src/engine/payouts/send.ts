@@ -42,8 +42,9 @@ export async function sendAttempt(
   if (tx === null) {
     const signed = await world.signer.sign(attempt.intent, await authorityFor(world, outflow))
     if (!signed.ok) {
-      const { code, message } = signed.rejection
-      return { kind: 'trouble', message: `the signer refuses (${code}): ${message}`, inMs: AFTER_REFUSAL_MS }
+      const { code: refusal, message: why } = signed.rejection
+      const message = `the signer refuses (${refusal}): ${why}`
+      return { kind: 'trouble', message, inMs: AFTER_REFUSAL_MS, refusal }
     }
     tx = signed.value
     if (!(await storeBytes(world, outflow, attempt.attempt, tx))) return { kind: 'done' }

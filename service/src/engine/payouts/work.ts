@@ -148,7 +148,7 @@ async function tryToGiveUp(
   trouble: Trouble,
 ): Promise<Trouble> {
   try {
-    await giveUpWaiting(world, chain, outflow)
+    await giveUpWaiting(world, chain, outflow, trouble.refusal)
     return trouble
   } catch (error) {
     return { kind: 'trouble', message: String(error), inMs: Math.max(trouble.inMs, AFTER_ERROR_MS) }
