@@ -1,6 +1,8 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import type { WebhookAnswer } from '../../channels/channel.ts'
+import type { Sql } from '../../db/database.ts'
 import { claimLines, findLanes, type Lane } from '../../db/webhook_lines.ts'
+import { bucketOf } from '../../domain/orders/identifiers.ts'
 import type { Loop } from '../loop.ts'
 import { type BooksStage, openBooksStage } from '../testing/books_stage.ts'
 import { pagesTouched } from '../testing/pages_touched.ts'
@@ -311,6 +313,62 @@ test('whoever lost a claim writes nothing but what came of its attempt', async (
     ]),
   )
   expect(await statesOf(orderId)).toEqual(['1 delivered 0', '2 delivered 0'])
+})
+
+test('what begins to wait while a line is let go is told', async () => {
+  const orderId = await orderWith(1)
+  await relay()
+  start()
+  await waitFor(() => expect(called()).toEqual([1]))
+  await waitFor(async () => expect(await statesOf(orderId)).toEqual(['1 delivered 0']))
+  await loops.splice(0)[0]?.stop()
+  await happen(stage, orderId)
+  const key = [bucketOf(orderId), orderId]
+  let isLengthened = false
+  /** Somebody lengthens the line, and has not committed yet when it is let go. */
+  const lengthen = async () => {
+    isLengthened = true
+    await stage.corrupt('BEGIN')
+    await stage.corrupt(
+      `INSERT INTO webhook_deliveries (bucket, order_id, receiver, account_id, sequence, event_at_ms, state, due_at_ms)
+       VALUES ($1, $2, 'callback', 'acc_stage00000', 2, 1, 'waiting', 1)`,
+      key,
+    )
+    await stage.corrupt(
+      'UPDATE webhook_lines SET next_sequence = 2, due_at_ms = 1 WHERE bucket = $1 AND order_id = $2',
+      key,
+    )
+  }
+  const commit = async () => {
+    await waitFor(async () =>
+      expect(await stage.db.query('SELECT 1 AS one FROM pg_locks WHERE NOT granted')).toHaveLength(1),
+    )
+    await stage.corrupt('COMMIT')
+  }
+  const isLettingGo = (text: string) =>
+    text.startsWith('UPDATE webhook_lines SET claimed_until_wall_ms = 0') ||
+    /FROM webhook_lines\s+WHERE .* FOR NO KEY UPDATE$/.test(text)
+  const slowly = (sql: Sql): Sql => ({
+    query: async (text, values) => {
+      if (isLengthened || !isLettingGo(text)) return sql.query(text, values)
+      await lengthen()
+      const [answer] = await Promise.all([sql.query(text, values), commit()])
+      return answer as never
+    },
+  })
+  // It is due, and there is nothing.
+  await stage.corrupt(
+    'UPDATE webhook_lines SET next_sequence = 1, due_at_ms = 1 WHERE bucket = $1 AND order_id = $2',
+    key,
+  )
+  const db = {
+    ...webhooks.world.db,
+    ...slowly(webhooks.world.db),
+    transaction: <Value>(work: (tx: Sql) => Promise<Value>) =>
+      webhooks.world.db.transaction((tx) => work(slowly(tx))),
+  }
+  loops.push(startDelivering({ ...webhooks.world, db }))
+  await waitFor(() => expect(called()).toEqual([1, 2]))
 })
 
 test('a process that stops cuts off what is under way, which is no failure of the receiver', async () => {

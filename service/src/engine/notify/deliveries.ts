@@ -5,6 +5,7 @@ import {
   findLanes,
   freeLine,
   type Lane,
+  lockLine,
   type Places,
 } from '../../db/webhook_lines.ts'
 import type { Alarm } from '../alarms.ts'
@@ -76,6 +77,13 @@ export function startDelivering(world: WebhookWorld, alarm?: Alarm): Loop {
 
 type Work = { readonly line: ClaimedLine; run(isStopping: () => boolean): Promise<void> }
 
+/** Nothing of it waited. Locked before it is looked at once more: something may begin to wait at this moment. */
+function letGo({ db }: WebhookWorld, line: ClaimedLine): Promise<void> {
+  return db.transaction(async (tx) => {
+    if (await lockLine(tx, line)) await freeLine(tx, line)
+  })
+}
+
 async function claim(
   world: WebhookWorld,
   lanes: readonly Lane[],
@@ -98,8 +106,7 @@ async function claim(
     line,
     run: async (isStopping) => {
       const delivery = due.get(`${line.orderId} ${line.receiver}`)
-      // Nothing of it waits any more: the line is told so.
-      if (delivery === undefined) return freeLine(world.db, line)
+      if (delivery === undefined) return letGo(world, line)
       // The process may have stood still: whoever has the claim by now has told it.
       const isLate = world.clock.wallMs() - wallMs > marginMs / 2
       if (!isLate) await deliver(world, delivery, isStopping)
