@@ -87,6 +87,24 @@ test('a node that is behind what it told is in trouble, and what it does not hav
   expect(await head()).toMatchObject({ block: { height: 104 }, trouble: null, silentMs: 0 })
 })
 
+test('a node that tells of blocks and does not give them is not asked without rest', async () => {
+  const chain = emptyChain()
+  await grow(chain, 101)
+  chain.setHead(200)
+  const { readBlock } = chain
+  const behind = {
+    ...chain,
+    readBlock: async (...asked: Parameters<typeof readBlock>) =>
+      asked[0] > 160 ? null : readBlock(...asked),
+  }
+  expect(await watchChain(stage.world, behind, lease)).toBe(true)
+  expect(await watchChain(stage.world, behind, lease)).toBe(true)
+  expect(await head()).toMatchObject({ block: { height: 160 } })
+  expect(await watchChain(stage.world, behind, lease)).toBe(false)
+  expect(await watchChain(stage.world, chain, lease)).toBe(false)
+  expect(await head()).toMatchObject({ block: { height: 200 } })
+})
+
 test('a shorter chain on another branch is a reorganisation all the same', async () => {
   const chain = emptyChain()
   await grow(chain, 103)

@@ -59,7 +59,7 @@ export function beginTurn(): Turn {
  * One look at a chain by the holder of its lease: blocks that left the best chain, blocks that came, the mempool, what
  * waits there, and what has become deep enough. Every step may be done again after a crash: facts have keys, which name
  * the block and the branch that it stood on.
- * Answers true when the node has more blocks than one look takes.
+ * Answers true when the node has more blocks than one look takes, and gives them.
  */
 export async function watchChain(
   world: World,
@@ -78,8 +78,10 @@ export async function watchChain(
     const fork = await followReorganisation(earlier, before, nodeHead)
     const hasLeft = fork !== null
     const look: Look = { ...earlier, branch: head.reorganisations + (hasLeft ? 1 : 0) }
-    const height = await readNewBlocks(look, fork ?? head.block, nodeHead.height)
-    if (height < nodeHead.height) return true
+    const from = fork ?? head.block
+    const height = await readNewBlocks(look, from, nodeHead.height)
+    // One that tells of blocks and does not give them (several nodes behind one address, say) is not asked without rest.
+    if (height < nodeHead.height) return height > from.height
     await readMempool(look, height)
     if (height !== head.block.height || isWaitingDue(startedAtMs, head.lookedAtMs))
       await checkWaiting(look, height)
