@@ -24,6 +24,7 @@ import { defaultLimits } from '../../src/http/parts.ts'
 import { type Service, startService } from '../../src/main.ts'
 import { sandboxPrices } from '../../src/prices/index.ts'
 import { openDemoAccount } from '../../src/sandbox/demo_account.ts'
+import { impatient } from '../harness/impatient.ts'
 import { startMigratedPostgres } from '../harness/migrated_postgres.ts'
 
 /**
@@ -87,13 +88,14 @@ beforeAll(async () => {
     databaseConnections: 4,
     chains: mainNetworks,
     prices: { usd, start: () => {}, stop: () => {} },
-    policy: defaultPolicy,
+    // Nobody looks again.
+    policy: { ...defaultPolicy, chainTroubleMs: HOUR_MS },
     http: { port: 0, host: '127.0.0.1', limits: { ...defaultLimits, ...unlimited } },
     clock: systemClock(),
     logger: pino({ level: 'silent' }),
   })
   const { api_key: apiKey, api_secret: apiSecret } = account
-  client = createClient({ baseUrl: service.baseUrl, apiKey, apiSecret })
+  client = createClient({ baseUrl: service.baseUrl, apiKey, apiSecret, ...impatient })
 })
 
 afterAll(async () => {
@@ -115,7 +117,7 @@ async function prepare(url: string) {
     await advanceHead(db, chain, { height: 2, hash: 'second' })
     const lease = await takeLease(db, `watch:${chain}`, 'prepare', wallMs(), HOUR_MS)
     assert(lease !== null, 'nobody else watches')
-    await noteLooked(db, lease, chain, 2, { nowMs: nowMs(), wallMs: wallMs() + HOUR_MS })
+    await noteLooked(db, lease, chain, 2, { nowMs: nowMs(), wallMs: wallMs() })
     const ready = Array.from({ length: 200 }, (_, index) => `${family} ${index}`)
     await insertAddresses(db, family, 'deposit', 1, ready)
   }
