@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type CreatedOrder, createClient, type Order, type OrderEvent } from '@cambist/sdk'
+import { type CreatedOrder, createClient, type Order, type OrderEvent, type Retry } from '@cambist/sdk'
 import { type Clock, systemClock } from './clock.ts'
 import { readSandboxConfig } from './config/sandbox_config.ts'
 import { type SandboxRemote, sandboxRemote } from './sandbox/remote.ts'
@@ -145,6 +145,8 @@ function clearProgress(): void {
   if (process.stdout.isTTY) process.stdout.write('\r\x1b[2K')
 }
 
+const WORTH_SAYING_MS = 3_000
+
 async function main(): Promise<void> {
   const name = process.argv[2] ?? 'exchange'
   const demo = demos[name]
@@ -159,11 +161,16 @@ async function main(): Promise<void> {
     throw new Error('no sandbox is running; start one in another terminal with: npm start')
   const { base_url: baseUrl, api_key: apiKey, api_secret: apiSecret } = JSON.parse(readFileSync(file, 'utf8'))
   const over = new AbortController()
+  const say = (line: string) => console.log(`  ${line}`)
+  const onRetry = ({ delayMs, error }: Retry) => {
+    // What is away for a moment only is not worth a line.
+    if (delayMs >= WORTH_SAYING_MS) say(`${error.message}; asking again in ${Math.round(delayMs / 1_000)} s`)
+  }
   const stage: Stage = {
-    client: createClient({ baseUrl, apiKey, apiSecret }),
+    client: createClient({ baseUrl, apiKey, apiSecret, onRetry }),
     sandbox: sandboxRemote(baseUrl),
     signal: over.signal,
-    say: (line) => console.log(`  ${line}`),
+    say,
   }
   console.log(`${demo.what}\n`)
   const done = await demo.play(stage).finally(() => over.abort())
