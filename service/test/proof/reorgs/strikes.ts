@@ -1,4 +1,5 @@
 import { CambistError } from '@cambist/sdk'
+import { stringifyExact } from '../../../src/domain/exact_json.ts'
 import { bnbToEth, btcToUsdt, ethToUsdc, quickPair, usdcToBnb, usdtToBtc } from '../../harness/orders.ts'
 import { type ForkingChain, forkingChains } from './chain_diary.ts'
 import { bnbToUsdt, LARGE_BTC, type Scene, setScene, trxToEth } from './scenes.ts'
@@ -59,7 +60,9 @@ export async function calmDown(storm: Storm): Promise<void> {
     const left = (await underWay(storm)).filter(({ stage }) => stage !== 'NEW' && stage !== 'DONE')
     if (left.length === 0 && !(await isAnythingLeaving(storm))) break
     if (rounds > ROUNDS_ENOUGH && performance.now() > untilMs)
-      throw new Error(`no calm: ${left.map((one) => `${one.created.order_id} ${one.stage}`)}`)
+      throw new Error(
+        `no calm: ${left.map((one) => `${one.created.order_id} ${one.stage}`)}\n${await tellLive(storm)}`,
+      )
     for (const order of left) if (order.stage === 'EMERGENCY') await chooseAction(storm, order)
   }
   // What was never paid, or lost its payment for good, expires.
@@ -77,6 +80,16 @@ async function isAnythingLeaving({ sandbox }: Storm): Promise<boolean> {
     `SELECT payout_id FROM outflows WHERE state IN ('planned', 'signed', 'broadcast', 'orphaned') LIMIT 1`,
   )
   return live.length > 0
+}
+
+/** What has not come to its end, and all that is known of it. */
+async function tellLive({ sandbox }: Storm): Promise<string> {
+  const rows = await sandbox.rows<{ known: unknown }>(
+    `SELECT jsonb_build_object('outflow', to_jsonb(o), 'attempts',
+       (SELECT jsonb_agg(to_jsonb(a) - 'bytes' ORDER BY a.attempt) FROM attempts a WHERE a.payout_id = o.payout_id)) AS known
+     FROM outflows o WHERE state IN ('planned', 'signed', 'broadcast', 'orphaned') ORDER BY planned_at_ms LIMIT 20`,
+  )
+  return rows.map(({ known }) => stringifyExact(known)).join('\n')
 }
 
 async function placeOrders(storm: Storm): Promise<void> {
