@@ -9,6 +9,7 @@ import {
   placeOrder,
   type Storm,
   type StormOrder,
+  underWay,
   unitsOf,
 } from './storm.ts'
 import { reorganise } from './storm_reorg.ts'
@@ -47,13 +48,14 @@ export async function setScene(storm: Storm, chain: ForkingChain, scene: Scene):
       await bringToPayout(storm, paidOn[chain], LARGE_BTC)
       return
     case 'a payout was mined': {
-      const { created } = await bringToPayout(storm, paidOn[chain])
-      return mine(storm, forkingChain(created.receive_network), 1)
+      const order = await bringToPayout(storm, paidOn[chain])
+      return minePayout(storm, forkingChain(order.created.receive_network), order)
     }
     case 'a payout is final': {
-      const { created } = await bringToPayout(storm, payingOn[chain])
-      await mine(storm, chain, chainFacts[chain].confirmations)
-      await storm.sandbox.waitForStatus(created.order_id, 'DONE')
+      const order = await bringToPayout(storm, payingOn[chain])
+      await minePayout(storm, chain, order)
+      await mine(storm, chain, chainFacts[chain].confirmations - 1)
+      await storm.sandbox.waitForStatus(order.created.order_id, 'DONE')
       return
     }
     case 'an exchange waits':
@@ -66,9 +68,18 @@ export async function setScene(storm: Storm, chain: ForkingChain, scene: Scene):
       return
     }
     case 'a payout is nearly final':
-      await bringToPayout(storm, payingOn[chain])
-      return mine(storm, chain, chainFacts[chain].confirmations - 1)
+      await minePayout(storm, chain, await bringToPayout(storm, payingOn[chain]))
+      return mine(storm, chain, chainFacts[chain].confirmations - 2)
   }
+}
+
+/** It waits for payouts with lower nonces: those that were taken out of their blocks have to be sent again first. */
+async function minePayout(storm: Storm, chain: ForkingChain, { created }: StormOrder): Promise<void> {
+  await storm.sandbox.eventually(`the payout of ${created.order_id} is in a block`, async () => {
+    await mine(storm, chain, 1)
+    const order = (await underWay(storm)).find((one) => one.created.order_id === created.order_id)
+    if (order?.stage !== 'payout mined' && order?.stage !== 'DONE') throw new Error(`it is ${order?.stage}`)
+  })
 }
 
 async function bringToPayout(storm: Storm, pair: Pair, amount?: string): Promise<StormOrder> {

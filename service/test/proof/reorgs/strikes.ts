@@ -1,5 +1,6 @@
 import { CambistError } from '@cambist/sdk'
 import { stringifyExact } from '../../../src/domain/exact_json.ts'
+import { defaultPolicy } from '../../../src/engine/default_policy.ts'
 import { bnbToEth, btcToUsdt, ethToUsdc, quickPair, usdcToBnb, usdtToBtc } from '../../harness/orders.ts'
 import { type ForkingChain, forkingChains } from './chain_diary.ts'
 import { bnbToUsdt, LARGE_BTC, type Scene, setScene, trxToEth } from './scenes.ts'
@@ -48,9 +49,14 @@ export async function strikeOnce(storm: Storm, strike: Strike): Promise<void> {
   await sandbox.remote.advanceClock(1)
 }
 
-/** The storm is over: everything that waits is mined and buried, and whoever is asked decides, until every order has ended. */
-export async function calmDown(storm: Storm): Promise<void> {
+/**
+ * The storm is over: everything that waits is mined and buried, and whoever is asked decides, until every order has ended.
+ * Answers how many outflows had to be given up for it, whose coins were replaced below a deep reorganisation, say: that takes
+ * half an hour of trouble.
+ */
+export async function calmDown(storm: Storm): Promise<number> {
   const { sandbox } = storm
+  let inTrouble = 0
   const untilMs = performance.now() + PATIENCE_MS
   for (let rounds = 0; ; rounds += 1) {
     for (const chain of ['ETH', 'BNB'] as const) await fillFaucetGaps(storm, chain)
@@ -64,9 +70,14 @@ export async function calmDown(storm: Storm): Promise<void> {
         `no calm: ${left.map((one) => `${one.created.order_id} ${one.stage}`)}\n${await tellLive(storm)}`,
       )
     for (const order of left) if (order.stage === 'EMERGENCY') await chooseAction(storm, order)
+    if (rounds === ROUNDS_ENOUGH) {
+      inTrouble = await countInTrouble(storm)
+      if (inTrouble > 0) await sandbox.remote.advanceClock(defaultPolicy.stallMs / 1_000 + 60)
+    }
   }
   // What was never paid, or lost its payment for good, expires.
   await sandbox.remote.advanceClock(16 * 60)
+  return inTrouble
 }
 
 /** Whatever waits is mined, and final. */
@@ -80,6 +91,13 @@ async function isAnythingLeaving({ sandbox }: Storm): Promise<boolean> {
     `SELECT payout_id FROM outflows WHERE state IN ('planned', 'signed', 'broadcast', 'orphaned') LIMIT 1`,
   )
   return live.length > 0
+}
+
+async function countInTrouble({ sandbox }: Storm): Promise<number> {
+  const [row] = await sandbox.rows<{ count: string }>(
+    `SELECT count(*) FROM outflows WHERE trouble IS NOT NULL AND state IN ('planned', 'signed', 'broadcast', 'orphaned')`,
+  )
+  return Number(row?.count ?? 0)
 }
 
 /** What has not come to its end, and all that is known of it. */
