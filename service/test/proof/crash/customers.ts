@@ -91,10 +91,28 @@ const AMOUNTS: Partial<Record<AssetId, string>> = {
 
 export type Wish = Pick<Customer, 'story' | 'from' | 'to'>
 
-/** What most customers do, and of three one does something special. */
-export function wishByChance(number: number, chance: Chance, { networks }: Devnet): Wish {
+/** What customers exchange where these networks run. */
+function pairsOn({ networks }: Devnet) {
   const isThere = (asset: AssetId) => assetOf(asset).chain in networks
-  const wanted = [...pairs, ...morePairs].filter((pair) => pair.every(isThere))
+  return [...pairs, ...morePairs].filter((pair) => pair.every(isThere))
+}
+
+/** Throws unless every customer would be given a rate now: reserves that were sent at once are not seen at once. */
+export async function expectAllQuoted(client: Client, devnet: Devnet): Promise<void> {
+  for (const [from, to] of pairsOn(devnet)) {
+    await client.getRate({
+      from: assetOf(from).currency,
+      from_network: assetOf(from).network,
+      to: assetOf(to).currency,
+      to_network: assetOf(to).network,
+      amount: `${AMOUNTS[from]}000`,
+    })
+  }
+}
+
+/** What most customers do, and of three one does something special. */
+export function wishByChance(number: number, chance: Chance, devnet: Devnet): Wish {
+  const wanted = pairsOn(devnet)
   const [from, to] = wanted[number % wanted.length] ?? chance.pick(wanted)
   return { story: chance.happens(66 / 100) ? 'pays' : chance.pick(stories), from, to }
 }

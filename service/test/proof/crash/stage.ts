@@ -19,6 +19,7 @@ import type { Inspected } from '../../harness/invariants.ts'
 import { lastingPort } from '../../harness/lasting_port.ts'
 import { processEnvironment } from '../../harness/process_environment.ts'
 import { openReadOnly } from '../../harness/read_only_database.ts'
+import { expectAllQuoted } from './customers.ts'
 import { type Fleet, type Reaper, startFleet } from './fleet.ts'
 import { type MortalPostgres, startMortalPostgres } from './mortal_postgres.ts'
 import type { Role } from './points.ts'
@@ -102,10 +103,7 @@ export async function startStage(ground: Ground, options: StageOptions): Promise
   const inspection = await inspect(environment, url)
   await fund(ground, inspection.inspected)
   const client = createClient({ baseUrl: fleet.origin, ...key, retries: 0, timeoutMs: 10_000 })
-  await eventually('both ways are quoted', async () => {
-    await client.getRate({ from: 'BTC', to: 'USDT', to_network: 'ERC20', amount: '0.001' })
-    await client.getRate({ from: 'ETH', to: 'BTC', amount: '0.02' })
-  })
+  await eventually('what customers exchange is quoted', () => expectAllQuoted(client, devnet))
   return {
     fleet,
     client,
