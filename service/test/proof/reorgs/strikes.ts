@@ -51,8 +51,8 @@ export async function strikeOnce(storm: Storm, strike: Strike): Promise<void> {
 
 /**
  * The storm is over: everything that waits is mined and buried, and whoever is asked decides, until every order has ended.
- * Answers how many outflows had to be given up for it, whose coins were replaced below a deep reorganisation, say: that takes
- * half an hour of trouble.
+ * Answers how many outflows were in trouble still after many rounds, and says of them what is known. They get the half hour after
+ * which the service gives up what the network refuses: one whose coins were replaced below a deep reorganisation, say.
  */
 export async function calmDown(storm: Storm): Promise<number> {
   const { sandbox } = storm
@@ -72,7 +72,10 @@ export async function calmDown(storm: Storm): Promise<number> {
     for (const order of left) if (order.stage === 'EMERGENCY') await chooseAction(storm, order)
     if (rounds === ROUNDS_ENOUGH) {
       inTrouble = await countInTrouble(storm)
-      if (inTrouble > 0) await sandbox.remote.advanceClock(defaultPolicy.stallMs / 1_000 + 60)
+      if (inTrouble > 0) {
+        console.warn(`in trouble still:\n${await tellLive(storm)}`)
+        await sandbox.remote.advanceClock(defaultPolicy.stallMs / 1_000 + 60)
+      }
     }
   }
   // What was never paid, or lost its payment for good, expires.
@@ -86,16 +89,16 @@ const BURIED = { BTC: 7, ETH: 14, BNB: 14, TRX: 21 } as const
 const ROUNDS_ENOUGH = 20
 const PATIENCE_MS = 90_000
 
+const IS_LIVE = `state IN ('planned', 'signed', 'broadcast', 'orphaned')`
+
 async function isAnythingLeaving({ sandbox }: Storm): Promise<boolean> {
-  const live = await sandbox.rows(
-    `SELECT payout_id FROM outflows WHERE state IN ('planned', 'signed', 'broadcast', 'orphaned') LIMIT 1`,
-  )
+  const live = await sandbox.rows(`SELECT payout_id FROM outflows WHERE ${IS_LIVE} LIMIT 1`)
   return live.length > 0
 }
 
 async function countInTrouble({ sandbox }: Storm): Promise<number> {
   const [row] = await sandbox.rows<{ count: string }>(
-    `SELECT count(*) FROM outflows WHERE trouble IS NOT NULL AND state IN ('planned', 'signed', 'broadcast', 'orphaned')`,
+    `SELECT count(*) FROM outflows WHERE trouble IS NOT NULL AND ${IS_LIVE}`,
   )
   return Number(row?.count ?? 0)
 }
@@ -105,7 +108,7 @@ async function tellLive({ sandbox }: Storm): Promise<string> {
   const rows = await sandbox.rows<{ known: unknown }>(
     `SELECT jsonb_build_object('outflow', to_jsonb(o), 'attempts',
        (SELECT jsonb_agg(to_jsonb(a) - 'bytes' ORDER BY a.attempt) FROM attempts a WHERE a.payout_id = o.payout_id)) AS known
-     FROM outflows o WHERE state IN ('planned', 'signed', 'broadcast', 'orphaned') ORDER BY planned_at_ms LIMIT 20`,
+     FROM outflows o WHERE ${IS_LIVE} ORDER BY planned_at_ms LIMIT 20`,
   )
   return rows.map(({ known }) => stringifyExact(known)).join('\n')
 }
