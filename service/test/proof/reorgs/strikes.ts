@@ -1,5 +1,4 @@
 import { CambistError } from '@cambist/sdk'
-import { stringifyExact } from '../../../src/domain/exact_json.ts'
 import { defaultPolicy } from '../../../src/engine/default_policy.ts'
 import { bnbToEth, btcToUsdt, ethToUsdc, quickPair, usdcToBnb, usdtToBtc } from '../../harness/orders.ts'
 import { type ForkingChain, forkingChains } from './chain_diary.ts'
@@ -105,12 +104,12 @@ async function countInTrouble({ sandbox }: Storm): Promise<number> {
 
 /** What has not come to its end, and all that is known of it. */
 async function tellLive({ sandbox }: Storm): Promise<string> {
-  const rows = await sandbox.rows<{ known: unknown }>(
+  const rows = await sandbox.rows<{ known: string }>(
     `SELECT jsonb_build_object('outflow', to_jsonb(o), 'attempts',
-       (SELECT jsonb_agg(to_jsonb(a) - 'bytes' ORDER BY a.attempt) FROM attempts a WHERE a.payout_id = o.payout_id)) AS known
+       (SELECT jsonb_agg(to_jsonb(a) - 'bytes' ORDER BY a.attempt) FROM attempts a WHERE a.payout_id = o.payout_id))::text AS known
      FROM outflows o WHERE ${IS_LIVE} ORDER BY planned_at_ms LIMIT 20`,
   )
-  return rows.map(({ known }) => stringifyExact(known)).join('\n')
+  return rows.map(({ known }) => known).join('\n')
 }
 
 async function placeOrders(storm: Storm): Promise<void> {
