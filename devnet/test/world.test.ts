@@ -1,5 +1,5 @@
 import { encodeDeployData, erc20Abi, type Hex, parseEther } from 'viem'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type ContractName, type Devnet, startDevnet } from '../src/index.ts'
 import { waitFor } from '../src/processes/wait.ts'
 import { makeTemporaryFolder } from './harness.ts'
@@ -136,10 +136,7 @@ test('what waited before an Ethereum reorg waits for its turn again, and is lost
   await devnet.send('ETH', 'ETH', lost, 2n)
   await devnet.mine('ETH', 1)
   await devnet.send('ETH', 'ETH', waiting, 3n)
-  const bytes = await client().request({
-    method: 'eth_getRawTransactionByHash',
-    params: [txHash],
-  } as never)
+  const bytes = await rawOf(txHash)
   await devnet.reorg('ETH', 1)
   await client().sendRawTransaction({ serializedTransaction: bytes })
   // The second is never sent again: the next payment has its nonce.
@@ -147,6 +144,58 @@ test('what waited before an Ethereum reorg waits for its turn again, and is lost
   await devnet.mine('ETH', 1)
   const paid = await Promise.all([first, lost, waiting, later].map((to) => devnet.balance('ETH', 'ETH', to)))
   expect(paid).toEqual([1n, 0n, 3n, 4n])
+})
+
+/**
+ * Takes out the block below a payment that waits, and does something while the node is made to queue that one again.
+ * The payment in the block is never sent again: the next one has its nonce. Returns where the waiting one goes.
+ */
+async function reorgBelowAWaitingPayment(meanwhile: (waiting: Hex) => Promise<unknown>): Promise<string> {
+  const to = await devnet.freshAddress('ETH')
+  await devnet.send('ETH', 'ETH', await devnet.freshAddress('ETH'), 1n)
+  await devnet.mine('ETH', 1)
+  const { txHash } = await devnet.send('ETH', 'ETH', to, 3n)
+  const waiting = await rawOf(txHash)
+  const { dropTransaction } = client()
+  const dropping = vi.spyOn(client(), 'dropTransaction').mockImplementationOnce(async (dropped) => {
+    expect(dropped).toEqual({ hash: txHash })
+    await dropTransaction(dropped)
+    await meanwhile(waiting)
+  })
+  try {
+    await devnet.reorg('ETH', 1)
+    expect(dropping).toHaveBeenCalledTimes(1)
+  } finally {
+    dropping.mockRestore()
+  }
+  return to
+}
+
+function rawOf(hash: string): Promise<Hex> {
+  return client().request({ method: 'eth_getRawTransactionByHash', params: [hash] } as never)
+}
+
+test('what waits during an Ethereum reorg may be sent again by somebody else meanwhile', async () => {
+  const to = await reorgBelowAWaitingPayment((waiting) =>
+    client().sendRawTransaction({ serializedTransaction: waiting }),
+  )
+  await devnet.send('ETH', 'ETH', await devnet.freshAddress('ETH'), 5n)
+  await devnet.mine('ETH', 1)
+  expect(await devnet.balance('ETH', 'ETH', to)).toBe(3n)
+})
+
+test('a payment during an Ethereum reorg does not take the nonce of one that waits', async () => {
+  const later = await devnet.freshAddress('ETH')
+  let sending: Promise<unknown> = Promise.resolve()
+  const to = await reorgBelowAWaitingPayment(async () => {
+    sending = devnet.send('ETH', 'ETH', later, 5n)
+    // As many turns as a payment takes that waits for nobody.
+    for (let turn = 0; turn < 10; turn += 1) await client().getBlock()
+  })
+  await sending
+  await devnet.mine('ETH', 1)
+  const paid = await Promise.all([to, later].map((address) => devnet.balance('ETH', 'ETH', address)))
+  expect(paid).toEqual([3n, 5n])
 })
 
 test('an Ethereum reorg of empty blocks makes other blocks, however often within a second', async () => {

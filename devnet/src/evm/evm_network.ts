@@ -86,7 +86,8 @@ export async function openEvmNetwork(
     freshAddress,
     mine: (blocks) => mining(() => mineBlocks(client, blocks)),
     mineLively: livelyTurn(client, mining),
-    reorg: (depth) => mining(() => reorganise(client, depth)),
+    // Nor while it reorganises may a payment be sent: it would take the nonce of one that is about to be queued again.
+    reorg: (depth) => mining(() => sending(() => reorganise(client, depth))),
     replace: (txHash, replacement) =>
       /^0x[0-9a-f]{64}$/i.test(txHash)
         ? sending(() => replace(chain, txHash as Hex, replacement))
@@ -246,17 +247,25 @@ async function queueAgain(client: EvmClient): Promise<void> {
     const waiting = Object.values(byNonce).toSorted((one, other) => Number(one.nonce) - Number(other.nonce))
     if (waiting[0] === undefined || Number(waiting[0].nonce) <= next) continue
     const raw: Hex[] = []
-    for (const { hash } of waiting)
-      raw.push(await client.request({ method: 'eth_getRawTransactionByHash', params: [hash] } as never))
+    for (const { hash } of waiting) {
+      // Nothing, when its sender has replaced it meanwhile.
+      const bytes = await client.request({ method: 'eth_getRawTransactionByHash', params: [hash] } as never)
+      if (bytes !== null) raw.push(bytes)
+    }
     for (const { hash } of waiting) await client.dropTransaction({ hash })
     for (const serializedTransaction of raw) {
       await client.sendRawTransaction({ serializedTransaction }).catch((error: Error) => {
-        // What paid for it has left the chain too: a node keeps no such transaction.
-        if (!/insufficient funds/i.test(error.message)) throw error
+        if (!NEED_NOT_WAIT.test(error.message)) throw error
       })
     }
   }
 }
+
+/**
+ * Refusals of a transaction that need not wait any more: what paid for it has left the chain too, and a node keeps no
+ * such transaction; or whoever made it was faster, and has sent it again or another in its place.
+ */
+const NEED_NOT_WAIT = /insufficient funds|transaction already imported|replacement transaction underpriced/i
 
 type Codes = readonly { readonly address: Address; readonly code: Hex }[]
 
