@@ -1,5 +1,6 @@
 import { assert } from '../domain/assert.ts'
 import type { Asset, AssetId } from '../domain/catalog/assets.ts'
+import type { ChainId } from '../domain/catalog/networks.ts'
 import { amountOf } from '../domain/money/amount.ts'
 import { parseRate, showRate } from '../domain/money/rate.ts'
 import { bucketOf, type OrderId } from '../domain/orders/identifiers.ts'
@@ -230,6 +231,33 @@ export async function findExpired(
     [nowMs, assets.map(({ id }) => id), assets.map(({ chain }) => chain), limit],
   )
   return rows.map(({ order_id, sequence }) => ({ orderId: order_id, sequence }))
+}
+
+/**
+ * Orders that have received something and wait for nothing but what has lain in a mempool since long before `awaitedSinceMs`.
+ * As above, only where the chain was looked at since. `updatedAtMs` tells one such wait of an order from the next.
+ */
+export async function findKeptWaiting(
+  sql: Sql,
+  chains: readonly ChainId[],
+  awaitedMs: number,
+  nowMs: InstantMs,
+  limit: number,
+): Promise<readonly { orderId: OrderId; updatedAtMs: InstantMs }[]> {
+  const rows = await sql.query<{ order_id: string; updated_at_ms: number }>(
+    `SELECT DISTINCT orders.order_id, orders.updated_at_ms FROM deposits AS lying
+       JOIN orders USING (bucket, order_id)
+       JOIN chain_heads USING (chain)
+     WHERE lying.state = 'seen' AND lying.role = 'counted' AND lying.chain = ANY($1)
+       AND orders.status = 'PENDING' AND expires_at_ms + $2 <= $3 AND looked_at_ms >= expires_at_ms + $2
+       AND EXISTS (SELECT FROM deposits AS deep WHERE (deep.bucket, deep.order_id) = (orders.bucket, orders.order_id)
+                     AND deep.role = 'counted' AND deep.state = 'confirmed')
+       AND NOT EXISTS (SELECT FROM deposits AS mined WHERE (mined.bucket, mined.order_id) = (orders.bucket, orders.order_id)
+                         AND mined.role = 'counted' AND mined.state = 'mined')
+     LIMIT $4`,
+    [chains, awaitedMs, nowMs, limit],
+  )
+  return rows.map(({ order_id, updated_at_ms }) => ({ orderId: order_id, updatedAtMs: updated_at_ms }))
 }
 
 export type DueExchange = {

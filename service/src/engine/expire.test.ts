@@ -1,8 +1,21 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { findKeptWaiting } from '../db/orders.ts'
 import type { AssetId } from '../domain/catalog/assets.ts'
 import type { ChainId } from '../domain/catalog/networks.ts'
+import { amountOf } from '../domain/money/amount.ts'
+import type { Order } from '../domain/orders/order.ts'
+import { HOUR_MS } from '../domain/time.ts'
+import { apply } from './apply.ts'
 import { expireOrders } from './expire.ts'
-import { type BooksStage, lookAt, mineDeposit, openBooksStage, placeOrder } from './testing/books_stage.ts'
+import {
+  type BooksStage,
+  confirmDeposit,
+  lookAt,
+  mineDeposit,
+  openBooksStage,
+  placeOrder,
+  tell,
+} from './testing/books_stage.ts'
 
 /**
  * What: an order whose time is up ends when its own chain was looked at since, whatever the others do.
@@ -72,6 +85,68 @@ test('an order to which something is on its way does not end, nor one of a chain
   chains.delete('BTC')
   await expireOrders({ ...stage.world, chains })
   expect(await statuses()).toEqual(['ETH:ETH PENDING', `${bitcoin.assets[0]} NEW`])
+})
+
+async function sendHalf(order: Order, toldMs: number): Promise<void> {
+  const key = 'ETH:the-other-half:0'
+  await tell(stage, order.terms.id, `${key}:seen:${toldMs}`, {
+    kind: 'DepositSeen',
+    key,
+    txHash: 'the-other-half',
+    amount: amountOf('ETH:ETH', WHOLE / 2n),
+    seenAtMs: stage.world.clock.nowMs(),
+    block: null,
+  })
+}
+
+test('too little waits an hour for what lies in a mempool, and until the chain was looked at since', async () => {
+  const order = await orderFrom('ETH:ETH')
+  const key = await mineDeposit(stage, order, WHOLE / 2n, 101)
+  await sendHalf(order, 0)
+  await confirmDeposit(stage, order, key)
+  stage.advance(LIFE_MS + HOUR_MS - 1)
+  await lookNow('ETH')
+  await expireOrders(stage.world)
+  stage.advance(1)
+  await expireOrders(stage.world)
+  expect(await statuses()).toEqual(['ETH:ETH PENDING'])
+  await lookNow('ETH')
+  expect(await expireOrders(stage.world)).toBe(false)
+  expect(await statuses()).toEqual(['ETH:ETH EMERGENCY'])
+})
+
+test('a block that takes what waited, and gives it back, ends no wait for good', async () => {
+  const order = await orderFrom('ETH:ETH')
+  const key = await mineDeposit(stage, order, WHOLE / 2n, 101)
+  await sendHalf(order, 0)
+  await confirmDeposit(stage, order, key)
+  stage.advance(LIFE_MS + HOUR_MS)
+  await lookNow('ETH')
+  const found = await findKeptWaiting(stage.db, ['ETH'], HOUR_MS, stage.world.clock.nowMs(), 10)
+  expect(found).toHaveLength(1)
+  const other = 'ETH:the-other-half:0'
+  const inBlock = {
+    kind: 'DepositSeen',
+    key: other,
+    txHash: 'the-other-half',
+    amount: amountOf('ETH:ETH', WHOLE / 2n),
+  } as const
+  stage.advance(1)
+  await tell(stage, order.terms.id, `${other}:mined:x`, {
+    ...inBlock,
+    seenAtMs: 0,
+    block: { height: 102, hash: 'x' },
+  })
+  // As who found it a moment before.
+  const { orderId, updatedAtMs } = found[0] ?? { orderId: '', updatedAtMs: 0 }
+  const late = await apply(stage.world, orderId, `awaited:${updatedAtMs}`, { kind: 'OrderExpired' })
+  expect(late.kind).toBe('ignored')
+  await expireOrders(stage.world)
+  expect(await statuses()).toEqual(['ETH:ETH PENDING'])
+  stage.advance(1)
+  await tell(stage, order.terms.id, `${other}:unmined:x`, { kind: 'DepositUnmined', key: other })
+  await expireOrders(stage.world)
+  expect(await statuses()).toEqual(['ETH:ETH EMERGENCY'])
 })
 
 test('of many there may be more, and all end', async () => {

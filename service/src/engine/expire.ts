@@ -1,5 +1,6 @@
-import { findExpired } from '../db/orders.ts'
+import { findExpired, findKeptWaiting } from '../db/orders.ts'
 import { assets } from '../domain/catalog/assets.ts'
+import { AWAITED_MS } from '../domain/orders/order.ts'
 import { apply } from './apply.ts'
 import { atOnce } from './at_once.ts'
 import type { World } from './world.ts'
@@ -8,11 +9,17 @@ const ORDERS_A_SWEEP = 200
 
 /** Ends orders whose time is up and whose chain has been looked at since. True: there may be more. */
 export async function expireOrders(world: World): Promise<boolean> {
-  const watched = assets.filter(({ chain }) => world.chains.has(chain))
-  const expired = await findExpired(world.db, watched, world.clock.nowMs(), ORDERS_A_SWEEP)
+  const { db, chains, clock, policy } = world
+  const watched = assets.filter(({ chain }) => chains.has(chain))
+  const expired = await findExpired(db, watched, clock.nowMs(), ORDERS_A_SWEEP)
   // The sequence is in the key because a deposit that comes and vanishes lets an order expire a second time.
-  await atOnce(world.policy.atOnce, expired, ({ orderId, sequence }) =>
+  await atOnce(policy.atOnce, expired, ({ orderId, sequence }) =>
     apply(world, orderId, `expired:${sequence}`, { kind: 'OrderExpired' }),
   )
-  return expired.length === ORDERS_A_SWEEP
+  const kept = await findKeptWaiting(db, [...chains.keys()], AWAITED_MS, clock.nowMs(), ORDERS_A_SWEEP)
+  // A block may bring what lay in the mempool just now, and be taken back: then the order is found again, later.
+  await atOnce(policy.atOnce, kept, ({ orderId, updatedAtMs }) =>
+    apply(world, orderId, `awaited:${updatedAtMs}`, { kind: 'OrderExpired' }),
+  )
+  return expired.length === ORDERS_A_SWEEP || kept.length === ORDERS_A_SWEEP
 }

@@ -3,6 +3,7 @@ import {
   bnbToEth,
   btcToUsdt,
   createOrder,
+  depositsOf,
   ethToUsdc,
   expectPaidOut,
   expectRefunded,
@@ -115,6 +116,35 @@ test('a deposit that lies in the mempool for an hour longer is late for a fixed 
   const late = await sandbox.waitForStatus(fixed.order_id, 'EMERGENCY')
   expect(late.emergency?.reasons).toEqual(['LATE_DEPOSIT'])
   await expectPaidOut(sandbox, float)
+})
+
+test('half a payment waits for the other half in a mempool until an hour after expiry, and not for ever', async () => {
+  const sandbox = given()
+  const order = await createOrder(sandbox, btcToUsdt, { rate_type: 'float', amount: '0.02' })
+  const first = await sandbox.remote.pay(order.order_id, 0.01)
+  await sandbox.remote.pay(order.order_id, 0.01)
+  const { rpc } = sandbox.devnet.bitcoin
+  const to = await sandbox.remote.freshAddress('BTC')
+  for (const transactions of [[first], [], []]) await rpc('generateblock', [to, transactions])
+  await sandbox.eventually('the first half is deep', async () => {
+    const states = (await depositsOf(sandbox, order.order_id)).map(({ state }) => state)
+    expect(states.toSorted()).toEqual(['confirmed', 'seen'])
+  })
+  expect((await sandbox.client.getOrder(order.order_id)).status).toBe('PENDING')
+  await advanceUntilLeft(sandbox, order.expires_at, -3_605)
+  const stuck = await sandbox.waitForStatus(order.order_id, 'EMERGENCY')
+  expect(stuck.emergency?.reasons).toEqual(['UNDERPAID'])
+  sandbox.log('the customer waits, and the other half comes after all')
+  await sandbox.bury('BTC')
+  await expectPaidOut(sandbox, order)
+  expect(await statusesOf(sandbox, order.order_id)).toEqual([
+    'NEW',
+    'PENDING',
+    'EMERGENCY',
+    'EXCHANGE',
+    'WITHDRAW',
+    'DONE',
+  ])
 })
 
 test('an expired order that is paid shows the deposit, and asks when it has confirmed', async () => {

@@ -1,5 +1,6 @@
 import { amountOf } from '../../src/domain/money/amount.ts'
 import type { Fact } from '../../src/domain/orders/facts.ts'
+import { AWAITED_MS } from '../../src/domain/orders/order.ts'
 import {
   commit,
   costOn,
@@ -26,10 +27,13 @@ export type Bounds = {
 /** An order and the world around it, small enough to be enumerated. */
 export type World = {
   readonly story: Story
-  readonly isLate: boolean
+  readonly clock: Clock
   readonly transactions: readonly Transaction[]
   readonly left: Bounds
 }
+
+/** Whether the order is open, expired, or so long ago that it waits no more for what lies in a mempool. */
+type Clock = 'open' | 'expired' | 'unawaited'
 
 type Size = (typeof sizes)[number]
 type Transaction = { readonly size: Size; readonly where: 'gone' | 'mempool' | 'mined' | 'confirmed' }
@@ -41,7 +45,7 @@ const sizes = ['all', 'half', 'dust', 'foreign'] as const
 export type Step = { readonly name: string; readonly next: World; readonly fact: Fact | null }
 
 export function firstWorld(rateType: RateType, bounds: Bounds): World {
-  return { story: startStory({ rateType }), isLate: false, transactions: [], left: bounds }
+  return { story: startStory({ rateType }), clock: 'open', transactions: [], left: bounds }
 }
 
 /** Everything that may happen next. */
@@ -49,15 +53,32 @@ export function stepsFrom(world: World): Step[] {
   return [
     ...newDeposits(world),
     ...world.transactions.flatMap((_transaction, index) => movesOfTransaction(world, index)),
-    ...(world.isLate ? [] : [{ name: 'the time is up', next: { ...world, isLate: true }, fact: null }]),
+    ...timePasses(world),
     ...clockAndMarket(world),
     ...outflowSteps(world),
     ...actions(world),
   ]
 }
 
-function nowOf({ isLate }: World): number {
-  return isLate ? EXPIRES_MS + 60_000 : START_MS + 60_000
+const NOW_MS: Readonly<Record<Clock, number>> = {
+  open: START_MS + 60_000,
+  expired: EXPIRES_MS + 60_000,
+  unawaited: EXPIRES_MS + AWAITED_MS + 60_000,
+}
+
+function nowOf({ clock }: World): number {
+  return NOW_MS[clock]
+}
+
+function timePasses(world: World): Step[] {
+  switch (world.clock) {
+    case 'open':
+      return [{ name: 'the time is up', next: { ...world, clock: 'expired' }, fact: null }]
+    case 'expired':
+      return [{ name: 'an hour has passed', next: { ...world, clock: 'unawaited' }, fact: null }]
+    default:
+      return []
+  }
 }
 
 function hear(world: World, name: string, fact: Fact): Step {
@@ -140,7 +161,7 @@ function movesOfTransaction(world: World, index: number): Step[] {
 
 function clockAndMarket(world: World): Step[] {
   const { story } = world
-  const expired = world.isLate ? [hear(world, 'the order expires', { kind: 'OrderExpired' })] : []
+  const expired = world.clock === 'open' ? [] : [hear(world, 'the order expires', { kind: 'OrderExpired' })]
   const isWaiting = story.order.state.status === 'EXCHANGE'
   const market: Step[] = isWaiting
     ? [
@@ -199,7 +220,7 @@ function actions(world: World): Step[] {
 }
 
 /** The same for worlds in which the same may happen from now on, whatever led there and in whatever order. */
-export function nameOf({ story, isLate, transactions, left }: World): string {
+export function nameOf({ story, clock, transactions, left }: World): string {
   const { order, outflows, books } = story
   const { state } = order
   const settled = 'settlement' in state && state.settlement !== null ? state.settlement.paid.units : ''
@@ -219,28 +240,39 @@ export function nameOf({ story, isLate, transactions, left }: World): string {
     deposits.toSorted(),
     outflows.map((one) => one.state),
     accounts.map(([account, units]) => `${account} ${units}`).toSorted(),
-    isLate,
+    clock,
     Object.values(left),
   ].join('|')
 }
 
 /**
- * The way out: what is on its way is mined and becomes deep, workers work, nothing fails any more, and a customer who is
- * asked takes the money back. Answers the world in which nothing more happens.
+ * The way out: what is on its way is mined, unless it lies in a mempool for ever, and becomes deep, workers work, nothing fails
+ * any more, and a customer who is asked takes the money back. The worlds on it, with their names; in the last nothing more
+ * happens.
  */
-export function calmDown(world: World): World {
-  let calm: World = { ...world, left: { deposits: 0, reorgs: 0, actions: 1, failures: 0 } }
+export function* wayOut(
+  world: World,
+  mempool: 'moves' | 'is stuck',
+): Generator<{ readonly name: string; readonly calm: World }> {
+  const left = { deposits: 0, reorgs: 0, actions: 1, failures: 0 }
+  let calm: World = { ...world, left }
+  let name = nameOf(calm)
   for (let steps = 0; steps < STEPS_OUT_MAX; steps += 1) {
-    const before = nameOf(calm)
-    const step = stepsFrom(calm).find(({ name, next }) => isForward(name) && nameOf(next) !== before)
-    if (step === undefined) return calm
-    calm = { ...step.next, left: calm.left }
+    yield { name, calm }
+    const before = name
+    const isStep = (one: Step) => {
+      if (!isForward(one.name, mempool)) return false
+      calm = { ...one.next, left }
+      name = nameOf(calm)
+      return name !== before
+    }
+    if (!stepsFrom(calm).some(isStep)) return
   }
-  return calm
 }
 
 const STEPS_OUT_MAX = 40
 
-function isForward(name: string): boolean {
+function isForward(name: string, mempool: 'moves' | 'is stuck'): boolean {
+  if (mempool === 'is stuck' && /is mined$/.test(name)) return false
   return !/vanishes|leaves its block|has fallen|is down|fails|continues/.test(name)
 }

@@ -199,6 +199,41 @@ describe('what counts', () => {
     expect(reasonsOf(credited)).toEqual(['LATE_DEPOSIT'])
   })
 
+  test.each([
+    ['fixed', ['LATE_DEPOSIT']],
+    ['float', 'EXCHANGE'],
+  ] as const)(
+    'too little of %s waits for the rest in a mempool until an hour after expiry',
+    (rateType, end) => {
+      const half = setScene({ rateType }, mine('d1', 50n), see('d2', 50n), confirm('d1'))
+      const expired = (lateMs: number) => {
+        const nowMs = EXPIRES_MS + 3_600_000 + lateMs
+        return { nowMs, ...tell(half.story, { kind: 'OrderExpired' }, nowMs) }
+      }
+      expect(expired(-1).decision.kind).toBe('ignored')
+      expect(reasonsOf(expired(0))).toEqual(['UNDERPAID'])
+      expect(reasonsOf(goOn(expired(0), vanish('d2')))).toEqual(['UNDERPAID'])
+      const whole = goOn(expired(0), mine('d2', 50n))
+      expect(reasonsOf(whole)).toEqual(['UNDERPAID'])
+      expect(reasonsOf(goOn(whole, confirm('d2')))).toEqual(end)
+    },
+  )
+
+  test('the rest has to be in a block by the end of that hour, and what is in one is waited for', () => {
+    const nowMs = EXPIRES_MS + 3_600_000
+    const half = { ...setScene({}, mine('d1', 50n), see('d2', 50n)), nowMs }
+    expect(reasonsOf(goOn(half, confirm('d1')))).toEqual(['UNDERPAID'])
+    const mined = goOn(half, mine('d2', 50n), confirm('d1'))
+    expect(reasonsOf(mined)).toBe('PENDING')
+    expect(reasonsOf(goOn(mined, unmine('d2')))).toEqual(['UNDERPAID'])
+  })
+
+  test('what comes after expiry keeps too little waiting no longer, from a mempool', () => {
+    const half = { ...setScene({}, mine('d1', 50n)), nowMs: LATE_MS }
+    expect(reasonsOf(goOn(half, see('d2', 50n), confirm('d1')))).toEqual(['UNDERPAID'])
+    expect(reasonsOf(goOn(half, mine('d2', 50n), confirm('d1')))).toBe('PENDING')
+  })
+
   test('an order that was told of its payment waits for it, and does not expire because it is mined late', () => {
     const waited = { ...setScene({ rateType: 'fixed' }, see('d1', 100n)), nowMs: EXPIRES_MS + 3_600_000 }
     const mined = goOn(waited, mine('d1', 100n))

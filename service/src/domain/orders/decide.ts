@@ -1,7 +1,13 @@
 import { unreachable } from '../assert.ts'
 import type { InstantMs } from '../time.ts'
-import { type Decision, ignore, move } from './decision.ts'
-import { onDepositConfirmed, onDepositSeen, onDepositUnmined, onDepositVanished } from './deposits.ts'
+import type { Decision } from './decision.ts'
+import {
+  onDepositConfirmed,
+  onDepositSeen,
+  onDepositUnmined,
+  onDepositVanished,
+  onOrderExpired,
+} from './deposits.ts'
 import { onActionChosen } from './emergency.ts'
 import { onExchangePriced, onExchangeStalled } from './exchange.ts'
 import type { Fact } from './facts.ts'
@@ -39,10 +45,4 @@ export function decide(order: Order, fact: Fact, nowMs: InstantMs): Decision {
     default:
       return unreachable(fact)
   }
-}
-
-function onOrderExpired(order: Order, nowMs: InstantMs): Decision {
-  if (order.state.status !== 'NEW') return ignore('only an order without a deposit expires')
-  if (nowMs < order.terms.expiresAtMs) return ignore('it is still open')
-  return move(order, { status: 'EXPIRED' }, nowMs)
 }

@@ -5,6 +5,7 @@ import type { InstantMs } from '../time.ts'
 import { closeCounting, type Decision, ignore, move, takeBack } from './decision.ts'
 import type { Fact } from './facts.ts'
 import {
+  AWAITED_MS,
   countedDeposits,
   type Deposit,
   type DepositRole,
@@ -129,20 +130,31 @@ export function onDepositConfirmed(order: Order, key: string, nowMs: InstantMs):
   return reconsider(next, nowMs, ledger.depositReceived(deposit.amount))
 }
 
+/**
+ * The time is up: for an order without a deposit at once; for one that has received something, when it has waited long enough
+ * for what only lies in a mempool.
+ */
+export function onOrderExpired(order: Order, nowMs: InstantMs): Decision {
+  if (nowMs < order.terms.expiresAtMs) return ignore('it is still open')
+  if (order.state.status === 'NEW') return move(order, { status: 'EXPIRED' }, nowMs)
+  const isOver = order.state.status === 'PENDING' && isKeptWaiting(order, nowMs)
+  return isOver ? reconsider(order, nowMs) : ignore('it is ended, or waits for what may still come')
+}
+
 /** What the order is, now that its deposits are these. */
 function reconsider(order: Order, nowMs: InstantMs, postings: readonly Posting[] = []): Decision {
-  const state = stateByDeposits(order)
+  const state = stateByDeposits(order, nowMs)
   const begins = state.status === 'EXCHANGE' && order.state.status !== 'EXCHANGE'
   return move(begins ? closeCounting(order) : order, state, nowMs, postings)
 }
 
-function stateByDeposits(order: Order): OrderState {
+function stateByDeposits(order: Order, nowMs: InstantMs): OrderState {
   const { state } = order
   switch (state.status) {
     case 'NEW':
     case 'PENDING':
     case 'EXPIRED':
-      return isPaid(order) ? judge(order) : openState(order)
+      return isPaid(order) || isKeptWaiting(order, nowMs) ? judge(order) : openState(order)
     case 'EMERGENCY':
       return emergencyState(order, state.reasons)
     default:
@@ -160,7 +172,7 @@ export function openState(order: Order): OrderState {
   if (deposits.length === 0) return { status: state.status === 'EXPIRED' ? 'EXPIRED' : 'NEW' }
   if (areAllConfirmed(order)) return judge(order)
   if (deposits.some(({ isLate }) => !isLate)) return { status: 'PENDING' }
-  if (received(order).units > 0n && areOthersInMempool(order)) return judge(order)
+  if (hasOnlyMempoolLeft(order)) return judge(order)
   const wasSeen = deposits.some(({ seenAtMs }) => seenAtMs < terms.expiresAtMs)
   return { status: state.status === 'PENDING' && wasSeen ? 'PENDING' : 'EXPIRED' }
 }
@@ -170,11 +182,18 @@ export function openState(order: Order): OrderState {
  * it lie there for weeks.
  */
 function isPaid(order: Order): boolean {
-  return areOthersInMempool(order) && received(order).units > 0n && depositReasons(order).length === 0
+  return hasOnlyMempoolLeft(order) && depositReasons(order).length === 0
 }
 
-function areOthersInMempool(order: Order): boolean {
-  return countedDeposits(order).every(({ state }) => state !== 'mined')
+/** Something is there, and all that it waits for lies in a mempool and came late, or has had its time to come into a block. */
+function isKeptWaiting(order: Order, nowMs: InstantMs): boolean {
+  if (!hasOnlyMempoolLeft(order)) return false
+  const isLate = countedDeposits(order).every((deposit) => deposit.state === 'confirmed' || deposit.isLate)
+  return isLate || nowMs >= order.terms.expiresAtMs + AWAITED_MS
+}
+
+function hasOnlyMempoolLeft(order: Order): boolean {
+  return received(order).units > 0n && countedDeposits(order).every(({ state }) => state !== 'mined')
 }
 
 function areAllConfirmed(order: Order): boolean {

@@ -3,7 +3,7 @@ import { assert } from '../assert.ts'
 import { amountOf } from '../money/amount.ts'
 import type { Decision } from './decision.ts'
 import { type Fact, type FactKind, factKinds } from './facts.ts'
-import { type OrderStatus, orderStatuses } from './order.ts'
+import { AWAITED_MS, type OrderStatus, orderStatuses } from './order.ts'
 import { checkBooks, legalMoves } from './testing/books.ts'
 import { DUST, FOREIGN, IN_TIME_MS, keyOf, type Scene, scenes, seen } from './testing/scenes.ts'
 import {
@@ -113,6 +113,7 @@ const tellers = {
   // Time, market, and nothing going on.
   early: () => ({ fact: { kind: 'OrderExpired' }, nowMs: EXPIRES_MS - 1 }),
   expired: () => ({ fact: { kind: 'OrderExpired' }, nowMs: EXPIRES_MS }),
+  unawaited: () => ({ fact: { kind: 'OrderExpired' }, nowMs: EXPIRES_MS + AWAITED_MS }),
   priced: priced((story) => priceNow(story)),
   slipped: priced((story) => priceNow(story, -500n)),
   worthless: priced(() => null),
@@ -146,6 +147,7 @@ pendingMined      same     same     same     same     same     same     -       
 pendingUnder      same     same     same     same     same     same     -        -        -
 pendingOver       same     same     same     same     same     same     -        -        -
 pendingTwo        same     same     same     same     same     same     -        -        -
+pendingKept       same     same     same     same     same     same     -        -        -
 expired           same     same     same     same     same     same     -        -        -
 expiredVanished   same     same     same     same     same     same     -        -        -
 expiredSeen       same     same     same     same     same     same     -        -        -
@@ -186,6 +188,7 @@ pendingMined      -        same     same     NEW       same      -          EXCH
 pendingUnder      -        same     same     NEW       same      -          EMERGENCY   -         -
 pendingOver       -        same     same     NEW       same      -          EMERGENCY   -         -
 pendingTwo        -        -        -        -         same      -          -           same      EXCHANGE
+pendingKept       -        -        -        -         same      -          -           -         -
 expired           same     same     same     same      -         -          -           -         -
 expiredVanished   PENDING  PENDING  PENDING  same      -         -          -           -         -
 expiredSeen       -        same     same     same      -         same       -           -         -
@@ -216,43 +219,44 @@ refundedLost      -        same     same     same      -         same       -   
 `
 
 const TIME_AND_MARKET = `
-                  early    expired  priced   slipped   worthless pricedOther stalled
-new               -        EXPIRED  -        -         -         -           -
-newVanished       -        EXPIRED  -        -         -         -           -
-newDust           -        EXPIRED  -        -         -         -           -
-newForeign        -        EXPIRED  -        -         -         -           -
-pendingSeen       -        -        -        -         -         -           -
-pendingMined      -        -        -        -         -         -           -
-pendingUnder      -        -        -        -         -         -           -
-pendingOver       -        -        -        -         -         -           -
-pendingTwo        -        -        -        -         -         -           -
-expired           -        -        -        -         -         -           -
-expiredVanished   -        -        -        -         -         -           -
-expiredSeen       -        -        -        -         -         -           -
-expiredMined      -        -        -        -         -         -           -
-due               -        -        same     same      same      same        EMERGENCY
-dueFloat          -        -        same     EMERGENCY EMERGENCY -           EMERGENCY
-dueExtra          -        -        same     same      same      same        EMERGENCY
-planned           -        -        -        -         -         -           EMERGENCY
-committed         -        -        -        -         -         -           -
-committedLost     -        -        -        -         -         -           -
-withdraw          -        -        -        -         -         -           -
-withdrawLost      -        -        -        -         -         -           -
-withdrawGone      -        -        -        -         -         -           -
-done              -        -        -        -         -         -           -
-doneLost          -        -        -        -         -         -           -
-emergencyUnder    -        -        -        -         -         -           -
-emergencyTopUp    -        -        -        -         -         -           -
-emergencyOver     -        -        -        -         -         -           -
-emergencyLate     -        -        -        -         -         -           -
-emergencySlipped  -        -        -        -         -         -           -
-emergencyFailed   -        -        -        -         -         -           -
-refundPlanned     -        -        -        -         -         -           -
-refundCommitted   -        -        -        -         -         -           -
-refundSent        -        -        -        -         -         -           -
-refundLost        -        -        -        -         -         -           -
-refunded          -        -        -        -         -         -           -
-refundedLost      -        -        -        -         -         -           -
+                  early    expired  unawaited priced   slipped   worthless pricedOther stalled
+new               -        EXPIRED  EXPIRED   -        -         -         -           -
+newVanished       -        EXPIRED  EXPIRED   -        -         -         -           -
+newDust           -        EXPIRED  EXPIRED   -        -         -         -           -
+newForeign        -        EXPIRED  EXPIRED   -        -         -         -           -
+pendingSeen       -        -        -         -        -         -         -           -
+pendingMined      -        -        -         -        -         -         -           -
+pendingUnder      -        -        -         -        -         -         -           -
+pendingOver       -        -        -         -        -         -         -           -
+pendingTwo        -        -        -         -        -         -         -           -
+pendingKept       -        -        EMERGENCY -        -         -         -           -
+expired           -        -        -         -        -         -         -           -
+expiredVanished   -        -        -         -        -         -         -           -
+expiredSeen       -        -        -         -        -         -         -           -
+expiredMined      -        -        -         -        -         -         -           -
+due               -        -        -         same     same      same      same        EMERGENCY
+dueFloat          -        -        -         same     EMERGENCY EMERGENCY -           EMERGENCY
+dueExtra          -        -        -         same     same      same      same        EMERGENCY
+planned           -        -        -         -        -         -         -           EMERGENCY
+committed         -        -        -         -        -         -         -           -
+committedLost     -        -        -         -        -         -         -           -
+withdraw          -        -        -         -        -         -         -           -
+withdrawLost      -        -        -         -        -         -         -           -
+withdrawGone      -        -        -         -        -         -         -           -
+done              -        -        -         -        -         -         -           -
+doneLost          -        -        -         -        -         -         -           -
+emergencyUnder    -        -        -         -        -         -         -           -
+emergencyTopUp    -        -        -         -        -         -         -           -
+emergencyOver     -        -        -         -        -         -         -           -
+emergencyLate     -        -        -         -        -         -         -           -
+emergencySlipped  -        -        -         -        -         -         -           -
+emergencyFailed   -        -        -         -        -         -         -           -
+refundPlanned     -        -        -         -        -         -         -           -
+refundCommitted   -        -        -         -        -         -         -           -
+refundSent        -        -        -         -        -         -         -           -
+refundLost        -        -        -         -        -         -         -           -
+refunded          -        -        -         -        -         -         -           -
+refundedLost      -        -        -         -        -         -         -           -
 `
 
 const OUTFLOWS = `
@@ -266,6 +270,7 @@ pendingMined      -        -         -        -         -         -
 pendingUnder      -        -         -        -         -         -
 pendingOver       -        -         -        -         -         -
 pendingTwo        -        -         -        -         -         -
+pendingKept       -        -         -        -         -         -
 expired           -        -         -        -         -         -
 expiredVanished   -        -         -        -         -         -
 expiredSeen       -        -         -        -         -         -
@@ -306,6 +311,7 @@ pendingMined      not      not             not           not         not    not 
 pendingUnder      not      not             not           not         not    not           not
 pendingOver       not      not             not           not         not    not           not
 pendingTwo        not      not             not           not         not    not           not
+pendingKept       not      not             not           not         not    not           not
 expired           not      not             not           not         not    not           not
 expiredVanished   not      not             not           not         not    not           not
 expiredSeen       not      not             not           not         not    not           not

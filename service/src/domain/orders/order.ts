@@ -159,14 +159,14 @@ export function nothingFailed({ from, to }: Pick<OrderTerms, 'from' | 'to'>): Fa
 }
 
 /**
- * How long after its `expires_at` a fixed order may still have its locked rate: for a deposit that was seen in time and waited
- * for its block, and for who chooses `continue`. Without an end it would be an option, to be taken when the market has
- * moved the right way (decisions 0019 and 0038).
+ * How long after its `expires_at` an order waits for what was seen in time and lies in a mempool, and a fixed one may still have its
+ * locked rate: for such a deposit, and for who chooses `continue`. Without an end that would be an option, to be taken when
+ * the market has moved the right way, and anybody could keep an order waiting (decisions 0019 and 0038).
  */
-const LOCK_OFFERED_MS = HOUR_MS
+export const AWAITED_MS = HOUR_MS
 
 export function isLockOffered({ expiresAtMs }: Pick<OrderTerms, 'expiresAtMs'>, atMs: InstantMs): boolean {
-  return atMs < expiresAtMs + LOCK_OFFERED_MS
+  return atMs < expiresAtMs + AWAITED_MS
 }
 
 /** Deposits that add up, whether deep enough or not. */

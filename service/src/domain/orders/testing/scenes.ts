@@ -128,6 +128,7 @@ export const scenes = {
   pendingMined: fixed(mine('d1', 100n)),
   pendingUnder: fixed(mine('d1', 50n)),
   pendingOver: fixed(mine('d1', 200n)),
+  pendingKept: fixed(mine('d1', 50n), see('d2', 50n), confirm('d1')),
   pendingTwo: fixed(mine('d1', 50n), mine('d2', 50n), confirm('d1')),
   expired: fixed(expire),
   expiredVanished: fixed(see('d1', 100n), vanish('d1'), expire),
