@@ -132,7 +132,7 @@ export function isSwept(id: Watched): boolean {
 }
 
 /** These come seldom, and nowhere else is a death as dangerous. */
-const deadlier: Partial<Record<Place, number>> = { broadcast: 20, signature: 20, commit: 3 }
+const deadlier: Partial<Record<Place, number>> = { broadcast: 60, signature: 40, commit: 3 }
 
 /** Within so many calls an act is written down. */
 const AFTER_ACT_CALLS = 4
