@@ -32,6 +32,8 @@ export type ClaimedOutflow = Outflow & {
   /** A filler on a coin chain: the outflow whose coins it takes back. On account chains the nonce says which one. */
   readonly fills: PayoutId | null
   readonly plannedAtMs: InstantMs
+  /** What stood in its way when it was let go the last time. */
+  readonly trouble: string | null
   readonly troubleSinceMs: InstantMs | null
   readonly fence: number
   /** The block that its chain had been looked at up to when it was claimed; null when it was only read. */
@@ -59,6 +61,7 @@ type OutflowRow = {
   nonce: number | null
   fills: string | null
   planned_at_ms: number
+  trouble: string | null
   trouble_since_ms: number | null
   claim_fence: number
   from_address: string | null
@@ -158,6 +161,7 @@ function toClaimed(row: OutflowRow): ClaimedOutflow {
     nonce: row.nonce,
     fills: row.fills,
     plannedAtMs: row.planned_at_ms,
+    trouble: row.trouble,
     troubleSinceMs: row.trouble_since_ms,
     fence: row.claim_fence,
     claimedAtHeight: null,

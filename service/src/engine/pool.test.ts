@@ -30,6 +30,7 @@ function world(): SigningWorld {
       return Array.from({ length: count }, (_, at) => `${family}-${purpose}-${from + at}`)
     },
     room: () => Promise.reject(new Error('nothing is signed here')),
+    lastSigned: () => Promise.reject(new Error('nothing is signed here')),
     sign: () => Promise.reject(new Error('nothing is signed here')),
   }
   const policy = { ...stage.world.policy, poolSize: POOL_SIZE }

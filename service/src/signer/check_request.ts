@@ -9,6 +9,7 @@ import type {
   EvmIntent,
   Intent,
   KeyPath,
+  PayoutId,
   PayoutKind,
   SolanaIntent,
   StellarIntent,
@@ -55,6 +56,11 @@ export function checkAddressRequest(family: unknown, purpose: unknown, from: unk
 /** Checks what a `room` request names; throws `Malformed` when it is no asset. */
 export function checkRoomRequest(value: unknown): AssetId {
   return asset('asset', value)
+}
+
+/** Checks what a `lastSigned` request names; throws `Malformed` when no outflow is called that. */
+export function checkPayoutRequest(value: unknown): PayoutId {
+  return payoutName('payoutId', value)
 }
 
 const ADDRESSES_MAX = 1_000
@@ -362,9 +368,13 @@ function readIdentity(fields: Fields, family: Intent['family']) {
   }
   return {
     chain,
-    payoutId: text('intent.payoutId', fields.payoutId, /^[A-Za-z0-9_-]{1,64}:[1-9]\d{0,8}$/),
+    payoutId: payoutName('intent.payoutId', fields.payoutId),
     attempt: integer('intent.attempt', fields.attempt, 1, ATTEMPTS_MAX),
   }
+}
+
+function payoutName(name: string, value: unknown): PayoutId {
+  return text(name, value, /^[A-Za-z0-9_-]{1,64}:[1-9]\d{0,8}$/)
 }
 
 function readKey(name: string, value: unknown): KeyPath {

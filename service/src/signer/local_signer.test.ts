@@ -279,6 +279,21 @@ test('it is told what the limits leave, before anything is written down', async 
   await expect(signer.room('nothing' as 'BTC:BTC')).rejects.toThrow()
 })
 
+test('it says which attempt of an outflow it has signed last, whatever it has refused since', async () => {
+  const { signer } = startSigner()
+  expect(await signer.lastSigned('CB1:1'), 'nothing').toBe(0)
+  const wei = (times: bigint) => ({ maxFeePerGasWei: 30_000_000_000n * times })
+  expect(await codeOf(signer, evmIntent(), sealed())).toBe('signed')
+  expect(await signer.lastSigned('CB1:1')).toBe(1)
+  expect(await codeOf(signer, evmIntent({ attempt: 2, ...wei(2n) }), sealed())).toBe('signed')
+  expect(await codeOf(signer, evmIntent({ attempt: 3, ...wei(3n), nonce: 6 }), sealed())).toBe('conflict')
+  expect(await signer.lastSigned('CB1:1')).toBe(2)
+  expect(await signer.lastSigned('CB1:2'), 'another outflow of the order').toBe(0)
+  signer.stop('told to')
+  expect(await signer.lastSigned('CB1:1'), 'also when it signs no more').toBe(2)
+  await expect(signer.lastSigned('CB1')).rejects.toThrow('payoutId is malformed')
+})
+
 test('where only time keeps attempts apart, each counts: the service may say that an earlier one was not taken', async () => {
   const first = solanaIntent()
   const limits = [{ asset: 'SOL:SOL', windowMs: HOUR_MS, unitsMax: first.units * 3n }]

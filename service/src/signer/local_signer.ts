@@ -15,7 +15,7 @@ import type {
 } from '../domain/payouts/intent.ts'
 import type { InstantMs } from '../domain/time.ts'
 import { canonicalBitcoinAddress, signBitcoin } from './bitcoin_transaction.ts'
-import { checkAddressRequest, checkRequest, checkRoomRequest } from './check_request.ts'
+import { checkAddressRequest, checkPayoutRequest, checkRequest, checkRoomRequest } from './check_request.ts'
 import { deriveKeys, type Keys } from './derivation.ts'
 import { eosAddress, isEosPayee } from './eos_address.ts'
 import { canonicalEvmAddress, signEvm } from './evm_transaction.ts'
@@ -75,6 +75,7 @@ export function localSigner(options: {
       return Array.from({ length: count }, (_, at) => addressOf({ purpose, index: from + at }))
     },
     room: async (asset) => roomFor(parts, checkRoomRequest(asset)),
+    lastSigned: async (payoutId) => (await store.attempts(checkPayoutRequest(payoutId))).at(-1)?.attempt ?? 0,
     sign: (intent, authority) => sign(parts, intent, authority),
     stop(because) {
       reason ??= because

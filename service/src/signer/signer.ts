@@ -2,7 +2,7 @@ import type { AssetId } from '../domain/catalog/assets.ts'
 import type { AddressFamily } from '../domain/catalog/networks.ts'
 import type { SealedTerms } from '../domain/orders/seal.ts'
 import type { Outcome } from '../domain/outcome.ts'
-import type { Intent, KeyPath, PayoutKind, SignedTx } from '../domain/payouts/intent.ts'
+import type { Intent, KeyPath, PayoutId, PayoutKind, SignedTx } from '../domain/payouts/intent.ts'
 
 /**
  * On whose word money leaves: where the order pays and in what, as sealed when the order was created (or when a
@@ -46,6 +46,11 @@ export type Signer = {
    * has its nonce keeps all others of its account waiting.
    */
   room(asset: AssetId): Promise<Room>
+  /**
+   * The last attempt that it has signed of an outflow, 0 for none. Asked before one is given up, because the service may have
+   * forgotten what was signed. Rejects when it cannot say: that is no 0.
+   */
+  lastSigned(payoutId: PayoutId): Promise<number>
   /** Builds, signs, stores, answers. The same payout and attempt again gives the same bytes, whatever happened between. */
   sign(intent: Intent, authority: Authority): Promise<Outcome<SignedTx, SignRejection>>
 }

@@ -93,6 +93,19 @@ test('over the socket everything is as it is in process', async () => {
     expect(await client.room(asset)).toStrictEqual(await direct.room(asset))
   }
   await expect(client.room('nothing' as 'BTC:BTC')).rejects.toThrow('asset is not an asset we know')
+  for (const [payoutId, attempt] of [
+    ['CB1:1', 1],
+    ['CB1:2', 1],
+    ['CB1:3', 0],
+    ['CB9:1', 0],
+  ] as const) {
+    expect(await client.lastSigned(payoutId)).toBe(attempt)
+    expect(await direct.lastSigned(payoutId)).toBe(attempt)
+  }
+  for (const payoutId of ['CB1', 'CB1:0', `${'x'.repeat(65)}:1`, 7 as never, null as never]) {
+    await expect(client.lastSigned(payoutId)).rejects.toThrow('payoutId is malformed')
+    await expect(direct.lastSigned(payoutId)).rejects.toThrow('payoutId is malformed')
+  }
   expect(await client.addresses('bitcoin', 'deposit', 3, 200)).toEqual(
     await direct.addresses('bitcoin', 'deposit', 3, 200),
   )
@@ -167,7 +180,7 @@ test('what is no request is answered with an error, and the line and the others 
   expect(answers.filter((answer) => (answer as { id: unknown }).id === null)).toEqual(
     Array.from({ length: garbage.length + 1 }, () => ({ id: null, error: notUnderstood })),
   )
-  expect(answers).toContainEqual({ id: 3, error: 'a method is addresses, room or sign' })
+  expect(answers).toContainEqual({ id: 3, error: 'a method is addresses, room, lastSigned or sign' })
   expect(answers).toContainEqual({ id: 4, error: 'count is a whole number from 1 to 1000' })
   expect(answers).toContainEqual({ id: 5, result: [keys.address('evm', { purpose: 'deposit', index: 0 })] })
   expect(errors).toEqual([])
@@ -223,6 +236,23 @@ test("what goes wrong inside is told to the server's log and not to the client",
   expect(await client.addresses('evm', 'deposit', 0, 1)).toHaveLength(1)
 })
 
+test('a signer that cannot read its record, or knows no such question, never says that it has signed nothing', async () => {
+  const store = { ...memoryStore(), attempts: () => Promise.reject(new Error('the database is away')) }
+  const failing = await serve(startSigner({}, store).signer)
+  await expect(connectClient().lastSigned('CB1:1')).rejects.toThrow('the signer failed; its log says why')
+  await failing.close()
+  // What one of an earlier release answers.
+  const server = createServer((socket) => {
+    socket.on('error', () => {})
+    socket.once('data', () => socket.write('{"id":1,"error":"a method is addresses, room or sign"}\n'))
+  }).listen(path)
+  await once(server, 'listening')
+  running.add(() => {
+    server.close()
+  })
+  await expect(connectClient().lastSigned('CB1:1')).rejects.toThrow('a method is addresses, room or sign')
+})
+
 test('a client finds a restarted signer again; until then it says that there is none', async () => {
   const store = memoryStore()
   const client = connectClient()
@@ -269,9 +299,14 @@ test('a request without an answer ends at its time; a late answer harms nobody',
       await goOn.promise
       return signer.sign(intent, authority)
     },
+    async lastSigned(payoutId) {
+      await goOn.promise
+      return signer.lastSigned(payoutId)
+    },
   })
   const client = connectClient(200)
   await expect(client.sign(evmIntent(), sealed())).rejects.toThrow('no answer within 200 ms')
+  await expect(client.lastSigned('CB1:1')).rejects.toThrow('no answer within 200 ms')
   goOn.resolve()
   expect(await client.addresses('evm', 'deposit', 0, 1)).toHaveLength(1)
   expect(await client.sign(evmIntent(), sealed())).toMatchObject({ ok: true })
@@ -294,6 +329,10 @@ test('a peer that answers nonsense is not believed', async () => {
     '{"id":null,"error":"?"}\n',
     '{"id":1,"result":{"ok":true}}\n',
     '{"id":1}\n',
+    '{"id":1,"result":null}\n',
+    '{"id":1,"result":"0"}\n',
+    '{"id":1,"result":-1}\n',
+    '{"id":1,"result":{"$bigint":"0"}}\n',
     'x'.repeat(MESSAGE_BYTES_MAX + 1),
   ]
   let next = 0
@@ -312,6 +351,9 @@ test('a peer that answers nonsense is not believed', async () => {
     const other = connectClient()
     await expect(other.room('ETH:ETH')).rejects.toThrow()
     other.close()
+    const third = connectClient()
+    await expect(third.lastSigned('CB1:1')).rejects.toThrow()
+    third.close()
   }
 })
 

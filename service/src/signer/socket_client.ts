@@ -57,6 +57,7 @@ export function socketSigner(options: {
   return {
     addresses: async (...params) => readAddresses(await ask('addresses', params)),
     room: async (...params) => readRoom(await ask('room', params)),
+    lastSigned: async (...params) => readAttempt(await ask('lastSigned', params)),
     sign: async (...params) => readSigned(await ask('sign', params)),
     close() {
       isClosed = true
@@ -114,6 +115,14 @@ function readRoom(result: unknown): Room {
     throw new Error('the signer answered something else than what its limits leave')
   }
   return room
+}
+
+/** Nothing but a number says that nothing was signed. */
+function readAttempt(result: unknown): number {
+  if (typeof result !== 'number' || !Number.isSafeInteger(result) || result < 0) {
+    throw new Error('the signer answered something else than an attempt')
+  }
+  return result
 }
 
 function readSigned(result: unknown): Outcome<SignedTx, SignRejection> {

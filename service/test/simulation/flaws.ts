@@ -57,6 +57,7 @@ function hastySigner(signer: Signer, nodes: () => SimulatedNodes): Signer {
   return {
     addresses: (...asked) => signer.addresses(...asked),
     room: (asset) => signer.room(asset),
+    lastSigned: (payoutId) => signer.lastSigned(payoutId),
     sign: async (intent, authority) => {
       const fresh = localSigner({
         seed: Buffer.alloc(64, 7),

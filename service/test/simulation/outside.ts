@@ -201,12 +201,13 @@ export function reachSignedStore({ scheduler }: Outside, store: SignedStore): Si
 }
 
 export function reachSigner(outside: Outside, signer: Signer): Signer {
+  const { scheduler } = outside
   return {
     addresses: (...asked) => signer.addresses(...asked),
     room: (asset) => signer.room(asset),
+    lastSigned: (payoutId) => signer.lastSigned(payoutId).finally(() => signing.get(scheduler.task)?.()),
     sign: async (intent, authority) => {
       const what = `sign ${intent.payoutId} ${intent.attempt}`
-      const { scheduler } = outside
       // Signing itself goes through the database, statement by statement: only the way there and back is judged here.
       const fault = await scheduler.pass(async () => {
         const fault = judge(outside, 'signature', what)

@@ -52,6 +52,7 @@ function signingWorld(): SigningWorld {
   const signer = {
     addresses: async () => [],
     room: unlimited,
+    lastSigned: async () => 0,
     sign: () => Promise.reject(new Error('the signer was asked')),
   }
   return { ...stage.world, seal: () => 'seal', signer }

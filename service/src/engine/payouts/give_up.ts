@@ -7,6 +7,7 @@ import { endExcluded } from './excluded.ts'
 import { failOutflow, fillGap } from './fill_gap.ts'
 import { MovedOn, unlessMovedOn } from './moved_on.ts'
 import { areOver, excludesByTime } from './over.ts'
+import { findUnwritten } from './unwritten.ts'
 
 /**
  * After too long in trouble. Before anything was written down, a person decides (EMERGENCY with NETWORK_PROBLEM); the
@@ -14,26 +15,38 @@ import { areOver, excludesByTime } from './over.ts'
  * way: it does when somebody else has spent its coins; if not, its nonce is filled or its coins are taken back, so that
  * it will. Where attempts exclude each other by time, it says so when the time of all of them is over.
  *
- * `refusal`: why the signer would not sign it just now.
+ * `refusal`: why the signer would not sign it just now. Answers why it must not be given up though it is time, or null.
  */
 export async function giveUpWaiting(
   world: SigningWorld,
   chain: Chain,
   outflow: ClaimedOutflow,
   refusal?: SignRejection['code'],
-): Promise<void> {
-  if (!isStalled(world, outflow)) return
+): Promise<string | null> {
+  if (!isStalled(world, outflow)) return null
   // It has signed something else under this name, which is written down nowhere here and may be on its way (this database is
   // older than the signer's, most likely): only a person can find out.
-  if (refusal === 'conflict') return
+  if (refusal === 'conflict') return null
   const attempts = await attemptsOf(world.db, outflow.payoutId)
+  const isWithNetwork = attempts.some(({ answer }) => answer === 'accepted')
+  if (isWithNetwork || (attempts.length === 0 && outflow.kind !== 'payout')) return null
+  const unwritten = await findUnwritten(world, outflow, attempts)
+  if (unwritten === null) await giveUp(world, chain, outflow, attempts, refusal)
+  return unwritten
+}
+
+async function giveUp(
+  world: SigningWorld,
+  chain: Chain,
+  outflow: ClaimedOutflow,
+  attempts: readonly Attempt[],
+  refusal: SignRejection['code'] | undefined,
+): Promise<void> {
   if (attempts.length === 0) {
-    if (outflow.kind !== 'payout') return
     await apply(world, outflow.orderId, `stalled:${outflow.payoutId}`, { kind: 'ExchangeStalled' })
     return
   }
-  const isWithNetwork = attempts.some(({ answer }) => answer === 'accepted')
-  if (isWithNetwork || (await endExcluded(world, chain, outflow))) return
+  if (await endExcluded(world, chain, outflow)) return
   if (excludesByTime(chain)) {
     // The signer may have signed what has no bytes here, unless it has just refused to.
     const areKnown = attempts.every(({ tx }) => tx !== null) || isAnswer(refusal)

@@ -43,7 +43,11 @@ const signs: Sign = async ({ payoutId, attempt }) =>
   accept({ txHash: `tx-${payoutId}-${attempt}`, bytes: 'ff' })
 
 function signingWorld(sign: Sign = signs): SigningWorld {
-  return { ...stage.world, seal: () => 'seal', signer: { addresses: async () => [], room: unlimited, sign } }
+  return {
+    ...stage.world,
+    seal: () => 'seal',
+    signer: { addresses: async () => [], room: unlimited, lastSigned: async () => 0, sign },
+  }
 }
 
 /** Its payout of one ether is planned. */

@@ -143,6 +143,10 @@ function signerOf(careless: CarelessChain): Signer {
   return {
     addresses: async () => [],
     room: unlimited,
+    lastSigned: async (payoutId) => {
+      const signed = [...careless.intents.values()].filter((intent) => intent.payoutId === payoutId)
+      return Math.max(0, ...signed.map(({ attempt }) => attempt))
+    },
     sign: async (intent) => {
       assert(intent.family === 'tron', 'it is of TRON')
       const txHash = createHash('sha256').update(`${intent.payoutId}#${intent.attempt}`).digest('hex')
@@ -302,6 +306,23 @@ test.each<[SignRejection['code'], string, string]>([
     expect(await stage.db.query('SELECT status FROM orders')).toEqual([{ status: order }])
   },
 )
+
+test('attempts that are over are no proof while the signer knows a later one', async () => {
+  await planPayout()
+  const careless = new CarelessChain()
+  const [chain, signer] = [connect(careless), signerOf(careless)]
+  careless.fate = () => 'refuse'
+  await liveOnce(chain, signer, FOREVER)
+  stage.advance(stage.world.policy.stallMs)
+  careless.mine(40)
+  const later: Signer = { ...signer, lastSigned: async () => 2 }
+  for (let round = 0; round < 3; round += 1) await liveOnce(chain, later, FOREVER)
+  expect(await outflows()).toMatchObject([{ state: 'signed', attempts: 1 }])
+  expect(await stage.db.query('SELECT status FROM orders')).toEqual([{ status: 'EXCHANGE' }])
+  stage.advance(30_000)
+  for (let round = 0; round < 3; round += 1) await liveOnce(chain, signer, FOREVER)
+  expect(await outflows()).toMatchObject([{ state: 'failed', attempts: 1 }])
+})
 
 test('nothing is given up when another worker has drafted a further attempt meanwhile', async () => {
   await planPayout()

@@ -65,6 +65,7 @@ function signingWorld(beforeSigning: () => void): SigningWorld {
     signer: {
       addresses: async () => [],
       room: unlimited,
+      lastSigned: async () => 0,
       sign: async (intent) => {
         assert(intent.family === 'evm', 'it is of Ethereum')
         beforeSigning()

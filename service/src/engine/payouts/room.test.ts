@@ -43,6 +43,7 @@ function limited(room: Room) {
     signer: {
       addresses: async () => [],
       room: async () => ({ ...room, together: left }),
+      lastSigned: async () => 0,
       sign: async (intent) => {
         assert(intent.family === 'evm', 'it is of Ethereum')
         if (intent.units > left) {

@@ -22,6 +22,8 @@ import { checkTakeBack } from './take_back.ts'
 const OUTFLOWS_A_STEP = 20
 const WHILE_HELD_MS = 2_000
 const AFTER_ERROR_MS = 1_000
+/** A signer that hangs is asked for half a minute each time. */
+const AFTER_KEPT_MS = 30_000
 
 /** Moves the due outflows of one chain a step further. True: there may be more. */
 export async function workPayouts(
@@ -140,7 +142,10 @@ async function letGo(
 
 type Trouble = Progress & { readonly kind: 'trouble' }
 
-/** A node may be unable to say whether it is over: that is its own trouble, and holds up none of those that were claimed with it. */
+/**
+ * A node may be unable to say whether it is over: that is its own trouble, and holds up none of those that were claimed with it.
+ * What only the signer knows of is told of once, and stands in its way until somebody has looked.
+ */
 async function tryToGiveUp(
   world: SigningWorld,
   chain: Chain,
@@ -148,8 +153,12 @@ async function tryToGiveUp(
   trouble: Trouble,
 ): Promise<Trouble> {
   try {
-    await giveUpWaiting(world, chain, outflow, trouble.refusal)
-    return trouble
+    const kept = await giveUpWaiting(world, chain, outflow, trouble.refusal)
+    if (kept === null) return trouble
+    if (!outflow.trouble?.startsWith(kept))
+      world.log.error({ payout: outflow.payoutId, trouble: kept }, 'an outflow is not given up')
+    const message = trouble.message.startsWith(kept) ? trouble.message : `${kept}; ${trouble.message}`
+    return { ...trouble, message, inMs: Math.max(trouble.inMs, AFTER_KEPT_MS) }
   } catch (error) {
     return { kind: 'trouble', message: String(error), inMs: Math.max(trouble.inMs, AFTER_ERROR_MS) }
   }

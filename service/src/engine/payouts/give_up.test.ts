@@ -1,0 +1,177 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import type { Chain, DraftRejection } from '../../chains/chain.ts'
+import { insertAddresses } from '../../db/addresses.ts'
+import { amountOf } from '../../domain/money/amount.ts'
+import type { Order } from '../../domain/orders/order.ts'
+import { refuse } from '../../domain/outcome.ts'
+import type { Signer } from '../../signer/signer.ts'
+import {
+  type BooksStage,
+  confirmDeposit,
+  fundReserve,
+  lookAt,
+  mineDeposit,
+  openBooksStage,
+  placeOrder,
+  RESERVE,
+  tell,
+} from '../testing/books_stage.ts'
+import { payingChain } from '../testing/paying_chain.ts'
+import { unlimited } from '../testing/unlimited.ts'
+import type { SigningWorld } from '../world.ts'
+import { workPayouts } from './work.ts'
+
+/**
+ * What: what the signer has signed is never given up because this database does not know it, as one that was restored from a
+ * backup does not: its customer was paid, and would be offered a refund. Nor is it while the signer does not say.
+ * How: a real PostgreSQL, orders moved by facts, a chain on paper that cannot be paid on, and a signer that says what it knows.
+ */
+let stage: BooksStage
+
+beforeAll(async () => {
+  stage = await openBooksStage('give_up')
+}, 60_000)
+
+beforeEach(() => stage.reset())
+
+afterAll(() => stage?.stop())
+
+const ETHER = 10n ** 18n
+const MINUTE_MS = 60_000
+
+type LastSigned = Signer['lastSigned']
+
+/** What it says it has signed. It signs nothing. */
+function signingWorld(lastSigned: LastSigned): { world: SigningWorld; asked: string[] } {
+  const asked: string[] = []
+  const signer: Signer = {
+    addresses: async () => [],
+    room: unlimited,
+    lastSigned: async (payoutId) => {
+      asked.push(payoutId)
+      return lastSigned(payoutId)
+    },
+    sign: () => Promise.reject(new Error('nobody answers')),
+  }
+  return { world: { ...stage.world, seal: () => 'seal', signer }, asked }
+}
+
+const knows =
+  (attempt: number): LastSigned =>
+  async () =>
+    attempt
+const silent: LastSigned = () => Promise.reject(new Error('no answer within 30000 ms'))
+const earlier: LastSigned = () => Promise.reject(new Error('a method is addresses, room or sign'))
+
+async function paidOrder(): Promise<Order> {
+  await insertAddresses(stage.db, 'evm', 'reserve', 0, [RESERVE])
+  await fundReserve(stage, 'ETH:ETH', 1_000n * ETHER)
+  const order = await placeOrder(stage, 'BTC:BTC', 'ETH:ETH', { asks: 1_000_000n, promises: ETHER })
+  await confirmDeposit(stage, order, await mineDeposit(stage, order, 1_000_000n, 100))
+  stage.chain('BTC').mined(`deposit-tx-${order.terms.id}-1000000`, 100, 0n)
+  return order
+}
+
+/** Its payout is planned. */
+async function pricedOrder(): Promise<Order> {
+  const order = await paidOrder()
+  await tell(stage, order.terms.id, 'priced:1', { kind: 'ExchangePriced', quote: null })
+  return order
+}
+
+function refusing(code: DraftRejection['code']): Chain {
+  return payingChain(stage, { bid: async () => refuse({ code, message: 'not now' }) })
+}
+
+async function workFor(world: SigningWorld, chain: Chain, minutes: number) {
+  for (let minute = 0; minute <= minutes; minute += 1) {
+    await lookAt(stage, 'BTC', 100)
+    await workPayouts(world, chain)
+    stage.advance(MINUTE_MS)
+  }
+}
+
+function stalledFor(world: SigningWorld, chain: Chain = refusing('network')) {
+  return workFor(world, chain, stage.world.policy.stallMs / MINUTE_MS + 2)
+}
+
+async function outflows() {
+  return stage.db.query<{ kind: string; state: string; status: string; trouble: string | null }>(
+    `SELECT o.kind, o.state, orders.status, o.trouble FROM outflows o JOIN orders USING (bucket, order_id)
+     ORDER BY o.payout_id`,
+  )
+}
+
+test('what was never written down is given up when the signer has signed nothing of it', async () => {
+  const order = await pricedOrder()
+  const { world, asked } = signingWorld(knows(0))
+  await stalledFor(world)
+  expect(await outflows()).toMatchObject([{ state: 'cancelled', status: 'EMERGENCY' }])
+  expect(asked, 'once, when it is due').toEqual([`${order.terms.id}:1`])
+})
+
+test('what the signer has signed is not given up though nothing of it is written down here', async () => {
+  await pricedOrder()
+  const { world } = signingWorld(knows(2))
+  await stalledFor(world)
+  const why = 'the signer has signed attempt 2 of it, whose bytes are not here: it is not given up'
+  expect(await outflows()).toEqual([
+    { kind: 'payout', state: 'planned', status: 'EXCHANGE', trouble: `${why}; not now` },
+  ])
+  const told = stage.logged.filter(({ message }) => message === 'an outflow is not given up')
+  expect(told, 'once, and not at every step').toMatchObject([{ level: 'error', facts: { trouble: why } }])
+})
+
+test.each([
+  ['gives no answer', silent, 'no answer within 30000 ms'],
+  ['does not know the question', earlier, 'a method is addresses, room or sign'],
+])('while the signer %s nothing is given up, and later it is', async (_, lastSigned, why) => {
+  await pricedOrder()
+  await stalledFor(signingWorld(lastSigned).world)
+  expect(await outflows()).toMatchObject([
+    { state: 'planned', status: 'EXCHANGE', trouble: expect.stringContaining(why) },
+  ])
+  await workFor(signingWorld(knows(0)).world, refusing('network'), 1)
+  expect(await outflows()).toMatchObject([{ state: 'cancelled', status: 'EMERGENCY' }])
+})
+
+test.each([
+  ['has signed it', 'planned', 'EXCHANGE', knows(1)],
+  ['gives no answer', 'planned', 'EXCHANGE', silent],
+  ['does not know the question', 'planned', 'EXCHANGE', earlier],
+  ['has signed nothing of it', 'cancelled', 'EMERGENCY', knows(0)],
+] as const)(
+  'a payout whose destination cannot be paid any more, and whose signer %s, is %s',
+  async (_, state, status, lastSigned) => {
+    await pricedOrder()
+    await stalledFor(signingWorld(lastSigned).world, refusing('destination'))
+    expect(await outflows()).toMatchObject([{ state, status }])
+  },
+)
+
+test('a refund that the signer has signed is not ended either', async () => {
+  const { terms } = await paidOrder()
+  const [amount, networkFee] = [amountOf('BTC:BTC', 999_000n), amountOf('BTC:BTC', 1_000n)]
+  await tell(stage, terms.id, 'stalled:1', { kind: 'ExchangeStalled' })
+  const refund = { amount, networkFee, address: 'back' }
+  await tell(stage, terms.id, 'action:1', { kind: 'ActionChosen', action: 'refund', refund })
+  const chain: Chain = {
+    ...stage.chain('BTC'),
+    bid: async () => refuse({ code: 'destination', message: 'it is dust there' }),
+  }
+  await stalledFor(signingWorld(knows(1)).world, chain)
+  expect(await outflows()).toMatchObject([{ kind: 'refund', state: 'planned', status: 'REFUND' }])
+  await workFor(signingWorld(knows(0)).world, chain, 1)
+  expect(await outflows()).toMatchObject([{ kind: 'refund', state: 'cancelled', status: 'EMERGENCY' }])
+})
+
+test.each([
+  ['has signed, under whatever nonce', 'is not', 0, knows(1)],
+  ['does not speak of', 'is not', 0, silent],
+  ['has never signed', 'is', 1, knows(0)],
+] as const)('of a draft that the signer %s the nonce %s filled', async (_, _is, fillers, lastSigned) => {
+  await pricedOrder()
+  await stalledFor(signingWorld(lastSigned).world, payingChain(stage))
+  const planned = await stage.db.query("SELECT 1 FROM outflows WHERE kind = 'filler'")
+  expect(planned).toHaveLength(fillers)
+})
