@@ -5,6 +5,7 @@ import { type Postgres, removePostgres } from '@cambist/devnet'
 import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startMigratedPostgres } from '../../test/harness/migrated_postgres.ts'
+import { openDatabase } from './database.ts'
 import { migrate } from './migrate.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'cambist-migrate-'))
@@ -57,4 +58,34 @@ test('who finds nothing missing waits for nobody', async () => {
 
 test('what goes wrong while it is asked what is missing is told', async () => {
   await expect(migrate(new URL('/nowhere', server.url).href, () => {})).rejects.toThrow('nowhere')
+})
+
+test('who was given the role of the service and owns nothing can start and add, and take away nothing', async () => {
+  await superuser.query(`CREATE USER process PASSWORD 'secret'; GRANT cambist_service TO process`)
+  const url = new URL(server.url)
+  Object.assign(url, { username: 'process', password: 'secret' })
+  await migrate(url.href, () => {})
+  const db = openDatabase({
+    url: url.href,
+    connectionsMax: 1,
+    applicationName: 'process',
+    onConnectionLost: () => {},
+  })
+  try {
+    await db.query(
+      `INSERT INTO signer.signed_transactions (payout_id, attempt, intent, asset, units, tx_hash, bytes, at_ms)
+       VALUES ('CB1:1', 1, '{}', 'ETH:ETH', 1, '0x', '00', 1)`,
+    )
+    for (const role of ['cambist_service', 'none']) {
+      await db.query("SELECT set_config('role', $1, false)", [role])
+      for (const table of ['signer.signed_transactions', 'journal', 'events', 'facts', 'audit_log'])
+        await expect(db.query(`DELETE FROM ${table}`)).rejects.toThrow('permission denied')
+      await expect(db.query('UPDATE signer.signed_transactions SET at_ms = 0')).rejects.toThrow('permission')
+      await expect(db.query('ALTER TABLE signer.signed_transactions DISABLE TRIGGER ALL')).rejects.toThrow(
+        'owner',
+      )
+    }
+  } finally {
+    await db.close()
+  }
 })
