@@ -3,7 +3,7 @@ import { createServer } from 'node:net'
 import { expect, test } from 'vitest'
 import { CommandRefused } from '../command_refused.ts'
 import { readServeConfig } from '../config/serve_config.ts'
-import { migrate } from '../db/migrate.ts'
+import { LaterSchema, migrate } from '../db/migrate.ts'
 import { explainFailure } from './explain_failure.ts'
 
 async function failureOf(work: () => Promise<unknown>): Promise<unknown> {
@@ -36,6 +36,11 @@ test('a port in use is told with what to do', async () => {
   expect(explainFailure(failure)).toBe(
     `Cannot listen on 127.0.0.1 port ${port}: another process listens there; set PORT to a free one, or 0 to let the system choose.`,
   )
+})
+
+test('a database of a later release is told as that', () => {
+  const why = 'The database has the schema of a later release.'
+  expect(explainFailure(new LaterSchema(why))).toBe(why)
 })
 
 test('a socket whose folder is missing is told as what it is', async () => {

@@ -2,10 +2,11 @@ import { isIP } from 'node:net'
 import { CommandRefused } from '../command_refused.ts'
 import { ConfigError } from '../config/problems.ts'
 import { errorCode } from '../db/database.ts'
+import { LaterSchema } from '../db/migrate.ts'
 import { FolderTaken } from '../sandbox/own_folder.ts'
 import { SocketTaken } from '../signer/socket_server.ts'
 
-const operatorsFailures = [ConfigError, CommandRefused, SocketTaken, FolderTaken]
+const operatorsFailures = [ConfigError, CommandRefused, SocketTaken, FolderTaken, LaterSchema]
 
 /**
  * What to tell at the terminal of a failure that an operator can do something about; null for one that is a fault of
@@ -70,7 +71,7 @@ function explainDatabase(error: SystemError): string | null {
   }
   if (OPERATORS_CLASSES.test(code)) return `The database refuses: ${error.message}. Is DATABASE_URL right?`
   if (code === INSUFFICIENT_PRIVILEGE) {
-    return `The database refuses: ${error.message}. The user in DATABASE_URL must own the database, and may create roles at the first start.`
+    return `The database refuses: ${error.message}. The user in DATABASE_URL must own the database, and may create roles at the first start; one that owns nothing needs its owner to run cambist migrate before.`
   }
   return null
 }

@@ -9,7 +9,7 @@ import type { Env } from '../config/environment.ts'
 import { readSandboxConfig } from '../config/sandbox_config.ts'
 import { sandboxKey } from '../config/sandbox_secrets.ts'
 import { type Database, limitsOfAudits, openDatabase } from '../db/database.ts'
-import { findMissing, findUnknown } from '../db/migrate.ts'
+import { findMissing, refuseLaterSchema } from '../db/migrate.ts'
 import { connectChains } from '../main.ts'
 import { sandboxChains } from '../sandbox/chains.ts'
 
@@ -54,12 +54,7 @@ async function openPresent(
         'Stop what still runs of an earlier one; then start this one, or run: cambist migrate',
     )
   }
-  const later = await findUnknown(databaseUrl)
-  if (later.length > 0) {
-    throw new CommandRefused(
-      `The database has the schema of a later release (it also has: ${later.join(', ')}). Use the commands of that one.`,
-    )
-  }
+  await refuseLaterSchema(databaseUrl)
   return openDatabase({
     ...options,
     url: databaseUrl,

@@ -6,7 +6,7 @@ import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startMigratedPostgres } from '../../test/harness/migrated_postgres.ts'
 import { openDatabase } from './database.ts'
-import { migrate } from './migrate.ts'
+import { LaterSchema, migrate } from './migrate.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'cambist-migrate-'))
 const dataDir = join(folder, 'postgres')
@@ -58,6 +58,22 @@ test('who finds nothing missing waits for nobody', async () => {
 
 test('what goes wrong while it is asked what is missing is told', async () => {
   await expect(migrate(new URL('/nowhere', server.url).href, () => {})).rejects.toThrow('nowhere')
+})
+
+test('a release touches nothing where a later one has been', async () => {
+  const url = await emptyDatabase('later')
+  await migrate(url, () => {})
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  const [newest] = (await migrationsIn(url)).slice(-1)
+  // Nor does it bring what that one may have left out on purpose.
+  await client.query('DELETE FROM schema_migrations WHERE name = $1', [newest])
+  await client.query(`INSERT INTO schema_migrations (name, run_on) VALUES ('9999_later', now())`)
+  await client.end()
+  const before = await migrationsIn(url)
+  await expect(migrate(url, () => {})).rejects.toThrow(LaterSchema)
+  await expect(migrate(url, () => {})).rejects.toThrow('of a later release (it also has: 9999_later)')
+  expect(await migrationsIn(url)).toEqual(before)
 })
 
 test('who was given the role of the service and owns nothing can start and add, and take away nothing', async () => {

@@ -2,12 +2,18 @@ import pg from 'pg'
 import { errorCode, type Sql } from './database.ts'
 import { allMigrations, MIGRATIONS_FOLDER, missingMigrations, unknownMigrations } from './migrations_done.ts'
 
+/** A later release has changed the tables: nobody can say what an earlier one would make of them. */
+export class LaterSchema extends Error {
+  override readonly name = 'LaterSchema'
+}
+
 /**
  * Brings the database to the present schema; does nothing when it is there. Several processes may start at once:
- * one works, the others wait.
+ * one works, the others wait. Throws LaterSchema, and changes nothing, when a later release has been there.
  */
 export async function migrate(url: string, log: (line: string) => void): Promise<void> {
   await connected(url, async (client) => {
+    await refuseLater(client)
     if ((await missingIn(client)).length > 0) await runMissing(client, log)
   })
 }
@@ -17,9 +23,9 @@ export function findMissing(url: string): Promise<readonly string[]> {
   return connected(url, missingIn)
 }
 
-/** The migrations that the database has and only a later release knows, by name. It has the present ones. */
-export function findUnknown(url: string): Promise<readonly string[]> {
-  return connected(url, (client) => unknownMigrations(sqlOf(client)))
+/** Throws LaterSchema when a later release has been there. */
+export function refuseLaterSchema(url: string): Promise<void> {
+  return connected(url, refuseLater)
 }
 
 async function connected<Value>(url: string, work: (client: pg.Client) => Promise<Value>): Promise<Value> {
@@ -37,10 +43,23 @@ async function connected<Value>(url: string, work: (client: pg.Client) => Promis
 const NO_SUCH_TABLE = '42P01'
 
 async function missingIn(client: pg.Client): Promise<readonly string[]> {
+  return (await unlessEmpty(missingMigrations(sqlOf(client)))) ?? allMigrations()
+}
+
+async function refuseLater(client: pg.Client): Promise<void> {
+  const later = (await unlessEmpty(unknownMigrations(sqlOf(client)))) ?? []
+  if (later.length === 0) return
+  throw new LaterSchema(
+    `The database has the schema of a later release (it also has: ${later.join(', ')}). Use that release.`,
+  )
+}
+
+/** Null for a database that no release has been to. */
+async function unlessEmpty<Value>(question: Promise<Value>): Promise<Value | null> {
   try {
-    return await missingMigrations(sqlOf(client))
+    return await question
   } catch (error) {
-    if (errorCode(error) === NO_SUCH_TABLE) return allMigrations()
+    if (errorCode(error) === NO_SUCH_TABLE) return null
     throw error
   }
 }
