@@ -180,6 +180,8 @@ export type DeskRejection = {
   readonly min_amount?: DecimalText
   readonly max_amount?: DecimalText
   readonly currency?: string
+  /** When it is worth asking again, where that is known better than from the code. */
+  readonly retryAfterSeconds?: number
 }
 
 export type DeskOutcome<Value> =

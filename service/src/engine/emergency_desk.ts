@@ -62,6 +62,7 @@ const OFFER_TRIES = 5
 const busy: DeskRejection = {
   code: 'MAINTENANCE',
   message: 'deposits are arriving for this order at this moment; try again in a few seconds',
+  retryAfterSeconds: 3,
 }
 
 async function replay(

@@ -238,7 +238,9 @@ test('when the pool runs dry in the middle, as many are created as there are add
   const answers = await Promise.all(keys.map((key) => create(desk, key)))
   expect(rung.aborted, 'whoever fills the pool is told').toBe(true)
   expect(answers.filter((answer) => toldBy(answer) === 'new')).toHaveLength(7)
-  expect(answers.filter((answer) => toldBy(answer) === 'MAINTENANCE')).toHaveLength(5)
+  const refusals = answers.flatMap((answer) => (answer.ok ? [] : [answer.rejection]))
+  const inSeconds = { code: 'MAINTENANCE', retryAfterSeconds: 3 }
+  expect(refusals).toEqual(Array.from({ length: 5 }, () => expect.objectContaining(inSeconds)))
   expect(await rows('SELECT 1 AS one FROM retry_slots')).toHaveLength(7)
 
   await addAddresses('bitcoin', 100, 5)

@@ -86,6 +86,7 @@ async function createOrder(
 const noAddress: DeskRejection = {
   code: 'MAINTENANCE',
   message: 'no deposit address is ready at the moment; try again in a few seconds',
+  retryAfterSeconds: 3,
 }
 
 async function replay(

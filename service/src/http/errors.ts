@@ -78,6 +78,8 @@ export type Problem = {
   readonly server_time?: number
   /** RATE_LIMITED: seconds. */
   readonly retry_after?: number
+  /** Goes out as the Retry-After header, where that is not the code's. */
+  readonly retryAfterSeconds?: number
   /** METHOD_NOT_ALLOWED: goes out as the Allow header. */
   readonly allow?: string
 }
@@ -90,5 +92,5 @@ export function invalidParameters(details: readonly FieldProblem[]): Problem {
 
 export function retryAfterSeconds(problem: Problem): number | null {
   const entry: Entry = problems[problem.code]
-  return problem.retry_after ?? entry.retryAfterSeconds ?? null
+  return problem.retry_after ?? problem.retryAfterSeconds ?? entry.retryAfterSeconds ?? null
 }

@@ -352,6 +352,28 @@ test.each([
   await refusing.close()
 })
 
+test.each([
+  [undefined, '60'],
+  [3, '3'],
+])(
+  'MAINTENANCE asks to wait a minute, unless the desk knows better: %s s',
+  async (retryAfterSeconds, told) => {
+    const rejection = {
+      code: 'MAINTENANCE',
+      message: 'no',
+      ...(retryAfterSeconds && { retryAfterSeconds }),
+    } as const
+    const refusing = await startHttp({
+      desk: fakeDesk({ createOrder: async () => ({ ok: false, rejection }) }),
+    })
+    const { headers, json } = await refusing.signed('POST', create, body)
+    await refusing.close()
+    expect(headers.get('retry-after')).toBe(told)
+    expect(json).toMatchObject({ error_code: 'MAINTENANCE', message: 'no' })
+    expect(json).not.toHaveProperty('retryAfterSeconds')
+  },
+)
+
 test.each(['X-API-KEY', 'X-API-SIGN', 'X-API-TIMESTAMP'])(
   'without %s a request is UNAUTHORIZED',
   async (header) => {
