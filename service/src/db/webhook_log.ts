@@ -174,8 +174,8 @@ export async function redeliver(
 }
 
 /** What has been over for long, with its attempts, and lines that have nothing left. At most `limit`; answers how many. */
-export async function deleteDeliveries(sql: Sql, beforeMs: InstantMs, limit: number): Promise<number> {
-  const rows = await sql.query<{ bucket: number; order_id: string; receiver: string }>(
+export async function deleteDeliveries(tx: Sql, beforeMs: InstantMs, limit: number): Promise<number> {
+  const rows = await tx.query<{ bucket: number; order_id: string; receiver: string }>(
     `DELETE FROM webhook_deliveries WHERE (bucket, order_id, receiver, sequence) IN (
        SELECT bucket, order_id, receiver, sequence FROM webhook_deliveries
        WHERE ended_at_ms < $1 ORDER BY ended_at_ms LIMIT $2 FOR UPDATE SKIP LOCKED)
@@ -183,7 +183,7 @@ export async function deleteDeliveries(sql: Sql, beforeMs: InstantMs, limit: num
     [beforeMs, limit],
   )
   if (rows.length === 0) return 0
-  await sql.query(
+  await tx.query(
     `DELETE FROM webhook_lines l
      WHERE (bucket, order_id, receiver) IN (SELECT * FROM unnest($1::smallint[], $2::text[], $3::text[]))
        AND NOT EXISTS (SELECT 1 FROM webhook_deliveries d

@@ -120,6 +120,13 @@ test('webhooks that have been over for 30 days are deleted with their attempts, 
       )
     }
   }
+  // Who dies between the two leaves no line behind that nobody would look at again.
+  await stage.corrupt(`CREATE FUNCTION dies() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'dies here'; END $$;
+    CREATE TRIGGER dies BEFORE DELETE ON webhook_lines EXECUTE FUNCTION dies()`)
+  await expect(keepHouse(stage.world)).rejects.toThrow('dies here')
+  expect(await stage.db.query('SELECT 1 AS one FROM webhook_deliveries')).toHaveLength(4)
+  await stage.corrupt('DROP TRIGGER dies ON webhook_lines; DROP FUNCTION dies')
+
   expect(await keepHouse(stage.world)).toBe(false)
   const kept = [{ order_id: orders[1]?.terms.id, sequence: 2 }]
   expect(await stage.db.query('SELECT order_id, sequence FROM webhook_deliveries')).toEqual(kept)

@@ -19,6 +19,7 @@ export async function keepHouse(world: World): Promise<boolean> {
   const slots = await deleteRetrySlots(db, clock.wallMs() - policy.retrySlotMs, ROWS_A_STEP)
   const mails = await deleteMails(db, clock.nowMs() - MAILS_KEPT_MS, ROWS_A_STEP)
   const signIns = await deleteEndedSignIns(db, clock.wallMs(), ROWS_A_STEP)
-  const webhooks = await deleteDeliveries(db, clock.nowMs() - WEBHOOKS_KEPT_MS, ROWS_A_STEP)
+  const overSinceMs = clock.nowMs() - WEBHOOKS_KEPT_MS
+  const webhooks = await db.transaction((tx) => deleteDeliveries(tx, overSinceMs, ROWS_A_STEP))
   return [locks, slots, mails, signIns, webhooks].includes(ROWS_A_STEP)
 }
