@@ -234,8 +234,9 @@ export async function findExpired(
 }
 
 /**
- * Orders that have received something and wait for nothing but what has lain in a mempool since long before `awaitedSinceMs`.
- * As above, only where the chain was looked at since. `updatedAtMs` tells one such wait of an order from the next.
+ * Orders that have received something and wait for nothing but what lies in a mempool, `awaitedMs` after their expiry. As above,
+ * only where the chain was looked at since, and also since the order changed: in the middle of a look what one block took may be
+ * in the next. `updatedAtMs` tells one such wait of an order from the next.
  */
 export async function findKeptWaiting(
   sql: Sql,
@@ -245,11 +246,13 @@ export async function findKeptWaiting(
   limit: number,
 ): Promise<readonly { orderId: OrderId; updatedAtMs: InstantMs }[]> {
   const rows = await sql.query<{ order_id: string; updated_at_ms: number }>(
-    `SELECT DISTINCT orders.order_id, orders.updated_at_ms FROM deposits AS lying
+    `SELECT orders.order_id, orders.updated_at_ms
+     FROM (SELECT DISTINCT bucket, order_id, chain FROM deposits
+           WHERE state = 'seen' AND role = 'counted' AND chain = ANY($1)) AS lying
        JOIN orders USING (bucket, order_id)
        JOIN chain_heads USING (chain)
-     WHERE lying.state = 'seen' AND lying.role = 'counted' AND lying.chain = ANY($1)
-       AND orders.status = 'PENDING' AND expires_at_ms + $2 <= $3 AND looked_at_ms >= expires_at_ms + $2
+     WHERE orders.status = 'PENDING' AND expires_at_ms + $2 <= $3
+       AND looked_at_ms >= greatest(expires_at_ms + $2, orders.updated_at_ms)
        AND EXISTS (SELECT FROM deposits AS deep WHERE (deep.bucket, deep.order_id) = (orders.bucket, orders.order_id)
                      AND deep.role = 'counted' AND deep.state = 'confirmed')
        AND NOT EXISTS (SELECT FROM deposits AS mined WHERE (mined.bucket, mined.order_id) = (orders.bucket, orders.order_id)

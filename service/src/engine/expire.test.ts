@@ -146,6 +146,9 @@ test('a block that takes what waited, and gives it back, ends no wait for good',
   stage.advance(1)
   await tell(stage, order.terms.id, `${other}:unmined:x`, { kind: 'DepositUnmined', key: other })
   await expireOrders(stage.world)
+  expect(await statuses(), 'the next block of the same look may bring it').toEqual(['ETH:ETH PENDING'])
+  await lookNow('ETH')
+  await expireOrders(stage.world)
   expect(await statuses()).toEqual(['ETH:ETH EMERGENCY'])
 })
 

@@ -222,10 +222,20 @@ describe('what counts', () => {
   test('the rest has to be in a block by the end of that hour, and what is in one is waited for', () => {
     const nowMs = EXPIRES_MS + 3_600_000
     const half = { ...setScene({}, mine('d1', 50n), see('d2', 50n)), nowMs }
-    expect(reasonsOf(goOn(half, confirm('d1')))).toEqual(['UNDERPAID'])
+    const isOver: typeof expire = (scene) => say(() => ({ kind: 'OrderExpired' }))({ ...scene, nowMs })
+    expect(reasonsOf(goOn(half, confirm('d1')))).toBe('PENDING')
+    expect(reasonsOf(goOn(half, confirm('d1'), isOver))).toEqual(['UNDERPAID'])
     const mined = goOn(half, mine('d2', 50n), confirm('d1'))
     expect(reasonsOf(mined)).toBe('PENDING')
+    expect(decide(mined.story.order, { kind: 'OrderExpired' }, nowMs).kind).toBe('ignored')
     expect(reasonsOf(goOn(mined, unmine('d2')))).toEqual(['UNDERPAID'])
+  })
+
+  test('a block that takes the rest, and the next that brings it, ask nobody', () => {
+    const half = setScene({ rateType: 'float' }, mine('d1', 50n), mine('d2', 50n), confirm('d1'))
+    const late = goOn({ ...half, nowMs: EXPIRES_MS + 3_600_000 }, unmine('d2'))
+    expect(reasonsOf(late)).toBe('PENDING')
+    expect(reasonsOf(goOn(late, mine('d2', 50n), confirm('d2')))).toBe('EXCHANGE')
   })
 
   test('what comes after expiry keeps too little waiting no longer, from a mempool', () => {

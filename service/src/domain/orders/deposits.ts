@@ -132,29 +132,40 @@ export function onDepositConfirmed(order: Order, key: string, nowMs: InstantMs):
 
 /**
  * The time is up: for an order without a deposit at once; for one that has received something, when it has waited long enough
- * for what only lies in a mempool.
+ * for what only lies in a mempool. Only told once the chain was looked at since: a fact about a deposit is told in the middle
+ * of a look, whose next block may bring what the last one took.
  */
 export function onOrderExpired(order: Order, nowMs: InstantMs): Decision {
-  if (nowMs < order.terms.expiresAtMs) return ignore('it is still open')
-  if (order.state.status === 'NEW') return move(order, { status: 'EXPIRED' }, nowMs)
-  const isOver = order.state.status === 'PENDING' && isKeptWaiting(order, nowMs)
-  return isOver ? reconsider(order, nowMs) : ignore('it is ended, or waits for what may still come')
+  const { state, terms } = order
+  if (nowMs < terms.expiresAtMs) return ignore('it is still open')
+  if (state.status === 'NEW') return move(order, { status: 'EXPIRED' }, nowMs)
+  const isAwaited = nowMs < terms.expiresAtMs + AWAITED_MS || !hasOnlyMempoolLeft(order)
+  if (state.status !== 'PENDING' || isAwaited) return ignore('it is ended, or waits for what may still come')
+  return become(order, judge(order), nowMs)
 }
 
 /** What the order is, now that its deposits are these. */
 function reconsider(order: Order, nowMs: InstantMs, postings: readonly Posting[] = []): Decision {
-  const state = stateByDeposits(order, nowMs)
+  return become(order, stateByDeposits(order), nowMs, postings)
+}
+
+function become(
+  order: Order,
+  state: OrderState,
+  nowMs: InstantMs,
+  postings: readonly Posting[] = [],
+): Decision {
   const begins = state.status === 'EXCHANGE' && order.state.status !== 'EXCHANGE'
   return move(begins ? closeCounting(order) : order, state, nowMs, postings)
 }
 
-function stateByDeposits(order: Order, nowMs: InstantMs): OrderState {
+function stateByDeposits(order: Order): OrderState {
   const { state } = order
   switch (state.status) {
     case 'NEW':
     case 'PENDING':
     case 'EXPIRED':
-      return isPaid(order) || isKeptWaiting(order, nowMs) ? judge(order) : openState(order)
+      return isPaid(order) || hasOnlyLateLeft(order) ? judge(order) : openState(order)
     case 'EMERGENCY':
       return emergencyState(order, state.reasons)
     default:
@@ -185,13 +196,13 @@ function isPaid(order: Order): boolean {
   return hasOnlyMempoolLeft(order) && depositReasons(order).length === 0
 }
 
-/** Something is there, and all that it waits for lies in a mempool and came late, or has had its time to come into a block. */
-function isKeptWaiting(order: Order, nowMs: InstantMs): boolean {
+/** Something is there, and all that it waits for lies in a mempool and came late. */
+function hasOnlyLateLeft(order: Order): boolean {
   if (!hasOnlyMempoolLeft(order)) return false
-  const isLate = countedDeposits(order).every((deposit) => deposit.state === 'confirmed' || deposit.isLate)
-  return isLate || nowMs >= order.terms.expiresAtMs + AWAITED_MS
+  return countedDeposits(order).every(({ state, isLate }) => state === 'confirmed' || isLate)
 }
 
+/** Something is there, and all that it waits for lies in a mempool. */
 function hasOnlyMempoolLeft(order: Order): boolean {
   return received(order).units > 0n && countedDeposits(order).every(({ state }) => state !== 'mined')
 }
