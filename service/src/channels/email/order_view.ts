@@ -101,7 +101,6 @@ function refundView({ refund }: OrderInMail, links: OrderLinks): View | null {
 }
 
 function actionViews(order: OrderInMail, options: EmergencyOptionsInMail, url: string): View[] {
-  const received = `${order.deposit_received} ${order.deposit_currency}`
   const pays = (amount: string) => `${amount} ${order.receive_currency}`
   const { continue: goOn, recalculate, refund } = options
   return [
@@ -110,7 +109,7 @@ function actionViews(order: OrderInMail, options: EmergencyOptionsInMail, url: s
       : [
           {
             label: 'Continue',
-            says: `Exchange the ${received} that were received, and receive ${pays(goOn.receive_amount)}.`,
+            says: `Exchange what was received and confirmed, and receive ${pays(goOn.receive_amount)}.`,
             url: `${url}#continue`,
           },
         ]),
@@ -119,7 +118,7 @@ function actionViews(order: OrderInMail, options: EmergencyOptionsInMail, url: s
       : [
           {
             label: 'Recalculate',
-            says: `Exchange the ${received} that were received at the rate of the moment, and receive ${pays(recalculate.receive_amount)}.`,
+            says: `Exchange what was received and confirmed at the rate of the moment, and receive ${pays(recalculate.receive_amount)}.`,
             url: `${url}#recalculate`,
           },
         ]),

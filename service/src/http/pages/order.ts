@@ -86,7 +86,7 @@ function exchangeChoice(
   baseUrl: string,
 ): readonly Html[] {
   if (option === null) return []
-  const says = `Exchanges the ${order.deposit_received} ${order.deposit_currency} that were received, and pays ${option.receive_amount} ${order.receive_currency}.`
+  const says = `Exchanges what was received and confirmed, and pays ${option.receive_amount} ${order.receive_currency}.`
   return [choice(action, label, says, requestFor(order, { action }, baseUrl))]
 }
 
