@@ -33,7 +33,7 @@ import { excludesByTime } from './over.ts'
 import type { Progress } from './progress.ts'
 import { type CountedRoom, findLackOfRoom, readRoom } from './room.ts'
 import { readFillerFunds } from './take_back.ts'
-import { findUnwritten } from './unwritten.ts'
+import { findUnwritten, tellUnwritten } from './unwritten.ts'
 
 const LOOK_AGAIN_MS = 500
 const WAIT_FOR_FUNDS_MS = 2_000
@@ -266,7 +266,10 @@ async function refused(
   if (outflow.kind === 'sweep' && (await cancelSweep(world, outflow))) return { kind: 'done' }
   if (rejection.code === 'destination' && outflow.kind !== 'sweep') {
     const unwritten = await findUnwritten(world, outflow, [])
-    if (unwritten !== null) return troubled(`${unwritten}; ${rejection.message}`)
+    if (unwritten !== null) {
+      tellUnwritten(world, outflow, unwritten)
+      return troubled(`${unwritten}; ${rejection.message}`)
+    }
     await failUndrafted(world, outflow, rejection.message)
     return { kind: 'done' }
   }

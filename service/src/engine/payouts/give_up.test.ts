@@ -146,6 +146,8 @@ test.each([
     await pricedOrder()
     await stalledFor(signingWorld(lastSigned).world, refusing('destination'))
     expect(await outflows()).toMatchObject([{ state, status }])
+    const told = stage.logged.filter(({ message }) => message === 'an outflow is not given up')
+    expect(told).toHaveLength(state === 'planned' ? 1 : 0)
   },
 )
 

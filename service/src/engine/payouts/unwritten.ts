@@ -23,3 +23,13 @@ export async function findUnwritten(
     return `the signer does not say whether it has signed it (${why}): it is not given up`
   }
 }
+
+/** Once: from then on it stands in the way of the outflow (`trouble`) until somebody has looked. */
+export function tellUnwritten(
+  { log }: SigningWorld,
+  { payoutId, trouble }: ClaimedOutflow,
+  why: string,
+): void {
+  if (trouble?.startsWith(why)) return
+  log.error({ payout: payoutId, trouble: why }, 'an outflow is not given up')
+}

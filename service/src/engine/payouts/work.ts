@@ -18,6 +18,7 @@ import { giveUpWaiting } from './give_up.ts'
 import type { Progress } from './progress.ts'
 import { sendAttempt } from './send.ts'
 import { checkTakeBack } from './take_back.ts'
+import { tellUnwritten } from './unwritten.ts'
 
 const OUTFLOWS_A_STEP = 20
 const WHILE_HELD_MS = 2_000
@@ -155,8 +156,7 @@ async function tryToGiveUp(
   try {
     const kept = await giveUpWaiting(world, chain, outflow, trouble.refusal)
     if (kept === null) return trouble
-    if (!outflow.trouble?.startsWith(kept))
-      world.log.error({ payout: outflow.payoutId, trouble: kept }, 'an outflow is not given up')
+    tellUnwritten(world, outflow, kept)
     const message = trouble.message.startsWith(kept) ? trouble.message : `${kept}; ${trouble.message}`
     return { ...trouble, message, inMs: Math.max(trouble.inMs, AFTER_KEPT_MS) }
   } catch (error) {
