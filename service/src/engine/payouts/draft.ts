@@ -268,7 +268,7 @@ async function refused(
     const unwritten = await findUnwritten(world, outflow, [])
     if (unwritten !== null) {
       tellUnwritten(world, outflow, unwritten)
-      return troubled(`${unwritten}; ${rejection.message}`)
+      return troubled(`${unwritten.why}; ${rejection.message}`)
     }
     await failUndrafted(world, outflow, rejection.message)
     return { kind: 'done' }

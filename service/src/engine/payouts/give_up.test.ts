@@ -168,12 +168,19 @@ test('a refund that the signer has signed is not ended either', async () => {
 })
 
 test.each([
-  ['has signed, under whatever nonce', 'is not', 0, knows(1)],
-  ['does not speak of', 'is not', 0, silent],
-  ['has never signed', 'is', 1, knows(0)],
-] as const)('of a draft that the signer %s the nonce %s filled', async (_, _is, fillers, lastSigned) => {
-  await pricedOrder()
-  await stalledFor(signingWorld(lastSigned).world, payingChain(stage))
-  const planned = await stage.db.query("SELECT 1 FROM outflows WHERE kind = 'filler'")
-  expect(planned).toHaveLength(fillers)
-})
+  // Its bytes were lost on their way, and are asked for at every step: nobody has to come.
+  ['has signed, under whatever nonce', 'is not', 0, knows(1), 0],
+  ['has signed, and another after it', 'is not', 0, knows(2), 1],
+  ['does not speak of', 'is not', 0, silent, 1],
+  ['has never signed', 'is', 1, knows(0), 0],
+] as const)(
+  'of a draft that the signer %s the nonce %s filled',
+  async (_, _is, fillers, lastSigned, times) => {
+    await pricedOrder()
+    await stalledFor(signingWorld(lastSigned).world, payingChain(stage))
+    const planned = await stage.db.query("SELECT 1 FROM outflows WHERE kind = 'filler'")
+    expect(planned).toHaveLength(fillers)
+    const told = stage.logged.filter(({ message }) => message === 'an outflow is not given up')
+    expect(told).toHaveLength(times)
+  },
+)

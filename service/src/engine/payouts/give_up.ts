@@ -7,7 +7,7 @@ import { endExcluded } from './excluded.ts'
 import { failOutflow, fillGap } from './fill_gap.ts'
 import { MovedOn, unlessMovedOn } from './moved_on.ts'
 import { areOver, excludesByTime } from './over.ts'
-import { findUnwritten } from './unwritten.ts'
+import { findUnwritten, type Unwritten } from './unwritten.ts'
 
 /**
  * After too long in trouble. Before anything was written down, a person decides (EMERGENCY with NETWORK_PROBLEM); the
@@ -22,7 +22,7 @@ export async function giveUpWaiting(
   chain: Chain,
   outflow: ClaimedOutflow,
   refusal?: SignRejection['code'],
-): Promise<string | null> {
+): Promise<Unwritten | null> {
   if (!isStalled(world, outflow)) return null
   // It has signed something else under this name, which is written down nowhere here and may be on its way (this database is
   // older than the signer's, most likely): only a person can find out.

@@ -157,7 +157,8 @@ async function tryToGiveUp(
     const kept = await giveUpWaiting(world, chain, outflow, trouble.refusal)
     if (kept === null) return trouble
     tellUnwritten(world, outflow, kept)
-    const message = trouble.message.startsWith(kept) ? trouble.message : `${kept}; ${trouble.message}`
+    const { why } = kept
+    const message = trouble.message.startsWith(why) ? trouble.message : `${why}; ${trouble.message}`
     return { ...trouble, message, inMs: Math.max(trouble.inMs, AFTER_KEPT_MS) }
   } catch (error) {
     return { kind: 'trouble', message: String(error), inMs: Math.max(trouble.inMs, AFTER_ERROR_MS) }
