@@ -1,13 +1,14 @@
-import { writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { defaultExplorers } from '../domain/catalog/explorers.ts'
 import { ConfigError } from './problems.ts'
 import { readServeConfig } from './serve_config.ts'
 
 /** What: how mails are sent, read from the environment. How: a notifier's environment, one variable at a time. */
-const keyFile = join(tmpdir(), `cambist-mail-settings-${process.pid}.key`)
+const folder = mkdtempSync(join(tmpdir(), 'cambist-mail-settings-'))
+const keyFile = join(folder, 'account.key')
 writeFileSync(keyFile, Buffer.from('0123456789abcdef0123456789abcdef').toString('hex'))
 
 const notifier = {
@@ -22,6 +23,8 @@ const mailing = {
   CAMBIST_SMTP_URL: 'smtp://me%40example.org:p%3Ass@smtp.example.org',
   CAMBIST_MAIL_FROM: 'Orders <orders@exchange.example.org>',
 }
+
+afterAll(() => rmSync(folder, { recursive: true }))
 
 function problemsOf(env: Record<string, string>): string[] {
   try {
