@@ -134,25 +134,20 @@ const ways: Readonly<Record<Way, (asked: bigint, cut: (units: bigint) => bigint,
 
 type Way = 'exact' | 'under' | 'over' | 'split' | 'dust' | 'foreign'
 
-/** Somebody pays to the order's address. */
-export function pay(play: Play, wanted: Wanted): void {
+const anyWay: readonly [Way, ...Way[]] = [
+  ...(['exact', 'exact', 'exact', 'exact'] as const),
+  ...(['under', 'over', 'dust', 'foreign', 'split'] as const),
+]
+
+/** Somebody pays to the order's address: in this way, or in any. */
+export function pay(play: Play, wanted: Wanted, given: Way | null = null): void {
   const { order } = wanted
   if (order === null) return
   wanted.payments += 1
   const asset = assetOf(`${order.deposit_currency}:${order.deposit_network}` as AssetId)
   const asked = parseAmount(asset, order.deposit_amount)
   assert(asked.ok, `${order.deposit_amount} is an amount`)
-  const way = play.chance.pick<Way>([
-    'exact',
-    'exact',
-    'exact',
-    'exact',
-    'under',
-    'over',
-    'dust',
-    'foreign',
-    'split',
-  ])
+  const way = given ?? play.chance.pick(anyWay)
   const paid = way === 'foreign' ? otherAsset(asset) : asset
   const parts = ways[way](asked.value.units, (units) => cut(paid, units), paid)
   play.recorder.count(`payment: ${way}`)

@@ -9,6 +9,7 @@ export const beginnings = [
   'nothing',
   'created',
   'paid',
+  'awaited',
   'confirmed',
   'exchanged',
   'orphaned',
@@ -76,7 +77,7 @@ export type Profile = {
   readonly confirmations: number
 }
 
-type Beginning = (typeof beginnings)[number]
+export type Beginning = (typeof beginnings)[number]
 
 /** Most often what comes right before the money leaves. */
 function drawBeginning(chance: Chance): Beginning {

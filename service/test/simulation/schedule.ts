@@ -4,6 +4,8 @@ import { assert } from '../../src/domain/assert.ts'
 import { type AssetId, assetOf } from '../../src/domain/catalog/assets.ts'
 import { chainFacts } from '../../src/domain/catalog/networks.ts'
 import { fromChainUnits } from '../../src/domain/money/amount.ts'
+import { AWAITED_MS } from '../../src/domain/orders/order.ts'
+import { defaultPolicy } from '../../src/engine/default_policy.ts'
 import { findUnended, findViolations } from '../harness/invariants.ts'
 import { findBrokenPromises, findOwed, type Owed } from './chain_promises.ts'
 import { connectSimulated, directLines } from './chains/simulated_chains.ts'
@@ -22,7 +24,7 @@ import type { Step } from './life.ts'
 import { blocksToConfirm, depthMax, type Happening, natureOf, overtake, reorganise, topUp } from './nature.ts'
 import { waitForBlocks } from './open_world.ts'
 import { type Flaw, Play, type Process } from './play.ts'
-import { beginnings, isSwept } from './profile.ts'
+import { type Beginning, beginnings, isSwept, type Watched } from './profile.ts'
 import { Recorder } from './recorder.ts'
 
 export type Outcome = {
@@ -77,20 +79,17 @@ async function begin(play: Play, wanted: readonly Wanted[]): Promise<void> {
   const { chance, profile, scheduler } = play
   const [first] = play.processes
   assert(first !== undefined, 'there is a process')
-  const until = beginnings.indexOf(profile.beginsWith)
+  const isPast = (beginning: Beginning) =>
+    beginnings.indexOf(profile.beginsWith) >= beginnings.indexOf(beginning)
   play.isCalm = true
-  if (until >= 1) for (const one of wanted) await askFor(play, first.life, one)
+  if (isPast('created')) for (const one of wanted) await askFor(play, first.life, one)
   await scheduler.finish()
-  if (until >= 2) for (const one of wanted) if (chance.isHit(0.8)) pay(play, one)
+  const way = profile.beginsWith === 'awaited' ? 'under' : null
+  if (isPast('paid')) for (const one of wanted) if (chance.isHit(0.8)) pay(play, one, way)
   if (profile.beginsWith === 'overtaken') addYoungCoins(play)
-  if (until >= 3) {
-    for (const id of profile.chains) {
-      play.nodes[id].mine(blocksToConfirm(id))
-      play.bump(id)
-      await lookNow(play, first, `watch ${id}`)
-    }
-  }
-  if (until >= 4) await lookNow(play, first, 'exchange')
+  if (profile.beginsWith === 'awaited') await keepWaiting(play, first, wanted)
+  if (isPast('confirmed')) await mineAll(play, first, blocksToConfirm)
+  if (isPast('exchanged')) await lookNow(play, first, 'exchange')
   // Before anybody has looked: what is about to be paid out for is gone.
   if (profile.beginsWith === 'orphaned') {
     for (const id of profile.chains) {
@@ -106,6 +105,29 @@ async function begin(play: Play, wanted: readonly Wanted[]): Promise<void> {
   // What was sent has nothing to spend any more.
   if (profile.beginsWith === 'overtaken') overtake(play)
   play.isCalm = false
+}
+
+/** Part of it becomes deep enough, what came in time after that stays in a mempool, and the time to wait for it goes by. */
+async function keepWaiting(play: Play, first: Process, wanted: readonly Wanted[]): Promise<void> {
+  await mineAll(play, first, () => 1)
+  for (const one of wanted) pay(play, one)
+  await mineAll(play, first, () => 0)
+  await mineAll(play, first, blocksToConfirm, () => false)
+  play.pass(Math.max(defaultPolicy.lockMs, defaultPolicy.floatOpenMs) + AWAITED_MS)
+}
+
+/** So many blocks on each chain, with what may be in them, and a look at each. */
+async function mineAll(
+  play: Play,
+  first: Process,
+  blocks: (id: Watched) => number,
+  includes?: () => boolean,
+): Promise<void> {
+  for (const id of play.profile.chains) {
+    play.nodes[id].mine(blocks(id), includes)
+    play.bump(id)
+    await lookNow(play, first, `watch ${id}`)
+  }
 }
 
 /** Each fits a usual payout better than what the reserve has had for long. */
@@ -431,7 +453,12 @@ async function noteEnd({ ground, recorder, scheduler }: Play): Promise<void> {
   )
   for (const { move } of events) recorder.count(`move: ${move}`)
   recorder.note(events)
-  recorder.note(await ground.rows('SELECT order_id, fact_key, kind, outcome, at_ms FROM facts ORDER BY 1, 2'))
+  const facts = await ground.rows<{ fact_key: string; outcome: string }>(
+    'SELECT order_id, fact_key, kind, outcome, at_ms FROM facts ORDER BY 1, 2',
+  )
+  for (const { fact_key, outcome } of facts)
+    if (fact_key.startsWith('awaited:')) recorder.count(`judged by time: ${outcome}`)
+  recorder.note(facts)
   recorder.note(
     await ground.rows(
       'SELECT owner, entry_key, line, asset, debit, credit, units::text, at_ms FROM journal ORDER BY 1, 2, 3',

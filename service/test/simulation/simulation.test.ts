@@ -100,6 +100,7 @@ const happenings: readonly (readonly [string, RegExp])[] = [
   ['times that ran out', /^times that ran out$/],
   ['orders', /^move: →NEW$/],
   ['orders that expired', /^move: .*→EXPIRED$/],
+  ['orders judged by time while something lay in a mempool', /^judged by time: changed$/],
   ['orders that came into EMERGENCY', /^move: .*→EMERGENCY$/],
   ['orders that fell back', /^move: (PENDING→NEW|EXCHANGE→PENDING)$/],
   ['payouts', /^outflow: payout confirmed$/],
