@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import type { Environment } from '../../functional/processes/environment.ts'
 import { eventually } from '../../harness/eventually.ts'
 import { processEnvironment } from '../../harness/process_environment.ts'
@@ -124,7 +125,13 @@ async function succeed(running: Running, slot: Slot, pid: number | undefined, ho
   if (death !== null) await running.reaper.onDeath(death)
   else if (wasUp || hasFailedTooOften(running, slot))
     running.faults.push(`${slot.role} ended with ${how}: ${endOfLog(slot)}`)
+  // It has tried once. Started over and over it would only be in the way of who brings PostgreSQL back.
+  if (!wasUp && death === null) await untilPostgresIsUp(running)
   if (running.faults.length === 0 && !running.isStopping) start(running, slot, death)
+}
+
+async function untilPostgresIsUp(running: Running): Promise<void> {
+  while (!running.isPostgresUp() && !running.isStopping) await pause(20)
 }
 
 function hasFailedTooOften({ isPostgresUp }: Running, slot: Slot): boolean {
