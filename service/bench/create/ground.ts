@@ -120,6 +120,11 @@ async function fill(url: string): Promise<void> {
      FROM unnest(ARRAY['bitcoin', 'evm']) AS family, generate_series(1, $1::int) AS n`,
     [ADDRESSES],
   )
+  // Without them every creation would look for them: they are remembered once they are there.
+  await client.query(
+    `INSERT INTO addresses (family, address, purpose, key_index)
+     SELECT family, 'reserve of ' || family, 'reserve', 0 FROM unnest(ARRAY['bitcoin', 'evm']) AS family`,
+  )
   await client.query(
     `WITH old AS (
        INSERT INTO orders (bucket, order_id, account_id, created_at_ms, expires_at_ms, rate_type, from_asset, to_asset,
