@@ -116,15 +116,15 @@ async function keepWaiting(play: Play, first: Process, wanted: readonly Wanted[]
   play.pass(Math.max(defaultPolicy.lockMs, defaultPolicy.floatOpenMs) + AWAITED_MS)
 }
 
-/** So many blocks on each chain, with what may be in them, and a look at each. */
+/** So many blocks on each chain, which take everything if nothing else is said, and a look at it. */
 async function mineAll(
   play: Play,
   first: Process,
   blocks: (id: Watched) => number,
-  includes?: () => boolean,
+  takes?: () => boolean,
 ): Promise<void> {
   for (const id of play.profile.chains) {
-    play.nodes[id].mine(blocks(id), includes)
+    play.nodes[id].mine(blocks(id), takes)
     play.bump(id)
     await lookNow(play, first, `watch ${id}`)
   }
