@@ -277,7 +277,7 @@ function assemble(sandbox: Sandbox, dataDir: string, guard: Guard): TestSandbox 
     },
     settle: async (...chains) => {
       const looked = chains.length > 0 ? chains : [...service.world.chains.keys()]
-      await Promise.all(looked.map((chain) => settleChain(patiently, rows, chain, () => lookAt(chain))))
+      await settleChains(patiently, rows, looked, lookAt)
       // What is shown rests on it, and it looks by itself.
       await service.world.market.refresh()
     },
@@ -330,31 +330,34 @@ function showRow(row: object): string {
   return JSON.stringify(row, (_key, value: unknown) => (typeof value === 'bigint' ? String(value) : value))
 }
 
-type Head = { height: number; node_height: number; looked_wall_ms: number }
+type Head = { chain: ChainId; height: number; node_height: number; looked_wall_ms: number }
 
 /** Two whole looks that began after this moment: the first may have been under way already. */
-async function settleChain(
+async function settleChains(
   patiently: TestSandbox['eventually'],
   rows: TestSandbox['rows'],
-  chain: ChainId,
-  lookAgain: () => void,
+  chains: readonly ChainId[],
+  lookAgain: (chain: ChainId) => void,
 ): Promise<void> {
   const read = async () => {
-    const [head] = await rows<Head>(
-      'SELECT height, node_height, looked_wall_ms FROM chain_heads WHERE chain = $1',
-      [chain],
+    const heads = await rows<Head>(
+      'SELECT chain, height, node_height, looked_wall_ms FROM chain_heads WHERE chain = ANY($1)',
+      [chains],
     )
-    if (head === undefined) throw new Error(`${chain} was never looked at`)
-    return head
+    return chains.map((chain) => {
+      const head = heads.find((one) => one.chain === chain)
+      if (head === undefined) throw new Error(`${chain} was never looked at`)
+      return head
+    })
   }
   for (let looks = 0; looks < 2; looks += 1) {
     const before = await read()
-    lookAgain()
-    await patiently(`${chain} is looked at`, async () => {
-      const now = await read()
-      if (now.looked_wall_ms <= before.looked_wall_ms || now.height < now.node_height) {
-        throw new Error(`the last look was ${now.looked_wall_ms}, at ${now.height} of ${now.node_height}`)
-      }
+    for (const chain of chains) lookAgain(chain)
+    await patiently(`${chains} are looked at`, async () => {
+      const behind = (await read()).filter(
+        (now, at) => now.looked_wall_ms <= (before[at]?.looked_wall_ms ?? 0) || now.height < now.node_height,
+      )
+      if (behind.length > 0) throw new Error(`the last looks were ${JSON.stringify(behind)}`)
     })
   }
 }

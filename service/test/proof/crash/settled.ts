@@ -2,6 +2,7 @@ import type { Devnet } from '@cambist/devnet'
 import { assetOf } from '../../../src/domain/catalog/assets.ts'
 import { amountOf, toChainUnits } from '../../../src/domain/money/amount.ts'
 import { isStopping } from '../../../src/engine/reconcile.ts'
+import { eventually, Hopeless } from '../../harness/eventually.ts'
 import type { Inspected } from '../../harness/invariants.ts'
 import { type Customer, endsOf } from './customers.ts'
 
@@ -162,14 +163,30 @@ async function scanBitcoin(
 ): Promise<Map<string, readonly bigint[]>> {
   const arrived = new Map<string, readonly bigint[]>()
   for (let at = 0; at < addresses.length; at += ADDRESSES_A_SCAN) {
-    const { unspents } = await devnet.bitcoin.rpc<{ unspents: { desc: string; amount: number }[] }>(
-      'scantxoutset',
-      ['start', addresses.slice(at, at + ADDRESSES_A_SCAN).map((address) => `addr(${address})`)],
-    )
+    const unspents = await scanOnce(devnet, addresses.slice(at, at + ADDRESSES_A_SCAN))
     for (const { desc, amount } of unspents) {
       const address = /addr\((\w+)\)/.exec(desc)?.[1] ?? ''
       arrived.set(address, [...(arrived.get(address) ?? []), BigInt(amount.toFixed(8).replace('.', ''))])
     }
   }
   return arrived
+}
+
+type Unspent = { readonly desc: string; readonly amount: number }
+
+/** A node scans for one at a time, and the engine compares its reserve with the same node. */
+function scanOnce(devnet: Devnet, addresses: readonly string[]): Promise<readonly Unspent[]> {
+  const descriptors = addresses.map((address) => `addr(${address})`)
+  return eventually('the node has scanned for us', async () => {
+    try {
+      const { unspents } = await devnet.bitcoin.rpc<{ unspents: Unspent[] }>('scantxoutset', [
+        'start',
+        descriptors,
+      ])
+      return unspents
+    } catch (error) {
+      const isBusy = error instanceof Error && error.message.includes('Scan already in progress')
+      throw isBusy ? error : new Hopeless('the scan was refused', { cause: error })
+    }
+  })
 }
