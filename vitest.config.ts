@@ -23,7 +23,7 @@ export default defineConfig({
           testTimeout: 60_000,
           // Many begin with a PostgreSQL of their own, which takes its time on a machine that is busy with others.
           hookTimeout: 60_000,
-          maxWorkers: 5,
+          maxWorkers: 6,
           // What all of them load, each worker loads once: a fourth of their time.
           isolate: false,
           execArgv,
@@ -35,7 +35,7 @@ export default defineConfig({
           include: ['service/test/{contract,functional}/**/*.test.ts', 'devnet/test/**/*.test.ts'],
           testTimeout: 120_000,
           hookTimeout: 120_000,
-          maxWorkers: 5,
+          maxWorkers: 6,
           isolate: false,
           execArgv,
         },
@@ -46,7 +46,7 @@ export default defineConfig({
           include: ['service/test/{proof,simulation}/**/*.test.ts'],
           provide: { proof: { size: 'short', seed: 1, part: null } },
           hookTimeout: 120_000,
-          maxWorkers: 2,
+          maxWorkers: 3,
           execArgv,
           // After all others: a proof says more when everything smaller holds.
           sequence: { groupOrder: 1 },
