@@ -1,6 +1,7 @@
 import type { Order } from '@cambist/sdk'
 import { expect, test } from 'vitest'
 import { balanceOf } from '../harness/amounts.ts'
+import { attemptsOf, expectRefused } from '../harness/attempts.ts'
 import {
   createOrder,
   createUnderpaid,
@@ -27,14 +28,6 @@ const BLOCKS_TO_BE_OVER = 10
 
 function raise(): never {
   throw new Error('it should be there')
-}
-
-function attemptsOf({ rows }: TestSandbox, orderId: string) {
-  return rows<{ attempt: number; tx_hash: string; answer: string; state: string }>(
-    `SELECT a.attempt, a.tx_hash, a.answer, o.state FROM attempts a JOIN outflows o USING (bucket, payout_id)
-     WHERE o.order_id = $1 ORDER BY o.payout_id, a.attempt`,
-    [orderId],
-  )
 }
 
 type Paid = { readonly to: string; readonly quantity: string; readonly memo: string }
@@ -232,14 +225,7 @@ test('a payout that no node takes is given up when all its attempts are over, an
     submits: Array.from({ length: 500 }, () => ({ failWith: 'tx_cpu_usage_exceeded' })),
   })
   await payAndBury(sandbox, order)
-  await sandbox.eventually('it is refused, and that is written down', async () => {
-    expect(await attemptsOf(sandbox, order.order_id)).toMatchObject([{ answer: 'refused' }])
-    const troubles = await sandbox.rows<{ since: number | null }>(
-      'SELECT trouble_since_ms AS since FROM outflows WHERE order_id = $1',
-      [order.order_id],
-    )
-    expect(troubles).toMatchObject([{ since: expect.any(Number) }])
-  })
+  await expectRefused(sandbox, order.order_id)
   sandbox.log('half an hour later it is still refused, and might yet be taken')
   await sandbox.remote.advanceClock(31 * 60)
   await sandbox.settle('EOS')

@@ -4,6 +4,7 @@ import { saveSeal } from '../../src/db/orders.ts'
 import type { ChainId } from '../../src/domain/catalog/networks.ts'
 import { auditChain } from '../../src/engine/ledger_audit.ts'
 import { balanceOf, chainUnits } from '../harness/amounts.ts'
+import { attemptsOf, expectRefused } from '../harness/attempts.ts'
 import { type HttpLine, openHttpLine } from '../harness/http_line.ts'
 import {
   btcToUsdt,
@@ -116,11 +117,7 @@ test('a payout that the network refuses for good has its nonce filled; the next 
     method === 'eth_sendRawTransaction' ? { refuse: 'intrinsic gas too low' } : null,
   )
   await payAndBury(sandbox, order)
-  const stuck = await sandbox.eventually('the payout was refused', async () => {
-    const [attempt] = await attemptsOf(sandbox, order.order_id)
-    expect(attempt).toMatchObject({ answer: 'refused' })
-    return attempt?.tx_hash ?? ''
-  })
+  const stuck = (await expectRefused(sandbox, order.order_id)).tx_hash ?? ''
   sandbox.log('a later payout waits behind the nonce')
   const next = await createOrder(sandbox, quickPair)
   await payAndBury(sandbox, next)
@@ -221,9 +218,7 @@ test('a payout that the network took, forgot and then refuses for good has its n
   refuseOnBnb(order.destination)
   await sandbox.devnet.evm('BNB').client.dropTransaction({ hash: sent as Hash })
   await sandbox.remote.advanceClock(WITHOUT_A_BLOCK_S)
-  await sandbox.eventually('the payout is refused', async () => {
-    expect((await attemptsOf(sandbox, order.order_id)).map(({ answer }) => answer)).toEqual(['refused'])
-  })
+  await expectRefused(sandbox, order.order_id)
   const next = await createOrder(sandbox, quickPair)
   await payAndBury(sandbox, next)
   await sandbox.waitForStatus(next.order_id, 'WITHDRAW')
@@ -260,9 +255,7 @@ test('a Bitcoin payout that our node took, forgot and then refuses: its coins co
     return null
   })
   await sandbox.remote.advanceClock(WITHOUT_A_BLOCK_S)
-  await sandbox.eventually('the payout is refused', async () => {
-    expect((await attemptsOf(sandbox, order.order_id)).map(({ answer }) => answer)).toEqual(['refused'])
-  })
+  await expectRefused(sandbox, order.order_id)
   await sandbox.remote.advanceClock(31 * 60)
   await sandbox.eventually('what takes its coins back is sent', () => sentFiller(sandbox, order.order_id, 1))
   lineTo('BTC').meddle(null)
@@ -287,9 +280,7 @@ test('a payout that is refused because fees have risen gets a higher fee and is 
     return first.bytes === params?.[0] ? { refuse: 'max fee per gas less than block base fee' } : null
   })
   await payAndBury(sandbox, order)
-  await sandbox.eventually('the payout is refused', async () => {
-    expect((await attemptsOf(sandbox, order.order_id)).map(({ answer }) => answer)).toEqual(['refused'])
-  })
+  await expectRefused(sandbox, order.order_id)
   await sandbox.remote.advanceClock(2 * 60)
   await expectPaidOut(sandbox, order)
   expect((await attemptsOf(sandbox, order.order_id)).map(({ answer }) => answer)).toEqual([
@@ -305,9 +296,7 @@ test('a Bitcoin payout that is sent after all is not replaced, and makes its fil
   sandbox.log('nothing is sent, neither the payout nor what would take its coins back')
   refuseOnBitcoin(() => true)
   await payAndBury(sandbox, order)
-  await sandbox.eventually('the payout is refused', async () => {
-    expect(await attemptsOf(sandbox, order.order_id)).toMatchObject([{ answer: 'refused' }])
-  })
+  await expectRefused(sandbox, order.order_id)
   await sandbox.remote.advanceClock(31 * 60)
   const filler = await sandbox.eventually('the filler is refused', async () => {
     const [row] = await fillersOf(sandbox, order.order_id)
@@ -364,16 +353,6 @@ test('many payouts at once leave in one go and each once', async () => {
   }
   expect(new Set(done.map(({ withdraw_tx_hash }) => withdraw_tx_hash)).size).toBe(20)
 })
-
-type AttemptRow = { tx_hash: string | null; bytes: string | null; answer: string | null }
-
-function attemptsOf({ rows }: TestSandbox, orderId: string): Promise<AttemptRow[]> {
-  return rows<AttemptRow>(
-    `SELECT a.tx_hash, a.bytes, a.answer FROM attempts a JOIN outflows o USING (bucket, payout_id)
-     WHERE o.order_id = $1 ORDER BY a.payout_id, a.attempt`,
-    [orderId],
-  )
-}
 
 async function whereIs(
   { service }: TestSandbox,

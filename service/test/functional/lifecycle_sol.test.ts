@@ -6,6 +6,7 @@ import {
 } from '@solana-program/token'
 import { expect, test } from 'vitest'
 import { balanceOf, chainUnits, send } from '../harness/amounts.ts'
+import { attemptsOf } from '../harness/attempts.ts'
 import {
   bookedFor,
   createOrder,
@@ -33,14 +34,6 @@ const bnbToUsdc: Pair = { from: 'BNB', from_network: 'BNB', to: 'USDC', to_netwo
 
 /** A transaction may be in the 150 blocks after the one that it refers to, which is final when it is signed. */
 const BLOCKS_OF_LIFE = 150
-
-function attemptsOf({ rows }: TestSandbox, orderId: string) {
-  return rows<{ attempt: number; tx_hash: string; answer: string; state: string }>(
-    `SELECT a.attempt, a.tx_hash, a.answer, o.state FROM attempts a JOIN outflows o USING (bucket, payout_id)
-     WHERE o.order_id = $1 ORDER BY o.payout_id, a.attempt`,
-    [orderId],
-  )
-}
 
 async function statusOf({ devnet }: TestSandbox, signature: string): Promise<unknown> {
   const params = [[signature], { searchTransactionHistory: true }]

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { balanceOf, chainUnits, send } from '../harness/amounts.ts'
+import { attemptsOf, expectRefused } from '../harness/attempts.ts'
 import {
   bookedFor,
   createOrder,
@@ -26,14 +27,6 @@ const bnbToUsdt: Pair = { from: 'BNB', from_network: 'BNB', to: 'USDT', to_netwo
 /** An attempt lives for sixty blocks of three seconds, and is known to be over when so much later is solid. */
 const BLOCKS_OF_LIFE = 61
 const BLOCKS_TO_BE_OVER = 85
-
-function attemptsOf({ rows }: TestSandbox, orderId: string) {
-  return rows<{ attempt: number; tx_hash: string; answer: string; state: string }>(
-    `SELECT a.attempt, a.tx_hash, a.answer, o.state FROM attempts a JOIN outflows o USING (bucket, payout_id)
-     WHERE o.order_id = $1 ORDER BY o.payout_id, a.attempt`,
-    [orderId],
-  )
-}
 
 async function infoOf({ devnet }: TestSandbox, txHash: string): Promise<{ readonly id?: string }> {
   const url = `${devnet.networks.TRX?.fullNodeUrl}/wallet/gettransactioninfobyid?value=${txHash}`
@@ -158,14 +151,7 @@ test('a payout that no node takes is given up when all its attempts are over, an
     submits: Array.from({ length: 500 }, () => ({ failWith: 'CONTRACT_VALIDATE_ERROR' })),
   })
   await payAndBury(sandbox, order)
-  await sandbox.eventually('it is refused, and that is written down', async () => {
-    expect(await attemptsOf(sandbox, order.order_id)).toMatchObject([{ answer: 'refused' }])
-    const troubles = await sandbox.rows<{ since: number | null }>(
-      'SELECT trouble_since_ms AS since FROM outflows WHERE order_id = $1',
-      [order.order_id],
-    )
-    expect(troubles).toMatchObject([{ since: expect.any(Number) }])
-  })
+  await expectRefused(sandbox, order.order_id)
   sandbox.log('half an hour later it is still refused, and might yet be taken')
   await sandbox.remote.advanceClock(31 * 60)
   await sandbox.mine('TRX', BLOCKS_OF_LIFE)
