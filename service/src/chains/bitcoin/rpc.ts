@@ -1,5 +1,6 @@
 import { randomInt } from 'node:crypto'
 import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
+import { type NodeLine, openLine, readJson } from '../node_line.ts'
 
 /** The node understood and said no. */
 export class RpcRefusal extends Error {
@@ -31,16 +32,9 @@ export type Rpc = {
   batch(calls: readonly RpcCall[]): Promise<readonly Outcome<unknown, RpcRefusal>[]>
 }
 
-/** JSON-RPC over HTTP. Messages of errors never carry the URL, which has a password in it. */
+/** JSON-RPC over HTTP. */
 export function connect(rpcUrl: string, timeoutMs: number): Rpc {
-  const url = new URL(rpcUrl)
-  const credentials = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`
-  const headers = {
-    'content-type': 'application/json',
-    authorization: `Basic ${Buffer.from(credentials).toString('base64')}`,
-  }
-  url.username = ''
-  url.password = ''
+  const line = openLine(rpcUrl, timeoutMs)
 
   // No other request has the same ids, so the answer to one that a proxy mixed up is no answer.
   let nextId = randomInt(2 ** 40)
@@ -50,7 +44,7 @@ export function connect(rpcUrl: string, timeoutMs: number): Rpc {
     const first = nextId
     nextId += calls.length
     const body = calls.map(([method, ...params], at) => ({ jsonrpc: '1.0', id: first + at, method, params }))
-    const answer = await post(url, { method: 'POST', headers, body: JSON.stringify(body) }, timeoutMs, name)
+    const answer = await post(line, name, JSON.stringify(body))
     if (!Array.isArray(answer)) throw new NoAnswer(name, 'the reply is no batch of replies')
     const replies = new Map(answer.filter(isObject).map((reply) => [reply.id, reply]))
     return calls.map(([method], at) => readReply(method, replies.get(first + at)))
@@ -67,22 +61,11 @@ export function connect(rpcUrl: string, timeoutMs: number): Rpc {
   }
 }
 
-async function post(url: URL, request: RequestInit, timeoutMs: number, method: string): Promise<unknown> {
-  const response = await fetch(url, {
-    ...request,
-    redirect: 'error',
-    signal: AbortSignal.timeout(timeoutMs),
-  }).catch((error) => {
-    throw new NoAnswer(method, reasonOf(error))
-  })
-  const text = await response.text().catch((error) => {
-    throw new NoAnswer(method, reasonOf(error))
-  })
-  try {
-    return JSON.parse(text, keepSourceText)
-  } catch {
-    throw new NoAnswer(method, `HTTP ${response.status} without JSON`)
-  }
+async function post(line: NodeLine, method: string, body: string): Promise<unknown> {
+  const answered = await line.ask({ method: 'POST', body })
+  const answer = answered.ok ? readJson(answered.value, keepSourceText) : answered
+  if (!answer.ok) throw new NoAnswer(method, answer.rejection)
+  return answer.value
 }
 
 function readReply(method: string, reply: Record<string, unknown> | undefined): Outcome<unknown, RpcRefusal> {
@@ -106,10 +89,4 @@ function keepSourceText(_key: string, value: unknown, context?: { readonly sourc
 
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
-function reasonOf(error: unknown): string {
-  if (!(error instanceof Error)) return 'unknown failure'
-  const cause = error.cause instanceof Error ? ` (${error.cause.message})` : ''
-  return `${error.name}: ${error.message}${cause}`
 }

@@ -1,3 +1,5 @@
+import { type NodeLine, openLine, readJson } from '../node_line.ts'
+
 /** The node understood and said no, in the words of nodeos. */
 export class NodeRefusal extends Error {
   readonly status: number
@@ -33,40 +35,19 @@ export type Fields = Readonly<Record<string, unknown>>
 /** What the node answers at `/v1/…`. Rejects with NodeRefusal or NoAnswer. */
 export type Rpc = (path: string, params: Fields) => Promise<unknown>
 
-/**
- * https://docs.antelope.io/docs/latest/api-reference: one question, one answer. Messages of errors never carry the
- * address, which may have a password in it.
- */
+/** https://docs.antelope.io/docs/latest/api-reference: one question, one answer. */
 export function connect(rpcUrl: string, timeoutMs: number): Rpc {
-  const base = new URL(rpcUrl)
-  const credentials = `${decodeURIComponent(base.username)}:${decodeURIComponent(base.password)}`
-  const headers = {
-    'content-type': 'application/json',
-    ...(base.username !== '' && { authorization: `Basic ${Buffer.from(credentials).toString('base64')}` }),
-  }
-  base.username = ''
-  base.password = ''
-  const root = base.href.replace(/\/$/, '')
-  return (path, params) => {
-    const request = { method: 'POST', headers, body: JSON.stringify(params) }
-    return ask(`${root}/v1/${path}`, request, timeoutMs, path)
-  }
+  const line = openLine(rpcUrl, timeoutMs)
+  return (path, params) => ask(line, path, params)
 }
 
-async function ask(url: string, request: RequestInit, timeoutMs: number, path: string): Promise<unknown> {
-  let status = 0
-  let answer: unknown
-  try {
-    const response = await fetch(url, {
-      ...request,
-      redirect: 'error',
-      signal: AbortSignal.timeout(timeoutMs),
-    })
-    status = response.status
-    answer = JSON.parse(await response.text())
-  } catch (error) {
-    throw new NoAnswer(path, error instanceof SyntaxError ? `HTTP ${status} without JSON` : reasonOf(error))
-  }
+async function ask(line: NodeLine, path: string, params: Fields): Promise<unknown> {
+  const answered = await line.ask({ method: 'POST', path: `/v1/${path}`, body: JSON.stringify(params) })
+  if (!answered.ok) throw new NoAnswer(path, answered.rejection)
+  const read = readJson(answered.value)
+  if (!read.ok) throw new NoAnswer(path, read.rejection)
+  const { status } = answered.value
+  const { value: answer } = read
   if (status >= 200 && status < 300) return answer
   const said = refusalIn(answer)
   throw said === null ? new NoAnswer(path, `HTTP ${status}`) : new NodeRefusal(path, status, said)
@@ -89,10 +70,4 @@ function refusalIn(answer: unknown): Said | null {
 
 export function isObject(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
-function reasonOf(error: unknown): string {
-  if (!(error instanceof Error)) return 'unknown failure'
-  const cause = error.cause instanceof Error ? ` (${error.cause.message})` : ''
-  return `${error.name}: ${error.message}${cause}`
 }

@@ -1,5 +1,6 @@
 import { randomInt } from 'node:crypto'
 import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
+import { openLine, readJson } from '../node_line.ts'
 
 /** The node understood and said no. `data` carries the reason of a reverted call. */
 export class NodeRefusal extends Error {
@@ -40,24 +41,22 @@ const BATCH_MAX = 100
  * the provider's secret, into its errors, and because payouts need "said no" and "said nothing" kept apart.
  */
 export function jsonRpc(rpcUrl: string, timeoutMs: number): JsonRpc {
-  const endpoint = endpointOf(rpcUrl)
+  const line = openLine(rpcUrl, timeoutMs)
   const takeIds = requestIds()
 
   async function post(body: unknown, what: string): Promise<unknown> {
-    try {
-      const response = await fetch(endpoint.url, {
-        method: 'POST',
-        headers: endpoint.headers,
-        body: JSON.stringify(body),
-        redirect: 'error',
-        signal: AbortSignal.timeout(timeoutMs),
-      })
-      const text = await readText(response, what)
-      if (!response.ok) throw new NodeSilence(what, `HTTP ${response.status} ${text.slice(0, 200)}`)
-      return JSON.parse(text)
-    } catch (error) {
-      throw error instanceof NodeSilence ? error : new NodeSilence(what, reasonOf(error, timeoutMs))
-    }
+    const bytesMax = /^(?:trace|debug)_/.test(what) ? TRACES_BYTES_MAX : undefined
+    const answered = await line.ask({
+      method: 'POST',
+      body: JSON.stringify(body),
+      ...(bytesMax && { bytesMax }),
+    })
+    if (!answered.ok) throw new NodeSilence(what, answered.rejection)
+    const { status, text } = answered.value
+    if (status < 200 || status > 299) throw new NodeSilence(what, `HTTP ${status} ${text.slice(0, 200)}`)
+    const answer = readJson(answered.value)
+    if (!answer.ok) throw new NodeSilence(what, answer.rejection)
+    return answer.value
   }
 
   async function settleChunk(calls: readonly Call[]): Promise<readonly Outcome<unknown, NodeRefusal>[]> {
@@ -102,23 +101,9 @@ export function jsonRpc(rpcUrl: string, timeoutMs: number): JsonRpc {
 
 /**
  * What traces come to has no end: these are longer than those of a block of honest transactions, and their objects take
- * many times as much here. All else is bounded by the gas of a block (its logs are 500 bytes for 381 gas each), and no text can
- * be longer than 512 MB.
+ * many times as much here. All else is bounded by the gas of a block (its logs are 500 bytes for 381 gas each).
  */
 const TRACES_BYTES_MAX = 100_000_000
-const ANSWER_BYTES_MAX = 500_000_000
-
-async function readText(response: Response, what: string): Promise<string> {
-  const bytesMax = /^(?:trace|debug)_/.test(what) ? TRACES_BYTES_MAX : ANSWER_BYTES_MAX
-  const chunks: Uint8Array[] = []
-  let bytes = 0
-  for await (const chunk of response.body ?? []) {
-    bytes += chunk.length
-    if (bytes > bytesMax) throw new NodeSilence(what, `the answer is longer than ${bytesMax} bytes`)
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks).toString('utf8')
-}
 
 /**
  * Ids that no other request has, of ours or of another process at the same node: so the answer to one that a proxy mixed
@@ -176,25 +161,4 @@ function outcomeOf(answer: unknown, method: string): Outcome<unknown, NodeRefusa
 
 function isFields(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
-function endpointOf(rpcUrl: string): { url: string; headers: Record<string, string> } {
-  const url = new URL(rpcUrl)
-  const headers: Record<string, string> = { 'content-type': 'application/json' }
-  if (url.username !== '' || url.password !== '') {
-    const login = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`
-    headers.authorization = `Basic ${Buffer.from(login).toString('base64')}`
-    url.username = ''
-    url.password = ''
-  }
-  return { url: url.href, headers }
-}
-
-function reasonOf(error: unknown, timeoutMs: number): string {
-  if (!(error instanceof Error)) return 'failed'
-  if (error.name === 'TimeoutError') return `no answer within ${timeoutMs} ms`
-  if (error instanceof SyntaxError) return 'the answer is not JSON'
-  const cause = error.cause
-  const code = isFields(cause) || cause instanceof Error ? (cause as { code?: unknown }).code : undefined
-  return typeof code === 'string' ? `the node cannot be reached (${code})` : 'the node cannot be reached'
 }

@@ -1,4 +1,5 @@
 import { randomInt } from 'node:crypto'
+import { type NodeLine, openLine, readJson } from '../node_line.ts'
 
 /** The node understood and said no. `code` is its number for it: https://github.com/anza-xyz/agave, rpc-client-api/src/custom_error.rs */
 export class NodeRefusal extends Error {
@@ -32,17 +33,10 @@ export type Rpc = {
 
 /**
  * JSON-RPC over HTTP: one question, one answer, and a line that is cut says so. Not the client of `@solana/kit`, which makes a
- * TypeError of some refusals. Messages of errors never carry the address, which may have a password in it.
+ * TypeError of some refusals.
  */
 export function connect(rpcUrl: string, timeoutMs: number): Rpc {
-  const url = new URL(rpcUrl)
-  const credentials = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`
-  const headers = {
-    'content-type': 'application/json',
-    ...(url.username !== '' && { authorization: `Basic ${Buffer.from(credentials).toString('base64')}` }),
-  }
-  url.username = ''
-  url.password = ''
+  const line = openLine(rpcUrl, timeoutMs)
 
   // No other request has the same id, so the answer to one that a proxy mixed up is no answer.
   let nextId = randomInt(2 ** 40)
@@ -52,25 +46,16 @@ export function connect(rpcUrl: string, timeoutMs: number): Rpc {
       const id = nextId
       nextId += 1
       const body = JSON.stringify({ jsonrpc: '2.0', id, method, params })
-      return readAnswer(method, id, await post(url, { method: 'POST', headers, body }, timeoutMs, method))
+      return readAnswer(method, id, await post(line, method, body))
     },
   }
 }
 
-async function post(url: URL, request: RequestInit, timeoutMs: number, method: string): Promise<unknown> {
-  let status = 0
-  try {
-    const response = await fetch(url, {
-      ...request,
-      redirect: 'error',
-      signal: AbortSignal.timeout(timeoutMs),
-    })
-    status = response.status
-    return JSON.parse(await response.text())
-  } catch (error) {
-    const isNoJson = error instanceof SyntaxError
-    throw new NoAnswer(method, isNoJson ? `HTTP ${status} without JSON` : reasonOf(error))
-  }
+async function post(line: NodeLine, method: string, body: string): Promise<unknown> {
+  const answered = await line.ask({ method: 'POST', body })
+  const answer = answered.ok ? readJson(answered.value) : answered
+  if (!answer.ok) throw new NoAnswer(method, answer.rejection)
+  return answer.value
 }
 
 function readAnswer(method: string, id: number, answer: unknown): unknown {
@@ -85,10 +70,4 @@ function readAnswer(method: string, id: number, answer: unknown): unknown {
 
 export function isObject(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
-function reasonOf(error: unknown): string {
-  if (!(error instanceof Error)) return 'unknown failure'
-  const cause = error.cause instanceof Error ? ` (${error.cause.message})` : ''
-  return `${error.name}: ${error.message}${cause}`
 }

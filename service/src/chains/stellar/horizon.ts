@@ -1,3 +1,5 @@
+import { type NodeLine, openLine, type Question, readJson } from '../node_line.ts'
+
 /** Nobody can say what Horizon did with the request: no answer, half an answer, or not an answer of a Horizon. */
 export class NoAnswer extends Error {
   constructor(what: string, reason: string) {
@@ -17,64 +19,42 @@ export type Horizon = {
 
 const NOT_FOUND = 'https://stellar.org/horizon-errors/not_found'
 
-/**
- * The few resources that are needed, over HTTP. Messages of errors never carry the address, which may have a password in
- * it.
- */
+/** The few resources that are needed, over HTTP. */
 export function connect(horizonUrl: string, timeoutMs: number): Horizon {
-  const base = new URL(horizonUrl)
-  const credentials = `${decodeURIComponent(base.username)}:${decodeURIComponent(base.password)}`
-  const authorization = `Basic ${Buffer.from(credentials).toString('base64')}`
-  const headers = { accept: 'application/json', ...(base.username !== '' && { authorization }) }
-  base.username = ''
-  base.password = ''
-  const root = base.href.replace(/\/$/, '')
-
+  const line = openLine(horizonUrl, timeoutMs)
   return {
     get: async (path) => {
-      const { status, body } = await ask(`${root}${path}`, { headers }, timeoutMs, path)
+      const { status, body } = await ask(line, path, { method: 'GET', path })
       if (status === 200) return body
       // A gateway may say 404 as well, and means itself.
       if (status === 404 && body.type === NOT_FOUND) return null
       throw new NoAnswer(path, `HTTP ${status} (${String(body.title ?? 'without a title')})`)
     },
     submit: async (envelope) => {
-      const request = { method: 'POST', headers, body: new URLSearchParams({ tx: envelope }) }
-      return (await ask(`${root}/transactions_async`, request, timeoutMs, 'transactions_async')).body
+      const { body } = await ask(line, 'transactions_async', {
+        method: 'POST',
+        path: '/transactions_async',
+        body: new URLSearchParams({ tx: envelope }).toString(),
+        contentType: 'application/x-www-form-urlencoded;charset=UTF-8',
+      })
+      return body
     },
   }
 }
 
 async function ask(
-  url: string,
-  request: RequestInit,
-  timeoutMs: number,
+  line: NodeLine,
   what: string,
+  question: Question,
 ): Promise<{ readonly status: number; readonly body: Fields }> {
-  let status = 0
-  let body: unknown
-  try {
-    const response = await fetch(url, {
-      ...request,
-      redirect: 'error',
-      signal: AbortSignal.timeout(timeoutMs),
-    })
-    status = response.status
-    body = JSON.parse(await response.text())
-  } catch (error) {
-    const isNoJson = error instanceof SyntaxError
-    throw new NoAnswer(what, isNoJson ? `HTTP ${status} without JSON` : reasonOf(error))
-  }
-  if (!isObject(body)) throw new NoAnswer(what, 'the reply is no object')
-  return { status, body }
+  const answered = await line.ask(question)
+  if (!answered.ok) throw new NoAnswer(what, answered.rejection)
+  const read = readJson(answered.value)
+  if (!read.ok) throw new NoAnswer(what, read.rejection)
+  if (!isObject(read.value)) throw new NoAnswer(what, 'the reply is no object')
+  return { status: answered.value.status, body: read.value }
 }
 
 export function isObject(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
-function reasonOf(error: unknown): string {
-  if (!(error instanceof Error)) return 'unknown failure'
-  const cause = error.cause instanceof Error ? ` (${error.cause.message})` : ''
-  return `${error.name}: ${error.message}${cause}`
 }

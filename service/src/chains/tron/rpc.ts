@@ -1,3 +1,5 @@
+import { type NodeLine, openLine, type Question, readJson } from '../node_line.ts'
+
 /** The node understood and said no, in the words of java-tron. */
 export class NodeRefusal extends Error {
   constructor(path: string, reason: string) {
@@ -28,43 +30,26 @@ export type Rpc = {
 
 /**
  * https://developers.tron.network/reference: one question, one answer. Answers carry nothing of the question, so whoever
- * asks has to look whether they fit. Messages of errors never carry the address, which may have a password in it.
+ * asks has to look whether they fit.
  */
 export function connect(rpcUrl: string, timeoutMs: number): Rpc {
-  const base = new URL(rpcUrl)
-  const credentials = `${decodeURIComponent(base.username)}:${decodeURIComponent(base.password)}`
-  const headers = {
-    'content-type': 'application/json',
-    ...(base.username !== '' && { authorization: `Basic ${Buffer.from(credentials).toString('base64')}` }),
-  }
-  base.username = ''
-  base.password = ''
-  const urlOf = (path: string) => new URL(`${base.pathname.replace(/\/$/, '')}/${path}`, base)
+  const line = openLine(rpcUrl, timeoutMs)
   return {
     get: (path, query = {}) => {
-      const url = urlOf(path)
-      for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value)
-      return ask(url, { method: 'GET', headers }, timeoutMs, path)
+      const search = new URLSearchParams(query).toString()
+      return ask(line, path, { method: 'GET', path: `/${path}${search === '' ? '' : `?${search}`}` })
     },
-    post: (path, body) =>
-      ask(urlOf(path), { method: 'POST', headers, body: JSON.stringify(body) }, timeoutMs, path),
+    post: (path, body) => ask(line, path, { method: 'POST', path: `/${path}`, body: JSON.stringify(body) }),
   }
 }
 
-async function ask(url: URL, request: RequestInit, timeoutMs: number, path: string): Promise<unknown> {
-  let status = 0
-  let answer: unknown
-  try {
-    const response = await fetch(url, {
-      ...request,
-      redirect: 'error',
-      signal: AbortSignal.timeout(timeoutMs),
-    })
-    status = response.status
-    answer = JSON.parse(await response.text())
-  } catch (error) {
-    throw new NoAnswer(path, error instanceof SyntaxError ? `HTTP ${status} without JSON` : reasonOf(error))
-  }
+async function ask(line: NodeLine, path: string, question: Question): Promise<unknown> {
+  const answered = await line.ask(question)
+  if (!answered.ok) throw new NoAnswer(path, answered.rejection)
+  const read = readJson(answered.value)
+  if (!read.ok) throw new NoAnswer(path, read.rejection)
+  const { status } = answered.value
+  const { value: answer } = read
   if (status !== 200) throw new NoAnswer(path, `HTTP ${status}`)
   if (isObject(answer) && typeof answer.Error === 'string') throw new NodeRefusal(path, answer.Error)
   return answer
@@ -72,10 +57,4 @@ async function ask(url: URL, request: RequestInit, timeoutMs: number, path: stri
 
 export function isObject(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
-function reasonOf(error: unknown): string {
-  if (!(error instanceof Error)) return 'unknown failure'
-  const cause = error.cause instanceof Error ? ` (${error.cause.message})` : ''
-  return `${error.name}: ${error.message}${cause}`
 }

@@ -1,4 +1,5 @@
 import { randomInt } from 'node:crypto'
+import { type NodeLine, openLine, readJson } from '../node_line.ts'
 
 /** The node understood and said no. `code` is its word for it, https://xrpl.org/docs/references/http-websocket-apis */
 export class NodeRefusal extends Error {
@@ -30,19 +31,9 @@ export type Rpc = {
   call(method: string, parameters?: Fields): Promise<Fields>
 }
 
-/**
- * JSON-RPC over HTTP: one question, one answer, and a line that is cut says so at once. Messages of errors never carry
- * the address, which may have a password in it.
- */
+/** JSON-RPC over HTTP: one question, one answer, and a line that is cut says so at once. */
 export function connect(rpcUrl: string, timeoutMs: number): Rpc {
-  const url = new URL(rpcUrl)
-  const credentials = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`
-  const headers = {
-    'content-type': 'application/json',
-    ...(url.username !== '' && { authorization: `Basic ${Buffer.from(credentials).toString('base64')}` }),
-  }
-  url.username = ''
-  url.password = ''
+  const line = openLine(rpcUrl, timeoutMs)
 
   // No other request has the same id, so the answer to one that a proxy mixed up is no answer.
   let nextId = randomInt(2 ** 40)
@@ -52,25 +43,16 @@ export function connect(rpcUrl: string, timeoutMs: number): Rpc {
       const id = nextId
       nextId += 1
       const body = JSON.stringify({ id, method, params: [{ api_version: 1, ...parameters }] })
-      return readAnswer(method, id, await post(url, { method: 'POST', headers, body }, timeoutMs, method))
+      return readAnswer(method, id, await post(line, method, body))
     },
   }
 }
 
-async function post(url: URL, request: RequestInit, timeoutMs: number, method: string): Promise<unknown> {
-  let status = 0
-  try {
-    const response = await fetch(url, {
-      ...request,
-      redirect: 'error',
-      signal: AbortSignal.timeout(timeoutMs),
-    })
-    status = response.status
-    return JSON.parse(await response.text())
-  } catch (error) {
-    const isNoJson = error instanceof SyntaxError
-    throw new NoAnswer(method, isNoJson ? `HTTP ${status} without JSON` : reasonOf(error))
-  }
+async function post(line: NodeLine, method: string, body: string): Promise<unknown> {
+  const answered = await line.ask({ method: 'POST', body })
+  const answer = answered.ok ? readJson(answered.value) : answered
+  if (!answer.ok) throw new NoAnswer(method, answer.rejection)
+  return answer.value
 }
 
 function readAnswer(method: string, id: number, answer: unknown): Fields {
@@ -88,10 +70,4 @@ function readAnswer(method: string, id: number, answer: unknown): Fields {
 
 export function isObject(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
-function reasonOf(error: unknown): string {
-  if (!(error instanceof Error)) return 'unknown failure'
-  const cause = error.cause instanceof Error ? ` (${error.cause.message})` : ''
-  return `${error.name}: ${error.message}${cause}`
 }
