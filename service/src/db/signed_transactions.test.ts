@@ -55,8 +55,8 @@ test.each(Object.entries(stores))('in %s a limit counts first attempts, or every
   ] as const) {
     const limit = { asset, windowMs: HOUR_MS, unitsMax: 30n, countsEveryAttempt }
     const isRoom = async (payoutId: string, attempt: number, atMs = 1_000) =>
-      (await store.insertOnce(recordOf(payoutId, attempt, asset, { atMs }), [limit])) !== null
-    const [one, other] = [`${asset}A:1`, `${asset}B:1`]
+      (await store.insertOnce(recordOf(payoutId, attempt, asset, { atMs }), [limit])) !== 'limit_exceeded'
+    const [one, other] = [`${asset.slice(0, 3)}A:1`, `${asset.slice(0, 3)}B:1`]
     expect(await isRoom(one, 1)).toBe(true)
     expect(await isRoom(one, 2)).toBe(true)
     expect(await isRoom(other, 1)).toBe(true)
@@ -64,6 +64,44 @@ test.each(Object.entries(stores))('in %s a limit counts first attempts, or every
     expect(await isRoom(one, 2), 'what is there is answered').toBe(true)
     expect(await isRoom(other, 2, 1_000 + HOUR_MS)).toBe(true)
   }
+})
+
+test.each(Object.entries(stores))(
+  'in %s nothing is signed for an outflow after a later one of its order',
+  async (_, open) => {
+    const store = open()
+    const stored = (payoutId: string, attempt: number, asset: string) =>
+      store.insertOnce(recordOf(payoutId, attempt, asset), [])
+    const first = recordOf('CB7:2', 1, 'TRX:TRX')
+    expect(await stored('CB7:2', 1, 'TRX:TRX')).toEqual(first)
+    expect(await stored('CB7:10', 1, 'XRP:XRP')).toMatchObject({ payoutId: 'CB7:10' })
+    expect(await stored('CB7:1', 1, 'EOS:EOS'), 'one that was never signed').toBe('overtaken')
+    expect(await stored('CB7:9', 1, 'XRP:XRP'), 'ten comes after nine').toBe('overtaken')
+    expect(await stored('CB7:2', 2, 'TRX:TRX'), 'another attempt').toBe('overtaken')
+    expect(await stored('CB7:2', 1, 'TRX:TRX'), 'what is there is answered').toEqual(first)
+    expect(await stored('CB7:10', 2, 'XRP:XRP')).toMatchObject({ attempt: 2 })
+    expect(await stored('CB7:11', 1, 'TRX:TRX')).toMatchObject({ payoutId: 'CB7:11' })
+    for (const other of ['CB70:1', 'CB:1', 'house-BTC-CB7-1:1'])
+      expect(await stored(other, 1, 'TRX:TRX'), other).toMatchObject({ payoutId: other })
+  },
+)
+
+test('of two outflows of an order that are signed at once, the later one is never stored first', async () => {
+  const store = signedTransactions(db)
+  let overtaken = 0
+  for (let at = 0; at < 50; at += 1) {
+    const sign = (number: number, asset: string) =>
+      store.insertOnce(recordOf(`CB8${at}:${number}`, 1, asset), [])
+    const [earlier] = await Promise.all([sign(1, 'TRX:TRX'), sign(2, 'XRP:XRP')])
+    if (earlier === 'overtaken') overtaken += 1
+    const rows = await db.query<{ payout_id: string }>(
+      `SELECT payout_id FROM signer.signed_transactions WHERE payout_id LIKE $1 ORDER BY xmin::text::bigint`,
+      [`CB8${at}:%`],
+    )
+    const stored = earlier === 'overtaken' ? ['2'] : ['1', '2']
+    expect(rows.map(({ payout_id }) => payout_id)).toEqual(stored.map((number) => `CB8${at}:${number}`))
+  }
+  expect(overtaken, 'they meet').toBeLessThan(50)
 })
 
 /**

@@ -1,4 +1,5 @@
 import { parseExact, stringifyExact } from '../domain/exact_json.ts'
+import { readPayoutId } from '../domain/orders/identifiers.ts'
 import type { Intent } from '../domain/payouts/intent.ts'
 import type { CheckedLimit, SignedRecord, SignedStore } from '../signer/signer.ts'
 import type { Database, Sql } from './database.ts'
@@ -35,18 +36,21 @@ export function signedTransactions(database: Database): SignedStore {
     attempts: async (payoutId) => (await readAttempts(database, payoutId)).map(toRecord),
     insertOnce: (record, limits) =>
       database.transaction(async (tx) => {
-        // One signature at a time for an asset, so that two of them cannot both fit under the same limit.
-        await tx.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [`signer:${record.asset}`])
+        // One signature at a time for an asset, so that two of them cannot both fit under the same limit; and one for an order,
+        // so that neither of two outflows overlooks the other. Always in this sequence.
+        await tx.query(
+          'SELECT pg_advisory_xact_lock(hashtextextended($1, 0)), pg_advisory_xact_lock(hashtextextended($2, 0))',
+          [`signer:${record.asset}`, `signer:${readPayoutId(record.payoutId).orderId}`],
+        )
         const earlier = await readAttempts(tx, record.payoutId)
         const stored = earlier.find(({ attempt }) => attempt === record.attempt)
         if (stored !== undefined) return toRecord(stored)
         for (const limit of limits) {
           const spent = await readSpent(tx, limit, record.atMs)
           const added = limit.asset === record.asset ? record.units : 0n
-          if (spent + added > limit.unitsMax) return null
+          if (spent + added > limit.unitsMax) return 'limit_exceeded'
         }
-        await insert(tx, record)
-        return record
+        return (await insert(tx, record)) ? record : 'overtaken'
       }),
   }
 }
@@ -76,10 +80,17 @@ async function readSpent(
   return countsEveryAttempt ? first + (await sumOf('attempt > 1')) : first
 }
 
-async function insert(sql: Sql, record: SignedRecord): Promise<void> {
-  await sql.query(
+/** False: a later outflow of the same order was signed already. */
+async function insert(sql: Sql, record: SignedRecord): Promise<boolean> {
+  const { orderId, number } = readPayoutId(record.payoutId)
+  const inserted = await sql.query(
     `INSERT INTO signer.signed_transactions (payout_id, attempt, intent, asset, units, tx_hash, bytes, at_ms)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+     SELECT $1::text, $2::smallint, $3::jsonb, $4::text, $5::numeric, $6::text, $7::text, $8::bigint
+     WHERE NOT EXISTS (
+       SELECT FROM signer.signed_transactions
+       WHERE split_part(payout_id, ':', 1) = $9 AND split_part(payout_id, ':', 2)::bigint > $10
+     )
+     RETURNING 1 AS one`,
     [
       record.payoutId,
       record.attempt,
@@ -89,6 +100,9 @@ async function insert(sql: Sql, record: SignedRecord): Promise<void> {
       record.tx.txHash,
       record.tx.bytes,
       record.atMs,
+      orderId,
+      number,
     ],
   )
+  return inserted.length > 0
 }

@@ -364,6 +364,18 @@ test('attempts follow one another', async () => {
   expect(await codeOf(signer, evmIntent({ attempt: 2 }), sealed())).toBe('signed')
 })
 
+test('once a later outflow of an order is signed, an earlier one is not: a refund came after it was given up', async () => {
+  const { signer, store } = startSigner()
+  const refund = sealed({ kind: 'refund', refundAddress: customerEvm })
+  const toCustomer = sealed({ destination: customerEvm })
+  const payout = evmIntent({ payoutId: 'CB1:1', nonce: 4 })
+  await signed(signer, evmIntent({ payoutId: 'CB1:2', nonce: 5 }), refund)
+  expect(await signer.sign(payout, toCustomer)).toMatchObject({
+    rejection: { code: 'conflict', message: 'a later outflow of the order of CB1:1 was signed already' },
+  })
+  expect(store.records.map(({ payoutId }) => payoutId)).toEqual(['CB1:2'])
+})
+
 test('a Bitcoin attempt shares an input with every earlier one, not only the last', async () => {
   const { signer } = startSigner()
   const [a, b, c] = [coin(1, 60_000_000n), coin(2, 60_000_000n), coin(3, 60_000_000n)]

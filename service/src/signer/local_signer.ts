@@ -142,8 +142,10 @@ async function storeOnce(
   const limits = isCounted ? limitsOn(parts.settings, asset) : []
   const record = { payoutId, attempt, intent, asset, units, tx, atMs: parts.clock.nowMs() }
   const stored = await parts.store.insertOnce(record, limits)
-  if (stored === null)
+  if (stored === 'limit_exceeded')
     return refuseToSign('limit_exceeded', `${payoutId} would pass a limit on ${asset} over time`)
+  if (stored === 'overtaken')
+    return refuseToSign('conflict', `a later outflow of the order of ${payoutId} was signed already`)
   return answerStored(stored, intent)
 }
 

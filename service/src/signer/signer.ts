@@ -27,7 +27,9 @@ export type SignRejection = {
     | 'not_the_destination' // the intent pays someone else
     | 'not_the_asset' // the intent pays in something else
     | 'limit_exceeded' // per payout, hour or day
-    | 'conflict' // this payout and attempt were signed before with another intent, or an attempt does not exclude the earlier one
+    // This payout and attempt were signed before with another intent, an attempt does not exclude the earlier one, or a later
+    // outflow of the order was signed.
+    | 'conflict'
     | 'malformed'
   readonly message: string
 }
@@ -69,12 +71,15 @@ export type SignedStore = {
   attempts(payoutId: string): Promise<readonly SignedRecord[]>
   /**
    * Stores the record unless that payout and attempt has one already, checking inside the same transaction that
-   * `limits` still hold; answers what is stored afterwards, or null when a limit would be passed.
+   * `limits` still hold and that no later outflow of its order has a record; answers what is stored afterwards, or why not.
    */
-  insertOnce(record: SignedRecord, limits: readonly CheckedLimit[]): Promise<SignedRecord | null>
+  insertOnce(record: SignedRecord, limits: readonly CheckedLimit[]): Promise<SignedRecord | NotStored>
   /** Units that count against the limit now. */
   spent(limit: CheckedLimit, nowMs: number): Promise<bigint>
 }
+
+/** `overtaken`: a later outflow of the same order was signed already, so that this one was given up. */
+export type NotStored = 'limit_exceeded' | 'overtaken'
 
 export type SignedRecord = {
   readonly payoutId: string

@@ -78,13 +78,13 @@ test('over the socket everything is as it is in process', async () => {
   for (const [intent, authority] of [
     [evmIntent({ units: 2n ** 60n + 1n }), sealed()],
     [evmIntent({ nonce: 9 }), sealed()],
+    [bitcoinIntent({ payoutId: 'CB1:2' }), toCustomerBitcoin],
     [evmIntent({ ...gas, units: 1n }), sealed({ kind: 'sweep', payeeKey })],
     [evmIntent({ ...gas, units: 10n ** 18n, payoutId: 'CB1:3' }), sealed({ kind: 'sweep', payeeKey })],
     [
       evmIntent({ ...gas, payoutId: 'CB1:4' }),
       sealed({ kind: 'sweep', payeeKey: { ...payeeKey, index: 8 } }),
     ],
-    [bitcoinIntent({ payoutId: 'CB1:2' }), toCustomerBitcoin],
     [evmIntent(), { ...sealed(), destination: 'elsewhere' }],
   ] as const) {
     expect(await client.sign(intent, authority)).toStrictEqual(await direct.sign(intent, authority))

@@ -36,5 +36,11 @@ export function payoutIdOf(orderId: OrderId, number: number): string {
 }
 
 export function orderIdOfPayout(payoutId: string): OrderId {
-  return payoutId.slice(0, payoutId.indexOf(':'))
+  return readPayoutId(payoutId).orderId
+}
+
+/** What `payoutIdOf` was made of. */
+export function readPayoutId(payoutId: string): { readonly orderId: OrderId; readonly number: number } {
+  const colon = payoutId.indexOf(':')
+  return { orderId: payoutId.slice(0, colon), number: Number.parseInt(payoutId.slice(colon + 1), 10) }
 }

@@ -1,4 +1,5 @@
 import { assert } from '../../domain/assert.ts'
+import { readPayoutId } from '../../domain/orders/identifiers.ts'
 import type { CheckedLimit, SignedRecord, SignedStore } from '../signer.ts'
 
 /** What the database's store promises, without a database. One event-loop turn is its transaction. */
@@ -22,8 +23,11 @@ export function memoryStore(): SignedStore & { readonly records: SignedRecord[] 
       if (stored !== undefined) return structuredClone(stored)
       for (const limit of limits) {
         assert(limit.asset === record.asset, 'limits are those of the asset that leaves')
-        if (spent(limit, record.atMs) + record.units > limit.unitsMax) return null
+        if (spent(limit, record.atMs) + record.units > limit.unitsMax) return 'limit_exceeded'
       }
+      const { orderId, number } = readPayoutId(record.payoutId)
+      const others = records.map(({ payoutId }) => readPayoutId(payoutId))
+      if (others.some((one) => one.orderId === orderId && one.number > number)) return 'overtaken'
       records.push(structuredClone(record))
       return structuredClone(record)
     },
