@@ -1,4 +1,10 @@
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import {
+  type AgentOptions,
+  createServer,
+  globalAgent,
+  type IncomingMessage,
+  type ServerResponse,
+} from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { gzipSync } from 'node:zlib'
 import { afterEach, expect, test } from 'vitest'
@@ -69,6 +75,24 @@ test('the next question goes the same way, and a new one when the node has close
   await closed
   expect((await line.ask(post)).ok).toBe(true)
   expect(connections).toHaveLength(2)
+})
+
+test('a connection that nobody uses is closed by us, one on which an answer is awaited never', async () => {
+  const { options } = globalAgent as unknown as { readonly options: AgentOptions }
+  const { timeout } = options
+  options.timeout = 50
+  try {
+    const { line, connections } = await nodeAnswering((response) => {
+      setTimeout(() => response.end('1'), 200)
+    })
+    expect((await line.ask(post)).ok).toBe(true)
+    const [connection] = connections
+    if (connection?.closed === false) await new Promise((resolve) => connection.once('close', resolve))
+    expect((await line.ask(post)).ok).toBe(true)
+    expect(connections).toHaveLength(2)
+  } finally {
+    options.timeout = timeout
+  }
 })
 
 test('an answer may come packed, and in pieces that end within a letter', async () => {

@@ -69,8 +69,11 @@ function exchange(
 ): Promise<Outcome<NodeAnswer, string>> {
   return new Promise((resolve) => {
     const late = AbortSignal.timeout(timeoutMs)
-    // Whatever is said first counts.
+    let isOver = false
     const end = (outcome: Outcome<NodeAnswer, string>) => {
+      // Whatever is said first counts.
+      if (isOver) return
+      isOver = true
       late.removeEventListener('abort', giveUp)
       if (!outcome.ok) request.destroy()
       resolve(outcome)
