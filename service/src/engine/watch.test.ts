@@ -171,7 +171,7 @@ test('a reorganisation that was told by half is told to its end, also when the c
   assert(orphaned?.state === 'orphaned', 'its block has left')
 
   chain.fork(Number.POSITIVE_INFINITY)
-  await endAgain(stage.world, orphaned, { succeeded: true, block, cost: amountOf('BTC:BTC', 1n) })
+  await endAgain(stage.world, orphaned, 'again', { succeeded: true, block, cost: amountOf('BTC:BTC', 1n) })
   stage.advance(2_000)
   await watchChain(stage.world, chain, lease)
   expect(await depositStates()).toEqual([{ state: 'mined' }, { state: 'mined' }])

@@ -460,6 +460,33 @@ describe('deep reorganisations', () => {
     expect(depositOf(back, 'd2').role).toBe('extra')
   })
 
+  test.each([
+    ['done', scenes.done],
+    ['refunded', scenes.refunded],
+  ])(
+    'an order that is %s and whose payout is final again by another transaction tells that one',
+    (_, scene) => {
+      const before = orderOf(scene)
+      assert(before.state.status === 'DONE' || before.state.status === 'REFUNDED', 'it has ended')
+      const { payoutId } = before.state
+      const found = {
+        kind: 'PayoutConfirmed',
+        payoutId,
+        txHash: '0xother',
+        cost: amountOf('ETH:ETH', 7n),
+      } as const
+      const later = before.updatedAtMs + 60_000
+      expect(decide(before, found, later)).toEqual({
+        kind: 'changed',
+        order: { ...before, state: { ...before.state, txHash: '0xother' }, updatedAtMs: later },
+        postings: [],
+        effects: [],
+      })
+      expect(decide(before, { ...found, txHash: before.state.txHash }, later).kind).toBe('ignored')
+      expect(decide(before, { ...found, payoutId: `${before.terms.id}:99` }, later).kind).toBe('ignored')
+    },
+  )
+
   test('deposit lost, then payout failed, then deposit back: it is booked once and paid once', () => {
     const reopened = goOn(scenes.withdrawLost, fail)
     expect(orderOf(reopened).state.status).toBe('PENDING')

@@ -284,8 +284,8 @@ committedLost     WITHDRAW -         DONE     -         PENDING   -
 withdraw          same     -         DONE     -         EMERGENCY -
 withdrawLost      same     -         DONE     -         PENDING   -
 withdrawGone      same     -         DONE     -         NEW       -
-done              -        -         -        -         -         -
-doneLost          -        -         -        -         -         -
+done              -        -         same     -         -         -
+doneLost          -        -         same     -         -         -
 emergencyUnder    -        -         -        -         -         -
 emergencyTopUp    -        -         -        -         -         -
 emergencyOver     -        -         -        -         -         -
@@ -296,8 +296,8 @@ refundPlanned     same     -         REFUNDED -         EMERGENCY -
 refundCommitted   same     -         REFUNDED -         EMERGENCY -
 refundSent        same     -         REFUNDED -         EMERGENCY -
 refundLost        same     -         REFUNDED -         PENDING   -
-refunded          -        -         -        -         -         -
-refundedLost      -        -         -        -         -         -
+refunded          -        -         same     -         -         -
+refundedLost      -        -         same     -         -         -
 `
 
 const CHOICES = `

@@ -47,6 +47,11 @@ export function onPayoutConfirmed(
       const postings = [...ledger.refundConfirmed(state.refund.amount), ...ledger.networkCostPaid(cost)]
       return move(order, { ...state, status: 'REFUNDED', txHash, completedAtMs: nowMs }, nowMs, postings)
     }
+    // It had lost its block and is final again, maybe by another attempt. What that changes in the books is the house's matter.
+    case 'DONE':
+    case 'REFUNDED':
+      if (state.payoutId !== payoutId) return ignore(NOT_LIVE)
+      return state.txHash === txHash ? ignore('it is told already') : move(order, { ...state, txHash }, nowMs)
     default:
       return ignore(NOT_LIVE)
   }

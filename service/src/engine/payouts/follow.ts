@@ -54,7 +54,7 @@ async function followMined(
   if (head.height < deepAt) return { kind: 'again', inMs: LOOK_AGAIN_MS, atHeight: deepAt }
   const { payoutId, orderId } = outflow
   if (outflow.state === 'orphaned') {
-    await endAgain(world, outflow, status)
+    await endAgain(world, outflow, tx.txHash, status)
     return { kind: 'done' }
   }
   const end = status.succeeded ? ('confirmed' as const) : ('failed' as const)

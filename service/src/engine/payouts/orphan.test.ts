@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { findOrder } from '../../db/orders.ts'
 import { type ClaimedOutflow, claimOutflows } from '../../db/outflows.ts'
 import { amountOf } from '../../domain/money/amount.ts'
 import type { Order } from '../../domain/orders/order.ts'
@@ -63,6 +64,16 @@ function look(branch: number): Promise<void> {
   return orphanOutflows(stage.world, 'ETH', { kind: 'replaced', aboveHeight: 0 }, branch, async () => {})
 }
 
+/** The payout gets one attempt more, which is like the first but for its hash. */
+async function signAnew(txHash: string): Promise<void> {
+  await stage.db.query(
+    `INSERT INTO attempts (bucket, payout_id, attempt, intent, tx_hash, bytes, answer, drafted_at_ms, broadcast_at_ms)
+     SELECT bucket, payout_id, (SELECT max(attempt) + 1 FROM attempts), intent, $1, bytes, answer, drafted_at_ms, broadcast_at_ms
+     FROM attempts WHERE attempt = 1`,
+    [txHash],
+  )
+}
+
 /** The chain takes back what the payout took. */
 function takeBack(cost: bigint): void {
   const eth = stage.chain('ETH')
@@ -106,7 +117,8 @@ test('a block that stands takes nothing back', async () => {
 
 test('a lost block makes the payout due again until it is as deep as before, as often as it happens', async () => {
   const order = await finish()
-  const txHash = `payout-tx-${order.terms.id}`
+  let txHash = `payout-tx-${order.terms.id}`
+  const before = await findOrder(stage.db, order.terms.id)
   const hash = (await stage.chain('ETH').blockHash(100)) ?? ''
   let cost = COST
   for (const branch of [1, 2]) {
@@ -120,13 +132,16 @@ test('a lost block makes the payout due again until it is as deep as before, as 
 
     const outflow = await claim()
     cost += 500n
+    txHash = `0xattempt${branch}`
+    await signAnew(txHash)
     minePayout(stage, order, { txHash, height: 100, units: PAID, cost })
     await expectAgreement('mined again, not deep')
     await stage.db.query(`UPDATE chain_heads SET reorganisations = $1 WHERE chain = 'ETH'`, [branch])
     const ended = { succeeded: true, block: { height: 100, hash }, cost: amountOf('ETH:ETH', cost) }
-    await endAgain(stage.world, outflow, ended)
-    await endAgain(stage.world, outflow, ended)
+    for (const _ of ['once', 'told twice']) await endAgain(stage.world, outflow, txHash, ended)
     expect(await states()).toEqual([{ state: 'confirmed', status: 'DONE' }])
+    const told = await findOrder(stage.db, order.terms.id)
+    expect(told).toMatchObject({ state: { txHash }, sequence: before?.sequence })
     await expectAgreement('final again')
     expect(await claimDue()).toBeUndefined()
   }
@@ -140,7 +155,10 @@ test('one that the chain rejects the second time is named, and its money stays o
   const outflow = await claim()
   stage.chain('ETH').move(100, 'ETH:ETH', RESERVE, -COST)
   const ended = { succeeded: false, block: { height: 100, hash: 'h' }, cost: amountOf('ETH:ETH', COST) }
-  await endAgain(stage.world, outflow, ended)
+  await endAgain(stage.world, outflow, '0xrejected', ended)
+  expect(await findOrder(stage.db, order.terms.id)).toMatchObject({
+    state: { txHash: `payout-tx-${order.terms.id}` },
+  })
   const { problems, balances } = await auditBooks(stage.db)
   expect(problems.map(({ subject }) => subject)).toContain(order.terms.id)
   expect(balances.find(({ account }) => account === 'orphaned_payouts')?.units).toBe(-PAID)

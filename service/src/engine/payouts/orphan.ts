@@ -15,6 +15,7 @@ import { assert } from '../../domain/assert.ts'
 import type { ChainId } from '../../domain/catalog/networks.ts'
 import { networkCostPaid, outflowOrphaned, type Posting, reversed } from '../../domain/ledger/postings.ts'
 import { amountOf } from '../../domain/money/amount.ts'
+import { apply } from '../apply.ts'
 import type { World } from '../world.ts'
 
 /**
@@ -49,13 +50,19 @@ export async function orphanOutflows(
   }
 }
 
-/** It is as deep as before. Should the chain have rejected it this time, what it paid stays owed, for a person to see. */
+/**
+ * It is as deep as before, maybe by another of its attempts, which its order then tells. Should the chain have rejected it this time,
+ * what it paid stays owed, for a person to see.
+ */
 export async function endAgain(
-  { db, clock, log }: World,
+  world: World,
   outflow: ClaimedOutflow,
+  txHash: string,
   { succeeded, ...ended }: { readonly succeeded: boolean } & Ended,
 ): Promise<void> {
+  const { db, clock, log } = world
   const { payoutId, chain } = outflow
+  if (succeeded) await tellAgain(world, outflow, txHash, ended)
   const end = succeeded ? 'confirmed' : 'failed'
   const isFirst = await db.transaction(async (tx) => {
     if (!(await endOutflow(tx, payoutId, ['orphaned'], end, ended))) return false
@@ -71,6 +78,19 @@ export async function endAgain(
   if (succeeded) log.info({ payout: payoutId }, 'an outflow that had lost its block is final again')
   else
     log.error({ payout: payoutId }, 'an outflow that was final was mined again and failed: it is still owed')
+}
+
+async function tellAgain(
+  world: World,
+  { kind, orderId, payoutId, chain }: ClaimedOutflow,
+  txHash: string,
+  { block, cost }: Ended,
+): Promise<void> {
+  if (kind !== 'payout' && kind !== 'refund') return
+  const head = await readHead(world.db, chain)
+  assert(head !== null, 'a chain that pays is watched')
+  const fact = { kind: 'PayoutConfirmed', payoutId, txHash, cost } as const
+  await apply(world, orderId, `${payoutId}:confirmed:${block.hash}@${head.reorganisations}`, fact)
 }
 
 /** Something else has its nonce or its coins for good, or its time is over: it is never mined again, and what it paid stays owed. */
