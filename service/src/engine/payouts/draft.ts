@@ -33,7 +33,7 @@ import { excludesByTime } from './over.ts'
 import type { Progress } from './progress.ts'
 import { type CountedRoom, findLackOfRoom, readRoom } from './room.ts'
 import { readFillerFunds } from './take_back.ts'
-import { findUnwritten, tellUnwritten } from './unwritten.ts'
+import { findForgotten, findUnwritten, tellUnwritten } from './unwritten.ts'
 
 const LOOK_AGAIN_MS = 500
 const WAIT_FOR_FUNDS_MS = 2_000
@@ -55,6 +55,11 @@ export async function draftPayout(
   const keep = claimKeeper(world, outflow)
   const waits = await waitForSource(world, outflow, keep)
   if (waits !== null) return waits
+  const forgotten = await findForgotten(world, outflow)
+  if (forgotten !== null) {
+    tellUnwritten(world, outflow, forgotten)
+    return troubled(forgotten.why)
+  }
   if (await paysOurselves(world, chain, outflow)) {
     return refused(world, outflow, { code: 'destination', message: 'the address is our own' })
   }

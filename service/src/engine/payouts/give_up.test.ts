@@ -79,6 +79,21 @@ async function pricedOrder(): Promise<Order> {
   return order
 }
 
+/** The deposit's block left the chain and is there again: what had been planned was cancelled, and another payout is planned. */
+async function pricedAgain(): Promise<Order> {
+  const order = await pricedOrder()
+  const { id } = order.terms
+  const txHash = `deposit-tx-${id}-1000000`
+  const key = `BTC:${txHash}:0`
+  const block = { height: 100, hash: (await stage.chain('BTC').blockHash(100)) ?? '' }
+  const seen = { txHash, amount: amountOf('BTC:BTC', 1_000_000n), seenAtMs: stage.world.clock.nowMs(), block }
+  await tell(stage, id, `${key}:unmined`, { kind: 'DepositUnmined', key })
+  await tell(stage, id, `${key}:mined:again`, { kind: 'DepositSeen', key, ...seen })
+  await tell(stage, id, `${key}:confirmed:again`, { kind: 'DepositConfirmed', key })
+  await tell(stage, id, 'priced:2', { kind: 'ExchangePriced', quote: null })
+  return order
+}
+
 function refusing(code: DraftRejection['code']): Chain {
   return payingChain(stage, { bid: async () => refuse({ code, message: 'not now' }) })
 }
@@ -150,6 +165,34 @@ test.each([
     expect(told).toHaveLength(state === 'planned' ? 1 : 0)
   },
 )
+
+test.each([
+  ['has signed', knows(1), 0, 'the signer has signed attempt 1 of'],
+  ['does not speak of', silent, 0, 'the signer does not say whether it has signed'],
+  ['has never signed', knows(0), 1, 'nobody answers'],
+] as const)(
+  'an outflow after one that was cancelled without a draft, and that the signer %s, is drafted or not',
+  async (_, lastSigned, drafts, trouble) => {
+    const { terms } = await pricedAgain()
+    const ofCancelled: LastSigned = async (payoutId) =>
+      payoutId === `${terms.id}:1` ? lastSigned(payoutId) : 0
+    await workFor(signingWorld(ofCancelled).world, payingChain(stage), 3)
+    expect(await outflows()).toMatchObject([
+      { state: 'cancelled' },
+      { state: 'planned', status: 'EXCHANGE', trouble: expect.stringContaining(trouble) },
+    ])
+    expect(await stage.db.query('SELECT 1 FROM attempts')).toHaveLength(drafts)
+    const told = stage.logged.filter(({ message }) => message === 'an outflow is not given up')
+    expect(told).toHaveLength(1 - drafts)
+  },
+)
+
+test('an outflow after one that was forgotten is not given up, because nothing may be paid instead of it either', async () => {
+  const { terms } = await pricedAgain()
+  const { world } = signingWorld(async (payoutId) => (payoutId === `${terms.id}:1` ? 1 : 0))
+  await stalledFor(world, payingChain(stage))
+  expect(await outflows()).toMatchObject([{ state: 'cancelled' }, { state: 'planned', status: 'EXCHANGE' }])
+})
 
 test('a refund that the signer has signed is not ended either', async () => {
   const { terms } = await paidOrder()

@@ -1,4 +1,6 @@
-import type { Attempt, ClaimedOutflow } from '../../db/outflows.ts'
+import { type Attempt, attemptsOf, type ClaimedOutflow } from '../../db/outflows.ts'
+import { payoutIdOf, readPayoutId } from '../../domain/orders/identifiers.ts'
+import type { PayoutId } from '../../domain/payouts/intent.ts'
 import type { SigningWorld } from '../world.ts'
 
 /** Why an outflow is not given up; `needsSomebody`: it does not end by itself. */
@@ -11,22 +13,56 @@ export type Unwritten = { readonly why: string; readonly needsSomebody: boolean 
  * us to us pays nobody twice. Asked before a transaction, because nothing inside one waits for a signer.
  */
 export async function findUnwritten(
-  { signer }: SigningWorld,
-  { kind, payoutId }: ClaimedOutflow,
+  world: SigningWorld,
+  outflow: ClaimedOutflow,
   attempts: readonly Attempt[],
 ): Promise<Unwritten | null> {
-  if (kind !== 'payout' && kind !== 'refund') return null
+  if (!paysSomebody(outflow)) return null
   const written = attempts.findLast(({ tx }) => tx !== null)?.attempt ?? 0
   const drafted = attempts.at(-1)?.attempt ?? 0
-  try {
-    const signed = await signer.lastSigned(payoutId)
+  const unwritten = await ask(world, outflow.payoutId, (signed) => {
     if (signed <= written) return null
     const why = `the signer has signed attempt ${signed} of it, whose bytes are not here: it is not given up`
     return { why, needsSomebody: signed > drafted }
+  })
+  return unwritten === null && attempts.length === 0 ? findForgotten(world, outflow) : unwritten
+}
+
+/**
+ * Why nothing must be paid by this outflow, or null: an earlier one of its order ended without ever having been drafted here, and the
+ * signer has signed an attempt of it, or does not say that it has not. This database is older than the signer's, most likely, and
+ * the customer has that one's money.
+ */
+export async function findForgotten(world: SigningWorld, outflow: ClaimedOutflow): Promise<Unwritten | null> {
+  if (!paysSomebody(outflow)) return null
+  const { orderId, number } = readPayoutId(outflow.payoutId)
+  for (let before = number - 1; before > 0; before -= 1) {
+    const payoutId = payoutIdOf(orderId, before)
+    if ((await attemptsOf(world.db, payoutId)).length > 0) continue
+    const forgotten = await ask(world, payoutId, (signed) => {
+      const why = `the signer has signed attempt ${signed} of ${payoutId}, which was never drafted here: nothing else is paid`
+      return signed === 0 ? null : { why, needsSomebody: true }
+    })
+    if (forgotten !== null) return forgotten
+  }
+  return null
+}
+
+function paysSomebody({ kind }: ClaimedOutflow): boolean {
+  return kind === 'payout' || kind === 'refund'
+}
+
+async function ask(
+  { signer }: SigningWorld,
+  payoutId: PayoutId,
+  judge: (signed: number) => Unwritten | null,
+): Promise<Unwritten | null> {
+  try {
+    return judge(await signer.lastSigned(payoutId))
   } catch (error) {
     // One of an earlier release does not know the question, which says nothing of the outflow.
     const reason = String(error).slice(0, 200)
-    const why = `the signer does not say whether it has signed it (${reason}): it is not given up`
+    const why = `the signer does not say whether it has signed ${payoutId} (${reason}): it is not given up`
     return { why, needsSomebody: true }
   }
 }
