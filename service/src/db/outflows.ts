@@ -3,7 +3,7 @@ import { assetOf, nativeAsset } from '../domain/catalog/assets.ts'
 import type { ChainId } from '../domain/catalog/networks.ts'
 import { parseExact, stringifyExact } from '../domain/exact_json.ts'
 import { type Amount, amountOf } from '../domain/money/amount.ts'
-import { bucketOf, orderIdOfPayout } from '../domain/orders/identifiers.ts'
+import { bucketOf, type OrderId, orderIdOfPayout } from '../domain/orders/identifiers.ts'
 import type { BlockRef } from '../domain/orders/order.ts'
 import type { Intent, Outflow, PayoutId, PayoutKind, SignedTx } from '../domain/payouts/intent.ts'
 import type { InstantMs } from '../domain/time.ts'
@@ -504,6 +504,18 @@ export async function findOutflow(sql: Sql, payoutId: PayoutId): Promise<Claimed
     payoutId,
   ])
   return row === undefined ? null : toClaimed(row)
+}
+
+/** What was to pay an order's customer and ended before any transaction of it was written down. */
+export async function findNeverDrafted(sql: Sql, orderId: OrderId): Promise<readonly PayoutId[]> {
+  const rows = await sql.query<{ payout_id: PayoutId }>(
+    `SELECT payout_id FROM outflows o
+     WHERE bucket = $1 AND order_id = $2 AND kind IN ('payout', 'refund') AND state IN ('cancelled', 'failed')
+       AND NOT EXISTS (SELECT FROM attempts a WHERE a.bucket = o.bucket AND a.payout_id = o.payout_id)
+     ORDER BY payout_id`,
+    [bucketOf(orderId), orderId],
+  )
+  return rows.map(({ payout_id }) => payout_id)
 }
 
 /** Whether it may still be sent, or was and is not final. */

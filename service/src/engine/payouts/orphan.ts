@@ -90,7 +90,7 @@ async function tellAgain(
   const head = await readHead(world.db, chain)
   assert(head !== null, 'a chain that pays is watched')
   const fact = { kind: 'PayoutConfirmed', payoutId, txHash, cost } as const
-  await apply(world, orderId, `${payoutId}:confirmed:${block.hash}@${head.reorganisations}`, fact)
+  await apply(world, orderId, `${payoutId}:final_again:${block.hash}@${head.reorganisations}`, fact)
 }
 
 /** Something else has its nonce or its coins for good, or its time is over: it is never mined again, and what it paid stays owed. */

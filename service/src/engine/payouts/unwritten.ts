@@ -1,5 +1,5 @@
-import { type Attempt, attemptsOf, type ClaimedOutflow } from '../../db/outflows.ts'
-import { payoutIdOf, readPayoutId } from '../../domain/orders/identifiers.ts'
+import { type Attempt, type ClaimedOutflow, findNeverDrafted } from '../../db/outflows.ts'
+import { readPayoutId } from '../../domain/orders/identifiers.ts'
 import type { PayoutId } from '../../domain/payouts/intent.ts'
 import type { SigningWorld } from '../world.ts'
 
@@ -29,16 +29,13 @@ export async function findUnwritten(
 }
 
 /**
- * Why nothing must be paid by this outflow, or null: an earlier one of its order ended without ever having been drafted here, and the
+ * Why nothing must be paid by this outflow, or null: another one of its order ended without ever having been drafted here, and the
  * signer has signed an attempt of it, or does not say that it has not. This database is older than the signer's, most likely, and
  * the customer has that one's money.
  */
 export async function findForgotten(world: SigningWorld, outflow: ClaimedOutflow): Promise<Unwritten | null> {
-  if (!paysSomebody(outflow)) return null
-  const { orderId, number } = readPayoutId(outflow.payoutId)
-  for (let before = number - 1; before > 0; before -= 1) {
-    const payoutId = payoutIdOf(orderId, before)
-    if ((await attemptsOf(world.db, payoutId)).length > 0) continue
+  if (!paysSomebody(outflow) || readPayoutId(outflow.payoutId).number === 1) return null
+  for (const payoutId of await findNeverDrafted(world.db, outflow.orderId)) {
     const forgotten = await ask(world, payoutId, (signed) => {
       const why = `the signer has signed attempt ${signed} of ${payoutId}, which was never drafted here: nothing else is paid`
       return signed === 0 ? null : { why, needsSomebody: true }
