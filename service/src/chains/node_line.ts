@@ -136,3 +136,15 @@ export function readJson(
     return refuse(`HTTP ${status} without JSON`)
   }
 }
+
+/** What a node's answer says in JSON, whatever its status; the rejection is why there is no answer, or none in JSON. */
+export async function askJson(
+  line: NodeLine,
+  question: Question,
+  revive?: Parameters<typeof JSON.parse>[1],
+): Promise<Outcome<{ readonly status: number; readonly body: unknown }, string>> {
+  const answered = await line.ask(question)
+  if (!answered.ok) return answered
+  const read = readJson(answered.value, revive)
+  return read.ok ? accept({ status: answered.value.status, body: read.value }) : read
+}

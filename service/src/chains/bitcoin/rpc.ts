@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto'
 import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
-import { type NodeLine, openLine, readJson } from '../node_line.ts'
+import { askJson, openLine } from '../node_line.ts'
 
 /** The node understood and said no. */
 export class RpcRefusal extends Error {
@@ -44,7 +44,9 @@ export function connect(rpcUrl: string, timeoutMs: number): Rpc {
     const first = nextId
     nextId += calls.length
     const body = calls.map(([method, ...params], at) => ({ jsonrpc: '1.0', id: first + at, method, params }))
-    const answer = await post(line, name, JSON.stringify(body))
+    const asked = await askJson(line, { method: 'POST', body: JSON.stringify(body) }, keepSourceText)
+    if (!asked.ok) throw new NoAnswer(name, asked.rejection)
+    const answer = asked.value.body
     if (!Array.isArray(answer)) throw new NoAnswer(name, 'the reply is no batch of replies')
     const replies = new Map(answer.filter(isObject).map((reply) => [reply.id, reply]))
     return calls.map(([method], at) => readReply(method, replies.get(first + at)))
@@ -59,13 +61,6 @@ export function connect(rpcUrl: string, timeoutMs: number): Rpc {
       return outcome.value
     },
   }
-}
-
-async function post(line: NodeLine, method: string, body: string): Promise<unknown> {
-  const answered = await line.ask({ method: 'POST', body })
-  const answer = answered.ok ? readJson(answered.value, keepSourceText) : answered
-  if (!answer.ok) throw new NoAnswer(method, answer.rejection)
-  return answer.value
 }
 
 function readReply(method: string, reply: Record<string, unknown> | undefined): Outcome<unknown, RpcRefusal> {

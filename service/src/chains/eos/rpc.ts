@@ -1,4 +1,4 @@
-import { type NodeLine, openLine, readJson } from '../node_line.ts'
+import { askJson, type NodeLine, openLine } from '../node_line.ts'
 
 /** The node understood and said no, in the words of nodeos. */
 export class NodeRefusal extends Error {
@@ -42,12 +42,9 @@ export function connect(rpcUrl: string, timeoutMs: number): Rpc {
 }
 
 async function ask(line: NodeLine, path: string, params: Fields): Promise<unknown> {
-  const answered = await line.ask({ method: 'POST', path: `/v1/${path}`, body: JSON.stringify(params) })
-  if (!answered.ok) throw new NoAnswer(path, answered.rejection)
-  const read = readJson(answered.value)
-  if (!read.ok) throw new NoAnswer(path, read.rejection)
-  const { status } = answered.value
-  const { value: answer } = read
+  const asked = await askJson(line, { method: 'POST', path: `/v1/${path}`, body: JSON.stringify(params) })
+  if (!asked.ok) throw new NoAnswer(path, asked.rejection)
+  const { status, body: answer } = asked.value
   if (status >= 200 && status < 300) return answer
   const said = refusalIn(answer)
   throw said === null ? new NoAnswer(path, `HTTP ${status}`) : new NodeRefusal(path, status, said)

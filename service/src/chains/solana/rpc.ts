@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto'
-import { type NodeLine, openLine, readJson } from '../node_line.ts'
+import { askJson, openLine } from '../node_line.ts'
 
 /** The node understood and said no. `code` is its number for it: https://github.com/anza-xyz/agave, rpc-client-api/src/custom_error.rs */
 export class NodeRefusal extends Error {
@@ -46,16 +46,11 @@ export function connect(rpcUrl: string, timeoutMs: number): Rpc {
       const id = nextId
       nextId += 1
       const body = JSON.stringify({ jsonrpc: '2.0', id, method, params })
-      return readAnswer(method, id, await post(line, method, body))
+      const answer = await askJson(line, { method: 'POST', body })
+      if (!answer.ok) throw new NoAnswer(method, answer.rejection)
+      return readAnswer(method, id, answer.value.body)
     },
   }
-}
-
-async function post(line: NodeLine, method: string, body: string): Promise<unknown> {
-  const answered = await line.ask({ method: 'POST', body })
-  const answer = answered.ok ? readJson(answered.value) : answered
-  if (!answer.ok) throw new NoAnswer(method, answer.rejection)
-  return answer.value
 }
 
 function readAnswer(method: string, id: number, answer: unknown): unknown {

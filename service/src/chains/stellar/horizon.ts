@@ -1,4 +1,4 @@
-import { type NodeLine, openLine, type Question, readJson } from '../node_line.ts'
+import { askJson, type NodeLine, openLine, type Question } from '../node_line.ts'
 
 /** Nobody can say what Horizon did with the request: no answer, half an answer, or not an answer of a Horizon. */
 export class NoAnswer extends Error {
@@ -47,12 +47,11 @@ async function ask(
   what: string,
   question: Question,
 ): Promise<{ readonly status: number; readonly body: Fields }> {
-  const answered = await line.ask(question)
-  if (!answered.ok) throw new NoAnswer(what, answered.rejection)
-  const read = readJson(answered.value)
-  if (!read.ok) throw new NoAnswer(what, read.rejection)
-  if (!isObject(read.value)) throw new NoAnswer(what, 'the reply is no object')
-  return { status: answered.value.status, body: read.value }
+  const asked = await askJson(line, question)
+  if (!asked.ok) throw new NoAnswer(what, asked.rejection)
+  const { status, body } = asked.value
+  if (!isObject(body)) throw new NoAnswer(what, 'the reply is no object')
+  return { status, body }
 }
 
 export function isObject(value: unknown): value is Fields {

@@ -1,4 +1,4 @@
-import { type NodeLine, openLine, type Question, readJson } from '../node_line.ts'
+import { askJson, type NodeLine, openLine, type Question } from '../node_line.ts'
 
 /** The node understood and said no, in the words of java-tron. */
 export class NodeRefusal extends Error {
@@ -44,12 +44,9 @@ export function connect(rpcUrl: string, timeoutMs: number): Rpc {
 }
 
 async function ask(line: NodeLine, path: string, question: Question): Promise<unknown> {
-  const answered = await line.ask(question)
-  if (!answered.ok) throw new NoAnswer(path, answered.rejection)
-  const read = readJson(answered.value)
-  if (!read.ok) throw new NoAnswer(path, read.rejection)
-  const { status } = answered.value
-  const { value: answer } = read
+  const asked = await askJson(line, question)
+  if (!asked.ok) throw new NoAnswer(path, asked.rejection)
+  const { status, body: answer } = asked.value
   if (status !== 200) throw new NoAnswer(path, `HTTP ${status}`)
   if (isObject(answer) && typeof answer.Error === 'string') throw new NodeRefusal(path, answer.Error)
   return answer
