@@ -86,22 +86,33 @@ test.each(Object.entries(stores))(
   },
 )
 
-test('of two outflows of an order that are signed at once, the later one is never stored first', async () => {
-  const store = signedTransactions(db)
-  let overtaken = 0
-  for (let at = 0; at < 50; at += 1) {
-    const sign = (number: number, asset: string) =>
-      store.insertOnce(recordOf(`CB8${at}:${number}`, 1, asset), [])
-    const [earlier] = await Promise.all([sign(1, 'TRX:TRX'), sign(2, 'XRP:XRP')])
-    if (earlier === 'overtaken') overtaken += 1
-    const rows = await db.query<{ payout_id: string }>(
-      `SELECT payout_id FROM signer.signed_transactions WHERE payout_id LIKE $1 ORDER BY xmin::text::bigint`,
-      [`CB8${at}:%`],
-    )
-    const stored = earlier === 'overtaken' ? ['2'] : ['1', '2']
-    expect(rows.map(({ payout_id }) => payout_id)).toEqual(stored.map((number) => `CB8${at}:${number}`))
+test('of two outflows of an order that are signed at once, the earlier one waits for the later one, and is not signed', async () => {
+  const written = Promise.withResolvers<void>()
+  const committing = Promise.withResolvers<void>()
+  const slow: Database = {
+    ...db,
+    transaction: (work) =>
+      db.transaction(async (tx) => {
+        const stored = await work(tx)
+        written.resolve()
+        await committing.promise
+        return stored
+      }),
   }
-  expect(overtaken, 'they meet').toBeLessThan(50)
+  const later = signedTransactions(slow).insertOnce(recordOf('CB8:2', 1, 'XRP:XRP'), [])
+  await written.promise
+  let isOver = false
+  const earlier = signedTransactions(db)
+    .insertOnce(recordOf('CB8:1', 1, 'TRX:TRX'), [])
+    .finally(() => {
+      isOver = true
+    })
+  const isWaiting = async () =>
+    (await db.query("SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")).length > 0
+  while (!isOver && !(await isWaiting()));
+  committing.resolve()
+  expect(await earlier).toBe('overtaken')
+  expect(await later).toMatchObject({ payoutId: 'CB8:2' })
 })
 
 /**
