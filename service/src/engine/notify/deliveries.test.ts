@@ -421,7 +421,7 @@ test('what cannot be made into a message is a failure that is logged, and waits 
 })
 
 test('what is given up is mailed to the owner in the same transaction, unless mails are off or there is no address', async () => {
-  await stage.corrupt('TRUNCATE mails')
+  await stage.empty('mails')
   await stage.corrupt(`UPDATE accounts SET email = 'owner@shop.example' WHERE account_id = 'acc_stage00000'`)
   await stage.corrupt(`INSERT INTO accounts VALUES ('acc_nomail0000', 'No mail', 1) ON CONFLICT DO NOTHING`)
   const orderId = await orderWith(1)
@@ -445,7 +445,7 @@ test('what is given up is mailed to the owner in the same transaction, unless ma
 })
 
 test('an owner who wants no mails gets none', async () => {
-  await stage.corrupt('TRUNCATE mails, notification_settings')
+  await stage.empty('mails', 'notification_settings')
   await stage.corrupt(
     `INSERT INTO notification_settings (account_id, emails) VALUES ('acc_stage00000', 'off')`,
   )
@@ -457,5 +457,5 @@ test('an owner who wants no mails gets none', async () => {
   start({ ...webhooks, world: { ...world, webhooks: { ...world.webhooks, tellExhausted: mailExhausted } } })
   await waitFor(async () => expect(await statesOf(orderId)).toEqual(['1 exhausted 10']))
   expect(await stage.db.query('SELECT 1 FROM mails')).toEqual([])
-  await stage.corrupt('TRUNCATE notification_settings')
+  await stage.empty('notification_settings')
 })

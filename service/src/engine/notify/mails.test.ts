@@ -31,7 +31,18 @@ beforeAll(async () => {
 
 beforeEach(async () => {
   await stage.reset()
-  await stage.corrupt('TRUNCATE mails, notification_settings, accounts CASCADE')
+  await stage.empty(
+    ...[
+      'mails',
+      'notification_settings',
+      'accounts',
+      'api_keys',
+      'api_key_secrets',
+      'email_changes',
+      'sessions',
+    ],
+    ...['webhook_secrets', 'webhook_endpoints'],
+  )
   await stage.corrupt(
     `INSERT INTO accounts (account_id, name, created_at_ms, email) VALUES
        ('acc_reader00', 'reads', 0, 'reads@example.org'), ('acc_mute0000', 'no address', 0, NULL)`,
@@ -147,7 +158,7 @@ describe('events become mails', () => {
       { order: { order_id: called } },
       { order: { order_id: called } },
     ])
-    await stage.corrupt('TRUNCATE mails, notification_settings')
+    await stage.empty('mails', 'notification_settings')
     for (const kind of ['payment_received', 'order_completed', 'payment_received'] as const) {
       await muteMail(stage.db, 'acc_reader00', kind)
     }
@@ -453,7 +464,7 @@ describe('mails are handed on', () => {
 })
 
 test('a link that was used before switches nothing off and is not written down again', async () => {
-  await stage.corrupt('TRUNCATE audit_log, audit_heads')
+  await stage.empty('audit_log', 'audit_heads')
   const { unsubscribe } = unsubscribing(stage.db, createSecretKey(Buffer.alloc(32, 7)))
   for (const mailClass of ['order_expired', 'order_expired', 'all', 'all', 'order_expired'] as const) {
     await unsubscribe({ accountId: 'acc_reader00', mailClass }, { address: '203.0.113.7', atMs: 1 })

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { removePostgres } from '@cambist/devnet'
 import pg from 'pg'
+import { emptyTables } from '../../../test/harness/empty_tables.ts'
 import { startMigratedPostgres } from '../../../test/harness/migrated_postgres.ts'
 import { type Database, openDatabase, type Sql } from '../../db/database.ts'
 import { insertNewOrders } from '../../db/new_orders.ts'
@@ -38,7 +39,9 @@ export type BooksStage = {
   corrupt(sql: string, values?: readonly unknown[]): Promise<void>
   /** Ends the connections of the service that `which` describes in pg_stat_activity; answers how many. */
   kill(which: string): Promise<number>
-  /** Empties every table and begins with new chains at block 100. */
+  /** Empties tables that `reset` leaves alone, all that refer to each other together. */
+  empty(...tables: readonly string[]): Promise<void>
+  /** Empties every table of orders, chains and books, and begins with new chains at block 100. */
   reset(): Promise<void>
   advance(durationMs: number): void
   stop(): Promise<void>
@@ -79,8 +82,9 @@ export async function openBooksStage(name: string): Promise<BooksStage> {
       )
       return rowCount ?? 0
     },
+    empty: (...tables) => emptyTables(superuser, tables),
     reset: async () => {
-      await superuser.query(EMPTY)
+      await emptyTables(superuser, EMPTIED)
       logged.length = 0
       for (const id of chainIds) {
         chains.set(id, paperChain(id))
@@ -100,9 +104,14 @@ export async function openBooksStage(name: string): Promise<BooksStage> {
   }
 }
 
-const EMPTY = `TRUNCATE orders, facts, events, deposits, journal, outflows, attempts, addresses, coins, account_nonces,
-  house_deposits, unswept_addresses, rate_locks, retry_slots, leases, chain_heads, chain_blocks, reserves, reconciliations,
-  reconciliation_turns, resting_balances, resting_sums, wallet_movements, wallet_sums CASCADE`
+/** With all that refers to them. */
+const EMPTIED = [
+  ...['orders', 'facts', 'events', 'deposits', 'journal', 'outflows', 'attempts', 'addresses', 'coins'],
+  ...['account_nonces', 'house_deposits', 'unswept_addresses', 'rate_locks', 'retry_slots', 'leases'],
+  ...['chain_heads', 'chain_blocks', 'reserves', 'reconciliations', 'reconciliation_turns'],
+  ...['resting_balances', 'resting_sums', 'wallet_movements', 'wallet_sums'],
+  ...['webhook_lines', 'webhook_deliveries', 'webhook_attempts'],
+]
 
 /** The watcher has looked at everything up to `height`, and the node has no more. */
 async function lookedAt(

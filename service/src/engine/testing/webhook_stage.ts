@@ -54,7 +54,7 @@ export function openWebhookStage(stage: BooksStage, wall = { ms: 1_800_000_000_0
 
 /** The account of the stage, without endpoints. */
 export async function resetWebhooks(stage: BooksStage): Promise<void> {
-  await stage.corrupt('TRUNCATE webhook_endpoints')
+  await stage.empty('webhook_endpoints')
   await stage.corrupt(`INSERT INTO accounts VALUES ('${ACCOUNT}', 'Stage', 1) ON CONFLICT DO NOTHING`)
 }
 

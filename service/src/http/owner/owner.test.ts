@@ -6,6 +6,7 @@ import { type Postgres, removePostgres } from '@cambist/devnet'
 import { parseSetCookie } from 'cookie'
 import pg from 'pg'
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { emptyTables } from '../../../test/harness/empty_tables.ts'
 import { startMigratedPostgres } from '../../../test/harness/migrated_postgres.ts'
 import { setEmail } from '../../accounts/email.ts'
 import type { OwnerPlace } from '../../accounts/owner_place.ts'
@@ -59,8 +60,19 @@ beforeAll(async () => {
 }, 60_000)
 
 beforeEach(async () => {
-  await superuser.query(`TRUNCATE accounts, api_keys, api_key_secrets, mails, audit_log, audit_heads, sign_in_links,
-    sessions, ask_counts, email_changes, notification_settings, webhook_secrets, webhook_endpoints CASCADE`)
+  await emptyTables(superuser, [
+    ...[
+      'accounts',
+      'api_keys',
+      'api_key_secrets',
+      'mails',
+      'audit_log',
+      'audit_heads',
+      'sign_in_links',
+      'sessions',
+    ],
+    ...['ask_counts', 'email_changes', 'notification_settings', 'webhook_secrets', 'webhook_endpoints'],
+  ])
 })
 
 afterAll(async () => {
@@ -260,14 +272,14 @@ test('mails are limited for an address, known or not, and from an address', asyn
       body: JSON.stringify({ email }),
     })
   await signIn('known@example.com')
-  await superuser.query('TRUNCATE ask_counts')
+  await emptyTables(superuser, ['ask_counts'])
   for (const email of ['known@example.com', 'unknown@example.com']) {
-    await superuser.query('TRUNCATE ask_counts')
+    await emptyTables(superuser, ['ask_counts'])
     const answers = [await ask(email), await ask(email), await ask(email)]
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 429])
     expect(Number(answers[2]?.headers.get('retry-after'))).toBe(answers[2]?.json.retry_after)
   }
-  await superuser.query('TRUNCATE ask_counts')
+  await emptyTables(superuser, ['ask_counts'])
   const statuses: number[] = []
   for (const name of ['a', 'b', 'c', 'd', 'e']) statuses.push((await ask(`${name}@example.com`)).status)
   expect(statuses).toEqual([200, 200, 200, 200, 429])
