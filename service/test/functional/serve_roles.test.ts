@@ -242,23 +242,27 @@ test('the signer does not pay what was changed in the database', async () => {
   const all = [...orders, intended]
   await pay(all)
   await mineUntil('every payout waits for the signer', async () => {
-    for (const order of all) expect(await troubleOf(order)).toContain('does not answer')
+    for (const order of all) expect(await troubleOf(order)).toContain('does not say whether it has signed')
   })
 
-  for (const [at, [column, value]] of changes.entries()) {
-    const sql = `UPDATE orders SET ${column} = $2 WHERE order_id = $1`
-    await ground.tamper(sql, [orders[at]?.order_id, value])
-  }
+  const redirect = (order: CreatedOrder | undefined, column: string, value: string) =>
+    ground.tamper(`UPDATE orders SET ${column} = $2 WHERE order_id = $1`, [order?.order_id, value])
+  for (const [at, [column, value]] of changes.entries()) await redirect(orders[at], column, value)
+  // Refused for its order's sake, its intent is written down and not signed: there it can be changed.
+  await redirect(intended, 'destination', address)
+  running.signer = await ground.start('signer')
+  await mineUntil('the signer refuses each', async () => {
+    for (const order of all) expect(await troubleOf(order)).toContain('seal_broken')
+  })
   const usdc = ground.devnet.networks.ETH?.tokens.USDC.address
   await ground.tamper(
     `UPDATE attempts SET intent = jsonb_set(intent, '{token}', to_jsonb($2::text)) WHERE payout_id LIKE $1 || ':%'`,
     [intended.order_id, usdc],
   )
-  running.signer = await ground.start('signer')
-  await mineUntil('the signer refuses each', async () => {
-    for (const order of orders) expect(await troubleOf(order)).toContain('seal_broken')
-    expect(await troubleOf(intended)).toContain('not_the_asset')
-  })
+  await redirect(intended, 'destination', intended.destination)
+  await mineUntil('and what was not intended', async () =>
+    expect(await troubleOf(intended)).toContain('not_the_asset'),
+  )
   const signed = await ground.database.query(
     "SELECT 1 AS one FROM signer.signed_transactions WHERE split_part(payout_id, ':', 1) = ANY($1)",
     [all.map(({ order_id }) => order_id)],

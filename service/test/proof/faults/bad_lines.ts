@@ -9,6 +9,7 @@ import { type Chance, chanceFrom, dealer } from '../../harness/chance.ts'
 import {
   type DatabaseFault,
   type DatabaseLine,
+  type DatabaseMeddling,
   databaseFaults,
   openDatabaseLine,
   type RequestKind,
@@ -63,6 +64,7 @@ const PERCENT = {
   commit: 2,
   connect: 4,
   left: 10,
+  cut: 1,
 } as const
 
 /** By their method; where there is none, by the end of the path that is posted to. */
@@ -214,17 +216,24 @@ function failAsNeverBefore(lines: Lines): void {
       PATIENT.includes(method) || chance.happens(PERCENT.left / 100) ? next() : null,
     )
   }
-  const { database } = lines
-  database?.meddle(
-    byKind((kind) => {
-      const faults = kind === 'connect' ? connectFaults : databaseFaults
-      return missingOf(faults, `database ${kind}`, total, (fault) =>
-        database.happened().has(`${kind} ${fault}`),
-      )
-    }),
-  )
+  lines.database?.meddle(neverBefore(lines.database, lines))
   for (const { server, line } of lines.venues) {
     line.meddle(missingOf(plainFaults, `venue ${server.venue}`, total, (fault) => line.happened().has(fault)))
+  }
+}
+
+/** A connection is opened only where one is missing, so that some are cut until opening them has failed in every way. */
+function neverBefore(database: DatabaseLine, { chance, total }: Lines): DatabaseMeddling {
+  const missing = (kind: RequestKind, faults: readonly DatabaseFault[]) =>
+    missingOf(faults, `database ${kind}`, total, (fault) => database.happened().has(`${kind} ${fault}`))
+  const connect = missing('connect', connectFaults)
+  const commit = missing('commit', databaseFaults)
+  const statement = missing('statement', databaseFaults)
+  const cut = failing<DatabaseFault>(['reset'], PERCENT.cut, chance)
+  return (kind) => {
+    if (kind === 'connect') return connect()
+    if (kind === 'commit') return commit()
+    return statement() ?? (connect() === null ? null : cut())
   }
 }
 
