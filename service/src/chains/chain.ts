@@ -140,6 +140,8 @@ export type Chain = {
    * is in there. Rejects with `tag_required` when there is none. Left out: tags mean nothing on this chain. Pure.
    */
   parseTagged?(text: string, tag: string | null): Outcome<{ readonly address: string; readonly tag: string }>
+  /** There as well: the account that a canonical address is on, as its own canonical address. Pure. */
+  accountOf?(address: string): string
   /** Rejects unless the node is the chain that was configured (genesis hash, chain id). */
   checkIdentity(): Promise<void>
   head(): Promise<BlockRef>

@@ -20,14 +20,17 @@ type Given = Pick<CreateRequest, 'destination' | 'destinationTag'>
 type Place = { readonly address: string; readonly tag: string | null }
 
 export function addressReader(world: DeskWorld): AddressReader {
-  const isHouse = houseAddressFinder(world)
+  const isHouseAddress = houseAddressFinder(world)
+  // Whatever tag stands with it: our account does not pay itself.
+  const isHouse = ({ family, accountOf }: Chain, address: string) =>
+    isHouseAddress(family, accountOf?.(address) ?? address)
 
   const readAddress: AddressReader['readAddress'] = async (asset, text, field) => {
     const chain = findChain(world, asset)
     if (!chain.ok) return chain
     const address = chain.value.parseAddress(text)
     if (!address.ok) return refuse(invalid(asset, field, address.rejection))
-    return (await isHouse(chain.value.family, address.value)) ? refuse(ours(field)) : address
+    return (await isHouse(chain.value, address.value)) ? refuse(ours(field)) : address
   }
 
   return {
@@ -41,7 +44,7 @@ export function addressReader(world: DeskWorld): AddressReader {
       }
       const place = chain.value.parseTagged(destination, destinationTag)
       if (!place.ok) return refuse(untold(asset, place.rejection))
-      return (await isHouse(chain.value.family, place.value.address)) ? refuse(ours('destination')) : place
+      return (await isHouse(chain.value, place.value.address)) ? refuse(ours('destination')) : place
     },
   }
 }

@@ -98,7 +98,7 @@ function outsiders(
   }
 }
 
-async function openOutsider(
+export async function openOutsider(
   devnet: Devnet,
   rpcUrl: string,
   networkId: number,

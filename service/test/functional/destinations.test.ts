@@ -125,6 +125,8 @@ async function prepare(url: string) {
   await insertAddresses(db, 'evm', 'reserve', 0, [ownReserve.evm])
   await insertAddresses(db, 'tron', 'reserve', 0, [ownReserve.tron])
   await insertAddresses(db, 'xrp', 'reserve', 1, [ownReserve.xrp])
+  await insertAddresses(db, 'stellar', 'reserve', 1, [ownReserve.stellar])
+  await insertAddresses(db, 'eos', 'reserve', 1, [ownReserve.eos])
   const reserves = assets.map(({ id, decimals }) => {
     const spendable = 10n ** BigInt(decimals) * 1_000_000n
     return { asset: id, spendable, payoutCost: 1n, atMs: nowMs() }
@@ -158,6 +160,14 @@ const ownReserve = {
   evm: '0x52908400098527886E0F7030069857D2E4169EE7',
   tron: 'TJRabPrwbZy45sbavfcjinPJC18kjpRTv8',
   xrp: 'rU6K7V3Po4snVhBBaU29sesqs2qTQJWDw1',
+  stellar: 'GDVEU3DD4KOFECV66VIHWEZOYX4ZKR3WV27L464SIIPOU2IUI3JCZA57',
+  eos: 'mycambist123',
+}
+/** One of the many on our account, on networks where a tag tells them apart. */
+const ownTagged = {
+  xrp: 'XVfC9CTCJh6GN2x8bnrw3LtdbqiVCUuF6EkdbXbLGETqJpk',
+  stellar: 'MDVEU3DD4KOFECV66VIHWEZOYX4ZKR3WV27L464SIIPOU2IUI3JCYAAAAAAAAAAAA7CKG',
+  eos: 'mycambist123/7',
 }
 const binanceXrp = 'rEb8TK3gBgk5auZkwc6sHnwrGVJH8DuaLh'
 const stellar = 'GAAZI4TCR3TY5OJHCTJC2A4QSY6CJWJH5IAJTGKIN2ER7LBNVKOCCWN7'
@@ -271,7 +281,9 @@ describe('rule 2: the destination is valid on its network', () => {
     ['USDT:BEP20', 'our reserve without its checksum', ownReserve.evm.toLowerCase()],
     ['USDT:TRC20', 'our reserve', ownReserve.tron],
     ['XRP:XRP', 'our account', ownReserve.xrp],
-    ['XRP:XRP', 'our account as an X-address', 'XVfC9CTCJh6GN2x8bnrw3LtdbqiVCUuF6EkdbXbLGETqJpk'],
+    ['XRP:XRP', 'our account as an X-address', ownTagged.xrp],
+    ['XLM:XLM', 'our account as a muxed address', ownTagged.stellar],
+    ['EOS:EOS', 'our account with a memo', ownTagged.eos],
   ])('%s to %s is refused: nothing would leave', async (to, _, destination) => {
     const tag = destination === ownReserve.xrp ? { destination_tag: '1' } : {}
     await expect(create(to, { destination, ...tag })).rejects.toMatchObject({
@@ -285,6 +297,23 @@ describe('rule 2: the destination is valid on its network', () => {
     const refund_address = ownReserve.evm.toLowerCase()
     await expect(create('BTC:BTC', { destination: satoshi, refund_address })).rejects.toMatchObject({
       code: 'INVALID_ADDRESS',
+      details: [{ field: 'refund_address' }],
+    })
+  })
+
+  test.each([
+    ['XRP', ownReserve.xrp],
+    ['XRP', ownTagged.xrp],
+    ['XLM', ownReserve.stellar],
+    ['XLM', ownTagged.stellar],
+    ['EOS', ownReserve.eos],
+    ['EOS', ownTagged.eos],
+  ])('a refund of %s to our account is refused, whoever is meant there: %s', async (from, refund_address) => {
+    const source = { from, from_network: from, amount: '100' }
+    const refused = create('BTC:BTC', { ...source, destination: satoshi, refund_address })
+    await expect(refused).rejects.toMatchObject({
+      code: 'INVALID_ADDRESS',
+      message: expect.stringContaining('of the exchange itself'),
       details: [{ field: 'refund_address' }],
     })
   })

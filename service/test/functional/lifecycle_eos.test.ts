@@ -260,6 +260,10 @@ test('payouts that come together, two of them alike, are each paid once', async 
 test('nobody is paid on our own account', async () => {
   const ours = { destination: 'mycambist123', destination_tag: '1' }
   await expect(createOrder(given(), usdtToEos, ours)).rejects.toMatchObject({ code: 'INVALID_ADDRESS' })
+  for (const refund_address of ['mycambist123', 'mycambist123/1'])
+    await expect(createOrder(given(), eosToUsdt, { refund_address })).rejects.toMatchObject({
+      code: 'INVALID_ADDRESS',
+    })
 })
 
 test('many memos leave ledger and chain equal', async () => {

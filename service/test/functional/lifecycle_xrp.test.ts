@@ -3,6 +3,7 @@ import { classicAddressToXAddress, xAddressToClassicAddress } from 'ripple-addre
 import { expect, test } from 'vitest'
 import { LEDGERS_TO_LIVE } from '../../src/chains/xrp/bid.ts'
 import { connect } from '../../src/chains/xrp/rpc.ts'
+import { openOutsider } from '../contract/xrp_driver.ts'
 import {
   bookedFor,
   createOrder,
@@ -30,6 +31,9 @@ async function paymentOf(sandbox: TestSandbox, txHash: string): Promise<Payment>
   const { rpcUrl } = sandbox.devnet.networks.XRP ?? raise()
   return (await connect(rpcUrl, 10_000).call('tx', { transaction: txHash })) as unknown as Payment
 }
+
+/** https://xrpl.org/docs/references/protocol/transactions/types/accountset#accountset-flags */
+const DEPOSIT_AUTH = 9
 
 function raise(): never {
   throw new Error('it should be there')
@@ -165,15 +169,28 @@ test('a payout whose answer is lost is not paid a second time', async () => {
   await expectTagPaid(sandbox, order, 6)
 })
 
-test('an address that the ledger does not deliver to is a matter for its customer: our own account', async () => {
+test('nobody is paid on our own account, whatever tag stands with it', async () => {
+  const sandbox = given()
+  const { deposit_address: ours } = await createOrder(sandbox, xrpToUsdt)
+  const refused = { code: 'INVALID_ADDRESS', status: 400 }
+  await expect(createOrder(sandbox, usdtToXrp, { destination: ours })).rejects.toMatchObject(refused)
+  await expect(createOrder(sandbox, xrpToUsdt, { refund_address: ours })).rejects.toMatchObject(refused)
+  const { order_id } = await createUnderpaid(sandbox, xrpToUsdt, '100')
+  const action = { action: 'refund', refund_address: ours } as const
+  await expect(sandbox.client.chooseEmergencyAction(order_id, action)).rejects.toMatchObject(refused)
+  expect((await sandbox.client.getOrder(order_id)).emergency?.reasons).toEqual(['UNDERPAID'])
+})
+
+test('an address that the ledger does not deliver to is a matter for its customer', async () => {
   const sandbox = given()
   sandbox.expectError('the destination cannot be paid')
-  const { deposit_address: ours } = await createOrder(sandbox, xrpToUsdt)
-  await expect(createOrder(sandbox, usdtToXrp, { destination: ours })).rejects.toMatchObject({
-    code: 'INVALID_ADDRESS',
-  })
+  const { rpcUrl, networkId } = sandbox.devnet.networks.XRP ?? raise()
+  const closed = await openOutsider(sandbox.devnet, rpcUrl, networkId, 100_000_000n)
+  await closed.submit({ TransactionType: 'AccountSet', SetFlag: DEPOSIT_AUTH })
+  await sandbox.mine('XRP', 1)
   const { order_id } = await createUnderpaid(sandbox, xrpToUsdt, '100')
-  await sandbox.client.chooseEmergencyAction(order_id, { action: 'refund', refund_address: ours })
+  const action = { action: 'refund', refund_address: closed.account } as const
+  await sandbox.client.chooseEmergencyAction(order_id, action)
   await sandbox.eventually('it cannot be paid', async () => {
     const { emergency } = await sandbox.client.getOrder(order_id)
     expect(emergency?.reasons).toEqual(['UNDERPAID', 'DESTINATION_PROBLEM'])

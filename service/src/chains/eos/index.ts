@@ -40,6 +40,7 @@ export function eos(settings: EosSettings): Chain {
       return place.ok ? accept(textOf(place.value)) : place
     },
     parseTagged,
+    accountOf,
     checkIdentity: () => checkIdentity(rpc, blocks, settings),
     head: async () => (await blocks.info()).irreversible,
     blockHash: async (height) => (await blocks.final(height))?.hash ?? null,

@@ -44,6 +44,7 @@ export function stellar(settings: StellarSettings): Chain {
       return place.ok ? accept(textOf(place.value)) : place
     },
     parseTagged,
+    accountOf,
     checkIdentity: () => checkIdentity(horizon, passphrase),
     head: async () => {
       const { height, hash } = await head(horizon)

@@ -41,6 +41,7 @@ export function xrp({ id, rpcUrl, networkId, feeDropsMax, timeoutMs, reserveAddr
       return place.ok ? accept(textOf(place.value, spelling)) : place
     },
     parseTagged: (text, tag) => parseTagged(text, tag, spelling),
+    accountOf,
     checkIdentity: () => checkIdentity(rpc, networkId),
     head: () => head(rpc),
     blockHash: async (height) => (await readLedger(rpc, height))?.hash ?? null,
