@@ -214,6 +214,9 @@ const invalid: readonly (readonly [AssetId, string, string])[] = [
   ['BTC:BTC', 'a payment URI', `bitcoin:${satoshi}`],
   ['BTC:BTC', 'a private key', '5HueCGU8rMjxEXxiPuD5BDku4MkFqeZyd4dZ1jvhTVqvbTLvyTJ'],
   ['BTC:BTC', 'an Ethereum address', vitalik],
+  ['BTC:BTC', 'with a space before it', ` ${segwit}`],
+  ['BTC:BTC', 'with the sign of kelvins, which becomes a k', segwit.toUpperCase().replace('K', '\u212a')],
+  ['BTC:BTC', 'no text that an address could be', 'zürich-✓\u0000'],
   ['ETH:ETH', 'a letter in the wrong case', vitalik.replace('dA6BF', 'da6BF')],
   ['ETH:ETH', 'all in capitals, which is no checksum', `0x${vitalik.slice(2).toUpperCase()}`],
   ['ETH:ETH', 'a digit missing', vitalik.slice(0, -1)],
@@ -222,6 +225,8 @@ const invalid: readonly (readonly [AssetId, string, string])[] = [
   ['ETH:ETH', 'the address of nobody', `0x${'0'.repeat(40)}`],
   ['ETH:ETH', 'ICAP', 'XE7338O073KYGTWWZN0F2WZ0R8PX5ZPPZS'],
   ['ETH:ETH', 'a Bitcoin address', satoshi],
+  ['ETH:ETH', 'with a line break behind it', `${vitalik}\n`],
+  ['ETH:ETH', 'with a letter of another script that looks the same', vitalik.replace('a', '\u0430')],
   ['USDT:ERC20', "the token's own contract", USDT_ERC20],
   ['ETH:ETH', "a token's contract", USDT_ERC20.toLowerCase()],
   ['USDT:BEP20', "the token's own contract", USDT_BEP20],
@@ -231,13 +236,16 @@ const invalid: readonly (readonly [AssetId, string, string])[] = [
   ['XRP:XRP', 'the account of nobody', 'rrrrrrrrrrrrrrrrrrrrrhoLvTp'],
   ['XRP:XRP', 'a Bitcoin address', satoshi],
   ['XRP:XRP', 'a Stellar address', stellar],
+  ['XRP:XRP', 'with a letter of another script that looks the same', binanceXrp.replace('a', '\u0430')],
   ['XLM:XLM', 'with a letter missing', stellar.slice(0, -1)],
   ['XLM:XLM', 'with a wrong letter', stellar.replace('5OJH', '5OJG')],
   ['XLM:XLM', 'a contract', 'CA3D5KRYM6CB7OWQ6TWYRR3Z4T7GNZLKERYNZGGA5SOAOPIFY6YQGAXE'],
   ['XLM:XLM', 'a federated name', 'alice*stellar.org'],
+  ['XLM:XLM', 'with a space behind it', `${stellar} `],
   ['XLM:XLM', 'an XRP address', binanceXrp],
   ['TRX:TRX', 'with a wrong letter', binanceTron.replace('2Ax', '2Ay')],
   ['TRX:TRX', 'in small letters', binanceTron.toLowerCase()],
+  ['TRX:TRX', 'with a space behind it', `${binanceTron} `],
   ['TRX:TRX', 'in hex', '4174472e7d35395a6b5add427eecb7f4b62ad2b071'],
   ['TRX:TRX', "a token's contract", USDT_TRC20],
   ['USDT:TRC20', "the token's own contract", USDT_TRC20],
@@ -246,6 +254,7 @@ const invalid: readonly (readonly [AssetId, string, string])[] = [
   ['EOS:EOS', 'a digit that no name has', 'binancecleo6'],
   ['EOS:EOS', 'thirteen letters', 'binancecleos1'],
   ['EOS:EOS', 'a dot at its end', 'binance.'],
+  ['EOS:EOS', 'with a letter that is none', 'binancecleös'],
   ['EOS:EOS', 'a public key', 'EOS6MRyAjQq8ud7hVNYcfnVPJqcVpscN5So8BhtHuGYqET5GDW5CV'],
   ['EOS:EOS', "the token's own contract", 'eosio.token'],
   ['SOL:SOL', 'with a letter that base58 has not', binanceSolana.replace('5tz', '0tz')],
@@ -256,6 +265,7 @@ const invalid: readonly (readonly [AssetId, string, string])[] = [
   ['USDC:SOL', "the token's own mint", USDC_SOL],
   ['USDC:SOL', 'an Ethereum address', vitalik],
   ['SOL:SOL', 'a TRON address', binanceTron],
+  ['SOL:SOL', 'with a tab before it', `\t${binanceSolana}`],
 ]
 
 describe('rule 2: the destination is valid on its network', () => {
@@ -321,6 +331,7 @@ describe('rule 2: the destination is valid on its network', () => {
   test.each([
     ['of the network that pays', vitalik, null],
     ['of the network that is paid to', satoshi, 'INVALID_ADDRESS'],
+    ['that was copied with a space', `${vitalik} `, 'INVALID_ADDRESS'],
   ])('a refund address %s', async (_, refund_address, code) => {
     const created = create('BTC:BTC', { destination: satoshi, refund_address })
     if (code === null) expect(await created).toMatchObject({ refund_address })

@@ -19,6 +19,8 @@ export function parseAddress(network: BitcoinNetwork, text: string): Outcome<Par
     code: 'address_malformed',
     message: `must be a Bitcoin ${network} address (legacy, P2SH, bech32 or bech32m)`,
   })
+  // The decoder puts capitals into lower case, and there are letters of other scripts that become ASCII thereby.
+  if (!/^[0-9A-Za-z]+$/.test(text)) return malformed
   try {
     const decoded = Address(networkFacts[network].spelling).decode(text)
     switch (decoded.type) {

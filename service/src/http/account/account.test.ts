@@ -81,7 +81,7 @@ test('optional fields may be null, and everything wrong is told at once', async 
   const wrong = {
     ...given,
     to: 5,
-    destination: 'a b',
+    destination: '',
     callback_url: 'http://x.example/',
     color: 'red',
     rate_id: '',
@@ -132,6 +132,14 @@ test('lengths are bounded: address 200, tag 256', async () => {
   expect((await http.signed('POST', create, JSON.stringify({ ...wanted, ...fits }))).status).toBe(200)
   const control = { ...wanted, destination_tag: 'a\u0000b' }
   expect((await http.signed('POST', create, JSON.stringify(control))).status).toBe(400)
+})
+
+test('whatever stands in place of an address is judged as one, by its network', async () => {
+  const odd = { destination: ' 0xz\u00fcrich', refund_address: '\u{1f98a}'.repeat(200) }
+  const { status } = await http.signed('POST', create, JSON.stringify({ ...wanted, ...odd }))
+  expect(status).toBe(200)
+  const [, request] = http.desk.asked.at(-1)?.args ?? []
+  expect(request).toMatchObject({ destination: odd.destination, refundAddress: odd.refund_address })
 })
 
 test.each(['[]', '1', '"x"', 'null', '{"from":"BTC","from":"BTC"}', '{"__proto__":{}}', '{', '', '{}x'])(

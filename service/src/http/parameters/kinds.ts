@@ -67,6 +67,7 @@ export function wholeNumber(min: number, max: number, description: string): Para
   }
 }
 
+/** As the client writes it; whether it is one, and of which network, is for the desk to say. */
 export function address(description: string): Parameter<string> {
   return {
     schema: Type.String({ description, minLength: 1, maxLength: ADDRESS_LENGTH_MAX }),
@@ -74,10 +75,16 @@ export function address(description: string): Parameter<string> {
     absent: null,
     readText: (text) => {
       if (text.length === 0) return bad('must not be empty')
-      if (text.length > ADDRESS_LENGTH_MAX) return bad(`must have at most ${ADDRESS_LENGTH_MAX} characters`)
-      return /^[\x21-\x7e]+$/.test(text) ? good(text) : bad('must have no spaces and only ASCII characters')
+      return isLonger(text, ADDRESS_LENGTH_MAX)
+        ? bad(`must have at most ${ADDRESS_LENGTH_MAX} characters`)
+        : good(text)
     },
   }
+}
+
+/** The reference counts characters, as JSON Schema does; to JavaScript some of them are two. */
+function isLonger(text: string, lengthMax: number): boolean {
+  return text.length > lengthMax && [...text].length > lengthMax
 }
 
 export function tag(description: string): Parameter<string> {
@@ -87,9 +94,7 @@ export function tag(description: string): Parameter<string> {
     absent: null,
     readText: (text) => {
       if (text.length === 0) return bad('must not be empty')
-      // The reference counts characters, as JSON Schema does; to JavaScript some of them are two.
-      const isLong = text.length > TAG_LENGTH_MAX && [...text].length > TAG_LENGTH_MAX
-      if (isLong) return bad(`must have at most ${TAG_LENGTH_MAX} characters`)
+      if (isLonger(text, TAG_LENGTH_MAX)) return bad(`must have at most ${TAG_LENGTH_MAX} characters`)
       return /\p{Cc}/u.test(text) ? bad('must have no control characters') : good(text)
     },
   }
@@ -125,7 +130,7 @@ export function line(description: string, lengthMax: number): Parameter<string> 
     kind: 'string',
     absent: null,
     readText: (text) => {
-      if ([...text].length > lengthMax) return bad(`must have at most ${lengthMax} characters`)
+      if (isLonger(text, lengthMax)) return bad(`must have at most ${lengthMax} characters`)
       return /\p{Cc}/u.test(text) ? bad('must have no control characters') : good(text)
     },
   }
