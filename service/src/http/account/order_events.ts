@@ -2,7 +2,7 @@ import type { FastifyRequest, RouteOptions } from 'fastify'
 import Type from 'typebox'
 import type { OrderView, Viewer } from '../../engine/desk.ts'
 import type { EventFeed, FeedEvent } from '../../engine/notify/feed.ts'
-import { anyOrigin, jsonNoStore } from '../answers/answers.ts'
+import { anyOrigin } from '../answers/answers.ts'
 import { keepOpen, type OpenAnswer } from '../answers/open_answer.ts'
 import { errorAnswers } from '../answers/problem_schema.ts'
 import { invalidParameters } from '../errors.ts'
@@ -13,7 +13,8 @@ import { orderReference } from './order_id.ts'
 import { signedSecurity } from './signed_schema.ts'
 import { orderAskedFor } from './viewer.ts'
 
-const HEADERS = ['Content-Type', 'text/event-stream; charset=utf-8', 'Cache-Control', 'no-store']
+const NO_STORE = ['Cache-Control', 'no-store']
+const HEADERS = ['Content-Type', 'text/event-stream; charset=utf-8', ...NO_STORE]
 /** nginx would keep the events until its buffer is full. */
 const UNBUFFERED = ['X-Accel-Buffering', 'no']
 const GREETING = 'retry: 2000\n\n'
@@ -30,17 +31,19 @@ export function orderEventsRoute(context: RouteContext): RouteOptions {
       const asked = await orderAskedFor(context, request, reply)
       if (asked === null) return
       const { order, viewer } = asked
+      // Also where nothing is told: a browser that may not read that comes back for ever.
+      const origin = viewer.kind === 'token' ? anyOrigin : []
       const after = lastEventId(request)
       if (after === null) return answers.problem(request, reply, malformedId)
       const missed = await parts.feed.since(order.order_id, after)
       // Who has left meanwhile has closed already: nothing would ever give their seat back.
-      if (reply.raw.destroyed) return answers.raw(request, reply, 204, '', jsonNoStore)
+      if (reply.raw.destroyed) return answers.raw(request, reply, 204, '', NO_STORE)
       // A browser that is told "no content" does not come back.
-      if (missed.length === 0 && isFinal(order)) return answers.raw(request, reply, 204, '', jsonNoStore)
+      if (missed.length === 0 && isFinal(order))
+        return answers.raw(request, reply, 204, '', [...NO_STORE, ...origin])
       const seat = context.seats.take(whoIs(context, request, viewer))
       if (seat === null) return answers.problem(request, reply, full)
       reply.raw.on('close', seat.leave)
-      const origin = viewer.kind === 'token' ? anyOrigin : []
       answers.open(request, reply, [...HEADERS, ...UNBUFFERED, ...origin])
       const answer = keepOpen(parts.clock, request, reply)
       if (request.raw.method === 'HEAD') return answer.end()

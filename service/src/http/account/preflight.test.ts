@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { ORDER_ID } from '../testing/fake_desk.ts'
+import { fakeDesk, ORDER_ID, ORDER_TOKEN, orderView } from '../testing/fake_desk.ts'
 import { type Harness, startHttp } from '../testing/harness.ts'
 
 /**
@@ -32,6 +32,19 @@ test.each(['/v1/order/77160542', `/v1/order/${ORDER_ID}`, '/v1/order/77160542/ev
     expect(headers.has('access-control-allow-credentials')).toBe(false)
   },
 )
+
+test('a page of another origin may read that nothing more comes: its browser would ask for ever', async () => {
+  const desk = fakeDesk({ findOrder: async () => ({ ...orderView, status: 'DONE' }) })
+  const ended = await startHttp({ desk })
+  const target = `/v1/order/${ORDER_ID}/events`
+  const byToken = await ended.request('GET', `${target}?token=${ORDER_TOKEN}`, {
+    headers: { Origin: 'https://shop.example' },
+  })
+  expect([byToken.status, byToken.headers.get('access-control-allow-origin')]).toEqual([204, '*'])
+  const byKey = await ended.signed('GET', target)
+  expect([byKey.status, byKey.headers.has('access-control-allow-origin')]).toEqual([204, false])
+  await ended.close()
+})
 
 test.each([
   ['/v1/order/create', 'POST'],
