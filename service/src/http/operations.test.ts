@@ -150,6 +150,13 @@ test('units and bursts are told and enforced; a key and an address have their ow
     401,
     expect.stringMatching(/^"minute";r=58;/),
   ])
+  for (const [at, path] of [create, `/v1/order/${ORDER_ID}/emergency`].entries()) {
+    const unsigned = await limited.request('POST', path, { body: '{}' })
+    expect([unsigned.status, unsigned.headers.get('ratelimit')]).toEqual([
+      401,
+      expect.stringMatching(`^"minute";r=${57 - at};`),
+    ])
+  }
   await limited.close()
 
   const hasty = await startHttp({ limits: { burstPerSecond: 2 }, parts: { clock: stoppedClock } })
@@ -160,6 +167,7 @@ test('units and bursts are told and enforced; a key and an address have their ow
   ]
   expect(answers.map(({ status }) => status)).toEqual([200, 200, 429])
   expect(answers[2]?.headers.get('ratelimit')).toBe('"burst";r=0;t=1')
+  expect((await hasty.request('POST', create, { body: '{}' })).status).toBe(429)
   await hasty.close()
 })
 

@@ -11,12 +11,16 @@ import { readBody } from '../parameters/read_body.ts'
 import { readQuery } from '../parameters/read_query.ts'
 import { admit, admitAnonymous, queryOf, type RouteContext } from '../route_context.ts'
 
-/** Before the body is read: whoever sends no credentials at all is not worth waiting for. */
-export function refuseWithoutCredentials({ answers }: RouteContext) {
+/**
+ * Before the body is read: whoever sends no credentials at all is not worth waiting for. Spent by the address, as every
+ * proof that fails.
+ */
+export function refuseWithoutCredentials(context: RouteContext) {
   return (request: FastifyRequest, reply: FastifyReply, done: () => void) => {
     const credentials = readCredentials(request.raw)
-    if (credentials.ok) done()
-    else answers.problem(request, reply, credentials.rejection)
+    if (credentials.ok) return done()
+    if (admitAnonymous(context, request, reply))
+      context.answers.problem(request, reply, credentials.rejection)
   }
 }
 
