@@ -8,6 +8,7 @@ import { isOrderId } from '../domain/orders/identifiers.ts'
 import type { Order } from '../domain/orders/order.ts'
 import { sealedTermsOf } from '../domain/orders/seal.ts'
 import { accept, refuse } from '../domain/outcome.ts'
+import { aboutField } from './about_field.ts'
 import { apply } from './apply.ts'
 import type { ActionView, Desk, DeskOutcome, DeskRejection, EmergencyAction, RetrySlot } from './desk.ts'
 import { emergencyOffers, readOfferMarket, refundCost } from './emergency_offers.ts'
@@ -116,11 +117,11 @@ async function factOf(
   return accept({ kind: 'ActionChosen', action, refund: offers.refund && { ...offers.refund, address } })
 }
 
-const addressRequired: DeskRejection = {
-  code: 'REFUND_ADDRESS_REQUIRED',
-  message: 'refund_address is required: the order has none',
-  details: [{ field: 'refund_address', message: 'refund_address is required: the order has none' }],
-}
+const addressRequired = aboutField(
+  'REFUND_ADDRESS_REQUIRED',
+  'refund_address',
+  'is required: the order has none',
+)
 
 async function choose(
   world: DeskWorld,

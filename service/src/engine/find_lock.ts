@@ -1,6 +1,7 @@
 import { findNewestRateLocks, findRateLocks, type RateLock, type WantedLock } from '../db/rate_locks.ts'
 import type { Amount } from '../domain/money/amount.ts'
 import { accept, type Outcome, refuse } from '../domain/outcome.ts'
+import { aboutField } from './about_field.ts'
 import { batched } from './batched.ts'
 import type { DeskRejection } from './desk.ts'
 import type { Pair } from './quoting.ts'
@@ -28,8 +29,8 @@ export function lockFinder(world: DeskWorld): FindLock {
     const isSame =
       lock.from.asset === pair.from.id && lock.to.asset === pair.to.id && lock.from.units === amount.units
     if (isSame) return accept(lock)
-    const message = 'rate_id belongs to a quote on another pair, network or amount'
-    return refuse({ code: 'INVALID_PARAMETER', message, details: [{ field: 'rate_id', message }] })
+    const why = 'belongs to a quote on another pair, network or amount'
+    return refuse(aboutField('INVALID_PARAMETER', 'rate_id', why))
   }
 }
 

@@ -347,7 +347,10 @@ test('nobody is paid at an address where we keep our own money: it would be book
   for (const [at, [field, request]] of own.entries()) {
     const refused = await create(desk, `own ${at}`, request)
     expect(refused, JSON.stringify(request)).toMatchObject({
-      rejection: { code: 'INVALID_ADDRESS', details: [{ field }] },
+      rejection: {
+        code: 'INVALID_ADDRESS',
+        details: [{ field, message: 'cannot be an address of the exchange itself' }],
+      },
     })
     expect(!refused.ok && refused.rejection.message).toBe(
       `${field} cannot be an address of the exchange itself`,

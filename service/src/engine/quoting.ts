@@ -3,6 +3,7 @@ import { type CurrencyCode, currencyCodes } from '../domain/catalog/currencies.t
 import { type Amount, parseAmount, showAmount } from '../domain/money/amount.ts'
 import { accept, type Outcome, refuse } from '../domain/outcome.ts'
 import { type Market, type Quote, quote, type RateType } from '../domain/quotes/quote.ts'
+import { aboutField } from './about_field.ts'
 import type { DeskRejection } from './desk.ts'
 import type { MarketBoard } from './market.ts'
 
@@ -70,8 +71,7 @@ function notOnNetwork(
   const own = assets.filter((asset) => asset.currency === currency)
   const choices = own.map((asset) => asset.network).join(', ')
   if (network === null) {
-    const message = `${field} is required for ${currency}: one of ${choices}`
-    return { code: 'INVALID_PARAMETER', message, details: [{ field, message }] }
+    return aboutField('INVALID_PARAMETER', field, `is required for ${currency}: one of ${choices}`)
   }
   const message = `${currency} does not travel on ${network.slice(0, 20)}; choose from ${choices}`
   return { code: 'NETWORK_MISMATCH', message }
@@ -86,10 +86,10 @@ export function readMarket(board: MarketBoard, pair: Pair, rateType: RateType): 
 export function readAmount(asset: Asset, text: string): Refused<Amount> {
   const amount = parseAmount(asset, text)
   if (amount.ok && amount.value.units > 0n) return amount
-  const message = amount.ok
-    ? 'amount must be greater than zero'
-    : `amount ${amount.rejection.message} (${asset.currency} has ${asset.precision})`
-  return refuse({ code: 'INVALID_PARAMETER', message, details: [{ field: 'amount', message }] })
+  const why = amount.ok
+    ? 'must be greater than zero'
+    : `${amount.rejection.message} (${asset.currency} has ${asset.precision})`
+  return refuse(aboutField('INVALID_PARAMETER', 'amount', why))
 }
 
 export function makeQuote(market: Market, direction: 'from' | 'to', amount: Amount): Refused<Quote> {

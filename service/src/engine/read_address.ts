@@ -1,6 +1,7 @@
 import type { Chain } from '../chains/chain.ts'
 import type { Asset } from '../domain/catalog/assets.ts'
 import { accept, type Outcome, type Rejection, refuse } from '../domain/outcome.ts'
+import { aboutField } from './about_field.ts'
 import type { CreateRequest, DeskRejection } from './desk.ts'
 import { houseAddressFinder } from './house_addresses.ts'
 import type { DeskWorld } from './world.ts'
@@ -54,9 +55,9 @@ function untold(asset: Asset, rejection: Rejection): DeskRejection {
   const { code, message } = rejection
   switch (code) {
     case 'tag_required':
-      return { code: 'DESTINATION_TAG_REQUIRED', message, details: [{ field: 'destination_tag', message }] }
+      return aboutField('DESTINATION_TAG_REQUIRED', 'destination_tag', `is required: ${message}`)
     case 'tag_malformed':
-      return invalidIn('destination_tag', `destination_tag ${message}`)
+      return aboutField('INVALID_ADDRESS', 'destination_tag', message)
     default:
       return invalid(asset, 'destination', rejection)
   }
@@ -72,13 +73,9 @@ function findChain(world: DeskWorld, { chain, network }: Asset): Outcome<Chain, 
 }
 
 function invalid({ network }: Asset, field: string, { message: why }: Rejection): DeskRejection {
-  return invalidIn(field, `${field} is not a valid ${network} address: ${why}`)
+  return aboutField('INVALID_ADDRESS', field, `is not a valid ${network} address: ${why}`)
 }
 
 function ours(field: string): DeskRejection {
-  return invalidIn(field, `${field} cannot be an address of the exchange itself`)
-}
-
-function invalidIn(field: string, message: string): DeskRejection {
-  return { code: 'INVALID_ADDRESS', message, details: [{ field, message }] }
+  return aboutField('INVALID_ADDRESS', field, 'cannot be an address of the exchange itself')
 }

@@ -35,10 +35,18 @@ const UNKNOWN_ORDER = 'CB0000000000000000'
 
 /** The whole body of a refusal, `message` aside: nothing else comes with it. */
 function expectProblem(answer: Answer, status: number, code: string, extra: object = {}): void {
-  const { message, ...rest } = answer.json as { message: unknown }
+  const { message, ...rest } = answer.json as { message: unknown; details?: FieldProblem[] }
   expect({ status: answer.status, ...rest }).toEqual({ status, error: true, error_code: code, ...extra })
   expect(message).toMatch(/\w{3}/)
+  if (rest.details !== undefined) expect(message).toBe(rest.details.map(inWords).join('; '))
   expect(answer.headers.get('content-type')).toBe('application/json; charset=utf-8')
+}
+
+type FieldProblem = { readonly field: string; readonly message: string }
+
+/** How a form shows it: the field's name, then what is wrong with it. */
+function inWords({ field, message }: FieldProblem): string {
+  return `${field} ${message}`
 }
 
 const anyDetails = { details: expect.any(Array) }
