@@ -146,8 +146,11 @@ function hasMuchToDrain(request: IncomingMessage): boolean {
   return length !== undefined && Number.parseInt(length, 10) > DRAIN_BYTES_MAX
 }
 
+/** Without it a browser hides from pages of other origins when to ask again, which of a 503 no body tells. */
+const EXPOSED: HeaderList = ['Access-Control-Expose-Headers', 'Retry-After, X-Request-Id']
+
 export function problemHeaders(problem: Problem): HeaderList {
-  const headers = [...jsonNoStore, ...anyOrigin]
+  const headers = [...jsonNoStore, ...anyOrigin, ...EXPOSED]
   const retryAfter = retryAfterSeconds(problem)
   if (retryAfter !== null) headers.push('Retry-After', String(retryAfter))
   if (problem.allow !== undefined) headers.push('Allow', problem.allow)

@@ -127,6 +127,8 @@ test.each(rateCodes)('the desk refuses a rate with %s', async (code: DeskRejecti
   expect(answer.status).toBe(problems[code].status)
   expect(answer.json).toEqual({ error: true, error_code: code, message: 'no' })
   expect(answer.headers.has('retry-after')).toBe(answer.status === 503)
+  const exposed = answer.headers.get('access-control-expose-headers')?.split(', ')
+  expect(exposed, 'a page of another origin reads them').toEqual(['Retry-After', 'X-Request-Id'])
   await refusing.close()
 })
 
