@@ -1,6 +1,10 @@
+import { tmpdir } from 'node:os'
 import { defineConfig } from 'vitest/config'
 import ProofTable from './service/test/proof/proof_table.ts'
 import type { Part } from './service/test/proof/prove.ts'
+
+// Gigabytes of temporary files belong on a disk; the run's folder is in memory where nobody says otherwise.
+process.env.TMPDIR ??= tmpdir()
 
 /**
  * The long form of every proof, one file at a time, because each wants the machine for itself.
