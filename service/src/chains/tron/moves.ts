@@ -1,4 +1,4 @@
-import { addressIn, hashIn, integerIn, listIn, objectIn, sunIn, textIn } from './replies.ts'
+import { addressIn, hashIn, integerIn, listIn, objectIn, strangeUnitsIn, sunIn, textIn } from './replies.ts'
 import { type Fields, isObject, NoAnswer } from './rpc.ts'
 
 /** What a transaction moved, as its block says. Addresses in hex. */
@@ -81,7 +81,8 @@ export function directMoves(txHash: string, { type, value }: Action): readonly M
       const from = addressIn(value.owner_address, 'owner_address')
       const to = addressIn(value.to_address, 'to_address')
       const token = `TRC10.${Buffer.from(textIn(value.asset_name, 'asset_name'), 'hex').toString()}`
-      return [{ id: `${txHash}:trc10`, txHash, from, to, token, units: units('amount') }]
+      const strange = () => strangeUnitsIn(value.amount, 'amount')
+      return [{ id: `${txHash}:trc10`, txHash, from, to, token, units: strange }]
     }
     case 'TriggerSmartContract': {
       const from = addressIn(value.owner_address, 'owner_address')

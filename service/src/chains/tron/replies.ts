@@ -35,6 +35,16 @@ export function sunIn(value: unknown, what: string): bigint {
   return sun
 }
 
+/**
+ * Units of a TRC-10 token. Whoever makes one says how many there are, up to 2^63 - 1, and pays anybody with them: beyond 2^53 this
+ * is as near as JSON tells it, because none of them is ever booked, and a block without an answer would stop everything after it.
+ */
+export function strangeUnitsIn(value: unknown, what: string): bigint {
+  if (typeof value !== 'number' || !Number.isInteger(value) || value < 0)
+    throw new NoAnswer(what, 'it should be a whole number')
+  return BigInt(value)
+}
+
 export function objectIn(value: unknown, what: string): Fields {
   if (!isObject(value)) throw new NoAnswer(what, 'it should be an object')
   return value
