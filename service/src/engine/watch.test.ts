@@ -87,6 +87,26 @@ test('a node that is behind what it told is in trouble, and what it does not hav
   expect(await head()).toMatchObject({ block: { height: 104 }, trouble: null, silentMs: 0 })
 })
 
+test('of two nodes behind one address, the one that is behind takes nothing back', async () => {
+  const chain = emptyChain()
+  const order = await placeOrder(stage, 'BTC:BTC', 'ETH:ETH', { asks: 1_000n, promises: 1_000n })
+  await confirmDeposit(stage, order, await mineDeposit(stage, order, 1_000n, 103))
+  await grow(chain, 103)
+  chain.setHead(104)
+  const { blockHash } = chain
+  const behind = {
+    ...chain,
+    blockHash: async (height: number) => (height > 102 ? null : blockHash(height)),
+  }
+  const refusal = 'tells of block 104 and does not have block 103'
+  await expect(watchChain(stage.world, behind, lease)).rejects.toThrow(refusal)
+  expect(await head()).toMatchObject({ block: { height: 103 }, reorganisations: 0 })
+  expect(stage.logged.map(({ message }) => message)).not.toContain('the chain was reorganised')
+  expect(await depositStates()).toEqual([{ state: 'confirmed' }])
+  await grow(chain, 104)
+  expect(await head()).toMatchObject({ block: { height: 104 }, reorganisations: 0, trouble: null })
+})
+
 test('a node that tells of blocks and does not give them is not asked without rest', async () => {
   const chain = emptyChain()
   await grow(chain, 101)

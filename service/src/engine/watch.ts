@@ -186,9 +186,22 @@ async function requireNotBehind({ db }: World, chain: Chain, block: BlockRef, no
 async function hasForked({ chain }: Look, { head, begun }: LookedBefore, nodeHead: BlockRef) {
   const { block } = head
   if (head.leavingAboveHeight !== null) return true
-  if (begun !== null && (await chain.blockHash(begun.height)) !== begun.hash) return true
+  if (begun !== null && !(await isStillThere(chain, begun, nodeHead))) return true
   if (nodeHead.hash === block.hash) return false
-  return (await chain.blockHash(block.height)) !== block.hash
+  return !(await isStillThere(chain, block, nodeHead))
+}
+
+/**
+ * Whether a block is on the best chain. Throws where the node tells of a later block and has none at this height: another one
+ * behind the same address is behind, or the chain has become shorter just now, and the next look will tell which.
+ */
+async function isStillThere(chain: Chain, block: BlockRef, nodeHead: BlockRef): Promise<boolean> {
+  const hash = await chain.blockHash(block.height)
+  if (hash === null && block.height <= nodeHead.height)
+    throw new Error(
+      `the node of ${chain.id} tells of block ${nodeHead.height} and does not have block ${block.height}`,
+    )
+  return hash === block.hash
 }
 
 /**
@@ -206,7 +219,7 @@ async function followReorganisation(
   const orphans = begun === null ? [] : [begun]
   const knownHeight = head.leavingAboveHeight ?? Number.POSITIVE_INFINITY
   let fork: BlockRef = head.block
-  while (fork.height > knownHeight || (await chain.blockHash(fork.height)) !== fork.hash) {
+  while (fork.height > knownHeight || !(await isStillThere(chain, fork, nodeHead))) {
     await keepLease(look)
     orphans.push(fork)
     fork = await knownBlock(look, fork.height - 1)
