@@ -40,14 +40,15 @@ export type ComparedChain =
  *    looked up; if one is in a block up to H, its units and its cost are gone from the chain. At most one for each
  *    outflow: a second one that was mined as well is a double payment, and has to show as a difference.
  * 4. A booked outflow is mined at H or below, as long as the watcher is less than the required confirmations behind
- *    the node. Otherwise: inconclusive.
+ *    the node once the books have been read. Otherwise: inconclusive. What comes while the chain is asked makes no
+ *    difference to account chains: where one block is deep enough, and several come a second, no comparison would ever end.
  * 5. Who holds money and cannot have moved it since it was asked last is not asked again, but for a few each time
  *    (docs/decisions/0021).
  */
 export async function compareChain(db: Database, chain: Chain, scope: AddressScope): Promise<ComparedChain> {
   const books = await readBooksOfChain(db, chain.id, scope)
   if (books === null) return { kind: 'inconclusive', why: `${chain.id} was never looked at` }
-  const before = await whyUnsettled(chain, books)
+  const before = await whyUnsettled(chain, books, 'before')
   if (before !== null) return { kind: 'inconclusive', why: before }
   const left = await readLeaving(chain, books)
   const held = await askHolders(chain, books)
@@ -56,7 +57,7 @@ export async function compareChain(db: Database, chain: Chain, scope: AddressSco
   )
   const quietBalances = await askQuiet(chain, books, held)
   const strange = await findStrange(chain, books, held)
-  const after = await whyUnsettled(chain, books)
+  const after = await whyUnsettled(chain, books, 'after')
   if (after !== null) return { kind: 'inconclusive', why: after }
   const coins = chain.model === 'coins' ? coinsOf(chain, books, left) : null
   return { kind: 'compared', comparisons, coins, holders: books.holders, quietBalances, strange }
@@ -153,7 +154,11 @@ function askEach(
 }
 
 /** Null: the block of the books is what the node answers for, and everything booked is at or below it. */
-async function whyUnsettled(chain: Chain, { head }: BooksOfChain): Promise<string | null> {
+async function whyUnsettled(
+  chain: Chain,
+  { head }: BooksOfChain,
+  when: 'before' | 'after',
+): Promise<string | null> {
   const node = await chain.head()
   if (chain.model === 'coins') {
     return node.hash === head.hash
@@ -162,7 +167,8 @@ async function whyUnsettled(chain: Chain, { head }: BooksOfChain): Promise<strin
   }
   const behind = node.height - head.height
   if (behind < 0) return `the node of ${chain.id} is ${-behind} blocks behind the books`
-  if (behind >= chainFacts[chain.id].confirmations) return `the books are ${behind} blocks behind ${chain.id}`
+  if (when === 'before' && behind >= chainFacts[chain.id].confirmations)
+    return `the books are ${behind} blocks behind ${chain.id}`
   const hash = await chain.blockHash(head.height)
   return hash === head.hash ? null : `${chain.id} no longer has block ${head.height} of the books`
 }

@@ -425,6 +425,29 @@ test('nothing is concluded while books and node stand on different blocks', asyn
   expect(await readReconciliations(stage.db)).toEqual([])
 })
 
+test.each([
+  ['SOL', 'SOL:SOL'],
+  ['EOS', 'EOS:EOS'],
+  ['ETH', 'ETH:ETH'],
+] as const)(
+  'blocks of %s that come while it is asked what it holds keep nobody from comparing',
+  async (id, asset) => {
+    await fundReserve(stage, asset, 5n * ETHER)
+    const chain = stage.chain(id)
+    chain.move(100, asset, RESERVE, -1n)
+    let slot = 100
+    chain.onBalance = () => {
+      slot += 20
+      chain.setHead(slot)
+    }
+    expect(await compare(id)).toMatchObject({ [asset]: -1n })
+    chain.setHead(200)
+    expect(await compare(id), 'what is booked may lie above the books').toBe(
+      `the books are 100 blocks behind ${id}`,
+    )
+  },
+)
+
 test('on a coin chain the list of coins and what a stranger sends to a change address are seen through', async () => {
   await fundReserve(stage, 'BTC:BTC', 50_000n)
   const coin = (txHash: string, satoshi: bigint, purpose: 'reserve' | 'change', address: string) =>
