@@ -46,7 +46,7 @@ export async function gatherCrumbs(
   return [...moves.filter((move) => !gathered.has(move)), ...sums]
 }
 
-function isCrumb({ transfer: { asset, units } }: Move): boolean {
+export function isCrumb({ transfer: { asset, units } }: Move): boolean {
   return typeof asset !== 'string' || isDust(amountOf(asset, units))
 }
 

@@ -57,7 +57,7 @@ async function placeAddress(): Promise<string> {
 }
 
 function output(txHash: string, index: number, to: string): Transfer {
-  return { id: `${txHash}:${index}`, txHash, to, asset: 'BTC:BTC', units: 330n }
+  return { id: `${txHash}:${index}`, txHash, to, asset: 'BTC:BTC', units: 1_000n }
 }
 
 function readStates() {
@@ -142,4 +142,13 @@ test('what a mempool tells once is told to its order when it could not be told a
     { state: 'seen', seen_at_ms: seenAtMs, is_late: false },
   ])
   expect(watcher.untold).toEqual([])
+})
+
+test('thousands of crumbs in a mempool are nothing that any order hears of, and the payment among them is', async () => {
+  const to = await placeAddress()
+  const crumbs = Array.from({ length: 2_000 }, (_, index) => ({ ...output('aa', index, to), units: 999n }))
+  const { chain, asked } = crowdedChain([...crumbs, output('bb', 0, to)])
+  await look(chain)
+  expect(await readStates()).toEqual([{ state: 'seen', count: 1 }])
+  expect(asked).toEqual(['bb'])
 })

@@ -26,7 +26,7 @@ import type { BlockRef, Order } from '../domain/orders/order.ts'
 import type { InstantMs } from '../domain/time.ts'
 import { applyInTurn } from './apply.ts'
 import { atOnce } from './at_once.ts'
-import { gatherCrumbs } from './crumbs.ts'
+import { gatherCrumbs, isCrumb } from './crumbs.ts'
 import { bookHouseDeposits, noteHouseDeposit, unmineHouseDeposits } from './house.ts'
 import type { LeaseKeeper } from './lease.ts'
 import { isForOrder, type Move, type OrderMove } from './moves.ts'
@@ -429,7 +429,8 @@ async function readMempool(look: Look, height: number): Promise<void> {
   const moves = transfers.flatMap((transfer): OrderMove[] => {
     const own = ours.get(transfer.to)
     const move = own && { transfer, own }
-    return move && isForOrder(chain, move) ? [move] : []
+    // As long as it only waits a crumb costs nobody anything, and no order counts it: its block tells of it, if it is ever mined.
+    return move && isForOrder(chain, move) && !isCrumb(move) ? [move] : []
   })
   if (moves.length > 0) untold.push({ seenAtMs: world.clock.nowMs(), moves })
   for (const next of [...untold]) {
