@@ -134,6 +134,37 @@ test.each([
   },
 )
 
+test('a transaction is looked at once before a payout leaves, however many deposits it brought', async () => {
+  const [count, units] = [40, 100_000n]
+  const terms = { asks: BigInt(count) * units, promises: 100n * ETHER }
+  await fundReserve(stage, 'USDT:ERC20', 1_000n * ETHER)
+  const order = await placeOrder(stage, 'BTC:BTC', 'USDT:ERC20', terms)
+  const btc = stage.chain('BTC')
+  const block = { height: 100, hash: (await btc.blockHash(100)) ?? '' }
+  const keys = Array.from({ length: count }, (_, index) => `BTC:many:${index}`)
+  const amount = amountOf('BTC:BTC', units)
+  const seenAtMs = stage.world.clock.nowMs()
+  for (const key of keys) {
+    const seen = { kind: 'DepositSeen', key, txHash: 'many', amount, seenAtMs, block } as const
+    await tell(stage, order.terms.id, `${key}:mined`, seen)
+  }
+  for (const key of keys) await confirmDeposit(stage, order, key)
+  await tell(stage, order.terms.id, 'priced:1', { kind: 'ExchangePriced', quote: null })
+  btc.mined('many', 100, 0n)
+  const asked: string[] = []
+  const { lookup } = btc
+  const counting: Chain['lookup'] = (txHash) => {
+    asked.push(txHash)
+    return lookup(txHash)
+  }
+  Object.assign(btc, { lookup: counting })
+
+  await workPayouts(signingWorld(), stage.chain('ETH'))
+  const [outflow] = await stage.db.query<{ trouble: string }>('SELECT trouble FROM outflows')
+  expect(outflow?.trouble).toContain('only looked at')
+  expect(asked).toEqual(['many'])
+})
+
 test('what is given back of a deposit that is larger than was asked waits until it is as deep as that', async () => {
   const [asks, pays] = [1_000_000n, 200_000_000n]
   const order = await placeOrder(stage, 'BTC:BTC', 'USDT:ERC20', { asks, promises: 100n * ETHER })
