@@ -89,7 +89,8 @@ export function transactionAnswer({ tx, result }: Included<Solana>, details: 'fu
   }
 }
 
-export function blockAnswer(block: SolanaBlock, details: Details) {
+/** Nobody earns anything here, so that there are never any rewards. */
+export function blockAnswer(block: SolanaBlock, details: Details, withRewards: boolean) {
   const { height, parentHash, seal, timeMs, included } = block
   return {
     blockHeight: height,
@@ -101,6 +102,7 @@ export function blockAnswer(block: SolanaBlock, details: Details) {
     ...((details === 'full' || details === 'accounts') && {
       transactions: included.map((each) => transactionAnswer(each, details)),
     }),
+    ...(withRewards && { rewards: [] }),
   }
 }
 

@@ -50,7 +50,7 @@ export const commands: Readonly<Record<string, Command>> = {
   getBlock: (node, [slot, given]) => {
     const options = optionsIn(given)
     const block = finalBlock(node, numberIn(slot, 'slot'))
-    return blockAnswer(block, detailsIn(options.transactionDetails))
+    return blockAnswer(block, detailsIn(options.transactionDetails), options.rewards !== false)
   },
   getBlockTime: (node, [slot]) => Math.floor(finalBlock(node, numberIn(slot, 'slot')).timeMs / 1000),
   getBlocks: (node, [from, to]) => blocksFrom(node, from, typeof to === 'number' ? to : Infinity, 500_000),

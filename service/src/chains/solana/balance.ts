@@ -4,6 +4,7 @@ import { type Account, inPortions, readAccounts, readHolding } from './accounts.
 import { holdingOf } from './address.ts'
 import type { Blocks } from './blocks.ts'
 import { lamportsIn } from './replies.ts'
+import type { Reward } from './rewards.ts'
 import { NoAnswer, type Rpc } from './rpc.ts'
 import type { Transaction } from './transactions.ts'
 
@@ -70,7 +71,25 @@ async function move(
     const block = await blocks.at(slot)
     if (block === null) throw new NoAnswer('balance', `slot ${slot} is not final yet`)
     const transactions = isBack ? block.transactions.toReversed() : block.transactions
+    if (mint === null) followRewards(held, block.rewards, isBack ? 'at the end' : 'before', isBack)
     for (const transaction of transactions) follow(held, transaction, mint, isBack)
+    if (mint === null) followRewards(held, block.rewards, isBack ? 'before' : 'at the end', isBack)
+  }
+}
+
+/** Transactions tell what was held before and after them, and rewards how much came. */
+function followRewards(
+  held: Map<string, bigint>,
+  rewards: readonly Reward[],
+  when: 'before' | 'at the end',
+  isBack: boolean,
+): void {
+  for (const { address, lamports, isAtEnd } of rewards) {
+    const units = held.get(address)
+    if (units === undefined || isAtEnd !== (when === 'at the end')) continue
+    const came =
+      lamports < 0 ? -lamportsIn(-lamports, 'reward lamports') : lamportsIn(lamports, 'reward lamports')
+    held.set(address, isBack ? units - came : units + came)
   }
 }
 

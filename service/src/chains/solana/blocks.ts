@@ -1,5 +1,6 @@
 import type { BlockRef } from '../chain.ts'
 import { integerIn, listIn, objectIn, textIn } from './replies.ts'
+import { type Reward, readRewards } from './rewards.ts'
 import { type Fields, NoAnswer, NodeRefusal, type Rpc } from './rpc.ts'
 import { readTransaction, type Transaction } from './transactions.ts'
 
@@ -10,7 +11,10 @@ export type Header = BlockRef & {
   /** What lifetimes of transactions are counted in: skipped slots left out. Null: this one was skipped. */
   readonly blockHeight: number | null
 }
-export type SolanaBlock = Header & { readonly transactions: readonly Transaction[] }
+export type SolanaBlock = Header & {
+  readonly transactions: readonly Transaction[]
+  readonly rewards: readonly Reward[]
+}
 
 export type Blocks = {
   head(): Promise<Header>
@@ -68,6 +72,7 @@ async function readSlot(rpc: Rpc, slot: number, newest: number, details: Details
     timeMs: integerIn(blockTime, 'getBlock blockTime') * 1_000,
     blockHeight: integerIn(blockHeight, 'getBlock blockHeight'),
     transactions: details === 'none' ? [] : listIn(made.transactions, 'transactions').map(readTransaction),
+    rewards: details === 'none' ? [] : readRewards(made.rewards),
   }
 }
 
@@ -104,6 +109,7 @@ async function readSkipped(rpc: Rpc, slot: number, newest: number): Promise<Sola
     timeMs: integerIn(block.blockTime, 'getBlock blockTime') * 1_000,
     blockHeight: null,
     transactions: [],
+    rewards: [],
   }
 }
 
@@ -117,7 +123,7 @@ async function readBlock(rpc: Rpc, slot: number, transactionDetails: Details): P
   const options = {
     ...FINAL,
     transactionDetails,
-    rewards: false,
+    rewards: transactionDetails !== 'none',
     maxSupportedTransactionVersion: VERSION_MAX,
   }
   try {

@@ -53,8 +53,8 @@ export function solana(settings: SolanaSettings): Chain {
     readBlock: async (height, findOurs) => {
       const block = await blocks.at(height)
       if (block === null) return null
-      const { hash, parentHash, timeMs, transactions } = block
-      const transfers = await transfersToOurs(transactions, { native, tokens }, findOurs)
+      const { hash, parentHash, timeMs } = block
+      const transfers = await transfersToOurs(block, { native, tokens }, findOurs)
       return { height, hash, parentHash, timeMs, transfers }
     },
     readMempool: async () => [],

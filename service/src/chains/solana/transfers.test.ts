@@ -28,7 +28,11 @@ const held = (amount: string, changes: object = {}) => ({
 })
 
 const find = (...transactions: readonly object[]) =>
-  transfersToOurs(transactions.map(readTransaction), listed, ours)
+  transfersToOurs(
+    { hash: 'block', transactions: transactions.map(readTransaction), rewards: [] },
+    listed,
+    ours,
+  )
 
 test('what an address holds more of than before is told, under an id of its place in the transaction', async () => {
   const coin = told({ preBalances: [9e9, 1e9, 0], postBalances: [7e9, 3e9, 0] })

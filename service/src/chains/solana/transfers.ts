@@ -2,8 +2,10 @@ import type { AssetId } from '../../domain/catalog/assets.ts'
 import { fromChainUnits } from '../../domain/money/amount.ts'
 import type { FindOurs, Transfer } from '../chain.ts'
 import { holdingOf, TOKEN_PROGRAM } from './address.ts'
+import type { SolanaBlock } from './blocks.ts'
 import { lamportsIn } from './replies.ts'
-import type { CoinChange, TokenBalance, TokenChange, Transaction } from './transactions.ts'
+import type { Reward } from './rewards.ts'
+import type { CoinChange, TokenBalance, TokenChange } from './transactions.ts'
 
 export type Listed = {
   readonly native: AssetId
@@ -14,10 +16,10 @@ export type Listed = {
 /**
  * What reached us: what accounts of ours hold more of after a transaction that succeeded than before, whatever program moved
  * it. Of a token only what lies where a wallet keeps it (its associated account) is ours to move; anything else that says
- * it is ours is told as unlisted.
+ * it is ours is told as unlisted. What the block gives by itself is told as the block's: no transaction brought it.
  */
 export async function transfersToOurs(
-  transactions: readonly Transaction[],
+  { hash, transactions, rewards }: Pick<SolanaBlock, 'hash' | 'transactions' | 'rewards'>,
   listed: Listed,
   findOurs: FindOurs,
 ): Promise<readonly Transfer[]> {
@@ -28,15 +30,19 @@ export async function transfersToOurs(
       coins: coins.filter(({ before, after }) => after > before),
       tokens: tokens.flatMap(growthOf),
     }))
-  const candidates = new Set(
-    grown.flatMap(({ coins, tokens }) => [
+  const given = rewards.filter(({ lamports }) => lamports > 0)
+  const candidates = new Set([
+    ...given.map(({ address }) => address),
+    ...grown.flatMap(({ coins, tokens }) => [
       ...coins.map(({ address }) => address),
       ...tokens.map(({ owner }) => owner),
     ]),
-  )
+  ])
   if (candidates.size === 0) return []
   const ours = await findOurs([...candidates])
-  const transfers: Transfer[] = []
+  const transfers = given
+    .filter(({ address }) => ours.has(address))
+    .map((reward) => rewardTransfer(hash, reward, listed))
   for (const { txHash, coins, tokens } of grown) {
     for (const coin of coins) if (ours.has(coin.address)) transfers.push(coinTransfer(txHash, coin, listed))
     for (const token of tokens)
@@ -63,6 +69,11 @@ function coinTransfer(
   const lamports = lamportsIn(after, 'postBalances') - lamportsIn(before, 'preBalances')
   const { units } = fromChainUnits(native, lamports)
   return { id: `${txHash}:sol:${at}`, txHash, to: address, asset: native, units }
+}
+
+function rewardTransfer(txHash: string, { at, address, lamports }: Reward, { native }: Listed): Transfer {
+  const { units } = fromChainUnits(native, lamportsIn(lamports, 'reward lamports'))
+  return { id: `${txHash}:reward:${at}`, txHash, to: address, asset: native, units, isOfBlock: true }
 }
 
 async function tokenTransfer(txHash: string, token: Growth, { tokens }: Listed): Promise<Transfer> {
