@@ -14,7 +14,7 @@ declare module 'vitest' {
 }
 
 /** Several times what a whole run has there at once. */
-const ROOM_BYTES = 6 * 1024 ** 3
+const ROOM_BYTES = 3 * 1024 ** 3
 
 /**
  * Vitest's global setup: its folder is there before the first test and gone after the last. It is where tests and all that they
