@@ -86,6 +86,23 @@ test.each(Object.entries(stores))(
   },
 )
 
+test.each(Object.entries(stores))('%s says which outflow of an order is the last one', async (_, open) => {
+  const store = open()
+  expect(await store.lastOutflow('CB6'), 'nothing').toBe(0)
+  for (const [payoutId, attempt, last] of [
+    ['CB6:1', 1, 1],
+    ['CB6:9', 1, 9],
+    ['CB6:9', 2, 9],
+    ['CB6:10', 1, 10],
+    ['CB6:2', 1, 10],
+    ['CB60:11', 1, 10],
+    ['house-BTC-CB6-1:12', 1, 10],
+  ] as const) {
+    await store.insertOnce(recordOf(payoutId, attempt, 'TRX:TRX'), [])
+    expect(await store.lastOutflow('CB6'), payoutId).toBe(last)
+  }
+})
+
 test('of two outflows of an order that are signed at once, the earlier one waits for the later one, and is not signed', async () => {
   const written = Promise.withResolvers<void>()
   const committing = Promise.withResolvers<void>()

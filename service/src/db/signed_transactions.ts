@@ -1,5 +1,5 @@
 import { parseExact, stringifyExact } from '../domain/exact_json.ts'
-import { readPayoutId } from '../domain/orders/identifiers.ts'
+import { type OrderId, readPayoutId } from '../domain/orders/identifiers.ts'
 import type { Intent } from '../domain/payouts/intent.ts'
 import type { CheckedLimit, SignedRecord, SignedStore } from '../signer/signer.ts'
 import type { Database, Sql } from './database.ts'
@@ -34,6 +34,7 @@ export function signedTransactions(database: Database): SignedStore {
   return {
     spent: (limit, nowMs) => readSpent(database, limit, nowMs),
     attempts: async (payoutId) => (await readAttempts(database, payoutId)).map(toRecord),
+    lastOutflow: (orderId) => readLastOutflow(database, orderId),
     insertOnce: (record, limits) =>
       database.transaction(async (tx) => {
         // One signature at a time for an asset, so that two of them cannot both fit under the same limit; and one for an order,
@@ -60,6 +61,15 @@ function readAttempts(sql: Sql, payoutId: string): Promise<Row[]> {
     `SELECT ${COLUMNS} FROM signer.signed_transactions WHERE payout_id = $1 ORDER BY attempt`,
     [payoutId],
   )
+}
+
+async function readLastOutflow(sql: Sql, orderId: OrderId): Promise<number> {
+  const [row] = await sql.query<{ number: number | null }>(
+    `SELECT max(split_part(payout_id, ':', 2)::bigint) AS number FROM signer.signed_transactions
+     WHERE split_part(payout_id, ':', 1) = $1`,
+    [orderId],
+  )
+  return row?.number ?? 0
 }
 
 /** First attempts and later ones have an index each: nearly all are first. */

@@ -31,6 +31,7 @@ function world(): SigningWorld {
     },
     room: () => Promise.reject(new Error('nothing is signed here')),
     lastSigned: () => Promise.reject(new Error('nothing is signed here')),
+    lastOutflow: () => Promise.reject(new Error('nothing is signed here')),
     sign: () => Promise.reject(new Error('nothing is signed here')),
   }
   const policy = { ...stage.world.policy, poolSize: POOL_SIZE }

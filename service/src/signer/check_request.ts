@@ -1,6 +1,7 @@
 import { getAddress, isAddress } from 'viem/utils'
 import { type AssetId, isAssetId } from '../domain/catalog/assets.ts'
 import { type AddressFamily, chainFacts, isChainId } from '../domain/catalog/networks.ts'
+import type { OrderId } from '../domain/orders/identifiers.ts'
 import { accept, type Outcome } from '../domain/outcome.ts'
 import type {
   BitcoinIntent,
@@ -63,6 +64,11 @@ export function checkPayoutRequest(value: unknown): PayoutId {
   return payoutName('payoutId', value)
 }
 
+/** Checks what a `lastOutflow` request names; throws `Malformed` when no order is called that. */
+export function checkOrderRequest(value: unknown): OrderId {
+  return orderName('orderId', value)
+}
+
 const ADDRESSES_MAX = 1_000
 /** About 34 kB, a third of what nodes relay. */
 const INPUTS_MAX = 500
@@ -96,7 +102,7 @@ function readAuthority(value: unknown): Authority {
   const fields = record('authority', value, ['kind', ...terms, 'payeeKey', 'seal'])
   return {
     kind: oneOf('authority.kind', fields.kind, kinds),
-    orderId: text('authority.orderId', fields.orderId, /^[A-Za-z0-9_-]{1,64}$/),
+    orderId: orderName('authority.orderId', fields.orderId),
     payoutAsset: asset('authority.payoutAsset', fields.payoutAsset),
     destination: text('authority.destination', fields.destination, /^[\s\S]{0,200}$/),
     destinationTag: orNull(fields.destinationTag, (tag) =>
@@ -371,6 +377,10 @@ function readIdentity(fields: Fields, family: Intent['family']) {
     payoutId: payoutName('intent.payoutId', fields.payoutId),
     attempt: integer('intent.attempt', fields.attempt, 1, ATTEMPTS_MAX),
   }
+}
+
+function orderName(name: string, value: unknown): OrderId {
+  return text(name, value, /^[A-Za-z0-9_-]{1,64}$/)
 }
 
 function payoutName(name: string, value: unknown): PayoutId {

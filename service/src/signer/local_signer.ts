@@ -15,7 +15,13 @@ import type {
 } from '../domain/payouts/intent.ts'
 import type { InstantMs } from '../domain/time.ts'
 import { canonicalBitcoinAddress, signBitcoin } from './bitcoin_transaction.ts'
-import { checkAddressRequest, checkPayoutRequest, checkRequest, checkRoomRequest } from './check_request.ts'
+import {
+  checkAddressRequest,
+  checkOrderRequest,
+  checkPayoutRequest,
+  checkRequest,
+  checkRoomRequest,
+} from './check_request.ts'
 import { deriveKeys, type Keys } from './derivation.ts'
 import { eosAddress, isEosPayee } from './eos_address.ts'
 import { canonicalEvmAddress, signEvm } from './evm_transaction.ts'
@@ -76,6 +82,7 @@ export function localSigner(options: {
     },
     room: async (asset) => roomFor(parts, checkRoomRequest(asset)),
     lastSigned: async (payoutId) => (await store.attempts(checkPayoutRequest(payoutId))).at(-1)?.attempt ?? 0,
+    lastOutflow: async (orderId) => store.lastOutflow(checkOrderRequest(orderId)),
     sign: (intent, authority) => sign(parts, intent, authority),
     stop(because) {
       reason ??= because

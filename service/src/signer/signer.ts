@@ -1,5 +1,6 @@
 import type { AssetId } from '../domain/catalog/assets.ts'
 import type { AddressFamily } from '../domain/catalog/networks.ts'
+import type { OrderId } from '../domain/orders/identifiers.ts'
 import type { SealedTerms } from '../domain/orders/seal.ts'
 import type { Outcome } from '../domain/outcome.ts'
 import type { Intent, KeyPath, PayoutId, PayoutKind, SignedTx } from '../domain/payouts/intent.ts'
@@ -53,6 +54,11 @@ export type Signer = {
    * forgotten what was signed. Rejects when it cannot say: that is no 0.
    */
   lastSigned(payoutId: PayoutId): Promise<number>
+  /**
+   * The number of the last outflow of an order that it has signed an attempt of, 0 for none: it signs nothing for one that came
+   * before. Rejects when it cannot say.
+   */
+  lastOutflow(orderId: OrderId): Promise<number>
   /** Builds, signs, stores, answers. The same payout and attempt again gives the same bytes, whatever happened between. */
   sign(intent: Intent, authority: Authority): Promise<Outcome<SignedTx, SignRejection>>
 }
@@ -69,6 +75,8 @@ export type Room = {
 export type SignedStore = {
   /** Every attempt signed for a payout so far, oldest first. */
   attempts(payoutId: string): Promise<readonly SignedRecord[]>
+  /** The number of the last outflow of an order that has a record, 0 for none. */
+  lastOutflow(orderId: OrderId): Promise<number>
   /**
    * Stores the record unless that payout and attempt has one already, checking inside the same transaction that
    * `limits` still hold and that no later outflow of its order has a record; answers what is stored afterwards, or why not.

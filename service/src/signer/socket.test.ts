@@ -102,6 +102,17 @@ test('over the socket everything is as it is in process', async () => {
     expect(await client.lastSigned(payoutId)).toBe(attempt)
     expect(await direct.lastSigned(payoutId)).toBe(attempt)
   }
+  for (const [orderId, number] of [
+    ['CB1', 5],
+    ['CB9', 0],
+  ] as const) {
+    expect(await client.lastOutflow(orderId)).toBe(number)
+    expect(await direct.lastOutflow(orderId)).toBe(number)
+  }
+  for (const orderId of ['CB1:1', '', 'x'.repeat(65), 7 as never, null as never]) {
+    await expect(client.lastOutflow(orderId)).rejects.toThrow('orderId is malformed')
+    await expect(direct.lastOutflow(orderId)).rejects.toThrow('orderId is malformed')
+  }
   for (const payoutId of ['CB1', 'CB1:0', `${'x'.repeat(65)}:1`, 7 as never, null as never]) {
     await expect(client.lastSigned(payoutId)).rejects.toThrow('payoutId is malformed')
     await expect(direct.lastSigned(payoutId)).rejects.toThrow('payoutId is malformed')
@@ -180,7 +191,10 @@ test('what is no request is answered with an error, and the line and the others 
   expect(answers.filter((answer) => (answer as { id: unknown }).id === null)).toEqual(
     Array.from({ length: garbage.length + 1 }, () => ({ id: null, error: notUnderstood })),
   )
-  expect(answers).toContainEqual({ id: 3, error: 'a method is addresses, room, lastSigned or sign' })
+  expect(answers).toContainEqual({
+    id: 3,
+    error: 'a method is addresses, room, lastSigned, lastOutflow or sign',
+  })
   expect(answers).toContainEqual({ id: 4, error: 'count is a whole number from 1 to 1000' })
   expect(answers).toContainEqual({ id: 5, result: [keys.address('evm', { purpose: 'deposit', index: 0 })] })
   expect(errors).toEqual([])
@@ -237,9 +251,11 @@ test("what goes wrong inside is told to the server's log and not to the client",
 })
 
 test('a signer that cannot read its record, or knows no such question, never says that it has signed nothing', async () => {
-  const store = { ...memoryStore(), attempts: () => Promise.reject(new Error('the database is away')) }
+  const away = () => Promise.reject(new Error('the database is away'))
+  const store = { ...memoryStore(), attempts: away, lastOutflow: away }
   const failing = await serve(startSigner({}, store).signer)
   await expect(connectClient().lastSigned('CB1:1')).rejects.toThrow('the signer failed; its log says why')
+  await expect(connectClient().lastOutflow('CB1')).rejects.toThrow('the signer failed; its log says why')
   await failing.close()
   // What one of an earlier release answers.
   const server = createServer((socket) => {
@@ -251,6 +267,7 @@ test('a signer that cannot read its record, or knows no such question, never say
     server.close()
   })
   await expect(connectClient().lastSigned('CB1:1')).rejects.toThrow('a method is addresses, room or sign')
+  await expect(connectClient().lastOutflow('CB1')).rejects.toThrow('a method is addresses, room or sign')
 })
 
 test('a client finds a restarted signer again; until then it says that there is none', async () => {

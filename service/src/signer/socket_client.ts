@@ -57,7 +57,8 @@ export function socketSigner(options: {
   return {
     addresses: async (...params) => readAddresses(await ask('addresses', params)),
     room: async (...params) => readRoom(await ask('room', params)),
-    lastSigned: async (...params) => readAttempt(await ask('lastSigned', params)),
+    lastSigned: async (...params) => readNumber(await ask('lastSigned', params)),
+    lastOutflow: async (...params) => readNumber(await ask('lastOutflow', params)),
     sign: async (...params) => readSigned(await ask('sign', params)),
     close() {
       isClosed = true
@@ -118,9 +119,9 @@ function readRoom(result: unknown): Room {
 }
 
 /** Nothing but a number says that nothing was signed. */
-function readAttempt(result: unknown): number {
+function readNumber(result: unknown): number {
   if (typeof result !== 'number' || !Number.isSafeInteger(result) || result < 0) {
-    throw new Error('the signer answered something else than an attempt')
+    throw new Error('the signer answered something else than the number of an attempt or outflow')
   }
   return result
 }

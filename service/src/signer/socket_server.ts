@@ -2,7 +2,13 @@ import { once } from 'node:events'
 import { lstatSync, unlinkSync } from 'node:fs'
 import { connect, createServer, type Socket } from 'node:net'
 import type { Intent } from '../domain/payouts/intent.ts'
-import { checkAddressRequest, checkPayoutRequest, checkRoomRequest, Malformed } from './check_request.ts'
+import {
+  checkAddressRequest,
+  checkOrderRequest,
+  checkPayoutRequest,
+  checkRoomRequest,
+  Malformed,
+} from './check_request.ts'
 import type { Authority, Signer } from './signer.ts'
 import { decodeMessage, encodeMessage, readLines } from './socket_lines.ts'
 
@@ -104,11 +110,13 @@ function call(signer: Signer, method: string, params: readonly unknown[]): Promi
       return signer.room(checkRoomRequest(params[0]))
     case 'lastSigned':
       return signer.lastSigned(checkPayoutRequest(params[0]))
+    case 'lastOutflow':
+      return signer.lastOutflow(checkOrderRequest(params[0]))
     case 'sign':
       // Not believed: the signer checks every field of both before it uses any.
       return signer.sign(params[0] as Intent, params[1] as Authority)
     default:
-      throw new Malformed('a method is addresses, room, lastSigned or sign')
+      throw new Malformed('a method is addresses, room, lastSigned, lastOutflow or sign')
   }
 }
 

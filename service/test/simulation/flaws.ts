@@ -58,6 +58,7 @@ function hastySigner(signer: Signer, nodes: () => SimulatedNodes): Signer {
     addresses: (...asked) => signer.addresses(...asked),
     room: (asset) => signer.room(asset),
     lastSigned: (payoutId) => signer.lastSigned(payoutId),
+    lastOutflow: (orderId) => signer.lastOutflow(orderId),
     sign: async (intent, authority) => {
       const fresh = localSigner({
         seed: Buffer.alloc(64, 7),

@@ -65,6 +65,7 @@ export async function openGround(serverUrl: string): Promise<Ground> {
     store: {
       attempts: (id) => store.attempts(id),
       spent: (limit, nowMs) => store.spent(limit, nowMs),
+      lastOutflow: (orderId) => store.lastOutflow(orderId),
       insertOnce: (record, limits) => store.insertOnce(record, limits),
     },
     sealKey,

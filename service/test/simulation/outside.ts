@@ -193,6 +193,7 @@ export function reachSignedStore({ scheduler }: Outside, store: SignedStore): Si
       signing.set(scheduler.task, scheduler.enter())
       return found
     },
+    lastOutflow: (orderId) => store.lastOutflow(orderId),
     insertOnce: (record, limits) => {
       signing.get(scheduler.task)?.()
       return store.insertOnce(record, limits)
@@ -206,6 +207,7 @@ export function reachSigner(outside: Outside, signer: Signer): Signer {
     addresses: (...asked) => signer.addresses(...asked),
     room: (asset) => signer.room(asset),
     lastSigned: (payoutId) => signer.lastSigned(payoutId).finally(() => signing.get(scheduler.task)?.()),
+    lastOutflow: (orderId) => signer.lastOutflow(orderId),
     sign: async (intent, authority) => {
       const what = `sign ${intent.payoutId} ${intent.attempt}`
       // Signing itself goes through the database, statement by statement: only the way there and back is judged here.

@@ -2,8 +2,9 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Chain, DraftRejection } from '../../chains/chain.ts'
 import { insertAddresses } from '../../db/addresses.ts'
 import { amountOf } from '../../domain/money/amount.ts'
+import { payoutIdOf } from '../../domain/orders/identifiers.ts'
 import type { Order } from '../../domain/orders/order.ts'
-import { refuse } from '../../domain/outcome.ts'
+import { accept, refuse } from '../../domain/outcome.ts'
 import type { Signer } from '../../signer/signer.ts'
 import {
   type BooksStage,
@@ -41,7 +42,7 @@ const MINUTE_MS = 60_000
 
 type LastSigned = Signer['lastSigned']
 
-/** What it says it has signed. It signs nothing. */
+/** What it says it has signed, at most of the first outflow of each order. It signs nothing. */
 function signingWorld(lastSigned: LastSigned): { world: SigningWorld; asked: string[] } {
   const asked: string[] = []
   const signer: Signer = {
@@ -50,6 +51,10 @@ function signingWorld(lastSigned: LastSigned): { world: SigningWorld; asked: str
     lastSigned: async (payoutId) => {
       asked.push(payoutId)
       return lastSigned(payoutId)
+    },
+    lastOutflow: async (orderId) => {
+      asked.push(orderId)
+      return (await lastSigned(payoutIdOf(orderId, 1))) > 0 ? 1 : 0
     },
     sign: () => Promise.reject(new Error('nobody answers')),
   }
@@ -117,12 +122,17 @@ async function outflows() {
   )
 }
 
+async function stateOf({ terms }: Order) {
+  const sql = 'SELECT state, trouble FROM outflows WHERE order_id = $1'
+  return (await stage.db.query(sql, [terms.id]))[0]
+}
+
 test('what was never written down is given up when the signer has signed nothing of it', async () => {
   const order = await pricedOrder()
   const { world, asked } = signingWorld(knows(0))
   await stalledFor(world)
   expect(await outflows()).toMatchObject([{ state: 'cancelled', status: 'EMERGENCY' }])
-  expect(new Set(asked), 'of nothing else').toEqual(new Set([`${order.terms.id}:1`]))
+  expect(new Set(asked), 'of nothing else').toEqual(new Set([order.terms.id]))
 })
 
 test('what the signer has signed and nobody has written down here takes no nonce and is not given up', async () => {
@@ -193,6 +203,29 @@ test('an outflow after one that was forgotten is not given up, because nothing m
   const { world } = signingWorld(async (payoutId) => (payoutId === `${terms.id}:1` ? 1 : 0))
   await stalledFor(world, payingChain(stage))
   expect(await outflows()).toMatchObject([{ state: 'cancelled' }, { state: 'planned', status: 'EXCHANGE' }])
+})
+
+test('a payout that the signer has signed a refund after takes no nonce, and the payouts behind it go out', async () => {
+  const [refunded, other] = [await pricedOrder(), await pricedOrder()]
+  const { world } = signingWorld(knows(0))
+  const signer: Signer = {
+    ...world.signer,
+    lastOutflow: async (orderId) => (orderId === refunded.terms.id ? 2 : 0),
+    sign: async ({ payoutId }) => {
+      if (payoutId === `${refunded.terms.id}:1`)
+        return refuse({ code: 'conflict', message: 'a later one was' })
+      return accept({ txHash: `tx-${payoutId}`, bytes: 'ff' })
+    },
+  }
+  await stalledFor({ ...world, signer }, payingChain(stage))
+  const drafted = await stage.db.query("SELECT payout_id AS id, intent->>'nonce' AS nonce FROM attempts")
+  expect(drafted).toEqual([{ id: `${other.terms.id}:1`, nonce: '0' }])
+  const [first, second] = [await stateOf(refunded), await stateOf(other)]
+  const why = `the signer has signed ${refunded.terms.id}:2, which comes after ${refunded.terms.id}:1: nothing is paid`
+  expect(first).toEqual({ state: 'planned', trouble: why })
+  expect(second).toEqual({ state: 'broadcast', trouble: null })
+  const told = stage.logged.filter(({ message }) => message === 'an outflow waits for somebody')
+  expect(told, 'once').toMatchObject([{ level: 'error', facts: { trouble: why } }])
 })
 
 test('a refund that the signer has signed is not ended either', async () => {

@@ -46,7 +46,13 @@ function signingWorld(sign: Sign = signs): SigningWorld {
   return {
     ...stage.world,
     seal: () => 'seal',
-    signer: { addresses: async () => [], room: unlimited, lastSigned: async () => 0, sign },
+    signer: {
+      addresses: async () => [],
+      room: unlimited,
+      lastSigned: async () => 0,
+      lastOutflow: async () => 0,
+      sign,
+    },
   }
 }
 

@@ -6,6 +6,7 @@ import type { Database, Sql } from '../../db/database.ts'
 import { saveComparison } from '../../db/reconciliations.ts'
 import { assert } from '../../domain/assert.ts'
 import { amountOf } from '../../domain/money/amount.ts'
+import { readPayoutId } from '../../domain/orders/identifiers.ts'
 import { accept, refuse } from '../../domain/outcome.ts'
 import { type Intent, type Outflow, type TronIntent, validityOf } from '../../domain/payouts/intent.ts'
 import type { Signer, SignRejection } from '../../signer/signer.ts'
@@ -146,6 +147,10 @@ function signerOf(careless: CarelessChain): Signer {
     lastSigned: async (payoutId) => {
       const signed = [...careless.intents.values()].filter((intent) => intent.payoutId === payoutId)
       return Math.max(0, ...signed.map(({ attempt }) => attempt))
+    },
+    lastOutflow: async (orderId) => {
+      const signed = [...careless.intents.values()].map(({ payoutId }) => readPayoutId(payoutId))
+      return Math.max(0, ...signed.filter((one) => one.orderId === orderId).map(({ number }) => number))
     },
     sign: async (intent) => {
       assert(intent.family === 'tron', 'it is of TRON')

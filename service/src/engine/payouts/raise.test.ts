@@ -66,6 +66,7 @@ function signingWorld(beforeSigning: () => void): SigningWorld {
       addresses: async () => [],
       room: unlimited,
       lastSigned: async () => 0,
+      lastOutflow: async () => 0,
       sign: async (intent) => {
         assert(intent.family === 'evm', 'it is of Ethereum')
         beforeSigning()

@@ -44,6 +44,7 @@ function limited(room: Room) {
       addresses: async () => [],
       room: async () => ({ ...room, together: left }),
       lastSigned: async () => 0,
+      lastOutflow: async () => 0,
       sign: async (intent) => {
         assert(intent.family === 'evm', 'it is of Ethereum')
         if (intent.units > left) {

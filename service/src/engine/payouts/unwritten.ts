@@ -1,5 +1,5 @@
 import { type Attempt, type ClaimedOutflow, findNeverDrafted } from '../../db/outflows.ts'
-import { readPayoutId } from '../../domain/orders/identifiers.ts'
+import { type OrderId, payoutIdOf, readPayoutId } from '../../domain/orders/identifiers.ts'
 import type { PayoutId } from '../../domain/payouts/intent.ts'
 import type { SigningWorld } from '../world.ts'
 
@@ -32,15 +32,23 @@ export async function findUnwritten(
 }
 
 /**
- * Why an outflow that was not drafted yet must neither be drafted nor given up, or null: the signer has signed an attempt of it or of
- * another one of its order that ended without a draft, or does not say that it has not. This database is older than the signer's,
- * most likely, and the customer has that one's money. A draft would be refused, and keep all others of its account waiting.
+ * Why an outflow that was not drafted yet must neither be drafted nor given up, or null: the signer has signed an attempt of it, of a
+ * later one of its order (a refund, say), or of another one that ended without a draft, or does not say that it has not. This database
+ * is older than the signer's, most likely, and the customer has that one's money. A draft would be refused, and keep all others of its
+ * account waiting. Of most orders nothing was signed before.
  */
 export async function findForgotten(world: SigningWorld, outflow: ClaimedOutflow): Promise<Unwritten | null> {
   if (!paysSomebody(outflow)) return null
-  const isFirst = readPayoutId(outflow.payoutId).number === 1
-  const ended = isFirst ? [] : await findNeverDrafted(world.db, outflow.orderId)
-  for (const payoutId of [...ended, outflow.payoutId]) {
+  const { orderId, number } = readPayoutId(outflow.payoutId)
+  const last = await ask(orderId, () => world.signer.lastOutflow(orderId))
+  if (typeof last !== 'number') return last
+  if (last === 0) return null
+  if (last > number) {
+    const later = payoutIdOf(orderId, last)
+    const why = `the signer has signed ${later}, which comes after ${outflow.payoutId}: nothing is paid`
+    return { why, needsSomebody: true }
+  }
+  for (const payoutId of [...(await findNeverDrafted(world.db, orderId)), outflow.payoutId]) {
     const signed = await lastSigned(world, payoutId)
     if (typeof signed !== 'number') return signed
     const why = `the signer has signed attempt ${signed} of ${payoutId}, which was never drafted here: nothing is paid`
@@ -53,16 +61,17 @@ function paysSomebody({ kind }: ClaimedOutflow): boolean {
   return kind === 'payout' || kind === 'refund'
 }
 
+function lastSigned({ signer }: SigningWorld, payoutId: PayoutId): Promise<number | Unwritten> {
+  return ask(payoutId, () => signer.lastSigned(payoutId))
+}
+
 /** It may be away for a moment only. */
-async function lastSigned({ signer }: SigningWorld, payoutId: PayoutId): Promise<number | Unwritten> {
+async function ask(what: OrderId | PayoutId, question: () => Promise<number>): Promise<number | Unwritten> {
   try {
-    return await signer.lastSigned(payoutId)
+    return await question()
   } catch (error) {
     const reason = String(error).slice(0, 200)
-    return {
-      why: `the signer does not say whether it has signed ${payoutId} (${reason})`,
-      needsSomebody: false,
-    }
+    return { why: `the signer does not say whether it has signed ${what} (${reason})`, needsSomebody: false }
   }
 }
 

@@ -45,6 +45,7 @@ function signingWorld(): SigningWorld {
     addresses: async () => [],
     room: unlimited,
     lastSigned: async () => 0,
+    lastOutflow: async () => 0,
     sign: () => Promise.reject(new Error('the signer was asked')),
   }
   return { ...stage.world, seal: () => 'seal', signer }

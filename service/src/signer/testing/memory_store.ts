@@ -18,6 +18,12 @@ export function memoryStore(): SignedStore & { readonly records: SignedRecord[] 
     async attempts(payoutId) {
       return structuredClone(attempts(payoutId))
     },
+    async lastOutflow(orderId) {
+      const ofOrder = records
+        .map(({ payoutId }) => readPayoutId(payoutId))
+        .filter((one) => one.orderId === orderId)
+      return Math.max(0, ...ofOrder.map(({ number }) => number))
+    },
     async insertOnce(record, limits) {
       const stored = attempts(record.payoutId).find(({ attempt }) => attempt === record.attempt)
       if (stored !== undefined) return structuredClone(stored)
