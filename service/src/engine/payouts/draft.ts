@@ -57,8 +57,12 @@ export async function draftPayout(
   if (waits !== null) return waits
   const forgotten = await findForgotten(world, outflow)
   if (forgotten !== null) {
+    const { why, needsSomebody } = forgotten
+    // It goes from us to us: planned anew, under the next name, it pays nobody twice.
+    if (outflow.kind === 'sweep' && needsSomebody)
+      return refused(world, outflow, { code: 'network', message: why })
     tellUnwritten(world, outflow, forgotten)
-    return troubled(forgotten.why)
+    return troubled(why)
   }
   if (await paysOurselves(world, chain, outflow)) {
     return refused(world, outflow, { code: 'destination', message: 'the address is our own' })

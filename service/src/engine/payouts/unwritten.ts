@@ -35,10 +35,11 @@ export async function findUnwritten(
  * Why an outflow that was not drafted yet must neither be drafted nor given up, or null: the signer has signed an attempt of it, of a
  * later one of its order (a refund, say), or of another one that ended without a draft, or does not say that it has not. This database
  * is older than the signer's, most likely, and the customer has that one's money. A draft would be refused, and keep all others of its
- * account waiting. Of most orders nothing was signed before.
+ * account waiting. So would one of a sweep, whose address lets no other leave. Of most orders nothing was signed before.
  */
 export async function findForgotten(world: SigningWorld, outflow: ClaimedOutflow): Promise<Unwritten | null> {
-  if (!paysSomebody(outflow)) return null
+  // What fills a gap has no other name, and takes no nonce and no coins but those of the gap.
+  if (outflow.kind === 'filler') return null
   const { orderId, number } = readPayoutId(outflow.payoutId)
   const last = await ask(orderId, () => world.signer.lastOutflow(orderId))
   if (typeof last !== 'number') return last
@@ -48,7 +49,8 @@ export async function findForgotten(world: SigningWorld, outflow: ClaimedOutflow
     const why = `the signer has signed ${later}, which comes after ${outflow.payoutId}: nothing is paid`
     return { why, needsSomebody: true }
   }
-  for (const payoutId of [...(await findNeverDrafted(world.db, orderId)), outflow.payoutId]) {
+  const ended = paysSomebody(outflow) ? await findNeverDrafted(world.db, orderId) : []
+  for (const payoutId of [...ended, outflow.payoutId]) {
     const signed = await lastSigned(world, payoutId)
     if (typeof signed !== 'number') return signed
     const why = `the signer has signed attempt ${signed} of ${payoutId}, which was never drafted here: nothing is paid`

@@ -1,0 +1,102 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import type { Chain } from '../../chains/chain.ts'
+import { insertAddresses } from '../../db/addresses.ts'
+import { accept, refuse } from '../../domain/outcome.ts'
+import type { PayoutId } from '../../domain/payouts/intent.ts'
+import { workPayouts } from '../payouts/work.ts'
+import {
+  type BooksStage,
+  confirmDeposit,
+  fundReserve,
+  mineDeposit,
+  openBooksStage,
+  placeOrder,
+  RESERVE,
+} from '../testing/books_stage.ts'
+import { payingChain } from '../testing/paying_chain.ts'
+import { unlimited } from '../testing/unlimited.ts'
+import type { SigningWorld } from '../world.ts'
+import { planSweeps } from './plan.ts'
+
+/**
+ * What: a sweep that a restored database plans under a name that the signer has signed before goes under the next name, and takes
+ * neither a nonce of the reserve, which all payouts would wait behind, nor its address's only place.
+ * How: a real PostgreSQL, a token's deposit that needs gas, a chain on paper, and a signer that knows names.
+ */
+let stage: BooksStage
+
+beforeAll(async () => {
+  stage = await openBooksStage('signed_before')
+}, 60_000)
+
+beforeEach(() => stage.reset())
+
+afterAll(() => stage?.stop())
+
+const ETHER = 10n ** 18n
+const REST_MS = 600_000
+
+/** A token at an address without gas. */
+async function depositToken(): Promise<Chain> {
+  await insertAddresses(stage.db, 'evm', 'reserve', 0, [RESERVE])
+  await fundReserve(stage, 'ETH:ETH', 1_000n * ETHER)
+  const order = await placeOrder(stage, 'USDT:ERC20', 'BTC:BTC', { asks: ETHER, promises: 1_000n })
+  await confirmDeposit(stage, order, await mineDeposit(stage, order, ETHER, 80))
+  const paying = payingChain(stage)
+  return {
+    ...paying,
+    draft: (outflow, bid, funds) =>
+      outflow.from === undefined
+        ? paying.draft(outflow, bid, funds)
+        : refuse({ code: 'funds', message: 'there is no gas' }),
+  }
+}
+
+/** It has signed these attempts in the hours that the database has lost; under their names it signs nothing else. */
+function signingWorld(lost: readonly PayoutId[]): SigningWorld {
+  const signer: SigningWorld['signer'] = {
+    addresses: async () => [],
+    room: unlimited,
+    lastSigned: async (payoutId) => (lost.includes(payoutId) ? 1 : 0),
+    lastOutflow: async (orderId) => (lost.includes(`${orderId}:1`) ? 1 : 0),
+    sign: async ({ payoutId }) =>
+      lost.includes(payoutId)
+        ? refuse({ code: 'conflict', message: 'signed before' })
+        : accept({ txHash: `tx-${payoutId}`, bytes: 'ff' }),
+  }
+  return { ...stage.world, seal: () => 'seal', signer }
+}
+
+function sweeps() {
+  return stage.db.query('SELECT payout_id AS id, state, nonce FROM outflows ORDER BY payout_id')
+}
+
+test('gas that the signer has brought before is brought under the next name', async () => {
+  const chain = await depositToken()
+  await planSweeps(stage.world, chain)
+  const [first] = await sweeps()
+  const name = String(first?.id)
+  const next = name.replace(/-1:1$/, '-2:1')
+  const world = signingWorld([name])
+  await workPayouts(world, chain)
+  expect(await sweeps()).toEqual([{ id: name, state: 'cancelled', nonce: null }])
+  stage.advance(REST_MS)
+  await planSweeps(stage.world, chain)
+  await workPayouts(world, chain)
+  expect(await sweeps()).toEqual([
+    { id: name, state: 'cancelled', nonce: null },
+    { id: next, state: 'broadcast', nonce: 0 },
+  ])
+})
+
+test('while the signer does not say whether it has signed it, a sweep waits and takes nothing', async () => {
+  const chain = await depositToken()
+  await planSweeps(stage.world, chain)
+  const world = signingWorld([])
+  const lastOutflow = () => Promise.reject(new Error('no answer within 30000 ms'))
+  await workPayouts({ ...world, signer: { ...world.signer, lastOutflow } }, chain)
+  expect(await sweeps()).toMatchObject([{ state: 'planned', nonce: null }])
+  stage.advance(REST_MS)
+  await workPayouts(world, chain)
+  expect(await sweeps()).toMatchObject([{ state: 'broadcast', nonce: 0 }])
+})
