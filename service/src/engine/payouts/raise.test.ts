@@ -3,15 +3,27 @@ import type { Chain } from '../../chains/chain.ts'
 import { insertAddresses } from '../../db/addresses.ts'
 import { planOutflow } from '../../db/outflows.ts'
 import { assert } from '../../domain/assert.ts'
-import { accept } from '../../domain/outcome.ts'
+import { accept, refuse } from '../../domain/outcome.ts'
 import { MINUTE_MS } from '../../domain/time.ts'
-import { type BooksStage, lookAt, openBooksStage, RESERVE } from '../testing/books_stage.ts'
+import {
+  type BooksStage,
+  confirmDeposit,
+  fundReserve,
+  lookAt,
+  mineDeposit,
+  openBooksStage,
+  placeOrder,
+  RESERVE,
+  tell,
+} from '../testing/books_stage.ts'
+import { PAPER_FEES, payingChain } from '../testing/paying_chain.ts'
 import { unlimited } from '../testing/unlimited.ts'
 import type { SigningWorld } from '../world.ts'
 import { workPayouts } from './work.ts'
 
 /**
- * What: a sweep that was drafted before a reorganisation took a part of its deposits moves what is left of them.
+ * What: a sweep that was drafted before a reorganisation took a part of its deposits moves what is left of them; and whatever
+ * becomes of who is paid, a payout that others wait behind gets its higher fee.
  * How: a real PostgreSQL, a chain on paper whose node refuses what is not covered, and a signer that asks no questions.
  */
 let stage: BooksStage
@@ -105,3 +117,41 @@ test('a sweep of more than a reorganisation has left moves what is left', async 
   const [outflow] = await stage.db.query<{ state: string }>('SELECT state FROM outflows')
   expect(outflow).toEqual({ state: 'broadcast' })
 })
+
+test.each([
+  ['has', 'gets', 'accepted', 2],
+  ['refuses', 'does not get', 'refused', 1],
+] as const)(
+  'a slow payout that the network %s %s a higher fee when its destination cannot be paid any more',
+  async (_, _is, answer, count) => {
+    await fundReserve(stage, 'ETH:ETH', 1_000n * ETHER)
+    const order = await placeOrder(stage, 'BTC:BTC', 'ETH:ETH', { asks: 1_000_000n, promises: ETHER })
+    await confirmDeposit(stage, order, await mineDeposit(stage, order, 1_000_000n, 100))
+    stage.chain('BTC').mined(`deposit-tx-${order.terms.id}-1000000`, 100, 0n)
+    await lookAt(stage, 'BTC', 100)
+    await tell(stage, order.terms.id, 'priced:1', { kind: 'ExchangePriced', quote: null })
+    const asked: string[] = []
+    let isPayable = true
+    const chain = payingChain(stage, {
+      bid: async ({ kind }) => {
+        asked.push(kind)
+        return isPayable || kind === 'filler'
+          ? accept({ family: 'evm', ...PAPER_FEES })
+          : refuse({ code: 'destination', message: 'it reverts' })
+      },
+      lookup: async () => ({ where: answer === 'accepted' ? 'mempool' : 'absent' }),
+      broadcast: async () => answer,
+    })
+    const world = signingWorld(() => {})
+    await workPayouts(world, chain)
+    isPayable = false
+    stage.advance(5 * MINUTE_MS)
+    await workPayouts(world, chain)
+    const attempts = await stage.db.query(
+      "SELECT attempt, answer, intent->>'nonce' AS nonce, intent->>'to' AS to FROM attempts ORDER BY attempt",
+    )
+    const same = { answer, nonce: '0', to: order.terms.destination }
+    expect(attempts).toEqual(Array.from({ length: count }, (_, index) => ({ attempt: index + 1, ...same })))
+    expect(asked).toEqual(['payout', 'payout', ...(answer === 'accepted' ? ['filler'] : [])])
+  },
+)

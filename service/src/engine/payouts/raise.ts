@@ -60,7 +60,7 @@ export async function raiseWhenSlow(
     const lack = room === null ? null : await findLackOfRoom(world.db, outflow, room)
     if (lack !== null) return { kind: 'trouble', message: lack, inMs: AFTER_FEE_CAP_MS }
   }
-  const bid = await chain.bid(outflow)
+  const bid = await bidAgain(chain, outflow, attempts)
   const raised = bid.ok ? await raise(world, chain, outflow, latest, bid.value) : bid
   if (!raised.ok) return { kind: 'trouble', message: raised.rejection.message, inMs: AFTER_FEE_CAP_MS }
   await world.db.transaction(async (tx) => {
@@ -73,6 +73,22 @@ export async function raiseWhenSlow(
     excludesByTime(chain) ? 'a payout whose time is over is drafted anew' : 'a slow payout gets a higher fee',
   )
   return { kind: 'again', inMs: 0 }
+}
+
+/**
+ * Who is paid may not want it any more since. What the network has goes on all the same, for the price of what pays nobody: it is not
+ * given up, only a higher fee gets it into a block, and there it pays or fails, at the cost of its order. Until then
+ * whatever is to leave the account after it would wait.
+ */
+async function bidAgain(
+  chain: Chain,
+  outflow: ClaimedOutflow,
+  attempts: readonly Attempt[],
+): Promise<Outcome<FeeBid, DraftRejection>> {
+  const bid = await chain.bid(outflow)
+  const isWithNetwork = !excludesByTime(chain) && attempts.some(({ answer }) => answer === 'accepted')
+  if (bid.ok || bid.rejection.code !== 'destination' || !isWithNetwork) return bid
+  return chain.bid({ ...outflow, kind: 'filler', units: 0n })
 }
 
 /**
