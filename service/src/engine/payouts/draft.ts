@@ -61,7 +61,7 @@ export async function draftPayout(
     // It goes from us to us: planned anew, under the next name, it pays nobody twice.
     if (outflow.kind === 'sweep' && needsSomebody)
       return refused(world, outflow, { code: 'network', message: why })
-    tellUnwritten(world, outflow, forgotten)
+    await tellUnwritten(world, outflow, forgotten)
     return troubled(why)
   }
   if (await paysOurselves(world, chain, outflow)) {
@@ -279,7 +279,7 @@ async function refused(
   if (rejection.code === 'destination' && outflow.kind !== 'sweep') {
     const unwritten = await findUnwritten(world, outflow, [])
     if (unwritten !== null) {
-      tellUnwritten(world, outflow, unwritten)
+      await tellUnwritten(world, outflow, unwritten)
       return troubled(`${unwritten.why}; ${rejection.message}`)
     }
     await failUndrafted(world, outflow, rejection.message)

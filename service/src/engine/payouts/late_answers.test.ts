@@ -200,3 +200,30 @@ test('a node that is slow at each question keeps no payout from its first transa
     { attempt: 1, answer: 'accepted' },
   ])
 })
+
+test('a worker whose payout another one has drafted and had signed meanwhile calls nobody', async () => {
+  await pricedOrder()
+  const [chain, world] = [payingChain(stage), signingWorld()]
+  let signed = 0
+  const takenOver: SigningWorld = {
+    ...world,
+    signer: {
+      ...world.signer,
+      lastSigned: async () => signed,
+      lastOutflow: async () => {
+        if (signed > 0) return signed
+        stage.advance(CLAIM_MS + 1)
+        await lookAt(stage, 'BTC', 100)
+        await workPayouts(world, chain)
+        signed = 1
+        return signed
+      },
+    },
+  }
+  await workPayouts(takenOver, chain)
+  expect(signed).toBe(1)
+  expect(await stage.db.query('SELECT state, trouble FROM outflows')).toEqual([
+    { state: 'broadcast', trouble: null },
+  ])
+  expect(stage.logged.filter(({ level }) => level === 'error')).toEqual([])
+})

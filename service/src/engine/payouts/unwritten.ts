@@ -1,4 +1,10 @@
-import { type Attempt, type ClaimedOutflow, findNeverDrafted } from '../../db/outflows.ts'
+import {
+  type Attempt,
+  type ClaimedOutflow,
+  findNeverDrafted,
+  findOutflow,
+  isLive,
+} from '../../db/outflows.ts'
 import { type OrderId, payoutIdOf, readPayoutId } from '../../domain/orders/identifiers.ts'
 import type { PayoutId } from '../../domain/payouts/intent.ts'
 import type { SigningWorld } from '../world.ts'
@@ -82,12 +88,17 @@ function notGivenUp({ why }: Unwritten): Unwritten {
   return { why: `${why}: it is not given up`, needsSomebody: true }
 }
 
-/** Once: from then on it stands in the way of the outflow (`trouble`) until somebody has looked. */
-export function tellUnwritten(
-  { log }: SigningWorld,
-  { payoutId, trouble }: ClaimedOutflow,
+/**
+ * Once: from then on it stands in the way of the outflow (`trouble`) until somebody has looked. Whoever has lost the outflow says
+ * nothing: the worker that took it over has had it signed meanwhile, perhaps, and written down here.
+ */
+export async function tellUnwritten(
+  { db, log }: SigningWorld,
+  { payoutId, trouble, fence }: ClaimedOutflow,
   { why, needsSomebody }: Unwritten,
-): void {
+): Promise<void> {
   if (!needsSomebody || trouble?.startsWith(why)) return
+  const now = await findOutflow(db, payoutId)
+  if (!isLive(now) || now.fence !== fence) return
   log.error({ payout: payoutId, trouble: why }, 'an outflow waits for somebody')
 }

@@ -156,7 +156,7 @@ async function tryToGiveUp(
   try {
     const kept = await giveUpWaiting(world, chain, outflow, trouble.refusal)
     if (kept === null) return trouble
-    tellUnwritten(world, outflow, kept)
+    await tellUnwritten(world, outflow, kept)
     const { why } = kept
     const message = trouble.message.startsWith(why) ? trouble.message : `${why}; ${trouble.message}`
     return { ...trouble, message, inMs: Math.max(trouble.inMs, AFTER_KEPT_MS) }
