@@ -39,6 +39,8 @@ const LOOK_AGAIN_MS = 500
 const WAIT_FOR_FUNDS_MS = 2_000
 const WAIT_FOR_DEPTH_MS = 10_000
 const WAIT_FOR_ROOM_MS = 5_000
+/** Longer than what a node did not answer waits: now that it answers, what a filler stands in for is tried once more before it. */
+const BEFORE_FILLING_MS = 2_000
 
 /** A watcher looks several times a second. When it gets no answer, neither do we, and others would wait behind us. */
 const SOURCE_SILENT_MS = 5_000
@@ -78,7 +80,8 @@ export async function draftPayout(
   try {
     const asked = { bid: bid.value, purse, room }
     const isDrafted = await world.db.transaction((tx) => draft(world, chain, outflow, asked, tx))
-    return isDrafted ? { kind: 'again', inMs: 0 } : { kind: 'done' }
+    if (!isDrafted) return { kind: 'done' }
+    return { kind: 'again', inMs: outflow.kind === 'filler' ? BEFORE_FILLING_MS : 0 }
   } catch (error) {
     if (error instanceof DraftRefused) return refused(world, outflow, error.rejection)
     throw error

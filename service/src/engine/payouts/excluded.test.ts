@@ -23,7 +23,7 @@ import type { SigningWorld } from '../world.ts'
 import { endExcluded } from './excluded.ts'
 import { giveUpWaiting } from './give_up.ts'
 import { orphanOutflows } from './orphan.ts'
-import { checkTakeBack, fillerIdOf, takeBackCoins } from './take_back.ts'
+import { checkFiller, fillerIdOf, takeBackCoins } from './take_back.ts'
 
 /**
  * What: a payout that provably can never be mined ends, together with its filler, and gives back what is left of its coins;
@@ -287,11 +287,11 @@ test('a filler that ended because its payout was sent after all is planned again
   const { payoutId } = await send()
   const filler = await takeBack(payoutId)
   await stage.db.query("UPDATE attempts SET answer = 'accepted'")
-  expect(await checkTakeBack(signingWorld(), (await claim())(filler))).toBe('over')
+  expect(await checkFiller(signingWorld(), (await claim())(filler))).toBe('over')
   expect(await stateOf(filler)).toBe('cancelled')
   await stage.db.query("UPDATE attempts SET answer = 'refused'")
   await takeBack(payoutId)
-  expect(await checkTakeBack(signingWorld(), (await claim())(filler))).toBe('needed')
+  expect(await checkFiller(signingWorld(), (await claim())(filler))).toBe('needed')
   expect(await stateOf(filler)).toBe('planned')
 })
 

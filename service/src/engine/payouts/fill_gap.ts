@@ -6,10 +6,10 @@ import {
   type ClaimedOutflow,
   type Ended,
   endOutflow,
-  findByNonce,
   findOutflow,
   isLive,
   isNonceSpent,
+  planAgain,
   planOutflow,
   setOutflowState,
 } from '../../db/outflows.ts'
@@ -21,7 +21,7 @@ import { apply } from '../apply.ts'
 import { failSweep } from '../sweeps/end.ts'
 import type { SigningWorld } from '../world.ts'
 import { giveUpOrphan } from './orphan.ts'
-import { settleCoins, takeBackCoins } from './take_back.ts'
+import { findFilled, settleCoins, takeBackCoins } from './take_back.ts'
 
 /**
  * An outflow cannot be sent. A filler excludes it on chain for ever: on account chains a transfer of nothing to
@@ -35,14 +35,19 @@ export async function fillGap(world: SigningWorld, stuck: ClaimedOutflow): Promi
   const [address] = await reserveAddresses(world.db, chainFacts[stuck.chain].family)
   if (address === undefined) return
   const payoutId = `house-${stuck.chain}-${stuck.nonce}:1`
+  const earlier = await findOutflow(world.db, payoutId)
   // One is planned already, or was and ended because the nonce is used: another could not be mined either.
-  if ((await findOutflow(world.db, payoutId)) !== null) return
+  if (earlier !== null && earlier.state !== 'cancelled') return
   const asset = nativeAsset(stuck.chain).id
+  const nowMs = world.clock.nowMs()
   world.log.warn({ payout: stuck.payoutId, nonce: stuck.nonce }, 'a stuck nonce is filled')
+  // It ended because the outflow had been sent after all, which now is refused once more.
+  if (earlier !== null) return planAgain(world.db, payoutId, nowMs)
+  const { nonce } = stuck
   await planOutflow(
     world.db,
-    { payoutId, kind: 'filler', asset, units: 0n, address, tag: null, nonce: stuck.nonce },
-    world.clock.nowMs(),
+    { payoutId, kind: 'filler', asset, units: 0n, address, tag: null, nonce },
+    nowMs,
   )
 }
 
@@ -71,8 +76,8 @@ export async function endFilledGap(
   ended: Ended,
 ): Promise<void> {
   const nowMs = world.clock.nowMs()
-  const stuck = await findStuck(world, filler)
-  if (stuck !== null) await failOutflow(world, stuck)
+  const stuck = await findFilled(world.db, filler)
+  if (isLive(stuck)) await failOutflow(world, stuck)
   await world.db.transaction(async (tx) => {
     const isFirst = await endOutflow(tx, filler.payoutId, ['signed', 'broadcast'], 'confirmed', ended)
     if (!isFirst) return
@@ -100,11 +105,4 @@ export async function failOutflow(
       await setOutflowState(tx, payoutId, ['planned', 'signed', 'broadcast'], 'failed')
     },
   )
-}
-
-/** The outflow that the filler stands in for, as long as it is live. */
-async function findStuck({ db }: SigningWorld, filler: ClaimedOutflow): Promise<ClaimedOutflow | null> {
-  if (filler.nonce !== null) return findByNonce(db, filler.chain, filler.nonce)
-  const stuck = filler.fills === null ? null : await findOutflow(db, filler.fills)
-  return isLive(stuck) ? stuck : null
 }

@@ -227,3 +227,49 @@ test('a worker whose payout another one has drafted and had signed meanwhile cal
   ])
   expect(stage.logged.filter(({ level }) => level === 'error')).toEqual([])
 })
+
+test('a payout that is sent after all when a node is back is not replaced by what was planned to fill its nonce', async () => {
+  const order = await pricedOrder()
+  const node = { isAway: false, takes: true, sent: [] as string[] }
+  // It goes when the payout has been drafted.
+  const sign: Sign = async (intent, authority) => {
+    node.isAway ||= node.sent.length === 0 && authority.kind === 'payout'
+    return signs(intent, authority)
+  }
+  const paying = payingChain(stage)
+  const chain = payingChain(stage, {
+    bid: async (outflow) =>
+      node.isAway ? refuse({ code: 'network', message: 'nobody answers' } as const) : paying.bid(outflow),
+    broadcast: async ({ txHash }) => {
+      if (node.isAway) return 'unknown'
+      node.sent.push(txHash)
+      return node.takes ? 'accepted' : 'refused'
+    },
+    lookup: async () => ({ where: 'absent' }),
+  })
+  const work = async (minutes: number) => {
+    for (let minute = 0; minute < minutes; minute += 1) {
+      await lookAt(stage, 'BTC', 100)
+      await workPayouts(signingWorld(sign), chain)
+      stage.advance(MINUTE_MS)
+    }
+  }
+  const fillers = () => stage.db.query("SELECT state FROM outflows WHERE kind = 'filler'")
+  await work(33)
+  expect(await fillers()).toEqual([{ state: 'planned' }])
+  expect(node.sent).toEqual([])
+
+  node.isAway = false
+  await work(1)
+  expect(node.sent).toEqual([`tx-${order.terms.id}:1-1`])
+  await work(1)
+  expect(new Set(node.sent)).toEqual(new Set([`tx-${order.terms.id}:1-1`]))
+  expect(await fillers(), 'it was not signed').not.toContainEqual({
+    state: expect.stringMatching(/signed|broadcast/),
+  })
+  expect(await statusOf(order)).toBe('WITHDRAW')
+
+  node.takes = false
+  await work(33)
+  expect(node.sent, 'forgotten, and refused for long').toContain('tx-house-ETH-0:1-1')
+})

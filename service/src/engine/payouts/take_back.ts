@@ -5,6 +5,7 @@ import type { Sql } from '../../db/database.ts'
 import {
   attemptsOf,
   type ClaimedOutflow,
+  findByNonce,
   findOutflow,
   lockClaimed,
   planAgain,
@@ -60,22 +61,30 @@ export function fillerIdOf({ chain, payoutId }: Pick<ClaimedOutflow, 'chain' | '
   return `house-${chain}-${payoutId.replace(':', '-')}:1`
 }
 
+/** What a filler stands in for: by its coins, ended or not; by its nonce, as long as it is live. */
+export async function findFilled(sql: Sql, filler: ClaimedOutflow): Promise<ClaimedOutflow | null> {
+  if (filler.kind !== 'filler') return null
+  if (filler.fills !== null) return findOutflow(sql, filler.fills)
+  return filler.nonce === null ? null : findByNonce(sql, filler.chain, filler.nonce)
+}
+
 /**
  * Whether a filler still has to happen. `over`: it has ended, because what it stands in for is deep in the chain, or was
  * sent before anything of the filler was written down. `waits`: what it stands in for was sent while the filler was
  * not, and a payout that somebody has seen is not replaced.
  */
-export async function checkTakeBack(
+export async function checkFiller(
   { db }: SigningWorld,
   filler: ClaimedOutflow,
 ): Promise<'needed' | 'waits' | 'over'> {
-  if (filler.fills === null) return 'needed'
-  const stuck = await findOutflow(db, filler.fills)
-  if (stuck?.state === 'confirmed') {
+  const filled = await findFilled(db, filler)
+  // A nonce that is used for good shows when the filler is refused.
+  if (filled === null) return 'needed'
+  if (filled.state === 'confirmed') {
     await setOutflowState(db, filler.payoutId, ['planned', 'signed', 'broadcast', 'orphaned'], 'failed')
     return 'over'
   }
-  const isSent = (await attemptsOf(db, filler.fills)).some(({ answer }) => answer === 'accepted')
+  const isSent = (await attemptsOf(db, filled.payoutId)).some(({ answer }) => answer === 'accepted')
   if (!isSent) return 'needed'
   return db.transaction(async (tx) => {
     if ((await lockClaimed(tx, filler)) === null) return 'over'

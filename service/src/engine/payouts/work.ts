@@ -17,7 +17,7 @@ import { followPayout } from './follow.ts'
 import { giveUpWaiting } from './give_up.ts'
 import type { Progress } from './progress.ts'
 import { sendAttempt } from './send.ts'
-import { checkTakeBack } from './take_back.ts'
+import { checkFiller } from './take_back.ts'
 import { tellUnwritten } from './unwritten.ts'
 
 const OUTFLOWS_A_STEP = 20
@@ -75,9 +75,9 @@ async function step(
   outflow: ClaimedOutflow,
   isStopped: boolean,
 ): Promise<Progress> {
-  const takeBack = await checkTakeBack(world, outflow)
-  if (takeBack === 'over') return { kind: 'done' }
-  if (takeBack === 'waits') return { kind: 'again', inMs: WHILE_HELD_MS }
+  const filler = await checkFiller(world, outflow)
+  if (filler === 'over') return { kind: 'done' }
+  if (filler === 'waits') return { kind: 'again', inMs: WHILE_HELD_MS }
   const attempts = await attemptsOf(world.db, outflow.payoutId)
   if (isStopped) return stepWhileStopped(world, chain, outflow, attempts)
   const latest = attempts.at(-1)
