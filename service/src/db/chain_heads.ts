@@ -106,16 +106,23 @@ export async function beginBlock(tx: Sql, chain: ChainId, block: BlockRef): Prom
   await insertBlock(tx, chain, block)
 }
 
-/** The block was looked at whole. */
-export async function advanceHead(tx: Sql, chain: ChainId, block: BlockRef): Promise<void> {
-  await tx.query(
-    `WITH noted AS (
-       INSERT INTO chain_blocks (chain, height, hash) VALUES ($1, $2, $3)
+/**
+ * The block was looked at whole. By itself or at the end of a transaction; rejects, and writes nothing, when the lease was lost
+ * meanwhile.
+ */
+export async function advanceHead(sql: Sql, lease: Lease, chain: ChainId, block: BlockRef): Promise<void> {
+  const moved = await sql.query(
+    `WITH held AS (SELECT 1 FROM leases WHERE name = $4 AND holder = $5 AND fence = $6 FOR SHARE),
+     noted AS (
+       INSERT INTO chain_blocks (chain, height, hash) SELECT $1, $2::bigint, $3 FROM held
        ON CONFLICT (chain, height) DO UPDATE SET hash = excluded.hash),
-     forgotten AS (DELETE FROM chain_blocks WHERE chain = $1 AND height = $2 - ${BLOCKS_KEPT})
-     UPDATE chain_heads SET height = $2, hash = $3 WHERE chain = $1`,
-    [chain, block.height, block.hash],
+     forgotten AS (
+       DELETE FROM chain_blocks WHERE chain = $1 AND height = $2 - ${BLOCKS_KEPT} AND EXISTS (SELECT FROM held))
+     UPDATE chain_heads SET height = $2, hash = $3 WHERE chain = $1 AND EXISTS (SELECT FROM held)
+     RETURNING chain`,
+    [chain, block.height, block.hash, lease.name, lease.holder, lease.fence],
   )
+  if (moved.length === 0) throw leaseLost(lease)
 }
 
 /**

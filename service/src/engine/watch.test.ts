@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Chain, Transfer } from '../chains/chain.ts'
-import { readHead } from '../db/chain_heads.ts'
+import { blockHashAt, readHead } from '../db/chain_heads.ts'
 import type { Database } from '../db/database.ts'
 import { type Lease, requireLease, takeLease } from '../db/leases.ts'
 import { findOrder } from '../db/orders.ts'
@@ -271,6 +271,23 @@ test('a watcher that slept while another went back to an earlier block says that
   const late = watchChain(stage.world, { ...chain, blockHash }, lease)
   await expect(late).rejects.toThrow('the lease watch:BTC was lost')
   expect((await head()).trouble).toBeNull()
+})
+
+test('a watcher that slept while it read a block that brought nothing does not move the head', async () => {
+  const chain = emptyChain()
+  await grow(chain, 103)
+  chain.setHead(104)
+  const readBlock: Chain['readBlock'] = async (height, ours) => {
+    const block = await chain.readBlock(height, ours)
+    chain.fork(104)
+    chain.setHead(106)
+    await beOvertaken(chain)
+    return block
+  }
+  const late = watchChain(stage.world, { ...chain, readBlock }, lease)
+  await expect(late).rejects.toThrow('the lease watch:BTC was lost')
+  expect(await head()).toMatchObject({ block: { height: 106 } })
+  expect(await blockHashAt(stage.db, 'BTC', 104)).toBe(await chain.blockHash(104))
 })
 
 test('a watcher that slept while another went on does not say that the node is behind', async () => {

@@ -318,6 +318,8 @@ async function noteBlock(look: Look, { block, ours }: OwnBlock): Promise<void> {
     return { transfer, own }
   })
   const moves = await gatherCrumbs(world, chain, ref, arrived)
+  // As most blocks bring nothing, noting one is a single statement.
+  if (moves.length === 0) return advanceHead(world.db, lease, chain.id, ref)
   const forOrders = moves.filter((move) => isForOrder(chain, move))
   if (forOrders.length > 0) {
     await world.db.transaction(async (tx) => {
@@ -333,7 +335,7 @@ async function noteBlock(look: Look, { block, ours }: OwnBlock): Promise<void> {
       if (isForOrder(chain, { transfer, own })) continue
       await noteHouseDeposit({ ...world, db: tx }, chain.id, transfer, own, ref)
     }
-    await advanceHead(tx, chain.id, ref)
+    await advanceHead(tx, lease, chain.id, ref)
   })
 }
 

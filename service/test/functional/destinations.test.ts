@@ -114,9 +114,9 @@ async function prepare(url: string) {
   for (const chain of chainIds) {
     const { family } = chainFacts[chain]
     await startHead(db, chain, { height: 1, hash: 'first' }, nowMs())
-    await advanceHead(db, chain, { height: 2, hash: 'second' })
     const lease = await takeLease(db, `watch:${chain}`, 'prepare', wallMs(), HOUR_MS)
     assert(lease !== null, 'nobody else watches')
+    await advanceHead(db, lease, chain, { height: 2, hash: 'second' })
     await noteLooked(db, lease, chain, 2, { nowMs: nowMs(), wallMs: wallMs() })
     const ready = Array.from({ length: 200 }, (_, index) => `${family} ${index}`)
     await insertAddresses(db, family, 'deposit', 1, ready)

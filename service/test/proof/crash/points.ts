@@ -44,7 +44,7 @@ export const points: readonly Point[] = [
   ),
   point('watcher', 'a deposit of a block is told, the next one is not', after(applyInTurn, tellsOfBlock)),
   point('watcher', 'a block is told, the head has not moved', before('db/chain_heads.ts advanceHead')),
-  point('watcher', 'the head has moved, not committed', after('db/chain_heads.ts advanceHead')),
+  point('watcher', 'the head has moved, not committed', after('db/chain_heads.ts advanceHead', isInTransaction)),
   point('watcher', 'a confirmation is written, not committed', after(insertFact, isFact('DepositConfirmed'))),
   point(
     'watcher',
@@ -158,6 +158,11 @@ function tellsOfBlock(call: Call): boolean {
 /** A fact that is written inside `apply`. */
 function isFact(kind: string): Place['only'] {
   return ({ args }) => (args[2] as FactLike).kind === kind
+}
+
+/** A block that brought nothing is noted by a statement that commits by itself. */
+function isInTransaction({ args: [sql] }: Call): boolean {
+  return !('transaction' in (sql as object))
 }
 
 function gave({ result }: Call): boolean {
