@@ -145,8 +145,8 @@ test('the very first block that was looked at may leave the chain', async () => 
 
 const ETHER = 10n ** 18n
 
-/** Two orders are paid in the block at 103, and a payout became final there. */
-async function beginAt103() {
+/** Two orders are paid in the block at 103, which nobody has looked at. */
+async function payTwoAt103() {
   const orders = [1, 2].map(() => placeOrder(stage, 'BTC:BTC', 'ETH:ETH', { asks: 1_000n, promises: 1_000n }))
   const terms = (await Promise.all(orders)).map((order) => order.terms)
   const chain = emptyChain()
@@ -163,7 +163,12 @@ async function beginAt103() {
     await findOurs(transfers.map(({ to }) => to))
     return { ...read, transfers }
   }
-  Object.assign(chain, { readBlock: paying })
+  return { chain: Object.assign(chain, { readBlock: paying }), block }
+}
+
+/** The same, looked at, and a payout became final there. */
+async function beginAt103() {
+  const { chain, block } = await payTwoAt103()
   await watchChain(stage.world, chain, lease)
   const done = await placeOrder(stage, 'ETH:ETH', 'BTC:BTC', { asks: ETHER, promises: 1_000n })
   await confirmDeposit(stage, done, await mineDeposit(stage, done, ETHER, 100))
@@ -175,6 +180,51 @@ async function beginAt103() {
 function depositStates() {
   return stage.db.query(`SELECT state FROM deposits WHERE chain = 'BTC' ORDER BY state`)
 }
+
+/** Of the block at 103 the first order hears, and then the watcher is gone. */
+async function tellHalfOf103(chain: PaperChain): Promise<void> {
+  let asked = 0
+  const hold = async () => {
+    asked += 1
+    return asked < 3 ? lease : null
+  }
+  await expect(watchChain(stage.world, chain, lease, { hold })).rejects.toThrow('lost')
+  expect(await depositStates()).toEqual([{ state: 'mined' }])
+  expect(await head()).toMatchObject({ block: { height: 102 } })
+}
+
+test('what was told of a block is taken back also when another takes its place while it is read again', async () => {
+  const { chain } = await payTwoAt103()
+  chain.setHead(102)
+  await watchChain(stage.world, chain, lease)
+  chain.setHead(103)
+  await tellHalfOf103(chain)
+  const readBlock: Chain['readBlock'] = (height, findOurs) => {
+    // It was still there when that was asked.
+    chain.fork(103)
+    return chain.readBlock(height, findOurs)
+  }
+  expect(await watchChain(stage.world, { ...chain, readBlock }, lease)).toBe(false)
+  await grow(chain, 110)
+  expect(await depositStates()).toEqual([{ state: 'seen' }])
+  expect(await head()).toMatchObject({ block: { height: 110 }, reorganisations: 1 })
+})
+
+test('a node that does not have a block of which was told already is behind, and nothing is taken back', async () => {
+  const { chain } = await payTwoAt103()
+  chain.setHead(102)
+  await watchChain(stage.world, chain, lease)
+  chain.setHead(103)
+  await tellHalfOf103(chain)
+  chain.setHead(102)
+  const refusal = '1 blocks behind what it told before'
+  await expect(watchChain(stage.world, chain, lease)).rejects.toThrow(refusal)
+  expect(await depositStates()).toEqual([{ state: 'mined' }])
+  chain.setHead(103)
+  await watchChain(stage.world, chain, lease)
+  expect(await depositStates()).toEqual([{ state: 'mined' }, { state: 'mined' }])
+  expect(await head()).toMatchObject({ block: { height: 103 }, reorganisations: 0, trouble: null })
+})
 
 test('a reorganisation that was told by half is told to its end, also when the chain has come back', async () => {
   const { chain, block, payoutId } = await beginAt103()

@@ -73,13 +73,13 @@ export async function watchChain(
     const nodeHead = await chain.head()
     const before = await lookedBefore(world, chain, nodeHead)
     const { head } = before
-    await requireNotBehind(world, chain, head.block, nodeHead)
+    await requireNotBehind(world, chain, before.begun ?? head.block, nodeHead)
     const earlier: Look = { world, chain, lease, hold, waitingTurn, untold, branch: head.reorganisations }
     const fork = await followReorganisation(earlier, before, nodeHead)
     const hasLeft = fork !== null
     const look: Look = { ...earlier, branch: head.reorganisations + (hasLeft ? 1 : 0) }
     const from = fork ?? head.block
-    const height = await readNewBlocks(look, from, nodeHead.height)
+    const height = await readNewBlocks(look, from, nodeHead.height, hasLeft ? null : before.begun)
     // One that tells of blocks and does not give them (several nodes behind one address, say) is not asked without rest.
     if (height < nodeHead.height) return height > from.height
     await readMempool(look, height)
@@ -279,8 +279,13 @@ function cautiousUntil(chain: Chain, left: BlockRef, depth: number): number {
 /** A look takes at most so many blocks, so that confirmations and mempool are not kept waiting by a long way to go. */
 const BLOCKS_A_LOOK = 50
 
-/** Every block above `from`, and how far that has come. */
-async function readNewBlocks(look: Look, from: BlockRef, nodeHeight: number): Promise<number> {
+/** Every block above `from`, and how far that has come. Of `begun` some orders may have heard already. */
+async function readNewBlocks(
+  look: Look,
+  from: BlockRef,
+  nodeHeight: number,
+  begun: BlockRef | null,
+): Promise<number> {
   const { world, chain } = look
   let head = from
   const last = Math.min(nodeHeight, from.height + BLOCKS_A_LOOK)
@@ -289,6 +294,8 @@ async function readNewBlocks(look: Look, from: BlockRef, nodeHeight: number): Pr
     await keepLease(look)
     // Gone, or on another branch than the one we stand on: the next look finds the fork first.
     if (block === null || block.block.parentHash !== head.hash) return head.height
+    // Another took its place since we asked: what was told of it is taken back first.
+    if (begun?.height === height && begun.hash !== block.block.hash) return head.height
     await noteBlock(look, block)
     head = { height, hash: block.block.hash }
   }
