@@ -5,7 +5,7 @@ import type { Database } from '../db/database.ts'
 import { type Lease, takeLease } from '../db/leases.ts'
 import { assert } from '../domain/assert.ts'
 import { HOUR_MS, SECOND_MS } from '../domain/time.ts'
-import { leaseKeeper } from './lease.ts'
+import { keepWhile, leaseKeeper } from './lease.ts'
 import { type BooksStage, openBooksStage, placeOrder } from './testing/books_stage.ts'
 import { watchedDatabase } from './testing/watched_database.ts'
 import { watchChain } from './watch.ts'
@@ -120,4 +120,35 @@ test('whoever asks for the lease while it is renewed waits for that', async () =
   expect(asked()).toBe(2)
   await keeper.hold()
   expect(asked()).toBe(2)
+})
+
+test('a lease is renewed while somebody waits for a single answer, also when a renewal fails', async () => {
+  const slept: (() => void)[] = []
+  const clock = {
+    ...stage.world.clock,
+    sleep: (_: number, signal?: AbortSignal) =>
+      new Promise<void>((resolve) => {
+        slept.push(resolve)
+        signal?.addEventListener('abort', () => resolve())
+      }),
+  }
+  const warned: string[] = []
+  const log = { ...stage.world.log, warn: (_: object, message: string) => void warned.push(message) }
+  let renewals = 0
+  const hold = async () => {
+    renewals += 1
+    if (renewals === 1) throw new Error('the database is away')
+    return null
+  }
+  const answer = Promise.withResolvers<string>()
+  const kept = keepWhile({ clock, log }, { hold }, () => answer.promise)
+  for (const done of [1, 2]) {
+    await expect.poll(() => slept.length).toBe(done)
+    slept.at(-1)?.()
+    await expect.poll(() => renewals).toBe(done)
+  }
+  answer.resolve('at last')
+  expect(await kept).toBe('at last')
+  expect(renewals).toBe(2)
+  expect(warned).toEqual(['a lease was not renewed'])
 })

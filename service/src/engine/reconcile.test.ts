@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { upsertCoin } from '../db/coins.ts'
+import type { Sql } from '../db/database.ts'
+import { type Lease, requireLease, takeLease } from '../db/leases.ts'
 import { claimOutflows, planOutflow, setOutflowState } from '../db/outflows.ts'
 import { readReconciliations } from '../db/reconciliations.ts'
 import { beginSweep, claimUnswept, leaveUnswept, restUnswept, wakeUnswept } from '../db/unswept.ts'
@@ -7,7 +9,7 @@ import { assert } from '../domain/assert.ts'
 import type { AssetId } from '../domain/catalog/assets.ts'
 import type { ChainId } from '../domain/catalog/networks.ts'
 import { amountOf } from '../domain/money/amount.ts'
-import { HOUR_MS } from '../domain/time.ts'
+import { HOUR_MS, SECOND_MS } from '../domain/time.ts'
 import { compareChain } from './compare.ts'
 import { bookHouseDeposits } from './house.ts'
 import { isOutflowStopped, reconcileChain } from './reconcile.ts'
@@ -541,7 +543,7 @@ test('a long journal is added up a few buckets at a time, and every bucket has i
   const pace = { buckets: 10 }
   const look = async () => {
     pace.buckets = 10
-    await reconcileChain(stage.world, eth, pace)
+    await reconcileChain(stage.world, eth, { pace })
     return (await readReconciliations(stage.db)).find(({ asset }) => asset === 'ETH:ETH')?.difference
   }
   await stage.corrupt(
@@ -565,6 +567,31 @@ test('two differences apart, or an inconclusive look between, are not three in a
   eth.setHead(100)
   await reconcileChain(stage.world, eth)
   expect(await isOutflowStopped(stage.db, 'ETH')).toBe(true)
+})
+
+test('what was compared by who lost the lease meanwhile is not counted', async () => {
+  await startOrder()
+  const eth = stage.chain('ETH')
+  eth.move(100, 'ETH:ETH', RESERVE, 1n)
+  const lease = await takeLease(stage.db, 'reconcile:ETH', 'me', 0, SECOND_MS)
+  assert(lease !== null, 'nobody else compares')
+  const guard = (tx: Sql) => requireLease(tx, lease)
+  await reconcileChain(stage.world, eth, { guard })
+  const counted = async () =>
+    (await readReconciliations(stage.db)).map(({ differingCount }) => differingCount)
+  const before = await counted()
+  expect(Math.max(...before)).toBe(1)
+  let overtaken: Promise<Lease | null> | undefined
+  eth.onBalance = () => {
+    overtaken ??= takeLease(stage.db, 'reconcile:ETH', 'another', 2 * SECOND_MS, SECOND_MS)
+  }
+  const afterwards = async (tx: Sql) => {
+    expect(await overtaken).not.toBeNull()
+    await guard(tx)
+  }
+  const late = reconcileChain(stage.world, eth, { guard: afterwards })
+  await expect(late).rejects.toThrow('the lease reconcile:ETH was lost')
+  expect(await counted()).toEqual(before)
 })
 
 test('a comparison that took long is due again only after nine times as long', async () => {

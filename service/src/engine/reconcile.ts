@@ -29,7 +29,7 @@ import type { World } from './world.ts'
 export async function reconcileChain(
   world: World,
   chain: Chain,
-  pace: Pace = beginPace(),
+  { pace = beginPace(), guard = async () => {} }: Partial<Reconciler> = {},
 ): Promise<ComparedChain | null> {
   const { db, clock, policy } = world
   const startedWallMs = clock.wallMs()
@@ -48,8 +48,18 @@ export async function reconcileChain(
   if (isExplained) await saveNextIndex(db, chain.id, holders.nextIndex)
   const wallMs = clock.wallMs()
   const restMs = Math.min(REST_MS_MAX, (wallMs - startedWallMs) * RESTS_PER_WORK)
-  await saveComparisons(world, chain.id, comparisons, wallMs + restMs)
+  await saveComparisons(world, chain.id, comparisons, wallMs + restMs, guard)
   return compared
+}
+
+/** What whoever reconciles a chain takes along from one comparison to the next. */
+export type Reconciler = {
+  readonly pace: Pace
+  /**
+   * Rejects when the lease was lost: what was found then is old, and must neither stop outflows by being counted beside what the
+   * new holder finds, nor let them go on.
+   */
+  guard(tx: Sql): Promise<void>
 }
 
 /** A comparison takes longer with everything that is under way; it never takes more than a tenth of the time. */
@@ -106,9 +116,11 @@ async function saveComparisons(
   chain: ChainId,
   comparisons: readonly Comparison[],
   dueWallMs: number,
+  guard: Reconciler['guard'],
 ): Promise<void> {
   const nowMs = world.clock.nowMs()
   const counts = await world.db.transaction(async (tx) => {
+    await guard(tx)
     const saved = []
     for (const comparison of comparisons) {
       saved.push({ comparison, ...(await saveComparison(tx, chain, comparison, { nowMs, dueWallMs })) })

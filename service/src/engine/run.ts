@@ -1,9 +1,11 @@
 import type { Chain } from '../chains/chain.ts'
+import type { Sql } from '../db/database.ts'
+import { requireLease } from '../db/leases.ts'
 import { exchangeOrders } from './exchange.ts'
 import { expireOrders } from './expire.ts'
 import { expectGrowth } from './growth.ts'
 import { keepHouse } from './housekeeping.ts'
-import { leaseKeeper } from './lease.ts'
+import { keepWhile, leaseKeeper } from './lease.ts'
 import { type Loop, startLoop } from './loop.ts'
 import { workPayouts } from './payouts/work.ts'
 import { fillPools } from './pool.ts'
@@ -97,7 +99,10 @@ function startReconciling(world: World, chain: Chain, holder: string): Loop {
   const keeper = leaseKeeper(world, `reconcile:${chain.id}`, holder)
   const pace = beginPace()
   return startLoop(world, `reconcile ${chain.id}`, RECONCILE_REST_MS, async () => {
-    if ((await keeper.hold()) !== null) await reconcileChain(world, chain, pace)
+    const lease = await keeper.hold()
+    if (lease === null) return false
+    const guard = (tx: Sql) => requireLease(tx, lease)
+    await keepWhile(world, keeper, () => reconcileChain(world, chain, { pace, guard }))
     return false
   })
 }

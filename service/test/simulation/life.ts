@@ -1,6 +1,7 @@
 import type { Chain } from '../../src/chains/chain.ts'
 import type { Clock } from '../../src/clock.ts'
 import type { Database } from '../../src/db/database.ts'
+import { requireLease } from '../../src/db/leases.ts'
 import type { ChainId } from '../../src/domain/catalog/networks.ts'
 import type { Desk } from '../../src/engine/desk.ts'
 import { openDesk } from '../../src/engine/desks.ts'
@@ -126,7 +127,9 @@ function reconciling(world: SigningWorld, id: ChainId, holder: string): Step['ru
   const keeper = leaseKeeper(world, `reconcile:${id}`, holder)
   return async () => {
     const chain = world.chains.get(id)
-    if ((await keeper.hold()) !== null && chain !== undefined) await reconcileChain(world, chain)
+    const lease = await keeper.hold()
+    if (lease === null || chain === undefined) return false
+    await reconcileChain(world, chain, { guard: (tx) => requireLease(tx, lease) })
     return false
   }
 }

@@ -16,8 +16,8 @@ export type Blocks = {
   named(block: BlockRef): Promise<TronBlock>
 }
 
-/** The last hour and more: balances are counted from the solid block on. */
-const REMEMBERED = 2_000
+/** Balances are counted from the solid block on, and from no further than this; a busy block takes a quarter of a megabyte. */
+const REMEMBERED = 256
 /** Java counts blocks in 64 bits, JSON in 53; beyond this a node answers with an error instead of nothing. */
 const HEIGHT_MAX = 2 ** 40
 

@@ -61,8 +61,11 @@ export async function draftPayout(
   if (forgotten !== null) {
     const { why, needsSomebody } = forgotten
     // It goes from us to us: planned anew, under the next name, it pays nobody twice.
-    if (outflow.kind === 'sweep' && needsSomebody)
+    if (outflow.kind === 'sweep' && needsSomebody) {
+      // The first that is heard, perhaps, of a database that is older than the signer's.
+      world.log.warn({ payout: outflow.payoutId, trouble: why }, 'a sweep goes under the next name')
       return refused(world, outflow, { code: 'network', message: why })
+    }
     await tellUnwritten(world, outflow, forgotten)
     return troubled(why)
   }

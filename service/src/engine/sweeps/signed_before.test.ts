@@ -77,9 +77,12 @@ test('gas that the signer has brought before is brought under the next name', as
   const [first] = await sweeps()
   const name = String(first?.id)
   const next = name.replace(/-1:1$/, '-2:1')
-  const world = signingWorld([name])
+  const told: unknown[] = []
+  const log = { ...stage.world.log, warn: (facts: object) => void told.push(facts) }
+  const world = { ...signingWorld([name]), log }
   await workPayouts(world, chain)
   expect(await sweeps()).toEqual([{ id: name, state: 'cancelled', nonce: null }])
+  expect(told).toMatchObject([{ payout: name, trouble: expect.stringContaining('the signer has signed') }])
   stage.advance(REST_MS)
   await planSweeps(stage.world, chain)
   await workPayouts(world, chain)

@@ -44,7 +44,11 @@ export const points: readonly Point[] = [
   ),
   point('watcher', 'a deposit of a block is told, the next one is not', after(applyInTurn, tellsOfBlock)),
   point('watcher', 'a block is told, the head has not moved', before('db/chain_heads.ts advanceHead')),
-  point('watcher', 'the head has moved, not committed', after('db/chain_heads.ts advanceHead', isInTransaction)),
+  point(
+    'watcher',
+    'the head has moved, not committed',
+    after('db/chain_heads.ts advanceHead', isInTransaction),
+  ),
   point('watcher', 'a confirmation is written, not committed', after(insertFact, isFact('DepositConfirmed'))),
   point(
     'watcher',
