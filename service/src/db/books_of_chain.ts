@@ -27,6 +27,8 @@ export type BooksOfChain = {
   readonly wallet: ReadonlyMap<AssetId, bigint>
   /** In a block up to the head and not deep enough to be booked. */
   readonly arriving: ReadonlyMap<AssetId, bigint>
+  /** Whether an outflow is booked that was mined above the head: what it took is missing here, and at the head was still there. */
+  readonly isAhead: boolean
   /** Of every outflow that is not booked yet; the attempts of one outflow stand together, the first one first. */
   readonly attempts: readonly UnbookedAttempt[]
   /** Satoshi of mined coins by the outflow that spends them; null: by none. Those of booked outflows are gone. */
@@ -50,6 +52,7 @@ export function readBooksOfChain(
       head: head.block,
       wallet: toMap(await (scope.kind === 'all' ? addUpWallet(tx, assets) : readWallet(tx, assets))),
       arriving: await readArriving(tx, chain, head.block.height),
+      isAhead: await isBookedAbove(tx, chain, head.block.height),
       attempts: await readAttempts(tx, chain),
       coins: await readCoins(tx, chain, head.block.height),
       holders: await readHolders(tx, chain, scope),
@@ -78,6 +81,15 @@ async function readArriving(tx: Sql, chain: ChainId, height: number): Promise<Re
     [chain, height, assetIdsOn(chain)],
   )
   return toMap(rows)
+}
+
+async function isBookedAbove(tx: Sql, chain: ChainId, height: number): Promise<boolean> {
+  const rows = await tx.query(
+    `SELECT 1 AS one FROM outflows
+     WHERE chain = $1 AND mined_height > $2 AND state IN ('confirmed', 'failed') LIMIT 1`,
+    [chain, height],
+  )
+  return rows.length > 0
 }
 
 async function readAttempts(tx: Sql, chain: ChainId): Promise<readonly UnbookedAttempt[]> {

@@ -6,7 +6,6 @@ import type { Comparison } from '../db/reconciliations.ts'
 import type { RestingBalance } from '../db/resting.ts'
 import { assert } from '../domain/assert.ts'
 import { type AssetId, nativeAsset } from '../domain/catalog/assets.ts'
-import { chainFacts } from '../domain/catalog/networks.ts'
 import { fromChainUnits } from '../domain/money/amount.ts'
 import { atOnce } from './at_once.ts'
 
@@ -39,9 +38,9 @@ export type ComparedChain =
  * 3. An outflow is booked when it is deep. One that is not booked yet may be mined, so each of its transactions is
  *    looked up; if one is in a block up to H, its units and its cost are gone from the chain. At most one for each
  *    outflow: a second one that was mined as well is a double payment, and has to show as a difference.
- * 4. A booked outflow is mined at H or below, as long as the watcher is less than the required confirmations behind
- *    the node once the books have been read. Otherwise: inconclusive. What comes while the chain is asked makes no
- *    difference to account chains: where one block is deep enough, and several come a second, no comparison would ever end.
+ * 4. A booked outflow is mined at H or below, which the books themselves say. Otherwise: inconclusive. How far the node is ahead
+ *    makes no difference to account chains, as long as it still knows what was held at H: where one block is deep enough, and
+ *    several come a second, the watcher is always a little behind.
  * 5. Who holds money and cannot have moved it since it was asked last is not asked again, but for a few each time
  *    (docs/decisions/0021).
  */
@@ -153,10 +152,13 @@ function askEach(
   })
 }
 
+/** Of older blocks not every node knows what was held there. */
+const BEHIND_MAX = 32
+
 /** Null: the block of the books is what the node answers for, and everything booked is at or below it. */
 async function whyUnsettled(
   chain: Chain,
-  { head }: BooksOfChain,
+  { head, isAhead }: BooksOfChain,
   when: 'before' | 'after',
 ): Promise<string | null> {
   const node = await chain.head()
@@ -165,10 +167,10 @@ async function whyUnsettled(
       ? null
       : `${chain.id} is at block ${node.height}, the books at ${head.height}`
   }
+  if (isAhead) return `an outflow of ${chain.id} is booked above block ${head.height} of the books`
   const behind = node.height - head.height
   if (behind < 0) return `the node of ${chain.id} is ${-behind} blocks behind the books`
-  if (when === 'before' && behind >= chainFacts[chain.id].confirmations)
-    return `the books are ${behind} blocks behind ${chain.id}`
+  if (when === 'before' && behind > BEHIND_MAX) return `the books are ${behind} blocks behind ${chain.id}`
   const hash = await chain.blockHash(head.height)
   return hash === head.hash ? null : `${chain.id} no longer has block ${head.height} of the books`
 }

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { upsertCoin } from '../db/coins.ts'
 import type { Sql } from '../db/database.ts'
 import { type Lease, requireLease, takeLease } from '../db/leases.ts'
-import { claimOutflows, planOutflow, setOutflowState } from '../db/outflows.ts'
+import { claimOutflows, endOutflow, planOutflow, setOutflowState } from '../db/outflows.ts'
 import { readReconciliations } from '../db/reconciliations.ts'
 import { beginSweep, claimUnswept, leaveUnswept, restUnswept, wakeUnswept } from '../db/unswept.ts'
 import { assert } from '../domain/assert.ts'
@@ -10,6 +10,7 @@ import type { AssetId } from '../domain/catalog/assets.ts'
 import type { ChainId } from '../domain/catalog/networks.ts'
 import { amountOf } from '../domain/money/amount.ts'
 import { HOUR_MS, SECOND_MS } from '../domain/time.ts'
+import { apply } from './apply.ts'
 import { compareChain } from './compare.ts'
 import { bookHouseDeposits } from './house.ts'
 import { isOutflowStopped, reconcileChain } from './reconcile.ts'
@@ -407,12 +408,12 @@ describe('who was asked already and cannot hold anything else', () => {
 test('nothing is concluded while books and node stand on different blocks', async () => {
   await startOrder()
   const eth = stage.chain('ETH')
-  eth.setHead(111)
+  eth.setHead(132)
   expect(await compare('ETH'), 'a little behind is fine: it is asked at the height of the books').toEqual(
     AGREED,
   )
-  eth.setHead(112)
-  expect(await compare('ETH')).toBe('the books are 12 blocks behind ETH')
+  eth.setHead(133)
+  expect(await compare('ETH')).toBe('the books are 33 blocks behind ETH')
   eth.setHead(99)
   expect(await compare('ETH')).toBe('the node of ETH is 1 blocks behind the books')
   eth.setHead(100)
@@ -437,16 +438,42 @@ test.each([
     await fundReserve(stage, asset, 5n * ETHER)
     const chain = stage.chain(id)
     chain.move(100, asset, RESERVE, -1n)
-    let slot = 100
+    // The watcher has not read the newest yet, as always over a network.
+    let slot = 102
+    chain.setHead(slot)
     chain.onBalance = () => {
       slot += 20
       chain.setHead(slot)
     }
     expect(await compare(id)).toMatchObject({ [asset]: -1n })
     chain.setHead(200)
-    expect(await compare(id), 'what is booked may lie above the books').toBe(
-      `the books are 100 blocks behind ${id}`,
-    )
+    expect(await compare(id)).toBe(`the books are 100 blocks behind ${id}`)
+  },
+)
+
+test.each(['confirmed', 'failed'] as const)(
+  'what an outflow took that is booked as %s above the block of the books is no difference',
+  async (end) => {
+    const order = await startOrder()
+    await confirmDeposit(stage, order, await mineDeposit(stage, order, ETHER, 100))
+    const { payoutId, txHash } = await sendPayout(stage, order)
+    const units = end === 'confirmed' ? 100n * ETHER : 0n
+    minePayout(stage, order, { txHash, height: 103, units, cost: 7n })
+    // By a worker that asked the node itself.
+    const eth = stage.chain('ETH')
+    eth.setHead(103)
+    const cost = amountOf('ETH:ETH', 7n)
+    const block = { height: 103, hash: (await eth.blockHash(103)) ?? '' }
+    const fact =
+      end === 'confirmed'
+        ? ({ kind: 'PayoutConfirmed', payoutId, txHash, cost } as const)
+        : ({ kind: 'PayoutFailed', payoutId, problem: 'DESTINATION_PROBLEM', cost } as const)
+    await apply(stage.world, order.terms.id, `${payoutId}:${end}`, fact, async (sql) => {
+      await endOutflow(sql, payoutId, ['broadcast'], end, { block, cost })
+    })
+    expect(await compare('ETH')).toBe('an outflow of ETH is booked above block 100 of the books')
+    await lookAt(stage, 'ETH', 103)
+    expect(await compare('ETH')).toEqual(AGREED)
   },
 )
 
