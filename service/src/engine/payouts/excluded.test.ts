@@ -291,7 +291,12 @@ test('a filler that ended because its payout was sent after all is planned again
   expect(await stateOf(filler)).toBe('cancelled')
   await stage.db.query("UPDATE attempts SET answer = 'refused'")
   await takeBack(payoutId)
-  expect(await checkFiller(signingWorld(), (await claim())(filler))).toBe('needed')
+  const check = async () => checkFiller(signingWorld(), (await claim())(filler))
+  expect(await check(), 'it may still pass').toBe('waits')
+  await stage.db.query("UPDATE outflows SET trouble = 'refused', trouble_since_ms = 1 WHERE payout_id = $1", [
+    payoutId,
+  ])
+  expect(await check(), 'for half an hour').toBe('needed')
   expect(await stateOf(filler)).toBe('planned')
 })
 

@@ -7,6 +7,7 @@ import { endExcluded } from './excluded.ts'
 import { failOutflow, fillGap } from './fill_gap.ts'
 import { MovedOn, unlessMovedOn } from './moved_on.ts'
 import { areOver, excludesByTime } from './over.ts'
+import { isStalled } from './stalled.ts'
 import { findUnwritten, type Unwritten } from './unwritten.ts'
 
 /**
@@ -57,11 +58,6 @@ async function giveUp(
 /** Told to stop, a signer does not look at what it is asked. */
 function isAnswer(refusal: SignRejection['code'] | undefined): boolean {
   return refusal !== undefined && refusal !== 'stopped'
-}
-
-/** Whether it has been in trouble for so long that it is not tried any more. */
-export function isStalled({ clock, policy }: SigningWorld, { troubleSinceMs }: ClaimedOutflow): boolean {
-  return troubleSinceMs !== null && clock.nowMs() - troubleSinceMs >= policy.stallMs
 }
 
 /**

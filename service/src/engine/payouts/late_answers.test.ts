@@ -273,3 +273,47 @@ test('a payout that is sent after all when a node is back is not replaced by wha
   await work(33)
   expect(node.sent, 'forgotten, and refused for long').toContain('tx-house-ETH-0:1-1')
 })
+
+test('a filler that was drafted before the payout was sent after all leaves it half an hour when the network refuses it', async () => {
+  const order = await pricedOrder()
+  const node = { isAway: true, takes: true, sent: [] as string[] }
+  let signsFillers = false
+  const sign: Sign = async (intent, authority) => {
+    if (authority.kind !== 'payout' && !signsFillers) throw new Error('nobody answers')
+    return signs(intent, authority)
+  }
+  const chain = payingChain(stage, {
+    broadcast: async ({ txHash }) => {
+      if (node.isAway) return 'unknown'
+      node.sent.push(txHash)
+      return node.takes ? 'accepted' : 'refused'
+    },
+    lookup: async () => ({ where: 'absent' }),
+  })
+  const work = async (minutes: number) => {
+    for (let minute = 0; minute < minutes; minute += 1) {
+      await lookAt(stage, 'BTC', 100)
+      await workPayouts(signingWorld(sign), chain)
+      stage.advance(MINUTE_MS)
+    }
+  }
+  await work(35)
+  expect(
+    await stage.db.query(
+      "SELECT a.answer, a.bytes FROM outflows JOIN attempts a USING (bucket, payout_id) WHERE kind = 'filler'",
+    ),
+    'it is drafted and not signed',
+  ).toEqual([{ answer: null, bytes: null }])
+
+  node.isAway = false
+  await work(1)
+  signsFillers = true
+  await work(1)
+  expect(await statusOf(order)).toBe('WITHDRAW')
+  node.takes = false
+  await work(5)
+  expect(node.sent, 'refused for a moment, and raised').toContain(`tx-${order.terms.id}:1-2`)
+  expect(node.sent).not.toContain('tx-house-ETH-0:1-1')
+  await work(33)
+  expect(node.sent, 'refused for long').toContain('tx-house-ETH-0:1-1')
+})

@@ -11,10 +11,11 @@ import type { Outcome } from '../../domain/outcome.ts'
 import type { Intent } from '../../domain/payouts/intent.ts'
 import { heldDeep } from '../sweeps/deep_height.ts'
 import type { SigningWorld } from '../world.ts'
-import { giveUpOver, isStalled } from './give_up.ts'
+import { giveUpOver } from './give_up.ts'
 import { areOver, excludesByTime } from './over.ts'
 import type { Progress } from './progress.ts'
 import { findLackOfRoom, readRoom } from './room.ts'
+import { isStalled } from './stalled.ts'
 import { readFillerFunds } from './take_back.ts'
 
 const AFTER_FEE_CAP_MS = 10_000

@@ -7,6 +7,7 @@ import {
   type ClaimedOutflow,
   findByNonce,
   findOutflow,
+  isLive,
   lockClaimed,
   planAgain,
   planOutflow,
@@ -17,6 +18,7 @@ import { nativeAsset } from '../../domain/catalog/assets.ts'
 import { chainFacts } from '../../domain/catalog/networks.ts'
 import type { BitcoinIntent, Coin, PayoutId } from '../../domain/payouts/intent.ts'
 import type { SigningWorld } from '../world.ts'
+import { isStalled } from './stalled.ts'
 
 /**
  * Plans the filler of an outflow on a coin chain. One for each outflow, ever, to a change address: what comes back
@@ -71,12 +73,14 @@ export async function findFilled(sql: Sql, filler: ClaimedOutflow): Promise<Clai
 /**
  * Whether a filler still has to happen. `over`: it has ended, because what it stands in for is deep in the chain, or was
  * sent before anything of the filler was written down. `waits`: what it stands in for was sent while the filler was
- * not, and a payout that somebody has seen is not replaced.
+ * not, and a payout that somebody has seen is not replaced: not even when the network then refuses it, for as long as that
+ * may still pass.
  */
 export async function checkFiller(
-  { db }: SigningWorld,
+  world: SigningWorld,
   filler: ClaimedOutflow,
 ): Promise<'needed' | 'waits' | 'over'> {
+  const { db } = world
   const filled = await findFilled(db, filler)
   // A nonce that is used for good shows when the filler is refused.
   if (filled === null) return 'needed'
@@ -85,12 +89,12 @@ export async function checkFiller(
     return 'over'
   }
   const isSent = (await attemptsOf(db, filled.payoutId)).some(({ answer }) => answer === 'accepted')
-  if (!isSent) return 'needed'
+  if (!isSent && (!isLive(filled) || isStalled(world, filled))) return 'needed'
   return db.transaction(async (tx) => {
     if ((await lockClaimed(tx, filler)) === null) return 'over'
     const own = await attemptsOf(tx, filler.payoutId)
     if (own.some(({ answer }) => answer === 'accepted' || answer === 'unknown')) return 'needed'
-    if (own.length > 0) return 'waits'
+    if (own.length > 0 || !isSent) return 'waits'
     await setOutflowState(tx, filler.payoutId, ['planned'], 'cancelled')
     return 'over'
   })
