@@ -323,6 +323,25 @@ test('a watcher that slept while another went back to an earlier block says that
   expect((await head()).trouble).toBeNull()
 })
 
+test('a watcher that slept during its first look leaves the blocks that another noted', async () => {
+  const chain = emptyChain()
+  await stage.db.query("DELETE FROM chain_heads WHERE chain = 'BTC'")
+  await stage.db.query("DELETE FROM chain_blocks WHERE chain = 'BTC'")
+  let hasSlept = false
+  const blockHash = async (height: number) => {
+    const hash = await chain.blockHash(height)
+    if (!hasSlept) {
+      hasSlept = true
+      chain.fork(99)
+      await beOvertaken(chain)
+    }
+    return hash
+  }
+  const late = watchChain(stage.world, { ...chain, blockHash }, lease)
+  await expect(late).rejects.toThrow('the lease watch:BTC was lost')
+  expect(await blockHashAt(stage.db, 'BTC', 99)).toBe(await chain.blockHash(99))
+})
+
 test('a watcher that slept while it read a block that brought nothing does not move the head', async () => {
   const chain = emptyChain()
   await grow(chain, 103)

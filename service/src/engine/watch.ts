@@ -71,7 +71,7 @@ export async function watchChain(
   const startedAtMs = world.clock.nowMs()
   try {
     const nodeHead = await chain.head()
-    const before = await lookedBefore(world, chain, nodeHead)
+    const before = await lookedBefore(world, chain, lease, nodeHead)
     const { head } = before
     await requireNotBehind(world, chain, before.begun ?? head.block, nodeHead)
     const earlier: Look = { world, chain, lease, hold, waitingTurn, untold, branch: head.reorganisations }
@@ -152,10 +152,20 @@ async function keepLease({ lease, hold }: Look): Promise<void> {
   if ((await hold())?.fence !== lease.fence) throw leaseLost(lease)
 }
 
-async function lookedBefore(world: World, chain: Chain, nodeHead: BlockRef): Promise<LookedBefore> {
+async function lookedBefore(
+  world: World,
+  chain: Chain,
+  lease: Lease,
+  nodeHead: BlockRef,
+): Promise<LookedBefore> {
   const known = await readLookedBefore(world.db, chain.id, chain.assets)
   if (known !== null) return known
-  await startHead(world.db, chain.id, nodeHead, world.clock.nowMs(), await blocksBelow(chain, nodeHead))
+  const below = await blocksBelow(chain, nodeHead)
+  // Whole or not at all: a head without blocks to go back to could not follow a reorganisation.
+  await world.db.transaction(async (tx) => {
+    await requireLease(tx, lease)
+    await startHead(tx, chain.id, nodeHead, world.clock.nowMs(), below)
+  })
   const started = await readLookedBefore(world.db, chain.id, chain.assets)
   assert(started !== null, 'a head that was just stored is there')
   return started
