@@ -181,8 +181,12 @@ function depositStates() {
   return stage.db.query(`SELECT state FROM deposits WHERE chain = 'BTC' ORDER BY state`)
 }
 
-/** Of the block at 103 the first order hears, and then the watcher is gone. */
-async function tellHalfOf103(chain: PaperChain): Promise<void> {
+/** Two orders are paid in the block at 103; the first of them hears of it, and then the watcher is gone. */
+async function tellHalfOf103(): Promise<PaperChain> {
+  const { chain } = await payTwoAt103()
+  chain.setHead(102)
+  await watchChain(stage.world, chain, lease)
+  chain.setHead(103)
   let asked = 0
   const hold = async () => {
     asked += 1
@@ -191,14 +195,11 @@ async function tellHalfOf103(chain: PaperChain): Promise<void> {
   await expect(watchChain(stage.world, chain, lease, { hold })).rejects.toThrow('lost')
   expect(await depositStates()).toEqual([{ state: 'mined' }])
   expect(await head()).toMatchObject({ block: { height: 102 } })
+  return chain
 }
 
 test('what was told of a block is taken back also when another takes its place while it is read again', async () => {
-  const { chain } = await payTwoAt103()
-  chain.setHead(102)
-  await watchChain(stage.world, chain, lease)
-  chain.setHead(103)
-  await tellHalfOf103(chain)
+  const chain = await tellHalfOf103()
   const readBlock: Chain['readBlock'] = (height, findOurs) => {
     // It was still there when that was asked.
     chain.fork(103)
@@ -211,11 +212,7 @@ test('what was told of a block is taken back also when another takes its place w
 })
 
 test('a node that does not have a block of which was told already is behind, and nothing is taken back', async () => {
-  const { chain } = await payTwoAt103()
-  chain.setHead(102)
-  await watchChain(stage.world, chain, lease)
-  chain.setHead(103)
-  await tellHalfOf103(chain)
+  const chain = await tellHalfOf103()
   chain.setHead(102)
   const refusal = '1 blocks behind what it told before'
   await expect(watchChain(stage.world, chain, lease)).rejects.toThrow(refusal)

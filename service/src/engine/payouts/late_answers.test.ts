@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import type { Chain } from '../../chains/chain.ts'
 import { findOrder } from '../../db/orders.ts'
 import { claimOutflows } from '../../db/outflows.ts'
 import { assert } from '../../domain/assert.ts'
@@ -228,18 +229,11 @@ test('a worker whose payout another one has drafted and had signed meanwhile cal
   expect(stage.logged.filter(({ level }) => level === 'error')).toEqual([])
 })
 
-test('a payout that is sent after all when a node is back is not replaced by what was planned to fill its nonce', async () => {
-  const order = await pricedOrder()
+/** It tells of no transaction, and takes what is sent, or not; while it is away it answers nothing. */
+function forgetfulNode(bid: Chain['bid'] = payingChain(stage).bid) {
   const node = { isAway: false, takes: true, sent: [] as string[] }
-  // It goes when the payout has been drafted.
-  const sign: Sign = async (intent, authority) => {
-    node.isAway ||= node.sent.length === 0 && authority.kind === 'payout'
-    return signs(intent, authority)
-  }
-  const paying = payingChain(stage)
   const chain = payingChain(stage, {
-    bid: async (outflow) =>
-      node.isAway ? refuse({ code: 'network', message: 'nobody answers' } as const) : paying.bid(outflow),
+    bid,
     broadcast: async ({ txHash }) => {
       if (node.isAway) return 'unknown'
       node.sent.push(txHash)
@@ -247,13 +241,29 @@ test('a payout that is sent after all when a node is back is not replaced by wha
     },
     lookup: async () => ({ where: 'absent' }),
   })
-  const work = async (minutes: number) => {
-    for (let minute = 0; minute < minutes; minute += 1) {
-      await lookAt(stage, 'BTC', 100)
-      await workPayouts(signingWorld(sign), chain)
-      stage.advance(MINUTE_MS)
-    }
+  return { node, chain }
+}
+
+async function workFor(minutes: number, chain: Chain, sign: Sign): Promise<void> {
+  for (let minute = 0; minute < minutes; minute += 1) {
+    await lookAt(stage, 'BTC', 100)
+    await workPayouts(signingWorld(sign), chain)
+    stage.advance(MINUTE_MS)
   }
+}
+
+test('a payout that is sent after all when a node is back is not replaced by what was planned to fill its nonce', async () => {
+  const order = await pricedOrder()
+  const paying = payingChain(stage)
+  const { node, chain } = forgetfulNode(async (outflow) =>
+    node.isAway ? refuse({ code: 'network', message: 'nobody answers' } as const) : paying.bid(outflow),
+  )
+  // It goes when the payout has been drafted.
+  const sign: Sign = async (intent, authority) => {
+    node.isAway ||= node.sent.length === 0 && authority.kind === 'payout'
+    return signs(intent, authority)
+  }
+  const work = (minutes: number) => workFor(minutes, chain, sign)
   const fillers = () => stage.db.query("SELECT state FROM outflows WHERE kind = 'filler'")
   await work(33)
   expect(await fillers()).toEqual([{ state: 'planned' }])
@@ -276,27 +286,14 @@ test('a payout that is sent after all when a node is back is not replaced by wha
 
 test('a filler that was drafted before the payout was sent after all leaves it half an hour when the network refuses it', async () => {
   const order = await pricedOrder()
-  const node = { isAway: true, takes: true, sent: [] as string[] }
+  const { node, chain } = forgetfulNode()
+  node.isAway = true
   let signsFillers = false
   const sign: Sign = async (intent, authority) => {
     if (authority.kind !== 'payout' && !signsFillers) throw new Error('nobody answers')
     return signs(intent, authority)
   }
-  const chain = payingChain(stage, {
-    broadcast: async ({ txHash }) => {
-      if (node.isAway) return 'unknown'
-      node.sent.push(txHash)
-      return node.takes ? 'accepted' : 'refused'
-    },
-    lookup: async () => ({ where: 'absent' }),
-  })
-  const work = async (minutes: number) => {
-    for (let minute = 0; minute < minutes; minute += 1) {
-      await lookAt(stage, 'BTC', 100)
-      await workPayouts(signingWorld(sign), chain)
-      stage.advance(MINUTE_MS)
-    }
-  }
+  const work = (minutes: number) => workFor(minutes, chain, sign)
   await work(35)
   expect(
     await stage.db.query(
