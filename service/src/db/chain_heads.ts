@@ -2,7 +2,7 @@ import type { ChainId } from '../domain/catalog/networks.ts'
 import type { BlockRef } from '../domain/orders/order.ts'
 import type { InstantMs } from '../domain/time.ts'
 import type { Sql } from './database.ts'
-import { type Lease, leaseLost } from './leases.ts'
+import { type Lease, leaseHeld, leaseLost } from './leases.ts'
 import { lookForOutflows } from './outflows.ts'
 
 export type ChainHead = {
@@ -112,7 +112,7 @@ export async function beginBlock(tx: Sql, chain: ChainId, block: BlockRef): Prom
  */
 export async function advanceHead(sql: Sql, lease: Lease, chain: ChainId, block: BlockRef): Promise<void> {
   const moved = await sql.query(
-    `WITH held AS (SELECT 1 FROM leases WHERE name = $4 AND holder = $5 AND fence = $6 FOR SHARE),
+    `WITH held AS (${leaseHeld(4)}),
      noted AS (
        INSERT INTO chain_blocks (chain, height, hash) SELECT $1, $2::bigint, $3 FROM held
        ON CONFLICT (chain, height) DO UPDATE SET hash = excluded.hash),
@@ -172,7 +172,7 @@ export async function noteLooked(
   const noted = await sql.query(
     `UPDATE chain_heads SET node_height = $2, looked_at_ms = greatest(looked_at_ms, $3), looked_wall_ms = $4,
        trouble = NULL, trouble_since_ms = NULL
-     WHERE chain = $1 AND EXISTS (SELECT 1 FROM leases WHERE name = $5 AND holder = $6 AND fence = $7 FOR SHARE)
+     WHERE chain = $1 AND EXISTS (${leaseHeld(5)})
      RETURNING chain`,
     [chain, nodeHeight, time.nowMs, time.wallMs, lease.name, lease.holder, lease.fence],
   )

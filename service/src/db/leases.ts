@@ -34,13 +34,16 @@ export async function releaseLease(sql: Sql, lease: Lease): Promise<void> {
   ])
 }
 
-/** Inside a transaction: still ours, and it stays so until the transaction ends. */
-async function isLeaseHeld(tx: Sql, lease: Lease): Promise<boolean> {
-  const rows = await tx.query(
-    'SELECT 1 AS one FROM leases WHERE name = $1 AND holder = $2 AND fence = $3 FOR SHARE',
-    [lease.name, lease.holder, lease.fence],
-  )
-  return rows.length > 0
+/**
+ * A row as long as the lease is held, and it stays so until the transaction ends. Its name, holder and fence are the parameters
+ * from `first` on.
+ */
+export function leaseHeld(first: number): string {
+  return `SELECT 1 AS one FROM leases WHERE name = $${first} AND holder = $${first + 1} AND fence = $${first + 2} FOR SHARE`
+}
+
+async function isLeaseHeld(tx: Sql, { name, holder, fence }: Lease): Promise<boolean> {
+  return (await tx.query(leaseHeld(1), [name, holder, fence])).length > 0
 }
 
 /** Whoever lost the lease writes nothing: it may have slept for long, and the world has moved on. */

@@ -181,18 +181,23 @@ function depositStates() {
   return stage.db.query(`SELECT state FROM deposits WHERE chain = 'BTC' ORDER BY state`)
 }
 
-/** Two orders are paid in the block at 103; the first of them hears of it, and then the watcher is gone. */
-async function tellHalfOf103(): Promise<PaperChain> {
-  const { chain } = await payTwoAt103()
-  chain.setHead(102)
-  await watchChain(stage.world, chain, lease)
-  chain.setHead(103)
+/** The block, the first order; by the second one the watcher is gone. */
+async function lookHalf(chain: Chain): Promise<void> {
   let asked = 0
   const hold = async () => {
     asked += 1
     return asked < 3 ? lease : null
   }
   await expect(watchChain(stage.world, chain, lease, { hold })).rejects.toThrow('lost')
+}
+
+/** Two orders are paid in the block at 103; the first of them hears of it, and then the watcher is gone. */
+async function tellHalfOf103(): Promise<PaperChain> {
+  const { chain } = await payTwoAt103()
+  chain.setHead(102)
+  await watchChain(stage.world, chain, lease)
+  chain.setHead(103)
+  await lookHalf(chain)
   expect(await depositStates()).toEqual([{ state: 'mined' }])
   expect(await head()).toMatchObject({ block: { height: 102 } })
   return chain
@@ -226,13 +231,7 @@ test('a node that does not have a block of which was told already is behind, and
 test('a reorganisation that was told by half is told to its end, also when the chain has come back', async () => {
   const { chain, block, payoutId } = await beginAt103()
   chain.fork(103)
-  let asked = 0
-  // The block that left, the first order; by the second one the watcher is gone.
-  const hold = async () => {
-    asked += 1
-    return asked < 3 ? lease : null
-  }
-  await expect(watchChain(stage.world, chain, lease, { hold })).rejects.toThrow('lost')
+  await lookHalf(chain)
   expect(await depositStates()).toEqual([{ state: 'mined' }, { state: 'seen' }])
   const orphaned = await findOutflow(stage.db, payoutId)
   assert(orphaned?.state === 'orphaned', 'its block has left')
