@@ -119,11 +119,12 @@ test('a sweep of more than a reorganisation has left moves what is left', async 
 })
 
 test.each([
-  ['has', 'gets', 'accepted', 2],
-  ['refuses', 'does not get', 'refused', 1],
+  ['has', 'gets', 'its destination cannot be paid any more', 'accepted', 'destination', 2],
+  ['refuses', 'does not get', 'its destination cannot be paid any more', 'refused', 'destination', 1],
+  ['has', 'gets', 'its token is paused', 'accepted', 'network', 2],
 ] as const)(
-  'a slow payout that the network %s %s a higher fee when its destination cannot be paid any more',
-  async (_, _is, answer, count) => {
+  'a slow payout that the network %s %s a higher fee when %s',
+  async (_, _is, _why, answer, code, count) => {
     await fundReserve(stage, 'ETH:ETH', 1_000n * ETHER)
     const order = await placeOrder(stage, 'BTC:BTC', 'ETH:ETH', { asks: 1_000_000n, promises: ETHER })
     await confirmDeposit(stage, order, await mineDeposit(stage, order, 1_000_000n, 100))
@@ -137,7 +138,7 @@ test.each([
         asked.push(kind)
         return isPayable || kind === 'filler'
           ? accept({ family: 'evm', ...PAPER_FEES })
-          : refuse({ code: 'destination', message: 'it reverts' })
+          : refuse({ code, message: 'it reverts' })
       },
       lookup: async () => ({ where: answer === 'accepted' ? 'mempool' : 'absent' }),
       broadcast: async () => answer,

@@ -77,9 +77,10 @@ export async function raiseWhenSlow(
 }
 
 /**
- * Who is paid may not want it any more since. What the network has goes on all the same, for the price of what pays nobody: it is not
- * given up, only a higher fee gets it into a block, and there it pays or fails, at the cost of its order. Until then
- * whatever is to leave the account after it would wait.
+ * Who is paid may not want it any more since, or the token pays nobody at present (paused, or it blocks the reserve). What the
+ * network has goes on all the same, for the price of what pays nobody: it is not given up, only a higher fee gets it
+ * into a block, and there it pays or fails, at the cost of its order. Until then whatever is to leave the account after
+ * it would wait.
  */
 async function bidAgain(
   chain: Chain,
@@ -88,8 +89,13 @@ async function bidAgain(
 ): Promise<Outcome<FeeBid, DraftRejection>> {
   const bid = await chain.bid(outflow)
   const isWithNetwork = !excludesByTime(chain) && attempts.some(({ answer }) => answer === 'accepted')
-  if (bid.ok || bid.rejection.code !== 'destination' || !isWithNetwork) return bid
+  if (bid.ok || !isWithNetwork || !isOfTransfer(bid.rejection)) return bid
   return chain.bid({ ...outflow, kind: 'filler', units: 0n })
+}
+
+/** It is the transfer that would fail, not fees or funds. A node that does not answer bids for nothing else either. */
+function isOfTransfer({ code }: DraftRejection): boolean {
+  return code === 'destination' || code === 'network'
 }
 
 /**
