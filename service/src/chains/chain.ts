@@ -189,8 +189,11 @@ export type Chain = {
   balance(asset: AssetId, addresses: readonly string[], height?: number): Promise<bigint>
   /** Of what an address of ours holds of the native coin, what the chain never lets go, in ledger units; 0 if left out. */
   lockedUnits?(): Promise<bigint>
-  /** The next nonce by the chain's best block (mined transactions only). Rejects where there are none. */
-  minedNonce(address: string): Promise<number>
+  /**
+   * The next nonce (mined transactions only) by the chain's best block, or by the one at `height`, which makes no difference
+   * where nothing mined is ever taken back. Rejects where there are none.
+   */
+  minedNonce(address: string, height?: number): Promise<number>
   /**
    * Coin model, left out by others: whether it is proven that none of these can ever be mined. Each spends a coin that is in no block, because
    * what should have brought it needs an output that something else has spent, or a coin that is missing in the same way;

@@ -418,11 +418,16 @@ function describeCosts({ assets }: ChainSubject<ChainWorld>, world: World) {
     if (chain.model === 'coins' || chain.isOver !== undefined)
       return expect(chain.minedNonce(reserve)).rejects.toThrow()
     const before = await chain.minedNonce(reserve)
+    const { height } = await chain.head()
     const { intent } = await drafted(driver, native)
     expect(await chain.broadcast(await driver.sign(intent))).toBe('accepted')
     expect(await chain.minedNonce(reserve), 'waiting is not mined').toBe(before)
     await driver.mine(1)
     expect(await chain.minedNonce(reserve)).toBe(before + 1)
+    const isFinal = chainFacts[chain.id].confirmations === 1
+    expect(await chain.minedNonce(reserve, height), 'as of the block before').toBe(
+      isFinal ? before + 1 : before,
+    )
   })
 }
 

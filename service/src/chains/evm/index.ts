@@ -67,8 +67,10 @@ export function evm(settings: EvmSettings): Chain {
     raise: (previous, feeBid, held) => raise(drafter, previous, feeBid, held),
     broadcast: (tx) => broadcast(rpc, native, tx),
     balance: (asset, addresses, height) => balance(rpc, asset, contractOf(asset), addresses, height),
-    minedNonce: async (address) =>
-      count(await rpc.call('eth_getTransactionCount', [address, 'latest']), 'transaction count'),
+    minedNonce: async (address, height) => {
+      const at = height === undefined ? 'latest' : `0x${height.toString(16)}`
+      return count(await rpc.call('eth_getTransactionCount', [address, at]), 'transaction count')
+    },
   }
 }
 

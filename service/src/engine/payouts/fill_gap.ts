@@ -28,8 +28,7 @@ import { findFilled, settleCoins, takeBackCoins } from './take_back.ts'
  * ourselves with its nonce, which every later one waits behind; on coin chains its coins go back to us.
  */
 export async function fillGap(world: SigningWorld, stuck: ClaimedOutflow): Promise<void> {
-  // A deposit address has nobody who waits behind its nonce.
-  if (stuck.kind === 'filler' || stuck.from !== undefined) return
+  if (stuck.kind === 'filler') return
   if (depositsLie[chainFacts[stuck.chain].family] === 'coins') return takeBackCoins(world, stuck)
   if (stuck.nonce === null) return
   const [address] = await reserveAddresses(world.db, chainFacts[stuck.chain].family)

@@ -2,6 +2,7 @@ import type { Chain } from '../../chains/chain.ts'
 import { type Attempt, attemptsOf, type ClaimedOutflow, lockEnding } from '../../db/outflows.ts'
 import type { SignRejection } from '../../signer/signer.ts'
 import { apply } from '../apply.ts'
+import { deepHeight } from '../sweeps/deep_height.ts'
 import type { SigningWorld } from '../world.ts'
 import { endExcluded } from './excluded.ts'
 import { failOutflow, fillGap } from './fill_gap.ts'
@@ -52,7 +53,29 @@ async function giveUp(
     // The signer may have signed what has no bytes here, unless it has just refused to.
     const areKnown = attempts.every(({ tx }) => tx !== null) || isAnswer(refusal)
     if (areKnown) await giveUpOver(world, chain, outflow, attempts)
-  } else await fillGap(world, outflow)
+  } else if (outflow.from === undefined) await fillGap(world, outflow)
+  else await giveUpOvertaken(world, chain, outflow, outflow.from.address, attempts)
+}
+
+/**
+ * Nobody waits behind the nonce of a deposit address, and it is not filled. When it has gone to a transaction that is written
+ * down nowhere here (somebody has used the key elsewhere), as deep in the chain as money has to be, none of these happens.
+ */
+async function giveUpOvertaken(
+  world: SigningWorld,
+  chain: Chain,
+  outflow: ClaimedOutflow,
+  address: string,
+  attempts: readonly Attempt[],
+): Promise<void> {
+  const { payoutId, nonce } = outflow
+  if (nonce === null || (await chain.minedNonce(address, await deepHeight(chain))) <= nonce) return
+  // Asked after the nonce: what has taken it is in its block by now, and is none of these if they are not.
+  for (const { tx } of attempts) {
+    if (tx !== null && (await chain.lookup(tx.txHash)).where !== 'absent') return
+  }
+  if (!(await endForGood(world, outflow, attempts))) return
+  world.log.warn({ payout: payoutId, nonce }, 'its nonce went to another transaction: it never happens')
 }
 
 /** Told to stop, a signer does not look at what it is asked. */
@@ -71,13 +94,21 @@ export async function giveUpOver(
   attempts: readonly Attempt[],
 ): Promise<boolean> {
   if (!(await areOver(chain, attempts))) return false
-  const isEnded = await unlessMovedOn(() =>
+  if (!(await endForGood(world, outflow, attempts))) return false
+  world.log.warn({ payout: outflow.payoutId }, 'the time of all its attempts is over: it never happens')
+  return true
+}
+
+/** None of these attempts ever happens. False: somebody has gone on with it, or it has another attempt. */
+function endForGood(
+  world: SigningWorld,
+  outflow: ClaimedOutflow,
+  attempts: readonly Attempt[],
+): Promise<boolean> {
+  return unlessMovedOn(() =>
     failOutflow(world, outflow, async (tx) => {
       if (!(await lockEnding(tx, outflow))) throw new MovedOn()
       if ((await attemptsOf(tx, outflow.payoutId)).length !== attempts.length) throw new MovedOn()
     }),
   )
-  if (!isEnded) return false
-  world.log.warn({ payout: outflow.payoutId }, 'the time of all its attempts is over: it never happens')
-  return true
 }

@@ -98,7 +98,8 @@ export function accountChain(
     balance: async (asset, addresses, height) =>
       fromChainUnits(asset, await ask('holds', asset, addresses, ...(height === undefined ? [] : [height])))
         .units,
-    minedNonce: (address) => ask('minedNonce', address),
+    minedNonce: (address, height) =>
+      ask('minedNonce', address, ...(height === undefined ? ([] as const) : ([height] as const))),
   }
 }
 

@@ -102,8 +102,8 @@ export class AccountNode {
     return [...new Set(addresses)].reduce((sum, one) => sum + this.#state.read(`${asset} ${one}`, height), 0n)
   }
 
-  minedNonce(address: string): number {
-    return Number.parseInt(this.#state.read(`nonce ${address}`).toString(), 10)
+  minedNonce(address: string, height?: number): number {
+    return Number.parseInt(this.#state.read(`nonce ${address}`, height).toString(), 10)
   }
 
   isPayable(address: string): boolean {
