@@ -138,6 +138,19 @@ async function takeBack(payoutId: string): Promise<string> {
   return fillerIdOf(stuck)
 }
 
+/** It was deep in the chain, so that its payout ended, and has lost its block. */
+async function outlivingFiller(payoutId: string): Promise<string> {
+  const filler = await takeBack(payoutId)
+  await writeAttempt(stage, filler, 1, 'filler-tx')
+  await stage.db.query(
+    `UPDATE outflows SET state = 'orphaned', mined_height = 100, mined_hash = 'h', mined_cost = 0
+     WHERE payout_id = $1`,
+    [filler],
+  )
+  await stage.db.query("UPDATE outflows SET state = 'failed' WHERE payout_id = $1", [payoutId])
+  return filler
+}
+
 async function statusOfOrder() {
   const [row] = await stage.db.query<{ status: string; reasons: unknown }>(
     'SELECT status, emergency_reasons AS reasons FROM orders',
@@ -233,14 +246,7 @@ test('a filler that was sent ends with the payout that it stands in for, and not
 
 test('a filler that outlived its payout ends by itself, and gives back the coins of both', async () => {
   const { payoutId } = await send()
-  const filler = await takeBack(payoutId)
-  await writeAttempt(stage, filler, 1, 'filler-tx')
-  await stage.db.query(
-    `UPDATE outflows SET state = 'orphaned', mined_height = 100, mined_hash = 'h', mined_cost = 0
-     WHERE payout_id = $1`,
-    [filler],
-  )
-  await stage.db.query("UPDATE outflows SET state = 'failed' WHERE payout_id = $1", [payoutId])
+  const filler = await outlivingFiller(payoutId)
   await stage.db.query("UPDATE coins SET spent_by = $1 WHERE tx_hash = 'gone'", [filler])
   expect(await endExcluded(signingWorld(), chainWith(true), (await claim())(filler))).toBe(true)
   expect(await stateOf(filler)).toBe('failed')
@@ -298,6 +304,16 @@ test('a filler that ended because its payout was sent after all is planned again
   ])
   expect(await check(), 'for half an hour').toBe('needed')
   expect(await stateOf(filler)).toBe('planned')
+})
+
+test('a filler that lost its block is sent again, although its payout, which it ended, had been sent once', async () => {
+  const { payoutId } = await send()
+  const filler = await outlivingFiller(payoutId)
+  const answer = 'UPDATE attempts SET answer = $2 WHERE payout_id = $1'
+  await stage.db.query(answer, [payoutId, 'accepted'])
+  // The network has forgotten it, and does not take it for what it bids.
+  await stage.db.query(answer, [filler, 'refused'])
+  expect(await checkFiller(signingWorld(), (await claim())(filler))).toBe('needed')
 })
 
 test('nobody plans a filler for what has ended', async () => {

@@ -88,8 +88,10 @@ export async function checkFiller(
     await setOutflowState(db, filler.payoutId, ['planned', 'signed', 'broadcast', 'orphaned'], 'failed')
     return 'over'
   }
+  // The filler was deep, and has lost its block: what was sent of the other once must not come back.
+  if (!isLive(filled)) return 'needed'
   const isSent = (await attemptsOf(db, filled.payoutId)).some(({ answer }) => answer === 'accepted')
-  if (!isSent && (!isLive(filled) || isStalled(world, filled))) return 'needed'
+  if (!isSent && isStalled(world, filled)) return 'needed'
   return db.transaction(async (tx) => {
     if ((await lockClaimed(tx, filler)) === null) return 'over'
     const own = await attemptsOf(tx, filler.payoutId)
