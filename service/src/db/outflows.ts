@@ -267,14 +267,21 @@ export async function setOutflowState(
   return rows.length > 0
 }
 
-/** What ended before anything of it was written down is due again. */
-export async function planAgain(tx: Sql, payoutId: PayoutId, nowMs: InstantMs): Promise<void> {
+/** What ended because it was needless is due again, with whatever was signed of it. Nothing of it was ever final. */
+export async function resumeOutflow(tx: Sql, payoutId: PayoutId, nowMs: InstantMs): Promise<void> {
   await tx.query(
-    `UPDATE outflows SET state = 'planned', planned_at_ms = $3, due_at_ms = $3, due_height = NULL, trouble = NULL,
-       trouble_since_ms = NULL, claimed_until_wall_ms = 0
-     WHERE bucket = $1 AND payout_id = $2 AND state = 'cancelled'`,
+    `UPDATE outflows SET planned_at_ms = $3, due_at_ms = $3, due_height = NULL, trouble = NULL,
+       trouble_since_ms = NULL, claimed_until_wall_ms = 0, state = CASE
+         WHEN EXISTS (SELECT FROM attempts WHERE payout_id = $2 AND bytes IS NOT NULL) THEN 'signed'
+         ELSE 'planned' END
+     WHERE bucket = $1 AND payout_id = $2 AND state IN ('cancelled', 'failed') AND mined_hash IS NULL`,
     [bucketOfPayout(payoutId), payoutId, nowMs],
   )
+}
+
+/** Whether it has ended without being mined. */
+export function endedUnmined({ state }: ClaimedOutflow): boolean {
+  return state === 'cancelled' || state === 'failed'
 }
 
 /** Where it was mined as deep as it has to be, and what that cost: to be turned round should the chain leave the block. */

@@ -316,6 +316,18 @@ test('a filler that lost its block is sent again, although its payout, which it 
   expect(await checkFiller(signingWorld(), (await claim())(filler))).toBe('needed')
 })
 
+test('a filler that ended because its payout was final is sent again when that has lost its block', async () => {
+  const { order, payoutId, txHash } = await send()
+  const filler = await takeBack(payoutId)
+  await writeAttempt(stage, filler, 1, 'filler-tx')
+  await confirmPayout(stage, order, { payoutId, txHash, cost: 21n })
+  expect(await checkFiller(signingWorld(), (await claim())(filler))).toBe('over')
+  expect(await stateOf(filler)).toBe('failed')
+  await stage.db.query("UPDATE outflows SET state = 'orphaned' WHERE payout_id = $1", [payoutId])
+  await takeBack(payoutId)
+  expect(await stateOf(filler)).toBe('signed')
+})
+
 test('nobody plans a filler for what has ended', async () => {
   const { payoutId } = await send()
   const stuck = (await claim())(payoutId)

@@ -5,12 +5,13 @@ import type { Sql } from '../../db/database.ts'
 import {
   type ClaimedOutflow,
   type Ended,
+  endedUnmined,
   endOutflow,
   findOutflow,
   isLive,
   isNonceSpent,
-  planAgain,
   planOutflow,
+  resumeOutflow,
   setOutflowState,
 } from '../../db/outflows.ts'
 import { nativeAsset } from '../../domain/catalog/assets.ts'
@@ -35,13 +36,12 @@ export async function fillGap(world: SigningWorld, stuck: ClaimedOutflow): Promi
   if (address === undefined) return
   const payoutId = `house-${stuck.chain}-${stuck.nonce}:1`
   const earlier = await findOutflow(world.db, payoutId)
-  // One is planned already, or was and ended because the nonce is used: another could not be mined either.
-  if (earlier !== null && earlier.state !== 'cancelled') return
+  if (earlier !== null && !endedUnmined(earlier)) return
   const asset = nativeAsset(stuck.chain).id
   const nowMs = world.clock.nowMs()
   world.log.warn({ payout: stuck.payoutId, nonce: stuck.nonce }, 'a stuck nonce is filled')
-  // It ended because the outflow had been sent after all, which now is refused once more.
-  if (earlier !== null) return planAgain(world.db, payoutId, nowMs)
+  // It ended because the outflow had been sent after all, or was final; which now is refused once more, or has lost its block.
+  if (earlier !== null) return resumeOutflow(world.db, payoutId, nowMs)
   const { nonce } = stuck
   await planOutflow(
     world.db,

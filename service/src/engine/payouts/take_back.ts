@@ -5,12 +5,13 @@ import type { Sql } from '../../db/database.ts'
 import {
   attemptsOf,
   type ClaimedOutflow,
+  endedUnmined,
   findByNonce,
   findOutflow,
   isLive,
   lockClaimed,
-  planAgain,
   planOutflow,
+  resumeOutflow,
   setOutflowState,
 } from '../../db/outflows.ts'
 import { assert } from '../../domain/assert.ts'
@@ -23,16 +24,16 @@ import { isStalled } from './stalled.ts'
 /**
  * Plans the filler of an outflow on a coin chain. One for each outflow, ever, to a change address: what comes back
  * there by a transaction of ours is no deposit of anybody. It is the same one again when it ended because the outflow had been
- * sent after all, and now is refused once more.
+ * sent after all, or was final, and that now is refused once more, or has lost its block.
  */
 export async function takeBackCoins(world: SigningWorld, stuck: ClaimedOutflow): Promise<void> {
   const payoutId = fillerIdOf(stuck)
   const earlier = await findOutflow(world.db, payoutId)
-  if (earlier !== null && earlier.state !== 'cancelled') return
+  if (earlier !== null && !endedUnmined(earlier)) return
   const isPlanned = await world.db.transaction(async (tx) => {
     if ((await lockClaimed(tx, stuck)) === null) return false
     if (earlier === null) return planFiller(world, tx, stuck)
-    await planAgain(tx, payoutId, world.clock.nowMs())
+    await resumeOutflow(tx, payoutId, world.clock.nowMs())
     return true
   })
   if (isPlanned) world.log.warn({ payout: stuck.payoutId }, 'the coins of a stuck outflow are taken back')

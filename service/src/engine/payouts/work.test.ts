@@ -228,7 +228,7 @@ test('an outflow of which the node cannot say whether it is over holds up nobody
   expect(troubles).toEqual([{ claim_fence: 3, trouble: 'Error: it has forgotten' }])
 })
 
-test('an outflow whose filler was needless and ended gets no second one, and holds up nobody', async () => {
+test('a filler that ended because its payout was final is sent again when that has lost its block and is refused for good', async () => {
   await fundReserve(stage, 'USDT:ERC20', 10_000n * ETHER)
   const eth = stage.chain('ETH')
   for (let nonce = 0; nonce < 2; nonce += 1) {
@@ -246,18 +246,25 @@ test('an outflow whose filler was needless and ended gets no second one, and hol
     address: RESERVE,
   } as const
   await planOutflow(stage.db, { ...filler, tag: null, nonce: 0 }, stage.world.clock.nowMs())
+  await writeAttempt(stage, filler.payoutId, 1, 'filler-tx')
   await stage.db.query("UPDATE outflows SET state = 'failed' WHERE kind = 'filler'")
+  await stage.db.query(
+    `UPDATE outflows SET state = 'orphaned', mined_height = 100, mined_hash = 'h', mined_cost = 0
+     WHERE kind = 'payout' AND nonce = 0`,
+  )
   for (let step = 0; step < 2; step += 1) {
     await workPayouts(signingWorld(), eth)
     stage.advance(31 * 60_000)
   }
   await workPayouts(signingWorld(), eth)
   const fences = await stage.db.query(
-    "SELECT nonce, claim_fence, state FROM outflows WHERE kind = 'payout' ORDER BY nonce",
+    'SELECT kind, nonce, claim_fence::int AS claims, state FROM outflows ORDER BY nonce, kind',
   )
-  expect(fences).toMatchObject([
-    { nonce: 0, claim_fence: 3, state: 'broadcast' },
-    { nonce: 1, claim_fence: 3, state: 'broadcast' },
+  expect(fences).toEqual([
+    { kind: 'filler', nonce: 0, claims: 1, state: 'signed' },
+    { kind: 'payout', nonce: 0, claims: 3, state: 'orphaned' },
+    { kind: 'filler', nonce: 1, claims: 1, state: 'planned' },
+    { kind: 'payout', nonce: 1, claims: 3, state: 'broadcast' },
   ])
 })
 
