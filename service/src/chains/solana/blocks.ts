@@ -29,9 +29,9 @@ const REMEMBERED = 64
 /** Nothing but what is final is ever asked for: https://solana.com/docs/rpc#configuring-state-commitment */
 const FINAL = { commitment: 'finalized' } as const
 
-/** Blocks of a node. One that was read is not asked for again: what is final stays. */
+/** Blocks of a node. One that was read, or is being read, is not asked for again: what is final stays. */
 export function blocksOf(rpc: Rpc): Blocks {
-  const known = new Map<number, SolanaBlock>()
+  const known = new Map<number, Promise<SolanaBlock | null>>()
   let newest = -1
   const askNewest = async () => {
     const slot = integerIn(await rpc.call('getSlot', FINAL), 'getSlot')
@@ -47,12 +47,19 @@ export function blocksOf(rpc: Rpc): Blocks {
     head: async () => readSlot(rpc, await askNewest(), newest, 'none'),
     header: async (slot) => known.get(slot) ?? read(slot, 'none'),
     at: async (slot) => {
-      const block = known.get(slot) ?? (await read(slot, 'accounts'))
-      if (block === null) return null
+      const asked = known.get(slot)
+      if (asked !== undefined) return asked
+      const block = read(slot, 'accounts')
       known.set(slot, block)
       const [oldest] = known.keys()
       if (known.size > REMEMBERED && oldest !== undefined) known.delete(oldest)
-      return block
+      let isFinal = false
+      try {
+        isFinal = (await block) !== null
+        return block
+      } finally {
+        if (!isFinal && known.get(slot) === block) known.delete(slot)
+      }
     },
   }
 }
