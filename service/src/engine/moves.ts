@@ -7,7 +7,7 @@ export type OrderMove = Move & { readonly own: { readonly orderId: string } }
 
 /**
  * An order hears of everything of our catalogue that is sent to its address on its chain; `decide` knows what counts. What is
- * told of a block is no payment, and could not be looked up by a transaction before money leaves for it.
+ * told of a block is no payment: nobody sent it.
  */
 export function isForOrder(chain: Pick<Chain, 'id'>, move: Move): move is OrderMove {
   const { own, transfer } = move

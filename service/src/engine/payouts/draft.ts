@@ -1,4 +1,4 @@
-import type { Chain, DraftRejection, FeeBid, Funds, TxStatus } from '../../chains/chain.ts'
+import type { Chain, DraftRejection, FeeBid, Funds } from '../../chains/chain.ts'
 import { reserveAddresses, takeChangeAddress } from '../../db/addresses.ts'
 import { readHead } from '../../db/chain_heads.ts'
 import { lockSpendableCoins, markSpent } from '../../db/coins.ts'
@@ -124,16 +124,19 @@ async function waitForSource(
   }
   const required = requiredConfirmations(world.policy, received(order))
   const isMore = required > requiredConfirmations(world.policy, order.terms.asks)
-  // Once each: one transaction may bring thousands of deposits, and all that is due here waits for as long as the questions take.
-  const found = new Map<string, TxStatus>()
+  // Once each: one block may bring thousands of deposits, and all that is due here waits for as long as the questions take.
+  const hashes = new Map<number, string | null>()
   for (const deposit of countedDeposits(order)) {
     if (staysForEver(source, head.block.height, deposit)) continue
-    const status = found.get(deposit.txHash) ?? (await source.lookup(deposit.txHash))
-    found.set(deposit.txHash, status)
-    await keep()
-    const isThere = status.where === 'block' && status.block.hash === deposit.block?.hash
-    if (!isThere) return troubled(`the deposit ${deposit.key} is not in the block that confirmed it`)
-    if (isMore && head.block.height < status.block.height + required - 1)
+    const { block } = deposit
+    if (block === null) return troubled(`the deposit ${deposit.key} is in no block at present`)
+    if (!hashes.has(block.height)) {
+      hashes.set(block.height, await source.blockHash(block.height))
+      await keep()
+    }
+    if (hashes.get(block.height) !== block.hash)
+      return troubled(`the block that confirmed the deposit ${deposit.key} is not in the chain`)
+    if (isMore && head.block.height < block.height + required - 1)
       return { kind: 'again', inMs: WAIT_FOR_DEPTH_MS }
   }
   return null

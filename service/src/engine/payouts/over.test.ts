@@ -166,7 +166,6 @@ async function planPayout() {
   await fundReserve(stage, 'ETH:ETH', ETHER)
   const order = await placeOrder(stage, 'ETH:ETH', 'TRX:TRX', { asks: ETHER, promises: 100_000_000n })
   await confirmDeposit(stage, order, await mineDeposit(stage, order, ETHER, 100))
-  stage.chain('ETH').mined(`deposit-tx-${order.terms.id}-${ETHER}`, 100, 0n)
   await lookAt(stage, 'ETH', 100)
   await tell(stage, order.terms.id, 'priced:1', { kind: 'ExchangePriced', quote: null })
   await lookAt(stage, 'TRX', 100)

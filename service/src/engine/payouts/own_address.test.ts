@@ -67,7 +67,6 @@ async function paidOrder(from: AssetId, to: AssetId): Promise<Order> {
   const order = await placeOrder(stage, from, to, { asks: ETHER, promises: ETHER })
   const { chain } = assetOf(from)
   await confirmDeposit(stage, order, await mineDeposit(stage, order, ETHER, 100))
-  stage.chain(chain).mined(`deposit-tx-${order.terms.id}-${ETHER}`, 100, 0n)
   await lookAt(stage, chain, 100)
   return order
 }

@@ -128,7 +128,6 @@ test.each([
     await fundReserve(stage, 'ETH:ETH', 1_000n * ETHER)
     const order = await placeOrder(stage, 'BTC:BTC', 'ETH:ETH', { asks: 1_000_000n, promises: ETHER })
     await confirmDeposit(stage, order, await mineDeposit(stage, order, 1_000_000n, 100))
-    stage.chain('BTC').mined(`deposit-tx-${order.terms.id}-1000000`, 100, 0n)
     await lookAt(stage, 'BTC', 100)
     await tell(stage, order.terms.id, 'priced:1', { kind: 'ExchangePriced', quote: null })
     const asked: string[] = []

@@ -65,7 +65,6 @@ async function planPayouts(count: number) {
   for (let made = 0; made < count; made += 1) {
     const order = await placeOrder(stage, 'BTC:BTC', 'ETH:ETH', { asks: 1_000_000n, promises: ETHER })
     await confirmDeposit(stage, order, await mineDeposit(stage, order, 1_000_000n, 100))
-    stage.chain('BTC').mined(`deposit-tx-${order.terms.id}-1000000`, 100, 0n)
     await tell(stage, order.terms.id, 'priced:1', { kind: 'ExchangePriced', quote: null })
   }
   await lookAt(stage, 'BTC', 100)

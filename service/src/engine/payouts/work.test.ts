@@ -98,10 +98,9 @@ test('payouts whose deposits are on a chain that does not answer hold up no othe
   for (const from of [...Array.from({ length: 6 }, () => 'BTC:BTC' as const), 'ETH:ETH' as const]) {
     const order = await placeOrder(stage, from, 'USDT:ERC20', { asks: ETHER, promises: 100n * ETHER })
     await confirmDeposit(stage, order, await mineDeposit(stage, order, ETHER, 100))
-    eth.mined(`deposit-tx-${order.terms.id}-${ETHER}`, 100, 0n)
     await tell(stage, order.terms.id, 'priced:1', { kind: 'ExchangePriced', quote: null })
   }
-  Object.assign(btc, { lookup: () => new Promise(() => {}) })
+  Object.assign(btc, { blockHash: () => new Promise(() => {}) })
   stage.advance(6_000)
   await lookAt(stage, 'ETH', 100)
 
@@ -121,21 +120,23 @@ test.each([
   ['BTC:BTC', 201, 'goes on'],
   ['XRP:XRP', 0, 'goes on'],
 ] as const)(
-  'of a deposit of %s, %i blocks deep, that its node has forgotten, the payout %s',
+  'of a deposit of %s, %i blocks deep, in a block that its node has forgotten, the payout %s',
   async (from, deep, then) => {
     await fundReserve(stage, 'USDT:ERC20', 1_000n * ETHER)
     const order = await placeOrder(stage, from, 'USDT:ERC20', { asks: ETHER, promises: 100n * ETHER })
     await confirmDeposit(stage, order, await mineDeposit(stage, order, ETHER, 100))
     await tell(stage, order.terms.id, 'priced:1', { kind: 'ExchangePriced', quote: null })
-    await lookAt(stage, assetOf(from).chain, 100 + deep)
+    const { chain: source } = assetOf(from)
+    await lookAt(stage, source, 100 + deep)
+    Object.assign(stage.chain(source), { blockHash: async () => null })
 
     await workPayouts(signingWorld(), stage.chain('ETH'))
     const [outflow] = await stage.db.query<{ trouble: string }>('SELECT trouble FROM outflows')
-    expect(outflow?.trouble).toContain(then === 'waits' ? 'is not in the block' : 'only looked at')
+    expect(outflow?.trouble).toContain(then === 'waits' ? 'is not in the chain' : 'only looked at')
   },
 )
 
-test('a transaction is looked at once before a payout leaves, however many deposits it brought', async () => {
+test('a block is asked for once before a payout leaves, however many deposits it brought', async () => {
   const [count, units] = [40, 100_000n]
   const terms = { asks: BigInt(count) * units, promises: 100n * ETHER }
   await fundReserve(stage, 'USDT:ERC20', 1_000n * ETHER)
@@ -146,24 +147,23 @@ test('a transaction is looked at once before a payout leaves, however many depos
   const amount = amountOf('BTC:BTC', units)
   const seenAtMs = stage.world.clock.nowMs()
   for (const key of keys) {
-    const seen = { kind: 'DepositSeen', key, txHash: 'many', amount, seenAtMs, block } as const
+    const seen = { kind: 'DepositSeen', key, txHash: key, amount, seenAtMs, block } as const
     await tell(stage, order.terms.id, `${key}:mined`, seen)
   }
   for (const key of keys) await confirmDeposit(stage, order, key)
   await tell(stage, order.terms.id, 'priced:1', { kind: 'ExchangePriced', quote: null })
-  btc.mined('many', 100, 0n)
-  const asked: string[] = []
-  const { lookup } = btc
-  const counting: Chain['lookup'] = (txHash) => {
-    asked.push(txHash)
-    return lookup(txHash)
+  const asked: number[] = []
+  const { blockHash } = btc
+  const counting: Chain['blockHash'] = (height) => {
+    asked.push(height)
+    return blockHash(height)
   }
-  Object.assign(btc, { lookup: counting })
+  Object.assign(btc, { blockHash: counting })
 
   await workPayouts(signingWorld(), stage.chain('ETH'))
   const [outflow] = await stage.db.query<{ trouble: string }>('SELECT trouble FROM outflows')
   expect(outflow?.trouble).toContain('only looked at')
-  expect(asked).toEqual(['many'])
+  expect(asked).toEqual([100])
 })
 
 test('what is given back of a deposit that is larger than was asked waits until it is as deep as that', async () => {
@@ -174,7 +174,6 @@ test('what is given back of a deposit that is larger than was asked waits until 
   const refund = { amount, networkFee, address: 'back' }
   await tell(stage, order.terms.id, 'action:1', { kind: 'ActionChosen', action: 'refund', refund })
   const btc = stage.chain('BTC')
-  btc.mined(`deposit-tx-${order.terms.id}-${pays}`, 100, 0n)
   const readTrouble = async () => (await stage.db.query('SELECT kind, state, trouble FROM outflows'))[0]
   for (const height of [102, 104]) {
     await lookAt(stage, 'BTC', height)
