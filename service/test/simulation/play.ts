@@ -7,7 +7,7 @@ import type { Log } from '../../src/engine/world.ts'
 import { type SandboxPrices, sandboxPrices } from '../../src/prices/index.ts'
 import type { Prices } from '../../src/prices/price_source.ts'
 import type { Signer } from '../../src/signer/signer.ts'
-import { type NodeLines, openNodes, type SimulatedNodes } from './chains/simulated_chains.ts'
+import { openNodes, type SimulatedNodes } from './chains/simulated_chains.ts'
 import { Chance } from './chance.ts'
 import { acts, isExpected } from './faults.ts'
 import { type Ground, START_MS } from './ground.ts'
@@ -22,7 +22,6 @@ import { Witness } from './witness.ts'
 export type Flaw = {
   readonly database?: (db: Database) => Database
   readonly signer?: (signer: Signer, nodes: () => SimulatedNodes) => Signer
-  readonly lines?: (lines: NodeLines) => NodeLines
   readonly chain?: (chain: Chain) => Chain
 }
 
@@ -189,10 +188,7 @@ export class Play {
     return {
       db,
       signer: flaw.signer?.(signer, () => this.nodes) ?? signer,
-      lines: bend(
-        reachNodes(outside, () => this.nodes),
-        flaw.lines,
-      ),
+      lines: reachNodes(outside, () => this.nodes),
       bendChain: (chain) => bend(chain, flaw.chain),
       clock: this.#clock(),
       prices: this.#believedPrices(),
