@@ -3,7 +3,11 @@ import type { BlockRef } from '../domain/orders/order.ts'
 import type { InstantMs } from '../domain/time.ts'
 import type { Sql } from './database.ts'
 
-/** reserve: the operator's funding. stray: to an address no order has, or of another chain. unlisted: a token we do not know. */
+/**
+ * reserve: the operator's funding. unlisted: a token that we do not know, wherever it came. stray: all else that came to an address of
+ * ours and is no order's: to one that no order has, to an order's on another chain or out of a block itself, a stranger's to one
+ * for change.
+ */
 export type HouseDepositKind = 'reserve' | 'stray' | 'unlisted'
 
 export type HouseDeposit = {

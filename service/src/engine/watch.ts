@@ -423,7 +423,9 @@ async function tellOrderByOrder(look: Look, news: readonly News[]): Promise<void
 
 /** A transaction may leave a mempool and come again; between two blocks it is the same sighting. */
 async function mempoolMoment({ world, chain }: Look): Promise<string> {
-  return (await readHead(world.db, chain.id))?.block.hash ?? 'start'
+  const head = await readHead(world.db, chain.id)
+  assert(head !== null, 'a look begins with a head')
+  return head.block.hash
 }
 
 function toCoin(transfer: Transfer, own: OwnAddress) {

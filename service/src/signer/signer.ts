@@ -50,8 +50,8 @@ export type Signer = {
    */
   room(asset: AssetId): Promise<Room>
   /**
-   * The last attempt that it has signed of an outflow, 0 for none. Asked before one is given up, because the service may have
-   * forgotten what was signed. Rejects when it cannot say: that is no 0.
+   * The last attempt that it has signed of an outflow, 0 for none. Asked before one is drafted whose order has been signed for
+   * before, and before one is given up, because the service may have forgotten what was signed. Rejects when it cannot say: that is no 0.
    */
   lastSigned(payoutId: PayoutId): Promise<number>
   /**

@@ -10,6 +10,7 @@ import {
   findOutflow,
   isLive,
   isNonceSpent,
+  lockClaimed,
   planOutflow,
   resumeOutflow,
   setOutflowState,
@@ -39,15 +40,18 @@ export async function fillGap(world: SigningWorld, stuck: ClaimedOutflow): Promi
   if (earlier !== null && !endedUnmined(earlier)) return
   const asset = nativeAsset(stuck.chain).id
   const nowMs = world.clock.nowMs()
-  world.log.warn({ payout: stuck.payoutId, nonce: stuck.nonce }, 'a stuck nonce is filled')
-  // It ended because the outflow had been sent after all, or was final; which now is refused once more, or has lost its block.
-  if (earlier !== null) return resumeOutflow(world.db, payoutId, nowMs)
   const { nonce } = stuck
-  await planOutflow(
-    world.db,
-    { payoutId, kind: 'filler', asset, units: 0n, address, tag: null, nonce },
-    nowMs,
-  )
+  const isPlanned = await world.db.transaction(async (tx) => {
+    if ((await lockClaimed(tx, stuck)) === null) return false
+    // It ended because the outflow had been sent after all, or was final; which now is refused once more, or has lost its block.
+    if (earlier !== null) await resumeOutflow(tx, payoutId, nowMs)
+    else {
+      const filler = { payoutId, kind: 'filler', asset, units: 0n, address, tag: null, nonce } as const
+      await planOutflow(tx, filler, nowMs)
+    }
+    return true
+  })
+  if (isPlanned) world.log.warn({ payout: stuck.payoutId, nonce }, 'a stuck nonce is filled')
 }
 
 /**

@@ -64,15 +64,21 @@ export async function raiseWhenSlow(
   const bid = await bidAgain(chain, outflow, attempts)
   const raised = bid.ok ? await raise(world, chain, outflow, latest, bid.value) : bid
   if (!raised.ok) return { kind: 'trouble', message: raised.rejection.message, inMs: AFTER_FEE_CAP_MS }
-  await world.db.transaction(async (tx) => {
-    if ((await lockClaimed(tx, outflow)) === null) return
+  const isDrafted = await world.db.transaction(async (tx) => {
+    if ((await lockClaimed(tx, outflow)) === null) return false
     const known = await attemptsOf(tx, outflow.payoutId)
-    if (known.length === attempts.length) await insertAttempt(tx, raised.value, nowMs)
+    if (known.length !== attempts.length) return false
+    await insertAttempt(tx, raised.value, nowMs)
+    return true
   })
-  world.log.info(
-    { payout: outflow.payoutId, attempt: raised.value.attempt },
-    excludesByTime(chain) ? 'a payout whose time is over is drafted anew' : 'a slow payout gets a higher fee',
-  )
+  if (isDrafted) {
+    world.log.info(
+      { payout: outflow.payoutId, attempt: raised.value.attempt },
+      excludesByTime(chain)
+        ? 'a payout whose time is over is drafted anew'
+        : 'a slow payout gets a higher fee',
+    )
+  }
   return { kind: 'again', inMs: 0 }
 }
 
