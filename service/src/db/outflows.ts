@@ -267,12 +267,19 @@ export async function setOutflowState(
   return rows.length > 0
 }
 
-/** What ended because it was needless is due again, with whatever was signed of it. Nothing of it was ever final. */
+/**
+ * What ended because it was needless is due again, with whatever was signed of it. Nothing of it was ever final, and no network has it
+ * any more as far as is known.
+ */
 export async function resumeOutflow(tx: Sql, payoutId: PayoutId, nowMs: InstantMs): Promise<void> {
+  await tx.query(
+    `UPDATE attempts SET answer = 'refused' WHERE bucket = $1 AND payout_id = $2 AND answer IS NOT NULL`,
+    [bucketOfPayout(payoutId), payoutId],
+  )
   await tx.query(
     `UPDATE outflows SET planned_at_ms = $3, due_at_ms = $3, due_height = NULL, trouble = NULL,
        trouble_since_ms = NULL, claimed_until_wall_ms = 0, state = CASE
-         WHEN EXISTS (SELECT FROM attempts WHERE payout_id = $2 AND bytes IS NOT NULL) THEN 'signed'
+         WHEN EXISTS (SELECT FROM attempts WHERE bucket = $1 AND payout_id = $2 AND bytes IS NOT NULL) THEN 'signed'
          ELSE 'planned' END
      WHERE bucket = $1 AND payout_id = $2 AND state IN ('cancelled', 'failed') AND mined_hash IS NULL`,
     [bucketOfPayout(payoutId), payoutId, nowMs],
@@ -338,10 +345,11 @@ export async function lockOrphanedOutflows(
   }))
 }
 
-/** Due at once: its bytes have to go out again. */
+/** Due at once: its bytes have to go out again. What stood in its way before it was final does so no more. */
 export async function orphanOutflow(tx: Sql, payoutId: PayoutId, nowMs: InstantMs): Promise<void> {
   await tx.query(
-    `UPDATE outflows SET state = 'orphaned', due_at_ms = $3, due_height = NULL WHERE bucket = $1 AND payout_id = $2`,
+    `UPDATE outflows SET state = 'orphaned', due_at_ms = $3, due_height = NULL, trouble = NULL, trouble_since_ms = NULL
+     WHERE bucket = $1 AND payout_id = $2`,
     [bucketOfPayout(payoutId), payoutId, nowMs],
   )
 }

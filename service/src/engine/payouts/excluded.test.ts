@@ -23,7 +23,7 @@ import type { SigningWorld } from '../world.ts'
 import { endExcluded } from './excluded.ts'
 import { giveUpWaiting } from './give_up.ts'
 import { orphanOutflows } from './orphan.ts'
-import { checkFiller, fillerIdOf, takeBackCoins } from './take_back.ts'
+import { checkFiller, fillerIdOf, readFillerFunds, takeBackCoins } from './take_back.ts'
 
 /**
  * What: a payout that provably can never be mined ends, together with its filler, and gives back what is left of its coins;
@@ -324,8 +324,30 @@ test('a filler that ended because its payout was final is sent again when that h
   expect(await checkFiller(signingWorld(), (await claim())(filler))).toBe('over')
   expect(await stateOf(filler)).toBe('failed')
   await stage.db.query("UPDATE outflows SET state = 'orphaned' WHERE payout_id = $1", [payoutId])
+  // The network had both once, and has neither now.
+  await stage.db.query("UPDATE attempts SET answer = 'accepted' WHERE payout_id = $1", [filler])
   await takeBack(payoutId)
   expect(await stateOf(filler)).toBe('signed')
+  await stage.db.query("UPDATE attempts SET answer = 'accepted' WHERE payout_id = $1", [payoutId])
+  expect(await checkFiller(signingWorld(), (await claim())(filler)), 'it has the payout again').toBe('waits')
+})
+
+test('a dearer attempt of a filler takes back what its earlier one does, although there is more by now', async () => {
+  const { payoutId } = await send()
+  const filler = await takeBack(payoutId)
+  const coinsOf = async () => {
+    const funds = await readFillerFunds(stage.db, (await claim())(filler))
+    return funds.model === 'coins' && funds.coins.map(({ txHash }) => txHash)
+  }
+  await stage.db.query("UPDATE coins SET block_height = NULL, block_hash = NULL WHERE tx_hash = 'gone'")
+  expect(await coinsOf()).toEqual(['stands'])
+  await writeAttempt(stage, filler, 1, 'filler-tx')
+  await stage.db.query('UPDATE attempts SET intent = $2 WHERE payout_id = $1', [
+    filler,
+    stringifyExact({ family: 'bitcoin', inputs: coins.filter(({ txHash }) => txHash === 'stands') }),
+  ])
+  for (const coin of coins) await upsertCoin(stage.db, 'BTC', coin, { height: 2, hash: 'again' })
+  expect(await coinsOf()).toEqual(['stands'])
 })
 
 test('nobody plans a filler for what has ended', async () => {

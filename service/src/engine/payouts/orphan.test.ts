@@ -147,6 +147,14 @@ test('a lost block makes the payout due again until it is as deep as before, as 
   }
 })
 
+test('what stood in the way of a payout before it was final does not once it has lost its block', async () => {
+  await finish()
+  await stage.db.query("UPDATE outflows SET trouble = 'no answer', trouble_since_ms = 1")
+  await standOn('another block')
+  await look(1)
+  expect(await claim()).toMatchObject({ state: 'orphaned', trouble: null, troubleSinceMs: null })
+})
+
 test('one that the chain rejects the second time is named, and its money stays owed', async () => {
   const order = await finish()
   await standOn('another block')

@@ -94,12 +94,13 @@ async function bidAgain(
   attempts: readonly Attempt[],
 ): Promise<Outcome<FeeBid, DraftRejection>> {
   const bid = await chain.bid(outflow)
-  const isWithNetwork = !excludesByTime(chain) && attempts.some(({ answer }) => answer === 'accepted')
-  if (bid.ok || !isWithNetwork || !isOfTransfer(bid.rejection)) return bid
+  const isWithNetwork = attempts.some(({ answer }) => answer === 'accepted')
+  // Elsewhere bids do not depend on who is paid, or say what a transaction does to them.
+  if (bid.ok || !isWithNetwork || chain.family !== 'evm' || !isOfTransfer(bid.rejection)) return bid
   return chain.bid({ ...outflow, kind: 'filler', units: 0n })
 }
 
-/** It is the transfer that would fail, not fees or funds. A node that does not answer bids for nothing else either. */
+/** It is the transfer that would fail, not fees or funds. */
 function isOfTransfer({ code }: DraftRejection): boolean {
   return code === 'destination' || code === 'network'
 }

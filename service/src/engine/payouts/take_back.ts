@@ -104,8 +104,9 @@ export async function checkFiller(
 }
 
 /**
- * Of the coins of the outflow that a filler stands in for, those that are in a block. They stay that outflow's until
- * one of the two is deep in the chain, so that the list of coins is true whichever it is.
+ * Of the coins of the outflow that a filler stands in for, those that are in a block; of a filler that has an attempt, those of
+ * the latest one, because its attempts pay less and less. They stay that outflow's until one of the two is deep in the
+ * chain, so that the list of coins is true whichever it is.
  */
 export async function readFillerFunds(tx: Sql, filler: ClaimedOutflow): Promise<Funds> {
   assert(filler.fills !== null, 'a filler on a coin chain stands in for an outflow')
@@ -115,7 +116,7 @@ export async function readFillerFunds(tx: Sql, filler: ClaimedOutflow): Promise<
   const key = addresses.get(filler.address)?.key
   assert(key !== undefined, `${filler.address} is ours`)
   const change = { address: filler.address, key }
-  const coins = await stillMined(tx, filler.chain, inputsOf(stuck))
+  const coins = await stillMined(tx, filler.chain, own.at(-1)?.inputs ?? inputsOf(stuck))
   return { model: 'coins', coins, change, outbids: [...stuck, ...own] }
 }
 
