@@ -354,6 +354,13 @@ export async function orphanOutflow(tx: Sql, payoutId: PayoutId, nowMs: InstantM
   )
 }
 
+export async function forgetTrouble(tx: Sql, payoutId: PayoutId): Promise<void> {
+  await tx.query(
+    'UPDATE outflows SET trouble = NULL, trouble_since_ms = NULL WHERE bucket = $1 AND payout_id = $2',
+    [bucketOfPayout(payoutId), payoutId],
+  )
+}
+
 export async function setOutflowNonce(tx: Sql, payoutId: PayoutId, nonce: number): Promise<void> {
   await tx.query('UPDATE outflows SET nonce = $3 WHERE bucket = $1 AND payout_id = $2', [
     bucketOfPayout(payoutId),

@@ -4,25 +4,22 @@ import { readHead } from '../../db/chain_heads.ts'
 import { lockSpendableCoins, markSpent } from '../../db/coins.ts'
 import type { Sql } from '../../db/database.ts'
 import { lockAccount, takeNonce } from '../../db/nonces.ts'
-import { findOrder, lockOrder, markOutflowCommitted } from '../../db/orders.ts'
+import { lockOrder, markOutflowCommitted } from '../../db/orders.ts'
 import {
   attemptsOf,
   type ClaimedOutflow,
   findLeavingOutflows,
+  forgetTrouble,
   insertAttempt,
   lockClaimed,
   setOutflowNonce,
   sumLeavingOutflows,
 } from '../../db/outflows.ts'
 import { assert } from '../../domain/assert.ts'
-import { assetOf } from '../../domain/catalog/assets.ts'
 import { chainFacts } from '../../domain/catalog/networks.ts'
-import { countedDeposits, type Deposit, received } from '../../domain/orders/order.ts'
 import { type KeyPath, nonceOf } from '../../domain/payouts/intent.ts'
 import { apply } from '../apply.ts'
 import { isHouseAddress } from '../house_addresses.ts'
-import { REACH_BLOCKS } from '../reach.ts'
-import { requiredConfirmations } from '../required_confirmations.ts'
 import { spendableBalance } from '../reserves.ts'
 import { heldDeep } from '../sweeps/deep_height.ts'
 import { cancelSweep } from '../sweeps/end.ts'
@@ -34,16 +31,13 @@ import type { Progress } from './progress.ts'
 import { type CountedRoom, findLackOfRoom, readRoom } from './room.ts'
 import { readFillerFunds } from './take_back.ts'
 import { findForgotten, findUnwritten, tellUnwritten } from './unwritten.ts'
+import { waitForSource } from './wait_for_source.ts'
 
 const LOOK_AGAIN_MS = 500
 const WAIT_FOR_FUNDS_MS = 2_000
-const WAIT_FOR_DEPTH_MS = 10_000
 const WAIT_FOR_ROOM_MS = 5_000
 /** Longer than what a node did not answer waits: now that it answers, what a filler stands in for is tried once more before it. */
 const BEFORE_FILLING_MS = 2_000
-
-/** A watcher looks several times a second. When it gets no answer, neither do we, and others would wait behind us. */
-const SOURCE_SILENT_MS = 5_000
 
 /**
  * Writes down the first exact transaction of an outflow: coins or nonce are taken and the intent stored in one database
@@ -84,7 +78,7 @@ export async function draftPayout(
     const asked = { bid: bid.value, purse, room }
     const isDrafted = await world.db.transaction((tx) => draft(world, chain, outflow, asked, tx))
     if (!isDrafted) return { kind: 'done' }
-    return { kind: 'again', inMs: outflow.kind === 'filler' ? BEFORE_FILLING_MS : 0 }
+    return { kind: 'again', inMs: outflow.kind === 'filler' ? BEFORE_FILLING_MS : 0, isDraft: true }
   } catch (error) {
     if (error instanceof DraftRefused) return refused(world, outflow, error.rejection)
     throw error
@@ -101,55 +95,8 @@ class DraftRefused extends Error {
   }
 }
 
-/**
- * One more look at the blocks that the money came in, right before money leaves: what was confirmed may have been
- * reorganised away since, or be more than was asked, which has to be deeper. Null: all is there.
- */
-async function waitForSource(
-  world: SigningWorld,
-  outflow: ClaimedOutflow,
-  keep: KeepClaim,
-): Promise<Progress | null> {
-  if (outflow.kind !== 'payout' && outflow.kind !== 'refund') return null
-  const order = await findOrder(world.db, outflow.orderId)
-  assert(order !== null, 'an outflow belongs to an order')
-  const source = world.chains.get(assetOf(order.terms.from).chain)
-  if (source === undefined) return troubled(`${order.terms.from} is not watched by this process`)
-  const head = await readHead(world.db, source.id)
-  if (head === null || world.clock.wallMs() - head.lookedWallMs > SOURCE_SILENT_MS) {
-    return troubled(`${source.id}, where the deposit is, does not answer at present`)
-  }
-  if (head.block.height < head.cautiousUntilHeight) {
-    return troubled(`${source.id} was reorganised deeply; waiting until it has grown`)
-  }
-  const required = requiredConfirmations(world.policy, received(order))
-  const isMore = required > requiredConfirmations(world.policy, order.terms.asks)
-  // Once each: one block may bring thousands of deposits, and all that is due here waits for as long as the questions take.
-  const hashes = new Map<number, string | null>()
-  for (const deposit of countedDeposits(order)) {
-    if (staysForEver(source, head.block.height, deposit)) continue
-    const { block } = deposit
-    if (block === null) return troubled(`the deposit ${deposit.key} is in no block at present`)
-    if (!hashes.has(block.height)) {
-      hashes.set(block.height, await source.blockHash(block.height))
-      await keep()
-    }
-    if (hashes.get(block.height) !== block.hash)
-      return troubled(`the block that confirmed the deposit ${deposit.key} is not in the chain`)
-    if (isMore && head.block.height < block.height + required - 1)
-      return { kind: 'again', inMs: WAIT_FOR_DEPTH_MS }
-  }
-  return null
-}
-
 function troubled(message: string): Progress {
   return { kind: 'trouble', message, inMs: WAIT_FOR_FUNDS_MS }
-}
-
-/** Nothing takes it back, and a node need not remember what is so old: customers decide after weeks, too. */
-function staysForEver({ id }: Chain, headHeight: number, { state, block }: Deposit): boolean {
-  if (state !== 'confirmed' || block === null) return false
-  return chainFacts[id].confirmations === 1 || headHeight - block.height > REACH_BLOCKS
 }
 
 /** Nobody may name an address of ours, but one may be derived that an order had named before. */
@@ -223,6 +170,8 @@ async function draft(
   if (nonce !== null) await setOutflowNonce(tx, outflow.payoutId, nonce)
   await insertAttempt(tx, intent.value, nowMs)
   if (belongsToOrder) await markOutflowCommitted(tx, outflow.orderId)
+  // What kept it from being drafted says nothing of how long it may take to be sent.
+  if (outflow.troubleSinceMs !== null) await forgetTrouble(tx, outflow.payoutId)
   return true
 }
 

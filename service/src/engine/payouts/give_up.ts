@@ -9,7 +9,7 @@ import { failOutflow, fillGap } from './fill_gap.ts'
 import { MovedOn, unlessMovedOn } from './moved_on.ts'
 import { areOver, excludesByTime } from './over.ts'
 import { isStalled } from './stalled.ts'
-import { findUnwritten, type Unwritten } from './unwritten.ts'
+import { findUnwritten, paysSomebody, type Unwritten } from './unwritten.ts'
 
 /**
  * After too long in trouble. Before anything was written down, a person decides (EMERGENCY with NETWORK_PROBLEM); the
@@ -50,8 +50,9 @@ async function giveUp(
   }
   if (await endExcluded(world, chain, outflow)) return
   if (excludesByTime(chain)) {
-    // The signer may have signed what has no bytes here, unless it has just refused to.
-    const areKnown = attempts.every(({ tx }) => tx !== null) || isAnswer(refusal)
+    // The signer may have signed what has no bytes here, unless it has just refused to, or was not asked to but whether it has.
+    const hasSaidNo = refusal === undefined ? paysSomebody(outflow) : isAnswer(refusal)
+    const areKnown = hasSaidNo || attempts.every(({ tx }) => tx !== null)
     if (areKnown) await giveUpOver(world, chain, outflow, attempts)
   } else if (outflow.from === undefined) await fillGap(world, outflow)
   else await giveUpOvertaken(world, chain, outflow, outflow.from.address, attempts)
@@ -79,8 +80,8 @@ async function giveUpOvertaken(
 }
 
 /** Told to stop, a signer does not look at what it is asked. */
-function isAnswer(refusal: SignRejection['code'] | undefined): boolean {
-  return refusal !== undefined && refusal !== 'stopped'
+function isAnswer(refusal: SignRejection['code']): boolean {
+  return refusal !== 'stopped'
 }
 
 /**

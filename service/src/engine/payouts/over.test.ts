@@ -285,6 +285,24 @@ test('what is never taken is given up when all attempts are over, without a fill
   expect(careless.mined.size).toBe(0)
 })
 
+test('what is drafted anew is signed only while its deposit is still in its block, and is given up when it is not', async () => {
+  await planPayout()
+  const careless = new CarelessChain()
+  const [chain, signer] = [connect(careless), signerOf(careless)]
+  careless.fate = () => 'lose'
+  await liveOnce(chain, signer, FOREVER)
+  stage.chain('ETH').fork(100)
+  careless.mine(40)
+  for (let round = 0; round < 3; round += 1) await liveOnce(chain, signer, FOREVER)
+  expect(await outflows()).toMatchObject([{ attempts: 2 }])
+  expect(careless.intents.size, 'the second is not signed').toBe(1)
+  stage.advance(stage.world.policy.stallMs)
+  careless.mine(40)
+  for (let round = 0; round < 3; round += 1) await liveOnce(chain, signer, FOREVER)
+  expect(await outflows()).toMatchObject([{ state: 'failed', attempts: 2 }])
+  expect(careless.intents.size).toBe(1)
+})
+
 /** Refuses every attempt; with a code of `conflict`, because it knows another one. */
 function refusingSigner(careless: CarelessChain, code: SignRejection['code']): Signer {
   return { ...signerOf(careless), sign: async () => refuse({ code, message: 'it does not sign' }) }

@@ -3,8 +3,16 @@ import type { SignRejection } from '../../signer/signer.ts'
 /** What a step of an outflow came to: when to look again, and what stands in the way, if anything does. */
 export type Progress =
   | { readonly kind: 'done' }
-  /** `atHeight`: not before this block, or the next one, was looked at; what a chain decides changes with a block. */
-  | { readonly kind: 'again'; readonly inMs: number; readonly atHeight?: number | 'next' }
+  /**
+   * `atHeight`: not before this block, or the next one, was looked at; what a chain decides changes with a block. `isDraft`: its
+   * first transaction was drafted in this very step.
+   */
+  | {
+      readonly kind: 'again'
+      readonly inMs: number
+      readonly atHeight?: number | 'next'
+      readonly isDraft?: boolean
+    }
   /** `refusal`: why the signer would not sign an attempt of it, in this very step. */
   | {
       readonly kind: 'trouble'

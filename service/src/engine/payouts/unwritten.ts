@@ -65,7 +65,8 @@ export async function findForgotten(world: SigningWorld, outflow: ClaimedOutflow
   return null
 }
 
-function paysSomebody({ kind }: ClaimedOutflow): boolean {
+/** Of whose attempts the signer is asked. */
+export function paysSomebody({ kind }: ClaimedOutflow): boolean {
   return kind === 'payout' || kind === 'refund'
 }
 

@@ -11,14 +11,16 @@ import {
 import { atOnce } from '../at_once.ts'
 import { isOutflowStopped } from '../reconcile.ts'
 import type { SigningWorld } from '../world.ts'
-import { CLAIM_MS } from './claim.ts'
+import { CLAIM_MS, claimKeeper } from './claim.ts'
 import { draftPayout } from './draft.ts'
 import { followPayout } from './follow.ts'
 import { giveUpWaiting } from './give_up.ts'
+import { excludesByTime } from './over.ts'
 import type { Progress } from './progress.ts'
 import { sendAttempt } from './send.ts'
 import { checkFiller } from './take_back.ts'
 import { tellUnwritten } from './unwritten.ts'
+import { waitForSource } from './wait_for_source.ts'
 
 const OUTFLOWS_A_STEP = 20
 const WHILE_HELD_MS = 2_000
@@ -41,22 +43,25 @@ export async function workPayouts(
     // The ones before it took their time: it may be in other hands by now.
     const isFresh = wallMs - time.wallMs < CLAIM_MS / 2
     if (!isFresh && !(await renewClaim(world.db, outflow, wallMs + CLAIM_MS))) return
-    await letGo(world, chain, outflow, await stepOn(world, chain, outflow, isStopped))
+    const stepped = await stepOn(world, chain, outflow, isStopped)
+    await letGo(world, chain, stepped.outflow, stepped.progress)
   })
   return claimed.length === OUTFLOWS_A_STEP
 }
 
-/** Drafted and due at once is sent at once. */
+/** Drafted and due at once is sent at once. Answers the outflow as it is then. */
 async function stepOn(
   world: SigningWorld,
   chain: Chain,
   outflow: ClaimedOutflow,
   isStopped: boolean,
-): Promise<Progress> {
-  const once = () => safely(() => step(world, chain, outflow, isStopped))
-  const progress = await once()
-  const isDue = progress.kind === 'again' && progress.inMs === 0
-  return isDue ? once() : progress
+): Promise<{ readonly progress: Progress; readonly outflow: ClaimedOutflow }> {
+  const first = await safely(() => step(world, chain, outflow, { isStopped, isDraft: false }))
+  if (first.kind !== 'again') return { progress: first, outflow }
+  const { inMs, isDraft = false } = first
+  const now = isDraft ? { ...outflow, trouble: null, troubleSinceMs: null } : outflow
+  if (inMs > 0) return { progress: first, outflow: now }
+  return { progress: await safely(() => step(world, chain, now, { isStopped, isDraft })), outflow: now }
 }
 
 async function safely(act: () => Promise<Progress>): Promise<Progress> {
@@ -68,12 +73,15 @@ async function safely(act: () => Promise<Progress>): Promise<Progress> {
   }
 }
 
-/** planned → signed → broadcast → confirmed; each step writes down what it is about to do before it does it. */
+/**
+ * planned → signed → broadcast → confirmed; each step writes down what it is about to do before it does it. `isDraft`: it was
+ * drafted a moment ago, after a look at where its money came from.
+ */
 async function step(
   world: SigningWorld,
   chain: Chain,
   outflow: ClaimedOutflow,
-  isStopped: boolean,
+  { isStopped, isDraft }: { readonly isStopped: boolean; readonly isDraft: boolean },
 ): Promise<Progress> {
   const filler = await checkFiller(world, outflow)
   if (filler === 'over') return { kind: 'done' }
@@ -84,6 +92,10 @@ async function step(
   if (latest === undefined) return draftPayout(world, chain, outflow)
   const isUnheard = latest.answer === null || (latest.answer === 'unknown' && !wasSent(outflow))
   if (!isUnheard) return followPayout(world, chain, outflow, attempts)
+  // Nothing of it can be mined yet, and between its draft and its signature may lie hours without a signer.
+  const isFirst = latest.tx === null && (attempts.length === 1 || excludesByTime(chain))
+  const waits = isFirst && !isDraft ? await waitForSource(world, outflow, claimKeeper(world, outflow)) : null
+  if (waits !== null) return waits
   if (attempts.length === 1) return sendAttempt(world, chain, outflow, latest)
   return sendRaised(world, chain, outflow, latest, attempts)
 }

@@ -154,6 +154,11 @@ export const controls: readonly Control[] = [
         find: 'const waits = await waitForSource(world, outflow, keep)',
         replace: 'const waits = world === null ? await waitForSource(world, outflow, keep) : null',
       },
+      {
+        file: 'engine/payouts/work.ts',
+        find: 'const waits = isFirst && !isDraft ?',
+        replace: 'const waits = world === null ?',
+      },
     ],
     sql: [],
     wishes: [{ story: 'loses the payment', from: 'ETH:ETH', to: 'BTC:BTC' }],

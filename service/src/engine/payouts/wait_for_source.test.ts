@@ -1,0 +1,134 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { insertAddresses } from '../../db/addresses.ts'
+import { accept, refuse } from '../../domain/outcome.ts'
+import { MINUTE_MS } from '../../domain/time.ts'
+import type { Signer } from '../../signer/signer.ts'
+import {
+  type BooksStage,
+  confirmDeposit,
+  fundReserve,
+  lookAt,
+  mineDeposit,
+  openBooksStage,
+  placeOrder,
+  RESERVE,
+  tell,
+} from '../testing/books_stage.ts'
+import { PAPER_FEES, payingChain } from '../testing/paying_chain.ts'
+import { unlimited } from '../testing/unlimited.ts'
+import type { SigningWorld } from '../world.ts'
+import { workPayouts } from './work.ts'
+
+/**
+ * What: nothing is signed for a deposit that has left the chain since its payout was drafted, however long the signer was away; and
+ * the time that a payout waited for its draft is none that it was refused for.
+ * How: a real PostgreSQL, orders moved by facts, a chain on paper that can be paid on, and a signer that comes and goes.
+ */
+let stage: BooksStage
+
+beforeAll(async () => {
+  stage = await openBooksStage('wait_for_source')
+}, 60_000)
+
+beforeEach(() => stage.reset())
+
+afterAll(() => stage?.stop())
+
+const ETHER = 10n ** 18n
+
+/** It signs while `isThere` says so. */
+function signingWorld(isThere: () => boolean, signed: string[] = []): SigningWorld {
+  const signer: Signer = {
+    addresses: async () => [],
+    room: unlimited,
+    lastSigned: async () => signed.length,
+    lastOutflow: async () => signed.length,
+    sign: async ({ payoutId, attempt }) => {
+      if (!isThere()) return refuse({ code: 'stopped', message: 'it was told to stop' })
+      signed.push(payoutId)
+      return accept({ txHash: `tx-${payoutId}-${attempt}`, bytes: 'ff' })
+    },
+  }
+  return { ...stage.world, seal: () => 'seal', signer }
+}
+
+/** Its payout is planned. */
+async function pricedOrder() {
+  await insertAddresses(stage.db, 'evm', 'reserve', 0, [RESERVE])
+  await fundReserve(stage, 'ETH:ETH', 1_000n * ETHER)
+  const order = await placeOrder(stage, 'BTC:BTC', 'ETH:ETH', { asks: 1_000_000n, promises: ETHER })
+  const key = await mineDeposit(stage, order, 1_000_000n, 100)
+  await confirmDeposit(stage, order, key)
+  await tell(stage, order.terms.id, 'priced:1', { kind: 'ExchangePriced', quote: null })
+  await lookAt(stage, 'BTC', 100)
+  return { id: order.terms.id, key }
+}
+
+async function outflows() {
+  return stage.db.query('SELECT kind, state, trouble FROM outflows ORDER BY planned_at_ms')
+}
+
+async function pass(minutes: number) {
+  stage.advance(minutes * MINUTE_MS)
+  await lookAt(stage, 'BTC', 100)
+}
+
+test('a payout that was drafted is signed only while its deposit is still in its block', async () => {
+  const { id, key } = await pricedOrder()
+  let isThere = false
+  const signed: string[] = []
+  const world = signingWorld(() => isThere, signed)
+  const chain = payingChain(stage)
+  await workPayouts(world, chain)
+  expect(await outflows()).toMatchObject([{ state: 'planned', trouble: expect.stringContaining('stopped') }])
+
+  await tell(stage, id, `${key}:unmined`, { kind: 'DepositUnmined', key })
+  isThere = true
+  await pass(1)
+  await workPayouts(world, chain)
+  expect(await outflows()).toMatchObject([{ state: 'planned', trouble: expect.stringContaining('deposit') }])
+  expect(signed).toEqual([])
+  // The nonce that it has is filled, so that those behind it go out.
+  for (let minute = 0; minute <= stage.world.policy.stallMs / MINUTE_MS; minute += 1) {
+    await pass(1)
+    await workPayouts(world, chain)
+  }
+  expect(await outflows()).toMatchObject([{ kind: 'payout', state: 'planned' }, { kind: 'filler' }])
+  expect(signed).not.toContain(`${id}:1`)
+})
+
+test('it is signed when its deposit is there all the same', async () => {
+  await pricedOrder()
+  let isThere = false
+  const world = signingWorld(() => isThere)
+  await workPayouts(world, payingChain(stage))
+  isThere = true
+  await pass(10)
+  await workPayouts(world, payingChain(stage))
+  expect(await outflows()).toMatchObject([{ state: 'broadcast', trouble: null }])
+})
+
+test('what waited for its draft nearly as long as it may is not given up when its first answer is lost', async () => {
+  await pricedOrder()
+  let hasFunds = false
+  const world = signingWorld(() => true)
+  const chain = payingChain(stage, {
+    bid: async () =>
+      hasFunds
+        ? accept({ family: 'evm', ...PAPER_FEES })
+        : refuse({ code: 'funds', message: 'there is none yet' }),
+    lookup: async () => ({ where: 'absent' }),
+    broadcast: async () => 'unknown',
+  })
+  for (let minute = 1; minute < stage.world.policy.stallMs / MINUTE_MS; minute += 1) {
+    await workPayouts(world, chain)
+    await pass(1)
+  }
+  hasFunds = true
+  await workPayouts(world, chain)
+  await pass(2)
+  await workPayouts(world, chain)
+  expect(await outflows()).toMatchObject([
+    { kind: 'payout', trouble: expect.stringContaining('did not say') },
+  ])
+})

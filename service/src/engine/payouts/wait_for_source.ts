@@ -1,0 +1,70 @@
+import type { Chain } from '../../chains/chain.ts'
+import { readHead } from '../../db/chain_heads.ts'
+import { findOrder } from '../../db/orders.ts'
+import type { ClaimedOutflow } from '../../db/outflows.ts'
+import { assert } from '../../domain/assert.ts'
+import { assetOf } from '../../domain/catalog/assets.ts'
+import { chainFacts } from '../../domain/catalog/networks.ts'
+import { countedDeposits, type Deposit, received } from '../../domain/orders/order.ts'
+import { REACH_BLOCKS } from '../reach.ts'
+import { requiredConfirmations } from '../required_confirmations.ts'
+import type { SigningWorld } from '../world.ts'
+import type { KeepClaim } from './claim.ts'
+import type { Progress } from './progress.ts'
+
+const AFTER_TROUBLE_MS = 2_000
+const WAIT_FOR_DEPTH_MS = 10_000
+
+/** A watcher looks several times a second. When it gets no answer, neither do we, and others would wait behind us. */
+const SOURCE_SILENT_MS = 5_000
+
+/**
+ * One more look at the blocks that the money came in, right before money leaves: what was confirmed may have been
+ * reorganised away since, or be more than was asked, which has to be deeper. Null: all is there.
+ */
+export async function waitForSource(
+  world: SigningWorld,
+  outflow: ClaimedOutflow,
+  keep: KeepClaim,
+): Promise<Progress | null> {
+  if (outflow.kind !== 'payout' && outflow.kind !== 'refund') return null
+  const order = await findOrder(world.db, outflow.orderId)
+  assert(order !== null, 'an outflow belongs to an order')
+  const source = world.chains.get(assetOf(order.terms.from).chain)
+  if (source === undefined) return troubled(`${order.terms.from} is not watched by this process`)
+  const head = await readHead(world.db, source.id)
+  if (head === null || world.clock.wallMs() - head.lookedWallMs > SOURCE_SILENT_MS) {
+    return troubled(`${source.id}, where the deposit is, does not answer at present`)
+  }
+  if (head.block.height < head.cautiousUntilHeight) {
+    return troubled(`${source.id} was reorganised deeply; waiting until it has grown`)
+  }
+  const required = requiredConfirmations(world.policy, received(order))
+  const isMore = required > requiredConfirmations(world.policy, order.terms.asks)
+  // Once each: one block may bring thousands of deposits, and all that is due here waits for as long as the questions take.
+  const hashes = new Map<number, string | null>()
+  for (const deposit of countedDeposits(order)) {
+    if (staysForEver(source, head.block.height, deposit)) continue
+    const { block } = deposit
+    if (block === null) return troubled(`the deposit ${deposit.key} is in no block at present`)
+    if (!hashes.has(block.height)) {
+      hashes.set(block.height, await source.blockHash(block.height))
+      await keep()
+    }
+    if (hashes.get(block.height) !== block.hash)
+      return troubled(`the block that confirmed the deposit ${deposit.key} is not in the chain`)
+    if (isMore && head.block.height < block.height + required - 1)
+      return { kind: 'again', inMs: WAIT_FOR_DEPTH_MS }
+  }
+  return null
+}
+
+function troubled(message: string): Progress {
+  return { kind: 'trouble', message, inMs: AFTER_TROUBLE_MS }
+}
+
+/** Nothing takes it back, and a node need not remember what is so old: customers decide after weeks, too. */
+function staysForEver({ id }: Chain, headHeight: number, { state, block }: Deposit): boolean {
+  if (state !== 'confirmed' || block === null) return false
+  return chainFacts[id].confirmations === 1 || headHeight - block.height > REACH_BLOCKS
+}
