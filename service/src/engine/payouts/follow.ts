@@ -52,6 +52,13 @@ async function followMined(
   const head = await chain.head()
   const deepAt = status.block.height + chainFacts[chain.id].confirmations - 1
   if (head.height < deepAt) return { kind: 'again', inMs: LOOK_AGAIN_MS, atHeight: deepAt }
+  // Of several nodes behind one address one may be on a branch that the others have left: nothing ends in a block of that.
+  if ((await chain.blockHash(status.block.height)) !== status.block.hash)
+    return {
+      kind: 'trouble',
+      message: `block ${status.block.height} is another one at present`,
+      inMs: LOOK_AGAIN_MS,
+    }
   const { payoutId, orderId } = outflow
   if (outflow.state === 'orphaned') {
     await endAgain(world, outflow, tx.txHash, status)

@@ -116,6 +116,7 @@ function connect(careless: CarelessChain): Chain {
     ...stage.chain('TRX'),
     model: 'account',
     head: async () => ({ height: Math.floor(careless.height), hash: `h${Math.floor(careless.height)}` }),
+    blockHash: async (height) => `h${height}`,
     balance: async () => 10n ** 30n,
     lookup: async (txHash) => careless.lookup(txHash),
     isOver: async (intent, txHash) => careless.isOver(intent, txHash),

@@ -97,7 +97,7 @@ test.each([
 })
 
 test('one that is found to have used it itself, after all, has ended well', async () => {
-  const block = { height: DEEP, hash: 'h' }
+  const block = { height: DEEP, hash: (await stage.chain('ETH').blockHash(DEEP)) ?? '' }
   const found = { where: 'block', block, succeeded: true, cost: amountOf('ETH:ETH', 21_000n) } as const
   let isShown = false
   const chain = chainWhere(DEEP, () => (isShown ? found : { where: 'absent' }))

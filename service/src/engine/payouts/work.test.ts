@@ -92,6 +92,30 @@ test('while outflows are stopped nothing is drafted, and what is on its way is f
   expect((await states()).get(planned.terms.id)?.trouble, 'it is drafted again').not.toContain('stopped')
 })
 
+test.each([
+  ['paid', true, 'confirmed'],
+  ['failed', false, 'failed'],
+] as const)('a payout that %s in a block that the chain has left is not over', async (_, succeeded, end) => {
+  await fundReserve(stage, 'USDT:ERC20', 1_000n * ETHER)
+  const order = await place()
+  await confirmDeposit(stage, order, await mineDeposit(stage, order, ETHER, 100))
+  const { txHash } = await sendPayout(stage, order)
+  const eth = stage.chain('ETH')
+  eth.mined(txHash, 100, 0n, succeeded)
+  eth.setHead(112)
+  // The node that is asked for the payout is on another branch than the one that is asked for the block.
+  const state = async (chain: Chain) => {
+    stage.advance(60_000)
+    await workPayouts(signingWorld(), chain)
+    return (await stage.db.query('SELECT state, trouble FROM outflows'))[0]
+  }
+  expect(await state({ ...eth, blockHash: async () => 'another' })).toEqual({
+    state: 'broadcast',
+    trouble: 'block 100 is another one at present',
+  })
+  expect(await state(eth)).toMatchObject({ state: end })
+})
+
 test('payouts whose deposits are on a chain that does not answer hold up no others', async () => {
   await fundReserve(stage, 'USDT:ERC20', 10_000n * ETHER)
   const [btc, eth] = [stage.chain('BTC'), stage.chain('ETH')]
