@@ -2,6 +2,7 @@ import { assert } from '../domain/assert.ts'
 import type { ChainId } from '../domain/catalog/networks.ts'
 import type { Coin, KeyPath, PayoutId } from '../domain/payouts/intent.ts'
 import type { Sql } from './database.ts'
+import { UNBOOKED } from './outflows.ts'
 
 /** An output of ours was mined, or mined again in another block. */
 export async function upsertCoin(
@@ -114,17 +115,30 @@ export async function releaseCoins(tx: Sql, chain: ChainId, coins: readonly Coin
   )
 }
 
-export async function sumSpendableCoins(
+/**
+ * Satoshi that nobody spends yet, and ledger units that have to be taken from them for live outflows. One that has taken its
+ * coins needs no others: they are not among these, and its change comes back with its block. While a filler stands in for
+ * it, that may be mined and have brought all of the coins back, though only a deep one says that the outflow never pays.
+ * One statement, so that a draft in between cannot hide from both sums what it takes.
+ */
+export async function sumCoins(
   sql: Sql,
   chain: ChainId,
   headHeight: number,
   confirmations: number,
-): Promise<bigint> {
-  const [row] = await sql.query<{ satoshi: bigint | null }>(
-    `SELECT sum(satoshi)::numeric(78,0) AS satoshi FROM coins
-     WHERE chain = $1 AND spent_by IS NULL AND block_height IS NOT NULL
-       AND (key_purpose <> 'deposit' OR block_height <= $2 + 1 - $3::int)`,
+): Promise<{ readonly satoshi: bigint; readonly promised: bigint }> {
+  // Not EXISTS, for which all coins that were ever spent may be read at once.
+  const [row] = await sql.query<{ satoshi: bigint; promised: bigint }>(
+    `SELECT
+       (SELECT coalesce(sum(satoshi), 0)::numeric(78,0) FROM coins
+        WHERE chain = $1 AND spent_by IS NULL AND block_height IS NOT NULL
+          AND (key_purpose <> 'deposit' OR block_height <= $2 + 1 - $3::int)) AS satoshi,
+       (SELECT coalesce(sum(units), 0)::numeric(78,0) FROM outflows o
+        WHERE chain = $1 AND state IN ${UNBOOKED} AND (
+          (SELECT true FROM coins c WHERE c.chain = $1 AND c.spent_by = o.payout_id LIMIT 1) IS NULL
+          OR payout_id IN (SELECT fills FROM outflows WHERE chain = $1 AND state IN ${UNBOOKED}))) AS promised`,
     [chain, headHeight, confirmations],
   )
-  return row?.satoshi ?? 0n
+  assert(row !== undefined, 'a sum is a row')
+  return row
 }

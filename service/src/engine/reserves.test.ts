@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Chain } from '../chains/chain.ts'
 import { readLookedBefore } from '../db/chain_looks.ts'
+import { markSpent, unmineCoins, upsertCoin } from '../db/coins.ts'
+import { endOutflow, orphanOutflow, planOutflow, setOutflowState } from '../db/outflows.ts'
 import { readReserves } from '../db/reserves.ts'
 import type { AssetId } from '../domain/catalog/assets.ts'
 import { amountOf } from '../domain/money/amount.ts'
@@ -11,7 +13,10 @@ import {
   mineDeposit,
   openBooksStage,
   placeOrder,
+  RESERVE,
   sendPayout,
+  tell,
+  writeAttempt,
 } from './testing/books_stage.ts'
 
 /**
@@ -56,6 +61,21 @@ async function promise(units: bigint) {
   await sendPayout(stage, order)
 }
 
+function coin(txHash: string, satoshi: bigint) {
+  return { txHash, index: 0, satoshi, address: RESERVE, key: { purpose: 'reserve', index: 0 } } as const
+}
+
+async function mineCoin(txHash: string, satoshi: bigint) {
+  await upsertCoin(stage.db, 'BTC', coin(txHash, satoshi), { height: 99, hash: `block of ${txHash}` })
+}
+
+/** Bitcoin that can be promised now. */
+async function free() {
+  const chain: Chain = { ...stage.chain('BTC'), estimateCost: async () => amountOf('BTC:BTC', 1n) }
+  await saveReserves(stage.world, chain, 100, 0)
+  return (await spendable())['BTC:BTC']
+}
+
 test('what is promised of one asset is not there for others to be promised, and each has its own', async () => {
   const { chain } = ethereum({ 'ETH:ETH': 7n, 'USDT:ERC20': 1_000n, 'USDC:ERC20': 50n }, 9n)
   await promise(300n)
@@ -64,6 +84,54 @@ test('what is promised of one asset is not there for others to be promised, and 
   expect(await spendable()).toEqual({ 'ETH:ETH': 7n, 'USDT:ERC20': 500n, 'USDC:ERC20': 50n })
   const reserves = await readReserves(stage.db)
   expect(reserves.map(({ payoutCost }) => payoutCost)).toEqual([9n, 9n, 9n])
+})
+
+test('a payout in bitcoin is taken off once, from its plan to its end', async () => {
+  for (const index of [0, 1, 2]) await mineCoin(`coin-${index}`, 100n)
+  const order = await placeOrder(stage, 'ETH:ETH', 'BTC:BTC', { asks: ETHER, promises: 150n })
+  await confirmDeposit(stage, order, await mineDeposit(stage, order, ETHER, 100))
+  await tell(stage, order.terms.id, 'priced:1', { kind: 'ExchangePriced', quote: null })
+  const payoutId = `${order.terms.id}:1`
+  expect(await free(), 'planned').toBe(150n)
+
+  await markSpent(stage.db, 'BTC', [coin('coin-0', 100n), coin('coin-1', 100n)], payoutId)
+  await writeAttempt(stage, payoutId, 1, 'tx')
+  expect(await free(), 'on its way with two of three coins').toBe(100n)
+  await mineCoin('change', 49n)
+  expect(await free(), 'mined, with its change').toBe(149n)
+
+  const ended = { block: { height: 99, hash: 'block of change' }, cost: amountOf('BTC:BTC', 1n) }
+  await endOutflow(stage.db, payoutId, ['broadcast'], 'confirmed', ended)
+  expect(await free(), 'final').toBe(149n)
+  await orphanOutflow(stage.db, payoutId, 1)
+  await unmineCoins(stage.db, 'BTC', 'block of change')
+  expect(await free(), 'it has lost its block, and its change with it').toBe(100n)
+})
+
+test('what a filler brings back stays promised to the payout it stands in for, until that has failed', async () => {
+  for (const index of [0, 1]) await mineCoin(`coin-${index}`, 100n)
+  const order = await placeOrder(stage, 'ETH:ETH', 'BTC:BTC', { asks: ETHER, promises: 90n })
+  await confirmDeposit(stage, order, await mineDeposit(stage, order, ETHER, 100))
+  const { payoutId } = await sendPayout(stage, order)
+  await markSpent(stage.db, 'BTC', [coin('coin-0', 100n)], payoutId)
+  expect(await free()).toBe(100n)
+
+  const filler = { payoutId: 'house-BTC-x:1', kind: 'filler', asset: 'BTC:BTC', units: 0n } as const
+  await planOutflow(stage.db, { ...filler, address: 'back', tag: null, fills: payoutId }, 1)
+  await mineCoin('brought back', 98n)
+  expect(await free(), 'the block of the filler may yet be lost').toBe(108n)
+  await setOutflowState(stage.db, payoutId, ['broadcast'], 'failed')
+  expect(await free()).toBe(198n)
+})
+
+test('a payout that is planned and let go of gives back what it was promised', async () => {
+  await mineCoin('coin', 100n)
+  const order = await placeOrder(stage, 'ETH:ETH', 'BTC:BTC', { asks: ETHER, promises: 60n })
+  await confirmDeposit(stage, order, await mineDeposit(stage, order, ETHER, 100))
+  await tell(stage, order.terms.id, 'priced:1', { kind: 'ExchangePriced', quote: null })
+  expect(await free()).toBe(40n)
+  await setOutflowState(stage.db, `${order.terms.id}:1`, ['planned'], 'cancelled')
+  expect(await free()).toBe(100n)
 })
 
 test('when more is promised than is held, nothing can be promised', async () => {

@@ -1,6 +1,6 @@
 import type { Chain } from '../chains/chain.ts'
 import { reserveAddresses } from '../db/addresses.ts'
-import { sumSpendableCoins } from '../db/coins.ts'
+import { sumCoins } from '../db/coins.ts'
 import { sumLiveOutflows } from '../db/outflows.ts'
 import { writeReserves } from '../db/reserves.ts'
 import { type AssetId, nativeAsset } from '../domain/catalog/assets.ts'
@@ -24,29 +24,36 @@ export async function saveReserves(
 ): Promise<void> {
   const nowMs = world.clock.nowMs()
   if (nowMs - takenAtMs < REFRESH_MS) return
-  const held = await heldOn(world, chain, height)
-  const promised = await sumLiveOutflows(world.db, chain.id)
+  const spendable = await spendableOn(world, chain, height)
   const reserves = chain.assets.map(async (asset) => ({
     asset,
-    spendable: (held.get(asset) ?? 0n) - (promised.get(asset) ?? 0n),
+    spendable: spendable.get(asset) ?? 0n,
     payoutCost: (await chain.estimateCost(asset)).units,
     atMs: nowMs,
   }))
   await writeReserves(world.db, await Promise.all(reserves))
 }
 
-async function heldOn(world: World, chain: Chain, height: number): Promise<ReadonlyMap<AssetId, bigint>> {
+/** What is held less what is promised; ledger units. */
+async function spendableOn(
+  world: World,
+  chain: Chain,
+  height: number,
+): Promise<ReadonlyMap<AssetId, bigint>> {
   if (chain.model === 'coins') {
     const { confirmations } = chainFacts[chain.id]
-    const satoshi = await sumSpendableCoins(world.db, chain.id, height, confirmations)
+    const { satoshi, promised } = await sumCoins(world.db, chain.id, height, confirmations)
     const { id } = nativeAsset(chain.id)
-    return new Map([[id, fromChainUnits(id, satoshi).units]])
+    return new Map([[id, fromChainUnits(id, satoshi).units - promised]])
   }
   const addresses = await reserveAddresses(world.db, chain.family)
   const balances = chain.assets.map(async (asset) => {
     return [asset, await spendableBalance(chain, asset, addresses)] as const
   })
-  return new Map(await Promise.all(balances))
+  const held = await Promise.all(balances)
+  // Asked after what is held: a payout that leaves in between is taken off once more, never not at all.
+  const promised = await sumLiveOutflows(world.db, chain.id)
+  return new Map(held.map(([asset, units]) => [asset, units - (promised.get(asset) ?? 0n)]))
 }
 
 /** What of a balance can leave: all of it, less what the chain never lets go. Ledger units. */
