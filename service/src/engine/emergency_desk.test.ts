@@ -160,6 +160,19 @@ test('what has no price now is put off, and not told to be too little', async ()
   expect(toldBy(await choose(stage.db, 'refund'))).toContain('is REFUND')
 })
 
+test('what the reserve does not cover is put off, and settled once it does', async () => {
+  const { choose, outflows } = await stuckOrder()
+  const go = (key: string, units: bigint) => {
+    const market = { reserve: ({ id: asset }: Asset) => amountOf(asset, units) }
+    return choose(stage.db, key, null, { action: 'continue', market })
+  }
+  // Half of what was asked, at the lock.
+  expect(toldBy(await go('too low', 5n * 10n ** 17n - 1n))).toBe('MAINTENANCE')
+  expect(await outflows()).toEqual([])
+  expect(toldBy(await go('high enough', 5n * 10n ** 17n))).toContain('is EXCHANGE')
+  expect(await outflows()).toEqual([{ kind: 'payout' }])
+})
+
 test.each([
   ['a refund address', 'refund_address', null],
   ['a destination', 'destination', 'back'],

@@ -11,7 +11,7 @@ import { accept, refuse } from '../domain/outcome.ts'
 import { aboutField } from './about_field.ts'
 import { apply } from './apply.ts'
 import type { ActionView, Desk, DeskOutcome, DeskRejection, EmergencyAction, RetrySlot } from './desk.ts'
-import { emergencyOffers, readOfferMarket, refundCost } from './emergency_offers.ts'
+import { emergencyOffers, refundCost, whyNotNow } from './emergency_offers.ts'
 import { noPrice } from './market.ts'
 import { idempotencyConflict } from './order_desk.ts'
 import { type AddressReader, addressReader } from './read_address.ts'
@@ -105,10 +105,8 @@ async function factOf(
   const offers = emergencyOffers(order, world.market)
   if (action !== 'refund') {
     const quote = offers[action]
-    // Nobody knows now what it would come to: that passes, and says nothing about how much was received.
-    const market = readOfferMarket(order, world.market)
-    if (quote === null && !market.ok) return market
-    return accept({ kind: 'ActionChosen', action, quote })
+    const notNow = quote === null ? whyNotNow(order, action, world.market) : null
+    return notNow === null ? accept({ kind: 'ActionChosen', action, quote }) : refuse(notNow)
   }
   // Only an address the client gave, now or at creation: senders may be exchanges or contracts.
   const address = given.value ?? order.refundAddress

@@ -3,9 +3,10 @@ import { assetOf } from '../domain/catalog/assets.ts'
 import { amountOf, toPrecision } from '../domain/money/amount.ts'
 import { rateBetween } from '../domain/money/rate.ts'
 import { nothingFailed, type Order } from '../domain/orders/order.ts'
+import { refuse } from '../domain/outcome.ts'
 import { midRate } from '../domain/quotes/quote.ts'
-import { emergencyOffers } from './emergency_offers.ts'
-import type { MarketBoard } from './market.ts'
+import { emergencyOffers, whyNotNow } from './emergency_offers.ts'
+import { type MarketBoard, noPrice } from './market.ts'
 
 /**
  * What: which rate `continue` offers to a fixed order that was paid wrongly, and who pays for attempts that failed.
@@ -64,12 +65,13 @@ function paid(satoshi: bigint, rateType: 'fixed' | 'float' = 'fixed'): Order {
 }
 
 /** A unit of ether is worth as much as one of anything, for whoever knows. */
-function board(lockOffered: boolean, knowsEther = true): MarketBoard {
+function board(lockOffered: boolean, knowsEther = true, reserve = usdt(1_000_000n)): MarketBoard {
   return {
     refresh: async () => {},
     isChainUp: () => true,
     isOffered: () => true,
     headHeight: () => 9,
+    reserve: () => reserve,
     payoutCost: () => btc(1_000n),
     costOf: ({ id }, cost) => (knowsEther ? amountOf(id, cost.units) : null),
     isLockOffered: (expiresAtMs) => lockOffered && expiresAtMs === 900_000,
@@ -81,7 +83,7 @@ function board(lockOffered: boolean, knowsEther = true): MarketBoard {
         mid: midRate(from, to, 50_000n, 1n),
         fee: 0n,
         networkFee: usdt(5n),
-        reserve: usdt(1n),
+        reserve,
       },
     }),
   }
@@ -147,4 +149,46 @@ test('while nobody knows what failed attempts have cost, nothing is offered', ()
   const failed = { payouts: amountOf('ETH:ETH', 1n), refunds: btc(0n) }
   const offers = emergencyOffers({ ...paid(5_000_000n), failedCosts: failed }, board(true, false))
   expect(offers).toEqual({ continue: null, recalculate: null, refund: null })
+})
+
+test('what the reserve does not cover is not offered, at the lock or at the market, and passes', () => {
+  // 0.05 BTC are 3000 at the lock, and 2495 at the market.
+  const half = paid(5_000_000n)
+  const offered = (reserve: bigint) => {
+    const { continue: locked, recalculate } = emergencyOffers(half, board(true, true, usdt(reserve)))
+    return [locked?.to, recalculate?.to]
+  }
+  expect(offered(3_000n)).toEqual([usdt(3_000n), usdt(2_495n)])
+  expect(offered(2_999n)).toEqual([undefined, usdt(2_495n)])
+  expect(offered(2_494n)).toEqual([undefined, undefined])
+
+  const poor = board(true, true, usdt(2_494n))
+  const tooLow = { code: 'MAINTENANCE', message: expect.stringContaining('the reserve of USDT on ERC20') }
+  expect(whyNotNow(half, 'continue', poor)).toEqual(tooLow)
+  expect(whyNotNow(half, 'recalculate', poor)).toEqual(tooLow)
+  expect(whyNotNow(half, 'recalculate', board(true, true, usdt(2_495n)))).toBeNull()
+  expect(whyNotNow(paid(10_000n), 'continue', poor), 'too little was received').toBeNull()
+  expect(emergencyOffers(half, poor).refund).not.toBeNull()
+})
+
+test('without a market the locked rate is offered as long as the reserve covers it', () => {
+  const half = paid(5_000_000n)
+  const silent = (reserve: bigint) => ({ ...board(true, true, usdt(reserve)), read: () => refuse(noPrice) })
+  expect(emergencyOffers(half, silent(3_000n)).continue?.to).toEqual(usdt(3_000n))
+  expect(emergencyOffers(half, silent(2_999n)).continue).toBeNull()
+  expect(whyNotNow(half, 'continue', silent(2_999n))).toMatchObject({ code: 'MAINTENANCE' })
+  expect(whyNotNow(half, 'recalculate', silent(3_000n))).toBe(noPrice)
+})
+
+test('more than can be asked for is exchanged at the market, and not at the lock', () => {
+  // The lock says 60,000 for each, and the market 50,000.
+  const most = BTC.maxAmount
+  const { continue: locked } = emergencyOffers(paid(most), board(true))
+  expect(locked?.to).toEqual(usdt(600_000n))
+  const { continue: offered, recalculate } = emergencyOffers(paid(most + 1_000_000n), board(true))
+  expect(offered?.to).toEqual(usdt(500_495n))
+  expect(recalculate).toEqual(offered)
+  const tolerant = paid(most + 1_000_000n)
+  const terms = { ...tolerant.terms, tolerance: btc(1_000_000n) }
+  expect(emergencyOffers({ ...tolerant, terms }, board(true)).continue?.to).toEqual(usdt(600_600n))
 })

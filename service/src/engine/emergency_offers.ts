@@ -1,4 +1,4 @@
-import { type AssetId, assetOf } from '../domain/catalog/assets.ts'
+import { type Asset, type AssetId, assetOf } from '../domain/catalog/assets.ts'
 import { type Amount, add, amountOf, toPrecision } from '../domain/money/amount.ts'
 import { type Order, type OrderTerms, received } from '../domain/orders/order.ts'
 import { accept, type Outcome, refuse } from '../domain/outcome.ts'
@@ -14,11 +14,37 @@ export type Offers = {
 
 /**
  * DESIGN 3, Lifecycle. continue: received × the locked rate, or the current rate where no rate is locked any more
- * (float, late, or an hour past the order's expiry) or what was received is too small a part of what was asked. recalculate:
- * the current rate on what was received. refund: what was received less the network's cost. What attempts that failed have
- * cost is taken off each.
+ * (float, late, or an hour past the order's expiry), what was received is too small a part of what was asked, or more than
+ * could have been asked. recalculate: the current rate on what was received. Neither is offered while the reserve does not
+ * cover it. refund: what was received less the network's cost. What attempts that failed have cost is taken off each.
  */
 export function emergencyOffers(order: Order, board: MarketBoard): Offers {
+  const exchanges = priceExchanges(order, board)
+  const covered = (quote: Quote | null) => (quote !== null && isCovered(quote, board) ? quote : null)
+  return {
+    continue: covered(exchanges.continue),
+    recalculate: covered(exchanges.recalculate),
+    refund: refundOffer(received(order), refundCost(order, board)),
+  }
+}
+
+/**
+ * Why an exchange that may well be worth it is not offered at this moment: that passes, and says nothing about how much was
+ * received. Null where it is offered, or too little was received.
+ */
+export function whyNotNow(
+  order: Order,
+  action: 'continue' | 'recalculate',
+  board: MarketBoard,
+): MarketRejection | null {
+  const quote = priceExchanges(order, board)[action]
+  if (quote !== null) return isCovered(quote, board) ? null : reserveTooLow(assetOf(quote.to.asset))
+  const market = readOfferMarket(order, board)
+  return market.ok ? null : market.rejection
+}
+
+/** What they come to, whether or not that could be paid. */
+function priceExchanges(order: Order, board: MarketBoard): Pick<Offers, 'continue' | 'recalculate'> {
   const { terms, state } = order
   const total = received(order)
   const market = readOfferMarket(order, board)
@@ -26,20 +52,38 @@ export function emergencyOffers(order: Order, board: MarketBoard): Offers {
   const isLate = state.status === 'EMERGENCY' && state.reasons.includes('LATE_DEPOSIT')
   // What is not worth exchanging at the market is not exchanged at the lock either.
   const isWorthIt = !market.ok || current !== null
-  const isOffered =
-    terms.rateType === 'fixed' && !isLate && isWorthIt && board.isLockOffered(terms.expiresAtMs)
+  const mayKeepRate = terms.rateType === 'fixed' && !isLate && isWorthIt && couldBeAsked(total, terms)
+  const isOffered = mayKeepRate && board.isLockOffered(terms.expiresAtMs)
   const locked = isOffered ? quoteAtRate(terms.rate, total, terms.feeShare, terms.networkFee) : null
   const keepsRate = isOffered && (locked === null || paysForItself(terms, locked))
   const failed = failedCostIn(terms.to, order, board)
   return {
     continue: keepsRate ? locked && failed && quoteLess(locked, failed) : current,
     recalculate: current,
-    refund: refundOffer(total, refundCost(order, board)),
+  }
+}
+
+/**
+ * No rate is ever locked for more than a currency's maximum: a small order would be an option on any amount. At the market it
+ * may be more, because the range limits what is asked for (spec 8, Amount range: rate, create) and this has come already.
+ */
+function couldBeAsked(total: Amount, { from, tolerance }: OrderTerms): boolean {
+  return total.units <= assetOf(from).maxAmount + tolerance.units
+}
+
+function isCovered({ to }: Quote, board: MarketBoard): boolean {
+  return to.units <= board.reserve(assetOf(to.asset)).units
+}
+
+function reserveTooLow({ currency, network }: Asset): MarketRejection {
+  return {
+    code: 'MAINTENANCE',
+    message: `the reserve of ${currency} on ${network} does not cover this at the moment; try again later, or choose refund`,
   }
 }
 
 /** The market for what was received, on which a payout costs as much more as failed ones have cost already. */
-export function readOfferMarket(order: Order, board: MarketBoard): Outcome<Market, MarketRejection> {
+function readOfferMarket(order: Order, board: MarketBoard): Outcome<Market, MarketRejection> {
   const { from, to, rateType } = order.terms
   const market = board.read(assetOf(from), assetOf(to), rateType)
   if (!market.ok) return market

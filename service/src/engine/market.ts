@@ -33,6 +33,8 @@ export type MarketBoard = {
   read(from: Asset, to: Asset, rateType: RateType): Outcome<Market, MarketRejection>
   /** Whether an order that expires or expired at `expiresAtMs` may still go on at its locked rate. */
   isLockOffered(expiresAtMs: InstantMs): boolean
+  /** What could be paid out of this asset; nothing as long as nobody has looked. */
+  reserve(asset: Asset): Amount
   /** What sending this asset out costs, in itself. */
   payoutCost(asset: Asset): Amount | null
   /** What a network took in its native asset, told in another asset of the exchange. */
@@ -58,10 +60,12 @@ export function marketBoard(parts: {
 
   const isOffered = ({ id, chain }: Asset) => parts.assets.has(id) && isChainUp(chain)
 
+  const reserve = ({ id }: Asset) => amountOf(id, reserves.get(id)?.spendable ?? 0n)
+
   const payoutCost = (asset: Asset): Amount | null => {
-    const reserve = reserves.get(asset.id)
-    if (reserve === undefined) return null
-    return costOf(prices, asset, amountOf(nativeAsset(asset.chain).id, reserve.payoutCost))
+    const known = reserves.get(asset.id)
+    if (known === undefined) return null
+    return costOf(prices, asset, amountOf(nativeAsset(asset.chain).id, known.payoutCost))
   }
 
   const gather = (from: Asset, to: Asset, rateType: RateType): Market | null => {
@@ -75,7 +79,7 @@ export function marketBoard(parts: {
       mid: midRate(from, to, fromPrice, toPrice),
       fee: policy.fees[rateType],
       networkFee,
-      reserve: amountOf(to.id, reserves.get(to.id)?.spendable ?? 0n),
+      reserve: reserve(to),
     }
   }
   const markets = rememberMarkets(prices, (asset) => reserves.get(asset.id), gather)
@@ -91,6 +95,7 @@ export function marketBoard(parts: {
     isChainUp,
     isOffered,
     headHeight: (chain) => heads.get(chain)?.block.height ?? null,
+    reserve,
     payoutCost,
     costOf: (asset, cost) => costOf(prices, asset, cost),
     isLockOffered: (expiresAtMs) => isLockOffered({ expiresAtMs }, clock.nowMs()),

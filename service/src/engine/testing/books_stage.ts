@@ -165,6 +165,7 @@ function openWorld(
       isLockOffered: () => true,
       headHeight: () => null,
       read: () => ({ ok: false, rejection: { code: 'MAINTENANCE', message: 'no market on the stage' } }),
+      reserve: ({ id }) => amountOf(id, 10n ** 30n),
       payoutCost: () => null,
       costOf: () => null,
     },
