@@ -381,6 +381,18 @@ describe('what an exchange pays', () => {
     expect(becomes(least - 1n)).toBe('EMERGENCY')
   })
 
+  test('within the tolerance it is the float rate that may fall, whatever was paid less or more', () => {
+    const setting: Setting = { rateType: 'float', toleranceBps: 250n }
+    const becomes = (paidBps: bigint, changeBps: bigint) => {
+      const paid = setScene(setting, mineUnits('d1', (ASKED * paidBps) / 10_000n), confirm('d1'))
+      return orderOf(goOn(paid, goOnWithPrice(changeBps))).state.status
+    }
+    expect(becomes(9_760n, 0n), 'less, at the same rate').toBe('EXCHANGE')
+    expect(becomes(9_760n, -201n), 'less, and the rate fell').toBe('EMERGENCY')
+    expect(becomes(10_240n, -199n), 'more, at the rate that was agreed').toBe('EXCHANGE')
+    expect(becomes(10_240n, -400n), 'more, which hides how far the rate fell').toBe('EMERGENCY')
+  })
+
   test('a float order is paid for every digit it received, and the payout has the digits of the interface', () => {
     const digits = ASKED + 9_999_999_999n
     const scene = setScene({ rateType: 'float' }, mineUnits('d1', digits), confirm('d1'), price)

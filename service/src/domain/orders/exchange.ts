@@ -2,7 +2,7 @@ import { type Quote, quoteAtRate } from '../quotes/quote.ts'
 import type { InstantMs } from '../time.ts'
 import { type Decision, ignore, settle, toEmergency } from './decision.ts'
 import type { Fact } from './facts.ts'
-import { type Order, received } from './order.ts'
+import { type Order, type OrderTerms, received } from './order.ts'
 
 /** Spec 3, EXCHANGE: fixed at the promised rate, float at the market's, unless that slipped too far. */
 export function onExchangePriced(
@@ -17,13 +17,16 @@ export function onExchangePriced(
     const promise = promised(order)
     return promise === null ? toEmergency(order, ['UNDERPAID'], nowMs) : settle(order, promise, nowMs)
   }
-  const leastPaid = terms.promises.units * (WHOLE_BASIS_POINTS - terms.slippage)
   if (quote !== null && quote.from.units !== received(order).units)
     return ignore('it was priced on another amount')
-  if (quote === null || quote.to.units * WHOLE_BASIS_POINTS < leastPaid) {
-    return toEmergency(order, ['RATE_SLIPPAGE'], nowMs)
-  }
+  if (quote === null || hasSlipped(terms, quote)) return toEmergency(order, ['RATE_SLIPPAGE'], nowMs)
   return settle(order, quote, nowMs)
+}
+
+/** Rates are compared, not what they bring: within the tolerance, what came may be less or more than what was asked. */
+function hasSlipped({ asks, promises, slippage }: OrderTerms, { from, to }: Quote): boolean {
+  const least = promises.units * from.units * (WHOLE_BASIS_POINTS - slippage)
+  return to.units * asks.units * WHOLE_BASIS_POINTS < least
 }
 
 const WHOLE_BASIS_POINTS = 10_000n
