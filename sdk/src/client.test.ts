@@ -251,12 +251,41 @@ test('repetitions end after `retries`, and refusals are not repeated', async () 
     [400, 'INVALID_PAIR'],
     [401, 'INVALID_SIGNATURE'],
     [409, 'RATE_EXPIRED'],
-    [500, 'INTERNAL_ERROR'],
   ] as const) {
     const refusing = await start(() => problem(status, code))
     expect((await failure(refusing.client.createOrder(order))).code).toBe(code)
     expect(refusing.received).toHaveLength(1)
   }
+})
+
+test('a fault of the service is repeated: a GET, and a POST under one key', async () => {
+  const fault = problem(500, 'INTERNAL_ERROR')
+  const failsOver = await start(inTurn(fault, success({ order_id: 'CB1' }), fault, success({})))
+  expect(await failsOver.client.createOrder(order)).toEqual({ order_id: 'CB1' })
+  await failsOver.client.getOrder('CB1')
+  const [first, second] = failsOver.received.map(({ headers }) => headers['idempotency-key'])
+  expect(second).toBe(first)
+  expect(failsOver.received.map(({ method }) => method)).toEqual(['POST', 'POST', 'GET', 'GET'])
+})
+
+test('a fault of the service that stays is told after `retries`, with the id of the last request', async () => {
+  const { client, received } = await start(
+    (_request, index) => problem(500, 'INTERNAL_ERROR', {}, { 'X-Request-Id': `r${index}` }),
+    { retries: 2 },
+  )
+  const calls = [
+    () => client.createOrder(order),
+    () => client.chooseEmergencyAction('CB1', { action: 'refund' }),
+  ]
+  for (const call of calls) {
+    const last = `r${received.length + 2}`
+    expect(await failure(call())).toMatchObject({ code: 'INTERNAL_ERROR', status: 500, requestId: last })
+  }
+  expect(received).toHaveLength(6)
+  const keys = received.map(({ headers }) => headers['idempotency-key'])
+  expect(keys.slice(0, 3)).toEqual([keys[0], keys[0], keys[0]])
+  expect(keys.slice(3)).toEqual([keys[3], keys[3], keys[3]])
+  expect(new Set(keys).size, 'every POST has a key').toBe(2)
 })
 
 test('an error carries everything the service said', async () => {

@@ -114,6 +114,19 @@ test('a service that is away for minutes is come back to', async () => {
   expect(new Set(lastIds.slice(1))).toEqual(new Set(['2']))
 })
 
+test('a service that answers with faults for minutes is come back to', async () => {
+  const fault = problem(500, 'INTERNAL_ERROR')
+  const { heard, following } = follow([
+    fault,
+    stream(events([1, 'NEW']), 'closed'),
+    ...Array.from({ length: 100 }, () => fault),
+    stream(events([2, 'DONE']), 'closed'),
+  ])
+  await vi.advanceTimersByTimeAsync(600_000)
+  await following
+  expect(heard).toEqual([1, 2])
+})
+
 test('a service that was never there is told, and so is a refusal', async () => {
   const never = follow([away])
   const told = expect(never.following).rejects.toMatchObject({ code: 'NETWORK_ERROR' })

@@ -16,7 +16,7 @@ export type TransportOptions = {
   readonly apiKey?: string | undefined
   readonly apiSecret?: string | undefined
   readonly fetch?: typeof fetch | undefined
-  /** How often a call is repeated after 429, 502, 503, 504 or no answer at all; 3 unless told. */
+  /** How often a call is repeated after 429, 500, 502, 503, 504 or no answer at all; 3 unless told. */
   readonly retries?: number | undefined
   /** One attempt's limit; 30 s unless told. */
   readonly timeoutMs?: number | undefined
@@ -45,7 +45,11 @@ export type Transport = {
 }
 
 const BACK_OFF_MS = 250
-const retriedStatuses: readonly number[] = [429, 502, 503, 504]
+/**
+ * 500 is among them because that is what a service says whose database is moving to another machine. It may have acted all
+ * the same: so every POST needs an Idempotency-Key.
+ */
+const retriedStatuses: readonly number[] = [429, 500, 502, 503, 504]
 
 export function createTransport(options: TransportOptions): Transport {
   const { retries = 3, timeoutMs = 30_000, retryDelayMsMax = 60_000 } = options
