@@ -4,9 +4,23 @@ import type { Sql } from './database.ts'
 export type FilledSlot = { readonly bodyHash: string; readonly orderId: string; readonly answer: unknown }
 
 /** What was done the first time, if there was one. */
-export async function findRetrySlot(sql: Sql, accountId: string, slot: string): Promise<FilledSlot | null> {
+export function findRetrySlot(sql: Sql, accountId: string, slot: string): Promise<FilledSlot | null> {
+  return readSlot(sql, accountId, slot, '')
+}
+
+/** The same; whoever wants to lock it next waits until the transaction ends. */
+export function lockRetrySlot(tx: Sql, accountId: string, slot: string): Promise<FilledSlot | null> {
+  return readSlot(tx, accountId, slot, 'FOR UPDATE')
+}
+
+async function readSlot(
+  sql: Sql,
+  accountId: string,
+  slot: string,
+  lock: '' | 'FOR UPDATE',
+): Promise<FilledSlot | null> {
   const [row] = await sql.query<{ body_hash: string; order_id: string; answer: unknown }>(
-    'SELECT body_hash, order_id, answer FROM retry_slots WHERE account_id = $1 AND slot = $2',
+    `SELECT body_hash, order_id, answer FROM retry_slots WHERE account_id = $1 AND slot = $2 ${lock}`,
     [accountId, slot],
   )
   return row === undefined ? null : { bodyHash: row.body_hash, orderId: row.order_id, answer: row.answer }
@@ -33,6 +47,15 @@ export async function fillRetrySlot(
     ],
   )
   return rows.length > 0
+}
+
+/** In the transaction of an act that takes several: how far it is now. The slot is filled and locked. */
+export async function moveRetrySlot(tx: Sql, accountId: string, slot: string, answer: object): Promise<void> {
+  await tx.query('UPDATE retry_slots SET answer = $3 WHERE account_id = $1 AND slot = $2', [
+    accountId,
+    slot,
+    JSON.stringify(answer),
+  ])
 }
 
 /** At most `limit` of them, so that a statement stays short after a long pause; answers how many it was. */

@@ -11,7 +11,8 @@ import { ACCOUNT, openOrder, openWebhookStage, resetWebhooks } from './testing/w
 import { type DeliveryView, webhookDesk } from './webhook_desk.ts'
 
 /**
- * What: however often a delivery is made again, its list of attempts stays short, and keeps the newest.
+ * What: however often a delivery is made again, its list of attempts stays short, and keeps the newest; a request to do so
+ * acts once.
  * How: a real PostgreSQL and the real delivering; the receiver is a function.
  */
 let stage: BooksStage
@@ -102,11 +103,59 @@ test('of two requests under one key at the same moment one acts, and the other o
   expect(again).toHaveLength(1)
 })
 
+const everything = { sinceMs: 0, state: null }
+
 test('a delivery that waits keeps all its attempts when everything is redelivered', async () => {
   await deliveredAfter(12)
   await stage.corrupt(`UPDATE webhook_deliveries SET state = 'waiting', ended_at_ms = NULL`)
-  await desk().redeliverSince(ACCOUNT, { sinceMs: 0, state: null }, { slot: 'key:all', bodyHash: 'same' })
+  await desk().redeliverSince(ACCOUNT, everything, { slot: 'key:all', bodyHash: 'same' })
   expect(await countAttempts()).toBe(12)
+})
+
+test('a redelivery of many under one key acts once, also for who asks while it is under way; another body is refused', async () => {
+  await deliveredAfter(1)
+  const ask = (bodyHash: string) => desk().redeliverSince(ACCOUNT, everything, { slot: 'key:many', bodyHash })
+  const waiting = (count: number) =>
+    vi.waitFor(async () => {
+      const waits = await stage.db.query('SELECT 1 AS one FROM pg_locks WHERE NOT granted')
+      expect(waits).toHaveLength(count)
+    })
+  // The first one stands in its middle while the others ask.
+  await stage.corrupt('BEGIN')
+  await stage.corrupt('SELECT 1 FROM webhook_lines FOR UPDATE')
+  const first = ask('same')
+  await waiting(1)
+  const repeated = ask('same')
+  const other = ask('other')
+  await waiting(3)
+  await stage.corrupt('COMMIT')
+  expect(await first).toEqual({ ok: true, value: { redelivered: 1, isReplay: false } })
+  expect(await repeated).toEqual({ ok: true, value: { redelivered: 1, isReplay: true } })
+  expect(await other).toMatchObject({ ok: false, rejection: { code: 'IDEMPOTENCY_CONFLICT' } })
+  await stage.corrupt(`UPDATE webhook_deliveries SET state = 'delivered', ended_at_ms = 1`)
+  expect(await ask('same')).toEqual({ ok: true, value: { redelivered: 1, isReplay: true } })
+  expect(await ask('other')).toMatchObject({ ok: false, rejection: { code: 'IDEMPOTENCY_CONFLICT' } })
+  expect((await listed()).state).toBe('delivered')
+})
+
+test('who repeats a redelivery that died in its middle has the rest of it done, and hears of all', async () => {
+  await deliveredAfter(1)
+  await deliverMore(1_000)
+  stage.advance(10_000)
+  let begun = 0
+  const transaction: typeof stage.db.transaction = async (work) => {
+    begun += 1
+    if (begun > 1) throw new Error('died')
+    return stage.db.transaction(work)
+  }
+  const retry = { slot: 'key:dies', bodyHash: 'same' }
+  const dying = webhookDesk({ ...stage.world, db: { ...stage.db, transaction } })
+  await expect(dying.redeliverSince(ACCOUNT, everything, retry)).rejects.toThrow('died')
+  const isAgain = `UPDATE webhook_deliveries SET state = 'delivered', ended_at_ms = 1 WHERE state = 'waiting' RETURNING 1 AS one`
+  expect(await stage.db.query(isAgain), 'and they are told before the repeat').toHaveLength(500)
+  const outcome = await desk().redeliverSince(ACCOUNT, everything, retry)
+  expect(outcome).toEqual({ ok: true, value: { redelivered: 1_001, isReplay: true } })
+  expect(await stage.db.query(isAgain), 'each once').toHaveLength(501)
 })
 
 test('what is delivered again and again does not lengthen its list of attempts', async () => {
@@ -118,7 +167,7 @@ test('what is delivered again and again does not lengthen its list of attempts',
     for (let round = 0; round < 15; round += 1) {
       await vi.waitFor(async () => expect((await listed()).state).toBe('delivered'), { timeout: 15_000 })
       const retry = { slot: `key:${round}`, bodyHash: 'same' }
-      const outcome = await desk().redeliverSince(ACCOUNT, { sinceMs: 0, state: null }, retry)
+      const outcome = await desk().redeliverSince(ACCOUNT, everything, retry)
       expect(outcome).toMatchObject({ ok: true, value: { redelivered: 1 } })
     }
     await vi.waitFor(async () => expect((await listed()).state).toBe('delivered'), { timeout: 15_000 })
@@ -149,14 +198,14 @@ async function countRead(tx: Sql): Promise<number> {
   return row?.count ?? 0
 }
 
-/** Twenty thousand orders more of the account, whose events were all delivered. */
-async function deliverMore(): Promise<void> {
+/** So many orders more of the account, whose events were all delivered. */
+async function deliverMore(count = 20_000): Promise<void> {
   await stage.corrupt(
     `WITH made AS (
        INSERT INTO orders SELECT (made).* FROM (
          SELECT jsonb_populate_record(o, jsonb_build_object('bucket', n % 100, 'created_at_ms', o.created_at_ms + n,
            'order_id', 'CB7' || lpad(n::text, 13, '0') || lpad((n % 100)::text, 2, '0'))) AS made
-         FROM orders o, generate_series(1, 20000) AS n OFFSET 0) AS others
+         FROM orders o, generate_series(1, $1::integer) AS n OFFSET 0) AS others
        RETURNING *),
      told AS (
        INSERT INTO events (bucket, order_id, sequence, status, fact_key, snapshot, at_ms)
@@ -166,6 +215,7 @@ async function deliverMore(): Promise<void> {
        SELECT bucket, order_id, 'callback', account_id, 'https://one.example/', 'one.example' FROM made)
      INSERT INTO webhook_deliveries (bucket, order_id, receiver, sequence, account_id, state, due_at_ms, event_at_ms, ended_at_ms)
      SELECT bucket, order_id, 'callback', 1, account_id, 'delivered', 1, created_at_ms, 1 FROM made`,
+    [count],
   )
 }
 

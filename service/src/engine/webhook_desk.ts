@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts'
-import type { Database } from '../db/database.ts'
-import { fillRetrySlot, findRetrySlot } from '../db/retry_slots.ts'
+import type { Database, Sql } from '../db/database.ts'
+import { fillRetrySlot, findRetrySlot, lockRetrySlot, moveRetrySlot } from '../db/retry_slots.ts'
 import { CALLBACK } from '../db/webhook_lines.ts'
 import {
   type DeliveryKey,
@@ -13,6 +13,7 @@ import {
   redeliver,
 } from '../db/webhook_log.ts'
 import { accept, refuse } from '../domain/outcome.ts'
+import type { InstantMs } from '../domain/time.ts'
 import type { DeskOutcome, DeskRejection, RetrySlot } from './desk.ts'
 import { idempotencyConflict } from './order_desk.ts'
 
@@ -66,7 +67,7 @@ export type WebhookDesk = {
   /** Everything since that is over, or what ended in one state. */
   redeliverSince(
     accountId: string,
-    since: { readonly sinceMs: number; readonly state: DeliveryState | null },
+    since: Since,
     retry: RetrySlot,
   ): Promise<DeskOutcome<Replayable<{ readonly redelivered: number }>>>
 }
@@ -117,29 +118,59 @@ async function redeliverOne(
 
 const REDELIVERED_A_STEP = 500
 
+type Since = { readonly sinceMs: number; readonly state: DeliveryState | null }
+
+/** What the retry slot holds: how many so far, and what has not been looked at; once that is done, only how many. */
+type Reached = {
+  readonly redelivered: number
+  readonly left?: { readonly after: LogPosition; readonly untilMs: InstantMs }
+}
+
+/**
+ * In steps, each of which notes how far it got. Whoever repeats the request takes turns with the one who is still at it, and
+ * goes on alone if that one died: all hear the same in the end, and nothing is begun again twice.
+ */
 async function redeliverMany(
   { db, clock }: DeskPlace,
   accountId: string,
-  { sinceMs, state }: { readonly sinceMs: number; readonly state: DeliveryState | null },
+  since: Since,
   retry: RetrySlot,
 ): Promise<DeskOutcome<Replayable<{ redelivered: number }>>> {
-  const earlier = await earlierOf(db, accountId, retry)
-  if (earlier !== null && !earlier.ok) return earlier
-  if (earlier !== null) return accept({ ...(earlier.value as { redelivered: number }), isReplay: true })
-  const states = state === null ? deliveryStates.filter((one) => one !== 'waiting') : [state]
-  let redelivered = 0
-  let after: LogPosition = { eventAtMs: sinceMs, orderId: '', receiver: '', sequence: 0 }
-  // What is redelivered meanwhile is behind the position: each is begun again once.
-  const untilMs = clock.nowMs()
-  for (let isMore = true; isMore; ) {
-    const step = await findEnded(db, accountId, { after, untilMs }, states, REDELIVERED_A_STEP)
-    redelivered += step.length === 0 ? 0 : await db.transaction((tx) => redeliver(tx, step, clock.nowMs()))
-    after = step.at(-1) ?? after
-    isMore = step.length === REDELIVERED_A_STEP
+  for (let isReplay: boolean | null = null; ; ) {
+    const step = await db.transaction((tx) => redeliverStep(tx, clock, accountId, since, retry))
+    if (!step.ok) return step
+    const { redelivered, left, isFirst } = step.value
+    isReplay ??= !isFirst
+    if (left === undefined) return accept({ redelivered, isReplay })
   }
-  const filled = { bodyHash: retry.bodyHash, orderId: '', answer: { redelivered } }
-  await fillRetrySlot(db, accountId, retry.slot, filled, clock.wallMs())
-  return accept({ redelivered, isReplay: false })
+}
+
+async function redeliverStep(
+  tx: Sql,
+  clock: Clock,
+  accountId: string,
+  { sinceMs, state }: Since,
+  { slot, bodyHash }: RetrySlot,
+): Promise<DeskOutcome<Reached & { readonly isFirst: boolean }>> {
+  const after = { eventAtMs: sinceMs, orderId: '', receiver: '', sequence: 0 }
+  // What is redelivered meanwhile is behind the position: each is begun again once.
+  const begun: Reached = { redelivered: 0, left: { after, untilMs: clock.nowMs() } }
+  const filled = { bodyHash, orderId: '', answer: begun }
+  const isFirst = await fillRetrySlot(tx, accountId, slot, filled, clock.wallMs())
+  const found = isFirst ? filled : await lockRetrySlot(tx, accountId, slot)
+  if (found?.bodyHash !== bodyHash || found.answer === null) return refuse(idempotencyConflict)
+  const { redelivered, left } = found.answer as Reached
+  if (left === undefined) return accept({ redelivered, isFirst })
+  const states = state === null ? deliveryStates.filter((one) => one !== 'waiting') : [state]
+  const ended = await findEnded(tx, accountId, left, states, REDELIVERED_A_STEP)
+  const again = ended.length === 0 ? 0 : await redeliver(tx, ended, clock.nowMs())
+  const last = ended.length === REDELIVERED_A_STEP ? ended.at(-1) : undefined
+  const reached: Reached = {
+    redelivered: redelivered + again,
+    ...(last !== undefined && { left: { ...left, after: last } }),
+  }
+  await moveRetrySlot(tx, accountId, slot, reached)
+  return accept({ ...reached, isFirst })
 }
 
 const disabled: DeskRejection = {
