@@ -5,7 +5,7 @@ import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import { Registry } from 'prom-client'
 import { openApiKeys } from './accounts/api_keys.ts'
-import { addEndpoint, removeEndpoint } from './accounts/owner_acts.ts'
+import { addEndpointOnce, removeEndpoint } from './accounts/owner_acts.ts'
 import type { OwnerPlace } from './accounts/owner_place.ts'
 import { createSecretBox } from './accounts/secret_box.ts'
 import { listEndpoints } from './accounts/webhook_endpoints.ts'
@@ -442,7 +442,7 @@ async function buildInterface(
 function openEndpoints(owners: OwnerPlace): EndpointDesk {
   return {
     list: (accountId) => listEndpoints(owners, accountId),
-    create: (owner, url) => addEndpoint(owners, owner, url),
+    create: (owner, url, retry) => addEndpointOnce(owners, owner, url, retry),
     remove: (owner, endpointId) => removeEndpoint(owners, owner, endpointId),
   }
 }

@@ -1,7 +1,9 @@
 import { type AuditAct, appendAudit, type By } from '../db/audit_log.ts'
 import type { Sql } from '../db/database.ts'
 import { queueMail } from '../db/mails.ts'
+import { fillRetrySlot, findRetrySlot, type RetrySlot } from '../db/retry_slots.ts'
 import { within } from '../db/within.ts'
+import { assert } from '../domain/assert.ts'
 import { accept, type Outcome, refuse } from '../domain/outcome.ts'
 import { createKey, type NewKey, revokeKey, rotateKey, type ToldSecret } from './keys.ts'
 import type { OwnerPlace, Requester } from './owner_place.ts'
@@ -96,10 +98,68 @@ export function endKey(place: OwnerPlace, { accountId, by }: Owner, keyId: strin
 }
 
 export function addEndpoint(place: OwnerPlace, owner: Owner, url: string): Promise<Outcome<WebhookEndpoint>> {
-  return noted(place, owner, 'endpoint_created', (inner) => createEndpoint(inner, owner.accountId, url), {
-    subjectOf: ({ endpointId }) => endpointId,
-    detail: { url },
-  })
+  return add(place, owner, url, null)
+}
+
+export type AddedEndpoint = { readonly endpoint: WebhookEndpoint; readonly isReplay: boolean }
+
+/**
+ * The same for a request that may arrive again: it acts once, and a repeat hears of the endpoint as it was made, whatever
+ * became of it since. Refusals as of `createEndpoint`, and `idempotency_conflict`.
+ */
+export async function addEndpointOnce(
+  place: OwnerPlace,
+  owner: Owner,
+  url: string,
+  retry: RetrySlot,
+): Promise<Outcome<AddedEndpoint>> {
+  const { accountId } = owner
+  const earlier = await earlierOf(place, accountId, retry)
+  if (earlier !== null) return earlier
+  try {
+    const made = await add(place, owner, url, retry)
+    return made.ok ? accept({ endpoint: made.value, isReplay: false }) : made
+  } catch (error) {
+    if (!(error instanceof SlotTaken)) throw error
+    const first = await earlierOf(place, accountId, retry)
+    assert(first !== null, 'a slot is kept for longer than a request takes')
+    return first
+  }
+}
+
+/** Thrown so that a request whose slot was filled meanwhile undoes what it began. */
+class SlotTaken extends Error {}
+
+function add(
+  place: OwnerPlace,
+  owner: Owner,
+  url: string,
+  retry: RetrySlot | null,
+): Promise<Outcome<WebhookEndpoint>> {
+  const { accountId } = owner
+  const create = async (inner: OwnerPlace) => {
+    const made = await createEndpoint(inner, accountId, url)
+    if (!made.ok || retry === null) return made
+    const filled = { bodyHash: retry.bodyHash, orderId: '', answer: made.value }
+    if (!(await fillRetrySlot(inner.db, accountId, retry.slot, filled, place.wallMs()))) throw new SlotTaken()
+    return made
+  }
+  const subjectOf = ({ endpointId }: WebhookEndpoint) => endpointId
+  return noted(place, owner, 'endpoint_created', create, { subjectOf, detail: { url } })
+}
+
+/** What was answered the first time; null when there was none. */
+async function earlierOf(
+  { db }: OwnerPlace,
+  accountId: string,
+  { slot, bodyHash }: RetrySlot,
+): Promise<Outcome<AddedEndpoint> | null> {
+  const filled = await findRetrySlot(db, accountId, slot)
+  if (filled === null) return null
+  if (filled.bodyHash !== bodyHash) {
+    return refuse({ code: 'idempotency_conflict', message: 'the retry slot is that of another request' })
+  }
+  return accept({ endpoint: filled.answer as WebhookEndpoint, isReplay: true })
 }
 
 export function switchEndpoint(

@@ -9,7 +9,8 @@ import { operator } from '../db/audit_log.ts'
 import { type Database, openDatabase } from '../db/database.ts'
 import type { Outcome } from '../domain/outcome.ts'
 import { createAccount } from './accounts.ts'
-import type { KeysPlace } from './keys.ts'
+import { addEndpointOnce, ownerByKey, removeEndpoint } from './owner_acts.ts'
+import type { OwnerPlace } from './owner_place.ts'
 import { createSecretBox } from './secret_box.ts'
 import {
   createEndpoint,
@@ -33,7 +34,7 @@ const folder = mkdtempSync(join(tmpdir(), 'cambist-webhooks-'))
 const dataDir = join(folder, 'postgres')
 let server: Postgres
 let db: Database
-let place: KeysPlace & { readonly loopbackAllowed: boolean }
+let place: OwnerPlace
 let now = 1_700_000_000_000
 
 beforeAll(async () => {
@@ -45,7 +46,8 @@ beforeAll(async () => {
     onConnectionLost: () => {},
   })
   const box = createSecretBox([createSecretKey(randomBytes(32))])
-  place = { db, box, wallMs: () => now, loopbackAllowed: false }
+  const nowMs = () => now
+  place = { db, box, wallMs: nowMs, nowMs, baseUrl: () => '', loopbackAllowed: false }
 })
 
 afterAll(async () => {
@@ -54,6 +56,14 @@ afterAll(async () => {
   removePostgres(dataDir)
   rmSync(folder, { recursive: true, force: true })
 })
+
+async function actsOf(account: string): Promise<readonly string[]> {
+  const rows = await db.query<{ act: string }>(
+    'SELECT act FROM audit_log WHERE chain = $1 ORDER BY sequence',
+    [account],
+  )
+  return rows.map(({ act }) => act)
+}
 
 async function makeAccount(): Promise<string> {
   return accepted(await createAccount(place, operator, { name: 'My shop', email: null })).accountId
@@ -150,6 +160,49 @@ test('endpoints are made once for a URL, disabled, enabled and deleted', async (
   expect(await listEndpoints(place, account)).toEqual([made])
   expect(codeOf(await deleteEndpoint(place, account, made.endpointId))).toBe('accepted')
   expect(await listEndpoints(place, account)).toEqual([])
+})
+
+test('the request that made an endpoint makes none when it arrives once more, also after the endpoint was deleted', async () => {
+  const account = await makeAccount()
+  const owner = ownerByKey({ keyId: 'ck_shop', accountId: account }, '127.0.0.1')
+  const url = 'https://shop.example/late'
+  const add = (bodyHash: string, slot = 'sign:one') => addEndpointOnce(place, owner, url, { slot, bodyHash })
+  const made = accepted(await add('same'))
+  expect(made.isReplay).toBe(false)
+  await removeEndpoint(place, owner, made.endpoint.endpointId)
+  expect(accepted(await add('same'))).toEqual({ endpoint: made.endpoint, isReplay: true })
+  expect(codeOf(await add('other'))).toBe('idempotency_conflict')
+  expect(await listEndpoints(place, account)).toEqual([])
+  expect(await actsOf(account)).toEqual(['account_created', 'endpoint_created', 'endpoint_deleted'])
+  expect(accepted(await add('same', 'sign:two')).isReplay).toBe(false)
+  expect(await listEndpoints(place, account)).toHaveLength(1)
+})
+
+test('the same request many times at once makes one endpoint, and another one under its key is refused', async () => {
+  const account = await makeAccount()
+  const owner = ownerByKey({ keyId: 'ck_shop', accountId: account }, '127.0.0.1')
+  const add = (path: string) =>
+    addEndpointOnce(place, owner, `https://shop.example/${path}`, { slot: 'key:one', bodyHash: path })
+  const told = (await Promise.all(['a', 'a', 'a', 'b', 'b'].map(add))).map((outcome) =>
+    outcome.ok ? outcome.value.isReplay : outcome.rejection.code,
+  )
+  expect(told.filter((each) => each === false)).toHaveLength(1)
+  expect(new Set(told)).toEqual(new Set([false, true, 'idempotency_conflict']))
+  expect(await listEndpoints(place, account)).toHaveLength(1)
+  expect(await actsOf(account)).toEqual(['account_created', 'endpoint_created'])
+})
+
+test('a refusal fills no slot: the request is judged afresh', async () => {
+  const account = await makeAccount()
+  const owner = ownerByKey({ keyId: 'ck_shop', accountId: account }, '127.0.0.1')
+  for (let index = 0; index < 10; index += 1)
+    await createEndpoint(place, account, `https://shop.example/${index}`)
+  const add = () =>
+    addEndpointOnce(place, owner, 'https://shop.example/10', { slot: 'key:one', bodyHash: 'same' })
+  expect(codeOf(await add())).toBe('too_many_endpoints')
+  const [first] = await listEndpoints(place, account)
+  await deleteEndpoint(place, account, first?.endpointId ?? '')
+  expect(accepted(await add()).isReplay).toBe(false)
 })
 
 test('an endpoint is nobody else’s', async () => {

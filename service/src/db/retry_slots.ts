@@ -1,6 +1,13 @@
 import type { InstantMs } from '../domain/time.ts'
 import type { Sql } from './database.ts'
 
+/**
+ * What makes a repeated POST one act: the Idempotency-Key (`key:…`), or a hash of the signature (`sign:…`) when
+ * there is none. It is stored in the transaction that acts, so a crash between acting and answering cannot act twice.
+ * Refusals change nothing and are not kept: a retry is judged afresh.
+ */
+export type RetrySlot = { readonly slot: string; readonly bodyHash: string }
+
 export type FilledSlot = { readonly bodyHash: string; readonly orderId: string; readonly answer: unknown }
 
 /** What was done the first time, if there was one. */

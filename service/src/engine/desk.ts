@@ -1,3 +1,4 @@
+import type { RetrySlot } from '../db/retry_slots.ts'
 import type { OrderStatus } from '../domain/orders/order.ts'
 
 /**
@@ -193,12 +194,7 @@ export type Viewer =
   | { readonly kind: 'account'; readonly accountId: string }
   | { readonly kind: 'token'; readonly token: string }
 
-/**
- * What makes a repeated POST one act: the Idempotency-Key (`key:…`), or a hash of the signature (`sign:…`) when
- * there is none. It is stored in the transaction that acts, so a crash between acting and answering cannot act twice.
- * Refusals change nothing and are not kept: a retry is judged afresh.
- */
-export type RetrySlot = { readonly slot: string; readonly bodyHash: string }
+export type { RetrySlot }
 
 export type Desk = {
   /** A float rate at once; a fixed one when its lock is stored. */

@@ -1,12 +1,12 @@
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import type { ApiKeys } from '../accounts/api_key.ts'
-import type { Owner } from '../accounts/owner_acts.ts'
+import type { AddedEndpoint, Owner } from '../accounts/owner_acts.ts'
 import type { OwnerPlace } from '../accounts/owner_place.ts'
 import type { WebhookEndpoint } from '../accounts/webhook_endpoints.ts'
 import type { Clock } from '../clock.ts'
 import type { Outcome } from '../domain/outcome.ts'
-import type { Desk } from '../engine/desk.ts'
+import type { Desk, RetrySlot } from '../engine/desk.ts'
 import type { EventFeed } from '../engine/notify/feed.ts'
 import type { Unsubscribing } from '../engine/notify/unsubscribe.ts'
 import type { WebhookDesk } from '../engine/webhook_desk.ts'
@@ -67,7 +67,8 @@ export type OperatorParts = {
 /** Where the events of all orders of an account go (accounts/webhook_endpoints.ts). */
 export type EndpointDesk = {
   list(accountId: string): Promise<readonly WebhookEndpoint[]>
-  create(owner: Owner, url: string): Promise<Outcome<WebhookEndpoint>>
+  /** Once for a retry slot (accounts/owner_acts.ts). */
+  create(owner: Owner, url: string, retry: RetrySlot): Promise<Outcome<AddedEndpoint>>
   remove(owner: Owner, endpointId: string): Promise<Outcome<null>>
 }
 

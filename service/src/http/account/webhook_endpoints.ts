@@ -2,6 +2,8 @@ import type { RouteOptions } from 'fastify'
 import Type from 'typebox'
 import { ownerByKey } from '../../accounts/owner_acts.ts'
 import type { WebhookEndpoint } from '../../accounts/webhook_endpoints.ts'
+import type { Rejection } from '../../domain/outcome.ts'
+import { idempotencyConflict } from '../../engine/order_desk.ts'
 import { jsonNoStore } from '../answers/answers.ts'
 import { errorAnswers } from '../answers/problem_schema.ts'
 import { invalidParameters, type Problem } from '../errors.ts'
@@ -12,8 +14,8 @@ import { parametersSchema } from '../parameters/read_body.ts'
 import { readQuery } from '../parameters/read_query.ts'
 import { parameterOf, queryOf, type RouteContext } from '../route_context.ts'
 import { endpointSchema } from './delivery_schema.ts'
-import { callerOf, readSignedPost, refuseWithoutCredentials } from './signed_post.ts'
-import { signedSecurity } from './signed_schema.ts'
+import { callerOf, readSignedPost, refuseWithoutCredentials, replayed } from './signed_post.ts'
+import { idempotencyHeaders, signedSecurity } from './signed_schema.ts'
 
 const url = '/v1/account/webhooks/endpoints'
 
@@ -57,10 +59,17 @@ export function createEndpointRoute(context: RouteContext): RouteOptions {
     schema: {
       ...described('createWebhookEndpoint', 'Have the events of all orders sent to a URL'),
       description: 'The same URL again is the same endpoint, and enabled. An account has at most 10.',
+      headers: idempotencyHeaders,
       body: parametersSchema(parameters, 'body'),
       response: {
         200: { description: 'The endpoint.', ...success(Type.Ref('WebhookEndpoint')) },
-        ...errorAnswers('INVALID_PARAMETER', ...refusals, 'PAYLOAD_TOO_LARGE', 'UNSUPPORTED_MEDIA_TYPE'),
+        ...errorAnswers(
+          'INVALID_PARAMETER',
+          ...refusals,
+          'PAYLOAD_TOO_LARGE',
+          'UNSUPPORTED_MEDIA_TYPE',
+          'IDEMPOTENCY_CONFLICT',
+        ),
       },
     },
     onRequest: refuseWithoutCredentials(context),
@@ -72,14 +81,19 @@ export function createEndpointRoute(context: RouteContext): RouteOptions {
       const made = await parts.endpoints.create(
         ownerByKey(caller.key, context.addressOf(request.raw)),
         read.values.url,
+        read.retry,
       )
-      if (!made.ok) {
-        const details = [{ field: 'url', message: made.rejection.message }]
-        return answers.problem(request, reply, invalidParameters(details))
-      }
-      answers.data(request, reply, writeOne(viewEndpoint(made.value)), jsonNoStore)
+      if (!made.ok) return answers.problem(request, reply, problemOf(made.rejection))
+      const { endpoint, isReplay } = made.value
+      const headers = isReplay ? [...jsonNoStore, ...replayed] : jsonNoStore
+      answers.data(request, reply, writeOne(viewEndpoint(endpoint)), headers)
     },
   }
+}
+
+function problemOf({ code, message }: Rejection): Problem {
+  if (code === 'idempotency_conflict') return idempotencyConflict
+  return invalidParameters([{ field: 'url', message }])
 }
 
 const noSuchEndpoint: Problem = { code: 'NOT_FOUND', message: 'there is no such endpoint' }

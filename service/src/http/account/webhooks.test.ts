@@ -146,6 +146,20 @@ test('endpoints are listed, made and deleted; their URL is checked as callback_u
   expect((await http.signed('DELETE', `${endpoints}/we_nobody`)).status).toBe(404)
 })
 
+test('a repeated request for an endpoint is told from a new one, and another one under its key is refused', async () => {
+  const make = (path: string) =>
+    http.signed('POST', endpoints, JSON.stringify({ url: `https://shop.example/${path}` }))
+  const made = await make('once')
+  expect([made.status, made.headers.get('idempotent-replayed')]).toEqual([200, null])
+  const slot = expect.stringMatching(/^sign:[0-9a-f]{64}$/)
+  const bodyHash = expect.stringMatching(/^[0-9a-f]{64}$/)
+  expect(fakes.asked.at(-1)).toEqual(['https://shop.example/once', { slot, bodyHash }])
+  const again = await make('again')
+  expect([again.status, again.headers.get('idempotent-replayed')]).toEqual([200, 'true'])
+  const other = await make('conflict')
+  expect([other.status, other.json.error_code]).toEqual([422, 'IDEMPOTENCY_CONFLICT'])
+})
+
 test('a key that may only read may look, and change nothing', async () => {
   const key = { key: readOnly.keyId }
   expect((await http.signed('GET', deliveries, undefined, key)).status).toBe(200)

@@ -60,13 +60,19 @@ export function fakeWebhooks() {
   }
   const endpoints: EndpointDesk = {
     list: async () => [endpointView],
-    create: async (_accountId, url) =>
-      url.includes('eleventh')
-        ? refuse({
-            code: 'too_many_endpoints',
-            message: 'an account has at most 10 endpoints: delete one first',
-          })
-        : accept({ ...endpointView, url, disabledAtMs: null, disabledBy: null }),
+    create: async (_owner, url, retry) => {
+      asked.push([url, retry])
+      if (url.includes('eleventh')) {
+        return refuse({
+          code: 'too_many_endpoints',
+          message: 'an account has at most 10 endpoints: delete one first',
+        })
+      }
+      if (url.includes('conflict'))
+        return refuse({ code: 'idempotency_conflict', message: 'another request' })
+      const endpoint = { ...endpointView, url, disabledAtMs: null, disabledBy: null }
+      return accept({ endpoint, isReplay: url.includes('again') })
+    },
     remove: async (_accountId, id) =>
       id === endpointView.endpointId ? accept(null) : refuse({ code: 'endpoint_not_found', message: '' }),
   }
