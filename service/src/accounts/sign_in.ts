@@ -104,6 +104,7 @@ async function useLink(tx: Sql, place: OwnerPlace, asked: SignInAsked) {
   const known = await holdByEmail(tx, link.email)
   const wrong = whatIsWrong(link, asked.browserToken, nowMs)
   if (wrong !== null) {
+    if (!(await noteFailure(tx, link, wrong))) return invalidLink
     const chain = known?.accountId ?? houseChain(link.email)
     const detail = { reason: wrong }
     await appendAudit(tx, { chain, atMs: nowMs, act: 'sign_in_failed', by, subject: link.linkId, detail })
@@ -137,6 +138,19 @@ function whatIsWrong(
   if (expiresAtMs <= nowMs) return 'expired'
   if (browserToken === null || !timingSafeEqual(hashToken(browserToken), browserHash)) return 'other_browser'
   return null
+}
+
+/**
+ * False: the audit log has this already. It is never cut, and whoever holds a link that is used up could lengthen it by as
+ * much as they like.
+ */
+async function noteFailure(tx: Sql, { linkId }: Link, reason: string): Promise<boolean> {
+  const rows = await tx.query(
+    `UPDATE sign_in_links SET failed_for = array_append(failed_for, $2::text)
+     WHERE link_id = $1 AND $2::text <> ALL (failed_for) RETURNING 1 AS one`,
+    [linkId, reason],
+  )
+  return rows.length > 0
 }
 
 /** Whoever else uses the link at this moment waits, and finds it used. */

@@ -194,6 +194,14 @@ test('opening the link uses nothing up, and its page sends nothing by itself', a
   expect((await own.get('/account/confirm-email')).text).toContain('/account/email/stop')
 })
 
+/** The reasons, chain by chain in the order in which they were written. */
+async function failuresNoted(): Promise<readonly string[]> {
+  const failures = await db.query<{ detail: string }>(
+    `SELECT detail FROM audit_log WHERE act = 'sign_in_failed' ORDER BY chain, sequence`,
+  )
+  return failures.map(({ detail }) => JSON.parse(detail).reason)
+}
+
 test('a link of another browser, an old one, a guessed one and none do not sign in, in the same words', async () => {
   const own = browser()
   const token = await askLink(own, 'owner@example.com')
@@ -211,18 +219,34 @@ test('a link of another browser, an old one, a guessed one and none do not sign 
   now += 15 * 60_000
   expect(told(await own.send('POST', '/account/session', { token }))).toEqual(linkInvalid)
   expect(await db.query('SELECT 1 FROM sessions')).toHaveLength(0)
-  const failures = await db.query<{ detail: string }>(
-    `SELECT detail FROM audit_log WHERE act = 'sign_in_failed' ORDER BY chain, sequence`,
-  )
-  expect(failures.map(({ detail }) => JSON.parse(detail).reason)).toEqual([
-    'other_browser',
-    'other_browser',
-    'expired',
-  ])
+  expect(await failuresNoted()).toEqual(['other_browser', 'expired'])
   // A minute earlier it would have been good.
   const fresh = await askLink(own, 'owner@example.com')
   now += 15 * 60_000 - 1
   expect((await own.send('POST', '/account/session', { token: fresh })).status).toBe(200)
+})
+
+test('however often a link fails to sign in, the audit log tells it once for each reason', async () => {
+  const [own, other] = [browser(), browser()]
+  const token = await askLink(own, 'owner@example.com')
+  const fail = async (by: Browser) => {
+    for (let time = 0; time < 3; time += 1)
+      expect(told(await by.send('POST', '/account/session', { token }))).toEqual(linkInvalid)
+  }
+  await fail(other)
+  expect((await own.send('POST', '/account/session', { token })).status).toBe(200)
+  await fail(own)
+  await fail(other)
+  // With the account the link goes to another chain, which comes first.
+  expect(await failuresNoted()).toEqual(['used', 'other_browser'])
+  // Each link by itself.
+  const another = await askLink(own, 'owner@example.com')
+  now += 15 * 60_000
+  const answers = await Promise.all(
+    Array.from({ length: 4 }, () => own.send('POST', '/account/session', { token: another })),
+  )
+  expect(answers.map(told)).toEqual(answers.map(() => linkInvalid))
+  expect(await failuresNoted()).toHaveLength(3)
 })
 
 test('a link that is used many times at once signs in once', async () => {
