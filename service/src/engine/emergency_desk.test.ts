@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { insertAddresses } from '../db/addresses.ts'
-import type { Database } from '../db/database.ts'
+import type { Database, Sql } from '../db/database.ts'
 import type { Asset } from '../domain/catalog/assets.ts'
 import { type Amount, amountOf } from '../domain/money/amount.ts'
 import { sealedTermsOf, sealText } from '../domain/orders/seal.ts'
 import { accept, refuse } from '../domain/outcome.ts'
 import type { ActionView, DeskOutcome, EmergencyAction } from './desk.ts'
 import { emergencyDesk } from './emergency_desk.ts'
-import type { MarketBoard } from './market.ts'
+import { type MarketBoard, marketBoard } from './market.ts'
 import {
   type BooksStage,
   confirmDeposit,
@@ -171,6 +171,20 @@ test('what the reserve does not cover is put off, and settled once it does', asy
   expect(await outflows()).toEqual([])
   expect(toldBy(await go('high enough', 5n * 10n ** 17n))).toContain('is EXCHANGE')
   expect(await outflows()).toEqual([{ kind: 'payout' }])
+})
+
+test('of two choices at once that the reserve covers one by one and not together, one is settled', async () => {
+  const figure = { asset: 'ETH:ETH', spendable: 7n * 10n ** 17n, payout_cost: 1n, at_ms: 0 }
+  const query = async (text: string) => (text.includes('FROM reserves') ? [figure] : [])
+  const { clock, prices, policy } = stage.world
+  const db = { query } as unknown as Sql
+  const market = marketBoard({ db, clock, prices, policy, assets: new Set() })
+  await market.refresh()
+  // Each is half an ether.
+  const orders = [await stuckOrder(), await stuckOrder()]
+  const go = orders.map(({ choose }) => choose(stage.db, 'go', null, { action: 'continue', market }))
+  const told = (await Promise.all(go)).map((outcome) => (outcome.ok ? 'settled' : outcome.rejection.code))
+  expect(told.sort()).toEqual(['MAINTENANCE', 'settled'])
 })
 
 test.each([

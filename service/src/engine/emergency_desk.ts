@@ -49,7 +49,11 @@ async function actOn(
     const order = isOrderId(orderId) ? await findOrder(world.db, orderId) : null
     if (order === null || order.terms.accountId !== accountId) return refuse(noSuchOrder)
     if (order.state.status !== 'EMERGENCY') return refuse(notEmergency(`the order is ${order.state.status}`))
-    const fact = await factOf(world, addresses, order, action, refundAddress)
+    // An address that is none is refused whatever is chosen: who sends it may mean a refund.
+    const given = await readGiven(addresses, order, refundAddress)
+    if (!given.ok) return given
+    // Between the offer and the reserve that the choice sets aside for it nobody else may come: nothing is awaited.
+    const fact = factOf(world, order, action, given.value)
     if (!fact.ok) return fact
     const chosen = await choose(world, order, fact.value, retry)
     // A deposit arrived between the offer and the choice: the choice is made on what is there now.
@@ -86,22 +90,22 @@ function notEmergency(why: string): DeskRejection {
   }
 }
 
-/**
- * The choice with the amounts as they are offered at this moment. An address that is none is refused whatever is
- * chosen: who sends it may mean a refund.
- */
-async function factOf(
-  world: DeskWorld,
+async function readGiven(
   addresses: AddressReader,
+  { terms }: Order,
+  refundAddress: string | null,
+): Promise<DeskOutcome<string | null>> {
+  if (refundAddress === null) return accept(null)
+  return addresses.readAddress(assetOf(terms.from), refundAddress, 'refund_address')
+}
+
+/** The choice with the amounts as they are offered at this moment. */
+function factOf(
+  world: DeskWorld,
   order: Order,
   action: EmergencyAction,
-  refundAddress: string | null,
-): Promise<DeskOutcome<Fact & { kind: 'ActionChosen' }>> {
-  const given =
-    refundAddress === null
-      ? accept(null)
-      : await addresses.readAddress(assetOf(order.terms.from), refundAddress, 'refund_address')
-  if (!given.ok) return given
+  given: string | null,
+): DeskOutcome<Fact & { kind: 'ActionChosen' }> {
   const offers = emergencyOffers(order, world.market)
   if (action !== 'refund') {
     const quote = offers[action]
@@ -109,7 +113,7 @@ async function factOf(
     return notNow === null ? accept({ kind: 'ActionChosen', action, quote }) : refuse(notNow)
   }
   // Only an address the client gave, now or at creation: senders may be exchanges or contracts.
-  const address = given.value ?? order.refundAddress
+  const address = given ?? order.refundAddress
   if (address === null) return refuse(addressRequired)
   if (offers.refund === null && refundCost(order, world.market) === null) return refuse(noPrice)
   return accept({ kind: 'ActionChosen', action, refund: offers.refund && { ...offers.refund, address } })
@@ -129,20 +133,17 @@ async function choose(
 ): Promise<DeskOutcome<ActionView> | 'offer_changed'> {
   const { id, accountId } = order.terms
   let answer: ActionView | null = null
+  const act = () =>
+    apply(world, id, `action:${order.sequence}:${retry.slot}`, fact, async (tx, next) => {
+      answer = answerOf(next, fact.action)
+      const filled = { bodyHash: retry.bodyHash, orderId: id, answer }
+      if (!(await fillRetrySlot(tx, accountId, retry.slot, filled, world.clock.wallMs())))
+        throw new SlotTaken()
+      if (fact.action === 'refund') await sealAnew(world, tx, order, next)
+    })
+  const pays = fact.action === 'refund' ? null : fact.quote
   try {
-    const applied = await apply(
-      world,
-      id,
-      `action:${order.sequence}:${retry.slot}`,
-      fact,
-      async (tx, next) => {
-        answer = answerOf(next, fact.action)
-        const filled = { bodyHash: retry.bodyHash, orderId: id, answer }
-        if (!(await fillRetrySlot(tx, accountId, retry.slot, filled, world.clock.wallMs())))
-          throw new SlotTaken()
-        if (fact.action === 'refund') await sealAnew(world, tx, order, next)
-      },
-    )
+    const applied = await (pays === null ? act() : world.market.setAside(pays.to, act))
     if (applied.kind === 'refused') {
       const { code, why } = applied
       if (code === 'OFFER_CHANGED') return 'offer_changed'

@@ -72,6 +72,7 @@ function board(lockOffered: boolean, knowsEther = true, reserve = usdt(1_000_000
     isOffered: () => true,
     headHeight: () => 9,
     reserve: () => reserve,
+    setAside: (_, work) => work(),
     payoutCost: () => btc(1_000n),
     costOf: ({ id }, cost) => (knowsEther ? amountOf(id, cost.units) : null),
     isLockOffered: (expiresAtMs) => lockOffered && expiresAtMs === 900_000,

@@ -28,7 +28,8 @@ async function exchangeOrder(world: World, due: DueExchange): Promise<void> {
   if (pays !== null && pays.units > market.value.reserve.units) {
     return postpone(world, due, `the reserve of ${order.terms.to} does not cover it`)
   }
-  await apply(world, due.orderId, `priced:${due.sequence}`, { kind: 'ExchangePriced', quote })
+  const settle = () => apply(world, due.orderId, `priced:${due.sequence}`, { kind: 'ExchangePriced', quote })
+  await (pays === null ? settle() : world.market.setAside(pays, settle))
 }
 
 /** The order stays where it is and is tried again; after too long, a person decides (DESIGN 3, Lifecycle). */

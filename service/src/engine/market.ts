@@ -11,6 +11,7 @@ import type { RateType } from '../domain/quotes/quote.ts'
 import { costIn, type Market, midRate } from '../domain/quotes/quote.ts'
 import type { InstantMs } from '../domain/time.ts'
 import type { Prices, UsdPrice } from '../prices/price_source.ts'
+import { openFreeReserves } from './free_reserves.ts'
 import type { Policy } from './policy.ts'
 
 export type MarketRejection = {
@@ -33,8 +34,10 @@ export type MarketBoard = {
   read(from: Asset, to: Asset, rateType: RateType): Outcome<Market, MarketRejection>
   /** Whether an order that expires or expired at `expiresAtMs` may still go on at its locked rate. */
   isLockOffered(expiresAtMs: InstantMs): boolean
-  /** What could be paid out of this asset; nothing as long as nobody has looked. */
+  /** What could be paid out of this asset, less what is set aside; nothing as long as nobody has looked. */
   reserve(asset: Asset): Amount
+  /** Settles something by `work`: from this moment on its amount is nobody else's to be promised in this process. */
+  setAside<Result>(amount: Amount, work: () => Promise<Result>): Promise<Result>
   /** What sending this asset out costs, in itself. */
   payoutCost(asset: Asset): Amount | null
   /** What a network took in its native asset, told in another asset of the exchange. */
@@ -51,7 +54,7 @@ export function marketBoard(parts: {
 }): MarketBoard {
   const { db, clock, prices, policy } = parts
   let heads = new Map<ChainId, ChainHead>()
-  let reserves = new Map<AssetId, Reserve>()
+  const reserves = openFreeReserves(clock)
 
   const isChainUp = (chain: ChainId): boolean => {
     const head = heads.get(chain)
@@ -88,14 +91,13 @@ export function marketBoard(parts: {
     refresh: async () => {
       const [newHeads, newReserves] = await Promise.all([readHeads(db), readReserves(db)])
       heads = new Map(newHeads.map((head) => [head.chain, head]))
-      reserves = new Map(
-        newReserves.map((reserve) => [reserve.asset, sameOr(reserves.get(reserve.asset), reserve)]),
-      )
+      reserves.takeFigures(newReserves)
     },
     isChainUp,
     isOffered,
     headHeight: (chain) => heads.get(chain)?.block.height ?? null,
     reserve,
+    setAside: reserves.setAside,
     payoutCost,
     costOf: (asset, cost) => costOf(prices, asset, cost),
     isLockOffered: (expiresAtMs) => isLockOffered({ expiresAtMs }, clock.nowMs()),
@@ -136,12 +138,6 @@ type Gathered = {
   readonly nativePrice: UsdPrice | null
   readonly reserve: Reserve | undefined
   readonly market: Market | null
-}
-
-/** The reserve that was known, as long as it is the same: so that what was made of it stands. */
-function sameOr(known: Reserve | undefined, read: Reserve): Reserve {
-  const isSame = known?.spendable === read.spendable && known.payoutCost === read.payoutCost
-  return isSame ? known : read
 }
 
 /** Markets as long as what they were made of stays what it is: quoting asks for the same ones again and again. */

@@ -166,6 +166,7 @@ function openWorld(
       headHeight: () => null,
       read: () => ({ ok: false, rejection: { code: 'MAINTENANCE', message: 'no market on the stage' } }),
       reserve: ({ id }) => amountOf(id, 10n ** 30n),
+      setAside: (_, work) => work(),
       payoutCost: () => null,
       costOf: () => null,
     },

@@ -1,0 +1,97 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import type { Chain } from '../chains/chain.ts'
+import { findOrder } from '../db/orders.ts'
+import { amountOf } from '../domain/money/amount.ts'
+import type { Order } from '../domain/orders/order.ts'
+import { exchangeOrders } from './exchange.ts'
+import { marketBoard } from './market.ts'
+import { saveReserves } from './reserves.ts'
+import {
+  type BooksStage,
+  confirmDeposit,
+  lookAt,
+  mineDeposit,
+  openBooksStage,
+  placeOrder,
+} from './testing/books_stage.ts'
+
+/**
+ * What: orders that are due at the same moment are settled as far as the reserve reaches, and no further.
+ * How: the real step and the real market board on a real PostgreSQL; a chain on paper that says what it holds.
+ */
+let stage: BooksStage
+
+beforeAll(async () => {
+  stage = await openBooksStage('exchange')
+}, 60_000)
+beforeEach(() => stage.reset())
+afterAll(() => stage?.stop())
+
+const USDT = 10n ** 18n
+
+/** A reserve of 50,000 USDT, while one of anything is worth one of anything. */
+function openMarket() {
+  const { db, clock, prices, policy } = stage.world
+  const market = marketBoard({ db, clock, prices, policy, assets: new Set(['BTC:BTC', 'USDT:ERC20']) })
+  const chain: Chain = {
+    ...stage.chain('ETH'),
+    balance: async (asset) => (asset === 'USDT:ERC20' ? 50_000n * USDT : 0n),
+    estimateCost: async () => amountOf('ETH:ETH', 1n),
+  }
+  const world = { ...stage.world, market }
+  return {
+    exchange: () => exchangeOrders(world),
+    refresh: () => market.refresh(),
+    look: async () => {
+      await saveReserves(world, chain, 100, 0)
+      await market.refresh()
+    },
+  }
+}
+
+async function paidOrder(promises: bigint): Promise<Order> {
+  const order = await placeOrder(stage, 'BTC:BTC', 'USDT:ERC20', { asks: 100_000_000n, promises })
+  await confirmDeposit(stage, order, await mineDeposit(stage, order, 100_000_000n, 90))
+  return order
+}
+
+async function areSettled(orders: readonly Order[]): Promise<boolean[]> {
+  const states = orders.map(async ({ terms }) => (await findOrder(stage.db, terms.id))?.state)
+  return (await Promise.all(states)).map(
+    (state) => state !== undefined && 'settlement' in state && state.settlement !== null,
+  )
+}
+
+/** All that was put off is due again. */
+async function later(durationMs: number) {
+  stage.advance(durationMs)
+  for (const chain of ['BTC', 'ETH'] as const) await lookAt(stage, chain, 100)
+}
+
+test('of two that the reserve covers one by one and not together, one is settled', async () => {
+  const { exchange, look } = openMarket()
+  await look()
+  const orders = [await paidOrder(30_000n * USDT), await paidOrder(30_000n * USDT)]
+  await exchange()
+  expect((await areSettled(orders)).filter(Boolean)).toHaveLength(1)
+  await later(4_000)
+  await look()
+  await exchange()
+  expect((await areSettled(orders)).filter(Boolean), 'after a new look').toHaveLength(1)
+})
+
+test('what was settled is taken off the figures that were there, and off new ones once', async () => {
+  const { exchange, look, refresh } = openMarket()
+  await look()
+  const settled = await paidOrder(30_000n * USDT)
+  await exchange()
+  const tooLarge = await paidOrder(20_000n * USDT + 1n)
+  await refresh()
+  await exchange()
+  expect(await areSettled([settled, tooLarge]), 'the same figures, read again').toEqual([true, false])
+  await later(4_000)
+  await look()
+  const rest = await paidOrder(20_000n * USDT)
+  await exchange()
+  expect(await areSettled([settled, tooLarge, rest])).toEqual([true, false, true])
+})
