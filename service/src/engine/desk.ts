@@ -94,6 +94,13 @@ export type EmergencyOptions = {
   } | null
 }
 
+export type EmergencyView = {
+  readonly reasons: readonly EmergencyReason[]
+  readonly options: EmergencyOptions
+  /** For mails and pages: false while a null may also say that nobody knows what the action would come to. */
+  readonly are_options_known: boolean
+}
+
 /** Everything about an order that a client may know; the routes choose (create shows fewer fields). */
 export type OrderView = {
   readonly order_id: string
@@ -126,7 +133,7 @@ export type OrderView = {
   readonly expires_at: number
   readonly completed_at: number | null
   /** Present in EMERGENCY. */
-  readonly emergency?: { readonly reasons: readonly EmergencyReason[]; readonly options: EmergencyOptions }
+  readonly emergency?: EmergencyView
   /** Present in REFUND and REFUNDED. */
   readonly refund?: {
     readonly address: string

@@ -64,6 +64,9 @@ function paid(satoshi: bigint, rateType: 'fixed' | 'float' = 'fixed'): Order {
   }
 }
 
+/** Nobody knows any price: not what an exchange would bring, and not what a network's cost is in a token. */
+const withoutPrices: MarketBoard = { ...board(false, false), read: () => refuse(noPrice) }
+
 /** A unit of ether is worth as much as one of anything, for whoever knows. */
 function board(lockOffered: boolean, knowsEther = true, reserve = usdt(1_000_000n)): MarketBoard {
   return {
@@ -105,6 +108,19 @@ test('what would not pay for its own payout is not offered at the lock either', 
   const crumb = paid(10_000n)
   expect(emergencyOffers(crumb, board(true)).continue).toBeNull()
   expect(emergencyOffers(crumb, board(true)).recalculate).toBeNull()
+})
+
+test('what too little was received for is told from what nobody knows', () => {
+  const nothing = { continue: null, recalculate: null, refund: null }
+  const crumb = paid(1_500n)
+  expect(emergencyOffers(crumb, board(true))).toEqual({ ...nothing, areKnown: true })
+  expect(emergencyOffers(crumb, withoutPrices)).toEqual({ ...nothing, areKnown: false })
+  const noCost: MarketBoard = { ...board(true), payoutCost: () => null }
+  expect(emergencyOffers(crumb, noCost)).toEqual({ ...nothing, areKnown: false })
+  // A coin is sent back at its own price, and what the exchange would bring is still missing.
+  const offers = emergencyOffers(paid(5_000_000n), withoutPrices)
+  expect([offers.refund === null, offers.areKnown]).toEqual([false, false])
+  expect(emergencyOffers(paid(5_000_000n), board(true)).areKnown).toBe(true)
 })
 
 test('a small part of a large amount pays for its own payout, at the lock as at the market', () => {
@@ -149,7 +165,7 @@ test('who lets payouts fail until nothing is left is offered nothing any more', 
 test('while nobody knows what failed attempts have cost, nothing is offered', () => {
   const failed = { payouts: amountOf('ETH:ETH', 1n), refunds: btc(0n) }
   const offers = emergencyOffers({ ...paid(5_000_000n), failedCosts: failed }, board(true, false))
-  expect(offers).toEqual({ continue: null, recalculate: null, refund: null })
+  expect(offers).toEqual({ continue: null, recalculate: null, refund: null, areKnown: false })
 })
 
 test('what the reserve does not cover is not offered, at the lock or at the market, and passes', () => {
@@ -169,7 +185,7 @@ test('what the reserve does not cover is not offered, at the lock or at the mark
   expect(whyNotNow(half, 'recalculate', poor)).toEqual(tooLow)
   expect(whyNotNow(half, 'recalculate', board(true, true, usdt(2_495n)))).toBeNull()
   expect(whyNotNow(paid(10_000n), 'continue', poor), 'too little was received').toBeNull()
-  expect(emergencyOffers(half, poor).refund).not.toBeNull()
+  expect(emergencyOffers(half, poor)).toMatchObject({ refund: expect.anything(), areKnown: false })
 })
 
 test('without a market the locked rate is offered as long as the reserve covers it', () => {

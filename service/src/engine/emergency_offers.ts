@@ -10,6 +10,8 @@ export type Offers = {
   readonly continue: Quote | null
   readonly recalculate: Quote | null
   readonly refund: { readonly amount: Amount; readonly networkFee: Amount } | null
+  /** Whether null says that too little was received; false while some action may be offered later, as `whyNotNow` says. */
+  readonly areKnown: boolean
 }
 
 /**
@@ -21,10 +23,13 @@ export type Offers = {
 export function emergencyOffers(order: Order, board: MarketBoard): Offers {
   const exchanges = priceExchanges(order, board)
   const covered = (quote: Quote | null) => (quote !== null && isCovered(quote, board) ? quote : null)
+  const returning = refundCost(order, board)
+  const isKnown = (action: 'continue' | 'recalculate') => whyNotNow(order, action, board) === null
   return {
     continue: covered(exchanges.continue),
     recalculate: covered(exchanges.recalculate),
-    refund: refundOffer(received(order), refundCost(order, board)),
+    refund: refundOffer(received(order), returning),
+    areKnown: returning !== null && isKnown('continue') && isKnown('recalculate'),
   }
 }
 

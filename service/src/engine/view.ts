@@ -3,7 +3,7 @@ import { showAmount } from '../domain/money/amount.ts'
 import { showRate } from '../domain/money/rate.ts'
 import { shortIdOf } from '../domain/orders/identifiers.ts'
 import { countedDeposits, type Order, receivedSoFar } from '../domain/orders/order.ts'
-import type { EmergencyOptions, OrderView } from './desk.ts'
+import type { EmergencyView, OrderView } from './desk.ts'
 import { emergencyOffers, type Offers } from './emergency_offers.ts'
 import type { MarketBoard } from './market.ts'
 
@@ -45,7 +45,7 @@ export function viewOrder(order: Order, market: MarketBoard): OrderView {
     expires_at: terms.expiresAtMs,
     completed_at: 'completedAtMs' in state ? state.completedAtMs : null,
     ...(state.status === 'EMERGENCY' && {
-      emergency: { reasons: state.reasons, options: showOffers(order, emergencyOffers(order, market)) },
+      emergency: { reasons: state.reasons, ...showOffers(order, emergencyOffers(order, market)) },
     }),
     ...(isRefund && {
       refund: {
@@ -71,19 +71,22 @@ function confirmations(order: Order, headHeight: number | null): number {
   return depths.length === 0 ? 0 : Math.min(required, ...depths)
 }
 
-function showOffers(order: Order, offers: Offers): EmergencyOptions {
+function showOffers(order: Order, offers: Offers): Omit<EmergencyView, 'reasons'> {
   const from = assetOf(order.terms.from)
   const exchange = (quote: Offers['continue']) =>
     quote && { receive_amount: showAmount(quote.to, 'down'), rate: showRate(quote.rate) }
   return {
-    continue: exchange(offers.continue),
-    recalculate: exchange(offers.recalculate),
-    refund: offers.refund && {
-      refund_amount: showAmount(offers.refund.amount, 'down'),
-      network_fee: showAmount(offers.refund.networkFee, 'up'),
-      currency: from.currency,
-      network: from.network,
-      has_refund_address: order.refundAddress !== null,
+    options: {
+      continue: exchange(offers.continue),
+      recalculate: exchange(offers.recalculate),
+      refund: offers.refund && {
+        refund_amount: showAmount(offers.refund.amount, 'down'),
+        network_fee: showAmount(offers.refund.networkFee, 'up'),
+        currency: from.currency,
+        network: from.network,
+        has_refund_address: order.refundAddress !== null,
+      },
     },
+    are_options_known: offers.areKnown,
   }
 }

@@ -57,8 +57,9 @@ const order: OrderInMail = {
   completed_at: null,
 }
 
-const emergency: OrderInMail['emergency'] = {
+const emergency: NonNullable<OrderInMail['emergency']> = {
   reasons: ['UNDERPAID'],
+  are_options_known: true,
   options: {
     continue: { receive_amount: '400.25' },
     recalculate: null,
@@ -176,11 +177,28 @@ describe('what mails say', () => {
       expect(part).toContain('token=tok-CB4821093377160542#continue')
       expect(part).toContain('token=tok-CB4821093377160542#refund')
       expect(part).not.toContain('#recalculate')
+      expect(part).not.toContain('not known')
     }
     for (const reason of emergencyReasons) {
       const mail = orderMail('emergency_action_required', { emergency: { ...emergency, reasons: [reason] } })
       expect(mail.text).not.toContain(reason)
     }
+  })
+
+  test('an emergency in which nobody knows what an action would pay says so, and where that will stand', () => {
+    const nothing = { continue: null, recalculate: null, refund: null }
+    const mailWith = (options: typeof emergency.options) =>
+      orderMail('emergency_action_required', {
+        emergency: { reasons: ['NETWORK_PROBLEM'], options, are_options_known: false },
+      })
+    const [none, some] = [mailWith(nothing), mailWith(emergency.options)]
+    for (const part of [none.text, none.html, some.text, some.html]) {
+      expect(part).toContain('It is not known at the moment what every action would pay')
+      expect(part).toContain('https://x.example.org/order/CB4821093377160542?token=')
+      expect(part).not.toContain('too little')
+    }
+    for (const part of [none.text, none.html]) expect(part).not.toContain('mounts were worked out')
+    expect(some.text).toContain('and receive 400.25 USDT')
   })
 
   test('failed: refunded, or nothing to choose', () => {

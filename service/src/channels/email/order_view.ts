@@ -35,7 +35,9 @@ const reasonWords: Readonly<Record<EmergencyReason, string>> = {
 
 /** What the templates of an order's mails may say; the names are theirs. */
 export function orderView(order: OrderInMail, links: OrderLinks): View {
+  const { emergency } = order
   const url = links.orderUrl(order.order_id)
+  const actions = emergency === undefined ? [] : actionViews(order, emergency.options, url)
   return {
     order_id: order.order_id,
     status: order.status,
@@ -58,9 +60,11 @@ export function orderView(order: OrderInMail, links: OrderLinks): View {
     order_url: url,
     is_refunded: order.status === 'REFUNDED',
     refund: refundView(order, links),
-    reasons: order.emergency?.reasons.map((reason) => ({ text: reasonWords[reason] })) ?? [],
-    has_reasons: (order.emergency?.reasons.length ?? 0) > 0,
-    actions: order.emergency === undefined ? [] : actionViews(order, order.emergency.options, url),
+    reasons: emergency?.reasons.map((reason) => ({ text: reasonWords[reason] })) ?? [],
+    has_reasons: (emergency?.reasons.length ?? 0) > 0,
+    actions,
+    has_actions: actions.length > 0,
+    are_actions_known: emergency?.are_options_known === true,
   }
 }
 

@@ -39,6 +39,8 @@ export type OrderInMail = {
   readonly emergency?: {
     readonly reasons: readonly EmergencyReason[]
     readonly options: EmergencyOptionsInMail
+    /** Only then does null say that too little was received. Events of before this was written down lack it. */
+    readonly are_options_known?: boolean
   }
   readonly refund?: {
     readonly address: string

@@ -17,8 +17,11 @@ function change(status: OrderStatus, more: Partial<StatusChange> = {}): StatusCh
   return { status, isFirst: true, emergency: null, ...more }
 }
 
-const inEmergency = (options: EmergencyOptionsInMail, isFirst = true) =>
-  change('EMERGENCY', { isFirst, emergency: { reasons: ['UNDERPAID'], options } })
+const inEmergency = (options: EmergencyOptionsInMail, isFirst = true, isKnown = true) =>
+  change('EMERGENCY', {
+    isFirst,
+    emergency: { reasons: ['UNDERPAID'], options, are_options_known: isKnown },
+  })
 
 describe('the mail of a status', () => {
   test('the first time', () => {
@@ -44,11 +47,19 @@ describe('the mail of a status', () => {
     expect(mailOfEvent(inEmergency(nothing, false))).toBe('order_failed')
   })
 
-  test('an emergency asks where there is something to choose, and says failed where there is not', () => {
+  test('an emergency asks where there is something to choose, and says failed where too little came for anything', () => {
     expect(mailOfEvent(inEmergency(refundOnly))).toBe('emergency_action_required')
     expect(mailOfEvent(inEmergency(exchangeOnly))).toBe('emergency_action_required')
     expect(mailOfEvent(inEmergency(nothing))).toBe('order_failed')
-    expect(mailOfEvent(change('EMERGENCY'))).toBe('order_failed')
+  })
+
+  test('an emergency in which nobody knows what an action would pay asks as well', () => {
+    expect(mailOfEvent(inEmergency(nothing, true, false))).toBe('emergency_action_required')
+    const ofAnEarlierRelease = { reasons: ['NETWORK_PROBLEM'], options: nothing } as const
+    expect(mailOfEvent(change('EMERGENCY', { emergency: ofAnEarlierRelease }))).toBe(
+      'emergency_action_required',
+    )
+    expect(mailOfEvent(change('EMERGENCY'))).toBe('emergency_action_required')
   })
 })
 

@@ -1,15 +1,12 @@
-import type { EmergencyReason, OrderStatus } from '../orders/order.ts'
-import type { EmergencyOptionsInMail, OrderMailKind } from './mail_content.ts'
+import type { OrderStatus } from '../orders/order.ts'
+import type { OrderInMail, OrderMailKind } from './mail_content.ts'
 
 /** What decides whether a change of status is one of the spec's events (§6.2). */
 export type StatusChange = {
   readonly status: OrderStatus
   /** Whether the order never had this status before. */
   readonly isFirst: boolean
-  readonly emergency: {
-    readonly reasons: readonly EmergencyReason[]
-    readonly options: EmergencyOptionsInMail
-  } | null
+  readonly emergency: NonNullable<OrderInMail['emergency']> | null
 }
 
 /**
@@ -29,7 +26,7 @@ export function mailOfEvent({ status, isFirst, emergency }: StatusChange): Order
     case 'REFUNDED':
       return isFirst ? 'order_failed' : null
     case 'EMERGENCY':
-      return canChoose(emergency?.options ?? null) ? 'emergency_action_required' : 'order_failed'
+      return isHopeless(emergency) ? 'order_failed' : 'emergency_action_required'
     case 'EXCHANGE':
     case 'WITHDRAW':
     case 'REFUND':
@@ -37,6 +34,8 @@ export function mailOfEvent({ status, isFirst, emergency }: StatusChange): Order
   }
 }
 
-function canChoose(options: EmergencyOptionsInMail | null): boolean {
-  return options !== null && Object.values(options).some((option) => option !== null)
+/** Too little came for anything, for sure: what nobody knows at the moment may be chosen later, and is not told again then. */
+function isHopeless(emergency: StatusChange['emergency']): boolean {
+  if (emergency?.are_options_known !== true) return false
+  return Object.values(emergency.options).every((option) => option === null)
 }

@@ -1,5 +1,5 @@
 import type { RouteOptions } from 'fastify'
-import type { EmergencyOptions, OrderView } from '../../engine/desk.ts'
+import type { EmergencyOptions, EmergencyView, OrderView } from '../../engine/desk.ts'
 import { isOrderId, isShortId } from '../account/order_id.ts'
 import { readOrderToken } from '../auth/order_token.ts'
 import { admitAnonymous, parameterOf, type RouteContext } from '../route_context.ts'
@@ -60,7 +60,7 @@ ${emergency === undefined ? '' : emergencyPart(order, emergency, baseUrl)}
 
 function emergencyPart(
   order: OrderView,
-  { reasons, options }: NonNullable<OrderView['emergency']>,
+  { reasons, options, are_options_known }: EmergencyView,
   baseUrl: string,
 ): Html {
   const choices = [
@@ -70,12 +70,18 @@ function emergencyPart(
   ]
   return html`<h2>A decision is needed</h2>
 <p>The order has stopped: ${reasons.join(', ')}.</p>
-${
-  choices.length === 0
-    ? html`<p>At this moment there is nothing to choose: what was received is too little to be exchanged or sent back.</p>`
-    : html`<p>Whoever has the account's API key chooses, with one signed request. The amounts are those of this moment.</p>`
-}
+${choices.length === 0 ? '' : html`<p>Whoever has the account's API key chooses, with one signed request. The amounts are those of this moment.</p>`}
+${whyMissing(choices.length, are_options_known)}
 ${choices}`
+}
+
+/** Nothing where what is shown is all that there is. */
+function whyMissing(choices: number, areKnown: boolean): Html | '' {
+  if (!areKnown) {
+    return html`<p>It is not known at the moment what every action would pay: a price, a network or the reserve for it is not available. Load this page again later.</p>`
+  }
+  if (choices > 0) return ''
+  return html`<p>At this moment there is nothing to choose: what was received is too little to be exchanged or sent back.</p>`
 }
 
 function exchangeChoice(

@@ -15,12 +15,13 @@ const done: Unsubscription[] = []
 const noDatabase = {} as Database
 const { tokenOf, read } = unsubscribing(noDatabase, createSecretKey(Buffer.alloc(32, 7)))
 
-const emergency: OrderView = {
+const emergency = {
   ...orderView,
   status: 'EMERGENCY',
   destination: '<img src=x onerror=alert(1)>',
   emergency: {
     reasons: ['UNDERPAID'],
+    are_options_known: true,
     options: {
       continue: { receive_amount: '400.25', rate: '65000' },
       recalculate: null,
@@ -33,15 +34,16 @@ const emergency: OrderView = {
       },
     },
   },
-}
+} satisfies OrderView
 
+let shown: OrderView = emergency
 let http: Harness
 beforeAll(async () => {
   const unsubscribe = async (each: Unsubscription) => void done.push(each)
   http = await startHttp({
     desk: fakeDesk({
       findOrder: async (_, viewer) =>
-        viewer.kind === 'token' && viewer.token === ORDER_TOKEN ? emergency : null,
+        viewer.kind === 'token' && viewer.token === ORDER_TOKEN ? shown : null,
     }),
     parts: { unsubscribing: { tokenOf, read, unsubscribe } },
   })
@@ -128,6 +130,21 @@ describe('the page of an order', () => {
     expect(page.text).toContain('{&quot;action&quot;:&quot;refund&quot;,&quot;refund_address&quot;')
     expect(page.text).not.toContain('id="recalculate"')
     expect(page.text).not.toContain('<form')
+    expect(page.text).not.toContain('not known')
+  })
+
+  test('tells what is too little from what nobody knows at the moment', async () => {
+    const { options } = emergency.emergency
+    const nothing = { continue: null, recalculate: null, refund: null }
+    const says = async (more: Partial<NonNullable<OrderView['emergency']>>) => {
+      shown = { ...emergency, emergency: { ...emergency.emergency, ...more } }
+      const { text } = await http.request('GET', `/order/${ORDER_ID}?token=${ORDER_TOKEN}`)
+      return ['too little', 'not known', 'id="refund"'].filter((words) => text.includes(words))
+    }
+    expect(await says({ options: nothing })).toEqual(['too little'])
+    expect(await says({ options: nothing, are_options_known: false })).toEqual(['not known'])
+    expect(await says({ options, are_options_known: false })).toEqual(['not known', 'id="refund"'])
+    shown = emergency
   })
 
   test('is not there without its token, or with another', async () => {
