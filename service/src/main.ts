@@ -27,9 +27,9 @@ import { openDesk } from './engine/desks.ts'
 import { registerGauges } from './engine/gauges.ts'
 import { marketBoard } from './engine/market.ts'
 import { openFeed } from './engine/notify/feed.ts'
+import { mailOwner } from './engine/notify/mail_owner.ts'
 import { startNotifying } from './engine/notify/run.ts'
 import type { MailParts } from './engine/notify/send_mails.ts'
-import { mailExhausted } from './engine/notify/tell_exhausted.ts'
 import { unsubscribing } from './engine/notify/unsubscribe.ts'
 import type { WebhookParts } from './engine/notify/webhook_world.ts'
 import type { Policy } from './engine/policy.ts'
@@ -250,7 +250,7 @@ async function openWebhooks(
     secretsOf: (accountId) => openWebhookSecrets(place, accountId),
     writeEvent: writeOrderEvent,
     chance: Math.random,
-    tellExhausted: mailExhausted,
+    ...mailOwner,
   }
 }
 

@@ -9,10 +9,14 @@ export const CALLBACK = 'callback'
 
 export type Endpoint = { readonly endpointId: string; readonly accountId: string; readonly url: string }
 
-export function findEnabledEndpoints(sql: Sql, accountIds: readonly string[]): Promise<Endpoint[]> {
+/**
+ * Whose deliveries are written down: of what an endpoint misses that answered 410, too. They end as cancelled when they are
+ * claimed, and are there to be delivered again once its owner has mended it.
+ */
+export function findLoggedEndpoints(sql: Sql, accountIds: readonly string[]): Promise<Endpoint[]> {
   return sql.query<Endpoint>(
     `SELECT endpoint_id AS "endpointId", account_id AS "accountId", url FROM webhook_endpoints
-     WHERE account_id = ANY($1) AND disabled_at_ms IS NULL`,
+     WHERE account_id = ANY($1) AND disabled_by IS DISTINCT FROM 'owner'`,
     [accountIds],
   )
 }
@@ -338,25 +342,22 @@ export async function cancelWaiting(tx: Sql, line: ClaimedLine, nowMs: InstantMs
   )
 }
 
-/** The receiver wants no more: of any order where it is an endpoint, of this one where it is a `callback_url`. */
-export async function closeReceiver(
-  tx: Sql,
-  line: ClaimedLine,
-  nowMs: InstantMs,
-  wallMs: InstantMs,
-): Promise<void> {
-  if (line.receiver === CALLBACK) {
-    await tx.query(
-      'UPDATE webhook_lines SET closed_at_ms = $4 WHERE bucket = $1 AND order_id = $2 AND receiver = $3',
-      [...keyOf(line), nowMs],
-    )
-    return
-  }
+/** The receiver wants no more of this order. */
+export async function closeLine(tx: Sql, line: ClaimedLine, nowMs: InstantMs): Promise<void> {
   await tx.query(
-    `UPDATE webhook_endpoints SET disabled_at_ms = $2, disabled_by = 'receiver'
-     WHERE endpoint_id = $1 AND disabled_at_ms IS NULL`,
-    [line.receiver, wallMs],
+    'UPDATE webhook_lines SET closed_at_ms = $4 WHERE bucket = $1 AND order_id = $2 AND receiver = $3',
+    [...keyOf(line), nowMs],
   )
+}
+
+/** The endpoint wants no more of any order. False: it is disabled already, or gone. */
+export async function disableEndpoint(tx: Sql, endpointId: string, wallMs: InstantMs): Promise<boolean> {
+  const disabled = await tx.query(
+    `UPDATE webhook_endpoints SET disabled_at_ms = $2, disabled_by = 'receiver'
+     WHERE endpoint_id = $1 AND disabled_at_ms IS NULL RETURNING endpoint_id`,
+    [endpointId, wallMs],
+  )
+  return disabled.length > 0
 }
 
 /** Lets the claim go; the line goes on with the first that waits. */

@@ -15,6 +15,10 @@ export function accountView(content: Exclude<MailContent, OrderMail>): View {
         last_answer: last_answer === undefined ? null : { text: last_answer },
       }
     }
+    case 'endpoint_disabled': {
+      const { order_id, url, endpoint } = content.data
+      return { order_id, url, endpoint }
+    }
     case 'sign_in_link':
     case 'email_change_new': {
       const { link, expires_at_ms, ip } = content.data

@@ -84,6 +84,10 @@ const EVERY_MAIL: readonly MailContent[] = [
     kind: 'webhook_exhausted',
     data: { order_id: order.order_id, url: 'https://a.example/hook', endpoint: null },
   },
+  {
+    kind: 'endpoint_disabled',
+    data: { order_id: order.order_id, url: 'https://a.example/hook', endpoint: 'we_0123456789abcdef' },
+  },
   { kind: 'sign_in_link', data: { link: 'https://x.example.org/in#abc', expires_at_ms: 0 } },
   { kind: 'email_change_old', data: { new_email: 'new@example.org' } },
   { kind: 'email_change_new', data: { link: 'https://x.example.org/c#abc', expires_at_ms: 0, ip: '::1' } },
@@ -210,6 +214,18 @@ describe('what mails say', () => {
     expect(stuck.text).toContain('nothing to choose')
   })
 
+  test('a mail about webhooks is not one about the safety of an account', () => {
+    const isSafety = (content: MailContent) => mailOf(content).text.includes('safety of your account')
+    const plain = EVERY_MAIL.filter((content) => !isSafety(content)).map(({ kind }) => kind)
+    expect(plain).toEqual([...orderMailKinds, 'webhook_exhausted', 'endpoint_disabled'])
+    const gone = mailOf(EVERY_MAIL.find(({ kind }) => kind === 'endpoint_disabled') as MailContent)
+    for (const part of [gone.text, gone.html]) {
+      expect(part).toContain('410')
+      expect(part).toContain('we_0123456789abcdef')
+      expect(part).toContain('https://a.example/hook')
+    }
+  })
+
   test('only mails about orders can be unsubscribed from, each from its own class', () => {
     const classes = EVERY_MAIL.map((content) => [
       content.kind,
@@ -223,6 +239,7 @@ describe('what mails say', () => {
       order_expired: 'order_expired',
       emergency_action_required: 'all',
       webhook_exhausted: null,
+      endpoint_disabled: null,
       sign_in_link: null,
       email_change_old: null,
       email_change_new: null,

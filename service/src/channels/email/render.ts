@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import {
   isOrderMail,
+  isWebhookMail,
   type MailContent,
   type MailKind,
   orderMailKinds,
@@ -66,6 +67,7 @@ export function mailRenderer(settings: MailSettings): (mail: MailToRender) => Ma
 const mailKinds: readonly MailKind[] = [
   ...orderMailKinds,
   'webhook_exhausted',
+  'endpoint_disabled',
   'sign_in_link',
   'email_change_old',
   'email_change_new',
@@ -108,7 +110,7 @@ function footerView(
     sender: settings.sender,
     note: settings.note === null ? null : { text: settings.note },
     unsubscribe,
-    is_security: !isOrderMail(content) && content.kind !== 'webhook_exhausted',
+    is_security: !isOrderMail(content) && !isWebhookMail(content),
   }
 }
 

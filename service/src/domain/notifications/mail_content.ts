@@ -83,6 +83,16 @@ export type MailContent =
       }
     }
   | {
+      /** An endpoint answered 410, and nothing goes there any more. */
+      readonly kind: 'endpoint_disabled'
+      readonly data: {
+        /** The order whose event it answered so. */
+        readonly order_id: string
+        readonly url: string
+        readonly endpoint: string
+      }
+    }
+  | {
       readonly kind: 'sign_in_link'
       readonly data: { readonly link: string; readonly expires_at_ms: InstantMs; readonly ip?: string }
     }
@@ -128,6 +138,13 @@ export const linkMailKinds = [
   'email_change_old',
   'email_change_new',
 ] as const satisfies readonly MailKind[]
+
+const webhookMailKinds: readonly MailKind[] = ['webhook_exhausted', 'endpoint_disabled']
+
+/** About an account's webhooks: they come as long as it gets mails at all. */
+export function isWebhookMail({ kind }: MailContent): boolean {
+  return webhookMailKinds.includes(kind)
+}
 
 export type OrderMail = Extract<MailContent, { readonly kind: OrderMailKind }>
 

@@ -4,8 +4,9 @@ import {
   type AttemptEnd,
   CALLBACK,
   cancelWaiting,
-  closeReceiver,
+  closeLine,
   type DueDelivery,
+  disableEndpoint,
   freeLine,
   lockLine,
   noteAttempt,
@@ -106,11 +107,9 @@ async function settle(
   }
   const isGone = answer.kind === 'answered' && answer.status === GONE
   if (isGone) {
-    await closeReceiver(tx, delivery, nowMs, world.clock.wallMs())
     await setDelivery(tx, delivery, { state: 'cancelled', failures, dueAtMs: nowMs, nowMs })
     await cancelWaiting(tx, delivery, nowMs)
-    world.log.warn(logged(delivery), 'a receiver of webhooks wants no more (410)')
-    return
+    return close(world, tx, delivery)
   }
   const waitMs = nextAttemptInMs(failures, world.webhooks.chance())
   if (waitMs !== null) {
@@ -127,6 +126,16 @@ async function settle(
     lastAnswer: end.status === null ? end.said : `HTTP ${end.status}`,
     nowMs,
   })
+}
+
+/** A `callback_url` is one order's; an endpoint was told of all, and its owner may not know that it is not any more. */
+async function close(world: WebhookWorld, tx: Sql, delivery: DueDelivery): Promise<void> {
+  const { orderId, accountId, url, receiver: endpoint } = delivery
+  const nowMs = world.clock.nowMs()
+  world.log.warn(logged(delivery), 'a receiver of webhooks wants no more (410)')
+  if (endpoint === CALLBACK) return closeLine(tx, delivery, nowMs)
+  const isNews = await disableEndpoint(tx, endpoint, world.clock.wallMs())
+  if (isNews) await world.webhooks.tellDisabled(tx, { orderId, accountId, url, endpoint, nowMs })
 }
 
 function logged({ orderId, receiver, sequence, host }: DueDelivery): object {

@@ -7,6 +7,7 @@ import type { Loop } from '../loop.ts'
 import { type BooksStage, openBooksStage } from '../testing/books_stage.ts'
 import { pagesTouched } from '../testing/pages_touched.ts'
 import {
+  ACCOUNT,
   addEndpoint,
   disableEndpointBy,
   happen,
@@ -15,10 +16,12 @@ import {
   resetWebhooks,
   type WebhookStage,
 } from '../testing/webhook_stage.ts'
+import { webhookDesk } from '../webhook_desk.ts'
 import { startDelivering } from './deliveries.ts'
+import { mailOwner } from './mail_owner.ts'
 import { relayEvents } from './relay.ts'
 import { relayToWebhooks } from './relay_webhooks.ts'
-import { mailExhausted } from './tell_exhausted.ts'
+import type { WebhookWorld } from './webhook_world.ts'
 
 /**
  * What: what waits for receivers is told one after the other, again until it is had, and nobody waits for anybody else.
@@ -67,6 +70,21 @@ const statesOf = async (orderId: string) => {
 
 const waitFor = (condition: () => Promise<void> | void) =>
   vi.waitFor(condition, { timeout: 15_000, interval: 10 })
+
+/** The account of the stage gets its mails, and none is written yet. */
+async function ownMails(): Promise<void> {
+  await stage.empty('mails', 'notification_settings')
+  await stage.corrupt(`UPDATE accounts SET email = 'owner@shop.example' WHERE account_id = '${ACCOUNT}'`)
+}
+
+const enableAll = () =>
+  stage.corrupt('UPDATE webhook_endpoints SET disabled_at_ms = NULL, disabled_by = NULL')
+
+/** What owners have to hear of is mailed, as in the service. */
+const mailing = (world: WebhookWorld): WebhookWorld => ({
+  ...world,
+  webhooks: { ...world.webhooks, ...mailOwner },
+})
 
 async function orderWith(events: number, url = 'https://one.example/'): Promise<string> {
   const orderId = await openOrder(stage, url)
@@ -184,6 +202,61 @@ test('410 disables an endpoint for all orders, and so does its owner', async () 
     { endpoint_id: 'we_first000', disabled_by: 'receiver' },
     { endpoint_id: 'we_second00', disabled_by: 'owner' },
   ])
+  // Of a hundred that are told the same at once, its owner hears once.
+  expect(webhooks.disabled).toMatchObject([{ endpoint: 'we_first000', url: 'https://gone.example/' }])
+})
+
+test('what happens while an endpoint is disabled by its receiver is cancelled, and can be delivered again', async () => {
+  await addEndpoint(stage, 'we_first000', 'https://gone.example/')
+  const orderId = await openOrder(stage, null)
+  await relay()
+  webhooks.answer = () => status(410)
+  start()
+  await waitFor(async () => expect(await statesOf(orderId)).toEqual(['1 cancelled 1']))
+  await happen(stage, orderId)
+  const later = await openOrder(stage, null)
+  await relay()
+  await waitFor(async () => {
+    expect(await statesOf(orderId)).toEqual(['1 cancelled 1', '2 cancelled 0'])
+    expect(await statesOf(later)).toEqual(['1 cancelled 0'])
+  })
+  expect([called(), webhooks.disabled.length], 'it is not asked, nor its owner told, again').toEqual([[1], 1])
+  const { redeliverSince } = webhookDesk(stage.world)
+  const again = (slot: string) =>
+    redeliverSince(ACCOUNT, { sinceMs: 0, state: 'cancelled' }, { slot, bodyHash: 'same' })
+  expect(await again('key:disabled'), 'while it is disabled').toMatchObject({ value: { redelivered: 0 } })
+  await enableAll()
+  webhooks.answer = () => status(200)
+  expect(await again('key:enabled')).toMatchObject({ value: { redelivered: 3 } })
+  await waitFor(async () => {
+    expect(await statesOf(orderId)).toEqual(['1 delivered 0', '2 delivered 0'])
+    expect(await statesOf(later)).toEqual(['1 delivered 0'])
+  })
+})
+
+test('an endpoint that disabled itself is mailed to its owner, once each time', async () => {
+  await ownMails()
+  await addEndpoint(stage, 'we_first000', 'https://gone.example/')
+  const [orderId, other] = [await openOrder(stage, null), await openOrder(stage, null)]
+  await relay()
+  webhooks.answer = () => status(410)
+  start({ ...webhooks, world: mailing(webhooks.world) })
+  const mailed = () => stage.db.query('SELECT kind, to_address, data FROM mails')
+  const mail = (order: string) => ({
+    kind: 'endpoint_disabled',
+    to_address: 'owner@shop.example',
+    data: { order_id: order, url: 'https://gone.example/', endpoint: 'we_first000' },
+  })
+  await waitFor(async () => {
+    for (const one of [orderId, other]) expect((await statesOf(one))[0]).toMatch(/cancelled/)
+  })
+  expect([[mail(orderId)], [mail(other)]]).toContainEqual(await mailed())
+  await stage.empty('mails')
+  await enableAll()
+  const next = await openOrder(stage, null)
+  await relay()
+  await waitFor(async () => expect(await statesOf(next)).toEqual(['1 cancelled 1']))
+  expect(await mailed()).toEqual([mail(next)])
 })
 
 test('a receiver that hangs takes its own places and nobody else’s', async () => {
@@ -421,16 +494,14 @@ test('what cannot be made into a message is a failure that is logged, and waits 
 })
 
 test('what is given up is mailed to the owner in the same transaction, unless mails are off or there is no address', async () => {
-  await stage.empty('mails')
-  await stage.corrupt(`UPDATE accounts SET email = 'owner@shop.example' WHERE account_id = 'acc_stage00000'`)
+  await ownMails()
   await stage.corrupt(`INSERT INTO accounts VALUES ('acc_nomail0000', 'No mail', 1) ON CONFLICT DO NOTHING`)
   const orderId = await orderWith(1)
   const silent = await openOrder(stage, 'https://one.example/', 'acc_nomail0000')
   await relay()
   await stage.corrupt('UPDATE webhook_deliveries SET attempts = 9')
-  const { world } = webhooks
   webhooks.answer = () => status(503)
-  start({ ...webhooks, world: { ...world, webhooks: { ...world.webhooks, tellExhausted: mailExhausted } } })
+  start({ ...webhooks, world: mailing(webhooks.world) })
   await waitFor(async () => {
     expect(await statesOf(orderId)).toEqual(['1 exhausted 10'])
     expect(await statesOf(silent)).toEqual(['1 exhausted 10'])
@@ -452,9 +523,8 @@ test('an owner who wants no mails gets none', async () => {
   const orderId = await orderWith(1)
   await relay()
   await stage.corrupt('UPDATE webhook_deliveries SET attempts = 9')
-  const { world } = webhooks
   webhooks.answer = () => status(503)
-  start({ ...webhooks, world: { ...world, webhooks: { ...world.webhooks, tellExhausted: mailExhausted } } })
+  start({ ...webhooks, world: mailing(webhooks.world) })
   await waitFor(async () => expect(await statesOf(orderId)).toEqual(['1 exhausted 10']))
   expect(await stage.db.query('SELECT 1 FROM mails')).toEqual([])
   await stage.empty('notification_settings')

@@ -1,7 +1,14 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { OrderEvent } from '../../db/events.ts'
 import { type BooksStage, openBooksStage } from '../testing/books_stage.ts'
-import { ACCOUNT, addEndpoint, happen, openOrder, resetWebhooks } from '../testing/webhook_stage.ts'
+import {
+  ACCOUNT,
+  addEndpoint,
+  disableEndpointBy,
+  happen,
+  openOrder,
+  resetWebhooks,
+} from '../testing/webhook_stage.ts'
 import { type Relay, relayEvents } from './relay.ts'
 import { relayToWebhooks } from './relay_webhooks.ts'
 
@@ -56,6 +63,14 @@ test('an event goes to the callback_url and to every enabled endpoint of the acc
     { receiver: 'we_first000', url: 'https://one.example/a', host: 'one.example', next: 1 },
   ])
   expect(await deliveriesOf(orderId)).toEqual(['callback:1', 'we_first000:1'])
+})
+
+test('what an endpoint misses that its receiver disabled is written down', async () => {
+  await addEndpoint(stage, 'we_first000', 'https://one.example/a')
+  await disableEndpointBy(stage, 'we_first000', 'receiver')
+  const orderId = await openOrder(stage, null)
+  await relay(webhooks)
+  expect(await deliveriesOf(orderId)).toEqual(['we_first000:1'])
 })
 
 test('an order that nobody wants to hear of leaves no row and is not looked at again', async () => {

@@ -1,13 +1,13 @@
 import type { Clock } from '../../clock.ts'
 import type { OrderEvent } from '../../db/events.ts'
-import { CALLBACK, findEnabledEndpoints, lengthenLines, type NewDelivery } from '../../db/webhook_lines.ts'
+import { CALLBACK, findLoggedEndpoints, lengthenLines, type NewDelivery } from '../../db/webhook_lines.ts'
 import type { Relay } from './relay.ts'
 
-/** Puts events into the lines of those who want to hear of them: the order's `callback_url`, and every endpoint of its account. */
+/** Puts events into the lines of those who want to hear of them: the order's `callback_url`, and every endpoint of its account that its owner has not disabled. */
 export function relayToWebhooks(clock: Clock): Relay {
   return async (tx, events) => {
     const accounts = [...new Set(events.map(({ accountId }) => accountId))]
-    const endpoints = await findEnabledEndpoints(tx, accounts)
+    const endpoints = await findLoggedEndpoints(tx, accounts)
     const deliveries = events.flatMap((event) => [
       ...(event.callbackUrl === null ? [] : [deliveryOf(event, CALLBACK, event.callbackUrl)]),
       ...endpoints

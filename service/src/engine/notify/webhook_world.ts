@@ -18,6 +18,8 @@ export type WebhookParts = {
   chance(): number
   /** In the transaction that gives the delivery up. */
   tellExhausted(tx: Sql, exhausted: ExhaustedDelivery): Promise<void>
+  /** In the transaction that takes the endpoint's word for it. */
+  tellDisabled(tx: Sql, disabled: DisabledEndpoint): Promise<void>
 }
 
 export type WebhookWorld = World & { readonly webhooks: WebhookParts }
@@ -30,5 +32,15 @@ export type ExhaustedDelivery = {
   /** Null for the order's own `callback_url`. */
   readonly endpoint: string | null
   readonly lastAnswer: string
+  readonly nowMs: InstantMs
+}
+
+/** An endpoint that its receiver disabled. */
+export type DisabledEndpoint = {
+  /** The order whose event it answered so. */
+  readonly orderId: OrderId
+  readonly accountId: string
+  readonly url: string
+  readonly endpoint: string
   readonly nowMs: InstantMs
 }

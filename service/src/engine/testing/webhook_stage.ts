@@ -2,7 +2,7 @@ import type { WebhookAnswer, WebhookCall } from '../../channels/channel.ts'
 import { systemClock } from '../../clock.ts'
 import { bucketOf } from '../../domain/orders/identifiers.ts'
 import type { OrderStatus } from '../../domain/orders/order.ts'
-import type { ExhaustedDelivery, WebhookWorld } from '../notify/webhook_world.ts'
+import type { DisabledEndpoint, ExhaustedDelivery, WebhookWorld } from '../notify/webhook_world.ts'
 import { type BooksStage, placeOrder } from './books_stage.ts'
 
 /** Orders whose events are made by hand, and a channel that does as a test says. */
@@ -11,6 +11,7 @@ export type WebhookStage = {
   /** Every call that was made, in order. */
   readonly calls: (WebhookCall & { readonly sequence: number; readonly orderId: string })[]
   readonly exhausted: ExhaustedDelivery[]
+  readonly disabled: DisabledEndpoint[]
   /** What receivers say from now on. */
   answer: (call: WebhookCall) => Promise<WebhookAnswer> | WebhookAnswer
 }
@@ -23,10 +24,12 @@ const ok: WebhookAnswer = { kind: 'answered', status: 200, head: 'ok' }
 export function openWebhookStage(stage: BooksStage, wall = { ms: 1_800_000_000_000 }): WebhookStage {
   const calls: WebhookStage['calls'] = []
   const exhausted: ExhaustedDelivery[] = []
+  const disabled: DisabledEndpoint[] = []
   const closing = Promise.withResolvers<WebhookAnswer>()
   const opened: WebhookStage = {
     calls,
     exhausted,
+    disabled,
     answer: () => ok,
     world: {
       ...stage.world,
@@ -46,6 +49,7 @@ export function openWebhookStage(stage: BooksStage, wall = { ms: 1_800_000_000_0
         writeEvent: (event) => JSON.stringify(event),
         chance: () => 0,
         tellExhausted: async (_tx, one) => void exhausted.push(one),
+        tellDisabled: async (_tx, one) => void disabled.push(one),
       },
     },
   }

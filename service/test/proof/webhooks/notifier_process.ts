@@ -50,6 +50,7 @@ const world = {
     writeEvent: writeOrderEvent,
     chance: Math.random,
     tellExhausted: async () => {},
+    tellDisabled: async () => {},
   },
 } as unknown as WebhookWorld
 
