@@ -14,7 +14,7 @@ export function findMailReaders(sql: Sql, accountIds: readonly string[]): Promis
   )
 }
 
-/** No mails about orders any more. An account that is gone has nothing to switch off. False: they were off. */
+/** No mails about orders and webhooks any more. An account that is gone has nothing to switch off. False: they were off. */
 export async function turnMailsOff(sql: Sql, accountId: string): Promise<boolean> {
   const changed = await sql.query(
     `INSERT INTO notification_settings (account_id, emails)

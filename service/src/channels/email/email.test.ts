@@ -226,7 +226,7 @@ describe('what mails say', () => {
     }
   })
 
-  test('only mails about orders can be unsubscribed from, each from its own class', () => {
+  test('mails about orders and webhooks can be unsubscribed from, each from its own class', () => {
     const classes = EVERY_MAIL.map((content) => [
       content.kind,
       /acc_00000001\.([a-z_]+)\.mac/.exec(mailOf(content).unsubscribeUrl ?? '')?.[1] ?? null,
@@ -238,8 +238,8 @@ describe('what mails say', () => {
       order_failed: 'order_failed',
       order_expired: 'order_expired',
       emergency_action_required: 'all',
-      webhook_exhausted: null,
-      endpoint_disabled: null,
+      webhook_exhausted: 'all',
+      endpoint_disabled: 'all',
       sign_in_link: null,
       email_change_old: null,
       email_change_new: null,

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import {
   isOrderMail,
-  isWebhookMail,
+  isSafetyMail,
   type MailContent,
   type MailKind,
   orderMailKinds,
@@ -110,17 +110,18 @@ function footerView(
     sender: settings.sender,
     note: settings.note === null ? null : { text: settings.note },
     unsubscribe,
-    is_security: !isOrderMail(content) && !isWebhookMail(content),
+    is_security: isSafetyMail(content),
   }
 }
 
 type Unsubscribe = { readonly url: string; readonly from_what: string }
 
 function unsubscribeOf(settings: MailSettings, { content, accountId }: MailToRender): Unsubscribe | null {
-  if (accountId === null || !isOrderMail(content)) return null
-  const mailClass = classOf(content.kind)
+  if (accountId === null || isSafetyMail(content)) return null
+  // What is told of webhooks comes as long as the account is told of orders, and ends with that.
+  const mailClass = isOrderMail(content) ? classOf(content.kind) : 'all'
   return {
     url: settings.unsubscribeUrl(accountId, mailClass),
-    from_what: mailClass === 'all' ? 'all mails about orders' : 'this kind of mail',
+    from_what: mailClass === 'all' ? 'all mails about orders and webhooks' : 'this kind of mail',
   }
 }

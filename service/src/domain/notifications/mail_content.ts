@@ -141,9 +141,9 @@ export const linkMailKinds = [
 
 const webhookMailKinds: readonly MailKind[] = ['webhook_exhausted', 'endpoint_disabled']
 
-/** About an account's webhooks: they come as long as it gets mails at all. */
-export function isWebhookMail({ kind }: MailContent): boolean {
-  return webhookMailKinds.includes(kind)
+/** About the safety of an account: neither of orders nor of webhooks. */
+export function isSafetyMail(content: MailContent): boolean {
+  return !isOrderMail(content) && !webhookMailKinds.includes(content.kind)
 }
 
 export type OrderMail = Extract<MailContent, { readonly kind: OrderMailKind }>

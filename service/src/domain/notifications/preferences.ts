@@ -30,7 +30,7 @@ export function isWanted(
   return !(isOptional(kind) && muted.includes(kind))
 }
 
-/** What one unsubscribe link switches off: one kind of mail, or all that are about orders. */
+/** What one unsubscribe link switches off: one kind of mail, or all that are about orders and webhooks. */
 export type MailClass = OptionalMail | 'all'
 
 export function isMailClass(text: string): text is MailClass {

@@ -120,8 +120,8 @@ async function settle(
   await world.webhooks.tellExhausted(tx, {
     orderId: delivery.orderId,
     accountId: delivery.accountId,
-    sequence: delivery.sequence,
     url: delivery.url,
+    host: delivery.host,
     endpoint: delivery.receiver === CALLBACK ? null : delivery.receiver,
     lastAnswer: end.status === null ? end.said : `HTTP ${end.status}`,
     nowMs,

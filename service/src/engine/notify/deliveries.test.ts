@@ -153,7 +153,7 @@ test('after ten failures a delivery is given up and told to its owner, and the l
   await waitFor(async () => expect(await statesOf(orderId)).toEqual(['1 exhausted 10', '2 delivered 0']))
   expect(called()).toEqual([1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2])
   expect(webhooks.exhausted).toMatchObject([
-    { orderId, sequence: 1, url: 'https://one.example/', endpoint: null, lastAnswer: 'ECONNRESET' },
+    { orderId, url: 'https://one.example/', host: 'one.example', endpoint: null, lastAnswer: 'ECONNRESET' },
   ])
 })
 
@@ -513,6 +513,38 @@ test('what is given up is mailed to the owner in the same transaction, unless ma
       data: { order_id: orderId, url: 'https://one.example/', endpoint: null, last_answer: 'HTTP 503' },
     },
   ])
+})
+
+test('of all that one receiver lets be given up its owner is mailed once a day', async () => {
+  await ownMails()
+  await addEndpoint(stage, 'we_first000', 'https://one.example/all')
+  const giveUp = async () => {
+    const round = openWebhookStage(stage)
+    round.answer = () => status(503)
+    const urls = ['https://one.example/a', 'https://one.example/b', 'https://two.example/', null]
+    for (const url of urls) await openOrder(stage, url)
+    await relay()
+    await stage.corrupt(`UPDATE webhook_deliveries SET attempts = 9 WHERE state = 'waiting'`)
+    const loop = start({ ...round, world: mailing(round.world) })
+    await waitFor(async () =>
+      expect(await stage.db.query(`SELECT 1 FROM webhook_deliveries WHERE state = 'waiting'`)).toEqual([]),
+    )
+    await loop.stop()
+  }
+  const told = async () =>
+    (
+      await stage.db.query<{ told: string }>(
+        `SELECT coalesce(data->>'endpoint', split_part(data->>'url', '/', 3)) AS told FROM mails ORDER BY 1`,
+      )
+    ).map((mail) => mail.told)
+  await giveUp()
+  expect(await told()).toEqual(['one.example', 'two.example', 'we_first000'])
+  await stage.corrupt(`UPDATE mails SET state = 'sent', over_at_ms = 1, data = '{}'`)
+  await giveUp()
+  expect(await told(), 'also once the mail was sent').toEqual([null, null, null])
+  stage.advance(24 * 3_600_000)
+  await giveUp()
+  expect(await told()).toEqual(['one.example', 'two.example', 'we_first000', null, null, null])
 })
 
 test('an owner who wants no mails gets none', async () => {

@@ -27,8 +27,9 @@ export type WebhookWorld = World & { readonly webhooks: WebhookParts }
 export type ExhaustedDelivery = {
   readonly orderId: OrderId
   readonly accountId: string
-  readonly sequence: number
   readonly url: string
+  /** Host and port of the URL. */
+  readonly host: string
   /** Null for the order's own `callback_url`. */
   readonly endpoint: string | null
   readonly lastAnswer: string

@@ -12,7 +12,7 @@ const names: Readonly<Record<OptionalMail, string>> = {
 }
 
 function nameOf(mailClass: MailClass): string {
-  return mailClass === 'all' ? 'all mails about orders' : `mails ${names[mailClass]}`
+  return mailClass === 'all' ? 'all mails about orders and webhooks' : `mails ${names[mailClass]}`
 }
 
 /** Asks. Whoever looks at a link beforehand (a mail scanner, a preview) switches nothing off. */
