@@ -25,7 +25,7 @@ const SAID_LENGTH_MAX = 1_000
 
 /**
  * Tells one receiver one event, and writes down what came of it. `isStopping`: it was cut off by us, which says nothing
- * about the receiver.
+ * about the receiver. Rejects when our own database fails: that counts for nobody, the claim runs out, and it is tried again.
  */
 export async function deliver(
   world: WebhookWorld,
@@ -44,12 +44,14 @@ export async function deliver(
 }
 
 async function send(world: WebhookWorld, { event, accountId, url }: DueDelivery): Promise<WebhookAnswer> {
+  // Outside: trouble of our own database passes, and is no failure of the receiver.
+  const secrets = await world.webhooks.secretsOf(accountId)
   try {
     return await world.webhooks.channel.deliver({
       url,
       id: webhookIdOf(event),
       body: world.webhooks.writeEvent(event),
-      secrets: await world.webhooks.secretsOf(accountId),
+      secrets,
       atWallMs: world.clock.wallMs(),
     })
   } catch (error) {

@@ -493,6 +493,26 @@ test('what cannot be made into a message is a failure that is logged, and waits 
   expect(stage.logged.filter(({ level }) => level === 'error')).toHaveLength(1)
 })
 
+test('a database that does not tell the secrets uses up nobody’s attempts', async () => {
+  const orderId = await orderWith(1)
+  await relay()
+  const wall = { ms: 1_800_000_000_000 }
+  const { world, calls } = openWebhookStage(stage, wall)
+  let asked = 0
+  const secretsOf = async (accountId: string) => {
+    asked += 1
+    if (asked === 1) throw new Error('the connection was lost')
+    return world.webhooks.secretsOf(accountId)
+  }
+  loops.push(startDelivering({ ...world, webhooks: { ...world.webhooks, secretsOf } }))
+  await waitFor(() => expect(stage.logged.map(({ level }) => level)).toContain('warn'))
+  expect([await statesOf(orderId), calls]).toEqual([['1 waiting 0'], []])
+  // When the claim has run out it is tried again.
+  wall.ms += 1_001
+  await waitFor(async () => expect(await statesOf(orderId)).toEqual(['1 delivered 0']))
+  expect(asked).toBe(2)
+})
+
 test('what is given up is mailed to the owner in the same transaction, unless mails are off or there is no address', async () => {
   await ownMails()
   await stage.corrupt(`INSERT INTO accounts VALUES ('acc_nomail0000', 'No mail', 1) ON CONFLICT DO NOTHING`)
