@@ -3,6 +3,7 @@ import type { Chain } from '../chains/chain.ts'
 import { findOrder } from '../db/orders.ts'
 import { amountOf } from '../domain/money/amount.ts'
 import type { Order } from '../domain/orders/order.ts'
+import type { Prices } from '../prices/price_source.ts'
 import { exchangeOrders } from './exchange.ts'
 import { marketBoard } from './market.ts'
 import { saveReserves } from './reserves.ts'
@@ -16,7 +17,8 @@ import {
 } from './testing/books_stage.ts'
 
 /**
- * What: orders that are due at the same moment are settled as far as the reserve reaches, and no further.
+ * What: orders that are due at the same moment are settled as far as the reserve reaches, and no further; at an agreed rate
+ * also while nobody knows a price.
  * How: the real step and the real market board on a real PostgreSQL; a chain on paper that says what it holds.
  */
 let stage: BooksStage
@@ -29,9 +31,9 @@ afterAll(() => stage?.stop())
 
 const USDT = 10n ** 18n
 
-/** A reserve of 50,000 USDT, while one of anything is worth one of anything. */
-function openMarket() {
-  const { db, clock, prices, policy } = stage.world
+/** A reserve of 50,000 USDT, while one of anything is worth one of anything, or nobody knows what it is worth. */
+function openMarket(prices: Prices = stage.world.prices) {
+  const { db, clock, policy } = stage.world
   const market = marketBoard({ db, clock, prices, policy, assets: new Set(['BTC:BTC', 'USDT:ERC20']) })
   const chain: Chain = {
     ...stage.chain('ETH'),
@@ -94,4 +96,45 @@ test('what was settled is taken off the figures that were there, and off new one
   const rest = await paidOrder(20_000n * USDT)
   await exchange()
   expect(await areSettled([settled, tooLarge, rest])).toEqual([true, false, true])
+})
+
+const noPrices: Prices = { usd: () => null }
+
+test('a fixed order needs no price: what it pays was agreed', async () => {
+  const { exchange, look } = openMarket(noPrices)
+  await look()
+  const order = await paidOrder(30_000n * USDT)
+  await exchange()
+  const exchanged = await findOrder(stage.db, order.terms.id)
+  expect(exchanged?.state).toMatchObject({
+    status: 'EXCHANGE',
+    settlement: { received: order.terms.asks, paid: order.terms.promises },
+  })
+})
+
+test('without a price too, no more is promised than the reserve covers', async () => {
+  const { exchange, look } = openMarket(noPrices)
+  await look()
+  const tooLarge = await paidOrder(50_000n * USDT + 1n)
+  const orders = [await paidOrder(30_000n * USDT), await paidOrder(30_000n * USDT)]
+  await exchange()
+  const [isTooLargeSettled, ...areOthersSettled] = await areSettled([tooLarge, ...orders])
+  expect(isTooLargeSettled).toBe(false)
+  expect(areOthersSettled.filter(Boolean)).toHaveLength(1)
+})
+
+test('a fixed order waits for both of its chains', async () => {
+  for (const silent of ['BTC', 'ETH'] as const) {
+    const { exchange, look } = openMarket(noPrices)
+    const order = await paidOrder(100n * USDT)
+    stage.advance(stage.world.policy.chainTroubleMs)
+    await lookAt(stage, silent === 'BTC' ? 'ETH' : 'BTC', 100)
+    await look()
+    await exchange()
+    expect(await areSettled([order]), `while ${silent} is silent`).toEqual([false])
+    await later(1_000)
+    await look()
+    await exchange()
+    expect(await areSettled([order]), `when ${silent} is back`).toEqual([true])
+  }
 })

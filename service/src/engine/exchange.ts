@@ -1,10 +1,13 @@
 import { type DueExchange, findDueExchanges, findOrder, postponeExchange } from '../db/orders.ts'
 import { assert } from '../domain/assert.ts'
 import { assetOf } from '../domain/catalog/assets.ts'
-import { received } from '../domain/orders/order.ts'
-import { quoteReceived } from '../domain/quotes/quote.ts'
+import { promised } from '../domain/orders/exchange.ts'
+import { type Order, received } from '../domain/orders/order.ts'
+import { accept, type Outcome, refuse } from '../domain/outcome.ts'
+import { type Quote, quoteReceived } from '../domain/quotes/quote.ts'
 import { apply } from './apply.ts'
 import { atOnce } from './at_once.ts'
+import { type MarketBoard, type MarketRejection, whyNotOffered } from './market.ts'
 import type { World } from './world.ts'
 
 const ORDERS_A_STEP = 50
@@ -21,15 +24,26 @@ async function exchangeOrder(world: World, due: DueExchange): Promise<void> {
   const order = await findOrder(world.db, due.orderId)
   assert(order !== null, 'an order that is due exists')
   if (order.state.status !== 'EXCHANGE' || order.state.settlement !== null) return
-  const market = world.market.read(assetOf(order.terms.from), assetOf(order.terms.to), order.terms.rateType)
-  if (!market.ok) return postpone(world, due, market.rejection.message)
-  const quote = quoteReceived(market.value, received(order))
-  const pays = order.terms.rateType === 'fixed' ? order.terms.promises : (quote?.to ?? null)
-  if (pays !== null && pays.units > market.value.reserve.units) {
+  const priced = priceOrder(order, world.market)
+  if (!priced.ok) return postpone(world, due, priced.rejection.message)
+  const quote = priced.value
+  const pays = quote?.to ?? null
+  if (pays !== null && pays.units > world.market.reserve(assetOf(pays.asset)).units) {
     return postpone(world, due, `the reserve of ${order.terms.to} does not cover it`)
   }
   const settle = () => apply(world, due.orderId, `priced:${due.sequence}`, { kind: 'ExchangePriced', quote })
   await (pays === null ? settle() : world.market.setAside(pays, settle))
+}
+
+/** Null when what was received is too little to be paid out. A fixed order waits for its chains, and for no price: it has its rate. */
+function priceOrder(order: Order, board: MarketBoard): Outcome<Quote | null, MarketRejection> {
+  const { from, to, rateType } = order.terms
+  if (rateType === 'fixed') {
+    const rejection = whyNotOffered(board, assetOf(from), assetOf(to))
+    return rejection === null ? accept(promised(order)) : refuse(rejection)
+  }
+  const market = board.read(assetOf(from), assetOf(to), rateType)
+  return market.ok ? accept(quoteReceived(market.value, received(order))) : market
 }
 
 /** The order stays where it is and is tried again; after too long, a person decides (DESIGN 3, Lifecycle). */

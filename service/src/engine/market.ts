@@ -102,8 +102,8 @@ export function marketBoard(parts: {
     costOf: (asset, cost) => costOf(prices, asset, cost),
     isLockOffered: (expiresAtMs) => isLockOffered({ expiresAtMs }, clock.nowMs()),
     read: (from, to, rateType) => {
-      if (!isOffered(from)) return refuse(notAvailable(from))
-      if (!isOffered(to)) return refuse(notAvailable(to))
+      const rejection = whyNotOffered({ isOffered }, from, to)
+      if (rejection !== null) return refuse(rejection)
       const market = markets.read(from, to, rateType)
       return market === null ? refuse(noPrice) : accept(market)
     },
@@ -117,6 +117,16 @@ function costOf(prices: Prices, asset: Asset, cost: Amount): Amount | null {
   const nativePrice = prices.usd(assetOf(cost.asset).currency)
   const price = prices.usd(asset.currency)
   return nativePrice === null || price === null ? null : costIn(asset, cost, nativePrice, price)
+}
+
+/** Why nothing can be exchanged between them now, at whatever rate; null where it can. */
+export function whyNotOffered(
+  { isOffered }: Pick<MarketBoard, 'isOffered'>,
+  from: Asset,
+  to: Asset,
+): MarketRejection | null {
+  if (!isOffered(from)) return notAvailable(from)
+  return isOffered(to) ? null : notAvailable(to)
 }
 
 function notAvailable({ currency, network }: Asset): MarketRejection {

@@ -34,8 +34,9 @@ const WHOLE_BASIS_POINTS = 10_000n
 /**
  * A fixed order that received what it asked for pays exactly what it promised. Where the tolerance let a little less
  * through, the locked rate holds for what came: otherwise everybody would pay the least that is tolerated.
+ * Null when what came is too little to be paid out.
  */
-function promised(order: Order): Quote | null {
+export function promised(order: Order): Quote | null {
   const from = received(order)
   const { asks, promises: to, rate, fee, feeShare, networkFee } = order.terms
   return from.units < asks.units

@@ -24,7 +24,7 @@ export type Fact =
   | { readonly kind: 'DepositVanished'; readonly key: string }
   | { readonly kind: 'DepositConfirmed'; readonly key: string }
   | { readonly kind: 'OrderExpired' }
-  /** The market at the moment of exchange; null when what was received is worth nothing there. */
+  /** What the exchange comes to at this moment, for float at the market; null when what was received is too little for it. */
   | { readonly kind: 'ExchangePriced'; readonly quote: Quote | null }
   /** Neither exchange nor payout could be begun for too long. */
   | { readonly kind: 'ExchangeStalled' }
