@@ -62,6 +62,7 @@ export type OrderRow = {
   is_outflow_committed: boolean
   failed_payouts_cost: bigint
   failed_refunds_cost: bigint
+  first_emergency_at_ms: number | null
 }
 
 /** The order as it is; for looking only. */
@@ -165,6 +166,7 @@ export async function saveOrder(tx: Sql, before: Order, after: Order): Promise<v
        settled_received = $8, settled_paid = $9, settled_rate = $10, settled_fee = $11, settled_network_fee = $12,
        refund_units = $13, refund_network_fee = $14, refund_address = $15, payout_id = $16, payout_tx_hash = $17,
        outflow_count = $18, is_outflow_committed = $19, failed_payouts_cost = $20, failed_refunds_cost = $21,
+       first_emergency_at_ms = $22,
        exchange_due_at_ms = CASE WHEN status = $3 THEN exchange_due_at_ms ELSE 0 END,
        exchange_trouble_since_ms = CASE WHEN status = $3 THEN exchange_trouble_since_ms END
      WHERE bucket = $1 AND order_id = $2`,
@@ -190,6 +192,7 @@ export async function saveOrder(tx: Sql, before: Order, after: Order): Promise<v
       after.isOutflowCommitted,
       after.failedCosts.payouts.units,
       after.failedCosts.refunds.units,
+      after.firstEmergencyAtMs,
     ],
   )
   await saveDeposits(tx, before, after)
@@ -335,6 +338,7 @@ export function toOrder(row: OrderRow, deposits: readonly Deposit[]): Order {
     outflowCount: row.outflow_count,
     isOutflowCommitted: row.is_outflow_committed,
     failedCosts: toFailedCosts(row),
+    firstEmergencyAtMs: row.first_emergency_at_ms,
   }
 }
 

@@ -61,6 +61,7 @@ function paid(satoshi: bigint, rateType: 'fixed' | 'float' = 'fixed'): Order {
     outflowCount: 0,
     isOutflowCommitted: false,
     failedCosts: nothingFailed({ from: BTC.id, to: USDT.id }),
+    firstEmergencyAtMs: 500_000,
   }
 }
 
@@ -78,7 +79,7 @@ function board(lockOffered: boolean, knowsEther = true, reserve = usdt(1_000_000
     setAside: (_, work) => work(),
     payoutCost: () => btc(1_000n),
     costOf: ({ id }, cost) => (knowsEther ? amountOf(id, cost.units) : null),
-    isLockOffered: (expiresAtMs) => lockOffered && expiresAtMs === 900_000,
+    isLockOffered: (sinceMs) => lockOffered && sinceMs === 900_000,
     read: (from, to) => ({
       ok: true,
       value: {
@@ -97,6 +98,27 @@ test('continue takes the locked rate while it is offered, and the market afterwa
   const half = paid(5_000_000n)
   expect(emergencyOffers(half, board(true)).continue?.to).toEqual(usdt(3_000n))
   expect(emergencyOffers(half, board(false)).continue?.to).toEqual(usdt(2_495n))
+})
+
+test('who paid rightly has the locked rate for an hour after he was first asked', () => {
+  const asked = paid(10_000_000n)
+  const stuck: Order = { ...asked, state: { status: 'EMERGENCY', reasons: ['NETWORK_PROBLEM'] } }
+  const hourSince = (sinceMs: number): MarketBoard => ({
+    ...board(false),
+    isLockOffered: (asOfMs) => asOfMs === sinceMs,
+  })
+  const locked = (order: Order, sinceMs: number) => {
+    return emergencyOffers(order, hourSince(sinceMs)).continue?.to.units === usdt(6_000n).units
+  }
+  expect(locked({ ...stuck, firstEmergencyAtMs: 5_000_000 }, 5_000_000)).toBe(true)
+  expect(locked({ ...stuck, firstEmergencyAtMs: 500_000 }, 900_000), 'never less than after expiry').toBe(
+    true,
+  )
+  expect(locked({ ...stuck, firstEmergencyAtMs: null }, 900_000), 'nobody knows since when').toBe(true)
+  for (const other of ['UNDERPAID', 'OVERPAID', 'DESTINATION_PROBLEM'] as const) {
+    const state = { status: 'EMERGENCY', reasons: ['NETWORK_PROBLEM', other] } as const
+    expect(locked({ ...stuck, state, firstEmergencyAtMs: 5_000_000 }, 900_000), other).toBe(true)
+  }
 })
 
 test('a float order has no locked rate to go on at', () => {

@@ -1,6 +1,6 @@
 import { type Asset, type AssetId, assetOf } from '../domain/catalog/assets.ts'
 import { type Amount, add, amountOf, toPrecision } from '../domain/money/amount.ts'
-import { type Order, type OrderTerms, received } from '../domain/orders/order.ts'
+import { lockHeldSinceMs, type Order, type OrderTerms, received } from '../domain/orders/order.ts'
 import { accept, type Outcome, refuse } from '../domain/outcome.ts'
 import { type Market, type Quote, quoteAtRate, quoteLess, quoteReceived } from '../domain/quotes/quote.ts'
 import { type MarketBoard, type MarketRejection, noPrice } from './market.ts'
@@ -16,8 +16,8 @@ export type Offers = {
 
 /**
  * DESIGN 3, Lifecycle. continue: received × the locked rate, or the current rate where no rate is locked any more
- * (float, late, or an hour past the order's expiry), what was received is too small a part of what was asked, or more than
- * could have been asked. recalculate: the current rate on what was received. Neither is offered while the reserve does not
+ * (float, late, or an hour past the order's expiry; where only the house is in trouble, past the customer's first being asked),
+ * what was received is too small a part of what was asked, or more than could have been asked. recalculate: the current rate on what was received. Neither is offered while the reserve does not
  * cover it. refund: what was received less the network's cost. What attempts that failed have cost is taken off each.
  */
 export function emergencyOffers(order: Order, board: MarketBoard): Offers {
@@ -58,7 +58,7 @@ function priceExchanges(order: Order, board: MarketBoard): Pick<Offers, 'continu
   // What is not worth exchanging at the market is not exchanged at the lock either.
   const isWorthIt = !market.ok || current !== null
   const mayKeepRate = terms.rateType === 'fixed' && !isLate && isWorthIt && couldBeAsked(total, terms)
-  const isOffered = mayKeepRate && board.isLockOffered(terms.expiresAtMs)
+  const isOffered = mayKeepRate && board.isLockOffered(lockHeldSinceMs(order))
   const locked = isOffered ? quoteAtRate(terms.rate, total, terms.feeShare, terms.networkFee) : null
   const keepsRate = isOffered && (locked === null || paysForItself(terms, locked))
   const failed = failedCostIn(terms.to, order, board)

@@ -138,3 +138,18 @@ test('a fixed order waits for both of its chains', async () => {
     expect(await areSettled([order]), `when ${silent} is back`).toEqual([true])
   }
 })
+
+test('what waits for too long asks its customer, and the order tells since when', async () => {
+  const { exchange, look } = openMarket()
+  await look()
+  const tooLarge = await paidOrder(50_000n * USDT + 1n)
+  await exchange()
+  expect(await findOrder(stage.db, tooLarge.terms.id)).toMatchObject({ firstEmergencyAtMs: null })
+  await later(stage.world.policy.stallMs)
+  await look()
+  await exchange()
+  expect(await findOrder(stage.db, tooLarge.terms.id)).toMatchObject({
+    state: { status: 'EMERGENCY', reasons: ['NETWORK_PROBLEM'] },
+    firstEmergencyAtMs: stage.world.clock.nowMs(),
+  })
+})

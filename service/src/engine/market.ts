@@ -32,8 +32,8 @@ export type MarketBoard = {
   headHeight(chain: ChainId): number | null
   /** Everything a quote depends on, or why there can be none now. */
   read(from: Asset, to: Asset, rateType: RateType): Outcome<Market, MarketRejection>
-  /** Whether an order that expires or expired at `expiresAtMs` may still go on at its locked rate. */
-  isLockOffered(expiresAtMs: InstantMs): boolean
+  /** Whether an order may still go on at its locked rate that is held since then (`lockHeldSinceMs`). */
+  isLockOffered(heldSinceMs: InstantMs): boolean
   /** What could be paid out of this asset, less what is set aside; nothing as long as nobody has looked. */
   reserve(asset: Asset): Amount
   /** Settles something by `work`: from this moment on its amount is nobody else's to be promised in this process. */
@@ -100,7 +100,7 @@ export function marketBoard(parts: {
     setAside: reserves.setAside,
     payoutCost,
     costOf: (asset, cost) => costOf(prices, asset, cost),
-    isLockOffered: (expiresAtMs) => isLockOffered({ expiresAtMs }, clock.nowMs()),
+    isLockOffered: (heldSinceMs) => isLockOffered(heldSinceMs, clock.nowMs()),
     read: (from, to, rateType) => {
       const rejection = whyNotOffered({ isOffered }, from, to)
       if (rejection !== null) return refuse(rejection)

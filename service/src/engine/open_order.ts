@@ -94,6 +94,7 @@ function newOrder(world: DeskWorld, { accountId, plan, retry }: Opening, bucket:
     outflowCount: 0,
     isOutflowCommitted: false,
     failedCosts: nothingFailed(terms),
+    firstEmergencyAtMs: null,
   }
   return {
     order,

@@ -120,6 +120,27 @@ describe('why an order is an emergency', () => {
     expect([...new Set(reached)].toSorted()).toEqual([...emergencyReasons].toSorted())
   })
 
+  test('the moment of the first one stays, whatever is chosen, sent or goes wrong after it', () => {
+    const stall = say(() => ({ kind: 'ExchangeStalled' }))
+    const later = (scene: Scene): Scene => ({ ...scene, nowMs: scene.nowMs + 60_000 })
+    expect(orderOf(scenes.due).firstEmergencyAtMs).toBeNull()
+    const asked = goOn(scenes.due, later, stall)
+    expect(orderOf(asked).firstEmergencyAtMs).toBe(asked.nowMs)
+    const askedAgain = [
+      goOn(asked, later, mineUnits('d9', 1n)),
+      goOn(asked, later, goAhead),
+      goOn(asked, later, goAhead, later, stall),
+      goOn(asked, later, unmine('d1'), later, mine('d1', 100n), confirm('d1'), stall),
+    ]
+    for (const scene of askedAgain) expect(orderOf(scene).firstEmergencyAtMs).toBe(asked.nowMs)
+    const half = goOn(scenes.emergencyUnder, later, mine('d9', 50n), confirm('d9'), stall)
+    const { firstEmergencyAtMs } = orderOf(scenes.emergencyUnder)
+    expect([reasonsOf(half), orderOf(half).firstEmergencyAtMs]).toEqual([
+      ['NETWORK_PROBLEM'],
+      firstEmergencyAtMs,
+    ])
+  })
+
   test('a failed payout does not make a late deposit one in time, which would bring the locked rate back', () => {
     const failed = goOn(scenes.emergencyLate, goAhead, writeDown, send, fail)
     expect(reasonsOf(failed)).toEqual(['LATE_DEPOSIT', 'DESTINATION_PROBLEM'])

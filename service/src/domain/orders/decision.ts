@@ -65,7 +65,10 @@ export function ignore(why: string): Decision {
   return { kind: 'ignored', why }
 }
 
-/** The next state. A change of status takes the next sequence number; other changes only touch `updatedAtMs`. */
+/**
+ * The next state. A change of status takes the next sequence number, and the first to EMERGENCY is noted; other changes only
+ * touch `updatedAtMs`.
+ */
 export function move(
   order: Order,
   state: OrderState,
@@ -73,8 +76,12 @@ export function move(
   postings: readonly Posting[] = [],
   effects: readonly Effect[] = [],
 ): Decision {
-  const sequence = state.status === order.state.status ? order.sequence : order.sequence + 1
-  return { kind: 'changed', order: { ...order, state, sequence, updatedAtMs: nowMs }, postings, effects }
+  const isAnother = state.status !== order.state.status
+  const sequence = isAnother ? order.sequence + 1 : order.sequence
+  const isAsked = isAnother && state.status === 'EMERGENCY'
+  const firstEmergencyAtMs = order.firstEmergencyAtMs ?? (isAsked ? nowMs : null)
+  const next = { ...order, state, sequence, updatedAtMs: nowMs, firstEmergencyAtMs }
+  return { kind: 'changed', order: next, postings, effects }
 }
 
 /**

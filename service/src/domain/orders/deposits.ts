@@ -53,7 +53,7 @@ function isLate({ state, terms }: Order, seenAtMs: InstantMs): boolean {
  * replaced: that would be an option on the rate.
  */
 function isPastLock({ terms }: Order, { block, seenAtMs }: Fact & { kind: 'DepositSeen' }): boolean {
-  return block !== null && terms.rateType === 'fixed' && !isLockOffered(terms, seenAtMs)
+  return block !== null && terms.rateType === 'fixed' && !isLockOffered(terms.expiresAtMs, seenAtMs)
 }
 
 /** Worked out at every sighting: mined again elsewhere, a contract may move another amount, or another asset. */

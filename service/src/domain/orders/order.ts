@@ -145,6 +145,8 @@ export type Order = {
    */
   readonly isOutflowCommitted: boolean
   readonly failedCosts: FailedCosts
+  /** When it first came into EMERGENCY; null: never, or before that was noted. */
+  readonly firstEmergencyAtMs: InstantMs | null
 }
 
 /**
@@ -160,13 +162,23 @@ export function nothingFailed({ from, to }: Pick<OrderTerms, 'from' | 'to'>): Fa
 
 /**
  * How long after its `expires_at` an order waits for what was seen in time and lies in a mempool, and a fixed one may still have its
- * locked rate: for such a deposit, and for who chooses `continue`. Without an end that would be an option, to be taken when
- * the market has moved the right way, and anybody could keep an order waiting (decisions 0019 and 0038).
+ * locked rate: for such a deposit, and for who chooses `continue` (see `lockHeldSinceMs`). Without an end that would be an option,
+ * to be taken when the market has moved the right way, and anybody could keep an order waiting (decisions 0019 and 0038).
  */
 export const AWAITED_MS = HOUR_MS
 
-export function isLockOffered({ expiresAtMs }: Pick<OrderTerms, 'expiresAtMs'>, atMs: InstantMs): boolean {
-  return atMs < expiresAtMs + AWAITED_MS
+export function isLockOffered(heldSinceMs: InstantMs, atMs: InstantMs): boolean {
+  return atMs < heldSinceMs + AWAITED_MS
+}
+
+/**
+ * From when on an order in EMERGENCY has its locked rate for as long as one is offered. What the house is late with is not at the
+ * cost of a customer who has done everything right: his time begins when he is first asked, and only once, because who
+ * could begin it anew by choosing `continue` would hold the rate for as long as the trouble lasts.
+ */
+export function lockHeldSinceMs({ state, terms, firstEmergencyAtMs }: Order): InstantMs {
+  const isOurs = state.status === 'EMERGENCY' && state.reasons.every((reason) => reason === 'NETWORK_PROBLEM')
+  return isOurs ? Math.max(terms.expiresAtMs, firstEmergencyAtMs ?? 0) : terms.expiresAtMs
 }
 
 /** Deposits that add up, whether deep enough or not. */

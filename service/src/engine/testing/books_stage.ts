@@ -224,6 +224,7 @@ export async function placeOrder(
     outflowCount: 0,
     isOutflowCommitted: false,
     failedCosts: nothingFailed({ from, to }),
+    firstEmergencyAtMs: null,
   }
   const { terms } = order
   await keepAddress(stage, terms.depositAddress, { purpose: 'deposit', index }, from, 'free')

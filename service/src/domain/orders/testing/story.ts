@@ -123,6 +123,7 @@ export function newOrder(setting: Setting = {}): Order {
     outflowCount: 0,
     isOutflowCommitted: false,
     failedCosts: nothingFailed(terms),
+    firstEmergencyAtMs: null,
   }
 }
 
