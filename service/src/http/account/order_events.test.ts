@@ -6,6 +6,7 @@ import { systemClock } from '../../clock.ts'
 import { defaultPolicy } from '../../engine/default_policy.ts'
 import { type FeedEvent, type Follower, openFeed } from '../../engine/notify/feed.ts'
 import { closerOf } from '../close_server.ts'
+import { STREAMS_PER_TOKEN } from '../limits/seats.ts'
 import type { HttpParts } from '../parts.ts'
 import { fakeDesk, ORDER_ID, ORDER_TOKEN, orderView } from '../testing/fake_desk.ts'
 import { fullKey, type Harness, signedHeaders, startHttp } from '../testing/harness.ts'
@@ -145,6 +146,25 @@ test('who lets too much lie is cut off, also behind another answer', async () =>
   for (let sequence = 1; sequence < 500; sequence += 1) follower.tell({ ...pending, sequence })
   await once(socket, 'close')
   await vi.waitFor(() => expect(followers.size).toBe(0))
+})
+
+test('an order that is followed by its token has so many seats wherever they ask from, and its account has others', async () => {
+  const server = await startHttp({ limits: { trustedProxies: ['127.0.0.1'] } })
+  http = server
+  const follow = async (headers: Readonly<Record<string, string>>) => {
+    const abort = new AbortController()
+    const { status } = await fetch(server.base + TARGET, { headers, signal: abort.signal })
+    return { status, leave: () => abort.abort() }
+  }
+  const fromNetwork = (network: number) =>
+    follow({ 'X-ORDER-TOKEN': ORDER_TOKEN, 'X-Forwarded-For': `2001:db8:0:${network}::1` })
+  const streams = []
+  for (let network = 0; network < STREAMS_PER_TOKEN; network += 1) streams.push(await fromNetwork(network))
+  expect(streams.map(({ status }) => status)).toEqual(new Array(STREAMS_PER_TOKEN).fill(200))
+  expect((await fromNetwork(STREAMS_PER_TOKEN)).status).toBe(429)
+  expect((await follow(signedHeaders('GET', TARGET, '', {}))).status).toBe(200)
+  streams[0]?.leave()
+  await vi.waitFor(async () => expect((await fromNetwork(STREAMS_PER_TOKEN)).status).toBe(200))
 })
 
 test('an answer that fails costs its connection, not the process', async () => {

@@ -41,7 +41,8 @@ export function orderEventsRoute(context: RouteContext): RouteOptions {
       // A browser that is told "no content" does not come back.
       if (missed.length === 0 && isFinal(order))
         return answers.raw(request, reply, 204, '', [...NO_STORE, ...origin])
-      const seat = context.seats.take(whoIs(context, request, viewer))
+      const tokenOf = viewer.kind === 'token' ? order.order_id : null
+      const seat = context.seats.take(whoIs(context, request, viewer), tokenOf)
       if (seat === null) return answers.problem(request, reply, full)
       reply.raw.on('close', seat.leave)
       answers.open(request, reply, [...HEADERS, ...UNBUFFERED, ...origin])
