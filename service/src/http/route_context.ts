@@ -2,6 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Answers } from './answers/answers.ts'
 import type { Authenticate } from './auth/authenticate.ts'
 import { type ClientAddress, limitedAs } from './limits/client_address.ts'
+import type { Guesses } from './limits/guesses.ts'
 import type { RateLimit } from './limits/rate_limit.ts'
 import type { Seats } from './limits/seats.ts'
 import type { HttpParts, OperatorParts } from './parts.ts'
@@ -17,6 +18,7 @@ export type OperatorContext = {
 export type RouteContext = OperatorContext & {
   readonly parts: HttpParts
   readonly limit: RateLimit
+  readonly guesses: Guesses
   readonly authenticate: Authenticate
   readonly seats: Seats
 }

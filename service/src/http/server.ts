@@ -11,6 +11,7 @@ import { redeliverRoute } from './account/redeliver.ts'
 import { redeliverSinceRoute } from './account/redeliver_since.ts'
 import { createEndpointRoute, deleteEndpointRoute, listEndpointsRoute } from './account/webhook_endpoints.ts'
 import { authenticator } from './auth/authenticate.ts'
+import { guesses } from './limits/guesses.ts'
 import { rateLimit } from './limits/rate_limit.ts'
 import { seats } from './limits/seats.ts'
 import { openOperatorServer, serveRoutes } from './operator_server.ts'
@@ -53,12 +54,14 @@ const interfaceRoutes: readonly ((context: RouteContext) => RouteOptions)[] = [
 /** The whole interface over a desk. Nothing listens yet; `close` lets requests under way finish. */
 export function buildServer(parts: HttpParts): FastifyInstance {
   const { app, operator } = openOperatorServer(parts)
+  const guessed = guesses(parts.limits, parts.clock, operator.addressOf)
   const context: RouteContext = {
     ...operator,
     parts,
     limit: rateLimit(parts.limits, parts.clock),
     seats: seats(parts.limits),
-    authenticate: authenticator(parts.apiKeys, parts.clock, operator.addressOf),
+    guesses: guessed,
+    authenticate: authenticator(parts.apiKeys, parts.clock, operator.addressOf, guessed),
   }
   app.register(swagger, swaggerOptions)
   const routes = [

@@ -1,6 +1,7 @@
 import { createSecretKey, hash } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { ApiKey } from '../../accounts/api_key.ts'
+import { systemClock } from '../../clock.ts'
 import type { DeskRejection, OrderView } from '../../engine/desk.ts'
 import { problems } from '../errors.ts'
 import { fakeDesk, ORDER_ID, ORDER_TOKEN, orderView } from '../testing/fake_desk.ts'
@@ -461,4 +462,27 @@ test('scope and address list are FORBIDDEN, and both secrets of a rotating key w
 test('authentication comes before the body: nonsense with a wrong signature is a 401', async () => {
   const { status } = await http.signed('POST', create, '{"a":', { secret: 'wrong' })
   expect(status).toBe(401)
+})
+
+test('an address that makes up key ids is refused before they are looked up, and a known key goes on', async () => {
+  const found: string[] = []
+  const find = async (keyId: string) => {
+    found.push(keyId)
+    return keyId === fullKey.keyId ? fullKey : null
+  }
+  const nowMs = systemClock().wallMs()
+  const clock = { ...systemClock(), wallMs: () => nowMs }
+  const guessed = await startHttp({ parts: { apiKeys: { find }, clock }, limits: { unitsPerMinute: 100 } })
+  const statusOf = async (key: string) => (await guessed.signed('GET', order, undefined, { key })).status
+  expect(await statusOf(fullKey.keyId)).toBe(200)
+  const statuses = await Promise.all(Array.from({ length: 300 }, (_, index) => statusOf(`ck_made${index}`)))
+  expect(new Set(statuses)).toEqual(new Set([401, 429]))
+  expect(statuses.filter((status) => status === 401)).toHaveLength(100)
+  expect(found).toHaveLength(1 + 100)
+  expect(await statusOf(fullKey.keyId)).toBe(200)
+  const forged = await guessed.signed('GET', order, undefined, { secret: 'wrong' })
+  const unknown = await guessed.signed('GET', order, undefined, { key: 'ck_made' })
+  expect(forged.json.message).toContain('too many unknown credentials')
+  expect([forged.status, forged.json], 'which keys there are shows to nobody').toEqual([429, unknown.json])
+  await guessed.close()
 })

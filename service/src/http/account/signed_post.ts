@@ -6,6 +6,7 @@ import { bodyOf } from '../auth/authenticate.ts'
 import { readCredentials } from '../auth/credentials.ts'
 import { type FieldProblem, invalidParameters, type Problem } from '../errors.ts'
 import { parseStrictJson } from '../json/strict_json.ts'
+import { tooManyGuesses } from '../limits/guesses.ts'
 import type { Parameters, Values } from '../parameters/parameter.ts'
 import { readBody } from '../parameters/read_body.ts'
 import { readQuery } from '../parameters/read_query.ts'
@@ -39,9 +40,9 @@ export async function callerOf(
 ): Promise<Caller | null> {
   const authenticated = await context.authenticate(request, scope)
   if (!authenticated.ok) {
-    if (admitAnonymous(context, request, reply)) {
-      context.answers.problem(request, reply, authenticated.rejection)
-    }
+    // Who had no guess left spends nothing: they may come back sooner than their units do.
+    const isTold = authenticated.rejection === tooManyGuesses || admitAnonymous(context, request, reply)
+    if (isTold) context.answers.problem(request, reply, authenticated.rejection)
     return null
   }
   const isAdmitted = admit(context, request, reply, `key:${authenticated.key.keyId}`, units)

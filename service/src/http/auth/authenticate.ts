@@ -6,6 +6,7 @@ import type { Clock } from '../../clock.ts'
 import type { Problem } from '../errors.ts'
 import { type AddressSet, addressSet } from '../limits/address_set.ts'
 import type { ClientAddress } from '../limits/client_address.ts'
+import { type Guesses, tooManyGuesses } from '../limits/guesses.ts'
 import { type Credentials, readCredentials } from './credentials.ts'
 import { isSignedBy } from './signature.ts'
 
@@ -27,13 +28,20 @@ export function authenticator(
   apiKeys: ApiKeys,
   clock: Pick<Clock, 'wallMs'>,
   addressOf: ClientAddress,
+  guesses: Guesses,
 ): Authenticate {
   const allowLists = new WeakMap<ApiKey, AddressSet>()
   return async (request, scope) => {
     const credentials = readCredentials(request.raw)
     if (!credentials.ok) return credentials
-    const key = await apiKeys.find(credentials.value.keyId)
-    if (!isGenuine(request, credentials.value, key) || key === null) {
+    const { keyId } = credentials.value
+    const key = await guesses.look(keyId, request.raw, () => apiKeys.find(keyId))
+    // Also of a key that was not looked up: how long it takes tells nothing.
+    const isProved = isGenuine(request, credentials.value, key === 'refused' ? null : key)
+    if (key === 'refused') return { ok: false, rejection: tooManyGuesses }
+    if (!isProved || key === null) {
+      // As of an unknown key, or the difference would tell which keys there are.
+      if (key !== null && !guesses.count(request.raw)) return { ok: false, rejection: tooManyGuesses }
       return refused('INVALID_SIGNATURE', 'the API key is unknown or the signature is wrong')
     }
     request.exchange.keyId = key.keyId

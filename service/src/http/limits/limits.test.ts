@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { expect, test } from 'vitest'
 import { addressSet, plainAddress } from './address_set.ts'
 import { clientAddress, limitedAs } from './client_address.ts'
+import { guesses } from './guesses.ts'
 import { rateLimit } from './rate_limit.ts'
 
 function request(peer: string, forwarded?: string): IncomingMessage {
@@ -65,4 +66,82 @@ test('units last a minute, bursts a second, and refusals cost nothing', () => {
   expect(limit.spend('a', 100).refusal).toBeNull()
   nowMs -= 10_000
   expect(limit.spend('a', 1).refusal).toBeNull()
+})
+
+const UNITS = 300
+
+function openGuesses() {
+  const time = { nowMs: 1_000_000 }
+  const good = new Set<string>()
+  const asked: string[] = []
+  const { look, count } = guesses({ unitsPerMinute: UNITS }, { wallMs: () => time.nowMs }, clientAddress([]))
+  const show = (credential: string, peer = '203.0.113.7') =>
+    look(credential, request(peer), async () => {
+      asked.push(credential)
+      return good.has(credential) ? { credential } : null
+    })
+  /** How many of so many were looked up. */
+  const guess = async (count: number, peer?: string) => {
+    const before = asked.length
+    await Promise.all(Array.from({ length: count }, (_, index) => show(`wrong-${index}`, peer)))
+    return asked.length - before
+  }
+  const countProof = () => count(request('203.0.113.7'))
+  return { time, good, show, guess, countProof }
+}
+
+test('an address has a guess for each unit, also at once, and they come back within a minute, one by one', async () => {
+  const { time, show, guess } = openGuesses()
+  expect(await guess(1_000)).toBe(UNITS)
+  expect(await show('wrong')).toBe('refused')
+  expect(await show('wrong', '203.0.113.8')).toBeNull()
+  time.nowMs += 200
+  expect(await guess(1_000)).toBe(1)
+  time.nowMs += 1_000
+  expect(await guess(1_000)).toBe(5)
+  time.nowMs += 120_000
+  expect(await guess(1_000)).toBe(UNITS)
+  time.nowMs -= 3_600_000
+  expect(await show('wrong')).toBe('refused')
+  time.nowMs += 200
+  expect(await show('wrong')).toBeNull()
+})
+
+test('a wrong proof of a good credential is a guess like any other', async () => {
+  const { guess, countProof } = openGuesses()
+  expect(countProof()).toBe(true)
+  expect(await guess(1_000)).toBe(UNITS - 1)
+  expect(countProof()).toBe(false)
+})
+
+test('IPv6 guesses are those of a /64', async () => {
+  const { guess } = openGuesses()
+  await guess(1_000, '2001:db8::1')
+  expect([await guess(1, '2001:db8::2'), await guess(1, '2001:db8:0:1::1')]).toEqual([0, 1])
+})
+
+test('a good credential is no guess, and goes on beside a neighbour who guesses', async () => {
+  const { time, good, show, guess } = openGuesses()
+  for (let index = 0; index < UNITS * 2; index += 1) {
+    good.add(`good-${index}`)
+    expect(await show(`good-${index}`)).toEqual({ credential: `good-${index}` })
+  }
+  expect(await guess(1_000)).toBe(UNITS)
+  good.add('late')
+  expect(await show('late')).toBe('refused')
+  expect(await show('good-0')).toEqual({ credential: 'good-0' })
+  time.nowMs += 200
+  expect(await show('late')).toEqual({ credential: 'late' })
+  expect(await guess(1), 'what was good took nothing').toBe(1)
+  expect(await show('late')).toEqual({ credential: 'late' })
+})
+
+test('a credential that is not good any more is told so once, and then is a guess', async () => {
+  const { good, show, guess } = openGuesses()
+  good.add('mine')
+  await show('mine')
+  await guess(1_000)
+  good.delete('mine')
+  expect(await show('mine')).toBeNull()
+  expect(await show('mine')).toBe('refused')
 })

@@ -12,6 +12,7 @@ import { setEmail } from '../../accounts/email.ts'
 import type { OwnerPlace } from '../../accounts/owner_place.ts'
 import { createSecretBox } from '../../accounts/secret_box.ts'
 import { verifyAudit } from '../../accounts/verify_audit.ts'
+import { systemClock } from '../../clock.ts'
 import { operator } from '../../db/audit_log.ts'
 import { type Database, openDatabase } from '../../db/database.ts'
 import { within } from '../../db/within.ts'
@@ -826,4 +827,36 @@ test('every act is in the log that its owner sees, and the log verifies', async 
   const secrets = JSON.stringify(entries)
   expect(secrets).not.toContain('whsec_')
   expect(secrets).not.toMatch(/[0-9a-f]{64}.*"secret"/)
+})
+
+test('an address that makes up sessions is refused before they are looked up, and who is signed in goes on', async () => {
+  let reads = 0
+  const counted: Database = {
+    query: (text, values) => {
+      if (text.includes('token_hash')) reads += 1
+      return db.query(text, values)
+    },
+    transaction: (act) => db.transaction(act),
+    close: async () => {},
+  }
+  const own = await signIn()
+  const owners = { ...place, db: counted }
+  const clock = { ...systemClock(), wallMs: () => now }
+  const guessed = await startHttp({ desk, parts: { owners, clock }, limits: { unitsPerMinute: 100 } })
+  const statusOf = async (session: string) => {
+    const headers = { Cookie: `cambist_session=${session}` }
+    return (await guessed.request('GET', '/account', { headers })).status
+  }
+  const signedIn = own.cookies.get('cambist_session') ?? ''
+  expect(await statusOf(signedIn)).toBe(200)
+  // No session is no guess: it takes a unit from those that follow, and lets as many be looked up.
+  expect((await guessed.request('GET', '/account')).status).toBe(401)
+  const statuses = await Promise.all(
+    Array.from({ length: 300 }, () => statusOf(randomBytes(32).toString('base64url'))),
+  )
+  expect(new Set(statuses)).toEqual(new Set([401, 429]))
+  expect(statuses.filter((status) => status === 401)).toHaveLength(99)
+  expect(reads).toBe(1 + 100)
+  expect(await statusOf(signedIn)).toBe(200)
+  await guessed.close()
 })

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import type { FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
 import type { TSchema } from 'typebox'
 import { type Owner, ownerOf } from '../../accounts/owner_acts.ts'
@@ -10,6 +11,7 @@ import { errorAnswers } from '../answers/problem_schema.ts'
 import type { ErrorCode, Problem } from '../errors.ts'
 import { success } from '../json/schema.ts'
 import { compileWriter } from '../json/writer.ts'
+import { tooManyGuesses } from '../limits/guesses.ts'
 import type { Parameters, Values } from '../parameters/parameter.ts'
 import { parametersSchema } from '../parameters/read_body.ts'
 import { isInBody, type Method, readGiven } from '../read_given.ts'
@@ -121,7 +123,12 @@ export async function ownersVisit(
   visit: Visit,
   units = 1,
 ): Promise<OwnersVisit | null> {
-  const signedIn = await findSession(context.parts.owners, visit.cookies.read(request.raw, 'session'))
+  const signedIn = await signedInBy(context, request, visit.cookies.read(request.raw, 'session'))
+  // Neither the database nor anybody's units are spent on it.
+  if (signedIn === 'refused') {
+    context.answers.problem(request, reply, tooManyGuesses)
+    return null
+  }
   if (signedIn === null) {
     // Spent by the address, so that sessions cannot be guessed at for free.
     if (admitAnonymous(context, request, reply)) context.answers.problem(request, reply, notSignedIn)
@@ -130,6 +137,17 @@ export async function ownersVisit(
   const owner = ownerOf(signedIn, visit.requester)
   const isAdmitted = admit(context, request, reply, `account:${owner.accountId}`, units)
   return isAdmitted ? { ...visit, signedIn, owner } : null
+}
+
+async function signedInBy(
+  { guesses, parts }: RouteContext,
+  { raw }: FastifyRequest,
+  token: string | null,
+): Promise<SignedIn | null | 'refused'> {
+  if (token === null) return null
+  // By its hash, as everywhere: a token is kept nowhere.
+  const credential = `session:${hash('sha256', token)}`
+  return guesses.look(credential, raw, () => findSession(parts.owners, token))
 }
 
 export function requesterOf({ addressOf }: RouteContext, request: FastifyRequest): Requester {
