@@ -1,4 +1,4 @@
-import type { Order } from '@cambist/sdk'
+import { createClient, type Order } from '@cambist/sdk'
 import type { Address, Hex } from 'viem'
 import { afterAll, expect, test } from 'vitest'
 import type { ChainId } from '../../src/domain/catalog/networks.ts'
@@ -78,19 +78,23 @@ test('without reserve an order waits, survives a reorganisation, then asks; refu
     expect(stuck.emergency?.reasons).toEqual(['NETWORK_PROBLEM'])
   }
 
-  log('refund goes back at once; continue waits until the reserve is funded')
+  log('refund goes back at once; continue is not offered until the reserve is funded')
   const refund_address = await sandbox.remote.freshAddress('BEP20')
   await client.chooseEmergencyAction(toRefund.order_id, { action: 'refund', refund_address })
   await expectRefunded(sandbox, toRefund)
-  await client.chooseEmergencyAction(toContinue.order_id, { action: 'continue' })
-  await sandbox.eventually('the payout waits for funds', async () => {
-    const [payout] = await sandbox.rows<{ trouble: string | null; state: string }>(
-      "SELECT trouble, state FROM outflows WHERE order_id = $1 AND state = 'planned'",
-      [toContinue.order_id],
-    )
-    expect(payout?.trouble).toContain('reserve')
-  })
+  const { emergency } = await client.getOrder(toContinue.order_id)
+  expect(emergency?.options).toMatchObject({ continue: null, recalculate: null, refund: expect.anything() })
+  const { baseUrl, account } = sandbox
+  const hasty = createClient({ baseUrl, apiKey: account.api_key, apiSecret: account.api_secret, retries: 0 })
+  await expect(
+    hasty.chooseEmergencyAction(toContinue.order_id, { action: 'continue' }),
+  ).rejects.toMatchObject({ code: 'MAINTENANCE', message: expect.stringContaining('reserve') })
   await fundReserve(sandbox, 3_000_000_000_000n)
+  await sandbox.eventually('continue is offered', async () => {
+    const funded = await client.getOrder(toContinue.order_id)
+    expect(funded.emergency?.options.continue).not.toBeNull()
+  })
+  await client.chooseEmergencyAction(toContinue.order_id, { action: 'continue' })
   const continued = await expectPaidOut(sandbox, toContinue)
   expect(continued.receive_final_amount).toBe(toContinue.receive_amount)
   await client.chooseEmergencyAction(toRecalculate.order_id, { action: 'recalculate' })
@@ -244,18 +248,20 @@ async function expectWaiting(sandbox: TestSandbox, orderId: string): Promise<Ord
   return sandbox.waitForStatus(orderId, 'EXCHANGE')
 }
 
-/** Its payout is planned, and was taken up and put off again after this moment. */
+/** Nothing is planned for it: it was looked at and put off again after this moment. */
 async function expectTriedAgain({ rows, eventually }: TestSandbox, orderId: string): Promise<void> {
-  const fence = async () => {
-    const [payout] = await rows<{ claim_fence: number; state: string }>(
-      'SELECT claim_fence, state FROM outflows WHERE order_id = $1',
+  const dueAt = async () => {
+    const [order] = await rows<{ due: number; outflows: number }>(
+      `SELECT exchange_due_at_ms AS due,
+         (SELECT count(*)::int FROM outflows f WHERE f.order_id = o.order_id) AS outflows
+       FROM orders o WHERE order_id = $1`,
       [orderId],
     )
-    expect(payout?.state).toBe('planned')
-    return payout?.claim_fence ?? 0
+    expect(order?.outflows).toBe(0)
+    return order?.due ?? 0
   }
-  const before = await fence()
-  await eventually('the payout is tried again', async () => expect(await fence()).toBeGreaterThan(before + 1))
+  const before = await dueAt()
+  await eventually('it is tried again', async () => expect(await dueAt()).toBeGreaterThan(before))
 }
 
 async function fundReserve(sandbox: TestSandbox, units: bigint): Promise<void> {
