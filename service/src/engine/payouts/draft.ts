@@ -27,7 +27,7 @@ import type { SigningWorld } from '../world.ts'
 import { claimKeeper, type KeepClaim } from './claim.ts'
 import { MovedOn, unlessMovedOn } from './moved_on.ts'
 import { excludesByTime } from './over.ts'
-import type { Progress } from './progress.ts'
+import { type Progress, troubled } from './progress.ts'
 import { type CountedRoom, findLackOfRoom, readRoom } from './room.ts'
 import { readFillerFunds } from './take_back.ts'
 import { findForgotten, findUnwritten, tellUnwritten } from './unwritten.ts'
@@ -93,10 +93,6 @@ class DraftRefused extends Error {
     super(rejection.message)
     this.rejection = rejection
   }
-}
-
-function troubled(message: string): Progress {
-  return { kind: 'trouble', message, inMs: WAIT_FOR_FUNDS_MS }
 }
 
 /** Nobody may name an address of ours, but one may be derived that an order had named before. */

@@ -20,3 +20,10 @@ export type Progress =
       readonly inMs: number
       readonly refusal?: SignRejection['code']
     }
+
+const AFTER_TROUBLE_MS = 2_000
+
+/** What it waits for before it is signed may be over soon. */
+export function troubled(message: string): Progress {
+  return { kind: 'trouble', message, inMs: AFTER_TROUBLE_MS }
+}

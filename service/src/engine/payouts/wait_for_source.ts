@@ -10,9 +10,8 @@ import { REACH_BLOCKS } from '../reach.ts'
 import { requiredConfirmations } from '../required_confirmations.ts'
 import type { SigningWorld } from '../world.ts'
 import type { KeepClaim } from './claim.ts'
-import type { Progress } from './progress.ts'
+import { type Progress, troubled } from './progress.ts'
 
-const AFTER_TROUBLE_MS = 2_000
 const WAIT_FOR_DEPTH_MS = 10_000
 
 /** A watcher looks several times a second. When it gets no answer, neither do we, and others would wait behind us. */
@@ -57,10 +56,6 @@ export async function waitForSource(
       return { kind: 'again', inMs: WAIT_FOR_DEPTH_MS }
   }
   return null
-}
-
-function troubled(message: string): Progress {
-  return { kind: 'trouble', message, inMs: AFTER_TROUBLE_MS }
 }
 
 /** Nothing takes it back, and a node need not remember what is so old: customers decide after weeks, too. */
