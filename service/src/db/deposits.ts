@@ -160,6 +160,29 @@ export async function findWaitingDeposits(
   return rows.map(toWatched)
 }
 
+/**
+ * Deposits of these assets that are booked and still their customers': they will be exchanged or go back, out of the reserve in
+ * either case. Where deposits lie on addresses of their own, those are left out that no sweep has taken away yet, because
+ * the reserve does not have them either.
+ */
+export async function sumCustomerDeposits(
+  sql: Sql,
+  chain: ChainId,
+  assets: readonly AssetId[],
+): Promise<ReadonlyMap<AssetId, bigint>> {
+  const rows = await sql.query<{ asset: AssetId; units: bigint }>(
+    `SELECT d.asset, sum(d.units)::numeric(78,0) AS units
+     FROM orders o JOIN deposits d USING (bucket, order_id)
+       LEFT JOIN unswept_addresses u ON u.chain = $1 AND u.address = o.deposit_address
+     WHERE (o.status = 'EMERGENCY' OR (o.status = 'EXCHANGE' AND o.payout_id IS NULL)) AND o.from_asset = ANY($2)
+       AND d.role = 'counted' AND d.state = 'confirmed'
+       AND (u.address IS NULL OR (u.sweep_count > 0 AND u.sweeping IS NULL))
+     GROUP BY d.asset`,
+    [chain, assets],
+  )
+  return new Map(rows.map(({ asset, units }) => [asset, units]))
+}
+
 /** Deposits in a block that is no longer on the best chain. */
 export async function findDepositsInBlock(
   sql: Sql,

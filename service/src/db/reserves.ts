@@ -5,7 +5,7 @@ import type { Sql } from './database.ts'
 
 export type Reserve = {
   readonly asset: AssetId
-  /** Ledger units that could be paid out: what the chain holds for payouts less what is promised. */
+  /** Ledger units that could be promised: what the chain holds for payouts less what is promised and what is still customers'. */
   readonly spendable: bigint
   /** What a payout costs now, in units of the chain's native asset. */
   readonly payoutCost: bigint

@@ -1,8 +1,18 @@
 import type { Clock } from '../clock.ts'
 import type { Reserve } from '../db/reserves.ts'
-import type { AssetId } from '../domain/catalog/assets.ts'
+import { type AssetId, assetIdsOn, assetOf, nativeAsset } from '../domain/catalog/assets.ts'
 import type { Amount } from '../domain/money/amount.ts'
 import type { InstantMs } from '../domain/time.ts'
+
+/** So many of the dearest payouts on a chain its native coin is kept for: whoever sells all of it has no gas for the rest. */
+const PAYOUTS_KEPT_FOR = 20n
+/** A token is quoted while the coin is there for so many payouts of it, fewer than are kept, because fees rise. */
+const PAYOUTS_NEEDED = 5n
+
+export type FreeReserve = Reserve & {
+  /** What of it new orders are quoted from; what was accepted may use all that is spendable, whatever gas costs by then. */
+  readonly quotable: bigint
+}
 
 type SetAside = { readonly amount: Amount; endedAtMs: InstantMs | null }
 
@@ -13,17 +23,28 @@ type SetAside = { readonly amount: Amount; endedAtMs: InstantMs | null }
  */
 export function openFreeReserves(clock: Clock) {
   let figures: ReadonlyMap<AssetId, Reserve> = new Map()
-  let free = new Map<AssetId, Reserve>()
+  let free = new Map<AssetId, FreeReserve>()
   let setAsides: SetAside[] = []
 
-  const freeOf = (figure: Reserve): Reserve => {
+  const quotableOf = ({ asset, payoutCost }: Reserve, spendable: bigint): bigint => {
+    const { isNative, chain } = assetOf(asset)
+    if (!isNative) {
+      const gas = figures.get(nativeAsset(chain).id)?.spendable ?? 0n
+      return gas >= PAYOUTS_NEEDED * payoutCost ? spendable : 0n
+    }
+    const costs = assetIdsOn(chain).map((id) => figures.get(id)?.payoutCost ?? 0n)
+    const dearest = costs.reduce((most, cost) => (cost > most ? cost : most), 0n)
+    return noneAtLeast(spendable - PAYOUTS_KEPT_FOR * dearest)
+  }
+
+  const freeOf = (figure: Reserve): FreeReserve => {
     const held = setAsides.filter(({ amount }) => amount.asset === figure.asset)
-    const spendable = held.reduce((left, { amount }) => left - amount.units, figure.spendable)
-    return sameOr(free.get(figure.asset), { ...figure, spendable: spendable < 0n ? 0n : spendable })
+    const spendable = noneAtLeast(held.reduce((left, { amount }) => left - amount.units, figure.spendable))
+    return sameOr(free.get(figure.asset), { ...figure, spendable, quotable: quotableOf(figure, spendable) })
   }
 
   return {
-    get: (asset: AssetId): Reserve | undefined => free.get(asset),
+    get: (asset: AssetId): FreeReserve | undefined => free.get(asset),
     takeFigures: (read: readonly Reserve[]): void => {
       figures = new Map(read.map((figure) => [figure.asset, figure]))
       // A figure that was begun after a settlement had ended has its outflow in it.
@@ -48,7 +69,14 @@ export function openFreeReserves(clock: Clock) {
 }
 
 /** The reserve that was known, as long as it is the same: so that what was made of it stands. */
-function sameOr(known: Reserve | undefined, read: Reserve): Reserve {
-  const isSame = known?.spendable === read.spendable && known.payoutCost === read.payoutCost
+function sameOr(known: FreeReserve | undefined, read: FreeReserve): FreeReserve {
+  const isSame =
+    known?.spendable === read.spendable &&
+    known.quotable === read.quotable &&
+    known.payoutCost === read.payoutCost
   return isSame ? known : read
+}
+
+function noneAtLeast(units: bigint): bigint {
+  return units < 0n ? 0n : units
 }

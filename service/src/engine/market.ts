@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts'
 import { type ChainHead, readHeads, silenceMs } from '../db/chain_heads.ts'
 import type { Sql } from '../db/database.ts'
-import { type Reserve, readReserves } from '../db/reserves.ts'
+import { readReserves } from '../db/reserves.ts'
 import { type Asset, type AssetId, assetOf, nativeAsset } from '../domain/catalog/assets.ts'
 import { type ChainId, chainFacts } from '../domain/catalog/networks.ts'
 import { type Amount, amountOf, toPrecision } from '../domain/money/amount.ts'
@@ -11,7 +11,7 @@ import type { RateType } from '../domain/quotes/quote.ts'
 import { costIn, type Market, midRate } from '../domain/quotes/quote.ts'
 import type { InstantMs } from '../domain/time.ts'
 import type { Prices, UsdPrice } from '../prices/price_source.ts'
-import { openFreeReserves } from './free_reserves.ts'
+import { type FreeReserve, openFreeReserves } from './free_reserves.ts'
 import type { Policy } from './policy.ts'
 
 export type MarketRejection = {
@@ -82,7 +82,7 @@ export function marketBoard(parts: {
       mid: midRate(from, to, fromPrice, toPrice),
       fee: policy.fees[rateType],
       networkFee,
-      reserve: reserve(to),
+      reserve: amountOf(to.id, reserves.get(to.id)?.quotable ?? 0n),
     }
   }
   const markets = rememberMarkets(prices, (asset) => reserves.get(asset.id), gather)
@@ -146,14 +146,14 @@ type Gathered = {
   readonly fromPrice: UsdPrice | null
   readonly toPrice: UsdPrice | null
   readonly nativePrice: UsdPrice | null
-  readonly reserve: Reserve | undefined
+  readonly reserve: FreeReserve | undefined
   readonly market: Market | null
 }
 
 /** Markets as long as what they were made of stays what it is: quoting asks for the same ones again and again. */
 function rememberMarkets(
   prices: Prices,
-  reserveOf: (asset: Asset) => Reserve | undefined,
+  reserveOf: (asset: Asset) => FreeReserve | undefined,
   gather: (from: Asset, to: Asset, rateType: RateType) => Market | null,
 ) {
   const known = {

@@ -134,6 +134,47 @@ test('a payout that is planned and let go of gives back what it was promised', a
   expect(await free()).toBe(100n)
 })
 
+test('what a customer may ask back in an emergency is promised to nobody else', async () => {
+  await mineCoin('reserve coin', 1_000_000n)
+  const order = await placeOrder(stage, 'BTC:BTC', 'ETH:ETH', { asks: 500_000n, promises: ETHER })
+  const deposit = await mineDeposit(stage, order, 300_000n, 98)
+  await mineCoin('deposit coin', 300_000n)
+  expect(await free(), 'paid too little, and not deep yet').toBe(1_300_000n)
+  await confirmDeposit(stage, order, deposit)
+  expect(await free(), 'the customer is asked').toBe(1_000_000n)
+  const refund = {
+    amount: amountOf('BTC:BTC', 290_000n),
+    networkFee: amountOf('BTC:BTC', 10_000n),
+    address: 'outside',
+  }
+  await tell(stage, order.terms.id, 'action', { kind: 'ActionChosen', action: 'refund', refund })
+  expect(await free(), 'it goes back').toBe(1_010_000n)
+})
+
+test('a deposit that waits for its exchange is its customer’s until then', async () => {
+  await mineCoin('reserve coin', 1_000_000n)
+  const order = await placeOrder(stage, 'BTC:BTC', 'ETH:ETH', { asks: 500_000n, promises: ETHER })
+  await mineCoin('deposit coin', 500_000n)
+  await confirmDeposit(stage, order, await mineDeposit(stage, order, 500_000n, 98))
+  expect(await free()).toBe(1_000_000n)
+  await tell(stage, order.terms.id, 'priced:1', { kind: 'ExchangePriced', quote: null })
+  expect(await free()).toBe(1_500_000n)
+})
+
+test('what lies on a deposit address is not in the reserve, and is not taken off before it has been swept', async () => {
+  const order = await placeOrder(stage, 'ETH:ETH', 'BTC:BTC', { asks: ETHER, promises: 500n })
+  await confirmDeposit(stage, order, await mineDeposit(stage, order, ETHER / 2n, 98))
+  const freeEther = async (held: bigint) => {
+    await saveReserves(stage.world, ethereum({ 'ETH:ETH': held }).chain, 100, 0)
+    return (await spendable())['ETH:ETH']
+  }
+  expect(await freeEther(ETHER)).toBe(ETHER)
+  await stage.corrupt("UPDATE unswept_addresses SET sweeping = 'sweep-ETH-1-1:1', sweep_count = 1")
+  expect(await freeEther(ETHER), 'on its way').toBe(ETHER)
+  await stage.corrupt('UPDATE unswept_addresses SET sweeping = NULL')
+  expect(await freeEther(2n * ETHER)).toBe(2n * ETHER - ETHER / 2n)
+})
+
 test('when more is promised than is held, nothing can be promised', async () => {
   const { chain } = ethereum({ 'USDT:ERC20': 100n })
   await promise(300n)

@@ -1,6 +1,7 @@
 import type { Chain } from '../chains/chain.ts'
 import { reserveAddresses } from '../db/addresses.ts'
 import { sumCoins } from '../db/coins.ts'
+import { sumCustomerDeposits } from '../db/deposits.ts'
 import { sumLiveOutflows } from '../db/outflows.ts'
 import { writeReserves } from '../db/reserves.ts'
 import { type AssetId, nativeAsset } from '../domain/catalog/assets.ts'
@@ -25,9 +26,11 @@ export async function saveReserves(
   const nowMs = world.clock.nowMs()
   if (nowMs - takenAtMs < REFRESH_MS) return
   const spendable = await spendableOn(world, chain, height)
+  // Nobody else is promised what a customer in an emergency may ask back at any moment.
+  const customers = await sumCustomerDeposits(world.db, chain.id, chain.assets)
   const reserves = chain.assets.map(async (asset) => ({
     asset,
-    spendable: spendable.get(asset) ?? 0n,
+    spendable: (spendable.get(asset) ?? 0n) - (customers.get(asset) ?? 0n),
     payoutCost: (await chain.estimateCost(asset)).units,
     atMs: nowMs,
   }))
