@@ -97,6 +97,19 @@ function ask(method: string, params: object = {}, timeout = 10_000): Promise<num
   })
 }
 
+test('whoever shares the process has his turns while many blocks are made', async () => {
+  let turns = 0
+  let goesOn = true
+  const count = (): void => {
+    turns += 1
+    if (goesOn) setImmediate(count)
+  }
+  count()
+  await devnet.mine('XRP', 20)
+  goesOn = false
+  expect(turns).toBeGreaterThan(20)
+})
+
 test('a transaction fails in its ledger with the code that was asked for, and the next does not', async () => {
   devnet.trouble('XRP', { submits: [{ failWith: 'tecPATH_DRY' }] })
   const failing = await prepared()

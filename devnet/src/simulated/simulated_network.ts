@@ -1,5 +1,6 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { setImmediate } from 'node:timers/promises'
 import type { LocalNetwork } from '../local_network.ts'
 import { type Kind, openChain, type Rules, type SimulatedChain, type View } from './chain.ts'
 import { type Endpoint, serve } from './server.ts'
@@ -54,7 +55,13 @@ export async function openSimulatedNetwork<K extends Kind, Info>(
     send: faucet.send,
     balance: faucet.balance,
     freshAddress: faucet.freshAddress,
-    mine: async (blocks) => chain.mine(blocks),
+    mine: async (blocks) => {
+      // Signing a block takes ten milliseconds, and the service may live in this process: it has its turn after each.
+      for (let block = 0; block < blocks; block += 1) {
+        chain.mine(1)
+        await setImmediate()
+      }
+    },
     mineLively: livelyTurn(chain),
     reorg: async (depth) => chain.reorg(depth),
     replace: faucet.replace ?? (async () => undefined),

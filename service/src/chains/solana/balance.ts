@@ -43,10 +43,13 @@ export async function balance(
   return fromChainUnits(asset, sum).units
 }
 
+/** One after the other: finding an account is arithmetic of a millisecond, and a hundred at once would keep everybody else waiting. */
 async function placesOf(mint: string | null, owners: readonly string[]): Promise<readonly Place[]> {
-  return Promise.all(
-    owners.map(async (owner) => ({ owner, address: mint === null ? owner : await holdingOf(owner, mint) })),
-  )
+  const places: Place[] = []
+  for (const owner of owners) {
+    places.push({ owner, address: mint === null ? owner : await holdingOf(owner, mint) })
+  }
+  return places
 }
 
 function unitsOf(account: Account | null, mint: string | null, owner: string): bigint {
