@@ -191,6 +191,12 @@ async function readEvents(tx: Sql, bucket: number): Promise<AuditedEvents[]> {
 /** Whose entries book the end of an outflow. The journal is found by it; without it every outflow would read its whole bucket. */
 const OWNER_OF_O = `(CASE WHEN o.kind IN ('filler', 'sweep') THEN 'house' ELSE o.order_id END)`
 
+/** An outflow's entries are `<payout id>:block_lost:<block>` and `<payout id>:block_found:<block>`; there are few. */
+const ORPHAN_BOOKINGS = `
+  SELECT regexp_replace(entry_key, ':block_(lost|found):.*$', '') AS payout_id, asset,
+    sum(CASE WHEN debit = 'wallet' THEN units ELSE -units END) AS owed
+  FROM journal WHERE debit = 'orphaned_payouts' OR credit = 'orphaned_payouts' GROUP BY 1, 2`
+
 const OUTFLOWS = `
   SELECT o.order_id AS "orderId", o.payout_id AS "payoutId", o.kind, o.asset, o.units, o.state,
     coalesce(o.kind IN ('filler', 'sweep') AND o.mined_cost = 0, false) AS "isFree",
@@ -202,11 +208,8 @@ const OUTFLOWS = `
     coalesce((SELECT sum(j.units) FROM journal j
       WHERE j.bucket = o.bucket AND j.owner = ${OWNER_OF_O} AND j.entry_key = o.payout_id || ':confirmed'
       AND j.asset = o.asset AND j.debit IN ('payouts_owed', 'refunds_owed') AND j.credit = 'wallet'), 0)::numeric(78,0) AS booked,
-    coalesce((SELECT sum(CASE WHEN j.debit = 'wallet' THEN j.units ELSE -j.units END) FROM journal j
-      WHERE j.bucket = 0 AND j.owner = 'house'
-        AND j.entry_key BETWEEN o.payout_id || ':block_' AND o.payout_id || ':block_~'
-        AND j.asset = o.asset AND 'orphaned_payouts' IN (j.debit, j.credit)), 0)::numeric(78,0) AS "owedAgain"
-  FROM outflows o`
+    coalesce(b.owed, 0)::numeric(78,0) AS "owedAgain"
+  FROM outflows o LEFT JOIN (${ORPHAN_BOOKINGS}) b ON b.payout_id = o.payout_id AND b.asset = o.asset`
 
 async function readOutflows(tx: Sql, bucket: number): Promise<AuditedOutflow[]> {
   return tx.query<AuditedOutflow>(
@@ -223,6 +226,19 @@ export async function readStrayOwners(tx: Sql, bucket: number): Promise<string[]
     [bucket],
   )
   return rows.map(({ owner }) => owner)
+}
+
+/** Payouts and refunds of orders that do not exist. */
+export async function readStrayOutflows(
+  tx: Sql,
+  bucket: number,
+): Promise<{ readonly orderId: OrderId; readonly payoutId: PayoutId }[]> {
+  return tx.query(
+    `SELECT order_id AS "orderId", payout_id AS "payoutId" FROM outflows f
+     WHERE bucket = $1 AND kind IN ('payout', 'refund')
+       AND NOT EXISTS (SELECT 1 FROM orders o WHERE o.bucket = f.bucket AND o.order_id = f.order_id) ORDER BY payout_id`,
+    [bucket],
+  )
 }
 
 /** Deposits that are in a block for more than one owner. */

@@ -1,4 +1,5 @@
 import type { Sql } from './database.ts'
+import { isFree } from './held_until.ts'
 
 export type Lease = { readonly name: string; readonly holder: string; readonly fence: number }
 
@@ -18,7 +19,7 @@ export async function takeLease(
      ON CONFLICT (name) DO UPDATE SET
        fence = leases.fence + CASE WHEN leases.holder = $2 THEN 0 ELSE 1 END,
        holder = $2, expires_wall_ms = $3::bigint + $4::bigint
-     WHERE leases.holder = $2 OR leases.expires_wall_ms < $3::bigint
+     WHERE leases.holder = $2 OR ${isFree('leases.expires_wall_ms', '$3', '$4::bigint')}
      RETURNING fence`,
     [name, holder, wallMs, holdMs],
   )

@@ -3,6 +3,7 @@ import { linkMailKinds, type MailContent } from '../domain/notifications/mail_co
 import { bucketOf, type OrderId } from '../domain/orders/identifiers.ts'
 import type { InstantMs } from '../domain/time.ts'
 import type { Sql } from './database.ts'
+import { isFree } from './held_until.ts'
 
 /** A mail to be sent, in the transaction that makes it true. */
 export type NewMail = MailContent & {
@@ -91,14 +92,15 @@ export async function claimMails(
   time: { readonly nowMs: InstantMs; readonly wallMs: number; readonly claimMs: number },
   limit: number,
 ): Promise<ClaimedMail[]> {
+  const free = isFree('claimed_until_wall_ms', '$3', '($2::bigint - $3::bigint)')
   const rows = await sql.query<MailRow>(
     `WITH links AS (
        SELECT bucket, event_key, kind, to_address FROM mails
-       WHERE state = 'waiting' AND due_at_ms <= $1 AND claimed_until_wall_ms < $3 AND ${HAS_LINK}
+       WHERE state = 'waiting' AND due_at_ms <= $1 AND ${free} AND ${HAS_LINK}
        ORDER BY due_at_ms LIMIT $4::integer / 2 FOR UPDATE SKIP LOCKED),
      others AS (
        SELECT bucket, event_key, kind, to_address FROM mails AS mail
-       WHERE state = 'waiting' AND due_at_ms <= $1 AND claimed_until_wall_ms < $3 AND NOT ${HAS_LINK}
+       WHERE state = 'waiting' AND due_at_ms <= $1 AND ${free} AND NOT ${HAS_LINK}
          AND NOT EXISTS (
            SELECT FROM mails AS earlier
            WHERE earlier.bucket = mail.bucket AND earlier.order_id = mail.order_id

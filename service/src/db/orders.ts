@@ -226,11 +226,14 @@ export async function findExpired(
   limit: number,
 ) {
   const rows = await sql.query<{ order_id: string; sequence: number }>(
-    `SELECT order_id, sequence FROM orders
-       JOIN unnest($2::text[], $3::text[]) AS carried (from_asset, chain) USING (from_asset)
+    // Asset by asset: what lapsed on a chain that nobody can look at is not read again and again for the others.
+    `SELECT lapsed.* FROM unnest($2::text[], $3::text[]) AS carried (asset, chain)
        JOIN chain_heads USING (chain)
-     WHERE status = 'NEW' AND expires_at_ms <= $1 AND looked_at_ms >= expires_at_ms
-     ORDER BY expires_at_ms LIMIT $4`,
+       CROSS JOIN LATERAL (
+         SELECT order_id, sequence, expires_at_ms FROM orders
+         WHERE status = 'NEW' AND from_asset = carried.asset AND expires_at_ms <= least($1, looked_at_ms)
+         ORDER BY expires_at_ms LIMIT $4) AS lapsed
+     ORDER BY lapsed.expires_at_ms LIMIT $4`,
     [nowMs, assets.map(({ id }) => id), assets.map(({ chain }) => chain), limit],
   )
   return rows.map(({ order_id, sequence }) => ({ orderId: order_id, sequence }))

@@ -8,6 +8,7 @@ import type { BlockRef } from '../domain/orders/order.ts'
 import type { Intent, Outflow, PayoutId, PayoutKind, SignedTx } from '../domain/payouts/intent.ts'
 import type { InstantMs } from '../domain/time.ts'
 import type { Sql } from './database.ts'
+import { isFree } from './held_until.ts'
 
 /** orphaned: it was final, and lost its block to a reorganisation; its bytes go out again. */
 export type OutflowState =
@@ -131,7 +132,8 @@ export async function claimOutflows(
      WHERE (bucket, payout_id) IN (
        SELECT bucket, payout_id FROM outflows
        WHERE chain = $1 AND state IN ${UNBOOKED}
-         AND due_at_ms <= $2 AND claimed_until_wall_ms < $4::bigint AND (from_address IS NULL) = $6
+         AND due_at_ms <= $2 AND ${isFree('claimed_until_wall_ms', '$4', `$3::bigint * ${CLAIM_AGAIN}`)}
+         AND (from_address IS NULL) = $6
          AND (due_height IS NULL OR due_at_ms <= $2 - ${BLOCKLESS_MS}
            OR due_height <= (SELECT height FROM chain_heads h WHERE h.chain = $1))
        ORDER BY due_at_ms, nonce NULLS LAST, planned_at_ms LIMIT $5

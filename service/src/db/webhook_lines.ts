@@ -3,6 +3,7 @@ import type { OrderStatus } from '../domain/orders/order.ts'
 import type { InstantMs } from '../domain/time.ts'
 import type { Sql } from './database.ts'
 import type { OrderEvent } from './events.ts'
+import { isFree } from './held_until.ts'
 
 /** The receiver that is the order's own `callback_url`; every other one is an endpoint. */
 export const CALLBACK = 'callback'
@@ -169,7 +170,7 @@ export function claimLines(
        FROM lanes CROSS JOIN LATERAL (
          SELECT l.bucket, l.order_id, l.receiver, l.due_at_ms FROM webhook_lines l
          WHERE l.account_id = lanes.account_id AND l.host = lanes.host
-           AND l.due_at_ms <= $1 AND l.claimed_until_wall_ms < $2
+           AND l.due_at_ms <= $1 AND ${isFree('l.claimed_until_wall_ms', '$2', '$3::bigint')}
          ORDER BY l.due_at_ms LIMIT $5) AS heads),
      ranked AS (
        SELECT due.*,
@@ -184,7 +185,7 @@ export function claimLines(
      UPDATE webhook_lines SET claimed_until_wall_ms = $2 + $3, claim_fence = claim_fence + 1
      WHERE (bucket, order_id, receiver) IN (
        SELECT l.bucket, l.order_id, l.receiver FROM webhook_lines l JOIN picked USING (bucket, order_id, receiver)
-       WHERE l.due_at_ms <= $1 AND l.claimed_until_wall_ms < $2
+       WHERE l.due_at_ms <= $1 AND ${isFree('l.claimed_until_wall_ms', '$2', '$3::bigint')}
        FOR NO KEY UPDATE OF l SKIP LOCKED)
      RETURNING order_id AS "orderId", receiver, account_id AS "accountId", url, host,
        next_sequence AS sequence, claim_fence AS fence`,

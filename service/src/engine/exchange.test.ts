@@ -139,6 +139,20 @@ test('a fixed order waits for both of its chains', async () => {
   }
 })
 
+test('orders that fail whatever is tried keep no other waiting', async () => {
+  const { exchange, look } = openMarket()
+  await look()
+  const broken: Order[] = []
+  for (let made = 0; made < stage.world.policy.atOnce; made += 1) broken.push(await paidOrder(100n * USDT))
+  const whole = await paidOrder(100n * USDT)
+  await stage.corrupt("UPDATE orders SET rate = 'none' WHERE order_id = ANY($1)", [
+    broken.map(({ terms }) => terms.id),
+  ])
+  await exchange()
+  expect(await areSettled([whole])).toEqual([true])
+  expect(stage.logged.filter(({ message }) => message === 'an exchange failed')).toHaveLength(broken.length)
+})
+
 test('what waits for too long asks its customer, and the order tells since when', async () => {
   const { exchange, look } = openMarket()
   await look()

@@ -16,8 +16,18 @@ const TRY_AGAIN_MS = 1_000
 /** Exchanges the orders whose deposits are deep enough. True: there may be more. */
 export async function exchangeOrders(world: World): Promise<boolean> {
   const due = await findDueExchanges(world.db, world.clock.nowMs(), ORDERS_A_STEP)
-  await atOnce(world.policy.atOnce, due, (exchange) => exchangeOrder(world, exchange))
+  await atOnce(world.policy.atOnce, due, (exchange) => exchangeSafely(world, exchange))
   return due.length === ORDERS_A_STEP
+}
+
+/** An order that fails whatever is tried is the first to be due each time: it waits like any other, and none waits behind it. */
+async function exchangeSafely(world: World, due: DueExchange): Promise<void> {
+  try {
+    await exchangeOrder(world, due)
+  } catch (error) {
+    world.log.error({ order: due.orderId, err: error }, 'an exchange failed')
+    await postpone(world, due, 'it failed')
+  }
 }
 
 async function exchangeOrder(world: World, due: DueExchange): Promise<void> {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { findKeptWaiting } from '../db/orders.ts'
+import { findExpired, findKeptWaiting } from '../db/orders.ts'
 import type { AssetId } from '../domain/catalog/assets.ts'
 import type { ChainId } from '../domain/catalog/networks.ts'
 import { amountOf } from '../domain/money/amount.ts'
@@ -16,6 +16,7 @@ import {
   placeOrder,
   tell,
 } from './testing/books_stage.ts'
+import { pagesTouched } from './testing/pages_touched.ts'
 
 /**
  * What: an order whose time is up ends when its own chain was looked at since, whatever the others do.
@@ -139,7 +140,10 @@ test('a block that takes what waited, and gives it back, ends no wait for good',
   })
   // As who found it a moment before.
   const { orderId, updatedAtMs } = found[0] ?? { orderId: '', updatedAtMs: 0 }
-  const late = await apply(stage.world, orderId, `awaited:${updatedAtMs}`, { kind: 'OrderExpired' })
+  const late = await apply(stage.world, orderId, `awaited:${updatedAtMs}`, {
+    kind: 'OrderExpired',
+    atMs: stage.world.clock.nowMs(),
+  })
   expect(late.kind).toBe('ignored')
   await expireOrders(stage.world)
   expect(await statuses()).toEqual(['ETH:ETH PENDING'])
@@ -159,4 +163,40 @@ test('of many there may be more, and all end', async () => {
   expect(await expireOrders(stage.world)).toBe(true)
   expect(await expireOrders(stage.world)).toBe(false)
   expect(new Set(await statuses())).toEqual(new Set(['BTC:BTC EXPIRED']))
+})
+
+test('a clock that is set back while an order ends keeps it open for no longer than that', async () => {
+  await orderFrom('ETH:ETH')
+  stage.advance(LIFE_MS)
+  await lookNow('ETH')
+  let looks = 0
+  const setBack = {
+    ...stage.world.clock,
+    nowMs: () => {
+      looks += 1
+      return stage.world.clock.nowMs() - (looks === 1 ? 0 : 20)
+    },
+  }
+  await expireOrders({ ...stage.world, clock: setBack })
+  await expireOrders(stage.world)
+  expect(looks).toBeGreaterThan(1)
+  expect(await statuses()).toEqual(['ETH:ETH EXPIRED'])
+})
+
+test('what lapsed where nobody can look is not read for those who expire elsewhere', async () => {
+  const both = [
+    { id: 'BTC:BTC', chain: 'BTC' },
+    { id: 'ETH:ETH', chain: 'ETH' },
+  ] as const
+  const find = async () => {
+    await stage.db.query('ANALYZE orders')
+    return pagesTouched(stage.db, (sql) => findExpired(sql, both, stage.world.clock.nowMs(), 200))
+  }
+  await orderFrom('BTC:BTC')
+  stage.advance(LIFE_MS)
+  const ofOne = await find()
+  for (let made = 0; made < 300; made += 1) await orderFrom('BTC:BTC')
+  stage.advance(LIFE_MS)
+  // All of them have lapsed, and their chain was not looked at since.
+  expect(await find()).toBeLessThanOrEqual(ofOne + 3)
 })

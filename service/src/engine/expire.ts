@@ -11,15 +11,16 @@ const ORDERS_A_SWEEP = 200
 export async function expireOrders(world: World): Promise<boolean> {
   const { db, chains, clock, policy } = world
   const watched = assets.filter(({ chain }) => chains.has(chain))
-  const expired = await findExpired(db, watched, clock.nowMs(), ORDERS_A_SWEEP)
+  const atMs = clock.nowMs()
+  const expired = await findExpired(db, watched, atMs, ORDERS_A_SWEEP)
   // The sequence is in the key because a deposit that comes and vanishes lets an order expire a second time.
   await atOnce(policy.atOnce, expired, ({ orderId, sequence }) =>
-    apply(world, orderId, `expired:${sequence}`, { kind: 'OrderExpired' }),
+    apply(world, orderId, `expired:${sequence}`, { kind: 'OrderExpired', atMs }),
   )
-  const kept = await findKeptWaiting(db, [...chains.keys()], AWAITED_MS, clock.nowMs(), ORDERS_A_SWEEP)
+  const kept = await findKeptWaiting(db, [...chains.keys()], AWAITED_MS, atMs, ORDERS_A_SWEEP)
   // A block may bring what lay in the mempool just now, and be taken back: then the order is found again, later.
   await atOnce(policy.atOnce, kept, ({ orderId, updatedAtMs }) =>
-    apply(world, orderId, `awaited:${updatedAtMs}`, { kind: 'OrderExpired' }),
+    apply(world, orderId, `awaited:${updatedAtMs}`, { kind: 'OrderExpired', atMs }),
   )
   return expired.length === ORDERS_A_SWEEP || kept.length === ORDERS_A_SWEEP
 }

@@ -111,6 +111,25 @@ test('a watcher that slept until another had the lease does not take it back in 
   expect(await readHead(stage.db, 'BTC')).toMatchObject({ block: { height: 100 }, trouble: null })
 })
 
+test('a lease that was taken before the clock was set back is not held for as long as that', async () => {
+  const wallMs = stage.world.clock.wallMs()
+  const take = (holder: string, atMs: number) => takeLease(stage.db, 'watch:BTC', holder, atMs, 6 * SECOND_MS)
+  await take('an earlier life', wallMs + HOUR_MS)
+  expect(await take('me', wallMs)).toMatchObject({ holder: 'me', fence: 2 })
+  // Clocks of two machines are never quite the same.
+  expect(await take('another', wallMs - 30 * SECOND_MS)).toBeNull()
+})
+
+test('whoever holds a lease when the clock is set back renews it at once', async () => {
+  const keeper = leaseKeeper(stage.world, 'watch:BTC', 'me')
+  stage.advance(HOUR_MS)
+  await requireHeld(keeper)
+  stage.advance(-HOUR_MS)
+  await requireHeld(keeper)
+  const [row] = await stage.db.query<{ expires_wall_ms: number }>('SELECT expires_wall_ms FROM leases')
+  expect(row?.expires_wall_ms).toBe(stage.world.clock.wallMs() + 6 * SECOND_MS)
+})
+
 test('whoever asks for the lease while it is renewed waits for that', async () => {
   const { db, asked } = watchedDatabase(stage.db)
   const keeper = leaseKeeper({ ...stage.world, db }, 'watch:BTC', 'me')

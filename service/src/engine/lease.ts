@@ -24,7 +24,8 @@ export function leaseKeeper(world: World, name: string, holder: string): LeaseKe
   return {
     hold: async () => {
       // Renewing at each look would be a write a look; a third of the time is early enough.
-      if (lease !== null && world.clock.wallMs() - renewedWallMs < HOLD_MS / 3) return lease
+      const ageMs = world.clock.wallMs() - renewedWallMs
+      if (lease !== null && ageMs >= 0 && ageMs < HOLD_MS / 3) return lease
       // One for all who ask: it waits for the transactions that require the lease, and nobody begins another meanwhile.
       renewal ??= renew().finally(() => {
         renewal = null

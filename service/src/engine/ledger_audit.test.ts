@@ -137,7 +137,10 @@ test('orders in every state, strays, extras, a failed payout and an orphaned dep
   await tell(stage, orphaned.terms.id, `${key}:unmined:blockhash`, { kind: 'DepositUnmined', key })
 
   stage.advance(900_000)
-  await tell(stage, expired.terms.id, 'expired:1', { kind: 'OrderExpired' })
+  await tell(stage, expired.terms.id, 'expired:1', {
+    kind: 'OrderExpired',
+    atMs: stage.world.clock.nowMs(),
+  })
 
   expect(await problems()).toEqual([])
   const { orderCount, balances } = await auditBooks(stage.db)
@@ -245,6 +248,12 @@ describe('one thing bent at a time is found and named', () => {
       'entries of an order that does not exist',
       `INSERT INTO journal VALUES (7, 'CB0000000000009907', 'forged', 1, 'ETH:ETH', 'wallet', 'customer_deposits', 1, 1)`,
       /^CB0000000000009907 journal: the journal has entries of it, and there is no such order$/,
+    ],
+    [
+      'a payout of an order that does not exist',
+      `INSERT INTO outflows (bucket, order_id, payout_id, kind, chain, asset, units, address, state, planned_at_ms, due_at_ms)
+       VALUES (7, 'CB0000000000009907', 'CB0000000000009907:1', 'payout', 'ETH', 'USDT:ERC20', 1, 'a', 'planned', 1, 1)`,
+      /^CB0000000000009907 outflows: there is an outflow CB0000000000009907:1, and no such order$/,
     ],
     [
       'a wallet that owes',

@@ -5,6 +5,7 @@ import {
   readAuditedHouseOutflows,
   readAuditedOrders,
   readSharedDeposits,
+  readStrayOutflows,
   readStrayOwners,
   readUnknownBookings,
 } from '../db/audit.ts'
@@ -132,10 +133,14 @@ async function auditHouseOutflows(tx: Sql): Promise<Problem[]> {
 
 async function auditOwners(tx: Sql, bucket: number): Promise<Problem[]> {
   const strays = await readStrayOwners(tx, bucket)
+  const outflows = await readStrayOutflows(tx, bucket)
   const unknown = await readUnknownBookings(tx, bucket)
   return [
     ...strays.map((owner) =>
       problem(owner, 'journal', 'the journal has entries of it, and there is no such order'),
+    ),
+    ...outflows.map(({ orderId, payoutId }) =>
+      problem(orderId, 'outflows', `there is an outflow ${payoutId}, and no such order`),
     ),
     ...unknown.map(({ owner, key }) =>
       problem(owner, 'deposits', `the journal books a deposit ${key} that is not recorded`),

@@ -99,7 +99,7 @@ function anyFact(world: DeskWorld, order: Order, chance: Chance): Fact {
     { kind: 'DepositConfirmed', key },
     { kind: 'DepositUnmined', key },
     { kind: 'DepositVanished', key },
-    { kind: 'OrderExpired' },
+    { kind: 'OrderExpired', atMs: world.clock.nowMs() },
     { kind: 'ExchangePriced', quote: offers.recalculate },
     { kind: 'ExchangePriced', quote: offers.recalculate },
     { kind: 'ExchangeStalled' },

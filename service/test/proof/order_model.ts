@@ -161,7 +161,10 @@ function movesOfTransaction(world: World, index: number): Step[] {
 
 function clockAndMarket(world: World): Step[] {
   const { story } = world
-  const expired = world.clock === 'open' ? [] : [hear(world, 'the order expires', { kind: 'OrderExpired' })]
+  const expired =
+    world.clock === 'open'
+      ? []
+      : [hear(world, 'the order expires', { kind: 'OrderExpired', atMs: nowOf(world) })]
   const isWaiting = story.order.state.status === 'EXCHANGE'
   const market: Step[] = isWaiting
     ? [

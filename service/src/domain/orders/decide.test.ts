@@ -229,7 +229,7 @@ describe('what counts', () => {
       const half = setScene({ rateType }, mine('d1', 50n), see('d2', 50n), confirm('d1'))
       const expired = (lateMs: number) => {
         const nowMs = EXPIRES_MS + 3_600_000 + lateMs
-        return { nowMs, ...tell(half.story, { kind: 'OrderExpired' }, nowMs) }
+        return { nowMs, ...tell(half.story, { kind: 'OrderExpired', atMs: nowMs }, nowMs) }
       }
       expect(expired(-1).decision.kind).toBe('ignored')
       expect(reasonsOf(expired(0))).toEqual(['UNDERPAID'])
@@ -243,12 +243,13 @@ describe('what counts', () => {
   test('the rest has to be in a block by the end of that hour, and what is in one is waited for', () => {
     const nowMs = EXPIRES_MS + 3_600_000
     const half = { ...setScene({}, mine('d1', 50n), see('d2', 50n)), nowMs }
-    const isOver: typeof expire = (scene) => say(() => ({ kind: 'OrderExpired' }))({ ...scene, nowMs })
+    const isOver: typeof expire = (scene) =>
+      say(() => ({ kind: 'OrderExpired', atMs: nowMs }))({ ...scene, nowMs })
     expect(reasonsOf(goOn(half, confirm('d1')))).toBe('PENDING')
     expect(reasonsOf(goOn(half, confirm('d1'), isOver))).toEqual(['UNDERPAID'])
     const mined = goOn(half, mine('d2', 50n), confirm('d1'))
     expect(reasonsOf(mined)).toBe('PENDING')
-    expect(decide(mined.story.order, { kind: 'OrderExpired' }, nowMs).kind).toBe('ignored')
+    expect(decide(mined.story.order, { kind: 'OrderExpired', atMs: nowMs }, nowMs).kind).toBe('ignored')
     expect(reasonsOf(goOn(mined, unmine('d2')))).toEqual(['UNDERPAID'])
   })
 

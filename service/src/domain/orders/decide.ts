@@ -29,7 +29,7 @@ export function decide(order: Order, fact: Fact, nowMs: InstantMs): Decision {
     case 'DepositConfirmed':
       return onDepositConfirmed(order, fact.key, nowMs)
     case 'OrderExpired':
-      return onOrderExpired(order, nowMs)
+      return onOrderExpired(order, fact.atMs, nowMs)
     case 'ExchangePriced':
       return onExchangePriced(order, fact, nowMs)
     case 'ExchangeStalled':

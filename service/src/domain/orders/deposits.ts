@@ -135,11 +135,11 @@ export function onDepositConfirmed(order: Order, key: string, nowMs: InstantMs):
  * for what only lies in a mempool. Only told once the chain was looked at since: a fact about a deposit is told in the middle
  * of a look, whose next block may bring what the last one took.
  */
-export function onOrderExpired(order: Order, nowMs: InstantMs): Decision {
+export function onOrderExpired(order: Order, atMs: InstantMs, nowMs: InstantMs): Decision {
   const { state, terms } = order
-  if (nowMs < terms.expiresAtMs) return ignore('it is still open')
+  if (atMs < terms.expiresAtMs) return ignore('it is still open')
   if (state.status === 'NEW') return move(order, { status: 'EXPIRED' }, nowMs)
-  const isAwaited = nowMs < terms.expiresAtMs + AWAITED_MS || !hasOnlyMempoolLeft(order)
+  const isAwaited = atMs < terms.expiresAtMs + AWAITED_MS || !hasOnlyMempoolLeft(order)
   if (state.status !== 'PENDING' || isAwaited) return ignore('it is ended, or waits for what may still come')
   return become(order, judge(order), nowMs)
 }

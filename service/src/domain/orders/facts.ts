@@ -23,7 +23,8 @@ export type Fact =
   /** Neither brought by a block nor in a mempool any more: replaced, dropped, or its transaction failed. */
   | { readonly kind: 'DepositVanished'; readonly key: string }
   | { readonly kind: 'DepositConfirmed'; readonly key: string }
-  | { readonly kind: 'OrderExpired' }
+  /** Judged by the moment at which it was found, which may be later than that of the decision when a clock is set. */
+  | { readonly kind: 'OrderExpired'; readonly atMs: InstantMs }
   /** What the exchange comes to at this moment, for float at the market; null when what was received is too little for it. */
   | { readonly kind: 'ExchangePriced'; readonly quote: Quote | null }
   /** Neither exchange nor payout could be begun for too long. */

@@ -111,9 +111,12 @@ const tellers = {
   d2Unmined: depositFact('DepositUnmined', 'd2'),
   d2Confirmed: depositFact('DepositConfirmed', 'd2'),
   // Time, market, and nothing going on.
-  early: () => ({ fact: { kind: 'OrderExpired' }, nowMs: EXPIRES_MS - 1 }),
-  expired: () => ({ fact: { kind: 'OrderExpired' }, nowMs: EXPIRES_MS }),
-  unawaited: () => ({ fact: { kind: 'OrderExpired' }, nowMs: EXPIRES_MS + AWAITED_MS }),
+  early: () => ({ fact: { kind: 'OrderExpired', atMs: EXPIRES_MS - 1 }, nowMs: EXPIRES_MS - 1 }),
+  expired: () => ({ fact: { kind: 'OrderExpired', atMs: EXPIRES_MS }, nowMs: EXPIRES_MS }),
+  unawaited: () => ({
+    fact: { kind: 'OrderExpired', atMs: EXPIRES_MS + AWAITED_MS },
+    nowMs: EXPIRES_MS + AWAITED_MS,
+  }),
   priced: priced((story) => priceNow(story)),
   slipped: priced((story) => priceNow(story, -500n)),
   worthless: priced(() => null),

@@ -123,7 +123,7 @@ function factOf(run: Run, what: Step): Fact | null {
       run.nowMs += what.minutes * 60_000
       return null
     case 'expire':
-      return nowMs >= EXPIRES_MS ? { kind: 'OrderExpired' } : null
+      return nowMs >= EXPIRES_MS ? { kind: 'OrderExpired', atMs: nowMs } : null
     case 'price':
       return { kind: 'ExchangePriced', quote: priceNow(story, BigInt(what.changeBps)) }
     case 'stall':

@@ -3,6 +3,7 @@ import { readHead, rewindHead } from '../../db/chain_heads.ts'
 import { lockSpendableCoins, markSpent, upsertCoin } from '../../db/coins.ts'
 import { type ClaimedOutflow, claimOutflows, planOutflow, postponeOutflow } from '../../db/outflows.ts'
 import { assert } from '../../domain/assert.ts'
+import { HOUR_MS } from '../../domain/time.ts'
 import { type BooksStage, lookAt, openBooksStage } from '../testing/books_stage.ts'
 
 /**
@@ -39,6 +40,14 @@ beforeEach(() =>
     stage.world.clock.nowMs(),
   ),
 )
+
+test('what was claimed before the clock was set back is claimed again', async () => {
+  stage.advance(HOUR_MS)
+  expect(await claim()).toHaveLength(1)
+  stage.advance(-HOUR_MS)
+  expect(await claim()).toHaveLength(1)
+  expect(await claim(), 'by a clock that is right').toEqual([])
+})
 
 test('what waits for the next block is left alone until it was looked at', async () => {
   await leaveAt('next')

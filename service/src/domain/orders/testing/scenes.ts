@@ -68,7 +68,8 @@ const mineOther = (name: string, amount: Amount): Act => {
 export const confirm = (name: string): Act => say(() => ({ kind: 'DepositConfirmed', key: keyOf(name) }))
 export const unmine = (name: string): Act => say(() => ({ kind: 'DepositUnmined', key: keyOf(name) }))
 export const vanish = (name: string): Act => say(() => ({ kind: 'DepositVanished', key: keyOf(name) }))
-export const expire: Act = ({ story }) => say(() => ({ kind: 'OrderExpired' }))({ story, nowMs: LATE_MS })
+export const expire: Act = ({ story }) =>
+  say(() => ({ kind: 'OrderExpired', atMs: LATE_MS }))({ story, nowMs: LATE_MS })
 export const price: Act = say((story) => ({ kind: 'ExchangePriced', quote: priceNow(story) }))
 const slip: Act = say((story) => ({ kind: 'ExchangePriced', quote: priceNow(story, -500n) }))
 export const writeDown: Act = ({ story, nowMs }) => ({ story: commit(story), nowMs })
