@@ -28,7 +28,11 @@ export function refuseLaterSchema(url: string): Promise<void> {
   return connected(url, refuseLater)
 }
 
-async function connected<Value>(url: string, work: (client: pg.Client) => Promise<Value>): Promise<Value> {
+/** A connection for what has to be known before the schema is the present one; as the user of the URL, in no role of ours. */
+export async function connected<Value>(
+  url: string,
+  work: (client: pg.Client) => Promise<Value>,
+): Promise<Value> {
   // Our own: the runner does not wait until one of its is closed, and a server that is stopped meanwhile ends the process.
   const client = new pg.Client({ connectionString: url })
   client.on('error', () => {})
@@ -54,8 +58,8 @@ async function refuseLater(client: pg.Client): Promise<void> {
   )
 }
 
-/** Null for a database that no release has been to. */
-async function unlessEmpty<Value>(question: Promise<Value>): Promise<Value | null> {
+/** Null for a database that no release has been to, or none yet that made the table. */
+export async function unlessEmpty<Value>(question: Promise<Value>): Promise<Value | null> {
   try {
     return await question
   } catch (error) {

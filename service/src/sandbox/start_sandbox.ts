@@ -19,7 +19,8 @@ import { type Clock, systemClock } from '../clock.ts'
 import { CommandRefused } from '../command_refused.ts'
 import type { SandboxConfig } from '../config/sandbox_config.ts'
 import { sandboxKey } from '../config/sandbox_secrets.ts'
-import { type Database, openDatabase } from '../db/database.ts'
+import { openDatabase } from '../db/database.ts'
+import { isUsed } from '../db/database_use.ts'
 import { migrate } from '../db/migrate.ts'
 import { defaultExplorers } from '../domain/catalog/explorers.ts'
 import type { ChainId } from '../domain/catalog/networks.ts'
@@ -213,7 +214,7 @@ async function startDatabase(
   const database =
     databaseUrl === null
       ? await startPostgres({ dataDir: join(dataDir, 'postgres'), ...options })
-      : external(databaseUrl)
+      : await external(databaseUrl, dataDir)
   try {
     await migrate(database.url, () => {})
     return { ...(await prepare(dataDir, database.url)), stop: database.stop }
@@ -223,8 +224,9 @@ async function startDatabase(
   }
 }
 
-/** A database that somebody else looks after. */
-function external(url: string): Pick<Postgres, 'url' | 'stop'> {
+/** A database that somebody else looks after. Whether it may be used is known before anything in it is changed. */
+async function external(url: string, dataDir: string): Promise<Pick<Postgres, 'url' | 'stop'>> {
+  await refuseForeignDatabase(url, dataDir)
   return { url, stop: async () => {} }
 }
 
@@ -236,7 +238,6 @@ async function prepare(dataDir: string, databaseUrl: string): Promise<Prepared> 
     onConnectionLost: () => {},
   })
   try {
-    await refuseForeignDatabase(db, dataDir)
     const box = createSecretBox([sandboxKey('account')])
     const account = await openDemoAccount(dataDir, { db, box, wallMs: systemClock().wallMs })
     return { databaseUrl, account, settings: await readSettings(db) }
@@ -246,10 +247,9 @@ async function prepare(dataDir: string, databaseUrl: string): Promise<Prepared> 
 }
 
 /** Orders on chains and under keys that are gone: nothing could be done with them any more. */
-async function refuseForeignDatabase(db: Database, dataDir: string): Promise<void> {
+async function refuseForeignDatabase(url: string, dataDir: string): Promise<void> {
   if (existsSync(join(dataDir, KEYSTORE_FILE))) return
-  const [used] = await db.query('SELECT address FROM addresses LIMIT 1')
-  if (used === undefined) return
+  if (!(await isUsed(url))) return
   throw new CommandRefused(
     `DATABASE_URL names the database of another sandbox: ${dataDir} does not have its keys and chains. Use an empty database.`,
   )

@@ -1,0 +1,91 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Postgres, removePostgres } from '@cambist/devnet'
+import { runner } from 'node-pg-migrate'
+import pg from 'pg'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { migrate } from '../../src/db/migrate.ts'
+import { MIGRATIONS_FOLDER } from '../../src/db/migrations_done.ts'
+import { eventually } from '../harness/eventually.ts'
+import { startMigratedPostgres } from '../harness/migrated_postgres.ts'
+import { killAll, launchSandbox, living, pidsOf } from './processes/running_sandbox.ts'
+
+/**
+ * What: the sandbox leaves a database alone that is not its own.
+ * How: the real command, and databases that look as the service of somebody else leaves them.
+ */
+const folder = mkdtempSync(join(tmpdir(), 'cambist-foreign-'))
+const dataDir = join(folder, 'data')
+const postgresDir = join(folder, 'postgres')
+let server: Postgres
+let superuser: pg.Client
+
+beforeAll(async () => {
+  server = await startMigratedPostgres(postgresDir)
+  superuser = new pg.Client({ connectionString: server.url })
+  await superuser.connect()
+})
+
+afterEach(() => {
+  killAll(pidsOf(dataDir))
+  rmSync(dataDir, { recursive: true, force: true })
+})
+
+afterAll(async () => {
+  await superuser?.end()
+  await server?.stop()
+  removePostgres(postgresDir)
+  rmSync(folder, { recursive: true, force: true })
+})
+
+async function makeDatabase(name: string): Promise<{ url: string; client: pg.Client }> {
+  await superuser.query(`CREATE DATABASE ${name}`)
+  const url = new URL(`/${name}`, server.url).href
+  await migrate(url, () => {})
+  const client = new pg.Client({ connectionString: url })
+  // Of a test that failed it is still open when the server stops.
+  client.on('error', () => {})
+  await client.connect()
+  return { url, client }
+}
+
+const insertAddress = `INSERT INTO addresses (family, address, purpose, key_index)
+  VALUES ('evm', '0x1', 'reserve', 0)`
+
+/** Waits until it ends or says that it is ready, which it must not. */
+async function startOn(databaseUrl: string) {
+  const { child, output, ended } = launchSandbox(dataDir, { DATABASE_URL: databaseUrl })
+  await eventually(
+    'it ends or is ready',
+    () => {
+      const isReady = /^Cambist sandbox ready/m.test(output())
+      if (child.exitCode === null && child.signalCode === null && !isReady) throw new Error('not yet')
+    },
+    { timeoutMs: 90_000, context: output },
+  )
+  child.kill('SIGTERM')
+  return { code: await ended, output: output() }
+}
+
+test('a database that is refused keeps the schema that it has', async () => {
+  const { url, client } = await makeDatabase('earlier_release')
+  await client.query(insertAddress)
+  await runner({
+    dbClient: client,
+    dir: MIGRATIONS_FOLDER,
+    migrationsTable: 'schema_migrations',
+    direction: 'down',
+    count: 1,
+    logger: { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} },
+  })
+  const migrations = async () => (await client.query('SELECT name FROM schema_migrations ORDER BY id')).rows
+  const before = await migrations()
+  const { code, output } = await startOn(url)
+  const after = await migrations()
+  await client.end()
+  expect(output).toContain('DATABASE_URL names')
+  expect(code).toBe(1)
+  expect(after).toEqual(before)
+  expect(living(pidsOf(dataDir))).toEqual([])
+})
