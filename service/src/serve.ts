@@ -4,6 +4,7 @@ import { systemClock } from './clock.ts'
 import { CommandRefused } from './command_refused.ts'
 import type { Role, ServeConfig } from './config/serve_config.ts'
 import type { AssetLimits } from './config/signer_settings.ts'
+import { readUse } from './db/database_use.ts'
 import { assert } from './domain/assert.ts'
 import { assets } from './domain/catalog/assets.ts'
 import { currencyCodes } from './domain/catalog/currencies.ts'
@@ -29,6 +30,7 @@ export async function serve(
   logger: Logger,
   sources: readonly PriceSource[] = venuesOf(config),
 ): Promise<Service> {
+  await refuseSandboxDatabases(config)
   const has = (role: Role) => config.roles.includes(role)
   return startService({
     roles: {
@@ -57,6 +59,18 @@ export async function serve(
     clock: systemClock(),
     logger,
   })
+}
+
+/** The demo account's key is written down where the sandbox ran, and what it booked was never money. */
+async function refuseSandboxDatabases({ isMainnet, databaseUrl, signer }: ServeConfig): Promise<void> {
+  if (!isMainnet) return
+  const named = [{ variable: 'DATABASE_URL', url: databaseUrl }]
+  if (signer !== null && signer.databaseUrl !== databaseUrl)
+    named.push({ variable: 'SIGNER_DATABASE_URL', url: signer.databaseUrl })
+  for (const { variable, url } of named) {
+    if ((await readUse(url)).marker === null) continue
+    throw new CommandRefused(`${variable} names the database of a sandbox. On a main network use another.`)
+  }
 }
 
 function apiRole({ keys, baseUrl }: ServeConfig): ApiRole {

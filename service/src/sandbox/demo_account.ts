@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
-import { readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ensureAccount, type KeysPlace } from '../accounts/keys.ts'
 import { ensureWebhookSecret } from '../accounts/webhook_secrets.ts'
+import { readJson, writeJson } from './json_file.ts'
 
 export type DemoAccount = {
   readonly api_key: string
@@ -28,20 +28,4 @@ function makeAccount(): DemoAccount {
     api_secret: randomBytes(32).toString('hex'),
     webhook_secret: `whsec_${randomBytes(24).toString('base64')}`,
   }
-}
-
-async function readJson<Value>(path: string): Promise<Value | null> {
-  try {
-    return JSON.parse(await readFile(path, 'utf8')) as Value
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
-    throw new Error(`${path} cannot be read; start with --reset to begin anew`, { cause: error })
-  }
-}
-
-/** Whole or not at all: a reader never sees half a file. */
-export async function writeJson(path: string, value: unknown): Promise<void> {
-  const draft = `${path}.new`
-  await writeFile(draft, `${JSON.stringify(value, null, 2)}\n`, { mode: 0o600 })
-  await rename(draft, path)
 }

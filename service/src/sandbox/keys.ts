@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { createKeystore, newMnemonic, openKeystore } from '../signer/keystore.ts'
 
-export const KEYSTORE_FILE = 'keystore.json'
+const KEYSTORE_FILE = 'keystore.json'
 
 /** The sandbox's coins are worth nothing, and its passphrase is no secret. */
 const PASSPHRASE = 'cambist sandbox'

@@ -20,7 +20,6 @@ import { CommandRefused } from '../command_refused.ts'
 import type { SandboxConfig } from '../config/sandbox_config.ts'
 import { sandboxKey } from '../config/sandbox_secrets.ts'
 import { openDatabase } from '../db/database.ts'
-import { isUsed } from '../db/database_use.ts'
 import { migrate } from '../db/migrate.ts'
 import { defaultExplorers } from '../domain/catalog/explorers.ts'
 import type { ChainId } from '../domain/catalog/networks.ts'
@@ -30,11 +29,13 @@ import { defaultLimits } from '../http/parts.ts'
 import type { MailRole, Roles, RunningPrices, Service, ServiceOptions } from '../main.ts'
 import { sandboxPrices } from '../prices/index.ts'
 import { sandboxChains, sandboxSignerSettings } from './chains.ts'
-import { type DemoAccount, openDemoAccount, writeJson } from './demo_account.ts'
+import { type DemoAccount, openDemoAccount } from './demo_account.ts'
 import { withEosAccount } from './eos_account.ts'
 import { awaitLooks } from './first_looks.ts'
 import { fundReserves } from './fund_reserves.ts'
-import { KEYSTORE_FILE, openSandboxSeed } from './keys.ts'
+import { writeJson } from './json_file.ts'
+import { openSandboxSeed } from './keys.ts'
+import { markDatabase, notOf, openMarker, refuseForeignDatabase } from './marker.ts'
 import { ownFolder } from './own_folder.ts'
 import { openSandboxRoutes } from './routes.ts'
 import { readSettings, type SandboxSettings } from './settings.ts'
@@ -211,13 +212,14 @@ async function startDatabase(
   dataDir: string,
   options: Pick<PostgresOptions, 'onWaiting' | 'settings'>,
 ): Promise<Prepared & { stop(): Promise<void> }> {
-  const database =
-    databaseUrl === null
-      ? await startPostgres({ dataDir: join(dataDir, 'postgres'), ...options })
-      : await external(databaseUrl, dataDir)
+  const marker = await openMarker(dataDir)
+  const isOwn = databaseUrl === null
+  const database = isOwn
+    ? await startPostgres({ dataDir: join(dataDir, 'postgres'), ...options })
+    : await external(databaseUrl, dataDir, marker)
   try {
     await migrate(database.url, () => {})
-    return { ...(await prepare(dataDir, database.url)), stop: database.stop }
+    return { ...(await prepare(dataDir, database.url, { marker, isOwn })), stop: database.stop }
   } catch (error) {
     await database.stop()
     throw error
@@ -225,12 +227,20 @@ async function startDatabase(
 }
 
 /** A database that somebody else looks after. Whether it may be used is known before anything in it is changed. */
-async function external(url: string, dataDir: string): Promise<Pick<Postgres, 'url' | 'stop'>> {
-  await refuseForeignDatabase(url, dataDir)
+async function external(
+  url: string,
+  dataDir: string,
+  marker: string,
+): Promise<Pick<Postgres, 'url' | 'stop'>> {
+  await refuseForeignDatabase(url, dataDir, marker)
   return { url, stop: async () => {} }
 }
 
-async function prepare(dataDir: string, databaseUrl: string): Promise<Prepared> {
+async function prepare(
+  dataDir: string,
+  databaseUrl: string,
+  { marker, isOwn }: { readonly marker: string; readonly isOwn: boolean },
+): Promise<Prepared> {
   const db = openDatabase({
     url: databaseUrl,
     connectionsMax: 2,
@@ -238,21 +248,14 @@ async function prepare(dataDir: string, databaseUrl: string): Promise<Prepared> 
     onConnectionLost: () => {},
   })
   try {
+    // Before anything else: another sandbox may have come first since it was asked. What lies in the folder is the folder's.
+    if ((await markDatabase(db, marker)) !== marker && !isOwn) throw notOf(dataDir)
     const box = createSecretBox([sandboxKey('account')])
     const account = await openDemoAccount(dataDir, { db, box, wallMs: systemClock().wallMs })
     return { databaseUrl, account, settings: await readSettings(db) }
   } finally {
     await db.close()
   }
-}
-
-/** Orders on chains and under keys that are gone: nothing could be done with them any more. */
-async function refuseForeignDatabase(url: string, dataDir: string): Promise<void> {
-  if (existsSync(join(dataDir, KEYSTORE_FILE))) return
-  if (!(await isUsed(url))) return
-  throw new CommandRefused(
-    `DATABASE_URL names the database of another sandbox: ${dataDir} does not have its keys and chains. Use an empty database.`,
-  )
 }
 
 /** Each has plans of its own to make, which is most of what a short life costs; and it serves one person. */

@@ -97,7 +97,7 @@ test("another sandbox's database is refused, and --reset deletes no database of 
   const env = { CAMBIST_DATA_DIR: elsewhere, DATABASE_URL: databaseUrl }
   const foreign = await run(script, ['sandbox'], env)
   expect(foreign.code).toBe(1)
-  expect(foreign.output).toContain('DATABASE_URL names the database of another sandbox')
+  expect(foreign.output).toContain('DATABASE_URL names a database that is not of the sandbox in')
   expect(living(pidsOf(elsewhere))).toEqual([])
   const reset = await run(script, ['sandbox', '--reset'], env)
   expect(reset.code).toBe(1)

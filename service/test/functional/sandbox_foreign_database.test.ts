@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Postgres, removePostgres } from '@cambist/devnet'
@@ -7,12 +7,13 @@ import pg from 'pg'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { migrate } from '../../src/db/migrate.ts'
 import { MIGRATIONS_FOLDER } from '../../src/db/migrations_done.ts'
+import { openSandboxSeed } from '../../src/sandbox/keys.ts'
 import { eventually } from '../harness/eventually.ts'
 import { startMigratedPostgres } from '../harness/migrated_postgres.ts'
 import { killAll, launchSandbox, living, pidsOf } from './processes/running_sandbox.ts'
 
 /**
- * What: the sandbox leaves a database alone that is not its own.
+ * What: the sandbox leaves a database alone that is not its own, also where its folder has been a sandbox before.
  * How: the real command, and databases that look as the service of somebody else leaves them.
  */
 const folder = mkdtempSync(join(tmpdir(), 'cambist-foreign-'))
@@ -53,7 +54,7 @@ async function makeDatabase(name: string): Promise<{ url: string; client: pg.Cli
 const insertAddress = `INSERT INTO addresses (family, address, purpose, key_index)
   VALUES ('evm', '0x1', 'reserve', 0)`
 
-/** Waits until it ends or says that it is ready, which it must not. */
+/** Waits until it says that it is ready, and stops it, or until it ends by itself. */
 async function startOn(databaseUrl: string) {
   const { child, output, ended } = launchSandbox(dataDir, { DATABASE_URL: databaseUrl })
   await eventually(
@@ -65,8 +66,25 @@ async function startOn(databaseUrl: string) {
     { timeoutMs: 90_000, context: output },
   )
   child.kill('SIGTERM')
-  return { code: await ended, output: output() }
+  return { code: await ended, output: output(), isReady: /^Cambist sandbox ready/m.test(output()) }
 }
+
+test("a folder that was a sandbox is no reason to work on somebody else's database", async () => {
+  const { url, client } = await makeDatabase('production')
+  await client.query(insertAddress)
+  await client.query(
+    "INSERT INTO accounts (account_id, name, created_at_ms) VALUES ('acc_production', 'A shop', 1)",
+  )
+  mkdirSync(dataDir)
+  await openSandboxSeed(dataDir, Date.now())
+  const { code, output } = await startOn(url)
+  const { rows } = await client.query('SELECT account_id FROM accounts')
+  await client.end()
+  expect(rows).toEqual([{ account_id: 'acc_production' }])
+  expect(output).toContain('DATABASE_URL names a database that is not of the sandbox in')
+  expect(code).toBe(1)
+  expect(living(pidsOf(dataDir))).toEqual([])
+})
 
 test('a database that is refused keeps the schema that it has', async () => {
   const { url, client } = await makeDatabase('earlier_release')
@@ -88,4 +106,13 @@ test('a database that is refused keeps the schema that it has', async () => {
   expect(code).toBe(1)
   expect(after).toEqual(before)
   expect(living(pidsOf(dataDir))).toEqual([])
+})
+
+test('an empty database becomes that of the folder, and stays so as long as both say it', async () => {
+  await superuser.query('CREATE DATABASE empty')
+  const url = new URL('/empty', server.url).href
+  expect(await startOn(url)).toMatchObject({ isReady: true, code: 0 })
+  expect(await startOn(url)).toMatchObject({ isReady: true, code: 0 })
+  rmSync(join(dataDir, 'marker.json'))
+  expect(await startOn(url)).toMatchObject({ isReady: false, code: 1 })
 })
