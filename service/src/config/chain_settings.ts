@@ -2,6 +2,7 @@ import { type AssetId, assets } from '../domain/catalog/assets.ts'
 import { type ChainId, chainIds } from '../domain/catalog/networks.ts'
 import { powerOfTen } from '../domain/money/decimal.ts'
 import type { Environment } from './environment.ts'
+import { isTestNetwork } from './test_networks.ts'
 import { contractVariable, EOS_MAIN, STELLAR_MAIN, type VariableName } from './variables.ts'
 
 const bitcoinNetworks = ['mainnet', 'testnet', 'regtest'] as const
@@ -229,17 +230,17 @@ export function activeChains(chains: ChainSettings): readonly ChainId[] {
   return chainIds.filter((chain) => chain !== 'EOS' || chains.EOS.account !== '')
 }
 
-/** Whether real money is at stake: any chain that this process works for is a main network. */
+/** Whether real money is at stake: any chain that this process works for is not known to be a test network. */
 export function isMainnet(chains: ChainSettings): boolean {
-  const isMain: Record<ChainId, boolean> = {
-    BTC: chains.BTC.network === 'mainnet',
-    ETH: chains.ETH.evmChainId === mainnetChainIds.ETH,
-    BNB: chains.BNB.evmChainId === mainnetChainIds.BNB,
-    XRP: chains.XRP.networkId === 0,
-    XLM: chains.XLM.passphrase === STELLAR_MAIN,
-    TRX: chains.TRX.genesisBlockId === mainGenesisBlockId,
-    EOS: chains.EOS.chainId === EOS_MAIN,
-    SOL: chains.SOL.genesisHash === mainGenesisHash,
+  const names: Record<ChainId, string | number> = {
+    BTC: chains.BTC.network,
+    ETH: chains.ETH.evmChainId,
+    BNB: chains.BNB.evmChainId,
+    XRP: chains.XRP.networkId,
+    XLM: chains.XLM.passphrase,
+    TRX: chains.TRX.genesisBlockId,
+    EOS: chains.EOS.chainId,
+    SOL: chains.SOL.genesisHash,
   }
-  return activeChains(chains).some((chain) => isMain[chain])
+  return activeChains(chains).some((chain) => !isTestNetwork(chain, names[chain]))
 }

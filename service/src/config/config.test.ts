@@ -276,9 +276,9 @@ test('a test network needs no limits and no https, and has no contracts built in
     CAMBIST_BNB_CHAIN_ID: '31338',
     CAMBIST_XRP_NETWORK_ID: '1',
     CAMBIST_XLM_NETWORK: 'Test SDF Network ; September 2015',
-    CAMBIST_TRX_GENESIS: 'ab'.repeat(32),
-    CAMBIST_EOS_CHAIN_ID: 'ab'.repeat(32),
-    CAMBIST_SOL_GENESIS: 'a'.repeat(44),
+    CAMBIST_TRX_GENESIS: '0000000000000000de1aa88295e1fcf982742f773e0419c5a9c134c994a9059e',
+    CAMBIST_EOS_CHAIN_ID: '73e4385a2708e6d7048834fbc1079f2fabb17b3c125b146af438971e90716c4d',
+    CAMBIST_SOL_GENESIS: 'EtWTRABZaYq6iMfeYKouRu166VU2xqa1wcaWoxPkrZBG',
     CAMBIST_CONTRACT_USDT_ERC20: `0x${'ab'.repeat(20)}`,
     CAMBIST_BASE_URL: 'http://localhost:8080',
   })
@@ -289,6 +289,33 @@ test('a test network needs no limits and no https, and has no contracts built in
 test('a main network is recognised however its id is written', () => {
   const written = { ...without('CAMBIST_BTC_URL', 'CAMBIST_BNB_URL'), CAMBIST_ETH_CHAIN_ID: '01' }
   expect(readServeConfig(written).isMainnet).toBe(true)
+})
+
+test('a network that nobody knows is one with real money', () => {
+  const nodes = variableNames.filter((name) => /^CAMBIST_[A-Z]{3}_URL$/.test(name))
+  const on = (chain: string, variable: string, name: string) =>
+    problemsOf(() =>
+      readServeConfig({
+        ...without(
+          ...nodes.filter((node) => node !== `CAMBIST_${chain}_URL`),
+          ...variableNames.filter((limit) => limit.startsWith('CAMBIST_SPEND_LIMIT')),
+        ),
+        [variable]: name,
+      }),
+    )
+  for (const [chain, variable, name] of [
+    ['ETH', 'CAMBIST_ETH_CHAIN_ID', '8453'],
+    ['BNB', 'CAMBIST_BNB_CHAIN_ID', '204'],
+    ['XRP', 'CAMBIST_XRP_NETWORK_ID', '21337'],
+    ['XLM', 'CAMBIST_XLM_NETWORK', 'Another Network ; 2026'],
+    ['TRX', 'CAMBIST_TRX_GENESIS', 'ab'.repeat(32)],
+    ['EOS', 'CAMBIST_EOS_CHAIN_ID', 'ab'.repeat(32)],
+    ['SOL', 'CAMBIST_SOL_GENESIS', 'a'.repeat(44)],
+  ] as const) {
+    expect(on(chain, variable, name), chain).toContainEqual(
+      expect.stringMatching(`^CAMBIST_SPEND_LIMIT_${chain}_${chain}: `),
+    )
+  }
 })
 
 test('limits have to grow and be exact', () => {

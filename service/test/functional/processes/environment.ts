@@ -7,6 +7,9 @@ import { eosPublicKey } from '../../../src/signer/eos_transaction.ts'
 import { createKeystore, newMnemonic, openKeystore } from '../../../src/signer/keystore.ts'
 
 export const VENUES = ['kraken', 'coinbase', 'bitstamp', 'bitfinex'] as const
+/** For a signer on its own: it knows every chain, so each has to be a test network. */
+const SHASTA = '0000000000000000de1aa88295e1fcf982742f773e0419c5a9c134c994a9059e'
+const SOLANA_DEVNET = 'EtWTRABZaYq6iMfeYKouRu166VU2xqa1wcaWoxPkrZBG'
 const PASSPHRASE = 'a passphrase that no log may show'
 
 export type EnvironmentPlace = {
@@ -82,8 +85,8 @@ async function networkVariables(devnet: EnvironmentPlace['devnet'], seed: Uint8A
     CAMBIST_CONTRACT_USDC_ERC20: ETH.tokens.USDC.address,
     CAMBIST_XRP_NETWORK_ID: String(XRP?.networkId ?? 1),
     CAMBIST_XLM_NETWORK: XLM?.passphrase ?? 'Standalone Network ; February 2017',
-    CAMBIST_TRX_GENESIS: TRX?.genesisBlockId ?? 'ab'.repeat(32),
-    CAMBIST_SOL_GENESIS: SOL?.genesisHash ?? 'a'.repeat(44),
+    CAMBIST_TRX_GENESIS: TRX?.genesisBlockId ?? SHASTA,
+    CAMBIST_SOL_GENESIS: SOL?.genesisHash ?? SOLANA_DEVNET,
     ...(SOL !== undefined && { CAMBIST_CONTRACT_USDC_SOL: SOL.mints.USDC.address }),
     ...eos.account,
   }
