@@ -318,6 +318,16 @@ test('a network that nobody knows is one with real money', () => {
   }
 })
 
+test('a key that cannot be rotated has one line, and a second one is not passed over in silence', () => {
+  const twoLines = join(folder, 'two.key')
+  writeFileSync(twoLines, `${'0123456789abcdef'.repeat(4)}\n${'123456789abcdef0'.repeat(4)}\n`)
+  for (const name of ['CAMBIST_ORDER_SEAL_KEY_FILE', 'CAMBIST_ORDER_TOKEN_KEY_FILE'])
+    expect(problemsOf(() => readServeConfig({ ...good, [name]: twoLines }))).toEqual([
+      expect.stringMatching(`^${name}: holds 2 keys; this one cannot be rotated`),
+    ])
+  expect(problemsOf(() => readServeConfig({ ...good, CAMBIST_ACCOUNT_KEY_FILE: twoLines }))).toEqual([])
+})
+
 test('limits have to grow and be exact', () => {
   for (const limit of ['1/2', '2/1/3', '0/1/2', '1/2/3/4', '0.000000001/1/2', 'much']) {
     expect(

@@ -123,10 +123,22 @@ function readKeys(from: Environment, active: readonly Role[], isReal: boolean): 
     }
     return keys
   }
-  const [orderSeal = null] = read('CAMBIST_ORDER_SEAL_KEY_FILE', ['api', 'engine', 'signer'])
+  const readOne = (name: VariableName, users: readonly Role[]) => {
+    const [key = null, ...others] = read(name, users)
+    // Whoever adds a line believes that it will be used.
+    if (others.length > 0)
+      from.report(
+        name,
+        `holds ${others.length + 1} keys; this one cannot be rotated: leave only the one in use`,
+      )
+    return key
+  }
   const isMailing = from.isSet('CAMBIST_SMTP_URL')
-  const [orderToken = null] = read('CAMBIST_ORDER_TOKEN_KEY_FILE', isMailing ? ['api', 'notifier'] : ['api'])
-  return { account: read('CAMBIST_ACCOUNT_KEY_FILE', ['api', 'notifier']), orderSeal, orderToken }
+  return {
+    account: read('CAMBIST_ACCOUNT_KEY_FILE', ['api', 'notifier']),
+    orderSeal: readOne('CAMBIST_ORDER_SEAL_KEY_FILE', ['api', 'engine', 'signer']),
+    orderToken: readOne('CAMBIST_ORDER_TOKEN_KEY_FILE', isMailing ? ['api', 'notifier'] : ['api']),
+  }
 }
 
 /** Only the engine talks to the signer; with both here, no socket is needed. */
