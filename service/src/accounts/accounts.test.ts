@@ -380,6 +380,15 @@ test('the commands refuse in words', async () => {
   await expect(runKeys('rotate', 'ck_nobodynobody', '--overlap', 'soon')).rejects.toThrow('is not a duration')
 })
 
+test('an account whose key is refused is not made either', async () => {
+  const create = (...more: string[]) => runKeys('create', 'Half', '--email', 'half@example.com', ...more)
+  await expect(create('--ip', '10.0.0.5/8')).rejects.toThrow(CommandRefused)
+  await expect(create('--scopes', 'everything')).rejects.toThrow(CommandRefused)
+  expect(await runKeys('accounts')).not.toContain('half@example.com')
+  expect(await create('--ip', '10.0.0.0/8')).toContain('API secret')
+  expect(await runKeys('accounts')).toContain('half@example.com')
+})
+
 test('an account has one email address, no two have the same, and every act is written down', async () => {
   const created = await runKeys('create', 'Owned', '--email', ' Owner@Example.COM ', '--json')
   const { accountId, keyId } = JSON.parse(created) as { accountId: string; keyId: string }

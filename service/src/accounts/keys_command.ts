@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import { CommandRefused } from '../command_refused.ts'
 import { operator } from '../db/audit_log.ts'
+import { within } from '../db/within.ts'
 import type { Outcome } from '../domain/outcome.ts'
 import { HOUR_MS, type InstantMs, MINUTE_MS } from '../domain/time.ts'
 import { createAccount, listAccounts } from './accounts.ts'
@@ -56,15 +57,17 @@ function registerCreate(keys: Command, world: KeysCommandWorld): void {
     .description('make an account and a key for it; shows the secret once')
     .action((name: string | undefined, options: Options) =>
       withPlace(world, async (place) => {
-        const accountId = await chooseAccount(place, name, options.account, options.email)
-        const told = orRefuse(
-          await createKey(place, operator, {
-            accountId,
+        // A refusal of the key undoes the account: who corrects the command and gives it again would find its address taken.
+        const { accountId, told } = await place.db.transaction(async (tx) => {
+          const inside = { ...place, db: within(tx) }
+          const accountId = await chooseAccount(inside, name, options.account, options.email)
+          const wanted = {
             label: options.label,
             scopes: split(options.scopes),
             ipAllow: options.ip.flatMap(split),
-          }),
-        )
+          }
+          return { accountId, told: orRefuse(await createKey(inside, operator, { accountId, ...wanted })) }
+        })
         world.print(
           options.json ? toJson({ accountId, ...told }) : describeSecret(told, [['Account', accountId]]),
         )
