@@ -390,7 +390,7 @@ export interface paths {
         put?: never;
         /**
          * Agree to a change of the address
-         * @description With the token of the link that came to either address; needs no session.
+         * @description With the token of the link that came to either address; needs no session. When both have agreed, every session of the account ends.
          */
         post: operations["agreeToEmailChange"];
         delete?: never;

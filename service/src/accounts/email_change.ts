@@ -153,11 +153,15 @@ export function agreeToEmailChange(place: OwnerPlace, by: By, token: string): Pr
   return work.catch((error: unknown) => refuseTaken(error, newEmail))
 }
 
-/** Links that were sent to the old address do not sign in any more. */
+/**
+ * Links that were sent to the old address do not sign in any more, and every session ends, that of whoever asked as well: the
+ * address may be left because somebody else reads its mails, and he would stay signed in for two weeks.
+ */
 async function changeEmail(tx: Sql, place: OwnerPlace, change: ChangeRow): Promise<void> {
   const { accountId, oldEmail, newEmail, changeId } = change
   await tx.query('UPDATE accounts SET email = $2 WHERE account_id = $1', [accountId, newEmail])
   await tx.query('DELETE FROM email_changes WHERE account_id = $1', [accountId])
+  await tx.query('DELETE FROM sessions WHERE account_id = $1', [accountId])
   await tx.query('DELETE FROM sign_in_links WHERE email = $1 AND used_at_ms IS NULL', [oldEmail])
   for (const to of [oldEmail, newEmail]) {
     await queueMail(tx, {
@@ -168,7 +172,7 @@ async function changeEmail(tx: Sql, place: OwnerPlace, change: ChangeRow): Promi
       nowMs: place.nowMs(),
       kind: 'security_notice',
       data: {
-        what: 'The email address of your account was changed.',
+        what: 'The email address of your account was changed. Nobody is signed in to it any more.',
         details: [{ label: 'New address', value: newEmail }],
       },
     })

@@ -60,7 +60,8 @@ export function agreeToEmailChangeRoute(context: RouteContext): RouteOptions {
     url: '/account/email/agree',
     operationId: 'agreeToEmailChange',
     summary: 'Agree to a change of the address',
-    description: 'With the token of the link that came to either address; needs no session.',
+    description:
+      'With the token of the link that came to either address; needs no session. When both have agreed, every session of the account ends.',
     parameters: { token },
     data: Type.Object({
       new_email: text('The new address.', 'new@example.com'),

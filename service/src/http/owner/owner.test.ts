@@ -651,6 +651,8 @@ test('an address changes when both have agreed, in any order, and not before', a
     const email = `${order.join('-')}@example.com`
     const next = `next-${email}`
     const own = await signIn(email)
+    const { account_id: accountId } = (await own.get('/account')).json.data
+    const elsewhere = await signIn(email)
     const asked = await own.send('POST', '/account/email', { email: next })
     expect(asked.json.data).toMatchObject({ new_email: next, old_agreed: false, new_agreed: false })
     const tokens = {
@@ -668,7 +670,10 @@ test('an address changes when both have agreed, in any order, and not before', a
     const waiting = browser()
     const link = await askLink(waiting, email)
     expect((await agree(tokens[order[1]])).json.data).toEqual({ new_email: next, is_changed: true })
-    expect((await own.get('/account')).json.data).toMatchObject({ email: next, email_change: null })
+    // Whoever could read the mails of the old address may have signed in with it.
+    for (const session of [own, elsewhere]) expect((await session.get('/account')).status).toBe(401)
+    const { data } = (await (await signIn(next)).get('/account')).json
+    expect(data).toMatchObject({ account_id: accountId, email: next, email_change: null })
     expect(told(await waiting.send('POST', '/account/session', { token: link }))).toEqual(linkInvalid)
     expect(told(await agree(tokens.old))).toEqual(linkInvalid)
     for (const to of [email, next]) {
