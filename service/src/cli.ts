@@ -6,6 +6,7 @@ import { explainFailure } from './commands/explain_failure.ts'
 import { registerKeystoreCommands } from './commands/keystore.ts'
 import { registerLedgerCommands } from './commands/ledger.ts'
 import { registerOrderCommands } from './commands/order.ts'
+import { toTerminal } from './commands/table.ts'
 import { readDatabaseConfig } from './config/admin_config.ts'
 import { migrate } from './db/migrate.ts'
 
@@ -13,7 +14,7 @@ import { migrate } from './db/migrate.ts'
 const places = () => import('./commands/places.ts')
 
 const { env } = process
-const print = (text: string) => console.log(text)
+const print = (text: string) => console.log(toTerminal(text))
 
 const program = new Command('cambist')
   .description('A self-hosted crypto exchange order service')

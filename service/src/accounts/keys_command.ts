@@ -2,6 +2,7 @@ import type { Command } from 'commander'
 import { CommandRefused } from '../command_refused.ts'
 import { operator } from '../db/audit_log.ts'
 import { within } from '../db/within.ts'
+import { escapeControls } from '../domain/control_characters.ts'
 import type { Outcome } from '../domain/outcome.ts'
 import { HOUR_MS, type InstantMs, MINUTE_MS } from '../domain/time.ts'
 import { createAccount, listAccounts } from './accounts.ts'
@@ -270,7 +271,8 @@ function describeState(key: KeySummary): string {
   return 'live'
 }
 
-function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+function table(head: readonly string[], cells: readonly (readonly string[])[]): string {
+  const rows = cells.map((row) => row.map(escapeControls))
   const widths = head.map((title, column) =>
     Math.max(title.length, ...rows.map((row) => (row[column] ?? '').length)),
   )

@@ -1,7 +1,9 @@
+import { escapeControls } from '../domain/control_characters.ts'
 import type { InstantMs } from '../domain/time.ts'
 
-/** Columns as wide as their widest cell; nothing at the ends of lines. */
-export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+/** Columns as wide as their widest cell; nothing at the ends of lines. A cell cannot begin a line or move the cursor. */
+export function table(head: readonly string[], cells: readonly (readonly string[])[]): string {
+  const rows = cells.map((row) => row.map(escapeControls))
   const widths = head.map((title, column) =>
     Math.max(title.length, ...rows.map((row) => (row[column] ?? '').length)),
   )
@@ -19,4 +21,9 @@ export function showTime(atMs: InstantMs | null): string {
 /** Machine-readable: amounts are decimal text in ledger units, so that no digit is lost. */
 export function toJson(value: unknown): string {
   return JSON.stringify(value, (_, item) => (typeof item === 'bigint' ? item.toString() : item), 2)
+}
+
+/** What a command prints, whatever it was made of: lines, and nothing else that a terminal obeys. JSON stays what it was. */
+export function toTerminal(text: string): string {
+  return text.split('\n').map(escapeControls).join('\n')
 }
