@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Postgres, removePostgres } from '@cambist/devnet'
@@ -23,16 +23,29 @@ afterAll(async () => {
 })
 
 /** A process that would ask no chain and no venue anything. */
-async function startNotifier(network: Readonly<Record<string, string>>): Promise<void> {
+async function startNotifier(network: Readonly<Record<string, string>>): Promise<string> {
   const key = join(folder, 'account.key')
   writeFileSync(key, '0123456789abcdef'.repeat(4))
+  chmodSync(key, 0o644)
   const config = readServeConfig(
     { ...network, DATABASE_URL: server.url, PORT: '0', CAMBIST_ACCOUNT_KEY_FILE: key },
     'notifier',
   )
-  const service = await serve(config, pino({ level: 'silent' }))
+  let logged = ''
+  const write = (line: string) => {
+    logged += line
+  }
+  const service = await serve(config, pino({ level: 'warn' }, { write }))
   await service.stop()
+  return logged
 }
+
+const regtest = { CAMBIST_BTC_URL: 'http://127.0.0.1:9', CAMBIST_BTC_NETWORK: 'regtest' }
+
+test('a secret that everybody may read is warned of, where money is real', async () => {
+  expect(await startNotifier({})).toMatch(/"file":"CAMBIST_ACCOUNT_KEY_FILE".*chmod 600/)
+  expect(await startNotifier(regtest)).not.toContain('chmod')
+})
 
 test('where money is real no process works on the database of a sandbox', async () => {
   await startNotifier({})
@@ -41,5 +54,5 @@ test('where money is real no process works on the database of a sandbox', async 
   await client.query(`INSERT INTO sandbox_settings (name, value) VALUES ('marker', '"one"')`)
   await client.end()
   await expect(startNotifier({})).rejects.toThrow('DATABASE_URL names the database of a sandbox')
-  await startNotifier({ CAMBIST_BTC_URL: 'http://127.0.0.1:9', CAMBIST_BTC_NETWORK: 'regtest' })
+  await startNotifier(regtest)
 })

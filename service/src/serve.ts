@@ -31,6 +31,9 @@ export async function serve(
   sources: readonly PriceSource[] = venuesOf(config),
 ): Promise<Service> {
   await refuseSandboxDatabases(config)
+  for (const file of config.exposedFiles) {
+    logger.warn({ file }, 'everybody on this machine may read a file with a secret: chmod 600')
+  }
   const has = (role: Role) => config.roles.includes(role)
   return startService({
     roles: {

@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -326,6 +326,28 @@ test('a key that cannot be rotated has one line, and a second one is not passed 
       expect.stringMatching(`^${name}: holds 2 keys; this one cannot be rotated`),
     ])
   expect(problemsOf(() => readServeConfig({ ...good, CAMBIST_ACCOUNT_KEY_FILE: twoLines }))).toEqual([])
+})
+
+test('secrets that everybody on the machine may read are named where money is real', () => {
+  const secrets = [
+    'CAMBIST_KEYSTORE_FILE',
+    'CAMBIST_KEYSTORE_PASSPHRASE_FILE',
+    'CAMBIST_ACCOUNT_KEY_FILE',
+    'CAMBIST_ORDER_SEAL_KEY_FILE',
+    'CAMBIST_ORDER_TOKEN_KEY_FILE',
+  ]
+  const allowing = (mode: number) => {
+    for (const name of secrets) chmodSync(good[name] ?? '', mode)
+    return readServeConfig(good).exposedFiles
+  }
+  expect(allowing(0o644)).toEqual(secrets)
+  expect(allowing(0o640)).toEqual([])
+  expect(allowing(0o600)).toEqual([])
+  chmodSync(good.CAMBIST_ORDER_SEAL_KEY_FILE ?? '', 0o604)
+  expect(readServeConfig(good).exposedFiles).toEqual(['CAMBIST_ORDER_SEAL_KEY_FILE'])
+  const others = chainIds.filter((id) => id !== 'BTC').map((id) => `CAMBIST_${id}_URL`)
+  const local = readServeConfig({ ...without(...others), CAMBIST_BTC_NETWORK: 'regtest' })
+  expect(local.exposedFiles).toEqual([])
 })
 
 test('limits have to grow and be exact', () => {

@@ -1,4 +1,5 @@
 import type { KeyObject } from 'node:crypto'
+import { statSync } from 'node:fs'
 import { chainIds } from '../domain/catalog/networks.ts'
 import { type ChainSettings, isMainnet, readChains } from './chain_settings.ts'
 import { type Env, type Environment, readEnvironment, splitList } from './environment.ts'
@@ -48,6 +49,12 @@ export type ServeConfig = {
   readonly signer: SignerSettings | null
   /** Where engine and signer meet when they are not in one process. */
   readonly signerSocket: string | null
+  /**
+   * Files with secrets that everybody on the machine may read; on test networks nobody looks. They are warned of, not refused:
+   * what Docker (0444) and Kubernetes (0644) mount is such a file, in a container that has nobody else in it. A group that may
+   * read is somebody's choice.
+   */
+  readonly exposedFiles: readonly VariableName[]
 }
 
 /** Null where no role of this process needs the key: it need not hold what it does not use. */
@@ -89,6 +96,7 @@ export function readServeConfig(env: Env, rolesText?: string): ServeConfig {
     mail: active.includes('notifier') ? readMail(from) : null,
     signer: active.includes('signer') ? readSigner(from, chains, isReal) : null,
     signerSocket: readSocket(from, active),
+    exposedFiles: isReal ? secretFiles.filter((name) => isExposed(from.text(name))) : [],
   })
 }
 
@@ -138,6 +146,24 @@ function readKeys(from: Environment, active: readonly Role[], isReal: boolean): 
     account: read('CAMBIST_ACCOUNT_KEY_FILE', ['api', 'notifier']),
     orderSeal: readOne('CAMBIST_ORDER_SEAL_KEY_FILE', ['api', 'engine', 'signer']),
     orderToken: readOne('CAMBIST_ORDER_TOKEN_KEY_FILE', isMailing ? ['api', 'notifier'] : ['api']),
+  }
+}
+
+const secretFiles = [
+  'CAMBIST_KEYSTORE_FILE',
+  'CAMBIST_KEYSTORE_PASSPHRASE_FILE',
+  'CAMBIST_ACCOUNT_KEY_FILE',
+  'CAMBIST_ORDER_SEAL_KEY_FILE',
+  'CAMBIST_ORDER_TOKEN_KEY_FILE',
+] as const
+
+/** What cannot be looked at is reported by whoever reads it. */
+function isExposed(path: string | null): boolean {
+  if (path === null) return false
+  try {
+    return (statSync(path).mode & 0o007) !== 0
+  } catch {
+    return false
   }
 }
 
