@@ -212,7 +212,7 @@ test('a transaction is taken once, and only as long as its blockhash is not too 
   await mine()
   expect((await send(once)).error?.data?.err).toBe('AlreadyProcessed')
   expect((await send(once, true)).result).toBe(once.signature)
-  await mine(151)
+  await mine(152)
   expect((await send(late)).error?.data?.err).toBe('BlockhashNotFound')
   await send(late, true)
   await mine()

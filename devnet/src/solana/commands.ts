@@ -40,12 +40,12 @@ export const commands: Readonly<Record<string, Command>> = {
   getLatestBlockhash: (node, [options]) => {
     const view = viewOf(node, optionsIn(options))
     const { height, seal } = view.head
-    return inContext(view, { blockhash: seal.hash, lastValidBlockHeight: height + BLOCKHASH_BLOCKS })
+    return inContext(view, { blockhash: seal.hash, lastValidBlockHeight: height + BLOCKHASH_BLOCKS - 1 })
   },
   isBlockhashValid: (node, [blockhash, options]) => {
     const view = viewOf(node, optionsIn(options))
     const height = readReference(view.state, textIn(blockhash, 'blockhash'))
-    return inContext(view, height !== undefined && view.head.height - height <= BLOCKHASH_BLOCKS)
+    return inContext(view, height !== undefined && view.head.height - height < BLOCKHASH_BLOCKS)
   },
   getBlock: (node, [slot, given]) => {
     const options = optionsIn(given)

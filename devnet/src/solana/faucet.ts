@@ -86,7 +86,7 @@ async function submit(
   const { height, seal } = chain.head
   const lifetime = {
     blockhash: blockhash(seal.hash),
-    lastValidBlockHeight: BigInt(height + BLOCKHASH_BLOCKS),
+    lastValidBlockHeight: BigInt(height + BLOCKHASH_BLOCKS - 1),
   }
   const message = pipe(
     createTransactionMessage({ version: 0 }),

@@ -12,8 +12,8 @@ import {
 import { readHolding, readMint, type TokenHolding } from './token_accounts.ts'
 import type { Vm } from './vm.ts'
 
-/** A transaction can be in the 150 blocks after the one that it refers to. */
-export const BLOCKHASH_BLOCKS = 150
+/** A transaction can be in the 151 blocks after the one that it refers to: Agave counts its age from zero to 150. */
+export const BLOCKHASH_BLOCKS = 151
 
 export type TokenBalance = TokenHolding & { readonly accountIndex: number; readonly decimals: number }
 

@@ -299,9 +299,9 @@ test('where only time keeps attempts apart, each counts: the service may say tha
   const limits = [{ asset: 'SOL:SOL', windowMs: HOUR_MS, unitsMax: first.units * 3n }]
   const { signer, clock } = startSigner({ limits })
   const pay = (attempt: number) => {
-    const height = first.reference.height + 150 * (attempt - 1)
+    const height = first.reference.height + 151 * (attempt - 1)
     const reference = { ...first.reference, height }
-    const intent = solanaIntent({ attempt, reference, lastHeight: height + 150 })
+    const intent = solanaIntent({ attempt, reference, lastHeight: height + 151 })
     return codeOf(signer, intent, sealed({ destination: customerSolana, payoutAsset: 'SOL:SOL' }))
   }
   for (const attempt of [1, 2, 3]) expect(await pay(attempt)).toBe('signed')

@@ -13,6 +13,7 @@ import {
   validityOf,
   type XrpIntent,
 } from '../domain/payouts/intent.ts'
+import { lastBlockOf } from '../domain/payouts/solana_life.ts'
 
 /**
  * Why `next` may not be signed after `earlier` for the same payout, or null when it may: it pays the same to the
@@ -72,7 +73,7 @@ function paysSame(next: TronIntent | SolanaIntent, earlier: TronIntent | SolanaI
 /** As in time, in blocks: `next` can be in none in which `earlier` can. */
 function problemOnSolana(next: SolanaIntent, earlier: SolanaIntent): string | null {
   if (!paysSame(next, earlier)) return 'an attempt pays the same to the same address as the earlier ones'
-  return next.reference.height >= earlier.lastHeight
+  return next.reference.height >= lastBlockOf(earlier)
     ? null
     : 'an attempt is valid only when every earlier one no longer is'
 }

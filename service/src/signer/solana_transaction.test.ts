@@ -129,7 +129,8 @@ test.each([
   ['a change key', { from: { purpose: 'change', index: 0 } }, 'malformed'],
   ['another payer for coin', { from: depositKey }, 'malformed'],
   ['a payer who has nothing to do with it', { payer: depositKey, token: usdcSolana }, 'malformed'],
-  ['another life than the network gives', { lastHeight: 1_151 }, 'malformed'],
+  ['another life than the network gives', { lastHeight: 1_152 }, 'malformed'],
+  ['a shorter life', { lastHeight: 1_149 }, 'malformed'],
 ] as const)('%s is not signed', async (_, changes, code) => {
   expect(await signSolana(solanaIntent(changes), keys, caps, 9)).toMatchObject({ rejection: { code } })
   expect(await signSolana(solanaIntent(), keys, undefined, 9)).toMatchObject({ ok: false })
@@ -140,7 +141,7 @@ const laterAt = (height: number, changes: Partial<SolanaIntent> = {}) =>
   tokenIntent({
     attempt: 2,
     reference: { ...first.reference, height },
-    lastHeight: height + 150,
+    lastHeight: height + 151,
     ...changes,
   })
 const later = (changes: Partial<SolanaIntent> = {}) => laterAt(first.lastHeight, changes)
@@ -150,6 +151,10 @@ test('a further attempt is valid only when every earlier one no longer is', () =
   expect(problem(later())).toBeNull()
   expect(problem(later({ unitPriceMicroLamports: 500n }))).toBeNull()
   expect(problem(laterAt(first.lastHeight - 1))).toMatch(/valid only when/)
+  // As it was drafted while a block less was counted.
+  expect(findReplacementProblem(laterAt(1_150), { ...first, lastHeight: 1_150 }, 'payout')).toMatch(
+    /valid only when/,
+  )
   expect(problem(later({ units: 1n }))).toMatch(/pays the same/)
   expect(problem(later({ to: usdcSolana }))).toMatch(/pays the same/)
   expect(problem(later({ token: null }))).toMatch(/pays the same/)

@@ -27,13 +27,14 @@ import {
 } from '@solana-program/token'
 import { accept, type Outcome } from '../domain/outcome.ts'
 import type { KeyPath, SignedTx, SolanaIntent } from '../domain/payouts/intent.ts'
+import { lastBlockOf, SOLANA_BLOCKS_OF_LIFE } from '../domain/payouts/solana_life.ts'
 import type { Keys } from './derivation.ts'
 import { refuseToSign } from './rejections.ts'
 import type { SolanaSettings } from './settings.ts'
 import type { SignRejection } from './signer.ts'
 
-/** MAX_PROCESSING_AGE: https://github.com/anza-xyz/agave, sdk/clock. A transaction that says more lives no longer. */
-const BLOCKS_OF_LIFE = 150
+/** What an intent may say: the last of its blocks, or the one before, as earlier releases had it. */
+const LIVES = [SOLANA_BLOCKS_OF_LIFE, SOLANA_BLOCKS_OF_LIFE - 1]
 const LAMPORTS_PER_SIGNATURE = 5_000n
 const MICRO = 1_000_000n
 
@@ -51,8 +52,8 @@ export async function signSolana(
   const signerOf = (key: KeyPath) => createKeyPairSignerFromPrivateKeyBytes(keys.privateKey('solana', key))
   const source = await signerOf(intent.from)
   const payer = isSame(intent.from, intent.payer) ? source : await signerOf(intent.payer)
-  const { blockhash: hash, height } = intent.reference
-  const lifetime = { blockhash: blockhash(hash), lastValidBlockHeight: BigInt(height + BLOCKS_OF_LIFE) }
+  const { blockhash: hash } = intent.reference
+  const lifetime = { blockhash: blockhash(hash), lastValidBlockHeight: BigInt(lastBlockOf(intent)) }
   const instructions = await instructionsOf(intent, source, payer, decimals)
   const message = pipe(
     createTransactionMessage({ version: 0 }),
@@ -76,8 +77,11 @@ function findProblem(
   const isReserve = payer.purpose === 'reserve' && payer.index === 0
   if (!isSame(from, payer) && !(isReserve && from.purpose === 'deposit' && token !== null))
     return refuseToSign('malformed', 'intent.payer is who sends, or the reserve for a token of a deposit')
-  if (lastHeight - reference.height !== BLOCKS_OF_LIFE)
-    return refuseToSign('malformed', `intent.lastHeight is ${BLOCKS_OF_LIFE} blocks after intent.reference`)
+  if (!LIVES.includes(lastHeight - reference.height))
+    return refuseToSign(
+      'malformed',
+      `intent.lastHeight is ${SOLANA_BLOCKS_OF_LIFE} blocks after intent.reference`,
+    )
   const signatures = isSame(from, payer) ? 1n : 2n
   const priority = (BigInt(computeUnits) * unitPriceMicroLamports + MICRO - 1n) / MICRO
   return signatures * LAMPORTS_PER_SIGNATURE + priority > feeLamportsMax

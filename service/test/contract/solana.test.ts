@@ -166,8 +166,8 @@ test('an attempt is over when no final block can have it, and is drafted again i
     ok: false,
     rejection: { code: 'network' },
   })
-  // The last block that could have it is the 150th after the final one that it refers to, and is there, and is not final.
-  await driver.mine(150 - 2 * info.finalDepth)
+  // The last block that could have it is the 151st after the final one that it refers to, and is there, and is not final.
+  await driver.mine(151 - 2 * info.finalDepth)
   expect(await chain.broadcast(tx)).toBe('refused')
   expect(await isOver(intent, tx.txHash), 'no block takes it, and not all are final').toBe(false)
   await driver.mine(1)

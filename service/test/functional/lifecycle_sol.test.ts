@@ -32,8 +32,8 @@ const usdcToSol: Pair = { from: 'USDC', from_network: 'SOL', to: 'SOL', to_netwo
 const bnbToSol: Pair = { from: 'BNB', from_network: 'BNB', to: 'SOL', to_network: 'SOL' }
 const bnbToUsdc: Pair = { from: 'BNB', from_network: 'BNB', to: 'USDC', to_network: 'SOL' }
 
-/** A transaction may be in the 150 blocks after the one that it refers to, which is final when it is signed. */
-const BLOCKS_OF_LIFE = 150
+/** A transaction may be in the 151 blocks after the one that it refers to, which is final when it is signed. */
+const BLOCKS_OF_LIFE = 151
 
 async function statusOf({ devnet }: TestSandbox, signature: string): Promise<unknown> {
   const params = [[signature], { searchTransactionHistory: true }]

@@ -1,6 +1,7 @@
 import type { Database, Sql } from '../../src/db/database.ts'
 import { parseExact, stringifyExact } from '../../src/domain/exact_json.ts'
 import type { Intent } from '../../src/domain/payouts/intent.ts'
+import { SOLANA_BLOCKS_OF_LIFE } from '../../src/domain/payouts/solana_life.ts'
 import { localSigner } from '../../src/signer/local_signer.ts'
 import type { Signer } from '../../src/signer/signer.ts'
 import { memoryStore } from '../../src/signer/testing/memory_store.ts'
@@ -82,7 +83,8 @@ type SignedRow = { readonly payout_id: string; readonly attempt: number; readonl
 function withoutPatience(): Flaw {
   const ended = (intent: Intent): Intent => {
     if (intent.family === 'tron' || intent.family === 'eos') return { ...intent, expirationMs: 0 }
-    return intent.family === 'solana' ? { ...intent, lastHeight: 0 } : intent
+    if (intent.family !== 'solana') return intent
+    return { ...intent, reference: { ...intent.reference, height: -SOLANA_BLOCKS_OF_LIFE }, lastHeight: 0 }
   }
   const asked = new Map<string, number>()
   const forget = (signed: SignedRow) => {

@@ -122,7 +122,7 @@ function shortage(payer: Account | null, needed: bigint): DraftRejection | null 
   return { code: 'funds', message: `with fees ${needed} lamports are needed, the reserve holds ${held}` }
 }
 
-/** The newest final block: what refers to it can be in no other chain, and lives for 150 blocks from there on. */
+/** The newest final block: what refers to it can be in no other chain, and lives for 151 blocks from there on. */
 async function readReference(blocks: Blocks) {
   const { height: slot, hash: blockhash, blockHeight } = await blocks.head()
   if (blockHeight === null) throw new NoAnswer('getSlot', 'the newest final slot was skipped')

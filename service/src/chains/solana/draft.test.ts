@@ -41,7 +41,7 @@ function drafted(of: Outflow, from: Funds = funds): SolanaIntent {
   return intent.value
 }
 
-test('a payout refers to a final block and lives for 150 more', () => {
+test('a payout refers to a final block and may be in the 151 after it', () => {
   expect(drafted(outflow())).toEqual({
     family: 'solana',
     chain: 'SOL',
@@ -55,7 +55,7 @@ test('a payout refers to a final block and lives for 150 more', () => {
     computeUnits: 1_000,
     unitPriceMicroLamports: 7n,
     reference: { slot: 1_100, blockhash: 'a'.repeat(44), height: 1_000 },
-    lastHeight: 1_150,
+    lastHeight: 1_151,
   })
 })
 
@@ -75,10 +75,10 @@ test('out of a deposit address SOL goes whole, less its fee, and a token for the
 
 test('the next attempt is valid only when the one before no longer is', () => {
   const first = drafted(outflow(token))
-  expect(raise(first, bidAt(1_149))).toMatchObject({ ok: false, rejection: { code: 'network' } })
-  const { reference } = bidAt(1_150)
-  expect(raise(first, bidAt(1_150))).toEqual({
+  expect(raise(first, bidAt(1_150))).toMatchObject({ ok: false, rejection: { code: 'network' } })
+  const { reference } = bidAt(1_151)
+  expect(raise(first, bidAt(1_151))).toEqual({
     ok: true,
-    value: { ...first, attempt: 2, reference, lastHeight: 1_300 },
+    value: { ...first, attempt: 2, reference, lastHeight: 1_302 },
   })
 })

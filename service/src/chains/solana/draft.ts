@@ -3,6 +3,7 @@ import type { AssetId } from '../../domain/catalog/assets.ts'
 import { amountOf, toChainUnits } from '../../domain/money/amount.ts'
 import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
 import type { Intent, KeyPath, Outflow, SolanaIntent } from '../../domain/payouts/intent.ts'
+import { lastBlockOf } from '../../domain/payouts/solana_life.ts'
 import type { DraftRejection, FeeBid, Funds } from '../chain.ts'
 
 export type Drafter = {
@@ -10,9 +11,6 @@ export type Drafter = {
   readonly mintOf: (asset: AssetId) => string | null
   readonly parseAddress: (text: string) => Outcome<string>
 }
-
-/** MAX_PROCESSING_AGE: https://github.com/anza-xyz/agave, sdk/clock */
-const BLOCKS_OF_LIFE = 150
 
 const RESERVE: KeyPath = { purpose: 'reserve', index: 0 }
 
@@ -60,11 +58,11 @@ type SolanaBid = FeeBid & { readonly family: 'solana' }
  */
 export function raise(previous: Intent, bid: FeeBid): Outcome<SolanaIntent, DraftRejection> {
   assert(previous.family === 'solana' && bid.family === 'solana', 'a Solana attempt follows a Solana attempt')
-  if (bid.reference.height < previous.lastHeight)
+  if (bid.reference.height < lastBlockOf(previous))
     return refuse({ code: 'network', message: 'the earlier attempt may still get into a block' })
   return accept({ ...previous, attempt: previous.attempt + 1, ...lifeOf(bid) })
 }
 
 function lifeOf({ units: computeUnits, unitPriceMicroLamports, reference }: SolanaBid) {
-  return { computeUnits, unitPriceMicroLamports, reference, lastHeight: reference.height + BLOCKS_OF_LIFE }
+  return { computeUnits, unitPriceMicroLamports, reference, lastHeight: lastBlockOf({ reference }) }
 }

@@ -13,7 +13,7 @@ import { type Script, scriptedNode } from './testing/scripted_node.ts'
 const intent = {
   family: 'solana',
   reference: { slot: 1_100, blockhash: 'hash 1100', height: 1_000 },
-  lastHeight: 1_150,
+  lastHeight: 1_151,
 } as SolanaIntent
 const signature = 'a'.repeat(88)
 
@@ -41,10 +41,25 @@ function look(script: Script, txHash: string | null = signature) {
 
 test('it is over when a block above its last is final, and nobody has it', async () => {
   expect(await look({})).toBe(true)
-  expect(await look({ getSlot: () => 1_251 })).toBe(true)
-  expect(await look({ getSlot: () => 1_250 }), 'the next block is its last').toBe(false)
+  expect(await look({ getSlot: () => 1_252 })).toBe(true)
+  expect(await look({ getSlot: () => 1_251 }), 'the next block is its last').toBe(false)
   expect(await look({}, null), 'never stored is never sent').toBe(true)
-  expect(await look({ getSlot: () => 1_250 }, null)).toBe(false)
+  expect(await look({ getSlot: () => 1_251 }, null)).toBe(false)
+})
+
+test('one that was drafted when a block less was counted is over no earlier', async () => {
+  const node = (slot: number) =>
+    scriptedNode({
+      getSlot: () => slot,
+      getBlock: (asked) => block(Number(asked)),
+      getBlocks: (from, to) => slots(Number(from), Number(to)),
+      getTransaction: () => null,
+      getSignatureStatuses: () => inContext([null]),
+    })
+  const ask = (slot: number) =>
+    isOver(node(slot), blocksOf(node(slot)), { ...intent, lastHeight: 1_150 }, signature)
+  expect(await ask(1_251)).toBe(false)
+  expect(await ask(1_252)).toBe(true)
 })
 
 test('it is not over when a block has it, final or not', async () => {
@@ -66,6 +81,9 @@ test('a node that lacks one of the blocks in which it could be cannot tell', asy
   const hole = (from: unknown, to: unknown) =>
     slots(Number(from), Number(to)).filter((slot) => slot !== 1_200)
   await expect(look({ getBlocks: hole })).rejects.toThrow('lacks blocks')
+  // Its own height is 1,151 at the most, which is slot 1,251 here.
+  const short = (from: unknown) => slots(Number(from), 1_250)
+  await expect(look({ getBlocks: short })).rejects.toThrow('lacks blocks')
   await expect(look({ getBlocks: () => [] })).rejects.toThrow('lacks blocks')
 })
 

@@ -1,6 +1,7 @@
 import type { AssetId } from '../../domain/catalog/assets.ts'
 import { fromChainUnits } from '../../domain/money/amount.ts'
 import type { Intent, SolanaIntent } from '../../domain/payouts/intent.ts'
+import { lastBlockOf, SOLANA_BLOCKS_OF_LIFE } from '../../domain/payouts/solana_life.ts'
 import type { TxStatus } from '../chain.ts'
 import type { Blocks, Header } from './blocks.ts'
 import { inContext, integerIn, lamportsIn, listIn, objectIn } from './replies.ts'
@@ -63,12 +64,12 @@ export async function isOver(
 ): Promise<boolean> {
   if (intent.family !== 'solana') throw new Error('a transaction of Solana is over on Solana')
   const head = await blocks.head()
-  if (heightOf(head) <= intent.lastHeight) return false
+  if (heightOf(head) <= lastBlockOf(intent)) return false
   // Never stored is never sent.
   if (txHash === null) return true
   if ((await readFinal(rpc, txHash)) !== null || (await isKnown(rpc, txHash))) return false
   await requireHistory(rpc, blocks, intent, head)
-  return heightOf(await blocks.head()) > intent.lastHeight
+  return heightOf(await blocks.head()) > lastBlockOf(intent)
 }
 
 function heightOf({ blockHeight }: Header): number {
@@ -83,7 +84,7 @@ const SLOTS_MAX = 10_000
 async function requireHistory(
   rpc: Rpc,
   blocks: Blocks,
-  { reference, lastHeight }: SolanaIntent,
+  { reference }: SolanaIntent,
   head: Header,
 ): Promise<void> {
   const first = await readAgain(rpc, reference.slot)
@@ -97,10 +98,9 @@ async function requireHistory(
     await rpc.call('getBlocks', reference.slot, until, { commitment: 'finalized' }),
     'getBlocks',
   )
-  const wanted = lastHeight - reference.height
-  const last = slots[wanted]
+  const last = slots[SOLANA_BLOCKS_OF_LIFE]
   const end = last === undefined ? null : await blocks.header(integerIn(last, 'getBlocks'))
-  if (end?.blockHeight !== lastHeight)
+  if (end?.blockHeight !== lastBlockOf({ reference }))
     throw new NoAnswer('getBlocks', 'the node lacks blocks in which a payout could be')
 }
 

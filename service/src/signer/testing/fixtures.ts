@@ -205,7 +205,7 @@ export function solanaIntent(changes: Partial<SolanaIntent> = {}): SolanaIntent 
     computeUnits: 60_000,
     unitPriceMicroLamports: 100n,
     reference: { slot: 1_100, blockhash: '4uQeVj5tqViQh7yWWGStvkEG1Zmhx6uasJtWCJziofM', height: 1_000 },
-    lastHeight: 1_150,
+    lastHeight: 1_151,
     ...changes,
   }
 }

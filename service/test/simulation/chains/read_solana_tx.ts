@@ -6,12 +6,12 @@ import { solanaAddress as addressOfKey } from '../../../src/signer/solana_addres
 import type { DatedTx } from './dated_node.ts'
 
 /**
- * So many blocks are made for each that is told here. A transaction lives for 150 of them, and each that a watcher reads is
+ * So many blocks are made for each that is told here. A transaction lives for 151 of them, and each that a watcher reads is
  * a dozen statements: the rules are the same with fewer to read.
  */
 export const BLOCKS_EACH = 15
 /** MAX_PROCESSING_AGE: https://github.com/anza-xyz/agave, sdk/clock */
-const BLOCKS_OF_LIFE = 150
+const BLOCKS_OF_LIFE = 151
 
 const SYSTEM = '1'.repeat(32)
 const BUDGET = 'ComputeBudget111111111111111111111111111111'

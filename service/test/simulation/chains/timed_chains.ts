@@ -12,6 +12,7 @@ import { nativeAsset } from '../../../src/domain/catalog/assets.ts'
 import { amountOf, fromChainUnits } from '../../../src/domain/money/amount.ts'
 import { accept, refuse } from '../../../src/domain/outcome.ts'
 import type { Intent } from '../../../src/domain/payouts/intent.ts'
+import { lastBlockOf } from '../../../src/domain/payouts/solana_life.ts'
 import { type Asked, bidFor, datedChain } from './dated_chain.ts'
 import { RENT } from './dated_rules.ts'
 import { TRX_FEE } from './read_dated_tx.ts'
@@ -107,7 +108,7 @@ export function solanaChain(asked: Asked): Chain {
   return {
     ...timedChain(asked, (intent, { height }) => {
       assert(intent.family === 'solana', 'it is of Solana')
-      return height * BLOCKS_EACH > intent.lastHeight
+      return height * BLOCKS_EACH > lastBlockOf(intent)
     }),
     parseAddress: parse,
     estimateCost: async () => fromChainUnits('SOL:SOL', withRoom((await price()).feeLamports)),
