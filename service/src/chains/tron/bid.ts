@@ -76,7 +76,8 @@ async function bidForToken(bidder: Bidder, parts: Parts & { readonly contract: s
     return refuse({ code: canPayAnyone ? 'destination' : 'network', message })
   }
   const energySun = energy * prices.energy
-  const feeLimitSun = withRoom(energy) * prices.energy
+  const feeLimitSun =
+    (await energyAtMost(rpc, { owner, contract, payee, units }, outflow, energy)) * prices.energy
   if (energySun > feeLimitSunMax) {
     const message = `the energy costs ${energySun} sun and the cap is ${feeLimitSunMax}`
     return refuse({ code: 'fee_cap', message })
@@ -145,7 +146,19 @@ async function estimate(rpc: Rpc, call: object): Promise<bigint | null> {
   }
 }
 
-/** Until it is in a block the payee's balance may have to be stored anew, which takes 15,000 more. */
+/**
+ * Until it is in a block the payee may have sent away all that he has, as an exchange does with what reaches its customers: then
+ * his balance is stored anew, which on the main network costs as much again. A limit is no price, and one that is too low burns
+ * it all; only the cap may cut it, which is the operator's to know. The reserve, which sweeps go to, hardly ever has nothing.
+ */
+async function energyAtMost(rpc: Rpc, payment: Payment, outflow: Outflow, energy: bigint): Promise<bigint> {
+  const now = withRoom(energy)
+  if (outflow.from !== undefined) return now
+  const anew = withRoom((await simulate(rpc, { ...payment, payee: NEVER_PAID })) ?? USUAL_ENERGY)
+  return anew > now ? anew : now
+}
+
+/** What a call takes depends on the block that it gets into. */
 function withRoom(energy: bigint): bigint {
   const quarter = energy / 4n
   return energy + (quarter > 20_000n ? quarter : 20_000n)
