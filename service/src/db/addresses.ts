@@ -62,8 +62,8 @@ export async function takeChangeAddress(
 
 export type PoolName = { readonly family: AddressFamily; readonly purpose: KeyPath['purpose'] }
 
-/** How many addresses wait, and the next key to make one from. */
-export type Pool = { readonly free: number; readonly nextIndex: number }
+/** How many addresses wait, the next key to make one from, and the address of the last one that was made. */
+export type Pool = { readonly free: number; readonly nextIndex: number; readonly lastAddress: string | null }
 
 /** One for each name, in the order of the names. */
 export function readPools(sql: Sql, names: readonly PoolName[]): Promise<Pool[]> {
@@ -72,7 +72,9 @@ export function readPools(sql: Sql, names: readonly PoolName[]): Promise<Pool[]>
        (SELECT count(*)::int FROM addresses a
         WHERE a.family = pool.family AND a.purpose = pool.purpose AND assigned_at_ms IS NULL) AS free,
        (SELECT coalesce(max(key_index) + 1, 0) FROM addresses a
-        WHERE a.family = pool.family AND a.purpose = pool.purpose) AS "nextIndex"
+        WHERE a.family = pool.family AND a.purpose = pool.purpose) AS "nextIndex",
+       (SELECT address FROM addresses a WHERE a.family = pool.family AND a.purpose = pool.purpose
+        ORDER BY key_index DESC LIMIT 1) AS "lastAddress"
      FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS pool (family, purpose, place) ORDER BY place`,
     [names.map(({ family }) => family), names.map(({ purpose }) => purpose)],
   )

@@ -64,7 +64,7 @@ test('ready: each check is named, and only what leaves nothing to serve makes it
   })
   const noPrices = { ...world, prices: { usd: () => null } }
   expect((await readReadiness(noPrices)).ready).toBe(false)
-  expect(await readReadiness(noPrices, { quotes: false })).toMatchObject({ ready: true })
+  expect(await readReadiness(noPrices, { quotes: false, signer: null })).toMatchObject({ ready: true })
 
   cut()
   expect(await readReadiness(world)).toMatchObject({
@@ -75,7 +75,7 @@ test('ready: each check is named, and only what leaves nothing to serve makes it
 
 test('whoever asks, and however often, the database is asked three things a second', async () => {
   const { world, asked } = watched()
-  const readiness = openReadiness(world, { quotes: true })
+  const readiness = openReadiness(world, { quotes: true, signer: null })
   const all = await Promise.all(Array.from({ length: 20 }, readiness))
   expect(all.every(({ ready }) => ready)).toBe(true)
   expect(asked()).toBe(3)

@@ -19,6 +19,7 @@ import { assert } from '../../domain/assert.ts'
 import { chainFacts } from '../../domain/catalog/networks.ts'
 import { type KeyPath, nonceOf } from '../../domain/payouts/intent.ts'
 import { apply } from '../apply.ts'
+import { foreignKeys } from '../foreign_keys.ts'
 import { isHouseAddress } from '../house_addresses.ts'
 import { spendableBalance } from '../reserves.ts'
 import { heldDeep } from '../sweeps/deep_height.ts'
@@ -48,6 +49,8 @@ export async function draftPayout(
   chain: Chain,
   outflow: ClaimedOutflow,
 ): Promise<Progress> {
+  const foreign = foreignKeys(world.signer)
+  if (foreign !== null) return troubled(foreign)
   const keep = claimKeeper(world, outflow)
   const waits = await waitForSource(world, outflow, keep)
   if (waits !== null) return waits
