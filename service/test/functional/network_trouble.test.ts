@@ -56,6 +56,8 @@ test.each<[string, Partial<Troubles>]>([
     // So that there are blocks to go back by.
     for (const chain of troubled) await sandbox.mine(chain, 4)
     await sandbox.settle()
+    // A machine that is busy takes longer for its first looks than a network may be silent here.
+    await expectOffered(sandbox)
     const waiting: CreatedOrder[] = []
     for (const chain of troubled) {
       const tag = chain === 'TRX' ? {} : { destination_tag: '7' }
