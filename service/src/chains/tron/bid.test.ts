@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { assert } from '../../domain/assert.ts'
 import type { Outflow } from '../../domain/payouts/intent.ts'
 import { hexOf } from './address.ts'
 import { wordOf } from './balance.ts'
@@ -6,66 +7,84 @@ import { bid } from './bid.ts'
 import { blocksOf } from './blocks.ts'
 import { blockAt, scriptedNode } from './testing/scripted_node.ts'
 
-/**
- * What: a payout of a token has energy enough in whatever state it finds its payee, as far as the cap allows.
- * How: a node with the main network's prices, whose USDT takes twice as much for somebody who has none.
- */
-const RESERVE = 'TJRabPrwbZy45sbavfcjinPJC18kjpRTv8'
-const PAYEE = 'TXLAQ63Xg1NAzckPwKHvzw7CSEmLMEqcdj'
-const TOKEN = '41a614f803b6fd780986a42c78ec9c7f77e6ded13c'
-const SUN = 1_000_000n
-
-function bidFor(outflow: Partial<Outflow>, capSun: bigint) {
-  const prices = {
-    getTransactionFee: 1_000,
-    getEnergyFee: 100,
-    getCreateNewAccountFeeInSystemContract: 1_000_000,
-    getCreateAccountFee: 100_000,
-  }
-  const hasSome = [PAYEE, RESERVE].map((address) => wordOf(hexOf(address)))
-  const node = scriptedNode({
-    'wallet/getchainparameters': () => ({
-      chainParameter: Object.entries(prices).map(([key, value]) => ({ key, value })),
-    }),
-    'wallet/getaccount': ({ address }) => ({ address, balance: 100_000_000 }),
-    'wallet/getaccountnet': () => ({ freeNetLimit: 600, freeNetUsed: 0 }),
-    'wallet/triggerconstantcontract': ({ data }) => ({
-      result: { result: true },
-      energy_used: hasSome.some((word) => String(data).startsWith(`a9059cbb${word}`)) ? 64_285 : 130_285,
-      constant_result: [(10n ** 12n).toString(16).padStart(64, '0')],
-    }),
-    'wallet/getblock': () => blockAt(1_000, 60_000),
-    'walletsolidity/getblock': () => blockAt(980, 1_000),
-  })
-  const bidder = {
-    rpc: node,
-    blocks: blocksOf(node),
-    feeLimitSunMax: capSun,
-    reserveAddress: () => RESERVE,
-    contractOf: () => TOKEN,
-  }
-  const payout = {
-    payoutId: 'CB0000000000000001:1',
-    kind: 'payout',
-    asset: 'USDT:TRC20',
-    units: 10n ** 18n,
-  } as const
-  return bid(bidder, { ...payout, address: PAYEE, tag: null, ...outflow })
+const reserve = 'TJRabPrwbZy45sbavfcjinPJC18kjpRTv8'
+const payee = 'TZ4UXDV5ZhNW7fb2AMSbgfAEZ7hWsnYS2g'
+const tether = 'TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t'
+const neverPaid = `41${'c0de'.repeat(10)}`
+const payout: Outflow = {
+  payoutId: 'CB1:1',
+  kind: 'payout',
+  asset: 'USDT:TRC20',
+  units: 7n * 10n ** 18n,
+  address: payee,
+  tag: null,
+}
+const sweep: Outflow = {
+  ...{ ...payout, kind: 'sweep', address: reserve },
+  from: { key: { purpose: 'deposit', index: 3 }, address: payee },
 }
 
-test('a payee who empties his balance before he is paid is paid all the same', async () => {
-  const found = await bidFor({}, 60n * SUN)
-  expect(found).toMatchObject({ ok: true, value: { energySun: 6_428_500n } })
-  const limit = found.ok && found.value.family === 'tron' ? found.value.feeLimitSun : 0n
-  expect(limit).toBeGreaterThanOrEqual(130_285n * 100n)
-  expect(await bidFor({}, 15n * SUN), 'the cap is the cap').toMatchObject({
-    value: { feeLimitSun: 15n * SUN },
+const MAIN_ENERGY = { stored: 64_285, anew: 130_285 }
+
+/** The main network as its USDT is now: dear for whoever never had any. */
+function bidderAt(feeLimitSunMax: bigint, heldSun = 10 ** 9, energy = MAIN_ENERGY) {
+  const rpc = scriptedNode({
+    'wallet/getchainparameters': () => ({
+      chainParameter: [
+        { key: 'getTransactionFee', value: 1_000 },
+        { key: 'getEnergyFee', value: 100 },
+        { key: 'getCreateNewAccountFeeInSystemContract', value: 1_000_000 },
+        { key: 'getCreateAccountFee', value: 100_000 },
+      ],
+    }),
+    'wallet/getaccountnet': () => ({ freeNetLimit: 600, freeNetUsed: 600 }),
+    'wallet/getaccount': ({ address }) => ({ address, balance: heldSun }),
+    'wallet/getblock': () => blockAt(50, 150_000),
+    'walletsolidity/getblock': () => blockAt(31, 93_000),
+    'wallet/triggerconstantcontract': ({ data }) => {
+      const isTransfer = String(data).startsWith('a9059cbb')
+      const energy_used = String(data).includes(wordOf(neverPaid)) ? energy.anew : energy.stored
+      const word = (isTransfer ? 0 : 10 ** 12).toString(16).padStart(64, '0')
+      return { result: { result: true }, energy_used, constant_result: [word] }
+    },
   })
+  return {
+    rpc,
+    blocks: blocksOf(rpc),
+    feeLimitSunMax,
+    reserveAddress: () => reserve,
+    contractOf: () => hexOf(tether),
+  }
+}
+
+async function limitOf(outflow: Outflow, capTrx: bigint) {
+  const made = await bid(bidderAt(capTrx * 1_000_000n), outflow)
+  assert(made.ok && made.value.family === 'tron', 'it can be paid')
+  return made.value.feeLimitSun
+}
+
+test('a payout is still paid when its payee has sent away everything before it is in a block', async () => {
+  expect(await limitOf(payout, 60n)).toBe(16_285_600n)
+  expect(await limitOf(payout, 15n)).toBeGreaterThanOrEqual(130_285n * 100n)
 })
 
-test('a sweep brings no more gas than it needs: the reserve has something', async () => {
-  const from = { key: { purpose: 'deposit', index: 7 }, address: PAYEE } as const
-  expect(await bidFor({ kind: 'sweep', address: RESERVE, from }, 60n * SUN)).toMatchObject({
-    value: { feeLimitSun: (64_285n + 20_000n) * 100n },
-  })
+test('a cap below that is obeyed, and holds back nothing that can be paid now', async () => {
+  expect(await limitOf(payout, 10n)).toBe(10_000_000n)
+  expect(await bid(bidderAt(6_000_000n), payout)).toMatchObject({ ok: false, rejection: { code: 'fee_cap' } })
+})
+
+test('the reserve has what a payout may cost at most', async () => {
+  const needed = 16_285_600 + 400_000
+  expect(await bid(bidderAt(60_000_000n, needed), payout)).toMatchObject({ ok: true })
+  const short = await bid(bidderAt(60_000_000n, needed - 1), payout)
+  expect(short).toMatchObject({ ok: false, rejection: { code: 'funds' } })
+})
+
+test('a sweep brings no gas for a reserve that others would have emptied', async () => {
+  expect(await limitOf(sweep, 60n)).toBe(8_428_500n)
+})
+
+test('a token that asks less of whoever never had any gets as much as it asks now', async () => {
+  const made = await bid(bidderAt(60_000_000n, 10 ** 9, { stored: 64_285, anew: 30_000 }), payout)
+  expect(made).toMatchObject({ ok: true, value: { energySun: 6_428_500n, feeLimitSun: 8_428_500n } })
 })

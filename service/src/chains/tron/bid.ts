@@ -76,18 +76,20 @@ async function bidForToken(bidder: Bidder, parts: Parts & { readonly contract: s
     return refuse({ code: canPayAnyone ? 'destination' : 'network', message })
   }
   const energySun = energy * prices.energy
-  const feeLimitSun =
-    (await energyAtMost(rpc, { owner, contract, payee, units }, outflow, energy)) * prices.energy
   if (energySun > feeLimitSunMax) {
     const message = `the energy costs ${energySun} sun and the cap is ${feeLimitSunMax}`
     return refuse({ code: 'fee_cap', message })
   }
   const otherSun = await bytesCost(rpc, prices, owner, CALL_BYTES)
-  const capped = feeLimitSun < feeLimitSunMax ? feeLimitSun : feeLimitSunMax
-  const needed = capped + otherSun
+  const ceilingSun =
+    (await ceilingOf(rpc, outflow, { owner, contract, payee, units }, energy)) * prices.energy
+  // A cap between the two is the operator's choice: what can be paid now is not held back for what a payee might do meanwhile.
+  const feeLimitSun = ceilingSun < feeLimitSunMax ? ceilingSun : feeLimitSunMax
+  // All of it, though most of it is hardly ever taken: a call gets no more energy than its owner can pay for.
+  const needed = feeLimitSun + otherSun
   const heldSun = outflow.from === undefined ? await heldNow(rpc, owner) : needed
   if (heldSun < needed) return shortOf(`fees need ${needed} sun, the reserve holds ${heldSun}`)
-  return accept({ ...(await lifetime(bidder)), energySun, feeLimitSun: capped, otherSun })
+  return accept({ ...(await lifetime(bidder)), energySun, feeLimitSun, otherSun })
 }
 
 /** Refers to the solid block, which no reorganisation undoes and which every earlier attempt has to be older than. */
@@ -147,18 +149,16 @@ async function estimate(rpc: Rpc, call: object): Promise<bigint | null> {
 }
 
 /**
- * Until it is in a block the payee may have sent away all that he has, as an exchange does with what reaches its customers: then
- * his balance is stored anew, which on the main network costs as much again. A limit is no price, and one that is too low burns
- * it all; only the cap may cut it, which is the operator's to know. The reserve, which sweeps go to, hardly ever has nothing.
+ * The most energy that the call may take until it is in a block. Whoever is paid may have sent away all there was meanwhile (an
+ * exchange empties its deposit addresses), so that the balance is stored anew: 15,000, which the main network multiplies by
+ * how busy the contract is, and with USDT makes 66,000. Nobody but us empties the reserve, which sweeps go to.
  */
-async function energyAtMost(rpc: Rpc, payment: Payment, outflow: Outflow, energy: bigint): Promise<bigint> {
-  const now = withRoom(energy)
-  if (outflow.from !== undefined) return now
-  const anew = withRoom((await simulate(rpc, { ...payment, payee: NEVER_PAID })) ?? USUAL_ENERGY)
-  return anew > now ? anew : now
+async function ceilingOf(rpc: Rpc, { from }: Outflow, payment: Payment, energy: bigint): Promise<bigint> {
+  const anew = from === undefined ? await simulate(rpc, { ...payment, payee: NEVER_PAID }) : null
+  return withRoom(anew !== null && anew > energy ? anew : energy)
 }
 
-/** What a call takes depends on the block that it gets into. */
+/** A contract is busier or less busy with every maintenance of the network, every six hours. */
 function withRoom(energy: bigint): bigint {
   const quarter = energy / 4n
   return energy + (quarter > 20_000n ? quarter : 20_000n)
