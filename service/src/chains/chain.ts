@@ -43,6 +43,8 @@ export type TxStatus =
       readonly block: BlockRef
       /** False when the chain executed and rejected it: nothing was paid but the cost. */
       readonly succeeded: boolean
+      /** With one that failed, where the chain says that what is ours was too little for it, whoever it was to pay. */
+      readonly fault?: 'ours'
       /** What the transaction cost us, in the chain's native asset. */
       readonly cost: Amount
     }

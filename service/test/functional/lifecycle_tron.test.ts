@@ -168,15 +168,18 @@ test('a payout that no node takes is given up when all its attempts are over, an
   await expectPaidOut(sandbox, order)
 })
 
-test('a payout that runs out of energy is charged and stands in EMERGENCY', async () => {
+test.each([
+  ['runs out of energy', 'OUT_OF_ENERGY', 'NETWORK_PROBLEM'],
+  ['is refused by its token', 'REVERT', 'DESTINATION_PROBLEM'],
+])('a payout that %s in its block is charged and stands in EMERGENCY', async (_, failWith, reason) => {
   const sandbox = given()
   const order = await createOrder(sandbox, bnbToUsdt)
-  sandbox.devnet.trouble('TRX', { submits: [{ failWith: 'OUT_OF_ENERGY' }] })
+  sandbox.devnet.trouble('TRX', { submits: [{ failWith }] })
   await payAndBury(sandbox, order)
   await sandbox.waitForStatus(order.order_id, 'WITHDRAW')
   await sandbox.bury('TRC20')
   const stuck = await sandbox.waitForStatus(order.order_id, 'EMERGENCY')
-  expect(stuck.emergency?.reasons).toEqual(['DESTINATION_PROBLEM'])
+  expect(stuck.emergency?.reasons).toEqual([reason])
   expect(await balanceOf(sandbox, order.destination, 'USDT', 'TRC20')).toBe(0n)
 })
 

@@ -1,3 +1,4 @@
+import { xdr } from '@stellar/stellar-sdk/base'
 import { expect, test } from 'vitest'
 import { NoAnswer } from './horizon.ts'
 import { head, readLedger } from './ledger.ts'
@@ -68,6 +69,12 @@ test('a page of something else is no answer, also when it is empty', async () =>
 })
 
 const txHash = 'ab'.repeat(32)
+const resultOf = (result: xdr.TransactionResultResult) =>
+  new xdr.TransactionResult({ feeCharged: 100n, result, ext: xdr.TransactionResultExt.v0() }).toXdr('base64')
+const didNot = (operation: xdr.OperationResult) => resultOf(xdr.TransactionResultResult.txFailed([operation]))
+const did = (inner: xdr.OperationResultTr) => didNot(xdr.OperationResult.opInner(inner))
+const { PaymentResult, CreateAccountResult, OperationResultTr } = xdr
+const wasNotPaid = did(OperationResultTr.payment(PaymentResult.paymentNoDestination()))
 const included = { hash: txHash, ledger: 9, successful: true, fee_charged: '100', fee_account: 'ours' }
 const lookAt = (tx: () => unknown) => {
   const script = { [`/transactions/${txHash}`]: tx, '/ledgers/9': () => ledgerAt(9) }
@@ -79,9 +86,49 @@ test('a transaction is nowhere, or in a ledger and took its fee of whoever paid 
   const block = { height: 9, hash: hashOf(9) }
   const cost = { asset: 'XLM:XLM', units: 100n }
   expect(await lookAt(() => included)).toEqual({ where: 'block', block, succeeded: true, cost })
-  expect(await lookAt(() => ({ ...included, successful: false }))).toMatchObject({ succeeded: false, cost })
+  const failed = { ...included, successful: false, result_xdr: wasNotPaid }
+  expect(await lookAt(() => failed)).toEqual({ where: 'block', block, succeeded: false, cost })
   const elsewhere = await lookAt(() => ({ ...included, fee_account: 'of somebody else' }))
   expect(elsewhere).toMatchObject({ cost: { units: 0n } })
+})
+
+/** As a stranger hands it on who pays its fee. */
+const wrapped = (result: xdr.InnerTransactionResultResult) => {
+  const parts = { feeCharged: 0n, result, ext: xdr.InnerTransactionResultExt.v0() }
+  const inner = { transactionHash: Buffer.alloc(32), result: new xdr.InnerTransactionResult(parts) }
+  const pair = new xdr.InnerTransactionResultPair(inner)
+  return resultOf(xdr.TransactionResultResult.txFeeBumpInnerFailed(pair))
+}
+const underfunded = OperationResultTr.payment(PaymentResult.paymentUnderfunded())
+const unmade = OperationResultTr.createAccount(CreateAccountResult.createAccountUnderfunded())
+const bumped = [xdr.OperationResult.opInner(underfunded)]
+
+test.each([
+  ['the reserve has too little', did(underfunded), 'ours'],
+  ['the reserve has too little to make an account', did(unmade), 'ours'],
+  ['the reserve has no account any more', didNot(xdr.OperationResult.opNoAccount()), 'ours'],
+  ['its sequence is used', resultOf(xdr.TransactionResultResult.txBadSeq()), 'ours'],
+  [
+    'the reserve has too little, and another paid the fee',
+    wrapped(xdr.InnerTransactionResultResult.txFailed(bumped)),
+    'ours',
+  ],
+  ['nobody is there', wasNotPaid, undefined],
+  [
+    'somebody is there already',
+    did(OperationResultTr.createAccount(CreateAccountResult.createAccountAlreadyExist())),
+    undefined,
+  ],
+  ['the payee is full', did(OperationResultTr.payment(PaymentResult.paymentLineFull())), undefined],
+])('a payment that fails because %s', async (_, result_xdr, fault) => {
+  const status = await lookAt(() => ({ ...included, successful: false, result_xdr }))
+  expect(status).toMatchObject({ succeeded: false })
+  expect(status.where === 'block' && status.fault).toBe(fault)
+})
+
+test('one that failed and whose result nobody can read is no answer', async () => {
+  for (const result_xdr of [undefined, '', 'AAAA'])
+    await expect(lookAt(() => ({ ...included, successful: false, result_xdr }))).rejects.toThrow(NoAnswer)
 })
 
 test('another transaction, or one that does not say what became of it, is no answer', async () => {

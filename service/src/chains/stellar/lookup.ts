@@ -2,6 +2,7 @@ import { nativeAsset } from '../../domain/catalog/assets.ts'
 import { fromChainUnits } from '../../domain/money/amount.ts'
 import type { TxStatus } from '../chain.ts'
 import { type Horizon, NoAnswer } from './horizon.ts'
+import { isOurFault } from './is_our_fault.ts'
 import { readLedger } from './ledger.ts'
 import { bigintIn, hashIn, integerIn, textIn } from './replies.ts'
 
@@ -25,6 +26,7 @@ export async function lookup(
     where: 'block',
     block: { height: ledger.height, hash: ledger.hash },
     succeeded: tx.successful,
+    ...(!tx.successful && isOurFault(textIn(tx.result_xdr, 'transaction result_xdr')) && { fault: 'ours' }),
     cost: fromChainUnits(nativeAsset('XLM').id, charged),
   }
 }

@@ -83,7 +83,8 @@ async function bidForToken(bidder: Bidder, parts: Parts & { readonly contract: s
   const otherSun = await bytesCost(rpc, prices, owner, CALL_BYTES)
   const ceilingSun =
     (await ceilingOf(rpc, outflow, { owner, contract, payee, units }, energy)) * prices.energy
-  // A cap between the two is the operator's choice: what can be paid now is not held back for what a payee might do meanwhile.
+  // A cap between the two is the operator's choice: what can be paid now is not held back for what a payee might do meanwhile, and
+  // what is burnt when it does is ours to bear (`isOurFault`).
   const feeLimitSun = ceilingSun < feeLimitSunMax ? ceilingSun : feeLimitSunMax
   // All of it, though most of it is hardly ever taken: a call gets no more energy than its owner can pay for.
   const needed = feeLimitSun + otherSun

@@ -103,6 +103,23 @@ test('nowhere, waiting, or in a block with what became of it', async () => {
   })
 })
 
+test.each([
+  ['takes more energy than its limit', 'OUT_OF_ENERGY', 'ours'],
+  ['takes the witness too long', 'OUT_OF_TIME', 'ours'],
+  ['is refused by its token', 'REVERT', undefined],
+  ['fails in another way', 'UNKNOWN', undefined],
+])('a call that %s', async (_, contractRet, fault) => {
+  const status = await find({
+    'wallet/gettransactioninfobyid': () => ({
+      ...{ id: hash, blockNumber: 40, fee: 345_000 },
+      ...{ result: 'FAILED', receipt: { result: contractRet } },
+    }),
+    'wallet/getblockbynum': () => blockAt(40, 120_000, [{ txID: hash, ret: [{ contractRet }] }]),
+  })
+  expect(status).toMatchObject({ succeeded: false })
+  expect(status.where === 'block' && status.fault).toBe(fault)
+})
+
 test('a block that no longer has it, another answer and none are no answer', async () => {
   const info = () => ({ id: hash, blockNumber: 40 })
   const gone = { 'wallet/gettransactioninfobyid': info, 'wallet/getblockbynum': () => blockAt(40, 120_000) }

@@ -4,7 +4,7 @@ import type { Intent, TronIntent } from '../../domain/payouts/intent.ts'
 import type { TxStatus } from '../chain.ts'
 import type { Blocks, Header } from './blocks.ts'
 import { readPending } from './mempool.ts'
-import { hasSucceeded, heightOfId, readHeader } from './moves.ts'
+import { hasSucceeded, heightOfId, isOurFault, readHeader } from './moves.ts'
 import { hashIn, integerIn, isEmpty, listIn, objectIn, sunIn } from './replies.ts'
 import { type Fields, isObject, NoAnswer, type Rpc } from './rpc.ts'
 
@@ -20,6 +20,7 @@ export async function lookup(rpc: Rpc, blocks: Blocks, native: AssetId, txHash: 
     where: 'block',
     block: { height: header.height, hash: header.hash },
     succeeded: hasSucceeded(tx, info),
+    ...(isOurFault(tx) && { fault: 'ours' }),
     cost: fromChainUnits(native, sunIn(info.fee, 'info fee')),
   }
 }

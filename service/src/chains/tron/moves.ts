@@ -54,6 +54,18 @@ export function hasSucceeded(tx: Fields, info: Fields): boolean {
   return isObject(ret) && ret.contractRet === 'SUCCESS' && info.result !== 'FAILED' && isRun
 }
 
+/**
+ * What a call may take, we say, and how long it may, its witness. A coin takes neither, and a listed token runs nothing of whom it
+ * pays: an emptied balance is what a payee adds at most, and fee limits have room for it.
+ * https://github.com/tronprotocol/java-tron, Tron.proto, contractResult
+ */
+const OUR_FAULTS: ReadonlySet<unknown> = new Set(['OUT_OF_ENERGY', 'OUT_OF_TIME'])
+
+export function isOurFault(tx: Fields): boolean {
+  const [ret] = listIn(tx.ret, 'transaction ret')
+  return isObject(ret) && OUR_FAULTS.has(ret.contractRet)
+}
+
 type Action = { readonly type: string; readonly value: Fields }
 
 export function actionOf(tx: Fields): Action {

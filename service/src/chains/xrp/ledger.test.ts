@@ -78,6 +78,17 @@ test('a transaction is nowhere, waits, or is in a ledger and took its fee', asyn
   expect(await lookAt(() => failed)).toEqual({ where: 'block', block, succeeded: false, cost })
 })
 
+test.each([
+  ['the reserve has less than it pays', 'tecUNFUNDED_PAYMENT', 'ours'],
+  ['the reserve has less than the fee', 'tecINSUFF_FEE', 'ours'],
+  ['nobody is there', 'tecNO_DST', undefined],
+  ['a tag is missing', 'tecDST_TAG_NEEDED', undefined],
+])('a payment that fails because %s', async (_, TransactionResult, fault) => {
+  const status = await lookAt(() => ({ ...validated, meta: { TransactionResult } }))
+  expect(status).toMatchObject({ succeeded: false })
+  expect(status.where === 'block' && status.fault).toBe(fault)
+})
+
 test('another transaction, or a node that cannot tell, is no answer', async () => {
   await expect(lookAt(() => ({ ...validated, hash: 'CD'.repeat(32) }))).rejects.toThrow(NoAnswer)
   await expect(lookAt(refusing('noNetwork'))).rejects.toThrow(NodeRefusal)

@@ -5,6 +5,11 @@ import { readLedger } from './ledger.ts'
 import { dropsIn, hashIn, integerIn, objectIn, textIn } from './replies.ts'
 import { type Fields, NoAnswer, NodeRefusal, type Rpc } from './rpc.ts'
 
+/**
+ * What the reserve has does not do. Whom it pays has no part in that: https://xrpl.org/docs/references/protocol/transactions/transaction-results/tec-codes
+ */
+const OUR_FAULTS: ReadonlySet<string> = new Set(['tecUNFUNDED_PAYMENT', 'tecINSUFF_FEE'])
+
 /** Where a transaction is now; until its ledger is validated it waits, whatever the node has made of it. */
 export async function lookup(rpc: Rpc, txHash: string): Promise<TxStatus> {
   const tx = await readTx(rpc, txHash)
@@ -13,11 +18,12 @@ export async function lookup(rpc: Rpc, txHash: string): Promise<TxStatus> {
   if (tx.validated !== true) return { where: 'mempool' }
   const ledger = await readLedger(rpc, integerIn(tx.ledger_index, 'tx ledger_index'))
   if (ledger === null) throw new NoAnswer('tx', 'its ledger is not validated')
-  const meta = objectIn(tx.meta, 'tx meta')
+  const result = textIn(objectIn(tx.meta, 'tx meta').TransactionResult, 'tx TransactionResult')
   return {
     where: 'block',
     block: { height: ledger.height, hash: ledger.hash },
-    succeeded: textIn(meta.TransactionResult, 'tx TransactionResult') === 'tesSUCCESS',
+    succeeded: result === 'tesSUCCESS',
+    ...(OUR_FAULTS.has(result) && { fault: 'ours' }),
     cost: fromChainUnits(nativeAsset('XRP').id, dropsIn(tx.Fee, 'tx Fee')),
   }
 }

@@ -3,7 +3,7 @@ import { assert } from '../assert.ts'
 import { type AssetId, assetOf, nativeAsset } from '../catalog/assets.ts'
 import { amountOf, showAmount } from '../money/amount.ts'
 import { decide } from './decide.ts'
-import { type Deposit, emergencyReasons, type Order, receivedSoFar } from './order.ts'
+import { type Deposit, emergencyReasons, nothingFailed, type Order, receivedSoFar } from './order.ts'
 import { checkBooks } from './testing/books.ts'
 import {
   confirm,
@@ -29,6 +29,7 @@ import {
   writeDown,
 } from './testing/scenes.ts'
 import {
+  costOn,
   debitOf,
   EXPIRES_MS,
   exactly,
@@ -587,6 +588,18 @@ describe('refunds', () => {
       payouts: amountOf(nativeTo, 11n),
       refunds: amountOf(nativeFrom, 12n),
     })
+  })
+
+  test('what failed because of us is booked, and kept from nobody', () => {
+    const { story } = scenes.emergencyUnder
+    const cost = costOn(story.order.terms.from, 5n)
+    const failOurs = say((told) => {
+      const payoutId = liveOutflow(told)?.payoutId ?? 'none'
+      return { kind: 'PayoutFailed', payoutId, problem: 'NETWORK_PROBLEM', cost }
+    })
+    const failed = goOn(scenes.emergencyUnder, refund, writeDown, send, failOurs)
+    expect(reasonsOf(failed)).toEqual(['UNDERPAID', 'NETWORK_PROBLEM'])
+    expect(orderOf(failed).failedCosts).toEqual(nothingFailed(story.order.terms))
   })
 
   test('what is returned and what is charged are together what was received', () => {

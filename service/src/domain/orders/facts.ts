@@ -41,7 +41,7 @@ export type Fact =
       readonly kind: 'PayoutFailed'
       readonly payoutId: PayoutId
       readonly problem: 'DESTINATION_PROBLEM' | 'NETWORK_PROBLEM'
-      /** What the failed transaction cost, if there was one. */
+      /** What the failed transaction cost, if there was one: the customer's with a `DESTINATION_PROBLEM`, otherwise ours. */
       readonly cost: Amount | null
     }
   | {

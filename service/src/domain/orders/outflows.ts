@@ -70,7 +70,8 @@ export function onPayoutFailed(
     state.status === 'REFUND'
   if (!isLive || state.payoutId !== payoutId) return ignore(NOT_LIVE)
   const spent = cost === null ? [] : ledger.networkCostPaid(cost)
-  const charged = cost === null ? order : chargeFailure(order, cost)
+  const isCharged = cost !== null && problem === 'DESTINATION_PROBLEM'
+  const charged = isCharged ? chargeFailure(order, cost) : order
   if (received(order).units > 0n) return toEmergency(charged, [problem], nowMs, spent)
   const { next, postings, effects } = takeBack(charged)
   return move(next, openState(next), nowMs, [...spent, ...postings], effects)

@@ -79,10 +79,15 @@ async function followMined(
     `${payoutId}:${end}`,
     status.succeeded
       ? { kind: 'PayoutConfirmed', payoutId, txHash: tx.txHash, cost: status.cost }
-      : { kind: 'PayoutFailed', payoutId, problem: 'DESTINATION_PROBLEM', cost: status.cost },
+      : { kind: 'PayoutFailed', payoutId, problem: problemOf(status), cost: status.cost },
     async (sql) => {
       await endOutflow(sql, payoutId, ['signed', 'broadcast'], end, status)
     },
   )
   return { kind: 'done' }
+}
+
+/** Nobody is asked for another address, or for what it cost, because of what was too little here. */
+function problemOf({ fault }: Mined['status']) {
+  return fault === 'ours' ? 'NETWORK_PROBLEM' : 'DESTINATION_PROBLEM'
 }

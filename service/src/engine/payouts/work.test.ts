@@ -116,6 +116,30 @@ test.each([
   expect(await state(eth)).toMatchObject({ state: end })
 })
 
+test.each([
+  ['anybody', undefined, 'DESTINATION_PROBLEM', 21_000n],
+  ['us', 'ours', 'NETWORK_PROBLEM', 0n],
+] as const)(
+  'a payout that failed because of %s is charged to whoever let it',
+  async (_, fault, reason, charged) => {
+    await fundReserve(stage, 'USDT:ERC20', 1_000n * ETHER)
+    const order = await place()
+    await confirmDeposit(stage, order, await mineDeposit(stage, order, ETHER, 100))
+    const { txHash } = await sendPayout(stage, order)
+    const eth = stage.chain('ETH')
+    eth.mined(txHash, 100, 21_000n, false, fault)
+    eth.setHead(112)
+    await workPayouts(signingWorld(), eth)
+    const [row] = await stage.db.query(
+      `SELECT emergency_reasons AS reasons, failed_payouts_cost, (
+       SELECT sum(units) FROM journal WHERE owner = $1 AND debit = 'network_costs' AND asset = 'ETH:ETH') AS booked
+     FROM orders WHERE order_id = $1`,
+      [order.terms.id],
+    )
+    expect(row).toEqual({ reasons: [reason], failed_payouts_cost: charged, booked: 21_000n })
+  },
+)
+
 test('payouts whose deposits are on a chain that does not answer hold up no others', async () => {
   await fundReserve(stage, 'USDT:ERC20', 10_000n * ETHER)
   const [btc, eth] = [stage.chain('BTC'), stage.chain('ETH')]

@@ -10,7 +10,7 @@ export type PaperChain = Chain & {
   /** Money appears at (or, negative, leaves) an address in the block at `height`. */
   move(height: number, asset: AssetId, address: string, units: bigint): void
   /** `lookup` says that the transaction is in the block at `height`. */
-  mined(txHash: string, height: number, cost: bigint, succeeded?: boolean): void
+  mined(txHash: string, height: number, cost: bigint, succeeded?: boolean, fault?: 'ours'): void
   setHead(height: number): void
   /** From `height` on the blocks are other ones. */
   fork(height: number): void
@@ -60,9 +60,10 @@ export function paperChain(id: ChainId): PaperChain {
     move: (height, asset, address, units) => {
       moves.push({ height, asset, address, units })
     },
-    mined: (txHash, height, cost, succeeded = true) => {
+    mined: (txHash, height, cost, succeeded = true, fault) => {
       const block = { height, hash: hashAt(height) }
-      statuses.set(txHash, { where: 'block', block, succeeded, cost: amountOf(native, cost) })
+      const told = { where: 'block', block, succeeded, cost: amountOf(native, cost) } as const
+      statuses.set(txHash, { ...told, ...(fault && { fault }) })
     },
     setHead: (height) => {
       headHeight = height
