@@ -234,6 +234,22 @@ test('whoever has nothing of a token yet is made an account for it, and that is 
   expect(await driver.holds('USDC:SOL', to)).toBe(2n * USDC)
 })
 
+test('lamports at the place of a token keep nobody from being paid there, and make it cheaper', async () => {
+  const driver = await startOnce()
+  const to = await driver.outsideAddress()
+  const place = await holdingOf(to, driver.info.mints.USDC.address)
+  await driver.submit(
+    getTransferSolInstruction({ source: driver.faucet, destination: address(place), amount: 900_000n }),
+  )
+  await driver.mine(1)
+  const tx = await driver.sign(await draft(driver, payoutOf('USDC:SOL', to, USDC)))
+  expect(await driver.chain.broadcast(tx)).toBe('accepted')
+  await driver.mine(1)
+  const status = await driver.chain.lookup(tx.txHash)
+  expect(status).toMatchObject({ succeeded: true, cost: { units: 2_039_280n - 900_000n + 5_000n } })
+  expect(await driver.holds('USDC:SOL', to)).toBe(USDC)
+})
+
 test('what an address holds is told of any slot near the newest', async () => {
   const driver = await startOnce()
   const { chain } = driver

@@ -22,8 +22,8 @@ const coin: Outflow = {
 }
 const token: Outflow = { ...coin, asset: 'USDC:SOL', units: 7n * 10n ** 18n }
 
-const account = (owner: string, data = Buffer.alloc(0)) => ({
-  ...{ lamports: 10 ** 12, owner, data: [data.toString('base64'), 'base64'] },
+const account = (owner: string, data = Buffer.alloc(0), lamports = 10 ** 12) => ({
+  ...{ lamports, owner, data: [data.toString('base64'), 'base64'] },
 })
 
 async function holdingOfReserve() {
@@ -35,13 +35,16 @@ async function holdingOfReserve() {
   return { address: await holdingOf(reserve, mint), account: account(TOKEN_PROGRAM, data) }
 }
 
+type Accounts = Readonly<Record<string, ReturnType<typeof account>>>
+
 /** A node at which `prices` were paid of late where the reserve is written, slot by slot. */
-async function bidderAt(prices: readonly number[], cap = feeLamportsMax) {
+async function bidderAt(prices: readonly number[], cap = feeLamportsMax, more: Accounts = {}) {
   const holding = await holdingOfReserve()
   const accounts = new Map<unknown, unknown>([
     [payee, account(SYSTEM_PROGRAM)],
     [reserve, account(SYSTEM_PROGRAM)],
     [holding.address, holding.account],
+    ...Object.entries(more),
   ])
   const rpc = scriptedNode({
     getRecentPrioritizationFees: () => prices.map((prioritizationFee, slot) => ({ slot, prioritizationFee })),
@@ -92,4 +95,31 @@ test.each([
 test('a cap below what a signature costs pays nobody', async () => {
   const answer = await bid(await bidderAt([], 4_999n), coin)
   expect(answer).toMatchObject({ ok: false, rejection: { code: 'fee_cap' } })
+})
+
+test('lamports that somebody sent to where a token is to lie keep nobody from being paid there', async () => {
+  const place = await holdingOf(payee, mint)
+  const sent = { [place]: account(SYSTEM_PROGRAM, Buffer.alloc(0), 900_000) }
+  expect(await bid(await bidderAt([], feeLamportsMax, sent), token)).toMatchObject({ ok: true })
+  const strange = { [place]: account(mint) }
+  expect(await bid(await bidderAt([], feeLamportsMax, strange), token)).toMatchObject({
+    rejection: { code: 'destination' },
+  })
+})
+
+test.each([
+  ['nothing is there', undefined, 2_039_280],
+  ['lamports are there', 900_000, 1_139_280],
+  ['more lamports are there than it has to hold', 3_000_000, 0],
+])('an account for a token costs what it has to hold, less what is there: %s', async (_, there, rent) => {
+  const place = await holdingOf(payee, mint)
+  const sent: Accounts =
+    there === undefined ? {} : { [place]: account(SYSTEM_PROGRAM, Buffer.alloc(0), there) }
+  const needed = 5_000 + 890_880 + rent
+  const bidWith = async (lamports: number) => {
+    const ours = { [reserve]: account(SYSTEM_PROGRAM, Buffer.alloc(0), lamports) }
+    return bid(await bidderAt([], feeLamportsMax, { ...sent, ...ours }), token)
+  }
+  expect(await bidWith(needed)).toMatchObject({ ok: true })
+  expect(await bidWith(needed - 1)).toMatchObject({ rejection: { code: 'funds' } })
 })

@@ -97,7 +97,8 @@ async function tokenProblem(
   const [payee = null, payer = null, source = null, target = null] = accounts
   const stranger = strangerProblem(payee)
   if (stranger !== null) return stranger
-  const theirs = target === null ? null : readHolding(target, mint, outflow.address)
+  const isThere = target !== null && !isPlain(target)
+  const theirs = isThere ? readHolding(target, mint, outflow.address) : null
   // Whoever gave the account away would have somebody else paid.
   if (theirs === undefined)
     return { code: 'destination', message: 'where the token should lie is not its owner’s any more' }
@@ -107,12 +108,21 @@ async function tokenProblem(
   if (ours === undefined || ours.units < units)
     return { code: 'funds', message: `${ours?.units ?? 0n} of ${units} units of ${outflow.asset} are there` }
   if (ours.isFrozen) return { code: 'network', message: `the ${outflow.asset} of ${owner} are frozen` }
-  return shortage(payer, feeLamports + rents.account + (target === null ? rents.holding : 0n))
+  const rent = isThere ? 0n : higher(rents.holding - (target?.lamports ?? 0n), 0n)
+  return shortage(payer, feeLamports + rents.account + rent)
+}
+
+/**
+ * Lamports alone, which anybody can send to any address. Where an account for a token is to be made, they count towards its rent:
+ * https://github.com/solana-program/associated-token-account, create_pda_account
+ */
+function isPlain({ owner, data }: Account): boolean {
+  return owner === SYSTEM_PROGRAM && data.length === 0
 }
 
 /** Programs, what others hold of a token, and the like: who pays there has to know them. */
 function strangerProblem(payee: Account | null): DraftRejection | null {
-  if (payee === null || (payee.owner === SYSTEM_PROGRAM && payee.data.length === 0)) return null
+  if (payee === null || isPlain(payee)) return null
   return { code: 'destination', message: `the address is an account of the program ${payee.owner}` }
 }
 
@@ -138,6 +148,10 @@ export async function usualCost(
   const isCoin = mintOf(asset) === null
   const fee = lower(withRoom(feeOf(1, isCoin ? TRANSFER_UNITS : TOKEN_UNITS, unitPrice)), feeLamportsMax)
   return isCoin ? fee : fee + (await rents()).holding
+}
+
+function higher(one: bigint, other: bigint): bigint {
+  return one > other ? one : other
 }
 
 function lower(one: bigint, other: bigint): bigint {

@@ -26,7 +26,7 @@ export async function lookup(rpc: Rpc, blocks: Blocks, native: AssetId, txHash: 
   }
 }
 
-/** Who is paid in a token for the first time gets an account for it from us, which costs its rent. */
+/** Who is paid in a token for the first time gets an account for it from us, which costs its rent, less what somebody sent there. */
 function rentPaid({ tokensBefore, tokensAfter, before, after }: Balances): bigint {
   const made = tokensAfter.filter(({ at }) => !tokensBefore.some((each) => each.at === at))
   return made.reduce(
