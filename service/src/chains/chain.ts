@@ -146,7 +146,11 @@ export type Chain = {
   accountOf?(address: string): string
   /** Rejects unless the node is the chain that was configured (genesis hash, chain id). */
   checkIdentity(): Promise<void>
-  head(): Promise<BlockRef>
+  /**
+   * `timeMs` of the block, where it can be relied on to seconds: a node that is catching up tells an old one. Rejects while the node knows
+   * that it lacks blocks.
+   */
+  head(): Promise<BlockRef & { readonly timeMs?: number }>
   /** The hash of the block now at `height` on the best chain, or null when there is none yet. */
   blockHash(height: number): Promise<string | null>
   /** The block now at `height` on the best chain, or null when there is none yet. Every transfer to ours is in it. */

@@ -8,6 +8,7 @@ import { findOutflow } from '../db/outflows.ts'
 import { assert } from '../domain/assert.ts'
 import { amountOf } from '../domain/money/amount.ts'
 import { HOUR_MS } from '../domain/time.ts'
+import { expireOrders } from './expire.ts'
 import { expectGrowth } from './growth.ts'
 import { endAgain } from './payouts/orphan.ts'
 import { reconcileChain } from './reconcile.ts'
@@ -284,6 +285,32 @@ test('a node that stands still for longer than its network ever did is in troubl
   chain.setHead(101)
   await watchChain(stage.world, chain, lease, grows)
   expect(await head()).toMatchObject({ silentMs: 0, trouble: null })
+})
+
+test('a node that is catching up has not been looked at: what was paid while it was away ends no order', async () => {
+  const order = await placeOrder(stage, 'BTC:BTC', 'ETH:ETH', { asks: 100_000_000n, promises: 1_000n })
+  const chain = emptyChain()
+  const grows = { requireGrowth: expectGrowth(stage.world, 'BTC') }
+  const startedAtMs = stage.world.clock.wallMs()
+  const at = (timeMs: number): Chain => ({
+    ...chain,
+    head: async () => ({ ...(await chain.head()), timeMs }),
+  })
+  await watchChain(stage.world, at(startedAtMs), lease, grows)
+  stage.advance(3 * HOUR_MS)
+  await expect(watchChain(stage.world, at(startedAtMs), lease, grows)).rejects.toThrow(
+    'at block 100 for 10800 s',
+  )
+  // Another life of this process, which has not seen it stand.
+  const anew = { requireGrowth: expectGrowth(stage.world, 'BTC') }
+  await expect(watchChain(stage.world, at(startedAtMs), lease, anew)).rejects.toThrow(
+    'at block 100 for 10800 s',
+  )
+  await expireOrders(stage.world)
+  expect((await findOrder(stage.db, order.terms.id))?.state.status).toBe('NEW')
+  await watchChain(stage.world, at(stage.world.clock.wallMs()), lease, anew)
+  await expireOrders(stage.world)
+  expect((await findOrder(stage.db, order.terms.id))?.state.status).toBe('EXPIRED')
 })
 
 test("a node of another network is the chain's trouble", async () => {

@@ -27,6 +27,7 @@ import type { InstantMs } from '../domain/time.ts'
 import { applyInTurn } from './apply.ts'
 import { atOnce } from './at_once.ts'
 import { gatherCrumbs, isCrumb } from './crumbs.ts'
+import type { NodeHead } from './growth.ts'
 import { bookHouseDeposits, noteHouseDeposit, unmineHouseDeposits } from './house.ts'
 import type { LeaseKeeper } from './lease.ts'
 import { isForOrder, type Move, type OrderMove } from './moves.ts'
@@ -39,8 +40,8 @@ import type { World } from './world.ts'
 export type Watcher = {
   /** Renews the lease in the middle of a look, when that is due. */
   readonly hold: LeaseKeeper['hold']
-  /** Throws when the node has been at the same height for too long. */
-  readonly requireGrowth: (nodeHeight: number) => void
+  /** Throws when the node has been at the same height for too long, or its head is too old. */
+  readonly requireGrowth: (nodeHead: NodeHead) => void
   readonly waitingTurn: Turn
   readonly untold: Untold
 }
@@ -95,7 +96,7 @@ export async function watchChain(
     await keepLease(look)
     await saveReserves(world, chain, height, height === head.block.height ? before.reservesAtMs : 0)
     // At the end: what there is was told, whether or not there is enough of it.
-    requireGrowth(nodeHead.height)
+    requireGrowth(nodeHead)
     await noteLooked(world.db, lease, chain.id, nodeHead.height, {
       nowMs: startedAtMs,
       wallMs: world.clock.wallMs(),

@@ -236,3 +236,10 @@ test('a node that lists a token with other decimals, or no token at all, is refu
 function wordyToken(word: bigint): Promise<Address> {
   return driver.deployCode(`60${word.toString(16).padStart(2, '0')}5f5260205ff3`)
 }
+
+test('a node of another chain tells no nonce: the reserve has the same address there', async () => {
+  const { chain, outsideAddress, stranger } = driver
+  const address = await outsideAddress()
+  expect(await chain.minedNonce(address)).toBe(0)
+  await expect(stranger().minedNonce(address)).rejects.toThrow('the node is of chain')
+})

@@ -49,8 +49,13 @@ test('a height that is none stops us', async () => {
   for (const height of [-1, 0.5, Number.NaN]) await expect(read({}, height)).rejects.toThrow('assertion')
 })
 
+test('a node that knows of blocks that it has not fetched yet tells no head', async () => {
+  const info = { blocks: 100, headers: 112, bestblockhash: genesis.hash }
+  await expect(head(scriptedRpc({ getblockchaininfo: () => info }))).rejects.toThrow('lacks 12 blocks')
+})
+
 test('the head is height and hash out of one reply', async () => {
-  const info = { blocks: 7, bestblockhash: genesis.hash }
+  const info = { blocks: 7, headers: 8, bestblockhash: genesis.hash }
   expect(await head(scriptedRpc({ getblockchaininfo: () => info }))).toEqual({
     height: 7,
     hash: genesis.hash,

@@ -13,6 +13,10 @@ const HEIGHT_MAX = 2 ** 31 - 1
 
 export async function head(rpc: Rpc): Promise<BlockRef> {
   const info = objectIn(await rpc.call('getblockchaininfo'), 'getblockchaininfo')
+  const missing = integerIn(info.headers, 'headers') - integerIn(info.blocks, 'blocks')
+  // What is paid in a block that it knows of and has not fetched, it does not tell. The last one is on its way with every block.
+  if (missing > 1)
+    throw new NoAnswer('getblockchaininfo', `the node is catching up: it lacks ${missing} blocks`)
   return { height: integerIn(info.blocks, 'blocks'), hash: textIn(info.bestblockhash, 'bestblockhash') }
 }
 

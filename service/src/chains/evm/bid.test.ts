@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Outflow } from '../../domain/payouts/intent.ts'
 import { bid } from './bid.ts'
-import { type Script, scriptedNode } from './testing/scripted_node.ts'
+import { refusal, type Script, scriptedNode } from './testing/scripted_node.ts'
 
 const USDT = '0xdAC17F958D2ee523a2206206994597C13D831ec7'
 const to = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed'
@@ -68,4 +68,27 @@ test('coin for a contract that makes use of our gas is refused where a token of 
   expect(await bidUnder(300_000n, coin, 55_000)).toBe(80_000n)
   expect(await bidUnder(300_000n, coin, 70_000)).toBe('destination')
   expect(await bidUnder(300_000n, payout, 70_000)).toBe(95_000n)
+})
+
+test.each([
+  [3, 'execution reverted: insufficient funds', 'destination'],
+  [-32_000, 'execution reverted: insufficient funds', 'destination'],
+  [-32_000, 'invalid jump destination', 'destination'],
+  [-32_000, 'return data out of bounds', 'destination'],
+  [-32_000, 'write protection', 'destination'],
+  [-32_000, 'err: insufficient funds for gas * price + value: address 0x00 have 1 want 2', 'funds'],
+  [-32_000, 'Insufficient funds for transfer', 'funds'],
+  [-32_000, 'header not found', 'network'],
+])('coin that a node (%i) refuses with "%s" is at fault: %s', async (code, message, fault) => {
+  const refuses = () => refusal(code, message)
+  const rpc = scriptedNode({ ...quiet, eth_estimateGas: refuses })
+  const coin: Outflow = { ...payout, asset: 'ETH:ETH', units: 1_000_000_000_000n }
+  const bidder = {
+    rpc,
+    capWei: 1_000n,
+    gasLimitMax: 300_000n,
+    reserveAddress: () => reserve,
+    contractOf: () => null,
+  }
+  expect(await bid(bidder, coin)).toMatchObject({ ok: false, rejection: { code: fault } })
 })

@@ -140,7 +140,9 @@ async function explainRefusal(
   contract: string | null,
   units: bigint,
 ): Promise<Outcome<FeeBid, DraftRejection>> {
-  if (/insufficient funds/i.test(refusal.message)) return shortOf(refusal.message)
+  // What a contract reverts with may be any words.
+  const isOurs = /insufficient funds/i.test(refusal.message) && !isRevert(refusal)
+  if (isOurs) return shortOf(refusal.message)
   if (!hasExecutionFailed(refusal)) return refuse({ code: 'network', message: refusal.message })
   if (contract !== null) {
     const toItself = { method: 'eth_call', params: [paymentCall(from, from, contract, units), 'latest'] }
@@ -155,11 +157,17 @@ async function explainRefusal(
   return refuse({ code: 'destination', message: `the address cannot be paid: ${refusal.message}` })
 }
 
-/** Code 3 is geth's "execution reverted"; running out of all gas is what a recipient that loops for ever causes. */
+function isRevert({ code, message }: Pick<NodeRefusal, 'code' | 'message'>): boolean {
+  return code === 3 || /revert/i.test(message)
+}
+
+/** Code 3 is geth's "execution reverted"; an invalid jump is how contracts older than Solidity 0.4.10 refuse; running out of all gas is what a recipient that loops for ever causes. */
 function hasExecutionFailed({ code, message }: NodeRefusal): boolean {
   return (
-    code === 3 ||
-    /revert|out of gas|gas required exceeds|invalid opcode|stack (under|over)flow/i.test(message)
+    isRevert({ code, message }) ||
+    /out of gas|gas required exceeds|invalid opcode|stack (under|over)flow|invalid jump|out of bounds|write protection|call depth/i.test(
+      message,
+    )
   )
 }
 

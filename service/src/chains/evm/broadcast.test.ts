@@ -59,6 +59,7 @@ describe('what the node says to a broadcast', () => {
     'Internal error',
     'request timed out',
     'too many pending',
+    'unknown transaction type',
     '',
   ])('"%s" leaves it open: unknown', async (message) => {
     expect(await saying(message)).toBe('unknown')

@@ -5,7 +5,7 @@ import { lookup } from './lookup.ts'
 
 /** The words of geth and bsc, erigon, nethermind, besu, reth and anvil. */
 const ALREADY_THERE =
-  /already ?known|already imported|known transaction|already (?:in|exists)|already been added/i
+  /already ?known|already imported|\bknown transaction|already (?:in|exists)|already been added/i
 const NONCE_USED = /nonce (?:is )?too low|old ?nonce|nonce has already been used/i
 /** Sent, understood, and certainly in no pool: the bytes are at fault, or what the account holds. */
 const NOT_TAKEN =

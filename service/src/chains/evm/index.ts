@@ -8,10 +8,10 @@ import { balance } from './balance.ts'
 import { bid, usualGas } from './bid.ts'
 import { broadcast } from './broadcast.ts'
 import { checkIdentity } from './check_identity.ts'
-import { checksummed, count, decodeHeader } from './decode.ts'
+import { checksummed, count, decodeHeader, quantity } from './decode.ts'
 import { draft, raise } from './draft.ts'
 import { askedFees } from './fees.ts'
-import { jsonRpc } from './json_rpc.ts'
+import { jsonRpc, NodeNonsense, unwrap } from './json_rpc.ts'
 import { lookup } from './lookup.ts'
 import { blockHash, readBlock } from './read_block.ts'
 import { mempoolReader } from './read_mempool.ts'
@@ -49,8 +49,8 @@ export function evm(settings: EvmSettings): Chain {
     parseAddress: parse,
     checkIdentity: () => checkIdentity({ rpc, trace, name: chainFacts[id].name, evmChainId, listed }),
     async head() {
-      const { height, hash } = decodeHeader(await rpc.call('eth_getBlockByNumber', ['latest', false]))
-      return { height, hash }
+      const { height, hash, timeMs } = decodeHeader(await rpc.call('eth_getBlockByNumber', ['latest', false]))
+      return { height, hash, timeMs }
     },
     blockHash: (height) => blockHash(rpc, height),
     readBlock: (height, findOurs) => readBlock({ rpc, trace, native, listed }, height, findOurs),
@@ -69,7 +69,15 @@ export function evm(settings: EvmSettings): Chain {
     balance: (asset, addresses, height) => balance(rpc, asset, contractOf(asset), addresses, height),
     minedNonce: async (address, height) => {
       const at = height === undefined ? 'latest' : `0x${height.toString(16)}`
-      return count(await rpc.call('eth_getTransactionCount', [address, at]), 'transaction count')
+      // The reserve has the same address on every chain of this family, and a nonce that was taken on the word of another would leave a gap.
+      const [told, nonce] = await rpc.settle([
+        { method: 'eth_chainId', params: [] },
+        { method: 'eth_getTransactionCount', params: [address, at] },
+      ])
+      if (told === undefined || nonce === undefined) throw new NodeNonsense('the node left a call unanswered')
+      const chainId = quantity(unwrap(told), 'chain id')
+      if (chainId !== BigInt(evmChainId)) throw new NodeNonsense(`the node is of chain ${chainId}`)
+      return count(unwrap(nonce), 'transaction count')
     },
   }
 }

@@ -51,6 +51,9 @@ export async function draftPayout(
 ): Promise<Progress> {
   const foreign = foreignKeys(world.signer)
   if (foreign !== null) return troubled(foreign)
+  const head = await readHead(world.db, chain.id)
+  // A node that is another network's, say: its nonces and balances are none of ours.
+  if (head !== null && head.trouble !== null) return troubled(`${chain.id} is in trouble: ${head.trouble}`)
   const keep = claimKeeper(world, outflow)
   const waits = await waitForSource(world, outflow, keep)
   if (waits !== null) return waits

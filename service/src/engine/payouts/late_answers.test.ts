@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Chain } from '../../chains/chain.ts'
+import { noteTrouble } from '../../db/chain_heads.ts'
 import { findOrder } from '../../db/orders.ts'
 import { claimOutflows } from '../../db/outflows.ts'
 import { assert } from '../../domain/assert.ts'
@@ -99,6 +100,20 @@ test('"it cannot be paid" is a problem of the destination as long as nothing was
   const refuses = async () => refuse({ code: 'destination', message: 'it reverts' } as const)
   await workPayouts(signingWorld(), payingChain(stage, { bid: refuses }))
   expect(await statusOf(order)).toBe('EMERGENCY')
+})
+
+test('nothing is written down on the word of a node that is in trouble: it may be of another network', async () => {
+  const order = await pricedOrder()
+  await noteTrouble(stage.db, 'ETH', 'the Ethereum node is of chain 56', stage.world.clock.nowMs())
+  await workPayouts(signingWorld(), payingChain(stage, { minedNonce: async () => 5_000 }))
+  expect(await stage.db.query('SELECT 1 AS one FROM attempts')).toEqual([])
+  expect(await stage.db.query('SELECT 1 AS one FROM account_nonces WHERE next_nonce > 5000')).toEqual([])
+  await lookAt(stage, 'ETH', 101)
+  await stage.db.query("UPDATE chain_heads SET trouble = NULL WHERE chain = 'ETH'")
+  stage.advance(CLAIM_MS)
+  await lookAt(stage, 'BTC', 100)
+  await workPayouts(signingWorld(), payingChain(stage))
+  expect(await statusOf(order)).toBe('WITHDRAW')
 })
 
 test('a node that takes longer for an answer than a claim lasts keeps no two workers from paying', async () => {
