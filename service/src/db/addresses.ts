@@ -68,7 +68,7 @@ export type Pool = { readonly free: number; readonly nextIndex: number; readonly
 /** One for each name, in the order of the names. */
 export function readPools(sql: Sql, names: readonly PoolName[]): Promise<Pool[]> {
   return sql.query<Pool>(
-    `SELECT
+    `SELECT place,
        (SELECT count(*)::int FROM addresses a
         WHERE a.family = pool.family AND a.purpose = pool.purpose AND assigned_at_ms IS NULL) AS free,
        (SELECT coalesce(max(key_index) + 1, 0) FROM addresses a
