@@ -12,7 +12,7 @@ import { Refused } from './transfers.ts'
 export type Tron = { entry: TronEntry; tx: TronTransaction; result: TronResult; seal: Seal }
 export type TronBlock = Block<Tron>
 
-/** A block is solid when 19 of the 27 witnesses have built on it: the main network's head is then this much higher. */
+/** A block is solid when 19 of the 27 witnesses have built on it: with all of them at work the main network's head is then about this much higher. */
 export const SOLID_DEPTH = 19
 export const BLOCK_STEP_MS = 3_000
 

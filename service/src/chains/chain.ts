@@ -151,6 +151,11 @@ export type Chain = {
    * that it lacks blocks.
    */
   head(): Promise<BlockRef & { readonly timeMs?: number }>
+  /**
+   * The height of the newest block that the network itself says is never taken back. However deep, nothing above it counts as
+   * final. Left out where depth alone decides, or only what is final is told.
+   */
+  finalHeight?(): Promise<number>
   /** The hash of the block now at `height` on the best chain, or null when there is none yet. */
   blockHash(height: number): Promise<string | null>
   /** The block now at `height` on the best chain, or null when there is none yet. Every transfer to ours is in it. */

@@ -127,7 +127,7 @@ function toWatched(row: {
 
 const WATCHED = 'd.order_id, d.deposit_key, d.tx_hash, d.seen_at_ms, d.block_hash'
 
-/** Mined deposits that are as deep as their order asks, with the best block at `height`. */
+/** Mined deposits that are as deep as their order asks, with confirmations counted up to `height`. */
 export async function findDeepDeposits(sql: Sql, chain: ChainId, height: number): Promise<WatchedDeposit[]> {
   const rows = await sql.query<Parameters<typeof toWatched>[0]>(
     `SELECT ${WATCHED} FROM deposits d JOIN orders o USING (bucket, order_id)

@@ -54,7 +54,7 @@ function isFunding({ key }: OwnAddress): boolean {
 }
 
 /**
- * Books what has become deep enough. `branch` tells a block that was left and came back from the first time; `guard`
+ * Books what has become deep enough, with confirmations counted up to `height`. `branch` tells a block that was left and came back from the first time; `guard`
  * throws when somebody else watches the chain by now.
  */
 export async function bookHouseDeposits(

@@ -20,6 +20,7 @@ import {
   openBooksStage,
   placeOrder,
   sendPayout,
+  strayDeposit,
 } from './testing/books_stage.ts'
 import type { PaperChain } from './testing/paper_chain.ts'
 import { checkIdentity, watchChain } from './watch.ts'
@@ -86,6 +87,52 @@ test('a node that is behind what it told is in trouble, and what it does not hav
   expect(deposits).toEqual([{ state: 'confirmed' }])
   await grow(chain, 104)
   expect(await head()).toMatchObject({ block: { height: 104 }, trouble: null, silentMs: 0 })
+})
+
+/** The deposit of an order and money of nobody's, in one block, 22 blocks below the head, and not final. */
+async function depositsAt103(finalHeight: { height: number }) {
+  const chain = Object.assign(emptyChain(), { finalHeight: async () => finalHeight.height })
+  await grow(chain, 102)
+  chain.setHead(125)
+  const order = await placeOrder(stage, 'BTC:BTC', 'ETH:ETH', { asks: 1_000n, promises: 1_000n })
+  await mineDeposit(stage, order, 1_000n, 103)
+  await strayDeposit(stage, {
+    ...{ asset: 'BTC:BTC', units: 7n, address: 'stray', purpose: 'deposit', height: 103 },
+  })
+  await grow(chain, 125)
+  return chain
+}
+
+async function allStates() {
+  const ofHouse = await stage.db.query<{ state: string }>('SELECT state FROM house_deposits')
+  return [...(await depositStates()), ...ofHouse].map(({ state }) => state)
+}
+
+test('however deep a block is, nothing in it is credited before its network says that it is final', async () => {
+  const final = { height: 102 }
+  const chain = await depositsAt103(final)
+  expect(await allStates()).toEqual(['mined', 'mined'])
+  final.height = 103
+  await grow(chain, 125)
+  expect(await allStates()).toEqual(['confirmed', 'confirmed'])
+})
+
+test('what is final on a branch that the node goes over to says nothing of the one that it leaves', async () => {
+  const final = { height: 102 }
+  const chain = await depositsAt103(final)
+  const leaving: Chain = {
+    ...chain,
+    head: async () => {
+      const head = await chain.head()
+      chain.fork(103)
+      final.height = 110
+      return head
+    },
+  }
+  await watchChain(stage.world, leaving, lease)
+  expect(await allStates()).toEqual(['mined', 'mined'])
+  await grow(chain, 126)
+  expect(await allStates()).toEqual(['vanished', 'orphaned'])
 })
 
 test('of two nodes behind one address, the one that is behind takes nothing back', async () => {

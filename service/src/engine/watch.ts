@@ -27,6 +27,7 @@ import type { InstantMs } from '../domain/time.ts'
 import { applyInTurn } from './apply.ts'
 import { atOnce } from './at_once.ts'
 import { gatherCrumbs, isCrumb } from './crumbs.ts'
+import { countedHeight, finalHeight } from './deep_height.ts'
 import type { NodeHead } from './growth.ts'
 import { bookHouseDeposits, noteHouseDeposit, unmineHouseDeposits } from './house.ts'
 import type { LeaseKeeper } from './lease.ts'
@@ -71,8 +72,9 @@ export async function watchChain(
   const { waitingTurn = beginTurn(), untold = [] } = kept
   const startedAtMs = world.clock.nowMs()
   try {
+    const final = await finalHeight(chain)
     const nodeHead = await chain.head()
-    const before = await lookedBefore(world, chain, lease, nodeHead)
+    const before = await lookedBefore(world, chain, lease, { nodeHead, final })
     const { head } = before
     await requireNotBehind(world, chain, before.begun ?? head.block, nodeHead)
     const earlier: Look = { world, chain, lease, hold, waitingTurn, untold, branch: head.reorganisations }
@@ -86,10 +88,11 @@ export async function watchChain(
     await readMempool(look, height)
     if (height !== head.block.height || isWaitingDue(startedAtMs, head.lookedAtMs))
       await checkWaiting(look, height)
-    await confirmDeposits(look, height)
+    const counted = countedHeight(chain, height, final)
+    await confirmDeposits(look, counted)
     const isNew = height !== head.block.height || hasLeft
     const guard = (tx: Sql) => requireLease(tx, lease)
-    await bookHouseDeposits(world, chain.id, height, look.branch, guard)
+    await bookHouseDeposits(world, chain.id, counted, look.branch, guard)
     // What was found final in a block that the watcher had not read, or had left already.
     const replaced = { kind: 'replaced', aboveHeight: height - REACH_BLOCKS } as const
     if (isNew) await orphanOutflows(world, chain.id, replaced, look.branch, guard)
@@ -157,11 +160,11 @@ async function lookedBefore(
   world: World,
   chain: Chain,
   lease: Lease,
-  nodeHead: BlockRef,
+  { nodeHead, final }: { readonly nodeHead: BlockRef; readonly final: number },
 ): Promise<LookedBefore> {
   const known = await readLookedBefore(world.db, chain.id, chain.assets)
   if (known !== null) return known
-  const below = await blocksBelow(chain, nodeHead)
+  const below = await blocksBelow(chain, nodeHead, final)
   // Whole or not at all: a head without blocks to go back to could not follow a reorganisation.
   await world.db.transaction(async (tx) => {
     await requireLease(tx, lease)
@@ -173,8 +176,9 @@ async function lookedBefore(
 }
 
 /** As many as a reorganisation may take before what is deeper counts as final. */
-async function blocksBelow(chain: Chain, { height }: BlockRef): Promise<readonly BlockRef[]> {
-  const lowest = Math.max(0, height + 1 - chainFacts[chain.id].confirmations)
+async function blocksBelow(chain: Chain, { height }: BlockRef, final: number): Promise<readonly BlockRef[]> {
+  const deep = countedHeight(chain, height, final) + 1 - chainFacts[chain.id].confirmations
+  const lowest = Math.max(0, deep, height - REACH_BLOCKS)
   const below: BlockRef[] = []
   for (let at = height - 1; at >= lowest; at -= 1) {
     const hash = await chain.blockHash(at)
@@ -518,9 +522,9 @@ async function wasReadWhole({ world, chain }: Look, block: BlockRef, height: num
   return block.height <= height && (await blockHashAt(world.db, chain.id, block.height)) === block.hash
 }
 
-async function confirmDeposits(look: Look, height: number): Promise<void> {
+async function confirmDeposits(look: Look, counted: number): Promise<void> {
   const { world, chain } = look
-  const deep = await findDeepDeposits(world.db, chain.id, height)
+  const deep = await findDeepDeposits(world.db, chain.id, counted)
   const news = deep.map(({ orderId, key, blockHash }): News => {
     assert(blockHash !== null, 'a mined deposit has a block')
     return {

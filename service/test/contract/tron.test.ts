@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { hexOf } from '../../src/chains/tron/address.ts'
+import { chainFacts } from '../../src/domain/catalog/networks.ts'
 import type { Outflow } from '../../src/domain/payouts/intent.ts'
 import { describeChain } from './chain_contract.ts'
 import type { AddressCases } from './chain_driver.ts'
@@ -65,6 +66,13 @@ const startOnce = () => {
   own ??= startTronDriver()
   return own
 }
+
+test('a block is final when it is solid, which it is with twenty confirmations here', async () => {
+  const { chain, mine } = await startOnce()
+  await mine(25)
+  const { height } = await chain.head()
+  expect(await chain.finalHeight?.()).toBe(height + 1 - chainFacts.TRX.confirmations)
+})
 
 test('an attempt is over when its time is, on the solid chain, and is drafted again in a time of its own', async () => {
   const driver = await startOnce()

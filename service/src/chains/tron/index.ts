@@ -44,6 +44,7 @@ export function tron(settings: TronSettings): Chain {
       const { height, hash } = await blocks.newest('head')
       return { height, hash }
     },
+    finalHeight: async () => (await blocks.newest('solid')).height,
     blockHash: async (height) => (await blocks.header(height))?.hash ?? null,
     readBlock: async (height, findOurs) => {
       const block = await blocks.at(height)

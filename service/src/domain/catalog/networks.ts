@@ -9,7 +9,8 @@ export const chainFacts = {
   // A ledger that is validated is final: there is nothing to wait for, and nothing is ever taken back.
   XRP: { name: 'XRP Ledger', family: 'xrp', native: 'XRP', confirmations: 1, confirmationsLarge: 1 },
   XLM: { name: 'Stellar', family: 'stellar', native: 'XLM', confirmations: 1, confirmationsLarge: 1 },
-  // A block is solid, and never taken back, when 19 are built on it: then it has 20 confirmations.
+  // A block is solid, and never taken back, when 19 of 27 witnesses have built on it: 20 confirmations while all of them take their
+  // turns, more when some do not. So its node is asked as well (`finalHeight`).
   TRX: { name: 'TRON', family: 'tron', native: 'TRX', confirmations: 20, confirmationsLarge: 20 },
   // Only what is irreversible is told.
   EOS: { name: 'EOS', family: 'eos', native: 'EOS', confirmations: 1, confirmationsLarge: 1 },

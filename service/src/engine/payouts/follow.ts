@@ -3,6 +3,7 @@ import { type Attempt, type ClaimedOutflow, endOutflow } from '../../db/outflows
 import { chainFacts } from '../../domain/catalog/networks.ts'
 import type { SignedTx } from '../../domain/payouts/intent.ts'
 import { apply } from '../apply.ts'
+import { countedHeight, finalHeight } from '../deep_height.ts'
 import { endSweep } from '../sweeps/end.ts'
 import type { SigningWorld } from '../world.ts'
 import { endFilledGap } from './fill_gap.ts'
@@ -49,9 +50,11 @@ async function followMined(
   outflow: ClaimedOutflow,
   { attempt, status, tx }: Mined,
 ): Promise<Progress> {
-  const head = await chain.head()
+  const final = await finalHeight(chain)
+  const { height } = await chain.head()
   const deepAt = status.block.height + chainFacts[chain.id].confirmations - 1
-  if (head.height < deepAt) return { kind: 'again', inMs: LOOK_AGAIN_MS, atHeight: deepAt }
+  if (countedHeight(chain, height, final) < deepAt)
+    return { kind: 'again', inMs: LOOK_AGAIN_MS, atHeight: height < deepAt ? deepAt : 'next' }
   // Of several nodes behind one address one may be on a branch that the others have left: nothing ends in a block of that.
   if ((await chain.blockHash(status.block.height)) !== status.block.hash)
     return {

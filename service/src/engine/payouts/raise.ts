@@ -9,7 +9,7 @@ import {
 import { nativeAsset } from '../../domain/catalog/assets.ts'
 import type { Outcome } from '../../domain/outcome.ts'
 import type { Intent } from '../../domain/payouts/intent.ts'
-import { heldDeep } from '../sweeps/deep_height.ts'
+import { heldDeep } from '../deep_height.ts'
 import type { SigningWorld } from '../world.ts'
 import { giveUpOver } from './give_up.ts'
 import { areOver, excludesByTime } from './over.ts'

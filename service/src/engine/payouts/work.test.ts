@@ -116,6 +116,24 @@ test.each([
   expect(await state(eth)).toMatchObject({ state: end })
 })
 
+test('a payout is over when its network says that its block is final, and not before', async () => {
+  await fundReserve(stage, 'USDT:ERC20', 1_000n * ETHER)
+  const order = await place()
+  await confirmDeposit(stage, order, await mineDeposit(stage, order, ETHER, 100))
+  const { txHash } = await sendPayout(stage, order)
+  const eth = stage.chain('ETH')
+  eth.mined(txHash, 100, 0n)
+  eth.setHead(125)
+  const stateWith = async (finalHeight: number) => {
+    stage.advance(60_000)
+    await lookAt(stage, 'ETH', 25 + finalHeight)
+    await workPayouts(signingWorld(), { ...eth, finalHeight: async () => finalHeight })
+    return (await stage.db.query('SELECT state FROM outflows'))[0]
+  }
+  expect(await stateWith(99)).toEqual({ state: 'broadcast' })
+  expect(await stateWith(100)).toEqual({ state: 'confirmed' })
+})
+
 test.each([
   ['anybody', undefined, 'DESTINATION_PROBLEM', 21_000n],
   ['us', 'ours', 'NETWORK_PROBLEM', 0n],

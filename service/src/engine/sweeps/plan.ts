@@ -11,10 +11,10 @@ import type { Outflow, OutflowSource } from '../../domain/payouts/intent.ts'
 import { type Holding, nextSweepStep } from '../../domain/payouts/sweep.ts'
 import { costIn } from '../../domain/quotes/quote.ts'
 import { HOUR_MS } from '../../domain/time.ts'
+import { deepHeight } from '../deep_height.ts'
 import { excludesByTime } from '../payouts/over.ts'
 import { isOutflowStopped } from '../reconcile.ts'
 import type { World } from '../world.ts'
-import { deepHeight } from './deep_height.ts'
 import { gasCostOf } from './gas_cost.ts'
 
 /**

@@ -55,6 +55,7 @@ export function tronChain(asked: Asked): Chain {
       assert(intent.family === 'tron', 'it is of TRON')
       return timeMs >= intent.expirationMs
     }),
+    finalHeight: async () => (await ask('solid')).height,
     parseAddress: parse,
     estimateCost: async () => fromChainUnits('TRX:TRX', TRX_FEE),
     bid: (outflow) =>
