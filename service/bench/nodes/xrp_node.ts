@@ -36,7 +36,8 @@ function resultOf(
       return expand === true ? ledger.whole : ledger.header
     }
     case 'account_info': {
-      const account = { Account: OWN_ACCOUNT.XRP, Balance: '99000000000', Flags: 131_072, Sequence: 7 }
+      const of = { Account: OWN_ACCOUNT.XRP, Flags: 131_072, OwnerCount: 0, Sequence: 7 }
+      const account = { ...of, Balance: '99000000000' }
       return JSON.stringify({ account_data: account, ledger_index: head, validated: true, status: 'success' })
     }
     case 'fee': {

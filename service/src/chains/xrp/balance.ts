@@ -1,7 +1,8 @@
 import type { AssetId } from '../../domain/catalog/assets.ts'
 import { fromChainUnits } from '../../domain/money/amount.ts'
+import { readReserves } from './fees.ts'
 import { dropsIn, integerIn, objectIn } from './replies.ts'
-import { type Fields, NodeRefusal, type Rpc } from './rpc.ts'
+import { type Fields, NoAnswer, NodeRefusal, type Rpc } from './rpc.ts'
 
 /** What a validated ledger has of an account, or null when there is none. `ledger` names one by its index. */
 export async function readAccount(
@@ -35,6 +36,15 @@ export async function balance(
     asset,
     held.reduce((sum, drops) => sum + drops, 0n),
   ).units
+}
+
+/** Of what an account holds, what no payment of ours can move: what it has to keep for itself and for what it owns, and the fee. */
+export async function lockedDrops(rpc: Rpc, account: string, feeDropsMax: bigint): Promise<bigint> {
+  const { base, perObject } = await readReserves(rpc)
+  const data = await readAccount(rpc, account)
+  const owned = data === null ? 0 : integerIn(data.OwnerCount, 'account_info OwnerCount')
+  if (owned < 0) throw new NoAnswer('account_info OwnerCount', 'nobody owns less than nothing')
+  return base + BigInt(owned) * perObject + feeDropsMax
 }
 
 /** The sequence of the next transaction; an account that was never paid has none yet. */

@@ -4,7 +4,7 @@ import type { Outflow } from '../../domain/payouts/intent.ts'
 import type { DraftRejection, FeeBid } from '../chain.ts'
 import { parsePlace, type Spelling } from './address.ts'
 import { readAccount } from './balance.ts'
-import { askedFee, baseReserve, feeWithin } from './fees.ts'
+import { askedFee, feeWithin, readReserves } from './fees.ts'
 import { integerIn } from './replies.ts'
 import { isNodeTrouble, type Rpc } from './rpc.ts'
 
@@ -54,7 +54,7 @@ async function findProblem(
   const data = await readAccount(rpc, account)
   const drops = toChainUnits(amountOf(asset, units))
   if (data === null) {
-    const least = await baseReserve(rpc)
+    const { base: least } = await readReserves(rpc)
     return drops >= least
       ? null
       : `${account} has no account yet, and ${drops} drops do not make one: that takes ${least}`

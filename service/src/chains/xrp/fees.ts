@@ -39,10 +39,21 @@ export function withRoom(feeDrops: bigint): bigint {
   return (feeDrops * 3n + 1n) / 2n
 }
 
-/** What an account must keep, and what makes an account that is not there yet. Drops. */
-export async function baseReserve(rpc: Rpc): Promise<bigint> {
+/** In drops: https://xrpl.org/docs/concepts/accounts/reserves */
+export type Reserves = {
+  /** What an account must keep, and what makes an account that is not there yet. */
+  readonly base: bigint
+  /** What it must keep besides for each object that it owns: an offer, a trust line, a ticket. */
+  readonly perObject: bigint
+}
+
+export async function readReserves(rpc: Rpc): Promise<Reserves> {
   const { state } = await rpc.call('server_state')
-  const { validated_ledger: ledger } = objectIn(state, 'server_state state')
-  if (ledger === undefined) throw new NoAnswer('server_state', 'the node has no validated ledger')
-  return dropsIn(objectIn(ledger, 'server_state validated_ledger').reserve_base, 'server_state reserve_base')
+  const { validated_ledger: told } = objectIn(state, 'server_state state')
+  if (told === undefined) throw new NoAnswer('server_state', 'the node has no validated ledger')
+  const ledger = objectIn(told, 'server_state validated_ledger')
+  return {
+    base: dropsIn(ledger.reserve_base, 'server_state reserve_base'),
+    perObject: dropsIn(ledger.reserve_inc, 'server_state reserve_inc'),
+  }
 }

@@ -4,12 +4,12 @@ import { fromChainUnits } from '../../domain/money/amount.ts'
 import { accept } from '../../domain/outcome.ts'
 import type { Chain } from '../chain.ts'
 import { parsePlace, parseTagged, textOf } from './address.ts'
-import { balance, nextSequence } from './balance.ts'
+import { balance, lockedDrops, nextSequence } from './balance.ts'
 import { bid } from './bid.ts'
 import { broadcast } from './broadcast.ts'
 import { checkIdentity } from './check_identity.ts'
 import { draft, raise } from './draft.ts'
-import { askedFee, baseReserve, withRoom } from './fees.ts'
+import { askedFee, withRoom } from './fees.ts'
 import { head, readLedger } from './ledger.ts'
 import { lookup } from './lookup.ts'
 import { connect } from './rpc.ts'
@@ -59,7 +59,8 @@ export function xrp({ id, rpcUrl, networkId, feeDropsMax, timeoutMs, reserveAddr
     raise: (previous, feeBid) => raise(drafter, previous, feeBid),
     broadcast: (tx) => broadcast(rpc, tx),
     balance: (asset, addresses, height) => balance(rpc, asset, new Set(addresses.map(accountOf)), height),
-    lockedUnits: async () => fromChainUnits(native, await baseReserve(rpc)).units,
+    lockedUnits: async () =>
+      fromChainUnits(native, await lockedDrops(rpc, await reserveAccount(), feeDropsMax)).units,
     minedNonce: (address) => nextSequence(rpc, accountOf(address)),
   }
 }
