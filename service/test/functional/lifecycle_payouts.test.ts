@@ -89,17 +89,18 @@ test.each([
   ['an account chain', quickPair, 'BNB', 'eth_sendRawTransaction'],
   ['Bitcoin', usdtToBtc, 'BTC', 'sendrawtransaction'],
 ] as const)(
-  'an answer lost on the way back from %s is asked again with the same bytes',
+  'a payout whose answer is lost on the way back from %s is looked for, and not signed again',
   async (_where, pair, chain, method) => {
     const sandbox = given()
     const line = lineTo(chain)
     const order = await createOrder(sandbox, pair)
     line.meddle((call) => (call.method === method ? 'drop_reply' : null))
     await payAndBury(sandbox, order)
-    await sandbox.eventually('some answers were lost', () => expect(line.count()).toBeGreaterThan(1))
-    sandbox.log('the payout is in the mempool, and nobody told us')
+    await sandbox.eventually('every answer was lost, and it is found all the same', async () => {
+      expect(line.count()).toBeGreaterThan(0)
+      expect(await attemptsOf(sandbox, order.order_id)).toMatchObject([{ answer: 'accepted' }])
+    })
     const [attempt] = await attemptsOf(sandbox, order.order_id)
-    expect(attempt?.answer).toBe('unknown')
     expect(await whereIs(sandbox, chain, attempt?.tx_hash ?? '')).toBe('mempool')
     line.meddle(null)
     const done = await expectPaidOut(sandbox, order)

@@ -243,6 +243,34 @@ test('a worker whose payout another one has drafted and had signed meanwhile cal
   expect(stage.logged.filter(({ level }) => level === 'error')).toEqual([])
 })
 
+test('a payout that is in a block is done, though its node never says whether it has taken it', async () => {
+  const order = await pricedOrder()
+  const paid = `tx-${order.terms.id}:1-1`
+  const sent: string[] = []
+  const vague = payingChain(stage, {
+    broadcast: async ({ txHash }) => {
+      sent.push(txHash)
+      return 'unknown'
+    },
+  })
+  const look = async () => {
+    stage.advance(MINUTE_MS)
+    await lookAt(stage, 'BTC', 100)
+    await workPayouts(signingWorld(), vague)
+  }
+  for (let again = 0; again < 2; again += 1) await look()
+  expect(sent, 'what nobody has is sent again, the same').toEqual([paid, paid])
+  expect(await stage.db.query('SELECT attempt, answer FROM attempts')).toEqual([
+    { attempt: 1, answer: 'unknown' },
+  ])
+
+  stage.chain('ETH').mined(paid, 101, 42_000n)
+  await lookAt(stage, 'ETH', 120)
+  await look()
+  expect(await statusOf(order)).toBe('DONE')
+  expect(sent).toHaveLength(2)
+})
+
 /** It tells of no transaction, and takes what is sent, or not; while it is away it answers nothing. */
 function forgetfulNode(bid: Chain['bid'] = payingChain(stage).bid) {
   const node = { isAway: false, takes: true, sent: [] as string[] }

@@ -90,8 +90,8 @@ async function step(
   if (isStopped) return stepWhileStopped(world, chain, outflow, attempts)
   const latest = attempts.at(-1)
   if (latest === undefined) return draftPayout(world, chain, outflow)
-  const isUnheard = latest.answer === null || (latest.answer === 'unknown' && !wasSent(outflow))
-  if (!isUnheard) return followPayout(world, chain, outflow, attempts)
+  // Where the answer was `unknown` the chain may say it: a node may be in such trouble for long after it is in a block.
+  if (latest.answer !== null) return followPayout(world, chain, outflow, attempts)
   // Nothing of it can be mined yet, and between its draft and its signature may lie hours without a signer.
   const isFirst = latest.tx === null && (attempts.length === 1 || excludesByTime(chain))
   const waits = isFirst && !isDraft ? await waitForSource(world, outflow, claimKeeper(world, outflow)) : null
