@@ -26,6 +26,8 @@ program
   .description('everything on this machine: database, chains, service, a demo account')
   .option('--reset', 'delete what an earlier sandbox kept, and begin anew')
   .action(async ({ reset }: { reset?: boolean }) => {
+    const { useLinkedLibraries } = await import('./sandbox/linked_libraries.ts')
+    useLinkedLibraries()
     const { runSandbox } = await import('./commands/sandbox.ts')
     await runSandbox(env, { reset: reset === true })
   })

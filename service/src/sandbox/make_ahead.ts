@@ -1,11 +1,14 @@
 import { readdirSync } from 'node:fs'
+import { useLinkedLibraries } from './linked_libraries.ts'
 
 /**
- * Run once after an installation, so that the first start does not have to: Node strips the types of everything that the
- * sandbox loads and keeps it where `npm start` looks for it, an empty PostgreSQL is made that every new one is a copy of, and the
- * contracts of the local chains are compiled. The installation goes on when it fails: the sandbox will say what is wrong, to
- * somebody who is looking.
+ * Run once after an installation, so that the first start does not have to: libraries are linked into a few files, Node strips the
+ * types of everything that the sandbox loads and keeps it where `npm start` looks for it, an empty PostgreSQL is made that every new
+ * one is a copy of, and the contracts of the local chains are compiled. The installation goes on when it fails: the sandbox will say
+ * what is wrong, to somebody who is looking.
  */
+await import('./link_libraries.ts').then(({ linkLibraries }) => linkLibraries())
+useLinkedLibraries()
 const chains = new URL('../chains/', import.meta.url)
 const connectors = readdirSync(chains, { withFileTypes: true }).filter((entry) => entry.isDirectory())
 await import('@cambist/devnet').then(({ loadNetworks }) => loadNetworks())

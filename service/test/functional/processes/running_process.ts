@@ -49,7 +49,11 @@ export async function startProcess(options: {
       throw new Error('it is still starting')
     },
     { context: written },
-  )
+  ).catch((error: unknown) => {
+    // Whoever waits for it has nothing to stop it by.
+    child.kill('SIGKILL')
+    throw error
+  })
   return {
     roles,
     pid: child.pid ?? 0,

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { registerHooks } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
+import { useLinkedLibraries } from '../../../src/sandbox/linked_libraries.ts'
 import { points } from './points.ts'
 import { commitWithPoints, type Fate, meet } from './reach.ts'
 
@@ -14,6 +15,8 @@ export type Preload = { readonly fate: Fate; readonly patches: readonly Patch[] 
 const SOURCE = new URL('../../../src/', import.meta.url).href
 const MARK = '?with-points'
 
+// A process that is started a hundred times has to start quickly.
+useLinkedLibraries()
 const { fate, patches } = JSON.parse(process.argv[3] ?? '{}') as Preload
 meet(fate)
 checkPatches()
