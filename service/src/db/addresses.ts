@@ -1,7 +1,7 @@
 import type { AddressFamily, ChainId } from '../domain/catalog/networks.ts'
 import type { KeyPath } from '../domain/payouts/intent.ts'
 import type { InstantMs } from '../domain/time.ts'
-import type { Sql } from './database.ts'
+import { errorCode, type Sql } from './database.ts'
 
 export type OwnAddress = {
   readonly address: string
@@ -80,7 +80,10 @@ export function readPools(sql: Sql, names: readonly PoolName[]): Promise<Pool[]>
   )
 }
 
-/** Puts addresses into the pool. Two processes that made the same ones agree, because both derive them alike. */
+/**
+ * Puts addresses into the pool. Two processes that made the same ones agree, because both derive them alike. Throws, and puts
+ * none of them in, where a key is stored with another address: these are of another keystore, or of another network.
+ */
 export async function insertAddresses(
   sql: Sql,
   family: AddressFamily,
@@ -88,14 +91,35 @@ export async function insertAddresses(
   firstIndex: number,
   addresses: readonly string[],
 ): Promise<void> {
-  await sql.query(
-    `INSERT INTO addresses (family, address, purpose, key_index)
-     SELECT $1, address, $2, $3 + ordinal - 1
-     FROM unnest($4::text[]) WITH ORDINALITY AS a (address, ordinal)
-     ON CONFLICT DO NOTHING`,
-    [family, purpose, firstIndex, addresses],
-  )
+  const values = [family, purpose, firstIndex, addresses]
+  try {
+    // Only an address that is the same leaves the column something to hold, whoever wrote it a moment ago.
+    await sql.query(
+      `INSERT INTO addresses (family, address, purpose, key_index)
+       SELECT $1, address, $2, $3 + ordinal - 1
+       FROM unnest($4::text[]) WITH ORDINALITY AS a (address, ordinal)
+       ON CONFLICT (family, purpose, key_index) DO UPDATE
+         SET address = CASE WHEN addresses.address = excluded.address THEN excluded.address END`,
+      values,
+    )
+  } catch (error) {
+    if (errorCode(error) !== NOT_NULL_VIOLATION) throw error
+    const [other] = await sql.query<{ index: number; stored: string; made: string }>(
+      `SELECT key_index AS index, addresses.address AS stored, made.address AS made
+       FROM unnest($4::text[]) WITH ORDINALITY AS made (address, ordinal)
+       JOIN addresses ON family = $1 AND purpose = $2 AND key_index = $3 + ordinal - 1
+       WHERE addresses.address <> made.address ORDER BY key_index LIMIT 1`,
+      values,
+    )
+    if (other === undefined) throw error
+    const { index, stored, made } = other
+    throw new Error(
+      `${family} ${purpose} ${index} is ${stored} in this database, and the signer derives ${made}: none of these is taken`,
+    )
+  }
 }
+
+const NOT_NULL_VIOLATION = '23502'
 
 /** What payouts of account chains are made from; the first of them, where there are several. */
 export async function reserveAddresses(sql: Sql, family: AddressFamily): Promise<string[]> {

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { insertAddresses } from '../db/addresses.ts'
 import type { Signer } from '../signer/signer.ts'
 import { foreignKeys } from './foreign_keys.ts'
 import { draftPayout } from './payouts/draft.ts'
@@ -79,6 +80,19 @@ test('a pool that many orders have emptied is filled again from where it ended',
     `SELECT max(key_index) AS index FROM addresses WHERE family = 'evm' AND purpose = 'deposit'`,
   )
   expect(last?.index).toBe(POOL_SIZE + 50 - 1)
+})
+
+test('the same addresses again change nothing; another address of the same key is refused, and so are all beside it', async () => {
+  await stage.db.query('DELETE FROM addresses')
+  await insertAddresses(stage.db, 'evm', 'deposit', 4, ['four', 'five'])
+  await insertAddresses(stage.db, 'evm', 'deposit', 4, ['four', 'five'])
+  await expect(insertAddresses(stage.db, 'evm', 'deposit', 5, ['other five', 'six'])).rejects.toThrow(
+    'evm deposit 5 is five in this database, and the signer derives other five',
+  )
+  expect(await stage.db.query('SELECT address, key_index FROM addresses ORDER BY key_index')).toEqual([
+    { address: 'four', key_index: 4 },
+    { address: 'five', key_index: 5 },
+  ])
 })
 
 test('a signer with another keystore makes no addresses, and signs nothing until it has the right one', async () => {
