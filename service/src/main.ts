@@ -179,15 +179,13 @@ async function openService(options: ServiceOptions, opened: Opened): Promise<Omi
   const signer = roles.signer === null ? null : await openSigner(options, roles.signer, db, opened)
   const holder = `${hostname()}-${process.pid}-${randomBytes(4).toString('hex')}`
   if (roles.watcher) closeTogether(opened, startWatching(world, holder))
-  let asked: Signer | null = null
   if (roles.engine !== null) {
     const { orderSeal, signerSocket } = roles.engine
     const seal = sealWith(orderSeal)
-    asked = signer ?? reachSigner(signerSocket, opened)
-    const signingWorld = { ...world, seal, signer: asked }
+    const signingWorld = { ...world, seal, signer: signer ?? reachSigner(signerSocket, opened) }
     closeTogether(opened, startEngine(signingWorld, holder))
   }
-  const reached = await openServer(options, world, asked, opened)
+  const reached = await openServer(options, world, opened)
   // Last: mails link to where the service is reached, which is known only now.
   if (roles.notifier !== null) {
     const mails = await openMails(options, roles.notifier.mail, world, reached.baseUrl, opened)
@@ -386,7 +384,6 @@ const LAST_ANSWERS_MS = 500
 async function openServer(
   options: ServiceOptions,
   world: World,
-  signer: Signer | null,
   opened: Opened,
 ): Promise<Pick<Service, 'baseUrl' | 'origin'>> {
   const { roles, prices, clock, logger } = options
@@ -394,7 +391,7 @@ async function openServer(
   const metrics = new Registry()
   const quotes = decidesOrders(roles)
   registerGauges(world, metrics, quotes ? prices.ageMs?.bind(prices) : undefined)
-  const operator = { clock, limits, readiness: openReadiness(world, { quotes, signer }), metrics, logger }
+  const operator = { clock, limits, readiness: openReadiness(world, { quotes }), metrics, logger }
 
   let baseUrl = ''
   const app =

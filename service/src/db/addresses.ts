@@ -62,8 +62,8 @@ export async function takeChangeAddress(
 
 export type PoolName = { readonly family: AddressFamily; readonly purpose: KeyPath['purpose'] }
 
-/** How many addresses wait, the next key to make one from, and the address of the last one that was made. */
-export type Pool = { readonly free: number; readonly nextIndex: number; readonly lastAddress: string | null }
+/** How many addresses wait, and the next key to make one from. */
+export type Pool = { readonly free: number; readonly nextIndex: number }
 
 /** One for each name, in the order of the names. */
 export function readPools(sql: Sql, names: readonly PoolName[]): Promise<Pool[]> {
@@ -72,9 +72,7 @@ export function readPools(sql: Sql, names: readonly PoolName[]): Promise<Pool[]>
        (SELECT count(*)::int FROM addresses a
         WHERE a.family = pool.family AND a.purpose = pool.purpose AND assigned_at_ms IS NULL) AS free,
        (SELECT coalesce(max(key_index) + 1, 0) FROM addresses a
-        WHERE a.family = pool.family AND a.purpose = pool.purpose) AS "nextIndex",
-       (SELECT address FROM addresses a WHERE a.family = pool.family AND a.purpose = pool.purpose
-        ORDER BY key_index DESC LIMIT 1) AS "lastAddress"
+        WHERE a.family = pool.family AND a.purpose = pool.purpose) AS "nextIndex"
      FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS pool (family, purpose, place) ORDER BY place`,
     [names.map(({ family }) => family), names.map(({ purpose }) => purpose)],
   )
@@ -120,6 +118,26 @@ export async function insertAddresses(
 }
 
 const NOT_NULL_VIOLATION = '23502'
+
+export type StoredKey = {
+  readonly family: AddressFamily
+  readonly purpose: KeyPath['purpose']
+  readonly index: number
+  readonly address: string
+}
+
+/** The first reserve and the last deposit address of each family that has any: whose keystore they are of can be told by these. */
+export function readOutermostKeys(sql: Sql, families: readonly AddressFamily[]): Promise<StoredKey[]> {
+  return sql.query<StoredKey>(
+    `SELECT f.family, purpose, key_index AS index, address FROM unnest($1::text[]) AS f (family), LATERAL (
+       (SELECT purpose, key_index, address FROM addresses a
+        WHERE a.family = f.family AND purpose = 'reserve' ORDER BY key_index LIMIT 1)
+       UNION ALL
+       (SELECT purpose, key_index, address FROM addresses a
+        WHERE a.family = f.family AND purpose = 'deposit' ORDER BY key_index DESC LIMIT 1)) AS outermost`,
+    [families],
+  )
+}
 
 /** What payouts of account chains are made from; the first of them, where there are several. */
 export async function reserveAddresses(sql: Sql, family: AddressFamily): Promise<string[]> {

@@ -29,7 +29,8 @@ export type DepositPlace = { readonly address: string; readonly tag: string | nu
 /**
  * Creates orders whose deposits are all of one address family: for each a deposit address for good, the order, its
  * first fact and event, and its retry slot. One statement, so all that belongs to an order is there, or nothing of it.
- * An order without an address in the answer was not created: its retry slot had been filled before, or none was free.
+ * An order without an address in the answer was not created: its retry slot had been filled before, or none was free. None is
+ * while a signer has another keystore, for nothing could be paid for what arrives.
  * Where tags tell deposits apart, the tag of an order is the index of its deposit key. Where an address cannot carry it, it stands
  * behind a slash, and the customer is shown the two apart.
  *
@@ -76,6 +77,7 @@ const INSERT_NEW_ORDERS = `
     SELECT array_agg(address) AS addresses, array_agg(key_index) AS tags, min(key_index) AS first_index FROM (
       SELECT address, key_index FROM addresses
       WHERE family = $1 AND purpose = 'deposit' AND key_index >= $3 AND assigned_at_ms IS NULL
+        AND NOT EXISTS (SELECT FROM keystore_differences)
       ORDER BY key_index LIMIT (SELECT count(*) FROM wanted) FOR UPDATE SKIP LOCKED
     ) AS free
   ), filled AS (

@@ -1,7 +1,6 @@
 import { insertAddresses, type Pool, type PoolName, readPools } from '../db/addresses.ts'
 import { assert } from '../domain/assert.ts'
 import { type AddressFamily, depositsLie } from '../domain/catalog/networks.ts'
-import { requireOwnKeys } from './foreign_keys.ts'
 import type { SigningWorld } from './world.ts'
 
 /** Deriving a hundred takes a twentieth of a second, in which this process could answer nobody. */
@@ -56,7 +55,6 @@ const FIRST_TAG = 1
  */
 async function fill(world: SigningWorld, { family, purpose, count }: Wanted, pool: Pool): Promise<boolean> {
   const isFew = (ready: number) => ready * 4 < count
-  await requireOwnKeys(world.signer, { family, purpose }, pool, pool.free < count)
   let { free, nextIndex } = pool
   if (hasTags(family) && purpose === 'deposit') nextIndex = Math.max(nextIndex, FIRST_TAG)
   do {

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { noteDifferences } from '../db/keystore_differences.ts'
 import { SECOND_MS } from '../domain/time.ts'
 import { openReadiness, readReadiness } from './readiness.ts'
 import { type BooksStage, lookAt, openBooksStage } from './testing/books_stage.ts'
@@ -35,6 +36,7 @@ test('ready: each check is named, and only what leaves nothing to serve makes it
     'chain_XLM',
     'chain_XRP',
     'database',
+    'keystore',
     'migrations',
     'prices',
   ]
@@ -64,7 +66,7 @@ test('ready: each check is named, and only what leaves nothing to serve makes it
   })
   const noPrices = { ...world, prices: { usd: () => null } }
   expect((await readReadiness(noPrices)).ready).toBe(false)
-  expect(await readReadiness(noPrices, { quotes: false, signer: null })).toMatchObject({ ready: true })
+  expect(await readReadiness(noPrices, { quotes: false })).toMatchObject({ ready: true })
 
   cut()
   expect(await readReadiness(world)).toMatchObject({
@@ -73,18 +75,18 @@ test('ready: each check is named, and only what leaves nothing to serve makes it
   })
 })
 
-test('whoever asks, and however often, the database is asked three things a second', async () => {
+test('whoever asks, and however often, the database is asked four things a second', async () => {
   const { world, asked } = watched()
-  const readiness = openReadiness(world, { quotes: true, signer: null })
+  const readiness = openReadiness(world, { quotes: true })
   const all = await Promise.all(Array.from({ length: 20 }, readiness))
   expect(all.every(({ ready }) => ready)).toBe(true)
-  expect(asked()).toBe(3)
+  expect(asked()).toBe(4)
   stage.advance(SECOND_MS - 1)
   await readiness()
-  expect(asked()).toBe(3)
+  expect(asked()).toBe(4)
   stage.advance(1)
   await readiness()
-  expect(asked()).toBe(6)
+  expect(asked()).toBe(8)
 })
 
 test('a schema that is older than the code makes it unready', async () => {
@@ -93,6 +95,37 @@ test('a schema that is older than the code makes it unready', async () => {
   await stage.corrupt(`UPDATE schema_migrations SET name = '0004_reconciliation' WHERE name = 'hidden'`)
   expect(ready).toBe(false)
   expect(checks.migrations?.detail).toBe('not applied: 0004_reconciliation; run: cambist migrate')
+})
+
+test('another keystore than that of the database makes every process unready, and both addresses are named', async () => {
+  const difference = { purpose: 'reserve', index: 0, stored: 'ours', derived: 'another' } as const
+  const noted = { holder: 'an engine', wallMs: stage.world.clock.wallMs(), keptMs: 0 }
+  const keystoreWith = async (families: readonly ('evm' | 'bitcoin' | 'xrp')[]) => {
+    await noteDifferences(
+      stage.db,
+      noted,
+      families.map((family) => ({ family, ...difference })),
+    )
+    const { ready, checks } = await readReadiness(stage.world, { quotes: false })
+    return { ready, keystore: checks.keystore }
+  }
+  expect(await keystoreWith(['evm', 'bitcoin'])).toEqual({
+    ready: false,
+    keystore: {
+      ok: false,
+      detail:
+        "the signer derives another as evm reserve 0, which is ours in this database: it has another keystore (CAMBIST_KEYSTORE_FILE), or this is another's database (DATABASE_URL)",
+    },
+  })
+  expect(await keystoreWith(['bitcoin', 'xrp']), 'the networks may be others').toEqual({
+    ready: false,
+    keystore: {
+      ok: false,
+      detail:
+        'the signer derives another as bitcoin reserve 0, which is ours in this database: it has another CAMBIST_BTC_NETWORK and CAMBIST_XRP_NETWORK_ID than this database was filled with, or another keystore (CAMBIST_KEYSTORE_FILE)',
+    },
+  })
+  expect(await keystoreWith([])).toEqual({ ready: true, keystore: { ok: true } })
 })
 
 test('a look that is still to come, because the clock was set back since, is no look of now', async () => {

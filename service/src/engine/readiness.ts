@@ -1,34 +1,32 @@
 import { type ChainHead, readHeads, silenceMs } from '../db/chain_heads.ts'
+import { readDifferences } from '../db/keystore_differences.ts'
 import { missingMigrations } from '../db/migrations_done.ts'
 import { assets } from '../domain/catalog/assets.ts'
 import { SECOND_MS } from '../domain/time.ts'
-import type { Signer } from '../signer/signer.ts'
-import { foreignKeys } from './foreign_keys.ts'
 import { keptFor } from './kept.ts'
+import { problemOfKeystore } from './own_keystore.ts'
 import type { World } from './world.ts'
 
 type Check = { readonly ok: boolean; readonly detail?: string }
 
-/** Whether this process reads prices at all, and the signer that it asks for addresses, if it does. */
-type Asked = { readonly quotes: boolean; readonly signer: Signer | null }
-
 type Readiness = { readonly ready: boolean; readonly checks: Readonly<Record<string, Check>> }
 
 /** For `/readyz`, which anybody may ask as often as they like: looked at once a second at most, and once at a time. */
-export function openReadiness(world: World, options: Asked): () => Promise<Readiness> {
+export function openReadiness(world: World, options: { quotes: boolean }): () => Promise<Readiness> {
   return keptFor({ clock: world.clock, keepMs: SECOND_MS, keepMsMax: SECOND_MS, restsPerReading: 0 }, () =>
     readReadiness(world, options),
   )
 }
 
 /**
- * Whether requests should be sent here now. Without the database or its schema nothing works. A chain or a price that
+ * Whether requests should be sent here now. Without the database or its schema nothing works, and while a signer has another
+ * keystore than that of the database nobody is to pay us anything. A chain or a price that
  * is missing takes its currencies off the list and no more, so only when none is left is the process of no use; the
- * checks still name each one. With keys that are not those of its database a process must not hand out addresses.
+ * checks still name each one. `quotes`: whether this process reads prices at all.
  */
 export async function readReadiness(
   world: World,
-  { quotes, signer }: Asked = { quotes: true, signer: null },
+  { quotes }: { quotes: boolean } = { quotes: true },
 ): Promise<Readiness> {
   const database = await check(async () => {
     await world.db.query('SELECT 1 AS one')
@@ -38,15 +36,15 @@ export async function readReadiness(
     const missing = await missingMigrations(world.db)
     return missing.length === 0 ? null : `not applied: ${missing.join(', ')}; run: cambist migrate`
   })
-  const keys = signer === null ? null : await check(async () => foreignKeys(signer))
+  const keystore = await check(async () => problemOfKeystore(await readDifferences(world.db)))
   const chains = await checkChains(world)
   const prices = quotes ? { prices: checkPrices(world) } : {}
   // Who neither quotes nor decides, such as a signer on its own, stands on no chain either.
   const hasChain = !quotes || Object.values(chains).some(({ ok }) => ok)
   const hasPrice = !quotes || pricesOf(world).some(({ usd }) => usd !== null)
   return {
-    ready: database.ok && migrations.ok && keys?.ok !== false && hasPrice && hasChain,
-    checks: { database, migrations, ...(keys !== null && { keys }), ...chains, ...prices },
+    ready: database.ok && migrations.ok && keystore.ok && hasPrice && hasChain,
+    checks: { database, migrations, keystore, ...chains, ...prices },
   }
 }
 

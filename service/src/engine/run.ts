@@ -7,6 +7,7 @@ import { expectGrowth } from './growth.ts'
 import { keepHouse } from './housekeeping.ts'
 import { keepWhile, leaseKeeper } from './lease.ts'
 import { type Loop, startLoop } from './loop.ts'
+import { guardSigner, KEYSTORE_REST_MS } from './own_keystore.ts'
 import { workPayouts } from './payouts/work.ts'
 import { fillPools } from './pool.ts'
 import { beginPace, reconcileChain } from './reconcile.ts'
@@ -66,9 +67,16 @@ function startChainWatch(world: World, chain: Chain, holder: string): Loop {
 }
 
 /** Decides and pays. Any number of processes may: rows are claimed, and facts count once. */
-export function startEngine(world: SigningWorld, holder: string): Loop[] {
+export function startEngine(bare: SigningWorld, holder: string): Loop[] {
+  const { signer, compare } = guardSigner(bare, holder)
+  const world = { ...bare, signer }
   const { restMs } = world.policy
+  const compareAgain = async () => {
+    await compare()
+    return false
+  }
   return [
+    startLoop(world, 'keystore', KEYSTORE_REST_MS, compareAgain),
     startLoop(world, 'expire', restMs, () => expireOrders(world), world.alarms.of('expire')),
     startLoop(world, 'exchange', restMs, () => exchangeOrders(world), world.alarms.of('exchange')),
     startLoop(world, 'pool', restMs, () => fillPools(world), world.alarms.of('pool')),

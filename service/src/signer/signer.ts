@@ -59,6 +59,11 @@ export type Signer = {
    * before. Rejects when it cannot say.
    */
   lastOutflow(orderId: OrderId): Promise<number>
+  /**
+   * What it is reached over, null for nothing yet: the same object as long as the same process answers, and nobody else's answer
+   * comes over it. Left out where it is in this process.
+   */
+  connection?(): object | null
   /** Builds, signs, stores, answers. The same payout and attempt again gives the same bytes, whatever happened between. */
   sign(intent: Intent, authority: Authority): Promise<Outcome<SignedTx, SignRejection>>
 }

@@ -60,6 +60,7 @@ export function socketSigner(options: {
     lastSigned: async (...params) => readNumber(await ask('lastSigned', params)),
     lastOutflow: async (...params) => readNumber(await ask('lastOutflow', params)),
     sign: async (...params) => readSigned(await ask('sign', params)),
+    connection: () => connection,
     close() {
       isClosed = true
       connection?.socket.destroy()

@@ -354,7 +354,7 @@ test('/healthz, /readyz and /metrics tell what is true', async () => {
       'chain_XLM',
       'chain_XRP',
       'database',
-      'keys',
+      'keystore',
       'migrations',
       'prices',
     ].sort(),

@@ -1,7 +1,9 @@
+import { readFileSync } from 'node:fs'
 import { Agent, get } from 'node:http'
 import type { Client, CreatedOrder } from '@cambist/sdk'
 import { parseAbiItem } from 'viem'
 import { afterAll, beforeAll, expect, onTestFailed, test } from 'vitest'
+import { createKeystore, newMnemonic } from '../../src/signer/keystore.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type Ground, startGround } from './processes/ground.ts'
 import type { RunningProcess } from './processes/running_process.ts'
@@ -13,10 +15,16 @@ import type { RunningProcess } from './processes/running_process.ts'
  */
 let ground: Ground
 let client: Client
+/** What a signer is started with instead of the keystore of the database; null: with that. */
+let otherKeystore: string | null = null
 const running: Record<'api' | 'watcher' | 'engine' | 'signer' | 'notifier', RunningProcess> = {} as never
 
 beforeAll(async () => {
-  ground = await startGround()
+  ground = await startGround((environment) =>
+    otherKeystore === null || !('CAMBIST_KEYSTORE_FILE' in environment)
+      ? environment
+      : { ...environment, CAMBIST_KEYSTORE_FILE: otherKeystore },
+  )
   const roles = ['api', 'watcher', 'engine', 'signer', 'notifier'] as const
   // All at once on an empty database: one of them migrates, the others wait.
   await Promise.all(
@@ -227,6 +235,57 @@ async function troubleOf({ order_id }: CreatedOrder): Promise<string> {
   )
   return outflow?.trouble ?? ''
 }
+
+/** Of the same passphrase. Answers its file. */
+async function makeOtherKeystore(): Promise<string> {
+  const { CAMBIST_KEYSTORE_FILE: own, CAMBIST_KEYSTORE_PASSPHRASE_FILE: passphraseFile = '' } =
+    ground.environmentOf('signer')
+  const path = `${own}.other`
+  const passphrase = readFileSync(passphraseFile, 'utf8').trimEnd()
+  const mnemonic = newMnemonic()
+  ground.secrets.add(mnemonic)
+  const kind = { environment: 'sandbox', nowMs: Date.now(), scryptN: 2 ** 10 } as const
+  expect(await createKeystore({ path, passphrase, mnemonic, ...kind })).toMatchObject({ ok: true })
+  return path
+}
+
+async function readinessOf({ origin }: RunningProcess) {
+  const answer = await fetch(`${origin}/readyz`)
+  const { checks } = (await answer.json()) as { checks: { keystore: { ok: boolean; detail?: string } } }
+  return { status: answer.status, keystore: checks.keystore }
+}
+
+test('a signer that comes back with another keystore is asked for nothing, until it has the right one', async () => {
+  tellLogsOnFailure()
+  const order = await createOrder()
+  await running.signer.kill()
+  otherKeystore = await makeOtherKeystore()
+  running.signer = await ground.start('signer')
+  await pay([order])
+  await mineUntil('the payout waits', async () =>
+    expect(await troubleOf(order)).toContain('OtherKeystore: the signer derives '),
+  )
+  await eventually('every process says so', async () => {
+    for (const process of Object.values(running)) {
+      expect(await readinessOf(process), process.roles).toMatchObject({
+        status: 503,
+        keystore: { ok: false, detail: expect.stringContaining('CAMBIST_KEYSTORE_FILE') },
+      })
+    }
+  })
+  await expect(createOrder()).rejects.toMatchObject({ code: 'MAINTENANCE' })
+
+  await running.signer.kill()
+  otherKeystore = null
+  running.signer = await ground.start('signer')
+  // Also when the engine is not the one that found it.
+  await running.engine.kill()
+  running.engine = await ground.start('engine')
+  const ready = async () => expect((await readinessOf(running.api)).status).toBe(200)
+  await eventually('it goes on by itself', ready)
+  await mineUntilDone([order])
+  await expectPaidOnce([order])
+})
 
 test('the signer does not pay what was changed in the database', async () => {
   tellLogsOnFailure()

@@ -17,10 +17,9 @@ import { sealedTermsOf } from '../../domain/orders/seal.ts'
 import type { KeyPath, SignedTx } from '../../domain/payouts/intent.ts'
 import type { Authority } from '../../signer/signer.ts'
 import { apply } from '../apply.ts'
-import { foreignKeys } from '../foreign_keys.ts'
 import type { SigningWorld } from '../world.ts'
 import { endNeedlessFiller } from './fill_gap.ts'
-import { type Progress, troubled } from './progress.ts'
+import type { Progress } from './progress.ts'
 import { raiseWhenSlow } from './raise.ts'
 
 const AFTER_SENDING_MS = 500
@@ -41,8 +40,6 @@ export async function sendAttempt(
 ): Promise<Progress> {
   let tx = attempt.tx
   if (tx === null) {
-    const foreign = foreignKeys(world.signer)
-    if (foreign !== null) return troubled(foreign)
     const signed = await world.signer.sign(attempt.intent, await authorityFor(world, outflow))
     if (!signed.ok) {
       const { code: refusal, message: why } = signed.rejection

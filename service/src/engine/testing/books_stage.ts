@@ -109,7 +109,7 @@ const EMPTIED = [
   ...['orders', 'facts', 'events', 'deposits', 'journal', 'outflows', 'attempts', 'addresses', 'coins'],
   ...['account_nonces', 'house_deposits', 'unswept_addresses', 'rate_locks', 'retry_slots', 'leases'],
   ...['chain_heads', 'chain_blocks', 'reserves', 'reconciliations', 'reconciliation_turns'],
-  ...['resting_balances', 'resting_sums', 'wallet_movements', 'wallet_sums'],
+  ...['resting_balances', 'resting_sums', 'wallet_movements', 'wallet_sums', 'keystore_differences'],
   ...['webhook_lines', 'webhook_deliveries', 'webhook_attempts'],
 ]
 
