@@ -16,7 +16,7 @@ export type Database = Sql & {
 }
 
 /** The role the service works as: it may not rewrite the books and the logs (migration 0001). */
-const SERVICE_ROLE = 'cambist_service'
+export const SERVICE_ROLE = 'cambist_service'
 const ROLE_OPTION = `-c role=${SERVICE_ROLE}`
 
 const NUMERIC = 1700
@@ -93,6 +93,12 @@ export function openDatabase(options: {
     transaction: (work) => withDeadlockRetry(() => inTransaction(pool, work)),
     close: () => pool.end(),
   }
+}
+
+/** As whom statements are carried out: whatever stands between us and the database may have dropped the option. */
+export async function currentRole(sql: Sql): Promise<string> {
+  const [row] = await sql.query<{ role: string }>('SELECT current_user::text AS role')
+  return row?.role ?? ''
 }
 
 /**

@@ -97,6 +97,14 @@ test('a schema that is older than the code makes it unready', async () => {
   expect(checks.migrations?.detail).toBe('not applied: 0004_reconciliation; run: cambist migrate')
 })
 
+test('whoever is not the role that may not rewrite the books is not ready', async () => {
+  const { ready, checks } = await readReadiness({ ...stage.world, db: { ...stage.db, ...stage.asOwner } })
+  expect(ready).toBe(false)
+  expect(checks.database?.detail).toMatch(
+    /^the service works as \S+, who .*, instead of as cambist_service: .*PgBouncer/,
+  )
+})
+
 test('another keystore than that of the database makes every process unready, and both addresses are named', async () => {
   const difference = { purpose: 'reserve', index: 0, stored: 'ours', derived: 'another' } as const
   const noted = { holder: 'an engine', wallMs: stage.world.clock.wallMs(), keptMs: 0 }

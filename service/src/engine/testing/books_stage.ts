@@ -37,6 +37,8 @@ export type BooksStage = {
   }[]
   /** As a superuser, who may do to the books what the service may not. */
   corrupt(sql: string, values?: readonly unknown[]): Promise<void>
+  /** The database as somebody who is not the role of the service sees it. */
+  readonly asOwner: Sql
   /** Ends the connections of the service that `which` describes in pg_stat_activity; answers how many. */
   kill(which: string): Promise<number>
   /** Empties tables that `reset` leaves alone, all that refer to each other together. */
@@ -76,6 +78,7 @@ export async function openBooksStage(name: string): Promise<BooksStage> {
     corrupt: async (sql, values = []) => {
       await superuser.query(sql, [...values])
     },
+    asOwner: { query: async (text, values = []) => (await superuser.query(text, [...values])).rows },
     kill: async (which) => {
       const { rowCount } = await superuser.query(
         `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND ${which}`,
