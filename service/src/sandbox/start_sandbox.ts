@@ -36,7 +36,7 @@ import { fundReserves } from './fund_reserves.ts'
 import { writeJson } from './json_file.ts'
 import { openSandboxSeed } from './keys.ts'
 import { markDatabase, notOf, openMarker, refuseForeignDatabase } from './marker.ts'
-import { ownFolder } from './own_folder.ts'
+import { emptyFolder, ownFolder, refuseForeignFolder } from './own_folder.ts'
 import { openSandboxRoutes } from './routes.ts'
 import { readSettings, type SandboxSettings } from './settings.ts'
 
@@ -81,8 +81,11 @@ export type SandboxOptions = {
 export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   const dataDir = resolve(options.config.dataDir)
   await mkdir(dataDir, { recursive: true })
+  await refuseForeignFolder(dataDir)
   const lock = ownFolder(dataDir)
   try {
+    // First, so that it is known as a sandbox's, however little of it there is.
+    await openMarker(dataDir)
     const sandbox = await startOwned(options, dataDir)
     return {
       ...sandbox,
@@ -368,6 +371,7 @@ export async function resetSandbox(config: SandboxConfig): Promise<void> {
   }
   const dataDir = resolve(config.dataDir)
   if (!existsSync(dataDir)) return
+  await refuseForeignFolder(dataDir)
   const lock = ownFolder(dataDir)
   try {
     const [devnet, postgres] = await Promise.all([
@@ -376,7 +380,7 @@ export async function resetSandbox(config: SandboxConfig): Promise<void> {
     ])
     await Promise.all([devnet.stop(), postgres.stop()])
     await removePostgres(join(dataDir, 'postgres'))
-    await rm(dataDir, { recursive: true, force: true })
+    await emptyFolder(dataDir)
   } finally {
     lock.release()
   }

@@ -206,7 +206,7 @@ function startIn(
  * anything wait for the disk: servers and processes are killed here, the power is never cut.
  */
 function byFile(dataDir: string): Pick<SandboxOptions, 'postgresSettings' | 'reachDatabase'> {
-  const sockets = join(dataDir, 'sockets')
+  const sockets = socketsOf(dataDir)
   mkdirSync(sockets, { recursive: true })
   // The server may run as somebody else.
   chmodSync(dataDir, 0o755)
@@ -427,5 +427,10 @@ function recordedPids(dataDir: string): number[] {
 
 function discard(dataDir: string): void {
   removePostgres(join(dataDir, 'postgres'))
-  rmSync(dataDir, { recursive: true, force: true })
+  for (const folder of [dataDir, socketsOf(dataDir)]) rmSync(folder, { recursive: true, force: true })
+}
+
+/** Beside its folder, in which a sandbox begins only while nothing of others is in it. */
+function socketsOf(dataDir: string): string {
+  return `${dataDir}-sockets`
 }
