@@ -45,6 +45,11 @@ export class CambistError extends Error {
   readonly currency: string | undefined
   readonly serverTime: number | undefined
   readonly retryAfterMs: number | undefined
+  /**
+   * Of a POST: what it was sent under. A call that was not answered may have been acted on; given this as `idempotencyKey`, the same
+   * call again is acted on once.
+   */
+  idempotencyKey: string | undefined
 
   constructor(facts: ErrorFacts) {
     super(describe(facts), facts.cause === undefined ? undefined : { cause: facts.cause })

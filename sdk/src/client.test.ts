@@ -197,6 +197,18 @@ test('a POST keeps its Idempotency-Key and body over repetitions; the next call 
   expect(retries).toEqual(['1 POST /v1/order/create NETWORK_ERROR', '2 POST /v1/order/create MAINTENANCE'])
 })
 
+test('a POST that fails tells its key, under which the same call may be repeated', async () => {
+  const { client, received } = await start(inTurn('cut', 'cut', success({ order_id: 'CB1' })), { retries: 1 })
+  const failed = await failure(client.createOrder(order))
+  expect(failed.code).toBe('NETWORK_ERROR')
+  await client.createOrder(order, { idempotencyKey: failed.idempotencyKey ?? '' })
+  expect(new Set(received.map(({ headers }) => headers['idempotency-key']))).toEqual(
+    new Set([failed.idempotencyKey]),
+  )
+  const unsigned = createClient({ baseUrl: 'http://127.0.0.1:1', retries: 0 })
+  expect((await failure(unsigned.getCurrencies())).idempotencyKey).toBeUndefined()
+})
+
 test('Retry-After is honoured, in seconds or as a date', async () => {
   const delays: number[] = []
   const onRetry = ({ delayMs }: { delayMs: number }) => delays.push(delayMs)

@@ -67,16 +67,17 @@ export function createClient(options: ClientOptions): Client {
 
   const get = <Data>(path: string, isSigned: boolean, { signal }: CallOptions = {}) =>
     ask<Data>({ method: 'GET', path, isSigned, signal })
-  const post = <Data>(path: string, body: string, { signal, idempotencyKey }: PostOptions = {}) =>
-    ask<Data>({
-      method: 'POST',
-      path,
-      isSigned: true,
-      body,
-      // One key for all repetitions of this call: whatever got through before, it is done once.
-      headers: { 'Idempotency-Key': idempotencyKey ?? crypto.randomUUID() },
-      signal,
-    })
+  const post = async <Data>(path: string, body: string, { signal, ...given }: PostOptions = {}) => {
+    // One key for all repetitions of this call: whatever got through before, it is done once.
+    const { idempotencyKey = crypto.randomUUID() } = given
+    const headers = { 'Idempotency-Key': idempotencyKey }
+    try {
+      return await ask<Data>({ method: 'POST', path, isSigned: true, body, headers, signal })
+    } catch (error) {
+      if (error instanceof CambistError) error.idempotencyKey = idempotencyKey
+      throw error
+    }
+  }
   const getOrder = (orderId: string, given?: CallOptions) => get<Order>(orderPath(orderId), true, given)
 
   return {

@@ -44,6 +44,15 @@ test.each(vectors)('$name verifies, as text, as bytes and with either secret', a
   expect(await refusalOf({ ...webhook, secret: other })).toBe('SIGNATURE_MISMATCH')
 })
 
+test.each(['', 'whsec_', 'whsec_!!'])(
+  '%j is no secret, which is told whatever stands beside it',
+  async (none) => {
+    const webhook = received(first)
+    for (const secret of [none, [none, ...first.secrets], [...first.secrets, none]])
+      await expect(verifyWebhook({ ...webhook, secret })).rejects.toThrow(TypeError)
+  },
+)
+
 test('one of several signatures is enough, and other versions are passed over', async () => {
   const webhook = received(first)
   const sign = (signature: string) => ({

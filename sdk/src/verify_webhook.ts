@@ -27,10 +27,12 @@ export class WebhookRefused extends Error {
 const TOLERANCE_SECONDS = 300
 
 /**
- * The event, if it was signed with the secret within the tolerance (Standard Webhooks 1.0); else throws `WebhookRefused`.
+ * The event, if it was signed with the secret within the tolerance (Standard Webhooks 1.0); else throws `WebhookRefused`, and `TypeError`
+ * where a secret is none.
  * The same event may arrive more than once: `headers['webhook-id']` is the same then.
  */
 export async function verifyWebhook(received: ReceivedWebhook): Promise<OrderEvent> {
+  const keys = [received.secret].flat().map(keyOf)
   const id = headerOf(received, 'webhook-id')
   const timestamp = headerOf(received, 'webhook-timestamp')
   const signatures = headerOf(received, 'webhook-signature')
@@ -41,7 +43,7 @@ export async function verifyWebhook(received: ReceivedWebhook): Promise<OrderEve
   }
   const body = typeof received.body === 'string' ? new TextEncoder().encode(received.body) : received.body
   const signed = joined(new TextEncoder().encode(`${id}.${timestamp}.`), body)
-  if (!(await isSigned(signed, signatures, [received.secret].flat()))) {
+  if (!(await isSigned(signed, signatures, keys))) {
     throw new WebhookRefused('SIGNATURE_MISMATCH', 'no signature of the webhook was made with the secret')
   }
   return JSON.parse(new TextDecoder().decode(body)) as OrderEvent
@@ -53,17 +55,24 @@ function headerOf({ headers }: ReceivedWebhook, name: string): string {
   throw new WebhookRefused('HEADERS_MISSING', `the header ${name} is missing`)
 }
 
+/** One that is none is a mistake of whoever set it, which must not look like a wrong signature. */
+function keyOf(secret: string): Uint8Array<ArrayBuffer> {
+  const key = bytesOf(secret.replace(/^whsec_/, ''))
+  if (key.length > 0) return key
+  throw new TypeError('a secret of webhooks is empty or no base64: look where `secret` comes from')
+}
+
 /** Of several signatures one is enough, and so of several secrets. WebCrypto compares in constant time. */
-async function isSigned(signed: Uint8Array, header: string, secrets: readonly string[]): Promise<boolean> {
+async function isSigned(
+  signed: Uint8Array,
+  header: string,
+  keys: readonly Uint8Array<ArrayBuffer>[],
+): Promise<boolean> {
   const signatures = header.split(' ').flatMap((entry) => (entry.startsWith('v1,') ? [entry.slice(3)] : []))
-  for (const secret of secrets) {
-    const key = await crypto.subtle.importKey(
-      'raw',
-      bytesOf(secret.replace(/^whsec_/, '')),
-      { name: 'HMAC', hash: 'SHA-256' },
-      false,
-      ['verify'],
-    )
+  for (const bytes of keys) {
+    const key = await crypto.subtle.importKey('raw', bytes, { name: 'HMAC', hash: 'SHA-256' }, false, [
+      'verify',
+    ])
     for (const signature of signatures) {
       if (await crypto.subtle.verify('HMAC', key, bytesOf(signature), new Uint8Array(signed))) return true
     }

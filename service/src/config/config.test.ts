@@ -232,6 +232,17 @@ test('mainnet refuses a missing spend limit, a single price source, and plain ht
   ])
 })
 
+test.each([
+  'https://example.org/exchange',
+  'https://example.org?shop=1',
+  'https://example.org/#top',
+  'https://user:hunter2@example.org',
+])('links do not begin with %s', (url) => {
+  const problems = problemsOf(() => readServeConfig({ ...good, CAMBIST_BASE_URL: url }))
+  expect(problems).toEqual([expect.stringMatching(/^CAMBIST_BASE_URL: must be no more than scheme, host/)])
+  expect(problems.join()).not.toContain('hunter2')
+})
+
 test('a signer alone on mainnet needs its limits too, and nothing that only others use', () => {
   const alone = {
     ...without(

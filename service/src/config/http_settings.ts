@@ -71,5 +71,15 @@ export function readBaseUrl(from: Environment, isRequired: boolean, isMainnet: b
   if (!isRequired && !from.isSet('CAMBIST_BASE_URL')) return null
   if (isRequired) from.required('CAMBIST_BASE_URL', 'by the role api')
   const url = from.url('CAMBIST_BASE_URL', isMainnet ? ['https:'] : ['https:', 'http:'])
-  return url === null ? null : url.replace(/\/+$/, '')
+  if (url === null) return null
+  const { origin, username, password, pathname, search, hash } = new URL(url)
+  // Pages and forms of ours link from the root, and every link is appended.
+  if (username + password + search + hash !== '' || !/^\/*$/.test(pathname)) {
+    from.report(
+      'CAMBIST_BASE_URL',
+      'must be no more than scheme, host and port: what we serve begins at the root',
+    )
+    return null
+  }
+  return origin
 }

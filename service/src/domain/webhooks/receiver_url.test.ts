@@ -73,6 +73,7 @@ describe('a receiver’s URL', () => {
 
   test('a fragment would never be sent', () => {
     expect(answerTo('https://shop.example.com/#part')).toBe(refusedAs('must not have a fragment'))
+    expect(answerTo('https://shop.example.com/#')).toBe(refusedAs('must not have a fragment'))
   })
 
   test.each([

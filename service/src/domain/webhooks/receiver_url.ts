@@ -22,7 +22,8 @@ export function readReceiverUrl(text: string, loopbackAllowed: boolean): Outcome
   const url = wholeUrl.test(text) ? URL.parse(text) : null
   if (url === null) return malformed('must be an absolute https URL')
   if (url.username !== '' || url.password !== '') return malformed('must not carry a user name or password')
-  if (url.hash !== '') return malformed('must not have a fragment')
+  // An empty one as well: endpoints are told apart by their text.
+  if (text.includes('#')) return malformed('must not have a fragment')
   if (url.protocol === 'https:') return isInternal(url.hostname) ? notPublic : accept(url)
   if (loopbackAllowed && isLoopback(url)) return accept(url)
   return malformed('must be an absolute https URL')

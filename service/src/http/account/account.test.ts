@@ -289,6 +289,8 @@ test('whoever has the token reads the order without a key, by short or full id',
   const byHeader = await http.request('GET', short, { headers: { 'X-ORDER-TOKEN': ORDER_TOKEN } })
   expect(byHeader.status).toBe(200)
   expect(http.desk.asked.at(-1)?.args).toEqual(['77160542', { kind: 'token', token: ORDER_TOKEN }])
+  expect(byHeader.json.data.callback_url, 'which may hold a secret of the shop').toBeNull()
+  expect((await http.signed('GET', order)).json.data.callback_url).toBe(orderView.callback_url)
   expect((await http.request('GET', `${order}?token=${ORDER_TOKEN}`)).status).toBe(200)
   const both = await http.request('GET', `${short}?token=a`, { headers: { 'X-ORDER-TOKEN': 'b' } })
   expect([both.status, both.json.error_code]).toEqual([401, 'UNAUTHORIZED'])

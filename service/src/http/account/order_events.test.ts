@@ -203,6 +203,7 @@ test('a stream that is taken leaves its connection to the next request', async (
   const follower = await only(followers)
   follower.tell(done)
   await vi.waitFor(() => expect(text).toMatch(/"status":"DONE"[\s\S]*\r\n0\r\n\r\n$/))
+  expect(text, 'it is followed by its token').toContain('"callback_url":null')
   expect(await statusOfAnother(server)).toBe(200)
   socket.write('GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')
   await once(socket, 'close')
@@ -225,6 +226,7 @@ test.each(['an event', 'a beat'])(
     follower.beat()
     follower.tell(event(2))
     await vi.waitFor(() => expect(text).toMatch(/^retry: 2000\n\nid: 1\n[\s\S]*\n\n:\n\nid: 2\n/))
+    expect(text).toContain(`"callback_url":"${orderView.callback_url}"`)
     key = null
     if (what === 'a beat') follower.beat()
     else follower.tell(event(3))

@@ -49,7 +49,8 @@ export function orderEventsRoute(context: RouteContext): RouteOptions {
       const answer = keepOpen(parts.clock, request, reply)
       if (request.raw.method === 'HEAD') return answer.end()
       const isAdmitted = viewer.kind === 'token' ? null : () => hasItsKey(context, request)
-      reply.raw.on('close', stream(parts.feed, answer, { order, after, missed, isAdmitted }))
+      const isWhole = viewer.kind === 'account'
+      reply.raw.on('close', stream(parts.feed, answer, { order, after, missed, isAdmitted, isWhole }))
     },
   }
 }
@@ -60,13 +61,15 @@ type Streamed = {
   readonly missed: readonly FeedEvent[]
   /** Asked before anything more is told; null: for good. */
   readonly isAdmitted: (() => Promise<boolean>) | null
+  /** False: without what a token does not show. */
+  readonly isWhole: boolean
 }
 
 /** Gives what ends the following; an end of the answer ends it too. */
 function stream(
   feed: EventFeed,
   answer: OpenAnswer,
-  { order, after, missed, isAdmitted }: Streamed,
+  { order, after, missed, isAdmitted, isWhole }: Streamed,
 ): () => void {
   let unfollow = () => {}
   const end = () => {
@@ -74,7 +77,9 @@ function stream(
     answer.end()
   }
   const tell = (event: FeedEvent) => {
-    answer.write(`id: ${event.sequence}\nevent: order.status_changed\ndata: ${writeOrderEvent(event)}\n\n`)
+    const { sequence, snapshot } = event
+    const shown = isWhole ? event : { ...event, snapshot: { ...(snapshot as object), callback_url: null } }
+    answer.write(`id: ${sequence}\nevent: order.status_changed\ndata: ${writeOrderEvent(shown)}\n\n`)
     if (isFinal(event)) end()
   }
   let turn = Promise.resolve()

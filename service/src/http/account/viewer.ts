@@ -39,6 +39,17 @@ async function viewerOf(
   return { kind: 'account', accountId: caller.key.accountId }
 }
 
+const withoutCallback = new WeakMap<OrderView, OrderView>()
+
+/** Where a shop is told of its orders is no business of its customers, and may hold a secret: a token does not show it. */
+function seenBy(viewer: Viewer, order: OrderView): OrderView {
+  if (viewer.kind === 'account' || order.callback_url === null) return order
+  // The same object as long as the order stands as it stood: so it is written once.
+  const known = withoutCallback.get(order) ?? { ...order, callback_url: null }
+  withoutCallback.set(order, known)
+  return known
+}
+
 /** The order that the path names, as far as whoever asks may see it. Null when the request has been answered. */
 export async function orderAskedFor(
   context: RouteContext,
@@ -50,7 +61,7 @@ export async function orderAskedFor(
   const id = parameterOf(request, 'order_id')
   const isPossible = isOrderId(id) || (viewer.kind === 'token' && isShortId(id))
   const order = isPossible ? await context.parts.desk.findOrder(id, viewer) : null
-  if (order !== null) return { order, viewer }
+  if (order !== null) return { order: seenBy(viewer, order), viewer }
   context.answers.problem(request, reply, orderNotFound)
   return null
 }

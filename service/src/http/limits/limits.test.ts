@@ -114,6 +114,17 @@ test('a wrong proof of a good credential is a guess like any other', async () =>
   expect(countProof()).toBe(false)
 })
 
+test('nobody has guessed while nobody could say what is right', async () => {
+  const time = { nowMs: 1_000_000 }
+  const { look } = guesses({ unitsPerMinute: UNITS }, { wallMs: () => time.nowMs }, clientAddress([]))
+  const peer = request('203.0.113.7')
+  for (let index = 0; index < UNITS * 2; index += 1) {
+    const asking = look(`key-${index}`, peer, () => Promise.reject(new Error('the database is away')))
+    await expect(asking).rejects.toThrow('away')
+  }
+  expect(await look('key-0', peer, async () => ({ keyId: 'key-0' }))).toEqual({ keyId: 'key-0' })
+})
+
 test('IPv6 guesses are those of a /64', async () => {
   const { guess } = openGuesses()
   await guess(1_000, '2001:db8::1')
