@@ -16,27 +16,33 @@ afterAll(() => {
   folder.remove()
 })
 
-const listener = (port: number) => ({
+/** Of a port that somebody else has it says `words`. */
+const listener = (port: number, words: string) => ({
   command: [
     process.execPath,
     '-e',
-    `require('node:http').createServer((_, to) => to.end()).listen(${port}, '127.0.0.1')`,
+    `require('node:http').createServer((_, to) => to.end()).listen(${port}, '127.0.0.1')
+      .on('error', () => { console.error('Error: ${words}'); process.exit(1) })`,
   ],
-  logPath: join(folder.path, 'listener.log'),
+  logPath: join(folder.path, `${words.replaceAll(' ', '_')}.log`),
 })
 
 const isAnswered = async (port: number) => (await fetch(`http://127.0.0.1:${port}`)).ok
 
-test('another port is taken when the first was lost in between', async () => {
+test.each([
+  'Address already in use (os error 98)',
+  'Unable to bind to 127.0.0.1:18444 on this computer.',
+  'Unable to start HTTP server. See debug log for details.',
+])('another port is taken when the first was lost in between: %s', async (words) => {
   const asked: number[] = []
   const node = await startOnFreePort(
-    join(folder.path, 'node.json'),
+    join(folder.path, `${words.replaceAll(' ', '_')}.json`),
     undefined,
     (port) => {
       asked.push(port)
       if (asked.length === 1)
         thieves.push(createServer((socket) => socket.destroy()).listen(port, '127.0.0.1'))
-      return listener(port)
+      return listener(port, words)
     },
     isAnswered,
   )

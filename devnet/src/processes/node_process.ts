@@ -76,8 +76,8 @@ export async function startOnFreePort(
   }
 }
 
-/** As anvil and bitcoind say it. */
-const PORT_TAKEN = /address already in use|unable to bind/i
+/** As anvil and bitcoind say it; bitcoind says of its HTTP server no more than that. */
+const PORT_TAKEN = /address already in use|unable to bind|unable to start http server/i
 
 /**
  * The port of the last start, when it is free: addresses that people noted down stay valid. What was killed a moment
