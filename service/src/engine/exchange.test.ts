@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Chain } from '../chains/chain.ts'
+import type { Database } from '../db/database.ts'
 import { findOrder } from '../db/orders.ts'
 import { amountOf } from '../domain/money/amount.ts'
 import type { Order } from '../domain/orders/order.ts'
@@ -31,18 +32,29 @@ afterAll(() => stage?.stop())
 
 const USDT = 10n ** 18n
 
-/** A reserve of 50,000 USDT, while one of anything is worth one of anything, or nobody knows what it is worth. */
-function openMarket(prices: Prices = stage.world.prices) {
+/**
+ * A reserve of 50,000 USDT, or another, while one of anything is worth one of anything, or nobody knows what it is worth; as one
+ * engine knows of it.
+ */
+function openMarket(prices: Prices = stage.world.prices, held = 50_000n * USDT) {
   const { db, clock, policy } = stage.world
   const market = marketBoard({ db, clock, prices, policy, assets: new Set(['BTC:BTC', 'USDT:ERC20']) })
   const chain: Chain = {
     ...stage.chain('ETH'),
-    balance: async (asset) => (asset === 'USDT:ERC20' ? 50_000n * USDT : 0n),
+    balance: async (asset) => (asset === 'USDT:ERC20' ? held : 0n),
     estimateCost: async () => amountOf('ETH:ETH', 1n),
   }
   const world = { ...stage.world, market }
   return {
     exchange: () => exchangeOrders(world),
+    /** While `meanwhile` happens between what it has found out and what it tells. */
+    exchangeLate: (meanwhile: () => Promise<unknown>) => {
+      const transaction: Database['transaction'] = async (work) => {
+        await meanwhile()
+        return stage.db.transaction(work)
+      }
+      return exchangeOrders({ ...world, db: { ...stage.db, transaction } })
+    },
     refresh: () => market.refresh(),
     look: async () => {
       await saveReserves(world, chain, 100, 0)
@@ -166,4 +178,23 @@ test('what waits for too long asks its customer, and the order tells since when'
     state: { status: 'EMERGENCY', reasons: ['NETWORK_PROBLEM'] },
     firstEmergencyAtMs: stage.world.clock.nowMs(),
   })
+})
+
+test('an exchange that another engine has settled meanwhile is not given up: what has waited is not its payout', async () => {
+  const [late, other] = [openMarket(), openMarket(stage.world.prices, 60_000n * USDT)]
+  await late.look()
+  const { terms } = await paidOrder(50_000n * USDT + 1n)
+  await late.exchange()
+  await later(stage.world.policy.stallMs)
+  await late.refresh()
+  await other.look()
+  await late.exchangeLate(other.exchange)
+  expect((await findOrder(stage.db, terms.id))?.state).toMatchObject({
+    status: 'EXCHANGE',
+    payoutId: `${terms.id}:1`,
+  })
+  const planned = await stage.db.query('SELECT payout_id, state FROM outflows')
+  expect(planned).toEqual([{ payout_id: `${terms.id}:1`, state: 'planned' }])
+  const told = await stage.db.query("SELECT fact_key, outcome FROM facts WHERE kind = 'ExchangeStalled'")
+  expect(told, 'it was told').toEqual([{ fact_key: 'stalled:3', outcome: 'ignored' }])
 })

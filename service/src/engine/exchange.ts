@@ -2,6 +2,7 @@ import { type DueExchange, findDueExchanges, findOrder, postponeExchange } from 
 import { assert } from '../domain/assert.ts'
 import { assetOf } from '../domain/catalog/assets.ts'
 import { promised } from '../domain/orders/exchange.ts'
+import type { Fact } from '../domain/orders/facts.ts'
 import { type Order, received } from '../domain/orders/order.ts'
 import { accept, type Outcome, refuse } from '../domain/outcome.ts'
 import { type Quote, quoteReceived } from '../domain/quotes/quote.ts'
@@ -60,7 +61,9 @@ function priceOrder(order: Order, board: MarketBoard): Outcome<Quote | null, Mar
 async function postpone(world: World, due: DueExchange, why: string): Promise<void> {
   const nowMs = world.clock.nowMs()
   if (due.troubleSinceMs !== null && nowMs - due.troubleSinceMs >= world.policy.stallMs) {
-    await apply(world, due.orderId, `stalled:${due.sequence}`, { kind: 'ExchangeStalled' })
+    const { orderId, sequence } = due
+    const fact: Fact = { kind: 'ExchangeStalled', payoutId: null, sequence }
+    await apply(world, orderId, `stalled:${sequence}`, fact)
     return
   }
   if (due.troubleSinceMs === null) world.log.warn({ order: due.orderId, why }, 'an exchange has to wait')

@@ -88,6 +88,10 @@ function anyFact(world: DeskWorld, order: Order, chance: Chance): Fact {
   const refund = offers.refund && { ...offers.refund, address: `refund-${txHash}` }
   const refunded: Fact = { kind: 'ActionChosen', action: 'refund', refund }
   const confirmed: Fact = { kind: 'PayoutConfirmed', payoutId, txHash: `payout-${txHash}`, cost }
+  const stalled: Fact =
+    'payoutId' in order.state
+      ? { kind: 'ExchangeStalled', payoutId }
+      : { kind: 'ExchangeStalled', payoutId: null, sequence: order.sequence }
   // What few stories would come to by chance alone.
   if (order.state.status === 'EMERGENCY' && chance.happens(0.3)) return refunded
   if (order.state.status === 'REFUND' && chance.happens(0.3)) return confirmed
@@ -102,7 +106,7 @@ function anyFact(world: DeskWorld, order: Order, chance: Chance): Fact {
     { kind: 'OrderExpired', atMs: world.clock.nowMs() },
     { kind: 'ExchangePriced', quote: offers.recalculate },
     { kind: 'ExchangePriced', quote: offers.recalculate },
-    { kind: 'ExchangeStalled' },
+    stalled,
     { kind: 'PayoutBroadcast', payoutId, txHash: `payout-${txHash}` },
     { kind: 'PayoutBroadcast', payoutId, txHash: `payout-${txHash}` },
     confirmed,

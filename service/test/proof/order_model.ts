@@ -11,6 +11,7 @@ import {
   refundNow,
   START_MS,
   type Story,
+  stalledNow,
   startStory,
   tell,
 } from '../../src/domain/orders/testing/story.ts'
@@ -170,7 +171,7 @@ function clockAndMarket(world: World): Step[] {
     ? [
         hear(world, 'it is exchanged', { kind: 'ExchangePriced', quote: priceNow(story) }),
         hear(world, 'the price has fallen', { kind: 'ExchangePriced', quote: priceNow(story, -400n) }),
-        hear(world, 'the network is down', { kind: 'ExchangeStalled' }),
+        hear(world, 'the network is down', stalledNow(story)),
       ]
     : []
   return [...expired, ...market]

@@ -24,6 +24,7 @@ import {
   seen,
   send,
   setScene,
+  stall,
   unmine,
   vanish,
   writeDown,
@@ -95,14 +96,7 @@ describe('why an order is an emergency', () => {
     expect(reasonsOf(scenes.emergencyLate)).toEqual(['LATE_DEPOSIT'])
     expect(reasonsOf(scenes.emergencySlipped)).toEqual(['RATE_SLIPPAGE'])
     expect(reasonsOf(scenes.emergencyFailed)).toEqual(['DESTINATION_PROBLEM'])
-    expect(
-      reasonsOf(
-        goOn(
-          scenes.due,
-          say(() => ({ kind: 'ExchangeStalled' })),
-        ),
-      ),
-    ).toEqual(['NETWORK_PROBLEM'])
+    expect(reasonsOf(goOn(scenes.due, stall))).toEqual(['NETWORK_PROBLEM'])
     expect(reasonsOf(setScene({}, expire, mine('d1', 50n), confirm('d1')))).toEqual([
       'UNDERPAID',
       'LATE_DEPOSIT',
@@ -110,10 +104,7 @@ describe('why an order is an emergency', () => {
   })
 
   test('there are no other reasons than these', () => {
-    const stalled = goOn(
-      scenes.due,
-      say(() => ({ kind: 'ExchangeStalled' })),
-    )
+    const stalled = goOn(scenes.due, stall)
     const reached = [...Object.values(scenes), stalled].flatMap((scene) => {
       const { state } = scene.story.order
       return state.status === 'EMERGENCY' ? state.reasons : []
@@ -122,7 +113,6 @@ describe('why an order is an emergency', () => {
   })
 
   test('the moment of the first one stays, whatever is chosen, sent or goes wrong after it', () => {
-    const stall = say(() => ({ kind: 'ExchangeStalled' }))
     const later = (scene: Scene): Scene => ({ ...scene, nowMs: scene.nowMs + 60_000 })
     expect(orderOf(scenes.due).firstEmergencyAtMs).toBeNull()
     const asked = goOn(scenes.due, later, stall)
@@ -540,14 +530,7 @@ describe('deep reorganisations', () => {
   test('the next outflow can be stopped although an earlier one was once on its way', () => {
     const again = goOn(scenes.emergencyFailed, unmine('d1'), mine('d1', 100n), confirm('d1'))
     expect(orderOf(again).isOutflowCommitted).toBe(false)
-    expect(
-      reasonsOf(
-        goOn(
-          again,
-          say(() => ({ kind: 'ExchangeStalled' })),
-        ),
-      ),
-    ).toEqual(['NETWORK_PROBLEM'])
+    expect(reasonsOf(goOn(again, stall))).toEqual(['NETWORK_PROBLEM'])
   })
 })
 

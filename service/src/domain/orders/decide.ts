@@ -33,7 +33,7 @@ export function decide(order: Order, fact: Fact, nowMs: InstantMs): Decision {
     case 'ExchangePriced':
       return onExchangePriced(order, fact, nowMs)
     case 'ExchangeStalled':
-      return onExchangeStalled(order, nowMs)
+      return onExchangeStalled(order, fact, nowMs)
     case 'PayoutBroadcast':
       return onPayoutBroadcast(order, fact, nowMs)
     case 'PayoutConfirmed':

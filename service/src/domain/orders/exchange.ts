@@ -44,8 +44,19 @@ export function promised(order: Order): Quote | null {
     : { from, to, rate, fee, networkFee }
 }
 
-export function onExchangeStalled(order: Order, nowMs: InstantMs): Decision {
-  if (order.state.status !== 'EXCHANGE') return ignore('nothing is waiting')
+/** Only what has waited itself: another engine may have settled the exchange meanwhile, or a reorganisation begun it anew. */
+export function onExchangeStalled(
+  order: Order,
+  fact: Fact & { kind: 'ExchangeStalled' },
+  nowMs: InstantMs,
+): Decision {
+  const { state } = order
+  if (state.status !== 'EXCHANGE') return ignore('nothing is waiting')
+  const isWhatWaits =
+    fact.payoutId === null
+      ? state.settlement === null && order.sequence === fact.sequence
+      : state.settlement !== null && state.payoutId === fact.payoutId
+  if (!isWhatWaits) return ignore('what has waited too long is not what is waiting')
   if (order.isOutflowCommitted) return ignore('the payout may be on its way; only the chain can say')
   return toEmergency(order, ['NETWORK_PROBLEM'], nowMs)
 }

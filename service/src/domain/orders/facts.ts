@@ -27,8 +27,10 @@ export type Fact =
   | { readonly kind: 'OrderExpired'; readonly atMs: InstantMs }
   /** What the exchange comes to at this moment, for float at the market; null when what was received is too little for it. */
   | { readonly kind: 'ExchangePriced'; readonly quote: Quote | null }
-  /** Neither exchange nor payout could be begun for too long. */
-  | { readonly kind: 'ExchangeStalled' }
+  /** An exchange could not be priced for too long. It has no name of its own, only the order's number of that moment. */
+  | { readonly kind: 'ExchangeStalled'; readonly payoutId: null; readonly sequence: number }
+  /** A payout could not be begun for too long. */
+  | { readonly kind: 'ExchangeStalled'; readonly payoutId: PayoutId }
   | { readonly kind: 'PayoutBroadcast'; readonly payoutId: PayoutId; readonly txHash: string }
   | {
       readonly kind: 'PayoutConfirmed'

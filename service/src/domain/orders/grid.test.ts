@@ -67,6 +67,15 @@ const failed = (idOf: (scene: Scene) => string): Teller => {
     fact: { kind: 'PayoutFailed', payoutId: idOf(scene), problem: 'NETWORK_PROBLEM', cost: null },
   })
 }
+const stalledExchange = (sequencesAgo: number): Teller => {
+  return ({ story }) => {
+    const sequence = story.order.sequence - sequencesAgo
+    return { fact: { kind: 'ExchangeStalled', payoutId: null, sequence } }
+  }
+}
+const stalledPayout = (idOf: (scene: Scene) => string): Teller => {
+  return (scene) => ({ fact: { kind: 'ExchangeStalled', payoutId: idOf(scene) } })
+}
 
 const priced = (quoteOf: (story: Story) => ReturnType<typeof priceNow>): Teller => {
   return ({ story }) => ({ fact: { kind: 'ExchangePriced', quote: quoteOf(story) } })
@@ -121,7 +130,6 @@ const tellers = {
   slipped: priced((story) => priceNow(story, -500n)),
   worthless: priced(() => null),
   pricedOther: priced(quoteOnOther),
-  stalled: () => ({ fact: { kind: 'ExchangeStalled' } }),
   // The live outflow, or one that is not.
   sent: sent(liveId),
   sentOther: sent(otherId),
@@ -129,6 +137,11 @@ const tellers = {
   paidOther: paid(otherId),
   failed: failed(liveId),
   failedOther: failed(otherId),
+  // What has waited too long: the exchange that is due, an earlier one, the live outflow, or one that is not.
+  stalled: stalledExchange(0),
+  stalledEarlier: stalledExchange(1),
+  stalledPayout: stalledPayout(liveId),
+  stalledOther: stalledPayout(otherId),
   // Choices.
   continue: chosen('continue'),
   continueNothing: chosen('continue', () => null),
@@ -222,44 +235,85 @@ refundedLost      -        same     same     same      -         same       -   
 `
 
 const TIME_AND_MARKET = `
-                  early    expired  unawaited priced   slipped   worthless pricedOther stalled
-new               -        EXPIRED  EXPIRED   -        -         -         -           -
-newVanished       -        EXPIRED  EXPIRED   -        -         -         -           -
-newDust           -        EXPIRED  EXPIRED   -        -         -         -           -
-newForeign        -        EXPIRED  EXPIRED   -        -         -         -           -
-pendingSeen       -        -        -         -        -         -         -           -
-pendingMined      -        -        -         -        -         -         -           -
-pendingUnder      -        -        -         -        -         -         -           -
-pendingOver       -        -        -         -        -         -         -           -
-pendingTwo        -        -        -         -        -         -         -           -
-pendingKept       -        -        EMERGENCY -        -         -         -           -
-expired           -        -        -         -        -         -         -           -
-expiredVanished   -        -        -         -        -         -         -           -
-expiredSeen       -        -        -         -        -         -         -           -
-expiredMined      -        -        -         -        -         -         -           -
-due               -        -        -         same     same      same      same        EMERGENCY
-dueFloat          -        -        -         same     EMERGENCY EMERGENCY -           EMERGENCY
-dueExtra          -        -        -         same     same      same      same        EMERGENCY
-planned           -        -        -         -        -         -         -           EMERGENCY
-committed         -        -        -         -        -         -         -           -
-committedLost     -        -        -         -        -         -         -           -
-withdraw          -        -        -         -        -         -         -           -
-withdrawLost      -        -        -         -        -         -         -           -
-withdrawGone      -        -        -         -        -         -         -           -
-done              -        -        -         -        -         -         -           -
-doneLost          -        -        -         -        -         -         -           -
-emergencyUnder    -        -        -         -        -         -         -           -
-emergencyTopUp    -        -        -         -        -         -         -           -
-emergencyOver     -        -        -         -        -         -         -           -
-emergencyLate     -        -        -         -        -         -         -           -
-emergencySlipped  -        -        -         -        -         -         -           -
-emergencyFailed   -        -        -         -        -         -         -           -
-refundPlanned     -        -        -         -        -         -         -           -
-refundCommitted   -        -        -         -        -         -         -           -
-refundSent        -        -        -         -        -         -         -           -
-refundLost        -        -        -         -        -         -         -           -
-refunded          -        -        -         -        -         -         -           -
-refundedLost      -        -        -         -        -         -         -           -
+                  early    expired  unawaited priced   slipped   worthless pricedOther
+new               -        EXPIRED  EXPIRED   -        -         -         -
+newVanished       -        EXPIRED  EXPIRED   -        -         -         -
+newDust           -        EXPIRED  EXPIRED   -        -         -         -
+newForeign        -        EXPIRED  EXPIRED   -        -         -         -
+pendingSeen       -        -        -         -        -         -         -
+pendingMined      -        -        -         -        -         -         -
+pendingUnder      -        -        -         -        -         -         -
+pendingOver       -        -        -         -        -         -         -
+pendingTwo        -        -        -         -        -         -         -
+pendingKept       -        -        EMERGENCY -        -         -         -
+expired           -        -        -         -        -         -         -
+expiredVanished   -        -        -         -        -         -         -
+expiredSeen       -        -        -         -        -         -         -
+expiredMined      -        -        -         -        -         -         -
+due               -        -        -         same     same      same      same
+dueFloat          -        -        -         same     EMERGENCY EMERGENCY -
+dueExtra          -        -        -         same     same      same      same
+planned           -        -        -         -        -         -         -
+committed         -        -        -         -        -         -         -
+committedLost     -        -        -         -        -         -         -
+withdraw          -        -        -         -        -         -         -
+withdrawLost      -        -        -         -        -         -         -
+withdrawGone      -        -        -         -        -         -         -
+done              -        -        -         -        -         -         -
+doneLost          -        -        -         -        -         -         -
+emergencyUnder    -        -        -         -        -         -         -
+emergencyTopUp    -        -        -         -        -         -         -
+emergencyOver     -        -        -         -        -         -         -
+emergencyLate     -        -        -         -        -         -         -
+emergencySlipped  -        -        -         -        -         -         -
+emergencyFailed   -        -        -         -        -         -         -
+refundPlanned     -        -        -         -        -         -         -
+refundCommitted   -        -        -         -        -         -         -
+refundSent        -        -        -         -        -         -         -
+refundLost        -        -        -         -        -         -         -
+refunded          -        -        -         -        -         -         -
+refundedLost      -        -        -         -        -         -         -
+`
+
+const STALLED = `
+                  stalled   stalledEarlier stalledPayout stalledOther
+new               -         -              -             -
+newVanished       -         -              -             -
+newDust           -         -              -             -
+newForeign        -         -              -             -
+pendingSeen       -         -              -             -
+pendingMined      -         -              -             -
+pendingUnder      -         -              -             -
+pendingOver       -         -              -             -
+pendingTwo        -         -              -             -
+pendingKept       -         -              -             -
+expired           -         -              -             -
+expiredVanished   -         -              -             -
+expiredSeen       -         -              -             -
+expiredMined      -         -              -             -
+due               EMERGENCY -              -             -
+dueFloat          EMERGENCY -              -             -
+dueExtra          EMERGENCY -              -             -
+planned           -         -              EMERGENCY     -
+committed         -         -              -             -
+committedLost     -         -              -             -
+withdraw          -         -              -             -
+withdrawLost      -         -              -             -
+withdrawGone      -         -              -             -
+done              -         -              -             -
+doneLost          -         -              -             -
+emergencyUnder    -         -              -             -
+emergencyTopUp    -         -              -             -
+emergencyOver     -         -              -             -
+emergencyLate     -         -              -             -
+emergencySlipped  -         -              -             -
+emergencyFailed   -         -              -             -
+refundPlanned     -         -              -             -
+refundCommitted   -         -              -             -
+refundSent        -         -              -             -
+refundLost        -         -              -             -
+refunded          -         -              -             -
+refundedLost      -         -              -             -
 `
 
 const OUTFLOWS = `
@@ -344,7 +398,7 @@ refunded          not      not             not           not         not    not 
 refundedLost      not      not             not           not         not    not           not
 `
 
-const tables = [NEW_DEPOSITS, KNOWN_DEPOSITS, TIME_AND_MARKET, OUTFLOWS, CHOICES]
+const tables = [NEW_DEPOSITS, KNOWN_DEPOSITS, TIME_AND_MARKET, STALLED, OUTFLOWS, CHOICES]
 
 type Cell = { readonly state: string; readonly fact: string; readonly expected: string }
 

@@ -19,6 +19,7 @@ import {
   type Setting,
   START_MS,
   type Story,
+  stalledNow,
   startStory,
   tell,
 } from './testing/story.ts'
@@ -127,7 +128,7 @@ function factOf(run: Run, what: Step): Fact | null {
     case 'price':
       return { kind: 'ExchangePriced', quote: priceNow(story, BigInt(what.changeBps)) }
     case 'stall':
-      return { kind: 'ExchangeStalled' }
+      return stalledNow(story)
     case 'commit':
       if (outflow !== undefined) run.story = commit(story)
       return null

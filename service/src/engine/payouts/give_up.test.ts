@@ -86,7 +86,11 @@ async function pricedOrder(): Promise<Order> {
 /** The deposit's block left the chain and is there again: what had been planned was cancelled, and another payout is planned. */
 async function pricedAgain(): Promise<Order> {
   const order = await pricedOrder()
-  const { id } = order.terms
+  await priceAgain(order)
+  return order
+}
+
+async function priceAgain({ terms: { id } }: Order): Promise<void> {
   const txHash = `deposit-tx-${id}-1000000`
   const key = `BTC:${txHash}:0`
   const block = { height: 100, hash: (await stage.chain('BTC').blockHash(100)) ?? '' }
@@ -95,7 +99,6 @@ async function pricedAgain(): Promise<Order> {
   await tell(stage, id, `${key}:mined:again`, { kind: 'DepositSeen', key, ...seen })
   await tell(stage, id, `${key}:confirmed:again`, { kind: 'DepositConfirmed', key })
   await tell(stage, id, 'priced:2', { kind: 'ExchangePriced', quote: null })
-  return order
 }
 
 function refusing(code: DraftRejection['code']): Chain {
@@ -204,6 +207,24 @@ test('an outflow after one that was forgotten is not given up, because nothing m
   expect(await outflows()).toMatchObject([{ state: 'cancelled' }, { state: 'planned', status: 'EXCHANGE' }])
 })
 
+test('a payout that was taken back while the signer was asked for it does not end the one after it', async () => {
+  const order = await pricedOrder()
+  const { stallMs } = stage.world.policy
+  const stalledAtMs = stage.world.clock.nowMs() + stallMs
+  let isTakenBack = false
+  const { world } = signingWorld(async () => {
+    if (!isTakenBack && stage.world.clock.nowMs() >= stalledAtMs) {
+      isTakenBack = true
+      await priceAgain(order)
+    }
+    return 0
+  })
+  await stalledFor(world)
+  expect(await outflows()).toMatchObject([{ state: 'cancelled' }, { state: 'planned', status: 'EXCHANGE' }])
+  const told = await stage.db.query("SELECT fact_key, outcome FROM facts WHERE kind = 'ExchangeStalled'")
+  expect(told, 'it was told').toEqual([{ fact_key: `stalled:${order.terms.id}:1`, outcome: 'ignored' }])
+})
+
 test('a payout that the signer has signed a refund after takes no nonce, and the payouts behind it go out', async () => {
   const [refunded, other] = [await pricedOrder(), await pricedOrder()]
   const { world } = signingWorld(knows(0))
@@ -230,7 +251,7 @@ test('a payout that the signer has signed a refund after takes no nonce, and the
 test('a refund that the signer has signed is not ended either', async () => {
   const { terms } = await paidOrder()
   const [amount, networkFee] = [amountOf('BTC:BTC', 999_000n), amountOf('BTC:BTC', 1_000n)]
-  await tell(stage, terms.id, 'stalled:1', { kind: 'ExchangeStalled' })
+  await tell(stage, terms.id, 'stalled:3', { kind: 'ExchangeStalled', payoutId: null, sequence: 3 })
   const refund = { amount, networkFee, address: 'back' }
   await tell(stage, terms.id, 'action:1', { kind: 'ActionChosen', action: 'refund', refund })
   const chain: Chain = {

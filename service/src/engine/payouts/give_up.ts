@@ -45,7 +45,8 @@ async function giveUp(
   refusal: SignRejection['code'] | undefined,
 ): Promise<void> {
   if (attempts.length === 0) {
-    await apply(world, outflow.orderId, `stalled:${outflow.payoutId}`, { kind: 'ExchangeStalled' })
+    const { orderId, payoutId } = outflow
+    await apply(world, orderId, `stalled:${payoutId}`, { kind: 'ExchangeStalled', payoutId })
     return
   }
   if (await endExcluded(world, chain, outflow)) return

@@ -10,6 +10,7 @@ import {
   type Setting,
   START_MS,
   type Story,
+  stalledNow,
   startStory,
   tell,
 } from './story.ts'
@@ -72,6 +73,7 @@ export const expire: Act = ({ story }) =>
   say(() => ({ kind: 'OrderExpired', atMs: LATE_MS }))({ story, nowMs: LATE_MS })
 export const price: Act = say((story) => ({ kind: 'ExchangePriced', quote: priceNow(story) }))
 const slip: Act = say((story) => ({ kind: 'ExchangePriced', quote: priceNow(story, -500n) }))
+export const stall: Act = say(stalledNow)
 export const writeDown: Act = ({ story, nowMs }) => ({ story: commit(story), nowMs })
 const payoutId = (story: Story) => liveOutflow(story)?.payoutId ?? 'none'
 export const send: Act = say((story) => ({

@@ -265,6 +265,13 @@ export function refundNow({ order }: Story, costUnits: bigint): Refund | null {
   return amount.units === 0n ? null : { amount, networkFee, address: 'refund address' }
 }
 
+/** What waits has waited for too long: the exchange that is due, or its payout. */
+export function stalledNow({ order: { state, sequence } }: Story): Fact {
+  return 'payoutId' in state
+    ? { kind: 'ExchangeStalled', payoutId: state.payoutId }
+    : { kind: 'ExchangeStalled', payoutId: null, sequence }
+}
+
 /** What a transaction on the chain of `asset` costs. */
 export function costOn(asset: AssetId, units: bigint): Amount {
   return amountOf(nativeAsset(assetOf(asset).chain).id, units)
