@@ -161,9 +161,10 @@ export async function findWaitingDeposits(
 }
 
 /**
- * Deposits of these assets that are booked and still their customers': they will be exchanged or go back, out of the reserve in
- * either case. Where deposits lie on addresses of their own, those are left out that no sweep has taken away yet, because
- * the reserve does not have them either.
+ * Deposits of these assets that are booked and still their customers' (the ledger's `customer_deposits`): they will be
+ * exchanged or go back, out of the reserve in either case. An order that has expired has any only while it waits for another one
+ * that came late and is in a block, so it is found by that one, and not among all that have ever expired. Where deposits lie on
+ * addresses of their own, those are left out that no sweep has taken away yet, because the reserve does not have them either.
  */
 export async function sumCustomerDeposits(
   sql: Sql,
@@ -171,11 +172,20 @@ export async function sumCustomerDeposits(
   assets: readonly AssetId[],
 ): Promise<ReadonlyMap<AssetId, bigint>> {
   const rows = await sql.query<{ asset: AssetId; units: bigint }>(
-    `SELECT d.asset, sum(d.units)::numeric(78,0) AS units
-     FROM orders o JOIN deposits d USING (bucket, order_id)
+    `WITH open AS (
+       SELECT bucket, order_id, from_asset, deposit_address FROM orders WHERE status IN ('PENDING', 'EMERGENCY')
+       UNION ALL
+       SELECT bucket, order_id, from_asset, deposit_address FROM orders WHERE status = 'EXCHANGE' AND payout_id IS NULL
+       UNION ALL
+       SELECT bucket, order_id, from_asset, deposit_address
+       FROM (SELECT DISTINCT bucket, order_id FROM deposits
+             WHERE chain = $1 AND state = 'mined' AND role = 'counted' AND is_late) AS waiting
+         JOIN orders USING (bucket, order_id)
+       WHERE status = 'EXPIRED')
+     SELECT d.asset, sum(d.units)::numeric(78,0) AS units
+     FROM open o JOIN deposits d USING (bucket, order_id)
        LEFT JOIN unswept_addresses u ON u.chain = $1 AND u.address = o.deposit_address
-     WHERE (o.status = 'EMERGENCY' OR (o.status = 'EXCHANGE' AND o.payout_id IS NULL)) AND o.from_asset = ANY($2)
-       AND d.role = 'counted' AND d.state = 'confirmed'
+     WHERE o.from_asset = ANY($2) AND d.role = 'counted' AND d.state = 'confirmed'
        AND (u.address IS NULL OR (u.sweep_count > 0 AND u.sweeping IS NULL))
      GROUP BY d.asset`,
     [chain, assets],

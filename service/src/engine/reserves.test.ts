@@ -2,6 +2,9 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Chain } from '../chains/chain.ts'
 import { readLookedBefore } from '../db/chain_looks.ts'
 import { markSpent, unmineCoins, upsertCoin } from '../db/coins.ts'
+import type { Sql } from '../db/database.ts'
+import { sumCustomerDeposits } from '../db/deposits.ts'
+import { findOrder } from '../db/orders.ts'
 import { endOutflow, orphanOutflow, planOutflow, setOutflowState } from '../db/outflows.ts'
 import { readReserves } from '../db/reserves.ts'
 import type { AssetId } from '../domain/catalog/assets.ts'
@@ -18,6 +21,7 @@ import {
   tell,
   writeAttempt,
 } from './testing/books_stage.ts'
+import { pagesTouched } from './testing/pages_touched.ts'
 
 /**
  * What: quotes are made from what the chain holds for payouts less what is promised, and these figures are never old.
@@ -159,6 +163,68 @@ test('a deposit that waits for its exchange is its customer’s until then', asy
   expect(await free()).toBe(1_000_000n)
   await tell(stage, order.terms.id, 'priced:1', { kind: 'ExchangePriced', quote: null })
   expect(await free()).toBe(1_500_000n)
+})
+
+test('what came in part is its customer’s while the rest waits in a block', async () => {
+  await mineCoin('reserve coin', 1_000_000n)
+  const order = await placeOrder(stage, 'BTC:BTC', 'ETH:ETH', { asks: 500_000n, promises: ETHER })
+  const first = await mineDeposit(stage, order, 300_000n, 98)
+  const second = await mineDeposit(stage, order, 200_000n, 99)
+  await mineCoin('deposit coin', 300_000n)
+  expect(await free(), 'nothing is booked').toBe(1_300_000n)
+  await confirmDeposit(stage, order, first)
+  expect((await findOrder(stage.db, order.terms.id))?.state.status).toBe('PENDING')
+  expect(await free()).toBe(1_000_000n)
+  await mineCoin('another deposit coin', 200_000n)
+  await confirmDeposit(stage, order, second)
+  expect(await free(), 'all is there').toBe(1_000_000n)
+})
+
+test('what came in part and too late is its customer’s as well', async () => {
+  await mineCoin('reserve coin', 1_000_000n)
+  const order = await placeOrder(stage, 'BTC:BTC', 'ETH:ETH', { asks: 500_000n, promises: ETHER })
+  stage.advance(900_000)
+  const atMs = stage.world.clock.nowMs()
+  await tell(stage, order.terms.id, 'expired', { kind: 'OrderExpired', atMs })
+  const first = await mineDeposit(stage, order, 300_000n, 98)
+  await mineDeposit(stage, order, 200_000n, 99)
+  await mineCoin('deposit coin', 300_000n)
+  await confirmDeposit(stage, order, first)
+  expect((await findOrder(stage.db, order.terms.id))?.state.status).toBe('EXPIRED')
+  expect(await free()).toBe(1_000_000n)
+})
+
+/** So many orders from one bitcoin that are over in one way or the other, each with the deposit that it had. */
+async function makeHistory(count: number): Promise<void> {
+  const { terms } = await placeOrder(stage, 'BTC:BTC', 'ETH:ETH', { asks: 1n, promises: 1n })
+  await stage.corrupt(
+    `INSERT INTO orders SELECT (made).* FROM (
+       SELECT jsonb_populate_record(o, jsonb_build_object('bucket', n % 100,
+         'order_id', 'CB7' || lpad(n::text, 13, '0') || lpad((n % 100)::text, 2, '0'), 'completed_at_ms',
+         CASE n % 2 WHEN 0 THEN 1 END, 'payout_tx_hash', 'tx', 'status', CASE n % 2 WHEN 0 THEN 'DONE' ELSE 'EXPIRED' END)) AS made
+       FROM orders o, generate_series(1, $1) AS n WHERE o.order_id = $2 OFFSET 0) AS history`,
+    [count, terms.id],
+  )
+  await stage.corrupt(
+    `INSERT INTO deposits (bucket, order_id, deposit_key, chain, tx_hash, asset, units, role, is_late, state, seen_at_ms,
+       block_height, block_hash)
+     SELECT bucket, order_id, order_id, 'BTC', order_id, 'BTC:BTC', 1000, 'counted', status = 'EXPIRED',
+       CASE status WHEN 'DONE' THEN 'confirmed' ELSE 'vanished' END, 1,
+       CASE status WHEN 'DONE' THEN 90 END, CASE status WHEN 'DONE' THEN 'block' END
+     FROM orders WHERE order_id LIKE 'CB7%'`,
+  )
+  await stage.corrupt('VACUUM ANALYZE')
+}
+
+test('what is promised to customers is summed without reading the orders that are over', async () => {
+  await makeHistory(20_000)
+  for (const units of [300_000n, 400_000n]) {
+    const order = await placeOrder(stage, 'BTC:BTC', 'ETH:ETH', { asks: 500_000n, promises: ETHER })
+    await confirmDeposit(stage, order, await mineDeposit(stage, order, units, 98))
+  }
+  const ask = (sql: Sql) => sumCustomerDeposits(sql, 'BTC', ['BTC:BTC'])
+  expect(await ask(stage.db)).toEqual(new Map([['BTC:BTC', 700_000n]]))
+  expect(await pagesTouched(stage.db, ask)).toBeLessThan(60)
 })
 
 test('what lies on a deposit address is not in the reserve, and is not taken off before it has been swept', async () => {

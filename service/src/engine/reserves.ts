@@ -26,7 +26,7 @@ export async function saveReserves(
   const nowMs = world.clock.nowMs()
   if (nowMs - takenAtMs < REFRESH_MS) return
   const spendable = await spendableOn(world, chain, height)
-  // Nobody else is promised what a customer in an emergency may ask back at any moment.
+  // Nobody else is promised what is a customer's: it may be asked back, at any moment in an emergency.
   const customers = await sumCustomerDeposits(world.db, chain.id, chain.assets)
   const reserves = chain.assets.map(async (asset) => ({
     asset,
