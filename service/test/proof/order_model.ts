@@ -240,6 +240,7 @@ export function nameOf({ story, clock, transactions, left }: World): string {
     'reasons' in state ? state.reasons.join(' ') : '',
     'txHash' in state ? state.txHash : '',
     order.isOutflowCommitted,
+    Object.values(order.failedCosts).map(({ units }) => units),
     // Which of two like deposits came first makes no difference to anything that follows.
     deposits.toSorted(),
     outflows.map((one) => one.state),

@@ -573,6 +573,54 @@ describe('refunds', () => {
     })
   })
 
+  describe('an order whose outflow has failed at its cost is not exchanged again before its customer says so', () => {
+    const failAt = (asset: AssetId) =>
+      say((told) => {
+        const payoutId = liveOutflow(told)?.payoutId ?? 'none'
+        return { kind: 'PayoutFailed', payoutId, problem: 'DESTINATION_PROBLEM', cost: costOn(asset, 11n) }
+      })
+    const { from, to } = scenes.due.story.order.terms
+    const payoutFailed = goOn(scenes.withdraw, failAt(to))
+    const back = [unmine('d1'), mine('d1', 100n), confirm('d1')]
+
+    test('when its deposit comes back', () => {
+      const asked = goOn(payoutFailed, ...back)
+      expect(reasonsOf(asked)).toEqual(['DESTINATION_PROBLEM'])
+      expect(orderOf(asked).failedCosts).toEqual(orderOf(payoutFailed).failedCosts)
+      expect(orderOf(goOn(asked, goAhead)).state).toMatchObject({
+        status: 'EXCHANGE',
+        payoutId: expect.stringMatching(/:2$/),
+      })
+    })
+
+    test('at a float rate', () => {
+      const failed = goOn(scenes.dueFloat, price, writeDown, send, failAt(to))
+      expect(reasonsOf(goOn(failed, ...back))).toEqual(['DESTINATION_PROBLEM'])
+    })
+
+    test('when its payout fails after its deposit was lost', () => {
+      const reopened = goOn(scenes.withdrawLost, failAt(to))
+      expect(orderOf(reopened).state.status).toBe('PENDING')
+      expect(reasonsOf(goOn(reopened, mine('d1', 100n), confirm('d1')))).toEqual(['DESTINATION_PROBLEM'])
+    })
+
+    test('when it was the refund, and what comes back is something else', () => {
+      const lost = goOn(scenes.refundSent, failAt(from), unmine('d1'), vanish('d1'))
+      expect(reasonsOf(goOn(lost, mine('d2', 100n), confirm('d2')))).toEqual(['DESTINATION_PROBLEM'])
+    })
+
+    test('and what is wrong with its deposits is said first', () => {
+      const lost = goOn(payoutFailed, unmine('d1'), vanish('d1'))
+      const half = goOn(lost, mine('d2', 50n), confirm('d2'))
+      expect(reasonsOf(half)).toEqual(['UNDERPAID', 'DESTINATION_PROBLEM'])
+      expect(reasonsOf(goOn(half, mine('d3', 50n), confirm('d3')))).toEqual(['DESTINATION_PROBLEM'])
+    })
+
+    test('one that failed at no cost of its is', () => {
+      expect(orderOf(goOn(scenes.emergencyFailed, ...back)).state.status).toBe('EXCHANGE')
+    })
+  })
+
   test('what failed because of us is booked, and kept from nobody', () => {
     const { story } = scenes.emergencyUnder
     const cost = costOn(story.order.terms.from, 5n)

@@ -11,6 +11,7 @@ import {
   type DepositRole,
   depositReasons,
   type EmergencyReason,
+  hasFailedAtCost,
   isDust,
   isLockOffered,
   type Order,
@@ -212,9 +213,14 @@ function areAllConfirmed(order: Order): boolean {
   return deposits.length > 0 && deposits.every(({ state }) => state === 'confirmed')
 }
 
-/** All deposits are deep enough: is it what was asked, in time? */
+/**
+ * All deposits are deep enough: is it what was asked, in time? Where an outflow has failed at its customer's cost and a
+ * reorganisation has taken the order back since, the customer is asked all the same: what is offered then has that cost
+ * taken off, and the exchange would not (decision 0039).
+ */
 function judge(order: Order): OrderState {
   const reasons = depositReasons(order)
+  if (hasFailedAtCost(order)) reasons.push('DESTINATION_PROBLEM')
   return reasons.length === 0 ? { status: 'EXCHANGE', settlement: null } : { status: 'EMERGENCY', reasons }
 }
 

@@ -160,6 +160,11 @@ export function nothingFailed({ from, to }: Pick<OrderTerms, 'from' | 'to'>): Fa
   return { payouts: nothingOn(to), refunds: nothingOn(from) }
 }
 
+/** Whether an outflow has failed at its customer's cost. */
+export function hasFailedAtCost({ failedCosts: { payouts, refunds } }: Pick<Order, 'failedCosts'>): boolean {
+  return payouts.units > 0n || refunds.units > 0n
+}
+
 /**
  * How long after its `expires_at` an order waits for what was seen in time and lies in a mempool, and a fixed one may still have its
  * locked rate: for such a deposit, and for who chooses `continue` (see `lockHeldSinceMs`). Without an end that would be an option,

@@ -2,7 +2,7 @@ import { assert } from '../../assert.ts'
 import { type AssetId, assets } from '../../catalog/assets.ts'
 import type { LedgerAccount } from '../../ledger/accounts.ts'
 import type { Amount } from '../../money/amount.ts'
-import { type Order, type OrderStatus, orderStatuses } from '../order.ts'
+import { hasFailedAtCost, type Order, type OrderStatus, orderStatuses } from '../order.ts'
 import { debitOf, type Story } from './story.ts'
 
 /** Every change of status that there may be; spec section 3 and DESIGN section 3, Lifecycle. */
@@ -45,6 +45,11 @@ export function checkBooks(story: Story): void {
     settlement?.received.units ?? (refund === null ? null : refund.amount.units + refund.networkFee.units)
   const creditOf = (asset: AssetId, account: LedgerAccount) => -debitOf(story, asset, account)
 
+  const isToBeExchanged = state.status === 'EXCHANGE' && settlement === null
+  assert(
+    !(hasFailedAtCost(order) && isToBeExchanged),
+    'who has let an outflow fail is asked before another is made',
+  )
   // By that deposit db/deposits.ts finds what is booked for an order that has expired.
   const isWaiting = order.deposits.some(
     (one) => one.role === 'counted' && one.state === 'mined' && one.isLate,
