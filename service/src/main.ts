@@ -188,11 +188,13 @@ async function openService(options: ServiceOptions, opened: Opened): Promise<Omi
   const reached = await openServer(options, world, opened)
   // Last: mails link to where the service is reached, which is known only now.
   if (roles.notifier !== null) {
-    const mails = await openMails(options, roles.notifier.mail, world, reached.baseUrl, opened)
+    const mails = await openMails(options, roles.notifier.mail, world, reached.baseUrl)
     const webhooks = await openWebhooks(options, world, roles.notifier)
-    closeTogether(opened, startNotifying({ ...world, mails, webhooks }))
+    // A slow mail server keeps a process up for seconds: nobody is served by it meanwhile.
+    const server = { stop: reached.close }
+    closeTogether(opened, [server, ...startNotifying({ ...world, mails, webhooks })])
   }
-  return { world, ...reached }
+  return { world, baseUrl: reached.baseUrl, origin: reached.origin }
 }
 
 async function openMails(
@@ -200,7 +202,6 @@ async function openMails(
   role: MailRole | null,
   { db }: World,
   reachedAt: string,
-  opened: Opened,
 ): Promise<MailParts> {
   if (role === null) {
     logger.warn({}, 'no mail server is set (CAMBIST_SMTP_URL): no mails are sent')
@@ -212,7 +213,6 @@ async function openMails(
     { ...smtp, fromAddress: settings.fromAddress, fromName: settings.sender },
     clock,
   )
-  opened.closeWith(channel.close)
   const base = role.baseUrl ?? reachedAt
   const { tokenOf } = unsubscribing(db, orderToken)
   const tokenOfOrder = orderTokens(orderToken)
@@ -385,7 +385,7 @@ async function openServer(
   options: ServiceOptions,
   world: World,
   opened: Opened,
-): Promise<Pick<Service, 'baseUrl' | 'origin'>> {
+): Promise<Pick<Service, 'baseUrl' | 'origin'> & { close(): Promise<void> }> {
   const { roles, prices, clock, logger } = options
   const { port, host, limits } = options.http
   const metrics = new Registry()
@@ -400,12 +400,13 @@ async function openServer(
       : await buildInterface(roles.api, operator, world, () => baseUrl, opened)
   // Before the door closes, whoever keeps a connection open learns with an answer that it will be closed.
   app.addHook('preClose', () => clock.sleep(LAST_ANSWERS_MS))
-  opened.closeWith(closerOf(app, clock))
+  const close = closerOf(app, clock)
+  opened.closeWith(close)
   await app.listen({ port, host })
   const listening = app.server.address() as AddressInfo
   const origin = `http://${host.includes(':') ? `[${host}]` : host}:${listening.port}`
   baseUrl = roles.api?.baseUrl ?? origin
-  return { baseUrl, origin }
+  return { baseUrl, origin, close }
 }
 
 async function buildInterface(
@@ -448,9 +449,11 @@ function openEndpoints(owners: OwnerPlace): EndpointDesk {
 }
 
 /** Loops end when their step does: asked all at once, they take as long as the slowest. */
-function closeTogether(opened: Opened, loops: readonly { stop(): Promise<void> }[]): void {
+function closeTogether(opened: Opened, running: readonly { stop(): Promise<void> }[]): void {
   opened.closeWith(async () => {
-    await Promise.all(loops.map((loop) => loop.stop()))
+    const ends = await Promise.allSettled(running.map((one) => one.stop()))
+    // What the others still need is closed only when all have ended.
+    for (const end of ends) if (end.status === 'rejected') throw end.reason
   })
 }
 

@@ -46,9 +46,12 @@ export type MailAnswer =
   | { readonly kind: 'refused'; readonly said: string }
   /** Not now, or no answer: it may have been taken. */
   | { readonly kind: 'failed'; readonly why: string }
+  /** By us, with `close`, which says nothing about the mail server. `mayHaveIt`: it had begun to take the mail. */
+  | { readonly kind: 'cut_off'; readonly mayHaveIt: boolean }
 
 export type MailChannel = {
   /** Never rejects, and ends within its time limit. */
   send(mail: Mail): Promise<MailAnswer>
+  /** Sends nothing more, and cuts off what is under way: where the mail server takes the mail already, after a moment. */
   close(): Promise<void>
 }

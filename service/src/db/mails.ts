@@ -205,12 +205,12 @@ export async function postponeMail(
   )
 }
 
-/** A worker that stops before its turn: the mail is as it was before it was claimed. */
+/** A worker that stops before the end: the mail is as it was before it was claimed, and what was cut off was no attempt. */
 export async function returnMail(sql: Sql, mail: ClaimedMail): Promise<void> {
   await sql.query(
-    `UPDATE mails SET claimed_until_wall_ms = 0
+    `UPDATE mails SET claimed_until_wall_ms = 0, attempts = $6
      WHERE ${IS_THIS} AND claim_fence = $5 AND state = 'waiting'`,
-    [...keyOf(mail), mail.fence],
+    [...keyOf(mail), mail.fence, mail.attempts - 1],
   )
 }
 

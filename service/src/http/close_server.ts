@@ -8,7 +8,7 @@ const LOOK_MS = 20
 /**
  * To be called before the server listens; answers what closes it. Whoever was asked something is answered before. Who has
  * connected and asked nothing (load balancers do so ahead of time), or has not said the whole of it, loses the connection:
- * Node waits for them as for a request, and no longer looks at how long they take.
+ * Node waits for them as for a request, and no longer looks at how long they take. Whoever closes it again waits for the same.
  */
 export function closerOf(app: FastifyInstance, clock: Pick<Clock, 'sleep'>): () => Promise<void> {
   const open = new Set<InUse>()
@@ -17,7 +17,7 @@ export function closerOf(app: FastifyInstance, clock: Pick<Clock, 'sleep'>): () 
     open.add(socket)
     socket.once('close', () => open.delete(socket))
   })
-  return async () => {
+  const closeAll = async () => {
     let isClosed = false
     const closing = app.close().finally(() => {
       isClosed = true
@@ -27,5 +27,10 @@ export function closerOf(app: FastifyInstance, clock: Pick<Clock, 'sleep'>): () 
       await Promise.race([closing, clock.sleep(LOOK_MS)])
     }
     await closing
+  }
+  let closed: Promise<void> | null = null
+  return () => {
+    closed ??= closeAll()
+    return closed
   }
 }

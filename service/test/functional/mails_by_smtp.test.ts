@@ -19,7 +19,8 @@ import { type RunningProcess, startProcess } from './processes/running_process.t
 
 /**
  * What: a notifier that is killed with a mail between sending and noting it sends that mail again, with the same
- * Message-ID, and loses none; one whose mail server is away waits for it; TLS is used and its certificate checked.
+ * Message-ID, and loses none; one that is stopped waits a moment for its mail server and gives back what it cut off; one whose
+ * mail server is away waits for it; TLS is used and its certificate checked.
  * How: `cambist serve --roles notifier` as a process of its own on a real PostgreSQL; real mail servers, of which one
  * kills it with SIGKILL when a mail has come whole, before it answers.
  */
@@ -139,6 +140,50 @@ test('killed between sending and noting: sent again under the same Message-ID, n
   expect(came.length).toBeGreaterThanOrEqual(MAILS + kills)
   const readers = server.received.map(({ envelope }) => envelope.to.join())
   expect(new Set(readers).size).toBe(MAILS)
+})
+
+test('stopped while mail servers are slow: none is waited for long, and what they may have is sent again', async () => {
+  const mute = await startMailServer({ mood: 'no greeting' })
+  const asked = Promise.withResolvers<void>()
+  const pensive = await startMailServer({
+    onMailCome: () => {
+      asked.resolve()
+      return new Promise(() => {})
+    },
+  })
+  const running: RunningProcess[] = []
+  onTestFinished(async () => {
+    await Promise.all(running.map((notifier) => notifier.kill()))
+    await Promise.all([mute.close(), pensive.close()])
+  })
+  const attempts = () =>
+    db.query(`SELECT state, attempts, claimed_until_wall_ms AS until FROM mails WHERE event_key = 'slow'`)
+  const untouched = [{ state: 'waiting', attempts: 0, until: 0 }]
+  await queueNotice('slow', 'slow@example.org')
+
+  const first = await startNotifier(plainUrl(mute))
+  running.push(first)
+  await eventually('it is tried', async () => expect(await attempts()).toMatchObject([{ attempts: 1 }]))
+  first.send('SIGTERM')
+  expect(await first.ended, first.output()).toBe(0)
+  expect(await attempts()).toEqual(untouched)
+
+  const second = await startNotifier(plainUrl(pensive))
+  running.push(second)
+  await asked.promise
+  second.send('SIGTERM')
+  await eventually('the door is closed', () =>
+    expect(fetch(`${second.origin}/healthz`)).rejects.toThrow('fetch failed'),
+  )
+  expect(second.isRunning(), 'the mail server is still waited for').toBe(true)
+  expect(await second.ended, second.output()).toBe(0)
+  expect(await attempts()).toEqual(untouched)
+
+  const server = await startMailServer()
+  onTestFinished(() => server.close())
+  running.push(await startNotifier(plainUrl(server)))
+  await eventually('it is sent', async () => expect(await stateOf('slow')).toMatchObject({ state: 'sent' }))
+  expect(await messageIdsOf(server.received)).toEqual(await messageIdsOf(pensive.received))
 })
 
 test('while the mail server is away mails wait, and go when it is back', async () => {

@@ -296,8 +296,8 @@ describe('SMTP', () => {
     server = null
   })
   const mail = orderMail('payment_received')
-  const times = { connectMs: 2_000, greetingMs: 300, silenceMs: 300, wholeMs: 1_500 }
-  const channelTo = (port: number, more: object = {}) =>
+  const times = { connectMs: 2_000, greetingMs: 300, silenceMs: 300, wholeMs: 1_500, lastAnswersMs: 200 }
+  const channelTo = (port: number, more: object = {}, patience: Partial<typeof times> = {}) =>
     smtpChannel(
       {
         host: '127.0.0.1',
@@ -309,7 +309,7 @@ describe('SMTP', () => {
         ...more,
       },
       systemClock(),
-      times,
+      { ...times, ...patience },
     )
   const sendTo = async (options: Parameters<typeof startMailServer>[0], more: object = {}) => {
     server = await startMailServer(options)
@@ -401,5 +401,47 @@ describe('SMTP', () => {
     const direct = await sendTo({ secure: true }, { security: 'tls' })
     expect(direct).toMatchObject({ kind: 'failed', why: expect.stringMatching(/certificate/i) })
     expect(server?.received).toEqual([])
+  })
+
+  const patient = { greetingMs: 5_000, silenceMs: 5_000, wholeMs: 5_000 }
+
+  test('who closes waits for nobody who has not begun to take the mail, and sends nothing more', async () => {
+    server = await startMailServer({ mood: 'no greeting' })
+    const channel = channelTo(server.port, {}, patient)
+    const sending = channel.send(mail)
+    const begunMs = performance.now()
+    await channel.close()
+    expect(await sending).toEqual({ kind: 'cut_off', mayHaveIt: false })
+    expect(await channel.send(mail)).toEqual({ kind: 'cut_off', mayHaveIt: false })
+    expect(performance.now() - begunMs).toBeLessThan(times.lastAnswersMs)
+  })
+
+  test('who closes hears the last answer of a server that takes the mail, and not for ever', async () => {
+    const come = Promise.withResolvers<void>()
+    server = await startMailServer({
+      onMailCome: async () => {
+        come.resolve()
+        await systemClock().sleep(50)
+      },
+    })
+    const heard = channelTo(server.port, {}, { ...patient, lastAnswersMs: 2_000 })
+    const taken = heard.send(mail)
+    await come.promise
+    await heard.close()
+    expect(await taken).toMatchObject({ kind: 'accepted' })
+    await server.close()
+
+    const asked = Promise.withResolvers<void>()
+    server = await startMailServer({
+      onMailCome: () => {
+        asked.resolve()
+        return new Promise(() => {})
+      },
+    })
+    const unheard = channelTo(server.port, {}, patient)
+    const sending = unheard.send(mail)
+    await asked.promise
+    await unheard.close()
+    expect(await sending).toEqual({ kind: 'cut_off', mayHaveIt: true })
   })
 })

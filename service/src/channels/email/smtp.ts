@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream'
 import MailComposer from 'nodemailer/lib/mail-composer'
 import SmtpConnection from 'nodemailer/lib/smtp-connection'
 import type { Clock } from '../../clock.ts'
@@ -22,6 +23,8 @@ export type SmtpTimes = {
   readonly silenceMs: number
   /** For the whole conversation, however lively. */
   readonly wholeMs: number
+  /** Once closed, for the answer of a mail server that has begun to take the mail: cut off, it would be sent twice. */
+  readonly lastAnswersMs: number
 }
 
 const usualTimes: SmtpTimes = {
@@ -29,6 +32,14 @@ const usualTimes: SmtpTimes = {
   greetingMs: 10 * SECOND_MS,
   silenceMs: 20 * SECOND_MS,
   wholeMs: 60 * SECOND_MS,
+  lastAnswersMs: 2 * SECOND_MS,
+}
+
+type Conversation = {
+  /** From here on the mail server may have the mail, whatever we hear of it. */
+  isTaken: boolean
+  cutOff(): void
+  readonly ended: Promise<void>
 }
 
 /** Hands mails to one mail server, each in a conversation of its own: what ends one ends no other. */
@@ -37,25 +48,64 @@ export function smtpChannel(
   clock: Pick<Clock, 'sleep'>,
   times: SmtpTimes = usualTimes,
 ): MailChannel {
-  const underWay = new Set<SmtpConnection>()
+  const underWay = new Set<Conversation>()
+  let isClosed = false
+  const begin = () => {
+    const cut = Promise.withResolvers<MailAnswer>()
+    const end = Promise.withResolvers<void>()
+    const one: Conversation = {
+      isTaken: false,
+      cutOff: () => cut.resolve({ kind: 'cut_off', mayHaveIt: one.isTaken }),
+      ended: end.promise,
+    }
+    underWay.add(one)
+    const over = () => {
+      underWay.delete(one)
+      end.resolve()
+    }
+    return { one, cut: cut.promise, over }
+  }
   return {
     async send(mail) {
+      const { one, cut, over } = begin()
       const connection = connect(settings, times)
-      underWay.add(connection)
       try {
         const raw = await compose(settings, mail)
-        return await orTooLong(converse(connection, settings, mail.to, raw), clock, times.wholeMs)
+        if (isClosed) return { kind: 'cut_off', mayHaveIt: false }
+        const read = readOnce(raw, () => {
+          one.isTaken = true
+        })
+        const answer = converse(connection, settings, mail.to, read)
+        return await orTooLong(Promise.race([answer, cut]), clock, times.wholeMs)
       } catch (error) {
         return answerOf(error)
       } finally {
-        underWay.delete(connection)
+        over()
         connection.close()
       }
     },
     async close() {
-      for (const connection of underWay) connection.close()
+      isClosed = true
+      const taken = [...underWay].filter(({ isTaken }) => isTaken)
+      for (const one of underWay) if (!one.isTaken) one.cutOff()
+      const heard = new AbortController()
+      const allEnded = Promise.all(taken.map(({ ended }) => ended)).then(() => heard.abort())
+      await clock.sleep(times.lastAnswersMs, heard.signal)
+      for (const one of taken) one.cutOff()
+      await allEnded
     },
   }
+}
+
+/** The mail, read when the server has said that it may come (354). */
+function readOnce(raw: Buffer, onRead: () => void): Readable {
+  return new Readable({
+    read() {
+      onRead()
+      this.push(raw)
+      this.push(null)
+    },
+  })
 }
 
 function connect({ host, port, security }: SmtpSettings, times: SmtpTimes): SmtpConnection {
@@ -100,7 +150,7 @@ async function converse(
   connection: SmtpConnection,
   { auth, fromAddress }: SmtpSettings,
   to: string,
-  raw: Buffer,
+  raw: Readable,
 ): Promise<MailAnswer> {
   await new Promise<void>((resolve, reject) => {
     // For as long as it lives: an error that nobody listens to would end the process.

@@ -10,7 +10,7 @@ import { pagesTouched } from '../testing/pages_touched.ts'
 import type { World } from '../world.ts'
 import { mailRelay } from './mail_relay.ts'
 import { relayEvents } from './relay.ts'
-import { keepNoHeap, type MailParts, mailSender } from './send_mails.ts'
+import { keepNoHeap, type MailParts, mailSender, startMailing } from './send_mails.ts'
 import { unsubscribing } from './unsubscribe.ts'
 
 /**
@@ -429,6 +429,51 @@ describe('mails are handed on', () => {
     expect(await rows()).toMatchObject([{ state: 'waiting', attempts: 0 }])
     await server.step()
     expect(server.sent).toHaveLength(1)
+  })
+
+  test.each([false, true])(
+    'a stop cuts off a mail server that is slow, which is no failure of it (%s)',
+    async (mayHaveIt) => {
+      await queue('one')
+      const [before] = await rows()
+      const closing = Promise.withResolvers<MailAnswer>()
+      const sent: Mail[] = []
+      const channel: MailChannel = {
+        send: (mail) => {
+          sent.push(mail)
+          return closing.promise
+        },
+        close: async () => closing.resolve({ kind: 'cut_off', mayHaveIt }),
+      }
+      const loop = startMailing(world, { ...parts, channel })
+      await expect.poll(() => sent).toHaveLength(1)
+      await loop.stop()
+      expect(await rows()).toEqual([{ ...before, claim_fence: 1 }])
+      const tellsIt = stage.logged.some(({ message }) => message.includes('it may come twice'))
+      expect(tellsIt).toBe(mayHaveIt)
+      const next = mailServer()
+      await next.all()
+      expect(next.sent).toEqual(sent)
+    },
+  )
+
+  test('a stop hears what a mail server says within a moment', async () => {
+    await queue('one')
+    const answer = Promise.withResolvers<MailAnswer>()
+    let isAsked = false
+    const channel: MailChannel = {
+      send: () => {
+        isAsked = true
+        return answer.promise
+      },
+      close: async () => answer.resolve({ kind: 'cut_off', mayHaveIt: true }),
+    }
+    const loop = startMailing(world, { ...parts, channel })
+    await expect.poll(() => isAsked).toBe(true)
+    const stopped = loop.stop()
+    answer.resolve(taken)
+    await stopped
+    expect(await rows()).toMatchObject([{ state: 'sent', attempts: 1 }])
   })
 
   test('a link that has ended is not sent', async () => {

@@ -1,16 +1,14 @@
-import { type Alarm, openAlarm } from '../alarms.ts'
+import { openAlarm } from '../alarms.ts'
 import { type Loop, startLoop } from '../loop.ts'
-import { idleRestMs, startDelivering } from './deliveries.ts'
+import { startDelivering } from './deliveries.ts'
 import { mailRelay } from './mail_relay.ts'
 import { type Relay, relayEvents } from './relay.ts'
 import { relayToWebhooks } from './relay_webhooks.ts'
-import { keepNoHeap, type MailParts, mailSender } from './send_mails.ts'
+import { type MailParts, startMailing } from './send_mails.ts'
 import type { WebhookWorld } from './webhook_world.ts'
 
 /** What only processes with the role notifier have. */
 export type NotifierWorld = WebhookWorld & { readonly mails: MailParts }
-
-const WITHOUT_MAIL_SERVER_MS = 60_000
 
 /** Tells people of what happened to their orders. Any number of processes may: rows are claimed. */
 export function startNotifying(world: NotifierWorld): Loop[] {
@@ -28,14 +26,7 @@ export function startNotifying(world: NotifierWorld): Loop[] {
   }
   return [
     startLoop(world, 'relay', world.policy.restMs, handOn, world.alarms.of('relay')),
-    startMails(world, alarm),
+    startMailing(world, world.mails, alarm),
     startDelivering(world, alarm),
   ]
-}
-
-function startMails(world: NotifierWorld, alarm: Alarm): Loop {
-  const { channel } = world.mails
-  return channel === null
-    ? startLoop(world, 'mails', WITHOUT_MAIL_SERVER_MS, () => keepNoHeap(world))
-    : startLoop(world, 'mails', idleRestMs(world), mailSender(world, world.mails, channel), alarm)
 }

@@ -11,8 +11,11 @@ import {
   returnMail,
 } from '../../db/mails.ts'
 import { MAIL_TRIED_FOR_MS, restAfterAttemptMs } from '../../domain/notifications/mail_retries.ts'
+import type { Alarm } from '../alarms.ts'
 import { atOnce } from '../at_once.ts'
+import { type Loop, startLoop } from '../loop.ts'
 import type { World } from '../world.ts'
+import { idleRestMs } from './deliveries.ts'
 
 /** What turns a row into a mail that arrives. */
 export type MailParts = {
@@ -25,6 +28,25 @@ const MAILS_A_STEP = 20
 /** A worker that died is followed after this; one that waits for a slow mail server renews it. */
 const CLAIM_MS = 6_000
 const RENEW_AFTER_MS = 2_000
+
+const WITHOUT_MAIL_SERVER_MS = 60_000
+const LAST_ANSWERS_MS = 1_000
+
+/** Hands on what is due. Any number of processes may: mails are claimed. */
+export function startMailing(world: World, parts: MailParts, alarm?: Alarm): Loop {
+  const { channel } = parts
+  if (channel === null) return startLoop(world, 'mails', WITHOUT_MAIL_SERVER_MS, () => keepNoHeap(world))
+  const loop = startLoop(world, 'mails', idleRestMs(world), mailSender(world, parts, channel), alarm)
+  return {
+    name: loop.name,
+    stop: async () => {
+      const ended = loop.stop()
+      await Promise.race([ended, world.clock.sleep(LAST_ANSWERS_MS)])
+      await channel.close()
+      await ended
+    },
+  }
+}
 
 /** A step that sends what is due. True: there may be more. */
 export function mailSender(
@@ -39,7 +61,7 @@ export function mailSender(
       world.log.warn({ why: answer.why }, 'a mail could not be handed on and is tried again')
     }
     if (answer.kind === 'accepted' && isTroubled) world.log.info({}, 'mails are handed on again')
-    isTroubled = answer.kind === 'failed' || (isTroubled && answer.kind === 'refused')
+    isTroubled = answer.kind === 'failed' || (isTroubled && answer.kind !== 'accepted')
   }
   return async (signal) => {
     const { clock, db } = world
@@ -110,6 +132,11 @@ async function write(
   if (answer.kind === 'refused') {
     log.warn({ ...named, said: answer.said }, 'a mail was refused for good')
     return endMail(db, mail, { state: 'refused', why: answer.said }, nowMs)
+  }
+  if (answer.kind === 'cut_off') {
+    if (answer.mayHaveIt)
+      log.info(named, 'a mail was cut off while the mail server took it: it may come twice')
+    return returnMail(db, mail)
   }
   const dueAtMs = nowMs + restAfterAttemptMs(mail.attempts)
   if (answer.kind === 'failed' && dueAtMs <= mail.queuedAtMs + MAIL_TRIED_FOR_MS) {
