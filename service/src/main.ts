@@ -8,6 +8,7 @@ import { openApiKeys } from './accounts/api_keys.ts'
 import { addEndpointOnce, removeEndpoint } from './accounts/owner_acts.ts'
 import type { OwnerPlace } from './accounts/owner_place.ts'
 import { createSecretBox } from './accounts/secret_box.ts'
+import { findUnopenable } from './accounts/unopenable_secrets.ts'
 import { listEndpoints } from './accounts/webhook_endpoints.ts'
 import { openWebhookSecrets } from './accounts/webhook_secrets.ts'
 import { buildChains } from './chains/index.ts'
@@ -169,6 +170,7 @@ async function openService(options: ServiceOptions, opened: Opened): Promise<Omi
   const db = openPool(options, options.databaseUrl, options.databaseConnections)
   opened.closeWith(db.close)
   const world = await openWorld(options, db)
+  await warnOfUnopenable(options, db)
 
   if (decidesOrders(roles)) {
     prices.start()
@@ -195,6 +197,16 @@ async function openService(options: ServiceOptions, opened: Opened): Promise<Omi
     closeTogether(opened, [server, ...startNotifying({ ...world, mails, webhooks })])
   }
   return { world, baseUrl: reached.baseUrl, origin: reached.origin }
+}
+
+/** An account key that was dropped too early is put back by whoever hears of it before customers do. */
+async function warnOfUnopenable({ roles, clock, logger }: ServiceOptions, db: Database): Promise<void> {
+  const accountKeys = (roles.api ?? roles.notifier)?.accountKeys
+  if (accountKeys === undefined) return
+  const box = createSecretBox(accountKeys)
+  for (const unopenable of await findUnopenable({ db, box, wallMs: clock.wallMs })) {
+    logger.warn(unopenable, 'secrets were sealed with an account key that is not configured, and do not open')
+  }
 }
 
 async function openMails(
@@ -238,12 +250,18 @@ function orderTokens(key: KeyObject): DeskWorld['tokenOf'] {
 const WEBHOOK_MARGIN_MS = 15_000
 
 async function openWebhooks(
-  { http, clock }: ServiceOptions,
+  { http, clock, logger }: ServiceOptions,
   { db }: World,
   { accountKeys }: NotifierRole,
 ): Promise<WebhookParts> {
   const { writeOrderEvent } = await import('./http/account/order_event.ts')
-  const place = { db, box: createSecretBox(accountKeys), wallMs: clock.wallMs }
+  const place = {
+    db,
+    box: createSecretBox(accountKeys),
+    wallMs: clock.wallMs,
+    onUnopened: (account: string, error: unknown) =>
+      logger.error({ account, err: error }, 'a webhook secret does not open, and nothing is signed with it'),
+  }
   return {
     channel: webhookChannel({ loopbackAllowed: http.limits.loopbackCallbacks }),
     times: { attemptMs: webhookLimits.allMs, marginMs: WEBHOOK_MARGIN_MS },

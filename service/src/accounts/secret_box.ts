@@ -9,6 +9,8 @@ export type SecretBox = {
   seal(plain: string, context: string): Buffer
   /** Throws when the key is not ours any more, the context is another or a bit was changed. */
   open(sealed: Buffer, context: string): string
+  /** Whether it opens what was sealed with the key of this id (16 hex digits). */
+  hasKey(keyId: string): boolean
 }
 
 /*
@@ -56,6 +58,7 @@ export function createSecretBox(keys: readonly KeyObject[]): SecretBox {
         'utf8',
       )
     },
+    hasKey: (keyId) => byId.has(keyId),
   }
 }
 

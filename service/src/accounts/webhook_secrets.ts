@@ -29,13 +29,17 @@ export async function listWebhookSecrets(
   return live.map(({ createdAtMs, expiresAtMs }) => ({ createdAtMs, expiresAtMs }))
 }
 
+/** `onUnopened` hears of a secret that does not open: its key is not configured (any more), or it is not what was stored. */
+type SigningPlace = KeysPlace & { onUnopened(accountId: string, error: unknown): void }
+
 /**
- * The live secrets, newest first, for signing. An account that has none gets one: nobody has seen it, so that its owner
- * has to make another one before they can check a signature, but no message goes out unsigned meanwhile.
+ * The live secrets that open, newest first, for signing. An account that has none gets one: nobody has seen it, so that its
+ * owner has to make another one before they can check a signature, but no message goes out unsigned meanwhile. Empty where
+ * there are some and none opens: a new one in their place would be one that the receiver does not know.
  */
-export async function openWebhookSecrets(place: KeysPlace, accountId: string): Promise<readonly string[]> {
+export async function openWebhookSecrets(place: SigningPlace, accountId: string): Promise<readonly string[]> {
   const live = await liveSecrets(place.db, accountId, place.wallMs())
-  if (live.length > 0) return live.map(({ sealed }) => place.box.open(sealed, contextOf(accountId)))
+  if (live.length > 0) return openThose(place, accountId, live)
   await place.db.query(
     `INSERT INTO webhook_secrets (account_id, slot, sealed, created_at_ms) VALUES ($1, 1, $2, $3)
      ON CONFLICT DO NOTHING`,
@@ -44,7 +48,22 @@ export async function openWebhookSecrets(place: KeysPlace, accountId: string): P
   // Of two who make the first one at once, both sign with what is stored.
   const made = await liveSecrets(place.db, accountId, place.wallMs())
   assert(made.length > 0, 'an account has a live webhook secret after one was made')
-  return made.map(({ sealed }) => place.box.open(sealed, contextOf(accountId)))
+  return openThose(place, accountId, made)
+}
+
+function openThose(
+  { box, onUnopened }: SigningPlace,
+  accountId: string,
+  secrets: readonly LiveSecret[],
+): readonly string[] {
+  return secrets.flatMap(({ sealed }) => {
+    try {
+      return [box.open(sealed, contextOf(accountId))]
+    } catch (error) {
+      onUnopened(accountId, error)
+      return []
+    }
+  })
 }
 
 /**

@@ -9,9 +9,11 @@ import { operator } from '../db/audit_log.ts'
 import { type Database, openDatabase } from '../db/database.ts'
 import type { Outcome } from '../domain/outcome.ts'
 import { createAccount } from './accounts.ts'
+import { createKey, revokeKey } from './keys.ts'
 import { addEndpointOnce, ownerByKey, removeEndpoint } from './owner_acts.ts'
 import type { OwnerPlace } from './owner_place.ts'
 import { createSecretBox } from './secret_box.ts'
+import { findUnopenable } from './unopenable_secrets.ts'
 import {
   createEndpoint,
   deleteEndpoint,
@@ -34,7 +36,8 @@ const folder = mkdtempSync(join(tmpdir(), 'cambist-webhooks-'))
 const dataDir = join(folder, 'postgres')
 let server: Postgres
 let db: Database
-let place: OwnerPlace
+let place: OwnerPlace & { onUnopened(accountId: string, error: unknown): void }
+const unopened: string[] = []
 let now = 1_700_000_000_000
 
 beforeAll(async () => {
@@ -47,7 +50,15 @@ beforeAll(async () => {
   })
   const box = createSecretBox([createSecretKey(randomBytes(32))])
   const nowMs = () => now
-  place = { db, box, wallMs: nowMs, nowMs, baseUrl: () => '', loopbackAllowed: false }
+  place = {
+    db,
+    box,
+    wallMs: nowMs,
+    nowMs,
+    baseUrl: () => '',
+    loopbackAllowed: false,
+    onUnopened: (accountId, error) => void unopened.push(`${accountId} ${error}`),
+  }
 })
 
 afterAll(async () => {
@@ -126,7 +137,39 @@ test('the database does not hold a secret in the clear, and a row moved to anoth
   expect(row?.sealed.includes(secret.slice('whsec_'.length))).toBe(false)
   await openWebhookSecrets(place, other)
   await db.query('UPDATE webhook_secrets SET sealed = $2 WHERE account_id = $1', [other, row?.sealed])
-  await expect(openWebhookSecrets(place, other)).rejects.toThrow()
+  expect(await openWebhookSecrets(place, other)).toEqual([])
+  expect(unopened.splice(0)).toEqual([expect.stringContaining(other)])
+})
+
+test('what was sealed with a key that is not configured any more is left out, told of, and counted at the start', async () => {
+  const [oldKey, newKey] = [createSecretKey(randomBytes(32)), createSecretKey(randomBytes(32))]
+  const before = { ...place, box: createSecretBox([oldKey]) }
+  const after = { ...place, box: createSecretBox([newKey]) }
+  const [one, other] = [await makeAccount(), await makeAccount()]
+  for (const account of [one, other]) accepted(await rotateWebhookSecret(before, operator, account))
+  const fresh = accepted(await rotateWebhookSecret(after, operator, one, { overlapMs: 60_000 }))
+  const key = { accountId: one, label: '', scopes: ['read'], ipAllow: [] }
+  const { keyId } = accepted(await createKey(before, operator, key))
+
+  expect(await openWebhookSecrets(after, one)).toEqual([fresh.secret])
+  expect(await openWebhookSecrets(after, other)).toEqual([])
+  const notOpened = expect.stringMatching(/was sealed with key [0-9a-f]{16}, which is not configured/)
+  expect(unopened.splice(0)).toEqual([notOpened, notOpened])
+
+  const both = { ...place, box: createSecretBox([newKey, oldKey]) }
+  const lost = async (box: typeof both.box) => {
+    const known = new Set((await findUnopenable(both)).map((each) => each.accountKey))
+    return (await findUnopenable({ ...place, box })).filter(({ accountKey }) => !known.has(accountKey))
+  }
+  const accountKey = expect.stringMatching(/^[0-9a-f]{16}$/)
+  expect(await lost(after.box)).toEqual([{ accountKey, apiSecrets: 1, webhookSecrets: 2 }])
+  expect(await lost(before.box)).toEqual([{ accountKey, apiSecrets: 0, webhookSecrets: 1 }])
+  expect(await lost(both.box)).toEqual([])
+  accepted(await revokeKey(before, operator, { keyId, accountId: null }))
+  now += 60_000
+  expect(await lost(after.box), 'of those that live').toEqual([
+    { accountKey, apiSecrets: 0, webhookSecrets: 1 },
+  ])
 })
 
 test('the sandbox has the secret that it names, whatever was there before', async () => {

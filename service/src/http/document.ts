@@ -27,7 +27,7 @@ const parts: HttpParts = {
   clock: { nowMs: nobody, wallMs: () => 0, fromWallMs: nobody, sleep: nobody, endOfTurn: nobody },
   owners: {
     db: { query: nobody, transaction: nobody, close: nobody },
-    box: { seal: nobody, open: nobody },
+    box: { seal: nobody, open: nobody, hasKey: nobody },
     wallMs: nobody,
     nowMs: nobody,
     baseUrl: nobody,

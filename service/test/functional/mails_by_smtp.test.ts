@@ -20,7 +20,7 @@ import { type RunningProcess, startProcess } from './processes/running_process.t
 /**
  * What: a notifier that is killed with a mail between sending and noting it sends that mail again, with the same
  * Message-ID, and loses none; one that is stopped waits a moment for its mail server and gives back what it cut off; one whose
- * mail server is away waits for it; TLS is used and its certificate checked.
+ * mail server is away waits for it; TLS is used and its certificate checked. What a notifier lacks it says at the start.
  * How: `cambist serve --roles notifier` as a process of its own on a real PostgreSQL; real mail servers, of which one
  * kills it with SIGKILL when a mail has come whole, before it answers.
  */
@@ -257,4 +257,20 @@ test('without a mail server the notifier runs and says so', async () => {
   expect(notifier.log().map(({ msg }) => msg)).toContain(
     'no mail server is set (CAMBIST_SMTP_URL): no mails are sent',
   )
+})
+
+test('secrets that no configured account key opens are warned of at the start', async () => {
+  const sealed = Buffer.concat([Buffer.from([1]), Buffer.from('0123456789abcdef', 'hex'), Buffer.alloc(40)])
+  await db.query(
+    `INSERT INTO accounts (account_id, name, created_at_ms) VALUES ('acc_rotated00', 'Rotated', 1)`,
+  )
+  await db.query(
+    `INSERT INTO webhook_secrets (account_id, slot, sealed, created_at_ms) VALUES ('acc_rotated00', 1, $1, 1)`,
+    [sealed],
+  )
+  const notifier = await startNotifier('smtp://127.0.0.1:1?tls=none')
+  onTestFinished(() => notifier.kill())
+  expect(notifier.log().filter(({ level }) => level > 30)).toMatchObject([
+    { accountKey: '0123456789abcdef', apiSecrets: 0, webhookSecrets: 1 },
+  ])
 })

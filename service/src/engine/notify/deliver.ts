@@ -46,6 +46,9 @@ export async function deliver(
 async function send(world: WebhookWorld, { event, accountId, url }: DueDelivery): Promise<WebhookAnswer> {
   // Outside: trouble of our own database passes, and is no failure of the receiver.
   const secrets = await world.webhooks.secretsOf(accountId)
+  if (secrets.length === 0) {
+    return { kind: 'failed', why: 'no secret of the account could be opened to sign it with' }
+  }
   try {
     return await world.webhooks.channel.deliver({
       url,

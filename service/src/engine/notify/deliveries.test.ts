@@ -493,6 +493,18 @@ test('what cannot be made into a message is a failure that is logged, and waits 
   expect(stage.logged.filter(({ level }) => level === 'error')).toHaveLength(1)
 })
 
+test('what no secret can be found for to sign it with is a failure like any other, and is sent to nobody', async () => {
+  const orderId = await orderWith(1)
+  await relay()
+  const { world } = webhooks
+  start({ ...webhooks, world: { ...world, webhooks: { ...world.webhooks, secretsOf: async () => [] } } })
+  await waitFor(async () => expect(await statesOf(orderId)).toEqual(['1 waiting 1']))
+  expect(await stage.db.query('SELECT outcome, said FROM webhook_attempts')).toEqual([
+    { outcome: 'failed', said: 'no secret of the account could be opened to sign it with' },
+  ])
+  expect(called()).toEqual([])
+})
+
 test('a database that does not tell the secrets uses up nobody’s attempts', async () => {
   const orderId = await orderWith(1)
   await relay()

@@ -10,7 +10,7 @@ export type WebhookParts = {
   readonly channel: WebhookChannel
   /** How long an attempt may take in all, and how long a claim has to outlive that. */
   readonly times: { readonly attemptMs: number; readonly marginMs: number }
-  /** The live secrets of an account, newest first. */
+  /** The live secrets of an account that can be opened, newest first. Rejects when the database fails. */
   secretsOf(accountId: string): Promise<readonly string[]>
   /** The JSON that receivers are sent. */
   writeEvent(event: OrderEvent): string

@@ -5,7 +5,7 @@ const noDatabase = () => Promise.reject(new Error('there are no accounts here'))
 /** For servers whose owners nobody asks for. */
 export const noAccounts: OwnerPlace = {
   db: { query: noDatabase, transaction: noDatabase, close: noDatabase },
-  box: { seal: () => Buffer.alloc(0), open: () => '' },
+  box: { seal: () => Buffer.alloc(0), open: () => '', hasKey: () => false },
   wallMs: () => 0,
   nowMs: () => 0,
   baseUrl: () => '',

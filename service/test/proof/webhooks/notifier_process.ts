@@ -32,7 +32,14 @@ const db = openDatabase({
 })
 const clock = { ...system, nowMs: () => serviceTimeMs(settings, system.wallMs()) }
 const box = createSecretBox([createSecretKey(Buffer.from(settings.accountKeyHex, 'hex'))])
-const place = { db, box, wallMs: clock.wallMs }
+const place = {
+  db,
+  box,
+  wallMs: clock.wallMs,
+  onUnopened: (_: string, error: unknown): never => {
+    throw error
+  },
+}
 const { attemptMs, marginMs } = settings
 const world = {
   db,
