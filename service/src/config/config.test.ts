@@ -3,12 +3,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { chainIds } from '../domain/catalog/networks.ts'
+import { defaultVenues, venueIds, venues } from '../prices/ccxt/venues.ts'
 import { readAccountsConfig } from './admin_config.ts'
 import { configurationPage } from './configuration_page.ts'
 import { ConfigError } from './problems.ts'
 import { readSandboxConfig } from './sandbox_config.ts'
 import { sandboxKey } from './sandbox_secrets.ts'
 import { readServeConfig } from './serve_config.ts'
+import { dollarVenues } from './trading_settings.ts'
 import { editDistance } from './unknown_variables.ts'
 import { variableNames, variables } from './variables.ts'
 
@@ -241,6 +243,23 @@ test.each([
   const problems = problemsOf(() => readServeConfig({ ...good, CAMBIST_BASE_URL: url }))
   expect(problems).toEqual([expect.stringMatching(/^CAMBIST_BASE_URL: must be no more than scheme, host/)])
   expect(problems.join()).not.toContain('hunter2')
+})
+
+test('venues that could never give USDT a price are refused, and those that can are named', () => {
+  expect(dollarVenues).toEqual(
+    venueIds.filter((id) => (venues[id].quotes as readonly string[]).includes('USD')),
+  )
+  const of = (names: string, quorum: string) =>
+    problemsOf(() => readServeConfig({ ...good, CAMBIST_PRICE_VENUES: names, CAMBIST_PRICE_QUORUM: quorum }))
+  const all = defaultVenues.join(',')
+  expect([of(all, '3'), of(all, '4'), of('kraken,coinbase,bitstamp', '3')]).toEqual([[], [], []])
+  expect(of('binance,bybit,kucoin,okx,kraken', '3')).toEqual([
+    'CAMBIST_PRICE_VENUES: names 1 with dollar markets, fewer than the quorum of 3: USDT would have no price, nor what is priced in it; name more of bitfinex, bitstamp, coinbase, kraken',
+  ])
+  expect(of(all, '5')).toEqual([
+    'CAMBIST_PRICE_QUORUM: is more than the venues with dollar markets (bitfinex, bitstamp, coinbase, kraken): USDT would have no price, nor what is priced in it; set at most 4',
+  ])
+  expect(of('kraken,okx', '3')).toEqual([expect.stringMatching('^CAMBIST_PRICE_VENUES: names 2, fewer')])
 })
 
 test('a signer alone on mainnet needs its limits too, and nothing that only others use', () => {

@@ -49,22 +49,45 @@ export function readTrading(from: Environment): TradingSettings {
 /** Three is the least of which a median cannot be moved by a single liar; below it nothing is quoted anyway. */
 const QUORUM_MIN = 3
 
+/**
+ * Only these vote for USDT, which is never priced in itself; what the others say is in USDT, and counts for nothing without
+ * its price. The venues themselves are in prices/ccxt, and the tests compare.
+ */
+export const dollarVenues: readonly string[] = ['bitfinex', 'bitstamp', 'coinbase', 'kraken']
+const NO_USDT = 'USDT would have no price, nor what is priced in it'
+
 export function readPrices(from: Environment): PriceSettings {
   const venues = [...new Set(from.list('CAMBIST_PRICE_VENUES'))]
   for (const venue of venues.filter((name) => !/^[a-z0-9]{2,30}$/.test(name))) {
     from.report('CAMBIST_PRICE_VENUES', `${venue} is not a ccxt name such as kraken`)
   }
+  return {
+    venues,
+    quorum: readQuorum(from, venues),
+    ageMsMax: from.integer('CAMBIST_PRICE_AGE_MAX_SECONDS', 1, 3_600) * SECOND_MS,
+    jumpPercentMax: from.integer('CAMBIST_PRICE_JUMP_MAX_PERCENT', 1, 100),
+  }
+}
+
+function readQuorum(from: Environment, venues: readonly string[]): number {
   const quorum = from.integer('CAMBIST_PRICE_QUORUM', QUORUM_MIN, 100)
-  if (venues.length < quorum) {
+  const withDollars = venues.filter((name) => dollarVenues.includes(name))
+  const allWithDollars = dollarVenues.join(', ')
+  if (quorum > dollarVenues.length) {
+    from.report(
+      'CAMBIST_PRICE_QUORUM',
+      `is more than the venues with dollar markets (${allWithDollars}): ${NO_USDT}; set at most ${dollarVenues.length}`,
+    )
+  } else if (venues.length < quorum) {
     from.report(
       'CAMBIST_PRICE_VENUES',
       `names ${venues.length}, fewer than the quorum of ${quorum}: nothing would be quoted; name more venues`,
     )
+  } else if (withDollars.length < quorum) {
+    from.report(
+      'CAMBIST_PRICE_VENUES',
+      `names ${withDollars.length} with dollar markets, fewer than the quorum of ${quorum}: ${NO_USDT}; name more of ${allWithDollars}`,
+    )
   }
-  return {
-    venues,
-    quorum,
-    ageMsMax: from.integer('CAMBIST_PRICE_AGE_MAX_SECONDS', 1, 3_600) * SECOND_MS,
-    jumpPercentMax: from.integer('CAMBIST_PRICE_JUMP_MAX_PERCENT', 1, 100),
-  }
+  return quorum
 }

@@ -515,13 +515,15 @@ const trading = {
     section: 'Trading and prices',
     shapes: serve,
     default: 'binance,bitfinex,bitstamp,bybit,coinbase,kraken,kucoin,okx',
-    meaning: 'Trading venues that prices are read from, by their ccxt names.',
+    meaning:
+      'Trading venues that prices are read from, by their ccxt names. At least a quorum of them must have dollar markets (bitfinex, bitstamp, coinbase, kraken): only those give USDT a price, in which the others price everything.',
   },
   CAMBIST_PRICE_QUORUM: {
     section: 'Trading and prices',
     shapes: serve,
     default: '3',
-    meaning: 'With fewer venues agreeing, a currency is not quoted. At least 3.',
+    meaning:
+      'With fewer venues agreeing, a currency is not quoted. At least 3, and at most as many as venues with dollar markets are named.',
   },
   CAMBIST_PRICE_AGE_MAX_SECONDS: {
     section: 'Trading and prices',
