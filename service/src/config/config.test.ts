@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { chainIds } from '../domain/catalog/networks.ts'
 import { defaultVenues, venueIds, venues } from '../prices/ccxt/venues.ts'
+import { defaultPriceRules } from '../prices/index.ts'
 import { readAccountsConfig } from './admin_config.ts'
 import { configurationPage } from './configuration_page.ts'
 import { ConfigError } from './problems.ts'
@@ -260,6 +261,18 @@ test('venues that could never give USDT a price are refused, and those that can 
     'CAMBIST_PRICE_QUORUM: is more than the venues with dollar markets (bitfinex, bitstamp, coinbase, kraken): USDT would have no price, nor what is priced in it; set at most 4',
   ])
   expect(of('kraken,okx', '3')).toEqual([expect.stringMatching('^CAMBIST_PRICE_VENUES: names 2, fewer')])
+})
+
+test('prices live long enough to be renewed before they are too old', () => {
+  const of = (seconds: string) =>
+    problemsOf(() => readServeConfig({ ...good, CAMBIST_PRICE_AGE_MAX_SECONDS: seconds }))
+  const { refreshMs, readTimeoutMs } = defaultPriceRules
+  expect(20_000).toBeGreaterThan(refreshMs + readTimeoutMs)
+  expect(of('20')).toEqual([])
+  for (const seconds of ['1', '10', '19'])
+    expect(of(seconds)).toEqual([
+      expect.stringMatching('^CAMBIST_PRICE_AGE_MAX_SECONDS: must be a whole number from 20 to 3600'),
+    ])
 })
 
 test('a signer alone on mainnet needs its limits too, and nothing that only others use', () => {

@@ -54,6 +54,8 @@ const QUORUM_MIN = 3
  * its price. The venues themselves are in prices/ccxt, and the tests compare.
  */
 export const dollarVenues: readonly string[] = ['bitfinex', 'bitstamp', 'coinbase', 'kraken']
+/** Prices are read every 10 s and may be 8 s on their way: so long one has to last until the next has come. */
+const AGE_SECONDS_MIN = 20
 const NO_USDT = 'USDT would have no price, nor what is priced in it'
 
 export function readPrices(from: Environment): PriceSettings {
@@ -64,7 +66,7 @@ export function readPrices(from: Environment): PriceSettings {
   return {
     venues,
     quorum: readQuorum(from, venues),
-    ageMsMax: from.integer('CAMBIST_PRICE_AGE_MAX_SECONDS', 1, 3_600) * SECOND_MS,
+    ageMsMax: from.integer('CAMBIST_PRICE_AGE_MAX_SECONDS', AGE_SECONDS_MIN, 3_600) * SECOND_MS,
     jumpPercentMax: from.integer('CAMBIST_PRICE_JUMP_MAX_PERCENT', 1, 100),
   }
 }

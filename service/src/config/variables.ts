@@ -529,7 +529,8 @@ const trading = {
     section: 'Trading and prices',
     shapes: serve,
     default: '45',
-    meaning: 'An older price is not used.',
+    meaning:
+      'An older price is not used. From 20 on: prices are read every 10 s and may take 8 s, and one that ends before the next has come would come and go.',
   },
   CAMBIST_PRICE_JUMP_MAX_PERCENT: {
     section: 'Trading and prices',
