@@ -275,6 +275,23 @@ test('prices live long enough to be renewed before they are too old', () => {
     ])
 })
 
+test.each(['CAMBIST_BTC_URL', 'CAMBIST_XRP_URL'])(
+  'a # in %s, which would make it another host, is refused without repeating what stands there',
+  (name) => {
+    const of = (url: string) => problemsOf(() => readServeConfig({ ...good, [name]: url }))
+    for (const url of [
+      'http://user:12#secret@node:8332',
+      'http://node:8332/#',
+      'http://user:pa#secret@node:8332',
+    ]) {
+      const problems = of(url)
+      expect(problems, url).toContainEqual(expect.stringMatching(`^${name}: has a #.*%23`))
+      expect(problems.join()).not.toContain('secret')
+    }
+    expect(of('http://user:pa%23ss@node:8332')).toEqual([])
+  },
+)
+
 test('a signer alone on mainnet needs its limits too, and nothing that only others use', () => {
   const alone = {
     ...without(

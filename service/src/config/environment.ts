@@ -89,6 +89,12 @@ export function readEnvironment(env: Env, shape: Shape): Environment {
   }
 }
 
+/** What follows a `#` is no part of the address: one in a password makes its beginning another host and port. */
+export function refuseHash(from: Environment, name: VariableName): void {
+  if (from.text(name)?.includes('#') === true)
+    from.report(name, 'has a #, which ends the address; in a user or password write it as %23')
+}
+
 export function splitList(text: string): readonly string[] {
   return text
     .split(',')

@@ -87,6 +87,19 @@ test.each([
   expect(problems[0]).toMatch(new RegExp(`^${name}: `))
 })
 
+test('a # in the URL of the mail server, which would make it another host, is refused', () => {
+  for (const url of [
+    'smtp://me:25#ss@smtp.example.org',
+    'smtp://smtp.example.org#',
+    'smtp://me:p#ss@smtp.example.org',
+  ])
+    expect(problemsOf({ ...mailing, CAMBIST_SMTP_URL: url }), url).toContainEqual(
+      expect.stringMatching(/^CAMBIST_SMTP_URL: has a #.*%23/),
+    )
+  const escaped = readServeConfig({ ...mailing, CAMBIST_SMTP_URL: 'smtp://me:p%23ss@smtp.example.org' })
+  expect(escaped.mail?.smtp.auth).toEqual({ user: 'me', pass: 'p#ss' })
+})
+
 test('an explorer is one’s own, or none', () => {
   const { mail } = readServeConfig({
     ...mailing,

@@ -1,6 +1,6 @@
 import { type Explorer, type Explorers, explorerText } from '../domain/catalog/explorers.ts'
 import { type ChainId, chainIds } from '../domain/catalog/networks.ts'
-import type { Environment } from './environment.ts'
+import { type Environment, refuseHash } from './environment.ts'
 import { explorerVariable } from './variables.ts'
 
 export type MailSettings = {
@@ -20,6 +20,7 @@ export function readMail(from: Environment): MailSettings | null {
   const explorers = readExplorers(from)
   const url = from.url('CAMBIST_SMTP_URL', ['smtp:', 'smtps:'])
   if (url === null) return null
+  refuseHash(from, 'CAMBIST_SMTP_URL')
   from.required('CAMBIST_MAIL_FROM', 'because CAMBIST_SMTP_URL is set')
   from.required('CAMBIST_BASE_URL', 'because mails link to it (CAMBIST_SMTP_URL is set)')
   return { smtp: readSmtp(from, url), ...readSender(from), explorers }
