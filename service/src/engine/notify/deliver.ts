@@ -13,6 +13,7 @@ import {
   setDelivery,
 } from '../../db/webhook_lines.ts'
 import { unreachable } from '../../domain/assert.ts'
+import type { InstantMs } from '../../domain/time.ts'
 import { nextAttemptInMs } from '../../domain/webhooks/schedule.ts'
 import { webhookIdOf } from '../webhook_desk.ts'
 import type { WebhookWorld } from './webhook_world.ts'
@@ -38,9 +39,11 @@ export async function deliver(
   }
   const answer = await send(world, delivery)
   const end = endOf(answer)
-  await noteAttempt(world.db, delivery, end, world.clock.nowMs())
+  // One moment for all that is written of it: whoever reads that it has ended may count from there when the next is due.
+  const endedAtMs = world.clock.nowMs()
+  await noteAttempt(world.db, delivery, end, endedAtMs)
   if (answer.kind === 'failed' && isStopping()) return move(world, delivery, async () => {})
-  await move(world, delivery, (tx) => settle(world, tx, delivery, answer, end))
+  await move(world, delivery, (tx) => settle(world, tx, delivery, { answer, end, nowMs: endedAtMs }))
 }
 
 async function send(world: WebhookWorld, { event, accountId, url }: DueDelivery): Promise<WebhookAnswer> {
@@ -101,10 +104,8 @@ async function settle(
   world: WebhookWorld,
   tx: Sql,
   delivery: DueDelivery,
-  answer: WebhookAnswer,
-  end: AttemptEnd,
+  { answer, end, nowMs }: { answer: WebhookAnswer; end: AttemptEnd; nowMs: InstantMs },
 ): Promise<void> {
-  const nowMs = world.clock.nowMs()
   const isDelivered = answer.kind === 'answered' && answer.status >= 200 && answer.status < 300
   const failures = delivery.failures + (isDelivered ? 0 : 1)
   if (isDelivered) {

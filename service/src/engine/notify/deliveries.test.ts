@@ -133,6 +133,20 @@ test('events of an order are told one after the other, each with the same id and
   )
 })
 
+test('what an attempt has come to is counted from where it ended, however late it is written down', async () => {
+  const orderId = await orderWith(1)
+  await relay()
+  webhooks.answer = () => status(500)
+  const { db } = webhooks.world
+  const query: typeof db.query = async (text, values) => {
+    const rows = await db.query(text, values)
+    if (/SET outcome/.test(text)) stage.advance(5_000)
+    return rows as never
+  }
+  loops.push(startDelivering({ ...webhooks.world, db: { ...db, query } }))
+  await waitFor(async () => expect(await statesOf(orderId)).toContain('1 waiting 2'))
+})
+
 test('after ten failures a delivery is given up and told to its owner, and the line goes on', async () => {
   const orderId = await orderWith(2)
   await relay()
