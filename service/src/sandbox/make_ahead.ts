@@ -7,7 +7,9 @@ import { useLinkedLibraries } from './linked_libraries.ts'
  * one is a copy of, and the contracts of the local chains are compiled. The installation goes on when it fails: the sandbox will say
  * what is wrong, to somebody who is looking.
  */
-await import('./link_libraries.ts').then(({ linkLibraries }) => linkLibraries())
+await import('./link_libraries.ts')
+  .then(({ linkLibraries }) => linkLibraries())
+  .catch((error: unknown) => console.error('Libraries are loaded as they came:', error))
 useLinkedLibraries()
 const chains = new URL('../chains/', import.meta.url)
 const connectors = readdirSync(chains, { withFileTypes: true }).filter((entry) => entry.isDirectory())
