@@ -44,7 +44,7 @@ export type Client = {
   getOrderByToken(shortId: string, token: string, options?: CallOptions): Promise<Order>
   /** The image's bytes: PNG unless `format` says `svg`. */
   getQr(orderId: string, request?: QrImageRequest, options?: CallOptions): Promise<Uint8Array<ArrayBuffer>>
-  /** The image as a data URI, ready for `<img src>`. */
+  /** `qr_code` is the image as a data URI, ready for `<img src>`. */
   getQrDataUri(
     orderId: string,
     request?: Omit<QrRequest, 'format'>,

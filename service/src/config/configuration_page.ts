@@ -28,7 +28,7 @@ const introduction = [
   'A key file holds 32 random bytes in hex or base64 (`openssl rand -hex 32 > file`); lines starting with `#` are',
   'comments. Give every process only what its roles need: the columns below say which.',
   '',
-  'When any chain a process works for is a main network (`mainnet`, chain id 1 or 56, XRP network 0, the public network of Stellar, the main TRON, the main Solana), Cambist additionally refuses',
+  'When any chain a process works for is a main network, which every network counts as that is not a known test network (`service/src/config/test_networks.ts`), Cambist additionally refuses',
   'to start with a key of the sandbox, a signer without spend limits, or a base URL that is not https. Fewer than',
   'three price venues are refused everywhere.',
   '',

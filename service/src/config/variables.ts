@@ -400,7 +400,8 @@ const spendLimits: Record<LimitVariable, Variable> = Object.fromEntries(
       section: 'Keys and limits',
       shapes: serve,
       default: null,
-      required: 'by the role signer on mainnet, for every asset of a configured chain',
+      required:
+        'by the role signer on mainnet, for every asset of a configured chain (without any CAMBIST_…_URL: of all chains)',
       example: '2.5 / 10 / 40',
       meaning: `The most ${asset.currency} on ${asset.network} that may leave: in one payout / an hour / a day.`,
     },
