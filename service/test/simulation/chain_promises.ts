@@ -1,7 +1,9 @@
 import { type AssetId, assetOf } from '../../src/domain/catalog/assets.ts'
-import { amountOf, fromChainUnits } from '../../src/domain/money/amount.ts'
+import { type ChainId, chainFacts } from '../../src/domain/catalog/networks.ts'
+import { amountOf, fromChainUnits, parseAmount } from '../../src/domain/money/amount.ts'
 import type { OrderStatus } from '../../src/domain/orders/order.ts'
 import type { SimulatedNodes } from './chains/simulated_chains.ts'
+import { refundPlace, type Wanted } from './customers.ts'
 import type { Ground } from './ground.ts'
 import type { Witness } from './witness.ts'
 
@@ -13,8 +15,14 @@ export async function findBrokenPromises(
   rows: Ground['rows'],
   nodes: SimulatedNodes,
   { depths, problems }: Witness,
+  wanted: readonly Wanted[],
 ): Promise<string[]> {
-  return [...problems, ...(await findWrongPayments(rows, nodes)), ...(await findHastyCredits(rows, depths))]
+  return [
+    ...problems,
+    ...(await findWrongPayments(rows, nodes, wanted)),
+    ...(await findBrokenRates(rows, wanted)),
+    ...(await findHastyCredits(rows, depths)),
+  ]
 }
 
 export type Owed = { readonly order_id: string }
@@ -32,28 +40,62 @@ type Ended = {
   readonly status: OrderStatus
   readonly to_asset: AssetId
   readonly from_asset: AssetId
-  readonly destination: string
-  readonly refund_address: string | null
   readonly paid: string | null
   readonly refunded: string | null
 }
 
-/** Every order has addresses of its own outside, so that what they hold is what was paid for it. */
-async function findWrongPayments(rows: Ground['rows'], nodes: SimulatedNodes): Promise<string[]> {
+/**
+ * Every client has named addresses of its own, so that what they hold is what was paid to it: whatever the service has written down.
+ * A refund goes where the action says that asks for it.
+ */
+async function findWrongPayments(
+  rows: Ground['rows'],
+  nodes: SimulatedNodes,
+  wanted: readonly Wanted[],
+): Promise<string[]> {
   const orders = await rows<Ended>(
-    `SELECT order_id, status, to_asset, from_asset, destination, refund_address, settled_paid::text AS paid,
-       refund_units::text AS refunded FROM orders`,
+    `SELECT order_id, status, to_asset, from_asset, settled_paid::text AS paid, refund_units::text AS refunded
+     FROM orders`,
   )
   const owed = new Set((await findOwed(rows)).map(({ order_id }) => order_id))
   return orders.flatMap((order) => {
     const { order_id, status, paid, refunded } = order
+    const client = wanted.find((one) => one.order?.order_id === order_id)
+    if (client === undefined) return [`every order is somebody's: nobody has asked for ${order_id}`]
+    const { destination, refundAddress } = client.request
+    const askedBack = refundPlace(order)
     const hasLeft = !owed.has(order_id)
     const due = status === 'DONE' && hasLeft ? BigInt(paid ?? 0) : 0n
     const back = status === 'REFUNDED' && hasLeft ? BigInt(refunded ?? 0) : 0n
     return [
-      ...differs(nodes, order.to_asset, order.destination, due, `${order_id} is ${status}`),
-      ...differs(nodes, order.from_asset, order.refund_address, back, `${order_id} is ${status}, its refund`),
+      ...differs(nodes, order.to_asset, destination, due, `${order_id} is ${status}`),
+      ...differs(nodes, order.from_asset, askedBack, back, `${order_id} is ${status}, its refund`),
+      ...differs(nodes, order.from_asset, refundAddress, 0n, `${order_id} is ${status}, refunded elsewhere`),
     ]
+  })
+}
+
+type Exchanged = {
+  readonly order_id: string
+  readonly from_asset: AssetId
+  readonly to_asset: AssetId
+  readonly paid: string
+}
+
+/** A fixed order that nothing went wrong with pays what its client was shown when it was made. */
+async function findBrokenRates(rows: Ground['rows'], wanted: readonly Wanted[]): Promise<string[]> {
+  const orders = await rows<Exchanged>(
+    `SELECT order_id, from_asset, to_asset, settled_paid::text AS paid FROM orders o
+     WHERE rate_type = 'fixed' AND status = 'DONE'
+       AND NOT EXISTS (SELECT FROM events e WHERE (e.bucket, e.order_id) = (o.bucket, o.order_id) AND e.status = 'EMERGENCY')`,
+  )
+  return orders.flatMap(({ order_id, to_asset, paid }) => {
+    const client = wanted.find((one) => one.order?.order_id === order_id)
+    const shown = client?.order == null ? null : parseAmount(assetOf(to_asset), client.order.receive_amount)
+    const promised = shown?.ok === true ? shown.value.units : 0n
+    return BigInt(paid) === promised
+      ? []
+      : [`what was promised is paid: ${order_id} paid ${paid} of ${promised} ${to_asset}`]
   })
 }
 
@@ -81,15 +123,17 @@ function differs(
 type Credit = {
   readonly order_id: string
   readonly fact_key: string
-  readonly required_confirmations: number
+  readonly chain: ChainId
 }
 
+/** What is required is what the chain asks for, whatever the order says. */
 async function findHastyCredits(rows: Ground['rows'], depths: Witness['depths']): Promise<string[]> {
   const credits = await rows<Credit>(
-    `SELECT order_id, fact_key, required_confirmations FROM facts JOIN orders USING (bucket, order_id)
+    `SELECT order_id, fact_key, split_part(fact_key, ':', 1) AS chain FROM facts
      WHERE kind = 'DepositConfirmed' AND outcome = 'changed'`,
   )
-  return credits.flatMap(({ order_id, fact_key, required_confirmations: required }) => {
+  return credits.flatMap(({ order_id, fact_key, chain }) => {
+    const required = chainFacts[chain].confirmations
     const depth = depths.get(fact_key) ?? 0
     return depth >= required
       ? []

@@ -204,6 +204,11 @@ export function drawAction(chance: Chance): EmergencyAction {
   return chance.pick(emergencyActions)
 }
 
+/** Where an order's money goes back to, named with the action. */
+export function refundPlace({ order_id, from_asset }: Troubled): string {
+  return outsideAddress(from_asset, `back ${order_id}`)
+}
+
 /** A client chooses what becomes of an order in EMERGENCY; others may choose at the same moment. True: it was taken. */
 export async function choose(
   play: Play,
@@ -213,12 +218,15 @@ export async function choose(
 ): Promise<boolean> {
   const key = play.chance.digits(4)
   const slot = { slot: `key:${troubled.order_id}:${key}`, bodyHash: action }
-  const address = outsideAddress(troubled.from_asset, `back ${troubled.order_id}`)
+  const address = refundPlace(troubled)
   let isTaken = false
   await play.perform(life, `${life.name} ${action} ${troubled.order_id} ${key}`, async () => {
     const chosen = await life.desk.chooseAction(ACCOUNT, troubled.order_id, action, address, slot)
     play.recorder.count(chosen.ok ? `action: ${action}` : `action refused: ${chosen.rejection.code}`)
     isTaken = chosen.ok
+    // Less than its way back costs: there is nothing left to choose.
+    if (action === 'refund' && !chosen.ok && chosen.rejection.code === 'INVALID_ACTION')
+      play.hopeless.add(troubled.order_id)
   })
   return isTaken
 }

@@ -1,5 +1,8 @@
 import type { Database, Sql } from '../../src/db/database.ts'
+import type { AssetId } from '../../src/domain/catalog/assets.ts'
+import { chainFacts } from '../../src/domain/catalog/networks.ts'
 import { parseExact, stringifyExact } from '../../src/domain/exact_json.ts'
+import { accept, refuse } from '../../src/domain/outcome.ts'
 import type { Intent } from '../../src/domain/payouts/intent.ts'
 import { SOLANA_BLOCKS_OF_LIFE } from '../../src/domain/payouts/solana_life.ts'
 import { localSigner } from '../../src/signer/local_signer.ts'
@@ -7,6 +10,7 @@ import type { Signer } from '../../src/signer/signer.ts'
 import { memoryStore } from '../../src/signer/testing/memory_store.ts'
 import { simulatedSignerSettings } from './chains/signer_settings.ts'
 import type { SimulatedNodes } from './chains/simulated_chains.ts'
+import { outsideAddress } from './customers.ts'
 import { START_MS, sealKey } from './ground.ts'
 import type { Flaw } from './play.ts'
 import { DATED_EVERY } from './profile.ts'
@@ -26,6 +30,44 @@ export const flaws = {
       ),
   }),
   'signs again before the time of the first attempt is over': withoutPatience,
+  'takes a payout for final in its first block': withoutDepth,
+  'asks of every deposit one block': () => ({
+    database: (db) => changing(db, /"required_confirmations":\d+/g, '"required_confirmations":1'),
+  }),
+  'pays somebody else': () => ({
+    desk: (desk) => ({
+      ...desk,
+      createOrder: (account, request, slot) => {
+        const asset = `${request.to}:${request.toNetwork}` as AssetId
+        const destination = outsideAddress(asset, `somebody beside ${request.destination}`)
+        return desk.createOrder(account, { ...request, destination }, slot)
+      },
+    }),
+  }),
+  'refunds to where nobody asked for it': () => ({
+    desk: (desk) => ({
+      ...desk,
+      chooseAction: (account, orderId, action, _address, slot) =>
+        desk.chooseAction(account, orderId, action, null, slot),
+    }),
+  }),
+  'pays less than it has shown': () => ({
+    desk: (desk) => ({
+      ...desk,
+      createOrder: async (...asked) => {
+        const created = await desk.createOrder(...asked)
+        if (!created.ok) return created
+        const { order } = created.value
+        return accept({ ...created.value, order: { ...order, receive_amount: `1${order.receive_amount}` } })
+      },
+    }),
+  }),
+  'lets nobody choose': () => ({
+    desk: (desk) => ({
+      ...desk,
+      chooseAction: async () => refuse({ code: 'MAINTENANCE', message: 'later' }),
+    }),
+  }),
 } as const satisfies Record<string, () => Flaw>
 
 export type FlawName = keyof typeof flaws
@@ -39,6 +81,13 @@ export const signs: Readonly<Record<FlawName, RegExp>> = {
   'pays without another look at the block': /^nothing leaves for a deposit that is gone: /,
   'credits a block early': /^nothing is credited before it is deep: /,
   'signs again before the time of the first attempt is over': MONEY_GONE,
+  'takes a payout for final in its first block': /^nothing is final before it is deep: /,
+  'asks of every deposit one block': /^nothing is credited before it is deep: /,
+  'pays somebody else': /^nothing is paid twice or wrongly: \S+ is DONE: /,
+  'refunds to where nobody asked for it':
+    /^nothing is paid twice or wrongly: \S+ is REFUNDED, refunded elsewhere/,
+  'pays less than it has shown': /^what was promised is paid: /,
+  'lets nobody choose': /^it never came to rest$/,
 }
 
 /** Of which schedules one is about what the flaw is in. */
@@ -49,6 +98,38 @@ export function everySeed(flaw: FlawName): number {
 function rewriting(db: Database, rewrite: (text: string) => string): Database {
   const over = (sql: Sql): Sql => ({ query: (text, values) => sql.query(rewrite(text), values) })
   return { ...db, ...over(db), transaction: (work) => db.transaction((tx) => work(over(tx))) }
+}
+
+/** What is written of an order is another than what was decided. */
+function changing(db: Database, find: RegExp, replace: string): Database {
+  const over = (sql: Sql): Sql => ({
+    query: (text, values) =>
+      sql.query(
+        text,
+        values?.map((value) => (typeof value === 'string' ? value.replaceAll(find, replace) : value)),
+      ),
+  })
+  return { ...db, ...over(db), transaction: (work) => db.transaction((tx) => work(over(tx))) }
+}
+
+/** In the engine's eyes every block that a payout is in has as many above it as it takes. */
+function withoutDepth(): Flaw {
+  return {
+    chain: (chain) => {
+      const taken = new Map<number, string>()
+      return {
+        ...chain,
+        lookup: async (txHash) => {
+          const status = await chain.lookup(txHash)
+          if (status.where !== 'block') return status
+          const height = status.block.height - chainFacts[chain.id].confirmations + 1
+          taken.set(height, status.block.hash)
+          return { ...status, block: { ...status.block, height } }
+        },
+        blockHash: async (height) => taken.get(height) ?? chain.blockHash(height),
+      }
+    },
+  }
 }
 
 /** What it signs is out before anybody has stored it; asked again, it signs anew with another nonce. */

@@ -52,7 +52,7 @@ export class Life {
     const seal = (terms: Parameters<SigningWorld['seal']>[0]) => makeSeal(sealKey, terms)
     this.world = { ...openWorld({ db, clock, chains, prices, log, sweeps, watched }), signer, seal }
     const { randomDigits, randomId } = parts
-    this.desk = openDesk({ ...this.world, tokenOf, randomDigits, randomId })
+    this.desk = parts.bendDesk(openDesk({ ...this.world, tokenOf, randomDigits, randomId }))
     this.steps = stepsOf(this.world, name)
   }
 
@@ -71,6 +71,8 @@ export type LifeParts = {
   readonly lines: NodeLines
   /** What a known-bad engine takes a chain for. */
   readonly bendChain: (chain: Chain) => Chain
+  /** What its clients speak with. */
+  readonly bendDesk: (desk: Desk) => Desk
   /** Where payouts of account chains leave from. */
   readonly reserveOf: (chain: ChainId) => string
   readonly watched: readonly Watched[]

@@ -3,6 +3,7 @@ import type { Clock } from '../../src/clock.ts'
 import type { Database } from '../../src/db/database.ts'
 import { signedTransactions } from '../../src/db/signed_transactions.ts'
 import { chainFacts } from '../../src/domain/catalog/networks.ts'
+import type { Desk } from '../../src/engine/desk.ts'
 import type { Log } from '../../src/engine/world.ts'
 import { type SandboxPrices, sandboxPrices } from '../../src/prices/index.ts'
 import type { Prices } from '../../src/prices/price_source.ts'
@@ -23,6 +24,8 @@ export type Flaw = {
   readonly database?: (db: Database) => Database
   readonly signer?: (signer: Signer, nodes: () => SimulatedNodes) => Signer
   readonly chain?: (chain: Chain) => Chain
+  /** Between it and its clients. */
+  readonly desk?: (desk: Desk) => Desk
 }
 
 /** A process through all its lives. */
@@ -60,6 +63,8 @@ export class Play {
   readonly prices: SandboxPrices = sandboxPrices()
   readonly processes: Process[] = []
   readonly unexpected: string[] = []
+  /** Orders that ask their client, who can choose nothing because too little has come. */
+  readonly hopeless = new Set<string>()
   readonly time = { nowMs: START_MS, aheadMs: 0 }
   nodes: SimulatedNodes
   /** Nothing goes wrong any more, and nobody has to wait. */
@@ -190,6 +195,7 @@ export class Play {
       signer: flaw.signer?.(signer, () => this.nodes) ?? signer,
       lines: reachNodes(outside, () => this.nodes),
       bendChain: (chain) => bend(chain, flaw.chain),
+      bendDesk: (desk) => bend(desk, flaw.desk),
       clock: this.#clock(),
       prices: this.#believedPrices(),
       log: this.#log(),

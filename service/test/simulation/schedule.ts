@@ -50,7 +50,7 @@ export async function runSchedule(
   const wanted = Array.from({ length: play.profile.orders }, (_, number) => wantOrder(play, number))
   await begin(play, wanted)
   await disturb(play, wanted)
-  const problems = [...(await calmDown(play, wanted)), ...(await lookAtEnd(play))]
+  const problems = [...(await calmDown(play, wanted)), ...(await lookAtEnd(play, wanted))]
   await noteEnd(play)
   return {
     seed,
@@ -259,6 +259,7 @@ async function calmDown(play: Play, wanted: readonly Wanted[]): Promise<string[]
   play.isCalm = true
   await scheduler.finish()
   for (const one of wanted) one.isRefused = false
+  play.hopeless.clear()
   for (const { status } of await play.ground.rows<{ status: string }>('SELECT status FROM orders'))
     recorder.count(`when peace comes: ${status}`)
   play.hasPrices = true
@@ -298,7 +299,7 @@ type Open = {
   readonly chains: readonly string[]
 }
 
-async function findOpen({ ground, nodes }: Play): Promise<Open> {
+async function findOpen({ ground, nodes, hopeless }: Play): Promise<Open> {
   const sweeps = await ground.rows<{
     payout_id: string
     asset: AssetId
@@ -324,8 +325,8 @@ async function findOpen({ ground, nodes }: Play): Promise<Open> {
        (count(*) FILTER (WHERE status = 'NEW'))::int AS fresh,
        (count(*) FILTER (WHERE status = 'EXCHANGE'))::int AS exchanges,
        ARRAY(SELECT DISTINCT chain FROM moving) AS chains
-     FROM orders WHERE status NOT IN ('DONE', 'REFUNDED', 'EXPIRED', 'EMERGENCY')`,
-    [empty.map(({ payout_id }) => payout_id)],
+     FROM orders WHERE status NOT IN ('DONE', 'REFUNDED', 'EXPIRED') AND (status <> 'EMERGENCY' OR order_id <> ALL ($2))`,
+    [empty.map(({ payout_id }) => payout_id), [...hopeless]],
   )
   assert(open !== undefined, 'a count is a row')
   return open
@@ -396,7 +397,7 @@ function goOn(play: Play, round: number, open: Open): void {
 }
 
 /** Everything that is promised, asked of the tables and of the chains themselves. */
-async function lookAtEnd(play: Play): Promise<string[]> {
+async function lookAtEnd(play: Play, wanted: readonly Wanted[]): Promise<string[]> {
   const { ground, nodes, profile } = play
   const chains = connectSimulated(directLines(nodes), async () => 'nobody pays any more')
   const watched = new Map(profile.chains.map((id) => [id, chains.get(id)] as const))
@@ -426,7 +427,7 @@ async function lookAtEnd(play: Play): Promise<string[]> {
     ...owed
       .filter((one) => !violations.some((violation) => isNamed(violation, one)))
       .map(({ order_id }) => `${order_id} is owed what it was paid, and the audit does not say so`),
-    ...(await findBrokenPromises(ground.rows, nodes, play.witness)),
+    ...(await findBrokenPromises(ground.rows, nodes, play.witness, wanted)),
   ]
 }
 

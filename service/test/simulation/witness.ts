@@ -1,11 +1,11 @@
-import type { ChainId } from '../../src/domain/catalog/networks.ts'
+import { type ChainId, chainFacts } from '../../src/domain/catalog/networks.ts'
 import type { SimulatedNodes } from './chains/simulated_chains.ts'
 import type { Ground } from './ground.ts'
 import type { Task } from './scheduler.ts'
 
 /**
  * Looks at what nobody can tell afterwards, in the moment that it happens: how deep a block was when a deposit in it was
- * credited, and whether the money was still there when more of it was about to leave.
+ * credited, or a payout taken for final, and whether the money was still there when more of it was about to leave.
  */
 export class Witness {
   readonly #rows: Ground['rows']
@@ -20,7 +20,11 @@ export class Witness {
   }
 
   async see(task: Task, what: string, values: readonly unknown[]): Promise<void> {
-    if (what.startsWith('INSERT INTO facts')) this.#seeFact(String(values[2]))
+    if (what.startsWith('INSERT INTO facts')) {
+      this.#seeFact(String(values[2]))
+      const [, payoutId] = /^(CB\d+:\d+):confirmed$/.exec(String(values[2])) ?? []
+      if (payoutId !== undefined) await this.#seePaid(task, payoutId)
+    }
     if (what.startsWith('INSERT INTO attempts') && values[2] === 1)
       await this.#seeDraft(task, String(values[1]))
   }
@@ -28,6 +32,21 @@ export class Witness {
   #seeFact(key: string): void {
     const [, chain, hash] = /^(\w+):.*:confirmed:(\w+)@/.exec(key) ?? []
     if (hash !== undefined) this.depths.set(key, this.#nodes()[chain as ChainId].depthOf(hash))
+  }
+
+  /** Of all attempts the one that is in a block; a block may be lost between the look at it and the fact. */
+  async #seePaid({ begunAtMs }: Task, payoutId: string): Promise<void> {
+    const attempts = await this.#rows<{ chain: ChainId; tx_hash: string }>(
+      `SELECT chain, tx_hash FROM attempts JOIN outflows USING (bucket, payout_id)
+       WHERE payout_id = $1 AND tx_hash IS NOT NULL`,
+      [payoutId],
+    )
+    const depths = attempts.map(({ chain, tx_hash }) => this.#nodes()[chain].deepestSince(tx_hash, begunAtMs))
+    const [{ chain } = { chain: null }] = attempts
+    const required = chain === null ? 1 : chainFacts[chain].confirmations
+    const depth = Math.max(0, ...depths)
+    if (depth < required)
+      this.problems.push(`nothing is final before it is deep: ${payoutId}, ${depth} of ${required} deep`)
   }
 
   /** A block may be lost between the look at it and the draft, but not before the look began. */

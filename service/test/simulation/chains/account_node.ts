@@ -195,6 +195,11 @@ export class AccountNode {
     return this.#branch.depthOf(hash)
   }
 
+  /** How deep a transaction is, or was in a block that lost later than at this moment. */
+  deepestSince(txHash: string, sinceMs: number): number {
+    return this.#branch.deepestSince(txHash, sinceMs)
+  }
+
   /** When a block lost; null for one that stands. */
   lostAtMs(hash: string): number | null {
     return this.#branch.lostAtMs(hash)

@@ -17,6 +17,8 @@ export class Branch<Tx extends { readonly txHash: string }> {
   readonly #homes = new Map<string, MinedBlock<Tx>>()
   /** Blocks that lost: how deep they were, and when that was. */
   readonly #lost = new Map<string, { readonly depth: number; readonly atMs: number }>()
+  /** Which of them a transaction was in. */
+  readonly #lostHomes = new Map<string, string[]>()
   #made = 0
 
   /** `prefix` is how hashes of this chain begin: nothing, or 0x. */
@@ -64,7 +66,10 @@ export class Branch<Tx extends { readonly txHash: string }> {
     const blocks = this.#blocks.splice(height + 1 - count)
     for (const { hash, height: at, txs } of blocks) {
       this.#lost.set(hash, { depth: height - at + 1, atMs })
-      for (const { txHash } of txs) this.#homes.delete(txHash)
+      for (const { txHash } of txs) {
+        this.#homes.delete(txHash)
+        this.#lostHomes.set(txHash, [...(this.#lostHomes.get(txHash) ?? []), hash])
+      }
     }
     return blocks
   }
@@ -78,6 +83,14 @@ export class Branch<Tx extends { readonly txHash: string }> {
   /** When a block lost; null for one that stands. */
   lostAtMs(hash: string): number | null {
     return this.#lost.get(hash)?.atMs ?? null
+  }
+
+  /** How deep a transaction is, or was in a block that lost later than at this moment; 0 when it was in none. */
+  deepestSince(txHash: string, sinceMs: number): number {
+    const home = this.#homes.get(txHash)
+    const lost = (this.#lostHomes.get(txHash) ?? []).map((hash) => this.#lost.get(hash))
+    const depths = lost.flatMap((one) => (one !== undefined && one.atMs > sinceMs ? [one.depth] : []))
+    return Math.max(0, ...depths, home === undefined ? 0 : this.depthOf(home.hash))
   }
 
   /** How many blocks there are from the newest one with anything in it. */

@@ -253,6 +253,11 @@ export class CoinsNode {
     return this.#branch.depthOf(hash)
   }
 
+  /** How deep a transaction is, or was in a block that lost later than at this moment. */
+  deepestSince(txHash: string, sinceMs: number): number {
+    return this.#branch.deepestSince(txHash, sinceMs)
+  }
+
   /** When a block lost; null for one that stands. */
   lostAtMs(hash: string): number | null {
     return this.#branch.lostAtMs(hash)

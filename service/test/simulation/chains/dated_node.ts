@@ -244,6 +244,11 @@ export class DatedNode {
     return this.#branch.depthOf(hash) - (this.newest().height - this.head().height)
   }
 
+  /** How deep a transaction is below the newest block that is told, or was in one that lost later than at this moment. */
+  deepestSince(txHash: string, sinceMs: number): number {
+    return this.#branch.deepestSince(txHash, sinceMs) - (this.newest().height - this.head().height)
+  }
+
   /** When a block lost; null for one that stands. */
   lostAtMs(hash: string): number | null {
     return this.#branch.lostAtMs(hash)
