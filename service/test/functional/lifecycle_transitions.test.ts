@@ -1,3 +1,4 @@
+import type { OrderStatus } from '@cambist/sdk'
 import { expect, test } from 'vitest'
 import { balanceOf } from '../harness/amounts.ts'
 import {
@@ -14,7 +15,7 @@ import {
   usdcToBnb,
   usdtToBtc,
 } from '../harness/orders.ts'
-import { type NetworkName, useTestSandbox } from '../harness/test_sandbox.ts'
+import { type NetworkName, type TestSandbox, useTestSandbox } from '../harness/test_sandbox.ts'
 
 /**
  * What: every row of the specification's table of states and transitions (section 3), with its other effects, on every
@@ -100,20 +101,44 @@ test.each(pairs)('%s goes from NEW to DONE, each state with its effects', async 
   ])
 })
 
-test('WITHDRAW stays WITHDRAW until the payout is as deep as a deposit has to be', async () => {
-  const sandbox = given()
-  const order = await createOrder(sandbox, quickPair)
-  await payAndBury(sandbox, order)
-  await sandbox.waitForStatus(order.order_id, 'WITHDRAW')
-  await sandbox.mine('BEP20', 11)
-  await sandbox.eventually('the payout is in a block', async () => {
-    expect(await balanceOf(sandbox, order.destination, 'USDC', 'BEP20')).toBeGreaterThan(0n)
-  })
+const payouts = [
+  ['BTC', 'BTC', usdtToBtc, 3],
+  ['ETH', 'ETH', bnbToEth, 12],
+  ['BEP20', 'USDC', quickPair, 12],
+] as const
+
+test.each(payouts)(
+  'a payout on %s stays WITHDRAW until it is as deep as a deposit has to be',
+  async (network, currency, pair, required) => {
+    const sandbox = given()
+    const order = await createOrder(sandbox, pair)
+    await payAndBury(sandbox, order)
+    await sandbox.waitForStatus(order.order_id, 'WITHDRAW')
+    await sandbox.mine(network, 1)
+    await sandbox.eventually('the payout is in a block', async () => {
+      expect(await balanceOf(sandbox, order.destination, currency, network)).toBeGreaterThan(0n)
+    })
+    expect(await statusAtHead(sandbox, order.order_id)).toBe('WITHDRAW')
+    await sandbox.mine(network, required - 2)
+    expect(await statusAtHead(sandbox, order.order_id)).toBe('WITHDRAW')
+    await sandbox.mine(network, 1)
+    await sandbox.waitForStatus(order.order_id, 'DONE')
+  },
+)
+
+/** How the order stands once its payout was looked at in the newest block: either it has ended, or it waits for a later one. */
+async function statusAtHead(sandbox: TestSandbox, orderId: string): Promise<OrderStatus> {
   await sandbox.settle()
-  expect((await sandbox.client.getOrder(order.order_id)).status).toBe('WITHDRAW')
-  await sandbox.mine('BEP20', 1)
-  await sandbox.waitForStatus(order.order_id, 'DONE')
-})
+  await sandbox.eventually('the payout was looked at', async () => {
+    const waiting = await sandbox.rows(
+      `SELECT 1 FROM outflows f JOIN chain_heads h USING (chain) WHERE f.order_id = $1 AND f.state IN ('signed', 'broadcast')
+         AND (f.due_height IS NULL OR f.due_height <= h.height)`,
+      [orderId],
+    )
+    expect(waiting).toEqual([])
+  })
+  return (await sandbox.client.getOrder(orderId)).status
+}
 
 test('NEW → EXPIRED when no payment came before expires_at, and not before', async () => {
   const sandbox = given()
