@@ -1,4 +1,4 @@
-import type { CreatedOrder } from '@cambist/sdk'
+import type { CreatedOrder, Order } from '@cambist/sdk'
 import { expect } from 'vitest'
 import type { ToldSecret } from '../../src/accounts/keys.ts'
 import { balanceOf, chainUnits } from '../harness/amounts.ts'
@@ -13,7 +13,8 @@ import { prove } from './prove.ts'
  * What: of many choices for an order in EMERGENCY at the same moment exactly one is taken, whoever makes them and
  * wherever, and money leaves once for each order, as that choice said.
  * How: really underpaid orders; twenty signed requests for each at once, over two keys of the account, to two processes
- * of the service, some of them repetitions of one another. What was paid or returned is read from the blocks.
+ * of the service, some of them repetitions of one another. What was paid or returned is read from the blocks, and has to be
+ * what was offered before anybody chose.
  */
 prove('of twenty actions at once each order takes one and pays once', async ({ seed, sized, figure }) => {
   const count = sized({ short: 40, long: 1_000 })
@@ -25,7 +26,8 @@ prove('of twenty actions at once each order takes one and pays once', async ({ s
       const desks = await openDesks(sandbox, other.origin)
       const told: Told[] = []
       await inTurns(stuck, ORDERS_AT_ONCE, async (order) => {
-        told.push(await race(order, desks, chance))
+        const { emergency } = await sandbox.client.getOrder(order.order.order_id)
+        told.push({ ...(await race(order, desks, chance)), offers: emergency?.options ?? null })
       })
       await bringToEnd(sandbox)
       await expectOneOutflowEach(sandbox, told)
@@ -90,10 +92,13 @@ async function openDesks(sandbox: TestSandbox, otherUrl: string): Promise<Desk[]
 const actions = ['continue', 'recalculate', 'refund'] as const
 type Action = (typeof actions)[number]
 
-type Told = Stuck & { readonly taken: readonly Action[]; readonly repeated: number }
+type Raced = Stuck & { readonly taken: readonly Action[]; readonly repeated: number }
+
+/** With what was offered before anybody chose. */
+type Told = Raced & { readonly offers: NonNullable<Order['emergency']>['options'] | null }
 
 /** All at once: most under a key of their own, some under one that they share, and one twice in the same bytes. */
-async function race(stuck: Stuck, desks: readonly Desk[], chance: Chance): Promise<Told> {
+async function race(stuck: Stuck, desks: readonly Desk[], chance: Chance): Promise<Raced> {
   const target = `/v1/order/${stuck.order.order_id}/emergency`
   const shared = { key: `shared-${stuck.order.short_id}`, action: chance.pick(actions) }
   const signedOnce = {
@@ -132,7 +137,7 @@ async function choose(
 }
 
 /** One act is taken, and everybody who repeats it is told the same; all others are told that there is no emergency. */
-function judge(stuck: Stuck, choices: readonly Choice[]): Told {
+function judge(stuck: Stuck, choices: readonly Choice[]): Raced {
   const id = stuck.order.order_id
   const yes = choices.filter(({ answer }) => answer.status === 200)
   const no = choices.filter(({ answer }) => answer.status !== 200)
@@ -172,15 +177,51 @@ async function expectOneOutflowEach(sandbox: TestSandbox, told: readonly Told[])
   )
   expect(outflows).toHaveLength(told.length)
   expect(new Set(outflows.map(({ order_id }) => order_id)).size).toBe(told.length)
-  for (const { order, refundAddress, taken } of told) {
+  for (const one of told) {
+    const { order, refundAddress, taken } = one
     const end = await sandbox.client.getOrder(order.order_id)
-    const isRefund = taken[0] === 'refund'
-    expect(end.status).toBe(isRefund ? 'REFUNDED' : 'DONE')
+    expect(end.status).toBe(taken[0] === 'refund' ? 'REFUNDED' : 'DONE')
     const paid = await balanceOf(sandbox, order.destination, 'USDC', 'BEP20')
     const returned = await balanceOf(sandbox, refundAddress, 'USDT', 'ERC20')
-    expect(paid).toBe(isRefund ? 0n : chainUnits(end.receive_final_amount, 'USDC', 'BEP20'))
-    expect(returned).toBe(isRefund ? chainUnits(end.refund?.amount ?? 0, 'USDT', 'ERC20') : 0n)
+    expectAsOffered(one, paid, returned)
   }
+}
+
+/**
+ * Prices stand still. What `continue` pays is half of what was promised; the others are offered less what the network costs, which may
+ * change until somebody chooses.
+ */
+function expectAsOffered({ order, offers, taken }: Told, paid: bigint, returned: bigint): void {
+  const toUsdc = (amount: number) => chainUnits(amount, 'USDC', 'BEP20')
+  const toUsdt = (amount: number) => chainUnits(amount, 'USDT', 'ERC20')
+  const id = `${order.order_id}: ${taken[0]}`
+  const half = (toUsdc(order.receive_amount) / 2n / USDC_SHOWN) * USDC_SHOWN
+  switch (taken[0]) {
+    case 'refund': {
+      const { refund_amount: offered = 0, network_fee: cost = 0 } = offers?.refund ?? {}
+      expect(paid, id).toBe(0n)
+      expect(toUsdt(offered) + toUsdt(cost), id).toBe(toUsdt(50))
+      expectAround(id, returned, toUsdt(offered), toUsdt(cost))
+      break
+    }
+    case 'recalculate':
+      expect(returned, id).toBe(0n)
+      expectAround(id, paid, toUsdc(offers?.recalculate?.receive_amount ?? 0), toUsdc(order.network_fee))
+      expectAround(id, paid, half, toUsdc(order.network_fee))
+      break
+    default:
+      expect(returned, id).toBe(0n)
+      expect(offers?.continue?.receive_amount, id).toBe(Number(half / USDC_SHOWN) / 1e6)
+      expect(paid, id).toBe(half)
+  }
+}
+
+/** The interface shows 6 decimals of the 18 that USDC has there. */
+const USDC_SHOWN = 10n ** 12n
+
+function expectAround(id: string, arrived: bigint, offered: bigint, tolerated: bigint): void {
+  expect(arrived, id).toBeGreaterThanOrEqual(offered - tolerated)
+  expect(arrived, id).toBeLessThanOrEqual(offered + tolerated)
 }
 
 async function tell(
