@@ -24,6 +24,7 @@ export type Control = {
   readonly onDeath?: (ground: Ground, stage: Stage) => Promise<void>
 }
 
+const PAID_LESS = /arrived \d+ and nothing; due were \d+ and 0$/
 const PAID_TWICE = /was paid .+ and refunded .+; due were/
 /** A service that sent what it does not know of compares its ledger with the chain, and stops before it sends again. */
 const PAID_UNKNOWN = /the ledger of .+ differs from the chain by -?\d+|was paid .+ and refunded .+; due were/
@@ -203,6 +204,36 @@ export const controls: readonly Control[] = [
     sql: [],
     wishes: [pays('BTC:BTC', 'USDT:ERC20'), pays('BTC:BTC', 'ETH:ETH')],
     aims: [{ role: 'engine', point: 'an exchange is settled, its payout is due' }],
+  },
+  {
+    name: 'less than was promised',
+    without: 'a fixed order settles a hundredth below what was shown, and its books agree with that',
+    shows: PAID_LESS,
+    patches: [
+      {
+        file: 'domain/orders/exchange.ts',
+        find: ': { from, to, rate, fee, networkFee }',
+        replace: ': { from, to: { ...to, units: (to.units * 99n) / 100n }, rate, fee, networkFee }',
+      },
+    ],
+    sql: [],
+    wishes: [pays('BTC:BTC', 'ETH:ETH')],
+    aims: [],
+  },
+  {
+    name: 'all for a half',
+    without: 'an order that was paid a half is offered and paid the whole of what was promised',
+    shows: PAID_TWICE,
+    patches: [
+      {
+        file: 'engine/emergency_offers.ts',
+        find: 'continue: keepsRate ? locked && failed && quoteLess(locked, failed) : current,',
+        replace: 'continue: locked && failed && keepsRate ? { ...locked, to: terms.promises } : current,',
+      },
+    ],
+    sql: [],
+    wishes: [{ story: 'continues', from: 'BTC:BTC', to: 'USDT:ERC20' }],
+    aims: [],
   },
 ]
 

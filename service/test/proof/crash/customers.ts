@@ -1,6 +1,12 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Devnet } from '@cambist/devnet'
-import { CambistError, type Client, type CreatedOrder, type CreateOrderRequest } from '@cambist/sdk'
+import {
+  CambistError,
+  type Client,
+  type CreatedOrder,
+  type CreateOrderRequest,
+  type Order,
+} from '@cambist/sdk'
 import { type AssetId, assetOf } from '../../../src/domain/catalog/assets.ts'
 import { chainFacts, depositsLie } from '../../../src/domain/catalog/networks.ts'
 import type { Chance } from '../../harness/chance.ts'
@@ -14,6 +20,8 @@ export type Story =
   /** Pays by a transaction that a reorganisation takes out of the chain for good. */
   | 'loses the payment'
 
+export type Offers = NonNullable<Order['emergency']>['options']
+
 /** Somebody who exchanges once, and does not mind asking again when nobody answers. */
 export type Customer = {
   readonly story: Story
@@ -24,6 +32,8 @@ export type Customer = {
   readonly refundAddress: string
   /** Once it is created. */
   order: CreatedOrder | null
+  /** What was shown of the choices that there were, before one was made. */
+  offers: Offers | null
   /** The transactions that paid it, in chain units. */
   readonly paid: { readonly txHash: string; readonly units: bigint }[]
 }
@@ -124,7 +134,7 @@ export async function newCustomer(wish: Wish, devnet: Devnet, chance: Chance): P
   ])
   const odd = String(chance.below(1_000)).padStart(3, '0')
   const amount = `${AMOUNTS[wish.from]}${odd}`
-  return { ...wish, amount, destination, refundAddress, order: null, paid: [] }
+  return { ...wish, amount, destination, refundAddress, order: null, offers: null, paid: [] }
 }
 
 /** From the order to its end, whatever dies on the way. */
@@ -136,7 +146,11 @@ export async function serveCustomer(counter: Counter, customer: Customer): Promi
   customer.order = order
   await payFor(counter, customer, order)
   const actions = actionsOf(customer)
-  if (actions.length > 0) await until(counter, () => board.statusOf(order.order_id) === 'EMERGENCY')
+  if (actions.length > 0) {
+    await until(counter, () => board.statusOf(order.order_id) === 'EMERGENCY')
+    const { emergency } = await insist(counter, () => client.getOrder(order.order_id))
+    customer.offers = emergency?.options ?? null
+  }
   await Promise.all(
     actions.map((action) =>
       insist(counter, (idempotencyKey) =>

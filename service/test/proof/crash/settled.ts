@@ -5,8 +5,9 @@ import { isStopping } from '../../../src/engine/reconcile.ts'
 import { eventually, Hopeless } from '../../harness/eventually.ts'
 import type { Inspected } from '../../harness/invariants.ts'
 import { type Customer, endsOf } from './customers.ts'
+import { type Due, duesOf } from './dues.ts'
 
-/** What came of every customer: what their own chains tell, against what their orders say. */
+/** What came of every customer: what their own chains tell, against what they were shown. */
 export type Settled = {
   readonly payouts: number
   readonly refunds: number
@@ -18,12 +19,7 @@ export type Settled = {
   readonly problems: readonly string[]
 }
 
-type OrderRow = {
-  order_id: string
-  status: string
-  settled_paid: bigint | null
-  refund_units: bigint | null
-}
+type OrderRow = { order_id: string; status: string }
 
 type DepositRow = { order_id: string; tx_hash: string; units: bigint }
 
@@ -36,7 +32,7 @@ export async function settle(
   const { rows } = inspected
   // The chains first: what they tell now was in the tables before.
   const arrived = await readArrivals(devnet, customers)
-  const orders = await rows<OrderRow>('SELECT order_id, status, settled_paid, refund_units FROM orders')
+  const orders = await rows<OrderRow>('SELECT order_id, status FROM orders')
   const deposits = await rows<DepositRow>(
     `SELECT order_id, tx_hash, units FROM deposits WHERE role = 'counted' AND state = 'confirmed'`,
   )
@@ -86,19 +82,18 @@ type Case = {
 
 async function checkOne({ chains }: Inspected, one: Case): Promise<void> {
   const { customer, order, arrived, found } = one
-  const { from, to, destination, refundAddress, paid } = customer
+  const { from, destination, refundAddress, paid } = customer
   const name = `${order.order_id} (${customer.story})`
   const payouts = arrived.get(destination) ?? []
   const refunds = arrived.get(refundAddress) ?? []
-  const promised = order.settled_paid === null ? [] : [toChainUnits(amountOf(to, order.settled_paid))]
-  const owed = order.refund_units === null ? [] : [toChainUnits(amountOf(from, order.refund_units))]
+  const dues = duesOf(customer)
   found.payouts += payouts.length
   found.refunds += refunds.length
-  const isBoth = payouts.length > 0 && refunds.length > 0
-  if (isBoth || total(payouts) > total(promised) || total(refunds) > total(owed)) {
+  const isWithin = ({ payout, refund }: Due) => total(payouts) <= payout.most && total(refunds) <= refund.most
+  if (!dues.some(isWithin)) {
     found.paidTwice += 1
     found.certain.push(
-      `${name} was paid ${list(payouts)} and refunded ${list(refunds)}; due were ${list(promised)} and ${list(owed)}`,
+      `${name} was paid ${list(payouts)} and refunded ${list(refunds)}; due were ${say(dues)}`,
     )
   }
   if (payouts.length + refunds.length > 0) {
@@ -109,27 +104,26 @@ async function checkOne({ chains }: Inspected, one: Case): Promise<void> {
     }
   }
   if (!endsOf(customer).includes(order.status)) found.problems.push(`${name} is ${order.status}`)
-  if (isLost(one)) {
+  if (isLost(one, dues)) {
     found.lost += 1
     found.problems.push(
-      `${name} paid ${paid.map(({ txHash }) => txHash)}; arrived ${list(payouts)} and ${list(refunds)}; due were ${list(promised)} and ${list(owed)}`,
+      `${name} paid ${paid.map(({ txHash }) => txHash)}; arrived ${list(payouts)} and ${list(refunds)}; due were ${say(dues)}`,
     )
   }
 }
 
 /** A payment that is in no table, or one credited that nobody made, or less than what is due came back. */
-function isLost({ customer, order, arrived, deposits }: Case): boolean {
-  const { from, to, destination, refundAddress, story } = customer
+function isLost({ customer, order, arrived, deposits }: Case, dues: readonly Due[]): boolean {
+  const { from, destination, refundAddress, story } = customer
   const credited = deposits
     .filter(({ order_id }) => order_id === order.order_id)
     .map(({ tx_hash, units }) => `${tx_hash} ${toChainUnits(amountOf(from, units))}`)
   const paid = story === 'loses the payment' ? [] : customer.paid
   const expected = paid.map(({ txHash, units }) => `${txHash} ${units}`)
   if (credited.toSorted().join() !== expected.toSorted().join()) return true
-  const due =
-    (order.settled_paid === null ? 0n : toChainUnits(amountOf(to, order.settled_paid))) +
-    (order.refund_units === null ? 0n : toChainUnits(amountOf(from, order.refund_units)))
-  return total(arrived.get(destination) ?? []) + total(arrived.get(refundAddress) ?? []) < due
+  const payouts = total(arrived.get(destination) ?? [])
+  const refunds = total(arrived.get(refundAddress) ?? [])
+  return dues.every(({ payout, refund }) => payouts < payout.least || refunds < refund.least)
 }
 
 function total(units: readonly bigint[]): bigint {
@@ -138,6 +132,11 @@ function total(units: readonly bigint[]): bigint {
 
 function list(units: readonly bigint[]): string {
   return units.length === 0 ? 'nothing' : units.join(' + ')
+}
+
+function say(dues: readonly Due[]): string {
+  const span = ({ least, most }: Due['payout']) => (least === most ? String(most) : `${least} to ${most}`)
+  return dues.map(({ payout, refund }) => `${span(payout)} and ${span(refund)}`).join(', or ')
 }
 
 /** In chain units: on Bitcoin every output; on Ethereum, whose accounts only hold a sum, that sum. */
