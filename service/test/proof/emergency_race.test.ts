@@ -188,8 +188,8 @@ async function expectOneOutflowEach(sandbox: TestSandbox, told: readonly Told[])
 }
 
 /**
- * Prices stand still. What `continue` pays is half of what was promised; the others are offered less what the network costs, which may
- * change until somebody chooses.
+ * Prices stand still. What `continue` pays is half of what was promised; the others are offered less what the network costs,
+ * which may change until somebody chooses.
  */
 function expectAsOffered({ order, offers, taken }: Told, paid: bigint, returned: bigint): void {
   const toUsdc = (amount: number) => chainUnits(amount, 'USDC', 'BEP20')
