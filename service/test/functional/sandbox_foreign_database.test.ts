@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Postgres, removePostgres } from '@cambist/devnet'
@@ -75,7 +75,9 @@ test("a folder that was a sandbox is no reason to work on somebody else's databa
   await client.query(
     "INSERT INTO accounts (account_id, name, created_at_ms) VALUES ('acc_production', 'A shop', 1)",
   )
+  // Of an earlier version, which had no marker: an account, and then a keystore.
   mkdirSync(dataDir)
+  writeFileSync(join(dataDir, 'demo_account.json'), '{}')
   await openSandboxSeed(dataDir, Date.now())
   const { code, output } = await startOn(url)
   const { rows } = await client.query('SELECT account_id FROM accounts')
