@@ -3,6 +3,7 @@ import type { Env } from '../config/environment.ts'
 import { readSandboxConfig } from '../config/sandbox_config.ts'
 import { createLogger } from '../log.ts'
 import { greet } from '../sandbox/greeting.ts'
+import { refuseForeignFolder } from '../sandbox/own_folder.ts'
 import { resetSandbox, startSandbox } from '../sandbox/start_sandbox.ts'
 import { loadTronSigning } from '../signer/tron_transaction.ts'
 import { untilStopped } from './until_stopped.ts'
@@ -10,13 +11,16 @@ import { untilStopped } from './until_stopped.ts'
 /** `cambist sandbox`: everything on this machine, until Ctrl-C. */
 export async function runSandbox(env: Env, options: { readonly reset: boolean }): Promise<void> {
   const config = readSandboxConfig(env)
+  const dataDir = resolve(config.dataDir)
+  // Before the log is opened there.
+  await refuseForeignFolder(dataDir)
   const say = (line: string) => console.log(`  ${line}`)
   if (options.reset) {
     console.log(`Deleting the sandbox in ${config.dataDir} …`)
     await resetSandbox(config)
   }
   console.log('Starting PostgreSQL, the local chains and the service …')
-  const logFile = join(resolve(config.dataDir), 'service.log')
+  const logFile = join(dataDir, 'service.log')
   // Ctrl-C is heard from now on: whatever has started by then is stopped, too.
   const interrupt = new AbortController()
   const logger = createLogger(config.logLevel, logFile)

@@ -12,7 +12,7 @@ export async function linkLibraries(folder = LINKED_FOLDER): Promise<void> {
   }))
   const input = Object.fromEntries(entries.map(({ url, name }) => [name, fileURLToPath(url)]))
   // What was linked by halves is never where it is looked for.
-  const unfinished = `${folder.replace(/\/$/, '')}.${process.pid}`
+  const unfinished = `${folder}.${process.pid}`
   const bundle = await rolldown({ input, platform: 'node', preserveEntrySignatures: 'strict' })
   try {
     await bundle.write({

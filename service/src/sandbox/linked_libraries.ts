@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { registerHooks } from 'node:module'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 /**
@@ -30,7 +31,7 @@ export const linkedLibraries = [
 ] as const
 
 const MODULES = new URL('../../../node_modules/', import.meta.url)
-export const LINKED_FOLDER = fileURLToPath(new URL('.cache/cambist-libraries/', MODULES))
+export const LINKED_FOLDER = fileURLToPath(new URL('.cache/cambist-libraries', MODULES))
 
 /** What was linked, and of which installation. `urls`: the module that a library is, and the file that stands for it. */
 export type Linked = { readonly installation: string; readonly urls: Readonly<Record<string, string>> }
@@ -51,7 +52,7 @@ export function useLinkedLibraries(folder = LINKED_FOLDER): number {
 
 /** Nothing where nothing was linked, or other versions than are installed now. */
 function readLinked(folder: string): ReadonlyMap<string, string> {
-  const file = `${folder}/linked.json`
+  const file = join(folder, 'linked.json')
   if (!existsSync(file)) return new Map()
   const { installation, urls } = JSON.parse(readFileSync(file, 'utf8')) as Linked
   return installation === nameOfInstallation() ? new Map(Object.entries(urls)) : new Map()

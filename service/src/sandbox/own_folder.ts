@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { readdir, rm, rmdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type LockFile, tryLock } from '@cambist/devnet'
@@ -33,7 +34,7 @@ const BEFORE = /^(service\.log|sandbox\.lock(\.\w+)?|marker\.json\.new)$/
  * would delete that with its own.
  */
 export async function refuseForeignFolder(dataDir: string): Promise<void> {
-  const entries = await readdir(dataDir)
+  const entries = existsSync(dataDir) ? await readdir(dataDir) : []
   if (entries.some((name) => SIGNS.includes(name))) return
   const foreign = entries.find((name) => !BEFORE.test(name))
   if (foreign === undefined) return
@@ -43,10 +44,14 @@ export async function refuseForeignFolder(dataDir: string): Promise<void> {
   )
 }
 
+/** Whether an entry of its folder is a sandbox's own. */
+export function isKept(name: string): boolean {
+  return KEPT.test(name)
+}
+
 /** Deletes what a sandbox keeps, and the folder where nothing else is in it. */
 export async function emptyFolder(dataDir: string): Promise<void> {
   const entries = await readdir(dataDir)
-  for (const name of entries.filter((each) => KEPT.test(each)))
-    await rm(join(dataDir, name), { recursive: true, force: true })
-  if (entries.every((name) => KEPT.test(name))) await rmdir(dataDir)
+  for (const name of entries.filter(isKept)) await rm(join(dataDir, name), { recursive: true, force: true })
+  if (entries.every(isKept)) await rmdir(dataDir)
 }

@@ -85,8 +85,8 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   const lock = ownFolder(dataDir)
   try {
     // First, so that it is known as a sandbox's, however little of it there is.
-    await openMarker(dataDir)
-    const sandbox = await startOwned(options, dataDir)
+    const marker = await openMarker(dataDir)
+    const sandbox = await startOwned(options, { dataDir, marker })
     return {
       ...sandbox,
       stop: () => sandbox.stop().finally(() => lock.release()),
@@ -97,13 +97,17 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   }
 }
 
-async function startOwned(options: SandboxOptions, dataDir: string): Promise<Sandbox> {
+/** A folder of a sandbox, and what it has in common with its database. */
+type OwnFolder = { readonly dataDir: string; readonly marker: string }
+
+async function startOwned(options: SandboxOptions, folder: OwnFolder): Promise<Sandbox> {
+  const { dataDir } = folder
   const sandboxFile = join(dataDir, 'sandbox.json')
   // The file says that the sandbox is ready, so one of an earlier life must not be there meanwhile.
   await rm(sandboxFile, { force: true })
   const { signal = new AbortController().signal } = options
   const { ground, startService } = await loadMeanwhile(options.networks, (whenWaiting) =>
-    startGround(options, dataDir, whenWaiting),
+    startGround(options, folder, whenWaiting),
   )
   let service: Service | undefined
   try {
@@ -179,18 +183,18 @@ type Prepared = {
 
 async function startGround(
   { config, mining, networks, postgresSettings, isLasting = true, say = () => {} }: SandboxOptions,
-  dataDir: string,
+  folder: OwnFolder,
   whenWaiting: () => void,
 ): Promise<Ground> {
   const [devnet, database] = await Promise.allSettled([
     startDevnet({
-      dataDir: join(dataDir, 'devnet'),
+      dataDir: join(folder.dataDir, 'devnet'),
       mining: mining ?? 'lively',
       isLasting,
       log: say,
       ...(networks !== undefined && { networks }),
     }),
-    startDatabase(config, dataDir, {
+    startDatabase(config, folder, {
       onWaiting: whenWaiting,
       ...(postgresSettings && { settings: postgresSettings }),
     }),
@@ -212,10 +216,9 @@ async function startGround(
 
 async function startDatabase(
   { databaseUrl }: SandboxConfig,
-  dataDir: string,
+  { dataDir, marker }: OwnFolder,
   options: Pick<PostgresOptions, 'onWaiting' | 'settings'>,
 ): Promise<Prepared & { stop(): Promise<void> }> {
-  const marker = await openMarker(dataDir)
   const isOwn = databaseUrl === null
   const database = isOwn
     ? await startPostgres({ dataDir: join(dataDir, 'postgres'), ...options })

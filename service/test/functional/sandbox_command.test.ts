@@ -1,10 +1,11 @@
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { removePostgres } from '@cambist/devnet'
 import type { CreatedOrder, Order } from '@cambist/sdk'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { isKept } from '../../src/sandbox/own_folder.ts'
 import { eventually } from '../harness/eventually.ts'
 import {
   killAll,
@@ -88,6 +89,22 @@ test('it prints at most a screen, with everything a stranger needs and one line 
     expect(sandbox.output()).toContain(told)
   }
   expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(120)
+})
+
+test('everything in its folder is known as its own, so that --reset leaves nothing behind', () => {
+  expect(readdirSync(dataDir).filter((name) => !isKept(name))).toEqual([])
+})
+
+test('a folder of somebody else is refused, and nothing is left in it', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'cambist-of-somebody-'))
+  mkdirSync(join(folder, 'thesis'))
+  const env = { CAMBIST_DATA_DIR: folder, PORT: '0' }
+  for (const args of [['sandbox'], ['sandbox', '--reset']]) {
+    const refused = await run('service/src/cli.ts', args, env)
+    expect([refused.code, refused.output]).toEqual([1, expect.stringContaining('thesis is in it')])
+  }
+  expect(readdirSync(folder)).toEqual(['thesis'])
+  rmSync(folder, { recursive: true })
 })
 
 test("another sandbox's database is refused, and --reset deletes no database of somebody else", async () => {
