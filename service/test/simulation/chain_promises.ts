@@ -60,8 +60,8 @@ async function findWrongPayments(
   const owed = new Set((await findOwed(rows)).map(({ order_id }) => order_id))
   return orders.flatMap((order) => {
     const { order_id, status, paid, refunded } = order
-    const client = wanted.find((one) => one.order?.order_id === order_id)
-    if (client === undefined) return [`every order is somebody's: nobody has asked for ${order_id}`]
+    const client = clientOf(wanted, order_id)
+    if (client === null) return [`every order is somebody's: nobody has asked for ${order_id}`]
     const { destination, refundAddress } = client.request
     const askedBack = refundPlace(order)
     const hasLeft = !owed.has(order_id)
@@ -75,27 +75,25 @@ async function findWrongPayments(
   })
 }
 
-type Exchanged = {
-  readonly order_id: string
-  readonly from_asset: AssetId
-  readonly to_asset: AssetId
-  readonly paid: string
+function clientOf(wanted: readonly Wanted[], orderId: string): Wanted | null {
+  return wanted.find(({ order }) => order?.order_id === orderId) ?? null
 }
+
+type Exchanged = { readonly order_id: string; readonly to_asset: AssetId; readonly paid: string }
 
 /** A fixed order that nothing went wrong with pays what its client was shown when it was made. */
 async function findBrokenRates(rows: Ground['rows'], wanted: readonly Wanted[]): Promise<string[]> {
   const orders = await rows<Exchanged>(
-    `SELECT order_id, from_asset, to_asset, settled_paid::text AS paid FROM orders o
+    `SELECT order_id, to_asset, settled_paid::text AS paid FROM orders o
      WHERE rate_type = 'fixed' AND status = 'DONE'
        AND NOT EXISTS (SELECT FROM events e WHERE (e.bucket, e.order_id) = (o.bucket, o.order_id) AND e.status = 'EMERGENCY')`,
   )
   return orders.flatMap(({ order_id, to_asset, paid }) => {
-    const client = wanted.find((one) => one.order?.order_id === order_id)
-    const shown = client?.order == null ? null : parseAmount(assetOf(to_asset), client.order.receive_amount)
-    const promised = shown?.ok === true ? shown.value.units : 0n
-    return BigInt(paid) === promised
+    const shown = clientOf(wanted, order_id)?.order?.receive_amount ?? ''
+    const promised = parseAmount(assetOf(to_asset), shown)
+    return promised.ok && promised.value.units === BigInt(paid)
       ? []
-      : [`what was promised is paid: ${order_id} paid ${paid} of ${promised} ${to_asset}`]
+      : [`what was promised is paid: ${order_id} paid ${paid} units of ${shown} ${to_asset}`]
   })
 }
 

@@ -11,7 +11,7 @@ import type { RouteContext } from '../route_context.ts'
 import { writeOrderEvent } from './order_event.ts'
 import { orderReference } from './order_id.ts'
 import { signedSecurity } from './signed_schema.ts'
-import { orderAskedFor } from './viewer.ts'
+import { orderAskedFor, seenBy } from './viewer.ts'
 
 const NO_STORE = ['Cache-Control', 'no-store']
 const HEADERS = ['Content-Type', 'text/event-stream; charset=utf-8', ...NO_STORE]
@@ -49,27 +49,25 @@ export function orderEventsRoute(context: RouteContext): RouteOptions {
       const answer = keepOpen(parts.clock, request, reply)
       if (request.raw.method === 'HEAD') return answer.end()
       const isAdmitted = viewer.kind === 'token' ? null : () => hasItsKey(context, request)
-      const isWhole = viewer.kind === 'account'
-      reply.raw.on('close', stream(parts.feed, answer, { order, after, missed, isAdmitted, isWhole }))
+      reply.raw.on('close', stream(parts.feed, answer, { order, viewer, after, missed, isAdmitted }))
     },
   }
 }
 
 type Streamed = {
   readonly order: OrderView
+  readonly viewer: Viewer
   readonly after: number
   readonly missed: readonly FeedEvent[]
   /** Asked before anything more is told; null: for good. */
   readonly isAdmitted: (() => Promise<boolean>) | null
-  /** False: without what a token does not show. */
-  readonly isWhole: boolean
 }
 
 /** Gives what ends the following; an end of the answer ends it too. */
 function stream(
   feed: EventFeed,
   answer: OpenAnswer,
-  { order, after, missed, isAdmitted, isWhole }: Streamed,
+  { order, viewer, after, missed, isAdmitted }: Streamed,
 ): () => void {
   let unfollow = () => {}
   const end = () => {
@@ -77,9 +75,8 @@ function stream(
     answer.end()
   }
   const tell = (event: FeedEvent) => {
-    const { sequence, snapshot } = event
-    const shown = isWhole ? event : { ...event, snapshot: { ...(snapshot as object), callback_url: null } }
-    answer.write(`id: ${sequence}\nevent: order.status_changed\ndata: ${writeOrderEvent(shown)}\n\n`)
+    const shown = writeOrderEvent({ ...event, snapshot: seenBy(viewer, event.snapshot as OrderView) })
+    answer.write(`id: ${event.sequence}\nevent: order.status_changed\ndata: ${shown}\n\n`)
     if (isFinal(event)) end()
   }
   let turn = Promise.resolve()

@@ -42,7 +42,7 @@ async function viewerOf(
 const withoutCallback = new WeakMap<OrderView, OrderView>()
 
 /** Where a shop is told of its orders is no business of its customers, and may hold a secret: a token does not show it. */
-function seenBy(viewer: Viewer, order: OrderView): OrderView {
+export function seenBy(viewer: Viewer, order: OrderView): OrderView {
   if (viewer.kind === 'account' || order.callback_url === null) return order
   // The same object as long as the order stands as it stood: so it is written once.
   const known = withoutCallback.get(order) ?? { ...order, callback_url: null }

@@ -47,14 +47,11 @@ export function guesses(
       const who = limitedAs(addressOf(request))
       // Taken before it is known to be wrong: many at once would all find one left.
       if (!left.take(who)) return 'refused'
-      let found: Awaited<ReturnType<typeof find>>
-      try {
-        found = await find()
-      } catch (error) {
+      const found = await find().catch((error: unknown) => {
         // Nobody was told whether it is right.
         left.giveBack(who)
         throw error
-      }
+      })
       if (found === null) return null
       left.giveBack(who)
       rememberIn(known, credential)
