@@ -5,7 +5,7 @@ export type { DevnetCurrency, DevnetNetwork, Replacement } from './local_network
 export type { KeptMail, Mailbox } from './mailbox/open_mailbox.ts'
 export { removePostgres } from './postgres/cluster_place.ts'
 export { findPgbench } from './postgres/find_pgbench.ts'
-export { makeClusterTemplate } from './postgres/make_cluster.ts'
+export { type Filling, makeClusterTemplates } from './postgres/make_ahead.ts'
 export { type Postgres, type PostgresOptions, startPostgres } from './postgres/start_postgres.ts'
 export { type LockFile, tryLock } from './processes/lock_file.ts'
 export type { SubmitTrouble, Troubles } from './simulated/troubles.ts'

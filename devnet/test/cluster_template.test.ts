@@ -1,7 +1,7 @@
 import { readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { makeClusterTemplate, type Postgres, removePostgres, startPostgres } from '../src/index.ts'
+import { makeClusterTemplates, type Postgres, removePostgres, startPostgres } from '../src/index.ts'
 import { makeTemporaryFolder, query } from './harness.ts'
 
 /**
@@ -19,18 +19,22 @@ beforeEach(() => {
 })
 afterEach(() => {
   vi.unstubAllEnvs()
-  for (const name of ['one', 'two']) removePostgres(join(folder.path, name))
+  for (const name of ['one', 'two', 'three']) removePostgres(join(folder.path, name))
   folder.remove()
 })
 
-type Cluster = { readonly id: string; readonly url: string }
+type Cluster = { readonly id: string; readonly hasCoins: boolean; readonly url: string }
 
-async function startOnce(name: string): Promise<Cluster> {
+async function startOnce(name: string, template?: string): Promise<Cluster> {
   let server: Postgres | undefined
   try {
-    server = await startPostgres({ dataDir: join(folder.path, name), log: (line) => said.push(line) })
-    const [row] = await query(server.url, 'SELECT system_identifier::text AS id FROM pg_control_system()')
-    return { id: String(row?.id), url: server.url }
+    const log = (line: string) => said.push(line)
+    server = await startPostgres({ dataDir: join(folder.path, name), log, ...(template && { template }) })
+    const [row] = await query(
+      server.url,
+      `SELECT system_identifier::text AS id, to_regclass('coins') IS NOT NULL AS "hasCoins" FROM pg_control_system()`,
+    )
+    return { id: String(row?.id), hasCoins: row?.hasCoins === true, url: server.url }
   } finally {
     await server?.stop()
   }
@@ -39,8 +43,8 @@ async function startOnce(name: string): Promise<Cluster> {
 const passwordOf = (url: string) => new URL(url).password
 
 test('two clusters are copies of one, and each has its own password', async () => {
-  await makeClusterTemplate()
-  await makeClusterTemplate()
+  await makeClusterTemplates()
+  await makeClusterTemplates()
   expect(readdirSync(cache)).toHaveLength(1)
   const [one, two] = [await startOnce('one'), await startOnce('two')]
   expect(two.id).toBe(one.id)
@@ -57,10 +61,32 @@ test('without one made ahead each is made anew', async () => {
 })
 
 test('one that is broken is told of, and a new one is made', async () => {
-  await makeClusterTemplate()
+  await makeClusterTemplates()
   const [name = ''] = readdirSync(cache)
   rmSync(join(cache, name, 'global'), { recursive: true })
   const [one, two] = [await startOnce('one'), await startOnce('two')]
   expect(two.id).not.toBe(one.id)
   expect(said.filter((line) => line.includes('of no use'))).toHaveLength(2)
+})
+
+const coins = {
+  name: 'with-coins',
+  fill: async (url: string) => {
+    await query(url, 'CREATE TABLE coins AS SELECT 7 AS held')
+  },
+}
+
+test('what was filled ahead is there for whoever names it, and for nobody else', async () => {
+  await makeClusterTemplates(coins)
+  await makeClusterTemplates(coins)
+  expect(readdirSync(cache)).toHaveLength(2)
+  expect(await startOnce('one', coins.name)).toMatchObject({ hasCoins: true })
+  expect(await startOnce('two')).toMatchObject({ hasCoins: false })
+  expect(await startOnce('three', 'something else')).toMatchObject({ hasCoins: false })
+})
+
+test('a filling that fails leaves nothing', async () => {
+  const failing = { name: 'failing', fill: () => Promise.reject(new Error('no tables')) }
+  await expect(makeClusterTemplates(failing)).rejects.toThrow('no tables')
+  expect(readdirSync(cache)).toHaveLength(1)
 })

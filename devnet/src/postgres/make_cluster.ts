@@ -3,7 +3,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { chownSync, existsSync, mkdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { cacheDir } from '../cache_dir.ts'
-import { binaries, binariesVersion, type ServerUser, scratchFolder, serverUser } from './cluster_place.ts'
+import { binaries, binariesVersion, type ServerUser } from './cluster_place.ts'
 
 /** Where a cluster is to be, and who runs what. */
 export type ClusterPlace = {
@@ -12,6 +12,8 @@ export type ClusterPlace = {
   readonly native: string
   readonly user: ServerUser
   readonly password: string
+  /** What was made ahead under this name is what it begins with, where there is such a one. */
+  readonly template?: string
 }
 
 /** Without the locale flags, initdb takes LC_ALL: a missing locale fails, C makes an SQL_ASCII database. */
@@ -55,42 +57,17 @@ async function initialise(place: ClusterPlace): Promise<void> {
   }
 }
 
-/**
- * Makes an empty cluster in the cache of this machine, unless there is one. Every other begins as a copy of it, which takes a
- * sixth of the time.
- */
-export async function makeClusterTemplate(): Promise<void> {
-  const user = serverUser()
-  const native = binaries(user)
-  const template = templatePath()
-  if (existsSync(template)) return
-  const scratch = scratchFolder(user)
-  try {
-    const cluster = join(scratch, 'cluster')
-    // Nobody knows it: a copy gets its own.
-    const password = randomBytes(24).toString('base64url')
-    await initialise({ cluster, native, user, password })
-    // The server's user may not come where the cache is.
-    const draft = `${template}.${randomBytes(6).toString('hex')}`
-    await copy(cluster, draft)
-    renameSync(draft, template)
-  } finally {
-    rmSync(scratch, { recursive: true, force: true })
-  }
+/** An empty cluster with a password that nobody is told. */
+export async function makeEmptyCluster(cluster: string, user: ServerUser): Promise<void> {
+  const password = randomBytes(24).toString('base64url')
+  await initialise({ cluster, native: binaries(user), user, password })
 }
 
-/** Of this version of PostgreSQL, made as we make them now. */
-function templatePath(): string {
-  const made = createHash('sha256').update(FLAGS.join(' ')).digest('hex').slice(0, 8)
-  return join(cacheDir(), `cluster-${binariesVersion()}-${process.arch}-${made}`)
-}
-
-/** False: there is none, or it is somebody else's. */
+/** False: there is none. */
 async function copyTemplate(place: ClusterPlace, draft: string): Promise<boolean> {
-  const template = templatePath()
-  const ownerId = place.user?.uid ?? process.getuid?.()
-  if (!existsSync(template) || statSync(template).uid !== ownerId) return false
-  await copy(template, draft)
+  const template = findTemplate(place)
+  if (template === null) return false
+  await copyCluster(template, draft)
   const single = ['--single', '-D', draft, '-c', 'exit_on_error=on', 'postgres']
   await run(place, 'postgres', single, `ALTER ROLE cambist PASSWORD '${place.password}'\n`)
   // As initdb leaves it: what is on the disk survives a cut of the power.
@@ -98,8 +75,22 @@ async function copyTemplate(place: ClusterPlace, draft: string): Promise<boolean
   return true
 }
 
+/** What was made ahead as the cluster wants it, or else an empty one; neither if it is somebody else's. */
+function findTemplate({ template, user }: ClusterPlace): string | null {
+  const ownerId = user?.uid ?? process.getuid?.()
+  const paths = [...(template === undefined ? [] : [templatePath(template)]), templatePath()]
+  return paths.find((path) => existsSync(path) && statSync(path).uid === ownerId) ?? null
+}
+
+/** Where in the cache of this machine clusters are that were made ahead by this version of PostgreSQL, as we make them now. */
+export function templatePath(name?: string): string {
+  const made = createHash('sha256').update(FLAGS.join(' ')).digest('hex').slice(0, 8)
+  const parts = ['cluster', binariesVersion(), process.arch, made, ...(name === undefined ? [] : [name])]
+  return join(cacheDir(), parts.join('-'))
+}
+
 /** With owners and modes, which `cp` of Node does not keep. */
-function copy(from: string, to: string): Promise<void> {
+export function copyCluster(from: string, to: string): Promise<void> {
   return runProgram('cp', ['-a', from, to], {})
 }
 

@@ -13,7 +13,8 @@ import {
   waitUntilReady,
 } from '../processes/node_process.ts'
 import { binaries, clusterFolder, serverUser } from './cluster_place.ts'
-import { type ClusterPlace, makeCluster } from './make_cluster.ts'
+import type { ClusterPlace } from './make_cluster.ts'
+import { makeClusterAside } from './make_cluster_aside.ts'
 
 export type Postgres = {
   /** Database `postgres`, as a superuser; a test makes its own database from it. */
@@ -33,6 +34,8 @@ export type PostgresOptions = {
   readonly onWaiting?: () => void
   /** On top of our own: a test that never asks what survives a crash need not wait for the disk. */
   readonly settings?: Readonly<Record<string, string>>
+  /** A new cluster begins as a copy of what was made ahead under this name, or empty where nothing was. */
+  readonly template?: string
 }
 
 type Place = ClusterPlace & {
@@ -50,12 +53,12 @@ export async function startPostgres(options: PostgresOptions): Promise<Postgres>
   const dataDir = resolve(options.dataDir)
   mkdirSync(dataDir, { recursive: true })
   return withLock(join(dataDir, 'start.lock'), async () => {
-    const place = preparePlace(dataDir, options.settings ?? {})
+    const place = preparePlace(dataDir, options)
     const running = await adopt(place)
     if (running !== undefined) return handle(place, running, true)
     if (!existsSync(join(place.cluster, 'PG_VERSION'))) {
       options.log?.('postgres: creating a new cluster')
-      const making = makeCluster(place, options.log)
+      const making = makeClusterAside(place, options.log)
       options.onWaiting?.()
       await making
     }
@@ -63,11 +66,12 @@ export async function startPostgres(options: PostgresOptions): Promise<Postgres>
   })
 }
 
-function preparePlace(dataDir: string, settings: Place['settings']): Place {
+function preparePlace(dataDir: string, { settings = {}, template }: PostgresOptions): Place {
   const user = serverUser()
   return {
     dataDir,
     settings,
+    ...(template !== undefined && { template }),
     user,
     cluster: clusterFolder(dataDir, user),
     native: binaries(user),

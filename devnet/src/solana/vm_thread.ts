@@ -69,17 +69,8 @@ async function run({ wire, accounts, written }: VmRun): Promise<VmOutcome> {
     commitment: 'processed',
     accounts: { encoding: 'base64', addresses: written },
   }
-  const body = JSON.stringify({
-    jsonrpc: '2.0',
-    id: 1,
-    method: 'simulateTransaction',
-    params: [wire, options],
-  })
-  const headers = { 'content-type': 'application/json' }
-  const response = await fetch(surfnet.rpcUrl, { method: 'POST', headers, body })
-  const answer = (await response.json()) as { result?: { value: Simulated }; error?: unknown }
-  if (answer.result === undefined) throw new Error(JSON.stringify(answer.error))
-  const { err, logs, unitsConsumed, accounts: after } = answer.result.value
+  const { value } = await ask<{ value: Simulated }>('simulateTransaction', [wire, options])
+  const { err, logs, unitsConsumed, accounts: after } = value
   return {
     err,
     logs: logs ?? [],
@@ -90,6 +81,17 @@ async function run({ wire, accounts, written }: VmRun): Promise<VmOutcome> {
         : { lamports: BigInt(account.lamports), owner: account.owner, data: account.data[0] },
     ),
   }
+}
+
+async function ask<Result>(method: string, params: readonly unknown[]): Promise<Result> {
+  const response = await fetch(surfnet.rpcUrl, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
+  })
+  const answer = (await response.json()) as { result?: Result; error?: unknown }
+  if (answer.result === undefined) throw new Error(JSON.stringify(answer.error))
+  return answer.result
 }
 
 port.on('message', (message: ToVm) => {
@@ -104,3 +106,7 @@ port.on('message', (message: ToVm) => {
   )
 })
 tell({ ready: true })
+// Whoever asks first sleeps until he is answered, and the first question of a thread takes it a tenth of a second.
+ask('getVersion', []).catch(() => {
+  // Stopped already, or not well: whoever asks for something is told.
+})

@@ -1,15 +1,27 @@
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
 import type { Sql } from './database.ts'
 
 export const MIGRATIONS_FOLDER = new URL('./migrations', import.meta.url).pathname
 
 /** Migrations that this code has, by name, the first one first. */
-export async function allMigrations(): Promise<string[]> {
-  const files = await readdir(MIGRATIONS_FOLDER)
+export async function allMigrations(folder = MIGRATIONS_FOLDER): Promise<string[]> {
+  const files = await readdir(folder)
   return files
     .filter((file) => file.endsWith('.sql'))
     .map((file) => file.slice(0, -'.sql'.length))
     .sort()
+}
+
+/** Of the tables that the migrations make, and nothing else: another text of one of them is another name. */
+export async function nameOfSchema(folder = MIGRATIONS_FOLDER): Promise<string> {
+  const hash = createHash('sha256')
+  for (const name of await allMigrations(folder)) {
+    hash.update(`${name}\n`).update(readFileSync(join(folder, `${name}.sql`)))
+  }
+  return `schema-${hash.digest('hex').slice(0, 16)}`
 }
 
 /** Those of them that the database has not. */

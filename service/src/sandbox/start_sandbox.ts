@@ -21,6 +21,7 @@ import type { SandboxConfig } from '../config/sandbox_config.ts'
 import { sandboxKey } from '../config/sandbox_secrets.ts'
 import { openDatabase } from '../db/database.ts'
 import { migrate } from '../db/migrate.ts'
+import { nameOfSchema } from '../db/migrations_done.ts'
 import { defaultExplorers } from '../domain/catalog/explorers.ts'
 import type { ChainId } from '../domain/catalog/networks.ts'
 import { defaultPolicy } from '../engine/default_policy.ts'
@@ -221,7 +222,11 @@ async function startDatabase(
 ): Promise<Prepared & { stop(): Promise<void> }> {
   const isOwn = databaseUrl === null
   const database = isOwn
-    ? await startPostgres({ dataDir: join(dataDir, 'postgres'), ...options })
+    ? await startPostgres({
+        dataDir: join(dataDir, 'postgres'),
+        template: await nameOfSchema(),
+        ...options,
+      })
     : await external(databaseUrl, dataDir, marker)
   try {
     await migrate(database.url, () => {})
