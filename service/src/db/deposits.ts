@@ -5,6 +5,7 @@ import { amountOf } from '../domain/money/amount.ts'
 import { bucketOf, type OrderId } from '../domain/orders/identifiers.ts'
 import type { Deposit, DepositRole, Order } from '../domain/orders/order.ts'
 import type { Sql } from './database.ts'
+import { sweptOfU } from './unswept.ts'
 
 type DepositRow = {
   deposit_key: string
@@ -164,7 +165,7 @@ export async function findWaitingDeposits(
  * Deposits of these assets that are booked and still their customers' (the ledger's `customer_deposits`): they will be
  * exchanged or go back, out of the reserve in either case. An order that has expired has any only while it waits for another one
  * that came late and is in a block, so it is found by that one, and not among all that have ever expired. Where deposits lie on
- * addresses of their own, those are left out that no sweep has taken away yet, because the reserve does not have them either.
+ * addresses of their own, it is no more than sweeps have taken away or are taking, because the reserve does not have the rest.
  */
 export async function sumCustomerDeposits(
   sql: Sql,
@@ -181,13 +182,15 @@ export async function sumCustomerDeposits(
        FROM (SELECT DISTINCT bucket, order_id FROM deposits
              WHERE chain = $1 AND state = 'mined' AND role = 'counted' AND is_late) AS waiting
          JOIN orders USING (bucket, order_id)
-       WHERE status = 'EXPIRED')
-     SELECT d.asset, sum(d.units)::numeric(78,0) AS units
-     FROM open o JOIN deposits d USING (bucket, order_id)
-       LEFT JOIN unswept_addresses u ON u.chain = $1 AND u.address = o.deposit_address
-     WHERE o.from_asset = ANY($2) AND d.role = 'counted' AND d.state = 'confirmed'
-       AND (u.address IS NULL OR (u.sweep_count > 0 AND u.sweeping IS NULL))
-     GROUP BY d.asset`,
+       WHERE status = 'EXPIRED'
+     ), booked AS (
+       SELECT o.deposit_address, d.asset, sum(d.units) AS units FROM open o JOIN deposits d USING (bucket, order_id)
+       WHERE o.from_asset = ANY($2) AND d.role = 'counted' AND d.state = 'confirmed'
+       GROUP BY bucket, order_id, o.deposit_address, d.asset)
+     SELECT booked.asset, sum(CASE WHEN u.address IS NULL THEN booked.units
+       ELSE least(booked.units, ${sweptOfU('booked.asset')}) END)::numeric(78,0) AS units
+     FROM booked LEFT JOIN unswept_addresses u ON u.chain = $1 AND u.address = booked.deposit_address
+     GROUP BY booked.asset`,
     [chain, assets],
   )
   return new Map(rows.map(({ asset, units }) => [asset, units]))

@@ -15,6 +15,19 @@ export type UnsweptAddress = {
   readonly sweepCount: number
 }
 
+/**
+ * In a statement on `unswept_addresses AS u`: ledger units of an asset that were swept from the address, by names (`sweepIdOf`), for no
+ * index has them by address. From its signature on a sweep may be mined, and before it is deep the reserve's balance has it.
+ */
+export function sweptOfU(asset: string): string {
+  return `(
+    SELECT coalesce(sum(s.units), 0) FROM outflows AS s
+    WHERE s.bucket = 0 AND s.payout_id = ANY (ARRAY(
+        SELECT 'sweep-' || u.chain || '-' || u.key_index || '-' || n || ':1' FROM generate_series(1, u.sweep_count) AS n))
+      AND s.from_address = u.address AND s.asset = ${asset}
+      AND s.state IN ('signed', 'broadcast', 'orphaned', 'confirmed'))`
+}
+
 /** Something was booked at this address: it is looked at soon, where deposits lie on addresses of their own. */
 export async function noteUnswept(tx: Sql, chain: ChainId, address: string, nowMs: InstantMs): Promise<void> {
   const { family } = chainFacts[chain]

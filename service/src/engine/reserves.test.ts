@@ -7,8 +7,13 @@ import { sumCustomerDeposits } from '../db/deposits.ts'
 import { findOrder } from '../db/orders.ts'
 import { endOutflow, orphanOutflow, planOutflow, setOutflowState } from '../db/outflows.ts'
 import { readReserves } from '../db/reserves.ts'
+import { beginSweep, claimUnswept, leaveUnswept } from '../db/unswept.ts'
+import { assert } from '../domain/assert.ts'
 import type { AssetId } from '../domain/catalog/assets.ts'
 import { amountOf } from '../domain/money/amount.ts'
+import type { Order } from '../domain/orders/order.ts'
+import type { PayoutId } from '../domain/payouts/intent.ts'
+import { sweepIdOf } from '../domain/payouts/sweep.ts'
 import { saveReserves } from './reserves.ts'
 import {
   type BooksStage,
@@ -227,18 +232,79 @@ test('what is promised to customers is summed without reading the orders that ar
   expect(await pagesTouched(stage.db, ask)).toBeLessThan(60)
 })
 
-test('what lies on a deposit address is not in the reserve, and is not taken off before it has been swept', async () => {
-  const order = await placeOrder(stage, 'ETH:ETH', 'BTC:BTC', { asks: ETHER, promises: 500n })
-  await confirmDeposit(stage, order, await mineDeposit(stage, order, ETHER / 2n, 98))
-  const freeEther = async (held: bigint) => {
-    await saveReserves(stage.world, ethereum({ 'ETH:ETH': held }).chain, 100, 0)
-    return (await spendable())['ETH:ETH']
-  }
+/** Ether that can be promised while the reserve holds so much. */
+async function freeEther(held: bigint) {
+  await saveReserves(stage.world, ethereum({ 'ETH:ETH': held }).chain, 100, 0)
+  return (await spendable())['ETH:ETH']
+}
+
+/** A sweep of so much ether from the address of the order is planned; answers its name. */
+async function planSweep({ terms }: Order, units: bigint): Promise<PayoutId> {
+  const nowMs = stage.world.clock.nowMs()
+  const time = { nowMs, dueAtMs: nowMs }
+  const due = await claimUnswept(stage.db, 'ETH', time, { step: 10, liveMax: 10 })
+  const taken = due.find(({ address }) => address === terms.depositAddress)
+  assert(taken !== undefined, 'the address waits for its sweep')
+  const payoutId = sweepIdOf('ETH', taken.keyIndex, taken.sweepCount + 1)
+  assert(await beginSweep(stage.db, taken, payoutId), 'nobody else was first')
+  const from = { key: { purpose: 'deposit', index: taken.keyIndex }, address: taken.address } as const
+  const sweep = { kind: 'sweep', asset: 'ETH:ETH', address: RESERVE, tag: null } as const
+  await planOutflow(stage.db, { ...sweep, payoutId, units, from }, nowMs)
+  return payoutId
+}
+
+async function end(payoutId: PayoutId, state: 'confirmed' | 'failed'): Promise<void> {
+  await setOutflowState(stage.db, payoutId, ['planned', 'broadcast'], state)
+  await leaveUnswept(stage.db, 'ETH', payoutId, stage.world.clock.nowMs())
+}
+
+/** An order that has received a part of ten ether, for its customer to decide about. */
+async function askedCustomer(units: bigint): Promise<Order> {
+  const order = await placeOrder(stage, 'ETH:ETH', 'BTC:BTC', { asks: 10n * ETHER, promises: 500n })
+  await confirmDeposit(stage, order, await mineDeposit(stage, order, units, 80))
+  return order
+}
+
+test('what lies on a deposit address is not in the reserve, and is not taken off before it is swept', async () => {
+  const order = await askedCustomer(4n * ETHER)
   expect(await freeEther(ETHER)).toBe(ETHER)
-  await stage.corrupt("UPDATE unswept_addresses SET sweeping = 'sweep-ETH-1-1:1', sweep_count = 1")
-  expect(await freeEther(ETHER), 'on its way').toBe(ETHER)
-  await stage.corrupt('UPDATE unswept_addresses SET sweeping = NULL')
-  expect(await freeEther(2n * ETHER)).toBe(2n * ETHER - ETHER / 2n)
+  const failing = await planSweep(order, 4n * ETHER)
+  expect(await freeEther(ETHER), 'planned').toBe(ETHER)
+  await end(failing, 'failed')
+  expect(await freeEther(ETHER), 'it lies there still').toBe(ETHER)
+  const sweep = await planSweep(order, 4n * ETHER)
+  await setOutflowState(stage.db, sweep, ['planned'], 'broadcast')
+  expect(await freeEther(5n * ETHER), 'in a block, and not deep').toBe(ETHER)
+  await end(sweep, 'confirmed')
+  expect(await freeEther(5n * ETHER), 'deep').toBe(ETHER)
+})
+
+test('what was swept stays its customer’s while more is swept from the same address', async () => {
+  const order = await askedCustomer(4n * ETHER)
+  await end(await planSweep(order, 4n * ETHER), 'confirmed')
+  await confirmDeposit(stage, order, await mineDeposit(stage, order, ETHER, 85))
+  expect(await freeEther(5n * ETHER), 'more has come').toBe(ETHER)
+  const second = await planSweep(order, ETHER)
+  expect(await freeEther(5n * ETHER), 'planned').toBe(ETHER)
+  await setOutflowState(stage.db, second, ['planned'], 'broadcast')
+  expect(await freeEther(6n * ETHER), 'in a block, and not deep').toBe(ETHER)
+})
+
+test('what was swept for customers is summed without reading the sweeps that are over', async () => {
+  for (const units of [3n, 4n]) {
+    const order = await askedCustomer(units * ETHER)
+    await end(await planSweep(order, units * ETHER), 'confirmed')
+  }
+  await stage.corrupt(
+    `INSERT INTO outflows (bucket, order_id, payout_id, kind, chain, asset, units, address, state, planned_at_ms, due_at_ms,
+       from_address, from_index)
+     SELECT 0, 'sweep-ETH-9' || n || '-1', 'sweep-ETH-9' || n || '-1:1', 'sweep', 'ETH', 'ETH:ETH', 1, 'reserve', 'confirmed', 1, 1,
+       'deposit-9' || n, 9 FROM generate_series(1, 20000) AS n`,
+  )
+  await stage.corrupt('VACUUM ANALYZE')
+  const ask = (sql: Sql) => sumCustomerDeposits(sql, 'ETH', ['ETH:ETH'])
+  expect(await ask(stage.db)).toEqual(new Map([['ETH:ETH', 7n * ETHER]]))
+  expect(await pagesTouched(stage.db, ask)).toBeLessThan(60)
 })
 
 test('when more is promised than is held, nothing can be promised', async () => {

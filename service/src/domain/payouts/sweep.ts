@@ -1,4 +1,7 @@
+import type { ChainId } from '../catalog/networks.ts'
 import type { Amount } from '../money/amount.ts'
+import { payoutIdOf } from '../orders/identifiers.ts'
+import type { PayoutId } from './intent.ts'
 
 /** What a deposit address holds of an asset, and what it would cost at most to move that to the reserve. */
 export type Holding = {
@@ -31,4 +34,9 @@ export function nextSweepStep(holdings: readonly Holding[], multiple: bigint): S
   return chosen.hasGas
     ? { kind: 'sweep', amount: chosen.amount }
     : { kind: 'bring_gas', amount: chosen.missingGas }
+}
+
+/** The `number`th outflow that is planned for a deposit address; `sweptOfU` (db/unswept.ts) says the same to PostgreSQL. */
+export function sweepIdOf(chain: ChainId, keyIndex: number, number: number): PayoutId {
+  return payoutIdOf(`sweep-${chain}-${keyIndex}-${number}`, 1)
 }

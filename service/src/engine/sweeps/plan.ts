@@ -6,9 +6,8 @@ import { beginSweep, claimUnswept, restUnswept, type UnsweptAddress } from '../.
 import { assert } from '../../domain/assert.ts'
 import { type AssetId, assetOf, nativeAsset } from '../../domain/catalog/assets.ts'
 import { type Amount, amountOf, fromChainUnits, toChainUnits } from '../../domain/money/amount.ts'
-import { payoutIdOf } from '../../domain/orders/identifiers.ts'
 import type { Outflow, OutflowSource } from '../../domain/payouts/intent.ts'
-import { type Holding, nextSweepStep } from '../../domain/payouts/sweep.ts'
+import { type Holding, nextSweepStep, sweepIdOf } from '../../domain/payouts/sweep.ts'
 import { costIn } from '../../domain/quotes/quote.ts'
 import { HOUR_MS } from '../../domain/time.ts'
 import { deepHeight } from '../deep_height.ts'
@@ -76,8 +75,7 @@ async function nextOutflow(world: World, chain: Chain, taken: UnsweptAddress): P
   const [reserve] = await reserveAddresses(world.db, chain.family)
   assert(reserve !== undefined, `the reserve address of ${chain.id} is known`)
   const from: OutflowSource = { key: { purpose: 'deposit', index: taken.keyIndex }, address: taken.address }
-  const number = taken.sweepCount + 1
-  const payoutId = payoutIdOf(`sweep-${chain.id}-${taken.keyIndex}-${number}`, 1)
+  const payoutId = sweepIdOf(chain.id, taken.keyIndex, taken.sweepCount + 1)
   const sweepOf = ({ asset, units }: Amount): Outflow => ({
     payoutId,
     kind: 'sweep',
