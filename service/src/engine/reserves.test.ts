@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Chain } from '../chains/chain.ts'
 import { readLookedBefore } from '../db/chain_looks.ts'
 import { markSpent, unmineCoins, upsertCoin } from '../db/coins.ts'
-import type { Sql } from '../db/database.ts'
+import type { Database, Sql } from '../db/database.ts'
 import { sumCustomerDeposits } from '../db/deposits.ts'
 import { findOrder } from '../db/orders.ts'
 import { endOutflow, orphanOutflow, planOutflow, setOutflowState } from '../db/outflows.ts'
@@ -233,8 +233,8 @@ test('what is promised to customers is summed without reading the orders that ar
 })
 
 /** Ether that can be promised while the reserve holds so much. */
-async function freeEther(held: bigint) {
-  await saveReserves(stage.world, ethereum({ 'ETH:ETH': held }).chain, 100, 0)
+async function freeEther(held: bigint, db: Database = stage.db) {
+  await saveReserves({ ...stage.world, db }, ethereum({ 'ETH:ETH': held }).chain, 100, 0)
   return (await spendable())['ETH:ETH']
 }
 
@@ -305,6 +305,31 @@ test('what was swept for customers is summed without reading the sweeps that are
   const ask = (sql: Sql) => sumCustomerDeposits(sql, 'ETH', ['ETH:ETH'])
   expect(await ask(stage.db)).toEqual(new Map([['ETH:ETH', 7n * ETHER]]))
   expect(await pagesTouched(stage.db, ask)).toBeLessThan(60)
+})
+
+test('a refund that is chosen while the figures are taken is promised to nobody else', async () => {
+  const order = await askedCustomer(4n * ETHER)
+  await end(await planSweep(order, 4n * ETHER), 'confirmed')
+  let isChosen = false
+  const chooseAfter = (sql: Sql): Sql => ({
+    query: async (text, values) => {
+      const rows = await sql.query<never>(text, values)
+      if (isChosen || !text.includes('FROM outflows')) return rows
+      isChosen = true
+      const amount = amountOf('ETH:ETH', 4n * ETHER - 9n)
+      const refund = { amount, networkFee: amountOf('ETH:ETH', 9n), address: 'outside' }
+      await tell(stage, order.terms.id, 'action', { kind: 'ActionChosen', action: 'refund', refund })
+      return rows
+    },
+  })
+  const db: Database = {
+    ...stage.db,
+    ...chooseAfter(stage.db),
+    transaction: (work) => stage.db.transaction((tx) => work(chooseAfter(tx))),
+  }
+  expect(await freeEther(5n * ETHER, db)).toBe(ETHER)
+  expect(isChosen).toBe(true)
+  expect(await freeEther(5n * ETHER)).toBe(ETHER + 9n)
 })
 
 test('when more is promised than is held, nothing can be promised', async () => {

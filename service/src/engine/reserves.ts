@@ -1,6 +1,7 @@
 import type { Chain } from '../chains/chain.ts'
 import { reserveAddresses } from '../db/addresses.ts'
 import { sumCoins } from '../db/coins.ts'
+import type { Sql } from '../db/database.ts'
 import { sumCustomerDeposits } from '../db/deposits.ts'
 import { sumLiveOutflows } from '../db/outflows.ts'
 import { writeReserves } from '../db/reserves.ts'
@@ -26,37 +27,49 @@ export async function saveReserves(
   const nowMs = world.clock.nowMs()
   if (nowMs - takenAtMs < REFRESH_MS) return
   const spendable = await spendableOn(world, chain, height)
-  // Nobody else is promised what is a customer's: it may be asked back, at any moment in an emergency.
-  const customers = await sumCustomerDeposits(world.db, chain.id, chain.assets)
   const reserves = chain.assets.map(async (asset) => ({
     asset,
-    spendable: (spendable.get(asset) ?? 0n) - (customers.get(asset) ?? 0n),
+    spendable: spendable.get(asset) ?? 0n,
     payoutCost: (await chain.estimateCost(asset)).units,
     atMs: nowMs,
   }))
   await writeReserves(world.db, await Promise.all(reserves))
 }
 
-/** What is held less what is promised; ledger units. */
-async function spendableOn(
-  world: World,
-  chain: Chain,
-  height: number,
-): Promise<ReadonlyMap<AssetId, bigint>> {
-  if (chain.model === 'coins') {
-    const { confirmations } = chainFacts[chain.id]
-    const { satoshi, promised } = await sumCoins(world.db, chain.id, height, confirmations)
-    const { id } = nativeAsset(chain.id)
-    return new Map([[id, fromChainUnits(id, satoshi).units - promised]])
-  }
-  const addresses = await reserveAddresses(world.db, chain.family)
+/** What is held less what is promised, and less what is a customer's: that may be asked back, at any moment in an emergency. Ledger units. */
+async function spendableOn(world: World, chain: Chain, height: number): Promise<Sums> {
+  // Asked before what is promised: a payout that leaves in between is taken off once more, never not at all.
+  const balances = chain.model === 'coins' ? null : await readBalances(world, chain)
+  return world.db.transaction(async (tx) => {
+    // One snapshot: a refund that is chosen between two statements would be neither its customer's any more nor promised yet.
+    await tx.query('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY')
+    const unpromised =
+      balances === null
+        ? await sumUnpromisedCoins(tx, chain, height)
+        : less(balances, await sumLiveOutflows(tx, chain.id))
+    return less(unpromised, await sumCustomerDeposits(tx, chain.id, chain.assets))
+  })
+}
+
+type Sums = ReadonlyMap<AssetId, bigint>
+
+function less(sums: Sums, taken: Sums): Sums {
+  return new Map([...sums].map(([asset, units]) => [asset, units - (taken.get(asset) ?? 0n)]))
+}
+
+async function sumUnpromisedCoins(tx: Sql, chain: Chain, height: number): Promise<Sums> {
+  const { confirmations } = chainFacts[chain.id]
+  const { satoshi, promised } = await sumCoins(tx, chain.id, height, confirmations)
+  const { id } = nativeAsset(chain.id)
+  return new Map([[id, fromChainUnits(id, satoshi).units - promised]])
+}
+
+async function readBalances({ db }: World, chain: Chain): Promise<Sums> {
+  const addresses = await reserveAddresses(db, chain.family)
   const balances = chain.assets.map(async (asset) => {
     return [asset, await spendableBalance(chain, asset, addresses)] as const
   })
-  const held = await Promise.all(balances)
-  // Asked after what is held: a payout that leaves in between is taken off once more, never not at all.
-  const promised = await sumLiveOutflows(world.db, chain.id)
-  return new Map(held.map(([asset, units]) => [asset, units - (promised.get(asset) ?? 0n)]))
+  return new Map(await Promise.all(balances))
 }
 
 /** What of a balance can leave: all of it, less what the chain never lets go. Ledger units. */
