@@ -514,3 +514,56 @@ test('what a block gives an address by itself is unclaimed money, which no order
     [{ address: depositAddress }],
   )
 })
+
+/** Solana on paper: its blocks are told when they are final, and what each has of the time, and for whom, is given. */
+function finalChain(
+  blocks: ReadonlyMap<number, { readonly timeMs: number; readonly transfers: readonly Transfer[] }>,
+) {
+  const chain = stage.chain('SOL')
+  const readBlock: Chain['readBlock'] = async (height, findOurs) => {
+    const { timeMs, transfers } = blocks.get(height) ?? { timeMs: 0, transfers: [] }
+    await findOurs(transfers.map(({ to }) => to))
+    const [hash = '', parentHash = ''] = [await chain.blockHash(height), await chain.blockHash(height - 1)]
+    return { height, hash: hash ?? '', parentHash: parentHash ?? '', timeMs, transfers }
+  }
+  return Object.assign(chain, { assets: [], readMempool: async () => [], readBlock })
+}
+
+test('where only what is final is told, no order ends before what was sent in time is', async () => {
+  const taken = await takeLease(stage.db, 'watch:SOL', 'me', stage.world.clock.wallMs(), 48 * HOUR_MS)
+  assert(taken !== null, 'nobody else looks')
+  const amounts = { asks: 10n ** 9n, promises: 1_000n }
+  const [{ terms }, unpaid] = [
+    await placeOrder(stage, 'SOL:SOL', 'BTC:BTC', amounts),
+    await placeOrder(stage, 'SOL:SOL', 'BTC:BTC', amounts),
+  ]
+  const { expiresAtMs } = terms
+  const payment = {
+    id: 'paid:0',
+    txHash: 'paid',
+    to: terms.depositAddress,
+    asset: 'SOL:SOL',
+    units: 10n ** 9n,
+  } as const
+  const chain = finalChain(
+    new Map([
+      [101, { timeMs: expiresAtMs - 13_000, transfers: [] }],
+      [102, { timeMs: expiresAtMs - 1_000, transfers: [payment] }],
+      [103, { timeMs: expiresAtMs, transfers: [] }],
+    ]),
+  )
+  const lookAndExpire = async (height: number) => {
+    chain.setHead(height)
+    await watchChain(stage.world, chain, taken)
+    await expireOrders(stage.world)
+    const ends = [terms.id, unpaid.terms.id].map(async (id) => (await findOrder(stage.db, id))?.state)
+    return (await Promise.all(ends)).map((state) => state?.status)
+  }
+  stage.advance(expiresAtMs - stage.world.clock.nowMs())
+  expect(await lookAndExpire(101), 'the last block is of thirteen seconds ago').toEqual(['NEW', 'NEW'])
+  expect(await lookAndExpire(101), 'and still is').toEqual(['NEW', 'NEW'])
+  stage.advance(12_000)
+  expect(await lookAndExpire(102)).toEqual(['EXCHANGE', 'NEW'])
+  stage.advance(1_000)
+  expect(await lookAndExpire(103)).toEqual(['EXCHANGE', 'EXPIRED'])
+})

@@ -19,7 +19,7 @@ import { type Lease, leaseLost, requireLease } from '../db/leases.ts'
 import { findOwnSweeps } from '../db/outflows.ts'
 import { noteUnswept, wakeUnswept } from '../db/unswept.ts'
 import { assert } from '../domain/assert.ts'
-import { chainFacts } from '../domain/catalog/networks.ts'
+import { chainFacts, tellsFinalOnly } from '../domain/catalog/networks.ts'
 import { amountOf, toChainUnits } from '../domain/money/amount.ts'
 import type { Fact } from '../domain/orders/facts.ts'
 import type { BlockRef, Order } from '../domain/orders/order.ts'
@@ -82,7 +82,8 @@ export async function watchChain(
     const hasLeft = fork !== null
     const look: Look = { ...earlier, branch: head.reorganisations + (hasLeft ? 1 : 0) }
     const from = fork ?? head.block
-    const height = await readNewBlocks(look, from, nodeHead.height, hasLeft ? null : before.begun)
+    const read = await readNewBlocks(look, from, nodeHead.height, hasLeft ? null : before.begun)
+    const { height } = read
     // One that tells of blocks and does not give them (several nodes behind one address, say) is not asked without rest.
     if (height < nodeHead.height) return height > from.height
     await readMempool(look, height)
@@ -101,7 +102,7 @@ export async function watchChain(
     // At the end: what there is was told, whether or not there is enough of it.
     requireGrowth(nodeHead)
     await noteLooked(world.db, lease, chain.id, nodeHead.height, {
-      nowMs: startedAtMs,
+      nowMs: toldUntil(chain, startedAtMs, read.minedAtMs),
       wallMs: world.clock.wallMs(),
     })
     if (isNew) {
@@ -114,6 +115,14 @@ export async function watchChain(
     await tellTrouble(world, chain, lease, error)
     throw error
   }
+}
+
+/**
+ * Up to when it is known what was paid. Where only what is final is told, that is until the last block and no further: what was paid
+ * since may be in one that is final in a moment. 0: this look has not moved it.
+ */
+function toldUntil({ id }: Chain, startedAtMs: InstantMs, minedAtMs: InstantMs): InstantMs {
+  return tellsFinalOnly(id) ? Math.min(startedAtMs, minedAtMs) : startedAtMs
 }
 
 /** A node that is another network's has nothing to say; that it is is the chain's trouble, and shown as such. */
@@ -294,27 +303,30 @@ function cautiousUntil(chain: Chain, left: BlockRef, depth: number): number {
 /** A look takes at most so many blocks, so that confirmations and mempool are not kept waiting by a long way to go. */
 const BLOCKS_A_LOOK = 50
 
+/** How far it has come; `minedAtMs` of the last block that was read now, 0 when there was none. */
+type ReadUpTo = { readonly height: number; readonly minedAtMs: InstantMs }
+
 /** Every block above `from`, and how far that has come. Of `begun` some orders may have heard already. */
 async function readNewBlocks(
   look: Look,
   from: BlockRef,
   nodeHeight: number,
   begun: BlockRef | null,
-): Promise<number> {
+): Promise<ReadUpTo> {
   const { world, chain } = look
-  let head = from
+  let head = { ...from, minedAtMs: 0 }
   const last = Math.min(nodeHeight, from.height + BLOCKS_A_LOOK)
   for (let height = from.height + 1; height <= last; height += 1) {
     const block = await readOwnBlock(world, chain, height)
     await keepLease(look)
     // Gone, or on another branch than the one we stand on: the next look finds the fork first.
-    if (block === null || block.block.parentHash !== head.hash) return head.height
+    if (block === null || block.block.parentHash !== head.hash) return head
     // Another took its place since we asked: what was told of it is taken back first.
-    if (begun?.height === height && begun.hash !== block.block.hash) return head.height
-    await noteBlock(look, block)
-    head = { height, hash: block.block.hash }
+    if (begun?.height === height && begun.hash !== block.block.hash) return head
+    const minedAtMs = await noteBlock(look, block)
+    head = { height, hash: block.block.hash, minedAtMs }
   }
-  return head.height
+  return head
 }
 
 type OwnBlock = { readonly block: Block; readonly ours: ReadonlyMap<string, OwnAddress> }
@@ -328,7 +340,8 @@ async function readOwnBlock(world: World, chain: Chain, height: number): Promise
   return block === null ? null : { block, ours }
 }
 
-async function noteBlock(look: Look, { block, ours }: OwnBlock): Promise<void> {
+/** Answers when it was made. */
+async function noteBlock(look: Look, { block, ours }: OwnBlock): Promise<InstantMs> {
   const { world, chain, lease } = look
   const ref = { height: block.height, hash: block.hash }
   // The service's time when the block was made, unless its timestamp runs ahead of us.
@@ -341,7 +354,10 @@ async function noteBlock(look: Look, { block, ours }: OwnBlock): Promise<void> {
   })
   const moves = await gatherCrumbs(world, chain, ref, arrived)
   // As most blocks bring nothing, noting one is a single statement.
-  if (moves.length === 0) return advanceHead(world.db, lease, chain.id, ref)
+  if (moves.length === 0) {
+    await advanceHead(world.db, lease, chain.id, ref)
+    return minedAtMs
+  }
   const forOrders = moves.filter((move) => isForOrder(chain, move))
   if (forOrders.length > 0) {
     await world.db.transaction(async (tx) => {
@@ -359,6 +375,7 @@ async function noteBlock(look: Look, { block, ours }: OwnBlock): Promise<void> {
     }
     await advanceHead(tx, lease, chain.id, ref)
   })
+  return minedAtMs
 }
 
 /**

@@ -39,6 +39,11 @@ export type ChainId = keyof typeof chainFacts
 /** Chains of one family share address format and keys: a deposit sent on the wrong one is still found. */
 export type AddressFamily = (typeof chainFacts)[ChainId]['family']
 
+/** Whether nothing is told before it is final: what waits for a block is not, nor a block that may yet be taken back. */
+export function tellsFinalOnly(chain: ChainId): boolean {
+  return chainFacts[chain].confirmations === 1
+}
+
 export const chainIds = Object.keys(chainFacts) as readonly ChainId[]
 
 /** Network identifiers of the interface (spec 2.2) and the chain each lives on. */

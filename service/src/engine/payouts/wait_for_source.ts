@@ -4,7 +4,7 @@ import { findOrder } from '../../db/orders.ts'
 import type { ClaimedOutflow } from '../../db/outflows.ts'
 import { assert } from '../../domain/assert.ts'
 import { assetOf } from '../../domain/catalog/assets.ts'
-import { chainFacts } from '../../domain/catalog/networks.ts'
+import { tellsFinalOnly } from '../../domain/catalog/networks.ts'
 import { countedDeposits, type Deposit, received } from '../../domain/orders/order.ts'
 import { REACH_BLOCKS } from '../reach.ts'
 import { requiredConfirmations } from '../required_confirmations.ts'
@@ -61,5 +61,5 @@ export async function waitForSource(
 /** Nothing takes it back, and a node need not remember what is so old: customers decide after weeks, too. */
 function staysForEver({ id }: Chain, headHeight: number, { state, block }: Deposit): boolean {
   if (state !== 'confirmed' || block === null) return false
-  return chainFacts[id].confirmations === 1 || headHeight - block.height > REACH_BLOCKS
+  return tellsFinalOnly(id) || headHeight - block.height > REACH_BLOCKS
 }
