@@ -165,12 +165,14 @@ export async function findWaitingDeposits(
  * Deposits of these assets that are booked and still their customers' (the ledger's `customer_deposits`): they will be
  * exchanged or go back, out of the reserve in either case. An order that has expired has any only while it waits for another one
  * that came late and is in a block, so it is found by that one, and not among all that have ever expired. Where deposits lie on
- * addresses of their own, it is no more than sweeps have taken away or are taking, because the reserve does not have the rest.
+ * addresses of their own, it is no more than sweeps have taken away or are taking, because the reserve does not have the rest. Where
+ * they lie as coins, those up to `spendableHeight` are theirs already, though large ones are booked some blocks later.
  */
 export async function sumCustomerDeposits(
   sql: Sql,
   chain: ChainId,
   assets: readonly AssetId[],
+  spendableHeight: number | null,
 ): Promise<ReadonlyMap<AssetId, bigint>> {
   const rows = await sql.query<{ asset: AssetId; units: bigint }>(
     `WITH open AS (
@@ -185,13 +187,14 @@ export async function sumCustomerDeposits(
        WHERE status = 'EXPIRED'
      ), booked AS (
        SELECT o.deposit_address, d.asset, sum(d.units) AS units FROM open o JOIN deposits d USING (bucket, order_id)
-       WHERE o.from_asset = ANY($2) AND d.role = 'counted' AND d.state = 'confirmed'
+       WHERE o.from_asset = ANY($2) AND d.role = 'counted'
+         AND (d.state = 'confirmed' OR d.state = 'mined' AND d.block_height <= $3)
        GROUP BY bucket, order_id, o.deposit_address, d.asset)
      SELECT booked.asset, sum(CASE WHEN u.address IS NULL THEN booked.units
        ELSE least(booked.units, ${sweptOfU('booked.asset')}) END)::numeric(78,0) AS units
      FROM booked LEFT JOIN unswept_addresses u ON u.chain = $1 AND u.address = booked.deposit_address
      GROUP BY booked.asset`,
-    [chain, assets],
+    [chain, assets, spendableHeight],
   )
   return new Map(rows.map(({ asset, units }) => [asset, units]))
 }

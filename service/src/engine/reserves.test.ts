@@ -79,9 +79,9 @@ async function mineCoin(txHash: string, satoshi: bigint) {
 }
 
 /** Bitcoin that can be promised now. */
-async function free() {
+async function free(height = 100) {
   const chain: Chain = { ...stage.chain('BTC'), estimateCost: async () => amountOf('BTC:BTC', 1n) }
-  await saveReserves(stage.world, chain, 100, 0)
+  await saveReserves(stage.world, chain, height, 0)
   return (await spendable())['BTC:BTC']
 }
 
@@ -146,7 +146,7 @@ test('a payout that is planned and let go of gives back what it was promised', a
 test('what a customer may ask back in an emergency is promised to nobody else', async () => {
   await mineCoin('reserve coin', 1_000_000n)
   const order = await placeOrder(stage, 'BTC:BTC', 'ETH:ETH', { asks: 500_000n, promises: ETHER })
-  const deposit = await mineDeposit(stage, order, 300_000n, 98)
+  const deposit = await mineDeposit(stage, order, 300_000n, 99)
   await mineCoin('deposit coin', 300_000n)
   expect(await free(), 'paid too little, and not deep yet').toBe(1_300_000n)
   await confirmDeposit(stage, order, deposit)
@@ -158,6 +158,22 @@ test('what a customer may ask back in an emergency is promised to nobody else', 
   }
   await tell(stage, order.terms.id, 'action', { kind: 'ActionChosen', action: 'refund', refund })
   expect(await free(), 'it goes back').toBe(1_010_000n)
+})
+
+test('a large deposit is its customer’s also while its coin may be spent and it waits for more confirmations', async () => {
+  await mineCoin('reserve coin', 1_000_000n)
+  const order = await placeOrder(stage, 'BTC:BTC', 'ETH:ETH', { asks: 500_000n, promises: ETHER })
+  await stage.corrupt('UPDATE orders SET required_confirmations = 6')
+  const { depositAddress: address } = order.terms
+  await mineDeposit(stage, order, 300_000n, 98)
+  const deposit = {
+    ...coin('deposit coin', 300_000n),
+    address,
+    key: { purpose: 'deposit', index: 1 },
+  } as const
+  await upsertCoin(stage.db, 'BTC', deposit, { height: 98, hash: 'block of it' })
+  expect(await free(99), 'one block too few to be spent').toBe(1_000_000n)
+  expect(await free(100)).toBe(1_000_000n)
 })
 
 test('a deposit that waits for its exchange is its customer’s until then', async () => {
@@ -173,8 +189,8 @@ test('a deposit that waits for its exchange is its customer’s until then', asy
 test('what came in part is its customer’s while the rest waits in a block', async () => {
   await mineCoin('reserve coin', 1_000_000n)
   const order = await placeOrder(stage, 'BTC:BTC', 'ETH:ETH', { asks: 500_000n, promises: ETHER })
-  const first = await mineDeposit(stage, order, 300_000n, 98)
-  const second = await mineDeposit(stage, order, 200_000n, 99)
+  const first = await mineDeposit(stage, order, 300_000n, 99)
+  const second = await mineDeposit(stage, order, 200_000n, 100)
   await mineCoin('deposit coin', 300_000n)
   expect(await free(), 'nothing is booked').toBe(1_300_000n)
   await confirmDeposit(stage, order, first)
@@ -227,7 +243,7 @@ test('what is promised to customers is summed without reading the orders that ar
     const order = await placeOrder(stage, 'BTC:BTC', 'ETH:ETH', { asks: 500_000n, promises: ETHER })
     await confirmDeposit(stage, order, await mineDeposit(stage, order, units, 98))
   }
-  const ask = (sql: Sql) => sumCustomerDeposits(sql, 'BTC', ['BTC:BTC'])
+  const ask = (sql: Sql) => sumCustomerDeposits(sql, 'BTC', ['BTC:BTC'], 98)
   expect(await ask(stage.db)).toEqual(new Map([['BTC:BTC', 700_000n]]))
   expect(await pagesTouched(stage.db, ask)).toBeLessThan(60)
 })
@@ -302,7 +318,7 @@ test('what was swept for customers is summed without reading the sweeps that are
        'deposit-9' || n, 9 FROM generate_series(1, 20000) AS n`,
   )
   await stage.corrupt('VACUUM ANALYZE')
-  const ask = (sql: Sql) => sumCustomerDeposits(sql, 'ETH', ['ETH:ETH'])
+  const ask = (sql: Sql) => sumCustomerDeposits(sql, 'ETH', ['ETH:ETH'], null)
   expect(await ask(stage.db)).toEqual(new Map([['ETH:ETH', 7n * ETHER]]))
   expect(await pagesTouched(stage.db, ask)).toBeLessThan(60)
 })

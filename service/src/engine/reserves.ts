@@ -47,7 +47,8 @@ async function spendableOn(world: World, chain: Chain, height: number): Promise<
       balances === null
         ? await sumUnpromisedCoins(tx, chain, height)
         : less(balances, await sumLiveOutflows(tx, chain.id))
-    return less(unpromised, await sumCustomerDeposits(tx, chain.id, chain.assets))
+    const spendableHeight = balances === null ? height + 1 - chainFacts[chain.id].confirmations : null
+    return less(unpromised, await sumCustomerDeposits(tx, chain.id, chain.assets, spendableHeight))
   })
 }
 
