@@ -1,3 +1,4 @@
+import { textOf } from '../../src/chains/eos/address.ts'
 import { assert } from '../../src/domain/assert.ts'
 import { type Asset, type AssetId, assetOf, assets, nativeAsset } from '../../src/domain/catalog/assets.ts'
 import { chainFacts, depositsLie } from '../../src/domain/catalog/networks.ts'
@@ -151,9 +152,14 @@ export function pay(play: Play, wanted: Wanted, given: Way | null = null): void 
   send(
     play,
     paid.id,
-    order.deposit_address,
+    depositPlace(order),
     parts.map((units) => cut(paid, units)),
   )
+}
+
+/** Where an order is paid. On EOS its address is an account that all share, and the memo that tells them apart is shown beside it. */
+export function depositPlace({ deposit_network, deposit_address, deposit_tag }: OrderView): string {
+  return deposit_network === 'EOS' ? textOf({ account: deposit_address, memo: deposit_tag }) : deposit_address
 }
 
 function otherAsset(asset: Asset): Asset {
