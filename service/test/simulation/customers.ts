@@ -225,6 +225,8 @@ export async function choose(
   const key = play.chance.digits(4)
   const slot = { slot: `key:${troubled.order_id}:${key}`, bodyHash: action }
   const address = refundPlace(troubled)
+  const { order_id } = troubled
+  play.choices.set(order_id, (play.choices.get(order_id) ?? new Set()).add(action))
   let isTaken = false
   await play.perform(life, `${life.name} ${action} ${troubled.order_id} ${key}`, async () => {
     const chosen = await life.desk.chooseAction(ACCOUNT, troubled.order_id, action, address, slot)

@@ -2,9 +2,11 @@ import type { Database, Sql } from '../../src/db/database.ts'
 import type { AssetId } from '../../src/domain/catalog/assets.ts'
 import { chainFacts } from '../../src/domain/catalog/networks.ts'
 import { parseExact, stringifyExact } from '../../src/domain/exact_json.ts'
+import { add } from '../../src/domain/money/amount.ts'
 import { accept, refuse } from '../../src/domain/outcome.ts'
 import type { Intent } from '../../src/domain/payouts/intent.ts'
 import { SOLANA_BLOCKS_OF_LIFE } from '../../src/domain/payouts/solana_life.ts'
+import type { RateType } from '../../src/domain/quotes/quote.ts'
 import { localSigner } from '../../src/signer/local_signer.ts'
 import type { Signer } from '../../src/signer/signer.ts'
 import { memoryStore } from '../../src/signer/testing/memory_store.ts'
@@ -62,6 +64,18 @@ export const flaws = {
       },
     }),
   }),
+  'takes the fee of a float order twice': () => ({ market: takingTwice('float') }),
+  'takes the fee twice when a fixed order is priced anew': () => ({ market: takingTwice('fixed') }),
+  'takes the cost of a refund twice': () => ({
+    market: (market) => ({
+      ...market,
+      payoutCost: (asset) => {
+        const cost = market.payoutCost(asset)
+        return cost && add(cost, cost)
+      },
+    }),
+  }),
+  'files the second output of a transaction as extra': () => ({ database: withoutSeconds }),
   'lets nobody choose': () => ({
     desk: (desk) => ({
       ...desk,
@@ -87,6 +101,10 @@ export const signs: Readonly<Record<FlawName, RegExp>> = {
   'refunds to where nobody asked for it':
     /^nothing is paid twice or wrongly: \S+ is REFUNDED, refunded elsewhere/,
   'pays less than it has shown': /^what was promised is paid: /,
+  'takes the fee of a float order twice': /^what is due is paid: \S+ float, is DONE /,
+  'takes the fee twice when a fixed order is priced anew': /^what is due is paid: \S+ fixed, is DONE /,
+  'takes the cost of a refund twice': /^what is due is paid: \S+ \w+, is REFUNDED /,
+  'files the second output of a transaction as extra': /^all that came in time counts: /,
   'lets nobody choose': /^it never came to rest$/,
 }
 
@@ -108,6 +126,32 @@ function changing(db: Database, find: RegExp, replace: string): Database {
         text,
         values?.map((value) => (typeof value === 'string' ? value.replaceAll(find, replace) : value)),
       ),
+  })
+  return { ...db, ...over(db), transaction: (work) => db.transaction((tx) => work(over(tx))) }
+}
+
+/** Whatever is quoted at such a rate costs its fee twice; what was locked before stays what it was. */
+function takingTwice(rateType: RateType): NonNullable<Flaw['market']> {
+  return (market) => ({
+    ...market,
+    read: (from, to, asked) => {
+      const found = market.read(from, to, asked)
+      if (!found.ok || asked !== rateType) return found
+      return accept({ ...found.value, fee: 2n * found.value.fee })
+    },
+  })
+}
+
+/** The first of what a transaction pays to orders counts; the others are booked, and are nobody's. */
+function withoutSeconds(db: Database): Database {
+  const over = (sql: Sql): Sql => ({
+    query: (text, values) => {
+      const isSecond = text.startsWith('INSERT INTO deposits') && /[:.]1$/.test(String(values?.[2]))
+      return sql.query(
+        text,
+        isSecond ? values?.map((value) => (value === 'counted' ? 'extra' : value)) : values,
+      )
+    },
   })
   return { ...db, ...over(db), transaction: (work) => db.transaction((tx) => work(over(tx))) }
 }

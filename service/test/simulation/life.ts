@@ -9,6 +9,7 @@ import { exchangeOrders } from '../../src/engine/exchange.ts'
 import { expireOrders } from '../../src/engine/expire.ts'
 import { keepHouse } from '../../src/engine/housekeeping.ts'
 import { leaseKeeper } from '../../src/engine/lease.ts'
+import type { MarketBoard } from '../../src/engine/market.ts'
 import { workPayouts } from '../../src/engine/payouts/work.ts'
 import { fillPools } from '../../src/engine/pool.ts'
 import { reconcileChain } from '../../src/engine/reconcile.ts'
@@ -50,7 +51,8 @@ export class Life {
     const connected = connectSimulated(parts.lines, async (chain) => parts.reserveOf(chain))
     const chains = new Map([...connected].map(([id, chain]) => [id, parts.bendChain(chain)]))
     const seal = (terms: Parameters<SigningWorld['seal']>[0]) => makeSeal(sealKey, terms)
-    this.world = { ...openWorld({ db, clock, chains, prices, log, sweeps, watched }), signer, seal }
+    const world = openWorld({ db, clock, chains, prices, log, sweeps, watched })
+    this.world = { ...world, market: parts.bendMarket(world.market), signer, seal }
     const { randomDigits, randomId } = parts
     this.desk = parts.bendDesk(openDesk({ ...this.world, tokenOf, randomDigits, randomId }))
     this.steps = stepsOf(this.world, name)
@@ -73,6 +75,8 @@ export type LifeParts = {
   readonly bendChain: (chain: Chain) => Chain
   /** What its clients speak with. */
   readonly bendDesk: (desk: Desk) => Desk
+  /** What it prices by. */
+  readonly bendMarket: (market: MarketBoard) => MarketBoard
   /** Where payouts of account chains leave from. */
   readonly reserveOf: (chain: ChainId) => string
   readonly watched: readonly Watched[]

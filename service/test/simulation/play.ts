@@ -3,7 +3,8 @@ import type { Clock } from '../../src/clock.ts'
 import type { Database } from '../../src/db/database.ts'
 import { signedTransactions } from '../../src/db/signed_transactions.ts'
 import { chainFacts } from '../../src/domain/catalog/networks.ts'
-import type { Desk } from '../../src/engine/desk.ts'
+import type { Desk, EmergencyAction } from '../../src/engine/desk.ts'
+import type { MarketBoard } from '../../src/engine/market.ts'
 import type { Log } from '../../src/engine/world.ts'
 import { type SandboxPrices, sandboxPrices } from '../../src/prices/index.ts'
 import type { Prices } from '../../src/prices/price_source.ts'
@@ -17,6 +18,7 @@ import { type Outside, reachDatabase, reachNodes, reachSignedStore, reachSigner 
 import { drawFault, drawProfile, type Profile } from './profile.ts'
 import type { Recorder } from './recorder.ts'
 import { Scheduler } from './scheduler.ts'
+import { Tariffs } from './tariffs.ts'
 import { Witness } from './witness.ts'
 
 /** What stands between the engine and the outside in a known-bad engine. */
@@ -26,6 +28,8 @@ export type Flaw = {
   readonly chain?: (chain: Chain) => Chain
   /** Between it and its clients. */
   readonly desk?: (desk: Desk) => Desk
+  /** What it goes by when it prices something. */
+  readonly market?: (market: MarketBoard) => MarketBoard
 }
 
 /** A process through all its lives. */
@@ -65,6 +69,10 @@ export class Play {
   readonly unexpected: string[] = []
   /** Orders that ask their client, who can choose nothing because too little has come. */
   readonly hopeless = new Set<string>()
+  /** What clients have asked for in EMERGENCY, by the order; whether or not it was taken. */
+  readonly choices = new Map<string, Set<EmergencyAction>>()
+  /** What things were worth, and what payouts were said to cost. */
+  readonly tariffs: Tariffs
   readonly time = { nowMs: START_MS, aheadMs: 0 }
   nodes: SimulatedNodes
   /** Nothing goes wrong any more, and nobody has to wait. */
@@ -86,7 +94,16 @@ export class Play {
       () => !this.isCalm && (this.isRacing || this.chance.isHit(stops)),
     )
     this.nodes = openNodes(() => this.time.nowMs)
-    this.witness = new Witness(ground.rows, () => this.nodes)
+    this.witness = new Witness(
+      ground.rows,
+      () => this.nodes,
+      () => this.time.nowMs,
+    )
+    this.tariffs = new Tariffs(
+      this.prices,
+      () => this.nodes,
+      () => this.time.nowMs,
+    )
     this.#lifeParts = this.#openParts(flaw)
   }
 
@@ -196,6 +213,7 @@ export class Play {
       lines: reachNodes(outside, () => this.nodes),
       bendChain: (chain) => bend(chain, flaw.chain),
       bendDesk: (desk) => bend(desk, flaw.desk),
+      bendMarket: (market) => bend(market, flaw.market),
       clock: this.#clock(),
       prices: this.#believedPrices(),
       log: this.#log(),

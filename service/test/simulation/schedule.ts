@@ -7,6 +7,7 @@ import { fromChainUnits } from '../../src/domain/money/amount.ts'
 import { AWAITED_MS } from '../../src/domain/orders/order.ts'
 import { defaultPolicy } from '../../src/engine/default_policy.ts'
 import { findUnended, findViolations } from '../harness/invariants.ts'
+import { findWrongAmounts } from './amounts_due.ts'
 import { findBrokenPromises, findOwed, type Owed } from './chain_promises.ts'
 import { connectSimulated, directLines } from './chains/simulated_chains.ts'
 import {
@@ -64,6 +65,7 @@ async function openPlay(ground: Ground, seed: number, recorder: Recorder, flaw: 
   const play = new Play(ground, seed, recorder, flaw)
   waitForBlocks(play.profile.confirmations)
   play.nodes = await ground.reset(() => play.time.nowMs)
+  play.tariffs.look()
   recorder.note('schedule', seed, play.profile)
   for (let number = 1; number <= play.profile.processes; number += 1) {
     const process = play.begin(`p${number}`)
@@ -164,6 +166,7 @@ async function happen(play: Play, wanted: readonly Wanted[]): Promise<void> {
   assert(chosen !== null, 'something can happen')
   play.recorder.note('—', chosen.name)
   await chosen.happen()
+  play.tariffs.look()
 }
 
 function happeningsWithClients(play: Play, wanted: readonly Wanted[]): Happening[] {
@@ -265,6 +268,7 @@ async function calmDown(play: Play, wanted: readonly Wanted[]): Promise<string[]
   play.hasPrices = true
   play.prices.load(pricesOfPeace)
   for (const id of play.profile.chains) nodes[id].calm()
+  play.tariffs.look()
   play.pass(61_000)
   const last = play.begin('last')
   if (nodes.BTC.hasForgotten()) await waitInVain(play, last)
@@ -428,6 +432,7 @@ async function lookAtEnd(play: Play, wanted: readonly Wanted[]): Promise<string[
       .filter((one) => !violations.some((violation) => isNamed(violation, one)))
       .map(({ order_id }) => `${order_id} is owed what it was paid, and the audit does not say so`),
     ...(await findBrokenPromises(ground.rows, nodes, play.witness, wanted)),
+    ...(await findWrongAmounts(play, wanted, owed)),
   ]
 }
 

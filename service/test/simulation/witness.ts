@@ -3,6 +3,15 @@ import type { SimulatedNodes } from './chains/simulated_chains.ts'
 import type { Ground } from './ground.ts'
 import type { Task } from './scheduler.ts'
 
+/** A look in which an outflow of an order was planned: when it began, and when that was written down. */
+export type Planned = {
+  readonly kind: 'payout' | 'refund'
+  /** Of all outflows of the order. */
+  readonly number: number
+  readonly begunAtMs: number
+  readonly atMs: number
+}
+
 /**
  * Looks at what nobody can tell afterwards, in the moment that it happens: how deep a block was when a deposit in it was
  * credited, or a payout taken for final, and whether the money was still there when more of it was about to leave.
@@ -13,10 +22,14 @@ export class Witness {
   /** Of the block that a fact names, when the fact was stored last. */
   readonly depths = new Map<string, number>()
   readonly problems: string[] = []
+  /** By their order; also what was rolled back, and planned again then. */
+  readonly planned = new Map<string, Planned[]>()
+  readonly #nowMs: () => number
 
-  constructor(rows: Ground['rows'], nodes: () => SimulatedNodes) {
+  constructor(rows: Ground['rows'], nodes: () => SimulatedNodes, nowMs: () => number) {
     this.#rows = rows
     this.#nodes = nodes
+    this.#nowMs = nowMs
   }
 
   async see(task: Task, what: string, values: readonly unknown[]): Promise<void> {
@@ -25,8 +38,17 @@ export class Witness {
       const [, payoutId] = /^(CB\d+:\d+):confirmed$/.exec(String(values[2])) ?? []
       if (payoutId !== undefined) await this.#seePaid(task, payoutId)
     }
+    if (what.startsWith('INSERT INTO outflows')) this.#seePlan(task, values)
     if (what.startsWith('INSERT INTO attempts') && values[2] === 1)
       await this.#seeDraft(task, String(values[1]))
+  }
+
+  /** Of what is planned the kind and the moment are noted, and no amount: that is what is to be worked out. */
+  #seePlan({ begunAtMs }: Task, [, orderId, payoutId, kind]: readonly unknown[]): void {
+    if (kind !== 'payout' && kind !== 'refund') return
+    const number = Number.parseInt(String(payoutId).split(':')[1] ?? '', 10)
+    const before = this.planned.get(String(orderId)) ?? []
+    this.planned.set(String(orderId), [...before, { kind, number, begunAtMs, atMs: this.#nowMs() }])
   }
 
   #seeFact(key: string): void {

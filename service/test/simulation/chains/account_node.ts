@@ -4,7 +4,7 @@ import { type AssetId, nativeAsset } from '../../../src/domain/catalog/assets.ts
 import type { ChainId } from '../../../src/domain/catalog/networks.ts'
 import { fromChainUnits } from '../../../src/domain/money/amount.ts'
 import { AccountState } from './account_state.ts'
-import { Branch, type OutsidePayments, type Payment, type Reorg } from './branch.ts'
+import { Branch, type MinedBlock, type OutsidePayments, type Payment, type Reorg } from './branch.ts'
 import { type AccountTx, readAccountTx } from './read_account_tx.ts'
 
 /** Somebody outside pays: their accounts never run dry. Several payments are made by one contract. */
@@ -39,6 +39,7 @@ export class AccountNode {
   /** Who waits with a sender's nonce. */
   readonly #byNonce = new Map<string, AccountTx>()
   readonly #executed = new Map<string, Executed & { readonly priceWei: bigint }>()
+  readonly #failures = new Map<string, bigint>()
   #outsideMade = 0
 
   baseWei = 10n ** 9n
@@ -69,10 +70,22 @@ export class AccountNode {
   /** With every transfer in it, to whomever. */
   block(height: number): Block | null {
     const block = this.#branch.at(height)
-    if (block === null) return null
-    const { hash, parentHash, timeMs, txs } = block
+    return block && this.#withTransfers(block)
+  }
+
+  /** Every block there ever was, each after the one below it. */
+  history(): Block[] {
+    return this.#branch.made.map((block) => this.#withTransfers(block))
+  }
+
+  #withTransfers({ height, hash, parentHash, timeMs, txs }: MinedBlock<Tx>): Block {
     const transfers = txs.flatMap(({ txHash }) => this.#executed.get(txHash)?.transfers ?? [])
     return { height, hash, parentHash, timeMs, transfers }
+  }
+
+  /** What payments to an address that were executed and failed have cost, in any block there ever was. */
+  failedCost(to: string): bigint {
+    return this.#failures.get(to) ?? 0n
   }
 
   /** What plain transactions would bring; what a contract will do nobody knows before. */
@@ -267,6 +280,7 @@ export class AccountNode {
     const isSuccess =
       tx.gasLimit >= gas && this.isPayable(tx.to) && this.holds(tx.asset, [tx.from]) >= tx.units
     this.#executed.set(tx.txHash, this.#settle(tx, height, { gasUsed, isSuccess, priceWei }))
+    if (!isSuccess) this.#failures.set(tx.to, this.failedCost(tx.to) + gasUsed * priceWei)
   }
 
   #settle(tx: Tx, height: number, ran: { gasUsed: bigint; isSuccess: boolean; priceWei: bigint }) {

@@ -15,11 +15,12 @@ export class Branch<Tx extends { readonly txHash: string }> {
   readonly #prefix: string
   readonly #blocks: MinedBlock<Tx>[] = []
   readonly #homes = new Map<string, MinedBlock<Tx>>()
+  /** Every block there ever was, each after the one below it. */
+  readonly made: MinedBlock<Tx>[] = []
   /** Blocks that lost: how deep they were, and when that was. */
   readonly #lost = new Map<string, { readonly depth: number; readonly atMs: number }>()
   /** Which of them a transaction was in. */
   readonly #lostHomes = new Map<string, string[]>()
-  #made = 0
 
   /** `prefix` is how hashes of this chain begin: nothing, or 0x. */
   constructor(name: string, prefix: string) {
@@ -51,10 +52,10 @@ export class Branch<Tx extends { readonly txHash: string }> {
   append(txs: readonly Tx[], timeMs: number): MinedBlock<Tx> {
     const height = this.#blocks.length
     const parentHash = this.#blocks.at(-1)?.hash ?? this.hash('nothing')
-    this.#made += 1
-    const hash = this.hash(`block ${height} ${parentHash} ${this.#made}`)
+    const hash = this.hash(`block ${height} ${parentHash} ${this.made.length + 1}`)
     const block = { height, hash, parentHash, timeMs, txs }
     this.#blocks.push(block)
+    this.made.push(block)
     for (const { txHash } of txs) this.#homes.set(txHash, block)
     return block
   }

@@ -61,9 +61,12 @@ export class CoinsNode {
   /** With every transfer in it, to whomever. */
   block(height: number): Block | null {
     const block = this.#branch.at(height)
-    if (block === null) return null
-    const { hash, parentHash, timeMs, txs } = block
-    return { height, hash, parentHash, timeMs, transfers: txs.flatMap(transfersOf) }
+    return block && withTransfers(block)
+  }
+
+  /** Every block there ever was, each after the one below it. */
+  history(): Block[] {
+    return this.#branch.made.map(withTransfers)
   }
 
   waiting(): Transfer[] {
@@ -385,6 +388,10 @@ export class CoinsNode {
     this.#coins.delete(outpoint)
     this.#held.get(coin.address)?.delete(outpoint)
   }
+}
+
+function withTransfers({ height, hash, parentHash, timeMs, txs }: CoinsBlock): Block {
+  return { height, hash, parentHash, timeMs, transfers: txs.flatMap(transfersOf) }
 }
 
 function toPayment({ to, units }: Transfer): Payment {

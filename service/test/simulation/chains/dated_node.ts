@@ -67,6 +67,7 @@ export class DatedNode {
   readonly #state = new AccountState()
   readonly #mempool = new Map<string, Tx>()
   readonly #executed = new Map<string, Executed>()
+  readonly #failures = new Map<string, bigint>()
   #outsideMade = 0
 
   /** What is asked of a transaction now, and the least that is let in. */
@@ -106,10 +107,22 @@ export class DatedNode {
   /** With every transfer in it, to whomever. */
   block(height: number): Block | null {
     const block = this.#toldAt(height)
-    if (block === null) return null
-    const { hash, parentHash, timeMs, txs } = block
+    return block && this.#withTransfers(block)
+  }
+
+  /** Every block there ever was, each after the one below it; also those that are not told yet. */
+  history(): Block[] {
+    return this.#branch.made.map((block) => this.#withTransfers(block))
+  }
+
+  #withTransfers({ height, hash, parentHash, timeMs, txs }: MinedBlock<Tx>): Block {
     const transfers = txs.flatMap(({ txHash }) => this.#executed.get(txHash)?.transfers ?? [])
     return { height, hash, parentHash, timeMs, transfers }
+  }
+
+  /** What payments to an address that were executed and failed have cost, in any block there ever was. */
+  failedCost(to: string): bigint {
+    return this.#failures.get(to) ?? 0n
   }
 
   waiting(): Transfer[] {
@@ -325,6 +338,8 @@ export class DatedNode {
     for (const { to, units } of payments)
       this.#state.add(`${this.#native} ${this.#rules.holderOf(to)}`, height, units)
     this.#executed.set(tx.txHash, { isSuccess, fee, transfers: isSuccess ? this.#transfersOf(tx) : [] })
+    if (isSuccess || tx.from === null || tx.payment === null) return
+    this.#failures.set(tx.payment.to, this.failedCost(tx.payment.to) + fee)
   }
 
   /** The fee in any case; false when what is to be paid is not there, or nobody takes it. */

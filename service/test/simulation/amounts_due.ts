@@ -1,0 +1,250 @@
+import { assert } from '../../src/domain/assert.ts'
+import { type Asset, type AssetId, assetOf, nativeAsset } from '../../src/domain/catalog/assets.ts'
+import type { ChainId } from '../../src/domain/catalog/networks.ts'
+import { fromChainUnits, parseAmount } from '../../src/domain/money/amount.ts'
+import type { OrderStatus } from '../../src/domain/orders/order.ts'
+import { defaultPolicy } from '../../src/engine/default_policy.ts'
+import type { EmergencyAction, OrderView } from '../../src/engine/desk.ts'
+import type { Owed } from './chain_promises.ts'
+import { depositPlace, refundPlace, type Wanted } from './customers.ts'
+import type { Play } from './play.ts'
+import { type Path, pathsOf, receivable, sumOf, sumsOfSome } from './receipts.ts'
+import type { Tariff } from './tariffs.ts'
+import type { Planned } from './witness.ts'
+
+/**
+ * What clients got is worked out anew: from what came on the chains, what things were worth when it was settled, the fee
+ * that is asked, and what payouts were said to cost. The tables are asked how each order ended and whether it
+ * was ever open again, but for no amount.
+ */
+export async function findWrongAmounts(
+  play: Play,
+  wanted: readonly Wanted[],
+  owed: readonly Owed[],
+): Promise<string[]> {
+  const ended = await play.ground.rows<Ended>(
+    `SELECT order_id, status, from_asset,
+       (SELECT count(*) FROM events e WHERE (e.bucket, e.order_id) = (o.bucket, o.order_id)
+          AND e.status IN ('EXCHANGE', 'REFUND'))::int AS settled
+     FROM orders o WHERE status IN ('DONE', 'REFUNDED', 'EXPIRED', 'EMERGENCY')`,
+  )
+  const areOwed = new Set(owed.map(({ order_id }) => order_id))
+  return ended.flatMap((order) => {
+    const client = wanted.find((one) => one.order?.order_id === order.order_id)
+    if (client?.order == null || areOwed.has(order.order_id)) return []
+    return judge(storyOf(play, order, client, client.order))
+  })
+}
+
+type Ended = {
+  readonly order_id: string
+  readonly status: OrderStatus
+  /** Only names the place of its refund. */
+  readonly from_asset: AssetId
+  /** How often it went on to be exchanged or refunded. */
+  readonly settled: number
+}
+
+/** An order, and everything that was seen of it from outside. */
+type Story = {
+  readonly play: Play
+  readonly ended: Ended
+  readonly shown: OrderView
+  readonly from: Asset
+  readonly to: Asset
+  readonly destination: string
+  readonly paths: readonly Path[]
+  readonly choices: ReadonlySet<EmergencyAction>
+  /** Looks in which its last outflow may have been planned. */
+  readonly planned: readonly Planned[]
+}
+
+function storyOf(play: Play, ended: Ended, { request }: Wanted, shown: OrderView): Story {
+  const from = assetOf(`${request.from}:${request.fromNetwork}` as AssetId)
+  const to = assetOf(`${request.to}:${request.toNetwork}` as AssetId)
+  const history = play.nodes[from.chain].history()
+  const kind = ended.status === 'DONE' ? 'payout' : 'refund'
+  const alike = (play.witness.planned.get(ended.order_id) ?? []).filter((one) => one.kind === kind)
+  const last = Math.max(...alike.map(({ number }) => number))
+  return {
+    play,
+    ended,
+    shown,
+    from,
+    to,
+    destination: request.destination,
+    paths: pathsOf(history, { asset: from.id, address: depositPlace(shown) }),
+    choices: play.choices.get(ended.order_id) ?? new Set(),
+    planned: alike.filter(({ number }) => number === last),
+  }
+}
+
+function judge(story: Story): string[] {
+  switch (story.ended.status) {
+    case 'DONE':
+      return judgeAmount(story, heldAt(story, story.to, story.destination), duePayouts)
+    case 'REFUNDED':
+      return judgeAmount(story, heldAt(story, story.from, refundPlace(story.ended)), dueRefunds)
+    default:
+      return judgeUnpaid(story)
+  }
+}
+
+/** By the newest block, also where it is not told yet. */
+function heldAt({ play: { nodes } }: Story, { id, chain }: Asset, address: string): bigint {
+  const chainUnits =
+    chain === 'BTC' ? nodes.BTC.holds([address]) : nodes[chain].holds(id, [address], Number.POSITIVE_INFINITY)
+  return fromChainUnits(id, chainUnits).units
+}
+
+/** From the least to the most, both right. */
+type Due = { readonly least: bigint; readonly most: bigint }
+
+/** What may be due for an amount that was received, settled in this look. */
+type DueFor = (story: Story, received: bigint, planned: Planned) => readonly Due[]
+
+function judgeAmount(story: Story, got: bigint, dueFor: DueFor): string[] {
+  const { ended, from, planned, paths, choices } = story
+  const course = { isChosen: choices.size > 0, isReopened: ended.settled > 1 }
+  const isRight = (one: Planned, sums: Iterable<bigint>) =>
+    [...sums].some((sum) => dueFor(story, sum, one).some(({ least, most }) => least <= got && got <= most))
+  const mayReceive = (one: Planned) => receivable(paths, from.id, { ...course, untilMs: one.atMs })
+  if (planned.some((one) => isRight(one, mayReceive(one)))) return []
+  const parts = new Set(paths.flatMap(({ arrivals }) => sumsOfSome(arrivals, (_, index) => index)))
+  const isForLess = planned.some((one) => isRight(one, parts))
+  const promise = isForLess ? 'all that came in time counts' : 'what is due is paid'
+  const came = [...new Set(planned.flatMap((one) => [...mayReceive(one)]))]
+  return [
+    `${promise}: ${ended.order_id}, ${story.shown.rate_type}, is ${ended.status} with ${got} for ${came.join(' or ')} of ${from.id}`,
+  ]
+}
+
+/**
+ * Who has paid and has not been served is asked what to do. Where a settlement came to nothing, what came meanwhile is too
+ * late for the order also when it is open again.
+ */
+function judgeUnpaid(story: Story): string[] {
+  const { play, ended, from, paths } = story
+  const { hash } = play.nodes[from.chain].head()
+  const came = sumOf(paths.find(({ head }) => head.hash === hash)?.arrivals ?? [])
+  const isWorthIt = play.tariffs.during(0, Number.POSITIVE_INFINITY).every((tariff) => {
+    const cost = costIn(from, tariff.costs.get(from.id) ?? 0n, tariff) + failedCost(story, from, tariff)
+    return came >= cost + from.minPayout + from.step
+  })
+  // Whose payment does not pay for its way back has nothing to choose, and waits.
+  const isServed = came === 0n || (ended.status === 'EMERGENCY' && !isWorthIt)
+  if (isServed || ended.settled > 0) return []
+  return [
+    `all that came in time counts: ${ended.order_id} is ${ended.status}, and ${came} of ${from.id} have come`,
+  ]
+}
+
+/** A fixed order that nothing went wrong with pays what it has shown; whoever chose has the market, or the rate that was shown. */
+function duePayouts(story: Story, received: bigint, planned: Planned): readonly Due[] {
+  const { shown, from, to, choices, play } = story
+  const isWhatWasAsked = floorTo(from.step, received, 1n) === unitsIn(from, shown.deposit_amount)
+  if (choices.size === 0 && !isWhatWasAsked) return []
+  const promised = unitsIn(to, shown.receive_amount)
+  const isFixed = shown.rate_type === 'fixed'
+  const due: Due[] = isFixed && isWhatWasAsked ? [{ least: promised, most: promised }] : []
+  for (const tariff of play.tariffs.during(planned.begunAtMs, planned.atMs)) {
+    const failed = failedCost(story, to, tariff)
+    if (!isFixed || choices.has('continue') || choices.has('recalculate')) {
+      for (const cost of play.tariffs.costsUntil(to.id, planned.atMs)) {
+        const charged = costIn(to, cost, tariff)
+        const atCost = (all: bigint) => atMarket(story, received, all, tariff)
+        due.push({ least: atCost(charged + failed), most: atCost(charged) })
+      }
+    }
+    if (isFixed && choices.has('continue')) {
+      const most = atRate(story, received)
+      due.push({ least: floorTo(to.step, most - failed, 1n), most })
+    }
+  }
+  // Further below what was shown than this nobody is paid who was not asked.
+  const share = WHOLE_BASIS_POINTS - defaultPolicy.slippage
+  const isFairWithoutAsking = ({ most }: Due) => most * WHOLE_BASIS_POINTS >= promised * share
+  return choices.size > 0 ? due : due.filter(isFairWithoutAsking)
+}
+
+function dueRefunds(story: Story, received: bigint, { begunAtMs, atMs }: Planned): readonly Due[] {
+  const { from, play } = story
+  if (!story.choices.has('refund')) return []
+  return play.tariffs.during(begunAtMs, atMs).flatMap((tariff) => {
+    const failed = failedCost(story, from, tariff)
+    return play.tariffs.costsUntil(from.id, atMs).map((cost): Due => {
+      const left = received - costIn(from, cost, tariff)
+      return { least: floorTo(from.step, left - failed, 1n), most: floorTo(from.step, left, 1n) }
+    })
+  })
+}
+
+const WHOLE_BASIS_POINTS = 10_000n
+
+/** Received × price, less the network's cost; the rest is what is paid and the fee on it. Rounded down once. */
+function atMarket({ from, to, shown }: Story, received: bigint, cost: bigint, tariff: Tariff): bigint {
+  const worth = received * usdOf(from, tariff) * tenTo(to.decimals)
+  const each = usdOf(to, tariff) * tenTo(from.decimals)
+  const fee = defaultPolicy.fees[shown.rate_type]
+  return floorTo(to.step, (worth - cost * each) * WHOLE_BASIS_POINTS, each * (WHOLE_BASIS_POINTS + fee))
+}
+
+/** At the rate that was shown, which has everything in it. */
+function atRate({ from, to, shown }: Story, received: bigint): bigint {
+  const [whole = '', fraction = ''] = shown.rate.split('.')
+  const digits = BigInt(whole + fraction)
+  return floorTo(
+    to.step,
+    received * digits * tenTo(to.decimals),
+    tenTo(fraction.length) * tenTo(from.decimals),
+  )
+}
+
+/**
+ * What payments that were executed and failed have cost at the most, told in an asset: it is taken off what is offered next where
+ * that was the customer's doing, and nothing is where it was not.
+ */
+function failedCost(story: Story, asset: Asset, tariff: Tariff): bigint {
+  const { play, ended, from, to, destination } = story
+  const spentOn = (chain: ChainId, address: string) => {
+    const chainUnits = chain === 'BTC' ? 0n : play.nodes[chain].failedCost(address)
+    return told(asset, nativeAsset(chain), fromChainUnits(nativeAsset(chain).id, chainUnits).units, tariff)
+  }
+  return spentOn(to.chain, destination) + spentOn(from.chain, refundPlace(ended))
+}
+
+/** What sending an asset out costs in its chain's coin, told in itself. */
+function costIn(asset: Asset, chainUnits: bigint, tariff: Tariff): bigint {
+  const native = nativeAsset(asset.chain)
+  return told(asset, native, fromChainUnits(native.id, chainUnits).units, tariff)
+}
+
+/** Raised to what is shown. */
+function told(asset: Asset, native: Asset, units: bigint, tariff: Tariff): bigint {
+  const worth = units * usdOf(native, tariff) * tenTo(asset.decimals)
+  const each = usdOf(asset, tariff) * tenTo(native.decimals)
+  return -floorTo(asset.step, -worth, each)
+}
+
+/** The greatest multiple of `step` that is no more than the fraction. */
+function floorTo(step: bigint, numerator: bigint, denominator: bigint): bigint {
+  const divisor = denominator * step
+  const quotient = numerator / divisor
+  return (quotient * divisor > numerator ? quotient - 1n : quotient) * step
+}
+
+function usdOf({ currency }: Asset, { usd }: Tariff): bigint {
+  const price = usd.get(currency)
+  assert(price != null, `${currency} has a price`)
+  return price
+}
+
+function unitsIn(asset: Asset, text: string): bigint {
+  const amount = parseAmount(asset, text)
+  assert(amount.ok, `${text} is an amount`)
+  return amount.value.units
+}
+
+function tenTo(exponent: number): bigint {
+  return 10n ** BigInt(exponent)
+}

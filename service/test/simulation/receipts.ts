@@ -1,0 +1,81 @@
+import type { Block } from '../../src/chains/chain.ts'
+import type { AssetId } from '../../src/domain/catalog/assets.ts'
+import { assetOf } from '../../src/domain/catalog/assets.ts'
+import { chainFacts } from '../../src/domain/catalog/networks.ts'
+
+/** A payment that counts: to the order's address, in its asset, and more than dust. */
+export type Arrival = { readonly txHash: string; readonly units: bigint; readonly height: number }
+
+/** A block, and what had come to an order when it was the newest one. */
+export type Path = { readonly head: Block; readonly arrivals: readonly Arrival[] }
+
+export type PaidTo = { readonly asset: AssetId; readonly address: string }
+
+/** A chain as it was at any moment, and on any branch, is the blocks below one of these. */
+export function pathsOf(history: readonly Block[], { asset, address }: PaidTo): readonly Path[] {
+  const { minCredit } = assetOf(asset)
+  const known = new Map<string, readonly Arrival[]>()
+  return history.map((head) => {
+    const before = known.get(head.parentHash) ?? []
+    const here = head.transfers.filter(
+      (transfer) => transfer.to === address && transfer.asset === asset && transfer.units >= minCredit,
+    )
+    const more = here.map(({ txHash, units }) => ({ txHash, units, height: head.height }))
+    const arrivals = more.length === 0 ? before : [...before, ...more]
+    known.set(head.hash, arrivals)
+    return { head, arrivals }
+  })
+}
+
+export type Course = {
+  /** When what was received was settled. */
+  readonly untilMs: number
+  /** Whether its client has ever chosen anything. */
+  readonly isChosen: boolean
+  /** Whether it was open again after it had been settled, or was about to be. */
+  readonly isReopened: boolean
+}
+
+/**
+ * Every amount that an order may have received. A service may be behind the chain, and on a branch that loses later, but what
+ * it goes by was the chain once: so it has all payments up to a block, or none of that block. By itself it does not settle
+ * while another payment waits in a block for its confirmations; who chooses does not wait for it, and what is not deep
+ * then is too late for this order. So is what came while a settlement was under way that came to nothing: of an order that was
+ * open again afterwards any transaction may be missing, but whole.
+ */
+export function receivable(paths: readonly Path[], asset: AssetId, course: Course): ReadonlySet<bigint> {
+  const { confirmations } = chainFacts[assetOf(asset).chain]
+  const sums = new Set<bigint>()
+  for (const { head, arrivals } of paths) {
+    if (arrivals.length === 0 || head.timeMs > course.untilMs) continue
+    const deep = arrivals.filter(({ height }) => head.height - height + 1 >= confirmations)
+    if (course.isReopened) for (const sum of sumsOfSome(deep, ({ txHash }) => txHash)) sums.add(sum)
+    else if (deep.length === arrivals.length || course.isChosen)
+      for (const sum of sumsInTurn(deep, course.isChosen)) sums.add(sum)
+  }
+  return sums
+}
+
+/** Up to each block, or of all. */
+function sumsInTurn(deep: readonly Arrival[], isAnyBlock: boolean): readonly bigint[] {
+  const heights = isAnyBlock ? new Set(deep.map(({ height }) => height)) : [Number.POSITIVE_INFINITY]
+  return [...heights].map((last) => sumOf(deep.filter(({ height }) => height <= last)))
+}
+
+/** Of every choice of groups, but none. */
+export function sumsOfSome(
+  arrivals: readonly Arrival[],
+  groupOf: (arrival: Arrival, index: number) => string | number,
+): readonly bigint[] {
+  const numbered = arrivals.map((arrival, index) => [arrival, groupOf(arrival, index)] as const)
+  let sums: readonly bigint[] = [0n]
+  for (const group of Map.groupBy(numbered, ([, name]) => name).values()) {
+    const more = sumOf(group.map(([arrival]) => arrival))
+    sums = [...new Set([...sums, ...sums.map((sum) => sum + more)])]
+  }
+  return sums.filter((sum) => sum > 0n)
+}
+
+export function sumOf(arrivals: readonly Arrival[]): bigint {
+  return arrivals.reduce((sum, { units }) => sum + units, 0n)
+}
