@@ -1,7 +1,6 @@
 import { textOf } from '../../src/chains/eos/address.ts'
 import { assert } from '../../src/domain/assert.ts'
 import { type Asset, type AssetId, assetOf, assets, nativeAsset } from '../../src/domain/catalog/assets.ts'
-import { chainFacts, depositsLie } from '../../src/domain/catalog/networks.ts'
 import { amountOf, parseAmount, toChainUnits } from '../../src/domain/money/amount.ts'
 import type { CreateRequest, EmergencyAction, OrderView } from '../../src/engine/desk.ts'
 import { outsideAddressOn } from './chains/outside_address.ts'
@@ -9,6 +8,7 @@ import type { Chance } from './chance.ts'
 import type { Life } from './life.ts'
 import type { Play } from './play.ts'
 import { isDated } from './profile.ts'
+import { type Named, nameDestination, nameRefund } from './tags.ts'
 
 const ACCOUNT = 'acc_simulated'
 
@@ -16,6 +16,8 @@ const ACCOUNT = 'acc_simulated'
 export type Wanted = {
   readonly number: number
   readonly request: CreateRequest
+  /** Who of those that share the account is to be paid, as the chain tells it. */
+  readonly told: string | null
   asking: number
   order: OrderView | null
   /** Told no the last time it asked. */
@@ -64,13 +66,16 @@ export function wantOrder(play: Play, number: number): Wanted {
   const [from, to] = chance.pick(pairsOf(play))
   const source = assetOf(from)
   const target = assetOf(to)
-  const destination = outsideAddress(to, `destination ${number}`)
+  const account = outsideAddress(to, `destination ${number}`)
+  const named = nameDestination(chance, target.chain, account)
   const place = nodes[target.chain]
-  if (chance.isHit(0.1) && 'reverting' in place) place.reverting.add(destination)
-  if (target.chain === 'XLM' && chance.isHit(0.3)) nodes.XLM.opened.add(destination)
+  if (chance.isHit(0.1) && 'reverting' in place) place.reverting.add(account)
+  if (target.chain === 'XLM' && chance.isHit(named.address === account ? 0.3 : 0.9))
+    nodes.XLM.opened.add(account)
   const amount = chance.pick(amounts[source.currency] as unknown as [string, ...string[]])
   return {
     number,
+    told: named.told,
     request: {
       from: source.currency,
       fromNetwork: source.network,
@@ -78,8 +83,8 @@ export function wantOrder(play: Play, number: number): Wanted {
       toNetwork: target.network,
       amount,
       rateType: chance.pick(['fixed', 'float']),
-      destination,
-      destinationTag: depositsLie[chainFacts[target.chain].family] === 'tags' ? '7' : null,
+      destination: named.address,
+      destinationTag: named.tag,
       refundAddress: chance.isHit(0.5) ? outsideAddress(from, `refund ${number}`) : null,
       callbackUrl: null,
       rateId: null,
@@ -211,8 +216,14 @@ export function drawAction(chance: Chance): EmergencyAction {
 }
 
 /** Where an order's money goes back to, named with the action. */
-export function refundPlace({ order_id, from_asset }: Troubled): string {
-  return outsideAddress(from_asset, `back ${order_id}`)
+export function refundPlace(troubled: Troubled): string {
+  return namedForRefund(troubled).address
+}
+
+/** Who gets it back: now somebody who shares the account, now nobody in particular, by the last digit of the order. */
+export function namedForRefund({ order_id, from_asset }: Troubled): Named {
+  const account = outsideAddress(from_asset, `back ${order_id}`)
+  return nameRefund(assetOf(from_asset).chain, account, Number(order_id.slice(-1)))
 }
 
 /** A client chooses what becomes of an order in EMERGENCY; others may choose at the same moment. True: it was taken. */
@@ -227,6 +238,9 @@ export async function choose(
   const address = refundPlace(troubled)
   const { order_id } = troubled
   play.choices.set(order_id, (play.choices.get(order_id) ?? new Set()).add(action))
+  // None is made by an address that says who of several is paid.
+  const { XLM } = play.nodes
+  if (XLM.holderOf(address) !== address) XLM.opened.add(XLM.holderOf(address))
   let isTaken = false
   await play.perform(life, `${life.name} ${action} ${troubled.order_id} ${key}`, async () => {
     const chosen = await life.desk.chooseAction(ACCOUNT, troubled.order_id, action, address, slot)

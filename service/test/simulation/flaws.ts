@@ -7,9 +7,11 @@ import { accept, refuse } from '../../src/domain/outcome.ts'
 import type { Intent } from '../../src/domain/payouts/intent.ts'
 import { SOLANA_BLOCKS_OF_LIFE } from '../../src/domain/payouts/solana_life.ts'
 import type { RateType } from '../../src/domain/quotes/quote.ts'
+import { makeSeal } from '../../src/engine/seal.ts'
 import { localSigner } from '../../src/signer/local_signer.ts'
 import type { Signer } from '../../src/signer/signer.ts'
 import { memoryStore } from '../../src/signer/testing/memory_store.ts'
+import { datedIds, datedRules } from './chains/dated_rules.ts'
 import { simulatedSignerSettings } from './chains/signer_settings.ts'
 import type { SimulatedNodes } from './chains/simulated_chains.ts'
 import { outsideAddress } from './customers.ts'
@@ -51,6 +53,17 @@ export const flaws = {
       ...desk,
       chooseAction: (account, orderId, action, _address, slot) =>
         desk.chooseAction(account, orderId, action, null, slot),
+    }),
+  }),
+  'pays without the tag': () => ({ signer: (signer) => retagging(signer, () => null) }),
+  "pays with another's tag": () => ({
+    signer: (signer) => retagging(signer, (tag) => (tag === '7' ? '8' : '7')),
+  }),
+  'refunds without the tag': () => ({
+    desk: (desk) => ({
+      ...desk,
+      chooseAction: (account, orderId, action, address, slot) =>
+        desk.chooseAction(account, orderId, action, address === null ? null : accountOf(address), slot),
     }),
   }),
   'pays less than it has shown': () => ({
@@ -100,6 +113,9 @@ export const signs: Readonly<Record<FlawName, RegExp>> = {
   'pays somebody else': /^nothing is paid twice or wrongly: \S+ is DONE: /,
   'refunds to where nobody asked for it':
     /^nothing is paid twice or wrongly: \S+ is REFUNDED, refunded elsewhere/,
+  'pays without the tag': /^who shares an account is named: CB\d+ is paid: \S+ got \d+ for null, /,
+  "pays with another's tag": /^who shares an account is named: CB\d+ is paid: \S+ got \d+ for (id )?[78], /,
+  'refunds without the tag': /^who shares an account is named: CB\d+ is refunded: \S+ got \d+ for null, /,
   'pays less than it has shown': /^what was promised is paid: /,
   'takes the fee of a float order twice': /^what is due is paid: \S+ float, is DONE /,
   'takes the fee twice when a fixed order is priced anew': /^what is due is paid: \S+ fixed, is DONE /,
@@ -108,9 +124,16 @@ export const signs: Readonly<Record<FlawName, RegExp>> = {
   'lets nobody choose': /^it never came to rest$/,
 }
 
+const onlyDated: readonly FlawName[] = [
+  'signs again before the time of the first attempt is over',
+  'pays without the tag',
+  "pays with another's tag",
+  'refunds without the tag',
+]
+
 /** Of which schedules one is about what the flaw is in. */
 export function everySeed(flaw: FlawName): number {
-  return flaw === 'signs again before the time of the first attempt is over' ? DATED_EVERY : 1
+  return onlyDated.includes(flaw) ? DATED_EVERY : 1
 }
 
 function rewriting(db: Database, rewrite: (text: string) => string): Database {
@@ -200,6 +223,40 @@ function hastySigner(signer: Signer, nodes: () => SimulatedNodes): Signer {
       return answer
     },
   }
+}
+
+/** Payouts to whom another tag names; the order is sealed anew with it, or the signer would not sign. */
+function retagging(signer: Signer, change: (tag: string) => string | null): Signer {
+  return {
+    ...signer,
+    sign: (intent, authority) => {
+      const { destinationTag } = authority
+      if (authority.kind !== 'payout' || destinationTag === null) return signer.sign(intent, authority)
+      const retagged = withTag(intent, change(destinationTag))
+      if (retagged === null) return signer.sign(intent, authority)
+      const terms = { ...authority, destinationTag: retagged.tag }
+      return signer.sign(retagged.intent, { ...terms, seal: makeSeal(sealKey, terms) })
+    },
+  }
+}
+
+/** Null: it has no field for one. */
+function withTag(intent: Intent, tag: string | null): { intent: Intent; tag: string | null } | null {
+  if (intent.family === 'xrp' && intent.payment !== null)
+    return {
+      intent: { ...intent, payment: { ...intent.payment, tag: tag === null ? null : Number(tag) } },
+      tag,
+    }
+  if (intent.family === 'stellar' && intent.payment !== null && intent.payment.memo !== null)
+    return { intent: { ...intent, payment: { ...intent.payment, memo: tag } }, tag }
+  if (intent.family === 'eos')
+    return { intent: { ...intent, payment: { ...intent.payment, memo: tag ?? '' } }, tag: tag ?? '' }
+  return null
+}
+
+/** Without the tag, on whichever chain it is. */
+function accountOf(address: string): string {
+  return datedIds.reduce((text, id) => datedRules[id].holderOf(text), address)
 }
 
 type SignedRow = { readonly payout_id: string; readonly attempt: number; readonly intent: string }

@@ -16,6 +16,7 @@ import {
   drawAction,
   emergencyActions,
   findTroubled,
+  namedForRefund,
   pay,
   type Wanted,
   wantOrder,
@@ -27,6 +28,7 @@ import { waitForBlocks } from './open_world.ts'
 import { type Flaw, Play, type Process } from './play.ts'
 import { type Beginning, beginnings, isSwept, type Watched } from './profile.ts'
 import { Recorder } from './recorder.ts'
+import { findWrongTags, type Names } from './tags.ts'
 
 export type Outcome = {
   readonly seed: number
@@ -433,7 +435,19 @@ async function lookAtEnd(play: Play, wanted: readonly Wanted[]): Promise<string[
       .map(({ order_id }) => `${order_id} is owed what it was paid, and the audit does not say so`),
     ...(await findBrokenPromises(ground.rows, nodes, play.witness, wanted)),
     ...(await findWrongAmounts(play, wanted, owed)),
+    ...(await findWrongTags(ground.rows, nodes, namesOf(wanted), play.recorder)),
   ]
+}
+
+function namesOf(wanted: readonly Wanted[]): Names {
+  const byOrder = new Map(wanted.map((one) => [one.order?.order_id, one]))
+  return {
+    payout: (orderId) => {
+      const one = byOrder.get(orderId)
+      return one === undefined ? null : { address: one.request.destination, told: one.told }
+    },
+    refund: namedForRefund,
+  }
 }
 
 /** Answers for buckets in which there is nothing without asking. */

@@ -109,6 +109,10 @@ const happenings: readonly (readonly [string, RegExp])[] = [
   ),
   ['blocks undone that nobody was told of', /^reorg: (EOS|SOL) /],
   ['refunds', /^outflow: refund confirmed$/],
+  ['payouts to whom a tag names', /^paid on (XRP|XLM|EOS): with a tag$/],
+  ['refunds to whom a tag names', /^refunded on (XRP|XLM|EOS): with a tag$/],
+  ['refunds to an account without a tag', /^refunded on (XRP|XLM|EOS): without a tag$/],
+  ['orders refused for want of a tag', /^create: DESTINATION_TAG_REQUIRED$/],
   ['sweeps', /^outflow: sweep confirmed$/],
 ]
 

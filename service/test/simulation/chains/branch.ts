@@ -39,6 +39,11 @@ export class Branch<Tx extends { readonly txHash: string }> {
     return this.#blocks[height] ?? null
   }
 
+  /** All that are in blocks that stand, in their order. */
+  txs(): readonly Tx[] {
+    return this.#blocks.flatMap(({ txs }) => txs)
+  }
+
   /** The block that a transaction is in. */
   homeOf(txHash: string): MinedBlock<Tx> | null {
     return this.#homes.get(txHash) ?? null

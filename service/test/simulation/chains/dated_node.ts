@@ -12,10 +12,13 @@ export type DatedTx = {
   /** Null where accounts have none, and nothing but time keeps two transactions apart. */
   readonly sequence: number | null
   /** Null: it only uses up its sequence. `creates`, where that has to be said: whether it makes the account. */
-  readonly payment: { readonly to: string; readonly units: bigint; readonly creates?: boolean } | null
+  readonly payment: (Paid & { readonly to: string; readonly creates?: boolean }) | null
   readonly fee: bigint
   readonly isInTime: (block: NextBlock) => boolean
 }
+
+/** In chain units; `tag` says who of those that share the account is paid, in the words of the chain, and null: nobody does. */
+export type Paid = { readonly tag: string | null; readonly units: bigint }
 
 /** The block that would take a transaction. */
 export type NextBlock = {
@@ -72,7 +75,7 @@ export class DatedNode {
 
   /** What is asked of a transaction now, and the least that is let in. */
   fee = USUAL_FEE
-  /** Cannot be paid. */
+  /** Accounts that cannot be paid. */
   readonly reverting = new Set<string>()
   /** Accounts that are there although they never held anything. */
   readonly opened = new Set<string>()
@@ -152,6 +155,21 @@ export class DatedNode {
     return [...holders].reduce((sum, holder) => sum + this.#state.read(`${asset} ${holder}`, height), 0n)
   }
 
+  /** Who holds what is sent there, whatever tag stands in the address. */
+  holderOf(address: string): string {
+    return this.#rules.holderOf(address)
+  }
+
+  /** What we have paid to whoever shares this account, in the blocks that stand, the newest included. */
+  paidTo(address: string): Paid[] {
+    const holder = this.holderOf(address)
+    return this.#branch.txs().flatMap(({ txHash, ...tx }) => {
+      if (!('payment' in tx) || tx.payment === null || !this.#executed.get(txHash)?.isSuccess) return []
+      const { to, tag, units } = tx.payment
+      return this.holderOf(to) === holder ? [{ tag, units }] : []
+    })
+  }
+
   /** Whether there is such an account, by the newest block. */
   isThere(address: string): boolean {
     return this.opened.has(this.#rules.holderOf(address)) || this.#held(address) > 0n
@@ -162,7 +180,7 @@ export class DatedNode {
   }
 
   isPayable(address: string): boolean {
-    return !this.reverting.has(address)
+    return !this.reverting.has(this.holderOf(address))
   }
 
   send(bytes: string): 'accepted' | 'refused' | 'unknown' {

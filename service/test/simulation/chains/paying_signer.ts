@@ -16,9 +16,15 @@ export function payingSigner() {
 }
 
 function payeeOf(intent: Intent): Payee {
+  return { asset: paidAsset(intent), destination: destinationOf(intent), destinationTag: tagOf(intent) }
+}
+
+function tagOf(intent: Intent): string | null {
   // A payment of EOS has a memo in any case.
-  const destinationTag = intent.family === 'eos' ? intent.payment.memo : null
-  return { asset: paidAsset(intent), destination: destinationOf(intent), destinationTag }
+  if (intent.family === 'eos') return intent.payment.memo
+  if (intent.family === 'stellar') return intent.payment?.memo ?? null
+  const tag = intent.family === 'xrp' ? (intent.payment?.tag ?? null) : null
+  return tag === null ? null : String(tag)
 }
 
 function destinationOf(intent: Intent): string {

@@ -14,7 +14,7 @@ export function readXrpTx(bytes: string): DatedTx | null {
       txHash: sha512Half(`54584E00${bytes}`),
       from: String(tx.Account),
       sequence: Number(tx.Sequence),
-      payment: pays ? { to: placeOf(tx), units: BigInt(String(tx.Amount)) } : null,
+      payment: pays ? { to: placeOf(tx), tag: tagOf(tx), units: BigInt(String(tx.Amount)) } : null,
       fee: BigInt(String(tx.Fee)),
       isInTime: ({ height }) => height <= last,
     }
@@ -27,6 +27,10 @@ export function readXrpTx(bytes: string): DatedTx | null {
 function placeOf({ Destination, DestinationTag }: Record<string, unknown>): string {
   if (DestinationTag === undefined) return String(Destination)
   return classicAddressToXAddress(String(Destination), Number(DestinationTag), false)
+}
+
+function tagOf({ DestinationTag }: Record<string, unknown>): string | null {
+  return DestinationTag === undefined ? null : String(DestinationTag)
 }
 
 function sha512Half(hex: string): string {
@@ -53,7 +57,7 @@ export function readTronTx(bytes: string): DatedTx | null {
     txHash: createHash('sha256').update(raw).digest('hex'),
     from: addressOf(from),
     sequence: null,
-    payment: { to: addressOf(to), units },
+    payment: { to: addressOf(to), tag: null, units },
     fee: TRX_FEE,
     isInTime: ({ parentTimeMs }) => parentTimeMs < untilMs,
   }

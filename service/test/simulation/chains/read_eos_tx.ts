@@ -15,7 +15,11 @@ export function readEosTx(bytes: string): DatedTx | null {
       txHash: String(tx.id),
       from: nameOf(transfer.from),
       sequence: null,
-      payment: { to: nameOf(transfer.to), units: transfer.units },
+      payment: {
+        to: nameOf(transfer.to),
+        tag: transfer.memo === '' ? null : transfer.memo,
+        units: transfer.units,
+      },
       fee: 0n,
       isInTime: ({ timeMs }) => timeMs <= untilMs,
     }

@@ -40,7 +40,7 @@ export function readSolanaTx(bytes: string): DatedTx | null {
       txHash: base58.encode(Uint8Array.from(signature)),
       from,
       sequence: null,
-      payment: { to, units: transfer.data.readBigUInt64LE(4) },
+      payment: { to, tag: null, units: transfer.data.readBigUInt64LE(4) },
       fee: feeOf(1, units, price),
       isInTime: ({ height, heightOf }) => {
         const from = heightOf(reference)

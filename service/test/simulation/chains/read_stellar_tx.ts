@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
-import { StrKey, Transaction } from '@stellar/stellar-sdk/base'
+import { type Memo, StrKey, Transaction } from '@stellar/stellar-sdk/base'
+import { readPlace } from '../../../src/chains/stellar/address.ts'
 import type { DatedTx } from './dated_node.ts'
 
 /** Signatures are over it. */
@@ -25,12 +26,26 @@ export function readStellarTx(bytes: string): DatedTx | null {
   }
 }
 
-function paymentIn({ operations: [action] }: Transaction): DatedTx['payment'] {
+function paymentIn({ operations: [action], memo }: Transaction): DatedTx['payment'] {
   if (action?.type === 'bumpSequence') return null
-  if (action?.type === 'createAccount')
-    return { to: action.destination, units: stroopsOf(action.startingBalance), creates: true }
-  if (action?.type !== 'payment') throw new Error('nothing else is ever sent')
-  return { to: action.destination, units: stroopsOf(action.amount), creates: false }
+  if (action?.type !== 'createAccount' && action?.type !== 'payment')
+    throw new Error('nothing else is ever sent')
+  const { destination: to } = action
+  const creates = action.type === 'createAccount'
+  const amount = action.type === 'createAccount' ? action.startingBalance : action.amount
+  return { to, tag: tagOf(to, memo), units: stroopsOf(amount), creates }
+}
+
+/** Whoever shares an account tells an id, a text and a muxed address apart: `id 7`, `text 7`, `muxed 7`. */
+function tagOf(to: string, { type, value }: Memo): string | null {
+  const id = readPlace(to)?.id ?? null
+  const said = [
+    ...(id === null ? [] : [`muxed ${id}`]),
+    ...(type === 'none'
+      ? []
+      : [`${type} ${typeof value === 'string' ? value : Buffer.from(value ?? []).toString()}`]),
+  ]
+  return said.length === 0 ? null : said.join(' and ')
 }
 
 /** The library writes all seven decimals. */

@@ -7,7 +7,7 @@ import * as xrp from '../../../src/chains/xrp/address.ts'
 import { LEDGERS_TO_LIVE } from '../../../src/chains/xrp/bid.ts'
 import * as xrpDraft from '../../../src/chains/xrp/draft.ts'
 import { fromChainUnits } from '../../../src/domain/money/amount.ts'
-import { accept } from '../../../src/domain/outcome.ts'
+import { accept, refuse } from '../../../src/domain/outcome.ts'
 import { type Asked, bidFor, datedChain } from './dated_chain.ts'
 import { spelling } from './dated_rules.ts'
 import { PASSPHRASE, SEQUENCE_BASE } from './read_stellar_tx.ts'
@@ -58,6 +58,8 @@ export function stellarChain(asked: Asked): Chain {
         if (!fee.ok) return fee
         const { timeMs } = await ask('head')
         const creates = outflow.kind !== 'filler' && !(await ask('isThere', outflow.address))
+        if (creates && stellar.readPlace(outflow.address)?.id !== null)
+          return refuse({ code: 'destination', message: 'an account is not made by a muxed address' })
         const maxTimeS = Math.floor(timeMs / 1_000) + LIFE_S
         const life = { maxTimeS, sequenceBase: SEQUENCE_BASE }
         return accept({
