@@ -1,17 +1,24 @@
 import type { CreatedOrder, Order } from '@cambist/sdk'
 import { expect, test } from 'vitest'
 import { type Asset, assets } from '../../src/domain/catalog/assets.ts'
-import { type ChainId, chainFacts, depositsLie, type NetworkId } from '../../src/domain/catalog/networks.ts'
+import {
+  type ChainId,
+  chainFacts,
+  depositsLie,
+  type NetworkId,
+  networkChains,
+} from '../../src/domain/catalog/networks.ts'
 import { blocksToBeTold } from '../../src/sandbox/mine.ts'
 import { balanceOf, chainUnits } from '../harness/amounts.ts'
 import { Hopeless } from '../harness/eventually.ts'
 import { createOrder } from '../harness/orders.ts'
 import { EVERY_NETWORK, type TestSandbox, useTestSandbox } from '../harness/test_sandbox.ts'
+import { readTags, toldAs } from '../harness/told_tags.ts'
 
 /**
  * What: everything is exchanged for everything.
  * How: an order for every ordered pair of assets, at fixed and float rates in turn, all at once; each deposit and each payout
- * is asked of its own chain.
+ * is asked of its own chain, and where many share an account for whom it was.
  */
 // All at once take more addresses of the EVM chains than a pool of the usual size in tests has.
 const given = useTestSandbox({ networks: EVERY_NETWORK, policy: { poolSize: 120 } })
@@ -37,7 +44,8 @@ test(`each of ${pairs.length} pairs goes from quote to DONE`, { timeout: 240_000
   const sandbox = given()
   const orders: CreatedOrder[] = []
   for (const [number, { from, to }] of pairs.entries()) {
-    orders.push(await openOrder(sandbox, from, to, number % 2 === 0 ? 'fixed' : 'float'))
+    const rateType = number % 2 === 0 ? 'fixed' : 'float'
+    orders.push(await openOrder(sandbox, from, to, rateType, tagOf(to, number)))
   }
   for (const { order_id } of orders) await sandbox.remote.pay(order_id)
   const done = await untilAllDone(sandbox, orders)
@@ -50,13 +58,31 @@ test(`each of ${pairs.length} pairs goes from quote to DONE`, { timeout: 240_000
     expect(arrived, name).toBe(chainUnits(receive_final_amount, currency, network))
     expect(order.deposit_received, name).toBe(order.deposit_amount)
   }
+  await expectTagsTold(sandbox, done)
 })
+
+/** Another one for each, as a number or, where that goes, as words. */
+function tagOf({ chain }: Asset, number: number): string | null {
+  if (depositsLie[chainFacts[chain].family] !== 'tags') return null
+  return chain === 'XRP' || number % 2 === 0 ? String(number) : `customer ${number}`
+}
+
+async function expectTagsTold({ devnet }: TestSandbox, done: readonly Order[]): Promise<void> {
+  for (const chain of ['XRP', 'XLM', 'EOS'] as const) {
+    const paid = done.filter(({ receive_network }) => networkChains[receive_network as NetworkId] === chain)
+    expect(paid.length, chain).toBeGreaterThan(0)
+    const asked = paid.map(({ destination, destination_tag: tag }) => [destination, [toldAs(chain, tag)]])
+    const accounts = paid.map(({ destination }) => destination)
+    expect([...(await readTags(devnet, chain, accounts))], chain).toEqual(asked)
+  }
+}
 
 async function openOrder(
   sandbox: TestSandbox,
   from: Asset,
   to: Asset,
   rate_type: 'fixed' | 'float',
+  tag: string | null,
 ): Promise<CreatedOrder> {
   const pair = {
     from: from.currency,
@@ -64,11 +90,10 @@ async function openOrder(
     to: to.currency,
     to_network: to.network,
   }
-  const isTagged = depositsLie[chainFacts[to.chain].family] === 'tags'
   return createOrder(sandbox, pair, {
     amount: AMOUNT[from.currency],
     rate_type,
-    ...(isTagged && { destination_tag: '7' }),
+    ...(tag !== null && { destination_tag: tag }),
   })
 }
 

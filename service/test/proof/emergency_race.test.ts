@@ -1,10 +1,14 @@
 import type { CreatedOrder, Order } from '@cambist/sdk'
 import { expect } from 'vitest'
 import type { ToldSecret } from '../../src/accounts/keys.ts'
+import { findAsset } from '../../src/domain/catalog/assets.ts'
+import type { CurrencyCode } from '../../src/domain/catalog/currencies.ts'
+import type { NetworkId } from '../../src/domain/catalog/networks.ts'
 import { balanceOf, chainUnits } from '../harness/amounts.ts'
 import { type Chance, chanceFrom } from '../harness/chance.ts'
-import { createOrder, quickPair } from '../harness/orders.ts'
+import { createOrder, type Pair, quickPair } from '../harness/orders.ts'
 import type { TestSandbox } from '../harness/test_sandbox.ts'
+import { readTags } from '../harness/told_tags.ts'
 import { type Answer, keysPlaceOf, makeKey, openWire, type Wire } from '../harness/wire.ts'
 import { checkAllEnded, inSandbox } from './in_sandbox.ts'
 import { prove } from './prove.ts'
@@ -14,12 +18,12 @@ import { prove } from './prove.ts'
  * wherever, and money leaves once for each order, as that choice said.
  * How: really underpaid orders; twenty signed requests for each at once, over two keys of the account, to two processes
  * of the service, some of them repetitions of one another. What was paid or returned is read from the blocks, and has to be
- * what was offered before anybody chose.
+ * what was offered before anybody chose; some are paid in XRP, to the tag that was asked for.
  */
 prove('of twenty actions at once each order takes one and pays once', async ({ seed, sized, figure }) => {
   const count = sized({ short: 40, long: 1_000 })
   const chance = chanceFrom(seed)
-  await inSandbox({ policy: { poolSize: 200 } }, async (sandbox) => {
+  await inSandbox({ policy: { poolSize: 200 }, networks: ['BTC', 'ETH', 'BNB', 'XRP'] }, async (sandbox) => {
     const other = await sandbox.startAnother(['api', 'engine', 'signer'])
     try {
       const stuck = await bringToEmergency(sandbox, count)
@@ -47,9 +51,13 @@ type Stuck = { readonly order: CreatedOrder; readonly refundAddress: string }
 /** Orders that were paid half of what they asked, many in a block. */
 async function bringToEmergency(sandbox: TestSandbox, count: number): Promise<Stuck[]> {
   const stuck: Stuck[] = []
-  await inTurns([...Array(count).keys()], CREATED_AT_ONCE, async () => {
+  await inTurns([...Array(count).keys()], CREATED_AT_ONCE, async (number) => {
     const refundAddress = await sandbox.devnet.freshAddress('ETH')
-    const order = await createOrder(sandbox, quickPair, { amount: '100', refund_address: refundAddress })
+    const wish = { amount: '100', refund_address: refundAddress }
+    const order =
+      number % IN_XRP_EVERY === 0
+        ? await createOrder(sandbox, usdtToXrp, { ...wish, destination_tag: String(number) })
+        : await createOrder(sandbox, quickPair, wish)
     stuck.push({ order, refundAddress })
   })
   for (const [at, { order }] of stuck.entries()) {
@@ -62,6 +70,9 @@ async function bringToEmergency(sandbox: TestSandbox, count: number): Promise<St
 }
 
 const PAYMENTS_A_BLOCK = 200
+/** There, one payout of an account after the other is in a ledger. */
+const IN_XRP_EVERY = 8
+const usdtToXrp: Pair = { from: 'USDT', from_network: 'ERC20', to: 'XRP', to_network: 'XRP' }
 
 async function waitForCount(sandbox: TestSandbox, status: string, wanted: number): Promise<void> {
   const patience = { timeoutMs: 30_000 + wanted * 200 }
@@ -162,7 +173,7 @@ async function bringToEnd(sandbox: TestSandbox): Promise<void> {
   await sandbox.eventually('all outflows are sent', unsent, { timeoutMs: 300_000 })
   // They are more than a block takes, so that the last of them are not as deep as the first.
   const unmined = async () => {
-    for (const network of ['ETH', 'BNB'] as const) await sandbox.bury(network)
+    for (const network of ['ETH', 'BNB', 'XRP'] as const) await sandbox.bury(network)
     await sandbox.settle()
     const rows = await sandbox.rows(`SELECT payout_id FROM outflows WHERE state = 'broadcast'`)
     if (rows.length > 0) throw new Error(`${rows.length} are not final yet`)
@@ -181,10 +192,30 @@ async function expectOneOutflowEach(sandbox: TestSandbox, told: readonly Told[])
     const { order, refundAddress, taken } = one
     const end = await sandbox.client.getOrder(order.order_id)
     expect(end.status).toBe(taken[0] === 'refund' ? 'REFUNDED' : 'DONE')
-    const paid = await balanceOf(sandbox, order.destination, 'USDC', 'BEP20')
+    const { currency, network } = receivedAs(order)
+    const paid = await balanceOf(sandbox, order.destination, currency, network)
     const returned = await balanceOf(sandbox, refundAddress, 'USDT', 'ERC20')
     expectAsOffered(one, paid, returned)
   }
+  await expectTagsTold(sandbox, told)
+}
+
+function receivedAs({ receive_currency, receive_network }: CreatedOrder) {
+  return { currency: receive_currency as CurrencyCode, network: receive_network as NetworkId }
+}
+
+/** Of an order that was refunded nothing arrived, for anybody. */
+async function expectTagsTold({ devnet }: TestSandbox, told: readonly Told[]): Promise<void> {
+  const inXrp = told.filter(({ order }) => order.receive_network === 'XRP')
+  const tags = await readTags(
+    devnet,
+    'XRP',
+    inXrp.map(({ order }) => order.destination),
+  )
+  for (const { order, taken } of inXrp)
+    expect(tags.get(order.destination), order.order_id).toEqual(
+      taken[0] === 'refund' ? [] : [order.destination_tag],
+    )
 }
 
 /**
@@ -192,10 +223,12 @@ async function expectOneOutflowEach(sandbox: TestSandbox, told: readonly Told[])
  * which may change until somebody chooses.
  */
 function expectAsOffered({ order, offers, taken }: Told, paid: bigint, returned: bigint): void {
-  const toUsdc = (amount: number) => chainUnits(amount, 'USDC', 'BEP20')
+  const { currency, network } = receivedAs(order)
+  const toPaid = (amount: number) => chainUnits(amount, currency, network)
   const toUsdt = (amount: number) => chainUnits(amount, 'USDT', 'ERC20')
   const id = `${order.order_id}: ${taken[0]}`
-  const half = (toUsdc(order.receive_amount) / 2n / USDC_SHOWN) * USDC_SHOWN
+  const shown = unitsShown(currency, network)
+  const half = (toPaid(order.receive_amount) / 2n / shown) * shown
   switch (taken[0]) {
     case 'refund': {
       const { refund_amount: offered = 0, network_fee: cost = 0 } = offers?.refund ?? {}
@@ -206,18 +239,22 @@ function expectAsOffered({ order, offers, taken }: Told, paid: bigint, returned:
     }
     case 'recalculate':
       expect(returned, id).toBe(0n)
-      expectAround(id, paid, toUsdc(offers?.recalculate?.receive_amount ?? 0), toUsdc(order.network_fee))
-      expectAround(id, paid, half, toUsdc(order.network_fee))
+      expectAround(id, paid, toPaid(offers?.recalculate?.receive_amount ?? 0), toPaid(order.network_fee))
+      expectAround(id, paid, half, toPaid(order.network_fee))
       break
     default:
       expect(returned, id).toBe(0n)
-      expect(offers?.continue?.receive_amount, id).toBe(Number(half / USDC_SHOWN) / 1e6)
+      expect(toPaid(offers?.continue?.receive_amount ?? 0), id).toBe(half)
       expect(paid, id).toBe(half)
   }
 }
 
-/** The interface shows 6 decimals of the 18 that USDC has there. */
-const USDC_SHOWN = 10n ** 12n
+/** The least that the interface shows: of the 18 decimals that USDC has there, 6. */
+function unitsShown(currency: CurrencyCode, network: NetworkId): bigint {
+  const asset = findAsset(currency, network)
+  if (asset === undefined) throw new Error(`${currency} does not travel on ${network}`)
+  return 10n ** BigInt(asset.chainDecimals - asset.precision)
+}
 
 function expectAround(id: string, arrived: bigint, offered: bigint, tolerated: bigint): void {
   expect(arrived, id).toBeGreaterThanOrEqual(offered - tolerated)

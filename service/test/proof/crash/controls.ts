@@ -221,6 +221,21 @@ export const controls: readonly Control[] = [
     aims: [],
   },
   {
+    name: 'no tag',
+    without: 'a payout on the XRP Ledger is signed without the tag that it was drafted with',
+    shows: /asked for r\w+ with \d+, and what arrived there was for null$/,
+    patches: [
+      {
+        file: 'signer/xrp_transaction.ts',
+        find: '...(tag !== null && { DestinationTag: tag }),',
+        replace: '...(tag === undefined && { DestinationTag: tag }),',
+      },
+    ],
+    sql: [],
+    wishes: [pays('ETH:ETH', 'XRP:XRP')],
+    aims: [],
+  },
+  {
     name: 'all for a half',
     without: 'an order that was paid a half is offered and paid the whole of what was promised',
     shows: PAID_TWICE,

@@ -7,6 +7,8 @@ import {
   type CreateOrderRequest,
   type Order,
 } from '@cambist/sdk'
+import { textOf as eosText } from '../../../src/chains/eos/address.ts'
+import { textOf as xrpText } from '../../../src/chains/xrp/address.ts'
 import { type AssetId, assetOf } from '../../../src/domain/catalog/assets.ts'
 import { chainFacts, depositsLie } from '../../../src/domain/catalog/networks.ts'
 import type { Chance } from '../../harness/chance.ts'
@@ -29,7 +31,11 @@ export type Customer = {
   readonly to: AssetId
   readonly amount: string
   readonly destination: string
+  /** Beside it, where many share an account. */
+  readonly destinationTag: string | null
   readonly refundAddress: string
+  /** Given in one text with it, or not at all. */
+  readonly refundTag: string | null
   /** Once it is created. */
   order: CreatedOrder | null
   /** What was shown of the choices that there were, before one was made. */
@@ -134,7 +140,41 @@ export async function newCustomer(wish: Wish, devnet: Devnet, chance: Chance): P
   ])
   const odd = String(chance.below(1_000)).padStart(3, '0')
   const amount = `${AMOUNTS[wish.from]}${odd}`
-  return { ...wish, amount, destination, refundAddress, order: null, offers: null, paid: [] }
+  return {
+    ...wish,
+    amount,
+    destination,
+    destinationTag: tagByChance(wish.to, chance),
+    refundAddress,
+    refundTag: refundTagByChance(wish.from, chance),
+    order: null,
+    offers: null,
+    paid: [],
+  }
+}
+
+const TAG_MAX = 2 ** 32 - 1
+
+function tagByChance(asset: AssetId, chance: Chance): string | null {
+  const { chain } = assetOf(asset)
+  if (depositsLie[chainFacts[chain].family] !== 'tags') return null
+  const number = chance.pick([0, 7, TAG_MAX, chance.below(TAG_MAX)])
+  return chain === 'XRP' || chance.happens(1 / 2) ? String(number) : `order ${number}`
+}
+
+/** On Stellar only an account that is there already could be given with one. */
+function refundTagByChance(asset: AssetId, chance: Chance): string | null {
+  const { chain } = assetOf(asset)
+  const canHaveOne = chain === 'XRP' || chain === 'EOS'
+  return canHaveOne && chance.happens(1 / 2) ? String(chance.below(TAG_MAX)) : null
+}
+
+/** As somebody writes it who has to say it in one text. */
+function refundTextOf({ from, refundAddress: account, refundTag }: Customer): string {
+  if (refundTag === null) return account
+  return assetOf(from).chain === 'XRP'
+    ? xrpText({ account, tag: Number(refundTag) }, { isMain: false })
+    : eosText({ account, memo: refundTag })
 }
 
 /** From the order to its end, whatever dies on the way. */
@@ -167,7 +207,7 @@ export async function serveCustomer(counter: Counter, customer: Customer): Promi
 }
 
 function requestOf(customer: Customer): CreateOrderRequest {
-  const { story, from, to, amount, destination, refundAddress } = customer
+  const { story, from, to, amount, destination, destinationTag } = customer
   return {
     from: assetOf(from).currency,
     from_network: assetOf(from).network,
@@ -176,19 +216,15 @@ function requestOf(customer: Customer): CreateOrderRequest {
     amount,
     rate_type: 'fixed',
     destination,
-    ...(hasTags(to) && { destination_tag: '7' }),
-    ...(story === 'wants both' && { refund_address: refundAddress }),
+    ...(destinationTag !== null && { destination_tag: destinationTag }),
+    ...(story === 'wants both' && { refund_address: refundTextOf(customer) }),
   } as CreateOrderRequest
 }
 
-function hasTags(asset: AssetId): boolean {
-  return depositsLie[chainFacts[assetOf(asset).chain].family] === 'tags'
-}
-
-function actionsOf({ story, refundAddress }: Customer) {
-  switch (story) {
+function actionsOf(customer: Customer) {
+  switch (customer.story) {
     case 'takes back':
-      return [{ action: 'refund', refund_address: refundAddress }] as const
+      return [{ action: 'refund', refund_address: refundTextOf(customer) }] as const
     case 'continues':
       return [{ action: 'continue' }] as const
     case 'recalculates':

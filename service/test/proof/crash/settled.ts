@@ -4,6 +4,7 @@ import { amountOf, toChainUnits } from '../../../src/domain/money/amount.ts'
 import { isStopping } from '../../../src/engine/reconcile.ts'
 import { eventually, Hopeless } from '../../harness/eventually.ts'
 import type { Inspected } from '../../harness/invariants.ts'
+import { readTags, type ToldTags, toldAs } from '../../harness/told_tags.ts'
 import { type Customer, endsOf } from './customers.ts'
 import { type Due, duesOf } from './dues.ts'
 
@@ -32,6 +33,7 @@ export async function settle(
   const { rows } = inspected
   // The chains first: what they tell now was in the tables before.
   const arrived = await readArrivals(devnet, customers)
+  const tags = await readAllTags(devnet, customers)
   const orders = await rows<OrderRow>('SELECT order_id, status FROM orders')
   const deposits = await rows<DepositRow>(
     `SELECT order_id, tx_hash, units FROM deposits WHERE role = 'counted' AND state = 'confirmed'`,
@@ -44,7 +46,7 @@ export async function settle(
   for (const customer of ordered) {
     const order = known.get(customer.order?.order_id ?? '')
     if (order === undefined) found.problems.push(`${customer.order?.order_id} is not there`)
-    else await checkOne(inspected, { customer, order, arrived, deposits, found })
+    else await checkOne(inspected, { customer, order, arrived, tags, deposits, found })
   }
   found.certain.push(...(await findForgotten(inspected)), ...(await findStopped(inspected)))
   return { ...found, problems: [...found.certain, ...found.problems] }
@@ -76,6 +78,7 @@ type Case = {
   readonly customer: Customer
   readonly order: OrderRow
   readonly arrived: Arrivals
+  readonly tags: ToldTags
   readonly deposits: readonly DepositRow[]
   readonly found: Found
 }
@@ -96,6 +99,7 @@ async function checkOne({ chains }: Inspected, one: Case): Promise<void> {
       `${name} was paid ${list(payouts)} and refunded ${list(refunds)}; due were ${say(dues)}`,
     )
   }
+  found.certain.push(...findWrongTags(one, name))
   if (payouts.length + refunds.length > 0) {
     const { chain } = assetOf(from)
     for (const { txHash } of paid) {
@@ -110,6 +114,19 @@ async function checkOne({ chains }: Inspected, one: Case): Promise<void> {
       `${name} paid ${paid.map(({ txHash }) => txHash)}; arrived ${list(payouts)} and ${list(refunds)}; due were ${say(dues)}`,
     )
   }
+}
+
+/** Whoever shares an account with others has what arrives there only by the tag that he named. */
+function findWrongTags({ customer, tags }: Case, name: string): string[] {
+  const { from, to, destination, destinationTag, refundAddress, refundTag } = customer
+  const wrongAt = (account: string, asked: string | null) =>
+    (tags.get(account) ?? [])
+      .filter((told) => told !== asked)
+      .map((told) => `${name} asked for ${account} with ${asked}, and what arrived there was for ${told}`)
+  return [
+    ...wrongAt(destination, toldAs(assetOf(to).chain, destinationTag)),
+    ...wrongAt(refundAddress, toldAs(assetOf(from).chain, refundTag)),
+  ]
 }
 
 /** A payment that is in no table, or one credited that nobody made, or less than what is due came back. */
@@ -152,6 +169,25 @@ async function readArrivals(devnet: Devnet, customers: readonly Customer[]): Pro
     if (held > 0n) arrived.set(address, [held])
   }
   return arrived
+}
+
+/** Of the chains on which many share an account. */
+async function readAllTags(devnet: Devnet, customers: readonly Customer[]): Promise<ToldTags> {
+  const asked = customers.flatMap(({ from, to, destination, refundAddress }) => [
+    { chain: assetOf(to).chain, account: destination },
+    { chain: assetOf(from).chain, account: refundAddress },
+  ])
+  const read = ['XRP', 'XLM', 'EOS'] as const
+  const told = await Promise.all(
+    read.map((id) =>
+      readTags(
+        devnet,
+        id,
+        asked.filter(({ chain }) => chain === id).map(({ account }) => account),
+      ),
+    ),
+  )
+  return new Map(told.flatMap((one) => [...one]))
 }
 
 const ADDRESSES_A_SCAN = 2_000
