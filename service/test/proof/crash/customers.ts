@@ -188,8 +188,11 @@ export async function serveCustomer(counter: Counter, customer: Customer): Promi
   const actions = actionsOf(customer)
   if (actions.length > 0) {
     await until(counter, () => board.statusOf(order.order_id) === 'EMERGENCY')
-    const { emergency } = await insist(counter, () => client.getOrder(order.order_id))
-    customer.offers = emergency?.options ?? null
+    customer.offers = await untilOffered(
+      counter,
+      order.order_id,
+      actions.map(({ action }) => action),
+    )
   }
   await Promise.all(
     actions.map((action) =>
@@ -204,6 +207,21 @@ export async function serveCustomer(counter: Counter, customer: Customer): Promi
   if (customer.story === 'loses the payment')
     await until(counter, () => board.statusOf(order.order_id) === 'EXCHANGE')
   await until(counter, () => endsOf(customer).includes(board.statusOf(order.order_id) ?? ''))
+}
+
+/** What is shown once everything that will be chosen is offered: where no rate is to be had for a moment, it is not. */
+async function untilOffered(
+  counter: Counter,
+  orderId: string,
+  wanted: readonly (keyof Offers)[],
+): Promise<Offers | null> {
+  for (;;) {
+    const { emergency } = await insist(counter, () => counter.client.getOrder(orderId))
+    const options = emergency?.options
+    if (options !== undefined && wanted.every((action) => options[action] !== null)) return options
+    if (!counter.isOpen()) return null
+    await pause(100)
+  }
 }
 
 function requestOf(customer: Customer): CreateOrderRequest {
