@@ -35,53 +35,56 @@ beforeAll(async () => {
 
 afterAll(() => ground?.stop())
 
-prove('orders survive the death of everything at every named moment', async ({ seed, sized, figure }) => {
-  const chance = chanceFrom(seed)
-  const reaper = randomReaper(chance, ground.postgres)
-  const stage = await startStage(ground, {
-    roles: ['api', 'watcher', 'engine', 'engine', 'signer'],
-    reaper,
-    patches: [seldomAsking],
-  })
-  const ordersMin = sized({ short: 300, long: 10_000 })
-  const killsMin = sized({ short: 100, long: 2_000 })
-  onTestFailed(() => console.error(stage.fleet.logs()))
-  try {
-    // Deaths keep pace with orders, so that there is always work that somebody dies of.
-    let started = 0
-    reaper.begin(() => KILLS_AHEAD + (killsMin * started) / ordersMin)
-    const { customers, settled, problems } = await runTrade(ground, stage, {
-      chance,
-      next: (number) => {
-        started = number
-        return number < ordersMin || !isEnough(reaper.tally(), killsMin)
-          ? wishByChance(number, chance, ground.devnet)
-          : null
-      },
-      takeReorgWish: reaper.takeReorgWish,
-      calm: reaper.calm,
-      isHasty: false,
-      patienceMs: 120_000,
+prove(
+  'orders survive the death of everything at every named moment',
+  async ({ seed, size, sized, figure }) => {
+    const chance = chanceFrom(seed)
+    const reaper = randomReaper(chance, ground.postgres, NETWORKS[size])
+    const stage = await startStage(ground, {
+      roles: ['api', 'watcher', 'engine', 'engine', 'signer'],
+      reaper,
+      patches: [seldomAsking],
     })
-    const { hits, kills, again } = reaper.tally()
-    figure('orders', customers.length)
-    figure('kills', killsOf(reaper.tally()))
-    for (const [victim, count] of Object.entries(kills)) figure(`of ${victim}`, count)
-    figure('moments', `${[...hits.values()].filter((count) => count > 0).length} of ${hits.size}`)
-    figure('killed again while recovering', again)
-    figure('payouts', settled.payouts)
-    figure('refunds', settled.refunds)
-    figure('paid twice', settled.paidTwice)
-    figure('lost', settled.lost)
+    const ordersMin = sized({ short: 300, long: 10_000 })
+    const killsMin = sized({ short: 100, long: 2_000 })
+    onTestFailed(() => console.error(stage.fleet.logs()))
+    try {
+      // Deaths keep pace with orders, so that there is always work that somebody dies of.
+      let started = 0
+      reaper.begin(() => KILLS_AHEAD + (killsMin * started) / ordersMin)
+      const { customers, settled, problems } = await runTrade(ground, stage, {
+        chance,
+        next: (number) => {
+          started = number
+          return number < ordersMin || !isEnough(reaper.tally(), killsMin)
+            ? wishByChance(number, chance, ground.devnet)
+            : null
+        },
+        takeReorgWish: reaper.takeReorgWish,
+        calm: reaper.calm,
+        isHasty: false,
+        patienceMs: 120_000,
+      })
+      const { hits, kills, again } = reaper.tally()
+      figure('orders', customers.length)
+      figure('kills', killsOf(reaper.tally()))
+      for (const [victim, count] of Object.entries(kills)) figure(`of ${victim}`, count)
+      figure('moments', `${[...hits.values()].filter((count) => count > 0).length} of ${hits.size}`)
+      figure('killed again while recovering', again)
+      figure('payouts', settled.payouts)
+      figure('refunds', settled.refunds)
+      figure('paid twice', settled.paidTwice)
+      figure('lost', settled.lost)
 
-    expect(problems).toEqual([])
-    expect([...hits].filter(([, count]) => count === 0)).toEqual([])
-    expect(killsOf(reaper.tally())).toBeGreaterThanOrEqual(killsMin)
-    expect(again).toBeGreaterThan(0)
-  } finally {
-    await stage.stop()
-  }
-})
+      expect(problems).toEqual([])
+      expect([...hits].filter(([, count]) => count === 0)).toEqual([])
+      expect(killsOf(reaper.tally())).toBeGreaterThanOrEqual(killsMin)
+      expect(again).toBeGreaterThan(0)
+    } finally {
+      await stage.stop()
+    }
+  },
+)
 
 const KILLS_AHEAD = 10
 

@@ -1,3 +1,5 @@
+import type { ChainId } from '../../../src/domain/catalog/networks.ts'
+
 /** A role whose processes are killed. */
 export type Role = 'api' | 'watcher' | 'engine' | 'signer'
 
@@ -16,12 +18,21 @@ export type Place = {
 }
 
 /** A named moment in the life of an order at which a process, or PostgreSQL under it, is killed. */
-export type Point = { readonly name: string; readonly role: Role; readonly places: readonly Place[] }
+export type Point = {
+  readonly name: string
+  readonly role: Role
+  readonly places: readonly Place[]
+  /** Nobody comes to it but where this chain is paid out on. */
+  readonly chain?: ChainId
+}
 
 const apply = 'engine/apply.ts apply'
 /** What the watcher tells an order of: several facts at once. */
 const applyInTurn = 'engine/apply.ts applyInTurn'
 const insertFact = 'db/books.ts insertFact'
+
+const NOT_SENT = 'signed bytes are committed, not sent'
+const NOT_NOTED = 'the network has the bytes, nobody noted it'
 
 /** Every point is named by what is done already and what is not. */
 export const points: readonly Point[] = [
@@ -77,8 +88,10 @@ export const points: readonly Point[] = [
     after('signer/socket_client.ts socketSigner sign'),
   ),
   point('engine', 'signed bytes are stored, not committed', after('db/outflows.ts storeSignedBytes')),
-  point('engine', 'signed bytes are committed, not sent', ...broadcasts('before')),
-  point('engine', 'the network has the bytes, nobody noted it', ...broadcasts('after')),
+  point('engine', NOT_SENT, ...coinsAndNonces('before')),
+  point('engine', NOT_NOTED, ...coinsAndNonces('after')),
+  ...broadcastsElsewhere(NOT_SENT, 'before'),
+  ...broadcastsElsewhere(NOT_NOTED, 'after'),
   point('engine', 'an answer of the network is noted, not committed', after('db/outflows.ts storeAnswer')),
   point('engine', 'a sent payout is told, its worker holds it', after(apply, isTold('PayoutBroadcast'))),
   point(
@@ -133,10 +146,23 @@ function after(where: string, only?: Place['only']): Place {
   return place(where, 'after', only)
 }
 
-function broadcasts(when: Place['when']): readonly Place[] {
+function coinsAndNonces(when: Place['when']): readonly Place[] {
   return ['chains/bitcoin/index.ts bitcoin broadcast', 'chains/evm/index.ts evm broadcast'].map((where) =>
     place(where, when),
   )
+}
+
+/** Most payouts go elsewhere: only points of their own are sure to be come to on these. */
+function broadcastsElsewhere(name: string, when: Place['when']): readonly Point[] {
+  const connectors = { XRP: 'xrp', XLM: 'stellar', TRX: 'tron', EOS: 'eos', SOL: 'solana' } as const
+  return Object.entries(connectors).map(([chain, connector]) => ({
+    ...point(
+      'engine',
+      `${name}, on ${chain}`,
+      place(`chains/${connector}/index.ts ${connector} broadcast`, when),
+    ),
+    chain: chain as keyof typeof connectors,
+  }))
 }
 
 type FactLike = { readonly kind?: string; readonly block?: unknown }

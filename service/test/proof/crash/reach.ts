@@ -146,14 +146,27 @@ export function commitWithPoints(query: Query, args: readonly unknown[]): unknow
 
 const ORDER = /CB\d{16}/
 
+/** Whose a transaction is, by its hash: a connector that sends one is not told, but whoever stored its bytes was. */
+const orderOfTx = new Map<string, string>()
+
 /** What a call is about: an order, or else a block. */
 function subjectOf(args: readonly unknown[]): string | null {
+  const txHash = args.map(txHashOf).find((hash) => hash !== null) ?? ''
   for (const arg of args) {
     const order = ORDER.exec(orderTextOf(arg))?.[0]
-    if (order !== undefined) return order
+    if (order === undefined) continue
+    if (txHash !== '') orderOfTx.set(txHash, order)
+    return order
   }
+  const sent = orderOfTx.get(txHash)
+  if (sent !== undefined) return sent
   const block = args.find((arg) => typeof arg === 'object' && arg !== null && 'hash' in arg)
   return block === undefined ? null : String((block as { hash: unknown }).hash)
+}
+
+function txHashOf(arg: unknown): string | null {
+  const isTx = typeof arg === 'object' && arg !== null && 'txHash' in arg && 'bytes' in arg
+  return isTx ? String(arg.txHash) : null
 }
 
 function orderTextOf(arg: unknown): string {

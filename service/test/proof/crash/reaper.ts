@@ -1,3 +1,4 @@
+import type { ChainId } from '../../../src/domain/catalog/networks.ts'
 import type { Chance } from '../../harness/chance.ts'
 import type { Reaper } from './fleet.ts'
 import { type ComebackMoment, comebackMoments, type MortalPostgres } from './mortal_postgres.ts'
@@ -32,10 +33,14 @@ export type RandomReaper = Reaper & {
 const roles = ['api', 'watcher', 'engine', 'signer'] as const
 const [, IN_FLIGHT] = commitMoments
 
-const waysOfProcesses: readonly Way[] = [
-  ...points.map(({ role, name }): Way => ({ victim: role, at: role, point: name })),
-  ...roles.map((role): Way => ({ victim: role, at: role, point: IN_FLIGHT })),
-]
+function waysOfProcesses(chains: readonly ChainId[]): readonly Way[] {
+  return [
+    ...points
+      .filter(({ chain }) => chain === undefined || chains.includes(chain))
+      .map(({ role, name }): Way => ({ victim: role, at: role, point: name })),
+    ...roles.map((role): Way => ({ victim: role, at: role, point: IN_FLIGHT })),
+  ]
+}
 const waysOfPostgres: readonly Way[] = roles.flatMap((role) =>
   commitMoments.map((point): Way => ({ victim: 'postgres', at: role, point })),
 )
@@ -44,14 +49,13 @@ const comebacks: readonly Way[] = comebackMoments.map((point) => ({
   at: 'postgres',
   point,
 }))
-const ways = [...waysOfProcesses, ...waysOfPostgres, ...comebacks]
 
 function nameOf({ victim, at, point }: Way): string {
   return victim === at ? `${victim}: ${point}` : `${victim}: ${point}, of the ${at}`
 }
 
 /** Counts the ways that were taken, and knows which was taken least. */
-function openTally(chance: Chance) {
+function openTally(chance: Chance, ways: readonly Way[]) {
   const hits = new Map(ways.map((way) => [nameOf(way), 0]))
   const kills = { api: 0, watcher: 0, engine: 0, signer: 0, postgres: 0 }
   let again = 0
@@ -78,11 +82,19 @@ const BETWEEN_POSTGRES = 4
 const PATIENCE_MS = 2_500
 /** What needs a reorganisation has to wait for one. */
 const REORG_PATIENCE_MS = 15_000
+/** Payouts on a chain that few are paid out on have to be waited for too. */
+const CHAIN_PATIENCE_MS = 5_000
 const reorgPoints = points.map(({ name }) => name).filter((name) => /left its block|goes back/.test(name))
+const chainPoints = points.filter(({ chain }) => chain !== undefined).map(({ name }) => name)
 
-/** Kills whoever it can at the moment that was had least so far; by chance among equals. */
-export function randomReaper(chance: Chance, postgres: MortalPostgres): RandomReaper {
-  const tally = openTally(chance)
+/** Kills whoever it can at the moment that was had least so far; by chance among equals. `chains`: where there are payouts. */
+export function randomReaper(
+  chance: Chance,
+  postgres: MortalPostgres,
+  chains: readonly ChainId[],
+): RandomReaper {
+  const processWays = waysOfProcesses(chains)
+  const tally = openTally(chance, [...processWays, ...waysOfPostgres, ...comebacks])
   const server = killerOfPostgres(chance, postgres, tally)
   let killsNow = () => 0
   let isReorgWanted = false
@@ -111,7 +123,9 @@ export function randomReaper(chance: Chance, postgres: MortalPostgres): RandomRe
       if (last !== null && last.subject !== null && chance.happens(AGAIN_PERCENT / 100)) {
         return { ...shared, target: 'process', point: null, subject: last.subject, nth: 1 }
       }
-      const { point } = tally.leastTaken(waysOfProcesses.filter(({ victim }) => victim === role))
+      const { point } = tally.leastTaken(processWays.filter(({ victim }) => victim === role))
+      if (chainPoints.includes(point))
+        return { ...shared, target: 'process', point, nth: 1, patienceMs: CHAIN_PATIENCE_MS }
       if (!reorgPoints.includes(point)) return { ...shared, target: 'process', point, nth }
       isReorgWanted = true
       return { ...shared, target: 'process', point, nth: 1, patienceMs: REORG_PATIENCE_MS }
