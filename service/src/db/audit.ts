@@ -1,4 +1,5 @@
 import type { AssetId } from '../domain/catalog/assets.ts'
+import type { LedgerAccount } from '../domain/ledger/accounts.ts'
 import type { OrderId } from '../domain/orders/identifiers.ts'
 import type { DepositRole, OrderStatus } from '../domain/orders/order.ts'
 import type { PayoutId } from '../domain/payouts/intent.ts'
@@ -42,7 +43,7 @@ export type AuditedDeposit = {
 export type AuditedBalance = {
   readonly owner: string
   readonly asset: AssetId
-  readonly account: string
+  readonly account: LedgerAccount
   readonly units: bigint
 }
 

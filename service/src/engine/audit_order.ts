@@ -2,6 +2,7 @@ import type { AuditedDeposit, AuditedOrder, AuditedOutflow } from '../db/audit.t
 import { type AssetId, isAssetId } from '../domain/catalog/assets.ts'
 import { amountOf, exactAmount } from '../domain/money/amount.ts'
 import type { OrderStatus } from '../domain/orders/order.ts'
+import { isOnWrongSideOfOrder } from './audit_sides.ts'
 
 /** Something that does not fit; `subject` is the order, deposit, asset or chain to look at. */
 export type Problem = { readonly subject: string; readonly check: Check; readonly message: string }
@@ -12,6 +13,7 @@ export type Check = 'balances' | 'deposits' | 'events' | 'outflows' | 'journal' 
 export function auditOrder(order: AuditedOrder): Problem[] {
   const told = [
     ...checkBalances(order).map((message) => ({ check: 'balances' as const, message })),
+    ...checkSides(order).map((message) => ({ check: 'balances' as const, message })),
     ...order.deposits.flatMap(checkDeposit).map((message) => ({ check: 'deposits' as const, message })),
     ...checkEvents(order).map((message) => ({ check: 'events' as const, message })),
     ...checkOutflows(order).map((message) => ({ check: 'outflows' as const, message })),
@@ -41,6 +43,16 @@ function checkBalances(order: AuditedOrder): string[] {
     if (is === should) return []
     return [`${account} is ${show(asset, is)}, while an order in ${order.status} has ${show(asset, should)}`]
   })
+}
+
+/**
+ * Deposits and state may agree on what cannot be: more came back than was ever missing, or more is owed to us than we owe. Added
+ * up over all orders it would hide behind what another one really misses.
+ */
+function checkSides({ balances }: AuditedOrder): string[] {
+  return balances
+    .filter(({ account, units }) => isOnWrongSideOfOrder(account, units))
+    .map(({ asset, account, units }) => `${account} is ${show(asset, units)}, on the wrong side`)
 }
 
 function accountOf(account: string): string {

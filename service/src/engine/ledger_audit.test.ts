@@ -302,6 +302,31 @@ describe('one thing bent at a time is found and named', () => {
     expect(told.join('\n')).not.toContain(innocent.terms.id)
   })
 
+  test('more back than was ever missing of an order, although as much is missing of another', async () => {
+    await fund()
+    const missing = await done()
+    const key = `ETH:deposit-tx-${missing.terms.id}-${ETHER}:0`
+    await tell(stage, missing.terms.id, `${key}:unmined:blockhash`, { kind: 'DepositUnmined', key })
+    expect(await problems()).toEqual([])
+    const { id } = (await done()).terms
+    const bucket = Number.parseInt(id.slice(-2), 10)
+    // Recorded and booked as if what the payout was made of had come back, although it never went.
+    await stage.corrupt(
+      `INSERT INTO deposits SELECT (json_populate_record(d, '{"deposit_key": "again"}')).* FROM deposits d
+       WHERE order_id = '${id}'`,
+    )
+    await stage.corrupt(
+      `INSERT INTO journal VALUES (${bucket}, '${id}', 'again:confirmed:blockhash', 1, 'ETH:ETH',
+         'wallet', 'orphaned_deposits', ${ETHER}, 1)`,
+    )
+    await stage.corrupt(
+      `INSERT INTO wallet_movements (bucket, asset, units) VALUES (${bucket}, 'ETH:ETH', ${ETHER})`,
+    )
+    const { balances } = await auditBooks(stage.db)
+    expect(balances.find(({ account }) => account === 'orphaned_deposits')?.units ?? 0n).toBe(0n)
+    expect(await problems()).toEqual([`${id} balances: orphaned_deposits is -1 ETH:ETH, on the wrong side`])
+  })
+
   test('an order that was paid twice', async () => {
     await fund()
     const { id } = (await done()).terms

@@ -18,6 +18,7 @@ import { assets, isAssetId } from '../domain/catalog/assets.ts'
 import type { LedgerAccount } from '../domain/ledger/accounts.ts'
 import { BUCKETS } from '../domain/orders/identifiers.ts'
 import { auditOrder, checkBookings, checkDeposit, type Problem, show } from './audit_order.ts'
+import { isOnWrongSide } from './audit_sides.ts'
 import { compareChain } from './compare.ts'
 
 export type Balance = { readonly asset: string; readonly account: LedgerAccount; readonly units: bigint }
@@ -49,22 +50,8 @@ export function auditBooks(db: Database): Promise<BooksAudit> {
   })
 }
 
-/** Accounts that can only be on one side: assets by debit, debts by credit. */
-const sides: Partial<Record<LedgerAccount, 'debit' | 'credit'>> = {
-  wallet: 'debit',
-  orphaned_deposits: 'debit',
-  customer_deposits: 'credit',
-  payouts_owed: 'credit',
-  orphaned_payouts: 'credit',
-  refunds_owed: 'credit',
-  unclaimed: 'credit',
-  fee_income: 'credit',
-}
-
 function checkSide({ asset, account, units }: Balance): Problem[] {
-  const side = sides[account]
-  const isWrong = (side === 'debit' && units < 0n) || (side === 'credit' && units > 0n)
-  if (!isWrong) return []
+  if (!isOnWrongSide(account, units)) return []
   return [
     { subject: asset, check: 'journal', message: `${account} is ${show(asset, units)}, on the wrong side` },
   ]
