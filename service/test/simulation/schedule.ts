@@ -8,7 +8,7 @@ import { AWAITED_MS } from '../../src/domain/orders/order.ts'
 import { defaultPolicy } from '../../src/engine/default_policy.ts'
 import { findUnended, findViolations } from '../harness/invariants.ts'
 import { findWrongAmounts } from './amounts_due.ts'
-import { findBrokenPromises, findOwed, type Owed } from './chain_promises.ts'
+import { findBrokenPromises, findOwed } from './chain_promises.ts'
 import { connectSimulated, directLines } from './chains/simulated_chains.ts'
 import {
   askFor,
@@ -25,6 +25,7 @@ import type { Ground } from './ground.ts'
 import type { Step } from './life.ts'
 import { blocksToConfirm, depthMax, type Happening, natureOf, overtake, reorganise, topUp } from './nature.ts'
 import { waitForBlocks } from './open_world.ts'
+import { judgeViolations } from './owed.ts'
 import { type Flaw, Play, type Process } from './play.ts'
 import { type Beginning, beginnings, isSwept, type Watched } from './profile.ts'
 import { Recorder } from './recorder.ts'
@@ -423,16 +424,11 @@ async function lookAtEnd(play: Play, wanted: readonly Wanted[]): Promise<string[
     },
     rows: ground.rows,
   })
-  // A payout that was final and can never be mined again stays owed: the audit has to name it, for a person to see.
+  // A payout that was final and can never be mined again stays owed.
   const owed = await findOwed(ground.rows)
-  const isNamed = (violation: string, { order_id }: Owed) =>
-    violation.startsWith(`the books agree with themselves: ${order_id} `)
   play.recorder.count('orders that are owed what they were paid', owed.length)
   return [
-    ...violations.filter((violation) => !owed.some((one) => isNamed(violation, one))),
-    ...owed
-      .filter((one) => !violations.some((violation) => isNamed(violation, one)))
-      .map(({ order_id }) => `${order_id} is owed what it was paid, and the audit does not say so`),
+    ...judgeViolations(violations, owed),
     ...(await findBrokenPromises(ground.rows, nodes, play.witness, wanted)),
     ...(await findWrongAmounts(play, wanted, owed)),
     ...(await findWrongTags(ground.rows, nodes, namesOf(wanted), play.recorder)),

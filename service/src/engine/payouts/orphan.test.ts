@@ -155,6 +155,14 @@ test('what stood in the way of a payout before it was final does not once it has
   expect(await claim()).toMatchObject({ state: 'orphaned', trouble: null, troubleSinceMs: null })
 })
 
+/** All that the audit says of it, and no more. */
+function stillOwed({ terms: { id } }: Order): string[] {
+  return [
+    `${id}: the failed payout ${id}:1 is booked as orphaned with 100 USDT:ERC20, and that is 0 USDT:ERC20`,
+    `${id}: it is DONE and its outflow ${id}:1 is not confirmed`,
+  ]
+}
+
 test('one that the chain rejects the second time is named, and its money stays owed', async () => {
   const order = await finish()
   await standOn('another block')
@@ -168,7 +176,7 @@ test('one that the chain rejects the second time is named, and its money stays o
     state: { txHash: `payout-tx-${order.terms.id}` },
   })
   const { problems, balances } = await auditBooks(stage.db)
-  expect(problems.map(({ subject }) => subject)).toContain(order.terms.id)
+  expect(problems.map(({ subject, message }) => `${subject}: ${message}`)).toEqual(stillOwed(order))
   expect(balances.find(({ account }) => account === 'orphaned_payouts')?.units).toBe(-PAID)
   expect(stage.logged.at(-1)).toMatchObject({ level: 'error' })
 })
@@ -182,7 +190,7 @@ test('one whose nonce was filled meanwhile can never be mined again: it is named
   await giveUpOrphan(stage.world, outflow)
   await giveUpOrphan(stage.world, outflow)
   const { problems, balances } = await auditBooks(stage.db)
-  expect(problems.map(({ subject }) => subject)).toContain(order.terms.id)
+  expect(problems.map(({ subject, message }) => `${subject}: ${message}`)).toEqual(stillOwed(order))
   expect(balances.find(({ account }) => account === 'orphaned_payouts')?.units).toBe(-PAID)
   expect(stage.logged.filter(({ level }) => level === 'error')).toHaveLength(1)
 })
