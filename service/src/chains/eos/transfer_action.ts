@@ -36,15 +36,17 @@ export function readTransfer(data: string): TransferAction | null {
   }
 }
 
-/** Its length comes first, in groups of seven bits, the lowest first. */
+/**
+ * Its length comes first, in groups of seven bits, the lowest first. Anybody may write it in more bytes than it takes, and the contract
+ * keeps 32 bits of what they come to (`<<` counts modulo 32, there as here): what is paid arrives all the same.
+ * https://github.com/AntelopeIO/cdt/blob/main/libraries/eosiolib/core/eosio/varint.hpp
+ */
 function readText(bytes: Buffer, from: number): string | null {
   let length = 0
-  let at = from
-  for (let shift = 0; shift < 32; shift += 7) {
-    const byte = bytes[at]
-    if (byte === undefined) return null
+  for (let at = from, shift = 0; at < bytes.length; shift += 7) {
+    const byte = bytes.readUInt8(at)
     at += 1
-    length += (byte & 0x7f) * 2 ** shift
+    length = (length | ((byte & 0x7f) << shift)) >>> 0
     if (byte < 0x80) return at + length <= bytes.length ? bytes.toString('utf8', at, at + length) : null
   }
   return null

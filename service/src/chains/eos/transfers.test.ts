@@ -82,6 +82,16 @@ test.each([
   expect(await told([action({ data })])).toEqual([{ ...toOrder, to: 'mycambist123' }])
 })
 
+test.each([
+  ['nine bytes', [0x82, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x00]],
+  ['five bytes, of which 32 bits count', [0x82, 0x80, 0x80, 0x80, 0x10]],
+  ['two bytes', [0x82, 0x00]],
+])('the contract reads a length of %s, and so it is read here', async (_, length) => {
+  const data = head + Buffer.from([...length, ...Buffer.from('17')]).toString('hex')
+  expect(await told([action({ data })])).toEqual([toOrder])
+  expect(readTransfer(data), 'also where balances are counted').toMatchObject({ units: 15_000n, memo: '17' })
+})
+
 test('what follows the memo nobody reads', async () => {
   expect(await told([action({ data: `${dataOf('17')}00ff` })])).toEqual([toOrder])
 })
