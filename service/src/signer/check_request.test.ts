@@ -138,6 +138,10 @@ test('a missing field and a field too many are refused', () => {
   expect(messageOf(Object.create(evmIntent()))).toMatch(/^malformed: intent/)
 })
 
+test('weeks of attempts that a network does not take are signed', () => {
+  expect(messageOf(evmIntent({ attempt: 2 ** 15 - 1 }))).toBe(messageOf(evmIntent()))
+})
+
 test.each([
   ['a coin spent twice', bitcoinIntent({ inputs: [coin(1, 5n), coin(1, 6n)] })],
   ['no coin', bitcoinIntent({ inputs: [] })],
@@ -157,6 +161,7 @@ test.each([
   ['gas for less than a transfer', evmIntent({ gasLimit: 20_999n })],
   ['a tip above the whole fee', evmIntent({ maxPriorityFeePerGasWei: 30_000_000_001n })],
   ['attempt 0', evmIntent({ attempt: 0 })],
+  ['an attempt that its record cannot number', evmIntent({ attempt: 2 ** 15 })],
   ['a nonce beyond exact numbers', evmIntent({ nonce: 2 ** 53 })],
   ['a line end in the payout id', evmIntent({ payoutId: 'CB1:1\n' })],
 ])('%s is malformed', (_, intent) => {

@@ -72,7 +72,11 @@ export function checkOrderRequest(value: unknown): OrderId {
 const ADDRESSES_MAX = 1_000
 /** About 34 kB, a third of what nodes relay. */
 const INPUTS_MAX = 500
-const ATTEMPTS_MAX = 1_000
+/**
+ * As many as the record can hold. Where time alone ends an attempt, one follows the other every minute for as long as a network
+ * takes none, and whoever could sign no more for a number of an account could never again send after it.
+ */
+const ATTEMPTS_MAX = 2 ** 15 - 1
 const SATOSHI_MAX = 21_000_000n * 100_000_000n
 const WORD_MAX = 2n ** 256n - 1n
 const UINT32_MAX = 2 ** 32 - 1
