@@ -43,7 +43,7 @@ async function startOnce(name: string, template?: string): Promise<Cluster> {
 const passwordOf = (url: string) => new URL(url).password
 
 test('two clusters are copies of one, and each has its own password', async () => {
-  await makeClusterTemplates()
+  await Promise.all([makeClusterTemplates(), makeClusterTemplates()])
   await makeClusterTemplates()
   expect(readdirSync(cache)).toHaveLength(1)
   const [one, two] = [await startOnce('one'), await startOnce('two')]

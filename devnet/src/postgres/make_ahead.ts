@@ -40,6 +40,9 @@ async function make(template: string, work: (scratch: string) => Promise<string>
   try {
     await copyCluster(await work(scratch), draft)
     renameSync(draft, template)
+  } catch (error) {
+    // Who installs at the same time was first: one is as good as the other.
+    if (!existsSync(template)) throw error
   } finally {
     for (const folder of [scratch, draft]) rmSync(folder, { recursive: true, force: true })
   }
