@@ -5,7 +5,7 @@ import { fromChainUnits, parseAmount } from '../../src/domain/money/amount.ts'
 import type { OrderStatus } from '../../src/domain/orders/order.ts'
 import { defaultPolicy } from '../../src/engine/default_policy.ts'
 import type { EmergencyAction, OrderView } from '../../src/engine/desk.ts'
-import type { Owed } from './chain_promises.ts'
+import { heldBy, type Owed } from './chain_promises.ts'
 import { depositPlace, refundPlace, type Wanted } from './customers.ts'
 import type { Play } from './play.ts'
 import { type Path, pathsOf, receivable, sumOf, sumsOfSome } from './receipts.ts'
@@ -80,21 +80,16 @@ function storyOf(play: Play, ended: Ended, { request }: Wanted, shown: OrderView
 }
 
 function judge(story: Story): string[] {
-  switch (story.ended.status) {
+  const { ended, from, to, destination } = story
+  const { nodes } = story.play
+  switch (ended.status) {
     case 'DONE':
-      return judgeAmount(story, heldAt(story, story.to, story.destination), duePayouts)
+      return judgeAmount(story, heldBy(nodes, to, destination), duePayouts)
     case 'REFUNDED':
-      return judgeAmount(story, heldAt(story, story.from, refundPlace(story.ended)), dueRefunds)
+      return judgeAmount(story, heldBy(nodes, from, refundPlace(ended)), dueRefunds)
     default:
       return judgeUnpaid(story)
   }
-}
-
-/** By the newest block, also where it is not told yet. */
-function heldAt({ play: { nodes } }: Story, { id, chain }: Asset, address: string): bigint {
-  const chainUnits =
-    chain === 'BTC' ? nodes.BTC.holds([address]) : nodes[chain].holds(id, [address], Number.POSITIVE_INFINITY)
-  return fromChainUnits(id, chainUnits).units
 }
 
 /** From the least to the most, both right. */

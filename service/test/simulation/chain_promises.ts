@@ -1,4 +1,4 @@
-import { type AssetId, assetOf } from '../../src/domain/catalog/assets.ts'
+import { type Asset, type AssetId, assetOf } from '../../src/domain/catalog/assets.ts'
 import { type ChainId, chainFacts } from '../../src/domain/catalog/networks.ts'
 import { amountOf, fromChainUnits, parseAmount } from '../../src/domain/money/amount.ts'
 import type { OrderStatus } from '../../src/domain/orders/order.ts'
@@ -105,17 +105,18 @@ function differs(
   what: string,
 ): string[] {
   if (address === null) return []
-  const { chain } = assetOf(asset)
-  // By the newest block, also where it is not told yet.
-  const chainUnits =
-    chain === 'BTC'
-      ? nodes.BTC.holds([address])
-      : nodes[chain].holds(asset, [address], Number.POSITIVE_INFINITY)
-  const { units } = fromChainUnits(asset, chainUnits)
+  const units = heldBy(nodes, assetOf(asset), address)
   if (units === due) return []
   return [
     `nothing is paid twice or wrongly: ${what}: ${address} got ${units} of ${amountOf(asset, due).units} ${asset}`,
   ]
+}
+
+/** By the newest block, also where it is not told yet; ledger units. */
+export function heldBy(nodes: SimulatedNodes, { id, chain }: Asset, address: string): bigint {
+  const chainUnits =
+    chain === 'BTC' ? nodes.BTC.holds([address]) : nodes[chain].holds(id, [address], Number.POSITIVE_INFINITY)
+  return fromChainUnits(id, chainUnits).units
 }
 
 type Credit = {
