@@ -1,6 +1,9 @@
 import { expect, test } from 'vitest'
 import type { Block } from '../../src/chains/chain.ts'
+import { assert } from '../../src/domain/assert.ts'
 import { chainFacts } from '../../src/domain/catalog/networks.ts'
+import { payingSigner } from './chains/paying_signer.ts'
+import { connectSimulated, directLines, openNodes } from './chains/simulated_chains.ts'
 import { pathsOf, receivable, sumOf } from './receipts.ts'
 
 /**
@@ -71,4 +74,28 @@ test('where an order was open again a whole transaction may be missing', () => {
   expect(sumsOf(history, { isReopened: true })).toEqual([30_000n, 50_000n, 80_000n])
   const paths = pathsOf(history, { asset: 'BTC:BTC', address: 'the order' })
   expect(sumOf(paths.at(-1)?.arrivals ?? [])).toBe(80_000n)
+})
+
+test('what the house pays for a sweep to an address is nothing that came for its order', async () => {
+  const nodes = openNodes(() => 1_800_000_000_000)
+  const keys = payingSigner()
+  const [reserve, address] = [
+    await keys.address('evm', 'reserve', 0),
+    await keys.address('evm', 'deposit', 0),
+  ]
+  nodes.ETH.pay([{ to: reserve, asset: 'ETH:ETH', units: 10n ** 18n }])
+  nodes.ETH.mine(1)
+  const chain = connectSimulated(directLines(nodes), async () => reserve).get('ETH')
+  assert(chain !== undefined, 'it is simulated')
+  const gas = { payoutId: 'sweep-ETH-0-1:1', kind: 'sweep', asset: 'ETH:ETH', units: 10n ** 15n } as const
+  const bid = await chain.bid({ ...gas, address, tag: null })
+  assert(bid.ok, 'the reserve has enough')
+  const from = { purpose: 'reserve', index: 0 } as const
+  const draft = chain.draft({ ...gas, address, tag: null }, bid.value, { model: 'account', from, nonce: 0 })
+  assert(draft.ok, 'and so it is drafted')
+  await nodes.ETH.send((await keys.pay(draft.value)).bytes)
+  nodes.ETH.pay([{ to: address, asset: 'ETH:ETH', units: 10n ** 17n }])
+  nodes.ETH.mine(1)
+  const last = pathsOf(nodes.ETH.history(), { asset: 'ETH:ETH', address }).at(-1)
+  expect(last?.arrivals.map(({ units }) => units)).toEqual([10n ** 17n])
 })

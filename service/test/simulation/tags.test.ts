@@ -43,6 +43,7 @@ async function wrongWith(id: Id, kind: 'payout' | 'refund', asked: Named, paid: 
     expect(nodes[id].send((await keys.pay(draft.value)).bytes)).toBe('accepted')
     nodes[id].mine(1)
     expect(nodes[id].paidTo(asked.address)).toHaveLength(1)
+    expect(nodes[id].history().flatMap(({ transfers }) => transfers)).toHaveLength(1)
   }
   const isPayout = kind === 'payout'
   const rows = [{ order_id: ORDER, to_asset: isPayout ? asset : 'SOL:SOL', from_asset: asset }]

@@ -113,9 +113,15 @@ export class DatedNode {
     return block && this.#withTransfers(block)
   }
 
-  /** Every block there ever was, each after the one below it; also those that are not told yet. */
+  /**
+   * Every block there ever was, each after the one below it, with what others than the house have paid in it; also those that are not
+   * told yet.
+   */
   history(): Block[] {
-    return this.#branch.made.map((block) => this.#withTransfers(block))
+    return this.#branch.made.map((block) => {
+      const txs = block.txs.filter(({ from }) => from === null)
+      return this.#withTransfers({ ...block, txs })
+    })
   }
 
   #withTransfers({ height, hash, parentHash, timeMs, txs }: MinedBlock<Tx>): Block {
