@@ -25,7 +25,7 @@ afterEach(() => {
 
 type Cluster = { readonly id: string; readonly hasCoins: boolean; readonly url: string }
 
-async function startOnce(name: string, template?: string): Promise<Cluster> {
+async function startOnce(name: string, template?: () => Promise<string>): Promise<Cluster> {
   let server: Postgres | undefined
   try {
     const log = (line: string) => said.push(line)
@@ -80,9 +80,9 @@ test('what was filled ahead is there for whoever names it, and for nobody else',
   await makeClusterTemplates(coins)
   await makeClusterTemplates(coins)
   expect(readdirSync(cache)).toHaveLength(2)
-  expect(await startOnce('one', coins.name)).toMatchObject({ hasCoins: true })
+  expect(await startOnce('one', async () => coins.name)).toMatchObject({ hasCoins: true })
   expect(await startOnce('two')).toMatchObject({ hasCoins: false })
-  expect(await startOnce('three', 'something else')).toMatchObject({ hasCoins: false })
+  expect(await startOnce('three', async () => 'something else')).toMatchObject({ hasCoins: false })
 })
 
 test('a filling that fails leaves nothing', async () => {

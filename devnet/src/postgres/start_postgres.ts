@@ -34,8 +34,8 @@ export type PostgresOptions = {
   readonly onWaiting?: () => void
   /** On top of our own: a test that never asks what survives a crash need not wait for the disk. */
   readonly settings?: Readonly<Record<string, string>>
-  /** A new cluster begins as a copy of what was made ahead under this name, or empty where nothing was. */
-  readonly template?: string
+  /** A new cluster begins as a copy of what was made ahead under this name, or empty where nothing was. Asked only for a new one. */
+  readonly template?: () => Promise<string>
 }
 
 type Place = ClusterPlace & {
@@ -53,12 +53,13 @@ export async function startPostgres(options: PostgresOptions): Promise<Postgres>
   const dataDir = resolve(options.dataDir)
   mkdirSync(dataDir, { recursive: true })
   return withLock(join(dataDir, 'start.lock'), async () => {
-    const place = preparePlace(dataDir, options)
+    const place = preparePlace(dataDir, options.settings ?? {})
     const running = await adopt(place)
     if (running !== undefined) return handle(place, running, true)
     if (!existsSync(join(place.cluster, 'PG_VERSION'))) {
       options.log?.('postgres: creating a new cluster')
-      const making = makeClusterAside(place, options.log)
+      const template = await options.template?.()
+      const making = makeClusterAside({ ...place, ...(template && { template }) }, options.log)
       options.onWaiting?.()
       await making
     }
@@ -66,12 +67,11 @@ export async function startPostgres(options: PostgresOptions): Promise<Postgres>
   })
 }
 
-function preparePlace(dataDir: string, { settings = {}, template }: PostgresOptions): Place {
+function preparePlace(dataDir: string, settings: Place['settings']): Place {
   const user = serverUser()
   return {
     dataDir,
     settings,
-    ...(template !== undefined && { template }),
     user,
     cluster: clusterFolder(dataDir, user),
     native: binaries(user),

@@ -222,11 +222,7 @@ async function startDatabase(
 ): Promise<Prepared & { stop(): Promise<void> }> {
   const isOwn = databaseUrl === null
   const database = isOwn
-    ? await startPostgres({
-        dataDir: join(dataDir, 'postgres'),
-        template: await nameOfSchema(),
-        ...options,
-      })
+    ? await startPostgres({ dataDir: join(dataDir, 'postgres'), template: nameOfSchema, ...options })
     : await external(databaseUrl, dataDir, marker)
   try {
     await migrate(database.url, () => {})

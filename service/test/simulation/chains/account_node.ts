@@ -4,7 +4,14 @@ import { type AssetId, nativeAsset } from '../../../src/domain/catalog/assets.ts
 import type { ChainId } from '../../../src/domain/catalog/networks.ts'
 import { fromChainUnits } from '../../../src/domain/money/amount.ts'
 import { AccountState } from './account_state.ts'
-import { Branch, type MinedBlock, type OutsidePayments, type Payment, type Reorg } from './branch.ts'
+import {
+  Branch,
+  type MinedBlock,
+  type OutsidePayments,
+  type Payment,
+  paidByOthers,
+  type Reorg,
+} from './branch.ts'
 import { type AccountTx, readAccountTx } from './read_account_tx.ts'
 
 /** Somebody outside pays: their accounts never run dry. Several payments are made by one contract. */
@@ -75,10 +82,7 @@ export class AccountNode {
 
   /** Every block there ever was, each after the one below it, with what others than the house have paid in it. */
   history(): Block[] {
-    return this.#branch.made.map((block) => {
-      const txs = block.txs.filter(({ from }) => from === null)
-      return this.#withTransfers({ ...block, txs })
-    })
+    return paidByOthers(this.#branch.made).map((block) => this.#withTransfers(block))
   }
 
   #withTransfers({ height, hash, parentHash, timeMs, txs }: MinedBlock<Tx>): Block {

@@ -9,6 +9,13 @@ export type MinedBlock<Tx> = BlockRef & {
   readonly txs: readonly Tx[]
 }
 
+/** With what others than the house have paid in each. */
+export function paidByOthers<Tx extends { readonly from: string | null }>(
+  blocks: readonly MinedBlock<Tx>[],
+): MinedBlock<Tx>[] {
+  return blocks.map((block) => ({ ...block, txs: block.txs.filter(({ from }) => from === null) }))
+}
+
 /** The best chain of a simulated node: blocks whose hashes are never the same twice, also on another branch. */
 export class Branch<Tx extends { readonly txHash: string }> {
   readonly #name: string

@@ -3,7 +3,14 @@ import { assert } from '../../../src/domain/assert.ts'
 import { type AssetId, nativeAsset } from '../../../src/domain/catalog/assets.ts'
 import { fromChainUnits } from '../../../src/domain/money/amount.ts'
 import { AccountState } from './account_state.ts'
-import { Branch, type MinedBlock, type OutsidePayments, type Payment, type Reorg } from './branch.ts'
+import {
+  Branch,
+  type MinedBlock,
+  type OutsidePayments,
+  type Payment,
+  paidByOthers,
+  type Reorg,
+} from './branch.ts'
 
 /** A transaction of ours, which no block takes any more when its time is over. */
 export type DatedTx = {
@@ -118,10 +125,7 @@ export class DatedNode {
    * told yet.
    */
   history(): Block[] {
-    return this.#branch.made.map((block) => {
-      const txs = block.txs.filter(({ from }) => from === null)
-      return this.#withTransfers({ ...block, txs })
-    })
+    return paidByOthers(this.#branch.made).map((block) => this.#withTransfers(block))
   }
 
   #withTransfers({ height, hash, parentHash, timeMs, txs }: MinedBlock<Tx>): Block {
