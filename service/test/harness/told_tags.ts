@@ -2,10 +2,13 @@ import type { Devnet } from '@cambist/devnet'
 import { connect as connectEos } from '../../src/chains/eos/rpc.ts'
 import { connect as connectStellar } from '../../src/chains/stellar/horizon.ts'
 import { connect as connectXrp, NodeRefusal } from '../../src/chains/xrp/rpc.ts'
-import type { ChainId } from '../../src/domain/catalog/networks.ts'
+import { type ChainId, chainFacts, chainIds, depositsLie } from '../../src/domain/catalog/networks.ts'
 
 /** For whom of those who share an account something arrived there, each time in the words of the chain; null: it does not say. */
 export type ToldTags = ReadonlyMap<string, readonly (string | null)[]>
+
+/** Chains on which many share an account. */
+export const sharingChains = chainIds.filter((chain) => depositsLie[chainFacts[chain].family] === 'tags')
 
 /** How a chain tells the tag that was asked for beside an account. Stellar's memos are of a kind. */
 export function toldAs(chain: ChainId, tag: string | null): string | null {

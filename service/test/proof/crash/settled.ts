@@ -4,7 +4,7 @@ import { amountOf, toChainUnits } from '../../../src/domain/money/amount.ts'
 import { isStopping } from '../../../src/engine/reconcile.ts'
 import { eventually, Hopeless } from '../../harness/eventually.ts'
 import type { Inspected } from '../../harness/invariants.ts'
-import { readTags, type ToldTags, toldAs } from '../../harness/told_tags.ts'
+import { readTags, sharingChains, type ToldTags, toldAs } from '../../harness/told_tags.ts'
 import { type Customer, endsOf } from './customers.ts'
 import { type Due, duesOf } from './dues.ts'
 
@@ -171,15 +171,13 @@ async function readArrivals(devnet: Devnet, customers: readonly Customer[]): Pro
   return arrived
 }
 
-/** Of the chains on which many share an account. */
 async function readAllTags(devnet: Devnet, customers: readonly Customer[]): Promise<ToldTags> {
   const asked = customers.flatMap(({ from, to, destination, refundAddress }) => [
     { chain: assetOf(to).chain, account: destination },
     { chain: assetOf(from).chain, account: refundAddress },
   ])
-  const read = ['XRP', 'XLM', 'EOS'] as const
   const told = await Promise.all(
-    read.map((id) =>
+    sharingChains.map((id) =>
       readTags(
         devnet,
         id,
