@@ -1,3 +1,4 @@
+import { assert } from '../domain/assert.ts'
 import type { AssetId } from '../domain/catalog/assets.ts'
 import type { InstantMs } from '../domain/time.ts'
 import { arrayText } from './array_text.ts'
@@ -10,31 +11,55 @@ export type Reserve = {
   /** What a payout costs now, in units of the chain's native asset. */
   readonly payoutCost: bigint
   readonly atMs: InstantMs
+  /** The number that was drawn before anything was looked at (`drawFigure`): the higher one was begun later. */
+  readonly figure: number
+}
+
+/** A number for figures that are begun now, higher than any before. */
+export async function drawFigure(sql: Sql): Promise<number> {
+  const [row] = await sql.query<{ figure: number }>("SELECT nextval('reserve_figures') AS figure")
+  assert(row !== undefined, 'a sequence tells a number')
+  return row.figure
+}
+
+/** The last number that was drawn: figures with a higher one are begun after this was asked. */
+export async function lastFigureDrawn(sql: Sql): Promise<number> {
+  const [row] = await sql.query<{ figure: number }>('SELECT last_value AS figure FROM reserve_figures')
+  assert(row !== undefined, 'a sequence tells a number')
+  return row.figure
 }
 
 export async function readReserves(sql: Sql): Promise<Reserve[]> {
-  const rows = await sql.query<{ asset: AssetId; spendable: bigint; payout_cost: bigint; at_ms: number }>(
-    'SELECT asset, spendable, payout_cost, at_ms FROM reserves',
-  )
+  const rows = await sql.query<{
+    asset: AssetId
+    spendable: bigint
+    payout_cost: bigint
+    at_ms: number
+    figure: number
+  }>('SELECT asset, spendable, payout_cost, at_ms, figure FROM reserves')
   return rows.map((row) => ({
     asset: row.asset,
     spendable: row.spendable,
     payoutCost: row.payout_cost,
     atMs: row.at_ms,
+    figure: row.figure,
   }))
 }
 
+/** Figures that were begun later stay. */
 export async function writeReserves(sql: Sql, reserves: readonly Reserve[]): Promise<void> {
   await sql.query(
-    `INSERT INTO reserves (asset, spendable, payout_cost, at_ms)
-     SELECT * FROM unnest($1::text[], $2::numeric[], $3::numeric[], $4::bigint[])
+    `INSERT INTO reserves (asset, spendable, payout_cost, at_ms, figure)
+     SELECT * FROM unnest($1::text[], $2::numeric[], $3::numeric[], $4::bigint[], $5::bigint[])
      ON CONFLICT (asset) DO UPDATE SET spendable = excluded.spendable, payout_cost = excluded.payout_cost,
-       at_ms = excluded.at_ms`,
+       at_ms = excluded.at_ms, figure = excluded.figure
+     WHERE excluded.figure >= reserves.figure`,
     [
       arrayText(reserves, ({ asset }) => asset),
       arrayText(reserves, ({ spendable }) => (spendable < 0n ? 0n : spendable)),
       arrayText(reserves, ({ payoutCost }) => payoutCost),
       arrayText(reserves, ({ atMs }) => atMs),
+      arrayText(reserves, ({ figure }) => figure),
     ],
   )
 }

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { insertAddresses } from '../db/addresses.ts'
-import type { Database, Sql } from '../db/database.ts'
+import type { Database } from '../db/database.ts'
 import type { Asset } from '../domain/catalog/assets.ts'
 import { type Amount, amountOf } from '../domain/money/amount.ts'
 import { sealedTermsOf, sealText } from '../domain/orders/seal.ts'
@@ -16,6 +16,7 @@ import {
   placeOrder,
   tell,
 } from './testing/books_stage.ts'
+import { databaseTelling } from './testing/told_tables.ts'
 
 /**
  * What: a choice that is sent again under its key is told what the first one was told, wherever the first one is by then.
@@ -174,10 +175,9 @@ test('what the reserve does not cover is put off, and settled once it does', asy
 })
 
 test('of two choices at once that the reserve covers one by one and not together, one is settled', async () => {
-  const figure = { asset: 'ETH:ETH', spendable: 7n * 10n ** 17n, payout_cost: 1n, at_ms: 0 }
-  const query = async (text: string) => (text.includes('FROM reserves') ? [figure] : [])
+  const figure = { asset: 'ETH:ETH', spendable: 7n * 10n ** 17n, payout_cost: 1n, at_ms: 0, figure: 1 }
   const { clock, prices, policy } = stage.world
-  const db = { query } as unknown as Sql
+  const db = databaseTelling({ reserves: [figure] })
   const market = marketBoard({ db, clock, prices, policy, assets: new Set() })
   await market.refresh()
   // Each is half an ether.

@@ -60,6 +60,16 @@ function openMarket(prices: Prices = stage.world.prices, held = 50_000n * USDT) 
       await saveReserves(world, chain, 100, 0)
       await market.refresh()
     },
+    /** A watcher whose clock is ahead looks, and before it writes down what it has seen `meanwhile` happens. */
+    lookAhead: async (aheadMs: number, meanwhile: () => Promise<unknown>) => {
+      const clock = { ...world.clock, nowMs: () => world.clock.nowMs() + aheadMs }
+      const estimateCost: Chain['estimateCost'] = async (asset) => {
+        if (asset === 'ETH:ETH') await meanwhile()
+        return chain.estimateCost(asset)
+      }
+      await saveReserves({ ...world, clock }, { ...chain, estimateCost }, 100, 0)
+      await market.refresh()
+    },
   }
 }
 
@@ -108,6 +118,16 @@ test('what was settled is taken off the figures that were there, and off new one
   const rest = await paidOrder(20_000n * USDT)
   await exchange()
   expect(await areSettled([settled, tooLarge, rest])).toEqual([true, false, true])
+})
+
+test('what was settled while a watcher looked is taken off what it has seen, whatever its clock says', async () => {
+  const { exchange, look, lookAhead } = openMarket()
+  await look()
+  const settled = await paidOrder(30_000n * USDT)
+  await lookAhead(2_000, exchange)
+  const tooLarge = await paidOrder(20_000n * USDT + 1n)
+  await exchange()
+  expect(await areSettled([settled, tooLarge])).toEqual([true, false])
 })
 
 const noPrices: Prices = { usd: () => null }

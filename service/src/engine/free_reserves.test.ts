@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest'
-import type { Clock } from '../clock.ts'
 import type { AssetId } from '../domain/catalog/assets.ts'
 import { amountOf } from '../domain/money/amount.ts'
 import { openFreeReserves } from './free_reserves.ts'
@@ -10,45 +9,50 @@ import { openFreeReserves } from './free_reserves.ts'
  */
 const COST = 10n
 
-function quoted(
+async function quoted(
   spendable: Readonly<Partial<Record<AssetId, bigint>>>,
   costs: Partial<Record<AssetId, bigint>> = {},
 ) {
-  const reserves = openFreeReserves({ nowMs: () => 0 } as Clock)
+  const reserves = openFreeReserves()
   const figures = Object.entries(spendable) as [AssetId, bigint][]
-  reserves.takeFigures(
-    figures.map(([asset, units]) => ({
+  await reserves.refresh(async () => ({
+    reserves: figures.map(([asset, units]) => ({
       asset,
       spendable: units,
       payoutCost: costs[asset] ?? COST,
       atMs: 0,
+      figure: 1,
     })),
-  )
+    lastDrawn: 1,
+  }))
   return { reserves, of: (asset: AssetId) => reserves.get(asset)?.quotable }
 }
 
-test('coin for twenty of the dearest payouts of its chain is not sold, and orders that are accepted may use it', () => {
-  const { reserves, of } = quoted({ 'ETH:ETH': 1_000n, 'USDT:ERC20': 5n }, { 'USDT:ERC20': 30n })
+test('coin for twenty of the dearest payouts of its chain is not sold, and orders that are accepted may use it', async () => {
+  const { reserves, of } = await quoted({ 'ETH:ETH': 1_000n, 'USDT:ERC20': 5n }, { 'USDT:ERC20': 30n })
   expect(of('ETH:ETH')).toBe(1_000n - 20n * 30n)
   expect(reserves.get('ETH:ETH')?.spendable).toBe(1_000n)
-  expect(quoted({ 'BTC:BTC': 1_000n }).of('BTC:BTC')).toBe(1_000n - 20n * COST)
-  expect(quoted({ 'BTC:BTC': 20n * COST - 1n }).of('BTC:BTC')).toBe(0n)
+  expect((await quoted({ 'BTC:BTC': 1_000n })).of('BTC:BTC')).toBe(1_000n - 20n * COST)
+  expect((await quoted({ 'BTC:BTC': 20n * COST - 1n })).of('BTC:BTC')).toBe(0n)
 })
 
-test('a token is quoted as long as there is coin for five payouts of it', () => {
-  expect(quoted({ 'ETH:ETH': 5n * COST, 'USDT:ERC20': 77n }).of('USDT:ERC20')).toBe(77n)
-  expect(quoted({ 'ETH:ETH': 5n * COST - 1n, 'USDT:ERC20': 77n }).of('USDT:ERC20')).toBe(0n)
-  expect(quoted({ 'BNB:BNB': 5n * COST, 'USDT:ERC20': 77n }).of('USDT:ERC20'), 'of another chain').toBe(0n)
+test('a token is quoted as long as there is coin for five payouts of it', async () => {
+  expect((await quoted({ 'ETH:ETH': 5n * COST, 'USDT:ERC20': 77n })).of('USDT:ERC20')).toBe(77n)
+  expect((await quoted({ 'ETH:ETH': 5n * COST - 1n, 'USDT:ERC20': 77n })).of('USDT:ERC20')).toBe(0n)
+  expect(
+    (await quoted({ 'BNB:BNB': 5n * COST, 'USDT:ERC20': 77n })).of('USDT:ERC20'),
+    'of another chain',
+  ).toBe(0n)
 })
 
-test('coin that is sold out in quotes is still there for the gas of tokens', () => {
-  const { of } = quoted({ 'ETH:ETH': 20n * COST, 'USDT:ERC20': 77n })
+test('coin that is sold out in quotes is still there for the gas of tokens', async () => {
+  const { of } = await quoted({ 'ETH:ETH': 20n * COST, 'USDT:ERC20': 77n })
   expect(of('ETH:ETH')).toBe(0n)
   expect(of('USDT:ERC20')).toBe(77n)
 })
 
 test('what is being settled is quoted to nobody', async () => {
-  const { reserves, of } = quoted({ 'ETH:ETH': 1_000n, 'USDT:ERC20': 100n })
+  const { reserves, of } = await quoted({ 'ETH:ETH': 1_000n, 'USDT:ERC20': 100n })
   let during: (bigint | undefined)[] = []
   await reserves.setAside(amountOf('ETH:ETH', 300n), async () => {
     during = [of('ETH:ETH'), reserves.get('ETH:ETH')?.spendable]

@@ -1,8 +1,6 @@
-import type { Clock } from '../clock.ts'
 import type { Reserve } from '../db/reserves.ts'
 import { type AssetId, assetIdsOn, assetOf, nativeAsset } from '../domain/catalog/assets.ts'
 import type { Amount } from '../domain/money/amount.ts'
-import type { InstantMs } from '../domain/time.ts'
 
 /** So many of the dearest payouts on a chain its native coin is kept for: whoever sells all of it has no gas for the rest. */
 const PAYOUTS_KEPT_FOR = 20n
@@ -14,14 +12,22 @@ export type FreeReserve = Reserve & {
   readonly quotable: bigint
 }
 
-type SetAside = { readonly amount: Amount; endedAtMs: InstantMs | null }
+/** What was read last: the figures, and the last number of one that was drawn. */
+export type ReserveFigures = { readonly reserves: readonly Reserve[]; readonly lastDrawn: number }
+
+type SetAside = {
+  readonly amount: Amount
+  hasEnded: boolean
+  /** A number that was drawn last at some moment after it had ended; null until one was read. */
+  drawnBy: number | null
+}
 
 /**
  * What of each reserve is free: the figures that were read last, less what this process is settling or has settled since
  * they were taken. They are some seconds old, and each of many orders that are settled meanwhile would see the whole of
  * them. What came of a settlement is not asked: one that failed holds its amount for a few seconds longer.
  */
-export function openFreeReserves(clock: Clock) {
+export function openFreeReserves() {
   let figures: ReadonlyMap<AssetId, Reserve> = new Map()
   let free = new Map<AssetId, FreeReserve>()
   let setAsides: SetAside[] = []
@@ -45,24 +51,28 @@ export function openFreeReserves(clock: Clock) {
 
   return {
     get: (asset: AssetId): FreeReserve | undefined => free.get(asset),
-    takeFigures: (read: readonly Reserve[]): void => {
-      figures = new Map(read.map((figure) => [figure.asset, figure]))
+    /** Takes what `read` tells, which begins now. */
+    refresh: async (read: () => Promise<ReserveFigures>): Promise<void> => {
+      const ended = setAsides.filter(({ hasEnded }) => hasEnded)
+      const { reserves, lastDrawn } = await read()
+      for (const setAside of ended) setAside.drawnBy ??= lastDrawn
+      figures = new Map(reserves.map((figure) => [figure.asset, figure]))
       // A figure that was begun after a settlement had ended has its outflow in it.
-      setAsides = setAsides.filter(({ amount, endedAtMs }) => {
-        return endedAtMs === null || endedAtMs >= (figures.get(amount.asset)?.atMs ?? 0)
+      setAsides = setAsides.filter(({ amount, drawnBy }) => {
+        return drawnBy === null || drawnBy >= (figures.get(amount.asset)?.figure ?? 0)
       })
-      free = new Map(read.map((figure) => [figure.asset, freeOf(figure)]))
+      free = new Map(reserves.map((figure) => [figure.asset, freeOf(figure)]))
     },
     /** Begins at once: nobody sees the amount any more who looks before the first thing is awaited. */
     setAside: async <Result>(amount: Amount, work: () => Promise<Result>): Promise<Result> => {
-      const begun: SetAside = { amount, endedAtMs: null }
+      const begun: SetAside = { amount, hasEnded: false, drawnBy: null }
       setAsides.push(begun)
       const figure = figures.get(amount.asset)
       if (figure !== undefined) free.set(amount.asset, freeOf(figure))
       try {
         return await work()
       } finally {
-        begun.endedAtMs = clock.nowMs()
+        begun.hasEnded = true
       }
     },
   }

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
 import type { Clock } from '../clock.ts'
-import type { Sql } from '../db/database.ts'
 import { type AssetId, assetOf, assets } from '../domain/catalog/assets.ts'
 import { amountOf } from '../domain/money/amount.ts'
 import { defaultPolicy } from './default_policy.ts'
 import { marketBoard } from './market.ts'
+import { databaseTelling } from './testing/told_tables.ts'
 
 /**
  * What: what a refund costs is known without a price where the cost is in the coin that goes back.
@@ -16,10 +16,15 @@ test('in its own coin a payout costs what the chain asks, whether or not anybody
     ['ETH:ETH', 10n ** 15n + 1n],
     ['USDT:ERC20', 10n ** 15n],
   ]
-  const reserves = costs.map(([asset, payout_cost]) => ({ asset, spendable: 1n, payout_cost, at_ms: 0 }))
-  const db = { query: async (text: string) => (text.includes('FROM reserves') ? reserves : []) }
+  const reserves = costs.map(([asset, payout_cost]) => ({
+    asset,
+    spendable: 1n,
+    payout_cost,
+    at_ms: 0,
+    figure: 1,
+  }))
   const market = marketBoard({
-    db: db as unknown as Sql,
+    db: databaseTelling({ reserves }),
     clock: { nowMs: () => 0, wallMs: () => 0 } as Clock,
     prices: { usd: () => null },
     policy: defaultPolicy,
@@ -43,10 +48,9 @@ test('a chain whose last look is further away than it may be is not offered, on 
     looked_at_ms: 0,
     looked_wall_ms: 1_000_000,
   }
-  const db = { query: async (text: string) => (text.includes('FROM chain_heads') ? [head] : []) }
   let wallMs = 1_000_000
   const market = marketBoard({
-    db: db as unknown as Sql,
+    db: databaseTelling({ chain_heads: [head] }),
     clock: { nowMs: () => 0, wallMs: () => wallMs } as Clock,
     prices: { usd: () => null },
     policy: defaultPolicy,

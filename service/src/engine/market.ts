@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts'
 import { type ChainHead, readHeads, silenceMs } from '../db/chain_heads.ts'
 import type { Sql } from '../db/database.ts'
-import { readReserves } from '../db/reserves.ts'
+import { lastFigureDrawn, readReserves } from '../db/reserves.ts'
 import { type Asset, type AssetId, assetOf, nativeAsset } from '../domain/catalog/assets.ts'
 import { type ChainId, chainFacts } from '../domain/catalog/networks.ts'
 import { type Amount, amountOf, toPrecision } from '../domain/money/amount.ts'
@@ -11,7 +11,7 @@ import type { RateType } from '../domain/quotes/quote.ts'
 import { costIn, type Market, midRate } from '../domain/quotes/quote.ts'
 import type { InstantMs } from '../domain/time.ts'
 import type { Prices, UsdPrice } from '../prices/price_source.ts'
-import { type FreeReserve, openFreeReserves } from './free_reserves.ts'
+import { type FreeReserve, openFreeReserves, type ReserveFigures } from './free_reserves.ts'
 import type { Policy } from './policy.ts'
 
 export type MarketRejection = {
@@ -54,7 +54,7 @@ export function marketBoard(parts: {
 }): MarketBoard {
   const { db, clock, prices, policy } = parts
   let heads = new Map<ChainId, ChainHead>()
-  const reserves = openFreeReserves(clock)
+  const reserves = openFreeReserves()
 
   const isChainUp = (chain: ChainId): boolean => {
     const head = heads.get(chain)
@@ -89,9 +89,8 @@ export function marketBoard(parts: {
 
   return {
     refresh: async () => {
-      const [newHeads, newReserves] = await Promise.all([readHeads(db), readReserves(db)])
+      const [newHeads] = await Promise.all([readHeads(db), reserves.refresh(() => readFigures(db))])
       heads = new Map(newHeads.map((head) => [head.chain, head]))
-      reserves.takeFigures(newReserves)
     },
     isChainUp,
     isOffered,
@@ -108,6 +107,11 @@ export function marketBoard(parts: {
       return market === null ? refuse(noPrice) : accept(market)
     },
   }
+}
+
+async function readFigures(db: Sql): Promise<ReserveFigures> {
+  const [reserves, lastDrawn] = await Promise.all([readReserves(db), lastFigureDrawn(db)])
+  return { reserves, lastDrawn }
 }
 
 /** Raised to what the interface shows. Null while nobody knows a price that it takes. */

@@ -369,6 +369,19 @@ test('figures that are young stay, and are taken anew when they are three second
   expect((await readReserves(stage.db)).map(({ atMs }) => atMs - takenAtMs)).toEqual([3_000, 3_000, 3_000])
 })
 
+test('figures that were begun earlier do not replace later ones, however late they are written', async () => {
+  const { chain } = ethereum({ 'ETH:ETH': 7n })
+  const late = ethereum({ 'ETH:ETH': 9n })
+  let hasWaited = false
+  const estimateCost: Chain['estimateCost'] = async (asset) => {
+    if (!hasWaited) await saveReserves(stage.world, late.chain, 100, 0)
+    hasWaited = true
+    return chain.estimateCost(asset)
+  }
+  await saveReserves(stage.world, { ...chain, estimateCost }, 100, 0)
+  expect((await spendable())['ETH:ETH']).toBe(9n)
+})
+
 test('a look knows how old the oldest figure is, and when one was never taken', async () => {
   const { chain } = ethereum({})
   const before = () => readLookedBefore(stage.db, 'ETH', chain.assets)

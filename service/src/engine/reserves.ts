@@ -4,7 +4,7 @@ import { sumCoins } from '../db/coins.ts'
 import type { Sql } from '../db/database.ts'
 import { sumCustomerDeposits } from '../db/deposits.ts'
 import { sumLiveOutflows } from '../db/outflows.ts'
-import { writeReserves } from '../db/reserves.ts'
+import { drawFigure, writeReserves } from '../db/reserves.ts'
 import { type AssetId, nativeAsset } from '../domain/catalog/assets.ts'
 import { chainFacts } from '../domain/catalog/networks.ts'
 import { fromChainUnits } from '../domain/money/amount.ts'
@@ -26,12 +26,14 @@ export async function saveReserves(
 ): Promise<void> {
   const nowMs = world.clock.nowMs()
   if (nowMs - takenAtMs < REFRESH_MS) return
+  const figure = await drawFigure(world.db)
   const spendable = await spendableOn(world, chain, height)
   const reserves = chain.assets.map(async (asset) => ({
     asset,
     spendable: spendable.get(asset) ?? 0n,
     payoutCost: (await chain.estimateCost(asset)).units,
     atMs: nowMs,
+    figure,
   }))
   await writeReserves(world.db, await Promise.all(reserves))
 }
