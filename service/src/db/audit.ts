@@ -1,4 +1,5 @@
 import type { AssetId } from '../domain/catalog/assets.ts'
+import type { ChainId } from '../domain/catalog/networks.ts'
 import type { LedgerAccount } from '../domain/ledger/accounts.ts'
 import type { OrderId } from '../domain/orders/identifiers.ts'
 import type { DepositRole, OrderStatus } from '../domain/orders/order.ts'
@@ -229,6 +230,21 @@ export async function readStrayOwners(tx: Sql, bucket: number): Promise<string[]
   return rows.map(({ owner }) => owner)
 }
 
+/** Whatever is booked for an order is what a fact made of it: entries of which no fact says so. */
+export async function readUnexplainedEntries(
+  tx: Sql,
+  bucket: number,
+): Promise<{ readonly owner: string; readonly key: string }[]> {
+  return tx.query(
+    `SELECT DISTINCT owner, entry_key AS key FROM journal j
+     WHERE bucket = $1 AND EXISTS (SELECT 1 FROM orders o WHERE o.bucket = j.bucket AND o.order_id = j.owner)
+       AND NOT EXISTS (SELECT 1 FROM facts f WHERE f.bucket = j.bucket AND f.order_id = j.owner
+         AND f.fact_key = j.entry_key AND f.outcome = 'changed')
+     ORDER BY owner, key`,
+    [bucket],
+  )
+}
+
 /** Payouts and refunds of orders that do not exist. */
 export async function readStrayOutflows(
   tx: Sql,
@@ -305,4 +321,91 @@ export async function readAuditedHouseOutflows(
     `${OUTFLOWS} WHERE o.bucket = 0 AND o.kind IN ('filler', 'sweep') AND o.payout_id > $1 ORDER BY o.payout_id LIMIT $2`,
     [afterPayoutId, limit],
   )
+}
+
+/** A balance of the house that is not what its deposits come to. */
+export type FalseHouseBalance = {
+  readonly asset: AssetId
+  readonly account: LedgerAccount
+  readonly units: bigint
+  readonly deposits: bigint
+}
+
+/**
+ * What the house owes to somebody is what came to it; of orders' accounts it has nothing. What it paid in, what networks took, and
+ * what of outflows came back are looked at elsewhere, or are its own.
+ */
+export async function readFalseHouseBalances(tx: Sql): Promise<FalseHouseBalance[]> {
+  return tx.query<FalseHouseBalance>(
+    `SELECT asset, account, coalesce(b.units, 0)::numeric(78,0) AS units, coalesce(d.units, 0)::numeric(78,0) AS deposits
+     FROM (
+       SELECT asset, account, sum(units) AS units FROM (
+         SELECT asset, debit AS account, units FROM journal WHERE bucket = 0 AND owner = 'house'
+         UNION ALL
+         SELECT asset, credit, -units FROM journal WHERE bucket = 0 AND owner = 'house'
+       ) AS sides
+       WHERE account NOT IN ('wallet', 'network_costs', 'capital', 'orphaned_payouts') GROUP BY asset, account
+     ) b FULL JOIN (
+       SELECT asset, 'unclaimed' AS account, -sum(units) AS units FROM house_deposits
+       WHERE kind = 'stray' AND state = 'confirmed' GROUP BY asset
+     ) d USING (asset, account)
+     WHERE coalesce(b.units, 0) <> coalesce(d.units, 0) ORDER BY asset, account`,
+  )
+}
+
+/** What is booked as the network's cost of an outflow, and is not what was noted when it ended. */
+export type FalseCost = {
+  readonly payoutId: PayoutId
+  readonly booked: bigint
+  /** Null: nothing at all is booked. */
+  readonly asset: string | null
+  /** Null: there is no such outflow. */
+  readonly outflow:
+    | (Pick<AuditedOutflow, 'orderId' | 'kind' | 'state'> & {
+        readonly chain: ChainId
+        readonly cost: bigint
+      })
+    | null
+}
+
+type FalseCostRow = {
+  payout_id: PayoutId
+  booked: bigint
+  asset: string | null
+  order_id: OrderId | null
+  kind: AuditedOutflow['kind']
+  state: OutflowState
+  chain: ChainId
+  cost: bigint
+}
+
+/**
+ * One that lost its block after it was final costs nothing until it has ended anew, and then as much as it did there; one that then
+ * never does, nothing. `mined_cost` is null of those that ended before it was noted.
+ */
+export async function readFalseCosts(tx: Sql): Promise<readonly FalseCost[]> {
+  const rows = await tx.query<FalseCostRow>(
+    `WITH costs AS (
+       SELECT regexp_replace(entry_key, ':(confirmed|failed|block_(lost|found):.*)$', '') AS payout_id, asset,
+         sum(CASE WHEN credit = 'wallet' THEN units ELSE -units END)::numeric(78,0) AS booked,
+         bool_or(entry_key ~ ':(failed|block_found:.*)$') AS may_have_failed
+       FROM journal
+       WHERE (debit = 'network_costs' AND credit = 'wallet') OR (debit = 'wallet' AND credit = 'network_costs')
+       GROUP BY 1, 2
+     ), compared AS (
+       SELECT payout_id, coalesce(booked, 0) AS booked, c.asset, order_id, kind, state, chain,
+         CASE WHEN state = 'confirmed' THEN mined_cost
+           WHEN state = 'failed' AND booked IS DISTINCT FROM 0 AND may_have_failed IS DISTINCT FROM false THEN mined_cost
+           ELSE 0 END AS cost
+       FROM costs c FULL JOIN outflows o USING (payout_id)
+     )
+     SELECT payout_id, booked::numeric(78,0) AS booked, asset, order_id, kind, state, chain, cost::numeric(78,0) AS cost
+     FROM compared WHERE booked <> cost ORDER BY payout_id, asset`,
+  )
+  return rows.map(({ payout_id, booked, asset, order_id, ...outflow }) => ({
+    payoutId: payout_id,
+    booked,
+    asset,
+    outflow: order_id === null ? null : { orderId: order_id, ...outflow },
+  }))
 }

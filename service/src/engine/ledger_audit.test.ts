@@ -281,6 +281,44 @@ describe('one thing bent at a time is found and named', () => {
        VALUES (0, 'house-ETH-5', 'house-ETH-5:1', 'filler', 'ETH', 'ETH:ETH', 0, 'a', 'confirmed', 1, 1)`,
       /^house-ETH-5:1 outflows: the confirmed filler house-ETH-5:1 has no postings$/,
     ],
+    [
+      'a cost that no network took, in every sum',
+      `WITH summed AS (INSERT INTO wallet_movements VALUES (bucket_of, 'ETH:ETH', -1000))
+       INSERT INTO journal VALUES (bucket_of, 'ORDER', 'forged', 1, 'ETH:ETH', 'network_costs', 'wallet', 1000, 1)`,
+      /^ORDER journal: it has the entry forged, and no fact that changed the order$/,
+    ],
+    [
+      'a payout that cost a unit more than its network took, in every sum',
+      `WITH summed AS (INSERT INTO wallet_movements VALUES (bucket_of, 'ETH:ETH', -1))
+       UPDATE journal SET units = units + 1 WHERE entry_key = 'ORDER:1:confirmed' AND debit = 'network_costs'`,
+      /^ORDER outflows: the confirmed payout ORDER:1 is booked with a cost of 0\.000000000000021001 ETH:ETH, and that was 0\.000000000000021 ETH:ETH$/,
+    ],
+    [
+      'a payout that is booked as if it had cost nothing, in every sum',
+      `WITH summed AS (INSERT INTO wallet_movements VALUES (bucket_of, 'ETH:ETH', 21000))
+       DELETE FROM journal WHERE entry_key = 'ORDER:1:confirmed' AND debit = 'network_costs'`,
+      /^ORDER outflows: the confirmed payout ORDER:1 is booked with a cost of 0 ETH:ETH, and that was 0\.000000000000021 ETH:ETH$/,
+    ],
+    [
+      'the cost of a sweep that there is not, in every sum',
+      `WITH summed AS (INSERT INTO wallet_movements VALUES (0, 'ETH:ETH', -1000))
+       INSERT INTO journal VALUES (0, 'house', 'sweep-ETH-9-1:1:confirmed', 1, 'ETH:ETH', 'network_costs', 'wallet', 1000, 1)`,
+      /^sweep-ETH-9-1:1 outflows: the journal has a cost of 0\.000000000000001 ETH:ETH of it, and there is no such outflow$/,
+    ],
+    [
+      "money of somebody that became the operator's",
+      `WITH stray AS (INSERT INTO house_deposits
+           VALUES ('ETH', 'ETH:stray:0', 'stray', 'stray', 'a', NULL, 'ETH:ETH', 5000, 'confirmed', 1, 'h', 1)),
+         summed AS (INSERT INTO wallet_movements VALUES (0, 'ETH:ETH', 5000))
+       INSERT INTO journal VALUES (0, 'house', 'ETH:stray:0:confirmed:h@0', 1, 'ETH:ETH', 'wallet', 'unclaimed', 5000, 1),
+         (0, 'house', 'forged', 1, 'ETH:ETH', 'unclaimed', 'capital', 1000, 1)`,
+      /^house balances: unclaimed is -0\.000000000000004 ETH:ETH, while its deposits come to -0\.000000000000005 ETH:ETH$/,
+    ],
+    [
+      "money of the operator's that became somebody's",
+      `UPDATE journal SET credit = 'unclaimed' WHERE entry_key LIKE 'ETH:house-tx-USDT%'`,
+      /^house balances: unclaimed is -1000 USDT:ERC20, while its deposits come to 0 USDT:ERC20$/,
+    ],
   ]
 
   test.each(kinds)('%s', async (_, sql, found) => {
@@ -322,6 +360,9 @@ describe('one thing bent at a time is found and named', () => {
     await stage.corrupt(
       `INSERT INTO wallet_movements (bucket, asset, units) VALUES (${bucket}, 'ETH:ETH', ${ETHER})`,
     )
+    await stage.corrupt(
+      `INSERT INTO facts VALUES (${bucket}, '${id}', 'again:confirmed:blockhash', 'DepositConfirmed', 'changed', 1)`,
+    )
     const { balances } = await auditBooks(stage.db)
     expect(balances.find(({ account }) => account === 'orphaned_deposits')?.units ?? 0n).toBe(0n)
     expect(await problems()).toEqual([`${id} balances: orphaned_deposits is -1 ETH:ETH, on the wrong side`])
@@ -352,8 +393,11 @@ describe('one thing bent at a time is found and named', () => {
     await stage.corrupt(
       `DELETE FROM facts WHERE order_id = '${order.terms.id}' AND fact_key LIKE '%:confirmed:%'`,
     )
+    const { id } = order.terms
+    const key = `ETH:deposit-tx-${id}-${ETHER}:0:confirmed:blockhash`
     expect(await problems()).toEqual([
-      `${order.terms.id} events: the events 3 have no fact that changed the order`,
+      `${id} events: the events 3 have no fact that changed the order`,
+      `${id} journal: it has the entry ${key}, and no fact that changed the order`,
     ])
   })
 

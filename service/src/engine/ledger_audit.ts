@@ -1,12 +1,16 @@
 import type { Chain } from '../chains/chain.ts'
 import type { Clock } from '../clock.ts'
 import {
+  type FalseCost,
   readAuditedHouseDeposits,
   readAuditedHouseOutflows,
   readAuditedOrders,
+  readFalseCosts,
+  readFalseHouseBalances,
   readSharedDeposits,
   readStrayOutflows,
   readStrayOwners,
+  readUnexplainedEntries,
   readUnknownBookings,
 } from '../db/audit.ts'
 import { readBalances } from '../db/books.ts'
@@ -14,7 +18,7 @@ import type { Database, Sql } from '../db/database.ts'
 import type { Comparison } from '../db/reconciliations.ts'
 import { findFalseRestingSums } from '../db/resting.ts'
 import { findFalseWalletSums } from '../db/wallet_sums.ts'
-import { assets, isAssetId } from '../domain/catalog/assets.ts'
+import { assets, isAssetId, nativeAsset } from '../domain/catalog/assets.ts'
 import type { LedgerAccount } from '../domain/ledger/accounts.ts'
 import { BUCKETS } from '../domain/orders/identifiers.ts'
 import { auditOrder, checkBookings, checkDeposit, type Problem, show } from './audit_order.ts'
@@ -38,6 +42,7 @@ export function auditBooks(db: Database): Promise<BooksAudit> {
       ...balances.flatMap(checkSide),
       ...(await auditSums(tx)),
       ...(await auditHouse(tx)),
+      ...(await readFalseCosts(tx)).map(describeCost),
     ]
     let orderCount = 0
     // Bucket by bucket, so that memory does not grow with the number of orders.
@@ -89,7 +94,12 @@ const OUTFLOWS_A_STEP = 10_000
 async function auditHouse(tx: Sql): Promise<Problem[]> {
   const deposits = await readAuditedHouseDeposits(tx)
   const shared = await readSharedDeposits(tx)
+  const balances = await readFalseHouseBalances(tx)
   return [
+    ...balances.map(({ asset, account, units, deposits }) => {
+      const [is, should] = [show(asset, units), show(asset, deposits)]
+      return problem('house', 'balances', `${account} is ${is}, while its deposits come to ${should}`)
+    }),
     ...deposits.flatMap((deposit) => {
       const { asset, key } = deposit
       // A token that is not listed has no place in the books.
@@ -101,6 +111,23 @@ async function auditHouse(tx: Sql): Promise<Problem[]> {
       problem(key, 'deposits', `it is recorded for ${owners.join(' and ')}`),
     ),
   ]
+}
+
+function describeCost({ payoutId, booked, asset, outflow }: FalseCost): Problem {
+  if (outflow === null) {
+    const cost = show(asset ?? '', booked)
+    return problem(
+      payoutId,
+      'outflows',
+      `the journal has a cost of ${cost} of it, and there is no such outflow`,
+    )
+  }
+  const { orderId, kind, state, chain, cost } = outflow
+  const native = nativeAsset(chain).id
+  const [is, was] = [show(asset ?? native, booked), show(native, cost)]
+  const subject = kind === 'payout' || kind === 'refund' ? orderId : payoutId
+  const message = `the ${state} ${kind} ${payoutId} is booked with a cost of ${is}, and that was ${was}`
+  return problem(subject, 'outflows', message)
 }
 
 /** A part after the other, so that memory does not grow with the number of sweeps. */
@@ -122,6 +149,7 @@ async function auditOwners(tx: Sql, bucket: number): Promise<Problem[]> {
   const strays = await readStrayOwners(tx, bucket)
   const outflows = await readStrayOutflows(tx, bucket)
   const unknown = await readUnknownBookings(tx, bucket)
+  const unexplained = await readUnexplainedEntries(tx, bucket)
   return [
     ...strays.map((owner) =>
       problem(owner, 'journal', 'the journal has entries of it, and there is no such order'),
@@ -131,6 +159,9 @@ async function auditOwners(tx: Sql, bucket: number): Promise<Problem[]> {
     ),
     ...unknown.map(({ owner, key }) =>
       problem(owner, 'deposits', `the journal books a deposit ${key} that is not recorded`),
+    ),
+    ...unexplained.map(({ owner, key }) =>
+      problem(owner, 'journal', `it has the entry ${key}, and no fact that changed the order`),
     ),
   ]
 }

@@ -100,7 +100,7 @@ async function journalRows(superuser: Superuser): Promise<Place[]> {
       kind: wallet === 0n ? 'a row of the journal beside the wallet' : 'a row of the journal of the wallet',
       places: [owner === 'house' ? entry_key : owner, ...(wallet === 0n ? [] : [asset])],
       named: wallet === 0n ? { subject: owner, check: 'balances' } : { subject: asset, check: 'chain' },
-      related: [asset, entry_key.replace(/:confirmed:[^:]+$/, '')],
+      related: [asset, entry_key.replace(/:confirmed(:[^:]+)?$/, '')],
       asset,
       seenUnits: wallet,
       bend: (sign) =>
