@@ -1,10 +1,11 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { findOrder } from '../../db/orders.ts'
-import { type ClaimedOutflow, claimOutflows } from '../../db/outflows.ts'
+import { type ClaimedOutflow, claimOutflows, planOutflow } from '../../db/outflows.ts'
 import { amountOf } from '../../domain/money/amount.ts'
 import type { Order } from '../../domain/orders/order.ts'
 import { compareChain } from '../compare.ts'
 import { auditBooks } from '../ledger_audit.ts'
+import { endSweep } from '../sweeps/end.ts'
 import {
   type BooksStage,
   confirmDeposit,
@@ -17,6 +18,7 @@ import {
   placeOrder,
   RESERVE,
   sendPayout,
+  writeAttempt,
 } from '../testing/books_stage.ts'
 import { endAgain, giveUpOrphan, orphanOutflows } from './orphan.ts'
 
@@ -193,6 +195,40 @@ test('one whose nonce was filled meanwhile can never be mined again: it is named
   expect(problems.map(({ subject, message }) => `${subject}: ${message}`)).toEqual(stillOwed(order))
   expect(balances.find(({ account }) => account === 'orphaned_payouts')?.units).toBe(-PAID)
   expect(stage.logged.filter(({ level }) => level === 'error')).toHaveLength(1)
+})
+
+test.each([
+  ['can never be mined again', (sweep: ClaimedOutflow) => giveUpOrphan(stage.world, sweep)],
+  [
+    'fails the second time',
+    async (sweep: ClaimedOutflow) => {
+      stage.chain('ETH').move(100, 'ETH:ETH', RESERVE, -COST)
+      const ended = { succeeded: false, block: { height: 100, hash: 'h' }, cost: amountOf('ETH:ETH', COST) }
+      await endAgain(stage.world, sweep, 'sweep-tx', ended)
+    },
+  ],
+])('gas that was brought, and then %s, is owed to nobody', async (_, end) => {
+  await fundReserve(stage, 'ETH:ETH', 5n * ETHER)
+  const payoutId = 'sweep-ETH-1-1:1'
+  const sweep = {
+    payoutId,
+    kind: 'sweep',
+    asset: 'ETH:ETH',
+    units: 900n,
+    address: RESERVE,
+    tag: null,
+  } as const
+  await planOutflow(stage.db, sweep, 1)
+  await writeAttempt(stage, payoutId, 1, 'sweep-tx')
+  await lookAt(stage, 'ETH', 112)
+  const block = { height: 100, hash: 'final' }
+  await endSweep(stage.world, await claim(), { succeeded: true, block, cost: amountOf('ETH:ETH', COST) })
+  await standOn('another block')
+  await look(1)
+  await expectAgreement('it costs nothing for now')
+  await end(await claim())
+  expect(await stage.db.query('SELECT state FROM outflows')).toEqual([{ state: 'failed' }])
+  await expectAgreement('it has ended')
 })
 
 test('money that was given back to the wallet and not booked as such is named', async () => {
