@@ -10,26 +10,46 @@ const BLOCKS_APART_MAX = 200
 const TRIES = 5
 const AT_ONCE = 8
 
+/** So many are asked about one solid block, which is the newest for three seconds. */
+const ASKED_OF_ONE_BLOCK = 100
+
+type Reader = { readonly rpc: Rpc; readonly blocks: Blocks }
+
 /**
  * A node knows what an address holds now, with everything that waits, and what it holds in the solid block; of no block
- * between. So this is the state of the solid block, and what the blocks from there to `height` have moved.
+ * between. So this is the state of the solid block, and what the blocks from there to `height` have moved; of the next addresses
+ * the solid block may be another one.
  */
 export async function balance(
-  { rpc, blocks }: { readonly rpc: Rpc; readonly blocks: Blocks },
+  reader: Reader,
   asset: AssetId,
   /** The token's contract in hex; null for TRX. */
   token: string | null,
   addresses: readonly string[],
   height: number | undefined,
 ): Promise<bigint> {
+  const { blocks } = reader
   const holders = [...new Set(addresses.map(hexOf))]
   const target = height === undefined ? await blocks.newest('head') : await blocks.header(height)
   if (target === null) throw new NoAnswer('balance', `there is no block ${height} yet`)
+  let units = 0n
+  for (let at = 0; at < holders.length; at += ASKED_OF_ONE_BLOCK) {
+    units += await heldAt(reader, token, holders.slice(at, at + ASKED_OF_ONE_BLOCK), target)
+  }
+  return fromChainUnits(asset, units).units
+}
+
+async function heldAt(
+  { rpc, blocks }: Reader,
+  token: string | null,
+  holders: readonly string[],
+  target: Header,
+): Promise<bigint> {
   const { solid, held } = await heldAtSolid(rpc, blocks, token, holders)
   const later = target.height >= solid.height
   const between = await blocksBetween(blocks, later ? solid : target, later ? target : solid)
   const moved = between.reduce((sum, block) => sum + movedIn(block, token, new Set(holders)), 0n)
-  return fromChainUnits(asset, later ? held + moved : held - moved).units
+  return later ? held + moved : held - moved
 }
 
 async function heldAtSolid(rpc: Rpc, blocks: Blocks, token: string | null, holders: readonly string[]) {

@@ -1,0 +1,45 @@
+import { expect, test } from 'vitest'
+import { base58Of } from './address.ts'
+import { balance } from './balance.ts'
+import { blocksOf } from './blocks.ts'
+import { blockAt, scriptedNode } from './testing/scripted_node.ts'
+
+const SUN_EACH = 7
+/** A node answers that many questions for an account in the three seconds for which a solid block is the newest. */
+const ANSWERS_A_BLOCK = 250
+const PAID = { height: 1_003, sun: 5 }
+
+/** Somebody pays one of ours in block 1003. Each holds the same before, and the solid block moves on while they are asked. */
+function readerOf(paid: string) {
+  let answers = 0
+  const solid = () => 1_000 + Math.floor(answers / ANSWERS_A_BLOCK)
+  const txID = 'cd'.repeat(32)
+  const value = { owner_address: `41${'ee'.repeat(20)}`, to_address: paid, amount: PAID.sun }
+  const payment = {
+    txID,
+    ret: [{ contractRet: 'SUCCESS' }],
+    raw_data: { contract: [{ type: 'TransferContract', parameter: { value } }] },
+  }
+  const block = (height: number) => blockAt(height, height * 3_000, height === PAID.height ? [payment] : [])
+  const rpc = scriptedNode({
+    'wallet/getblock': ({ id_or_num: height }) => block(Number(height ?? 1_019)),
+    'wallet/gettransactioninfobyblocknum': () => [{ id: txID }],
+    'walletsolidity/getblock': () => block(solid()),
+    'walletsolidity/getaccount': ({ address }) => {
+      answers += 1
+      const hasCome = address === paid && solid() >= PAID.height
+      return { address, balance: SUN_EACH + (hasCome ? PAID.sun : 0) }
+    },
+  })
+  return { rpc, blocks: blocksOf(rpc) }
+}
+
+test.each([
+  ['before', 1_002, 0],
+  ['after', 1_003, PAID.sun],
+])('more accounts than are told of in one solid block, just %s a payment', async (_, height, sun) => {
+  const holders = Array.from({ length: 2_000 }, (__, at) => `41${at.toString(16).padStart(40, '0')}`)
+  const reader = readerOf(holders.at(-1) ?? '')
+  const held = await balance(reader, 'TRX:TRX', null, holders.map(base58Of), height)
+  expect(held).toBe(BigInt(2_000 * SUN_EACH + sun))
+})
