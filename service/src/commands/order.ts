@@ -169,7 +169,8 @@ function describeTerms({ terms, state, refundAddress, sequence, updatedAtMs }: O
         ]),
     ...(refund === null ? [] : [['Refund', `${show(terms.from, refund.amount.units)} to ${refund.address}`]]),
   ]
-  return rows.map(([name = '', value = '']) => `${name.padEnd(10)}${value}`).join('\n')
+  const width = Math.max(...rows.map(([name = '']) => name.length)) + 2
+  return rows.map(([name = '', value = '']) => `${name.padEnd(width)}${value}`).join('\n')
 }
 
 function describeDeposits({ deposits }: Order): string {

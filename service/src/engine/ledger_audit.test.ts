@@ -531,6 +531,16 @@ describe('commands', () => {
     expect((await run('order', 'show', 'nonsense')).refused).toContain('neither an order id')
   })
 
+  test('order show keeps every word apart from what it is about', async () => {
+    const { id } = (await place()).terms
+    await stage.corrupt(
+      `UPDATE orders SET deposit_tag = '70', destination_tag = '71' WHERE order_id = '${id}'`,
+    )
+    const { printed } = await run('order', 'show', id)
+    expect(printed).toMatch(/^Deposit tag +70$/m)
+    expect(printed).toMatch(/^Tag +71$/m)
+  })
+
   test('order list filters by status, and unclaimed shows what no order could use', async () => {
     const order = await received(ETHER / 2n)
     const fresh = await place()
