@@ -41,11 +41,7 @@ async function audit(world: LedgerCommandWorld, options: Options): Promise<void>
   try {
     const books = await auditBooks(db)
     const compared: ChainAudit[] = []
-    for (const chain of chosen(chains, options)) {
-      compared.push(
-        await auditChain(db, chain, clock).catch((error: unknown) => unreachableChain(chain, error)),
-      )
-    }
+    for (const chain of chosen(chains, options)) compared.push(await auditChain(db, chain, clock))
     const problems = [
       ...books.problems,
       ...compared.flatMap((one) => one.problems),
@@ -92,11 +88,6 @@ function findUnasked(
 }
 
 const NO_NODE = 'the books hold it, and no node that tells of it is configured here'
-
-function unreachableChain(chain: Chain, error: unknown): ChainAudit {
-  const message = `could not be compared: ${String(error)}`
-  return { chain: chain.id, comparisons: [], problems: [{ subject: chain.id, check: 'chain', message }] }
-}
 
 function describe(books: BooksAudit, compared: readonly ChainAudit[], problems: readonly Problem[]): string {
   const open = books.balances.filter(({ units }) => units !== 0n)

@@ -1,5 +1,6 @@
 import { Command } from 'commander'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import type { Chain } from '../chains/chain.ts'
 import { CommandRefused } from '../command_refused.ts'
 import { registerLedgerCommands } from '../commands/ledger.ts'
 import { registerOrderCommands } from '../commands/order.ts'
@@ -443,6 +444,24 @@ test('a chain that cannot be compared is a problem, not a pass', async () => {
   stage.chain('ETH').setHead(500)
   const { problems: found } = await auditChain(stage.db, stage.chain('ETH'), stage.world.clock)
   expect(found).toMatchObject([{ message: 'could not be compared: the books are 400 blocks behind ETH' }])
+})
+
+test.each([
+  ['a moment', 2, []],
+  ['longer', 3, ['could not be compared: Error: block 100 changed: ask again']],
+])('a node that cannot tell for %s is asked again before that is a problem', async (_, times, found) => {
+  await fund()
+  let failures = 0
+  const eth: Chain = {
+    ...stage.chain('ETH'),
+    balance: (...asked) => {
+      failures += 1
+      if (failures <= times) return Promise.reject(new Error('block 100 changed: ask again'))
+      return stage.chain('ETH').balance(...asked)
+    },
+  }
+  const { problems: told } = await auditChain(stage.db, eth, stage.world.clock)
+  expect(told.map(({ message }) => message)).toEqual(found)
 })
 
 describe('commands', () => {

@@ -23,7 +23,7 @@ import type { LedgerAccount } from '../domain/ledger/accounts.ts'
 import { BUCKETS } from '../domain/orders/identifiers.ts'
 import { auditOrder, checkBookings, checkDeposit, type Problem, show } from './audit_order.ts'
 import { isOnWrongSide } from './audit_sides.ts'
-import { compareChain } from './compare.ts'
+import { type ComparedChain, compareChain } from './compare.ts'
 
 export type Balance = { readonly asset: string; readonly account: LedgerAccount; readonly units: bigint }
 
@@ -178,30 +178,39 @@ export type ChainAudit = {
 
 const TRIES = 20
 const BETWEEN_TRIES_MS = 500
+/** A node that moves on while it is asked says so, and is asked again; one that is away says nothing for long. */
+const FAILURES_MAX = 3
 
 /** The books against one chain, over every address of ours. */
 export async function auditChain(db: Database, chain: Chain, clock: Clock): Promise<ChainAudit> {
   let why = ''
-  for (let tries = 0; tries < TRIES; tries += 1) {
+  for (let tries = 0, failures = 0; tries < TRIES && failures < FAILURES_MAX; tries += 1) {
     if (tries > 0) await clock.sleep(BETWEEN_TRIES_MS)
-    const compared = await compareChain(db, chain, { kind: 'all' })
-    if (compared.kind === 'compared') {
-      const { comparisons, coins } = compared
-      const problems = comparisons.filter(({ difference }) => difference !== 0n).map(describe)
-      const onChain = comparisons.find(({ asset }) => asset === coins?.asset)?.chainUnits
-      if (coins !== null && onChain !== undefined && coins.units !== onChain) {
-        const message = `our list of coins adds up to ${show(coins.asset, coins.units)}, the chain has ${show(coins.asset, onChain)}`
-        problems.push(problem(coins.asset, 'chain', message))
-      }
-      return { chain: chain.id, comparisons, problems }
+    try {
+      const compared = await compareChain(db, chain, { kind: 'all' })
+      if (compared.kind === 'compared') return describeChain(chain, compared)
+      why = compared.why
+    } catch (error) {
+      failures += 1
+      why = String(error)
     }
-    why = compared.why
   }
-  return {
-    chain: chain.id,
-    comparisons: [],
-    problems: [problem(chain.id, 'chain', `could not be compared: ${why}`)],
+  const problems = [problem(chain.id, 'chain', `could not be compared: ${why}`)]
+  return { chain: chain.id, comparisons: [], problems }
+}
+
+function describeChain(
+  { id }: Chain,
+  { comparisons, coins }: ComparedChain & { readonly kind: 'compared' },
+): ChainAudit {
+  const problems = comparisons.filter(({ difference }) => difference !== 0n).map(describe)
+  const onChain = comparisons.find(({ asset }) => asset === coins?.asset)?.chainUnits
+  if (coins !== null && onChain !== undefined && coins.units !== onChain) {
+    const [listed, held] = [show(coins.asset, coins.units), show(coins.asset, onChain)]
+    const message = `our list of coins adds up to ${listed}, the chain has ${held}`
+    problems.push(problem(coins.asset, 'chain', message))
   }
+  return { chain: id, comparisons, problems }
 }
 
 function describe({ asset, ledgerUnits, chainUnits, difference, height }: Comparison): Problem {
