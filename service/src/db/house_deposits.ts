@@ -121,7 +121,7 @@ export async function setHouseDepositState(
   ])
 }
 
-/** What the operator has to look at: money of somebody that no order could use. */
+/** What the operator has to look at: money of somebody that no order could use. What is gone again is nobody's to be given back. */
 export async function listUnclaimed(sql: Sql): Promise<
   {
     readonly chain: string
@@ -134,7 +134,8 @@ export async function listUnclaimed(sql: Sql): Promise<
   }[]
 > {
   return sql.query(
-    `SELECT chain, deposit_key, order_id, kind, asset, units, state FROM house_deposits WHERE kind <> 'reserve'
+    `SELECT chain, deposit_key, order_id, kind, asset, units, state FROM house_deposits
+       WHERE kind <> 'reserve' AND state <> 'orphaned'
      UNION ALL
      SELECT chain, deposit_key, order_id, role, asset, units, state FROM deposits
        WHERE role <> 'counted' AND state <> 'vanished'

@@ -7,7 +7,7 @@ import { registerOrderCommands } from '../commands/order.ts'
 import { readAuditedHouseOutflows, readAuditedOrders } from '../db/audit.ts'
 import { amountOf } from '../domain/money/amount.ts'
 import type { Order } from '../domain/orders/order.ts'
-import { bookHouseDeposits } from './house.ts'
+import { bookHouseDeposits, unmineHouseDeposits } from './house.ts'
 import { auditBooks, auditChain } from './ledger_audit.ts'
 import {
   type BooksStage,
@@ -579,6 +579,11 @@ describe('commands', () => {
     expect((await run('order', 'list', '--status', 'LOST')).refused).toContain('LOST is not a status')
     expect((await run('order', 'list', '--status', 'DONE')).printed).toBe('There are no such orders.')
     expect((await run('order', 'unclaimed')).printed).toContain('stray  0.000000000000000003 ETH:ETH  mined')
+    const hash = (await stage.chain('ETH').blockHash(99)) ?? ''
+    await stage.db.transaction((tx) => unmineHouseDeposits(tx, 'ETH', hash, 0, 1))
+    expect((await run('order', 'unclaimed')).printed, 'its block has left the chain').toBe(
+      'There is no unclaimed money.',
+    )
   })
 })
 
