@@ -143,6 +143,12 @@ function toWire(value: unknown): unknown {
   return Array.isArray(value) ? value.map(toWire) : value
 }
 
+/**
+ * Whatever the server's default is: who has waited for a lock has to see what was committed meanwhile. In a snapshot from before,
+ * two signatures would fit under one limit.
+ */
+const BEGIN = 'BEGIN ISOLATION LEVEL READ COMMITTED'
+
 async function inTransaction<Value>(pool: pg.Pool, work: (tx: Sql) => Promise<Value>): Promise<Value> {
   const client = await pool.connect()
   let isOver = false
@@ -156,7 +162,7 @@ async function inTransaction<Value>(pool: pg.Pool, work: (tx: Sql) => Promise<Va
     }
   }
   try {
-    await orLost(client.query('BEGIN'))
+    await orLost(client.query(BEGIN))
     const value = await work({ query: (text, values) => orLost(run(client, text, values)) })
     const { command } = await orLost(client.query('COMMIT'))
     isOver = true

@@ -5,7 +5,7 @@ import { removePostgres } from '@cambist/devnet'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startMigratedPostgres } from '../../test/harness/migrated_postgres.ts'
 import { HOUR_MS } from '../domain/time.ts'
-import type { SignedRecord } from '../signer/signer.ts'
+import type { SignedRecord, SignedStore } from '../signer/signer.ts'
 import {
   bitcoinIntent,
   coin,
@@ -103,24 +103,27 @@ test.each(Object.entries(stores))('%s says which outflow of an order is the last
   }
 })
 
-test('of two outflows of an order that are signed at once, the earlier one waits for the later one, and is not signed', async () => {
+type Insertion = Parameters<SignedStore['insertOnce']>
+
+/** The answers when the first has written its record and is yet to commit it while the second one begins. */
+async function atOnce(database: Database, first: Insertion, second: Insertion) {
   const written = Promise.withResolvers<void>()
   const committing = Promise.withResolvers<void>()
   const slow: Database = {
-    ...db,
+    ...database,
     transaction: (work) =>
-      db.transaction(async (tx) => {
+      database.transaction(async (tx) => {
         const stored = await work(tx)
         written.resolve()
         await committing.promise
         return stored
       }),
   }
-  const later = signedTransactions(slow).insertOnce(recordOf('CB8:2', 1, 'XRP:XRP'), [])
+  const before = signedTransactions(slow).insertOnce(...first)
   await written.promise
   let isOver = false
-  const earlier = signedTransactions(db)
-    .insertOnce(recordOf('CB8:1', 1, 'TRX:TRX'), [])
+  const after = signedTransactions(database)
+    .insertOnce(...second)
     .finally(() => {
       isOver = true
     })
@@ -128,9 +131,48 @@ test('of two outflows of an order that are signed at once, the earlier one waits
     (await db.query("SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")).length > 0
   while (!isOver && !(await isWaiting()));
   committing.resolve()
-  expect(await earlier).toBe('overtaken')
-  expect(await later).toMatchObject({ payoutId: 'CB8:2' })
+  return Promise.all([before, after])
+}
+
+test('of two outflows of an order that are signed at once, the earlier one waits for the later one, and is not signed', async () => {
+  const later = recordOf('CB8:2', 1, 'XRP:XRP')
+  const earlier = recordOf('CB8:1', 1, 'TRX:TRX')
+  expect(await atOnce(db, [later, []], [earlier, []])).toMatchObject([{ payoutId: 'CB8:2' }, 'overtaken'])
 })
+
+/** An operator may say so of a server, a database or a user; here it is said of these connections. */
+test.each([
+  ['repeatable read', 'XLM:XLM'],
+  ['serializable', 'EOS:EOS'],
+])(
+  'where transactions are %s by default, what is signed at once is counted all the same',
+  async (isolation, asset) => {
+    const url = new URL(server.url)
+    url.searchParams.set('options', `-c default_transaction_isolation=${isolation.replace(' ', '\\ ')}`)
+    const options = { url: url.href, connectionsMax: 4, applicationName: isolation }
+    const isolated = openDatabase({ ...options, onConnectionLost: () => {} })
+    const order = `CB-${isolation.replace(' ', '-')}`
+    const limit = { asset, windowMs: HOUR_MS, unitsMax: 10n, countsEveryAttempt: false }
+    try {
+      expect(
+        await atOnce(
+          isolated,
+          [recordOf(`${order}-A:1`, 1, asset), [limit]],
+          [recordOf(`${order}-B:1`, 1, asset), [limit]],
+        ),
+      ).toMatchObject([{ payoutId: `${order}-A:1` }, 'limit_exceeded'])
+      expect(
+        await atOnce(
+          isolated,
+          [recordOf(`${order}:2`, 1, 'XRP:XRP'), []],
+          [recordOf(`${order}:1`, 1, 'TRX:TRX'), []],
+        ),
+      ).toMatchObject([{ payoutId: `${order}:2` }, 'overtaken'])
+    } finally {
+      await isolated.close()
+    }
+  },
+)
 
 /**
  * A signature on Bitcoin says what its own coin holds. Out of two transactions that differ in what they say of their coins one

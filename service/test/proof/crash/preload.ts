@@ -93,7 +93,7 @@ function textOf(statement: unknown): string {
 
 function isCommit(client: Client, text: string): boolean {
   const isWithin = client.isInTransaction === true
-  if (text === 'BEGIN') client.isInTransaction = true
+  if (/^BEGIN( |$)/.test(text)) client.isInTransaction = true
   if (text === 'COMMIT' || text === 'ROLLBACK') client.isInTransaction = false
   return text === 'COMMIT' || (!isWithin && /\b(INSERT|UPDATE|DELETE)\b/.test(text))
 }
