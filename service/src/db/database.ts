@@ -17,7 +17,8 @@ export type Database = Sql & {
 
 /** The role the service works as: it may not rewrite the books and the logs (migration 0001). */
 export const SERVICE_ROLE = 'cambist_service'
-const ROLE_OPTION = `-c role=${SERVICE_ROLE}`
+/** A commit that is answered is on disk: what a crash makes the server forget would be signed once more, as another transaction. */
+const OPTIONS = `-c role=${SERVICE_ROLE} -c synchronous_commit=on`
 
 const NUMERIC = 1700
 const INT8 = 20
@@ -69,10 +70,10 @@ export function openDatabase(options: {
 }): Database {
   const { statementMs, answerMs, silenceMs } = options.limits ?? limits
   const pool = new pg.Pool({
-    connectionString: withRole(options.url),
+    connectionString: withOptions(options.url),
     max: options.connectionsMax,
     application_name: options.applicationName,
-    options: ROLE_OPTION,
+    options: OPTIONS,
     connectionTimeoutMillis: 10_000,
     // A new one has all its plans to make.
     idleTimeoutMillis: 60_000,
@@ -105,11 +106,11 @@ export async function currentRole(sql: Sql): Promise<string> {
  * What a URL says goes before what is said beside it. Options in it (of a hosted database, say) would take the place of ours:
  * the service would work as the owner of its books, who may rewrite them.
  */
-function withRole(text: string): string {
+function withOptions(text: string): string {
   const url = URL.parse(text)
   const theirs = url?.searchParams.getAll('options') ?? []
   if (url === null || theirs.length === 0) return text
-  url.searchParams.set('options', [...theirs, ROLE_OPTION].join(' '))
+  url.searchParams.set('options', [...theirs, OPTIONS].join(' '))
   return url.href
 }
 

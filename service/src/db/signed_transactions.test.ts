@@ -141,16 +141,34 @@ test('of two outflows of an order that are signed at once, the earlier one waits
 })
 
 /** An operator may say so of a server, a database or a user; here it is said of these connections. */
+function openWith(setting: string): Database {
+  const url = new URL(server.url)
+  url.searchParams.set('options', `-c ${setting.replaceAll(' ', '\\ ')}`)
+  return openDatabase({
+    url: url.href,
+    connectionsMax: 4,
+    applicationName: 'set',
+    onConnectionLost: () => {},
+  })
+}
+
+/** Without it a server that dies forgets the commits of its last moments, which it had told of. */
+test('what is signed is on disk before anybody is told, also where a server is set to tell sooner', async () => {
+  const hasty = openWith('synchronous_commit=off')
+  try {
+    expect(await hasty.query('SHOW synchronous_commit')).toEqual([{ synchronous_commit: 'on' }])
+  } finally {
+    await hasty.close()
+  }
+})
+
 test.each([
   ['repeatable read', 'XLM:XLM'],
   ['serializable', 'EOS:EOS'],
 ])(
   'where transactions are %s by default, what is signed at once is counted all the same',
   async (isolation, asset) => {
-    const url = new URL(server.url)
-    url.searchParams.set('options', `-c default_transaction_isolation=${isolation.replace(' ', '\\ ')}`)
-    const options = { url: url.href, connectionsMax: 4, applicationName: isolation }
-    const isolated = openDatabase({ ...options, onConnectionLost: () => {} })
+    const isolated = openWith(`default_transaction_isolation=${isolation}`)
     const order = `CB-${isolation.replace(' ', '-')}`
     const limit = { asset, windowMs: HOUR_MS, unitsMax: 10n, countsEveryAttempt: false }
     try {
