@@ -374,16 +374,30 @@ test('a peer that answers nonsense is not believed', async () => {
   }
 })
 
-test('a socket left behind is replaced; a live signer and any other file are not', async () => {
+/** What kill -9 leaves: the file without its listener. */
+async function leaveSocket() {
   const left = createServer().listen(path)
   await once(left, 'listening')
-  // What kill -9 leaves: the file without its listener.
   const file = join(folder, 'moved.sock')
   linkSync(path, file)
   left.close()
   await once(left, 'close')
   linkSync(file, path)
+}
 
+test('of two signers that find a socket left behind at once one serves, and nobody takes its socket away', async () => {
+  await leaveSocket()
+  const { signer } = startSigner()
+  const [first, second] = await Promise.allSettled(
+    [1, 2].map(() => serveSigner({ path, signer, onError: () => {} })),
+  )
+  for (const one of [first, second]) if (one?.status === 'fulfilled') running.add(() => one.value.close())
+  expect([first, second].map((one) => one?.status).sort()).toEqual(['fulfilled', 'rejected'])
+  expect(await connectClient().addresses('evm', 'deposit', 0, 1)).toHaveLength(1)
+})
+
+test('a socket left behind is replaced; a live signer and any other file are not', async () => {
+  await leaveSocket()
   const { signer } = startSigner()
   await serve(signer)
   expect(await connectClient().addresses('evm', 'deposit', 0, 1)).toHaveLength(1)

@@ -147,11 +147,17 @@ function drained(socket: Socket): Promise<void> {
 
 /** What a signer that was killed left behind is removed; a live signer and any other file are not. */
 async function removeStaleSocket(path: string): Promise<void> {
-  const file = lstatSync(path, { throwIfNoEntry: false })
-  if (file === undefined) return
-  if (!file.isSocket()) throw new SocketTaken(`${path} is not a socket; name another file`)
-  if (await isAnswering(path)) throw new SocketTaken(`another signer listens on ${path}; stop it first`)
-  unlinkSync(path)
+  const find = () => lstatSync(path, { bigint: true, throwIfNoEntry: false })
+  const left = find()
+  if (left === undefined) return
+  if (!left.isSocket()) throw new SocketTaken(`${path} is not a socket; name another file`)
+  const isTaken = await isAnswering(path)
+  const now = find()
+  // Another signer may have found the same, and have put its own socket there while this one asked.
+  const isStill = now?.ino === left.ino && now.birthtimeNs === left.birthtimeNs
+  if (isTaken || (now !== undefined && !isStill))
+    throw new SocketTaken(`another signer listens on ${path}; stop it first`)
+  if (isStill) unlinkSync(path)
 }
 
 async function isAnswering(path: string): Promise<boolean> {
