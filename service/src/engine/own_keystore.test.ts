@@ -354,3 +354,18 @@ test('a network that another engine has begun meanwhile is compared before an ad
     'CAMBIST_BTC_NETWORK',
   )
 })
+
+test('an engine of other networks alone is compared with what is stored of those whose addresses follow from the keystore', async () => {
+  await insertAddresses(stage.db, 'evm', 'reserve', 0, [RESERVE])
+  await insertAddresses(stage.db, 'xrp', 'reserve', 0, ['of an account that this engine knows nothing of'])
+  const onBitcoin = (keystore: string) => {
+    const bare = worldWith(signerWith(keystore))
+    const { signer } = guardSigner({ ...bare, chains: new Map([['BTC', stage.chain('BTC')]]) }, keystore)
+    return signer
+  }
+  await expect(onBitcoin('other ').addresses('bitcoin', 'reserve', 0, 1)).rejects.toThrow(
+    'the signer derives other reserve-0 as evm reserve 0, which is reserve-0 in this database: it has another keystore',
+  )
+  await expectKeystore({ ok: false })
+  expect(await onBitcoin(OURS).addresses('bitcoin', 'reserve', 0, 1)).toEqual(['reserve-0'])
+})

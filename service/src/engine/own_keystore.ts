@@ -1,6 +1,6 @@
 import { readOutermostKeys, type StoredKey } from '../db/addresses.ts'
 import { type KeystoreDifference, noteDifferences, readDifferences } from '../db/keystore_differences.ts'
-import type { AddressFamily } from '../domain/catalog/networks.ts'
+import { type AddressFamily, chainFacts } from '../domain/catalog/networks.ts'
 import { SECOND_MS } from '../domain/time.ts'
 import type { Signer } from '../signer/signer.ts'
 import type { SigningWorld } from './world.ts'
@@ -92,7 +92,8 @@ function requireOwn({ connection, families, differences, silence }: Compared, si
 
 /** Asks the signer for nothing where nothing is stored: a new database takes any keystore. */
 async function compareKeys({ db, chains, signer }: SigningWorld, before: Compared): Promise<Compared> {
-  const stored = await readOutermostKeys(db, [...new Set([...chains.values()].map(({ family }) => family))])
+  const own = [...chains.values()].map(({ family }) => family)
+  const stored = await readOutermostKeys(db, [...new Set([...own, ...ofKeystoreAlone])])
   if (stored.length === 0) return nothingCompared
   const asked = stored.map((key) => compareKey(signer, key))
   const connection = connectionOf(signer)
@@ -143,6 +144,11 @@ const beside: Partial<Record<AddressFamily, string>> = {
   xrp: 'CAMBIST_XRP_NETWORK_ID',
   eos: 'CAMBIST_EOS_ACCOUNT',
 }
+
+/** Compared by whoever offers none of them as well: what is stored of others says whose database it is before anything new is in it. */
+const ofKeystoreAlone = Object.values(chainFacts)
+  .map(({ family }) => family)
+  .filter((family) => beside[family] === undefined)
 
 /** What is wrong, for whoever operates the service, and what to look at; null where nothing differs. */
 export function problemOfKeystore(differences: readonly KeystoreDifference[]): string | null {
