@@ -6,8 +6,12 @@ import pg from 'pg'
 import pino from 'pino'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startMigratedPostgres } from '../test/harness/migrated_postgres.ts'
-import { readServeConfig } from './config/serve_config.ts'
-import { serve } from './serve.ts'
+import { draft } from './chains/bitcoin/draft.ts'
+import { readServeConfig, type ServeConfig } from './config/serve_config.ts'
+import { assert } from './domain/assert.ts'
+import { serve, signerSettings } from './serve.ts'
+import { signBitcoin } from './signer/bitcoin_transaction.ts'
+import { bitcoinIntent, coin, keys } from './signer/testing/fixtures.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'cambist-serve-'))
 const dataDir = join(folder, 'postgres')
@@ -22,15 +26,19 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** A process that would ask no chain and no venue anything. */
-async function startNotifier(network: Readonly<Record<string, string>>): Promise<string> {
+/** Of a process that would ask no chain and no venue anything. */
+function configWith(network: Readonly<Record<string, string>>): ServeConfig {
   const key = join(folder, 'account.key')
   writeFileSync(key, '0123456789abcdef'.repeat(4))
   chmodSync(key, 0o644)
-  const config = readServeConfig(
+  return readServeConfig(
     { ...network, DATABASE_URL: server.url, PORT: '0', CAMBIST_ACCOUNT_KEY_FILE: key },
     'notifier',
   )
+}
+
+async function startNotifier(network: Readonly<Record<string, string>>): Promise<string> {
+  const config = configWith(network)
   let logged = ''
   const write = (line: string) => {
     logged += line
@@ -56,3 +64,24 @@ test('where money is real no process works on the database of a sandbox', async 
   await expect(startNotifier({})).rejects.toThrow('DATABASE_URL names the database of a sandbox')
   await startNotifier(regtest)
 })
+
+test.each(['0.1', '0.4', '1', '2', '3', '300'])(
+  'what is drafted under a cap of %s satoshi per vbyte the signer signs, also where the change was too small to make',
+  (cap) => {
+    const config = configWith({ ...regtest, CAMBIST_BTC_FEE_CAP_SAT_PER_VB: cap })
+    const { BTC } = config.chains
+    const { payoutId, payment, change } = bitcoinIntent()
+    assert(change !== null, 'there is change')
+    const { address, satoshi: units } = payment
+    const payout = { payoutId, kind: 'payout', asset: 'BTC:BTC', units, address, tag: null } as const
+    const bid = { family: 'bitcoin', milliSatPerVb: BTC.milliSatPerVbMax } as const
+    const feeMost = (BTC.milliSatPerVbMax * 150n) / 1_000n
+    for (let extra = 0n; extra < feeMost + 700n; extra += 37n + feeMost / 20n) {
+      const coins = [coin(1, units + extra)]
+      const drafted = draft({ ...BTC, id: 'BTC' }, payout, bid, { model: 'coins', coins, change })
+      if (!drafted.ok) continue
+      const signed = signBitcoin(drafted.value, keys, signerSettings(config, []).bitcoin)
+      expect(signed, `${extra} satoshi more than the payment`).toMatchObject({ ok: true })
+    }
+  },
+)

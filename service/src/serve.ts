@@ -146,7 +146,10 @@ function pricesOf(
 /** Without a limit of its own an asset is not paid; on a test network it need not have one. */
 const UNLIMITED = 2n ** 256n
 
-function signerSettings({ chains, isMainnet }: ServeConfig, limits: readonly AssetLimits[]): SignerSettings {
+export function signerSettings(
+  { chains, isMainnet }: ServeConfig,
+  limits: readonly AssetLimits[],
+): SignerSettings {
   const { BTC, ETH, BNB, XRP, XLM, TRX, EOS, SOL } = chains
   const evm = ({ evmChainId, gasLimitMax, maxFeePerGasWeiMax }: typeof ETH) => ({
     chainId: evmChainId,
@@ -158,8 +161,9 @@ function signerSettings({ chains, isMainnet }: ServeConfig, limits: readonly Ass
   return {
     bitcoin: {
       network: BTC.network,
-      // Change too small to keep goes to the miner: the rate of a small transaction may pass what was bid.
-      feeRateSatPerVbMax: (2n * BTC.milliSatPerVbMax) / 1_000n,
+      // Change too small to keep goes to the miner: the rate of a small transaction may pass what was bid. At low rates that is dust,
+      // 294 satoshi, in 110 vbytes.
+      feeRateSatPerVbMax: (2n * BTC.milliSatPerVbMax + 999n) / 1_000n + 3n,
       feeSatoshiMax: BTC.feeSatoshiMax,
     },
     evm: { ETH: evm(ETH), BNB: evm(BNB) },
