@@ -1,8 +1,9 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { type FileHandle, open } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { mnemonicToSeedSync } from '@scure/bip39'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { createKeystore, newMnemonic, openKeystore, SCRYPT_N } from './keystore.ts'
 
 const mnemonic = `${'abandon '.repeat(11)}about`
@@ -41,6 +42,25 @@ test('only its owner can read the file, nothing else is left in the folder, and 
   expect(statSync(path).mode & 0o777).toBe(0o600)
   expect(readdirSync(folder)).toEqual(['keystore.json'])
   expect(readFileSync(path, 'utf8')).not.toContain('abandon')
+})
+
+/** Some network and FUSE file systems cannot. Whoever makes keys is shown their words when the file is there. */
+test('where a folder cannot be written to disk no keystore is left behind whose words nobody was shown', async () => {
+  const handle = await open(folder, 'r')
+  const handles: FileHandle = Object.getPrototypeOf(handle)
+  await handle.close()
+  const { sync } = handles
+  const cannot = vi.spyOn(handles, 'sync').mockImplementation(async function (this: FileHandle) {
+    if ((await this.stat()).isDirectory()) throw new Error('EINVAL: invalid argument, fsync')
+    return sync.call(this)
+  })
+  try {
+    await expect(create()).rejects.toThrow('EINVAL')
+    expect(readdirSync(folder)).toEqual([])
+  } finally {
+    cannot.mockRestore()
+  }
+  expect(await create()).toMatchObject({ ok: true })
 })
 
 test('an existing file is never overwritten', async () => {

@@ -256,7 +256,12 @@ async function writeNew(path: string, text: string): Promise<boolean> {
     await file.close()
     await unlink(temporary)
   }
-  await syncFolder(dirname(path))
+  try {
+    await syncFolder(dirname(path))
+  } catch (error) {
+    await unlink(path)
+    throw error
+  }
   return true
 }
 
