@@ -443,6 +443,8 @@ test.each([
   ['CAMBIST_ORDER_SEAL_KEY_FILE', 'c0ffee'.padEnd(64, '0')],
   ['CAMBIST_ACCOUNT_KEY_FILE', Buffer.alloc(32, 'canary').toString('base64')],
   ['CAMBIST_KEYSTORE_PASSPHRASE_FILE', 'correct horse'],
+  ['CAMBIST_KEYSTORE_PASSPHRASE_FILE', 'q8Zr/T0sX1mW+4hK2vYc9uEoLd7pJb3fNgAi5xQtRz0='],
+  ['CAMBIST_KEYSTORE_PASSPHRASE_FILE', '/T0sX1mW+4hK2vYc9uEoLd7pJb3fNgAi5xQtRz0q8Zr='],
   ['CAMBIST_KEYSTORE_PASSPHRASE_FD', 'correct horse'],
 ])('what stands in %s in place of its file is not told', (name, secret) => {
   const isDescriptor = name === 'CAMBIST_KEYSTORE_PASSPHRASE_FD'
@@ -450,6 +452,15 @@ test.each([
   const problems = problemsOf(() => readServeConfig({ ...env, [name]: secret }))
   expect(problems).toEqual([expect.stringMatching(`^${name}: `)])
   expect(problems.join()).not.toContain(secret)
+})
+
+test('a file with the passphrase that cannot be read is named', () => {
+  for (const CAMBIST_KEYSTORE_PASSPHRASE_FILE of [join(folder, 'none'), './none']) {
+    const problems = problemsOf(() => readServeConfig({ ...good, CAMBIST_KEYSTORE_PASSPHRASE_FILE }))
+    expect(problems).toEqual([
+      expect.stringContaining(`cannot read ${CAMBIST_KEYSTORE_PASSPHRASE_FILE} (ENOENT)`),
+    ])
+  }
 })
 
 test('a keystore of a sandbox is refused on mainnet', () => {

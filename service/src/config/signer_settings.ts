@@ -74,8 +74,7 @@ function readPassphrase(from: Environment): KeyObject {
     from.report(name, 'must be the number of an open descriptor')
     return nothing
   }
-  // Who mistakes it for the passphrase itself must not find that in a log.
-  const source = name === file && !named.includes('/') ? 'the file that it names' : named
+  const source = name === descriptor || isLikeAPath(named) ? named : 'the file that it names'
   try {
     const passphrase = readFirstLine(name === file ? named : Number.parseInt(named, 10))
     if (passphrase === '')
@@ -85,6 +84,12 @@ function readPassphrase(from: Environment): KeyObject {
     from.report(name, `cannot read ${source} (${codeOf(error)}); it names a file or descriptor`)
     return nothing
   }
+}
+
+/** Who mistakes it for the passphrase itself must not find that in a log; every other one in base64 has a slash. */
+function isLikeAPath(named: string): boolean {
+  const folder = dirname(named)
+  return named.includes('/') && !/^\/+$/.test(folder) && existsSync(folder)
 }
 
 function readSpendLimits(from: Environment): readonly AssetLimits[] {
