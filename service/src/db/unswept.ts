@@ -13,17 +13,22 @@ export type UnsweptAddress = {
   readonly dueAtMs: InstantMs
   /** Outflows that were ever planned for it. */
   readonly sweepCount: number
+  /** The highest block that one of them was final in; 0: none. Below it the address held something else. */
+  readonly sweptHeight: number
 }
 
+/** In a statement on `unswept_addresses AS u`: the names of all outflows that were ever planned for the address (`sweepIdOf`). */
+const SWEEPS_OF_U = `ARRAY(
+  SELECT 'sweep-' || u.chain || '-' || u.key_index || '-' || n || ':1' FROM generate_series(1, u.sweep_count) AS n)`
+
 /**
- * In a statement on `unswept_addresses AS u`: ledger units of an asset that were swept from the address, by names (`sweepIdOf`), for no
- * index has them by address. From its signature on a sweep may be mined, and before it is deep the reserve's balance has it.
+ * In a statement on `unswept_addresses AS u`: ledger units of an asset that were swept from the address, by names, for no index has
+ * them by address. From its signature on a sweep may be mined, and before it is deep the reserve's balance has it.
  */
 export function sweptOfU(asset: string): string {
   return `(
     SELECT coalesce(sum(s.units), 0) FROM outflows AS s
-    WHERE s.bucket = 0 AND s.payout_id = ANY (ARRAY(
-        SELECT 'sweep-' || u.chain || '-' || u.key_index || '-' || n || ':1' FROM generate_series(1, u.sweep_count) AS n))
+    WHERE s.bucket = 0 AND s.payout_id = ANY (${SWEEPS_OF_U})
       AND s.from_address = u.address AND s.asset = ${asset}
       AND s.state IN ('signed', 'broadcast', 'orphaned', 'confirmed'))`
 }
@@ -78,7 +83,7 @@ export function claimUnswept(
   { step, liveMax }: { readonly step: number; readonly liveMax: number },
 ): Promise<UnsweptAddress[]> {
   return sql.query<UnsweptAddress>(
-    `UPDATE unswept_addresses SET due_at_ms = $3
+    `UPDATE unswept_addresses AS u SET due_at_ms = $3
      WHERE (chain, address) IN (
        SELECT chain, address FROM unswept_addresses
        WHERE chain = $1 AND sweeping IS NULL AND due_at_ms <= $2
@@ -87,7 +92,9 @@ export function claimUnswept(
          WHERE chain = $1 AND kind = 'sweep' AND state IN ${UNBOOKED} AND planned_at_ms > $2 - ${UNDER_WAY_MS})))
        FOR UPDATE SKIP LOCKED)
      RETURNING chain, address, key_index AS "keyIndex", booked_at_ms AS "bookedAtMs", due_at_ms AS "dueAtMs",
-       sweep_count AS "sweepCount"`,
+       sweep_count AS "sweepCount", (
+         SELECT coalesce(max(s.mined_height), 0) FROM outflows AS s
+         WHERE s.bucket = 0 AND s.payout_id = ANY (${SWEEPS_OF_U})) AS "sweptHeight"`,
     [chain, time.nowMs, time.dueAtMs, liveMax, step],
   )
 }

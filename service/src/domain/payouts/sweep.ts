@@ -36,7 +36,7 @@ export function nextSweepStep(holdings: readonly Holding[], multiple: bigint): S
     : { kind: 'bring_gas', amount: chosen.missingGas }
 }
 
-/** The `number`th outflow that is planned for a deposit address; `sweptOfU` (db/unswept.ts) says the same to PostgreSQL. */
+/** The `number`th outflow that is planned for a deposit address; `SWEEPS_OF_U` (db/unswept.ts) says the same to PostgreSQL. */
 export function sweepIdOf(chain: ChainId, keyIndex: number, number: number): PayoutId {
   return payoutIdOf(`sweep-${chain}-${keyIndex}-${number}`, 1)
 }

@@ -99,11 +99,14 @@ async function nextOutflow(world: World, chain: Chain, taken: UnsweptAddress): P
 async function readHoldings(
   world: World,
   chain: Chain,
-  { address }: UnsweptAddress,
+  { address, sweptHeight }: UnsweptAddress,
   sweepOf: (amount: Amount) => Outflow,
 ): Promise<Holding[]> {
   const native = nativeAsset(chain.id).id
   const height = await deepHeight(chain)
+  // Of several nodes behind one address one may be behind: it tells of money that has been swept, and of no gas that was brought.
+  if (height < sweptHeight)
+    throw new Error(`the node of ${chain.id} is not as far yet as when ${address} was swept last`)
   const heldOf = (asset: AssetId) => chain.balance(asset, [address], height)
   const heldGas = await heldOf(native)
   const holdings: Holding[] = []

@@ -1,0 +1,125 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import type { Chain } from '../../chains/chain.ts'
+import { insertAddresses } from '../../db/addresses.ts'
+import { chainFacts } from '../../domain/catalog/networks.ts'
+import { accept, refuse } from '../../domain/outcome.ts'
+import { workPayouts } from '../payouts/work.ts'
+import {
+  type BooksStage,
+  confirmDeposit,
+  fundReserve,
+  lookAt,
+  mineDeposit,
+  openBooksStage,
+  placeOrder,
+  RESERVE,
+} from '../testing/books_stage.ts'
+import { payingChain } from '../testing/paying_chain.ts'
+import { unlimited } from '../testing/unlimited.ts'
+import type { SigningWorld } from '../world.ts'
+import { planSweeps } from './plan.ts'
+
+/**
+ * What: of several nodes behind one address one may be a block behind, and says of an address what it held before it was swept or
+ * its gas came: nothing is swept and no gas is brought a second time on its word.
+ * How: a real PostgreSQL, deposits on a chain on paper, whose head goes back by a block after what was sent is final.
+ */
+let stage: BooksStage
+
+beforeAll(async () => {
+  stage = await openBooksStage('behind')
+}, 60_000)
+
+beforeEach(async () => {
+  await stage.reset()
+  await insertAddresses(stage.db, 'evm', 'reserve', 0, [RESERVE])
+  await fundReserve(stage, 'ETH:ETH', 1_000n * ETHER)
+})
+
+afterAll(() => stage?.stop())
+
+const ETHER = 10n ** 18n
+const MINED = 101
+const FINAL = MINED + chainFacts.ETH.confirmations - 1
+
+function signingWorld(): SigningWorld {
+  const signer: SigningWorld['signer'] = {
+    addresses: async () => [],
+    room: unlimited,
+    lastSigned: async () => 0,
+    lastOutflow: async () => 0,
+    sign: async ({ payoutId }) => accept({ txHash: `tx-${payoutId}`, bytes: 'ff' }),
+  }
+  return { ...stage.world, seal: () => 'seal', signer }
+}
+
+/** Nothing leaves an address where there is no coin. */
+function chainOf(): Chain {
+  const paying = payingChain(stage)
+  return {
+    ...paying,
+    draft: (outflow, bid, funds) =>
+      outflow.from !== undefined && funds.model === 'account' && funds.heldWei === 0n
+        ? refuse({ code: 'funds', message: 'there is no gas' })
+        : paying.draft(outflow, bid, funds),
+  }
+}
+
+/** One question reaches the node that is behind, the next one that is not. */
+function oneBehind(chain: Chain): Chain {
+  return {
+    ...chain,
+    head: async () => ({ height: FINAL - 1, hash: (await chain.blockHash(FINAL - 1)) ?? '' }),
+  }
+}
+
+async function deposit(asset: 'ETH:ETH' | 'USDT:ERC20'): Promise<string> {
+  const order = await placeOrder(stage, asset, 'BTC:BTC', { asks: ETHER, promises: 1_000n })
+  await confirmDeposit(stage, order, await mineDeposit(stage, order, ETHER, 80))
+  return order.terms.depositAddress
+}
+
+type Row = { readonly id: string; readonly asset: string; readonly units: bigint; readonly state: string }
+
+function sweeps() {
+  return stage.db.query<Row>('SELECT payout_id AS id, asset, units, state FROM outflows ORDER BY payout_id')
+}
+
+/** Planned, sent, mined and final. */
+async function bring(chain: Chain, from: 'reserve' | 'deposits', moved: (units: bigint) => void) {
+  const world = signingWorld()
+  await planSweeps(world, chain)
+  await workPayouts(world, chain, from)
+  const [sent] = await sweeps()
+  if (sent === undefined) throw new Error('nothing was planned')
+  stage.chain('ETH').mined(`tx-${sent.id}`, MINED, 21_000n)
+  moved(sent.units)
+  await lookAt(stage, 'ETH', FINAL)
+  stage.advance(1_000)
+  await workPayouts(world, chain, from)
+  return sent
+}
+
+test('gas that is there is brought once', async () => {
+  const address = await deposit('USDT:ERC20')
+  const chain = chainOf()
+  const gas = await bring(chain, 'reserve', (units) =>
+    stage.chain('ETH').move(MINED, 'ETH:ETH', address, units),
+  )
+  expect(gas.asset).toBe('ETH:ETH')
+  await planSweeps(stage.world, oneBehind(chain))
+  expect(await sweeps()).toEqual([{ ...gas, state: 'confirmed' }])
+  stage.advance(stage.world.policy.sweepRestMs)
+  await planSweeps(stage.world, chain)
+  expect(await sweeps()).toMatchObject([{ id: gas.id }, { asset: 'USDT:ERC20', state: 'planned' }])
+})
+
+test('what is in the reserve is swept once', async () => {
+  const address = await deposit('ETH:ETH')
+  const chain = chainOf()
+  const sweep = await bring(chain, 'deposits', (units) =>
+    stage.chain('ETH').move(MINED, 'ETH:ETH', address, -units),
+  )
+  await planSweeps(stage.world, oneBehind(chain))
+  expect(await sweeps()).toEqual([{ ...sweep, state: 'confirmed' }])
+})
