@@ -117,6 +117,9 @@ export async function beginSweep(tx: Sql, taken: UnsweptAddress, payoutId: Payou
   return rows.length > 0
 }
 
+/** Rare enough that looking at everything that was ever left somewhere costs next to nothing. */
+export const REST_MAX_MS = 180 * 24 * HOUR_MS
+
 /** The outflow has ended: the address is looked at again at `dueAtMs`. */
 export async function leaveUnswept(
   tx: Sql,
@@ -127,5 +130,23 @@ export async function leaveUnswept(
   await tx.query(
     'UPDATE unswept_addresses SET sweeping = NULL, due_at_ms = $3 WHERE chain = $1 AND sweeping = $2',
     [chain, payoutId, dueAtMs],
+  )
+}
+
+/**
+ * The chain has executed and rejected it, which cost its gas, and may do so each time: the address is looked at again when its last
+ * booking is twice as long ago, and after `leastMs` at the earliest.
+ */
+export async function leaveRejected(
+  tx: Sql,
+  chain: ChainId,
+  payoutId: PayoutId,
+  { nowMs, leastMs }: { readonly nowMs: InstantMs; readonly leastMs: number },
+): Promise<void> {
+  await tx.query(
+    `UPDATE unswept_addresses
+     SET sweeping = NULL, due_at_ms = $3 + greatest($4, least(${REST_MAX_MS}, $3 - booked_at_ms))
+     WHERE chain = $1 AND sweeping = $2`,
+    [chain, payoutId, nowMs, leastMs],
   )
 }

@@ -8,7 +8,7 @@ import {
   lockClaimed,
   setOutflowState,
 } from '../../db/outflows.ts'
-import { leaveUnswept } from '../../db/unswept.ts'
+import { leaveRejected, leaveUnswept } from '../../db/unswept.ts'
 import { networkCostPaid } from '../../domain/ledger/postings.ts'
 import type { World } from '../world.ts'
 
@@ -26,8 +26,12 @@ export async function endSweep(
   await world.db.transaction(async (tx) => {
     if (!(await endOutflow(tx, sweep.payoutId, ['signed', 'broadcast'], end, ended))) return
     await postForHouse(tx, `${sweep.payoutId}:${end}`, networkCostPaid(ended.cost), nowMs)
-    // One that the chain rejected would be rejected again; the next look may do better later.
-    await leaveUnswept(tx, sweep.chain, sweep.payoutId, succeeded ? nowMs : nowMs + world.policy.sweepRestMs)
+    if (succeeded) await leaveUnswept(tx, sweep.chain, sweep.payoutId, nowMs)
+    else {
+      // It would be rejected again; the next look may do better later.
+      const rest = { nowMs, leastMs: world.policy.sweepRestMs }
+      await leaveRejected(tx, sweep.chain, sweep.payoutId, rest)
+    }
   })
 }
 

@@ -2,14 +2,13 @@ import type { Chain, FeeBid, Funds } from '../../chains/chain.ts'
 import { reserveAddresses } from '../../db/addresses.ts'
 import { readHead } from '../../db/chain_heads.ts'
 import { planOutflow } from '../../db/outflows.ts'
-import { beginSweep, claimUnswept, restUnswept, type UnsweptAddress } from '../../db/unswept.ts'
+import { beginSweep, claimUnswept, REST_MAX_MS, restUnswept, type UnsweptAddress } from '../../db/unswept.ts'
 import { assert } from '../../domain/assert.ts'
 import { type AssetId, assetOf, nativeAsset } from '../../domain/catalog/assets.ts'
 import { type Amount, amountOf, fromChainUnits, toChainUnits } from '../../domain/money/amount.ts'
 import type { Outflow, OutflowSource } from '../../domain/payouts/intent.ts'
 import { type Holding, nextSweepStep, sweepIdOf } from '../../domain/payouts/sweep.ts'
 import { costIn } from '../../domain/quotes/quote.ts'
-import { HOUR_MS } from '../../domain/time.ts'
 import { deepHeight } from '../deep_height.ts'
 import { excludesByTime } from '../payouts/over.ts'
 import { isOutflowStopped } from '../reconcile.ts'
@@ -24,8 +23,6 @@ const SWEEPS_AT_ONCE = 100
 const LOOKS_A_STEP = 20
 /** A look is over long before; what a worker that died had taken is due again after this. */
 const LOOK_MS = 60_000
-/** Rare enough that looking at everything that was ever left somewhere costs next to nothing. */
-const REST_MAX_MS = 180 * 24 * HOUR_MS
 
 /**
  * Plans what is worth moving from deposit addresses to the reserve, whatever becomes of their orders: the ledger's
