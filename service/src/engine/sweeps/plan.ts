@@ -21,6 +21,8 @@ import { gasCostOf } from './gas_cost.ts'
  */
 const SWEEPS_AT_ONCE = 100
 const LOOKS_A_STEP = 20
+/** Prices creep, and bringing takes a third of what a token's transfer does: where a little is missing, a fourth of all is brought. */
+const SHARE_BROUGHT_LEAST = 4n
 /** A look is over long before; what a worker that died had taken is due again after this. */
 const LOOK_MS = 60_000
 
@@ -127,13 +129,17 @@ function toHolding(world: World, chain: Chain, sweep: Outflow, bid: FeeBid, held
     : { model: 'account', from: sweep.from.key, nonce: 0, heldWei: held }
   const hasGas = isNative || chain.draft(sweep, bid, funds).ok
   const bringing = hasGas ? 0n : gas.bringing
-  const missing = gas.most > held ? gas.most - held : 0n
+  const missing = gas.most > held ? larger(gas.most - held, gas.most / SHARE_BROUGHT_LEAST) : 0n
   return {
     amount: amountOf(sweep.asset, sweep.units),
     cost: costOf(world, sweep.asset, fromChainUnits(native, gas.most + bringing)),
     hasGas,
     missingGas: fromChainUnits(native, missing),
   }
+}
+
+function larger(one: bigint, other: bigint): bigint {
+  return one > other ? one : other
 }
 
 function costOf({ prices }: World, asset: AssetId, cost: Amount): Amount | null {
