@@ -33,9 +33,12 @@ afterAll(() => stage?.stop())
 const DAY_MS = 24 * 3_600_000
 const ETHER = 10n ** 18n
 
-async function restAfter(answers: Partial<Chain>): Promise<number> {
-  const order = await placeOrder(stage, 'ETH:ETH', 'BTC:BTC', { asks: ETHER, promises: 1_000n })
-  await confirmDeposit(stage, order, await mineDeposit(stage, order, ETHER, 100))
+async function restAfter(
+  answers: Partial<Chain>,
+  asset: 'ETH:ETH' | 'USDT:ERC20' = 'ETH:ETH',
+): Promise<number> {
+  const order = await placeOrder(stage, asset, 'BTC:BTC', { asks: ETHER, promises: 1_000n })
+  await confirmDeposit(stage, order, await mineDeposit(stage, order, ETHER, 80))
   stage.advance(30 * DAY_MS)
   await lookAt(stage, 'ETH', 100)
   await planSweeps(stage.world, { ...stage.chain('ETH'), ...answers })
@@ -52,6 +55,21 @@ test('what could not be seen is looked at again soon', async () => {
   const { sweepRestMs } = stage.world.policy
   expect(await restAfter({ balance: () => Promise.reject(new Error('the node is away')) })).toBe(sweepRestMs)
 })
+
+test.each(['gas that it brings', 'what it pays for itself, as on Solana'])(
+  'a token that waits for the reserve to have %s is looked at again soon',
+  async (what) => {
+    const tooLittle = refuse({ code: 'funds', message: 'there is too little' } as const)
+    const answers: Partial<Chain> = {
+      bid: async ({ from }) =>
+        from === undefined || what !== 'gas that it brings'
+          ? tooLittle
+          : accept({ family: 'evm', gasLimit: 1n, maxFeePerGasWei: 1n, maxPriorityFeePerGasWei: 1n }),
+      draft: () => tooLittle,
+    }
+    expect(await restAfter(answers, 'USDT:ERC20')).toBe(stage.world.policy.sweepRestMs)
+  },
+)
 
 test('a look at another branch says nothing either', async () => {
   const bid = async () => refuse({ code: 'funds', message: 'it does not pay for itself' } as const)

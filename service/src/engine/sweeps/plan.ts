@@ -50,12 +50,13 @@ async function standsOnOurBranch({ db }: World, chain: Chain): Promise<boolean> 
   return head !== null && (await chain.blockHash(head.block.height)) === head.block.hash
 }
 
-/** Null: nothing is worth it. Unknown: it could not be seen, which says nothing about how soon it will be worth it. */
-async function lookSafely(
-  world: World,
-  chain: Chain,
-  taken: UnsweptAddress,
-): Promise<Outflow | null | 'unknown'> {
+/**
+ * Null: nothing is worth it. Unknown: it could not be seen, or the reserve cannot pay for it at present, which says nothing about how
+ * soon it will be worth it.
+ */
+type Next = Outflow | null | 'unknown'
+
+async function lookSafely(world: World, chain: Chain, taken: UnsweptAddress): Promise<Next> {
   try {
     const next = await nextOutflow(world, chain, taken)
     // Asked after the look: on another branch a sweep of ours may be undone, and nobody has heard of it yet.
@@ -70,7 +71,7 @@ async function lookSafely(
   }
 }
 
-async function nextOutflow(world: World, chain: Chain, taken: UnsweptAddress): Promise<Outflow | null> {
+async function nextOutflow(world: World, chain: Chain, taken: UnsweptAddress): Promise<Next> {
   const [reserve] = await reserveAddresses(world.db, chain.family)
   assert(reserve !== undefined, `the reserve address of ${chain.id} is known`)
   const from: OutflowSource = { key: { purpose: 'deposit', index: taken.keyIndex }, address: taken.address }
@@ -84,23 +85,26 @@ async function nextOutflow(world: World, chain: Chain, taken: UnsweptAddress): P
     tag: null,
     from,
   })
-  const holdings = await readHoldings(world, chain, taken, sweepOf)
+  const { holdings, isReserveShort } = await readHoldings(world, chain, taken, sweepOf)
   const step = nextSweepStep(holdings, world.policy.sweepCostMultiple)
-  if (step === null) return null
+  if (step === null) return isReserveShort ? 'unknown' : null
   if (step.kind === 'sweep') return sweepOf(step.amount)
   const { asset, units } = step.amount
   const gas: Outflow = { payoutId, kind: 'sweep', asset, units, address: taken.address, tag: null }
   // A reserve that cannot spare it is asked again later, and takes no nonce meanwhile.
-  return (await chain.bid(gas)).ok ? gas : null
+  return (await chain.bid(gas)).ok ? gas : 'unknown'
 }
 
-/** What is deep at the address, tokens first, as far as it can be moved at present. */
+/**
+ * What is deep at the address, tokens first, as far as it can be moved at present. Of a token it may be the reserve that has to pay for
+ * it and cannot.
+ */
 async function readHoldings(
   world: World,
   chain: Chain,
   { address, sweptHeight }: UnsweptAddress,
   sweepOf: (amount: Amount) => Outflow,
-): Promise<Holding[]> {
+): Promise<{ readonly holdings: readonly Holding[]; readonly isReserveShort: boolean }> {
   const native = nativeAsset(chain.id).id
   const height = await deepHeight(chain)
   // Of several nodes behind one address one may be behind: it tells of money that has been swept, and of no gas that was brought.
@@ -109,13 +113,15 @@ async function readHoldings(
   const heldOf = (asset: AssetId) => chain.balance(asset, [address], height)
   const heldGas = await heldOf(native)
   const holdings: Holding[] = []
+  let isReserveShort = false
   for (const asset of [...chain.assets.filter((id) => id !== native), native]) {
     const amount = amountOf(asset, asset === native ? heldGas : await heldOf(asset))
     if (amount.units === 0n) continue
     const bid = await chain.bid(sweepOf(amount))
     if (bid.ok) holdings.push(toHolding(world, chain, sweepOf(amount), bid.value, heldGas))
+    else if (asset !== native && bid.rejection.code === 'funds') isReserveShort = true
   }
-  return holdings
+  return { holdings, isReserveShort }
 }
 
 function toHolding(world: World, chain: Chain, sweep: Outflow, bid: FeeBid, heldGas: bigint): Holding {
