@@ -11,6 +11,7 @@ import {
   placeOrder,
   RESERVE,
 } from '../testing/books_stage.ts'
+import type { World } from '../world.ts'
 import { planSweeps } from './plan.ts'
 
 /**
@@ -36,12 +37,13 @@ const ETHER = 10n ** 18n
 async function restAfter(
   answers: Partial<Chain>,
   asset: 'ETH:ETH' | 'USDT:ERC20' = 'ETH:ETH',
+  prices: World['prices'] = stage.world.prices,
 ): Promise<number> {
   const order = await placeOrder(stage, asset, 'BTC:BTC', { asks: ETHER, promises: 1_000n })
   await confirmDeposit(stage, order, await mineDeposit(stage, order, ETHER, 80))
   stage.advance(30 * DAY_MS)
   await lookAt(stage, 'ETH', 100)
-  await planSweeps(stage.world, { ...stage.chain('ETH'), ...answers })
+  await planSweeps({ ...stage.world, prices }, { ...stage.chain('ETH'), ...answers })
   const [row] = await stage.db.query<{ due: number }>('SELECT due_at_ms AS due FROM unswept_addresses')
   return (row?.due ?? 0) - stage.world.clock.nowMs()
 }
@@ -70,6 +72,16 @@ test.each(['gas that it brings', 'what it pays for itself, as on Solana'])(
     expect(await restAfter(answers, 'USDT:ERC20')).toBe(stage.world.policy.sweepRestMs)
   },
 )
+
+test('so is one that has no price, as when a process has just begun', async () => {
+  const fees = { gasLimit: 1n, maxFeePerGasWei: 1n, maxPriorityFeePerGasWei: 1n }
+  const answers: Partial<Chain> = {
+    bid: async () => accept({ family: 'evm', ...fees }),
+    draft: () => refuse({ code: 'funds', message: 'there is no gas' }),
+  }
+  const { sweepRestMs } = stage.world.policy
+  expect(await restAfter(answers, 'USDT:ERC20', { usd: () => null })).toBe(sweepRestMs)
+})
 
 test('a look at another branch says nothing either', async () => {
   const bid = async () => refuse({ code: 'funds', message: 'it does not pay for itself' } as const)

@@ -51,8 +51,8 @@ async function standsOnOurBranch({ db }: World, chain: Chain): Promise<boolean> 
 }
 
 /**
- * Null: nothing is worth it. Unknown: it could not be seen, or the reserve cannot pay for it at present, which says nothing about how
- * soon it will be worth it.
+ * Null: nothing is worth it. Unknown: it could not be seen, has no price or is more than the reserve can pay for at present, which
+ * says nothing about how soon it will be worth it.
  */
 type Next = Outflow | null | 'unknown'
 
@@ -87,7 +87,8 @@ async function nextOutflow(world: World, chain: Chain, taken: UnsweptAddress): P
   })
   const { holdings, isReserveShort } = await readHoldings(world, chain, taken, sweepOf)
   const step = nextSweepStep(holdings, world.policy.sweepCostMultiple)
-  if (step === null) return isReserveShort ? 'unknown' : null
+  const isPriceless = holdings.some(({ cost }) => cost === null)
+  if (step === null) return isReserveShort || isPriceless ? 'unknown' : null
   if (step.kind === 'sweep') return sweepOf(step.amount)
   const { asset, units } = step.amount
   const gas: Outflow = { payoutId, kind: 'sweep', asset, units, address: taken.address, tag: null }
