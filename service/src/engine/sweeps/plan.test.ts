@@ -83,6 +83,11 @@ test('so is one that has no price, as when a process has just begun', async () =
   expect(await restAfter(answers, 'USDT:ERC20', { usd: () => null })).toBe(sweepRestMs)
 })
 
+test.each(['ETH:ETH', 'USDT:ERC20'] as const)('so is %s while the node does not price it', async (asset) => {
+  const bid = async () => refuse({ code: 'network', message: 'too many requests' } as const)
+  expect(await restAfter({ bid }, asset)).toBe(stage.world.policy.sweepRestMs)
+})
+
 test('a look at another branch says nothing either', async () => {
   const bid = async () => refuse({ code: 'funds', message: 'it does not pay for itself' } as const)
   expect(await restAfter({ bid, blockHash: async () => 'another' })).toBe(stage.world.policy.sweepRestMs)

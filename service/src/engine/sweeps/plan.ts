@@ -1,4 +1,4 @@
-import type { Chain, FeeBid, Funds } from '../../chains/chain.ts'
+import type { Chain, DraftRejection, FeeBid, Funds } from '../../chains/chain.ts'
 import { reserveAddresses } from '../../db/addresses.ts'
 import { readHead } from '../../db/chain_heads.ts'
 import { planOutflow } from '../../db/outflows.ts'
@@ -51,8 +51,8 @@ async function standsOnOurBranch({ db }: World, chain: Chain): Promise<boolean> 
 }
 
 /**
- * Null: nothing is worth it. Unknown: it could not be seen, has no price or is more than the reserve can pay for at present, which
- * says nothing about how soon it will be worth it.
+ * Null: nothing is worth it. Unknown: it could not be seen or moved, has no price, or is more than the reserve can pay for at present,
+ * which says nothing about how soon it will be worth it.
  */
 type Next = Outflow | null | 'unknown'
 
@@ -85,10 +85,10 @@ async function nextOutflow(world: World, chain: Chain, taken: UnsweptAddress): P
     tag: null,
     from,
   })
-  const { holdings, isReserveShort } = await readHoldings(world, chain, taken, sweepOf)
+  const { holdings, isHindered } = await readHoldings(world, chain, taken, sweepOf)
   const step = nextSweepStep(holdings, world.policy.sweepCostMultiple)
   const isPriceless = holdings.some(({ cost }) => cost === null)
-  if (step === null) return isReserveShort || isPriceless ? 'unknown' : null
+  if (step === null) return isHindered || isPriceless ? 'unknown' : null
   if (step.kind === 'sweep') return sweepOf(step.amount)
   const { asset, units } = step.amount
   const gas: Outflow = { payoutId, kind: 'sweep', asset, units, address: taken.address, tag: null }
@@ -96,16 +96,13 @@ async function nextOutflow(world: World, chain: Chain, taken: UnsweptAddress): P
   return (await chain.bid(gas)).ok ? gas : 'unknown'
 }
 
-/**
- * What is deep at the address, tokens first, as far as it can be moved at present. Of a token it may be the reserve that has to pay for
- * it and cannot.
- */
+/** What is deep at the address, tokens first, as far as it can be moved at present, and whether what keeps the rest may pass soon. */
 async function readHoldings(
   world: World,
   chain: Chain,
   { address, sweptHeight }: UnsweptAddress,
   sweepOf: (amount: Amount) => Outflow,
-): Promise<{ readonly holdings: readonly Holding[]; readonly isReserveShort: boolean }> {
+): Promise<{ readonly holdings: readonly Holding[]; readonly isHindered: boolean }> {
   const native = nativeAsset(chain.id).id
   const height = await deepHeight(chain)
   // Of several nodes behind one address one may be behind: it tells of money that has been swept, and of no gas that was brought.
@@ -114,15 +111,20 @@ async function readHoldings(
   const heldOf = (asset: AssetId) => chain.balance(asset, [address], height)
   const heldGas = await heldOf(native)
   const holdings: Holding[] = []
-  let isReserveShort = false
+  let isHindered = false
   for (const asset of [...chain.assets.filter((id) => id !== native), native]) {
     const amount = amountOf(asset, asset === native ? heldGas : await heldOf(asset))
     if (amount.units === 0n) continue
     const bid = await chain.bid(sweepOf(amount))
     if (bid.ok) holdings.push(toHolding(world, chain, sweepOf(amount), bid.value, heldGas))
-    else if (asset !== native && bid.rejection.code === 'funds') isReserveShort = true
+    else if (mayPass(bid.rejection, asset === native)) isHindered = true
   }
-  return { holdings, isReserveShort }
+  return { holdings, isHindered }
+}
+
+/** The node may answer in a moment, the token may move again, and whoever pays for a token (on Solana the reserve) may be funded. */
+function mayPass({ code }: DraftRejection, isNative: boolean): boolean {
+  return code === 'network' || (code === 'funds' && !isNative)
 }
 
 function toHolding(world: World, chain: Chain, sweep: Outflow, bid: FeeBid, heldGas: bigint): Holding {
