@@ -118,6 +118,46 @@ test('a sweep of more than a reorganisation has left moves what is left', async 
   expect(outflow).toEqual({ state: 'broadcast' })
 })
 
+test('a sweep of coin waits while fees are so high that it would not be planned', async () => {
+  await insertAddresses(stage.db, 'evm', 'reserve', 0, [RESERVE])
+  const { gasLimit, maxFeePerGasWei } = PAPER_FEES
+  const held = stage.world.policy.sweepCostMultiple * gasLimit * maxFeePerGasWei
+  const sweep = { payoutId: SWEEP, kind: 'sweep', asset: 'ETH:ETH', units: held } as const
+  await planOutflow(
+    stage.db,
+    {
+      ...sweep,
+      address: RESERVE,
+      tag: null,
+      from: { key: { purpose: 'deposit', index: 7 }, address: DEPOSIT },
+    },
+    stage.world.clock.nowMs(),
+  )
+  stage.chain('ETH').move(40, 'ETH:ETH', DEPOSIT, held)
+  let isDear = false
+  const chain = payingChain(stage, {
+    bid: async () => {
+      const asked = { ...PAPER_FEES, maxFeePerGasWei: isDear ? maxFeePerGasWei + 1n : maxFeePerGasWei }
+      return accept({ family: 'evm', ...asked })
+    },
+    lookup: async () => ({ where: 'mempool' }),
+  })
+  const attemptsNow = async () => {
+    stage.advance(5 * MINUTE_MS)
+    await workPayouts(
+      signingWorld(() => {}),
+      chain,
+      'deposits',
+    )
+    return (await stage.db.query('SELECT attempt FROM attempts')).length
+  }
+  expect(await attemptsNow()).toBe(1)
+  isDear = true
+  expect(await attemptsNow()).toBe(1)
+  isDear = false
+  expect(await attemptsNow()).toBe(2)
+})
+
 test.each([
   ['has', 'gets', 'its destination cannot be paid any more', 'accepted', 'destination', 2],
   ['refuses', 'does not get', 'its destination cannot be paid any more', 'refused', 'destination', 1],

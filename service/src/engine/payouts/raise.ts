@@ -10,6 +10,7 @@ import { nativeAsset } from '../../domain/catalog/assets.ts'
 import type { Outcome } from '../../domain/outcome.ts'
 import type { Intent } from '../../domain/payouts/intent.ts'
 import { heldDeep } from '../deep_height.ts'
+import { gasCostOf } from '../sweeps/gas_cost.ts'
 import type { SigningWorld } from '../world.ts'
 import { giveUpOver } from './give_up.ts'
 import { areOver, excludesByTime } from './over.ts'
@@ -62,7 +63,9 @@ export async function raiseWhenSlow(
     if (lack !== null) return { kind: 'trouble', message: lack, inMs: AFTER_FEE_CAP_MS }
   }
   const bid = await bidAgain(chain, outflow, attempts)
-  const raised = bid.ok ? await raise(world, chain, outflow, latest, bid.value) : bid
+  const held = await heldForSweep(chain, outflow)
+  if (bid.ok && isTooDear(world, outflow, bid.value, held)) return null
+  const raised = bid.ok ? await raise(world, chain, outflow, latest, bid.value, held) : bid
   if (!raised.ok) return { kind: 'trouble', message: raised.rejection.message, inMs: AFTER_FEE_CAP_MS }
   const isDrafted = await world.db.transaction(async (tx) => {
     if ((await lockClaimed(tx, outflow)) === null) return false
@@ -115,9 +118,26 @@ async function raise(
   outflow: ClaimedOutflow,
   latest: Attempt,
   bid: FeeBid,
+  held: bigint | undefined,
 ): Promise<Outcome<Intent, DraftRejection>> {
   if (outflow.fills !== null) return chain.draft(outflow, bid, await readFillerFunds(world.db, outflow))
-  const { from } = outflow
-  const held = from === undefined || excludesByTime(chain) ? undefined : await heldDeep(chain, from.address)
   return chain.raise(latest.intent, bid, held)
+}
+
+/** The native coin that is deep at the address that a sweep leaves, in ledger units, which on EVM chains are wei. */
+async function heldForSweep(chain: Chain, { from }: ClaimedOutflow): Promise<bigint | undefined> {
+  return from === undefined || excludesByTime(chain) ? undefined : heldDeep(chain, from.address)
+}
+
+/**
+ * Nobody waits for a sweep of coin: it pays no more than one that is planned may. Where a reorganisation took a part of its money, the
+ * next attempt moves what is left at any price.
+ */
+function isTooDear(
+  { policy }: SigningWorld,
+  { units }: ClaimedOutflow,
+  bid: FeeBid,
+  held: bigint | undefined,
+): boolean {
+  return held !== undefined && held >= units && held < policy.sweepCostMultiple * gasCostOf(bid).most
 }
