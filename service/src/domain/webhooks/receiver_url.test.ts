@@ -63,6 +63,16 @@ describe('a receiver’s URL', () => {
     expect(answerTo(url(2049))).toBe(refusedAs('must have at most 2048 characters'))
   })
 
+  test('a host has at most 253 characters, written as it is asked for', () => {
+    const label = 'a'.repeat(63)
+    const longest = [label, label, label, 'a'.repeat(61)].join('.')
+    expect(answerTo(`https://${longest}:8443/`)).toBe(`taken: https://${longest}:8443/`)
+    expect(answerTo(`https://${longest}./`)).toBe(`taken: https://${longest}./`)
+    const tooLong = refusedAs('must have a host of at most 253 characters')
+    expect(answerTo(`https://b${longest}/`)).toBe(tooLong)
+    expect(answerTo(`https://${'%E3%8D%BF.'.repeat(20)}example/`)).toBe(tooLong)
+  })
+
   test.each([
     'https://me@shop.example.com/',
     'https://:word@shop.example.com/',

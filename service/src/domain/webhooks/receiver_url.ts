@@ -2,6 +2,8 @@ import { accept, type Outcome, refuse } from '../outcome.ts'
 import { isPublicAddress } from './public_address.ts'
 
 export const RECEIVER_URL_LENGTH_MAX = 2048
+/** RFC 1035 §2.3.4, its last dot apart. Of foreign letters punycode makes more than stand in the URL. */
+const HOST_LENGTH_MAX = 253
 
 /** RFC 3986. What Node's parser mends (`https:x`, `a|b`) is not a URL yet, and would be echoed as one. */
 const wholeUrl =
@@ -24,6 +26,9 @@ export function readReceiverUrl(text: string, loopbackAllowed: boolean): Outcome
   if (url.username !== '' || url.password !== '') return malformed('must not carry a user name or password')
   // An empty one as well: endpoints are told apart by their text.
   if (text.includes('#')) return malformed('must not have a fragment')
+  if (url.hostname.replace(/\.$/, '').length > HOST_LENGTH_MAX) {
+    return malformed(`must have a host of at most ${HOST_LENGTH_MAX} characters`)
+  }
   if (url.protocol === 'https:') return isInternal(url.hostname) ? notPublic : accept(url)
   if (loopbackAllowed && isLoopback(url)) return accept(url)
   return malformed('must be an absolute https URL')
@@ -32,6 +37,14 @@ export function readReceiverUrl(text: string, loopbackAllowed: boolean): Outcome
 /** Plain http to this machine. */
 export function isLoopback(url: URL): boolean {
   return url.protocol === 'http:' && loopbackHosts.includes(url.hostname)
+}
+
+/**
+ * Host and port. Of a URL that was taken before hosts had a limit no more than one may have: an index holds no longer ones,
+ * and nothing is sent there anyhow.
+ */
+export function hostOf(text: string): string {
+  return (URL.parse(text)?.host ?? text).slice(0, HOST_LENGTH_MAX + '.:65535'.length)
 }
 
 /** The address that a URL names itself: the parser has written it as everybody writes it. Null for a name. */

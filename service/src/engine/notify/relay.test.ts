@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { OrderEvent } from '../../db/events.ts'
 import { type BooksStage, openBooksStage } from '../testing/books_stage.ts'
@@ -71,6 +72,27 @@ test('what an endpoint misses that its receiver disabled is written down', async
   const orderId = await openOrder(stage, null)
   await relay(webhooks)
   expect(await deliveriesOf(orderId)).toEqual(['we_first000:1'])
+})
+
+/** One that may be given: of letters that stand for words, punycode makes more than stood there. */
+function urlOfLongHost(): string {
+  const labels = Array.from({ length: 180 }, (_, index) => {
+    const word = encodeURIComponent(String.fromCodePoint(0x3300 + (index % 88)))
+    const noise = createHash('md5').update(String(index)).digest('hex')
+    return noise.slice(0, index % 5) + word + noise.slice(6, 6 + (index % 4))
+  })
+  while (labels.join('.').length > 2048 - 'https:///'.length) labels.pop()
+  return `https://${labels.join('.')}/`
+}
+
+test('a host that is longer than any name keeps nobody else from hearing', async () => {
+  const url = urlOfLongHost()
+  expect(url.length).toBeLessThanOrEqual(2048)
+  expect(URL.parse(url)?.host.length).toBeGreaterThan(2700)
+  await openOrder(stage, url)
+  const orderId = await openOrder(stage, 'https://one.example/')
+  await relay(webhooks)
+  expect(await deliveriesOf(orderId)).toEqual(['callback:1'])
 })
 
 test('an order that nobody wants to hear of leaves no row and is not looked at again', async () => {

@@ -1,6 +1,7 @@
 import type { Clock } from '../../clock.ts'
 import type { OrderEvent } from '../../db/events.ts'
 import { CALLBACK, findLoggedEndpoints, lengthenLines, type NewDelivery } from '../../db/webhook_lines.ts'
+import { hostOf } from '../../domain/webhooks/receiver_url.ts'
 import type { Relay } from './relay.ts'
 
 /** Puts events into the lines of those who want to hear of them: the order's `callback_url`, and every endpoint of its account that its owner has not disabled. */
@@ -24,6 +25,5 @@ function deliveryOf(
   receiver: string,
   url: string,
 ): NewDelivery {
-  const host = URL.parse(url)?.host ?? url
-  return { orderId, receiver, accountId, url, host, sequence, eventAtMs: atMs }
+  return { orderId, receiver, accountId, url, host: hostOf(url), sequence, eventAtMs: atMs }
 }
