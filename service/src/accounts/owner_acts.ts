@@ -47,6 +47,8 @@ export function makeKey(
 ): Promise<Outcome<ToldSecret>> {
   const { accountId, email, by } = owner
   return place.db.transaction(async (tx) => {
+    // Whoever makes another one at this moment waits: else all of them would count the same.
+    await tx.query('SELECT 1 AS one FROM accounts WHERE account_id = $1 FOR UPDATE', [accountId])
     const [live] = await tx.query<{ count: number }>(
       'SELECT count(*) AS count FROM api_keys WHERE account_id = $1 AND revoked_at_ms IS NULL',
       [accountId],

@@ -524,6 +524,18 @@ test('a malformed key is refused, and says where', async () => {
   expect((await own.get('/account/keys')).json.data.keys).toEqual([])
 })
 
+test('an account has at most 100 live keys, also when many are made at once', async () => {
+  const own = await signIn()
+  await db.query(
+    `INSERT INTO api_keys (key_id, account_id, label, scopes, ip_allow, created_at_ms)
+     SELECT 'ck_filler' || to_char(n, 'FM0000'), account_id, '', '{read}', '{}', 1
+     FROM accounts, generate_series(1, 98) AS n`,
+  )
+  const answers = await Promise.all([1, 2, 3, 4, 5].map(() => own.send('POST', '/account/keys', {})))
+  expect(answers.map(told).sort()).toEqual([[200, undefined], [200, undefined], conflict, conflict, conflict])
+  expect(await db.query('SELECT 1 FROM api_keys')).toHaveLength(100)
+})
+
 test('preferences are what was said last, for this account only', async () => {
   const own = await signIn()
   const stranger = await signIn('stranger@example.com')
