@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
 import { setImmediate } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { fakeDesk, ORDER_ID, paymentView } from './testing/fake_desk.ts'
@@ -114,6 +116,23 @@ test('a request without Host, with an odd Expect or of HTTP/1.0 is answered as e
   ]) {
     expectRefusal(await say(text), 400, 'INVALID_PARAMETER')
   }
+})
+
+test('who asks for a tunnel and cuts the line ends nothing else', async () => {
+  const uncaught: unknown[] = []
+  const note = (error: unknown) => uncaught.push(error)
+  process.on('uncaughtException', note)
+  const cut = new Promise((resolve) => {
+    http.app.server.once('connect', (_request, socket) => socket.once('close', resolve))
+  })
+  const client = connect(Number.parseInt(new URL(http.base).port, 10), '127.0.0.1')
+  client.write('CONNECT elsewhere.example:443 HTTP/1.1\r\n\r\n')
+  await once(client, 'data')
+  client.resetAndDestroy()
+  await cut
+  await setImmediate()
+  process.off('uncaughtException', note)
+  expect(uncaught).toEqual([])
 })
 
 test('a request that asks for another protocol is answered as ever, and ends the connection', async () => {

@@ -14,6 +14,8 @@ const reasons: Readonly<Record<number, string>> = {
 
 /** Answers on the socket itself, where Node has no request to answer; then closes it. */
 export function answerOnSocket(socket: Duplex, problem: Problem): void {
+  // After a CONNECT Node does not listen for its errors any more, and one that nobody listens for ends the process.
+  socket.on('error', () => socket.destroy())
   if (!socket.writable) {
     socket.destroy()
     return
