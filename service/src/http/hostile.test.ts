@@ -135,6 +135,19 @@ test('who asks for a tunnel and cuts the line ends nothing else', async () => {
   expect(uncaught).toEqual([])
 })
 
+test.each(['CONNECT elsewhere.example:443 HTTP/1.1\r\n\r\n', 'hello\r\n\r\n'])(
+  'who is refused for %j and keeps the line loses it',
+  async (bytes) => {
+    const cut = once(http.app.server, 'connection').then(([socket]) => once(socket, 'close'))
+    const port = Number.parseInt(new URL(http.base).port, 10)
+    const client = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
+    client.write(bytes)
+    expect(String(await once(client, 'data'))).toMatch(/^HTTP\/1\.1 40[05] /)
+    await cut
+    client.destroy()
+  },
+)
+
 test('a request that asks for another protocol is answered as ever, and ends the connection', async () => {
   const asks = 'Host: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n'
   const text = await http.talk(`GET /v1/currencies HTTP/1.1\r\n${asks}\r\n`)

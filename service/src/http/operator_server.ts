@@ -109,7 +109,7 @@ function refuseInOurWords(app: FastifyInstance, answers: Answers): void {
     answers.problem(request, reply, { code: 'NOT_FOUND', message: 'there is nothing at this path' })
   })
   app.server.on('connect', (_request, socket) =>
-    answerOnSocket(socket, { code: 'METHOD_NOT_ALLOWED', message: 'this is not a proxy' }),
+    answerOnSocket(socket as Socket, { code: 'METHOD_NOT_ALLOWED', message: 'this is not a proxy' }),
   )
   // `Expect: 100-continue` is answered by Node; any other expectation is ignored, as RFC 9110 allows.
   app.server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) =>

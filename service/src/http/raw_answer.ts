@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import type { Duplex } from 'node:stream'
+import { SECOND_MS } from '../domain/time.ts'
 import { problemHeaders } from './answers/answers.ts'
 import { problemJson } from './answers/problem_json.ts'
 import { type Problem, problems } from './errors.ts'
@@ -12,8 +12,11 @@ const reasons: Readonly<Record<number, string>> = {
   413: 'Content Too Large',
 }
 
-/** Answers on the socket itself, where Node has no request to answer; then closes it. */
-export function answerOnSocket(socket: Duplex, problem: Problem): void {
+/** Time to take the answer. Nothing more is read, and Node no longer looks at how long it takes. */
+const REST_TAKEN_MS = 2 * SECOND_MS
+
+/** Answers on the socket itself, where Node has no request to answer; then closes it, whether or not the other side does. */
+export function answerOnSocket(socket: Socket, problem: Problem): void {
   // After a CONNECT Node does not listen for its errors any more, and one that nobody listens for ends the process.
   socket.on('error', () => socket.destroy())
   if (!socket.writable) {
@@ -27,6 +30,7 @@ export function answerOnSocket(socket: Duplex, problem: Problem): void {
   for (let index = 0; index < headers.length; index += 2)
     head += `${headers[index]}: ${headers[index + 1]}\r\n`
   socket.end(`${head}\r\n${body}`)
+  socket.setTimeout(REST_TAKEN_MS, () => socket.destroy())
 }
 
 /** Node keeps the answer under way on its socket (null or undefined: none); there is no public way to it. */
