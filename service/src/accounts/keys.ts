@@ -181,7 +181,8 @@ type CheckedKey = NewKey & { readonly scopes: readonly Scope[] }
 
 function checkKey(wanted: NewKey): Outcome<CheckedKey> {
   const wrong = (message: string) => refuse({ code: 'key_malformed', message })
-  if (wanted.label.length > 100) return wrong('a label has at most 100 characters')
+  // As the reference and the table count: to JavaScript some characters are two.
+  if ([...wanted.label].length > 100) return wrong('a label has at most 100 characters')
   const chosen = scopes.filter((scope) => wanted.scopes.includes(scope))
   if (chosen.length === 0 || wanted.scopes.some((scope) => !scopes.includes(scope as Scope))) {
     return wrong(`scopes are one or more of ${scopes.join(', ')}`)

@@ -524,6 +524,13 @@ test('a malformed key is refused, and says where', async () => {
   expect((await own.get('/account/keys')).json.data.keys).toEqual([])
 })
 
+test('the characters of a label are counted as the reference counts them', async () => {
+  const own = await signIn()
+  const label = '🪙'.repeat(100)
+  expect(told(await own.send('POST', '/account/keys', { label }))).toEqual([200, undefined])
+  expect((await own.get('/account/keys')).json.data.keys[0].label).toBe(label)
+})
+
 test('an account has at most 100 live keys, also when many are made at once', async () => {
   const own = await signIn()
   await db.query(
