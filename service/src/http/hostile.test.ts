@@ -174,14 +174,17 @@ test.each(['/v1/order/create', '/v1/nothing'])(
   },
 )
 
-test('what cannot be read is answered after what came before it', async () => {
+test.each([
+  ['what cannot be read', 'FOO / HTTP/1.1\r\n\r\n', '400'],
+  ['who asks for a tunnel', 'CONNECT elsewhere.example:443 HTTP/1.1\r\n\r\n', '405'],
+])('%s is answered after what came before it', async (_, bytes, refusal) => {
   const slow = await startHttp({
     desk: fakeDesk({ findPayment: () => setImmediate(paymentView) }),
   })
   const good = `GET /v1/order/${ORDER_ID}/qr HTTP/1.1\r\nHost: x\r\n\r\n`
-  const text = await slow.talk(`${good}${good}FOO / HTTP/1.1\r\n\r\n`)
+  const text = await slow.talk(`${good}${good}${bytes}`)
   await slow.close()
-  expect([...text.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status)).toEqual(['200', '200', '400'])
+  expect([...text.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status)).toEqual(['200', '200', refusal])
 })
 
 function post(

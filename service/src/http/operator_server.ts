@@ -16,7 +16,7 @@ import { clientAddress } from './limits/client_address.ts'
 import { healthRoute, readinessRoute } from './operator/health.ts'
 import { metricsRoute } from './operator/metrics.ts'
 import type { OperatorParts } from './parts.ts'
-import { answerInTurn, answerOnSocket } from './raw_answer.ts'
+import { answerInTurn } from './raw_answer.ts'
 import type { OperatorContext } from './route_context.ts'
 
 const operatorRoutes: readonly ((context: OperatorContext) => RouteOptions)[] = [
@@ -108,9 +108,11 @@ function refuseInOurWords(app: FastifyInstance, answers: Answers): void {
     request.exchange ??= openExchange('none')
     answers.problem(request, reply, { code: 'NOT_FOUND', message: 'there is nothing at this path' })
   })
-  app.server.on('connect', (_request, socket) =>
-    answerOnSocket(socket as Socket, { code: 'METHOD_NOT_ALLOWED', message: 'this is not a proxy' }),
-  )
+  app.server.on('connect', (_request, socket) => {
+    // Node does not listen for its errors any more, and one that nobody listens for ends the process.
+    socket.on('error', () => socket.destroy())
+    answerInTurn(socket as Socket, { code: 'METHOD_NOT_ALLOWED', message: 'this is not a proxy' })
+  })
   // `Expect: 100-continue` is answered by Node; any other expectation is ignored, as RFC 9110 allows.
   app.server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) =>
     app.routing(request, response),

@@ -16,9 +16,7 @@ const reasons: Readonly<Record<number, string>> = {
 const REST_TAKEN_MS = 2 * SECOND_MS
 
 /** Answers on the socket itself, where Node has no request to answer; then closes it, whether or not the other side does. */
-export function answerOnSocket(socket: Socket, problem: Problem): void {
-  // After a CONNECT Node does not listen for its errors any more, and one that nobody listens for ends the process.
-  socket.on('error', () => socket.destroy())
+function answerOnSocket(socket: Socket, problem: Problem): void {
   if (!socket.writable) {
     socket.destroy()
     return
