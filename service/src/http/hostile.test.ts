@@ -143,10 +143,31 @@ test.each(['CONNECT elsewhere.example:443 HTTP/1.1\r\n\r\n', 'hello\r\n\r\n'])(
     const client = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
     client.write(bytes)
     expect(String(await once(client, 'data'))).toMatch(/^HTTP\/1\.1 40[05] /)
+    client.on('error', () => {})
+    const more = setInterval(() => client.write('x'), 500)
     await cut
+    clearInterval(more)
     client.destroy()
   },
 )
+
+test('who asks for a tunnel behind a stream and hangs up leaves its seat', async () => {
+  const narrow = await startHttp({ limits: { streamsPerCaller: 1 } })
+  const target = `/v1/order/${ORDER_ID}/events`
+  const headers = Object.entries(signedHeaders('GET', target, '')).map((each) => `${each.join(': ')}\r\n`)
+  const stream = `GET ${target} HTTP/1.1\r\n${headers.join('')}\r\n`
+  const left = once(narrow.app.server, 'connection').then(([socket]) => once(socket, 'close'))
+  const client = connect(Number.parseInt(new URL(narrow.base).port, 10), '127.0.0.1')
+  client.write(`${stream}CONNECT elsewhere.example:443 HTTP/1.1\r\n\r\n`)
+  expect(String(await once(client, 'data'))).toMatch(/^HTTP\/1\.1 200 /)
+  client.end()
+  await left
+  const again = connect(Number.parseInt(new URL(narrow.base).port, 10), '127.0.0.1')
+  again.write(stream)
+  expect(String(await once(again, 'data'))).toMatch(/^HTTP\/1\.1 200 /)
+  again.destroy()
+  await narrow.close()
+})
 
 test('a request that asks for another protocol is answered as ever, and ends the connection', async () => {
   const asks = 'Host: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n'

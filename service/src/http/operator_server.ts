@@ -109,8 +109,9 @@ function refuseInOurWords(app: FastifyInstance, answers: Answers): void {
     answers.problem(request, reply, { code: 'NOT_FOUND', message: 'there is nothing at this path' })
   })
   app.server.on('connect', (_request, socket) => {
-    // Node does not listen for its errors any more, and one that nobody listens for ends the process.
+    // Node listens no more: an error that nobody listens for ends the process, and who hangs up would not be noticed.
     socket.on('error', () => socket.destroy())
+    socket.on('end', () => socket.end()).resume()
     answerInTurn(socket as Socket, { code: 'METHOD_NOT_ALLOWED', message: 'this is not a proxy' })
   })
   // `Expect: 100-continue` is answered by Node; any other expectation is ignored, as RFC 9110 allows.

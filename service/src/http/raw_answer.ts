@@ -12,7 +12,7 @@ const reasons: Readonly<Record<number, string>> = {
   413: 'Content Too Large',
 }
 
-/** Time to take the answer. Nothing more is read, and Node no longer looks at how long it takes. */
+/** Time to take the answer: Node no longer looks at how long it takes. */
 const REST_TAKEN_MS = 2 * SECOND_MS
 
 /** Answers on the socket itself, where Node has no request to answer; then closes it, whether or not the other side does. */
@@ -28,7 +28,7 @@ function answerOnSocket(socket: Socket, problem: Problem): void {
   for (let index = 0; index < headers.length; index += 2)
     head += `${headers[index]}: ${headers[index + 1]}\r\n`
   socket.end(`${head}\r\n${body}`)
-  socket.setTimeout(REST_TAKEN_MS, () => socket.destroy())
+  AbortSignal.timeout(REST_TAKEN_MS).addEventListener('abort', () => socket.destroy())
 }
 
 /** Node keeps the answer under way on its socket (null or undefined: none); there is no public way to it. */
