@@ -22,7 +22,6 @@ export async function startScratchPostgres(): Promise<ScratchPostgres> {
     dataDir,
     settings: {
       fsync: 'off',
-      synchronous_commit: 'off',
       full_page_writes: 'off',
       autovacuum: 'off',
       jit: 'off',
