@@ -200,7 +200,7 @@ async function bookReserves(db: Database, reserve: Ground['reserve']): Promise<v
 
 const EVERY = 50
 
-/** Keeps a copy of every table that has something in it; answers what puts all of it back. */
+/** Keeps a copy of every table that has something in it, and how far sequences have come; answers what puts all of it back. */
 async function rememberTables(owner: pg.Client): Promise<() => Promise<void>> {
   const { rows } = await owner.query<{ name: string }>(
     `SELECT schemaname || '.' || tablename AS name FROM pg_tables
@@ -215,6 +215,11 @@ async function rememberTables(owner: pg.Client): Promise<() => Promise<void>> {
     await owner.query(`CREATE TABLE beginning.${name.replace('.', '_')} AS TABLE ${name}`)
     kept.push(`INSERT INTO ${name} SELECT * FROM beginning.${name.replace('.', '_')}`)
   }
+  const sequences = await owner.query<{ name: string; reached: string }>(
+    `SELECT schemaname || '.' || sequencename AS name, last_value AS reached FROM pg_sequences
+     WHERE schemaname IN ('public', 'signer') AND last_value IS NOT NULL`,
+  )
+  kept.push(...sequences.rows.map(({ name, reached }) => `SELECT setval('${name}', ${reached})`))
   const deletion = [...names.map((name) => `DELETE FROM ${name}`), ...kept].join(';')
   const truncation = [`TRUNCATE ${names.join()} CASCADE`, ...kept].join(';')
   let resets = 0
