@@ -2,7 +2,7 @@ import type { ChainId } from '../domain/catalog/networks.ts'
 import type { Sql } from './database.ts'
 
 /**
- * The next nonce of an account, taken for good by the transaction that stores what uses it. `minedNonce` is what the
+ * The next nonce of an account, taken by the transaction that stores what uses it. `minedNonce` is what the
  * chain says: after a restore from a backup it may be ahead of us.
  */
 export async function takeNonce(
@@ -19,6 +19,21 @@ export async function takeNonce(
   )
   if (row === undefined) throw new Error(`no nonce could be taken for ${address} on ${chain}`)
   return row.taken
+}
+
+/** What was to use it was never signed: the next one takes it. False: a later one was taken, which waits behind it. */
+export async function giveBackNonce(
+  tx: Sql,
+  chain: ChainId,
+  address: string,
+  nonce: number,
+): Promise<boolean> {
+  const rows = await tx.query(
+    `UPDATE account_nonces SET next_nonce = $3 WHERE chain = $1 AND address = $2 AND next_nonce = $3::bigint + 1
+     RETURNING next_nonce`,
+    [chain, address, nonce],
+  )
+  return rows.length > 0
 }
 
 /** Where accounts have no nonce: whoever else drafts from this one waits until the transaction is over. */

@@ -134,8 +134,8 @@ export async function leaveUnswept(
 }
 
 /**
- * The chain has executed and rejected it, which cost its gas, and may do so each time: the address is looked at again when its last
- * booking is twice as long ago, and after `leastMs` at the earliest.
+ * The chain has executed and rejected it, which cost its gas, or the signer refuses it, and either may do so each time: the address is
+ * looked at again when its last booking is twice as long ago, and after `leastMs` at the earliest.
  */
 export async function leaveRejected(
   tx: Sql,

@@ -3,6 +3,7 @@ import { type Attempt, attemptsOf, type ClaimedOutflow, lockEnding } from '../..
 import type { SignRejection } from '../../signer/signer.ts'
 import { apply } from '../apply.ts'
 import { deepHeight } from '../deep_height.ts'
+import { endUnsigned } from '../sweeps/end.ts'
 import type { SigningWorld } from '../world.ts'
 import { endExcluded } from './excluded.ts'
 import { failOutflow, fillGap } from './fill_gap.ts'
@@ -56,7 +57,32 @@ async function giveUp(
     const areKnown = hasSaidNo || attempts.every(({ tx }) => tx !== null)
     if (areKnown) await giveUpOver(world, chain, outflow, attempts)
   } else if (outflow.from === undefined) await fillGap(world, outflow)
-  else await giveUpOvertaken(world, chain, outflow, outflow.from.address, attempts)
+  else if (attempts.some(({ tx }) => tx !== null) || refusal === undefined || !isAnswer(refusal))
+    await giveUpOvertaken(world, chain, outflow, outflow.from.address, attempts)
+  else await giveUpUnsigned(world, chain, outflow, outflow.from.address, attempts)
+}
+
+/**
+ * The signer refuses a sweep whose bytes are not here, and says itself that it has signed nothing of it. Should it sign for a worker that
+ * has lost the sweep meanwhile, that one stores no bytes any more, and sends none.
+ */
+async function giveUpUnsigned(
+  world: SigningWorld,
+  chain: Chain,
+  outflow: ClaimedOutflow,
+  address: string,
+  attempts: readonly Attempt[],
+): Promise<void> {
+  const { payoutId, nonce } = outflow
+  if (nonce === null || (await world.signer.lastSigned(payoutId)) > 0) return
+  // This database may be older than the signer's, or both than the chain: what has used the nonce may be this very sweep.
+  if ((await chain.minedNonce(address)) > nonce)
+    return giveUpOvertaken(world, chain, outflow, address, attempts)
+  if (await endUnsigned(world, outflow, { address, nonce }))
+    world.log.warn(
+      { payout: payoutId, nonce },
+      'the signer refuses a sweep, of which nothing was signed: it has ended',
+    )
 }
 
 /**

@@ -1,5 +1,6 @@
 import { postForHouse } from '../../db/books.ts'
 import type { Sql } from '../../db/database.ts'
+import { giveBackNonce } from '../../db/nonces.ts'
 import {
   attemptsOf,
   type ClaimedOutflow,
@@ -10,6 +11,7 @@ import {
 } from '../../db/outflows.ts'
 import { leaveRejected, leaveUnswept } from '../../db/unswept.ts'
 import { networkCostPaid } from '../../domain/ledger/postings.ts'
+import { MovedOn, unlessMovedOn } from '../payouts/moved_on.ts'
 import type { World } from '../world.ts'
 
 /**
@@ -60,4 +62,26 @@ export async function cancelSweep(world: World, sweep: ClaimedOutflow): Promise<
     await leaveUnswept(tx, sweep.chain, sweep.payoutId, world.clock.nowMs() + world.policy.sweepRestMs)
     return true
   })
+}
+
+/**
+ * Written down, and never signed: nothing of it is anywhere, and its nonce is the next one's. False: somebody has gone on with it, or
+ * others wait behind its nonce.
+ */
+export function endUnsigned(
+  world: World,
+  sweep: ClaimedOutflow,
+  from: { readonly address: string; readonly nonce: number },
+): Promise<boolean> {
+  const { payoutId, chain } = sweep
+  const rest = { nowMs: world.clock.nowMs(), leastMs: world.policy.sweepRestMs }
+  return unlessMovedOn(() =>
+    world.db.transaction(async (tx) => {
+      if ((await lockClaimed(tx, sweep)) === null) throw new MovedOn()
+      if ((await attemptsOf(tx, payoutId)).some((attempt) => attempt.tx !== null)) throw new MovedOn()
+      if (!(await setOutflowState(tx, payoutId, ['planned'], 'cancelled'))) throw new MovedOn()
+      if (!(await giveBackNonce(tx, chain, from.address, from.nonce))) throw new MovedOn()
+      await leaveRejected(tx, chain, payoutId, rest)
+    }),
+  )
 }
