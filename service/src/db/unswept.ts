@@ -55,7 +55,10 @@ export async function wakeUnswept(tx: Sql, chain: ChainId, address: string): Pro
   ])
 }
 
-/** The transaction that swept it or brought it gas is on its way again: nothing else is planned before that has ended. */
+/**
+ * The transaction that swept it or brought it gas is on its way again: nothing else is planned before that has ended, and what was
+ * planned after it.
+ */
 export async function resumeSweep(
   tx: Sql,
   chain: ChainId,
@@ -120,15 +123,25 @@ export async function beginSweep(tx: Sql, taken: UnsweptAddress, payoutId: Payou
 /** Rare enough that looking at everything that was ever left somewhere costs next to nothing. */
 export const REST_MAX_MS = 180 * 24 * HOUR_MS
 
-/** The outflow has ended: the address is looked at again at `dueAtMs`. */
+/**
+ * In a statement on `unswept_addresses AS u`: what was final, has lost its block and may be mined again, the one that was planned last.
+ * Nothing else is planned before it has ended.
+ */
+const ORPHAN_OF_U = `(
+  SELECT s.payout_id FROM outflows AS s
+  WHERE s.bucket = 0 AND s.payout_id = ANY (${SWEEPS_OF_U}) AND s.state = 'orphaned'
+  ORDER BY s.planned_at_ms DESC LIMIT 1)`
+
+/** The outflow has ended: the address is looked at again at `dueAtMs`, unless an earlier one is on its way again. */
 export async function leaveUnswept(
   tx: Sql,
   chain: ChainId,
   payoutId: PayoutId,
   dueAtMs: InstantMs,
 ): Promise<void> {
+  await lockSwept(tx, chain, payoutId)
   await tx.query(
-    'UPDATE unswept_addresses SET sweeping = NULL, due_at_ms = $3 WHERE chain = $1 AND sweeping = $2',
+    `UPDATE unswept_addresses AS u SET sweeping = ${ORPHAN_OF_U}, due_at_ms = $3 WHERE chain = $1 AND sweeping = $2`,
     [chain, payoutId, dueAtMs],
   )
 }
@@ -143,10 +156,19 @@ export async function leaveRejected(
   payoutId: PayoutId,
   { nowMs, leastMs }: { readonly nowMs: InstantMs; readonly leastMs: number },
 ): Promise<void> {
+  await lockSwept(tx, chain, payoutId)
   await tx.query(
-    `UPDATE unswept_addresses
-     SET sweeping = NULL, due_at_ms = $3 + greatest($4, least(${REST_MAX_MS}, $3 - booked_at_ms))
+    `UPDATE unswept_addresses AS u
+     SET sweeping = ${ORPHAN_OF_U}, due_at_ms = $3 + greatest($4, least(${REST_MAX_MS}, $3 - booked_at_ms))
      WHERE chain = $1 AND sweeping = $2`,
     [chain, payoutId, nowMs, leastMs],
   )
+}
+
+/** By a statement of its own: one that waits for whoever tells of a lost block does not see which outflow has lost it. */
+async function lockSwept(tx: Sql, chain: ChainId, payoutId: PayoutId): Promise<void> {
+  await tx.query('SELECT 1 AS one FROM unswept_addresses WHERE chain = $1 AND sweeping = $2 FOR UPDATE', [
+    chain,
+    payoutId,
+  ])
 }

@@ -1,0 +1,153 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import type { Chain } from '../../chains/chain.ts'
+import { insertAddresses } from '../../db/addresses.ts'
+import type { Database } from '../../db/database.ts'
+import { accept, refuse } from '../../domain/outcome.ts'
+import { MINUTE_MS } from '../../domain/time.ts'
+import { orphanOutflows } from '../payouts/orphan.ts'
+import { workPayouts } from '../payouts/work.ts'
+import {
+  type BooksStage,
+  confirmDeposit,
+  fundReserve,
+  lookAt,
+  mineDeposit,
+  openBooksStage,
+  placeOrder,
+  RESERVE,
+} from '../testing/books_stage.ts'
+import { payingChain } from '../testing/paying_chain.ts'
+import { unlimited } from '../testing/unlimited.ts'
+import type { SigningWorld } from '../world.ts'
+import { planSweeps } from './plan.ts'
+
+/**
+ * What: as long as a sweep that was final and has lost its block may be mined again, nothing else is planned for its address, also
+ * when what had been planned after it has ended meanwhile: the same money would be swept twice.
+ * How: a real PostgreSQL, a deposit on a chain on paper whose block becomes another one.
+ */
+let stage: BooksStage
+
+beforeAll(async () => {
+  stage = await openBooksStage('orphaned_sweep')
+}, 60_000)
+
+beforeEach(async () => {
+  await stage.reset()
+  await insertAddresses(stage.db, 'evm', 'reserve', 0, [RESERVE])
+  await fundReserve(stage, 'ETH:ETH', 1_000n * ETHER)
+})
+
+afterAll(() => stage?.stop())
+
+const ETHER = 10n ** 18n
+const MINED = 101
+
+function signingWorld(): SigningWorld {
+  const signer: SigningWorld['signer'] = {
+    addresses: async () => [],
+    room: unlimited,
+    lastSigned: async () => 0,
+    lastOutflow: async () => 0,
+    sign: async ({ payoutId }) => accept({ txHash: `tx-${payoutId}`, bytes: 'ff' }),
+  }
+  return { ...stage.world, seal: () => 'seal', signer }
+}
+
+function sweeps() {
+  return stage.db.query<{ id: string; state: string }>(
+    'SELECT payout_id AS id, state FROM outflows ORDER BY payout_id',
+  )
+}
+
+async function sweeping() {
+  return (await stage.db.query('SELECT sweeping FROM unswept_addresses'))[0]?.sweeping
+}
+
+/** One sweep is final, another is planned for what has come in since; then the first one's block is another one. */
+async function sweptAndPlanned(chain: Chain) {
+  const order = await placeOrder(stage, 'ETH:ETH', 'BTC:BTC', { asks: ETHER, promises: 1_000n })
+  await confirmDeposit(stage, order, await mineDeposit(stage, order, ETHER, 80))
+  const { depositAddress } = order.terms
+  await planSweeps(stage.world, chain)
+  await workPayouts(signingWorld(), chain, 'deposits')
+  const [first] = await sweeps()
+  stage.chain('ETH').move(MINED, 'ETH:ETH', depositAddress, -ETHER)
+  stage.chain('ETH').mined(`tx-${first?.id}`, MINED, 21_000n)
+  await lookAt(stage, 'ETH', 200)
+  stage.advance(1_000)
+  await workPayouts(signingWorld(), chain, 'deposits')
+  stage.chain('ETH').move(110, 'ETH:ETH', depositAddress, ETHER)
+  await planSweeps(stage.world, chain)
+  const [confirmed, planned] = await sweeps()
+  expect([confirmed?.state, planned?.state]).toEqual(['confirmed', 'planned'])
+  return { first: String(first?.id), second: String(planned?.id), depositAddress }
+}
+
+async function loseBlock(depositAddress: string, db: Database = stage.db): Promise<void> {
+  stage.chain('ETH').move(MINED, 'ETH:ETH', depositAddress, ETHER)
+  await stage.db.query("INSERT INTO chain_blocks (chain, height, hash) VALUES ('ETH', $1, 'another')", [
+    MINED,
+  ])
+  await orphanOutflows({ ...stage.world, db }, 'ETH', { kind: 'replaced', aboveHeight: 0 }, 1, async () => {})
+}
+
+/** Nothing can be drafted at present, and what was sent waits. */
+function dear(): Chain {
+  return payingChain(stage, {
+    balance: (asset, addresses, height) => stage.chain('ETH').balance(asset, addresses, height ?? 200),
+    bid: async () => refuse({ code: 'fee_cap', message: 'fees are above the cap' }),
+    lookup: async () => ({ where: 'mempool' }),
+  })
+}
+
+function usual(): Chain {
+  return payingChain(stage, {
+    balance: (asset, addresses, height) => stage.chain('ETH').balance(asset, addresses, height ?? 200),
+  })
+}
+
+test('when a sweep that is planned ends, its address waits for an earlier one that has lost its block', async () => {
+  const { first, second, depositAddress } = await sweptAndPlanned(usual())
+  await loseBlock(depositAddress)
+  stage.advance(MINUTE_MS)
+  await workPayouts(signingWorld(), dear(), 'deposits')
+  expect(await sweeps()).toEqual([
+    { id: first, state: 'orphaned' },
+    { id: second, state: 'cancelled' },
+  ])
+  expect(await sweeping()).toBe(first)
+  stage.advance(24 * 60 * MINUTE_MS)
+  await planSweeps(stage.world, usual())
+  expect(await sweeps()).toHaveLength(2)
+})
+
+test('so it does when that one loses its block at the very moment', async () => {
+  const { first, second, depositAddress } = await sweptAndPlanned(usual())
+  const written = Promise.withResolvers<void>()
+  const committing = Promise.withResolvers<void>()
+  const slow: Database = {
+    ...stage.db,
+    transaction: (work) =>
+      stage.db.transaction(async (tx) => {
+        const value = await work(tx)
+        written.resolve()
+        await committing.promise
+        return value
+      }),
+  }
+  const losing = loseBlock(depositAddress, slow)
+  await written.promise
+  stage.advance(MINUTE_MS)
+  const working = workPayouts(signingWorld(), dear(), 'deposits')
+  const isWaiting = async () =>
+    (await stage.asOwner.query("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'")).length > 0
+  while (!(await isWaiting()));
+  committing.resolve()
+  await Promise.all([losing, working])
+  expect(await sweeps()).toEqual([
+    { id: first, state: 'orphaned' },
+    { id: second, state: 'cancelled' },
+  ])
+  expect(await sweeping()).toBe(first)
+})
