@@ -16,6 +16,7 @@ import {
   sumLeavingOutflows,
 } from '../../db/outflows.ts'
 import { assert } from '../../domain/assert.ts'
+import { nativeAsset } from '../../domain/catalog/assets.ts'
 import { chainFacts } from '../../domain/catalog/networks.ts'
 import { type KeyPath, nonceOf } from '../../domain/payouts/intent.ts'
 import { apply } from '../apply.ts'
@@ -23,6 +24,7 @@ import { heldDeep } from '../deep_height.ts'
 import { isHouseAddress } from '../house_addresses.ts'
 import { spendableBalance } from '../reserves.ts'
 import { cancelSweep } from '../sweeps/end.ts'
+import { isTooDearToMove } from '../sweeps/gas_cost.ts'
 import type { SigningWorld } from '../world.ts'
 import { claimKeeper, type KeepClaim } from './claim.ts'
 import { MovedOn, unlessMovedOn } from './moved_on.ts'
@@ -77,6 +79,8 @@ export async function draftPayout(
   await keep()
   // Asked before the transaction, because nothing inside one waits for a node.
   const purse = await readPurse(world, chain, outflow, keep)
+  const dear = findDearness(world, outflow, bid.value, purse)
+  if (dear !== null) return refused(world, outflow, { code: 'fee_cap', message: dear })
   try {
     const asked = { bid: bid.value, purse, room }
     const isDrafted = await world.db.transaction((tx) => draft(world, chain, outflow, asked, tx))
@@ -139,6 +143,18 @@ async function readPurse(
 
 async function minedNonce(chain: Chain, address: string): Promise<number | null> {
   return excludesByTime(chain) ? null : chain.minedNonce(address)
+}
+
+/** Why coin stays where it is: it was worth a sweep when that was planned, perhaps hours ago, and is not at what is bid now. Or null. */
+function findDearness(
+  { policy }: SigningWorld,
+  { from, asset, chain }: ClaimedOutflow,
+  bid: FeeBid,
+  purse: Purse,
+): string | null {
+  if (purse === null || from === undefined || asset !== nativeAsset(chain).id) return null
+  if (!isTooDearToMove(purse.held, bid, policy.sweepCostMultiple)) return null
+  return `the ${purse.held} units of ${asset} at ${from.address} are not worth what moving them costs at present`
 }
 
 /** What was asked outside the transaction. */

@@ -22,7 +22,8 @@ import type { SigningWorld } from '../world.ts'
 import { workPayouts } from './work.ts'
 
 /**
- * What: a sweep that was drafted before a reorganisation took a part of its deposits moves what is left of them; and whatever
+ * What: a sweep that was drafted before a reorganisation took a part of its deposits moves what is left of them; one of coin leaves
+ * only for what one that is planned may cost; and whatever
  * becomes of who is paid, a payout that others wait behind gets its higher fee.
  * How: a real PostgreSQL, a chain on paper whose node refuses what is not covered, and a signer that asks no questions.
  */
@@ -118,22 +119,37 @@ test('a sweep of more than a reorganisation has left moves what is left', async 
   expect(outflow).toEqual({ state: 'broadcast' })
 })
 
-test('a sweep of coin waits while fees are so high that it would not be planned', async () => {
+/** Of just so much coin that it is worth what it costs on paper. */
+async function planWorthyOne(): Promise<void> {
   await insertAddresses(stage.db, 'evm', 'reserve', 0, [RESERVE])
-  const { gasLimit, maxFeePerGasWei } = PAPER_FEES
-  const held = stage.world.policy.sweepCostMultiple * gasLimit * maxFeePerGasWei
-  const sweep = { payoutId: SWEEP, kind: 'sweep', asset: 'ETH:ETH', units: held } as const
-  await planOutflow(
-    stage.db,
-    {
-      ...sweep,
-      address: RESERVE,
-      tag: null,
-      from: { key: { purpose: 'deposit', index: 7 }, address: DEPOSIT },
-    },
-    stage.world.clock.nowMs(),
+  const units = stage.world.policy.sweepCostMultiple * PAPER_FEES.gasLimit * PAPER_FEES.maxFeePerGasWei
+  const from = { key: { purpose: 'deposit', index: 7 }, address: DEPOSIT } as const
+  const sweep = { payoutId: SWEEP, kind: 'sweep', asset: 'ETH:ETH', units, from } as const
+  await planOutflow(stage.db, { ...sweep, address: RESERVE, tag: null }, stage.world.clock.nowMs())
+  stage.chain('ETH').move(40, 'ETH:ETH', DEPOSIT, units)
+}
+
+test.each([
+  ['is drafted while it is worth it', 0n, 'broadcast', 1],
+  ['has become too dear before it was drafted is planned anew', 1n, 'cancelled', 0],
+] as const)('a sweep of coin that %s', async (_, dearerByWei, state, drafts) => {
+  await planWorthyOne()
+  const maxFeePerGasWei = PAPER_FEES.maxFeePerGasWei + dearerByWei
+  const chain = payingChain(stage, {
+    bid: async () => accept({ family: 'evm', ...PAPER_FEES, maxFeePerGasWei }),
+  })
+  await workPayouts(
+    signingWorld(() => {}),
+    chain,
+    'deposits',
   )
-  stage.chain('ETH').move(40, 'ETH:ETH', DEPOSIT, held)
+  expect(await stage.db.query('SELECT state FROM outflows')).toEqual([{ state }])
+  expect(await stage.db.query('SELECT 1 FROM attempts')).toHaveLength(drafts)
+})
+
+test('a sweep of coin waits while fees are so high that it would not be planned', async () => {
+  await planWorthyOne()
+  const { maxFeePerGasWei } = PAPER_FEES
   let isDear = false
   const chain = payingChain(stage, {
     bid: async () => {

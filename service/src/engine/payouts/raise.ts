@@ -10,7 +10,7 @@ import { nativeAsset } from '../../domain/catalog/assets.ts'
 import type { Outcome } from '../../domain/outcome.ts'
 import type { Intent } from '../../domain/payouts/intent.ts'
 import { heldDeep } from '../deep_height.ts'
-import { gasCostOf } from '../sweeps/gas_cost.ts'
+import { isTooDearToMove } from '../sweeps/gas_cost.ts'
 import type { SigningWorld } from '../world.ts'
 import { giveUpOver } from './give_up.ts'
 import { areOver, excludesByTime } from './over.ts'
@@ -139,5 +139,5 @@ function isTooDear(
   bid: FeeBid,
   held: bigint | undefined,
 ): boolean {
-  return held !== undefined && held >= units && held < policy.sweepCostMultiple * gasCostOf(bid).most
+  return held !== undefined && held >= units && isTooDearToMove(held, bid, policy.sweepCostMultiple)
 }

@@ -28,3 +28,8 @@ export function gasCostOf(bid: FeeBid): GasCost {
       assert(false, 'deposits that are swept lie on addresses of their own')
   }
 }
+
+/** Whether coin, in its chain's units, is less than `multiple` times what moving it may cost: nobody waits for a sweep of that. */
+export function isTooDearToMove(held: bigint, bid: FeeBid, multiple: bigint): boolean {
+  return held < multiple * gasCostOf(bid).most
+}
