@@ -66,6 +66,19 @@ test.each(Object.entries(stores))('in %s a limit counts first attempts, or every
   }
 })
 
+/** When it was really signed nobody knows: a moment ago, perhaps. */
+test.each(Object.entries(stores))('in %s what a clock that was ahead has signed counts', async (_, open) => {
+  const store = open()
+  const limit = { asset: 'BNB:BNB', windowMs: HOUR_MS, unitsMax: 10n, countsEveryAttempt: false }
+  const isRoom = async (payoutId: string, atMs: number) =>
+    (await store.insertOnce(recordOf(payoutId, 1, 'BNB:BNB', { atMs }), [limit])) !== 'limit_exceeded'
+  const aheadMs = 9_000 * HOUR_MS
+  expect(await isRoom('AHEAD-A:1', aheadMs)).toBe(true)
+  expect(await store.spent(limit, 0), 'the clock is right again').toBe(10n)
+  expect(await isRoom('AHEAD-B:1', 0)).toBe(false)
+  expect(await isRoom('AHEAD-B:1', aheadMs + HOUR_MS)).toBe(true)
+})
+
 test.each(Object.entries(stores))(
   'in %s nothing is signed for an outflow after a later one of its order',
   async (_, open) => {

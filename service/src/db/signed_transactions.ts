@@ -72,7 +72,10 @@ async function readLastOutflow(sql: Sql, orderId: OrderId): Promise<number> {
   return row?.number ?? 0
 }
 
-/** First attempts and later ones have an index each: nearly all are first. */
+/**
+ * First attempts and later ones have an index each: nearly all are first. Without an upper end: what a clock that was ahead has signed
+ * may have been signed a moment ago, and a clock that is set back makes no room.
+ */
 async function readSpent(
   sql: Sql,
   { asset, windowMs, countsEveryAttempt }: CheckedLimit,
