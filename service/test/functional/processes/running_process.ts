@@ -48,7 +48,8 @@ export async function startProcess(options: {
       if (!isRunning()) throw new Hopeless(`it ended`)
       throw new Error('it is still starting')
     },
-    { context: written },
+    // On a machine that has other work, loading alone takes half a minute.
+    { timeoutMs: 90_000, context: written },
   ).catch((error: unknown) => {
     // Whoever waits for it has nothing to stop it by.
     child.kill('SIGKILL')
