@@ -561,6 +561,27 @@ test('what is given up is mailed to the owner in the same transaction, unless ma
   ])
 })
 
+test('what an owner is told of an answer is cut between two characters, and never within one', async () => {
+  await ownMails()
+  const urls = ['https://one.example/', 'https://two.example/']
+  for (const url of urls) await openOrder(stage, url)
+  await relay()
+  await stage.corrupt('UPDATE webhook_deliveries SET attempts = 9')
+  const why = new Map([
+    ['https://one.example/', `x${'\u{1f4b8}'.repeat(150)}\ud83d`],
+    ['https://two.example/', `x${'\u{1f4b8}'.repeat(250)}`],
+  ])
+  webhooks.answer = ({ url }) => ({ kind: 'failed', why: why.get(url) ?? '' })
+  start({ ...webhooks, world: mailing(webhooks.world) })
+  const told = () => stage.db.query(`SELECT data->>'last_answer' AS told FROM mails ORDER BY data->>'url'`)
+  await waitFor(async () => {
+    expect(await told()).toEqual([
+      { told: `x${'\u{1f4b8}'.repeat(150)}\ufffd` },
+      { told: `x${'\u{1f4b8}'.repeat(199)}` },
+    ])
+  })
+})
+
 test('of all that one receiver lets be given up its owner is mailed once a day', async () => {
   await ownMails()
   await addEndpoint(stage, 'we_first000', 'https://one.example/all')

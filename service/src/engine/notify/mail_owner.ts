@@ -12,7 +12,7 @@ export const mailOwner: Pick<WebhookParts, 'tellExhausted' | 'tellDisabled'> = {
     if (to === null) return
     await queueMail(tx, {
       kind: 'webhook_exhausted',
-      data: { order_id: orderId, url, endpoint, last_answer: lastAnswer.slice(0, 200) },
+      data: { order_id: orderId, url, endpoint, last_answer: firstOf(lastAnswer) },
       // A receiver that is away lets all of its events be given up: that is one thing that happened, and one mail a day.
       eventKey: `webhook:${accountId}:${endpoint ?? hashOf(host)}:${dayOf(nowMs)}`,
       // Of many orders; a mail exists once among those of one order, or among those of none.
@@ -36,6 +36,11 @@ export const mailOwner: Pick<WebhookParts, 'tellExhausted' | 'tellDisabled'> = {
       nowMs,
     })
   },
+}
+
+/** Half a character is no text to PostgreSQL: the delivery would not end, and be told again and again. */
+function firstOf(answer: string): string {
+  return [...answer].slice(0, 200).join('').toWellFormed()
 }
 
 /** A host may be longer than a key. */
