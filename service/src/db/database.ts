@@ -206,3 +206,11 @@ async function withDeadlockRetry<Value>(attempt: () => Promise<Value>): Promise<
 export function errorCode(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
 }
+
+/**
+ * Whether what was to be written is to blame: classes 22 and 23 are what a value can cause, and 54 what one that is too long can,
+ * https://www.postgresql.org/docs/current/errcodes-appendix.html
+ */
+export function isAboutData(error: unknown): boolean {
+  return /^(2[23]|54)/.test(errorCode(error) ?? '')
+}

@@ -19,17 +19,22 @@ export type OrderEvent = {
   readonly atMs: InstantMs
 }
 
-/** Of the orders that have gone on longest without anybody being told, oldest event first within an order. */
-export function findEventsToRelay(sql: Sql, ordersMax: number): Promise<OrderEvent[]> {
+/** Of the orders that have gone on longest without anybody being told, except for these; oldest event first within an order. */
+export function findEventsToRelay(
+  sql: Sql,
+  ordersMax: number,
+  except: readonly OrderId[],
+): Promise<OrderEvent[]> {
   return sql.query<OrderEvent>(
     `SELECT order_id AS "orderId", account_id AS "accountId", callback_url AS "callbackUrl", events.sequence,
        previous_status AS "previousStatus", events.status, snapshot, at_ms AS "atMs"
      FROM (SELECT bucket, order_id, account_id, callback_url, relayed_sequence FROM orders
-           WHERE sequence > relayed_sequence ORDER BY updated_at_ms LIMIT $1) AS waiting
+           WHERE sequence > relayed_sequence AND order_id NOT IN (SELECT unnest($2::text[]))
+           ORDER BY updated_at_ms LIMIT $1) AS waiting
      JOIN events USING (bucket, order_id)
      WHERE events.sequence > relayed_sequence
      ORDER BY bucket, order_id, events.sequence`,
-    [ordersMax],
+    [ordersMax, except],
   )
 }
 

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { errorCode } from '../db/database.ts'
+import { isAboutData } from '../db/database.ts'
 import { insertNewOrders, type NewOrder } from '../db/new_orders.ts'
 import { type AddressFamily, chainFacts } from '../domain/catalog/networks.ts'
 import { BUCKET_DIGITS, ORDER_ID_DIGITS, orderIdOf } from '../domain/orders/identifiers.ts'
@@ -72,11 +72,6 @@ function openQueue(world: DeskWorld, family: AddressFamily): OpenOrder {
     return views.map((view) => view ?? later.shift() ?? null)
   }
   return batched(openAll, { itemsMax: ORDERS_MAX, isOneToBlame: isAboutData })
-}
-
-/** Classes 22 and 23 are what a value can cause, https://www.postgresql.org/docs/current/errcodes-appendix.html */
-function isAboutData(error: unknown): boolean {
-  return /^2[23]/.test(errorCode(error) ?? '')
 }
 
 type Opened = NewOrder & { readonly snapshot: OrderView }

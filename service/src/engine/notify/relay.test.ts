@@ -10,7 +10,7 @@ import {
   openOrder,
   resetWebhooks,
 } from '../testing/webhook_stage.ts'
-import { type Relay, relayEvents } from './relay.ts'
+import { type Relay, relayEvents, type StuckOrders } from './relay.ts'
 import { relayToWebhooks } from './relay_webhooks.ts'
 
 /**
@@ -170,6 +170,91 @@ test('of many that relay the same events at once each leaves what one would', as
     expect(await linesOf(orderId)).toMatchObject([{ next: 1 }, { next: 1 }])
   }
   expect(await stage.db.query('SELECT 1 FROM orders WHERE relayed_sequence <> sequence')).toEqual([])
+})
+
+/** What the database refuses because of what it is given, in each of the classes 22, 23 and 54. */
+const refusals = [
+  `SELECT '"\\ud83d"'::jsonb`,
+  'INSERT INTO mails (bucket) VALUES (NULL)',
+  `SELECT lpad('x', 2147483647)`,
+]
+
+/** `tried` has how many orders were handed on together, for each time that one that cannot be written was among them. */
+function refusing(orderIds: readonly string[], sql = 'SELECT 1 / 0') {
+  const opened = { isBroken: true, tried: [] as number[], stuck: new Map() satisfies StuckOrders }
+  const refuse: Relay = async (tx, events) => {
+    const told = new Set(events.map(({ orderId }) => orderId))
+    if (!opened.isBroken || !orderIds.some((id) => told.has(id))) return
+    opened.tried.push(told.size)
+    await tx.query(sql)
+  }
+  const step = () => relayEvents(stage.world, [webhooks, refuse], opened.stuck)
+  return Object.assign(opened, { step })
+}
+
+test.each(refusals)('an order whose events cannot be written keeps no other waiting: %s', async (sql) => {
+  const orders: string[] = []
+  for (let index = 0; index < 5; index += 1) orders.push(await openOrder(stage, 'https://one.example/'))
+  const [before = '', bad = '', after = ''] = orders
+  await happen(stage, bad)
+  const relaying = refusing([bad], sql)
+  await relaying.step()
+  expect(await deliveriesOf(before)).toEqual(['callback:1'])
+  expect(await deliveriesOf(after)).toEqual(['callback:1'])
+  expect(await deliveriesOf(bad)).toEqual([])
+  expect(relaying.tried).toEqual([5, 1])
+  expect(stage.logged).toMatchObject([{ level: 'error', facts: { order: bad } }])
+  await happen(stage, after)
+  await relaying.step()
+  expect(await deliveriesOf(after)).toEqual(['callback:1', 'callback:2'])
+  expect(relaying.tried).toEqual([5, 1])
+})
+
+test('what could not be written is tried again by itself, ever less often, and told in order once it can be', async () => {
+  const bad = await openOrder(stage, 'https://one.example/')
+  await happen(stage, bad)
+  const relaying = refusing([bad])
+  const triedInAnHour = async () => {
+    relaying.tried.length = 0
+    for (let second = 0; second < 3_600; second += 10) {
+      stage.advance(10_000)
+      await relaying.step()
+    }
+    return relaying.tried.length
+  }
+  await openOrder(stage, 'https://one.example/')
+  expect(await triedInAnHour()).toBeLessThanOrEqual(13)
+  expect(new Set(relaying.tried.slice(1))).toEqual(new Set([1]))
+  expect(stage.logged.length).toBeLessThanOrEqual(13)
+  expect(await triedInAnHour()).toBe(1)
+  relaying.isBroken = false
+  await happen(stage, bad)
+  stage.advance(3_600_000)
+  await relaying.step()
+  expect(await deliveriesOf(bad)).toEqual(['callback:1', 'callback:2', 'callback:3'])
+  expect([...relaying.stuck]).toEqual([])
+})
+
+test('more that cannot be written than are handed on at once keep nobody waiting', async () => {
+  const bad: string[] = []
+  for (let index = 0; index < 200; index += 1) bad.push(await openOrder(stage, null))
+  stage.advance(1)
+  const good = await openOrder(stage, 'https://one.example/')
+  const relaying = refusing(bad)
+  expect(await relaying.step()).toBe(true)
+  expect(await relaying.step()).toBe(false)
+  expect(await deliveriesOf(good)).toEqual(['callback:1'])
+})
+
+test('what another process could write after all is not kept in mind', async () => {
+  const bad = await openOrder(stage, 'https://one.example/')
+  const relaying = refusing([bad])
+  await relaying.step()
+  expect([...relaying.stuck.keys()]).toEqual([bad])
+  await relay(webhooks)
+  stage.advance(3_600_000)
+  await relaying.step()
+  expect([...relaying.stuck]).toEqual([])
 })
 
 test('an event that is handed on again does not wake a line that has told it', async () => {

@@ -2,7 +2,7 @@ import { openAlarm } from '../alarms.ts'
 import { type Loop, startLoop } from '../loop.ts'
 import { startDelivering } from './deliveries.ts'
 import { mailRelay } from './mail_relay.ts'
-import { type Relay, relayEvents } from './relay.ts'
+import { type Relay, relayEvents, type StuckOrders } from './relay.ts'
 import { relayToWebhooks } from './relay_webhooks.ts'
 import { type MailParts, startMailing } from './send_mails.ts'
 import type { WebhookWorld } from './webhook_world.ts'
@@ -18,9 +18,10 @@ export function startNotifying(world: NotifierWorld): Loop[] {
     isAny = true
   }
   const relays: readonly Relay[] = [mailRelay(world), relayToWebhooks(world.clock), noteAny]
+  const stuck: StuckOrders = new Map()
   const handOn = async () => {
     isAny = false
-    const hasMore = await relayEvents(world, relays)
+    const hasMore = await relayEvents(world, relays, stuck)
     if (isAny) alarm.ring()
     return hasMore
   }

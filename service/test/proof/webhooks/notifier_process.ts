@@ -73,7 +73,7 @@ const noMails = {
 
 /** Known bad: events are noted as handed on before their rows are written. */
 async function noteFirst(): Promise<boolean> {
-  const events = await findEventsToRelay(db, 200)
+  const events = await findEventsToRelay(db, 200, [])
   if (events.length === 0) return false
   await noteRelayed(db, events)
   process.send?.('noted')
