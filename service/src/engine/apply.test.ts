@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import type { Database } from '../db/database.ts'
 import { amountOf } from '../domain/money/amount.ts'
 import type { Fact } from '../domain/orders/facts.ts'
 import { apply, applyInTurn } from './apply.ts'
@@ -62,6 +63,24 @@ test('facts that are told together are all told or none', async () => {
   await expect(applyInTurn(stage.world, order.terms.id, told)).rejects.toThrow('the lease is lost')
   expect(await stage.db.query(`SELECT FROM facts WHERE kind = 'DepositSeen'`)).toEqual([])
   expect(await stage.db.query('SELECT FROM deposits')).toEqual([])
+})
+
+test('what waits for the database or for its turn has happened when it had its turn', async () => {
+  const order = await placeOrder(stage, 'BNB:BNB', 'BTC:BTC', { asks: 10n ** 18n, promises: 1_000n })
+  const { id } = order.terms
+  const connected = Promise.withResolvers<void>()
+  const transaction: Database['transaction'] = async (work) => {
+    await connected.promise
+    return stage.db.transaction(work)
+  }
+  const startedAtMs = stage.world.clock.nowMs()
+  const slow = apply({ ...stage.world, db: { ...stage.db, transaction } }, id, 'slow', crumb(0).fact)
+  stage.advance(5_000)
+  await apply(stage.world, id, 'quick', crumb(1).fact)
+  connected.resolve()
+  expect(await slow).toMatchObject({ kind: 'changed', order: { updatedAtMs: startedAtMs + 5_000 } })
+  const told = await stage.db.query(`SELECT at_ms AS at FROM facts WHERE kind = 'DepositSeen'`)
+  expect(told).toEqual([{ at: startedAtMs + 5_000 }, { at: startedAtMs + 5_000 }])
 })
 
 /** One wei, by a call of a contract; all of them in one block. */

@@ -57,10 +57,11 @@ export async function applyInTurn(
   orderId: OrderId,
   all: readonly Told[],
 ): Promise<readonly Applied[]> {
-  const nowMs = world.clock.nowMs()
   const applied = await world.db.transaction(async (tx) => {
     const locked = await lockOrder(tx, orderId)
     if (locked === null) return all.map(() => ({ kind: 'no_order' }) as const)
+    // Only now: who waited for a connection or the lock would date it before what happened meanwhile.
+    const nowMs = world.clock.nowMs()
     const answers: Applied[] = []
     let order: Order | null = null
     for (const told of all) {

@@ -665,6 +665,19 @@ describe('refunds', () => {
   })
 })
 
+test('what a machine decides whose clock is behind happened no earlier than what happened before', () => {
+  const { terms, updatedAtMs } = startStory().order
+  const fact = { kind: 'OrderExpired', atMs: terms.expiresAtMs } as const
+  for (const [nowMs, expected] of [
+    [updatedAtMs - 1, updatedAtMs],
+    [updatedAtMs + 1, updatedAtMs + 1],
+  ] as const) {
+    expect(decide(startStory().order, fact, nowMs)).toMatchObject({
+      order: { state: { status: 'EXPIRED' }, updatedAtMs: expected },
+    })
+  }
+})
+
 test('a fact that nobody knows stops everything', () => {
   expect(() => decide(startStory().order, { kind: 'DepositBurnt' } as never, LATE_MS)).toThrow('DepositBurnt')
 })

@@ -67,7 +67,7 @@ export function ignore(why: string): Decision {
 
 /**
  * The next state. A change of status takes the next sequence number, and the first to EMERGENCY is noted; other changes only
- * touch `updatedAtMs`.
+ * touch `updatedAtMs`, which goes back by no clock: those of two machines differ.
  */
 export function move(
   order: Order,
@@ -80,7 +80,8 @@ export function move(
   const sequence = isAnother ? order.sequence + 1 : order.sequence
   const isAsked = isAnother && state.status === 'EMERGENCY'
   const firstEmergencyAtMs = order.firstEmergencyAtMs ?? (isAsked ? nowMs : null)
-  const next = { ...order, state, sequence, updatedAtMs: nowMs, firstEmergencyAtMs }
+  const updatedAtMs = Math.max(order.updatedAtMs, nowMs)
+  const next = { ...order, state, sequence, updatedAtMs, firstEmergencyAtMs }
   return { kind: 'changed', order: next, postings, effects }
 }
 
