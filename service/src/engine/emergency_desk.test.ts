@@ -144,6 +144,38 @@ test('what a refund took of the network that was executed and failed is taken of
   expect(refunds).toEqual([{ units: 4_999_000n }, { units: 4_998_300n }])
 })
 
+test.each(['continue', 'refund'] as const)(
+  '%s is on what is true then, wherever it is when another choice has come to nothing meanwhile',
+  async (action) => {
+    const market = { costOf: ({ id: asset }: Asset, told: Amount) => amountOf(asset, told.units) }
+    for (let at = 0; at < STATEMENTS_MAX; at += 1) {
+      const { choose, id } = await stuckOrder()
+      const line = before(at, async () => {
+        await choose(stage.db, 'first', 'elsewhere', { market })
+        const payoutId = `${id}:1`
+        const cost = amountOf('BTC:BTC', 700n)
+        await tell(stage, id, 'fails', {
+          kind: 'PayoutFailed',
+          payoutId,
+          problem: 'DESTINATION_PROBLEM',
+          cost,
+        })
+        await stage.db.query(`UPDATE outflows SET state = 'failed' WHERE order_id = $1`, [id])
+      })
+      await choose(line.db, 'second', action === 'refund' ? 'back' : null, { action, market })
+      if (line.asked() <= at) break
+      const [second] = await stage.db.query('SELECT address, units FROM outflows WHERE payout_id = $1', [
+        `${id}:2`,
+      ])
+      const expected =
+        action === 'refund'
+          ? { address: 'back', units: 4_998_300n }
+          : { address: expect.stringMatching(/^outside/), units: 499_999_990_000_000_000n }
+      expect(second, `before statement ${at}`).toEqual(expected)
+    }
+  },
+)
+
 test('what has no price now is put off, and not told to be too little', async () => {
   const { choose, outflows } = await stuckOrder()
   const noPrice = { code: 'RATE_UNAVAILABLE', message: 'there is no reliable price at the moment' } as const

@@ -56,7 +56,7 @@ async function actOn(
     const fact = factOf(world, order, action, given.value)
     if (!fact.ok) return fact
     const chosen = await choose(world, order, fact.value, retry)
-    // A deposit arrived between the offer and the choice: the choice is made on what is there now.
+    // Something happened between the offer and the choice: the choice is made on what is there now.
     if (chosen !== 'offer_changed') return chosen
     if (tries === OFFER_TRIES) return refuse(busy)
   }
@@ -135,6 +135,7 @@ async function choose(
   let answer: ActionView | null = null
   const act = () =>
     apply(world, id, `action:${order.sequence}:${retry.slot}`, fact, async (tx, next) => {
+      if (next.sequence !== order.sequence + 1) throw new AnotherEmergency()
       answer = answerOf(next, fact.action)
       const filled = { bodyHash: retry.bodyHash, orderId: id, answer }
       if (!(await fillRetrySlot(tx, accountId, retry.slot, filled, world.clock.wallMs())))
@@ -150,6 +151,7 @@ async function choose(
       return refuse(code === 'NOT_EMERGENCY' ? notEmergency(why) : { code, message: why })
     }
   } catch (error) {
+    if (error instanceof AnotherEmergency) return 'offer_changed'
     if (!(error instanceof SlotTaken)) throw error
     answer = null
   }
@@ -170,6 +172,12 @@ async function sealAnew(world: DeskWorld, tx: Sql, before: Order, next: Order): 
 
 /** Thrown so that a second request with the same slot undoes what it began; the first one's answer is given. */
 class SlotTaken extends Error {}
+
+/**
+ * Thrown when the order was looked at in an emergency that is over, and is in another one: what was offered in the first knows nothing
+ * of what has happened since, such as an attempt that failed at the customer's cost.
+ */
+class AnotherEmergency extends Error {}
 
 const MESSAGES: Readonly<Record<EmergencyAction, string>> = {
   continue: 'The exchange goes on with what was received.',
