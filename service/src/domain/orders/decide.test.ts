@@ -265,6 +265,20 @@ describe('what counts', () => {
   })
 
   test.each([
+    ['while its customer is asked', []],
+    ['while it is exchanged', [goAhead]],
+    ['while it is refunded', [refund]],
+    ['when its payout has failed since', [goAhead, writeDown, send]],
+  ] as const)('nor does it when that block leaves the chain %s', (_, chosen) => {
+    const waited = { ...setScene({ rateType: 'fixed' }, see('d1', 100n)), nowMs: EXPIRES_MS + 3_600_000 }
+    const asked = goOn(waited, mine('d1', 100n), confirm('d1'), ...chosen, unmine('d1'))
+    const left = chosen.length > 1 ? goOn(asked, fail) : asked
+    expect(reasonsOf(left)).toBe('PENDING')
+    expect(reasonsOf(goOn(left, mine('d1', 100n), confirm('d1')))).toEqual(['LATE_DEPOSIT'])
+    expect(reasonsOf(goOn(left, vanish('d1'), expire))).toBe('EXPIRED')
+  })
+
+  test.each([
     ['fixed', 0, ['LATE_DEPOSIT']],
     ['fixed', -1, 'EXCHANGE'],
     ['float', 0, 'EXCHANGE'],

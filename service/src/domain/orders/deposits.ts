@@ -186,7 +186,7 @@ export function openState(order: Order): OrderState {
   if (deposits.some(({ isLate }) => !isLate)) return { status: 'PENDING' }
   if (hasOnlyMempoolLeft(order)) return judge(order)
   const wasSeen = deposits.some(({ seenAtMs }) => seenAtMs < terms.expiresAtMs)
-  return { status: state.status === 'PENDING' && wasSeen ? 'PENDING' : 'EXPIRED' }
+  return { status: state.status !== 'EXPIRED' && wasSeen ? 'PENDING' : 'EXPIRED' }
 }
 
 /**
