@@ -81,7 +81,7 @@ export type ChainSettings = {
   readonly nodeTimeoutMs: number
 }
 
-const mainnetChainIds = { ETH: 1, BNB: 56 } as const
+export const mainnetChainIds = { ETH: 1, BNB: 56 } as const
 
 export function readChains(from: Environment): ChainSettings {
   return {
@@ -129,7 +129,7 @@ function isDecodable(text: string): boolean {
   }
 }
 
-const mainGenesisBlockId = '00000000000000001ebf88508a03865c71d452e25f4d51194196a1d22b6653dc'
+export const mainGenesisBlockId = '00000000000000001ebf88508a03865c71d452e25f4d51194196a1d22b6653dc'
 
 function readTron(from: Environment): TronSettings {
   const genesisBlockId = from.text('CAMBIST_TRX_GENESIS') ?? mainGenesisBlockId
@@ -163,7 +163,7 @@ function readEos(from: Environment): EosSettings {
   return { rpcUrl, chainId, account, publicKey }
 }
 
-const mainGenesisHash = '5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d'
+export const mainGenesisHash = '5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d'
 const solanaAddress = /^[1-9A-HJ-NP-Za-km-z]{32,44}$/
 
 function readSolana(from: Environment): SolanaSettings {
@@ -231,9 +231,9 @@ export function activeChains(chains: ChainSettings): readonly ChainId[] {
   return chainIds.filter((chain) => chain !== 'EOS' || chains.EOS.account !== '')
 }
 
-/** Whether real money is at stake: any chain that this process works for is not known to be a test network. */
-export function isMainnet(chains: ChainSettings): boolean {
-  const names: Record<ChainId, string | number> = {
+/** What names the network of each chain. */
+export function networkNames(chains: ChainSettings): Readonly<Record<ChainId, string | number>> {
+  return {
     BTC: chains.BTC.network,
     ETH: chains.ETH.evmChainId,
     BNB: chains.BNB.evmChainId,
@@ -243,5 +243,10 @@ export function isMainnet(chains: ChainSettings): boolean {
     EOS: chains.EOS.chainId,
     SOL: chains.SOL.genesisHash,
   }
+}
+
+/** Whether real money is at stake: any chain that this process works for is not known to be a test network. */
+export function isMainnet(chains: ChainSettings): boolean {
+  const names = networkNames(chains)
   return activeChains(chains).some((chain) => !isTestNetwork(chain, names[chain]))
 }

@@ -30,7 +30,7 @@ const introduction = [
   '',
   'When any chain a process works for is a main network, which every network counts as that is not a known test network (`service/src/config/test_networks.ts`), Cambist additionally refuses',
   'to start with a key of the sandbox, a signer without spend limits, or a base URL that is not https. Fewer than',
-  'three price venues are refused everywhere.',
+  'three price venues are refused everywhere, and so is a test network beside a main one: its coins would buy real ones.',
   '',
   'This page is generated from `service/src/config/variables.ts`; a test compares the two.',
   '',

@@ -1,0 +1,63 @@
+import { expect, test } from 'vitest'
+import { type ChainId, chainIds } from '../domain/catalog/networks.ts'
+import { ConfigError } from './problems.ts'
+import { readServeConfig } from './serve_config.ts'
+
+/**
+ * What: coins that are worth nothing are not exchanged for money.
+ * How: the configuration of a watcher, which needs nodes and no keys.
+ */
+const eosKey = 'PUB_K1_6MRyAjQq8ud7hVNYcfnVPJqcVpscN5So8BhtHuGYqET5BoDq63'
+const testNetworks = {
+  BTC: { CAMBIST_BTC_NETWORK: 'testnet' },
+  ETH: { CAMBIST_ETH_CHAIN_ID: '11155111' },
+  BNB: { CAMBIST_BNB_CHAIN_ID: '97' },
+  XRP: { CAMBIST_XRP_NETWORK_ID: '1' },
+  XLM: { CAMBIST_XLM_NETWORK: 'Test SDF Network ; September 2015' },
+  TRX: { CAMBIST_TRX_GENESIS: '0000000000000000de1aa88295e1fcf982742f773e0419c5a9c134c994a9059e' },
+  EOS: { CAMBIST_EOS_CHAIN_ID: '73e4385a2708e6d7048834fbc1079f2fabb17b3c125b146af438971e90716c4d' },
+  SOL: { CAMBIST_SOL_GENESIS: 'EtWTRABZaYq6iMfeYKouRu166VU2xqa1wcaWoxPkrZBG' },
+} as const satisfies Record<ChainId, Record<string, string>>
+
+function nodesOf(...chains: readonly ChainId[]): Record<string, string> {
+  return Object.fromEntries([
+    ['DATABASE_URL', 'postgres://cambist@db/cambist'],
+    ...chains.map((chain) => [`CAMBIST_${chain}_URL`, 'http://node:1']),
+    ...(chains.includes('EOS') ? [['CAMBIST_EOS_ACCOUNT', 'mycambist123'] as const] : []),
+    ...(chains.includes('EOS') ? [['CAMBIST_EOS_KEY', eosKey] as const] : []),
+  ])
+}
+
+/** What is wrong with the environment, as `VARIABLE: message` lines. */
+function problemsOf(env: Record<string, string>): readonly string[] {
+  try {
+    readServeConfig(env, 'watcher')
+  } catch (error) {
+    if (error instanceof ConfigError) return error.problems.map((each) => `${each.variable}: ${each.message}`)
+    throw error
+  }
+  return []
+}
+
+test.each(chainIds)('a test network of %s stands beside no main network', (chain) => {
+  const other = chain === 'BTC' ? 'ETH' : 'BTC'
+  const [variable = ''] = Object.keys(testNetworks[chain])
+  expect(problemsOf({ ...nodesOf(...chainIds), ...testNetworks[chain] })).toEqual([
+    expect.stringMatching(`^${variable}: .*test network.*CAMBIST_${other}_URL.*unset CAMBIST_${chain}_URL`),
+  ])
+  expect(problemsOf({ ...nodesOf(chain, other), ...testNetworks[chain] })).toHaveLength(1)
+  expect(problemsOf({ ...nodesOf(chain), ...testNetworks[chain] }), 'alone').toEqual([])
+  expect(problemsOf({ ...nodesOf(other), ...testNetworks[chain] }), 'without its node').toEqual([])
+})
+
+test('networks of one kind stand side by side', () => {
+  expect(problemsOf(nodesOf(...chainIds))).toEqual([])
+  const allTest = Object.assign({}, ...Object.values(testNetworks))
+  expect(problemsOf({ ...nodesOf(...chainIds), ...allTest })).toEqual([])
+})
+
+test('a network that nobody knows may be of either kind', () => {
+  const unknown = { CAMBIST_ETH_CHAIN_ID: '8453' }
+  expect(problemsOf({ ...nodesOf('BTC', 'ETH'), ...unknown })).toEqual([])
+  expect(problemsOf({ ...nodesOf('BTC', 'ETH'), ...unknown, ...testNetworks.BTC })).toEqual([])
+})

@@ -1,0 +1,50 @@
+import { type ChainId, chainIds } from '../domain/catalog/networks.ts'
+import {
+  type ChainSettings,
+  mainGenesisBlockId,
+  mainGenesisHash,
+  mainnetChainIds,
+  networkNames,
+} from './chain_settings.ts'
+import type { Environment } from './environment.ts'
+import { isTestNetwork } from './test_networks.ts'
+import { EOS_MAIN, STELLAR_MAIN, type VariableName } from './variables.ts'
+
+const networkVariables = {
+  BTC: 'CAMBIST_BTC_NETWORK',
+  ETH: 'CAMBIST_ETH_CHAIN_ID',
+  BNB: 'CAMBIST_BNB_CHAIN_ID',
+  XRP: 'CAMBIST_XRP_NETWORK_ID',
+  XLM: 'CAMBIST_XLM_NETWORK',
+  TRX: 'CAMBIST_TRX_GENESIS',
+  EOS: 'CAMBIST_EOS_CHAIN_ID',
+  SOL: 'CAMBIST_SOL_GENESIS',
+} as const satisfies Record<ChainId, VariableName>
+
+const mainNetworks: Readonly<Record<ChainId, string | number>> = {
+  BTC: 'mainnet',
+  ...mainnetChainIds,
+  XRP: 0,
+  XLM: STELLAR_MAIN,
+  TRX: mainGenesisBlockId,
+  EOS: EOS_MAIN,
+  SOL: mainGenesisHash,
+}
+
+/**
+ * Whatever is offered can be exchanged for everything else: beside a main network, the coins of a test network, which are
+ * given away, would buy real ones. A network that is neither may be somebody's own, and goes with both.
+ */
+export function refuseMixedNetworks(from: Environment, chains: ChainSettings): void {
+  const names = networkNames(chains)
+  // Whoever has no node of a chain offers nothing on it, and its network is a default that nobody looked at.
+  const offered = chainIds.filter((chain) => chains[chain].rpcUrl !== null)
+  const main = offered.find((chain) => names[chain] === mainNetworks[chain])
+  if (main === undefined) return
+  for (const chain of offered.filter((each) => isTestNetwork(each, names[each]))) {
+    from.report(
+      networkVariables[chain],
+      `is a test network, whose coins are worth nothing, and CAMBIST_${main}_URL is of a main one: the one would buy the other; unset CAMBIST_${chain}_URL, or set ${networkVariables[main]} to a test network too`,
+    )
+  }
+}
