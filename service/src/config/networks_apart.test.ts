@@ -61,3 +61,29 @@ test('a network that nobody knows may be of either kind', () => {
   expect(problemsOf({ ...nodesOf('BTC', 'ETH'), ...unknown })).toEqual([])
   expect(problemsOf({ ...nodesOf('BTC', 'ETH'), ...unknown, ...testNetworks.BTC })).toEqual([])
 })
+
+test('one chain is not two: its coins would be counted under two names, at two prices', () => {
+  const both = (ETH: string, BNB: string) =>
+    problemsOf({ ...nodesOf('ETH', 'BNB'), CAMBIST_ETH_CHAIN_ID: ETH, CAMBIST_BNB_CHAIN_ID: BNB })
+  for (const id of ['8453', '1337', '31337'])
+    expect(both(id, `0${id}`), id).toEqual([
+      expect.stringMatching(`^CAMBIST_BNB_CHAIN_ID: is ${id} .*CAMBIST_ETH_CHAIN_ID.*unset CAMBIST_BNB_URL`),
+    ])
+  expect(problemsOf({ ...nodesOf('ETH'), CAMBIST_ETH_CHAIN_ID: '97', CAMBIST_BNB_CHAIN_ID: '97' })).toEqual(
+    [],
+  )
+  expect(both('31337', '31338')).toEqual([])
+})
+
+test('a chain with the coin of another is not believed: its coins would go at the price of the other', () => {
+  const of = (ETH: string, BNB: string) =>
+    problemsOf({ ...nodesOf('ETH', 'BNB'), CAMBIST_ETH_CHAIN_ID: ETH, CAMBIST_BNB_CHAIN_ID: BNB })
+  expect(of('56', '1')).toEqual([
+    expect.stringMatching('^CAMBIST_ETH_CHAIN_ID: is 56, the chain id of BNB Smart Chain.*set it to 1'),
+    expect.stringMatching('^CAMBIST_BNB_CHAIN_ID: is 1, the chain id of Ethereum.*set it to 56'),
+  ])
+  expect(of('1', '1')).toEqual([
+    expect.stringMatching('^CAMBIST_BNB_CHAIN_ID: is 1, the chain id of Ethereum'),
+  ])
+  expect(of('56', '56')).toEqual([expect.stringMatching('^CAMBIST_ETH_CHAIN_ID: is 56, the chain id of BNB')])
+})

@@ -1,4 +1,4 @@
-import { type ChainId, chainIds } from '../domain/catalog/networks.ts'
+import { type ChainId, chainFacts, chainIds } from '../domain/catalog/networks.ts'
 import {
   type ChainSettings,
   mainGenesisBlockId,
@@ -31,11 +31,17 @@ const mainNetworks: Readonly<Record<ChainId, string | number>> = {
   SOL: mainGenesisHash,
 }
 
+/** Refuses networks that would make one coin pass for another. */
+export function keepNetworksApart(from: Environment, chains: ChainSettings): void {
+  refuseMixed(from, chains)
+  refuseTwins(from, chains)
+}
+
 /**
  * Whatever is offered can be exchanged for everything else: beside a main network, the coins of a test network, which are
  * given away, would buy real ones. A network that is neither may be somebody's own, and goes with both.
  */
-export function refuseMixedNetworks(from: Environment, chains: ChainSettings): void {
+function refuseMixed(from: Environment, chains: ChainSettings): void {
   const names = networkNames(chains)
   // Whoever has no node of a chain offers nothing on it, and its network is a default that nobody looked at.
   const offered = chainIds.filter((chain) => chains[chain].rpcUrl !== null)
@@ -47,4 +53,25 @@ export function refuseMixedNetworks(from: Environment, chains: ChainSettings): v
       `is a test network, whose coins are worth nothing, and CAMBIST_${main}_URL is of a main one: the one would buy the other; unset CAMBIST_${chain}_URL, or set ${networkVariables[main]} to a test network too`,
     )
   }
+}
+
+/** EVM chains share their addresses, so a node of the one would do for the other, and start-up finds what is configured. */
+function refuseTwins(from: Environment, { ETH, BNB }: ChainSettings): void {
+  const settings = { ETH, BNB }
+  const misnamed = (['ETH', 'BNB'] as const).filter((chain) => {
+    const other = chain === 'ETH' ? 'BNB' : 'ETH'
+    const { rpcUrl, evmChainId } = settings[chain]
+    if (rpcUrl === null || evmChainId !== mainnetChainIds[other]) return false
+    from.report(
+      networkVariables[chain],
+      `is ${evmChainId}, the chain id of ${chainFacts[other].name}, whose coin would go at the price of ${chain}; set it to ${mainnetChainIds[chain]}`,
+    )
+    return true
+  })
+  const areBoth = ETH.rpcUrl !== null && BNB.rpcUrl !== null
+  if (misnamed.length > 0 || !areBoth || ETH.evmChainId !== BNB.evmChainId) return
+  from.report(
+    networkVariables.BNB,
+    `is ${BNB.evmChainId} as ${networkVariables.ETH} is: what is on that chain would be counted as ETH and as BNB; set it to that of another chain, or unset CAMBIST_BNB_URL`,
+  )
 }

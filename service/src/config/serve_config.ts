@@ -14,7 +14,7 @@ import {
   readRateLimits,
 } from './http_settings.ts'
 import { type MailSettings, readMail } from './mail_settings.ts'
-import { refuseMixedNetworks } from './networks_apart.ts'
+import { keepNetworksApart } from './networks_apart.ts'
 import { isSandboxKey } from './sandbox_secrets.ts'
 import { readSigner, type SignerSettings } from './signer_settings.ts'
 import { type PriceSettings, readPrices, readTrading, type TradingSettings } from './trading_settings.ts'
@@ -71,7 +71,7 @@ export function readServeConfig(env: Env, rolesText?: string): ServeConfig {
   const from = readEnvironment(env, 'serve')
   const active = readRoles(from, rolesText)
   const chains = readChains(from)
-  refuseMixedNetworks(from, chains)
+  keepNetworksApart(from, chains)
   const isReal = isMainnet(chains)
   from.required('DATABASE_URL', 'by serve')
   if (needs(active, ['api', 'watcher', 'engine']) && hasNoNode(chains)) {
