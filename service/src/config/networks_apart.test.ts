@@ -87,3 +87,21 @@ test('a chain with the coin of another is not believed: its coins would go at th
   ])
   expect(of('56', '56')).toEqual([expect.stringMatching('^CAMBIST_ETH_CHAIN_ID: is 56, the chain id of BNB')])
 })
+
+test('a contract is one token: with two names its balance would be counted twice, and its deposits not at all', () => {
+  const usdt = '0xdAC17F958D2ee523a2206206994597C13D831ec7'
+  for (const contract of [usdt, usdt.toLowerCase()])
+    expect(problemsOf({ ...nodesOf('ETH'), CAMBIST_CONTRACT_USDC_ERC20: contract })).toEqual([
+      expect.stringMatching('^CAMBIST_CONTRACT_USDC_ERC20: is the contract of USDT on ERC20'),
+    ])
+  const swapped = {
+    CAMBIST_CONTRACT_USDC_ERC20: usdt,
+    CAMBIST_CONTRACT_USDT_ERC20: '0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48',
+  }
+  expect(problemsOf({ ...nodesOf('ETH'), ...swapped })).toEqual([
+    expect.stringMatching('^CAMBIST_CONTRACT_USDT_ERC20: is the contract of USDC on ERC20'),
+    expect.stringMatching('^CAMBIST_CONTRACT_USDC_ERC20: is the contract of USDT on ERC20'),
+  ])
+  const onBoth = { CAMBIST_CONTRACT_USDT_ERC20: usdt, CAMBIST_CONTRACT_USDT_BEP20: usdt }
+  expect(problemsOf({ ...nodesOf('ETH', 'BNB'), ...onBoth }), 'on two chains it is two').toEqual([])
+})

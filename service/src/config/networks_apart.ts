@@ -1,3 +1,4 @@
+import { type AssetId, assetOf } from '../domain/catalog/assets.ts'
 import { type ChainId, chainFacts, chainIds } from '../domain/catalog/networks.ts'
 import {
   type ChainSettings,
@@ -8,7 +9,7 @@ import {
 } from './chain_settings.ts'
 import type { Environment } from './environment.ts'
 import { isTestNetwork } from './test_networks.ts'
-import { EOS_MAIN, STELLAR_MAIN, type VariableName } from './variables.ts'
+import { contractVariable, EOS_MAIN, STELLAR_MAIN, type VariableName, variableOf } from './variables.ts'
 
 const networkVariables = {
   BTC: 'CAMBIST_BTC_NETWORK',
@@ -31,10 +32,11 @@ const mainNetworks: Readonly<Record<ChainId, string | number>> = {
   SOL: mainGenesisHash,
 }
 
-/** Refuses networks that would make one coin pass for another. */
+/** Refuses networks and contracts that would make one coin pass for another. */
 export function keepNetworksApart(from: Environment, chains: ChainSettings): void {
   refuseMixed(from, chains)
   refuseTwins(from, chains)
+  refuseForeignContracts(from, chains)
 }
 
 /**
@@ -74,4 +76,35 @@ function refuseTwins(from: Environment, { ETH, BNB }: ChainSettings): void {
     networkVariables.BNB,
     `is ${BNB.evmChainId} as ${networkVariables.ETH} is: what is on that chain would be counted as ETH and as BNB; set it to that of another chain, or unset CAMBIST_BNB_URL`,
   )
+}
+
+/** Start-up finds a contract with the decimals that it looks for: those of USDT and USDC are the same. */
+function refuseForeignContracts(from: Environment, chains: ChainSettings): void {
+  const names = networkNames(chains)
+  for (const chain of ['ETH', 'BNB', 'TRX', 'SOL'] as const) {
+    const isMain = names[chain] === mainNetworks[chain]
+    const tokens = Object.entries(chains[chain].tokens) as [AssetId, string][]
+    const taken = new Map<string, AssetId>()
+    for (const [asset] of tokens) {
+      const published = variableOf(contractVariable(asset)).default
+      if (isMain && typeof published === 'string') take(taken, asset, published)
+    }
+    for (const [asset, contract] of tokens) {
+      const owner = take(taken, asset, contract)
+      if (owner === asset) continue
+      const { currency, network } = assetOf(owner)
+      from.report(
+        contractVariable(asset),
+        `is the contract of ${currency} on ${network}; set it to that of ${assetOf(asset).currency}`,
+      )
+    }
+  }
+}
+
+/** Whose contract it is: the first one's that named it. Hex means the same in capitals. */
+function take(taken: Map<string, AssetId>, asset: AssetId, contract: string): AssetId {
+  const key = contract.toLowerCase()
+  const owner = taken.get(key) ?? asset
+  taken.set(key, owner)
+  return owner
 }
