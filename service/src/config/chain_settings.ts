@@ -88,20 +88,20 @@ export function readChains(from: Environment): ChainSettings {
     BTC: {
       rpcUrl: readNode(from, 'CAMBIST_BTC_URL'),
       network: from.oneOf('CAMBIST_BTC_NETWORK', bitcoinNetworks),
-      milliSatPerVbMax: readCap(from, 'CAMBIST_BTC_FEE_CAP_SAT_PER_VB', 3),
-      feeSatoshiMax: readCap(from, 'CAMBIST_BTC_FEE_CAP_TOTAL', 8),
+      milliSatPerVbMax: readCap(from, 'CAMBIST_BTC_FEE_CAP_SAT_PER_VB', 3, 10_000n),
+      feeSatoshiMax: readCap(from, 'CAMBIST_BTC_FEE_CAP_TOTAL', 8, 1n),
     },
     ETH: readEvm(from, 'ETH'),
     BNB: readEvm(from, 'BNB'),
     XRP: {
       rpcUrl: readNode(from, 'CAMBIST_XRP_URL'),
       networkId: from.integer('CAMBIST_XRP_NETWORK_ID', 0, 2 ** 32 - 1),
-      feeDropsMax: readCap(from, 'CAMBIST_XRP_FEE_CAP', 6),
+      feeDropsMax: readCap(from, 'CAMBIST_XRP_FEE_CAP', 6, 100n),
     },
     XLM: {
       rpcUrl: readNode(from, 'CAMBIST_XLM_URL'),
       passphrase: from.text('CAMBIST_XLM_NETWORK') ?? STELLAR_MAIN,
-      feeStroopsMax: readCap(from, 'CAMBIST_XLM_FEE_CAP', 7),
+      feeStroopsMax: readCap(from, 'CAMBIST_XLM_FEE_CAP', 7, 100n),
     },
     TRX: readTron(from),
     EOS: readEos(from),
@@ -138,7 +138,7 @@ function readTron(from: Environment): TronSettings {
   return {
     rpcUrl: readNode(from, 'CAMBIST_TRX_URL'),
     genesisBlockId,
-    feeLimitSunMax: readCap(from, 'CAMBIST_TRX_FEE_CAP', 6),
+    feeLimitSunMax: readCap(from, 'CAMBIST_TRX_FEE_CAP', 6, 15_000n),
     tokens: readTokens(from, 'TRX', genesisBlockId === mainGenesisBlockId, {
       isContract: (text): text is string => /^T[1-9A-HJ-NP-Za-km-z]{33}$/.test(text),
       shape: 'T and 33 more in base58',
@@ -172,7 +172,7 @@ function readSolana(from: Environment): SolanaSettings {
   return {
     rpcUrl: readNode(from, 'CAMBIST_SOL_URL'),
     genesisHash,
-    feeLamportsMax: readCap(from, 'CAMBIST_SOL_FEE_CAP', 9),
+    feeLamportsMax: readCap(from, 'CAMBIST_SOL_FEE_CAP', 9, 1n),
     tokens: readTokens(from, 'SOL', genesisHash === mainGenesisHash, {
       isContract: (text): text is string => solanaAddress.test(text),
       shape: '32 to 44 letters in base58',
@@ -185,7 +185,7 @@ function readEvm(from: Environment, chain: 'ETH' | 'BNB'): EvmSettings {
   return {
     rpcUrl: readNode(from, `CAMBIST_${chain}_URL`),
     evmChainId,
-    maxFeePerGasWeiMax: readCap(from, `CAMBIST_${chain}_FEE_CAP_GWEI`, 9),
+    maxFeePerGasWeiMax: readCap(from, `CAMBIST_${chain}_FEE_CAP_GWEI`, 9, 10_000n),
     gasLimitMax: BigInt(from.integer(`CAMBIST_${chain}_GAS_LIMIT_CAP`, 21_000, 30_000_000)),
     tokens: readTokens(from, chain, evmChainId === mainnetChainIds[chain], {
       isContract,
@@ -194,11 +194,15 @@ function readEvm(from: Environment, chain: 'ETH' | 'BNB'): EvmSettings {
   }
 }
 
-/** A cap in units of 10^-decimals. */
-function readCap(from: Environment, name: VariableName, decimals: number): bigint {
+/**
+ * A cap in units of 10^-decimals, and at most so many whole ones: more than the dearest hours of its chain have asked. Whoever
+ * writes it in the smallest units, as chains and their tools do, would have none.
+ */
+function readCap(from: Environment, name: VariableName, decimals: number, most: bigint): bigint {
   const cap = from.decimal(name, decimals)
   if (cap === 0n) from.report(name, 'must be above zero, or nothing could be paid')
-  if (cap > powerOfTen(18)) from.report(name, 'is beyond anything a chain ever asked; a cap has to hold')
+  if (cap > most * powerOfTen(decimals))
+    from.report(name, `must be at most ${most}, which no chain ever asked: a cap has to hold`)
   return cap
 }
 
