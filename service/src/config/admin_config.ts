@@ -1,6 +1,6 @@
 import type { KeyObject } from 'node:crypto'
 import { type ChainSettings, readChains } from './chain_settings.ts'
-import { type Env, readEnvironment } from './environment.ts'
+import { type Env, readDatabaseUrl, readEnvironment } from './environment.ts'
 
 /** What the commands that only need the database read: `migrate`, `order`. */
 export type DatabaseConfig = { readonly databaseUrl: string }
@@ -15,7 +15,7 @@ export type LedgerConfig = DatabaseConfig & { readonly chains: ChainSettings }
 export function readDatabaseConfig(env: Env): DatabaseConfig {
   const from = readEnvironment(env, 'serve')
   from.required('DATABASE_URL', 'by this command')
-  return from.finish({ databaseUrl: from.url('DATABASE_URL', ['postgres:', 'postgresql:']) ?? '' })
+  return from.finish({ databaseUrl: readDatabaseUrl(from, 'DATABASE_URL') ?? '' })
 }
 
 /** Throws ConfigError naming every problem. */
@@ -24,7 +24,7 @@ export function readAccountsConfig(env: Env): AccountsConfig {
   from.required('DATABASE_URL', 'by this command')
   from.required('CAMBIST_ACCOUNT_KEY_FILE', 'by this command')
   return from.finish({
-    databaseUrl: from.url('DATABASE_URL', ['postgres:', 'postgresql:']) ?? '',
+    databaseUrl: readDatabaseUrl(from, 'DATABASE_URL') ?? '',
     accountKeys: from.keys('CAMBIST_ACCOUNT_KEY_FILE'),
   })
 }
@@ -34,5 +34,5 @@ export function readLedgerConfig(env: Env): LedgerConfig {
   const from = readEnvironment(env, 'serve')
   from.required('DATABASE_URL', 'by this command')
   const chains = readChains(from)
-  return from.finish({ databaseUrl: from.url('DATABASE_URL', ['postgres:', 'postgresql:']) ?? '', chains })
+  return from.finish({ databaseUrl: readDatabaseUrl(from, 'DATABASE_URL') ?? '', chains })
 }

@@ -23,7 +23,7 @@ const introduction = [
   'Cambist reads its environment once, at start, and refuses to start when anything is wrong with it; it lists',
   'every problem together with what to do. An unknown `CAMBIST_*` variable is refused, because a misspelt one would',
   'leave a default in force. An empty value counts as unset. Keys and passphrases are never given in a variable, only the file',
-  'or descriptor that holds them.',
+  'or descriptor that holds them. What is blank around a value is no part of it.',
   '',
   'A key file holds 32 random bytes in hex or base64 (`openssl rand -hex 32 > file`); lines starting with `#` are',
   'comments. Give every process only what its roles need: the columns below say which.',

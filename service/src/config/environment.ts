@@ -13,7 +13,10 @@ export type Env = Readonly<Record<string, string | undefined>>
  */
 export type Environment = {
   report(variable: VariableName, message: string): void
-  /** The value or the default; an empty value counts as unset. */
+  /**
+   * The value without what is blank around it, or the default; an empty value counts as unset. A space before the address of a
+   * database made it the name of one, password and all, on the host `base`.
+   */
   text(name: VariableName): string | null
   isSet(name: VariableName): boolean
   required(name: VariableName, why: string): string
@@ -38,8 +41,9 @@ export function readEnvironment(env: Env, shape: Shape): Environment {
     const fallback = variableOf(name).default
     return fallback === null || typeof fallback === 'string' ? fallback : fallback[shape]
   }
-  const isSet = (name: VariableName) => (env[name] ?? '') !== ''
-  const text = (name: VariableName) => (isSet(name) ? (env[name] ?? null) : defaultOf(name))
+  const given = (name: VariableName) => (env[name] ?? '').trim()
+  const isSet = (name: VariableName) => given(name) !== ''
+  const text = (name: VariableName) => (isSet(name) ? given(name) : defaultOf(name))
 
   return {
     report,
@@ -73,7 +77,9 @@ export function readEnvironment(env: Env, shape: Shape): Environment {
     list: (name) => splitList(text(name) ?? ''),
     url: (name, protocols) => {
       const value = text(name)
-      if (value === null || protocols.includes(URL.parse(value)?.protocol ?? '')) return value
+      // With its slashes: `postgres:cambist` is one too, of the database `ambist`.
+      const isRight = value !== null && protocols.some((each) => value.toLowerCase().startsWith(`${each}//`))
+      if (value === null || (isRight && URL.canParse(value))) return value
       // The value may hold a password, so it is not repeated.
       report(name, `must be a URL that starts with ${protocols.map((each) => `${each}//`).join(' or ')}`)
       return value
@@ -93,6 +99,14 @@ export function readEnvironment(env: Env, shape: Shape): Environment {
 export function refuseHash(from: Environment, name: VariableName): void {
   if (from.text(name)?.includes('#') === true)
     from.report(name, 'has a #, which ends the address; in a user or password write it as %23')
+}
+
+export function readDatabaseUrl(
+  from: Environment,
+  name: 'DATABASE_URL' | 'SIGNER_DATABASE_URL',
+): string | null {
+  refuseHash(from, name)
+  return from.url(name, ['postgres:', 'postgresql:'])
 }
 
 export function splitList(text: string): readonly string[] {

@@ -1,4 +1,4 @@
-import { type Env, readEnvironment } from './environment.ts'
+import { type Env, readDatabaseUrl, readEnvironment } from './environment.ts'
 import { type LogLevel, type RateLimits, readLogLevel, readRateLimits } from './http_settings.ts'
 
 export type SandboxConfig = {
@@ -25,7 +25,7 @@ export function readSandboxConfig(env: Env): SandboxConfig {
     port: from.integer('PORT', 0, 65_535),
     host,
     dataDir: from.text('CAMBIST_DATA_DIR') ?? '',
-    databaseUrl: from.url('DATABASE_URL', ['postgres:', 'postgresql:']),
+    databaseUrl: readDatabaseUrl(from, 'DATABASE_URL'),
     logLevel: readLogLevel(from),
     rateLimits: readRateLimits(from),
   })

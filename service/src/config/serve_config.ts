@@ -2,7 +2,7 @@ import type { KeyObject } from 'node:crypto'
 import { statSync } from 'node:fs'
 import { chainIds } from '../domain/catalog/networks.ts'
 import { type ChainSettings, isMainnet, readChains } from './chain_settings.ts'
-import { type Env, type Environment, readEnvironment, splitList } from './environment.ts'
+import { type Env, type Environment, readDatabaseUrl, readEnvironment, splitList } from './environment.ts'
 import {
   type LogLevel,
   type MailLimits,
@@ -81,7 +81,7 @@ export function readServeConfig(env: Env, rolesText?: string): ServeConfig {
     kind: 'serve',
     isMainnet: isReal,
     roles: active,
-    databaseUrl: from.url('DATABASE_URL', ['postgres:', 'postgresql:']) ?? '',
+    databaseUrl: readDatabaseUrl(from, 'DATABASE_URL') ?? '',
     databaseConnections: from.integer('CAMBIST_DATABASE_CONNECTIONS', 2, 1_000),
     port: from.integer('PORT', 0, 65_535),
     host: from.text('HOST') ?? '',

@@ -5,7 +5,7 @@ import { type Asset, type AssetId, assets } from '../domain/catalog/assets.ts'
 import type { ChainId } from '../domain/catalog/networks.ts'
 import { parseAmount } from '../domain/money/amount.ts'
 import { activeChains, type ChainSettings } from './chain_settings.ts'
-import { codeOf, type Environment, readFirstLine } from './environment.ts'
+import { codeOf, type Environment, readDatabaseUrl, readFirstLine } from './environment.ts'
 import { limitVariable } from './variables.ts'
 
 /** The most that may leave, in ledger units. */
@@ -31,8 +31,7 @@ export function readSigner(from: Environment, chains: ChainSettings, isMainnet: 
   const spendLimits = readSpendLimits(from)
   if (isMainnet) requireLimits(from, chains, spendLimits)
   return {
-    databaseUrl:
-      from.url('SIGNER_DATABASE_URL', ['postgres:', 'postgresql:']) ?? from.text('DATABASE_URL') ?? '',
+    databaseUrl: readDatabaseUrl(from, 'SIGNER_DATABASE_URL') ?? from.text('DATABASE_URL') ?? '',
     keystoreFile: readKeystoreFile(from, isMainnet),
     passphrase: readPassphrase(from),
     chains: activeChains(chains),

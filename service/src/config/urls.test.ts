@@ -1,0 +1,54 @@
+import { expect, test } from 'vitest'
+import { readDatabaseConfig } from './admin_config.ts'
+import { ConfigError } from './problems.ts'
+import { readSandboxConfig } from './sandbox_config.ts'
+import { readServeConfig } from './serve_config.ts'
+
+function problemsOf(read: () => unknown): readonly string[] {
+  try {
+    read()
+  } catch (error) {
+    if (error instanceof ConfigError) return error.problems.map((each) => `${each.variable}: ${each.message}`)
+    throw error
+  }
+  return []
+}
+
+const database = 'postgres://cambist:secret@db/cambist'
+const node = 'http://user:secret@node:8332'
+const watcher = (env: Record<string, string>) =>
+  problemsOf(() => readServeConfig({ DATABASE_URL: database, CAMBIST_BTC_URL: node, ...env }, 'watcher'))
+const everywhere = (DATABASE_URL: string) => [
+  ...watcher({ DATABASE_URL }),
+  ...problemsOf(() => readDatabaseConfig({ DATABASE_URL })),
+  ...problemsOf(() => readSandboxConfig({ DATABASE_URL })),
+]
+
+test('what is blank around a value is no part of it: the database would be one of that name, on a host called base', () => {
+  for (const padded of [` ${database}`, `${database} `, `${database}\n`, `\t${database}`]) {
+    expect(readDatabaseConfig({ DATABASE_URL: padded }).databaseUrl, JSON.stringify(padded)).toBe(database)
+    expect(readSandboxConfig({ DATABASE_URL: padded }).databaseUrl).toBe(database)
+    expect(everywhere(padded)).toEqual([])
+  }
+  expect(readSandboxConfig({ DATABASE_URL: ' ', PORT: ' 8081\n' })).toMatchObject({
+    databaseUrl: null,
+    port: 8_081,
+  })
+})
+
+test('an address begins as it is told to, slashes and all', () => {
+  for (const short of ['postgres:cambist', 'postgres:/cambist', 'postgresql:cambist'])
+    expect(everywhere(short), short).toEqual(
+      Array.from(
+        { length: 3 },
+        () => 'DATABASE_URL: must be a URL that starts with postgres:// or postgresql://',
+      ),
+    )
+})
+
+test('a # in the password of the database, which would make it another host, is refused', () => {
+  const problems = everywhere('postgres://cambist:12#secret@db/cambist')
+  expect(problems).toHaveLength(3)
+  for (const problem of problems) expect(problem).toMatch(/^DATABASE_URL: has a #.*%23/)
+  expect(problems.join()).not.toContain('secret')
+})
