@@ -85,3 +85,10 @@ test.each(['0.1', '0.4', '1', '2', '3', '300'])(
     }
   },
 )
+
+test('a venue that nobody can read is refused together with those to choose from', async () => {
+  const config = configWith({ ...regtest, CAMBIST_PRICE_VENUES: 'kraken,coinbase,bitstamp,bitfinix' })
+  await expect(serve(config, pino({ level: 'silent' }))).rejects.toThrow(
+    'CAMBIST_PRICE_VENUES: no prices can be read from bitfinix; choose from binance, bitfinex, bitstamp, bybit, coinbase, gate, kraken, kucoin, okx',
+  )
+})

@@ -20,7 +20,7 @@ import {
   type SignerRole,
   startService,
 } from './main.ts'
-import { defaultPriceRules, isVenueId, priceBook, priceSources } from './prices/index.ts'
+import { defaultPriceRules, isVenueId, priceBook, priceSources, venueIds } from './prices/index.ts'
 import type { PriceSource } from './prices/price_source.ts'
 import type { SignerSettings } from './signer/settings.ts'
 
@@ -125,7 +125,9 @@ function given(key: KeyObject | null): KeyObject {
 function venuesOf({ prices }: ServeConfig): readonly PriceSource[] {
   const unknown = prices.venues.filter((venue) => !isVenueId(venue))
   if (unknown.length > 0) {
-    throw new CommandRefused(`CAMBIST_PRICE_VENUES: no prices can be read from ${unknown.join(', ')}`)
+    throw new CommandRefused(
+      `CAMBIST_PRICE_VENUES: no prices can be read from ${unknown.join(', ')}; choose from ${venueIds.join(', ')}`,
+    )
   }
   return priceSources.ccxt({
     venues: prices.venues.filter(isVenueId),

@@ -1,7 +1,7 @@
 import { ccxtVenues } from './ccxt/ccxt_venues.ts'
 import type { PriceSource } from './price_source.ts'
 
-export { isVenueId } from './ccxt/venues.ts'
+export { isVenueId, venueIds } from './ccxt/venues.ts'
 export { defaultPriceRules, priceBook } from './price_book.ts'
 export { type SandboxPrices, sandboxPrices } from './sandbox/sandbox_prices.ts'
 
