@@ -472,7 +472,8 @@ const trading = {
     section: 'Trading and prices',
     shapes: serve,
     default: '50',
-    meaning: 'Fee of a float order in basis points.',
+    meaning:
+      'Fee of a float order in basis points. An order keeps the one it was created with, unless its customer has to choose.',
   },
   CAMBIST_SLIPPAGE_BPS: {
     section: 'Trading and prices',

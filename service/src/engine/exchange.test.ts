@@ -4,6 +4,7 @@ import type { Database } from '../db/database.ts'
 import { findOrder } from '../db/orders.ts'
 import { amountOf } from '../domain/money/amount.ts'
 import type { Order } from '../domain/orders/order.ts'
+import type { RateType } from '../domain/quotes/quote.ts'
 import type { Prices } from '../prices/price_source.ts'
 import { exchangeOrders } from './exchange.ts'
 import { marketBoard } from './market.ts'
@@ -73,8 +74,8 @@ function openMarket(prices: Prices = stage.world.prices, held = 50_000n * USDT) 
   }
 }
 
-async function paidOrder(promises: bigint): Promise<Order> {
-  const order = await placeOrder(stage, 'BTC:BTC', 'USDT:ERC20', { asks: 100_000_000n, promises })
+async function paidOrder(promises: bigint, rateType: RateType = 'fixed'): Promise<Order> {
+  const order = await placeOrder(stage, 'BTC:BTC', 'USDT:ERC20', { asks: 100_000_000n, promises, rateType })
   await confirmDeposit(stage, order, await mineDeposit(stage, order, 100_000_000n, 90))
   return order
 }
@@ -141,6 +142,19 @@ test('a fixed order needs no price: what it pays was agreed', async () => {
   expect(exchanged?.state).toMatchObject({
     status: 'EXCHANGE',
     settlement: { received: order.terms.asks, paid: order.terms.promises },
+  })
+})
+
+test('a float order is charged the fee that was agreed, whatever the fee is by now', async () => {
+  const { exchange, look } = openMarket({ usd: (currency) => (currency === 'BTC' ? 100n : 1n) })
+  await look()
+  // 1 %, where the policy says 0.5 % by now, of 100 dollars less a millionth for the network.
+  const order = await paidOrder((990_099n * USDT) / 10_000n, 'float')
+  expect([order.terms.feeShare, stage.world.policy.fees.float]).toEqual([100n, 50n])
+  await exchange()
+  const exchanged = await findOrder(stage.db, order.terms.id)
+  expect(exchanged?.state).toMatchObject({
+    settlement: { paid: order.terms.promises, fee: { units: (990_099n * USDT) / 1_000_000n } },
   })
 })
 

@@ -46,15 +46,21 @@ async function exchangeOrder(world: World, due: DueExchange): Promise<void> {
   await (pays === null ? settle() : world.market.setAside(pays, settle))
 }
 
-/** Null when what was received is too little to be paid out. A fixed order waits for its chains, and for no price: it has its rate. */
+/**
+ * Null when what was received is too little to be paid out. A fixed order waits for its chains, and for no price: it has its rate.
+ * A float one goes with the market, and not with what we charge others by now: its fee was agreed.
+ */
 function priceOrder(order: Order, board: MarketBoard): Outcome<Quote | null, MarketRejection> {
-  const { from, to, rateType } = order.terms
+  const { from, to, rateType, feeShare } = order.terms
   if (rateType === 'fixed') {
     const rejection = whyNotOffered(board, assetOf(from), assetOf(to))
     return rejection === null ? accept(promised(order)) : refuse(rejection)
   }
   const market = board.read(assetOf(from), assetOf(to), rateType)
-  return market.ok ? accept(quoteReceived(market.value, received(order))) : market
+  if (!market.ok) return market
+  // The same one where it can be, for which what quotes need again and again is worked out once.
+  const agreed = market.value.fee === feeShare ? market.value : { ...market.value, fee: feeShare }
+  return accept(quoteReceived(agreed, received(order)))
 }
 
 /** The order stays where it is and is tried again; after too long, a person decides (DESIGN 3, Lifecycle). */

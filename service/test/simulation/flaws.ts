@@ -163,14 +163,20 @@ function changing(db: Database, find: RegExp, replace: string): Database {
   return { ...db, ...over(db), transaction: (work) => db.transaction((tx) => work(over(tx))) }
 }
 
-/** Whatever is quoted at such a rate costs its fee twice; what was locked before stays what it was. */
+/**
+ * Whatever is quoted at such a rate costs its fee twice, the first time in what the one is worth in the other: which fee is
+ * taken of an order was agreed. What was locked before stays what it was.
+ */
 function takingTwice(rateType: RateType): NonNullable<Flaw['market']> {
   return (market) => ({
     ...market,
     read: (from, to, asked) => {
       const found = market.read(from, to, asked)
       if (!found.ok || asked !== rateType) return found
-      return accept({ ...found.value, fee: 2n * found.value.fee })
+      const { mid, fee } = found.value
+      const numerator = mid.numerator * 10_000n
+      const denominator = mid.denominator * (10_000n + fee)
+      return accept({ ...found.value, mid: { ...mid, numerator, denominator } })
     },
   })
 }

@@ -17,6 +17,7 @@ import { rateBetween } from '../../domain/money/rate.ts'
 import type { Fact } from '../../domain/orders/facts.ts'
 import { nothingFailed, type Order } from '../../domain/orders/order.ts'
 import type { KeyPath } from '../../domain/payouts/intent.ts'
+import type { RateType } from '../../domain/quotes/quote.ts'
 import { openAlarms } from '../alarms.ts'
 import { apply } from '../apply.ts'
 import { defaultPolicy } from '../default_policy.ts'
@@ -188,7 +189,7 @@ export async function placeOrder(
   stage: Pick<BooksStage, 'db' | 'world'>,
   from: AssetId,
   to: AssetId,
-  amounts: { readonly asks: bigint; readonly promises: bigint },
+  amounts: { readonly asks: bigint; readonly promises: bigint; readonly rateType?: RateType },
   depositAddress: string | null = null,
 ): Promise<Order> {
   const index = (ordersMade.get(stage.db) ?? 0) + 1
@@ -201,7 +202,7 @@ export async function placeOrder(
       accountId: 'acc_stage',
       createdAtMs: nowMs,
       expiresAtMs: nowMs + 900_000,
-      rateType: 'fixed',
+      rateType: amounts.rateType ?? 'fixed',
       from,
       to,
       asks: amountOf(from, amounts.asks),
