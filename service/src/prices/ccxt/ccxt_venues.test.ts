@@ -170,7 +170,7 @@ describe('with four healthy venues', () => {
   describe.each(five)('and %s', (bad) => {
     const healthy = five.filter((venue) => venue !== bad)
 
-    test.each<Fault>(['off_1000x', 'stale', 'http_500', 'html', 'wrong_json', 'truncated'])(
+    test.each<Fault>(['off_1000x', 'stale', 'cached', 'http_500', 'html', 'wrong_json', 'truncated'])(
       '%s, the price is the median of the healthy ones',
       async (fault) => {
         const book = bookOf(five)
@@ -179,7 +179,8 @@ describe('with four healthy venues', () => {
         expect(book.usd('BTC')).toBe(medianBtc(healthy))
         expect(book.usd('USDT')).toBe(100n * CENT)
         const verdict = book.explain('BTC').sources.find(({ source }) => source === bad)?.verdict
-        expect(verdict).toBe(fault === 'off_1000x' ? 'outlier' : fault === 'stale' ? 'too_old' : 'silent')
+        const isOld = fault === 'stale' || fault === 'cached'
+        expect(verdict).toBe(fault === 'off_1000x' ? 'outlier' : isOld ? 'too_old' : 'silent')
       },
     )
 

@@ -1,6 +1,6 @@
 import type { Clock } from '../../clock.ts'
 import type { CurrencyCode } from '../../domain/catalog/currencies.ts'
-import { HOUR_MS, type InstantMs, MINUTE_MS } from '../../domain/time.ts'
+import { HOUR_MS, type InstantMs, MINUTE_MS, SECOND_MS } from '../../domain/time.ts'
 import type { PriceObservation, PriceSource } from '../price_source.ts'
 import { type Exchange, type Fetch, openExchange } from './exchange.ts'
 import { priceOf, type Ticker } from './ticker_price.ts'
@@ -44,7 +44,7 @@ class CcxtVenue implements PriceSource {
   /** The last question for tickers had no answer. */
   #areMarketsDoubted = false
   #signal: AbortSignal = AbortSignal.abort()
-  /** When the venue made its last answer, by its own Date header. */
+  /** When the venue made its last answer, by the headers of that. */
   #answeredAtMs: InstantMs | null = null
 
   constructor(venue: VenueId, options: CcxtVenuesOptions) {
@@ -117,8 +117,7 @@ class CcxtVenue implements PriceSource {
     const target = withOrigin(url, httpOverrides?.[this.name])
     const response = await fetch(target, { method, headers, redirect: 'error', signal })
     const body = await readAtMost(response, ANSWER_BYTES_MAX)
-    const dateMs = Date.parse(response.headers.get('date') ?? '')
-    this.#answeredAtMs = Number.isNaN(dateMs) ? null : dateMs
+    this.#answeredAtMs = madeAtMs(response.headers, this.#options.clock.wallMs())
     const { status, statusText } = response
     // ccxt would take a page of HTML for an empty answer.
     if (response.ok && !/^\s*[[{]/.test(body.toString('latin1', 0, 64))) {
@@ -126,6 +125,18 @@ class CcxtVenue implements PriceSource {
     }
     return new Response(body.length === 0 ? null : body, { status, statusText, headers: response.headers })
   }
+}
+
+/**
+ * Null when they do not tell. A cache in front of a venue may tell the time of its own answer as the date, and in Age for how
+ * many seconds it has had this one (RFC 9111, 5.1).
+ */
+function madeAtMs(headers: Headers, wallMs: number): number | null {
+  const dateMs = Date.parse(headers.get('date') ?? '')
+  const age = headers.get('age') ?? ''
+  const keptSinceMs = /^\d{1,9}$/.test(age) ? wallMs - Number.parseInt(age, 10) * SECOND_MS : Number.NaN
+  const told = [dateMs, keptSinceMs].filter((ms) => !Number.isNaN(ms))
+  return told.length === 0 ? null : Math.min(...told)
 }
 
 function withOrigin(url: string, origin: string | undefined): URL {

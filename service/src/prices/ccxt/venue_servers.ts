@@ -10,6 +10,7 @@ export type Fault =
   | 'none'
   | 'off_1000x'
   | 'stale'
+  | 'cached' // as old, by a cache that sets the date anew and tells the age beside it
   | 'silent' // takes the request and never answers
   | 'stalled' // begins an answer and never ends it
   | 'http_500'
@@ -110,8 +111,9 @@ function answer(
   prices: CentPrices,
 ): void {
   if (fault === 'silent') return
-  const isStale = fault === 'stale'
-  if (isStale) response.setHeader('Date', LONG_AGO)
+  const isStale = fault === 'stale' || fault === 'cached'
+  if (fault === 'stale') response.setHeader('Date', LONG_AGO)
+  if (fault === 'cached') response.setHeader('Age', '600')
   const atMs = isStale ? Date.parse(LONG_AGO) : nowMs
   const body = JSON.stringify(wireFormats[venue](path, tickersOf(venue, prices, fault), atMs))
   response.setHeader('Content-Type', 'application/json')
