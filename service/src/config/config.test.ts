@@ -275,6 +275,16 @@ test('prices live long enough to be renewed before they are too old', () => {
     ])
 })
 
+test('a fall of any size is not within what a price may move at once', () => {
+  const of = (percent: string) =>
+    problemsOf(() => readServeConfig({ ...good, CAMBIST_PRICE_JUMP_MAX_PERCENT: percent }))
+  expect([of('1'), of('50')]).toEqual([[], []])
+  for (const percent of ['0', '51', '100'])
+    expect(of(percent)).toEqual([
+      expect.stringMatching('^CAMBIST_PRICE_JUMP_MAX_PERCENT: must be a whole number from 1 to 50'),
+    ])
+})
+
 test.each(['CAMBIST_BTC_URL', 'CAMBIST_XRP_URL'])(
   'a # in %s, which would make it another host, is refused without repeating what stands there',
   (name) => {

@@ -67,7 +67,7 @@ export function readPrices(from: Environment): PriceSettings {
     venues,
     quorum: readQuorum(from, venues),
     ageMsMax: from.integer('CAMBIST_PRICE_AGE_MAX_SECONDS', AGE_SECONDS_MIN, 3_600) * SECOND_MS,
-    jumpPercentMax: from.integer('CAMBIST_PRICE_JUMP_MAX_PERCENT', 1, 100),
+    jumpPercentMax: from.integer('CAMBIST_PRICE_JUMP_MAX_PERCENT', 1, 50),
   }
 }
 

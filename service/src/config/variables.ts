@@ -538,7 +538,8 @@ const trading = {
     section: 'Trading and prices',
     shapes: serve,
     default: '10',
-    meaning: 'A price that moves by more than this between two readings is not believed at once.',
+    meaning:
+      'A price that moves by more than this between two readings is not believed at once. At most 50, because no price can fall by more than 100.',
   },
 } as const satisfies Record<string, Variable>
 

@@ -306,6 +306,15 @@ describe('a jump', () => {
   })
 })
 
+test.each([1, 10, 50])('a fall to nothing is a jump, at %s percent too', async (jumpPercentMax) => {
+  const { book, allSay } = scene(4, { jumpPercentMax })
+  allSay('BTC', 65000)
+  await book.refresh()
+  allSay('BTC', 0.01)
+  await book.refresh()
+  expect(book.usd('BTC')).toBeNull()
+})
+
 describe('slow sources', () => {
   test('what the others say counts before the slow one has answered', async () => {
     const { book, allSay, at } = scene(4)
@@ -426,6 +435,7 @@ test('rules that cannot be kept are refused when the book is made', () => {
   expect(() => scene(2)).toThrow('as many sources')
   expect(() => scene(5, { quorum: 2 })).toThrow('quorum')
   expect(() => scene(3, { ageMsMax: 5_000 })).toThrow('too old')
+  expect(() => scene(3, { jumpPercentMax: 100 })).toThrow('a fall')
   const { sources, clock } = scene(3)
   const twice = [...sources, ...sources]
   const log = { info: () => {}, warn: () => {} }

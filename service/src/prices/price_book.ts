@@ -129,6 +129,7 @@ class Book implements PriceBook {
     assert(sources.length >= this.#rules.quorum, 'there are as many sources as the quorum asks for')
     assert(new Set(sources.map(({ name }) => name)).size === sources.length, 'a source has one voice')
     assert(this.#rules.ageMsMax > this.#rules.refreshMs, 'prices are renewed before they are too old')
+    assert(this.#rules.jumpPercentMax < 100, 'a fall to nothing is a jump')
     assert(this.#rules.jumpAgreements >= 1, 'a jump is agreed on by at least one refresh')
   }
 
