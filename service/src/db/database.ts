@@ -150,6 +150,12 @@ function toWire(value: unknown): unknown {
  */
 const BEGIN = 'BEGIN ISOLATION LEVEL READ COMMITTED'
 
+/**
+ * The server stands by for another, which after a failover the same name leads to: kept and always in use, the connection would
+ * lead to the wrong one for ever. Statements outside of transactions give up theirs at any error.
+ */
+const READ_ONLY = '25006'
+
 async function inTransaction<Value>(pool: pg.Pool, work: (tx: Sql) => Promise<Value>): Promise<Value> {
   const client = await pool.connect()
   let isOver = false
@@ -158,7 +164,7 @@ async function inTransaction<Value>(pool: pg.Pool, work: (tx: Sql) => Promise<Va
     try {
       return await answer
     } catch (error) {
-      isLost ||= !(error instanceof pg.DatabaseError)
+      isLost ||= !(error instanceof pg.DatabaseError) || error.code === READ_ONLY
       throw error
     }
   }

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Postgres, removePostgres, startPostgres } from '@cambist/devnet'
+import pg from 'pg'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { type Database, openDatabase, type Sql } from '../../src/db/database.ts'
 import { migrate } from '../../src/db/migrate.ts'
@@ -120,6 +121,35 @@ test('a statement that is never answered fails by itself, and its connection is 
     expect(await Promise.race([asked, sleep(2_000)])).toBeInstanceOf(Error)
     line.meddle(null)
     expect(await db.query('SELECT 1 AS one')).toEqual([{ one: 1 }])
+  } finally {
+    await db.close()
+  }
+})
+
+/** As a server is, for whoever connects, as long as it stands by: after a failover the name may lead there for a while. */
+async function standingBy(work: () => Promise<void>): Promise<void> {
+  const superuser = new pg.Client({ connectionString: server.url })
+  await superuser.connect()
+  try {
+    await superuser.query('ALTER DATABASE postgres SET default_transaction_read_only = on')
+    await work()
+  } finally {
+    await superuser.query('ALTER DATABASE postgres RESET default_transaction_read_only')
+    await superuser.end()
+  }
+}
+
+test('a connection to a server that only reads is given up as soon as that shows', async () => {
+  const db = open(server.url, 1)
+  try {
+    await standingBy(async () => {
+      const refused = db.transaction((tx) => insert(tx, 'stands_by'))
+      await expect(refused).rejects.toMatchObject({ code: '25006' })
+    })
+    await db.transaction((tx) => insert(tx, 'writes'))
+    expect(await db.query("SELECT 1 AS one FROM sandbox_settings WHERE name = 'writes'")).toEqual([
+      { one: 1 },
+    ])
   } finally {
     await db.close()
   }
