@@ -96,10 +96,17 @@ export function openDatabase(options: {
   }
 }
 
-/** As whom statements are carried out: whatever stands between us and the database may have dropped the option. */
-export async function currentRole(sql: Sql): Promise<string> {
-  const [row] = await sql.query<{ role: string }>('SELECT current_user::text AS role')
-  return row?.role ?? ''
+/**
+ * As whom statements are carried out: whatever stands between us and the database may have dropped the option. And whether they
+ * may only read: after a failover the same name may lead to the server that stands by.
+ */
+export async function readSession(
+  sql: Sql,
+): Promise<{ readonly role: string; readonly isReadOnly: boolean }> {
+  const [row] = await sql.query<{ role: string; isReadOnly: boolean }>(
+    `SELECT current_user::text AS role, current_setting('transaction_read_only') = 'on' AS "isReadOnly"`,
+  )
+  return row ?? { role: '', isReadOnly: false }
 }
 
 /**

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { noteDifferences } from '../db/keystore_differences.ts'
+import { within } from '../db/within.ts'
 import { SECOND_MS } from '../domain/time.ts'
 import { openReadiness, readReadiness } from './readiness.ts'
 import { type BooksStage, lookAt, openBooksStage } from './testing/books_stage.ts'
@@ -103,6 +104,15 @@ test('whoever is not the role that may not rewrite the books is not ready', asyn
   expect(checks.database?.detail).toMatch(
     /^the service works as \S+, who .*, instead of as cambist_service: .*PgBouncer/,
   )
+})
+
+test('whoever has reached a server that only reads is not ready', async () => {
+  const { ready, checks } = await stage.db.transaction(async (tx) => {
+    await tx.query('SET TRANSACTION READ ONLY')
+    return readReadiness({ ...stage.world, db: within(tx) })
+  })
+  expect(ready).toBe(false)
+  expect(checks.database?.detail).toMatch(/^the database is read only: /)
 })
 
 test('another keystore than that of the database makes every process unready, and both addresses are named', async () => {

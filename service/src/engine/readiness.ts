@@ -1,5 +1,5 @@
 import { type ChainHead, readHeads, silenceMs } from '../db/chain_heads.ts'
-import { currentRole, SERVICE_ROLE } from '../db/database.ts'
+import { readSession, SERVICE_ROLE } from '../db/database.ts'
 import { readDifferences } from '../db/keystore_differences.ts'
 import { missingMigrations } from '../db/migrations_done.ts'
 import { assets } from '../domain/catalog/assets.ts'
@@ -20,17 +20,16 @@ export function openReadiness(world: World, options: { quotes: boolean }): () =>
 }
 
 /**
- * Whether requests should be sent here now. Without the database or its schema nothing works, as another role than the one that may
- * not rewrite the books nothing should, and while a signer has another keystore than that of the database nobody is to pay us
- * anything. A chain or a price that
- * is missing takes its currencies off the list and no more, so only when none is left is the process of no use; the
- * checks still name each one. `quotes`: whether this process reads prices at all.
+ * Whether requests should be sent here now. Without the database or its schema nothing works, nor where it can only be read; as
+ * another role than the one that may not rewrite the books nothing should, and while a signer has another keystore than that of
+ * the database nobody is to pay us anything. A chain or a price that is missing takes its currencies off the list and no more, so
+ * only when none is left is the process of no use; the checks still name each one. `quotes`: whether this process reads prices at all.
  */
 export async function readReadiness(
   world: World,
   { quotes }: { quotes: boolean } = { quotes: true },
 ): Promise<Readiness> {
-  const database = await check(async () => problemOfRole(await currentRole(world.db)))
+  const database = await check(async () => problemOfSession(await readSession(world.db)))
   const migrations = await check(async () => {
     const missing = await missingMigrations(world.db)
     return missing.length === 0 ? null : `not applied: ${missing.join(', ')}; run: cambist migrate`
@@ -56,7 +55,9 @@ async function check(problemOf: () => Promise<string | null>): Promise<Check> {
   }
 }
 
-function problemOfRole(role: string): string | null {
+function problemOfSession({ role, isReadOnly }: Awaited<ReturnType<typeof readSession>>): string | null {
+  if (isReadOnly)
+    return 'the database is read only: DATABASE_URL leads to a server that stands by for another, or was told to change nothing'
   if (role === SERVICE_ROLE) return null
   return `the service works as ${role}, who may be able to rewrite its books, instead of as ${SERVICE_ROLE}: something on the way to the database drops the options of the connection, as PgBouncer does with ignore_startup_parameters; connect without it`
 }
