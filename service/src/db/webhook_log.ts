@@ -33,15 +33,22 @@ const ATTEMPTS_SHOWN = 20
 /** What a redelivery leaves of the attempts before it: a whole round of ten failures. */
 const ATTEMPTS_KEPT = 10
 
-const SELECTED = `SELECT d.order_id AS "orderId", d.receiver, d.sequence, events.status AS "orderStatus", l.url, d.state,
+/**
+ * `found` answers rows of `webhook_deliveries`. It chooses among them alone, because PostgreSQL takes an order with its event for
+ * far rarer than it is: to find a page of those it would read all that the account was ever told.
+ */
+const logOf = (
+  found: string,
+) => `SELECT d.order_id AS "orderId", d.receiver, d.sequence, events.status AS "orderStatus", l.url, d.state,
     d.event_at_ms AS "eventAtMs", d.due_at_ms AS "dueAtMs", d.ended_at_ms AS "endedAtMs",
     (SELECT coalesce(jsonb_agg(jsonb_build_object('beganAtMs', a.began_at_ms, 'endedAtMs', a.ended_at_ms,
        'outcome', a.outcome, 'status', a.status, 'said', a.said) ORDER BY a.fence), '[]')
      FROM (SELECT * FROM webhook_attempts one WHERE (one.bucket, one.order_id, one.receiver, one.sequence)
          = (d.bucket, d.order_id, d.receiver, d.sequence)
        ORDER BY one.fence DESC LIMIT ${ATTEMPTS_SHOWN}) AS a) AS attempts
-  FROM webhook_deliveries d JOIN webhook_lines l USING (bucket, order_id, receiver)
-  JOIN events USING (bucket, order_id, sequence)`
+  FROM (${found}) AS d JOIN webhook_lines l USING (bucket, order_id, receiver)
+  JOIN events USING (bucket, order_id, sequence)
+  ORDER BY d.event_at_ms DESC, d.order_id DESC, d.receiver DESC, d.sequence DESC`
 
 export type LogPosition = DeliveryKey & { readonly eventAtMs: InstantMs }
 
@@ -67,10 +74,10 @@ export function findDeliveries(
   const { eventAtMs, orderId, receiver, sequence } = after ?? END_OF_TIME
   const order = filter.orderId === null ? [] : [bucketOf(filter.orderId), filter.orderId]
   return sql.query<LoggedDelivery>(
-    `${SELECTED}
-     WHERE d.account_id = $1 AND (d.event_at_ms, d.order_id, d.receiver, d.sequence) < ($2, $3, $4, $5)
-       AND d.state = ANY($6) ${alone(filter.states)} ${order.length === 0 ? '' : 'AND d.bucket = $8 AND d.order_id = $9'}
-     ORDER BY d.event_at_ms DESC, d.order_id DESC, d.receiver DESC, d.sequence DESC LIMIT $7`,
+    logOf(`SELECT * FROM webhook_deliveries d
+      WHERE d.account_id = $1 AND (d.event_at_ms, d.order_id, d.receiver, d.sequence) < ($2, $3, $4, $5)
+        AND d.state = ANY($6) ${alone(filter.states)} ${order.length === 0 ? '' : 'AND d.bucket = $8 AND d.order_id = $9'}
+      ORDER BY d.event_at_ms DESC, d.order_id DESC, d.receiver DESC, d.sequence DESC LIMIT $7`),
     [accountId, eventAtMs, orderId, receiver, sequence, filter.states, limit, ...order],
   )
 }
@@ -86,7 +93,8 @@ export async function findDelivery(
   { orderId, receiver, sequence }: DeliveryKey,
 ): Promise<LoggedDelivery | null> {
   const [row] = await sql.query<LoggedDelivery>(
-    `${SELECTED} WHERE d.bucket = $1 AND d.order_id = $2 AND d.receiver = $3 AND d.sequence = $4 AND d.account_id = $5`,
+    logOf(`SELECT * FROM webhook_deliveries d
+      WHERE d.bucket = $1 AND d.order_id = $2 AND d.receiver = $3 AND d.sequence = $4 AND d.account_id = $5`),
     [bucketOf(orderId), orderId, receiver, sequence, accountId],
   )
   return row ?? null

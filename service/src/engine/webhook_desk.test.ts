@@ -7,6 +7,7 @@ import { startDelivering } from './notify/deliveries.ts'
 import { relayEvents } from './notify/relay.ts'
 import { relayToWebhooks } from './notify/relay_webhooks.ts'
 import { type BooksStage, openBooksStage } from './testing/books_stage.ts'
+import { pagesTouched } from './testing/pages_touched.ts'
 import { ACCOUNT, openOrder, openWebhookStage, resetWebhooks } from './testing/webhook_stage.ts'
 import { type DeliveryView, webhookDesk } from './webhook_desk.ts'
 
@@ -230,6 +231,21 @@ test('a page of deliveries, of all orders or of one, is found without reading th
   expect(await page(null)(stage.db)).toHaveLength(50)
   expect(await deliveriesRead(page(orderId))).toBeLessThan(100)
   expect(await deliveriesRead(page(null))).toBeLessThan(100)
+})
+
+test('a page of deliveries costs the same however many there are, also for who asks for the first time', async () => {
+  await deliveredAfter(1)
+  await deliverMore()
+  await stage.corrupt(
+    `UPDATE webhook_deliveries SET account_id = account_id || event_at_ms % 3 WHERE event_at_ms % 3 <> 0;
+     INSERT INTO events (bucket, order_id, sequence, status, fact_key, snapshot, at_ms)
+     SELECT bucket, order_id, n, status, n, snapshot, at_ms FROM events, generate_series(2, 5) AS n WHERE order_id LIKE 'CB7%'`,
+  )
+  await stage.corrupt('VACUUM ANALYZE')
+  const all = ['delivered', 'waiting', 'exhausted', 'cancelled'] as const
+  const page = (sql: Sql) => findDeliveries(sql, ACCOUNT, { orderId: null, states: all }, null, 101)
+  expect(await page(stage.db)).toHaveLength(101)
+  expect(await pagesTouched(stage.db, page), 'a dozen each').toBeLessThan(1_200)
 })
 
 test.each(['waiting', 'exhausted', 'cancelled'] as const)(
