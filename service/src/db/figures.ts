@@ -65,11 +65,12 @@ export function countFreeAddresses(
   { readonly family: AddressFamily; readonly purpose: KeyPath['purpose']; readonly count: number }[]
 > {
   return sql.query(
+    // In order and not EXISTS, for which all that were ever given may be read at once.
     `SELECT family, purpose, (SELECT count(*) FROM addresses a
        WHERE a.family = families.family AND a.purpose = purposes.purpose AND a.assigned_at_ms IS NULL) AS count
      FROM unnest($1::text[]) AS families (family) CROSS JOIN (VALUES ('deposit'), ('change')) AS purposes (purpose)
-     WHERE EXISTS (
-       SELECT 1 FROM addresses a WHERE a.family = families.family AND a.purpose = purposes.purpose)`,
+     WHERE (SELECT key_index FROM addresses a WHERE a.family = families.family AND a.purpose = purposes.purpose
+       ORDER BY key_index LIMIT 1) IS NOT NULL`,
     [[...new Set(Object.values(chainFacts).map(({ family }) => family))]],
   )
 }

@@ -1,6 +1,7 @@
 import { Registry } from 'prom-client'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { systemClock } from '../clock.ts'
+import { countFreeAddresses } from '../db/figures.ts'
 import { queueMail } from '../db/mails.ts'
 import { registerGauges } from './gauges.ts'
 import { reconcileChain } from './reconcile.ts'
@@ -14,6 +15,7 @@ import {
   RESERVE,
   sendPayout,
 } from './testing/books_stage.ts'
+import { pagesTouched } from './testing/pages_touched.ts'
 import { watchedDatabase } from './testing/watched_database.ts'
 import type { World } from './world.ts'
 
@@ -269,4 +271,13 @@ test('an hour that the clock was set back shows as an hour in which nobody looke
   stage.advance(-3_600_000)
   const values = await scrape(gauges(stage.world))
   expect(values.get('cambist_chain_look_age_seconds{chain="ETH"}')).toBe(3_600)
+})
+
+test('how many addresses are free is counted without reading those that were given to orders', async () => {
+  await stage.corrupt(
+    `INSERT INTO addresses (family, address, purpose, key_index, assigned_at_ms)
+     SELECT 'evm', 'given' || n, 'deposit', n, n FROM generate_series(1000, 21000) AS n`,
+  )
+  await stage.corrupt('VACUUM ANALYZE addresses')
+  expect(await pagesTouched(stage.db, countFreeAddresses)).toBeLessThan(60)
 })
