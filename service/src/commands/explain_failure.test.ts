@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { createServer } from 'node:net'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { CommandRefused } from '../command_refused.ts'
 import { readServeConfig } from '../config/serve_config.ts'
 import { LaterSchema, migrate } from '../db/migrate.ts'
@@ -63,6 +63,19 @@ test('a database that is not there is told, and never the password of its URL', 
     const told = explainFailure(await failureOf(() => migrate(url, () => {})))
     expect(told).toMatch(/^The database does not answer \(.*ECONNREFUSED.*\)\. Is PostgreSQL running/)
     expect(told).not.toContain('canary')
+  }
+})
+
+test('a database that takes connections and says nothing is told as that', async () => {
+  const silent = await listen(0)
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  try {
+    const failing = failureOf(() => migrate(`postgres://127.0.0.1:${portOf(silent)}/nowhere`, () => {}))
+    await vi.advanceTimersByTimeAsync(20_000)
+    expect(explainFailure(await failing)).toMatch(/^The database does not answer \(timeout expired\)/)
+  } finally {
+    vi.useRealTimers()
+    silent.close()
   }
 })
 

@@ -60,13 +60,16 @@ function explainFile({ code, syscall, path }: SystemError & { readonly code?: st
 /** `connect` and `getaddrinfo`: of what a command waits for, only the database is reached over a connection. */
 const CONNECTING = new Set(['connect', 'getaddrinfo'])
 
+/** In the words of pg: a connection, and an answer, that did not come in time. */
+const SILENCE = /^(timeout expired|Query read timeout)$/
+
 /** SQLSTATE classes: no connection, authorization, no such database, resources, operator's intervention. */
 const OPERATORS_CLASSES = /^(08|28|3D|53|57)/
 const INSUFFICIENT_PRIVILEGE = '42501'
 
 function explainDatabase(error: SystemError): string | null {
   const code = errorCode(error) ?? ''
-  if (CONNECTING.has(error.syscall ?? '')) {
+  if (CONNECTING.has(error.syscall ?? '') || SILENCE.test(error.message)) {
     return `The database does not answer (${error.message}). Is PostgreSQL running, and is DATABASE_URL right?`
   }
   if (OPERATORS_CLASSES.test(code)) return `The database refuses: ${error.message}. Is DATABASE_URL right?`

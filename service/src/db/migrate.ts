@@ -12,10 +12,11 @@ export class LaterSchema extends Error {
  * one works, the others wait. Throws LaterSchema, and changes nothing, when a later release has been there.
  */
 export async function migrate(url: string, log: (line: string) => void): Promise<void> {
-  await connected(url, async (client) => {
+  const missing = await connected(url, async (client) => {
     await refuseLater(client)
-    if ((await missingIn(client)).length > 0) await runMissing(client, log)
+    return missingIn(client)
   })
+  if (missing.length > 0) await connected(url, (client) => runMissing(client, log), AS_LONG_AS_IT_TAKES)
 }
 
 /** The migrations that the database would need, by name; changes nothing. */
@@ -28,13 +29,24 @@ export function refuseLaterSchema(url: string): Promise<void> {
   return connected(url, refuseLater)
 }
 
+/** A server that takes a connection and says nothing would keep a start waiting for ever, and nobody would be told. */
+const CONNECT_MS = 10_000
+const ANSWER_MS = 35_000
+/** A migration may change a table of any size, and waits for whoever does so. */
+const AS_LONG_AS_IT_TAKES = 0
+
 /** A connection for what has to be known before the schema is the present one; as the user of the URL, in no role of ours. */
 export async function connected<Value>(
   url: string,
   work: (client: pg.Client) => Promise<Value>,
+  answerMs = ANSWER_MS,
 ): Promise<Value> {
   // Our own: the runner does not wait until one of its is closed, and a server that is stopped meanwhile ends the process.
-  const client = new pg.Client({ connectionString: url })
+  const client = new pg.Client({
+    connectionString: url,
+    connectionTimeoutMillis: CONNECT_MS,
+    query_timeout: answerMs,
+  })
   client.on('error', () => {})
   try {
     await client.connect()

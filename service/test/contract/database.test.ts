@@ -126,6 +126,18 @@ test('a statement that is never answered fails by itself, and its connection is 
   }
 })
 
+test.each(['connect', 'statement'] as const)(
+  'a start whose %s is never answered fails by itself',
+  async (stalled) => {
+    line.meddle((kind) => (kind === stalled ? 'stall' : null))
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    const started = migrate(line.url, () => {}).catch((error: Error) => error)
+    for (let seconds = 0; seconds < 50; seconds += 1) await vi.advanceTimersByTimeAsync(1_000)
+    vi.useRealTimers()
+    expect(await Promise.race([started, sleep(2_000)])).toBeInstanceOf(Error)
+  },
+)
+
 /** As a server is, for whoever connects, as long as it stands by: after a failover the name may lead there for a while. */
 async function standingBy(work: () => Promise<void>): Promise<void> {
   const superuser = new pg.Client({ connectionString: server.url })
