@@ -58,11 +58,15 @@ function linkIfAbsent(draft: string, path: string): boolean {
   }
 }
 
+/** Of what a cut of the power left of a lock: nobody who was then lives. */
+const NOBODY: Owner = { pid: 0, startedAt: '', nonce: '' }
+
 function readOwner(path: string): Owner | undefined {
   try {
     return JSON.parse(readFileSync(path, 'utf8')) as Owner
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    if (error instanceof SyntaxError) return NOBODY
     throw error
   }
 }
