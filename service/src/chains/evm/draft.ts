@@ -1,10 +1,11 @@
 import { assert } from '../../domain/assert.ts'
 import type { ChainId } from '../../domain/catalog/networks.ts'
 import { amountOf, toChainUnits } from '../../domain/money/amount.ts'
+import { larger } from '../../domain/money/larger.ts'
 import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
 import type { EvmIntent, Intent, Outflow } from '../../domain/payouts/intent.ts'
 import type { DraftRejection, FeeBid, Funds } from '../chain.ts'
-import { type GasPrice, larger, raisedPrice, refuseAboveGasCap } from './fees.ts'
+import { type GasPrice, raisedPrice, refuseAboveGasCap } from './fees.ts'
 
 export type Drafter = {
   readonly chain: ChainId

@@ -1,3 +1,4 @@
+import { larger } from '../../domain/money/larger.ts'
 import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
 import type { DraftRejection } from '../chain.ts'
 import { decodeHeader, quantity } from './decode.ts'
@@ -82,8 +83,4 @@ export function refuseAboveGasCap(gasLimit: bigint, gasLimitMax: bigint): Outcom
 /** 12.5 % more, rounded up, and always more. */
 function raiseByEighth(wei: bigint): bigint {
   return larger((wei * 9n + 7n) / 8n, wei + 1n)
-}
-
-export function larger(left: bigint, right: bigint): bigint {
-  return left > right ? left : right
 }

@@ -63,9 +63,10 @@ export async function raiseWhenSlow(
     if (lack !== null) return { kind: 'trouble', message: lack, inMs: AFTER_FEE_CAP_MS }
   }
   const bid = await bidAgain(chain, outflow, attempts)
+  if (!bid.ok) return { kind: 'trouble', message: bid.rejection.message, inMs: AFTER_FEE_CAP_MS }
   const held = await heldForSweep(chain, outflow)
-  if (bid.ok && isTooDear(world, outflow, bid.value, held)) return null
-  const raised = bid.ok ? await raise(world, chain, outflow, latest, bid.value, held) : bid
+  if (isTooDear(world, outflow, bid.value, held)) return null
+  const raised = await raise(world, chain, outflow, latest, bid.value, held)
   if (!raised.ok) return { kind: 'trouble', message: raised.rejection.message, inMs: AFTER_FEE_CAP_MS }
   const isDrafted = await world.db.transaction(async (tx) => {
     if ((await lockClaimed(tx, outflow)) === null) return false

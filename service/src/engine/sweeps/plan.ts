@@ -6,6 +6,7 @@ import { beginSweep, claimUnswept, REST_MAX_MS, restUnswept, type UnsweptAddress
 import { assert } from '../../domain/assert.ts'
 import { type AssetId, assetOf, nativeAsset } from '../../domain/catalog/assets.ts'
 import { type Amount, amountOf, fromChainUnits, toChainUnits } from '../../domain/money/amount.ts'
+import { larger } from '../../domain/money/larger.ts'
 import type { Outflow, OutflowSource } from '../../domain/payouts/intent.ts'
 import { type Holding, nextSweepStep, sweepIdOf } from '../../domain/payouts/sweep.ts'
 import { costIn } from '../../domain/quotes/quote.ts'
@@ -145,10 +146,6 @@ function toHolding(world: World, chain: Chain, sweep: Outflow, bid: FeeBid, held
     hasGas,
     missingGas: fromChainUnits(native, missing),
   }
-}
-
-function larger(one: bigint, other: bigint): bigint {
-  return one > other ? one : other
 }
 
 function costOf({ prices }: World, asset: AssetId, cost: Amount): Amount | null {
