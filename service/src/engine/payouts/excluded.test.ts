@@ -18,7 +18,7 @@ import {
   tell,
   writeAttempt,
 } from '../testing/books_stage.ts'
-import { unlimited } from '../testing/unlimited.ts'
+import { worldWithSigner } from '../testing/willing_signer.ts'
 import type { SigningWorld } from '../world.ts'
 import { endExcluded } from './excluded.ts'
 import { giveUpWaiting } from './give_up.ts'
@@ -49,14 +49,7 @@ const ETHER = 10n ** 18n
 const COIN = 100_000_000n
 
 function signingWorld(): SigningWorld {
-  const signer = {
-    addresses: async () => [],
-    room: unlimited,
-    lastSigned: async () => 0,
-    lastOutflow: async () => 0,
-    sign: () => Promise.reject(new Error('the signer was asked')),
-  }
-  return { ...stage.world, seal: () => 'seal', signer }
+  return worldWithSigner(stage, { sign: () => Promise.reject(new Error('the signer was asked')) })
 }
 
 /** A chain that has proof, or none; `meanwhile` happens while it looks for it. */

@@ -18,7 +18,7 @@ import {
   tell,
 } from '../testing/books_stage.ts'
 import { payingChain } from '../testing/paying_chain.ts'
-import { unlimited } from '../testing/unlimited.ts'
+import { worldWithSigner } from '../testing/willing_signer.ts'
 import type { SigningWorld } from '../world.ts'
 import { workPayouts } from './work.ts'
 
@@ -45,9 +45,7 @@ type LastSigned = Signer['lastSigned']
 /** What it says it has signed, at most of the first outflow of each order. It signs nothing. */
 function signingWorld(lastSigned: LastSigned): { world: SigningWorld; asked: string[] } {
   const asked: string[] = []
-  const signer: Signer = {
-    addresses: async () => [],
-    room: unlimited,
+  const world = worldWithSigner(stage, {
     lastSigned: async (payoutId) => {
       asked.push(payoutId)
       return lastSigned(payoutId)
@@ -57,8 +55,8 @@ function signingWorld(lastSigned: LastSigned): { world: SigningWorld; asked: str
       return (await lastSigned(payoutIdOf(orderId, 1))) > 0 ? 1 : 0
     },
     sign: () => Promise.reject(new Error('nobody answers')),
-  }
-  return { world: { ...stage.world, seal: () => 'seal', signer }, asked }
+  })
+  return { world, asked }
 }
 
 const knows =

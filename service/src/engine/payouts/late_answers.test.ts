@@ -17,7 +17,7 @@ import {
   tell,
 } from '../testing/books_stage.ts'
 import { PAPER_FEES, payingChain } from '../testing/paying_chain.ts'
-import { unlimited } from '../testing/unlimited.ts'
+import { worldWithSigner } from '../testing/willing_signer.ts'
 import type { SigningWorld } from '../world.ts'
 import { workPayouts } from './work.ts'
 
@@ -45,17 +45,7 @@ const signs: Sign = async ({ payoutId, attempt }) =>
   accept({ txHash: `tx-${payoutId}-${attempt}`, bytes: 'ff' })
 
 function signingWorld(sign: Sign = signs): SigningWorld {
-  return {
-    ...stage.world,
-    seal: () => 'seal',
-    signer: {
-      addresses: async () => [],
-      room: unlimited,
-      lastSigned: async () => 0,
-      lastOutflow: async () => 0,
-      sign,
-    },
-  }
+  return worldWithSigner(stage, { sign })
 }
 
 /** Its payout of one ether is planned. */

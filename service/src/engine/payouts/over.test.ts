@@ -20,7 +20,7 @@ import {
   placeOrder,
   tell,
 } from '../testing/books_stage.ts'
-import { unlimited } from '../testing/unlimited.ts'
+import { willingSigner } from '../testing/willing_signer.ts'
 import type { SigningWorld } from '../world.ts'
 import { workPayouts } from './work.ts'
 
@@ -142,9 +142,7 @@ function connect(careless: CarelessChain): Chain {
 
 /** Signs the same for the same, as the real one does; its own refusals are told in replacement.test.ts. */
 function signerOf(careless: CarelessChain): Signer {
-  return {
-    addresses: async () => [],
-    room: unlimited,
+  return willingSigner({
     lastSigned: async (payoutId) => {
       const signed = [...careless.intents.values()].filter((intent) => intent.payoutId === payoutId)
       return Math.max(0, ...signed.map(({ attempt }) => attempt))
@@ -159,7 +157,7 @@ function signerOf(careless: CarelessChain): Signer {
       careless.intents.set(txHash, intent)
       return accept({ txHash, bytes: '00' })
     },
-  }
+  })
 }
 
 async function planPayout() {

@@ -1,22 +1,14 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Chain, TxStatus } from '../../chains/chain.ts'
-import { insertAddresses } from '../../db/addresses.ts'
 import { chainFacts } from '../../domain/catalog/networks.ts'
 import { amountOf } from '../../domain/money/amount.ts'
 import { accept } from '../../domain/outcome.ts'
 import { MINUTE_MS } from '../../domain/time.ts'
 import { planSweeps } from '../sweeps/plan.ts'
-import {
-  type BooksStage,
-  confirmDeposit,
-  fundReserve,
-  mineDeposit,
-  openBooksStage,
-  placeOrder,
-  RESERVE,
-} from '../testing/books_stage.ts'
+import { type BooksStage, openBooksStage } from '../testing/books_stage.ts'
 import { payingChain } from '../testing/paying_chain.ts'
-import { unlimited } from '../testing/unlimited.ts'
+import { deepDeposit, openReserve } from '../testing/sweeping.ts'
+import { worldWithSigner } from '../testing/willing_signer.ts'
 import type { SigningWorld } from '../world.ts'
 import { workPayouts } from './work.ts'
 
@@ -35,18 +27,12 @@ beforeEach(() => stage.reset())
 
 afterAll(() => stage?.stop())
 
-const ETHER = 10n ** 18n
 const HEAD = 100
 
 function signingWorld(): SigningWorld {
-  const signer: SigningWorld['signer'] = {
-    addresses: async () => [],
-    room: unlimited,
-    lastSigned: async () => 0,
-    lastOutflow: async () => 0,
+  return worldWithSigner(stage, {
     sign: async ({ payoutId, attempt }) => accept({ txHash: `tx-${payoutId}-${attempt}`, bytes: 'ff' }),
-  }
-  return { ...stage.world, seal: () => 'seal', signer }
+  })
 }
 
 /** Of the address's transactions one is mined, in block `usedAt`. */
@@ -61,10 +47,8 @@ function chainWhere(usedAt: number, lookup: () => TxStatus = () => ({ where: 'ab
 
 /** A deposit's sweep that was signed for nonce 0, refused, and is in trouble for as long as one is tried at all. */
 async function sweepRefusedBy(chain: Chain) {
-  await insertAddresses(stage.db, 'evm', 'reserve', 0, [RESERVE])
-  await fundReserve(stage, 'ETH:ETH', 1_000n * ETHER)
-  const order = await placeOrder(stage, 'ETH:ETH', 'BTC:BTC', { asks: ETHER, promises: 1_000n })
-  await confirmDeposit(stage, order, await mineDeposit(stage, order, ETHER, 80))
+  await openReserve(stage)
+  await deepDeposit(stage)
   await planSweeps(stage.world, chain)
   const world = signingWorld()
   await workPayouts(world, payingChain(stage, { broadcast: async () => 'refused' }), 'deposits')

@@ -17,7 +17,7 @@ import {
   placeOrder,
   tell,
 } from '../testing/books_stage.ts'
-import { unlimited } from '../testing/unlimited.ts'
+import { worldWithSigner } from '../testing/willing_signer.ts'
 import type { SigningWorld } from '../world.ts'
 import { workPayouts } from './work.ts'
 
@@ -39,14 +39,7 @@ afterAll(() => stage?.stop())
 const ETHER = 10n ** 18n
 
 function signingWorld(): SigningWorld {
-  const signer = {
-    addresses: async () => [],
-    room: unlimited,
-    lastSigned: async () => 0,
-    lastOutflow: async () => 0,
-    sign: () => Promise.reject(new Error('the signer was asked')),
-  }
-  return { ...stage.world, seal: () => 'seal', signer }
+  return worldWithSigner(stage, { sign: () => Promise.reject(new Error('the signer was asked')) })
 }
 
 /** The chain of an asset, and what it was asked to bid for. */

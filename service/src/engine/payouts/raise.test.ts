@@ -17,7 +17,7 @@ import {
   tell,
 } from '../testing/books_stage.ts'
 import { PAPER_FEES, payingChain } from '../testing/paying_chain.ts'
-import { unlimited } from '../testing/unlimited.ts'
+import { worldWithSigner } from '../testing/willing_signer.ts'
 import type { SigningWorld } from '../world.ts'
 import { workPayouts } from './work.ts'
 
@@ -72,21 +72,13 @@ function connect(sent: bigint[]): Chain {
 }
 
 function signingWorld(beforeSigning: () => void): SigningWorld {
-  return {
-    ...stage.world,
-    seal: () => 'seal',
-    signer: {
-      addresses: async () => [],
-      room: unlimited,
-      lastSigned: async () => 0,
-      lastOutflow: async () => 0,
-      sign: async (intent) => {
-        assert(intent.family === 'evm', 'it is of Ethereum')
-        beforeSigning()
-        return accept({ txHash: `0x${intent.attempt}#${intent.units}`, bytes: '00' })
-      },
+  return worldWithSigner(stage, {
+    sign: async (intent) => {
+      assert(intent.family === 'evm', 'it is of Ethereum')
+      beforeSigning()
+      return accept({ txHash: `0x${intent.attempt}#${intent.units}`, bytes: '00' })
     },
-  }
+  })
 }
 
 test('a sweep of more than a reorganisation has left moves what is left', async () => {

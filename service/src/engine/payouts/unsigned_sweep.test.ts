@@ -5,16 +5,10 @@ import { accept, refuse } from '../../domain/outcome.ts'
 import { MINUTE_MS } from '../../domain/time.ts'
 import type { Signer, SignRejection } from '../../signer/signer.ts'
 import { planSweeps } from '../sweeps/plan.ts'
-import {
-  type BooksStage,
-  confirmDeposit,
-  mineDeposit,
-  openBooksStage,
-  placeOrder,
-  RESERVE,
-} from '../testing/books_stage.ts'
+import { type BooksStage, openBooksStage, RESERVE } from '../testing/books_stage.ts'
 import { payingChain } from '../testing/paying_chain.ts'
-import { unlimited } from '../testing/unlimited.ts'
+import { deepDeposit } from '../testing/sweeping.ts'
+import { worldWithSigner } from '../testing/willing_signer.ts'
 import type { SigningWorld } from '../world.ts'
 import { workPayouts } from './work.ts'
 
@@ -36,27 +30,12 @@ beforeEach(async () => {
 
 afterAll(() => stage?.stop())
 
-const ETHER = 10n ** 18n
-
-function signingWorld(parts: Partial<Signer>): SigningWorld {
-  const signer: Signer = {
-    addresses: async () => [],
-    room: unlimited,
-    lastSigned: async () => 0,
-    lastOutflow: async () => 0,
-    sign: async ({ payoutId }) => accept({ txHash: `tx-${payoutId}`, bytes: 'ff' }),
-    ...parts,
-  }
-  return { ...stage.world, seal: () => 'seal', signer }
-}
-
 function refusing(code: SignRejection['code'], parts: Partial<Signer> = {}): SigningWorld {
-  return signingWorld({ sign: async () => refuse({ code, message: 'not this one' }), ...parts })
+  return worldWithSigner(stage, { sign: async () => refuse({ code, message: 'not this one' }), ...parts })
 }
 
 async function planOne(): Promise<void> {
-  const order = await placeOrder(stage, 'ETH:ETH', 'BTC:BTC', { asks: ETHER, promises: 1_000n })
-  await confirmDeposit(stage, order, await mineDeposit(stage, order, ETHER, 80))
+  await deepDeposit(stage)
   await planSweeps(stage.world, payingChain(stage))
 }
 
@@ -88,7 +67,7 @@ test.each(['limit_exceeded', 'malformed'] as const)(
       }),
     )
     await planNext()
-    await workPayouts(signingWorld({}), payingChain(stage), 'deposits')
+    await workPayouts(worldWithSigner(stage), payingChain(stage), 'deposits')
     expect(await sweeps()).toEqual([
       { state: 'cancelled', nonce: 0 },
       { state: 'broadcast', nonce: 0 },
@@ -99,7 +78,7 @@ test.each(['limit_exceeded', 'malformed'] as const)(
 const away = () => Promise.reject(new Error('nobody answers'))
 
 test.each<[string, () => SigningWorld, Partial<Chain>]>([
-  ['is away', () => signingWorld({ sign: away }), {}],
+  ['is away', () => worldWithSigner(stage, { sign: away }), {}],
   ['is told to stop', () => refusing('stopped'), {}],
   ['has signed something else under its name', () => refusing('conflict'), {}],
   ['has signed it', () => refusing('malformed', { lastSigned: async () => 1 }), {}],
@@ -135,7 +114,7 @@ test('what a signer signs of it for a worker that has lost it is never sent', as
       return 'accepted'
     },
   })
-  const slow = signingWorld({
+  const slow = worldWithSigner(stage, {
     sign: async () => {
       await late.promise
       return accept({ txHash: 'late', bytes: 'ff' })

@@ -2,7 +2,6 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { insertAddresses } from '../../db/addresses.ts'
 import { accept, refuse } from '../../domain/outcome.ts'
 import { MINUTE_MS } from '../../domain/time.ts'
-import type { Signer } from '../../signer/signer.ts'
 import {
   type BooksStage,
   confirmDeposit,
@@ -15,7 +14,7 @@ import {
   tell,
 } from '../testing/books_stage.ts'
 import { PAPER_FEES, payingChain } from '../testing/paying_chain.ts'
-import { unlimited } from '../testing/unlimited.ts'
+import { worldWithSigner } from '../testing/willing_signer.ts'
 import type { SigningWorld } from '../world.ts'
 import { workPayouts } from './work.ts'
 
@@ -38,9 +37,7 @@ const ETHER = 10n ** 18n
 
 /** It signs while `isThere` says so. */
 function signingWorld(isThere: () => boolean, signed: string[] = []): SigningWorld {
-  const signer: Signer = {
-    addresses: async () => [],
-    room: unlimited,
+  return worldWithSigner(stage, {
     lastSigned: async () => signed.length,
     lastOutflow: async () => signed.length,
     sign: async ({ payoutId, attempt }) => {
@@ -48,8 +45,7 @@ function signingWorld(isThere: () => boolean, signed: string[] = []): SigningWor
       signed.push(payoutId)
       return accept({ txHash: `tx-${payoutId}-${attempt}`, bytes: 'ff' })
     },
-  }
-  return { ...stage.world, seal: () => 'seal', signer }
+  })
 }
 
 /** Its payout is planned. */

@@ -19,7 +19,7 @@ import {
   tell,
   writeAttempt,
 } from '../testing/books_stage.ts'
-import { unlimited } from '../testing/unlimited.ts'
+import { worldWithSigner } from '../testing/willing_signer.ts'
 import type { SigningWorld } from '../world.ts'
 import { workPayouts } from './work.ts'
 
@@ -41,14 +41,7 @@ const ETHER = 10n ** 18n
 
 /** Signing and drafting would throw on a paper chain and show as another trouble than the one expected. */
 function signingWorld(): SigningWorld {
-  const signer = {
-    addresses: async () => [],
-    room: unlimited,
-    lastSigned: async () => 0,
-    lastOutflow: async () => 0,
-    sign: () => Promise.reject(new Error('the signer was asked')),
-  }
-  return { ...stage.world, seal: () => 'seal', signer }
+  return worldWithSigner(stage, { sign: () => Promise.reject(new Error('the signer was asked')) })
 }
 
 function place() {

@@ -1,22 +1,12 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Chain } from '../../chains/chain.ts'
-import { insertAddresses } from '../../db/addresses.ts'
 import { chainFacts } from '../../domain/catalog/networks.ts'
-import { accept, refuse } from '../../domain/outcome.ts'
+import { refuse } from '../../domain/outcome.ts'
 import { workPayouts } from '../payouts/work.ts'
-import {
-  type BooksStage,
-  confirmDeposit,
-  fundReserve,
-  lookAt,
-  mineDeposit,
-  openBooksStage,
-  placeOrder,
-  RESERVE,
-} from '../testing/books_stage.ts'
+import { type BooksStage, lookAt, openBooksStage } from '../testing/books_stage.ts'
 import { payingChain } from '../testing/paying_chain.ts'
-import { unlimited } from '../testing/unlimited.ts'
-import type { SigningWorld } from '../world.ts'
+import { deepDeposit, openReserve } from '../testing/sweeping.ts'
+import { worldWithSigner } from '../testing/willing_signer.ts'
 import { planSweeps } from './plan.ts'
 
 /**
@@ -32,26 +22,13 @@ beforeAll(async () => {
 
 beforeEach(async () => {
   await stage.reset()
-  await insertAddresses(stage.db, 'evm', 'reserve', 0, [RESERVE])
-  await fundReserve(stage, 'ETH:ETH', 1_000n * ETHER)
+  await openReserve(stage)
 })
 
 afterAll(() => stage?.stop())
 
-const ETHER = 10n ** 18n
 const MINED = 101
 const FINAL = MINED + chainFacts.ETH.confirmations - 1
-
-function signingWorld(): SigningWorld {
-  const signer: SigningWorld['signer'] = {
-    addresses: async () => [],
-    room: unlimited,
-    lastSigned: async () => 0,
-    lastOutflow: async () => 0,
-    sign: async ({ payoutId }) => accept({ txHash: `tx-${payoutId}`, bytes: 'ff' }),
-  }
-  return { ...stage.world, seal: () => 'seal', signer }
-}
 
 /** Nothing leaves an address where there is no coin. */
 function chainOf(): Chain {
@@ -74,8 +51,7 @@ function oneBehind(chain: Chain): Chain {
 }
 
 async function deposit(asset: 'ETH:ETH' | 'USDT:ERC20'): Promise<string> {
-  const order = await placeOrder(stage, asset, 'BTC:BTC', { asks: ETHER, promises: 1_000n })
-  await confirmDeposit(stage, order, await mineDeposit(stage, order, ETHER, 80))
+  const order = await deepDeposit(stage, asset)
   return order.terms.depositAddress
 }
 
@@ -87,7 +63,7 @@ function sweeps() {
 
 /** Planned, sent, mined and final. */
 async function bring(chain: Chain, from: 'reserve' | 'deposits', moved: (units: bigint) => void) {
-  const world = signingWorld()
+  const world = worldWithSigner(stage)
   await planSweeps(world, chain)
   await workPayouts(world, chain, from)
   const [sent] = await sweeps()

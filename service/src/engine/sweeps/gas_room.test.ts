@@ -1,22 +1,12 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Chain } from '../../chains/chain.ts'
-import { insertAddresses } from '../../db/addresses.ts'
 import { chainFacts } from '../../domain/catalog/networks.ts'
 import { accept, refuse } from '../../domain/outcome.ts'
 import { workPayouts } from '../payouts/work.ts'
-import {
-  type BooksStage,
-  confirmDeposit,
-  fundReserve,
-  lookAt,
-  mineDeposit,
-  openBooksStage,
-  placeOrder,
-  RESERVE,
-} from '../testing/books_stage.ts'
+import { type BooksStage, lookAt, openBooksStage } from '../testing/books_stage.ts'
 import { payingChain } from '../testing/paying_chain.ts'
-import { unlimited } from '../testing/unlimited.ts'
-import type { SigningWorld } from '../world.ts'
+import { deepDeposit, openReserve } from '../testing/sweeping.ts'
+import { worldWithSigner } from '../testing/willing_signer.ts'
 import { planSweeps } from './plan.ts'
 
 /**
@@ -32,26 +22,13 @@ beforeAll(async () => {
 
 beforeEach(async () => {
   await stage.reset()
-  await insertAddresses(stage.db, 'evm', 'reserve', 0, [RESERVE])
-  await fundReserve(stage, 'ETH:ETH', 1_000n * ETHER)
+  await openReserve(stage)
 })
 
 afterAll(() => stage?.stop())
 
-const ETHER = 10n ** 18n
 const GAS_LIMIT = 65_000n
 const BLOCKS = chainFacts.ETH.confirmations
-
-function signingWorld(): SigningWorld {
-  const signer: SigningWorld['signer'] = {
-    addresses: async () => [],
-    room: unlimited,
-    lastSigned: async () => 0,
-    lastOutflow: async () => 0,
-    sign: async ({ payoutId }) => accept({ txHash: `tx-${payoutId}`, bytes: 'ff' }),
-  }
-  return { ...stage.world, seal: () => 'seal', signer }
-}
 
 /** Every bid asks a tip of that moment, and a token leaves only for all of it. */
 function chainAsking(tipWei: () => bigint): Chain {
@@ -87,10 +64,9 @@ function outflows() {
 }
 
 test('gas that is a little short is brought once more, with room for the next rise', async () => {
-  const order = await placeOrder(stage, 'USDT:ERC20', 'BTC:BTC', { asks: ETHER, promises: 1_000n })
-  await confirmDeposit(stage, order, await mineDeposit(stage, order, ETHER, 80))
+  const order = await deepDeposit(stage, 'USDT:ERC20')
   let tipWei = 1_000_000_000n
-  const [chain, world] = [chainAsking(() => tipWei), signingWorld()]
+  const [chain, world] = [chainAsking(() => tipWei), worldWithSigner(stage)]
   let head = 100
   for (let look = 0; look < 10; look += 1) {
     await planSweeps(world, chain)

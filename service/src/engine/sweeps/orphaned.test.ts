@@ -1,24 +1,14 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Chain } from '../../chains/chain.ts'
-import { insertAddresses } from '../../db/addresses.ts'
 import type { Database } from '../../db/database.ts'
-import { accept, refuse } from '../../domain/outcome.ts'
+import { refuse } from '../../domain/outcome.ts'
 import { MINUTE_MS } from '../../domain/time.ts'
 import { orphanOutflows } from '../payouts/orphan.ts'
 import { workPayouts } from '../payouts/work.ts'
-import {
-  type BooksStage,
-  confirmDeposit,
-  fundReserve,
-  lookAt,
-  mineDeposit,
-  openBooksStage,
-  placeOrder,
-  RESERVE,
-} from '../testing/books_stage.ts'
+import { type BooksStage, lookAt, openBooksStage } from '../testing/books_stage.ts'
 import { payingChain } from '../testing/paying_chain.ts'
-import { unlimited } from '../testing/unlimited.ts'
-import type { SigningWorld } from '../world.ts'
+import { deepDeposit, openReserve } from '../testing/sweeping.ts'
+import { worldWithSigner } from '../testing/willing_signer.ts'
 import { planSweeps } from './plan.ts'
 
 /**
@@ -34,25 +24,13 @@ beforeAll(async () => {
 
 beforeEach(async () => {
   await stage.reset()
-  await insertAddresses(stage.db, 'evm', 'reserve', 0, [RESERVE])
-  await fundReserve(stage, 'ETH:ETH', 1_000n * ETHER)
+  await openReserve(stage)
 })
 
 afterAll(() => stage?.stop())
 
 const ETHER = 10n ** 18n
 const MINED = 101
-
-function signingWorld(): SigningWorld {
-  const signer: SigningWorld['signer'] = {
-    addresses: async () => [],
-    room: unlimited,
-    lastSigned: async () => 0,
-    lastOutflow: async () => 0,
-    sign: async ({ payoutId }) => accept({ txHash: `tx-${payoutId}`, bytes: 'ff' }),
-  }
-  return { ...stage.world, seal: () => 'seal', signer }
-}
 
 function sweeps() {
   return stage.db.query<{ id: string; state: string }>(
@@ -66,17 +44,16 @@ async function sweeping() {
 
 /** One sweep is final, another is planned for what has come in since; then the first one's block is another one. */
 async function sweptAndPlanned(chain: Chain) {
-  const order = await placeOrder(stage, 'ETH:ETH', 'BTC:BTC', { asks: ETHER, promises: 1_000n })
-  await confirmDeposit(stage, order, await mineDeposit(stage, order, ETHER, 80))
+  const order = await deepDeposit(stage)
   const { depositAddress } = order.terms
   await planSweeps(stage.world, chain)
-  await workPayouts(signingWorld(), chain, 'deposits')
+  await workPayouts(worldWithSigner(stage), chain, 'deposits')
   const [first] = await sweeps()
   stage.chain('ETH').move(MINED, 'ETH:ETH', depositAddress, -ETHER)
   stage.chain('ETH').mined(`tx-${first?.id}`, MINED, 21_000n)
   await lookAt(stage, 'ETH', 200)
   stage.advance(1_000)
-  await workPayouts(signingWorld(), chain, 'deposits')
+  await workPayouts(worldWithSigner(stage), chain, 'deposits')
   stage.chain('ETH').move(110, 'ETH:ETH', depositAddress, ETHER)
   await planSweeps(stage.world, chain)
   const [confirmed, planned] = await sweeps()
@@ -111,7 +88,7 @@ test('when a sweep that is planned ends, its address waits for an earlier one th
   const { first, second, depositAddress } = await sweptAndPlanned(usual())
   await loseBlock(depositAddress)
   stage.advance(MINUTE_MS)
-  await workPayouts(signingWorld(), dear(), 'deposits')
+  await workPayouts(worldWithSigner(stage), dear(), 'deposits')
   expect(await sweeps()).toEqual([
     { id: first, state: 'orphaned' },
     { id: second, state: 'cancelled' },
@@ -139,7 +116,7 @@ test('so it does when that one loses its block at the very moment', async () => 
   const losing = loseBlock(depositAddress, slow)
   await written.promise
   stage.advance(MINUTE_MS)
-  const working = workPayouts(signingWorld(), dear(), 'deposits')
+  const working = workPayouts(worldWithSigner(stage), dear(), 'deposits')
   const isWaiting = async () =>
     (await stage.asOwner.query("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'")).length > 0
   while (!(await isWaiting()));

@@ -2,15 +2,8 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Chain } from '../../chains/chain.ts'
 import { insertAddresses } from '../../db/addresses.ts'
 import { accept, refuse } from '../../domain/outcome.ts'
-import {
-  type BooksStage,
-  confirmDeposit,
-  lookAt,
-  mineDeposit,
-  openBooksStage,
-  placeOrder,
-  RESERVE,
-} from '../testing/books_stage.ts'
+import { type BooksStage, lookAt, openBooksStage, RESERVE } from '../testing/books_stage.ts'
+import { deepDeposit } from '../testing/sweeping.ts'
 import type { World } from '../world.ts'
 import { planSweeps } from './plan.ts'
 
@@ -32,15 +25,13 @@ beforeEach(async () => {
 afterAll(() => stage?.stop())
 
 const DAY_MS = 24 * 3_600_000
-const ETHER = 10n ** 18n
 
 async function restAfter(
   answers: Partial<Chain>,
   asset: 'ETH:ETH' | 'USDT:ERC20' = 'ETH:ETH',
   prices: World['prices'] = stage.world.prices,
 ): Promise<number> {
-  const order = await placeOrder(stage, asset, 'BTC:BTC', { asks: ETHER, promises: 1_000n })
-  await confirmDeposit(stage, order, await mineDeposit(stage, order, ETHER, 80))
+  await deepDeposit(stage, asset)
   stage.advance(30 * DAY_MS)
   await lookAt(stage, 'ETH', 100)
   await planSweeps({ ...stage.world, prices }, { ...stage.chain('ETH'), ...answers })
@@ -102,8 +93,7 @@ test('of sweeps that are under way there are a hundred at once, and those that w
       accept({ family: 'evm', gasLimit: 1n, maxFeePerGasWei: 1n, maxPriorityFeePerGasWei: 1n }),
   }
   for (let made = 0; made < 105; made += 1) {
-    const order = await placeOrder(stage, 'ETH:ETH', 'BTC:BTC', { asks: ETHER, promises: 1_000n })
-    await confirmDeposit(stage, order, await mineDeposit(stage, order, ETHER, 80))
+    await deepDeposit(stage)
   }
   while (await planSweeps(stage.world, eth)) {}
   expect(await swept()).toBe(100)

@@ -1,22 +1,11 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { insertAddresses } from '../../db/addresses.ts'
 import { chainFacts } from '../../domain/catalog/networks.ts'
-import { accept } from '../../domain/outcome.ts'
 import { HOUR_MS } from '../../domain/time.ts'
 import { workPayouts } from '../payouts/work.ts'
-import {
-  type BooksStage,
-  confirmDeposit,
-  fundReserve,
-  lookAt,
-  mineDeposit,
-  openBooksStage,
-  placeOrder,
-  RESERVE,
-} from '../testing/books_stage.ts'
+import { type BooksStage, lookAt, openBooksStage } from '../testing/books_stage.ts'
 import { payingChain } from '../testing/paying_chain.ts'
-import { unlimited } from '../testing/unlimited.ts'
-import type { SigningWorld } from '../world.ts'
+import { deepDeposit, openReserve } from '../testing/sweeping.ts'
+import { worldWithSigner } from '../testing/willing_signer.ts'
 import { planSweeps } from './plan.ts'
 
 /**
@@ -31,26 +20,13 @@ beforeAll(async () => {
 
 beforeEach(async () => {
   await stage.reset()
-  await insertAddresses(stage.db, 'evm', 'reserve', 0, [RESERVE])
-  await fundReserve(stage, 'ETH:ETH', 1_000n * ETHER)
+  await openReserve(stage)
 })
 
 afterAll(() => stage?.stop())
 
-const ETHER = 10n ** 18n
 const DAYS = 30
 const BLOCKS_A_TRY = chainFacts.ETH.confirmations
-
-function signingWorld(): SigningWorld {
-  const signer: SigningWorld['signer'] = {
-    addresses: async () => [],
-    room: unlimited,
-    lastSigned: async () => 0,
-    lastOutflow: async () => 0,
-    sign: async ({ payoutId }) => accept({ txHash: `tx-${payoutId}`, bytes: 'ff' }),
-  }
-  return { ...stage.world, seal: () => 'seal', signer }
-}
 
 function sweeps() {
   return stage.db.query<{ id: string; state: string }>(
@@ -59,9 +35,8 @@ function sweeps() {
 }
 
 test('what the chain rejects again and again for a month costs its gas a few times, not thousands', async () => {
-  const order = await placeOrder(stage, 'ETH:ETH', 'BTC:BTC', { asks: ETHER, promises: 1_000n })
-  await confirmDeposit(stage, order, await mineDeposit(stage, order, ETHER, 80))
-  const [chain, world] = [payingChain(stage), signingWorld()]
+  await deepDeposit(stage)
+  const [chain, world] = [payingChain(stage), worldWithSigner(stage)]
   for (let head = 100, hour = 0; hour < DAYS * 24; hour += 1) {
     await planSweeps(world, chain)
     await workPayouts(world, chain, 'deposits')

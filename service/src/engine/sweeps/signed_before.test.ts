@@ -1,20 +1,12 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Chain } from '../../chains/chain.ts'
-import { insertAddresses } from '../../db/addresses.ts'
 import { accept, refuse } from '../../domain/outcome.ts'
 import type { PayoutId } from '../../domain/payouts/intent.ts'
 import { workPayouts } from '../payouts/work.ts'
-import {
-  type BooksStage,
-  confirmDeposit,
-  fundReserve,
-  mineDeposit,
-  openBooksStage,
-  placeOrder,
-  RESERVE,
-} from '../testing/books_stage.ts'
+import { type BooksStage, openBooksStage } from '../testing/books_stage.ts'
 import { payingChain } from '../testing/paying_chain.ts'
-import { unlimited } from '../testing/unlimited.ts'
+import { deepDeposit, openReserve } from '../testing/sweeping.ts'
+import { worldWithSigner } from '../testing/willing_signer.ts'
 import type { SigningWorld } from '../world.ts'
 import { planSweeps } from './plan.ts'
 
@@ -33,15 +25,12 @@ beforeEach(() => stage.reset())
 
 afterAll(() => stage?.stop())
 
-const ETHER = 10n ** 18n
 const REST_MS = 600_000
 
 /** A token at an address without gas. */
 async function depositToken(): Promise<Chain> {
-  await insertAddresses(stage.db, 'evm', 'reserve', 0, [RESERVE])
-  await fundReserve(stage, 'ETH:ETH', 1_000n * ETHER)
-  const order = await placeOrder(stage, 'USDT:ERC20', 'BTC:BTC', { asks: ETHER, promises: 1_000n })
-  await confirmDeposit(stage, order, await mineDeposit(stage, order, ETHER, 80))
+  await openReserve(stage)
+  await deepDeposit(stage, 'USDT:ERC20')
   const paying = payingChain(stage)
   return {
     ...paying,
@@ -54,17 +43,14 @@ async function depositToken(): Promise<Chain> {
 
 /** It has signed these attempts in the hours that the database has lost; under their names it signs nothing else. */
 function signingWorld(lost: readonly PayoutId[]): SigningWorld {
-  const signer: SigningWorld['signer'] = {
-    addresses: async () => [],
-    room: unlimited,
+  return worldWithSigner(stage, {
     lastSigned: async (payoutId) => (lost.includes(payoutId) ? 1 : 0),
     lastOutflow: async (orderId) => (lost.includes(`${orderId}:1`) ? 1 : 0),
     sign: async ({ payoutId }) =>
       lost.includes(payoutId)
         ? refuse({ code: 'conflict', message: 'signed before' })
         : accept({ txHash: `tx-${payoutId}`, bytes: 'ff' }),
-  }
-  return { ...stage.world, seal: () => 'seal', signer }
+  })
 }
 
 function sweeps() {
