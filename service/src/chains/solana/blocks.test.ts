@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { blocksOf } from './blocks.ts'
-import { NoAnswer } from './rpc.ts'
+import { NoAnswer, NodeRefusal } from './rpc.ts'
 import { scriptedNode } from './testing/scripted_node.ts'
 
 /**
@@ -53,4 +53,21 @@ test('a slot that was not final is asked again', async () => {
   state.newest = 101
   expect((await blocks.at(101))?.hash).toBe('hash 101')
   expect(asked).toEqual([101])
+})
+
+test('a slot that was refused once and is there is not taken for skipped', async () => {
+  let isBusy = true
+  const blocks = blocksOf(
+    scriptedNode({
+      getSlot: () => 100,
+      getBlocks: (from) => [from],
+      getBlock: (slot) => {
+        if (!isBusy) return block(Number(slot))
+        isBusy = false
+        throw new NodeRefusal('getBlock', -32_007, '50/second request limit reached')
+      },
+    }),
+  )
+  await expect(blocks.at(90)).rejects.toThrow('slot 90 was not skipped: ask again')
+  expect((await blocks.at(90))?.hash).toBe('hash 90')
 })

@@ -100,6 +100,7 @@ async function readSkipped(rpc: Rpc, slot: number, newest: number): Promise<Sola
   const [next] = listIn(await rpc.call('getBlocks', slot, until, FINAL), 'getBlocks')
   if (next === undefined) throw new NoAnswer('getBlocks', `no block follows slot ${slot}`)
   const nextSlot = integerIn(next, 'getBlocks')
+  if (nextSlot <= slot) throw new NoAnswer('getBlock', `slot ${slot} was not skipped: ask again`)
   const block = await readBlock(rpc, nextSlot, 'none')
   if (block === null || integerIn(block.parentSlot, 'getBlock parentSlot') >= slot)
     throw new NoAnswer(
@@ -120,7 +121,10 @@ async function readSkipped(rpc: Rpc, slot: number, newest: number): Promise<Sola
   }
 }
 
-/** Slot skipped or lost, and the same in what a node keeps elsewhere for long. */
+/**
+ * Slot skipped or lost, and the same in what a node keeps elsewhere for long. Providers that limit how often they are asked say -32007
+ * as well.
+ */
 const NOT_THERE = [-32_007, -32_009]
 
 /** Of transactions only who holds how much is read, so that whatever version they have makes no difference. */
