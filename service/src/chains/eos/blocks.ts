@@ -1,14 +1,17 @@
 import type { BlockRef } from '../chain.ts'
 import { hashIn, integerIn, listIn, numeralIn, objectIn, textIn, timeMsIn } from './replies.ts'
 import { type Fields, NoAnswer, NodeRefusal, type Rpc } from './rpc.ts'
+import { readTransfer, type TransferAction } from './transfer_action.ts'
 
-/** A transfer that a token contract says it made, when it ran itself. Not yet read: that is for whom it concerns. */
+/**
+ * A transfer that a token contract says it made, when it ran itself. What else was written there is forgotten: anybody may call a
+ * contract of theirs with half a megabyte, and hundreds of blocks are remembered.
+ */
 export type Call = {
   /** Every run of a contract has a number of its own, for ever. */
   readonly sequence: string
   readonly contract: string
-  /** In hex. */
-  readonly data: string
+  readonly transfer: TransferAction
 }
 
 export type TracedTransaction = {
@@ -158,13 +161,10 @@ function readTransaction(transaction: Fields): TracedTransaction {
   const calls = actions.flatMap((each): Call[] => {
     const { receiver, account, action, data, global_sequence } = objectIn(each, 'action')
     if (action !== 'transfer' || receiver !== account) return []
-    return [
-      {
-        sequence: numeralIn(global_sequence, 'action global_sequence'),
-        contract: textIn(account, 'action account'),
-        data: textIn(data, 'action data'),
-      },
-    ]
+    const sequence = numeralIn(global_sequence, 'action global_sequence')
+    const contract = textIn(account, 'action account')
+    const transfer = readTransfer(textIn(data, 'action data'))
+    return transfer === null ? [] : [{ sequence, contract, transfer }]
   })
   return { id: hashIn(transaction.id, 'transaction id'), isExecuted, calls }
 }

@@ -1,3 +1,5 @@
+import { MEMO_BYTES_MAX } from './address.ts'
+
 /** What a call of a token contract's `transfer` says. Names in hex, as the chain writes them. */
 export type TransferAction = {
   readonly from: string
@@ -6,20 +8,17 @@ export type TransferAction = {
   readonly units: bigint
   /** Eight bytes in hex: the decimals, and the code. */
   readonly symbol: string
+  /** '' when it is longer than the token contract takes: it names nobody. */
   readonly memo: string
 }
 
 /** `4,EOS` */
 export const EOS_SYMBOL = '04454f5300000000'
 
-/** Whom it pays, without reading the rest; '' where there is not that much. */
-export function payeeOf(data: string): string {
-  return data.slice(16, 32)
-}
-
 /**
  * Decoded here and not by the library: that gives up on memos that are no UTF-8, which anybody may send, and the money
  * arrives all the same. Null: this is not what a `transfer` looks like. What follows the memo the contract does not read.
+ * Nothing in the answer is a piece of the text that was given, which would be kept with it.
  * https://github.com/AntelopeIO/reference-contracts/blob/main/contracts/eosio.token/include/eosio.token/eosio.token.hpp
  */
 export function readTransfer(data: string): TransferAction | null {
@@ -28,10 +27,10 @@ export function readTransfer(data: string): TransferAction | null {
   const memo = readText(bytes, 32)
   if (memo === null) return null
   return {
-    from: data.slice(0, 16),
-    to: payeeOf(data),
+    from: bytes.toString('hex', 0, 8),
+    to: bytes.toString('hex', 8, 16),
     units: bytes.readBigInt64LE(16),
-    symbol: data.slice(48, 64),
+    symbol: bytes.toString('hex', 24, 32),
     memo,
   }
 }
@@ -47,7 +46,9 @@ function readText(bytes: Buffer, from: number): string | null {
     const byte = bytes.readUInt8(at)
     at += 1
     length = (length | ((byte & 0x7f) << shift)) >>> 0
-    if (byte < 0x80) return at + length <= bytes.length ? bytes.toString('utf8', at, at + length) : null
+    if (byte >= 0x80) continue
+    if (at + length > bytes.length) return null
+    return length > MEMO_BYTES_MAX ? '' : bytes.toString('utf8', at, at + length)
   }
   return null
 }

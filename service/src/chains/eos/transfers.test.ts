@@ -1,3 +1,4 @@
+import { serialize } from 'node:v8'
 import { Asset, Name, Serializer } from '@wharfkit/antelope'
 import { expect, test } from 'vitest'
 import type { Transfer } from '../chain.ts'
@@ -94,6 +95,20 @@ test.each([
 
 test('what follows the memo nobody reads', async () => {
   expect(await told([action({ data: `${dataOf('17')}00ff` })])).toEqual([toOrder])
+})
+
+test('a contract of anybody’s may write what it likes, and nothing of that is kept', async () => {
+  const long = head + Buffer.from([0x80, 0x80, 0x20]).toString('hex') + '31'.repeat(512 * 1024)
+  const other = { receiver: 'spammer', account: 'spammer' }
+  const toOthers = long.replace(hex('mycambist123'), hex('mycambist124'))
+  const actions = [long, toOthers, `${dataOf('17')}${'00'.repeat(512 * 1024)}`, 'ab'.repeat(20)].map((data) =>
+    action({ ...other, data }),
+  )
+  const unlisted = { ...toOrder, asset: { unlisted: 'EOS@spammer' } }
+  expect(await told(actions)).toEqual([{ ...unlisted, to: 'mycambist123' }, unlisted])
+  const node = nodeAt(9, { 9: [{ id: txHash, status: 'executed', actions }] })
+  const block = await blocksOf(scriptedNode(node), CHAIN_ID).final(9)
+  expect(serialize(block).length).toBeLessThan(2_000)
 })
 
 test('another token is told as what it says it is', async () => {

@@ -4,7 +4,7 @@ import { fromChainUnits } from '../../domain/money/amount.ts'
 import type { FindOurs, Transfer } from '../chain.ts'
 import { textOf } from './address.ts'
 import type { Call, EosBlock } from './blocks.ts'
-import { codeOf, EOS_SYMBOL, payeeOf, readTransfer, type TransferAction } from './transfer_action.ts'
+import { codeOf, EOS_SYMBOL } from './transfer_action.ts'
 
 /** The only contract whose EOS is EOS. */
 export const TOKEN_CONTRACT = 'eosio.token'
@@ -27,20 +27,20 @@ export async function transfersToOurs(
   const payee = hexOfName(account)
   const moved = transactions.flatMap(({ id, calls }) =>
     calls.flatMap((call) => {
-      const transfer = payeeOf(call.data) === payee ? readTransfer(call.data) : null
-      if (transfer === null || transfer.units <= 0n || transfer.from === transfer.to) return []
-      return [{ txHash: id, call, transfer, named: namedBy(account, transfer.memo) }]
+      const { from, to, units, memo } = call.transfer
+      if (to !== payee || units <= 0n || from === to) return []
+      return [{ txHash: id, call, named: namedBy(account, memo) }]
     }),
   )
   if (moved.length === 0) return []
   const ours = await findOurs([...new Set(moved.flatMap(({ named }) => [named, account]))])
-  return moved.flatMap(({ txHash, call, transfer, named }): Transfer[] => {
+  return moved.flatMap(({ txHash, call, named }): Transfer[] => {
     const to = [named, account].find((text) => ours.has(text))
-    return to === undefined ? [] : [{ id: call.sequence, txHash, to, ...amountIn(call, transfer) }]
+    return to === undefined ? [] : [{ id: call.sequence, txHash, to, ...amountIn(call) }]
   })
 }
 
-function amountIn({ contract }: Call, { symbol, units }: TransferAction): Pick<Transfer, 'asset' | 'units'> {
+function amountIn({ contract, transfer: { symbol, units } }: Call): Pick<Transfer, 'asset' | 'units'> {
   if (!isEos(contract, symbol)) return { asset: { unlisted: `${codeOf(symbol)}@${contract}` }, units }
   const asset = nativeAsset('EOS').id
   return { asset, units: fromChainUnits(asset, units).units }
@@ -58,10 +58,8 @@ function namedBy(account: string, memo: string): string {
 /** By how much a block changed what these accounts hold of EOS; names in hex. */
 export function movedIn({ transactions }: EosBlock, holders: ReadonlySet<string>): bigint {
   let sum = 0n
-  for (const { contract, data } of transactions.flatMap(({ calls }) => calls)) {
-    if (contract !== TOKEN_CONTRACT) continue
-    const transfer = readTransfer(data)
-    if (transfer === null || !isEos(contract, transfer.symbol)) continue
+  for (const { contract, transfer } of transactions.flatMap(({ calls }) => calls)) {
+    if (!isEos(contract, transfer.symbol)) continue
     if (holders.has(transfer.to)) sum += transfer.units
     if (holders.has(transfer.from)) sum -= transfer.units
   }
