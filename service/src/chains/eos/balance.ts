@@ -20,12 +20,12 @@ export async function balance(
   accounts: ReadonlySet<string>,
   height: number | undefined,
 ): Promise<bigint> {
-  const { head, irreversible, held } = await heldAtHead(rpc, blocks, [...accounts])
+  const holders = new Set([...accounts].map(hexOfName))
+  const { head, irreversible, held } = await heldAtHead(rpc, blocks, [...accounts], holders)
   const lowest = height ?? irreversible.height
   if (lowest > irreversible.height) throw new NoAnswer('balance', `block ${lowest} is not irreversible yet`)
   if (head.height - lowest > BLOCKS_APART_MAX)
     throw new NoAnswer('balance', `block ${lowest} is too far from the head`)
-  const holders = new Set([...accounts].map(hexOfName))
   let units = held
   for (let next: BlockRef = head; next.height > lowest; ) {
     const block = await blocks.named(next)
@@ -35,15 +35,40 @@ export async function balance(
   return fromChainUnits(asset, units).units
 }
 
-/** Together, and all of the same block: it is the head before and after they are asked for. */
-async function heldAtHead(rpc: Rpc, blocks: Blocks, accounts: readonly string[]) {
+/**
+ * Together, and all of the same block: either it is the head before and after they are asked for, or no block that came meanwhile
+ * changed anything. There are two a second, and a node may be as far away as that.
+ */
+async function heldAtHead(
+  rpc: Rpc,
+  blocks: Blocks,
+  accounts: readonly string[],
+  holders: ReadonlySet<string>,
+) {
   for (let tried = 0; tried < TRIES; tried += 1) {
-    const { head, irreversible } = await blocks.info()
+    const { head: before } = await blocks.info()
     const held = await Promise.all(accounts.map((account) => heldBy(rpc, account)))
-    if ((await blocks.info()).head.hash !== head.hash) continue
+    const { head, irreversible } = await blocks.info()
+    if (!(await heldTheSame(blocks, holders, before, head))) continue
     return { head, irreversible, held: held.reduce((sum, units) => sum + units, 0n) }
   }
-  throw new NoAnswer('balance', 'the head moves on faster than balances can be asked for')
+  throw new NoAnswer('balance', 'more moves than balances can be asked for')
+}
+
+/** In every block from one up to another that stands on it. */
+async function heldTheSame(
+  blocks: Blocks,
+  holders: ReadonlySet<string>,
+  from: BlockRef,
+  to: BlockRef,
+): Promise<boolean> {
+  let next = to
+  while (next.height > from.height) {
+    const block = await blocks.named(next)
+    if (movedIn(block, holders) !== 0n) return false
+    next = { height: block.height - 1, hash: block.parentHash }
+  }
+  return next.hash === from.hash
 }
 
 /** Nothing at all is an empty list. */
