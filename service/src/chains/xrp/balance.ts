@@ -4,19 +4,24 @@ import { readReserves } from './fees.ts'
 import { dropsIn, integerIn, objectIn } from './replies.ts'
 import { type Fields, NoAnswer, NodeRefusal, type Rpc } from './rpc.ts'
 
+/** What a node says of an account in a ledger, or null when there is none. */
+export async function askAccount(rpc: Rpc, account: string, parameters: Fields): Promise<Fields | null> {
+  try {
+    return await rpc.call('account_info', { account, ...parameters })
+  } catch (error) {
+    if (error instanceof NodeRefusal && error.code === 'actNotFound') return null
+    throw error
+  }
+}
+
 /** What a validated ledger has of an account, or null when there is none. `ledger` names one by its index. */
 export async function readAccount(
   rpc: Rpc,
   account: string,
   ledger: number | 'validated' = 'validated',
 ): Promise<Fields | null> {
-  try {
-    const result = await rpc.call('account_info', { account, ledger_index: ledger })
-    return objectIn(result.account_data, 'account_info account_data')
-  } catch (error) {
-    if (error instanceof NodeRefusal && error.code === 'actNotFound') return null
-    throw error
-  }
+  const told = await askAccount(rpc, account, { ledger_index: ledger })
+  return told && objectIn(told.account_data, 'account_info account_data')
 }
 
 /** Ledger units. Many addresses may be one account, which is asked once. */
@@ -49,6 +54,10 @@ export async function lockedDrops(rpc: Rpc, account: string, feeDropsMax: bigint
 
 /** The sequence of the next transaction; an account that was never paid has none yet. */
 export async function nextSequence(rpc: Rpc, account: string): Promise<number> {
-  const data = await readAccount(rpc, account)
-  return data === null ? 0 : integerIn(data.Sequence, 'account_info Sequence')
+  const told = await askAccount(rpc, account, { ledger_index: 'validated' })
+  return told === null ? 0 : sequenceIn(told)
+}
+
+export function sequenceIn({ account_data: data }: Fields): number {
+  return integerIn(objectIn(data, 'account_info account_data').Sequence, 'account_info Sequence')
 }

@@ -1,14 +1,18 @@
 import { expect, test } from 'vitest'
 import { broadcast } from './broadcast.ts'
 import { NoAnswer } from './rpc.ts'
-import { refusing, type Script, scriptedRpc } from './testing/scripted_rpc.ts'
+import { accountAt, refusing, type Script, scriptedRpc } from './testing/scripted_rpc.ts'
 
 const txHash = 'AB'.repeat(32)
 const answering = (code: string, more: object = {}): Script => ({
   submit: () => ({ engine_result: code, ...more }),
 })
 const absent: Script = { tx: refusing('txnNotFound') }
-const waiting: Script = { tx: () => ({ hash: txHash, validated: false }) }
+/** What a node says of everything that it was handed within half an hour, or was asked for since. */
+const tx = () => ({ hash: txHash, validated: false, Account: 'rUs', Sequence: 7, LastLedgerSequence: 20 })
+const waiting: Script = { tx, account_info: accountAt(10, 7, 8) }
+const overtaken: Script = { tx, account_info: accountAt(10, 8, 8) }
+const late: Script = { tx, account_info: accountAt(20, 7, 7) }
 const silent = () => {
   throw new NoAnswer('submit', 'cut')
 }
@@ -22,6 +26,12 @@ test.each<[string, string, Script]>([
   ['accepted', 'its own sequence is used by itself', { ...answering('tefPAST_SEQ'), ...waiting }],
   ['refused', 'its sequence is used by another', { ...answering('tefPAST_SEQ'), ...absent }],
   ['refused', 'its last ledger is over', { ...answering('tefMAX_LEDGER'), ...absent }],
+  [
+    'refused',
+    'another has its sequence, and it is remembered',
+    { ...answering('tefPAST_SEQ'), ...overtaken },
+  ],
+  ['refused', 'it is over, and remembered', { ...answering('tefMAX_LEDGER'), ...late }],
   ['accepted', 'its last ledger is over, and it is in one', { ...answering('tefMAX_LEDGER'), ...waiting }],
   ['refused', 'the fee is too low here', answering('telINSUF_FEE_P')],
   ['refused', 'it is malformed', answering('temBAD_AMOUNT')],

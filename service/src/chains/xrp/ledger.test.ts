@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { head, readLedger } from './ledger.ts'
 import { lookup } from './lookup.ts'
 import { NoAnswer, NodeRefusal } from './rpc.ts'
-import { refusing, scriptedRpc } from './testing/scripted_rpc.ts'
+import { accountAt, refusing, scriptedRpc } from './testing/scripted_rpc.ts'
 
 const hashOf = (height: number) => height.toString(16).toUpperCase().padStart(64, '0')
 const ledgerOf = (height: number) => ({
@@ -68,14 +68,47 @@ const validated = {
 }
 const lookAt = (tx: () => unknown) => lookup(scriptedRpc({ tx, ledger: () => ledgerOf(9) }), txHash)
 
-test('a transaction is nowhere, waits, or is in a ledger and took its fee', async () => {
+test('a transaction is nowhere, or is in a ledger and took its fee', async () => {
   expect(await lookAt(refusing('txnNotFound'))).toEqual({ where: 'absent' })
-  expect(await lookAt(() => ({ ...validated, validated: false }))).toEqual({ where: 'mempool' })
   const block = { height: 9, hash: hashOf(9) }
   const cost = { asset: 'XRP:XRP', units: 12n }
   expect(await lookAt(() => validated)).toEqual({ where: 'block', block, succeeded: true, cost })
   const failed = { ...validated, meta: { TransactionResult: 'tecNO_DST' } }
   expect(await lookAt(() => failed)).toEqual({ where: 'block', block, succeeded: false, cost })
+})
+
+/** Of sequence 7, and in no ledger after 20. A node remembers it for as long as somebody asks, whatever has become of it. */
+const remembered = {
+  ...{ hash: txHash, validated: false, Account: 'rPT1Sjq2YGrBMTttX4GZHjKu9dyfzbpAYe' },
+  ...{ Sequence: 7, LastLedgerSequence: 20 },
+}
+
+test.each([
+  ['is in the open ledger', 'mempool', accountAt(10, 7, 8)],
+  ['is in the open ledger, and others after it', 'mempool', accountAt(19, 7, 12)],
+  ['is in the queue', 'mempool', accountAt(10, 6, 6, [6, 7])],
+  ['was refused', 'absent', accountAt(10, 7, 7)],
+  ['waits for an earlier one, and is to be sent again', 'absent', accountAt(10, 6, 6, [8])],
+  ['is too late for every ledger', 'absent', accountAt(20, 7, 7)],
+  ['is too late, with another one of its sequence on its way', 'absent', accountAt(20, 7, 8)],
+  ['has lost its sequence to another one', 'absent', accountAt(10, 8, 8)],
+  ['is of an account that is not there', 'absent', refusing('actNotFound')],
+])('what a node remembers without a ledger: it %s', async (_, where, account_info) => {
+  const rpc = scriptedRpc({ tx: () => remembered, account_info, ledger: () => ledgerOf(9) })
+  expect(await lookup(rpc, txHash)).toEqual({ where })
+})
+
+test('one that gets into its ledger while its account is asked for is there', async () => {
+  let isIn = false
+  const rpc = scriptedRpc({
+    tx: () => (isIn ? validated : remembered),
+    account_info: (asked) => {
+      isIn = true
+      return accountAt(10, 8, 8)(asked)
+    },
+    ledger: () => ledgerOf(9),
+  })
+  expect(await lookup(rpc, txHash)).toMatchObject({ where: 'block', succeeded: true })
 })
 
 test.each([

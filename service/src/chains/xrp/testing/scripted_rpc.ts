@@ -18,3 +18,15 @@ export function refusing(code: string): () => never {
     throw new NodeRefusal('it', code, 'for the test')
   }
 }
+
+/**
+ * Answers `account_info` of an account whose next sequence is `next` in the newest validated ledger, which is `ledger`, and
+ * `nextOpen` in the open one, with transactions of some sequences in the queue.
+ */
+export function accountAt(ledger: number, next: number, nextOpen: number, queued: readonly number[] = []) {
+  const queue_data = { txn_count: queued.length, transactions: queued.map((seq) => ({ seq })) }
+  return ({ ledger_index: asked }: Fields): Fields =>
+    asked === 'current'
+      ? { account_data: { Sequence: nextOpen }, ledger_current_index: ledger + 1, queue_data }
+      : { account_data: { Sequence: next }, ledger_index: ledger, validated: true }
+}
