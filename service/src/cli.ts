@@ -6,6 +6,7 @@ import { explainFailure } from './commands/explain_failure.ts'
 import { registerKeystoreCommands } from './commands/keystore.ts'
 import { registerLedgerCommands } from './commands/ledger.ts'
 import { registerOrderCommands } from './commands/order.ts'
+import { watchOutput } from './commands/standard_output.ts'
 import { toTerminal } from './commands/table.ts'
 import { readDatabaseConfig } from './config/admin_config.ts'
 import { migrate } from './db/migrate.ts'
@@ -14,6 +15,7 @@ import { migrate } from './db/migrate.ts'
 const places = () => import('./commands/places.ts')
 
 const { env } = process
+const output = watchOutput()
 const print = (text: string) => console.log(toTerminal(text))
 
 const program = new Command('cambist')
@@ -82,6 +84,7 @@ function placeOf(command: Command) {
 
 try {
   await program.parseAsync()
+  await output.refuseLoss()
   process.exit()
 } catch (error) {
   // Usage mistakes have been told by commander; the rest is told here, and only what is a fault of ours with its stack.

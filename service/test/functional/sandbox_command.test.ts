@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { removePostgres } from '@cambist/devnet'
 import type { CreatedOrder, Order } from '@cambist/sdk'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { isKept } from '../../src/sandbox/own_folder.ts'
 import { eventually } from '../harness/eventually.ts'
 import {
@@ -335,6 +335,26 @@ test('Ctrl-C while it is still starting leaves no process either', async () => {
   expect(living(pidsOf(other)), early.output()).toEqual([])
   expect(early.output()).not.toMatch(/Cambist sandbox ready/)
   removePostgres(join(other, 'postgres'))
+})
+
+test('Ctrl-C leaves no process where nobody reads any more what it prints', async () => {
+  const unread = join(dataDir, '..', 'unread')
+  onTestFinished(() => killAll(pidsOf(unread)))
+  const deaf = launchSandbox(unread, { CAMBIST_LOG_LEVEL: 'info' })
+  deaf.child.stdout?.destroy()
+  const log = join(unread, 'service.log')
+  await eventually(
+    'it has printed that it is ready',
+    () => expect(readFileSync(log, 'utf8')).toContain('what signing needs'),
+    {
+      timeoutMs: 90_000,
+      context: deaf.output,
+    },
+  )
+  deaf.child.kill('SIGINT')
+  expect([await deaf.ended, deaf.output()]).toEqual([0, ''])
+  expect(living(pidsOf(unread))).toEqual([])
+  removePostgres(join(unread, 'postgres'))
 })
 
 test('what it leaves on disk tells no secret to others, and the log has no error', () => {
