@@ -1,5 +1,4 @@
 import { createHmac, type KeyObject, randomBytes, randomFillSync, randomInt } from 'node:crypto'
-import type { AddressInfo } from 'node:net'
 import { hostname } from 'node:os'
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
@@ -40,6 +39,7 @@ import { makeSeal } from './engine/seal.ts'
 import { webhookDesk } from './engine/webhook_desk.ts'
 import type { Chains, DeskWorld, World } from './engine/world.ts'
 import { closerOf } from './http/close_server.ts'
+import { listenAt } from './http/listen_at.ts'
 import { buildOperatorServer } from './http/operator_server.ts'
 import type { EndpointDesk, HttpLimits, OperatorParts } from './http/parts.ts'
 import type { SandboxRoutes } from './http/sandbox/sandbox_port.ts'
@@ -420,8 +420,7 @@ async function openServer(
   app.addHook('preClose', () => clock.sleep(LAST_ANSWERS_MS))
   const close = closerOf(app, clock)
   opened.closeWith(close)
-  await app.listen({ port, host })
-  const listening = app.server.address() as AddressInfo
+  const listening = await listenAt(app, { port, host })
   const origin = `http://${host.includes(':') ? `[${host}]` : host}:${listening.port}`
   baseUrl = roles.api?.baseUrl ?? origin
   return { baseUrl, origin, close }

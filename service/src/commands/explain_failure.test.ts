@@ -1,9 +1,11 @@
 import { once } from 'node:events'
 import { createServer } from 'node:net'
+import fastify from 'fastify'
 import { expect, test, vi } from 'vitest'
 import { CommandRefused } from '../command_refused.ts'
 import { readServeConfig } from '../config/serve_config.ts'
 import { LaterSchema, migrate } from '../db/migrate.ts'
+import { listenAt } from '../http/listen_at.ts'
 import { explainFailure } from './explain_failure.ts'
 
 async function failureOf(work: () => Promise<unknown>): Promise<unknown> {
@@ -35,6 +37,13 @@ test('a port in use is told with what to do', async () => {
   holder.close()
   expect(explainFailure(failure)).toBe(
     `Cannot listen on 127.0.0.1 port ${port}: another process listens there; set PORT to a free one, or 0 to let the system choose.`,
+  )
+})
+
+test('a HOST that is no address is told as that, and not as a database that is away', async () => {
+  const failure = await failureOf(() => listenAt(fastify(), { port: 0, host: '127.0.0.300' }))
+  expect(explainFailure(failure)).toBe(
+    'Cannot listen on 127.0.0.300: the name has no address; set HOST to an address of this machine, or to a name of one.',
   )
 })
 

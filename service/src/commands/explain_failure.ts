@@ -3,10 +3,11 @@ import { CommandRefused } from '../command_refused.ts'
 import { ConfigError } from '../config/problems.ts'
 import { errorCode } from '../db/database.ts'
 import { LaterSchema } from '../db/migrate.ts'
+import { HostUnknown } from '../http/listen_at.ts'
 import { FolderTaken } from '../sandbox/own_folder.ts'
 import { SocketTaken } from '../signer/socket_server.ts'
 
-const operatorsFailures = [ConfigError, CommandRefused, SocketTaken, FolderTaken, LaterSchema]
+const operatorsFailures = [ConfigError, CommandRefused, SocketTaken, FolderTaken, LaterSchema, HostUnknown]
 
 /**
  * What to tell at the terminal of a failure that an operator can do something about; null for one that is a fault of
@@ -57,7 +58,7 @@ function explainFile({ code, syscall, path }: SystemError & { readonly code?: st
   return path === undefined || why === undefined ? null : `Cannot ${syscall} ${path}: ${why}.`
 }
 
-/** `connect` and `getaddrinfo`: of what a command waits for, only the database is reached over a connection. */
+/** `connect` and `getaddrinfo`: of what a command waits for, only the database is reached over a connection; HOST has a failure of its own. */
 const CONNECTING = new Set(['connect', 'getaddrinfo'])
 
 /** In the words of pg: a connection, and an answer, that did not come in time. */
