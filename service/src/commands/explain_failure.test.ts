@@ -1,8 +1,11 @@
 import { once } from 'node:events'
+import { existsSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
 import fastify from 'fastify'
 import { expect, test, vi } from 'vitest'
 import { CommandRefused } from '../command_refused.ts'
+import { readFirstLine } from '../config/environment.ts'
 import { readServeConfig } from '../config/serve_config.ts'
 import { LaterSchema, migrate } from '../db/migrate.ts'
 import { listenAt } from '../http/listen_at.ts'
@@ -44,6 +47,21 @@ test('a HOST that is no address is told as that, and not as a database that is a
   const failure = await failureOf(() => listenAt(fastify(), { port: 0, host: '127.0.0.300' }))
   expect(explainFailure(failure)).toBe(
     'Cannot listen on 127.0.0.300: the name has no address; set HOST to an address of this machine, or to a name of one.',
+  )
+})
+
+test('a folder in the place of a file, and a full disk, are told as what they are', async () => {
+  const folder = await failureOf(async () => readFirstLine(tmpdir()))
+  expect(explainFailure(folder)).toBe('Cannot read: it is a folder.')
+  if (!existsSync('/dev/full')) return
+  const full = await failureOf(async () => writeFileSync('/dev/full', 'words'))
+  expect(explainFailure(full)).toBe('Cannot write: the disk is full.')
+})
+
+test('a role that another database of the server has made is told with who has to grant it', () => {
+  const error = { message: 'permission denied to grant role "cambist_service"', code: '42501' }
+  expect(explainFailure(Object.assign(new Error(error.message), error))).toContain(
+    'GRANT cambist_service TO … WITH ADMIN OPTION',
   )
 })
 

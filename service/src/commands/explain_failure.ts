@@ -53,9 +53,13 @@ const FILES: Readonly<Record<string, string>> = {
   ENOSPC: 'the disk is full',
 }
 
-function explainFile({ code, syscall, path }: SystemError & { readonly code?: string }): string | null {
+/** Of what was opened before Node names no path. */
+const OPENED = new Set(['read', 'write'])
+
+function explainFile({ code, syscall = '', path }: SystemError & { readonly code?: string }): string | null {
   const why = FILES[code ?? '']
-  return path === undefined || why === undefined ? null : `Cannot ${syscall} ${path}: ${why}.`
+  if (why === undefined || (path === undefined && !OPENED.has(syscall))) return null
+  return `Cannot ${[syscall, path].filter(Boolean).join(' ')}: ${why}.`
 }
 
 /** `connect` and `getaddrinfo`: of what a command waits for, only the database is reached over a connection; HOST has a failure of its own. */
@@ -75,7 +79,7 @@ function explainDatabase(error: SystemError): string | null {
   }
   if (OPERATORS_CLASSES.test(code)) return `The database refuses: ${error.message}. Is DATABASE_URL right?`
   if (code === INSUFFICIENT_PRIVILEGE) {
-    return `The database refuses: ${error.message}. The user in DATABASE_URL must own the database, and may create roles at the first start; one that owns nothing needs its owner to run cambist migrate before.`
+    return `The database refuses: ${error.message}. The user in DATABASE_URL must own the database, and may create roles at the first start; one that owns nothing needs its owner to run cambist migrate before. Where another Cambist database of the server made the role, a superuser has to: GRANT cambist_service TO … WITH ADMIN OPTION.`
   }
   return null
 }
