@@ -18,7 +18,7 @@ const tx = (digit: string, change: object = {}) => ({
 const read = (script: Script) =>
   mempoolReader({ rpc: scriptedNode(script), native: 'ETH:ETH', listed: new Map([[usdt, 'USDT:ERC20']]) })
 const all = async (asked: readonly string[]) => new Set(asked)
-const pending = (txs: readonly unknown[], number = '0x8'): Script => ({
+const pending = (txs: readonly unknown[], number: string | null = '0x8'): Script => ({
   eth_blockNumber: () => '0x7',
   eth_getBlockByNumber: () => ({ number, transactions: txs }),
 })
@@ -76,6 +76,10 @@ test('what reached the node since the last look is told, unless it was mined mea
   expect(await look(all)).toEqual([])
   changes.push(hash('a'), hash('b'), hash('c'))
   expect(await look(all)).toMatchObject([{ txHash: hash('a') }])
+})
+
+test('a pending block may have no number yet', async () => {
+  expect(await read(pending([tx('a')], null))(all)).toMatchObject([{ txHash: hash('a') }])
 })
 
 test('a node that answers with its latest block for the pending one is not believed', async () => {

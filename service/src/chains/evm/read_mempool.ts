@@ -100,8 +100,12 @@ async function pendingBlockTxs(rpc: JsonRpc): Promise<readonly EvmTx[]> {
   ])
   if (!latest?.ok || !pending?.ok || pending.value === null) return []
   const block = fields(pending.value, 'pending block')
-  // A node that builds no pending block answers with the latest, whose transactions are not pending any more.
-  if (count(block.number, 'pending block.number') <= count(latest.value, 'block number')) return []
+  // A node that builds no pending block answers with the latest, whose transactions are not pending any more; one that
+  // is not made yet may have no number.
+  const isMade =
+    block.number !== null &&
+    count(block.number, 'pending block.number') <= count(latest.value, 'block number')
+  if (isMade) return []
   return list(block.transactions, 'pending block.transactions').map(decodeTx)
 }
 
