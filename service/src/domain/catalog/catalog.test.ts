@@ -13,7 +13,7 @@ import {
   networksOf,
 } from './assets.ts'
 import { type Currency, currencies, currencyCodes, isCurrencyCode } from './currencies.ts'
-import { chainFacts, chainIds, isChainId, isNetworkId, networkChains } from './networks.ts'
+import { chainFacts, chainIds, isChainId, isNetworkId, networkChains, tellsFinalOnly } from './networks.ts'
 
 const require = createRequire(import.meta.url)
 
@@ -139,4 +139,8 @@ test('names of things that every object has are no currency, network, chain or a
       false,
     ])
   }
+})
+
+test('of these chains nothing is told before it is final', () => {
+  expect(chainIds.filter(tellsFinalOnly)).toEqual(['XRP', 'XLM', 'EOS', 'SOL'])
 })

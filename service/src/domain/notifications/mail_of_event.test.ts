@@ -1,6 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import { type OrderStatus, orderStatuses } from '../orders/order.ts'
-import { type EmergencyOptionsInMail, isOrderMail, type MailContent, orderMailKinds } from './mail_content.ts'
+import {
+  type EmergencyOptionsInMail,
+  isOrderMail,
+  isSafetyMail,
+  type MailContent,
+  orderMailKinds,
+} from './mail_content.ts'
 import { mailOfEvent, type StatusChange } from './mail_of_event.ts'
 import { MAIL_TRIED_FOR_MS, restAfterAttemptMs } from './mail_retries.ts'
 import { classOf, isMailClass, isWanted, optionalMails } from './preferences.ts'
@@ -94,6 +100,18 @@ describe('who wants it', () => {
     const isAboutOrder = (kind: string) => isOrderMail({ kind, data: {} } as unknown as MailContent)
     expect(orderMailKinds.every(isAboutOrder)).toBe(true)
     expect(['sign_in_link', 'security_notice', 'webhook_exhausted'].some(isAboutOrder)).toBe(false)
+  })
+
+  test('about the safety of an account are those of neither orders nor webhooks', () => {
+    const kinds = [
+      'order_created',
+      'webhook_exhausted',
+      'endpoint_disabled',
+      'sign_in_link',
+      'security_notice',
+    ]
+    const isAboutSafety = (kind: string) => isSafetyMail({ kind, data: {} } as unknown as MailContent)
+    expect(kinds.filter(isAboutSafety)).toEqual(['sign_in_link', 'security_notice'])
   })
 
   test('the link of a mail switches off its kind, or everything where its kind cannot be', () => {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { AssetId } from '../catalog/assets.ts'
 import { amountOf } from '../money/amount.ts'
-import { type Holding, isWorthSweeping, nextSweepStep } from './sweep.ts'
+import { type Holding, isWorthSweeping, nextSweepStep, sweepIdOf } from './sweep.ts'
 
 /** What: which of the things at an address is moved next, if any is worth it. How: amounts at the very edge. */
 function holding(asset: AssetId, units: bigint, cost: bigint | null, missing: bigint | null = null): Holding {
@@ -43,4 +43,8 @@ test('the first that is worth it is taken, and the coin that pays for it waits',
   })
   expect(nextSweepStep(holdings.slice(0, 1), 10n)).toBeNull()
   expect(nextSweepStep([], 10n)).toBeNull()
+})
+
+test('every sweep of an address has an id of its own', () => {
+  expect(sweepIdOf('ETH', 7, 2)).toBe('sweep-ETH-7-2:1')
 })

@@ -14,6 +14,7 @@ import {
   type Quote,
   quote,
   quoteAtRate,
+  quoteLess,
   quoteReceived,
   type Range,
   sourceRange,
@@ -378,6 +379,27 @@ describe('at one dollar each and without any cost', () => {
     expect(quoteReceived(one, tooLittle)).toBeNull()
     expect(quoteAtRate(one.mid, enough, 0n, one.networkFee)?.to).toEqual(exactly('USDC:ERC20', '1'))
     expect(quoteAtRate(one.mid, tooLittle, 0n, one.networkFee)).toBeNull()
+  })
+
+  test('what else has to be paid is taken off once, and stands beside what sending costs', () => {
+    const quoted = quoteAtRate(one.mid, exactly('USDT:BEP20', '20'), 0n, exactly('USDC:ERC20', '0.5'))
+    assert(quoted !== null, 'it is worth a payout')
+    expect(quoteLess(quoted, one.networkFee)).toBe(quoted)
+    const less = quoteLess(quoted, exactly('USDC:ERC20', '4'))
+    expect(less).toMatchObject({
+      ...{ from: quoted.from, fee: quoted.fee },
+      ...{ to: exactly('USDC:ERC20', '16'), networkFee: exactly('USDC:ERC20', '4.5') },
+    })
+    assert(less !== null, 'it is worth a payout')
+    expect(showRate(less.rate)).toBe('0.8')
+  })
+
+  test('what else has to be paid leaves exactly the least payout, or nothing', () => {
+    const quoted = quoteAtRate(one.mid, exactly('USDT:BEP20', '20'), 0n, one.networkFee)
+    assert(quoted !== null, 'it is worth a payout')
+    expect(quoteLess(quoted, exactly('USDC:ERC20', '19'))?.to).toEqual(exactly('USDC:ERC20', '1'))
+    for (const cost of ['19.000001', '20', '21'])
+      expect(quoteLess(quoted, exactly('USDC:ERC20', cost))).toBeNull()
   })
 
   test('an amount of another asset is a mistake of ours and no quote', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { isLoopback, literalAddress, loopbackHosts, readReceiverUrl } from './receiver_url.ts'
+import { hostOf, isLoopback, literalAddress, loopbackHosts, readReceiverUrl } from './receiver_url.ts'
 
 /**
  * What: the one rule for URLs that events are sent to, and the words in which it refuses.
@@ -137,4 +137,10 @@ test('plain http to this machine is known as such', () => {
 test('an address that stands in the URL itself is found, a name is none', () => {
   const hosts = ['[2606:4700::1111]', '1.2.3.4', 'a1.2.3.4', '1.2.3.4a', 'example.com']
   expect(hosts.map(literalAddress)).toEqual(['2606:4700::1111', '1.2.3.4', null, null, null])
+})
+
+test('a host is told with its port, and never longer than one may be', () => {
+  expect(hostOf('https://a.example:8443/hook')).toBe('a.example:8443')
+  expect(hostOf('no URL')).toBe('no URL')
+  expect(hostOf(`https://${'a'.repeat(300)}/`)).toBe('a'.repeat(260))
 })
