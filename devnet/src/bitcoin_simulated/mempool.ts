@@ -8,6 +8,7 @@ import {
   isFinal,
   isPastItsLocks,
   MIN_RELAY_SATS,
+  type NextBlock,
   standardProblem,
 } from './policy.ts'
 import { type Bitcoin, inputsProblem, medianTime, type Spent, scriptsProblem, spentBy } from './rules.ts'
@@ -31,7 +32,7 @@ export type Mempool = {
   /** Throws what bitcoind answers; answers what it replaces. */
   check(tx: BitcoinTx): { readonly spent: Spent; readonly replaced: readonly Entry[] }
   add(tx: BitcoinTx): void
-  /** Takes out what can no longer be mined, or was mined by somebody else's choice and is not relayed. */
+  /** Takes out what can no longer be mined, or not yet, or was mined by somebody else's choice and is not relayed. */
   prune(): void
   /** Satoshi that a transaction counts for more or less when blocks are filled. */
   readonly priorities: Map<string, bigint>
@@ -78,7 +79,7 @@ export function openMempool(chain: SimulatedChain<Bitcoin>): Mempool {
       for (const { id } of chain.waiting) {
         const entry = entries.get(id)
         const isShort = pool.ancestors(id).length < RELATIVES_MAX
-        if (isShort && entry !== undefined && standardProblem(entry.decoded) === undefined) continue
+        if (isShort && entry !== undefined && stillBelongs(chain, entry)) continue
         for (const { tx } of entry === undefined ? [] : pool.descendants(id)) chain.withdraw(tx.id)
         chain.withdraw(id)
       }
@@ -159,10 +160,22 @@ function throwAny(reason: string | undefined): void {
   if (reason !== undefined) throw rejected(reason)
 }
 
+/** What the chain takes back may be too early for the blocks below: `removeForReorg` in txmempool.cpp. */
+function stillBelongs(chain: SimulatedChain<Bitcoin>, { decoded, spent }: Entry): boolean {
+  const heights = spent.coins.map(({ height }) => height)
+  const next = nextBlock(chain)
+  const isDue = isFinal(decoded, next) && isPastItsLocks(decoded, heights, next)
+  return isDue && standardProblem(decoded) === undefined
+}
+
+function nextBlock({ head }: SimulatedChain<Bitcoin>): NextBlock {
+  return { height: head.height + 1, medianTime: medianTime(head.seal.times) }
+}
+
 function check(pool: Mempool, chain: SimulatedChain<Bitcoin>, tx: BitcoinTx) {
   const decoded = decodedOf(tx)
   throwAny(formProblem(decoded) ?? standardProblem(decoded))
-  const next = { height: chain.head.height + 1, medianTime: medianTime(chain.head.seal.times) }
+  const next = nextBlock(chain)
   if (!isFinal(decoded, next)) throw rejected('non-final')
   if (pool.entries.has(tx.id)) throw rejected('txn-already-in-mempool')
   const spent = spentBy(decoded, { get: (key) => coinByKey(chain, pool, key) })

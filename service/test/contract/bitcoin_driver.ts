@@ -19,8 +19,11 @@ const REGTEST = { ...TEST_NETWORK, bech32: 'bcrt' }
 
 export type BitcoinDriver = ChainDriver & {
   readonly rpc: Rpc
-  /** A transaction of somebody outside with these outputs, funded and signed; not sent. */
-  build(outputs: readonly { readonly script: Uint8Array; readonly satoshi: bigint }[]): Promise<string>
+  /** A transaction of somebody outside with these outputs, funded and signed; not sent. In no block up to `lockTime`. */
+  build(
+    outputs: readonly { readonly script: Uint8Array; readonly satoshi: bigint }[],
+    lockTime?: number,
+  ): Promise<string>
 }
 
 /** What stands behind the connector: the contract is the same. */
@@ -67,7 +70,7 @@ export async function startBitcoinDriver(backing: Backing): Promise<BitcoinDrive
     chainAt,
     stranger: () => chainAt(rpcUrl, 10_000, 'mainnet'),
     rpc: devnet.bitcoin.rpc,
-    build: (outputs) => build(wallet, outputs),
+    build: (outputs, lockTime) => build(wallet, outputs, lockTime),
     ourAddress: async () => (await keys.next('deposit')).address,
     reserveAddress: async () => (await keys.next('reserve')).address,
     outsideAddress: () => devnet.freshAddress('BTC'),
@@ -146,13 +149,17 @@ async function fund(devnet: Devnet, keys: ReturnType<typeof startKeys>, units: b
   return { model: 'coins', coins, change: await keys.next('change') } as const
 }
 
-async function build(wallet: Rpc, outputs: readonly { script: Uint8Array; satoshi: bigint }[]) {
+async function build(
+  wallet: Rpc,
+  outputs: readonly { script: Uint8Array; satoshi: bigint }[],
+  lockTime = 0,
+): Promise<string> {
   // The wallet funds nothing that is dust, so it is asked for more, and what is too much becomes fee.
   const asked = outputs.map(({ script, satoshi }) => ({
     script,
     amount: satoshi > 1_000n ? satoshi : 1_000n,
   }))
-  const bare = { version: 2, segwitFlag: false, inputs: [], witnesses: [], lockTime: 0 }
+  const bare = { version: 2, segwitFlag: false, inputs: [], witnesses: [], lockTime }
   const unfunded = toHex(RawTx.encode({ ...bare, outputs: asked }))
   const { hex, changepos } = await wallet<{ hex: string; changepos: number }>('fundrawtransaction', [
     unfunded,

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { FeeBid } from '../../src/chains/chain.ts'
+import type { FeeBid, Funds } from '../../src/chains/chain.ts'
 import type { Outflow } from '../../src/domain/payouts/intent.ts'
-import { type BitcoinDriver, backings, startBitcoinDriver } from './bitcoin_driver.ts'
+import { type BitcoinDriver, backings, scriptOf, startBitcoinDriver } from './bitcoin_driver.ts'
 
 /**
  * What: what only Bitcoin has, beyond the contract: outputs spent since, branches with another truth, fee rates.
@@ -15,7 +15,7 @@ describe.each(backings)('bitcoin on %s', (backing) => {
   afterAll(() => driver?.stop())
 
   /** Signed, and without change when `units` leaves no room for it. */
-  async function payout(units: bigint, address: string, milliSatPerVb = 5_000n) {
+  async function payout(units: bigint, address: string, milliSatPerVb = 5_000n, funds?: Funds) {
     const outflow: Outflow = {
       payoutId: `CB${units}${address.slice(-8)}:1`,
       kind: 'payout',
@@ -25,7 +25,7 @@ describe.each(backings)('bitcoin on %s', (backing) => {
       tag: null,
     }
     const bid: FeeBid = { family: 'bitcoin', milliSatPerVb }
-    const drafted = driver.chain.draft(outflow, bid, await driver.funds('BTC:BTC', 100_000n))
+    const drafted = driver.chain.draft(outflow, bid, funds ?? (await driver.funds('BTC:BTC', 100_000n)))
     if (!drafted.ok) throw new Error(drafted.rejection.message)
     if (drafted.value.family !== 'bitcoin') throw new Error('a bitcoin intent')
     return { intent: drafted.value, tx: await driver.sign(drafted.value) }
@@ -69,6 +69,32 @@ describe.each(backings)('bitcoin on %s', (backing) => {
     expect(indexed.blockhash, 'the index still names the lost block').toBeDefined()
     expect(await chain.lookup(old)).toEqual({ where: 'absent' })
     expect(await chain.lookup(fresh)).toMatchObject({ where: 'block', succeeded: true })
+  })
+
+  test('what a payout spends is brought back with it when the node has dropped that', async () => {
+    const { chain, rpc } = driver
+    const funds = await driver.funds('BTC:BTC', 100_000n)
+    if (funds.model !== 'coins') throw new Error('bitcoin has coins')
+    const [coin] = funds.coins
+    if (coin === undefined) throw new Error('there are coins')
+    // It belongs in no block so low, so that the node drops it while it takes the blocks back.
+    const hex = await driver.build(
+      [{ script: scriptOf(coin.address), satoshi: 90_000n }],
+      (await chain.head()).height,
+    )
+    const parent = await rpc<string>('sendrawtransaction', [hex])
+    await driver.mine(2)
+    const { tx } = await payout(50_000n, await driver.outsideAddress(), 5_000n, {
+      ...funds,
+      coins: [{ ...coin, txHash: parent, index: 0, satoshi: 90_000n }],
+    })
+    await driver.reorg(3)
+    expect(await chain.lookup(parent)).toEqual({ where: 'absent' })
+
+    expect(await chain.broadcast(tx)).toBe('accepted')
+    await driver.mine(1)
+    expect(await chain.lookup(parent)).toMatchObject({ where: 'block' })
+    expect(await chain.lookup(tx.txHash)).toMatchObject({ where: 'block', succeeded: true })
   })
 
   test.each([1_000n, 5_000n, 12_345n, 100_000n])(

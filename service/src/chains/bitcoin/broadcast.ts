@@ -1,5 +1,6 @@
 import { assert } from '../../domain/assert.ts'
 import type { SignedTx } from '../../domain/payouts/intent.ts'
+import { bringBackParents } from './bring_back.ts'
 import { lookup } from './lookup.ts'
 import { NoAnswer, type Rpc, RpcRefusal } from './rpc.ts'
 
@@ -9,7 +10,17 @@ const INPUTS_GONE = -25
 const FORBIDDEN = -26
 const ALREADY_MINED = -27
 
+/** Where its inputs are missing, what it spends is sent once more as well, as far as the node knows that from blocks that lost. */
 export async function broadcast(rpc: Rpc, tx: SignedTx): Promise<'accepted' | 'refused' | 'unknown'> {
+  const first = await send(rpc, tx)
+  if (first !== 'inputs gone') return first
+  const known = await refusedUnlessKnown(rpc, tx.txHash)
+  if (known !== 'refused' || !(await bringBackParents(rpc, tx.bytes))) return known
+  const second = await send(rpc, tx)
+  return second === 'inputs gone' ? 'refused' : second
+}
+
+async function send(rpc: Rpc, tx: SignedTx): Promise<'accepted' | 'refused' | 'inputs gone' | 'unknown'> {
   const [outcome] = await rpc.batch([['sendrawtransaction', tx.bytes]]).catch(noAnswerAsEmpty)
   if (outcome === undefined) return 'unknown'
   if (outcome.ok) {
@@ -23,6 +34,7 @@ export async function broadcast(rpc: Rpc, tx: SignedTx): Promise<'accepted' | 'r
     case ALREADY_MINED:
       return 'accepted'
     case INPUTS_GONE:
+      return 'inputs gone'
     case FORBIDDEN:
       return refusedUnlessKnown(rpc, tx.txHash)
     case MALFORMED:

@@ -1,6 +1,6 @@
 import { assert } from '../../domain/assert.ts'
 import type { Coin, Intent } from '../../domain/payouts/intent.ts'
-import { ABSENT } from './lookup.ts'
+import { findKnown } from './lookup.ts'
 import { integerIn, listIn, objectIn, textIn } from './replies.ts'
 import { NoAnswer, type Rpc, RpcRefusal } from './rpc.ts'
 
@@ -73,13 +73,13 @@ class BestChain {
 
   async fateOf(outpoint: Outpoint): Promise<Fate> {
     if ((await this.#rpc.call('gettxout', outpoint.txHash, outpoint.index, false)) !== null) return 'unspent'
-    const origin = await this.#read(outpoint.txHash)
-    if (origin === null || origin.blockhash === undefined) return 'waits'
-    if (integerIn(origin.confirmations ?? 0, 'confirmations') > 0) {
+    const origin = await findKnown(this.#rpc, outpoint.txHash)
+    if (origin === null || origin.where === 'mempool') return 'waits'
+    if (origin.where === 'block') {
       this.#spentLately ??= this.#readLastBlocks()
       return (await this.#spentLately).has(nameOf(outpoint)) ? 'spent' : 'spent deep'
     }
-    return (await this.#isDead(outpoint.txHash, origin)) ? 'gone' : 'waits'
+    return (await this.#isDead(outpoint.txHash, origin.tx)) ? 'gone' : 'waits'
   }
 
   /** Its block lost. Whether an input of it is gone for good. */
@@ -110,14 +110,6 @@ class BestChain {
   async #heightOf(hash: string): Promise<number> {
     const header = objectIn(await this.#rpc.call('getblockheader', hash), 'getblockheader')
     return integerIn(header.height, 'getblockheader height')
-  }
-
-  /** A transaction that the node has in its mempool, or in any block that it ever saw; null: in neither, it says. */
-  async #read(txHash: string): Promise<Record<string, unknown> | null> {
-    const [found] = await this.#rpc.batch([['getrawtransaction', txHash, 1]])
-    if (found?.ok) return objectIn(found.value, 'getrawtransaction')
-    if (found !== undefined && ABSENT.test(found.rejection.reason)) return null
-    throw found?.rejection ?? new NoAnswer('getrawtransaction', 'no reply')
   }
 
   /** What the blocks spend that are not deep yet. */

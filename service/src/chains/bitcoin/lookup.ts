@@ -5,7 +5,7 @@ import { integerIn, objectIn, satoshiIn, textIn } from './replies.ts'
 import { NoAnswer, type Rpc, type RpcRefusal } from './rpc.ts'
 
 /** Said only when both the mempool and a complete index were searched (rpc/rawtransaction.cpp). */
-export const ABSENT = /^No such mempool or blockchain transaction\./
+const ABSENT = /^No such mempool or blockchain transaction\./
 const ATTEMPTS_MAX = 5
 
 /**
@@ -53,4 +53,25 @@ function feeOf(tx: Record<string, unknown>): bigint {
   const [input] = Array.isArray(tx.vin) ? tx.vin : []
   if (objectIn(input, 'vin').coinbase !== undefined) return 0n
   return satoshiIn(tx.fee, 'getrawtransaction fee')
+}
+
+/** `mempool`; `block`: of the best chain; `lost`: only in a block that lost, as the index remembers. */
+export type Known = {
+  readonly where: 'mempool' | 'block' | 'lost'
+  /** As getrawtransaction tells it, with `hex` and `vin`. */
+  readonly tx: Record<string, unknown>
+}
+
+/** A transaction that the node has in its mempool, or in any block that it ever saw; null: in neither, it says. */
+export async function findKnown(rpc: Rpc, txHash: string): Promise<Known | null> {
+  const [found] = await rpc.batch([['getrawtransaction', txHash, 1]])
+  if (found === undefined) throw new NoAnswer('getrawtransaction', 'no reply')
+  if (!found.ok) {
+    if (ABSENT.test(found.rejection.reason)) return null
+    throw found.rejection
+  }
+  const tx = objectIn(found.value, 'getrawtransaction')
+  if (tx.blockhash === undefined) return { where: 'mempool', tx }
+  const isInBest = integerIn(tx.confirmations ?? 0, 'confirmations') > 0
+  return { where: isInBest ? 'block' : 'lost', tx }
 }
