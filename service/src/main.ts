@@ -44,6 +44,7 @@ import { buildOperatorServer } from './http/operator_server.ts'
 import type { EndpointDesk, HttpLimits, OperatorParts } from './http/parts.ts'
 import type { SandboxRoutes } from './http/sandbox/sandbox_port.ts'
 import { nothingOpened, type Opened } from './opened.ts'
+import { refuseOtherSealKey } from './own_seal_key.ts'
 import type { Prices } from './prices/price_source.ts'
 import type { SignerSettings } from './signer/settings.ts'
 import type { Signer } from './signer/signer.ts'
@@ -169,6 +170,8 @@ async function openService(options: ServiceOptions, opened: Opened): Promise<Omi
   await migrate(options.databaseUrl, (line) => logger.debug({ migration: line }, 'migrating'))
   const db = openPool(options, options.databaseUrl, options.databaseConnections)
   opened.closeWith(db.close)
+  const sealKey = (roles.api ?? roles.engine ?? roles.signer)?.orderSeal
+  if (sealKey !== undefined) await refuseOtherSealKey(db, sealKey)
   const world = await openWorld(options, db)
   await warnOfUnopenable(options, db)
 

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -11,6 +12,7 @@ import { readServeConfig, type ServeConfig } from './config/serve_config.ts'
 import { assert } from './domain/assert.ts'
 import { serve, signerSettings } from './serve.ts'
 import { signBitcoin } from './signer/bitcoin_transaction.ts'
+import { createKeystore, newMnemonic } from './signer/keystore.ts'
 import { bitcoinIntent, coin, keys } from './signer/testing/fixtures.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'cambist-serve-'))
@@ -91,4 +93,48 @@ test('a venue that nobody can read is refused together with those to choose from
   await expect(serve(config, pino({ level: 'silent' }))).rejects.toThrow(
     'CAMBIST_PRICE_VENUES: no prices can be read from bitfinix; choose from binance, bitfinex, bitstamp, bybit, coinbase, gate, kraken, kucoin, okx',
   )
+})
+
+const silentSources = ['one', 'two', 'three'].map((name) => ({ name, read: async () => [] }))
+
+test('a process whose seal key is not the one of the database does not start, whatever it seals or checks with it', async () => {
+  const write = (name: string, text: string) => {
+    const path = join(folder, name)
+    writeFileSync(path, text, { mode: 0o600 })
+    return path
+  }
+  const hexKey = () => randomBytes(32).toString('hex')
+  const ofDatabase = write('seal.key', hexKey())
+  const another = write('another_seal.key', hexKey())
+  const keystore = { path: join(folder, 'keystore.json'), passphrase: 'a passphrase of many words' }
+  const kind = { environment: 'sandbox', nowMs: 0, scryptN: 2 ** 10 } as const
+  expect(await createKeystore({ ...keystore, ...kind, mnemonic: newMnemonic() })).toMatchObject({ ok: true })
+  const start = async (roles: string, sealFile: string) => {
+    const config = readServeConfig(
+      {
+        ...regtest,
+        DATABASE_URL: server.url,
+        PORT: '0',
+        CAMBIST_BASE_URL: 'http://127.0.0.1',
+        CAMBIST_ACCOUNT_KEY_FILE: write('account.key', hexKey()),
+        CAMBIST_ORDER_TOKEN_KEY_FILE: write('token.key', hexKey()),
+        CAMBIST_ORDER_SEAL_KEY_FILE: sealFile,
+        CAMBIST_KEYSTORE_FILE: keystore.path,
+        CAMBIST_KEYSTORE_PASSPHRASE_FILE: write('passphrase', keystore.passphrase),
+        CAMBIST_SIGNER_SOCKET: join(folder, 'signer.sock'),
+      },
+      roles,
+    )
+    const service = await serve(config, pino({ level: 'silent' }), silentSources)
+    await service.stop()
+  }
+  await start('signer', ofDatabase)
+  for (const roles of ['api', 'engine', 'signer', 'api,watcher,engine,notifier,signer']) {
+    await expect(start(roles, another), roles).rejects.toThrow(
+      'CAMBIST_ORDER_SEAL_KEY_FILE: holds another key',
+    )
+  }
+  await start('api,engine,signer', ofDatabase)
+  // They have no use for it.
+  await start('watcher,notifier', another)
 })

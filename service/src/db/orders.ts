@@ -14,6 +14,7 @@ import {
   type OrderStatus,
   type Settlement,
 } from '../domain/orders/order.ts'
+import type { SealedTerms } from '../domain/orders/seal.ts'
 import type { RateType } from '../domain/quotes/quote.ts'
 import type { InstantMs } from '../domain/time.ts'
 import { arrayText } from './array_text.ts'
@@ -154,6 +155,20 @@ export async function findSeal(sql: Sql, orderId: OrderId): Promise<string> {
   )
   assert(row !== undefined, `order ${orderId} exists`)
   return row.seal
+}
+
+/** What was sealed of orders that have not ended, and the seal; those that changed last, `limit` at most. */
+export async function findOpenSeals(
+  sql: Sql,
+  limit: number,
+): Promise<readonly { readonly terms: SealedTerms; readonly seal: string }[]> {
+  const rows = await sql.query<SealedTerms & { seal: string }>(
+    `SELECT order_id AS "orderId", to_asset AS "payoutAsset", destination, destination_tag AS "destinationTag",
+       from_asset AS "depositAsset", refund_address AS "refundAddress", seal
+     FROM orders WHERE status NOT IN ('DONE', 'EXPIRED', 'REFUNDED') ORDER BY updated_at_ms DESC LIMIT $1`,
+    [limit],
+  )
+  return rows.map(({ seal, ...terms }) => ({ terms, seal }))
 }
 
 /** Writes what `decide` changed. `engine/apply.ts` is the only caller. */

@@ -8,3 +8,11 @@ import { type SealedTerms, sealText } from '../domain/orders/seal.ts'
 export function makeSeal(sealKey: KeyObject, terms: SealedTerms): string {
   return createHmac('sha256', sealKey).update(sealText(terms)).digest('hex')
 }
+
+/**
+ * Names a key without telling anything about it, in 16 hex digits. No order has such a seal: under a seal is a JSON array, and
+ * this is none.
+ */
+export function sealKeyIdOf(sealKey: KeyObject): string {
+  return createHmac('sha256', sealKey).update('cambist-order-seal-key-id').digest('hex').slice(0, 16)
+}
