@@ -476,6 +476,28 @@ export async function sumLeavingOutflows(
   return row?.units ?? 0n
 }
 
+/** Some attempt of it makes an account (`StellarIntent`). */
+const MAKES_ACCOUNT = `(SELECT bool_or(a.intent @> '{"payment":{"creates":true}}') FROM attempts a
+  WHERE a.bucket = outflows.bucket AND a.payout_id = outflows.payout_id)`
+
+/** Whether an outflow that makes this account is drafted and not final, or was mined above `height`. */
+export async function isAccountBeingMade(
+  sql: Sql,
+  chain: ChainId,
+  account: string,
+  height: number,
+): Promise<boolean> {
+  const rows = await sql.query(
+    `SELECT 1 AS one FROM outflows WHERE chain = $1 AND address = $2 AND state IN ${UNBOOKED} AND ${MAKES_ACCOUNT}
+     UNION ALL
+     SELECT 1 FROM outflows WHERE chain = $1 AND address = $2 AND state = 'confirmed' AND mined_height > $3
+       AND ${MAKES_ACCOUNT}
+     LIMIT 1`,
+    [chain, account, height],
+  )
+  return rows.length > 0
+}
+
 /** Payouts and refunds of an asset that are signed and not final. */
 export async function findSignedOutflows(sql: Sql, asset: AssetId): Promise<PayoutId[]> {
   const rows = await sql.query<{ payout_id: string }>(

@@ -237,6 +237,30 @@ test('payouts that come together leave one after the other, each once', async ()
   for (const order of orders) expect(await paid(sandbox, order)).toMatchObject({ account: order.destination })
 })
 
+test('of payouts that come together to somebody without an account the first makes it and the others pay there', async () => {
+  const sandbox = given()
+  const account = await sandbox.remote.freshAddress('XLM')
+  const create = (more: object) => createOrder(sandbox, usdtToXlm, more)
+  const maker = await create({ destination: account, destination_tag: '1' })
+  const others = [
+    await create({ destination: account, destination_tag: '2' }),
+    await create({ destination: muxedOf(account, '3') }),
+  ]
+  await payAndBury(sandbox, maker)
+  await sandbox.waitForStatus(maker.order_id, 'WITHDRAW')
+  await Promise.all(others.map((order) => payAndBury(sandbox, order)))
+  await sandbox.eventually('a worker has had the others, and the account is not there yet', async () => {
+    const had = await sandbox.rows<{ order_id: string }>(
+      'SELECT order_id FROM outflows WHERE order_id = ANY($1) AND claim_fence > 0 AND claimed_until_wall_ms = 0',
+      [others.map(({ order_id: id }) => id)],
+    )
+    expect(had).toHaveLength(others.length)
+  })
+  expect(await paid(sandbox, maker)).toMatchObject({ type: 'create_account', account })
+  for (const order of others)
+    expect(await paid(sandbox, order)).toMatchObject({ type: 'payment', to: account })
+})
+
 test('a destination that the ledger does not deliver to is a matter for its customer', async () => {
   const sandbox = given()
   sandbox.expectError('the destination cannot be paid')

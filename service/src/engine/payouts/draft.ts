@@ -33,6 +33,7 @@ import { type Progress, troubled } from './progress.ts'
 import { type CountedRoom, findLackOfRoom, readRoom } from './room.ts'
 import { readFillerFunds } from './take_back.ts'
 import { findForgotten, findUnwritten, tellUnwritten } from './unwritten.ts'
+import { isAccountOnItsWay, untilThereIsAnAccount } from './wait_for_account.ts'
 import { waitForSource } from './wait_for_source.ts'
 
 const LOOK_AGAIN_MS = 500
@@ -74,6 +75,8 @@ export async function draftPayout(
   const room = await readRoom(world, outflow)
   const lack = room === null ? null : await findLackOfRoom(world.db, outflow, room)
   if (lack !== null) return { kind: 'trouble', message: lack, inMs: WAIT_FOR_ROOM_MS }
+  const lookedHeight = head?.block.height ?? 0
+  if (await isAccountOnItsWay(world.db, chain, outflow, lookedHeight)) return untilThereIsAnAccount
   const bid = await chain.bid(outflow)
   if (!bid.ok) return refused(world, outflow, bid.rejection)
   await keep()
@@ -82,12 +85,13 @@ export async function draftPayout(
   const dear = findDearness(world, outflow, bid.value, purse)
   if (dear !== null) return refused(world, outflow, { code: 'fee_cap', message: dear })
   try {
-    const asked = { bid: bid.value, purse, room }
+    const asked = { bid: bid.value, purse, room, lookedHeight }
     const isDrafted = await world.db.transaction((tx) => draft(world, chain, outflow, asked, tx))
     if (!isDrafted) return { kind: 'done' }
     return { kind: 'again', inMs: outflow.kind === 'filler' ? BEFORE_FILLING_MS : 0, isDraft: true }
   } catch (error) {
     if (error instanceof DraftRefused) return refused(world, outflow, error.rejection)
+    if (error instanceof AccountOnItsWay) return untilThereIsAnAccount
     throw error
   }
 }
@@ -101,6 +105,9 @@ class DraftRefused extends Error {
     this.rejection = rejection
   }
 }
+
+/** Thrown for the same reason. */
+class AccountOnItsWay extends Error {}
 
 /** Nobody may name an address of ours, but one may be derived that an order had named before. */
 async function paysOurselves(world: SigningWorld, chain: Chain, outflow: ClaimedOutflow): Promise<boolean> {
@@ -158,13 +165,19 @@ function findDearness(
 }
 
 /** What was asked outside the transaction. */
-type Asked = { readonly bid: FeeBid; readonly purse: Purse; readonly room: CountedRoom | null }
+type Asked = {
+  readonly bid: FeeBid
+  readonly purse: Purse
+  readonly room: CountedRoom | null
+  /** Up to where the chain had been looked at by then. */
+  readonly lookedHeight: number
+}
 
 async function draft(
   world: SigningWorld,
   chain: Chain,
   claimed: ClaimedOutflow,
-  { bid, purse, room }: Asked,
+  { bid, purse, room, lookedHeight }: Asked,
   tx: Sql,
 ): Promise<boolean> {
   // The order before the outflow: `apply` locks in the same sequence.
@@ -175,6 +188,9 @@ async function draft(
   if ((await attemptsOf(tx, outflow.payoutId)).length > 0) return false
   const nowMs = world.clock.nowMs()
   const funds = await takeFunds(world, chain, outflow, purse, tx)
+  // Now that it has its nonce all others that are drafted wait for it, and one of them may have been before it.
+  const makesAccount = bid.family === 'stellar' && bid.creates
+  if (makesAccount && (await isAccountOnItsWay(tx, chain, outflow, lookedHeight))) throw new AccountOnItsWay()
   const lack = room === null ? null : await findLackOfRoom(tx, outflow, room)
   if (lack !== null) throw new DraftRefused({ code: 'funds', message: lack })
   const intent = chain.draft(outflow, bid, funds)

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import {
   findLeavingOutflows,
   findSignedOutflows,
+  isAccountBeingMade,
   isNonceSpent,
   sumLeavingOutflows,
   sumUnsignedOutflows,
@@ -119,4 +120,22 @@ test('what has ended is not read again to know whether a nonce is spent', async 
   expect(await isNonceSpent(stage.db, 'ETH', 777_777)).toBe(false)
   expect(await pagesTouched(stage.db, (sql) => isNonceSpent(sql, 'ETH', 777))).toBeLessThan(60)
   expect(await pagesTouched(stage.db, (sql) => isNonceSpent(sql, 'ETH', 777_777))).toBeLessThan(60)
+})
+
+test('what has ended is not read again to know whether an account is being made', async () => {
+  const touched = async (endedCount: number) => {
+    await stage.reset()
+    await insert(ended.slice(0, endedCount), {
+      state: 'confirmed',
+      units: 1_000n,
+      hasNonce: true,
+      hasAttempt: true,
+    })
+    await stage.corrupt(`UPDATE outflows SET mined_height = nonce, mined_hash = 'block', mined_cost = 1`)
+    await insertLive()
+    await stage.corrupt('VACUUM ANALYZE')
+    return pagesTouched(stage.db, (sql) => isAccountBeingMade(sql, 'ETH', 'somebody', endedCount - 50))
+  }
+  const few = await touched(2_000)
+  expect(await touched(20_000)).toBeLessThan(3 * few)
 })
