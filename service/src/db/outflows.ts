@@ -476,6 +476,28 @@ export async function sumLeavingOutflows(
   return row?.units ?? 0n
 }
 
+/**
+ * The last attempt of each outflow that is leaving the reserve of an account chain now, in whatever asset, and of those named, which were
+ * leaving a moment ago.
+ */
+export async function leavingIntents(
+  sql: Sql,
+  chain: ChainId,
+  alsoLeft: readonly PayoutId[],
+): Promise<Intent[]> {
+  const latest = `(SELECT a.intent::text FROM attempts a
+    WHERE a.bucket = outflows.bucket AND a.payout_id = outflows.payout_id ORDER BY attempt DESC LIMIT 1) AS intent`
+  const rows = await sql.query<{ intent: string | null }>(
+    `SELECT ${latest} FROM outflows WHERE chain = $1 AND from_address IS NULL AND state IN ${UNBOOKED}
+     UNION ALL
+     SELECT ${latest} FROM outflows JOIN unnest($2::smallint[], $3::text[])
+       AS left_before (bucket, payout_id) USING (bucket, payout_id)
+     WHERE state NOT IN ${UNBOOKED}`,
+    [chain, alsoLeft.map(bucketOfPayout), alsoLeft],
+  )
+  return rows.flatMap(({ intent }) => (intent === null ? [] : [parseExact(intent) as Intent]))
+}
+
 /** Some attempt of it makes an account (`StellarIntent`). */
 const MAKES_ACCOUNT = `(SELECT bool_or(a.intent @> '{"payment":{"creates":true}}') FROM attempts a
   WHERE a.bucket = outflows.bucket AND a.payout_id = outflows.payout_id)`

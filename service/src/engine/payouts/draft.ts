@@ -27,6 +27,7 @@ import { cancelSweep } from '../sweeps/end.ts'
 import { isTooDearToMove } from '../sweeps/gas_cost.ts'
 import type { SigningWorld } from '../world.ts'
 import { claimKeeper, type KeepClaim } from './claim.ts'
+import { type FeePurse, findLackOfFee, readFeePurse } from './fee_cover.ts'
 import { MovedOn, unlessMovedOn } from './moved_on.ts'
 import { excludesByTime } from './over.ts'
 import { type Progress, troubled } from './progress.ts'
@@ -125,6 +126,8 @@ type Purse = {
   readonly held: bigint
   /** Of the reserve, noted before `held` was asked: of these, the money may be in it or not. */
   readonly leaving: readonly string[]
+  /** Of the reserve, where fees have to be there as well. */
+  readonly fees: FeePurse | null
 } | null
 
 async function readPurse(
@@ -138,14 +141,16 @@ async function readPurse(
   if (from !== undefined) {
     const held = await heldDeep(chain, from.address)
     await keep()
-    return { ...from, minedNonce: await minedNonce(chain, from.address), held, leaving: [] }
+    return { ...from, minedNonce: await minedNonce(chain, from.address), held, leaving: [], fees: null }
   }
   const address = await reserveAddress(world.db, chain)
   const leaving = await findLeavingOutflows(world.db, outflow.asset)
   const held = await spendableBalance(chain, outflow.asset, [address])
   await keep()
+  const fees = await readFeePurse(world.db, chain, address)
+  await keep()
   const key = { purpose: 'reserve', index: 0 } as const
-  return { key, address, minedNonce: await minedNonce(chain, address), held, leaving }
+  return { key, address, minedNonce: await minedNonce(chain, address), held, leaving, fees }
 }
 
 async function minedNonce(chain: Chain, address: string): Promise<number | null> {
@@ -195,6 +200,9 @@ async function draft(
   if (lack !== null) throw new DraftRefused({ code: 'funds', message: lack })
   const intent = chain.draft(outflow, bid, funds)
   if (!intent.ok) throw new DraftRefused(intent.rejection)
+  const fees = purse?.fees ?? null
+  const lackOfFee = fees === null ? null : await findLackOfFee(tx, intent.value, bid, fees)
+  if (lackOfFee !== null) throw new DraftRefused({ code: 'funds', message: lackOfFee })
   if (intent.value.family === 'bitcoin' && outflow.fills === null)
     await markSpent(tx, chain.id, intent.value.inputs, outflow.payoutId)
   const nonce = nonceOf(intent.value)

@@ -4,6 +4,7 @@ import {
   findSignedOutflows,
   isAccountBeingMade,
   isNonceSpent,
+  leavingIntents,
   sumLeavingOutflows,
   sumUnsignedOutflows,
 } from '../../db/outflows.ts'
@@ -71,6 +72,20 @@ test('of what is live, that which is written down is leaving, and what was leavi
   expect(await sumLeavingOutflows(stage.db, ASSET, [...found, ...ended.slice(1, 3)])).toBe(3_100n)
 })
 
+test('of what is leaving, and of what was before, the last attempt says what it may take', async () => {
+  await stage.reset()
+  await insertLive()
+  await insert(ended.slice(0, 3), { state: 'confirmed', units: 1_000n, hasNonce: true, hasAttempt: true })
+  const again = `INSERT INTO attempts (bucket, payout_id, attempt, intent, drafted_at_ms)
+    SELECT bucket, payout_id, 2, '{"attempt":2}', 1 FROM attempts`
+  await stage.corrupt(again)
+  const left = ended.slice(1, 3)
+  const found = await leavingIntents(stage.db, 'ETH', [...numbered, ...left])
+  const count = numbered.length + written.length + left.length
+  expect(found).toEqual(Array.from({ length: count }, () => ({ attempt: 2 })))
+  expect(await leavingIntents(stage.db, 'BNB', [])).toEqual([])
+})
+
 test('what is written down and not among those that were signed is still to be signed', async () => {
   await stage.reset()
   await insertLive()
@@ -97,6 +112,7 @@ test('what has ended is not read again to know what is leaving', async () => {
     return {
       finding: await pagesTouched(stage.db, (sql) => findLeavingOutflows(sql, ASSET)),
       adding: await pagesTouched(stage.db, (sql) => sumLeavingOutflows(sql, ASSET, leftBefore)),
+      reading: await pagesTouched(stage.db, (sql) => leavingIntents(sql, 'ETH', leftBefore)),
       signed: await pagesTouched(stage.db, (sql) => findSignedOutflows(sql, ASSET)),
       unsigned: await pagesTouched(stage.db, (sql) => sumUnsignedOutflows(sql, ASSET, numbered)),
     }
@@ -107,6 +123,7 @@ test('what has ended is not read again to know what is leaving', async () => {
   // A higher tree may be walked where few rows were all read; ten times the pages are not.
   expect(many.finding).toBeLessThan(3 * few.finding)
   expect(many.adding).toBeLessThan(3 * few.adding)
+  expect(many.reading).toBeLessThan(3 * few.reading)
   expect(many.signed).toBeLessThan(3 * few.signed)
   expect(many.unsigned).toBeLessThan(3 * few.unsigned)
 })

@@ -1,0 +1,171 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import type { Chain } from '../../chains/chain.ts'
+import { insertAddresses } from '../../db/addresses.ts'
+import { endOutflow } from '../../db/outflows.ts'
+import { assert } from '../../domain/assert.ts'
+import type { AssetId } from '../../domain/catalog/assets.ts'
+import { amountOf } from '../../domain/money/amount.ts'
+import { accept } from '../../domain/outcome.ts'
+import {
+  type BooksStage,
+  confirmDeposit,
+  fundReserve,
+  lookAt,
+  mineDeposit,
+  openBooksStage,
+  placeOrder,
+  RESERVE,
+  tell,
+} from '../testing/books_stage.ts'
+import { worldWithSigner } from '../testing/willing_signer.ts'
+import { workPayouts } from './work.ts'
+
+/**
+ * What: on TRON nothing is drafted for whose fee the TRX of the reserve is too little, once all that was drafted before has taken what
+ * it may: a call that runs out of energy fails, and what it burnt is gone.
+ * How: a real PostgreSQL, orders moved by facts, and a TRON on paper that takes whatever is sent and mines what the test says.
+ */
+let stage: BooksStage
+
+beforeAll(async () => {
+  stage = await openBooksStage('fee_cover')
+}, 60_000)
+
+beforeEach(() => stage.reset())
+
+afterAll(() => stage?.stop())
+
+const ETHER = 10n ** 18n
+const TRX = 1_000_000n
+const USDT: AssetId = 'USDT:TRC20'
+const FEE_LIMIT = 16n * TRX
+const BANDWIDTH = 300_000n
+
+function tronOnPaper(): Chain {
+  const paper = stage.chain('TRX')
+  const reference = { id: 'ab'.repeat(32), timeMs: 1 }
+  return {
+    ...paper,
+    balance: (asset, addresses, height) => paper.balance(asset, addresses, height ?? 1_000),
+    isOver: async () => false,
+    bid: async ({ asset }) => {
+      const feeLimitSun = asset === USDT ? FEE_LIMIT : 0n
+      const prices = { energySun: feeLimitSun / 2n, feeLimitSun, otherSun: BANDWIDTH }
+      return accept({ family: 'tron', ...prices, reference, expirationMs: 180_000 })
+    },
+    draft: ({ payoutId, address: to, asset, units }, bid, funds) => {
+      assert(bid.family === 'tron' && funds.model === 'timed', 'TRON has no nonces')
+      const { feeLimitSun, expirationMs } = bid
+      const token = asset === USDT ? 'the contract' : null
+      const what = { payoutId, attempt: 1, from: funds.from, to, units, token, feeLimitSun }
+      return accept({ family: 'tron', chain: 'TRX', ...what, reference, expirationMs, timestampMs: 1 })
+    },
+    broadcast: async () => 'accepted',
+  }
+}
+
+async function openReserve(sun: bigint): Promise<void> {
+  await insertAddresses(stage.db, 'tron', 'reserve', 0, [RESERVE])
+  await fundReserve(stage, 'ETH:ETH', ETHER)
+  await fundReserve(stage, 'TRX:TRX', sun)
+  await fundReserve(stage, USDT, 1_000n * ETHER)
+}
+
+async function planPayouts(to: AssetId, units: bigint, count = 1): Promise<void> {
+  for (let made = 0; made < count; made += 1) {
+    const order = await placeOrder(stage, 'ETH:ETH', to, { asks: ETHER, promises: units })
+    await confirmDeposit(stage, order, await mineDeposit(stage, order, ETHER, 100))
+    await tell(stage, order.terms.id, 'priced:1', { kind: 'ExchangePriced', quote: null })
+  }
+}
+
+async function work(chain = tronOnPaper()): Promise<void> {
+  stage.advance(30_000)
+  await lookAt(stage, 'ETH', 100)
+  await workPayouts(worldWithSigner(stage), chain)
+}
+
+async function outflows() {
+  return stage.db.query<{ payout_id: string; state: string; trouble: string | null }>(
+    'SELECT payout_id, state, trouble FROM outflows ORDER BY state, payout_id',
+  )
+}
+
+const SENT = { state: 'broadcast', trouble: null }
+const WAITS = { state: 'planned', trouble: expect.stringContaining('fee') }
+
+test('of four payouts of a token that are drafted at once those leave whose fee limits the reserve has', async () => {
+  await openReserve(2n * (FEE_LIMIT + BANDWIDTH))
+  await planPayouts(USDT, ETHER, 4)
+  await work()
+  const [first, ...others] = await outflows()
+  expect([first, ...others]).toMatchObject([SENT, SENT, WAITS, WAITS])
+
+  stage.chain('TRX').mined(`tx-${first?.payout_id}`, 101, 6n * TRX)
+  stage.chain('TRX').move(101, 'TRX:TRX', RESERVE, -6n * TRX)
+  await lookAt(stage, 'TRX', 130)
+  await work()
+  expect((await outflows())[1], 'of its limit it has taken a part, which is gone').toMatchObject({
+    state: 'confirmed',
+  })
+  await work()
+  expect(await outflows()).toMatchObject([SENT, { state: 'confirmed' }, WAITS, WAITS])
+
+  stage.chain('TRX').move(111, 'TRX:TRX', RESERVE, 6n * TRX)
+  await work()
+  expect(await outflows()).toMatchObject([SENT, SENT, { state: 'confirmed' }, WAITS])
+})
+
+type Payout = readonly [AssetId, bigint]
+const coin: Payout = ['TRX:TRX', 30n * TRX]
+const token: Payout = [USDT, ETHER]
+
+test.each([
+  { drafted: 'TRX', other: 'a fee', first: coin, next: token },
+  { drafted: 'a fee', other: 'TRX', first: token, next: coin },
+])('$drafted that is drafted is not there for $other', async ({ first, next }) => {
+  await openReserve(30n * TRX + FEE_LIMIT)
+  await planPayouts(...first)
+  await work()
+  await planPayouts(...next)
+  await work()
+  expect(await outflows()).toMatchObject([SENT, WAITS])
+  stage.chain('TRX').move(81, 'TRX:TRX', RESERVE, BANDWIDTH)
+  await work()
+  expect(await outflows()).toMatchObject([SENT, SENT])
+})
+
+test('what is in a block and not final is not taken off twice', async () => {
+  await openReserve(30n * TRX + FEE_LIMIT + BANDWIDTH)
+  await planPayouts(...coin)
+  await work()
+  const [{ payout_id: mined } = { payout_id: '' }] = await outflows()
+  stage.chain('TRX').mined(`tx-${mined}`, 101, 0n)
+  stage.chain('TRX').move(101, 'TRX:TRX', RESERVE, -30n * TRX)
+  await lookAt(stage, 'TRX', 105)
+  await planPayouts(...token)
+  await work()
+  expect(await outflows()).toMatchObject([SENT, SENT])
+})
+
+test('what ends while a node says what is there has its fee taken off once more', async () => {
+  await openReserve(FEE_LIMIT + BANDWIDTH)
+  await planPayouts(USDT, ETHER)
+  await work()
+  const [{ payout_id: leaving } = { payout_id: '' }] = await outflows()
+  await planPayouts(USDT, ETHER)
+  const chain = tronOnPaper()
+  const cost = amountOf('TRX:TRX', 6n * TRX)
+  const ending: Chain = {
+    ...chain,
+    balance: async (asset, ...rest) => {
+      const held = await chain.balance(asset, ...rest)
+      const block = { height: 100, hash: 'block' }
+      if (asset === 'TRX:TRX')
+        await endOutflow(stage.db, leaving, ['broadcast'], 'confirmed', { block, cost })
+      return held
+    },
+  }
+  await work(ending)
+  expect(await outflows()).toMatchObject([{ state: 'confirmed' }, WAITS])
+})
