@@ -154,17 +154,15 @@ export function listOf<Value extends string>(
   { min, max }: { readonly min: number; readonly max: number },
   description: string,
 ): Parameter<readonly Value[]> {
-  const array = {
-    type: 'array',
-    items: item.schema,
-    minItems: min,
-    maxItems: max,
-    uniqueItems: true,
-    description,
-  }
   return {
-    // In a query `a,b`, not `?status=a&status=b`: a parameter that is given twice is refused.
-    schema: Type.Unsafe({ ...array, style: 'form', explode: false }),
+    schema: Type.Unsafe({
+      type: 'array',
+      items: item.schema,
+      minItems: min,
+      maxItems: max,
+      uniqueItems: true,
+      description,
+    }),
     kind: 'list',
     absent: null,
     readText: (text) => {

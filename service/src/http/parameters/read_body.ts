@@ -84,5 +84,11 @@ export function parametersSchema(parameters: Parameters, where: 'query' | 'body'
     if (isRequired(parameter)) return [name, parameter.schema]
     return [name, Type.Optional(where === 'body' ? nullable(parameter.schema) : parameter.schema)]
   })
-  return Type.Object(Object.fromEntries(properties), { additionalProperties: false })
+  const hasList = Object.values(parameters).some(({ kind }) => kind === 'list')
+  return Type.Object(Object.fromEntries(properties), {
+    additionalProperties: false,
+    // `a,b`, not `?status=a&status=b`: a parameter that is given twice is refused. Said of the whole query, because from
+    // there it comes to each parameter of the reference; for one that is no list it changes nothing.
+    ...(where === 'query' && hasList && { style: 'form', explode: false }),
+  })
 }

@@ -273,3 +273,25 @@ test('the document made without a server is the one that is served', async () =>
   const withSandbox = JSON.stringify(await openApiDocument({ withSandbox: true }))
   expect(withSandbox).toContain('"/sandbox/orders/{order_id}/pay"')
 })
+
+test('a list in a query stands between commas, and the document says so where generators of clients look', async () => {
+  const { paths } = (await openApiDocument({ withSandbox: false })) as {
+    readonly paths: Readonly<Record<string, { get?: { parameters?: readonly Described[] } }>>
+  }
+  const lists = Object.entries(paths).flatMap(([path, { get }]) =>
+    (get?.parameters ?? []).flatMap(({ name, style, explode, schema }) =>
+      schema.type === 'array' ? [[path, name, style, explode, 'explode' in schema]] : [],
+    ),
+  )
+  expect(lists).toEqual(
+    ['/v1/orders', '/account/orders', '/account/orders.csv'].map((path) => [
+      path,
+      'status',
+      'form',
+      false,
+      false,
+    ]),
+  )
+})
+
+type Described = { name: string; style?: string; explode?: boolean; schema: { type: string } }
