@@ -20,6 +20,8 @@ const events = (...told: readonly (readonly [sequence: number, status: string])[
     )
     .join('')
 
+const EVENT_STREAM = { headers: { 'Content-Type': 'text/event-stream; charset=utf-8' } }
+
 /** Says something and then nothing more; `end` says that this was all. */
 function stream(text: string, end: 'closed' | 'silent', onCancel = () => {}): Line {
   return () =>
@@ -31,6 +33,7 @@ function stream(text: string, end: 'closed' | 'silent', onCancel = () => {}): Li
         },
         cancel: onCancel,
       }),
+      EVENT_STREAM,
     )
 }
 
@@ -89,6 +92,7 @@ test('a comment now and then keeps a line on which nothing happens', async () =>
           say = (text) => controller.enqueue(new TextEncoder().encode(text))
         },
       }),
+      EVENT_STREAM,
     )
   const { heard, following, lastIds } = follow([quiet])
   for (let beats = 0; beats < 20; beats += 1) {
@@ -137,6 +141,29 @@ test('a service that was never there is told, and so is a refusal', async () => 
   await vi.advanceTimersByTimeAsync(10_000)
   await said
   expect([refused.heard, refused.lastIds]).toEqual([[1], ['0', '1']])
+})
+
+const shop: Line = () => new Response('<html>a shop</html>', { headers: { 'Content-Type': 'text/html' } })
+
+test('what answers without being the service is told at the beginning', async () => {
+  const { heard, following, lastIds } = follow([shop])
+  const told = expect(following).rejects.toMatchObject({ code: 'UNEXPECTED_ANSWER', status: 200 })
+  await vi.advanceTimersByTimeAsync(10_000)
+  await told
+  expect([heard, lastIds]).toEqual([[], ['0']])
+})
+
+test('what answers for a while in place of the service is waited out', async () => {
+  const gone: Line = () => new Response('default backend', { status: 404 })
+  const { heard, following, lastIds } = follow([
+    stream(events([1, 'NEW']), 'closed'),
+    ...Array.from({ length: 20 }, (_, index) => (index % 2 === 0 ? shop : gone)),
+    stream(events([2, 'DONE']), 'closed'),
+  ])
+  await vi.advanceTimersByTimeAsync(600_000)
+  await following
+  expect(heard).toEqual([1, 2])
+  expect(lastIds).toHaveLength(22)
 })
 
 test("the caller's signal ends the waiting for a service that is away", async () => {

@@ -18,7 +18,7 @@ const SILENCE_MS_MAX = 45_000
 
 /**
  * Reads the stream of an order's events, and comes back for the rest whenever it breaks off, however long the service is
- * away. Only before the first one began, a failure that may pass is told when the client's repetitions are used up.
+ * away, and whatever answers in its place. Only before the first one began, that is told, when the client's repetitions are used up.
  */
 export async function* followOrder(
   open: Transport['open'],
@@ -26,8 +26,8 @@ export async function* followOrder(
   { after = 0, token, signal }: FollowOptions,
 ): AsyncGenerator<OrderEvent, void, undefined> {
   let last = after
-  const ask = () =>
-    open({
+  const ask = async () => {
+    const response = await open({
       method: 'GET',
       path,
       isSigned: token === undefined,
@@ -38,6 +38,10 @@ export async function* followOrder(
       },
       signal,
     })
+    if (response.status === 204 || isStream(response)) return response
+    response.body?.cancel().catch(() => {})
+    throw unreadable(response.status)
+  }
   for (let response = await ask(); ; response = await comeBack(ask, signal)) {
     if (response.status === 204 || response.body === null) return
     try {
@@ -49,7 +53,7 @@ export async function* followOrder(
     } catch (error) {
       signal?.throwIfAborted()
       // Who reads on finds what was lost; a message that cannot be read would come again for ever.
-      if (error instanceof SyntaxError) throw unreadable(error)
+      if (error instanceof SyntaxError) throw unreadable(response.status, error)
     }
   }
 }
@@ -60,10 +64,20 @@ async function comeBack(ask: () => Promise<Response>, signal: AbortSignal | unde
     try {
       return await ask()
     } catch (error) {
-      if (!(error instanceof CambistError) || !mayPass(error)) throw error
+      if (!(error instanceof CambistError) || !isAway(error)) throw error
       delayMs = Math.min(Math.max(RETURN_MS, error.retryAfterMs ?? 0), RETURN_MS_MAX)
     }
   }
+}
+
+/** What answers in place of the service, such as a proxy while it is being replaced, says nothing of the order. */
+function isAway(error: CambistError): boolean {
+  return mayPass(error) || error.code === 'UNEXPECTED_ANSWER'
+}
+
+/** A page that comes with 200 would otherwise look like an order to which nothing happens. */
+function isStream({ headers }: Response): boolean {
+  return headers.get('content-type')?.startsWith('text/event-stream') === true
 }
 
 /** https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream, as far as Cambist uses it. */
@@ -105,7 +119,7 @@ function soonEnough<Value>(reading: Promise<Value>): Promise<Value> {
   })
 }
 
-function unreadable(cause: SyntaxError): CambistError {
-  const message = 'the stream carries something else than events'
-  return new CambistError({ code: 'UNEXPECTED_ANSWER', status: 200, message, cause })
+function unreadable(status: number, cause?: SyntaxError): CambistError {
+  const message = 'the answer carries something else than events'
+  return new CambistError({ code: 'UNEXPECTED_ANSWER', status, message, cause })
 }
