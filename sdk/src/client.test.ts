@@ -420,3 +420,18 @@ test('waiting ends when the time is up, when the order ended otherwise, or when 
   })
   await expect(waiting).rejects.toBe(reason)
 })
+
+test('waiting ends in time though the service says nothing, or asks to come back later than that', async () => {
+  const mute = await start(inTurn(seen('PENDING'), 'silence'))
+  const late = mute.client.waitForStatus('CB1', ['DONE'], { pollMs: 5, timeoutMs: 20 })
+  expect(await failure(late)).toMatchObject({
+    code: 'WAIT_TIMEOUT',
+    message: expect.stringContaining('order CB1 is PENDING, not DONE'),
+  })
+  const busy = await start(() => problem(503, 'MAINTENANCE', {}, { 'Retry-After': '60' }))
+  expect(await failure(busy.client.waitForStatus('CB1', ['DONE'], { timeoutMs: 20 }))).toMatchObject({
+    code: 'WAIT_TIMEOUT',
+    message: expect.stringContaining('order CB1 was not seen'),
+  })
+  expect(busy.received).toHaveLength(1)
+})

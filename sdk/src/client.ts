@@ -108,7 +108,7 @@ export function createClient(options: ClientOptions): Client {
     chooseEmergencyAction: (orderId, request, given) =>
       post<EmergencyResult>(`${orderPath(orderId)}/emergency`, JSON.stringify(request), given),
     waitForStatus: (orderId, statuses, wait = {}) =>
-      waitForStatus((signal) => getOrder(orderId, signal && { signal }), statuses, wait),
+      waitForStatus(orderId, (signal) => getOrder(orderId, signal && { signal }), statuses, wait),
     followOrder: (orderId, given = {}) => followOrder(open, `${orderPath(orderId)}/events`, given),
   }
 }
