@@ -2894,7 +2894,7 @@ export interface operations {
                 size?: number;
                 /** @description Whether the amount is embedded, or the address stands alone. */
                 include_amount?: "true" | "false";
-                /** @description `default` is `scheme:address?amount=`; `standard` is the network's own URI (BIP-21, EIP-681). */
+                /** @description `default` is `scheme:address?amount=`; `standard` is the network's own URI (BIP-21, EIP-681, Solana Pay). */
                 style?: "default" | "standard";
             };
             header?: never;

@@ -244,9 +244,9 @@ export type ActionView = {
 }
 
 export type PaymentView = {
-  readonly scheme: string
   readonly address: string
-  readonly amount: DecimalText
-  /** The network's own standard URI (BIP-21, EIP-681), amount included. */
+  /** In the interface's own form, amount included. */
+  readonly uri: string
+  /** The network's own standard URI (BIP-21, EIP-681, Solana Pay), amount included. */
   readonly standardUri: string
 }

@@ -16,20 +16,24 @@ export function paymentDesk(world: World): Pick<Desk, 'findPayment'> {
       if (order === null) return null
       const { asks, depositAddress: address } = order.terms
       const scheme = schemeOf(assetOf(asks.asset).network)
-      const amount = showAmount(asks, 'up')
+      const amountText = showAmount(asks, 'up')
+      const inStyle = (style: PaymentStyle) => paymentUri({ scheme, address, amountText, style })
       return {
-        scheme,
         address,
-        amount,
-        standardUri: paymentUri({
-          scheme,
-          address,
-          amountText: amount,
-          style: standardStyle(world, order),
-        }),
+        uri: inStyle(ownStyle(world, order)),
+        standardUri: inStyle(standardStyle(world, order)),
       }
     },
   }
+}
+
+/**
+ * The interface's own form, which on Solana is Solana Pay's: to its wallets an amount without a token is one of SOL, and so
+ * a thousand dollars of a token would be a thousand SOL.
+ */
+function ownStyle(world: World, order: Order): PaymentStyle {
+  const { family } = chainFacts[assetOf(order.terms.from).chain]
+  return family === 'solana' ? standardStyle(world, order) : { kind: 'default' }
 }
 
 /** The form that wallets of the order's network agreed on; the interface's own where they did not. */

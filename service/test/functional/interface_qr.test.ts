@@ -3,6 +3,7 @@ import jsqr from 'jsqr'
 import { PNG } from 'pngjs'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { type AssetId, assetOf } from '../../src/domain/catalog/assets.ts'
+import type { CurrencyCode } from '../../src/domain/catalog/currencies.ts'
 import { chainUnits } from '../harness/amounts.ts'
 import { createOrder, type Pair } from '../harness/orders.ts'
 import { useTestSandbox } from '../harness/test_sandbox.ts'
@@ -13,11 +14,11 @@ import { openWire, type Wire } from '../harness/wire.ts'
  * is exactly as large as asked.
  * How: images of the real service are decoded with jsQR; SVG is painted by this test, rectangle by rectangle.
  */
-const given = useTestSandbox({ networks: ['BTC', 'ETH', 'BNB', 'XRP', 'XLM'] })
+const given = useTestSandbox({ networks: ['BTC', 'ETH', 'BNB', 'XRP', 'XLM', 'TRX', 'EOS', 'SOL'] })
 let wire: Wire
 
 type Deposit = {
-  readonly currency: 'BTC' | 'ETH' | 'BNB' | 'USDT' | 'USDC' | 'XRP' | 'XLM'
+  readonly currency: CurrencyCode
   readonly pair: Pair
   readonly scheme: string
 }
@@ -37,6 +38,11 @@ const deposits: readonly Deposit[] = [
   { currency: 'USDC', scheme: 'bnb', pair: { from: 'USDC', from_network: 'BEP20', ...toBitcoin } },
   { currency: 'XRP', scheme: 'ripple', pair: { from: 'XRP', from_network: 'XRP', ...toBitcoin } },
   { currency: 'XLM', scheme: 'stellar', pair: { from: 'XLM', from_network: 'XLM', ...toBitcoin } },
+  { currency: 'TRX', scheme: 'tron', pair: { from: 'TRX', from_network: 'TRX', ...toBitcoin } },
+  { currency: 'USDT', scheme: 'tron', pair: { from: 'USDT', from_network: 'TRC20', ...toBitcoin } },
+  { currency: 'EOS', scheme: 'eos', pair: { from: 'EOS', from_network: 'EOS', ...toBitcoin } },
+  { currency: 'SOL', scheme: 'solana', pair: { from: 'SOL', from_network: 'SOL', ...toBitcoin } },
+  { currency: 'USDC', scheme: 'solana', pair: { from: 'USDC', from_network: 'SOL', ...toBitcoin } },
 ]
 
 const orders = new Map<Deposit, CreatedOrder>()
@@ -52,6 +58,10 @@ function orderOf(deposit: Deposit): CreatedOrder {
   const order = orders.get(deposit)
   if (order === undefined) throw new Error('the order was created')
   return order
+}
+
+function solanaMint(): string {
+  return given().devnet.networks.SOL?.mints.USDC.address ?? ''
 }
 
 type Image = { readonly data: Uint8ClampedArray; readonly width: number; readonly height: number }
@@ -107,6 +117,11 @@ function enlarge({ data, width, height }: Image, times: number): Image {
   return { data: large, width: width * times, height: height * times }
 }
 
+/** A camera sees more pixels than modules; one to one, no reader can tell them apart. */
+function seen(image: Image): Image {
+  return image.width < 200 ? enlarge(image, 4) : image
+}
+
 /** White modules around the code, at the scale of the image, must be at least four. */
 function expectQuietZone({ data, width, height }: Image): void {
   const isDark = (x: number, y: number) => (data[(y * width + x) * 4] ?? 255) < 128
@@ -126,27 +141,29 @@ describe.each(deposits)('a deposit of $pair.from on $pair.from_network', (deposi
   /** What the database says, read past the service. */
   async function stored() {
     const { order_id } = orderOf(deposit)
-    const [row] = await given().rows<{ deposit_address: string; asks: bigint }>(
-      'SELECT deposit_address, asks FROM orders WHERE order_id = $1',
+    const [row] = await given().rows<{ deposit_address: string; deposit_tag: string | null; asks: bigint }>(
+      'SELECT deposit_address, deposit_tag, asks FROM orders WHERE order_id = $1',
       [order_id],
     )
     if (row === undefined) throw new Error('the order is stored')
     const { decimals } = assetOf(`${deposit.currency}:${deposit.pair.from_network}` as AssetId)
     const digits = row.asks.toString().padStart(decimals + 1, '0')
     const amount = `${digits.slice(0, -decimals)}.${digits.slice(-decimals)}`.replace(/\.?0+$/, '')
-    return { address: row.deposit_address, amount }
+    return { address: row.deposit_address, amount, memo: row.deposit_tag }
   }
 
   async function expected(withAmount: boolean, style: string): Promise<string> {
-    const { address, amount } = await stored()
+    const { address, amount, memo } = await stored()
     if (!withAmount) return address
-    if (style === 'default' || deposit.currency === 'XRP' || deposit.currency === 'XLM')
-      return `${deposit.scheme}:${address}?amount=${amount}`
-    if (deposit.currency === 'BTC') return `bitcoin:${address}?amount=${amount}`
-    const network =
-      deposit.pair.from_network === 'ETH' || deposit.pair.from_network === 'ERC20' ? 'ETH' : 'BNB'
-    const { chainId = 0, tokens } = given().devnet.networks[network] ?? {}
-    const units = chainUnits(amount, deposit.currency, deposit.pair.from_network as 'ETH')
+    const own = `${deposit.scheme}:${address}?amount=${amount}`
+    const { from_network: network } = deposit.pair
+    // Solana Pay in either style: there an amount without a token is one of SOL.
+    if (network === 'SOL') return deposit.currency === 'SOL' ? own : `${own}&spl-token=${solanaMint()}`
+    if (style === 'default') return own
+    if (network === 'EOS') return `${own}&memo=${memo}`
+    if (deposit.scheme !== 'ethereum' && deposit.scheme !== 'bnb') return own
+    const { chainId = 0, tokens } = given().devnet.networks[deposit.scheme === 'bnb' ? 'BNB' : 'ETH'] ?? {}
+    const units = chainUnits(amount, deposit.currency, network as 'ETH')
     const token =
       deposit.currency === 'USDT' || deposit.currency === 'USDC' ? tokens?.[deposit.currency] : undefined
     return token === undefined
@@ -162,7 +179,7 @@ describe.each(deposits)('a deposit of $pair.from on $pair.from_network', (deposi
       const answer = await wire.request('GET', `/v1/order/${order_id}/qr?size=${size}`)
       const image = readPng(answer.bytes)
       expect([image.width, image.height]).toEqual([size, size])
-      expect([size, decode(image)]).toEqual([size, await expected(true, 'default')])
+      expect([size, decode(seen(image))]).toEqual([size, await expected(true, 'default')])
       expectQuietZone(image)
     }
   })
@@ -197,9 +214,7 @@ describe.each(deposits)('a deposit of $pair.from on $pair.from_network', (deposi
       const answer = await wire.request('GET', `/v1/order/${order_id}/qr?size=${size}&style=standard`)
       const image = readPng(answer.bytes)
       expect([image.width, image.height]).toEqual([size, size])
-      // A camera sees more pixels than modules; one to one, no reader can tell them apart.
-      const seen = size < 200 ? enlarge(image, 4) : image
-      expect([size, decode(seen)]).toEqual([size, await expected(true, 'standard')])
+      expect([size, decode(seen(image))]).toEqual([size, await expected(true, 'standard')])
     }
   })
 })

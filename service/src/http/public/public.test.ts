@@ -192,7 +192,7 @@ test('a QR is a PNG of 256 pixels with the amount unless told otherwise', async 
     ADDRESS,
   )
   const standard = await http.request('GET', `/v1/order/${ORDER_ID}/qr?style=standard&size=1024`)
-  expect(decoded(standard.bytes)).toBe(`bitcoin:${ADDRESS}?amount=0.1`)
+  expect(decoded(standard.bytes)).toBe(`bitcoin:${ADDRESS}?amount=0.1&message=standard`)
   const svg = await http.request('GET', `/v1/order/${ORDER_ID}/qr?format=svg`)
   expect(svg.headers.get('content-type')).toBe('image/svg+xml')
   const base64 = await http.request('GET', `/v1/order/${ORDER_ID}/qr?format=base64`)

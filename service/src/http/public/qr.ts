@@ -27,7 +27,7 @@ const parameters = {
   style: withDefault(
     choice(
       ['default', 'standard'],
-      "`default` is `scheme:address?amount=`; `standard` is the network's own URI (BIP-21, EIP-681).",
+      "`default` is `scheme:address?amount=`; `standard` is the network's own URI (BIP-21, EIP-681, Solana Pay).",
     ),
     'default',
   ),
@@ -86,7 +86,7 @@ export function qrRoute(context: RouteContext): RouteOptions {
 function contentOf(payment: PaymentView, style: 'default' | 'standard', withAmount: boolean): string {
   if (!withAmount) return payment.address
   if (style === 'standard') return payment.standardUri
-  return `${payment.scheme}:${payment.address}?amount=${payment.amount}`
+  return payment.uri
 }
 
 function sizeProblem(message: string) {

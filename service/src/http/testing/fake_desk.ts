@@ -61,10 +61,9 @@ export const orderView: OrderView = {
 }
 
 export const paymentView: PaymentView = {
-  scheme: 'bitcoin',
   address: ADDRESS,
-  amount: '0.1',
-  standardUri: `bitcoin:${ADDRESS}?amount=0.1`,
+  uri: `bitcoin:${ADDRESS}?amount=0.1`,
+  standardUri: `bitcoin:${ADDRESS}?amount=0.1&message=standard`,
 }
 
 export const usdtView: CurrencyView = {
