@@ -44,6 +44,20 @@ test.each(vectors)('$name verifies, as text, as bytes and with either secret', a
   expect(await refusalOf({ ...webhook, secret: other })).toBe('SIGNATURE_MISMATCH')
 })
 
+test('the headers may be those of another fetch than the one that is built in, as some servers have their own', async () => {
+  class OtherHeaders extends Map<string, string> {
+    override get(name: string) {
+      return super.get(name.toLowerCase())
+    }
+  }
+  const webhook = received(first)
+  const headers = new OtherHeaders(Object.entries(webhook.headers as Record<string, string>))
+  expect(await refusalOf({ ...webhook, headers: headers as unknown as Headers })).toBe('accepted')
+  expect(await refusalOf({ ...webhook, headers: new OtherHeaders() as unknown as Headers })).toBe(
+    'HEADERS_MISSING',
+  )
+})
+
 test.each(['', 'whsec_', 'whsec_!!'])(
   '%j is no secret, which is told whatever stands beside it',
   async (none) => {

@@ -1,8 +1,10 @@
 import type { OrderEvent } from './types.ts'
 
+type PlainHeaders = Readonly<Record<string, string | readonly string[] | undefined>>
+
 export type ReceivedWebhook = {
   /** The request's headers: a `Headers`, or an object with lower-case names as Node has it. */
-  readonly headers: Headers | Readonly<Record<string, string | readonly string[] | undefined>>
+  readonly headers: Headers | PlainHeaders
   /** The body exactly as it arrived: parsed and written again it is another one. */
   readonly body: string | Uint8Array
   /** `whsec_…`; both of them while one replaces the other. */
@@ -50,7 +52,8 @@ export async function verifyWebhook(received: ReceivedWebhook): Promise<OrderEve
 }
 
 function headerOf({ headers }: ReceivedWebhook, name: string): string {
-  const value = headers instanceof Headers ? headers.get(name) : headers[name]
+  // Not by `instanceof`: servers that bring a fetch of their own have other `Headers` than the built-in ones.
+  const value = typeof headers.get === 'function' ? headers.get(name) : (headers as PlainHeaders)[name]
   if (typeof value === 'string' && value !== '') return value
   throw new WebhookRefused('HEADERS_MISSING', `the header ${name} is missing`)
 }
