@@ -33,11 +33,16 @@ function lastStranger(peer: string, header: string | string[] | undefined, trust
   let known = peer
   for (const hop of hops) {
     if (!trusted.has(known)) return known
-    const address = plainAddress(hop.trim())
+    const address = plainAddress(withoutPort(hop.trim()))
     if (isIP(address) === 0) return known // a proxy of ours that wrote no address: it is all we know
     known = address
   }
   return known
+}
+
+/** Some proxies write the client's port behind its address, IPv6 in brackets. */
+function withoutPort(hop: string): string {
+  return /^(\d+(?:\.\d+){3})(?::\d+)?$/.exec(hop)?.[1] ?? /^\[([^\]]+)\](?::\d+)?$/.exec(hop)?.[1] ?? hop
 }
 
 /** IPv6 clients own at least a /64: counting single addresses would not limit them. */

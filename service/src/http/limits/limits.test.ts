@@ -22,6 +22,19 @@ test('X-Forwarded-For is believed from our own proxies only', () => {
   expect(clientAddress([])(request('10.1.2.3', '198.51.100.1'))).toBe('10.1.2.3')
 })
 
+test.each([
+  ['198.51.100.1:51234', '198.51.100.1'],
+  ['[2001:db8::7]:443', '2001:db8::7'],
+  ['[2001:db8::7]', '2001:db8::7'],
+  ['2001:db8::7', '2001:db8::7'],
+  ['::ffff:198.51.100.1', '198.51.100.1'],
+  ['[::ffff:198.51.100.1]:80', '198.51.100.1'],
+  ['[198.51.100.1:80', '10.1.2.3'],
+  ['unknown', '10.1.2.3'],
+])('a proxy that writes %s speaks for %s', (forwarded, client) => {
+  expect(clientAddress(['10.0.0.0/8'])(request('10.1.2.3', forwarded))).toBe(client)
+})
+
 test('an address set holds addresses and ranges of both families', () => {
   const set = addressSet(['192.0.2.0/24', '2001:db8::/32', '198.51.100.7'])
   expect(['192.0.2.255', '2001:db8:1::1', '198.51.100.7'].map((address) => set.has(address))).toEqual([
