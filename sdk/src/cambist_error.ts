@@ -80,12 +80,13 @@ export function errorFromAnswer(response: Response, text: string, nowMs: number)
   const common = { status: response.status, requestId: response.headers.get('x-request-id') ?? undefined }
   const retryAfterMs = readRetryAfter(header, nowMs)
   if (body === undefined || body.error !== true || typeof body.error_code !== 'string') {
-    const start = text.slice(0, 120).replace(/\s+/g, ' ')
+    const location = response.headers.get('location')
+    const says = location === null ? text.slice(0, 120).replace(/\s+/g, ' ') : `it leads to ${location}`
     return new CambistError({
       ...common,
       retryAfterMs,
       code: 'UNEXPECTED_ANSWER',
-      message: `the answer is not Cambist's${start === '' ? '' : `: ${start}`}`,
+      message: `the answer is not Cambist's${says === '' ? '' : `: ${says}`}`,
     })
   }
   const bodyWaitMs = typeof body.retry_after === 'number' ? body.retry_after * 1_000 : undefined

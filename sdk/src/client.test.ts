@@ -333,10 +333,23 @@ test.each([
   ['an empty answer', { body: '' }],
   ['a JSON null', { body: 'null' }],
   ['an error without a code', { status: 404, body: { error: true } }],
-  ['a redirect', { status: 302, headers: { Location: 'http://127.0.0.1:9/' } }],
 ])('%s is an error of its own', async (_what, reply) => {
   const { client } = await start(() => reply, { retries: 0 })
   expect(['UNEXPECTED_ANSWER', 'NETWORK_ERROR']).toContain((await failure(client.getOrder('CB1'))).code)
+})
+
+test('a redirect is not followed, because nobody else is to see what we sign, and is told where it leads', async () => {
+  const elsewhere = await start(() => success({}))
+  const { client, received } = await start(() => ({
+    status: 307,
+    headers: { Location: `${elsewhere.baseUrl}/v1/order/create` },
+  }))
+  expect(await failure(client.createOrder(order))).toMatchObject({
+    code: 'UNEXPECTED_ANSWER',
+    status: 307,
+    message: expect.stringContaining(elsewhere.baseUrl),
+  })
+  expect([received.length, elsewhere.received.length]).toEqual([1, 0])
 })
 
 test('a clock that is wrong is corrected once, for later calls too', async () => {
