@@ -166,6 +166,17 @@ test('what answers for a while in place of the service is waited out', async () 
   expect(lastIds).toHaveLength(22)
 })
 
+test.each([401, 403])('a proxy that refuses whoever follows is not waited out: %i', async (status) => {
+  const { heard, following, lastIds } = follow([
+    stream(events([1, 'NEW']), 'closed'),
+    () => new Response('<html>go away</html>', { status }),
+  ])
+  const told = expect(following).rejects.toMatchObject({ code: 'UNEXPECTED_ANSWER', status })
+  await vi.advanceTimersByTimeAsync(10_000)
+  await told
+  expect([heard, lastIds]).toEqual([[1], ['0', '1']])
+})
+
 test("the caller's signal ends the waiting for a service that is away", async () => {
   const stop = new AbortController()
   const reason = new Error('enough')

@@ -70,9 +70,10 @@ async function comeBack(ask: () => Promise<Response>, signal: AbortSignal | unde
   }
 }
 
-/** What answers in place of the service, such as a proxy while it is being replaced, says nothing of the order. */
+/** What answers in place of the service, such as a proxy while it is being replaced, says nothing of the order; unless it refuses us. */
 function isAway(error: CambistError): boolean {
-  return mayPass(error) || error.code === 'UNEXPECTED_ANSWER'
+  const isRefused = error.status === 401 || error.status === 403
+  return mayPass(error) || (error.code === 'UNEXPECTED_ANSWER' && !isRefused)
 }
 
 /** A page that comes with 200 would otherwise look like an order to which nothing happens. */
