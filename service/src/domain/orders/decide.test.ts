@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { assert } from '../assert.ts'
 import { type AssetId, assetOf, nativeAsset } from '../catalog/assets.ts'
 import { amountOf, showAmount } from '../money/amount.ts'
+import type { RateType } from '../quotes/quote.ts'
 import { decide } from './decide.ts'
 import { type Deposit, emergencyReasons, nothingFailed, type Order, receivedSoFar } from './order.ts'
 import { checkBooks } from './testing/books.ts'
@@ -190,10 +191,22 @@ describe('what counts', () => {
   test('what lies in a mempool holds up nobody who has paid, and is no part of what is exchanged', () => {
     const paid = setScene({}, mine('d1', 100n), see('d2', 100n), confirm('d1'))
     expect(reasonsOf(paid)).toBe('EXCHANGE')
+    expect(depositOf(paid, 'd2').role).toBe('extra')
     expect(reasonsOf(goOn(paid, mine('d2', 100n), confirm('d2')))).toBe('EXCHANGE')
     expect(settled(goOn(paid, mine('d2', 100n), confirm('d2'), price)).received.units).toBe(
       depositOf(paid, 'd1').amount.units,
     )
+  })
+
+  test('who was told that the payment was seen is not told that there was none, whatever else comes late', () => {
+    const longAfterMs = EXPIRES_MS + 24 * 3_600_000
+    const mined = (rateType: RateType) =>
+      goOn({ ...setScene({ rateType }, see('d1', 100n)), nowMs: longAfterMs }, mine('d1', 100n))
+    expect(depositOf(mined('fixed'), 'd1').isLate).toBe(true)
+    expect(reasonsOf(goOn(mined('fixed'), mine('d2', 100n)))).toBe('PENDING')
+    // A float order has no rate that somebody could wait for.
+    expect(depositOf(mined('float'), 'd1').isLate).toBe(false)
+    expect(reasonsOf(goOn(mined('float'), confirm('d1')))).toBe('EXCHANGE')
   })
 
   test('what is in a block already is waited for', () => {
@@ -475,6 +488,15 @@ describe('deep reorganisations', () => {
       expect(debitOf(back.story, 'ETH:ETH', 'orphaned_deposits')).toBe(0n)
       expect(debitOf(back.story, 'ETH:ETH', 'unclaimed')).toBe(0n)
     }
+  })
+
+  test('a deposit of a payout that is written down stays that, however often its block is lost', () => {
+    const lost = goOn(scenes.committed, unmine('d1'), mine('d1', 100n), unmine('d1'))
+    expect(depositOf(lost, 'd1').role).toBe('counted')
+    const back = goOn(lost, mine('d1', 100n), confirm('d1'))
+    checkBooks(back.story)
+    expect(debitOf(back.story, 'ETH:ETH', 'orphaned_deposits')).toBe(0n)
+    expect(debitOf(back.story, 'ETH:ETH', 'unclaimed')).toBe(0n)
   })
 
   test('a deposit that comes back with another amount after its payout is other money', () => {

@@ -182,7 +182,6 @@ export function openState(order: Order): OrderState {
   const { state, terms } = order
   const deposits = countedDeposits(order)
   if (deposits.length === 0) return { status: state.status === 'EXPIRED' ? 'EXPIRED' : 'NEW' }
-  if (areAllConfirmed(order)) return judge(order)
   if (deposits.some(({ isLate }) => !isLate)) return { status: 'PENDING' }
   if (hasOnlyMempoolLeft(order)) return judge(order)
   const wasSeen = deposits.some(({ seenAtMs }) => seenAtMs < terms.expiresAtMs)
@@ -208,11 +207,6 @@ function hasOnlyMempoolLeft(order: Order): boolean {
   return received(order).units > 0n && countedDeposits(order).every(({ state }) => state !== 'mined')
 }
 
-function areAllConfirmed(order: Order): boolean {
-  const deposits = countedDeposits(order)
-  return deposits.length > 0 && deposits.every(({ state }) => state === 'confirmed')
-}
-
 /**
  * All deposits are deep enough: is it what was asked, in time? Where an outflow has failed at its customer's cost and a
  * reorganisation has taken the order back since, the customer is asked all the same: what is offered then has that cost
@@ -227,7 +221,7 @@ function judge(order: Order): OrderState {
 /** A top-up that completes an order whose only trouble was its amount lets it go on. */
 function emergencyState(order: Order, before: readonly EmergencyReason[]): OrderState {
   const others = before.filter((reason) => !isAboutDeposits(reason))
-  if (others.length === 0 && (areAllConfirmed(order) || isPaid(order))) return judge(order)
+  if (others.length === 0 && isPaid(order)) return judge(order)
   const reasons = [...depositReasons(order), ...others]
   return { status: 'EMERGENCY', reasons: reasons.length === 0 ? before : reasons }
 }

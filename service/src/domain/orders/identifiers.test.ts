@@ -8,6 +8,7 @@ import {
   orderIdOf,
   orderIdOfPayout,
   payoutIdOf,
+  readPayoutId,
   shortIdOf,
 } from './identifiers.ts'
 import { type SealedTerms, sealedTermsOf, sealText } from './seal.ts'
@@ -24,6 +25,7 @@ test('an order id names its bucket, its short id and its payouts', () => {
       expect(bucketOf(id) >= 0 && bucketOf(id) < BUCKETS).toBe(true)
       expect(id.endsWith(shortIdOf(id))).toBe(true)
       expect(orderIdOfPayout(payoutIdOf(id, number))).toBe(id)
+      expect(readPayoutId(payoutIdOf(id, number))).toEqual({ orderId: id, number })
     }),
   )
   expect(bucketOf('CB0000000000000007')).toBe(7)
