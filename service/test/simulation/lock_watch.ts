@@ -4,18 +4,19 @@ import pg from 'pg'
 export type LockWatch = {
   /** How many statements wait for a lock at this moment. */
   waiting(): Promise<number>
-  /** The statement that began to wait last gives up. */
+  /** Of the statements that wait, the one that began last gives up. */
   cancelLast(): Promise<void>
   close(): Promise<void>
 }
 
 /**
- * Nothing but us runs here, so a lock that is asked for and not granted is one of ours. One that has only just begun to
- * wait has no time yet.
+ * Nothing but us runs here, so a lock that is asked for and not granted is one of ours. In the order in which the statements began,
+ * which the scheduler decides: of several that wait for one row each begins to wait anew when another gives up or goes on, in
+ * whatever order the server comes to them.
  */
 const WAITING = `
-  SELECT l.pid FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
-  WHERE NOT l.granted AND a.datname = current_database() GROUP BY l.pid ORDER BY min(l.waitstart) NULLS LAST`
+  SELECT pid FROM pg_stat_activity
+  WHERE datname = current_database() AND pid IN (SELECT pid FROM pg_locks WHERE NOT granted) ORDER BY query_start`
 
 export async function openLockWatch(url: string): Promise<LockWatch> {
   const client = new pg.Client({ connectionString: url })
