@@ -39,10 +39,18 @@ export function makeSolanaBlock(chance: Chance, parentHash: string, slot: number
     parentSlot: Math.max(0, slot - 1),
     previousBlockhash: parentHash,
   }
+  // Whoever leads a slot gets its fees.
+  const fees = {
+    pubkey: address(chance),
+    lamports: 18_000_000,
+    postBalance: 9_000_000_000,
+    rewardType: 'Fee',
+  }
+  const transactions = chance.shuffled([...others, ...ours])
   return {
     hash,
     header: JSON.stringify(header),
-    whole: JSON.stringify({ ...header, transactions: chance.shuffled([...others, ...ours]) }),
+    whole: JSON.stringify({ ...header, rewards: [{ ...fees, commission: null }], transactions }),
   }
 }
 

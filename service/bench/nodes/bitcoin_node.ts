@@ -13,7 +13,7 @@ export const bitcoinNode: OpenBlockNode = (last) => {
   return jsonRpcNode(({ method, params }, head) => {
     switch (method) {
       case 'getblockchaininfo':
-        return JSON.stringify({ blocks: head, bestblockhash: blocks[head]?.hash })
+        return JSON.stringify({ blocks: head, headers: head, bestblockhash: blocks[head]?.hash })
       case 'getblockhash':
         return (params[0] as number) > head
           ? { code: -8, message: 'Block height out of range' }

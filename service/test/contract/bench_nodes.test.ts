@@ -1,0 +1,25 @@
+import { expect, test } from 'vitest'
+import { scannedChains } from '../../bench/scanned_chains.ts'
+import { startServerProcess } from '../../bench/server_process.ts'
+import { chainIds } from '../../src/domain/catalog/networks.ts'
+
+/**
+ * What: the nodes that the benchmark of scanning asks answer what the connectors ask by now.
+ * How: each as the benchmark starts it, with two blocks, read by the real connector.
+ */
+test.each(chainIds)('the node of %s that benchmarks ask is understood', async (id) => {
+  const node = await startServerProcess('block_server.ts', [id, '2'])
+  try {
+    const chain = scannedChains[id].connect(node.url)
+    const lookAt = async (height: number) => {
+      await fetch(`${node.url}/head`, { method: 'POST', body: String(height) })
+      return { head: await chain.head(), block: await chain.readBlock(height, async () => new Set()) }
+    }
+    for (const height of [1, 2]) {
+      const { head, block } = await lookAt(height)
+      expect(block).toMatchObject({ height: head.height, hash: head.hash })
+    }
+  } finally {
+    await node.stop()
+  }
+})
