@@ -28,14 +28,11 @@ export async function lookup(rpc: Rpc, txHash: string): Promise<TxStatus> {
 }
 
 async function readStatus(rpc: Rpc, found: Outcome<unknown, RpcRefusal>): Promise<TxStatus | 'moving'> {
-  if (!found.ok) {
-    if (ABSENT.test(found.rejection.reason)) return { where: 'absent' }
-    throw found.rejection
-  }
-  const tx = objectIn(found.value, 'getrawtransaction')
-  if (tx.blockhash === undefined) return { where: 'mempool' }
-  // The index remembers blocks that lost in a reorg; a transaction in one and not in the mempool is nowhere.
-  if (integerIn(tx.confirmations ?? 0, 'confirmations') === 0) return { where: 'absent' }
+  const known = readKnown(found)
+  // What the index remembers of blocks that lost in a reorg, and is not in the mempool, is nowhere.
+  if (known === null || known.where === 'lost') return { where: 'absent' }
+  if (known.where === 'mempool') return { where: 'mempool' }
+  const { tx } = known
 
   const hash = textIn(tx.blockhash, 'blockhash')
   const header = objectIn(await rpc.call('getblockheader', hash), 'getblockheader')
@@ -66,6 +63,10 @@ export type Known = {
 export async function findKnown(rpc: Rpc, txHash: string): Promise<Known | null> {
   const [found] = await rpc.batch([['getrawtransaction', txHash, 1]])
   if (found === undefined) throw new NoAnswer('getrawtransaction', 'no reply')
+  return readKnown(found)
+}
+
+function readKnown(found: Outcome<unknown, RpcRefusal>): Known | null {
   if (!found.ok) {
     if (ABSENT.test(found.rejection.reason)) return null
     throw found.rejection
