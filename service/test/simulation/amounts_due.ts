@@ -2,7 +2,7 @@ import { assert } from '../../src/domain/assert.ts'
 import { type Asset, type AssetId, assetOf, nativeAsset } from '../../src/domain/catalog/assets.ts'
 import type { ChainId } from '../../src/domain/catalog/networks.ts'
 import { fromChainUnits, parseAmount } from '../../src/domain/money/amount.ts'
-import type { OrderStatus } from '../../src/domain/orders/order.ts'
+import type { EmergencyReason, OrderStatus } from '../../src/domain/orders/order.ts'
 import { defaultPolicy } from '../../src/engine/default_policy.ts'
 import type { EmergencyAction, OrderView } from '../../src/engine/desk.ts'
 import { heldBy, type Owed } from './chain_promises.ts'
@@ -25,7 +25,9 @@ export async function findWrongAmounts(
   const ended = await play.ground.rows<Ended>(
     `SELECT order_id, status, from_asset,
        (SELECT count(*) FROM events e WHERE (e.bucket, e.order_id) = (o.bucket, o.order_id)
-          AND e.status IN ('EXCHANGE', 'REFUND'))::int AS settled
+          AND e.status IN ('EXCHANGE', 'REFUND'))::int AS settled,
+       (SELECT jsonb_agg(jsonb_build_object('atMs', at_ms, 'reasons', snapshot->'emergency'->'reasons') ORDER BY sequence)
+          FROM events e WHERE (e.bucket, e.order_id) = (o.bucket, o.order_id) AND e.status = 'EMERGENCY') AS asked
      FROM orders o WHERE status IN ('DONE', 'REFUNDED', 'EXPIRED', 'EMERGENCY')`,
   )
   const areOwed = new Set(owed.map(({ order_id }) => order_id))
@@ -43,6 +45,8 @@ type Ended = {
   readonly from_asset: AssetId
   /** How often it went on to be exchanged or refunded. */
   readonly settled: number
+  /** When its client was asked what to do, and why. */
+  readonly asked: readonly { readonly atMs: number; readonly reasons: readonly EmergencyReason[] }[] | null
 }
 
 /** An order, and everything that was seen of it from outside. */
@@ -74,7 +78,7 @@ function storyOf(play: Play, ended: Ended, { request }: Wanted, shown: OrderView
     to,
     destination: request.destination,
     paths: pathsOf(history, { asset: from.id, address: depositPlace(shown) }),
-    choices: play.choices.get(ended.order_id) ?? new Set(),
+    choices: new Set(play.choices.get(ended.order_id)),
     planned: alike.filter(({ number }) => number === last),
   }
 }
@@ -134,7 +138,10 @@ function judgeUnpaid(story: Story): string[] {
   ]
 }
 
-/** A fixed order that nothing went wrong with pays what it has shown; whoever chose has the market, or the rate that was shown. */
+/**
+ * A fixed order that nothing went wrong with pays what it has shown. Whoever chose has the market; by `continue` the rate that was
+ * shown as long as it is locked.
+ */
 function duePayouts(story: Story, received: bigint, planned: Planned): readonly Due[] {
   const { shown, from, to, choices, play } = story
   const isWhatWasAsked = floorTo(from.step, received, 1n) === unitsIn(from, shown.deposit_amount)
@@ -144,14 +151,15 @@ function duePayouts(story: Story, received: bigint, planned: Planned): readonly 
   const due: Due[] = isFixed && isWhatWasAsked ? [{ least: promised, most: promised }] : []
   for (const tariff of play.tariffs.during(planned.begunAtMs, planned.atMs)) {
     const failed = failedCost(story, to, tariff)
-    if (!isFixed || choices.has('continue') || choices.has('recalculate')) {
+    const isLocked = isFixed && mayBeLocked(story, received, planned, tariff)
+    if (!isFixed || choices.has('recalculate') || (choices.has('continue') && isLocked !== true)) {
       for (const cost of play.tariffs.costsUntil(to.id, planned.atMs)) {
         const charged = costIn(to, cost, tariff)
         const atCost = (all: bigint) => atMarket(story, received, all, tariff)
         due.push({ least: atCost(charged + failed), most: atCost(charged) })
       }
     }
-    if (isFixed && choices.has('continue')) {
+    if (choices.has('continue') && isLocked !== false) {
       const most = atRate(story, received)
       due.push({ least: floorTo(to.step, most - failed, 1n), most })
     }
@@ -160,6 +168,35 @@ function duePayouts(story: Story, received: bigint, planned: Planned): readonly 
   const share = WHOLE_BASIS_POINTS - defaultPolicy.slippage
   const isFairWithoutAsking = ({ most }: Due) => most * WHOLE_BASIS_POINTS >= promised * share
   return choices.size > 0 ? due : due.filter(isFairWithoutAsking)
+}
+
+const LOCK_HELD_MS = 3_600_000
+
+/**
+ * Whether `continue` keeps the rate that was shown: for an hour after the order's expiry if nothing came too late, and what came
+ * is worth its own payout and could have been asked for. No longer; where only the house was in trouble, for an hour after its
+ * client was first asked.
+ */
+function mayBeLocked(story: Story, received: bigint, planned: Planned, tariff: Tariff): boolean | 'unclear' {
+  const { shown, ended, from, to, play } = story
+  const asked = ended.asked ?? []
+  const isOurs = asked.some(({ reasons }) => reasons.every((reason) => reason === 'NETWORK_PROBLEM'))
+  const heldSinceMs = isOurs ? Math.max(shown.expires_at, asked[0]?.atMs ?? 0) : shown.expires_at
+  if (planned.begunAtMs >= heldSinceMs + LOCK_HELD_MS) return false
+  const isLate = asked.some(({ reasons }) => reasons.includes('LATE_DEPOSIT'))
+  const costs = play.tariffs.costsUntil(to.id, planned.atMs).map((cost) => costIn(to, cost, tariff))
+  const failed = failedCost(story, to, tariff)
+  const isWorthIt = costs.every((cost) => atMarket(story, received, cost + failed, tariff) >= to.minPayout)
+  const isUsual = received <= from.maxAmount && isWorthIt && paysItsShare(story, received)
+  return planned.atMs < shown.expires_at + LOCK_HELD_MS && !isLate && isUsual ? true : 'unclear'
+}
+
+/** What is missing of the network's cost, because less came, is no more than the fee. */
+function paysItsShare(story: Story, received: bigint): boolean {
+  const { shown, from, to } = story
+  const asked = unitsIn(from, shown.deposit_amount)
+  const fee = (atRate(story, received) * defaultPolicy.fees.fixed) / WHOLE_BASIS_POINTS
+  return (asked - received) * unitsIn(to, shown.network_fee) <= fee * asked
 }
 
 function dueRefunds(story: Story, received: bigint, { begunAtMs, atMs }: Planned): readonly Due[] {

@@ -237,7 +237,7 @@ export async function choose(
   const slot = { slot: `key:${troubled.order_id}:${key}`, bodyHash: action }
   const address = refundPlace(troubled)
   const { order_id } = troubled
-  play.choices.set(order_id, (play.choices.get(order_id) ?? new Set()).add(action))
+  play.choices.set(order_id, [...(play.choices.get(order_id) ?? []), action])
   // None is made by an address that says who of several is paid.
   const { XLM } = play.nodes
   if (XLM.holderOf(address) !== address) XLM.opened.add(XLM.holderOf(address))
@@ -246,9 +246,20 @@ export async function choose(
     const chosen = await life.desk.chooseAction(ACCOUNT, troubled.order_id, action, address, slot)
     play.recorder.count(chosen.ok ? `action: ${action}` : `action refused: ${chosen.rejection.code}`)
     isTaken = chosen.ok
+    if (!chosen.ok) takeBack(play, order_id, action)
     // Less than its way back costs: there is nothing left to choose.
     if (action === 'refund' && !chosen.ok && chosen.rejection.code === 'INVALID_ACTION')
       play.hopeless.add(troubled.order_id)
   })
   return isTaken
+}
+
+/** What was refused has settled nothing; the same, asked again or by another, may. */
+function takeBack({ choices }: Play, orderId: string, action: EmergencyAction): void {
+  const made = choices.get(orderId) ?? []
+  const at = made.indexOf(action)
+  choices.set(
+    orderId,
+    made.filter((_, index) => index !== at),
+  )
 }

@@ -79,6 +79,10 @@ export const flaws = {
   }),
   'takes the fee of a float order twice': () => ({ market: takingTwice('float') }),
   'takes the fee twice when a fixed order is priced anew': () => ({ market: takingTwice('fixed') }),
+  'breaks a locked rate where the client goes on': () => ({
+    market: (market) => ({ ...market, isLockOffered: () => false }),
+  }),
+  'keeps a rate locked for ever': () => ({ market: (market) => ({ ...market, isLockOffered: () => true }) }),
   'takes the cost of a refund twice': () => ({
     market: (market) => ({
       ...market,
@@ -129,6 +133,8 @@ export const signs: Readonly<Record<FlawName, RegExp>> = {
   'pays less than it has shown': /^what was promised is paid: /,
   'takes the fee of a float order twice': /^what is due is paid: \S+ float, is DONE /,
   'takes the fee twice when a fixed order is priced anew': /^what is due is paid: \S+ fixed, is DONE /,
+  'breaks a locked rate where the client goes on': /^what is due is paid: \S+ fixed, is DONE /,
+  'keeps a rate locked for ever': /^what is due is paid: \S+ fixed, is DONE /,
   'takes the cost of a refund twice': /^what is due is paid: \S+ \w+, is REFUNDED /,
   'files the second output of a transaction as extra': /^all that came in time counts: /,
   'lets nobody choose': /^it never came to rest$/,
@@ -141,9 +147,17 @@ const onlyDated: readonly FlawName[] = [
   'refunds without the tag',
 ]
 
-/** Of which schedules one is about what the flaw is in. */
-export function everySeed(flaw: FlawName): number {
-  return onlyDated.includes(flaw) ? DATED_EVERY : 1
+/** Whoever goes on with a fixed rate an hour after it, or while the market is another, is rare: not all before has to be gone through. */
+const nearby: Readonly<Partial<Record<FlawName, number>>> = {
+  'breaks a locked rate where the client goes on': 160,
+  'keeps a rate locked for ever': 220,
+}
+
+/** So many schedules, of those that are about what the flaw is in. */
+export function seedsFor(flaw: FlawName, count: number): readonly number[] {
+  const every = onlyDated.includes(flaw) ? DATED_EVERY : 1
+  const before = nearby[flaw] ?? 0
+  return Array.from({ length: count }, (_, index) => before + (index + 1) * every)
 }
 
 function rewriting(db: Database, rewrite: (text: string) => string): Database {

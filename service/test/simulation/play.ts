@@ -69,8 +69,8 @@ export class Play {
   readonly unexpected: string[] = []
   /** Orders that ask their client, who can choose nothing because too little has come. */
   readonly hopeless = new Set<string>()
-  /** What clients have asked for in EMERGENCY, by the order; whether or not it was taken. */
-  readonly choices = new Map<string, Set<EmergencyAction>>()
+  /** What clients have asked for in EMERGENCY, by the order, and was not refused; what nobody has answered may have been taken. */
+  readonly choices = new Map<string, readonly EmergencyAction[]>()
   /** What things were worth, and what payouts were said to cost. */
   readonly tariffs: Tariffs
   readonly time = { nowMs: START_MS, aheadMs: 0 }
