@@ -164,7 +164,7 @@ test('a QR image comes as its bytes, or as a data URI', async () => {
   const { client, received } = await start(({ target }) =>
     target.includes('base64')
       ? success({ qr_code: 'data:image/png;base64,AA', format: 'png' })
-      : { body: image },
+      : { body: image, headers: { 'Content-Type': 'image/png' } },
   )
   expect(Buffer.from(await client.getQr('CB1', { size: 512, include_amount: false })).equals(image)).toBe(
     true,
@@ -174,6 +174,17 @@ test('a QR image comes as its bytes, or as a data URI', async () => {
     '/v1/order/CB1/qr?size=512&include_amount=false',
     '/v1/order/CB1/qr?format=base64',
   ])
+})
+
+test('what is no image is not given as a QR code', async () => {
+  const { client } = await start(() => ({
+    body: '<html>Sign in to the network</html>',
+    headers: { 'Content-Type': 'text/html' },
+  }))
+  expect(await failure(client.getQr('CB1'))).toMatchObject({
+    code: 'UNEXPECTED_ANSWER',
+    message: expect.stringContaining('HTTP 200 with text/html in place of an image'),
+  })
 })
 
 test('a POST keeps its Idempotency-Key and body over repetitions; the next call has another', async () => {
@@ -377,6 +388,11 @@ test('silence ends in TIMEOUT, a closed port in NETWORK_ERROR with its reason', 
   expect((await failure(silent.client.getCurrencies())).code).toBe('TIMEOUT')
   const refusing = createClient({ baseUrl: 'http://127.0.0.1:1', retries: 0 })
   expect(await failure(refusing.getCurrencies())).toMatchObject({ code: 'NETWORK_ERROR', status: 0 })
+})
+
+test('without a limit in time an answer is waited for', async () => {
+  const patient = await start(() => success({}), { retries: 0, timeoutMs: Number.POSITIVE_INFINITY })
+  expect(await patient.client.getCurrencies()).toEqual({})
 })
 
 test("the caller's signal ends a call and a wait, with the caller's reason", async () => {

@@ -101,7 +101,7 @@ export function createClient(options: ClientOptions): Client {
       }),
     getQr: async (orderId, request = {}, { signal } = {}) => {
       const path = `${orderPath(orderId)}/qr${toQuery(request)}`
-      return (await send({ method: 'GET', path, isSigned: false, signal })).bytes
+      return readImage(await send({ method: 'GET', path, isSigned: false, signal }))
     },
     getQrDataUri: (orderId, request = {}, given) =>
       get<QrDataUri>(`${orderPath(orderId)}/qr${toQuery({ ...request, format: 'base64' })}`, false, given),
@@ -139,6 +139,16 @@ function readData<Data>({ response, bytes }: Answered): Data {
   const text = new TextDecoder().decode(bytes)
   const envelope = parseObject(text)
   if (envelope?.success === true && 'data' in envelope) return envelope.data as Data
-  const message = `HTTP ${response.status} without Cambist's envelope: ${text.slice(0, 120)}`
-  throw new CambistError({ code: 'UNEXPECTED_ANSWER', status: response.status, message })
+  throw notOurs(response, `without Cambist's envelope: ${text.slice(0, 120)}`)
+}
+
+/** A proxy's page of its own also comes with 200, and would be shown as what to pay to. */
+function readImage({ response, bytes }: Answered): Uint8Array<ArrayBuffer> {
+  const type = response.headers.get('content-type') ?? 'nothing named'
+  if (type.startsWith('image/')) return bytes
+  throw notOurs(response, `with ${type} in place of an image`)
+}
+
+function notOurs({ status }: Response, how: string): CambistError {
+  return new CambistError({ code: 'UNEXPECTED_ANSWER', status, message: `HTTP ${status} ${how}` })
 }

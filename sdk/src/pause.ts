@@ -1,3 +1,8 @@
+/** What a timer takes, 24 days: a longer one, and one without an end, would be over at once. */
+export function timerMs(durationMs: number): number {
+  return Math.min(durationMs, 2 ** 31 - 1)
+}
+
 /** Resolves after so many milliseconds; rejects with the signal's reason as soon as it aborts. */
 export function pause(durationMs: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
@@ -9,7 +14,7 @@ export function pause(durationMs: number, signal?: AbortSignal): Promise<void> {
     const timer = setTimeout(() => {
       signal?.removeEventListener('abort', onAbort)
       resolve()
-    }, durationMs)
+    }, timerMs(durationMs))
     signal?.addEventListener('abort', onAbort, { once: true })
   })
 }

@@ -1,5 +1,5 @@
 import { CambistError, errorFromAnswer } from './cambist_error.ts'
-import { pause } from './pause.ts'
+import { pause, timerMs } from './pause.ts'
 import { createSigner } from './sign.ts'
 
 export type Retry = {
@@ -84,7 +84,7 @@ export function createTransport(options: TransportOptions): Transport {
     const headers: Record<string, string> = { ...call.headers, ...(await credentials(call, url)) }
     if (call.body !== undefined) headers['Content-Type'] = 'application/json'
     const late = new AbortController()
-    const timer = setTimeout(() => late.abort(), timeoutMs)
+    const timer = setTimeout(() => late.abort(), timerMs(timeoutMs))
     const signal = call.signal === undefined ? late.signal : AbortSignal.any([call.signal, late.signal])
     const init = { method: call.method, headers, signal, redirect: REDIRECT }
     const ask = async () => {

@@ -1,5 +1,5 @@
 import { CambistError } from './cambist_error.ts'
-import { pause } from './pause.ts'
+import { pause, timerMs } from './pause.ts'
 import type { Order, OrderStatus } from './types.ts'
 
 export type WaitOptions = {
@@ -19,8 +19,6 @@ const recommendedPollMs: Partial<Record<OrderStatus, number>> = { NEW: 10_000, P
 const POLL_MS_OTHERWISE = 15_000
 
 const LAST_LOOK_MS = 1_000
-/** A longer timer would end at once. */
-const TIMER_MS_MAX = 2 ** 31 - 1
 
 /** Looks at the order until it has one of `statuses`, and answers the order as seen then. */
 export async function waitForStatus(
@@ -63,9 +61,8 @@ async function inTime(
   look: (signal: AbortSignal | undefined) => Promise<Order>,
   signal: AbortSignal | undefined,
 ): Promise<Order> {
-  if (durationMs > TIMER_MS_MAX) return look(signal)
   const late = new AbortController()
-  const timer = setTimeout(() => late.abort(timeUp()), durationMs)
+  const timer = setTimeout(() => late.abort(timeUp()), timerMs(durationMs))
   const either = signal === undefined ? late.signal : AbortSignal.any([signal, late.signal])
   return look(either).finally(() => clearTimeout(timer))
 }

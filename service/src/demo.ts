@@ -118,6 +118,7 @@ function describe(order: Order): string {
     WITHDRAW: `payout sent: ${order.withdraw_tx_hash}`,
     DONE: `${order.receive_final_amount} ${order.receive_currency} paid`,
     EXPIRED: 'no payment came in time',
+    EMERGENCY: 'waiting for a decision',
     REFUND: 'the deposit is being returned',
     REFUNDED: `${order.refund?.amount} ${order.refund?.currency} returned`,
   }
