@@ -90,6 +90,8 @@ export type FeeBid =
       readonly unitPriceMicroLamports: bigint
       /** Everything that the network takes, but for an account that it makes. */
       readonly feeLamports: bigint
+      /** What such an account for a token costs whoever makes it. */
+      readonly holdingRentLamports: bigint
       /** A final block: its slot, and its height, in which skipped slots do not count. */
       readonly reference: { readonly slot: number; readonly blockhash: string; readonly height: number }
     }

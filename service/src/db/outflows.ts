@@ -458,6 +458,15 @@ export async function findLeavingOutflows(sql: Sql, asset: AssetId): Promise<Pay
   return rows.map(({ payout_id }) => payout_id)
 }
 
+/** Outflows of a chain, in whatever asset and from wherever, that are drafted and not final. */
+export async function findDraftedOutflows(sql: Sql, chain: ChainId): Promise<PayoutId[]> {
+  const rows = await sql.query<{ payout_id: string }>(
+    `SELECT payout_id FROM outflows WHERE chain = $1 AND ${DRAFTED} AND state IN ${UNBOOKED}`,
+    [chain],
+  )
+  return rows.map(({ payout_id }) => payout_id)
+}
+
 /** Units of an asset in outflows that are leaving the reserve now, and in those named, which were leaving a moment ago. */
 export async function sumLeavingOutflows(
   sql: Sql,
@@ -477,8 +486,8 @@ export async function sumLeavingOutflows(
 }
 
 /**
- * The last attempt of each outflow that is leaving the reserve of an account chain now, in whatever asset, and of those named, which were
- * leaving a moment ago.
+ * The last attempt of each outflow of an account chain that is leaving now, in whatever asset and from wherever, and of those named, which
+ * were leaving a moment ago.
  */
 export async function leavingIntents(
   sql: Sql,
@@ -488,7 +497,7 @@ export async function leavingIntents(
   const latest = `(SELECT a.intent::text FROM attempts a
     WHERE a.bucket = outflows.bucket AND a.payout_id = outflows.payout_id ORDER BY attempt DESC LIMIT 1) AS intent`
   const rows = await sql.query<{ intent: string | null }>(
-    `SELECT ${latest} FROM outflows WHERE chain = $1 AND from_address IS NULL AND state IN ${UNBOOKED}
+    `SELECT ${latest} FROM outflows WHERE chain = $1 AND state IN ${UNBOOKED}
      UNION ALL
      SELECT ${latest} FROM outflows JOIN unnest($2::smallint[], $3::text[])
        AS left_before (bucket, payout_id) USING (bucket, payout_id)

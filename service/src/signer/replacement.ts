@@ -6,6 +6,7 @@ import {
   type EosIntent,
   type EvmIntent,
   type Intent,
+  isSameKey,
   type PayoutKind,
   type SolanaIntent,
   type StellarIntent,
@@ -141,8 +142,7 @@ function problemOnEvm(next: EvmIntent, earlier: EvmIntent, kind: PayoutKind): st
   if (next.to !== earlier.to || !paysSame || next.token !== earlier.token) {
     return 'an attempt pays the same to the same address as the earlier ones'
   }
-  const hasSameSender = next.from.purpose === earlier.from.purpose && next.from.index === earlier.from.index
-  return hasSameSender && next.nonce === earlier.nonce
+  return isSameKey(next.from, earlier.from) && next.nonce === earlier.nonce
     ? null
     : 'an attempt keeps the sender and nonce of the earlier ones'
 }

@@ -26,7 +26,8 @@ import {
   TOKEN_PROGRAM_ADDRESS,
 } from '@solana-program/token'
 import { accept, type Outcome } from '../domain/outcome.ts'
-import type { KeyPath, SignedTx, SolanaIntent } from '../domain/payouts/intent.ts'
+import { isSameKey, type KeyPath, type SignedTx, type SolanaIntent } from '../domain/payouts/intent.ts'
+import { solanaFeeOf } from '../domain/payouts/solana_fee.ts'
 import { lastBlockOf, SOLANA_BLOCKS_OF_LIFE } from '../domain/payouts/solana_life.ts'
 import type { Keys } from './derivation.ts'
 import { refuseToSign } from './rejections.ts'
@@ -35,8 +36,6 @@ import type { SignRejection } from './signer.ts'
 
 /** What an intent may say: the last of its blocks, or the one before, as earlier releases had it. */
 const LIVES = [SOLANA_BLOCKS_OF_LIFE, SOLANA_BLOCKS_OF_LIFE - 1]
-const LAMPORTS_PER_SIGNATURE = 5_000n
-const MICRO = 1_000_000n
 
 /** A transfer of SOL, or of a token to where its owner's wallet looks for it. Deterministic (RFC 8032). */
 export async function signSolana(
@@ -51,7 +50,7 @@ export async function signSolana(
   if (problem !== null) return problem
   const signerOf = (key: KeyPath) => createKeyPairSignerFromPrivateKeyBytes(keys.privateKey('solana', key))
   const source = await signerOf(intent.from)
-  const payer = isSame(intent.from, intent.payer) ? source : await signerOf(intent.payer)
+  const payer = isSameKey(intent.from, intent.payer) ? source : await signerOf(intent.payer)
   const { blockhash: hash } = intent.reference
   const lifetime = { blockhash: blockhash(hash), lastValidBlockHeight: BigInt(lastBlockOf(intent)) }
   const instructions = await instructionsOf(intent, source, payer, decimals)
@@ -68,29 +67,21 @@ export async function signSolana(
   return accept({ txHash: getSignatureFromTransaction(signed), bytes })
 }
 
-function findProblem(
-  { from, payer, token, computeUnits, unitPriceMicroLamports, reference, lastHeight }: SolanaIntent,
-  { feeLamportsMax }: SolanaSettings,
-) {
+function findProblem(intent: SolanaIntent, { feeLamportsMax }: SolanaSettings) {
+  const { from, payer, token, reference, lastHeight } = intent
   if (from.purpose === 'change' || payer.purpose === 'change')
     return refuseToSign('malformed', 'intent.from: Solana has no change addresses')
   const isReserve = payer.purpose === 'reserve' && payer.index === 0
-  if (!isSame(from, payer) && !(isReserve && from.purpose === 'deposit' && token !== null))
+  if (!isSameKey(from, payer) && !(isReserve && from.purpose === 'deposit' && token !== null))
     return refuseToSign('malformed', 'intent.payer is who sends, or the reserve for a token of a deposit')
   if (!LIVES.includes(lastHeight - reference.height))
     return refuseToSign(
       'malformed',
       `intent.lastHeight is ${SOLANA_BLOCKS_OF_LIFE} blocks after intent.reference`,
     )
-  const signatures = isSame(from, payer) ? 1n : 2n
-  const priority = (BigInt(computeUnits) * unitPriceMicroLamports + MICRO - 1n) / MICRO
-  return signatures * LAMPORTS_PER_SIGNATURE + priority > feeLamportsMax
+  return solanaFeeOf(intent) > feeLamportsMax
     ? refuseToSign('limit_exceeded', `a transaction costs at most ${feeLamportsMax} lamports`)
     : null
-}
-
-function isSame(one: KeyPath, other: KeyPath): boolean {
-  return one.purpose === other.purpose && one.index === other.index
 }
 
 async function instructionsOf(

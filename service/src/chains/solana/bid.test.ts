@@ -120,6 +120,6 @@ test.each([
     const ours = { [reserve]: account(SYSTEM_PROGRAM, Buffer.alloc(0), lamports) }
     return bid(await bidderAt([], feeLamportsMax, { ...sent, ...ours }), token)
   }
-  expect(await bidWith(needed)).toMatchObject({ ok: true })
+  expect(await bidWith(needed)).toMatchObject({ ok: true, value: { holdingRentLamports: 2_039_280n } })
   expect(await bidWith(needed - 1)).toMatchObject({ rejection: { code: 'funds' } })
 })

@@ -2,19 +2,12 @@ import type { AssetId } from '../../domain/catalog/assets.ts'
 import { amountOf, toChainUnits } from '../../domain/money/amount.ts'
 import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
 import type { Outflow } from '../../domain/payouts/intent.ts'
+import { solanaFee, unitPriceWithin } from '../../domain/payouts/solana_fee.ts'
 import type { DraftRejection, FeeBid } from '../chain.ts'
 import { type Account, readAccounts, readHolding } from './accounts.ts'
 import { holdingOf, SYSTEM_PROGRAM } from './address.ts'
 import type { Blocks } from './blocks.ts'
-import {
-  feeOf,
-  type Rents,
-  readUnitPrice,
-  TOKEN_UNITS,
-  TRANSFER_UNITS,
-  unitPriceWithin,
-  withRoom,
-} from './fees.ts'
+import { type Rents, readUnitPrice, TOKEN_UNITS, TRANSFER_UNITS, withRoom } from './fees.ts'
 import { isNodeTrouble, NoAnswer, type Rpc } from './rpc.ts'
 
 export type Bidder = {
@@ -39,7 +32,7 @@ export async function bid(bidder: Bidder, outflow: Outflow): Promise<Bid> {
     const units = mint === null ? TRANSFER_UNITS : TOKEN_UNITS
     // A token that leaves a deposit address is paid for by the reserve, which signs as well.
     const signatures = mint !== null && outflow.from !== undefined ? 2 : 1
-    const left = feeLamportsMax - feeOf(signatures, 0, 0n)
+    const left = feeLamportsMax - solanaFee(signatures, 0, 0n)
     if (left < 0n)
       return refuse({
         code: 'fee_cap',
@@ -47,13 +40,16 @@ export async function bid(bidder: Bidder, outflow: Outflow): Promise<Bid> {
       })
     // What pays too little is in no block and drafted again in a minute: the cap is bid, and not waited for.
     const unitPriceMicroLamports = lower(await readUnitPrice(rpc, reserve), unitPriceWithin(left, units))
-    const feeLamports = feeOf(signatures, units, unitPriceMicroLamports)
-    const parts = { outflow, owner, reserve, feeLamports, rents: await bidder.rents() }
+    const feeLamports = solanaFee(signatures, units, unitPriceMicroLamports)
+    const rents = await bidder.rents()
+    const parts = { outflow, owner, reserve, feeLamports, rents }
     const problem =
       mint === null ? await coinProblem(rpc, parts) : await tokenProblem(rpc, { ...parts, mint })
     if (problem !== null) return refuse(problem)
     const reference = await readReference(bidder.blocks)
-    return accept({ family: 'solana', units, unitPriceMicroLamports, feeLamports, reference })
+    const holdingRentLamports = rents.holding
+    const price = { units, unitPriceMicroLamports, feeLamports, holdingRentLamports }
+    return accept({ family: 'solana', ...price, reference })
   } catch (error) {
     if (isNodeTrouble(error)) return refuse({ code: 'network', message: error.message })
     throw error
@@ -146,7 +142,7 @@ export async function usualCost(
 ): Promise<bigint> {
   const unitPrice = await readUnitPrice(rpc, await reserveAddress())
   const isCoin = mintOf(asset) === null
-  const fee = lower(withRoom(feeOf(1, isCoin ? TRANSFER_UNITS : TOKEN_UNITS, unitPrice)), feeLamportsMax)
+  const fee = lower(withRoom(solanaFee(1, isCoin ? TRANSFER_UNITS : TOKEN_UNITS, unitPrice)), feeLamportsMax)
   return isCoin ? fee : fee + (await rents()).holding
 }
 

@@ -19,6 +19,7 @@ const bidAt = (height: number): FeeBid & { family: 'solana' } => ({
   units: 1_000,
   unitPriceMicroLamports: 7n,
   feeLamports: 5_001n,
+  holdingRentLamports: 2_039_280n,
   reference: { slot: height + 100, blockhash: 'a'.repeat(44), height },
 })
 const outflow = (changes: Partial<Outflow> = {}): Outflow => ({

@@ -2,26 +2,12 @@ import { HOLDING_BYTES } from './accounts.ts'
 import { integerIn, lamportsIn, listIn, objectIn } from './replies.ts'
 import type { Rpc } from './rpc.ts'
 
-/** https://solana.com/docs/core/fees */
-const LAMPORTS_PER_SIGNATURE = 5_000n
-const MICRO = 1_000_000n
-
 /**
  * What a transaction of ours may use. A transfer of SOL takes 450 with what sets its budget; one of a token 6,200 and what
  * makes its account 25,000, more while an address is looked for that fits.
  */
 export const TRANSFER_UNITS = 1_000
 export const TOKEN_UNITS = 60_000
-
-export function feeOf(signatures: number, units: number, unitPriceMicroLamports: bigint): bigint {
-  const priority = (BigInt(units) * unitPriceMicroLamports + MICRO - 1n) / MICRO
-  return BigInt(signatures) * LAMPORTS_PER_SIGNATURE + priority
-}
-
-/** What a unit may cost so that all of them cost no more than that. */
-export function unitPriceWithin(lamports: bigint, units: number): bigint {
-  return (lamports * MICRO) / BigInt(units)
-}
 
 /**
  * What others paid of late for being preferred where the reserve is written: the upper quarter of it. Anybody may write it, asks

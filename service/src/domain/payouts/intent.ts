@@ -14,6 +14,10 @@ export type KeyPath = {
   readonly index: number
 }
 
+export function isSameKey(one: KeyPath, other: KeyPath): boolean {
+  return one.purpose === other.purpose && one.index === other.index
+}
+
 /** A deposit address of ours that money leaves from. */
 export type OutflowSource = { readonly key: KeyPath; readonly address: string }
 

@@ -126,7 +126,7 @@ type Purse = {
   readonly held: bigint
   /** Of the reserve, noted before `held` was asked: of these, the money may be in it or not. */
   readonly leaving: readonly string[]
-  /** Of the reserve, where fees have to be there as well. */
+  /** Where the reserve pays the fee, and has to have it when the transaction is in a block. */
   readonly fees: FeePurse | null
 } | null
 
@@ -138,16 +138,16 @@ async function readPurse(
 ): Promise<Purse> {
   if (chain.model !== 'account') return null
   const { from } = outflow
+  const address = await reserveAddress(world.db, chain)
+  const fees = await readFeePurse(world.db, chain, outflow, address)
+  await keep()
   if (from !== undefined) {
     const held = await heldDeep(chain, from.address)
     await keep()
-    return { ...from, minedNonce: await minedNonce(chain, from.address), held, leaving: [], fees: null }
+    return { ...from, minedNonce: await minedNonce(chain, from.address), held, leaving: [], fees }
   }
-  const address = await reserveAddress(world.db, chain)
   const leaving = await findLeavingOutflows(world.db, outflow.asset)
   const held = await spendableBalance(chain, outflow.asset, [address])
-  await keep()
-  const fees = await readFeePurse(world.db, chain, address)
   await keep()
   const key = { purpose: 'reserve', index: 0 } as const
   return { key, address, minedNonce: await minedNonce(chain, address), held, leaving, fees }

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Chain } from '../../chains/chain.ts'
 import { insertAddresses } from '../../db/addresses.ts'
-import { endOutflow } from '../../db/outflows.ts'
+import { endOutflow, type LeavingFrom, planOutflow } from '../../db/outflows.ts'
 import { assert } from '../../domain/assert.ts'
 import type { AssetId } from '../../domain/catalog/assets.ts'
 import { amountOf } from '../../domain/money/amount.ts'
@@ -21,9 +21,9 @@ import { worldWithSigner } from '../testing/willing_signer.ts'
 import { workPayouts } from './work.ts'
 
 /**
- * What: on TRON nothing is drafted for whose fee the TRX of the reserve is too little, once all that was drafted before has taken what
- * it may: a call that runs out of energy fails, and what it burnt is gone.
- * How: a real PostgreSQL, orders moved by facts, and a TRON on paper that takes whatever is sent and mines what the test says.
+ * What: on TRON and Solana nothing is drafted for whose fee the coin of the reserve is too little, once all that was drafted before has
+ * taken what it may: a call that runs out of energy fails, so does one that cannot make an account, and what they burnt is gone.
+ * How: a real PostgreSQL, orders moved by facts, and chains on paper that take whatever is sent and mine what the test says.
  */
 let stage: BooksStage
 
@@ -79,10 +79,10 @@ async function planPayouts(to: AssetId, units: bigint, count = 1): Promise<void>
   }
 }
 
-async function work(chain = tronOnPaper()): Promise<void> {
+async function work(chain = tronOnPaper(), from?: LeavingFrom): Promise<void> {
   stage.advance(30_000)
   await lookAt(stage, 'ETH', 100)
-  await workPayouts(worldWithSigner(stage), chain)
+  await workPayouts(worldWithSigner(stage), chain, from)
 }
 
 async function outflows() {
@@ -168,4 +168,114 @@ test('what ends while a node says what is there has its fee taken off once more'
   }
   await work(ending)
   expect(await outflows()).toMatchObject([{ state: 'confirmed' }, WAITS])
+})
+
+const SOL = 10n ** 9n
+const USDC: AssetId = 'USDC:SOL'
+const LOCKED = 890_880n
+const RENT = 2_039_280n
+const FEE = 5_001n
+const SWEEP_FEE = 10_001n
+
+function solanaOnPaper(): Chain {
+  const paper = stage.chain('SOL')
+  const reference = { slot: 90, blockhash: 'hash', height: 80 }
+  const price = { units: 1_000, unitPriceMicroLamports: 1_000n }
+  return {
+    ...paper,
+    balance: (asset, addresses, height) => paper.balance(asset, addresses, height ?? 1_000),
+    lockedUnits: async () => LOCKED,
+    isOver: async () => false,
+    bid: async ({ from }) => {
+      const feeLamports = from === undefined ? FEE : SWEEP_FEE
+      return accept({ family: 'solana', ...price, feeLamports, holdingRentLamports: RENT, reference })
+    },
+    draft: ({ payoutId, address: to, asset, units }, bid, { model, ...funds }) => {
+      assert(bid.family === 'solana' && model === 'timed' && 'from' in funds, 'Solana has no nonces')
+      const { units: computeUnits, unitPriceMicroLamports } = bid
+      const token = asset === USDC ? 'the mint' : null
+      const payer = token === null ? funds.from : ({ purpose: 'reserve', index: 0 } as const)
+      const what = { payoutId, attempt: 1, from: funds.from, payer, to, units, token }
+      const life = { computeUnits, unitPriceMicroLamports, reference, lastHeight: 231 }
+      return accept({ family: 'solana', chain: 'SOL', ...what, ...life })
+    },
+    broadcast: async () => 'accepted',
+  }
+}
+
+async function openSolanaReserve(lamports: bigint): Promise<void> {
+  await insertAddresses(stage.db, 'solana', 'reserve', 0, [RESERVE])
+  await fundReserve(stage, 'ETH:ETH', ETHER)
+  await fundReserve(stage, 'SOL:SOL', LOCKED + lamports)
+  await fundReserve(stage, USDC, 1_000n * ETHER)
+}
+
+test('of four payouts of a token to whoever has none those leave whose accounts the reserve can make', async () => {
+  await openSolanaReserve(2n * (FEE + RENT))
+  await planPayouts(USDC, ETHER, 4)
+  await work(solanaOnPaper())
+  expect(await outflows()).toMatchObject([SENT, SENT, WAITS, WAITS])
+  stage.chain('SOL').move(81, 'SOL:SOL', RESERVE, FEE + RENT - 1n)
+  await work(solanaOnPaper())
+  expect(await outflows(), 'a lamport is missing').toMatchObject([SENT, SENT, WAITS, WAITS])
+  stage.chain('SOL').move(82, 'SOL:SOL', RESERVE, 1n)
+  await work(solanaOnPaper())
+  expect(await outflows()).toMatchObject([SENT, SENT, SENT, WAITS])
+})
+
+const sol: Payout = ['SOL:SOL', SOL]
+const usdc: Payout = [USDC, ETHER]
+
+test.each([
+  { drafted: 'SOL', other: 'an account', first: sol, next: usdc },
+  { drafted: 'an account', other: 'SOL', first: usdc, next: sol },
+])('$drafted that is drafted is not there for $other', async ({ first, next }) => {
+  await openSolanaReserve(SOL + RENT + 2n * FEE - 1n)
+  await planPayouts(...first)
+  await work(solanaOnPaper())
+  await planPayouts(...next)
+  await work(solanaOnPaper())
+  expect(await outflows()).toMatchObject([SENT, WAITS])
+  stage.chain('SOL').move(81, 'SOL:SOL', RESERVE, 1n)
+  await work(solanaOnPaper())
+  expect(await outflows()).toMatchObject([SENT, SENT])
+})
+
+async function planSweep(asset: AssetId): Promise<void> {
+  const [payoutId, address] = [`sweep:SOL:7:1`, 'deposit-of-sol']
+  await insertAddresses(stage.db, 'solana', 'deposit', 7, [address])
+  stage.chain('SOL').move(50, asset, address, SOL)
+  const from = { key: { purpose: 'deposit', index: 7 }, address } as const
+  const sweep = { payoutId, kind: 'sweep', asset, units: SOL, address: RESERVE, tag: null, from } as const
+  await planOutflow(stage.db, sweep, stage.world.clock.nowMs())
+}
+
+test('a token that leaves a deposit address takes its fee of what payouts need', async () => {
+  await openSolanaReserve(RENT + FEE + SWEEP_FEE - 1n)
+  await planSweep(USDC)
+  await work(solanaOnPaper(), 'deposits')
+  await planPayouts(...usdc)
+  await work(solanaOnPaper())
+  expect(await outflows()).toMatchObject([SENT, WAITS])
+  stage.chain('SOL').move(81, 'SOL:SOL', RESERVE, 1n)
+  await work(solanaOnPaper())
+  expect(await outflows()).toMatchObject([SENT, SENT])
+})
+
+test('a token stays where it is while payouts need what its sweep would take', async () => {
+  await openSolanaReserve(RENT + FEE + SWEEP_FEE - 1n)
+  await planPayouts(...usdc)
+  await work(solanaOnPaper())
+  await planSweep(USDC)
+  await work(solanaOnPaper(), 'deposits')
+  expect(await outflows()).toMatchObject([SENT, { state: 'cancelled' }])
+})
+
+test('SOL that leaves a deposit address needs nothing of the reserve', async () => {
+  await openSolanaReserve(RENT + FEE)
+  await planSweep('SOL:SOL')
+  await work(solanaOnPaper(), 'deposits')
+  await planPayouts(...usdc)
+  await work(solanaOnPaper())
+  expect(await outflows()).toMatchObject([SENT, SENT])
 })

@@ -1,50 +1,83 @@
 import type { Chain, FeeBid } from '../../chains/chain.ts'
 import type { Sql } from '../../db/database.ts'
-import { findLeavingOutflows, leavingIntents } from '../../db/outflows.ts'
+import { lockAccount } from '../../db/nonces.ts'
+import { findDraftedOutflows, leavingIntents } from '../../db/outflows.ts'
 import { assert } from '../../domain/assert.ts'
 import { nativeAsset } from '../../domain/catalog/assets.ts'
 import { amountOf, toChainUnits } from '../../domain/money/amount.ts'
-import type { Intent, PayoutId } from '../../domain/payouts/intent.ts'
+import type { Intent, KeyPath, Outflow, PayoutId } from '../../domain/payouts/intent.ts'
+import { solanaFeeOf } from '../../domain/payouts/solana_fee.ts'
 import { heldDeep } from '../deep_height.ts'
+import { spendableBalance } from '../reserves.ts'
 
-/** The TRX of TRON's reserve, which all that leaves it takes a fee of. */
+/** The native coin of the reserve, which all that it pays for takes a fee of. In the chain's units: sun, lamports. */
 export type FeePurse = {
+  readonly address: string
   /** In the newest final block: what was drafted and is not final has taken nothing of it yet. */
-  readonly heldSun: bigint
+  readonly held: bigint
   /** Noted before that was asked: what these take may be in it or not. */
   readonly leaving: readonly PayoutId[]
 }
 
-/** Null: on other chains what cannot pay its fee is kept out of blocks, and fails in none. */
-export async function readFeePurse(sql: Sql, chain: Chain, reserve: string): Promise<FeePurse | null> {
-  if (chain.family !== 'tron') return null
-  const leaving: PayoutId[] = []
-  for (const asset of chain.assets) leaving.push(...(await findLeavingOutflows(sql, asset)))
-  const held = amountOf(nativeAsset(chain.id).id, await heldDeep(chain, reserve))
-  return { heldSun: toChainUnits(held), leaving }
+/** Null: on other chains what cannot pay its fee is kept out of blocks, and fails in none. Or a deposit address pays. */
+export async function readFeePurse(
+  sql: Sql,
+  chain: Chain,
+  { from, asset }: Outflow,
+  reserve: string,
+): Promise<FeePurse | null> {
+  const { id: native } = nativeAsset(chain.id)
+  // On Solana the reserve pays for a token that leaves a deposit address.
+  const isOurs = from === undefined || (chain.family === 'solana' && asset !== native)
+  if (!isOurs || (chain.family !== 'tron' && chain.family !== 'solana')) return null
+  const leaving = await findDraftedOutflows(sql, chain.id)
+  // All that Solana tells is final.
+  const held =
+    chain.family === 'tron'
+      ? await heldDeep(chain, reserve)
+      : await spendableBalance(chain, native, [reserve])
+  return { address: reserve, held: toChainUnits(amountOf(native, held)), leaving }
 }
 
 /**
- * Why the reserve might not have the TRX for this transaction, or null. A call of a token gets no more energy than its owner can pay for
- * when it is in a block, and burns all of that when it is too little: so the most that everything drafted before it may take is taken off.
- * Asked where the others that are drafted wait for this one.
+ * Why the reserve might not have the coin for this transaction, or null. A call of a token on TRON gets no more energy than its owner can
+ * pay for when it is in a block, and burns all of that when it is too little; on Solana a transfer fails for whose account there are no
+ * lamports left. So the most that everything drafted before it may take is taken off. All others that are drafted wait for this one.
  */
 export async function findLackOfFee(
   tx: Sql,
   intent: Intent,
   bid: FeeBid,
-  { heldSun, leaving }: FeePurse,
+  { address, held, leaving }: FeePurse,
 ): Promise<string | null> {
-  assert(bid.family === 'tron', 'only there a fee is limited')
+  await lockAccount(tx, intent.chain, address)
   const before = await leavingIntents(tx, intent.chain, leaving)
-  const promisedSun = before.reduce((sum, each) => sum + takenBy(each), 0n)
-  const neededSun = takenBy(intent) + bid.otherSun
-  if (heldSun - promisedSun >= neededSun) return null
-  return `with its fee it takes up to ${neededSun} sun: the reserve holds ${heldSun} that are final, of which ${promisedSun} are promised`
+  const promised = before.reduce((sum, each) => sum + takenBy(each, bid), 0n)
+  const needed = takenBy(intent, bid) + (bid.family === 'tron' ? bid.otherSun : 0n)
+  if (held - promised >= needed) return null
+  const unit = bid.family === 'tron' ? 'sun' : 'lamports'
+  return `with its fee it takes up to ${needed} ${unit}: the reserve holds ${held} that are final, of which ${promised} are promised`
 }
 
-/** Without the bandwidth, which is little beside the room that a fee limit has. */
-function takenBy(intent: Intent): bigint {
-  assert(intent.family === 'tron', 'what leaves an account of TRON is of TRON')
-  return intent.feeLimitSun + (intent.token === null ? intent.units : 0n)
+/** Of the reserve. On TRON without the bandwidth, which is little beside the room that a fee limit has. */
+function takenBy(intent: Intent, bid: FeeBid): bigint {
+  switch (intent.family) {
+    case 'tron':
+      if (!isReserve(intent.from)) return 0n
+      return intent.feeLimitSun + (intent.token === null ? intent.units : 0n)
+    case 'solana': {
+      if (!isReserve(intent.payer)) return 0n
+      // The reserve, which tokens of deposit addresses go to, has an account for them.
+      if (!isReserve(intent.from)) return solanaFeeOf(intent)
+      assert(bid.family === 'solana', 'what is bid there is of Solana')
+      // Who is paid may have no account for the token, or close it until then.
+      return solanaFeeOf(intent) + (intent.token === null ? intent.units : bid.holdingRentLamports)
+    }
+    default:
+      assert(false, 'what takes a fee of the reserve is of TRON or Solana')
+  }
+}
+
+function isReserve({ purpose }: KeyPath): boolean {
+  return purpose === 'reserve'
 }

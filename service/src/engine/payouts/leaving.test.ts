@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import {
+  findDraftedOutflows,
   findLeavingOutflows,
   findSignedOutflows,
   isAccountBeingMade,
@@ -84,6 +85,11 @@ test('of what is leaving, and of what was before, the last attempt says what it 
   const count = numbered.length + written.length + left.length
   expect(found).toEqual(Array.from({ length: count }, () => ({ attempt: 2 })))
   expect(await leavingIntents(stage.db, 'BNB', [])).toEqual([])
+  const drafted = [...numbered, ...written]
+  expect((await findDraftedOutflows(stage.db, 'ETH')).toSorted()).toEqual(drafted)
+  await stage.corrupt(`UPDATE outflows SET kind = 'sweep', from_address = payout_id, from_index = 1`)
+  expect((await findDraftedOutflows(stage.db, 'ETH')).toSorted(), 'from wherever').toEqual(drafted)
+  expect(await leavingIntents(stage.db, 'ETH', left)).toHaveLength(count)
 })
 
 test('what is written down and not among those that were signed is still to be signed', async () => {
@@ -111,6 +117,7 @@ test('what has ended is not read again to know what is leaving', async () => {
     const leftBefore = [...numbered, ...ended.slice(0, 50)]
     return {
       finding: await pagesTouched(stage.db, (sql) => findLeavingOutflows(sql, ASSET)),
+      findingAll: await pagesTouched(stage.db, (sql) => findDraftedOutflows(sql, 'ETH')),
       adding: await pagesTouched(stage.db, (sql) => sumLeavingOutflows(sql, ASSET, leftBefore)),
       reading: await pagesTouched(stage.db, (sql) => leavingIntents(sql, 'ETH', leftBefore)),
       signed: await pagesTouched(stage.db, (sql) => findSignedOutflows(sql, ASSET)),
@@ -122,6 +129,7 @@ test('what has ended is not read again to know what is leaving', async () => {
   expect(few.finding).toBeGreaterThan(0)
   // A higher tree may be walked where few rows were all read; ten times the pages are not.
   expect(many.finding).toBeLessThan(3 * few.finding)
+  expect(many.findingAll).toBeLessThan(3 * few.findingAll)
   expect(many.adding).toBeLessThan(3 * few.adding)
   expect(many.reading).toBeLessThan(3 * few.reading)
   expect(many.signed).toBeLessThan(3 * few.signed)

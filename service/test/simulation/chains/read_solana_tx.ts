@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { base58 } from '@scure/base'
 import { getCompiledTransactionMessageDecoder, getTransactionDecoder } from '@solana/kit'
-import { feeOf } from '../../../src/chains/solana/fees.ts'
+import { solanaFee } from '../../../src/domain/payouts/solana_fee.ts'
 import { solanaAddress as addressOfKey } from '../../../src/signer/solana_address.ts'
 import type { DatedTx } from './dated_node.ts'
 
@@ -41,7 +41,7 @@ export function readSolanaTx(bytes: string): DatedTx | null {
       from,
       sequence: null,
       payment: { to, tag: null, units: transfer.data.readBigUInt64LE(4) },
-      fee: feeOf(1, units, price),
+      fee: solanaFee(1, units, price),
       isInTime: ({ height, heightOf }) => {
         const from = heightOf(reference)
         return from !== null && BLOCKS_EACH * height <= BLOCKS_EACH * from + BLOCKS_OF_LIFE

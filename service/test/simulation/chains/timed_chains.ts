@@ -4,7 +4,7 @@ import { lifetimeFrom } from '../../../src/chains/eos/bid.ts'
 import * as eosDraft from '../../../src/chains/eos/draft.ts'
 import { parseAddress as parseSolana } from '../../../src/chains/solana/address.ts'
 import * as solanaDraft from '../../../src/chains/solana/draft.ts'
-import { feeOf, TRANSFER_UNITS, withRoom } from '../../../src/chains/solana/fees.ts'
+import { TRANSFER_UNITS, withRoom } from '../../../src/chains/solana/fees.ts'
 import { parseAddress as parseTron } from '../../../src/chains/tron/address.ts'
 import * as tronDraft from '../../../src/chains/tron/draft.ts'
 import { assert } from '../../../src/domain/assert.ts'
@@ -12,6 +12,7 @@ import { nativeAsset } from '../../../src/domain/catalog/assets.ts'
 import { amountOf, fromChainUnits } from '../../../src/domain/money/amount.ts'
 import { accept, refuse } from '../../../src/domain/outcome.ts'
 import type { Intent } from '../../../src/domain/payouts/intent.ts'
+import { solanaFee } from '../../../src/domain/payouts/solana_fee.ts'
 import { lastBlockOf } from '../../../src/domain/payouts/solana_life.ts'
 import { type Asked, bidFor, datedChain } from './dated_chain.ts'
 import { RENT } from './dated_rules.ts'
@@ -104,7 +105,7 @@ export function solanaChain(asked: Asked): Chain {
   const price = async () => {
     // So much for each of the units that a transfer may use comes to what is asked, in lamports.
     const unitPriceMicroLamports = (await ask('askedFee')) * (1_000_000n / BigInt(TRANSFER_UNITS))
-    return { unitPriceMicroLamports, feeLamports: feeOf(1, TRANSFER_UNITS, unitPriceMicroLamports) }
+    return { unitPriceMicroLamports, feeLamports: solanaFee(1, TRANSFER_UNITS, unitPriceMicroLamports) }
   }
   return {
     ...timedChain(asked, (intent, { height }) => {
@@ -121,7 +122,8 @@ export function solanaChain(asked: Asked): Chain {
           const priced = await price()
           const { height: slot, hash } = await ask('solid')
           const reference = { slot, blockhash: blockhashOf(hash), height: slot * BLOCKS_EACH }
-          const bid = { family: 'solana', units: TRANSFER_UNITS, ...priced, reference } as const
+          const units = { units: TRANSFER_UNITS, holdingRentLamports: 0n }
+          const bid = { family: 'solana', ...units, ...priced, reference } as const
           return accept({ cost: priced.feeLamports, bid })
         },
         RENT,
