@@ -294,6 +294,26 @@ test('whoever Solana would not deliver to is no destination', async () => {
   expect(chain.parseAddress(mint)).toMatchObject({ rejection: { code: 'address_unpayable' } })
 })
 
+test('what fails in its block because of ours there is too little is no fault of its payee', async () => {
+  const driver = await startOnce()
+  const { chain } = driver
+  const reserve = await driver.reserveAddress()
+  // Each of three takes more than a third, and finds all of it: none of the others is in a block yet.
+  for (const asset of ['USDC:SOL', 'SOL:SOL'] as const) {
+    const units = ((await chain.balance(asset, [reserve])) * 3n) / 8n
+    const hashes: string[] = []
+    for (let sent = 0; sent < 3; sent += 1) {
+      const tx = await driver.sign(await draft(driver, payoutOf(asset, await driver.outsideAddress(), units)))
+      expect(await chain.broadcast(tx)).toBe('accepted')
+      hashes.push(tx.txHash)
+    }
+    await driver.mine(1)
+    const ends = await Promise.all(hashes.map((txHash) => chain.lookup(txHash)))
+    const paid = { where: 'block', succeeded: true }
+    expect(ends).toMatchObject([paid, paid, { where: 'block', succeeded: false, fault: 'ours' }])
+  }
+})
+
 test('the end', async () => {
   await (await startOnce()).stop()
 })

@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest'
 import type { SolanaIntent } from '../../domain/payouts/intent.ts'
 import { blocksOf } from './blocks.ts'
-import { isOver } from './lookup.ts'
+import { isOver, lookup } from './lookup.ts'
 import { NodeRefusal } from './rpc.ts'
 import { type Script, scriptedNode } from './testing/scripted_node.ts'
 
 /**
  * What: an attempt is over when the final chain has passed it by and does not have it; a node that has forgotten, that lacks
- * blocks or that goes backwards is not believed.
+ * blocks or that goes backwards is not believed. Why one has failed is told where it says whose fault it is.
  * How: a node that answers as the test says. Every slot has a block here, and its height is 100 less.
  */
 const intent = {
@@ -90,4 +90,24 @@ test('a node that lacks one of the blocks in which it could be cannot tell', asy
 test('a node that goes backwards meanwhile is not believed', async () => {
   let asked = 0
   expect(await look({ getSlot: () => (asked++ === 0 ? 1_300 : 1_200) })).toBe(false)
+})
+
+test.each([
+  ['a program moves more than is there', { InstructionError: [2, { Custom: 1 }] }, 'ours'],
+  ['who pays keeps less than its rent', { InsufficientFundsForRent: { account_index: 0 } }, 'ours'],
+  ['who is paid has less than its rent', { InsufficientFundsForRent: { account_index: 1 } }, undefined],
+  ['the account that it pays is frozen', { InstructionError: [1, { Custom: 17 }] }, undefined],
+  ['the account that it pays is another’s', { InstructionError: [0, 'IllegalOwner'] }, undefined],
+  ['of something else', 'ProgramCacheHitMaxLimit', undefined],
+])('a payment that fails because %s', async (_, err, fault) => {
+  const balances = { preBalances: [7_000], postBalances: [2_000] }
+  const meta = { err, fee: 5_000, ...balances, preTokenBalances: [], postTokenBalances: [] }
+  const node = scriptedNode({
+    getSlot: () => 1_300,
+    getBlock: (slot) => block(Number(slot)),
+    getTransaction: () => ({ slot: 1_200, meta }),
+  })
+  const status = await lookup(node, blocksOf(node), 'SOL:SOL', signature)
+  expect(status).toMatchObject({ where: 'block', succeeded: false, cost: { units: 5_000n } })
+  expect(status.where === 'block' && status.fault).toBe(fault)
 })

@@ -5,7 +5,7 @@ import { lastBlockOf, SOLANA_BLOCKS_OF_LIFE } from '../../domain/payouts/solana_
 import type { TxStatus } from '../chain.ts'
 import type { Blocks, Header } from './blocks.ts'
 import { inContext, integerIn, lamportsIn, listIn, objectIn } from './replies.ts'
-import { type Fields, NoAnswer, type Rpc } from './rpc.ts'
+import { type Fields, isObject, NoAnswer, type Rpc } from './rpc.ts'
 import { type Balances, readMeta } from './transactions.ts'
 
 /** Where a transaction is now. What is in a block that is not final yet waits, as far as anybody here is concerned. */
@@ -22,8 +22,21 @@ export async function lookup(rpc: Rpc, blocks: Blocks, native: AssetId, txHash: 
     where: 'block',
     block: { height: slot, hash: block.hash },
     succeeded: read.succeeded,
+    ...(isOurFault(meta.err) && { fault: 'ours' }),
     cost: fromChainUnits(native, lamportsIn(meta.fee, 'meta fee') + rentPaid(read)),
   }
+}
+
+/**
+ * Whether it failed because there was too little of ours, whoever it was to pay: a program was to move more than we have, which those of
+ * coin and of tokens both call 1, or the first account, which pays the fee, would have kept less than its rent.
+ * https://github.com/anza-xyz/solana-sdk, transaction-error and system-interface; https://github.com/solana-program/token, interface/src/error.rs
+ */
+function isOurFault(err: unknown): boolean {
+  if (!isObject(err)) return false
+  const { InstructionError: ofProgram, InsufficientFundsForRent: ofRent } = err
+  const reason: unknown = Array.isArray(ofProgram) ? ofProgram[1] : undefined
+  return (isObject(reason) && reason.Custom === 1) || (isObject(ofRent) && ofRent.account_index === 0)
 }
 
 /** Who is paid in a token for the first time gets an account for it from us, which costs its rent, less what somebody sent there. */
