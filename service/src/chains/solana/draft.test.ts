@@ -2,12 +2,15 @@ import { expect, test } from 'vitest'
 import { assert } from '../../domain/assert.ts'
 import { accept } from '../../domain/outcome.ts'
 import type { Outflow, SolanaIntent } from '../../domain/payouts/intent.ts'
+import { solanaFeeOf } from '../../domain/payouts/solana_fee.ts'
 import type { FeeBid, Funds } from '../chain.ts'
 import { draft, raise } from './draft.ts'
 
 const payee = '7UkEVmiaC9pPb5DtFrP4pW2ykVAHpmGLUALV9WVRwAo2'
 const mint = 'EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v'
+const CAP = 1_000_000n
 const drafter = {
+  feeLamportsMax: CAP,
   mintOf: (asset: Outflow['asset']) => (asset === 'SOL:SOL' ? null : mint),
   parseAddress: (text: string) => accept(text),
 }
@@ -76,10 +79,37 @@ test('out of a deposit address SOL goes whole, less its fee, and a token for the
 
 test('the next attempt is valid only when the one before no longer is', () => {
   const first = drafted(outflow(token))
-  expect(raise(first, bidAt(1_150))).toMatchObject({ ok: false, rejection: { code: 'network' } })
+  expect(raise(drafter, first, bidAt(1_150))).toMatchObject({ ok: false, rejection: { code: 'network' } })
   const { reference } = bidAt(1_151)
-  expect(raise(first, bidAt(1_151))).toEqual({
+  const unitPriceMicroLamports = expect.any(BigInt)
+  expect(raise(drafter, first, bidAt(1_151))).toEqual({
     ok: true,
-    value: { ...first, attempt: 2, reference, lastHeight: 1_302 },
+    value: { ...first, attempt: 2, reference, lastHeight: 1_302, unitPriceMicroLamports },
   })
+})
+
+test('the next attempt bids more than the one that was in no block, whatever others are said to pay, up to the cap', () => {
+  const prices: bigint[] = []
+  let attempt = drafted(outflow())
+  for (let height = 2_000; prices.length < 15; height += 1_000) {
+    const next = raise(drafter, attempt, bidAt(height))
+    assert(next.ok, 'it is over')
+    attempt = next.value
+    prices.push(attempt.unitPriceMicroLamports)
+    expect(solanaFeeOf(attempt)).toBeLessThanOrEqual(CAP)
+  }
+  expect(prices.slice(0, 3)).toEqual([5_000_000n, 10_000_000n, 20_000_000n])
+  expect(solanaFeeOf(attempt)).toBe(CAP)
+  const dear = { ...bidAt(2_000), unitPriceMicroLamports: 6_000_000n }
+  expect(raise(drafter, drafted(outflow()), dear)).toMatchObject({
+    value: { unitPriceMicroLamports: 6_000_000n },
+  })
+})
+
+test('where two sign, both signatures are of what the cap leaves', () => {
+  const height = 2_000
+  const dear = { ...bidAt(height), unitPriceMicroLamports: 10n ** 12n }
+  const next = raise(drafter, drafted(sweep(token), holding(0n)), dear)
+  assert(next.ok, 'it is over')
+  expect(solanaFeeOf(next.value)).toBe(CAP)
 })

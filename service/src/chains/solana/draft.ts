@@ -1,8 +1,10 @@
 import { assert } from '../../domain/assert.ts'
 import type { AssetId } from '../../domain/catalog/assets.ts'
 import { amountOf, toChainUnits } from '../../domain/money/amount.ts'
+import { larger } from '../../domain/money/larger.ts'
 import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
 import type { Intent, KeyPath, Outflow, SolanaIntent } from '../../domain/payouts/intent.ts'
+import { solanaFeeOf, unitPriceWithin } from '../../domain/payouts/solana_fee.ts'
 import { lastBlockOf } from '../../domain/payouts/solana_life.ts'
 import type { DraftRejection, FeeBid, Funds } from '../chain.ts'
 
@@ -10,7 +12,11 @@ export type Drafter = {
   /** The mint of a token asset, or null for SOL; throws for an asset of another chain. */
   readonly mintOf: (asset: AssetId) => string | null
   readonly parseAddress: (text: string) => Outcome<string>
+  readonly feeLamportsMax: bigint
 }
+
+/** What a further attempt pays at least for being preferred: as much as for a signature. */
+const FURTHER_LAMPORTS_LEAST = 5_000n
 
 const RESERVE: KeyPath = { purpose: 'reserve', index: 0 }
 
@@ -54,13 +60,23 @@ type SolanaBid = FeeBid & { readonly family: 'solana' }
 
 /**
  * The same payment once more, in blocks of its own: it refers to one in which no earlier attempt is valid any more. Whether
- * the earlier one was in a block before that is `isOver`'s to say.
+ * the earlier one was in a block before that is `isOver`'s to say. For a unit it pays twice as much, up to the cap: nodes tell what was
+ * the least in a block, and where blocks are full that is too little, however often it is bid.
  */
-export function raise(previous: Intent, bid: FeeBid): Outcome<SolanaIntent, DraftRejection> {
+export function raise(
+  { feeLamportsMax }: Pick<Drafter, 'feeLamportsMax'>,
+  previous: Intent,
+  bid: FeeBid,
+): Outcome<SolanaIntent, DraftRejection> {
   assert(previous.family === 'solana' && bid.family === 'solana', 'a Solana attempt follows a Solana attempt')
   if (bid.reference.height < lastBlockOf(previous))
     return refuse({ code: 'network', message: 'the earlier attempt may still get into a block' })
-  return accept({ ...previous, attempt: previous.attempt + 1, ...lifeOf(bid) })
+  const next = { ...previous, attempt: previous.attempt + 1, ...lifeOf(bid) }
+  const left = feeLamportsMax - solanaFeeOf({ ...next, unitPriceMicroLamports: 0n })
+  const least = unitPriceWithin(FURTHER_LAMPORTS_LEAST, bid.units)
+  const wanted = larger(bid.unitPriceMicroLamports, larger(2n * previous.unitPriceMicroLamports, least))
+  const most = unitPriceWithin(left, bid.units)
+  return accept({ ...next, unitPriceMicroLamports: wanted < most ? wanted : most })
 }
 
 function lifeOf({ units: computeUnits, unitPriceMicroLamports, reference }: SolanaBid) {

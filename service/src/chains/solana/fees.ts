@@ -10,7 +10,8 @@ export const TRANSFER_UNITS = 1_000
 export const TOKEN_UNITS = 60_000
 
 /**
- * What others paid of late for being preferred where the reserve is written: the upper quarter of it. Anybody may write it, asks
+ * What others paid of late for being preferred where the reserve is written: the upper quarter of what a node tells, which is for each slot the
+ * least that was in it (https://github.com/solana-foundation/developer-content/issues/79), and mostly nothing. Anybody may write it, asks
  * for a single unit and names a price that costs them next to nothing: so it says what we would like to pay, and never
  * whether we can.
  */

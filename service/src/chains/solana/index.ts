@@ -36,7 +36,7 @@ export function solana(settings: SolanaSettings): Chain {
   const parse = (text: string) => parseAddress(text, new Set(tokens.keys()))
   const rents = rentsOf(rpc)
   const bidder = { rpc, blocks, rents, feeLamportsMax, reserveAddress, mintOf }
-  const drafter = { mintOf, parseAddress: parse }
+  const drafter = { mintOf, parseAddress: parse, feeLamportsMax }
   const find = (txHash: string) => lookup(rpc, blocks, native, txHash)
   return {
     id,
@@ -62,7 +62,7 @@ export function solana(settings: SolanaSettings): Chain {
     estimateCost: async (asset) => fromChainUnits(native, await usualCost(bidder, asset)),
     bid: (outflow) => bid(bidder, outflow),
     draft: (outflow, feeBid, funds) => draft(drafter, outflow, feeBid, funds),
-    raise,
+    raise: (previous, feeBid) => raise(drafter, previous, feeBid),
     isOver: (intent, txHash) => isOver(rpc, blocks, intent, txHash),
     broadcast: (tx) => broadcast(rpc, find, tx),
     balance: (asset, addresses, height) => balance({ rpc, blocks }, asset, mintOf(asset), addresses, height),

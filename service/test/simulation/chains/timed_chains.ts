@@ -101,7 +101,7 @@ export function eosChain(asked: Asked): Chain {
 export function solanaChain(asked: Asked): Chain {
   const { ask } = asked
   const parse = (text: string) => parseSolana(text, nothingListed)
-  const drafter = { mintOf: () => null, parseAddress: parse }
+  const drafter = { mintOf: () => null, parseAddress: parse, ...solanaSettings }
   const price = async () => {
     // So much for each of the units that a transfer may use comes to what is asked, in lamports.
     const unitPriceMicroLamports = (await ask('askedFee')) * (1_000_000n / BigInt(TRANSFER_UNITS))
@@ -129,7 +129,7 @@ export function solanaChain(asked: Asked): Chain {
         RENT,
       ),
     draft: (outflow, feeBid, funds) => solanaDraft.draft(drafter, outflow, feeBid, funds),
-    raise: solanaDraft.raise,
+    raise: (previous, feeBid) => solanaDraft.raise(drafter, previous, feeBid),
     lockedUnits: async () => fromChainUnits('SOL:SOL', RENT).units,
   }
 }
