@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { TOKEN_PROGRAM } from './address.ts'
+import { NoAnswer } from './rpc.ts'
 import { readTransaction } from './transactions.ts'
 
 const [payer, holding, other, closed] = ['payer', 'holding', 'other', 'closed']
@@ -64,3 +65,11 @@ test('what a transaction that failed has cost its payer is kept, for the balance
   expect(failed.succeeded).toBe(false)
   expect(failed.coins).toHaveLength(2)
 })
+
+test.each(['owner', 'mint', 'programId', 'uiTokenAmount'])(
+  'a balance of a token without %s is no answer',
+  (missing) => {
+    const half = { ...token(1, '8'), [missing]: undefined }
+    expect(() => readTransaction(told({ postTokenBalances: [half] }))).toThrow(NoAnswer)
+  },
+)

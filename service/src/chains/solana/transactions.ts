@@ -1,5 +1,5 @@
 import { integerIn, listIn, objectIn, textIn, unitsIn } from './replies.ts'
-import { type Fields, isObject, NoAnswer } from './rpc.ts'
+import { type Fields, NoAnswer } from './rpc.ts'
 
 /** What an account holds of a token, as a block tells it. */
 export type TokenBalance = {
@@ -110,22 +110,19 @@ export function readMeta(meta: Fields, accounts: number): Balances {
     succeeded: hasSucceeded(meta),
     before: balances(meta.preBalances, 'meta preBalances'),
     after: balances(meta.postBalances, 'meta postBalances'),
-    tokensBefore: listIn(meta.preTokenBalances, 'meta preTokenBalances').flatMap(readToken),
-    tokensAfter: listIn(meta.postTokenBalances, 'meta postTokenBalances').flatMap(readToken),
+    tokensBefore: listIn(meta.preTokenBalances, 'meta preTokenBalances').map(readToken),
+    tokensAfter: listIn(meta.postTokenBalances, 'meta postTokenBalances').map(readToken),
   }
 }
 
-/** Blocks of the first years do not say whose a token is; nothing of ours is in them. */
-function readToken(value: unknown): readonly TokenBalance[] {
+/** Whole or not at all: what does not say whose it is may be ours. Blocks of the first years do not, and are never read. */
+function readToken(value: unknown): TokenBalance {
   const { accountIndex, mint, owner, programId, uiTokenAmount } = objectIn(value, 'token balance')
-  if (owner === undefined || !isObject(uiTokenAmount)) return []
-  return [
-    {
-      at: integerIn(accountIndex, 'token accountIndex'),
-      mint: textIn(mint, 'token mint'),
-      owner: textIn(owner, 'token owner'),
-      program: textIn(programId, 'token programId'),
-      units: unitsIn(uiTokenAmount.amount, 'token amount'),
-    },
-  ]
+  return {
+    at: integerIn(accountIndex, 'token accountIndex'),
+    mint: textIn(mint, 'token mint'),
+    owner: textIn(owner, 'token owner'),
+    program: textIn(programId, 'token programId'),
+    units: unitsIn(objectIn(uiTokenAmount, 'token uiTokenAmount').amount, 'token amount'),
+  }
 }
