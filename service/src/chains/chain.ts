@@ -35,6 +35,12 @@ export type Block = BlockRef & {
 /** Asked once a block (or once a mempool look) with every recipient in it: cost is by block, not by orders. */
 export type FindOurs = (addresses: readonly string[]) => Promise<ReadonlySet<string>>
 
+/**
+ * ours: what is ours was too little for it, whoever it was to pay. nobodys: what it was made for changed before it was in its block;
+ * made anew, it would pay.
+ */
+export type Fault = 'ours' | 'nobodys'
+
 export type TxStatus =
   | { readonly where: 'absent' }
   | { readonly where: 'mempool' }
@@ -43,8 +49,8 @@ export type TxStatus =
       readonly block: BlockRef
       /** False when the chain executed and rejected it: nothing was paid but the cost. */
       readonly succeeded: boolean
-      /** With one that failed, where the chain says that what is ours was too little for it, whoever it was to pay. */
-      readonly fault?: 'ours'
+      /** With one that failed, where the chain says that its payee has no part in that. */
+      readonly fault?: Fault
       /** What the transaction cost us, in the chain's native asset. */
       readonly cost: Amount
     }

@@ -102,12 +102,14 @@ async function applyOne(
       await insertFact(tx, orderId, { key: factKey, kind: fact.kind, outcome: 'changed' }, nowMs)
       await saveOrder(tx, before, order)
       await postForOrder(tx, orderId, factKey, postings, nowMs)
-      for (const effect of effects) await carryOut(tx, order, effect, nowMs)
+      for (const effect of effects.filter((one) => !isPlan(one))) await carryOut(tx, order, effect, nowMs)
       if (order.sequence > before.sequence) {
         const snapshot = viewOrder(order, world.market)
         await appendEvent(tx, order, { previousStatus: before.state.status, factKey, snapshot })
       }
       await alongside(tx, order)
+      // Last: an order has one live outflow, and the one before it may end alongside.
+      for (const effect of effects.filter(isPlan)) await carryOut(tx, order, effect, nowMs)
       return { kind: 'changed', order }
     }
     default:
@@ -124,6 +126,10 @@ function ringFor({ alarms }: World, { state, terms }: Order): void {
 }
 
 async function nothing(): Promise<void> {}
+
+function isPlan({ kind }: Effect): boolean {
+  return kind === 'PlanPayout'
+}
 
 /** Effects are rows that are due; workers find them. */
 async function carryOut(tx: Sql, order: Order, effect: Effect, nowMs: InstantMs): Promise<void> {

@@ -261,6 +261,44 @@ test('of payouts that come together to somebody without an account the first mak
     expect(await paid(sandbox, order)).toMatchObject({ type: 'payment', to: account })
 })
 
+/** Its customer tops the new wallet up from elsewhere, say, in the seconds between the payout's draft and its ledger. */
+async function madeByAnother(
+  sandbox: TestSandbox,
+  account: string,
+  pay: () => Promise<unknown>,
+): Promise<void> {
+  // The network loses the payout until the account is there.
+  sandbox.devnet.trouble('XLM', { submits: Array.from({ length: 100 }, () => 'drop' as const) })
+  await pay()
+  await sandbox.eventually('it is sent', async () => {
+    const query =
+      'SELECT 1 FROM attempts JOIN outflows USING (bucket, payout_id) WHERE address = $1 AND answer IS NOT NULL'
+    expect(await sandbox.rows(query, [account])).toHaveLength(1)
+  })
+  await sandbox.devnet.send('XLM', 'XLM', account, 20_000_000n)
+  await sandbox.mine('XLM', 1)
+  sandbox.devnet.trouble('XLM', null)
+}
+
+test('who has an account after all, which the payout was to make, is paid without being asked', async () => {
+  const sandbox = given()
+  const account = await sandbox.remote.freshAddress('XLM')
+  const order = await createOrder(sandbox, usdtToXlm, { destination: account, destination_tag: '9' })
+  await madeByAnother(sandbox, account, () => payAndBury(sandbox, order))
+  expect(await paid(sandbox, order)).toMatchObject({ type: 'payment', to: account })
+  expect(await bookedFor(sandbox, order.order_id, 'payouts_owed', 'XLM:XLM')).toBe(0n)
+})
+
+test('so is who gets a refund there', async () => {
+  const sandbox = given()
+  const account = await sandbox.remote.freshAddress('XLM')
+  const order = await createUnderpaid(sandbox, xlmToUsdt, '500')
+  const choice = { action: 'refund', refund_address: account } as const
+  await madeByAnother(sandbox, account, () => sandbox.client.chooseEmergencyAction(order.order_id, choice))
+  const { refund } = await refunded(sandbox, order)
+  expect(await paymentOf(sandbox, refund?.tx_hash ?? raise())).toMatchObject({ type: 'payment', to: account })
+})
+
 test('a destination that the ledger does not deliver to is a matter for its customer', async () => {
   const sandbox = given()
   sandbox.expectError('the destination cannot be paid')

@@ -184,22 +184,20 @@ function outflowSteps(world: World): Step[] {
   const { payoutId, state } = outflow
   const isRefund = story.order.state.status === 'REFUND'
   const cost = costOn(isRefund ? story.order.terms.from : story.order.terms.to, 21_000n)
-  const failed =
+  const after = { ...world, left: { ...left, failures: left.failures - 1 } }
+  const failure = { kind: 'PayoutFailed', payoutId, problem: 'DESTINATION_PROBLEM' } as const
+  const spent = state === 'committed' ? cost : null
+  const failed = left.failures > 0 ? [hear(after, 'the outflow fails', { ...failure, cost: spent })] : []
+  const overtaken =
     left.failures > 0
-      ? [
-          hear({ ...world, left: { ...left, failures: left.failures - 1 } }, 'the outflow fails', {
-            kind: 'PayoutFailed',
-            payoutId,
-            problem: 'DESTINATION_PROBLEM',
-            cost: state === 'committed' ? cost : null,
-          }),
-        ]
+      ? [hear(after, 'it fails where another one would pay', { ...failure, cost, wouldPayNow: true })]
       : []
   if (state !== 'committed') {
     return [...failed, { name: 'it is written down', next: { ...world, story: commit(story) }, fact: null }]
   }
   return [
     ...failed,
+    ...overtaken,
     hear(world, 'it is broadcast', { kind: 'PayoutBroadcast', payoutId, txHash: '0xpayout' }),
     hear(world, 'it is deep', { kind: 'PayoutConfirmed', payoutId, txHash: '0xpayout', cost }),
   ]

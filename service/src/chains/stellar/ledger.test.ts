@@ -117,7 +117,7 @@ test.each([
   [
     'somebody is there already',
     did(OperationResultTr.createAccount(CreateAccountResult.createAccountAlreadyExist())),
-    undefined,
+    'nobodys',
   ],
   ['the payee is full', did(OperationResultTr.payment(PaymentResult.paymentLineFull())), undefined],
 ])('a payment that fails because %s', async (_, result_xdr, fault) => {

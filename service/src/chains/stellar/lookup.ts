@@ -1,8 +1,8 @@
 import { nativeAsset } from '../../domain/catalog/assets.ts'
 import { fromChainUnits } from '../../domain/money/amount.ts'
 import type { TxStatus } from '../chain.ts'
+import { findFault } from './find_fault.ts'
 import { type Horizon, NoAnswer } from './horizon.ts'
-import { isOurFault } from './is_our_fault.ts'
 import { readLedger } from './ledger.ts'
 import { bigintIn, hashIn, integerIn, textIn } from './replies.ts'
 
@@ -22,11 +22,12 @@ export async function lookup(
   // Whoever likes may pay the fee of a transaction of ours (CAP-15); then it cost us nothing.
   const isOurs = textIn(tx.fee_account, 'transaction fee_account') === (await reserveAccount())
   const charged = isOurs ? bigintIn(tx.fee_charged, 'transaction fee_charged') : 0n
+  const fault = tx.successful ? null : findFault(textIn(tx.result_xdr, 'transaction result_xdr'))
   return {
     where: 'block',
     block: { height: ledger.height, hash: ledger.hash },
     succeeded: tx.successful,
-    ...(!tx.successful && isOurFault(textIn(tx.result_xdr, 'transaction result_xdr')) && { fault: 'ours' }),
+    ...(fault !== null && { fault }),
     cost: fromChainUnits(nativeAsset('XLM').id, charged),
   }
 }

@@ -609,6 +609,45 @@ describe('refunds', () => {
     })
   })
 
+  describe('an outflow that failed where another one would pay is made anew', () => {
+    const overtaken = say((told) => {
+      const payoutId = liveOutflow(told)?.payoutId ?? 'none'
+      const cost = costOn(
+        told.order.state.status === 'REFUND' ? told.order.terms.from : told.order.terms.to,
+        11n,
+      )
+      return { kind: 'PayoutFailed', payoutId, problem: 'DESTINATION_PROBLEM', cost, wouldPayNow: true }
+    })
+
+    test.each([
+      ['a payout', scenes.withdraw, 'EXCHANGE'],
+      ['a refund', scenes.refundSent, 'REFUND'],
+    ] as const)('%s, for what was agreed', (_, scene, status) => {
+      const before = orderOf(scene)
+      const after = orderOf(goOn(scene, overtaken))
+      const number = before.outflowCount + 1
+      expect(after).toMatchObject({ outflowCount: number, isOutflowCommitted: false })
+      const { txHash: _sent, ...agreed } = before.state as typeof before.state & { txHash: string }
+      const payoutId = `${before.terms.id}:${number}`
+      expect(after.state).toEqual({
+        ...agreed,
+        status,
+        payoutId,
+        ...(status === 'REFUND' && { txHash: null }),
+      })
+    })
+
+    test('once, and then its customer is asked', () => {
+      const again = goOn(scenes.withdraw, overtaken, writeDown, send, overtaken)
+      expect(reasonsOf(again)).toEqual(['DESTINATION_PROBLEM'])
+      expect(orderOf(again).failedCosts.payouts.units).toBe(22n)
+    })
+
+    test('not while what was deposited for it is missing', () => {
+      expect(orderOf(goOn(scenes.withdrawLost, overtaken)).state.status).toBe('PENDING')
+    })
+  })
+
   describe('an order whose outflow has failed at its cost is not exchanged again before its customer says so', () => {
     const failAt = (asset: AssetId) =>
       say((told) => {

@@ -45,6 +45,8 @@ export type Fact =
       readonly problem: 'DESTINATION_PROBLEM' | 'NETWORK_PROBLEM'
       /** What the failed transaction cost, if there was one: the customer's with a `DESTINATION_PROBLEM`, otherwise ours. */
       readonly cost: Amount | null
+      /** What kept it from paying is over: made anew, it would pay. */
+      readonly wouldPayNow?: boolean
     }
   | {
       readonly kind: 'ActionChosen'

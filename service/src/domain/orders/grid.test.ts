@@ -67,6 +67,15 @@ const failed = (idOf: (scene: Scene) => string): Teller => {
     fact: { kind: 'PayoutFailed', payoutId: idOf(scene), problem: 'NETWORK_PROBLEM', cost: null },
   })
 }
+const failedWhereOneWouldPay: Teller = (scene) => {
+  const { from, to } = scene.story.order.terms
+  const cost = costOn(scene.story.order.state.status === 'REFUND' ? from : to, 7n)
+  const payoutId = liveId(scene)
+  return {
+    fact: { kind: 'PayoutFailed', payoutId, problem: 'DESTINATION_PROBLEM', cost, wouldPayNow: true },
+    story: commit(scene.story),
+  }
+}
 const stalledExchange = (sequencesAgo: number): Teller => {
   return ({ story }) => {
     const sequence = story.order.sequence - sequencesAgo
@@ -137,6 +146,7 @@ const tellers = {
   paidOther: paid(otherId),
   failed: failed(liveId),
   failedOther: failed(otherId),
+  overtaken: failedWhereOneWouldPay,
   // What has waited too long: the exchange that is due, an earlier one, the live outflow, or one that is not.
   stalled: stalledExchange(0),
   stalledEarlier: stalledExchange(1),
@@ -317,44 +327,44 @@ refundedLost      -         -              -             -
 `
 
 const OUTFLOWS = `
-                  sent     sentOther paid     paidOther failed    failedOther
-new               -        -         -        -         -         -
-newVanished       -        -         -        -         -         -
-newDust           -        -         -        -         -         -
-newForeign        -        -         -        -         -         -
-pendingSeen       -        -         -        -         -         -
-pendingMined      -        -         -        -         -         -
-pendingUnder      -        -         -        -         -         -
-pendingOver       -        -         -        -         -         -
-pendingTwo        -        -         -        -         -         -
-pendingKept       -        -         -        -         -         -
-expired           -        -         -        -         -         -
-expiredVanished   -        -         -        -         -         -
-expiredSeen       -        -         -        -         -         -
-expiredMined      -        -         -        -         -         -
-due               -        -         -        -         -         -
-dueFloat          -        -         -        -         -         -
-dueExtra          -        -         -        -         -         -
-planned           WITHDRAW -         DONE     -         EMERGENCY -
-committed         WITHDRAW -         DONE     -         EMERGENCY -
-committedLost     WITHDRAW -         DONE     -         PENDING   -
-withdraw          same     -         DONE     -         EMERGENCY -
-withdrawLost      same     -         DONE     -         PENDING   -
-withdrawGone      same     -         DONE     -         NEW       -
-done              -        -         same     -         -         -
-doneLost          -        -         same     -         -         -
-emergencyUnder    -        -         -        -         -         -
-emergencyTopUp    -        -         -        -         -         -
-emergencyOver     -        -         -        -         -         -
-emergencyLate     -        -         -        -         -         -
-emergencySlipped  -        -         -        -         -         -
-emergencyFailed   -        -         -        -         -         -
-refundPlanned     same     -         REFUNDED -         EMERGENCY -
-refundCommitted   same     -         REFUNDED -         EMERGENCY -
-refundSent        same     -         REFUNDED -         EMERGENCY -
-refundLost        same     -         REFUNDED -         PENDING   -
-refunded          -        -         same     -         -         -
-refundedLost      -        -         same     -         -         -
+                  sent     sentOther paid     paidOther failed    failedOther overtaken
+new               -        -         -        -         -         -           -
+newVanished       -        -         -        -         -         -           -
+newDust           -        -         -        -         -         -           -
+newForeign        -        -         -        -         -         -           -
+pendingSeen       -        -         -        -         -         -           -
+pendingMined      -        -         -        -         -         -           -
+pendingUnder      -        -         -        -         -         -           -
+pendingOver       -        -         -        -         -         -           -
+pendingTwo        -        -         -        -         -         -           -
+pendingKept       -        -         -        -         -         -           -
+expired           -        -         -        -         -         -           -
+expiredVanished   -        -         -        -         -         -           -
+expiredSeen       -        -         -        -         -         -           -
+expiredMined      -        -         -        -         -         -           -
+due               -        -         -        -         -         -           -
+dueFloat          -        -         -        -         -         -           -
+dueExtra          -        -         -        -         -         -           -
+planned           WITHDRAW -         DONE     -         EMERGENCY -           same
+committed         WITHDRAW -         DONE     -         EMERGENCY -           same
+committedLost     WITHDRAW -         DONE     -         PENDING   -           PENDING
+withdraw          same     -         DONE     -         EMERGENCY -           EXCHANGE
+withdrawLost      same     -         DONE     -         PENDING   -           PENDING
+withdrawGone      same     -         DONE     -         NEW       -           NEW
+done              -        -         same     -         -         -           -
+doneLost          -        -         same     -         -         -           -
+emergencyUnder    -        -         -        -         -         -           -
+emergencyTopUp    -        -         -        -         -         -           -
+emergencyOver     -        -         -        -         -         -           -
+emergencyLate     -        -         -        -         -         -           -
+emergencySlipped  -        -         -        -         -         -           -
+emergencyFailed   -        -         -        -         -         -           -
+refundPlanned     same     -         REFUNDED -         EMERGENCY -           same
+refundCommitted   same     -         REFUNDED -         EMERGENCY -           same
+refundSent        same     -         REFUNDED -         EMERGENCY -           same
+refundLost        same     -         REFUNDED -         PENDING   -           PENDING
+refunded          -        -         same     -         -         -           -
+refundedLost      -        -         same     -         -         -           -
 `
 
 const CHOICES = `

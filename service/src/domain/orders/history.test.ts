@@ -45,7 +45,7 @@ type Step =
   | DepositStep
   | { readonly do: 'wait'; readonly minutes: number }
   | { readonly do: 'price'; readonly changeBps: number }
-  | { readonly do: 'expire' | 'stall' | 'commit' | 'broadcast' | 'pay' | 'fail' }
+  | { readonly do: 'expire' | 'stall' | 'commit' | 'broadcast' | 'pay' | 'fail' | 'overtake' }
   | { readonly do: 'continue' | 'recalculate'; readonly changeBps: number }
   | { readonly do: 'refund' }
 
@@ -81,7 +81,17 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   {
     weight: 9,
     arbitrary: fc.record({
-      do: fc.constantFrom('expire', 'stall', 'commit', 'commit', 'broadcast', 'broadcast', 'pay', 'fail'),
+      do: fc.constantFrom(
+        'expire',
+        'stall',
+        'commit',
+        'commit',
+        'broadcast',
+        'broadcast',
+        'pay',
+        'fail',
+        'overtake',
+      ),
     }),
   },
   {
@@ -145,6 +155,11 @@ function factOf(run: Run, what: Step): Fact | null {
       if (outflow === undefined) return null
       const cost = outflow.state === 'committed' ? costOn(costlyAsset(story), 21_000n) : null
       return { kind: 'PayoutFailed', payoutId: outflow.payoutId, problem: 'DESTINATION_PROBLEM', cost }
+    }
+    case 'overtake': {
+      if (outflow?.state !== 'committed') return null
+      const failed = { problem: 'DESTINATION_PROBLEM', cost: costOn(costlyAsset(story), 21_000n) } as const
+      return { kind: 'PayoutFailed', payoutId: outflow.payoutId, ...failed, wouldPayNow: true }
     }
     case 'continue':
     case 'recalculate':

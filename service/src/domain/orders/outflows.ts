@@ -1,11 +1,13 @@
 import { assert } from '../assert.ts'
+import type { Posting } from '../ledger/postings.ts'
 import * as ledger from '../ledger/postings.ts'
 import { type Amount, amountOf } from '../money/amount.ts'
+import type { PayoutId } from '../payouts/intent.ts'
 import type { InstantMs } from '../time.ts'
-import { type Decision, ignore, move, takeBack, toEmergency } from './decision.ts'
+import { type Decision, ignore, move, nextOutflow, takeBack, toEmergency } from './decision.ts'
 import { openState } from './deposits.ts'
 import type { Fact } from './facts.ts'
-import { type Order, received } from './order.ts'
+import { hasFailedAtCost, type Order, type OrderState, orphaned, received } from './order.ts'
 
 /** The network has the payout; with a fee bump the hash is another one than before. */
 export function onPayoutBroadcast(
@@ -57,10 +59,13 @@ export function onPayoutConfirmed(
   }
 }
 
-/** It provably never pays: the customer gets the choice again, unless all that was received was lost meanwhile. */
+/**
+ * It provably never pays: the customer gets the choice again, unless all that was received was lost meanwhile. Where another one
+ * would pay, there is one; once, because who is paid may be behind it each time.
+ */
 export function onPayoutFailed(
   order: Order,
-  { payoutId, problem, cost }: Fact & { kind: 'PayoutFailed' },
+  { payoutId, problem, cost, wouldPayNow = false }: Fact & { kind: 'PayoutFailed' },
   nowMs: InstantMs,
 ): Decision {
   const { state } = order
@@ -72,9 +77,26 @@ export function onPayoutFailed(
   const spent = cost === null ? [] : ledger.networkCostPaid(cost)
   const isCharged = cost !== null && problem === 'DESTINATION_PROBLEM'
   const charged = isCharged ? chargeFailure(order, cost) : order
+  const isPaidFor = orphaned(order).units === 0n
+  if (wouldPayNow && isPaidFor && !hasFailedAtCost(order)) return planAnew(charged, state, nowMs, spent)
   if (received(order).units > 0n) return toEmergency(charged, [problem], nowMs, spent)
   const { next, postings, effects } = takeBack(charged)
   return move(next, openState(next), nowMs, [...spent, ...postings], effects)
+}
+
+type UnderWay = Extract<
+  OrderState,
+  { readonly status: 'EXCHANGE' | 'WITHDRAW' | 'REFUND'; readonly payoutId: PayoutId }
+>
+
+/** The same again, under the next name: what was agreed and booked stays as it is. */
+function planAnew(order: Order, state: UnderWay, nowMs: InstantMs, postings: readonly Posting[]): Decision {
+  const { next, payoutId } = nextOutflow({ ...order, isOutflowCommitted: false })
+  const planned: OrderState =
+    state.status === 'REFUND'
+      ? { ...state, payoutId, txHash: null }
+      : { status: 'EXCHANGE', settlement: state.settlement, payoutId }
+  return move(next, planned, nowMs, postings, [{ kind: 'PlanPayout', payoutId }])
 }
 
 function chargeFailure(order: Order, cost: Amount): Order {

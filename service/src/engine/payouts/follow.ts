@@ -82,7 +82,7 @@ async function followMined(
     `${payoutId}:${end}`,
     status.succeeded
       ? { kind: 'PayoutConfirmed', payoutId, txHash: tx.txHash, cost: status.cost }
-      : { kind: 'PayoutFailed', payoutId, problem: problemOf(status), cost: status.cost },
+      : failureOf(outflow, status),
     async (sql) => {
       await endOutflow(sql, payoutId, ['signed', 'broadcast'], end, status)
     },
@@ -91,6 +91,7 @@ async function followMined(
 }
 
 /** Nobody is asked for another address, or for what it cost, because of what was too little here. */
-function problemOf({ fault }: Mined['status']) {
-  return fault === 'ours' ? 'NETWORK_PROBLEM' : 'DESTINATION_PROBLEM'
+function failureOf({ payoutId }: ClaimedOutflow, { fault, cost }: Mined['status']) {
+  const problem = fault === 'ours' ? 'NETWORK_PROBLEM' : 'DESTINATION_PROBLEM'
+  return { kind: 'PayoutFailed', payoutId, problem, cost, wouldPayNow: fault === 'nobodys' } as const
 }

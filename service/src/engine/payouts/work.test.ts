@@ -3,6 +3,7 @@ import type { Chain } from '../../chains/chain.ts'
 import { planOutflow } from '../../db/outflows.ts'
 import { assetOf } from '../../domain/catalog/assets.ts'
 import { amountOf } from '../../domain/money/amount.ts'
+import { auditBooks } from '../ledger_audit.ts'
 import { reconcileChain } from '../reconcile.ts'
 import {
   type BooksStage,
@@ -150,6 +151,25 @@ test.each([
     expect(row).toEqual({ reasons: [reason], failed_payouts_cost: charged, booked: 21_000n })
   },
 )
+
+test('a payout that failed by what happened meanwhile is made anew, and pays', async () => {
+  await fundReserve(stage, 'USDT:ERC20', 1_000n * ETHER)
+  const order = await place()
+  await confirmDeposit(stage, order, await mineDeposit(stage, order, ETHER, 100))
+  const { txHash } = await sendPayout(stage, order)
+  const eth = stage.chain('ETH')
+  eth.mined(txHash, 100, 21_000n, false, 'nobodys')
+  eth.setHead(112)
+  await workPayouts(signingWorld(), eth)
+  const outflows = await stage.db.query(
+    'SELECT payout_id, state, units, mined_cost FROM outflows ORDER BY payout_id',
+  )
+  const [failed, anew] = outflows
+  expect(outflows).toHaveLength(2)
+  expect(failed).toMatchObject({ payout_id: `${order.terms.id}:1`, state: 'failed', mined_cost: 21_000n })
+  expect(anew).toEqual({ ...failed, payout_id: `${order.terms.id}:2`, state: 'planned', mined_cost: null })
+  expect((await auditBooks(stage.db)).problems).toEqual([])
+})
 
 test('payouts whose deposits are on a chain that does not answer hold up no others', async () => {
   await fundReserve(stage, 'USDT:ERC20', 10_000n * ETHER)

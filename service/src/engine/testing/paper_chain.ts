@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Chain, TxStatus } from '../../chains/chain.ts'
+import type { Chain, Fault, TxStatus } from '../../chains/chain.ts'
 import { assert } from '../../domain/assert.ts'
 import { type AssetId, assets, nativeAsset } from '../../domain/catalog/assets.ts'
 import { type ChainId, chainFacts } from '../../domain/catalog/networks.ts'
@@ -10,7 +10,7 @@ export type PaperChain = Chain & {
   /** Money appears at (or, negative, leaves) an address in the block at `height`. */
   move(height: number, asset: AssetId, address: string, units: bigint): void
   /** `lookup` says that the transaction is in the block at `height`. */
-  mined(txHash: string, height: number, cost: bigint, succeeded?: boolean, fault?: 'ours'): void
+  mined(txHash: string, height: number, cost: bigint, succeeded?: boolean, fault?: Fault): void
   setHead(height: number): void
   /** From `height` on the blocks are other ones. */
   fork(height: number): void

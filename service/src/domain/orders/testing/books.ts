@@ -15,7 +15,8 @@ export const legalMoves: Readonly<Record<OrderStatus, readonly OrderStatus[]>> =
   // PENDING, EXPIRED: a reorganisation took a deposit back before money could leave. NEW: and it vanished.
   // DONE: the chain has a payout whose broadcast nobody ever heard of.
   EXCHANGE: ['WITHDRAW', 'EMERGENCY', 'PENDING', 'EXPIRED', 'NEW', 'DONE'],
-  WITHDRAW: ['DONE', 'EMERGENCY', 'PENDING', 'EXPIRED', 'NEW'],
+  // EXCHANGE: its payout failed, and another one would pay.
+  WITHDRAW: ['DONE', 'EMERGENCY', 'PENDING', 'EXPIRED', 'NEW', 'EXCHANGE'],
   DONE: [],
   EMERGENCY: ['EXCHANGE', 'REFUND', 'PENDING', 'EXPIRED'],
   REFUND: ['REFUNDED', 'EMERGENCY', 'PENDING', 'EXPIRED', 'NEW'],
