@@ -46,6 +46,8 @@ test.each([
   ['empty', 'abc', '', 'tag_malformed'],
   ['257 bytes', 'abc', `${'ä'.repeat(128)}a`, 'tag_malformed'],
   ['a line feed', 'abc', 'a\nb', 'tag_malformed'],
+  ['a space behind it', 'abc', '7 ', 'tag_malformed'],
+  ['in front what nobody sees', 'abc', '\u200b7', 'tag_malformed'],
   ['half a character', 'abc', '\ud800', 'tag_malformed'],
   ['no account', 'Abc', '7', 'address_malformed'],
 ])('a memo: %s', (_, text, tag, expected) => {

@@ -1,4 +1,5 @@
 import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
+import { isPlainMemo } from '../../domain/payouts/memo.ts'
 
 /** An account, and with a memo one of the many who share it. */
 export type Place = { readonly account: string; readonly memo: string | null }
@@ -49,9 +50,8 @@ export function parseTagged(
   const given = tag ?? memo
   if (given === null)
     return refuse({ code: 'tag_required', message: 'EOS needs a destination_tag (the memo)' })
-  const isMemo = given !== '' && given.isWellFormed() && !/\p{Cc}/u.test(given)
-  if (!isMemo || Buffer.byteLength(given) > MEMO_BYTES_MAX) {
-    const message = `must be text of 1 to ${MEMO_BYTES_MAX} bytes in UTF-8`
+  if (!isPlainMemo(given) || Buffer.byteLength(given) > MEMO_BYTES_MAX) {
+    const message = `must be text of 1 to ${MEMO_BYTES_MAX} bytes in UTF-8, without spaces around it`
     return refuse({ code: 'tag_malformed', message })
   }
   return accept({ address, tag: given })

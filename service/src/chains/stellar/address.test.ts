@@ -57,6 +57,10 @@ test.each([
   ['29 bytes', account, 'ä'.repeat(14).concat('x'), 'tag_malformed'],
   ['half a character', account, '\ud83e', 'tag_malformed'],
   ['a line break', account, 'a\nb', 'tag_malformed'],
+  ['a number and a space, which would be words', account, '48213 ', 'tag_malformed'],
+  ['a number after what nobody sees', account, '\u200b48213', 'tag_malformed'],
+  ['a number after a space of another width', account, '\u00a048213', 'tag_malformed'],
+  ['one space', account, ' ', 'tag_malformed'],
   ['of an address that is none', 'GNOBODY', '1', 'address_malformed'],
 ])('a memo: %s', (_, text, tag, wanted) => {
   const parsed = parseTagged(text, tag)

@@ -6,6 +6,7 @@ import {
   StrKey,
 } from '@stellar/stellar-sdk/base'
 import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
+import { isPlainMemo } from '../../domain/payouts/memo.ts'
 
 /** An account, and with an id one of the many who share it. */
 export type Place = { readonly account: string; readonly id: string | null }
@@ -71,9 +72,8 @@ export function parseTagged(
       message: 'Stellar needs a destination_tag (the memo), or a muxed address (M…)',
     })
   }
-  const isMemo = tag !== '' && tag.isWellFormed() && !/\p{Cc}/u.test(tag)
-  if (!isMemo || Buffer.byteLength(tag) > MEMO_BYTES_MAX) {
-    const message = `must be a number below 2^64 or text of 1 to ${MEMO_BYTES_MAX} bytes in UTF-8`
+  if (!isPlainMemo(tag) || Buffer.byteLength(tag) > MEMO_BYTES_MAX) {
+    const message = `must be a number below 2^64 or text of 1 to ${MEMO_BYTES_MAX} bytes in UTF-8, without spaces around it`
     return refuse({ code: 'tag_malformed', message })
   }
   return accept({ address: text, tag })
