@@ -103,7 +103,7 @@ function outsiders(
   }
 }
 
-async function openOutsider(
+export async function openOutsider(
   devnet: Devnet,
   { horizonUrl, passphrase }: { readonly horizonUrl: string; readonly passphrase: string },
   stroops: bigint,

@@ -4,12 +4,14 @@ import {
   encodeMuxedAccountToAddress,
   Keypair,
   MuxedAccount,
+  Operation,
 } from '@stellar/stellar-sdk/base'
 import { expect, test } from 'vitest'
 import { parsePlace } from '../../src/chains/stellar/address.ts'
 import { LIFE_S } from '../../src/chains/stellar/bid.ts'
 import { connect, type Fields } from '../../src/chains/stellar/horizon.ts'
 import { readAll } from '../../src/chains/stellar/replies.ts'
+import { openOutsider } from '../contract/stellar_driver.ts'
 import {
   bookedFor,
   createOrder,
@@ -224,6 +226,28 @@ test('a payout that is lost once is sent again as it is, and one whose answer is
     ])
     expect(attempts, trouble).toHaveLength(1)
   }
+})
+
+test('nobody waits behind a payout whose payee is gone when it is signed again', async () => {
+  const sandbox = given()
+  const payee = await openOutsider(sandbox.devnet, sandbox.devnet.networks.XLM ?? raise(), 100_000_000n)
+  const order = await createOrder(sandbox, usdtToXlm, { destination: muxedOf(payee.account, '7') })
+  sandbox.devnet.trouble('XLM', { submits: Array.from({ length: 1_000 }, () => 'drop' as const) })
+  await payAndBury(sandbox, order)
+  await sandbox.waitForStatus(order.order_id, 'WITHDRAW')
+  await sandbox.mine('XLM', LIFE_S + 1)
+  sandbox.devnet.trouble('XLM', null)
+  await payee.submit(Operation.accountMerge({ destination: await somebody(sandbox) }))
+  await sandbox.mine('XLM', 1)
+  await sandbox.remote.advanceClock(90)
+  const other = await createOrder(sandbox, usdtToXlm, {
+    destination: await somebody(sandbox),
+    destination_tag: '9',
+  })
+  await payAndBury(sandbox, other)
+  expect(memoOf(await paid(sandbox, other))).toEqual({ type: 'id', memo: '9' })
+  const { emergency } = await sandbox.waitForStatus(order.order_id, 'EMERGENCY')
+  expect(emergency?.reasons).toEqual(['DESTINATION_PROBLEM'])
 })
 
 test('payouts that come together leave one after the other, each once', async () => {

@@ -160,6 +160,28 @@ test('a payout that the network accepts and loses is signed again once its last 
   await expect(paymentOf(sandbox, lost ?? raise())).rejects.toThrow('txnNotFound')
 })
 
+test('nobody waits behind a payout whose payee takes none any more when it is signed again', async () => {
+  const sandbox = given()
+  const { rpcUrl, networkId } = sandbox.devnet.networks.XRP ?? raise()
+  const payee = await openOutsider(sandbox.devnet, rpcUrl, networkId, 100_000_000n)
+  await sandbox.mine('XRP', 1)
+  const order = await createOrder(sandbox, usdtToXrp, { destination: payee.account, destination_tag: '8' })
+  sandbox.devnet.trouble('XRP', { submits: Array.from({ length: 1_000 }, () => 'drop' as const) })
+  await payAndBury(sandbox, order)
+  await sandbox.waitForStatus(order.order_id, 'WITHDRAW')
+  await sandbox.mine('XRP', LEDGERS_TO_LIVE + 1)
+  sandbox.devnet.trouble('XRP', null)
+  await payee.submit({ TransactionType: 'AccountSet', SetFlag: DEPOSIT_AUTH })
+  await sandbox.mine('XRP', 1)
+  await sandbox.remote.advanceClock(60)
+  const destination = await sandbox.remote.freshAddress('XRP')
+  const other = await createOrder(sandbox, usdtToXrp, { destination, destination_tag: '9' })
+  await payAndBury(sandbox, other)
+  await expectTagPaid(sandbox, other, 9)
+  const { emergency } = await sandbox.waitForStatus(order.order_id, 'EMERGENCY')
+  expect(emergency?.reasons).toEqual(['DESTINATION_PROBLEM'])
+})
+
 test('a payout whose answer is lost is not paid a second time', async () => {
   const sandbox = given()
   const destination = await sandbox.remote.freshAddress('XRP')

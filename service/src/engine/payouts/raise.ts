@@ -87,10 +87,9 @@ export async function raiseWhenSlow(
 }
 
 /**
- * Who is paid may not want it any more since, or the token pays nobody at present (paused, or it blocks the reserve). What the
- * network has goes on all the same, for the price of what pays nobody: it is not given up, only a higher fee gets it
- * into a block, and there it pays or fails, at the cost of its order. Until then whatever is to leave the account after
- * it would wait.
+ * Who is paid may not want it any more since, or the token pays nobody at present (paused, or it blocks the reserve). What goes on
+ * all the same does so for the price of what pays nobody: only a further attempt gets it into a block, and there it pays or fails,
+ * at the cost of its order. Until then whatever is to leave the account after it would wait.
  */
 async function bidAgain(
   chain: Chain,
@@ -98,15 +97,26 @@ async function bidAgain(
   attempts: readonly Attempt[],
 ): Promise<Outcome<FeeBid, DraftRejection>> {
   const bid = await chain.bid(outflow)
-  const isWithNetwork = attempts.some(({ answer }) => answer === 'accepted')
-  // Elsewhere bids do not depend on who is paid, or say what a transaction does to them.
-  if (bid.ok || !isWithNetwork || chain.family !== 'evm' || !isOfTransfer(bid.rejection)) return bid
+  if (bid.ok || !goesOn(chain, bid.rejection, attempts)) return bid
   return chain.bid({ ...outflow, kind: 'filler', units: 0n })
 }
 
-/** It is the transfer that would fail, not fees or funds. */
-function isOfTransfer({ code }: DraftRejection): boolean {
-  return code === 'destination' || code === 'network'
+/** Whether it is the transfer that would fail, not fees or funds, and others wait for it. */
+function goesOn({ family }: Chain, { code }: DraftRejection, attempts: readonly Attempt[]): boolean {
+  switch (family) {
+    case 'evm':
+      // What the network refuses is given up: a contract may burn far more than a filler costs.
+      return (
+        (code === 'destination' || code === 'network') && attempts.some(({ answer }) => answer === 'accepted')
+      )
+    case 'xrp':
+    case 'stellar':
+      // Every attempt is refused after a minute, when its time is over, and one that fails costs as much as a filler.
+      return code === 'destination'
+    default:
+      // Bids do not depend on who is paid, or nobody waits.
+      return false
+  }
 }
 
 /**
