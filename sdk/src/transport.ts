@@ -18,7 +18,7 @@ export type TransportOptions = {
   readonly fetch?: typeof fetch | undefined
   /** How often a call is repeated after 429, 500, 502, 503, 504 or no answer at all; 3 unless told. */
   readonly retries?: number | undefined
-  /** One attempt's limit; 30 s unless told. */
+  /** One attempt's limit; 30 s unless told, and none with `Infinity`. */
   readonly timeoutMs?: number | undefined
   /** The longest wait before a repetition; asked to wait longer, the call fails instead. 60 s unless told. */
   readonly retryDelayMsMax?: number | undefined
