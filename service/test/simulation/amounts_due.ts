@@ -70,6 +70,10 @@ function storyOf(play: Play, ended: Ended, { request }: Wanted, shown: OrderView
   const kind = ended.status === 'DONE' ? 'payout' : 'refund'
   const alike = (play.witness.planned.get(ended.order_id) ?? []).filter((one) => one.kind === kind)
   const last = Math.max(...alike.map(({ number }) => number))
+  // One that somebody overtook is made anew, for what it was planned for.
+  const wasMadeAnew = play.nodes.XLM.overtaken.has(
+    kind === 'payout' ? request.destination : refundPlace(ended),
+  )
   return {
     play,
     ended,
@@ -79,7 +83,7 @@ function storyOf(play: Play, ended: Ended, { request }: Wanted, shown: OrderView
     destination: request.destination,
     paths: pathsOf(history, { asset: from.id, address: depositPlace(shown) }),
     choices: new Set(play.choices.get(ended.order_id)),
-    planned: alike.filter(({ number }) => number === last),
+    planned: wasMadeAnew ? alike : alike.filter(({ number }) => number === last),
   }
 }
 

@@ -193,12 +193,15 @@ function moveFees(play: Play, id: Watched): void {
   play.bump(id)
 }
 
-/** What was about to make it fails in its ledger: it costs its fee, and pays nothing. */
-function makeAccount({ chance, nodes, recorder }: Play): void {
+/** What was about to make it fails in the next ledger: it costs its fee, and pays nothing. */
+function makeAccount(play: Play): void {
+  const { chance, nodes, recorder } = play
   const [address] = chance.shuffle(nodes.XLM.awaited())
   if (address === undefined) return
   nodes.XLM.opened.add(address)
+  nodes.XLM.mine()
   recorder.count('accounts made before we made them')
+  play.bump('XLM')
 }
 
 /** What waits is not mined for so long that its fee is raised, or that its time is over. */

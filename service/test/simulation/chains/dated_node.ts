@@ -39,7 +39,9 @@ export type NextBlock = {
 /** Somebody outside pays: their accounts never run dry. */
 type OutsideTx = { readonly txHash: string; readonly from: null; readonly payments: readonly Payment[] }
 type Tx = DatedTx | OutsideTx
-type Executed = { readonly isSuccess: boolean; readonly fee: bigint; readonly transfers: readonly Transfer[] }
+type Executed = { readonly end: End; readonly fee: bigint; readonly transfers: readonly Transfer[] }
+/** overtaken: it was to make an account that somebody else had made. */
+type End = 'success' | 'failure' | 'overtaken'
 
 export type DatedId = 'XRP' | 'XLM' | 'TRX' | 'EOS' | 'SOL'
 
@@ -86,6 +88,8 @@ export class DatedNode {
   readonly reverting = new Set<string>()
   /** Accounts that are there although they never held anything. */
   readonly opened = new Set<string>()
+  /** Whose account was there before we made it. */
+  readonly overtaken = new Set<string>()
 
   constructor(rules: DatedRules, nowMs: () => number) {
     this.#rules = rules
@@ -150,7 +154,13 @@ export class DatedNode {
       const { height, hash } = home
       if (height > this.head().height) return { where: 'mempool' }
       const cost = fromChainUnits(this.#native, executed.fee)
-      return { where: 'block', block: { height, hash }, succeeded: executed.isSuccess, cost }
+      const found = {
+        where: 'block',
+        block: { height, hash },
+        succeeded: executed.end === 'success',
+        cost,
+      } as const
+      return executed.end === 'overtaken' ? { ...found, fault: 'nobodys' } : found
     }
     return this.#rules.tellsWaiting && this.#mempool.has(txHash) ? { where: 'mempool' } : { where: 'absent' }
   }
@@ -174,7 +184,8 @@ export class DatedNode {
   paidTo(address: string): Paid[] {
     const holder = this.holderOf(address)
     return this.#branch.txs().flatMap(({ txHash, ...tx }) => {
-      if (!('payment' in tx) || tx.payment === null || !this.#executed.get(txHash)?.isSuccess) return []
+      if (!('payment' in tx) || tx.payment === null || this.#executed.get(txHash)?.end !== 'success')
+        return []
       const { to, tag, units } = tx.payment
       return this.holderOf(to) === holder ? [{ tag, units }] : []
     })
@@ -361,24 +372,27 @@ export class DatedNode {
 
   #execute(tx: Tx, height: number): void {
     const fee = tx.from === null ? 0n : tx.fee
-    const isSuccess = tx.from === null || this.#takeFrom(tx, height)
+    const end = tx.from === null ? 'success' : this.#takeFrom(tx, height)
+    const isSuccess = end === 'success'
     const payments = isSuccess ? this.#paymentsOf(tx) : []
     for (const { to, units } of payments)
       this.#state.add(`${this.#native} ${this.#rules.holderOf(to)}`, height, units)
-    this.#executed.set(tx.txHash, { isSuccess, fee, transfers: isSuccess ? this.#transfersOf(tx) : [] })
+    this.#executed.set(tx.txHash, { end, fee, transfers: isSuccess ? this.#transfersOf(tx) : [] })
     if (isSuccess || tx.from === null || tx.payment === null) return
+    if (end === 'overtaken') this.overtaken.add(tx.payment.to)
     this.#failures.set(tx.payment.to, this.failedCost(tx.payment.to) + fee)
   }
 
-  /** The fee in any case; false when what is to be paid is not there, or nobody takes it. */
-  #takeFrom({ from, sequence, payment, fee }: DatedTx, height: number): boolean {
+  /** The fee in any case; a failure when what is to be paid is not there, or nobody takes it. */
+  #takeFrom({ from, sequence, payment, fee }: DatedTx, height: number): End {
     this.#state.add(`${this.#native} ${from}`, height, -fee)
     if (sequence !== null) this.#state.add(`nonce ${from}`, height, 1n)
-    if (payment === null) return true
-    if (!this.isPayable(payment.to) || this.#held(from) < payment.units) return false
-    if (payment.creates !== undefined && payment.creates === this.isThere(payment.to)) return false
+    if (payment === null) return 'success'
+    if (!this.isPayable(payment.to) || this.#held(from) < payment.units) return 'failure'
+    if (payment.creates !== undefined && payment.creates === this.isThere(payment.to))
+      return payment.creates ? 'overtaken' : 'failure'
     this.#state.add(`${this.#native} ${from}`, height, -payment.units)
-    return true
+    return 'success'
   }
 
   #paymentsOf(tx: Tx): readonly { readonly to: string; readonly units: bigint }[] {
