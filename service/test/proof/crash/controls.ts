@@ -66,7 +66,8 @@ const keylessObligations = {
   sql: ['DROP INDEX outflows_one_live', 'DROP INDEX outflows_one_success'],
 } as const
 
-const effectsInTransaction = 'for (const effect of effects) await carryOut(tx, order, effect, nowMs)'
+const plansInTransaction =
+  'for (const effect of effects.filter(isPlan)) await carryOut(tx, order, effect, nowMs)'
 
 export const controls: readonly Control[] = [
   {
@@ -114,8 +115,9 @@ export const controls: readonly Control[] = [
       ...keylessObligations.patches,
       {
         file: 'engine/apply.ts',
-        find: effectsInTransaction,
-        replace: 'for (const effect of effects) await carryOut(world.db, order, effect, nowMs)',
+        find: plansInTransaction,
+        replace:
+          'for (const effect of effects.filter(isPlan)) await carryOut(world.db, order, effect, nowMs)',
       },
     ],
     sql: keylessObligations.sql,
@@ -196,8 +198,8 @@ export const controls: readonly Control[] = [
     patches: [
       {
         file: 'engine/apply.ts',
-        find: effectsInTransaction,
-        replace: `for (const effect of effects)
+        find: plansInTransaction,
+        replace: `for (const effect of effects.filter(isPlan))
           setTimeout(() => carryOut(world.db, order, effect, nowMs).catch(() => {}), 200)`,
       },
     ],
