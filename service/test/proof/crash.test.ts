@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, inject, onTestFailed } from 'vitest'
 import { chanceFrom } from '../harness/chance.ts'
 import { wishByChance } from './crash/customers.ts'
-import type { Patch } from './crash/preload.ts'
+import { seldomAsking } from './crash/patches.ts'
 import { killsOf, randomReaper, type Tally } from './crash/reaper.ts'
 import { runTrade } from './crash/run.ts'
 import { type Ground, startGround, startStage } from './crash/stage.ts'
@@ -21,13 +21,6 @@ const NETWORKS = {
   short: ['BTC', 'ETH', 'XRP'],
   long: ['BTC', 'ETH', 'XRP', 'XLM', 'TRX', 'EOS', 'SOL'],
 } as const
-
-/** Nobody rings across processes, and a good part of what five of them cost is asking whether something is due. */
-const seldomAsking: Patch = {
-  file: 'engine/default_policy.ts',
-  find: 'restMs: 200',
-  replace: 'restMs: 500',
-}
 
 beforeAll(async () => {
   ground = await startGround(NETWORKS[inject('proof').size])

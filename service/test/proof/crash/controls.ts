@@ -1,8 +1,8 @@
 import { eventually } from '../../harness/eventually.ts'
 import { openHttpLine } from '../../harness/http_line.ts'
 import type { Wish } from './customers.ts'
+import type { Patch } from './patches.ts'
 import type { Role } from './points.ts'
-import type { Patch } from './preload.ts'
 import type { Ground, Stage, StageOptions } from './stage.ts'
 
 /** A service that is known to be bad. If it passes the test, the test has a hole. */

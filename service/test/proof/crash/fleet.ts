@@ -5,8 +5,9 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { Environment } from '../../functional/processes/environment.ts'
 import { eventually } from '../../harness/eventually.ts'
 import { processEnvironment } from '../../harness/process_environment.ts'
+import type { Patch } from './patches.ts'
 import type { Role } from './points.ts'
-import type { Patch, Preload } from './preload.ts'
+import type { Preload } from './preload.ts'
 import type { Armed, Death } from './reach.ts'
 
 /** Who decides what the next one dies of. */

@@ -3,16 +3,13 @@ import { registerHooks } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import { useLinkedLibraries } from '../../../src/sandbox/linked_libraries.ts'
+import { misfitOf, type Patch, SOURCE } from './patches.ts'
 import { points } from './points.ts'
 import { commitWithPoints, type Fate, meet } from './reach.ts'
-
-/** Text of the service that is replaced as it is loaded. `find` stands in the file exactly once, or nothing starts. */
-export type Patch = { readonly file: string; readonly find: string; readonly replace: string }
 
 /** The third argument of the process, which is started with `--import` of this file. */
 export type Preload = { readonly fate: Fate; readonly patches: readonly Patch[] }
 
-const SOURCE = new URL('../../../src/', import.meta.url).href
 const MARK = '?with-points'
 
 // A process that is started a hundred times has to start quickly.
@@ -24,11 +21,8 @@ putPointsIntoModules()
 putPointsAroundCommits()
 
 function checkPatches(): void {
-  for (const { file, find } of patches) {
-    const count = readFileSync(new URL(file, SOURCE), 'utf8').split(find).length - 1
-    if (count === 1) continue
-    throw new Error(`the patch of ${file} no longer fits the code: there ${count} times is\n${find}`)
-  }
+  const misfit = patches.map(misfitOf).find((found) => found !== null)
+  if (misfit !== undefined) throw new Error(misfit)
 }
 
 /**

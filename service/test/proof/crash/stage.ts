@@ -22,8 +22,8 @@ import { openReadOnly } from '../../harness/read_only_database.ts'
 import { expectAllQuoted } from './customers.ts'
 import { type Fleet, type Reaper, startFleet } from './fleet.ts'
 import { type MortalPostgres, startMortalPostgres } from './mortal_postgres.ts'
+import { type Patch, quickSuccession } from './patches.ts'
 import type { Role } from './points.ts'
-import type { Patch } from './preload.ts'
 import { bury } from './trade.ts'
 
 /** The chains and the server that everything stands on. They outlive the processes, and PostgreSQL comes back. */
@@ -73,15 +73,6 @@ export type StageOptions = {
   /** Where the engine finds Ethereum, when that is not the node itself. */
   readonly engineEthUrl?: string
 }
-
-/** A lease and a claim run out after 6 s; a run in which a hundred processes die waits a fifth of that. */
-const quickSuccession: readonly Patch[] = [
-  { file: 'engine/lease.ts', find: 'const HOLD_MS = 6_000', replace: 'const HOLD_MS = 1_200' },
-  { file: 'engine/payouts/claim.ts', find: 'const CLAIM_MS = 6_000', replace: 'const CLAIM_MS = 1_200' },
-  // Ledgers come five times as fast here, and so the last one of a payout does.
-  { file: 'engine/default_policy.ts', find: 'XRP: 45 * SECOND_MS', replace: 'XRP: 3 * SECOND_MS' },
-  { file: 'engine/default_policy.ts', find: 'XLM: 60 * SECOND_MS', replace: 'XLM: 3 * SECOND_MS' },
-]
 
 export async function startStage(ground: Ground, options: StageOptions): Promise<Stage> {
   const { devnet, postgres } = ground
