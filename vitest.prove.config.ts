@@ -14,13 +14,17 @@ process.env.TMPDIR ??= tmpdir()
 export default defineConfig({
   test: {
     globalSetup: './service/test/harness/run_folder.ts',
-    reporters: ['default', new ProofTable(new URL('./docs/proof.md', import.meta.url).pathname)],
+    reporters: ['default', new ProofTable({ page: inDocs('proof.md'), runs: inDocs('proof_runs.json') })],
     include: ['service/test/{proof,simulation}/**/*.test.ts'],
     provide: { proof: { size: 'long', seed: Number(process.env.PROOF_SEED ?? 1), part: part() } },
     fileParallelism: false,
     hookTimeout: 600_000,
   },
 })
+
+function inDocs(name: string): string {
+  return new URL(`./docs/${name}`, import.meta.url).pathname
+}
 
 function part(): Part | null {
   const text = process.env.PROOF_PART
