@@ -257,7 +257,8 @@ export async function findExpired(
 /**
  * Orders that have received something and wait for nothing but what lies in a mempool, `awaitedMs` after their expiry. As above,
  * only where the chain was looked at since, and also since the order changed: in the middle of a look what one block took may be
- * in the next. `updatedAtMs` tells one such wait of an order from the next.
+ * in the next. `changes`, how many facts have changed the order, tells one such wait of it from the next; its times need not, as
+ * those who tell it do so by clocks of their own.
  */
 export async function findKeptWaiting(
   sql: Sql,
@@ -265,9 +266,11 @@ export async function findKeptWaiting(
   awaitedMs: number,
   nowMs: InstantMs,
   limit: number,
-): Promise<readonly { orderId: OrderId; updatedAtMs: InstantMs }[]> {
-  const rows = await sql.query<{ order_id: string; updated_at_ms: number }>(
-    `SELECT orders.order_id, orders.updated_at_ms
+): Promise<readonly { orderId: OrderId; changes: number }[]> {
+  const rows = await sql.query<{ order_id: string; changes: number }>(
+    `SELECT orders.order_id,
+       (SELECT count(*) FROM facts
+        WHERE (facts.bucket, facts.order_id) = (orders.bucket, orders.order_id) AND outcome = 'changed') AS changes
      FROM (SELECT DISTINCT bucket, order_id, chain FROM deposits
            WHERE state = 'seen' AND role = 'counted' AND chain = ANY($1)) AS lying
        JOIN orders USING (bucket, order_id)
@@ -281,7 +284,7 @@ export async function findKeptWaiting(
      LIMIT $4`,
     [chains, awaitedMs, nowMs, limit],
   )
-  return rows.map(({ order_id, updated_at_ms }) => ({ orderId: order_id, updatedAtMs: updated_at_ms }))
+  return rows.map(({ order_id, changes }) => ({ orderId: order_id, changes }))
 }
 
 export type DueExchange = {

@@ -88,15 +88,27 @@ test('an order to which something is on its way does not end, nor one of a chain
   expect(await statuses()).toEqual(['ETH:ETH PENDING', `${bitcoin.assets[0]} NEW`])
 })
 
+const OTHER_HALF = 'ETH:the-other-half:0'
+const otherHalf = {
+  kind: 'DepositSeen',
+  key: OTHER_HALF,
+  txHash: 'the-other-half',
+  amount: amountOf('ETH:ETH', WHOLE / 2n),
+} as const
+
 async function sendHalf(order: Order, toldMs: number): Promise<void> {
-  const key = 'ETH:the-other-half:0'
-  await tell(stage, order.terms.id, `${key}:seen:${toldMs}`, {
-    kind: 'DepositSeen',
-    key,
-    txHash: 'the-other-half',
-    amount: amountOf('ETH:ETH', WHOLE / 2n),
+  await tell(stage, order.terms.id, `${OTHER_HALF}:seen:${toldMs}`, {
+    ...otherHalf,
     seenAtMs: stage.world.clock.nowMs(),
     block: null,
+  })
+}
+
+async function takeHalfIntoBlock(order: Order): Promise<void> {
+  await tell(stage, order.terms.id, `${OTHER_HALF}:mined:x`, {
+    ...otherHalf,
+    seenAtMs: 0,
+    block: { height: 102, hash: 'x' },
   })
 }
 
@@ -125,22 +137,11 @@ test('a block that takes what waited, and gives it back, ends no wait for good',
   await lookNow('ETH')
   const found = await findKeptWaiting(stage.db, ['ETH'], HOUR_MS, stage.world.clock.nowMs(), 10)
   expect(found).toHaveLength(1)
-  const other = 'ETH:the-other-half:0'
-  const inBlock = {
-    kind: 'DepositSeen',
-    key: other,
-    txHash: 'the-other-half',
-    amount: amountOf('ETH:ETH', WHOLE / 2n),
-  } as const
   stage.advance(1)
-  await tell(stage, order.terms.id, `${other}:mined:x`, {
-    ...inBlock,
-    seenAtMs: 0,
-    block: { height: 102, hash: 'x' },
-  })
+  await takeHalfIntoBlock(order)
   // As who found it a moment before.
-  const { orderId, updatedAtMs } = found[0] ?? { orderId: '', updatedAtMs: 0 }
-  const late = await apply(stage.world, orderId, `awaited:${updatedAtMs}`, {
+  const { orderId, changes } = found[0] ?? { orderId: '', changes: 0 }
+  const late = await apply(stage.world, orderId, `awaited:${changes}`, {
     kind: 'OrderExpired',
     atMs: stage.world.clock.nowMs(),
   })
@@ -148,9 +149,30 @@ test('a block that takes what waited, and gives it back, ends no wait for good',
   await expireOrders(stage.world)
   expect(await statuses()).toEqual(['ETH:ETH PENDING'])
   stage.advance(1)
-  await tell(stage, order.terms.id, `${other}:unmined:x`, { kind: 'DepositUnmined', key: other })
+  await tell(stage, order.terms.id, `${OTHER_HALF}:unmined:x`, { kind: 'DepositUnmined', key: OTHER_HALF })
   await expireOrders(stage.world)
   expect(await statuses(), 'the next block of the same look may bring it').toEqual(['ETH:ETH PENDING'])
+  await lookNow('ETH')
+  await expireOrders(stage.world)
+  expect(await statuses()).toEqual(['ETH:ETH EMERGENCY'])
+})
+
+test('a wait is told from the one before, also where those who tell it have clocks that are behind', async () => {
+  const order = await orderFrom('ETH:ETH')
+  const key = await mineDeposit(stage, order, WHOLE / 2n, 101)
+  await sendHalf(order, 0)
+  stage.advance(LIFE_MS + HOUR_MS)
+  await confirmDeposit(stage, order, key)
+  await lookNow('ETH')
+  const [found] = await findKeptWaiting(stage.db, ['ETH'], HOUR_MS, stage.world.clock.nowMs(), 10)
+  // By a watcher for whom it is no later than the last change: the order then says nothing else.
+  await takeHalfIntoBlock(order)
+  const late = await apply(stage.world, order.terms.id, `awaited:${found?.changes}`, {
+    kind: 'OrderExpired',
+    atMs: stage.world.clock.nowMs(),
+  })
+  expect(late.kind).toBe('ignored')
+  await tell(stage, order.terms.id, `${OTHER_HALF}:unmined:x`, { kind: 'DepositUnmined', key: OTHER_HALF })
   await lookNow('ETH')
   await expireOrders(stage.world)
   expect(await statuses()).toEqual(['ETH:ETH EMERGENCY'])

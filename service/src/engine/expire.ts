@@ -19,8 +19,8 @@ export async function expireOrders(world: World): Promise<boolean> {
   )
   const kept = await findKeptWaiting(db, [...chains.keys()], AWAITED_MS, atMs, ORDERS_A_SWEEP)
   // A block may bring what lay in the mempool just now, and be taken back: then the order is found again, later.
-  await atOnce(policy.atOnce, kept, ({ orderId, updatedAtMs }) =>
-    apply(world, orderId, `awaited:${updatedAtMs}`, { kind: 'OrderExpired', atMs }),
+  await atOnce(policy.atOnce, kept, ({ orderId, changes }) =>
+    apply(world, orderId, `awaited:${changes}`, { kind: 'OrderExpired', atMs }),
   )
   return expired.length === ORDERS_A_SWEEP || kept.length === ORDERS_A_SWEEP
 }
