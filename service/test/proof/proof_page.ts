@@ -7,13 +7,22 @@ export type ProofRun = Omit<ProofRecord, 'size'> & {
   readonly tookSeconds: number
 }
 
-/** A run takes the place of an earlier one of the same claim, or of the same part of it. In the order of the page. */
+/**
+ * A run takes the place of an earlier one of the same claim; where it was a part, of the same one under the same seed: under
+ * another it did other things. In the order of the page.
+ */
 export function mergeRuns(standing: readonly ProofRun[], made: readonly ProofRun[]): readonly ProofRun[] {
-  const byPlace = new Map([...standing, ...made].map((run) => [`${run.claim} ${placeOf(run)}`, run]))
+  const byPlace = new Map(
+    [...standing, ...made].map((run) => [
+      run.part === null ? run.claim : `${run.claim}, ${nameOf(run)}`,
+      run,
+    ]),
+  )
   return [...byPlace.values()].toSorted(
     (one, other) =>
       one.claim.localeCompare(other.claim, 'en') ||
       (one.part?.of ?? 0) - (other.part?.of ?? 0) ||
+      one.seed - other.seed ||
       (one.part?.number ?? 0) - (other.part?.number ?? 0),
   )
 }
@@ -54,12 +63,8 @@ function valuesOf(figures: ProofRun['figures'], what: string): readonly string[]
   return figures.filter((figure) => figure.what === what).map(({ value }) => value)
 }
 
-function placeOf({ part }: ProofRun): string {
-  return part === null ? 'whole' : `part ${part.number} of ${part.of}`
-}
-
-function nameOf(run: ProofRun): string {
-  return run.part === null ? `seed ${run.seed}` : `seed ${run.seed}, ${placeOf(run)}`
+function nameOf({ part, seed }: ProofRun): string {
+  return part === null ? `seed ${seed}` : `seed ${seed}, part ${part.number} of ${part.of}`
 }
 
 function sentence(claim: string): string {

@@ -17,10 +17,15 @@ test('the page shows the runs that are written down', () => {
 })
 
 test('a run takes the place of the one before it, under whatever seed, and of no other', () => {
-  const parts = [1, 2].map((number) => run('all ends', { part: { number, of: 2 } }))
-  const standing = [run('all ends'), ...parts, run('nothing is lost')]
-  const made = run('all ends', { part: { number: 2, of: 2 }, seed: 7 })
-  expect(mergeRuns(standing, [made])).toEqual([standing[0], standing[1], made, standing[3]])
+  const standing = [run('all ends'), run('nothing is lost')]
+  const made = run('all ends', { seed: 7 })
+  expect(mergeRuns(standing, [made])).toEqual([made, standing[1]])
+})
+
+test('a part takes the place of the same part under the same seed alone', () => {
+  const part = (number: number, seed = 1) => run('all ends', { part: { number, of: 2 }, seed })
+  const again = { ...part(2), tookSeconds: 61 }
+  expect(mergeRuns([part(1), part(2)], [again, part(2, 7)])).toEqual([part(1), again, part(2, 7)])
 })
 
 test('a claim has a column for each of its runs, and a figure that one lacks is missing there only', () => {
