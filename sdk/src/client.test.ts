@@ -390,6 +390,25 @@ test('silence ends in TIMEOUT, a closed port in NETWORK_ERROR with its reason', 
   expect(await failure(refusing.getCurrencies())).toMatchObject({ code: 'NETWORK_ERROR', status: 0 })
 })
 
+test('what is no time, or no number of times, is refused before anything is asked', async () => {
+  const baseUrl = 'http://127.0.0.1:1'
+  for (const timeoutMs of [Number.NaN, 0, -1]) {
+    expect(() => createClient({ baseUrl, timeoutMs })).toThrow(
+      `timeoutMs must be a number of milliseconds, above 0, not ${timeoutMs}`,
+    )
+  }
+  for (const retries of [Number.NaN, -1, 0.5]) {
+    expect(() => createClient({ baseUrl, retries })).toThrow(`retries must be a whole number, 0 or more`)
+  }
+  expect(() => createClient({ baseUrl, retryDelayMsMax: Number.NaN })).toThrow('0 or more, not NaN')
+  const everyLimit = { timeoutMs: 1, retries: Number.POSITIVE_INFINITY, retryDelayMsMax: 0 }
+  expect(() => createClient({ baseUrl, ...everyLimit })).not.toThrow()
+  const { client, received } = await start(() => success({ order_id: 'CB1', status: 'NEW' }))
+  for (const options of [{ pollMs: Number.NaN }, { timeoutMs: Number.NaN }])
+    await expect(client.waitForStatus('CB1', ['DONE'], options)).rejects.toThrow(TypeError)
+  expect(received).toHaveLength(0)
+})
+
 test('without a limit in time an answer is waited for', async () => {
   const patient = await start(() => success({}), { retries: 0, timeoutMs: Number.POSITIVE_INFINITY })
   expect(await patient.client.getCurrencies()).toEqual({})

@@ -1,4 +1,5 @@
 import { CambistError, errorFromAnswer } from './cambist_error.ts'
+import { checkMs, checkTimes } from './check_option.ts'
 import { pause, timerMs } from './pause.ts'
 import { createSigner } from './sign.ts'
 
@@ -57,8 +58,13 @@ const retriedStatuses: readonly number[] = [429, 500, 502, 503, 504]
  */
 const REDIRECT = 'manual' as const
 
+/** Throws `TypeError` for an option that is no number of times or milliseconds. */
 export function createTransport(options: TransportOptions): Transport {
   const { retries = 3, timeoutMs = 30_000, retryDelayMsMax = 60_000 } = options
+  // Without a limit that is one every call would end at once, and what it asked for may have been done.
+  checkTimes('retries', retries)
+  checkMs('timeoutMs', timeoutMs, 'above 0')
+  checkMs('retryDelayMsMax', retryDelayMsMax, 'from 0')
   const doFetch = options.fetch ?? fetch
   const sign = options.apiSecret === undefined ? undefined : createSigner(options.apiSecret)
   // How far the service's clock is ahead of ours; learnt when it refuses our timestamp.

@@ -1,4 +1,5 @@
 import { CambistError } from './cambist_error.ts'
+import { checkMs } from './check_option.ts'
 import { pause, timerMs } from './pause.ts'
 import type { Order, OrderStatus } from './types.ts'
 
@@ -20,13 +21,18 @@ const POLL_MS_OTHERWISE = 15_000
 
 const LAST_LOOK_MS = 1_000
 
-/** Looks at the order until it has one of `statuses`, and answers the order as seen then. */
+/**
+ * Looks at the order until it has one of `statuses`, and answers the order as seen then. Rejects with `TypeError` for a time that
+ * is none.
+ */
 export async function waitForStatus(
   orderId: string,
   look: (signal: AbortSignal | undefined) => Promise<Order>,
   statuses: readonly OrderStatus[],
   options: WaitOptions,
 ): Promise<Order> {
+  if (options.pollMs !== undefined) checkMs('pollMs', options.pollMs, 'from 0')
+  if (options.timeoutMs !== undefined) checkMs('timeoutMs', options.timeoutMs, 'from 0')
   const untilMs = options.timeoutMs === undefined ? Infinity : performance.now() + options.timeoutMs
   const wanted = statuses.join(' or ')
   let order: Order | undefined
