@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { assert } from '../../src/domain/assert.ts'
 import { type OrderStatus, received } from '../../src/domain/orders/order.ts'
@@ -64,7 +64,7 @@ function openNames(): Names {
   return {
     isNew: (name) => {
       const before = hashes.size
-      hashes.add(createHash('md5').update(name).digest('base64'))
+      hashes.add(hash('md5', name, 'base64'))
       return hashes.size > before
     },
     size: () => hashes.size,
