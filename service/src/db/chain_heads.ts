@@ -2,6 +2,7 @@ import type { ChainId } from '../domain/catalog/networks.ts'
 import type { BlockRef } from '../domain/orders/order.ts'
 import type { InstantMs } from '../domain/time.ts'
 import type { Sql } from './database.ts'
+import { keptText } from './kept_text.ts'
 import { type Lease, leaseHeld, leaseLost } from './leases.ts'
 import { lookForOutflows } from './outflows.ts'
 
@@ -187,6 +188,6 @@ export async function noteTrouble(
 ): Promise<void> {
   await sql.query(
     `UPDATE chain_heads SET trouble = $2, trouble_since_ms = coalesce(trouble_since_ms, $3) WHERE chain = $1`,
-    [chain, trouble.slice(0, 500), nowMs],
+    [chain, keptText(trouble, 500), nowMs],
   )
 }

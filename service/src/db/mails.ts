@@ -4,6 +4,10 @@ import { bucketOf, type OrderId } from '../domain/orders/identifiers.ts'
 import type { InstantMs } from '../domain/time.ts'
 import type { Sql } from './database.ts'
 import { isFree } from './held_until.ts'
+import { keptText } from './kept_text.ts'
+
+/** What of a mail server's answer is kept. */
+const SAID_LENGTH_MAX = 500
 
 /** A mail to be sent, in the transaction that makes it true. */
 export type NewMail = MailContent & {
@@ -165,7 +169,7 @@ export async function noteMailSent(
   await sql.query(
     `UPDATE mails SET state = 'sent', data = '{}', last_answer = $5, over_at_ms = $6
      WHERE ${IS_THIS} AND state = 'waiting'`,
-    [...keyOf(mail), cut(said), nowMs],
+    [...keyOf(mail), keptText(said, SAID_LENGTH_MAX), nowMs],
   )
 }
 
@@ -179,7 +183,7 @@ export async function endMail(
   await sql.query(
     `UPDATE mails SET state = $6, data = '{}', last_answer = $7, over_at_ms = $8
      WHERE ${IS_THIS} AND claim_fence = $5 AND state = 'waiting'`,
-    [...keyOf(mail), mail.fence, end.state, cut(end.why), nowMs],
+    [...keyOf(mail), mail.fence, end.state, keptText(end.why, SAID_LENGTH_MAX), nowMs],
   )
 }
 
@@ -201,7 +205,7 @@ export async function postponeMail(
      UPDATE mails AS later SET due_at_ms = $6 FROM own
      WHERE later.bucket = own.bucket AND later.order_id = own.order_id AND later.sequence > own.sequence
        AND later.to_address = own.to_address AND later.state = 'waiting' AND later.due_at_ms < $6`,
-    [...keyOf(mail), mail.fence, dueAtMs, cut(why)],
+    [...keyOf(mail), mail.fence, dueAtMs, keptText(why, SAID_LENGTH_MAX)],
   )
 }
 
@@ -212,11 +216,6 @@ export async function returnMail(sql: Sql, mail: ClaimedMail): Promise<void> {
      WHERE ${IS_THIS} AND claim_fence = $5 AND state = 'waiting'`,
     [...keyOf(mail), mail.fence, mail.attempts - 1],
   )
-}
-
-/** PostgreSQL keeps no NUL, and an answer may be long. */
-function cut(text: string): string {
-  return text.replaceAll('\0', '').slice(0, 500)
 }
 
 /** Gives up what has waited since before `queuedBeforeMs`, where there is nobody to send it; answers how many. */

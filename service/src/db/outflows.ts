@@ -9,6 +9,7 @@ import type { Intent, Outflow, PayoutId, PayoutKind, SignedTx } from '../domain/
 import type { InstantMs } from '../domain/time.ts'
 import type { Sql } from './database.ts'
 import { isFree } from './held_until.ts'
+import { keptText } from './kept_text.ts'
 
 /** orphaned: it was final, and lost its block to a reorganisation; its bytes go out again. */
 export type OutflowState =
@@ -236,7 +237,7 @@ export async function postponeOutflow(
       claimed.payoutId,
       claimed.fence,
       due.dueAtMs,
-      trouble?.message.slice(0, 500) ?? null,
+      trouble === null ? null : keptText(trouble.message, 500),
       trouble?.nowMs ?? null,
       due.atHeight === 'next',
       due.atHeight === 'next' ? null : due.atHeight,

@@ -366,6 +366,12 @@ test("a node of another network is the chain's trouble", async () => {
   expect((await head()).trouble).toContain('another genesis')
 })
 
+test('what a node says is kept also where PostgreSQL keeps no such text', async () => {
+  const garbled = { ...emptyChain(), checkIdentity: () => Promise.reject(new Error('HTTP 502 \0\0')) }
+  await expect(checkIdentity(stage.world, garbled, lease)).rejects.toThrow('HTTP 502')
+  expect((await head()).trouble).toBe('Error: HTTP 502 ')
+})
+
 /** The lease runs out, and another watcher looks at the chain. */
 async function beOvertaken(chain: Chain, requireGrowth = () => {}): Promise<void> {
   stage.advance(49 * HOUR_MS)

@@ -1,5 +1,6 @@
 import type { WebhookAnswer } from '../../channels/channel.ts'
 import type { Sql } from '../../db/database.ts'
+import { keptText } from '../../db/kept_text.ts'
 import {
   type AttemptEnd,
   CALLBACK,
@@ -21,7 +22,7 @@ import type { WebhookWorld } from './webhook_world.ts'
 /** By the receiver's own word there is nobody there any more. */
 const GONE = 410
 
-/** What of an answer or an error is kept, and shown with every attempt. */
+/** What of an answer or an error is kept, and shown with every attempt: an error repeats every name in the receiver's certificate. */
 const SAID_LENGTH_MAX = 1_000
 
 /**
@@ -73,18 +74,13 @@ async function send(world: WebhookWorld, { event, accountId, url }: DueDelivery)
 function endOf(answer: WebhookAnswer): AttemptEnd {
   switch (answer.kind) {
     case 'answered':
-      return { outcome: 'answered', status: answer.status, said: keepable(answer.head) }
+      return { outcome: 'answered', status: answer.status, said: keptText(answer.head, SAID_LENGTH_MAX) }
     case 'forbidden':
     case 'failed':
-      return { outcome: answer.kind, status: null, said: keepable(answer.why) }
+      return { outcome: answer.kind, status: null, said: keptText(answer.why, SAID_LENGTH_MAX) }
     default:
       return unreachable(answer)
   }
-}
-
-/** PostgreSQL keeps no NUL, and an error may be as long as the receiver likes: it repeats every name in its certificate. */
-function keepable(said: string): string {
-  return said.replaceAll('\0', '').slice(0, SAID_LENGTH_MAX)
 }
 
 /** Whoever lost the claim writes nothing: another worker has told it again, or is about to. */

@@ -306,6 +306,23 @@ test('an outflow of which the node cannot say whether it is over holds up nobody
   expect(troubles).toEqual([{ claim_fence: 3, trouble: 'Error: it has forgotten' }])
 })
 
+test('what a node answers holds up nobody, also where PostgreSQL keeps no such text', async () => {
+  await fundReserve(stage, 'USDT:ERC20', 10_000n * ETHER)
+  for (let made = 0; made < 6; made += 1) {
+    const order = await place()
+    await confirmDeposit(stage, order, await mineDeposit(stage, order, ETHER, 100))
+    await sendPayout(stage, order)
+  }
+  // A page that whoever stands before the node has compressed, and does not say so.
+  const garbled: Chain = {
+    ...stage.chain('ETH'),
+    lookup: () => Promise.reject(new Error('HTTP 502 \u001f\ufffd\b\0\0')),
+  }
+  await workPayouts(signingWorld(), garbled)
+  const kept = await stage.db.query('SELECT DISTINCT claimed_until_wall_ms, trouble FROM outflows')
+  expect(kept).toEqual([{ claimed_until_wall_ms: 0, trouble: 'Error: HTTP 502 \u001f\ufffd\b' }])
+})
+
 test('a filler that ended because its payout was final is sent again when that has lost its block and is refused for good', async () => {
   await fundReserve(stage, 'USDT:ERC20', 10_000n * ETHER)
   const eth = stage.chain('ETH')
