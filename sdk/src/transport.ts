@@ -60,11 +60,7 @@ const REDIRECT = 'manual' as const
 
 /** Throws `TypeError` for an option that is no number of times or milliseconds. */
 export function createTransport(options: TransportOptions): Transport {
-  const { retries = 3, timeoutMs = 30_000, retryDelayMsMax = 60_000 } = options
-  // Without a limit that is one every call would end at once, and what it asked for may have been done.
-  checkTimes('retries', retries)
-  checkMs('timeoutMs', timeoutMs, 'above 0')
-  checkMs('retryDelayMsMax', retryDelayMsMax, 'from 0')
+  const { retries, timeoutMs, retryDelayMsMax } = limitsOf(options)
   const doFetch = options.fetch ?? fetch
   const sign = options.apiSecret === undefined ? undefined : createSigner(options.apiSecret)
   // How far the service's clock is ahead of ours; learnt when it refuses our timestamp.
@@ -132,6 +128,14 @@ export function createTransport(options: TransportOptions): Transport {
       persist(call, async (response) => ({ response, bytes: new Uint8Array(await response.arrayBuffer()) })),
     open: (call) => persist(call, async (response) => response),
   }
+}
+
+/** Without a limit that is one every call would end at once, and what it asked for may have been done. */
+function limitsOf({ retries = 3, timeoutMs = 30_000, retryDelayMsMax = 60_000 }: TransportOptions) {
+  checkTimes('retries', retries)
+  checkMs('timeoutMs', timeoutMs, 'above 0')
+  checkMs('retryDelayMsMax', retryDelayMsMax, 'from 0')
+  return { retries, timeoutMs, retryDelayMsMax }
 }
 
 function noAnswer(error: unknown, isTimeout: boolean, timeoutMs: number): CambistError {
