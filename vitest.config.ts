@@ -20,9 +20,9 @@ export default defineConfig({
           name: 'unit',
           include: ['{service,devnet,sdk}/src/**/*.test.ts', 'service/test/tidy/**/*.test.ts'],
           // For what hangs: the longest take five seconds, and a machine that has other work takes several times as long.
-          testTimeout: 60_000,
+          testTimeout: 120_000,
           // Many begin with a PostgreSQL of their own, which takes its time on a machine that is busy with others.
-          hookTimeout: 60_000,
+          hookTimeout: 120_000,
           maxWorkers: 6,
           // What all of them load, each worker loads once: a fourth of their time.
           isolate: false,
@@ -33,8 +33,8 @@ export default defineConfig({
         test: {
           name: 'nodes',
           include: ['service/test/{contract,functional}/**/*.test.ts', 'devnet/test/**/*.test.ts'],
-          testTimeout: 120_000,
-          hookTimeout: 120_000,
+          testTimeout: 240_000,
+          hookTimeout: 240_000,
           maxWorkers: 6,
           isolate: false,
           execArgv,
@@ -45,7 +45,7 @@ export default defineConfig({
           name: 'proofs',
           include: ['service/test/{proof,simulation}/**/*.test.ts'],
           provide: { proof: { size: 'short', seed: 1, part: null } },
-          hookTimeout: 120_000,
+          hookTimeout: 240_000,
           maxWorkers: 3,
           execArgv,
           // After all others: a proof says more when everything smaller holds.

@@ -32,9 +32,9 @@ const AMOUNT: Readonly<Record<Asset['currency'], string>> = {
 }
 
 const pairs = assets.flatMap((from) => assets.filter((to) => to !== from).map((to) => ({ from, to })))
-const PATIENCE = { timeoutMs: 180_000 }
+const PATIENCE = { timeoutMs: 500_000 }
 
-test(`each of ${pairs.length} pairs goes from quote to DONE`, { timeout: 240_000 }, async () => {
+test(`each of ${pairs.length} pairs goes from quote to DONE`, { timeout: 600_000 }, async () => {
   const sandbox = given()
   const orders: CreatedOrder[] = []
   for (const [number, { from, to }] of pairs.entries()) {

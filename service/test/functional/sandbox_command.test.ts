@@ -274,7 +274,7 @@ test('after kill -9 of everything, the next start goes on from what was on disk,
   await sandbox.remote.pay(order.order_id)
   await sandbox.client.waitForStatus(order.order_id, ['PENDING', 'EXCHANGE', 'WITHDRAW'], {
     pollMs: 50,
-    timeoutMs: 30_000,
+    timeoutMs: 90_000,
   })
   const killed = pidsOf(dataDir)
   const confirmed = async () => (await sandbox.client.getOrder(order.order_id)).deposit_confirmations

@@ -31,7 +31,7 @@ const PLACES = [
 ].flatMap((place) => [`before ${place}`, `after ${place}`])
 
 test('240 processes live and die at different moments, and everything is swept once', {
-  timeout: 300_000,
+  timeout: 900_000,
 }, async () => {
   const deaths: string[] = []
   onTestFailed(() =>

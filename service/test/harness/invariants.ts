@@ -54,7 +54,7 @@ export async function checkInvariants(inspected: Inspected, patience: Patience =
     last = await findViolations(inspected)
     if (last.length > 0) throw new Error(last.join('; '))
   }
-  await eventually('the invariants hold', look, { timeoutMs: 4_000, ...patience }).catch((error: unknown) => {
+  await eventually('the invariants hold', look, { timeoutMs: 15_000, ...patience }).catch((error: unknown) => {
     if (last.length === 0) throw error
   })
   if (last.length > 0) throw new Error(`this is wrong:\n  ${last.join('\n  ')}`)

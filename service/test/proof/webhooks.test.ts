@@ -94,10 +94,10 @@ prove('every event reaches its receiver, in order and signed, while notifiers ar
     try {
       const first = () => allTold(stage, dead?.url ?? '')
       await eventually('the first events are told', first, {
-        timeoutMs: proof.sized({ short: 90_000, long: 600_000 }),
+        timeoutMs: proof.sized({ short: 180_000, long: 600_000 }),
       })
       await live(stage, chance, orders, expected, committed, proof.sized({ short: 6, long: 4 }))
-      const patience = { timeoutMs: proof.sized({ short: 180_000, long: 1_800_000 }) }
+      const patience = { timeoutMs: proof.sized({ short: 360_000, long: 1_800_000 }) }
       await eventually('all others are told', () => allTold(stage, dead?.url ?? ''), patience)
       dead?.heal()
       await eventually('everybody is told', () => allTold(stage, ''), patience)
