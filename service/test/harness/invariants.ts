@@ -54,9 +54,11 @@ export async function checkInvariants(inspected: Inspected, patience: Patience =
     last = await findViolations(inspected)
     if (last.length > 0) throw new Error(last.join('; '))
   }
-  await eventually('the invariants hold', look, { timeoutMs: 15_000, ...patience }).catch((error: unknown) => {
-    if (last.length === 0) throw error
-  })
+  await eventually('the invariants hold', look, { timeoutMs: 15_000, ...patience }).catch(
+    (error: unknown) => {
+      if (last.length === 0) throw error
+    },
+  )
   if (last.length > 0) throw new Error(`this is wrong:\n  ${last.join('\n  ')}`)
 }
 
