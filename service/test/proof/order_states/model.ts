@@ -1,6 +1,6 @@
-import { amountOf } from '../../src/domain/money/amount.ts'
-import type { Fact } from '../../src/domain/orders/facts.ts'
-import { AWAITED_MS } from '../../src/domain/orders/order.ts'
+import { amountOf } from '../../../src/domain/money/amount.ts'
+import type { Fact } from '../../../src/domain/orders/facts.ts'
+import { AWAITED_MS } from '../../../src/domain/orders/order.ts'
 import {
   commit,
   costOn,
@@ -14,8 +14,8 @@ import {
   stalledNow,
   startStory,
   tell,
-} from '../../src/domain/orders/testing/story.ts'
-import type { RateType } from '../../src/domain/quotes/quote.ts'
+} from '../../../src/domain/orders/testing/story.ts'
+import type { RateType } from '../../../src/domain/quotes/quote.ts'
 
 /** How often each thing may happen; everything else may happen whenever the world allows it. */
 export type Bounds = {
