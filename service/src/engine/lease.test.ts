@@ -8,7 +8,7 @@ import { HOUR_MS, SECOND_MS } from '../domain/time.ts'
 import { keepWhile, leaseKeeper } from './lease.ts'
 import { type BooksStage, openBooksStage, placeOrder } from './testing/books_stage.ts'
 import { watchedDatabase } from './testing/watched_database.ts'
-import { watchChain } from './watch.ts'
+import { watchChain } from './watching/watch.ts'
 
 /**
  * What: a look that lasts longer than a lease holds ends all the same, while somebody else waits for the lease.

@@ -14,7 +14,7 @@ import {
 } from '../../src/domain/catalog/networks.ts'
 import { amountOf, toChainUnits } from '../../src/domain/money/amount.ts'
 import { leaseKeeper } from '../../src/engine/lease.ts'
-import { watchChain } from '../../src/engine/watch.ts'
+import { watchChain } from '../../src/engine/watching/watch.ts'
 import { localSigner } from '../../src/signer/local_signer.ts'
 import type { SignedStore, Signer } from '../../src/signer/signer.ts'
 import type { DatedId, DatedNode } from './chains/dated_node.ts'

@@ -1,5 +1,5 @@
-import type { ChainId } from '../domain/catalog/networks.ts'
-import type { World } from './world.ts'
+import type { ChainId } from '../../domain/catalog/networks.ts'
+import type { World } from '../world.ts'
 
 export type NodeHead = { readonly height: number; readonly timeMs?: number }
 

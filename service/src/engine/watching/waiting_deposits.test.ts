@@ -1,10 +1,11 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import type { Chain, Transfer } from '../chains/chain.ts'
-import { type Lease, takeLease } from '../db/leases.ts'
-import { assert } from '../domain/assert.ts'
-import { HOUR_MS, SECOND_MS } from '../domain/time.ts'
-import { type BooksStage, openBooksStage, placeOrder } from './testing/books_stage.ts'
-import { beginTurn, watchChain } from './watch.ts'
+import type { Chain, Transfer } from '../../chains/chain.ts'
+import { type Lease, takeLease } from '../../db/leases.ts'
+import { assert } from '../../domain/assert.ts'
+import { HOUR_MS, SECOND_MS } from '../../domain/time.ts'
+import { type BooksStage, openBooksStage, placeOrder } from '../testing/books_stage.ts'
+import { beginTurn } from './look.ts'
+import { watchChain } from './watch.ts'
 
 /**
  * What: whoever makes much wait in a mempool does not make a look long, and everything that waits has its turn.

@@ -1,17 +1,16 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import type { Chain, Transfer } from '../chains/chain.ts'
-import { blockHashAt, readHead } from '../db/chain_heads.ts'
-import type { Database } from '../db/database.ts'
-import { type Lease, requireLease, takeLease } from '../db/leases.ts'
-import { findOrder } from '../db/orders.ts'
-import { findOutflow } from '../db/outflows.ts'
-import { assert } from '../domain/assert.ts'
-import { amountOf } from '../domain/money/amount.ts'
-import { HOUR_MS } from '../domain/time.ts'
-import { expireOrders } from './expire.ts'
-import { expectGrowth } from './growth.ts'
-import { endAgain } from './payouts/orphan.ts'
-import { reconcileChain } from './reconcile.ts'
+import type { Chain, Transfer } from '../../chains/chain.ts'
+import { blockHashAt, readHead } from '../../db/chain_heads.ts'
+import type { Database } from '../../db/database.ts'
+import { type Lease, requireLease, takeLease } from '../../db/leases.ts'
+import { findOrder } from '../../db/orders.ts'
+import { findOutflow } from '../../db/outflows.ts'
+import { assert } from '../../domain/assert.ts'
+import { amountOf } from '../../domain/money/amount.ts'
+import { HOUR_MS } from '../../domain/time.ts'
+import { expireOrders } from '../expire.ts'
+import { endAgain } from '../payouts/orphan.ts'
+import { reconcileChain } from '../reconcile.ts'
 import {
   type BooksStage,
   confirmDeposit,
@@ -21,8 +20,9 @@ import {
   placeOrder,
   sendPayout,
   strayDeposit,
-} from './testing/books_stage.ts'
-import type { PaperChain } from './testing/paper_chain.ts'
+} from '../testing/books_stage.ts'
+import type { PaperChain } from '../testing/paper_chain.ts'
+import { expectGrowth } from './growth.ts'
 import { checkIdentity, watchChain } from './watch.ts'
 
 /**

@@ -1,5 +1,5 @@
-import type { Chain, Transfer } from '../chains/chain.ts'
-import type { OwnAddress } from '../db/addresses.ts'
+import type { Chain, Transfer } from '../../chains/chain.ts'
+import type { OwnAddress } from '../../db/addresses.ts'
 
 /** Money that came to an address of ours. */
 export type Move = { readonly transfer: Transfer; readonly own: OwnAddress }

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import type { Transfer } from '../chains/chain.ts'
-import { takeLease } from '../db/leases.ts'
-import { assert } from '../domain/assert.ts'
-import { HOUR_MS } from '../domain/time.ts'
-import { auditBooks } from './ledger_audit.ts'
-import { type BooksStage, openBooksStage, placeOrder } from './testing/books_stage.ts'
-import { countingRows } from './testing/counting_rows.ts'
+import type { Transfer } from '../../chains/chain.ts'
+import { takeLease } from '../../db/leases.ts'
+import { assert } from '../../domain/assert.ts'
+import { HOUR_MS } from '../../domain/time.ts'
+import { auditBooks } from '../ledger_audit.ts'
+import { type BooksStage, openBooksStage, placeOrder } from '../testing/books_stage.ts'
+import { countingRows } from '../testing/counting_rows.ts'
 import { watchChain } from './watch.ts'
 
 /**

@@ -1,10 +1,10 @@
-import type { Chain, Transfer } from '../chains/chain.ts'
-import type { Sql } from '../db/database.ts'
-import { readTold } from '../db/deposits.ts'
-import { amountOf } from '../domain/money/amount.ts'
-import { type BlockRef, isDust } from '../domain/orders/order.ts'
+import type { Chain, Transfer } from '../../chains/chain.ts'
+import type { Sql } from '../../db/database.ts'
+import { readTold } from '../../db/deposits.ts'
+import { amountOf } from '../../domain/money/amount.ts'
+import { type BlockRef, isDust } from '../../domain/orders/order.ts'
+import type { Log } from '../world.ts'
 import { isForOrder, type Move } from './moves.ts'
-import type { Log } from './world.ts'
 
 /** So many crumbs of one asset to one address are told one by one in a block. */
 const APART_IN_A_BLOCK = 20

@@ -1,0 +1,55 @@
+import type { Chain } from '../../chains/chain.ts'
+import { readHead } from '../../db/chain_heads.ts'
+import { type Lease, leaseLost } from '../../db/leases.ts'
+import { assert } from '../../domain/assert.ts'
+import type { InstantMs } from '../../domain/time.ts'
+import type { LeaseKeeper } from '../lease.ts'
+import type { World } from '../world.ts'
+import type { NodeHead } from './growth.ts'
+import type { OrderMove } from './moves.ts'
+
+/** What a watcher takes along from one look at a chain to the next. */
+export type Watcher = {
+  /** Renews the lease in the middle of a look, when that is due. */
+  readonly hold: LeaseKeeper['hold']
+  /** Throws when the node has been at the same height for too long, or its head is too old. */
+  readonly requireGrowth: (nodeHead: NodeHead) => void
+  readonly waitingTurn: Turn
+  readonly untold: Untold
+}
+
+/** What mempools told and no order has heard of yet, look by look: they tell each only once. */
+export type Untold = { readonly seenAtMs: InstantMs; readonly moves: readonly OrderMove[] }[]
+
+/** Where the last look stopped asking; whoever forgets it begins anew. */
+export type Turn = { lastTxHash: string }
+
+export function beginTurn(): Turn {
+  return { lastTxHash: '' }
+}
+
+/** One look by one holder. `branch` counts the branches that the chain has left before. */
+export type Look = {
+  readonly world: World
+  readonly chain: Chain
+  readonly lease: Lease
+  readonly hold: LeaseKeeper['hold']
+  readonly waitingTurn: Turn
+  readonly untold: Untold
+  readonly branch: number
+}
+
+/**
+ * After every step that took its time: a look that lasts longer than a lease would lose it to another, who would begin
+ * the same block again, and lose it in turn.
+ */
+export async function keepLease({ lease, hold }: Look): Promise<void> {
+  if ((await hold())?.fence !== lease.fence) throw leaseLost(lease)
+}
+
+/** A transaction may leave a mempool and come again; between two blocks it is the same sighting. */
+export async function mempoolMoment({ world, chain }: Look): Promise<string> {
+  const head = await readHead(world.db, chain.id)
+  assert(head !== null, 'a look begins with a head')
+  return head.block.hash
+}

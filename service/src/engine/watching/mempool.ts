@@ -1,0 +1,46 @@
+import { findOwnAddresses, type OwnAddress } from '../../db/addresses.ts'
+import { isCrumb } from './crumbs.ts'
+import { type Look, mempoolMoment, type Untold } from './look.ts'
+import { isForOrder, type OrderMove } from './moves.ts'
+import { withoutSweeps } from './own_sweeps.ts'
+import { tellOrders } from './tell_orders.ts'
+
+/** Tells orders what waits to be mined for them, and what an earlier look heard and came to no end of. */
+export async function readMempool(look: Look, height: number): Promise<void> {
+  const { world, chain, untold } = look
+  let ours = new Map<string, OwnAddress>()
+  const transfers = await chain.readMempool(async (addresses) => {
+    ours = await findOwnAddresses(world.db, chain.family, addresses)
+    return new Set(ours.keys())
+  })
+  const moves = transfers.flatMap((transfer): OrderMove[] => {
+    const own = ours.get(transfer.to)
+    const move = own && { transfer, own }
+    // As long as it only waits a crumb costs nobody anything, and no order counts it: its block tells of it, if it is ever mined.
+    return move && isForOrder(chain, move) && !isCrumb(move) ? [move] : []
+  })
+  if (moves.length > 0) untold.push({ seenAtMs: world.clock.nowMs(), moves })
+  for (const next of [...untold]) {
+    await tellOfMempool(look, height, next)
+    untold.shift()
+  }
+}
+
+async function tellOfMempool(look: Look, height: number, { seenAtMs, moves }: Untold[number]): Promise<void> {
+  const { world, chain } = look
+  const transfers = new Set(
+    await withoutSweeps(
+      look,
+      moves.map(({ transfer }) => transfer),
+    ),
+  )
+  const told = moves.filter(({ transfer }) => transfers.has(transfer))
+  for (const { own, transfer } of told) {
+    world.log.info(
+      { chain: chain.id, order: own.orderId, tx: transfer.txHash, height },
+      'a deposit is in the mempool',
+    )
+  }
+  if (told.length === 0) return
+  await tellOrders(look, told, `seen:${await mempoolMoment(look)}`, null, seenAtMs)
+}

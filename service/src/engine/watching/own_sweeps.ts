@@ -1,0 +1,16 @@
+import type { Transfer } from '../../chains/chain.ts'
+import { findOwnSweeps } from '../../db/outflows.ts'
+import type { Look } from './look.ts'
+
+/**
+ * Our own money, from one address of ours to another: nothing arrived, and no order hears of it. The bytes of a sweep
+ * are stored before anybody sees them, so that it is known whenever it is seen.
+ */
+export async function withoutSweeps(
+  { world, chain }: Look,
+  transfers: readonly Transfer[],
+): Promise<readonly Transfer[]> {
+  if (chain.model !== 'account' || transfers.length === 0) return transfers
+  const sweeps = await findOwnSweeps(world.db, [...new Set(transfers.map(({ txHash }) => txHash))])
+  return transfers.filter(({ txHash }) => !sweeps.has(txHash))
+}

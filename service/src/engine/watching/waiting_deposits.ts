@@ -1,0 +1,43 @@
+import { blockHashAt } from '../../db/chain_heads.ts'
+import { findWaitingDeposits } from '../../db/deposits.ts'
+import type { BlockRef } from '../../domain/orders/order.ts'
+import { keepLease, type Look, mempoolMoment } from './look.ts'
+import { type News, tellOrderByOrder } from './tell_orders.ts'
+
+/** Each costs a question to the node, and may wait for long: between blocks they are asked for every other second. */
+const WAITING_REST_MS = 2_000
+
+export function isWaitingDue(nowMs: number, lookedAtMs: number): boolean {
+  return Math.floor(nowMs / WAITING_REST_MS) > Math.floor(lookedAtMs / WAITING_REST_MS)
+}
+
+/** How many transactions a look asks for: anybody can make many wait, and confirmations are not to wait for them. */
+const WAITING_A_LOOK = 50
+
+/**
+ * Deposits that no block has brought yet: still in a mempool, or gone for good? Also gone is what a mempool promised and
+ * its block then did not do. A node that cannot tell makes no difference. Transactions take turns, and each is asked for
+ * once however many of its outputs are ours.
+ */
+export async function checkWaiting(look: Look, height: number): Promise<void> {
+  const { world, chain, waitingTurn } = look
+  const waiting = await findWaitingDeposits(world.db, chain.id, waitingTurn.lastTxHash, WAITING_A_LOOK)
+  for (const [txHash, deposits] of Map.groupBy(waiting, (deposit) => deposit.txHash)) {
+    // Before the question: one that the node fails at keeps no other from its turn.
+    waitingTurn.lastTxHash = txHash
+    const status = await chain.lookup(txHash)
+    await keepLease(look)
+    if (status.where === 'mempool') continue
+    if (status.where === 'block' && !(await wasReadWhole(look, status.block, height))) continue
+    const moment = `${height}:${await mempoolMoment(look)}`
+    const news = deposits.map(({ orderId, key }): News => {
+      return { orderId, what: `${key}:vanished:${moment}`, fact: { kind: 'DepositVanished', key } }
+    })
+    await tellOrderByOrder(look, news)
+  }
+}
+
+/** Whatever it brought us was told: a deposit that still waits was not in it. */
+async function wasReadWhole({ world, chain }: Look, block: BlockRef, height: number): Promise<boolean> {
+  return block.height <= height && (await blockHashAt(world.db, chain.id, block.height)) === block.hash
+}

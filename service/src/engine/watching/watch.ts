@@ -1,0 +1,108 @@
+import type { Chain } from '../../chains/chain.ts'
+import { noteLooked, noteTrouble } from '../../db/chain_heads.ts'
+import type { Sql } from '../../db/database.ts'
+import { type Lease, requireLease } from '../../db/leases.ts'
+import { tellsFinalOnly } from '../../domain/catalog/networks.ts'
+import type { InstantMs } from '../../domain/time.ts'
+import { countedHeight, finalHeight } from '../deep_height.ts'
+import { bookHouseDeposits } from '../house.ts'
+import { orphanOutflows } from '../payouts/orphan.ts'
+import { REACH_BLOCKS } from '../reach.ts'
+import { saveReserves } from '../reserves.ts'
+import type { World } from '../world.ts'
+import { confirmDeposits } from './deep_deposits.ts'
+import { lookedBefore } from './first_look.ts'
+import { beginTurn, keepLease, type Look, type Watcher } from './look.ts'
+import { readMempool } from './mempool.ts'
+import { readNewBlocks } from './new_blocks.ts'
+import { followReorganisation, requireNotBehind } from './reorganisation.ts'
+import { checkWaiting, isWaitingDue } from './waiting_deposits.ts'
+
+/**
+ * One look at a chain by the holder of its lease: blocks that left the best chain, blocks that came, the mempool, what
+ * waits there, and what has become deep enough. Every step may be done again after a crash: facts have keys, which name
+ * the block and the branch that it stood on.
+ * Answers true when the node has more blocks than one look takes, and gives them.
+ */
+export async function watchChain(
+  world: World,
+  chain: Chain,
+  lease: Lease,
+  { hold = async () => lease, requireGrowth = () => {}, ...kept }: Partial<Watcher> = {},
+): Promise<boolean> {
+  const { waitingTurn = beginTurn(), untold = [] } = kept
+  const startedAtMs = world.clock.nowMs()
+  try {
+    const final = await finalHeight(chain)
+    const nodeHead = await chain.head()
+    const before = await lookedBefore(world, chain, lease, { nodeHead, final })
+    const { head } = before
+    await requireNotBehind(world, chain, before.begun ?? head.block, nodeHead)
+    const earlier: Look = { world, chain, lease, hold, waitingTurn, untold, branch: head.reorganisations }
+    const fork = await followReorganisation(earlier, before, nodeHead)
+    const hasLeft = fork !== null
+    const look: Look = { ...earlier, branch: head.reorganisations + (hasLeft ? 1 : 0) }
+    const from = fork ?? head.block
+    const read = await readNewBlocks(look, from, nodeHead.height, hasLeft ? null : before.begun)
+    const { height } = read
+    // One that tells of blocks and does not give them (several nodes behind one address, say) is not asked without rest.
+    if (height < nodeHead.height) return height > from.height
+    await readMempool(look, height)
+    if (height !== head.block.height || isWaitingDue(startedAtMs, head.lookedAtMs))
+      await checkWaiting(look, height)
+    const counted = countedHeight(chain, height, final)
+    await confirmDeposits(look, counted)
+    const isNew = height !== head.block.height || hasLeft
+    const guard = (tx: Sql) => requireLease(tx, lease)
+    await bookHouseDeposits(world, chain.id, counted, look.branch, guard)
+    // What was found final in a block that the watcher had not read, or had left already.
+    const replaced = { kind: 'replaced', aboveHeight: height - REACH_BLOCKS } as const
+    if (isNew) await orphanOutflows(world, chain.id, replaced, look.branch, guard)
+    await keepLease(look)
+    await saveReserves(world, chain, height, height === head.block.height ? before.reservesAtMs : 0)
+    // At the end: what there is was told, whether or not there is enough of it.
+    requireGrowth(nodeHead)
+    await noteLooked(world.db, lease, chain.id, nodeHead.height, {
+      nowMs: toldUntil(chain, startedAtMs, read.minedAtMs),
+      wallMs: world.clock.wallMs(),
+    })
+    if (isNew) {
+      world.alarms.ring(`payouts ${chain.id}`)
+      // How many confirmations a deposit has is worked out from the height that the market board knows.
+      world.alarms.ring('market')
+    }
+    return false
+  } catch (error) {
+    await tellTrouble(world, chain, lease, error)
+    throw error
+  }
+}
+
+/**
+ * Up to when it is known what was paid. Where only what is final is told, that is until the last block and no further: what was paid
+ * since may be in one that is final in a moment. 0: this look has not moved it.
+ */
+function toldUntil({ id }: Chain, startedAtMs: InstantMs, minedAtMs: InstantMs): InstantMs {
+  return tellsFinalOnly(id) ? Math.min(startedAtMs, minedAtMs) : startedAtMs
+}
+
+/** A node that is another network's has nothing to say; that it is is the chain's trouble, and shown as such. */
+export async function checkIdentity(world: World, chain: Chain, lease: Lease): Promise<void> {
+  try {
+    await chain.checkIdentity()
+  } catch (error) {
+    await tellTrouble(world, chain, lease, error)
+    throw error
+  }
+}
+
+/**
+ * Throws instead when the lease was lost meanwhile: who slept while another went on compares what it knew with a chain or
+ * with tables that have moved, and whatever it finds wrong is not.
+ */
+async function tellTrouble({ db, clock }: World, chain: Chain, lease: Lease, error: unknown): Promise<void> {
+  await db.transaction(async (tx) => {
+    await requireLease(tx, lease)
+    await noteTrouble(tx, chain.id, String(error), clock.nowMs())
+  })
+}
