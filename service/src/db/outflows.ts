@@ -1,11 +1,9 @@
-import type { AssetId } from '../domain/catalog/assets.ts'
-import { assetOf, nativeAsset } from '../domain/catalog/assets.ts'
+import { type AssetId, assetOf, nativeAsset } from '../domain/catalog/assets.ts'
 import type { ChainId } from '../domain/catalog/networks.ts'
-import { parseExact, stringifyExact } from '../domain/exact_json.ts'
 import { type Amount, amountOf } from '../domain/money/amount.ts'
 import { bucketOf, type OrderId, orderIdOfPayout } from '../domain/orders/identifiers.ts'
 import type { BlockRef } from '../domain/orders/order.ts'
-import type { Intent, Outflow, PayoutId, PayoutKind, SignedTx } from '../domain/payouts/intent.ts'
+import type { Outflow, PayoutId, PayoutKind } from '../domain/payouts/intent.ts'
 import type { InstantMs } from '../domain/time.ts'
 import type { Sql } from './database.ts'
 import { isFree } from './held_until.ts'
@@ -42,14 +40,6 @@ export type ClaimedOutflow = Outflow & {
   readonly claimedAtHeight: number | null
 }
 
-export type Attempt = {
-  readonly attempt: number
-  readonly intent: Intent
-  readonly tx: SignedTx | null
-  readonly answer: 'accepted' | 'refused' | 'unknown' | null
-  readonly broadcastAtMs: InstantMs | null
-}
-
 type OutflowRow = {
   order_id: string
   payout_id: string
@@ -71,7 +61,7 @@ type OutflowRow = {
 }
 
 /** Order-owned payouts lie with their order; fillers and sweeps of the house in bucket 0. */
-function bucketOfPayout(payoutId: PayoutId): number {
+export function bucketOfPayout(payoutId: PayoutId): number {
   return payoutId.startsWith('CB') ? bucketOf(orderIdOfPayout(payoutId)) : 0
 }
 
@@ -372,189 +362,6 @@ export async function setOutflowNonce(tx: Sql, payoutId: PayoutId, nonce: number
   ])
 }
 
-/** Every exact transaction written down for an outflow, the first one first. */
-export async function attemptsOf(sql: Sql, payoutId: PayoutId): Promise<Attempt[]> {
-  const rows = await sql.query<{
-    attempt: number
-    intent: string
-    tx_hash: string | null
-    bytes: string | null
-    answer: Attempt['answer']
-    broadcast_at_ms: number | null
-  }>(
-    `SELECT attempt, intent::text AS intent, tx_hash, bytes, answer, broadcast_at_ms FROM attempts
-     WHERE bucket = $1 AND payout_id = $2 ORDER BY attempt`,
-    [bucketOfPayout(payoutId), payoutId],
-  )
-  return rows.map((row) => ({
-    attempt: row.attempt,
-    intent: parseExact(row.intent) as Intent,
-    tx: row.tx_hash === null || row.bytes === null ? null : { txHash: row.tx_hash, bytes: row.bytes },
-    answer: row.answer,
-    broadcastAtMs: row.broadcast_at_ms,
-  }))
-}
-
-export async function insertAttempt(tx: Sql, intent: Intent, nowMs: InstantMs): Promise<void> {
-  await tx.query(
-    'INSERT INTO attempts (bucket, payout_id, attempt, intent, drafted_at_ms) VALUES ($1, $2, $3, $4, $5)',
-    [bucketOfPayout(intent.payoutId), intent.payoutId, intent.attempt, stringifyExact(intent), nowMs],
-  )
-}
-
-/** The bytes, before anyone else sees them. Stored once; never overwritten. */
-export async function storeSignedBytes(
-  sql: Sql,
-  payoutId: PayoutId,
-  attempt: number,
-  tx: SignedTx,
-): Promise<void> {
-  await sql.query(
-    `UPDATE attempts SET tx_hash = $4, bytes = $5
-     WHERE bucket = $1 AND payout_id = $2 AND attempt = $3 AND bytes IS NULL`,
-    [bucketOfPayout(payoutId), payoutId, attempt, tx.txHash, tx.bytes],
-  )
-}
-
-/** Null: about to be sent, and from now on maybe sent, until the answer is known. */
-export async function storeAnswer(
-  sql: Sql,
-  payoutId: PayoutId,
-  attempt: number,
-  answer: 'accepted' | 'refused' | 'unknown',
-  nowMs: InstantMs,
-): Promise<void> {
-  await sql.query(
-    `UPDATE attempts SET answer = $4, broadcast_at_ms = coalesce(broadcast_at_ms, $5)
-     WHERE bucket = $1 AND payout_id = $2 AND attempt = $3`,
-    [bucketOfPayout(payoutId), payoutId, attempt, answer, nowMs],
-  )
-}
-
-/** Units that are promised to live outflows of each asset of a chain, out of what payouts are made from. */
-export async function sumLiveOutflows(sql: Sql, chain: ChainId): Promise<ReadonlyMap<AssetId, bigint>> {
-  const rows = await sql.query<{ asset: AssetId; units: bigint }>(
-    `SELECT asset, sum(units)::numeric(78,0) AS units FROM outflows
-     WHERE chain = $1 AND from_address IS NULL AND state IN ${UNBOOKED} GROUP BY asset ORDER BY asset`,
-    [chain],
-  )
-  return new Map(rows.map(({ asset, units }) => [asset, units]))
-}
-
-/**
- * A transaction of it is written down: with its nonce, where there are any. Not EXISTS, for which all attempts there
- * ever were may be read at once.
- */
-const DRAFTED = `(nonce IS NOT NULL OR (
-  SELECT true FROM attempts a WHERE a.bucket = outflows.bucket AND a.payout_id = outflows.payout_id AND a.attempt = 1))`
-
-/** Outflows of an account chain's reserve that are drafted and not final: their money may still lie there. */
-export async function findLeavingOutflows(sql: Sql, asset: AssetId): Promise<PayoutId[]> {
-  const rows = await sql.query<{ payout_id: string }>(
-    `SELECT payout_id FROM outflows
-     WHERE asset = $1 AND chain = $2 AND ${DRAFTED} AND from_address IS NULL
-       AND state IN ${UNBOOKED}`,
-    [asset, assetOf(asset).chain],
-  )
-  return rows.map(({ payout_id }) => payout_id)
-}
-
-/** Outflows of a chain, in whatever asset and from wherever, that are drafted and not final. */
-export async function findDraftedOutflows(sql: Sql, chain: ChainId): Promise<PayoutId[]> {
-  const rows = await sql.query<{ payout_id: string }>(
-    `SELECT payout_id FROM outflows WHERE chain = $1 AND ${DRAFTED} AND state IN ${UNBOOKED}`,
-    [chain],
-  )
-  return rows.map(({ payout_id }) => payout_id)
-}
-
-/** Units of an asset in outflows that are leaving the reserve now, and in those named, which were leaving a moment ago. */
-export async function sumLeavingOutflows(
-  sql: Sql,
-  asset: AssetId,
-  alsoLeft: readonly PayoutId[],
-): Promise<bigint> {
-  const [row] = await sql.query<{ units: bigint }>(
-    `SELECT (
-       (SELECT coalesce(sum(units), 0) FROM outflows
-        WHERE asset = $1 AND chain = $2 AND ${DRAFTED} AND from_address IS NULL AND state IN ${UNBOOKED})
-       + (SELECT coalesce(sum(units), 0) FROM outflows JOIN unnest($3::smallint[], $4::text[])
-            AS left_before (bucket, payout_id) USING (bucket, payout_id)
-          WHERE state NOT IN ${UNBOOKED}))::numeric(78,0) AS units`,
-    [asset, assetOf(asset).chain, alsoLeft.map(bucketOfPayout), alsoLeft],
-  )
-  return row?.units ?? 0n
-}
-
-/**
- * The last attempt of each outflow of an account chain that is leaving now, in whatever asset and from wherever, and of those named, which
- * were leaving a moment ago.
- */
-export async function leavingIntents(
-  sql: Sql,
-  chain: ChainId,
-  alsoLeft: readonly PayoutId[],
-): Promise<Intent[]> {
-  const latest = `(SELECT a.intent::text FROM attempts a
-    WHERE a.bucket = outflows.bucket AND a.payout_id = outflows.payout_id ORDER BY attempt DESC LIMIT 1) AS intent`
-  const rows = await sql.query<{ intent: string | null }>(
-    `SELECT ${latest} FROM outflows WHERE chain = $1 AND state IN ${UNBOOKED}
-     UNION ALL
-     SELECT ${latest} FROM outflows JOIN unnest($2::smallint[], $3::text[])
-       AS left_before (bucket, payout_id) USING (bucket, payout_id)
-     WHERE state NOT IN ${UNBOOKED}`,
-    [chain, alsoLeft.map(bucketOfPayout), alsoLeft],
-  )
-  return rows.flatMap(({ intent }) => (intent === null ? [] : [parseExact(intent) as Intent]))
-}
-
-/** Some attempt of it makes an account (`StellarIntent`). */
-const MAKES_ACCOUNT = `(SELECT bool_or(a.intent @> '{"payment":{"creates":true}}') FROM attempts a
-  WHERE a.bucket = outflows.bucket AND a.payout_id = outflows.payout_id)`
-
-/** Whether an outflow that makes this account is drafted and not final, or was mined above `height`. */
-export async function isAccountBeingMade(
-  sql: Sql,
-  chain: ChainId,
-  account: string,
-  height: number,
-): Promise<boolean> {
-  const rows = await sql.query(
-    `SELECT 1 AS one FROM outflows WHERE chain = $1 AND address = $2 AND state IN ${UNBOOKED} AND ${MAKES_ACCOUNT}
-     UNION ALL
-     SELECT 1 FROM outflows WHERE chain = $1 AND address = $2 AND state = 'confirmed' AND mined_height > $3
-       AND ${MAKES_ACCOUNT}
-     LIMIT 1`,
-    [chain, account, height],
-  )
-  return rows.length > 0
-}
-
-/** Payouts and refunds of an asset that are signed and not final. */
-export async function findSignedOutflows(sql: Sql, asset: AssetId): Promise<PayoutId[]> {
-  const rows = await sql.query<{ payout_id: string }>(
-    `SELECT payout_id FROM outflows
-     WHERE asset = $1 AND chain = $2 AND kind IN ('payout', 'refund') AND state IN ('signed', 'broadcast', 'orphaned')`,
-    [asset, assetOf(asset).chain],
-  )
-  return rows.map(({ payout_id }) => payout_id)
-}
-
-/** Units of an asset in payouts and refunds that are written down, without those named. */
-export async function sumUnsignedOutflows(
-  sql: Sql,
-  asset: AssetId,
-  signed: readonly PayoutId[],
-): Promise<bigint> {
-  const [row] = await sql.query<{ units: bigint }>(
-    `SELECT coalesce(sum(units), 0)::numeric(78,0) AS units FROM outflows
-     WHERE asset = $1 AND chain = $2 AND kind IN ('payout', 'refund') AND ${DRAFTED} AND state IN ${UNBOOKED}
-       AND payout_id <> ALL($3::text[])`,
-    [asset, assetOf(asset).chain, signed],
-  )
-  return row?.units ?? 0n
-}
-
 /** The live outflow that took a nonce of the reserve and is no filler. */
 export async function findByNonce(sql: Sql, chain: ChainId, nonce: number): Promise<ClaimedOutflow | null> {
   const [row] = await sql.query<OutflowRow>(
@@ -599,12 +406,6 @@ export async function findNeverDrafted(sql: Sql, orderId: OrderId): Promise<read
 /** Whether it may still be sent, or was and is not final. */
 export function isLive(outflow: ClaimedOutflow | null): outflow is ClaimedOutflow {
   return outflow !== null && unbooked.includes(outflow.state)
-}
-
-/** Whether we made this transaction ourselves: some attempt of some outflow has its hash. */
-export async function isOwnTransaction(sql: Sql, txHash: string): Promise<boolean> {
-  const rows = await sql.query('SELECT 1 AS one FROM attempts WHERE tx_hash = $1 LIMIT 1', [txHash])
-  return rows.length > 0
 }
 
 /** Which of these transactions only move our own money from one of our addresses to another: nothing arrives by them. */

@@ -1,5 +1,6 @@
 import type { Transfer } from '../chains/chain.ts'
 import type { OwnAddress } from '../db/addresses.ts'
+import { isOwnTransaction } from '../db/attempts.ts'
 import { postForHouse } from '../db/books.ts'
 import type { Sql } from '../db/database.ts'
 import {
@@ -11,7 +12,6 @@ import {
   setHouseDepositState,
   upsertHouseDeposit,
 } from '../db/house_deposits.ts'
-import { isOwnTransaction } from '../db/outflows.ts'
 import { noteUnswept, wakeUnswept } from '../db/unswept.ts'
 import { isAssetId } from '../domain/catalog/assets.ts'
 import { type ChainId, chainFacts } from '../domain/catalog/networks.ts'

@@ -1,20 +1,13 @@
 import type { Chain, DraftRejection, FeeBid, Funds } from '../../chains/chain.ts'
 import { reserveAddresses, takeChangeAddress } from '../../db/addresses.ts'
+import { attemptsOf, insertAttempt } from '../../db/attempts.ts'
 import { readHead } from '../../db/chain_heads.ts'
 import { lockSpendableCoins, markSpent } from '../../db/coins.ts'
 import type { Sql } from '../../db/database.ts'
+import { findLeavingOutflows, sumLeavingOutflows } from '../../db/leaving_outflows.ts'
 import { lockAccount, takeNonce } from '../../db/nonces.ts'
 import { lockOrder, markOutflowCommitted } from '../../db/orders.ts'
-import {
-  attemptsOf,
-  type ClaimedOutflow,
-  findLeavingOutflows,
-  forgetTrouble,
-  insertAttempt,
-  lockClaimed,
-  setOutflowNonce,
-  sumLeavingOutflows,
-} from '../../db/outflows.ts'
+import { type ClaimedOutflow, forgetTrouble, lockClaimed, setOutflowNonce } from '../../db/outflows.ts'
 import { assert } from '../../domain/assert.ts'
 import { nativeAsset } from '../../domain/catalog/assets.ts'
 import { chainFacts } from '../../domain/catalog/networks.ts'

@@ -1,14 +1,8 @@
 import type { Chain } from '../../chains/chain.ts'
+import { attemptsOf } from '../../db/attempts.ts'
 import { releaseCoins } from '../../db/coins.ts'
 import type { Sql } from '../../db/database.ts'
-import {
-  attemptsOf,
-  type ClaimedOutflow,
-  findOutflow,
-  isLive,
-  lockEnding,
-  setOutflowState,
-} from '../../db/outflows.ts'
+import { type ClaimedOutflow, findOutflow, isLive, lockEnding, setOutflowState } from '../../db/outflows.ts'
 import type { Intent } from '../../domain/payouts/intent.ts'
 import { apply } from '../apply.ts'
 import type { SigningWorld } from '../world.ts'

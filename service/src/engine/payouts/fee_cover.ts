@@ -1,7 +1,7 @@
 import type { Chain, FeeBid } from '../../chains/chain.ts'
 import type { Sql } from '../../db/database.ts'
+import { findDraftedOutflows, leavingIntents } from '../../db/leaving_outflows.ts'
 import { lockAccount } from '../../db/nonces.ts'
-import { findDraftedOutflows, leavingIntents } from '../../db/outflows.ts'
 import { assert } from '../../domain/assert.ts'
 import { nativeAsset } from '../../domain/catalog/assets.ts'
 import { amountOf, toChainUnits } from '../../domain/money/amount.ts'

@@ -1,5 +1,6 @@
 import type { Chain, TxStatus } from '../../chains/chain.ts'
-import { type Attempt, type ClaimedOutflow, endOutflow } from '../../db/outflows.ts'
+import type { Attempt } from '../../db/attempts.ts'
+import { type ClaimedOutflow, endOutflow } from '../../db/outflows.ts'
 import { chainFacts } from '../../domain/catalog/networks.ts'
 import type { SignedTx } from '../../domain/payouts/intent.ts'
 import { apply } from '../apply.ts'

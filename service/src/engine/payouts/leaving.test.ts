@@ -4,11 +4,11 @@ import {
   findLeavingOutflows,
   findSignedOutflows,
   isAccountBeingMade,
-  isNonceSpent,
   leavingIntents,
   sumLeavingOutflows,
   sumUnsignedOutflows,
-} from '../../db/outflows.ts'
+} from '../../db/leaving_outflows.ts'
+import { isNonceSpent } from '../../db/outflows.ts'
 import type { PayoutId } from '../../domain/payouts/intent.ts'
 import { type BooksStage, openBooksStage } from '../testing/books_stage.ts'
 import { pagesTouched } from '../testing/pages_touched.ts'

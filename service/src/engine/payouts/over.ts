@@ -1,5 +1,5 @@
 import type { Chain } from '../../chains/chain.ts'
-import type { Attempt } from '../../db/outflows.ts'
+import type { Attempt } from '../../db/attempts.ts'
 
 /** Whether attempts of this chain have neither a nonce nor a coin in common, and only time excludes one from another. */
 export function excludesByTime(chain: Chain): chain is Chain & Required<Pick<Chain, 'isOver'>> {

@@ -1,11 +1,6 @@
 import type { Chain, DraftRejection, FeeBid } from '../../chains/chain.ts'
-import {
-  type Attempt,
-  attemptsOf,
-  type ClaimedOutflow,
-  insertAttempt,
-  lockClaimed,
-} from '../../db/outflows.ts'
+import { type Attempt, attemptsOf, insertAttempt } from '../../db/attempts.ts'
+import { type ClaimedOutflow, lockClaimed } from '../../db/outflows.ts'
 import { nativeAsset } from '../../domain/catalog/assets.ts'
 import type { Outcome } from '../../domain/outcome.ts'
 import type { Intent } from '../../domain/payouts/intent.ts'

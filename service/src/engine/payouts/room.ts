@@ -1,5 +1,5 @@
 import type { Sql } from '../../db/database.ts'
-import { findSignedOutflows, sumUnsignedOutflows } from '../../db/outflows.ts'
+import { findSignedOutflows, sumUnsignedOutflows } from '../../db/leaving_outflows.ts'
 import type { Outflow, PayoutId } from '../../domain/payouts/intent.ts'
 import type { Room } from '../../signer/signer.ts'
 import type { SigningWorld } from '../world.ts'

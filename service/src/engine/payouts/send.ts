@@ -1,15 +1,8 @@
 import type { Chain } from '../../chains/chain.ts'
 import { findOwnAddresses } from '../../db/addresses.ts'
+import { type Attempt, attemptsOf, storeAnswer, storeSignedBytes } from '../../db/attempts.ts'
 import { findOrder, findSeal } from '../../db/orders.ts'
-import {
-  type Attempt,
-  attemptsOf,
-  type ClaimedOutflow,
-  lockClaimed,
-  setOutflowState,
-  storeAnswer,
-  storeSignedBytes,
-} from '../../db/outflows.ts'
+import { type ClaimedOutflow, lockClaimed, setOutflowState } from '../../db/outflows.ts'
 import { assert, unreachable } from '../../domain/assert.ts'
 import { nativeAsset } from '../../domain/catalog/assets.ts'
 import { chainFacts } from '../../domain/catalog/networks.ts'

@@ -1,9 +1,9 @@
 import type { Funds } from '../../chains/chain.ts'
 import { findOwnAddresses, takeChangeAddress } from '../../db/addresses.ts'
+import { attemptsOf } from '../../db/attempts.ts'
 import { markSpent, releaseCoins, stillMined } from '../../db/coins.ts'
 import type { Sql } from '../../db/database.ts'
 import {
-  attemptsOf,
   type ClaimedOutflow,
   endedUnmined,
   findByNonce,

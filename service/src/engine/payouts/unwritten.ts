@@ -1,10 +1,5 @@
-import {
-  type Attempt,
-  type ClaimedOutflow,
-  findNeverDrafted,
-  findOutflow,
-  isLive,
-} from '../../db/outflows.ts'
+import type { Attempt } from '../../db/attempts.ts'
+import { type ClaimedOutflow, findNeverDrafted, findOutflow, isLive } from '../../db/outflows.ts'
 import { type OrderId, payoutIdOf, readPayoutId } from '../../domain/orders/identifiers.ts'
 import type { PayoutId } from '../../domain/payouts/intent.ts'
 import type { SigningWorld } from '../world.ts'

@@ -1,7 +1,6 @@
 import type { Chain } from '../../chains/chain.ts'
+import { type Attempt, attemptsOf } from '../../db/attempts.ts'
 import {
-  type Attempt,
-  attemptsOf,
   type ClaimedOutflow,
   claimOutflows,
   type LeavingFrom,

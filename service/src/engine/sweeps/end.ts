@@ -1,8 +1,8 @@
+import { attemptsOf } from '../../db/attempts.ts'
 import { postForHouse } from '../../db/books.ts'
 import type { Sql } from '../../db/database.ts'
 import { giveBackNonce } from '../../db/nonces.ts'
 import {
-  attemptsOf,
   type ClaimedOutflow,
   type Ended,
   endOutflow,
