@@ -1,6 +1,6 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import type { CreateRequest } from '../src/engine/desk.ts'
+import type { CreateRequest } from '../src/engine/desks/desk.ts'
 import type { SimulatedNodes } from '../test/simulation/chains/simulated_chains.ts'
 import type { Asked, CreatedOrder, Told } from './life_process.ts'
 import { serveNodes } from './process_line.ts'

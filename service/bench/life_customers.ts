@@ -2,7 +2,7 @@ import { assert } from '../src/domain/assert.ts'
 import { type Asset, type AssetId, assetIdsOn, assetOf } from '../src/domain/catalog/assets.ts'
 import { chainFacts } from '../src/domain/catalog/networks.ts'
 import { parseAmount, toChainUnits } from '../src/domain/money/amount.ts'
-import type { CreateRequest } from '../src/engine/desk.ts'
+import type { CreateRequest } from '../src/engine/desks/desk.ts'
 import type { SimulatedNodes } from '../test/simulation/chains/simulated_chains.ts'
 import type { CreatedOrder } from './life_process.ts'
 

@@ -5,8 +5,8 @@ import { CommandRefused } from '../command_refused.ts'
 import type { Database } from '../db/database.ts'
 import { type AssetId, assetOf, isAssetId } from '../domain/catalog/assets.ts'
 import { type ChainId, isChainId } from '../domain/catalog/networks.ts'
-import { type Problem, show } from '../engine/audit_order.ts'
-import { auditBooks, auditChain, type BooksAudit, type ChainAudit } from '../engine/ledger_audit.ts'
+import { type Problem, show } from '../engine/books/audit_order.ts'
+import { auditBooks, auditChain, type BooksAudit, type ChainAudit } from '../engine/books/ledger_audit.ts'
 import { table, toJson } from './table.ts'
 
 /** `open` connects, and `close` is called however the command ends. */

@@ -13,7 +13,7 @@ import { findOrder } from '../db/orders.ts'
 import { showRate } from '../domain/money/rate.ts'
 import { isOrderId, type OrderId } from '../domain/orders/identifiers.ts'
 import { type Order, type OrderStatus, orderStatuses } from '../domain/orders/order.ts'
-import { show } from '../engine/audit_order.ts'
+import { show } from '../engine/books/audit_order.ts'
 import { showTime, table, toJson } from './table.ts'
 
 /** `open` connects, and `close` is called however the command ends. */

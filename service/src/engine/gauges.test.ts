@@ -3,8 +3,8 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { systemClock } from '../clock.ts'
 import { countFreeAddresses } from '../db/figures.ts'
 import { queueMail } from '../db/mails.ts'
+import { reconcileChain } from './books/reconcile.ts'
 import { registerGauges } from './gauges.ts'
-import { reconcileChain } from './reconcile.ts'
 import {
   type BooksStage,
   confirmDeposit,

@@ -5,8 +5,8 @@ import type { CurrencyCode } from '../domain/catalog/currencies.ts'
 import { currencyCodes } from '../domain/catalog/currencies.ts'
 import { orderStatuses } from '../domain/orders/order.ts'
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../domain/time.ts'
+import { isStopping } from './books/reconcile.ts'
 import { keptFor } from './kept.ts'
-import { isStopping } from './reconcile.ts'
 import type { World } from './world.ts'
 
 type GaugeWorld = Pick<World, 'db' | 'clock' | 'log'>

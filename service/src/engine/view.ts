@@ -3,7 +3,7 @@ import { showAmount } from '../domain/money/amount.ts'
 import { showRate } from '../domain/money/rate.ts'
 import { shortIdOf } from '../domain/orders/identifiers.ts'
 import { countedDeposits, type Order, receivedSoFar } from '../domain/orders/order.ts'
-import type { EmergencyView, OrderView } from './desk.ts'
+import type { EmergencyView, OrderView } from './desks/desk.ts'
 import { emergencyOffers, type Offers } from './emergency_offers.ts'
 import type { MarketBoard } from './market.ts'
 

@@ -1,4 +1,4 @@
-import type { DeskRejection } from '../engine/desk.ts'
+import type { DeskRejection } from '../engine/desks/desk.ts'
 
 /** Refusals that only HTTP knows; the others are the desk's. */
 type DoorCode =

@@ -6,10 +6,10 @@ import type { OwnerPlace } from '../accounts/owner_place.ts'
 import type { WebhookEndpoint } from '../accounts/webhook_endpoints.ts'
 import type { Clock } from '../clock.ts'
 import type { Outcome } from '../domain/outcome.ts'
-import type { Desk, RetrySlot } from '../engine/desk.ts'
+import type { Desk, RetrySlot } from '../engine/desks/desk.ts'
+import type { WebhookDesk } from '../engine/desks/webhook_desk.ts'
 import type { EventFeed } from '../engine/notify/feed.ts'
 import type { Unsubscribing } from '../engine/notify/unsubscribe.ts'
-import type { WebhookDesk } from '../engine/webhook_desk.ts'
 import type { SandboxRoutes } from './sandbox/sandbox_port.ts'
 
 /** Every limit a client can run into at the door (DESIGN §3). */

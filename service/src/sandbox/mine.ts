@@ -2,7 +2,7 @@ import type { Devnet } from '@cambist/devnet'
 import { readHead } from '../db/chain_heads.ts'
 import { assert } from '../domain/assert.ts'
 import { type ChainId, chainFacts } from '../domain/catalog/networks.ts'
-import type { DeskOutcome } from '../engine/desk.ts'
+import type { DeskOutcome } from '../engine/desks/desk.ts'
 import type { World } from '../engine/world.ts'
 
 export type Miner = (chain: ChainId, blocks: number) => Promise<DeskOutcome<Record<string, never>>>

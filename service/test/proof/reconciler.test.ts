@@ -1,8 +1,8 @@
 import { execFile } from 'node:child_process'
 import { expect } from 'vitest'
 import type { ChainId } from '../../src/domain/catalog/networks.ts'
-import type { ComparedChain } from '../../src/engine/compare.ts'
-import { isOutflowStopped, reconcileChain } from '../../src/engine/reconcile.ts'
+import type { ComparedChain } from '../../src/engine/books/compare.ts'
+import { isOutflowStopped, reconcileChain } from '../../src/engine/books/reconcile.ts'
 import { type Chance, chanceFrom } from '../harness/chance.ts'
 import {
   bnbToEth,

@@ -16,7 +16,7 @@ import {
 import { unreachable } from '../../domain/assert.ts'
 import type { InstantMs } from '../../domain/time.ts'
 import { nextAttemptInMs } from '../../domain/webhooks/schedule.ts'
-import { webhookIdOf } from '../webhook_desk.ts'
+import { webhookIdOf } from '../desks/webhook_desk.ts'
 import type { WebhookWorld } from './webhook_world.ts'
 
 /** By the receiver's own word there is nobody there any more. */

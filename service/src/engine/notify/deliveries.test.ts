@@ -3,6 +3,7 @@ import type { WebhookAnswer } from '../../channels/channel.ts'
 import type { Sql } from '../../db/database.ts'
 import { claimLines, findLanes, type Lane } from '../../db/webhook_lines.ts'
 import { bucketOf } from '../../domain/orders/identifiers.ts'
+import { webhookDesk } from '../desks/webhook_desk.ts'
 import type { Loop } from '../loop.ts'
 import { type BooksStage, openBooksStage } from '../testing/books_stage.ts'
 import { pagesTouched } from '../testing/pages_touched.ts'
@@ -16,7 +17,6 @@ import {
   resetWebhooks,
   type WebhookStage,
 } from '../testing/webhook_stage.ts'
-import { webhookDesk } from '../webhook_desk.ts'
 import { startDelivering } from './deliveries.ts'
 import { mailOwner } from './mail_owner.ts'
 import { relayEvents } from './relay.ts'

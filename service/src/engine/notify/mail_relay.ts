@@ -3,7 +3,7 @@ import { queueMail } from '../../db/mails.ts'
 import { findMailReaders, type MailReader } from '../../db/notification_settings.ts'
 import { mailOfEvent } from '../../domain/notifications/mail_of_event.ts'
 import { isWanted } from '../../domain/notifications/preferences.ts'
-import type { OrderView } from '../desk.ts'
+import type { OrderView } from '../desks/desk.ts'
 import type { World } from '../world.ts'
 import type { Relay } from './relay.ts'
 

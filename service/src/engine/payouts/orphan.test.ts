@@ -3,8 +3,8 @@ import { findOrder } from '../../db/orders.ts'
 import { type ClaimedOutflow, claimOutflows, planOutflow } from '../../db/outflows.ts'
 import { amountOf } from '../../domain/money/amount.ts'
 import type { Order } from '../../domain/orders/order.ts'
-import { compareChain } from '../compare.ts'
-import { auditBooks } from '../ledger_audit.ts'
+import { compareChain } from '../books/compare.ts'
+import { auditBooks } from '../books/ledger_audit.ts'
 import { endSweep } from '../sweeps/end.ts'
 import {
   type BooksStage,

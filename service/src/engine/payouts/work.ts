@@ -8,7 +8,7 @@ import {
   renewClaim,
 } from '../../db/outflows.ts'
 import { atOnce } from '../at_once.ts'
-import { isOutflowStopped } from '../reconcile.ts'
+import { isOutflowStopped } from '../books/reconcile.ts'
 import type { SigningWorld } from '../world.ts'
 import { CLAIM_MS, claimKeeper } from './claim.ts'
 import { draftPayout } from './draft.ts'

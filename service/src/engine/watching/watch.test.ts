@@ -8,9 +8,9 @@ import { findOutflow } from '../../db/outflows.ts'
 import { assert } from '../../domain/assert.ts'
 import { amountOf } from '../../domain/money/amount.ts'
 import { HOUR_MS } from '../../domain/time.ts'
+import { reconcileChain } from '../books/reconcile.ts'
 import { expireOrders } from '../expire.ts'
 import { endAgain } from '../payouts/orphan.ts'
-import { reconcileChain } from '../reconcile.ts'
 import {
   type BooksStage,
   confirmDeposit,

@@ -1,6 +1,6 @@
 import type { RouteOptions } from 'fastify'
 import Type from 'typebox'
-import type { EmergencyAction } from '../../engine/desk.ts'
+import type { EmergencyAction } from '../../engine/desks/desk.ts'
 import { jsonNoStore } from '../answers/answers.ts'
 import { errorAnswers } from '../answers/problem_schema.ts'
 import { instant, success, text } from '../json/schema.ts'

@@ -1,6 +1,6 @@
 import Type from 'typebox'
 import { orderStatuses } from '../../domain/orders/order.ts'
-import { deliveryStates } from '../../engine/webhook_desk.ts'
+import { deliveryStates } from '../../engine/desks/webhook_desk.ts'
 import { instant, nullable, oneOf, text } from '../json/schema.ts'
 import { orderIdSchema } from './order_id.ts'
 

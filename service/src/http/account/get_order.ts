@@ -1,6 +1,6 @@
 import type { RouteOptions } from 'fastify'
 import Type from 'typebox'
-import type { OrderView } from '../../engine/desk.ts'
+import type { OrderView } from '../../engine/desks/desk.ts'
 import { anyOrigin, jsonNoStore } from '../answers/answers.ts'
 import { errorAnswers } from '../answers/problem_schema.ts'
 import { success } from '../json/schema.ts'

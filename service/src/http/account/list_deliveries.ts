@@ -1,6 +1,6 @@
 import type { RouteOptions } from 'fastify'
 import Type from 'typebox'
-import { deliveryStates, type WebhookDesk } from '../../engine/webhook_desk.ts'
+import { deliveryStates, type WebhookDesk } from '../../engine/desks/webhook_desk.ts'
 import { jsonNoStore } from '../answers/answers.ts'
 import { errorAnswers } from '../answers/problem_schema.ts'
 import { invalidParameters } from '../errors.ts'

@@ -1,6 +1,6 @@
 import type { FastifyRequest, RouteOptions } from 'fastify'
 import Type from 'typebox'
-import type { OrderView, Viewer } from '../../engine/desk.ts'
+import type { OrderView, Viewer } from '../../engine/desks/desk.ts'
 import type { EventFeed, FeedEvent } from '../../engine/notify/feed.ts'
 import { anyOrigin } from '../answers/answers.ts'
 import { keepOpen, type OpenAnswer } from '../answers/open_answer.ts'

@@ -1,6 +1,6 @@
 import Type from 'typebox'
 import { orderStatuses } from '../../domain/orders/order.ts'
-import type { OrderFilter, OrderPage, OrderPosition } from '../../engine/desk.ts'
+import type { OrderFilter, OrderPage, OrderPosition } from '../../engine/desks/desk.ts'
 import { compileWriter } from '../json/writer.ts'
 import { choice, instant, listOf, wholeNumber } from '../parameters/kinds.ts'
 import { optional, type Parameter, type Values, withDefault } from '../parameters/parameter.ts'

@@ -1,7 +1,7 @@
 import { createHash, hash } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { ApiKey, Scope } from '../../accounts/api_key.ts'
-import type { RetrySlot } from '../../engine/desk.ts'
+import type { RetrySlot } from '../../engine/desks/desk.ts'
 import { bodyOf } from '../auth/authenticate.ts'
 import { readCredentials } from '../auth/credentials.ts'
 import { type FieldProblem, invalidParameters, type Problem } from '../errors.ts'

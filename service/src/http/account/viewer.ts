@@ -1,5 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { OrderView, Viewer } from '../../engine/desk.ts'
+import type { OrderView, Viewer } from '../../engine/desks/desk.ts'
 import { hasCredentials, unauthorized } from '../auth/credentials.ts'
 import { readOrderToken } from '../auth/order_token.ts'
 import { invalidParameters } from '../errors.ts'

@@ -1,4 +1,4 @@
-import type { OrderView } from '../../engine/desk.ts'
+import type { OrderView } from '../../engine/desks/desk.ts'
 
 type Column = readonly [name: string, read: (order: OrderView) => string | number | null | undefined]
 

@@ -1,6 +1,6 @@
 import type { RouteOptions } from 'fastify'
 import Type from 'typebox'
-import type { OrderFilter, OrderPosition } from '../../engine/desk.ts'
+import type { OrderFilter, OrderPosition } from '../../engine/desks/desk.ts'
 import { filterOf, filterParameters, pageParameters, writeOrderPage } from '../account/order_filters.ts'
 import { errorAnswers } from '../answers/problem_schema.ts'
 import { invalidParameters } from '../errors.ts'

@@ -1,5 +1,5 @@
 import type { RouteOptions } from 'fastify'
-import type { EmergencyOptions, EmergencyView, OrderView } from '../../engine/desk.ts'
+import type { EmergencyOptions, EmergencyView, OrderView } from '../../engine/desks/desk.ts'
 import { isOrderId, isShortId } from '../account/order_id.ts'
 import { readOrderToken } from '../auth/order_token.ts'
 import { admitAnonymous, parameterOf, type RouteContext } from '../route_context.ts'

@@ -1,7 +1,7 @@
 import { createSecretKey } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Database } from '../../db/database.ts'
-import type { OrderView } from '../../engine/desk.ts'
+import type { OrderView } from '../../engine/desks/desk.ts'
 import { type Unsubscription, unsubscribing } from '../../engine/notify/unsubscribe.ts'
 import { fakeDesk, ORDER_ID, ORDER_TOKEN, orderView } from '../testing/fake_desk.ts'
 import { type Harness, startHttp } from '../testing/harness.ts'

@@ -1,7 +1,7 @@
 import jsqr from 'jsqr'
 import { PNG } from 'pngjs'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { DeskRejection } from '../../engine/desk.ts'
+import type { DeskRejection } from '../../engine/desks/desk.ts'
 import { openApiDocument } from '../document.ts'
 import { problems } from '../errors.ts'
 import { ADDRESS, fakeDesk, ORDER_ID, rateView, usdtView } from '../testing/fake_desk.ts'

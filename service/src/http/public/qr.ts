@@ -1,6 +1,6 @@
 import type { RouteOptions } from 'fastify'
 import Type from 'typebox'
-import type { PaymentView } from '../../engine/desk.ts'
+import type { PaymentView } from '../../engine/desks/desk.ts'
 import { pngDataUri, QR_SIZE_MAX_PX, QR_SIZE_MIN_PX, renderQr } from '../../qr/index.ts'
 import { isOrderId, orderIdSchema, orderNotFound } from '../account/order_id.ts'
 import { anyOrigin } from '../answers/answers.ts'

@@ -1,6 +1,6 @@
 import type { RouteOptions } from 'fastify'
 import Type from 'typebox'
-import type { Desk, DeskOutcome, MarketView, RateView } from '../../engine/desk.ts'
+import type { Desk, DeskOutcome, MarketView, RateView } from '../../engine/desks/desk.ts'
 import { anyOrigin, jsonNoStore } from '../answers/answers.ts'
 import { errorAnswers } from '../answers/problem_schema.ts'
 import { invalidParameters } from '../errors.ts'

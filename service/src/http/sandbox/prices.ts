@@ -1,6 +1,6 @@
 import type { RouteOptions } from 'fastify'
 import Type from 'typebox'
-import type { DecimalText, DeskOutcome } from '../../engine/desk.ts'
+import type { DecimalText, DeskOutcome } from '../../engine/desks/desk.ts'
 import { isPlainDecimal } from '../json/number_text.ts'
 import { amount, symbol } from '../parameters/kinds.ts'
 import { optional, type Parameter } from '../parameters/parameter.ts'

@@ -1,4 +1,4 @@
-import type { DecimalText, DeskOutcome } from '../../engine/desk.ts'
+import type { DecimalText, DeskOutcome } from '../../engine/desks/desk.ts'
 
 /** A mail as the sandbox's mailbox keeps it. */
 export type SandboxMail = {

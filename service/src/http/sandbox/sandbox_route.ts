@@ -1,6 +1,6 @@
 import type { FastifyRequest, RouteOptions } from 'fastify'
 import type { TSchema } from 'typebox'
-import type { DeskOutcome } from '../../engine/desk.ts'
+import type { DeskOutcome } from '../../engine/desks/desk.ts'
 import { errorAnswers } from '../answers/problem_schema.ts'
 import type { ErrorCode, Problem } from '../errors.ts'
 import { success } from '../json/schema.ts'

@@ -1,4 +1,4 @@
-import type { CurrencyView, Desk, OrderView, PaymentView, RateView } from '../../engine/desk.ts'
+import type { CurrencyView, Desk, OrderView, PaymentView, RateView } from '../../engine/desks/desk.ts'
 import type { EventFeed } from '../../engine/notify/feed.ts'
 
 /** A desk that answers with fixed views and remembers what it was asked. */

@@ -1,6 +1,6 @@
 import type { WebhookEndpoint } from '../../accounts/webhook_endpoints.ts'
 import { accept, refuse } from '../../domain/outcome.ts'
-import type { DeliveryView, WebhookDesk } from '../../engine/webhook_desk.ts'
+import type { DeliveryView, WebhookDesk } from '../../engine/desks/webhook_desk.ts'
 import type { EndpointDesk } from '../parts.ts'
 
 export const deliveryView: DeliveryView = {

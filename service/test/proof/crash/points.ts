@@ -42,7 +42,7 @@ export const points: readonly Point[] = [
   point(
     'api',
     'an action is committed, not answered',
-    after('engine/emergency_desk.ts emergencyDesk chooseAction'),
+    after('engine/desks/emergency_desk.ts emergencyDesk chooseAction'),
   ),
 
   point('watcher', 'a lease is taken', after('db/leases.ts takeLease', gave)),

@@ -1,8 +1,8 @@
-import type { Transfer } from '../chains/chain.ts'
-import type { OwnAddress } from '../db/addresses.ts'
-import { isOwnTransaction } from '../db/attempts.ts'
-import { postForHouse } from '../db/books.ts'
-import type { Sql } from '../db/database.ts'
+import type { Transfer } from '../../chains/chain.ts'
+import type { OwnAddress } from '../../db/addresses.ts'
+import { isOwnTransaction } from '../../db/attempts.ts'
+import { postForHouse } from '../../db/books.ts'
+import type { Sql } from '../../db/database.ts'
 import {
   type HouseDeposit,
   type HouseDepositKind,
@@ -11,15 +11,15 @@ import {
   lockHouseDepositsInBlock,
   setHouseDepositState,
   upsertHouseDeposit,
-} from '../db/house_deposits.ts'
-import { noteUnswept, wakeUnswept } from '../db/unswept.ts'
-import { isAssetId } from '../domain/catalog/assets.ts'
-import { type ChainId, chainFacts } from '../domain/catalog/networks.ts'
-import { type Posting, reserveFunded, reversed, unclaimedReceived } from '../domain/ledger/postings.ts'
-import { amountOf } from '../domain/money/amount.ts'
-import type { BlockRef } from '../domain/orders/order.ts'
-import type { InstantMs } from '../domain/time.ts'
-import type { World } from './world.ts'
+} from '../../db/house_deposits.ts'
+import { noteUnswept, wakeUnswept } from '../../db/unswept.ts'
+import { isAssetId } from '../../domain/catalog/assets.ts'
+import { type ChainId, chainFacts } from '../../domain/catalog/networks.ts'
+import { type Posting, reserveFunded, reversed, unclaimedReceived } from '../../domain/ledger/postings.ts'
+import { amountOf } from '../../domain/money/amount.ts'
+import type { BlockRef } from '../../domain/orders/order.ts'
+import type { InstantMs } from '../../domain/time.ts'
+import type { World } from '../world.ts'
 
 /** Money that reached us outside any order: recorded always, booked when it is deep, never credited to anyone. */
 export async function noteHouseDeposit(

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { type AssetId, nativeAsset } from '../domain/catalog/assets.ts'
-import { amountOf } from '../domain/money/amount.ts'
-import { bucketOf } from '../domain/orders/identifiers.ts'
-import { apply } from './apply.ts'
+import { type AssetId, nativeAsset } from '../../domain/catalog/assets.ts'
+import { amountOf } from '../../domain/money/amount.ts'
+import { bucketOf } from '../../domain/orders/identifiers.ts'
+import { apply } from '../apply.ts'
+import { type BooksStage, openBooksStage, placeOrder } from '../testing/books_stage.ts'
 import { bookHouseDeposits, noteHouseDeposit, unmineHouseDeposits } from './house.ts'
 import { auditBooks } from './ledger_audit.ts'
-import { type BooksStage, openBooksStage, placeOrder } from './testing/books_stage.ts'
 
 /**
  * What: a transaction that does something else when it is mined again is recorded and booked as what it did last.

@@ -1,12 +1,12 @@
-import { findOrders, findVersions, type VersionedOrder } from '../db/orders.ts'
-import { assetOf } from '../domain/catalog/assets.ts'
-import type { OrderId } from '../domain/orders/identifiers.ts'
-import type { Order } from '../domain/orders/order.ts'
-import { batched } from './batched.ts'
+import { findOrders, findVersions, type VersionedOrder } from '../../db/orders.ts'
+import { assetOf } from '../../domain/catalog/assets.ts'
+import type { OrderId } from '../../domain/orders/identifiers.ts'
+import type { Order } from '../../domain/orders/order.ts'
+import { batched } from '../batched.ts'
+import type { MarketBoard } from '../market.ts'
+import { viewOrder } from '../view.ts'
+import type { World } from '../world.ts'
 import type { OrderView } from './desk.ts'
-import type { MarketBoard } from './market.ts'
-import { viewOrder } from './view.ts'
-import type { World } from './world.ts'
 
 /** An order as the database has it now, and how its client sees it. */
 export type Look = { readonly order: Order; readonly view: OrderView }

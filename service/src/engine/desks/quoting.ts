@@ -1,11 +1,11 @@
-import { type Asset, assetOf, assets } from '../domain/catalog/assets.ts'
-import { type CurrencyCode, currencyCodes } from '../domain/catalog/currencies.ts'
-import { type Amount, parseAmount, showAmount } from '../domain/money/amount.ts'
-import { accept, type Outcome, refuse } from '../domain/outcome.ts'
-import { type Market, type Quote, quote, type RateType } from '../domain/quotes/quote.ts'
+import { type Asset, assetOf, assets } from '../../domain/catalog/assets.ts'
+import { type CurrencyCode, currencyCodes } from '../../domain/catalog/currencies.ts'
+import { type Amount, parseAmount, showAmount } from '../../domain/money/amount.ts'
+import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
+import { type Market, type Quote, quote, type RateType } from '../../domain/quotes/quote.ts'
+import type { MarketBoard } from '../market.ts'
 import { aboutField } from './about_field.ts'
 import type { DeskRejection } from './desk.ts'
-import type { MarketBoard } from './market.ts'
 
 /** The two sides of a request as the client named them. */
 export type PairRequest = {

@@ -1,7 +1,7 @@
-import type { Clock } from '../clock.ts'
-import type { Database, Sql } from '../db/database.ts'
-import { fillRetrySlot, findRetrySlot, lockRetrySlot, moveRetrySlot } from '../db/retry_slots.ts'
-import { CALLBACK } from '../db/webhook_lines.ts'
+import type { Clock } from '../../clock.ts'
+import type { Database, Sql } from '../../db/database.ts'
+import { fillRetrySlot, findRetrySlot, lockRetrySlot, moveRetrySlot } from '../../db/retry_slots.ts'
+import { CALLBACK } from '../../db/webhook_lines.ts'
 import {
   type DeliveryKey,
   findDeliveries,
@@ -11,9 +11,9 @@ import {
   type LoggedDelivery,
   type LogPosition,
   redeliver,
-} from '../db/webhook_log.ts'
-import { accept, refuse } from '../domain/outcome.ts'
-import type { InstantMs } from '../domain/time.ts'
+} from '../../db/webhook_log.ts'
+import { accept, refuse } from '../../domain/outcome.ts'
+import type { InstantMs } from '../../domain/time.ts'
 import type { DeskOutcome, DeskRejection, RetrySlot } from './desk.ts'
 import { idempotencyConflict } from './order_desk.ts'
 

@@ -1,13 +1,11 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { insertAddresses } from '../db/addresses.ts'
-import type { Database } from '../db/database.ts'
-import type { Asset } from '../domain/catalog/assets.ts'
-import { type Amount, amountOf } from '../domain/money/amount.ts'
-import { sealedTermsOf, sealText } from '../domain/orders/seal.ts'
-import { accept, refuse } from '../domain/outcome.ts'
-import type { ActionView, DeskOutcome, EmergencyAction } from './desk.ts'
-import { emergencyDesk } from './emergency_desk.ts'
-import { type MarketBoard, marketBoard } from './market.ts'
+import { insertAddresses } from '../../db/addresses.ts'
+import type { Database } from '../../db/database.ts'
+import type { Asset } from '../../domain/catalog/assets.ts'
+import { type Amount, amountOf } from '../../domain/money/amount.ts'
+import { sealedTermsOf, sealText } from '../../domain/orders/seal.ts'
+import { accept, refuse } from '../../domain/outcome.ts'
+import { type MarketBoard, marketBoard } from '../market.ts'
 import {
   type BooksStage,
   confirmDeposit,
@@ -15,8 +13,10 @@ import {
   openBooksStage,
   placeOrder,
   tell,
-} from './testing/books_stage.ts'
-import { databaseTelling } from './testing/told_tables.ts'
+} from '../testing/books_stage.ts'
+import { databaseTelling } from '../testing/told_tables.ts'
+import type { ActionView, DeskOutcome, EmergencyAction } from './desk.ts'
+import { emergencyDesk } from './emergency_desk.ts'
 
 /**
  * What: a choice that is sent again under its key is told what the first one was told, wherever the first one is by then.

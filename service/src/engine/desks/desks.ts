@@ -1,9 +1,9 @@
+import type { DeskWorld } from '../world.ts'
 import type { Desk } from './desk.ts'
 import { emergencyDesk } from './emergency_desk.ts'
 import { orderDesk } from './order_desk.ts'
 import { paymentDesk } from './payment_desk.ts'
 import { rateDesk } from './rate_desk.ts'
-import type { DeskWorld } from './world.ts'
 
 /** Everything a client can ask for, on the real world. */
 export function openDesk(world: DeskWorld): Desk {

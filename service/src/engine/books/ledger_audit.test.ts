@@ -1,14 +1,12 @@
 import { Command } from 'commander'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import type { Chain } from '../chains/chain.ts'
-import { CommandRefused } from '../command_refused.ts'
-import { registerLedgerCommands } from '../commands/ledger.ts'
-import { registerOrderCommands } from '../commands/order.ts'
-import { readAuditedHouseOutflows, readAuditedOrders } from '../db/audit.ts'
-import { amountOf } from '../domain/money/amount.ts'
-import type { Order } from '../domain/orders/order.ts'
-import { bookHouseDeposits, unmineHouseDeposits } from './house.ts'
-import { auditBooks, auditChain } from './ledger_audit.ts'
+import type { Chain } from '../../chains/chain.ts'
+import { CommandRefused } from '../../command_refused.ts'
+import { registerLedgerCommands } from '../../commands/ledger.ts'
+import { registerOrderCommands } from '../../commands/order.ts'
+import { readAuditedHouseOutflows, readAuditedOrders } from '../../db/audit.ts'
+import { amountOf } from '../../domain/money/amount.ts'
+import type { Order } from '../../domain/orders/order.ts'
 import {
   type BooksStage,
   confirmDeposit,
@@ -22,8 +20,10 @@ import {
   strayDeposit,
   tell,
   writeAttempt,
-} from './testing/books_stage.ts'
-import { pagesTouched } from './testing/pages_touched.ts'
+} from '../testing/books_stage.ts'
+import { pagesTouched } from '../testing/pages_touched.ts'
+import { bookHouseDeposits, unmineHouseDeposits } from './house.ts'
+import { auditBooks, auditChain } from './ledger_audit.ts'
 
 /**
  * What: the audit finds nothing wrong with orders in any state, and names every kind of corruption.

@@ -1,11 +1,11 @@
-import type { Amount } from '../domain/money/amount.ts'
-import { accept, type Outcome, refuse } from '../domain/outcome.ts'
-import type { Quote } from '../domain/quotes/quote.ts'
+import type { Amount } from '../../domain/money/amount.ts'
+import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
+import type { Quote } from '../../domain/quotes/quote.ts'
+import type { DeskWorld } from '../world.ts'
 import type { CreateRequest, DeskRejection } from './desk.ts'
 import { type FindLock, rateExpired } from './find_lock.ts'
 import { findPair, makeQuote, type Pair, readAmount, readMarket } from './quoting.ts'
 import type { AddressReader } from './read_address.ts'
-import type { DeskWorld } from './world.ts'
 
 type Refused<Value> = Outcome<Value, DeskRejection>
 

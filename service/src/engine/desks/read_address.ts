@@ -1,10 +1,10 @@
-import type { Chain } from '../chains/chain.ts'
-import type { Asset } from '../domain/catalog/assets.ts'
-import { accept, type Outcome, type Rejection, refuse } from '../domain/outcome.ts'
+import type { Chain } from '../../chains/chain.ts'
+import type { Asset } from '../../domain/catalog/assets.ts'
+import { accept, type Outcome, type Rejection, refuse } from '../../domain/outcome.ts'
+import { houseAddressFinder } from '../house_addresses.ts'
+import type { DeskWorld } from '../world.ts'
 import { aboutField } from './about_field.ts'
 import type { CreateRequest, DeskRejection } from './desk.ts'
-import { houseAddressFinder } from './house_addresses.ts'
-import type { DeskWorld } from './world.ts'
 
 /** Addresses that clients give, in their canonical text. Spec 4.3, rules 2, 4 and 6. */
 export type AddressReader = {

@@ -1,20 +1,17 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { upsertCoin } from '../db/coins.ts'
-import type { Sql } from '../db/database.ts'
-import { type Lease, requireLease, takeLease } from '../db/leases.ts'
-import { claimOutflows, endOutflow, planOutflow, setOutflowState } from '../db/outflows.ts'
-import { readReconciliations } from '../db/reconciliations.ts'
-import { beginSweep, claimUnswept, leaveUnswept, restUnswept, wakeUnswept } from '../db/unswept.ts'
-import { assert } from '../domain/assert.ts'
-import type { AssetId } from '../domain/catalog/assets.ts'
-import type { ChainId } from '../domain/catalog/networks.ts'
-import { amountOf } from '../domain/money/amount.ts'
-import { HOUR_MS, SECOND_MS } from '../domain/time.ts'
-import { apply } from './apply.ts'
-import { compareChain } from './compare.ts'
-import { bookHouseDeposits } from './house.ts'
-import { isOutflowStopped, reconcileChain } from './reconcile.ts'
-import { endSweep } from './sweeps/end.ts'
+import { upsertCoin } from '../../db/coins.ts'
+import type { Sql } from '../../db/database.ts'
+import { type Lease, requireLease, takeLease } from '../../db/leases.ts'
+import { claimOutflows, endOutflow, planOutflow, setOutflowState } from '../../db/outflows.ts'
+import { readReconciliations } from '../../db/reconciliations.ts'
+import { beginSweep, claimUnswept, leaveUnswept, restUnswept, wakeUnswept } from '../../db/unswept.ts'
+import { assert } from '../../domain/assert.ts'
+import type { AssetId } from '../../domain/catalog/assets.ts'
+import type { ChainId } from '../../domain/catalog/networks.ts'
+import { amountOf } from '../../domain/money/amount.ts'
+import { HOUR_MS, SECOND_MS } from '../../domain/time.ts'
+import { apply } from '../apply.ts'
+import { endSweep } from '../sweeps/end.ts'
 import {
   type BooksStage,
   confirmDeposit,
@@ -29,7 +26,10 @@ import {
   sendPayout,
   strayDeposit,
   writeAttempt,
-} from './testing/books_stage.ts'
+} from '../testing/books_stage.ts'
+import { compareChain } from './compare.ts'
+import { bookHouseDeposits } from './house.ts'
+import { isOutflowStopped, reconcileChain } from './reconcile.ts'
 
 /**
  * What: ledger and chain are compared to the unit, money in flight is no difference, and a real difference of one unit

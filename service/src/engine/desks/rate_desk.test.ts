@@ -1,14 +1,14 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { type AssetId, assets } from '../domain/catalog/assets.ts'
-import { chainFacts, chainIds } from '../domain/catalog/networks.ts'
-import { powerOfTen } from '../domain/money/decimal.ts'
-import { sandboxPrices } from '../prices/index.ts'
-import { defaultPolicy } from './default_policy.ts'
+import { type AssetId, assets } from '../../domain/catalog/assets.ts'
+import { chainFacts, chainIds } from '../../domain/catalog/networks.ts'
+import { powerOfTen } from '../../domain/money/decimal.ts'
+import { sandboxPrices } from '../../prices/index.ts'
+import { defaultPolicy } from '../default_policy.ts'
+import { marketBoard } from '../market.ts'
+import type { DeskWorld } from '../world.ts'
 import type { RateRequest, RateView } from './desk.ts'
-import { marketBoard } from './market.ts'
 import { rateDesk } from './rate_desk.ts'
-import type { DeskWorld } from './world.ts'
 
 /**
  * What: a market is current exactly as long as it would give every float rate again; http answers from that.

@@ -1,7 +1,7 @@
-import type { AuditedDeposit, AuditedOrder, AuditedOutflow } from '../db/audit.ts'
-import { type AssetId, isAssetId } from '../domain/catalog/assets.ts'
-import { amountOf, exactAmount } from '../domain/money/amount.ts'
-import type { OrderStatus } from '../domain/orders/order.ts'
+import type { AuditedDeposit, AuditedOrder, AuditedOutflow } from '../../db/audit.ts'
+import { type AssetId, isAssetId } from '../../domain/catalog/assets.ts'
+import { amountOf, exactAmount } from '../../domain/money/amount.ts'
+import type { OrderStatus } from '../../domain/orders/order.ts'
 import { isOnWrongSideOfOrder } from './audit_sides.ts'
 
 /** Something that does not fit; `subject` is the order, deposit, asset or chain to look at. */

@@ -1,12 +1,12 @@
-import { findOrder } from '../db/orders.ts'
-import { assetOf } from '../domain/catalog/assets.ts'
-import { chainFacts } from '../domain/catalog/networks.ts'
-import { showAmount, toChainUnits } from '../domain/money/amount.ts'
-import { isOrderId } from '../domain/orders/identifiers.ts'
-import type { Order } from '../domain/orders/order.ts'
-import { type PaymentStyle, paymentUri, schemeOf } from '../qr/index.ts'
+import { findOrder } from '../../db/orders.ts'
+import { assetOf } from '../../domain/catalog/assets.ts'
+import { chainFacts } from '../../domain/catalog/networks.ts'
+import { showAmount, toChainUnits } from '../../domain/money/amount.ts'
+import { isOrderId } from '../../domain/orders/identifiers.ts'
+import type { Order } from '../../domain/orders/order.ts'
+import { type PaymentStyle, paymentUri, schemeOf } from '../../qr/index.ts'
+import type { World } from '../world.ts'
 import type { Desk } from './desk.ts'
-import type { World } from './world.ts'
 
 /** What the QR of an order says (spec 4.5; DESIGN 3, QR). */
 export function paymentDesk(world: World): Pick<Desk, 'findPayment'> {

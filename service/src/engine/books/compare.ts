@@ -1,13 +1,13 @@
-import type { Chain } from '../chains/chain.ts'
-import { type BooksOfChain, readBooksOfChain, type UnbookedAttempt } from '../db/books_of_chain.ts'
-import type { Database } from '../db/database.ts'
-import type { AddressScope, Holders } from '../db/holders.ts'
-import type { Comparison } from '../db/reconciliations.ts'
-import type { RestingBalance } from '../db/resting.ts'
-import { assert } from '../domain/assert.ts'
-import { type AssetId, nativeAsset } from '../domain/catalog/assets.ts'
-import { fromChainUnits } from '../domain/money/amount.ts'
-import { atOnce } from './at_once.ts'
+import type { Chain } from '../../chains/chain.ts'
+import { type BooksOfChain, readBooksOfChain, type UnbookedAttempt } from '../../db/books_of_chain.ts'
+import type { Database } from '../../db/database.ts'
+import type { AddressScope, Holders } from '../../db/holders.ts'
+import type { Comparison } from '../../db/reconciliations.ts'
+import type { RestingBalance } from '../../db/resting.ts'
+import { assert } from '../../domain/assert.ts'
+import { type AssetId, nativeAsset } from '../../domain/catalog/assets.ts'
+import { fromChainUnits } from '../../domain/money/amount.ts'
+import { atOnce } from '../at_once.ts'
 
 const QUESTIONS_AT_ONCE = 16
 

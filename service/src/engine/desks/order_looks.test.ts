@@ -1,31 +1,31 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { type Chance, chanceFrom } from '../../test/harness/chance.ts'
-import type { Database } from '../db/database.ts'
-import { findOrder, markOutflowCommitted } from '../db/orders.ts'
-import { setOutflowState } from '../db/outflows.ts'
-import { amountOf } from '../domain/money/amount.ts'
-import type { Fact } from '../domain/orders/facts.ts'
-import type { OrderId } from '../domain/orders/identifiers.ts'
-import { type Order, orderStatuses } from '../domain/orders/order.ts'
-import { marketOf } from '../domain/orders/testing/story.ts'
-import { apply } from './apply.ts'
-import type { OrderView } from './desk.ts'
-import { openDesk } from './desks.ts'
-import { emergencyOffers } from './emergency_offers.ts'
-import type { MarketBoard } from './market.ts'
-import { hashToken } from './open_order.ts'
-import { orderLooks } from './order_looks.ts'
+import { type Chance, chanceFrom } from '../../../test/harness/chance.ts'
+import type { Database } from '../../db/database.ts'
+import { findOrder, markOutflowCommitted } from '../../db/orders.ts'
+import { setOutflowState } from '../../db/outflows.ts'
+import { amountOf } from '../../domain/money/amount.ts'
+import type { Fact } from '../../domain/orders/facts.ts'
+import type { OrderId } from '../../domain/orders/identifiers.ts'
+import { type Order, orderStatuses } from '../../domain/orders/order.ts'
+import { marketOf } from '../../domain/orders/testing/story.ts'
+import { apply } from '../apply.ts'
+import { emergencyOffers } from '../emergency_offers.ts'
+import type { MarketBoard } from '../market.ts'
 import {
   type BooksStage,
   confirmDeposit,
   mineDeposit,
   openBooksStage,
   placeOrder,
-} from './testing/books_stage.ts'
-import { watchedDatabase } from './testing/watched_database.ts'
-import type { DeskWorld } from './world.ts'
+} from '../testing/books_stage.ts'
+import { watchedDatabase } from '../testing/watched_database.ts'
+import type { DeskWorld } from '../world.ts'
+import type { OrderView } from './desk.ts'
+import { openDesk } from './desks.ts'
+import { hashToken } from './open_order.ts'
+import { orderLooks } from './order_looks.ts'
 
 /**
  * What: whoever has looked at an order before sees what a newcomer sees, whatever happened to it since and whoever did

@@ -1,16 +1,21 @@
-import { insertRateLocks, type RateLock } from '../db/rate_locks.ts'
-import { findAsset, networksOf } from '../domain/catalog/assets.ts'
-import { type Currency, type CurrencyCode, currencies, currencyCodes } from '../domain/catalog/currencies.ts'
-import type { NetworkId } from '../domain/catalog/networks.ts'
-import { showAmount } from '../domain/money/amount.ts'
-import { formatDecimal } from '../domain/money/decimal.ts'
-import { showRate } from '../domain/money/rate.ts'
-import { type Market, type Quote, type RateType, sourceRange } from '../domain/quotes/quote.ts'
-import type { InstantMs } from '../domain/time.ts'
-import { batched } from './batched.ts'
+import { insertRateLocks, type RateLock } from '../../db/rate_locks.ts'
+import { findAsset, networksOf } from '../../domain/catalog/assets.ts'
+import {
+  type Currency,
+  type CurrencyCode,
+  currencies,
+  currencyCodes,
+} from '../../domain/catalog/currencies.ts'
+import type { NetworkId } from '../../domain/catalog/networks.ts'
+import { showAmount } from '../../domain/money/amount.ts'
+import { formatDecimal } from '../../domain/money/decimal.ts'
+import { showRate } from '../../domain/money/rate.ts'
+import { type Market, type Quote, type RateType, sourceRange } from '../../domain/quotes/quote.ts'
+import type { InstantMs } from '../../domain/time.ts'
+import { batched } from '../batched.ts'
+import type { DeskWorld } from '../world.ts'
 import type { CurrencyView, Desk, DeskOutcome, MarketView, RateRequest, RateView } from './desk.ts'
 import { findPair, makeQuote, readAmount, readMarket } from './quoting.ts'
-import type { DeskWorld } from './world.ts'
 
 /** GET /v1/rate and GET /v1/currencies. */
 export function rateDesk(world: DeskWorld): Pick<Desk, 'rate' | 'isCurrent' | 'currencies'> {

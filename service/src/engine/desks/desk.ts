@@ -1,5 +1,5 @@
-import type { RetrySlot } from '../db/retry_slots.ts'
-import type { OrderStatus } from '../domain/orders/order.ts'
+import type { RetrySlot } from '../../db/retry_slots.ts'
+import type { OrderStatus } from '../../domain/orders/order.ts'
 
 /**
  * What the service does for a client, as plain data: `http` turns it into the interface's JSON, and nothing else.

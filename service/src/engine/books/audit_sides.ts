@@ -1,4 +1,4 @@
-import type { LedgerAccount } from '../domain/ledger/accounts.ts'
+import type { LedgerAccount } from '../../domain/ledger/accounts.ts'
 
 /** Accounts that can only be on one side: assets by debit, debts by credit. */
 const sides: Partial<Record<LedgerAccount, 'debit' | 'credit'>> = {

@@ -1,11 +1,11 @@
-import { findNewestRateLocks, findRateLocks, type RateLock, type WantedLock } from '../db/rate_locks.ts'
-import type { Amount } from '../domain/money/amount.ts'
-import { accept, type Outcome, refuse } from '../domain/outcome.ts'
+import { findNewestRateLocks, findRateLocks, type RateLock, type WantedLock } from '../../db/rate_locks.ts'
+import type { Amount } from '../../domain/money/amount.ts'
+import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
+import { batched } from '../batched.ts'
+import type { DeskWorld } from '../world.ts'
 import { aboutField } from './about_field.ts'
-import { batched } from './batched.ts'
 import type { DeskRejection } from './desk.ts'
 import type { Pair } from './quoting.ts'
-import type { DeskWorld } from './world.ts'
 
 /** With `rateId` that lock; without, the newest on the same pair and amount; null: there is none to keep to. */
 export type FindLock = (

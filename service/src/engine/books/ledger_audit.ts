@@ -1,5 +1,5 @@
-import type { Chain } from '../chains/chain.ts'
-import type { Clock } from '../clock.ts'
+import type { Chain } from '../../chains/chain.ts'
+import type { Clock } from '../../clock.ts'
 import {
   type FalseCost,
   readAuditedHouseDeposits,
@@ -12,15 +12,15 @@ import {
   readStrayOwners,
   readUnexplainedEntries,
   readUnknownBookings,
-} from '../db/audit.ts'
-import { readBalances } from '../db/books.ts'
-import type { Database, Sql } from '../db/database.ts'
-import type { Comparison } from '../db/reconciliations.ts'
-import { findFalseRestingSums } from '../db/resting.ts'
-import { findFalseWalletSums } from '../db/wallet_sums.ts'
-import { assets, isAssetId, nativeAsset } from '../domain/catalog/assets.ts'
-import type { LedgerAccount } from '../domain/ledger/accounts.ts'
-import { BUCKETS } from '../domain/orders/identifiers.ts'
+} from '../../db/audit.ts'
+import { readBalances } from '../../db/books.ts'
+import type { Database, Sql } from '../../db/database.ts'
+import type { Comparison } from '../../db/reconciliations.ts'
+import { findFalseRestingSums } from '../../db/resting.ts'
+import { findFalseWalletSums } from '../../db/wallet_sums.ts'
+import { assets, isAssetId, nativeAsset } from '../../domain/catalog/assets.ts'
+import type { LedgerAccount } from '../../domain/ledger/accounts.ts'
+import { BUCKETS } from '../../domain/orders/identifiers.ts'
 import { auditOrder, checkBookings, checkDeposit, type Problem, show } from './audit_order.ts'
 import { isOnWrongSide } from './audit_sides.ts'
 import { type ComparedChain, compareChain } from './compare.ts'

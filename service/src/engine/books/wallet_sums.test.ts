@@ -1,17 +1,17 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { postForHouse, postForOrder } from '../db/books.ts'
+import { postForHouse, postForOrder } from '../../db/books.ts'
 import {
   addUpWallet,
   findFalseWalletSums,
   mendWalletSums,
   readWallet,
   sumWalletMovements,
-} from '../db/wallet_sums.ts'
-import { assetIdsOn } from '../domain/catalog/assets.ts'
-import type { Posting } from '../domain/ledger/postings.ts'
-import { amountOf } from '../domain/money/amount.ts'
-import { type BooksStage, openBooksStage } from './testing/books_stage.ts'
+} from '../../db/wallet_sums.ts'
+import { assetIdsOn } from '../../domain/catalog/assets.ts'
+import type { Posting } from '../../domain/ledger/postings.ts'
+import { amountOf } from '../../domain/money/amount.ts'
+import { type BooksStage, openBooksStage } from '../testing/books_stage.ts'
 
 /**
  * What: whatever posts, sums and adds up at the same time, what comparisons take for the wallet is what the journal

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import type { Sql } from '../db/database.ts'
-import { findOrderPage } from '../db/order_pages.ts'
+import type { Sql } from '../../db/database.ts'
+import { findOrderPage } from '../../db/order_pages.ts'
+import { type BooksStage, openBooksStage, placeOrder } from '../testing/books_stage.ts'
+import { pagesTouched } from '../testing/pages_touched.ts'
+import type { DeskWorld } from '../world.ts'
 import type { Desk, OrderFilter, OrderPage, OrderPosition } from './desk.ts'
 import { orderDesk } from './order_desk.ts'
-import { type BooksStage, openBooksStage, placeOrder } from './testing/books_stage.ts'
-import { pagesTouched } from './testing/pages_touched.ts'
-import type { DeskWorld } from './world.ts'
 
 /**
  * What: whoever turns the pages of an account's orders meets each that was there at the beginning once, whatever is

@@ -1,5 +1,5 @@
-import type { Chain } from '../chains/chain.ts'
-import type { Sql } from '../db/database.ts'
+import type { Chain } from '../../chains/chain.ts'
+import type { Sql } from '../../db/database.ts'
 import {
   type Comparison,
   findDiffering,
@@ -8,17 +8,17 @@ import {
   saveComparison,
   saveNextBucket,
   saveNextIndex,
-} from '../db/reconciliations.ts'
-import { layToRest } from '../db/resting.ts'
-import { noteUnswept } from '../db/unswept.ts'
-import { mendWalletSums, sumWalletMovements } from '../db/wallet_sums.ts'
-import { assetIdsOn } from '../domain/catalog/assets.ts'
-import type { ChainId } from '../domain/catalog/networks.ts'
-import { amountOf, exactAmount } from '../domain/money/amount.ts'
-import { BUCKETS } from '../domain/orders/identifiers.ts'
-import { HOUR_MS } from '../domain/time.ts'
+} from '../../db/reconciliations.ts'
+import { layToRest } from '../../db/resting.ts'
+import { noteUnswept } from '../../db/unswept.ts'
+import { mendWalletSums, sumWalletMovements } from '../../db/wallet_sums.ts'
+import { assetIdsOn } from '../../domain/catalog/assets.ts'
+import type { ChainId } from '../../domain/catalog/networks.ts'
+import { amountOf, exactAmount } from '../../domain/money/amount.ts'
+import { BUCKETS } from '../../domain/orders/identifiers.ts'
+import { HOUR_MS } from '../../domain/time.ts'
+import type { World } from '../world.ts'
 import { type ComparedChain, compareChain } from './compare.ts'
-import type { World } from './world.ts'
 
 /**
  * Ledger against chain, to the unit. A ledger that balances proves nothing by itself (every double payout balances
