@@ -4,7 +4,7 @@ import { currencyCodes } from '../../domain/catalog/currencies.ts'
 import { HOUR_MS } from '../../domain/time.ts'
 import { defaultPriceRules, type PriceBook, priceBook } from '../price_book.ts'
 import { ccxtVenues } from './ccxt_venues.ts'
-import { type CentPrices, type Fault, startVenue, type VenueServer } from './venue_servers.ts'
+import { type CentPrices, type Fault, startVenue, type VenueServer } from './testing/venue_servers.ts'
 import { defaultVenues, isVenueId, type VenueId, venueIds, venues } from './venues.ts'
 
 /**

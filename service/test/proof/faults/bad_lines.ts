@@ -1,7 +1,7 @@
 import { systemClock } from '../../../src/clock.ts'
 import { type CurrencyCode, currencyCodes } from '../../../src/domain/catalog/currencies.ts'
 import type { ChainId } from '../../../src/domain/catalog/networks.ts'
-import { startVenue, type VenueServer } from '../../../src/prices/ccxt/venue_servers.ts'
+import { startVenue, type VenueServer } from '../../../src/prices/ccxt/testing/venue_servers.ts'
 import { defaultVenues, type VenueId } from '../../../src/prices/ccxt/venues.ts'
 import { priceSources } from '../../../src/prices/index.ts'
 import { type PriceBook, priceBook } from '../../../src/prices/price_book.ts'
