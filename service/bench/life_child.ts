@@ -1,5 +1,6 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
+import { assert } from '../src/domain/assert.ts'
 import type { CreateRequest } from '../src/engine/desks/desk.ts'
 import type { SimulatedNodes } from '../test/simulation/chains/simulated_chains.ts'
 import type { Asked, CreatedOrder, Told } from './life_process.ts'
@@ -7,6 +8,7 @@ import { serveNodes } from './process_line.ts'
 
 /** A process of the service, seen from its parent; `life_process.ts` is what runs in it. */
 export type LifeChild = {
+  readonly pid: number
   create(requests: readonly CreateRequest[]): Promise<readonly CreatedOrder[]>
   cpuMicroseconds(): Promise<number>
   stop(): Promise<void>
@@ -23,8 +25,10 @@ export async function startLifeChild(
   child.setMaxListeners(50)
   serveNodes(nodes, child)
   await told(child, 'ready')
+  assert(child.pid !== undefined, 'a process that answers has a number')
   const ask = (asked: Asked) => child.send(asked)
   return {
+    pid: child.pid,
     create: async (requests) => {
       const created = told(child, 'created')
       ask({ ask: 'create', requests })

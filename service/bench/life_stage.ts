@@ -18,6 +18,7 @@ export type LifeStage = {
   drive(inFlight: number, durationMs: number): Promise<{ readonly ended: number; readonly seconds: number }>
   /** Processor time so far of engines that live now, and of the others. */
   cpuMicroseconds(): Promise<{ readonly engines: number; readonly api: number; readonly chains: number }>
+  enginePids(): readonly number[]
   stop(): Promise<void>
 }
 
@@ -68,6 +69,7 @@ export async function openLifeStage(databaseUrl: string, lying: readonly Lying[]
       const sum = asked.reduce((total, one) => total + one, 0)
       return { engines: sum, api: await api.cpuMicroseconds(), chains: user + system }
     },
+    enginePids: () => engines.map(({ pid }) => pid),
     stop: async () => {
       for (const engine of engines) await engine.stop()
       await api.stop()

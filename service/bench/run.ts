@@ -18,6 +18,7 @@ const benchmarks = [
   'life',
   'growth',
   'streams',
+  'memory',
 ]
 
 const asked = process.argv.slice(2)
