@@ -92,6 +92,17 @@ test('a failure of ours tells a request id and nothing else; the log tells the r
   await failing.close()
 })
 
+test('what a caller calls a token cannot make the log of a failure longer', async () => {
+  const find = () => Promise.reject(new Error('the database does not answer'))
+  const failing = await startHttp({ parts: { apiKeys: { find } } })
+  const { status } = await failing.signed('GET', `/v1/orders?${'token=e&'.repeat(10)}`)
+  expect(status).toBe(500)
+  await vi.waitFor(() => expect(linesOf(failing.logText())).toHaveLength(2))
+  const failure = linesOf(failing.logText()).find(({ level }) => level === 50)
+  expect(failure?.error).toContain('the database does not answer')
+  await failing.close()
+})
+
 test('a line of ours that breaks is our failure, not a body that did not arrive', async () => {
   const broken = Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' })
   const failing = await startHttp({
