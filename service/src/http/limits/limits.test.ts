@@ -48,6 +48,15 @@ test('an address set holds addresses and ranges of both families', () => {
   expect(plainAddress('::ffff:192.0.2.1')).toBe('192.0.2.1')
 })
 
+test.each(['::/0', '::/64', '::fffe:0:0/95'])('%s is a range of IPv6, and lets no IPv4 in', (range) => {
+  const set = addressSet([range, '192.0.2.0/24'])
+  expect(
+    ['198.51.100.7', '::ffff:198.51.100.7', '192.0.2.7'].map((peer) => set.has(plainAddress(peer))),
+  ).toEqual([false, false, true])
+  const [first = ''] = range.split('/')
+  expect(set.has(first)).toBe(true)
+})
+
 test.each(['nonsense', '192.0.2.0/33', '192.0.2.0/x', '2001:db8::/129', ''])('%j is no entry', (entry) => {
   expect(() => addressSet([entry])).toThrow()
 })
