@@ -208,7 +208,10 @@ async function warnOfUnopenable({ roles, clock, logger }: ServiceOptions, db: Da
   if (accountKeys === undefined) return
   const box = createSecretBox(accountKeys)
   for (const unopenable of await findUnopenable({ db, box, wallMs: clock.wallMs })) {
-    logger.warn(unopenable, 'secrets were sealed with an account key that is not configured, and do not open')
+    logger.warn(
+      unopenable,
+      'secrets were sealed with an account key that is not configured, and do not open: put it back into CAMBIST_ACCOUNT_KEY_FILE, below the first line',
+    )
   }
 }
 

@@ -46,11 +46,11 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-async function makeKey(ipAllow: string[] = []) {
+async function makeKey(ipAllow: string[] = [], box = place.box) {
   const account = await createAccount(place, operator, { name: 'My shop', email: null })
   if (!account.ok) throw new Error(account.rejection.message)
   const { accountId } = account.value
-  const told = await createKey(place, operator, {
+  const told = await createKey({ ...place, box }, operator, {
     accountId,
     label: 'test',
     scopes: ['trade', 'read'],
@@ -67,7 +67,7 @@ async function rotated(keyId: string, overlapMs: number, replacesNewest = false)
 }
 
 /** Counts the questions that reach the database. */
-function openStore() {
+function openStore(box = place.box) {
   const asked: string[] = []
   const failures: unknown[] = []
   const store = openApiKeys({
@@ -77,7 +77,7 @@ function openStore() {
         return db.query(text, values)
       },
     },
-    box: place.box,
+    box,
     wallMs: () => now,
     onTouchFailed: (error) => failures.push(error),
   })
@@ -109,7 +109,25 @@ test('the database does not hold the secret in the clear, and a row moved to ano
   expect(row?.sealed.includes(mine.secret)).toBe(false)
   expect(row?.sealed.includes(Buffer.from(mine.secret, 'hex'))).toBe(false)
   await db.query('UPDATE api_key_secrets SET sealed = $2 WHERE key_id = $1', [other.keyId, row?.sealed])
-  await expect(openStore().store.find(other.keyId)).rejects.toThrow()
+  expect(await openStore().store.find(other.keyId)).toMatchObject({
+    secrets: [],
+    unopened: expect.any(Error),
+  })
+})
+
+test('a new secret is good also while the one before it does not open any more', async () => {
+  const lost = createSecretBox([createSecretKey(randomBytes(32))])
+  const { keyId } = await makeKey([], lost)
+  const found = async () => {
+    const key = await openStore().store.find(keyId)
+    return [key?.secrets.map(sign), key?.unopened?.message]
+  }
+  const why = expect.stringContaining('put it back into CAMBIST_ACCOUNT_KEY_FILE')
+  expect(await found()).toEqual([[], why])
+  const { secret } = await rotated(keyId, 60_000)
+  expect(await found()).toEqual([[sign(secret)], why])
+  now += 60_000
+  expect(await found()).toEqual([[sign(secret)], undefined])
 })
 
 test('malformed keys are refused with the reason', async () => {

@@ -13,6 +13,8 @@ export type ApiKey = {
   readonly ipAllow: readonly string[]
   /** KeyObjects, because an HMAC with one costs a fifth of one with a Buffer. */
   readonly secrets: readonly KeyObject[]
+  /** Why one more secret of it could not be opened: whoever signs with that is right, and nobody can say so. Left out where all could. */
+  readonly unopened?: Error
 }
 
 /** What authentication asks; answers from memory for a moment, so a revocation holds within two seconds. */

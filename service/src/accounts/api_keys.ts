@@ -1,4 +1,4 @@
-import { createSecretKey } from 'node:crypto'
+import { createSecretKey, type KeyObject } from 'node:crypto'
 import type { Sql } from '../db/database.ts'
 import { type InstantMs, MINUTE_MS } from '../domain/time.ts'
 import type { ApiKey, ApiKeys, Scope } from './api_key.ts'
@@ -111,17 +111,21 @@ async function readKey(db: Sql, keyId: string, nowMs: InstantMs): Promise<KeyRow
   return row ?? null
 }
 
-function openKey(row: KeyRow, box: SecretBox): ApiKey {
-  return Object.freeze({
-    keyId: row.keyId,
-    accountId: row.accountId,
-    scopes: row.scopes,
-    ipAllow: row.ipAllow,
-    // The newest first: it is the one that most requests are signed with.
-    secrets: row.secrets.map(({ sealedHex }) =>
-      createSecretKey(Buffer.from(box.open(Buffer.from(sealedHex, 'hex'), row.keyId), 'utf8')),
-    ),
-  })
+function openKey({ secrets: sealed, ...row }: KeyRow, box: SecretBox): ApiKey {
+  const secrets: KeyObject[] = []
+  let unopened: Error | undefined
+  // The newest first: it is the one that most requests are signed with.
+  for (const { sealedHex } of sealed) {
+    try {
+      const text = box.open(Buffer.from(sealedHex, 'hex'), row.keyId)
+      secrets.push(createSecretKey(Buffer.from(text, 'utf8')))
+    } catch (error) {
+      // The other one is as good as ever: it may be what replaces the one that was sealed with a key that is lost.
+      unopened = error as Error
+    }
+  }
+  const { keyId, accountId, scopes, ipAllow } = row
+  return Object.freeze({ keyId, accountId, scopes, ipAllow, secrets, ...(unopened && { unopened }) })
 }
 
 /** Several processes write it: the condition keeps it to one write a minute among them. */

@@ -33,6 +33,6 @@ test('an older key still opens what it sealed; an unknown one is named', () => {
   expect(rotated.open(sealed, 'ck_1')).toBe('a secret')
   expect(createSecretBox([fresh]).open(rotated.seal('new', 'ck_1'), 'ck_1')).toBe('new')
   expect(() => createSecretBox([fresh]).open(sealed, 'ck_1')).toThrow(
-    /sealed with key [0-9a-f]{16}, which is not/,
+    /sealed with account key [0-9a-f]{16}, which is not/,
   )
 })

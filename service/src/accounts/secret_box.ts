@@ -47,7 +47,9 @@ export function createSecretBox(keys: readonly KeyObject[]): SecretBox {
       const keyId = header.subarray(1).toString('hex')
       const key = byId.get(keyId)
       if (key === undefined)
-        throw new Error(`the secret was sealed with key ${keyId}, which is not configured`)
+        throw new Error(
+          `the secret was sealed with account key ${keyId}, which is not configured: put it back into CAMBIST_ACCOUNT_KEY_FILE, below the first line`,
+        )
       const bodyAt = HEADER_BYTES + NONCE_BYTES
       const decipher = createDecipheriv('aes-256-gcm', key, sealed.subarray(HEADER_BYTES, bodyAt), {
         authTagLength: TAG_BYTES,

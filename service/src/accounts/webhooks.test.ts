@@ -153,7 +153,7 @@ test('what was sealed with a key that is not configured any more is left out, to
 
   expect(await openWebhookSecrets(after, one)).toEqual([fresh.secret])
   expect(await openWebhookSecrets(after, other)).toEqual([])
-  const notOpened = expect.stringMatching(/was sealed with key [0-9a-f]{16}, which is not configured/)
+  const notOpened = expect.stringMatching(/was sealed with account key [0-9a-f]{16}, which is not configured/)
   expect(unopened.splice(0)).toEqual([notOpened, notOpened])
 
   const both = { ...place, box: createSecretBox([newKey, oldKey]) }

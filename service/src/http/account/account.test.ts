@@ -15,10 +15,11 @@ const rotating: ApiKey = {
   keyId: 'ck_two',
   secrets: ['old', 'new'].map((text) => createSecretKey(Buffer.from(text))),
 }
+const unopened: ApiKey = { ...fullKey, keyId: 'ck_lost', unopened: new Error('the key is lost') }
 
 let http: Harness
 beforeAll(async () => {
-  http = await startHttp({ keys: [fullKey, readOnly, elsewhere, here, rotating] })
+  http = await startHttp({ keys: [fullKey, readOnly, elsewhere, here, rotating, unopened] })
 })
 afterAll(() => http.close())
 
@@ -487,4 +488,12 @@ test('an address that makes up key ids is refused before they are looked up, and
   expect(forged.json.message).toContain('too many unknown credentials')
   expect([forged.status, forged.json], 'which keys there are shows to nobody').toEqual([429, unknown.json])
   await guessed.close()
+})
+
+test('whoever signs with a secret that we cannot open is not told that the signature is wrong', async () => {
+  const other = await http.signed('GET', order, undefined, { key: 'ck_lost' })
+  expect(other.status).toBe(200)
+  const { status, json } = await http.signed('GET', order, undefined, { key: 'ck_lost', secret: 'sealed' })
+  expect([status, json.error_code]).toEqual([500, 'INTERNAL_ERROR'])
+  expect(http.logText()).toContain('the key is lost')
 })

@@ -42,6 +42,8 @@ export function authenticator(
     if (!isProved || key === null) {
       // As of an unknown key, or the difference would tell which keys there are.
       if (key !== null && !guesses.count(request.raw)) return { ok: false, rejection: tooManyGuesses }
+      // The signature may be right: to call it wrong would have the client look for a fault that is ours.
+      if (key?.unopened !== undefined) throw key.unopened
       return refused('INVALID_SIGNATURE', 'the API key is unknown or the signature is wrong')
     }
     request.exchange.keyId = key.keyId
