@@ -394,6 +394,9 @@ test('a command makes webhook secrets and tells each once', async () => {
 test('the commands refuse in words', async () => {
   await expect(runKeys('create')).rejects.toThrow(CommandRefused)
   await expect(runKeys('create', 'Shop', '--ip', '10.0.0.300')).rejects.toThrow('is not an IP address')
+  for (const none of ['', ' , ']) {
+    await expect(runKeys('create', 'Shop', '--ip', none)).rejects.toThrow('--ip names no address')
+  }
   await expect(runKeys('rotate', 'ck_nobodynobody')).rejects.toThrow('there is no key')
   await expect(runKeys('rotate', 'ck_nobodynobody', '--overlap', 'soon')).rejects.toThrow('is not a duration')
 })

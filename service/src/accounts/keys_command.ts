@@ -65,7 +65,7 @@ function registerCreate(keys: Command, world: KeysCommandWorld): void {
           const wanted = {
             label: options.label,
             scopes: split(options.scopes),
-            ipAllow: options.ip.flatMap(split),
+            ipAllow: options.ip.flatMap(splitAddresses),
           }
           return { accountId, told: orRefuse(await createKey(inside, operator, { accountId, ...wanted })) }
         })
@@ -232,6 +232,13 @@ function split(text: string): readonly string[] {
     .split(',')
     .map((part) => part.trim())
     .filter((part) => part !== '')
+}
+
+/** Without one it is more often a variable that was not set than a key that may be used from anywhere. */
+function splitAddresses(text: string): readonly string[] {
+  const addresses = split(text)
+  if (addresses.length > 0) return addresses
+  throw new CommandRefused('--ip names no address; leave it out for a key that may be used from anywhere')
 }
 
 const unitsMs = { m: MINUTE_MS, h: HOUR_MS, d: 24 * HOUR_MS } as const

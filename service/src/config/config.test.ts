@@ -183,6 +183,14 @@ test('every problem is listed at once', () => {
   ])
 })
 
+test('a list of addresses that names none is no list, which would let anybody in', () => {
+  const lists = { CAMBIST_METRICS_ALLOW: ' , ', CAMBIST_TRUSTED_PROXIES: ',' }
+  expect(problemsOf(() => readServeConfig({ ...good, ...lists }))).toEqual([
+    expect.stringContaining('CAMBIST_TRUSTED_PROXIES: names no address'),
+    expect.stringContaining('CAMBIST_METRICS_ALLOW: names no address'),
+  ])
+})
+
 test('a message never repeats a URL, which may hold a password', () => {
   const [problem = ''] = problemsOf(() =>
     readServeConfig({ ...good, DATABASE_URL: 'mysql://u:hunter2@db/x' }),

@@ -46,6 +46,8 @@ export function readLogLevel(from: Environment): LogLevel {
 /** IP addresses and CIDR ranges. */
 export function readAddresses(from: Environment, name: VariableName): readonly string[] {
   const entries = from.list(name)
+  // Most likely of variables that were not set; without addresses, anybody may read what the list is to guard.
+  if (from.isSet(name) && entries.length === 0) from.report(name, 'names no address; unset it, or name some')
   for (const entry of entries.filter((each) => !isAddressOrRange(each))) {
     from.report(name, `${entry} is not an IP address or CIDR range such as 10.0.0.0/8`)
   }
