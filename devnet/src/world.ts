@@ -83,7 +83,7 @@ export type Devnet = {
   readonly mailbox: Mailbox
   /** On EOS an account is there before somebody pays to it; this one is from the next block on. */
   readonly eos: Pick<EosNetwork, 'createAccount'>
-  /** Stops the miners and every node, and gives the folder free. */
+  /** Stops the miners and every node, whatever becomes of one of them, and gives the folder free. Rejects if one did not end. */
   stop(): Promise<void>
 }
 
@@ -170,8 +170,7 @@ export async function startDevnet(options: DevnetOptions): Promise<Devnet> {
   const [mailbox, ...starts] = await Promise.allSettled([mailing, ...opening])
   const failed = starts.find((start) => start.status === 'rejected')
   if (failed !== undefined || mailbox.status === 'rejected') {
-    await Promise.allSettled([...world.opened.values()].map((network) => network.stop()))
-    if (mailbox.status === 'fulfilled') await mailbox.value.stop()
+    await stopEach([...world.opened.values(), ...(mailbox.status === 'fulfilled' ? [mailbox.value] : [])])
     lock.release()
     throw failed === undefined ? (mailbox as PromiseRejectedResult).reason : failed.reason
   }
@@ -290,12 +289,17 @@ function assemble(world: World, mailbox: Mailbox, lock: LockFile, options: Devne
     },
     mailbox,
     stop: async () => {
-      await mailbox.stop()
-      await Promise.all([...miners.values()].flatMap(({ miner, saver }) => [miner.stop(), saver.stop()]))
-      await Promise.all([...world.opened.values()].map((network) => network.stop()))
+      const early = [mailbox, ...[...miners.values()].flatMap(({ miner, saver }) => [miner, saver])]
+      const ends = [...(await stopEach(early)), ...(await stopEach([...world.opened.values()]))]
       lock.release()
+      for (const end of ends) if (end.status === 'rejected') throw end.reason
     },
   }
+}
+
+/** One that does not end keeps no other from it. */
+function stopEach(parts: readonly { stop(): Promise<void> }[]): Promise<PromiseSettledResult<void>[]> {
+  return Promise.allSettled(parts.map((part) => part.stop()))
 }
 
 function troublesOf({ bitcoin, simulated }: World, network: SimulatedName | 'BTC') {

@@ -204,14 +204,12 @@ async function startGround(
     return {
       ...database.value,
       devnet: devnet.value,
-      stop: async () => {
-        await devnet.value.stop()
-        await database.value.stop()
-      },
+      stop: () => devnet.value.stop().finally(database.value.stop),
     }
   }
   // Half a ground is none: what did start is stopped, and the first failure is told.
-  for (const started of [devnet, database]) if (started.status === 'fulfilled') await started.value.stop()
+  for (const half of [devnet, database])
+    if (half.status === 'fulfilled') await half.value.stop().catch(() => {})
   throw devnet.status === 'rejected' ? devnet.reason : (database as PromiseRejectedResult).reason
 }
 

@@ -1,0 +1,45 @@
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import pg from 'pg'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { readSandboxConfig } from '../config/sandbox_config.ts'
+import { createLogger } from '../log.ts'
+import { startSandbox } from './start_sandbox.ts'
+
+/**
+ * What: a part of a sandbox that does not end keeps no other from ending.
+ * How: a whole sandbox with one small chain; its mailbox, which ends first, says that it did not.
+ */
+let folder: string
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'cambist-sandbox-'))
+})
+afterEach(() => rmSync(folder, { recursive: true, force: true }))
+
+function start() {
+  const config = readSandboxConfig({ CAMBIST_DATA_DIR: folder, PORT: '0' })
+  return startSandbox({ config, logger: createLogger('silent'), networks: ['XRP'], mining: 'manual' })
+}
+
+async function answers(databaseUrl: string): Promise<boolean> {
+  const client = new pg.Client({ connectionString: databaseUrl })
+  client.on('error', () => {})
+  return client.connect().then(
+    () => client.end().then(() => true),
+    () => false,
+  )
+}
+
+test('database, chains and folder are let go although a part of the devnet does not end', async () => {
+  const { devnet, databaseUrl, stop } = await start()
+  const { mailbox, networks } = devnet
+  const endMailbox = mailbox.stop
+  Object.assign(mailbox, { stop: () => endMailbox().then(() => Promise.reject(new Error('it hangs'))) })
+  await expect(stop()).rejects.toThrow('it hangs')
+  expect(await answers(databaseUrl)).toBe(false)
+  await expect(fetch(networks.XRP?.rpcUrl ?? '')).rejects.toThrow('fetch failed')
+  expect(existsSync(join(folder, 'devnet/devnet.lock'))).toBe(false)
+  expect(existsSync(join(folder, 'sandbox.lock'))).toBe(false)
+})
