@@ -6,7 +6,12 @@ export type { KeptMail, Mailbox } from './mailbox/open_mailbox.ts'
 export { removePostgres } from './postgres/cluster_place.ts'
 export { findPgbench } from './postgres/find_pgbench.ts'
 export { type Filling, makeClusterTemplates } from './postgres/make_ahead.ts'
-export { type Postgres, type PostgresOptions, startPostgres } from './postgres/start_postgres.ts'
+export {
+  type Postgres,
+  type PostgresOptions,
+  startPostgres,
+  stopPostgresIn,
+} from './postgres/start_postgres.ts'
 export { type LockFile, tryLock } from './processes/lock_file.ts'
 export type { SubmitTrouble, Troubles } from './simulated/troubles.ts'
-export { type Devnet, type DevnetOptions, loadNetworks, startDevnet } from './world.ts'
+export { type Devnet, type DevnetOptions, loadNetworks, startDevnet, stopDevnetIn } from './world.ts'

@@ -1,11 +1,17 @@
-import { mkdirSync } from 'node:fs'
+import { existsSync, mkdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { type BitcoinInfo, type ChosenBitcoin, chooseBitcoin } from './bitcoin/choose_bitcoin.ts'
+import {
+  type BitcoinInfo,
+  bitcoindFolder,
+  type ChosenBitcoin,
+  chooseBitcoin,
+} from './bitcoin/choose_bitcoin.ts'
+import { stopBitcoindIn } from './bitcoin/start_bitcoind.ts'
 import type { EosInfo, EosNetwork } from './eos/open_eos_network.ts'
 import { type Contracts, compileAhead, compileContracts } from './evm/compile_contracts.ts'
 import type { EvmClient, EvmNetwork, Token, TokenSymbol } from './evm/evm_network.ts'
 import { EVM_PROFILES } from './evm/evm_profiles.ts'
-import { startAnvil } from './evm/start_anvil.ts'
+import { startAnvil, stopAnvilIn } from './evm/start_anvil.ts'
 import type { Rpc } from './json_rpc.ts'
 import type { DevnetCurrency, DevnetNetwork, LocalNetwork, Replacement } from './local_network.ts'
 import type { Mailbox } from './mailbox/open_mailbox.ts'
@@ -177,6 +183,22 @@ export async function startDevnet(options: DevnetOptions): Promise<Devnet> {
   return assemble(world, mailbox.value, lock, options)
 }
 
+/** Stops what a killed devnet has left running in the folder, whatever state that is in. Nothing is started. */
+export async function stopDevnetIn(dataDir: string): Promise<void> {
+  if (!existsSync(dataDir)) return
+  const lock = own(dataDir)
+  try {
+    const anvils = Object.keys(EVM_PROFILES).map((network) => stopAnvilIn(folderOf(dataDir, network)))
+    await Promise.all([stopBitcoindIn(bitcoindFolder(dataDir)), ...anvils])
+  } finally {
+    lock.release()
+  }
+}
+
+function folderOf(dataDir: string, network: string): string {
+  return join(dataDir, network.toLowerCase())
+}
+
 async function compileWanted(wanted: readonly DevnetNetwork[], { log }: DevnetOptions): Promise<void> {
   if (wanted.some((network) => network === 'TRX' || network in EVM_PROFILES)) await compileAhead(log)
 }
@@ -213,7 +235,7 @@ async function open({ world, loading, dataDir, options }: Opening, network: Devn
     world.opened.set(network, chosen.network)
     return
   }
-  const folder = join(dataDir, network.toLowerCase())
+  const folder = folderOf(dataDir, network)
   if (network === 'SOL' && loadSurfpool() === null) {
     world.missing.push({ network, why: `${SURFPOOL_PACKAGE} is not installed, or does not run here` })
     return

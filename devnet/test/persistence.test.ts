@@ -2,7 +2,7 @@ import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Hex } from 'viem'
 import { afterAll, expect, test } from 'vitest'
-import { type Devnet, startDevnet } from '../src/index.ts'
+import { type Devnet, startDevnet, stopDevnetIn } from '../src/index.ts'
 import { identify } from '../src/processes/identity.ts'
 import { waitFor } from '../src/processes/wait.ts'
 import { killHard, makeTemporaryFolder, runScript } from './harness.ts'
@@ -68,6 +68,15 @@ test('nodes left behind by a killed process are adopted', async () => {
   expect(adopted.processes.every((node) => node.adopted)).toBe(true)
   await (await payEverywhere(adopted))(adopted)
   await adopted.stop()
+})
+
+test('nodes left behind by a killed process are stopped for whoever deletes the folder', async () => {
+  const { child, said } = await runScript<Said>('run_devnet.ts', folder.path)
+  await expect(stopDevnetIn(folder.path)).rejects.toThrow(`run by process ${child.pid}`)
+  await killHard(child)
+  expect(pids(said)).toHaveLength(3)
+  await stopDevnetIn(folder.path)
+  expect(pids(said).filter(identify)).toEqual([])
 })
 
 test('after a kill of everything the chains continue from the disk', async () => {

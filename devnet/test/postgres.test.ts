@@ -1,7 +1,7 @@
 import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Postgres, removePostgres, startPostgres } from '../src/index.ts'
+import { type Postgres, removePostgres, startPostgres, stopPostgresIn } from '../src/index.ts'
 import { identify } from '../src/processes/identity.ts'
 import { waitFor } from '../src/processes/wait.ts'
 import { killHard, makeTemporaryFolder, query, runScript } from './harness.ts'
@@ -53,6 +53,16 @@ test('a server left behind by a killed process is adopted', async () => {
   await killHard(child)
   server = await startPostgres({ dataDir })
   expect({ pid: server.pid, adopted: server.adopted, url: server.url }).toEqual({ ...said, adopted: true })
+})
+
+test('one left behind is stopped for whoever deletes the folder, and none is started for it', async () => {
+  const { pid } = server
+  await stopPostgresIn(dataDir)
+  expect(identify(pid)).toBeUndefined()
+  await stopPostgresIn(dataDir)
+  await stopPostgresIn(join(folder.path, 'never'))
+  server = await startPostgres({ dataDir })
+  expect(server.adopted).toBe(false)
 })
 
 test('after a kill of the server it starts again with its rows', async () => {

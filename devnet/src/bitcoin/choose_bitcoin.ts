@@ -22,7 +22,7 @@ export async function chooseBitcoin(
   dataDir: string,
   { wanted, log }: { readonly wanted?: 'simulated'; readonly log: (line: string) => void },
 ): Promise<ChosenBitcoin | { readonly missing: string }> {
-  const [real, simulated] = [join(dataDir, 'bitcoin'), join(dataDir, 'bitcoin-simulated')]
+  const [real, simulated] = [bitcoindFolder(dataDir), join(dataDir, 'bitcoin-simulated')]
   if (wanted === 'simulated') return simulate(simulated, 'it was asked for')
   if (existsSync(simulated) && !existsSync(real)) return simulate(simulated, 'it began as a simulation')
   const found = await findBitcoind(log)
@@ -39,6 +39,10 @@ export async function chooseBitcoin(
   }
   if (existsSync(real)) return { missing: `${found.why}; its chain is a bitcoind's` }
   return simulate(simulated, found.why)
+}
+
+export function bitcoindFolder(dataDir: string): string {
+  return join(dataDir, 'bitcoin')
 }
 
 async function simulate(folder: string, why: string): Promise<ChosenBitcoin> {

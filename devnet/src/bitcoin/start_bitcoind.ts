@@ -2,7 +2,13 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { connectRpc, type Rpc } from '../json_rpc.ts'
-import { findRunning, type NodeProcess, startOnFreePort, stopProcess } from '../processes/node_process.ts'
+import {
+  findRunning,
+  type NodeProcess,
+  startOnFreePort,
+  stopProcess,
+  stopRunning,
+} from '../processes/node_process.ts'
 
 export type Bitcoind = {
   /** With credentials. */
@@ -24,9 +30,9 @@ export async function startBitcoind(options: {
   const dataDir = resolve(options.dataDir)
   mkdirSync(dataDir, { recursive: true, mode: 0o700 })
   const password = writeConfig(dataDir)
-  const recordPath = join(dataDir, 'node.json')
+  const { recordPath, mark } = placesIn(dataDir)
   const urlOf = (port: number) => `http://cambist:${password}@127.0.0.1:${port}`
-  const running = findRunning(recordPath, `-datadir=${dataDir}`)
+  const running = findRunning(recordPath, mark)
   if (running !== undefined) {
     if (await isRegtest(urlOf(running.port)).catch(() => false)) {
       return handle(running, urlOf(running.port), true)
@@ -37,13 +43,23 @@ export async function startBitcoind(options: {
     recordPath,
     options.port,
     (port) => ({
-      command: [...options.command, `-datadir=${dataDir}`, `-rpcport=${port}`],
+      command: [...options.command, mark, `-rpcport=${port}`],
       logPath: join(dataDir, 'bitcoind.log'),
     }),
     (port) => isRegtest(urlOf(port)),
   )
   await openMinerWallet(connectRpc(urlOf(node.port)))
   return handle(node, urlOf(node.port), false)
+}
+
+/** Stops the one that keeps its chain there, if a killed process has left it running. */
+export function stopBitcoindIn(dataDir: string): Promise<void> {
+  const { recordPath, mark } = placesIn(resolve(dataDir))
+  return stopRunning(recordPath, mark, 'SIGTERM')
+}
+
+function placesIn(dataDir: string) {
+  return { recordPath: join(dataDir, 'node.json'), mark: `-datadir=${dataDir}` }
 }
 
 /** The credentials are in a file that only we may read: arguments are visible to every user of a machine. */

@@ -2,7 +2,13 @@ import { copyFileSync, existsSync, mkdirSync, readFileSync, renameSync } from 'n
 import { createRequire } from 'node:module'
 import { delimiter, join, resolve } from 'node:path'
 import { connectRpc, type Rpc } from '../json_rpc.ts'
-import { findRunning, type NodeProcess, startOnFreePort, stopProcess } from '../processes/node_process.ts'
+import {
+  findRunning,
+  type NodeProcess,
+  startOnFreePort,
+  stopProcess,
+  stopRunning,
+} from '../processes/node_process.ts'
 import { backUp, copyPath } from './back_up.ts'
 
 export type Anvil = {
@@ -30,9 +36,8 @@ export async function startAnvil(options: {
 }): Promise<Anvil> {
   const dataDir = resolve(options.dataDir)
   mkdirSync(dataDir, { recursive: true })
-  const recordPath = join(dataDir, 'node.json')
-  const statePath = join(dataDir, 'state.json')
-  const running = findRunning(recordPath, `--state ${statePath}`)
+  const { recordPath, statePath, mark } = placesIn(dataDir)
+  const running = findRunning(recordPath, mark)
   if (running !== undefined) {
     if (await hasChainId(running.port, options.chainId).catch(() => false)) {
       return handle(running, statePath, true)
@@ -54,6 +59,17 @@ export async function startAnvil(options: {
     (port) => hasChainId(port, options.chainId),
   )
   return handle(node, statePath, false)
+}
+
+/** Stops the one that keeps its state there, if a killed process has left it running. */
+export function stopAnvilIn(dataDir: string): Promise<void> {
+  const { recordPath, mark } = placesIn(resolve(dataDir))
+  return stopRunning(recordPath, mark, 'SIGINT')
+}
+
+function placesIn(dataDir: string) {
+  const statePath = join(dataDir, 'state.json')
+  return { recordPath: join(dataDir, 'node.json'), statePath, mark: `--state ${statePath}` }
 }
 
 function stateFlags(statePath: string, isLasting: boolean): string[] {

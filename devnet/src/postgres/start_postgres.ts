@@ -38,6 +38,9 @@ export type PostgresOptions = {
   readonly template?: () => Promise<string>
 }
 
+/** PostgreSQL's fast shutdown: open transactions are rolled back, the rest is on disk. */
+const POLITE = 'SIGINT'
+
 type Place = ClusterPlace & {
   readonly dataDir: string
   readonly recordPath: string
@@ -65,6 +68,15 @@ export async function startPostgres(options: PostgresOptions): Promise<Postgres>
     }
     return handle(place, await start(place, options), false)
   })
+}
+
+/** Stops the one that keeps its data below `dataDir`, if a killed process has left it running. */
+export async function stopPostgresIn(dataDir: string): Promise<void> {
+  if (!existsSync(dataDir)) return
+  const place = { cluster: clusterFolder(resolve(dataDir), serverUser()) }
+  const found = readPidFile(place)
+  const identity = found && isOurs(place, found.pid) ? identify(found.pid) : undefined
+  if (identity !== undefined) await stopProcess(identity, POLITE)
 }
 
 function preparePlace(dataDir: string, settings: Place['settings']): Place {
@@ -163,7 +175,7 @@ async function answers(place: Place, port: number): Promise<boolean> {
  * postmaster.pid: line 1 is the pid, line 4 the port.
  * https://www.postgresql.org/docs/current/storage-file-layout.html
  */
-function readPidFile(place: Place): { pid: number; port: number } | undefined {
+function readPidFile(place: Pick<Place, 'cluster'>): { pid: number; port: number } | undefined {
   try {
     const lines = readFileSync(join(place.cluster, 'postmaster.pid'), 'utf8').split('\n')
     return { pid: Number.parseInt(lines[0] ?? '', 10), port: Number.parseInt(lines[3] ?? '', 10) }
@@ -172,7 +184,7 @@ function readPidFile(place: Place): { pid: number; port: number } | undefined {
   }
 }
 
-function isOurs(place: Place, pid: number): boolean {
+function isOurs(place: Pick<Place, 'cluster'>, pid: number): boolean {
   return commandLine(pid).includes(`-D ${place.cluster}`)
 }
 
@@ -193,7 +205,6 @@ function handle(place: Place, node: NodeProcess, adopted: boolean): Postgres {
     port: node.port,
     pid: node.pid,
     adopted,
-    /** SIGINT is PostgreSQL's fast shutdown: open transactions are rolled back, the rest is on disk. */
-    stop: () => stopProcess(node, 'SIGINT'),
+    stop: () => stopProcess(node, POLITE),
   }
 }

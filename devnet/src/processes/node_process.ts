@@ -51,6 +51,12 @@ export function findRunning(recordPath: string, mark: string): NodeProcess | und
   return commandLine(record.pid).includes(mark) ? record : undefined
 }
 
+/** Stops the recorded process, if it is still there. */
+export async function stopRunning(recordPath: string, mark: string, polite: NodeJS.Signals): Promise<void> {
+  const running = findRunning(recordPath, mark)
+  if (running !== undefined) await stopProcess(running, polite)
+}
+
 /**
  * Starts a program on a port of its own and waits until it is ready. Somebody else may take the port between our look
  * and the program's: then another is chosen.

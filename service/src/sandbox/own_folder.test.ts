@@ -74,3 +74,10 @@ test('a folder in which nothing else is goes with it', async () => {
   await emptyFolder(folder)
   expect(existsSync(folder)).toBe(false)
 })
+
+test('a sandbox of which nothing starts any more is deleted', async () => {
+  put('marker.json', 'devnet/xrp/chain.jsonl', 'devnet/eth/state.json', 'postgres/cluster/PG_VERSION')
+  writeFileSync(join(folder, 'devnet/xrp/chain.jsonl'), '\0\0\0\n')
+  await resetSandbox(readSandboxConfig({ CAMBIST_DATA_DIR: folder }))
+  expect(existsSync(folder)).toBe(false)
+})

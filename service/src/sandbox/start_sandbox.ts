@@ -12,6 +12,8 @@ import {
   removePostgres,
   startDevnet,
   startPostgres,
+  stopDevnetIn,
+  stopPostgresIn,
 } from '@cambist/devnet'
 import type { Logger } from 'pino'
 import { createSecretBox } from '../accounts/secret_box.ts'
@@ -363,7 +365,7 @@ function describe({ baseUrl }: Service, { devnet, databaseUrl, account }: Ground
   }
 }
 
-/** Stops whatever a killed sandbox left running and deletes everything it kept. */
+/** Stops whatever a killed sandbox left running and deletes everything it kept, in whatever state that is. */
 export async function resetSandbox(config: SandboxConfig): Promise<void> {
   if (config.databaseUrl !== null) {
     throw new CommandRefused(
@@ -376,12 +378,8 @@ export async function resetSandbox(config: SandboxConfig): Promise<void> {
   await refuseForeignFolder(dataDir)
   const lock = ownFolder(dataDir)
   try {
-    const [devnet, postgres] = await Promise.all([
-      startDevnet({ dataDir: join(dataDir, 'devnet'), mining: 'manual' }),
-      startPostgres({ dataDir: join(dataDir, 'postgres') }),
-    ])
-    await Promise.all([devnet.stop(), postgres.stop()])
-    await removePostgres(join(dataDir, 'postgres'))
+    await Promise.all([stopDevnetIn(join(dataDir, 'devnet')), stopPostgresIn(join(dataDir, 'postgres'))])
+    removePostgres(join(dataDir, 'postgres'))
     await emptyFolder(dataDir)
   } finally {
     lock.release()
