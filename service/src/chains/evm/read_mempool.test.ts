@@ -1,5 +1,6 @@
 import { encodeFunctionData, erc20Abi } from 'viem'
 import { expect, test } from 'vitest'
+import { NodeSilence } from './json_rpc.ts'
 import { mempoolReader } from './read_mempool.ts'
 import { refusal, type Script, scriptedNode } from './testing/scripted_node.ts'
 
@@ -76,6 +77,41 @@ test('what reached the node since the last look is told, unless it was mined mea
   expect(await look(all)).toEqual([])
   changes.push(hash('a'), hash('b'), hash('c'))
   expect(await look(all)).toMatchObject([{ txHash: hash('a') }])
+})
+
+test('a look that fails loses nothing that the node has told it, and will not tell again', async () => {
+  const changes: string[] = []
+  let silences = 1
+  const look = read({
+    eth_newPendingTransactionFilter: () => '0xf',
+    eth_getFilterChanges: () => changes.splice(0),
+    eth_getTransactionByHash: (txHash) => {
+      if (silences-- > 0) throw new NodeSilence('test', 'no answer within 10000 ms')
+      return tx(String(txHash).slice(-1))
+    },
+  })
+  expect(await look(all)).toEqual([])
+  changes.push(hash('a'))
+  await expect(look(all)).rejects.toThrow('no answer')
+  changes.push(hash('b'))
+  expect(await look(all)).toMatchObject([{ txHash: hash('a') }, { txHash: hash('b') }])
+  changes.push(hash('c'))
+  await expect(look(() => Promise.reject(new Error('no database')))).rejects.toThrow('no database')
+  expect(await look(all)).toMatchObject([{ txHash: hash('c') }])
+  expect(await look(all)).toEqual([])
+})
+
+test('what a node tells of and then tells wrongly holds up no more than two looks', async () => {
+  const changes: string[] = []
+  const look = read({
+    eth_newPendingTransactionFilter: () => '0xf',
+    eth_getFilterChanges: () => changes.splice(0),
+    eth_getTransactionByHash: () => tx('a', { value: null }),
+  })
+  expect(await look(all)).toEqual([])
+  changes.push(hash('a'))
+  for (let failed = 0; failed < 2; failed += 1) await expect(look(all)).rejects.toThrow('transaction.value')
+  expect(await look(all)).toEqual([])
 })
 
 test('a pending block may have no number yet', async () => {

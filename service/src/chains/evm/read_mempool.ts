@@ -24,9 +24,13 @@ const TOLD_MAX = 50_000
 export function mempoolReader(source: MempoolSource): (findOurs: FindOurs) => Promise<readonly Transfer[]> {
   const told = new Set<string>()
   const newHashes = pendingFilter(source.rpc)
+  /** The filter tells each once: what a failed look was told is for the next one. No longer, because it may be why. */
+  let unread: readonly string[] = []
 
   return async (findOurs) => {
-    const hashes = await newHashes()
+    const fresh = await newHashes()
+    const hashes = [...unread, ...fresh]
+    unread = fresh
     const txs = new Map((await pendingBlockTxs(source.rpc)).map((tx) => [tx.hash, tx]))
     const unseen = hashes.filter((txHash) => !txs.has(txHash)).slice(-LOOK_TXS_MAX)
     for (const tx of await fetchPending(source.rpc, unseen)) txs.set(tx.hash, tx)
@@ -34,8 +38,9 @@ export function mempoolReader(source: MempoolSource): (findOurs: FindOurs) => Pr
     const transfers = [...txs.values()]
       .flatMap((tx) => promisedBy(source, tx))
       .filter(({ id }) => !told.has(id))
-    if (transfers.length === 0) return []
-    const ours = await findOurs([...new Set(transfers.map(({ to }) => to))])
+    const recipients = [...new Set(transfers.map(({ to }) => to))]
+    const ours = recipients.length === 0 ? new Set<string>() : await findOurs(recipients)
+    unread = []
     const hits = transfers.filter(({ to }) => ours.has(to))
     for (const { id } of hits) told.add(id)
     for (const id of told) {
