@@ -77,11 +77,8 @@ export function readEnvironment(env: Env, shape: Shape): Environment {
     list: (name) => splitList(text(name) ?? ''),
     url: (name, protocols) => {
       const value = text(name)
-      // With its slashes: `postgres:cambist` is one too, of the database `ambist`.
-      const isRight = value !== null && protocols.some((each) => value.toLowerCase().startsWith(`${each}//`))
-      if (value === null || (isRight && URL.canParse(value))) return value
-      // The value may hold a password, so it is not repeated.
-      report(name, `must be a URL that starts with ${protocols.map((each) => `${each}//`).join(' or ')}`)
+      const problem = value === null ? null : whyNoUrl(value, protocols)
+      if (problem !== null) report(name, problem)
       return value
     },
     keys: (name) => {
@@ -93,6 +90,18 @@ export function readEnvironment(env: Env, shape: Shape): Environment {
       return deepFreeze(config)
     },
   }
+}
+
+/** The value may hold a password, so it is not repeated. */
+function whyNoUrl(text: string, protocols: readonly string[]): string | null {
+  // With its slashes: `postgres:cambist` is one too, of the database `ambist`.
+  const beginnings = protocols.map((protocol) => `${protocol}//`)
+  const beginning = beginnings.find((each) => text.toLowerCase().startsWith(each))
+  if (beginning === undefined) return `must be a URL that starts with ${beginnings.join(' or ')}`
+  // One in a password makes its beginning a port, and the user the host.
+  if (/^[^@]*[/?][^@]*@/.test(text.slice(beginning.length)))
+    return 'has a / or ? before its first @, where host and port end; in a user or password write them as %2F and %3F'
+  return URL.canParse(text) ? null : 'cannot be read as a URL; look at its host and port'
 }
 
 /** What follows a `#` is no part of the address: one in a password makes its beginning another host and port. */

@@ -46,6 +46,28 @@ test('an address begins as it is told to, slashes and all', () => {
     )
 })
 
+test.each(['12/secret', 'pa/secret', '12?secret', 'pa?secret', 'pa/se@cret'])(
+  'a / or ? in a password, which would make its beginning the host, is told as what it is: %s',
+  (password) => {
+    const rule =
+      'has a / or ? before its first @, where host and port end; in a user or password write them as %2F and %3F'
+    const problems = everywhere(`postgres://cambist:${password}@db/cambist`)
+    expect(problems).toEqual(Array.from({ length: 3 }, () => `DATABASE_URL: ${rule}`))
+    expect(watcher({ CAMBIST_BTC_URL: `http://user:${password}@node:8332` })).toEqual([
+      `CAMBIST_BTC_URL: ${rule}`,
+    ])
+    const escaped = encodeURIComponent(password)
+    expect(watcher({ CAMBIST_BTC_URL: `http://user:${escaped}@node:8332/a@b?c@d` })).toEqual([])
+  },
+)
+
+test('an address that is none is told so, and not that it begins otherwise', () => {
+  for (const url of ['http://user:secret@node:99999', 'http://user:se\\cret@node', 'http://'])
+    expect(watcher({ CAMBIST_BTC_URL: url }), url).toEqual([
+      'CAMBIST_BTC_URL: cannot be read as a URL; look at its host and port',
+    ])
+})
+
 test('a # in the password of the database, which would make it another host, is refused', () => {
   const problems = everywhere('postgres://cambist:12#secret@db/cambist')
   expect(problems).toHaveLength(3)
