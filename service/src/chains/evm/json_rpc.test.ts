@@ -47,7 +47,22 @@ test('whoever refuses before reading the request cannot know its id', async () =
   await expect(rpc.call('eth_call', [])).rejects.toBeInstanceOf(NodeRefusal)
 })
 
+/** Alchemy does: https://github.com/alloy-rs/alloy/issues/1347 */
+test('a refusal with a status that says the request was at fault is one', async () => {
+  const said = '{"jsonrpc":"2.0","id":0,"error":{"code":-32600,"message":"Unsupported method: trace_block"}}'
+  const rpc = jsonRpc(await nodeAnswering(saying(said, 400)), 1_000)
+  const refused = await rpc.call('trace_block', []).catch((error) => error)
+  expect(refused).toBeInstanceOf(NodeRefusal)
+  expect(isMethodMissing(refused)).toBe(true)
+  await expect(rpc.batch([{ method: 'trace_block', params: [] }])).rejects.toBeInstanceOf(NodeRefusal)
+})
+
 const silences = [
+  {
+    what: 'a status of a fault with a result',
+    answer: saying('{"jsonrpc":"2.0","id":0,"result":"0x1"}', 400),
+  },
+  { what: "a server's own refusal", answer: saying('{"jsonrpc":"2.0","id":0,"error":{"code":1}}', 503) },
   { what: 'no JSON', answer: saying('<html>') },
   { what: 'JSON of another kind', answer: saying('[]') },
   { what: 'no result', answer: saying('{"jsonrpc":"2.0","id":0}') },

@@ -53,8 +53,10 @@ export function jsonRpc(rpcUrl: string, timeoutMs: number): JsonRpc {
     })
     if (!answered.ok) throw new NodeSilence(what, answered.rejection)
     const { status, text } = answered.value
-    if (status < 200 || status > 299) throw new NodeSilence(what, `HTTP ${status} ${text.slice(0, 200)}`)
     const answer = readJson(answered.value)
+    const isSuccess = status >= 200 && status <= 299
+    const saysNo = status >= 400 && status <= 499 && answer.ok && isRefusal(answer.value)
+    if (!isSuccess && !saysNo) throw new NodeSilence(what, `HTTP ${status} ${text.slice(0, 200)}`)
     if (!answer.ok) throw new NodeSilence(what, answer.rejection)
     return answer.value
   }
@@ -146,6 +148,11 @@ export class NodeNonsense extends Error {
     super(message)
     this.name = 'NodeNonsense'
   }
+}
+
+/** Some say no with a status as well, of a request that is at fault. With one of a server that is, it may be anybody's word. */
+function isRefusal(answer: unknown): boolean {
+  return isFields(answer) && isFields(answer.error)
 }
 
 function outcomeOf(answer: unknown, method: string): Outcome<unknown, NodeRefusal> {
