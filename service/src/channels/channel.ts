@@ -42,7 +42,7 @@ export type Mail = {
 /** What the mail server said. */
 export type MailAnswer =
   | { readonly kind: 'accepted'; readonly said: string }
-  /** For good (5yz, RFC 5321 §4.2.1): sending it again changes nothing. */
+  /** For good: to this address nothing can be sent. */
   | { readonly kind: 'refused'; readonly said: string }
   /** Not now, or no answer: it may have been taken. */
   | { readonly kind: 'failed'; readonly why: string }

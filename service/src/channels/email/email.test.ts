@@ -350,14 +350,27 @@ describe('SMTP', () => {
 
   test.each([
     ['a recipient that is not there', { onRcpt: 550 }, 'refused'],
-    ['a mail that is not wanted', { onData: 554 }, 'refused'],
+    ['a recipient that is not there, in full', { onRcpt: 550, words: '5.1.1 No such user' }, 'refused'],
+    ['a recipient that wants none', { onRcpt: 556, words: '5.1.10 Null MX' }, 'refused'],
+    ['a recipient that is looked for late', { onData: 550, words: '5.1.1 No such user' }, 'refused'],
+    ['a mailbox that is full for good', { onData: 552, words: '5.2.2 Mailbox full' }, 'refused'],
     ['a full mailbox', { onRcpt: 452 }, 'failed'],
     ['greylisting', { onRcpt: 451 }, 'failed'],
     ['trouble at its end', { onData: 421 }, 'failed'],
     ['a sender that is not ours', { onMail: 550 }, 'failed'],
+    ['a sender that is not there', { onMail: 550, words: '5.1.1 No such user' }, 'failed'],
+    ['a sender that is looked at late', { onRcpt: 550, words: '5.1.0 Sender rejected: unknown' }, 'failed'],
+    ['a sender without a domain', { onRcpt: 553, words: '5.1.8 Domain not found' }, 'failed'],
+    ['a sender that cannot be verified', { onRcpt: 550, words: 'Sender verify failed' }, 'failed'],
+    ['a sender that was not verified', { onData: 554, words: 'Address is not verified' }, 'failed'],
+    ['a sender that is another’s', { onData: 554, words: '5.2.0 SendAsDenied' }, 'failed'],
+    ['who may not send at all', { onData: 550, words: '5.7.1 Not allowed' }, 'failed'],
+    ['who has sent too much today', { onData: 550, words: '5.4.5 Daily limit exceeded' }, 'failed'],
+    ['who has sent too much today, told early', { onRcpt: 550, words: '5.4.5 Daily limit' }, 'failed'],
+    ['a mail that is not wanted, for whatever reason', { onData: 554 }, 'failed'],
     ['who wants a password', { onRcpt: 530 }, 'failed'],
-    ['who lets none of ours through', { onRcpt: 554, rcptWords: '5.7.1 Relay access denied' }, 'failed'],
-    ['a recipient that is not there, in full', { onRcpt: 550, rcptWords: '5.1.1 No such user' }, 'refused'],
+    ['who lets none of ours through', { onRcpt: 554, words: '5.7.1 Relay access denied' }, 'failed'],
+    ['who says so without a code', { onRcpt: 550, words: 'relay not permitted' }, 'failed'],
   ] as const)('%s', async (_, options, kind) => {
     const answer = await sendTo(options)
     expect(answer.kind, JSON.stringify(answer)).toBe(kind)

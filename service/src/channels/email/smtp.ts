@@ -202,24 +202,38 @@ type Failure = {
   readonly responseCode?: number
 }
 
-/** They are about us, not about the mail: who we are, and how we talk (RFC 4954 §6, RFC 3207 §4). */
+/** They are about us: who we are, and how we talk (RFC 4954 §6, RFC 3207 §4). */
 const aboutUs = [502, 503, 504, 530, 534, 535, 538]
 
-/** X.7.Z is what we may not do (RFC 3463 §3.8): said to a recipient, such as "relay access denied", it is about every one. */
-const FORBIDDEN = /^5\d\d[ -]5\.7\./
+/** `550 5.1.1 …`: servers that say these codes (RFC 2034) say with them whom an answer is about. */
+const CODED = /^5\d\d[ -]\d\.\d{1,3}\.\d{1,3}\b/
 
 /**
- * Only what is said to the recipient or to the mail itself refuses the mail for good. What is said earlier (a greeting,
- * a password, a sender) is the operator's to mend, and the mail waits for that.
+ * Of RFC 3463 §3.2 and §3.3 (and RFC 7505) what can be said of a recipient alone. 5.1.0, 5.1.7 and 5.1.8 are said of senders, which
+ * some look at only when they hear of a recipient, and 5.2.0 of those who may not send as somebody.
+ */
+const OF_RECIPIENT = /^5\d\d[ -]5\.(1\.([1-6]|10)|2\.[12])\b/
+
+/** What servers without such codes say to a recipient when they do not want us (Exim: `550 relay not permitted`). */
+const OF_US = /relay|sender/i
+
+/**
+ * Only what is said of the recipient refuses the mail for good. All else (a greeting, a password, a sender, the limit of a day, a
+ * policy) is the operator's to mend, and the mail waits for that; also what does not say whom it means.
  */
 function answerOf(error: unknown): MailAnswer {
-  const { message, code, command, response = '', responseCode } = error as Failure
+  const failure = error as Failure
+  const { message, code, command, responseCode = 0 } = failure
   // An address that no mail server could be told.
   if (code === 'EENVELOPE' && command === 'API') return { kind: 'refused', said: message }
-  const isAboutMail = command === 'RCPT TO' || command === 'DATA'
-  const isForGood = responseCode !== undefined && responseCode >= 500 && responseCode <= 599
-  const isForbidden = command === 'RCPT TO' && FORBIDDEN.test(response)
-  if (isAboutMail && isForGood && !isForbidden && !aboutUs.includes(responseCode))
-    return { kind: 'refused', said: message }
-  return { kind: 'failed', why: message }
+  const isForGood = responseCode >= 500 && responseCode <= 599
+  return isForGood && isOfRecipient(failure)
+    ? { kind: 'refused', said: message }
+    : { kind: 'failed', why: message }
+}
+
+function isOfRecipient({ command, response = '', responseCode = 0 }: Failure): boolean {
+  const isToRecipient = command === 'RCPT TO'
+  if (CODED.test(response)) return (isToRecipient || command === 'DATA') && OF_RECIPIENT.test(response)
+  return isToRecipient && !aboutUs.includes(responseCode) && !OF_US.test(response)
 }

@@ -17,9 +17,9 @@ export type MailServerOptions = {
   /** What these commands are answered with, in place of 250. */
   readonly onMail?: number
   readonly onRcpt?: number
-  /** What the server says besides the number. */
-  readonly rcptWords?: string
   readonly onData?: number
+  /** What the server says besides these numbers. */
+  readonly words?: string
   readonly user?: string
   readonly pass?: string
   /** TLS from the first byte. */
@@ -48,8 +48,8 @@ export async function startMailServer(options: MailServerOptions = {}): Promise<
       const isRight = username === options.user && password === options.pass
       callback(isRight ? null : said(535), isRight ? { user: username } : undefined)
     },
-    onMailFrom: (_address, _session, callback) => callback(said(options.onMail)),
-    onRcptTo: (_address, _session, callback) => callback(said(options.onRcpt, options.rcptWords)),
+    onMailFrom: (_address, _session, callback) => callback(said(options.onMail, options.words)),
+    onRcptTo: (_address, _session, callback) => callback(said(options.onRcpt, options.words)),
     onData: (stream, session, callback) => {
       const chunks: Buffer[] = []
       if (options.mood === 'hangs up in data') {
@@ -65,7 +65,7 @@ export async function startMailServer(options: MailServerOptions = {}): Promise<
           envelope: { from, to: rcptTo.map(({ address }) => address) },
           raw: Buffer.concat(chunks).toString('utf8'),
         }
-        const refusal = said(options.onData)
+        const refusal = said(options.onData, options.words)
         if (refusal !== null) return callback(refusal)
         received.push(mail)
         Promise.resolve(options.onMailCome?.(mail)).then(() => callback(null))
