@@ -19,21 +19,33 @@ export type OrderEvent = {
   readonly atMs: InstantMs
 }
 
-/** Of the orders that have gone on longest without anybody being told, except for these; oldest event first within an order. */
+/**
+ * Of one order at a time: whoever can take back what it has paid makes its history as long as it likes, and all of that at
+ * once is more than may lie unread in a stream, or be handed on in one transaction.
+ */
+export const EVENTS_AT_ONCE = 25
+
+/**
+ * Of the orders that have gone on longest without anybody being told, except for these: what happened next to each, oldest event
+ * first within an order, and of one no more than `EVENTS_AT_ONCE`.
+ */
 export function findEventsToRelay(
   sql: Sql,
   ordersMax: number,
   except: readonly OrderId[],
 ): Promise<OrderEvent[]> {
   return sql.query<OrderEvent>(
-    `SELECT order_id AS "orderId", account_id AS "accountId", callback_url AS "callbackUrl", events.sequence,
-       previous_status AS "previousStatus", events.status, snapshot, at_ms AS "atMs"
+    `SELECT event.order_id AS "orderId", account_id AS "accountId", callback_url AS "callbackUrl", event.sequence,
+       event.previous_status AS "previousStatus", event.status, event.snapshot, event.at_ms AS "atMs"
      FROM (SELECT bucket, order_id, account_id, callback_url, relayed_sequence FROM orders
            WHERE sequence > relayed_sequence AND order_id NOT IN (SELECT unnest($2::text[]))
            ORDER BY updated_at_ms LIMIT $1) AS waiting
-     JOIN events USING (bucket, order_id)
-     WHERE events.sequence > relayed_sequence
-     ORDER BY bucket, order_id, events.sequence`,
+     CROSS JOIN LATERAL (
+       SELECT * FROM events
+       WHERE events.bucket = waiting.bucket AND events.order_id = waiting.order_id AND sequence > relayed_sequence
+       ORDER BY sequence LIMIT ${EVENTS_AT_ONCE}
+     ) AS event
+     ORDER BY event.bucket, event.order_id, event.sequence`,
     [ordersMax, except],
   )
 }
@@ -83,12 +95,6 @@ export function eventKeyOf(orderId: OrderId, sequence: number): string {
 
 /** An order that somebody follows, and the last of its events that they have. */
 export type Followed = { readonly orderId: string; readonly after: number }
-
-/**
- * Of one order at a time: whoever can take back what it has paid makes its history as long as it likes, and all of that at
- * once is more than may lie unread in a stream.
- */
-const EVENTS_AT_ONCE = 25
 
 /**
  * What has happened next to orders that are followed, in order within each. Looked up order by order, so that it costs

@@ -120,6 +120,21 @@ test('events are handed on once and in order, those that happen meanwhile the ne
   expect(await linesOf(orderId)).toMatchObject([{ next: 1 }])
 })
 
+test('of an order to which very much has happened a part is handed on at once, and others with it', async () => {
+  const busy = await openOrder(stage, null)
+  for (let index = 0; index < 60; index += 1) await happen(stage, busy)
+  const other = await openOrder(stage, 'https://one.example/')
+  const seen: number[] = []
+  const ofBusy: Relay = async (_tx, events) => {
+    seen.push(...events.filter(({ orderId }) => orderId === busy).map(({ sequence }) => sequence))
+  }
+  expect(await relay(webhooks, ofBusy)).toBe(true)
+  expect(seen.length).toBeLessThan(61)
+  expect(await deliveriesOf(other)).toEqual(['callback:1'])
+  while (await relay(webhooks, ofBusy));
+  expect(seen).toEqual(Array.from({ length: 61 }, (_, index) => index + 1))
+})
+
 /** The relay's own transaction has not touched the order yet: somebody else may. */
 const happenBeside = (orderId: string) => happen(stage, orderId, 'EXCHANGE')
 

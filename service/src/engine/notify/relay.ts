@@ -1,5 +1,5 @@
 import { isAboutData, type Sql } from '../../db/database.ts'
-import { findEventsToRelay, noteRelayed, type OrderEvent } from '../../db/events.ts'
+import { EVENTS_AT_ONCE, findEventsToRelay, noteRelayed, type OrderEvent } from '../../db/events.ts'
 import type { OrderId } from '../../domain/orders/identifiers.ts'
 import { HOUR_MS, type InstantMs, SECOND_MS } from '../../domain/time.ts'
 import type { World } from '../world.ts'
@@ -31,7 +31,8 @@ export async function relayEvents(
   const resting = restingAt(stuck, world.clock.wallMs())
   const events = await findEventsToRelay(world.db, ORDERS_A_STEP, resting)
   const orders = Map.groupBy(events, ({ orderId }) => orderId)
-  const hasMore = orders.size === ORDERS_A_STEP
+  const isCut = [...orders.values()].some(({ length }) => length === EVENTS_AT_ONCE)
+  const hasMore = orders.size === ORDERS_A_STEP || isCut
   if (!hasMore) forgetOthers(stuck, new Set([...resting, ...orders.keys()]))
   const fresh = events.filter(({ orderId }) => !stuck.has(orderId))
   const areWritten = await handOnTogether(world, relays, fresh)
