@@ -2,6 +2,7 @@ import { type ClientRequest, Agent as HttpAgent, request as httpRequest } from '
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import { isIPv6, type LookupFunction } from 'node:net'
 import { SECOND_MS } from '../../domain/time.ts'
+import { literalAddress } from '../../domain/webhooks/receiver_url.ts'
 import type { WebhookCall } from '../channel.ts'
 import { signedHeaders } from './sign.ts'
 
@@ -15,8 +16,10 @@ const ADDRESS_MS = 2 * SECOND_MS
  */
 export function openRequest(call: WebhookCall, url: URL, addresses: readonly string[]): ClientRequest {
   const options = {
-    // The name, for SNI and Host; `lookup` is all that turns it into an address.
+    // The name, for the certificate; `lookup` is all that turns it into an address.
     hostname: url.hostname.replace(/^\[|\]$/g, ''),
+    // For SNI: without the last dot of a name, and never an address (RFC 6066 §3). Some servers end the connection at either.
+    servername: literalAddress(url.hostname) === null ? url.hostname.replace(/\.$/, '') : '',
     port: url.port,
     path: `${url.pathname}${url.search}`,
     method: 'POST',

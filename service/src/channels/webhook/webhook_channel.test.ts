@@ -206,7 +206,7 @@ test('closing ends what is under way, and nothing is sent afterwards', async () 
 })
 
 /** What a TLS receiver sees of a request to its name that was sent to the address that was looked at. */
-async function sendEncrypted(trusted: boolean) {
+async function sendEncrypted(trusted: boolean, host: string = certificate.name) {
   const seen: { host: string | undefined; name: unknown }[] = []
   const names: string[] = []
   const port = await listening(
@@ -230,7 +230,7 @@ async function sendEncrypted(trusted: boolean) {
   const known = getCACertificates('default')
   if (trusted) setDefaultCACertificates([...known, certificate.cert])
   try {
-    const url = new URL(`https://${certificate.name}:${port}/`)
+    const url = new URL(`https://${host}:${port}/`)
     const request = openRequest(call(url.href), url, ['127.0.0.1'])
     const outcome = await new Promise<string>((resolve) => {
       request.on('response', (response) => resolve(String(response.statusCode)))
@@ -249,6 +249,19 @@ test('the connection goes to the address that was looked at, with the name for S
   expect(outcome).toBe('200')
   expect(names).toEqual([certificate.name])
   expect(seen).toEqual([{ host: `${certificate.name}:${port}`, name: certificate.name }])
+})
+
+test('a host that ends in a dot is called without it in TLS, and as it was written in Host', async () => {
+  const { outcome, seen, names, port } = await sendEncrypted(true, `${certificate.name}.`)
+  expect(outcome).toBe('200')
+  expect(names).toEqual([certificate.name])
+  expect(seen).toEqual([{ host: `${certificate.name}.:${port}`, name: certificate.name }])
+})
+
+test('an address is no name for SNI, and has to stand in the certificate', async () => {
+  const { outcome, seen, names } = await sendEncrypted(true, '127.0.0.1')
+  expect(outcome).toBe('ERR_TLS_CERT_ALTNAME_INVALID')
+  expect({ seen, names }).toEqual({ seen: [], names: [] })
 })
 
 test('a certificate that nobody vouches for ends it before anything is sent', async () => {
