@@ -130,9 +130,8 @@ function readAnswer(
   for (const event of ['end', 'close', 'error']) response.on(event, end)
 }
 
-/** A text column holds no zero byte. */
 function headOf(chunks: readonly Buffer[]): string {
-  return Buffer.concat(chunks).subarray(0, HEAD_BYTES_MAX).toString('utf8').replaceAll('\0', '')
+  return Buffer.concat(chunks).subarray(0, HEAD_BYTES_MAX).toString('utf8')
 }
 
 function wordsOf(error: unknown): string {

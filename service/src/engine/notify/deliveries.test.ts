@@ -171,17 +171,24 @@ test('after ten failures a delivery is given up and told to its owner, and the l
   ])
 })
 
-test('what is kept of an attempt is short and can be kept, whatever the channel said', async () => {
-  const orderId = await orderWith(1)
-  await relay()
-  webhooks.answer = () => ({ kind: 'failed', why: `no such name: \0${'x'.repeat(100_000)}` })
-  start()
-  await waitFor(async () => expect(await statesOf(orderId)).toEqual(['1 waiting 1']))
-  const [{ said } = { said: '' }] = await stage.db.query<{ said: string }>(
-    'SELECT said FROM webhook_attempts',
-  )
-  expect(said).toBe('no such name: '.padEnd(1_000, 'x'))
-})
+const said = `no such name: \0${'x'.repeat(100_000)}`
+
+test.each([
+  { kind: 'failed', why: said },
+  { kind: 'answered', status: 500, head: said },
+] as const)(
+  'what is kept of an attempt is short and can be kept, whatever the channel said: $kind',
+  async (answer) => {
+    const orderId = await orderWith(1)
+    await relay()
+    webhooks.answer = () => answer
+    start()
+    await waitFor(async () => expect(await statesOf(orderId)).toEqual(['1 waiting 1']))
+    expect(await stage.db.query('SELECT said FROM webhook_attempts')).toEqual([
+      { said: 'no such name: '.padEnd(1_000, 'x') },
+    ])
+  },
+)
 
 test('410 ends what one order tells its callback_url, for good', async () => {
   const orderId = await orderWith(2)
