@@ -181,7 +181,10 @@ export async function redeliver(
   return again.length
 }
 
-/** What has been over for long, with its attempts, and lines that have nothing left. At most `limit`; answers how many. */
+/**
+ * What has been over for long, with its attempts, and lines that have nothing left, unless their receiver wants no more of the
+ * order: that holds for as long as the order does. At most `limit`; answers how many.
+ */
 export async function deleteDeliveries(tx: Sql, beforeMs: InstantMs, limit: number): Promise<number> {
   const rows = await tx.query<{ bucket: number; order_id: string; receiver: string }>(
     `DELETE FROM webhook_deliveries WHERE (bucket, order_id, receiver, sequence) IN (
@@ -194,7 +197,7 @@ export async function deleteDeliveries(tx: Sql, beforeMs: InstantMs, limit: numb
   await tx.query(
     `DELETE FROM webhook_lines l
      WHERE (bucket, order_id, receiver) IN (SELECT * FROM unnest($1::smallint[], $2::text[], $3::text[]))
-       AND NOT EXISTS (SELECT 1 FROM webhook_deliveries d
+       AND closed_at_ms IS NULL AND NOT EXISTS (SELECT 1 FROM webhook_deliveries d
          WHERE (d.bucket, d.order_id, d.receiver) = (l.bucket, l.order_id, l.receiver))`,
     [
       rows.map(({ bucket }) => bucket),

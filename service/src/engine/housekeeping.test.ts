@@ -136,4 +136,24 @@ test('webhooks that have been over for 30 days are deleted with their attempts, 
   ])
 })
 
+test('a callback_url that wanted no more of its order wants none after 30 days either', async () => {
+  const { terms } = await order()
+  const key = [Number(terms.id.slice(-2)), terms.id]
+  const old = stage.world.clock.nowMs() - 31 * 24 * 3_600_000
+  await stage.db.query(
+    `INSERT INTO webhook_lines (bucket, order_id, receiver, account_id, url, host, closed_at_ms)
+     VALUES ($1, $2, 'callback', 'acc', 'u', 'h', $3)`,
+    [...key, old],
+  )
+  await stage.db.query(
+    `INSERT INTO webhook_deliveries
+       (bucket, order_id, receiver, sequence, account_id, state, due_at_ms, event_at_ms, ended_at_ms)
+     VALUES ($1, $2, 'callback', 1, 'acc', 'cancelled', $3, $3, $3)`,
+    [...key, old],
+  )
+  await keepHouse(stage.world)
+  expect(await stage.db.query('SELECT 1 FROM webhook_deliveries')).toEqual([])
+  expect(await stage.db.query('SELECT closed_at_ms AS at FROM webhook_lines')).toEqual([{ at: old }])
+})
+
 const order = () => placeOrder(stage, 'BTC:BTC', 'ETH:ETH', { asks: 1n, promises: 1n })
