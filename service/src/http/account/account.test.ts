@@ -497,3 +497,9 @@ test('whoever signs with a secret that we cannot open is not told that the signa
   expect([status, json.error_code]).toEqual([500, 'INTERNAL_ERROR'])
   expect(http.logText()).toContain('the key is lost')
 })
+
+test('of hundreds of unknown fields fifty are told', async () => {
+  const fields = Array.from({ length: 1_000 }, (_, index) => [`x${index}`, 1])
+  const { status, json } = await http.signed('POST', create, JSON.stringify(Object.fromEntries(fields)))
+  expect([status, json.details.length]).toEqual([400, 50])
+})

@@ -29,6 +29,9 @@ export type ParametersRead<Given extends Parameters> =
   | { readonly ok: true; readonly values: Values<Given> }
   | { readonly ok: false; readonly details: readonly FieldProblem[] }
 
+/** Who makes more mistakes in a query or body makes them on purpose: to tell of thousands takes longer than anything that may be asked. */
+export const PROBLEMS_MAX = 50
+
 export function optional<Value>(parameter: Parameter<Value>): Parameter<Value | null> {
   return { ...parameter, absent: { value: null } }
 }

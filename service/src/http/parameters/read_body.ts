@@ -7,6 +7,7 @@ import {
   type Parameter,
   type Parameters,
   type ParametersRead,
+  PROBLEMS_MAX,
   type Reading,
   type Values,
 } from './parameter.ts'
@@ -30,6 +31,7 @@ export function readBody<Given extends Parameters>(
   }
   for (const name of fields.keys()) {
     if (Object.hasOwn(parameters, name)) continue
+    if (details.length >= PROBLEMS_MAX) break
     details.push({ field: shownName(name), message: 'is not a known field' })
   }
   return details.length === 0 ? { ok: true, values: values as Values<Given> } : { ok: false, details }

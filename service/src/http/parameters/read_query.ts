@@ -1,6 +1,13 @@
 import type { FieldProblem } from '../errors.ts'
 import { shown } from '../json/strict_json.ts'
-import type { Parameter, Parameters, ParametersRead, Reading, Values } from './parameter.ts'
+import {
+  type Parameter,
+  type Parameters,
+  type ParametersRead,
+  PROBLEMS_MAX,
+  type Reading,
+  type Values,
+} from './parameter.ts'
 
 /** Reads a raw query string (without `?`): every parameter at most once, none that is not declared. */
 export function readQuery<Given extends Parameters>(parameters: Given, query: string): ParametersRead<Given> {
@@ -11,6 +18,7 @@ export function readQuery<Given extends Parameters>(parameters: Given, query: st
     const ampersand = query.indexOf('&', start)
     const end = ampersand === -1 ? query.length : ampersand
     if (end > start) readPair(parameters, query.slice(start, end), decode, given, details)
+    if (details.length >= PROBLEMS_MAX) return { ok: false, details }
     start = end + 1
   }
   const values: Record<string, unknown> = {}

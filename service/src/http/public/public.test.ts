@@ -78,6 +78,12 @@ test('a float rate asked again and again is answered from memory as long as its 
   await own.close()
 })
 
+test.each(['a&', '%ff&'])('of thousands of unknown parameters (%s) fifty are told', async (unknown) => {
+  const many = await http.request('GET', `/v1/rate?${unknown.repeat(3_000)}`)
+  expect([many.status, many.json.details.length]).toEqual([400, 50])
+  expect(many.bytes.length).toBeLessThan(10_000)
+})
+
 test('every problem of a query is told at once, by name', async () => {
   const { status, json } = await http.request(
     'GET',
