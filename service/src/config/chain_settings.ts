@@ -1,7 +1,7 @@
 import { type AssetId, assets } from '../domain/catalog/assets.ts'
 import { type ChainId, chainIds } from '../domain/catalog/networks.ts'
 import { powerOfTen } from '../domain/money/decimal.ts'
-import { type Environment, refuseHash } from './environment.ts'
+import { type Environment, refuseHash, refuseUndecodable } from './environment.ts'
 import { isTestNetwork } from './test_networks.ts'
 import { contractVariable, EOS_MAIN, STELLAR_MAIN, type VariableName } from './variables.ts'
 
@@ -110,23 +110,10 @@ export function readChains(from: Environment): ChainSettings {
   }
 }
 
-/** The address of a node. What is wrong with its user or password is told without repeating them. */
 function readNode(from: Environment, name: VariableName): string | null {
-  const text = from.url(name, ['http:', 'https:'])
   refuseHash(from, name)
-  const url = text === null ? null : URL.parse(text)
-  if (url !== null && !isDecodable(`${url.username}:${url.password}`))
-    from.report(name, 'has a % in its user or password that stands for no character; write it as %25')
-  return text
-}
-
-function isDecodable(text: string): boolean {
-  try {
-    decodeURIComponent(text)
-    return true
-  } catch {
-    return false
-  }
+  refuseUndecodable(from, name)
+  return from.url(name, ['http:', 'https:'])
 }
 
 export const mainGenesisBlockId = '00000000000000001ebf88508a03865c71d452e25f4d51194196a1d22b6653dc'

@@ -110,11 +110,28 @@ export function refuseHash(from: Environment, name: VariableName): void {
     from.report(name, 'has a #, which ends the address; in a user or password write it as %23')
 }
 
+/** What is wrong with a user or password is told without repeating them. */
+export function refuseUndecodable(from: Environment, name: VariableName): void {
+  const url = URL.parse(from.text(name) ?? '')
+  if (url === null || isDecodable(`${url.username}:${url.password}`)) return
+  from.report(name, 'has a % in its user or password that stands for no character; write it as %25')
+}
+
+function isDecodable(text: string): boolean {
+  try {
+    decodeURIComponent(text)
+    return true
+  } catch {
+    return false
+  }
+}
+
 export function readDatabaseUrl(
   from: Environment,
   name: 'DATABASE_URL' | 'SIGNER_DATABASE_URL',
 ): string | null {
   refuseHash(from, name)
+  refuseUndecodable(from, name)
   return from.url(name, ['postgres:', 'postgresql:'])
 }
 

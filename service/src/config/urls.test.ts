@@ -74,3 +74,18 @@ test('a # in the password of the database, which would make it another host, is 
   for (const problem of problems) expect(problem).toMatch(/^DATABASE_URL: has a #.*%23/)
   expect(problems.join()).not.toContain('secret')
 })
+
+test('a password of the database with a sign that a URL has another use for is told as that', () => {
+  const cases: [string, RegExp][] = [
+    ['postgres://cambist:ab/secret@db/cambist', /has a \/ or \? .*%2F/],
+    ['postgres://cambist:ab?secret@db/cambist', /has a \/ or \? .*%3F/],
+    // One byte of UTF-8 alone: what reads it later says no more than that something is malformed.
+    ['postgres://cambist:ab%E4secret@db/cambist', /: has a % .*%25/],
+  ]
+  for (const [url, told] of cases) {
+    const problems = everywhere(url)
+    expect(problems).toHaveLength(3)
+    for (const problem of problems) expect(problem).toMatch(told)
+    expect(problems.join()).not.toContain('secret')
+  }
+})
