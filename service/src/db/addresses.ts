@@ -18,27 +18,47 @@ export async function findOwnAddresses(
   addresses: readonly string[],
 ): Promise<Map<string, OwnAddress>> {
   if (addresses.length === 0) return new Map()
-  const rows = await sql.query<{
-    address: string
-    purpose: KeyPath['purpose']
-    key_index: number
-    order_id: string | null
-    chain: ChainId | null
-  }>(
+  const rows = await sql.query<AddressRow>(
     'SELECT address, purpose, key_index, order_id, chain FROM addresses WHERE family = $1 AND address = ANY($2)',
     [family, addresses],
   )
-  return new Map(
-    rows.map((row) => [
-      row.address,
-      {
-        address: row.address,
-        key: { purpose: row.purpose, index: row.key_index },
-        orderId: row.order_id,
-        chain: row.chain,
-      },
-    ]),
+  return new Map(rows.map((row) => [row.address, toOwn(row)]))
+}
+
+type AddressRow = {
+  address: string
+  purpose: KeyPath['purpose']
+  key_index: number
+  order_id: string | null
+  chain: ChainId | null
+}
+
+function toOwn({ address, purpose, key_index, order_id, chain }: AddressRow): OwnAddress {
+  return { address, key: { purpose, index: key_index }, orderId: order_id, chain }
+}
+
+/** The addresses of the keys from `firstIndex` to before `endIndex`, whatever they are for. */
+export async function readAddressesOfKeys(
+  sql: Sql,
+  family: AddressFamily,
+  firstIndex: number,
+  endIndex: number,
+): Promise<readonly OwnAddress[]> {
+  const rows = await sql.query<AddressRow>(
+    `SELECT address, purpose, key_index, order_id, chain FROM addresses
+     WHERE family = $1 AND purpose IN ('deposit', 'reserve', 'change') AND key_index >= $2 AND key_index < $3`,
+    [family, firstIndex, endIndex],
   )
+  return rows.map(toOwn)
+}
+
+/** -1 while there is none. */
+export async function readLastKeyIndex(sql: Sql, family: AddressFamily): Promise<number> {
+  const [row] = await sql.query<{ last: number }>(
+    'SELECT coalesce(max(key_index), -1) AS last FROM addresses WHERE family = $1',
+    [family],
+  )
+  return row?.last ?? -1
 }
 
 /** A ready change address, used once. */

@@ -36,3 +36,13 @@ export async function readLookedBefore(
     reservesAtMs: row.reserves_at_ms,
   }
 }
+
+/** Whether anything that came or went on the chain is written down. */
+export async function wasEverTold(sql: Sql, chain: ChainId): Promise<boolean> {
+  const [row] = await sql.query<{ told: boolean }>(
+    `SELECT EXISTS (SELECT FROM house_deposits WHERE chain = $1) OR EXISTS (SELECT FROM deposits WHERE chain = $1)
+       OR EXISTS (SELECT FROM outflows WHERE chain = $1) AS told`,
+    [chain],
+  )
+  return row?.told === true
+}

@@ -1,28 +1,39 @@
 import type { Chain } from '../../chains/chain.ts'
 import { startHead } from '../../db/chain_heads.ts'
 import { type LookedBefore, readLookedBefore } from '../../db/chain_looks.ts'
-import { type Lease, requireLease } from '../../db/leases.ts'
+import { requireLease } from '../../db/leases.ts'
 import { assert } from '../../domain/assert.ts'
 import { chainFacts } from '../../domain/catalog/networks.ts'
 import type { BlockRef } from '../../domain/orders/order.ts'
+import { noteHouseDeposit } from '../books/house.ts'
 import { countedHeight } from '../deep_height.ts'
 import { REACH_BLOCKS } from '../reach.ts'
-import type { World } from '../world.ts'
+import { keepLease, type Look } from './look.ts'
+import { readOpening, sharesAddresses } from './opening.ts'
 
-/** What was known before this look; at the very first one the chain begins where its node is now. */
+/** What was known before this look; at the very first one the chain begins where its node is now, or a little deeper. */
 export async function lookedBefore(
-  world: World,
-  chain: Chain,
-  lease: Lease,
+  look: Pick<Look, 'world' | 'chain' | 'lease' | 'hold'>,
   { nodeHead, final }: { readonly nodeHead: BlockRef; readonly final: number },
 ): Promise<LookedBefore> {
+  const { world, chain, lease } = look
   const known = await readLookedBefore(world.db, chain.id, chain.assets)
   if (known !== null) return known
   const below = await blocksBelow(chain, nodeHead, final)
+  const deepest = below.at(-1)
+  // One that is so young is a local one, and its tokens may be younger.
+  const isOpened = sharesAddresses(chain.family) && deepest !== undefined && deepest.height > REACH_BLOCKS
+  const opening = isOpened ? await readOpening(world, chain, deepest, () => keepLease(look)) : []
   // Whole or not at all: a head without blocks to go back to could not follow a reorganisation.
   await world.db.transaction(async (tx) => {
     await requireLease(tx, lease)
-    await startHead(tx, chain.id, nodeHead, world.clock.nowMs(), below)
+    const nowMs = world.clock.nowMs()
+    // What is held is known of a block that is never taken back, and what came since is read.
+    if (isOpened) await startHead(tx, chain.id, deepest, nowMs)
+    else await startHead(tx, chain.id, nodeHead, nowMs, below)
+    for (const { transfer, own } of opening) {
+      await noteHouseDeposit({ ...world, db: tx }, chain.id, transfer, own, deepest ?? nodeHead)
+    }
   })
   const started = await readLookedBefore(world.db, chain.id, chain.assets)
   assert(started !== null, 'a head that was just stored is there')

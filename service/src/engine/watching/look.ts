@@ -43,7 +43,7 @@ export type Look = {
  * After every step that took its time: a look that lasts longer than a lease would lose it to another, who would begin
  * the same block again, and lose it in turn.
  */
-export async function keepLease({ lease, hold }: Look): Promise<void> {
+export async function keepLease({ lease, hold }: Pick<Look, 'lease' | 'hold'>): Promise<void> {
   if ((await hold())?.fence !== lease.fence) throw leaseLost(lease)
 }
 

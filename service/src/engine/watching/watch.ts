@@ -35,7 +35,7 @@ export async function watchChain(
   try {
     const final = await finalHeight(chain)
     const nodeHead = await chain.head()
-    const before = await lookedBefore(world, chain, lease, { nodeHead, final })
+    const before = await lookedBefore({ world, chain, lease, hold }, { nodeHead, final })
     const { head } = before
     await requireNotBehind(world, chain, before.begun ?? head.block, nodeHead)
     const earlier: Look = { world, chain, lease, hold, waitingTurn, untold, branch: head.reorganisations }
