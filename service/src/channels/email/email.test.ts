@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs'
 import PostalMime from 'postal-mime'
 import { afterEach, describe, expect, test } from 'vitest'
-import { systemClock } from '../../clock.ts'
+import { type Clock, systemClock } from '../../clock.ts'
 import { defaultExplorers } from '../../domain/catalog/explorers.ts'
 import { type NetworkId, networkChains } from '../../domain/catalog/networks.ts'
 import {
@@ -296,7 +296,7 @@ describe('SMTP', () => {
     server = null
   })
   const mail = orderMail('payment_received')
-  const times = { connectMs: 2_000, greetingMs: 300, silenceMs: 300, wholeMs: 1_500, lastAnswersMs: 200 }
+  const times = { connectMs: 2_000, greetingMs: 300, untilTakenMs: 1_500, answerMs: 300, lastAnswersMs: 200 }
   const channelTo = (port: number, more: object = {}, patience: Partial<typeof times> = {}) =>
     smtpChannel(
       {
@@ -416,7 +416,7 @@ describe('SMTP', () => {
     expect(server?.received).toEqual([])
   })
 
-  const patient = { greetingMs: 5_000, silenceMs: 5_000, wholeMs: 5_000 }
+  const patient = { greetingMs: 5_000, untilTakenMs: 5_000, answerMs: 5_000 }
 
   test('who closes waits for nobody who has not begun to take the mail, and sends nothing more', async () => {
     server = await startMailServer({ mood: 'no greeting' })
@@ -427,6 +427,27 @@ describe('SMTP', () => {
     expect(await sending).toEqual({ kind: 'cut_off', mayHaveIt: false })
     expect(await channel.send(mail)).toEqual({ kind: 'cut_off', mayHaveIt: false })
     expect(performance.now() - begunMs).toBeLessThan(times.lastAnswersMs)
+  })
+
+  test('a server that has the mail is waited for longer: it may only be slow to say so', async () => {
+    const come = Promise.withResolvers<void>()
+    const waits = Promise.withResolvers<void>()
+    server = await startMailServer({
+      onMailCome: () => {
+        come.resolve()
+        return waits.promise
+      },
+    })
+    const clock: Pick<Clock, 'sleep'> = {
+      sleep: (ms, signal) => {
+        if (ms === times.untilTakenMs) return come.promise
+        waits.resolve()
+        return systemClock().sleep(ms, signal)
+      },
+    }
+    const own = { ...settings, host: '127.0.0.1', port: server.port, security: 'none', auth: null } as const
+    const channel = smtpChannel({ ...own, fromName: 'Cambist' }, clock, { ...times, answerMs: 5_000 })
+    expect(await channel.send(mail)).toMatchObject({ kind: 'accepted' })
   })
 
   test('who closes hears the last answer of a server that takes the mail, and not for ever', async () => {

@@ -19,10 +19,13 @@ export type SmtpSettings = {
 export type SmtpTimes = {
   readonly connectMs: number
   readonly greetingMs: number
-  /** Of silence. */
-  readonly silenceMs: number
-  /** For the whole conversation, however lively. */
-  readonly wholeMs: number
+  /** For the whole conversation, however lively, as long as the mail server has not begun to take the mail. */
+  readonly untilTakenMs: number
+  /**
+   * From then on, for its answer. It may have the mail and look through it, or hold its answer back until another server has it
+   * (Exchange: 30 s): cut off there, it gets the mail once more at every attempt (RFC 5321 §4.5.3.2.6).
+   */
+  readonly answerMs: number
   /** Once closed, for the answer of a mail server that has begun to take the mail: cut off, it would be sent twice. */
   readonly lastAnswersMs: number
 }
@@ -30,8 +33,8 @@ export type SmtpTimes = {
 const usualTimes: SmtpTimes = {
   connectMs: 10 * SECOND_MS,
   greetingMs: 10 * SECOND_MS,
-  silenceMs: 20 * SECOND_MS,
-  wholeMs: 60 * SECOND_MS,
+  untilTakenMs: 60 * SECOND_MS,
+  answerMs: 120 * SECOND_MS,
   lastAnswersMs: 2 * SECOND_MS,
 }
 
@@ -76,7 +79,7 @@ export function smtpChannel(
           one.isTaken = true
         })
         const answer = converse(connection, settings, mail.to, read)
-        return await orTooLong(Promise.race([answer, cut]), clock, times.wholeMs)
+        return await orTooLong(Promise.race([answer, cut]), one, clock, times)
       } catch (error) {
         return answerOf(error)
       } finally {
@@ -119,7 +122,8 @@ function connect({ host, port, security }: SmtpSettings, times: SmtpTimes): Smtp
     connectionTimeout: times.connectMs,
     dnsTimeout: times.connectMs,
     greetingTimeout: times.greetingMs,
-    socketTimeout: times.silenceMs,
+    // Ours are shorter.
+    socketTimeout: 2 * (times.untilTakenMs + times.answerMs),
     socketCloseTimeout: 0,
   })
 }
@@ -177,13 +181,18 @@ async function converse(
 
 async function orTooLong<Value>(
   work: Promise<Value>,
+  conversation: Conversation,
   clock: Pick<Clock, 'sleep'>,
-  wholeMs: number,
+  { untilTakenMs, answerMs }: SmtpTimes,
 ): Promise<Value> {
   const over = new AbortController()
-  const tooLong = clock.sleep(wholeMs, over.signal).then(() => {
-    throw new Error(`the mail server took longer than ${wholeMs} ms`)
-  })
+  const wait = async (): Promise<never> => {
+    await clock.sleep(untilTakenMs, over.signal)
+    if (!conversation.isTaken) throw new Error(`the mail server took no mail within ${untilTakenMs} ms`)
+    await clock.sleep(answerMs, over.signal)
+    throw new Error(`the mail server did not say within ${answerMs} ms whether it has the mail`)
+  }
+  const tooLong = wait()
   // Whichever comes second has nobody left to tell.
   tooLong.catch(() => {})
   work.catch(() => {})
