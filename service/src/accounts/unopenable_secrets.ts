@@ -9,7 +9,7 @@ export type Unopenable = {
   readonly webhookSecrets: number
 }
 
-/** Of the secrets that live. Reads all of them, none for long: it is for the start of a process. */
+/** Of the secrets that live. Reads all of them, none for long: it is for the start of a process or command. */
 export async function findUnopenable({
   db,
   box,

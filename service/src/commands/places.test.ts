@@ -1,12 +1,16 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { randomBytes } from 'node:crypto'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Postgres, removePostgres } from '@cambist/devnet'
 import pg from 'pg'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { startMigratedPostgres } from '../../test/harness/migrated_postgres.ts'
+import { createAccount } from '../accounts/accounts.ts'
+import { createKey } from '../accounts/keys.ts'
+import { operator } from '../db/audit_log.ts'
 import { findMissing, migrate } from '../db/migrate.ts'
-import { openOrders } from './places.ts'
+import { openAccounts, openOrders } from './places.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'cambist-places-'))
 const dataDir = join(folder, 'postgres')
@@ -63,4 +67,27 @@ test('what reads all orders there ever were is not cut off after as long as a st
   const [row] = await db.query(`SELECT current_setting('statement_timeout') AS most`)
   await close()
   expect(row).toEqual({ most: '1h' })
+})
+
+test('a command whose account key is another than that of the secrets in the database says so', async () => {
+  const file = join(folder, 'account.key')
+  const [theirs, own] = [randomBytes(32).toString('hex'), randomBytes(32).toString('hex')]
+  const open = (...keys: string[]) => {
+    writeFileSync(file, keys.join('\n'))
+    const env = { DATABASE_URL: server.url, CAMBIST_ACCOUNT_KEY_FILE: file }
+    return openAccounts({ env, isSandbox: false })
+  }
+  const told = vi.spyOn(console, 'error').mockImplementation(() => {})
+  const { place, close } = await open(theirs)
+  const account = await createAccount(place, operator, { name: 'Shop', email: null })
+  const accountId = account.ok ? account.value.accountId : ''
+  await createKey(place, operator, { accountId, label: '', scopes: ['read'], ipAllow: [] })
+  await close()
+  await (await open(own, theirs)).close()
+  expect(told.mock.calls).toEqual([])
+  await (await open(own)).close()
+  expect(told.mock.calls).toEqual([
+    [expect.stringMatching(/^Warning: 1 secret .* account key [0-9a-f]{16}, .*CAMBIST_ACCOUNT_KEY_FILE/)],
+  ])
+  told.mockRestore()
 })

@@ -1,7 +1,9 @@
 import { readFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import type { Devnet } from '@cambist/devnet'
+import type { KeysPlace } from '../accounts/keys.ts'
 import { createSecretBox } from '../accounts/secret_box.ts'
+import { findUnopenable } from '../accounts/unopenable_secrets.ts'
 import { systemClock } from '../clock.ts'
 import { CommandRefused } from '../command_refused.ts'
 import { readAccountsConfig, readDatabaseConfig, readLedgerConfig } from '../config/admin_config.ts'
@@ -23,7 +25,18 @@ export async function openAccounts({ env, isSandbox }: Place) {
     : readAccountsConfig(env)
   const db = await openPresent(databaseUrl)
   const place = { db, box: createSecretBox(accountKeys), wallMs: systemClock().wallMs }
+  await warnOfOtherKeys(place)
   return { place, close: db.close }
+}
+
+/** A warning, because whoever has lost an account key has to make new secrets with another. Not where answers are printed. */
+async function warnOfOtherKeys(place: KeysPlace): Promise<void> {
+  for (const { accountKey, apiSecrets, webhookSecrets } of await findUnopenable(place)) {
+    const count = apiSecrets + webhookSecrets
+    console.error(
+      `Warning: ${count} secret${count === 1 ? '' : 's'} in the database cannot be opened without account key ${accountKey}, which is not in CAMBIST_ACCOUNT_KEY_FILE. Use the file that the service has: it cannot open what is made here with another.`,
+    )
+  }
 }
 
 /** What `cambist order` and `cambist audit` work with. They may have to read all orders or deposits there are. */
