@@ -35,6 +35,27 @@ test('what the pending block has is told once, and later what is new', async () 
   expect(await look(all)).toMatchObject([{ txHash: hash('b') }])
 })
 
+test('what has left, and comes again, is told again', async () => {
+  const changes: string[] = []
+  const txs = [tx('a')]
+  const look = read({
+    ...pending(txs),
+    eth_newPendingTransactionFilter: () => '0xf',
+    eth_getFilterChanges: () => changes.splice(0),
+    eth_getTransactionByHash: () => tx('b'),
+  })
+  expect(await look(all)).toHaveLength(1)
+  const left = txs.splice(0)
+  expect(await look(all)).toEqual([])
+  txs.push(...left)
+  expect(await look(all)).toMatchObject([{ txHash: hash('a') }])
+  for (const time of ['first', 'second']) {
+    changes.push(hash('b'))
+    expect(await look(all), time).toMatchObject([{ txHash: hash('b') }])
+  }
+  expect(await look(all)).toEqual([])
+})
+
 test('an address that becomes ours later is still told', async () => {
   const look = read(pending([tx('a')]))
   expect(await look(async () => new Set())).toEqual([])

@@ -14,39 +14,37 @@ export type MempoolSource = {
 
 /** So that a node that was left alone for long does not drown one look. */
 const LOOK_TXS_MAX = 2_000
-/** Told transfers are remembered so long; one that is forgotten may be told again, which the promise allows. */
-const TOLD_MAX = 50_000
 
 /**
  * Looks at what the node would mine next, and at whatever reached it since the last look. Nodes and providers
  * offer one, the other or both: what is refused is done without. Only a node that does not answer rejects.
  */
 export function mempoolReader(source: MempoolSource): (findOurs: FindOurs) => Promise<readonly Transfer[]> {
-  const told = new Set<string>()
+  /** Of what the node would mine next. What leaves that, and comes again, is told again. */
+  let told: ReadonlySet<string> = new Set()
   const newHashes = pendingFilter(source.rpc)
   /** The filter tells each once: what a failed look was told is for the next one. No longer, because it may be why. */
   let unread: readonly string[] = []
+  const promised = (txs: readonly EvmTx[]) => txs.flatMap((tx) => promisedBy(source, tx))
 
   return async (findOurs) => {
     const fresh = await newHashes()
     const hashes = [...unread, ...fresh]
     unread = fresh
-    const txs = new Map((await pendingBlockTxs(source.rpc)).map((tx) => [tx.hash, tx]))
-    const unseen = hashes.filter((txHash) => !txs.has(txHash)).slice(-LOOK_TXS_MAX)
-    for (const tx of await fetchPending(source.rpc, unseen)) txs.set(tx.hash, tx)
-
-    const transfers = [...txs.values()]
-      .flatMap((tx) => promisedBy(source, tx))
-      .filter(({ id }) => !told.has(id))
+    const txs = await pendingBlockTxs(source.rpc)
+    const next = promised(txs)
+    const nextHashes = new Set(txs.map((tx) => tx.hash))
+    const others = hashes.filter((txHash) => !nextHashes.has(txHash)).slice(-LOOK_TXS_MAX)
+    const transfers = [
+      ...next.filter(({ id }) => !told.has(id)),
+      ...promised(await fetchPending(source.rpc, others)),
+    ]
     const recipients = [...new Set(transfers.map(({ to }) => to))]
     const ours = recipients.length === 0 ? new Set<string>() : await findOurs(recipients)
     unread = []
     const hits = transfers.filter(({ to }) => ours.has(to))
-    for (const { id } of hits) told.add(id)
-    for (const id of told) {
-      if (told.size <= TOLD_MAX) break
-      told.delete(id)
-    }
+    const known = new Set([...told, ...hits.map(({ id }) => id)])
+    told = new Set(next.map(({ id }) => id).filter((id) => known.has(id)))
     return hits
   }
 }
