@@ -338,6 +338,13 @@ describe('SMTP', () => {
     })
   })
 
+  test('who greets a mail server has a whole name, on a machine that has none too', async () => {
+    await sendTo({})
+    expect(server?.received.map(({ clientName }) => clientName)).toEqual([
+      expect.stringMatching(/^[^[\].]+(\.[^[\].]+)+$/),
+    ])
+  })
+
   test('an address that looks like two, or like a command, reaches at most one', async () => {
     server = await startMailServer({})
     const kinds = []

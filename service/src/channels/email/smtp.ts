@@ -1,3 +1,4 @@
+import { hostname } from 'node:os'
 import { Readable } from 'node:stream'
 import MailComposer from 'nodemailer/lib/mail-composer'
 import SmtpConnection from 'nodemailer/lib/smtp-connection'
@@ -111,8 +112,11 @@ function readOnce(raw: Buffer, onRead: () => void): Readable {
   })
 }
 
-function connect({ host, port, security }: SmtpSettings, times: SmtpTimes): SmtpConnection {
+function connect({ host, port, security, fromAddress }: SmtpSettings, times: SmtpTimes): SmtpConnection {
+  const isNamed = hostname().includes('.')
   return new SmtpConnection({
+    // A machine without a whole name would greet as [127.0.0.1], at which some hang up (Google's relay), and who sends is a name too.
+    ...(!isNamed && { name: fromAddress.slice(fromAddress.lastIndexOf('@') + 1) }),
     host,
     port,
     secure: security === 'tls',

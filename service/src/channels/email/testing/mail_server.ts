@@ -9,6 +9,8 @@ export type MailServer = {
 }
 
 export type ReceivedMail = {
+  /** What the client called itself (EHLO). */
+  readonly clientName: string
   readonly envelope: { readonly from: string; readonly to: readonly string[] }
   readonly raw: string
 }
@@ -62,6 +64,7 @@ export async function startMailServer(options: MailServerOptions = {}): Promise<
         const { mailFrom, rcptTo } = session.envelope
         const from = mailFrom === false ? '' : mailFrom.address
         const mail = {
+          clientName: session.hostNameAppearsAs,
           envelope: { from, to: rcptTo.map(({ address }) => address) },
           raw: Buffer.concat(chunks).toString('utf8'),
         }
