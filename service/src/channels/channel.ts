@@ -44,8 +44,8 @@ export type MailAnswer =
   | { readonly kind: 'accepted'; readonly said: string }
   /** For good: to this address nothing can be sent. */
   | { readonly kind: 'refused'; readonly said: string }
-  /** Not now, or no answer: it may have been taken. */
-  | { readonly kind: 'failed'; readonly why: string }
+  /** Not now, or no answer: it may have been taken. `mayBeContent`: it was refused when it had been heard, and another may be taken. */
+  | { readonly kind: 'failed'; readonly why: string; readonly mayBeContent?: true }
   /** By us, with `close`, which says nothing about the mail server. `mayHaveIt`: it had begun to take the mail. */
   | { readonly kind: 'cut_off'; readonly mayHaveIt: boolean }
 

@@ -190,22 +190,27 @@ export async function endMail(
 /**
  * Lets the claim go: when it is tried again, and what stood in its way. What waits behind it is due no sooner: else every
  * claim would go through all that is due and may not leave, which is most of a queue after a day without a mail server.
+ * `leavesTurn`: nothing waits behind it from now on.
  */
 export async function postponeMail(
   sql: Sql,
   mail: ClaimedMail,
-  dueAtMs: InstantMs,
-  why: string,
+  {
+    dueAtMs,
+    why,
+    leavesTurn,
+  }: { readonly dueAtMs: InstantMs; readonly why: string; readonly leavesTurn: boolean },
 ): Promise<void> {
   await sql.query(
     `WITH own AS (
-       UPDATE mails SET claimed_until_wall_ms = 0, due_at_ms = $6, last_answer = $7
+       UPDATE mails SET claimed_until_wall_ms = 0, due_at_ms = $6, last_answer = $7,
+         order_id = CASE WHEN $8 THEN NULL ELSE order_id END, sequence = CASE WHEN $8 THEN NULL ELSE sequence END
        WHERE ${IS_THIS} AND claim_fence = $5 AND state = 'waiting'
        RETURNING bucket, order_id, sequence, to_address)
      UPDATE mails AS later SET due_at_ms = $6 FROM own
      WHERE later.bucket = own.bucket AND later.order_id = own.order_id AND later.sequence > own.sequence
        AND later.to_address = own.to_address AND later.state = 'waiting' AND later.due_at_ms < $6`,
-    [...keyOf(mail), mail.fence, dueAtMs, keptText(why, SAID_LENGTH_MAX)],
+    [...keyOf(mail), mail.fence, dueAtMs, keptText(why, SAID_LENGTH_MAX), leavesTurn],
   )
 }
 

@@ -384,6 +384,20 @@ describe('SMTP', () => {
     expect(server?.received).toEqual([])
   })
 
+  test('only what is refused when it was heard may be refused for what it says', async () => {
+    const answers = []
+    for (const options of [
+      { onData: 554 },
+      { onData: 451 },
+      { onMail: 554 },
+      { onRcpt: 554, words: '5.7.1' },
+    ]) {
+      answers.push(await sendTo(options))
+      await server?.close()
+    }
+    expect(answers.map((answer) => 'mayBeContent' in answer)).toEqual([true, false, false, false])
+  })
+
   test('a wrong password is the operator’s trouble, not the mail’s', async () => {
     const answer = await sendTo({ user: 'me', pass: 'right' }, { auth: { user: 'me', pass: 'wrong' } })
     expect(answer).toMatchObject({ kind: 'failed', why: expect.stringContaining('535') })

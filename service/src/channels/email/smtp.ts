@@ -240,9 +240,8 @@ function answerOf(error: unknown): MailAnswer {
   // An address that no mail server could be told.
   if (code === 'EENVELOPE' && command === 'API') return { kind: 'refused', said: message }
   const isForGood = responseCode >= 500 && responseCode <= 599
-  return isForGood && isOfRecipient(failure)
-    ? { kind: 'refused', said: message }
-    : { kind: 'failed', why: message }
+  if (isForGood && isOfRecipient(failure)) return { kind: 'refused', said: message }
+  return { kind: 'failed', why: message, ...(isForGood && command === 'DATA' && { mayBeContent: true }) }
 }
 
 function isOfRecipient({ command, response = '', responseCode = 0 }: Failure): boolean {

@@ -291,6 +291,23 @@ describe('mails are handed on', () => {
     expect(server.said().slice(4)).toEqual([`${FIRST_ORDER}:1`, `${FIRST_ORDER}:2`])
   })
 
+  test('a mail that a mail server will not hear is tried again, and the later ones of its order leave without it', async () => {
+    for (const sequence of [1, 2, 3]) await queueOf(FIRST_ORDER, sequence)
+    let isMended = false
+    const server = mailServer(({ text }) =>
+      isMended || !text.includes(`${FIRST_ORDER}:1`)
+        ? taken
+        : { kind: 'failed', why: '554 no', mayBeContent: true },
+    )
+    await server.all()
+    expect(server.said()).toEqual([1, 2, 3].map((sequence) => `${FIRST_ORDER}:${sequence}`))
+    expect((await rows()).map(({ state }) => state)).toEqual(['waiting', 'sent', 'sent'])
+    isMended = true
+    stage.advance(15 * SECOND_MS)
+    await server.all()
+    expect(await rows()).toMatchObject([{ state: 'sent', attempts: 2 }, {}, {}])
+  })
+
   test('what waits behind mails that have to be tried again is not gone through for every claim', async () => {
     const pages = () => pagesTouched(stage.db, (sql) => claimMails(sql, { ...time(), claimMs: 1 }, 20))
     const time = () => ({ nowMs: world.clock.nowMs(), wallMs: world.clock.wallMs() })

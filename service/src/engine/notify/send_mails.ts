@@ -140,7 +140,8 @@ async function write(
   }
   const dueAtMs = nowMs + restAfterAttemptMs(mail.attempts)
   if (answer.kind === 'failed' && dueAtMs <= mail.queuedAtMs + MAIL_TRIED_FOR_MS) {
-    return postponeMail(db, mail, dueAtMs, answer.why)
+    // What is refused for what it says is refused for three days: an emergency must not wait behind it.
+    return postponeMail(db, mail, { dueAtMs, why: answer.why, leavesTurn: answer.mayBeContent === true })
   }
   log.warn({ ...named, why: answer.why }, 'a mail is given up')
   return endMail(db, mail, { state: 'given_up', why: answer.why }, nowMs)
