@@ -378,6 +378,13 @@ describe('SMTP', () => {
     ['who wants a password', { onRcpt: 530 }, 'failed'],
     ['who lets none of ours through', { onRcpt: 554, words: '5.7.1 Relay access denied' }, 'failed'],
     ['who says so without a code', { onRcpt: 550, words: 'relay not permitted' }, 'failed'],
+    ['who forbids it and says no more', { onRcpt: 550, words: 'Administrative prohibition' }, 'failed'],
+    [
+      'who wants a password, and says so in words',
+      { onRcpt: 550, words: 'Authentication required' },
+      'failed',
+    ],
+    ['a limit that is told without a code', { onRcpt: 550, words: 'Sending limit exceeded' }, 'failed'],
   ] as const)('%s', async (_, options, kind) => {
     const answer = await sendTo(options)
     expect(answer.kind, JSON.stringify(answer)).toBe(kind)

@@ -227,8 +227,11 @@ const CODED = /^5\d\d[ -]\d\.\d{1,3}\.\d{1,3}\b/
  */
 const OF_RECIPIENT = /^5\d\d[ -]5\.(1\.([1-6]|10)|2\.[12])\b/
 
-/** What servers without such codes say to a recipient when they do not want us (Exim: `550 relay not permitted`). */
-const OF_US = /relay|sender/i
+/**
+ * What servers without such codes say to a recipient when they do not want us (Exim: `550 relay not permitted`). Whoever is taken for
+ * one of them by mistake is only asked again.
+ */
+const OF_US = /relay|sender|auth|denied|prohibit|policy|limit/i
 
 /**
  * Only what is said of the recipient refuses the mail for good. All else (a greeting, a password, a sender, the limit of a day, a
