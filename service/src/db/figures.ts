@@ -115,6 +115,16 @@ export function readLedgerFigures(sql: Sql): Promise<LedgerFigure[]> {
   )
 }
 
+/** Orders of which something has not been handed on to webhooks and mails; an index holds just these. */
+export async function readUntoldOrders(
+  sql: Sql,
+): Promise<{ readonly count: number; readonly oldestAtMs: InstantMs | null }> {
+  const [row] = await sql.query<{ count: number; oldestAtMs: InstantMs | null }>(
+    `SELECT count(*) AS count, min(updated_at_ms) AS "oldestAtMs" FROM orders WHERE sequence > relayed_sequence`,
+  )
+  return row ?? { count: 0, oldestAtMs: null }
+}
+
 /** What receivers of webhooks wait for; an index holds just these. */
 export async function readWaitingWebhooks(
   sql: Sql,

@@ -1,7 +1,7 @@
 import { Registry } from 'prom-client'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { systemClock } from '../clock.ts'
-import { countFreeAddresses } from '../db/figures.ts'
+import { countFreeAddresses, readUntoldOrders } from '../db/figures.ts'
 import { queueMail } from '../db/mails.ts'
 import { reconcileChain } from './books/reconcile.ts'
 import { registerGauges } from './gauges.ts'
@@ -148,6 +148,8 @@ test('gauges tell orders, payouts, chains, reserves, prices and the ledger', asy
     'cambist_mail_oldest_age_seconds{state="waiting"}': 30,
     'cambist_addresses_free{family="evm",purpose="deposit"}': 0,
     'cambist_price_age_seconds{currency="BTC"}': 2.5,
+    cambist_orders_untold: 2,
+    cambist_order_untold_age_seconds: 30,
     cambist_webhooks_waiting: 2,
     cambist_webhook_oldest_age_seconds: 45,
   }
@@ -280,4 +282,20 @@ test('how many addresses are free is counted without reading those that were giv
   )
   await stage.corrupt('VACUUM ANALYZE addresses')
   expect(await pagesTouched(stage.db, countFreeAddresses)).toBeLessThan(60)
+})
+
+test('how many orders are untold is counted without reading those that were told', async () => {
+  await place()
+  const [{ columns } = { columns: '' }] = await stage.db.query<{ columns: string }>(
+    `SELECT string_agg(quote_ident(column_name), ', ') AS columns FROM information_schema.columns
+     WHERE table_name = 'orders' AND column_name NOT IN ('order_id', 'relayed_sequence') AND is_generated = 'NEVER'`,
+  )
+  await stage.corrupt(
+    `INSERT INTO orders (order_id, relayed_sequence, ${columns})
+     SELECT 'CB' || (1000000000000000 + n * 100 + bucket), sequence, ${columns}
+     FROM orders CROSS JOIN generate_series(1, 20000) AS n`,
+  )
+  await stage.corrupt('VACUUM ANALYZE orders')
+  expect(await stage.db.query('SELECT count(*) AS n FROM orders')).toEqual([{ n: 20001 }])
+  expect(await pagesTouched(stage.db, readUntoldOrders)).toBeLessThan(20)
 })

@@ -49,6 +49,7 @@ export function registerGauges(world: GaugeWorld, registry: Registry, priceAgeMs
   registerChains(gauge)
   registerLedger(gauge)
   registerMails(gauge)
+  registerUntold(gauge)
   registerWebhooks(gauge)
   if (priceAgeMs !== undefined) registerPrices(registry, priceAgeMs)
 }
@@ -217,6 +218,21 @@ function registerMails(gauge: MakeGauge): void {
   )
 }
 
+function registerUntold(gauge: MakeGauge): void {
+  gauge(
+    'cambist_orders_untold',
+    'Orders of which something happened that has not been handed on to webhooks and mails.',
+    [],
+    ({ untold }, set) => set({}, untold.count),
+  )
+  gauge(
+    'cambist_order_untold_age_seconds',
+    'Time since the last change of the one of them that has waited longest; 0 when there is none.',
+    [],
+    ({ untold, nowMs }, set) => set({}, seconds(nowMs - (untold.oldestAtMs ?? nowMs))),
+  )
+}
+
 function registerWebhooks(gauge: MakeGauge): void {
   gauge(
     'cambist_webhooks_waiting',
@@ -319,6 +335,7 @@ async function readLive({ db, clock }: GaugeWorld) {
     reserves: await figures.readReserveFigures(db),
     ledger: await figures.readLedgerFigures(db),
     mails: await figures.countMails(db),
+    untold: await figures.readUntoldOrders(db),
     webhooks: await figures.readWaitingWebhooks(db),
     nowMs: clock.nowMs(),
     wallMs: clock.wallMs(),
