@@ -116,7 +116,7 @@ async function send(
   try {
     rendered = render(mail)
   } catch (error) {
-    return { kind: 'failed', why: `it could not be rendered: ${String(error)}` }
+    return { kind: 'failed', why: `it could not be rendered: ${String(error)}`, mayBeContent: true }
   }
   return channel.send(rendered)
 }
