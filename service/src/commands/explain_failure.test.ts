@@ -106,6 +106,26 @@ test('a database that takes connections and says nothing is told as that', async
   }
 })
 
+test('a database without TLS, and one whose certificate nobody vouches for, are told as what they are', async () => {
+  const plain = await listen(0)
+  plain.on('connection', (socket) => socket.once('data', () => socket.end('N')))
+  const url = `postgres://someone@127.0.0.1:${portOf(plain)}/nowhere?sslmode=verify-full`
+  const failure = await failureOf(() => migrate(url, () => {}))
+  plain.close()
+  expect(explainFailure(failure)).toMatch(/^The database speaks no TLS, .*sslmode/)
+  for (const code of [
+    'SELF_SIGNED_CERT_IN_CHAIN',
+    'DEPTH_ZERO_SELF_SIGNED_CERT',
+    'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+    'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+    'CERT_HAS_EXPIRED',
+    'ERR_TLS_CERT_ALTNAME_INVALID',
+  ]) {
+    const told = explainFailure(Object.assign(new Error('in its own words'), { code }))
+    expect(told, code).toMatch(/^The certificate of the database .*in its own words.*sslrootcert/)
+  }
+})
+
 test.each([
   ['28P01', 'password authentication failed for user "cambist"'],
   ['3D000', 'database "cambist" does not exist'],

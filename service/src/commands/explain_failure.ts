@@ -68,12 +68,23 @@ const CONNECTING = new Set(['connect', 'getaddrinfo'])
 /** In the words of pg: a connection, and an answer, that did not come in time. */
 const SILENCE = /^(timeout expired|Query read timeout)$/
 
+/** In the words of pg. */
+const WITHOUT_TLS = 'The server does not support SSL connections'
+/** https://nodejs.org/api/tls.html#x509-certificate-error-codes, and a certificate of another host. */
+const CERTIFICATE = /CERT|LEAF_SIGNATURE/
+
 /** SQLSTATE classes: no connection, authorization, no such database, resources, operator's intervention. */
 const OPERATORS_CLASSES = /^(08|28|3D|53|57)/
 const INSUFFICIENT_PRIVILEGE = '42501'
 
 function explainDatabase(error: SystemError): string | null {
   const code = errorCode(error) ?? ''
+  if (error.message === WITHOUT_TLS) {
+    return 'The database speaks no TLS, and the sslmode in DATABASE_URL wants it.'
+  }
+  if (CERTIFICATE.test(code)) {
+    return `The certificate of the database is not believed (${error.message}). Does DATABASE_URL name its host, and who signs its certificate (sslrootcert=/path/of/ca.pem)?`
+  }
   if (CONNECTING.has(error.syscall ?? '') || SILENCE.test(error.message)) {
     return `The database does not answer (${error.message}). Is PostgreSQL running, and is DATABASE_URL right?`
   }
