@@ -61,9 +61,19 @@ test('a question says what it is, who asks and how long it is, at the address of
   expect(seen).toEqual({ method: 'POST', url: '/v3/canary/?key=canary', ...asked, length: '4', body: '"é"' })
 
   await line.ask({ method: 'POST', path: '/tx', body: 'a=b', contentType: 'text/plain' })
-  expect(seen).toMatchObject({ method: 'POST', url: '/v3/canary/tx', type: 'text/plain', body: 'a=b' })
+  expect(seen).toMatchObject({
+    method: 'POST',
+    url: '/v3/canary/tx?key=canary',
+    type: 'text/plain',
+    body: 'a=b',
+  })
   await line.ask({ method: 'GET', path: '/a?b=c d' })
-  expect(seen).toMatchObject({ method: 'GET', url: '/v3/canary/a?b=c%20d', type: undefined, body: '' })
+  expect(seen).toMatchObject({
+    method: 'GET',
+    url: '/v3/canary/a?b=c%20d&key=canary',
+    type: undefined,
+    body: '',
+  })
 })
 
 test('the next question goes the same way, and a new one when the node has closed it', async () => {

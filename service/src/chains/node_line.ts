@@ -6,7 +6,7 @@ import { accept, type Outcome, refuse } from '../domain/outcome.ts'
 
 export type Question = {
   readonly method: 'GET' | 'POST'
-  /** What follows the path in the node's address, and begins with a slash; may have a query. */
+  /** What follows the path in the node's address, and begins with a slash; may have a query, and the address's own follows that. */
   readonly path?: string
   readonly body?: string
   readonly contentType?: string
@@ -38,7 +38,7 @@ export function openLine(nodeUrl: string, timeoutMs: number): NodeLine {
   const headers = { host: base.host, 'accept-encoding': 'gzip', 'user-agent': 'Cambist/1', ...loginOf(base) }
   return {
     ask: ({ method, path, body, contentType = 'application/json', bytesMax = ANSWER_BYTES_MAX }) => {
-      const target = path === undefined ? base : new URL(`${root}${path}`, base)
+      const target = path === undefined ? base : withQueryOf(base, new URL(`${root}${path}`, base))
       const content = body !== undefined && {
         'content-type': contentType,
         'content-length': Buffer.byteLength(body),
@@ -52,6 +52,15 @@ export function openLine(nodeUrl: string, timeoutMs: number): NodeLine {
       return exchange(asked, body, { timeoutMs, bytesMax })
     },
   }
+}
+
+/** Providers have their key in it. As it was written: what is parsed and printed again may be another key. */
+function withQueryOf(base: URL, target: URL): URL {
+  target.search = [target.search, base.search]
+    .map((query) => query.slice(1))
+    .filter(Boolean)
+    .join('&')
+  return target
 }
 
 function loginOf({ username, password }: URL): { readonly authorization?: string } {
