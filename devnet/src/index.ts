@@ -13,5 +13,6 @@ export {
   stopPostgresIn,
 } from './postgres/start_postgres.ts'
 export { type LockFile, tryLock } from './processes/lock_file.ts'
+export { DamagedChainFile } from './simulated/chain_file.ts'
 export type { SubmitTrouble, Troubles } from './simulated/troubles.ts'
 export { type Devnet, type DevnetOptions, loadNetworks, startDevnet, stopDevnetIn } from './world.ts'

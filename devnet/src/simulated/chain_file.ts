@@ -9,6 +9,12 @@ export type ChainFile<Line> = {
   close(): void
 }
 
+/** A cut of the power, say, has left something in the middle of a file that is no line of it: nobody knows what stood there. */
+export class DamagedChainFile extends Error {
+  override readonly name = 'DamagedChainFile'
+}
+
+/** Throws `DamagedChainFile`. */
 export function openChainFile<Line>(path: string): ChainFile<Line> {
   const lines = existsSync(path) ? readLines<Line>(path) : []
   const file = openSync(path, 'a', 0o600)
@@ -25,7 +31,15 @@ function readLines<Line>(path: string): Line[] {
   const whole = bytes.lastIndexOf('\n') + 1
   if (whole < bytes.length) truncateSync(path, whole)
   const text = bytes.subarray(0, whole).toString().trimEnd()
-  return text === '' ? [] : text.split('\n').map((line) => JSON.parse(line, readBigint) as Line)
+  return text === '' ? [] : text.split('\n').map((line, index) => readLine<Line>(path, index + 1, line))
+}
+
+function readLine<Line>(path: string, number: number, line: string): Line {
+  try {
+    return JSON.parse(line, readBigint) as Line
+  } catch (cause) {
+    throw new DamagedChainFile(`${path} is damaged: its line ${number} cannot be read`, { cause })
+  }
 }
 
 function writeAll(file: number, bytes: Buffer): void {

@@ -1,15 +1,16 @@
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { CommandRefused } from '../command_refused.ts'
 import { readSandboxConfig } from '../config/sandbox_config.ts'
 import { createLogger } from '../log.ts'
 import { startSandbox } from './start_sandbox.ts'
 
 /**
- * What: a part of a sandbox that does not end keeps no other from ending.
- * How: a whole sandbox with one small chain; its mailbox, which ends first, says that it did not.
+ * What: a part of a sandbox that does not end keeps no other from ending, and one that cannot begin is named.
+ * How: a whole sandbox with one small chain; its mailbox, which ends first, says that it did not; its chain's file is damaged.
  */
 let folder: string
 
@@ -41,5 +42,16 @@ test('database, chains and folder are let go although a part of the devnet does 
   expect(await answers(databaseUrl)).toBe(false)
   await expect(fetch(networks.XRP?.rpcUrl ?? '')).rejects.toThrow('fetch failed')
   expect(existsSync(join(folder, 'devnet/devnet.lock'))).toBe(false)
+  expect(existsSync(join(folder, 'sandbox.lock'))).toBe(false)
+})
+
+test('a damaged chain is named, with what begins anew', async () => {
+  const { stop } = await start()
+  await stop()
+  const file = join(folder, 'devnet/xrp/chain.jsonl')
+  writeFileSync(file, '\0\0\0\n')
+  const refusal = await start().catch((error: unknown) => error)
+  expect(refusal).toBeInstanceOf(CommandRefused)
+  expect(String(refusal)).toContain(`${file} is damaged: its line 1 cannot be read. \`npm start -- --reset\``)
   expect(existsSync(join(folder, 'sandbox.lock'))).toBe(false)
 })

@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { mkdir, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import {
+  DamagedChainFile,
   type Devnet,
   type DevnetOptions,
   loadNetworks,
@@ -96,6 +97,11 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
     }
   } catch (error) {
     lock.release()
+    if (error instanceof DamagedChainFile)
+      throw new CommandRefused(
+        `${error.message}. \`npm start -- --reset\` deletes what the sandbox keeps and begins anew.`,
+        { cause: error },
+      )
     throw error
   }
 }
