@@ -98,9 +98,9 @@ function whyNoUrl(text: string, protocols: readonly string[]): string | null {
   const beginnings = protocols.map((protocol) => `${protocol}//`)
   const beginning = beginnings.find((each) => text.toLowerCase().startsWith(each))
   if (beginning === undefined) return `must be a URL that starts with ${beginnings.join(' or ')}`
-  // One in a password makes its beginning a port, and the user the host.
+  // One in a password makes its beginning a port, and the user the host; which of both was meant cannot be told.
   if (/^[^@]*[/?][^@]*@/.test(text.slice(beginning.length)))
-    return 'has a / or ? before its first @, where host and port end; in a user or password write them as %2F and %3F'
+    return 'has a / or ? before its first @, where host and port end; in a user or password write them as %2F and %3F, and an @ behind the host as %40'
   return URL.canParse(text) ? null : 'cannot be read as a URL; look at its host and port'
 }
 

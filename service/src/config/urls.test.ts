@@ -50,7 +50,7 @@ test.each(['12/secret', 'pa/secret', '12?secret', 'pa?secret', 'pa/se@cret'])(
   'a / or ? in a password, which would make its beginning the host, is told as what it is: %s',
   (password) => {
     const rule =
-      'has a / or ? before its first @, where host and port end; in a user or password write them as %2F and %3F'
+      'has a / or ? before its first @, where host and port end; in a user or password write them as %2F and %3F, and an @ behind the host as %40'
     const problems = everywhere(`postgres://cambist:${password}@db/cambist`)
     expect(problems).toEqual(Array.from({ length: 3 }, () => `DATABASE_URL: ${rule}`))
     expect(watcher({ CAMBIST_BTC_URL: `http://user:${password}@node:8332` })).toEqual([
@@ -88,4 +88,12 @@ test('a password of the database with a sign that a URL has another use for is t
     for (const problem of problems) expect(problem).toMatch(told)
     expect(problems.join()).not.toContain('secret')
   }
+})
+
+test('an @ behind the host is refused with how to write it, and taken so', () => {
+  const told = 'has a / or ? before its first @'
+  expect(everywhere('postgres://db/cambist?application_name=a@b').join()).toMatch(
+    /has a .* @ behind the host as %40/,
+  )
+  expect(everywhere('postgres://db/cambist?application_name=a%40b').join()).not.toContain(told)
 })
