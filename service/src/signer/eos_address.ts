@@ -1,7 +1,7 @@
 import { assert } from '../domain/assert.ts'
 import type { EosIntent, KeyPath } from '../domain/payouts/intent.ts'
-import { Malformed } from './check_request.ts'
 import { RESERVE_TAG } from './derivation.ts'
+import { Malformed } from './requests/fields.ts'
 import type { EosSettings } from './settings.ts'
 import type { Authority } from './signer.ts'
 

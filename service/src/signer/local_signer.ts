@@ -15,19 +15,19 @@ import type {
 } from '../domain/payouts/intent.ts'
 import type { InstantMs } from '../domain/time.ts'
 import { canonicalBitcoinAddress, signBitcoin } from './bitcoin_transaction.ts'
-import {
-  checkAddressRequest,
-  checkOrderRequest,
-  checkPayoutRequest,
-  checkRequest,
-  checkRoomRequest,
-} from './check_request.ts'
 import { deriveKeys, type Keys } from './derivation.ts'
 import { eosAddress, isEosPayee } from './eos_address.ts'
 import { canonicalEvmAddress, signEvm } from './evm_transaction.ts'
 import { loadInTurn } from './load_in_turn.ts'
 import { refuseToSign } from './rejections.ts'
 import { excludesOnChain, findReplacementProblem } from './replacement.ts'
+import {
+  checkAddressRequest,
+  checkOrderRequest,
+  checkPayoutRequest,
+  checkRequest,
+  checkRoomRequest,
+} from './requests/check_request.ts'
 import { isSealIntact } from './seal.ts'
 import type { SignerSettings } from './settings.ts'
 import type {

@@ -7,8 +7,8 @@ import {
   checkOrderRequest,
   checkPayoutRequest,
   checkRoomRequest,
-  Malformed,
-} from './check_request.ts'
+} from './requests/check_request.ts'
+import { Malformed } from './requests/fields.ts'
 import type { Authority, Signer } from './signer.ts'
 import { decodeMessage, encodeMessage, readLines } from './socket_lines.ts'
 

@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { Intent } from '../domain/payouts/intent.ts'
-import { checkRequest } from './check_request.ts'
+import type { Intent } from '../../domain/payouts/intent.ts'
 import {
   bitcoinIntent,
   coin,
@@ -15,7 +14,8 @@ import {
   usdcSolana,
   usdtTron,
   xrpIntent,
-} from './testing/fixtures.ts'
+} from '../testing/fixtures.ts'
+import { checkRequest } from './check_request.ts'
 
 function messageOf(intent: unknown, ...authority: [] | [unknown]) {
   const outcome = checkRequest(intent, authority.length === 0 ? sealed() : authority[0])
