@@ -159,6 +159,13 @@ export async function blockHashAt(sql: Sql, chain: ChainId, height: number): Pro
   return row?.hash ?? null
 }
 
+export type Looked = {
+  readonly nodeHeight: number
+  /** Up to when it is known what was paid. */
+  readonly nowMs: InstantMs
+  readonly wallMs: number
+}
+
 /**
  * Everything up to the node's head, and its mempool, has been looked at, and no trouble is left. Rejects when the lease was lost
  * meanwhile: what troubles its new holder is none of a late one's.
@@ -167,15 +174,14 @@ export async function noteLooked(
   sql: Sql,
   lease: Lease,
   chain: ChainId,
-  nodeHeight: number,
-  time: { readonly nowMs: InstantMs; readonly wallMs: number },
+  { nodeHeight, nowMs, wallMs }: Looked,
 ): Promise<void> {
   const noted = await sql.query(
     `UPDATE chain_heads SET node_height = $2, looked_at_ms = greatest(looked_at_ms, $3), looked_wall_ms = $4,
        trouble = NULL, trouble_since_ms = NULL
      WHERE chain = $1 AND EXISTS (${leaseHeld(5)})
      RETURNING chain`,
-    [chain, nodeHeight, time.nowMs, time.wallMs, lease.name, lease.holder, lease.fence],
+    [chain, nodeHeight, nowMs, wallMs, lease.name, lease.holder, lease.fence],
   )
   if (noted.length === 0) throw leaseLost(lease)
 }

@@ -12,6 +12,8 @@ export type LookedBefore = {
   readonly begun: BlockRef | null
   /** Since when the oldest figure of the chain's reserves stands; 0 when one of them was never taken. */
   readonly reservesAtMs: InstantMs
+  /** Whether any deposit, of an order or of nobody's, stands in a block and is not booked yet. */
+  readonly hasMined: boolean
 }
 
 /** All of it in one statement: most looks find that nothing has happened, and there are several a second. */
@@ -20,10 +22,12 @@ export async function readLookedBefore(
   chain: ChainId,
   assets: readonly AssetId[],
 ): Promise<LookedBefore | null> {
-  const [row] = await sql.query<HeadRow & { begun_hash: string | null; reserves_at_ms: number }>(
+  const [row] = await sql.query<LookedBeforeRow>(
     `SELECT h.*, b.hash AS begun_hash,
        (SELECT coalesce(min(coalesce(r.at_ms, 0)), 0)
-        FROM unnest($2::text[]) AS carried (asset) LEFT JOIN reserves r USING (asset)) AS reserves_at_ms
+        FROM unnest($2::text[]) AS carried (asset) LEFT JOIN reserves r USING (asset)) AS reserves_at_ms,
+       EXISTS (SELECT FROM deposits WHERE chain = $1 AND state = 'mined')
+         OR EXISTS (SELECT FROM house_deposits WHERE chain = $1 AND state = 'mined') AS has_mined
      FROM chain_heads h LEFT JOIN chain_blocks b ON b.chain = h.chain AND b.height = h.height + 1
      WHERE h.chain = $1`,
     [chain, assets],
@@ -34,8 +38,11 @@ export async function readLookedBefore(
     head: toHead(row),
     begun: hash === null ? null : { height: row.height + 1, hash },
     reservesAtMs: row.reserves_at_ms,
+    hasMined: row.has_mined,
   }
 }
+
+type LookedBeforeRow = HeadRow & { begun_hash: string | null; reserves_at_ms: number; has_mined: boolean }
 
 /** Whether anything that came or went on the chain is written down. */
 export async function wasEverTold(sql: Sql, chain: ChainId): Promise<boolean> {

@@ -117,7 +117,7 @@ async function prepare(url: string) {
     const lease = await takeLease(db, `watch:${chain}`, 'prepare', wallMs(), HOUR_MS)
     assert(lease !== null, 'nobody else watches')
     await advanceHead(db, lease, chain, { height: 2, hash: 'second' })
-    await noteLooked(db, lease, chain, 2, { nowMs: nowMs(), wallMs: wallMs() })
+    await noteLooked(db, lease, chain, { nodeHeight: 2, nowMs: nowMs(), wallMs: wallMs() })
     const ready = Array.from({ length: 200 }, (_, index) => `${family} ${index}`)
     await insertAddresses(db, family, 'deposit', 1, ready)
   }

@@ -21,11 +21,11 @@ export type Watcher = {
 /** What mempools told and no order has heard of yet, look by look: they tell each only once. */
 export type Untold = { readonly seenAtMs: InstantMs; readonly moves: readonly OrderMove[] }[]
 
-/** Where the last look stopped asking; whoever forgets it begins anew. */
-export type Turn = { lastTxHash: string }
+/** Where the last look that asked stopped, and when it had asked; whoever forgets it begins anew. */
+export type Turn = { lastTxHash: string; askedAtMs: InstantMs }
 
 export function beginTurn(): Turn {
-  return { lastTxHash: '' }
+  return { lastTxHash: '', askedAtMs: 0 }
 }
 
 /** One look by one holder. `branch` counts the branches that the chain has left before. */

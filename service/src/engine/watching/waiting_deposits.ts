@@ -1,14 +1,15 @@
 import { blockHashAt } from '../../db/chain_heads.ts'
 import { findWaitingDeposits } from '../../db/deposits.ts'
 import type { BlockRef } from '../../domain/orders/order.ts'
-import { keepLease, type Look, mempoolMoment } from './look.ts'
+import type { InstantMs } from '../../domain/time.ts'
+import { keepLease, type Look, mempoolMoment, type Turn } from './look.ts'
 import { type News, tellOrderByOrder } from './tell_orders.ts'
 
 /** Each costs a question to the node, and may wait for long: between blocks they are asked for every other second. */
 const WAITING_REST_MS = 2_000
 
-export function isWaitingDue(nowMs: number, lookedAtMs: number): boolean {
-  return Math.floor(nowMs / WAITING_REST_MS) > Math.floor(lookedAtMs / WAITING_REST_MS)
+export function isWaitingDue({ askedAtMs }: Turn, nowMs: InstantMs): boolean {
+  return Math.abs(nowMs - askedAtMs) >= WAITING_REST_MS
 }
 
 /** How many transactions a look asks for: anybody can make many wait, and confirmations are not to wait for them. */
@@ -35,6 +36,7 @@ export async function checkWaiting(look: Look, height: number): Promise<void> {
     })
     await tellOrderByOrder(look, news)
   }
+  waitingTurn.askedAtMs = world.clock.nowMs()
 }
 
 /** Whatever it brought us was told: a deposit that still waits was not in it. */

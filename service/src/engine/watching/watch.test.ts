@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Chain, Transfer } from '../../chains/chain.ts'
-import { blockHashAt, readHead } from '../../db/chain_heads.ts'
+import { blockHashAt, noteTrouble, readHead } from '../../db/chain_heads.ts'
 import type { Database } from '../../db/database.ts'
 import { type Lease, requireLease, takeLease } from '../../db/leases.ts'
 import { findOrder } from '../../db/orders.ts'
@@ -23,6 +23,7 @@ import {
 } from '../testing/books_stage.ts'
 import type { PaperChain } from '../testing/paper_chain.ts'
 import { expectGrowth } from './growth.ts'
+import { beginTurn } from './look.ts'
 import { checkIdentity, watchChain } from './watch.ts'
 
 /**
@@ -115,6 +116,42 @@ test('however deep a block is, nothing in it is credited before its network says
   final.height = 103
   await grow(chain, 125)
   expect(await allStates()).toEqual(['confirmed', 'confirmed'])
+})
+
+/** The same world, and what its database is told: the first words of each statement. */
+function overheard() {
+  const said: string[] = []
+  const query: Database['query'] = (text, values) => {
+    said.push(text.trim().split(/\s+/, 3).join(' '))
+    return stage.db.query(text, values)
+  }
+  return { world: { ...stage.world, db: { ...stage.db, query } }, said }
+}
+
+test('a look that finds nothing new asks for little, and is noted once a second', async () => {
+  const chain = Object.assign(emptyChain(), {
+    assets: ['BTC:BTC' as const],
+    estimateCost: async () => amountOf('BTC:BTC', 1n),
+  })
+  await grow(chain, 102)
+  const { world, said } = overheard()
+  const watcher = { waitingTurn: beginTurn(), untold: [] }
+  const lookOnce = async () => {
+    said.length = 0
+    await watchChain(world, chain, lease, watcher)
+    return said.splice(0)
+  }
+  await lookOnce()
+  expect(await lookOnce()).toEqual(['SELECT h.*, b.hash'])
+  stage.advance(999)
+  expect(await lookOnce()).toEqual(['SELECT h.*, b.hash'])
+  stage.advance(1)
+  expect(await lookOnce()).toEqual(['SELECT h.*, b.hash', 'UPDATE chain_heads SET'])
+  expect(await head()).toMatchObject({ lookedAtMs: stage.world.clock.nowMs(), silentMs: 0 })
+  // Another's note of trouble, or of a node that knew more, is put right at once.
+  await noteTrouble(stage.db, 'BTC', 'it was away', stage.world.clock.nowMs())
+  expect(await lookOnce()).toContain('UPDATE chain_heads SET')
+  expect(await head()).toMatchObject({ trouble: null })
 })
 
 test('what is final on a branch that the node goes over to says nothing of the one that it leaves', async () => {

@@ -1,5 +1,5 @@
 import type { Chain } from '../../chains/chain.ts'
-import { noteLooked, noteTrouble } from '../../db/chain_heads.ts'
+import { type ChainHead, type Looked, noteLooked, noteTrouble, silenceMs } from '../../db/chain_heads.ts'
 import type { Sql } from '../../db/database.ts'
 import { type Lease, requireLease } from '../../db/leases.ts'
 import { tellsFinalOnly } from '../../domain/catalog/networks.ts'
@@ -48,13 +48,15 @@ export async function watchChain(
     // One that tells of blocks and does not give them (several nodes behind one address, say) is not asked without rest.
     if (height < nodeHead.height) return height > from.height
     await readMempool(look, height)
-    if (height !== head.block.height || isWaitingDue(startedAtMs, head.lookedAtMs))
-      await checkWaiting(look, height)
-    const counted = countedHeight(chain, height, final)
-    await confirmDeposits(look, counted)
     const isNew = height !== head.block.height || hasLeft
+    if (isNew || isWaitingDue(waitingTurn, startedAtMs)) await checkWaiting(look, height)
     const guard = (tx: Sql) => requireLease(tx, lease)
-    await bookHouseDeposits(world, chain.id, counted, look.branch, guard)
+    // Deposits come into blocks by what a look reads, and by nothing else.
+    if (isNew || before.hasMined) {
+      const counted = countedHeight(chain, height, final)
+      await confirmDeposits(look, counted)
+      await bookHouseDeposits(world, chain.id, counted, look.branch, guard)
+    }
     // What was found final in a block that the watcher had not read, or had left already.
     const replaced = { kind: 'replaced', aboveHeight: height - REACH_BLOCKS } as const
     if (isNew) await orphanOutflows(world, chain.id, replaced, look.branch, guard)
@@ -62,10 +64,12 @@ export async function watchChain(
     await saveReserves(world, chain, height, height === head.block.height ? before.reservesAtMs : 0)
     // At the end: what there is was told, whether or not there is enough of it.
     requireGrowth(nodeHead)
-    await noteLooked(world.db, lease, chain.id, nodeHead.height, {
+    const looked = {
+      nodeHeight: nodeHead.height,
       nowMs: toldUntil(chain, startedAtMs, read.minedAtMs),
       wallMs: world.clock.wallMs(),
-    })
+    }
+    if (isNew || isWorthNoting(head, looked)) await noteLooked(world.db, lease, chain.id, looked)
     if (isNew) {
       world.alarms.ring(`payouts ${chain.id}`)
       // How many confirmations a deposit has is worked out from the height that the market board knows.
@@ -76,6 +80,14 @@ export async function watchChain(
     await tellTrouble(world, chain, lease, error)
     throw error
   }
+}
+
+/** A look that finds what the last one found is noted once a second: each note is a write that PostgreSQL waits for its disk for. */
+const NOTED_REST_MS = 1_000
+
+function isWorthNoting(head: ChainHead, looked: Looked): boolean {
+  if (head.trouble !== null || looked.nodeHeight !== head.nodeHeight) return true
+  return looked.nowMs - head.lookedAtMs >= NOTED_REST_MS || silenceMs(head, looked.wallMs) >= NOTED_REST_MS
 }
 
 /**
