@@ -183,6 +183,15 @@ test('every problem is listed at once', () => {
   ])
 })
 
+test.each(['::ffff:10.0.0.0/104', '::ffff:a00:0/104', '::ffff:a00:1'])(
+  '%s in a list of addresses is to be written as IPv4, as which callers are compared',
+  (entry) => {
+    expect(
+      problemsOf(() => readServeConfig({ ...good, CAMBIST_METRICS_ALLOW: `10.0.0.0/8,${entry}` })),
+    ).toEqual([`CAMBIST_METRICS_ALLOW: ${entry} is IPv4 in IPv6 clothes: write it as IPv4`])
+  },
+)
+
 test('a list of addresses that names none is no list, which would let anybody in', () => {
   const lists = { CAMBIST_METRICS_ALLOW: ' , ', CAMBIST_TRUSTED_PROXIES: ',' }
   expect(problemsOf(() => readServeConfig({ ...good, ...lists }))).toEqual([

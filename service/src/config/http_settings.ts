@@ -48,8 +48,11 @@ export function readAddresses(from: Environment, name: VariableName): readonly s
   const entries = from.list(name)
   // Most likely of variables that were not set; without addresses, anybody may read what the list is to guard.
   if (from.isSet(name) && entries.length === 0) from.report(name, 'names no address; unset it, or name some')
-  for (const entry of entries.filter((each) => !isAddressOrRange(each))) {
-    from.report(name, `${entry} is not an IP address or CIDR range such as 10.0.0.0/8`)
+  for (const entry of entries) {
+    if (!isAddressOrRange(entry))
+      from.report(name, `${entry} is not an IP address or CIDR range such as 10.0.0.0/8`)
+    // Whoever calls is compared as IPv4.
+    else if (isMappedIpv4(entry)) from.report(name, `${entry} is IPv4 in IPv6 clothes: write it as IPv4`)
   }
   return entries
 }
@@ -66,6 +69,15 @@ function isAddressOrRange(text: string): boolean {
   } catch {
     return false // a prefix longer than the address
   }
+}
+
+const mappedIpv4 = new BlockList()
+mappedIpv4.addSubnet('::ffff:0:0', 96, 'ipv6')
+
+/** ::ffff:0:0/96, how an IPv6 socket shows IPv4 callers. */
+function isMappedIpv4(text: string): boolean {
+  const [address = ''] = text.split('/')
+  return isIP(address) === 6 && mappedIpv4.check(address, 'ipv6')
 }
 
 /** Where clients reach us, without a slash at the end; paths are appended to it. */
