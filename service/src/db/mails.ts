@@ -86,33 +86,39 @@ type MailRow = {
 /** Of a mail whose link ends, in the words of the index `mails_links`. */
 const HAS_LINK = `kind IN (${linkMailKinds.map((kind) => `'${kind}'`).join(', ')})`
 
+/** Mails whose link ends, and all others. */
+export type MailShare = 'links' | 'others'
+
+const FREE = isFree('claimed_until_wall_ms', '$3', '($2::bigint - $3::bigint)')
+
+const DUE: Readonly<Record<MailShare, string>> = {
+  links: `SELECT bucket, event_key, kind, to_address FROM mails
+     WHERE state = 'waiting' AND due_at_ms <= $1 AND ${FREE} AND ${HAS_LINK}`,
+  // Of an order and an address one; the next when that is over.
+  others: `SELECT bucket, event_key, kind, to_address FROM mails AS mail
+     WHERE state = 'waiting' AND due_at_ms <= $1 AND ${FREE} AND NOT ${HAS_LINK}
+       AND NOT EXISTS (
+         SELECT FROM mails AS earlier
+         WHERE earlier.bucket = mail.bucket AND earlier.order_id = mail.order_id
+           AND earlier.sequence < mail.sequence AND earlier.to_address = mail.to_address
+           AND earlier.state = 'waiting')`,
+}
+
 /**
- * Takes due mails for `claimMs` of wall time, those that have waited longest first; of an order and an address one, the
- * next when that is over. Besides `limit` others it takes half as many whose links end: behind the mails of a day they would
- * have ended, and nobody could sign in. No more, because anybody may have them sent.
+ * Takes due mails for `claimMs` of wall time, those that have waited longest first. The ones whose links end are taken apart:
+ * behind the mails of a day they would have ended, and nobody could sign in; and anybody may have them sent, so the others do not
+ * wait behind them either.
  */
 export async function claimMails(
   sql: Sql,
+  share: MailShare,
   time: { readonly nowMs: InstantMs; readonly wallMs: number; readonly claimMs: number },
   limit: number,
 ): Promise<ClaimedMail[]> {
-  const free = isFree('claimed_until_wall_ms', '$3', '($2::bigint - $3::bigint)')
   const rows = await sql.query<MailRow>(
-    `WITH links AS (
-       SELECT bucket, event_key, kind, to_address FROM mails
-       WHERE state = 'waiting' AND due_at_ms <= $1 AND ${free} AND ${HAS_LINK}
-       ORDER BY due_at_ms LIMIT $4::integer / 2 FOR UPDATE SKIP LOCKED),
-     others AS (
-       SELECT bucket, event_key, kind, to_address FROM mails AS mail
-       WHERE state = 'waiting' AND due_at_ms <= $1 AND ${free} AND NOT ${HAS_LINK}
-         AND NOT EXISTS (
-           SELECT FROM mails AS earlier
-           WHERE earlier.bucket = mail.bucket AND earlier.order_id = mail.order_id
-             AND earlier.sequence < mail.sequence AND earlier.to_address = mail.to_address
-             AND earlier.state = 'waiting')
-       ORDER BY due_at_ms LIMIT $4::integer FOR UPDATE SKIP LOCKED)
+    `WITH due AS (${DUE[share]} ORDER BY due_at_ms LIMIT $4 FOR UPDATE SKIP LOCKED)
      UPDATE mails SET claimed_until_wall_ms = $2, claim_fence = claim_fence + 1
-     WHERE (bucket, event_key, kind, to_address) IN (TABLE links UNION ALL TABLE others)
+     WHERE (bucket, event_key, kind, to_address) IN (TABLE due)
      RETURNING *`,
     [time.nowMs, time.wallMs + time.claimMs, time.wallMs, limit],
   )

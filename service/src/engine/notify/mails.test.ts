@@ -188,8 +188,8 @@ function mailServer(answer: (mail: Mail) => Promise<MailAnswer> | MailAnswer = (
     },
     close: async () => {},
   }
-  const mayStep = mailSender(world, parts, channel)
-  const step = () => mayStep(new AbortController().signal)
+  const steps = mailSender(world, parts, channel)
+  const step = () => stepBoth(steps)
   return {
     sent,
     step,
@@ -200,6 +200,15 @@ function mailServer(answer: (mail: Mail) => Promise<MailAnswer> | MailAnswer = (
     /** What each said that was sent. */
     said: () => sent.map(({ text }) => (JSON.parse(text) as { what: string }).what),
   }
+}
+
+/** A step with links and one with others, at once. Whether either may have more. */
+async function stepBoth(
+  { links, others }: ReturnType<typeof mailSender>,
+  { signal } = new AbortController(),
+): Promise<boolean> {
+  const haveMore = await Promise.all([links(signal), others(signal)])
+  return haveMore.includes(true)
 }
 
 const taken: MailAnswer = { kind: 'accepted', said: '250 taken' }
@@ -269,6 +278,25 @@ describe('mails are handed on', () => {
     expect([sent('sign_in_link'), sent('security_notice')]).toEqual([31, 30])
   })
 
+  test('a link that ends waits for no conversation about another mail, however slow the mail server is', async () => {
+    await queue('notice')
+    const slow = Promise.withResolvers<MailAnswer>()
+    const begun: string[] = []
+    const channel: MailChannel = {
+      send: async ({ subject }) => {
+        begun.push(subject)
+        return subject === 'security_notice' ? slow.promise : taken
+      },
+      close: async () => slow.resolve({ kind: 'cut_off', mayHaveIt: false }),
+    }
+    const loop = startMailing(world, { ...parts, channel })
+    await expect.poll(() => begun).toEqual(['security_notice'])
+    const data = { link: 'https://x.example.org/in', expires_at_ms: world.clock.wallMs() + HOUR_MS }
+    await queue('sign_in:1', { kind: 'sign_in_link', data })
+    await expect.poll(async () => (await rows()).map(({ state }) => state)).toEqual(['waiting', 'sent'])
+    await loop.stop()
+  })
+
   test('a mail that has to be tried again holds up the later ones of its order to its address, and nobody else', async () => {
     await queueOf(FIRST_ORDER, 1)
     await queueOf(FIRST_ORDER, 2)
@@ -309,7 +337,8 @@ describe('mails are handed on', () => {
   })
 
   test('what waits behind mails that have to be tried again is not gone through for every claim', async () => {
-    const pages = () => pagesTouched(stage.db, (sql) => claimMails(sql, { ...time(), claimMs: 1 }, 20))
+    const pages = () =>
+      pagesTouched(stage.db, (sql) => claimMails(sql, 'others', { ...time(), claimMs: 1 }, 20))
     const time = () => ({ nowMs: world.clock.nowMs(), wallMs: world.clock.wallMs() })
     const away = mailServer(() => ({ kind: 'failed', why: 'it is away' }))
     const queueOrders = async (count: number) => {
@@ -442,7 +471,7 @@ describe('mails are handed on', () => {
     const stopped = new AbortController()
     stopped.abort()
     const server = mailServer()
-    await mailSender(world, parts, { send: async () => taken, close: async () => {} })(stopped.signal)
+    await stepBoth(mailSender(world, parts, { send: async () => taken, close: async () => {} }), stopped)
     expect(await rows()).toMatchObject([{ state: 'waiting', attempts: 0 }])
     await server.step()
     expect(server.sent).toHaveLength(1)
@@ -515,8 +544,8 @@ describe('mails are handed on', () => {
       if (mail.eventKey === `${FIRST_ORDER}:1`) throw new Error('there is no such name')
       return parts.render(mail)
     }
-    const step = mailSender(world, { channel, render }, channel)
-    while (await step(new AbortController().signal));
+    const steps = mailSender(world, { channel, render }, channel)
+    while (await stepBoth(steps));
     // In the order of their names: the good one, and the two of the order.
     expect((await rows()).map(({ state }) => state)).toEqual(['sent', 'waiting', 'sent'])
   })

@@ -5,6 +5,7 @@ import {
   claimMails,
   endMail,
   giveUpMails,
+  type MailShare,
   noteMailSent,
   postponeMail,
   renewMailClaim,
@@ -24,7 +25,8 @@ export type MailParts = {
   readonly render: (mail: ClaimedMail) => Mail
 }
 
-const MAILS_A_STEP = 20
+/** No more of those with links, because anybody may have them sent. */
+const MAILS_A_STEP: Readonly<Record<MailShare, number>> = { links: 10, others: 20 }
 /** A worker that died is followed after this; one that waits for a slow mail server renews it. */
 const CLAIM_MS = 6_000
 const RENEW_AFTER_MS = 2_000
@@ -32,15 +34,22 @@ const RENEW_AFTER_MS = 2_000
 const WITHOUT_MAIL_SERVER_MS = 60_000
 const LAST_ANSWERS_MS = 1_000
 
-/** Hands on what is due. Any number of processes may: mails are claimed. */
+/**
+ * Hands on what is due. Any number of processes may: mails are claimed. A step lasts as long as its slowest conversation, minutes
+ * perhaps, so whoever waits for a link to sign in with has steps of his own.
+ */
 export function startMailing(world: World, parts: MailParts, alarm?: Alarm): Loop {
   const { channel } = parts
   if (channel === null) return startLoop(world, 'mails', WITHOUT_MAIL_SERVER_MS, () => keepNoHeap(world))
-  const loop = startLoop(world, 'mails', idleRestMs(world), mailSender(world, parts, channel), alarm)
+  const { links, others } = mailSender(world, parts, channel)
+  const loops = [
+    startLoop(world, 'mails', idleRestMs(world), others, alarm),
+    startLoop(world, 'mails with links', idleRestMs(world), links, alarm),
+  ]
   return {
-    name: loop.name,
+    name: 'mails',
     stop: async () => {
-      const ended = loop.stop()
+      const ended = Promise.all(loops.map((loop) => loop.stop()))
       await Promise.race([ended, world.clock.sleep(LAST_ANSWERS_MS)])
       await channel.close()
       await ended
@@ -48,12 +57,14 @@ export function startMailing(world: World, parts: MailParts, alarm?: Alarm): Loo
   }
 }
 
-/** A step that sends what is due. True: there may be more. */
+type SendingStep = (signal: AbortSignal) => Promise<boolean>
+
+/** Steps that send what is due. True: there may be more. */
 export function mailSender(
   world: World,
   { render }: MailParts,
   channel: MailChannel,
-): (signal: AbortSignal) => Promise<boolean> {
+): Readonly<Record<MailShare, SendingStep>> {
   // One line when trouble begins and one when it ends, however many mails wait.
   let isTroubled = false
   const note = (answer: MailAnswer) => {
@@ -63,21 +74,24 @@ export function mailSender(
     if (answer.kind === 'accepted' && isTroubled) world.log.info({}, 'mails are handed on again')
     isTroubled = answer.kind === 'failed' || (isTroubled && answer.kind !== 'accepted')
   }
-  return async (signal) => {
-    const { clock, db } = world
-    const time = { nowMs: clock.nowMs(), wallMs: clock.wallMs(), claimMs: CLAIM_MS }
-    const claimed = await claimMails(db, time, MAILS_A_STEP)
-    await atOnce(world.policy.atOnce, claimed, async (mail) => {
-      if (signal.aborted) return returnMail(db, mail)
-      // The ones before it took their time: it may be in other hands by now.
-      if (!(await beginMail(db, mail, clock.wallMs() + CLAIM_MS))) return
-      const answer = await holding(world, mail, () => send(world, render, channel, mail))
-      if (answer.kind !== 'useless') note(answer)
-      await write(world, mail, answer)
-    })
-    // What is over may have had the next mail of its order waiting behind it.
-    return claimed.length > 0
-  }
+  const sending =
+    (share: MailShare): SendingStep =>
+    async (signal) => {
+      const { clock, db } = world
+      const time = { nowMs: clock.nowMs(), wallMs: clock.wallMs(), claimMs: CLAIM_MS }
+      const claimed = await claimMails(db, share, time, MAILS_A_STEP[share])
+      await atOnce(world.policy.atOnce, claimed, async (mail) => {
+        if (signal.aborted) return returnMail(db, mail)
+        // The ones before it took their time: it may be in other hands by now.
+        if (!(await beginMail(db, mail, clock.wallMs() + CLAIM_MS))) return
+        const answer = await holding(world, mail, () => send(world, render, channel, mail))
+        if (answer.kind !== 'useless') note(answer)
+        await write(world, mail, answer)
+      })
+      // What is over may have had the next mail of its order waiting behind it.
+      return claimed.length > 0
+    }
+  return { links: sending('links'), others: sending('others') }
 }
 
 /** Keeps the claim for as long as the work takes, so that nobody sends the same mail meanwhile. */
