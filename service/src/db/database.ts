@@ -35,9 +35,16 @@ function parseSafeInteger(text: string): number {
 }
 
 /** In real time; 0 is no limit. */
-type DatabaseLimits = { readonly statementMs: number; readonly answerMs: number; readonly silenceMs: number }
+type DatabaseLimits = {
+  readonly connectMs: number
+  readonly statementMs: number
+  readonly answerMs: number
+  readonly silenceMs: number
+}
 
 const limits: DatabaseLimits = {
+  // For a free connection or a new one.
+  connectMs: 10_000,
   // A statement that hangs must not hold money's locks for ever.
   statementMs: 30_000,
   // Nor its caller, when the answer never comes: a line that is silent is not cut, and tells nobody.
@@ -52,13 +59,14 @@ const limits: DatabaseLimits = {
  * anything else may, and so does looking at what was read.
  */
 export const limitsOfAudits: DatabaseLimits = {
+  connectMs: 10_000,
   statementMs: 3_600_000,
   answerMs: 3_605_000,
   silenceMs: 600_000,
 }
 
 /** For where time is simulated: how long something really takes says nothing there. */
-export const noLimits: DatabaseLimits = { statementMs: 0, answerMs: 0, silenceMs: 0 }
+export const noLimits: DatabaseLimits = { connectMs: 0, statementMs: 0, answerMs: 0, silenceMs: 0 }
 
 export function openDatabase(options: {
   readonly url: string
@@ -68,13 +76,13 @@ export function openDatabase(options: {
   readonly onConnectionLost: (error: Error) => void
   readonly limits?: DatabaseLimits
 }): Database {
-  const { statementMs, answerMs, silenceMs } = options.limits ?? limits
+  const { connectMs, statementMs, answerMs, silenceMs } = options.limits ?? limits
   const pool = new pg.Pool({
     connectionString: withOptions(options.url),
     max: options.connectionsMax,
     application_name: options.applicationName,
     options: OPTIONS,
-    connectionTimeoutMillis: 10_000,
+    connectionTimeoutMillis: connectMs,
     // A new one has all its plans to make.
     idleTimeoutMillis: 60_000,
     statement_timeout: statementMs,
