@@ -3,6 +3,8 @@ import LongestFirst from './service/test/longest_first.ts'
 
 /** 64 MB for young objects, which are then collected less often: a twentieth of what tests cost. */
 const execArgv = ['--max-semi-space-size=64']
+/** What is polled for comes in a moment, or on a busy machine in many; one second is what Vitest would wait. */
+const polling = { poll: { timeout: 60_000 } }
 
 /**
  * Unit and property tests lie beside their source and run in parallel.
@@ -26,6 +28,7 @@ export default defineConfig({
           maxWorkers: 6,
           // What all of them load, each worker loads once: a fourth of their time.
           isolate: false,
+          expect: polling,
           execArgv,
         },
       },
@@ -37,6 +40,7 @@ export default defineConfig({
           hookTimeout: 240_000,
           maxWorkers: 6,
           isolate: false,
+          expect: polling,
           execArgv,
         },
       },
@@ -47,6 +51,7 @@ export default defineConfig({
           provide: { proof: { size: 'short', seed: 1, part: null } },
           hookTimeout: 240_000,
           maxWorkers: 3,
+          expect: polling,
           execArgv,
           // After all others: a proof says more when everything smaller holds.
           sequence: { groupOrder: 1 },

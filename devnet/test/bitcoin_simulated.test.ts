@@ -124,7 +124,7 @@ test('a second start goes on with the same URL, blocks, mempool and coins', asyn
   await devnet.stop()
   devnet = await start()
   // The client may still hold lines to the server that is gone.
-  await vi.waitFor(() => rpc('getblockcount'))
+  await vi.waitFor(() => rpc('getblockcount'), { timeout: 60_000 })
   expect(devnet.networks).toEqual(networks)
   expect(await told()).toEqual(before)
   expect(await rpc('getblockheader', [tip])).toMatchObject({ confirmations: -1 })

@@ -92,7 +92,7 @@ test('after a kill of everything the chains continue from the disk', async () =>
   }
   await untilSaved(devnet, sentAtMs)
   for (const pid of pids(said)) process.kill(pid, 'SIGKILL')
-  await waitFor('their end', () => pids(said).every((pid) => !identify(pid)), { timeoutMs: 5_000 })
+  await waitFor('their end', () => pids(said).every((pid) => !identify(pid)), { timeoutMs: 60_000 })
   await devnet.stop()
 
   const later = await start()
@@ -135,7 +135,7 @@ async function untilSaved(devnet: Devnet, sentAtMs: number): Promise<void> {
   // The file is obfuscated by a key, so its age stands for its content.
   const savedAtMs = () => statSync(join(folder.path, 'bitcoin', 'regtest', 'mempool.dat')).mtimeMs
   await waitFor('everything on disk', () => isSaved('ETH') && isSaved('BNB') && savedAtMs() >= sentAtMs, {
-    timeoutMs: 10_000,
+    timeoutMs: 60_000,
     everyMs: 100,
   })
 }

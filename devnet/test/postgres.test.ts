@@ -68,7 +68,7 @@ test('one left behind is stopped for whoever deletes the folder, and none is sta
 test('after a kill of the server it starts again with its rows', async () => {
   const { pid } = server
   process.kill(pid, 'SIGKILL')
-  await waitFor('its end', () => identify(pid) === undefined, { timeoutMs: 5_000 })
+  await waitFor('its end', () => identify(pid) === undefined, { timeoutMs: 60_000 })
   server = await startPostgres({ dataDir })
   expect(server.adopted).toBe(false)
   expect(await query(server.url, 'select answer from kept')).toEqual([{ answer: 42 }])

@@ -302,7 +302,7 @@ test('mining goes on by itself when resumed, and rests when paused', async () =>
       const [btcNow = 0, ethNow = 0] = await heights()
       return btcNow >= btc + 3 && ethNow >= eth + 3
     },
-    { timeoutMs: 10_000 },
+    { timeoutMs: 60_000 },
   )
   devnet.pauseMining()
   const block = await client().getBlock()

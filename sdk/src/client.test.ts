@@ -419,7 +419,7 @@ test("the caller's signal ends a call and a wait, with the caller's reason", asy
   const silent = await start(() => 'silence')
   const stop = new AbortController()
   const call = silent.client.getCurrencies({ signal: stop.signal })
-  await vi.waitFor(() => expect(silent.received).toHaveLength(1))
+  await vi.waitFor(() => expect(silent.received).toHaveLength(1), { timeout: 60_000 })
   stop.abort(reason)
   await expect(call).rejects.toBe(reason)
 

@@ -119,7 +119,7 @@ export async function waitUntilReady(
   node: NodeProcess,
   options: Pick<Launch, 'command' | 'logPath'>,
   isReady: () => Promise<boolean>,
-  timeoutMs = 30_000,
+  timeoutMs = 120_000,
 ): Promise<void> {
   const name = basename(options.command[0] ?? '')
   await waitFor(

@@ -10,6 +10,8 @@ export type Vm = {
 
 /** Nothing that runs takes a second. */
 const PATIENCE_MS = 10_000
+/** Loading one takes a second, and many times as long on a machine that has much else to do. */
+const FIRST_WORD_MS = 60_000
 const MACHINES_MAX = 3
 
 /**
@@ -58,6 +60,7 @@ function launch(): Machine {
   })
   ready.catch(() => {})
   const tell = (message: ToVm) => port.postMessage(message)
+  let patienceMs = FIRST_WORD_MS
   return {
     ready,
     run: (asked) => {
@@ -87,8 +90,11 @@ function launch(): Machine {
     for (;;) {
       const count = Atomics.load(line.wake, 0)
       const received = receiveMessageOnPort(port) as { message: FromVm } | undefined
-      if (received !== undefined) return received.message
-      if (Atomics.wait(line.wake, 0, count, PATIENCE_MS) === 'timed-out')
+      if (received !== undefined) {
+        patienceMs = PATIENCE_MS
+        return received.message
+      }
+      if (Atomics.wait(line.wake, 0, count, patienceMs) === 'timed-out')
         throw new Error('the virtual machine does not answer')
     }
   }

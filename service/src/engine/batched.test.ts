@@ -1,4 +1,5 @@
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
+import { soon } from '../../test/harness/eventually.ts'
 import { batched } from './batched.ts'
 
 /**
@@ -97,10 +98,10 @@ test('who waits for more takes with those who came during a write also those who
   const { write, items, at } = openWrites()
   const put = batched(write, { endOfTurn: turn })
   const first = put('a').then(() => put('c'))
-  await vi.waitFor(() => expect(items()).toEqual([['a']]))
+  await soon(() => expect(items()).toEqual([['a']]))
   const second = put('b')
   at(0)?.end()
-  await vi.waitFor(() => expect(items()).toEqual([['a'], ['b', 'c']]))
+  await soon(() => expect(items()).toEqual([['a'], ['b', 'c']]))
   at(1)?.end()
   expect(await Promise.all([first, second])).toEqual(['c!', 'b!'])
 })

@@ -1,6 +1,7 @@
 import { connect } from 'node:net'
 import { Registry } from 'prom-client'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { soon } from '../../test/harness/eventually.ts'
 import { fakeDesk, ORDER_ID, ORDER_TOKEN } from './testing/fake_desk.ts'
 import { API_SECRET, type Harness, signedHeaders, startHttp } from './testing/harness.ts'
 
@@ -31,7 +32,7 @@ test('one line a request, and nothing secret in it', async () => {
     headers: { 'Idempotency-Key': 'idem_canary' },
   })
   await own.request('GET', '/nothing/path_canary')
-  await vi.waitFor(() => expect(linesOf(own.logText())).toHaveLength(5))
+  await soon(() => expect(linesOf(own.logText())).toHaveLength(5))
   const lines = linesOf(own.logText())
   expect(lines[0]).toEqual({
     level: 30,
@@ -83,7 +84,7 @@ test('a failure of ours tells a request id and nothing else; the log tells the r
       request_id: answered.get('x-request-id'),
     })
   }
-  await vi.waitFor(() => expect(linesOf(failing.logText())).toHaveLength(4))
+  await soon(() => expect(linesOf(failing.logText())).toHaveLength(4))
   const failures = linesOf(failing.logText()).filter(({ level }) => level === 50)
   expect(failures).toHaveLength(2)
   expect(failures[0]?.error).toContain('SELECT failed for [redacted]')
@@ -97,7 +98,7 @@ test('what a caller calls a token cannot make the log of a failure longer', asyn
   const failing = await startHttp({ parts: { apiKeys: { find } } })
   const { status } = await failing.signed('GET', `/v1/orders?${'token=e&'.repeat(10)}`)
   expect(status).toBe(500)
-  await vi.waitFor(() => expect(linesOf(failing.logText())).toHaveLength(2))
+  await soon(() => expect(linesOf(failing.logText())).toHaveLength(2))
   const failure = linesOf(failing.logText()).find(({ level }) => level === 50)
   expect(failure?.error).toContain('the database does not answer')
   await failing.close()
@@ -131,7 +132,7 @@ test('a body that is cut off is told to nobody, and is no failure of ours', asyn
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`)
   socket.end([`POST ${target} HTTP/1.1`, ...lines, '', '{'].join('\r\n'))
   socket.resume()
-  await vi.waitFor(() => expect(linesOf(cut.logText())).not.toEqual([]))
+  await soon(() => expect(linesOf(cut.logText())).not.toEqual([]))
   expect(linesOf(cut.logText()).map(({ level, status }) => [level, status])).toEqual([[30, 400]])
   await cut.close()
 })

@@ -1,4 +1,5 @@
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
+import { soon } from '../../test/harness/eventually.ts'
 import type { Clock } from '../clock.ts'
 import type { CurrencyCode } from '../domain/catalog/currencies.ts'
 import { defaultPriceRules, type PriceRules, priceBook } from './price_book.ts'
@@ -322,7 +323,7 @@ describe('slow sources', () => {
     const slow = Promise.withResolvers<void>()
     at(0).behaves = () => slow.promise
     const refreshed = book.refresh()
-    await vi.waitFor(() => expect(book.usd('BTC')).toBe(usd(65000)))
+    await soon(() => expect(book.usd('BTC')).toBe(usd(65000)))
     slow.resolve()
     await refreshed
   })
@@ -365,11 +366,11 @@ describe('running', () => {
     const { book, allSay, at, wakeAll, sleepers } = scene(3)
     allSay('BTC', 65000)
     book.start()
-    await vi.waitFor(() => expect(book.usd('BTC')).toBe(usd(65000)))
+    await soon(() => expect(book.usd('BTC')).toBe(usd(65000)))
     expect(at(0).reads).toBe(1)
     wakeAll()
-    await vi.waitFor(() => expect(at(0).reads).toBe(2))
-    await vi.waitFor(() => expect(sleepers.size).toBe(1))
+    await soon(() => expect(at(0).reads).toBe(2))
+    await soon(() => expect(sleepers.size).toBe(1))
     await book.stop()
     wakeAll()
     expect(at(0).reads).toBe(2)

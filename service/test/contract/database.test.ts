@@ -15,6 +15,7 @@ import {
   openDatabaseLine,
   type RequestKind,
 } from '../harness/database_line.ts'
+import { soon } from '../harness/eventually.ts'
 
 /**
  * What: whatever becomes of a connection to PostgreSQL, its caller hears of it, the next statement works, and a
@@ -98,7 +99,7 @@ test.each(times.filter(({ kind, fault }) => kind !== 'connect' || !isLongSilence
       if (fault === 'delay') expect(outcome).toBe('done')
       else expect(outcome).toBe('failed')
       line.meddle(null)
-      await vi.waitFor(async () => expect(await db.query('SELECT 1 AS one')).toEqual([{ one: 1 }]), 5_000)
+      await soon(async () => expect(await db.query('SELECT 1 AS one')).toEqual([{ one: 1 }]))
       const rows = await direct.query('SELECT name FROM sandbox_settings WHERE name = $1', [name])
       if (fault === 'delay' || (kind === 'commit' && hasArrived(fault)))
         expect(rows, 'it did happen').toHaveLength(1)

@@ -113,8 +113,10 @@ test('a database that is refused keeps the schema that it has', async () => {
 test('an empty database becomes that of the folder, and stays so as long as both say it', async () => {
   await superuser.query('CREATE DATABASE empty')
   const url = new URL('/empty', server.url).href
-  expect(await startOn(url)).toMatchObject({ isReady: true, code: 0 })
-  expect(await startOn(url)).toMatchObject({ isReady: true, code: 0 })
+  for (let start = 0; start < 2; start += 1) {
+    const { output, ...end } = await startOn(url)
+    expect(end, output).toEqual({ isReady: true, code: 0 })
+  }
   rmSync(join(dataDir, 'marker.json'))
   expect(await startOn(url)).toMatchObject({ isReady: false, code: 1 })
 })

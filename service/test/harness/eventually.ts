@@ -40,3 +40,8 @@ export async function eventually<Value>(
 
 /** Thrown by a look that knows that waiting longer is useless. */
 export class Hopeless extends Error {}
+
+/** The same, where what is looked at says by itself what it waits for. */
+export function soon<Value>(look: () => Promise<Value> | Value): Promise<Value> {
+  return eventually('it is as expected', look)
+}

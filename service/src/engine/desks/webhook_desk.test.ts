@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { soon } from '../../../test/harness/eventually.ts'
 import type { Sql } from '../../db/database.ts'
 import { findDeliveries, findEnded } from '../../db/webhook_log.ts'
 import { bucketOf } from '../../domain/orders/identifiers.ts'
@@ -93,7 +94,7 @@ test('of two requests under one key at the same moment one acts, and the other o
   await stage.corrupt('BEGIN')
   await stage.corrupt('LOCK TABLE retry_slots IN SHARE MODE')
   const asked = orders.map(ask)
-  await vi.waitFor(async () => {
+  await soon(async () => {
     const waits = await stage.db.query(`SELECT 1 AS one FROM pg_locks WHERE NOT granted`)
     expect(waits).toHaveLength(2)
   })
@@ -117,7 +118,7 @@ test('a redelivery of many under one key acts once, also for who asks while it i
   await deliveredAfter(1)
   const ask = (bodyHash: string) => desk().redeliverSince(ACCOUNT, everything, { slot: 'key:many', bodyHash })
   const waiting = (count: number) =>
-    vi.waitFor(async () => {
+    soon(async () => {
       const waits = await stage.db.query('SELECT 1 AS one FROM pg_locks WHERE NOT granted')
       expect(waits).toHaveLength(count)
     })
@@ -166,12 +167,12 @@ test('what is delivered again and again does not lengthen its list of attempts',
   const loop: Loop = startDelivering(webhooks.world)
   try {
     for (let round = 0; round < 15; round += 1) {
-      await vi.waitFor(async () => expect((await listed()).state).toBe('delivered'), { timeout: 15_000 })
+      await soon(async () => expect((await listed()).state).toBe('delivered'))
       const retry = { slot: `key:${round}`, bodyHash: 'same' }
       const outcome = await desk().redeliverSince(ACCOUNT, everything, retry)
       expect(outcome).toMatchObject({ ok: true, value: { redelivered: 1 } })
     }
-    await vi.waitFor(async () => expect((await listed()).state).toBe('delivered'), { timeout: 15_000 })
+    await soon(async () => expect((await listed()).state).toBe('delivered'))
   } finally {
     await loop.stop()
   }

@@ -1,4 +1,5 @@
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { soon } from '../../../test/harness/eventually.ts'
 import type { WebhookAnswer } from '../../channels/channel.ts'
 import type { Sql } from '../../db/database.ts'
 import { claimLines, findLanes, type Lane } from '../../db/webhook_lines.ts'
@@ -68,9 +69,6 @@ const statesOf = async (orderId: string) => {
   return rows.map(({ sequence, state, attempts }) => `${sequence} ${state} ${attempts}`)
 }
 
-const waitFor = (condition: () => Promise<void> | void) =>
-  vi.waitFor(condition, { timeout: 15_000, interval: 10 })
-
 /** The account of the stage gets its mails, and none is written yet. */
 async function ownMails(): Promise<void> {
   await stage.empty('mails', 'notification_settings')
@@ -98,17 +96,17 @@ test('events of an order are told one after the other, each with the same id and
   let failures = 2
   webhooks.answer = ({ id }) => (id.endsWith('_2') && failures-- > 0 ? status(500) : status(204))
   start()
-  await waitFor(() => expect(called()).toEqual([1, 2]))
-  await waitFor(async () =>
+  await soon(() => expect(called()).toEqual([1, 2]))
+  await soon(async () =>
     expect(await statesOf(orderId)).toEqual(['1 delivered 0', '2 waiting 1', '3 waiting 0']),
   )
   stage.advance(5_000)
-  await waitFor(async () => expect(await statesOf(orderId)).toContain('2 waiting 2'))
+  await soon(async () => expect(await statesOf(orderId)).toContain('2 waiting 2'))
   stage.advance(299_999)
   await relay()
   expect(called()).toEqual([1, 2, 2])
   stage.advance(1)
-  await waitFor(async () =>
+  await soon(async () =>
     expect(await statesOf(orderId)).toEqual(['1 delivered 0', '2 delivered 2', '3 delivered 0']),
   )
   expect(called()).toEqual([1, 2, 2, 2, 3])
@@ -144,7 +142,7 @@ test('what an attempt has come to is counted from where it ended, however late i
     return rows as never
   }
   loops.push(startDelivering({ ...webhooks.world, db: { ...db, query } }))
-  await waitFor(async () => expect(await statesOf(orderId)).toContain('1 waiting 2'))
+  await soon(async () => expect(await statesOf(orderId)).toContain('1 waiting 2'))
 })
 
 test('after ten failures a delivery is given up and told to its owner, and the line goes on', async () => {
@@ -160,11 +158,11 @@ test('after ten failures a delivery is given up and told to its owner, and the l
     id.endsWith('_1') ? (failures[webhooks.calls.length % 4] ?? status(404)) : status(200)
   start()
   for (let attempt = 1; attempt < 10; attempt += 1) {
-    await waitFor(async () => expect(await statesOf(orderId)).toContain(`1 waiting ${attempt}`))
+    await soon(async () => expect(await statesOf(orderId)).toContain(`1 waiting ${attempt}`))
     expect(called()).toHaveLength(attempt)
     stage.advance(24 * 3_600_000)
   }
-  await waitFor(async () => expect(await statesOf(orderId)).toEqual(['1 exhausted 10', '2 delivered 0']))
+  await soon(async () => expect(await statesOf(orderId)).toEqual(['1 exhausted 10', '2 delivered 0']))
   expect(called()).toEqual([1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2])
   expect(webhooks.exhausted).toMatchObject([
     { orderId, url: 'https://one.example/', host: 'one.example', endpoint: null, lastAnswer: 'ECONNRESET' },
@@ -183,7 +181,7 @@ test.each([
     await relay()
     webhooks.answer = () => answer
     start()
-    await waitFor(async () => expect(await statesOf(orderId)).toEqual(['1 waiting 1']))
+    await soon(async () => expect(await statesOf(orderId)).toEqual(['1 waiting 1']))
     expect(await stage.db.query('SELECT said FROM webhook_attempts')).toEqual([
       { said: 'no such name: '.padEnd(1_000, 'x') },
     ])
@@ -196,11 +194,11 @@ test('410 ends what one order tells its callback_url, for good', async () => {
   await relay()
   webhooks.answer = (call) => (call.id.includes(other) ? status(200) : status(410))
   start()
-  await waitFor(async () => expect(await statesOf(orderId)).toEqual(['1 cancelled 1', '2 cancelled 0']))
-  await waitFor(async () => expect(await statesOf(other)).toEqual(['1 delivered 0']))
+  await soon(async () => expect(await statesOf(orderId)).toEqual(['1 cancelled 1', '2 cancelled 0']))
+  await soon(async () => expect(await statesOf(other)).toEqual(['1 delivered 0']))
   await happen(stage, orderId)
   await relay()
-  await waitFor(async () => expect(await statesOf(orderId)).toContain('3 cancelled 0'))
+  await soon(async () => expect(await statesOf(orderId)).toContain('3 cancelled 0'))
   expect(called()).toHaveLength(2)
 })
 
@@ -212,7 +210,7 @@ test('410 disables an endpoint for all orders, and so does its owner', async () 
   await disableEndpointBy(stage, 'we_second00', 'owner')
   webhooks.answer = () => status(410)
   start()
-  await waitFor(async () => {
+  await soon(async () => {
     for (const orderId of orders) {
       const states = await statesOf(orderId)
       expect(states.map((state) => state.split(' ')[1])).toEqual(['cancelled', 'cancelled'])
@@ -233,11 +231,11 @@ test('what happens while an endpoint is disabled by its receiver is cancelled, a
   await relay()
   webhooks.answer = () => status(410)
   start()
-  await waitFor(async () => expect(await statesOf(orderId)).toEqual(['1 cancelled 1']))
+  await soon(async () => expect(await statesOf(orderId)).toEqual(['1 cancelled 1']))
   await happen(stage, orderId)
   const later = await openOrder(stage, null)
   await relay()
-  await waitFor(async () => {
+  await soon(async () => {
     expect(await statesOf(orderId)).toEqual(['1 cancelled 1', '2 cancelled 0'])
     expect(await statesOf(later)).toEqual(['1 cancelled 0'])
   })
@@ -249,7 +247,7 @@ test('what happens while an endpoint is disabled by its receiver is cancelled, a
   await enableAll()
   webhooks.answer = () => status(200)
   expect(await again('key:enabled')).toMatchObject({ value: { redelivered: 3 } })
-  await waitFor(async () => {
+  await soon(async () => {
     expect(await statesOf(orderId)).toEqual(['1 delivered 0', '2 delivered 0'])
     expect(await statesOf(later)).toEqual(['1 delivered 0'])
   })
@@ -268,7 +266,7 @@ test('an endpoint that disabled itself is mailed to its owner, once each time', 
     to_address: 'owner@shop.example',
     data: { order_id: order, url: 'https://gone.example/', endpoint: 'we_first000' },
   })
-  await waitFor(async () => {
+  await soon(async () => {
     for (const one of [orderId, other]) expect((await statesOf(one))[0]).toMatch(/cancelled/)
   })
   expect([[mail(orderId)], [mail(other)]]).toContainEqual(await mailed())
@@ -276,7 +274,7 @@ test('an endpoint that disabled itself is mailed to its owner, once each time', 
   await enableAll()
   const next = await openOrder(stage, null)
   await relay()
-  await waitFor(async () => expect(await statesOf(next)).toEqual(['1 cancelled 1']))
+  await soon(async () => expect(await statesOf(next)).toEqual(['1 cancelled 1']))
   expect(await mailed()).toEqual([mail(next)])
 })
 
@@ -291,13 +289,13 @@ test('a receiver that hangs takes its own places and nobody else’s', async () 
   await relay()
   webhooks.answer = ({ url }) => (url.includes('live') ? status(200) : never())
   start()
-  await waitFor(async () => expect((await statesOf(live))[3]).toBe('4 delivered 0'))
+  await soon(async () => expect((await statesOf(live))[3]).toBe('4 delivered 0'))
   const to = (part: string) => webhooks.calls.filter(({ url }) => url.includes(part)).length
-  await waitFor(() => expect(to('//dead.')).toBe(10))
-  await waitFor(() => expect(to('dead') - to('//dead.'), 'of one account, on eight hosts').toBe(40))
+  await soon(() => expect(to('//dead.')).toBe(10))
+  await soon(() => expect(to('dead') - to('//dead.'), 'of one account, on eight hosts').toBe(40))
   const later = await orderWith(2, 'https://live.example/')
   await relay()
-  await waitFor(async () => expect(await statesOf(later)).toEqual(['1 delivered 0', '2 delivered 0']))
+  await soon(async () => expect(await statesOf(later)).toEqual(['1 delivered 0', '2 delivered 0']))
   expect(to('//dead.')).toBe(10)
 })
 
@@ -370,7 +368,7 @@ test('every host of an account has its turn, however many wait for later', async
   await emptyLines(450, nowMs, 'acc_hoster0000', 'now')
   await emptyLines(3, nowMs, 'acc_another000')
   start()
-  await waitFor(async () => {
+  await soon(async () => {
     const [left] = await stage.db.query(
       `SELECT count(*) FILTER (WHERE host LIKE 'later%') AS later, count(*) FILTER (WHERE host NOT LIKE 'later%') AS now
        FROM webhook_lines WHERE due_at_ms IS NOT NULL`,
@@ -387,7 +385,7 @@ test('whoever lost a claim writes nothing but what came of its attempt', async (
   const late = Promise.withResolvers<WebhookAnswer>()
   slow.answer = () => (called(slow).length === 1 ? late.promise : status(200))
   start(slow)
-  await waitFor(() => expect(called(slow)).toEqual([1]))
+  await soon(() => expect(called(slow)).toEqual([1]))
   const second = openWebhookStage(stage, wall)
   start(second)
   // Nobody may while the claim lasts.
@@ -395,9 +393,9 @@ test('whoever lost a claim writes nothing but what came of its attempt', async (
   await relay()
   expect([called(slow), called(second)]).toEqual([[1], []])
   wall.ms += 1
-  await waitFor(async () => expect(await statesOf(orderId)).toEqual(['1 delivered 0', '2 delivered 0']))
+  await soon(async () => expect(await statesOf(orderId)).toEqual(['1 delivered 0', '2 delivered 0']))
   late.resolve(status(500))
-  await waitFor(async () =>
+  await soon(async () =>
     expect(
       await stage.db.query('SELECT sequence, status FROM webhook_attempts ORDER BY sequence, fence'),
     ).toEqual([
@@ -413,8 +411,8 @@ test('what begins to wait while a line is let go is told', async () => {
   const orderId = await orderWith(1)
   await relay()
   start()
-  await waitFor(() => expect(called()).toEqual([1]))
-  await waitFor(async () => expect(await statesOf(orderId)).toEqual(['1 delivered 0']))
+  await soon(() => expect(called()).toEqual([1]))
+  await soon(async () => expect(await statesOf(orderId)).toEqual(['1 delivered 0']))
   await loops.splice(0)[0]?.stop()
   await happen(stage, orderId)
   const key = [bucketOf(orderId), orderId]
@@ -434,7 +432,7 @@ test('what begins to wait while a line is let go is told', async () => {
     )
   }
   const commit = async () => {
-    await waitFor(async () =>
+    await soon(async () =>
       expect(await stage.db.query('SELECT 1 AS one FROM pg_locks WHERE NOT granted')).toHaveLength(1),
     )
     await stage.corrupt('COMMIT')
@@ -462,7 +460,7 @@ test('what begins to wait while a line is let go is told', async () => {
       webhooks.world.db.transaction((tx) => work(slowly(tx))),
   }
   loops.push(startDelivering({ ...webhooks.world, db }))
-  await waitFor(() => expect(called()).toEqual([1, 2]))
+  await soon(() => expect(called()).toEqual([1, 2]))
 })
 
 test('a process that stops cuts off what is under way, which is no failure of the receiver', async () => {
@@ -470,12 +468,12 @@ test('a process that stops cuts off what is under way, which is no failure of th
   await relay()
   webhooks.answer = never
   const loop = start()
-  await waitFor(() => expect(called()).toEqual([1]))
+  await soon(() => expect(called()).toEqual([1]))
   await loop.stop()
   expect(await statesOf(orderId)).toEqual(['1 waiting 0'])
   const next = openWebhookStage(stage)
   start(next)
-  await waitFor(async () => expect(await statesOf(orderId)).toEqual(['1 delivered 0']))
+  await soon(async () => expect(await statesOf(orderId)).toEqual(['1 delivered 0']))
   expect(called(next)).toEqual([1])
 })
 
@@ -486,7 +484,7 @@ test('several processes tell every event of many orders once, and each order in 
   await relay()
   const workers = [webhooks, openWebhookStage(stage), openWebhookStage(stage)]
   for (const worker of workers) start(worker)
-  await waitFor(async () =>
+  await soon(async () =>
     expect(await stage.db.query(`SELECT 1 FROM webhook_deliveries WHERE state <> 'delivered'`)).toEqual([]),
   )
   expect(workers.flatMap(({ calls }) => calls)).toHaveLength(100)
@@ -510,7 +508,7 @@ test('what cannot be made into a message is a failure that is logged, and waits 
     },
   }
   start({ ...webhooks, world: broken })
-  await waitFor(async () => expect(await statesOf(orderId)).toEqual(['1 waiting 1']))
+  await soon(async () => expect(await statesOf(orderId)).toEqual(['1 waiting 1']))
   expect(stage.logged.filter(({ level }) => level === 'error')).toHaveLength(1)
 })
 
@@ -519,7 +517,7 @@ test('what no secret can be found for to sign it with is a failure like any othe
   await relay()
   const { world } = webhooks
   start({ ...webhooks, world: { ...world, webhooks: { ...world.webhooks, secretsOf: async () => [] } } })
-  await waitFor(async () => expect(await statesOf(orderId)).toEqual(['1 waiting 1']))
+  await soon(async () => expect(await statesOf(orderId)).toEqual(['1 waiting 1']))
   expect(await stage.db.query('SELECT outcome, said FROM webhook_attempts')).toEqual([
     { outcome: 'failed', said: 'no secret of the account could be opened to sign it with' },
   ])
@@ -538,11 +536,11 @@ test('a database that does not tell the secrets uses up nobody’s attempts', as
     return world.webhooks.secretsOf(accountId)
   }
   loops.push(startDelivering({ ...world, webhooks: { ...world.webhooks, secretsOf } }))
-  await waitFor(() => expect(stage.logged.map(({ level }) => level)).toContain('warn'))
+  await soon(() => expect(stage.logged.map(({ level }) => level)).toContain('warn'))
   expect([await statesOf(orderId), calls]).toEqual([['1 waiting 0'], []])
   // When the claim has run out it is tried again.
   wall.ms += 1_001
-  await waitFor(async () => expect(await statesOf(orderId)).toEqual(['1 delivered 0']))
+  await soon(async () => expect(await statesOf(orderId)).toEqual(['1 delivered 0']))
   expect(asked).toBe(2)
 })
 
@@ -555,7 +553,7 @@ test('what is given up is mailed to the owner in the same transaction, unless ma
   await stage.corrupt('UPDATE webhook_deliveries SET attempts = 9')
   webhooks.answer = () => status(503)
   start({ ...webhooks, world: mailing(webhooks.world) })
-  await waitFor(async () => {
+  await soon(async () => {
     expect(await statesOf(orderId)).toEqual(['1 exhausted 10'])
     expect(await statesOf(silent)).toEqual(['1 exhausted 10'])
   })
@@ -581,7 +579,7 @@ test('what an owner is told of an answer is cut between two characters, and neve
   webhooks.answer = ({ url }) => ({ kind: 'failed', why: why.get(url) ?? '' })
   start({ ...webhooks, world: mailing(webhooks.world) })
   const told = () => stage.db.query(`SELECT data->>'last_answer' AS told FROM mails ORDER BY data->>'url'`)
-  await waitFor(async () => {
+  await soon(async () => {
     expect(await told()).toEqual([
       { told: `x${'\u{1f4b8}'.repeat(150)}\ufffd` },
       { told: `x${'\u{1f4b8}'.repeat(199)}` },
@@ -600,7 +598,7 @@ test('of all that one receiver lets be given up its owner is mailed once a day',
     await relay()
     await stage.corrupt(`UPDATE webhook_deliveries SET attempts = 9 WHERE state = 'waiting'`)
     const loop = start({ ...round, world: mailing(round.world) })
-    await waitFor(async () =>
+    await soon(async () =>
       expect(await stage.db.query(`SELECT 1 FROM webhook_deliveries WHERE state = 'waiting'`)).toEqual([]),
     )
     await loop.stop()
@@ -631,7 +629,7 @@ test('an owner who wants no mails gets none', async () => {
   await stage.corrupt('UPDATE webhook_deliveries SET attempts = 9')
   webhooks.answer = () => status(503)
   start({ ...webhooks, world: mailing(webhooks.world) })
-  await waitFor(async () => expect(await statesOf(orderId)).toEqual(['1 exhausted 10']))
+  await soon(async () => expect(await statesOf(orderId)).toEqual(['1 exhausted 10']))
   expect(await stage.db.query('SELECT 1 FROM mails')).toEqual([])
   await stage.empty('notification_settings')
 })

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { afterEach, expect, test, vi } from 'vitest'
+import { soon } from '../../../test/harness/eventually.ts'
 import { systemClock } from '../../clock.ts'
 import { defaultPolicy } from '../../engine/default_policy.ts'
 import { type FeedEvent, type Follower, openFeed } from '../../engine/notify/feed.ts'
@@ -94,7 +95,7 @@ async function statusOfAnother({ base }: Harness): Promise<number> {
 }
 
 async function only(followers: ReadonlySet<Follower>): Promise<Follower> {
-  await vi.waitFor(() => expect(followers.size).toBe(1))
+  await soon(() => expect(followers.size).toBe(1))
   return [...followers][0] ?? expect.unreachable()
 }
 
@@ -117,7 +118,7 @@ test.each(endings)(
     follower.tell(done)
     follower.end()
     await once(socket, 'close')
-    await vi.waitFor(async () => expect(await statusOfAnother(server)).toBe(200))
+    await soon(async () => expect(await statusOfAnother(server)).toBe(200))
   },
 )
 
@@ -145,7 +146,7 @@ test('who lets too much lie is cut off, also behind another answer', async () =>
   }
   for (let sequence = 1; sequence < 500; sequence += 1) follower.tell({ ...pending, sequence })
   await once(socket, 'close')
-  await vi.waitFor(() => expect(followers.size).toBe(0))
+  await soon(() => expect(followers.size).toBe(0))
 })
 
 test('an order that is followed by its token has so many seats wherever they ask from, and its account has others', async () => {
@@ -164,7 +165,7 @@ test('an order that is followed by its token has so many seats wherever they ask
   expect((await fromNetwork(STREAMS_PER_TOKEN)).status).toBe(429)
   expect((await follow(signedHeaders('GET', TARGET, '', {}))).status).toBe(200)
   streams[0]?.leave()
-  await vi.waitFor(async () => expect((await fromNetwork(STREAMS_PER_TOKEN)).status).toBe(200))
+  await soon(async () => expect((await fromNetwork(STREAMS_PER_TOKEN)).status).toBe(200))
 })
 
 test('an answer that fails costs its connection, not the process', async () => {
@@ -173,7 +174,7 @@ test('an answer that fails costs its connection, not the process', async () => {
   await only(followers)
   responses[0]?.emit('error', new Error('it could not be written'))
   await once(socket, 'close')
-  await vi.waitFor(() => expect(followers.size).toBe(0))
+  await soon(() => expect(followers.size).toBe(0))
 })
 
 test('who leaves while the events are read is not followed, and keeps no seat', async () => {
@@ -186,9 +187,9 @@ test('who leaves while the events are read is not followed, and keeps no seat', 
   const socket = await ask(streamOf())
   await asked.promise
   socket.destroy()
-  await vi.waitFor(() => expect(responses[0]?.destroyed).toBe(true))
+  await soon(() => expect(responses[0]?.destroyed).toBe(true))
   events.resolve([])
-  await vi.waitFor(() => expect(server.logText()).toContain('"route":"/v1/order/:order_id/events"'))
+  await soon(() => expect(server.logText()).toContain('"route":"/v1/order/:order_id/events"'))
   expect(followers.size).toBe(0)
   expect(await statusOfAnother(server)).toBe(200)
 })
@@ -202,7 +203,7 @@ test('a stream that is taken leaves its connection to the next request', async (
   })
   const follower = await only(followers)
   follower.tell(done)
-  await vi.waitFor(() => expect(text).toMatch(/"status":"DONE"[\s\S]*\r\n0\r\n\r\n$/))
+  await soon(() => expect(text).toMatch(/"status":"DONE"[\s\S]*\r\n0\r\n\r\n$/))
   expect(text, 'it is followed by its token').toContain('"callback_url":null')
   expect(await statusOfAnother(server)).toBe(200)
   socket.write('GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')
@@ -225,7 +226,7 @@ test.each(['an event', 'a beat'])(
     follower.tell(event(1))
     follower.beat()
     follower.tell(event(2))
-    await vi.waitFor(() => expect(text).toMatch(/^retry: 2000\n\nid: 1\n[\s\S]*\n\n:\n\nid: 2\n/))
+    await soon(() => expect(text).toMatch(/^retry: 2000\n\nid: 1\n[\s\S]*\n\n:\n\nid: 2\n/))
     expect(text).toContain(`"callback_url":"${orderView.callback_url}"`)
     key = null
     if (what === 'a beat') follower.beat()

@@ -5,8 +5,9 @@ import { join } from 'node:path'
 import { type Postgres, removePostgres } from '@cambist/devnet'
 import { parseSetCookie } from 'cookie'
 import pg from 'pg'
-import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { emptyTables } from '../../../test/harness/empty_tables.ts'
+import { soon } from '../../../test/harness/eventually.ts'
 import { startMigratedPostgres } from '../../../test/harness/migrated_postgres.ts'
 import { setEmail } from '../../accounts/email.ts'
 import type { OwnerPlace } from '../../accounts/owner_place.ts'
@@ -721,7 +722,7 @@ test.each(['a session that begins', 'a change that is asked for'])(
       what === 'a session that begins'
         ? waiting.send('POST', '/account/session', { token })
         : own.send('POST', '/account/email', { email: 'thief@example.com' })
-    await vi.waitFor(async () => {
+    await soon(async () => {
       const waits = await superuser.query(`SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'`)
       expect(waits.rows).toHaveLength(1)
     })

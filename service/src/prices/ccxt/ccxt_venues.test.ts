@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { soon } from '../../../test/harness/eventually.ts'
 import { systemClock } from '../../clock.ts'
 import { currencyCodes } from '../../domain/catalog/currencies.ts'
 import { HOUR_MS } from '../../domain/time.ts'
@@ -145,7 +146,7 @@ describe.each(venueIds)('%s', (venue) => {
       const stop = new AbortController()
       const reading = patient?.read(stop.signal)
       const rejected = expect(reading).rejects.toThrow()
-      await vi.waitFor(() => expect(serverOf(venue).requests.length).toBeGreaterThan(0))
+      await soon(() => expect(serverOf(venue).requests.length).toBeGreaterThan(0))
       stop.abort()
       await rejected
       const [hasty] = sourcesOf([venue], 50)
@@ -193,8 +194,8 @@ describe('with four healthy venues', () => {
         const refreshed = book.refresh().then(() => {
           isOver = true
         })
-        await vi.waitFor(() => expect(serverOf(bad).requests.length).toBeGreaterThan(0), { timeout: 10_000 })
-        await vi.waitFor(() => expect(book.usd('BTC')).toBe(medianBtc(healthy)), { timeout: 10_000 })
+        await soon(() => expect(serverOf(bad).requests.length).toBeGreaterThan(0))
+        await soon(() => expect(book.usd('BTC')).toBe(medianBtc(healthy)))
         expect(isOver).toBe(false)
         serverOf(bad).hangUp()
         await refreshed
