@@ -49,6 +49,7 @@ export default defineConfig({
           name: 'proofs',
           include: ['service/test/{proof,simulation}/**/*.test.ts'],
           provide: { proof: { size: 'short', seed: 1, part: null } },
+          testTimeout: 240_000,
           hookTimeout: 240_000,
           maxWorkers: 3,
           expect: polling,

@@ -783,7 +783,7 @@ describe('what the devnet does with it', () => {
     })
     const other = new APIClient({ url: info(said).rpcUrl })
     const block = async () => other.v1.chain.get_block((await other.v1.chain.get_info()).head_block_num)
-    await expect.poll(async () => Number((await block()).block_num), { timeout: 20_000 }).toBeGreaterThan(2)
+    await expect.poll(async () => Number((await block()).block_num)).toBeGreaterThan(2)
     const before = await block()
     await killHard(child)
     const later = await startDevnet({ dataDir: place.path, networks: ['EOS'], mining: 'manual' })

@@ -17,7 +17,7 @@ let stage: BooksStage
 
 beforeAll(async () => {
   stage = await openBooksStage('own-seal-key')
-}, 60_000)
+})
 beforeEach(async () => {
   await stage.reset()
   await stage.empty('order_seal_key')

@@ -33,7 +33,7 @@ beforeAll(async () => {
   })
   superuser = new pg.Client({ connectionString: server.url })
   await superuser.connect()
-}, 60_000)
+})
 
 afterAll(async () => {
   await superuser?.end()

@@ -30,7 +30,7 @@ beforeAll(async () => {
   server = await startMigratedPostgres(join(folder, 'postgres'))
   const options = { url: server.url, connectionsMax: 4, applicationName: 'signed' }
   db = openDatabase({ ...options, onConnectionLost: () => {} })
-}, 60_000)
+})
 
 afterAll(async () => {
   await db?.close()

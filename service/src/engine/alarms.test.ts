@@ -17,7 +17,7 @@ let stage: BooksStage
 
 beforeAll(async () => {
   stage = await openBooksStage('alarms')
-}, 60_000)
+})
 beforeEach(() => stage.reset())
 afterAll(() => stage?.stop())
 

@@ -27,7 +27,7 @@ let stage: BooksStage
 
 beforeAll(async () => {
   stage = await openBooksStage('exchange')
-}, 60_000)
+})
 beforeEach(() => stage.reset())
 afterAll(() => stage?.stop())
 

@@ -44,7 +44,7 @@ let folder: string
 beforeAll(async () => {
   stage = await openBooksStage('own-keystore')
   folder = mkdtempSync(join(tmpdir(), 'cambist-own-keystore-'))
-}, 60_000)
+})
 
 beforeEach(() => stage.reset())
 

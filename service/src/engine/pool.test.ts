@@ -15,7 +15,7 @@ const asked: number[] = []
 
 beforeAll(async () => {
   stage = await openBooksStage('pool')
-}, 60_000)
+})
 beforeEach(async () => {
   await stage.reset()
   asked.length = 0

@@ -29,7 +29,7 @@ async function paste(block: string): Promise<readonly string[]> {
   mkdirSync(join(folder, '.cambist'))
   symlinkSync(join(sandbox().dataDir, 'sandbox.json'), join(folder, '.cambist', 'sandbox.json'))
   try {
-    const shell = spawn('sh', ['-c', block], { cwd: folder, timeout: 110_000 })
+    const shell = spawn('sh', ['-c', block], { cwd: folder, timeout: 200_000 })
     const told = { out: '', error: '' }
     shell.stdout.on('data', (chunk) => (told.out += chunk))
     shell.stderr.on('data', (chunk) => (told.error += chunk))

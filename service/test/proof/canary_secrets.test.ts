@@ -323,7 +323,7 @@ describe('a leak is found', () => {
     ).toEqual([])
   })
 
-  test.each(['hex', 'base64url'])('of a real command, written as %s', { timeout: 60_000 }, async (form) => {
+  test.each(['hex', 'base64url'])('of a real command, written as %s', { timeout: 240_000 }, async (form) => {
     const secret = 'what an operator typed & nobody may see'
     const careless = { NODE_OPTIONS: `--import ${PLANTED}`, TROUBLE_SECRET: secret, TROUBLE_FORM: form }
     const { output } = await texts.command(['--help'], careless)

@@ -38,7 +38,7 @@ test('a signed transaction is as large as foreseen, short signatures aside', () 
       expect(actual).toBeGreaterThanOrEqual(foreseen - BigInt(Math.ceil(inputs / 4)))
     }
   }
-}, 60_000)
+})
 
 test('the dust limits of Bitcoin Core', () => {
   expect(kinds.map((kind) => [kind, dustLimit(kind)])).toEqual([

@@ -27,7 +27,7 @@ let stage: BooksStage
 
 beforeAll(async () => {
   stage = await openBooksStage('emergency-desk')
-}, 60_000)
+})
 
 beforeEach(() => stage.reset())
 

@@ -23,7 +23,7 @@ let stage: BooksStage
 
 beforeAll(async () => {
   stage = await openBooksStage('open-order')
-}, 60_000)
+})
 
 beforeEach(async () => {
   await stage.reset()

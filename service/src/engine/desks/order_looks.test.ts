@@ -37,7 +37,7 @@ let stage: BooksStage
 
 beforeAll(async () => {
   stage = await openBooksStage('order-looks')
-}, 60_000)
+})
 beforeEach(() => stage.reset())
 afterAll(() => stage?.stop())
 

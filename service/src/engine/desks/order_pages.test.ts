@@ -18,7 +18,7 @@ let desk: Pick<Desk, 'listOrders'>
 
 beforeAll(async () => {
   stage = await openBooksStage('order-pages')
-}, 60_000)
+})
 beforeEach(async () => {
   await stage.reset()
   desk = orderDesk({ ...stage.world, tokenOf: () => '', seal: () => '' } as unknown as DeskWorld)

@@ -29,7 +29,7 @@ let stage: BooksStage
 
 beforeAll(async () => {
   stage = await openBooksStage('fee_cover')
-}, 60_000)
+})
 
 beforeEach(() => stage.reset())
 

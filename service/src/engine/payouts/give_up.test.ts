@@ -31,7 +31,7 @@ let stage: BooksStage
 
 beforeAll(async () => {
   stage = await openBooksStage('give_up')
-}, 60_000)
+})
 
 beforeEach(() => stage.reset())
 

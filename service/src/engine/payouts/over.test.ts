@@ -34,7 +34,7 @@ let stage: BooksStage
 
 beforeAll(async () => {
   stage = await openBooksStage('over')
-}, 60_000)
+})
 
 beforeEach(() => stage.reset())
 

@@ -21,7 +21,7 @@ let stage: BooksStage
 
 beforeAll(async () => {
   stage = await openBooksStage('overtaken')
-}, 60_000)
+})
 
 beforeEach(() => stage.reset())
 

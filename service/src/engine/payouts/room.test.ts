@@ -26,7 +26,7 @@ let stage: BooksStage
 
 beforeAll(async () => {
   stage = await openBooksStage('room')
-}, 60_000)
+})
 
 beforeEach(() => stage.reset())
 

@@ -21,7 +21,7 @@ let stage: BooksStage
 
 beforeAll(async () => {
   stage = await openBooksStage('unsigned_sweep')
-}, 60_000)
+})
 
 beforeEach(async () => {
   await stage.reset()

@@ -27,7 +27,7 @@ let stage: BooksStage
 
 beforeAll(async () => {
   stage = await openBooksStage('wait_for_source')
-}, 60_000)
+})
 
 beforeEach(() => stage.reset())
 

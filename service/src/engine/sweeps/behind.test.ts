@@ -18,7 +18,7 @@ let stage: BooksStage
 
 beforeAll(async () => {
   stage = await openBooksStage('behind')
-}, 60_000)
+})
 
 beforeEach(async () => {
   await stage.reset()

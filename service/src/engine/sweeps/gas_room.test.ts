@@ -18,7 +18,7 @@ let stage: BooksStage
 
 beforeAll(async () => {
   stage = await openBooksStage('gas_room')
-}, 60_000)
+})
 
 beforeEach(async () => {
   await stage.reset()

@@ -20,7 +20,7 @@ let stage: BooksStage
 
 beforeAll(async () => {
   stage = await openBooksStage('orphaned_sweep')
-}, 60_000)
+})
 
 beforeEach(async () => {
   await stage.reset()

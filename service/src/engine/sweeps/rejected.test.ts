@@ -16,7 +16,7 @@ let stage: BooksStage
 
 beforeAll(async () => {
   stage = await openBooksStage('rejected')
-}, 60_000)
+})
 
 beforeEach(async () => {
   await stage.reset()

@@ -19,7 +19,7 @@ let stage: BooksStage
 
 beforeAll(async () => {
   stage = await openBooksStage('signed_before')
-}, 60_000)
+})
 
 beforeEach(() => stage.reset())
 

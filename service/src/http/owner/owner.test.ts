@@ -59,7 +59,7 @@ beforeAll(async () => {
   superuser = new pg.Client({ connectionString: server.url })
   await superuser.connect()
   http = await startHttp({ desk, parts: { owners: place }, limits: { loopbackCallbacks: true } })
-}, 60_000)
+})
 
 beforeEach(async () => {
   await emptyTables(superuser, [
