@@ -18,6 +18,7 @@ export default defineConfig({
     include: ['service/test/{proof,simulation}/**/*.test.ts'],
     provide: { proof: { size: 'long', seed: Number(process.env.PROOF_SEED ?? 1), part: part() } },
     fileParallelism: false,
+    testTimeout: 600_000,
     hookTimeout: 600_000,
   },
 })
