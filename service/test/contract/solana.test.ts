@@ -200,7 +200,7 @@ test('a node that has forgotten does not make an attempt look over', async () =>
   await driver.mine(155)
   expect(await driver.chain.isOver?.(intent, tx.txHash)).toBe(true)
   const elsewhere = { ...intent, reference: { ...intent.reference, blockhash: other } }
-  await expect(driver.chain.isOver?.(elsewhere, tx.txHash)).rejects.toThrow('forgotten')
+  await expect(driver.chain.isOver?.(elsewhere, tx.txHash)).rejects.toThrow('does not stand on')
   const lower = { ...intent, lastHeight: intent.lastHeight - 1 }
   expect(await driver.chain.isOver?.(lower, tx.txHash)).toBe(true)
 })

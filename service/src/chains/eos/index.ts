@@ -56,7 +56,7 @@ export function eos(settings: EosSettings): Chain {
     bid: (outflow) => bid({ rpc, blocks, account }, outflow),
     draft: (outflow, feeBid, funds) => draft(settings, outflow, feeBid, funds),
     raise,
-    isOver: (intent, txHash) => isOver(blocks, intent, txHash),
+    isOver: (intent, txHash, between) => isOver(blocks, intent, txHash, between),
     broadcast: (tx) => broadcast(rpc, find, tx),
     balance: (asset, addresses, height) =>
       balance({ rpc, blocks }, asset, new Set(addresses.map(accountOf)), height),

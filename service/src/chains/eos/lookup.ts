@@ -46,7 +46,12 @@ async function heightOf(rpc: Rpc, txHash: string): Promise<number | null> {
  * So all of those are read, one by one and each the parent of the next, once an irreversible block is later: they either
  * have it, or no chain ever will. What the node cannot show it cannot say.
  */
-export async function isOver(blocks: Blocks, intent: Intent, txHash: string | null): Promise<boolean> {
+export async function isOver(
+  blocks: Blocks,
+  intent: Intent,
+  txHash: string | null,
+  between?: () => Promise<void>,
+): Promise<boolean> {
   if (intent.family !== 'eos') throw new Error('a transaction of EOS is over on EOS')
   const { irreversible } = await blocks.info()
   const last = await blocks.final(irreversible.height)
@@ -56,6 +61,7 @@ export async function isOver(blocks: Blocks, intent: Intent, txHash: string | nu
   if (txHash === null) return true
   let parentHash = intent.reference.id
   for (let height = heightOfId(parentHash) + 1; height <= last.height; height += 1) {
+    await between?.()
     const block = await blocks.final(height)
     if (block?.parentHash !== parentHash)
       throw new NoAnswer('block', `block ${height} does not follow the one before`)

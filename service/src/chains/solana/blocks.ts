@@ -21,6 +21,15 @@ export type Blocks = {
   /** Null when it is not final yet. */
   header(slot: number): Promise<Header | null>
   at(slot: number): Promise<SolanaBlock | null>
+  /** A final block by the signatures of its transactions, which name them. Rejects where the slot has none. */
+  signed(slot: number): Promise<SignedBlock>
+}
+
+/** Named and linked by hashes of blocks alone: a slot that was skipped has none. */
+export type SignedBlock = {
+  readonly hash: string
+  readonly parentHash: string
+  readonly signatures: readonly unknown[]
 }
 
 /** Beyond what nodes of one network, or a node and its watcher, are ever apart. */
@@ -38,7 +47,7 @@ export function blocksOf(rpc: Rpc): Blocks {
     newest = Math.max(newest, slot)
     return slot
   }
-  const read = async (slot: number, details: Details) => {
+  const read = async (slot: number, details: 'accounts' | 'none') => {
     // A node says of a slot that is to come what it says of one that was skipped.
     if (slot > newest && slot > (await askNewest())) return null
     return readSlot(rpc, slot, newest, details)
@@ -46,6 +55,7 @@ export function blocksOf(rpc: Rpc): Blocks {
   return {
     head: async () => readSlot(rpc, await askNewest(), newest, 'none'),
     header: async (slot) => known.get(slot) ?? read(slot, 'none'),
+    signed: (slot) => readSigned(rpc, slot),
     at: async (slot) => {
       const asked = known.get(slot)
       if (asked !== undefined) return asked
@@ -64,9 +74,24 @@ export function blocksOf(rpc: Rpc): Blocks {
   }
 }
 
-type Details = 'accounts' | 'none'
+async function readSigned(rpc: Rpc, slot: number): Promise<SignedBlock> {
+  const made = await readBlock(rpc, slot, 'signatures')
+  if (made === null) throw new NoAnswer('getBlock', `slot ${slot} has no block: the node has forgotten it`)
+  return {
+    hash: textIn(made.blockhash, 'getBlock blockhash'),
+    parentHash: textIn(made.previousBlockhash, 'getBlock previousBlockhash'),
+    signatures: listIn(made.signatures, 'getBlock signatures'),
+  }
+}
 
-async function readSlot(rpc: Rpc, slot: number, newest: number, details: Details): Promise<SolanaBlock> {
+type Details = 'accounts' | 'signatures' | 'none'
+
+async function readSlot(
+  rpc: Rpc,
+  slot: number,
+  newest: number,
+  details: Exclude<Details, 'signatures'>,
+): Promise<SolanaBlock> {
   const made = await readBlock(rpc, slot, details)
   if (made === null) return readSkipped(rpc, slot, newest)
   const { blockHeight, blockhash, blockTime, parentSlot, previousBlockhash } = made
@@ -134,7 +159,7 @@ async function readBlock(rpc: Rpc, slot: number, transactionDetails: Details): P
   const options = {
     ...FINAL,
     transactionDetails,
-    rewards: transactionDetails !== 'none',
+    rewards: transactionDetails === 'accounts',
     maxSupportedTransactionVersion: VERSION_MAX,
   }
   try {

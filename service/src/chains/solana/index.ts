@@ -63,7 +63,7 @@ export function solana(settings: SolanaSettings): Chain {
     bid: (outflow) => bid(bidder, outflow),
     draft: (outflow, feeBid, funds) => draft(drafter, outflow, feeBid, funds),
     raise: (previous, feeBid) => raise(drafter, previous, feeBid),
-    isOver: (intent, txHash) => isOver(rpc, blocks, intent, txHash),
+    isOver: (intent, txHash, between) => isOver(rpc, blocks, intent, txHash, between),
     broadcast: (tx) => broadcast(rpc, find, tx),
     balance: (asset, addresses, height) => balance({ rpc, blocks }, asset, mintOf(asset), addresses, height),
     lockedUnits: async () => fromChainUnits(native, (await rents()).account).units,

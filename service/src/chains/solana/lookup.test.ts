@@ -6,8 +6,8 @@ import { NodeRefusal } from './rpc.ts'
 import { type Script, scriptedNode } from './testing/scripted_node.ts'
 
 /**
- * What: an attempt is over when the final chain has passed it by and does not have it; a node that has forgotten, that lacks
- * blocks or that goes backwards is not believed. Why one has failed is told where it says whose fault it is.
+ * What: an attempt is over when the final chain has passed it by and none of the blocks in which it could be has it; a node that has
+ * forgotten, that lacks blocks or that is behind is not believed. Why one has failed is told where it says whose fault it is.
  * How: a node that answers as the test says. Every slot has a block here, and its height is 100 less.
  */
 const intent = {
@@ -17,29 +17,34 @@ const intent = {
 } as SolanaIntent
 const signature = 'a'.repeat(88)
 
-const block = (slot: number) => ({
+const block = (slot: number, signatures: readonly string[] = []) => ({
   blockhash: `hash ${slot}`,
   previousBlockhash: `hash ${slot - 1}`,
   parentSlot: slot - 1,
   blockHeight: slot - 100,
   blockTime: 1,
+  signatures: ['b'.repeat(88), ...signatures],
 })
 const slots = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, index) => from + index)
-const inContext = (value: unknown) => ({ context: { slot: 1 }, value })
 
-function look(script: Script, txHash: string | null = signature) {
+/** Behind one address, and behind: it has not heard of anything that was signed since. */
+const behind: Script = {
+  getTransaction: () => null,
+  getSignatureStatuses: () => ({ context: { slot: 1_150 }, value: [null] }),
+}
+
+function look(script: Script, txHash: string | null = signature, asked = intent) {
   const node = scriptedNode({
     getSlot: () => 1_300,
     getBlock: (slot) => block(Number(slot)),
     getBlocks: (from, to) => slots(Number(from), Number(to)),
-    getTransaction: () => null,
-    getSignatureStatuses: () => inContext([null]),
+    ...behind,
     ...script,
   })
-  return isOver(node, blocksOf(node), intent, txHash)
+  return isOver(node, blocksOf(node), asked, txHash)
 }
 
-test('it is over when a block above its last is final, and nobody has it', async () => {
+test('it is over when a block above its last is final, and none up to there has it', async () => {
   expect(await look({})).toBe(true)
   expect(await look({ getSlot: () => 1_252 })).toBe(true)
   expect(await look({ getSlot: () => 1_251 }), 'the next block is its last').toBe(false)
@@ -48,48 +53,69 @@ test('it is over when a block above its last is final, and nobody has it', async
 })
 
 test('one that was drafted when a block less was counted is over no earlier', async () => {
-  const node = (slot: number) =>
-    scriptedNode({
-      getSlot: () => slot,
-      getBlock: (asked) => block(Number(asked)),
-      getBlocks: (from, to) => slots(Number(from), Number(to)),
-      getTransaction: () => null,
-      getSignatureStatuses: () => inContext([null]),
-    })
-  const ask = (slot: number) =>
-    isOver(node(slot), blocksOf(node(slot)), { ...intent, lastHeight: 1_150 }, signature)
+  const ask = (slot: number) => look({ getSlot: () => slot }, signature, { ...intent, lastHeight: 1_150 })
   expect(await ask(1_251)).toBe(false)
   expect(await ask(1_252)).toBe(true)
 })
 
-test('it is not over when a block has it, final or not', async () => {
-  expect(await look({ getTransaction: () => ({ slot: 1_200 }) })).toBe(false)
-  expect(await look({ getSignatureStatuses: () => inContext([{ slot: 1_299 }]) })).toBe(false)
+test.each([1_101, 1_200, 1_251])(
+  'it is not over when the block of slot %d has it, whatever an index says',
+  async (at) => {
+    const having = (slot: unknown) => block(Number(slot), slot === at ? [signature] : [])
+    expect(await look({ getBlock: having })).toBe(false)
+  },
+)
+
+test('slots without a block are passed over, and one whose block was lost is not', async () => {
+  const without = (from: unknown, to: unknown) =>
+    slots(Number(from), Number(to)).filter((slot) => slot !== 1_200)
+  await expect(look({ getBlocks: without }), 'its block is the parent of the next').rejects.toThrow(
+    'does not stand on',
+  )
+  const skipped = (slot: unknown) => ({
+    ...block(Number(slot)),
+    ...(slot === 1_201 && { previousBlockhash: 'hash 1199' }),
+    ...(Number(slot) > 1_200 && { blockHeight: Number(slot) - 101 }),
+  })
+  const skips = { getBlocks: without, getBlock: skipped }
+  expect(await look(skips)).toBe(true)
+  expect(await look({ ...skips, getSlot: () => 1_252 }), 'its last one').toBe(false)
+  const having = (slot: unknown) => ({ ...skipped(slot), signatures: slot === 1_252 ? [signature] : [] })
+  expect(await look({ ...skips, getBlock: having })).toBe(false)
 })
 
-test('a node that does not have the block that it refers to has forgotten', async () => {
-  const other = (slot: unknown) => ({ ...block(Number(slot)), blockhash: 'of another chain' })
-  await expect(look({ getBlock: other })).rejects.toThrow('forgotten')
+test('a node that does not have the blocks on top of the one that it refers to has forgotten', async () => {
   const cleaned = (slot: unknown) => {
     if (Number(slot) < 1_200) throw new NodeRefusal('getBlock', -32_001, 'cleaned up')
     return block(Number(slot))
   }
   await expect(look({ getBlock: cleaned })).rejects.toThrow('cleaned up')
+  const lost = (slot: unknown) => {
+    if (slot === 1_200) throw new NodeRefusal('getBlock', -32_007, 'skipped, or missing')
+    return block(Number(slot))
+  }
+  await expect(look({ getBlock: lost })).rejects.toThrow('forgotten')
+  const elsewhere = { ...intent, reference: { ...intent.reference, blockhash: 'of another chain' } }
+  await expect(look({}, signature, elsewhere)).rejects.toThrow('does not stand on')
 })
 
-test('a node that lacks one of the blocks in which it could be cannot tell', async () => {
-  const hole = (from: unknown, to: unknown) =>
-    slots(Number(from), Number(to)).filter((slot) => slot !== 1_200)
-  await expect(look({ getBlocks: hole })).rejects.toThrow('lacks blocks')
-  // Its own height is 1,151 at the most, which is slot 1,251 here.
+test('a node that does not tell of all the blocks in which it could be cannot say', async () => {
   const short = (from: unknown) => slots(Number(from), 1_250)
   await expect(look({ getBlocks: short })).rejects.toThrow('lacks blocks')
   await expect(look({ getBlocks: () => [] })).rejects.toThrow('lacks blocks')
 })
 
-test('a node that goes backwards meanwhile is not believed', async () => {
-  let asked = 0
-  expect(await look({ getSlot: () => (asked++ === 0 ? 1_300 : 1_200) })).toBe(false)
+test('it is told before each block that it reads', async () => {
+  const node = scriptedNode({
+    getSlot: () => 1_300,
+    getBlock: (slot) => block(Number(slot)),
+    getBlocks: (from, to) => slots(Number(from), Number(to)),
+  })
+  let told = 0
+  await isOver(node, blocksOf(node), intent, signature, async () => {
+    told += 1
+  })
+  expect(told).toBe(151)
 })
 
 test.each([

@@ -1,7 +1,7 @@
 import type { AssetId } from '../../domain/catalog/assets.ts'
 import { fromChainUnits } from '../../domain/money/amount.ts'
-import type { Intent, SolanaIntent } from '../../domain/payouts/intent.ts'
-import { lastBlockOf, SOLANA_BLOCKS_OF_LIFE } from '../../domain/payouts/solana_life.ts'
+import type { Intent } from '../../domain/payouts/intent.ts'
+import { lastBlockOf } from '../../domain/payouts/solana_life.ts'
 import type { TxStatus } from '../chain.ts'
 import type { Blocks, Header } from './blocks.ts'
 import { inContext, integerIn, lamportsIn, listIn, objectIn } from './replies.ts'
@@ -62,63 +62,50 @@ async function isKnown(rpc: Rpc, txHash: string): Promise<boolean> {
   return statuses[0] !== null
 }
 
+/** More slots than a transaction lives for in blocks, however many are skipped; a node tells so many at once. */
+const SLOTS_MAX = 10_000
+
 /**
- * A transaction can only be in a block up to `lastHeight` on top of the block that it refers to. Once a final block is higher,
- * the node's blocks up to there either have it or never will. A node that has forgotten would say the same, so it has
- * to show afterwards that it has all of them: the one that is referred to, under its hash, and as many after it as their
- * heights say.
- * The newest final block is asked for before and after, so that a node that went backwards in between is not believed.
+ * A transaction can only be in a block up to `lastBlockOf` on top of the block that it refers to. So once a final block is higher,
+ * all of those are read, one by one and each the parent of the next from the one that it refers to: they either have it, or no
+ * chain ever will. Who tells them makes no difference then, and neither does it how far each of several nodes is that answer in
+ * turns. A node's index of signatures would not do: one that is behind, or has forgotten, says that there is none.
  */
 export async function isOver(
   rpc: Rpc,
   blocks: Blocks,
   intent: Intent,
   txHash: string | null,
+  between?: () => Promise<void>,
 ): Promise<boolean> {
   if (intent.family !== 'solana') throw new Error('a transaction of Solana is over on Solana')
   const head = await blocks.head()
   if (heightOf(head) <= lastBlockOf(intent)) return false
   // Never stored is never sent.
   if (txHash === null) return true
-  if ((await readFinal(rpc, txHash)) !== null || (await isKnown(rpc, txHash))) return false
-  await requireHistory(rpc, blocks, intent, head)
-  return heightOf(await blocks.head()) > lastBlockOf(intent)
+  const { reference } = intent
+  const until = Math.min(head.height, reference.slot + SLOTS_MAX)
+  const slots = listIn(
+    await rpc.call('getBlocks', reference.slot + 1, until, { commitment: 'finalized' }),
+    'getBlocks',
+  )
+  let parent: { readonly hash: string; readonly blockHeight: number } = {
+    hash: reference.blockhash,
+    blockHeight: reference.height,
+  }
+  for (const slot of slots) {
+    await between?.()
+    const block = await blocks.signed(integerIn(slot, 'getBlocks'))
+    if (block.parentHash !== parent.hash)
+      throw new NoAnswer('getBlock', `slot ${slot} does not stand on the block that a payout refers to`)
+    if (block.signatures.includes(txHash)) return false
+    parent = { hash: block.hash, blockHeight: parent.blockHeight + 1 }
+    if (parent.blockHeight === lastBlockOf(intent)) return true
+  }
+  throw new NoAnswer('getBlocks', 'the node lacks blocks in which a payout could be')
 }
 
 function heightOf({ blockHeight }: Header): number {
   if (blockHeight === null) throw new NoAnswer('getSlot', 'the newest final slot was skipped')
   return blockHeight
-}
-
-/** More slots than a transaction lives for in blocks, however many are skipped; a node tells so many at once. */
-const SLOTS_MAX = 10_000
-
-/** Rejects unless the node has every block in which the attempt could be. */
-async function requireHistory(
-  rpc: Rpc,
-  blocks: Blocks,
-  { reference }: SolanaIntent,
-  head: Header,
-): Promise<void> {
-  const first = await readAgain(rpc, reference.slot)
-  if (first !== reference.blockhash)
-    throw new NoAnswer(
-      'getBlock',
-      'the node does not have the block that a payout refers to: it has forgotten',
-    )
-  const until = Math.min(head.height, reference.slot + SLOTS_MAX)
-  const slots = listIn(
-    await rpc.call('getBlocks', reference.slot, until, { commitment: 'finalized' }),
-    'getBlocks',
-  )
-  const last = slots[SOLANA_BLOCKS_OF_LIFE]
-  const end = last === undefined ? null : await blocks.header(integerIn(last, 'getBlocks'))
-  if (end?.blockHeight !== lastBlockOf({ reference }))
-    throw new NoAnswer('getBlocks', 'the node lacks blocks in which a payout could be')
-}
-
-/** Not what was remembered: whether the node still has it is the question. */
-async function readAgain(rpc: Rpc, slot: number): Promise<unknown> {
-  const options = { commitment: 'finalized', transactionDetails: 'none', rewards: false }
-  return objectIn(await rpc.call('getBlock', slot, options), 'getBlock').blockhash
 }

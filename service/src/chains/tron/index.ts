@@ -58,8 +58,8 @@ export function tron(settings: TronSettings): Chain {
     bid: (outflow) => bid(bidder, outflow),
     draft: (outflow, feeBid, funds) => draft({ contractOf, parseAddress: parse }, outflow, feeBid, funds),
     raise,
-    isOver: async (intent, txHash) => {
-      const over = await isOver(rpc, blocks, intent, txHash)
+    isOver: async (intent, txHash, between) => {
+      const over = await isOver(rpc, blocks, intent, txHash, between)
       if (over) await requireFirstBlock(blocks, genesisBlockId)
       return over
     },

@@ -19,65 +19,71 @@ const intent: TronIntent = {
   expirationMs: 61_000,
   timestampMs: 1_000,
 }
-const earlier = 'ef'.repeat(32)
-/** Block 9 has another's transaction. The newest solid one is 11, and is as late as `times` say, one after the other. */
-const solidAt = (...times: number[]): Script => {
-  let asked = 0
-  return {
-    'walletsolidity/getblock': ({ id_or_num: height }) => {
-      if (height === '9') return blockAt(9, 4_000, [{ txID: earlier }])
-      return blockAt(Number(height ?? 11), times[Math.min(asked++, times.length - 1)] ?? 0)
-    },
-    'walletsolidity/gettransactionbyid': ({ value }) => (value === earlier ? { txID: earlier } : {}),
-  }
-}
+/** Refers to block 8. Blocks 9 to 30 follow, one in three seconds, all of them solid; with what they have. */
+const nodeWith = (txs: Readonly<Record<number, readonly string[]>> = {}, newest = 30): Script => ({
+  'walletsolidity/getblock': ({ id_or_num: asked }) => {
+    const height = Number(asked ?? newest)
+    if (height > newest) return {}
+    return blockAt(
+      height,
+      1_000 + (height - 8) * 3_000,
+      (txs[height] ?? []).map((txID) => ({ txID })),
+    )
+  },
+})
 const overBy = (script: Script, txHash: string | null = hash) => {
   const node = scriptedNode(script)
   return isOver(node, blocksOf(node), intent, txHash)
 }
 
-test('an attempt is over when the solid block is as late as its expiration and it is not there', async () => {
-  expect(await overBy(solidAt(61_000))).toBe(true)
-  expect(await overBy(solidAt(60_999))).toBe(false)
-  expect(
-    await overBy({ ...solidAt(61_000), 'walletsolidity/gettransactioninfobyid': () => ({ id: hash }) }),
-  ).toBe(false)
-  expect(
-    await overBy({ ...solidAt(61_000), 'walletsolidity/gettransactionbyid': () => ({ txID: hash }) }),
-  ).toBe(false)
+test('an attempt is over when a solid block is as late as its expiration and none up to there has it', async () => {
+  expect(await overBy(nodeWith({}, 28)), 'this one is as late').toBe(true)
+  expect(await overBy(nodeWith({}, 27))).toBe(false)
+  expect(await overBy(nodeWith({ 12: ['ef'.repeat(32)] }))).toBe(true)
+  for (const height of [9, 20, 28])
+    expect(await overBy(nodeWith({ [height]: ['ef'.repeat(32), hash] }))).toBe(false)
 })
 
-test('a node that does not know transactions as old as the attempt cannot say that it is over', async () => {
-  const forgetful = { ...solidAt(61_000), 'walletsolidity/gettransactionbyid': () => ({}) }
-  await expect(overBy(forgetful)).rejects.toThrow('forgotten')
+test('of several nodes behind one address one that is behind, and knows of no transaction yet, makes nothing over', async () => {
+  const behind: Script = {
+    'walletsolidity/gettransactioninfobyid': () => ({}),
+    'walletsolidity/gettransactionbyid': () => ({}),
+    'wallet/gettransactioninfobyid': () => ({}),
+  }
+  expect(await overBy({ ...nodeWith({ 27: [hash] }), ...behind })).toBe(false)
+  const inTurns = (other: Script): Script => {
+    let asked = 0
+    const path = 'walletsolidity/getblock'
+    return { [path]: (query) => (asked++ % 2 === 0 ? nodeWith() : other)[path]?.(query) }
+  }
+  await expect(overBy(inTurns(nodeWith({}, 20)))).rejects.toThrow('not as far yet')
 })
 
-test('a node without the blocks on top of the one that an attempt refers to cannot say either', async () => {
+test('a node without the blocks on top of the one that an attempt refers to cannot say', async () => {
   const blocksBy = (tell: (height: number) => object): Script => ({
     'walletsolidity/getblock': ({ id_or_num: height }) =>
-      height === undefined ? blockAt(11, 61_000) : tell(Number(height)),
+      height === undefined ? blockAt(30, 67_000) : tell(Number(height)),
   })
-  await expect(overBy(blocksBy(() => ({})))).rejects.toThrow('missing')
+  await expect(overBy(blocksBy(() => ({})))).rejects.toThrow('forgotten')
   await expect(overBy(blocksBy(() => blockAt(10, 4_000)))).rejects.toThrow('it is block 10')
   const forked = { ...blockAt(9, 4_000), blockID: `${'9'.padStart(16, '0')}${'cd'.repeat(24)}` }
-  const onAnother = (height: number) => (height === 9 ? forked : blockAt(height, 61_000))
+  const onAnother = (height: number) => (height === 9 ? forked : blockAt(height, 67_000))
   await expect(overBy(blocksBy(onAnother))).rejects.toThrow('does not stand on')
   await expect(overBy(blocksBy((height) => blockAt(height, 4_000)))).rejects.toThrow('backwards')
 })
 
-test('of blocks without transactions none has been forgotten', async () => {
-  const empty = ({ id_or_num: height }: { readonly id_or_num?: unknown }) =>
-    blockAt(Number(height ?? 11), height === '9' ? 4_000 : 61_000)
-  expect(await overBy({ 'walletsolidity/getblock': empty })).toBe(true)
-})
-
-test('a node that goes backwards while it is asked is not believed', async () => {
-  expect(await overBy(solidAt(61_000, 58_000))).toBe(false)
+test('it is told before each block that it reads', async () => {
+  const node = scriptedNode(nodeWith())
+  let told = 0
+  await isOver(node, blocksOf(node), intent, hash, async () => {
+    told += 1
+  })
+  expect(told).toBe(20)
 })
 
 test('what was never stored was never sent', async () => {
-  expect(await overBy(solidAt(60_999), null)).toBe(false)
-  expect(await overBy(solidAt(61_000), null)).toBe(true)
+  expect(await overBy(nodeWith({}, 27), null)).toBe(false)
+  expect(await overBy(nodeWith({}, 28), null)).toBe(true)
 })
 
 const node: Script = { 'wallet/getblock': () => blockAt(50, 150_000) }

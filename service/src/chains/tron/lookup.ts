@@ -1,8 +1,8 @@
 import type { AssetId } from '../../domain/catalog/assets.ts'
 import { fromChainUnits } from '../../domain/money/amount.ts'
-import type { Intent, TronIntent } from '../../domain/payouts/intent.ts'
+import type { Intent } from '../../domain/payouts/intent.ts'
 import type { TxStatus } from '../chain.ts'
-import type { Blocks, Header } from './blocks.ts'
+import type { Blocks } from './blocks.ts'
 import { readPending } from './mempool.ts'
 import { hasSucceeded, heightOfId, isOurFault, readHeader } from './moves.ts'
 import { hashIn, integerIn, isEmpty, listIn, objectIn, sunIn } from './replies.ts'
@@ -13,7 +13,7 @@ export async function lookup(rpc: Rpc, blocks: Blocks, native: AssetId, txHash: 
   await blocks.newest('head')
   // Asked before its block: what is mined in between is then found there, not missed by both.
   const pending = await readPending(rpc, txHash)
-  const info = await readInfo(rpc, 'wallet', txHash)
+  const info = await readInfo(rpc, txHash)
   if (info === null) return pending === null ? { where: 'absent' } : { where: 'mempool' }
   const { header, tx } = await readPlace(rpc, integerIn(info.blockNumber, 'info blockNumber'), txHash)
   return {
@@ -25,8 +25,8 @@ export async function lookup(rpc: Rpc, blocks: Blocks, native: AssetId, txHash: 
   }
 }
 
-async function readInfo(rpc: Rpc, end: 'wallet' | 'walletsolidity', txHash: string): Promise<Fields | null> {
-  const answer = await rpc.get(`${end}/gettransactioninfobyid`, { value: txHash })
+async function readInfo(rpc: Rpc, txHash: string): Promise<Fields | null> {
+  const answer = await rpc.get('wallet/gettransactioninfobyid', { value: txHash })
   if (isEmpty(answer)) return null
   const info = objectIn(answer, 'gettransactioninfobyid')
   if (hashIn(info.id, 'gettransactioninfobyid id') !== txHash)
@@ -47,52 +47,32 @@ async function readPlace(rpc: Rpc, height: number, txHash: string) {
 }
 
 /**
- * A transaction can only be in a block whose parent is older than its expiration. Once a solid block is not, every later
- * one stands on it; and the earlier ones, which are solid as well, either have it or never will. A node that does not remember
- * them would say the same, so it has to show afterwards that it does. The newest solid block is asked for before and after, so
- * that a node that went backwards in between is not believed.
+ * A transaction can only be in a block whose parent is older than its expiration. So once a solid block is not, all of those are
+ * read, one by one and each the parent of the next from the one that it refers to: they either have it, or no chain ever will.
+ * Who tells them makes no difference then, and neither does it how far each of several nodes is that answer in turns. A node's
+ * index of transactions would not do: one that is behind, or has forgotten, says that there is none.
  */
 export async function isOver(
   rpc: Rpc,
   blocks: Blocks,
   intent: Intent,
   txHash: string | null,
+  between?: () => Promise<void>,
 ): Promise<boolean> {
   if (intent.family !== 'tron') throw new Error('a transaction of TRON is over on TRON')
+  const { reference, expirationMs } = intent
   const solid = await blocks.newest('solid')
-  if (solid.timeMs < intent.expirationMs) return false
+  if (solid.timeMs < expirationMs) return false
   // Never stored is never sent.
   if (txHash === null) return true
-  if ((await readInfo(rpc, 'walletsolidity', txHash)) !== null) return false
-  if (await isIndexed(rpc, txHash)) return false
-  await requireHistory(rpc, intent, solid)
-  return (await blocks.newest('solid')).timeMs >= intent.expirationMs
-}
-
-const INDEX = 'walletsolidity/gettransactionbyid'
-
-async function isIndexed(rpc: Rpc, txHash: string): Promise<boolean> {
-  return !isEmpty(await rpc.get(INDEX, { value: txHash }))
-}
-
-/**
- * Rejects unless the node knows transactions as old as the attempt. A lite node with `openHistoryQueryWhenLiteFN` answers of
- * those before its snapshot that there are none, and may have their blocks all the same. An index grows with its chain, so
- * one transaction that it knows is enough, of the first block on top of the reference that has any.
- */
-async function requireHistory(
-  rpc: Rpc,
-  { reference, expirationMs }: TronIntent,
-  solid: Header,
-): Promise<void> {
   let parentHash = reference.id
   for (let height = heightOfId(parentHash) + 1; height <= solid.height; height += 1) {
-    const { header, first } = await readSolid(rpc, height)
+    await between?.()
+    const { header, txHashes } = await readSolid(rpc, height)
     if (header.parentHash !== parentHash)
       throw new NoAnswer(SOLID_BLOCK, `block ${height} does not stand on the one that a payout refers to`)
-    if (first !== null && !(await isIndexed(rpc, first)))
-      throw new NoAnswer(INDEX, `it does not know the transactions of block ${height}: it has forgotten`)
-    if (first !== null || header.timeMs >= expirationMs) return
+    if (txHashes.includes(txHash)) return false
+    if (header.timeMs >= expirationMs) return true
     parentHash = header.hash
   }
   throw new NoAnswer(SOLID_BLOCK, 'the node went backwards')
@@ -102,11 +82,16 @@ const SOLID_BLOCK = 'walletsolidity/getblock'
 
 async function readSolid(rpc: Rpc, height: number) {
   const answer = await rpc.get(SOLID_BLOCK, { id_or_num: String(height), detail: 'true' })
-  if (isEmpty(answer)) throw new NoAnswer(SOLID_BLOCK, `block ${height} is missing: it has forgotten`)
+  if (isEmpty(answer))
+    throw new NoAnswer(
+      SOLID_BLOCK,
+      `block ${height} is missing: the node has forgotten it, or is not as far yet`,
+    )
   const block = objectIn(answer, SOLID_BLOCK)
   const header = readHeader(block)
   if (header.height !== height) throw new NoAnswer(SOLID_BLOCK, `it is block ${header.height}, not ${height}`)
-  const [tx] = listIn(block.transactions, 'block transactions')
-  const first = tx === undefined ? null : hashIn(objectIn(tx, 'transaction').txID, 'transaction txID')
-  return { header, first }
+  const txHashes = listIn(block.transactions, 'block transactions').map((tx) =>
+    hashIn(objectIn(tx, 'transaction').txID, 'transaction txID'),
+  )
+  return { header, txHashes }
 }

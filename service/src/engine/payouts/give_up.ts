@@ -122,7 +122,7 @@ export async function giveUpOver(
   outflow: ClaimedOutflow,
   attempts: readonly Attempt[],
 ): Promise<boolean> {
-  if (!(await areOver(chain, attempts))) return false
+  if (!(await areOver(world, chain, outflow, attempts))) return false
   if (!(await endForGood(world, outflow, attempts))) return false
   world.log.warn({ payout: outflow.payoutId }, 'the time of all its attempts is over: it never happens')
   return true

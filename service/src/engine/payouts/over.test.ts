@@ -368,6 +368,41 @@ test('nothing is given up when another worker has drafted a further attempt mean
   expect(await outflows()).toMatchObject([{ state: 'signed' }])
 })
 
+test('while blocks are read for an attempt, however long that takes, nobody else begins, and it is done once', async () => {
+  await planPayout()
+  const careless = new CarelessChain()
+  const signer = signerOf(careless)
+  careless.fate = () => 'lose'
+  const free: number[] = []
+  const over: (string | null)[] = []
+  const slow: Chain = {
+    ...connect(careless),
+    isOver: async (intent, txHash, between) => {
+      for (let block = 0; block < 60; block += 1) {
+        await between?.()
+        // A minute in all, where a claim is held for six seconds.
+        stage.advance(1_001)
+      }
+      const [others] = await stage.db.query<{ free: number }>(
+        'SELECT count(*)::int AS free FROM outflows WHERE claimed_until_wall_ms <= $1',
+        [stage.world.clock.wallMs()],
+      )
+      free.push(others?.free ?? expect.fail())
+      const verdict = careless.isOver(intent, txHash)
+      if (verdict) over.push(txHash)
+      return verdict
+    },
+  }
+  for (let round = 0; round < 12; round += 1) {
+    await workPayouts({ ...stage.world, seal: () => 'seal', signer }, slow)
+    stage.advance(7_000)
+    careless.mine(20)
+  }
+  expect(new Set(free), 'it stays in our hands').toEqual(new Set([0]))
+  expect(over.length).toBeGreaterThan(2)
+  expect(over, 'what is over stays over').toEqual([...new Set(over)])
+})
+
 /** As often as it takes to stop outflows; without a difference, to let them go on. */
 async function saveDifferences(difference: bigint) {
   const asset = 'TRX:TRX'

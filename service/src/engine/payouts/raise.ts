@@ -45,7 +45,7 @@ export async function raiseWhenSlow(
   if (!excludesByTime(chain)) {
     if (!isTooSlow(world, chain, outflow, latest)) return null
   } else {
-    if (!(await areOver(chain, attempts))) return null
+    if (!(await areOver(world, chain, outflow, attempts))) return null
     // Its address is looked at anew, and what is there then is swept; a payout that was refused for long is given up.
     const isSweep = outflow.kind === 'sweep'
     if (isSweep && (await giveUpOver(world, chain, outflow, attempts))) return { kind: 'done' }
