@@ -48,7 +48,7 @@ import { refuseOtherSealKey } from './own_seal_key.ts'
 import type { Prices } from './prices/price_source.ts'
 import type { SignerSettings } from './signer/settings.ts'
 import type { Signer } from './signer/signer.ts'
-import { socketSigner } from './signer/socket_client.ts'
+import { socketSigner } from './signer/socket/socket_client.ts'
 
 /** Everything a process is made of. Whoever calls has read the configuration and opened the keystore. */
 export type ServiceOptions = {
@@ -373,7 +373,7 @@ async function openSigner(
     clock: { nowMs: clock.wallMs },
   })
   if (role.socket !== null) {
-    const { serveSigner } = await import('./signer/socket_server.ts')
+    const { serveSigner } = await import('./signer/socket/socket_server.ts')
     const onError = (error: unknown) => logger.warn({ err: error }, 'the signer failed to answer')
     const server = await serveSigner({ path: role.socket, signer, onError })
     opened.closeWith(server.close)

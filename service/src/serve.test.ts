@@ -11,9 +11,9 @@ import { draft } from './chains/bitcoin/draft.ts'
 import { readServeConfig, type ServeConfig } from './config/serve_config.ts'
 import { assert } from './domain/assert.ts'
 import { serve, signerSettings } from './serve.ts'
-import { signBitcoin } from './signer/bitcoin_transaction.ts'
 import { createKeystore, newMnemonic } from './signer/keystore.ts'
 import { bitcoinIntent, coin, keys } from './signer/testing/fixtures.ts'
+import { signBitcoin } from './signer/transactions/bitcoin_transaction.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'cambist-serve-'))
 const dataDir = join(folder, 'postgres')

@@ -99,7 +99,7 @@ async function signerRole(config: ServeConfig): Promise<SignerRole> {
   const { signer, roles, isMainnet } = config
   assert(signer !== null, 'the configuration has what the role signer needs')
   const { openKeystore } = await import('./signer/keystore.ts')
-  const { loadTronSigning } = await import('./signer/tron_transaction.ts')
+  const { loadTronSigning } = await import('./signer/transactions/tron_transaction.ts')
   const keystore = await openKeystore({
     path: signer.keystoreFile,
     passphrase: signer.passphrase.export().toString('utf8'),

@@ -5,7 +5,7 @@ import { errorCode } from '../db/database.ts'
 import { LaterSchema } from '../db/migrate.ts'
 import { HostUnknown } from '../http/listen_at.ts'
 import { FolderTaken } from '../sandbox/own_folder.ts'
-import { SocketTaken } from '../signer/socket_server.ts'
+import { SocketTaken } from '../signer/socket/socket_server.ts'
 
 const operatorsFailures = [ConfigError, CommandRefused, SocketTaken, FolderTaken, LaterSchema, HostUnknown]
 

@@ -41,7 +41,7 @@ async function showEosKey(path: string, options: Options, print: Print): Promise
   const passphrase = readFirstLine(options.passphraseFile)
   const opened = await openKeystore({ path, passphrase, environment: environmentOf(options) })
   if (!opened.ok) throw new CommandRefused(opened.rejection.message)
-  const { eosPublicKey } = await import('../signer/eos_transaction.ts')
+  const { eosPublicKey } = await import('../signer/transactions/eos_transaction.ts')
   print(eosPublicKey(deriveKeys(opened.value.seed, { bitcoin: 'mainnet', xrpNetworkId: 0 })))
 }
 

@@ -5,7 +5,7 @@ import { createLogger } from '../log.ts'
 import { greet } from '../sandbox/greeting.ts'
 import { refuseForeignFolder } from '../sandbox/own_folder.ts'
 import { resetSandbox, startSandbox } from '../sandbox/start_sandbox.ts'
-import { loadTronSigning } from '../signer/tron_transaction.ts'
+import { loadTronSigning } from '../signer/transactions/tron_transaction.ts'
 import { untilStopped } from './until_stopped.ts'
 
 /** `cambist sandbox`: everything on this machine, until Ctrl-C. */

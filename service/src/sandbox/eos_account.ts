@@ -11,7 +11,7 @@ export async function withEosAccount(
 ): Promise<ChainSettings> {
   const { BTC, XRP, EOS } = settings
   if (EOS.rpcUrl === null) return settings
-  const { eosPublicKey } = await loadInTurn(() => import('../signer/eos_transaction.ts'))
+  const { eosPublicKey } = await loadInTurn(() => import('../signer/transactions/eos_transaction.ts'))
   const publicKey = eosPublicKey(deriveKeys(seed, { bitcoin: BTC.network, xrpNetworkId: XRP.networkId }))
   try {
     await devnet.eos.createAccount(EOS.account, publicKey)

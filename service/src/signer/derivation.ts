@@ -8,8 +8,8 @@ import { bytesToHex } from 'viem/utils'
 import { assert } from '../domain/assert.ts'
 import type { AddressFamily } from '../domain/catalog/networks.ts'
 import type { KeyPath } from '../domain/payouts/intent.ts'
+import { tronAddressOf } from './addresses/tron_address.ts'
 import { deriveEd25519 } from './slip10.ts'
-import { tronAddressOf } from './tron_address.ts'
 
 export type BitcoinNetwork = 'mainnet' | 'testnet' | 'regtest'
 

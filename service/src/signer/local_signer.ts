@@ -14,10 +14,10 @@ import type {
   TronIntent,
 } from '../domain/payouts/intent.ts'
 import type { InstantMs } from '../domain/time.ts'
-import { canonicalBitcoinAddress, signBitcoin } from './bitcoin_transaction.ts'
+import { eosAddress, isEosPayee } from './addresses/eos_address.ts'
+import { canonicalSolanaAddress, solanaAddress } from './addresses/solana_address.ts'
+import { canonicalTronAddress } from './addresses/tron_address.ts'
 import { deriveKeys, type Keys } from './derivation.ts'
-import { eosAddress, isEosPayee } from './eos_address.ts'
-import { canonicalEvmAddress, signEvm } from './evm_transaction.ts'
 import { loadInTurn } from './load_in_turn.ts'
 import { refuseToSign } from './rejections.ts'
 import { excludesOnChain, findReplacementProblem } from './replacement.ts'
@@ -39,10 +39,10 @@ import type {
   Signer,
   SignRejection,
 } from './signer.ts'
-import { canonicalSolanaAddress, solanaAddress } from './solana_address.ts'
-import { canonicalTronAddress } from './tron_address.ts'
-import { signTron } from './tron_transaction.ts'
-import { isXrpPayee, signXrp } from './xrp_transaction.ts'
+import { canonicalBitcoinAddress, signBitcoin } from './transactions/bitcoin_transaction.ts'
+import { canonicalEvmAddress, signEvm } from './transactions/evm_transaction.ts'
+import { signTron } from './transactions/tron_transaction.ts'
+import { isXrpPayee, signXrp } from './transactions/xrp_transaction.ts'
 
 /** Reserve addresses 0 to 15 count as ours; fillers and sweeps go to no other unless `payeeKey` says so. */
 const RESERVE_ADDRESSES = 16
@@ -98,7 +98,7 @@ async function addressesIn(
   if (family === 'eos') return (key) => eosAddress(eos, key)
   if (family === 'solana') return (key) => solanaAddress(keys, key)
   if (family !== 'stellar') return (key) => keys.address(family, key)
-  const { stellarAddress } = await loadInTurn(() => import('./stellar_address.ts'))
+  const { stellarAddress } = await loadInTurn(() => import('./addresses/stellar_address.ts'))
   return (key) => stellarAddress(keys, key)
 }
 
@@ -358,13 +358,13 @@ async function build({ keys, settings }: Parts, intent: Intent): Promise<Outcome
   if (intent.family === 'stellar') return (await stellarSigning()).signStellar(intent, keys, settings.stellar)
   if (intent.family === 'tron') return signTron(intent, keys, settings.tron)
   if (intent.family === 'eos') {
-    const { signEos } = await loadInTurn(() => import('./eos_transaction.ts'))
+    const { signEos } = await loadInTurn(() => import('./transactions/eos_transaction.ts'))
     return signEos(intent, keys, settings.eos)
   }
   if (intent.family === 'solana') {
     const asset = assetIn(settings, intent)
     assert(asset !== null, 'what leaves was looked at before')
-    const { signSolana } = await loadInTurn(() => import('./solana_transaction.ts'))
+    const { signSolana } = await loadInTurn(() => import('./transactions/solana_transaction.ts'))
     return signSolana(intent, keys, settings.solana, assetOf(asset).chainDecimals)
   }
   const chain = evmSettingsOf(settings, intent)
@@ -373,7 +373,7 @@ async function build({ keys, settings }: Parts, intent: Intent): Promise<Outcome
 }
 
 /** Its library is slow to load, and not every service pays on Stellar. */
-const stellarSigning = () => loadInTurn(() => import('./stellar_transaction.ts'))
+const stellarSigning = () => loadInTurn(() => import('./transactions/stellar_transaction.ts'))
 
 function evmSettingsOf({ evm }: SignerSettings, { chain }: Intent) {
   return Object.entries(evm).find(([id]) => id === chain)?.[1]

@@ -17,7 +17,7 @@ import { connect, type Fields } from '../../src/chains/eos/rpc.ts'
 import type { EosSettings } from '../../src/chains/eos/settings.ts'
 import { assert } from '../../src/domain/assert.ts'
 import { deriveKeys } from '../../src/signer/derivation.ts'
-import { eosPublicKey } from '../../src/signer/eos_transaction.ts'
+import { eosPublicKey } from '../../src/signer/transactions/eos_transaction.ts'
 import type { ChainDriver } from './chain_driver.ts'
 import { payoutSigner } from './payout_signer.ts'
 

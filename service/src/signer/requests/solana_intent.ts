@@ -1,5 +1,5 @@
 import type { SolanaIntent } from '../../domain/payouts/intent.ts'
-import { canonicalSolanaAddress } from '../solana_address.ts'
+import { canonicalSolanaAddress } from '../addresses/solana_address.ts'
 import { bounded, integer, Malformed, orNull, record, text } from './fields.ts'
 import { readIdentity, readKey } from './names.ts'
 

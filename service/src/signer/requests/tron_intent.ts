@@ -1,5 +1,5 @@
 import type { TronIntent } from '../../domain/payouts/intent.ts'
-import { canonicalTronAddress } from '../tron_address.ts'
+import { canonicalTronAddress } from '../addresses/tron_address.ts'
 import { bounded, integer, Malformed, orNull, record, text } from './fields.ts'
 import { readIdentity, readKey } from './names.ts'
 

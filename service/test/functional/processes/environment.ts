@@ -3,8 +3,8 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Devnet } from '@cambist/devnet'
 import { deriveKeys } from '../../../src/signer/derivation.ts'
-import { eosPublicKey } from '../../../src/signer/eos_transaction.ts'
 import { createKeystore, newMnemonic, openKeystore } from '../../../src/signer/keystore.ts'
+import { eosPublicKey } from '../../../src/signer/transactions/eos_transaction.ts'
 
 export const VENUES = ['kraken', 'coinbase', 'bitstamp', 'bitfinex'] as const
 /** For a signer on its own: it knows every chain, so each has to be a test network. */

@@ -228,7 +228,7 @@ export const controls: readonly Control[] = [
     shows: /asked for r\w+ with \d+, and what arrived there was for null$/,
     patches: [
       {
-        file: 'signer/xrp_transaction.ts',
+        file: 'signer/transactions/xrp_transaction.ts',
         find: '...(tag !== null && { DestinationTag: tag }),',
         replace: '...(tag === undefined && { DestinationTag: tag }),',
       },

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { base58 } from '@scure/base'
 import { getCompiledTransactionMessageDecoder, getTransactionDecoder } from '@solana/kit'
 import { solanaFee } from '../../../src/domain/payouts/solana_fee.ts'
-import { solanaAddress as addressOfKey } from '../../../src/signer/solana_address.ts'
+import { solanaAddress as addressOfKey } from '../../../src/signer/addresses/solana_address.ts'
 import type { DatedTx } from './dated_node.ts'
 
 /**

@@ -1,7 +1,7 @@
 import { connect, type Socket } from 'node:net'
-import type { Outcome } from '../domain/outcome.ts'
-import type { SignedTx } from '../domain/payouts/intent.ts'
-import type { Room, Signer, SignRejection } from './signer.ts'
+import type { Outcome } from '../../domain/outcome.ts'
+import type { SignedTx } from '../../domain/payouts/intent.ts'
+import type { Room, Signer, SignRejection } from '../signer.ts'
 import { decodeMessage, encodeMessage, MESSAGE_BYTES_MAX, readLines } from './socket_lines.ts'
 
 /** No answer: the signer may have signed or not. Asking the same again later is safe and gives the same bytes. */

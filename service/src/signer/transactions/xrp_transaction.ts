@@ -2,12 +2,12 @@ import { createHash } from 'node:crypto'
 import { isValidClassicAddress, isValidXAddress, xAddressToClassicAddress } from 'ripple-address-codec'
 import { encode, encodeForSigning } from 'ripple-binary-codec'
 import { deriveAddress, sign } from 'ripple-keypairs'
-import { accept, type Outcome } from '../domain/outcome.ts'
-import type { SignedTx, XrpIntent } from '../domain/payouts/intent.ts'
-import type { Keys } from './derivation.ts'
-import { refuseToSign } from './rejections.ts'
-import type { XrpSettings } from './settings.ts'
-import type { Authority, SignRejection } from './signer.ts'
+import { accept, type Outcome } from '../../domain/outcome.ts'
+import type { SignedTx, XrpIntent } from '../../domain/payouts/intent.ts'
+import type { Keys } from '../derivation.ts'
+import { refuseToSign } from '../rejections.ts'
+import type { XrpSettings } from '../settings.ts'
+import type { Authority, SignRejection } from '../signer.ts'
 
 /** Above this the id is part of every transaction, and below it must not be: XLS-37, https://xrpl.org/docs/references/protocol/transactions/common-fields#networkid-field */
 const NETWORK_ID_UNWRITTEN_MAX = 1024

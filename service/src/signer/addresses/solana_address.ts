@@ -1,7 +1,7 @@
 import { createPrivateKey, createPublicKey } from 'node:crypto'
 import { base58 } from '@scure/base'
-import type { KeyPath } from '../domain/payouts/intent.ts'
-import type { Keys } from './derivation.ts'
+import type { KeyPath } from '../../domain/payouts/intent.ts'
+import type { Keys } from '../derivation.ts'
 
 /** What comes before the 32 bytes of a seed: https://www.rfc-editor.org/rfc/rfc8410#section-7 */
 const PKCS8 = Buffer.from('302e020100300506032b657004220420', 'hex')

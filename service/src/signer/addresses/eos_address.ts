@@ -1,9 +1,9 @@
-import { assert } from '../domain/assert.ts'
-import type { EosIntent, KeyPath } from '../domain/payouts/intent.ts'
-import { RESERVE_TAG } from './derivation.ts'
-import { Malformed } from './requests/fields.ts'
-import type { EosSettings } from './settings.ts'
-import type { Authority } from './signer.ts'
+import { assert } from '../../domain/assert.ts'
+import type { EosIntent, KeyPath } from '../../domain/payouts/intent.ts'
+import { RESERVE_TAG } from '../derivation.ts'
+import { Malformed } from '../requests/fields.ts'
+import type { EosSettings } from '../settings.ts'
+import type { Authority } from '../signer.ts'
 
 /**
  * One account for all, as on the XRP Ledger, whose name is configured; everybody's memo is written behind it. No name has a

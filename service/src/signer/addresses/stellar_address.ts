@@ -1,7 +1,7 @@
 import { encodeMuxedAccount, encodeMuxedAccountToAddress, Keypair } from '@stellar/stellar-sdk/base'
-import { assert } from '../domain/assert.ts'
-import type { KeyPath } from '../domain/payouts/intent.ts'
-import { type Keys, RESERVE_TAG } from './derivation.ts'
+import { assert } from '../../domain/assert.ts'
+import type { KeyPath } from '../../domain/payouts/intent.ts'
+import { type Keys, RESERVE_TAG } from '../derivation.ts'
 
 /** One account for all, as on the XRP Ledger; everybody's id is in a muxed address (SEP-23). */
 export function stellarAddress(keys: Keys, key: KeyPath): string {

@@ -1,7 +1,7 @@
 import { mnemonicToSeedSync } from '@scure/bip39'
 import { createKeyPairSignerFromPrivateKeyBytes } from '@solana/kit'
 import { expect, test } from 'vitest'
-import { deriveKeys } from './derivation.ts'
+import { deriveKeys } from '../derivation.ts'
 import { canonicalSolanaAddress, solanaAddress } from './solana_address.ts'
 
 const keysOf = (words: string) =>

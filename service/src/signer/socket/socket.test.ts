@@ -5,12 +5,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { assert } from '../domain/assert.ts'
-import { parseExact, stringifyExact } from '../domain/exact_json.ts'
-import type { Signer } from './signer.ts'
-import { SignerUnavailable, socketSigner } from './socket_client.ts'
-import { MESSAGE_BYTES_MAX } from './socket_lines.ts'
-import { serveSigner } from './socket_server.ts'
+import { assert } from '../../domain/assert.ts'
+import { parseExact, stringifyExact } from '../../domain/exact_json.ts'
+import type { Signer } from '../signer.ts'
 import {
   bitcoinIntent,
   coin,
@@ -19,8 +16,11 @@ import {
   keys,
   sealed,
   startSigner,
-} from './testing/fixtures.ts'
-import { memoryStore } from './testing/memory_store.ts'
+} from '../testing/fixtures.ts'
+import { memoryStore } from '../testing/memory_store.ts'
+import { SignerUnavailable, socketSigner } from './socket_client.ts'
+import { MESSAGE_BYTES_MAX } from './socket_lines.ts'
+import { serveSigner } from './socket_server.ts'
 
 let folder: string
 let path: string

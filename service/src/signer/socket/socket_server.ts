@@ -1,15 +1,15 @@
 import { once } from 'node:events'
 import { lstatSync, unlinkSync } from 'node:fs'
 import { connect, createServer, type Socket } from 'node:net'
-import type { Intent } from '../domain/payouts/intent.ts'
+import type { Intent } from '../../domain/payouts/intent.ts'
 import {
   checkAddressRequest,
   checkOrderRequest,
   checkPayoutRequest,
   checkRoomRequest,
-} from './requests/check_request.ts'
-import { Malformed } from './requests/fields.ts'
-import type { Authority, Signer } from './signer.ts'
+} from '../requests/check_request.ts'
+import { Malformed } from '../requests/fields.ts'
+import type { Authority, Signer } from '../signer.ts'
 import { decodeMessage, encodeMessage, readLines } from './socket_lines.ts'
 
 /** Requests of one connection that are worked on at once; further ones wait in the socket. */

@@ -1,11 +1,11 @@
 import { privateKeyToAccount } from 'viem/accounts'
 import { bytesToHex, encodeFunctionData, getAddress, isAddress, keccak256, parseAbi } from 'viem/utils'
-import { accept, type Outcome } from '../domain/outcome.ts'
-import type { EvmIntent, SignedTx } from '../domain/payouts/intent.ts'
-import type { Keys } from './derivation.ts'
-import { refuseToSign } from './rejections.ts'
-import type { EvmSettings } from './settings.ts'
-import type { SignRejection } from './signer.ts'
+import { accept, type Outcome } from '../../domain/outcome.ts'
+import type { EvmIntent, SignedTx } from '../../domain/payouts/intent.ts'
+import type { Keys } from '../derivation.ts'
+import { refuseToSign } from '../rejections.ts'
+import type { EvmSettings } from '../settings.ts'
+import type { SignRejection } from '../signer.ts'
 
 /** An EIP-1559 transaction: a plain transfer, or a call of the token's `transfer`. Deterministic (RFC 6979). */
 export async function signEvm(

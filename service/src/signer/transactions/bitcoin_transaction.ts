@@ -1,11 +1,11 @@
 import { Address, p2wpkh, Transaction } from '@scure/btc-signer'
 import { bytesToHex } from 'viem/utils'
-import { accept, type Outcome } from '../domain/outcome.ts'
-import type { BitcoinIntent, SignedTx } from '../domain/payouts/intent.ts'
-import { type BitcoinNetwork, bitcoinNetworks, type Keys } from './derivation.ts'
-import { refuseToSign } from './rejections.ts'
-import type { BitcoinSettings } from './settings.ts'
-import type { SignRejection } from './signer.ts'
+import { accept, type Outcome } from '../../domain/outcome.ts'
+import type { BitcoinIntent, SignedTx } from '../../domain/payouts/intent.ts'
+import { type BitcoinNetwork, bitcoinNetworks, type Keys } from '../derivation.ts'
+import { refuseToSign } from '../rejections.ts'
+import type { BitcoinSettings } from '../settings.ts'
+import type { SignRejection } from '../signer.ts'
 
 /** Signals that the transaction may be replaced (BIP-125) and leaves lock times unused. */
 const SEQUENCE = 0xfffffffd

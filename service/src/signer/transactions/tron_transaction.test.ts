@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto'
 import { utils } from 'tronweb'
 import { expect, test } from 'vitest'
-import { assert } from '../domain/assert.ts'
-import type { TronIntent } from '../domain/payouts/intent.ts'
-import { findReplacementProblem } from './replacement.ts'
-import type { Authority } from './signer.ts'
-import { customerTron, keys, sealed, startSigner, tronIntent, usdtTron } from './testing/fixtures.ts'
+import { assert } from '../../domain/assert.ts'
+import type { TronIntent } from '../../domain/payouts/intent.ts'
+import { findReplacementProblem } from '../replacement.ts'
+import type { Authority } from '../signer.ts'
+import { customerTron, keys, sealed, startSigner, tronIntent, usdtTron } from '../testing/fixtures.ts'
 import { signTron } from './tron_transaction.ts'
 
 /**

@@ -3,11 +3,11 @@ import { Transaction } from '@scure/btc-signer'
 import fc from 'fast-check'
 import { hexToBytes } from 'viem'
 import { expect, test } from 'vitest'
-import { assert } from '../domain/assert.ts'
-import type { BitcoinIntent, Coin } from '../domain/payouts/intent.ts'
+import { assert } from '../../domain/assert.ts'
+import type { BitcoinIntent, Coin } from '../../domain/payouts/intent.ts'
+import { bitcoinNetworks } from '../derivation.ts'
+import { bitcoinIntent, coin, customerBitcoin, keys, otherBitcoin, settings } from '../testing/fixtures.ts'
 import { canonicalBitcoinAddress, signBitcoin } from './bitcoin_transaction.ts'
-import { bitcoinNetworks } from './derivation.ts'
-import { bitcoinIntent, coin, customerBitcoin, keys, otherBitcoin, settings } from './testing/fixtures.ts'
 
 function signed(intent: BitcoinIntent) {
   const outcome = signBitcoin(intent, keys, settings.bitcoin)

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { parseExact, stringifyExact } from '../domain/exact_json.ts'
+import { parseExact, stringifyExact } from '../../domain/exact_json.ts'
 
 /** The longest message either side takes: a transaction of 500 inputs is a tenth of it. */
 export const MESSAGE_BYTES_MAX = 2 ** 20

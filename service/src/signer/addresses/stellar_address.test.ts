@@ -1,7 +1,7 @@
 import { mnemonicToSeedSync } from '@scure/bip39'
 import { MuxedAccount } from '@stellar/stellar-sdk/base'
 import { expect, test } from 'vitest'
-import { deriveKeys } from './derivation.ts'
+import { deriveKeys } from '../derivation.ts'
 import { stellarAddress } from './stellar_address.ts'
 
 // https://github.com/stellar/stellar-protocol/blob/master/ecosystem/sep-0005.md#test-1

@@ -10,12 +10,12 @@ import {
   SignedTransaction,
   Transaction,
 } from '@wharfkit/antelope'
-import { accept, type Outcome } from '../domain/outcome.ts'
-import type { EosIntent, SignedTx } from '../domain/payouts/intent.ts'
-import type { Keys } from './derivation.ts'
-import { refuseToSign } from './rejections.ts'
-import type { EosSettings } from './settings.ts'
-import type { SignRejection } from './signer.ts'
+import { accept, type Outcome } from '../../domain/outcome.ts'
+import type { EosIntent, SignedTx } from '../../domain/payouts/intent.ts'
+import type { Keys } from '../derivation.ts'
+import { refuseToSign } from '../rejections.ts'
+import type { EosSettings } from '../settings.ts'
+import type { SignRejection } from '../signer.ts'
 
 const TOKEN_CONTRACT = 'eosio.token'
 /** https://github.com/AntelopeIO/reference-contracts, eosio.token: nothing but its `transfer` is ever called. */

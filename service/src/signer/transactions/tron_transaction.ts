@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto'
-import { accept, type Outcome } from '../domain/outcome.ts'
-import type { SignedTx, TronIntent } from '../domain/payouts/intent.ts'
-import type { Keys } from './derivation.ts'
-import { loadInTurn } from './load_in_turn.ts'
-import { refuseToSign } from './rejections.ts'
-import type { TronSettings } from './settings.ts'
-import type { SignRejection } from './signer.ts'
-import { hexOfTronAddress } from './tron_address.ts'
+import { accept, type Outcome } from '../../domain/outcome.ts'
+import type { SignedTx, TronIntent } from '../../domain/payouts/intent.ts'
+import { hexOfTronAddress } from '../addresses/tron_address.ts'
+import type { Keys } from '../derivation.ts'
+import { loadInTurn } from '../load_in_turn.ts'
+import { refuseToSign } from '../rejections.ts'
+import type { TronSettings } from '../settings.ts'
+import type { SignRejection } from '../signer.ts'
 
 /** A day, which is what a node takes at most: https://github.com/tronprotocol/java-tron, Constant.MAXIMUM_TIME_UNTIL_EXPIRATION */
 const LIFE_MS_MAX = 86_400_000

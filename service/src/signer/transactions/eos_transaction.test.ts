@@ -10,11 +10,10 @@ import {
   type Transaction,
 } from '@wharfkit/antelope'
 import { expect, test } from 'vitest'
-import { assert } from '../domain/assert.ts'
-import type { EosIntent } from '../domain/payouts/intent.ts'
-import { eosPublicKey, signEos } from './eos_transaction.ts'
-import { findReplacementProblem } from './replacement.ts'
-import type { Authority } from './signer.ts'
+import { assert } from '../../domain/assert.ts'
+import type { EosIntent } from '../../domain/payouts/intent.ts'
+import { findReplacementProblem } from '../replacement.ts'
+import type { Authority } from '../signer.ts'
 import {
   customerEos,
   eosAccount,
@@ -23,7 +22,8 @@ import {
   sealed,
   settings,
   startSigner,
-} from './testing/fixtures.ts'
+} from '../testing/fixtures.ts'
+import { eosPublicKey, signEos } from './eos_transaction.ts'
 
 /**
  * What: what is signed on EOS says what the intent says and nothing else, and no second attempt that could be valid together

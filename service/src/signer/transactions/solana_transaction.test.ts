@@ -16,13 +16,13 @@ import {
   TOKEN_PROGRAM_ADDRESS,
 } from '@solana-program/token'
 import { expect, test } from 'vitest'
-import { assert } from '../domain/assert.ts'
-import type { SolanaIntent } from '../domain/payouts/intent.ts'
-import { findReplacementProblem } from './replacement.ts'
-import type { Authority } from './signer.ts'
-import { solanaAddress } from './solana_address.ts'
+import { assert } from '../../domain/assert.ts'
+import type { SolanaIntent } from '../../domain/payouts/intent.ts'
+import { solanaAddress } from '../addresses/solana_address.ts'
+import { findReplacementProblem } from '../replacement.ts'
+import type { Authority } from '../signer.ts'
+import { customerSolana, keys, sealed, solanaIntent, startSigner, usdcSolana } from '../testing/fixtures.ts'
 import { signSolana } from './solana_transaction.ts'
-import { customerSolana, keys, sealed, solanaIntent, startSigner, usdcSolana } from './testing/fixtures.ts'
 
 /**
  * What: what is signed on Solana says what the intent says and nothing else, and no second attempt that could be valid

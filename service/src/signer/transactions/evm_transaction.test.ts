@@ -8,10 +8,10 @@ import {
   type TransactionSerializedEIP1559,
 } from 'viem'
 import { expect, test } from 'vitest'
-import { assert } from '../domain/assert.ts'
-import type { EvmIntent } from '../domain/payouts/intent.ts'
+import { assert } from '../../domain/assert.ts'
+import type { EvmIntent } from '../../domain/payouts/intent.ts'
+import { customerEvm, evmIntent, keys, usdt } from '../testing/fixtures.ts'
 import { canonicalEvmAddress, signEvm } from './evm_transaction.ts'
-import { customerEvm, evmIntent, keys, usdt } from './testing/fixtures.ts'
 
 const caps = { chainId: 31337, gasLimitMax: 200_000n, feePerGasWeiMax: 500_000_000_000n, sweepGasWeiMax: 0n }
 

@@ -8,13 +8,13 @@ import {
   StrKey,
   TransactionBuilder,
 } from '@stellar/stellar-sdk/base'
-import { formatDecimal } from '../domain/money/decimal.ts'
-import { accept, type Outcome } from '../domain/outcome.ts'
-import type { SignedTx, StellarIntent } from '../domain/payouts/intent.ts'
-import type { Keys } from './derivation.ts'
-import { refuseToSign } from './rejections.ts'
-import type { StellarSettings } from './settings.ts'
-import type { Authority, SignRejection } from './signer.ts'
+import { formatDecimal } from '../../domain/money/decimal.ts'
+import { accept, type Outcome } from '../../domain/outcome.ts'
+import type { SignedTx, StellarIntent } from '../../domain/payouts/intent.ts'
+import type { Keys } from '../derivation.ts'
+import { refuseToSign } from '../rejections.ts'
+import type { StellarSettings } from '../settings.ts'
+import type { Authority, SignRejection } from '../signer.ts'
 
 /** A payment of lumens or the account that it makes, or a BumpSequence to where the sequence is anyway. Deterministic (RFC 8032). */
 export function signStellar(

@@ -25,14 +25,14 @@ import {
   getTransferCheckedInstruction,
   TOKEN_PROGRAM_ADDRESS,
 } from '@solana-program/token'
-import { accept, type Outcome } from '../domain/outcome.ts'
-import { isSameKey, type KeyPath, type SignedTx, type SolanaIntent } from '../domain/payouts/intent.ts'
-import { solanaFeeOf } from '../domain/payouts/solana_fee.ts'
-import { lastBlockOf, SOLANA_BLOCKS_OF_LIFE } from '../domain/payouts/solana_life.ts'
-import type { Keys } from './derivation.ts'
-import { refuseToSign } from './rejections.ts'
-import type { SolanaSettings } from './settings.ts'
-import type { SignRejection } from './signer.ts'
+import { accept, type Outcome } from '../../domain/outcome.ts'
+import { isSameKey, type KeyPath, type SignedTx, type SolanaIntent } from '../../domain/payouts/intent.ts'
+import { solanaFeeOf } from '../../domain/payouts/solana_fee.ts'
+import { lastBlockOf, SOLANA_BLOCKS_OF_LIFE } from '../../domain/payouts/solana_life.ts'
+import type { Keys } from '../derivation.ts'
+import { refuseToSign } from '../rejections.ts'
+import type { SolanaSettings } from '../settings.ts'
+import type { SignRejection } from '../signer.ts'
 
 /** What an intent may say: the last of its blocks, or the one before, as earlier releases had it. */
 const LIVES = [SOLANA_BLOCKS_OF_LIFE, SOLANA_BLOCKS_OF_LIFE - 1]

@@ -6,11 +6,10 @@ import {
   Transaction,
 } from '@stellar/stellar-sdk/base'
 import { expect, test } from 'vitest'
-import { assert } from '../domain/assert.ts'
-import type { StellarIntent } from '../domain/payouts/intent.ts'
-import type { Authority } from './signer.ts'
-import { stellarAddress } from './stellar_address.ts'
-import { signStellar } from './stellar_transaction.ts'
+import { assert } from '../../domain/assert.ts'
+import type { StellarIntent } from '../../domain/payouts/intent.ts'
+import { stellarAddress } from '../addresses/stellar_address.ts'
+import type { Authority } from '../signer.ts'
 import {
   customerStellar,
   keys,
@@ -18,7 +17,8 @@ import {
   startSigner,
   stellarIntent,
   stellarPassphrase,
-} from './testing/fixtures.ts'
+} from '../testing/fixtures.ts'
+import { signStellar } from './stellar_transaction.ts'
 
 const caps = { passphrase: stellarPassphrase, feeStroopsMax: 1_000n }
 const account = stellarAddress(keys, { purpose: 'reserve', index: 1 })
