@@ -176,6 +176,16 @@ test('a large deposit is its customer’s also while its coin may be spent and i
   expect(await free(100)).toBe(1_000_000n)
 })
 
+test('what lies in more coins than one payout can spend is promised to nobody', async () => {
+  await stage.db.query(
+    `INSERT INTO coins (chain, tx_hash, output_index, satoshi, address, key_purpose, key_index, block_height, block_hash)
+     SELECT 'BTC', 'small coin', number, 1000, $1, 'reserve', 0, 99, 'a block' FROM generate_series(1, 600) AS number`,
+    [RESERVE],
+  )
+  await mineCoin('large coin', 1_000_000n)
+  expect(await free()).toBe(1_000_000n + 499n * 1_000n)
+})
+
 test('a deposit that waits for its exchange is its customer’s until then', async () => {
   await mineCoin('reserve coin', 1_000_000n)
   const order = await placeOrder(stage, 'BTC:BTC', 'ETH:ETH', { asks: 500_000n, promises: ETHER })

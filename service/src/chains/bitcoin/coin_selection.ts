@@ -1,4 +1,5 @@
 import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
+import { BITCOIN_INPUTS_CHARGED, BITCOIN_INPUTS_MAX } from '../../domain/payouts/bitcoin_inputs.ts'
 import type { Coin } from '../../domain/payouts/intent.ts'
 import type { DraftRejection } from '../chain.ts'
 import type { OutputKind } from './addresses.ts'
@@ -19,11 +20,13 @@ export type Selection = {
   readonly feeSatoshi: bigint
 }
 
-/** As many as the signer signs in one transaction; a third of what nodes relay. */
-const INPUTS_MAX = 500
-
 /** What we expect to pay for spending change some quiet day; change worth less than that is not made. */
 const QUIET_MILLI_SAT_PER_VB = 10_000n
+
+/** So many are kept: each payout takes one until its change is in a block, and several leave at the same time. */
+const COINS_KEPT = 100
+/** A small coin is spent for the sake of having fewer when it is worth so many times what that costs. */
+const GATHERED_WORTH = 10n
 
 /** The least change that is made: the node relays it and it is worth more than spending it costs. */
 export function changeMin(need: Pick<Need, 'changeTo' | 'milliSatPerVb'>): bigint {
@@ -34,8 +37,8 @@ export function changeMin(need: Pick<Need, 'changeTo' | 'milliSatPerVb'>): bigin
 /**
  * The fewest coins that pay within the cap and leave change enough to double the fee later, because a raised attempt
  * may use these coins only; failing that, the fewest that pay within the cap at all. Of as many coins, the last is the
- * smallest that will do. The same coins in any order give the same selection. `funds` when the coins do not suffice,
- * `fee_cap` when they would at a lower rate, or if they were larger.
+ * smallest that will do. Where there are many, small ones go along. The same coins in any order give the same selection. `funds`
+ * when the coins do not suffice, `fee_cap` when they would at a lower rate, or if they were larger.
  */
 export function selectCoins(coins: readonly Coin[], need: Need): Outcome<Selection, DraftRejection> {
   const worth = coins
@@ -46,7 +49,7 @@ export function selectCoins(coins: readonly Coin[], need: Need): Outcome<Selecti
   const selection =
     fewest(worth, need, (settlement) => isWithin(settlement) && hasRoom(settlement)) ??
     fewest(worth, need, isWithin)
-  if (selection !== null) return accept(selection)
+  if (selection !== null) return accept(withSmallCoins(selection, worth, need))
   // A larger coin may pass the cap where a smaller one does not: its rest goes to the miner, or is change that costs.
   const uncapped = fewest(worth, need, () => true)
   if (uncapped !== null)
@@ -72,7 +75,7 @@ function fewest(
   let kept = 0n
   for (const [index, coin] of coins.entries()) {
     const count = index + 1
-    if (count > INPUTS_MAX) return null
+    if (count > BITCOIN_INPUTS_MAX) return null
     const withLast = (last: Coin) => settle(count, kept + last.satoshi, need)
     const isEnough = (settlement: Settlement | null) => settlement !== null && isGood(settlement)
     if (isEnough(withLast(coin))) {
@@ -83,6 +86,31 @@ function fewest(
     kept += coin.satoshi
   }
   return null
+}
+
+/**
+ * Every deposit leaves a coin, and the fewest pay: the small ones would be left and become ever more, until what is held no longer
+ * fits into one transaction. So while fees are low a payout that needs fewer coins than it is charged for takes the smallest ones
+ * along, and its change is larger by what they are worth.
+ */
+function withSmallCoins(selection: Selection, worth: readonly Coin[], need: Need): Selection {
+  const places = BITCOIN_INPUTS_CHARGED - selection.inputs.length
+  const isQuiet = need.milliSatPerVb <= QUIET_MILLI_SAT_PER_VB
+  if (!isQuiet || worth.length <= COINS_KEPT || places <= 0 || selection.changeSatoshi === 0n)
+    return selection
+  const least = GATHERED_WORTH * costOfInput(need.milliSatPerVb)
+  const smallest = worth
+    .filter((coin) => coin.satoshi >= least && !selection.inputs.includes(coin))
+    .slice(-places)
+  const inputs = [...selection.inputs, ...smallest]
+  const settlement = settle(inputs.length, totalOf(inputs), need)
+  return settlement !== null && settlement.feeSatoshi <= need.feeSatoshiMax
+    ? { inputs, ...settlement }
+    : selection
+}
+
+function totalOf(coins: readonly Coin[]): bigint {
+  return coins.reduce((sum, { satoshi }) => sum + satoshi, 0n)
 }
 
 /** Payment, fee and change out of a sum of inputs; a remainder too small to be change goes to the miner. */

@@ -141,6 +141,69 @@ describe('draft', () => {
     })
   })
 
+  describe('where there are many coins', () => {
+    const large = [900_000n, 800_000n, 700_000n]
+    const small = Array.from({ length: 100 }, (_, index) => 20_000n + BigInt(index))
+    const taken = (units: bigint, rate: bigint, sizes: readonly bigint[]) => {
+      const drafted = draft(rules, outflow(units), bid(rate), funds(sizes))
+      return drafted.ok && drafted.value.inputs.map(({ satoshi }) => satoshi)
+    }
+
+    test('the smallest go along with a payout that needs fewer than it is charged for', () => {
+      expect(taken(600_000n, 5_000n, [...large, ...small])).toEqual([700_000n, 20_001n, 20_000n])
+      expect(taken(1_500_000n, 5_000n, [...large, ...small]), 'it needs two').toEqual([
+        900_000n,
+        700_000n,
+        20_000n,
+      ])
+      expect(taken(2_000_000n, 5_000n, [...large, ...small]), 'it needs three').toEqual(large)
+    })
+
+    test('none do while fees are high, where coins are few, or where one costs more than a tenth of itself', () => {
+      expect(taken(600_000n, 10_001n, [...large, ...small])).toEqual([700_000n])
+      expect(taken(600_000n, 5_000n, [...large, ...small.slice(3)])).toEqual([700_000n])
+      const costly = costOfInput(5_000n) * 10n - 1n
+      expect(taken(600_000n, 5_000n, [...large, ...small, costly])).toEqual([700_000n, 20_001n, 20_000n])
+    })
+
+    test('they make its change larger, which can still double the fee', () => {
+      fc.assert(
+        fc.property(aCase, fc.bigInt(1_000n, 10_000n), ({ units, paidTo, sizes }, rate) => {
+          const few = draft(rules, outflow(units, paidTo), bid(rate), funds([60_000_000n, ...sizes]))
+          const many = draft(
+            rules,
+            outflow(units, paidTo),
+            bid(rate),
+            funds([60_000_000n, ...small, ...sizes]),
+          )
+          if (!few.ok || !many.ok) throw new Error('there is enough')
+          const { change, feeSatoshi } = many.value
+          expect(many.value.inputs.length).toBeLessThanOrEqual(Math.max(3, few.value.inputs.length))
+          expect(change?.satoshi).toBeGreaterThanOrEqual(
+            changeMin({ changeTo: 'wpkh', milliSatPerVb: rate }) + feeSatoshi,
+          )
+          expect(total(many.value)).toBe(units + (change?.satoshi ?? 0n) + feeSatoshi)
+        }),
+      )
+    })
+
+    test('as many payouts as deposits leave no more of them than are kept', () => {
+      let coins = Array.from({ length: 600 }, (_, index) => coin(50_000n + BigInt(index), index))
+      for (let round = 0; round < 600; round += 1) {
+        const { change } = funds([]) as Funds & { model: 'coins' }
+        const drafted = draft(rules, outflow(45_000n), bid(3_000n), { model: 'coins', coins, change })
+        if (!drafted.ok) throw new Error(drafted.rejection.message)
+        const { inputs, change: back } = drafted.value
+        coins = [
+          ...coins.filter((one) => !inputs.includes(one)),
+          ...(back === null ? [] : [coin(back.satoshi, 1_000 + 2 * round)]),
+          coin(50_000n, 1_001 + 2 * round),
+        ]
+      }
+      expect(coins.length).toBeLessThanOrEqual(101)
+    })
+  })
+
   test.each([
     ['fee_cap', outflow(50_000n), 300_001n, [1_000_000n]],
     ['destination', outflow(293n), 5_000n, [1_000_000n]],

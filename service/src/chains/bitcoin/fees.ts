@@ -2,6 +2,7 @@ import { assert } from '../../domain/assert.ts'
 import type { AssetId } from '../../domain/catalog/assets.ts'
 import { type Amount, amountOf } from '../../domain/money/amount.ts'
 import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
+import { BITCOIN_INPUTS_CHARGED } from '../../domain/payouts/bitcoin_inputs.ts'
 import type { Outflow } from '../../domain/payouts/intent.ts'
 import type { DraftRejection, FeeBid } from '../chain.ts'
 import { parsePayment, refuseAboveCap } from './draft.ts'
@@ -29,13 +30,13 @@ async function milliSatPerVbNow(rpc: Rpc, settings: BitcoinSettings): Promise<bi
   ].reduce(highest)
 }
 
-/** A payout out of three coins to the largest kind of output with change, at what the network asks up to the caps. */
+/** A payout out of as many coins as are charged for to the largest kind of output with change, at what the network asks up to the caps. */
 export async function estimateCost(rpc: Rpc, settings: BitcoinSettings, asset: AssetId): Promise<Amount> {
   assert(asset === 'BTC:BTC', `the bitcoin chain pays ${asset}`)
   const asked = await milliSatPerVbNow(rpc, settings)
   const isCapped = asked > settings.milliSatPerVbMax
   const rate = isCapped ? settings.milliSatPerVbMax : asked
-  const feeSatoshi = feeFor(vbytesOf(3, ['wsh', 'wpkh']), rate)
+  const feeSatoshi = feeFor(vbytesOf(BITCOIN_INPUTS_CHARGED, ['wsh', 'wpkh']), rate)
   return amountOf(asset, feeSatoshi > settings.feeSatoshiMax ? settings.feeSatoshiMax : feeSatoshi)
 }
 

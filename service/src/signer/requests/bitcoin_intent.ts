@@ -1,9 +1,8 @@
+import { BITCOIN_INPUTS_MAX } from '../../domain/payouts/bitcoin_inputs.ts'
 import type { BitcoinIntent, Coin } from '../../domain/payouts/intent.ts'
 import { bounded, integer, Malformed, orNull, record, text, UINT32_MAX } from './fields.ts'
 import { readIdentity, readKey } from './names.ts'
 
-/** About 34 kB, a third of what nodes relay. */
-const INPUTS_MAX = 500
 const SATOSHI_MAX = 21_000_000n * 100_000_000n
 /** Whether it is an address of the configured network is checked where the transaction is built. */
 const bitcoinAddressShape = /^[0-9A-Za-z]{14,90}$/
@@ -33,8 +32,8 @@ export function readBitcoinIntent(value: unknown): BitcoinIntent {
 }
 
 function readInputs(value: unknown): readonly Coin[] {
-  if (!Array.isArray(value) || value.length < 1 || value.length > INPUTS_MAX) {
-    throw new Malformed(`intent.inputs has 1 to ${INPUTS_MAX} coins`)
+  if (!Array.isArray(value) || value.length < 1 || value.length > BITCOIN_INPUTS_MAX) {
+    throw new Malformed(`intent.inputs has 1 to ${BITCOIN_INPUTS_MAX} coins`)
   }
   const coins = Array.from(value, (item, at): Coin => {
     const name = `intent.inputs[${at}]`

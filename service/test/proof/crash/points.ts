@@ -81,7 +81,11 @@ export const points: readonly Point[] = [
   point('engine', 'a nonce is taken, not committed', after('db/nonces.ts takeNonce')),
   point('engine', 'coins are taken, not committed', after('db/coins.ts markSpent')),
   point('engine', 'a draft is written, not committed', after('db/attempts.ts insertAttempt')),
-  point('engine', 'a draft is committed, not signed', before('signer/socket/socket_client.ts socketSigner sign')),
+  point(
+    'engine',
+    'a draft is committed, not signed',
+    before('signer/socket/socket_client.ts socketSigner sign'),
+  ),
   point(
     'engine',
     'signed bytes are received, not stored',
