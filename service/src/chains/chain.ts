@@ -199,7 +199,7 @@ export type Chain = {
    * There where attempts have neither a nonce nor a coin in common: whether this one is in no block and never will be,
    * because its time is over on the final chain, which does not have it. Final: true stays true. Rejects when the node
    * cannot tell. `txHash` is null when its bytes were never stored, and so never sent. It reads every block in which the attempt
-   * could be, and calls `between` before each.
+   * could be, once, and calls `between` before each.
    */
   isOver?(intent: Intent, txHash: string | null, between?: () => Promise<void>): Promise<boolean>
   /** Sends the bytes. `unknown` (a timeout, a cut line) means maybe sent. Already known or mined counts as accepted. */

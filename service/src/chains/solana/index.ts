@@ -3,6 +3,7 @@ import { assert } from '../../domain/assert.ts'
 import { type AssetId, assetOf, isAssetId, nativeAsset } from '../../domain/catalog/assets.ts'
 import { fromChainUnits } from '../../domain/money/amount.ts'
 import type { Chain } from '../chain.ts'
+import { readSoFar } from '../read_so_far.ts'
 import { parseAddress } from './address.ts'
 import { balance } from './balance.ts'
 import { bid, usualCost } from './bid.ts'
@@ -11,7 +12,7 @@ import { broadcast } from './broadcast.ts'
 import { checkIdentity } from './check_identity.ts'
 import { draft, raise } from './draft.ts'
 import { rentsOf } from './fees.ts'
-import { isOver, lookup } from './lookup.ts'
+import { isOver, type LastRead, lookup } from './lookup.ts'
 import { connect } from './rpc.ts'
 import type { SolanaSettings } from './settings.ts'
 import { transfersToOurs } from './transfers.ts'
@@ -24,6 +25,7 @@ export function solana(settings: SolanaSettings): Chain {
   const { id, rpcUrl, genesisHash, feeLamportsMax, timeoutMs, reserveAddress } = settings
   const rpc = connect(rpcUrl, timeoutMs)
   const blocks = blocksOf(rpc)
+  const looking = { rpc, blocks, soFar: readSoFar<LastRead>() }
   const native = nativeAsset(id).id
   const tokens = listedTokens(settings)
   const mints = new Map([...tokens].map(([mint, asset]) => [asset, mint]))
@@ -63,7 +65,7 @@ export function solana(settings: SolanaSettings): Chain {
     bid: (outflow) => bid(bidder, outflow),
     draft: (outflow, feeBid, funds) => draft(drafter, outflow, feeBid, funds),
     raise: (previous, feeBid) => raise(drafter, previous, feeBid),
-    isOver: (intent, txHash, between) => isOver(rpc, blocks, intent, txHash, between),
+    isOver: (intent, txHash, between) => isOver(looking, intent, txHash, between),
     broadcast: (tx) => broadcast(rpc, find, tx),
     balance: (asset, addresses, height) => balance({ rpc, blocks }, asset, mintOf(asset), addresses, height),
     lockedUnits: async () => fromChainUnits(native, (await rents()).account).units,

@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest'
 import type { SolanaIntent } from '../../domain/payouts/intent.ts'
+import { readSoFar } from '../read_so_far.ts'
 import { blocksOf } from './blocks.ts'
-import { isOver, lookup } from './lookup.ts'
-import { NodeRefusal } from './rpc.ts'
+import { isOver, type LastRead, lookup } from './lookup.ts'
+import { NoAnswer, NodeRefusal } from './rpc.ts'
 import { type Script, scriptedNode } from './testing/scripted_node.ts'
 
 /**
@@ -33,15 +34,19 @@ const behind: Script = {
   getSignatureStatuses: () => ({ context: { slot: 1_150 }, value: [null] }),
 }
 
-function look(script: Script, txHash: string | null = signature, asked = intent) {
-  const node = scriptedNode({
+function lookingAt(script: Script) {
+  const rpc = scriptedNode({
     getSlot: () => 1_300,
     getBlock: (slot) => block(Number(slot)),
     getBlocks: (from, to) => slots(Number(from), Number(to)),
     ...behind,
     ...script,
   })
-  return isOver(node, blocksOf(node), asked, txHash)
+  return { rpc, blocks: blocksOf(rpc), soFar: readSoFar<LastRead>() }
+}
+
+function look(script: Script, txHash: string | null = signature, asked = intent) {
+  return isOver(lookingAt(script), asked, txHash)
 }
 
 test('it is over when a block above its last is final, and none up to there has it', async () => {
@@ -105,17 +110,30 @@ test('a node that does not tell of all the blocks in which it could be cannot sa
   await expect(look({ getBlocks: () => [] })).rejects.toThrow('lacks blocks')
 })
 
-test('it is told before each block that it reads', async () => {
-  const node = scriptedNode({
-    getSlot: () => 1_300,
-    getBlock: (slot) => block(Number(slot)),
-    getBlocks: (from, to) => slots(Number(from), Number(to)),
+test('a line that breaks goes on where it broke, and what was read is not read again', async () => {
+  let left = 0
+  const asked: number[] = []
+  const looking = lookingAt({
+    getBlock: (slot, options) => {
+      const { transactionDetails } = options as { readonly transactionDetails: string }
+      if (transactionDetails !== 'signatures') return block(Number(slot))
+      if (left-- <= 0) throw new NoAnswer('getBlock', 'the line is cut')
+      asked.push(Number(slot))
+      return block(Number(slot))
+    },
   })
   let told = 0
-  await isOver(node, blocksOf(node), intent, signature, async () => {
-    told += 1
-  })
-  expect(told).toBe(151)
+  const once = () =>
+    isOver(looking, intent, signature, async () => {
+      told += 1
+    })
+  for (left = 50; ; left = 50) {
+    if (await once().catch(() => false)) break
+  }
+  expect(asked).toEqual(slots(1_101, 1_251))
+  expect(told, 'before each block, and each that did not come').toBe(154)
+  expect(await once()).toBe(true)
+  expect(asked.length).toBe(151)
 })
 
 test.each([

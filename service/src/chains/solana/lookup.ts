@@ -3,6 +3,7 @@ import { fromChainUnits } from '../../domain/money/amount.ts'
 import type { Intent } from '../../domain/payouts/intent.ts'
 import { lastBlockOf } from '../../domain/payouts/solana_life.ts'
 import type { TxStatus } from '../chain.ts'
+import type { ReadSoFar } from '../read_so_far.ts'
 import type { Blocks, Header } from './blocks.ts'
 import { inContext, integerIn, lamportsIn, listIn, objectIn } from './replies.ts'
 import { type Fields, isObject, NoAnswer, type Rpc } from './rpc.ts'
@@ -62,6 +63,15 @@ async function isKnown(rpc: Rpc, txHash: string): Promise<boolean> {
   return statuses[0] !== null
 }
 
+export type Looking = {
+  readonly rpc: Rpc
+  readonly blocks: Blocks
+  readonly soFar: ReadSoFar<LastRead>
+}
+
+/** `blockHeight`: in blocks, as lifetimes are. */
+export type LastRead = { readonly slot: number; readonly hash: string; readonly blockHeight: number }
+
 /** More slots than a transaction lives for in blocks, however many are skipped; a node tells so many at once. */
 const SLOTS_MAX = 10_000
 
@@ -72,8 +82,7 @@ const SLOTS_MAX = 10_000
  * turns. A node's index of signatures would not do: one that is behind, or has forgotten, says that there is none.
  */
 export async function isOver(
-  rpc: Rpc,
-  blocks: Blocks,
+  { rpc, blocks, soFar }: Looking,
   intent: Intent,
   txHash: string | null,
   between?: () => Promise<void>,
@@ -83,26 +92,28 @@ export async function isOver(
   if (heightOf(head) <= lastBlockOf(intent)) return false
   // Never stored is never sent.
   if (txHash === null) return true
-  const { reference } = intent
-  const until = Math.min(head.height, reference.slot + SLOTS_MAX)
-  const slots = listIn(
-    await rpc.call('getBlocks', reference.slot + 1, until, { commitment: 'finalized' }),
-    'getBlocks',
-  )
-  let parent: { readonly hash: string; readonly blockHeight: number } = {
-    hash: reference.blockhash,
-    blockHeight: reference.height,
-  }
-  for (const slot of slots) {
+  const { slot, blockhash, height } = intent.reference
+  const attempt = `${blockhash} ${txHash}`
+  let parent = soFar.get(attempt, { slot, hash: blockhash, blockHeight: height })
+  if (parent.blockHeight === lastBlockOf(intent)) return true
+  for (const next of await slotsAfter(rpc, parent.slot, head.height)) {
     await between?.()
-    const block = await blocks.signed(integerIn(slot, 'getBlocks'))
+    const block = await blocks.signed(next)
     if (block.parentHash !== parent.hash)
-      throw new NoAnswer('getBlock', `slot ${slot} does not stand on the block that a payout refers to`)
+      throw new NoAnswer('getBlock', `slot ${next} does not stand on the block that a payout refers to`)
     if (block.signatures.includes(txHash)) return false
-    parent = { hash: block.hash, blockHeight: parent.blockHeight + 1 }
+    parent = { slot: next, hash: block.hash, blockHeight: parent.blockHeight + 1 }
+    soFar.set(attempt, parent)
     if (parent.blockHeight === lastBlockOf(intent)) return true
   }
   throw new NoAnswer('getBlocks', 'the node lacks blocks in which a payout could be')
+}
+
+/** Slots that have a block, and are final. */
+async function slotsAfter(rpc: Rpc, slot: number, newest: number): Promise<readonly number[]> {
+  const until = Math.min(newest, slot + SLOTS_MAX)
+  const slots = await rpc.call('getBlocks', slot + 1, until, { commitment: 'finalized' })
+  return listIn(slots, 'getBlocks').map((each) => integerIn(each, 'getBlocks'))
 }
 
 function heightOf({ blockHeight }: Header): number {

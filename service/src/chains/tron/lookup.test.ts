@@ -1,7 +1,9 @@
 import { expect, test } from 'vitest'
 import type { TronIntent } from '../../domain/payouts/intent.ts'
+import { readSoFar } from '../read_so_far.ts'
 import { blocksOf } from './blocks.ts'
-import { isOver, lookup } from './lookup.ts'
+import { isOver, type LastRead, lookup } from './lookup.ts'
+import { NoAnswer } from './rpc.ts'
 import { blockAt, type Script, scriptedNode } from './testing/scripted_node.ts'
 
 const hash = 'cd'.repeat(32)
@@ -31,9 +33,12 @@ const nodeWith = (txs: Readonly<Record<number, readonly string[]>> = {}, newest 
     )
   },
 })
+const lookingAt = (script: Script) => {
+  const rpc = scriptedNode(script)
+  return { rpc, blocks: blocksOf(rpc), soFar: readSoFar<LastRead>() }
+}
 const overBy = (script: Script, txHash: string | null = hash) => {
-  const node = scriptedNode(script)
-  return isOver(node, blocksOf(node), intent, txHash)
+  return isOver(lookingAt(script), intent, txHash)
 }
 
 test('an attempt is over when a solid block is as late as its expiration and none up to there has it', async () => {
@@ -72,13 +77,29 @@ test('a node without the blocks on top of the one that an attempt refers to cann
   await expect(overBy(blocksBy((height) => blockAt(height, 4_000)))).rejects.toThrow('backwards')
 })
 
-test('it is told before each block that it reads', async () => {
-  const node = scriptedNode(nodeWith())
-  let told = 0
-  await isOver(node, blocksOf(node), intent, hash, async () => {
-    told += 1
+test('a line that breaks goes on where it broke, and what was read is not read again', async () => {
+  let left = 0
+  const asked: number[] = []
+  const looking = lookingAt({
+    'walletsolidity/getblock': (query) => {
+      const height = query.id_or_num
+      if (height !== undefined && left-- <= 0) throw new NoAnswer('getblock', 'the line is cut')
+      if (height !== undefined) asked.push(Number(height))
+      return nodeWith()['walletsolidity/getblock']?.(query)
+    },
   })
-  expect(told).toBe(20)
+  let told = 0
+  const look = () =>
+    isOver(looking, intent, hash, async () => {
+      told += 1
+    })
+  for (left = 7; ; left = 7) {
+    if (await look().catch(() => false)) break
+  }
+  expect(asked).toEqual(Array.from({ length: 20 }, (_, index) => 9 + index))
+  expect(told, 'before each block, and each that did not come').toBe(22)
+  expect(await look()).toBe(true)
+  expect(asked.length).toBe(20)
 })
 
 test('what was never stored was never sent', async () => {

@@ -2,7 +2,8 @@ import type { AssetId } from '../../domain/catalog/assets.ts'
 import { fromChainUnits } from '../../domain/money/amount.ts'
 import type { Intent } from '../../domain/payouts/intent.ts'
 import type { TxStatus } from '../chain.ts'
-import type { Blocks } from './blocks.ts'
+import type { ReadSoFar } from '../read_so_far.ts'
+import type { Blocks, Header } from './blocks.ts'
 import { readPending } from './mempool.ts'
 import { hasSucceeded, heightOfId, isOurFault, readHeader } from './moves.ts'
 import { hashIn, integerIn, isEmpty, listIn, objectIn, sunIn } from './replies.ts'
@@ -46,6 +47,14 @@ async function readPlace(rpc: Rpc, height: number, txHash: string) {
   return { header, tx }
 }
 
+export type Looking = {
+  readonly rpc: Rpc
+  readonly blocks: Blocks
+  readonly soFar: ReadSoFar<LastRead>
+}
+
+export type LastRead = Pick<Header, 'hash' | 'timeMs'>
+
 /**
  * A transaction can only be in a block whose parent is older than its expiration. So once a solid block is not, all of those are
  * read, one by one and each the parent of the next from the one that it refers to: they either have it, or no chain ever will.
@@ -53,8 +62,7 @@ async function readPlace(rpc: Rpc, height: number, txHash: string) {
  * index of transactions would not do: one that is behind, or has forgotten, says that there is none.
  */
 export async function isOver(
-  rpc: Rpc,
-  blocks: Blocks,
+  { rpc, blocks, soFar }: Looking,
   intent: Intent,
   txHash: string | null,
   between?: () => Promise<void>,
@@ -65,17 +73,20 @@ export async function isOver(
   if (solid.timeMs < expirationMs) return false
   // Never stored is never sent.
   if (txHash === null) return true
-  let parentHash = reference.id
-  for (let height = heightOfId(parentHash) + 1; height <= solid.height; height += 1) {
+  const attempt = `${reference.id} ${txHash}`
+  let parent = soFar.get(attempt, { hash: reference.id, timeMs: reference.timeMs })
+  while (parent.timeMs < expirationMs) {
+    const height = heightOfId(parent.hash) + 1
+    if (height > solid.height) throw new NoAnswer(SOLID_BLOCK, 'the node went backwards')
     await between?.()
     const { header, txHashes } = await readSolid(rpc, height)
-    if (header.parentHash !== parentHash)
+    if (header.parentHash !== parent.hash)
       throw new NoAnswer(SOLID_BLOCK, `block ${height} does not stand on the one that a payout refers to`)
     if (txHashes.includes(txHash)) return false
-    if (header.timeMs >= expirationMs) return true
-    parentHash = header.hash
+    parent = header
+    soFar.set(attempt, parent)
   }
-  throw new NoAnswer(SOLID_BLOCK, 'the node went backwards')
+  return true
 }
 
 const SOLID_BLOCK = 'walletsolidity/getblock'

@@ -9,11 +9,6 @@ export function excludesByTime(chain: Chain): chain is Chain & Required<Pick<Cha
   return chain.isOver !== undefined
 }
 
-/** What each chain has found to be over, which stays so. Some are asked of in every step, and an answer takes a block after the other. */
-const found = new WeakMap<Chain, Set<string>>()
-/** A few for each that waits; what is forgotten is asked again. */
-const FOUND_MAX = 10_000
-
 /**
  * Whether none of these attempts is in a block or ever will be. True stays true, whatever happens meanwhile: a further
  * attempt may be drafted, or the outflow given up. The claim is held for as long as the answer takes.
@@ -26,14 +21,9 @@ export async function areOver(
 ): Promise<boolean> {
   if (!excludesByTime(chain)) return false
   const keep = claimKeeper(world, outflow)
-  const known = found.get(chain) ?? new Set()
-  found.set(chain, known)
   // The latest one first: as long as it is not, nothing has to be read.
   for (const { intent, tx } of attempts.toReversed()) {
-    if (tx !== null && known.has(tx.txHash)) continue
     if (!(await chain.isOver(intent, tx?.txHash ?? null, keep))) return false
-    if (tx !== null) known.add(tx.txHash)
   }
-  if (known.size > FOUND_MAX) known.clear()
   return true
 }
