@@ -77,18 +77,17 @@ function exchange(
   { timeoutMs, bytesMax }: Limits,
 ): Promise<Outcome<NodeAnswer, string>> {
   return new Promise((resolve) => {
-    const late = AbortSignal.timeout(timeoutMs)
     let isOver = false
     const end = (outcome: Outcome<NodeAnswer, string>) => {
       // Whatever is said first counts.
       if (isOver) return
       isOver = true
-      late.removeEventListener('abort', giveUp)
+      clearTimeout(late)
       if (!outcome.ok) request.destroy()
       resolve(outcome)
     }
-    const giveUp = () => end(refuse(`no answer within ${timeoutMs} ms`))
-    late.addEventListener('abort', giveUp)
+    // Not an AbortSignal: that is kept for its whole time when the answer has long come, and makes an error at its end.
+    const late = setTimeout(() => end(refuse(`no answer within ${timeoutMs} ms`)), timeoutMs)
     request.on('error', (error) => end(refuse(reasonOf(error))))
     request.once('upgrade', (_response, socket) => {
       socket.destroy()
