@@ -28,12 +28,23 @@ export function bytesOf(text: string): Uint8Array {
   return Uint8Array.from(getAddressEncoder().encode(address(text)))
 }
 
+/** What was derived last. The same addresses are asked about with every comparison, and deriving is arithmetic of a millisecond. */
+const derived = new Map<string, string>()
+/** Two megabytes. */
+const DERIVED_MAX = 10_000
+
 /** Where a wallet keeps a token: https://www.solana-program.com/docs/associated-token-account */
 export async function holdingOf(owner: string, mint: string): Promise<string> {
+  const name = `${owner} ${mint}`
+  const known = derived.get(name)
+  if (known !== undefined) return known
   const [holding] = await findAssociatedTokenPda({
     owner: address(owner),
     mint: address(mint),
     tokenProgram: TOKEN_PROGRAM_ADDRESS,
   })
+  derived.set(name, holding)
+  const [oldest] = derived.keys()
+  if (derived.size > DERIVED_MAX && oldest !== undefined) derived.delete(oldest)
   return holding
 }

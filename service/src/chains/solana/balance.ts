@@ -43,7 +43,7 @@ export async function balance(
   return fromChainUnits(asset, sum).units
 }
 
-/** One after the other: finding an account is arithmetic of a millisecond, and a hundred at once would keep everybody else waiting. */
+/** One after the other: deriving a hundred at once would keep everybody else waiting. */
 async function placesOf(mint: string | null, owners: readonly string[]): Promise<readonly Place[]> {
   const places: Place[] = []
   for (const owner of owners) {
