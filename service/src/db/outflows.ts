@@ -105,6 +105,28 @@ export type LeavingFrom = 'reserve' | 'deposits'
  */
 const CLAIM_AGAIN = 10
 
+/** In a statement on `outflows`: whether it may be claimed, at $2 by the moved clock and $4 by the wall's, for $3. */
+const IS_DUE = `state IN ${UNBOOKED}
+  AND due_at_ms <= $2 AND ${isFree('claimed_until_wall_ms', '$4', `$3::bigint * ${CLAIM_AGAIN}`)}
+  AND (due_height IS NULL OR due_at_ms <= $2 - ${BLOCKLESS_MS}
+    OR due_height <= (SELECT height FROM chain_heads h WHERE h.chain = outflows.chain))`
+
+type ClaimTime = { readonly nowMs: InstantMs; readonly wallMs: number; readonly claimMs: number }
+
+/** Those of these chains that have an outflow of the reserve which may be claimed. */
+export async function findChainsWithDue(
+  sql: Sql,
+  chains: readonly ChainId[],
+  { nowMs, wallMs, claimMs }: ClaimTime,
+): Promise<readonly ChainId[]> {
+  const rows = await sql.query<{ chain: ChainId }>(
+    `SELECT asked.chain FROM unnest($1::text[]) AS asked (chain)
+     WHERE EXISTS (SELECT FROM outflows WHERE outflows.chain = asked.chain AND from_address IS NULL AND ${IS_DUE})`,
+    [chains, nowMs, claimMs, wallMs],
+  )
+  return rows.map(({ chain }) => chain)
+}
+
 /**
  * Takes due outflows of a chain for `claimMs` of wall time, those that have waited longest first: of more than one step
  * takes, each has its turn. Answers lower nonces first. Whoever is asked next gets others; a worker that died loses its
@@ -114,7 +136,7 @@ export async function claimOutflows(
   sql: Sql,
   chain: ChainId,
   from: LeavingFrom,
-  time: { readonly nowMs: InstantMs; readonly wallMs: number; readonly claimMs: number },
+  time: ClaimTime,
   limit: number,
 ): Promise<ClaimedOutflow[]> {
   const rows = await sql.query<OutflowRow & { head_height: number | null }>(
@@ -122,11 +144,7 @@ export async function claimOutflows(
        claimed_until_wall_ms = $4::bigint + $3::bigint * CASE WHEN claimed_until_wall_ms = 0 THEN 1 ELSE ${CLAIM_AGAIN} END
      WHERE (bucket, payout_id) IN (
        SELECT bucket, payout_id FROM outflows
-       WHERE chain = $1 AND state IN ${UNBOOKED}
-         AND due_at_ms <= $2 AND ${isFree('claimed_until_wall_ms', '$4', `$3::bigint * ${CLAIM_AGAIN}`)}
-         AND (from_address IS NULL) = $6
-         AND (due_height IS NULL OR due_at_ms <= $2 - ${BLOCKLESS_MS}
-           OR due_height <= (SELECT height FROM chain_heads h WHERE h.chain = $1))
+       WHERE chain = $1 AND (from_address IS NULL) = $6 AND ${IS_DUE}
        ORDER BY due_at_ms, nonce NULLS LAST, planned_at_ms LIMIT $5
        FOR UPDATE SKIP LOCKED)
      RETURNING *, (SELECT height FROM chain_heads h WHERE h.chain = $1) AS head_height`,

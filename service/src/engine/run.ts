@@ -8,7 +8,7 @@ import { keepHouse } from './housekeeping.ts'
 import { keepWhile, leaseKeeper } from './lease.ts'
 import { type Loop, startLoop } from './loop.ts'
 import { guardSigner, KEYSTORE_REST_MS } from './own_keystore.ts'
-import { workPayouts } from './payouts/work.ts'
+import { ringDue, workPayouts } from './payouts/work.ts'
 import { fillPools } from './pool.ts'
 import { planSweeps } from './sweeps/plan.ts'
 import { expectGrowth } from './watching/growth.ts'
@@ -22,6 +22,8 @@ const IDENTITY_REST_MS = 5_000
 const HOUSEKEEPING_REST_MS = 30_000
 /** How many times longer than others the loops of sweeps rest. */
 const SWEEP_RESTS = 5
+/** The same of loops of payouts, which are rung when something is due, and look by themselves should nobody ring. */
+const PAYOUT_RESTS = 10
 
 /** Figures for quotes, in every process that quotes or exchanges. */
 export function startMarket(world: World): Loop {
@@ -82,6 +84,7 @@ export function startEngine(bare: SigningWorld, holder: string): Loop[] {
     startLoop(world, 'exchange', restMs, () => exchangeOrders(world), world.alarms.of('exchange')),
     startLoop(world, 'pool', restMs, () => fillPools(world), world.alarms.of('pool')),
     startLoop(world, 'housekeeping', HOUSEKEEPING_REST_MS, () => keepHouse(world)),
+    startRinging(world),
     ...[...world.chains.values()].flatMap((chain) => [
       startPaying(world, chain),
       startReconciling(world, chain, holder),
@@ -90,9 +93,17 @@ export function startEngine(bare: SigningWorld, holder: string): Loop[] {
   ]
 }
 
+function startRinging(world: SigningWorld): Loop {
+  return startLoop(world, 'due payouts', world.policy.restMs, async () => {
+    await ringDue(world)
+    return false
+  })
+}
+
 function startPaying(world: SigningWorld, chain: Chain): Loop {
   const name = `payouts ${chain.id}` as const
-  return startLoop(world, name, world.policy.restMs, () => workPayouts(world, chain), world.alarms.of(name))
+  const restMs = world.policy.restMs * PAYOUT_RESTS
+  return startLoop(world, name, restMs, () => workPayouts(world, chain), world.alarms.of(name))
 }
 
 /** Beside the payouts: a chain full of sweeps keeps no customer waiting. */

@@ -5,6 +5,8 @@ import { type ClaimedOutflow, claimOutflows, planOutflow, postponeOutflow } from
 import { assert } from '../../domain/assert.ts'
 import { HOUR_MS } from '../../domain/time.ts'
 import { type BooksStage, lookAt, openBooksStage } from '../testing/books_stage.ts'
+import { worldWithSigner } from '../testing/willing_signer.ts'
+import { ringDue } from './work.ts'
 
 /**
  * What: what waits for a block is not asked for before there is one, and no coin is given to two payouts.
@@ -54,6 +56,26 @@ test('what waits for the next block is left alone until it was looked at', async
   expect(await claim()).toEqual([])
   await lookAt(stage, 'ETH', 101)
   expect(await claim()).toHaveLength(1)
+})
+
+test('who pays on a chain is rung when something is due there, and at no other time', async () => {
+  const rung = async () => {
+    const { alarms } = stage.world
+    const [eth, btc] = [alarms.of('payouts ETH').signal, alarms.of('payouts BTC').signal]
+    await ringDue(worldWithSigner(stage, {}))
+    expect(btc.aborted, 'nothing leaves there').toBe(false)
+    return eth.aborted
+  }
+  expect(await rung()).toBe(true)
+  const [claimed] = await claim()
+  assert(claimed !== undefined, 'the outflow is due')
+  expect(await rung(), 'somebody is at it').toBe(false)
+  stage.advance(101)
+  expect(await rung(), 'who had it is gone').toBe(true)
+  await leaveAt('next')
+  expect(await rung()).toBe(false)
+  await lookAt(stage, 'ETH', 101)
+  expect(await rung()).toBe(true)
 })
 
 test('a block that was looked at while a worker had it is the next one', async () => {

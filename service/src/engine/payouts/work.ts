@@ -3,6 +3,7 @@ import { type Attempt, attemptsOf } from '../../db/attempts.ts'
 import {
   type ClaimedOutflow,
   claimOutflows,
+  findChainsWithDue,
   type LeavingFrom,
   postponeOutflow,
   renewClaim,
@@ -26,6 +27,12 @@ const WHILE_HELD_MS = 2_000
 const AFTER_ERROR_MS = 1_000
 /** A signer that hangs is asked for half a minute each time. */
 const AFTER_KEPT_MS = 30_000
+
+/** Rings whoever pays on a chain on which something of the reserve is due: one question for all chains, and not one for each. */
+export async function ringDue({ db, clock, chains, alarms }: SigningWorld): Promise<void> {
+  const time = { nowMs: clock.nowMs(), wallMs: clock.wallMs(), claimMs: CLAIM_MS }
+  for (const chain of await findChainsWithDue(db, [...chains.keys()], time)) alarms.ring(`payouts ${chain}`)
+}
 
 /** Moves the due outflows of one chain a step further. True: there may be more. */
 export async function workPayouts(
