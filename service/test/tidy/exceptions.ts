@@ -9,5 +9,9 @@ export const exceptions: Readonly<Record<string, readonly Exception[]>> = {
       reason:
         'measures how long a request took, for the log line and the histogram; nothing is decided by it',
     },
+    {
+      path: 'service/src/chains/node_line.ts',
+      reason: 'limits how long a node may take, in real time; AbortSignal.timeout cannot be taken back',
+    },
   ],
 }
