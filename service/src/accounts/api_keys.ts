@@ -1,5 +1,6 @@
 import { createSecretKey, type KeyObject } from 'node:crypto'
 import type { Sql } from '../db/database.ts'
+import { BoundedMap } from '../domain/bounded_map.ts'
 import { type InstantMs, MINUTE_MS } from '../domain/time.ts'
 import type { ApiKey, ApiKeys, Scope } from './api_key.ts'
 import type { SecretBox } from './secret_box.ts'
@@ -24,8 +25,8 @@ export function openApiKeys(place: {
   wallMs(): InstantMs
   onTouchFailed(error: unknown): void
 }): ApiKeyStore {
-  const known = new Map<string, Remembered>()
-  const unknown = new Map<string, Remembered>()
+  const known = new BoundedMap<string, Remembered>(KNOWN_MAX)
+  const unknown = new BoundedMap<string, Remembered>(UNKNOWN_MAX)
   const loading = new Map<string, Promise<ApiKey | null>>()
   const touching = new Set<Promise<void>>()
 
@@ -38,14 +39,10 @@ export function openApiKeys(place: {
       fromMs + CACHE_MS,
       ...(row?.secrets ?? []).map((each) => each.expiresAtMs ?? Infinity),
     )
-    if (key === null) known.delete(keyId)
-    else unknown.delete(keyId)
-    remember(
-      key === null ? unknown : known,
-      keyId,
-      { key, fromMs, untilMs },
-      key === null ? UNKNOWN_MAX : KNOWN_MAX,
-    )
+    const [cache, other] = key === null ? [unknown, known] : [known, unknown]
+    other.delete(keyId)
+    // The oldest answer makes room: it is at most two seconds of work that is lost.
+    cache.set(keyId, { key, fromMs, untilMs })
     if (row !== null && (row.lastUsedAtMs ?? 0) + MINUTE_MS <= fromMs) touch(keyId, fromMs)
     return key
   }
@@ -75,15 +72,6 @@ export function openApiKeys(place: {
       await Promise.all(touching)
     },
   }
-}
-
-/** The oldest answer makes room: it is at most two seconds of work that is lost. */
-function remember(cache: Map<string, Remembered>, keyId: string, entry: Remembered, sizeMax: number): void {
-  cache.delete(keyId)
-  cache.set(keyId, entry)
-  if (cache.size <= sizeMax) return
-  const [oldest] = cache.keys()
-  if (oldest !== undefined) cache.delete(oldest)
 }
 
 type KeyRow = {

@@ -28,10 +28,16 @@ const COINS_KEPT = 100
 /** A small coin is spent for the sake of having fewer when it is worth so many times what that costs. */
 const GATHERED_WORTH = 10n
 
+function isQuiet({ milliSatPerVb }: Pick<Need, 'milliSatPerVb'>): boolean {
+  return milliSatPerVb <= QUIET_MILLI_SAT_PER_VB
+}
+
 /** The least change that is made: the node relays it and it is worth more than spending it costs. */
 export function changeMin(need: Pick<Need, 'changeTo' | 'milliSatPerVb'>): bigint {
-  const isQuiet = need.milliSatPerVb < QUIET_MILLI_SAT_PER_VB
-  return highest(dustLimit(need.changeTo), costOfInput(isQuiet ? need.milliSatPerVb : QUIET_MILLI_SAT_PER_VB))
+  return highest(
+    dustLimit(need.changeTo),
+    costOfInput(isQuiet(need) ? need.milliSatPerVb : QUIET_MILLI_SAT_PER_VB),
+  )
 }
 
 /**
@@ -95,8 +101,7 @@ function fewest(
  */
 function withSmallCoins(selection: Selection, worth: readonly Coin[], need: Need): Selection {
   const places = BITCOIN_INPUTS_CHARGED - selection.inputs.length
-  const isQuiet = need.milliSatPerVb <= QUIET_MILLI_SAT_PER_VB
-  if (!isQuiet || worth.length <= COINS_KEPT || places <= 0 || selection.changeSatoshi === 0n)
+  if (!isQuiet(need) || worth.length <= COINS_KEPT || places <= 0 || selection.changeSatoshi === 0n)
     return selection
   const least = GATHERED_WORTH * costOfInput(need.milliSatPerVb)
   const smallest = worth
@@ -109,7 +114,7 @@ function withSmallCoins(selection: Selection, worth: readonly Coin[], need: Need
     : selection
 }
 
-function totalOf(coins: readonly Coin[]): bigint {
+export function totalOf(coins: readonly Coin[]): bigint {
   return coins.reduce((sum, { satoshi }) => sum + satoshi, 0n)
 }
 

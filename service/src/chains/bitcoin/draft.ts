@@ -4,7 +4,7 @@ import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
 import type { BitcoinIntent, Coin, Intent, Outflow } from '../../domain/payouts/intent.ts'
 import type { DraftRejection, FeeBid, Funds } from '../chain.ts'
 import { type OutputKind, type ParsedAddress, parseAddress } from './addresses.ts'
-import { refuseAboveTotal, selectCoins } from './coin_selection.ts'
+import { refuseAboveTotal, selectCoins, totalOf } from './coin_selection.ts'
 import type { BitcoinNetwork, BitcoinSettings } from './settings.ts'
 import { dustLimit, feeFor, highest, vbytesOf } from './sizes.ts'
 
@@ -74,7 +74,7 @@ function draftFiller(
     feeFor(vbytes, bid.milliSatPerVb),
     least + feeFor(vbytes, INCREMENTAL_MILLI_SAT_PER_VB),
   )
-  const satoshi = coins.reduce((sum, coin) => sum + coin.satoshi, 0n) - feeSatoshi
+  const satoshi = totalOf(coins) - feeSatoshi
   if (satoshi < dustLimit('wpkh')) {
     return refuse({
       code: 'funds',
@@ -177,7 +177,7 @@ function assertOurs(network: BitcoinNetwork, coins: readonly Coin[]) {
 }
 
 function checked(intent: BitcoinIntent): BitcoinIntent {
-  const total = intent.inputs.reduce((sum, { satoshi }) => sum + satoshi, 0n)
+  const total = totalOf(intent.inputs)
   const spent = intent.payment.satoshi + (intent.change?.satoshi ?? 0n) + intent.feeSatoshi
   assert(total === spent, `inputs of ${total} satoshi are payment, change and fee of ${spent}`)
   return intent

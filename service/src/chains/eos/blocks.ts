@@ -1,3 +1,4 @@
+import { BoundedMap } from '../../domain/bounded_map.ts'
 import type { BlockRef } from '../chain.ts'
 import { hashIn, integerIn, listIn, numeralIn, objectIn, textIn, timeMsIn } from './replies.ts'
 import { type Fields, NoAnswer, NodeRefusal, type Rpc } from './rpc.ts'
@@ -53,8 +54,8 @@ const HEIGHT_MAX = 2 ** 32 - 1
  * irreversible.
  */
 export function blocksOf(rpc: Rpc, chainId: string): Blocks {
-  const byHash = createMemory<string>()
-  const byHeight = createMemory<number>()
+  const byHash = new BoundedMap<string, EosBlock>(REMEMBERED)
+  const byHeight = new BoundedMap<number, EosBlock>(REMEMBERED)
   const info = () => readInfo(rpc, chainId)
   const at = async (height: number) => {
     const known = byHeight.get(height)
@@ -80,18 +81,6 @@ export function blocksOf(rpc: Rpc, chainId: string): Blocks {
       const block = byHash.get(hash) ?? (await at(height))
       if (block?.hash !== hash) throw new NoAnswer('block', `block ${height} changed: ask again`)
       return block
-    },
-  }
-}
-
-function createMemory<Key>() {
-  const known = new Map<Key, EosBlock>()
-  return {
-    get: (key: Key) => known.get(key),
-    set: (key: Key, block: EosBlock) => {
-      known.set(key, block)
-      const [oldest] = known.keys()
-      if (known.size > REMEMBERED && oldest !== undefined) known.delete(oldest)
     },
   }
 }

@@ -1,5 +1,6 @@
 import { address, getAddressEncoder, isAddress, isOffCurveAddress } from '@solana/kit'
 import { findAssociatedTokenPda, TOKEN_PROGRAM_ADDRESS } from '@solana-program/token'
+import { BoundedMap } from '../../domain/bounded_map.ts'
 import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
 
 /** Owns every account that is simply somebody's. Its own address is 32 zeros, of which nobody has the key. */
@@ -28,10 +29,11 @@ export function bytesOf(text: string): Uint8Array {
   return Uint8Array.from(getAddressEncoder().encode(address(text)))
 }
 
-/** What was derived last. The same addresses are asked about with every comparison, and deriving is arithmetic of a millisecond. */
-const derived = new Map<string, string>()
-/** Two megabytes. */
-const DERIVED_MAX = 10_000
+/**
+ * What was derived last, in two megabytes. The same addresses are asked about with every comparison, and deriving is arithmetic of a
+ * millisecond.
+ */
+const derived = new BoundedMap<string, string>(10_000)
 
 /** Where a wallet keeps a token: https://www.solana-program.com/docs/associated-token-account */
 export async function holdingOf(owner: string, mint: string): Promise<string> {
@@ -44,7 +46,5 @@ export async function holdingOf(owner: string, mint: string): Promise<string> {
     tokenProgram: TOKEN_PROGRAM_ADDRESS,
   })
   derived.set(name, holding)
-  const [oldest] = derived.keys()
-  if (derived.size > DERIVED_MAX && oldest !== undefined) derived.delete(oldest)
   return holding
 }

@@ -1,3 +1,4 @@
+import { BoundedMap } from '../../domain/bounded_map.ts'
 import type { BlockRef } from '../chain.ts'
 import { integerIn, listIn, objectIn, textIn } from './replies.ts'
 import { type Reward, readRewards } from './rewards.ts'
@@ -40,7 +41,7 @@ const FINAL = { commitment: 'finalized' } as const
 
 /** Blocks of a node. One that was read, or is being read, is not asked for again: what is final stays. */
 export function blocksOf(rpc: Rpc): Blocks {
-  const known = new Map<number, Promise<SolanaBlock | null>>()
+  const known = new BoundedMap<number, Promise<SolanaBlock | null>>(REMEMBERED)
   let newest = -1
   const askNewest = async () => {
     const slot = integerIn(await rpc.call('getSlot', FINAL), 'getSlot')
@@ -61,8 +62,6 @@ export function blocksOf(rpc: Rpc): Blocks {
       if (asked !== undefined) return asked
       const block = read(slot, 'accounts')
       known.set(slot, block)
-      const [oldest] = known.keys()
-      if (known.size > REMEMBERED && oldest !== undefined) known.delete(oldest)
       let isFinal = false
       try {
         isFinal = (await block) !== null

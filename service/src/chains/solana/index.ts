@@ -1,9 +1,9 @@
 import { isAddress } from '@solana/kit'
 import { assert } from '../../domain/assert.ts'
+import { BoundedMap } from '../../domain/bounded_map.ts'
 import { type AssetId, assetOf, isAssetId, nativeAsset } from '../../domain/catalog/assets.ts'
 import { fromChainUnits } from '../../domain/money/amount.ts'
 import type { Chain } from '../chain.ts'
-import { readSoFar } from '../read_so_far.ts'
 import { parseAddress } from './address.ts'
 import { balance } from './balance.ts'
 import { bid, usualCost } from './bid.ts'
@@ -12,7 +12,7 @@ import { broadcast } from './broadcast.ts'
 import { checkIdentity } from './check_identity.ts'
 import { draft, raise } from './draft.ts'
 import { rentsOf } from './fees.ts'
-import { isOver, type LastRead, lookup } from './lookup.ts'
+import { isOver, type Looking, lookup } from './lookup.ts'
 import { connect } from './rpc.ts'
 import type { SolanaSettings } from './settings.ts'
 import { transfersToOurs } from './transfers.ts'
@@ -25,7 +25,7 @@ export function solana(settings: SolanaSettings): Chain {
   const { id, rpcUrl, genesisHash, feeLamportsMax, timeoutMs, reserveAddress } = settings
   const rpc = connect(rpcUrl, timeoutMs)
   const blocks = blocksOf(rpc)
-  const looking = { rpc, blocks, soFar: readSoFar<LastRead>() }
+  const looking: Looking = { rpc, blocks, soFar: new BoundedMap(1_000) }
   const native = nativeAsset(id).id
   const tokens = listedTokens(settings)
   const mints = new Map([...tokens].map(([mint, asset]) => [asset, mint]))

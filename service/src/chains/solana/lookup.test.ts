@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
+import { BoundedMap } from '../../domain/bounded_map.ts'
 import type { SolanaIntent } from '../../domain/payouts/intent.ts'
-import { readSoFar } from '../read_so_far.ts'
 import { blocksOf } from './blocks.ts'
-import { isOver, type LastRead, lookup } from './lookup.ts'
+import { isOver, type Looking, lookup } from './lookup.ts'
 import { NoAnswer, NodeRefusal } from './rpc.ts'
 import { type Script, scriptedNode } from './testing/scripted_node.ts'
 
@@ -34,7 +34,7 @@ const behind: Script = {
   getSignatureStatuses: () => ({ context: { slot: 1_150 }, value: [null] }),
 }
 
-function lookingAt(script: Script) {
+function lookingAt(script: Script): Looking {
   const rpc = scriptedNode({
     getSlot: () => 1_300,
     getBlock: (slot) => block(Number(slot)),
@@ -42,7 +42,7 @@ function lookingAt(script: Script) {
     ...behind,
     ...script,
   })
-  return { rpc, blocks: blocksOf(rpc), soFar: readSoFar<LastRead>() }
+  return { rpc, blocks: blocksOf(rpc), soFar: new BoundedMap(10) }
 }
 
 function look(script: Script, txHash: string | null = signature, asked = intent) {

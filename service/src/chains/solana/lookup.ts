@@ -1,9 +1,9 @@
+import type { BoundedMap } from '../../domain/bounded_map.ts'
 import type { AssetId } from '../../domain/catalog/assets.ts'
 import { fromChainUnits } from '../../domain/money/amount.ts'
 import type { Intent } from '../../domain/payouts/intent.ts'
 import { lastBlockOf } from '../../domain/payouts/solana_life.ts'
 import type { TxStatus } from '../chain.ts'
-import type { ReadSoFar } from '../read_so_far.ts'
 import type { Blocks, Header } from './blocks.ts'
 import { inContext, integerIn, lamportsIn, listIn, objectIn } from './replies.ts'
 import { type Fields, isObject, NoAnswer, type Rpc } from './rpc.ts'
@@ -66,11 +66,17 @@ async function isKnown(rpc: Rpc, txHash: string): Promise<boolean> {
 export type Looking = {
   readonly rpc: Rpc
   readonly blocks: Blocks
-  readonly soFar: ReadSoFar<LastRead>
+  readonly soFar: ReadSoFar
 }
 
+/**
+ * Of attempts that are looked for, by what they refer to and their hashes, the last block that was read and does not have them. It is
+ * final, so a line that breaks goes on there, and what was looked for to its end is not looked for again.
+ */
+type ReadSoFar = BoundedMap<string, LastRead>
+
 /** `blockHeight`: in blocks, as lifetimes are. */
-export type LastRead = { readonly slot: number; readonly hash: string; readonly blockHeight: number }
+type LastRead = { readonly slot: number; readonly hash: string; readonly blockHeight: number }
 
 /** More slots than a transaction lives for in blocks, however many are skipped; a node tells so many at once. */
 const SLOTS_MAX = 10_000
@@ -94,7 +100,7 @@ export async function isOver(
   if (txHash === null) return true
   const { slot, blockhash, height } = intent.reference
   const attempt = `${blockhash} ${txHash}`
-  let parent = soFar.get(attempt, { slot, hash: blockhash, blockHeight: height })
+  let parent = soFar.get(attempt) ?? { slot, hash: blockhash, blockHeight: height }
   if (parent.blockHeight === lastBlockOf(intent)) return true
   for (const next of await slotsAfter(rpc, parent.slot, head.height)) {
     await between?.()

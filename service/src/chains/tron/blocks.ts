@@ -1,3 +1,4 @@
+import { BoundedMap } from '../../domain/bounded_map.ts'
 import type { BlockRef } from '../chain.ts'
 import { type Moves, readHeader, readMoves } from './moves.ts'
 import { isEmpty, listIn, objectIn } from './replies.ts'
@@ -23,16 +24,11 @@ const HEIGHT_MAX = 2 ** 40
 
 /** Blocks of a node. One that was read is not asked for again: its id is what it says. */
 export function blocksOf(rpc: Rpc): Blocks {
-  const known = new Map<string, TronBlock>()
-  const remember = (block: TronBlock) => {
-    known.set(block.hash, block)
-    const [oldest] = known.keys()
-    if (known.size > REMEMBERED && oldest !== undefined) known.delete(oldest)
-    return block
-  }
+  const known = new BoundedMap<string, TronBlock>(REMEMBERED)
   const at = async (height: number) => {
     const block = await readBlock(rpc, height)
-    return block === null ? null : remember(block)
+    if (block !== null) known.set(block.hash, block)
+    return block
   }
   return {
     newest: (of) => readNewest(rpc, of),

@@ -1,8 +1,8 @@
 import { assert } from '../../domain/assert.ts'
+import { BoundedMap } from '../../domain/bounded_map.ts'
 import { type AssetId, assetOf, isAssetId, nativeAsset } from '../../domain/catalog/assets.ts'
 import { fromChainUnits } from '../../domain/money/amount.ts'
 import type { Chain } from '../chain.ts'
-import { readSoFar } from '../read_so_far.ts'
 import { hexOf, parseAddress } from './address.ts'
 import { balance } from './balance.ts'
 import { bid, usualCost } from './bid.ts'
@@ -10,7 +10,7 @@ import { blocksOf } from './blocks.ts'
 import { broadcast } from './broadcast.ts'
 import { checkIdentity, requireFirstBlock } from './check_identity.ts'
 import { draft, raise } from './draft.ts'
-import { isOver, type LastRead, lookup } from './lookup.ts'
+import { isOver, type Looking, lookup } from './lookup.ts'
 import { mempoolReader } from './mempool.ts'
 import { connect } from './rpc.ts'
 import type { TronSettings } from './settings.ts'
@@ -21,7 +21,7 @@ export function tron(settings: TronSettings): Chain {
   const { id, rpcUrl, genesisBlockId, feeLimitSunMax, timeoutMs, reserveAddress } = settings
   const rpc = connect(rpcUrl, timeoutMs)
   const blocks = blocksOf(rpc)
-  const looking = { rpc, blocks, soFar: readSoFar<LastRead>() }
+  const looking: Looking = { rpc, blocks, soFar: new BoundedMap(1_000) }
   const native = nativeAsset(id).id
   const tokens = listedTokens(settings)
   const listed = { native, tokens }

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
+import { BoundedMap } from '../../domain/bounded_map.ts'
 import type { TronIntent } from '../../domain/payouts/intent.ts'
-import { readSoFar } from '../read_so_far.ts'
 import { blocksOf } from './blocks.ts'
-import { isOver, type LastRead, lookup } from './lookup.ts'
+import { isOver, type Looking, lookup } from './lookup.ts'
 import { NoAnswer } from './rpc.ts'
 import { blockAt, type Script, scriptedNode } from './testing/scripted_node.ts'
 
@@ -33,9 +33,9 @@ const nodeWith = (txs: Readonly<Record<number, readonly string[]>> = {}, newest 
     )
   },
 })
-const lookingAt = (script: Script) => {
+const lookingAt = (script: Script): Looking => {
   const rpc = scriptedNode(script)
-  return { rpc, blocks: blocksOf(rpc), soFar: readSoFar<LastRead>() }
+  return { rpc, blocks: blocksOf(rpc), soFar: new BoundedMap(10) }
 }
 const overBy = (script: Script, txHash: string | null = hash) => {
   return isOver(lookingAt(script), intent, txHash)

@@ -1,8 +1,8 @@
+import type { BoundedMap } from '../../domain/bounded_map.ts'
 import type { AssetId } from '../../domain/catalog/assets.ts'
 import { fromChainUnits } from '../../domain/money/amount.ts'
 import type { Intent } from '../../domain/payouts/intent.ts'
 import type { TxStatus } from '../chain.ts'
-import type { ReadSoFar } from '../read_so_far.ts'
 import type { Blocks, Header } from './blocks.ts'
 import { readPending } from './mempool.ts'
 import { hasSucceeded, heightOfId, isOurFault, readHeader } from './moves.ts'
@@ -50,10 +50,16 @@ async function readPlace(rpc: Rpc, height: number, txHash: string) {
 export type Looking = {
   readonly rpc: Rpc
   readonly blocks: Blocks
-  readonly soFar: ReadSoFar<LastRead>
+  readonly soFar: ReadSoFar
 }
 
-export type LastRead = Pick<Header, 'hash' | 'timeMs'>
+/**
+ * Of attempts that are looked for, by what they refer to and their hashes, the last block that was read and does not have them. It is
+ * final, so a line that breaks goes on there, and what was looked for to its end is not looked for again.
+ */
+type ReadSoFar = BoundedMap<string, LastRead>
+
+type LastRead = Pick<Header, 'hash' | 'timeMs'>
 
 /**
  * A transaction can only be in a block whose parent is older than its expiration. So once a solid block is not, all of those are
@@ -74,7 +80,7 @@ export async function isOver(
   // Never stored is never sent.
   if (txHash === null) return true
   const attempt = `${reference.id} ${txHash}`
-  let parent = soFar.get(attempt, { hash: reference.id, timeMs: reference.timeMs })
+  let parent = soFar.get(attempt) ?? { hash: reference.id, timeMs: reference.timeMs }
   while (parent.timeMs < expirationMs) {
     const height = heightOfId(parent.hash) + 1
     if (height > solid.height) throw new NoAnswer(SOLID_BLOCK, 'the node went backwards')

@@ -1,4 +1,5 @@
 import { findOrders, findVersions, type VersionedOrder } from '../../db/orders.ts'
+import { BoundedMap } from '../../domain/bounded_map.ts'
 import { assetOf } from '../../domain/catalog/assets.ts'
 import type { OrderId } from '../../domain/orders/identifiers.ts'
 import type { Order } from '../../domain/orders/order.ts'
@@ -30,7 +31,7 @@ export function orderLooks(
   world: Pick<World, 'db' | 'market' | 'clock'>,
   rememberedMax = LOOKS_REMEMBERED_MAX,
 ): (orderId: OrderId) => Promise<Look | null> {
-  const remembered = new Map<OrderId, Remembered>()
+  const remembered = new BoundedMap<OrderId, Remembered>(rememberedMax)
   const readVersion = batched((orderIds: readonly OrderId[]) => findVersions(world.db, orderIds), {
     endOfTurn: world.clock.endOfTurn,
   })
@@ -40,10 +41,7 @@ export function orderLooks(
   })
   const remember = (look: Remembered): Remembered => {
     // Under the id that the database told: the client's is a piece of its request, and would keep all of that.
-    const orderId = look.order.terms.id
-    remembered.delete(orderId)
-    remembered.set(orderId, look)
-    if (remembered.size > rememberedMax) forgetOldest(remembered)
+    remembered.set(look.order.terms.id, look)
     return look
   }
   return async (orderId) => {
@@ -67,9 +65,4 @@ function standsAsSeen({ order, headHeight }: Remembered, market: MarketBoard): b
 
 function headOf({ terms }: Order, market: MarketBoard): number | null {
   return market.headHeight(assetOf(terms.from).chain)
-}
-
-function forgetOldest(remembered: Map<OrderId, Remembered>): void {
-  const [oldest] = remembered.keys()
-  if (oldest !== undefined) remembered.delete(oldest)
 }
