@@ -63,6 +63,8 @@ export type FeeBid =
       readonly gasLimit: bigint
       readonly maxFeePerGasWei: bigint
       readonly maxPriorityFeePerGasWei: bigint
+      /** With a token that leaves a deposit address: what bringing coin there would take. */
+      readonly bringingGas?: bigint
     }
   | { readonly family: 'xrp'; readonly feeDrops: bigint; readonly lastLedgerSequence: number }
   | {

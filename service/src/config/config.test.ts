@@ -120,7 +120,7 @@ test('a complete environment becomes a frozen object with amounts in ledger unit
       ETH: {
         evmChainId: 1,
         maxFeePerGasWeiMax: 300_000_000_000n,
-        gasLimitMax: 300_000n,
+        gasLimitMax: 600_000n,
         tokens: { 'USDT:ERC20': '0xdAC17F958D2ee523a2206206994597C13D831ec7' },
       },
     },

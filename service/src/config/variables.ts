@@ -213,7 +213,7 @@ const chains = {
   CAMBIST_ETH_GAS_LIMIT_CAP: {
     section: 'Chains',
     shapes: serve,
-    default: '300000',
+    default: '600000',
     meaning: 'The most gas an Ethereum payout may be given. One that takes more waits.',
   },
   CAMBIST_BNB_URL: {
@@ -238,7 +238,7 @@ const chains = {
   CAMBIST_BNB_GAS_LIMIT_CAP: {
     section: 'Chains',
     shapes: serve,
-    default: '300000',
+    default: '600000',
     meaning: 'The most gas a BNB Smart Chain payout may be given. One that takes more waits.',
   },
   CAMBIST_XRP_URL: {

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Outflow } from '../../domain/payouts/intent.ts'
-import { bid } from './bid.ts'
+import { type Bidder, bid, usualGas } from './bid.ts'
+import type { JsonRpc } from './json_rpc.ts'
 import { refusal, type Script, scriptedNode } from './testing/scripted_node.ts'
 
 const USDT = '0xdAC17F958D2ee523a2206206994597C13D831ec7'
@@ -37,37 +38,108 @@ const quiet: Script = {
   eth_call: (call) => word(JSON.stringify(call).includes('70a08231') ? 10n ** 12n : 1n),
 }
 
-/** Of 40,000 gas, which is bid with 25,000 more. */
-async function bidUnder(gasLimitMax: bigint, wanted: Outflow, estimate = 40_000) {
-  const rpc = scriptedNode({ ...quiet, eth_estimateGas: () => `0x${estimate.toString(16)}` })
+const coin: Outflow = { ...payout, asset: 'ETH:ETH', units: 1_000_000_000_000n }
+const hex = (gas: number) => `0x${gas.toString(16)}`
+
+type Estimates = {
+  /** Of what is to be paid. */
+  readonly asked: number
+  /** Of the same to somebody who never had any. */
+  readonly anew?: number
+  /** What stands at the payee's address. */
+  readonly code?: string
+}
+
+async function bidUnder(gasLimitMax: bigint, wanted: Outflow, estimates: Estimates) {
+  const { asked, anew = asked, code = '0x' } = estimates
+  const rpc = scriptedNode({
+    ...quiet,
+    eth_estimateGas: (call) => {
+      const isToPayee = JSON.stringify(call).toLowerCase().includes(wanted.address.slice(2).toLowerCase())
+      return hex(isToPayee ? asked : anew)
+    },
+    eth_getCode: () => code,
+  })
+  return bid(bidderOver(rpc, gasLimitMax), wanted)
+}
+
+function bidderOver(rpc: JsonRpc, gasLimitMax = 600_000n): Bidder {
   const contractOf = (asset: Outflow['asset']) => (asset === 'ETH:ETH' ? null : USDT)
-  const priced = await bid(
-    { rpc, capWei: 1_000n, gasLimitMax, reserveAddress: () => reserve, contractOf },
-    wanted,
-  )
+  return { rpc, capWei: 1_000n, gasLimitMax, reserveAddress: () => reserve, contractOf }
+}
+
+async function gasOrCode(...args: Parameters<typeof bidUnder>) {
+  const priced = await bidUnder(...args)
   if (!priced.ok) return priced.rejection.code
   return priced.value.family === 'evm' ? priced.value.gasLimit : priced.value.family
 }
 
+/** Of 40,000 gas, which is bid with 25,000 more. */
 test.each([
   ['a payout', payout],
   ['a sweep', sweep],
 ])('%s that takes more gas than the signer signs waits, and is bid at the cap', async (_what, wanted) => {
-  expect(await bidUnder(64_999n, wanted)).toBe('fee_cap')
-  expect(await bidUnder(65_000n, wanted)).toBe(65_000n)
+  expect(await gasOrCode(64_999n, wanted, { asked: 40_000 })).toBe('fee_cap')
+  expect(await gasOrCode(65_000n, wanted, { asked: 40_000 })).toBe(65_000n)
 })
 
 test('a recipient that burns more than anybody should is at fault, whatever the cap', async () => {
   for (const gasLimitMax of [21_000n, 300_000n, 30_000_000n]) {
-    expect(await bidUnder(gasLimitMax, payout, 290_000), `${gasLimitMax}`).toBe('destination')
+    expect(await gasOrCode(gasLimitMax, payout, { asked: 490_000 }), `${gasLimitMax}`).toBe('destination')
   }
 })
 
 test('coin for a contract that makes use of our gas is refused where a token of as much gas is not', async () => {
-  const coin: Outflow = { ...payout, asset: 'ETH:ETH', units: 1_000_000_000_000n }
-  expect(await bidUnder(300_000n, coin, 55_000)).toBe(80_000n)
-  expect(await bidUnder(300_000n, coin, 70_000)).toBe('destination')
-  expect(await bidUnder(300_000n, payout, 70_000)).toBe(95_000n)
+  const code = '0x6000'
+  expect(await gasOrCode(300_000n, coin, { asked: 55_000, code })).toBe(80_000n)
+  expect(await gasOrCode(300_000n, coin, { asked: 70_000, code })).toBe('destination')
+  expect(await gasOrCode(300_000n, payout, { asked: 70_000, code })).toBe(95_000n)
+})
+
+// With EIP-8037 a new account takes 183,600 gas, a new balance of a token 97,920.
+test('coin for an address that the network has to make an account of is paid what that takes', async () => {
+  expect(await gasOrCode(600_000n, coin, { asked: 204_600 })).toBe(255_750n)
+})
+
+test('a token has the gas to be stored anew, should its payee have sent all away meanwhile', async () => {
+  expect(await gasOrCode(600_000n, payout, { asked: 45_000, anew: 143_000 })).toBe(178_750n)
+  expect(await gasOrCode(600_000n, payout, { asked: 45_000, anew: 20_000 })).toBe(70_000n)
+})
+
+test('a sweep says what bringing its gas takes, and coin goes to a reserve that is no account yet', async () => {
+  // A token is asked of its contract, and the coin that is brought of the deposit address.
+  const estimate = (call: unknown) => hex((call as { to: string }).to === USDT ? 45_000 : 204_600)
+  const rpc = scriptedNode({ ...quiet, eth_estimateGas: estimate })
+  expect(await bid(bidderOver(rpc), sweep)).toMatchObject({
+    value: { gasLimit: 70_000n, bringingGas: 255_750n },
+  })
+  const coinSweep = { ...sweep, asset: 'ETH:ETH', units: coin.units } as const
+  expect(await bid(bidderOver(rpc), coinSweep)).toMatchObject({ value: { gasLimit: 204_600n } })
+  const capped = await bid(bidderOver(rpc, 204_599n), coinSweep)
+  expect(capped).toMatchObject({ ok: false, rejection: { code: 'fee_cap' } })
+})
+
+test('where there is no coin to be brought, it is said to take what a plain transfer does', async () => {
+  const rpc = scriptedNode({
+    ...quiet,
+    eth_estimateGas: (call) =>
+      (call as { to: string }).to === USDT
+        ? hex(45_000)
+        : refusal(-32_000, 'insufficient funds for transfer'),
+  })
+  expect(await bid(bidderOver(rpc), sweep)).toMatchObject({ value: { bringingGas: 21_000n } })
+})
+
+test('a quote charges what somebody takes who never had any, and what was usual where that cannot be asked', async () => {
+  const gasOf = async (contract: string | null, estimate: () => unknown) =>
+    usualGas(bidderOver(scriptedNode({ ...quiet, eth_estimateGas: estimate })), contract)
+  const refuses = () => refusal(-32_000, 'insufficient funds for transfer')
+  expect(await gasOf(null, () => hex(21_000))).toBe(21_000n)
+  expect(await gasOf(null, () => hex(204_600))).toBe(255_750n)
+  expect(await gasOf(null, refuses)).toBe(21_000n)
+  expect(await gasOf(USDT, () => hex(62_000))).toBe(90_000n)
+  expect(await gasOf(USDT, () => hex(143_000))).toBe(178_750n)
+  expect(await gasOf(USDT, refuses)).toBe(90_000n)
 })
 
 test.each([
@@ -81,14 +153,6 @@ test.each([
   [-32_000, 'header not found', 'network'],
 ])('coin that a node (%i) refuses with "%s" is at fault: %s', async (code, message, fault) => {
   const refuses = () => refusal(code, message)
-  const rpc = scriptedNode({ ...quiet, eth_estimateGas: refuses })
-  const coin: Outflow = { ...payout, asset: 'ETH:ETH', units: 1_000_000_000_000n }
-  const bidder = {
-    rpc,
-    capWei: 1_000n,
-    gasLimitMax: 300_000n,
-    reserveAddress: () => reserve,
-    contractOf: () => null,
-  }
-  expect(await bid(bidder, coin)).toMatchObject({ ok: false, rejection: { code: fault } })
+  const rpc = scriptedNode({ ...quiet, eth_estimateGas: refuses, eth_getCode: () => '0x' })
+  expect(await bid(bidderOver(rpc), coin)).toMatchObject({ ok: false, rejection: { code: fault } })
 })

@@ -1,10 +1,12 @@
+import { randomBytes } from 'node:crypto'
 import { amountOf, toChainUnits } from '../../domain/money/amount.ts'
+import { larger } from '../../domain/money/larger.ts'
 import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
 import type { Outflow, OutflowSource } from '../../domain/payouts/intent.ts'
 import type { DraftRejection, FeeBid } from '../chain.ts'
 import { quantity } from './decode.ts'
 import { askedFees, type GasPrice, priceWithin, refuseAboveGasCap } from './fees.ts'
-import { isNodeTrouble, type JsonRpc, NodeNonsense, type NodeRefusal, unwrap } from './json_rpc.ts'
+import { type Call, isNodeTrouble, type JsonRpc, NodeNonsense, type NodeRefusal, unwrap } from './json_rpc.ts'
 import { balanceOfCall, decodeBalance, hasTransferAgreed, transferData } from './token_calls.ts'
 
 export type Bidder = {
@@ -17,19 +19,28 @@ export type Bidder = {
 }
 
 const PLAIN_TRANSFER_GAS = 21_000n
-/** A transfer of the heavier listed tokens (USDC behind its proxy) to an address that never held it. */
+/** A transfer of the heavier listed tokens (USDC behind its proxy) to an address that never held it, before EIP-8037. */
 const TOKEN_TRANSFER_GAS = 90_000n
-/** A token that takes more than this is not one we move by machine. */
-const GAS_MAX = 300_000n
+/** What takes more than this is not moved by machine. */
+const GAS_MAX = 600_000n
 /**
  * Coin runs what its recipient wrote, and the quote charges for a plain transfer: what else it does is at our expense, and may be
  * all that an order was made for. Wallets that are contracts take less than 60,000.
  */
 const COIN_GAS_MAX = 90_000n
 
-/** Gas that a payout of an asset takes, for quotes: more than a usual one, less than the worst. */
-export function usualGas(isNative: boolean): bigint {
-  return isNative ? PLAIN_TRANSFER_GAS : TOKEN_TRANSFER_GAS
+/**
+ * Nobody has its key, nobody ever held anything there, and nobody can see to that, because it is another one in every process. What
+ * a transfer to a new account takes is the network's to say, and EIP-8037 makes it ten times as much as one to an old account.
+ */
+const NEVER_PAID = `0x${randomBytes(20).toString('hex')}`
+
+/** Gas that a payout of an asset takes, for quotes: to somebody who never had any of it. */
+export async function usualGas({ rpc, reserveAddress }: Bidder, contract: string | null): Promise<bigint> {
+  const from = await reserveAddress()
+  const [gas] = await rpc.settle([estimateCall(paymentCall(from, NEVER_PAID, contract, 1n))])
+  const usual = contract === null ? PLAIN_TRANSFER_GAS : TOKEN_TRANSFER_GAS
+  return larger(usual, withHeadRoom(estimateOr(0n, gas)))
 }
 
 /** Simulates the payment from where it leaves and prices it. A filler only uses up a nonce. */
@@ -56,15 +67,21 @@ async function simulate(
   const contract = contractOf(outflow.asset)
   const wei = contract === null ? units : 0n
   const payment = paymentCall(from, outflow.address, contract, units)
-  const [balance, gas, tokenBalance, agreed] = await rpc.settle([
+  const [balance, gas, code, tokenBalance, agreed, anew] = await rpc.settle([
     { method: 'eth_getBalance', params: [from, 'latest'] },
-    // Named, because some nodes estimate on what is pending: all of this is to be judged on one state.
-    { method: 'eth_estimateGas', params: [payment, 'latest'] },
+    estimateCall(payment),
+    { method: 'eth_getCode', params: [outflow.address, 'latest'] },
     ...(contract === null
       ? []
-      : [balanceOfCall(contract, from, 'latest'), { method: 'eth_call', params: [payment, 'latest'] }]),
+      : [
+          balanceOfCall(contract, from, 'latest'),
+          { method: 'eth_call', params: [payment, 'latest'] },
+          estimateCall(paymentCall(from, NEVER_PAID, contract, units)),
+        ]),
   ])
-  if (balance === undefined || gas === undefined) throw new NodeNonsense('the node left a call unanswered')
+  if (balance === undefined || gas === undefined || code === undefined) {
+    throw new NodeNonsense('the node left a call unanswered')
+  }
   const balanceWei = quantity(unwrap(balance), 'balance')
   if (contract !== null && tokenBalance !== undefined) {
     const held = decodeBalance(contract, unwrap(tokenBalance))
@@ -77,10 +94,13 @@ async function simulate(
     return refuse({ code: 'destination', message: 'the token answers false to a transfer to this address' })
   }
   const estimate = quantity(gas.value, 'gas estimate')
-  const gasLimit = withHeadRoom(estimate)
-  if (gasLimit > (contract === null ? COIN_GAS_MAX : GAS_MAX)) {
+  // Where nothing of the recipient's runs, it takes what the network asks.
+  const isCodeRun = contract === null && unwrap(code) !== '0x'
+  if (withHeadRoom(estimate) > (isCodeRun ? COIN_GAS_MAX : GAS_MAX)) {
     return refuse({ code: 'destination', message: `receiving takes this address ${estimate} gas: too much` })
   }
+  // Whoever is paid may have sent away all there was until it is mined, so that the balance is stored anew.
+  const gasLimit = withHeadRoom(larger(estimate, estimateOr(0n, anew)))
   if (gasLimit > gasLimitMax) return refuseAboveGasCap(gasLimit, gasLimitMax)
   const neededWei = wei + gasLimit * price.maxFeePerGasWei
   if (balanceWei < neededWei)
@@ -89,23 +109,28 @@ async function simulate(
 }
 
 /**
- * From a deposit address to the reserve: both ours and without code, so that coin takes the plain gas. Whatever stands
- * in a token's way is no fault of the payee, and may pass.
+ * From a deposit address to the reserve: both ours and without code, so that coin takes what the network asks for that. Whatever
+ * stands in a token's way is no fault of the payee, and may pass.
  */
 async function priceSweep(
-  { rpc, gasLimitMax, contractOf }: Bidder,
+  { rpc, gasLimitMax, reserveAddress, contractOf }: Bidder,
   outflow: Outflow,
   from: OutflowSource,
   price: GasPrice,
 ): Promise<Outcome<FeeBid, DraftRejection>> {
   const contract = contractOf(outflow.asset)
-  if (contract === null) return accept(bidOf(PLAIN_TRANSFER_GAS, price))
+  if (contract === null) {
+    const [plain] = await rpc.settle([estimateCall(paymentCall(from.address, outflow.address, null, 1n))])
+    const gasLimit = larger(PLAIN_TRANSFER_GAS, estimateOr(0n, plain))
+    return gasLimit > gasLimitMax ? refuseAboveGasCap(gasLimit, gasLimitMax) : accept(bidOf(gasLimit, price))
+  }
   const units = toChainUnits(amountOf(outflow.asset, outflow.units))
   const payment = paymentCall(from.address, outflow.address, contract, units)
-  const [tokenBalance, gas, agreed] = await rpc.settle([
+  const [tokenBalance, gas, agreed, bringing] = await rpc.settle([
     balanceOfCall(contract, from.address, 'latest'),
-    { method: 'eth_estimateGas', params: [payment, 'latest'] },
+    estimateCall(payment),
     { method: 'eth_call', params: [payment, 'latest'] },
+    estimateCall(paymentCall(await reserveAddress(), from.address, null, 1n)),
   ])
   if (tokenBalance === undefined || gas === undefined || agreed === undefined) {
     throw new NodeNonsense('the node left a call unanswered')
@@ -120,7 +145,18 @@ async function priceSweep(
   if (gasLimit > GAS_MAX)
     return refuse({ code: 'network', message: `sweeping takes ${gasLimit} gas: too much` })
   if (gasLimit > gasLimitMax) return refuseAboveGasCap(gasLimit, gasLimitMax)
-  return accept(bidOf(gasLimit, price))
+  const bringingGas = larger(PLAIN_TRANSFER_GAS, withHeadRoom(estimateOr(0n, bringing)))
+  return accept({ ...bidOf(gasLimit, price), bringingGas })
+}
+
+/** On a block that is named, because some nodes estimate on what is pending: all that a bid asks is to be judged on one state. */
+function estimateCall(payment: ReturnType<typeof paymentCall>): Call {
+  return { method: 'eth_estimateGas', params: [payment, 'latest'] }
+}
+
+/** Refused where there is nothing to send, of which nothing follows here. */
+function estimateOr(unknown: bigint, gas: Outcome<unknown, NodeRefusal> | undefined): bigint {
+  return gas?.ok ? quantity(gas.value, 'gas estimate') : unknown
 }
 
 function paymentCall(from: string, to: string, contract: string | null, units: bigint) {
@@ -171,14 +207,14 @@ function hasExecutionFailed({ code, message }: NodeRefusal): boolean {
   )
 }
 
-/** The estimate is of this moment: until it is mined an empty token slot may have to be filled again (20,000 gas). */
+/** The estimate is of this moment. A transfer of coin that runs nothing takes the same in the block. */
 function withHeadRoom(gas: bigint): bigint {
   if (gas <= PLAIN_TRANSFER_GAS) return gas
   const quarter = gas / 4n
   return gas + (quarter > 25_000n ? quarter : 25_000n)
 }
 
-function bidOf(gasLimit: bigint, price: GasPrice): FeeBid {
+function bidOf(gasLimit: bigint, price: GasPrice): FeeBid & { readonly family: 'evm' } {
   return { family: 'evm', gasLimit, ...price }
 }
 

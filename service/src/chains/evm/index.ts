@@ -39,6 +39,7 @@ export function evm(settings: EvmSettings): Chain {
   const parse = (text: string) => parseAddress(text, tokenContracts)
   const { maxFeePerGasWeiMax: capWei, gasLimitMax } = settings
   const feesNow = askedOnce(() => askedFees(rpc))
+  const bidder = { rpc, capWei, gasLimitMax, reserveAddress, contractOf }
   const drafter = { chain: id, evmChainId, capWei, gasLimitMax, contractOf, parseAddress: parse }
 
   return {
@@ -58,11 +59,11 @@ export function evm(settings: EvmSettings): Chain {
     lookup: (txHash) => lookup(rpc, native, txHash),
     async estimateCost(asset) {
       const { baseWei, tipWei } = await feesNow()
-      const gas = usualGas(contractOf(asset) === null)
+      const gas = await usualGas(bidder, contractOf(asset))
       // As a bid would allow at most, though without a cap: a quote may not promise what the chain does not grant.
       return fromChainUnits(native, gas * (2n * baseWei + tipWei))
     },
-    bid: (outflow) => bid({ rpc, capWei, gasLimitMax, reserveAddress, contractOf }, outflow),
+    bid: (outflow) => bid(bidder, outflow),
     draft: (outflow, feeBid, funds) => draft(drafter, outflow, feeBid, funds),
     raise: (previous, feeBid, held) => raise(drafter, previous, feeBid, held),
     broadcast: (tx) => broadcast(rpc, native, tx),

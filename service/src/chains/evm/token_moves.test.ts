@@ -33,6 +33,10 @@ test('a Transfer is told with its place among the logs of its transaction', () =
 
 const nothings = [
   { what: 'an NFT', log: log({ topics: [topic, pad(from), pad(to), word(1n)], data: '0x' }) },
+  {
+    what: 'coin that the network itself tells of (EIP-7708)',
+    log: log({ contract: `0x${'f'.repeat(39)}e` }),
+  },
   { what: 'no amount', log: log({ data: '0x' }) },
   { what: 'more than an amount', log: log({ data: `${word(7n)}00` }) },
   { what: 'zero', log: log({ data: word(0n) }) },

@@ -3,6 +3,12 @@ import type { EvmReceipt } from './decode.ts'
 /** keccak256("Transfer(address,address,uint256)"), https://eips.ethereum.org/EIPS/eip-20 */
 const TRANSFER_TOPIC = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef'
 
+/**
+ * Tells of coin that moves as a contract does of its token (https://eips.ethereum.org/EIPS/eip-7708). What moved is read from the
+ * transaction and its traces, where this event is or is not.
+ */
+const SYSTEM_ADDRESS = `0x${'f'.repeat(39)}e`
+
 /** What a contract claims in an ERC-20 Transfer event; any contract may claim anything. Addresses in lowercase. */
 export type TokenMove = {
   readonly contract: string
@@ -21,7 +27,8 @@ export function tokenMoves(receipt: EvmReceipt): readonly TokenMove[] {
   if (!receipt.isSuccess) return []
   return receipt.logs.flatMap(({ contract, topics, data }, ordinal) => {
     const [topic, fromTopic, toTopic] = topics
-    if (topic !== TRANSFER_TOPIC || topics.length !== 3 || data.length !== 66) return []
+    if (contract === SYSTEM_ADDRESS || topic !== TRANSFER_TOPIC || topics.length !== 3 || data.length !== 66)
+      return []
     const from = addressIn(fromTopic)
     const to = addressIn(toTopic)
     const units = BigInt(data)

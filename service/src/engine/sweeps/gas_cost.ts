@@ -4,8 +4,6 @@ import { assert } from '../../domain/assert.ts'
 /** In the native coin's own units: what is bid costs at most so much, and bringing the coin for it, as well at most. */
 export type GasCost = { readonly most: bigint; readonly bringing: bigint }
 
-/** Gas of the plain transfer that brings gas. */
-const BRINGING_GAS = 21_000n
 /** The address may be no account yet, which bringing makes it: https://developers.tron.network/docs/account */
 const BRINGING_SUN = 1_100_000n
 
@@ -14,7 +12,7 @@ export function gasCostOf(bid: FeeBid): GasCost {
     case 'evm':
       return {
         most: bid.gasLimit * bid.maxFeePerGasWei,
-        bringing: BRINGING_GAS * bid.maxFeePerGasWei,
+        bringing: (bid.bringingGas ?? 0n) * bid.maxFeePerGasWei,
       }
     case 'tron':
       return { most: bid.feeLimitSun + bid.otherSun, bringing: BRINGING_SUN }

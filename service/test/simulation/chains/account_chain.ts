@@ -1,6 +1,5 @@
 import type { Chain, DraftRejection } from '../../../src/chains/chain.ts'
 import { parseAddress } from '../../../src/chains/evm/address.ts'
-import { usualGas } from '../../../src/chains/evm/bid.ts'
 import { draft, raise } from '../../../src/chains/evm/draft.ts'
 import { type GasPrice, priceWithin } from '../../../src/chains/evm/fees.ts'
 import { assert } from '../../../src/domain/assert.ts'
@@ -12,6 +11,9 @@ import type { Outflow } from '../../../src/domain/payouts/intent.ts'
 import { type AccountNode, COIN_GAS, TOKEN_GAS } from './account_node.ts'
 import { tellOnce, toOurs, unknownWithoutAnswer } from './coins_chain.ts'
 import { type Line, LineFailed } from './line.ts'
+
+/** As the real connector says of a token that it cannot estimate. */
+const QUOTED_TOKEN_GAS = 90_000n
 
 export type AccountRules = {
   readonly id: Extract<ChainId, 'ETH' | 'BNB'>
@@ -89,7 +91,10 @@ export function accountChain(
     lookup: (txHash) => ask('lookup', txHash),
     estimateCost: async (asset) => {
       const { baseWei, tipWei } = await ask('askedFees')
-      return fromChainUnits(native, usualGas(asset === native) * (2n * baseWei + tipWei))
+      return fromChainUnits(
+        native,
+        (asset === native ? COIN_GAS : QUOTED_TOKEN_GAS) * (2n * baseWei + tipWei),
+      )
     },
     bid: (outflow) => bid({ ask, rules, native, reserveAddress }, outflow),
     draft: (outflow, feeBid, funds) => draft(drafter, outflow, feeBid, funds),
@@ -110,7 +115,8 @@ async function bid(asker: Asker, outflow: Outflow): ReturnType<Chain['bid']> {
     if (!price.ok) return price
     const gasLimit = outflow.asset === native ? COIN_GAS : TOKEN_GAS + 25_000n
     const refusal = outflow.kind === 'filler' ? null : await whyNot(asker, outflow, gasLimit, price.value)
-    return refusal === null ? accept({ family: 'evm', gasLimit, ...price.value }) : refuse(refusal)
+    if (refusal !== null) return refuse(refusal)
+    return accept({ family: 'evm', gasLimit, ...price.value, bringingGas: COIN_GAS })
   } catch (error) {
     if (error instanceof LineFailed) return refuse({ code: 'network', message: error.message })
     throw error
