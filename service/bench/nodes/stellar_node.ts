@@ -36,7 +36,7 @@ function pageOf({ path, query }: Question, records: readonly string[]): string {
   return `{"_links":${links},"_embedded":{"records":[${records.join(',')}]}}`
 }
 
-const FEES = JSON.stringify({ last_ledger_base_fee: '100', fee_charged: { p90: '100' } })
+const FEES = JSON.stringify({ last_ledger_base_fee: '100', fee_charged: { mode: '100' } })
 
 const ACCOUNT = JSON.stringify({
   account_id: OWN_ACCOUNT.XLM,

@@ -4,12 +4,15 @@ import type { DraftRejection } from '../chain.ts'
 import { type Horizon, NoAnswer } from './horizon.ts'
 import { bigintIn, objectIn } from './replies.ts'
 
-/** What got nine of ten transactions into the latest ledgers, for one operation. Stroops. */
+/**
+ * What the latest ledgers took for one operation, in stroops. Payments of a ledger all pay the same, while every call of a contract pays for
+ * the resources it uses: these are in Horizon's figures too, so that a percentile may be theirs, and only what is most frequent is not.
+ */
 export async function askedFee(horizon: Horizon): Promise<bigint> {
   const stats = await horizon.get('/fee_stats')
   if (stats === null) throw new NoAnswer('fee_stats', 'there are none')
   const base = bigintIn(stats.last_ledger_base_fee, 'last_ledger_base_fee')
-  const charged = bigintIn(objectIn(stats.fee_charged, 'fee_charged').p90, 'fee_charged p90')
+  const charged = bigintIn(objectIn(stats.fee_charged, 'fee_charged').mode, 'fee_charged mode')
   return charged > base ? charged : base
 }
 

@@ -1,4 +1,5 @@
 import { xdr } from '@stellar/stellar-sdk/base'
+import { isId, readPlace, textOf } from './address.ts'
 import { type Fields, NoAnswer } from './horizon.ts'
 import { bigintIn, hashIn, listIn, objectIn, optionalTextIn, stroopsIn, textIn } from './replies.ts'
 
@@ -79,14 +80,24 @@ function paidIn(record: Fields, type: string): Moved {
   return { asset, stroops, spentStroops: isSpentNative ? spent : 0n }
 }
 
-/** What a contract moved (SAC transfers); it names accounts, and nothing tells the customers of one apart. */
+/**
+ * What a contract moved (SAC transfers): accounts, and beside one the id of the muxed address that was named (CAP-67, told by Horizon
+ * from 23 on). https://github.com/stellar/stellar-protocol/blob/master/core/cap-0067.md
+ */
 function changesIn(record: Fields): Pick<Movement, 'from' | 'to' | 'toMuxed' | 'moved'>[] {
   return listIn(record.asset_balance_changes ?? [], 'asset_balance_changes').map((each) => {
     const change = objectIn(each, 'asset_balance_changes')
     const from = optionalTextIn(change.from, 'asset_balance_changes from') ?? ''
     const to = optionalTextIn(change.to, 'asset_balance_changes to') ?? ''
-    return { from, to, toMuxed: null, moved: () => changedIn(change) }
+    const id = optionalTextIn(change.destination_muxed_id, 'asset_balance_changes destination_muxed_id')
+    return { from, to, toMuxed: muxedIn(to, id), moved: () => changedIn(change) }
   })
+}
+
+/** A contract has no muxed addresses, and what is no number names nobody. */
+function muxedIn(account: string, id: string | null): string | null {
+  const isNamed = id !== null && isId(id) && readPlace(account)?.id === null
+  return isNamed ? textOf({ account, id }) : null
 }
 
 function changedIn(change: Fields): Moved {

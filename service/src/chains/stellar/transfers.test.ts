@@ -106,6 +106,22 @@ test('lumens that a contract moves belong to the account, and are told one by on
   ])
 })
 
+test.each([
+  ['an id of ours', { destination_muxed_id: '7' }, muxed('7')],
+  ['an id of nobody', { destination_muxed_id: '8' }, account],
+  ['text, which CAP-67 allows', { destination_muxed_id: 'seven' }, account],
+  ['a number that is none of 64 bits', { destination_muxed_id: '18446744073709551616' }, account],
+  ['no id', {}, account],
+])('what a contract moves to %s is of whom that names, whatever the memo says', async (_, named, to) => {
+  const change = { asset_type: 'native', type: 'transfer', from: vault, to: account, amount: '5.0000000' }
+  const record = {
+    ...payment(bare, { memo_type: 'id', memo: '7' }),
+    type: 'invoke_host_function',
+    asset_balance_changes: [{ ...change, ...named }],
+  }
+  expect(await read(record)).toEqual([{ ...deposit, id: '12884905985:0', to }])
+})
+
 test('a Horizon that contradicts itself is not believed', async () => {
   const wrong = [
     payment({}, { successful: false }),
