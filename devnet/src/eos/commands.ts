@@ -249,7 +249,7 @@ function traceBlock(node: EosNode, { block_num }: Params): object {
 
 function traceTransaction(node: EosNode, { id }: Params): object {
   const view = node.told()
-  const found = view.find(String(id).toLowerCase())
+  const found = node.troubles.now.isUnindexed ? undefined : view.find(String(id).toLowerCase())
   if (found === undefined)
     throw notTraced(404, 'Trace API: transaction id missing in the transaction id log files')
   return tracedJson(found, found.block, view.state)

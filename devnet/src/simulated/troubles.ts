@@ -8,6 +8,8 @@ export type Troubles = {
   readonly errs: boolean
   /** Says that it is another network. */
   readonly isStranger: boolean
+  /** Of EOS: finds no transaction by its id, as a node that began with a snapshot. Its blocks it tells all the same. */
+  readonly isUnindexed: boolean
   /** Tells the chain as it was so many blocks ago. Switched on between two questions, the chain goes backwards. */
   readonly blocksBehind: number
   /** What happens to the transactions submitted next, one after the other; afterwards all goes well again. */
@@ -31,6 +33,7 @@ const NONE: Troubles = {
   hangs: false,
   errs: false,
   isStranger: false,
+  isUnindexed: false,
   blocksBehind: 0,
   submits: [],
 }

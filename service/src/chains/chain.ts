@@ -175,8 +175,9 @@ export type Chain = {
   /**
    * Whether the node knows a transaction now. Rejects when it cannot tell; `absent` is a definite answer, where a node
    * tells what waits. Where it tells of blocks alone (Stellar), what waits is absent too, and is sent again as it is.
+   * `attempt`, of a transaction of ours, says in which blocks it may be, for a node that cannot find it by its hash.
    */
-  lookup(txHash: string): Promise<TxStatus>
+  lookup(txHash: string, attempt?: Intent): Promise<TxStatus>
 
   /** What a payout of this asset would cost at present, in native units, generously estimated; for quotes. */
   estimateCost(asset: AssetId): Promise<Amount>

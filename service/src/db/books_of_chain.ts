@@ -1,7 +1,8 @@
 import { type AssetId, assetIdsOn } from '../domain/catalog/assets.ts'
 import { type ChainId, chainFacts, depositsLie } from '../domain/catalog/networks.ts'
+import { parseExact } from '../domain/exact_json.ts'
 import type { BlockRef } from '../domain/orders/order.ts'
-import type { PayoutId, PayoutKind } from '../domain/payouts/intent.ts'
+import type { Intent, PayoutId, PayoutKind } from '../domain/payouts/intent.ts'
 import { readHead } from './chain_heads.ts'
 import type { Database, Sql } from './database.ts'
 import { type AddressScope, type Holders, readHolders } from './holders.ts'
@@ -15,6 +16,7 @@ export type UnbookedAttempt = {
   readonly asset: AssetId
   readonly units: bigint
   readonly txHash: string
+  readonly intent: Intent
   /** The outflow whose coins this one takes back. */
   readonly fills: PayoutId | null
 }
@@ -99,13 +101,20 @@ async function readAttempts(tx: Sql, chain: ChainId): Promise<readonly UnbookedA
     asset: AssetId
     units: bigint
     tx_hash: string
+    intent: string
     fills: string | null
   }>(
-    `SELECT o.payout_id, o.kind, o.asset, o.units, o.fills, a.tx_hash FROM outflows o JOIN attempts a USING (bucket, payout_id)
+    `SELECT o.payout_id, o.kind, o.asset, o.units, o.fills, a.tx_hash, a.intent::text AS intent
+     FROM outflows o JOIN attempts a USING (bucket, payout_id)
      WHERE o.chain = $1 AND o.state IN ${UNBOOKED} AND a.tx_hash IS NOT NULL ORDER BY o.payout_id, a.attempt`,
     [chain],
   )
-  return rows.map(({ payout_id, tx_hash, ...rest }) => ({ payoutId: payout_id, txHash: tx_hash, ...rest }))
+  return rows.map(({ payout_id, tx_hash, intent, ...rest }) => ({
+    payoutId: payout_id,
+    txHash: tx_hash,
+    intent: parseExact(intent) as Intent,
+    ...rest,
+  }))
 }
 
 async function readCoins(

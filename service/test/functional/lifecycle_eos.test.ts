@@ -199,6 +199,17 @@ test('a payout whose block is undone before it is irreversible changes nothing, 
   expect(await attemptsOf(sandbox, order.order_id)).toMatchObject([{ attempt: 1, state: 'confirmed' }])
 })
 
+test('a payout is found in its block by a node that finds no transaction, and the books agree with the chain', async () => {
+  const sandbox = given()
+  sandbox.devnet.trouble('EOS', { isUnindexed: true })
+  const order = await createOrder(sandbox, usdtToEos, { destination_tag: '10' })
+  await payAndBury(sandbox, order)
+  await expectPaidOut(sandbox, order)
+  expect(await attemptsOf(sandbox, order.order_id)).toMatchObject([{ attempt: 1, state: 'confirmed' }])
+  sandbox.devnet.trouble('EOS', null)
+  expect(await paid(sandbox, order)).toMatchObject({ to: order.destination, memo: '10' })
+})
+
 test('a payout whose answer or question is lost is not paid twice', async () => {
   const sandbox = given()
   for (const trouble of ['lose reply', 'drop'] as const) {

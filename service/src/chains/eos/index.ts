@@ -1,4 +1,5 @@
 import { assert } from '../../domain/assert.ts'
+import { BoundedMap } from '../../domain/bounded_map.ts'
 import { nativeAsset } from '../../domain/catalog/assets.ts'
 import { amountOf } from '../../domain/money/amount.ts'
 import { accept } from '../../domain/outcome.ts'
@@ -10,7 +11,7 @@ import { blocksOf } from './blocks.ts'
 import { broadcast } from './broadcast.ts'
 import { checkIdentity } from './check_identity.ts'
 import { draft, raise } from './draft.ts'
-import { isOver, lookup } from './lookup.ts'
+import { isOver, type Looking, lookup } from './lookup.ts'
 import { connect } from './rpc.ts'
 import type { EosSettings } from './settings.ts'
 import { transfersToOurs } from './transfers.ts'
@@ -29,7 +30,8 @@ export function eos(settings: EosSettings): Chain {
     assert(place.ok, `${address} is an address of ${id}`)
     return place.value.account
   }
-  const find = (txHash: string) => lookup(rpc, blocks, txHash)
+  const looking: Looking = { rpc, blocks, soFar: new BoundedMap(1_000) }
+  const find: Chain['lookup'] = (txHash, attempt) => lookup(looking, txHash, attempt)
   return {
     id,
     family: 'eos',
@@ -56,7 +58,7 @@ export function eos(settings: EosSettings): Chain {
     bid: (outflow) => bid({ rpc, blocks, account }, outflow),
     draft: (outflow, feeBid, funds) => draft(settings, outflow, feeBid, funds),
     raise,
-    isOver: (intent, txHash, between) => isOver(blocks, intent, txHash, between),
+    isOver: (intent, txHash, between) => isOver(looking, intent, txHash, between),
     broadcast: (tx) => broadcast(rpc, find, tx),
     balance: (asset, addresses, height) =>
       balance({ rpc, blocks }, asset, new Set(addresses.map(accountOf)), height),

@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest'
+import { BoundedMap } from '../../domain/bounded_map.ts'
 import type { EosIntent } from '../../domain/payouts/intent.ts'
 import { blocksOf } from './blocks.ts'
-import { isOver, lookup } from './lookup.ts'
+import { isOver, type Looking, lookup } from './lookup.ts'
 import { NodeRefusal } from './rpc.ts'
 import {
   CHAIN_ID,
@@ -30,8 +31,11 @@ const intent: EosIntent = {
   netWordsMax: 1_000,
 }
 const own = [{ id: hash, status: 'executed', actions: [] }]
-const overBy = (script: Script, txHash: string | null = hash) =>
-  isOver(blocksOf(scriptedNode(script), CHAIN_ID), intent, txHash)
+const lookingAt = (script: Script): Looking => {
+  const rpc = scriptedNode(script)
+  return { rpc, blocks: blocksOf(rpc, CHAIN_ID), soFar: new BoundedMap(10) }
+}
+const overBy = (script: Script, txHash: string | null = hash) => isOver(lookingAt(script), intent, txHash)
 
 test('an attempt is over when an irreversible block is later than its expiration and none before has it', async () => {
   expect(await overBy(nodeAt(101))).toBe(true)
@@ -66,10 +70,7 @@ test('a node that cannot show all of those blocks cannot say', async () => {
   expect(await overBy(behind), 'what it says of itself counts').toBe(false)
 })
 
-const find = (script: Script) => {
-  const rpc = scriptedNode(script)
-  return lookup(rpc, blocksOf(rpc, CHAIN_ID), hash)
-}
+const find = (script: Script, attempt?: EosIntent) => lookup(lookingAt(script), hash, attempt)
 const traced = (block_num: number, id = hash) => ({
   'trace_api/get_transaction_trace': () => ({ id, block_num }),
 })
@@ -87,16 +88,56 @@ test('a transaction is where the traces say, and still waits in a block that may
   expect(await find({ ...failed, ...traced(50) })).toMatchObject({ succeeded: false })
 })
 
-test('absent is what the traces do not have; a node without traces says nothing', async () => {
-  const refusing = (reason: string): Script => ({
-    ...nodeAt(50),
-    'trace_api/get_transaction_trace': () => {
-      throw new NodeRefusal('trace_api/get_transaction_trace', 404, { code: 0, name: '', reason })
-    },
+const NOT_INDEXED = 'Trace API: transaction id missing in the transaction id log files'
+const refusing = (reason: string) => ({
+  'trace_api/get_transaction_trace': () => {
+    throw new NodeRefusal('trace_api/get_transaction_trace', 404, { code: 0, name: '', reason })
+  },
+})
+
+test('absent is what neither the index nor the blocks have; a node without traces says nothing', async () => {
+  const absent = { ...nodeAt(50), ...refusing(NOT_INDEXED) }
+  expect(await find(absent)).toEqual({ where: 'absent' })
+  expect(await find(absent, intent), 'it may come yet').toEqual({ where: 'absent' })
+  expect(await find({ ...nodeAt(200), ...refusing(NOT_INDEXED) }, intent), 'it never will').toEqual({
+    where: 'absent',
   })
-  const absent = 'Trace API: transaction id missing in the transaction id log files'
-  expect(await find(refusing(absent))).toEqual({ where: 'absent' })
-  await expect(find(refusing('Not Found: Unknown Endpoint'))).rejects.toThrow('Unknown Endpoint')
+  const blind = { ...nodeAt(50), ...refusing('Not Found: Unknown Endpoint') }
+  for (const attempt of [undefined, intent])
+    await expect(find(blind, attempt)).rejects.toThrow('Unknown Endpoint')
+})
+
+test('a payout that the index does not find is in the block that has it', async () => {
+  const unindexed = (irreversible: number, at: number, more: Partial<(typeof own)[0]> = {}) =>
+    find({ ...nodeAt(irreversible, { [at]: [{ ...own[0], ...more }] }), ...refusing(NOT_INDEXED) }, intent)
+  for (const height of [11, 57, 100]) {
+    expect(await unindexed(300, height)).toEqual({
+      where: 'block',
+      block: { height, hash: idOf(height) },
+      succeeded: true,
+      cost: { asset: 'EOS:EOS', units: 0n },
+    })
+  }
+  expect(await unindexed(60, 57, { status: 'hard_fail' })).toMatchObject({ succeeded: false })
+  expect(await unindexed(60, 61), 'its block may be undone yet').toEqual({ where: 'absent' })
+})
+
+test('a look goes on where the one before has ended', async () => {
+  let irreversible = 50
+  const asked: unknown[] = []
+  const node: Script = {
+    'chain/get_info': () => infoAt(irreversible),
+    'trace_api/get_block': (of) => {
+      asked.push(of.block_num)
+      return nodeAt(irreversible, { 58: own })['trace_api/get_block']?.(of)
+    },
+    ...refusing(NOT_INDEXED),
+  }
+  const looking = lookingAt(node)
+  expect(await lookup(looking, hash, intent)).toEqual({ where: 'absent' })
+  irreversible = 60
+  expect(await lookup(looking, hash, intent)).toMatchObject({ where: 'block', block: { height: 58 } })
+  expect(asked).toEqual(Array.from({ length: 48 }, (_, at) => 11 + at))
 })
 
 test('what does not fit together is no answer', async () => {

@@ -1,28 +1,53 @@
+import { assert } from '../../domain/assert.ts'
+import type { BoundedMap } from '../../domain/bounded_map.ts'
 import { nativeAsset } from '../../domain/catalog/assets.ts'
 import { amountOf } from '../../domain/money/amount.ts'
 import type { Intent } from '../../domain/payouts/intent.ts'
 import type { TxStatus } from '../chain.ts'
-import { type Blocks, heightOfId, isNotTraced } from './blocks.ts'
+import { type Blocks, type EosBlock, heightOfId, isNotTraced, type TracedTransaction } from './blocks.ts'
 import { hashIn, integerIn, objectIn } from './replies.ts'
 import { type Fields, NoAnswer, type Rpc } from './rpc.ts'
 
+export type Looking = {
+  readonly rpc: Rpc
+  readonly blocks: Blocks
+  readonly soFar: ReadSoFar
+}
+
 /**
- * Where a transaction is now, by the node's traces. In a block that may be undone yet it still waits; in none it is absent,
- * whether it waits or was never sent, and is sent again as it is. Whether it never will be in one says `isOver`, which does
- * not rest on the node's index of transactions.
+ * Of attempts that are looked for, by what they refer to and their hashes, the last irreversible block that was read and does not have
+ * them: none of those before is looked at again.
  */
-export async function lookup(rpc: Rpc, blocks: Blocks, txHash: string): Promise<TxStatus> {
-  const height = await heightOf(rpc, txHash)
-  if (height === null) return { where: 'absent' }
-  const block = await blocks.at(height)
+type ReadSoFar = BoundedMap<string, Pick<EosBlock, 'hash' | 'timeMs'>>
+
+/**
+ * Where a transaction is now. In a block that may be undone yet it still waits; in none it is absent, whether it waits or was never
+ * sent, and is sent again as it is. What the node's index of transactions has is in the block that it names. What it does not have
+ * may be in one all the same: a node that began with a snapshot finds nothing (https://github.com/AntelopeIO/spring/issues/1693),
+ * so that the blocks in which an attempt may be are read.
+ */
+export async function lookup(looking: Looking, txHash: string, attempt?: Intent): Promise<TxStatus> {
+  const height = await heightOf(looking.rpc, txHash)
+  if (height === null) return lookInBlocks(looking, txHash, attempt)
+  const block = await looking.blocks.at(height)
   const found = block?.transactions.find(({ id }) => id === txHash)
   if (block == null || found === undefined)
     throw new NoAnswer('lookup', `block ${height} does not have ${txHash}: ask again`)
-  if (!block.isIrreversible) return { where: 'mempool' }
+  return statusIn(block, found)
+}
+
+async function lookInBlocks(looking: Looking, txHash: string, attempt?: Intent): Promise<TxStatus> {
+  if (attempt === undefined) return { where: 'absent' }
+  const found = await search(looking, attempt, txHash)
+  return typeof found === 'string' ? { where: 'absent' } : statusIn(found.block, found.transaction)
+}
+
+function statusIn({ height, hash, isIrreversible }: EosBlock, { isExecuted }: TracedTransaction): TxStatus {
+  if (!isIrreversible) return { where: 'mempool' }
   return {
     where: 'block',
-    block: { height, hash: block.hash },
-    succeeded: found.isExecuted,
+    block: { height, hash },
+    succeeded: isExecuted,
     // It takes of what the account has of CPU and NET, which grows again.
     cost: amountOf(nativeAsset('EOS').id, 0n),
   }
@@ -41,33 +66,54 @@ async function heightOf(rpc: Rpc, txHash: string): Promise<number | null> {
   return integerIn(trace.block_num, `${path} block_num`)
 }
 
-/**
- * A transaction can only be in a block that stands on the one it refers to, and in none that is later than its expiration.
- * So all of those are read, one by one and each the parent of the next, once an irreversible block is later: they either
- * have it, or no chain ever will. What the node cannot show it cannot say.
- */
+/** Whether an attempt is in no irreversible block and never will be. What the node cannot show it cannot say. */
 export async function isOver(
-  blocks: Blocks,
+  looking: Looking,
   intent: Intent,
   txHash: string | null,
   between?: () => Promise<void>,
 ): Promise<boolean> {
-  if (intent.family !== 'eos') throw new Error('a transaction of EOS is over on EOS')
-  const { irreversible } = await blocks.info()
-  const last = await blocks.final(irreversible.height)
+  assert(intent.family === 'eos', 'a transaction of EOS is over on EOS')
+  const { irreversible } = await looking.blocks.info()
+  const last = await looking.blocks.final(irreversible.height)
   if (last === null) throw new NoAnswer('get_info', 'the node went backwards')
   if (last.timeMs <= intent.expirationMs) return false
   // Never stored is never sent.
   if (txHash === null) return true
-  let parentHash = intent.reference.id
-  for (let height = heightOfId(parentHash) + 1; height <= last.height; height += 1) {
+  const found = await search(looking, intent, txHash, between)
+  if (found === 'not yet') throw new NoAnswer('get_info', 'the node went backwards')
+  return found === 'nowhere'
+}
+
+type Found = { readonly block: EosBlock; readonly transaction: TracedTransaction }
+
+/**
+ * A transaction can only be in a block that stands on the one it refers to, and in none that is later than its expiration. So all of
+ * those that are irreversible are read, one by one and each the parent of the next. Nowhere: one of them is later, and no chain
+ * ever will have it. Not yet: the node has shown as many as it has.
+ */
+async function search(
+  { blocks, soFar }: Looking,
+  intent: Intent,
+  txHash: string,
+  between?: () => Promise<void>,
+): Promise<Found | 'nowhere' | 'not yet'> {
+  assert(intent.family === 'eos', 'a transaction of EOS is looked for on EOS')
+  const { reference, expirationMs } = intent
+  const attempt = `${reference.id} ${txHash}`
+  let parent = soFar.get(attempt) ?? { hash: reference.id, timeMs: reference.timeMs }
+  const { irreversible } = await blocks.info()
+  while (parent.timeMs <= expirationMs) {
+    const height = heightOfId(parent.hash) + 1
+    if (height > irreversible.height) return 'not yet'
     await between?.()
     const block = await blocks.final(height)
-    if (block?.parentHash !== parentHash)
+    if (block?.parentHash !== parent.hash)
       throw new NoAnswer('block', `block ${height} does not follow the one before`)
-    if (block.timeMs > intent.expirationMs) return true
-    if (block.transactions.some(({ id }) => id === txHash)) return false
-    parentHash = block.hash
+    const transaction = block.transactions.find(({ id }) => id === txHash)
+    if (transaction !== undefined) return { block, transaction }
+    parent = { hash: block.hash, timeMs: block.timeMs }
+    soFar.set(attempt, parent)
   }
-  throw new NoAnswer('get_info', 'the node went backwards')
+  return 'nowhere'
 }

@@ -186,7 +186,7 @@ async function readLeaving(chain: Chain, { attempts, head }: BooksOfChain): Prom
   const take = (asset: AssetId, taken: bigint) => units.set(asset, (units.get(asset) ?? 0n) + taken)
   const found = await atOnce(QUESTIONS_AT_ONCE, attempts, async (attempt) => ({
     attempt,
-    tx: await chain.lookup(attempt.txHash),
+    tx: await chain.lookup(attempt.txHash, attempt.intent),
   }))
   for (const { attempt, tx } of found) {
     if (tx.where !== 'block' || tx.block.height > head.height || minedPayouts.has(attempt.payoutId)) continue

@@ -27,8 +27,8 @@ export async function followPayout(
 ): Promise<Progress> {
   const sent: Sent[] = []
   for (const attempt of attempts) {
-    if (attempt.tx !== null)
-      sent.push({ attempt, tx: attempt.tx, status: await chain.lookup(attempt.tx.txHash) })
+    const { tx, intent } = attempt
+    if (tx !== null) sent.push({ attempt, tx, status: await chain.lookup(tx.txHash, intent) })
   }
   const mined = sent.find((one): one is Mined => one.status.where === 'block')
   const found = mined ?? sent.find(({ status }) => status.where === 'mempool')
