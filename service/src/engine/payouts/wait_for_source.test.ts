@@ -82,7 +82,7 @@ test('a payout that was drafted is signed only while its deposit is still in its
   isThere = true
   await pass(1)
   await workPayouts(world, chain)
-  expect(await outflows()).toMatchObject([{ state: 'planned', trouble: expect.stringContaining('deposit') }])
+  expect(await outflows()).toMatchObject([{ state: 'planned', trouble: expect.stringContaining('confirmed') }])
   expect(signed).toEqual([])
   // The nonce that it has is filled, so that those behind it go out.
   for (let minute = 0; minute <= stage.world.policy.stallMs / MINUTE_MS; minute += 1) {
@@ -91,6 +91,64 @@ test('a payout that was drafted is signed only while its deposit is still in its
   }
   expect(await outflows()).toMatchObject([{ kind: 'payout', state: 'planned' }, { kind: 'filler' }])
   expect(signed).not.toContain(`${id}:1`)
+})
+
+/** An order whose payout is drafted, with its deposit taken out of its block while the signer is away, and back since. */
+async function orphanedOrder() {
+  const { id, key } = await pricedOrder()
+  let isThere = false
+  const signed: string[] = []
+  const world = signingWorld(() => isThere, signed)
+  const chain = payingChain(stage)
+  await workPayouts(world, chain)
+  await tell(stage, id, `${key}:unmined`, { kind: 'DepositUnmined', key })
+  isThere = true
+  return { id, key, signed, work: () => workPayouts(world, chain) }
+}
+
+const seenAgain = async (height: number, units = 1_000_000n) => ({
+  txHash: 'again',
+  amount: { asset: 'BTC:BTC', units } as const,
+  seenAtMs: stage.world.clock.nowMs(),
+  block: { height, hash: (await stage.chain('BTC').blockHash(height)) ?? '' },
+})
+
+test('a payout that was drafted is not signed when its deposit is gone for good', async () => {
+  const { id, key, signed, work } = await orphanedOrder()
+  await pass(1)
+  await tell(stage, id, `${key}:vanished`, { kind: 'DepositVanished', key })
+  await pass(1)
+  await work()
+  expect(await outflows()).toMatchObject([
+    { state: 'planned', trouble: expect.stringContaining('confirmed') },
+  ])
+  expect(signed).toEqual([])
+})
+
+test('it is signed when its deposit was mined again and is as deep as before, and not until then', async () => {
+  const { id, key, signed, work } = await orphanedOrder()
+  stage.advance(MINUTE_MS)
+  await lookAt(stage, 'BTC', 120)
+  const again = await seenAgain(120)
+  await tell(stage, id, `${key}:again`, { kind: 'DepositSeen', key, ...again })
+  await work()
+  expect(signed, 'it is in the newest block').toEqual([])
+  stage.advance(MINUTE_MS)
+  await lookAt(stage, 'BTC', 125)
+  await tell(stage, id, `${key}:deep`, { kind: 'DepositConfirmed', key })
+  await work()
+  expect(signed).toEqual([`${id}:1`])
+})
+
+test('it is not signed when its deposit came back with less', async () => {
+  const { id, key, signed, work } = await orphanedOrder()
+  stage.advance(MINUTE_MS)
+  await lookAt(stage, 'BTC', 120)
+  const again = await seenAgain(110, 999_999n)
+  await tell(stage, id, `${key}:again`, { kind: 'DepositSeen', key, ...again })
+  await tell(stage, id, `${key}:deep`, { kind: 'DepositConfirmed', key })
+  await work()
+  expect(signed).toEqual([])
 })
 
 test('it is signed when its deposit is there all the same', async () => {

@@ -5,7 +5,7 @@ import type { ClaimedOutflow } from '../../db/outflows.ts'
 import { assert } from '../../domain/assert.ts'
 import { assetOf } from '../../domain/catalog/assets.ts'
 import { tellsFinalOnly } from '../../domain/catalog/networks.ts'
-import { countedDeposits, type Deposit, received } from '../../domain/orders/order.ts'
+import { countedDeposits, type Deposit, orphaned, received } from '../../domain/orders/order.ts'
 import { REACH_BLOCKS } from '../reach.ts'
 import { requiredConfirmations } from '../required_confirmations.ts'
 import type { SigningWorld } from '../world.ts'
@@ -38,6 +38,8 @@ export async function waitForSource(
   if (head.block.height < head.cautiousUntilHeight) {
     return troubled(`${source.id} was reorganised deeply; waiting until it has grown`)
   }
+  // What vanished, came back as something else, or came back a moment ago is no longer counted, or not again yet.
+  if (orphaned(order).units > 0n) return troubled('not all that it pays for is confirmed at present')
   const required = requiredConfirmations(world.policy, received(order))
   const isMore = required > requiredConfirmations(world.policy, order.terms.asks)
   // Once each: one block may bring thousands of deposits, and all that is due here waits for as long as the questions take.
