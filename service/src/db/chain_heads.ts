@@ -2,6 +2,7 @@ import type { ChainId } from '../domain/catalog/networks.ts'
 import type { BlockRef } from '../domain/orders/order.ts'
 import type { InstantMs } from '../domain/time.ts'
 import type { Sql } from './database.ts'
+import { laterOf } from './held_until.ts'
 import { keptText } from './kept_text.ts'
 import { type Lease, leaseHeld, leaseLost } from './leases.ts'
 import { lookForOutflows } from './outflows.ts'
@@ -177,7 +178,7 @@ export async function noteLooked(
   { nodeHeight, nowMs, wallMs }: Looked,
 ): Promise<void> {
   const noted = await sql.query(
-    `UPDATE chain_heads SET node_height = $2, looked_at_ms = greatest(looked_at_ms, $3), looked_wall_ms = $4,
+    `UPDATE chain_heads SET node_height = $2, looked_at_ms = ${laterOf('looked_at_ms', '$3::bigint')}, looked_wall_ms = $4,
        trouble = NULL, trouble_since_ms = NULL
      WHERE chain = $1 AND EXISTS (${leaseHeld(5)})
      RETURNING chain`,

@@ -9,3 +9,16 @@ const CLOCKS_APART_MS = 60_000
 export function isFree(column: string, wallMs: string, longestMs: string): string {
   return `(${column} < ${wallMs}::bigint OR ${column} > ${wallMs}::bigint + ${longestMs} + ${CLOCKS_APART_MS})`
 }
+
+/**
+ * As SQL: whether what waits until what `column` says is due at `nowMs`. Nothing there ever waits for longer than `longestMs`: what
+ * waits for later was put off before a clock was set back, and nobody would see to it until that time comes round.
+ */
+export function isTime(column: string, nowMs: string, longestMs: number): string {
+  return `(${column} <= ${nowMs} OR ${column} > ${nowMs}::bigint + ${longestMs + CLOCKS_APART_MS})`
+}
+
+/** As SQL: the later of two times, but for one that was noted before a clock was set back. */
+export function laterOf(column: string, nowMs: string): string {
+  return `CASE WHEN ${nowMs} > 0 AND ${column} > ${nowMs} + ${CLOCKS_APART_MS} THEN ${nowMs} ELSE greatest(${column}, ${nowMs}) END`
+}

@@ -20,6 +20,7 @@ import type { InstantMs } from '../domain/time.ts'
 import { arrayText } from './array_text.ts'
 import type { Sql } from './database.ts'
 import { DEPOSITS_OF_O, type DepositJson, depositsFromJson, depositsOf, saveDeposits } from './deposits.ts'
+import { isTime } from './held_until.ts'
 
 /** The whole row of an order. */
 export type OrderRow = {
@@ -293,6 +294,9 @@ export type DueExchange = {
   readonly troubleSinceMs: InstantMs | null
 }
 
+/** No exchange is put off for longer. */
+const PUT_OFF_MS_MAX = 60_000
+
 /** Orders whose exchange is due; several engines may see the same one, and only one fact will count. */
 export async function findDueExchanges(sql: Sql, nowMs: InstantMs, limit: number): Promise<DueExchange[]> {
   const rows = await sql.query<{
@@ -301,7 +305,7 @@ export async function findDueExchanges(sql: Sql, nowMs: InstantMs, limit: number
     exchange_trouble_since_ms: number | null
   }>(
     `SELECT order_id, sequence, exchange_trouble_since_ms FROM orders
-     WHERE status = 'EXCHANGE' AND payout_id IS NULL AND exchange_due_at_ms <= $1
+     WHERE status = 'EXCHANGE' AND payout_id IS NULL AND ${isTime('exchange_due_at_ms', '$1', PUT_OFF_MS_MAX)}
      ORDER BY exchange_due_at_ms LIMIT $2`,
     [nowMs, limit],
   )

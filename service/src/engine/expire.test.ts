@@ -75,6 +75,44 @@ test('while its chain is not looked at an order waits, and keeps no other waitin
   expect(await statuses()).toEqual(['BTC:BTC EXPIRED', 'ETH:ETH EXPIRED'])
 })
 
+test('a look that was noted before the clock was set back ends nothing once the chain is no longer looked at', async () => {
+  stage.advance(HOUR_MS)
+  await lookNow('ETH')
+  stage.advance(-HOUR_MS)
+  await orderFrom('ETH:ETH')
+  await lookNow('ETH')
+  stage.advance(LIFE_MS)
+  await expireOrders(stage.world)
+  expect(await statuses()).toEqual(['ETH:ETH NEW'])
+  await lookNow('ETH')
+  await expireOrders(stage.world)
+  expect(await statuses()).toEqual(['ETH:ETH EXPIRED'])
+})
+
+test('an order that cannot be ended keeps no other waiting', async () => {
+  const broken = await orderFrom('ETH:ETH')
+  await orderFrom('ETH:ETH')
+  stage.advance(LIFE_MS)
+  await lookNow('ETH')
+  const { db } = stage.world
+  const transaction: typeof db.transaction = (work) =>
+    db.transaction((tx) =>
+      work({
+        query: (text, values) =>
+          values?.includes(broken.terms.id)
+            ? Promise.reject(new Error('it cannot be read'))
+            : tx.query(text, values),
+      }),
+    )
+  await expireOrders({
+    ...stage.world,
+    policy: { ...stage.world.policy, atOnce: 1 },
+    db: { ...db, transaction },
+  })
+  expect((await statuses()).toSorted()).toEqual(['ETH:ETH EXPIRED', 'ETH:ETH NEW'])
+  expect(stage.logged).toContainEqual(expect.objectContaining({ message: 'an order could not be ended' }))
+})
+
 test('an order to which something is on its way does not end, nor one of a chain that is not connected', async () => {
   const paid = await orderFrom('ETH:ETH')
   await mineDeposit(stage, paid, WHOLE, 101)

@@ -1,6 +1,8 @@
 import { findExpired, findKeptWaiting } from '../db/orders.ts'
 import { assets } from '../domain/catalog/assets.ts'
+import type { OrderId } from '../domain/orders/identifiers.ts'
 import { AWAITED_MS } from '../domain/orders/order.ts'
+import type { InstantMs } from '../domain/time.ts'
 import { apply } from './apply.ts'
 import { atOnce } from './at_once.ts'
 import type { World } from './world.ts'
@@ -15,12 +17,21 @@ export async function expireOrders(world: World): Promise<boolean> {
   const expired = await findExpired(db, watched, atMs, ORDERS_A_SWEEP)
   // The sequence is in the key because a deposit that comes and vanishes lets an order expire a second time.
   await atOnce(policy.atOnce, expired, ({ orderId, sequence }) =>
-    apply(world, orderId, `expired:${sequence}`, { kind: 'OrderExpired', atMs }),
+    expireSafely(world, orderId, `expired:${sequence}`, atMs),
   )
   const kept = await findKeptWaiting(db, [...chains.keys()], AWAITED_MS, atMs, ORDERS_A_SWEEP)
   // A block may bring what lay in the mempool just now, and be taken back: then the order is found again, later.
   await atOnce(policy.atOnce, kept, ({ orderId, changes }) =>
-    apply(world, orderId, `awaited:${changes}`, { kind: 'OrderExpired', atMs }),
+    expireSafely(world, orderId, `awaited:${changes}`, atMs),
   )
   return expired.length === ORDERS_A_SWEEP || kept.length === ORDERS_A_SWEEP
+}
+
+/** An order that fails whatever is tried is found first each time: none waits behind it. */
+async function expireSafely(world: World, orderId: OrderId, key: string, atMs: InstantMs): Promise<void> {
+  try {
+    await apply(world, orderId, key, { kind: 'OrderExpired', atMs })
+  } catch (error) {
+    world.log.error({ order: orderId, err: error }, 'an order could not be ended')
+  }
 }

@@ -51,6 +51,13 @@ test('what was claimed before the clock was set back is claimed again', async ()
   expect(await claim(), 'by a clock that is right').toEqual([])
 })
 
+test('what was put off before the clock was set back is looked at again', async () => {
+  stage.advance(8 * HOUR_MS)
+  await leaveAt(null)
+  stage.advance(-8 * HOUR_MS)
+  expect(await claim()).toHaveLength(1)
+})
+
 test('what waits for the next block is left alone until it was looked at', async () => {
   await leaveAt('next')
   expect(await claim()).toEqual([])

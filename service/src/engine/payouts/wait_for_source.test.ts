@@ -82,7 +82,9 @@ test('a payout that was drafted is signed only while its deposit is still in its
   isThere = true
   await pass(1)
   await workPayouts(world, chain)
-  expect(await outflows()).toMatchObject([{ state: 'planned', trouble: expect.stringContaining('confirmed') }])
+  expect(await outflows()).toMatchObject([
+    { state: 'planned', trouble: expect.stringContaining('confirmed') },
+  ])
   expect(signed).toEqual([])
   // The nonce that it has is filled, so that those behind it go out.
   for (let minute = 0; minute <= stage.world.policy.stallMs / MINUTE_MS; minute += 1) {
