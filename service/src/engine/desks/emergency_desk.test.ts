@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { insertAddresses } from '../../db/addresses.ts'
 import type { Database } from '../../db/database.ts'
+import { findOrder } from '../../db/orders.ts'
 import type { Asset } from '../../domain/catalog/assets.ts'
 import { type Amount, amountOf } from '../../domain/money/amount.ts'
 import { sealedTermsOf, sealText } from '../../domain/orders/seal.ts'
@@ -128,6 +129,21 @@ test('a refund to an address where we keep our own money is refused, and the nex
   })
   expect(await outflows()).toEqual([])
   expect(toldBy(await choose(stage.db, 'theirs', 'back'))).toContain('is REFUND')
+})
+
+test('a refund to the deposit address of the order is refused, and the next request is taken', async () => {
+  const { id, choose, outflows } = await stuckOrder()
+  const order = await findOrder(stage.db, id)
+  expect(await choose(stage.db, 'own', order?.terms.depositAddress ?? '')).toMatchObject({
+    ok: false,
+    rejection: {
+      code: 'INVALID_ADDRESS',
+      message: 'refund_address cannot be the deposit address of the order',
+    },
+  })
+  expect(await outflows()).toEqual([])
+  expect(await choose(stage.db, 'next')).toMatchObject({ ok: true })
+  expect(await outflows()).toEqual([{ kind: 'refund' }])
 })
 
 test('what a refund took of the network that was executed and failed is taken off the next one', async () => {

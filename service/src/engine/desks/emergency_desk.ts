@@ -96,8 +96,16 @@ async function readGiven(
   refundAddress: string | null,
 ): Promise<DeskOutcome<string | null>> {
   if (refundAddress === null) return accept(null)
-  return addresses.readAddress(assetOf(terms.from), refundAddress, 'refund_address')
+  const given = await addresses.readAddress(assetOf(terms.from), refundAddress, 'refund_address')
+  // It would be told as refunded and lie with us: nobody means that, though it is the only address of this network that an order shows.
+  return given.ok && given.value === terms.depositAddress ? refuse(ownDeposit) : given
 }
+
+const ownDeposit: DeskRejection = aboutField(
+  'INVALID_ADDRESS',
+  'refund_address',
+  'cannot be the deposit address of the order',
+)
 
 /** The choice with the amounts as they are offered at this moment. */
 function factOf(

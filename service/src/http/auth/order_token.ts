@@ -27,9 +27,20 @@ export function readOrderToken(request: FastifyRequest): OrderToken {
   if (!read.ok) return { kind: 'refused', rejection: invalidParameters(read.details) }
   if (header !== undefined && isInQuery) return refused('must not be given in the query as well')
   const token = header ?? read.values.token
-  return typeof token === 'string' && /^[A-Za-z0-9_-]{1,128}$/.test(token)
+  return typeof token === 'string' && isToken(token)
     ? { kind: 'token', token }
     : refused('must be the token of an order')
+}
+
+/** The token of a link that a page is opened by. Mail relays and apps append parameters of their own, which are none of ours. */
+export function readLinkToken(request: FastifyRequest): string | null {
+  const tokens = new URLSearchParams(queryOf(request)).getAll('token')
+  const [token] = tokens
+  return tokens.length === 1 && token !== undefined && isToken(token) ? token : null
+}
+
+function isToken(text: string): boolean {
+  return /^[A-Za-z0-9_-]{1,128}$/.test(text)
 }
 
 function refused(message: string): OrderToken {

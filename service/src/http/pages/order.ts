@@ -1,7 +1,7 @@
 import type { RouteOptions } from 'fastify'
 import type { EmergencyOptions, EmergencyView, OrderView } from '../../engine/desks/desk.ts'
 import { isOrderId, isShortId } from '../account/order_id.ts'
-import { readOrderToken } from '../auth/order_token.ts'
+import { readLinkToken } from '../auth/order_token.ts'
 import { admitAnonymous, parameterOf, type RouteContext } from '../route_context.ts'
 import { answerPage, type Html, html } from './html.ts'
 
@@ -14,10 +14,10 @@ export function orderPageRoute(context: RouteContext): RouteOptions {
     schema: { hide: true },
     async handler(request, reply) {
       if (!admitAnonymous(context, request, reply)) return
-      const token = readOrderToken(request)
+      const token = readLinkToken(request)
       const id = parameterOf(request, 'order_id')
-      const isPossible = token.kind === 'token' && (isOrderId(id) || isShortId(id))
-      const order = isPossible ? await parts.desk.findOrder(id, token) : null
+      const isPossible = token !== null && (isOrderId(id) || isShortId(id))
+      const order = isPossible ? await parts.desk.findOrder(id, { kind: 'token', token }) : null
       if (order === null) return answerPage(answers, request, reply, 404, unknownOrder)
       answerPage(answers, request, reply, 200, {
         title: `Order ${order.order_id}`,

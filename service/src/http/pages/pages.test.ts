@@ -147,6 +147,17 @@ describe('the page of an order', () => {
     shown = emergency
   })
 
+  test('is there whatever a mail relay or an app has appended to its link', async () => {
+    for (const appended of ['&utm_source=mail&utm_campaign=a%20b', '&fbclid=IwAR0_x-1', '&']) {
+      const page = await http.request('GET', `/order/${ORDER_ID}?token=${ORDER_TOKEN}${appended}`)
+      expect(page.status, appended).toBe(200)
+    }
+    const before = await http.request('GET', `/order/${ORDER_ID}?mc_eid=7&token=${ORDER_TOKEN}`)
+    expect(before.status).toBe(200)
+    const twice = await http.request('GET', `/order/${ORDER_ID}?token=${ORDER_TOKEN}&token=${ORDER_TOKEN}`)
+    expect(twice.status).toBe(404)
+  })
+
   test('is not there without its token, or with another', async () => {
     for (const query of ['', '?token=wrong', '?token=', '?token=a%20b']) {
       const page = await http.request('GET', `/order/${ORDER_ID}${query}`)
