@@ -267,6 +267,20 @@ test('every listed currency has a quorum of the default venues, even when any on
   }
 })
 
+test('EOS has the price of A where venues list that in its place', async () => {
+  const { EOS: eos = 0n, ...others } = market
+  prices = { ...others, A: eos }
+  const read = async (venue: VenueId) => {
+    const [source] = sourcesOf([venue])
+    return (await source?.read(new AbortController().signal)) ?? []
+  }
+  // The names of Bitfinex's markets run together, and one of a single letter is not taken apart.
+  const asked = defaultVenues.filter((venue) => venue !== 'bitfinex')
+  const listed = (await Promise.all(asked.map(read))).flat().filter(({ currency }) => currency === 'EOS')
+  expect(listed.length).toBeGreaterThan(defaultPriceRules.quorum)
+  expect(new Set(listed.map(({ price }) => price))).toEqual(new Set([eos * CENT]))
+})
+
 test('a market with a gap between bid and ask gives no price', async () => {
   const [source] = sourcesOf(['kraken'])
   serverOf('kraken').fault = 'wide_spread'

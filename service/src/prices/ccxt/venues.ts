@@ -49,6 +49,12 @@ export function tellsBook(venue: VenueId): boolean {
   return venue !== 'coinbase'
 }
 
+/**
+ * What venues call a currency that they do not all call by its own name. EOS changes one for one into A, which most of them have
+ * listed in its place since the network calls itself Vaulta (2025).
+ */
+const namesAtVenues: Partial<Record<CurrencyCode, readonly string[]>> = { EOS: ['EOS', 'A'] }
+
 /** One market of a venue that prices a currency. */
 export type Pair = { readonly symbol: string; readonly currency: CurrencyCode; readonly quote: PriceQuote }
 
@@ -66,7 +72,10 @@ export function choosePairs(
   )
   return currencies.flatMap((currency) => {
     const quotes: readonly PriceQuote[] = venues[venue].quotes
-    const pairs = quotes.map((quote): Pair => ({ symbol: `${currency}/${quote}`, currency, quote }))
+    const names = namesAtVenues[currency] ?? [currency]
+    const pairs = names.flatMap((name) =>
+      quotes.map((quote): Pair => ({ symbol: `${name}/${quote}`, currency, quote })),
+    )
     const found = pairs.find(({ symbol }) => open.has(symbol))
     return found === undefined ? [] : [found]
   })
