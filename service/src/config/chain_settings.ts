@@ -45,6 +45,8 @@ export type StellarSettings = {
 export type TronSettings = {
   /** Null: this process has no node of the chain. Where it serves customers, the chain is then not offered. */
   readonly rpcUrl: string | null
+  /** Null: what is solid is told there as well. */
+  readonly solidUrl: string | null
   readonly genesisBlockId: string
   readonly feeLimitSunMax: bigint
   /** Tokens that are offered on this chain, by their contracts in base58. */
@@ -124,6 +126,7 @@ function readTron(from: Environment): TronSettings {
     from.report('CAMBIST_TRX_GENESIS', 'must be the id of a block: 64 hex digits in lower case')
   return {
     rpcUrl: readNode(from, 'CAMBIST_TRX_URL'),
+    solidUrl: readNode(from, 'CAMBIST_TRX_SOLIDITY_URL'),
     genesisBlockId,
     feeLimitSunMax: readCap(from, 'CAMBIST_TRX_FEE_CAP', 6, 15_000n),
     tokens: readTokens(from, 'TRX', genesisBlockId === mainGenesisBlockId, {

@@ -285,7 +285,15 @@ const chains = {
     shapes: serve,
     default: null,
     example: 'http://127.0.0.1:8090',
-    meaning: 'HTTP API of one TRON full node (`/wallet` and `/walletsolidity`). Unset: TRX is not offered.',
+    meaning: 'HTTP API of one TRON full node (`/wallet`). Unset: TRX is not offered.',
+  },
+  CAMBIST_TRX_SOLIDITY_URL: {
+    section: 'Chains',
+    shapes: serve,
+    default: null,
+    example: 'http://127.0.0.1:8091',
+    meaning:
+      'Where that node serves `/walletsolidity`; java-tron does at a port of its own. Unset: at `CAMBIST_TRX_URL`, as gateways do.',
   },
   CAMBIST_TRX_GENESIS: {
     section: 'Chains',

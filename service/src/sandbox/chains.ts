@@ -33,6 +33,7 @@ export async function sandboxChains(
     },
     TRX: {
       rpcUrl: TRX === undefined ? null : await reach('TRX', TRX.fullNodeUrl),
+      solidUrl: null,
       genesisBlockId: TRX?.genesisBlockId ?? '',
       feeLimitSunMax: 100_000_000n,
       tokens: TRX === undefined ? {} : { 'USDT:TRC20': TRX.tokens.USDT.address },

@@ -48,6 +48,7 @@ const mainNetworks: ChainSettings = {
   XLM: { rpcUrl: silent, passphrase: STELLAR_MAIN, feeStroopsMax: 10_000_000n },
   TRX: {
     rpcUrl: silent,
+    solidUrl: null,
     genesisBlockId: '00000000000000001ebf88508a03865c71d452e25f4d51194196a1d22b6653dc',
     feeLimitSunMax: 100_000_000n,
     tokens: { 'USDT:TRC20': USDT_TRC20 },

@@ -10,6 +10,8 @@ export type TronBlock = Header & Moves
 export type Blocks = {
   /** The newest block, or the newest that is solid. */
   newest(of: 'head' | 'solid'): Promise<Header>
+  /** The first block of all that the node tells, or of what it says is solid: some tell that at another address. Null: none. */
+  first(of: 'head' | 'solid'): Promise<Header | null>
   /** Null when there is none yet at that height. */
   header(height: number): Promise<Header | null>
   at(height: number): Promise<TronBlock | null>
@@ -32,6 +34,7 @@ export function blocksOf(rpc: Rpc): Blocks {
   }
   return {
     newest: (of) => readNewest(rpc, of),
+    first: (of) => readFirst(rpc, of),
     header: (height) => readHead(rpc, height, false).then((read) => read?.header ?? null),
     at,
     named: async ({ height, hash }) => {
@@ -44,8 +47,16 @@ export function blocksOf(rpc: Rpc): Blocks {
 
 /** Its header alone, which is asked for several times a second: `getnowblock` brings all transactions as well. */
 async function readNewest(rpc: Rpc, of: 'head' | 'solid'): Promise<Header> {
-  const path = of === 'head' ? 'wallet/getblock' : 'walletsolidity/getblock'
+  const path = BLOCK_OF[of]
   return readHeader(objectIn(await rpc.get(path, { detail: 'false' }), path))
+}
+
+const BLOCK_OF = { head: 'wallet/getblock', solid: 'walletsolidity/getblock' } as const
+
+async function readFirst(rpc: Rpc, of: 'head' | 'solid'): Promise<Header | null> {
+  const path = BLOCK_OF[of]
+  const answer = await rpc.get(path, { id_or_num: '0', detail: 'false' })
+  return isEmpty(answer) ? null : readHeader(objectIn(answer, path))
 }
 
 async function readHead(rpc: Rpc, height: number, detail: boolean) {

@@ -31,7 +31,10 @@ export async function checkIdentity(
 
 /** Also asked after a node said that a transaction never happens: another network would say so of any. */
 export async function requireFirstBlock(blocks: Blocks, genesisBlockId: string): Promise<void> {
-  const first = await blocks.header(0)
-  if (first?.hash !== genesisBlockId)
-    throw new Error(`the TRON node's first block is ${first?.hash}, configured is ${genesisBlockId}`)
+  for (const of of ['head', 'solid'] as const) {
+    const first = await blocks.first(of)
+    if (first?.hash === genesisBlockId) continue
+    const whose = of === 'head' ? "the TRON node's first block" : 'the first block that is solid'
+    throw new Error(`${whose} is ${first?.hash}, configured is ${genesisBlockId}`)
+  }
 }

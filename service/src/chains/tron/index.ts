@@ -18,8 +18,8 @@ import { transfersToOurs } from './transfers.ts'
 
 /** TRON through the HTTP API of a full node. No nonce and no coin: attempts exclude each other by the time they are valid in. */
 export function tron(settings: TronSettings): Chain {
-  const { id, rpcUrl, genesisBlockId, feeLimitSunMax, timeoutMs, reserveAddress } = settings
-  const rpc = connect(rpcUrl, timeoutMs)
+  const { id, rpcUrl, solidUrl, genesisBlockId, feeLimitSunMax, timeoutMs, reserveAddress } = settings
+  const rpc = connect(rpcUrl, timeoutMs, solidUrl)
   const blocks = blocksOf(rpc)
   const looking: Looking = { rpc, blocks, soFar: new BoundedMap(1_000) }
   const native = nativeAsset(id).id

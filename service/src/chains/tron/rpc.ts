@@ -30,16 +30,20 @@ export type Rpc = {
 
 /**
  * https://developers.tron.network/reference: one question, one answer. Answers carry nothing of the question, so whoever
- * asks has to look whether they fit.
+ * asks has to look whether they fit. java-tron itself serves what is solid at a port of its own (`node.http.solidityPort`), gateways
+ * mostly at the same address.
  */
-export function connect(rpcUrl: string, timeoutMs: number): Rpc {
+export function connect(rpcUrl: string, timeoutMs: number, solidUrl: string | null = null): Rpc {
   const line = openLine(rpcUrl, timeoutMs)
+  const solidLine = solidUrl === null ? line : openLine(solidUrl, timeoutMs)
+  const lineTo = (path: string) => (path.startsWith('walletsolidity/') ? solidLine : line)
   return {
     get: (path, query = {}) => {
       const search = new URLSearchParams(query).toString()
-      return ask(line, path, { method: 'GET', path: `/${path}${search === '' ? '' : `?${search}`}` })
+      return ask(lineTo(path), path, { method: 'GET', path: `/${path}${search === '' ? '' : `?${search}`}` })
     },
-    post: (path, body) => ask(line, path, { method: 'POST', path: `/${path}`, body: JSON.stringify(body) }),
+    post: (path, body) =>
+      ask(lineTo(path), path, { method: 'POST', path: `/${path}`, body: JSON.stringify(body) }),
   }
 }
 

@@ -2,8 +2,10 @@ import type { AssetId } from '../../domain/catalog/assets.ts'
 
 export type TronSettings = {
   readonly id: 'TRX'
-  /** HTTP API of a full node (`/wallet` and `/walletsolidity`). `user:password@` becomes an Authorization header. */
+  /** HTTP API of a full node (`/wallet`). `user:password@` becomes an Authorization header. */
   readonly rpcUrl: string
+  /** Where the same node serves `/walletsolidity`; null or left out: there as well. */
+  readonly solidUrl?: string | null
   /** The id of its first block, by which a network is known. */
   readonly genesisBlockId: string
   /** The contract of each token asset that we credit and pay, in base58. */
