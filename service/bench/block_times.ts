@@ -4,8 +4,8 @@ import type { ChainId } from '../src/domain/catalog/networks.ts'
 export const secondsABlock: Readonly<Record<ChainId, number>> = {
   BTC: 600,
   ETH: 12,
-  // https://www.bnbchain.org/en/blog: since Maxwell.
-  BNB: 0.75,
+  // https://docs.bnbchain.org/announce/fermi-bsc: since January 2026.
+  BNB: 0.45,
   // https://devnull.network/blog/2020/07/02/xrp-2020-quarter-2.html: 22,493 ledgers a day.
   XRP: 3.84,
   // https://developers.stellar.org/docs/learn/fundamentals/stellar-data-structures/ledgers: every five to six.

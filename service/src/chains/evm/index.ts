@@ -1,6 +1,6 @@
 import { assert } from '../../domain/assert.ts'
 import { type AssetId, assetOf, isAssetId, nativeAsset } from '../../domain/catalog/assets.ts'
-import { chainFacts } from '../../domain/catalog/networks.ts'
+import { type ChainId, chainFacts } from '../../domain/catalog/networks.ts'
 import { fromChainUnits } from '../../domain/money/amount.ts'
 import type { Chain } from '../chain.ts'
 import { parseAddress } from './address.ts'
@@ -11,7 +11,7 @@ import { checkIdentity } from './check_identity.ts'
 import { checksummed, count, decodeHeader, quantity } from './decode.ts'
 import { draft, raise } from './draft.ts'
 import { askedFees } from './fees.ts'
-import { jsonRpc, NodeNonsense, unwrap } from './json_rpc.ts'
+import { type JsonRpc, jsonRpc, NodeNonsense, unwrap } from './json_rpc.ts'
 import { lookup } from './lookup.ts'
 import { blockHash, readBlock } from './read_block.ts'
 import { mempoolReader } from './read_mempool.ts'
@@ -53,6 +53,7 @@ export function evm(settings: EvmSettings): Chain {
       const { height, hash, timeMs } = decodeHeader(await rpc.call('eth_getBlockByNumber', ['latest', false]))
       return { height, hash, timeMs }
     },
+    ...(TELL_FINALITY.has(id) && { finalHeight: () => finalHeight(rpc) }),
     blockHash: (height) => blockHash(rpc, height),
     readBlock: (height, findOurs) => readBlock({ rpc, trace, native, listed }, height, findOurs),
     readMempool: mempoolReader({ rpc, native, listed }),
@@ -81,6 +82,16 @@ export function evm(settings: EvmSettings): Chain {
       return count(unwrap(nonce), 'transaction count')
     },
   }
+}
+
+/**
+ * A validator of BNB Smart Chain makes 16 blocks in its turn (BEP-524), so that twelve may be the word of one alone; what the others have
+ * voted for is final, mostly two blocks later (BEP-126).
+ */
+const TELL_FINALITY: ReadonlySet<ChainId> = new Set(['BNB'])
+
+async function finalHeight(rpc: JsonRpc): Promise<number> {
+  return decodeHeader(await rpc.call('eth_getBlockByNumber', ['finalized', false])).height
 }
 
 /** Whoever asks while an answer is under way gets that one. */
