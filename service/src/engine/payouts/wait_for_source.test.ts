@@ -69,32 +69,6 @@ async function pass(minutes: number) {
   await lookAt(stage, 'BTC', 100)
 }
 
-test('a payout that was drafted is signed only while its deposit is still in its block', async () => {
-  const { id, key } = await pricedOrder()
-  let isThere = false
-  const signed: string[] = []
-  const world = signingWorld(() => isThere, signed)
-  const chain = payingChain(stage)
-  await workPayouts(world, chain)
-  expect(await outflows()).toMatchObject([{ state: 'planned', trouble: expect.stringContaining('stopped') }])
-
-  await tell(stage, id, `${key}:unmined`, { kind: 'DepositUnmined', key })
-  isThere = true
-  await pass(1)
-  await workPayouts(world, chain)
-  expect(await outflows()).toMatchObject([
-    { state: 'planned', trouble: expect.stringContaining('confirmed') },
-  ])
-  expect(signed).toEqual([])
-  // The nonce that it has is filled, so that those behind it go out.
-  for (let minute = 0; minute <= stage.world.policy.stallMs / MINUTE_MS; minute += 1) {
-    await pass(1)
-    await workPayouts(world, chain)
-  }
-  expect(await outflows()).toMatchObject([{ kind: 'payout', state: 'planned' }, { kind: 'filler' }])
-  expect(signed).not.toContain(`${id}:1`)
-})
-
 /** An order whose payout is drafted, with its deposit taken out of its block while the signer is away, and back since. */
 async function orphanedOrder() {
   const { id, key } = await pricedOrder()
@@ -103,10 +77,28 @@ async function orphanedOrder() {
   const world = signingWorld(() => isThere, signed)
   const chain = payingChain(stage)
   await workPayouts(world, chain)
+  expect(await outflows()).toMatchObject([{ state: 'planned', trouble: expect.stringContaining('stopped') }])
   await tell(stage, id, `${key}:unmined`, { kind: 'DepositUnmined', key })
   isThere = true
   return { id, key, signed, work: () => workPayouts(world, chain) }
 }
+
+test('a payout that was drafted is signed only while its deposit is still in its block', async () => {
+  const { id, signed, work } = await orphanedOrder()
+  await pass(1)
+  await work()
+  expect(await outflows()).toMatchObject([
+    { state: 'planned', trouble: expect.stringContaining('confirmed') },
+  ])
+  expect(signed).toEqual([])
+  // The nonce that it has is filled, so that those behind it go out.
+  for (let minute = 0; minute <= stage.world.policy.stallMs / MINUTE_MS; minute += 1) {
+    await pass(1)
+    await work()
+  }
+  expect(await outflows()).toMatchObject([{ kind: 'payout', state: 'planned' }, { kind: 'filler' }])
+  expect(signed).not.toContain(`${id}:1`)
+})
 
 const seenAgain = async (height: number, units = 1_000_000n) => ({
   txHash: 'again',
