@@ -31,10 +31,10 @@ export async function checkIdentity(
 
 /** Also asked after a node said that a transaction never happens: another network would say so of any. */
 export async function requireFirstBlock(blocks: Blocks, genesisBlockId: string): Promise<void> {
-  for (const of of ['head', 'solid'] as const) {
-    const first = await blocks.first(of)
+  for (const which of ['head', 'solid'] as const) {
+    const first = await blocks.first(which)
     if (first?.hash === genesisBlockId) continue
-    const whose = of === 'head' ? "the TRON node's first block" : 'the first block that is solid'
+    const whose = which === 'head' ? "the TRON node's first block" : 'the first block that is solid'
     throw new Error(`${whose} is ${first?.hash}, configured is ${genesisBlockId}`)
   }
 }
