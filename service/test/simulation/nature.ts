@@ -28,6 +28,11 @@ export function natureOf(play: Play): readonly Happening[] {
     { name: 'the clock is put forward', weight: 0.1 * weather, happen: () => putForward(play) },
     { name: 'a price moves', weight: 0.5 * weather, happen: () => movePrice(play) },
     { name: 'prices come and go', weight: 0.15 * weather, happen: () => togglePrices(play) },
+    {
+      name: 'the signer comes and goes',
+      weight: play.isSignerAway ? 0.5 : 0.1 * weather,
+      happen: () => toggleSigner(play),
+    },
     { name: 'the reserve is topped up', weight: 0.1, happen: () => topUp(play) },
     ...(reorgs === 0 ? [] : chains.filter((id) => depthMax(id) > 0).map((id) => reorganisation(play, id))),
     {
@@ -231,6 +236,12 @@ function movePrice({ chance, prices, recorder }: Play): void {
 function togglePrices(play: Play): void {
   play.hasPrices = !play.hasPrices
   play.recorder.count('prices come and go')
+}
+
+function toggleSigner(play: Play): void {
+  play.isSignerAway = !play.isSignerAway
+  play.recorder.count('the signer comes and goes')
+  play.bump('time')
 }
 
 function putForward(play: Play): void {

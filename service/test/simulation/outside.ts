@@ -18,6 +18,8 @@ export type Outside = {
   witness(task: Task, what: string, values: readonly unknown[]): Promise<void>
   /** Whether a node wants nothing of a transaction of ours now, for reasons of its own. */
   refuses(): boolean
+  /** Whether nothing is signed now, for as long as it takes. */
+  isSignerAway(): boolean
   /** The process of this task ends. */
   kill(task: Task, where: string): void
   /** Something outside has happened: a little time has passed. */
@@ -212,7 +214,7 @@ export function reachSigner(outside: Outside, signer: Signer): Signer {
       const what = `sign ${intent.payoutId} ${intent.attempt}`
       // Signing itself goes through the database, statement by statement: only the way there and back is judged here.
       const fault = await scheduler.pass(async () => {
-        const fault = judge(outside, 'signature', what)
+        const fault = judge(outside, 'signature', what) ?? (outside.isSignerAway() ? 'fails' : null)
         strikeBefore(outside, 'signature', what, fault)
         return fault
       })

@@ -80,6 +80,8 @@ export class Play {
   /** Everybody has to wait at every gate. */
   isRacing = false
   hasPrices = true
+  /** It is asked, and does not answer. */
+  isSignerAway = false
   readonly #lifeParts: LifeParts
   readonly #topics = new Map<Topic, number>()
 
@@ -197,6 +199,7 @@ export class Play {
         if (isRefused) recorder.count('refused broadcasts')
         return isRefused
       },
+      isSignerAway: () => this.isSignerAway,
       kill: (task, where) => this.#kill(task.requireAlive, where),
       tick: () => {
         time.nowMs += 1

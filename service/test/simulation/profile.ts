@@ -13,6 +13,7 @@ export const beginnings = [
   'confirmed',
   'exchanged',
   'orphaned',
+  'unsigned',
   'overtaken',
   'sent',
 ] as const
@@ -92,6 +93,7 @@ const datedBeginnings = [
   'confirmed',
   'exchanged',
   'orphaned',
+  'unsigned',
   'sent',
   'sent',
   'sent',

@@ -95,17 +95,18 @@ async function begin(play: Play, wanted: readonly Wanted[]): Promise<void> {
   if (profile.beginsWith === 'awaited') await keepWaiting(play, first, wanted)
   if (isPast('confirmed')) await mineAll(play, first, blocksToConfirm)
   if (isPast('exchanged')) await lookNow(play, first, 'exchange')
-  // Before anybody has looked: what is about to be paid out for is gone.
-  if (profile.beginsWith === 'orphaned') {
+  if (['unsigned', 'overtaken', 'sent'].includes(profile.beginsWith)) {
+    play.isSignerAway = profile.beginsWith === 'unsigned'
+    await finishClients(play, first, wanted)
+    await lookNow(play, first, 'exchange')
+    for (const id of profile.chains) await lookNow(play, first, `payouts ${id}`)
+  }
+  // Before anybody has looked: what is about to be paid out for, or is written down to be signed, is gone.
+  if (profile.beginsWith === 'orphaned' || profile.beginsWith === 'unsigned') {
     for (const id of profile.chains) {
       const depth = play.nodes[id].depth()
       if (depth <= Math.min(chainFacts[id].confirmations, depthMax(id))) reorganise(play, id, depth)
     }
-  }
-  if (profile.beginsWith === 'overtaken' || profile.beginsWith === 'sent') {
-    await finishClients(play, first, wanted)
-    await lookNow(play, first, 'exchange')
-    for (const id of profile.chains) await lookNow(play, first, `payouts ${id}`)
   }
   // What was sent has nothing to spend any more.
   if (profile.beginsWith === 'overtaken') overtake(play)
@@ -269,6 +270,7 @@ async function calmDown(play: Play, wanted: readonly Wanted[]): Promise<string[]
   for (const { status } of await play.ground.rows<{ status: string }>('SELECT status FROM orders'))
     recorder.count(`when peace comes: ${status}`)
   play.hasPrices = true
+  play.isSignerAway = false
   play.prices.load(pricesOfPeace)
   for (const id of play.profile.chains) nodes[id].calm()
   play.tariffs.look()

@@ -68,6 +68,7 @@ const happenings: readonly (readonly [string, RegExp])[] = [
   ['failures', /^fault: .* fails$/],
   ['lost answers', /^fault: .* answer lost$/],
   ['deadlocks', /^fault: .* deadlock$/],
+  ['times that the signer went or came', /^the signer comes and goes$/],
   ['deaths', /^deaths$/],
   ['deaths of who had died before', /^deaths after a death$/],
   ['waits for locks', /^waits for locks$/],

@@ -22,6 +22,8 @@ export class Witness {
   /** Of the block that a fact names, when the fact was stored last. */
   readonly depths = new Map<string, number>()
   readonly problems: string[] = []
+  /** When it was told last that a deposit of an order is in no block, by the order. */
+  readonly #unminedAtMs = new Map<string, number>()
   /** By their order; also what was rolled back, and planned again then. */
   readonly planned = new Map<string, Planned[]>()
   readonly #nowMs: () => number
@@ -35,12 +37,15 @@ export class Witness {
   async see(task: Task, what: string, values: readonly unknown[]): Promise<void> {
     if (what.startsWith('INSERT INTO facts')) {
       this.#seeFact(String(values[2]))
+      if (String(values[2]).includes(':unmined:')) this.#unminedAtMs.set(String(values[1]), this.#nowMs())
       const [, payoutId] = /^(CB\d+:\d+):confirmed$/.exec(String(values[2])) ?? []
       if (payoutId !== undefined) await this.#seePaid(task, payoutId)
     }
     if (what.startsWith('INSERT INTO outflows')) this.#seePlan(task, values)
     if (what.startsWith('INSERT INTO attempts') && values[2] === 1)
       await this.#seeDraft(task, String(values[1]))
+    if (what.startsWith('UPDATE attempts SET tx_hash') && values[2] === 1)
+      await this.#seeSigned(task, String(values[1]))
   }
 
   /** Of what is planned the kind and the moment are noted, and no amount: that is what is to be worked out. */
@@ -83,5 +88,24 @@ export class Witness {
       if (lostAtMs !== null && lostAtMs <= begunAtMs)
         this.problems.push(`nothing leaves for a deposit that is gone: ${payoutId} for ${deposit_key}`)
     }
+  }
+
+  /**
+   * Between a draft and its signature lie hours without a signer. What left its block meanwhile, and was told of before the look began,
+   * has to be as deep again as a deposit has to be.
+   */
+  async #seeSigned({ begunAtMs }: Task, payoutId: string): Promise<void> {
+    const [order] = await this.#rows<{ order_id: string; units: bigint; confirmed: bigint }>(
+      `SELECT order_id, coalesce(refund_units + refund_network_fee, settled_received) AS units,
+         (SELECT coalesce(sum(d.units), 0) FROM deposits d
+          WHERE (d.bucket, d.order_id) = (orders.bucket, orders.order_id) AND role = 'counted' AND state = 'confirmed') AS confirmed
+       FROM orders WHERE (bucket, order_id) IN (
+         SELECT bucket, order_id FROM outflows WHERE payout_id = $1 AND kind IN ('payout', 'refund'))`,
+      [payoutId],
+    )
+    const unminedAtMs = order === undefined ? undefined : this.#unminedAtMs.get(order.order_id)
+    if (order === undefined || unminedAtMs === undefined || unminedAtMs >= begunAtMs) return
+    if (order.confirmed < order.units)
+      this.problems.push(`nothing is signed for a deposit that is gone, or not deep again: ${payoutId}`)
   }
 }
