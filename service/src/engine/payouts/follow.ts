@@ -12,6 +12,7 @@ import { endAgain } from './orphan.ts'
 import type { Progress } from './progress.ts'
 import { raiseWhenSlow } from './raise.ts'
 import { noteAccepted, sendAttempt } from './send.ts'
+import { waitBeforeSending } from './wait_for_source.ts'
 
 const LOOK_AGAIN_MS = 700
 
@@ -35,6 +36,8 @@ export async function followPayout(
   const latest = sent.at(-1)
   // The network forgot it, or never had it: the same bytes again.
   if (found === undefined && latest !== undefined) {
+    const waits = await waitBeforeSending(world, chain, outflow, attempts)
+    if (waits !== null) return waits
     const forgotten = sent.map(({ attempt }) => attempt)
     return sendAttempt(world, chain, outflow, latest.attempt, forgotten)
   }

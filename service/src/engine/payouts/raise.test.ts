@@ -194,6 +194,7 @@ test.each([
     await workPayouts(world, chain)
     isPayable = false
     stage.advance(5 * MINUTE_MS)
+    await lookAt(stage, 'BTC', 100)
     await workPayouts(world, chain)
     const attempts = await stage.db.query(
       "SELECT attempt, answer, intent->>'nonce' AS nonce, intent->>'to' AS to FROM attempts ORDER BY attempt",

@@ -45,6 +45,20 @@ export async function sendAttempt(
   return broadcast(world, chain, outflow, { ...attempt, tx }, forgotten)
 }
 
+/**
+ * Signs nothing: what the signer has signed already, and was never heard of here, is written down, so that an outflow that has to
+ * wait can be given up. Asked for once more, the signer answers the same bytes.
+ */
+export async function writeDownSigned(
+  world: SigningWorld,
+  outflow: ClaimedOutflow,
+  { attempt, intent, tx }: Attempt,
+): Promise<void> {
+  if (tx !== null || (await world.signer.lastSigned(outflow.payoutId)) < attempt) return
+  const signed = await world.signer.sign(intent, await authorityFor(world, outflow))
+  if (signed.ok) await storeBytes(world, outflow, attempt, signed.value)
+}
+
 async function storeBytes(
   world: SigningWorld,
   outflow: ClaimedOutflow,

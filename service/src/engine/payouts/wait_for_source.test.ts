@@ -38,8 +38,8 @@ const ETHER = 10n ** 18n
 /** It signs while `isThere` says so. */
 function signingWorld(isThere: () => boolean, signed: string[] = []): SigningWorld {
   return worldWithSigner(stage, {
-    lastSigned: async () => signed.length,
-    lastOutflow: async () => signed.length,
+    lastSigned: async (payoutId) => signed.filter((one) => one === payoutId).length,
+    lastOutflow: async (orderId) => signed.filter((one) => one.startsWith(`${orderId}:`)).length,
     sign: async ({ payoutId, attempt }) => {
       if (!isThere()) return refuse({ code: 'stopped', message: 'it was told to stop' })
       signed.push(payoutId)

@@ -1,4 +1,5 @@
 import type { Chain } from '../../chains/chain.ts'
+import type { Attempt } from '../../db/attempts.ts'
 import { readHead } from '../../db/chain_heads.ts'
 import { findOrder } from '../../db/orders.ts'
 import type { ClaimedOutflow } from '../../db/outflows.ts'
@@ -9,13 +10,30 @@ import { countedDeposits, type Deposit, orphaned, received } from '../../domain/
 import { REACH_BLOCKS } from '../reach.ts'
 import { requiredConfirmations } from '../required_confirmations.ts'
 import type { SigningWorld } from '../world.ts'
-import type { KeepClaim } from './claim.ts'
+import { claimKeeper, type KeepClaim } from './claim.ts'
+import { excludesByTime } from './over.ts'
 import { type Progress, troubled } from './progress.ts'
 
 const WAIT_FOR_DEPTH_MS = 10_000
 
 /** A watcher looks several times a second. When it gets no answer, neither do we, and others would wait behind us. */
 const SOURCE_SILENT_MS = 5_000
+
+/**
+ * Why nothing of an outflow is signed or sent now, or null. As long as no network has said that it has any of it, it has not left, however
+ * long ago it was signed: what it pays for is looked at once more. What a network has is followed and raised, whatever becomes of that.
+ */
+export async function waitBeforeSending(
+  world: SigningWorld,
+  chain: Chain,
+  outflow: ClaimedOutflow,
+  attempts: readonly Attempt[],
+): Promise<Progress | null> {
+  // Where time excludes one from another a further one is drafted when no network has those before it any more.
+  const unsettled = excludesByTime(chain) ? attempts.slice(-1) : attempts
+  const isOut = outflow.state === 'orphaned' || unsettled.some(({ answer }) => answer === 'accepted')
+  return isOut ? null : waitForSource(world, outflow, claimKeeper(world, outflow))
+}
 
 /**
  * One more look at the blocks that the money came in, right before money leaves: what was confirmed may have been

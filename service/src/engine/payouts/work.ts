@@ -11,16 +11,15 @@ import {
 import { atOnce } from '../at_once.ts'
 import { isOutflowStopped } from '../books/reconcile.ts'
 import type { SigningWorld } from '../world.ts'
-import { CLAIM_MS, claimKeeper } from './claim.ts'
+import { CLAIM_MS } from './claim.ts'
 import { draftPayout } from './draft.ts'
 import { followPayout } from './follow.ts'
 import { giveUpWaiting } from './give_up.ts'
-import { excludesByTime } from './over.ts'
 import type { Progress } from './progress.ts'
-import { sendAttempt } from './send.ts'
+import { sendAttempt, writeDownSigned } from './send.ts'
 import { checkFiller } from './take_back.ts'
 import { tellUnwritten } from './unwritten.ts'
-import { waitForSource } from './wait_for_source.ts'
+import { waitBeforeSending } from './wait_for_source.ts'
 
 const OUTFLOWS_A_STEP = 20
 const WHILE_HELD_MS = 2_000
@@ -98,10 +97,13 @@ async function step(
   if (latest === undefined) return draftPayout(world, chain, outflow)
   // Where the answer was `unknown` the chain may say it: a node may be in such trouble for long after it is in a block.
   if (latest.answer !== null) return followPayout(world, chain, outflow, attempts)
-  // Nothing of it can be mined yet, and between its draft and its signature may lie hours without a signer.
-  const isFirst = latest.tx === null && (attempts.length === 1 || excludesByTime(chain))
-  const waits = isFirst && !isDraft ? await waitForSource(world, outflow, claimKeeper(world, outflow)) : null
-  if (waits !== null) return waits
+  // Between its draft and its signature may lie hours without a signer, and before it is sent without us.
+  const waits = isDraft ? null : await waitBeforeSending(world, chain, outflow, attempts)
+  if (waits !== null) {
+    await writeDownSigned(world, outflow, latest)
+    const hasBytes = attempts.some(({ tx }) => tx !== null)
+    return hasBytes ? followPayout(world, chain, outflow, attempts) : waits
+  }
   if (attempts.length === 1) return sendAttempt(world, chain, outflow, latest)
   return sendRaised(world, chain, outflow, latest, attempts)
 }

@@ -1,0 +1,205 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import type { Chain } from '../../chains/chain.ts'
+import { insertAddresses } from '../../db/addresses.ts'
+import { accept } from '../../domain/outcome.ts'
+import { MINUTE_MS } from '../../domain/time.ts'
+import {
+  type BooksStage,
+  confirmDeposit,
+  fundReserve,
+  lookAt,
+  mineDeposit,
+  openBooksStage,
+  placeOrder,
+  RESERVE,
+  tell,
+} from '../testing/books_stage.ts'
+import { payingChain } from '../testing/paying_chain.ts'
+import { worldWithSigner } from '../testing/willing_signer.ts'
+import { workPayouts } from './work.ts'
+
+/**
+ * What: what was signed and no network has said that it has, is sent, sent again or raised only while its deposit is there; and once
+ * that is gone it is given up, so that nobody waits behind its nonce.
+ * How: a real PostgreSQL, orders moved by facts, a chain on paper whose node refuses or is away, and a signer with a record.
+ */
+let stage: BooksStage
+
+beforeAll(async () => {
+  stage = await openBooksStage('deposit_gone')
+})
+
+beforeEach(async () => {
+  await stage.reset()
+  await insertAddresses(stage.db, 'evm', 'reserve', 0, [RESERVE])
+  await fundReserve(stage, 'ETH:ETH', 1_000n * ETHER)
+})
+
+afterAll(() => stage?.stop())
+
+const ETHER = 10n ** 18n
+
+type Priced = { readonly id: string; readonly key: string }
+
+/** Its payout is planned. */
+async function pricedOrder(): Promise<Priced> {
+  const order = await placeOrder(stage, 'BTC:BTC', 'ETH:ETH', { asks: 1_000_000n, promises: ETHER })
+  const key = await mineDeposit(stage, order, 1_000_000n, 100)
+  await confirmDeposit(stage, order, key)
+  await tell(stage, order.terms.id, 'priced:1', { kind: 'ExchangePriced', quote: null })
+  await lookAt(stage, 'BTC', 100)
+  return { id: order.terms.id, key }
+}
+
+/** Its deposit leaves the chain for good. */
+async function lose({ id, key }: Priced): Promise<void> {
+  await tell(stage, id, `${key}:unmined`, { kind: 'DepositUnmined', key })
+  await tell(stage, id, `${key}:vanished`, { kind: 'DepositVanished', key })
+}
+
+async function pass(minutes: number): Promise<void> {
+  stage.advance(minutes * MINUTE_MS)
+  await lookAt(stage, 'BTC', 100)
+}
+
+type Row = { readonly kind: string; readonly state: string; readonly nonce: bigint | number }
+
+function outflows() {
+  return stage.db.query<Row>('SELECT kind, state, nonce FROM outflows ORDER BY planned_at_ms, payout_id')
+}
+
+/** It knows what it has signed; with `losesFirst` its first answer never arrives. */
+function recordingSigner({ losesFirst }: { readonly losesFirst: boolean }) {
+  const signed = new Map<string, number>()
+  let isLost = !losesFirst
+  const world = worldWithSigner(stage, {
+    lastSigned: async (payoutId) => signed.get(payoutId) ?? 0,
+    lastOutflow: async (orderId) =>
+      [...signed.keys()].some((name) => name.startsWith(`${orderId}:`)) ? 1 : 0,
+    sign: async ({ payoutId, attempt }) => {
+      signed.set(payoutId, attempt)
+      if (!isLost) {
+        isLost = true
+        throw new Error('no answer within 30000 ms')
+      }
+      return accept({ txHash: `tx-${payoutId}-${attempt}`, bytes: 'ff' })
+    },
+  })
+  return { signed, world }
+}
+
+/** Its node has nothing of ours, and says to what is sent what `answer` says; what it took is in `taken`. */
+function refusingChain(answer: (txHash: string) => 'accepted' | 'refused' | 'unknown') {
+  const taken: string[] = []
+  const chain: Chain = payingChain(stage, {
+    lookup: async (txHash) => ({ where: taken.includes(txHash) ? 'mempool' : 'absent' }),
+    broadcast: async ({ txHash }) => {
+      const said = answer(txHash)
+      if (said === 'accepted') taken.push(txHash)
+      return said
+    },
+  })
+  return { chain, taken }
+}
+
+test('bytes that the network refused are not sent again once the deposit is gone', async () => {
+  const order = await pricedOrder()
+  const { world } = recordingSigner({ losesFirst: false })
+  let says: 'refused' | 'accepted' = 'refused'
+  const { chain, taken } = refusingChain(() => says)
+  await workPayouts(world, chain)
+  await lose(order)
+  await pass(1)
+  says = 'accepted'
+  await workPayouts(world, chain)
+  expect(taken).toEqual([])
+})
+
+test('nor is a higher fee signed for them', async () => {
+  const order = await pricedOrder()
+  const { world, signed } = recordingSigner({ losesFirst: false })
+  const first = `tx-${order.id}:1-1`
+  const { chain, taken } = refusingChain((txHash) => (txHash === first ? 'refused' : 'accepted'))
+  await workPayouts(world, chain)
+  await lose(order)
+  for (let minute = 0; minute < 6; minute += 1) {
+    await pass(1)
+    await workPayouts(world, chain)
+  }
+  expect([taken, signed.get(`${order.id}:1`)]).toEqual([[], 1])
+})
+
+test('bytes that were stored before a process died are not sent hours later, but followed where they were sent', async () => {
+  for (const wasSent of [false, true]) {
+    const order = await pricedOrder()
+    const { world } = recordingSigner({ losesFirst: false })
+    const own = `tx-${order.id}:1-1`
+    const { chain, taken } = refusingChain(() => 'accepted')
+    const dying: Chain = {
+      ...chain,
+      broadcast: async (tx) => {
+        if (wasSent) await chain.broadcast(tx)
+        throw new Error('the process died')
+      },
+    }
+    await workPayouts(world, dying)
+    await lose(order)
+    await pass(1)
+    await workPayouts(world, chain)
+    expect(taken).toEqual(wasSent ? [own] : [])
+    const { status } = (
+      await stage.db.query<{ status: string }>('SELECT status FROM orders WHERE order_id = $1', [order.id])
+    )[0] ?? { status: '' }
+    expect(status).toBe(wasSent ? 'WITHDRAW' : 'EXCHANGE')
+  }
+})
+
+test('what was sent into a line that died is not sent again hours later', async () => {
+  const order = await pricedOrder()
+  const { world } = recordingSigner({ losesFirst: false })
+  let isUp = true
+  const { chain, taken } = refusingChain(() =>
+    isUp && taken.length === 0 && hasDied ? 'accepted' : 'unknown',
+  )
+  let hasDied = false
+  const away = async () => {
+    throw new Error('no answer')
+  }
+  const line: Chain = {
+    ...chain,
+    bid: (outflow) => (isUp ? chain.bid(outflow) : away()),
+    lookup: (txHash) => (isUp ? chain.lookup(txHash) : away()),
+  }
+  await workPayouts(world, line)
+  hasDied = true
+  isUp = false
+  await lose(order)
+  for (let minute = 0; minute < 120; minute += 10) {
+    await pass(10)
+    await workPayouts(world, line)
+  }
+  isUp = true
+  await pass(1)
+  await workPayouts(world, line)
+  expect(taken).not.toContain(`tx-${order.id}:1-1`)
+})
+
+test('a signature whose answer was lost keeps nobody waiting: its nonce is filled, and its bytes never leave', async () => {
+  const first = await pricedOrder()
+  const { world, signed } = recordingSigner({ losesFirst: true })
+  const { chain, taken } = refusingChain(() => 'accepted')
+  await workPayouts(world, chain)
+  expect(signed.get(`${first.id}:1`)).toBe(1)
+  await lose(first)
+  await pricedOrder()
+  for (let minute = 0; minute < 60; minute += 5) {
+    await pass(5)
+    await workPayouts(world, chain)
+  }
+  expect((await outflows()).map(({ kind, nonce }) => [kind, Number(nonce)])).toEqual([
+    ['payout', 0],
+    ['payout', 1],
+    ['filler', 0],
+  ])
+  expect(taken).not.toContain(`tx-${first.id}:1-1`)
+})
