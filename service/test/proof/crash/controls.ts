@@ -158,9 +158,9 @@ export const controls: readonly Control[] = [
         replace: 'const waits = world === null ? await waitForSource(world, outflow, keep) : null',
       },
       {
-        file: 'engine/payouts/work.ts',
-        find: 'const waits = isFirst && !isDraft ?',
-        replace: 'const waits = world === null ?',
+        file: 'engine/payouts/wait_for_source.ts',
+        find: 'return isOut ?',
+        replace: 'return isOut || world !== null ?',
       },
     ],
     sql: [],
