@@ -515,9 +515,11 @@ function describeFaults({ assets, isFinal, isPlain, hasNoIds }: ChainUnderTest, 
         expect(answers[index]?.status, what).toBe('rejected')
       }
       line.meddle(null)
-      const where = expect.poll(async () => (await chain.lookup(tx.txHash)).where, 'the node has it or not')
+      const where = expect.poll(async () => (await chain.lookup(tx.txHash)).where, {
+        message: 'the node has it or not',
+      })
       await where.toMatch(/absent|mempool/)
-      await expect.poll(() => chain.broadcast(tx), 'as good as new').toBe('accepted')
+      await expect.poll(() => chain.broadcast(tx), { message: 'as good as new' }).toBe('accepted')
       await driver.mine(1)
       expect(await driver.holds(native, outflow.address)).toBe(outflow.units)
     } finally {
