@@ -5,16 +5,14 @@ import { accept } from '../../domain/outcome.ts'
 import { MINUTE_MS } from '../../domain/time.ts'
 import {
   type BooksStage,
-  confirmDeposit,
   fundReserve,
   lookAt,
-  mineDeposit,
   openBooksStage,
-  placeOrder,
   RESERVE,
   tell,
 } from '../testing/books_stage.ts'
 import { payingChain } from '../testing/paying_chain.ts'
+import { type PricedOrder, pricedOrder } from '../testing/priced_order.ts'
 import { worldWithSigner } from '../testing/willing_signer.ts'
 import { workPayouts } from './work.ts'
 
@@ -39,20 +37,8 @@ afterAll(() => stage?.stop())
 
 const ETHER = 10n ** 18n
 
-type Priced = { readonly id: string; readonly key: string }
-
-/** Its payout is planned. */
-async function pricedOrder(): Promise<Priced> {
-  const order = await placeOrder(stage, 'BTC:BTC', 'ETH:ETH', { asks: 1_000_000n, promises: ETHER })
-  const key = await mineDeposit(stage, order, 1_000_000n, 100)
-  await confirmDeposit(stage, order, key)
-  await tell(stage, order.terms.id, 'priced:1', { kind: 'ExchangePriced', quote: null })
-  await lookAt(stage, 'BTC', 100)
-  return { id: order.terms.id, key }
-}
-
 /** Its deposit leaves the chain for good. */
-async function lose({ id, key }: Priced): Promise<void> {
+async function lose({ id, key }: PricedOrder): Promise<void> {
   await tell(stage, id, `${key}:unmined`, { kind: 'DepositUnmined', key })
   await tell(stage, id, `${key}:vanished`, { kind: 'DepositVanished', key })
 }
@@ -103,7 +89,7 @@ function refusingChain(answer: (txHash: string) => 'accepted' | 'refused' | 'unk
 }
 
 test('bytes that the network refused are not sent again once the deposit is gone', async () => {
-  const order = await pricedOrder()
+  const order = await pricedOrder(stage)
   const { world } = recordingSigner({ losesFirst: false })
   let says: 'refused' | 'accepted' = 'refused'
   const { chain, taken } = refusingChain(() => says)
@@ -116,7 +102,7 @@ test('bytes that the network refused are not sent again once the deposit is gone
 })
 
 test('nor is a higher fee signed for them', async () => {
-  const order = await pricedOrder()
+  const order = await pricedOrder(stage)
   const { world, signed } = recordingSigner({ losesFirst: false })
   const first = `tx-${order.id}:1-1`
   const { chain, taken } = refusingChain((txHash) => (txHash === first ? 'refused' : 'accepted'))
@@ -131,7 +117,7 @@ test('nor is a higher fee signed for them', async () => {
 
 test('bytes that were stored before a process died are not sent hours later, but followed where they were sent', async () => {
   for (const wasSent of [false, true]) {
-    const order = await pricedOrder()
+    const order = await pricedOrder(stage)
     const { world } = recordingSigner({ losesFirst: false })
     const own = `tx-${order.id}:1-1`
     const { chain, taken } = refusingChain(() => 'accepted')
@@ -155,7 +141,7 @@ test('bytes that were stored before a process died are not sent hours later, but
 })
 
 test('what was sent into a line that died is not sent again hours later', async () => {
-  const order = await pricedOrder()
+  const order = await pricedOrder(stage)
   const { world } = recordingSigner({ losesFirst: false })
   let isUp = true
   const { chain, taken } = refusingChain(() =>
@@ -185,13 +171,13 @@ test('what was sent into a line that died is not sent again hours later', async 
 })
 
 test('a signature whose answer was lost keeps nobody waiting: its nonce is filled, and its bytes never leave', async () => {
-  const first = await pricedOrder()
+  const first = await pricedOrder(stage)
   const { world, signed } = recordingSigner({ losesFirst: true })
   const { chain, taken } = refusingChain(() => 'accepted')
   await workPayouts(world, chain)
   expect(signed.get(`${first.id}:1`)).toBe(1)
   await lose(first)
-  await pricedOrder()
+  await pricedOrder(stage)
   for (let minute = 0; minute < 60; minute += 5) {
     await pass(5)
     await workPayouts(world, chain)

@@ -4,16 +4,14 @@ import { accept, refuse } from '../../domain/outcome.ts'
 import { MINUTE_MS } from '../../domain/time.ts'
 import {
   type BooksStage,
-  confirmDeposit,
   fundReserve,
   lookAt,
-  mineDeposit,
   openBooksStage,
-  placeOrder,
   RESERVE,
   tell,
 } from '../testing/books_stage.ts'
 import { PAPER_FEES, payingChain } from '../testing/paying_chain.ts'
+import { pricedOrder } from '../testing/priced_order.ts'
 import { worldWithSigner } from '../testing/willing_signer.ts'
 import type { SigningWorld } from '../world.ts'
 import { workPayouts } from './work.ts'
@@ -48,16 +46,11 @@ function signingWorld(isThere: () => boolean, signed: string[] = []): SigningWor
   })
 }
 
-/** Its payout is planned. */
-async function pricedOrder() {
+/** Its payout is planned, and the reserve covers it. */
+async function coveredOrder() {
   await insertAddresses(stage.db, 'evm', 'reserve', 0, [RESERVE])
   await fundReserve(stage, 'ETH:ETH', 1_000n * ETHER)
-  const order = await placeOrder(stage, 'BTC:BTC', 'ETH:ETH', { asks: 1_000_000n, promises: ETHER })
-  const key = await mineDeposit(stage, order, 1_000_000n, 100)
-  await confirmDeposit(stage, order, key)
-  await tell(stage, order.terms.id, 'priced:1', { kind: 'ExchangePriced', quote: null })
-  await lookAt(stage, 'BTC', 100)
-  return { id: order.terms.id, key }
+  return pricedOrder(stage)
 }
 
 async function outflows() {
@@ -71,7 +64,7 @@ async function pass(minutes: number) {
 
 /** An order whose payout is drafted, with its deposit taken out of its block while the signer is away, and back since. */
 async function orphanedOrder() {
-  const { id, key } = await pricedOrder()
+  const { id, key } = await coveredOrder()
   let isThere = false
   const signed: string[] = []
   const world = signingWorld(() => isThere, signed)
@@ -146,7 +139,7 @@ test('it is not signed when its deposit came back with less', async () => {
 })
 
 test('it is signed when its deposit is there all the same', async () => {
-  await pricedOrder()
+  await coveredOrder()
   let isThere = false
   const world = signingWorld(() => isThere)
   await workPayouts(world, payingChain(stage))
@@ -157,7 +150,7 @@ test('it is signed when its deposit is there all the same', async () => {
 })
 
 test('what waited for its draft nearly as long as it may is not given up when its first answer is lost', async () => {
-  await pricedOrder()
+  await coveredOrder()
   let hasFunds = false
   const world = signingWorld(() => true)
   const chain = payingChain(stage, {
