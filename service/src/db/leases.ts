@@ -1,5 +1,5 @@
+import { isFree } from './clocks_set_back.ts'
 import type { Sql } from './database.ts'
-import { isFree } from './held_until.ts'
 
 export type Lease = { readonly name: string; readonly holder: string; readonly fence: number }
 

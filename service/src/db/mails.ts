@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto'
 import { linkMailKinds, type MailContent } from '../domain/notifications/mail_content.ts'
 import { bucketOf, type OrderId } from '../domain/orders/identifiers.ts'
 import type { InstantMs } from '../domain/time.ts'
+import { isFree } from './clocks_set_back.ts'
 import type { Sql } from './database.ts'
-import { isFree } from './held_until.ts'
 import { keptText } from './kept_text.ts'
 
 /** What of a mail server's answer is kept. */

@@ -18,9 +18,9 @@ import type { SealedTerms } from '../domain/orders/seal.ts'
 import type { RateType } from '../domain/quotes/quote.ts'
 import type { InstantMs } from '../domain/time.ts'
 import { arrayText } from './array_text.ts'
+import { isTime } from './clocks_set_back.ts'
 import type { Sql } from './database.ts'
 import { DEPOSITS_OF_O, type DepositJson, depositsFromJson, depositsOf, saveDeposits } from './deposits.ts'
-import { isTime } from './held_until.ts'
 
 /** The whole row of an order. */
 export type OrderRow = {
@@ -294,9 +294,6 @@ export type DueExchange = {
   readonly troubleSinceMs: InstantMs | null
 }
 
-/** No exchange is put off for longer. */
-const PUT_OFF_MS_MAX = 60_000
-
 /** Orders whose exchange is due; several engines may see the same one, and only one fact will count. */
 export async function findDueExchanges(sql: Sql, nowMs: InstantMs, limit: number): Promise<DueExchange[]> {
   const rows = await sql.query<{
@@ -305,7 +302,7 @@ export async function findDueExchanges(sql: Sql, nowMs: InstantMs, limit: number
     exchange_trouble_since_ms: number | null
   }>(
     `SELECT order_id, sequence, exchange_trouble_since_ms FROM orders
-     WHERE status = 'EXCHANGE' AND payout_id IS NULL AND ${isTime('exchange_due_at_ms', '$1', PUT_OFF_MS_MAX)}
+     WHERE status = 'EXCHANGE' AND payout_id IS NULL AND ${isTime('exchange_due_at_ms', '$1')}
      ORDER BY exchange_due_at_ms LIMIT $2`,
     [nowMs, limit],
   )

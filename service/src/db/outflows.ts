@@ -5,8 +5,8 @@ import { bucketOf, type OrderId, orderIdOfPayout } from '../domain/orders/identi
 import type { BlockRef } from '../domain/orders/order.ts'
 import type { Outflow, PayoutId, PayoutKind } from '../domain/payouts/intent.ts'
 import type { InstantMs } from '../domain/time.ts'
+import { isFree, isTime } from './clocks_set_back.ts'
 import type { Sql } from './database.ts'
-import { isFree, isTime } from './held_until.ts'
 import { keptText } from './kept_text.ts'
 
 /** orphaned: it was final, and lost its block to a reorganisation; its bytes go out again. */
@@ -105,12 +105,9 @@ export type LeavingFrom = 'reserve' | 'deposits'
  */
 const CLAIM_AGAIN = 10
 
-/** No step puts an outflow off for longer. */
-const PUT_OFF_MS_MAX = 60_000
-
 /** In a statement on `outflows`: whether it may be claimed, at $2 by the moved clock and $4 by the wall's, for $3. */
 const IS_DUE = `state IN ${UNBOOKED}
-  AND ${isTime('due_at_ms', '$2', PUT_OFF_MS_MAX)} AND ${isFree('claimed_until_wall_ms', '$4', `$3::bigint * ${CLAIM_AGAIN}`)}
+  AND ${isTime('due_at_ms', '$2')} AND ${isFree('claimed_until_wall_ms', '$4', `$3::bigint * ${CLAIM_AGAIN}`)}
   AND (due_height IS NULL OR due_at_ms <= $2 - ${BLOCKLESS_MS}
     OR due_height <= (SELECT height FROM chain_heads h WHERE h.chain = outflows.chain))`
 

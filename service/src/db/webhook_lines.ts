@@ -1,9 +1,9 @@
 import { bucketOf, type OrderId } from '../domain/orders/identifiers.ts'
 import type { OrderStatus } from '../domain/orders/order.ts'
 import type { InstantMs } from '../domain/time.ts'
+import { isFree } from './clocks_set_back.ts'
 import type { Sql } from './database.ts'
 import type { OrderEvent } from './events.ts'
-import { isFree } from './held_until.ts'
 
 /** The receiver that is the order's own `callback_url`; every other one is an endpoint. */
 export const CALLBACK = 'callback'

@@ -67,24 +67,23 @@ async function simulate(
   const contract = contractOf(outflow.asset)
   const wei = contract === null ? units : 0n
   const payment = paymentCall(from, outflow.address, contract, units)
-  const [balance, gas, code, tokenBalance, agreed, anew] = await rpc.settle([
+  const [balance, gas, codeOrHeld, agreed, anew] = await rpc.settle([
     { method: 'eth_getBalance', params: [from, 'latest'] },
     estimateCall(payment),
-    { method: 'eth_getCode', params: [outflow.address, 'latest'] },
     ...(contract === null
-      ? []
+      ? [{ method: 'eth_getCode', params: [outflow.address, 'latest'] }]
       : [
           balanceOfCall(contract, from, 'latest'),
           { method: 'eth_call', params: [payment, 'latest'] },
           estimateCall(paymentCall(from, NEVER_PAID, contract, units)),
         ]),
   ])
-  if (balance === undefined || gas === undefined || code === undefined) {
+  if (balance === undefined || gas === undefined || codeOrHeld === undefined) {
     throw new NodeNonsense('the node left a call unanswered')
   }
   const balanceWei = quantity(unwrap(balance), 'balance')
-  if (contract !== null && tokenBalance !== undefined) {
-    const held = decodeBalance(contract, unwrap(tokenBalance))
+  if (contract !== null) {
+    const held = decodeBalance(contract, unwrap(codeOrHeld))
     if (held < units) return shortOf(`the reserve holds ${held} of ${units} units of ${outflow.asset}`)
   }
   if (balanceWei < wei) return shortOf(`the reserve holds ${balanceWei} of ${wei} wei`)
@@ -95,7 +94,7 @@ async function simulate(
   }
   const estimate = quantity(gas.value, 'gas estimate')
   // Where nothing of the recipient's runs, it takes what the network asks.
-  const isCodeRun = contract === null && unwrap(code) !== '0x'
+  const isCodeRun = contract === null && unwrap(codeOrHeld) !== '0x'
   if (withHeadRoom(estimate) > (isCodeRun ? COIN_GAS_MAX : GAS_MAX)) {
     return refuse({ code: 'destination', message: `receiving takes this address ${estimate} gas: too much` })
   }

@@ -10,12 +10,15 @@ export function isFree(column: string, wallMs: string, longestMs: string): strin
   return `(${column} < ${wallMs}::bigint OR ${column} > ${wallMs}::bigint + ${longestMs} + ${CLOCKS_APART_MS})`
 }
 
+/** No payout and no exchange is put off for longer. */
+const PUT_OFF_MS_MAX = 60_000
+
 /**
- * As SQL: whether what waits until what `column` says is due at `nowMs`. Nothing there ever waits for longer than `longestMs`: what
- * waits for later was put off before a clock was set back, and nobody would see to it until that time comes round.
+ * As SQL: whether a payout or an exchange that waits until what `column` says is due at `nowMs`. What waits for later than they
+ * ever do was put off before a clock was set back, and nobody would see to it until that time comes round.
  */
-export function isTime(column: string, nowMs: string, longestMs: number): string {
-  return `(${column} <= ${nowMs} OR ${column} > ${nowMs}::bigint + ${longestMs + CLOCKS_APART_MS})`
+export function isTime(column: string, nowMs: string): string {
+  return `(${column} <= ${nowMs} OR ${column} > ${nowMs}::bigint + ${PUT_OFF_MS_MAX + CLOCKS_APART_MS})`
 }
 
 /** As SQL: the later of two times, but for one that was noted before a clock was set back. */
