@@ -27,6 +27,7 @@ const invariants: readonly Invariant[] = [
   { name: 'an order has at most one live outflow', find: findRivalOutflows },
   { name: 'nothing is paid twice', find: findDoublePayments },
   { name: 'only legal transitions, in a sequence without gaps', find: findBadEvents },
+  { name: 'who has chosen a refund is exchanged nothing that they did not ask for', find: findOverruled },
   {
     name: 'a credited deposit ends in a payout, a refund or an open obligation',
     find: findForgottenDeposits,
@@ -153,6 +154,20 @@ async function findBadEvents({ rows }: Inspected): Promise<string[]> {
 function isLegal(move: string): boolean {
   const [from = '', to = ''] = move.split('→')
   return (legalMoves[from as OrderStatus] as readonly string[] | undefined)?.includes(to) === true
+}
+
+/** After a refund only an action leads to an exchange; or a payout that has one, and is made anew. */
+async function findOverruled({ rows }: Inspected): Promise<string[]> {
+  const found = await rows<{ order_id: string; previous_status: string; fact_key: string }>(
+    `SELECT order_id, previous_status, fact_key FROM events e
+     WHERE status = 'EXCHANGE' AND previous_status <> 'WITHDRAW' AND NOT starts_with(fact_key, 'action:')
+       AND EXISTS (SELECT FROM events before WHERE (before.bucket, before.order_id) = (e.bucket, e.order_id)
+                     AND before.status = 'REFUND' AND before.sequence < e.sequence)`,
+  )
+  return found.map(
+    ({ order_id, previous_status, fact_key }) =>
+      `${order_id} went from ${previous_status} to EXCHANGE by ${fact_key}`,
+  )
 }
 
 async function findForgottenDeposits({ rows }: Inspected): Promise<string[]> {

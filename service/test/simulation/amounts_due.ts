@@ -14,8 +14,8 @@ import type { Planned } from './witness.ts'
 
 /**
  * What clients got is worked out anew: from what came on the chains, what things were worth when it was settled, the fee
- * that is asked, and what payouts were said to cost. The tables are asked how each order ended and whether it
- * was ever open again, but for no amount.
+ * that is asked, and what payouts were said to cost. The tables are asked how each order ended and when its client was
+ * asked, but for no amount.
  */
 export async function findWrongAmounts(
   play: Play,
@@ -24,8 +24,6 @@ export async function findWrongAmounts(
 ): Promise<string[]> {
   const ended = await play.ground.rows<Ended>(
     `SELECT order_id, status, from_asset,
-       (SELECT count(*) FROM events e WHERE (e.bucket, e.order_id) = (o.bucket, o.order_id)
-          AND e.status IN ('EXCHANGE', 'REFUND'))::int AS settled,
        (SELECT jsonb_agg(jsonb_build_object('atMs', at_ms, 'reasons', snapshot->'emergency'->'reasons') ORDER BY sequence)
           FROM events e WHERE (e.bucket, e.order_id) = (o.bucket, o.order_id) AND e.status = 'EMERGENCY') AS asked
      FROM orders o WHERE status IN ('DONE', 'REFUNDED', 'EXPIRED', 'EMERGENCY')`,
@@ -43,8 +41,6 @@ type Ended = {
   readonly status: OrderStatus
   /** Only names the place of its refund. */
   readonly from_asset: AssetId
-  /** How often it went on to be exchanged or refunded. */
-  readonly settled: number
   /** When its client was asked what to do, and why. */
   readonly asked: readonly { readonly atMs: number; readonly reasons: readonly EmergencyReason[] }[] | null
 }
@@ -108,7 +104,7 @@ type DueFor = (story: Story, received: bigint, planned: Planned) => readonly Due
 
 function judgeAmount(story: Story, got: bigint, dueFor: DueFor): string[] {
   const { ended, from, planned, paths, choices } = story
-  const course = { isChosen: choices.size > 0, isReopened: ended.settled > 1 }
+  const course = { isChosen: choices.size > 0 }
   const isRight = (one: Planned, sums: Iterable<bigint>) =>
     [...sums].some((sum) => dueFor(story, sum, one).some(({ least, most }) => least <= got && got <= most))
   const mayReceive = (one: Planned) => receivable(paths, from.id, { ...course, untilMs: one.atMs })
@@ -122,10 +118,7 @@ function judgeAmount(story: Story, got: bigint, dueFor: DueFor): string[] {
   ]
 }
 
-/**
- * Who has paid and has not been served is asked what to do. Where a settlement came to nothing, what came meanwhile is too
- * late for the order also when it is open again.
- */
+/** Who has paid and has not been served is asked what to do. */
 function judgeUnpaid(story: Story): string[] {
   const { play, ended, from, paths } = story
   const { hash } = play.nodes[from.chain].head()
@@ -136,7 +129,7 @@ function judgeUnpaid(story: Story): string[] {
   })
   // Whose payment does not pay for its way back has nothing to choose, and waits.
   const isServed = came === 0n || (ended.status === 'EMERGENCY' && !isWorthIt)
-  if (isServed || ended.settled > 0) return []
+  if (isServed) return []
   return [
     `all that came in time counts: ${ended.order_id} is ${ended.status}, and ${came} of ${from.id} have come`,
   ]

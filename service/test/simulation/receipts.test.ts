@@ -4,13 +4,13 @@ import { assert } from '../../src/domain/assert.ts'
 import { chainFacts } from '../../src/domain/catalog/networks.ts'
 import { payingSigner } from './chains/paying_signer.ts'
 import { connectSimulated, directLines, openNodes } from './chains/simulated_chains.ts'
-import { pathsOf, receivable, sumOf } from './receipts.ts'
+import { pathsOf, receivable } from './receipts.ts'
 
 /**
  * What: which amounts an order may have received, by the blocks that there ever were.
  * How: a few blocks made by hand, with payments of amounts that tell them apart.
  */
-const UNTIL = { untilMs: 1_000, isChosen: false, isReopened: false }
+const UNTIL = { untilMs: 1_000, isChosen: false }
 const { confirmations } = chainFacts.BTC
 
 /** Each is above the one before it, and brings these satoshi, in one transaction for each list. */
@@ -67,13 +67,6 @@ test('a branch that has lost may have been gone by, and never two at once', () =
   const lost = chainOf(root, 'lost', [[[10_000n]], ...above])
   const stands = chainOf(root, 'stands', [[[50_000n]], ...above, nothing])
   expect(sumsOf([root, ...lost, ...stands])).toEqual([10_000n, 50_000n])
-})
-
-test('where an order was open again a whole transaction may be missing', () => {
-  const history = chainOf(null, 'a', [[[10_000n, 20_000n]], [[50_000n]], ...above])
-  expect(sumsOf(history, { isReopened: true })).toEqual([30_000n, 50_000n, 80_000n])
-  const paths = pathsOf(history, { asset: 'BTC:BTC', address: 'the order' })
-  expect(sumOf(paths.at(-1)?.arrivals ?? [])).toBe(80_000n)
 })
 
 test('what the house pays for a sweep to an address is nothing that came for its order', async () => {

@@ -32,16 +32,13 @@ export type Course = {
   readonly untilMs: number
   /** Whether its client has ever chosen anything. */
   readonly isChosen: boolean
-  /** Whether it was open again after it had been settled, or was about to be. */
-  readonly isReopened: boolean
 }
 
 /**
  * Every amount that an order may have received. A service may be behind the chain, and on a branch that loses later, but what
  * it goes by was the chain once: so it has all payments up to a block, or none of that block. By itself it does not settle
  * while another payment waits in a block for its confirmations; who chooses does not wait for it, and what is not deep
- * then is too late for this order. So is what came while a settlement was under way that came to nothing: of an order that was
- * open again afterwards any transaction may be missing, but whole.
+ * then is too late for this order, unless that settlement comes to nothing: what came while it was under way counts for the next.
  */
 export function receivable(paths: readonly Path[], asset: AssetId, course: Course): ReadonlySet<bigint> {
   const { confirmations } = chainFacts[assetOf(asset).chain]
@@ -49,8 +46,7 @@ export function receivable(paths: readonly Path[], asset: AssetId, course: Cours
   for (const { head, arrivals } of paths) {
     if (arrivals.length === 0 || head.timeMs > course.untilMs) continue
     const deep = arrivals.filter(({ height }) => head.height - height + 1 >= confirmations)
-    if (course.isReopened) for (const sum of sumsOfSome(deep, ({ txHash }) => txHash)) sums.add(sum)
-    else if (deep.length === arrivals.length || course.isChosen)
+    if (deep.length === arrivals.length || course.isChosen)
       for (const sum of sumsInTurn(deep, course.isChosen)) sums.add(sum)
   }
   return sums

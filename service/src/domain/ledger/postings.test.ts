@@ -26,6 +26,7 @@ function balances(postings: readonly Posting[]): Record<string, bigint> {
 const every: Readonly<Record<string, fc.Arbitrary<readonly Posting[]>>> = {
   depositReceived: from.map(ledger.depositReceived),
   unclaimedReceived: from.map(ledger.unclaimedReceived),
+  unclaimedCounted: from.map(ledger.unclaimedCounted),
   depositOrphaned: from.map(ledger.depositOrphaned),
   orphanCancelled: from.map(ledger.orphanCancelled),
   reserveFunded: from.map(ledger.reserveFunded),

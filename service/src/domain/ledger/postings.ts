@@ -27,6 +27,11 @@ export function unclaimedReceived(amount: Amount): readonly Posting[] {
   return move('wallet', 'unclaimed', amount)
 }
 
+/** The order it came to can use it after all. */
+export function unclaimedCounted(amount: Amount): readonly Posting[] {
+  return move('unclaimed', 'customer_deposits', amount)
+}
+
 /** A reorganisation took a confirmed deposit away after its payout had left: missing until it is mined again. */
 export function depositOrphaned(amount: Amount): readonly Posting[] {
   return move('orphaned_deposits', 'wallet', amount)

@@ -564,9 +564,58 @@ describe('deep reorganisations', () => {
   })
 
   test('the next outflow can be stopped although an earlier one was once on its way', () => {
-    const again = goOn(scenes.emergencyFailed, unmine('d1'), mine('d1', 100n), confirm('d1'))
+    const again = goOn(scenes.withdrawLost, fail, mine('d1', 100n), confirm('d1'))
+    expect(orderOf(again).state.status).toBe('EXCHANGE')
     expect(orderOf(again).isOutflowCommitted).toBe(false)
     expect(reasonsOf(goOn(again, stall))).toEqual(['NETWORK_PROBLEM'])
+  })
+})
+
+describe('what came while the order could not use it counts when it is open again', () => {
+  const unclaimed = (scene: Scene) => debitOf(scene.story, 'ETH:ETH', 'unclaimed')
+
+  test.each(['withdrawGone', 'withdrawLost'] as const)('sent in place of a deposit, from %s', (name) => {
+    const replaced = goOn(scenes[name], mine('d2', 100n), confirm('d2'))
+    expect([depositOf(replaced, 'd2').role, unclaimed(replaced)]).toEqual(['extra', -ASKED])
+    const failed = goOn(replaced, fail)
+    expect(reasonsOf(failed)).toEqual(['DESTINATION_PROBLEM'])
+    expect([depositOf(failed, 'd2').role, unclaimed(failed)]).toEqual(['counted', 0n])
+    const paidBack = goOn(failed, refund, writeDown, send, pay)
+    expect(orderOf(paidBack).state.status).toBe('REFUNDED')
+  })
+
+  test('and is not deep yet: it is what the order waits for', () => {
+    const reopened = goOn(scenes.withdrawGone, mine('d2', 100n), fail)
+    expect(orderOf(reopened).state.status).toBe('PENDING')
+    expect(settled(goOn(reopened, confirm('d2'), price)).received.units).toBe(ASKED)
+  })
+
+  test('before anything was written down, and what it stands for may still come back', () => {
+    const reopened = goOn(scenes.planned, mine('d2', 100n), confirm('d2'), unmine('d1'))
+    expect(orderOf(reopened).state.status).toBe('PENDING')
+    expect(receivedSoFar(orderOf(reopened)).units).toBe(2n * ASKED)
+    expect(orderOf(goOn(reopened, vanish('d1'))).state.status).toBe('EXCHANGE')
+    expect(reasonsOf(goOn(reopened, mine('d1', 100n), confirm('d1')))).toEqual(['OVERPAID'])
+  })
+
+  test('who is asked is asked about all of it', () => {
+    const paidTwice = goOn(scenes.dueExtra, confirm('d2'), stall)
+    expect(reasonsOf(paidTwice)).toEqual(['OVERPAID', 'NETWORK_PROBLEM'])
+    const { state } = orderOf(goOn(paidTwice, refund))
+    assert(state.status === 'REFUND', 'it is being refunded')
+    expect(state.refund.amount.units + state.refund.networkFee.units).toBe(2n * ASKED)
+  })
+
+  test('also what came back with another amount than a payout was made of', () => {
+    const other = goOn(scenes.withdrawLost, mineElsewhere('d1', ASKED / 2n), confirm('d1'), fail)
+    expect(reasonsOf(other)).toEqual(['UNDERPAID', 'DESTINATION_PROBLEM'])
+    expect(unclaimed(other)).toBe(0n)
+  })
+
+  test('dust and other assets do not', () => {
+    const dust = goOn(scenes.withdrawGone, mineUnits('d2', 1n), confirm('d2'), fail)
+    expect(orderOf(dust).state.status).toBe('NEW')
+    expect(unclaimed(dust)).toBe(-1n)
   })
 })
 
@@ -691,8 +740,35 @@ describe('refunds', () => {
       expect(reasonsOf(goOn(half, mine('d3', 50n), confirm('d3')))).toEqual(['DESTINATION_PROBLEM'])
     })
 
-    test('one that failed at no cost of its is', () => {
-      expect(orderOf(goOn(scenes.emergencyFailed, ...back)).state.status).toBe('EXCHANGE')
+    test('one that failed at no cost of its is asked again as well, and told no more than that', () => {
+      expect(reasonsOf(goOn(scenes.emergencyFailed, ...back))).toEqual(['NETWORK_PROBLEM'])
+    })
+  })
+
+  describe('who has chosen his money is not given the exchange because a block was lost', () => {
+    const chosen = goOn(scenes.emergencySlipped, refund)
+
+    test('when the deposit is back', () => {
+      const again = goOn(chosen, unmine('d1'), mine('d1', 100n), confirm('d1'))
+      expect(reasonsOf(again)).toEqual(['NETWORK_PROBLEM'])
+      expect(orderOf(again).refundAddress).toBe('refund address')
+      expect(settled(goOn(again, goAhead)).received.units).toBe(ASKED)
+    })
+
+    test('when the refund was written down, and could not be made', () => {
+      const again = goOn(chosen, writeDown, unmine('d1'), fail, mine('d1', 100n), confirm('d1'))
+      expect(reasonsOf(again)).toEqual(['NETWORK_PROBLEM'])
+    })
+
+    test('when something else comes instead, and more completes it', () => {
+      const half = goOn(chosen, unmine('d1'), vanish('d1'), mine('d2', 50n), confirm('d2'))
+      expect(reasonsOf(half)).toEqual(['UNDERPAID'])
+      expect(reasonsOf(goOn(half, mine('d3', 50n), confirm('d3')))).toEqual(['NETWORK_PROBLEM'])
+    })
+
+    test('whoever was asked and has not chosen has his top-up counted as before', () => {
+      const again = goOn(scenes.emergencyUnder, unmine('d1'), mine('d1', 50n), confirm('d1'))
+      expect(orderOf(goOn(again, mine('d2', 50n), confirm('d2'))).state.status).toBe('EXCHANGE')
     })
   })
 

@@ -96,7 +96,7 @@ export function toEmergency(
   extraPostings: readonly Posting[] = [],
 ): Decision {
   const { next, postings, effects } = takeBack(order)
-  const state: OrderState = { status: 'EMERGENCY', reasons: [...depositReasons(order), ...reasons] }
+  const state: OrderState = { status: 'EMERGENCY', reasons: [...depositReasons(next), ...reasons] }
   return move(next, state, nowMs, [...extraPostings, ...postings], effects)
 }
 
@@ -106,28 +106,50 @@ type TakenBack = {
   readonly effects: readonly Effect[]
 }
 
-/** Undoes what an unfinished exchange or refund booked; only for outflows that provably never pay. */
+/**
+ * Undoes what an unfinished exchange or refund booked; only for outflows that provably never pay. What came while the order could
+ * not use it counts from here on: it may have been sent in place of what is gone, and whoever is asked is asked about all of it.
+ */
 export function takeBack(order: Order): TakenBack {
   const { state } = order
-  const next = { ...order, isOutflowCommitted: false }
+  const { next, postings: counted } = countExtras({ ...order, isOutflowCommitted: false })
   const cancelled = ledger.orphanCancelled(orphaned(order))
   switch (state.status) {
     case 'EXCHANGE':
-      if (state.settlement === null) return { next, postings: [], effects: [] }
+      if (state.settlement === null) return { next, postings: counted, effects: [] }
       return {
         next,
-        postings: [...ledger.exchangeReturned(state.settlement), ...cancelled],
+        postings: [...ledger.exchangeReturned(state.settlement), ...cancelled, ...counted],
         effects: [{ kind: 'CancelPayout', payoutId: state.payoutId }],
       }
     case 'WITHDRAW':
-      return { next, postings: [...ledger.exchangeReturned(state.settlement), ...cancelled], effects: [] }
-    case 'REFUND':
       return {
         next,
-        postings: [...ledger.refundReturned(state.refund.amount, state.refund.networkFee), ...cancelled],
+        postings: [...ledger.exchangeReturned(state.settlement), ...cancelled, ...counted],
+        effects: [],
+      }
+    case 'REFUND': {
+      const returned = ledger.refundReturned(state.refund.amount, state.refund.networkFee)
+      return {
+        next,
+        postings: [...returned, ...cancelled, ...counted],
         effects: [{ kind: 'CancelPayout', payoutId: state.payoutId }],
       }
+    }
     default:
-      return { next, postings: [], effects: [] }
+      return { next, postings: counted, effects: [] }
+  }
+}
+
+/** The other way round than `closeCounting`. */
+function countExtras(order: Order): Pick<TakenBack, 'next' | 'postings'> {
+  const extras = order.deposits.filter(({ role }) => role === 'extra')
+  const booked = extras.filter(({ state }) => state === 'confirmed')
+  const deposits = order.deposits.map(
+    (deposit): Deposit => (deposit.role === 'extra' ? { ...deposit, role: 'counted' } : deposit),
+  )
+  return {
+    next: extras.length === 0 ? order : { ...order, deposits },
+    postings: booked.flatMap(({ amount }) => ledger.unclaimedCounted(amount)),
   }
 }

@@ -210,12 +210,18 @@ function hasOnlyMempoolLeft(order: Order): boolean {
 /**
  * All deposits are deep enough: is it what was asked, in time? Where an outflow has failed at its customer's cost and a
  * reorganisation has taken the order back since, the customer is asked all the same: what is offered then has that cost
- * taken off, and the exchange would not (decision 0039).
+ * taken off, and the exchange would not (decision 0039). So is who was asked before and had an outflow that was taken back: who
+ * has chosen his money is not given the exchange because a block was lost (decision 0046).
  */
 function judge(order: Order): OrderState {
   const reasons = depositReasons(order)
   if (hasFailedAtCost(order)) reasons.push('DESTINATION_PROBLEM')
+  else if (reasons.length === 0 && mayHaveChosen(order)) reasons.push('NETWORK_PROBLEM')
   return reasons.length === 0 ? { status: 'EXCHANGE', settlement: null } : { status: 'EMERGENCY', reasons }
+}
+
+function mayHaveChosen({ firstEmergencyAtMs, outflowCount }: Order): boolean {
+  return firstEmergencyAtMs !== null && outflowCount > 0
 }
 
 /** A top-up that completes an order whose only trouble was its amount lets it go on. */

@@ -64,7 +64,7 @@ export type OrderTerms = {
 }
 
 /**
- * counted: adds up to what the order received. extra: came when the order could no longer use it.
+ * counted: adds up to what the order received. extra: came when the order could no longer use it, and counts should it be open again.
  * dust: too small to count. foreign: another asset than the order asks for.
  */
 export type DepositRole = 'counted' | 'extra' | 'dust' | 'foreign'

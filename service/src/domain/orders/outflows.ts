@@ -79,8 +79,8 @@ export function onPayoutFailed(
   const charged = isCharged ? chargeFailure(order, cost) : order
   const isPaidFor = orphaned(order).units === 0n
   if (wouldPayNow && isPaidFor && !hasFailedAtCost(order)) return planAnew(charged, state, nowMs, spent)
-  if (received(order).units > 0n) return toEmergency(charged, [problem], nowMs, spent)
   const { next, postings, effects } = takeBack(charged)
+  if (received(next).units > 0n) return toEmergency(charged, [problem], nowMs, spent)
   return move(next, openState(next), nowMs, [...spent, ...postings], effects)
 }
 

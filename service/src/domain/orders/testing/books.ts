@@ -51,6 +51,14 @@ export function checkBooks(story: Story): void {
     !(hasFailedAtCost(order) && isToBeExchanged),
     'who has let an outflow fail is asked before another is made',
   )
+  assert(
+    !(order.refundAddress !== null && isToBeExchanged),
+    'who has chosen a refund is asked before anything is exchanged',
+  )
+  assert(
+    settledUnits !== null || isToBeExchanged || order.deposits.every(({ role }) => role !== 'extra'),
+    'an order that can use what comes counts what came while it could not',
+  )
   // By that deposit db/deposits.ts finds what is booked for an order that has expired.
   const isWaiting = order.deposits.some(
     (one) => one.role === 'counted' && one.state === 'mined' && one.isLate,
