@@ -16,6 +16,8 @@ export type Outside = {
   judge(task: Task, place: Place, what: string): Fault | null
   /** Is told of every statement that was done. */
   witness(task: Task, what: string, values: readonly unknown[]): Promise<void>
+  /** Is told of every transaction that a node is given. */
+  witnessSent(task: Task, bytes: string): Promise<void>
   /** Whether a node wants nothing of a transaction of ours now, for reasons of its own. */
   refuses(): boolean
   /** Whether nothing is signed now, for as long as it takes. */
@@ -172,6 +174,7 @@ export function reachNodes(outside: Outside, nodes: () => SimulatedNodes): NodeL
     <Id extends keyof SimulatedNodes>(id: Id): Line<SimulatedNodes[Id]> =>
     (name, ...asked) =>
       call(outside, name === 'send' ? 'broadcast' : 'question', `${id} ${name}`, async () => {
+        if (name === 'send') await outside.witnessSent(outside.scheduler.task, String(asked[0]))
         const isRefused = name === 'send' && outside.refuses()
         const answer = isRefused ? 'refused' : await directLine(nodes()[id])(name, ...asked)
         outside.recorder.note(answer)

@@ -194,6 +194,7 @@ export class Play {
         return this.isCalm ? null : drawFault(chance, this.profile, place, callsSinceAct)
       },
       witness: (task, what, values) => this.witness.see(task, what, values),
+      witnessSent: (task, bytes) => this.witness.seeSent(task, bytes),
       refuses: () => {
         const isRefused = !this.isCalm && chance.isHit(this.profile.refusals)
         if (isRefused) recorder.count('refused broadcasts')

@@ -44,8 +44,21 @@ export class Witness {
     if (what.startsWith('INSERT INTO outflows')) this.#seePlan(task, values)
     if (what.startsWith('INSERT INTO attempts') && values[2] === 1)
       await this.#seeDraft(task, String(values[1]))
-    if (what.startsWith('UPDATE attempts SET tx_hash') && values[2] === 1)
-      await this.#seeSigned(task, String(values[1]))
+    // By the signer's own record: what it has signed and nobody heard of is only written down later.
+    if (what.startsWith('INSERT INTO signer.signed_transactions') && values[1] === 1)
+      await this.#seeLeaving(task, String(values[0]), 'signed')
+  }
+
+  /** As long as no node has said that it has any of it. */
+  async seeSent(task: Task, bytes: string): Promise<void> {
+    const [sent] = await this.#rows<{ payout_id: string }>(
+      `SELECT payout_id FROM attempts JOIN outflows USING (bucket, payout_id)
+       WHERE bytes = $1 AND state <> 'orphaned' AND NOT EXISTS (
+         SELECT FROM attempts AS other WHERE (other.bucket, other.payout_id) = (attempts.bucket, attempts.payout_id)
+           AND other.answer = 'accepted')`,
+      [bytes],
+    )
+    if (sent !== undefined) await this.#seeLeaving(task, sent.payout_id, 'sent')
   }
 
   /** Of what is planned the kind and the moment are noted, and no amount: that is what is to be worked out. */
@@ -91,10 +104,10 @@ export class Witness {
   }
 
   /**
-   * Between a draft and its signature lie hours without a signer. What left its block meanwhile, and was told of before the look began,
-   * has to be as deep again as a deposit has to be.
+   * Between a draft, its signature and its being sent lie hours without a signer, or without a process. What left its block meanwhile,
+   * and was told of before the look began, has to be as deep again as a deposit has to be.
    */
-  async #seeSigned({ begunAtMs }: Task, payoutId: string): Promise<void> {
+  async #seeLeaving({ begunAtMs }: Task, payoutId: string, what: 'signed' | 'sent'): Promise<void> {
     const [order] = await this.#rows<{ order_id: string; units: bigint; confirmed: bigint }>(
       `SELECT order_id, coalesce(refund_units + refund_network_fee, settled_received) AS units,
          (SELECT coalesce(sum(d.units), 0) FROM deposits d
@@ -106,6 +119,6 @@ export class Witness {
     const unminedAtMs = order === undefined ? undefined : this.#unminedAtMs.get(order.order_id)
     if (order === undefined || unminedAtMs === undefined || unminedAtMs >= begunAtMs) return
     if (order.confirmed < order.units)
-      this.problems.push(`nothing is signed for a deposit that is gone, or not deep again: ${payoutId}`)
+      this.problems.push(`nothing is ${what} for a deposit that is gone, or not deep again: ${payoutId}`)
   }
 }
