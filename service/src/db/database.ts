@@ -166,10 +166,12 @@ function toWire(value: unknown): unknown {
 const BEGIN = 'BEGIN ISOLATION LEVEL READ COMMITTED'
 
 /**
- * The server stands by for another, which after a failover the same name leads to: kept and always in use, the connection would
- * lead to the wrong one for ever. Statements outside of transactions give up theirs at any error.
+ * After these a connection is of no more use, and always in use it would be kept for ever. Statements outside of transactions give
+ * up theirs at any error.
+ * 25006: the server stands by for another, which after a failover the same name leads to.
+ * 0A000: a statement was prepared on it before a migration gave its table another column.
  */
-const READ_ONLY = '25006'
+const USELESS_AFTER: readonly (string | undefined)[] = ['25006', '0A000']
 
 async function inTransaction<Value>(pool: pg.Pool, work: (tx: Sql) => Promise<Value>): Promise<Value> {
   const client = await pool.connect()
@@ -179,7 +181,7 @@ async function inTransaction<Value>(pool: pg.Pool, work: (tx: Sql) => Promise<Va
     try {
       return await answer
     } catch (error) {
-      isLost ||= !(error instanceof pg.DatabaseError) || error.code === READ_ONLY
+      isLost ||= !(error instanceof pg.DatabaseError) || USELESS_AFTER.includes(error.code)
       throw error
     }
   }

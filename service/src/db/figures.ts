@@ -15,10 +15,10 @@ export type OrderFigure = {
   readonly oldestAtMs: InstantMs
 }
 
-/** Orders that are not finished, by state; an index holds just these. */
+/** Orders that are not finished, by state, and since when the one that waits longest has not changed; an index holds just this. */
 export function countUnfinishedOrders(sql: Sql): Promise<OrderFigure[]> {
   return sql.query(
-    `SELECT status, count(*) AS count, min(created_at_ms) AS "oldestAtMs" FROM orders
+    `SELECT status, count(*) AS count, min(updated_at_ms) AS "oldestAtMs" FROM orders
      WHERE status NOT IN ('DONE', 'EXPIRED', 'REFUNDED') GROUP BY status`,
   )
 }

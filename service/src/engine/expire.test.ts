@@ -124,6 +124,17 @@ test('an order that cannot be ended keeps no other waiting', async () => {
   expect(stage.logged).toContainEqual(expect.objectContaining({ message: 'an order could not be ended' }))
 })
 
+test('where none can be ended the step fails, and is not begun again at once', async () => {
+  await orderFrom('ETH:ETH')
+  await orderFrom('ETH:ETH')
+  stage.advance(LIFE_MS)
+  await lookNow('ETH')
+  const transaction = () => Promise.reject(new Error('nothing can be written'))
+  const db = { ...stage.world.db, transaction }
+  await expect(expireOrders({ ...stage.world, db })).rejects.toThrow('nothing can be written')
+  expect(stage.logged).not.toContainEqual(expect.objectContaining({ message: 'an order could not be ended' }))
+})
+
 test('an order to which something is on its way does not end, nor one of a chain that is not connected', async () => {
   const paid = await orderFrom('ETH:ETH')
   await mineDeposit(stage, paid, WHOLE, 101)

@@ -11,27 +11,37 @@ const ORDERS_A_SWEEP = 200
 
 /** Ends orders whose time is up and whose chain has been looked at since. True: there may be more. */
 export async function expireOrders(world: World): Promise<boolean> {
-  const { db, chains, clock, policy } = world
+  const { db, chains, clock } = world
   const watched = assets.filter(({ chain }) => chains.has(chain))
   const atMs = clock.nowMs()
   const expired = await findExpired(db, watched, atMs, ORDERS_A_SWEEP)
-  // The sequence is in the key because a deposit that comes and vanishes lets an order expire a second time.
-  await atOnce(policy.atOnce, expired, ({ orderId, sequence }) =>
-    expireSafely(world, orderId, `expired:${sequence}`, atMs),
-  )
   const kept = await findKeptWaiting(db, [...chains.keys()], AWAITED_MS, atMs, ORDERS_A_SWEEP)
-  // A block may bring what lay in the mempool just now, and be taken back: then the order is found again, later.
-  await atOnce(policy.atOnce, kept, ({ orderId, changes }) =>
-    expireSafely(world, orderId, `awaited:${changes}`, atMs),
-  )
+  await endAll(world, atMs, [
+    // The sequence is in the key because a deposit that comes and vanishes lets an order expire a second time.
+    ...expired.map(({ orderId, sequence }) => ({ orderId, factKey: `expired:${sequence}` })),
+    // A block may bring what lay in the mempool just now, and be taken back: then the order is found again, later.
+    ...kept.map(({ orderId, changes }) => ({ orderId, factKey: `awaited:${changes}` })),
+  ])
   return expired.length === ORDERS_A_SWEEP || kept.length === ORDERS_A_SWEEP
 }
 
-/** An order that fails whatever is tried is found first each time: none waits behind it. */
-async function expireSafely(world: World, orderId: OrderId, key: string, atMs: InstantMs): Promise<void> {
-  try {
-    await apply(world, orderId, key, { kind: 'OrderExpired', atMs })
-  } catch (error) {
-    world.log.error({ order: orderId, err: error }, 'an order could not be ended')
-  }
+type Due = { readonly orderId: OrderId; readonly factKey: string }
+
+/**
+ * An order that fails whatever is tried is found first each time: none waits behind it. Where none of them can be ended it is not
+ * theirs: this throws, so that it is tried again after a rest, and not told of for each.
+ */
+async function endAll(world: World, atMs: InstantMs, due: readonly Due[]): Promise<void> {
+  const failed: { readonly orderId: OrderId; readonly err: unknown }[] = []
+  await atOnce(world.policy.atOnce, due, async ({ orderId, factKey }) => {
+    try {
+      await apply(world, orderId, factKey, { kind: 'OrderExpired', atMs })
+    } catch (err) {
+      failed.push({ orderId, err })
+    }
+  })
+  const [first] = failed
+  if (first !== undefined && failed.length === due.length) throw first.err
+  for (const { orderId, err } of failed)
+    world.log.error({ order: orderId, err }, 'an order could not be ended')
 }

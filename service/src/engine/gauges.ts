@@ -69,7 +69,7 @@ function registerOrders(gauge: MakeGauge): void {
   })
   gauge(
     'cambist_order_oldest_age_seconds',
-    'Time since the oldest unfinished order in a status was created; 0 when there is none.',
+    'How long the order in a status that waits longest has not changed; 0 when there is none.',
     ['status'],
     ({ orders, nowMs }, set) => {
       for (const status of orderStatuses.filter((one) => !finished.has(one))) set({ status }, 0)

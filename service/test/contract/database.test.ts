@@ -167,3 +167,20 @@ test('a connection to a server that only reads is given up as soon as that shows
     await db.close()
   }
 })
+
+test('a connection on which a statement was prepared before a migration is given up as soon as that shows', async () => {
+  const db = open(server.url, 1)
+  const superuser = new pg.Client({ connectionString: server.url })
+  await superuser.connect()
+  try {
+    const look = () => db.transaction((tx) => tx.query('SELECT * FROM sandbox_settings LIMIT 0'))
+    await look()
+    await superuser.query('ALTER TABLE sandbox_settings ADD COLUMN migrated integer')
+    await expect(look()).rejects.toMatchObject({ code: '0A000' })
+    expect(await look()).toEqual([])
+  } finally {
+    await superuser.query('ALTER TABLE sandbox_settings DROP COLUMN IF EXISTS migrated')
+    await superuser.end()
+    await db.close()
+  }
+})
