@@ -58,6 +58,34 @@ test('another ledger than the one asked for, or half of one, is no answer', asyn
   await expect(readLedger(scriptedRpc({ ledger: refusing('noNetwork') }), 8)).rejects.toThrow(NodeRefusal)
 })
 
+const at = (TransactionIndex: number) => ({ metaData: { TransactionIndex } })
+
+test.each([
+  ['none, where there were some', [], 'AB'.repeat(32)],
+  ['some, where there were none', [at(0)], '0'.repeat(64)],
+  ['one that is not there between two others', [at(0), at(2)], 'AB'.repeat(32)],
+  ['all but the first', [at(2), at(1)], 'AB'.repeat(32)],
+  ['one twice', [at(0), at(0)], 'AB'.repeat(32)],
+  ['one that does not say which it is', [{ metaData: {} }], 'AB'.repeat(32)],
+  ['no word of how many', [at(0)], undefined],
+])('a ledger with %s of its transactions is no answer', async (_, transactions, transaction_hash) => {
+  const { ledger, ...others } = ledgerOf(8)
+  const cut = scriptedRpc({
+    ledger: () => ({ ...others, ledger: { ...ledger, transactions, transaction_hash } }),
+  })
+  await expect(readLedger(cut, 8, { transactions: true })).rejects.toThrow(NoAnswer)
+})
+
+test('a ledger tells its transactions in any order', async () => {
+  const { ledger, ...others } = ledgerOf(8)
+  const told = (transactions: readonly unknown[], transaction_hash: string) =>
+    scriptedRpc({ ledger: () => ({ ...others, ledger: { ...ledger, transactions, transaction_hash } }) })
+  const all = await readLedger(told([at(2), at(0), at(1)], 'AB'.repeat(32)), 8, { transactions: true })
+  expect(all?.transactions).toHaveLength(3)
+  const none = await readLedger(told([], '0'.repeat(64)), 8, { transactions: true })
+  expect(none?.transactions).toEqual([])
+})
+
 const txHash = 'AB'.repeat(32)
 const validated = {
   hash: txHash,

@@ -40,7 +40,7 @@ export async function readLedger(rpc: Rpc, height: number, parameters: Fields = 
 
 class NotValidated extends NoAnswer {}
 
-/** `isWhole`: its transactions were asked for, so that a reply without them is half of one. */
+/** `isWhole`: its transactions were asked for, so that a reply without all of them is half of one. */
 function decode(result: Fields, isWhole = false): Ledger {
   if (result.validated !== true) throw new NotValidated('ledger', 'it is not validated')
   const ledger = objectIn(result.ledger, 'ledger')
@@ -49,6 +49,28 @@ function decode(result: Fields, isWhole = false): Ledger {
     hash: hashIn(ledger.ledger_hash, 'ledger ledger_hash'),
     parentHash: hashIn(ledger.parent_hash, 'ledger parent_hash'),
     timeMs: (integerIn(ledger.close_time, 'ledger close_time') + RIPPLE_EPOCH_S) * 1_000,
-    transactions: isWhole ? listIn(ledger.transactions, 'ledger transactions') : [],
+    transactions: isWhole ? allOf(ledger) : [],
   }
+}
+
+/** The hash of no transactions. */
+const NONE = '0'.repeat(64)
+
+/**
+ * A node that lacks a part of a ledger's tree, or cannot read one of its transactions, ends the list there and says nothing of it
+ * (rippled's fillJsonTx; Clio, where the rows of a ledger are missing): the ledger would be taken for read, and a deposit in it be missed
+ * for ever. Each transaction says how many were before it, and the header whether there were any.
+ */
+function allOf(ledger: Fields): readonly unknown[] {
+  const transactions = listIn(ledger.transactions, 'ledger transactions')
+  const isNone = hashIn(ledger.transaction_hash, 'ledger transaction_hash') === NONE
+  const places = transactions.map((tx) => placeOf(objectIn(tx, 'transaction'))).toSorted((a, b) => a - b)
+  if (isNone !== (places.length === 0) || places.some((place, index) => place !== index))
+    throw new NoAnswer('ledger transactions', 'some of them are missing')
+  return transactions
+}
+
+function placeOf(tx: Fields): number {
+  const meta = objectIn(tx.metaData ?? tx.meta, 'transaction metaData')
+  return integerIn(meta.TransactionIndex, 'transaction TransactionIndex')
 }

@@ -13,13 +13,19 @@ import type { World } from '../world.ts'
 import { keepLease, type Look } from './look.ts'
 import { type News, tellOrderByOrder } from './tell_orders.ts'
 
+/** A branch that wins may be shorter, by the slots that nobody used (EVM) or where the difficulty changes (Bitcoin), and no more than so. */
+const SHORTER_MAX = 2
+
 /**
  * A node that ends at a block we know and does not have the later ones is behind, and no proof that they left the chain: a
- * branch that replaces them has a block of its own where they part. Nothing is taken back on its word.
+ * branch that replaces them has a block of its own where they part. So is one that ends far below, whatever it ends at: nodes that
+ * stand still often stand on a block that lost. Nothing is taken back on their word.
  */
 export async function requireNotBehind({ db }: World, chain: Chain, block: BlockRef, nodeHead: BlockRef) {
   const missing = block.height - nodeHead.height
-  if (missing <= 0 || (await blockHashAt(db, chain.id, nodeHead.height)) !== nodeHead.hash) return
+  if (missing <= 0) return
+  const isBranch = (await blockHashAt(db, chain.id, nodeHead.height)) !== nodeHead.hash
+  if (missing <= SHORTER_MAX && isBranch) return
   throw new Error(`the node of ${chain.id} is ${missing} blocks behind what it told before`)
 }
 

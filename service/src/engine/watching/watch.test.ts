@@ -90,6 +90,28 @@ test('a node that is behind what it told is in trouble, and what it does not hav
   expect(await head()).toMatchObject({ block: { height: 104 }, trouble: null, silentMs: 0 })
 })
 
+test('a node that stands still on a block that lost takes nothing back, and is not asked about each block', async () => {
+  const chain = emptyChain()
+  await grow(chain, 118)
+  const order = await placeOrder(stage, 'BTC:BTC', 'ETH:ETH', { asks: 1_000n, promises: 1_000n })
+  chain.setHead(140)
+  await mineDeposit(stage, order, 1_000n, 120)
+  await grow(chain, 140)
+  let asked = 0
+  const stands: Chain = {
+    ...chain,
+    head: async () => ({ height: 115, hash: 'lost 115' }),
+    blockHash: async (height) => {
+      asked += 1
+      return height === 115 ? 'lost 115' : null
+    },
+  }
+  await expect(watchChain(stage.world, stands, lease)).rejects.toThrow('25 blocks behind what it told before')
+  expect(asked).toBe(0)
+  expect(await head()).toMatchObject({ block: { height: 140 }, reorganisations: 0 })
+  expect(await depositStates()).toEqual([{ state: 'confirmed' }])
+})
+
 /** The deposit of an order and money of nobody's, in one block, 22 blocks below the head, and not final. */
 async function depositsAt103(finalHeight: { height: number }) {
   const chain = Object.assign(emptyChain(), { finalHeight: async () => finalHeight.height })
