@@ -64,13 +64,25 @@ export function openFreeReserves() {
       free = new Map(reserves.map((figure) => [figure.asset, freeOf(figure)]))
     },
     /** Begins at once: nobody sees the amount any more who looks before the first thing is awaited. */
-    setAside: async <Result>(amount: Amount, work: () => Promise<Result>): Promise<Result> => {
+    setAside: async <Result>(
+      amount: Amount,
+      work: () => Promise<Result>,
+      isUndone: (result: Result) => boolean = () => false,
+    ): Promise<Result> => {
       const begun: SetAside = { amount, hasEnded: false, drawnBy: null }
       setAsides.push(begun)
-      const figure = figures.get(amount.asset)
-      if (figure !== undefined) free.set(amount.asset, freeOf(figure))
+      const tell = () => {
+        const figure = figures.get(amount.asset)
+        if (figure !== undefined) free.set(amount.asset, freeOf(figure))
+      }
+      tell()
       try {
-        return await work()
+        const result = await work()
+        if (isUndone(result)) {
+          setAsides = setAsides.filter((each) => each !== begun)
+          tell()
+        }
+        return result
       } finally {
         begun.hasEnded = true
       }

@@ -36,8 +36,15 @@ export type MarketBoard = {
   isLockOffered(heldSinceMs: InstantMs): boolean
   /** What could be paid out of this asset, less what is set aside; nothing as long as nobody has looked. */
   reserve(asset: Asset): Amount
-  /** Settles something by `work`: from this moment on its amount is nobody else's to be promised in this process. */
-  setAside<Result>(amount: Amount, work: () => Promise<Result>): Promise<Result>
+  /**
+   * Settles something by `work`: from this moment on its amount is nobody else's to be promised in this process, until a later figure
+   * of the reserve has it in it, or at once where `isUndone` says that nothing of it was written down.
+   */
+  setAside<Result>(
+    amount: Amount,
+    work: () => Promise<Result>,
+    isUndone?: (result: Result) => boolean,
+  ): Promise<Result>
   /** What sending this asset out costs, in itself. */
   payoutCost(asset: Asset): Amount | null
   /** What a network took in its native asset, told in another asset of the exchange. */

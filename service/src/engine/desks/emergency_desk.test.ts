@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { insertAddresses } from '../../db/addresses.ts'
 import type { Database } from '../../db/database.ts'
 import { findOrder } from '../../db/orders.ts'
-import type { Asset } from '../../domain/catalog/assets.ts'
+import { type Asset, assetOf } from '../../domain/catalog/assets.ts'
 import { type Amount, amountOf } from '../../domain/money/amount.ts'
 import { sealedTermsOf, sealText } from '../../domain/orders/seal.ts'
 import { accept, refuse } from '../../domain/outcome.ts'
@@ -233,6 +233,30 @@ test('of two choices at once that the reserve covers one by one and not together
   const go = orders.map(({ choose }) => choose(stage.db, 'go', null, { action: 'continue', market }))
   const told = (await Promise.all(go)).map((outcome) => (outcome.ok ? 'settled' : outcome.rejection.code))
   expect(told.sort()).toEqual(['MAINTENANCE', 'settled'])
+})
+
+test('choices that come to nothing keep none of the reserve, however often they are made', async () => {
+  const { id, choose, outflows } = await stuckOrder()
+  const { clock, prices, policy } = stage.world
+  const held = { asset: 'ETH:ETH', spendable: 7n * 10n ** 18n, payout_cost: 1n, at_ms: 0, figure: 1 }
+  const answering = (text: string) =>
+    text.includes('FROM reserve_figures') ? [{ figure: 1 }] : text.includes('FROM reserves') ? [held] : []
+  const db = { query: async (text: string) => answering(text) } as unknown as typeof stage.db
+  const market = marketBoard({ db, clock, prices, policy, assets: new Set() })
+  await market.refresh()
+  // A key that its account has used for something else.
+  await stage.db.query(
+    `INSERT INTO retry_slots (account_id, slot, body_hash, order_id, answer, at_ms)
+     SELECT account_id, $2, 'another body', order_id, NULL, 1 FROM orders WHERE order_id = $1`,
+    [id, `key:${id}:used`],
+  )
+  const before = market.reserve(assetOf('ETH:ETH'))
+  for (let tries = 0; tries < 20; tries += 1) {
+    const told = await choose(stage.db, 'used', null, { action: 'continue', market })
+    expect(told.ok).toBe(false)
+  }
+  expect(market.reserve(assetOf('ETH:ETH'))).toEqual(before)
+  expect(await outflows()).toEqual([])
 })
 
 test.each([

@@ -149,19 +149,21 @@ async function choose(
       if (!(await fillRetrySlot(tx, accountId, retry.slot, filled, world.clock.wallMs())))
         throw new SlotTaken()
       if (fact.action === 'refund') await sealAnew(world, tx, order, next)
+    }).catch((error: unknown) => {
+      if (error instanceof AnotherEmergency) return { kind: 'another_emergency' } as const
+      if (error instanceof SlotTaken) return { kind: 'slot_taken' } as const
+      throw error
     })
   const pays = fact.action === 'refund' ? null : fact.quote
-  try {
-    const applied = await (pays === null ? act() : world.market.setAside(pays.to, act))
-    if (applied.kind === 'refused') {
-      const { code, why } = applied
-      if (code === 'OFFER_CHANGED') return 'offer_changed'
-      return refuse(code === 'NOT_EMERGENCY' ? notEmergency(why) : { code, message: why })
-    }
-  } catch (error) {
-    if (error instanceof AnotherEmergency) return 'offer_changed'
-    if (!(error instanceof SlotTaken)) throw error
-    answer = null
+  const isUndone = ({ kind }: Awaited<ReturnType<typeof act>>) =>
+    kind === 'another_emergency' || kind === 'slot_taken' || kind === 'refused'
+  const applied = await (pays === null ? act() : world.market.setAside(pays.to, act, isUndone))
+  if (applied.kind === 'another_emergency') return 'offer_changed'
+  if (applied.kind === 'slot_taken') answer = null
+  if (applied.kind === 'refused') {
+    const { code, why } = applied
+    if (code === 'OFFER_CHANGED') return 'offer_changed'
+    return refuse(code === 'NOT_EMERGENCY' ? notEmergency(why) : { code, message: why })
   }
   return answer === null ? refuse(notEmergency('another action was chosen')) : accept(answer)
 }
