@@ -79,11 +79,12 @@ function registerUnclaimed(order: Command, world: OrderCommandWorld): void {
           show(one.asset, one.units),
           one.state,
           one.order_id ?? '-',
+          one.may_count ? `not yet: the order is ${one.status}` : 'yes',
         ])
         const text =
           rows.length === 0
             ? 'There is no unclaimed money.'
-            : table(['DEPOSIT', 'WHY', 'AMOUNT', 'STATE', 'AT THE ADDRESS OF'], rows)
+            : table(['DEPOSIT', 'WHY', 'AMOUNT', 'STATE', 'AT THE ADDRESS OF', 'MAY BE GIVEN BACK'], rows)
         world.print(options.json ? toJson(found) : text)
       }),
     )

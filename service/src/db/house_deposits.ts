@@ -1,5 +1,5 @@
 import type { ChainId } from '../domain/catalog/networks.ts'
-import type { BlockRef } from '../domain/orders/order.ts'
+import type { BlockRef, OrderStatus } from '../domain/orders/order.ts'
 import type { InstantMs } from '../domain/time.ts'
 import type { Sql } from './database.ts'
 
@@ -121,7 +121,10 @@ export async function setHouseDepositState(
   ])
 }
 
-/** What the operator has to look at: money of somebody that no order could use. What is gone again is nobody's to be given back. */
+/**
+ * What the operator has to look at: money of somebody that no order could use. What is gone again is nobody's to be given back.
+ * `may_count`: its order is under way, and counts it should it be open again; given back by hand, it would be paid twice.
+ */
 export async function listUnclaimed(sql: Sql): Promise<
   {
     readonly chain: string
@@ -131,14 +134,17 @@ export async function listUnclaimed(sql: Sql): Promise<
     readonly asset: string
     readonly units: bigint
     readonly state: string
+    readonly status: OrderStatus | null
+    readonly may_count: boolean
   }[]
 > {
   return sql.query(
-    `SELECT chain, deposit_key, order_id, kind, asset, units, state FROM house_deposits
-       WHERE kind <> 'reserve' AND state <> 'orphaned'
+    `SELECT chain, deposit_key, order_id, kind, asset, units, state, NULL AS status, false AS may_count
+       FROM house_deposits WHERE kind <> 'reserve' AND state <> 'orphaned'
      UNION ALL
-     SELECT chain, deposit_key, order_id, role, asset, units, state FROM deposits
-       WHERE role <> 'counted' AND state <> 'vanished'
-     ORDER BY chain, deposit_key`,
+     SELECT chain, deposit_key, order_id, role, asset, units, state, status,
+         role = 'extra' AND status NOT IN ('DONE', 'REFUNDED')
+       FROM deposits JOIN orders USING (bucket, order_id) WHERE role <> 'counted' AND state <> 'vanished'
+    ORDER BY chain, deposit_key`,
   )
 }

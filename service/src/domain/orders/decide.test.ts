@@ -606,6 +606,19 @@ describe('what came while the order could not use it counts when it is open agai
     expect(state.refund.amount.units + state.refund.networkFee.units).toBe(2n * ASKED)
   })
 
+  test('what is there then is what is said of it', () => {
+    const little = setScene({ toleranceBps: 9_999n }, mineUnits('d1', ASKED / 5_000n), confirm('d1'))
+    const much = goOn(little, mine('d2', 300n), confirm('d2'))
+    expect(
+      reasonsOf(
+        goOn(
+          much,
+          say(() => ({ kind: 'ExchangePriced', quote: null })),
+        ),
+      ),
+    ).toEqual(['OVERPAID'])
+  })
+
   test('also what came back with another amount than a payout was made of', () => {
     const other = goOn(scenes.withdrawLost, mineElsewhere('d1', ASKED / 2n), confirm('d1'), fail)
     expect(reasonsOf(other)).toEqual(['UNDERPAID', 'DESTINATION_PROBLEM'])
@@ -762,13 +775,19 @@ describe('refunds', () => {
 
     test('when something else comes instead, and more completes it', () => {
       const half = goOn(chosen, unmine('d1'), vanish('d1'), mine('d2', 50n), confirm('d2'))
-      expect(reasonsOf(half)).toEqual(['UNDERPAID'])
+      expect(reasonsOf(half)).toEqual(['UNDERPAID', 'NETWORK_PROBLEM'])
       expect(reasonsOf(goOn(half, mine('d3', 50n), confirm('d3')))).toEqual(['NETWORK_PROBLEM'])
     })
 
     test('whoever was asked and has not chosen has his top-up counted as before', () => {
       const again = goOn(scenes.emergencyUnder, unmine('d1'), mine('d1', 50n), confirm('d1'))
       expect(orderOf(goOn(again, mine('d2', 50n), confirm('d2'))).state.status).toBe('EXCHANGE')
+    })
+
+    test('nor is anybody asked silently, who was told of nothing but the amount and has completed it', () => {
+      const lost = goOn(scenes.planned, unmine('d1'), vanish('d1'), mine('d2', 50n), confirm('d2'))
+      expect(reasonsOf(lost)).toEqual(['UNDERPAID'])
+      expect(orderOf(goOn(lost, mine('d3', 50n), confirm('d3'))).state.status).toBe('EXCHANGE')
     })
   })
 

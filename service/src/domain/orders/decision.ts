@@ -8,6 +8,7 @@ import {
   type Deposit,
   depositReasons,
   type EmergencyReason,
+  isAboutDeposits,
   type Order,
   type OrderState,
   orphaned,
@@ -96,7 +97,10 @@ export function toEmergency(
   extraPostings: readonly Posting[] = [],
 ): Decision {
   const { next, postings, effects } = takeBack(order)
-  const state: OrderState = { status: 'EMERGENCY', reasons: [...depositReasons(next), ...reasons] }
+  // What its deposits say is worked out of all of them, also those that count only from here on.
+  const about = depositReasons(next)
+  const others = about.length === 0 ? reasons : reasons.filter((reason) => !isAboutDeposits(reason))
+  const state: OrderState = { status: 'EMERGENCY', reasons: [...about, ...others] }
   return move(next, state, nowMs, [...extraPostings, ...postings], effects)
 }
 

@@ -12,6 +12,7 @@ import {
   depositReasons,
   type EmergencyReason,
   hasFailedAtCost,
+  isAboutDeposits,
   isDust,
   isLockOffered,
   type Order,
@@ -216,7 +217,9 @@ function hasOnlyMempoolLeft(order: Order): boolean {
 function judge(order: Order): OrderState {
   const reasons = depositReasons(order)
   if (hasFailedAtCost(order)) reasons.push('DESTINATION_PROBLEM')
-  else if (reasons.length === 0 && mayHaveChosen(order)) reasons.push('NETWORK_PROBLEM')
+  // Said beside what a top-up would end, or nobody would hear that more than that is asked.
+  else if (mayHaveChosen(order) && !reasons.some((reason) => reason !== 'UNDERPAID'))
+    reasons.push('NETWORK_PROBLEM')
   return reasons.length === 0 ? { status: 'EXCHANGE', settlement: null } : { status: 'EMERGENCY', reasons }
 }
 
@@ -224,16 +227,12 @@ function mayHaveChosen({ firstEmergencyAtMs, outflowCount }: Order): boolean {
   return firstEmergencyAtMs !== null && outflowCount > 0
 }
 
-/** A top-up that completes an order whose only trouble was its amount lets it go on. */
+/** A top-up that completes an order whose only trouble was its amount lets it go on: nothing else was told to its customer. */
 function emergencyState(order: Order, before: readonly EmergencyReason[]): OrderState {
   const others = before.filter((reason) => !isAboutDeposits(reason))
-  if (others.length === 0 && isPaid(order)) return judge(order)
+  if (others.length === 0 && isPaid(order)) return { status: 'EXCHANGE', settlement: null }
   const reasons = [...depositReasons(order), ...others]
   return { status: 'EMERGENCY', reasons: reasons.length === 0 ? before : reasons }
-}
-
-function isAboutDeposits(reason: EmergencyReason): boolean {
-  return reason === 'UNDERPAID' || reason === 'OVERPAID' || reason === 'LATE_DEPOSIT'
 }
 
 function findDeposit(order: Order, key: string): Deposit | undefined {

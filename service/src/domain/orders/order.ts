@@ -230,6 +230,10 @@ export function depositReasons(order: Order): EmergencyReason[] {
   return reasons
 }
 
+export function isAboutDeposits(reason: EmergencyReason): boolean {
+  return reason === 'UNDERPAID' || reason === 'OVERPAID' || reason === 'LATE_DEPOSIT'
+}
+
 /** What a reorganisation took away after an outflow was made of it: settled, and no longer confirmed. */
 export function orphaned(order: Order): Amount {
   const settled = settledUnits(order.state)

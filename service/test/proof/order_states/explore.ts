@@ -3,7 +3,19 @@ import { assert } from '../../../src/domain/assert.ts'
 import { type OrderStatus, received } from '../../../src/domain/orders/order.ts'
 import { checkBooks, legalMoves } from '../../../src/domain/orders/testing/books.ts'
 import type { RateType } from '../../../src/domain/quotes/quote.ts'
-import { type Bounds, firstWorld, nameOf, type Step, stepsFrom, type World, wayOut } from './model.ts'
+import {
+  type Bounds,
+  firstWorld,
+  nameOf,
+  type Size,
+  type Step,
+  stepsFrom,
+  type World,
+  wayOut,
+} from './model.ts'
+
+/** What is explored: orders of one type, with so much that may happen to them, in deposits of these sizes. */
+export type Field = { readonly rateType: RateType; readonly bounds: Bounds; readonly sizes: readonly Size[] }
 
 /** Of orders of one type: how many worlds and steps there are, and from which status orders moved to which. */
 export type Explored = {
@@ -13,14 +25,14 @@ export type Explored = {
 }
 
 /** Throws when a state is illegal, is booked wrongly or has no way out. */
-export function explore(rateType: RateType, bounds: Bounds): Explored {
+export function explore({ rateType, bounds, sizes }: Field): Explored {
   const known = openNames()
   const ends = { moves: openNames(), 'is stuck': openNames() }
   const moves = new Set<string>()
   let steps = 0
   const isNew = (world: World) => known.isNew(nameOf(world))
   // The last one met goes first: so only the worlds on the way to it are kept.
-  const waiting = [firstWorld(rateType, bounds)].filter(isNew)
+  const waiting = [firstWorld(rateType, bounds, sizes)].filter(isNew)
   for (let world = waiting.pop(); world !== undefined; world = waiting.pop()) {
     checkWayOut(world, ends)
     for (const step of stepsFrom(world)) {

@@ -1,7 +1,5 @@
 import { parentPort, workerData } from 'node:worker_threads'
-import { explore } from './explore.ts'
-import type { Field } from './explore_aside.ts'
+import { explore, type Field } from './explore.ts'
 
 /** The other end of explore_aside.ts. */
-const { rateType, bounds } = workerData as Field
-parentPort?.postMessage(explore(rateType, bounds))
+parentPort?.postMessage(explore(workerData as Field))

@@ -31,22 +31,24 @@ export type World = {
   readonly clock: Clock
   readonly transactions: readonly Transaction[]
   readonly left: Bounds
+  /** Of what a further deposit may be. */
+  readonly sizes: readonly Size[]
 }
 
 /** Whether the order is open, expired, or so long ago that it waits no more for what lies in a mempool. */
 type Clock = 'open' | 'expired' | 'unawaited'
 
-type Size = (typeof sizes)[number]
+export type Size = (typeof allSizes)[number]
 type Transaction = { readonly size: Size; readonly where: 'gone' | 'mempool' | 'mined' | 'confirmed' }
 
 /** What a deposit may bring. Two halves make exactly what is asked; one and a half too much. */
-const sizes = ['all', 'half', 'dust', 'foreign'] as const
+export const allSizes = ['all', 'half', 'dust', 'foreign'] as const
 
 /** One thing that happens: its name, and the world after it. */
 export type Step = { readonly name: string; readonly next: World; readonly fact: Fact | null }
 
-export function firstWorld(rateType: RateType, bounds: Bounds): World {
-  return { story: startStory({ rateType }), clock: 'open', transactions: [], left: bounds }
+export function firstWorld(rateType: RateType, bounds: Bounds, sizes: readonly Size[] = allSizes): World {
+  return { story: startStory({ rateType }), clock: 'open', transactions: [], left: bounds, sizes }
 }
 
 /** Everything that may happen next. */
@@ -89,7 +91,7 @@ function hear(world: World, name: string, fact: Fact): Step {
 function newDeposits(world: World): Step[] {
   if (world.left.deposits === 0) return []
   const left = { ...world.left, deposits: world.left.deposits - 1 }
-  return sizes.flatMap((size) =>
+  return world.sizes.flatMap((size) =>
     [false, true].map((isMined) => {
       const transactions = [...world.transactions, { size, where: 'gone' as const }]
       return see({ ...world, transactions, left }, transactions.length - 1, isMined)
@@ -238,6 +240,8 @@ export function nameOf({ story, clock, transactions, left }: World): string {
     'reasons' in state ? state.reasons.join(' ') : '',
     'txHash' in state ? state.txHash : '',
     order.isOutflowCommitted,
+    order.firstEmergencyAtMs !== null,
+    order.refundAddress,
     Object.values(order.failedCosts).map(({ units }) => units),
     // Which of two like deposits came first makes no difference to anything that follows.
     deposits.toSorted(),
