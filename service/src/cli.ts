@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 import { Command, CommanderError } from 'commander'
 import { registerKeysCommands } from './accounts/keys_command.ts'
+import { registerAddressesCommands } from './commands/addresses.ts'
 import { registerAuditCommands } from './commands/audit.ts'
 import { explainFailure } from './commands/explain_failure.ts'
 import { registerKeystoreCommands } from './commands/keystore.ts'
@@ -64,6 +65,11 @@ const audit = onEitherPlace(program.command('audit'))
 registerAuditCommands(audit, { print, open: async () => (await places()).openOrders(placeOf(audit)) })
 
 registerKeystoreCommands(program.command('keystore'), { print })
+
+registerAddressesCommands(program.command('addresses'), {
+  print,
+  open: async () => (await places()).openAddresses(env),
+})
 
 program
   .command('openapi')

@@ -17,6 +17,7 @@ import { webhookChannel, webhookLimits } from './channels/webhook/webhook_channe
 import type { MovableClock } from './clock.ts'
 import type { ChainSettings } from './config/chain_settings.ts'
 import { reserveAddresses } from './db/addresses.ts'
+import { connectionName } from './db/connected_roles.ts'
 import { type Database, openDatabase } from './db/database.ts'
 import { migrate } from './db/migrate.ts'
 import { signedTransactions } from './db/signed_transactions.ts'
@@ -290,7 +291,7 @@ function openPool({ logger, roles }: ServiceOptions, url: string, connectionsMax
   return openDatabase({
     url,
     connectionsMax,
-    applicationName: `cambist ${rolesOf(roles).join(',')}`,
+    applicationName: connectionName(rolesOf(roles)),
     onConnectionLost: (error) => logger.warn({ err: error }, 'a database connection was lost'),
   })
 }

@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import { systemClock } from './clock.ts'
 import { CommandRefused } from './command_refused.ts'
 import type { Role, ServeConfig } from './config/serve_config.ts'
-import type { AssetLimits } from './config/signer_settings.ts'
+import type { AssetLimits, KeystoreSettings } from './config/signer_settings.ts'
 import { readUse } from './db/database_use.ts'
 import { assert } from './domain/assert.ts'
 import { assets } from './domain/catalog/assets.ts'
@@ -98,22 +98,31 @@ function notifierRole({ keys, mail, baseUrl }: ServeConfig): NotifierRole {
 async function signerRole(config: ServeConfig): Promise<SignerRole> {
   const { signer, roles, isMainnet } = config
   assert(signer !== null, 'the configuration has what the role signer needs')
-  const { openKeystore } = await import('./signer/keystore.ts')
   const { loadTronSigning } = await import('./signer/transactions/tron_transaction.ts')
-  const keystore = await openKeystore({
-    path: signer.keystoreFile,
-    passphrase: signer.passphrase.export().toString('utf8'),
-    environment: isMainnet ? 'production' : 'sandbox',
-  })
+  const seed = await openSeed(signer, isMainnet)
   if (config.chains.TRX.rpcUrl !== null) await loadTronSigning()
-  if (!keystore.ok) throw new CommandRefused(`CAMBIST_KEYSTORE_FILE: ${keystore.rejection.message}`)
   return {
     orderSeal: given(config.keys.orderSeal),
-    seed: keystore.value.seed,
+    seed,
     settings: signerSettings(config, signer.spendLimits),
     databaseUrl: signer.databaseUrl,
     socket: roles.includes('engine') ? null : config.signerSocket,
   }
+}
+
+/** The seed out of the keystore, which is refused where it is of the other kind of networks. */
+export async function openSeed(
+  { keystoreFile, passphrase }: KeystoreSettings,
+  isMainnet: boolean,
+): Promise<Uint8Array> {
+  const { openKeystore } = await import('./signer/keystore.ts')
+  const keystore = await openKeystore({
+    path: keystoreFile,
+    passphrase: passphrase.export().toString('utf8'),
+    environment: isMainnet ? 'production' : 'sandbox',
+  })
+  if (!keystore.ok) throw new CommandRefused(`CAMBIST_KEYSTORE_FILE: ${keystore.rejection.message}`)
+  return keystore.value.seed
 }
 
 /** The configuration is refused when a role lacks a key that it needs. */
@@ -149,7 +158,7 @@ function pricesOf(
 const UNLIMITED = 2n ** 256n
 
 export function signerSettings(
-  { chains, isMainnet }: ServeConfig,
+  { chains, isMainnet }: Pick<ServeConfig, 'chains' | 'isMainnet'>,
   limits: readonly AssetLimits[],
 ): SignerSettings {
   const { BTC, ETH, BNB, XRP, XLM, TRX, EOS, SOL } = chains

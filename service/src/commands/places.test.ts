@@ -10,7 +10,8 @@ import { createAccount } from '../accounts/accounts.ts'
 import { createKey } from '../accounts/keys.ts'
 import { operator } from '../db/audit_log.ts'
 import { findMissing, migrate } from '../db/migrate.ts'
-import { openAccounts, openOrders } from './places.ts'
+import { createKeystore, newMnemonic } from '../signer/keystore.ts'
+import { openAccounts, openAddresses, openOrders } from './places.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'cambist-places-'))
 const dataDir = join(folder, 'postgres')
@@ -90,4 +91,37 @@ test('a command whose account key is another than that of the secrets in the dat
     [expect.stringMatching(/^Warning: 1 secret .* account key [0-9a-f]{16}, .*CAMBIST_ACCOUNT_KEY_FILE/)],
   ])
   told.mockRestore()
+})
+
+test('addresses are derived for the chains that are configured, from the keystore of their kind of network', async () => {
+  const at = (name: string) => join(folder, name)
+  writeFileSync(at('passphrase'), 'correct horse battery staple')
+  await createKeystore({
+    path: at('keystore.json'),
+    passphrase: 'correct horse battery staple',
+    mnemonic: newMnemonic(),
+    environment: 'sandbox',
+    nowMs: 0,
+    scryptN: 2 ** 10,
+  })
+  await expect(openAddresses({ DATABASE_URL: server.url })).rejects.toThrow(
+    /CAMBIST_KEYSTORE_FILE: is needed by this command[\s\S]*this command needs the passphrase/,
+  )
+  const env = {
+    DATABASE_URL: server.url,
+    CAMBIST_KEYSTORE_FILE: at('keystore.json'),
+    CAMBIST_KEYSTORE_PASSPHRASE_FILE: at('passphrase'),
+    CAMBIST_BTC_URL: 'http://127.0.0.1:1',
+    CAMBIST_XRP_URL: 'http://127.0.0.1:1',
+  }
+  await expect(openAddresses(env)).rejects.toThrow('holds sandbox keys, and this is production')
+  const test = { CAMBIST_BTC_NETWORK: 'regtest', CAMBIST_XRP_NETWORK_ID: '1' }
+  const { families, signer, close } = await openAddresses({ ...env, ...test })
+  await close()
+  expect(families).toEqual(['bitcoin', 'xrp'])
+  expect(await signer.addresses('bitcoin', 'deposit', 7, 2)).toEqual([
+    expect.stringMatching(/^bcrt1q/),
+    expect.stringMatching(/^bcrt1q/),
+  ])
+  expect(await signer.addresses('xrp', 'deposit', 1, 1)).toEqual([expect.stringMatching(/^T/)])
 })

@@ -6,12 +6,19 @@ import { createSecretBox } from '../accounts/secret_box.ts'
 import { findUnopenable } from '../accounts/unopenable_secrets.ts'
 import { systemClock } from '../clock.ts'
 import { CommandRefused } from '../command_refused.ts'
-import { readAccountsConfig, readDatabaseConfig, readLedgerConfig } from '../config/admin_config.ts'
+import {
+  readAccountsConfig,
+  readAddressesConfig,
+  readDatabaseConfig,
+  readLedgerConfig,
+} from '../config/admin_config.ts'
+import { activeChains } from '../config/chain_settings.ts'
 import type { Env } from '../config/environment.ts'
 import { readSandboxConfig } from '../config/sandbox_config.ts'
 import { sandboxKey } from '../config/sandbox_secrets.ts'
 import { type Database, limitsOfAudits, openDatabase } from '../db/database.ts'
 import { findMissing, refuseLaterSchema } from '../db/migrate.ts'
+import { chainFacts } from '../domain/catalog/networks.ts'
 import { connectChains } from '../main.ts'
 import { sandboxChains } from '../sandbox/chains.ts'
 
@@ -53,6 +60,24 @@ export async function openLedger({ env, isSandbox }: Place) {
   const { databaseUrl, chains } = isSandbox ? await readSandboxLedger(env) : readLedgerConfig(env)
   const db = await openPresent(databaseUrl, { limits: limitsOfAudits })
   return { db, chains: await connectChains(chains, db), clock: systemClock(), close: db.close }
+}
+
+/** What `cambist addresses` works with. It derives by itself: no signer has to run. */
+export async function openAddresses(env: Env) {
+  const config = readAddressesConfig(env)
+  const { openSeed, signerSettings } = await import('../serve.ts')
+  const { addressesOf, keysOf } = await import('../signer/derive_addresses.ts')
+  const settings = signerSettings(config, [])
+  const keys = keysOf(await openSeed(config.keystore, config.isMainnet), settings)
+  const families = new Set(activeChains(config.chains).map((chain) => chainFacts[chain].family))
+  const db = await openPresent(config.databaseUrl)
+  return {
+    db,
+    clock: systemClock(),
+    signer: { addresses: addressesOf(keys, settings) },
+    families: [...families],
+    close: db.close,
+  }
 }
 
 /** Changes no schema: whoever only looks must not change the tables under a service of an earlier release. */

@@ -1,6 +1,8 @@
 import type { KeyObject } from 'node:crypto'
-import { type ChainSettings, readChains } from './chain_settings.ts'
+import { type ChainSettings, isMainnet, readChains } from './chain_settings.ts'
 import { type Env, readDatabaseUrl, readEnvironment } from './environment.ts'
+import { keepNetworksApart } from './networks_apart.ts'
+import { type KeystoreSettings, readKeystore } from './signer_settings.ts'
 
 /** What the commands that only need the database read: `migrate`, `order`. */
 export type DatabaseConfig = { readonly databaseUrl: string }
@@ -10,6 +12,12 @@ export type AccountsConfig = DatabaseConfig & { readonly accountKeys: readonly K
 
 /** What `cambist ledger` reads: the books, and the chains to compare them with. */
 export type LedgerConfig = DatabaseConfig & { readonly chains: ChainSettings }
+
+/** What `cambist addresses` reads: where addresses are stored, and all that they follow from. */
+export type AddressesConfig = LedgerConfig & {
+  readonly isMainnet: boolean
+  readonly keystore: KeystoreSettings
+}
 
 /** Throws ConfigError naming every problem. */
 export function readDatabaseConfig(env: Env): DatabaseConfig {
@@ -35,4 +43,19 @@ export function readLedgerConfig(env: Env): LedgerConfig {
   from.required('DATABASE_URL', 'by this command')
   const chains = readChains(from)
   return from.finish({ databaseUrl: readDatabaseUrl(from, 'DATABASE_URL') ?? '', chains })
+}
+
+/** Throws ConfigError naming every problem. */
+export function readAddressesConfig(env: Env): AddressesConfig {
+  const from = readEnvironment(env, 'serve')
+  from.required('DATABASE_URL', 'by this command')
+  const chains = readChains(from)
+  keepNetworksApart(from, chains)
+  const isReal = isMainnet(chains)
+  return from.finish({
+    databaseUrl: readDatabaseUrl(from, 'DATABASE_URL') ?? '',
+    chains,
+    isMainnet: isReal,
+    keystore: readKeystore(from, isReal, 'this command'),
+  })
 }

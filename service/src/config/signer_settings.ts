@@ -16,11 +16,14 @@ export type AssetLimits = {
   readonly perDayUnits: bigint
 }
 
-export type SignerSettings = {
-  readonly databaseUrl: string
+export type KeystoreSettings = {
   readonly keystoreFile: string
   /** A KeyObject, so that printing the configuration cannot show it; `export()` gives the UTF-8 bytes. */
   readonly passphrase: KeyObject
+}
+
+export type SignerSettings = KeystoreSettings & {
+  readonly databaseUrl: string
   /** The chains to sign for. */
   readonly chains: readonly ChainId[]
   /** On mainnet every asset of those chains is here. */
@@ -32,15 +35,19 @@ export function readSigner(from: Environment, chains: ChainSettings, isMainnet: 
   if (isMainnet) requireLimits(from, chains, spendLimits)
   return {
     databaseUrl: readDatabaseUrl(from, 'SIGNER_DATABASE_URL') ?? from.text('DATABASE_URL') ?? '',
-    keystoreFile: readKeystoreFile(from, isMainnet),
-    passphrase: readPassphrase(from),
+    ...readKeystore(from, isMainnet, 'the role signer'),
     chains: activeChains(chains),
     spendLimits,
   }
 }
 
-function readKeystoreFile(from: Environment, isMainnet: boolean): string {
-  const path = from.required('CAMBIST_KEYSTORE_FILE', 'by the role signer')
+/** `user`: who needs it, as its problems are told. */
+export function readKeystore(from: Environment, isMainnet: boolean, user: string): KeystoreSettings {
+  return { keystoreFile: readKeystoreFile(from, isMainnet, user), passphrase: readPassphrase(from, user) }
+}
+
+function readKeystoreFile(from: Environment, isMainnet: boolean, user: string): string {
+  const path = from.required('CAMBIST_KEYSTORE_FILE', `by ${user}`)
   if (path === '') return path
   try {
     accessSync(path, constants.R_OK)
@@ -59,12 +66,12 @@ function readKeystoreFile(from: Environment, isMainnet: boolean): string {
   return path
 }
 
-function readPassphrase(from: Environment): KeyObject {
+function readPassphrase(from: Environment, user: string): KeyObject {
   const file = 'CAMBIST_KEYSTORE_PASSPHRASE_FILE'
   const descriptor = 'CAMBIST_KEYSTORE_PASSPHRASE_FD'
   const nothing = createSecretKey(Buffer.from('-'))
   if (from.isSet(file) === from.isSet(descriptor)) {
-    from.report(file, `the role signer needs the passphrase: set either this or ${descriptor}, and not both`)
+    from.report(file, `${user} needs the passphrase: set either this or ${descriptor}, and not both`)
     return nothing
   }
   const name = from.isSet(file) ? file : descriptor

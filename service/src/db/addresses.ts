@@ -98,8 +98,20 @@ export function readPools(sql: Sql, names: readonly PoolName[]): Promise<Pool[]>
   )
 }
 
+/** Every deposit address that waits for an order is assigned from now on, to none; how many those were. */
+export async function assignFreeDeposits(sql: Sql, family: AddressFamily, nowMs: InstantMs): Promise<number> {
+  const [row] = await sql.query<{ count: number }>(
+    `WITH assigned AS (
+       UPDATE addresses SET assigned_at_ms = $2
+       WHERE family = $1 AND purpose = 'deposit' AND assigned_at_ms IS NULL RETURNING 1
+     ) SELECT count(*)::int AS count FROM assigned`,
+    [family, nowMs],
+  )
+  return row?.count ?? 0
+}
+
 /**
- * Puts addresses into the pool. Two processes that made the same ones agree, because both derive them alike. Throws, and puts
+ * Puts addresses into the pool; with `assignedAtMs` they are assigned at once, and no order ever gets them. Two processes that made the same ones agree, because both derive them alike. Throws, and puts
  * none of them in, where a key is stored with another address: these are of another keystore, or of another network.
  */
 export async function insertAddresses(
@@ -108,17 +120,19 @@ export async function insertAddresses(
   purpose: KeyPath['purpose'],
   firstIndex: number,
   addresses: readonly string[],
+  assignedAtMs: InstantMs | null = null,
 ): Promise<void> {
   const values = [family, purpose, firstIndex, addresses]
   try {
     // Only an address that is the same leaves the column something to hold, whoever wrote it a moment ago.
     await sql.query(
-      `INSERT INTO addresses (family, address, purpose, key_index)
-       SELECT $1, address, $2, $3 + ordinal - 1
+      `INSERT INTO addresses (family, address, purpose, key_index, assigned_at_ms)
+       SELECT $1, address, $2, $3 + ordinal - 1, $5::bigint
        FROM unnest($4::text[]) WITH ORDINALITY AS a (address, ordinal)
        ON CONFLICT (family, purpose, key_index) DO UPDATE
-         SET address = CASE WHEN addresses.address = excluded.address THEN excluded.address END`,
-      values,
+         SET address = CASE WHEN addresses.address = excluded.address THEN excluded.address END,
+           assigned_at_ms = coalesce(addresses.assigned_at_ms, excluded.assigned_at_ms)`,
+      [...values, assignedAtMs],
     )
   } catch (error) {
     if (errorCode(error) !== NOT_NULL_VIOLATION) throw error

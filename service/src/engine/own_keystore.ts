@@ -1,4 +1,5 @@
 import { readOutermostKeys, type StoredKey } from '../db/addresses.ts'
+import type { Sql } from '../db/database.ts'
 import { type KeystoreDifference, noteDifferences, readDifferences } from '../db/keystore_differences.ts'
 import { type AddressFamily, chainFacts } from '../domain/catalog/networks.ts'
 import { SECOND_MS } from '../domain/time.ts'
@@ -114,7 +115,21 @@ async function compareKeys({ db, chains, signer }: SigningWorld, before: Compare
   return { connection, families, differences: [...differences.values()], silence: null }
 }
 
-async function compareKey(signer: Signer, { family, purpose, index, address: stored }: StoredKey) {
+/** Compares what is stored of these families with what is derived now. */
+export async function findDifferences(
+  sql: Sql,
+  signer: Pick<Signer, 'addresses'>,
+  families: readonly AddressFamily[],
+): Promise<readonly KeystoreDifference[]> {
+  const stored = await readOutermostKeys(sql, families)
+  const compared = await Promise.all(stored.map((key) => compareKey(signer, key)))
+  return compared.flatMap(({ found }) => found ?? [])
+}
+
+async function compareKey(
+  signer: Pick<Signer, 'addresses'>,
+  { family, purpose, index, address: stored }: StoredKey,
+) {
   const [derived = 'nothing'] = await signer.addresses(family, purpose, index, 1)
   return { family, found: derived === stored ? null : { family, purpose, index, stored, derived } }
 }

@@ -37,7 +37,8 @@ function wantedPools({ chains, policy }: SigningWorld): readonly Wanted[] {
   ]
 }
 
-function hasCoins(family: AddressFamily): boolean {
+/** Whose payouts bring change back. */
+export function hasCoins(family: AddressFamily): boolean {
   return depositsLie[family] === 'coins'
 }
 
@@ -49,14 +50,19 @@ function hasTags(family: AddressFamily): boolean {
 /** The tag of a deposit is the index of its key, and many wallets take 0 for none. */
 const FIRST_TAG = 1
 
+/** The key that the next deposit address of the family is made from. */
+export function nextDepositIndex(family: AddressFamily, { nextIndex }: Pool): number {
+  return hasTags(family) ? Math.max(nextIndex, FIRST_TAG) : nextIndex
+}
+
 /**
  * Makes one batch; where less than a fourth is left, so many that it is there again, because orders may come faster than this is
  * asked again. Whether so few were left.
  */
 async function fill(world: SigningWorld, { family, purpose, count }: Wanted, pool: Pool): Promise<boolean> {
   const isFew = (ready: number) => ready * 4 < count
-  let { free, nextIndex } = pool
-  if (hasTags(family) && purpose === 'deposit') nextIndex = Math.max(nextIndex, FIRST_TAG)
+  let { free } = pool
+  let nextIndex = purpose === 'deposit' ? nextDepositIndex(family, pool) : pool.nextIndex
   do {
     const missing = Math.min(count - free, BATCH)
     if (missing <= 0) return false

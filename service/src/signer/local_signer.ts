@@ -2,7 +2,7 @@ import type { KeyObject } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import { assert } from '../domain/assert.ts'
 import { type AssetId, assetOf, assets, nativeAsset } from '../domain/catalog/assets.ts'
-import { type AddressFamily, chainFacts } from '../domain/catalog/networks.ts'
+import { chainFacts } from '../domain/catalog/networks.ts'
 import { type Amount, amountOf, fromChainUnits } from '../domain/money/amount.ts'
 import { accept, type Outcome } from '../domain/outcome.ts'
 import type {
@@ -14,15 +14,15 @@ import type {
   TronIntent,
 } from '../domain/payouts/intent.ts'
 import type { InstantMs } from '../domain/time.ts'
-import { eosAddress, isEosPayee } from './addresses/eos_address.ts'
+import { isEosPayee } from './addresses/eos_address.ts'
 import { canonicalSolanaAddress, solanaAddress } from './addresses/solana_address.ts'
 import { canonicalTronAddress } from './addresses/tron_address.ts'
-import { deriveKeys, type Keys } from './derivation.ts'
+import type { Keys } from './derivation.ts'
+import { addressesOf, keysOf } from './derive_addresses.ts'
 import { loadInTurn } from './load_in_turn.ts'
 import { refuseToSign } from './rejections.ts'
 import { excludesOnChain, findReplacementProblem } from './replacement.ts'
 import {
-  checkAddressRequest,
   checkOrderRequest,
   checkPayoutRequest,
   checkRequest,
@@ -68,18 +68,11 @@ export function localSigner(options: {
 }): Signer & { stop(reason: string): void } {
   const { seed, store, sealKey, clock } = options
   const settings = { ...options.settings, contracts: checksummed(options.settings.contracts) }
-  const keys = deriveKeys(seed, {
-    bitcoin: settings.bitcoin.network,
-    xrpNetworkId: settings.xrp?.networkId ?? 0,
-  })
+  const keys = keysOf(seed, settings)
   let reason: string | null = null
   const parts: Parts = { keys, store, sealKey, settings, clock, stoppedBecause: () => reason }
   return {
-    async addresses(...request) {
-      const { family, purpose, from, count } = checkAddressRequest(...request)
-      const addressOf = await addressesIn(keys, settings, family)
-      return Array.from({ length: count }, (_, at) => addressOf({ purpose, index: from + at }))
-    },
+    addresses: addressesOf(keys, settings),
     room: async (asset) => roomFor(parts, checkRoomRequest(asset)),
     lastSigned: async (payoutId) => (await store.attempts(checkPayoutRequest(payoutId))).at(-1)?.attempt ?? 0,
     lastOutflow: async (orderId) => store.lastOutflow(checkOrderRequest(orderId)),
@@ -88,18 +81,6 @@ export function localSigner(options: {
       reason ??= because
     },
   }
-}
-
-async function addressesIn(
-  keys: Keys,
-  { eos }: SignerSettings,
-  family: AddressFamily,
-): Promise<(key: KeyPath) => string> {
-  if (family === 'eos') return (key) => eosAddress(eos, key)
-  if (family === 'solana') return (key) => solanaAddress(keys, key)
-  if (family !== 'stellar') return (key) => keys.address(family, key)
-  const { stellarAddress } = await loadInTurn(() => import('./addresses/stellar_address.ts'))
-  return (key) => stellarAddress(keys, key)
 }
 
 function checksummed(contracts: SignerSettings['contracts']): SignerSettings['contracts'] {
