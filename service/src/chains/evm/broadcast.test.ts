@@ -32,6 +32,7 @@ describe('what the node says to a broadcast', () => {
     'transaction already imported',
     'AlreadyKnown',
     'already in mempool',
+    'Known transaction',
   ])('%s: accepted', async (message) => {
     expect(await saying(message)).toBe('accepted')
   })
@@ -49,6 +50,17 @@ describe('what the node says to a broadcast', () => {
     'tx fee (9.99 ether) exceeds the configured cap (1.00 ether)',
     'max fee per gas less than block base fee',
     'invalid chain id for signer',
+    'Upfront cost exceeds account balance',
+    'Gas price below configured minimum gas price',
+    'Gas price below current base fee',
+    'gasPrice is less than the current BaseFee',
+    'Transaction fee cap exceeded',
+    'FeeTooLow',
+    'FeeTooLow, MaxFeePerGas too low. MaxFeePerGas: 50, BaseFee: 100, MaxPriorityFeePerGas:200, Block number: 5',
+    'FeeTooLow, EffectivePriorityFeePerGas too low 10 < 20, BaseFee: 30',
+    'InsufficientFunds',
+    'InsufficientFunds, Account balance: 302, cumulative cost: 580',
+    'InsufficientFunds, Balance is 109 less than sending value + gas 716',
   ])('%s: refused', async (message) => {
     expect(await saying(message)).toBe('refused')
   })
@@ -60,6 +72,13 @@ describe('what the node says to a broadcast', () => {
     'request timed out',
     'too many pending',
     'unknown transaction type',
+    'FeeTooLowToCompete',
+    'ReplacementNotAllowed',
+    'OwnNonceAlreadyUsed',
+    'Timeout expired',
+    'Initial sync is still in progress',
+    'Transaction pool not enabled. (Either txpool explicitly disabled, or node not yet in sync).',
+    'Plugin has marked the transaction as invalid',
     '',
   ])('"%s" leaves it open: unknown', async (message) => {
     expect(await saying(message)).toBe('unknown')
@@ -70,7 +89,11 @@ describe('what the node says to a broadcast', () => {
     expect(await saying('nonce too low', { ...nothing, eth_getTransactionByHash: () => known })).toBe(
       'accepted',
     )
-    expect(await saying('nonce too low: next nonce 8, tx nonce 7', nothing)).toBe('refused')
+    for (const words of [
+      'nonce too low: next nonce 8, tx nonce 7',
+      'OldNonce, Current nonce: 8, nonce of rejected tx: 7',
+    ])
+      expect(await saying(words, nothing)).toBe('refused')
     expect(await saying('nonce too low', { ...nothing, eth_getTransactionReceipt: () => 'soon' })).toBe(
       'unknown',
     )

@@ -7,9 +7,13 @@ import { lookup } from './lookup.ts'
 const ALREADY_THERE =
   /already ?known|already imported|\bknown transaction|already (?:in|exists)|already been added/i
 const NONCE_USED = /nonce (?:is )?too low|old ?nonce|nonce has already been used/i
-/** Sent, understood, and certainly in no pool: the bytes are at fault, or what the account holds. */
+/**
+ * Sent, understood, and certainly in no pool: the bytes are at fault, or what the account holds. Besu has words of its own
+ * (RpcErrorType.java), and so had Nethermind until June 2026 (AcceptTxResult.cs). Of these `FeeTooLowToCompete` is left out: until April
+ * 2024 it was said also of what goes on to be sent to peers (https://github.com/NethermindEth/nethermind/issues/6790).
+ */
 const NOT_TAKEN =
-  /underpriced|insufficient (?:funds|balance)|intrinsic gas|exceeds block gas limit|gas limit too high|nonce (?:is )?too high|fee cap|exceeds the configured cap|less than block base fee|fee too low|tip (?:higher|above)|invalid (?:sender|signature|chain|transaction)|chain ?id|malformed|decode|rlp|type not supported|not authorized|exceeds maximum|oversized/i
+  /underpriced|insufficient ?(?:funds|balance)|upfront cost exceeds|intrinsic gas|exceeds block gas limit|gas limit too high|nonce (?:is )?too high|fee cap|exceeds the configured cap|less than block base fee|gas ?price (?:is )?(?:below|less than)|fee ?too ?low(?!ToCompete)|tip (?:higher|above)|invalid (?:sender|signature|chain|transaction)|chain ?id|malformed|decode|rlp|type not supported|not authorized|exceeds maximum|oversized/i
 
 /**
  * `refused` only when the node's words leave no doubt. A full pool, a rate limit, an inner fault of the node or of
