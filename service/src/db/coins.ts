@@ -93,6 +93,32 @@ export async function markSpent(
   assert(rows.length === coins.length, `the coins of ${by} are nobody else's`)
 }
 
+/** They are spent in a block that is deep, by this outflow: whoever was given one of them since never spends it. */
+export async function takeSpent(tx: Sql, chain: ChainId, coins: readonly Coin[], by: PayoutId) {
+  await tx.query(
+    `UPDATE coins SET spent_by = $2
+     FROM unnest($3::text[], $4::integer[]) AS given (tx_hash, output_index)
+     WHERE coins.chain = $1 AND coins.spent_by IS DISTINCT FROM $2
+       AND coins.tx_hash = given.tx_hash AND coins.output_index = given.output_index`,
+    [chain, by, coins.map(({ txHash }) => txHash), coins.map(({ index }) => index)],
+  )
+}
+
+/** Of these coins, those that somebody spends or is to spend, and who. */
+export async function findSpenders(
+  sql: Sql,
+  chain: ChainId,
+  coins: readonly Coin[],
+): Promise<readonly { readonly txHash: string; readonly index: number; readonly by: PayoutId }[]> {
+  const rows = await sql.query<{ tx_hash: string; output_index: number; spent_by: PayoutId }>(
+    `SELECT tx_hash, output_index, spent_by FROM coins
+     JOIN unnest($2::text[], $3::integer[]) AS given (tx_hash, output_index) USING (tx_hash, output_index)
+     WHERE chain = $1 AND spent_by IS NOT NULL`,
+    [chain, coins.map(({ txHash }) => txHash), coins.map(({ index }) => index)],
+  )
+  return rows.map((row) => ({ txHash: row.tx_hash, index: row.output_index, by: row.spent_by }))
+}
+
 /** Of coins that an outflow was given: those that are in a block now. The others were reorganised away. */
 export async function stillMined(tx: Sql, chain: ChainId, coins: readonly Coin[]): Promise<Coin[]> {
   const rows = await tx.query<{ tx_hash: string; output_index: number }>(

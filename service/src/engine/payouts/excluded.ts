@@ -1,19 +1,21 @@
 import type { Chain } from '../../chains/chain.ts'
 import { attemptsOf } from '../../db/attempts.ts'
-import { releaseCoins } from '../../db/coins.ts'
+import { findSpenders, releaseCoins } from '../../db/coins.ts'
 import type { Sql } from '../../db/database.ts'
 import { type ClaimedOutflow, findOutflow, isLive, lockEnding, setOutflowState } from '../../db/outflows.ts'
-import type { Intent } from '../../domain/payouts/intent.ts'
+import type { ChainId } from '../../domain/catalog/networks.ts'
+import type { Coin, Intent, PayoutId } from '../../domain/payouts/intent.ts'
 import { apply } from '../apply.ts'
 import type { SigningWorld } from '../world.ts'
 import { MovedOn, unlessMovedOn } from './moved_on.ts'
 import { giveUpOrphan } from './orphan.ts'
-import { fillerIdOf } from './take_back.ts'
+import { fillerIdOf, outpointOf } from './take_back.ts'
 
 /**
- * Ends an outflow whose coins never come back, because those who paid them to us have spent the money otherwise, as deep in
- * the chain as it has to be: neither it nor its filler can ever be mined. Coins that do stand are free again. False: it
- * may yet be mined, as far as can be told.
+ * Ends an outflow whose coins never come back, because those who paid them to us have spent the money otherwise, or another
+ * outflow of ours has (a filler that lost its block may come back with coins that were free meanwhile), as deep in the chain as
+ * it has to be: neither it nor its filler can ever be mined. Coins that do stand are free again. False: it may yet be mined, as far
+ * as can be told.
  */
 export async function endExcluded(
   world: SigningWorld,
@@ -27,8 +29,10 @@ export async function endExcluded(
   const fillerId = fills === null ? fillerIdOf(outflow) : payoutId
   const pair = [fills ?? payoutId, fillerId]
   const attempts = await attemptsOfAll(world.db, pair)
-  if (!(await chain.areExcluded(attempts))) return false
-  const coins = attempts.flatMap((attempt) => (attempt.family === 'bitcoin' ? attempt.inputs : []))
+  if (attempts.length === 0) return false
+  const open = await notOvertaken(world.db, chain.id, attempts, pair)
+  if (open.length > 0 && !(await chain.areExcluded(open))) return false
+  const coins = coinsOf(attempts)
 
   const end = async (tx: Sql) => {
     if (!(await lockEnding(tx, outflow, [outflow.state]))) throw new MovedOn()
@@ -55,6 +59,27 @@ async function endBy(
   if (outflow.kind === 'filler') return world.db.transaction(end)
   const fact = { kind: 'PayoutFailed', payoutId, problem: 'NETWORK_PROBLEM', cost: null } as const
   await apply(world, outflow.orderId, `${payoutId}:failed`, fact, end)
+}
+
+/**
+ * Those of these attempts that spend no coin which another outflow of ours has spent, deep in the chain. The chain cannot tell that from
+ * the attempt itself being mined; the list of coins can.
+ */
+async function notOvertaken(
+  sql: Sql,
+  chain: ChainId,
+  attempts: readonly Intent[],
+  pair: readonly PayoutId[],
+): Promise<readonly Intent[]> {
+  const spent = new Set<string>()
+  for (const { by, ...coin } of await findSpenders(sql, chain, coinsOf(attempts))) {
+    if (!pair.includes(by) && (await findOutflow(sql, by))?.state === 'confirmed') spent.add(outpointOf(coin))
+  }
+  return attempts.filter((attempt) => !coinsOf([attempt]).some((coin) => spent.has(outpointOf(coin))))
+}
+
+function coinsOf(attempts: readonly Intent[]): Coin[] {
+  return attempts.flatMap((attempt) => (attempt.family === 'bitcoin' ? attempt.inputs : []))
 }
 
 async function attemptsOfAll(sql: Sql, payoutIds: readonly string[]): Promise<Intent[]> {

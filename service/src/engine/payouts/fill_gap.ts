@@ -85,7 +85,7 @@ export async function endFilledGap(
     const isFirst = await endOutflow(tx, filler.payoutId, ['signed', 'broadcast'], 'confirmed', ended)
     if (!isFirst) return
     await postForHouse(tx, `${filler.payoutId}:confirmed`, networkCostPaid(ended.cost), nowMs)
-    if (mined.family === 'bitcoin') await settleCoins(tx, filler, mined)
+    await settleCoins(tx, filler, mined)
   })
 }
 

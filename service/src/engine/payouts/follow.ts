@@ -12,6 +12,7 @@ import { endAgain } from './orphan.ts'
 import type { Progress } from './progress.ts'
 import { raiseWhenSlow } from './raise.ts'
 import { noteAccepted, sendAttempt } from './send.ts'
+import { settleCoins } from './take_back.ts'
 import { waitBeforeSending } from './wait_for_source.ts'
 
 const LOOK_AGAIN_MS = 700
@@ -68,7 +69,7 @@ async function followMined(
     }
   const { payoutId, orderId } = outflow
   if (outflow.state === 'orphaned') {
-    await endAgain(world, outflow, tx.txHash, status)
+    await endAgain(world, outflow, { txHash: tx.txHash, intent: attempt.intent }, status)
     return { kind: 'done' }
   }
   const end = status.succeeded ? ('confirmed' as const) : ('failed' as const)
@@ -88,7 +89,8 @@ async function followMined(
       ? { kind: 'PayoutConfirmed', payoutId, txHash: tx.txHash, cost: status.cost }
       : failureOf(outflow, status),
     async (sql) => {
-      await endOutflow(sql, payoutId, ['signed', 'broadcast'], end, status)
+      const isFirst = await endOutflow(sql, payoutId, ['signed', 'broadcast'], end, status)
+      if (isFirst) await settleCoins(sql, outflow, attempt.intent)
     },
   )
   return { kind: 'done' }

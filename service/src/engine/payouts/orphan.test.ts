@@ -3,6 +3,7 @@ import { findOrder } from '../../db/orders.ts'
 import { type ClaimedOutflow, claimOutflows, planOutflow } from '../../db/outflows.ts'
 import { amountOf } from '../../domain/money/amount.ts'
 import type { Order } from '../../domain/orders/order.ts'
+import type { Intent } from '../../domain/payouts/intent.ts'
 import { compareChain } from '../books/compare.ts'
 import { auditBooks } from '../books/ledger_audit.ts'
 import { endSweep } from '../sweeps/end.ts'
@@ -95,6 +96,9 @@ async function states(): Promise<unknown[]> {
   return stage.db.query('SELECT f.state, o.status FROM outflows f JOIN orders o USING (bucket, order_id)')
 }
 
+/** The attempt that is mined this time. */
+const again = (txHash: string) => ({ txHash, intent: { family: 'evm' } as Intent })
+
 let claims = 0
 
 async function claimDue(): Promise<ClaimedOutflow | undefined> {
@@ -140,7 +144,7 @@ test('a lost block makes the payout due again until it is as deep as before, as 
     await expectAgreement('mined again, not deep')
     await stage.db.query(`UPDATE chain_heads SET reorganisations = $1 WHERE chain = 'ETH'`, [branch])
     const ended = { succeeded: true, block: { height: 100, hash }, cost: amountOf('ETH:ETH', cost) }
-    for (const _ of ['once', 'told twice']) await endAgain(stage.world, outflow, txHash, ended)
+    for (const _ of ['once', 'told twice']) await endAgain(stage.world, outflow, again(txHash), ended)
     expect(await states()).toEqual([{ state: 'confirmed', status: 'DONE' }])
     const told = await findOrder(stage.db, order.terms.id)
     expect(told).toMatchObject({ state: { txHash }, sequence: before?.sequence })
@@ -173,7 +177,7 @@ test('one that the chain rejects the second time is named, and its money stays o
   const outflow = await claim()
   stage.chain('ETH').move(100, 'ETH:ETH', RESERVE, -COST)
   const ended = { succeeded: false, block: { height: 100, hash: 'h' }, cost: amountOf('ETH:ETH', COST) }
-  await endAgain(stage.world, outflow, '0xrejected', ended)
+  await endAgain(stage.world, outflow, again('0xrejected'), ended)
   expect(await findOrder(stage.db, order.terms.id)).toMatchObject({
     state: { txHash: `payout-tx-${order.terms.id}` },
   })
@@ -204,7 +208,7 @@ test.each([
     async (sweep: ClaimedOutflow) => {
       stage.chain('ETH').move(100, 'ETH:ETH', RESERVE, -COST)
       const ended = { succeeded: false, block: { height: 100, hash: 'h' }, cost: amountOf('ETH:ETH', COST) }
-      await endAgain(stage.world, sweep, 'sweep-tx', ended)
+      await endAgain(stage.world, sweep, again('sweep-tx'), ended)
     },
   ],
 ])('gas that was brought, and then %s, is owed to nobody', async (_, end) => {

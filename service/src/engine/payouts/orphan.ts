@@ -15,8 +15,10 @@ import { assert } from '../../domain/assert.ts'
 import type { ChainId } from '../../domain/catalog/networks.ts'
 import { networkCostPaid, outflowOrphaned, type Posting, reversed } from '../../domain/ledger/postings.ts'
 import { amountOf } from '../../domain/money/amount.ts'
+import type { Intent } from '../../domain/payouts/intent.ts'
 import { apply } from '../apply.ts'
 import type { World } from '../world.ts'
+import { settleCoins } from './take_back.ts'
 
 /**
  * Outflows that were final and whose block has left the chain: until it is mined again the wallet has what they paid,
@@ -51,13 +53,13 @@ export async function orphanOutflows(
 }
 
 /**
- * It is as deep as before, maybe by another of its attempts, which its order then tells. Should the chain have rejected it this time,
+ * It is as deep as before, maybe by another of its attempts, which its order then tells, and which may spend other coins. Should the chain have rejected it this time,
  * what it paid stays owed, for a person to see.
  */
 export async function endAgain(
   world: World,
   outflow: ClaimedOutflow,
-  txHash: string,
+  { txHash, intent }: { readonly txHash: string; readonly intent: Intent },
   { succeeded, ...ended }: { readonly succeeded: boolean } & Ended,
 ): Promise<void> {
   const { db, clock, log } = world
@@ -67,6 +69,7 @@ export async function endAgain(
   const isFirst = await db.transaction(async (tx) => {
     if (!(await endOutflow(tx, payoutId, ['orphaned'], end, ended))) return false
     if (outflow.kind === 'sweep') await leaveUnswept(tx, chain, payoutId, clock.nowMs())
+    await settleCoins(tx, outflow, intent)
     const head = await readHead(tx, chain)
     assert(head !== null, 'a chain that pays is watched')
     const paid = succeeded ? reversed(owedAgain(outflow)) : []

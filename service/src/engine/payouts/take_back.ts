@@ -1,7 +1,7 @@
 import type { Funds } from '../../chains/chain.ts'
 import { findOwnAddresses, takeChangeAddress } from '../../db/addresses.ts'
 import { attemptsOf } from '../../db/attempts.ts'
-import { markSpent, releaseCoins, stillMined } from '../../db/coins.ts'
+import { releaseCoins, stillMined, takeSpent } from '../../db/coins.ts'
 import type { Sql } from '../../db/database.ts'
 import {
   type ClaimedOutflow,
@@ -17,7 +17,7 @@ import {
 import { assert } from '../../domain/assert.ts'
 import { nativeAsset } from '../../domain/catalog/assets.ts'
 import { chainFacts } from '../../domain/catalog/networks.ts'
-import type { BitcoinIntent, Coin, PayoutId } from '../../domain/payouts/intent.ts'
+import type { BitcoinIntent, Coin, Intent, PayoutId } from '../../domain/payouts/intent.ts'
 import type { SigningWorld } from '../world.ts'
 import { isStalled } from './stalled.ts'
 
@@ -120,12 +120,23 @@ export async function readFillerFunds(tx: Sql, filler: ClaimedOutflow): Promise<
   return { model: 'coins', coins, change, outbids: [...stuck, ...own] }
 }
 
-/** The filler is deep: its inputs are spent by it, and what it left of the other's coins is free again. */
-export async function settleCoins(tx: Sql, filler: ClaimedOutflow, mined: BitcoinIntent): Promise<void> {
-  assert(filler.fills !== null, 'a filler on a coin chain stands in for an outflow')
-  const stuck = await bitcoinIntentsOf(tx, filler.fills)
-  await releaseCoins(tx, filler.chain, inputsOf(stuck), filler.fills)
-  await markSpent(tx, filler.chain, mined.inputs, filler.payoutId)
+/**
+ * A transaction of it is deep: its inputs are spent by it, whoever was given them since, and what that leaves of its other attempts
+ * and of the outflow that a filler stands in for is free again. A filler that has lost its block may be mined again by an attempt
+ * with other coins.
+ */
+export async function settleCoins(
+  tx: Sql,
+  { chain, payoutId, fills }: ClaimedOutflow,
+  mined: Intent,
+): Promise<void> {
+  if (mined.family !== 'bitcoin') return
+  const spent = new Set(mined.inputs.map(outpointOf))
+  for (const id of fills === null ? [payoutId] : [payoutId, fills]) {
+    const left = inputsOf(await bitcoinIntentsOf(tx, id)).filter((coin) => !spent.has(outpointOf(coin)))
+    if (left.length > 0) await releaseCoins(tx, chain, left, id)
+  }
+  await takeSpent(tx, chain, mined.inputs, payoutId)
 }
 
 async function bitcoinIntentsOf(sql: Sql, payoutId: string): Promise<BitcoinIntent[]> {
@@ -137,7 +148,11 @@ async function bitcoinIntentsOf(sql: Sql, payoutId: string): Promise<BitcoinInte
 function inputsOf(intents: readonly BitcoinIntent[]): Coin[] {
   const byOutpoint = new Map<string, Coin>()
   for (const coin of intents.flatMap(({ inputs }) => inputs)) {
-    byOutpoint.set(`${coin.txHash}:${coin.index}`, coin)
+    byOutpoint.set(outpointOf(coin), coin)
   }
   return [...byOutpoint.values()]
+}
+
+export function outpointOf({ txHash, index }: Pick<Coin, 'txHash' | 'index'>): string {
+  return `${txHash}:${index}`
 }

@@ -7,6 +7,7 @@ import { findOrder } from '../../db/orders.ts'
 import { findOutflow } from '../../db/outflows.ts'
 import { assert } from '../../domain/assert.ts'
 import { amountOf } from '../../domain/money/amount.ts'
+import type { Intent } from '../../domain/payouts/intent.ts'
 import { HOUR_MS } from '../../domain/time.ts'
 import { reconcileChain } from '../books/reconcile.ts'
 import { expireOrders } from '../expire.ts'
@@ -344,7 +345,8 @@ test('a reorganisation that was told by half is told to its end, also when the c
   assert(orphaned?.state === 'orphaned', 'its block has left')
 
   chain.fork(Number.POSITIVE_INFINITY)
-  await endAgain(stage.world, orphaned, 'again', { succeeded: true, block, cost: amountOf('BTC:BTC', 1n) })
+  const again = { txHash: 'again', intent: { family: 'bitcoin', inputs: [] } as unknown as Intent }
+  await endAgain(stage.world, orphaned, again, { succeeded: true, block, cost: amountOf('BTC:BTC', 1n) })
   stage.advance(2_000)
   await watchChain(stage.world, chain, lease)
   expect(await depositStates()).toEqual([{ state: 'mined' }, { state: 'mined' }])
