@@ -4,15 +4,25 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Postgres, removePostgres } from '@cambist/devnet'
 import { Command } from 'commander'
+import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startMigratedPostgres } from '../../test/harness/migrated_postgres.ts'
 import { CommandRefused } from '../command_refused.ts'
 import { operator, readAuditRows } from '../db/audit_log.ts'
 import { type Database, openDatabase } from '../db/database.ts'
+import { pagesTouched } from '../engine/testing/pages_touched.ts'
 import { createAccount } from './accounts.ts'
 import { openApiKeys } from './api_keys.ts'
 import { parseEmail } from './email_address.ts'
-import { createKey, ensureAccount, type KeysPlace, listKeys, revokeKey, rotateKey } from './keys.ts'
+import {
+  countLiveKeys,
+  createKey,
+  ensureAccount,
+  type KeysPlace,
+  listKeys,
+  revokeKey,
+  rotateKey,
+} from './keys.ts'
 import { registerKeysCommands } from './keys_command.ts'
 import { createSecretBox } from './secret_box.ts'
 import { verifyAudit } from './verify_audit.ts'
@@ -25,6 +35,7 @@ const folder = mkdtempSync(join(tmpdir(), 'cambist-accounts-'))
 const dataDir = join(folder, 'postgres')
 let server: Postgres
 let db: Database
+let superuser: pg.Client
 let place: KeysPlace
 let now = 1_700_000_000_000
 
@@ -36,10 +47,13 @@ beforeAll(async () => {
     applicationName: 'accounts.test',
     onConnectionLost: () => {},
   })
+  superuser = new pg.Client({ connectionString: server.url })
+  await superuser.connect()
   place = { db, box: createSecretBox([createSecretKey(randomBytes(32))]), wallMs: () => now }
 })
 
 afterAll(async () => {
+  await superuser?.end()
   await db?.close()
   await server?.stop()
   removePostgres(dataDir)
@@ -337,6 +351,34 @@ test('the list has every live key of an account, and of its revoked ones the 100
   expect(listed).toEqual([...revoked, keyId])
   const all = (await listKeys(place, null)).map((key) => key.keyId)
   expect(all).toEqual(expect.arrayContaining([keyId, other.keyId]))
+})
+
+test('keys that were revoked cost nobody who lists keys or makes one', async () => {
+  const pagesOf = async () => {
+    const { accountId } = account
+    const listed = await pagesTouched(db, async (sql) => {
+      await listKeys({ ...place, db: { ...db, query: sql.query } }, accountId)
+    })
+    const counted = await pagesTouched(db, (sql) => countLiveKeys(sql, accountId))
+    return { listed, counted }
+  }
+  const account = await makeKey()
+  const revoke = async (from: number, to: number) => {
+    await db.query(
+      `INSERT INTO api_keys (key_id, account_id, label, scopes, ip_allow, created_at_ms, revoked_at_ms)
+       SELECT 'ck_ended' || lpad(n::text, 6, '0'), $1, '', '{read}', '{}', $2::bigint + n, $2::bigint + n
+       FROM generate_series($3::integer, $4::integer) AS n`,
+      [account.accountId, now, from, to],
+    )
+    await superuser.query('VACUUM ANALYZE api_keys')
+  }
+  await revoke(1, 200)
+  const few = await pagesOf()
+  await revoke(201, 20_000)
+  const many = await pagesOf()
+  expect(many.listed).toBeLessThan(few.listed + 50)
+  expect(many.counted).toBeLessThan(few.counted + 5)
+  expect(await listKeys(place, account.accountId)).toHaveLength(101)
 })
 
 /** Runs `cambist keys …` and gives what it printed. */

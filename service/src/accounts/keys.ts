@@ -71,25 +71,40 @@ export async function createKey(place: KeysPlace, by: By, wanted: NewKey): Promi
 /** Making and revoking keys must not make the list longer for ever; the audit log has them all. */
 const REVOKED_LISTED_MAX = 100
 
-/** Newest first; of an account's revoked keys too, those revoked last: who reads wants to know what became of them. */
+/**
+ * Newest first; of an account's revoked keys too, those revoked last: who reads wants to know what became of them. Without an
+ * account, of all accounts.
+ */
 export function listKeys(
   { db, wallMs }: AccountsPlace,
   accountId: string | null,
 ): Promise<readonly KeySummary[]> {
-  return db.query<KeySummary>(
-    `SELECT key_id AS "keyId", account_id AS "accountId", accounts.name AS "accountName", label, scopes,
-            ip_allow AS "ipAllow", keys.created_at_ms AS "createdAtMs", last_used_at_ms AS "lastUsedAtMs",
-            revoked_at_ms AS "revokedAtMs",
-            (SELECT max(expires_at_ms) FROM api_key_secrets AS secret
-             WHERE secret.key_id = keys.key_id AND expires_at_ms > $2) AS "oldSecretUntilMs"
-     FROM (SELECT *, row_number() OVER (
-             PARTITION BY account_id, revoked_at_ms IS NULL ORDER BY revoked_at_ms DESC, key_id) AS place
-           FROM api_keys WHERE $1::text IS NULL OR account_id = $1) AS keys
-     JOIN accounts USING (account_id)
-     WHERE revoked_at_ms IS NULL OR place <= ${REVOKED_LISTED_MAX}
-     ORDER BY keys.created_at_ms DESC, key_id`,
-    [accountId, wallMs()],
+  const times = [wallMs()]
+  return accountId === null
+    ? db.query<KeySummary>(keysOf('accounts'), times)
+    : db.query<KeySummary>(keysOf('(SELECT * FROM accounts WHERE account_id = $2)'), [...times, accountId])
+}
+
+const keysOf = (accounts: string) => `
+  SELECT key_id AS "keyId", account.account_id AS "accountId", account.name AS "accountName", label, scopes,
+    ip_allow AS "ipAllow", keys.created_at_ms AS "createdAtMs", last_used_at_ms AS "lastUsedAtMs",
+    revoked_at_ms AS "revokedAtMs",
+    (SELECT max(expires_at_ms) FROM api_key_secrets AS secret
+     WHERE secret.key_id = keys.key_id AND expires_at_ms > $1) AS "oldSecretUntilMs"
+  FROM ${accounts} AS account CROSS JOIN LATERAL (
+    SELECT * FROM api_keys live WHERE live.account_id = account.account_id AND live.revoked_at_ms IS NULL
+    UNION ALL
+    (SELECT * FROM api_keys revoked
+     WHERE revoked.account_id = account.account_id AND revoked.revoked_at_ms IS NOT NULL
+     ORDER BY revoked.revoked_at_ms DESC, revoked.key_id LIMIT ${REVOKED_LISTED_MAX})) AS keys
+  ORDER BY keys.created_at_ms DESC, key_id`
+
+export async function countLiveKeys(sql: Sql, accountId: string): Promise<number> {
+  const [live] = await sql.query<{ count: number }>(
+    'SELECT count(*) AS count FROM api_keys WHERE account_id = $1 AND revoked_at_ms IS NULL',
+    [accountId],
   )
+  return live?.count ?? 0
 }
 
 /**

@@ -86,43 +86,92 @@ type MailRow = {
 /** Of a mail whose link ends, in the words of the index `mails_links`. */
 const HAS_LINK = `kind IN (${linkMailKinds.map((kind) => `'${kind}'`).join(', ')})`
 
-/** Mails whose link ends, and all others. */
-export type MailShare = 'links' | 'others'
-
 const FREE = isFree('claimed_until_wall_ms', '$3', '($2::bigint - $3::bigint)')
 
-const DUE: Readonly<Record<MailShare, string>> = {
-  links: `SELECT bucket, event_key, kind, to_address FROM mails
-     WHERE state = 'waiting' AND due_at_ms <= $1 AND ${FREE} AND ${HAS_LINK}`,
-  // Of an order and an address one; the next when that is over.
-  others: `SELECT bucket, event_key, kind, to_address FROM mails AS mail
-     WHERE state = 'waiting' AND due_at_ms <= $1 AND ${FREE} AND NOT ${HAS_LINK}
-       AND NOT EXISTS (
-         SELECT FROM mails AS earlier
-         WHERE earlier.bucket = mail.bucket AND earlier.order_id = mail.order_id
-           AND earlier.sequence < mail.sequence AND earlier.to_address = mail.to_address
-           AND earlier.state = 'waiting')`,
-}
+const WAITS_WITHOUT_LINK = `state = 'waiting' AND NOT ${HAS_LINK}`
+
+type Time = { readonly nowMs: InstantMs; readonly wallMs: number; readonly claimMs: number }
 
 /**
- * Takes due mails for `claimMs` of wall time, those that have waited longest first. The ones whose links end are taken apart:
- * behind the mails of a day they would have ended, and nobody could sign in; and anybody may have them sent, so the others do not
+ * Takes due mails whose links end for `claimMs` of wall time, those that have waited longest first. They are taken apart: behind
+ * the mails of a day they would have ended, and nobody could sign in; and anybody may have them sent, so the others do not
  * wait behind them either.
  */
-export async function claimMails(
-  sql: Sql,
-  share: MailShare,
-  time: { readonly nowMs: InstantMs; readonly wallMs: number; readonly claimMs: number },
-  limit: number,
-): Promise<ClaimedMail[]> {
+export async function claimLinks(sql: Sql, time: Time, limit: number): Promise<ClaimedMail[]> {
   const rows = await sql.query<MailRow>(
-    `WITH due AS (${DUE[share]} ORDER BY due_at_ms LIMIT $4 FOR UPDATE SKIP LOCKED)
+    `WITH due AS (
+       SELECT bucket, event_key, kind, to_address FROM mails
+       WHERE state = 'waiting' AND due_at_ms <= $1 AND ${FREE} AND ${HAS_LINK}
+       ORDER BY due_at_ms LIMIT $4 FOR UPDATE SKIP LOCKED)
      UPDATE mails SET claimed_until_wall_ms = $2, claim_fence = claim_fence + 1
      WHERE (bucket, event_key, kind, to_address) IN (TABLE due)
      RETURNING *`,
     [time.nowMs, time.wallMs + time.claimMs, time.wallMs, limit],
   )
-  return rows.map((row) => ({
+  return rows.map(claimedMail)
+}
+
+/** `leftOff`: after which account to go on; empty when the turn is that of the first one. */
+export type ClaimedTurn = { readonly mails: readonly ClaimedMail[]; readonly leftOff: string }
+
+/**
+ * Takes other due mails, of the accounts that come after `leftOff` one after another, of each those that have waited longest:
+ * whoever has a thousand keeps nobody waiting. Accounts are jumped along, so that it costs as much whatever waits of one; and
+ * none is looked at where nothing is due.
+ */
+export async function claimMails(sql: Sql, time: Time, limit: number, leftOff = ''): Promise<ClaimedTurn> {
+  const lanes = await sql.query<{ account: string }>(
+    `WITH RECURSIVE walk AS (
+       SELECT $3::text AS account, false AS is_due, 0 AS number
+       WHERE EXISTS (SELECT FROM mails WHERE ${WAITS_WITHOUT_LINK} AND due_at_ms <= $1)
+       UNION ALL
+       SELECT following.account, following.due_at_ms <= $1,
+         walk.number + CASE WHEN following.due_at_ms <= $1 THEN 1 ELSE 0 END
+       FROM walk CROSS JOIN LATERAL (
+         SELECT ${ACCOUNT} AS account, due_at_ms FROM mails
+         WHERE ${WAITS_WITHOUT_LINK} AND ${ACCOUNT} > walk.account
+         ORDER BY ${ACCOUNT}, due_at_ms LIMIT 1) AS following
+       WHERE walk.number < $2)
+     SELECT account FROM walk WHERE is_due`,
+    [time.nowMs, limit, leftOff],
+  )
+  if (lanes.length === 0) return { mails: [], leftOff: '' }
+  const accounts = lanes.map(({ account }) => account)
+  const rows = await sql.query<MailRow>(CLAIM_IN_TURN, [
+    time.nowMs,
+    time.wallMs + time.claimMs,
+    time.wallMs,
+    limit,
+    accounts,
+  ])
+  return { mails: rows.map(claimedMail), leftOff: lanes.length < limit ? '' : (accounts.at(-1) ?? '') }
+}
+
+/** In the words of the index `mails_by_account`. */
+const ACCOUNT = `coalesce(account_id, '-')`
+
+/** Of an order and an address one; the next when that is over. */
+const CLAIM_IN_TURN = `
+  WITH due AS (
+    SELECT heads.*, row_number() OVER (PARTITION BY lane.account ORDER BY heads.due_at_ms) AS turn
+    FROM unnest($5::text[]) AS lane (account) CROSS JOIN LATERAL (
+      SELECT bucket, event_key, kind, to_address, due_at_ms FROM mails AS mail
+      WHERE ${WAITS_WITHOUT_LINK} AND ${ACCOUNT} = lane.account AND due_at_ms <= $1 AND ${FREE}
+        AND NOT EXISTS (
+          SELECT FROM mails AS earlier
+          WHERE earlier.bucket = mail.bucket AND earlier.order_id = mail.order_id
+            AND earlier.sequence < mail.sequence AND earlier.to_address = mail.to_address
+            AND earlier.state = 'waiting')
+      ORDER BY due_at_ms LIMIT $4) AS heads),
+  picked AS (SELECT bucket, event_key, kind, to_address FROM due ORDER BY turn, due_at_ms LIMIT $4)
+  UPDATE mails SET claimed_until_wall_ms = $2, claim_fence = claim_fence + 1
+  WHERE (bucket, event_key, kind, to_address) IN (
+    SELECT bucket, event_key, kind, to_address FROM mails JOIN picked USING (bucket, event_key, kind, to_address)
+    WHERE state = 'waiting' AND due_at_ms <= $1 AND ${FREE} FOR NO KEY UPDATE OF mails SKIP LOCKED)
+  RETURNING *`
+
+function claimedMail(row: MailRow): ClaimedMail {
+  return {
     bucket: row.bucket,
     eventKey: row.event_key,
     content: { kind: row.kind, data: row.data } as MailContent,
@@ -132,7 +181,7 @@ export async function claimMails(
     queuedAtMs: row.queued_at_ms,
     attempts: row.attempts + 1,
     fence: row.claim_fence,
-  }))
+  }
 }
 
 const IS_THIS = 'bucket = $1 AND event_key = $2 AND kind = $3 AND to_address = $4'

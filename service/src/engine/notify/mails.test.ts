@@ -2,6 +2,7 @@ import { createSecretKey } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { Mail, MailAnswer, MailChannel } from '../../channels/channel.ts'
 import { systemClock } from '../../clock.ts'
+import type { Sql } from '../../db/database.ts'
 import { claimMails, deleteMails, queueMail } from '../../db/mails.ts'
 import { muteMail, turnMailsOff } from '../../db/notification_settings.ts'
 import { HOUR_MS, SECOND_MS } from '../../domain/time.ts'
@@ -261,6 +262,68 @@ describe('mails are handed on', () => {
     expect(server.said()).toEqual([1, 2, 3, 10, 11].map((sequence) => `${FIRST_ORDER}:${sequence}`))
   })
 
+  test('accounts have their mails sent in turn, however many one of them has waiting', async () => {
+    for (let index = 0; index < 100; index += 1) await queue(`flood ${index}`, { accountId: 'acc_flood000' })
+    stage.advance(SECOND_MS)
+    const others = Array.from({ length: 45 }, (_, n) => `acc_other${String(n).padStart(3, '0')}`)
+    for (const accountId of others) await queue(accountId, { accountId })
+    await queue('of no account')
+    const server = mailServer()
+    for (let step = 0; step < 3; step += 1) await server.step()
+    const said = server.said()
+    expect(said).toEqual(expect.arrayContaining([...others, 'of no account']))
+    expect(said.filter((what) => what.startsWith('flood')).length).toBeLessThanOrEqual(14)
+    await server.all()
+    expect(server.sent).toHaveLength(146)
+  })
+
+  test('of accounts with nothing that may leave now, all are gone past before there is a rest', async () => {
+    const away = mailServer(() => ({ kind: 'failed', why: 'it is away' }))
+    for (let index = 0; index < 50; index += 1) {
+      await queue(`early ${index}`, { accountId: `acc_early${String(index).padStart(3, '0')}` })
+    }
+    await away.all()
+    await queue('late', { accountId: 'acc_zlast000' })
+    const server = mailServer()
+    await server.all()
+    expect(server.said()).toEqual(['late'])
+    // Of others, who hold them: whoever finds nothing rests.
+    stage.advance(60 * SECOND_MS)
+    await stage.corrupt('UPDATE mails SET claimed_until_wall_ms = $1', [world.clock.wallMs() + 6_000])
+    const busy = mailServer()
+    await busy.all()
+    expect(busy.sent).toEqual([])
+  })
+
+  test('what one account has waiting costs no claim of others', async () => {
+    const time = () => ({ nowMs: world.clock.nowMs(), wallMs: world.clock.wallMs(), claimMs: 1 })
+    const pagesOfClaim = async () => {
+      await stage.corrupt('VACUUM ANALYZE mails')
+      let pages = 0
+      // Both statements of a claim, and the second as it would be after the first.
+      const sql: Sql = {
+        query: async (text, values) => {
+          pages += await pagesTouched(stage.db, (counted) => counted.query(text, values))
+          return text.includes('UPDATE') ? [] : stage.db.query(text, values)
+        },
+      }
+      await claimMails(sql, time(), 20)
+      return pages
+    }
+    const queueMany = (from: number, to: number) =>
+      stage.corrupt(
+        `INSERT INTO mails (bucket, event_key, kind, to_address, account_id, data, message_id, queued_at_ms, due_at_ms)
+         SELECT 0, 'many:' || n, 'security_notice', 'reads@example.org', 'acc_flood000', '{}',
+           'message_id_of_many_' || n, $3::bigint, $3::bigint
+         FROM generate_series($1::integer, $2::integer) AS n`,
+        [from, to, world.clock.nowMs() - 1],
+      )
+    await queueMany(1, 100)
+    const few = await pagesOfClaim()
+    await queueMany(101, 20_000)
+    expect(await pagesOfClaim()).toBeLessThan(few * 2 + 100)
+  })
+
   test('a link that ends does not wait behind all other mails, nor they behind links', async () => {
     for (let index = 0; index < 30; index += 1) await queue(`notice ${index}`)
     stage.advance(SECOND_MS)
@@ -337,8 +400,7 @@ describe('mails are handed on', () => {
   })
 
   test('what waits behind mails that have to be tried again is not gone through for every claim', async () => {
-    const pages = () =>
-      pagesTouched(stage.db, (sql) => claimMails(sql, 'others', { ...time(), claimMs: 1 }, 20))
+    const pages = () => pagesTouched(stage.db, (sql) => claimMails(sql, { ...time(), claimMs: 1 }, 20))
     const time = () => ({ nowMs: world.clock.nowMs(), wallMs: world.clock.wallMs() })
     const away = mailServer(() => ({ kind: 'failed', why: 'it is away' }))
     const queueOrders = async (count: number) => {

@@ -2,10 +2,10 @@ import type { Mail, MailAnswer, MailChannel } from '../../channels/channel.ts'
 import {
   beginMail,
   type ClaimedMail,
+  claimLinks,
   claimMails,
   endMail,
   giveUpMails,
-  type MailShare,
   noteMailSent,
   postponeMail,
   renewMailClaim,
@@ -26,7 +26,7 @@ export type MailParts = {
 }
 
 /** No more of those with links, because anybody may have them sent. */
-const MAILS_A_STEP: Readonly<Record<MailShare, number>> = { links: 10, others: 20 }
+const MAILS_A_STEP = { links: 10, others: 20 }
 /** A worker that died is followed after this; one that waits for a slow mail server renews it. */
 const CLAIM_MS = 6_000
 const RENEW_AFTER_MS = 2_000
@@ -64,7 +64,7 @@ export function mailSender(
   world: World,
   { render }: MailParts,
   channel: MailChannel,
-): Readonly<Record<MailShare, SendingStep>> {
+): { readonly links: SendingStep; readonly others: SendingStep } {
   // One line when trouble begins and one when it ends, however many mails wait.
   let isTroubled = false
   const note = (answer: MailAnswer) => {
@@ -74,24 +74,45 @@ export function mailSender(
     if (answer.kind === 'accepted' && isTroubled) world.log.info({}, 'mails are handed on again')
     isTroubled = answer.kind === 'failed' || (isTroubled && answer.kind !== 'accepted')
   }
-  const sending =
-    (share: MailShare): SendingStep =>
-    async (signal) => {
-      const { clock, db } = world
-      const time = { nowMs: clock.nowMs(), wallMs: clock.wallMs(), claimMs: CLAIM_MS }
-      const claimed = await claimMails(db, share, time, MAILS_A_STEP[share])
-      await atOnce(world.policy.atOnce, claimed, async (mail) => {
-        if (signal.aborted) return returnMail(db, mail)
-        // The ones before it took their time: it may be in other hands by now.
-        if (!(await beginMail(db, mail, clock.wallMs() + CLAIM_MS))) return
-        const answer = await holding(world, mail, () => send(world, render, channel, mail))
-        if (answer.kind !== 'useless') note(answer)
-        await write(world, mail, answer)
-      })
-      // What is over may have had the next mail of its order waiting behind it.
-      return claimed.length > 0
-    }
-  return { links: sending('links'), others: sending('others') }
+  const handOn = async (claimed: readonly ClaimedMail[], signal: AbortSignal) => {
+    const { clock, db } = world
+    await atOnce(world.policy.atOnce, claimed, async (mail) => {
+      if (signal.aborted) return returnMail(db, mail)
+      // The ones before it took their time: it may be in other hands by now.
+      if (!(await beginMail(db, mail, clock.wallMs() + CLAIM_MS))) return
+      const answer = await holding(world, mail, () => send(world, render, channel, mail))
+      if (answer.kind !== 'useless') note(answer)
+      await write(world, mail, answer)
+    })
+    // What is over may have had the next mail of its order waiting behind it.
+    return claimed.length > 0
+  }
+  const claimOthers = claimingInTurn(world)
+  return {
+    links: async (signal) => handOn(await claimLinks(world.db, timeOf(world), MAILS_A_STEP.links), signal),
+    others: async (signal) => {
+      const { mails, mayBeMore } = await claimOthers()
+      return (await handOn(mails, signal)) || mayBeMore
+    },
+  }
+}
+
+function timeOf({ clock }: World) {
+  return { nowMs: clock.nowMs(), wallMs: clock.wallMs(), claimMs: CLAIM_MS }
+}
+
+/** Goes round the accounts. Nothing more: it came round, and nothing was to be had of any of them. */
+function claimingInTurn(world: World) {
+  let leftOff = ''
+  let isRoundEmpty = true
+  return async () => {
+    const turn = await claimMails(world.db, timeOf(world), MAILS_A_STEP.others, leftOff)
+    leftOff = turn.leftOff
+    isRoundEmpty &&= turn.mails.length === 0
+    const mayBeMore = leftOff !== '' || !isRoundEmpty
+    if (leftOff === '') isRoundEmpty = true
+    return { mails: turn.mails, mayBeMore }
+  }
 }
 
 /** Keeps the claim for as long as the work takes, so that nobody sends the same mail meanwhile. */
