@@ -233,7 +233,7 @@ export interface paths {
         put?: never;
         /**
          * Have the events of all orders sent to a URL
-         * @description The same URL again is the same endpoint, and enabled. An account has at most 10.
+         * @description The same URL again is the same endpoint, and enabled. An account has at most 10. Costs as much as creating an order.
          */
         post: operations["createWebhookEndpoint"];
         delete?: never;

@@ -443,7 +443,8 @@ async function buildInterface(
   const { buildServer } = await import('./http/server.ts')
   const { wallMs, nowMs } = operator.clock
   const accounts = { db: world.db, box: createSecretBox(api.accountKeys), wallMs }
-  const owners = { ...accounts, nowMs, baseUrl, loopbackAllowed: operator.limits.loopbackCallbacks }
+  const { loopbackCallbacks: loopbackAllowed, changes: changeLimits } = operator.limits
+  const owners = { ...accounts, nowMs, baseUrl, loopbackAllowed, changeLimits }
   const apiKeys = openApiKeys({
     ...accounts,
     onTouchFailed: (error) => operator.logger.warn({ err: error }, 'the last use of a key was not noted'),

@@ -1,4 +1,5 @@
 import { countAsk } from '../db/ask_counts.ts'
+import type { By } from '../db/audit_log.ts'
 import type { Sql } from '../db/database.ts'
 import type { Rejection } from '../domain/outcome.ts'
 import { MINUTE_MS, SECOND_MS } from '../domain/time.ts'
@@ -19,6 +20,7 @@ export type TooOften = Rejection & { readonly code: 'asked_too_often'; readonly 
 export async function refuseFlood(
   { db, wallMs }: Pick<AccountsPlace, 'wallMs'> & { readonly db: Sql },
   asked: readonly { readonly what: string; readonly max: number }[],
+  tooMany = 'too many mails were asked for',
 ): Promise<TooOften | null> {
   const nowMs = wallMs()
   let isOver = false
@@ -32,6 +34,35 @@ export async function refuseFlood(
   }
   if (!isOver) return null
   const retryAfterSeconds = Math.max(1, Math.ceil((untilMs - nowMs) / SECOND_MS))
-  const message = `too many mails were asked for; try again in ${retryAfterSeconds} s`
+  const message = `${tooMany}; try again in ${retryAfterSeconds} s`
   return { code: 'asked_too_often', message, retryAfterSeconds }
+}
+
+/** How often an account may be changed within a quarter of an hour. */
+export type ChangeLimits = {
+  /** Keys made, and secrets of keys: each is a row that is kept for good, and a mail that nobody can switch off. */
+  readonly keys: number
+  /** Everything else: each is a row that is kept for good, of up to 2 kB. */
+  readonly settings: number
+}
+
+type Changing = Pick<AccountsPlace, 'wallMs'> & { readonly db: Sql; readonly changeLimits: ChangeLimits }
+
+/** Before a key is made or gets a new secret. Ending one is never refused. */
+export function refuseManyKeyActs(place: Changing, accountId: string): Promise<TooOften | null> {
+  const asked = [{ what: `keys:${accountId}`, max: place.changeLimits.keys }]
+  return refuseFlood(place, asked, 'too many keys and secrets were made')
+}
+
+/**
+ * Before something else of an account is changed; what only ends something is never refused. Who is signed in is counted apart
+ * from keys: a stolen one must not keep its owner from anything.
+ */
+export function refuseManyChanges(
+  place: Changing,
+  accountId: string,
+  { actor }: By,
+): Promise<TooOften | null> {
+  const asked = [{ what: `changes:${actor}:${accountId}`, max: place.changeLimits.settings }]
+  return refuseFlood(place, asked, 'the settings were changed too often')
 }

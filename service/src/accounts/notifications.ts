@@ -17,7 +17,7 @@ export async function readPreferences(
   return settings ?? defaults
 }
 
-/** Holds for what happens from now on. */
+/** Holds for what happens from now on. What is so already is no act. */
 export function savePreferences(
   { db, wallMs }: AccountsPlace,
   by: By,
@@ -26,6 +26,7 @@ export function savePreferences(
 ): Promise<MailPreferences> {
   return db.transaction(async (tx) => {
     const before = await readPreferences({ db: tx }, accountId)
+    if (arePreferencesSame(before, wanted)) return before
     await tx.query(
       `INSERT INTO notification_settings (account_id, emails, muted) VALUES ($1, $2, $3)
        ON CONFLICT (account_id) DO UPDATE SET emails = excluded.emails, muted = excluded.muted`,
@@ -36,6 +37,10 @@ export function savePreferences(
     await appendAudit(tx, { ...entry, subject: accountId, detail })
     return wanted
   })
+}
+
+export function arePreferencesSame(one: MailPreferences, other: MailPreferences): boolean {
+  return describe(one) === describe(other)
 }
 
 function describe({ emails, muted }: MailPreferences): string {

@@ -4,15 +4,21 @@ import { queueMail } from '../db/mails.ts'
 import { fillRetrySlot, findRetrySlot, type RetrySlot } from '../db/retry_slots.ts'
 import { within } from '../db/within.ts'
 import { assert } from '../domain/assert.ts'
+import type { MailPreferences } from '../domain/notifications/preferences.ts'
 import { accept, type Outcome, refuse } from '../domain/outcome.ts'
-import { createKey, type NewKey, revokeKey, rotateKey, type ToldSecret } from './keys.ts'
+import { refuseManyChanges, refuseManyKeyActs } from './ask_limit.ts'
+import { countLiveKeys, createKey, type NewKey, revokeKey, rotateKey, type ToldSecret } from './keys.ts'
+import { arePreferencesSame, readPreferences, savePreferences } from './notifications.ts'
 import type { OwnerPlace, Requester } from './owner_place.ts'
 import type { SignedIn } from './sessions.ts'
 import {
+  type Changed,
   createEndpoint,
   deleteEndpoint,
   disableEndpoint,
   enableEndpoint,
+  findEndpoint,
+  listEndpoints,
   type WebhookEndpoint,
 } from './webhook_endpoints.ts'
 import { rotateWebhookSecret, type ToldWebhookSecret } from './webhook_secrets.ts'
@@ -40,20 +46,18 @@ const KEYS_MAX = 100
  * What owners do to their keys and webhooks: each act with its row in the audit log, and with a mail where somebody else
  * may have done it, all in one transaction.
  */
-export function makeKey(
+export async function makeKey(
   place: OwnerPlace,
   owner: Owner,
   wanted: Omit<NewKey, 'accountId'>,
 ): Promise<Outcome<ToldSecret>> {
   const { accountId, email, by } = owner
+  const flood = await refuseManyKeyActs(place, accountId)
+  if (flood !== null) return refuse(flood)
   return place.db.transaction(async (tx) => {
     // Whoever makes another one at this moment waits: else all of them would count the same.
     await tx.query('SELECT 1 AS one FROM accounts WHERE account_id = $1 FOR UPDATE', [accountId])
-    const [live] = await tx.query<{ count: number }>(
-      'SELECT count(*) AS count FROM api_keys WHERE account_id = $1 AND revoked_at_ms IS NULL',
-      [accountId],
-    )
-    if ((live?.count ?? 0) >= KEYS_MAX) {
+    if ((await countLiveKeys(tx, accountId)) >= KEYS_MAX) {
       return refuse({
         code: 'too_many_keys',
         message: `an account has at most ${KEYS_MAX} live keys: revoke one first`,
@@ -75,13 +79,15 @@ export function makeKey(
   })
 }
 
-export function replaceSecret(
+export async function replaceSecret(
   place: OwnerPlace,
   owner: Owner,
   keyId: string,
   options: Parameters<typeof rotateKey>[3],
 ): ReturnType<typeof rotateKey> {
   const { accountId, by } = owner
+  const flood = await refuseManyKeyActs(place, accountId)
+  if (flood !== null) return refuse(flood)
   return place.db.transaction(async (tx) => {
     const told = await rotateKey(inside(place, tx), by, { keyId, accountId }, options)
     if (told.ok) {
@@ -132,18 +138,29 @@ export async function addEndpointOnce(
 /** Thrown so that a request whose slot was filled meanwhile undoes what it began. */
 class SlotTaken extends Error {}
 
-function add(
+async function add(
   place: OwnerPlace,
   owner: Owner,
   url: string,
   retry: RetrySlot | null,
 ): Promise<Outcome<WebhookEndpoint>> {
-  const { accountId } = owner
+  const { accountId, by } = owner
+  const fill = async (db: Sql, answer: WebhookEndpoint) => {
+    if (retry === null) return
+    const filled = { bodyHash: retry.bodyHash, orderId: '', answer }
+    if (!(await fillRetrySlot(db, accountId, retry.slot, filled, place.wallMs()))) throw new SlotTaken()
+  }
+  // Whoever asks for what is there waits for nobody, and nobody for them.
+  const known = (await listEndpoints(place, accountId)).find((endpoint) => endpoint.url === url)
+  if (known?.disabledAtMs === null) {
+    await fill(place.db, known)
+    return accept(known)
+  }
+  const flood = await refuseManyChanges(place, accountId, by)
+  if (flood !== null) return refuse(flood)
   const create = async (inner: OwnerPlace) => {
     const made = await createEndpoint(inner, accountId, url)
-    if (!made.ok || retry === null) return made
-    const filled = { bodyHash: retry.bodyHash, orderId: '', answer: made.value }
-    if (!(await fillRetrySlot(inner.db, accountId, retry.slot, filled, place.wallMs()))) throw new SlotTaken()
+    if (made.ok) await fill(inner.db, made.value.value)
     return made
   }
   const subjectOf = ({ endpointId }: WebhookEndpoint) => endpointId
@@ -164,54 +181,66 @@ async function earlierOf(
   return accept({ endpoint: filled.answer as WebhookEndpoint, isReplay: true })
 }
 
-export function switchEndpoint(
+export async function switchEndpoint(
   place: OwnerPlace,
   owner: Owner,
   endpointId: string,
   isEnabled: boolean,
 ): Promise<Outcome<WebhookEndpoint>> {
+  const { accountId, by } = owner
+  const known = await findEndpoint(place, accountId, endpointId)
+  if (known !== null && (known.disabledAtMs === null) === isEnabled) return accept(known)
+  const flood = known !== null && isEnabled ? await refuseManyChanges(place, accountId, by) : null
+  if (flood !== null) return refuse(flood)
   const turn = isEnabled ? enableEndpoint : disableEndpoint
-  return noted(place, owner, 'endpoint_changed', (inner) => turn(inner, owner.accountId, endpointId), {
+  return noted(place, owner, 'endpoint_changed', (inner) => turn(inner, accountId, endpointId), {
     subjectOf: () => endpointId,
     detail: { enabled: String(isEnabled) },
   })
 }
 
 export function removeEndpoint(place: OwnerPlace, owner: Owner, endpointId: string): Promise<Outcome<null>> {
-  return noted(
-    place,
-    owner,
-    'endpoint_deleted',
-    (inner) => deleteEndpoint(inner, owner.accountId, endpointId),
-    {
-      subjectOf: () => endpointId,
-      detail: {},
-    },
-  )
+  const remove = async (inner: OwnerPlace) => {
+    const removed = await deleteEndpoint(inner, owner.accountId, endpointId)
+    return removed.ok ? accept({ value: null, isChanged: true }) : removed
+  }
+  return noted(place, owner, 'endpoint_deleted', remove, { subjectOf: () => endpointId, detail: {} })
 }
 
-export function replaceWebhookSecret(
+export async function replaceWebhookSecret(
   place: OwnerPlace,
   { accountId, by }: Owner,
   options: { readonly overlapMs: number; readonly replacesNewest: boolean },
 ): Promise<Outcome<ToldWebhookSecret>> {
-  return rotateWebhookSecret(place, by, accountId, options)
+  const flood = await refuseManyChanges(place, accountId, by)
+  return flood === null ? rotateWebhookSecret(place, by, accountId, options) : refuse(flood)
 }
 
-/** An act that was refused is none. */
+export async function choosePreferences(
+  place: OwnerPlace,
+  { accountId, by }: Owner,
+  wanted: MailPreferences,
+): Promise<Outcome<MailPreferences>> {
+  if (arePreferencesSame(await readPreferences(place, accountId), wanted)) return accept(wanted)
+  const flood = await refuseManyChanges(place, accountId, by)
+  return flood === null ? accept(await savePreferences(place, by, accountId, wanted)) : refuse(flood)
+}
+
+/** An act that was refused is none, and neither is one that changed nothing. */
 function noted<Value>(
   place: OwnerPlace,
   { accountId, by }: Owner,
   act: AuditAct,
-  work: (inner: OwnerPlace) => Promise<Outcome<Value>>,
+  work: (inner: OwnerPlace) => Promise<Outcome<Changed<Value>>>,
   told: { subjectOf(value: Value): string; readonly detail: Readonly<Record<string, string>> },
 ): Promise<Outcome<Value>> {
   return place.db.transaction(async (tx) => {
     const done = await work(inside(place, tx))
     if (!done.ok) return done
+    const { value, isChanged } = done.value
     const entry = { chain: accountId, atMs: place.wallMs(), act, by, detail: told.detail }
-    await appendAudit(tx, { ...entry, subject: told.subjectOf(done.value) })
-    return accept(done.value)
+    if (isChanged) await appendAudit(tx, { ...entry, subject: told.subjectOf(value) })
+    return accept(value)
   })
 }
 

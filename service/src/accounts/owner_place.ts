@@ -1,5 +1,6 @@
 import type { By } from '../db/audit_log.ts'
 import type { InstantMs } from '../domain/time.ts'
+import type { ChangeLimits } from './ask_limit.ts'
 import type { KeysPlace } from './keys.ts'
 import type { EndpointsPlace } from './webhook_endpoints.ts'
 
@@ -9,6 +10,7 @@ export type OwnerPlace = KeysPlace &
     nowMs(): InstantMs
     /** Where links in mails lead to, without a slash at the end. */
     baseUrl(): string
+    readonly changeLimits: ChangeLimits
   }
 
 /** Who sent a request, as far as it is written down. */

@@ -15,6 +15,9 @@ export type WebhookEndpoint = {
   readonly disabledBy: 'owner' | 'receiver' | null
 }
 
+/** What came of an act that may be done again. */
+export type Changed<Value> = { readonly value: Value; readonly isChanged: boolean }
+
 export type EndpointsPlace = {
   readonly db: Database
   wallMs(): InstantMs
@@ -33,7 +36,7 @@ export async function createEndpoint(
   place: EndpointsPlace,
   accountId: string,
   url: string,
-): Promise<Outcome<WebhookEndpoint>> {
+): Promise<Outcome<Changed<WebhookEndpoint>>> {
   const read = readReceiverUrl(url, place.loopbackAllowed)
   if (!read.ok) return refuse({ ...read.rejection, message: `the URL ${read.rejection.message}` })
   return place.db.transaction(async (tx) => {
@@ -44,7 +47,9 @@ export async function createEndpoint(
       return refuse({ code: 'account_not_found', message: `there is no account ${accountId}` })
     }
     const known = await listEndpoints({ db: tx }, accountId)
-    if (known.length >= ENDPOINTS_MAX && !known.some((endpoint) => endpoint.url === url)) {
+    const same = known.find((endpoint) => endpoint.url === url)
+    if (same?.disabledAtMs === null) return accept({ value: same, isChanged: false })
+    if (known.length >= ENDPOINTS_MAX && same === undefined) {
       return refuse({
         code: 'too_many_endpoints',
         message: `an account has at most ${ENDPOINTS_MAX} endpoints: delete one first`,
@@ -57,7 +62,7 @@ export async function createEndpoint(
       [`we_${randomBytes(8).toString('hex')}`, accountId, url, place.wallMs()],
     )
     assert(endpoint !== undefined, 'the endpoint is new or was there')
-    return accept(endpoint)
+    return accept({ value: endpoint, isChanged: true })
   })
 }
 
@@ -72,16 +77,28 @@ export function listEndpoints(
   )
 }
 
+export async function findEndpoint(
+  { db }: { readonly db: Sql },
+  accountId: string,
+  endpointId: string,
+): Promise<WebhookEndpoint | null> {
+  const [endpoint] = await db.query<WebhookEndpoint>(
+    `SELECT ${COLUMNS} FROM webhook_endpoints WHERE account_id = $1 AND endpoint_id = $2`,
+    [accountId, endpointId],
+  )
+  return endpoint ?? null
+}
+
 /** What still waits for it is not told any more; the delivery log keeps what was. Refusal: `endpoint_not_found`. */
 export function disableEndpoint(
   { db, wallMs }: EndpointsPlace,
   accountId: string,
   endpointId: string,
-): Promise<Outcome<WebhookEndpoint>> {
+): Promise<Outcome<Changed<WebhookEndpoint>>> {
   return change(
     db,
-    `UPDATE webhook_endpoints SET disabled_at_ms = coalesce(disabled_at_ms, $3), disabled_by = coalesce(disabled_by, 'owner')
-     WHERE account_id = $1 AND endpoint_id = $2 RETURNING ${COLUMNS}`,
+    `UPDATE webhook_endpoints SET disabled_at_ms = $3, disabled_by = 'owner'
+     WHERE account_id = $1 AND endpoint_id = $2 AND disabled_at_ms IS NULL RETURNING ${COLUMNS}`,
     [accountId, endpointId, wallMs()],
   )
 }
@@ -94,11 +111,11 @@ export function enableEndpoint(
   { db }: EndpointsPlace,
   accountId: string,
   endpointId: string,
-): Promise<Outcome<WebhookEndpoint>> {
+): Promise<Outcome<Changed<WebhookEndpoint>>> {
   return change(
     db,
     `UPDATE webhook_endpoints SET disabled_at_ms = NULL, disabled_by = NULL
-     WHERE account_id = $1 AND endpoint_id = $2 RETURNING ${COLUMNS}`,
+     WHERE account_id = $1 AND endpoint_id = $2 AND disabled_at_ms IS NOT NULL RETURNING ${COLUMNS}`,
     [accountId, endpointId],
   )
 }
@@ -109,24 +126,27 @@ export async function deleteEndpoint(
   accountId: string,
   endpointId: string,
 ): Promise<Outcome<null>> {
-  const deleted = await change(
-    db,
-    `DELETE FROM webhook_endpoints WHERE account_id = $1 AND endpoint_id = $2 RETURNING ${COLUMNS}`,
+  const deleted = await db.query(
+    'DELETE FROM webhook_endpoints WHERE account_id = $1 AND endpoint_id = $2 RETURNING endpoint_id',
     [accountId, endpointId],
   )
-  return deleted.ok ? accept(null) : deleted
+  return deleted.length === 0 ? noSuchEndpoint(endpointId) : accept(null)
 }
 
 const COLUMNS = `endpoint_id AS "endpointId", url, created_at_ms AS "createdAtMs", disabled_at_ms AS "disabledAtMs",
   disabled_by AS "disabledBy"`
 
+/** A statement that finds nothing to change may have found the endpoint as it is wanted. */
 async function change(
   db: Sql,
   statement: string,
   values: readonly [string, string, ...unknown[]],
-): Promise<Outcome<WebhookEndpoint>> {
+): Promise<Outcome<Changed<WebhookEndpoint>>> {
+  const [accountId, endpointId] = values
   const [endpoint] = await db.query<WebhookEndpoint>(statement, values)
-  return endpoint === undefined ? noSuchEndpoint(values[1]) : accept(endpoint)
+  if (endpoint !== undefined) return accept({ value: endpoint, isChanged: true })
+  const known = await findEndpoint({ db }, accountId, endpointId)
+  return known === null ? noSuchEndpoint(endpointId) : accept({ value: known, isChanged: false })
 }
 
 function noSuchEndpoint(endpointId: string) {

@@ -9,8 +9,17 @@ import { operator } from '../db/audit_log.ts'
 import { type Database, openDatabase } from '../db/database.ts'
 import type { Outcome } from '../domain/outcome.ts'
 import { createAccount } from './accounts.ts'
+import { ASK_WINDOW_MS } from './ask_limit.ts'
 import { createKey, revokeKey } from './keys.ts'
-import { addEndpointOnce, ownerByKey, removeEndpoint } from './owner_acts.ts'
+import {
+  addEndpoint,
+  addEndpointOnce,
+  choosePreferences,
+  ownerByKey,
+  removeEndpoint,
+  replaceWebhookSecret,
+  switchEndpoint,
+} from './owner_acts.ts'
 import type { OwnerPlace } from './owner_place.ts'
 import { createSecretBox } from './secret_box.ts'
 import { findUnopenable } from './unopenable_secrets.ts'
@@ -57,6 +66,7 @@ beforeAll(async () => {
     nowMs,
     baseUrl: () => '',
     loopbackAllowed: false,
+    changeLimits: { keys: 20, settings: 60 },
     onUnopened: (accountId, error) => void unopened.push(`${accountId} ${error}`),
   }
 })
@@ -184,7 +194,9 @@ test('the sandbox has the secret that it names, whatever was there before', asyn
 test('endpoints are made once for a URL, disabled, enabled and deleted', async () => {
   const account = await makeAccount()
   const url = 'https://shop.example/hooks'
-  const made = accepted(await createEndpoint(place, account, url))
+  const changed = <Value>(value: Value) => ({ value, isChanged: true })
+  const asItWas = <Value>(value: Value) => ({ value, isChanged: false })
+  const { value: made } = accepted(await createEndpoint(place, account, url))
   expect(made).toEqual({
     endpointId: expect.stringMatching(/^we_[0-9a-f]{16}$/),
     url,
@@ -194,12 +206,14 @@ test('endpoints are made once for a URL, disabled, enabled and deleted', async (
   })
   now += 1_000
   const disabled = { ...made, disabledAtMs: now, disabledBy: 'owner' }
-  expect(accepted(await disableEndpoint(place, account, made.endpointId))).toEqual(disabled)
+  expect(accepted(await disableEndpoint(place, account, made.endpointId))).toEqual(changed(disabled))
   now += 1_000
-  expect(accepted(await disableEndpoint(place, account, made.endpointId))).toEqual(disabled)
-  expect(accepted(await enableEndpoint(place, account, made.endpointId))).toEqual(made)
+  expect(accepted(await disableEndpoint(place, account, made.endpointId))).toEqual(asItWas(disabled))
+  expect(accepted(await enableEndpoint(place, account, made.endpointId))).toEqual(changed(made))
+  expect(accepted(await enableEndpoint(place, account, made.endpointId))).toEqual(asItWas(made))
   await disableEndpoint(place, account, made.endpointId)
-  expect(accepted(await createEndpoint(place, account, url))).toEqual(made)
+  expect(accepted(await createEndpoint(place, account, url))).toEqual(changed(made))
+  expect(accepted(await createEndpoint(place, account, url))).toEqual(asItWas(made))
   expect(await listEndpoints(place, account)).toEqual([made])
   expect(codeOf(await deleteEndpoint(place, account, made.endpointId))).toBe('accepted')
   expect(await listEndpoints(place, account)).toEqual([])
@@ -250,7 +264,7 @@ test('a refusal fills no slot: the request is judged afresh', async () => {
 
 test('an endpoint is nobody else’s', async () => {
   const [mine, other] = [await makeAccount(), await makeAccount()]
-  const { endpointId } = accepted(await createEndpoint(place, mine, 'https://shop.example/'))
+  const { endpointId } = accepted(await createEndpoint(place, mine, 'https://shop.example/')).value
   const codes = await Promise.all(
     [disableEndpoint, enableEndpoint, deleteEndpoint].map((act) => act(place, other, endpointId)),
   )
@@ -273,4 +287,86 @@ test('URLs that nobody may be sent to are refused, as callback_url is, and there
   expect(codeOf(await createEndpoint(place, 'acc_0000000000000000', 'https://shop.example/'))).toBe(
     'account_not_found',
   )
+})
+
+test('what changes nothing is no act, however often it is asked for', async () => {
+  const account = await makeAccount()
+  const owner = { accountId: account, email: null, by: operator }
+  const byKey = ownerByKey({ keyId: 'ck_shop', accountId: account }, '127.0.0.1')
+  const url = 'https://shop.example/hooks'
+  const made = accepted(await addEndpoint(place, owner, url))
+  for (let index = 0; index < 100; index += 1) {
+    expect(accepted(await addEndpoint(place, owner, url))).toEqual(made)
+    const retry = { slot: `key:${index}`, bodyHash: 'same' }
+    expect(accepted(await addEndpointOnce(place, byKey, url, retry))).toEqual({
+      endpoint: made,
+      isReplay: false,
+    })
+    expect(accepted(await addEndpointOnce(place, byKey, url, retry)).isReplay).toBe(true)
+    expect(accepted(await switchEndpoint(place, owner, made.endpointId, true))).toEqual(made)
+    expect(codeOf(await choosePreferences(place, owner, { emails: 'all', muted: [] }))).toBe('accepted')
+  }
+  const off = { emails: 'off', muted: [] } as const
+  for (let index = 0; index < 100; index += 1) {
+    expect(accepted(await choosePreferences(place, owner, off))).toEqual(off)
+    const { disabledBy } = accepted(await switchEndpoint(place, owner, made.endpointId, false))
+    expect(disabledBy).toBe('owner')
+  }
+  expect(await actsOf(account)).toEqual([
+    'account_created',
+    'endpoint_created',
+    'notifications_changed',
+    'endpoint_changed',
+  ])
+})
+
+test('a URL that is there already is answered while somebody else holds the account', async () => {
+  const account = await makeAccount()
+  const owner = { accountId: account, email: null, by: operator }
+  const url = 'https://shop.example/hooks'
+  const made = accepted(await addEndpoint(place, owner, url))
+  await db.transaction(async (tx) => {
+    await tx.query('SELECT 1 AS one FROM accounts WHERE account_id = $1 FOR UPDATE', [account])
+    expect(accepted(await addEndpoint(place, owner, url))).toEqual(made)
+  })
+})
+
+test('the same new URL many times at once is one act', async () => {
+  const account = await makeAccount()
+  const owner = { accountId: account, email: null, by: operator }
+  const url = 'https://shop.example/hooks'
+  const made = await Promise.all([1, 2, 3, 4].map(() => addEndpoint(place, owner, url)))
+  expect(new Set(made.map((each) => accepted(each).endpointId)).size).toBe(1)
+  expect(await actsOf(account)).toEqual(['account_created', 'endpoint_created'])
+})
+
+test('settings are changed 60 times within a quarter of an hour, keys counted apart, and ending is never refused', async () => {
+  now += ASK_WINDOW_MS - (now % ASK_WINDOW_MS)
+  const account = await makeAccount()
+  const owner = { accountId: account, email: null, by: operator }
+  const byKey = ownerByKey({ keyId: 'ck_shop', accountId: account }, '127.0.0.1')
+  const url = 'https://shop.example/hooks'
+  const outcomes: string[] = []
+  let { endpointId } = accepted(await addEndpoint(place, byKey, url))
+  for (let index = 0; index < 59; index += 1) {
+    accepted(await removeEndpoint(place, byKey, endpointId))
+    endpointId = accepted(await addEndpoint(place, byKey, url)).endpointId
+  }
+  accepted(await switchEndpoint(place, byKey, endpointId, false))
+  const refused = await switchEndpoint(place, byKey, endpointId, true)
+  expect(refused).toMatchObject({
+    rejection: { code: 'asked_too_often', retryAfterSeconds: expect.any(Number) },
+  })
+  expect(codeOf(await addEndpoint(place, byKey, `${url}/other`))).toBe('asked_too_often')
+  accepted(await removeEndpoint(place, byKey, endpointId))
+  const lost = { overlapMs: 60_000, replacesNewest: true }
+  const choose = (index: number) =>
+    choosePreferences(place, owner, { emails: index % 2 === 0 ? 'off' : 'all', muted: [] })
+  for (let index = 0; index < 31; index += 1) {
+    outcomes.push(codeOf(await choose(index)), codeOf(await replaceWebhookSecret(place, owner, lost)))
+  }
+  expect(outcomes).toEqual([...new Array(60).fill('accepted'), 'asked_too_often', 'asked_too_often'])
+  expect(await actsOf(account)).toHaveLength(1 + 60 + 60 + 1 + 60)
+  now += ASK_WINDOW_MS
+  expect(codeOf(await addEndpoint(place, byKey, url))).toBe('accepted')
 })

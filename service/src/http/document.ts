@@ -32,6 +32,7 @@ const parts: HttpParts = {
     nowMs: nobody,
     baseUrl: nobody,
     loopbackAllowed: false,
+    changeLimits: { keys: 0, settings: 0 },
   },
   baseUrl: nobody,
   limits: defaultLimits,

@@ -2,8 +2,9 @@ import { connect } from 'node:net'
 import { Registry } from 'prom-client'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { soon } from '../../test/harness/eventually.ts'
+import type { ApiKey } from '../accounts/api_key.ts'
 import { fakeDesk, ORDER_ID, ORDER_TOKEN } from './testing/fake_desk.ts'
-import { API_SECRET, type Harness, signedHeaders, startHttp } from './testing/harness.ts'
+import { API_SECRET, fullKey, type Harness, signedHeaders, startHttp } from './testing/harness.ts'
 
 let http: Harness
 beforeAll(async () => {
@@ -181,6 +182,21 @@ test('units and bursts are told and enforced; a key and an address have their ow
   expect(answers[2]?.headers.get('ratelimit')).toBe('"burst";r=0;t=1')
   expect((await hasty.request('POST', create, { body: '{}' })).status).toBe(429)
   await hasty.close()
+})
+
+test('a hundred keys of one account have no more than four together, and others have their own', async () => {
+  const keys = Array.from({ length: 100 }, (_, n): ApiKey => ({ ...fullKey, keyId: `ck_key_no_${n}` }))
+  const other: ApiKey = { ...fullKey, keyId: 'ck_of_another', accountId: 'account-2' }
+  const limited = await startHttp({ keys: [...keys, other], limits: { unitsPerMinute: 10 } })
+  const ask = (key: string) => limited.signed('GET', `/v1/order/${ORDER_ID}`, undefined, { key })
+  const answers = await Promise.all(keys.map(({ keyId }) => ask(keyId)))
+  expect(answers.filter(({ status }) => status === 200)).toHaveLength(40)
+  const refused = answers.find(({ status }) => status === 429)
+  expect(refused?.json).toMatchObject({ error_code: 'RATE_LIMITED', retry_after: expect.any(Number) })
+  expect(refused?.headers.get('retry-after')).toBe(String(refused?.json.retry_after))
+  expect(refused?.headers.get('ratelimit')).toMatch(/^"account-minute";r=0;t=/)
+  expect((await ask(other.keyId)).status).toBe(200)
+  await limited.close()
 })
 
 const stoppedClock = {

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import type { ApiKeys } from '../accounts/api_key.ts'
+import type { ChangeLimits } from '../accounts/ask_limit.ts'
 import type { AddedEndpoint, Owner } from '../accounts/owner_acts.ts'
 import type { OwnerPlace } from '../accounts/owner_place.ts'
 import type { WebhookEndpoint } from '../accounts/webhook_endpoints.ts'
@@ -14,11 +15,11 @@ import type { SandboxRoutes } from './sandbox/sandbox_port.ts'
 
 /** Every limit a client can run into at the door (DESIGN §3). */
 export type HttpLimits = {
-  /** Units an API key, or an anonymous address, may spend in a minute. */
+  /** Units an API key, or an anonymous address, may spend in a minute; all keys of an account four times as many. */
   readonly unitsPerMinute: number
-  /** Requests that may come within one second. */
+  /** Requests that may come within one second; likewise. */
   readonly burstPerSecond: number
-  /** What creating an order costs; everything else costs 1. */
+  /** What creating an order costs, or what is as much work; everything else costs 1. */
   readonly createUnits: number
   readonly bodyBytesMax: number
   /** Addresses or CIDR ranges whose X-Forwarded-For is believed. Empty: nobody's. */
@@ -28,6 +29,8 @@ export type HttpLimits = {
   /** How often within a quarter of an hour a mail may be asked for: for one email address, and from one address. */
   readonly mailsPerEmail: number
   readonly mailsPerAddress: number
+  /** How often within a quarter of an hour an account may be changed. */
+  readonly changes: ChangeLimits
   /** True in the sandbox only: a callback_url may be plain http when it points at this machine. */
   readonly loopbackCallbacks: boolean
   /** Event streams that may be open at once, in this process and of one caller. */
@@ -44,6 +47,7 @@ export const defaultLimits: HttpLimits = {
   metricsAllow: [],
   mailsPerEmail: 5,
   mailsPerAddress: 20,
+  changes: { keys: 20, settings: 60 },
   loopbackCallbacks: false,
   streamsMax: 10_000,
   streamsPerCaller: 500,

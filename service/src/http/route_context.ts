@@ -3,8 +3,9 @@ import type { Answers } from './answers/answers.ts'
 import type { Authenticate } from './auth/authenticate.ts'
 import { type ClientAddress, limitedAs } from './limits/client_address.ts'
 import type { Guesses } from './limits/guesses.ts'
-import type { RateLimit } from './limits/rate_limit.ts'
+import type { RateLimit, Spent } from './limits/rate_limit.ts'
 import type { Seats } from './limits/seats.ts'
+import { type Turns, tooManyAtOnce } from './limits/turns.ts'
 import type { HttpParts, OperatorParts } from './parts.ts'
 
 /** What the operator's routes are made with. */
@@ -21,25 +22,39 @@ export type RouteContext = OperatorContext & {
   readonly guesses: Guesses
   readonly authenticate: Authenticate
   readonly seats: Seats
+  readonly turns: Turns
 }
 
-/** Spends units for whoever asks. False: the answer was 429, and the request is over. */
+/** What was spent for whoever asks. False: the answer was 429, and the request is over. */
 export function admit(
-  { limit, answers }: RouteContext,
+  { answers }: RouteContext,
   request: FastifyRequest,
   reply: FastifyReply,
-  who: string,
-  units: number,
+  { headers, refusal }: Spent,
 ): boolean {
-  const { headers, refusal } = limit.spend(who, units)
   request.exchange.limitHeaders = headers
   if (refusal === null) return true
   answers.problem(request, reply, refusal)
   return false
 }
 
+/** What `work` comes to when it is the turn of whoever asks; null when the request has been answered. */
+export async function inTurn<Value>(
+  { turns, answers }: RouteContext,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  who: string,
+  work: () => Promise<Value>,
+): Promise<{ readonly value: Value } | null> {
+  const done = await turns.take(who, work)
+  if (done !== null) return done
+  answers.problem(request, reply, tooManyAtOnce)
+  return null
+}
+
 export function admitAnonymous(context: RouteContext, request: FastifyRequest, reply: FastifyReply): boolean {
-  return admit(context, request, reply, `address:${limitedAs(context.addressOf(request.raw))}`, 1)
+  const who = `address:${limitedAs(context.addressOf(request.raw))}`
+  return admit(context, request, reply, context.limit.spend(who, 1))
 }
 
 /** The raw query as sent, without `?`. */

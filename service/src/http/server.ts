@@ -14,6 +14,7 @@ import { authenticator } from './auth/authenticate.ts'
 import { guesses } from './limits/guesses.ts'
 import { rateLimit } from './limits/rate_limit.ts'
 import { seats } from './limits/seats.ts'
+import { turns } from './limits/turns.ts'
 import { openOperatorServer, serveRoutes } from './operator_server.ts'
 import { ownerRoutes } from './owner/index.ts'
 import { orderPageRoute } from './pages/order.ts'
@@ -60,6 +61,7 @@ export function buildServer(parts: HttpParts): FastifyInstance {
     parts,
     limit: rateLimit(parts.limits, parts.clock),
     seats: seats(parts.limits),
+    turns: turns(),
     guesses: guessed,
     authenticate: authenticator(parts.apiKeys, parts.clock, operator.addressOf, guessed),
   }

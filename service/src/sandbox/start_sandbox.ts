@@ -318,6 +318,7 @@ async function serviceParts(
         ...config.rateLimits,
         mailsPerEmail: 1_000,
         mailsPerAddress: 1_000,
+        changes: { keys: 1_000_000, settings: 1_000_000 },
         loopbackCallbacks: true,
       },
     },

@@ -6,7 +6,7 @@ import type { Problem } from '../errors.ts'
 import { success } from '../json/schema.ts'
 import { compileWriter } from '../json/writer.ts'
 import { parametersSchema } from '../parameters/read_body.ts'
-import { parameterOf, type RouteContext } from '../route_context.ts'
+import { inTurn, parameterOf, type RouteContext } from '../route_context.ts'
 import { deliveryIdSchema, deliverySchema } from './delivery_schema.ts'
 import { callerOf, readSignedPost, refuseWithoutCredentials, replayed } from './signed_post.ts'
 import { idempotencyHeaders, signedSecurity } from './signed_schema.ts'
@@ -28,7 +28,12 @@ export function redeliverRoute(context: RouteContext): RouteOptions {
       const read = readSignedPost({}, request, caller.signature)
       if (!read.ok) return answers.problem(request, reply, read.rejection)
       const id = parameterOf(request, 'delivery_id')
-      const outcome = await parts.webhooks.redeliver(caller.key.accountId, id, read.retry)
+      const { accountId } = caller.key
+      const done = await inTurn(context, request, reply, `redeliver:${accountId}`, () =>
+        parts.webhooks.redeliver(accountId, id, read.retry),
+      )
+      if (done === null) return
+      const outcome = done.value
       if (outcome === null) return answers.problem(request, reply, noSuchDelivery)
       if (!outcome.ok) return answers.problem(request, reply, outcome.rejection)
       const headers = outcome.value.isReplay ? [...jsonNoStore, ...replayed] : jsonNoStore

@@ -7,7 +7,7 @@ import { compileWriter } from '../json/writer.ts'
 import { choice, instant } from '../parameters/kinds.ts'
 import { optional } from '../parameters/parameter.ts'
 import { parametersSchema } from '../parameters/read_body.ts'
-import type { RouteContext } from '../route_context.ts'
+import { inTurn, type RouteContext } from '../route_context.ts'
 import { callerOf, readSignedPost, refuseWithoutCredentials, replayed } from './signed_post.ts'
 import { idempotencyHeaders, signedSecurity } from './signed_schema.ts'
 
@@ -37,7 +37,12 @@ export function redeliverSinceRoute(context: RouteContext): RouteOptions {
       const read = readSignedPost(parameters, request, caller.signature)
       if (!read.ok) return answers.problem(request, reply, read.rejection)
       const since = { sinceMs: read.values.since, state: read.values.state }
-      const outcome = await parts.webhooks.redeliverSince(caller.key.accountId, since, read.retry)
+      const { accountId } = caller.key
+      const done = await inTurn(context, request, reply, `redeliver:${accountId}`, () =>
+        parts.webhooks.redeliverSince(accountId, since, read.retry),
+      )
+      if (done === null) return
+      const outcome = done.value
       if (!outcome.ok) return answers.problem(request, reply, outcome.rejection)
       const headers = outcome.value.isReplay ? [...jsonNoStore, ...replayed] : jsonNoStore
       answers.data(request, reply, write(outcome.value), headers)

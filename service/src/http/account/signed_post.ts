@@ -45,7 +45,7 @@ export async function callerOf(
     if (isTold) context.answers.problem(request, reply, authenticated.rejection)
     return null
   }
-  const isAdmitted = admit(context, request, reply, `key:${authenticated.key.keyId}`, units)
+  const isAdmitted = admit(context, request, reply, context.limit.spendByKey(authenticated.key, units))
   return isAdmitted ? authenticated : null
 }
 

@@ -1,6 +1,6 @@
 import type { RouteOptions } from 'fastify'
 import Type from 'typebox'
-import { ownerByKey } from '../../accounts/owner_acts.ts'
+import { type Owner, ownerByKey } from '../../accounts/owner_acts.ts'
 import type { WebhookEndpoint } from '../../accounts/webhook_endpoints.ts'
 import type { Rejection } from '../../domain/outcome.ts'
 import { idempotencyConflict } from '../../engine/desks/order_desk.ts'
@@ -12,7 +12,7 @@ import { compileWriter } from '../json/writer.ts'
 import { callbackUrl } from '../parameters/kinds.ts'
 import { parametersSchema } from '../parameters/read_body.ts'
 import { readQuery } from '../parameters/read_query.ts'
-import { parameterOf, queryOf, type RouteContext } from '../route_context.ts'
+import { inTurn, parameterOf, queryOf, type RouteContext } from '../route_context.ts'
 import { endpointSchema } from './delivery_schema.ts'
 import { callerOf, readSignedPost, refuseWithoutCredentials, replayed } from './signed_post.ts'
 import { idempotencyHeaders, signedSecurity } from './signed_schema.ts'
@@ -58,7 +58,8 @@ export function createEndpointRoute(context: RouteContext): RouteOptions {
     url,
     schema: {
       ...described('createWebhookEndpoint', 'Have the events of all orders sent to a URL'),
-      description: 'The same URL again is the same endpoint, and enabled. An account has at most 10.',
+      description:
+        'The same URL again is the same endpoint, and enabled. An account has at most 10. Costs as much as creating an order.',
       headers: idempotencyHeaders,
       body: parametersSchema(parameters, 'body'),
       response: {
@@ -74,15 +75,16 @@ export function createEndpointRoute(context: RouteContext): RouteOptions {
     },
     onRequest: refuseWithoutCredentials(context),
     async handler(request, reply) {
-      const caller = await callerOf(context, request, reply, 'trade', 1)
+      const caller = await callerOf(context, request, reply, 'trade', parts.limits.createUnits)
       if (caller === null) return
       const read = readSignedPost(parameters, request, caller.signature)
       if (!read.ok) return answers.problem(request, reply, read.rejection)
-      const made = await parts.endpoints.create(
-        ownerByKey(caller.key, context.addressOf(request.raw)),
-        read.values.url,
-        read.retry,
+      const owner = ownerByKey(caller.key, context.addressOf(request.raw))
+      const done = await inTurn(context, request, reply, turnOf(owner), () =>
+        parts.endpoints.create(owner, read.values.url, read.retry),
       )
+      if (done === null) return
+      const made = done.value
       if (!made.ok) return answers.problem(request, reply, problemOf(made.rejection))
       const { endpoint, isReplay } = made.value
       const headers = isReplay ? [...jsonNoStore, ...replayed] : jsonNoStore
@@ -91,8 +93,19 @@ export function createEndpointRoute(context: RouteContext): RouteOptions {
   }
 }
 
-function problemOf({ code, message }: Rejection): Problem {
+/** Apart from who is signed in, who must be able to end what a stolen key begins. */
+function turnOf({ accountId }: Owner): string {
+  return `key:${accountId}`
+}
+
+function problemOf({
+  code,
+  message,
+  retryAfterSeconds,
+}: Rejection & { retryAfterSeconds?: number }): Problem {
   if (code === 'idempotency_conflict') return idempotencyConflict
+  if (retryAfterSeconds !== undefined)
+    return { code: 'RATE_LIMITED', message, retry_after: retryAfterSeconds }
   return invalidParameters([{ field: 'url', message }])
 }
 
@@ -120,8 +133,12 @@ export function deleteEndpointRoute(context: RouteContext): RouteOptions {
       const read = readQuery({}, queryOf(request))
       if (!read.ok) return answers.problem(request, reply, invalidParameters(read.details))
       const id = parameterOf(request, 'endpoint_id')
-      const deleted = await parts.endpoints.remove(ownerByKey(caller.key, context.addressOf(request.raw)), id)
-      if (!deleted.ok) return answers.problem(request, reply, noSuchEndpoint)
+      const owner = ownerByKey(caller.key, context.addressOf(request.raw))
+      const done = await inTurn(context, request, reply, turnOf(owner), () =>
+        parts.endpoints.remove(owner, id),
+      )
+      if (done === null) return
+      if (!done.value.ok) return answers.problem(request, reply, noSuchEndpoint)
       answers.data(request, reply, JSON.stringify({ id }), jsonNoStore)
     },
   }

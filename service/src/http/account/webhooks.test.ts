@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { ApiKey } from '../../accounts/api_key.ts'
+import { refuse } from '../../domain/outcome.ts'
 import { orderView } from '../testing/fake_desk.ts'
 import { deliveryView, endpointView, fakeWebhooks } from '../testing/fake_webhooks.ts'
 import { fullKey, type Harness, startHttp } from '../testing/harness.ts'
@@ -176,4 +177,76 @@ test('a key that may only read may look, and change nothing', async () => {
 
 test.each([deliveries, endpoints])('nobody looks at %s without a signature', async (target) => {
   expect((await http.request('GET', target)).json.error_code).toBe('UNAUTHORIZED')
+})
+
+test('a new endpoint costs as much as creating an order', async () => {
+  const limited = await startHttp({ limits: { unitsPerMinute: 60, createUnits: 50 } })
+  const made = await limited.signed('POST', endpoints, '{"url":"https://shop.example/b"}')
+  expect([made.status, made.headers.get('ratelimit')]).toEqual([200, '"minute";r=10;t=60'])
+  await limited.close()
+})
+
+test('what an account may change too often is told with when to come again', async () => {
+  const often = { code: 'asked_too_often', message: 'too often', retryAfterSeconds: 7 }
+  const limited = await startHttp({
+    parts: { endpoints: { ...fakes.endpoints, create: async () => refuse(often) } },
+  })
+  const { status, json, headers } = await limited.signed('POST', endpoints, '{"url":"https://shop.example/"}')
+  expect([status, json.error_code, headers.get('retry-after')]).toEqual([429, 'RATE_LIMITED', '7'])
+  await limited.close()
+})
+
+test('redeliveries of an account have turns of their own', async () => {
+  const ended = Promise.withResolvers<void>()
+  let underWay = 0
+  const webhooks: typeof fakes.webhooks = {
+    ...fakes.webhooks,
+    redeliver: async (...given) => {
+      underWay += 1
+      await ended.promise
+      return fakes.webhooks.redeliver(...given)
+    },
+    redeliverSince: async (...given) => {
+      underWay += 1
+      await ended.promise
+      return fakes.webhooks.redeliverSince(...given)
+    },
+  }
+  const busy = await startHttp({ parts: { webhooks } })
+  const body = '{"since":"2026-01-31T12:00:00Z"}'
+  const asked = [1, 2, 3].flatMap(() => [
+    busy.signed('POST', redeliver, '{}'),
+    busy.signed('POST', since, body),
+  ])
+  await expect.poll(() => underWay).toBe(2)
+  const made = await busy.signed('POST', endpoints, '{"url":"https://shop.example/b"}')
+  expect([made.status, underWay]).toEqual([200, 2])
+  ended.resolve()
+  expect((await Promise.all(asked)).map(({ status }) => status)).toEqual(new Array(6).fill(200))
+  await busy.close()
+})
+
+test('however many keys an account has, few of its acts are under way at once, and a hundred wait', async () => {
+  const keys = Array.from({ length: 11 }, (_, n): ApiKey => ({ ...fullKey, keyId: `ck_key_no_${n}` }))
+  const ended = Promise.withResolvers<void>()
+  let underWay = 0
+  const create: typeof fakes.endpoints.create = async (...given) => {
+    underWay += 1
+    await ended.promise
+    return fakes.endpoints.create(...given)
+  }
+  const busy = await startHttp({ keys, parts: { endpoints: { ...fakes.endpoints, create } } })
+  const statuses: number[] = []
+  const asked = keys.flatMap(({ keyId }) =>
+    Array.from({ length: 10 }, async (_, n) => {
+      const body = JSON.stringify({ url: `https://shop.example/${n}` })
+      statuses.push((await busy.signed('POST', endpoints, body, { key: keyId })).status)
+    }),
+  )
+  await expect.poll(() => statuses).toEqual(new Array(8).fill(429))
+  expect(underWay).toBe(2)
+  ended.resolve()
+  await Promise.all(asked)
+  expect(statuses.filter((status) => status === 200)).toHaveLength(102)
+  await busy.close()
 })

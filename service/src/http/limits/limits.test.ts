@@ -4,6 +4,7 @@ import { addressSet, plainAddress } from './address_set.ts'
 import { clientAddress, limitedAs } from './client_address.ts'
 import { guesses } from './guesses.ts'
 import { rateLimit } from './rate_limit.ts'
+import { turns } from './turns.ts'
 
 function request(peer: string, forwarded?: string): IncomingMessage {
   return {
@@ -88,6 +89,82 @@ test('units last a minute, bursts a second, and refusals cost nothing', () => {
   expect(limit.spend('a', 100).refusal).toBeNull()
   nowMs -= 10_000
   expect(limit.spend('a', 1).refusal).toBeNull()
+})
+
+test('all keys of an account together have four times what one has, and a refusal by either is counted for neither', () => {
+  let nowMs = 1_000_000
+  const limit = rateLimit({ unitsPerMinute: 100, burstPerSecond: 50 }, { wallMs: () => nowMs })
+  const by = (keyId: string, units: number, accountId = 'acc_one') =>
+    limit.spendByKey({ keyId, accountId }, units)
+  expect(by('a', 101).refusal?.message, 'of the key').toMatch(/^too many requests; /)
+  for (const key of ['a', 'b', 'c']) expect(by(key, 100).refusal).toBeNull()
+  expect(by('d', 90).headers).toEqual([
+    'RateLimit-Policy',
+    '"minute";q=100;w=60, "burst";q=50;w=1',
+    'RateLimit',
+    '"minute";r=10;t=60',
+  ])
+  const refused = by('e', 50)
+  expect(refused.refusal).toEqual({
+    code: 'RATE_LIMITED',
+    message: 'too many requests with the keys of this account; try again in 60 s',
+    retry_after: 60,
+  })
+  expect(refused.headers).toEqual([
+    'RateLimit-Policy',
+    '"account-minute";q=400;w=60, "account-burst";q=200;w=1',
+    'RateLimit',
+    '"account-minute";r=10;t=60',
+  ])
+  expect(by('e', 10).headers.at(-1)).toBe('"minute";r=90;t=60')
+  expect(by('e', 1).refusal).toMatchObject({ retry_after: 60 })
+  expect(by('f', 100, 'acc_other').refusal).toBeNull()
+  // Who is signed in, or asks from an address, is somebody else.
+  expect(limit.spend('account:acc_one', 100).refusal).toBeNull()
+  nowMs += 60_000
+  expect(by('e', 100).refusal).toBeNull()
+})
+
+test('many keys of an account share a burst', () => {
+  const limit = rateLimit({ unitsPerMinute: 1_000, burstPerSecond: 2 }, { wallMs: () => 1_000_000 })
+  const spent = Array.from({ length: 100 }, (_, n) =>
+    limit.spendByKey({ keyId: `k${n}`, accountId: 'one' }, 1),
+  )
+  expect(spent.filter(({ refusal }) => refusal === null)).toHaveLength(8)
+  expect(spent.at(-1)).toMatchObject({
+    refusal: { retry_after: 1 },
+    headers: { 3: '"account-burst";r=0;t=1' },
+  })
+})
+
+test('of one account two acts are done at once, the others in the order in which they came, and not too many wait', async () => {
+  const { take } = turns()
+  const ends: (() => void)[] = []
+  const begun: number[] = []
+  const act = (number: number) =>
+    take('one', async () => {
+      begun.push(number)
+      await new Promise<void>((resolve) => ends.push(resolve))
+      return number
+    })
+  const acts = Array.from({ length: 102 }, (_, number) => act(number))
+  expect(begun).toEqual([0, 1])
+  expect(await act(102)).toBeNull()
+  expect(await take('other', async () => 'at once')).toEqual({ value: 'at once' })
+  for (let ended = 0; ended < 102; ended += 1) {
+    await expect.poll(() => ends.length).toBeGreaterThan(ended)
+    expect(begun.length).toBeLessThanOrEqual(ended + 2)
+    ends[ended]?.()
+  }
+  expect(await Promise.all(acts)).toEqual(acts.map((_, value) => ({ value })))
+  expect(begun).toEqual(acts.map((_, number) => number))
+  const failing = take('one', async () => {
+    throw new Error('no')
+  })
+  await expect(failing).rejects.toThrow('no')
+  expect(await Promise.all([1, 2, 3].map((value) => take('one', async () => value)))).toEqual(
+    [1, 2, 3].map((value) => ({ value })),
+  )
 })
 
 const UNITS = 300

@@ -1,3 +1,4 @@
+import type { ApiKey } from '../../accounts/api_key.ts'
 import type { Clock } from '../../clock.ts'
 import { MINUTE_MS, SECOND_MS } from '../../domain/time.ts'
 import type { Problem } from '../errors.ts'
@@ -14,55 +15,98 @@ export type Spent = {
  * Counted in this process: with several API processes each allows as much. Synchronous, because it is part of
  * every request and a promise would cost more than the counting.
  */
-export type RateLimit = { spend(who: string, units: number): Spent }
+export type RateLimit = {
+  spend(who: string, units: number): Spent
+  /** By a key, and by all keys of its account together. What one of both refuses is counted for neither. */
+  spendByKey(key: Pick<ApiKey, 'keyId' | 'accountId'>, units: number): Spent
+}
+
+/** How much all keys of an account may do together, in times what one may: an account can have a hundred. */
+const ACCOUNT_TIMES = 4
+
+type Limits = Pick<HttpLimits, 'unitsPerMinute' | 'burstPerSecond'>
+
+export function rateLimit(limits: Limits, clock: Pick<Clock, 'wallMs'>): RateLimit {
+  const callers = openUsage(limits, '', clock.wallMs())
+  const accounts = openUsage(
+    {
+      unitsPerMinute: limits.unitsPerMinute * ACCOUNT_TIMES,
+      burstPerSecond: limits.burstPerSecond * ACCOUNT_TIMES,
+    },
+    'account-',
+    clock.wallMs(),
+  )
+  return {
+    spend: (who, units) => {
+      const nowMs = clock.wallMs()
+      const used = callers.of(who, nowMs)
+      return callers.refusal(used, units, nowMs) ?? callers.spend(used, units, nowMs)
+    },
+    spendByKey: ({ keyId, accountId }, units) => {
+      const nowMs = clock.wallMs()
+      const used = callers.of(`key:${keyId}`, nowMs)
+      const usedByAll = accounts.of(accountId, nowMs)
+      const refused = callers.refusal(used, units, nowMs) ?? accounts.refusal(usedByAll, units, nowMs)
+      if (refused !== null) return refused
+      count(usedByAll, units)
+      return callers.spend(used, units, nowMs)
+    },
+  }
+}
 
 /** A fixed window: so much has been used of what began then. */
 type Window = { startedMs: number; used: number }
-type Account = { readonly minute: Window; readonly second: Window }
+type Prefix = '' | 'account-'
+type Used = { readonly minute: Window; readonly second: Window }
 
-export function rateLimit(
-  limits: Pick<HttpLimits, 'unitsPerMinute' | 'burstPerSecond'>,
-  clock: Pick<Clock, 'wallMs'>,
-): RateLimit {
-  const accounts = new Map<string, Account>()
-  const policy = `"minute";q=${limits.unitsPerMinute};w=60, "burst";q=${limits.burstPerSecond};w=1`
-  let sweptMs = clock.wallMs()
-  const accountOf = (who: string, nowMs: number): Account => {
-    if (isOver(sweptMs, MINUTE_MS, nowMs)) {
-      sweptMs = nowMs
-      forgetIdle(accounts, nowMs)
-    }
-    let account = accounts.get(who)
-    if (account === undefined) {
-      account = { minute: { startedMs: nowMs, used: 0 }, second: { startedMs: nowMs, used: 0 } }
-      accounts.set(who, account)
-    }
-    return account
-  }
+/** What each has used; `prefix` is what the names of its policies begin with. */
+function openUsage(limits: Limits, prefix: Prefix, openedMs: number) {
+  const all = new Map<string, Used>()
+  const policy = `"${prefix}minute";q=${limits.unitsPerMinute};w=60, "${prefix}burst";q=${limits.burstPerSecond};w=1`
+  let sweptMs = openedMs
   const headersFor = (name: string, left: number, resetSeconds: number) => [
     'RateLimit-Policy',
     policy,
     'RateLimit',
-    `"${name}";r=${left};t=${resetSeconds}`,
+    `"${prefix}${name}";r=${left};t=${resetSeconds}`,
   ]
+  const standing = ({ minute }: Used, nowMs: number) => {
+    const resetSeconds = Math.max(1, Math.ceil((minute.startedMs + MINUTE_MS - nowMs) / SECOND_MS))
+    const headers = headersFor('minute', limits.unitsPerMinute - minute.used, resetSeconds)
+    return { headers, resetSeconds }
+  }
   return {
-    spend(who, units) {
-      const nowMs = clock.wallMs()
-      const { minute, second } = accountOf(who, nowMs)
-      // Only what is let through is counted: a create that is too dear leaves the units for asking rates.
-      if (!fits(second, SECOND_MS, limits.burstPerSecond, 1, nowMs)) {
-        return { headers: headersFor('burst', 0, 1), refusal: refusalOf(1) }
+    of: (who: string, nowMs: number): Used => {
+      if (isOver(sweptMs, MINUTE_MS, nowMs)) {
+        sweptMs = nowMs
+        forgetIdle(all, nowMs)
       }
-      const isAllowed = fits(minute, MINUTE_MS, limits.unitsPerMinute, units, nowMs)
-      if (isAllowed) {
-        second.used += 1
-        minute.used += units
+      let used = all.get(who)
+      if (used === undefined) {
+        used = { minute: { startedMs: nowMs, used: 0 }, second: { startedMs: nowMs, used: 0 } }
+        all.set(who, used)
       }
-      const resetSeconds = Math.max(1, Math.ceil((minute.startedMs + MINUTE_MS - nowMs) / SECOND_MS))
-      const headers = headersFor('minute', limits.unitsPerMinute - minute.used, resetSeconds)
-      return { headers, refusal: isAllowed ? null : refusalOf(resetSeconds) }
+      return used
+    },
+    /** Null: it may. Only what is let through is counted: a create that is too dear leaves the units for asking rates. */
+    refusal: (used: Used, units: number, nowMs: number): Spent | null => {
+      if (!fits(used.second, SECOND_MS, limits.burstPerSecond, 1, nowMs)) {
+        return { headers: headersFor('burst', 0, 1), refusal: refusalOf(prefix, 1) }
+      }
+      if (fits(used.minute, MINUTE_MS, limits.unitsPerMinute, units, nowMs)) return null
+      const { headers, resetSeconds } = standing(used, nowMs)
+      return { headers, refusal: refusalOf(prefix, resetSeconds) }
+    },
+    spend: (used: Used, units: number, nowMs: number): Spent => {
+      count(used, units)
+      return { headers: standing(used, nowMs).headers, refusal: null }
     },
   }
+}
+
+function count({ minute, second }: Used, units: number): void {
+  second.used += 1
+  minute.used += units
 }
 
 function fits(window: Window, lengthMs: number, allowed: number, units: number, nowMs: number): boolean {
@@ -78,16 +122,17 @@ function isOver(startedMs: number, lengthMs: number, nowMs: number): boolean {
   return nowMs >= startedMs + lengthMs || nowMs < startedMs
 }
 
-function forgetIdle(accounts: Map<string, Account>, nowMs: number): void {
-  for (const [who, { minute }] of accounts) {
-    if (isOver(minute.startedMs, MINUTE_MS, nowMs)) accounts.delete(who)
+function forgetIdle(all: Map<string, Used>, nowMs: number): void {
+  for (const [who, { minute }] of all) {
+    if (isOver(minute.startedMs, MINUTE_MS, nowMs)) all.delete(who)
   }
 }
 
-function refusalOf(retryAfter: number): Problem {
+function refusalOf(prefix: Prefix, retryAfter: number): Problem {
+  const whose = prefix === '' ? '' : ' with the keys of this account'
   return {
     code: 'RATE_LIMITED',
-    message: `too many requests; try again in ${retryAfter} s`,
+    message: `too many requests${whose}; try again in ${retryAfter} s`,
     retry_after: retryAfter,
   }
 }

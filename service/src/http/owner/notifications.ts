@@ -1,6 +1,7 @@
 import type { RouteOptions } from 'fastify'
 import Type from 'typebox'
-import { readPreferences, savePreferences } from '../../accounts/notifications.ts'
+import { readPreferences } from '../../accounts/notifications.ts'
+import { choosePreferences } from '../../accounts/owner_acts.ts'
 import { mailedOrders, optionalMails } from '../../domain/notifications/preferences.ts'
 import { accept } from '../../domain/outcome.ts'
 import { oneOf } from '../json/schema.ts'
@@ -42,7 +43,9 @@ export function setNotificationsRoute(context: RouteContext): RouteOptions {
       muted: listOf(choice(optionalMails, 'A mail.'), { min: 0, max: optionalMails.length }, whichMails),
     },
     data: settings,
-    act: async (values, { owner }) =>
-      accept({ data: await savePreferences(owners, owner.by, owner.accountId, values) }),
+    act: async (values, { owner }) => {
+      const chosen = await choosePreferences(owners, owner, values)
+      return chosen.ok ? accept({ data: chosen.value }) : chosen
+    },
   })
 }

@@ -18,6 +18,7 @@ import { operator } from '../../db/audit_log.ts'
 import { type Database, openDatabase } from '../../db/database.ts'
 import { within } from '../../db/within.ts'
 import { SESSION_IDLE_MS, SESSION_MS_MAX } from '../../domain/session_lifetimes.ts'
+import { defaultLimits } from '../parts.ts'
 import type { Answer } from '../testing/answer.ts'
 import { type Browser, openBrowser, tokenOf } from '../testing/browser.ts'
 import { fakeDesk, orderView } from '../testing/fake_desk.ts'
@@ -46,6 +47,7 @@ const place: OwnerPlace = {
   nowMs: () => now,
   baseUrl: () => http.base,
   loopbackAllowed: true,
+  changeLimits: defaultLimits.changes,
 }
 
 beforeAll(async () => {
@@ -543,6 +545,60 @@ test('an account has at most 100 live keys, also when many are made at once', as
   const answers = await Promise.all([1, 2, 3, 4, 5].map(() => own.send('POST', '/account/keys', {})))
   expect(answers.map(told).sort()).toEqual([[200, undefined], [200, undefined], conflict, conflict, conflict])
   expect(await db.query('SELECT 1 FROM api_keys')).toHaveLength(100)
+})
+
+test('keys are made and get new secrets 20 times within a quarter of an hour, and are revoked whenever their owner likes', async () => {
+  // Where a quarter of an hour begins.
+  now += 900_000 - (now % 900_000)
+  const own = await signIn()
+  const stranger = await signIn('stranger@example.com')
+  const { key_id: keyId } = (await own.send('POST', '/account/keys', {})).json.data
+  const rotate = () => {
+    now += 1
+    return own.send('POST', `/account/keys/${keyId}/rotate`, { replace_newest: true })
+  }
+  for (let index = 0; index < 19; index += 1) expect((await rotate()).status).toBe(200)
+  for (const refused of [await rotate(), await own.send('POST', '/account/keys', {})]) {
+    expect(told(refused)).toEqual([429, 'RATE_LIMITED'])
+    expect(refused.json.message).toMatch(/^too many keys and secrets were made; try again in \d+ s$/)
+    expect(refused.headers.get('retry-after')).toBe(String(refused.json.retry_after))
+  }
+  const safety = (await mailsTo('owner@example.com')).filter(({ kind }) => kind !== 'sign_in_link')
+  expect(safety).toHaveLength(20)
+  expect((await acts()).filter((act) => act.startsWith('key_'))).toHaveLength(20)
+  expect((await stranger.send('POST', '/account/keys', {})).status).toBe(200)
+  expect((await own.send('DELETE', `/account/keys/${keyId}`)).status).toBe(200)
+  now += 900_000
+  expect((await own.send('POST', '/account/keys', {})).status).toBe(200)
+})
+
+test('however much an owner asks for at once, two of the acts hold a connection', async () => {
+  const own = await signIn()
+  const cookie = `cambist_session=${own.cookies.get('cambist_session')}`
+  let [underWay, most] = [0, 0]
+  const counted: Database = {
+    query: (text, values) => db.query(text, values),
+    transaction: async (work) => {
+      underWay += 1
+      most = Math.max(most, underWay)
+      return db.transaction(work).finally(() => {
+        underWay -= 1
+      })
+    },
+    close: async () => {},
+  }
+  const busy = await startHttp({ desk, parts: { owners: { ...place, db: counted } } })
+  const answers = await Promise.all(
+    Array.from({ length: 20 }, () =>
+      busy.request('POST', '/account/keys', {
+        headers: { Cookie: cookie, Origin: busy.base, 'Content-Type': 'application/json' },
+        body: '{}',
+      }),
+    ),
+  )
+  expect(answers.map(({ status }) => status)).toEqual(new Array(20).fill(200))
+  expect(most).toBe(2)
+  await busy.close()
 })
 
 test('preferences are what was said last, for this account only', async () => {

@@ -4,7 +4,7 @@ import type { TSchema } from 'typebox'
 import { type Owner, ownerOf } from '../../accounts/owner_acts.ts'
 import type { Requester } from '../../accounts/owner_place.ts'
 import { findSession, type SignedIn } from '../../accounts/sessions.ts'
-import type { Outcome } from '../../domain/outcome.ts'
+import { type Outcome, refuse } from '../../domain/outcome.ts'
 import { deliverySchema } from '../account/delivery_schema.ts'
 import { type HeaderList, jsonNoStore } from '../answers/answers.ts'
 import { errorAnswers } from '../answers/problem_schema.ts'
@@ -12,6 +12,7 @@ import type { ErrorCode, Problem } from '../errors.ts'
 import { success } from '../json/schema.ts'
 import { compileWriter } from '../json/writer.ts'
 import { tooManyGuesses } from '../limits/guesses.ts'
+import { tooManyAtOnce } from '../limits/turns.ts'
 import type { Parameters, Values } from '../parameters/parameter.ts'
 import { parametersSchema } from '../parameters/read_body.ts'
 import { isInBody, type Method, readGiven } from '../read_given.ts'
@@ -55,7 +56,13 @@ export function ownerRoute<Wanted extends Parameters>(
 ): RouteOptions {
   return routeOf(context, route, [{ session: [] }], async (request, reply, visit, answer) => {
     const owners = await ownersVisit(context, request, reply, visit)
-    if (owners !== null) await answer((values) => route.act(values, owners))
+    if (owners === null) return
+    await answer(async (values) => {
+      if (route.method === 'GET') return route.act(values, owners)
+      const who = `owner:${owners.owner.accountId}`
+      const done = await context.turns.take(who, () => route.act(values, owners))
+      return done?.value ?? refuse(tooManyActs)
+    })
   })
 }
 
@@ -110,6 +117,13 @@ function routeOf<Wanted extends Parameters>(
   }
 }
 
+/** As `problemOf` takes it. */
+const tooManyActs = {
+  code: 'too_many_acts',
+  message: tooManyAtOnce.message,
+  retryAfterSeconds: tooManyAtOnce.retry_after,
+}
+
 const notSignedIn: Problem = {
   code: 'NOT_SIGNED_IN',
   message: 'nobody is signed in, or the session has ended: ask for a link',
@@ -135,7 +149,8 @@ export async function ownersVisit(
     return null
   }
   const owner = ownerOf(signedIn, visit.requester)
-  const isAdmitted = admit(context, request, reply, `account:${owner.accountId}`, units)
+  const spent = context.limit.spend(`account:${owner.accountId}`, units)
+  const isAdmitted = admit(context, request, reply, spent)
   return isAdmitted ? { ...visit, signedIn, owner } : null
 }
 

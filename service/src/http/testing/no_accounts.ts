@@ -10,4 +10,5 @@ export const noAccounts: OwnerPlace = {
   nowMs: () => 0,
   baseUrl: () => '',
   loopbackAllowed: false,
+  changeLimits: { keys: 0, settings: 0 },
 }
