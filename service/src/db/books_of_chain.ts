@@ -6,6 +6,7 @@ import type { Intent, PayoutId, PayoutKind } from '../domain/payouts/intent.ts'
 import { readHead } from './chain_heads.ts'
 import type { Database, Sql } from './database.ts'
 import { type AddressScope, type Holders, readHolders } from './holders.ts'
+import { readOpened } from './opened_assets.ts'
 import { UNBOOKED } from './outflows.ts'
 import { addUpWallet, readWallet } from './wallet_sums.ts'
 
@@ -36,6 +37,8 @@ export type BooksOfChain = {
   /** Satoshi of mined coins by the outflow that spends them; null: by none. Those of booked outflows are gone. */
   readonly coins: ReadonlyMap<PayoutId | null, bigint>
   readonly holders: Holders
+  /** Those of which all that addresses hold is booked or on its way. */
+  readonly opened: ReadonlySet<AssetId>
 }
 
 /** Null: the chain was never looked at. */
@@ -58,6 +61,7 @@ export function readBooksOfChain(
       attempts: await readAttempts(tx, chain),
       coins: await readCoins(tx, chain, head.block.height),
       holders: await readHolders(tx, chain, scope),
+      opened: await readOpened(tx, assets),
     }
   })
 }

@@ -14,6 +14,8 @@ export type LookedBefore = {
   readonly reservesAtMs: InstantMs
   /** Whether any deposit, of an order or of nobody's, stands in a block and is not booked yet. */
   readonly hasMined: boolean
+  /** Whether one of the assets that are carried is in no book yet (`readUnopened`). */
+  readonly hasUnopened: boolean
 }
 
 /** All of it in one statement: most looks find that nothing has happened, and there are several a second. */
@@ -27,7 +29,9 @@ export async function readLookedBefore(
        (SELECT coalesce(min(coalesce(r.at_ms, 0)), 0)
         FROM unnest($2::text[]) AS carried (asset) LEFT JOIN reserves r USING (asset)) AS reserves_at_ms,
        EXISTS (SELECT FROM deposits WHERE chain = $1 AND state = 'mined')
-         OR EXISTS (SELECT FROM house_deposits WHERE chain = $1 AND state = 'mined') AS has_mined
+         OR EXISTS (SELECT FROM house_deposits WHERE chain = $1 AND state = 'mined') AS has_mined,
+       EXISTS (SELECT FROM unnest($2::text[]) AS carried (asset) LEFT JOIN opened_assets o USING (asset)
+         WHERE o.is_read IS NOT TRUE) AS has_unopened
      FROM chain_heads h LEFT JOIN chain_blocks b ON b.chain = h.chain AND b.height = h.height + 1
      WHERE h.chain = $1`,
     [chain, assets],
@@ -39,10 +43,16 @@ export async function readLookedBefore(
     begun: hash === null ? null : { height: row.height + 1, hash },
     reservesAtMs: row.reserves_at_ms,
     hasMined: row.has_mined,
+    hasUnopened: row.has_unopened,
   }
 }
 
-type LookedBeforeRow = HeadRow & { begun_hash: string | null; reserves_at_ms: number; has_mined: boolean }
+type LookedBeforeRow = HeadRow & {
+  begun_hash: string | null
+  reserves_at_ms: number
+  has_mined: boolean
+  has_unopened: boolean
+}
 
 /** Whether anything that came or went on the chain is written down. */
 export async function wasEverTold(sql: Sql, chain: ChainId): Promise<boolean> {

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Chain } from '../chains/chain.ts'
 import type { Database } from '../db/database.ts'
 import { findOrder } from '../db/orders.ts'
+import { writeReserves } from '../db/reserves.ts'
 import { amountOf } from '../domain/money/amount.ts'
 import type { Order } from '../domain/orders/order.ts'
 import type { RateType } from '../domain/quotes/quote.ts'
@@ -28,7 +29,11 @@ let stage: BooksStage
 beforeAll(async () => {
   stage = await openBooksStage('exchange')
 })
-beforeEach(() => stage.reset())
+beforeEach(async () => {
+  await stage.reset()
+  const figure = { spendable: 0n, payoutCost: 1n, atMs: stage.world.clock.nowMs(), figure: 0 }
+  await writeReserves(stage.db, [{ asset: 'BTC:BTC', ...figure }])
+})
 afterAll(() => stage?.stop())
 
 const USDT = 10n ** 18n

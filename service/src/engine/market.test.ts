@@ -70,3 +70,18 @@ test('a chain whose last look is further away than it may be is not offered, on 
     false,
   ])
 })
+
+test('an asset of which no look has told is not offered, though its chain is looked at', async () => {
+  const head = { chain: 'ETH', height: 1, hash: 'h', node_height: 1, looked_at_ms: 0, looked_wall_ms: 1 }
+  const reserves = [{ asset: 'ETH:ETH', spendable: 1n, payout_cost: 1n, at_ms: 0, figure: 1 }]
+  const market = marketBoard({
+    db: databaseTelling({ chain_heads: [head], reserves }),
+    clock: { nowMs: () => 0, wallMs: () => 1 } as Clock,
+    prices: { usd: () => null },
+    policy: defaultPolicy,
+    assets: new Set(assets.map(({ id }) => id)),
+  })
+  await market.refresh()
+  expect(market.isOffered(assetOf('ETH:ETH'))).toBe(true)
+  expect(market.isOffered(assetOf('USDC:ERC20'))).toBe(false)
+})

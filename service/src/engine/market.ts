@@ -68,7 +68,9 @@ export function marketBoard(parts: {
     return head !== undefined && silenceMs(head, clock.wallMs()) < policy.chainTroubleMs
   }
 
-  const isOffered = ({ id, chain }: Asset) => parts.assets.has(id) && isChainUp(chain)
+  // A chain that is up may be so by looks that did not know an asset yet: there are no figures of it then.
+  const isOffered = ({ id, chain }: Asset) =>
+    parts.assets.has(id) && isChainUp(chain) && reserves.get(id) !== undefined
 
   const reserve = ({ id }: Asset) => amountOf(id, reserves.get(id)?.spendable ?? 0n)
 

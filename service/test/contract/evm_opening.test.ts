@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { evm } from '../../src/chains/evm/index.ts'
 import { insertAddresses } from '../../src/db/addresses.ts'
 import { type Lease, takeLease } from '../../src/db/leases.ts'
 import { assert } from '../../src/domain/assert.ts'
@@ -10,7 +11,7 @@ import { watchChain } from '../../src/engine/watching/watch.ts'
 import { type EvmDriver, startEvmDriver } from './evm_driver.ts'
 
 /**
- * What: a second EVM chain that is offered later has in the books what addresses of ours held on it before.
+ * What: a second EVM chain that is offered later, and a token that is listed later, have in the books what addresses of ours held before.
  * How: a real anvil, coins and tokens that came before anybody looked, a real PostgreSQL; what each block holds is told by the node.
  */
 let driver: EvmDriver
@@ -79,4 +80,47 @@ test('what came before the first look, around it and after it is in the books, t
   expect(await strays()).toContainEqual({
     ...{ address: third, asset: 'USDT:BEP20', units: token, state: 'confirmed' },
   })
+})
+
+test('what came of a token before it was listed is in the books once it is, also when its block is lost', async () => {
+  await stage.reset()
+  await stage.empty('chain_heads', 'opened_assets')
+  const taken = await takeLease(stage.db, 'watch:BNB', 'me', stage.world.clock.wallMs(), 48 * HOUR_MS)
+  assert(taken !== null, 'nobody else looks')
+  lease = taken
+  await insertAddresses(stage.db, 'evm', 'reserve', 0, [await driver.reserveAddress()])
+  await insertAddresses(stage.db, 'evm', 'deposit', 0, deposit)
+  const { 'USDC:BEP20': _, ...tokens } = driver.settings.tokens
+  const before = evm({ ...driver.settings, tokens })
+  await watchChain(stage.world, before, lease)
+  const [first = '', second = '', third = ''] = deposit
+  const token = 5n * 10n ** 18n
+  await driver.send('USDC:BEP20', first, token)
+  await driver.mine(30)
+  await driver.send('USDC:BEP20', third, token)
+  await driver.mine(1)
+  await watchChain(stage.world, before, lease)
+  const held = (address: string) => driver.chain.balance('USDC:BEP20', [address])
+  const heldBySecond = await held(second)
+  await expectBooksLikeChain()
+  const sums = async () =>
+    stage.db.query(
+      `SELECT address, units, state FROM house_deposits
+       WHERE asset = 'USDC:BEP20' AND kind = 'stray' AND state <> 'orphaned' ORDER BY address`,
+    )
+  expect(await sums()).toEqual(
+    expect.arrayContaining([
+      { address: first, units: token, state: 'mined' },
+      { address: second, units: heldBySecond, state: 'mined' },
+      { address: third, units: await held(third), state: 'mined' },
+    ]),
+  )
+  await driver.reorg(2)
+  await driver.mine(1)
+  await expectBooksLikeChain()
+  await driver.send('USDC:BEP20', second, token)
+  await driver.mine(40)
+  await expectBooksLikeChain()
+  expect(await sums()).toContainEqual({ address: first, units: token, state: 'confirmed' })
+  expect(await sums()).toContainEqual({ address: second, units: token, state: 'confirmed' })
 })

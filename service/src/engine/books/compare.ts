@@ -43,6 +43,7 @@ export type ComparedChain =
  *    several come a second, the watcher is always a little behind.
  * 5. Who holds money and cannot have moved it since it was asked last is not asked again, but for a few each time
  *    (docs/decisions/0021).
+ * 6. An asset that is listed and not opened yet (`openAssets`) is left out: what is held of it is in no book.
  */
 export async function compareChain(db: Database, chain: Chain, scope: AddressScope): Promise<ComparedChain> {
   const books = await readBooksOfChain(db, chain.id, scope)
@@ -88,11 +89,11 @@ type Held = {
   readonly inTurn: bigint
 }
 
-async function askHolders(chain: Chain, { head, holders }: BooksOfChain): Promise<readonly Held[]> {
+async function askHolders(chain: Chain, { head, holders, opened }: BooksOfChain): Promise<readonly Held[]> {
   const { awake, inTurn, known } = holders
   const quietOnes = holders.quiet.map(({ address }) => address)
   const held: Held[] = []
-  for (const asset of chain.assets) {
+  for (const asset of chain.assets.filter((one) => opened.has(one))) {
     const resting = known.get(asset) ?? 0n
     if (chain.model === 'coins') {
       // A scan of all coins takes as long for many addresses as for one, so those in turn are not asked apart.

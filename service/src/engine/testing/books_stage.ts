@@ -7,6 +7,7 @@ import { emptyTables } from '../../../test/harness/empty_tables.ts'
 import { startMigratedPostgres } from '../../../test/harness/migrated_postgres.ts'
 import { type Database, openDatabase, type Sql } from '../../db/database.ts'
 import { insertNewOrders } from '../../db/new_orders.ts'
+import { noteOpened } from '../../db/opened_assets.ts'
 import { endOutflow } from '../../db/outflows.ts'
 import { noteUnswept } from '../../db/unswept.ts'
 import { assert } from '../../domain/assert.ts'
@@ -112,7 +113,7 @@ export async function openBooksStage(name: string): Promise<BooksStage> {
 const EMPTIED = [
   ...['orders', 'facts', 'events', 'deposits', 'journal', 'outflows', 'attempts', 'addresses', 'coins'],
   ...['account_nonces', 'house_deposits', 'unswept_addresses', 'rate_locks', 'retry_slots', 'leases'],
-  ...['chain_heads', 'chain_blocks', 'reserves', 'reconciliations', 'reconciliation_turns'],
+  ...['chain_heads', 'chain_blocks', 'reserves', 'reconciliations', 'reconciliation_turns', 'opened_assets'],
   ...['resting_balances', 'resting_sums', 'wallet_movements', 'wallet_sums', 'keystore_differences'],
   ...['webhook_lines', 'webhook_deliveries', 'webhook_attempts'],
 ]
@@ -132,6 +133,7 @@ async function lookedAt(
        looked_at_ms = $4, looked_wall_ms = $4`,
     [id, height, hash, nowMs],
   )
+  await noteOpened(db, chain?.assets ?? [], 0)
 }
 
 export function lookAt(stage: BooksStage, id: ChainId, height: number): Promise<void> {

@@ -1,15 +1,16 @@
 import type { Chain } from '../../chains/chain.ts'
 import { startHead } from '../../db/chain_heads.ts'
-import { type LookedBefore, readLookedBefore } from '../../db/chain_looks.ts'
+import { type LookedBefore, readLookedBefore, wasEverTold } from '../../db/chain_looks.ts'
 import { requireLease } from '../../db/leases.ts'
+import { noteOpened } from '../../db/opened_assets.ts'
 import { assert } from '../../domain/assert.ts'
-import { chainFacts } from '../../domain/catalog/networks.ts'
+import { type AddressFamily, chainFacts, chainIds } from '../../domain/catalog/networks.ts'
 import type { BlockRef } from '../../domain/orders/order.ts'
 import { noteHouseDeposit } from '../books/house.ts'
 import { countedHeight } from '../deep_height.ts'
 import { REACH_BLOCKS } from '../reach.ts'
 import { keepLease, type Look } from './look.ts'
-import { readOpening, sharesAddresses } from './opening.ts'
+import { readOpening } from './opening.ts'
 
 /** What was known before this look; at the very first one the chain begins where its node is now, or a little deeper. */
 export async function lookedBefore(
@@ -23,7 +24,10 @@ export async function lookedBefore(
   const deepest = below.at(-1)
   // One that is so young is a local one, and its tokens may be younger.
   const isOpened = sharesAddresses(chain.family) && deepest !== undefined && deepest.height > REACH_BLOCKS
-  const opening = isOpened ? await readOpening(world, chain, deepest, () => keepLease(look)) : []
+  // What addresses hold of a chain that something was told of before is in the books, whatever became of its head.
+  const wasTold = await wasEverTold(world.db, chain.id)
+  const opening =
+    isOpened && !wasTold ? await readOpening(world, chain, chain.assets, deepest, () => keepLease(look)) : []
   // Whole or not at all: a head without blocks to go back to could not follow a reorganisation.
   await world.db.transaction(async (tx) => {
     await requireLease(tx, lease)
@@ -31,6 +35,7 @@ export async function lookedBefore(
     // What is held is known of a block that is never taken back, and what came since is read.
     if (isOpened) await startHead(tx, chain.id, deepest, nowMs)
     else await startHead(tx, chain.id, nodeHead, nowMs, below)
+    if (!wasTold) await noteOpened(tx, chain.assets, 0)
     for (const { transfer, own } of opening) {
       await noteHouseDeposit({ ...world, db: tx }, chain.id, transfer, own, deepest ?? nodeHead)
     }
@@ -38,6 +43,11 @@ export async function lookedBefore(
   const started = await readLookedBefore(world.db, chain.id, chain.assets)
   assert(started !== null, 'a head that was just stored is there')
   return started
+}
+
+/** Whether another chain has the same addresses: whoever saw one there may have sent to it here before this chain is offered. */
+function sharesAddresses(family: AddressFamily): boolean {
+  return chainIds.filter((id) => chainFacts[id].family === family).length > 1
 }
 
 /** As many as a reorganisation may take before what is deeper counts as final. */

@@ -2,6 +2,7 @@ import type { Chain } from '../../chains/chain.ts'
 import { readHead } from '../../db/chain_heads.ts'
 import { type Lease, leaseLost } from '../../db/leases.ts'
 import { assert } from '../../domain/assert.ts'
+import type { AssetId } from '../../domain/catalog/assets.ts'
 import type { InstantMs } from '../../domain/time.ts'
 import type { LeaseKeeper } from '../lease.ts'
 import type { World } from '../world.ts'
@@ -37,6 +38,8 @@ export type Look = {
   readonly waitingTurn: Turn
   readonly untold: Untold
   readonly branch: number
+  /** What comes of these is in no book yet and is told by nobody; see `openAssets`. */
+  readonly untoldAssets: ReadonlySet<AssetId>
 }
 
 /**

@@ -2,6 +2,7 @@ import { findOwnAddresses, type OwnAddress } from '../../db/addresses.ts'
 import { isCrumb } from './crumbs.ts'
 import { type Look, mempoolMoment, type Untold } from './look.ts'
 import { isForOrder, type OrderMove } from './moves.ts'
+import { isTold } from './open_assets.ts'
 import { withoutSweeps } from './own_sweeps.ts'
 import { tellOrders } from './tell_orders.ts'
 
@@ -17,7 +18,7 @@ export async function readMempool(look: Look, height: number): Promise<void> {
     const own = ours.get(transfer.to)
     const move = own && { transfer, own }
     // As long as it only waits a crumb costs nobody anything, and no order counts it: its block tells of it, if it is ever mined.
-    return move && isForOrder(chain, move) && !isCrumb(move) ? [move] : []
+    return move && isForOrder(chain, move) && isTold(look, move) && !isCrumb(move) ? [move] : []
   })
   if (moves.length > 0) untold.push({ seenAtMs: world.clock.nowMs(), moves })
   for (const next of [...untold]) {

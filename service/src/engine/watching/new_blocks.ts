@@ -12,6 +12,7 @@ import type { World } from '../world.ts'
 import { gatherCrumbs } from './crumbs.ts'
 import { keepLease, type Look } from './look.ts'
 import { isForOrder, type Move } from './moves.ts'
+import { isTold } from './open_assets.ts'
 import { withoutSweeps } from './own_sweeps.ts'
 import { tellOrders } from './tell_orders.ts'
 
@@ -67,7 +68,12 @@ async function noteBlock(look: Look, { block, ours }: OwnBlock): Promise<Instant
     assert(own !== undefined, 'a chain tells only transfers to ours')
     return { transfer, own }
   })
-  const moves = await gatherCrumbs(world, chain, ref, arrived)
+  const moves = await gatherCrumbs(
+    world,
+    chain,
+    ref,
+    arrived.filter((move) => isTold(look, move)),
+  )
   // As most blocks bring nothing, noting one is a single statement.
   if (moves.length === 0) {
     await advanceHead(world.db, lease, chain.id, ref)

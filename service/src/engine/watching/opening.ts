@@ -1,7 +1,6 @@
 import type { Chain } from '../../chains/chain.ts'
 import { type OwnAddress, readAddressesOfKeys, readLastKeyIndex } from '../../db/addresses.ts'
-import { wasEverTold } from '../../db/chain_looks.ts'
-import { type AddressFamily, chainFacts, chainIds } from '../../domain/catalog/networks.ts'
+import type { AssetId } from '../../domain/catalog/assets.ts'
 import type { BlockRef } from '../../domain/orders/order.ts'
 import { atOnce } from '../at_once.ts'
 import type { World } from '../world.ts'
@@ -11,18 +10,16 @@ import type { Move } from './moves.ts'
 const KEYS_A_QUESTION = 500
 
 /**
- * What addresses of ours hold at the block where a chain is first looked at, as what came there. Chains of one family have
- * the same addresses: whoever saw one on the other chain may have sent to it here before this one is offered, and what is
- * in no book would be a difference between books and chain for ever. Empty for a chain that something was told of before:
- * what its addresses hold is in the books, whatever became of its head.
+ * What addresses of ours hold of these assets at a block, as what came there. Of what came before anybody told of it there is nothing
+ * else to be known, and what is in no book would be a difference between books and chain for ever.
  */
 export async function readOpening(
   { db, policy }: World,
   chain: Chain,
-  { height, hash }: BlockRef,
+  assets: readonly AssetId[],
+  block: BlockRef,
   keepLease: () => Promise<void>,
 ): Promise<readonly Move[]> {
-  if (await wasEverTold(db, chain.id)) return []
   const lastIndex = await readLastKeyIndex(db, chain.family)
   const questions = Math.ceil((lastIndex + 1) / KEYS_A_QUESTION)
   const found = await atOnce(
@@ -32,7 +29,7 @@ export async function readOpening(
       await keepLease()
       const firstIndex = question * KEYS_A_QUESTION
       const ours = await readAddressesOfKeys(db, chain.family, firstIndex, firstIndex + KEYS_A_QUESTION)
-      return heldBy(chain, ours, { height, hash })
+      return heldBy(chain, assets, ours, block)
     },
   )
   return found.flat()
@@ -40,11 +37,12 @@ export async function readOpening(
 
 async function heldBy(
   chain: Chain,
+  assets: readonly AssetId[],
   ours: readonly OwnAddress[],
   { height, hash }: BlockRef,
 ): Promise<Move[]> {
   const moves: Move[] = []
-  for (const asset of chain.assets) {
+  for (const asset of assets) {
     const addresses = ours.map(({ address }) => address)
     if ((await chain.balance(asset, addresses, height)) === 0n) continue
     for (const own of ours) {
@@ -55,9 +53,4 @@ async function heldBy(
     }
   }
   return moves
-}
-
-/** Whether another chain has the same addresses. */
-export function sharesAddresses(family: AddressFamily): boolean {
-  return chainIds.filter((id) => chainFacts[id].family === family).length > 1
 }

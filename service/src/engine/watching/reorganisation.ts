@@ -4,7 +4,9 @@ import type { LookedBefore } from '../../db/chain_looks.ts'
 import { unmineCoins } from '../../db/coins.ts'
 import { findDepositsInBlock } from '../../db/deposits.ts'
 import { requireLease } from '../../db/leases.ts'
+import { openAgain } from '../../db/opened_assets.ts'
 import { wakeUnswept } from '../../db/unswept.ts'
+import { assetIdsOn } from '../../domain/catalog/assets.ts'
 import { chainFacts } from '../../domain/catalog/networks.ts'
 import type { BlockRef } from '../../domain/orders/order.ts'
 import { unmineHouseDeposits } from '../books/house.ts'
@@ -94,6 +96,7 @@ export async function followReorganisation(
       await unmineCoins(tx, chain.id, hash)
       await unmineHouseDeposits(tx, chain.id, hash, branch, world.clock.nowMs())
     }
+    await openAgain(tx, assetIdsOn(chain.id), fork.height)
     await rewindHead(tx, chain.id, fork, cautiousUntil(chain, head.block, depth))
   })
   return fork

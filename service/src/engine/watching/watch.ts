@@ -15,6 +15,7 @@ import { lookedBefore } from './first_look.ts'
 import { beginTurn, keepLease, type Look, type Watcher } from './look.ts'
 import { readMempool } from './mempool.ts'
 import { readNewBlocks } from './new_blocks.ts'
+import { openAssets, readUntoldAssets } from './open_assets.ts'
 import { followReorganisation, requireNotBehind } from './reorganisation.ts'
 import { checkWaiting, isWaitingDue } from './waiting_deposits.ts'
 
@@ -38,7 +39,10 @@ export async function watchChain(
     const before = await lookedBefore({ world, chain, lease, hold }, { nodeHead, final })
     const { head } = before
     await requireNotBehind(world, chain, before.begun ?? head.block, nodeHead)
-    const earlier: Look = { world, chain, lease, hold, waitingTurn, untold, branch: head.reorganisations }
+    const earlier: Look = {
+      ...{ world, chain, lease, hold, waitingTurn, untold, branch: head.reorganisations },
+      untoldAssets: before.hasUnopened ? await readUntoldAssets({ world, chain }) : new Set(),
+    }
     const fork = await followReorganisation(earlier, before, nodeHead)
     const hasLeft = fork !== null
     const look: Look = { ...earlier, branch: head.reorganisations + (hasLeft ? 1 : 0) }
@@ -48,6 +52,7 @@ export async function watchChain(
     // One that tells of blocks and does not give them (several nodes behind one address, say) is not asked without rest.
     if (height < nodeHead.height) return height > from.height
     await readMempool(look, height)
+    if (before.hasUnopened || hasLeft) await openAssets(look)
     const isNew = height !== head.block.height || hasLeft
     if (isNew || isWaitingDue(waitingTurn, startedAtMs)) await checkWaiting(look, height)
     const guard = (tx: Sql) => requireLease(tx, lease)

@@ -1,0 +1,304 @@
+import { readFileSync } from 'node:fs'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import type { Chain, Transfer } from '../../chains/chain.ts'
+import { type Lease, takeLease } from '../../db/leases.ts'
+import { findOrder } from '../../db/orders.ts'
+import { assert } from '../../domain/assert.ts'
+import { type AssetId, nativeAsset } from '../../domain/catalog/assets.ts'
+import { amountOf } from '../../domain/money/amount.ts'
+import { HOUR_MS } from '../../domain/time.ts'
+import { auditBooks } from '../books/ledger_audit.ts'
+import { isOutflowStopped, reconcileChain } from '../books/reconcile.ts'
+import { type BooksStage, fundReserve, openBooksStage, placeOrder, RESERVE } from '../testing/books_stage.ts'
+import { watchChain } from './watch.ts'
+
+/**
+ * What: a token that is listed on a chain that was looked at before has in the books what addresses of ours held of it.
+ * How: a real PostgreSQL and a chain on paper that tells USDC as unlisted until the test lists it; books and chain are compared as ever.
+ */
+let stage: BooksStage
+let lease: Lease
+let eth: ReturnType<typeof openEth>
+
+beforeAll(async () => {
+  stage = await openBooksStage('open-assets')
+})
+
+beforeEach(async () => {
+  await stage.reset()
+  lease = await leaseOf('me')
+  eth = openEth()
+  await fundReserve(stage, 'ETH:ETH', 1_000n)
+  // As after a first look, by which all that is listed is known.
+  await stage.db.query("DELETE FROM opened_assets WHERE asset = 'USDC:ERC20'")
+})
+
+afterAll(() => stage?.stop())
+
+async function leaseOf(holder: string): Promise<Lease> {
+  const taken = await takeLease(stage.db, 'watch:ETH', holder, stage.world.clock.wallMs(), 48 * HOUR_MS)
+  assert(taken !== null, 'nobody else looks')
+  return taken
+}
+
+const CONTRACT = '0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48'
+const USDC = 'USDC:ERC20'
+/** Ledger units: no dust. */
+const DEPOSIT = 300n * 10n ** 18n
+
+function openEth() {
+  const chain = stage.chain('ETH')
+  const sent = new Map<number, Transfer[]>()
+  const { balance, assets } = chain
+  const before = assets.filter((asset) => asset !== USDC)
+  const told = (transfer: Transfer): Transfer =>
+    transfer.asset !== USDC || eth.chain.assets.includes(USDC)
+      ? transfer
+      : { ...transfer, asset: { unlisted: CONTRACT } }
+  return {
+    chain: Object.assign(chain, {
+      assets: before,
+      readMempool: async () => [],
+      estimateCost: async () => amountOf('ETH:ETH', 1n),
+      balance: async (asset: AssetId, addresses: readonly string[], at?: number) =>
+        balance(asset, addresses, at ?? (await chain.head()).height),
+      readBlock: async (at: number, findOwn: (addresses: readonly string[]) => Promise<unknown>) => {
+        const transfers = (sent.get(at) ?? []).map(told)
+        await findOwn(transfers.map(({ to }) => to))
+        return {
+          height: at,
+          hash: (await chain.blockHash(at)) ?? '',
+          parentHash: (await chain.blockHash(at - 1)) ?? '',
+          timeMs: stage.world.clock.wallMs(),
+          transfers,
+        }
+      },
+    }),
+    send: (height: number, asset: AssetId, to: string, units: bigint) => {
+      chain.move(height, asset, to, units)
+      const txHash = `0x${height}-${units}`
+      const transfer: Transfer = { id: `${txHash}:log:0`, txHash, to, asset, units }
+      sent.set(height, [...(sent.get(height) ?? []), transfer])
+    },
+    /** Another branch takes what was sent in a block into another. */
+    mineElsewhere: (from: number, to: number) => {
+      const moved = sent.get(from) ?? []
+      sent.delete(from)
+      sent.set(to, moved)
+      for (const { asset, to: address, units } of moved) {
+        assert(typeof asset === 'string', 'the chain knows what it is')
+        chain.move(from, asset, address, -units)
+        chain.move(to, asset, address, units)
+      }
+    },
+    list: () => Object.assign(chain, { assets }),
+  }
+}
+
+async function look(height: number): Promise<void> {
+  eth.chain.setHead(height)
+  await watchChain(stage.world, eth.chain, lease)
+}
+
+async function differences() {
+  stage.advance(3 * HOUR_MS)
+  const compared = await reconcileChain(stage.world, eth.chain)
+  assert(compared?.kind === 'compared', 'both are at the same block')
+  return Object.fromEntries(compared.comparisons.map(({ asset, difference }) => [asset, difference]))
+}
+
+const AGREED = { 'ETH:ETH': 0n, 'USDT:ERC20': 0n, [USDC]: 0n }
+
+const usdcOfHouse = () =>
+  stage.db.query(
+    'SELECT kind, address, units, state FROM house_deposits WHERE asset = $1 ORDER BY units, address',
+    [USDC],
+  )
+
+const opened = async () =>
+  (await stage.db.query('SELECT height, is_read FROM opened_assets WHERE asset = $1', [USDC]))[0]
+
+test('a token that came before it was listed is booked when it is, once, and stops nothing', async () => {
+  const { terms } = await placeOrder(stage, 'ETH:ETH', 'BTC:BTC', { asks: 100n, promises: 10n })
+  eth.send(101, USDC, RESERVE, 1n)
+  eth.send(110, USDC, terms.depositAddress, 20n)
+  // No block told of it.
+  eth.chain.move(50, USDC, RESERVE, 4n)
+  await look(112)
+  expect(await usdcOfHouse()).toEqual([])
+  eth.list()
+  await look(112)
+  expect(await usdcOfHouse()).toEqual([
+    { kind: 'reserve', address: RESERVE, units: 5n, state: 'mined' },
+    { kind: 'stray', address: terms.depositAddress, units: 20n, state: 'mined' },
+  ])
+  for (let time = 0; time < 3; time += 1) expect(await differences()).toEqual(AGREED)
+  eth.send(113, USDC, terms.depositAddress, 300n)
+  await look(122)
+  await look(140)
+  expect((await usdcOfHouse()).map(({ state }) => state)).toEqual(['confirmed', 'confirmed'])
+  expect(await stage.db.query("SELECT units FROM deposits WHERE role = 'foreign'")).toEqual([{ units: 300n }])
+  for (let time = 0; time < 3; time += 1) expect(await differences()).toEqual(AGREED)
+  expect(await isOutflowStopped(stage.db, 'ETH')).toBe(false)
+  expect(await stage.db.query("SELECT address FROM unswept_addresses WHERE chain = 'ETH'")).toEqual([
+    { address: terms.depositAddress },
+  ])
+  expect((await auditBooks(stage.db)).problems).toEqual([])
+})
+
+test('what came while nobody looked is in the sum and is not told beside it', async () => {
+  await look(102)
+  eth.send(103, USDC, RESERVE, 1n)
+  eth.list()
+  // More blocks than one look reads: nothing is opened at a head that is not the chain's.
+  eth.send(200, USDC, RESERVE, 2n)
+  await look(200)
+  expect(await opened()).toBeUndefined()
+  expect(Object.keys(await differences().catch(() => ({})))).not.toContain(USDC)
+  await look(200)
+  expect(await opened()).toEqual({ height: 200, is_read: true })
+  expect((await usdcOfHouse()).map(({ units }) => units)).toEqual([3n])
+  expect(await differences()).toEqual(AGREED)
+  await look(230)
+  expect(await differences()).toEqual(AGREED)
+})
+
+test('a reorganisation takes the sum with its block, and it is read anew where the chain parted', async () => {
+  eth.send(101, USDC, RESERVE, 1n)
+  eth.send(111, USDC, RESERVE, 20n)
+  await look(112)
+  eth.list()
+  await look(112)
+  const order = await placeOrder(stage, USDC, 'BTC:BTC', { asks: DEPOSIT, promises: 10n })
+  eth.send(113, USDC, order.terms.depositAddress, DEPOSIT)
+  await look(126)
+  expect(await usdcOfHouse()).toMatchObject([{ units: 21n, state: 'confirmed' }])
+  expect(await differences()).toEqual(AGREED)
+
+  // The deposit of the order comes into a block below the one that was opened, and is its deposit all the same.
+  eth.chain.fork(105)
+  eth.mineElsewhere(111, 108)
+  eth.mineElsewhere(113, 109)
+  await look(127)
+  expect(await opened()).toEqual({ height: 104, is_read: true })
+  expect((await usdcOfHouse()).map(({ units }) => units)).toEqual([1n, 20n])
+  expect(await stage.db.query('SELECT role, units, block_height FROM deposits')).toEqual([
+    { role: 'counted', units: DEPOSIT, block_height: 109 },
+  ])
+  expect(await differences()).toEqual(AGREED)
+  await look(150)
+  expect((await usdcOfHouse()).map(({ state }) => state)).toEqual(['confirmed', 'confirmed'])
+  expect(await differences()).toEqual(AGREED)
+  expect((await findOrder(stage.db, order.terms.id))?.deposits).toHaveLength(1)
+  expect((await auditBooks(stage.db)).problems).toEqual([])
+})
+
+test('who dies before it is written down has opened nothing, and the next one opens it at its own head', async () => {
+  eth.send(101, USDC, RESERVE, 1n)
+  await look(102)
+  eth.list()
+  eth.send(104, USDC, RESERVE, 20n)
+  const { balance } = eth.chain
+  let failing = true
+  const dying: Chain['balance'] = (asset, addresses, at) => {
+    if (asset === USDC && failing) throw new Error('the node has gone')
+    return balance(asset, addresses, at)
+  }
+  Object.assign(eth.chain, { balance: dying })
+  await expect(look(104)).rejects.toThrow('the node has gone')
+  expect(await opened()).toBeUndefined()
+  expect(await usdcOfHouse()).toEqual([])
+  // Nothing can be said of it meanwhile, and what the books do not know stops nothing.
+  expect(await differences()).toEqual({ 'ETH:ETH': 0n, 'USDT:ERC20': 0n })
+  failing = false
+  eth.send(105, USDC, RESERVE, 300n)
+  await look(106)
+  expect((await usdcOfHouse()).map(({ units }) => units)).toEqual([321n])
+  expect(await differences()).toEqual(AGREED)
+})
+
+test('a watcher that has lost its lease while it asked opens nothing', async () => {
+  eth.send(101, USDC, RESERVE, 1n)
+  await look(102)
+  eth.list()
+  let next: Lease | undefined
+  const { balance } = eth.chain
+  const slow: Chain['balance'] = async (asset, addresses, at) => {
+    if (asset === USDC && next === undefined) {
+      await stage.db.query("UPDATE leases SET fence = fence + 1, holder = 'you' WHERE name = 'watch:ETH'")
+      next = await leaseOf('you')
+    }
+    return balance(asset, addresses, at)
+  }
+  Object.assign(eth.chain, { balance: slow })
+  await expect(look(103)).rejects.toThrow('the lease watch:ETH was lost')
+  expect(await opened()).toBeUndefined()
+  expect(await usdcOfHouse()).toEqual([])
+  assert(next !== undefined, 'another one has it')
+  lease = next
+  await look(103)
+  expect(await usdcOfHouse()).toMatchObject([{ units: 1n }])
+  expect(await differences()).toEqual(AGREED)
+})
+
+test.each([
+  ['TRX', 'USDT:TRC20'],
+  ['SOL', 'USDC:SOL'],
+] as const)('a token of %s that is listed later is opened as well', async (id, token) => {
+  const chain = stage.chain(id)
+  const { terms } = await placeOrder(stage, `${id}:${id}`, 'BTC:BTC', { asks: 100n, promises: 10n })
+  await stage.db.query('DELETE FROM opened_assets WHERE asset = $1', [token])
+  chain.move(90, token, terms.depositAddress, 20n)
+  const native = nativeAsset(id).id
+  Object.assign(chain, { readMempool: async () => [], estimateCost: async () => amountOf(native, 1n) })
+  const { balance } = chain
+  const held: Chain['balance'] = async (asset, addresses, at) =>
+    balance(asset, addresses, at ?? (await chain.head()).height)
+  Object.assign(chain, { balance: held })
+  const taken = await takeLease(stage.db, `watch:${id}`, 'me', stage.world.clock.wallMs(), HOUR_MS)
+  assert(taken !== null, 'nobody else looks')
+  await watchChain(stage.world, chain, taken)
+  const compared = await reconcileChain(stage.world, chain)
+  assert(compared?.kind === 'compared', 'both are at the same block')
+  const found = compared.comparisons.map(({ asset, chainUnits, difference }) => ({
+    asset,
+    chainUnits,
+    difference,
+  }))
+  expect(found).toContainEqual({ asset: token, chainUnits: 20n, difference: 0n })
+  expect(found).toContainEqual({ asset: native, chainUnits: 0n, difference: 0n })
+})
+
+test('coins are told from the first look on, and nothing is asked of them', async () => {
+  const btc = stage.chain('BTC')
+  await stage.db.query("DELETE FROM opened_assets WHERE asset = 'BTC:BTC'")
+  Object.assign(btc, {
+    readMempool: async () => [],
+    estimateCost: async () => amountOf('BTC:BTC', 1n),
+    balance: () => Promise.reject(new Error('it takes minutes')),
+  })
+  const taken = await takeLease(stage.db, 'watch:BTC', 'me', stage.world.clock.wallMs(), HOUR_MS)
+  assert(taken !== null, 'nobody else looks')
+  await watchChain(stage.world, btc, taken)
+  expect(await stage.db.query("SELECT is_read FROM opened_assets WHERE asset = 'BTC:BTC'")).toEqual([
+    { is_read: true },
+  ])
+})
+
+test('what a database has looked at before it was written down is not opened again', async () => {
+  await fundReserve(stage, 'USDT:ERC20', 5n)
+  eth.send(101, USDC, RESERVE, 1n)
+  await look(130)
+  const migration = readFileSync(
+    new URL('../../db/migrations/0034_opened_assets.sql', import.meta.url),
+    'utf8',
+  )
+  const [up = '', down = ''] = migration.split('-- Down Migration')
+  await stage.corrupt(down)
+  await stage.corrupt(up)
+  const known = await stage.db.query("SELECT asset FROM opened_assets WHERE asset LIKE '%:E%' ORDER BY asset")
+  expect(known).toEqual([{ asset: 'ETH:ETH' }, { asset: 'USDT:ERC20' }])
+  eth.list()
+  await look(130)
+  expect(await differences()).toEqual(AGREED)
+})
