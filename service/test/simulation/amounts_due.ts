@@ -32,7 +32,8 @@ export async function findWrongAmounts(
   return ended.flatMap((order) => {
     const client = wanted.find((one) => one.order?.order_id === order.order_id)
     if (client?.order == null || areOwed.has(order.order_id)) return []
-    return judge(storyOf(play, order, client, client.order))
+    const story = storyOf(play, order, client, client.order)
+    return [...judgeShown(story, client), ...judge(story)]
   })
 }
 
@@ -81,6 +82,22 @@ function storyOf(play: Play, ended: Ended, { request }: Wanted, shown: OrderView
     choices: new Set(play.choices.get(ended.order_id)),
     planned: wasMadeAnew ? alike : alike.filter(({ number }) => number === last),
   }
+}
+
+/** What is shown is worth what is asked for, by prices and costs of a moment between the question and the answer. */
+function judgeShown(story: Story, { askedAtMs, answeredAtMs }: Wanted): string[] {
+  const { shown, from, to, play, ended } = story
+  assert(askedAtMs !== null && answeredAtMs !== null, 'who has an order has asked and was answered')
+  const asked = unitsIn(from, shown.deposit_amount)
+  const is = unitsIn(to, shown.receive_amount)
+  const costs = play.tariffs.costsUntil(to.id, answeredAtMs)
+  const should = play.tariffs
+    .during(askedAtMs, answeredAtMs)
+    .flatMap((tariff) => costs.map((cost) => atMarket(story, asked, costIn(to, cost, tariff), tariff)))
+  if (should.includes(is)) return []
+  return [
+    `what is shown is what it is worth: ${ended.order_id}, ${shown.rate_type}, shows ${is} of ${to.id} and is worth ${should.join(' or ')}`,
+  ]
 }
 
 function judge(story: Story): string[] {

@@ -19,6 +19,9 @@ export type Wanted = {
   /** Who of those that share the account is to be paid, as the chain tells it. */
   readonly told: string | null
   asking: number
+  /** Its first question and the first answer that it has got: it was priced in between. */
+  askedAtMs: number | null
+  answeredAtMs: number | null
   order: OrderView | null
   /** Told no the last time it asked. */
   isRefused: boolean
@@ -90,6 +93,8 @@ export function wantOrder(play: Play, number: number): Wanted {
       rateId: null,
     },
     asking: 0,
+    askedAtMs: null,
+    answeredAtMs: null,
     order: null,
     isRefused: false,
     payments: 0,
@@ -104,6 +109,7 @@ export function outsideAddress(asset: AssetId, of: string): string {
 /** Asks a process for the order. An answer may get lost on its way; then the same is asked again. */
 export function askFor(play: Play, life: Life, wanted: Wanted): Promise<void> {
   wanted.asking += 1
+  wanted.askedAtMs ??= play.time.nowMs
   const slot = { slot: `key:${wanted.number}`, bodyHash: `body ${wanted.number}` }
   return play.perform(life, `${life.name} create ${wanted.number}.${wanted.asking}`, async () => {
     try {
@@ -117,6 +123,7 @@ export function askFor(play: Play, life: Life, wanted: Wanted): Promise<void> {
       if (wanted.order !== null && wanted.order.order_id !== order.order_id)
         play.unexpected.push(`two orders for one key: ${wanted.order.order_id} and ${order.order_id}`)
       wanted.order = order
+      wanted.answeredAtMs ??= play.time.nowMs
     } finally {
       wanted.asking -= 1
     }

@@ -7,6 +7,7 @@ import { accept, refuse } from '../../src/domain/outcome.ts'
 import type { Intent } from '../../src/domain/payouts/intent.ts'
 import { SOLANA_BLOCKS_OF_LIFE } from '../../src/domain/payouts/solana_life.ts'
 import type { RateType } from '../../src/domain/quotes/quote.ts'
+import type { MarketBoard } from '../../src/engine/market.ts'
 import { makeSeal } from '../../src/engine/seal.ts'
 import { localSigner } from '../../src/signer/local_signer.ts'
 import type { Signer } from '../../src/signer/signer.ts'
@@ -77,6 +78,7 @@ export const flaws = {
       },
     }),
   }),
+  'shows more than the market gives': () => ({ market: takingNothing }),
   'takes the fee of a float order twice': () => ({ market: takingTwice('float') }),
   'takes the fee twice when a fixed order is priced anew': () => ({ market: takingTwice('fixed') }),
   'breaks a locked rate where the client goes on': () => ({
@@ -131,6 +133,7 @@ export const signs: Readonly<Record<FlawName, RegExp>> = {
   "pays with another's tag": /^who shares an account is named: CB\d+ is paid: \S+ got \d+ for (id )?[78], /,
   'refunds without the tag': /^who shares an account is named: CB\d+ is refunded: \S+ got \d+ for null, /,
   'pays less than it has shown': /^what was promised is paid: /,
+  'shows more than the market gives': /^what is shown is what it is worth: \S+ fixed, /,
   'takes the fee of a float order twice': /^what is due is paid: \S+ float, is DONE /,
   'takes the fee twice when a fixed order is priced anew': /^what is due is paid: \S+ fixed, is DONE /,
   'breaks a locked rate where the client goes on': /^what is due is paid: \S+ fixed, is DONE /,
@@ -193,6 +196,17 @@ function takingTwice(rateType: RateType): NonNullable<Flaw['market']> {
       return accept({ ...found.value, mid: { ...mid, numerator, denominator } })
     },
   })
+}
+
+/** A fixed order has no fee in it, from the first word on: it keeps what it promises, which is too much. */
+function takingNothing(market: MarketBoard): MarketBoard {
+  return {
+    ...market,
+    read: (from, to, rateType) => {
+      const found = market.read(from, to, rateType)
+      return found.ok && rateType === 'fixed' ? accept({ ...found.value, fee: 0n }) : found
+    },
+  }
 }
 
 /** The first of what a transaction pays to orders counts; the others are booked, and are nobody's. */
