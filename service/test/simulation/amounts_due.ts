@@ -33,7 +33,12 @@ export async function findWrongAmounts(
     const client = wanted.find((one) => one.order?.order_id === order.order_id)
     if (client?.order == null || areOwed.has(order.order_id)) return []
     const story = storyOf(play, order, client, client.order)
-    return [...judgeShown(story, client), ...judge(story)]
+    return [
+      ...judgeShown(story, client),
+      ...judgeTime(story, client),
+      ...judgeReasons(story),
+      ...judge(story),
+    ]
   })
 }
 
@@ -98,6 +103,32 @@ function judgeShown(story: Story, { askedAtMs, answeredAtMs }: Wanted): string[]
   return [
     `what is shown is what it is worth: ${ended.order_id}, ${shown.rate_type}, shows ${is} of ${to.id} and is worth ${should.join(' or ')}`,
   ]
+}
+
+/** A rate is kept for who pays in time: who has sent nothing before its end is asked first. */
+function judgeTime({ shown, ended, choices }: Story, { sentAtMs }: Wanted): string[] {
+  const wasInTime = sentAtMs.some((atMs) => atMs < shown.expires_at)
+  if (ended.status !== 'DONE' || choices.size > 0 || wasInTime) return []
+  return [`who pays too late is asked: ${ended.order_id}, ${shown.rate_type}, is DONE, and nobody chose`]
+}
+
+const aboutPayments: ReadonlySet<EmergencyReason> = new Set(['UNDERPAID', 'OVERPAID', 'LATE_DEPOSIT'])
+
+/** Whose only payment is what was asked, in a block that was never lost and is older than the order's end, has done all right. */
+function judgeReasons({ play, ended, shown, from, paths }: Story): string[] {
+  const blocks = paths.filter(({ head, arrivals }) => arrivals.some(({ height }) => height === head.height))
+  const [first] = blocks
+  if (first === undefined || blocks.length > 1 || first.arrivals.length > 1) return []
+  const { head, arrivals } = first
+  const isRight = floorTo(from.step, sumOf(arrivals), 1n) === unitsIn(from, shown.deposit_amount)
+  const wasInTime = head.timeMs + play.time.aheadMs < shown.expires_at
+  if (!isRight || !wasInTime || play.nodes[from.chain].lostAtMs(head.hash) !== null) return []
+  const wrong = (ended.asked ?? []).flatMap(({ reasons }) =>
+    reasons.filter((reason) => aboutPayments.has(reason)),
+  )
+  return wrong.length === 0
+    ? []
+    : [`who pays as asked is not asked about it: ${ended.order_id}, ${wrong.join(' and ')}`]
 }
 
 function judge(story: Story): string[] {

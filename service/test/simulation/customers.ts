@@ -28,6 +28,8 @@ export type Wanted = {
   /** Who pays, has paid so often. */
   payments: number
   readonly paymentsMax: number
+  /** When it has sent something that may count, by the service's clock. */
+  readonly sentAtMs: number[]
 }
 
 const pairs: readonly [AssetPair, ...AssetPair[]] = [
@@ -99,6 +101,7 @@ export function wantOrder(play: Play, number: number): Wanted {
     isRefused: false,
     payments: 0,
     paymentsMax: chance.pick([0, 1, 1, 1, 2, 3]),
+    sentAtMs: [],
   }
 }
 
@@ -161,6 +164,7 @@ export function pay(play: Play, wanted: Wanted, given: Way | null = null): void 
   const paid = way === 'foreign' ? otherAsset(asset) : asset
   const parts = ways[way](asked.value.units, (units) => cut(paid, units), paid)
   play.recorder.count(`payment: ${way}`)
+  if (way !== 'dust' && way !== 'foreign') wanted.sentAtMs.push(play.time.nowMs + play.time.aheadMs)
   send(
     play,
     paid.id,

@@ -94,7 +94,19 @@ export const flaws = {
       },
     }),
   }),
-  'files the second output of a transaction as extra': () => ({ database: withoutSeconds }),
+  'files the second output of a transaction as extra': () => ({
+    database: (db) =>
+      filing(db, (values) => {
+        const isSecond = values[ROLE] === 'counted' && /[:.]1$/.test(String(values[KEY]))
+        return isSecond ? values.with(ROLE, 'extra') : values
+      }),
+  }),
+  'keeps the rate for who pays too late': () => ({
+    database: (db) => filing(db, (values) => values.with(IS_LATE, false)),
+  }),
+  'takes who pays in time for late': () => ({
+    database: (db) => filing(db, (values) => values.with(IS_LATE, true)),
+  }),
   'lets nobody choose': () => ({
     desk: (desk) => ({
       ...desk,
@@ -140,6 +152,8 @@ export const signs: Readonly<Record<FlawName, RegExp>> = {
   'keeps a rate locked for ever': /^what is due is paid: \S+ fixed, is DONE /,
   'takes the cost of a refund twice': /^what is due is paid: \S+ \w+, is REFUNDED /,
   'files the second output of a transaction as extra': /^all that came in time counts: /,
+  'keeps the rate for who pays too late': /^who pays too late is asked: /,
+  'takes who pays in time for late': /^who pays as asked is not asked about it: \S+ LATE_DEPOSIT$/,
   'lets nobody choose': /^it never came to rest$/,
 }
 
@@ -209,16 +223,16 @@ function takingNothing(market: MarketBoard): MarketBoard {
   }
 }
 
-/** The first of what a transaction pays to orders counts; the others are booked, and are nobody's. */
-function withoutSeconds(db: Database): Database {
+/** The columns of `deposits` in the order in which they are written. */
+const KEY = 2
+const ROLE = 7
+const IS_LATE = 8
+
+/** A deposit is written down as another than it was found to be. */
+function filing(db: Database, bend: (values: readonly unknown[]) => readonly unknown[]): Database {
   const over = (sql: Sql): Sql => ({
-    query: (text, values) => {
-      const isSecond = text.startsWith('INSERT INTO deposits') && /[:.]1$/.test(String(values?.[2]))
-      return sql.query(
-        text,
-        isSecond ? values?.map((value) => (value === 'counted' ? 'extra' : value)) : values,
-      )
-    },
+    query: (text, values) =>
+      sql.query(text, text.startsWith('INSERT INTO deposits') ? bend(values ?? []) : values),
   })
   return { ...db, ...over(db), transaction: (work) => db.transaction((tx) => work(over(tx))) }
 }
