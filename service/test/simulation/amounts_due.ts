@@ -155,7 +155,8 @@ function judgeAmount(story: Story, got: bigint, dueFor: DueFor): string[] {
   const course = { isChosen: choices.size > 0 }
   const isRight = (one: Planned, sums: Iterable<bigint>) =>
     [...sums].some((sum) => dueFor(story, sum, one).some(({ least, most }) => least <= got && got <= most))
-  const mayReceive = (one: Planned) => receivable(paths, from.id, { ...course, untilMs: one.atMs })
+  const mayReceive = ({ atMs: untilMs, lookedHeights }: Planned) =>
+    receivable(paths, from.id, { ...course, untilMs, lookedHeight: lookedHeights.get(from.chain) ?? 0 })
   if (planned.some((one) => isRight(one, mayReceive(one)))) return []
   const parts = new Set(paths.flatMap(({ arrivals }) => sumsOfSome(arrivals, (_, index) => index)))
   const isForLess = planned.some((one) => isRight(one, parts))

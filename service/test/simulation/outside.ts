@@ -14,8 +14,8 @@ export type Outside = {
   readonly recorder: Recorder
   /** What goes wrong here, if anything; called once for each call. */
   judge(task: Task, place: Place, what: string): Fault | null
-  /** Is told of every statement that was done. */
-  witness(task: Task, what: string, values: readonly unknown[]): Promise<void>
+  /** Is told of every statement that was done, and how many rows it answered. */
+  witness(task: Task, what: string, values: readonly unknown[], answered: number): Promise<void>
   /** Is told of every transaction that a node is given. */
   witnessSent(task: Task, bytes: string): Promise<void>
   /** Whether a node wants nothing of a transaction of ours now, for reasons of its own. */
@@ -144,7 +144,7 @@ async function statement<Row extends object>(
   try {
     const rows = await call(outside, place, what, async () => {
       const answered = await sql.query<Row>(text, values)
-      await outside.witness(outside.scheduler.task, what, values)
+      await outside.witness(outside.scheduler.task, what, values, answered.length)
       return answered
     })
     const settled = rows.length > 1 ? inSettledOrder(text, rows, outside.shuffle) : rows

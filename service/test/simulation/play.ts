@@ -193,7 +193,7 @@ export class Play {
         task.callsSinceAct = acts.includes(place) ? 0 : callsSinceAct + 1
         return this.isCalm ? null : drawFault(chance, this.profile, place, callsSinceAct)
       },
-      witness: (task, what, values) => this.witness.see(task, what, values),
+      witness: (...seen) => this.witness.see(...seen),
       witnessSent: (task, bytes) => this.witness.seeSent(task, bytes),
       refuses: () => {
         const isRefused = !this.isCalm && chance.isHit(this.profile.refusals)

@@ -10,7 +10,7 @@ import { pathsOf, receivable } from './receipts.ts'
  * What: which amounts an order may have received, by the blocks that there ever were.
  * How: a few blocks made by hand, with payments of amounts that tell them apart.
  */
-const UNTIL = { untilMs: 1_000, isChosen: false }
+const UNTIL = { untilMs: 1_000, isChosen: false, lookedHeight: 0 }
 const { confirmations } = chainFacts.BTC
 
 /** Each is above the one before it, and brings these satoshi, in one transaction for each list. */
@@ -55,6 +55,13 @@ test('an order waits for what lies in a block, unless its client does not', () =
   const history = chainOf(null, 'a', [[[10_000n]], [[50_000n]], ...above])
   expect(sumsOf(history)).toEqual([60_000n])
   expect(sumsOf(history, { isChosen: true })).toEqual([10_000n, 60_000n])
+})
+
+test('who chooses is given all that was deep when the chain was looked at before', () => {
+  const history = chainOf(null, 'a', [[[10_000n]], [[50_000n]], ...above, ...above, ...above])
+  const lookedHeight = (history.at(-1) as Block).height
+  expect(sumsOf(history, { isChosen: true, lookedHeight })).toEqual([60_000n])
+  expect(sumsOf(history, { isChosen: true, lookedHeight: confirmations })).toEqual([10_000n, 60_000n])
 })
 
 test('what was settled before a block was made had nothing of it', () => {

@@ -32,30 +32,28 @@ export type Course = {
   readonly untilMs: number
   /** Whether its client has ever chosen anything. */
   readonly isChosen: boolean
+  /** How far the chain was known at the least when it was settled. */
+  readonly lookedHeight: number
 }
 
 /**
  * Every amount that an order may have received. A service may be behind the chain, and on a branch that loses later, but what
  * it goes by was the chain once: so it has all payments up to a block, or none of that block. By itself it does not settle
- * while another payment waits in a block for its confirmations; who chooses does not wait for it, and what is not deep
- * then is too late for this order, unless that settlement comes to nothing: what came while it was under way counts for the next.
+ * while another payment waits in a block for its confirmations; who chooses does not wait for it: he is given what is deep then, and
+ * all of it that was deep when the service looked last. What is not deep is too late for this order, unless that settlement comes to
+ * nothing: what came while it was under way counts for the next.
  */
 export function receivable(paths: readonly Path[], asset: AssetId, course: Course): ReadonlySet<bigint> {
-  const { confirmations } = chainFacts[assetOf(asset).chain]
+  const { confirmations, confirmationsLarge } = chainFacts[assetOf(asset).chain]
+  // Where an order waits longer than others, what they had of a head is all that it has of a later one.
+  const lookedHeight = course.lookedHeight - (confirmationsLarge - confirmations)
   const sums = new Set<bigint>()
   for (const { head, arrivals } of paths) {
-    if (arrivals.length === 0 || head.timeMs > course.untilMs) continue
+    if (arrivals.length === 0 || head.timeMs > course.untilMs || head.height < lookedHeight) continue
     const deep = arrivals.filter(({ height }) => head.height - height + 1 >= confirmations)
-    if (deep.length === arrivals.length || course.isChosen)
-      for (const sum of sumsInTurn(deep, course.isChosen)) sums.add(sum)
+    if (deep.length === arrivals.length || (course.isChosen && deep.length > 0)) sums.add(sumOf(deep))
   }
   return sums
-}
-
-/** Up to each block, or of all. */
-function sumsInTurn(deep: readonly Arrival[], isAnyBlock: boolean): readonly bigint[] {
-  const heights = isAnyBlock ? new Set(deep.map(({ height }) => height)) : [Number.POSITIVE_INFINITY]
-  return [...heights].map((last) => sumOf(deep.filter(({ height }) => height <= last)))
 }
 
 /** Of every choice of groups, but none. */

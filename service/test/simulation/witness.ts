@@ -10,6 +10,8 @@ export type Planned = {
   readonly number: number
   readonly begunAtMs: number
   readonly atMs: number
+  /** How far each chain was known at the least. Empty unless a client's choice settled it: what others are paid for is older. */
+  readonly lookedHeights: ReadonlyMap<ChainId, number>
 }
 
 /**
@@ -26,6 +28,8 @@ export class Witness {
   readonly #unminedAtMs = new Map<string, number>()
   /** By their order; also what was rolled back, and planned again then. */
   readonly planned = new Map<string, Planned[]>()
+  /** How far each chain had been looked at whole, from these moments on. */
+  readonly #looked = new Map<ChainId, { readonly atMs: number; readonly height: number }[]>()
   readonly #nowMs: () => number
 
   constructor(rows: Ground['rows'], nodes: () => SimulatedNodes, nowMs: () => number) {
@@ -34,13 +38,16 @@ export class Witness {
     this.#nowMs = nowMs
   }
 
-  async see(task: Task, what: string, values: readonly unknown[]): Promise<void> {
+  async see(task: Task, what: string, values: readonly unknown[], answered: number): Promise<void> {
     if (what.startsWith('INSERT INTO facts')) {
       this.#seeFact(String(values[2]))
       if (String(values[2]).includes(':unmined:')) this.#unminedAtMs.set(String(values[1]), this.#nowMs())
       const [, payoutId] = /^(CB\d+:\d+):confirmed$/.exec(String(values[2])) ?? []
       if (payoutId !== undefined) await this.#seePaid(task, payoutId)
     }
+    // Of nothing, by who has lost the lease on the chain.
+    if (what.startsWith('UPDATE chain_heads SET node_height') && answered > 0) this.#seeLooked(values)
+    if (what.startsWith('UPDATE chain_heads SET leaving_above_height')) this.#seeLeft(values)
     if (what.startsWith('INSERT INTO outflows')) this.#seePlan(task, values)
     if (what.startsWith('INSERT INTO attempts') && values[2] === 1)
       await this.#seeDraft(task, String(values[1]))
@@ -62,11 +69,33 @@ export class Witness {
   }
 
   /** Of what is planned the kind and the moment are noted, and no amount: that is what is to be worked out. */
-  #seePlan({ begunAtMs }: Task, [, orderId, payoutId, kind]: readonly unknown[]): void {
+  #seePlan({ name, begunAtMs }: Task, [, orderId, payoutId, kind]: readonly unknown[]): void {
     if (kind !== 'payout' && kind !== 'refund') return
     const number = Number.parseInt(String(payoutId).split(':')[1] ?? '', 10)
     const before = this.planned.get(String(orderId)) ?? []
-    this.planned.set(String(orderId), [...before, { kind, number, begunAtMs, atMs: this.#nowMs() }])
+    const isByChoice = name.includes(String(orderId))
+    const chains = isByChoice ? [...this.#looked.keys()] : []
+    const lookedHeights = new Map(chains.map((chain) => [chain, this.#lookedSince(chain, begunAtMs)]))
+    const planned = { kind, number, begunAtMs, atMs: this.#nowMs(), lookedHeights } as const
+    this.planned.set(String(orderId), [...before, planned])
+  }
+
+  #seeLooked([chain, height]: readonly unknown[]): void {
+    const looked = { atMs: this.#nowMs(), height: Number(height) }
+    this.#looked.set(chain as ChainId, [...(this.#looked.get(chain as ChainId) ?? []), looked])
+  }
+
+  /** What is above the height is being taken back, one by one. */
+  #seeLeft([chain, height]: readonly unknown[]): void {
+    const before = this.#looked.get(chain as ChainId)?.at(-1)?.height ?? 0
+    this.#seeLooked([chain, Math.min(before, Number(height))])
+  }
+
+  /** The least that it was from this moment on. */
+  #lookedSince(chain: ChainId, sinceMs: number): number {
+    const looked = this.#looked.get(chain) ?? []
+    const first = looked.findLastIndex(({ atMs }) => atMs < sinceMs)
+    return first === -1 ? 0 : Math.min(...looked.slice(first).map(({ height }) => height))
   }
 
   #seeFact(key: string): void {
