@@ -101,11 +101,32 @@ export const flaws = {
         return isSecond ? values.with(ROLE, 'extra') : values
       }),
   }),
+  'forgets what came while a payout was under way': () => {
+    const extras = new Set<unknown>()
+    return {
+      database: (db) =>
+        filing(db, (values) => {
+          if (values[ROLE] === 'extra') extras.add(values[KEY])
+          const isForgotten = values[ROLE] === 'counted' && extras.has(values[KEY])
+          return isForgotten ? values.with(ROLE, 'extra') : values
+        }),
+    }
+  },
   'keeps the rate for who pays too late': () => ({
     database: (db) => filing(db, (values) => values.with(IS_LATE, false)),
   }),
   'takes who pays in time for late': () => ({
     database: (db) => filing(db, (values) => values.with(IS_LATE, true)),
+  }),
+  'bids twice what miners ask': () => ({
+    chain: (chain) => ({
+      ...chain,
+      bid: async (outflow) => {
+        const bid = await chain.bid(outflow)
+        if (!bid.ok || bid.value.family !== 'bitcoin') return bid
+        return accept({ ...bid.value, milliSatPerVb: 2n * bid.value.milliSatPerVb })
+      },
+    }),
   }),
   'lets nobody choose': () => ({
     desk: (desk) => ({
@@ -152,8 +173,10 @@ export const signs: Readonly<Record<FlawName, RegExp>> = {
   'keeps a rate locked for ever': /^what is due is paid: \S+ fixed, is DONE /,
   'takes the cost of a refund twice': /^what is due is paid: \S+ \w+, is REFUNDED /,
   'files the second output of a transaction as extra': /^all that came in time counts: /,
+  'forgets what came while a payout was under way': /^all that came in time counts: /,
   'keeps the rate for who pays too late': /^who pays too late is asked: /,
   'takes who pays in time for late': /^who pays as asked is not asked about it: \S+ LATE_DEPOSIT$/,
+  'bids twice what miners ask': /^no more is paid to miners than they ask: /,
   'lets nobody choose': /^it never came to rest$/,
 }
 

@@ -23,6 +23,7 @@ import {
 } from './customers.ts'
 import type { Ground } from './ground.ts'
 import type { Step } from './life.ts'
+import { findDearPayouts } from './mined_costs.ts'
 import { blocksToConfirm, depthMax, type Happening, natureOf, overtake, reorganise, topUp } from './nature.ts'
 import { waitForBlocks } from './open_world.ts'
 import { judgeViolations } from './owed.ts'
@@ -433,6 +434,7 @@ async function lookAtEnd(play: Play, wanted: readonly Wanted[]): Promise<string[
     ...judgeViolations(violations, owed),
     ...(await findBrokenPromises(ground.rows, nodes, play.witness, wanted)),
     ...(await findWrongAmounts(play, wanted, owed)),
+    ...(await findDearPayouts(ground.rows, nodes, play.tariffs)),
     ...(await findWrongTags(ground.rows, nodes, namesOf(wanted), play.recorder)),
   ]
 }

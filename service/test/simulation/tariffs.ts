@@ -54,7 +54,8 @@ export class Tariffs {
 
 const COIN_GAS = 21_000n
 const TOKEN_GAS = 90_000n
-const TYPICAL_VBYTES = 289n
+/** Of the payout that a quote charges for. */
+export const TYPICAL_VBYTES = 289n
 const LAMPORTS_A_SIGNATURE = 5_000n
 
 /** What a quote charges for, told anew: a usual payout, with room for fees that rise where they do so quickly. */
