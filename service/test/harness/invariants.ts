@@ -217,22 +217,30 @@ async function findUnconfirmedCredits({ rows, chains }: Inspected): Promise<stri
   })
 }
 
-async function findEarlyOutflows({ rows }: Inspected): Promise<string[]> {
-  const found = await rows<{ payout_id: string; settled: string; confirmed: string }>(
-    `SELECT f.payout_id, coalesce(o.settled_received, o.refund_units + o.refund_network_fee)::text AS settled,
-       coalesce(sum(d.units), 0)::text AS confirmed
-     FROM orders o
-     JOIN outflows f ON f.bucket = o.bucket AND f.payout_id = o.payout_id
-     JOIN attempts a ON a.bucket = f.bucket AND a.payout_id = f.payout_id AND a.attempt = 1
-     LEFT JOIN deposits d ON d.bucket = o.bucket AND d.order_id = o.order_id AND d.role = 'counted' AND EXISTS (
-       SELECT FROM facts WHERE facts.bucket = o.bucket AND facts.order_id = o.order_id AND facts.outcome = 'changed'
-         AND starts_with(facts.fact_key, d.deposit_key || ':confirmed:') AND facts.at_ms <= a.drafted_at_ms)
-     GROUP BY f.payout_id, o.settled_received, o.refund_units, o.refund_network_fee
-     HAVING coalesce(sum(d.units), 0) < coalesce(o.settled_received, o.refund_units + o.refund_network_fee)`,
+/**
+ * Of every outflow that was ever drafted. The order has the amount of the last one; of one before it only a refund's is known, and that
+ * something had to be confirmed. Nothing may be left unsaid: what compares with nothing is wrong.
+ */
+export async function findEarlyOutflows({ rows }: Pick<Inspected, 'rows'>): Promise<string[]> {
+  const found = await rows<{ payout_id: string; least: string | null; confirmed: string }>(
+    `WITH drafted AS (
+       SELECT f.payout_id,
+         CASE WHEN f.payout_id = o.payout_id THEN coalesce(o.settled_received, o.refund_units + o.refund_network_fee)
+           WHEN f.kind = 'refund' THEN f.units ELSE 1 END AS least,
+         (SELECT coalesce(sum(d.units), 0) FROM deposits d
+          WHERE (d.bucket, d.order_id) = (o.bucket, o.order_id)
+            AND (d.role = 'counted' OR d.role = 'extra' AND f.payout_id IS DISTINCT FROM o.payout_id) AND EXISTS (
+              SELECT FROM facts WHERE facts.bucket = o.bucket AND facts.order_id = o.order_id AND facts.outcome = 'changed'
+                AND starts_with(facts.fact_key, d.deposit_key || ':confirmed:') AND facts.at_ms <= a.drafted_at_ms)
+         ) AS confirmed
+       FROM orders o JOIN outflows f USING (bucket, order_id)
+       JOIN attempts a ON (a.bucket, a.payout_id, a.attempt) = (f.bucket, f.payout_id, 1)
+       WHERE f.kind IN ('payout', 'refund'))
+     SELECT payout_id, least::text, confirmed::text FROM drafted WHERE (confirmed >= least) IS NOT TRUE`,
   )
   return found.map(
-    ({ payout_id, settled, confirmed }) =>
-      `${payout_id} was drafted for ${settled} units when ${confirmed} were confirmed`,
+    ({ payout_id, least, confirmed }) =>
+      `${payout_id} was drafted for ${least ?? 'unknown'} units when ${confirmed} were confirmed`,
   )
 }
 
