@@ -16,6 +16,8 @@ export type StormOrder = {
   readonly created: CreatedOrder
   readonly chain: ForkingChain
   readonly refundAddress: string
+  /** So deep a payment has to be. */
+  readonly confirmations: number
   readonly payments: Payment[]
 }
 
@@ -58,6 +60,11 @@ export async function openStorm(sandbox: TestSandbox, chance: Chance): Promise<S
   }
 }
 
+/** What orders wait for (spec 8), said once more: the service must not be asked about itself. */
+const CONFIRMATIONS = { BTC: 3, ETH: 12, BNB: 12, TRX: 20 } as const
+const CONFIRMATIONS_LARGE_BTC = 6
+const LARGE_BTC_FROM = 1
+
 export async function placeOrder(
   { sandbox, orders }: Storm,
   pair: Pair,
@@ -66,7 +73,14 @@ export async function placeOrder(
   const refundAddress = await sandbox.remote.freshAddress(pair.from_network)
   const created = await createOrder(sandbox, pair, { refund_address: refundAddress, ...more })
   const chain = forkingChain(pair.from_network)
-  const order = { created, chain, refundAddress, payments: [] }
+  const isLarge = chain === 'BTC' && Number(created.deposit_amount) >= LARGE_BTC_FROM
+  const order = {
+    created,
+    chain,
+    refundAddress,
+    confirmations: isLarge ? CONFIRMATIONS_LARGE_BTC : CONFIRMATIONS[chain],
+    payments: [],
+  }
   orders.push(order)
   return order
 }

@@ -17,7 +17,6 @@ type Row = {
   rate_type: 'fixed' | 'float'
   asks: bigint
   promises: bigint
-  required_confirmations: number
   settled_received: bigint | null
   settled_paid: bigint | null
   settled_rate: string | null
@@ -42,9 +41,7 @@ export async function judge(storm: Storm, order: StormOrder): Promise<Verdict> {
   const units = (payments: StormOrder['payments']) =>
     payments.map((payment) => fromChainUnits(row.from_asset, payment.units).units)
   const standing = order.payments.filter(({ txHash }) => diary.depthOf(txHash) > 0)
-  const wereDeep = order.payments.filter(
-    ({ txHash }) => diary.deepestOf(txHash) >= row.required_confirmations,
-  )
+  const wereDeep = order.payments.filter(({ txHash }) => diary.deepestOf(txHash) >= order.confirmations)
   const used = usedOf(row)
   const lost = await bookedFor(sandbox, row.order_id, 'orphaned_deposits', row.from_asset)
   const unclaimed = -(await bookedFor(sandbox, row.order_id, 'unclaimed', row.from_asset))
@@ -58,6 +55,12 @@ export async function judge(storm: Storm, order: StormOrder): Promise<Verdict> {
     ...(isSumOfSome(lost, units(wereDeep.filter((payment) => !standing.includes(payment))))
       ? []
       : [`it lost ${lost}, and no deposits that were deep once and are gone come to that`]),
+    ...(unclaimed <= (await cameTooLate(storm, row))
+      ? []
+      : [`it has ${unclaimed} unclaimed, and not that much came after it was settled`]),
+    ...(row.status === 'EXPIRED' && standing.some((payment) => wereDeep.includes(payment))
+      ? ['it expired, and a deposit of it is on the chain']
+      : []),
     ...(await checkEnd(storm, order, row)),
   ]
   return {
@@ -70,6 +73,17 @@ export async function judge(storm: Storm, order: StormOrder): Promise<Verdict> {
 /** What the outflow was made of, in ledger units of the deposit's asset. */
 function usedOf({ settled_received, refund_units, refund_network_fee }: Row): bigint {
   return settled_received ?? (refund_units ?? 0n) + (refund_network_fee ?? 0n)
+}
+
+/** What was confirmed after no exchange or refund could use it any more; 0 where there was none. */
+async function cameTooLate({ sandbox }: Storm, { order_id, from_asset }: Row): Promise<bigint> {
+  const [came] = await sandbox.rows<{ units: bigint }>(
+    `SELECT coalesce(sum(units), 0)::numeric(78,0) AS units FROM deposits d WHERE order_id = $1 AND asset = $2 AND EXISTS (
+       SELECT FROM facts f WHERE f.order_id = $1 AND starts_with(fact_key, deposit_key || ':confirmed:')
+         AND f.at_ms >= (SELECT min(e.at_ms) FROM events e WHERE e.order_id = $1 AND e.status IN ('EXCHANGE', 'REFUND')))`,
+    [order_id, from_asset],
+  )
+  return came?.units ?? 0n
 }
 
 async function checkEnd(storm: Storm, { created, refundAddress }: StormOrder, row: Row): Promise<string[]> {
