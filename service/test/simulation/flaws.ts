@@ -187,10 +187,15 @@ const onlyDated: readonly FlawName[] = [
   'refunds without the tag',
 ]
 
-/** Whoever goes on with a fixed rate an hour after it, or while the market is another, is rare: not all before has to be gone through. */
+/**
+ * Whoever goes on with a fixed rate an hour after it, or while the market is another, is rare; so is who first pays when it is over,
+ * and a payout of which two attempts may be mined: not all before has to be gone through.
+ */
 const nearby: Readonly<Partial<Record<FlawName, number>>> = {
+  'signs again before the time of the first attempt is over': 235 * DATED_EVERY,
   'breaks a locked rate where the client goes on': 160,
   'keeps a rate locked for ever': 220,
+  'keeps the rate for who pays too late': 50,
 }
 
 /** So many schedules, of those that are about what the flaw is in. */
