@@ -153,7 +153,7 @@ function countExtras(order: Order): Pick<TakenBack, 'next' | 'postings'> {
     (deposit): Deposit => (deposit.role === 'extra' ? { ...deposit, role: 'counted' } : deposit),
   )
   return {
-    next: extras.length === 0 ? order : { ...order, deposits },
+    next: { ...order, deposits },
     postings: booked.flatMap(({ amount }) => ledger.unclaimedCounted(amount)),
   }
 }
