@@ -111,8 +111,9 @@ export async function assignFreeDeposits(sql: Sql, family: AddressFamily, nowMs:
 }
 
 /**
- * Puts addresses into the pool; with `assignedAtMs` they are assigned at once, and no order ever gets them. Two processes that made the same ones agree, because both derive them alike. Throws, and puts
- * none of them in, where a key is stored with another address: these are of another keystore, or of another network.
+ * Puts addresses into the pool; with `assignedAtMs` they are assigned at once, and no order ever gets them. Two processes that made
+ * the same ones agree, because both derive them alike. Throws, and puts none of them in, where a key is stored with another address:
+ * these are of another keystore, or of another network.
  */
 export async function insertAddresses(
   sql: Sql,

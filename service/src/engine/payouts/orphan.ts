@@ -53,8 +53,8 @@ export async function orphanOutflows(
 }
 
 /**
- * It is as deep as before, maybe by another of its attempts, which its order then tells, and which may spend other coins. Should the chain have rejected it this time,
- * what it paid stays owed, for a person to see.
+ * It is as deep as before, maybe by another of its attempts, which its order then tells, and which may spend other coins. Should the
+ * chain have rejected it this time, what it paid stays owed, for a person to see.
  */
 export async function endAgain(
   world: World,
