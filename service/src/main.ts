@@ -21,6 +21,7 @@ import { connectionName } from './db/connected_roles.ts'
 import { type Database, openDatabase } from './db/database.ts'
 import { migrate } from './db/migrate.ts'
 import { signedTransactions } from './db/signed_transactions.ts'
+import { findUnrecorded } from './db/unrecorded.ts'
 import type { CurrencyCode } from './domain/catalog/currencies.ts'
 import { chainFacts, chainIds } from './domain/catalog/networks.ts'
 import { openAlarms } from './engine/alarms.ts'
@@ -364,10 +365,12 @@ async function openSigner(
   opened: Opened,
 ): Promise<Signer> {
   const { logger, clock } = options
+  const record = await openSignerRecord(options, role, db, opened)
+  await warnOfUnrecorded(logger, db, record)
   const { localSigner } = await import('./signer/local_signer.ts')
   const signer = localSigner({
     seed: role.seed,
-    store: signedTransactions(await openSignerStore(options, role, db, opened)),
+    store: signedTransactions(record),
     sealKey: role.orderSeal,
     settings: role.settings,
     // Limits an hour and a day are the real world's: a moved clock must not open them.
@@ -382,7 +385,7 @@ async function openSigner(
   return signer
 }
 
-async function openSignerStore(
+async function openSignerRecord(
   options: ServiceOptions,
   { databaseUrl }: SignerRole,
   db: Database,
@@ -390,9 +393,19 @@ async function openSignerStore(
 ): Promise<Database> {
   if (databaseUrl === options.databaseUrl) return db
   await migrate(databaseUrl, () => {})
-  const store = openPool(options, databaseUrl, 4)
-  opened.closeWith(store.close)
-  return store
+  const record = openPool(options, databaseUrl, 4)
+  opened.closeWith(record.close)
+  return record
+}
+
+/** A record that is empty or of an earlier state makes room under the limits that there is not: whoever chose it hears of it. */
+async function warnOfUnrecorded(logger: Logger, db: Database, record: Database): Promise<void> {
+  const unrecorded = await findUnrecorded(db, record, chainIds)
+  if (unrecorded.length === 0) return
+  logger.error(
+    { count: unrecorded.length, payouts: unrecorded.slice(0, 10) },
+    "the signer's record does not know what it has signed for this database: it is empty, or of an earlier state. Its limits count less than was spent, and it refuses higher fees for these payouts. If another is the right one, set SIGNER_DATABASE_URL to that",
+  )
 }
 
 const SIGNER_TIMEOUT_MS = 30_000

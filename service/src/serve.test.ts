@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Postgres, removePostgres } from '@cambist/devnet'
@@ -97,44 +97,85 @@ test('a venue that nobody can read is refused together with those to choose from
 
 const silentSources = ['one', 'two', 'three'].map((name) => ({ name, read: async () => [] }))
 
+function write(name: string, text: string): string {
+  const path = join(folder, name)
+  writeFileSync(path, text, { mode: 0o600 })
+  return path
+}
+
+const hexKey = () => randomBytes(32).toString('hex')
+const keystore = { path: join(folder, 'keystore.json'), passphrase: 'a passphrase of many words' }
+
+/** Starts a process with these roles and stops it; answers what it logged. */
+async function startRoles(
+  roles: string,
+  sealFile: string,
+  more: Readonly<Record<string, string>> = {},
+): Promise<string> {
+  if (!existsSync(keystore.path)) {
+    const kind = { environment: 'sandbox', nowMs: 0, scryptN: 2 ** 10 } as const
+    expect(await createKeystore({ ...keystore, ...kind, mnemonic: newMnemonic() })).toMatchObject({
+      ok: true,
+    })
+  }
+  const config = readServeConfig(
+    {
+      ...regtest,
+      DATABASE_URL: server.url,
+      PORT: '0',
+      CAMBIST_BASE_URL: 'http://127.0.0.1',
+      CAMBIST_ACCOUNT_KEY_FILE: write('account.key', hexKey()),
+      CAMBIST_ORDER_TOKEN_KEY_FILE: write('token.key', hexKey()),
+      CAMBIST_ORDER_SEAL_KEY_FILE: sealFile,
+      CAMBIST_KEYSTORE_FILE: keystore.path,
+      CAMBIST_KEYSTORE_PASSPHRASE_FILE: write('passphrase', keystore.passphrase),
+      CAMBIST_SIGNER_SOCKET: join(folder, 'signer.sock'),
+      ...more,
+    },
+    roles,
+  )
+  let logged = ''
+  const log = (line: string) => {
+    logged += line
+  }
+  const service = await serve(config, pino({ level: 'error' }, { write: log }), silentSources)
+  await service.stop()
+  return logged
+}
+
+const sealOfDatabase = write('seal.key', hexKey())
+
 test('a process whose seal key is not the one of the database does not start, whatever it seals or checks with it', async () => {
-  const write = (name: string, text: string) => {
-    const path = join(folder, name)
-    writeFileSync(path, text, { mode: 0o600 })
-    return path
-  }
-  const hexKey = () => randomBytes(32).toString('hex')
-  const ofDatabase = write('seal.key', hexKey())
   const another = write('another_seal.key', hexKey())
-  const keystore = { path: join(folder, 'keystore.json'), passphrase: 'a passphrase of many words' }
-  const kind = { environment: 'sandbox', nowMs: 0, scryptN: 2 ** 10 } as const
-  expect(await createKeystore({ ...keystore, ...kind, mnemonic: newMnemonic() })).toMatchObject({ ok: true })
-  const start = async (roles: string, sealFile: string) => {
-    const config = readServeConfig(
-      {
-        ...regtest,
-        DATABASE_URL: server.url,
-        PORT: '0',
-        CAMBIST_BASE_URL: 'http://127.0.0.1',
-        CAMBIST_ACCOUNT_KEY_FILE: write('account.key', hexKey()),
-        CAMBIST_ORDER_TOKEN_KEY_FILE: write('token.key', hexKey()),
-        CAMBIST_ORDER_SEAL_KEY_FILE: sealFile,
-        CAMBIST_KEYSTORE_FILE: keystore.path,
-        CAMBIST_KEYSTORE_PASSPHRASE_FILE: write('passphrase', keystore.passphrase),
-        CAMBIST_SIGNER_SOCKET: join(folder, 'signer.sock'),
-      },
-      roles,
-    )
-    const service = await serve(config, pino({ level: 'silent' }), silentSources)
-    await service.stop()
-  }
-  await start('signer', ofDatabase)
+  await startRoles('signer', sealOfDatabase)
   for (const roles of ['api', 'engine', 'signer', 'api,watcher,engine,notifier,signer']) {
-    await expect(start(roles, another), roles).rejects.toThrow(
+    await expect(startRoles(roles, another), roles).rejects.toThrow(
       'CAMBIST_ORDER_SEAL_KEY_FILE: holds another key',
     )
   }
-  await start('api,engine,signer', ofDatabase)
+  await startRoles('api,engine,signer', sealOfDatabase)
   // They have no use for it.
-  await start('watcher,notifier', another)
+  await startRoles('watcher,notifier', another)
+})
+
+test('a signer on a record that does not know what was signed for the database says so', async () => {
+  const client = new pg.Client({ connectionString: server.url })
+  await client.connect()
+  await client.query('CREATE DATABASE record')
+  const own = new URL(server.url)
+  own.pathname = '/record'
+  const apart = { SIGNER_DATABASE_URL: own.href }
+  expect(await startRoles('signer', sealOfDatabase, apart), 'nothing was signed yet').toBe('')
+  await client.query(
+    `INSERT INTO outflows (bucket, order_id, payout_id, kind, chain, asset, units, address, state, planned_at_ms, due_at_ms)
+     VALUES (0, 'one', 'one:1', 'filler', 'ETH', 'ETH:ETH', 0, 'a', 'broadcast', 1, 1)`,
+  )
+  await client.query(
+    `INSERT INTO attempts (bucket, payout_id, attempt, intent, tx_hash, bytes, drafted_at_ms)
+     VALUES (0, 'one:1', 1, '{}', 'hash', 'ff', 1)`,
+  )
+  expect(await startRoles('signer', sealOfDatabase, apart)).toMatch(
+    /"count":1,"payouts":\["one:1"\].*the signer's record does not know/,
+  )
+  await client.end()
 })

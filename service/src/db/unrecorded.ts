@@ -1,0 +1,41 @@
+import type { ChainId } from '../domain/catalog/networks.ts'
+import type { PayoutId } from '../domain/payouts/intent.ts'
+import type { Sql } from './database.ts'
+import { UNBOOKED } from './outflows.ts'
+
+const LIVE_MAX = 1_000
+const MINED_MAX = 100
+
+type Signed = { readonly payout_id: PayoutId; readonly attempt: number }
+
+/**
+ * Outflows that the service has bytes for, and `record`, the signer's database, does not know: of those that are under way, and of the
+ * ones mined last on each of `chains`. All others would take the longer the more there ever were.
+ */
+export async function findUnrecorded(
+  service: Sql,
+  record: Sql,
+  chains: readonly ChainId[],
+): Promise<PayoutId[]> {
+  const signed = await service.query<Signed>(
+    `SELECT payout_id, attempt FROM attempts JOIN (
+       (SELECT bucket, payout_id FROM outflows WHERE state IN ${UNBOOKED} LIMIT $1)
+       UNION
+       SELECT bucket, payout_id FROM unnest($2::text[]) AS of_chain CROSS JOIN LATERAL (
+         SELECT bucket, payout_id FROM outflows WHERE chain = of_chain AND mined_height IS NOT NULL
+         ORDER BY mined_height DESC LIMIT $3
+       ) AS mined
+     ) AS looked_at USING (bucket, payout_id)
+     WHERE bytes IS NOT NULL`,
+    [LIVE_MAX, chains, MINED_MAX],
+  )
+  const unknown = await record.query<{ payout_id: PayoutId }>(
+    `SELECT DISTINCT payout_id FROM unnest($1::text[], $2::smallint[]) AS asked (payout_id, attempt)
+     WHERE NOT EXISTS (
+       SELECT FROM signer.signed_transactions AS known
+       WHERE known.payout_id = asked.payout_id AND known.attempt = asked.attempt
+     ) ORDER BY payout_id`,
+    [signed.map(({ payout_id }) => payout_id), signed.map(({ attempt }) => attempt)],
+  )
+  return unknown.map(({ payout_id }) => payout_id)
+}
