@@ -205,7 +205,10 @@ export type Chain = {
    * could be, once, and calls `between` before each.
    */
   isOver?(intent: Intent, txHash: string | null, between?: () => Promise<void>): Promise<boolean>
-  /** Sends the bytes. `unknown` (a timeout, a cut line) means maybe sent. Already known or mined counts as accepted. */
+  /**
+   * Sends the bytes. `unknown` (a timeout, a cut line) means maybe sent. Already known or mined counts as accepted. `refused` speaks of
+   * this node and of now: another, or the same one later, may still take it, so nothing ends because of it.
+   */
   broadcast(tx: SignedTx): Promise<'accepted' | 'refused' | 'unknown'>
 
   /** What the chain says these addresses hold of an asset at `height` (for accounts) or now (for coins). Ledger units. */

@@ -9,7 +9,8 @@ const MAYBE_IN_A_LEDGER = new Set(['tefALREADY', 'tefPAST_SEQ', 'tefMAX_LEDGER']
 /**
  * https://xrpl.org/docs/references/protocol/transactions/transaction-results
  * `tes` and `tec` are in the open ledger and relayed, also when nothing but the fee will move; `ter` may be tried again
- * by the node itself, so nobody can say. The other classes are in no ledger and not relayed.
+ * by the node itself, so nobody can say. The other classes are in no ledger now. A node may keep one of them that is not malformed, and try it
+ * again with the next five ledgers (`LocalTxs` of rippled): so `refused` may be in one all the same, before its last ledger is over.
  */
 export async function broadcast(rpc: Rpc, tx: SignedTx): Promise<'accepted' | 'refused' | 'unknown'> {
   try {
