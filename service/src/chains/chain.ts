@@ -104,6 +104,14 @@ export type FeeBid =
       readonly reference: { readonly slot: number; readonly blockhash: string; readonly height: number }
     }
 
+/** What a payout to somebody who never had any of the asset would come to at present. */
+export type PayoutEstimate = {
+  /** In the native asset, generous; for quotes. */
+  readonly cost: Amount
+  /** Its fee is above what the operator allows, so that `bid` or `draft` would refuse it by `fee_cap`. */
+  readonly isAboveFeeCap: boolean
+}
+
 /** What an attempt may use; given out by the engine in the transaction that stores the intent. */
 export type Funds =
   | {
@@ -179,8 +187,8 @@ export type Chain = {
    */
   lookup(txHash: string, attempt?: Intent): Promise<TxStatus>
 
-  /** What a payout of this asset would cost at present, in native units, generously estimated; for quotes. */
-  estimateCost(asset: AssetId): Promise<Amount>
+  /** Rejects when the node does not say what the chain asks. A payee, of whom nothing is known yet, is somebody new. */
+  estimatePayout(asset: AssetId): Promise<PayoutEstimate>
   /**
    * Asks the node whether this could be paid now and at what fee. Nothing is spent or reserved. Whether an address
    * that the outflow leaves `from` has the gas is not asked here: `draft` is told what it holds.

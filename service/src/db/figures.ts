@@ -88,11 +88,17 @@ export function countMails(
 const SCALES = [assets.map(({ id }) => id), assets.map(({ decimals }) => decimals)] as const
 const WHOLE = `JOIN unnest($1::text[], $2::int[]) AS s (asset, decimals) USING (asset)`
 
-export function readReserveFigures(
-  sql: Sql,
-): Promise<{ readonly asset: AssetId; readonly spendable: number; readonly atMs: InstantMs }[]> {
+export type ReserveFigure = {
+  readonly asset: AssetId
+  readonly spendable: number
+  readonly isAboveFeeCap: boolean
+  readonly atMs: InstantMs
+}
+
+export function readReserveFigures(sql: Sql): Promise<ReserveFigure[]> {
   return sql.query(
-    `SELECT asset, (spendable / power(10::numeric, decimals))::float8 AS spendable, at_ms AS "atMs"
+    `SELECT asset, (spendable / power(10::numeric, decimals))::float8 AS spendable,
+       is_above_fee_cap AS "isAboveFeeCap", at_ms AS "atMs"
      FROM reserves ${WHOLE}`,
     SCALES,
   )

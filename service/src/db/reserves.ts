@@ -10,6 +10,8 @@ export type Reserve = {
   readonly spendable: bigint
   /** What a payout costs now, in units of the chain's native asset. */
   readonly payoutCost: bigint
+  /** A payout would be refused now, because its fee is above what the operator allows. */
+  readonly isAboveFeeCap: boolean
   readonly atMs: InstantMs
   /** The number that was drawn before anything was looked at (`drawFigure`): the higher one was begun later. */
   readonly figure: number
@@ -34,30 +36,42 @@ export async function readReserves(sql: Sql): Promise<Reserve[]> {
     asset: AssetId
     spendable: bigint
     payout_cost: bigint
+    is_above_fee_cap: boolean
     at_ms: number
     figure: number
-  }>('SELECT asset, spendable, payout_cost, at_ms, figure FROM reserves')
+  }>('SELECT asset, spendable, payout_cost, is_above_fee_cap, at_ms, figure FROM reserves')
   return rows.map((row) => ({
     asset: row.asset,
     spendable: row.spendable,
     payoutCost: row.payout_cost,
+    isAboveFeeCap: row.is_above_fee_cap,
     atMs: row.at_ms,
     figure: row.figure,
   }))
 }
 
-/** Figures that were begun later stay. */
-export async function writeReserves(sql: Sql, reserves: readonly Reserve[]): Promise<void> {
-  await sql.query(
-    `INSERT INTO reserves (asset, spendable, payout_cost, at_ms, figure)
-     SELECT * FROM unnest($1::text[], $2::numeric[], $3::numeric[], $4::bigint[], $5::bigint[])
-     ON CONFLICT (asset) DO UPDATE SET spendable = excluded.spendable, payout_cost = excluded.payout_cost,
-       at_ms = excluded.at_ms, figure = excluded.figure
-     WHERE excluded.figure >= reserves.figure`,
+/** Figures that were begun later stay. Returns those whose fee has passed its cap, or is within it again. */
+export async function writeReserves(
+  sql: Sql,
+  reserves: readonly Reserve[],
+): Promise<Pick<Reserve, 'asset' | 'isAboveFeeCap'>[]> {
+  return sql.query(
+    `WITH known AS (SELECT asset, is_above_fee_cap FROM reserves WHERE asset = ANY ($1::text[])),
+     written AS (
+       INSERT INTO reserves (asset, spendable, payout_cost, is_above_fee_cap, at_ms, figure)
+       SELECT * FROM unnest($1::text[], $2::numeric[], $3::numeric[], $4::boolean[], $5::bigint[], $6::bigint[])
+       ON CONFLICT (asset) DO UPDATE SET spendable = excluded.spendable, payout_cost = excluded.payout_cost,
+         is_above_fee_cap = excluded.is_above_fee_cap, at_ms = excluded.at_ms, figure = excluded.figure
+       WHERE excluded.figure >= reserves.figure
+       RETURNING asset, is_above_fee_cap
+     )
+     SELECT asset, written.is_above_fee_cap AS "isAboveFeeCap" FROM written LEFT JOIN known USING (asset)
+     WHERE written.is_above_fee_cap <> coalesce(known.is_above_fee_cap, false)`,
     [
       arrayText(reserves, ({ asset }) => asset),
       arrayText(reserves, ({ spendable }) => (spendable < 0n ? 0n : spendable)),
       arrayText(reserves, ({ payoutCost }) => payoutCost),
+      arrayText(reserves, ({ isAboveFeeCap }) => String(isAboveFeeCap)),
       arrayText(reserves, ({ atMs }) => atMs),
       arrayText(reserves, ({ figure }) => figure),
     ],

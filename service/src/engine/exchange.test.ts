@@ -31,7 +31,13 @@ beforeAll(async () => {
 })
 beforeEach(async () => {
   await stage.reset()
-  const figure = { spendable: 0n, payoutCost: 1n, atMs: stage.world.clock.nowMs(), figure: 0 }
+  const figure = {
+    spendable: 0n,
+    payoutCost: 1n,
+    isAboveFeeCap: false,
+    atMs: stage.world.clock.nowMs(),
+    figure: 0,
+  }
   await writeReserves(stage.db, [{ asset: 'BTC:BTC', ...figure }])
 })
 afterAll(() => stage?.stop())
@@ -48,7 +54,7 @@ function openMarket(prices: Prices = stage.world.prices, held = 50_000n * USDT) 
   const chain: Chain = {
     ...stage.chain('ETH'),
     balance: async (asset) => (asset === 'USDT:ERC20' ? held : 0n),
-    estimateCost: async () => amountOf('ETH:ETH', 1n),
+    estimatePayout: async () => ({ cost: amountOf('ETH:ETH', 1n), isAboveFeeCap: false }),
   }
   const world = { ...stage.world, market }
   return {
@@ -69,11 +75,11 @@ function openMarket(prices: Prices = stage.world.prices, held = 50_000n * USDT) 
     /** A watcher whose clock is ahead looks, and before it writes down what it has seen `meanwhile` happens. */
     lookAhead: async (aheadMs: number, meanwhile: () => Promise<unknown>) => {
       const clock = { ...world.clock, nowMs: () => world.clock.nowMs() + aheadMs }
-      const estimateCost: Chain['estimateCost'] = async (asset) => {
+      const estimatePayout: Chain['estimatePayout'] = async (asset) => {
         if (asset === 'ETH:ETH') await meanwhile()
-        return chain.estimateCost(asset)
+        return chain.estimatePayout(asset)
       }
-      await saveReserves({ ...world, clock }, { ...chain, estimateCost }, 100, 0)
+      await saveReserves({ ...world, clock }, { ...chain, estimatePayout }, 100, 0)
       await market.refresh()
     },
   }

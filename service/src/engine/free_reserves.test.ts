@@ -20,6 +20,7 @@ async function quoted(
       asset,
       spendable: units,
       payoutCost: costs[asset] ?? COST,
+      isAboveFeeCap: false,
       atMs: 0,
       figure: 1,
     })),
@@ -58,4 +59,34 @@ test('what is being settled is quoted to nobody', async () => {
     during = [of('ETH:ETH'), reserves.get('ETH:ETH')?.spendable]
   })
   expect(during).toEqual([1_000n - 300n - 20n * COST, 700n])
+})
+
+test('what would be refused because of its fee is quoted to nobody until that falls, and may be settled', async () => {
+  const reserves = openFreeReserves()
+  const refresh = (above: readonly AssetId[]) =>
+    reserves.refresh(async () => ({
+      reserves: (['ETH:ETH', 'USDT:ERC20'] as const).map((asset) => ({
+        ...{ asset, spendable: 1_000n, payoutCost: COST, isAboveFeeCap: above.includes(asset) },
+        ...{ atMs: 0, figure: 1 },
+      })),
+      lastDrawn: 1,
+    }))
+  const both = () =>
+    (['ETH:ETH', 'USDT:ERC20'] as const).map((asset) => {
+      const { spendable, quotable } = reserves.get(asset) ?? {}
+      return { spendable, quotable }
+    })
+  const coin = { spendable: 1_000n, quotable: 1_000n - 20n * COST }
+  const token = { spendable: 1_000n, quotable: 1_000n }
+  await refresh([])
+  expect(both()).toEqual([coin, token])
+  await refresh(['USDT:ERC20'])
+  expect(both()).toEqual([coin, { ...token, quotable: 0n }])
+  await refresh(['ETH:ETH', 'USDT:ERC20'])
+  expect(both()).toEqual([
+    { ...coin, quotable: 0n },
+    { ...token, quotable: 0n },
+  ])
+  await refresh([])
+  expect(both()).toEqual([coin, token])
 })

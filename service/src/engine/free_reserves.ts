@@ -32,7 +32,9 @@ export function openFreeReserves() {
   let free = new Map<AssetId, FreeReserve>()
   let setAsides: SetAside[] = []
 
-  const quotableOf = ({ asset, payoutCost }: Reserve, spendable: bigint): bigint => {
+  const quotableOf = ({ asset, payoutCost, isAboveFeeCap }: Reserve, spendable: bigint): bigint => {
+    // It would wait until the fee falls, and its customer with it.
+    if (isAboveFeeCap) return 0n
     const { isNative, chain } = assetOf(asset)
     if (!isNative) {
       const gas = figures.get(nativeAsset(chain).id)?.spendable ?? 0n

@@ -112,6 +112,9 @@ test('gauges tell orders, payouts, chains, reserves, prices and the ledger', asy
   for (let look = 0; look < 3; look += 1) await reconcileChain(stage.world, stage.chain('ETH'))
   await stage.db.query(`INSERT INTO reserves VALUES ('USDT:ERC20', 900500000000000000000, 1, 1)`)
   await stage.db.query(
+    `INSERT INTO reserves (asset, spendable, payout_cost, at_ms, is_above_fee_cap) VALUES ('BTC:BTC', 1, 1, 1, true)`,
+  )
+  await stage.db.query(
     `INSERT INTO addresses (family, address, purpose, key_index) VALUES ('bitcoin', 'free', 'change', 0)`,
   )
   await stage.db.query(`UPDATE chain_heads SET node_height = 104 WHERE chain = 'BNB'`)
@@ -142,6 +145,8 @@ test('gauges tell orders, payouts, chains, reserves, prices and the ledger', asy
     'cambist_outflows_stopped{chain="ETH"}': 1,
     'cambist_outflows_stopped{chain="BTC"}': 0,
     'cambist_reserve_spendable{asset="USDT:ERC20"}': 900.5,
+    'cambist_fee_above_cap{asset="USDT:ERC20"}': 0,
+    'cambist_fee_above_cap{asset="BTC:BTC"}': 1,
     'cambist_addresses_free{family="bitcoin",purpose="change"}': 1,
     'cambist_mails{state="waiting"}': 1,
     'cambist_mails{state="refused"}': 0,

@@ -195,6 +195,14 @@ function registerLedger(gauge: MakeGauge): void {
       for (const { asset, spendable } of reserves) set({ asset }, spendable)
     },
   )
+  gauge(
+    'cambist_fee_above_cap',
+    'Whether the fee of a payout is above its cap, so that the asset is not quoted (1), or not (0).',
+    ['asset'],
+    ({ reserves }, set) => {
+      for (const { asset, isAboveFeeCap } of reserves) set({ asset }, isAboveFeeCap ? 1 : 0)
+    },
+  )
 }
 
 function registerMails(gauge: MakeGauge): void {

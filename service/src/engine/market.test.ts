@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import type { Clock } from '../clock.ts'
 import { type AssetId, assetOf, assets } from '../domain/catalog/assets.ts'
 import { amountOf } from '../domain/money/amount.ts'
+import { quote, quoteReceived } from '../domain/quotes/quote.ts'
 import { defaultPolicy } from './default_policy.ts'
 import { marketBoard } from './market.ts'
 import { databaseTelling } from './testing/told_tables.ts'
@@ -37,6 +38,41 @@ test('in its own coin a payout costs what the chain asks, whether or not anybody
   // Raised to what the interface shows.
   expect(costOf('ETH:ETH')).toEqual(amountOf('ETH:ETH', 10n ** 15n + 10n ** 10n))
   expect(costOf('USDT:ERC20'), 'gas is told in ETH').toBeNull()
+})
+
+test('what would be refused because of its fee is quoted to nobody, and what was accepted has its market', async () => {
+  const head = { chain: 'ETH', height: 1, hash: 'h', node_height: 1, looked_at_ms: 0, looked_wall_ms: 1 }
+  const row = (asset: AssetId, is_above_fee_cap: boolean) => {
+    return { asset, spendable: 10n ** 24n, payout_cost: 1n, is_above_fee_cap, at_ms: 0, figure: 1 }
+  }
+  const reserves = [row('ETH:ETH', false), row('USDC:ERC20', true)]
+  const market = marketBoard({
+    db: databaseTelling({ chain_heads: [head], reserves }),
+    clock: { nowMs: () => 0, wallMs: () => 1 } as Clock,
+    prices: { usd: () => (10n ** 18n) as UsdPrice },
+    policy: defaultPolicy,
+    assets: new Set(assets.map(({ id }) => id)),
+  })
+  await market.refresh()
+  const [ether, dollar] = [assetOf('ETH:ETH'), assetOf('USDC:ERC20')]
+  for (const rateType of ['fixed', 'float'] as const) {
+    const read = () => {
+      const outcome = market.read(ether, dollar, rateType)
+      return outcome.ok ? outcome.value : null
+    }
+    expect(read()?.reserve, rateType).toEqual(amountOf('USDC:ERC20', 0n))
+    const received = amountOf('ETH:ETH', 10n ** 21n)
+    const asked = read()
+    expect(asked && quote(asked, 'from', received)).toMatchObject({ ok: false })
+    expect(asked && quoteReceived(asked, received)).not.toBeNull()
+  }
+  expect(market.reserve(dollar).units).toBe(10n ** 24n)
+  expect(market.isOffered(dollar), 'it is taken from others').toBe(true)
+  reserves.splice(1, 1, row('USDC:ERC20', false))
+  await market.refresh()
+  expect(market.read(ether, dollar, 'float')).toMatchObject({
+    value: { reserve: amountOf('USDC:ERC20', 10n ** 24n) },
+  })
 })
 
 test('a chain whose last look is further away than it may be is not offered, on either side of now', async () => {

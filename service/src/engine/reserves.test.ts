@@ -50,7 +50,7 @@ function ethereum(held: Readonly<Partial<Record<AssetId, bigint>>>, payoutCost =
       asked.push(asset)
       return held[asset] ?? 0n
     },
-    estimateCost: async () => amountOf('ETH:ETH', payoutCost),
+    estimatePayout: async () => ({ cost: amountOf('ETH:ETH', payoutCost), isAboveFeeCap: false }),
   }
   return { chain, asked }
 }
@@ -80,7 +80,10 @@ async function mineCoin(txHash: string, satoshi: bigint) {
 
 /** Bitcoin that can be promised now. */
 async function free(height = 100) {
-  const chain: Chain = { ...stage.chain('BTC'), estimateCost: async () => amountOf('BTC:BTC', 1n) }
+  const chain: Chain = {
+    ...stage.chain('BTC'),
+    estimatePayout: async () => ({ cost: amountOf('BTC:BTC', 1n), isAboveFeeCap: false }),
+  }
   await saveReserves(stage.world, chain, height, 0)
   return (await spendable())['BTC:BTC']
 }
@@ -379,16 +382,42 @@ test('figures that are young stay, and are taken anew when they are three second
   expect((await readReserves(stage.db)).map(({ atMs }) => atMs - takenAtMs)).toEqual([3_000, 3_000, 3_000])
 })
 
+test('that a fee is above its cap is kept with the figures, and said when it begins and when it ends', async () => {
+  const { chain } = ethereum({})
+  const said: unknown[] = []
+  const log = { ...stage.world.log, warn: (...line: unknown[]) => said.push(line) }
+  let above: readonly AssetId[] = []
+  const estimatePayout: Chain['estimatePayout'] = async (asset) => ({
+    cost: amountOf('ETH:ETH', 9n),
+    isAboveFeeCap: above.includes(asset),
+  })
+  const saveWith = async (assets: readonly AssetId[]) => {
+    above = assets
+    await saveReserves({ ...stage.world, log }, { ...chain, estimatePayout }, 100, 0)
+    const reserves = await readReserves(stage.db)
+    expect(reserves.filter(({ isAboveFeeCap }) => isAboveFeeCap).map(({ asset }) => asset)).toEqual(assets)
+    return said.splice(0)
+  }
+  const begins = [{ asset: 'USDT:ERC20' }, expect.stringMatching(/is not quoted$/)]
+  expect(await saveWith([])).toEqual([])
+  expect(await saveWith(['USDT:ERC20'])).toEqual([begins])
+  expect(await saveWith(['USDT:ERC20'])).toEqual([])
+  expect(await saveWith([])).toEqual([[{ asset: 'USDT:ERC20' }, expect.stringMatching(/is quoted$/)]])
+  // Nothing was known before.
+  await stage.db.query('DELETE FROM reserves')
+  expect(await saveWith(['USDT:ERC20'])).toEqual([begins])
+})
+
 test('figures that were begun earlier do not replace later ones, however late they are written', async () => {
   const { chain } = ethereum({ 'ETH:ETH': 7n })
   const late = ethereum({ 'ETH:ETH': 9n })
   let hasWaited = false
-  const estimateCost: Chain['estimateCost'] = async (asset) => {
+  const estimatePayout: Chain['estimatePayout'] = async (asset) => {
     if (!hasWaited) await saveReserves(stage.world, late.chain, 100, 0)
     hasWaited = true
-    return chain.estimateCost(asset)
+    return chain.estimatePayout(asset)
   }
-  await saveReserves(stage.world, { ...chain, estimateCost }, 100, 0)
+  await saveReserves(stage.world, { ...chain, estimatePayout }, 100, 0)
   expect((await spendable())['ETH:ETH']).toBe(9n)
 })
 

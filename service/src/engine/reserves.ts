@@ -28,14 +28,15 @@ export async function saveReserves(
   if (nowMs - takenAtMs < REFRESH_MS) return
   const figure = await drawFigure(world.db)
   const spendable = await spendableOn(world, chain, height)
-  const reserves = chain.assets.map(async (asset) => ({
-    asset,
-    spendable: spendable.get(asset) ?? 0n,
-    payoutCost: (await chain.estimateCost(asset)).units,
-    atMs: nowMs,
-    figure,
-  }))
-  await writeReserves(world.db, await Promise.all(reserves))
+  const reserves = chain.assets.map(async (asset) => {
+    const { cost, isAboveFeeCap } = await chain.estimatePayout(asset)
+    const payout = { payoutCost: cost.units, isAboveFeeCap }
+    return { asset, spendable: spendable.get(asset) ?? 0n, ...payout, atMs: nowMs, figure }
+  })
+  for (const { asset, isAboveFeeCap } of await writeReserves(world.db, await Promise.all(reserves))) {
+    if (isAboveFeeCap) world.log.warn({ asset }, 'payouts would pass the fee cap: the asset is not quoted')
+    else world.log.warn({ asset }, 'payouts are within the fee cap again: the asset is quoted')
+  }
 }
 
 /** What is held less what is promised, and less what is a customer's: that may be asked back, at any moment in an emergency. Ledger units. */

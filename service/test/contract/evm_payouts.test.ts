@@ -82,7 +82,7 @@ test('more gas than the cap allows is refused by the cap, for a payout that woul
 test('a node that is not there is a matter of the network', async () => {
   const chain = chainWith({ rpcUrl: 'http://127.0.0.1:1', timeoutMs: 1_000 })
   expect(await refusal(outflow('ETH:ETH', await driver.outsideAddress()), chain)).toBe('network')
-  await expect(chain.estimateCost('ETH:ETH')).rejects.toThrow()
+  await expect(chain.estimatePayout('ETH:ETH')).rejects.toThrow()
 })
 
 describe('a token that refuses', () => {

@@ -50,7 +50,7 @@ export function selectCoins(coins: readonly Coin[], need: Need): Outcome<Selecti
   const worth = coins
     .filter(({ satoshi }) => satoshi > costOfInput(need.milliSatPerVb))
     .toSorted(largestFirst)
-  const isWithin = ({ feeSatoshi }: Settlement) => feeSatoshi <= need.feeSatoshiMax
+  const isWithin = ({ feeSatoshi }: Settlement) => isWithinTotal(feeSatoshi, need)
   const hasRoom = ({ changeSatoshi, feeSatoshi }: Settlement) => changeSatoshi >= changeMin(need) + feeSatoshi
   const selection =
     fewest(worth, need, (settlement) => isWithin(settlement) && hasRoom(settlement)) ??
@@ -64,6 +64,10 @@ export function selectCoins(coins: readonly Coin[], need: Need): Outcome<Selecti
     code: 'funds',
     message: `${coins.length} coins do not cover ${need.satoshi} satoshi and the fee`,
   })
+}
+
+export function isWithinTotal(feeSatoshi: bigint, { feeSatoshiMax }: Pick<Need, 'feeSatoshiMax'>): boolean {
+  return feeSatoshi <= feeSatoshiMax
 }
 
 export function refuseAboveTotal(feeSatoshi: bigint, { feeSatoshiMax }: Pick<Need, 'feeSatoshiMax'>) {
@@ -109,7 +113,7 @@ function withSmallCoins(selection: Selection, worth: readonly Coin[], need: Need
     .slice(-places)
   const inputs = [...selection.inputs, ...smallest]
   const settlement = settle(inputs.length, totalOf(inputs), need)
-  return settlement !== null && settlement.feeSatoshi <= need.feeSatoshiMax
+  return settlement !== null && isWithinTotal(settlement.feeSatoshi, need)
     ? { inputs, ...settlement }
     : selection
 }

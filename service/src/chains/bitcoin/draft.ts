@@ -4,7 +4,7 @@ import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
 import type { BitcoinIntent, Coin, Intent, Outflow } from '../../domain/payouts/intent.ts'
 import type { DraftRejection, FeeBid, Funds } from '../chain.ts'
 import { type OutputKind, type ParsedAddress, parseAddress } from './addresses.ts'
-import { refuseAboveTotal, selectCoins, totalOf } from './coin_selection.ts'
+import { isWithinTotal, refuseAboveTotal, selectCoins, totalOf } from './coin_selection.ts'
 import type { BitcoinNetwork, BitcoinSettings } from './settings.ts'
 import { dustLimit, feeFor, highest, vbytesOf } from './sizes.ts'
 
@@ -24,7 +24,8 @@ export function draft(
   if (outflow.kind === 'filler') return draftFiller(rules, outflow, bid, funds)
   const payable = parsePayment(rules.network, outflow)
   if (!payable.ok) return payable
-  if (bid.milliSatPerVb > rules.milliSatPerVbMax) return refuseAboveCap(bid.milliSatPerVb, rules)
+  const rate = rateWithin(bid.milliSatPerVb, rules)
+  if (!rate.ok) return rate
   assertOurs(rules.network, funds.coins)
 
   const { address, satoshi } = payable.value
@@ -32,7 +33,7 @@ export function draft(
     satoshi,
     paidTo: address.kind,
     changeTo: kindOf(rules.network, funds.change.address),
-    milliSatPerVb: bid.milliSatPerVb,
+    milliSatPerVb: rate.value,
     feeSatoshiMax: rules.feeSatoshiMax,
   })
   if (!selection.ok) return selection
@@ -82,7 +83,7 @@ function draftFiller(
     })
   }
   if (feeSatoshi > feeFor(vbytes, rules.milliSatPerVbMax)) return refuseAboveCap(bid.milliSatPerVb, rules)
-  if (feeSatoshi > rules.feeSatoshiMax) return refuseAboveTotal(feeSatoshi, rules)
+  if (!isWithinTotal(feeSatoshi, rules)) return refuseAboveTotal(feeSatoshi, rules)
   const own = outbids.filter(({ payoutId }) => payoutId === outflow.payoutId)
   return accept(
     checked({
@@ -128,14 +129,14 @@ export function raise(rules: Rules, previous: Intent, bid: FeeBid): Outcome<Bitc
 
   if (rest >= dustLimit(changeTo)) {
     if (kept.isCapped) return refuseAboveCap(bid.milliSatPerVb, rules)
-    if (kept.feeSatoshi > rules.feeSatoshiMax) return refuseAboveTotal(kept.feeSatoshi, rules)
+    if (!isWithinTotal(kept.feeSatoshi, rules)) return refuseAboveTotal(kept.feeSatoshi, rules)
     return accept(checked({ ...next, change: { ...change, satoshi: rest }, feeSatoshi: kept.feeSatoshi }))
   }
   if (available < bare.feeSatoshi) {
     return refuse({ code: 'fee_cap', message: 'the change does not cover the higher fee' })
   }
   if (bare.isCapped) return refuseAboveCap(bid.milliSatPerVb, rules)
-  if (available > rules.feeSatoshiMax) return refuseAboveTotal(available, rules)
+  if (!isWithinTotal(available, rules)) return refuseAboveTotal(available, rules)
   return accept(checked({ ...next, change: null, feeSatoshi: available }))
 }
 
@@ -158,7 +159,15 @@ export function parsePayment(
   return accept({ address: address.value, satoshi })
 }
 
-export function refuseAboveCap(milliSatPerVb: bigint, { milliSatPerVbMax }: Pick<Rules, 'milliSatPerVbMax'>) {
+/** Above the cap nothing is bid: a payout that pays too little would be stuck where it can only be raised. */
+export function rateWithin(
+  milliSatPerVb: bigint,
+  rules: Pick<Rules, 'milliSatPerVbMax'>,
+): Outcome<bigint, DraftRejection> {
+  return milliSatPerVb > rules.milliSatPerVbMax ? refuseAboveCap(milliSatPerVb, rules) : accept(milliSatPerVb)
+}
+
+function refuseAboveCap(milliSatPerVb: bigint, { milliSatPerVbMax }: Pick<Rules, 'milliSatPerVbMax'>) {
   const message = `a fee of ${milliSatPerVb} msat/vB or the step above the last attempt passes the cap of ${milliSatPerVbMax}`
   return refuse<DraftRejection>({ code: 'fee_cap', message })
 }

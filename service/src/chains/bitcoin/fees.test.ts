@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Outflow } from '../../domain/payouts/intent.ts'
-import { bid, estimateCost } from './fees.ts'
+import { bid, estimatePayout } from './fees.ts'
 import { refusing, type Script, scriptedRpc, silent } from './testing/scripted_rpc.ts'
 
 const settings = {
@@ -59,19 +59,27 @@ test.each<[string, Script, bigint]>([
   expect(await bidding(script)).toEqual({ ok: true, value: { family: 'bitcoin', milliSatPerVb } })
 })
 
-test('above the cap nothing is bid, and a quote is made at the cap', async () => {
+test('above the cap nothing is bid, and a payout is estimated at the cap and said to be above it', async () => {
   const dear = { ...quiet, ...estimates('0.00100001') }
   expect(await bidding(dear)).toMatchObject({ ok: false, rejection: { code: 'fee_cap' } })
-  const atCap = await estimateCost(scriptedRpc({ ...quiet, ...estimates('0.00100000') }), settings, 'BTC:BTC')
-  expect(await estimateCost(scriptedRpc(dear), settings, 'BTC:BTC')).toEqual(atCap)
+  const atCap = await estimatePayout(
+    scriptedRpc({ ...quiet, ...estimates('0.00100000') }),
+    settings,
+    'BTC:BTC',
+  )
+  expect(atCap.isAboveFeeCap).toBe(false)
+  const above = await estimatePayout(scriptedRpc(dear), settings, 'BTC:BTC')
+  expect(above).toEqual({ cost: atCap.cost, isAboveFeeCap: true })
 })
 
-test('a quote never asks for more than one transaction may cost', async () => {
+test('a quote never asks for more than one transaction may cost, and what takes more is above the cap', async () => {
   const node = scriptedRpc({ ...quiet, ...estimates('0.00100000') })
-  const usual = await estimateCost(node, settings, 'BTC:BTC')
-  expect(usual.units).toBeGreaterThan(20_000n)
-  const tight = await estimateCost(node, { ...settings, feeSatoshiMax: 20_000n }, 'BTC:BTC')
-  expect(tight.units).toBe(20_000n)
+  const { cost } = await estimatePayout(node, settings, 'BTC:BTC')
+  const within = (feeSatoshiMax: bigint) => estimatePayout(node, { ...settings, feeSatoshiMax }, 'BTC:BTC')
+  expect(cost.units).toBeGreaterThan(20_000n)
+  expect(await within(cost.units)).toEqual({ cost, isAboveFeeCap: false })
+  const less = cost.units - 1n
+  expect(await within(less)).toEqual({ cost: { ...cost, units: less }, isAboveFeeCap: true })
 })
 
 test('a node that does not answer is the network, a bad address the destination', async () => {

@@ -1,11 +1,12 @@
 import { assert } from '../../domain/assert.ts'
 import type { AssetId } from '../../domain/catalog/assets.ts'
-import { type Amount, amountOf } from '../../domain/money/amount.ts'
+import { amountOf } from '../../domain/money/amount.ts'
 import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
 import { BITCOIN_INPUTS_CHARGED } from '../../domain/payouts/bitcoin_inputs.ts'
 import type { Outflow } from '../../domain/payouts/intent.ts'
-import type { DraftRejection, FeeBid } from '../chain.ts'
-import { parsePayment, refuseAboveCap } from './draft.ts'
+import type { DraftRejection, FeeBid, PayoutEstimate } from '../chain.ts'
+import { isWithinTotal } from './coin_selection.ts'
+import { parsePayment, rateWithin } from './draft.ts'
 import { objectIn, satoshiIn } from './replies.ts'
 import { isObject, NoAnswer, type Rpc, RpcRefusal } from './rpc.ts'
 import type { BitcoinSettings } from './settings.ts'
@@ -30,17 +31,30 @@ async function milliSatPerVbNow(rpc: Rpc, settings: BitcoinSettings): Promise<bi
   ].reduce(highest)
 }
 
-/** A payout out of as many coins as are charged for to the largest kind of output with change, at what the network asks up to the caps. */
-export async function estimateCost(rpc: Rpc, settings: BitcoinSettings, asset: AssetId): Promise<Amount> {
+export async function estimatePayout(
+  rpc: Rpc,
+  settings: BitcoinSettings,
+  asset: AssetId,
+): Promise<PayoutEstimate> {
   assert(asset === 'BTC:BTC', `the bitcoin chain pays ${asset}`)
-  const asked = await milliSatPerVbNow(rpc, settings)
-  const isCapped = asked > settings.milliSatPerVbMax
-  const rate = isCapped ? settings.milliSatPerVbMax : asked
-  const feeSatoshi = feeFor(vbytesOf(BITCOIN_INPUTS_CHARGED, ['wsh', 'wpkh']), rate)
-  return amountOf(asset, feeSatoshi > settings.feeSatoshiMax ? settings.feeSatoshiMax : feeSatoshi)
+  return estimateAt(await milliSatPerVbNow(rpc, settings), settings)
 }
 
-/** Above the cap nothing is bid: a payout that pays too little would be stuck where it can only be raised. */
+/** A payout out of as many coins as are charged for to the largest kind of output with change, at what the network asks up to the caps. */
+export function estimateAt(
+  milliSatPerVb: bigint,
+  rules: Pick<BitcoinSettings, 'milliSatPerVbMax' | 'feeSatoshiMax'>,
+): PayoutEstimate {
+  const rate = rateWithin(milliSatPerVb, rules)
+  const vbytes = vbytesOf(BITCOIN_INPUTS_CHARGED, ['wsh', 'wpkh'])
+  const feeSatoshi = feeFor(vbytes, rate.ok ? rate.value : rules.milliSatPerVbMax)
+  const isWithin = isWithinTotal(feeSatoshi, rules)
+  return {
+    cost: amountOf('BTC:BTC', isWithin ? feeSatoshi : rules.feeSatoshiMax),
+    isAboveFeeCap: !(rate.ok && isWithin),
+  }
+}
+
 export async function bid(
   rpc: Rpc,
   settings: BitcoinSettings,
@@ -51,9 +65,8 @@ export async function bid(
     if (!payable.ok) return payable
   }
   try {
-    const milliSatPerVb = await milliSatPerVbNow(rpc, settings)
-    if (milliSatPerVb > settings.milliSatPerVbMax) return refuseAboveCap(milliSatPerVb, settings)
-    return accept({ family: 'bitcoin', milliSatPerVb })
+    const rate = rateWithin(await milliSatPerVbNow(rpc, settings), settings)
+    return rate.ok ? accept({ family: 'bitcoin', milliSatPerVb: rate.value }) : rate
   } catch (error) {
     if (!(error instanceof NoAnswer || error instanceof RpcRefusal)) throw error
     return refuse({ code: 'network', message: error.message })

@@ -7,7 +7,7 @@ import { watchBalance } from './balance.ts'
 import { broadcast } from './broadcast.ts'
 import { draft, raise } from './draft.ts'
 import { areExcluded } from './exclusion.ts'
-import { bid, estimateCost } from './fees.ts'
+import { bid, estimatePayout } from './fees.ts'
 import { checkIdentity } from './identity.ts'
 import { lookup } from './lookup.ts'
 import { watchMempool } from './mempool.ts'
@@ -41,7 +41,7 @@ export function bitcoin(settings: BitcoinSettings): Chain {
     readBlock: (height, findOurs) => readBlock(rpc, network, height, findOurs),
     readMempool: watchMempool(rpc, network),
     lookup: (txHash) => lookup(rpc, txHash),
-    estimateCost: (asset) => estimateCost(rpc, settings, asset),
+    estimatePayout: (asset) => estimatePayout(rpc, settings, asset),
     bid: (outflow) => bid(rpc, settings, outflow),
     draft: (outflow, feeBid, funds) => draft(settings, outflow, feeBid, funds),
     raise: (previous, feeBid) => raise(settings, previous, feeBid),

@@ -54,7 +54,7 @@ export function eos(settings: EosSettings): Chain {
     },
     readMempool: async () => [],
     lookup: find,
-    estimateCost: async () => amountOf(native, 0n),
+    estimatePayout: async () => ({ cost: amountOf(native, 0n), isAboveFeeCap: false }),
     bid: (outflow) => bid({ rpc, blocks, account }, outflow),
     draft: (outflow, feeBid, funds) => draft(settings, outflow, feeBid, funds),
     raise,

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Outflow } from '../../domain/payouts/intent.ts'
-import { type Bidder, bid, usualGas } from './bid.ts'
+import { type Bidder, bid, usualPayout } from './bid.ts'
 import type { JsonRpc } from './json_rpc.ts'
 import { refusal, type Script, scriptedNode } from './testing/scripted_node.ts'
 
@@ -63,9 +63,9 @@ async function bidUnder(gasLimitMax: bigint, wanted: Outflow, estimates: Estimat
   return bid(bidderOver(rpc, gasLimitMax), wanted)
 }
 
-function bidderOver(rpc: JsonRpc, gasLimitMax = 600_000n): Bidder {
+function bidderOver(rpc: JsonRpc, gasLimitMax = 600_000n, capWei = 1_000n): Bidder {
   const contractOf = (asset: Outflow['asset']) => (asset === 'ETH:ETH' ? null : USDT)
-  return { rpc, capWei: 1_000n, gasLimitMax, reserveAddress: () => reserve, contractOf }
+  return { rpc, capWei, gasLimitMax, reserveAddress: () => reserve, contractOf }
 }
 
 async function gasOrCode(...args: Parameters<typeof bidUnder>) {
@@ -131,15 +131,45 @@ test('where there is no coin to be brought, it is said to take what a plain tran
 })
 
 test('a quote charges what somebody takes who never had any, and what was usual where that cannot be asked', async () => {
-  const gasOf = async (contract: string | null, estimate: () => unknown) =>
-    usualGas(bidderOver(scriptedNode({ ...quiet, eth_estimateGas: estimate })), contract)
-  const refuses = () => refusal(-32_000, 'insufficient funds for transfer')
-  expect(await gasOf(null, () => hex(21_000))).toBe(21_000n)
-  expect(await gasOf(null, () => hex(204_600))).toBe(255_750n)
-  expect(await gasOf(null, refuses)).toBe(21_000n)
-  expect(await gasOf(USDT, () => hex(62_000))).toBe(90_000n)
-  expect(await gasOf(USDT, () => hex(143_000))).toBe(178_750n)
-  expect(await gasOf(USDT, refuses)).toBe(90_000n)
+  const gasOf = async (asset: Outflow['asset'], estimate: () => unknown) => {
+    const bidder = bidderOver(scriptedNode({ ...quiet, eth_estimateGas: estimate }))
+    return (await usualPayout(bidder, asset, { baseWei: 0n, tipWei: 1n })).wei
+  }
+  expect(await gasOf('ETH:ETH', () => hex(21_000))).toBe(21_000n)
+  expect(await gasOf('ETH:ETH', () => hex(204_600))).toBe(255_750n)
+  expect(await gasOf('ETH:ETH', hasNoFunds)).toBe(21_000n)
+  expect(await gasOf('USDT:ERC20', () => hex(62_000))).toBe(90_000n)
+  expect(await gasOf('USDT:ERC20', () => hex(143_000))).toBe(178_750n)
+  expect(await gasOf('USDT:ERC20', hasNoFunds)).toBe(90_000n)
+})
+
+const hasNoFunds = () => refusal(-32_000, 'insufficient funds for transfer')
+
+test.each(['ETH:ETH', 'USDT:ERC20'] as const)(
+  'a quote of %s says that its payout is above a cap where a bid is refused by it',
+  async (asset) => {
+    const judge = async (gasLimitMax: bigint, capWei: bigint) => {
+      const rpc = scriptedNode({
+        ...quiet,
+        eth_estimateGas: () => hex(143_000),
+        eth_getCode: () => '0x',
+      })
+      const bidder = bidderOver(rpc, gasLimitMax, capWei)
+      const answer = await bid(bidder, asset === 'ETH:ETH' ? coin : payout)
+      const { isAboveFeeCap } = await usualPayout(bidder, asset, { baseWei: 16n, tipWei: 1n })
+      return [answer.ok ? 'bid' : answer.rejection.code, isAboveFeeCap]
+    }
+    expect(await judge(178_750n, 17n)).toEqual(['bid', false])
+    expect(await judge(178_750n, 16n)).toEqual(['fee_cap', true])
+    expect(await judge(178_749n, 17n)).toEqual(['fee_cap', true])
+  },
+)
+
+test('gas that nobody can say is above no cap', async () => {
+  const bidder = bidderOver(scriptedNode({ ...quiet, eth_estimateGas: hasNoFunds }), 21_000n)
+  expect(await usualPayout(bidder, 'USDT:ERC20', { baseWei: 16n, tipWei: 1n })).toMatchObject({
+    isAboveFeeCap: false,
+  })
 })
 
 test.each([

@@ -5,7 +5,7 @@ import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
 import type { Outflow, OutflowSource } from '../../domain/payouts/intent.ts'
 import type { DraftRejection, FeeBid } from '../chain.ts'
 import { quantity } from './decode.ts'
-import { askedFees, type GasPrice, priceWithin, refuseAboveGasCap } from './fees.ts'
+import { type AskedFees, askedFees, type GasPrice, gasWithin, priceWithin } from './fees.ts'
 import { type Call, isNodeTrouble, type JsonRpc, NodeNonsense, type NodeRefusal, unwrap } from './json_rpc.ts'
 import { balanceOfCall, decodeBalance, hasTransferAgreed, transferData } from './token_calls.ts'
 
@@ -35,12 +35,22 @@ const COIN_GAS_MAX = 90_000n
  */
 const NEVER_PAID = `0x${randomBytes(20).toString('hex')}`
 
-/** Gas that a payout of an asset takes, for quotes: to somebody who never had any of it. */
-export async function usualGas({ rpc, reserveAddress }: Bidder, contract: string | null): Promise<bigint> {
+/** A payout of an asset, for quotes: to somebody who never had any of it. What gas cannot be asked is above no cap. */
+export async function usualPayout(
+  { rpc, capWei, gasLimitMax, reserveAddress, contractOf }: Bidder,
+  asset: Outflow['asset'],
+  asked: AskedFees,
+): Promise<{ readonly wei: bigint; readonly isAboveFeeCap: boolean }> {
   const from = await reserveAddress()
-  const [gas] = await rpc.settle([estimateCall(paymentCall(from, NEVER_PAID, contract, 1n))])
+  const contract = contractOf(asset)
+  const [estimate] = await rpc.settle([estimateCall(paymentCall(from, NEVER_PAID, contract, 1n))])
+  const gas = withHeadRoom(estimateOr(0n, estimate))
   const usual = contract === null ? PLAIN_TRANSFER_GAS : TOKEN_TRANSFER_GAS
-  return larger(usual, withHeadRoom(estimateOr(0n, gas)))
+  return {
+    // As a bid would allow at most, though without a cap: a quote may not promise what the chain does not grant.
+    wei: larger(usual, gas) * (2n * asked.baseWei + asked.tipWei),
+    isAboveFeeCap: !(priceWithin(capWei, asked).ok && gasWithin(gasLimitMax, gas).ok),
+  }
 }
 
 /** Simulates the payment from where it leaves and prices it. A filler only uses up a nonce. */
@@ -99,12 +109,12 @@ async function simulate(
     return refuse({ code: 'destination', message: `receiving takes this address ${estimate} gas: too much` })
   }
   // Whoever is paid may have sent away all there was until it is mined, so that the balance is stored anew.
-  const gasLimit = withHeadRoom(larger(estimate, estimateOr(0n, anew)))
-  if (gasLimit > gasLimitMax) return refuseAboveGasCap(gasLimit, gasLimitMax)
-  const neededWei = wei + gasLimit * price.maxFeePerGasWei
+  const gasLimit = gasWithin(gasLimitMax, withHeadRoom(larger(estimate, estimateOr(0n, anew))))
+  if (!gasLimit.ok) return gasLimit
+  const neededWei = wei + gasLimit.value * price.maxFeePerGasWei
   if (balanceWei < neededWei)
     return shortOf(`with fees ${neededWei} wei are needed, the reserve holds ${balanceWei}`)
-  return accept(bidOf(gasLimit, price))
+  return accept(bidOf(gasLimit.value, price))
 }
 
 /**
@@ -120,8 +130,8 @@ async function priceSweep(
   const contract = contractOf(outflow.asset)
   if (contract === null) {
     const [plain] = await rpc.settle([estimateCall(paymentCall(from.address, outflow.address, null, 1n))])
-    const gasLimit = larger(PLAIN_TRANSFER_GAS, estimateOr(0n, plain))
-    return gasLimit > gasLimitMax ? refuseAboveGasCap(gasLimit, gasLimitMax) : accept(bidOf(gasLimit, price))
+    const gas = gasWithin(gasLimitMax, larger(PLAIN_TRANSFER_GAS, estimateOr(0n, plain)))
+    return gas.ok ? accept(bidOf(gas.value, price)) : gas
   }
   const units = toChainUnits(amountOf(outflow.asset, outflow.units))
   const payment = paymentCall(from.address, outflow.address, contract, units)
@@ -143,7 +153,8 @@ async function priceSweep(
   const gasLimit = withHeadRoom(quantity(gas.value, 'gas estimate'))
   if (gasLimit > GAS_MAX)
     return refuse({ code: 'network', message: `sweeping takes ${gasLimit} gas: too much` })
-  if (gasLimit > gasLimitMax) return refuseAboveGasCap(gasLimit, gasLimitMax)
+  const allowed = gasWithin(gasLimitMax, gasLimit)
+  if (!allowed.ok) return allowed
   const bringingGas = larger(PLAIN_TRANSFER_GAS, withHeadRoom(estimateOr(0n, bringing)))
   return accept({ ...bidOf(gasLimit, price), bringingGas })
 }

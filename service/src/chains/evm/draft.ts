@@ -5,7 +5,7 @@ import { larger } from '../../domain/money/larger.ts'
 import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
 import type { EvmIntent, Intent, Outflow } from '../../domain/payouts/intent.ts'
 import type { DraftRejection, FeeBid, Funds } from '../chain.ts'
-import { type GasPrice, raisedPrice, refuseAboveGasCap } from './fees.ts'
+import { type GasPrice, gasWithin, raisedPrice } from './fees.ts'
 
 export type Drafter = {
   readonly chain: ChainId
@@ -94,8 +94,9 @@ export function raise(
   assert(previous.family === 'evm' && bid.family === 'evm', 'an EVM attempt follows an EVM attempt')
   assert(previous.chain === drafter.chain, `a transaction of ${previous.chain} stays on ${previous.chain}`)
   const price = raisedPrice(previous, bid, drafter.capWei)
-  const gasLimit = larger(bid.gasLimit, previous.gasLimit)
-  if (gasLimit > drafter.gasLimitMax) return refuseAboveGasCap(gasLimit, drafter.gasLimitMax)
+  const gas = gasWithin(drafter.gasLimitMax, larger(bid.gasLimit, previous.gasLimit))
+  if (!gas.ok) return gas
+  const gasLimit = gas.value
   const attempt = previous.attempt + 1
   if (previous.from.purpose === 'reserve') {
     return price.ok ? accept({ ...previous, attempt, gasLimit, ...price.value }) : price

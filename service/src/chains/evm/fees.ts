@@ -76,8 +76,11 @@ export function raisedPrice(
   return accept({ maxFeePerGasWei, maxPriorityFeePerGasWei: tipWei })
 }
 
-export function refuseAboveGasCap(gasLimit: bigint, gasLimitMax: bigint): Outcome<never, DraftRejection> {
-  return refuse({ code: 'fee_cap', message: `it takes ${gasLimit} gas and the cap is ${gasLimitMax}` })
+/** What a transaction is given, if the operator allows so much. */
+export function gasWithin(gasLimitMax: bigint, gasLimit: bigint): Outcome<bigint, DraftRejection> {
+  return gasLimit > gasLimitMax
+    ? refuse({ code: 'fee_cap', message: `it takes ${gasLimit} gas and the cap is ${gasLimitMax}` })
+    : accept(gasLimit)
 }
 
 /** 12.5 % more, rounded up, and always more. */

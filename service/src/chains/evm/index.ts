@@ -5,7 +5,7 @@ import { fromChainUnits } from '../../domain/money/amount.ts'
 import type { Chain } from '../chain.ts'
 import { parseAddress } from './address.ts'
 import { balance } from './balance.ts'
-import { bid, usualGas } from './bid.ts'
+import { bid, usualPayout } from './bid.ts'
 import { broadcast } from './broadcast.ts'
 import { checkIdentity } from './check_identity.ts'
 import { checksummed, count, decodeHeader, quantity } from './decode.ts'
@@ -58,11 +58,9 @@ export function evm(settings: EvmSettings): Chain {
     readBlock: (height, findOurs) => readBlock({ rpc, trace, native, listed }, height, findOurs),
     readMempool: mempoolReader({ rpc, native, listed }),
     lookup: (txHash) => lookup(rpc, native, txHash),
-    async estimateCost(asset) {
-      const { baseWei, tipWei } = await feesNow()
-      const gas = await usualGas(bidder, contractOf(asset))
-      // As a bid would allow at most, though without a cap: a quote may not promise what the chain does not grant.
-      return fromChainUnits(native, gas * (2n * baseWei + tipWei))
+    async estimatePayout(asset) {
+      const { wei, isAboveFeeCap } = await usualPayout(bidder, asset, await feesNow())
+      return { cost: fromChainUnits(native, wei), isAboveFeeCap }
     },
     bid: (outflow) => bid(bidder, outflow),
     draft: (outflow, feeBid, funds) => draft(drafter, outflow, feeBid, funds),

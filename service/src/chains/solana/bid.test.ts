@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest'
 import type { AssetId } from '../../domain/catalog/assets.ts'
+import { fromChainUnits } from '../../domain/money/amount.ts'
 import type { Outflow } from '../../domain/payouts/intent.ts'
 import { bytesOf, holdingOf, SYSTEM_PROGRAM, TOKEN_PROGRAM } from './address.ts'
-import { bid, usualCost } from './bid.ts'
+import { bid, estimatePayout } from './bid.ts'
 import { blocksOf } from './blocks.ts'
 import { scriptedNode } from './testing/scripted_node.ts'
 
@@ -88,13 +89,22 @@ test.each([
     expect(feeLamports).toBeGreaterThan(feeLamportsMax - 10n)
   }
   const bidder = await bidderAt(prices)
-  expect(await usualCost(bidder, 'SOL:SOL')).toBe(feeLamportsMax)
-  expect(await usualCost(bidder, 'USDC:SOL')).toBe(feeLamportsMax + 2_039_280n)
+  const estimateOf = (lamports: bigint) => ({
+    cost: fromChainUnits('SOL:SOL', lamports),
+    isAboveFeeCap: false,
+  })
+  expect(await estimatePayout(bidder, 'SOL:SOL')).toEqual(estimateOf(feeLamportsMax))
+  expect(await estimatePayout(bidder, 'USDC:SOL')).toEqual(estimateOf(feeLamportsMax + 2_039_280n))
 })
 
-test('a cap below what a signature costs pays nobody', async () => {
-  const answer = await bid(await bidderAt([], 4_999n), coin)
-  expect(answer).toMatchObject({ ok: false, rejection: { code: 'fee_cap' } })
+test('a cap below what a signature costs pays nobody, and one of as much pays', async () => {
+  const judge = async (cap: bigint) => {
+    const bidder = await bidderAt([], cap)
+    const [answer, estimate] = [await bid(bidder, coin), await estimatePayout(bidder, 'SOL:SOL')]
+    return [answer.ok ? 'bid' : answer.rejection.code, estimate.isAboveFeeCap]
+  }
+  expect(await judge(5_000n)).toEqual(['bid', false])
+  expect(await judge(4_999n)).toEqual(['fee_cap', true])
 })
 
 test('lamports that somebody sent to where a token is to lie keep nobody from being paid there', async () => {

@@ -1,13 +1,13 @@
 import type { AssetId } from '../../domain/catalog/assets.ts'
-import { amountOf, toChainUnits } from '../../domain/money/amount.ts'
+import { amountOf, fromChainUnits, toChainUnits } from '../../domain/money/amount.ts'
 import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
 import type { Outflow } from '../../domain/payouts/intent.ts'
 import { solanaFee, unitPriceWithin } from '../../domain/payouts/solana_fee.ts'
-import type { DraftRejection, FeeBid } from '../chain.ts'
+import type { DraftRejection, FeeBid, PayoutEstimate } from '../chain.ts'
 import { type Account, readAccounts, readHolding } from './accounts.ts'
 import { holdingOf, SYSTEM_PROGRAM } from './address.ts'
 import type { Blocks } from './blocks.ts'
-import { type Rents, readUnitPrice, TOKEN_UNITS, TRANSFER_UNITS, withRoom } from './fees.ts'
+import { priorityWithin, type Rents, readUnitPrice, TOKEN_UNITS, TRANSFER_UNITS, withRoom } from './fees.ts'
 import { isNodeTrouble, NoAnswer, type Rpc } from './rpc.ts'
 
 export type Bidder = {
@@ -32,14 +32,12 @@ export async function bid(bidder: Bidder, outflow: Outflow): Promise<Bid> {
     const units = mint === null ? TRANSFER_UNITS : TOKEN_UNITS
     // A token that leaves a deposit address is paid for by the reserve, which signs as well.
     const signatures = mint !== null && outflow.from !== undefined ? 2 : 1
-    const left = feeLamportsMax - solanaFee(signatures, 0, 0n)
-    if (left < 0n)
-      return refuse({
-        code: 'fee_cap',
-        message: `signatures alone cost more than ${feeLamportsMax} lamports`,
-      })
-    // What pays too little is in no block and drafted again in a minute: the cap is bid, and not waited for.
-    const unitPriceMicroLamports = lower(await readUnitPrice(rpc, reserve), unitPriceWithin(left, units))
+    const left = priorityWithin(feeLamportsMax, signatures)
+    if (!left.ok) return left
+    const unitPriceMicroLamports = lower(
+      await readUnitPrice(rpc, reserve),
+      unitPriceWithin(left.value, units),
+    )
     const feeLamports = solanaFee(signatures, units, unitPriceMicroLamports)
     const rents = await bidder.rents()
     const parts = { outflow, owner, reserve, feeLamports, rents }
@@ -135,15 +133,19 @@ async function readReference(blocks: Blocks) {
   return { slot, blockhash, height: blockHeight }
 }
 
-/** In lamports, and no more than is ever bid. Nobody knows yet who is to be paid: of a token they may have nothing so far. */
-export async function usualCost(
+/** No more than is ever bid. Nobody knows yet who is to be paid: of a token they may have nothing so far. */
+export async function estimatePayout(
   { rpc, rents, feeLamportsMax, mintOf, reserveAddress }: Bidder,
   asset: AssetId,
-): Promise<bigint> {
+): Promise<PayoutEstimate> {
   const unitPrice = await readUnitPrice(rpc, await reserveAddress())
   const isCoin = mintOf(asset) === null
   const fee = lower(withRoom(solanaFee(1, isCoin ? TRANSFER_UNITS : TOKEN_UNITS, unitPrice)), feeLamportsMax)
-  return isCoin ? fee : fee + (await rents()).holding
+  const lamports = isCoin ? fee : fee + (await rents()).holding
+  return {
+    cost: fromChainUnits('SOL:SOL', lamports),
+    isAboveFeeCap: !priorityWithin(feeLamportsMax, 1).ok,
+  }
 }
 
 function higher(one: bigint, other: bigint): bigint {

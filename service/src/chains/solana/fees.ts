@@ -1,3 +1,6 @@
+import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
+import { solanaFee } from '../../domain/payouts/solana_fee.ts'
+import type { DraftRejection } from '../chain.ts'
 import { HOLDING_BYTES } from './accounts.ts'
 import { integerIn, lamportsIn, listIn, objectIn } from './replies.ts'
 import type { Rpc } from './rpc.ts'
@@ -29,6 +32,14 @@ function priceIn(value: unknown): number {
     typeof value === 'number' && value > Number.MAX_SAFE_INTEGER ? Number.MAX_SAFE_INTEGER : value,
     'prioritizationFee',
   )
+}
+
+/** Lamports that the cap leaves for priority. What pays too little is drafted again in a minute: the cap is bid, and not waited for. */
+export function priorityWithin(capLamports: bigint, signatures: number): Outcome<bigint, DraftRejection> {
+  const left = capLamports - solanaFee(signatures, 0, 0n)
+  return left < 0n
+    ? refuse({ code: 'fee_cap', message: `signatures alone cost more than ${capLamports} lamports` })
+    : accept(left)
 }
 
 export type Rents = {

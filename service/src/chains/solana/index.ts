@@ -6,7 +6,7 @@ import { fromChainUnits } from '../../domain/money/amount.ts'
 import type { Chain } from '../chain.ts'
 import { parseAddress } from './address.ts'
 import { balance } from './balance.ts'
-import { bid, usualCost } from './bid.ts'
+import { bid, estimatePayout } from './bid.ts'
 import { blocksOf } from './blocks.ts'
 import { broadcast } from './broadcast.ts'
 import { checkIdentity } from './check_identity.ts'
@@ -61,7 +61,7 @@ export function solana(settings: SolanaSettings): Chain {
     },
     readMempool: async () => [],
     lookup: find,
-    estimateCost: async (asset) => fromChainUnits(native, await usualCost(bidder, asset)),
+    estimatePayout: (asset) => estimatePayout(bidder, asset),
     bid: (outflow) => bid(bidder, outflow),
     draft: (outflow, feeBid, funds) => draft(drafter, outflow, feeBid, funds),
     raise: (previous, feeBid) => raise(drafter, previous, feeBid),

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { askedFee } from './fees.ts'
+import { fromChainUnits } from '../../domain/money/amount.ts'
+import { askedFee, estimateAt, feeWithin } from './fees.ts'
 import { NoAnswer } from './horizon.ts'
 import { scriptedHorizon } from './testing/scripted_horizon.ts'
 
@@ -19,4 +20,14 @@ test('where ledgers are full, it is what payments are charged then, and never le
 
 test('a Horizon that does not say is no answer', async () => {
   await expect(askedOf({ p90: '100' })).rejects.toThrow(NoAnswer)
+})
+
+test('a quote says that a payout is above the cap where a bid is refused by it', () => {
+  for (const [cap, isAboveFeeCap] of [
+    [5_000n, false],
+    [4_999n, true],
+  ] as const) {
+    expect(estimateAt(cap, 5_000n)).toEqual({ cost: fromChainUnits('XLM:XLM', 10_000n), isAboveFeeCap })
+    expect(feeWithin(cap, 5_000n).ok).toBe(!isAboveFeeCap)
+  }
 })

@@ -1,6 +1,7 @@
+import { fromChainUnits } from '../../domain/money/amount.ts'
 import type { Outcome } from '../../domain/outcome.ts'
 import { accept, refuse } from '../../domain/outcome.ts'
-import type { DraftRejection } from '../chain.ts'
+import type { DraftRejection, PayoutEstimate } from '../chain.ts'
 import { type Horizon, NoAnswer } from './horizon.ts'
 import { bigintIn, objectIn } from './replies.ts'
 
@@ -26,7 +27,11 @@ export function feeWithin(capStroops: bigint, asked: bigint): Outcome<bigint, Dr
   return accept(roomy < capStroops ? roomy : capStroops)
 }
 
+export function estimateAt(capStroops: bigint, asked: bigint): PayoutEstimate {
+  return { cost: fromChainUnits('XLM:XLM', withRoom(asked)), isAboveFeeCap: !feeWithin(capStroops, asked).ok }
+}
+
 /** Twice as much: between a quote and its payout ledgers may fill up. */
-export function withRoom(stroops: bigint): bigint {
+function withRoom(stroops: bigint): bigint {
   return stroops * 2n
 }

@@ -11,7 +11,7 @@ import { bid } from './bid.ts'
 import { broadcast } from './broadcast.ts'
 import { checkIdentity } from './check_identity.ts'
 import { draft, raise } from './draft.ts'
-import { askedFee, withRoom } from './fees.ts'
+import { askedFee, estimateAt } from './fees.ts'
 import { connect } from './horizon.ts'
 import { head, readLedger } from './ledger.ts'
 import { lookup } from './lookup.ts'
@@ -61,7 +61,7 @@ export function stellar(settings: StellarSettings): Chain {
     },
     readMempool: async () => [],
     lookup: look,
-    estimateCost: async () => fromChainUnits(native, withRoom(await askedFee(horizon))),
+    estimatePayout: async () => estimateAt(feeStroopsMax, await askedFee(horizon)),
     bid: (outflow) => bid({ horizon, feeStroopsMax, reserveAccount }, outflow),
     draft: (outflow, feeBid, funds) => draft(passphrase, outflow, feeBid, funds),
     raise,

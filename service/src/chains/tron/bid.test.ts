@@ -1,11 +1,12 @@
 import { expect, test } from 'vitest'
 import { assert } from '../../domain/assert.ts'
+import type { AssetId } from '../../domain/catalog/assets.ts'
 import type { Outflow } from '../../domain/payouts/intent.ts'
 import { hexOf } from './address.ts'
 import { wordOf } from './balance.ts'
-import { bid } from './bid.ts'
+import { bid, estimatePayout } from './bid.ts'
 import { blocksOf } from './blocks.ts'
-import { blockAt, scriptedNode } from './testing/scripted_node.ts'
+import { blockAt, type Script, scriptedNode } from './testing/scripted_node.ts'
 
 const reserve = 'TJRabPrwbZy45sbavfcjinPJC18kjpRTv8'
 const payee = 'TZ4UXDV5ZhNW7fb2AMSbgfAEZ7hWsnYS2g'
@@ -27,7 +28,7 @@ const sweep: Outflow = {
 const MAIN_ENERGY = { stored: 64_285, anew: 130_285 }
 
 /** The main network as its USDT is now: dear for whoever never had any. */
-function bidderAt(feeLimitSunMax: bigint, heldSun = 10 ** 9, energy = MAIN_ENERGY) {
+function bidderAt(feeLimitSunMax: bigint, heldSun = 10 ** 9, energy = MAIN_ENERGY, more: Script = {}) {
   const rpc = scriptedNode({
     'wallet/getchainparameters': () => ({
       chainParameter: [
@@ -47,13 +48,14 @@ function bidderAt(feeLimitSunMax: bigint, heldSun = 10 ** 9, energy = MAIN_ENERG
       const word = (isTransfer ? 0 : 10 ** 12).toString(16).padStart(64, '0')
       return { result: { result: true }, energy_used, constant_result: [word] }
     },
+    ...more,
   })
   return {
     rpc,
     blocks: blocksOf(rpc),
     feeLimitSunMax,
     reserveAddress: () => reserve,
-    contractOf: () => hexOf(tether),
+    contractOf: (asset: AssetId) => (asset === 'TRX:TRX' ? null : hexOf(tether)),
   }
 }
 
@@ -87,4 +89,25 @@ test('a sweep brings no gas for a reserve that others would have emptied', async
 test('a token that asks less of whoever never had any gets as much as it asks now', async () => {
   const made = await bid(bidderAt(60_000_000n, 10 ** 9, { stored: 64_285, anew: 30_000 }), payout)
   expect(made).toMatchObject({ ok: true, value: { energySun: 6_428_500n, feeLimitSun: 8_428_500n } })
+})
+
+test('a quote says that a payout to somebody who never had any is above the cap where a bid is refused by it', async () => {
+  const judge = async (capSun: bigint) => {
+    const bidder = bidderAt(capSun, 10 ** 9, { stored: MAIN_ENERGY.anew, anew: MAIN_ENERGY.anew })
+    const [answer, estimate] = [await bid(bidder, payout), await estimatePayout(bidder, 'USDT:TRC20')]
+    return [answer.ok ? 'bid' : answer.rejection.code, estimate.isAboveFeeCap]
+  }
+  expect(await judge(13_028_500n)).toEqual(['bid', false])
+  expect(await judge(13_028_499n)).toEqual(['fee_cap', true])
+  expect(await estimatePayout(bidderAt(1n), 'TRX:TRX'), 'no energy').toMatchObject({ isAboveFeeCap: false })
+})
+
+test('energy that nobody can say is above no cap', async () => {
+  const refuses = () => ({
+    result: { result: true, message: 'REVERT' },
+    energy_used: 1,
+    constant_result: [''],
+  })
+  const bidder = bidderAt(1n, 0, MAIN_ENERGY, { 'wallet/triggerconstantcontract': refuses })
+  expect(await estimatePayout(bidder, 'USDT:TRC20')).toMatchObject({ isAboveFeeCap: false })
 })

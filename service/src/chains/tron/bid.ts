@@ -1,8 +1,8 @@
 import type { AssetId } from '../../domain/catalog/assets.ts'
-import { amountOf, toChainUnits } from '../../domain/money/amount.ts'
+import { amountOf, fromChainUnits, toChainUnits } from '../../domain/money/amount.ts'
 import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
 import type { Outflow } from '../../domain/payouts/intent.ts'
-import type { DraftRejection, FeeBid } from '../chain.ts'
+import type { DraftRejection, FeeBid, PayoutEstimate } from '../chain.ts'
 import { hexOf } from './address.ts'
 import { callConstantly, heldUnits, readAccount, wordOf } from './balance.ts'
 import type { Blocks } from './blocks.ts'
@@ -75,11 +75,8 @@ async function bidForToken(bidder: Bidder, parts: Parts & { readonly contract: s
     const message = `the token refuses a transfer of ${units} units`
     return refuse({ code: canPayAnyone ? 'destination' : 'network', message })
   }
-  const energySun = energy * prices.energy
-  if (energySun > feeLimitSunMax) {
-    const message = `the energy costs ${energySun} sun and the cap is ${feeLimitSunMax}`
-    return refuse({ code: 'fee_cap', message })
-  }
+  const energyCost = energyWithin(feeLimitSunMax, energy * prices.energy)
+  if (!energyCost.ok) return energyCost
   const otherSun = await bytesCost(rpc, prices, owner, CALL_BYTES)
   const ceilingSun =
     (await ceilingOf(rpc, outflow, { owner, contract, payee, units }, energy)) * prices.energy
@@ -90,7 +87,14 @@ async function bidForToken(bidder: Bidder, parts: Parts & { readonly contract: s
   const needed = feeLimitSun + otherSun
   const heldSun = outflow.from === undefined ? await heldNow(rpc, owner) : needed
   if (heldSun < needed) return shortOf(`fees need ${needed} sun, the reserve holds ${heldSun}`)
-  return accept({ ...(await lifetime(bidder)), energySun, feeLimitSun, otherSun })
+  return accept({ ...(await lifetime(bidder)), energySun: energyCost.value, feeLimitSun, otherSun })
+}
+
+/** What the call takes now, refused when that is above the cap. */
+function energyWithin(feeLimitSunMax: bigint, energySun: bigint): Outcome<bigint, DraftRejection> {
+  if (energySun <= feeLimitSunMax) return accept(energySun)
+  const message = `the energy costs ${energySun} sun and the cap is ${feeLimitSunMax}`
+  return refuse({ code: 'fee_cap', message })
 }
 
 /** Refers to the solid block, which no reorganisation undoes and which every earlier attempt has to be older than. */
@@ -170,13 +174,18 @@ const USUAL_ENERGY = 131_000n
 /** Nobody has its key, and nobody ever held anything there. */
 const NEVER_PAID = `41${'c0de'.repeat(10)}`
 
-/** For quotes, in sun: TRX may have to make an account; a token is priced for somebody who never had any. */
-export async function usualCost(bidder: Bidder, asset: AssetId): Promise<bigint> {
-  const { rpc } = bidder
+/** TRX may have to make an account, and no cap is on that; a token is priced for somebody who never had any. */
+export async function estimatePayout(bidder: Bidder, asset: AssetId): Promise<PayoutEstimate> {
+  const { rpc, feeLimitSunMax } = bidder
   const prices = await readPrices(rpc)
   const contract = bidder.contractOf(asset)
-  if (contract === null) return prices.newAccount
+  if (contract === null) return { cost: fromChainUnits('TRX:TRX', prices.newAccount), isAboveFeeCap: false }
   const owner = hexOf(await bidder.reserveAddress())
   const energy = await simulate(rpc, { owner, contract, payee: NEVER_PAID, units: 1n })
-  return withRoom(energy ?? USUAL_ENERGY) * prices.energy + CALL_BYTES * prices.byte
+  const sun = withRoom(energy ?? USUAL_ENERGY) * prices.energy + CALL_BYTES * prices.byte
+  return {
+    cost: fromChainUnits('TRX:TRX', sun),
+    // What nobody can say is above no cap.
+    isAboveFeeCap: energy !== null && !energyWithin(feeLimitSunMax, energy * prices.energy).ok,
+  }
 }

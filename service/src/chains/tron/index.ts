@@ -1,11 +1,10 @@
 import { assert } from '../../domain/assert.ts'
 import { BoundedMap } from '../../domain/bounded_map.ts'
 import { type AssetId, assetOf, isAssetId, nativeAsset } from '../../domain/catalog/assets.ts'
-import { fromChainUnits } from '../../domain/money/amount.ts'
 import type { Chain } from '../chain.ts'
 import { hexOf, parseAddress } from './address.ts'
 import { balance } from './balance.ts'
-import { bid, usualCost } from './bid.ts'
+import { bid, estimatePayout } from './bid.ts'
 import { blocksOf } from './blocks.ts'
 import { broadcast } from './broadcast.ts'
 import { checkIdentity, requireFirstBlock } from './check_identity.ts'
@@ -56,7 +55,7 @@ export function tron(settings: TronSettings): Chain {
     },
     readMempool: mempoolReader(rpc, listed),
     lookup: find,
-    estimateCost: async (asset) => fromChainUnits(native, await usualCost(bidder, asset)),
+    estimatePayout: (asset) => estimatePayout(bidder, asset),
     bid: (outflow) => bid(bidder, outflow),
     draft: (outflow, feeBid, funds) => draft({ contractOf, parseAddress: parse }, outflow, feeBid, funds),
     raise,

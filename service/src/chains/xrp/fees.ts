@@ -1,6 +1,7 @@
+import { fromChainUnits } from '../../domain/money/amount.ts'
 import type { Outcome } from '../../domain/outcome.ts'
 import { accept, refuse } from '../../domain/outcome.ts'
-import type { DraftRejection } from '../chain.ts'
+import type { DraftRejection, PayoutEstimate } from '../chain.ts'
 import { dropsIn, integerIn, objectIn } from './replies.ts'
 import { NoAnswer, type Rpc } from './rpc.ts'
 
@@ -34,8 +35,15 @@ export function feeWithin(capDrops: bigint, { feeDrops }: AskedFee): Outcome<big
   return accept(roomy < capDrops ? roomy : capDrops)
 }
 
+export function estimateAt(capDrops: bigint, asked: AskedFee): PayoutEstimate {
+  return {
+    cost: fromChainUnits('XRP:XRP', withRoom(asked.feeDrops)),
+    isAboveFeeCap: !feeWithin(capDrops, asked).ok,
+  }
+}
+
 /** Half as much again: between a quote and its payout the ledger may fill up. */
-export function withRoom(feeDrops: bigint): bigint {
+function withRoom(feeDrops: bigint): bigint {
   return (feeDrops * 3n + 1n) / 2n
 }
 

@@ -9,7 +9,7 @@ import { bid } from './bid.ts'
 import { broadcast } from './broadcast.ts'
 import { checkIdentity } from './check_identity.ts'
 import { draft, raise } from './draft.ts'
-import { askedFee, withRoom } from './fees.ts'
+import { askedFee, estimateAt } from './fees.ts'
 import { head, readLedger } from './ledger.ts'
 import { lookup } from './lookup.ts'
 import { connect } from './rpc.ts'
@@ -53,7 +53,7 @@ export function xrp({ id, rpcUrl, networkId, feeDropsMax, timeoutMs, reserveAddr
     },
     readMempool: async () => [],
     lookup: (txHash) => lookup(rpc, txHash),
-    estimateCost: async () => fromChainUnits(native, withRoom((await askedFee(rpc)).feeDrops)),
+    estimatePayout: async () => estimateAt(feeDropsMax, await askedFee(rpc)),
     bid: (outflow) => bid({ rpc, spelling, feeDropsMax, reserveAccount }, outflow),
     draft: (outflow, feeBid, funds) => draft(drafter, outflow, feeBid, funds),
     raise: (previous, feeBid) => raise(drafter, previous, feeBid),

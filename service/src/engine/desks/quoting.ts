@@ -101,7 +101,7 @@ export function makeQuote(market: Market, direction: 'from' | 'to', amount: Amou
   const most = showAmount(max.units < min.units ? { ...max, units: 0n } : max, 'down')
   const message =
     max.units < min.units
-      ? `no ${currency} amount can be exchanged on this pair at the moment: reserves are low`
+      ? `no ${currency} amount can be exchanged on this pair at the moment: reserves are low or network fees high`
       : `amount must be from ${least} to ${most} ${currency}`
   return refuse({ code: 'AMOUNT_OUT_OF_RANGE', message, min_amount: least, max_amount: most, currency })
 }

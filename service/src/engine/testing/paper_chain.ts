@@ -51,7 +51,7 @@ export function paperChain(id: ChainId): PaperChain {
     checkIdentity: never,
     readBlock: never,
     readMempool: never,
-    estimateCost: never,
+    estimatePayout: never,
     bid: never,
     draft: never,
     raise: never,

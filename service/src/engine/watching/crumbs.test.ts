@@ -66,7 +66,7 @@ function flooded(blocks: number, sent: readonly Sent[]): Chain {
   return {
     ...eth,
     readMempool: async () => [],
-    estimateCost: async (asset) => amountOf(asset, 1n),
+    estimatePayout: async (asset) => ({ cost: amountOf(asset, 1n), isAboveFeeCap: false }),
     balance: (asset, addresses, height) => eth.balance(asset, addresses, height ?? 100),
     readBlock: async (height, findOurs) => {
       await findOurs(recipients)

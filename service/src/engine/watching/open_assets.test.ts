@@ -59,7 +59,7 @@ function openEth() {
     chain: Object.assign(chain, {
       assets: before,
       readMempool: async () => [],
-      estimateCost: async () => amountOf('ETH:ETH', 1n),
+      estimatePayout: async () => ({ cost: amountOf('ETH:ETH', 1n), isAboveFeeCap: false }),
       balance: async (asset: AssetId, addresses: readonly string[], at?: number) =>
         balance(asset, addresses, at ?? (await chain.head()).height),
       readBlock: async (at: number, findOwn: (addresses: readonly string[]) => Promise<unknown>) => {
@@ -250,7 +250,10 @@ test.each([
   await stage.db.query('DELETE FROM opened_assets WHERE asset = $1', [token])
   chain.move(90, token, terms.depositAddress, 20n)
   const native = nativeAsset(id).id
-  Object.assign(chain, { readMempool: async () => [], estimateCost: async () => amountOf(native, 1n) })
+  Object.assign(chain, {
+    readMempool: async () => [],
+    estimatePayout: async () => ({ cost: amountOf(native, 1n), isAboveFeeCap: false }),
+  })
   const { balance } = chain
   const held: Chain['balance'] = async (asset, addresses, at) =>
     balance(asset, addresses, at ?? (await chain.head()).height)
@@ -274,7 +277,7 @@ test('coins are told from the first look on, and nothing is asked of them', asyn
   await stage.db.query("DELETE FROM opened_assets WHERE asset = 'BTC:BTC'")
   Object.assign(btc, {
     readMempool: async () => [],
-    estimateCost: async () => amountOf('BTC:BTC', 1n),
+    estimatePayout: async () => ({ cost: amountOf('BTC:BTC', 1n), isAboveFeeCap: false }),
     balance: () => Promise.reject(new Error('it takes minutes')),
   })
   const taken = await takeLease(stage.db, 'watch:BTC', 'me', stage.world.clock.wallMs(), HOUR_MS)

@@ -43,7 +43,7 @@ async function neverLookedAt(
   const { balance } = bnb
   return Object.assign(bnb, {
     readMempool: async () => [],
-    estimateCost: async () => amountOf('BNB:BNB', 1n),
+    estimatePayout: async () => ({ cost: amountOf('BNB:BNB', 1n), isAboveFeeCap: false }),
     balance: async (asset: AssetId, addresses: readonly string[], at?: number) =>
       balance(asset, addresses, at ?? (await bnb.head()).height),
     readBlock: async (at: number, findOwn: (addresses: readonly string[]) => Promise<unknown>) => {

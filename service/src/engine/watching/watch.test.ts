@@ -154,7 +154,7 @@ function overheard() {
 test('a look that finds nothing new asks for little, and is noted once a second', async () => {
   const chain = Object.assign(emptyChain(), {
     assets: ['BTC:BTC' as const],
-    estimateCost: async () => amountOf('BTC:BTC', 1n),
+    estimatePayout: async () => ({ cost: amountOf('BTC:BTC', 1n), isAboveFeeCap: false }),
   })
   await grow(chain, 102)
   const { world, said } = overheard()
@@ -550,7 +550,7 @@ test('what a block gives an address by itself is unclaimed money, which no order
   const chain: Chain = {
     ...eth,
     readMempool: async () => [],
-    estimateCost: async (asset) => amountOf(asset, 1n),
+    estimatePayout: async (asset) => ({ cost: amountOf(asset, 1n), isAboveFeeCap: false }),
     balance: (asset, addresses, height) => eth.balance(asset, addresses, height ?? 100),
     readBlock: async (height, findOurs) => {
       await findOurs([depositAddress])

@@ -89,12 +89,13 @@ export function accountChain(
     },
     readMempool: tellOnce(() => ask('waiting')),
     lookup: (txHash) => ask('lookup', txHash),
-    estimateCost: async (asset) => {
-      const { baseWei, tipWei } = await ask('askedFees')
-      return fromChainUnits(
-        native,
-        (asset === native ? COIN_GAS : QUOTED_TOKEN_GAS) * (2n * baseWei + tipWei),
-      )
+    estimatePayout: async (asset) => {
+      const asked = await ask('askedFees')
+      const gas = asset === native ? COIN_GAS : QUOTED_TOKEN_GAS
+      return {
+        cost: fromChainUnits(native, gas * (2n * asked.baseWei + asked.tipWei)),
+        isAboveFeeCap: !priceWithin(capWei, asked).ok,
+      }
     },
     bid: (outflow) => bid({ ask, rules, native, reserveAddress }, outflow),
     draft: (outflow, feeBid, funds) => draft(drafter, outflow, feeBid, funds),

@@ -1,10 +1,9 @@
 import { parseAddress } from '../../../src/chains/bitcoin/addresses.ts'
-import { draft, parsePayment, raise, refuseAboveCap } from '../../../src/chains/bitcoin/draft.ts'
-import { feeFor, vbytesOf } from '../../../src/chains/bitcoin/sizes.ts'
+import { draft, parsePayment, raise, rateWithin } from '../../../src/chains/bitcoin/draft.ts'
+import { estimateAt } from '../../../src/chains/bitcoin/fees.ts'
 import type { Chain, FindOurs, Transfer } from '../../../src/chains/chain.ts'
 import { assert } from '../../../src/domain/assert.ts'
 import { chainFacts } from '../../../src/domain/catalog/networks.ts'
-import { amountOf } from '../../../src/domain/money/amount.ts'
 import { accept, refuse } from '../../../src/domain/outcome.ts'
 import type { Intent } from '../../../src/domain/payouts/intent.ts'
 import type { CoinsNode } from './coins_node.ts'
@@ -39,11 +38,7 @@ export function coinsChain(ask: Line<CoinsNode>): Chain {
     },
     readMempool: tellOnce(() => ask('waiting')),
     lookup: (txHash) => ask('lookup', txHash),
-    estimateCost: async (asset) => {
-      const asked = await ask('askedMilliSatPerVb')
-      const rate = asked < coinsRules.milliSatPerVbMax ? asked : coinsRules.milliSatPerVbMax
-      return amountOf(asset, feeFor(vbytesOf(3, ['wsh', 'wpkh']), rate))
-    },
+    estimatePayout: async () => estimateAt(await ask('askedMilliSatPerVb'), coinsRules),
     bid: (outflow) => bid(ask, outflow),
     draft: (outflow, feeBid, funds) => draft(coinsRules, outflow, feeBid, funds),
     raise: (previous, feeBid) => raise(coinsRules, previous, feeBid),
@@ -65,9 +60,8 @@ async function bid(ask: Line<CoinsNode>, outflow: Parameters<Chain['bid']>[0]): 
     if (!payable.ok) return payable
   }
   try {
-    const milliSatPerVb = await ask('askedMilliSatPerVb')
-    if (milliSatPerVb > coinsRules.milliSatPerVbMax) return refuseAboveCap(milliSatPerVb, coinsRules)
-    return accept({ family: 'bitcoin', milliSatPerVb })
+    const rate = rateWithin(await ask('askedMilliSatPerVb'), coinsRules)
+    return rate.ok ? accept({ family: 'bitcoin', milliSatPerVb: rate.value }) : rate
   } catch (error) {
     if (error instanceof LineFailed) return refuse({ code: 'network', message: error.message })
     throw error

@@ -2,7 +2,7 @@ import type { Chain } from '../../../src/chains/chain.ts'
 import * as stellar from '../../../src/chains/stellar/address.ts'
 import { LIFE_S } from '../../../src/chains/stellar/bid.ts'
 import * as stellarDraft from '../../../src/chains/stellar/draft.ts'
-import { feeWithin, withRoom } from '../../../src/chains/stellar/fees.ts'
+import { estimateAt, feeWithin } from '../../../src/chains/stellar/fees.ts'
 import * as xrp from '../../../src/chains/xrp/address.ts'
 import { LEDGERS_TO_LIVE } from '../../../src/chains/xrp/bid.ts'
 import * as xrpDraft from '../../../src/chains/xrp/draft.ts'
@@ -26,7 +26,11 @@ export function xrpChain(asked: Asked): Chain {
       return place.ok ? accept(xrp.textOf(place.value, spelling)) : place
     },
     parseTagged: (text, tag) => xrp.parseTagged(text, tag, spelling),
-    estimateCost: async () => fromChainUnits('XRP:XRP', 2n * (await ask('askedFee'))),
+    // Whatever it asks is bid.
+    estimatePayout: async () => ({
+      cost: fromChainUnits('XRP:XRP', 2n * (await ask('askedFee'))),
+      isAboveFeeCap: false,
+    }),
     bid: (outflow) =>
       bidFor(asked, outflow, async () => {
         const feeDrops = await ask('askedFee')
@@ -51,7 +55,7 @@ export function stellarChain(asked: Asked): Chain {
       return place.ok ? accept(stellar.textOf(place.value)) : place
     },
     parseTagged: stellar.parseTagged,
-    estimateCost: async () => fromChainUnits('XLM:XLM', withRoom(await ask('askedFee'))),
+    estimatePayout: async () => estimateAt(feeStroopsMax, await ask('askedFee')),
     bid: (outflow) =>
       bidFor(asked, outflow, async () => {
         const fee = feeWithin(feeStroopsMax, await ask('askedFee'))

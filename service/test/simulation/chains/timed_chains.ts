@@ -58,7 +58,7 @@ export function tronChain(asked: Asked): Chain {
     }),
     finalHeight: async () => (await ask('solid')).height,
     parseAddress: parse,
-    estimateCost: async () => fromChainUnits('TRX:TRX', TRX_FEE),
+    estimatePayout: async () => ({ cost: fromChainUnits('TRX:TRX', TRX_FEE), isAboveFeeCap: false }),
     bid: (outflow) =>
       bidFor(asked, outflow, async () => {
         const [solid, newest] = [await ask('solid'), await ask('newest')]
@@ -85,7 +85,7 @@ export function eosChain(asked: Asked): Chain {
       return place.ok ? accept(eos.textOf(place.value)) : place
     },
     parseTagged: eos.parseTagged,
-    estimateCost: async () => amountOf(nativeAsset('EOS').id, 0n),
+    estimatePayout: async () => ({ cost: amountOf(nativeAsset('EOS').id, 0n), isAboveFeeCap: false }),
     bid: (outflow) =>
       bidFor(asked, outflow, async () => {
         const bid = lifetimeFrom(await ask('solid'), await ask('newest'))
@@ -113,7 +113,11 @@ export function solanaChain(asked: Asked): Chain {
       return height * BLOCKS_EACH > lastBlockOf(intent)
     }),
     parseAddress: parse,
-    estimateCost: async () => fromChainUnits('SOL:SOL', withRoom((await price()).feeLamports)),
+    // Whatever it asks is bid.
+    estimatePayout: async () => ({
+      cost: fromChainUnits('SOL:SOL', withRoom((await price()).feeLamports)),
+      isAboveFeeCap: false,
+    }),
     bid: (outflow) =>
       bidFor(
         asked,
