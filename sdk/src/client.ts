@@ -57,7 +57,7 @@ export type Client = {
   ): Promise<EmergencyResult>
   /** Polls until the order has one of the statuses. */
   waitForStatus(orderId: string, statuses: readonly OrderStatus[], options?: WaitOptions): Promise<Order>
-  /** Every change of the order as it comes, each once and in order, through lost connections, until it has ended. */
+  /** Every change of the order as it comes, each once and in order, through lost connections, until it is DONE or REFUNDED. */
   followOrder(orderId: string, options?: FollowOptions): AsyncGenerator<OrderEvent, void, undefined>
 }
 

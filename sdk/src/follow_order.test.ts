@@ -13,10 +13,16 @@ afterEach(() => {
 
 type Line = (signal: AbortSignal) => Response
 
+const STATUS_CHANGED = 'order.status_changed'
+
+/** As the service writes it (service/src/http/account/order_events.ts); without `data`, what else an event may be. */
+const message = (id: number, type: string, data?: string) =>
+  `id: ${id}\nevent: ${type}\n${data === undefined ? '' : `data: ${data}\n`}\n`
+
 const events = (...told: readonly (readonly [sequence: number, status: string])[]) =>
   told
-    .map(
-      ([sequence, status]) => `id: ${sequence}\ndata: ${JSON.stringify({ data: { sequence, status } })}\n\n`,
+    .map(([sequence, status]) =>
+      message(sequence, STATUS_CHANGED, JSON.stringify({ type: STATUS_CHANGED, data: { sequence, status } })),
     )
     .join('')
 
@@ -186,4 +192,80 @@ test("the caller's signal ends the waiting for a service that is away", async ()
   stop.abort(reason)
   await ended
   expect(heard).toEqual([1])
+})
+
+test('events of other types are passed over, and are not asked for again', async () => {
+  const { heard, following, lastIds } = follow([
+    stream(
+      events([1, 'NEW']) +
+        message(2, 'order.note_added', JSON.stringify({ type: 'order.note_added', data: {} })),
+      'closed',
+    ),
+    stream(message(3, 'order.note_added', 'no JSON'), 'closed'),
+    stream(message(4, STATUS_CHANGED, JSON.stringify({ type: 'order.note_added', data: {} })), 'closed'),
+    stream(events([5, 'DONE']), 'closed'),
+  ])
+  await vi.advanceTimersByTimeAsync(10_000)
+  await following
+  expect([heard, lastIds]).toEqual([
+    [1, 5],
+    ['0', '2', '3', '4'],
+  ])
+})
+
+test.each([
+  ['no data', undefined],
+  ['no order in it', JSON.stringify({ type: STATUS_CHANGED })],
+  ['nothing as its order', JSON.stringify({ type: STATUS_CHANGED, data: null })],
+  ['nothing at all', 'null'],
+])('an event with %s is passed over, and is not asked for again', async (_what, data) => {
+  const { heard, following, lastIds } = follow([
+    stream(events([1, 'NEW']) + message(2, STATUS_CHANGED, data), 'closed'),
+    stream(events([3, 'DONE']), 'closed'),
+  ])
+  await vi.advanceTimersByTimeAsync(10_000)
+  await following
+  expect([heard, lastIds]).toEqual([
+    [1, 3],
+    ['0', '2'],
+  ])
+})
+
+test('what is no id of the service is not sent to it', async () => {
+  const { heard, following, lastIds } = follow([
+    stream(`${events([1, 'NEW'])}id: undefined\nevent: order.note_added\n\nid:\n\n`, 'closed'),
+    stream(events([2, 'DONE']), 'closed'),
+  ])
+  await vi.advanceTimersByTimeAsync(10_000)
+  await following
+  expect([heard, lastIds]).toEqual([
+    [1, 2],
+    ['0', '1'],
+  ])
+})
+
+test('an event that cannot be read is told, because it would come again for ever', async () => {
+  const { heard, following } = follow([
+    stream(events([1, 'NEW']) + message(2, STATUS_CHANGED, '{'), 'closed'),
+  ])
+  const told = expect(following).rejects.toMatchObject({ code: 'UNEXPECTED_ANSWER', status: 200 })
+  await vi.advanceTimersByTimeAsync(10_000)
+  await told
+  expect(heard).toEqual([1])
+})
+
+test('only a line that breaks is come back from: a fault in the program is told', async () => {
+  let asked = 0
+  const client = createClient({
+    baseUrl: 'http://cambist.test',
+    fetch: async () => {
+      asked += 1
+      return stream(events([1, 'NEW'], [2, 'DONE']), 'closed')(new AbortController().signal)
+    },
+  })
+  const following = client.followOrder('CB1', { token: 't' })
+  await following.next()
+  const fault = new TypeError('a fault in the program')
+  await expect(following.throw(fault)).rejects.toBe(fault)
+  expect(asked).toBe(1)
 })

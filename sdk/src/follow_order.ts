@@ -1,4 +1,5 @@
 import { CambistError } from './cambist_error.ts'
+import { isOrderEvent, STATUS_CHANGED } from './order_event.ts'
 import { pause } from './pause.ts'
 import { mayPass, type Transport } from './transport.ts'
 import type { OrderEvent } from './types.ts'
@@ -19,6 +20,7 @@ const SILENCE_MS_MAX = 45_000
 /**
  * Reads the stream of an order's events, and comes back for the rest whenever it breaks off, however long the service is
  * away, and whatever answers in its place. Only before the first one began, that is told, when the client's repetitions are used up.
+ * Events of types that it does not know are passed over.
  */
 export async function* followOrder(
   open: Transport['open'],
@@ -44,16 +46,13 @@ export async function* followOrder(
   }
   for (let response = await ask(); ; response = await comeBack(ask, signal)) {
     if (response.status === 204 || response.body === null) return
-    try {
-      for await (const event of readEvents(response.body)) {
-        last = event.data.sequence
-        yield event
-        if (event.data.status === 'DONE' || event.data.status === 'REFUNDED') return
-      }
-    } catch (error) {
-      signal?.throwIfAborted()
-      // Who reads on finds what was lost; a message that cannot be read would come again for ever.
-      if (error instanceof SyntaxError) throw unreadable(response.status, error)
+    for await (const { id, type, data } of readMessages(response.body)) {
+      // Of what is passed over too: it need not come again.
+      last = id ?? last
+      const event = type === STATUS_CHANGED && data !== '' ? parseEvent(data, response.status) : null
+      if (!isOrderEvent(event)) continue
+      yield event
+      if (event.data.status === 'DONE' || event.data.status === 'REFUNDED') return
     }
   }
 }
@@ -81,29 +80,51 @@ function isStream({ headers }: Response): boolean {
   return headers.get('content-type')?.startsWith('text/event-stream') === true
 }
 
+type Message = { readonly id: number | null; readonly type: string; readonly data: string }
+
 /** https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream, as far as Cambist uses it. */
-async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<OrderEvent> {
+async function* readMessages(body: ReadableStream<Uint8Array>): AsyncGenerator<Message> {
   const decoder = new TextDecoder()
   let rest = ''
   for await (const chunk of chunksOf(body)) {
     rest += decoder.decode(chunk, { stream: true })
     for (let end = rest.indexOf('\n\n'); end !== -1; end = rest.indexOf('\n\n')) {
-      const data = rest
-        .slice(0, end)
-        .split('\n')
-        .flatMap((line) => (line.startsWith('data: ') ? [line.slice('data: '.length)] : []))
+      yield readMessage(rest.slice(0, end).split('\n'))
       rest = rest.slice(end + 2)
-      if (data.length > 0) yield JSON.parse(data.join('\n')) as OrderEvent
     }
   }
 }
 
-/** Throws when nothing comes for too long. However it is left, the line is let go. */
+function readMessage(lines: readonly string[]): Message {
+  const valuesOf = (field: string) =>
+    lines.flatMap((line) => (line.startsWith(`${field}: `) ? [line.slice(field.length + 2)] : []))
+  const id = valuesOf('id').at(-1) ?? ''
+  return {
+    // The service takes no other one back.
+    id: /^\d{1,9}$/.test(id) ? Number(id) : null,
+    type: valuesOf('event').at(-1) ?? 'message',
+    data: valuesOf('data').join('\n'),
+  }
+}
+
+/** One that cannot be read would come again for ever. */
+function parseEvent(data: string, status: number): unknown {
+  try {
+    return JSON.parse(data)
+  } catch (error) {
+    throw unreadable(status, error)
+  }
+}
+
+/**
+ * Ends when the line breaks, or nothing comes for too long: who reads on finds what was lost. However it is left, the line is
+ * let go.
+ */
 async function* chunksOf(body: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
   const reader = body.getReader()
   try {
     for (;;) {
-      const { done, value } = await soonEnough(reader.read())
+      const { done, value } = await soonEnough(reader.read()).catch(() => over)
       if (done) return
       yield value
     }
@@ -113,6 +134,8 @@ async function* chunksOf(body: ReadableStream<Uint8Array>): AsyncGenerator<Uint8
   }
 }
 
+const over = { done: true, value: undefined } as const
+
 function soonEnough<Value>(reading: Promise<Value>): Promise<Value> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => reject(new Error('the stream has gone silent')), SILENCE_MS_MAX)
@@ -120,7 +143,7 @@ function soonEnough<Value>(reading: Promise<Value>): Promise<Value> {
   })
 }
 
-function unreadable(status: number, cause?: SyntaxError): CambistError {
+function unreadable(status: number, cause?: unknown): CambistError {
   const message = 'the answer carries something else than events'
   return new CambistError({ code: 'UNEXPECTED_ANSWER', status, message, cause })
 }

@@ -34,7 +34,9 @@ export type CreateOrderRequest = WithDecimal<Lenient<Body<paths['/v1/order/creat
 /** The only answer that carries the order's `token`. */
 export type CreatedOrder = Answer<paths['/v1/order/create']['post']>
 export type Order = Answer<paths['/v1/order/{order_id}']['get']>
-/** What a webhook brings: the order as it was when its status changed. */
+/** What a webhook brings of any type: ask `isOrderEvent` first, and pass over what it is not. */
+export type WebhookEvent = { readonly type: string; readonly timestamp: string; readonly data: unknown }
+/** What a webhook of the type `order.status_changed` brings: the order as it was when its status changed. */
 export type OrderEvent = components['schemas']['OrderEvent']
 export type OrderStatus = Order['status']
 /** Times are ISO 8601 in UTC, or a Date. */

@@ -1,5 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
+import { isOrderEvent } from './order_event.ts'
+import type { OrderStatus } from './types.ts'
 import { type ReceivedWebhook, verifyWebhook, type WebhookRefused } from './verify_webhook.ts'
 
 type Vector = {
@@ -42,6 +44,22 @@ test.each(vectors)('$name verifies, as text, as bytes and with either secret', a
   const other = `whsec_${btoa('somebody else')}`
   expect(await verifyWebhook({ ...webhook, secret: [other, ...vector.secrets] })).toEqual(expected)
   expect(await refusalOf({ ...webhook, secret: other })).toBe('SIGNATURE_MISMATCH')
+})
+
+test('an order is read of an event only after its type was asked', async () => {
+  const event = await verifyWebhook(received(first))
+  // @ts-expect-error: a later service may send types that carry no order.
+  const unasked: unknown = event.data.status
+  const asked: OrderStatus | null = isOrderEvent(event) ? event.data.status : null
+  expect([asked, unasked]).toEqual([JSON.parse(first.body).data.status, asked])
+  expect(asked).not.toBeNull()
+  for (const other of [
+    { ...event, type: 'order.note_added' },
+    { type: event.type },
+    { ...event, data: null },
+    null,
+  ])
+    expect(isOrderEvent(other)).toBe(false)
 })
 
 test('the headers may be those of another fetch than the one that is built in, as some servers have their own', async () => {

@@ -1,4 +1,4 @@
-import type { OrderEvent } from './types.ts'
+import type { WebhookEvent } from './types.ts'
 
 type PlainHeaders = Readonly<Record<string, string | readonly string[] | undefined>>
 
@@ -30,10 +30,10 @@ const TOLERANCE_SECONDS = 300
 
 /**
  * The event, if it was signed with the secret within the tolerance (Standard Webhooks 1.0); else throws `WebhookRefused`, and `TypeError`
- * where a secret is none.
+ * where a secret is none. It may be of a type that you do not know: `isOrderEvent` tells.
  * The same event may arrive more than once: `headers['webhook-id']` is the same then.
  */
-export async function verifyWebhook(received: ReceivedWebhook): Promise<OrderEvent> {
+export async function verifyWebhook(received: ReceivedWebhook): Promise<WebhookEvent> {
   const keys = [received.secret].flat().map(keyOf)
   const id = headerOf(received, 'webhook-id')
   const timestamp = headerOf(received, 'webhook-timestamp')
@@ -48,7 +48,7 @@ export async function verifyWebhook(received: ReceivedWebhook): Promise<OrderEve
   if (!(await isSigned(signed, signatures, keys))) {
     throw new WebhookRefused('SIGNATURE_MISMATCH', 'no signature of the webhook was made with the secret')
   }
-  return JSON.parse(new TextDecoder().decode(body)) as OrderEvent
+  return JSON.parse(new TextDecoder().decode(body)) as WebhookEvent
 }
 
 function headerOf({ headers }: ReceivedWebhook, name: string): string {

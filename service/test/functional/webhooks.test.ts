@@ -34,7 +34,7 @@ beforeAll(async () => {
     const text = Buffer.concat(chunks).toString()
     const secret = given().account.webhook_secret
     try {
-      const event = await verifyWebhook({ headers: request.headers, body: text, secret })
+      const event = (await verifyWebhook({ headers: request.headers, body: text, secret })) as OrderEvent
       new Webhook(secret).verify(text, request.headers as Record<string, string>)
       received.push({ id: String(request.headers['webhook-id']), path: request.url ?? '', event, text })
     } catch (error) {

@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
-import { verifyWebhook } from '@cambist/sdk'
+import { type OrderEvent, verifyWebhook } from '@cambist/sdk'
 import { Webhook } from 'standardwebhooks'
 
 export const behaviours = [
@@ -60,7 +60,7 @@ export async function startReceiver(behaviour: Behaviour, secret: string): Promi
     const atWallMs = Date.now()
     const id = String(request.headers['webhook-id'])
     try {
-      const { data } = await verifyWebhook({ headers: request.headers, body: text, secret })
+      const { data } = (await verifyWebhook({ headers: request.headers, body: text, secret })) as OrderEvent
       reference.verify(text, request.headers as Record<string, string>)
       const isAccepted = isTaken(id)
       const { order_id: orderId, sequence, status, previous_status: previousStatus } = data
