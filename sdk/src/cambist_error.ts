@@ -6,7 +6,7 @@ export type LocalErrorCode =
   | 'NETWORK_ERROR'
   /** No answer in time. The request may have been acted on. */
   | 'TIMEOUT'
-  /** An answer that is not the service's: usually a proxy in between. */
+  /** An answer that is not the service's: usually a proxy in between. The request may have been acted on behind it. */
   | 'UNEXPECTED_ANSWER'
   /** The call needs apiKey and apiSecret. */
   | 'NO_CREDENTIALS'
@@ -46,10 +46,15 @@ export class CambistError extends Error {
   readonly serverTime: number | undefined
   readonly retryAfterMs: number | undefined
   /**
-   * Of a POST: what it was sent under. A call that was not answered may have been acted on; given this as `idempotencyKey`, the same
-   * call again is acted on once.
+   * Of a POST: what it was sent under. Given this as `idempotencyKey`, the same call again is acted on once, within 24 hours.
    */
   idempotencyKey: string | undefined
+  /**
+   * Of a POST: whether an attempt of this call may have been acted on, or may yet be. So it is from the first attempt on that ended
+   * with no answer, with a fault of the service, or with an answer that is not the service's, whatever the ones after it were
+   * answered: `code` is of the last one. False: this call has done nothing. An earlier call under the same key is not counted.
+   */
+  mayHaveActed = false
 
   constructor(facts: ErrorFacts) {
     super(describe(facts), facts.cause === undefined ? undefined : { cause: facts.cause })

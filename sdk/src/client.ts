@@ -23,16 +23,25 @@ import { type WaitOptions, waitForStatus } from './wait_for_status.ts'
 
 export type ClientOptions = TransportOptions
 
-export type CallOptions = { readonly signal?: AbortSignal }
+export type CallOptions = {
+  /**
+   * Ends the call, which then rejects with the signal's reason and nothing else. A POST may have been acted on all the same, and a key made at
+   * random is lost: whoever aborts one brings an `idempotencyKey`.
+   */
+  readonly signal?: AbortSignal
+}
 
 export type PostOptions = CallOptions & {
-  /** Made at random unless given. Give one that you keep, to repeat a call safely after a crash of yours. */
+  /**
+   * Made at random unless given, and then told only by a CambistError. Give one that you keep, to repeat a call safely after you
+   * aborted it with `signal`, or after a crash of yours.
+   */
   readonly idempotencyKey?: string
 }
 
 type QrImageRequest = Omit<QrRequest, 'format'> & { readonly format?: 'png' | 'svg' }
 
-/** Every method rejects with a CambistError, or with the reason of your signal. */
+/** Every method rejects with a CambistError, or with the reason of your signal and nothing else. */
 export type Client = {
   getRate(request: RateRequest, options?: CallOptions): Promise<Rate>
   getCurrencies(options?: CallOptions): Promise<Currencies>
@@ -74,7 +83,11 @@ export function createClient(options: ClientOptions): Client {
     try {
       return await ask<Data>({ method: 'POST', path, isSigned: true, body, headers, signal })
     } catch (error) {
-      if (error instanceof CambistError) error.idempotencyKey = idempotencyKey
+      if (error instanceof CambistError) {
+        error.idempotencyKey = idempotencyKey
+        // A page that came with 200 is one more answer that says nothing of what was done behind it.
+        error.mayHaveActed ||= error.code === 'UNEXPECTED_ANSWER'
+      }
       throw error
     }
   }

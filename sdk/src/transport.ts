@@ -1,7 +1,8 @@
-import { CambistError, errorFromAnswer } from './cambist_error.ts'
+import { CambistError, errorFromAnswer, type LocalErrorCode } from './cambist_error.ts'
 import { checkMs, checkTimes } from './check_option.ts'
 import { pause, timerMs } from './pause.ts'
 import { createSigner } from './sign.ts'
+import type { ServiceErrorCode } from './types.ts'
 
 export type Retry = {
   /** 1 is the first repetition. */
@@ -68,13 +69,7 @@ export function createTransport(options: TransportOptions): Transport {
 
   const credentials = async (call: Call, url: URL) => {
     if (!call.isSigned) return {}
-    if (options.apiKey === undefined || sign === undefined) {
-      throw new CambistError({
-        code: 'NO_CREDENTIALS',
-        status: 0,
-        message: 'this call needs apiKey and apiSecret',
-      })
-    }
+    if (options.apiKey === undefined || sign === undefined) throw noCredentials()
     const timestamp = String(Math.floor((Date.now() + skewMs) / 1_000))
     const target = url.pathname + url.search
     const signature = await sign({ timestamp, method: call.method, target, body: call.body ?? '' })
@@ -105,11 +100,14 @@ export function createTransport(options: TransportOptions): Transport {
 
   const persist = async <Read>(call: Call, read: (response: Response) => Promise<Read>): Promise<Read> => {
     let isSkewLearnt = false
+    let mayHaveActed = false
     for (let done = 0; ; ) {
       try {
         return await attempt(call, read)
       } catch (error) {
         if (!(error instanceof CambistError)) throw error
+        mayHaveActed = call.method === 'POST' && mayStillAct(mayHaveActed, error)
+        error.mayHaveActed = mayHaveActed
         if (error.code === 'TIMESTAMP_EXPIRED' && error.serverTime !== undefined && !isSkewLearnt) {
           isSkewLearnt = true
           skewMs = error.serverTime * 1_000 - Date.now()
@@ -138,6 +136,11 @@ function limitsOf({ retries = 3, timeoutMs = 30_000, retryDelayMsMax = 60_000 }:
   return { retries, timeoutMs, retryDelayMsMax }
 }
 
+function noCredentials(): CambistError {
+  const message = 'this call needs apiKey and apiSecret'
+  return new CambistError({ code: 'NO_CREDENTIALS', status: 0, message })
+}
+
 function noAnswer(error: unknown, isTimeout: boolean, timeoutMs: number): CambistError {
   if (isTimeout) {
     return new CambistError({
@@ -161,6 +164,30 @@ function reasonOf(error: unknown): string {
   const { cause } = error
   const inner = cause instanceof Error ? cause.message || ('code' in cause ? String(cause.code) : '') : ''
   return inner === '' ? error.message : inner
+}
+
+/**
+ * Whether a call with an Idempotency-Key may have been acted on, or may yet be, when its last attempt ended with `error`. What
+ * an earlier one left open, a refusal does not settle. Some come before the service looks for what was done under the key, such as those of
+ * the signature and of limits. The others say that nothing had been done by then, which an attempt that is still under way may do
+ * later. Only where the key belongs to another request, none of this call ever acts.
+ */
+function mayStillAct(mayBefore: boolean, error: CambistError): boolean {
+  return error.code !== 'IDEMPOTENCY_CONFLICT' && (mayBefore || !isRefusal(error))
+}
+
+/** What the service did not say, and so nobody knows what it did. */
+const notTheService: readonly string[] = [
+  'NETWORK_ERROR',
+  'TIMEOUT',
+  'UNEXPECTED_ANSWER',
+] satisfies LocalErrorCode[]
+/** Its refusals that come with 503. Every other 5xx may come after the act. */
+const refusedWith503: readonly string[] = ['MAINTENANCE', 'RATE_UNAVAILABLE'] satisfies ServiceErrorCode[]
+
+/** Whether this attempt changed nothing: docs/api.md#retries. */
+function isRefusal({ code, status }: CambistError): boolean {
+  return !notTheService.includes(code) && (status < 500 || refusedWith503.includes(code))
 }
 
 /** Whether the same call may be answered otherwise a little later. */
