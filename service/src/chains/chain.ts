@@ -1,11 +1,12 @@
 import type { AssetId } from '../domain/catalog/assets.ts'
 import type { AddressFamily, ChainId } from '../domain/catalog/networks.ts'
 import type { Amount } from '../domain/money/amount.ts'
+import type { BlockRef } from '../domain/orders/order.ts'
 import type { Outcome } from '../domain/outcome.ts'
 import type { BitcoinIntent, Coin, Intent, KeyPath, Outflow, SignedTx } from '../domain/payouts/intent.ts'
 import type { InstantMs } from '../domain/time.ts'
 
-export type BlockRef = { readonly height: number; readonly hash: string }
+export type { BlockRef }
 
 /**
  * Money that reached an address. `id` is unique on its chain for ever and survives re-mining in another block:

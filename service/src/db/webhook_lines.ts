@@ -307,7 +307,8 @@ export async function lockLine(tx: Sql, line: ClaimedLine): Promise<boolean> {
   return rows.length > 0
 }
 
-export type DeliveryState = 'waiting' | 'delivered' | 'exhausted' | 'cancelled'
+export const deliveryStates = ['waiting', 'delivered', 'exhausted', 'cancelled'] as const
+export type DeliveryState = (typeof deliveryStates)[number]
 
 /** `nowMs` is when it ended, unless it goes on waiting. */
 export async function setDelivery(

@@ -10,7 +10,8 @@ import type { World } from './world.ts'
 
 type Check = { readonly ok: boolean; readonly detail?: string }
 
-type Readiness = { readonly ready: boolean; readonly checks: Readonly<Record<string, Check>> }
+/** `checks` name what the service stands on; `detail` is for the operator and says what is wrong. */
+export type Readiness = { readonly ready: boolean; readonly checks: Readonly<Record<string, Check>> }
 
 /** For `/readyz`, which anybody may ask as often as they like: looked at once a second at most, and once at a time. */
 export function openReadiness(world: World, options: { quotes: boolean }): () => Promise<Readiness> {

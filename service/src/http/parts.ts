@@ -11,6 +11,7 @@ import type { Desk, RetrySlot } from '../engine/desks/desk.ts'
 import type { WebhookDesk } from '../engine/desks/webhook_desk.ts'
 import type { EventFeed } from '../engine/notify/feed.ts'
 import type { Unsubscribing } from '../engine/notify/unsubscribe.ts'
+import type { Readiness } from '../engine/readiness.ts'
 import type { SandboxRoutes } from './sandbox/sandbox_port.ts'
 
 /** Every limit a client can run into at the door (DESIGN §3). */
@@ -51,12 +52,6 @@ export const defaultLimits: HttpLimits = {
   loopbackCallbacks: false,
   streamsMax: 10_000,
   streamsPerCaller: 500,
-}
-
-/** `checks` name what the service stands on; `detail` is for the operator and says what is wrong. */
-export type Readiness = {
-  readonly ready: boolean
-  readonly checks: Readonly<Record<string, { readonly ok: boolean; readonly detail?: string }>>
 }
 
 /** What the operator's routes need, which every process answers. */

@@ -1,13 +1,13 @@
 import type { RetrySlot } from '../../db/retry_slots.ts'
-import type { OrderStatus } from '../../domain/orders/order.ts'
+import type { EmergencyReason, OrderStatus } from '../../domain/orders/order.ts'
+import type { Outcome } from '../../domain/outcome.ts'
+import type { RateType } from '../../domain/quotes/quote.ts'
 
 /**
  * What the service does for a client, as plain data: `http` turns it into the interface's JSON, and nothing else.
  * Every amount and rate is exact decimal text that goes out as a JSON number; every time is epoch milliseconds.
  */
 export type DecimalText = string
-
-export type RateType = 'fixed' | 'float'
 
 /** Text as the client gave it, syntax checked, meaning not yet. */
 export type RateRequest = {
@@ -71,14 +71,6 @@ export type CreateRequest = {
 }
 
 export type EmergencyAction = 'continue' | 'refund' | 'recalculate'
-
-export type EmergencyReason =
-  | 'UNDERPAID'
-  | 'OVERPAID'
-  | 'LATE_DEPOSIT'
-  | 'RATE_SLIPPAGE'
-  | 'NETWORK_PROBLEM'
-  | 'DESTINATION_PROBLEM'
 
 /** What each action would do now; null where it cannot be taken (too little received, no price). */
 export type EmergencyOptions = {
@@ -192,9 +184,7 @@ export type DeskRejection = {
   readonly retryAfterSeconds?: number
 }
 
-export type DeskOutcome<Value> =
-  | { readonly ok: true; readonly value: Value }
-  | { readonly ok: false; readonly rejection: DeskRejection }
+export type DeskOutcome<Value> = Outcome<Value, DeskRejection>
 
 /** Who looks: the account that owns the order, or whoever holds its token together with its short id. */
 export type Viewer =

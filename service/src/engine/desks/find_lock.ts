@@ -1,10 +1,10 @@
 import { findNewestRateLocks, findRateLocks, type RateLock, type WantedLock } from '../../db/rate_locks.ts'
 import type { Amount } from '../../domain/money/amount.ts'
-import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
+import { accept, refuse } from '../../domain/outcome.ts'
 import { batched } from '../batched.ts'
 import type { DeskWorld } from '../world.ts'
 import { aboutField } from './about_field.ts'
-import type { DeskRejection } from './desk.ts'
+import type { DeskOutcome, DeskRejection } from './desk.ts'
 import type { Pair } from './quoting.ts'
 
 /** With `rateId` that lock; without, the newest on the same pair and amount; null: there is none to keep to. */
@@ -12,7 +12,7 @@ export type FindLock = (
   pair: Pair,
   amount: Amount,
   rateId: string | null,
-) => Promise<Outcome<RateLock | null, DeskRejection>>
+) => Promise<DeskOutcome<RateLock | null>>
 
 /** Locks that are looked for at the same time are looked for together. */
 export function lockFinder(world: DeskWorld): FindLock {

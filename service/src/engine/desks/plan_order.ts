@@ -1,13 +1,11 @@
 import type { Amount } from '../../domain/money/amount.ts'
-import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
+import { accept, refuse } from '../../domain/outcome.ts'
 import type { Quote } from '../../domain/quotes/quote.ts'
 import type { DeskWorld } from '../world.ts'
-import type { CreateRequest, DeskRejection } from './desk.ts'
+import type { CreateRequest, DeskOutcome } from './desk.ts'
 import { type FindLock, rateExpired } from './find_lock.ts'
 import { findPair, makeQuote, type Pair, readAmount, readMarket } from './quoting.ts'
 import type { AddressReader } from './read_address.ts'
-
-type Refused<Value> = Outcome<Value, DeskRejection>
 
 /** What was agreed with the client: everything that an order needs but its names. */
 export type Plan = {
@@ -29,7 +27,7 @@ export async function planOrder(
   world: DeskWorld,
   { findLock, addresses }: { readonly findLock: FindLock; readonly addresses: AddressReader },
   request: CreateRequest,
-): Promise<Refused<Plan>> {
+): Promise<DeskOutcome<Plan>> {
   const pair = findPair(request)
   if (!pair.ok) return pair
   // An offer from before does not open a pair that is closed now (spec 4.3, rule 3).
@@ -64,7 +62,7 @@ async function agreeRate(
   pair: Pair,
   amount: Amount,
   request: CreateRequest,
-): Promise<Refused<Agreed>> {
+): Promise<DeskOutcome<Agreed>> {
   const nowMs = world.clock.nowMs()
   const { policy } = world
   if (request.rateType === 'fixed') {

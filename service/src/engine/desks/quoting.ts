@@ -1,11 +1,11 @@
 import { type Asset, assetOf, assets } from '../../domain/catalog/assets.ts'
 import { type CurrencyCode, currencyCodes } from '../../domain/catalog/currencies.ts'
 import { type Amount, parseAmount, showAmount } from '../../domain/money/amount.ts'
-import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
+import { accept, refuse } from '../../domain/outcome.ts'
 import { type Market, type Quote, quote, type RateType } from '../../domain/quotes/quote.ts'
 import type { MarketBoard } from '../market.ts'
 import { aboutField } from './about_field.ts'
-import type { DeskRejection } from './desk.ts'
+import type { DeskOutcome, DeskRejection } from './desk.ts'
 
 /** The two sides of a request as the client named them. */
 export type PairRequest = {
@@ -16,8 +16,6 @@ export type PairRequest = {
 }
 
 export type Pair = { readonly from: Asset; readonly to: Asset }
-
-type Refused<Value> = Outcome<Value, DeskRejection>
 
 /** On a request a native currency may name its network in these ways (DESIGN 3, Quote). */
 const NATIVE_ALIASES = { BNB: 'BEP20', ETH: 'ERC20', TRX: 'TRC20' } as Readonly<Record<string, string>>
@@ -38,7 +36,7 @@ function nameNetworks(currency: CurrencyCode): ReadonlyMap<string | null, Asset>
 }
 
 /** Pair first, then networks (DESIGN 3, Errors: the order of checks). */
-export function findPair({ from, to, fromNetwork, toNetwork }: PairRequest): Refused<Pair> {
+export function findPair({ from, to, fromNetwork, toNetwork }: PairRequest): DeskOutcome<Pair> {
   const fromAssets = assetsByName.get(from)
   if (fromAssets === undefined) return refuse(unknownCurrency(from))
   const toAssets = assetsByName.get(to)
@@ -78,12 +76,12 @@ function notOnNetwork(
 }
 
 /** The market of a pair, if both its chains can be used and both its prices are believed. */
-export function readMarket(board: MarketBoard, pair: Pair, rateType: RateType): Refused<Market> {
+export function readMarket(board: MarketBoard, pair: Pair, rateType: RateType): DeskOutcome<Market> {
   return board.read(pair.from, pair.to, rateType)
 }
 
 /** The amount in the asset that the direction says, with a rejection that names the field. */
-export function readAmount(asset: Asset, text: string): Refused<Amount> {
+export function readAmount(asset: Asset, text: string): DeskOutcome<Amount> {
   const amount = parseAmount(asset, text)
   if (amount.ok && amount.value.units > 0n) return amount
   const why = amount.ok
@@ -92,7 +90,7 @@ export function readAmount(asset: Asset, text: string): Refused<Amount> {
   return refuse(aboutField('INVALID_PARAMETER', 'amount', why))
 }
 
-export function makeQuote(market: Market, direction: 'from' | 'to', amount: Amount): Refused<Quote> {
+export function makeQuote(market: Market, direction: 'from' | 'to', amount: Amount): DeskOutcome<Quote> {
   const quoted = quote(market, direction, amount)
   if (quoted.ok) return quoted
   const { min, max } = quoted.rejection.range

@@ -1,20 +1,20 @@
 import type { Chain } from '../../chains/chain.ts'
 import type { Asset } from '../../domain/catalog/assets.ts'
-import { accept, type Outcome, type Rejection, refuse } from '../../domain/outcome.ts'
+import { accept, type Rejection, refuse } from '../../domain/outcome.ts'
 import { houseAddressFinder } from '../house_addresses.ts'
 import type { DeskWorld } from '../world.ts'
 import { aboutField } from './about_field.ts'
-import type { CreateRequest, DeskRejection } from './desk.ts'
+import type { CreateRequest, DeskOutcome, DeskRejection } from './desk.ts'
 
 /** Addresses that clients give, in their canonical text. Spec 4.3, rules 2, 4 and 6. */
 export type AddressReader = {
   /** That an asset can be paid to; it was given in `field`. */
-  readonly readAddress: (asset: Asset, text: string, field: string) => Promise<Outcome<string, DeskRejection>>
+  readonly readAddress: (asset: Asset, text: string, field: string) => Promise<DeskOutcome<string>>
   /**
    * Where a payout goes. Where many share an account, the tag says who: beside the address or inside it. Everywhere else
    * one that is given is ignored.
    */
-  readonly readDestination: (asset: Asset, given: Given) => Promise<Outcome<Place, DeskRejection>>
+  readonly readDestination: (asset: Asset, given: Given) => Promise<DeskOutcome<Place>>
 }
 
 type Given = Pick<CreateRequest, 'destination' | 'destinationTag'>
@@ -63,7 +63,7 @@ function untold(asset: Asset, rejection: Rejection): DeskRejection {
   }
 }
 
-function findChain(world: DeskWorld, { chain, network }: Asset): Outcome<Chain, DeskRejection> {
+function findChain(world: DeskWorld, { chain, network }: Asset): DeskOutcome<Chain> {
   const found = world.chains.get(chain)
   if (found !== undefined) return accept(found)
   return refuse({

@@ -1,7 +1,7 @@
 import type { Clock } from '../../clock.ts'
 import type { Database, Sql } from '../../db/database.ts'
 import { fillRetrySlot, findRetrySlot, lockRetrySlot, moveRetrySlot } from '../../db/retry_slots.ts'
-import { CALLBACK } from '../../db/webhook_lines.ts'
+import { CALLBACK, type DeliveryState, deliveryStates } from '../../db/webhook_lines.ts'
 import {
   type DeliveryKey,
   findDeliveries,
@@ -17,8 +17,7 @@ import type { InstantMs } from '../../domain/time.ts'
 import type { DeskOutcome, DeskRejection, RetrySlot } from './desk.ts'
 import { idempotencyConflict } from './order_desk.ts'
 
-export const deliveryStates = ['waiting', 'delivered', 'exhausted', 'cancelled'] as const
-export type DeliveryState = (typeof deliveryStates)[number]
+export { deliveryStates }
 
 /** One event for one receiver, as its owner sees it. Times are epoch milliseconds of the service's clock. */
 export type DeliveryView = {

@@ -1,6 +1,6 @@
 import type { RouteOptions } from 'fastify'
+import type { Readiness } from '../../engine/readiness.ts'
 import { jsonNoStore } from '../answers/answers.ts'
-import type { Readiness } from '../parts.ts'
 import type { OperatorContext } from '../route_context.ts'
 import { operatorAddresses } from './operator_addresses.ts'
 
