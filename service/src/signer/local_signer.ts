@@ -5,13 +5,14 @@ import { type AssetId, assetOf, assets, nativeAsset } from '../domain/catalog/as
 import { chainFacts } from '../domain/catalog/networks.ts'
 import { type Amount, amountOf, fromChainUnits } from '../domain/money/amount.ts'
 import { accept, type Outcome } from '../domain/outcome.ts'
-import type {
-  EvmIntent,
-  Intent,
-  KeyPath,
-  SignedTx,
-  SolanaIntent,
-  TronIntent,
+import {
+  type EvmIntent,
+  type Intent,
+  type KeyPath,
+  paysSomebody,
+  type SignedTx,
+  type SolanaIntent,
+  type TronIntent,
 } from '../domain/payouts/intent.ts'
 import type { InstantMs } from '../domain/time.ts'
 import { isEosPayee } from './addresses/eos_address.ts'
@@ -204,8 +205,7 @@ async function amountThatLeaves(
     )
   }
   const chainUnits = chainUnitsOf(intent)
-  // What goes from us to us does not leave.
-  if (authority.kind === 'filler' || authority.kind === 'sweep') return accept(amountOf(asset, 0n))
+  if (!paysSomebody(authority)) return accept(amountOf(asset, 0n))
   if (chainUnits === 0n) return refuseToSign('malformed', `a ${authority.kind} pays something`)
   const amount = fromChainUnits(asset, chainUnits)
   const unitsMax = settings.payoutUnitsMax[asset] ?? 0n

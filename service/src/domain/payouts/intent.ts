@@ -7,6 +7,11 @@ export type PayoutId = string
 
 export type PayoutKind = 'payout' | 'refund' | 'filler' | 'sweep'
 
+/** Whether it pays an order's customer. Fillers and sweeps go from us to us: of them only what they cost leaves. */
+export function paysSomebody({ kind }: { readonly kind: PayoutKind }): boolean {
+  return kind === 'payout' || kind === 'refund'
+}
+
 /** Which of our keys: enough for the signer to derive it, useless to anyone else. */
 export type KeyPath = {
   /** deposit: one for each order; reserve: what payouts are made from; change: what comes back on UTXO chains. */

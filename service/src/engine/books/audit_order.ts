@@ -2,6 +2,7 @@ import type { AuditedDeposit, AuditedOrder, AuditedOutflow } from '../../db/audi
 import { type AssetId, isAssetId } from '../../domain/catalog/assets.ts'
 import { amountOf, exactAmount } from '../../domain/money/amount.ts'
 import type { OrderStatus } from '../../domain/orders/order.ts'
+import { paysSomebody } from '../../domain/payouts/intent.ts'
 import { isOnWrongSideOfOrder } from './audit_sides.ts'
 
 /** Something that does not fit; `subject` is the order, deposit, asset or chain to look at. */
@@ -178,19 +179,18 @@ function checkLiveOutflows({ status, payoutId, outflows }: AuditedOrder): string
 
 export function checkBookings(outflow: AuditedOutflow): string[] {
   const { payoutId, kind, state, asset, units, bookings, booked, owedAgain, isFree } = outflow
-  const paysSomebody = kind === 'payout' || kind === 'refund'
-  const owes = state === 'orphaned' && paysSomebody ? units : 0n
+  const leaves = paysSomebody(outflow) ? units : 0n
+  const owes = state === 'orphaned' ? leaves : 0n
   if (owedAgain !== owes) {
     const [is, should] = [show(asset, owedAgain), show(asset, owes)]
     return [`the ${state} ${kind} ${payoutId} is booked as orphaned with ${is}, and that is ${should}`]
   }
   if (!hasPaid(outflow)) {
     // What only moved our own money may fail after it was final, in another block: its costs say what is booked of it then.
-    if (bookings === 0 || !paysSomebody) return []
+    if (bookings === 0 || !paysSomebody(outflow)) return []
     return [`the ${kind} ${payoutId} is ${state} and booked as confirmed`]
   }
-  const should = paysSomebody ? units : 0n
-  if (booked !== should) {
+  if (booked !== leaves) {
     return [`the ${state} ${kind} ${payoutId} of ${show(asset, units)} is booked with ${show(asset, booked)}`]
   }
   return bookings === 0 && !isFree ? [`the ${state} ${kind} ${payoutId} has no postings`] : []

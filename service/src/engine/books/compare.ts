@@ -1,5 +1,5 @@
 import type { Chain } from '../../chains/chain.ts'
-import { type BooksOfChain, readBooksOfChain, type UnbookedAttempt } from '../../db/books_of_chain.ts'
+import { type BooksOfChain, readBooksOfChain } from '../../db/books_of_chain.ts'
 import type { Database } from '../../db/database.ts'
 import type { AddressScope, Holders } from '../../db/holders.ts'
 import type { Comparison } from '../../db/reconciliations.ts'
@@ -7,6 +7,7 @@ import type { RestingBalance } from '../../db/resting.ts'
 import { assert } from '../../domain/assert.ts'
 import { type AssetId, nativeAsset } from '../../domain/catalog/assets.ts'
 import { fromChainUnits } from '../../domain/money/amount.ts'
+import { paysSomebody } from '../../domain/payouts/intent.ts'
 import { atOnce } from '../at_once.ts'
 
 const QUESTIONS_AT_ONCE = 16
@@ -196,14 +197,9 @@ async function readLeaving(chain: Chain, { attempts, head }: BooksOfChain): Prom
     // The coins stay those of the outflow that was stuck until the filler is deep, for either may yet be mined.
     coinsGone.add(attempt.fills ?? attempt.payoutId)
     take(native, tx.cost.units)
-    if (tx.succeeded && leavesUs(attempt)) take(attempt.asset, attempt.units)
+    if (tx.succeeded && paysSomebody(attempt)) take(attempt.asset, attempt.units)
   }
   return { units, coinsGone }
-}
-
-/** Fillers and sweeps pay ourselves: only their cost is gone. */
-function leavesUs({ kind }: UnbookedAttempt): boolean {
-  return kind === 'payout' || kind === 'refund'
 }
 
 function coinsOf(chain: Chain, { coins }: BooksOfChain, { coinsGone }: Leaving) {

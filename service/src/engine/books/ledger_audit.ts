@@ -21,6 +21,7 @@ import { findFalseWalletSums } from '../../db/wallet_sums.ts'
 import { assets, isAssetId, nativeAsset } from '../../domain/catalog/assets.ts'
 import type { LedgerAccount } from '../../domain/ledger/accounts.ts'
 import { BUCKETS } from '../../domain/orders/identifiers.ts'
+import { paysSomebody } from '../../domain/payouts/intent.ts'
 import { auditOrder, checkBookings, checkDeposit, type Problem, show } from './audit_order.ts'
 import { isOnWrongSide } from './audit_sides.ts'
 import { type ComparedChain, compareChain } from './compare.ts'
@@ -125,7 +126,7 @@ function describeCost({ payoutId, booked, asset, outflow }: FalseCost): Problem 
   const { orderId, kind, state, chain, cost } = outflow
   const native = nativeAsset(chain).id
   const [is, was] = [show(asset ?? native, booked), show(native, cost)]
-  const subject = kind === 'payout' || kind === 'refund' ? orderId : payoutId
+  const subject = paysSomebody(outflow) ? orderId : payoutId
   const message = `the ${state} ${kind} ${payoutId} is booked with a cost of ${is}, and that was ${was}`
   return problem(subject, 'outflows', message)
 }

@@ -11,7 +11,7 @@ import { type ClaimedOutflow, forgetTrouble, lockClaimed, setOutflowNonce } from
 import { assert } from '../../domain/assert.ts'
 import { nativeAsset } from '../../domain/catalog/assets.ts'
 import { chainFacts } from '../../domain/catalog/networks.ts'
-import { type KeyPath, nonceOf } from '../../domain/payouts/intent.ts'
+import { type KeyPath, nonceOf, paysSomebody } from '../../domain/payouts/intent.ts'
 import { apply } from '../apply.ts'
 import { heldDeep } from '../deep_height.ts'
 import { isHouseAddress } from '../house_addresses.ts'
@@ -105,8 +105,7 @@ class AccountOnItsWay extends Error {}
 
 /** Nobody may name an address of ours, but one may be derived that an order had named before. */
 async function paysOurselves(world: SigningWorld, chain: Chain, outflow: ClaimedOutflow): Promise<boolean> {
-  if (outflow.kind !== 'payout' && outflow.kind !== 'refund') return false
-  return isHouseAddress(world.db, chain.family, outflow.address)
+  return paysSomebody(outflow) && isHouseAddress(world.db, chain.family, outflow.address)
 }
 
 /** What an account chain says of the account that signs. Null: a coin chain, whose coins are in the database. */
@@ -179,7 +178,7 @@ async function draft(
   tx: Sql,
 ): Promise<boolean> {
   // The order before the outflow: `apply` locks in the same sequence.
-  const belongsToOrder = claimed.kind === 'payout' || claimed.kind === 'refund'
+  const belongsToOrder = paysSomebody(claimed)
   if (belongsToOrder) await lockOrder(tx, claimed.orderId)
   const outflow = await lockClaimed(tx, claimed)
   if (outflow === null || outflow.state !== 'planned') return false

@@ -1,6 +1,7 @@
 import type { Chain } from '../../chains/chain.ts'
 import { type Attempt, attemptsOf } from '../../db/attempts.ts'
 import { type ClaimedOutflow, lockEnding } from '../../db/outflows.ts'
+import { paysSomebody } from '../../domain/payouts/intent.ts'
 import type { SignRejection } from '../../signer/signer.ts'
 import { apply } from '../apply.ts'
 import { deepHeight } from '../deep_height.ts'
@@ -11,7 +12,7 @@ import { failOutflow, fillGap } from './fill_gap.ts'
 import { MovedOn, unlessMovedOn } from './moved_on.ts'
 import { areOver, excludesByTime } from './over.ts'
 import { isStalled } from './stalled.ts'
-import { findUnwritten, paysSomebody, type Unwritten } from './unwritten.ts'
+import { findUnwritten, type Unwritten } from './unwritten.ts'
 
 /**
  * After too long in trouble. Before anything was written down, a person decides (EMERGENCY with NETWORK_PROBLEM); the

@@ -15,7 +15,7 @@ import { assert } from '../../domain/assert.ts'
 import type { ChainId } from '../../domain/catalog/networks.ts'
 import { networkCostPaid, outflowOrphaned, type Posting, reversed } from '../../domain/ledger/postings.ts'
 import { amountOf } from '../../domain/money/amount.ts'
-import type { Intent } from '../../domain/payouts/intent.ts'
+import { type Intent, paysSomebody } from '../../domain/payouts/intent.ts'
 import { apply } from '../apply.ts'
 import type { World } from '../world.ts'
 import { settleCoins } from './take_back.ts'
@@ -85,11 +85,12 @@ export async function endAgain(
 
 async function tellAgain(
   world: World,
-  { kind, orderId, payoutId, chain }: ClaimedOutflow,
+  outflow: ClaimedOutflow,
   txHash: string,
   { block, cost }: Ended,
 ): Promise<void> {
-  if (kind !== 'payout' && kind !== 'refund') return
+  if (!paysSomebody(outflow)) return
+  const { orderId, payoutId, chain } = outflow
   const head = await readHead(world.db, chain)
   assert(head !== null, 'a chain that pays is watched')
   const fact = { kind: 'PayoutConfirmed', payoutId, txHash, cost } as const
@@ -119,10 +120,6 @@ function endsOf({ address, from }: ClaimedOutflow): readonly string[] {
 }
 
 /** Fillers and sweeps pay ourselves: only what they cost comes and goes. */
-function owedAgain({
-  kind,
-  asset,
-  units,
-}: Pick<ClaimedOutflow, 'kind' | 'asset' | 'units'>): readonly Posting[] {
-  return kind === 'payout' || kind === 'refund' ? outflowOrphaned(amountOf(asset, units)) : []
+function owedAgain(outflow: Pick<ClaimedOutflow, 'kind' | 'asset' | 'units'>): readonly Posting[] {
+  return paysSomebody(outflow) ? outflowOrphaned(amountOf(outflow.asset, outflow.units)) : []
 }

@@ -1,6 +1,6 @@
 import type { Sql } from '../../db/database.ts'
 import { findSignedOutflows, sumUnsignedOutflows } from '../../db/leaving_outflows.ts'
-import type { Outflow, PayoutId } from '../../domain/payouts/intent.ts'
+import { type Outflow, type PayoutId, paysSomebody } from '../../domain/payouts/intent.ts'
 import type { Room } from '../../signer/signer.ts'
 import type { SigningWorld } from '../world.ts'
 
@@ -8,8 +8,9 @@ import type { SigningWorld } from '../world.ts'
 export type CountedRoom = { readonly room: Room; readonly counted: readonly PayoutId[] }
 
 /** Null: it goes from us to us and nothing limits it, or the signer is away and says so once more when it is to sign. */
-export async function readRoom(world: SigningWorld, { kind, asset }: Outflow): Promise<CountedRoom | null> {
-  if (kind !== 'payout' && kind !== 'refund') return null
+export async function readRoom(world: SigningWorld, outflow: Outflow): Promise<CountedRoom | null> {
+  if (!paysSomebody(outflow)) return null
+  const { asset } = outflow
   const counted = await findSignedOutflows(world.db, asset)
   const room = await world.signer.room(asset).catch(() => null)
   return room === null ? null : { room, counted }

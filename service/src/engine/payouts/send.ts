@@ -7,7 +7,7 @@ import { assert, unreachable } from '../../domain/assert.ts'
 import { nativeAsset } from '../../domain/catalog/assets.ts'
 import { chainFacts } from '../../domain/catalog/networks.ts'
 import { sealedTermsOf } from '../../domain/orders/seal.ts'
-import type { KeyPath, SignedTx } from '../../domain/payouts/intent.ts'
+import { type KeyPath, paysSomebody, type SignedTx } from '../../domain/payouts/intent.ts'
 import type { Authority } from '../../signer/signer.ts'
 import { apply } from '../apply.ts'
 import type { SigningWorld } from '../world.ts'
@@ -132,7 +132,7 @@ export async function noteAccepted(
   tx: SignedTx,
 ): Promise<void> {
   const nowMs = world.clock.nowMs()
-  if (outflow.kind === 'filler' || outflow.kind === 'sweep') {
+  if (!paysSomebody(outflow)) {
     await storeAnswer(world.db, outflow.payoutId, attempt, 'accepted', nowMs)
     await setOutflowState(world.db, outflow.payoutId, ['planned', 'signed'], 'broadcast')
     return
@@ -152,7 +152,7 @@ export async function noteAccepted(
 }
 
 async function authorityFor(world: SigningWorld, outflow: ClaimedOutflow): Promise<Authority> {
-  if (outflow.kind === 'filler' || outflow.kind === 'sweep') {
+  if (!paysSomebody(outflow)) {
     // From us to us: the signer goes by its own keys, whatever is sealed here.
     const { id: native } = nativeAsset(outflow.chain)
     const terms = {

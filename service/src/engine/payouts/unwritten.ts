@@ -1,7 +1,7 @@
 import type { Attempt } from '../../db/attempts.ts'
 import { type ClaimedOutflow, findNeverDrafted, findOutflow, isLive } from '../../db/outflows.ts'
 import { type OrderId, payoutIdOf, readPayoutId } from '../../domain/orders/identifiers.ts'
-import type { PayoutId } from '../../domain/payouts/intent.ts'
+import { type PayoutId, paysSomebody } from '../../domain/payouts/intent.ts'
 import type { SigningWorld } from '../world.ts'
 
 /** Why an outflow is neither drafted nor given up; `needsSomebody`: it does not end by itself. */
@@ -58,11 +58,6 @@ export async function findForgotten(world: SigningWorld, outflow: ClaimedOutflow
     if (signed > 0) return { why, needsSomebody: true }
   }
   return null
-}
-
-/** Of whose attempts the signer is asked. */
-export function paysSomebody({ kind }: ClaimedOutflow): boolean {
-  return kind === 'payout' || kind === 'refund'
 }
 
 function lastSigned({ signer }: SigningWorld, payoutId: PayoutId): Promise<number | Unwritten> {

@@ -7,6 +7,7 @@ import { assert } from '../../domain/assert.ts'
 import { assetOf } from '../../domain/catalog/assets.ts'
 import { tellsFinalOnly } from '../../domain/catalog/networks.ts'
 import { countedDeposits, type Deposit, orphaned, received } from '../../domain/orders/order.ts'
+import { paysSomebody } from '../../domain/payouts/intent.ts'
 import { REACH_BLOCKS } from '../reach.ts'
 import { requiredConfirmations } from '../required_confirmations.ts'
 import type { SigningWorld } from '../world.ts'
@@ -44,7 +45,7 @@ export async function waitForSource(
   outflow: ClaimedOutflow,
   keep: KeepClaim,
 ): Promise<Progress | null> {
-  if (outflow.kind !== 'payout' && outflow.kind !== 'refund') return null
+  if (!paysSomebody(outflow)) return null
   const order = await findOrder(world.db, outflow.orderId)
   assert(order !== null, 'an outflow belongs to an order')
   const source = world.chains.get(assetOf(order.terms.from).chain)
