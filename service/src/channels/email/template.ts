@@ -1,3 +1,5 @@
+import { escapeHtml } from '../../domain/html_text.ts'
+
 /**
  * What a template may say of a value: its text, whether it is there, and what it holds. A list repeats its section.
  */
@@ -89,18 +91,6 @@ function asView(value: Value): View {
 function find(scopes: readonly View[], name: string): Value {
   const scope = scopes.find((each) => Object.hasOwn(each, name))
   return scope?.[name] ?? (scope === undefined ? fail(`there is no ${name}`) : null)
-}
-
-const ESCAPES: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-}
-
-export function escapeHtml(text: string): string {
-  return text.replace(/[&<>"']/g, (sign) => ESCAPES[sign] ?? '')
 }
 
 /** A value that brings its own lines could pretend to be ours; one that turns the direction of writing could as well. */

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { escapeHtml } from '../../domain/html_text.ts'
 import type { Answers, HeaderList } from '../answers/answers.ts'
 
 /** Markup of ours; what was put into it is escaped. */
@@ -17,20 +18,8 @@ export function html(parts: TemplateStringsArray, ...values: readonly Part[]): H
 }
 
 function markupOf(value: Part): string {
-  if (typeof value === 'string') return escapeText(value)
+  if (typeof value === 'string') return escapeHtml(value)
   return 'markup' in value ? value.markup : value.map(({ markup }) => markup).join('')
-}
-
-const ESCAPES: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-}
-
-function escapeText(text: string): string {
-  return text.replace(/[&<>"']/g, (sign) => ESCAPES[sign] ?? '')
 }
 
 const STYLE = `
