@@ -1,9 +1,9 @@
 #!/usr/bin/env node
 import { Command, CommanderError } from 'commander'
-import { registerKeysCommands } from './accounts/keys_command.ts'
 import { registerAddressesCommands } from './commands/addresses.ts'
 import { registerAuditCommands } from './commands/audit.ts'
 import { explainFailure } from './commands/explain_failure.ts'
+import { registerKeysCommands } from './commands/keys.ts'
 import { registerKeystoreCommands } from './commands/keystore.ts'
 import { registerLedgerCommands } from './commands/ledger.ts'
 import { registerOrderCommands } from './commands/order.ts'

@@ -8,6 +8,7 @@ import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startMigratedPostgres } from '../../test/harness/migrated_postgres.ts'
 import { CommandRefused } from '../command_refused.ts'
+import { registerKeysCommands } from '../commands/keys.ts'
 import { operator, readAuditRows } from '../db/audit_log.ts'
 import { type Database, openDatabase } from '../db/database.ts'
 import { pagesTouched } from '../engine/testing/pages_touched.ts'
@@ -23,7 +24,6 @@ import {
   revokeKey,
   rotateKey,
 } from './keys.ts'
-import { registerKeysCommands } from './keys_command.ts'
 import { createSecretBox } from './secret_box.ts'
 import { verifyAudit } from './verify_audit.ts'
 

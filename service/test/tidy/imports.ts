@@ -17,7 +17,6 @@ const noPackage = /(?!)/
 const nodeOnly = /^node:/
 const domain = '^service/src/domain/'
 const clock = '^service/src/clock\\.ts$'
-const refusal = '^service/src/command_refused\\.ts$'
 const interfaces = '^service/src/(chains/chain|prices/price_source|channels/channel|signer/signer)\\.ts$'
 
 const zones: readonly Zone[] = [
@@ -56,8 +55,8 @@ const zones: readonly Zone[] = [
   {
     name: 'accounts',
     files: /^service\/src\/accounts\//,
-    may: [domain, clock, refusal, '^service/src/accounts/', '^service/src/db/'],
-    packages: /^(node:|commander$)/,
+    may: [domain, clock, '^service/src/accounts/', '^service/src/db/'],
+    packages: nodeOnly,
   },
   {
     name: 'config',

@@ -1,13 +1,7 @@
 import type { Command } from 'commander'
-import { CommandRefused } from '../command_refused.ts'
-import { operator } from '../db/audit_log.ts'
-import { within } from '../db/within.ts'
-import { escapeControls } from '../domain/control_characters.ts'
-import type { Outcome } from '../domain/outcome.ts'
-import { HOUR_MS, type InstantMs, MINUTE_MS } from '../domain/time.ts'
-import { createAccount, listAccounts } from './accounts.ts'
-import { scopes } from './api_key.ts'
-import { setEmail } from './email.ts'
+import { createAccount, listAccounts } from '../accounts/accounts.ts'
+import { scopes } from '../accounts/api_key.ts'
+import { setEmail } from '../accounts/email.ts'
 import {
   createKey,
   type KeySummary,
@@ -17,8 +11,14 @@ import {
   revokeKey,
   rotateKey,
   type ToldSecret,
-} from './keys.ts'
-import { rotateWebhookSecret } from './webhook_secrets.ts'
+} from '../accounts/keys.ts'
+import { rotateWebhookSecret } from '../accounts/webhook_secrets.ts'
+import { CommandRefused } from '../command_refused.ts'
+import { operator } from '../db/audit_log.ts'
+import { within } from '../db/within.ts'
+import type { Outcome } from '../domain/outcome.ts'
+import { HOUR_MS, type InstantMs, MINUTE_MS } from '../domain/time.ts'
+import { table, toJson } from './table.ts'
 
 /** What the commands need of the world; `open` connects, and `close` is called however the command ends. */
 export type KeysCommandWorld = {
@@ -110,7 +110,7 @@ function registerRotate(keys: Command, world: KeysCommandWorld): void {
             { overlapMs, replacesNewest: options.replaceNewest === true },
           ),
         )
-        const until = showTime(rotated.oldSecretUntilMs)
+        const until = showMinute(rotated.oldSecretUntilMs)
         world.print(options.json ? toJson(rotated) : describeSecret(rotated, [['Old secret until', until]]))
       }),
     )
@@ -142,7 +142,7 @@ function registerAccounts(keys: Command, world: KeysCommandWorld): void {
           accountId,
           name,
           email ?? '-',
-          showTime(createdAtMs),
+          showMinute(createdAtMs),
         ])
         world.print(options.json ? toJson(found) : table(['ACCOUNT', 'NAME', 'EMAIL', 'CREATED'], rows))
       }),
@@ -185,7 +185,7 @@ function registerWebhookSecret(keys: Command, world: KeysCommandWorld): void {
         const told = orRefuse(
           await rotateWebhookSecret(place, operator, accountId, { overlapMs, replacesNewest: replaceNewest }),
         )
-        const until = told.oldSecretUntilMs === null ? 'none' : showTime(told.oldSecretUntilMs)
+        const until = told.oldSecretUntilMs === null ? 'none' : showMinute(told.oldSecretUntilMs)
         const lines = [`  Webhook secret   ${told.secret}`, `  Old secret until ${until}`]
         const note = '  The secret is shown this once and cannot be read again.'
         world.print(options.json ? toJson(told) : [...lines, '', note].join('\n'))
@@ -266,34 +266,19 @@ function describeKeys(found: readonly KeySummary[]): string {
     key.label === '' ? '-' : key.label,
     key.scopes.join('+'),
     key.ipAllow.length === 0 ? 'anywhere' : key.ipAllow.join(' '),
-    key.lastUsedAtMs === null ? 'never' : showTime(key.lastUsedAtMs),
+    key.lastUsedAtMs === null ? 'never' : showMinute(key.lastUsedAtMs),
     describeState(key),
   ])
   return table(['KEY', 'ACCOUNT', 'LABEL', 'SCOPES', 'FROM', 'LAST USED', 'STATE'], rows)
 }
 
 function describeState(key: KeySummary): string {
-  if (key.revokedAtMs !== null) return `revoked ${showTime(key.revokedAtMs)}`
-  if (key.oldSecretUntilMs !== null) return `rotating until ${showTime(key.oldSecretUntilMs)}`
+  if (key.revokedAtMs !== null) return `revoked ${showMinute(key.revokedAtMs)}`
+  if (key.oldSecretUntilMs !== null) return `rotating until ${showMinute(key.oldSecretUntilMs)}`
   return 'live'
 }
 
-function table(head: readonly string[], cells: readonly (readonly string[])[]): string {
-  const rows = cells.map((row) => row.map(escapeControls))
-  const widths = head.map((title, column) =>
-    Math.max(title.length, ...rows.map((row) => (row[column] ?? '').length)),
-  )
-  return [head, ...rows]
-    .map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  '))
-    .map((line) => line.trimEnd())
-    .join('\n')
-}
-
 /** To the minute, UTC: `2026-01-31 12:00 UTC`. */
-function showTime(atMs: InstantMs): string {
+function showMinute(atMs: InstantMs): string {
   return `${new Date(atMs).toISOString().slice(0, 16).replace('T', ' ')} UTC`
-}
-
-function toJson(value: unknown): string {
-  return JSON.stringify(value, null, 2)
 }
