@@ -23,6 +23,7 @@ import {
 import { defaultPriceRules, isVenueId, priceBook, priceSources, venueIds } from './prices/index.ts'
 import type { PriceSource } from './prices/price_source.ts'
 import type { SignerSettings } from './signer/settings.ts'
+import { signerCaps } from './signer_caps.ts'
 
 /** A process of the real service, as its configuration says. `sources` are the venues on the internet, unless given. */
 export async function serve(
@@ -161,32 +162,8 @@ export function signerSettings(
   { chains, isMainnet }: Pick<ServeConfig, 'chains' | 'isMainnet'>,
   limits: readonly AssetLimits[],
 ): SignerSettings {
-  const { BTC, ETH, BNB, XRP, XLM, TRX, EOS, SOL } = chains
-  const evm = ({ evmChainId, gasLimitMax, maxFeePerGasWeiMax }: typeof ETH) => ({
-    chainId: evmChainId,
-    gasLimitMax,
-    feePerGasWeiMax: maxFeePerGasWeiMax,
-    // A sweep is one transaction: it cannot need more than the dearest one may cost.
-    sweepGasWeiMax: gasLimitMax * maxFeePerGasWeiMax,
-  })
   return {
-    bitcoin: {
-      network: BTC.network,
-      // Change too small to keep goes to the miner: the rate of a small transaction may pass what was bid. At low rates that is dust,
-      // 294 satoshi, in 110 vbytes.
-      feeRateSatPerVbMax: (2n * BTC.milliSatPerVbMax + 999n) / 1_000n + 3n,
-      feeSatoshiMax: BTC.feeSatoshiMax,
-    },
-    evm: { ETH: evm(ETH), BNB: evm(BNB) },
-    xrp: { networkId: XRP.networkId, feeDropsMax: XRP.feeDropsMax },
-    stellar: { passphrase: XLM.passphrase, feeStroopsMax: XLM.feeStroopsMax },
-    // A call's energy, and the bandwidth beside it.
-    tron: { feeLimitSunMax: TRX.feeLimitSunMax, sweepGasSunMax: 2n * TRX.feeLimitSunMax },
-    ...(EOS.account !== '' && {
-      eos: { chainId: EOS.chainId, account: EOS.account, publicKey: EOS.publicKey },
-    }),
-    solana: { feeLamportsMax: SOL.feeLamportsMax },
-    contracts: { ...ETH.tokens, ...BNB.tokens, ...TRX.tokens, ...SOL.tokens },
+    ...signerCaps(chains),
     payoutUnitsMax: {
       ...(!isMainnet && Object.fromEntries(assets.map(({ id }) => [id, UNLIMITED]))),
       ...Object.fromEntries(limits.map(({ asset, perPayoutUnits }) => [asset, perPayoutUnits])),

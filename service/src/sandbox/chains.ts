@@ -4,6 +4,7 @@ import { type AssetId, assets } from '../domain/catalog/assets.ts'
 import type { ChainId } from '../domain/catalog/networks.ts'
 import { powerOfTen } from '../domain/money/decimal.ts'
 import type { SignerSettings } from '../signer/settings.ts'
+import { signerCaps } from '../signer_caps.ts'
 
 const EOS_ACCOUNT = 'mycambist123'
 const GWEI = powerOfTen(9)
@@ -77,28 +78,10 @@ function evmSettings(
   }
 }
 
-/** Caps far above anything the sandbox does: it shows that they are there, not where they should be. */
+/** Limits far above anything the sandbox does: it shows that they are there, not where they should be. */
 export function sandboxSignerSettings(chains: ChainSettings): SignerSettings {
-  const { BTC, ETH, BNB, XRP, XLM, TRX, EOS, SOL } = chains
-  const evm = ({ evmChainId, gasLimitMax, maxFeePerGasWeiMax }: ChainSettings['ETH']) => ({
-    chainId: evmChainId,
-    gasLimitMax,
-    feePerGasWeiMax: maxFeePerGasWeiMax,
-    // A sweep is one transaction: it cannot need more than the dearest one may cost.
-    sweepGasWeiMax: gasLimitMax * maxFeePerGasWeiMax,
-  })
   return {
-    bitcoin: { network: BTC.network, feeRateSatPerVbMax: 1_000n, feeSatoshiMax: BTC.feeSatoshiMax },
-    evm: { ETH: evm(ETH), BNB: evm(BNB) },
-    xrp: { networkId: XRP.networkId, feeDropsMax: XRP.feeDropsMax },
-    stellar: { passphrase: XLM.passphrase, feeStroopsMax: XLM.feeStroopsMax },
-    // A call's energy, and the bandwidth and the account beside it.
-    tron: { feeLimitSunMax: TRX.feeLimitSunMax, sweepGasSunMax: 2n * TRX.feeLimitSunMax },
-    ...(EOS.account !== '' && {
-      eos: { chainId: EOS.chainId, account: EOS.account, publicKey: EOS.publicKey },
-    }),
-    solana: { feeLamportsMax: SOL.feeLamportsMax },
-    contracts: { ...ETH.tokens, ...BNB.tokens, ...TRX.tokens, ...SOL.tokens },
+    ...signerCaps(chains),
     payoutUnitsMax: Object.fromEntries(assets.map(({ id, maxAmount }) => [id, maxAmount * 2n])) as Record<
       AssetId,
       bigint
