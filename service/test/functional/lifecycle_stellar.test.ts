@@ -7,9 +7,10 @@ import {
   Operation,
 } from '@stellar/stellar-sdk/base'
 import { expect, test } from 'vitest'
+import type { Fields } from '../../src/chains/replies.ts'
 import { parsePlace } from '../../src/chains/stellar/address.ts'
 import { LIFE_S } from '../../src/chains/stellar/bid.ts'
-import { connect, type Fields } from '../../src/chains/stellar/horizon.ts'
+import { connect } from '../../src/chains/stellar/horizon.ts'
 import { readAll } from '../../src/chains/stellar/replies.ts'
 import { openOutsider } from '../contract/stellar_driver.ts'
 import {

@@ -1,6 +1,7 @@
 import { randomInt } from 'node:crypto'
 import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
 import { askJson, openLine } from '../node_line.ts'
+import { isObject } from '../replies.ts'
 
 /** The node understood and said no. */
 export class RpcRefusal extends Error {
@@ -80,8 +81,4 @@ function readReply(method: string, reply: Record<string, unknown> | undefined): 
 function keepSourceText(_key: string, value: unknown, context?: { readonly source?: string }): unknown {
   if (typeof value !== 'number' || context?.source === undefined) return value
   return /^-?\d+$/.test(context.source) && Number.isSafeInteger(value) ? value : context.source
-}
-
-export function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

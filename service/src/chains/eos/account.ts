@@ -1,5 +1,6 @@
+import type { Fields } from '../replies.ts'
 import { integerIn, listIn, numeralIn, objectIn, textIn } from './replies.ts'
-import { type Fields, NoAnswer, NodeRefusal, type Rpc } from './rpc.ts'
+import { NoAnswer, NodeRefusal, type Rpc } from './rpc.ts'
 
 export type Account = {
   /** What is left for transactions at this moment; null is no limit. */

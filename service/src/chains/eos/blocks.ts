@@ -1,7 +1,8 @@
 import { BoundedMap } from '../../domain/bounded_map.ts'
 import type { BlockRef } from '../chain.ts'
+import type { Fields } from '../replies.ts'
 import { hashIn, integerIn, listIn, numeralIn, objectIn, textIn, timeMsIn } from './replies.ts'
-import { type Fields, NoAnswer, NodeRefusal, type Rpc } from './rpc.ts'
+import { NoAnswer, NodeRefusal, type Rpc } from './rpc.ts'
 import { readTransfer, type TransferAction } from './transfer_action.ts'
 
 /**

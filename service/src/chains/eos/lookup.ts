@@ -4,9 +4,10 @@ import { nativeAsset } from '../../domain/catalog/assets.ts'
 import { amountOf } from '../../domain/money/amount.ts'
 import type { Intent } from '../../domain/payouts/intent.ts'
 import type { TxStatus } from '../chain.ts'
+import type { Fields } from '../replies.ts'
 import { type Blocks, type EosBlock, heightOfId, isNotTraced, type TracedTransaction } from './blocks.ts'
 import { hashIn, integerIn, objectIn } from './replies.ts'
-import { type Fields, NoAnswer, type Rpc } from './rpc.ts'
+import { NoAnswer, type Rpc } from './rpc.ts'
 
 export type Looking = {
   readonly rpc: Rpc

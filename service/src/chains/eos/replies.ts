@@ -1,23 +1,7 @@
-import { type Fields, isObject, NoAnswer } from './rpc.ts'
+import { readersOf } from '../replies.ts'
+import { NoAnswer } from './rpc.ts'
 
-/** What a reply must be, or it is no answer. `what` names it in the error: `block id`. */
-export function textIn(value: unknown, what: string): string {
-  if (typeof value !== 'string') throw new NoAnswer(what, 'it should be text')
-  return value
-}
-
-/** 32 bytes in lowercase hex. */
-export function hashIn(value: unknown, what: string): string {
-  const text = textIn(value, what).toLowerCase()
-  if (!/^[0-9a-f]{64}$/.test(text)) throw new NoAnswer(what, 'it should be 64 hexadecimal digits')
-  return text
-}
-
-export function integerIn(value: unknown, what: string): number {
-  if (typeof value !== 'number' || !Number.isSafeInteger(value))
-    throw new NoAnswer(what, 'it should be a whole number')
-  return value
-}
+export const { hashIn, integerIn, listIn, objectIn, textIn } = readersOf(NoAnswer)
 
 /** Whole numbers beyond 32 bits are written as text. */
 export function numeralIn(value: unknown, what: string): string {
@@ -41,14 +25,4 @@ export function timeMsIn(value: unknown, what: string): number {
   const ms = Date.parse(text.endsWith('Z') ? text : `${text}Z`)
   if (Number.isNaN(ms)) throw new NoAnswer(what, 'it should be a time')
   return ms
-}
-
-export function objectIn(value: unknown, what: string): Fields {
-  if (!isObject(value)) throw new NoAnswer(what, 'it should be an object')
-  return value
-}
-
-export function listIn(value: unknown, what: string): readonly unknown[] {
-  if (!Array.isArray(value)) throw new NoAnswer(what, 'it should be a list')
-  return value
 }

@@ -1,4 +1,5 @@
 import { askJson, type NodeLine, openLine } from '../node_line.ts'
+import { type Fields, isObject } from '../replies.ts'
 
 /** The node understood and said no, in the words of nodeos. */
 export class NodeRefusal extends Error {
@@ -29,8 +30,6 @@ export class NoAnswer extends Error {
 export function isNodeTrouble(error: unknown): error is Error {
   return error instanceof NodeRefusal || error instanceof NoAnswer
 }
-
-export type Fields = Readonly<Record<string, unknown>>
 
 /** What the node answers at `/v1/…`. Rejects with NodeRefusal or NoAnswer. */
 export type Rpc = (path: string, params: Fields) => Promise<unknown>
@@ -63,8 +62,4 @@ function refusalIn(answer: unknown): Said | null {
     name: typeof name === 'string' ? name : '',
     reason: [answer.message, ...reasons].filter((reason) => reason !== '').join(': '),
   }
-}
-
-export function isObject(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

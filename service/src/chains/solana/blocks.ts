@@ -1,8 +1,9 @@
 import { BoundedMap } from '../../domain/bounded_map.ts'
 import type { BlockRef } from '../chain.ts'
+import type { Fields } from '../replies.ts'
 import { integerIn, listIn, objectIn, textIn } from './replies.ts'
 import { type Reward, readRewards } from './rewards.ts'
-import { type Fields, NoAnswer, NodeRefusal, type Rpc } from './rpc.ts'
+import { NoAnswer, NodeRefusal, type Rpc } from './rpc.ts'
 import { readTransaction, type Transaction } from './transactions.ts'
 
 /** A slot that is final. `height` is the slot's number: some are skipped, and count as blocks without anything in them. */

@@ -4,9 +4,10 @@ import { fromChainUnits } from '../../domain/money/amount.ts'
 import type { Intent } from '../../domain/payouts/intent.ts'
 import { lastBlockOf } from '../../domain/payouts/solana_life.ts'
 import type { TxStatus } from '../chain.ts'
+import { type Fields, isObject } from '../replies.ts'
 import type { Blocks, Header } from './blocks.ts'
 import { inContext, integerIn, lamportsIn, listIn, objectIn } from './replies.ts'
-import { type Fields, isObject, NoAnswer, type Rpc } from './rpc.ts'
+import { NoAnswer, type Rpc } from './rpc.ts'
 import { type Balances, readMeta } from './transactions.ts'
 
 /** Where a transaction is now. What is in a block that is not final yet waits, as far as anybody here is concerned. */

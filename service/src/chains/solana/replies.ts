@@ -1,10 +1,7 @@
-import { type Fields, isObject, NoAnswer } from './rpc.ts'
+import { readersOf } from '../replies.ts'
+import { NoAnswer } from './rpc.ts'
 
-/** What a reply must be, or it is no answer. `what` names it in the error: `getBlock blockhash`. */
-export function textIn(value: unknown, what: string): string {
-  if (typeof value !== 'string') throw new NoAnswer(what, 'it should be text')
-  return value
-}
+export const { listIn, objectIn, textIn } = readersOf(NoAnswer)
 
 export function integerIn(value: unknown, what: string): number {
   if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 0)
@@ -22,16 +19,6 @@ export function unitsIn(value: unknown, what: string): bigint {
   const text = textIn(value, what)
   if (!/^\d{1,20}$/.test(text)) throw new NoAnswer(what, 'it should be a number of units')
   return BigInt(text)
-}
-
-export function objectIn(value: unknown, what: string): Fields {
-  if (!isObject(value)) throw new NoAnswer(what, 'it should be an object')
-  return value
-}
-
-export function listIn(value: unknown, what: string): readonly unknown[] {
-  if (!Array.isArray(value)) throw new NoAnswer(what, 'it should be a list')
-  return value
 }
 
 /** An answer that says of which slot it is. */

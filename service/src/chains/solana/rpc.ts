@@ -1,5 +1,6 @@
 import { randomInt } from 'node:crypto'
 import { askJson, openLine } from '../node_line.ts'
+import { isObject } from '../replies.ts'
 
 /** The node understood and said no. `code` is its number for it: https://github.com/anza-xyz/agave, rpc-client-api/src/custom_error.rs */
 export class NodeRefusal extends Error {
@@ -23,8 +24,6 @@ export class NoAnswer extends Error {
 export function isNodeTrouble(error: unknown): error is Error {
   return error instanceof NodeRefusal || error instanceof NoAnswer
 }
-
-export type Fields = Readonly<Record<string, unknown>>
 
 export type Rpc = {
   /** The result of a method. Rejects with NodeRefusal or NoAnswer. */
@@ -61,8 +60,4 @@ function readAnswer(method: string, id: number, answer: unknown): unknown {
   if (error !== undefined || answer.result === undefined)
     throw new NoAnswer(method, 'the reply is neither result nor error')
   return answer.result
-}
-
-export function isObject(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -1,5 +1,6 @@
+import type { Fields } from '../replies.ts'
 import { integerIn, listIn, objectIn, textIn, unitsIn } from './replies.ts'
-import { type Fields, NoAnswer } from './rpc.ts'
+import { NoAnswer } from './rpc.ts'
 
 /** What an account holds of a token, as a block tells it. */
 export type TokenBalance = {

@@ -1,4 +1,5 @@
-import { type Fields, type Horizon, NoAnswer } from './horizon.ts'
+import type { Fields } from '../replies.ts'
+import { type Horizon, NoAnswer } from './horizon.ts'
 import { bigintIn, integerIn, listIn, objectIn, stroopsIn } from './replies.ts'
 
 export type Account = {

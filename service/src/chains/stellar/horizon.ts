@@ -1,4 +1,5 @@
 import { askJson, type NodeLine, openLine, type Question } from '../node_line.ts'
+import { type Fields, isObject } from '../replies.ts'
 
 /** Nobody can say what Horizon did with the request: no answer, half an answer, or not an answer of a Horizon. */
 export class NoAnswer extends Error {
@@ -7,8 +8,6 @@ export class NoAnswer extends Error {
     this.name = 'NoAnswer'
   }
 }
-
-export type Fields = Readonly<Record<string, unknown>>
 
 export type Horizon = {
   /** What is at `path`, or null when Horizon itself says that there is no such thing. Rejects with NoAnswer. */
@@ -52,8 +51,4 @@ async function ask(
   const { status, body } = asked.value
   if (!isObject(body)) throw new NoAnswer(what, 'the reply is no object')
   return { status, body }
-}
-
-export function isObject(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -1,5 +1,6 @@
 import type { BlockRef } from '../chain.ts'
-import { type Fields, type Horizon, NoAnswer } from './horizon.ts'
+import type { Fields } from '../replies.ts'
+import { type Horizon, NoAnswer } from './horizon.ts'
 import { bigintIn, hashIn, integerIn, recordsIn, secondsIn } from './replies.ts'
 
 export type Ledger = BlockRef & {

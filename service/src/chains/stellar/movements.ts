@@ -1,6 +1,7 @@
 import { xdr } from '@stellar/stellar-sdk/base'
+import type { Fields } from '../replies.ts'
 import { isId, readPlace, textOf } from './address.ts'
-import { type Fields, NoAnswer } from './horizon.ts'
+import { NoAnswer } from './horizon.ts'
 import { bigintIn, hashIn, listIn, objectIn, optionalTextIn, stroopsIn, textIn } from './replies.ts'
 
 /** What an operation took from one account and gave to another. */

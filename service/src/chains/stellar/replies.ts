@@ -1,26 +1,10 @@
-import { type Fields, type Horizon, isObject, NoAnswer } from './horizon.ts'
+import { type Fields, readersOf } from '../replies.ts'
+import { type Horizon, NoAnswer } from './horizon.ts'
 
-/** What a reply must be, or it is no answer. `what` names it in the error: `ledger closed_at`. */
-export function textIn(value: unknown, what: string): string {
-  if (typeof value !== 'string') throw new NoAnswer(what, 'it should be text')
-  return value
-}
+export const { hashIn, integerIn, listIn, objectIn, textIn } = readersOf(NoAnswer)
 
 export function optionalTextIn(value: unknown, what: string): string | null {
   return value === undefined ? null : textIn(value, what)
-}
-
-/** 32 bytes in lower-case hex, as Horizon writes its hashes. */
-export function hashIn(value: unknown, what: string): string {
-  const text = textIn(value, what).toLowerCase()
-  if (!/^[0-9a-f]{64}$/.test(text)) throw new NoAnswer(what, 'it should be 64 hexadecimal digits')
-  return text
-}
-
-export function integerIn(value: unknown, what: string): number {
-  if (typeof value !== 'number' || !Number.isSafeInteger(value))
-    throw new NoAnswer(what, 'it should be a whole number')
-  return value
 }
 
 /** Numbers of 64 bits are written as text. */
@@ -29,16 +13,6 @@ export function bigintIn(value: unknown, what: string): bigint {
   if (typeof text !== 'string' || !/^\d{1,20}$/.test(text))
     throw new NoAnswer(what, 'it should be a whole number')
   return BigInt(text)
-}
-
-export function objectIn(value: unknown, what: string): Fields {
-  if (!isObject(value)) throw new NoAnswer(what, 'it should be an object')
-  return value
-}
-
-export function listIn(value: unknown, what: string): readonly unknown[] {
-  if (!Array.isArray(value)) throw new NoAnswer(what, 'it should be a list')
-  return value
 }
 
 /**

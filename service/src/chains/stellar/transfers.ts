@@ -1,8 +1,9 @@
 import { type AssetId, nativeAsset } from '../../domain/catalog/assets.ts'
 import { fromChainUnits } from '../../domain/money/amount.ts'
 import type { FindOurs, Transfer } from '../chain.ts'
+import type { Fields } from '../replies.ts'
 import { isId, readPlace, textOf } from './address.ts'
-import { type Fields, NoAnswer } from './horizon.ts'
+import { NoAnswer } from './horizon.ts'
 import { type Movement, movementsIn } from './movements.ts'
 
 /**

@@ -1,9 +1,10 @@
 import type { AssetId } from '../../domain/catalog/assets.ts'
 import { fromChainUnits } from '../../domain/money/amount.ts'
+import type { Fields } from '../replies.ts'
 import { hexOf } from './address.ts'
 import type { Blocks, Header, TronBlock } from './blocks.ts'
 import { addressIn, isEmpty, listIn, objectIn, sunIn, textIn } from './replies.ts'
-import { type Fields, NoAnswer, type Rpc } from './rpc.ts'
+import { NoAnswer, type Rpc } from './rpc.ts'
 
 /** Further than a node and its watcher are ever apart. */
 const BLOCKS_APART_MAX = 200

@@ -3,12 +3,13 @@ import { amountOf, fromChainUnits, toChainUnits } from '../../domain/money/amoun
 import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
 import type { Outflow } from '../../domain/payouts/intent.ts'
 import type { DraftRejection, FeeBid, PayoutEstimate } from '../chain.ts'
+import { isObject } from '../replies.ts'
 import { hexOf } from './address.ts'
 import { callConstantly, heldUnits, readAccount, wordOf } from './balance.ts'
 import type { Blocks } from './blocks.ts'
 import { bytesCost, CALL_BYTES, type Prices, readPrices, TRANSFER_BYTES } from './fees.ts'
 import { integerIn, objectIn, sunIn } from './replies.ts'
-import { isNodeTrouble, isObject, NoAnswer, NodeRefusal, type Rpc } from './rpc.ts'
+import { isNodeTrouble, NoAnswer, NodeRefusal, type Rpc } from './rpc.ts'
 
 /** Long enough for whatever comes between drafting and a block: a signer elsewhere, a node that was away, full blocks. */
 const LIFE_MS = 180_000

@@ -3,11 +3,12 @@ import type { AssetId } from '../../domain/catalog/assets.ts'
 import { fromChainUnits } from '../../domain/money/amount.ts'
 import type { Intent } from '../../domain/payouts/intent.ts'
 import type { TxStatus } from '../chain.ts'
+import { type Fields, isObject } from '../replies.ts'
 import type { Blocks, Header } from './blocks.ts'
 import { readPending } from './mempool.ts'
 import { hasSucceeded, heightOfId, isOurFault, readHeader } from './moves.ts'
 import { hashIn, integerIn, isEmpty, listIn, objectIn, sunIn } from './replies.ts'
-import { type Fields, isObject, NoAnswer, type Rpc } from './rpc.ts'
+import { NoAnswer, type Rpc } from './rpc.ts'
 
 /** Where a transaction is now. The newest block comes first, because a line that answers nothing has none. */
 export async function lookup(rpc: Rpc, blocks: Blocks, native: AssetId, txHash: string): Promise<TxStatus> {

@@ -1,7 +1,8 @@
 import type { FindOurs, Transfer } from '../chain.ts'
+import type { Fields } from '../replies.ts'
 import { actionOf, directMoves, type Move } from './moves.ts'
 import { hashIn, isEmpty, listIn, objectIn, textIn } from './replies.ts'
-import type { Fields, Rpc } from './rpc.ts'
+import type { Rpc } from './rpc.ts'
 import { type Listed, transfersToOurs } from './transfers.ts'
 
 /** keccak256("transfer(address,uint256)"), first four bytes; the payee and the units follow. */

@@ -1,5 +1,6 @@
+import { type Fields, isObject } from '../replies.ts'
 import { addressIn, hashIn, integerIn, listIn, objectIn, strangeUnitsIn, sunIn, textIn } from './replies.ts'
-import { type Fields, isObject, NoAnswer } from './rpc.ts'
+import { NoAnswer } from './rpc.ts'
 
 /** What a transaction moved, as its block says. Addresses in hex. */
 export type Move = {

@@ -1,17 +1,7 @@
-import { type Fields, isObject, NoAnswer } from './rpc.ts'
+import { isObject, readersOf } from '../replies.ts'
+import { NoAnswer } from './rpc.ts'
 
-/** What a reply must be, or it is no answer. `what` names it in the error: `block blockID`. */
-export function textIn(value: unknown, what: string): string {
-  if (typeof value !== 'string') throw new NoAnswer(what, 'it should be text')
-  return value
-}
-
-/** 32 bytes in lowercase hex. */
-export function hashIn(value: unknown, what: string): string {
-  const text = textIn(value, what).toLowerCase()
-  if (!/^[0-9a-f]{64}$/.test(text)) throw new NoAnswer(what, 'it should be 64 hexadecimal digits')
-  return text
-}
+export const { hashIn, objectIn, textIn } = readersOf(NoAnswer)
 
 /** 41 and 20 bytes in lowercase hex, as a node writes addresses unless it is asked for base58. */
 export function addressIn(value: unknown, what: string): string {
@@ -43,11 +33,6 @@ export function strangeUnitsIn(value: unknown, what: string): bigint {
   if (typeof value !== 'number' || !Number.isInteger(value) || value < 0)
     throw new NoAnswer(what, 'it should be a whole number')
   return BigInt(value)
-}
-
-export function objectIn(value: unknown, what: string): Fields {
-  if (!isObject(value)) throw new NoAnswer(what, 'it should be an object')
-  return value
 }
 
 /** What is empty is left out of the JSON. */

@@ -1,4 +1,5 @@
 import { askJson, type NodeLine, openLine, type Question } from '../node_line.ts'
+import { type Fields, isObject } from '../replies.ts'
 
 /** The node understood and said no, in the words of java-tron. */
 export class NodeRefusal extends Error {
@@ -19,8 +20,6 @@ export class NoAnswer extends Error {
 export function isNodeTrouble(error: unknown): error is Error {
   return error instanceof NodeRefusal || error instanceof NoAnswer
 }
-
-export type Fields = Readonly<Record<string, unknown>>
 
 export type Rpc = {
   /** What the node tells, of its newest block (`wallet/…`) or of what is solid (`walletsolidity/…`). */
@@ -54,8 +53,4 @@ async function ask(line: NodeLine, path: string, question: Question): Promise<un
   if (status !== 200) throw new NoAnswer(path, `HTTP ${status}`)
   if (isObject(answer) && typeof answer.Error === 'string') throw new NodeRefusal(path, answer.Error)
   return answer
-}
-
-export function isObject(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -1,8 +1,9 @@
 import type { AssetId } from '../../domain/catalog/assets.ts'
 import { fromChainUnits } from '../../domain/money/amount.ts'
+import type { Fields } from '../replies.ts'
 import { readReserves } from './fees.ts'
 import { dropsIn, integerIn, objectIn } from './replies.ts'
-import { type Fields, NoAnswer, NodeRefusal, type Rpc } from './rpc.ts'
+import { NoAnswer, NodeRefusal, type Rpc } from './rpc.ts'
 
 /** What a node says of an account in a ledger, or null when there is none. */
 export async function askAccount(rpc: Rpc, account: string, parameters: Fields): Promise<Fields | null> {

@@ -1,7 +1,8 @@
 import type { SignedTx } from '../../domain/payouts/intent.ts'
+import type { Fields } from '../replies.ts'
 import { lookup } from './lookup.ts'
 import { textIn } from './replies.ts'
-import { type Fields, isNodeTrouble, type Rpc } from './rpc.ts'
+import { isNodeTrouble, type Rpc } from './rpc.ts'
 
 /** The sequence is used, or the last ledger is over: by this very transaction, or without it. */
 const MAYBE_IN_A_LEDGER = new Set(['tefALREADY', 'tefPAST_SEQ', 'tefMAX_LEDGER'])

@@ -1,6 +1,7 @@
 import type { BlockRef } from '../chain.ts'
+import type { Fields } from '../replies.ts'
 import { hashIn, integerIn, listIn, objectIn } from './replies.ts'
-import { type Fields, NoAnswer, NodeRefusal, type Rpc } from './rpc.ts'
+import { NoAnswer, NodeRefusal, type Rpc } from './rpc.ts'
 
 /** Seconds between 1970 and 2000, from which the ledger counts. */
 const RIPPLE_EPOCH_S = 946_684_800

@@ -1,10 +1,11 @@
 import { nativeAsset } from '../../domain/catalog/assets.ts'
 import { fromChainUnits } from '../../domain/money/amount.ts'
 import type { TxStatus } from '../chain.ts'
+import type { Fields } from '../replies.ts'
 import { askAccount, sequenceIn } from './balance.ts'
 import { readLedger } from './ledger.ts'
 import { dropsIn, hashIn, integerIn, listIn, objectIn, textIn } from './replies.ts'
-import { type Fields, NoAnswer, NodeRefusal, type Rpc } from './rpc.ts'
+import { NoAnswer, NodeRefusal, type Rpc } from './rpc.ts'
 
 /**
  * What the reserve has does not do. Whom it pays has no part in that: https://xrpl.org/docs/references/protocol/transactions/transaction-results/tec-codes

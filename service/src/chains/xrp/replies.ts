@@ -1,10 +1,7 @@
-import { type Fields, isObject, NoAnswer } from './rpc.ts'
+import { readersOf } from '../replies.ts'
+import { NoAnswer } from './rpc.ts'
 
-/** What a reply must be, or it is no answer. `what` names it in the error: `ledger close_time`. */
-export function textIn(value: unknown, what: string): string {
-  if (typeof value !== 'string') throw new NoAnswer(what, 'it should be text')
-  return value
-}
+export const { listIn, objectIn, textIn } = readersOf(NoAnswer)
 
 /** 32 bytes in uppercase hex, as the ledger writes its hashes. */
 export function hashIn(value: unknown, what: string): string {
@@ -19,16 +16,6 @@ export function integerIn(value: unknown, what: string): number {
   if (typeof number !== 'number' || !Number.isSafeInteger(number))
     throw new NoAnswer(what, 'it should be a whole number')
   return number
-}
-
-export function objectIn(value: unknown, what: string): Fields {
-  if (!isObject(value)) throw new NoAnswer(what, 'it should be an object')
-  return value
-}
-
-export function listIn(value: unknown, what: string): readonly unknown[] {
-  if (!Array.isArray(value)) throw new NoAnswer(what, 'it should be a list')
-  return value
 }
 
 /** There are 100 billion XRP, of a million drops each, which is 10^17. */

@@ -1,5 +1,6 @@
 import { randomInt } from 'node:crypto'
 import { askJson, openLine } from '../node_line.ts'
+import { type Fields, isObject } from '../replies.ts'
 
 /** The node understood and said no. `code` is its word for it, https://xrpl.org/docs/references/http-websocket-apis */
 export class NodeRefusal extends Error {
@@ -23,8 +24,6 @@ export class NoAnswer extends Error {
 export function isNodeTrouble(error: unknown): error is Error {
   return error instanceof NodeRefusal || error instanceof NoAnswer
 }
-
-export type Fields = Readonly<Record<string, unknown>>
 
 export type Rpc = {
   /** The result of a method. Rejects with NodeRefusal or NoAnswer. */
@@ -61,8 +60,4 @@ function readAnswer(method: string, id: number, answer: unknown): Fields {
   if (result.status !== 'error' || typeof error !== 'string')
     throw new NoAnswer(method, 'the reply is neither success nor error')
   throw new NodeRefusal(method, error, String(message ?? exception ?? 'without a reason'))
-}
-
-export function isObject(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -1,9 +1,10 @@
 import { type AssetId, nativeAsset } from '../../domain/catalog/assets.ts'
 import { fromChainUnits } from '../../domain/money/amount.ts'
 import type { FindOurs, Transfer } from '../chain.ts'
+import { type Fields, isObject } from '../replies.ts'
 import { type Spelling, TAG_MAX, textOf } from './address.ts'
 import { dropsIn, hashIn, listIn, objectIn, textIn } from './replies.ts'
-import { type Fields, isObject, NoAnswer } from './rpc.ts'
+import { NoAnswer } from './rpc.ts'
 
 /** An account that a successful transaction concerns. Nothing of it is read before it is known to be ours. */
 type Arrival = {

@@ -1,4 +1,5 @@
-import { type Fields, NodeRefusal, type Rpc } from '../rpc.ts'
+import type { Fields } from '../../replies.ts'
+import { NodeRefusal, type Rpc } from '../rpc.ts'
 
 /** What a node answers at each path; what it throws is how it fails. */
 export type Script = Readonly<Record<string, (asked: Fields) => unknown>>

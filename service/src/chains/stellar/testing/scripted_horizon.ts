@@ -1,4 +1,5 @@
-import type { Fields, Horizon } from '../horizon.ts'
+import type { Fields } from '../../replies.ts'
+import type { Horizon } from '../horizon.ts'
 
 /** By path, up to its query; what throws is how it fails, and null is what Horizon does not have. */
 export type Script = Readonly<Record<string, (path: string) => unknown>>

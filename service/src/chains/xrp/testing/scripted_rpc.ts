@@ -1,4 +1,5 @@
-import { type Fields, NodeRefusal, type Rpc } from '../rpc.ts'
+import type { Fields } from '../../replies.ts'
+import { NodeRefusal, type Rpc } from '../rpc.ts'
 
 export type Script = Readonly<Record<string, (parameters: Fields) => unknown>>
 
