@@ -5,7 +5,9 @@ import type { OrderStatus } from '../domain/orders/order.ts'
 import type { KeyPath, PayoutKind } from '../domain/payouts/intent.ts'
 import type { InstantMs } from '../domain/time.ts'
 import type { Sql } from './database.ts'
-import { type OutflowState, UNBOOKED } from './outflows.ts'
+import { FINISHED } from './orders.ts'
+import { ended, type OutflowState, UNBOOKED } from './outflows.ts'
+import { textList } from './text_list.ts'
 
 /** What metrics show. Money is a float here and nowhere else: a gauge has nothing better, and nothing is decided by it. */
 
@@ -19,7 +21,7 @@ export type OrderFigure = {
 export function countUnfinishedOrders(sql: Sql): Promise<OrderFigure[]> {
   return sql.query(
     `SELECT status, count(*) AS count, min(updated_at_ms) AS "oldestAtMs" FROM orders
-     WHERE status NOT IN ('DONE', 'EXPIRED', 'REFUNDED') GROUP BY status`,
+     WHERE status NOT IN ${FINISHED} GROUP BY status`,
   )
 }
 
@@ -27,9 +29,7 @@ export function countUnfinishedOrders(sql: Sql): Promise<OrderFigure[]> {
 export function countFinishedOrders(
   sql: Sql,
 ): Promise<{ readonly status: OrderStatus; readonly count: number }[]> {
-  return sql.query(
-    `SELECT status, count(*) AS count FROM orders WHERE status IN ('DONE', 'EXPIRED', 'REFUNDED') GROUP BY status`,
-  )
+  return sql.query(`SELECT status, count(*) AS count FROM orders WHERE status IN ${FINISHED} GROUP BY status`)
 }
 
 export type OutflowFigure = {
@@ -54,7 +54,7 @@ export function countLiveOutflows(
 export function countEndedOutflows(sql: Sql): Promise<OutflowFigure[]> {
   return sql.query(
     `SELECT chain, kind, state, count(*) AS count FROM outflows
-     WHERE state IN ('confirmed', 'failed', 'cancelled') GROUP BY chain, kind, state`,
+     WHERE state IN ${textList(ended)} GROUP BY chain, kind, state`,
   )
 }
 

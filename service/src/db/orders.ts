@@ -8,6 +8,7 @@ import {
   type Deposit,
   type EmergencyReason,
   type FailedCosts,
+  finishedStatuses,
   nothingFailed,
   type Order,
   type OrderState,
@@ -21,6 +22,9 @@ import { arrayText } from './array_text.ts'
 import { isTime } from './clocks_set_back.ts'
 import type { Sql } from './database.ts'
 import { DEPOSITS_OF_O, type DepositJson, depositsFromJson, depositsOf, saveDeposits } from './deposits.ts'
+import { textList } from './text_list.ts'
+
+export const FINISHED = textList(finishedStatuses)
 
 /** The whole row of an order. */
 export type OrderRow = {
@@ -166,7 +170,7 @@ export async function findOpenSeals(
   const rows = await sql.query<SealedTerms & { seal: string }>(
     `SELECT order_id AS "orderId", to_asset AS "payoutAsset", destination, destination_tag AS "destinationTag",
        from_asset AS "depositAsset", refund_address AS "refundAddress", seal
-     FROM orders WHERE status NOT IN ('DONE', 'EXPIRED', 'REFUNDED') ORDER BY updated_at_ms DESC LIMIT $1`,
+     FROM orders WHERE status NOT IN ${FINISHED} ORDER BY updated_at_ms DESC LIMIT $1`,
     [limit],
   )
   return rows.map(({ seal, ...terms }) => ({ terms, seal }))

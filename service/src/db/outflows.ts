@@ -8,6 +8,7 @@ import type { InstantMs } from '../domain/time.ts'
 import { isFree, isTime } from './clocks_set_back.ts'
 import type { Sql } from './database.ts'
 import { keptText } from './kept_text.ts'
+import { textList } from './text_list.ts'
 
 /** orphaned: it was final, and lost its block to a reorganisation; its bytes go out again. */
 export type OutflowState =
@@ -20,8 +21,11 @@ export type OutflowState =
   | 'cancelled'
 
 /** Not booked: its money is on its way, and was not taken from the ledger's wallet, or was given back to it. */
-const unbooked: readonly OutflowState[] = ['planned', 'signed', 'broadcast', 'orphaned']
-export const UNBOOKED = `(${unbooked.map((state) => `'${state}'`).join(', ')})`
+export const unbooked: readonly OutflowState[] = ['planned', 'signed', 'broadcast', 'orphaned']
+export const UNBOOKED = textList(unbooked)
+
+/** All others: nothing more becomes of it, but for a final one whose block is lost. */
+export const ended: readonly OutflowState[] = ['confirmed', 'failed', 'cancelled']
 
 /** An outflow that a worker has claimed; the fence says whether it still has. */
 export type ClaimedOutflow = Outflow & {

@@ -7,22 +7,22 @@ import { apply } from './apply.ts'
 import { atOnce } from './at_once.ts'
 import type { World } from './world.ts'
 
-const ORDERS_A_SWEEP = 200
+const ORDERS_A_STEP = 200
 
 /** Ends orders whose time is up and whose chain has been looked at since. True: there may be more. */
 export async function expireOrders(world: World): Promise<boolean> {
   const { db, chains, clock } = world
   const watched = assets.filter(({ chain }) => chains.has(chain))
   const atMs = clock.nowMs()
-  const expired = await findExpired(db, watched, atMs, ORDERS_A_SWEEP)
-  const kept = await findKeptWaiting(db, [...chains.keys()], AWAITED_MS, atMs, ORDERS_A_SWEEP)
+  const expired = await findExpired(db, watched, atMs, ORDERS_A_STEP)
+  const kept = await findKeptWaiting(db, [...chains.keys()], AWAITED_MS, atMs, ORDERS_A_STEP)
   await endAll(world, atMs, [
     // The sequence is in the key because a deposit that comes and vanishes lets an order expire a second time.
     ...expired.map(({ orderId, sequence }) => ({ orderId, factKey: `expired:${sequence}` })),
     // A block may bring what lay in the mempool just now, and be taken back: then the order is found again, later.
     ...kept.map(({ orderId, changes }) => ({ orderId, factKey: `awaited:${changes}` })),
   ])
-  return expired.length === ORDERS_A_SWEEP || kept.length === ORDERS_A_SWEEP
+  return expired.length === ORDERS_A_STEP || kept.length === ORDERS_A_STEP
 }
 
 type Due = { readonly orderId: OrderId; readonly factKey: string }

@@ -1,9 +1,10 @@
 import { Gauge, type Registry } from 'prom-client'
 import { type ChainHead, readHeads, silenceMs } from '../db/chain_heads.ts'
 import * as figures from '../db/figures.ts'
+import { ended as endedStates, unbooked } from '../db/outflows.ts'
 import type { CurrencyCode } from '../domain/catalog/currencies.ts'
 import { currencyCodes } from '../domain/catalog/currencies.ts'
-import { orderStatuses } from '../domain/orders/order.ts'
+import { finishedStatuses, orderStatuses } from '../domain/orders/order.ts'
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../domain/time.ts'
 import { isStopping } from './books/reconcile.ts'
 import { keptFor } from './kept.ts'
@@ -86,7 +87,7 @@ function registerOrders(gauge: MakeGauge): void {
   )
 }
 
-const finished: ReadonlySet<string> = new Set(['DONE', 'EXPIRED', 'REFUNDED'])
+const finished: ReadonlySet<string> = new Set(finishedStatuses)
 
 function registerOutflows(gauge: MakeGauge): void {
   gauge(
@@ -94,7 +95,7 @@ function registerOutflows(gauge: MakeGauge): void {
     'Outflows by chain, kind (payout, refund, filler, sweep) and state.',
     ['chain', 'kind', 'state'],
     ({ heads, outflows, ended }, set) => {
-      const states = ended === null ? liveStates : [...liveStates, ...endedStates]
+      const states = ended === null ? unbooked : [...unbooked, ...endedStates]
       for (const { chain } of heads) {
         for (const kind of ['payout', 'refund']) {
           for (const state of states) set({ chain, kind, state }, 0)
@@ -130,9 +131,6 @@ function registerOutflows(gauge: MakeGauge): void {
     },
   )
 }
-
-const liveStates = ['planned', 'signed', 'broadcast', 'orphaned']
-const endedStates = ['confirmed', 'failed', 'cancelled']
 
 function registerChains(gauge: MakeGauge): void {
   const perChain = (

@@ -21,6 +21,9 @@ export const orderStatuses = [
 
 export type OrderStatus = (typeof orderStatuses)[number]
 
+/** Nothing is waited for any more. Only a late deposit goes on from one of them, EXPIRED. */
+export const finishedStatuses = ['DONE', 'EXPIRED', 'REFUNDED'] as const satisfies readonly OrderStatus[]
+
 export const emergencyReasons = [
   'UNDERPAID',
   'OVERPAID',

@@ -14,6 +14,7 @@ import {
   planOutflow,
   resumeOutflow,
   setOutflowState,
+  unbooked,
 } from '../../db/outflows.ts'
 import { nativeAsset } from '../../domain/catalog/assets.ts'
 import { chainFacts, depositsLie } from '../../domain/catalog/networks.ts'
@@ -68,7 +69,7 @@ export async function endNeedlessFiller(
   if (address === undefined) return false
   if ((await chain.minedNonce(address)) <= filler.nonce) return false
   if (!(await isNonceSpent(world.db, filler.chain, filler.nonce))) return false
-  return setOutflowState(world.db, filler.payoutId, ['planned', 'signed', 'broadcast', 'orphaned'], 'failed')
+  return setOutflowState(world.db, filler.payoutId, unbooked, 'failed')
 }
 
 /** The filler is deep in the chain: the outflow that had its nonce or its coins provably never pays. */

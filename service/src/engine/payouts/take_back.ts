@@ -13,6 +13,7 @@ import {
   planOutflow,
   resumeOutflow,
   setOutflowState,
+  unbooked,
 } from '../../db/outflows.ts'
 import { assert } from '../../domain/assert.ts'
 import { nativeAsset } from '../../domain/catalog/assets.ts'
@@ -86,7 +87,7 @@ export async function checkFiller(
   // A nonce that is used for good shows when the filler is refused.
   if (filled === null) return 'needed'
   if (filled.state === 'confirmed') {
-    await setOutflowState(db, filler.payoutId, ['planned', 'signed', 'broadcast', 'orphaned'], 'failed')
+    await setOutflowState(db, filler.payoutId, unbooked, 'failed')
     return 'over'
   }
   // The filler was deep, and has lost its block: what was sent of the other once must not come back.
