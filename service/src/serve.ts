@@ -8,7 +8,7 @@ import { readUse } from './db/database_use.ts'
 import { assert } from './domain/assert.ts'
 import { assets } from './domain/catalog/assets.ts'
 import { currencyCodes } from './domain/catalog/currencies.ts'
-import { HOUR_MS } from './domain/time.ts'
+import { DAY_MS, HOUR_MS } from './domain/time.ts'
 import { defaultPolicy } from './engine/default_policy.ts'
 import { defaultLimits } from './http/parts.ts'
 import {
@@ -170,7 +170,7 @@ export function signerSettings(
     },
     limits: limits.flatMap(({ asset, perHourUnits, perDayUnits }) => [
       { asset, windowMs: HOUR_MS, unitsMax: perHourUnits },
-      { asset, windowMs: 24 * HOUR_MS, unitsMax: perDayUnits },
+      { asset, windowMs: DAY_MS, unitsMax: perDayUnits },
     ]),
   }
 }

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { appendAudit, type By } from '../db/audit_log.ts'
 import type { Database, Sql } from '../db/database.ts'
-import { errorCode } from '../db/database.ts'
+import { isUniqueViolation } from '../db/database.ts'
 import { accept, type Outcome, refuse } from '../domain/outcome.ts'
 import type { InstantMs } from '../domain/time.ts'
 import { parseEmail } from './email_address.ts'
@@ -67,11 +67,9 @@ export async function insertAccount(
   return account
 }
 
-const UNIQUE_VIOLATION = '23505'
-
 /** One address is one account, because it is how its owner signs in. */
 export function refuseTaken(error: unknown, email: string | null) {
-  if (errorCode(error) !== UNIQUE_VIOLATION) throw error
+  if (!isUniqueViolation(error)) throw error
   return refuse({ code: 'email_taken', message: `${email} belongs to another account` })
 }
 

@@ -3,7 +3,7 @@ import { type AuditAct, appendAudit, type By } from '../db/audit_log.ts'
 import type { Sql } from '../db/database.ts'
 import { assert } from '../domain/assert.ts'
 import { accept, type Outcome, refuse } from '../domain/outcome.ts'
-import { HOUR_MS, type InstantMs } from '../domain/time.ts'
+import { DAY_MS, type InstantMs } from '../domain/time.ts'
 import { type AccountsPlace, findAccount } from './accounts.ts'
 import { type Scope, scopes } from './api_key.ts'
 import { parseIpRange } from './ip_range.ts'
@@ -39,9 +39,9 @@ export type KeySummary = {
   readonly oldSecretUntilMs: InstantMs | null
 }
 
-export const OVERLAP_MS_DEFAULT = 24 * HOUR_MS
+export const OVERLAP_MS_DEFAULT = DAY_MS
 /** A week is time enough to roll a secret out, and not so long that two are forgotten. */
-export const OVERLAP_MS_MAX = 7 * 24 * HOUR_MS
+export const OVERLAP_MS_MAX = 7 * DAY_MS
 
 export async function createKey(place: KeysPlace, by: By, wanted: NewKey): Promise<Outcome<ToldSecret>> {
   const checked = checkKey(wanted)

@@ -1,6 +1,6 @@
 import { randomBytes, timingSafeEqual } from 'node:crypto'
 import { appendAudit, houseChain } from '../db/audit_log.ts'
-import { errorCode, type Sql } from '../db/database.ts'
+import { isUniqueViolation, type Sql } from '../db/database.ts'
 import { queueMail } from '../db/mails.ts'
 import { accept, type Outcome, refuse } from '../domain/outcome.ts'
 import { LINK_LIFETIME_MS } from '../domain/session_lifetimes.ts'
@@ -80,8 +80,6 @@ const invalidLink = refuse({
     'the link does not sign in: it was used, it is older than 15 minutes, or it was asked for in another browser; ask for a new one',
 })
 
-const UNIQUE_VIOLATION = '23505'
-
 /** Uses the link up and begins a session. Refusal: `link_invalid`. */
 export async function signIn(
   place: OwnerPlace,
@@ -90,7 +88,7 @@ export async function signIn(
   const attempt = () => place.db.transaction((tx) => useLink(tx, place, asked))
   return attempt().catch((error: unknown) => {
     // Two links of an address without an account, used at the same moment: now it has one.
-    if (errorCode(error) === UNIQUE_VIOLATION) return attempt()
+    if (isUniqueViolation(error)) return attempt()
     throw error
   })
 }

@@ -17,7 +17,7 @@ import { CommandRefused } from '../command_refused.ts'
 import { operator } from '../db/audit_log.ts'
 import { within } from '../db/within.ts'
 import type { Outcome } from '../domain/outcome.ts'
-import { HOUR_MS, type InstantMs, MINUTE_MS } from '../domain/time.ts'
+import { DAY_MS, HOUR_MS, type InstantMs, MINUTE_MS } from '../domain/time.ts'
 import { table, toJson } from './table.ts'
 
 /** What the commands need of the world; `open` connects, and `close` is called however the command ends. */
@@ -241,7 +241,7 @@ function splitAddresses(text: string): readonly string[] {
   throw new CommandRefused('--ip names no address; leave it out for a key that may be used from anywhere')
 }
 
-const unitsMs = { m: MINUTE_MS, h: HOUR_MS, d: 24 * HOUR_MS } as const
+const unitsMs = { m: MINUTE_MS, h: HOUR_MS, d: DAY_MS } as const
 
 function parseDuration(text: string): number {
   if (text === '0') return 0

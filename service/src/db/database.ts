@@ -230,6 +230,11 @@ export function errorCode(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
 }
 
+/** Whether there is one with the same key already. */
+export function isUniqueViolation(error: unknown): boolean {
+  return errorCode(error) === '23505'
+}
+
 /**
  * Whether what was to be written is to blame: classes 22 and 23 are what a value can cause, and 54 what one that is too long can,
  * https://www.postgresql.org/docs/current/errcodes-appendix.html

@@ -1,8 +1,6 @@
 import { SESSION_IDLE_MS } from '../domain/session_lifetimes.ts'
-import { HOUR_MS, type InstantMs } from '../domain/time.ts'
+import { DAY_MS, type InstantMs } from '../domain/time.ts'
 import type { Sql } from './database.ts'
-
-const DAY_MS = 24 * HOUR_MS
 
 /** After its end a link still says for a day why it does not sign in. */
 const enders: readonly { readonly table: string; readonly key: string; readonly over: string }[] = [

@@ -1,6 +1,6 @@
 import { type ChainId, chainFacts, depositsLie } from '../domain/catalog/networks.ts'
 import type { PayoutId } from '../domain/payouts/intent.ts'
-import { HOUR_MS, type InstantMs } from '../domain/time.ts'
+import { DAY_MS, HOUR_MS, type InstantMs } from '../domain/time.ts'
 import type { Sql } from './database.ts'
 import { UNBOOKED } from './outflows.ts'
 
@@ -121,7 +121,7 @@ export async function beginSweep(tx: Sql, taken: UnsweptAddress, payoutId: Payou
 }
 
 /** Rare enough that looking at everything that was ever left somewhere costs next to nothing. */
-export const REST_MAX_MS = 180 * 24 * HOUR_MS
+export const REST_MAX_MS = 180 * DAY_MS
 
 /**
  * In a statement on `unswept_addresses AS u`: what was final, has lost its block and may be mined again, the one that was planned last.

@@ -3,14 +3,14 @@ import { deleteRateLocks } from '../db/rate_locks.ts'
 import { deleteRetrySlots } from '../db/retry_slots.ts'
 import { deleteEndedSignIns } from '../db/sign_in_rows.ts'
 import { deleteDeliveries } from '../db/webhook_log.ts'
-import { HOUR_MS } from '../domain/time.ts'
+import { DAY_MS } from '../domain/time.ts'
 import type { World } from './world.ts'
 
 const ROWS_A_STEP = 10_000
 /** Long enough to ask what became of a mail. */
-const MAILS_KEPT_MS = 30 * 24 * HOUR_MS
+const MAILS_KEPT_MS = 30 * DAY_MS
 /** Long enough to ask what became of a webhook, and to have it delivered again. */
-const WEBHOOKS_KEPT_MS = 30 * 24 * HOUR_MS
+const WEBHOOKS_KEPT_MS = 30 * DAY_MS
 
 /** Deletes what nobody can ask for any more. True: there may be more. */
 export async function keepHouse(world: World): Promise<boolean> {

@@ -4,6 +4,7 @@ import type { AssetId } from '../../domain/catalog/assets.ts'
 import { amountOf, toChainUnits } from '../../domain/money/amount.ts'
 import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
 import type { Intent, Outflow, TronIntent } from '../../domain/payouts/intent.ts'
+import { DAY_MS } from '../../domain/time.ts'
 import type { DraftRejection, FeeBid, Funds } from '../chain.ts'
 import { base58Of } from './address.ts'
 
@@ -83,8 +84,6 @@ export function raise(previous: Intent, bid: FeeBid): Outcome<TronIntent, DraftR
   const { feeLimitSun } = bid
   return accept({ ...previous, attempt, feeLimitSun, ...lifeOf(bid, previous.payoutId, attempt) })
 }
-
-const DAY_MS = 86_400_000
 
 /** The timestamp tells apart what would be the same bytes: two equal payments that are drafted at one moment. */
 function lifeOf({ reference, expirationMs }: TronBid, payoutId: string, attempt: number) {

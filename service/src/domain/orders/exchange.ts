@@ -1,4 +1,4 @@
-import { type Quote, quoteAtRate } from '../quotes/quote.ts'
+import { type Quote, quoteAtRate, WHOLE_BASIS_POINTS } from '../quotes/quote.ts'
 import type { InstantMs } from '../time.ts'
 import { type Decision, ignore, settle, toEmergency } from './decision.ts'
 import type { Fact } from './facts.ts'
@@ -28,8 +28,6 @@ function hasSlipped({ asks, promises, slippage }: OrderTerms, { from, to }: Quot
   const least = promises.units * from.units * (WHOLE_BASIS_POINTS - slippage)
   return to.units * asks.units * WHOLE_BASIS_POINTS < least
 }
-
-const WHOLE_BASIS_POINTS = 10_000n
 
 /**
  * A fixed order that received what it asked for pays exactly what it promised. Where the tolerance let a little less

@@ -10,7 +10,7 @@ export type RateType = 'fixed' | 'float'
 /** 1 % is 100. */
 export type BasisPoints = bigint
 
-const WHOLE_BASIS_POINTS = 10_000n
+export const WHOLE_BASIS_POINTS = 10_000n
 
 /** Everything a quote depends on, gathered at one moment. */
 export type Market = {

@@ -1,11 +1,6 @@
 import Type from 'typebox'
 import type { Problem } from '../errors.ts'
 
-/** `CB` and 16 digits; anything else is no order of ours. */
-export function isOrderId(text: string): boolean {
-  return /^CB\d{16}$/.test(text)
-}
-
 /** The last 8 digits: enough together with a token. */
 export function isShortId(text: string): boolean {
   return /^\d{8}$/.test(text)

@@ -11,6 +11,7 @@ import type { Parameters, Values } from '../parameters/parameter.ts'
 import { readBody } from '../parameters/read_body.ts'
 import { readQuery } from '../parameters/read_query.ts'
 import { admit, admitAnonymous, queryOf, type RouteContext } from '../route_context.ts'
+import { IDEMPOTENCY_KEY } from './signed_schema.ts'
 
 /**
  * Before the body is read: whoever sends no credentials at all is not worth waiting for. Spent by the address, as every
@@ -76,13 +77,14 @@ export function readSignedPost<Given extends Parameters>(
   return { ok: true, values: body.values, retry: { slot, bodyHash: requestHash(request) } }
 }
 
+const idempotencyKey = new RegExp(IDEMPOTENCY_KEY)
 const slotShape = 'must be 1 to 64 letters, digits, - and _'
 
 /** Null: there is an Idempotency-Key, and it is malformed. The slot is stored and shown; a signature may not be. */
 function retrySlot(request: FastifyRequest, signature: string): string | null {
   const key = request.headers['idempotency-key']
   if (key === undefined) return `sign:${hash('sha256', signature)}`
-  return typeof key === 'string' && /^[A-Za-z0-9_-]{1,64}$/.test(key) ? `key:${key}` : null
+  return typeof key === 'string' && idempotencyKey.test(key) ? `key:${key}` : null
 }
 
 /** Of everything that makes two requests the same request, method and target included. */

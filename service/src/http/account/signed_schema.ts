@@ -3,10 +3,13 @@ import Type from 'typebox'
 /** The three headers belong together; what they carry is said once, in the security schemes. */
 export const signedSecurity = [{ apiKey: [], apiSign: [], apiTimestamp: [] }]
 
+/** What an Idempotency-Key looks like. */
+export const IDEMPOTENCY_KEY = '^[A-Za-z0-9_-]{1,64}$'
+
 export const idempotencyHeaders = Type.Object({
   'Idempotency-Key': Type.Optional(
     Type.String({
-      pattern: '^[A-Za-z0-9_-]{1,64}$',
+      pattern: IDEMPOTENCY_KEY,
       description: 'Makes a retry safe for 24 hours: the same key and body give the first answer again.',
     }),
   ),

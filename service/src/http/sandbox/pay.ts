@@ -1,6 +1,7 @@
 import type { RouteOptions } from 'fastify'
 import Type from 'typebox'
-import { isOrderId, orderIdSchema, orderNotFound } from '../account/order_id.ts'
+import { isOrderId } from '../../domain/orders/identifiers.ts'
+import { orderIdSchema, orderNotFound } from '../account/order_id.ts'
 import { text } from '../json/schema.ts'
 import { amount } from '../parameters/kinds.ts'
 import { optional } from '../parameters/parameter.ts'
