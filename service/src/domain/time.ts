@@ -1,4 +1,4 @@
-/** Milliseconds since 1970-01-01T00:00:00Z on the service's one clock. */
+/** Milliseconds since 1970-01-01T00:00:00Z, by the service's clock or, as `wallMs`, by the wall's (ARCHITECTURE.md tells which). */
 export type InstantMs = number
 
 export const SECOND_MS = 1_000

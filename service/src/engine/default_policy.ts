@@ -1,7 +1,7 @@
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../domain/time.ts'
 import type { Policy } from './policy.ts'
 
-/** What DESIGN 3 says, where the operator says nothing else. */
+/** Where the operator says nothing else. What clients notice of it stands in docs/api.md as well. */
 export const defaultPolicy: Policy = {
   fees: { fixed: 100n, float: 50n },
   slippage: 200n,

@@ -15,7 +15,7 @@ export type Offers = {
 }
 
 /**
- * DESIGN 3, Lifecycle. continue: received × the locked rate, or the current rate where no rate is locked any more
+ * docs/api.md, Emergencies. continue: received × the locked rate, or the current rate where no rate is locked any more
  * (float, late, or an hour past the order's expiry; where only the house is in trouble, past the customer's first being asked),
  * what was received is too small a part of what was asked, or more than could have been asked. recalculate: the current rate on what was received. Neither is offered while the reserve does not
  * cover it. refund: what was received less the network's cost. What attempts that failed have cost is taken off each.

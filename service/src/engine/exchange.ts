@@ -63,7 +63,7 @@ function priceOrder(order: Order, board: MarketBoard): Outcome<Quote | null, Mar
   return accept(quoteReceived(agreed, received(order)))
 }
 
-/** The order stays where it is and is tried again; after too long, a person decides (DESIGN 3, Lifecycle). */
+/** The order stays where it is and is tried again; after too long, a person decides (docs/api.md, Lifecycle). */
 async function postpone(world: World, due: DueExchange, why: string): Promise<void> {
   const nowMs = world.clock.nowMs()
   if (due.troubleSinceMs !== null && nowMs - due.troubleSinceMs >= world.policy.stallMs) {

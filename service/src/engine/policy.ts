@@ -9,7 +9,7 @@ export type Policy = {
   readonly slippage: BasisPoints
   /** Share of the asked amount by which a deposit may differ and still be it. */
   readonly tolerance: BasisPoints
-  /** How long a fixed quote is kept; the order it becomes keeps what is left (DESIGN 3, Rate lock). */
+  /** How long a fixed quote is kept; the order it becomes keeps what is left (docs/api.md, Rate locks). */
   readonly lockMs: number
   /** Below this much left, a lock is too short to pay in. */
   readonly lockLeastLeftMs: number

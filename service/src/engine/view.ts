@@ -7,7 +7,7 @@ import type { EmergencyView, OrderView } from './desks/desk.ts'
 import { emergencyOffers, type Offers } from './emergency_offers.ts'
 import type { MarketBoard } from './market.ts'
 
-/** The order as its client sees it now (spec 2.3; DESIGN 3, Order). */
+/** The order as its client sees it now (docs/api.md, Orders). */
 export function viewOrder(order: Order, market: MarketBoard): OrderView {
   const { terms, state } = order
   const from = assetOf(terms.from)

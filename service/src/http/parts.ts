@@ -14,7 +14,7 @@ import type { Unsubscribing } from '../engine/notify/unsubscribe.ts'
 import type { Readiness } from '../engine/readiness.ts'
 import type { SandboxRoutes } from './sandbox/sandbox_port.ts'
 
-/** Every limit a client can run into at the door (DESIGN §3). */
+/** Every limit a client can run into at the door (docs/api.md, Limits). */
 export type HttpLimits = {
   /** Units an API key, or an anonymous address, may spend in a minute; all keys of an account four times as many. */
   readonly unitsPerMinute: number

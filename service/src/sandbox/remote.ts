@@ -1,4 +1,4 @@
-/** A hand on a running sandbox over HTTP (DESIGN 6, Sandbox contract), for the demo and the functional tests. */
+/** A hand on a running sandbox over HTTP (docs/api.md, The sandbox), for the demo and the functional tests. */
 export type SandboxRemote = {
   /** Sends a real transaction; without an amount, what the order asks. Gives its hash. */
   pay(orderId: string, amount?: number | string): Promise<string>

@@ -20,7 +20,7 @@ export type SandboxWorld = {
   readonly prices: SandboxPrices
 }
 
-/** The sandbox contract (DESIGN 6) on real local chains. */
+/** The calls of the sandbox (docs/api.md) on real local chains. */
 export function openSandboxRoutes(sandbox: SandboxWorld): SandboxRoutes {
   const { devnet, clock, world } = sandbox
   const mine = steadyMiner(world, devnet)

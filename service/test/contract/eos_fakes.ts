@@ -10,7 +10,7 @@ type Fake = (
   make: (driver: EosDriver, to: string) => Promise<string>,
 ) => FakeDeposit
 
-/** Ways to look like a deposit of EOS (facts: hard_fail, fake eosio.token, notification duplicates). */
+/** Ways to look like a deposit of EOS: hard_fail, fake eosio.token, notification duplicates. */
 export function eosFakes(running: () => EosDriver): readonly FakeDeposit[] {
   const fake: Fake = (what, shows, make) => ({
     what,

@@ -29,7 +29,7 @@ const HOLDING_RENT = 2_039_280n
 
 type Mint = keyof SolanaDriver['info']['mints']
 
-/** Ways to look like a deposit on Solana (facts: err null, mint and program, the difference in what is held). */
+/** Ways to look like a deposit on Solana: err null, mint and program, the difference in what is held. */
 export function solanaFakes(running: () => SolanaDriver): readonly FakeDeposit[] {
   const fake: Fake = (what, shows, make) => ({
     what,

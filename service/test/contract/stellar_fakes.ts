@@ -20,7 +20,7 @@ const NOBODY = '4000000000'
 type Fake = (what: string, say: (to: string, sender: Outsider) => Said) => FakeDeposit
 type Said = { readonly operations: xdr.Operation | readonly xdr.Operation[]; readonly memo?: Memo }
 
-/** Ways to look like a deposit of lumens (facts: failed, wrong issuer, memo type and value, muxed id). */
+/** Ways to look like a deposit of lumens: failed, wrong issuer, memo type and value, muxed id. */
 export function stellarFakes(running: () => StellarDriver): readonly FakeDeposit[] {
   const fake: Fake = (what, say) => ({
     what,

@@ -4,7 +4,7 @@ import type { TronDriver } from './tron_driver.ts'
 const UNITS = 50_000_000
 const TRANSFER = 'transfer(address,uint256)'
 
-/** Ways to look like a deposit on TRON (facts: contractRet, listed contract, TRC-10 of the same name). */
+/** Ways to look like a deposit on TRON: contractRet, listed contract, TRC-10 of the same name. */
 export function tronFakes(running: () => TronDriver): readonly FakeDeposit[] {
   type Make = (driver: TronDriver, to: string) => Promise<string>
   const fake = (what: string, shows: FakeDeposit['shows'], make: Make): FakeDeposit => ({

@@ -2,7 +2,7 @@ import { xAddressToClassicAddress } from 'ripple-address-codec'
 import type { FakeDeposit } from './chain_driver.ts'
 import type { Outsider, XrpDriver } from './xrp_driver.ts'
 
-/** Ways to look like a deposit of XRP (facts: XRP partial payment, IOU named XRP, missing tag). */
+/** Ways to look like a deposit of XRP: XRP partial payment, IOU named XRP, missing tag. */
 export function xrpFakes(running: () => XrpDriver): readonly FakeDeposit[] {
   const payment = (to: string, more: object = {}) => {
     const { classicAddress, tag } = xAddressToClassicAddress(to)

@@ -1,7 +1,7 @@
 import type { Finding, Import, Rule, SourceFile } from './source_tree.ts'
 
 /**
- * Who may import whom (DESIGN §2). Every file of a zone may import the files that match `may`, and packages that
+ * Who may import whom (ARCHITECTURE.md). Every file of a zone may import the files that match `may`, and packages that
  * match `packages`. The first zone that a path matches is its zone.
  */
 type Zone = {

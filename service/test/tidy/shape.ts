@@ -49,7 +49,7 @@ const emptyTypeName = /.(Manager|Helpers?|Service|Utils?|Common)$/
 const emptyFunctionName = /(Manager|Helpers?|Utils?|Common)$/
 const types = ['ClassDeclaration', 'TSTypeAliasDeclaration', 'TSInterfaceDeclaration']
 
-/** Words that fit everything say nothing (STYLE). */
+/** Words that fit everything say nothing (ARCHITECTURE.md). */
 export const usesTellingNames: Rule = (tree) =>
   tree.flatMap((file) => {
     const inWorkspace = file.path.split('/').slice(1)

@@ -16,7 +16,7 @@ export type Rate = {
 /** A decimal `digits × 10^-scale` in whole units of quote for one whole unit of base. */
 type WholeRate = { readonly digits: bigint; readonly scale: number }
 
-/** What a JSON number carries to every client without loss (facts: 15 significant digits). */
+/** What a JSON number carries to every client without loss (docs/decisions/0009). */
 const SIGNIFICANT_DIGITS = 15
 
 export function convert(amount: Amount, rate: Rate, rounding: Rounding): Amount {

@@ -16,7 +16,7 @@ import { onPayoutBroadcast, onPayoutConfirmed, onPayoutFailed } from './outflows
 
 /**
  * What an order becomes when something has happened. Pure and total: every state answers every fact.
- * The transitions are the table of spec section 3 with DESIGN section 3, Lifecycle.
+ * The transitions are the table of docs/api.md, Lifecycle.
  */
 export function decide(order: Order, fact: Fact, nowMs: InstantMs): Decision {
   switch (fact.kind) {

@@ -214,7 +214,7 @@ function sum(order: Order, deposits: readonly Deposit[]): Amount {
   )
 }
 
-/** Exactly the amount asked, to the currency's precision and the agreed tolerance (DESIGN 3, Lifecycle). */
+/** Exactly the amount asked, to the currency's precision and the agreed tolerance (docs/api.md, Lifecycle). */
 export function compareToAsked(order: Order, amount: Amount): 'under' | 'exact' | 'over' {
   const { asks, tolerance } = order.terms
   const shown = toPrecision(amount, 'down').units

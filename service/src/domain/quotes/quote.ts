@@ -28,7 +28,7 @@ export type Market = {
 export type Quote = {
   readonly from: Amount
   readonly to: Amount
-  /** All-in: `to = from × rate` to rounding (DESIGN 3, Quote). At most 15 significant digits. */
+  /** All-in: `to = from × rate` to rounding (docs/api.md, Quotes). At most 15 significant digits. */
   readonly rate: Rate
   /** `fee` basis points of `to`, in the destination asset, already inside the rate. */
   readonly fee: Amount

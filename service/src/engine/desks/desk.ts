@@ -157,7 +157,7 @@ export type OrderPage = {
   readonly next: OrderPosition | null
 }
 
-/** A refusal in the interface's words (spec 7, DESIGN 3); `http/errors.ts` maps the code to a status. */
+/** A refusal in the interface's words (docs/api.md, Errors); `http/errors.ts` maps the code to a status. */
 export type DeskRejection = {
   readonly code:
     | 'INVALID_PARAMETER'

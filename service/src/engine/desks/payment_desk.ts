@@ -8,7 +8,7 @@ import { type PaymentStyle, paymentUri, schemeOf } from '../../qr/index.ts'
 import type { World } from '../world.ts'
 import type { Desk } from './desk.ts'
 
-/** What the QR of an order says (spec 4.5; DESIGN 3, QR). */
+/** What the QR of an order says (docs/api.md, QR images). */
 export function paymentDesk(world: World): Pick<Desk, 'findPayment'> {
   return {
     findPayment: async (orderId) => {

@@ -22,7 +22,7 @@ export type Plan = {
   readonly refundAddress: string | null
 }
 
-/** DESIGN 3, Errors: pair, networks, address and tag, rate lock, amount, in this order. */
+/** In the order of docs/api.md, Envelope: pair, networks, addresses, the amount's decimals, rate lock, amount. */
 export async function planOrder(
   world: DeskWorld,
   { findLock, addresses }: { readonly findLock: FindLock; readonly addresses: AddressReader },

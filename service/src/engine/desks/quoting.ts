@@ -17,7 +17,7 @@ export type PairRequest = {
 
 export type Pair = { readonly from: Asset; readonly to: Asset }
 
-/** On a request a native currency may name its network in these ways (DESIGN 3, Quote). */
+/** On a request a native currency may name its network in these ways (docs/api.md, Networks). */
 const NATIVE_ALIASES = { BNB: 'BEP20', ETH: 'ERC20', TRX: 'TRC20' } as Readonly<Record<string, string>>
 
 /** Every way to name an asset on a request: its currency, and then its network, or null for the native one. */
@@ -35,7 +35,7 @@ function nameNetworks(currency: CurrencyCode): ReadonlyMap<string | null, Asset>
   return byName
 }
 
-/** Pair first, then networks (DESIGN 3, Errors: the order of checks). */
+/** Pair first, then networks (docs/api.md, Envelope: the order of checks). */
 export function findPair({ from, to, fromNetwork, toNetwork }: PairRequest): DeskOutcome<Pair> {
   const fromAssets = assetsByName.get(from)
   if (fromAssets === undefined) return refuse(unknownCurrency(from))

@@ -110,7 +110,7 @@ const refund = Type.Object(
   { description: 'Present in REFUND and REFUNDED.' },
 )
 
-/** What `GET` shows (spec 2.3, and what DESIGN §3 adds). */
+/** What `GET` shows (docs/api.md, Orders). */
 export const orderSchema: TSchema = Type.Object(
   {
     order_id: described.order_id,

@@ -11,7 +11,7 @@ export type SignedRequest = {
   readonly body: Buffer
 }
 
-/** Lowercase hex HMAC-SHA256 over `timestamp \n METHOD \n request target \n raw body` (DESIGN §3). */
+/** Lowercase hex HMAC-SHA256 over `timestamp \n METHOD \n request target \n raw body` (docs/api.md, Authentication). */
 export function sign(secret: KeyObject, request: SignedRequest): string {
   const { timestamp, method, target, body } = request
   const mac = createHmac('sha256', secret).update(`${timestamp}\n${method}\n${target}\n`, 'latin1')

@@ -19,7 +19,7 @@ export type PriceChange =
   /** May be negative: `-5` makes the price 5 % lower. */
   | { readonly code: string; readonly changePercent: DecimalText }
 
-/** The sandbox contract (DESIGN §6): tools rely on it. Networks are named as in the interface. */
+/** What docs/api.md promises of the sandbox: tools rely on it. Networks are named as in the interface. */
 export type SandboxRoutes = {
   /** A real transaction on the local chain to the order's deposit address. Null amount: what is asked. */
   pay(orderId: string, amount: DecimalText | null): Promise<DeskOutcome<{ readonly tx_hash: string }>>

@@ -5,7 +5,7 @@ import type { Amount } from '../../money/amount.ts'
 import { hasFailedAtCost, type Order, type OrderStatus, orderStatuses } from '../order.ts'
 import { debitOf, type Story } from './story.ts'
 
-/** Every change of status that there may be; spec section 3 and DESIGN section 3, Lifecycle. */
+/** Every change of status that there may be (docs/api.md, Lifecycle). */
 export const legalMoves: Readonly<Record<OrderStatus, readonly OrderStatus[]>> = {
   NEW: ['PENDING', 'EXPIRED'],
   // NEW and EXPIRED: all that was seen has vanished, or only what came late is left.
