@@ -49,8 +49,8 @@ const zones: readonly Zone[] = [
   {
     name: 'db',
     files: /^service\/src\/db\//,
-    may: [domain, clock, '^service/src/db/', interfaces],
-    packages: /^(node:|pg$|kysely|node-pg-migrate$)/,
+    may: [domain, clock, '^service/src/db/', '^service/src/signer/signer\\.ts$'],
+    packages: /^(node:|pg$|node-pg-migrate$)/,
   },
   {
     name: 'accounts',
@@ -74,12 +74,12 @@ const zones: readonly Zone[] = [
     name: 'engine',
     files: /^service\/src\/engine\//,
     may: [domain, clock, '^service/src/(engine|db|qr)/', interfaces],
-    packages: /^(node:|kysely|prom-client$|pino$)/,
+    packages: /^(node:|prom-client$|pino$)/,
   },
   {
     name: 'http',
     files: /^service\/src\/http\//,
-    may: [domain, clock, '^service/src/(http|engine|accounts|qr)/', interfaces],
+    may: [domain, clock, '^service/src/(http|engine|accounts|qr)/'],
     packages: anyPackage,
   },
   // What is left puts things together: main.ts, cli.ts, the sandbox and the demo.
@@ -91,7 +91,6 @@ const zones: readonly Zone[] = [
   },
   { name: 'devnet', files: /^devnet\//, may: ['^devnet/'], packages: anyPackage },
   { name: 'sdk', files: /^sdk\//, may: ['^sdk/'], packages: nodeOnly },
-  { name: 'web', files: /^web\//, may: ['^web/', '^sdk/src/index\\.ts$'], packages: anyPackage },
 ]
 
 export const followsImportDirections: Rule = (tree) =>
@@ -125,7 +124,7 @@ export const keepsKeysInSigner: Rule = (tree) =>
         })),
     )
 
-const mayUseDevnet = /^(devnet\/|service\/src\/(main|cli|demo)\.ts$|service\/src\/(sandbox|commands)\/)/
+const mayUseDevnet = /^(devnet|service\/src\/(sandbox|commands))\//
 
 export const keepsDevnetOutOfProduction: Rule = (tree) =>
   tree
@@ -136,7 +135,7 @@ export const keepsDevnetOutOfProduction: Rule = (tree) =>
         .map(({ line }) => ({
           path: file.path,
           line,
-          message: 'only the sandbox and the demo may import devnet',
+          message: 'only the sandbox and the commands may import devnet',
         })),
     )
 
@@ -173,7 +172,7 @@ export const hasNoImportCycles: Rule = (tree) => {
 }
 
 const entryPoints =
-  /\.test\.tsx?$|\.d\.ts$|^service\/(src\/(cli|main|demo|sandbox\/make_ahead)|bench\/[a-z_]+|test\/(closing_line|fail_at_once|longest_first|harness\/run_folder|proof\/proof_table|simulation\/replay))\.ts$|^(devnet|sdk)\/src\/index\.ts$|^sdk\/build_package\.ts$|^web\/src\/main\.tsx?$/
+  /\.test\.tsx?$|\.d\.ts$|^service\/(src\/(cli|main|demo|sandbox\/make_ahead)|bench\/[a-z_]+|test\/(closing_line|fail_at_once|longest_first|harness\/run_folder|proof\/proof_table|simulation\/replay))\.ts$|^(devnet|sdk)\/src\/index\.ts$|^sdk\/build_package\.ts$/
 
 /** Every source file is used by an entry point or by a test, directly or through others. */
 export const hasNoDeadFiles: Rule = (tree) => {

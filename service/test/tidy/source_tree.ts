@@ -39,7 +39,7 @@ const workspaces: Readonly<Record<string, string>> = {
 
 /** Every TypeScript file of ours, except what is generated. */
 export function readTree(root: string): readonly SourceFile[] {
-  return globSync('{service,devnet,sdk,web}/**/*.{ts,tsx}', {
+  return globSync('{service,devnet,sdk}/**/*.{ts,tsx}', {
     cwd: root,
     exclude: (path) =>
       path.split(/[\\/]/).some((part) => ['node_modules', 'dist', '.cambist'].includes(part)),

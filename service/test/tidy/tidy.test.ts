@@ -56,7 +56,8 @@ const house: readonly House[] = [
       { 'sdk/src/a.ts': importing('../../service/src/domain/time.ts') },
       { 'sdk/src/a.ts': importing('viem') },
       { 'devnet/src/a.ts': importing('@cambist/sdk') },
-      { 'web/src/a.ts': importing('../../service/src/domain/time.ts') },
+      { 'service/src/db/a.ts': importing('kysely') },
+      { 'service/src/http/a.ts': importing('../chains/chain.ts') },
     ],
     good: [
       { 'service/src/main.ts': importing('./http/server.ts') },
@@ -70,7 +71,6 @@ const house: readonly House[] = [
         'service/src/domain/a.ts':
           '// import "../engine/apply.ts"\nexport const a = `import "../engine/apply.ts"`',
       },
-      { 'web/src/a.ts': importing('@cambist/sdk') },
     ],
   },
   {
@@ -95,10 +95,11 @@ const house: readonly House[] = [
     bad: [
       { 'service/src/engine/a.ts': importing('@cambist/devnet') },
       { 'service/src/http/sandbox/a.ts': importing('../../../../devnet/src/miner.ts') },
+      { 'service/src/main.ts': importing('@cambist/devnet') },
     ],
     good: [
       { 'service/src/sandbox/world.ts': importing('@cambist/devnet') },
-      { 'service/src/demo.ts': importing('@cambist/devnet') },
+      { 'service/src/commands/a.ts': importing('@cambist/devnet') },
       { 'service/test/harness/a.ts': importing('@cambist/devnet') },
     ],
   },
