@@ -39,12 +39,10 @@ test('a ledger yet to come is null, and one that the node forgot is no answer', 
   await expect(readLedger(nodeWith(5, 10), 4)).rejects.toThrow(NoAnswer)
 })
 
-test('a ledger that is not validated is yet to come', async () => {
+test.each([false, undefined])('a ledger is yet to come while a node calls it validated: %s', async (validated) => {
   const open = scriptedRpc({
-    ledger: ({ ledger_index: index }) => ({
-      ...ledgerOf(index === 'validated' ? 10 : 11),
-      validated: index === 'validated',
-    }),
+    ledger: ({ ledger_index: index }) =>
+      index === 'validated' ? ledgerOf(10) : { ...ledgerOf(11), validated },
   })
   expect(await readLedger(open, 11)).toBeNull()
 })

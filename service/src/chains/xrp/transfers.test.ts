@@ -88,6 +88,7 @@ test.each([
 test.each([
   ['no tag', { DestinationTag: undefined }],
   ['a tag that nobody was given', { DestinationTag: 8 }],
+  ['the last tag there is, given to nobody', { DestinationTag: 2 ** 32 - 1 }],
 ])('a payment with %s reaches the account and no order', async (_, changes) => {
   expect(await read(payment(changes), payment())).toEqual([{ ...deposit, to: account }, deposit])
 })
@@ -143,6 +144,7 @@ test('the account that a payment made is there with all of it', async () => {
 
 test('a node whose payment delivers one amount and moves another is not believed', async () => {
   await expect(read(payment({}, { delivered_amount: '5000001' }))).rejects.toThrow(NoAnswer)
+  await expect(read(payment({}, { delivered_amount: '4999999' }))).rejects.toThrow(NoAnswer)
   await expect(read(payment({}, { delivered_amount: 'unavailable' }))).rejects.toThrow(NoAnswer)
   await expect(read({ ...payment(), metaData: undefined })).rejects.toThrow(NoAnswer)
 })
@@ -203,6 +205,11 @@ test('XRP that comes beside a token is of an offer of the account, and not for t
     { ...deposit, to: account },
     expect.objectContaining({ to: tagged(7), asset: { unlisted: `USD.${issuer}` } }),
   ])
+})
+
+test('XRP for an offer of ours is not for the tag of whom the payment names', async () => {
+  const paid = payment({ Destination: other, Amount: token }, { delivered_amount: token })
+  expect(await read(paid, payment())).toEqual([{ ...deposit, to: account }, deposit])
 })
 
 test('what is ours and cannot be read is no answer', async () => {
