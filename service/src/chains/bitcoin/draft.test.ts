@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { BITCOIN_INPUTS_MAX } from '../../domain/payouts/bitcoin_inputs.ts'
 import type { BitcoinIntent, Coin, Outflow } from '../../domain/payouts/intent.ts'
 import type { FeeBid, Funds } from '../chain.ts'
 import type { OutputKind } from './addresses.ts'
@@ -139,6 +140,26 @@ describe('draft', () => {
     expect(draft(rules, outflow(550_000n), bid(1_000n), funds(many))).toMatchObject({
       rejection: { code: 'funds' },
     })
+    const most = BigInt(BITCOIN_INPUTS_MAX) * 1_000n - feeFor(vbytesOf(BITCOIN_INPUTS_MAX, ['wpkh']), 1_000n)
+    const all = draft(rules, outflow(most), bid(1_000n), funds(many))
+    expect(all.ok && all.value.inputs.length).toBe(BITCOIN_INPUTS_MAX)
+    expect(draft(rules, outflow(most + 1n), bid(1_000n), funds(many))).toMatchObject({
+      rejection: { code: 'funds' },
+    })
+  })
+
+  test.each([
+    [1_000n, 294n],
+    [10_000n, 680n],
+    [300_000n, 680n],
+  ])('at %i msat/vB change is made from %i satoshi on', (rate, least) => {
+    const spent = 50_000n + feeFor(vbytesOf(1, ['wpkh', 'wpkh']), rate)
+    const change = (rest: bigint) => {
+      const drafted = draft(rules, outflow(50_000n), bid(rate), funds([spent + rest]))
+      return drafted.ok && drafted.value.change
+    }
+    expect(change(least)).toMatchObject({ satoshi: least })
+    expect(change(least - 1n)).toBe(null)
   })
 
   describe('where there are many coins', () => {
@@ -164,6 +185,12 @@ describe('draft', () => {
       expect(taken(600_000n, 5_000n, [...large, ...small.slice(3)])).toEqual([700_000n])
       const costly = costOfInput(5_000n) * 10n - 1n
       expect(taken(600_000n, 5_000n, [...large, ...small, costly])).toEqual([700_000n, 20_001n, 20_000n])
+    })
+
+    test('none do where they would take the fee above the cap', () => {
+      const tight = { ...rules, feeSatoshiMax: feeFor(vbytesOf(1, ['wpkh', 'wpkh']), 5_000n) }
+      const drafted = draft(tight, outflow(600_000n), bid(5_000n), funds([...large, ...small]))
+      expect(drafted.ok && drafted.value.inputs.map(({ satoshi }) => satoshi)).toEqual([700_000n])
     })
 
     test('they make its change larger, which can still double the fee', () => {
@@ -344,6 +371,20 @@ describe('raise', () => {
     }
     expect(attempt.attempt).toBeGreaterThan(5)
     expect(attempt.payment.satoshi).toBe(50_000n)
+  })
+
+  test('change is kept as long as it is not dust where it goes, and spent to the last satoshi', () => {
+    const drafted = draft(rules, outflow(50_000n, 'pkh'), bid(5_000n), funds([60_000n]))
+    if (!drafted.ok) throw new Error(drafted.rejection.message)
+    const raiseTo = (feeSatoshi: bigint, outputs: readonly OutputKind[]) =>
+      raise(rules, drafted.value, bid((feeSatoshi * 1_000n) / vbytesOf(1, outputs)))
+    const least = dustLimit('wpkh')
+    expect(raiseTo(10_000n - least, ['pkh', 'wpkh'])).toMatchObject({ value: { change: { satoshi: least } } })
+    expect(raiseTo(10_001n - least, ['pkh', 'wpkh'])).toMatchObject({
+      value: { change: null, feeSatoshi: 10_000n },
+    })
+    expect(raiseTo(10_000n, ['pkh'])).toMatchObject({ value: { change: null, feeSatoshi: 10_000n } })
+    expect(raiseTo(10_001n, ['pkh'])).toMatchObject({ rejection: { code: 'fee_cap' } })
   })
 
   test('the step above the last attempt does not pass the cap', () => {
