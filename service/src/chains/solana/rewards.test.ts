@@ -96,3 +96,13 @@ test('a node that tells a block and not what it gave by itself gives no answer',
   const silent = nodeAt(103, { getBlock: (slot) => block(Number(slot), { transactionDetails: 'accounts' }) })
   await expect(blocksOf(silent).at(101)).rejects.toThrow('getBlock rewards')
 })
+
+test('what a block takes from an address is no deposit', async () => {
+  const taken = { at: 0, address: us, lamports: -VOTING, isAtEnd: false }
+  const transfers = await transfersToOurs(
+    { hash: 'hash 101', transactions: [], rewards: [taken] },
+    listed,
+    async (addresses) => new Set(addresses),
+  )
+  expect(transfers).toEqual([])
+})
