@@ -39,13 +39,16 @@ test('a ledger yet to come is null, and one that the node forgot is no answer', 
   await expect(readLedger(nodeWith(5, 10), 4)).rejects.toThrow(NoAnswer)
 })
 
-test.each([false, undefined])('a ledger is yet to come while a node calls it validated: %s', async (validated) => {
-  const open = scriptedRpc({
-    ledger: ({ ledger_index: index }) =>
-      index === 'validated' ? ledgerOf(10) : { ...ledgerOf(11), validated },
-  })
-  expect(await readLedger(open, 11)).toBeNull()
-})
+test.each([false, undefined])(
+  'a ledger is yet to come while a node calls it validated: %s',
+  async (validated) => {
+    const open = scriptedRpc({
+      ledger: ({ ledger_index: index }) =>
+        index === 'validated' ? ledgerOf(10) : { ...ledgerOf(11), validated },
+    })
+    expect(await readLedger(open, 11)).toBeNull()
+  },
+)
 
 test('another ledger than the one asked for, or half of one, is no answer', async () => {
   await expect(readLedger(scriptedRpc({ ledger: () => ledgerOf(7) }), 8)).rejects.toThrow(NoAnswer)
