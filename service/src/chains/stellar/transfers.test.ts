@@ -1,4 +1,4 @@
-import { encodeMuxedAccount, encodeMuxedAccountToAddress } from '@stellar/stellar-sdk/base'
+import { encodeMuxedAccount, encodeMuxedAccountToAddress, xdr } from '@stellar/stellar-sdk/base'
 import { expect, test } from 'vitest'
 import { NoAnswer } from './horizon.ts'
 import { transfersToOurs } from './transfers.ts'
@@ -122,6 +122,21 @@ test.each([
   expect(await read(record)).toEqual([{ ...deposit, id: '12884905985:0', to }])
 })
 
+test('of two accounts that end in one transaction each is told with what was left in it', async () => {
+  const { AccountMergeResult, OperationResult, OperationResultTr, TransactionResultResult } = xdr
+  const merged = (stroops: bigint) =>
+    OperationResult.opInner(OperationResultTr.accountMerge(AccountMergeResult.accountMergeSuccess(stroops)))
+  const result = TransactionResultResult.txSuccess([merged(20_000_000n), merged(50_000_000n)])
+  const parts = { feeCharged: 200n, result, ext: xdr.TransactionResultExt.v0() }
+  const result_xdr = new xdr.TransactionResult(parts).toXdr('base64')
+  const merge = { type: 'account_merge', account: sender, into: account, into_muxed: muxed('7') }
+  const ends = ['12884905985', '12884905986'].map((id) => payment({ ...merge, id }, { result_xdr }))
+  expect(await read(...ends)).toEqual([
+    { ...deposit, units: 20_000_000n },
+    { ...deposit, id: '12884905986' },
+  ])
+})
+
 test('a Horizon that contradicts itself is not believed', async () => {
   const wrong = [
     payment({}, { successful: false }),
@@ -158,6 +173,10 @@ test.each([
     payment({ to: nobody, to_muxed: muxed('7', nobody) }),
   ],
   ['mint, of as much as a contract can count', byContract(minted({ to: vault }))],
+  [
+    'transfer to an id of a contract, which has none',
+    byContract(minted({ to: vault, destination_muxed_id: '7' })),
+  ],
   ['asset of a kind that is yet to come', byContract(minted({ to: vault, asset_type: 7, amount: '-1' }))],
   [
     'payment in words that are yet to come',
@@ -169,6 +188,11 @@ test.each([
   ],
 ])("a stranger's %s", async (_, record) => {
   expect(await read(record, payment())).toEqual([deposit])
+})
+
+test('a contract that moves nothing of ours brings no deposit of nothing', async () => {
+  const nothing = { asset_type: 'native', type: 'transfer', from: vault, to: account, amount: '0.0000000' }
+  expect(await read(byContract(nothing), payment())).toEqual([deposit])
 })
 
 test('as much as a contract can count is told to the last digit', async () => {
