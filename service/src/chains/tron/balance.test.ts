@@ -10,9 +10,9 @@ const ANSWERS_A_BLOCK = 250
 const PAID = { height: 1_003, sun: 5 }
 
 /** Somebody pays one of ours in block 1003. Each holds the same before, and the solid block moves on while they are asked. */
-function readerOf(paid: string) {
+function readerOf(paid: string, start = 1_000, answersEach = ANSWERS_A_BLOCK) {
   let answers = 0
-  const solid = () => 1_000 + Math.floor(answers / ANSWERS_A_BLOCK)
+  const solid = () => start + Math.floor(answers / answersEach)
   const txID = 'cd'.repeat(32)
   const value = { owner_address: `41${'ee'.repeat(20)}`, to_address: paid, amount: PAID.sun }
   const payment = {
@@ -42,4 +42,12 @@ test.each([
   const reader = readerOf(holders.at(-1) ?? '')
   const held = await balance(reader, 'TRX:TRX', null, holders.map(base58Of), height)
   expect(held).toBe(BigInt(2_000 * SUN_EACH + sun))
+})
+
+test('a payment that becomes solid between two questions is counted once', async () => {
+  const [paid, other] = [`41${'0a'.repeat(20)}`, `41${'0b'.repeat(20)}`]
+  const reader = readerOf(paid, 1_002, 3)
+  // The third answer of all is the first of the next solid block.
+  await balance(reader, 'TRX:TRX', null, [base58Of(other)], 1_002)
+  expect(await balance(reader, 'TRX:TRX', null, [other, paid].map(base58Of), 1_003)).toBe(19n)
 })
