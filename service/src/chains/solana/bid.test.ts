@@ -27,20 +27,21 @@ const account = (owner: string, data = Buffer.alloc(0), lamports = 10 ** 12) => 
   ...{ lamports, owner, data: [data.toString('base64'), 'base64'] },
 })
 
-async function holdingOfReserve() {
+/** `state` 2 is frozen. */
+async function holdingFor(owner: string, state: 1 | 2 = 1) {
   const data = Buffer.alloc(165)
   data.set(bytesOf(mint), 0)
-  data.set(bytesOf(reserve), 32)
+  data.set(bytesOf(owner), 32)
   data.writeBigUInt64LE(10n ** 12n, 64)
-  data[108] = 1
-  return { address: await holdingOf(reserve, mint), account: account(TOKEN_PROGRAM, data) }
+  data[108] = state
+  return { address: await holdingOf(owner, mint), account: account(TOKEN_PROGRAM, data) }
 }
 
 type Accounts = Readonly<Record<string, ReturnType<typeof account>>>
 
 /** A node at which `prices` were paid of late where the reserve is written, slot by slot. */
 async function bidderAt(prices: readonly number[], cap = feeLamportsMax, more: Accounts = {}) {
-  const holding = await holdingOfReserve()
+  const holding = await holdingFor(reserve)
   const accounts = new Map<unknown, unknown>([
     [payee, account(SYSTEM_PROGRAM)],
     [reserve, account(SYSTEM_PROGRAM)],
@@ -132,4 +133,36 @@ test.each([
   }
   expect(await bidWith(needed)).toMatchObject({ ok: true, value: { holdingRentLamports: 2_039_280n } })
   expect(await bidWith(needed - 1)).toMatchObject({ rejection: { code: 'funds' } })
+})
+
+test('the reserve keeps what its own account has to hold', async () => {
+  const needed = 25_000_000 + 5_000 + 890_880
+  const bidWith = async (lamports: number) =>
+    bid(await bidderAt([], feeLamportsMax, { [reserve]: account(SYSTEM_PROGRAM, undefined, lamports) }), coin)
+  expect(await bidWith(needed)).toMatchObject({ ok: true })
+  expect(await bidWith(needed - 1)).toMatchObject({ rejection: { code: 'funds' } })
+})
+
+test('whoever has no account yet is paid what makes one, or nothing', async () => {
+  const anew = { ...coin, address: 'H8sMJSCQxfKiFTCfDR3DUMLPwcRbM61LGFJ8N4dK3WjS' }
+  const bidder = await bidderAt([])
+  expect(await bid(bidder, { ...anew, units: 890_880n })).toMatchObject({ ok: true })
+  expect(await bid(bidder, { ...anew, units: 890_879n })).toMatchObject({
+    rejection: { code: 'destination' },
+  })
+})
+
+test('where the token of the reserve is frozen, a payout waits', async () => {
+  const frozen = await holdingFor(reserve, 2)
+  const bidder = await bidderAt([], feeLamportsMax, { [frozen.address]: frozen.account })
+  expect(await bid(bidder, token)).toMatchObject({ rejection: { code: 'network' } })
+})
+
+test('a token that leaves a deposit address costs the signature of the reserve as well', async () => {
+  const swept = await holdingFor(payee)
+  const from = { key: { purpose: 'deposit', index: 3 } as const, address: payee }
+  const bidder = await bidderAt([], feeLamportsMax, { [swept.address]: swept.account })
+  const sweep = (outflow: Outflow) => bid(bidder, { ...outflow, kind: 'sweep', address: reserve, from })
+  expect(await sweep(token)).toMatchObject({ value: { feeLamports: 10_000n } })
+  expect(await sweep(coin)).toMatchObject({ value: { feeLamports: 5_000n } })
 })
