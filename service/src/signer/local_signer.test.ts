@@ -96,6 +96,11 @@ test('a row changed in the database after the order was sealed is refused', asyn
   ]) {
     expect(await codeOf(signer, evmIntent({ to: otherEvm }), { ...truth, ...changed })).toBe('seal_broken')
   }
+  for (const kind of ['refund', 'sweep', 'filler'] as const) {
+    const asked = evmIntent({ to: kind === 'refund' ? otherEvm : reserve.evm, units: 1n })
+    const changed = { ...truth, kind, refundAddress: otherEvm }
+    expect(await codeOf(signer, asked, changed), kind).toBe('seal_broken')
+  }
   const other = { ...truth, orderId: 'CB2' }
   expect(await codeOf(signer, evmIntent({ payoutId: 'CB2:1' }), other)).toBe('seal_broken')
   expect(store.records).toEqual([])
@@ -132,7 +137,8 @@ test('each kind goes to its own payee only', async () => {
   expect(await evm('payout', otherEvm)).toBe('not_the_destination')
   expect(await evm('payout', reserve.evm)).toBe('not_the_destination')
   expect(await evm('refund', customerEvm)).toBe('not_the_destination')
-  for (const to of [customerEvm, otherEvm, keys.address('evm', { purpose: 'deposit', index: 0 })]) {
+  const beyond = keys.address('evm', { purpose: 'reserve', index: 16 })
+  for (const to of [customerEvm, otherEvm, keys.address('evm', { purpose: 'deposit', index: 0 }), beyond]) {
     expect(await evm('filler', to, 0n)).toBe('not_the_destination')
     expect(await evm('sweep', to)).toBe('not_the_destination')
   }
@@ -356,6 +362,17 @@ test('a higher attempt that could pay twice, pay more or pay someone else is a c
   expect(await codeOf(signer, bitcoinIntent({ attempt: 2 }), onBitcoin)).toBe('conflict')
 })
 
+test('a higher attempt of a payout on Bitcoin pays neither more nor less', async () => {
+  const { signer } = startSigner()
+  const first = bitcoinIntent()
+  await signed(signer, first, toCustomerBitcoin)
+  for (const more of [1n, -1n]) {
+    const payment = { ...first.payment, satoshi: first.payment.satoshi + more }
+    const raised = bitcoinIntent({ attempt: 2, payment, feeSatoshi: first.feeSatoshi - more })
+    expect(await codeOf(signer, raised, toCustomerBitcoin)).toBe('conflict')
+  }
+})
+
 test('attempts follow one another', async () => {
   const { signer } = startSigner()
   expect(await codeOf(signer, evmIntent({ attempt: 2 }), sealed())).toBe('conflict')
@@ -400,6 +417,8 @@ test('a Bitcoin attempt shares an input with every earlier one, not only the las
       { ...b, satoshi: 61_000_000n },
     ]),
   ).toBe('conflict')
+  const short = { ...b, satoshi: 59_000_000n }
+  expect(await spend(3, [a, short, { ...c, satoshi: 61_000_000n }])).toBe('conflict')
   expect(await spend(3, [c, a])).toBe('signed')
 })
 

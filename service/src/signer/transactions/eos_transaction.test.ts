@@ -108,6 +108,7 @@ test.each([
   ['another chain', { chainId: 'ab'.repeat(32) }],
   ['another account', { account: 'devnetfaucet' }],
   ['a deposit key', { from: { purpose: 'deposit', index: 0 } }],
+  ['another key of the reserve', { from: { purpose: 'reserve', index: 1 } }],
   ['257 bytes of memo', { payment: { to: customerEos, memo: `${'ä'.repeat(128)}a`, units: 1n } }],
   ['half a second', { expirationMs: 1_790_000_061_500 }],
   ['no time at all', { expirationMs: 1_790_000_000_000 }],

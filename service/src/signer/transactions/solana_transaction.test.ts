@@ -129,6 +129,16 @@ test.each([
   ['a change key', { from: { purpose: 'change', index: 0 } }, 'malformed'],
   ['another payer for coin', { from: depositKey }, 'malformed'],
   ['a payer who has nothing to do with it', { payer: depositKey, token: usdcSolana }, 'malformed'],
+  [
+    'another reserve key as payer',
+    { from: depositKey, payer: { purpose: 'reserve', index: 1 }, token: usdcSolana },
+    'malformed',
+  ],
+  [
+    'the reserve as payer for another reserve key',
+    { from: { purpose: 'reserve', index: 1 }, token: usdcSolana },
+    'malformed',
+  ],
   ['another life than the network gives', { lastHeight: 1_152 }, 'malformed'],
   ['a shorter life', { lastHeight: 1_149 }, 'malformed'],
 ] as const)('%s is not signed', async (_, changes, code) => {
