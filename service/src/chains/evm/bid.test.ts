@@ -89,6 +89,31 @@ test('a recipient that burns more than anybody should is at fault, whatever the 
   }
 })
 
+test('a sweep that takes more than anything should waits, because nobody but us is at fault', async () => {
+  expect(await gasOrCode(30_000_000n, sweep, { asked: 480_000 })).toBe(600_000n)
+  expect(await gasOrCode(30_000_000n, sweep, { asked: 480_001 })).toBe('network')
+})
+
+test.each([
+  ['a payout', payout, 'destination'],
+  ['a sweep', sweep, 'network'],
+])('%s to which the token answers false is refused', async (_what, wanted, code) => {
+  const refuses = (call: unknown) => word(JSON.stringify(call).includes('70a08231') ? 10n ** 12n : 0n)
+  const rpc = scriptedNode({ ...quiet, eth_estimateGas: () => hex(40_000), eth_call: refuses })
+  expect(await bid(bidderOver(rpc), wanted)).toMatchObject({ ok: false, rejection: { code } })
+})
+
+test('the reserve has what a payout of coin moves and the gas beside it', async () => {
+  const needed = coin.units + 21_000n * 33n
+  const bidWith = (held: bigint) => {
+    const eth_getBalance = () => `0x${held.toString(16)}`
+    const node = { ...quiet, eth_getBalance, eth_estimateGas: () => hex(21_000), eth_getCode: () => '0x' }
+    return bid(bidderOver(scriptedNode(node)), coin)
+  }
+  expect(await bidWith(needed)).toMatchObject({ ok: true })
+  expect(await bidWith(needed - 1n)).toMatchObject({ rejection: { code: 'funds' } })
+})
+
 test('coin for a contract that makes use of our gas is refused where a token of as much gas is not', async () => {
   const code = '0x6000'
   expect(await gasOrCode(300_000n, coin, { asked: 55_000, code })).toBe(80_000n)

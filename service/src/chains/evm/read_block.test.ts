@@ -199,8 +199,8 @@ describe('a transfer of a listed token that no balance confirms', () => {
   }
   const short: Script = { ...receipts({ logs: [transfer] }), eth_call: () => word('0') }
 
-  test('is told as not listed: the contract says what is not so', async () => {
-    const told = await read(short, listed).block
+  test.each(['0', '64'])('is told as not listed: 0x%s before and after are none of it', async (held) => {
+    const told = await read({ ...short, eth_call: () => word(held) }, listed).block
     expect(told?.transfers.map(({ id, asset }) => [id, typeof asset])).toEqual([
       [`${hash('a')}:call:0`, 'string'],
       [`${hash('a')}:log:0`, 'object'],
