@@ -65,3 +65,16 @@ test('a branch that was left meanwhile says nothing of a balance', async () => {
 test('where every block moves something nobody can say what is held', async () => {
   await expect(heldAt(FIRST, () => true)).rejects.toThrow('more moves than balances can be asked for')
 })
+
+test('a balance of a block that another one has taken the place of is asked for again', async () => {
+  const left = { ...infoAt(FIRST - 2, FIRST), head_block_id: idOf(FIRST).replace('ab', 'cd') }
+  const infos = [left, infoAt(FIRST - 2, FIRST)]
+  const balances = ['0.0012 EOS', '0.0007 EOS']
+  const rpc = scriptedNode({
+    'chain/get_info': () => (infos.length > 1 ? infos.shift() : infos[0]),
+    'chain/get_currency_balance': () => [balances.length > 1 ? balances.shift() : balances[0]],
+    'trace_api/get_block': ({ block_num }) => tracedBlock(block_num as number, 'pending', []),
+  })
+  const held = balance({ rpc, blocks: blocksOf(rpc, CHAIN_ID) }, 'EOS:EOS', new Set([ACCOUNT]), FIRST - 2)
+  expect(await held).toBe(BigInt(START))
+})
