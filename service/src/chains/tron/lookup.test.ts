@@ -156,3 +156,14 @@ test('a block that no longer has it, another answer and none are no answer', asy
   )
   await expect(find({ 'wallet/getblock': () => ({}) })).rejects.toThrow()
 })
+
+test('one that gets into a block between two questions is found there', async () => {
+  let asked = 0
+  const isMined = () => asked++ > 0
+  const status = await find({
+    'wallet/gettransactionfrompending': () => (isMined() ? {} : { txID: hash }),
+    'wallet/gettransactioninfobyid': () => (isMined() ? { id: hash, blockNumber: 40, fee: 345_000 } : {}),
+    'wallet/getblockbynum': () => blockAt(40, 120_000, [{ txID: hash, ret: [{ contractRet: 'SUCCESS' }] }]),
+  })
+  expect(status).toMatchObject({ where: 'block', succeeded: true })
+})
