@@ -155,3 +155,36 @@ test.each([
   expect(status).toMatchObject({ where: 'block', succeeded: false, cost: { units: 5_000n } })
   expect(status.where === 'block' && status.fault).toBe(fault)
 })
+
+test('one in a block that is not final yet waits, and one that nobody has heard of is nowhere', async () => {
+  const find = (value: unknown) => {
+    const node = scriptedNode({
+      ...behind,
+      getSignatureStatuses: () => ({ context: { slot: 1_150 }, value }),
+    })
+    return lookup(node, blocksOf(node), 'SOL:SOL', signature)
+  }
+  expect(await find([{ slot: 1_149, confirmationStatus: 'processed', err: null }])).toEqual({
+    where: 'mempool',
+  })
+  expect(await find([null])).toEqual({ where: 'absent' })
+  await expect(find([])).rejects.toThrow(NoAnswer)
+})
+
+test('a payment that makes an account costs its rent as well, less what somebody had sent there', async () => {
+  const made = {
+    ...{ accountIndex: 1, mint: 'a mint', owner: 'somebody', programId: 'a program' },
+    uiTokenAmount: { amount: '7' },
+  }
+  const meta = {
+    ...{ err: null, fee: 5_000, preBalances: [9_000_000, 900_000], postBalances: [7_855_720, 2_039_280] },
+    ...{ preTokenBalances: [], postTokenBalances: [made] },
+  }
+  const node = scriptedNode({
+    getSlot: () => 1_300,
+    getBlock: (slot) => block(Number(slot)),
+    getTransaction: () => ({ slot: 1_200, meta }),
+  })
+  const status = await lookup(node, blocksOf(node), 'SOL:SOL', signature)
+  expect(status).toMatchObject({ where: 'block', succeeded: true, cost: { units: 1_144_280n } })
+})
