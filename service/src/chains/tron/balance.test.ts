@@ -51,3 +51,25 @@ test('a payment that becomes solid between two questions is counted once', async
   await balance(reader, 'TRX:TRX', null, [base58Of(other)], 1_002)
   expect(await balance(reader, 'TRX:TRX', null, [other, paid].map(base58Of), 1_003)).toBe(19n)
 })
+
+test('what a transaction costs its sender is taken off TRX, and off no token', async () => {
+  const [holder, token, txID] = [`41${'0a'.repeat(20)}`, `41${'0b'.repeat(20)}`, 'cd'.repeat(32)]
+  const value = { owner_address: holder, contract_address: token }
+  const call = {
+    txID,
+    ret: [{ contractRet: 'REVERT' }],
+    raw_data: { contract: [{ type: 'TriggerSmartContract', parameter: { value } }] },
+  }
+  const rpc = scriptedNode({
+    'wallet/getblock': ({ id_or_num: height }) =>
+      blockAt(Number(height), 3_000 * Number(height), height === '1003' ? [call] : []),
+    'wallet/gettransactioninfobyblocknum': () => [{ id: txID, fee: 345_000, result: 'FAILED' }],
+    'walletsolidity/getblock': () => blockAt(1_002, 3_006_000),
+    'walletsolidity/getaccount': ({ address }) => ({ address, balance: 1_000_000 }),
+    'walletsolidity/triggerconstantcontract': () => ({ constant_result: ['7'.padStart(64, '0')] }),
+  })
+  const heldOf = (asset: 'TRX:TRX' | 'USDT:TRC20', contract: string | null) =>
+    balance({ rpc, blocks: blocksOf(rpc) }, asset, contract, [base58Of(holder)], 1_003)
+  expect(await heldOf('TRX:TRX', null)).toBe(655_000n)
+  expect(await heldOf('USDT:TRC20', token)).toBe(7n * 10n ** 12n)
+})

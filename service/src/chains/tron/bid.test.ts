@@ -82,6 +82,24 @@ test('the reserve has what a payout may cost at most', async () => {
   expect(short).toMatchObject({ ok: false, rejection: { code: 'funds' } })
 })
 
+test.each([
+  ['whoever is refused alone is no destination', payout, [payee], 'destination'],
+  ['who pays for all who are refused waits', payout, [payee, reserve], 'network'],
+  ['a sweep that is refused waits', sweep, [reserve], 'network'],
+])('of a token that refuses, %s', async (_, outflow, refused, code) => {
+  const { rpc, ...others } = bidderAt(60_000_000n)
+  const refusing: typeof rpc = {
+    ...rpc,
+    post: async (path, asked) => {
+      const data = String((asked as { data?: unknown }).data)
+      const isRefused = refused.some((each) => data.startsWith(`a9059cbb${wordOf(hexOf(each))}`))
+      return isRefused ? { result: { result: true, message: 'REVERT' } } : rpc.post(path, asked)
+    },
+  }
+  const bidder = { ...others, rpc: refusing }
+  expect(await bid(bidder, outflow)).toMatchObject({ ok: false, rejection: { code } })
+})
+
 test('a sweep brings no gas for a reserve that others would have emptied', async () => {
   expect(await limitOf(sweep, 60n)).toBe(8_428_500n)
 })

@@ -20,3 +20,23 @@ test('of the blocks that were read the last 256 are remembered, which is further
   expect(await named(1)).toMatchObject({ height: 1 })
   expect(asked).toEqual(['1'])
 })
+
+test('a block whose results are asked for while another takes its place is read again', async () => {
+  const txID = 'cd'.repeat(32)
+  const tx = {
+    txID,
+    ret: [{ contractRet: 'SUCCESS' }],
+    raw_data: { contract: [{ type: 'AccountCreateContract', parameter: { value: {} } }] },
+  }
+  const first = blockAt(9, 27_000, [tx])
+  const other = { ...first, blockID: `${first.blockID.slice(0, 16)}${'ef'.repeat(24)}` }
+  let asked = 0
+  const blocks = blocksOf(
+    scriptedNode({
+      'wallet/getblock': () => (asked++ === 0 ? first : other),
+      'wallet/gettransactioninfobyblocknum': () => [{ id: txID }],
+    }),
+  )
+  await expect(blocks.at(9)).rejects.toThrow('read it again')
+  expect((await blocks.at(9))?.hash).toBe(other.blockID)
+})
