@@ -112,10 +112,11 @@ test('lamports that somebody sent to where a token is to lie keep nobody from be
   const place = await holdingOf(payee, mint)
   const sent = { [place]: account(SYSTEM_PROGRAM, Buffer.alloc(0), 900_000) }
   expect(await bid(await bidderAt([], feeLamportsMax, sent), token)).toMatchObject({ ok: true })
-  const strange = { [place]: account(mint) }
-  expect(await bid(await bidderAt([], feeLamportsMax, strange), token)).toMatchObject({
-    rejection: { code: 'destination' },
-  })
+  const givenAway = (await holdingFor(reserve)).account
+  for (const there of [account(mint), givenAway]) {
+    const bidder = await bidderAt([], feeLamportsMax, { [place]: there })
+    expect(await bid(bidder, token)).toMatchObject({ rejection: { code: 'destination' } })
+  }
 })
 
 test.each([
