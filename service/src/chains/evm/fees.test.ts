@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { priceWithin, raisedPrice } from './fees.ts'
+import { askedFees, priceWithin, raisedPrice } from './fees.ts'
+import { refusal, scriptedNode } from './testing/scripted_node.ts'
 
 const wei = fc.bigInt({ min: 1n, max: 10n ** 15n })
 const price = fc
@@ -50,4 +51,19 @@ test('a first price has room for the base fee to double, up to the cap', () => {
   expect(paid(150n)).toMatchObject({ value: { maxFeePerGasWei: 150n, maxPriorityFeePerGasWei: 10n } })
   expect(paid(110n)).toMatchObject({ value: { maxFeePerGasWei: 110n, maxPriorityFeePerGasWei: 10n } })
   expect(paid(109n)).toMatchObject({ ok: false, rejection: { code: 'fee_cap' } })
+})
+
+test('where a node advises no tip, it is what the price of gas leaves above the base fee', async () => {
+  const hash = `0x${'b'.repeat(64)}`
+  const header = { number: '0x1', hash, parentHash: hash, timestamp: '0x1', baseFeePerGas: '0x10' }
+  const ask = (code: number, message: string) =>
+    askedFees(
+      scriptedNode({
+        eth_getBlockByNumber: () => header,
+        eth_maxPriorityFeePerGas: () => refusal(code, message),
+        eth_gasPrice: () => '0x13',
+      }),
+    )
+  expect(await ask(-32_601, 'Method not found')).toEqual({ baseWei: 16n, tipWei: 3n })
+  await expect(ask(-32_000, 'busy'), 'it may advise one when asked again').rejects.toThrow('busy')
 })
