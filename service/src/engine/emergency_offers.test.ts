@@ -77,7 +77,7 @@ function board(lockOffered: boolean, knowsEther = true, reserve = usdt(1_000_000
     headHeight: () => 9,
     reserve: () => reserve,
     setAside: (_, work) => work(),
-    payoutCost: () => btc(1_000n),
+    payoutCost: ({ id }) => (id === BTC.id ? btc(1_000n) : null),
     costOf: ({ id }, cost) => (knowsEther ? amountOf(id, cost.units) : null),
     isLockOffered: (sinceMs) => lockOffered && sinceMs === 900_000,
     read: (from, to) => ({
@@ -119,6 +119,14 @@ test('who paid rightly has the locked rate for an hour after he was first asked'
     const state = { status: 'EMERGENCY', reasons: ['NETWORK_PROBLEM', other] } as const
     expect(locked({ ...stuck, state, firstEmergencyAtMs: 5_000_000 }, 900_000), other).toBe(true)
   }
+})
+
+test('a late deposit takes the market, though the rate is still offered to others', () => {
+  const late: Order = {
+    ...paid(10_000_000n),
+    state: { status: 'EMERGENCY', reasons: ['LATE_DEPOSIT', 'UNDERPAID'] },
+  }
+  expect(emergencyOffers(late, board(true)).continue?.to).toEqual(usdt(4_995n))
 })
 
 test('a float order has no locked rate to go on at', () => {
@@ -172,6 +180,30 @@ test('a refund pays for the payouts and refunds that failed before it', () => {
   const failed = { payouts: amountOf('ETH:ETH', 30_000n), refunds: btc(2_000n) }
   const { refund } = emergencyOffers({ ...paid(5_000_000n), failedCosts: failed }, board(true))
   expect(refund).toEqual({ amount: btc(4_967_000n), networkFee: btc(33_000n) })
+})
+
+test('a refund is rounded down to what can be shown, and what is left over is of its cost', () => {
+  const { terms, deposits, ...rest } = paid(0n, 'float')
+  const ether = (wei: bigint) => amountOf('ETH:ETH', wei)
+  const refundOf = (received: bigint, cost: bigint) => {
+    const order: Order = {
+      ...rest,
+      terms: { ...terms, from: 'ETH:ETH', asks: ether(10n ** 18n), tolerance: ether(0n) },
+      deposits: deposits.map((deposit) => ({ ...deposit, amount: ether(received) })),
+      failedCosts: nothingFailed({ from: 'ETH:ETH', to: USDT.id }),
+    }
+    const market = { ...board(true), payoutCost: () => ether(cost), read: () => refuse(noPrice) }
+    return emergencyOffers(order, market).refund
+  }
+  const step = 10n ** 10n
+  expect(refundOf(10n ** 18n + step - 1n, 5n * step)).toEqual({
+    amount: ether(10n ** 18n - 5n * step),
+    networkFee: ether(6n * step - 1n),
+  })
+  // The least that is paid out is paid back as well, and no less.
+  const { minPayout } = assetOf('ETH:ETH')
+  expect(refundOf(minPayout + 5n * step, 5n * step)?.amount).toEqual(ether(minPayout))
+  expect(refundOf(minPayout + 5n * step - 1n, 5n * step)).toBeNull()
 })
 
 test('who lets payouts fail until nothing is left is offered nothing any more', () => {

@@ -90,3 +90,52 @@ test('what would be refused because of its fee is quoted to nobody until that fa
   await refresh([])
   expect(both()).toEqual([coin, token])
 })
+
+/** Ether of the `figure`th figures, while `lastDrawn` was the last number of one that had been drawn. */
+const told = (figure: number, lastDrawn: number) => ({
+  reserves: [
+    { asset: 'ETH:ETH' as const, spendable: 1_000n, payoutCost: 0n, isAboveFeeCap: false, atMs: 0, figure },
+  ],
+  lastDrawn,
+})
+
+test('what is being settled is taken off all figures but those that were begun after it had ended', async () => {
+  const reserves = openFreeReserves()
+  const spendableOf = async (figure: number, lastDrawn: number) => {
+    await reserves.refresh(async () => told(figure, lastDrawn))
+    return reserves.get('ETH:ETH')?.spendable
+  }
+  expect(await spendableOf(1, 1)).toBe(1_000n)
+  const work = Promise.withResolvers<void>()
+  const settled = reserves.setAside(amountOf('ETH:ETH', 300n), () => work.promise)
+  expect(await spendableOf(2, 2), 'while it goes on').toBe(700n)
+  await reserves.refresh(async () => {
+    const read = told(3, 3)
+    work.resolve()
+    await settled
+    return read
+  })
+  expect(reserves.get('ETH:ETH')?.spendable, 'when it ends while they are read').toBe(700n)
+  // The fourth may have been begun in the moment between that reading and its end.
+  expect(await spendableOf(4, 4)).toBe(700n)
+  expect(await spendableOf(5, 5)).toBe(1_000n)
+})
+
+test('what was not settled after all is free again at once, and nothing else with it', async () => {
+  const reserves = openFreeReserves()
+  await reserves.refresh(async () => told(1, 1))
+  const spendable = () => reserves.get('ETH:ETH')?.spendable
+  const setAside = (units: bigint, isUndone: boolean) =>
+    reserves.setAside(
+      amountOf('ETH:ETH', units),
+      async () => {},
+      () => isUndone,
+    )
+  await setAside(300n, false)
+  expect(spendable()).toBe(700n)
+  await setAside(200n, true)
+  expect(spendable()).toBe(700n)
+  const failed = reserves.setAside(amountOf('ETH:ETH', 50n), () => Promise.reject(new Error('maybe settled')))
+  await expect(failed).rejects.toThrow('maybe settled')
+  expect(spendable(), 'nobody knows what became of it').toBe(650n)
+})

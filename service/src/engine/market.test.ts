@@ -1,7 +1,9 @@
 import { expect, test } from 'vitest'
 import type { Clock } from '../clock.ts'
 import { type AssetId, assetOf, assets } from '../domain/catalog/assets.ts'
+import type { CurrencyCode } from '../domain/catalog/currencies.ts'
 import { amountOf } from '../domain/money/amount.ts'
+import { convert } from '../domain/money/rate.ts'
 import { quote, quoteReceived } from '../domain/quotes/quote.ts'
 import type { UsdPrice } from '../prices/price_source.ts'
 import { defaultPolicy } from './default_policy.ts'
@@ -121,4 +123,45 @@ test('an asset of which no look has told is not offered, though its chain is loo
   await market.refresh()
   expect(market.isOffered(assetOf('ETH:ETH'))).toBe(true)
   expect(market.isOffered(assetOf('USDC:ERC20'))).toBe(false)
+})
+
+test('a market has the prices of both, the fee of its kind, and of what it pays out the cost and what may be quoted', async () => {
+  const head = { height: 1, hash: 'h', node_height: 1, looked_at_ms: 0, looked_wall_ms: 1 }
+  const row = { at_ms: 0, figure: 1 }
+  const reserves = [
+    { ...row, asset: 'BTC:BTC', spendable: 500_000n, payout_cost: 2_000n },
+    // Gas for ten payouts: enough for the token to be quoted, and nothing of it is sold.
+    { ...row, asset: 'ETH:ETH', spendable: 10n ** 16n, payout_cost: 10n ** 15n },
+    { ...row, asset: 'USDT:ERC20', spendable: 7_000n, payout_cost: 10n ** 15n },
+  ]
+  const usd: Partial<Record<CurrencyCode, bigint>> = { BTC: 60_000n, ETH: 3_000n, USDT: 2n }
+  const market = marketBoard({
+    db: databaseTelling({ chain_heads: ['BTC', 'ETH'].map((chain) => ({ ...head, chain })), reserves }),
+    clock: { nowMs: () => 0, wallMs: () => 1 } as Clock,
+    prices: { usd: (currency) => usd[currency] ?? null },
+    policy: { ...defaultPolicy, fees: { fixed: 110n, float: 40n } },
+    assets: new Set(assets.map(({ id }) => id)),
+  })
+  await market.refresh()
+  const read = (from: AssetId, to: AssetId, rateType: 'fixed' | 'float') => {
+    const found = market.read(assetOf(from), assetOf(to), rateType)
+    if (!found.ok) throw new Error(found.rejection.message)
+    const { fee, networkFee, reserve, mid } = found.value
+    const one = amountOf(from, 10n ** BigInt(assetOf(from).decimals))
+    return { fee, networkFee: networkFee.units, reserve: reserve.units, mid: convert(one, mid, 'down').units }
+  }
+  // The gas, 0.001 ETH, is three dollars, and a unit of this USDT is two.
+  const token = { networkFee: 15n * 10n ** 17n, reserve: 7_000n, mid: 30_000n * 10n ** 18n }
+  expect(read('BTC:BTC', 'USDT:ERC20', 'fixed')).toEqual({ fee: 110n, ...token })
+  expect(read('BTC:BTC', 'USDT:ERC20', 'float')).toEqual({ fee: 40n, ...token })
+  expect(read('USDT:ERC20', 'ETH:ETH', 'float')).toEqual({
+    fee: 40n,
+    networkFee: 10n ** 15n,
+    reserve: 0n,
+    mid: (2n * 10n ** 18n) / 3_000n,
+  })
+  expect(market.reserve(assetOf('ETH:ETH')), 'what is accepted may use it').toEqual(
+    amountOf('ETH:ETH', 10n ** 16n),
+  )
+  expect(read('ETH:ETH', 'BTC:BTC', 'fixed')).toMatchObject({ networkFee: 2_000n, reserve: 460_000n })
 })

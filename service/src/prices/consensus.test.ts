@@ -27,6 +27,19 @@ describe('the median', () => {
   })
 })
 
+describe('the distance', () => {
+  test('is a share of the reference, whether the price lies above it or below, to 0.01 %', () => {
+    const isIn = (price: bigint, percent: number) => isWithin(price, 10_000n, percent)
+    expect([isIn(9_000n, 10), isIn(8_999n, 10), isIn(11_000n, 10), isIn(11_001n, 10)]).toEqual([
+      true,
+      false,
+      true,
+      false,
+    ])
+    expect([isIn(10_025n, 0.25), isIn(10_026n, 0.25)]).toEqual([true, false])
+  })
+})
+
 describe('the agreement', () => {
   test('of an even number is the mean of the middle two', () => {
     expect(agreed([1000n, 1002n, 1004n, 1010n])).toBe(1003n)
@@ -50,6 +63,11 @@ describe('the agreement', () => {
   test('needs a majority: two camps are no price', () => {
     expect(agreed([1000n, 1000n, 1000n, 2000n, 2000n, 2000n])).toBeNull()
     expect(agree(votesOf([900n, 950n, 990n, 1000n, 1010n, 1100n, 1200n]), rules, NOW_MS)).toMatchObject({
+      usd: null,
+      because: 'no_majority',
+    })
+    // Half of them lie in the band, and half is none.
+    expect(agree(votesOf([900n, 990n, 1000n, 1010n, 1100n, 1200n]), rules, NOW_MS)).toMatchObject({
       usd: null,
       because: 'no_majority',
     })

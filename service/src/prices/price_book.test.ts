@@ -190,8 +190,10 @@ describe('age', () => {
     at(3).says = { BTC: { usd: usd(65030), ageMs: 40_000 } }
     await book.refresh()
     expect(book.usd('BTC')).toBe(usd(65015))
+    expect(book.ageMs('BTC'), 'of the oldest word that it rests on').toBe(40_000)
     pass(5_001)
     expect(book.usd('BTC'), 'the old one no longer counts').toBe(usd(65010))
+    expect(book.ageMs('BTC')).toBe(5_001)
     expect(book.explain('BTC').sources[3]).toMatchObject({ verdict: 'too_old', ageMs: 45_001 })
   })
 })
@@ -241,6 +243,33 @@ describe('a jump', () => {
     allSay('BTC', 66000)
     await book.refresh()
     expect(book.usd('BTC')).toBe(usd(66000))
+    expect(book.explain('BTC').jump).toBeNull()
+    allSay('BTC', 59400)
+    await book.refresh()
+    expect(book.usd('BTC'), 'a fall').toBe(usd(59400))
+  })
+
+  test('is measured by the price it came from: a little more than the limit is beyond it, up or down', async () => {
+    for (const price of [66_010, 53_990]) {
+      const { book, allSay } = scene(3)
+      allSay('BTC', 60000)
+      await book.refresh()
+      allSay('BTC', price)
+      await book.refresh()
+      expect(book.usd('BTC'), String(price)).toBeNull()
+    }
+  })
+
+  test('that goes on is believed where each refresh is near the one before it', async () => {
+    const { book, allSay } = scene(3)
+    allSay('BTC', 60000)
+    await book.refresh()
+    for (const price of [70000, 76500, 83500]) {
+      expect(book.usd('BTC')).not.toBe(usd(price))
+      allSay('BTC', price)
+      await book.refresh()
+    }
+    expect(book.usd('BTC')).toBe(usd(83500))
   })
 
   test('beyond it stops quoting until three refreshes in a row agree; then it is the price', async () => {

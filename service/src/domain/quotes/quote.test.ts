@@ -392,12 +392,19 @@ describe('at one dollar each and without any cost', () => {
     })
     assert(less !== null, 'it is worth a payout')
     expect(showRate(less.rate)).toBe('0.8')
+    const thirty = quoteAtRate(one.mid, exactly('USDT:BEP20', '30'), 0n, one.networkFee)
+    const uneven = thirty && quoteLess(thirty, exactly('USDC:ERC20', '10'))
+    assert(uneven !== null, 'it is worth a payout')
+    // Two thirds, raised: what was received times the rate reaches what is paid.
+    expect(showRate(uneven.rate)).toBe('0.666666666666667')
   })
 
   test('what else has to be paid leaves exactly the least payout, or nothing', () => {
     const quoted = quoteAtRate(one.mid, exactly('USDT:BEP20', '20'), 0n, one.networkFee)
     assert(quoted !== null, 'it is worth a payout')
     expect(quoteLess(quoted, exactly('USDC:ERC20', '19'))?.to).toEqual(exactly('USDC:ERC20', '1'))
+    const dear = exactly('USDC:ERC20', '21')
+    expect(quoteLess({ ...quoted, from: exactly('USDT:BEP20', '30') }, dear)).toBeNull()
     for (const cost of ['19.000001', '20', '21'])
       expect(quoteLess(quoted, exactly('USDC:ERC20', cost))).toBeNull()
   })

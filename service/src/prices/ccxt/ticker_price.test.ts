@@ -45,6 +45,14 @@ test.each<[string, Ticker]>([
   expect(priceOf(ticker, rules)).toMatchObject({ ok: false, rejection: { code: 'price_missing' } })
 })
 
+test.each<Ticker>([
+  { ask: '65000.5', last: '65000' },
+  { bid: '64999.5', last: '65000' },
+])('one side of a book is no price either where none was looked for: %o', (ticker) => {
+  const rules = { spreadPercentMax: 2, tellsBook: false }
+  expect(priceOf(ticker, rules)).toMatchObject({ ok: false, rejection: { code: 'price_missing' } })
+})
+
 test('a spread of exactly the limit is a price', () => {
   expect(priceOf({ bid: '99', ask: '101' }, { spreadPercentMax: 2, tellsBook: true })).toEqual({
     ok: true,
