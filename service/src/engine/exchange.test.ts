@@ -75,11 +75,12 @@ function openMarket(prices: Prices = stage.world.prices, held = 50_000n * USDT) 
     /** A watcher whose clock is ahead looks, and before it writes down what it has seen `meanwhile` happens. */
     lookAhead: async (aheadMs: number, meanwhile: () => Promise<unknown>) => {
       const clock = { ...world.clock, nowMs: () => world.clock.nowMs() + aheadMs }
-      const estimatePayout: Chain['estimatePayout'] = async (asset) => {
-        if (asset === 'ETH:ETH') await meanwhile()
-        return chain.estimatePayout(asset)
+      const transaction: Database['transaction'] = async (work) => {
+        const seen = await stage.db.transaction(work)
+        await meanwhile()
+        return seen
       }
-      await saveReserves({ ...world, clock }, { ...chain, estimatePayout }, 100, 0)
+      await saveReserves({ ...world, clock, db: { ...stage.db, transaction } }, chain, 100, 0)
       await market.refresh()
     },
   }
@@ -137,6 +138,19 @@ test('what was settled while a watcher looked is taken off what it has seen, wha
   await look()
   const settled = await paidOrder(30_000n * USDT)
   await lookAhead(2_000, exchange)
+  const tooLarge = await paidOrder(20_000n * USDT + 1n)
+  await exchange()
+  expect(await areSettled([settled, tooLarge])).toEqual([true, false])
+})
+
+test('nor is it forgotten when figures from before are read once more in between', async () => {
+  const { exchange, look, lookAhead, refresh } = openMarket()
+  await look()
+  const settled = await paidOrder(30_000n * USDT)
+  await lookAhead(0, async () => {
+    await exchange()
+    await refresh()
+  })
   const tooLarge = await paidOrder(20_000n * USDT + 1n)
   await exchange()
   expect(await areSettled([settled, tooLarge])).toEqual([true, false])

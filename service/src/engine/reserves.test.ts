@@ -98,6 +98,12 @@ test('what is promised of one asset is not there for others to be promised, and 
   expect(reserves.map(({ payoutCost }) => payoutCost)).toEqual([9n, 9n, 9n])
 })
 
+test('what the chain never lets go is not there to be promised, and is of its own coin only', async () => {
+  const { chain } = ethereum({ 'ETH:ETH': 7n, 'USDT:ERC20': 1_000n })
+  await saveReserves(stage.world, { ...chain, lockedUnits: async () => 5n }, 100, 0)
+  expect(await spendable()).toMatchObject({ 'ETH:ETH': 2n, 'USDT:ERC20': 1_000n })
+})
+
 test('a payout in bitcoin is taken off once, from its plan to its end', async () => {
   for (const index of [0, 1, 2]) await mineCoin(`coin-${index}`, 100n)
   const order = await placeOrder(stage, 'ETH:ETH', 'BTC:BTC', { asks: ETHER, promises: 150n })
