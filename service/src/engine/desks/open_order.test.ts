@@ -2,13 +2,16 @@ import { randomInt } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { insertAddresses } from '../../db/addresses.ts'
 import type { Database } from '../../db/database.ts'
+import { findOrder } from '../../db/orders.ts'
 import { insertRateLocks } from '../../db/rate_locks.ts'
-import { assets } from '../../domain/catalog/assets.ts'
+import { assetOf, assets } from '../../domain/catalog/assets.ts'
 import type { AddressFamily } from '../../domain/catalog/networks.ts'
 import { amountOf } from '../../domain/money/amount.ts'
 import { rateBetween } from '../../domain/money/rate.ts'
 import { accept } from '../../domain/outcome.ts'
+import { shareOf } from '../../domain/quotes/quote.ts'
 import { marketBoard } from '../market.ts'
+import type { Policy } from '../policy.ts'
 import { type BooksStage, openBooksStage } from '../testing/books_stage.ts'
 import type { DeskWorld } from '../world.ts'
 import type { CreateRequest, Desk } from './desk.ts'
@@ -44,13 +47,14 @@ function addAddresses(family: AddressFamily, from: number, count: number): Promi
 type Query = Database['query']
 
 /** The desk, with every statement going through `line`; `sizes` are how many orders each creating statement carried. */
-async function openStageDesk(line: (next: Query) => Query = (next) => next) {
+async function openStageDesk(line: (next: Query) => Query = (next) => next, changes: Partial<Policy> = {}) {
   const sizes: number[] = []
   const query: Query = (text, values) => {
     if (text.includes('INSERT INTO orders')) sizes.push(JSON.parse(String(values?.[1])).length)
     return stage.db.query(text, values)
   }
-  const { clock, prices, policy, chains } = stage.world
+  const { clock, prices, chains } = stage.world
+  const policy: Policy = { ...stage.world.policy, ...changes }
   const db: Database = { ...stage.db, query: line(query) }
   const market = marketBoard({ db, clock, prices, policy, assets: new Set(assets.map(({ id }) => id)) })
   await market.refresh()
@@ -58,11 +62,12 @@ async function openStageDesk(line: (next: Query) => Query = (next) => next) {
     ...stage.world,
     db,
     market,
+    policy,
     chains: new Map([...chains].map(([id, chain]) => [id, { ...chain, parseAddress: accept }])),
     seal: ({ orderId }) => `seal of ${orderId}`,
     tokenOf: (orderId) => `token of ${orderId}`,
     randomDigits: (count) => String(randomInt(10 ** count)).padStart(count, '0'),
-    randomId: () => 'an id',
+    randomId: () => 'an_id',
   }
   return { desk: openDesk(world), sizes, world }
 }
@@ -291,6 +296,81 @@ test('a fixed order keeps to its lock, by its id or by pair and amount', async (
     null,
     'RATE_EXPIRED',
   ])
+})
+
+test('an order has the terms of its quote, and what the policy says of such an order', async () => {
+  const { desk, world } = await openStageDesk(undefined, {
+    ...{ fees: { fixed: 110n, float: 40n }, lockMs: 600_000, floatOpenMs: 300_000 },
+    ...{ tolerance: 33n, slippage: 150n, largeDeposits: { BTC: '0.5' } },
+  })
+  const nowMs = world.clock.nowMs()
+  const termsOf = async (key: string, more: Partial<CreateRequest>) => {
+    const created = await create(desk, key, more)
+    return created.ok ? (await findOrder(stage.db, created.value.order.order_id))?.terms : undefined
+  }
+  const float = await termsOf('float', { amount: '0.49999999' })
+  const cost = world.market.payoutCost(assetOf('ETH:ETH'))
+  expect(float).toMatchObject({
+    ...{ feeShare: 40n, networkFee: cost, slippage: 150n, requiredConfirmations: 3 },
+    // 0.33 %, of which not even the last unit is given away.
+    ...{ expiresAtMs: nowMs + 300_000, tolerance: amountOf('BTC:BTC', 164_999n) },
+  })
+  expect(float?.fee).toEqual(float && shareOf(float.promises, 40n, 'up'))
+  expect(await termsOf('large', { amount: '0.5' })).toMatchObject({ requiredConfirmations: 6 })
+  expect(await termsOf('fixed', { rateType: 'fixed' })).toMatchObject({
+    ...{ feeShare: 110n, expiresAtMs: nowMs + 600_000 },
+  })
+})
+
+test('a quote that is kept comes back whole', async () => {
+  const { desk, world } = await openStageDesk(undefined, { fees: { fixed: 110n, float: 40n } })
+  const { from, fromNetwork, to, toNetwork } = btcToEth
+  const fixed = { rateType: 'fixed', direction: 'to', amount: '0.07' } as const
+  const quoted = await desk.rate({ from, fromNetwork, to, toNetwork, ...fixed })
+  if (!quoted.ok) throw new Error(quoted.rejection.message)
+  const { rate_id: rateId = null, from_amount: amount, fee, rate, expires_at, market } = quoted.value
+  const created = await create(desk, 'kept', { rateType: 'fixed', rateId, amount })
+  if (!created.ok) throw new Error(created.rejection.message)
+  const { order } = created.value
+  expect(order).toMatchObject({
+    receive_amount: '0.07',
+    fee,
+    rate,
+    expires_at,
+    network_fee: market.network_fee,
+  })
+  const terms = (await findOrder(stage.db, order.order_id))?.terms
+  expect([terms?.feeShare, terms?.networkFee]).toEqual([110n, world.market.payoutCost(assetOf('ETH:ETH'))])
+})
+
+test('a lock is for its pair and amount, as long as there is time left to pay; the newest comes first', async () => {
+  const { desk, world } = await openStageDesk()
+  const { lockLeastLeftMs, lockMemoryMs } = world.policy
+  const nowMs = world.clock.nowMs()
+  const zero = amountOf('ETH:ETH', 0n)
+  const keep = (rateId: string, satoshi: bigint, gwei: bigint, leftMs: number) => {
+    const [from, to] = [amountOf('BTC:BTC', satoshi), amountOf('ETH:ETH', gwei * 10n ** 9n)]
+    const quote = { from, to, rate: rateBetween(from, to, 'up'), fee: zero, networkFee: zero }
+    const lock = { ...quote, feeShare: 100n, rateId, expiresAtMs: nowMs + leftMs }
+    return insertRateLocks(stage.db, [lock], nowMs)
+  }
+  const order = async (key: string, amount: string, rateId: string | null = null, to = 'ETH') => {
+    const created = await create(desk, key, { rateType: 'fixed', amount, rateId, to, toNetwork: null })
+    return created.ok ? created.value.order.receive_amount : created.rejection.code
+  }
+  await keep('older', 50_000_000n, 70_000_000n, lockLeastLeftMs)
+  await keep('newer', 50_000_000n, 80_000_000n, lockLeastLeftMs + 1)
+  await keep('short', 40_000_000n, 70_000_000n, lockLeastLeftMs - 1)
+  await keep('lapsed', 30_000_000n, 70_000_000n, 1 - lockMemoryMs)
+  await keep('forgotten', 20_000_000n, 70_000_000n, -lockMemoryMs)
+  expect(await order('a', '0.5')).toBe('0.08')
+  expect(await order('b', '0.5', 'older')).toBe('0.07')
+  expect(await order('c', '0.6', 'older'), 'another amount').toBe('INVALID_PARAMETER')
+  expect(await order('d', '0.5', 'older', 'BNB'), 'another pair').toBe('INVALID_PARAMETER')
+  expect(await order('e', '0.4'), 'too little time').toBe('RATE_EXPIRED')
+  expect(await order('f', '0.3'), 'no time, and remembered').toBe('RATE_EXPIRED')
+  expect(await order('g', '0.2', 'forgotten')).toBe('RATE_EXPIRED')
+  expect(await order('h', '0.2'), 'at the rate of now').not.toBe('RATE_EXPIRED')
 })
 
 test('a statement whose answer is lost has created its orders: the repeat finds each', async () => {
