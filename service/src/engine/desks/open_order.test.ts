@@ -351,7 +351,7 @@ test('a lock is for its pair and amount, as long as there is time left to pay; t
   const keep = (rateId: string, satoshi: bigint, gwei: bigint, leftMs: number) => {
     const [from, to] = [amountOf('BTC:BTC', satoshi), amountOf('ETH:ETH', gwei * 10n ** 9n)]
     const quote = { from, to, rate: rateBetween(from, to, 'up'), fee: zero, networkFee: zero }
-    const lock = { ...quote, feeShare: 100n, rateId, expiresAtMs: nowMs + leftMs }
+    const lock = { ...quote, feeShare: 70n, rateId, expiresAtMs: nowMs + leftMs }
     return insertRateLocks(stage.db, [lock], nowMs)
   }
   const order = async (key: string, amount: string, rateId: string | null = null, to = 'ETH') => {
@@ -365,6 +365,7 @@ test('a lock is for its pair and amount, as long as there is time left to pay; t
   await keep('forgotten', 20_000_000n, 70_000_000n, -lockMemoryMs)
   expect(await order('a', '0.5')).toBe('0.08')
   expect(await order('b', '0.5', 'older')).toBe('0.07')
+  expect(await rows('SELECT DISTINCT fee_share FROM orders'), 'of then').toEqual([{ fee_share: 70 }])
   expect(await order('c', '0.6', 'older'), 'another amount').toBe('INVALID_PARAMETER')
   expect(await order('d', '0.5', 'older', 'BNB'), 'another pair').toBe('INVALID_PARAMETER')
   expect(await order('e', '0.4'), 'too little time').toBe('RATE_EXPIRED')

@@ -74,6 +74,31 @@ test('so is one that has no price, as when a process has just begun', async () =
   expect(await restAfter(answers, 'USDT:ERC20', { usd: () => null })).toBe(sweepRestMs)
 })
 
+test('a token is worth moving at the prices of both, with what bringing its gas costs, and as much gas is brought as is missing', async () => {
+  // 0.001 ether to move it and 0.00021 to bring the gas are 1.815 of a token that is worth two dollars; ten times that is asked.
+  const enough = 18_150_000n * 10n ** 12n
+  const gwei = 10n ** 9n
+  const bid = {
+    gasLimit: 100_000n,
+    bringingGas: 21_000n,
+    maxFeePerGasWei: 10n * gwei,
+    maxPriorityFeePerGasWei: 1n,
+  }
+  const prices: World['prices'] = { usd: (currency) => (currency === 'ETH' ? 3_000n : 2n) }
+  const holding = (units: bigint): Partial<Chain> => ({
+    balance: async (asset) => (asset === 'USDT:ERC20' ? units : 400_000n * gwei),
+    bid: async () => accept({ family: 'evm', ...bid }),
+    draft: () => refuse({ code: 'funds', message: 'there is too little gas' }),
+  })
+  expect(await restAfter(holding(enough - 1n), 'USDT:ERC20', prices)).toBe(30 * DAY_MS)
+  await stage.reset()
+  await insertAddresses(stage.db, 'evm', 'reserve', 0, [RESERVE])
+  await restAfter(holding(enough), 'USDT:ERC20', prices)
+  expect(await stage.db.query("SELECT asset, units FROM outflows WHERE kind = 'sweep'")).toEqual([
+    { asset: 'ETH:ETH', units: 600_000n * gwei },
+  ])
+})
+
 test.each(['ETH:ETH', 'USDT:ERC20'] as const)('so is %s while the node does not price it', async (asset) => {
   const bid = async () => refuse({ code: 'network', message: 'too many requests' } as const)
   expect(await restAfter({ bid }, asset)).toBe(stage.world.policy.sweepRestMs)
