@@ -259,6 +259,37 @@ test('choices that come to nothing keep none of the reserve, however often they 
   expect(await outflows()).toEqual([])
 })
 
+test('nor does one that comes too late, because another was taken at the last moment', async () => {
+  const { choose, outflows } = await stuckOrder()
+  const { clock, prices, policy } = stage.world
+  const figure = { asset: 'ETH:ETH', spendable: 7n * 10n ** 18n, payout_cost: 1n, at_ms: 0, figure: 1 }
+  const db = databaseTelling({ reserves: [figure] })
+  const market = marketBoard({ db, clock, prices, policy, assets: new Set() })
+  await market.refresh()
+  const held = market.reserve(assetOf('ETH:ETH'))
+  // The order is looked at by the first statement, and the choice is written by the second.
+  const line = before(1, () => choose(stage.db, 'first'))
+  const told = await choose(line.db, 'late', null, { action: 'continue', market })
+  expect(toldBy(told)).toBe('NOT_EMERGENCY')
+  expect(market.reserve(assetOf('ETH:ETH'))).toEqual(held)
+  expect(await outflows()).toEqual([{ kind: 'refund' }])
+})
+
+test('what is to leave is what was offered, and not what was promised or received', async () => {
+  const unitsOf = async (id: string) => {
+    const rows = await stage.db.query<{ units: bigint }>('SELECT units FROM outflows WHERE order_id = $1', [
+      id,
+    ])
+    return rows.map(({ units }) => units)
+  }
+  const [exchanged, returned] = [await stuckOrder(), await stuckOrder()]
+  const market = { reserve: ({ id: asset }: Asset) => amountOf(asset, 10n ** 18n) }
+  await exchanged.choose(stage.db, 'go', null, { action: 'continue', market })
+  expect(await unitsOf(exchanged.id), 'half of one ether').toEqual([5n * 10n ** 17n])
+  await returned.choose(stage.db)
+  expect(await unitsOf(returned.id), 'less the network’s cost').toEqual([4_999_000n])
+})
+
 test.each([
   ['a refund address', 'refund_address', null],
   ['a destination', 'destination', 'back'],

@@ -355,7 +355,7 @@ test('a lock is for its pair and amount, as long as there is time left to pay; t
     return insertRateLocks(stage.db, [lock], nowMs)
   }
   const order = async (key: string, amount: string, rateId: string | null = null, to = 'ETH') => {
-    const created = await create(desk, key, { rateType: 'fixed', amount, rateId, to, toNetwork: null })
+    const created = await create(desk, key, { rateType: 'fixed', amount, rateId, to, toNetwork: to })
     return created.ok ? created.value.order.receive_amount : created.rejection.code
   }
   await keep('older', 50_000_000n, 70_000_000n, lockLeastLeftMs)
