@@ -139,6 +139,17 @@ test('a complete environment becomes a frozen object with amounts in ledger unit
   expect(() => Object.assign(config.signer?.spendLimits[0] ?? {}, { perDayUnits: 1n })).toThrow(TypeError)
 })
 
+test.each([
+  ['CAMBIST_FEE_FIXED_BPS', 5_000],
+  ['CAMBIST_FEE_FLOAT_BPS', 5_000],
+  ['CAMBIST_SLIPPAGE_BPS', 5_000],
+  ['CAMBIST_DEPOSIT_TOLERANCE_BPS', 500],
+])('%s is at most %i basis points', (name, most) => {
+  const problems = (value: number) => problemsOf(() => readServeConfig({ ...good, [name]: String(value) }))
+  expect(problems(most)).toEqual([])
+  expect(problems(most + 1)).toEqual([expect.stringContaining(`${name}: `)])
+})
+
 test('a misspelt variable is refused with the name it was meant to be', () => {
   expect(problemsOf(() => readServeConfig({ ...good, CAMBIST_PRICE_QUORUN: '2' }))).toEqual([
     'CAMBIST_PRICE_QUORUN: is not known; did you mean CAMBIST_PRICE_QUORUM?',
