@@ -764,7 +764,7 @@ export interface components {
         };
         Currency: {
             /**
-             * @description Networks it travels on.
+             * @description Networks it is exchanged on.
              * @example [
              *       "ERC20",
              *       "BEP20"
@@ -1720,7 +1720,7 @@ export interface components {
         };
         /**
          * NETWORK_MISMATCH
-         * @description The currency does not travel on that network.
+         * @description The currency is not exchanged on that network.
          */
         NetworkMismatchError: {
             /** @constant */
@@ -2303,7 +2303,7 @@ export interface operations {
             /**
              * @description INVALID_PAIR: The pair of currencies is not exchanged here.
              *
-             *     NETWORK_MISMATCH: The currency does not travel on that network.
+             *     NETWORK_MISMATCH: The currency is not exchanged on that network.
              *
              *     AMOUNT_OUT_OF_RANGE: The amount is outside min_amount … max_amount.
              *
@@ -2488,7 +2488,7 @@ export interface operations {
             /**
              * @description INVALID_PAIR: The pair of currencies is not exchanged here.
              *
-             *     NETWORK_MISMATCH: The currency does not travel on that network.
+             *     NETWORK_MISMATCH: The currency is not exchanged on that network.
              *
              *     AMOUNT_OUT_OF_RANGE: The amount is outside min_amount … max_amount.
              *

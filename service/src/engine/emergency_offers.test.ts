@@ -71,6 +71,7 @@ const withoutPrices: MarketBoard = { ...board(false, false), read: () => refuse(
 /** A unit of ether is worth as much as one of anything, for whoever knows. */
 function board(lockOffered: boolean, knowsEther = true, reserve = usdt(1_000_000n)): MarketBoard {
   return {
+    assets: new Set([BTC.id, USDT.id]),
     refresh: async () => {},
     isChainUp: () => true,
     isOffered: () => true,

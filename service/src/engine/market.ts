@@ -24,6 +24,8 @@ export type MarketRejection = {
  * Reading it never waits; `refresh` is called by a loop.
  */
 export type MarketBoard = {
+  /** What is exchanged here at all: what the configuration says, whether or not it can be at this moment. */
+  readonly assets: ReadonlySet<AssetId>
   refresh(): Promise<void>
   /** Whether the chain is being looked at. */
   isChainUp(chain: ChainId): boolean
@@ -56,10 +58,10 @@ export function marketBoard(parts: {
   readonly clock: Clock
   readonly prices: Prices
   readonly policy: Policy
-  /** What the connected chains carry. */
+  /** What the configured chains carry, whether or not their nodes answer. */
   readonly assets: ReadonlySet<AssetId>
 }): MarketBoard {
-  const { db, clock, prices, policy } = parts
+  const { db, clock, prices, policy, assets } = parts
   let heads = new Map<ChainId, ChainHead>()
   const reserves = openFreeReserves()
 
@@ -70,7 +72,7 @@ export function marketBoard(parts: {
 
   // A chain that is up may be so by looks that did not know an asset yet: there are no figures of it then.
   const isOffered = ({ id, chain }: Asset) =>
-    parts.assets.has(id) && isChainUp(chain) && reserves.get(id) !== undefined
+    assets.has(id) && isChainUp(chain) && reserves.get(id) !== undefined
 
   const reserve = ({ id }: Asset) => amountOf(id, reserves.get(id)?.spendable ?? 0n)
 
@@ -97,6 +99,7 @@ export function marketBoard(parts: {
   const markets = rememberMarkets(prices, (asset) => reserves.get(asset.id), gather)
 
   return {
+    assets,
     refresh: async () => {
       const [newHeads] = await Promise.all([readHeads(db), reserves.refresh(() => readFigures(db))])
       heads = new Map(newHeads.map((head) => [head.chain, head]))

@@ -31,7 +31,7 @@ type Entry = {
 export const problems = {
   INVALID_PARAMETER: { status: 400, meaning: 'A parameter is missing, malformed or unknown; see details.' },
   INVALID_PAIR: { status: 400, meaning: 'The pair of currencies is not exchanged here.' },
-  NETWORK_MISMATCH: { status: 400, meaning: 'The currency does not travel on that network.' },
+  NETWORK_MISMATCH: { status: 400, meaning: 'The currency is not exchanged on that network.' },
   AMOUNT_OUT_OF_RANGE: { status: 400, meaning: 'The amount is outside min_amount … max_amount.' },
   INVALID_ADDRESS: { status: 400, meaning: 'The address cannot be paid on that network.' },
   DESTINATION_TAG_REQUIRED: { status: 400, meaning: 'The destination needs a destination_tag.' },

@@ -80,6 +80,9 @@ describe('pairs, networks, amounts', () => {
     'from=USDT&from_network=ERC20&to=USDT&to_network=ERC20&amount=100',
     'from=ETH&from_network=ETH&to=ETH&to_network=ERC20&amount=1',
     'from=constructor&to=BTC&amount=1',
+    // No node is configured for it here.
+    'from=BTC&to=XRP&amount=1',
+    'from=SOL&from_network=SOL&to=BTC&amount=1',
   ])('INVALID_PAIR: %s', async (query) => {
     expectProblem(await rate(query), 400, 'INVALID_PAIR')
   })
@@ -93,6 +96,9 @@ describe('pairs, networks, amounts', () => {
     'from=USDC&from_network=TRC20&to=ETH&amount=100',
     'from=BTC&to=USDT&to_network=NOPE&amount=1',
     'from=BTC&to=USDT&to_network=constructor&amount=1',
+    // Nor for that.
+    'from=BTC&to=USDT&to_network=TRC20&amount=1',
+    'from=USDC&from_network=SOL&to=BTC&amount=100',
   ])('NETWORK_MISMATCH: %s', async (query) => {
     expectProblem(await rate(query), 400, 'NETWORK_MISMATCH')
   })
@@ -101,7 +107,7 @@ describe('pairs, networks, amounts', () => {
     const answer = await rate('from=BTC&to=USDT&amount=1')
     expectProblem(answer, 400, 'INVALID_PARAMETER', anyDetails)
     expect(answer.json.details).toEqual([
-      { field: 'to_network', message: expect.stringMatching(/ERC20.*BEP20/) },
+      { field: 'to_network', message: expect.stringMatching(/one of ERC20, BEP20$/) },
     ])
     expect((await rate('from=USDT&from_network=ERC20&to=USDT&to_network=BEP20&amount=100')).status).toBe(200)
   })
@@ -152,6 +158,23 @@ describe('pairs, networks, amounts', () => {
     expectProblem(await create({ to: 'BTC', to_network: 'BTC' }), 400, 'INVALID_PAIR')
     expectProblem(await create({ from_network: 'TRC20' }), 400, 'NETWORK_MISMATCH')
     expectProblem(await create({ to_network: 'BTC' }), 400, 'NETWORK_MISMATCH')
+    expectProblem(await create({ to: 'XRP', to_network: 'XRP' }), 400, 'INVALID_PAIR')
+    expectProblem(await create({ to: 'USDT', to_network: 'TRC20' }), 400, 'NETWORK_MISMATCH')
+  })
+
+  test('only the networks that are configured are listed', async () => {
+    const currencies = await wire.client.getCurrencies()
+    const networks = Object.entries(currencies).map(([code, entry]) => [code, entry.networks])
+    expect(Object.fromEntries(networks)).toEqual({
+      ...{ BTC: ['BTC'], ETH: ['ETH'], BNB: ['BNB'] },
+      ...{ USDT: ['ERC20', 'BEP20'], USDC: ['ERC20', 'BEP20'] },
+    })
+    const told = await rate('from=BTC&to=USDT&to_network=TRC20&amount=1')
+    expect(told.json.message).toBe('USDT is not exchanged on TRC20; choose from ERC20, BEP20')
+    expect(told.headers.get('retry-after')).toBeNull()
+    const quoted = ['ETH', 'BNB', 'USDT&to_network=ERC20', 'USDC&to_network=BEP20']
+    for (const to of quoted)
+      expect([to, (await rate(`from=BTC&to=${to}&amount=0.1`)).status]).toEqual([to, 200])
   })
 })
 

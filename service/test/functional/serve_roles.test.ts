@@ -141,6 +141,14 @@ test('only the role api has the interface; every process answers its operator', 
   }
 })
 
+test('what the process with the interface has no node or contract of is not listed', async () => {
+  tellLogsOnFailure()
+  const listed = Object.entries(await client.getCurrencies()).map(([code, { networks }]) => [code, networks])
+  expect(Object.fromEntries(listed)).toEqual({ ETH: ['ETH'], USDT: ['ERC20'], USDC: ['ERC20'] })
+  const rate = await fetch(`${running.api.origin}/v1/rate?from=ETH&to=USDT&to_network=TRC20&amount=1`)
+  expect([rate.status, await rate.json()]).toMatchObject([400, { error_code: 'NETWORK_MISMATCH' }])
+})
+
 test('a kill -9 of engine and signer in the middle of payouts loses none and pays none twice', async () => {
   tellLogsOnFailure()
   const orders = await Promise.all(Array.from({ length: 6 }, createOrder))

@@ -86,7 +86,3 @@ export function assetIdsOn(chain: ChainId): readonly AssetId[] {
 export function nativeAsset(chain: ChainId): Asset {
   return assetOf(`${chainFacts[chain].native}:${chain}`)
 }
-
-export function networksOf(currency: CurrencyCode): readonly NetworkId[] {
-  return Object.keys(currencies[currency].networks) as NetworkId[]
-}

@@ -4,7 +4,9 @@ import { insertAddresses } from '../../db/addresses.ts'
 import type { Database } from '../../db/database.ts'
 import { findOrder } from '../../db/orders.ts'
 import { insertRateLocks } from '../../db/rate_locks.ts'
-import { assetOf, assets } from '../../domain/catalog/assets.ts'
+
+import { type AssetId, assetOf, assets } from '../../domain/catalog/assets.ts'
+
 import type { AddressFamily } from '../../domain/catalog/networks.ts'
 import { amountOf } from '../../domain/money/amount.ts'
 import { rateBetween } from '../../domain/money/rate.ts'
@@ -46,8 +48,17 @@ function addAddresses(family: AddressFamily, from: number, count: number): Promi
 
 type Query = Database['query']
 
-/** The desk, with every statement going through `line`; `sizes` are how many orders each creating statement carried. */
-async function openStageDesk(line: (next: Query) => Query = (next) => next, changes: Partial<Policy> = {}) {
+/**
+ * The desk, with every statement going through `line`; `sizes` are how many orders each creating statement carried. All
+ * that the catalogue has is configured, but for what is `without`.
+ */
+async function openStageDesk(
+  line: (next: Query) => Query = (next) => next,
+  {
+    without = [],
+    changes = {},
+  }: { readonly without?: readonly AssetId[]; readonly changes?: Partial<Policy> } = {},
+) {
   const sizes: number[] = []
   const query: Query = (text, values) => {
     if (text.includes('INSERT INTO orders')) sizes.push(JSON.parse(String(values?.[1])).length)
@@ -56,7 +67,8 @@ async function openStageDesk(line: (next: Query) => Query = (next) => next, chan
   const { clock, prices, chains } = stage.world
   const policy: Policy = { ...stage.world.policy, ...changes }
   const db: Database = { ...stage.db, query: line(query) }
-  const market = marketBoard({ db, clock, prices, policy, assets: new Set(assets.map(({ id }) => id)) })
+  const configured = new Set(assets.map(({ id }) => id).filter((id) => !without.includes(id)))
+  const market = marketBoard({ db, clock, prices, policy, assets: configured })
   await market.refresh()
   const world: DeskWorld = {
     ...stage.world,
@@ -235,6 +247,28 @@ test('a repeat gets the first answer even when the same request would be refused
   expect(toldBy(await create(desk, 'first', { amount: '0.7' }))).toBe('IDEMPOTENCY_CONFLICT')
 })
 
+test('an order goes on where an asset of it is no longer configured; a new one is not created', async () => {
+  const { desk } = await openStageDesk()
+  const first = await create(desk, 'first')
+  const order = first.ok ? first.value.order : null
+  const { desk: later } = await openStageDesk(undefined, { without: ['BTC:BTC', 'USDT:BEP20'] })
+  expect(toldBy(await create(later, 'second'))).toBe('INVALID_PAIR')
+  const toToken = { from: 'ETH', fromNetwork: 'ETH', to: 'USDT', toNetwork: 'BEP20' }
+  expect(await create(later, 'third', toToken)).toMatchObject({
+    rejection: {
+      code: 'NETWORK_MISMATCH',
+      message: 'USDT is not exchanged on BEP20; choose from ERC20, TRC20',
+    },
+  })
+
+  const again = await create(later, 'first')
+  expect([toldBy(again), again.ok && again.value.order]).toEqual(['replay', order])
+  const orderId = order?.order_id ?? ''
+  const owner = { kind: 'account', accountId: 'acc' } as const
+  expect(await later.findOrder(orderId, owner)).toMatchObject({ order_id: orderId, status: 'NEW' })
+  expect(await later.findPayment(orderId)).toMatchObject({ uri: expect.stringContaining('bitcoin:') })
+})
+
 test('when the pool runs dry in the middle, as many are created as there are addresses, and the rest may try again', async () => {
   await stage.db.query(`UPDATE addresses SET assigned_at_ms = 0 WHERE family = 'bitcoin' AND key_index >= 7`)
   const { desk, world } = await openStageDesk()
@@ -300,8 +334,10 @@ test('a fixed order keeps to its lock, by its id or by pair and amount', async (
 
 test('an order has the terms of its quote, and what the policy says of such an order', async () => {
   const { desk, world } = await openStageDesk(undefined, {
-    ...{ fees: { fixed: 110n, float: 40n }, lockMs: 600_000, floatOpenMs: 300_000 },
-    ...{ tolerance: 33n, slippage: 150n, largeDeposits: { BTC: '0.5' } },
+    changes: {
+      ...{ fees: { fixed: 110n, float: 40n }, lockMs: 600_000, floatOpenMs: 300_000 },
+      ...{ tolerance: 33n, slippage: 150n, largeDeposits: { BTC: '0.5' } },
+    },
   })
   const nowMs = world.clock.nowMs()
   const termsOf = async (key: string, more: Partial<CreateRequest>) => {
@@ -323,7 +359,7 @@ test('an order has the terms of its quote, and what the policy says of such an o
 })
 
 test('a quote that is kept comes back whole', async () => {
-  const { desk, world } = await openStageDesk(undefined, { fees: { fixed: 110n, float: 40n } })
+  const { desk, world } = await openStageDesk(undefined, { changes: { fees: { fixed: 110n, float: 40n } } })
   const { from, fromNetwork, to, toNetwork } = btcToEth
   const fixed = { rateType: 'fixed', direction: 'to', amount: '0.07' } as const
   const quoted = await desk.rate({ from, fromNetwork, to, toNetwork, ...fixed })

@@ -9,29 +9,28 @@ import { accept, refuse } from '../../domain/outcome.ts'
 import { viewOrder } from '../view.ts'
 import type { DeskWorld } from '../world.ts'
 import type { CreateRequest, Desk, DeskOutcome, DeskRejection, OrderView, RetrySlot } from './desk.ts'
-import { type FindLock, lockFinder } from './find_lock.ts'
+import { lockFinder } from './find_lock.ts'
 import { FIRST_SEQUENCE, hashToken, type OpenOrder, orderOpener } from './open_order.ts'
 import { orderLooks } from './order_looks.ts'
-import { planOrder } from './plan_order.ts'
-import { type AddressReader, addressReader } from './read_address.ts'
+import { type PlanReaders, planOrder } from './plan_order.ts'
+import { pairFinder } from './quoting.ts'
+import { addressReader } from './read_address.ts'
 
-type Parts = {
-  readonly world: DeskWorld
-  readonly open: OpenOrder
-  readonly findLock: FindLock
-  readonly addresses: AddressReader
-}
+type Parts = { readonly world: DeskWorld; readonly open: OpenOrder; readonly readers: PlanReaders }
 type Created = { readonly order: OrderView; readonly isReplay: boolean }
 
 /** POST /v1/order/create, GET /v1/order/{order_id} and GET /v1/orders. */
 export function orderDesk(world: DeskWorld): Pick<Desk, 'createOrder' | 'findOrder' | 'listOrders'> {
   const open = orderOpener(world)
-  const findLock = lockFinder(world)
-  const addresses = addressReader(world)
+  const readers = {
+    findPair: pairFinder(world.market.assets),
+    findLock: lockFinder(world),
+    addresses: addressReader(world),
+  }
   const lookAt = orderLooks(world)
   return {
     createOrder: async (accountId, request, retry) => {
-      const created = await createOrder({ world, open, findLock, addresses }, { accountId, request, retry })
+      const created = await createOrder({ world, open, readers }, { accountId, request, retry })
       if (!created.ok) return created
       const { order, isReplay } = created.value
       // Made again from the order id, so that a replay gives the same token; only its hash is stored.
@@ -69,7 +68,7 @@ async function findByToken(world: DeskWorld, id: string, token: string): Promise
 }
 
 async function createOrder(
-  { world, open, ...readers }: Parts,
+  { world, open, readers }: Parts,
   asked: { readonly accountId: string; readonly request: CreateRequest; readonly retry: RetrySlot },
 ): Promise<DeskOutcome<Created>> {
   const { accountId, retry } = asked

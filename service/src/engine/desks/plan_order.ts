@@ -4,7 +4,7 @@ import type { Quote } from '../../domain/quotes/quote.ts'
 import type { DeskWorld } from '../world.ts'
 import type { CreateRequest, DeskOutcome } from './desk.ts'
 import { type FindLock, rateExpired } from './find_lock.ts'
-import { findPair, makeQuote, type Pair, readAmount, readMarket } from './quoting.ts'
+import { type FindPair, makeQuote, type Pair, readAmount, readMarket } from './quoting.ts'
 import type { AddressReader } from './read_address.ts'
 
 /** What was agreed with the client: everything that an order needs but its names. */
@@ -22,10 +22,16 @@ export type Plan = {
   readonly refundAddress: string | null
 }
 
+export type PlanReaders = {
+  readonly findPair: FindPair
+  readonly findLock: FindLock
+  readonly addresses: AddressReader
+}
+
 /** In the order of docs/api.md, Envelope: pair, networks, addresses, the amount's decimals, rate lock, amount. */
 export async function planOrder(
   world: DeskWorld,
-  { findLock, addresses }: { readonly findLock: FindLock; readonly addresses: AddressReader },
+  { findPair, findLock, addresses }: PlanReaders,
   request: CreateRequest,
 ): Promise<DeskOutcome<Plan>> {
   const pair = findPair(request)

@@ -1,5 +1,5 @@
-import { type Asset, assetOf, assets } from '../../domain/catalog/assets.ts'
-import { type CurrencyCode, currencyCodes } from '../../domain/catalog/currencies.ts'
+import { type Asset, type AssetId, assetOf, assets } from '../../domain/catalog/assets.ts'
+import type { CurrencyCode } from '../../domain/catalog/currencies.ts'
 import { type Amount, parseAmount, showAmount } from '../../domain/money/amount.ts'
 import { accept, refuse } from '../../domain/outcome.ts'
 import { type Market, type Quote, quote, type RateType } from '../../domain/quotes/quote.ts'
@@ -20,58 +20,78 @@ export type Pair = { readonly from: Asset; readonly to: Asset }
 /** On a request a native currency may name its network in these ways (docs/api.md, Networks). */
 const NATIVE_ALIASES = { BNB: 'BEP20', ETH: 'ERC20', TRX: 'TRC20' } as Readonly<Record<string, string>>
 
-/** Every way to name an asset on a request: its currency, and then its network, or null for the native one. */
-const assetsByName: ReadonlyMap<string, ReadonlyMap<string | null, Asset>> = new Map(
-  currencyCodes.map((currency) => [currency, nameNetworks(currency)]),
-)
-
-function nameNetworks(currency: CurrencyCode): ReadonlyMap<string | null, Asset> {
-  const byName = new Map<string | null, Asset>()
-  for (const asset of assets.filter((each) => each.currency === currency)) byName.set(asset.network, asset)
-  const native = assets.find((asset) => asset.currency === currency && asset.isNative)
-  if (native === undefined) return byName
-  const alias = NATIVE_ALIASES[currency]
-  for (const name of [null, 'native', ...(alias === undefined ? [] : [alias])]) byName.set(name, native)
-  return byName
+/** What is exchanged of each currency that is exchanged at all, in the order of the catalogue. */
+export function assetsByCurrency(
+  configured: ReadonlySet<AssetId>,
+): ReadonlyMap<CurrencyCode, readonly Asset[]> {
+  const own = assets.filter(({ id }) => configured.has(id))
+  return Map.groupBy(own, ({ currency }) => currency)
 }
 
-/** Pair first, then networks (docs/api.md, Envelope: the order of checks). */
-export function findPair({ from, to, fromNetwork, toNetwork }: PairRequest): DeskOutcome<Pair> {
-  const fromAssets = assetsByName.get(from)
-  if (fromAssets === undefined) return refuse(unknownCurrency(from))
-  const toAssets = assetsByName.get(to)
-  if (toAssets === undefined) return refuse(unknownCurrency(to))
-  const fromAsset = fromAssets.get(fromNetwork)
-  if (fromAsset === undefined) return refuse(notOnNetwork(from, fromNetwork, 'from_network'))
-  const toAsset = toAssets.get(toNetwork)
-  if (toAsset === undefined) return refuse(notOnNetwork(to, toNetwork, 'to_network'))
-  if (fromAsset === toAsset) {
-    return refuse({
-      code: 'INVALID_PAIR',
-      message: `${from} cannot be exchanged to itself on the same network`,
-    })
+export type FindPair = (request: PairRequest) => DeskOutcome<Pair>
+
+/**
+ * Finds the pair that a request names among what is configured, which does not change: all that follows from it is worked
+ * out here, once. Pair first, then networks (docs/api.md, Envelope: the order of checks).
+ */
+export function pairFinder(configured: ReadonlySet<AssetId>): FindPair {
+  const byCurrency = assetsByCurrency(configured)
+  const codes = [...byCurrency.keys()].join(', ')
+  /** Every way to name an asset on a request: its currency, and then its network, or null for the native one. */
+  const byName: ReadonlyMap<string, Named> = new Map([...byCurrency].map(nameAssets))
+  return ({ from, to, fromNetwork, toNetwork }) => {
+    const fromNamed = byName.get(from)
+    if (fromNamed === undefined) return refuse(unknownCurrency(from, codes))
+    const toNamed = byName.get(to)
+    if (toNamed === undefined) return refuse(unknownCurrency(to, codes))
+    const fromAsset = fromNamed.assets.get(fromNetwork)
+    if (fromAsset === undefined) return refuse(notOnNetwork(fromNamed, fromNetwork, 'from_network'))
+    const toAsset = toNamed.assets.get(toNetwork)
+    if (toAsset === undefined) return refuse(notOnNetwork(toNamed, toNetwork, 'to_network'))
+    if (fromAsset === toAsset) {
+      return refuse({
+        code: 'INVALID_PAIR',
+        message: `${from} cannot be exchanged to itself on the same network`,
+      })
+    }
+    return accept({ from: fromAsset, to: toAsset })
   }
-  return accept({ from: fromAsset, to: toAsset })
 }
 
-function unknownCurrency(code: string): DeskRejection {
+/** A currency, and its assets by each name of their networks. */
+type Named = {
+  readonly currency: CurrencyCode
+  /** The networks, as a refusal lists them. */
+  readonly choices: string
+  readonly assets: ReadonlyMap<string | null, Asset>
+}
+
+function nameAssets([currency, own]: readonly [CurrencyCode, readonly Asset[]]): [string, Named] {
+  const byName = new Map<string | null, Asset>(own.map((asset) => [asset.network, asset]))
+  const native = own.find(({ isNative }) => isNative)
+  if (native !== undefined) {
+    const alias = NATIVE_ALIASES[currency]
+    for (const name of [null, 'native', ...(alias === undefined ? [] : [alias])]) byName.set(name, native)
+  }
+  return [currency, { currency, choices: own.map(({ network }) => network).join(', '), assets: byName }]
+}
+
+function unknownCurrency(code: string, choices: string): DeskRejection {
   return {
     code: 'INVALID_PAIR',
-    message: `${code.slice(0, 20)} is not a currency we exchange; choose from ${currencyCodes.join(', ')}`,
+    message: `${code.slice(0, 20)} is not a currency we exchange; choose from ${choices}`,
   }
 }
 
 function notOnNetwork(
-  currency: string,
+  { currency, choices }: Named,
   network: string | null,
   field: 'from_network' | 'to_network',
 ): DeskRejection {
-  const own = assets.filter((asset) => asset.currency === currency)
-  const choices = own.map((asset) => asset.network).join(', ')
   if (network === null) {
     return aboutField('INVALID_PARAMETER', field, `is required for ${currency}: one of ${choices}`)
   }
-  const message = `${currency} does not travel on ${network.slice(0, 20)}; choose from ${choices}`
+  const message = `${currency} is not exchanged on ${network.slice(0, 20)}; choose from ${choices}`
   return { code: 'NETWORK_MISMATCH', message }
 }
 

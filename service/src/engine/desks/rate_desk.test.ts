@@ -27,7 +27,7 @@ const PAYOUT_COST = {
   solana: 10_000n,
 }
 
-async function openStage() {
+async function openStage(configured: readonly AssetId[] = assets.map(({ id }) => id)) {
   let nowMs = START_MS
   const clock = { nowMs: () => nowMs, wallMs: () => nowMs }
   const prices = sandboxPrices()
@@ -47,9 +47,10 @@ async function openStage() {
   const openDesk = () => {
     const query = async (text: string) => (text.includes('FROM reserves') ? rows.reserves : rows.heads)
     const db = { query } as unknown as DeskWorld['db']
-    const carried = new Set(assets.map(({ id }) => id))
-    const parts = { db, clock: clock as DeskWorld['clock'], prices, policy: defaultPolicy, assets: carried }
-    const market = marketBoard(parts)
+    const market = marketBoard({
+      ...{ db, clock: clock as DeskWorld['clock'], prices, policy: defaultPolicy },
+      assets: new Set(configured),
+    })
     const desk = rateDesk({ clock, market, policy: defaultPolicy } as unknown as DeskWorld)
     const ask = (request: RateRequest) => {
       const outcome = desk.rate(request)
@@ -61,7 +62,7 @@ async function openStage() {
   const { market, desk, ask } = openDesk()
   await market.refresh()
   return {
-    ...{ prices, reserves, lookedMs, ask },
+    ...{ prices, reserves, lookedMs, ask, desk },
     nowMs: () => nowMs,
     advance: (ms: number) => {
       nowMs += ms
@@ -181,4 +182,68 @@ test('reading the same figures again leaves a market current; a change of any of
   stage.advance(defaultPolicy.chainTroubleMs)
   expect(stage.isCurrent(last), 'nobody looks at the chains').toBe(false)
   expect(request && stage.ask(request)).toBeNull()
+})
+
+const few: readonly AssetId[] = ['BTC:BTC', 'ETH:ETH', 'USDT:ERC20', 'USDT:BEP20', 'BNB:BNB']
+
+type Asked = readonly [from: string, fromNetwork: string | null, to: string, toNetwork: string | null]
+
+async function refusalOf(stage: Stage, [from, fromNetwork, to, toNetwork]: Asked) {
+  const asked = { from, fromNetwork, to, toNetwork }
+  const told = await stage.desk.rate({ ...asked, amount: '1', rateType: 'float', direction: 'from' })
+  if (told.ok) throw new Error('it is refused')
+  const { code, message } = told.rejection
+  return [code, message]
+}
+
+test('of each currency only the networks that are configured are listed, and none that has no such network', async () => {
+  const { desk } = await openStage(few)
+  const listed = Object.entries(await desk.currencies())
+  expect(listed.map(([code, { networks, enabled }]) => [code, networks, enabled])).toEqual([
+    ['BTC', ['BTC'], true],
+    ['ETH', ['ETH'], true],
+    ['USDT', ['ERC20', 'BEP20'], true],
+    ['BNB', ['BNB'], true],
+  ])
+  const all = Object.values(await (await openStage()).desk.currencies())
+  expect(all.flatMap(({ networks }) => networks)).toHaveLength(assets.length)
+})
+
+test('what is not configured is no pair, and no network of its currency: trying again would not help', async () => {
+  const stage = await openStage(few)
+  const choose = 'choose from BTC, ETH, USDT, BNB'
+  const xrp = ['INVALID_PAIR', `XRP is not a currency we exchange; ${choose}`]
+  expect(await refusalOf(stage, ['BTC', null, 'XRP', null])).toEqual(xrp)
+  expect(await refusalOf(stage, ['XRP', 'XRP', 'BTC', 'BTC'])).toEqual(xrp)
+  const usdc = ['INVALID_PAIR', `USDC is not a currency we exchange; ${choose}`]
+  expect(await refusalOf(stage, ['BTC', 'nowhere', 'USDC', 'ERC20']), 'the pair comes first').toEqual(usdc)
+
+  const tron = ['NETWORK_MISMATCH', 'USDT is not exchanged on TRC20; choose from ERC20, BEP20']
+  expect(await refusalOf(stage, ['BTC', null, 'USDT', 'TRC20'])).toEqual(tron)
+  expect(await refusalOf(stage, ['USDT', 'TRC20', 'BTC', null])).toEqual(tron)
+  expect(await refusalOf(stage, ['BTC', 'ERC20', 'ETH', null])).toEqual([
+    'NETWORK_MISMATCH',
+    'BTC is not exchanged on ERC20; choose from BTC',
+  ])
+  expect(await refusalOf(stage, ['BTC', null, 'USDT', null])).toEqual([
+    'INVALID_PARAMETER',
+    'to_network is required for USDT: one of ERC20, BEP20',
+  ])
+})
+
+test('what is configured stays listed while its chain is silent or was never looked at: that is MAINTENANCE', async () => {
+  const stage = await openStage(few)
+  stage.lookedMs.delete('BNB')
+  stage.reserves.delete('USDT:ERC20')
+  await stage.refresh()
+  const currencies = await stage.desk.currencies()
+  expect(currencies.USDT).toMatchObject({ networks: ['ERC20', 'BEP20'], enabled: false })
+  expect(currencies.BNB).toMatchObject({ networks: ['BNB'], enabled: false })
+  for (const [to, network] of [
+    ['BNB', null],
+    ['USDT', 'BEP20'],
+    ['USDT', 'ERC20'],
+  ] as const) {
+    expect((await refusalOf(stage, ['BTC', null, to, network]))[0], `${to} ${network}`).toBe('MAINTENANCE')
+  }
 })

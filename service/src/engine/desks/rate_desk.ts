@@ -1,12 +1,6 @@
 import { insertRateLocks, type RateLock } from '../../db/rate_locks.ts'
-import { findAsset, networksOf } from '../../domain/catalog/assets.ts'
-import {
-  type Currency,
-  type CurrencyCode,
-  currencies,
-  currencyCodes,
-} from '../../domain/catalog/currencies.ts'
-import type { NetworkId } from '../../domain/catalog/networks.ts'
+import type { Asset } from '../../domain/catalog/assets.ts'
+import { type Currency, type CurrencyCode, currencies } from '../../domain/catalog/currencies.ts'
 import { showAmount } from '../../domain/money/amount.ts'
 import { formatDecimal } from '../../domain/money/decimal.ts'
 import { showRate } from '../../domain/money/rate.ts'
@@ -15,7 +9,7 @@ import type { InstantMs } from '../../domain/time.ts'
 import { batched } from '../batched.ts'
 import type { DeskWorld } from '../world.ts'
 import type { CurrencyView, Desk, DeskOutcome, MarketView, RateRequest, RateView } from './desk.ts'
-import { findPair, makeQuote, readAmount, readMarket } from './quoting.ts'
+import { assetsByCurrency, type FindPair, makeQuote, pairFinder, readAmount, readMarket } from './quoting.ts'
 
 /** GET /v1/rate and GET /v1/currencies. */
 export function rateDesk(world: DeskWorld): Pick<Desk, 'rate' | 'isCurrent' | 'currencies'> {
@@ -27,9 +21,11 @@ export function rateDesk(world: DeskWorld): Pick<Desk, 'rate' | 'isCurrent' | 'c
     },
     { endOfTurn: world.clock.endOfTurn },
   )
+  const findPair = pairFinder(world.market.assets)
+  const listed = [...assetsByCurrency(world.market.assets)].map(listCurrency)
   return {
     rate: (request) => {
-      const quoted = quoteRequest(world, request)
+      const quoted = quoteRequest(world, findPair, request)
       if (!quoted.ok) return quoted
       const { quote, market } = quoted.value
       const view = showQuote(quote, market, request.rateType)
@@ -45,7 +41,9 @@ export function rateDesk(world: DeskWorld): Pick<Desk, 'rate' | 'isCurrent' | 'c
       return now.ok && now.value === market
     },
     currencies: async () =>
-      Object.fromEntries(currencyCodes.map((code) => [code, showCurrency(world, code, currencies[code])])),
+      Object.fromEntries(
+        listed.map(({ code, own, view }) => [code, { ...view, enabled: own.some(world.market.isOffered) }]),
+      ),
   }
 }
 
@@ -59,7 +57,11 @@ function lockOf(world: DeskWorld, quote: Quote, nowMs: InstantMs): RateLock {
   }
 }
 
-function quoteRequest(world: DeskWorld, request: RateRequest): DeskOutcome<{ quote: Quote; market: Market }> {
+function quoteRequest(
+  world: DeskWorld,
+  findPair: FindPair,
+  request: RateRequest,
+): DeskOutcome<{ quote: Quote; market: Market }> {
   const pair = findPair(request)
   if (!pair.ok) return pair
   const amount = readAmount(request.direction === 'from' ? pair.value.from : pair.value.to, request.amount)
@@ -105,23 +107,24 @@ function viewMarket(market: Market, rateType: RateType): MarketView {
   return view
 }
 
-function showCurrency(world: DeskWorld, code: CurrencyCode, currency: Currency): CurrencyView {
-  const networks = networksOf(code)
-  return {
-    networks,
+/** A currency as it is listed, but for whether it is available: that it is while one of its networks is. */
+type Listed = {
+  readonly code: CurrencyCode
+  readonly own: readonly Asset[]
+  readonly view: Omit<CurrencyView, 'enabled'>
+}
+
+function listCurrency([code, own]: readonly [CurrencyCode, readonly Asset[]]): Listed {
+  const currency: Currency = currencies[code]
+  const view = {
+    networks: own.map(({ network }) => network),
     name: currency.name,
     logo: `/logos/${code}.svg`,
     color: currency.color,
     precision: currency.precision,
     min_amount: currency.minAmount,
     max_amount: currency.maxAmount,
-    // A currency is available while it is on at least one of its networks.
-    enabled: networks.some((network) => isOn(world, code, network)),
     priority: currency.priority,
   }
-}
-
-function isOn(world: DeskWorld, code: CurrencyCode, network: NetworkId): boolean {
-  const asset = findAsset(code, network)
-  return asset !== undefined && world.market.isOffered(asset)
+  return { code, own, view }
 }

@@ -11,7 +11,7 @@ import { noteOpened } from '../../db/opened_assets.ts'
 import { endOutflow } from '../../db/outflows.ts'
 import { noteUnswept } from '../../db/unswept.ts'
 import { assert } from '../../domain/assert.ts'
-import { type AssetId, assetOf } from '../../domain/catalog/assets.ts'
+import { type AssetId, assetOf, assets } from '../../domain/catalog/assets.ts'
 import { type ChainId, chainFacts, chainIds } from '../../domain/catalog/networks.ts'
 import { amountOf } from '../../domain/money/amount.ts'
 import { rateBetween } from '../../domain/money/rate.ts'
@@ -165,6 +165,7 @@ function openWorld(
     },
     prices: { usd: () => 1_000_000_000_000n },
     market: {
+      assets: new Set(assets.map(({ id }) => id)),
       refresh: async () => {},
       isChainUp: () => true,
       isOffered: () => true,

@@ -15,7 +15,7 @@ import { isUnchanged } from './conditional.ts'
 export const currencySchema = Type.Object(
   {
     networks: Type.Array(Type.String(), {
-      description: 'Networks it travels on.',
+      description: 'Networks it is exchanged on.',
       examples: [['ERC20', 'BEP20']],
     }),
     name: text('Full name.', 'Tether USD'),
