@@ -33,6 +33,12 @@ test('the standard style of bitcoin is BIP-21', () => {
   expect(paymentUri({ ...request, amountText: null })).toBe('bc1qabc')
 })
 
+test('the address alone has no amount, whether or not one is wanted', () => {
+  const request = { scheme: 'solana', address: '7EcDhSYG', style: { kind: 'address' } } as const
+  expect(paymentUri({ ...request, amountText: '1000' })).toBe('7EcDhSYG')
+  expect(paymentUri({ ...request, amountText: null })).toBe('7EcDhSYG')
+})
+
 test('where no address carries a memo, the standard style names it', () => {
   const request = { scheme: 'eos', address: 'mycambist123', style: { kind: 'memo', memo: '48213' } } as const
   expect(paymentUri({ ...request, amountText: '0.5' })).toBe('eos:mycambist123?amount=0.5&memo=48213')

@@ -28,6 +28,8 @@ export function schemeOf(network: NetworkId): PaymentScheme {
  */
 export type PaymentStyle =
   | { readonly kind: 'default' }
+  /** The address alone, as where no amount is wanted. */
+  | { readonly kind: 'address' }
   | { readonly kind: 'bip21' }
   /** Where no address carries it. */
   | { readonly kind: 'memo'; readonly memo: string }
@@ -60,6 +62,8 @@ export function paymentUri({ scheme, address, amountText, style }: PaymentReques
   switch (style.kind) {
     case 'default':
       return `${scheme}:${address}?amount=${amountText}`
+    case 'address':
+      return address
     case 'memo':
       return `${scheme}:${address}?amount=${amountText}&memo=${encodeURIComponent(style.memo)}`
     case 'bip21':

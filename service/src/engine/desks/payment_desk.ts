@@ -42,9 +42,14 @@ function standardStyle(world: World, { terms }: Order): PaymentStyle {
   const { family } = chainFacts[chain]
   if (family === 'bitcoin') return { kind: 'bip21' }
   if (family === 'eos' && terms.depositTag !== null) return { kind: 'memo', memo: terms.depositTag }
-  const contract = isNative ? null : (world.tokens[terms.from] ?? null)
-  if (family === 'solana') return { kind: 'solana_pay', mint: contract }
+  const contract = isNative ? null : world.tokens[terms.from]
+  if (family === 'solana')
+    return contract === undefined ? withoutContract : { kind: 'solana_pay', mint: contract }
   const chainId = world.evmChainIds[chain]
   if (chainId === undefined) return { kind: 'default' }
+  if (contract === undefined) return withoutContract
   return { kind: 'eip681', chainId, units: toChainUnits(terms.asks), contract }
 }
+
+/** A token that was listed when its order was made, and is not any more: an amount would be one of the chain's coin. */
+const withoutContract: PaymentStyle = { kind: 'address' }
