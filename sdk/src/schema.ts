@@ -3614,6 +3614,15 @@ export interface operations {
                     "application/json": components["schemas"]["ForbiddenError"];
                 };
             };
+            /** @description CONFLICT: Not possible as things stand; the message says why. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConflictError"];
+                };
+            };
             /** @description PAYLOAD_TOO_LARGE: The body is larger than the service reads. */
             413: {
                 headers: {

@@ -67,6 +67,7 @@ export function createEndpointRoute(context: RouteContext): RouteOptions {
         ...errorAnswers(
           'INVALID_PARAMETER',
           ...refusals,
+          'CONFLICT',
           'PAYLOAD_TOO_LARGE',
           'UNSUPPORTED_MEDIA_TYPE',
           'IDEMPOTENCY_CONFLICT',
@@ -104,6 +105,7 @@ function problemOf({
   retryAfterSeconds,
 }: Rejection & { retryAfterSeconds?: number }): Problem {
   if (code === 'idempotency_conflict') return idempotencyConflict
+  if (code === 'too_many_endpoints') return { code: 'CONFLICT', message }
   if (retryAfterSeconds !== undefined)
     return { code: 'RATE_LIMITED', message, retry_after: retryAfterSeconds }
   return invalidParameters([{ field: 'url', message }])

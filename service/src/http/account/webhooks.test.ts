@@ -137,11 +137,18 @@ test('endpoints are listed, made and deleted; their URL is checked as callback_u
     'https://127.0.0.1/',
     'https://2130706433/',
     'https://a.localhost/',
-    'https://eleventh.example/',
   ]) {
     const refused = await http.signed('POST', endpoints, JSON.stringify({ url }))
     expect([refused.status, refused.json.details?.[0].field], url).toEqual([400, 'url'])
   }
+  const full = await http.signed('POST', endpoints, JSON.stringify({ url: 'https://eleventh.example/' }))
+  expect([full.status, full.json]).toEqual([
+    409,
+    {
+      ...{ error: true, error_code: 'CONFLICT' },
+      message: 'an account has at most 10 endpoints: delete one first',
+    },
+  ])
   const gone = await http.signed('DELETE', `${endpoints}/${endpointView.endpointId}`)
   expect(gone.json.data).toEqual({ id: endpointView.endpointId })
   expect((await http.signed('DELETE', `${endpoints}/we_nobody`)).status).toBe(404)
