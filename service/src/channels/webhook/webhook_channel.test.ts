@@ -134,6 +134,33 @@ test('a receiver that never answers, one that hangs up and one that is not there
   })
 })
 
+const REST = `${'x'.repeat(20)}\r\n`
+
+test.each([
+  ['204 with a body', 204, `HTTP/1.1 204 No Content\r\n\r\n${REST}`],
+  [
+    '204 with a body, and the end of it said',
+    204,
+    `HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n${REST}`,
+  ],
+  ['204 of HTTP/1.0 with a body', 204, `HTTP/1.0 204 No Content\r\n\r\n${REST}`],
+  ['more than its length', 200, `HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n${REST}`],
+  ['410 with more than its length', 410, `HTTP/1.1 410 Gone\r\nContent-Length: 2\r\n\r\n${REST}`],
+  ['a bad chunk', 200, `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nno number\r\n${REST}`],
+])('an answer counts whatever breaks behind its head: %s', async (_, status, bytes) => {
+  const { told } = await deliverTo(({ socket }) => socket.end(bytes))
+  expect(told).toMatchObject({ kind: 'answered', status })
+})
+
+test('an answer counts though the line is cut behind its head, with what was heard of it', async () => {
+  const { told } = await deliverTo(({ socket }) => {
+    socket.write('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nso far', () =>
+      setTimeout(() => (socket as Socket).resetAndDestroy(), 50),
+    )
+  })
+  expect(told).toEqual({ kind: 'answered', status: 200, head: 'so far' })
+})
+
 test('an address where nobody answers is a failure, whatever the network says of it', async () => {
   const channel = webhookChannel({
     loopbackAllowed: false,

@@ -78,13 +78,19 @@ async function send(
   return new Promise((answer) => {
     limitConnecting(request, connectMs)
     limitInterimAnswers(request)
-    request.on('response', (response) => readAnswer(request, response, answer))
+    let endHeard: (() => void) | null = null
+    request.on('response', (response) => {
+      endHeard = readAnswer(request, response, answer)
+    })
     request.on('upgrade', (response) => {
       request.destroy()
       answer({ kind: 'answered', status: response.statusCode ?? 0, head: '' })
     })
-    request.on('error', (error) => answer(failed(signal.aborted ? signal.reason : wordsOf(error))))
-    // Where there is an answer already, what was read of it counts.
+    // Where there is an answer already, what was read of it counts, whatever breaks behind its head or ends it.
+    request.on('error', (error) => {
+      if (endHeard !== null) endHeard()
+      else answer(failed(signal.aborted ? signal.reason : wordsOf(error)))
+    })
     signal.addEventListener('abort', () => request.destroy(), { once: true })
     request.end(call.body)
   })
@@ -110,12 +116,15 @@ function failed(reason: unknown): WebhookAnswer {
   return { kind: 'failed', why: String(reason) }
 }
 
-/** The status is the answer; the rest is read for the log, as long as it is short and comes in time. */
+/**
+ * The status is the answer; the rest is read for the log, as long as it is short and comes in time. Returns what answers with what
+ * has been read so far: an error of the connection is told before the end of what came with it.
+ */
 function readAnswer(
   request: ClientRequest,
   response: IncomingMessage,
   answer: (answer: WebhookAnswer) => void,
-): void {
+): () => void {
   const chunks: Buffer[] = []
   let bytes = 0
   const end = () => {
@@ -128,6 +137,7 @@ function readAnswer(
     if (bytes >= ANSWER_BYTES_MAX) end()
   })
   for (const event of ['end', 'close', 'error']) response.on(event, end)
+  return end
 }
 
 function headOf(chunks: readonly Buffer[]): string {
