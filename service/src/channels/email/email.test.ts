@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs'
 import PostalMime from 'postal-mime'
-import { afterEach, describe, expect, test } from 'vitest'
+import { afterEach, describe, expect, test, vi } from 'vitest'
 import { type Clock, systemClock } from '../../clock.ts'
 import { defaultExplorers } from '../../domain/catalog/explorers.ts'
 import { type NetworkId, networkChains } from '../../domain/catalog/networks.ts'
@@ -11,6 +11,7 @@ import {
   orderMailKinds,
 } from '../../domain/notifications/mail_content.ts'
 import { emergencyReasons } from '../../domain/orders/order.ts'
+import { SECOND_MS } from '../../domain/time.ts'
 import type { Mail } from '../channel.ts'
 import { type MailSettings, mailRenderer } from './render.ts'
 import { smtpChannel } from './smtp.ts'
@@ -289,6 +290,11 @@ describe('templates', () => {
   })
 })
 
+const QMAIL_NOBODY = 'sorry, no mailbox here by that name. (#5.1.1)'
+const QMAIL_NO_RELAY = "sorry, that domain isn't in my list of allowed rcpthosts (#5.7.1)"
+const UNAVAILABLE_FOR_NOW =
+  'Requested action not taken: mailbox unavailable\nFailure sending mail. Try again later'
+
 describe('SMTP', () => {
   let server: MailServer | null = null
   afterEach(async () => {
@@ -356,8 +362,9 @@ describe('SMTP', () => {
   })
 
   test.each([
-    ['a recipient that is not there', { onRcpt: 550 }, 'refused'],
+    ['a recipient that is not there', { onRcpt: 550, words: 'No such user here' }, 'refused'],
     ['a recipient that is not there, in full', { onRcpt: 550, words: '5.1.1 No such user' }, 'refused'],
+    ['a recipient that is not there, with the code behind', { onRcpt: 550, words: QMAIL_NOBODY }, 'refused'],
     ['a recipient that wants none', { onRcpt: 556, words: '5.1.10 Null MX' }, 'refused'],
     ['a recipient that is looked for late', { onData: 550, words: '5.1.1 No such user' }, 'refused'],
     ['a mailbox that is full for good', { onData: 552, words: '5.2.2 Mailbox full' }, 'refused'],
@@ -385,6 +392,10 @@ describe('SMTP', () => {
       'failed',
     ],
     ['a limit that is told without a code', { onRcpt: 550, words: 'Sending limit exceeded' }, 'failed'],
+    ['who relays nothing, with the code behind', { onRcpt: 553, words: QMAIL_NO_RELAY }, 'failed'],
+    ['who may not deliver', { onRcpt: 550, words: 'Delivery is not allowed to this address.' }, 'failed'],
+    ['who shall try again, in two lines', { onRcpt: 550, words: UNAVAILABLE_FOR_NOW }, 'failed'],
+    ['who says no and nothing else', { onRcpt: 550, words: 'No' }, 'failed'],
   ] as const)('%s', async (_, options, kind) => {
     const answer = await sendTo(options)
     expect(answer.kind, JSON.stringify(answer)).toBe(kind)
@@ -414,6 +425,27 @@ describe('SMTP', () => {
     ).toMatchObject({
       kind: 'accepted',
     })
+  })
+
+  test('what a mail server says when it goes away is told', async () => {
+    const answer = await sendTo({ mood: 'goes away' })
+    expect(answer).toMatchObject({ kind: 'failed', why: expect.stringContaining('421 4.7.0 too many') })
+  })
+
+  test('a mail server may think for half a minute before it greets', async () => {
+    server = await startMailServer({
+      onConnect: async () => {
+        vi.advanceTimersByTime(30 * SECOND_MS)
+      },
+    })
+    const own = { ...settings, host: '127.0.0.1', port: server.port, security: 'none', auth: null } as const
+    const channel = smtpChannel({ ...own, fromName: 'Cambist' }, systemClock())
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'], shouldAdvanceTime: true })
+    try {
+      expect(await channel.send(mail)).toMatchObject({ kind: 'accepted' })
+    } finally {
+      vi.useRealTimers()
+    }
   })
 
   test('silence anywhere ends: before the greeting, within DATA, and dripping for ever', async () => {
@@ -466,7 +498,8 @@ describe('SMTP', () => {
         return waits.promise
       },
     })
-    const clock: Pick<Clock, 'sleep'> = {
+    const clock: Pick<Clock, 'sleep' | 'endOfTurn'> = {
+      ...systemClock(),
       sleep: (ms, signal) => {
         if (ms === times.untilTakenMs) return come.promise
         waits.resolve()

@@ -5,6 +5,7 @@ import SmtpConnection from 'nodemailer/lib/smtp-connection'
 import type { Clock } from '../../clock.ts'
 import { SECOND_MS } from '../../domain/time.ts'
 import type { Mail, MailAnswer, MailChannel } from '../channel.ts'
+import { isOfRecipient, type Refusal } from './whom_it_refuses.ts'
 
 export type SmtpSettings = {
   readonly host: string
@@ -18,7 +19,9 @@ export type SmtpSettings = {
 }
 
 export type SmtpTimes = {
+  /** From the question for its name until it is greeted and, with STARTTLS, encrypted. */
   readonly connectMs: number
+  /** Of these, for its greeting, and again for the encryption: a busy mail server takes its time (RFC 5321 §4.5.3.2.1). */
   readonly greetingMs: number
   /** For the whole conversation, however lively, as long as the mail server has not begun to take the mail. */
   readonly untilTakenMs: number
@@ -32,8 +35,8 @@ export type SmtpTimes = {
 }
 
 const usualTimes: SmtpTimes = {
-  connectMs: 10 * SECOND_MS,
-  greetingMs: 10 * SECOND_MS,
+  connectMs: 40 * SECOND_MS,
+  greetingMs: 40 * SECOND_MS,
   untilTakenMs: 60 * SECOND_MS,
   answerMs: 120 * SECOND_MS,
   lastAnswersMs: 2 * SECOND_MS,
@@ -49,7 +52,7 @@ type Conversation = {
 /** Hands mails to one mail server, each in a conversation of its own: what ends one ends no other. */
 export function smtpChannel(
   settings: SmtpSettings,
-  clock: Pick<Clock, 'sleep'>,
+  clock: Pick<Clock, 'sleep' | 'endOfTurn'>,
   times: SmtpTimes = usualTimes,
 ): MailChannel {
   const underWay = new Set<Conversation>()
@@ -79,7 +82,7 @@ export function smtpChannel(
         const read = readOnce(raw, () => {
           one.isTaken = true
         })
-        const answer = converse(connection, settings, mail.to, read)
+        const answer = converse(connection, settings, clock, mail.to, read)
         return await orTooLong(Promise.race([answer, cut]), one, clock, times)
       } catch (error) {
         return answerOf(error)
@@ -157,23 +160,30 @@ async function compose({ fromAddress, fromName }: SmtpSettings, mail: Mail): Pro
 async function converse(
   connection: SmtpConnection,
   { auth, fromAddress }: SmtpSettings,
+  clock: Pick<Clock, 'endOfTurn'>,
   to: string,
   raw: Readable,
 ): Promise<MailAnswer> {
+  const onHangUp = (reject: (why: Error) => void) =>
+    connection.once('end', async () => {
+      // With a 421 nodemailer closes first and says second what it was told: that goes before this.
+      await clock.endOfTurn()
+      reject(new Error('the mail server hung up'))
+    })
   await new Promise<void>((resolve, reject) => {
     // For as long as it lives: an error that nobody listens to would end the process.
     connection.on('error', reject)
-    connection.once('end', () => reject(new Error('the mail server hung up')))
+    onHangUp(reject)
     connection.connect((error) => (error ? reject(error) : resolve()))
   })
   if (auth !== null) {
     await new Promise<void>((resolve, reject) => {
-      connection.once('end', () => reject(new Error('the mail server hung up')))
+      onHangUp(reject)
       connection.login({ user: auth.user, pass: auth.pass }, (error) => (error ? reject(error) : resolve()))
     })
   }
   return new Promise((resolve, reject) => {
-    connection.once('end', () => reject(new Error('the mail server hung up')))
+    onHangUp(reject)
     connection.once('error', reject)
     connection.send({ from: fromAddress, to: [to] }, raw, (error, info) => {
       if (error) return reject(error)
@@ -207,31 +217,7 @@ async function orTooLong<Value>(
   }
 }
 
-type Failure = {
-  readonly message: string
-  readonly code?: string
-  readonly command?: string
-  readonly response?: string
-  readonly responseCode?: number
-}
-
-/** They are about us: who we are, and how we talk (RFC 4954 §6, RFC 3207 §4). */
-const aboutUs = [502, 503, 504, 530, 534, 535, 538]
-
-/** `550 5.1.1 …`: servers that say these codes (RFC 2034) say with them whom an answer is about. */
-const CODED = /^5\d\d[ -]\d\.\d{1,3}\.\d{1,3}\b/
-
-/**
- * Of RFC 3463 §3.2 and §3.3 (and RFC 7505) what can be said of a recipient alone. 5.1.0, 5.1.7 and 5.1.8 are said of senders, which
- * some look at only when they hear of a recipient, and 5.2.0 of those who may not send as somebody.
- */
-const OF_RECIPIENT = /^5\d\d[ -]5\.(1\.([1-6]|10)|2\.[12])\b/
-
-/**
- * What servers without such codes say to a recipient when they do not want us (Exim: `550 relay not permitted`). Whoever is taken for
- * one of them by mistake is only asked again.
- */
-const OF_US = /relay|sender|auth|denied|prohibit|policy|limit/i
+type Failure = Refusal & { readonly message: string; readonly code?: string }
 
 /**
  * Only what is said of the recipient refuses the mail for good. All else (a greeting, a password, a sender, the limit of a day, a
@@ -245,10 +231,4 @@ function answerOf(error: unknown): MailAnswer {
   const isForGood = responseCode >= 500 && responseCode <= 599
   if (isForGood && isOfRecipient(failure)) return { kind: 'refused', said: message }
   return { kind: 'failed', why: message, ...(isForGood && command === 'DATA' && { mayBeContent: true }) }
-}
-
-function isOfRecipient({ command, response = '', responseCode = 0 }: Failure): boolean {
-  const isToRecipient = command === 'RCPT TO'
-  if (CODED.test(response)) return (isToRecipient || command === 'DATA') && OF_RECIPIENT.test(response)
-  return isToRecipient && !aboutUs.includes(responseCode) && !OF_US.test(response)
 }

@@ -2,7 +2,7 @@ import { createSecretKey } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { Mail, MailAnswer, MailChannel } from '../../channels/channel.ts'
 import { systemClock } from '../../clock.ts'
-import type { Sql } from '../../db/database.ts'
+import type { Database, Sql } from '../../db/database.ts'
 import { claimMails, deleteMails, queueMail } from '../../db/mails.ts'
 import { muteMail, turnMailsOff } from '../../db/notification_settings.ts'
 import { HOUR_MS, SECOND_MS } from '../../domain/time.ts'
@@ -468,8 +468,9 @@ describe('mails are handed on', () => {
 
   test('while one worker holds a mail nobody else sends it; when it is dead, the next one sends the same', async () => {
     await queue('one')
-    const dying = mailServer(() => new Promise(() => {}))
-    void dying.step()
+    const { promise, resolve: end } = Promise.withResolvers<MailAnswer>()
+    const dying = mailServer(() => promise)
+    const dyingStep = dying.step()
     await expect.poll(() => dying.sent).toHaveLength(1)
     const other = mailServer()
     await other.step()
@@ -479,6 +480,42 @@ describe('mails are handed on', () => {
     await other.step()
     expect(other.sent.map(({ messageId }) => messageId)).toEqual(dying.sent.map(({ messageId }) => messageId))
     expect(await rows()).toMatchObject([{ state: 'sent', attempts: 2 }])
+    // Else it would go on renewing what other tests claim under the same key.
+    end({ kind: 'cut_off', mayHaveIt: true })
+    await dyingStep
+  })
+
+  test('a renewal that fails is made up for by the next one', async () => {
+    await queue('one')
+    const { promise, resolve: answer } = Promise.withResolvers<MailAnswer>()
+    let isAway = false
+    let failures = 0
+    const query: Database['query'] = async (text, values) => {
+      if (!isAway) return world.db.query(text, values)
+      failures += 1
+      throw new Error('the database is away')
+    }
+    const shaky = {
+      ...world,
+      db: { ...world.db, query },
+      clock: { ...world.clock, sleep: (_ms: number, signal?: AbortSignal) => systemClock().sleep(5, signal) },
+    }
+    const send = () => {
+      isAway = true
+      return promise
+    }
+    const { others } = mailSender(shaky, parts, { send, close: async () => {} })
+    const sending = others(new AbortController().signal)
+    await expect.poll(() => failures).toBeGreaterThan(1)
+    await stage.corrupt('UPDATE mails SET claimed_until_wall_ms = 1')
+    isAway = false
+    const claimed = async () =>
+      (await stage.db.query<{ until: number }>('SELECT claimed_until_wall_ms AS until FROM mails'))[0]?.until
+    await expect.poll(claimed).toBeGreaterThan(world.clock.wallMs())
+    answer(taken)
+    await sending
+    expect(await rows()).toMatchObject([{ state: 'sent', attempts: 1 }])
+    expect(stage.logged.filter(({ message }) => message.includes('was not renewed'))).toHaveLength(1)
   })
 
   test('a claim that ran out before its turn was no attempt', async () => {

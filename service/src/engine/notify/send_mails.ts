@@ -122,13 +122,21 @@ async function holding<Value>(
   work: () => Promise<Value>,
 ): Promise<Value> {
   const done = new AbortController()
-  const renewing = (async () => {
+  const renew = async () => {
+    let failures = 0
     for (;;) {
       await clock.sleep(RENEW_AFTER_MS, done.signal)
       if (done.signal.aborted) return
-      if (!(await renewMailClaim(db, mail, clock.wallMs() + CLAIM_MS))) return
+      try {
+        if (!(await renewMailClaim(db, mail, clock.wallMs() + CLAIM_MS))) return
+      } catch (error) {
+        // The conversation may go on for minutes: the next one may come in time, or before anybody else sees that it is late.
+        failures += 1
+        if (failures === 1) log.warn({ err: error }, 'the claim of a mail was not renewed')
+      }
     }
-  })().catch((error: unknown) => log.warn({ err: error }, 'the claim of a mail was not renewed'))
+  }
+  const renewing = renew()
   try {
     return await work()
   } finally {

@@ -20,7 +20,7 @@ export type MailServerOptions = {
   readonly onMail?: number
   readonly onRcpt?: number
   readonly onData?: number
-  /** What the server says besides these numbers. */
+  /** What the server says besides these numbers, in as many lines. */
   readonly words?: string
   readonly user?: string
   readonly pass?: string
@@ -28,7 +28,9 @@ export type MailServerOptions = {
   readonly secure?: boolean
   /** PEM; left out, a certificate that nobody trusts. */
   readonly certificate?: { readonly key: string; readonly cert: string }
-  readonly mood?: 'no greeting' | 'drips' | 'silent after data' | 'hangs up in data' | 'no tls'
+  /** The greeting waits for this. */
+  readonly onConnect?: () => Promise<void>
+  readonly mood?: 'no greeting' | 'drips' | 'silent after data' | 'hangs up in data' | 'no tls' | 'goes away'
   /** Called when a mail has come whole, before it is answered. */
   readonly onMailCome?: (mail: ReceivedMail) => Promise<void>
   readonly port?: number
@@ -36,6 +38,7 @@ export type MailServerOptions = {
 
 export async function startMailServer(options: MailServerOptions = {}): Promise<MailServer> {
   if (options.mood === 'no greeting' || options.mood === 'drips') return startMute(options.mood)
+  if (options.mood === 'goes away') return startGoing()
   const received: ReceivedMail[] = []
   const server = new SMTPServer({
     secure: options.secure ?? false,
@@ -46,6 +49,9 @@ export async function startMailServer(options: MailServerOptions = {}): Promise<
     disableReverseLookup: true,
     logger: false,
     closeTimeout: 100,
+    onConnect: (_session, callback) => {
+      Promise.resolve(options.onConnect?.()).then(() => callback())
+    },
     onAuth: ({ username, password }, _session, callback) => {
       const isRight = username === options.user && password === options.pass
       callback(isRight ? null : said(535), isRight ? { user: username } : undefined)
@@ -86,7 +92,10 @@ export async function startMailServer(options: MailServerOptions = {}): Promise<
 }
 
 function said(code: number | undefined, words = `said ${code}`): (Error & { responseCode: number }) | null {
-  return code === undefined ? null : Object.assign(new Error(words), { responseCode: code })
+  if (code === undefined) return null
+  const lines = words.split('\n')
+  // Several lines have to come as a list: line ends within a text are taken out.
+  return Object.assign(new Error(words), { responseCode: code, ...(lines.length > 1 && { message: lines }) })
 }
 
 function hangUp(server: SMTPServer): void {
@@ -94,17 +103,34 @@ function hangUp(server: SMTPServer): void {
 }
 
 /** One that listens and never says anything whole. */
-async function startMute(mood: 'no greeting' | 'drips'): Promise<MailServer> {
-  const sockets = new Set<Socket>()
-  const server: Server = createServer((socket) => {
-    sockets.add(socket)
-    socket.on('error', () => {})
+function startMute(mood: 'no greeting' | 'drips'): Promise<MailServer> {
+  return startRaw((socket) => {
     socket.on('data', () => {})
     if (mood === 'no greeting') return
     // A greeting of many lines that never comes to its last one: silence never lasts long enough to be one.
     socket.write('220-hello\r\n')
     const dripping = setInterval(() => socket.write('220-hello\r\n'), 50)
     socket.on('close', () => clearInterval(dripping))
+  })
+}
+
+/** One that is told everything at once (PIPELINING) and says at the recipient that it goes. It leaves that to the client. */
+function startGoing(): Promise<MailServer> {
+  return startRaw((socket) => {
+    socket.write('220 hello\r\n')
+    socket.on('data', (chunk: Buffer) => {
+      const isGreeting = chunk.toString('latin1').startsWith('EHLO')
+      socket.write(isGreeting ? '250-hello\r\n250 PIPELINING\r\n' : '250 ok\r\n421 4.7.0 too many\r\n')
+    })
+  })
+}
+
+async function startRaw(onSocket: (socket: Socket) => void): Promise<MailServer> {
+  const sockets = new Set<Socket>()
+  const server: Server = createServer((socket) => {
+    sockets.add(socket)
+    socket.on('error', () => {})
+    onSocket(socket)
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   return {
