@@ -1,6 +1,7 @@
 import type { Chain } from '../chains/chain.ts'
 import type { Sql } from '../db/database.ts'
 import { requireLease } from '../db/leases.ts'
+import { depositsLie } from '../domain/catalog/networks.ts'
 import { beginPace, reconcileChain } from './books/reconcile.ts'
 import { exchangeOrders } from './exchange.ts'
 import { expireOrders } from './expire.ts'
@@ -88,7 +89,7 @@ export function startEngine(bare: SigningWorld, holder: string): Loop[] {
     ...[...world.chains.values()].flatMap((chain) => [
       startPaying(world, chain),
       startReconciling(world, chain, holder),
-      ...(chain.model === 'account' ? startSweeping(world, chain) : []),
+      ...(depositsLie[chain.family] === 'addresses' ? startSweeping(world, chain) : []),
     ]),
   ]
 }

@@ -24,7 +24,7 @@ import { connectSimulated, type NodeLines } from './chains/simulated_chains.ts'
 import { ProcessDied } from './faults.ts'
 import { sealKey } from './ground.ts'
 import { openWorld, tokenOf } from './open_world.ts'
-import type { Watched } from './profile.ts'
+import { isSwept, type Watched } from './profile.ts'
 
 /** What moves a step when it changes; a step that saw nothing new since its last look need not look. */
 export type Topic = Watched | 'books' | 'time' | 'minutes'
@@ -109,12 +109,12 @@ function stepsOf(world: SigningWorld, holder: string): readonly Step[] {
         step(`watch ${id}`, [id, 'minutes'], watching(world, id, holder), 2),
         step(`payouts ${id}`, ['books', id, 'time'], () => workPayouts(world, chain), 4),
         step(`reconcile ${id}`, ['books', id], reconciling(world, id, holder), 0.05),
-        ...(chain.model === 'coins' || world.policy.sweepCostMultiple === 0n
-          ? []
-          : [
+        ...(isSwept(id) && world.policy.sweepCostMultiple !== 0n
+          ? [
               step(`sweep plans ${id}`, ['time'], () => planSweeps(world, chain)),
               step(`sweeps ${id}`, [id, 'time'], () => workPayouts(world, chain, 'deposits')),
-            ]),
+            ]
+          : []),
       ]
     }),
   ]

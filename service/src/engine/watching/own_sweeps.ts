@@ -1,5 +1,6 @@
 import type { Transfer } from '../../chains/chain.ts'
 import { findOwnSweeps } from '../../db/outflows.ts'
+import { depositsLie } from '../../domain/catalog/networks.ts'
 import type { Look } from './look.ts'
 
 /**
@@ -10,7 +11,7 @@ export async function withoutSweeps(
   { world, chain }: Look,
   transfers: readonly Transfer[],
 ): Promise<readonly Transfer[]> {
-  if (chain.model !== 'account' || transfers.length === 0) return transfers
+  if (depositsLie[chain.family] !== 'addresses' || transfers.length === 0) return transfers
   const sweeps = await findOwnSweeps(world.db, [...new Set(transfers.map(({ txHash }) => txHash))])
   return transfers.filter(({ txHash }) => !sweeps.has(txHash))
 }
