@@ -15,6 +15,7 @@ import {
   RESERVE,
   sendPayout,
 } from './testing/books_stage.ts'
+import { nobodyElse } from './testing/nobody_else.ts'
 import { pagesTouched } from './testing/pages_touched.ts'
 import { watchedDatabase } from './testing/watched_database.ts'
 import type { World } from './world.ts'
@@ -109,7 +110,8 @@ test('gauges tell orders, payouts, chains, reserves, prices and the ledger', asy
   await confirmDeposit(stage, order, await mineDeposit(stage, order, ETHER, 100))
   await sendPayout(stage, order)
   stage.chain('ETH').move(100, 'ETH:ETH', RESERVE, -1n)
-  for (let look = 0; look < 3; look += 1) await reconcileChain(stage.world, stage.chain('ETH'))
+  for (let look = 0; look < 3; look += 1)
+    await reconcileChain(stage.world, stage.chain('ETH'), { guard: nobodyElse })
   await stage.db.query(`INSERT INTO reserves VALUES ('USDT:ERC20', 900500000000000000000, 1, 1)`)
   await stage.db.query(
     `INSERT INTO reserves (asset, spendable, payout_cost, at_ms, is_above_fee_cap) VALUES ('BTC:BTC', 1, 1, 1, true)`,

@@ -7,6 +7,7 @@ import { HOUR_MS } from '../../src/domain/time.ts'
 import { reconcileChain } from '../../src/engine/books/reconcile.ts'
 import { REACH_BLOCKS } from '../../src/engine/reach.ts'
 import { type BooksStage, openBooksStage } from '../../src/engine/testing/books_stage.ts'
+import { nobodyElse } from '../../src/engine/testing/nobody_else.ts'
 import { watchChain } from '../../src/engine/watching/watch.ts'
 import { type EvmDriver, startEvmDriver } from './evm_driver.ts'
 
@@ -40,7 +41,7 @@ afterAll(async () => {
 
 async function expectBooksLikeChain(): Promise<void> {
   await watchChain(stage.world, driver.chain, lease)
-  const compared = await reconcileChain(stage.world, driver.chain)
+  const compared = await reconcileChain(stage.world, driver.chain, { guard: nobodyElse })
   assert(compared?.kind === 'compared', 'both are at the same block')
   expect(compared.comparisons.map(({ asset }) => asset).sort()).toEqual([...driver.chain.assets].sort())
   for (const { asset, difference } of compared.comparisons) expect(difference, asset).toBe(0n)

@@ -3,6 +3,7 @@ import { expect } from 'vitest'
 import type { ChainId } from '../../src/domain/catalog/networks.ts'
 import type { ComparedChain } from '../../src/engine/books/compare.ts'
 import { isOutflowStopped, reconcileChain } from '../../src/engine/books/reconcile.ts'
+import { nobodyElse } from '../../src/engine/testing/nobody_else.ts'
 import { type Chance, chanceFrom } from '../harness/chance.ts'
 import {
   bnbToEth,
@@ -158,7 +159,7 @@ async function reconcile(sandbox: TestSandbox, batch: readonly Difference[]): Pr
 async function compare({ service: { world } }: TestSandbox, id: ChainId): Promise<ComparedChain | null> {
   const chain = world.chains.get(id)
   if (chain === undefined) throw new Error(`${id} is not there`)
-  return reconcileChain(world, chain)
+  return reconcileChain(world, chain, { guard: nobodyElse })
 }
 
 async function seenNow(sandbox: TestSandbox, batch: readonly Difference[]): Promise<Set<Difference>> {
@@ -175,7 +176,7 @@ async function agree(sandbox: TestSandbox): Promise<void> {
   const { world } = sandbox.service
   for (const chain of world.chains.values()) {
     await sandbox.eventually(`outflows of ${chain.id} go on`, async () => {
-      await reconcileChain(world, chain)
+      await reconcileChain(world, chain, { guard: nobodyElse })
       expect(await isOutflowStopped(world.db, chain.id)).toBe(false)
     })
   }

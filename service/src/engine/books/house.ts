@@ -61,8 +61,8 @@ export async function bookHouseDeposits(
   world: World,
   chain: ChainId,
   height: number,
-  branch = 0,
-  guard: (tx: Sql) => Promise<void> = async () => {},
+  branch: number,
+  guard: (tx: Sql) => Promise<void>,
 ): Promise<void> {
   const deepHeight = height + 1 - chainFacts[chain].confirmations
   if (!(await hasDeepHouseDeposits(world.db, chain, deepHeight))) return

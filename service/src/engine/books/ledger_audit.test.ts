@@ -21,6 +21,7 @@ import {
   tell,
   writeAttempt,
 } from '../testing/books_stage.ts'
+import { nobodyElse } from '../testing/nobody_else.ts'
 import { pagesTouched } from '../testing/pages_touched.ts'
 import { bookHouseDeposits, unmineHouseDeposits } from './house.ts'
 import { auditBooks, auditChain } from './ledger_audit.ts'
@@ -121,7 +122,7 @@ test('orders in every state, strays, extras, a failed payout and an orphaned dep
     purpose: 'deposit',
     height: 99,
   })
-  await bookHouseDeposits(stage.world, 'ETH', 200)
+  await bookHouseDeposits(stage.world, 'ETH', 200, 0, nobodyElse)
 
   const failed = await received()
   const { payoutId } = await sendPayout(stage, failed)

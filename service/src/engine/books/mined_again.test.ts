@@ -4,6 +4,7 @@ import { amountOf } from '../../domain/money/amount.ts'
 import { bucketOf } from '../../domain/orders/identifiers.ts'
 import { apply } from '../apply.ts'
 import { type BooksStage, openBooksStage, placeOrder } from '../testing/books_stage.ts'
+import { nobodyElse } from '../testing/nobody_else.ts'
 import { bookHouseDeposits, noteHouseDeposit, unmineHouseDeposits } from './house.ts'
 import { auditBooks } from './ledger_audit.ts'
 
@@ -122,11 +123,11 @@ async function noteStray(asset: AssetId, purpose: 'deposit' | 'reserve', hash: s
 
 test('money without an order that is mined again elsewhere is what it is now', async () => {
   await noteStray('USDC:ERC20', 'deposit', 'a')
-  await bookHouseDeposits(stage.world, 'ETH', 100, 0)
+  await bookHouseDeposits(stage.world, 'ETH', 100, 0, nobodyElse)
   await stage.db.transaction((tx) => unmineHouseDeposits(tx, 'ETH', 'a', 0, stage.world.clock.nowMs()))
   const native = nativeAsset('ETH').id
   await noteStray(native, 'reserve', 'b')
-  await bookHouseDeposits(stage.world, 'ETH', 100, 1)
+  await bookHouseDeposits(stage.world, 'ETH', 100, 1, nobodyElse)
   expect(await stage.db.query('SELECT asset, kind, address, state FROM house_deposits')).toEqual([
     { asset: native, kind: 'reserve', address: 'reserve-0', state: 'confirmed' },
   ])

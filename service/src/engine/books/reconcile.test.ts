@@ -27,6 +27,7 @@ import {
   strayDeposit,
   writeAttempt,
 } from '../testing/books_stage.ts'
+import { nobodyElse } from '../testing/nobody_else.ts'
 import { compareChain } from './compare.ts'
 import { bookHouseDeposits } from './house.ts'
 import { isOutflowStopped, reconcileChain } from './reconcile.ts'
@@ -232,7 +233,7 @@ test('strays on ready addresses, of another asset or of another chain of the fam
   await mineDeposit(stage, order, 42n, 100, 'USDT:ERC20')
   expect(await compare('ETH')).toEqual(AGREED)
   expect(await compare('BNB')).toEqual({ 'BNB:BNB': 0n, 'USDT:BEP20': 0n, 'USDC:BEP20': 0n })
-  await bookHouseDeposits(stage.world, 'ETH', 200)
+  await bookHouseDeposits(stage.world, 'ETH', 200, 0, nobodyElse)
   expect(await compare('ETH')).toEqual(AGREED)
 })
 
@@ -248,7 +249,7 @@ describe('who was asked already and cannot hold anything else', () => {
   /** Everybody who is asked in one reconciliation. */
   async function asked(): Promise<Set<string>> {
     const before = eth().asked.length
-    const compared = await reconcileChain(stage.world, eth())
+    const compared = await reconcileChain(stage.world, eth(), { guard: nobodyElse })
     expect(compared).toMatchObject({ kind: 'compared' })
     return new Set(eth().asked.slice(before).flat())
   }
@@ -385,7 +386,7 @@ describe('who was asked already and cannot hold anything else', () => {
     )
     const btc = stage.chain('BTC')
     const difference = async () => {
-      await reconcileChain(stage.world, btc)
+      await reconcileChain(stage.world, btc, { guard: nobodyElse })
       return (await readReconciliations(stage.db)).find(({ asset }) => asset === 'BTC:BTC')?.difference
     }
     btc.move(100, 'BTC:BTC', 'ready-150', 1n)
@@ -424,7 +425,9 @@ test('nothing is concluded while books and node stand on different blocks', asyn
   expect(await compare('BTC')).toEqual({ 'BTC:BTC': 0n })
   btc.onBalance = () => btc.setHead(101)
   expect(await compare('BTC'), 'a block came while asked').toBe('BTC is at block 101, the books at 100')
-  expect(await reconcileChain(stage.world, btc)).toMatchObject({ kind: 'inconclusive' })
+  expect(await reconcileChain(stage.world, btc, { guard: nobodyElse })).toMatchObject({
+    kind: 'inconclusive',
+  })
   expect(await readReconciliations(stage.db)).toEqual([])
 })
 
@@ -509,7 +512,7 @@ test.each([
   await startOrder()
   const eth = stage.chain('ETH')
   const look = async () => {
-    await reconcileChain(stage.world, eth)
+    await reconcileChain(stage.world, eth, { guard: nobodyElse })
     return isOutflowStopped(stage.db, 'ETH')
   }
   expect(await look()).toBe(false)
@@ -544,7 +547,7 @@ test('the books are added up anew in turn: whatever is bent in them, the journal
   await startOrder()
   const eth = stage.chain('ETH')
   const difference = async () => {
-    await reconcileChain(stage.world, eth)
+    await reconcileChain(stage.world, eth, { guard: nobodyElse })
     return (await readReconciliations(stage.db)).find(({ asset }) => asset === 'ETH:ETH')?.difference
   }
   expect(await difference()).toBe(0n)
@@ -570,7 +573,7 @@ test('a long journal is added up a few buckets at a time, and every bucket has i
   const pace = { buckets: 10 }
   const look = async () => {
     pace.buckets = 10
-    await reconcileChain(stage.world, eth, { pace })
+    await reconcileChain(stage.world, eth, { pace, guard: nobodyElse })
     return (await readReconciliations(stage.db)).find(({ asset }) => asset === 'ETH:ETH')?.difference
   }
   await stage.corrupt(
@@ -586,13 +589,15 @@ test('two differences apart, or an inconclusive look between, are not three in a
   await startOrder()
   const eth = stage.chain('ETH')
   eth.move(100, 'ETH:ETH', RESERVE, 1n)
-  await reconcileChain(stage.world, eth)
-  await reconcileChain(stage.world, eth)
+  await reconcileChain(stage.world, eth, { guard: nobodyElse })
+  await reconcileChain(stage.world, eth, { guard: nobodyElse })
   eth.setHead(200)
-  expect(await reconcileChain(stage.world, eth)).toMatchObject({ kind: 'inconclusive' })
+  expect(await reconcileChain(stage.world, eth, { guard: nobodyElse })).toMatchObject({
+    kind: 'inconclusive',
+  })
   expect(await isOutflowStopped(stage.db, 'ETH')).toBe(false)
   eth.setHead(100)
-  await reconcileChain(stage.world, eth)
+  await reconcileChain(stage.world, eth, { guard: nobodyElse })
   expect(await isOutflowStopped(stage.db, 'ETH')).toBe(true)
 })
 
@@ -625,12 +630,12 @@ test('a comparison that took long is due again only after nine times as long', a
   const eth = stage.chain('ETH')
   await stage.db.query(`INSERT INTO addresses VALUES ('evm', '${RESERVE}', 'reserve', 0)`)
   eth.onBalance = () => stage.advance(10)
-  expect(await reconcileChain(stage.world, eth)).toMatchObject({ kind: 'compared' })
+  expect(await reconcileChain(stage.world, eth, { guard: nobodyElse })).toMatchObject({ kind: 'compared' })
   eth.onBalance = () => {}
   stage.advance(269)
-  expect(await reconcileChain(stage.world, eth)).toBeNull()
+  expect(await reconcileChain(stage.world, eth, { guard: nobodyElse })).toBeNull()
   stage.advance(1)
-  expect(await reconcileChain(stage.world, eth)).toMatchObject({ kind: 'compared' })
+  expect(await reconcileChain(stage.world, eth, { guard: nobodyElse })).toMatchObject({ kind: 'compared' })
 })
 
 test.each([
@@ -644,9 +649,11 @@ test.each([
     jumpMs = 0
   }
   await fundReserve(stage, 'ETH:ETH', ETHER)
-  await reconcileChain(world, stage.chain('ETH'))
+  await reconcileChain(world, stage.chain('ETH'), { guard: nobodyElse })
   stage.advance(afterMs)
-  if (afterMs === 0) expect(await reconcileChain(world, stage.chain('ETH'))).toBeNull()
+  if (afterMs === 0) expect(await reconcileChain(world, stage.chain('ETH'), { guard: nobodyElse })).toBeNull()
   stage.advance(2 * HOUR_MS)
-  expect(await reconcileChain(world, stage.chain('ETH'))).toMatchObject({ kind: 'compared' })
+  expect(await reconcileChain(world, stage.chain('ETH'), { guard: nobodyElse })).toMatchObject({
+    kind: 'compared',
+  })
 })

@@ -29,7 +29,7 @@ import { type ComparedChain, compareChain } from './compare.ts'
 export async function reconcileChain(
   world: World,
   chain: Chain,
-  { pace = beginPace(), guard = async () => {} }: Partial<Reconciler> = {},
+  { pace = beginPace(), guard }: Reconciler,
 ): Promise<ComparedChain | null> {
   const { db, clock, policy } = world
   const startedWallMs = clock.wallMs()
@@ -54,7 +54,8 @@ export async function reconcileChain(
 
 /** What whoever reconciles a chain takes along from one comparison to the next. */
 export type Reconciler = {
-  readonly pace: Pace
+  /** Left out: all that there is to add up is added up at once. */
+  readonly pace?: Pace
   /**
    * Rejects when the lease was lost: what was found then is old, and must neither stop outflows by being counted beside what the
    * new holder finds, nor let them go on.

@@ -18,6 +18,7 @@ import {
   tell,
   writeAttempt,
 } from '../testing/books_stage.ts'
+import { nobodyElse } from '../testing/nobody_else.ts'
 import { worldWithSigner } from '../testing/willing_signer.ts'
 import type { SigningWorld } from '../world.ts'
 import { endExcluded } from './excluded.ts'
@@ -217,7 +218,7 @@ test('one that was final and lost its block ends, stays owed, and gives back its
   await confirmPayout(stage, order, { payoutId, txHash, cost: 21n })
   await stage.db.query("INSERT INTO chain_blocks (chain, height, hash) VALUES ('BTC', 100, 'another')")
   const replaced = { kind: 'replaced', aboveHeight: 0 } as const
-  await orphanOutflows(stage.world, 'BTC', replaced, 1, async () => {})
+  await orphanOutflows(stage.world, 'BTC', replaced, 1, nobodyElse)
   expect(await stateOf(payoutId)).toBe('orphaned')
   expect(await endExcluded(signingWorld(), chainWith(true), (await claim())(payoutId))).toBe(true)
   expect(await stateOf(payoutId)).toBe('failed')

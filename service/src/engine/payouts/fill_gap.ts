@@ -81,7 +81,7 @@ export async function endFilledGap(
 ): Promise<void> {
   const nowMs = world.clock.nowMs()
   const stuck = await findFilled(world.db, filler)
-  if (isLive(stuck)) await failOutflow(world, stuck)
+  if (isLive(stuck)) await failOutflow(world, stuck, isSure)
   await world.db.transaction(async (tx) => {
     const isFirst = await endOutflow(tx, filler.payoutId, ['signed', 'broadcast'], 'confirmed', ended)
     if (!isFirst) return
@@ -90,11 +90,14 @@ export async function endFilledGap(
   })
 }
 
+/** Its filler is final: nothing is left to be asked. */
+const isSure = async () => {}
+
 /** It provably never pays: nothing of it is in a block or ever will be. `guard` throws when that is no longer sure. */
 export async function failOutflow(
   world: SigningWorld,
   outflow: ClaimedOutflow,
-  guard: (tx: Sql) => Promise<void> = async () => {},
+  guard: (tx: Sql) => Promise<void>,
 ): Promise<void> {
   const { payoutId, orderId, state, kind } = outflow
   if (state === 'orphaned') return giveUpOrphan(world, outflow, guard)

@@ -17,6 +17,7 @@ import {
   sendPayout,
   writeAttempt,
 } from '../testing/books_stage.ts'
+import { nobodyElse } from '../testing/nobody_else.ts'
 import { worldWithSigner } from '../testing/willing_signer.ts'
 import type { SigningWorld } from '../world.ts'
 import { endExcluded } from './excluded.ts'
@@ -118,7 +119,7 @@ async function bury(payoutId: string, number: number, height: number): Promise<v
 async function leave(height: number): Promise<void> {
   const block = { height, hash: (await stage.chain('BTC').blockHash(height)) ?? '' }
   const lost = { kind: 'named', blocks: [block] } as const
-  await orphanOutflows(signingWorld(), 'BTC', lost, height, async () => {})
+  await orphanOutflows(signingWorld(), 'BTC', lost, height, nobodyElse)
 }
 
 function unmine(coin: Coin): Promise<unknown> {

@@ -21,6 +21,7 @@ import {
   sendPayout,
   writeAttempt,
 } from '../testing/books_stage.ts'
+import { nobodyElse } from '../testing/nobody_else.ts'
 import { endAgain, giveUpOrphan, orphanOutflows } from './orphan.ts'
 
 /**
@@ -64,7 +65,7 @@ async function standOn(hash: string): Promise<void> {
 }
 
 function look(branch: number): Promise<void> {
-  return orphanOutflows(stage.world, 'ETH', { kind: 'replaced', aboveHeight: 0 }, branch, async () => {})
+  return orphanOutflows(stage.world, 'ETH', { kind: 'replaced', aboveHeight: 0 }, branch, nobodyElse)
 }
 
 /** The payout gets one attempt more, which is like the first but for its hash. */
@@ -193,8 +194,8 @@ test('one whose nonce was filled meanwhile can never be mined again: it is named
   takeBack(COST)
   await look(1)
   const outflow = await claim()
-  await giveUpOrphan(stage.world, outflow)
-  await giveUpOrphan(stage.world, outflow)
+  await giveUpOrphan(stage.world, outflow, nobodyElse)
+  await giveUpOrphan(stage.world, outflow, nobodyElse)
   const { problems, balances } = await auditBooks(stage.db)
   expect(problems.map(({ subject, message }) => `${subject}: ${message}`)).toEqual(stillOwed(order))
   expect(balances.find(({ account }) => account === 'orphaned_payouts')?.units).toBe(-PAID)
@@ -202,7 +203,7 @@ test('one whose nonce was filled meanwhile can never be mined again: it is named
 })
 
 test.each([
-  ['can never be mined again', (sweep: ClaimedOutflow) => giveUpOrphan(stage.world, sweep)],
+  ['can never be mined again', (sweep: ClaimedOutflow) => giveUpOrphan(stage.world, sweep, nobodyElse)],
   [
     'fails the second time',
     async (sweep: ClaimedOutflow) => {

@@ -101,7 +101,7 @@ async function tellAgain(
 export async function giveUpOrphan(
   { db, clock, log }: World,
   outflow: ClaimedOutflow,
-  alongside: (tx: Sql) => Promise<void> = async () => {},
+  alongside: (tx: Sql) => Promise<void>,
 ): Promise<void> {
   const { payoutId, chain, kind } = outflow
   const isFirst = await db.transaction(async (tx) => {

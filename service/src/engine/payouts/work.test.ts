@@ -20,6 +20,7 @@ import {
   tell,
   writeAttempt,
 } from '../testing/books_stage.ts'
+import { nobodyElse } from '../testing/nobody_else.ts'
 import { worldWithSigner } from '../testing/willing_signer.ts'
 import type { SigningWorld } from '../world.ts'
 import { workPayouts } from './work.ts'
@@ -66,7 +67,7 @@ test('while outflows are stopped nothing is drafted, and what is on its way is f
   }
 
   eth.move(100, 'USDT:ERC20', RESERVE, -1n)
-  for (let look = 0; look < 3; look += 1) await reconcileChain(stage.world, eth)
+  for (let look = 0; look < 3; look += 1) await reconcileChain(stage.world, eth, { guard: nobodyElse })
   eth.mined(txHash, 100, 0n)
   eth.setHead(112)
   const world = signingWorld()
@@ -80,7 +81,7 @@ test('while outflows are stopped nothing is drafted, and what is on its way is f
   eth.move(100, 'USDT:ERC20', RESERVE, 1n)
   eth.move(100, 'USDT:ERC20', RESERVE, -100n * ETHER)
   await lookAt(stage, 'ETH', 112)
-  expect(await reconcileChain(stage.world, eth)).toMatchObject({ kind: 'compared' })
+  expect(await reconcileChain(stage.world, eth, { guard: nobodyElse })).toMatchObject({ kind: 'compared' })
   stage.advance(2_000)
   await workPayouts(world, eth)
   expect((await states()).get(planned.terms.id)?.trouble, 'it is drafted again').not.toContain('stopped')

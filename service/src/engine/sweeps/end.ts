@@ -41,7 +41,7 @@ export async function endSweep(
 export async function failSweep(
   world: World,
   sweep: ClaimedOutflow,
-  guard: (tx: Sql) => Promise<void> = async () => {},
+  guard: (tx: Sql) => Promise<void>,
 ): Promise<void> {
   await world.db.transaction(async (tx) => {
     await guard(tx)

@@ -6,6 +6,7 @@ import { MINUTE_MS } from '../../domain/time.ts'
 import { orphanOutflows } from '../payouts/orphan.ts'
 import { workPayouts } from '../payouts/work.ts'
 import { type BooksStage, lookAt, openBooksStage } from '../testing/books_stage.ts'
+import { nobodyElse } from '../testing/nobody_else.ts'
 import { payingChain } from '../testing/paying_chain.ts'
 import { deepDeposit, openReserve } from '../testing/sweeping.ts'
 import { worldWithSigner } from '../testing/willing_signer.ts'
@@ -66,7 +67,7 @@ async function loseBlock(depositAddress: string, db: Database = stage.db): Promi
   await stage.db.query("INSERT INTO chain_blocks (chain, height, hash) VALUES ('ETH', $1, 'another')", [
     MINED,
   ])
-  await orphanOutflows({ ...stage.world, db }, 'ETH', { kind: 'replaced', aboveHeight: 0 }, 1, async () => {})
+  await orphanOutflows({ ...stage.world, db }, 'ETH', { kind: 'replaced', aboveHeight: 0 }, 1, nobodyElse)
 }
 
 /** Nothing can be drafted at present, and what was sent waits. */

@@ -24,6 +24,7 @@ import { apply } from '../apply.ts'
 import { bookHouseDeposits, noteHouseDeposit } from '../books/house.ts'
 import { defaultPolicy } from '../default_policy.ts'
 import type { Log, World } from '../world.ts'
+import { nobodyElse } from './nobody_else.ts'
 import { type PaperChain, paperChain } from './paper_chain.ts'
 
 /** A real database with the service's schema, and paper chains. Orders are moved by facts through `apply`, as ever. */
@@ -389,7 +390,7 @@ export const RESERVE = 'reserve-0'
 /** The operator's reserves, in the block at 50 and booked. */
 export async function fundReserve(stage: BooksStage, asset: AssetId, units: bigint): Promise<void> {
   await strayDeposit(stage, { asset, units, address: RESERVE, purpose: 'reserve', height: 50 })
-  await bookHouseDeposits(stage.world, assetOf(asset).chain, 100)
+  await bookHouseDeposits(stage.world, assetOf(asset).chain, 100, 0, nobodyElse)
 }
 
 /** Money to an address of ours that has no order, as the watcher notes it in a block. */

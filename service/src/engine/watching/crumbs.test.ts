@@ -9,6 +9,7 @@ import { HOUR_MS } from '../../domain/time.ts'
 import { auditBooks } from '../books/ledger_audit.ts'
 import { reconcileChain } from '../books/reconcile.ts'
 import { type BooksStage, openBooksStage, placeOrder, RESERVE, strayDeposit } from '../testing/books_stage.ts'
+import { nobodyElse } from '../testing/nobody_else.ts'
 import { watchChain } from './watch.ts'
 
 /**
@@ -90,7 +91,7 @@ function times(count: number, sent: Sent): readonly Sent[] {
 async function lookTo(chain: Chain, height: number): Promise<void> {
   stage.chain('ETH').setHead(height)
   await watchChain(stage.world, chain, lease)
-  expect(await reconcileChain(stage.world, stage.chain('ETH'))).toMatchObject({
+  expect(await reconcileChain(stage.world, stage.chain('ETH'), { guard: nobodyElse })).toMatchObject({
     comparisons: chain.assets.map((asset) => ({ asset, difference: 0n })),
   })
 }

@@ -10,6 +10,7 @@ import { HOUR_MS } from '../../domain/time.ts'
 import { auditBooks } from '../books/ledger_audit.ts'
 import { isOutflowStopped, reconcileChain } from '../books/reconcile.ts'
 import { type BooksStage, fundReserve, openBooksStage, placeOrder, RESERVE } from '../testing/books_stage.ts'
+import { nobodyElse } from '../testing/nobody_else.ts'
 import { watchChain } from './watch.ts'
 
 /**
@@ -102,7 +103,7 @@ async function look(height: number): Promise<void> {
 
 async function differences() {
   stage.advance(3 * HOUR_MS)
-  const compared = await reconcileChain(stage.world, eth.chain)
+  const compared = await reconcileChain(stage.world, eth.chain, { guard: nobodyElse })
   assert(compared?.kind === 'compared', 'both are at the same block')
   return Object.fromEntries(compared.comparisons.map(({ asset, difference }) => [asset, difference]))
 }
@@ -261,7 +262,7 @@ test.each([
   const taken = await takeLease(stage.db, `watch:${id}`, 'me', stage.world.clock.wallMs(), HOUR_MS)
   assert(taken !== null, 'nobody else looks')
   await watchChain(stage.world, chain, taken)
-  const compared = await reconcileChain(stage.world, chain)
+  const compared = await reconcileChain(stage.world, chain, { guard: nobodyElse })
   assert(compared?.kind === 'compared', 'both are at the same block')
   const found = compared.comparisons.map(({ asset, chainUnits, difference }) => ({
     asset,

@@ -9,6 +9,7 @@ import { HOUR_MS } from '../../domain/time.ts'
 import { auditBooks } from '../books/ledger_audit.ts'
 import { reconcileChain } from '../books/reconcile.ts'
 import { type BooksStage, fundReserve, openBooksStage, placeOrder, RESERVE } from '../testing/books_stage.ts'
+import { nobodyElse } from '../testing/nobody_else.ts'
 import type { PaperChain } from '../testing/paper_chain.ts'
 import { watchChain } from './watch.ts'
 
@@ -61,7 +62,7 @@ async function neverLookedAt(
 }
 
 async function differences(chain: Chain) {
-  const compared = await reconcileChain(stage.world, chain)
+  const compared = await reconcileChain(stage.world, chain, { guard: nobodyElse })
   assert(compared?.kind === 'compared', 'both are at the same block')
   return compared.comparisons.map(({ difference }) => difference)
 }
