@@ -7,6 +7,7 @@ import {
 } from '@stellar/stellar-sdk/base'
 import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
 import { isPlainMemo } from '../../domain/payouts/memo.ts'
+import { STELLAR_MEMO_BYTES_MAX } from '../../domain/payouts/stellar_memo.ts'
 
 /** An account, and with an id one of the many who share it. */
 export type Place = { readonly account: string; readonly id: string | null }
@@ -42,18 +43,9 @@ export function readPlace(text: string): Place | null {
   return { account: extractBaseAddress(text), id: MuxedAccount.fromAddress(text, '0').id() }
 }
 
-const UINT64_MAX = 2n ** 64n - 1n
-
-/** Whether it is a number as a muxed address and a memo of the kind id carry one, written in the only right way. */
-export function isId(text: string): boolean {
-  return /^(0|[1-9]\d{0,19})$/.test(text) && BigInt(text) <= UINT64_MAX
-}
-
-const MEMO_BYTES_MAX = 28
-
 /**
- * The memo stands beside an account, and a muxed address has its id inside; given twice, it has to be the same. A number
- * becomes a memo of the kind id, everything else one of the kind text. Spec 4.3, rule 6.
+ * The memo stands beside an account, and a muxed address has its id inside; given twice, it has to be the same. Spec 4.3,
+ * rule 6. Of which kind it is, `stellarMemoKind` says.
  */
 export function parseTagged(
   text: string,
@@ -72,8 +64,8 @@ export function parseTagged(
       message: 'Stellar needs a destination_tag (the memo), or a muxed address (M…)',
     })
   }
-  if (!isPlainMemo(tag) || Buffer.byteLength(tag) > MEMO_BYTES_MAX) {
-    const message = `must be a number below 2^64 or text of 1 to ${MEMO_BYTES_MAX} bytes in UTF-8, without spaces around it`
+  if (!isPlainMemo(tag) || Buffer.byteLength(tag) > STELLAR_MEMO_BYTES_MAX) {
+    const message = `must be a number below 2^64 or text of 1 to ${STELLAR_MEMO_BYTES_MAX} bytes in UTF-8, without spaces around it`
     return refuse({ code: 'tag_malformed', message })
   }
   return accept({ address: text, tag })

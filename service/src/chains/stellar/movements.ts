@@ -1,6 +1,7 @@
 import { xdr } from '@stellar/stellar-sdk/base'
+import { isStellarId } from '../../domain/payouts/stellar_memo.ts'
 import type { Fields } from '../replies.ts'
-import { isId, readPlace, textOf } from './address.ts'
+import { readPlace, textOf } from './address.ts'
 import { NoAnswer } from './horizon.ts'
 import { bigintIn, hashIn, listIn, objectIn, optionalTextIn, stroopsIn, textIn } from './replies.ts'
 
@@ -97,7 +98,7 @@ function changesIn(record: Fields): Pick<Movement, 'from' | 'to' | 'toMuxed' | '
 
 /** A contract has no muxed addresses, and what is no number names nobody. */
 function muxedIn(account: string, id: string | null): string | null {
-  const isNamed = id !== null && isId(id) && readPlace(account)?.id === null
+  const isNamed = id !== null && isStellarId(id) && readPlace(account)?.id === null
   return isNamed ? textOf({ account, id }) : null
 }
 

@@ -1,8 +1,9 @@
 import { type AssetId, nativeAsset } from '../../domain/catalog/assets.ts'
 import { fromChainUnits } from '../../domain/money/amount.ts'
+import { isStellarId } from '../../domain/payouts/stellar_memo.ts'
 import type { FindOurs, Transfer } from '../chain.ts'
 import type { Fields } from '../replies.ts'
-import { isId, readPlace, textOf } from './address.ts'
+import { readPlace, textOf } from './address.ts'
 import { NoAnswer } from './horizon.ts'
 import { type Movement, movementsIn } from './movements.ts'
 
@@ -64,5 +65,5 @@ function idIn(muxed: string, account: string): string | null {
 /** A note in words says nothing about whom the money is for. */
 function numberIn({ type, text }: NonNullable<Movement['memo']>): string | null {
   if (text === null || (type !== 'id' && type !== 'text')) return null
-  return isId(text) ? text : null
+  return isStellarId(text) ? text : null
 }

@@ -1,8 +1,11 @@
 import type { StellarIntent } from '../../domain/payouts/intent.ts'
+import { STELLAR_MEMO_BYTES_MAX } from '../../domain/payouts/stellar_memo.ts'
 import { boolean, bounded, integer, orNull, record, text, UINT32_MAX } from './fields.ts'
 import { readIdentity, readKey } from './names.ts'
 
 const INT64_MAX = 2n ** 63n - 1n
+/** In bytes it is counted where it is signed. */
+const memoShape = new RegExp(`^\\P{Cc}{1,${STELLAR_MEMO_BYTES_MAX}}$`, 'u')
 
 export function readStellarIntent(value: unknown): StellarIntent {
   const names = ['family', 'chain', 'passphrase', 'payoutId', 'attempt', 'from', 'sequence', 'payment']
@@ -17,7 +20,7 @@ export function readStellarIntent(value: unknown): StellarIntent {
       const parts = record('intent.payment', payment, ['to', 'memo', 'stroops', 'creates'])
       return {
         to: text('intent.payment.to', parts.to, /^(G[A-Z2-7]{55}|M[A-Z2-7]{68})$/),
-        memo: orNull(parts.memo, (memo) => text('intent.payment.memo', memo, /^\P{Cc}{1,28}$/u)),
+        memo: orNull(parts.memo, (memo) => text('intent.payment.memo', memo, memoShape)),
         stroops: bounded('intent.payment.stroops', parts.stroops, 1n, INT64_MAX),
         creates: boolean('intent.payment.creates', parts.creates),
       }

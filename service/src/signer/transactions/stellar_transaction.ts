@@ -11,6 +11,7 @@ import {
 import { formatDecimal } from '../../domain/money/decimal.ts'
 import { accept, type Outcome } from '../../domain/outcome.ts'
 import type { SignedTx, StellarIntent } from '../../domain/payouts/intent.ts'
+import { STELLAR_MEMO_BYTES_MAX, stellarMemoKind } from '../../domain/payouts/stellar_memo.ts'
 import type { Keys } from '../derivation.ts'
 import { refuseToSign } from '../rejections.ts'
 import type { StellarSettings } from '../settings.ts'
@@ -61,16 +62,13 @@ type Payment = NonNullable<StellarIntent['payment']>
 /** A muxed address has its memo inside, and makes no account. */
 function isPayable({ to, memo, creates }: Payment): boolean {
   if (StrKey.isValidMed25519PublicKey(to)) return memo === null && !creates
-  return StrKey.isValidEd25519PublicKey(to) && (memo === null || Buffer.byteLength(memo) <= MEMO_BYTES_MAX)
+  return (
+    StrKey.isValidEd25519PublicKey(to) && (memo === null || Buffer.byteLength(memo) <= STELLAR_MEMO_BYTES_MAX)
+  )
 }
 
-const MEMO_BYTES_MAX = 28
-const UINT64_MAX = 2n ** 64n - 1n
-
-/** A number is a memo of the kind id, and everything else text. */
 function memoOf(text: string): Memo {
-  const isNumber = /^(0|[1-9]\d{0,19})$/.test(text) && BigInt(text) <= UINT64_MAX
-  return isNumber ? Memo.id(text) : Memo.text(text)
+  return stellarMemoKind(text) === 'id' ? Memo.id(text) : Memo.text(text)
 }
 
 /** Whether the intent pays whom the order names: account and memo, or a muxed address, whose id its tag repeats. */
