@@ -1,6 +1,7 @@
 import { type AssetId, assets } from '../domain/catalog/assets.ts'
 import { type ChainId, chainIds } from '../domain/catalog/networks.ts'
 import { powerOfTen } from '../domain/money/decimal.ts'
+import { eosName } from '../domain/payouts/eos_transfer.ts'
 import { type Environment, refuseHash, refuseUndecodable } from './environment.ts'
 import { isTestNetwork } from './test_networks.ts'
 import { contractVariable, EOS_MAIN, STELLAR_MAIN, type VariableName } from './variables.ts'
@@ -144,7 +145,7 @@ function readEos(from: Environment): EosSettings {
   if (rpcUrl !== null) from.required('CAMBIST_EOS_ACCOUNT', 'with CAMBIST_EOS_URL')
   const account = from.text('CAMBIST_EOS_ACCOUNT') ?? ''
   if (account === '') return { rpcUrl, chainId, account, publicKey: '' }
-  if (!/^[a-z1-5](?:[a-z1-5.]{0,10}[a-z1-5])?$/.test(account))
+  if (!eosName.test(account))
     from.report('CAMBIST_EOS_ACCOUNT', 'must be the name of an account: 1 to 12 of a-z, 1-5 and dots')
   from.required('CAMBIST_EOS_KEY', 'with CAMBIST_EOS_ACCOUNT')
   const publicKey = from.text('CAMBIST_EOS_KEY') ?? ''

@@ -1,4 +1,5 @@
 import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
+import { EOS_MEMO_BYTES_MAX, eosName } from '../../domain/payouts/eos_transfer.ts'
 import { isPlainMemo } from '../../domain/payouts/memo.ts'
 
 /** An account, and with a memo one of the many who share it. */
@@ -11,8 +12,6 @@ export function textOf({ account, memo }: Place): string {
   return memo === null ? account : `${account}/${memo}`
 }
 
-/** https://docs.antelope.io/docs/latest/guides/accounts: no dot at an end, because those are not part of a name. */
-const NAME = /^[a-z1-5](?:[a-z1-5.]{0,10}[a-z1-5])?$/
 /** Inside an address a memo is what exchanges give: a number or a word. */
 const PLAIN_MEMO = /^[\w:.-]{1,64}$/
 
@@ -22,7 +21,7 @@ const PLAIN_MEMO = /^[\w:.-]{1,64}$/
  */
 export function parsePlace(text: string): Outcome<Place> {
   const [account = '', memo = null, ...more] = text.split('/')
-  if (!NAME.test(account) || more.length > 0 || (memo !== null && !PLAIN_MEMO.test(memo))) {
+  if (!eosName.test(account) || more.length > 0 || (memo !== null && !PLAIN_MEMO.test(memo))) {
     const message = 'must be an account of EOS: 1 to 12 of a-z, 1-5 and dots'
     return refuse({ code: 'address_malformed', message })
   }
@@ -34,8 +33,6 @@ export function parsePlace(text: string): Outcome<Place> {
   }
   return accept({ account, memo })
 }
-
-export const MEMO_BYTES_MAX = 256
 
 /** The memo stands beside the name; given behind a slash as well, it has to be the same. Spec 4.3, rule 6. */
 export function parseTagged(
@@ -50,8 +47,8 @@ export function parseTagged(
   const given = tag ?? memo
   if (given === null)
     return refuse({ code: 'tag_required', message: 'EOS needs a destination_tag (the memo)' })
-  if (!isPlainMemo(given) || Buffer.byteLength(given) > MEMO_BYTES_MAX) {
-    const message = `must be text of 1 to ${MEMO_BYTES_MAX} bytes in UTF-8, without spaces around it`
+  if (!isPlainMemo(given) || Buffer.byteLength(given) > EOS_MEMO_BYTES_MAX) {
+    const message = `must be text of 1 to ${EOS_MEMO_BYTES_MAX} bytes in UTF-8, without spaces around it`
     return refuse({ code: 'tag_malformed', message })
   }
   return accept({ address, tag: given })

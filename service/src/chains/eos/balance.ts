@@ -1,10 +1,11 @@
 import type { AssetId } from '../../domain/catalog/assets.ts'
 import { fromChainUnits } from '../../domain/money/amount.ts'
+import { EOS_TOKEN_CONTRACT } from '../../domain/payouts/eos_transfer.ts'
 import type { BlockRef } from '../chain.ts'
 import type { Blocks } from './blocks.ts'
 import { listIn, unitsIn } from './replies.ts'
 import { NoAnswer, type Rpc } from './rpc.ts'
-import { hexOfName, movedIn, TOKEN_CONTRACT } from './transfers.ts'
+import { hexOfName, movedIn } from './transfers.ts'
 
 /** Further than a node and its watcher are ever apart; blocks were irreversible after 330 for years. */
 const BLOCKS_APART_MAX = 1_000
@@ -74,7 +75,7 @@ async function heldTheSame(
 /** Nothing at all is an empty list. */
 async function heldBy(rpc: Rpc, account: string): Promise<bigint> {
   const path = 'chain/get_currency_balance'
-  const held = listIn(await rpc(path, { code: TOKEN_CONTRACT, account, symbol: 'EOS' }), path)
+  const held = listIn(await rpc(path, { code: EOS_TOKEN_CONTRACT, account, symbol: 'EOS' }), path)
   if (held.length > 1) throw new NoAnswer(path, 'there is one balance of EOS')
   return held.length === 0 ? 0n : unitsIn(held[0], 'balance')
 }

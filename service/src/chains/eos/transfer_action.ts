@@ -1,4 +1,4 @@
-import { MEMO_BYTES_MAX } from './address.ts'
+import { EOS_MEMO_BYTES_MAX } from '../../domain/payouts/eos_transfer.ts'
 
 /** What a call of a token contract's `transfer` says. Names in hex, as the chain writes them. */
 export type TransferAction = {
@@ -48,7 +48,7 @@ function readText(bytes: Buffer, from: number): string | null {
     length = (length | ((byte & 0x7f) << shift)) >>> 0
     if (byte >= 0x80) continue
     if (at + length > bytes.length) return null
-    return length > MEMO_BYTES_MAX ? '' : bytes.toString('utf8', at, at + length)
+    return length > EOS_MEMO_BYTES_MAX ? '' : bytes.toString('utf8', at, at + length)
   }
   return null
 }

@@ -1,13 +1,11 @@
 import { Name, Serializer } from '@wharfkit/antelope'
 import { nativeAsset } from '../../domain/catalog/assets.ts'
 import { fromChainUnits } from '../../domain/money/amount.ts'
+import { EOS_TOKEN_CONTRACT } from '../../domain/payouts/eos_transfer.ts'
 import type { FindOurs, Transfer } from '../chain.ts'
 import { textOf } from './address.ts'
 import type { Call, EosBlock } from './blocks.ts'
 import { codeOf, EOS_SYMBOL } from './transfer_action.ts'
-
-/** The only contract whose EOS is EOS. */
-export const TOKEN_CONTRACT = 'eosio.token'
 
 /** A name as the chain writes it, in hex. */
 export function hexOfName(name: string): string {
@@ -47,7 +45,7 @@ function amountIn({ contract, transfer: { symbol, units } }: Call): Pick<Transfe
 }
 
 function isEos(contract: string, symbol: string): boolean {
-  return contract === TOKEN_CONTRACT && symbol === EOS_SYMBOL
+  return contract === EOS_TOKEN_CONTRACT && symbol === EOS_SYMBOL
 }
 
 /** A number is written in one way only; a note in words says nothing about whom the money is for. */

@@ -1,11 +1,12 @@
+import { EOS_MEMO_BYTES_MAX, eosName } from '../../domain/payouts/eos_transfer.ts'
 import type { EosIntent } from '../../domain/payouts/intent.ts'
 import { bounded, integer, record, text, UINT32_MAX } from './fields.ts'
 import { readIdentity, readKey } from './names.ts'
 
-/** 1 to 12 letters, without a dot at an end. */
-const eosName = /^[a-z1-5](?:[a-z1-5.]{0,10}[a-z1-5])?$/
 /** What a token contract counts in: https://github.com/AntelopeIO/cdt, asset::max_amount */
 const EOS_UNITS_MAX = 2n ** 62n - 1n
+/** In bytes it is counted where it is signed. */
+const memoShape = new RegExp(`^\\P{Cc}{0,${EOS_MEMO_BYTES_MAX}}$`, 'u')
 
 export function readEosIntent(value: unknown): EosIntent {
   const names = ['family', 'chain', 'chainId', 'payoutId', 'attempt', 'from', 'account', 'payment']
@@ -21,7 +22,7 @@ export function readEosIntent(value: unknown): EosIntent {
     account: text('intent.account', fields.account, eosName),
     payment: {
       to: text('intent.payment.to', payment.to, eosName),
-      memo: text('intent.payment.memo', payment.memo, /^\P{Cc}{0,256}$/u),
+      memo: text('intent.payment.memo', payment.memo, memoShape),
       units: bounded('intent.payment.units', payment.units, 1n, EOS_UNITS_MAX),
     },
     reference: {

@@ -11,13 +11,13 @@ import {
   Transaction,
 } from '@wharfkit/antelope'
 import { accept, type Outcome } from '../../domain/outcome.ts'
+import { EOS_MEMO_BYTES_MAX, EOS_TOKEN_CONTRACT } from '../../domain/payouts/eos_transfer.ts'
 import type { EosIntent, SignedTx } from '../../domain/payouts/intent.ts'
 import type { Keys } from '../derivation.ts'
 import { refuseToSign } from '../rejections.ts'
 import type { EosSettings } from '../settings.ts'
 import type { SignRejection } from '../signer.ts'
 
-const TOKEN_CONTRACT = 'eosio.token'
 /** https://github.com/AntelopeIO/reference-contracts, eosio.token: nothing but its `transfer` is ever called. */
 const TRANSFER: ABIDef = {
   structs: [
@@ -34,7 +34,6 @@ const TRANSFER: ABIDef = {
   ],
 }
 
-const MEMO_BYTES_MAX = 256
 /** What the chain takes at most: https://github.com/AntelopeIO/leap, config.hpp, default_max_trx_lifetime */
 const LIFE_MS_MAX = 3_600_000
 const SECOND_MS = 1_000
@@ -71,8 +70,8 @@ function findProblem(
   if (account !== settings.account) return `intent.account is not ${settings.account}`
   if (from.purpose !== 'reserve' || from.index !== 0)
     return 'intent.from: everything leaves from the account of the reserve'
-  if (Buffer.byteLength(payment.memo) > MEMO_BYTES_MAX)
-    return `intent.payment.memo has more than ${MEMO_BYTES_MAX} bytes`
+  if (Buffer.byteLength(payment.memo) > EOS_MEMO_BYTES_MAX)
+    return `intent.payment.memo has more than ${EOS_MEMO_BYTES_MAX} bytes`
   if (expirationMs % SECOND_MS !== 0) return 'intent.expirationMs is of whole seconds'
   const lifeMs = expirationMs - reference.timeMs
   return lifeMs > 0 && lifeMs <= LIFE_MS_MAX
@@ -94,7 +93,7 @@ function transactionOf({ account, payment, reference, expirationMs, netWordsMax 
     context_free_actions: [],
     actions: [
       {
-        account: TOKEN_CONTRACT,
+        account: EOS_TOKEN_CONTRACT,
         name: 'transfer',
         authorization: [{ actor: account, permission: 'active' }],
         data: Serializer.encode({ object: params, type: 'transfer', abi: TRANSFER }),
