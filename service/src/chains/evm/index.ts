@@ -1,8 +1,9 @@
 import { assert } from '../../domain/assert.ts'
-import { type AssetId, assetOf, isAssetId, nativeAsset } from '../../domain/catalog/assets.ts'
+import { type AssetId, nativeAsset } from '../../domain/catalog/assets.ts'
 import { type ChainId, chainFacts } from '../../domain/catalog/networks.ts'
 import { fromChainUnits } from '../../domain/money/amount.ts'
 import type { Chain } from '../chain.ts'
+import { listedTokens } from '../listed_tokens.ts'
 import { parseAddress } from './address.ts'
 import { balance } from './balance.ts'
 import { bid, usualPayout } from './bid.ts'
@@ -26,7 +27,7 @@ export function evm(settings: EvmSettings): Chain {
   const rpc = jsonRpc(settings.rpcUrl, timeoutMs)
   const trace = blockTracer(rpc, settings.tracing ?? 'auto', timeoutMs)
   const native = nativeAsset(id).id
-  const listed = listedTokens(settings)
+  const listed = listedTokens(settings, inLowercase)
   const contracts = new Map([...listed].map(([contract, asset]) => [asset, checksummed(contract)]))
   const tokenContracts = new Set(listed.keys())
 
@@ -103,17 +104,7 @@ function askedOnce<Value>(ask: () => Promise<Value>): () => Promise<Value> {
   }
 }
 
-/** Assets by contract in lowercase; a token of another chain or a contract listed twice is a mistake of the settings. */
-function listedTokens({ id, tokens }: EvmSettings): ReadonlyMap<string, AssetId> {
-  const listed = new Map<string, AssetId>()
-  for (const [asset, contract] of Object.entries(tokens)) {
-    if (contract === undefined) continue
-    assert(isAssetId(asset), `the catalogue has ${asset}`)
-    const { chain, isNative } = assetOf(asset)
-    assert(chain === id && !isNative, `${asset} is a token on ${id}`)
-    const parsed = parseAddress(contract, new Set(listed.keys()))
-    assert(parsed.ok, `${asset} has a contract of its own, not ${contract}`)
-    listed.set(contract.toLowerCase(), asset)
-  }
-  return listed
+/** A contract with a wrong checksum is none. */
+function inLowercase(contract: string): string | null {
+  return parseAddress(contract, new Set()).ok ? contract.toLowerCase() : null
 }

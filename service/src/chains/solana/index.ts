@@ -1,9 +1,10 @@
 import { isAddress } from '@solana/kit'
 import { assert } from '../../domain/assert.ts'
 import { BoundedMap } from '../../domain/bounded_map.ts'
-import { type AssetId, assetOf, isAssetId, nativeAsset } from '../../domain/catalog/assets.ts'
+import { type AssetId, nativeAsset } from '../../domain/catalog/assets.ts'
 import { fromChainUnits } from '../../domain/money/amount.ts'
 import type { Chain } from '../chain.ts'
+import { listedTokens } from '../listed_tokens.ts'
 import { parseAddress } from './address.ts'
 import { balance } from './balance.ts'
 import { bid, estimatePayout } from './bid.ts'
@@ -27,7 +28,7 @@ export function solana(settings: SolanaSettings): Chain {
   const blocks = blocksOf(rpc)
   const looking: Looking = { rpc, blocks, soFar: new BoundedMap(1_000) }
   const native = nativeAsset(id).id
-  const tokens = listedTokens(settings)
+  const tokens = listedTokens(settings, (mint) => (isAddress(mint) ? mint : null))
   const mints = new Map([...tokens].map(([mint, asset]) => [asset, mint]))
   const mintOf = (asset: AssetId) => {
     if (asset === native) return null
@@ -73,16 +74,4 @@ export function solana(settings: SolanaSettings): Chain {
       throw new Error('accounts of Solana have no nonce')
     },
   }
-}
-
-function listedTokens({ id, tokens }: SolanaSettings): ReadonlyMap<string, AssetId> {
-  const listed = new Map<string, AssetId>()
-  for (const [asset, mint] of Object.entries(tokens)) {
-    assert(isAssetId(asset), `${asset} is an asset of the catalogue`)
-    const { chain, isNative } = assetOf(asset)
-    assert(chain === id && !isNative, `${asset} is a token on ${id}`)
-    assert(isAddress(mint), `${asset} has a mint, not ${mint}`)
-    listed.set(mint, asset)
-  }
-  return listed
 }

@@ -1,7 +1,8 @@
 import { assert } from '../../domain/assert.ts'
 import { BoundedMap } from '../../domain/bounded_map.ts'
-import { type AssetId, assetOf, isAssetId, nativeAsset } from '../../domain/catalog/assets.ts'
+import { type AssetId, nativeAsset } from '../../domain/catalog/assets.ts'
 import type { Chain } from '../chain.ts'
+import { listedTokens } from '../listed_tokens.ts'
 import { hexOf, parseAddress } from './address.ts'
 import { balance } from './balance.ts'
 import { bid, estimatePayout } from './bid.ts'
@@ -22,7 +23,7 @@ export function tron(settings: TronSettings): Chain {
   const blocks = blocksOf(rpc)
   const looking: Looking = { rpc, blocks, soFar: new BoundedMap(1_000) }
   const native = nativeAsset(id).id
-  const tokens = listedTokens(settings)
+  const tokens = listedTokens(settings, inHex)
   const listed = { native, tokens }
   const contracts = new Map([...tokens].map(([contract, asset]) => [asset, contract]))
   const contractOf = (asset: AssetId) => {
@@ -73,17 +74,6 @@ export function tron(settings: TronSettings): Chain {
   }
 }
 
-/** Assets by contract in hex; a token of another chain or a contract listed twice is a mistake of the settings. */
-function listedTokens({ id, tokens }: TronSettings): ReadonlyMap<string, AssetId> {
-  const listed = new Map<string, AssetId>()
-  for (const [asset, contract] of Object.entries(tokens)) {
-    if (contract === undefined) continue
-    assert(isAssetId(asset), `the catalogue has ${asset}`)
-    const { chain, isNative } = assetOf(asset)
-    assert(chain === id && !isNative, `${asset} is a token on ${id}`)
-    const parsed = parseAddress(contract, new Set(listed.keys()))
-    assert(parsed.ok, `${asset} has a contract of its own, not ${contract}`)
-    listed.set(hexOf(contract), asset)
-  }
-  return listed
+function inHex(contract: string): string | null {
+  return parseAddress(contract, new Set()).ok ? hexOf(contract) : null
 }
