@@ -5,7 +5,7 @@ import { text } from 'node:stream/consumers'
 import { address } from '@solana/kit'
 import { getTransferSolInstruction } from '@solana-program/system'
 import { getFreezeAccountInstruction } from '@solana-program/token'
-import { expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { holdingOf } from '../../src/chains/solana/address.ts'
 import type { Outflow } from '../../src/domain/payouts/intent.ts'
 import { describeChain } from './chain_contract.ts'
@@ -72,6 +72,8 @@ const startOnce = () => {
   own ??= startSolanaDriver()
   return own
 }
+
+afterAll(async () => (await own)?.stop())
 
 const nobody = async () => new Set<string>()
 
@@ -312,10 +314,6 @@ test('what fails in its block because of ours there is too little is no fault of
     const paid = { where: 'block', succeeded: true }
     expect(ends).toMatchObject([paid, paid, { where: 'block', succeeded: false, fault: 'ours' }])
   }
-})
-
-test('the end', async () => {
-  await (await startOnce()).stop()
 })
 
 async function firstWith({ chain }: SolanaDriver, from: number, ours: readonly string[]) {

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { hexOf } from '../../src/chains/tron/address.ts'
 import { chainFacts } from '../../src/domain/catalog/networks.ts'
 import type { Outflow } from '../../src/domain/payouts/intent.ts'
@@ -66,6 +66,8 @@ const startOnce = () => {
   own ??= startTronDriver()
   return own
 }
+
+afterAll(async () => (await own)?.stop())
 
 test('a block is final when it is solid, which it is with twenty confirmations here', async () => {
   const { chain, mine } = await startOnce()
@@ -166,10 +168,6 @@ test('whoever TRON would not deliver to is no destination', async () => {
   expect(await codeOf(payoutOf('USDT:TRC20', nobody, 10n ** 9n * USDT))).toBe('funds')
   const token = driver.info.tokens.USDT.address
   expect(driver.chain.parseAddress(token)).toMatchObject({ rejection: { code: 'address_unpayable' } })
-})
-
-test('the end', async () => {
-  await (await startOnce()).stop()
 })
 
 async function bidOf({ chain }: TronDriver, outflow: Outflow) {
