@@ -16,6 +16,7 @@ import type { SmtpSettings } from './channels/email/smtp.ts'
 import { webhookChannel, webhookLimits } from './channels/webhook/webhook_channel.ts'
 import type { MovableClock } from './clock.ts'
 import type { ChainSettings } from './config/chain_settings.ts'
+import { RECORD_CONNECTIONS_MAX } from './config/variables.ts'
 import { reserveAddresses } from './db/addresses.ts'
 import { connectionName } from './db/connected_roles.ts'
 import { type Database, openDatabase } from './db/database.ts'
@@ -393,7 +394,7 @@ async function openSignerRecord(
 ): Promise<Database> {
   if (databaseUrl === options.databaseUrl) return db
   await migrate(databaseUrl, () => {})
-  const record = openPool(options, databaseUrl, 4)
+  const record = openPool(options, databaseUrl, RECORD_CONNECTIONS_MAX)
   opened.closeWith(record.close)
   return record
 }

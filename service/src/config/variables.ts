@@ -23,6 +23,9 @@ export const STELLAR_MAIN = 'Public Global Stellar Network ; September 2015'
 /** https://docs.eosnetwork.com: the network that began in June 2018. */
 export const EOS_MAIN = 'aca376f206b8fc25a6ed44dbdc66547c36c6c33e3a119ffbeaef943642f0e906'
 
+/** To the signer's own record, beside those to the database. */
+export const RECORD_CONNECTIONS_MAX = 4
+
 const both = ['sandbox', 'serve'] as const
 const sandbox = ['sandbox'] as const
 const serve = ['serve'] as const
@@ -135,8 +138,7 @@ const storage = {
     section: 'Database and roles',
     shapes: serve,
     default: '20',
-    meaning:
-      'How many connections to the database this process keeps at most. The role signer has up to 4 more to its own record.',
+    meaning: `How many connections to the database this process keeps at most. The role signer has up to ${RECORD_CONNECTIONS_MAX} more to its own record.`,
   },
   CAMBIST_ROLES: {
     section: 'Database and roles',

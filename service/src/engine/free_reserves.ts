@@ -1,6 +1,7 @@
 import type { Reserve } from '../db/reserves.ts'
 import { type AssetId, assetIdsOn, assetOf, nativeAsset } from '../domain/catalog/assets.ts'
 import type { Amount } from '../domain/money/amount.ts'
+import { larger } from '../domain/money/larger.ts'
 
 /** So many of the dearest payouts on a chain its native coin is kept for: whoever sells all of it has no gas for the rest. */
 const PAYOUTS_KEPT_FOR = 20n
@@ -41,13 +42,14 @@ export function openFreeReserves() {
       return gas >= PAYOUTS_NEEDED * payoutCost ? spendable : 0n
     }
     const costs = assetIdsOn(chain).map((id) => figures.get(id)?.payoutCost ?? 0n)
-    const dearest = costs.reduce((most, cost) => (cost > most ? cost : most), 0n)
-    return noneAtLeast(spendable - PAYOUTS_KEPT_FOR * dearest)
+    const dearest = costs.reduce(larger, 0n)
+    return larger(spendable - PAYOUTS_KEPT_FOR * dearest, 0n)
   }
 
   const freeOf = (figure: Reserve): FreeReserve => {
     const held = setAsides.filter(({ amount }) => amount.asset === figure.asset)
-    const spendable = noneAtLeast(held.reduce((left, { amount }) => left - amount.units, figure.spendable))
+    const left = held.reduce((units, { amount }) => units - amount.units, figure.spendable)
+    const spendable = larger(left, 0n)
     return sameOr(free.get(figure.asset), { ...figure, spendable, quotable: quotableOf(figure, spendable) })
   }
 
@@ -99,8 +101,4 @@ function sameOr(known: FreeReserve | undefined, read: FreeReserve): FreeReserve 
     known.quotable === read.quotable &&
     known.payoutCost === read.payoutCost
   return isSame ? known : read
-}
-
-function noneAtLeast(units: bigint): bigint {
-  return units < 0n ? 0n : units
 }

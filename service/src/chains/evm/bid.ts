@@ -220,8 +220,7 @@ function hasExecutionFailed({ code, message }: NodeRefusal): boolean {
 /** The estimate is of this moment. A transfer of coin that runs nothing takes the same in the block. */
 function withHeadRoom(gas: bigint): bigint {
   if (gas <= PLAIN_TRANSFER_GAS) return gas
-  const quarter = gas / 4n
-  return gas + (quarter > 25_000n ? quarter : 25_000n)
+  return gas + larger(gas / 4n, 25_000n)
 }
 
 function bidOf(gasLimit: bigint, price: GasPrice): FeeBid & { readonly family: 'evm' } {

@@ -1,5 +1,6 @@
 import type { AssetId } from '../../domain/catalog/assets.ts'
 import { amountOf, fromChainUnits, toChainUnits } from '../../domain/money/amount.ts'
+import { larger } from '../../domain/money/larger.ts'
 import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
 import type { Outflow } from '../../domain/payouts/intent.ts'
 import { solanaFee, unitPriceWithin } from '../../domain/payouts/solana_fee.ts'
@@ -102,7 +103,7 @@ async function tokenProblem(
   if (ours === undefined || ours.units < units)
     return { code: 'funds', message: `${ours?.units ?? 0n} of ${units} units of ${outflow.asset} are there` }
   if (ours.isFrozen) return { code: 'network', message: `the ${outflow.asset} of ${owner} are frozen` }
-  const rent = isThere ? 0n : higher(rents.holding - (target?.lamports ?? 0n), 0n)
+  const rent = isThere ? 0n : larger(rents.holding - (target?.lamports ?? 0n), 0n)
   return shortage(payer, feeLamports + rents.account + rent)
 }
 
@@ -146,10 +147,6 @@ export async function estimatePayout(
     cost: fromChainUnits('SOL:SOL', lamports),
     isAboveFeeCap: !priorityWithin(feeLamportsMax, 1).ok,
   }
-}
-
-function higher(one: bigint, other: bigint): bigint {
-  return one > other ? one : other
 }
 
 function lower(one: bigint, other: bigint): bigint {

@@ -1,4 +1,5 @@
 import { fromChainUnits } from '../../domain/money/amount.ts'
+import { larger } from '../../domain/money/larger.ts'
 import type { Outcome } from '../../domain/outcome.ts'
 import { accept, refuse } from '../../domain/outcome.ts'
 import type { DraftRejection, PayoutEstimate } from '../chain.ts'
@@ -14,7 +15,7 @@ export async function askedFee(horizon: Horizon): Promise<bigint> {
   if (stats === null) throw new NoAnswer('fee_stats', 'there are none')
   const base = bigintIn(stats.last_ledger_base_fee, 'last_ledger_base_fee')
   const charged = bigintIn(objectIn(stats.fee_charged, 'fee_charged').mode, 'fee_charged mode')
-  return charged > base ? charged : base
+  return larger(charged, base)
 }
 
 /** More than is asked now, within the cap; refused when even today's fee is above it. The ledger takes what it asks. */

@@ -1,5 +1,6 @@
 import type { AssetId } from '../../domain/catalog/assets.ts'
 import { amountOf, fromChainUnits, toChainUnits } from '../../domain/money/amount.ts'
+import { larger } from '../../domain/money/larger.ts'
 import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
 import type { Outflow } from '../../domain/payouts/intent.ts'
 import type { DraftRejection, FeeBid, PayoutEstimate } from '../chain.ts'
@@ -140,7 +141,7 @@ async function simulate(rpc: Rpc, { owner, contract, payee, units }: Payment): P
   if (message !== undefined) return null
   const used = BigInt(integerIn(answer.energy_used, 'energy_used'))
   const estimated = await estimate(rpc, { owner_address: owner, contract_address: contract, data })
-  return estimated !== null && estimated > used ? estimated : used
+  return estimated === null ? used : larger(estimated, used)
 }
 
 async function estimate(rpc: Rpc, call: object): Promise<bigint | null> {
@@ -161,13 +162,12 @@ async function estimate(rpc: Rpc, call: object): Promise<bigint | null> {
  */
 async function ceilingOf(rpc: Rpc, { from }: Outflow, payment: Payment, energy: bigint): Promise<bigint> {
   const anew = from === undefined ? await simulate(rpc, { ...payment, payee: NEVER_PAID }) : null
-  return withRoom(anew !== null && anew > energy ? anew : energy)
+  return withRoom(anew === null ? energy : larger(anew, energy))
 }
 
 /** A contract is busier or less busy with every maintenance of the network, every six hours. */
 function withRoom(energy: bigint): bigint {
-  const quarter = energy / 4n
-  return energy + (quarter > 20_000n ? quarter : 20_000n)
+  return energy + larger(energy / 4n, 20_000n)
 }
 
 /** A transfer of the main network's USDT to somebody who never had any takes about this much. */

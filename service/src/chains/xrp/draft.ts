@@ -1,5 +1,6 @@
 import { assert } from '../../domain/assert.ts'
 import { amountOf, toChainUnits } from '../../domain/money/amount.ts'
+import { larger } from '../../domain/money/larger.ts'
 import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
 import type { Intent, Outflow, XrpIntent } from '../../domain/payouts/intent.ts'
 import type { DraftRejection, FeeBid, Funds } from '../chain.ts'
@@ -68,7 +69,7 @@ export function raise(
   assert(previous.family === 'xrp' && bid.family === 'xrp', 'an XRP attempt follows an XRP attempt')
   const isOver = previous.lastLedgerSequence < bid.lastLedgerSequence - LEDGERS_TO_LIVE
   const least = isOver ? 0n : (previous.feeDrops * 5n + 3n) / 4n
-  const feeDrops = bid.feeDrops > least ? bid.feeDrops : least
+  const feeDrops = larger(bid.feeDrops, least)
   if (feeDrops > feeDropsMax) {
     const message = `replacing the earlier attempt takes ${feeDrops} drops and the cap is ${feeDropsMax}`
     return refuse({ code: 'fee_cap', message })

@@ -1,4 +1,5 @@
 import { fromChainUnits } from '../../domain/money/amount.ts'
+import { larger } from '../../domain/money/larger.ts'
 import type { Outcome } from '../../domain/outcome.ts'
 import { accept, refuse } from '../../domain/outcome.ts'
 import type { DraftRejection, PayoutEstimate } from '../chain.ts'
@@ -20,7 +21,7 @@ export async function askedFee(rpc: Rpc): Promise<AskedFee> {
     dropsIn(drops.open_ledger_fee, 'fee open_ledger_fee'),
   ]
   return {
-    feeDrops: base > open ? base : open,
+    feeDrops: larger(base, open),
     ledger: integerIn(result.ledger_current_index, 'fee ledger_current_index'),
   }
 }
