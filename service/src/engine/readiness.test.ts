@@ -65,6 +65,10 @@ test('ready: each check is named, and only what leaves nothing to serve makes it
     ready: true,
     checks: { prices: { ok: false, detail: 'no reliable price for BTC' } },
   })
+  const why = (code: string) => `no quorum: kraken ${code} silent`
+  expect(await readReadiness({ ...world, prices: { ...noBitcoin.prices, why } })).toMatchObject({
+    checks: { prices: { detail: 'no reliable price for BTC (no quorum: kraken BTC silent)' } },
+  })
   const noPrices = { ...world, prices: { usd: () => null } }
   expect((await readReadiness(noPrices)).ready).toBe(false)
   expect(await readReadiness(noPrices, { quotes: false })).toMatchObject({ ready: true })

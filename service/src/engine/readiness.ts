@@ -98,5 +98,9 @@ function pricesOf(world: World) {
 function checkPrices(world: World): Check {
   const missing = pricesOf(world).filter(({ usd }) => usd === null)
   if (missing.length === 0) return { ok: true }
-  return { ok: false, detail: `no reliable price for ${missing.map(({ currency }) => currency).join(', ')}` }
+  const why = missing.map(({ currency }) => {
+    const explained = world.prices.why?.(currency)
+    return explained === undefined ? currency : `${currency} (${explained})`
+  })
+  return { ok: false, detail: `no reliable price for ${why.join(', ')}` }
 }

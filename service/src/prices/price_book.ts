@@ -3,18 +3,10 @@ import { assert } from '../domain/assert.ts'
 import { type CurrencyCode, currencyCodes, isCurrencyCode } from '../domain/catalog/currencies.ts'
 import { formatDecimal, powerOfTen } from '../domain/money/decimal.ts'
 import type { InstantMs } from '../domain/time.ts'
-import {
-  type Agreement,
-  type AgreementRules,
-  agree,
-  expiryMs,
-  isWithin,
-  type Verdict,
-  type Vote,
-} from './consensus.ts'
+import { type Agreement, type AgreementRules, agree, expiryMs, isWithin, type Vote } from './consensus.ts'
+import { inWords, type PriceExplanation, type PriceReason } from './price_explanation.ts'
 import {
   type PriceObservation,
-  type PriceQuote,
   type PriceSource,
   type Prices,
   USD_PRICE_DECIMALS,
@@ -54,29 +46,6 @@ export type PriceBookOptions = {
   readonly log: PriceLog
 }
 
-type PriceReason = Agreement['because'] | 'jump'
-
-/** For operators: who said what, and what became of it. Prices are decimal text. */
-export type PriceExplanation = {
-  readonly currency: CurrencyCode
-  readonly usd: string | null
-  readonly because: PriceReason
-  readonly lastBelievedUsd: string | null
-  readonly jump: { readonly usd: string; readonly agreements: number } | null
-  readonly sources: readonly SourceExplanation[]
-}
-
-type SourceExplanation = {
-  readonly source: string
-  /** `silent`: it said nothing about this currency; `quote_unknown`: it is in USDT and USDT has no price. */
-  readonly verdict: Verdict | 'silent' | 'quote_unknown'
-  readonly price: string | null
-  readonly quote: PriceQuote | null
-  readonly ageMs: number | null
-  /** Why its last read failed, if it did. */
-  readonly error: string | null
-}
-
 export type PriceBook = Prices & {
   /** Refreshes now and every `refreshMs`. */
   start(): void
@@ -84,6 +53,7 @@ export type PriceBook = Prices & {
   /** Resolves when every source has answered, failed or run out of time. Never rejects. */
   refresh(): Promise<void>
   explain(currency: CurrencyCode): PriceExplanation
+  why(currency: CurrencyCode): string
   /** How old the oldest vote is that the believed price rests on; null without a price. */
   ageMs(currency: CurrencyCode): number | null
 }
@@ -179,10 +149,10 @@ class Book implements PriceBook {
         jump === undefined
           ? null
           : { usd: formatDecimal(jump.usd, USD_PRICE_DECIMALS), agreements: jump.agreements },
-      sources: this.#feeds.map(({ source: { name }, said, error }) => {
+      sources: this.#feeds.map(({ source: { name }, said }) => {
         const heard = said.get(currency)
         if (heard === undefined) {
-          return { source: name, verdict: 'silent', price: null, quote: null, ageMs: null, error }
+          return { source: name, verdict: 'silent', price: null, quote: null, ageMs: null }
         }
         return {
           source: name,
@@ -190,10 +160,13 @@ class Book implements PriceBook {
           price: show(heard.price),
           quote: heard.quote,
           ageMs: nowMs - Math.min(heard.atMs, heard.readAtMs),
-          error,
         }
       }),
     }
+  }
+
+  why(currency: CurrencyCode): string {
+    return inWords(this.explain(currency))
   }
 
   /** A refresh every `refreshMs`, however long the slowest source takes within its time. */

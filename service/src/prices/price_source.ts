@@ -34,4 +34,6 @@ export type PriceSource = {
 /** What quotes read: the believed price now, or null when there is no quorum (RATE_UNAVAILABLE). */
 export type Prices = {
   usd(currency: CurrencyCode): UsdPrice | null
+  /** For operators: what the price rests on, or why there is none. Left out where no sources are asked. */
+  why?(currency: CurrencyCode): string
 }
