@@ -3,6 +3,7 @@ import type { Chain } from '../chains/chain.ts'
 import type { Database } from '../db/database.ts'
 import { findOrder } from '../db/orders.ts'
 import { writeReserves } from '../db/reserves.ts'
+import { assert } from '../domain/assert.ts'
 import { amountOf } from '../domain/money/amount.ts'
 import type { Order } from '../domain/orders/order.ts'
 import type { RateType } from '../domain/quotes/quote.ts'
@@ -17,6 +18,7 @@ import {
   mineDeposit,
   openBooksStage,
   placeOrder,
+  tell,
 } from './testing/books_stage.ts'
 
 /**
@@ -239,6 +241,26 @@ test('what waits for too long asks its customer, and the order tells since when'
     state: { status: 'EMERGENCY', reasons: ['NETWORK_PROBLEM'] },
     firstEmergencyAtMs: stage.world.clock.nowMs(),
   })
+})
+
+test('an exchange that begins anew, because its deposit had left the chain, waits as long again', async () => {
+  const { exchange, look } = openMarket()
+  await look()
+  const { terms } = await paidOrder(50_000n * USDT + 1n)
+  const found = async () => await findOrder(stage.db, terms.id)
+  await exchange()
+  const [deposit] = (await found())?.deposits ?? []
+  assert(deposit !== undefined && deposit.block !== null, 'it was paid')
+  const { key, txHash, amount, seenAtMs, block } = deposit
+  await tell(stage, terms.id, `${key}:unmined`, { kind: 'DepositUnmined', key })
+  expect((await found())?.state.status).toBe('PENDING')
+  await later(stage.world.policy.stallMs)
+  await look()
+  const again = { kind: 'DepositSeen', key, txHash, amount, seenAtMs, block } as const
+  await tell(stage, terms.id, `${key}:mined again`, again)
+  await tell(stage, terms.id, `${key}:deep again`, { kind: 'DepositConfirmed', key })
+  await exchange()
+  expect((await found())?.state.status).toBe('EXCHANGE')
 })
 
 test('an exchange that another engine has settled meanwhile is not given up: what has waited is not its payout', async () => {

@@ -188,6 +188,27 @@ test('too little waits an hour for what lies in a mempool, and until the chain w
   expect(await statuses()).toEqual(['ETH:ETH EMERGENCY'])
 })
 
+test('an order whose late deposit comes and vanishes ends a second time', async () => {
+  const order = await orderFrom('ETH:ETH')
+  const expire = async () => {
+    await lookNow('ETH')
+    await expireOrders(stage.world)
+    return (await statuses())[0]
+  }
+  await sendHalf(order, 0)
+  stage.advance(LIFE_MS)
+  const vanish = (time: number) => {
+    const fact = { kind: 'DepositVanished', key: OTHER_HALF } as const
+    return tell(stage, order.terms.id, `${OTHER_HALF}:vanished:${time}`, fact)
+  }
+  await vanish(1)
+  expect(await expire()).toBe('ETH:ETH EXPIRED')
+  await sendHalf(order, 1)
+  expect((await statuses())[0]).toBe('ETH:ETH PENDING')
+  await vanish(2)
+  expect(await expire()).toBe('ETH:ETH EXPIRED')
+})
+
 test('a block that takes what waited, and gives it back, ends no wait for good', async () => {
   const order = await orderFrom('ETH:ETH')
   const key = await mineDeposit(stage, order, WHOLE / 2n, 101)
@@ -232,6 +253,29 @@ test('a wait is told from the one before, also where those who tell it have cloc
     atMs: stage.world.clock.nowMs(),
   })
   expect(late.kind).toBe('ignored')
+  await tell(stage, order.terms.id, `${OTHER_HALF}:unmined:x`, { kind: 'DepositUnmined', key: OTHER_HALF })
+  await lookNow('ETH')
+  await expireOrders(stage.world)
+  expect(await statuses()).toEqual(['ETH:ETH EMERGENCY'])
+})
+
+test('a wait that was over while it was to be ended keeps the next one from nothing', async () => {
+  const order = await orderFrom('ETH:ETH')
+  const key = await mineDeposit(stage, order, WHOLE / 2n, 101)
+  await sendHalf(order, 0)
+  await confirmDeposit(stage, order, key)
+  stage.advance(LIFE_MS + HOUR_MS)
+  await lookNow('ETH')
+  let isTaken = false
+  const transaction: typeof stage.db.transaction = async (work) => {
+    if (!isTaken) {
+      isTaken = true
+      await takeHalfIntoBlock(order)
+    }
+    return stage.db.transaction(work)
+  }
+  await expireOrders({ ...stage.world, db: { ...stage.db, transaction } })
+  expect(await statuses()).toEqual(['ETH:ETH PENDING'])
   await tell(stage, order.terms.id, `${OTHER_HALF}:unmined:x`, { kind: 'DepositUnmined', key: OTHER_HALF })
   await lookNow('ETH')
   await expireOrders(stage.world)

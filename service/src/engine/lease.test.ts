@@ -130,6 +130,17 @@ test('whoever holds a lease when the clock is set back renews it at once', async
   expect(row?.expires_wall_ms).toBe(stage.world.clock.wallMs() + 6 * SECOND_MS)
 })
 
+test('whoever lost the lease has none until it is free again', async () => {
+  const [mine, another] = ['me', 'another'].map((holder) => leaseKeeper(stage.world, 'watch:BTC', holder))
+  assert(mine !== undefined && another !== undefined, 'there are two')
+  const first = await requireHeld(mine)
+  stage.advance(7 * SECOND_MS)
+  await requireHeld(another)
+  expect([await mine.hold(), await mine.hold()]).toEqual([null, null])
+  await another.release()
+  expect((await requireHeld(mine)).fence).toBe(first.fence + 2)
+})
+
 test('whoever asks for the lease while it is renewed waits for that', async () => {
   const { db, asked } = watchedDatabase(stage.db)
   const keeper = leaseKeeper({ ...stage.world, db }, 'watch:BTC', 'me')

@@ -140,3 +140,36 @@ test('money without an order that is mined again elsewhere is what it is now', a
   ).toEqual([{ asset: native, credit: 'capital' }])
   expect(await readProblems()).toEqual([])
 })
+
+test('money without an order that is told again, or by who has lost the lease, is booked once', async () => {
+  await noteStray('USDC:ERC20', 'deposit', 'a')
+  const lost = () => Promise.reject(new Error('the lease was lost'))
+  await expect(bookHouseDeposits(stage.world, 'ETH', 100, 0, lost)).rejects.toThrow('the lease was lost')
+  expect(await readWallet()).toEqual([])
+  await bookHouseDeposits(stage.world, 'ETH', 100, 0, nobodyElse)
+  await noteStray('USDC:ERC20', 'deposit', 'a')
+  await bookHouseDeposits(stage.world, 'ETH', 100, 0, nobodyElse)
+  expect(await stage.db.query('SELECT state FROM house_deposits')).toEqual([{ state: 'confirmed' }])
+  expect(await readWallet()).toEqual([{ asset: 'USDC:ERC20', units: UNITS }])
+  expect(await readProblems()).toEqual([])
+})
+
+test('money without an order is there as often as its block comes back, and its address is asked again when that leaves', async () => {
+  await stage.db.query(
+    `INSERT INTO unswept_addresses (chain, address, key_index, booked_at_ms, due_at_ms, is_resting)
+     VALUES ('ETH', 'deposit-0', 0, 1, 1, true)`,
+  )
+  const isResting = async () =>
+    (await stage.db.query('SELECT is_resting FROM unswept_addresses'))[0]?.is_resting
+  const nowMs = stage.world.clock.nowMs()
+  for (const branch of [0, 1]) {
+    await noteStray('USDC:ERC20', 'deposit', 'a')
+    await bookHouseDeposits(stage.world, 'ETH', 100, branch, nobodyElse)
+    expect(await readWallet()).toEqual([{ asset: 'USDC:ERC20', units: UNITS }])
+    await stage.db.query('UPDATE unswept_addresses SET is_resting = true')
+    await stage.db.transaction((tx) => unmineHouseDeposits(tx, 'ETH', 'a', branch, nowMs))
+    expect(await readWallet()).toEqual([{ asset: 'USDC:ERC20', units: 0n }])
+    expect(await isResting()).toBe(false)
+  }
+  expect(await readProblems()).toEqual([])
+})

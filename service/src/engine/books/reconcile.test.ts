@@ -1,10 +1,18 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { upsertCoin } from '../../db/coins.ts'
-import type { Sql } from '../../db/database.ts'
+import type { Database, Sql } from '../../db/database.ts'
 import { type Lease, requireLease, takeLease } from '../../db/leases.ts'
 import { claimOutflows, endOutflow, planOutflow, setOutflowState } from '../../db/outflows.ts'
 import { readReconciliations } from '../../db/reconciliations.ts'
-import { beginSweep, claimUnswept, leaveUnswept, restUnswept, wakeUnswept } from '../../db/unswept.ts'
+import { findQuiet, layToRest } from '../../db/resting.ts'
+import {
+  beginSweep,
+  claimUnswept,
+  leaveUnswept,
+  noteUnswept,
+  restUnswept,
+  wakeUnswept,
+} from '../../db/unswept.ts'
 import { assert } from '../../domain/assert.ts'
 import type { AssetId } from '../../domain/catalog/assets.ts'
 import type { ChainId } from '../../domain/catalog/networks.ts'
@@ -242,6 +250,54 @@ test('money at an address of an order that the watcher never told of shows', asy
   stage.chain('ETH').move(100, 'ETH:ETH', order.terms.depositAddress, 1n)
   expect(await compare('ETH')).toEqual({ ...AGREED, 'ETH:ETH': 1n })
 })
+
+test('what is booked while the books are read is in all of their figures or in none', async () => {
+  const order = await startOrder()
+  const key = await mineDeposit(stage, order, ETHER, 100)
+  let isBooked = false
+  const transaction: Database['transaction'] = (work) =>
+    stage.db.transaction((tx) =>
+      work({
+        query: async (text, values) => {
+          if (!isBooked && text.includes('AS arriving')) {
+            isBooked = true
+            await confirmDeposit(stage, order, key)
+          }
+          return tx.query(text, values)
+        },
+      }),
+    )
+  const nowMs = stage.world.clock.nowMs()
+  const turn = { kind: 'turn', nowMs, neverSwept: false } as const
+  const compared = await compareChain({ ...stage.db, transaction }, stage.chain('ETH'), turn)
+  assert(isBooked && compared.kind === 'compared', 'it was booked in the middle')
+  expect(compared.comparisons.filter(({ difference }) => difference !== 0n)).toEqual([])
+})
+
+test.each([
+  ['booked', (address: string) => noteUnswept(stage.db, 'ETH', address, stage.world.clock.nowMs())],
+  [
+    'swept',
+    async (address: string) => {
+      await stage.db.query('UPDATE unswept_addresses SET sweep_count = sweep_count + 1 WHERE address = $1', [
+        address,
+      ])
+    },
+  ],
+] as const)(
+  'an address where something was %s since it was asked does not go to rest',
+  async (_, happens) => {
+    const order = await startOrder()
+    await confirmDeposit(stage, order, await mineDeposit(stage, order, ETHER, 100))
+    const nowMs = stage.world.clock.nowMs()
+    await claimUnswept(stage.db, 'ETH', { nowMs, dueAtMs: nowMs + 60_000 }, { step: 1, liveMax: 1 })
+    const quiet = await findQuiet(stage.db, 'ETH', { nowMs, neverSwept: false }, 1)
+    expect(quiet).toHaveLength(1)
+    await happens(order.terms.depositAddress)
+    await layToRest(stage.db, 'ETH', quiet, [])
+    expect(await stage.db.query('SELECT is_resting FROM unswept_addresses')).toEqual([{ is_resting: false }])
+  },
+)
 
 describe('who was asked already and cannot hold anything else', () => {
   const eth = () => stage.chain('ETH')

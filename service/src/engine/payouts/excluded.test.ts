@@ -329,20 +329,39 @@ test('a filler that ended because its payout was final is sent again when that h
 test('a dearer attempt of a filler takes back what its earlier one does, although there is more by now', async () => {
   const { payoutId } = await send()
   const filler = await takeBack(payoutId)
-  const coinsOf = async () => {
+  const fundsOf = async () => {
     const funds = await readFillerFunds(stage.db, (await claim())(filler))
-    return funds.model === 'coins' && funds.coins.map(({ txHash }) => txHash)
+    assert(funds.model === 'coins' && funds.outbids !== undefined, 'it takes back coins')
+    return { coins: funds.coins.map(({ txHash }) => txHash), outbids: funds.outbids.length }
   }
   await stage.db.query("UPDATE coins SET block_height = NULL, block_hash = NULL WHERE tx_hash = 'gone'")
-  expect(await coinsOf()).toEqual(['stands'])
+  expect(await fundsOf()).toEqual({ coins: ['stands'], outbids: 1 })
   await writeAttempt(stage, filler, 1, 'filler-tx')
   await stage.db.query('UPDATE attempts SET intent = $2 WHERE payout_id = $1', [
     filler,
     stringifyExact({ family: 'bitcoin', inputs: coins.filter(({ txHash }) => txHash === 'stands') }),
   ])
   for (const coin of coins) await upsertCoin(stage.db, 'BTC', coin, { height: 2, hash: 'again' })
-  expect(await coinsOf()).toEqual(['stands'])
+  expect(await fundsOf(), 'it pays more than both').toEqual({ coins: ['stands'], outbids: 2 })
 })
+
+test.each([
+  ['accepted', 'needed'],
+  ['unknown', 'needed'],
+  ['refused', 'waits'],
+] as const)(
+  'a filler whose last answer was %s is %s when its payout was sent after all',
+  async (answer, what) => {
+    const { payoutId } = await send()
+    const filler = await takeBack(payoutId)
+    await writeAttempt(stage, filler, 1, 'filler-tx')
+    await stage.db.query(
+      "UPDATE attempts SET answer = CASE WHEN payout_id = $1 THEN 'accepted' ELSE $2 END",
+      [payoutId, answer],
+    )
+    expect(await checkFiller(signingWorld(), (await claim())(filler))).toBe(what)
+  },
+)
 
 test('nobody plans a filler for what has ended', async () => {
   const { payoutId } = await send()

@@ -279,3 +279,49 @@ test('SOL that leaves a deposit address needs nothing of the reserve', async () 
   await work(solanaOnPaper())
   expect(await outflows()).toMatchObject([SENT, SENT])
 })
+
+function eosOnPaper(): Chain {
+  const paper = stage.chain('EOS')
+  const reference = { id: 'ab'.repeat(32), timeMs: 1 }
+  return {
+    ...paper,
+    balance: (asset, addresses, height) => paper.balance(asset, addresses, height ?? 1_000),
+    isOver: async () => false,
+    bid: async () => accept({ family: 'eos', reference, expirationMs: 180_000 }),
+    draft: ({ payoutId, address: to, units }, _, funds) => {
+      assert(funds.model === 'timed', 'EOS has no nonces')
+      const what = {
+        payoutId,
+        attempt: 1,
+        from: funds.from,
+        account: RESERVE,
+        payment: { to, memo: '', units },
+      }
+      const life = { reference, expirationMs: 180_000, netWordsMax: 1_000 }
+      return accept({ family: 'eos', chain: 'EOS', chainId: 'on paper', ...what, ...life })
+    },
+    broadcast: async () => 'accepted',
+  }
+}
+
+test('of two that are drafted at once where nothing takes a fee either, that leaves for which there is enough', async () => {
+  await insertAddresses(stage.db, 'eos', 'reserve', 0, [RESERVE])
+  await fundReserve(stage, 'ETH:ETH', ETHER)
+  await fundReserve(stage, 'EOS:EOS', 2n * ETHER - 1n)
+  await planPayouts('EOS:EOS', ETHER, 2)
+  // Both know what there is before either is drafted.
+  let asked = 0
+  const met = Promise.withResolvers<void>()
+  const chain = eosOnPaper()
+  const balance: Chain['balance'] = async (...question) => {
+    asked += 1
+    if (asked === 2) met.resolve()
+    await met.promise
+    return chain.balance(...question)
+  }
+  await work({ ...chain, balance })
+  expect(await outflows()).toMatchObject([
+    SENT,
+    { state: 'planned', trouble: expect.stringContaining(`of which ${ETHER} are leaving`) },
+  ])
+})

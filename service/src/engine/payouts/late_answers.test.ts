@@ -1,9 +1,12 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Chain } from '../../chains/chain.ts'
+import { storeSignedBytes } from '../../db/attempts.ts'
 import { noteTrouble } from '../../db/chain_heads.ts'
+import { takeNonce } from '../../db/nonces.ts'
 import { findOrder } from '../../db/orders.ts'
-import { claimOutflows } from '../../db/outflows.ts'
+import { claimOutflows, endOutflow, findByNonce, planOutflow } from '../../db/outflows.ts'
 import { assert } from '../../domain/assert.ts'
+import { amountOf } from '../../domain/money/amount.ts'
 import type { Order } from '../../domain/orders/order.ts'
 import { accept, refuse } from '../../domain/outcome.ts'
 import {
@@ -104,6 +107,24 @@ test('nothing is written down on the word of a node that is in trouble: it may b
   await lookAt(stage, 'BTC', 100)
   await workPayouts(signingWorld(), payingChain(stage))
   expect(await statusOf(order)).toBe('WITHDRAW')
+})
+
+test('what a payout that ends meanwhile has paid is not there for the next one', async () => {
+  const first = await pricedOrder()
+  await workPayouts(signingWorld(), payingChain(stage))
+  const second = await pricedOrder()
+  const block = { height: 100, hash: 'the block that paid it' }
+  const cost = amountOf('ETH:ETH', 1n)
+  const late = payingChain(stage, {
+    balance: async () => {
+      await endOutflow(stage.db, `${first.terms.id}:1`, ['broadcast'], 'confirmed', { block, cost })
+      return ETHER
+    },
+  })
+  await workPayouts(signingWorld(), late)
+  expect(await statusOf(second)).toBe('EXCHANGE')
+  const [waiting] = await stage.db.query("SELECT trouble FROM outflows WHERE state = 'planned'")
+  expect(waiting?.trouble).toContain(`of which ${ETHER} are leaving`)
 })
 
 test('a node that takes longer for an answer than a claim lasts keeps no two workers from paying', async () => {
@@ -283,6 +304,68 @@ async function workFor(minutes: number, chain: Chain, sign: Sign): Promise<void>
     stage.advance(MINUTE_MS)
   }
 }
+
+const attemptAnswers = () =>
+  stage.db.query("SELECT attempt, answer FROM attempts WHERE payout_id LIKE 'CB%' ORDER BY attempt")
+
+test('what its network takes once more, after it had forgotten and refused it, is with the network', async () => {
+  await pricedOrder()
+  const { node, chain } = forgetfulNode()
+  await workFor(1, chain, signs)
+  node.takes = false
+  await workFor(1, chain, signs)
+  expect(await attemptAnswers()).toEqual([{ attempt: 1, answer: 'refused' }])
+  node.takes = true
+  await workFor(1, chain, signs)
+  expect(await attemptAnswers()).toEqual([{ attempt: 1, answer: 'accepted' }])
+})
+
+test('of a payout that its network has forgotten, and refuses, no earlier attempt keeps it from being given up', async () => {
+  await pricedOrder()
+  const { node, chain } = forgetfulNode()
+  const has: Chain = { ...chain, lookup: async () => ({ where: 'mempool' }) }
+  await workFor(5, has, signs)
+  expect(await attemptAnswers()).toEqual([
+    { attempt: 1, answer: 'accepted' },
+    { attempt: 2, answer: 'accepted' },
+  ])
+  node.takes = false
+  await workFor(33, chain, signs)
+  const answers = (await attemptAnswers()).map(({ answer }) => answer)
+  expect(answers).not.toContain('accepted')
+  expect(await stage.db.query("SELECT state FROM outflows WHERE kind = 'filler'")).toHaveLength(1)
+})
+
+test('the nonce of a sweep is of another account: a filler of the reserve with the same one stands in for nothing', async () => {
+  const nowMs = stage.world.clock.nowMs()
+  const gas = {
+    kind: 'sweep',
+    asset: 'ETH:ETH',
+    units: 1n,
+    address: 'deposit-7',
+    tag: null,
+    nonce: 5,
+  } as const
+  const from = { key: { purpose: 'deposit', index: 7 }, address: 'deposit-7' } as const
+  await planOutflow(stage.db, { ...gas, payoutId: 'sweep-ETH-7-2:1', address: 'reserve-0', from }, nowMs)
+  expect(await findByNonce(stage.db, 'ETH', 5)).toBeNull()
+  await planOutflow(stage.db, { ...gas, payoutId: 'sweep-ETH-7-1:1' }, nowMs)
+  expect((await findByNonce(stage.db, 'ETH', 5))?.payoutId).toBe('sweep-ETH-7-1:1')
+})
+
+test('a chain that is ahead of a database that was restored says which nonce is next, and one that is behind does not', async () => {
+  const next = (mined: number) => takeNonce(stage.db, 'ETH', 'reserve-0', mined)
+  expect([await next(0), await next(5), await next(2), await next(2)]).toEqual([0, 5, 6, 7])
+})
+
+test('bytes that are stored stay what they are', async () => {
+  const { terms } = await pricedOrder()
+  await workPayouts(signingWorld(), payingChain(stage))
+  const stored = () => stage.db.query('SELECT tx_hash, bytes FROM attempts')
+  const before = await stored()
+  await storeSignedBytes(stage.db, `${terms.id}:1`, 1, { txHash: 'another', bytes: '00' })
+  expect(await stored()).toEqual(before)
+})
 
 test('a payout that is sent after all when a node is back is not replaced by what was planned to fill its nonce', async () => {
   const order = await pricedOrder()

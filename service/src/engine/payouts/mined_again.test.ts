@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Chain, TxStatus } from '../../chains/chain.ts'
 import { attemptsOf } from '../../db/attempts.ts'
-import { markSpent, upsertCoin } from '../../db/coins.ts'
+import { lockSpendableCoins, markSpent, unmineCoins, upsertCoin } from '../../db/coins.ts'
 import { type ClaimedOutflow, findOutflow } from '../../db/outflows.ts'
 import { assert } from '../../domain/assert.ts'
 import { stringifyExact } from '../../domain/exact_json.ts'
@@ -155,6 +155,23 @@ async function isExcluded(payoutId: string, asked: number[] = []): Promise<boole
   return endExcluded(signingWorld(), chainWithoutProof(asked), await outflow(payoutId))
 }
 
+test('a coin that loses its block is given to nobody, and is still whose it was when it is mined again', async () => {
+  const payoutId = await pay([a])
+  const change: Coin = { ...c, txHash: 'change', key: { purpose: 'change', index: 7 } }
+  await upsertCoin(stage.db, 'BTC', change, { height: 1, hash: 'h' })
+  const free = async () => (await lockSpendableCoins(stage.db, 'BTC', 100, 3)).map(({ txHash }) => txHash)
+  expect(await free()).toEqual(['b', 'c', 'change'])
+  await unmineCoins(stage.db, 'BTC', 'h')
+  expect(await free()).toEqual([])
+  for (const coin of [a, b]) await upsertCoin(stage.db, 'BTC', coin, { height: 2, hash: 'again' })
+  expect(await free()).toEqual(['b'])
+  await upsertCoin(stage.db, 'BTC', c, { height: 99, hash: 'not deep yet' })
+  expect(await free()).toEqual(['b'])
+  await upsertCoin(stage.db, 'BTC', c, { height: 98, hash: 'deep' })
+  expect(await free()).toEqual(['b', 'c'])
+  expect(await spenders()).toEqual({ a: payoutId, b: null, c: null, change: null })
+})
+
 test('a coin that a filler does not spend after all is free', async () => {
   const filler = await fill(await pay([a, b]))
   await attempt(filler, 1, [a, b])
@@ -195,6 +212,16 @@ test('a payout whose coin a filler has spent after all ends, whatever the chain 
   expect(await spenders()).toEqual({ a: filler, b: filler, c: null })
   const orders = await stage.db.query('SELECT status, emergency_reasons FROM orders ORDER BY order_id')
   expect(orders.at(-1)).toEqual({ status: 'EMERGENCY', emergency_reasons: ['NETWORK_PROBLEM'] })
+})
+
+test('nor does it while the filler that has its coin has lost its block once more', async () => {
+  const { payoutId, filler } = await overtake([b, c])
+  await bury(filler, 1, 81)
+  await leave(81)
+  expect(await spenders()).toEqual({ a: filler, b: filler, c: payoutId })
+  const asked: number[] = []
+  expect(await isExcluded(payoutId, asked)).toBe(false)
+  expect(asked).toEqual([1])
 })
 
 test('it does not end as long as its own filler may be mined without that coin', async () => {

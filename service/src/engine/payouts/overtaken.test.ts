@@ -80,6 +80,18 @@ test.each([
   })
 })
 
+test('it goes on with whoever has taken it while its node was asked', async () => {
+  const chain = chainWhere(DEEP)
+  const minedNonce: Chain['minedNonce'] = async (address, height) => {
+    if (height !== undefined) await stage.db.query('UPDATE outflows SET claim_fence = claim_fence + 1')
+    return chain.minedNonce(address, height)
+  }
+  expect(await sweepRefusedBy({ ...chain, minedNonce })).toEqual({
+    sweep: { kind: 'sweep', state: 'signed', nonce: 0 },
+    address: { isFree: false },
+  })
+})
+
 test('one that is found to have used it itself, after all, has ended well', async () => {
   const block = { height: DEEP, hash: (await stage.chain('ETH').blockHash(DEEP)) ?? '' }
   const found = { where: 'block', block, succeeded: true, cost: amountOf('ETH:ETH', 21_000n) } as const

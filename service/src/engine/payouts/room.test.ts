@@ -78,7 +78,8 @@ async function outflows() {
 
 test('of ten that are worked on at once those that fit are sent, and the others hold no nonce', async () => {
   await planPayouts(10)
-  const { world, refused } = limited({ onePayout: ETHER, together: 4n * ETHER })
+  const { world: few, refused } = limited({ onePayout: ETHER, together: 4n * ETHER })
+  const world = { ...few, policy: { ...few.policy, atOnce: 10 } }
   for (let round = 0; round < 4; round += 1) {
     await workPayouts(world, payingChain(stage))
     stage.advance(5_000)
@@ -91,6 +92,26 @@ test('of ten that are worked on at once those that fit are sent, and the others 
     new Set([expect.stringContaining("the signer's limits over time leave 0 ledger units")]),
   )
   expect(refused()).toBe(0)
+})
+
+test('what is signed while the signer says what it leaves is taken off that', async () => {
+  await planPayouts(2)
+  const { world } = limited({ onePayout: ETHER, together: ETHER })
+  const sign: SigningWorld['signer']['sign'] = async () =>
+    refuse({ code: 'stopped', message: 'it is stopped' })
+  const workWith = async (room: SigningWorld['signer']['room']) => {
+    await workPayouts({ ...world, signer: { ...world.signer, sign, room } }, payingChain(stage))
+    return (await outflows()).map(({ nonce }) => nonce)
+  }
+  expect(await workWith(world.signer.room)).toEqual([0, null])
+  stage.advance(5_000)
+  await lookAt(stage, 'BTC', 100)
+  const late: SigningWorld['signer']['room'] = async (asset) => {
+    const room = await world.signer.room(asset)
+    await stage.db.query("UPDATE outflows SET state = 'signed' WHERE nonce = 0")
+    return room
+  }
+  expect(await workWith(late)).toEqual([0, null])
 })
 
 test('a payout above what one may be takes no nonce either', async () => {

@@ -216,6 +216,22 @@ test.each([
   },
 )
 
+test('nothing leaves for a deposit of a chain that was reorganised deeply until that has grown', async () => {
+  await fundReserve(stage, 'USDT:ERC20', 1_000n * ETHER)
+  const order = await place()
+  await confirmDeposit(stage, order, await mineDeposit(stage, order, ETHER, 100))
+  await tell(stage, order.terms.id, 'priced:1', { kind: 'ExchangePriced', quote: null })
+  await stage.db.query("UPDATE chain_heads SET cautious_until_height = 112 WHERE chain = 'ETH'")
+  const troubleAt = async (height: number) => {
+    stage.advance(10_000)
+    await lookAt(stage, 'ETH', height)
+    await workPayouts(signingWorld(), stage.chain('ETH'))
+    return (await stage.db.query('SELECT trouble FROM outflows'))[0]?.trouble
+  }
+  expect(await troubleAt(111)).toContain('ETH was reorganised deeply')
+  expect(await troubleAt(112)).toContain('only looked at')
+})
+
 test('a block is asked for once before a payout leaves, however many deposits it brought', async () => {
   const [count, units] = [40, 100_000n]
   const terms = { asks: BigInt(count) * units, promises: 100n * ETHER }

@@ -1,9 +1,13 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Chain } from '../../chains/chain.ts'
 import type { Database } from '../../db/database.ts'
+import { type ClaimedOutflow, findOutflow } from '../../db/outflows.ts'
+import { assert } from '../../domain/assert.ts'
+import { amountOf } from '../../domain/money/amount.ts'
 import { refuse } from '../../domain/outcome.ts'
+import type { Intent } from '../../domain/payouts/intent.ts'
 import { MINUTE_MS } from '../../domain/time.ts'
-import { orphanOutflows } from '../payouts/orphan.ts'
+import { endAgain, giveUpOrphan, orphanOutflows } from '../payouts/orphan.ts'
 import { workPayouts } from '../payouts/work.ts'
 import { type BooksStage, lookAt, openBooksStage } from '../testing/books_stage.ts'
 import { nobodyElse } from '../testing/nobody_else.ts'
@@ -32,6 +36,8 @@ afterAll(() => stage?.stop())
 
 const ETHER = 10n ** 18n
 const MINED = 101
+const MINED_AGAIN = { txHash: 'again', intent: { family: 'evm' } as Intent }
+const END = { succeeded: true, block: { height: MINED, hash: 'another' }, cost: amountOf('ETH:ETH', 1n) }
 
 function sweeps() {
   return stage.db.query<{ id: string; state: string }>(
@@ -98,6 +104,26 @@ test('when a sweep that is planned ends, its address waits for an earlier one th
   stage.advance(24 * 60 * MINUTE_MS)
   await planSweeps(stage.world, usual())
   expect(await sweeps()).toHaveLength(2)
+})
+
+test.each([
+  ['is final again', 'confirmed', (first: ClaimedOutflow) => endAgain(stage.world, first, MINED_AGAIN, END)],
+  [
+    'can never be mined again',
+    'failed',
+    (first: ClaimedOutflow) => giveUpOrphan(stage.world, first, nobodyElse),
+  ],
+] as const)('its address is free when a sweep that has lost its block %s', async (_, state, end) => {
+  const { first, depositAddress } = await sweptAndPlanned(usual())
+  await loseBlock(depositAddress)
+  stage.advance(MINUTE_MS)
+  await workPayouts(worldWithSigner(stage), dear(), 'deposits')
+  expect(await sweeping()).toBe(first)
+  const orphaned = await findOutflow(stage.db, first)
+  assert(orphaned?.state === 'orphaned', 'its block is another one')
+  await end(orphaned)
+  expect((await sweeps())[0]).toEqual({ id: first, state })
+  expect(await sweeping()).toBeNull()
 })
 
 test('so it does when that one loses its block at the very moment', async () => {

@@ -1,6 +1,9 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Chain } from '../../chains/chain.ts'
 import { insertAddresses } from '../../db/addresses.ts'
+import { beginSweep, claimUnswept, leaveUnswept, noteUnswept } from '../../db/unswept.ts'
+import { assert } from '../../domain/assert.ts'
+import { chainFacts } from '../../domain/catalog/networks.ts'
 import { accept, refuse } from '../../domain/outcome.ts'
 import { type BooksStage, lookAt, openBooksStage, RESERVE } from '../testing/books_stage.ts'
 import { deepDeposit } from '../testing/sweeping.ts'
@@ -97,6 +100,34 @@ test('a token is worth moving at the prices of both, with what bringing its gas 
   expect(await stage.db.query("SELECT asset, units FROM outflows WHERE kind = 'sweep'")).toEqual([
     { asset: 'ETH:ETH', units: 600_000n * gwei },
   ])
+})
+
+test('what came in above the newest final block is not moved', async () => {
+  const heights: unknown[] = []
+  const balance: Chain['balance'] = async (_asset, _addresses, height) => {
+    heights.push(height)
+    return 0n
+  }
+  await restAfter({ balance })
+  expect(new Set(heights)).toEqual(new Set([100 + 1 - chainFacts.ETH.confirmations]))
+})
+
+test('what is booked while an address is looked at is looked at at once', async () => {
+  const bid: Chain['bid'] = async ({ from }) => {
+    await noteUnswept(stage.db, 'ETH', from?.address ?? '', stage.world.clock.nowMs())
+    return refuse({ code: 'funds', message: 'it does not pay for itself' } as const)
+  }
+  expect(await restAfter({ bid })).toBe(0)
+})
+
+test('an address whose sweep was planned and has ended since it was taken is not swept by who took it', async () => {
+  await deepDeposit(stage)
+  const nowMs = stage.world.clock.nowMs()
+  const [taken] = await claimUnswept(stage.db, 'ETH', { nowMs, dueAtMs: nowMs + 1 }, { step: 1, liveMax: 1 })
+  assert(taken !== undefined, 'it is due')
+  expect(await beginSweep(stage.db, taken, 'the first')).toBe(true)
+  await leaveUnswept(stage.db, 'ETH', 'the first', nowMs)
+  expect(await beginSweep(stage.db, taken, 'the second')).toBe(false)
 })
 
 test.each(['ETH:ETH', 'USDT:ERC20'] as const)('so is %s while the node does not price it', async (asset) => {

@@ -242,6 +242,21 @@ test('a watcher that has lost its lease while it asked opens nothing', async () 
   expect(await differences()).toEqual(AGREED)
 })
 
+test('what is held on another branch than the one that was looked at opens nothing', async () => {
+  eth.send(101, USDC, RESERVE, 1n)
+  await look(102)
+  eth.list()
+  const { balance } = eth.chain
+  const turning: Chain['balance'] = (asset, addresses, at) => {
+    if (asset === USDC) eth.chain.fork(101)
+    return balance(asset, addresses, at)
+  }
+  Object.assign(eth.chain, { balance: turning })
+  await expect(look(103)).rejects.toThrow('ETH has left block 103 while USDC:ERC20 was opened there')
+  expect(await opened()).toBeUndefined()
+  expect(await usdcOfHouse()).toEqual([])
+})
+
 test.each([
   ['TRX', 'USDT:TRC20'],
   ['SOL', 'USDC:SOL'],

@@ -6,6 +6,7 @@ import { type Lease, requireLease, takeLease } from '../../db/leases.ts'
 import { findOrder } from '../../db/orders.ts'
 import { findOutflow } from '../../db/outflows.ts'
 import { assert } from '../../domain/assert.ts'
+import { chainFacts } from '../../domain/catalog/networks.ts'
 import { amountOf } from '../../domain/money/amount.ts'
 import type { Intent } from '../../domain/payouts/intent.ts'
 import { HOUR_MS } from '../../domain/time.ts'
@@ -242,6 +243,46 @@ test('a shorter chain on another branch is a reorganisation all the same', async
   expect(await head()).toMatchObject({ block: { height: 102 }, reorganisations: 1, trouble: null })
 })
 
+const { confirmations } = chainFacts.BTC
+const HALF = Math.floor(confirmations / 2)
+
+test.each([
+  [HALF, 0],
+  [HALF + 1, 110 + confirmations],
+])(
+  'of a reorganisation of %i blocks one waits until block %i before anything leaves',
+  async (depth, height) => {
+    const chain = emptyChain()
+    await grow(chain, 110)
+    chain.fork(111 - depth)
+    await grow(chain, 111)
+    expect(await head()).toMatchObject({ block: { height: 111 }, cautiousUntilHeight: height })
+    const { blockHash } = chain
+    Object.assign(chain, { blockHash: async (at: number) => (at === 111 ? 'a third one' : blockHash(at)) })
+    await grow(chain, 112)
+    expect(await head(), 'a small one since').toMatchObject({
+      reorganisations: 2,
+      cautiousUntilHeight: height,
+    })
+  },
+)
+
+test('what was paid is known up to when a look began, however long it takes', async () => {
+  const chain = emptyChain()
+  await grow(chain, 103)
+  stage.advance(1_000)
+  const startedAtMs = stage.world.clock.nowMs()
+  const slow: Chain = {
+    ...chain,
+    readMempool: async () => {
+      stage.advance(10_000)
+      return []
+    },
+  }
+  await watchChain(stage.world, slow, lease)
+  expect(await head()).toMatchObject({ lookedAtMs: startedAtMs, silentMs: 0 })
+})
+
 test('the very first block that was looked at may leave the chain', async () => {
   await stage.corrupt("DELETE FROM chain_heads WHERE chain = 'BTC'")
   const chain = emptyChain()
@@ -323,6 +364,38 @@ test('what was told of a block is taken back also when another takes its place w
   await grow(chain, 110)
   expect(await depositStates()).toEqual([{ state: 'seen' }])
   expect(await head()).toMatchObject({ block: { height: 110 }, reorganisations: 1 })
+})
+
+test('a block that does not stand on the last one that was read is not read before the fork is found', async () => {
+  const { chain } = await payTwoAt103()
+  await watchChain(stage.world, chain, lease)
+  chain.setHead(104)
+  const readBlock: Chain['readBlock'] = (height, findOurs) => {
+    // The last one was still there when that was asked.
+    chain.fork(103)
+    return chain.readBlock(height, findOurs)
+  }
+  expect(await watchChain(stage.world, { ...chain, readBlock }, lease)).toBe(false)
+  expect(await head()).toMatchObject({ block: { height: 103 }, reorganisations: 0 })
+  await grow(chain, 104)
+  expect(await depositStates()).toEqual([{ state: 'seen' }, { state: 'seen' }])
+  expect(await stage.db.query('SELECT DISTINCT block_height FROM coins')).toEqual([{ block_height: null }])
+  expect(await head()).toMatchObject({ block: { height: 104 }, reorganisations: 1 })
+})
+
+test('what was final in a block that was never read, because another is in its place, is sent again', async () => {
+  const chain = emptyChain()
+  await grow(chain, 103)
+  const order = await placeOrder(stage, 'ETH:ETH', 'BTC:BTC', { asks: ETHER, promises: 1_000n })
+  await confirmDeposit(stage, order, await mineDeposit(stage, order, ETHER, 100))
+  const { payoutId, txHash } = await sendPayout(stage, order)
+  chain.setHead(104)
+  await confirmPayout(stage, order, { payoutId, txHash, cost: 1n, height: 104 })
+  await grow(chain, 104)
+  expect(await findOutflow(stage.db, payoutId)).toMatchObject({ state: 'confirmed' })
+  await stage.db.query("UPDATE outflows SET mined_height = 105, mined_hash = 'of another branch'")
+  await grow(chain, 105)
+  expect(await findOutflow(stage.db, payoutId)).toMatchObject({ state: 'orphaned' })
 })
 
 test('a node that does not have a block of which was told already is behind, and nothing is taken back', async () => {
