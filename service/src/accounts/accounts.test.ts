@@ -151,6 +151,7 @@ test('malformed keys are refused with the reason', async () => {
     { ...wanted, scopes: [] },
     { ...wanted, scopes: ['read', 'admin'] },
     { ...wanted, ipAllow: ['10.0.0.1/8'] },
+    { ...wanted, ipAllow: Array.from({ length: 51 }, (_, index) => `10.0.0.${index}`) },
     { ...wanted, label: 'x'.repeat(101) },
     { ...wanted, accountId: 'acc_0000000000000000' },
   ].map((each) => createKey(place, operator, each))
@@ -161,6 +162,7 @@ test('malformed keys are refused with the reason', async () => {
     'key_malformed',
     'key_malformed',
     'ip_range_malformed',
+    'key_malformed',
     'key_malformed',
     'account_not_found',
   ])
@@ -202,6 +204,19 @@ test('a rotation with no overlap ends the old secret at once, and slots are used
     const { secret } = await rotated(keyId, 0)
     expect((await openStore().store.find(keyId))?.secrets.map(sign)).toEqual([sign(secret)])
   }
+})
+
+test('an old secret lives on for a week at most', async () => {
+  const { keyId } = await makeKey()
+  const weekMs = 7 * 24 * 3_600_000
+  for (const overlapMs of [weekMs + 1, -1, Number.NaN]) {
+    const options = { overlapMs, replacesNewest: false }
+    expect(await rotateKey(place, operator, { keyId, accountId: null }, options)).toMatchObject({
+      ok: false,
+      rejection: { code: 'overlap_too_long' },
+    })
+  }
+  expect((await rotated(keyId, weekMs)).oldSecretUntilMs).toBe(now + weekMs)
 })
 
 test('of rotations at the same moment one wins', async () => {
@@ -256,6 +271,18 @@ test('a clock that was set back does not prolong what is remembered', async () =
   now -= 3_600_000
   expect(await store.find(keyId)).toBeNull()
   now += 3_600_000
+})
+
+test('a revoked key does not come back when the clock is set back to when it was good', async () => {
+  const { keyId } = await makeKey()
+  const { store } = openStore()
+  await store.find(keyId)
+  await revokeKey(place, operator, { keyId, accountId: null })
+  now += 2_000
+  expect(await store.find(keyId)).toBeNull()
+  now -= 1_000
+  expect(await store.find(keyId)).toBeNull()
+  now += 1_000
 })
 
 test('many who ask at once make one question', async () => {

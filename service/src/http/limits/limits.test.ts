@@ -91,6 +91,19 @@ test('units last a minute, bursts a second, and refusals cost nothing', () => {
   expect(limit.spend('a', 1).refusal).toBeNull()
 })
 
+test('whoever is in the middle of a minute is not forgotten with those whose minute is over', () => {
+  let nowMs = 1_000_000
+  const limit = rateLimit({ unitsPerMinute: 100, burstPerSecond: 50 }, { wallMs: () => nowMs })
+  nowMs += 30_000
+  const byKey = (keyId: string) => limit.spendByKey({ keyId, accountId: 'acc_one' }, 100).refusal
+  expect(limit.spend('a', 100).refusal).toBeNull()
+  for (const keyId of ['k', 'l', 'm', 'n']) expect(byKey(keyId)).toBeNull()
+  nowMs += 30_000
+  expect(limit.spend('b', 1).refusal).toBeNull()
+  expect(limit.spend('a', 1).refusal).toMatchObject({ retry_after: 30 })
+  expect(byKey('o')).toMatchObject({ retry_after: 30 })
+})
+
 test('all keys of an account together have four times what one has, and a refusal by either is counted for neither', () => {
   let nowMs = 1_000_000
   const limit = rateLimit({ unitsPerMinute: 100, burstPerSecond: 50 }, { wallMs: () => nowMs })
