@@ -43,6 +43,10 @@ test('where no address carries a memo, the standard style names it', () => {
   const request = { scheme: 'eos', address: 'mycambist123', style: { kind: 'memo', memo: '48213' } } as const
   expect(paymentUri({ ...request, amountText: '0.5' })).toBe('eos:mycambist123?amount=0.5&memo=48213')
   expect(paymentUri({ ...request, amountText: null })).toBe('mycambist123')
+  const odd = { ...request, style: { kind: 'memo', memo: 'a&amount=9 #' } } as const
+  expect(paymentUri({ ...odd, amountText: '0.5' })).toBe(
+    'eos:mycambist123?amount=0.5&memo=a%26amount%3D9%20%23',
+  )
 })
 
 test('the standard style of an EVM coin is EIP-681 in wei, with the chain', () => {

@@ -4,6 +4,7 @@ import { addressSet, plainAddress } from './address_set.ts'
 import { clientAddress, limitedAs } from './client_address.ts'
 import { guesses } from './guesses.ts'
 import { rateLimit } from './rate_limit.ts'
+import { STREAMS_PER_TOKEN, seats } from './seats.ts'
 import { turns } from './turns.ts'
 
 function request(peer: string, forwarded?: string): IncomingMessage {
@@ -178,6 +179,30 @@ test('of one account two acts are done at once, the others in the order in which
   expect(await Promise.all([1, 2, 3].map((value) => take('one', async () => value)))).toEqual(
     [1, 2, 3].map((value) => ({ value })),
   )
+})
+
+test('streams have so many seats in all, of a caller and by a token, and who leaves twice gives back one', () => {
+  const { take } = seats({ streamsMax: 3, streamsPerCaller: 2 })
+  const [first, second] = [take('a', null), take('a', null)]
+  expect([first, second]).not.toContain(null)
+  expect(take('a', null), 'of one caller').toBeNull()
+  expect(take('b', null)).not.toBeNull()
+  expect(take('c', null), 'of all').toBeNull()
+  first?.leave()
+  first?.leave()
+  const third = take('a', null)
+  expect([third, take('a', null), take('c', null)]).toEqual([expect.anything(), null, null])
+  second?.leave()
+  expect([take('a', null), take('c', null)]).toEqual([expect.anything(), null])
+
+  const wide = seats({ streamsMax: 1_000, streamsPerCaller: 1_000 })
+  const followed = Array.from({ length: STREAMS_PER_TOKEN }, (_, n) => wide.take(`${n}`, 'order'))
+  expect(followed).not.toContain(null)
+  expect(wide.take('another', 'order'), 'by one token').toBeNull()
+  expect(wide.take('another', 'other order')).not.toBeNull()
+  followed[0]?.leave()
+  followed[0]?.leave()
+  expect([wide.take('x', 'order'), wide.take('y', 'order')]).toEqual([expect.anything(), null])
 })
 
 const UNITS = 300
