@@ -184,6 +184,41 @@ test('units and bursts are told and enforced; a key and an address have their ow
   await hasty.close()
 })
 
+test('whatever is asked without a key is spent by the address, and nothing is answered once it has spent all', async () => {
+  const token = { 'X-ORDER-TOKEN': ORDER_TOKEN }
+  const asked = [
+    ['GET', rate, {}],
+    ['GET', '/v1/currencies', {}],
+    ['GET', `/v1/order/${ORDER_ID}`, token],
+    ['GET', `/v1/order/${ORDER_ID}/events`, { ...token, 'Last-Event-ID': 'none' }],
+    ['GET', `/v1/order/${ORDER_ID}/qr`, {}],
+    ['GET', `/order/${ORDER_ID}?token=${ORDER_TOKEN}`, {}],
+    ['GET', '/unsubscribe?token=cut', {}],
+    ['POST', '/unsubscribe?token=cut', {}],
+    ['GET', '/account/sign-in', {}],
+    ['GET', '/account/confirm-email', {}],
+    ['GET', '/account', {}],
+    ...['sign-in-links', 'session', 'email/agree', 'email/stop'].map(
+      (path) => ['POST', `/account/${path}`, null] as const,
+    ),
+  ] as const
+  const limited = await startHttp({
+    limits: { unitsPerMinute: asked.length },
+    parts: { clock: stoppedClock },
+  })
+  const answer = ([method, target, headers]: (typeof asked)[number]) =>
+    limited.request(method, target, { headers: headers ?? { Origin: limited.base } })
+  for (const [index, each] of asked.entries()) {
+    const { status, headers } = await answer(each)
+    expect(status, each[1]).not.toBe(429)
+    expect(headers.get('ratelimit'), each[1]).toBe(`"minute";r=${asked.length - 1 - index};t=60`)
+  }
+  const before = limited.desk.asked.length
+  for (const each of asked) expect((await answer(each)).status, each[1]).toBe(429)
+  expect(limited.desk.asked).toHaveLength(before)
+  await limited.close()
+})
+
 test('a hundred keys of one account have no more than four together, and others have their own', async () => {
   const keys = Array.from({ length: 100 }, (_, n): ApiKey => ({ ...fullKey, keyId: `ck_key_no_${n}` }))
   const other: ApiKey = { ...fullKey, keyId: 'ck_of_another', accountId: 'account-2' }

@@ -25,6 +25,12 @@ test('a token travels under the scheme of its network', () => {
   expect(schemeOf('ERC20')).toBe('ethereum')
   expect(schemeOf('BNB')).toBe('bnb')
   expect(schemeOf('BEP20')).toBe('bnb')
+  expect(schemeOf('XRP')).toBe('ripple')
+  expect(schemeOf('XLM')).toBe('stellar')
+  expect(schemeOf('TRX')).toBe('tron')
+  expect(schemeOf('TRC20')).toBe('tron')
+  expect(schemeOf('EOS')).toBe('eos')
+  expect(schemeOf('SOL')).toBe('solana')
 })
 
 test('the standard style of bitcoin is BIP-21', () => {
@@ -78,6 +84,31 @@ test('the standard style of Solana is Solana Pay, which names the mint of a toke
   expect(paymentUri({ ...request, amountText: null, style: token })).toBe(address)
 })
 
+test.each(['100', '0.00000001', '1234567890.123456789', '1.50'])(
+  'an amount of %s is paid digit for digit, in every style',
+  (amountText) => {
+    const styles = [
+      ['bitcoin', { kind: 'default' }],
+      ['bitcoin', { kind: 'bip21' }],
+      ['eos', { kind: 'memo', memo: '7' }],
+      ['solana', { kind: 'solana_pay', mint: null }],
+      ['solana', { kind: 'solana_pay', mint: 'mint' }],
+    ] as const
+    for (const [scheme, style] of styles) {
+      const uri = paymentUri({ scheme, address: 'a', amountText, style })
+      expect(uri.replace(/&.*/, ''), style.kind).toBe(`${scheme}:a?amount=${amountText}`)
+    }
+  },
+)
+
+test('units of a token go out digit for digit', () => {
+  const units = 123_456_789_012_345_678_901_234_567n
+  const style = { kind: 'eip681', chainId: 1, units, contract: token } as const
+  expect(paymentUri({ scheme: 'ethereum', address: evmAddress, amountText: '1', style })).toBe(
+    `ethereum:${token}@1/transfer?address=${evmAddress}&uint256=123456789012345678901234567`,
+  )
+})
+
 test.each(['1e3', '1,5', '', '-1', '.5', '1.', ' 1', '0x10', 'NaN'])(
   'an amount of %j is a broken promise',
   (amountText) => {
@@ -91,4 +122,6 @@ test("a standard is not mixed with another network's scheme", () => {
   const request = { address: 'a', amountText: '1' }
   expect(() => paymentUri({ ...request, scheme: 'bitcoin', style: eip681 })).toThrow('EVM')
   expect(() => paymentUri({ ...request, scheme: 'ethereum', style: { kind: 'bip21' } })).toThrow('BIP-21')
+  const solanaPay = { kind: 'solana_pay', mint: null } as const
+  expect(() => paymentUri({ ...request, scheme: 'tron', style: solanaPay })).toThrow('Solana Pay')
 })

@@ -291,12 +291,19 @@ test('whoever has the token reads the order without a key, by short or full id',
   expect(byHeader.status).toBe(200)
   expect(http.desk.asked.at(-1)?.args).toEqual(['77160542', { kind: 'token', token: ORDER_TOKEN }])
   expect(byHeader.json.data.callback_url, 'which may hold a secret of the shop').toBeNull()
-  expect((await http.signed('GET', order)).json.data.callback_url).toBe(orderView.callback_url)
+  expect(byHeader.headers.get('access-control-allow-origin')).toBe('*')
+  const byKey = await http.signed('GET', order)
+  expect(byKey.json.data.callback_url).toBe(orderView.callback_url)
+  expect(byKey.headers.has('access-control-allow-origin'), 'what a key reads is for no page').toBe(false)
   expect((await http.request('GET', `${order}?token=${ORDER_TOKEN}`)).status).toBe(200)
   const both = await http.request('GET', `${short}?token=a`, { headers: { 'X-ORDER-TOKEN': 'b' } })
   expect([both.status, both.json.error_code]).toEqual([401, 'UNAUTHORIZED'])
   const mixed = await http.signed('GET', `${order}?token=a`)
   expect([mixed.status, mixed.json.error_code]).toEqual([401, 'UNAUTHORIZED'])
+  for (const header of ['X-API-KEY', 'X-API-SIGN', 'X-API-TIMESTAMP']) {
+    const headers = { 'X-ORDER-TOKEN': ORDER_TOKEN, [header]: '1' }
+    expect((await http.request('GET', order, { headers })).status, header).toBe(401)
+  }
   const twice = await http.request('GET', `${short}?token=a&token=b`)
   expect([twice.status, twice.json.error_code]).toEqual([400, 'INVALID_PARAMETER'])
   const withoutToken = await http.signed('GET', short)

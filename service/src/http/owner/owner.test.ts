@@ -827,6 +827,35 @@ test('a change of the address is stopped, given up, replaced, and too old after 
   expect(told(await own.send('POST', '/account/email', { email: 'owner@example.com' }))).toEqual(conflict)
 })
 
+test.each(['old', 'new'] as const)(
+  'what the %s address has agreed to is that change, and not the next one that is asked for',
+  async (side) => {
+    const own = await signIn()
+    const ask = async (email: string) => {
+      now += 1
+      expect((await own.send('POST', '/account/email', { email })).status).toBe(200)
+      const linkTo = async (to: string, kind: string) =>
+        tokenOf((await mailsTo(to)).find((mail) => mail.kind === kind)?.data.link ?? '')
+      return {
+        old: await linkTo('owner@example.com', 'email_change_old'),
+        new: await linkTo(email, 'email_change_new'),
+      }
+    }
+    const agree = async (token: string) =>
+      (await browser().send('POST', '/account/email/agree', { token })).json.data
+    const first = await ask('next@example.com')
+    expect(await agree(first[side])).toEqual({ new_email: 'next@example.com', is_changed: false })
+    const second = await ask('thief@example.com')
+    expect((await own.get('/account')).json.data.email_change).toMatchObject({
+      old_agreed: false,
+      new_agreed: false,
+    })
+    const other = second[side === 'old' ? 'new' : 'old']
+    expect(await agree(other)).toEqual({ new_email: 'thief@example.com', is_changed: false })
+    expect((await own.get('/account')).json.data.email).toBe('owner@example.com')
+  },
+)
+
 test('a name that no database could keep is nobody’s', async () => {
   const own = await signIn()
   for (const [method, path, body] of [
