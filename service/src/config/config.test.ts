@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { chainIds } from '../domain/catalog/networks.ts'
 import { defaultVenues, venueIds, venues } from '../prices/ccxt/venues.ts'
 import { defaultPriceRules } from '../prices/index.ts'
-import { readAccountsConfig } from './admin_config.ts'
+import { readAccountsConfig, readAddressesConfig } from './admin_config.ts'
 import { configurationPage } from './configuration_page.ts'
 import { ConfigError } from './problems.ts'
 import { readSandboxConfig } from './sandbox_config.ts'
@@ -97,6 +97,11 @@ test('an empty environment is a complete sandbox', () => {
 
 test('the sandbox listens on loopback only', () => {
   expect(problemsOf(() => readSandboxConfig({ HOST: '0.0.0.0' }))).toEqual([expect.stringMatching(/^HOST: /)])
+  for (const HOST of ['127.example.org', '127.0.0.1.example.org', '1270.0.0.1', '::'])
+    expect(
+      problemsOf(() => readSandboxConfig({ HOST })),
+      HOST,
+    ).toHaveLength(1)
   expect(readSandboxConfig({ HOST: '127.0.0.2' }).host).toBe('127.0.0.2')
 })
 
@@ -148,6 +153,48 @@ test.each([
   const problems = (value: number) => problemsOf(() => readServeConfig({ ...good, [name]: String(value) }))
   expect(problems(most)).toEqual([])
   expect(problems(most + 1)).toEqual([expect.stringContaining(`${name}: `)])
+})
+
+test('every limit and list of addresses is read from its own variable', () => {
+  const config = readServeConfig({
+    ...good,
+    CAMBIST_RATE_LIMIT_UNITS_PER_MINUTE: '101',
+    CAMBIST_RATE_LIMIT_BURST_PER_SECOND: '102',
+    CAMBIST_RATE_LIMIT_CREATE_UNITS: '100',
+    CAMBIST_STREAMS_MAX: '104',
+    CAMBIST_STREAMS_PER_CALLER: '105',
+    CAMBIST_MAIL_LIMIT_PER_EMAIL: '106',
+    CAMBIST_MAIL_LIMIT_PER_ADDRESS: '107',
+    CAMBIST_TRUSTED_PROXIES: '10.0.0.1',
+    CAMBIST_METRICS_ALLOW: '10.0.0.2',
+    SIGNER_DATABASE_URL: 'postgres://signer@db/signer',
+  })
+  expect(config).toMatchObject({
+    rateLimits: {
+      unitsPerMinute: 101,
+      burstPerSecond: 102,
+      createUnits: 100,
+      streamsMax: 104,
+      streamsPerCaller: 105,
+    },
+    mailLimits: { mailsPerEmail: 106, mailsPerAddress: 107 },
+    trustedProxies: ['10.0.0.1'],
+    metricsAllow: ['10.0.0.2'],
+    databaseUrl: good.DATABASE_URL,
+    signer: { databaseUrl: 'postgres://signer@db/signer' },
+  })
+})
+
+test.each([
+  ['CAMBIST_RATE_LIMIT_CREATE_UNITS', { CAMBIST_RATE_LIMIT_UNITS_PER_MINUTE: '99' }, '100'],
+  ['CAMBIST_RATE_LIMIT_BURST_PER_SECOND', {}, '0'],
+  ['CAMBIST_RATE_LIMIT_UNITS_PER_MINUTE', {}, '0'],
+  ['CAMBIST_MAIL_LIMIT_PER_EMAIL', {}, '0'],
+  ['CAMBIST_TRUSTED_PROXIES', {}, '10.0.0.0/8/8'],
+  ['CAMBIST_METRICS_ALLOW', {}, '10.0.0.0/'],
+])('%s beside %j is not %s', (name, beside, value) => {
+  const problems = problemsOf(() => readServeConfig({ ...good, ...beside, [name]: value }))
+  expect(problems).toContainEqual(expect.stringMatching(`^${name}: `))
 })
 
 test('a misspelt variable is refused with the name it was meant to be', () => {
@@ -238,6 +285,11 @@ test.each(chainIds)(
 
 test.each([
   ['a sandbox key', 'CAMBIST_ORDER_SEAL_KEY_FILE', () => sandboxKey('order-seal').export().toString('hex')],
+  [
+    'a sandbox key below another',
+    'CAMBIST_ACCOUNT_KEY_FILE',
+    () => `${'0123456789abcdef'.repeat(4)}\n${sandboxKey('account').export().toString('hex')}`,
+  ],
   ['a key that is all zeros', 'CAMBIST_ORDER_TOKEN_KEY_FILE', () => '00'.repeat(32)],
   ['a short key', 'CAMBIST_ACCOUNT_KEY_FILE', () => 'abcd'],
   ['an empty key file', 'CAMBIST_ACCOUNT_KEY_FILE', () => '\n'],
@@ -287,6 +339,9 @@ test('venues that could never give USDT a price are refused, and those that can 
   ])
   expect(of(all, '5')).toEqual([
     'CAMBIST_PRICE_QUORUM: is more than the venues with dollar markets (bitfinex, bitstamp, coinbase, kraken): USDT would have no price, nor what is priced in it; set at most 4',
+  ])
+  expect(of('kraken,kraken,kraken', '3'), 'one venue is one, however often it is named').toEqual([
+    expect.stringMatching('^CAMBIST_PRICE_VENUES: names 1, fewer'),
   ])
   expect(of('kraken,okx', '3')).toEqual([expect.stringMatching('^CAMBIST_PRICE_VENUES: names 2, fewer')])
 })
@@ -449,7 +504,7 @@ test('secrets that everybody on the machine may read are named where money is re
 })
 
 test('limits have to grow and be exact', () => {
-  for (const limit of ['1/2', '2/1/3', '0/1/2', '1/2/3/4', '0.000000001/1/2', 'much']) {
+  for (const limit of ['1/2', '2/1/3', '1/3/2', '0/1/2', '1/2/3/4', '0.000000001/1/2', 'much']) {
     expect(
       problemsOf(() => readServeConfig({ ...good, CAMBIST_SPEND_LIMIT_BTC_BTC: limit })),
       limit,
@@ -504,7 +559,17 @@ test('a file with the passphrase that cannot be read is named', () => {
 test('a keystore of a sandbox is refused on mainnet', () => {
   writeFileSync(join(folder, 'sandbox.json'), '{}')
   expect(problemsOf(() => readServeConfig(good))).toEqual([expect.stringContaining('belongs to a sandbox')])
+  expect(problemsOf(() => readAddressesConfig(good))).toEqual([
+    expect.stringContaining('belongs to a sandbox'),
+  ])
   rmSync(join(folder, 'sandbox.json'))
+})
+
+test('cambist addresses reads as much as derives them, and keeps networks apart as the service does', () => {
+  expect(readAddressesConfig(good)).toMatchObject({ isMainnet: true, databaseUrl: good.DATABASE_URL })
+  expect(problemsOf(() => readAddressesConfig({ ...good, CAMBIST_BTC_NETWORK: 'regtest' }))).toEqual([
+    expect.stringMatching('^CAMBIST_BTC_NETWORK: is a test network'),
+  ])
 })
 
 test('cambist keys needs the database and the account key only', () => {

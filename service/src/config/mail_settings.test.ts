@@ -54,6 +54,7 @@ test('a mail server, its user, its port, its TLS, and who sends', () => {
     explorers: defaultExplorers,
   })
   expect(smtpOf('smtps://relay')).toEqual({ host: 'relay', port: 465, security: 'tls', auth: null })
+  expect(smtpOf('smtp://relay')).toEqual({ host: 'relay', port: 587, security: 'starttls', auth: null })
   expect(smtpOf('smtp://[::1]:25?tls=none')).toEqual({
     host: '::1',
     port: 25,
@@ -75,6 +76,7 @@ test.each([
   ['CAMBIST_SMTP_URL', 'smtp://smtp.example.org/path'],
   ['CAMBIST_SMTP_URL', 'smtp://smtp.example.org?tls.rejectUnauthorized=false'],
   ['CAMBIST_SMTP_URL', 'smtps://smtp.example.org?tls=none'],
+  ['CAMBIST_SMTP_URL', 'smtp://me:p%zz@smtp.example.org'],
   ['CAMBIST_MAIL_FROM', 'nobody'],
   ['CAMBIST_MAIL_FROM', 'A <a@example.org>, B <b@example.org>'],
   ['CAMBIST_MAIL_FROM', 'A\r\nBcc: x@example.org <a@example.org>'],
