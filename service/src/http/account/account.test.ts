@@ -238,6 +238,17 @@ test('get shows the get fields, with every block an order may have', async () =>
   await full.close()
 })
 
+test('text of every script arrives as it is, and whole', async () => {
+  const destination_tag = 'Zürich “7” \u{1f98a} 東京'
+  const odd = await startHttp({
+    desk: fakeDesk({ findOrder: async () => ({ ...orderView, destination_tag }) }),
+  })
+  const { json, bytes, headers } = await odd.signed('GET', order)
+  expect(json.data.destination_tag).toBe(destination_tag)
+  expect(Number(headers.get('content-length'))).toBe(bytes.length)
+  await odd.close()
+})
+
 test('orders are listed as asked, and the cursor leads to where the page ended', async () => {
   const next = { createdAtMs: 1_790_000_000_000, orderId: ORDER_ID }
   const listing = await startHttp({

@@ -186,9 +186,12 @@ test.each([deliveries, endpoints])('nobody looks at %s without a signature', asy
   expect((await http.request('GET', target)).json.error_code).toBe('UNAUTHORIZED')
 })
 
-test('a new endpoint costs as much as creating an order', async () => {
+test.each([
+  ['a new endpoint', endpoints, '{"url":"https://shop.example/b"}'],
+  ['delivering all again', since, '{"since":"2026-01-31T12:00:00Z"}'],
+])('%s costs as much as creating an order', async (_what, target, body) => {
   const limited = await startHttp({ limits: { unitsPerMinute: 60, createUnits: 50 } })
-  const made = await limited.signed('POST', endpoints, '{"url":"https://shop.example/b"}')
+  const made = await limited.signed('POST', target, body)
   expect([made.status, made.headers.get('ratelimit')]).toEqual([200, '"minute";r=10;t=60'])
   await limited.close()
 })
