@@ -211,6 +211,20 @@ test('a chain that was cut off together with its head agrees with itself, but no
   expect((await verifyAudit(db, [])).problems).toEqual([])
 })
 
+test('a chain of more rows than are read at once is gone through to its end', async () => {
+  const told = await problemsAfter(async (chain) => {
+    const entry = { chain, atMs: 1, act: 'key_revoked', by: owner, subject: null, detail: {} } as const
+    await db.transaction(async (tx) => {
+      for (let row = 5; row <= 1_002; row += 1) await appendAudit(tx, entry)
+    })
+    const { problems, rowCount } = await verifyAudit(db, [])
+    expect(problems).toEqual([])
+    expect(rowCount).toBeGreaterThanOrEqual(1_002)
+    await superuser.query('UPDATE audit_log SET at_ms = 2 WHERE chain = $1 AND sequence = 1001', [chain])
+  })
+  expect(told).toEqual([`1001 ${changed}`])
+})
+
 test('many writers of one chain leave no gap, and a transaction that fails leaves nothing', async () => {
   const chain = 'acc_many00000'
   const failing = db.transaction(async (tx) => {

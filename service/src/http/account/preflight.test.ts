@@ -41,6 +41,7 @@ test('a page of another origin may read that nothing more comes: its browser wou
     headers: { Origin: 'https://shop.example' },
   })
   expect([byToken.status, byToken.headers.get('access-control-allow-origin')]).toEqual([204, '*'])
+  expect(byToken.headers.has('content-length'), 'RFC 9110 8.6: not with 204').toBe(false)
   const byKey = await ended.signed('GET', target)
   expect([byKey.status, byKey.headers.has('access-control-allow-origin')]).toEqual([204, false])
   await ended.close()

@@ -856,6 +856,17 @@ test.each(['old', 'new'] as const)(
   },
 )
 
+test('an address that is asked about is limited as it is for links, whoever asks', async () => {
+  now += 900_000 - (now % 900_000)
+  const own = await signIn()
+  const ask = (email: string) => own.send('POST', '/account/email', { email })
+  for (let index = 0; index < defaultLimits.mailsPerEmail; index += 1)
+    await askLink(browser(), 'flooded@example.com')
+  expect(told(await ask('flooded@example.com'))).toEqual([429, 'RATE_LIMITED'])
+  expect(await mailsTo('flooded@example.com')).toHaveLength(defaultLimits.mailsPerEmail)
+  expect((await ask('calm@example.com')).status).toBe(200)
+})
+
 test('a name that no database could keep is nobody’s', async () => {
   const own = await signIn()
   for (const [method, path, body] of [
