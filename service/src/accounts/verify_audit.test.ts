@@ -211,6 +211,17 @@ test('a chain that was cut off together with its head agrees with itself, but no
   expect((await verifyAudit(db, [])).problems).toEqual([])
 })
 
+test('a chain that is gone altogether, head and all, is missed by its noted head', async () => {
+  const chain = 'acc_wiped0000'
+  for (const subject of ['a', 'b']) await write(chain, subject)
+  const noted = await readAuditHeads(db)
+  await superuser.query('DELETE FROM audit_log WHERE chain = $1', [chain])
+  await superuser.query('DELETE FROM audit_heads WHERE chain = $1', [chain])
+  expect((await verifyAudit(db, [])).problems).toEqual([])
+  const missing = { chain, sequence: 2, message: 'is missing: the chain was cut off after row 0' }
+  expect((await verifyAudit(db, noted)).problems).toEqual([missing])
+})
+
 test('a chain of more rows than are read at once is gone through to its end', async () => {
   const told = await problemsAfter(async (chain) => {
     const entry = { chain, atMs: 1, act: 'key_revoked', by: owner, subject: null, detail: {} } as const

@@ -94,6 +94,24 @@ test('a failure of ours tells a request id and nothing else; the log tells the r
   await failing.close()
 })
 
+test('no secret that a request brings stands in the log of its failure, however often the error says it', async () => {
+  const secrets = ['session', 'browser', 'retry'].map((name) => name.padEnd(43, 'x'))
+  const [session, browser, retry = ''] = secrets
+  const said = [...secrets, ORDER_TOKEN].map((secret) => `${secret} ${secret}`).join(' ')
+  const findOrder = () => Promise.reject(new Error(said, { cause: new Error(said) }))
+  const failing = await startHttp({ desk: fakeDesk({ findOrder }) })
+  const { status } = await failing.request('GET', `/order/${ORDER_ID}?token=${ORDER_TOKEN}`, {
+    headers: {
+      Cookie: `cambist_session=${session}; cambist_browser=${browser}`,
+      'Idempotency-Key': retry,
+    },
+  })
+  expect(status).toBe(500)
+  await soon(() => expect(linesOf(failing.logText())).toHaveLength(2))
+  for (const secret of [...secrets, ORDER_TOKEN]) expect(failing.logText(), secret).not.toContain(secret)
+  await failing.close()
+})
+
 test('what a caller calls a token cannot make the log of a failure longer', async () => {
   const find = () => Promise.reject(new Error('the database does not answer'))
   const failing = await startHttp({ parts: { apiKeys: { find } } })
