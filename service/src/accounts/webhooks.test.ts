@@ -266,11 +266,15 @@ test('a refusal fills no slot: the request is judged afresh', async () => {
 test('an endpoint is nobody else’s', async () => {
   const [mine, other] = [await makeAccount(), await makeAccount()]
   const { endpointId } = accepted(await createEndpoint(place, mine, 'https://shop.example/')).value
-  const codes = await Promise.all(
-    [disableEndpoint, enableEndpoint, deleteEndpoint].map((act) => act(place, other, endpointId)),
-  )
-  expect(codes.map(codeOf)).toEqual(['endpoint_not_found', 'endpoint_not_found', 'endpoint_not_found'])
-  expect(await listEndpoints(place, mine)).toHaveLength(1)
+  for (const state of ['enabled', 'disabled']) {
+    if (state === 'disabled') accepted(await disableEndpoint(place, mine, endpointId))
+    const before = await listEndpoints(place, mine)
+    const codes = await Promise.all(
+      [disableEndpoint, enableEndpoint, deleteEndpoint].map((act) => act(place, other, endpointId)),
+    )
+    expect(codes.map(codeOf), state).toEqual(new Array(3).fill('endpoint_not_found'))
+    expect(await listEndpoints(place, mine), state).toEqual(before)
+  }
 })
 
 test('URLs that nobody may be sent to are refused, as callback_url is, and there are at most ten', async () => {
