@@ -446,6 +446,36 @@ test('the commands create, list, rotate and revoke, and tell the secret once', a
   expect(second).toMatch(/API secret +[0-9a-f]{64}/)
 })
 
+test('the commands do what their options say, and no more', async () => {
+  const other = await makeKey()
+  const ips = ['--ip', '10.0.0.0/8,203.0.113.7', '--ip', '2001:db8::/32']
+  const { accountId, keyId } = JSON.parse(await runKeys('create', 'Kiosk', ...ips, '--json')) as {
+    accountId: string
+    keyId: string
+  }
+  const listed = JSON.parse(await runKeys('list', '--account', accountId, '--json'))
+  expect(listed).toMatchObject([
+    { keyId, accountId, scopes: ['read', 'trade'], ipAllow: ['10.0.0.0/8', '203.0.113.7', '2001:db8::/32'] },
+  ])
+  expect(await runKeys('list', '--account', other.accountId)).toMatch(/ anywhere +never +live$/)
+  expect(await runKeys('list')).toContain(other.keyId)
+  for (const [duration, overlapMs] of [
+    ['0', 0],
+    ['2m', 120_000],
+    ['2h', 7_200_000],
+    ['7d', 604_800_000],
+  ] as const) {
+    const told = JSON.parse(await runKeys('rotate', keyId, '--overlap', duration, '--json'))
+    expect(told.oldSecretUntilMs, duration).toBe(now + overlapMs)
+    if (overlapMs === 0) continue
+    await expect(runKeys('rotate', keyId), duration).rejects.toThrow('two live secrets')
+    const replaced = JSON.parse(await runKeys('rotate', keyId, '--replace-newest', '--json'))
+    expect(replaced.oldSecretUntilMs, duration).toBe(now + overlapMs)
+    now += overlapMs
+  }
+  await expect(runKeys('rotate', keyId, '--overlap', '8d')).rejects.toThrow('at most 7 days')
+})
+
 test('a command makes webhook secrets and tells each once', async () => {
   const { accountId } = await makeKey()
   expect(await runKeys('webhook-secret', accountId)).toMatch(

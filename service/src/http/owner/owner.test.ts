@@ -797,6 +797,27 @@ test.each(['a session that begins', 'a change that is asked for'])(
   },
 )
 
+test('a change that was asked for before the operator gave the account another address comes to nothing', async () => {
+  const own = await signIn()
+  const { account_id: accountId } = (await own.get('/account')).json.data
+  expect((await own.send('POST', '/account/email', { email: 'thief@example.com' })).status).toBe(200)
+  const linksTo = async (to: string) =>
+    (await mailsTo(to)).filter(({ kind }) => kind.startsWith('email_change_')).map(({ data }) => data.link)
+  const links = [...(await linksTo('owner@example.com')), ...(await linksTo('thief@example.com'))]
+  expect(links).toHaveLength(2)
+  await setEmail(place, operator, accountId, 'rescued@example.com')
+  expect((await own.get('/account')).status).toBe(401)
+  for (const link of links) {
+    const agreed = await browser().send('POST', '/account/email/agree', { token: tokenOf(link) })
+    expect(told(agreed)).toEqual(linkInvalid)
+  }
+  const rescued = await signIn('rescued@example.com')
+  expect((await rescued.get('/account')).json.data).toMatchObject({
+    account_id: accountId,
+    email_change: null,
+  })
+})
+
 test('a change of the address is stopped, given up, replaced, and too old after a day', async () => {
   const own = await signIn()
   const ask = async (email: string) => {
