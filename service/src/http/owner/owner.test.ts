@@ -169,6 +169,9 @@ test('over https the cookies have the prefix __Host- and Secure', async () => {
   const signed = await own.send('POST', '/account/session', { token: tokenOf(mail?.data.link ?? '') })
   const cookies = [asked, signed].flatMap(({ headers }) => headers.getSetCookie())
   expect(cookies).toHaveLength(3)
+  // The link's, and as long as a session may last at most; the one that the link needed is gone.
+  const seconds = [15 * 60, SESSION_MS_MAX / 1_000, 0]
+  expect(cookies.map((cookie) => parseSetCookie(cookie).maxAge)).toEqual(seconds)
   for (const cookie of cookies) {
     expect(cookie).toMatch(/^__Host-cambist_(session|browser)=/)
     expect(cookie).toMatch(/; Path=\/(;|$)/)
