@@ -374,6 +374,7 @@ test.each(['CAMBIST_BTC_URL', 'CAMBIST_XRP_URL'])(
     const of = (url: string) => problemsOf(() => readServeConfig({ ...good, [name]: url }))
     for (const url of [
       'http://user:12#secret@node:8332',
+      'http://user:pa@12#secret@node:8332',
       'http://node:8332/#',
       'http://user:pa#secret@node:8332',
     ]) {

@@ -484,6 +484,7 @@ test('keys are made, listed, rotated and revoked; another account has none of th
   })
   const { key_id: keyId, secret } = made.json.data
   expect(secret).toMatch(/^[0-9a-f]{64}$/)
+  expect(made.headers.get('cache-control'), 'a secret is kept by nobody on the way').toBe('no-store')
   const [key] = (await own.get('/account/keys')).json.data.keys
   expect(key).toMatchObject({ key_id: keyId, scopes: ['read'], last_used_at: null, revoked_at: null })
   expect(key.ip_allow).toEqual(['203.0.113.0/24', '2001:db8::1'])
