@@ -8,6 +8,8 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { startMigratedPostgres } from '../../test/harness/migrated_postgres.ts'
 import { createAccount } from '../accounts/accounts.ts'
 import { createKey } from '../accounts/keys.ts'
+import { createSecretBox } from '../accounts/secret_box.ts'
+import { sandboxKey } from '../config/sandbox_secrets.ts'
 import { operator } from '../db/audit_log.ts'
 import { findMissing, migrate } from '../db/migrate.ts'
 import { createKeystore, newMnemonic } from '../signer/keystore.ts'
@@ -91,6 +93,18 @@ test('a command whose account key is another than that of the secrets in the dat
     [expect.stringMatching(/^Warning: 1 secret .* account key [0-9a-f]{16}, .*CAMBIST_ACCOUNT_KEY_FILE/)],
   ])
   told.mockRestore()
+})
+
+test('what a command makes in a sandbox, the sandbox opens', async () => {
+  const place = { env: { CAMBIST_DATA_DIR: folder }, isSandbox: true }
+  await expect(openAccounts(place)).rejects.toThrow('No sandbox runs in')
+  const file = join(folder, 'sandbox.json')
+  writeFileSync(file, JSON.stringify({ database_url: server.url }))
+  const { place: opened, close } = await openAccounts(place)
+  await close()
+  rmSync(file)
+  const theirs = createSecretBox([sandboxKey('account')])
+  expect(theirs.open(opened.box.seal('secret', 'ck_one'), 'ck_one')).toBe('secret')
 })
 
 test('addresses are derived for the chains that are configured, from the keystore of their kind of network', async () => {

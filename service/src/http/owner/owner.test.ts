@@ -459,6 +459,7 @@ test('sessions are listed, ended one by one, signed out and ended everywhere', a
   const kept = here.cookies.get('cambist_session') ?? ''
   await signIn('owner@example.com', there)
   expect((await here.send('DELETE', '/account/sessions')).json.data).toEqual({ ended: 2 })
+  expect(here.cookies.has('cambist_session')).toBe(false)
   here.cookies.set('cambist_session', kept)
   expect(told(await here.get('/account'))).toEqual(notSignedIn)
   expect(told(await there.get('/account'))).toEqual(notSignedIn)
