@@ -192,9 +192,17 @@ test.each([
   ['CAMBIST_MAIL_LIMIT_PER_EMAIL', {}, '0'],
   ['CAMBIST_TRUSTED_PROXIES', {}, '10.0.0.0/8/8'],
   ['CAMBIST_METRICS_ALLOW', {}, '10.0.0.0/'],
+  ['CAMBIST_CONTRACT_USDT_TRC20', {}, 'TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6tX'],
+  ['CAMBIST_CONTRACT_USDT_TRC20', {}, '0xdAC17F958D2ee523a2206206994597C13D831ec7'],
+  ['CAMBIST_CONTRACT_USDT_ERC20', {}, '0xdAC17F958D2ee523a2206206994597C13D831ec70'],
 ])('%s beside %j is not %s', (name, beside, value) => {
   const problems = problemsOf(() => readServeConfig({ ...good, ...beside, [name]: value }))
   expect(problems).toContainEqual(expect.stringMatching(`^${name}: `))
+})
+
+test('who wants nothing moved to the reserve may say so', () => {
+  const { trading } = readServeConfig({ ...good, CAMBIST_SWEEP_COST_MULTIPLE: '0' })
+  expect(trading.sweepCostMultiple).toBe(0n)
 })
 
 test('a misspelt variable is refused with the name it was meant to be', () => {

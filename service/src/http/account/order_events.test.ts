@@ -149,6 +149,30 @@ test('who lets too much lie is cut off, also behind another answer', async () =>
   await soon(() => expect(followers.size).toBe(0))
 })
 
+test('whoever follows by a token has the seats of a network, not of each of its addresses', async () => {
+  const server = await startHttp({ limits: { trustedProxies: ['127.0.0.1'], streamsPerCaller: 1 } })
+  http = server
+  const abort = new AbortController()
+  const from = async (address: string) => {
+    const headers = { 'X-ORDER-TOKEN': ORDER_TOKEN, 'X-Forwarded-For': address }
+    return (await fetch(server.base + TARGET, { headers, signal: abort.signal })).status
+  }
+  const statuses = []
+  for (const address of ['2001:db8:0:1::1', '2001:db8:0:1::2', '2001:db8:0:2::1', '192.0.2.1', '192.0.2.2'])
+    statuses.push(await from(address))
+  expect(statuses).toEqual([200, 429, 200, 200, 200])
+  abort.abort()
+})
+
+test('what was missed is told at once, and followed from there', async () => {
+  const missed = [2, 3].map(
+    (sequence): FeedEvent => ({ ...done, sequence, status: 'PENDING', snapshot: orderView }),
+  )
+  const { followers, ask } = await serve(async () => missed)
+  await ask(streamOf())
+  expect((await only(followers)).after).toBe(3)
+})
+
 test('an order that is followed by its token has so many seats wherever they ask from, and its account has others', async () => {
   const server = await startHttp({ limits: { trustedProxies: ['127.0.0.1'] } })
   http = server
