@@ -72,6 +72,18 @@ test('what reads all orders there ever were is not cut off after as long as a st
   expect(row).toEqual({ most: '1h' })
 })
 
+test('what a command makes in a sandbox, the sandbox opens', async () => {
+  const place = { env: { CAMBIST_DATA_DIR: folder }, isSandbox: true }
+  await expect(openAccounts(place)).rejects.toThrow('No sandbox runs in')
+  const file = join(folder, 'sandbox.json')
+  writeFileSync(file, JSON.stringify({ database_url: server.url }))
+  const { place: opened, close } = await openAccounts(place)
+  await close()
+  rmSync(file)
+  const theirs = createSecretBox([sandboxKey('account')])
+  expect(theirs.open(opened.box.seal('secret', 'ck_one'), 'ck_one')).toBe('secret')
+})
+
 test('a command whose account key is another than that of the secrets in the database says so', async () => {
   const file = join(folder, 'account.key')
   const [theirs, own] = [randomBytes(32).toString('hex'), randomBytes(32).toString('hex')]
@@ -93,18 +105,6 @@ test('a command whose account key is another than that of the secrets in the dat
     [expect.stringMatching(/^Warning: 1 secret .* account key [0-9a-f]{16}, .*CAMBIST_ACCOUNT_KEY_FILE/)],
   ])
   told.mockRestore()
-})
-
-test('what a command makes in a sandbox, the sandbox opens', async () => {
-  const place = { env: { CAMBIST_DATA_DIR: folder }, isSandbox: true }
-  await expect(openAccounts(place)).rejects.toThrow('No sandbox runs in')
-  const file = join(folder, 'sandbox.json')
-  writeFileSync(file, JSON.stringify({ database_url: server.url }))
-  const { place: opened, close } = await openAccounts(place)
-  await close()
-  rmSync(file)
-  const theirs = createSecretBox([sandboxKey('account')])
-  expect(theirs.open(opened.box.seal('secret', 'ck_one'), 'ck_one')).toBe('secret')
 })
 
 test('addresses are derived for the chains that are configured, from the keystore of their kind of network', async () => {

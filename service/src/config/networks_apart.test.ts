@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { type ChainId, chainIds } from '../domain/catalog/networks.ts'
 import { ConfigError } from './problems.ts'
 import { readServeConfig } from './serve_config.ts'
-import { variables } from './variables.ts'
+import { contractVariable, variableOf } from './variables.ts'
 
 /**
  * What: coins that are worth nothing are not exchanged for money.
@@ -95,11 +95,11 @@ test('a contract is one token: with two names its balance would be counted twice
     expect(problemsOf({ ...nodesOf('ETH'), CAMBIST_CONTRACT_USDC_ERC20: contract })).toEqual([
       expect.stringMatching('^CAMBIST_CONTRACT_USDC_ERC20: is the contract of USDT on ERC20'),
     ])
-  const published = String(variables.CAMBIST_CONTRACT_USDT_BEP20.default)
+  const published = String(variableOf(contractVariable('USDT:BEP20')).default)
   expect(problemsOf({ ...nodesOf('BNB'), CAMBIST_CONTRACT_USDC_BEP20: published })).toEqual([
     expect.stringMatching('^CAMBIST_CONTRACT_USDC_BEP20: is the contract of USDT on BEP20'),
   ])
-  const other = String(variables.CAMBIST_CONTRACT_USDC_BEP20.default)
+  const other = String(variableOf(contractVariable('USDC:BEP20')).default)
   const renamed = { CAMBIST_CONTRACT_USDT_BEP20: other, CAMBIST_CONTRACT_USDC_BEP20: `0x${'ab'.repeat(20)}` }
   expect(problemsOf({ ...nodesOf('BNB'), ...renamed }), 'also where its own name has another').toEqual([
     expect.stringMatching('^CAMBIST_CONTRACT_USDT_BEP20: is the contract of USDC on BEP20'),
