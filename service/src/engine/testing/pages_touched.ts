@@ -1,7 +1,7 @@
-import type { Database, Sql } from '../../db/database.ts'
+import type { Sql } from '../../db/database.ts'
 
 /** How many pages of the database the statements of `ask` touch; they are answered with no rows. */
-export async function pagesTouched(db: Database, ask: (sql: Sql) => Promise<unknown>): Promise<number> {
+export async function pagesTouched(db: Sql, ask: (sql: Sql) => Promise<unknown>): Promise<number> {
   let pages = 0
   await ask({
     query: async (text, values) => {
