@@ -405,7 +405,7 @@ async function warnOfUnrecorded(logger: Logger, db: Database, record: Database):
   if (unrecorded.length === 0) return
   logger.error(
     { count: unrecorded.length, payouts: unrecorded.slice(0, 10) },
-    "the signer's record does not know what it has signed for this database: it is empty, or of an earlier state. Its limits count less than was spent, and it refuses higher fees for these payouts. If another is the right one, set SIGNER_DATABASE_URL to that",
+    "the signer's record does not know what it has signed for this database: it is empty, or of an earlier state. Its limits may count less than was spent, and it refuses higher fees for these payouts. If another is the right one, set SIGNER_DATABASE_URL to that",
   )
 }
 

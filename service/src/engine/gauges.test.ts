@@ -112,9 +112,10 @@ test('gauges tell orders, payouts, chains, reserves, prices and the ledger', asy
   stage.chain('ETH').move(100, 'ETH:ETH', RESERVE, -1n)
   for (let look = 0; look < 3; look += 1)
     await reconcileChain(stage.world, stage.chain('ETH'), { guard: nobodyElse })
-  await stage.db.query(`INSERT INTO reserves VALUES ('USDT:ERC20', 900500000000000000000, 1, 1)`)
   await stage.db.query(
-    `INSERT INTO reserves (asset, spendable, payout_cost, at_ms, is_above_fee_cap) VALUES ('BTC:BTC', 1, 1, 1, true)`,
+    `INSERT INTO reserves (asset, spendable, payout_cost, at_ms, is_above_fee_cap) VALUES
+       ('USDT:ERC20', 900500000000000000000, 1, $1, false), ('BTC:BTC', 1, 1, $1, true), ('ETH:ETH', 1, 1, 1, true)`,
+    [stage.world.clock.nowMs()],
   )
   await stage.db.query(
     `INSERT INTO addresses (family, address, purpose, key_index) VALUES ('bitcoin', 'free', 'change', 0)`,
@@ -162,6 +163,7 @@ test('gauges tell orders, payouts, chains, reserves, prices and the ledger', asy
   }
   expect(Object.fromEntries([...values].filter(([name]) => name in expected))).toEqual(expected)
   expect(values.has('cambist_price_age_seconds{currency="ETH"}'), 'no price, no age').toBe(false)
+  expect(values.has('cambist_fee_above_cap{asset="ETH:ETH"}'), 'of long ago').toBe(false)
   for (const { name, help } of await registry.getMetricsAsJSON()) {
     expect(name).toMatch(/^cambist_[a-z_]+$/)
     expect(help.length).toBeGreaterThan(15)

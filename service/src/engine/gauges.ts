@@ -158,6 +158,9 @@ function registerChains(gauge: MakeGauge): void {
   )
 }
 
+/** What an older estimate says is over: its node is away, or its asset is not watched any more. */
+const ESTIMATE_MS_MAX = 10 * MINUTE_MS
+
 function registerLedger(gauge: MakeGauge): void {
   gauge(
     'cambist_ledger_difference',
@@ -195,10 +198,11 @@ function registerLedger(gauge: MakeGauge): void {
   )
   gauge(
     'cambist_fee_above_cap',
-    'Whether the fee of a payout is above its cap, so that the asset is not quoted (1), or not (0).',
+    'Whether the fee of a payout is above its cap, so that the asset is not quoted (1), or not (0); absent while nobody asks.',
     ['asset'],
-    ({ reserves }, set) => {
-      for (const { asset, isAboveFeeCap } of reserves) set({ asset }, isAboveFeeCap ? 1 : 0)
+    ({ reserves, nowMs }, set) => {
+      const fresh = reserves.filter(({ atMs }) => nowMs - atMs < ESTIMATE_MS_MAX)
+      for (const { asset, isAboveFeeCap } of fresh) set({ asset }, isAboveFeeCap ? 1 : 0)
     },
   )
 }

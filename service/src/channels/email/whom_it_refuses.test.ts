@@ -27,6 +27,7 @@ const ofRecipient = [
   '550 mailbox unavailable.',
   '501 Error: Bad recipient address syntax',
   '550 No such user here [5.1.1.7]',
+  '550 <author@blockchain.example>... User unknown',
 ]
 
 const ofUs = [
@@ -77,4 +78,10 @@ test('once a mail was heard only a code is about its recipient, and before there
   expect(said('MAIL FROM', '550 5.1.1 No such user')).toBe(false)
   expect(said('MAIL FROM', '550 No such user')).toBe(false)
   expect(isOfRecipient({})).toBe(false)
+})
+
+/** Every place to begin at times every place to end at would keep the process for minutes. */
+test('a long answer is read as far as it says something', () => {
+  const response = `550 user ${'@'.repeat(1_000_000)}`
+  expect(isOfRecipient({ command: 'RCPT TO', response, responseCode: 550 })).toBe(false)
 })

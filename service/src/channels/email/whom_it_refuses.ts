@@ -30,7 +30,7 @@ const NO_MAILBOX: readonly RegExp[] = [
   // Exim, cPanel, hMailServer, MDaemon: `Unknown user`, `No Such User Here`.
   /\b(?:unknown|no such) (?:local )?(?:user|recipient|mailbox)\b/i,
   // Postfix, Sendmail, Courier, AOL, mail.ru: `User unknown in local recipient table`, `MAILBOX NOT FOUND`, `User <a@b> does not exist`.
-  /\b(?:user|recipient|mailbox)(?: address)?:?(?: [<"]?[^\s<>"]+@[^\s<>"]+[>"]?)? (?:is )?(?:unknown|not found|does not exist|doesn't exist)\b/i,
+  /\b(?:user|recipient|mailbox)(?: address)?:?(?: [<"]?[^\s<>"@]+@[^\s<>"@]+[>"]?)? (?:is )?(?:unknown|not found|does not exist|doesn't exist)\b/i,
   // qmail: `sorry, no mailbox here by that name`.
   /\bno mailbox (?:here )?by that name\b/i,
   // Postfix: `Bad recipient address syntax`.
@@ -51,6 +51,10 @@ const OF_US: readonly RegExp[] = [
   /later|temporar/i,
 ]
 
+const ADDRESS = /[^\s<>"@]+@[^\s<>"@]+/g
+/** What follows says nothing new. An answer may be a mebibyte long. */
+const READ_MAX = 2_000
+
 /**
  * Whether a refusal is about the recipient, so that asking again helps nobody. What does not say so is not: a mail that waits for
  * an address that is wrong costs some attempts, one that is refused because of us is lost.
@@ -61,6 +65,8 @@ export function isOfRecipient({ command, response = '', responseCode = 0 }: Refu
     return (command === 'RCPT TO' || command === 'DATA') && codes.every((code) => OF_RECIPIENT.test(code))
   }
   if (command !== 'RCPT TO' || aboutUs.includes(responseCode)) return false
-  const says = (words: RegExp) => words.test(response)
-  return NO_MAILBOX.some(says) && !OF_US.some(says)
+  const said = response.slice(0, READ_MAX)
+  // A customer at `blockchain.example` is not what blocks us.
+  const withoutAddresses = said.replace(ADDRESS, '')
+  return NO_MAILBOX.some((words) => words.test(said)) && !OF_US.some((words) => words.test(withoutAddresses))
 }
