@@ -80,8 +80,11 @@ test('once a mail was heard only a code is about its recipient, and before there
   expect(isOfRecipient({})).toBe(false)
 })
 
-/** Every place to begin at times every place to end at would keep the process for minutes. */
-test('a long answer is read as far as it says something', () => {
-  const response = `550 user ${'@'.repeat(1_000_000)}`
+/** What it says of us may come behind all that was read; and every place to begin at times every place to end at takes minutes. */
+test.each([
+  `550 user ${'@'.repeat(1_000_000)}`,
+  `550 user unknown ${'x'.repeat(1_000_000)}`,
+  `550 User unknown\n${'550-\n'.repeat(1_000)}550 relay access denied`,
+])('an answer that is too long to be read says nothing of the recipient', (response) => {
   expect(isOfRecipient({ command: 'RCPT TO', response, responseCode: 550 })).toBe(false)
 })

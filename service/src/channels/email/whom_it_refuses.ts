@@ -30,7 +30,7 @@ const NO_MAILBOX: readonly RegExp[] = [
   // Exim, cPanel, hMailServer, MDaemon: `Unknown user`, `No Such User Here`.
   /\b(?:unknown|no such) (?:local )?(?:user|recipient|mailbox)\b/i,
   // Postfix, Sendmail, Courier, AOL, mail.ru: `User unknown in local recipient table`, `MAILBOX NOT FOUND`, `User <a@b> does not exist`.
-  /\b(?:user|recipient|mailbox)(?: address)?:?(?: [<"]?[^\s<>"@]+@[^\s<>"@]+[>"]?)? (?:is )?(?:unknown|not found|does not exist|doesn't exist)\b/i,
+  /\b(?:user|recipient|mailbox)(?: address)?:? +(?:is )?(?:unknown|not found|does not exist|doesn't exist)\b/i,
   // qmail: `sorry, no mailbox here by that name`.
   /\bno mailbox (?:here )?by that name\b/i,
   // Postfix: `Bad recipient address syntax`.
@@ -51,8 +51,10 @@ const OF_US: readonly RegExp[] = [
   /later|temporar/i,
 ]
 
-const ADDRESS = /[^\s<>"@]+@[^\s<>"@]+/g
-/** What follows says nothing new. An answer may be a mebibyte long. */
+/** Whom an answer is about. A customer at `blockchain.example` is not what blocks us. */
+const ADDRESS = /[<"]?[^\s<>"@]+@[^\s<>"@]+[>"]?/g
+
+/** An answer may be a mebibyte long; no usual one for a mailbox that is not there comes near this. */
 const READ_MAX = 2_000
 
 /**
@@ -64,9 +66,8 @@ export function isOfRecipient({ command, response = '', responseCode = 0 }: Refu
   if (codes.length > 0) {
     return (command === 'RCPT TO' || command === 'DATA') && codes.every((code) => OF_RECIPIENT.test(code))
   }
-  if (command !== 'RCPT TO' || aboutUs.includes(responseCode)) return false
-  const said = response.slice(0, READ_MAX)
-  // A customer at `blockchain.example` is not what blocks us.
-  const withoutAddresses = said.replace(ADDRESS, '')
-  return NO_MAILBOX.some((words) => words.test(said)) && !OF_US.some((words) => words.test(withoutAddresses))
+  if (command !== 'RCPT TO' || aboutUs.includes(responseCode) || response.length > READ_MAX) return false
+  const said = response.replace(ADDRESS, '')
+  const says = (words: RegExp) => words.test(said)
+  return NO_MAILBOX.some(says) && !OF_US.some(says)
 }
