@@ -1,6 +1,5 @@
 import { createHmac } from 'node:crypto'
 import { afterEach, expect, test, vi } from 'vitest'
-import { CambistError } from './cambist_error.ts'
 import { type ClientOptions, createClient } from './client.ts'
 import { createSigner } from './sign.ts'
 import {
@@ -11,6 +10,7 @@ import {
   success,
   type TestServer,
 } from './testing/answering_server.ts'
+import { failure, order } from './testing/calls.ts'
 import type { Order } from './types.ts'
 
 /**
@@ -46,30 +46,11 @@ const inTurn =
   (_request: Received, index: number) =>
     replies[Math.min(index, replies.length - 1)] as Reply
 
-async function failure(call: Promise<unknown>): Promise<CambistError> {
-  const error = await call.then(
-    () => undefined,
-    (reason: unknown) => reason,
-  )
-  if (!(error instanceof CambistError)) throw new Error(`expected a CambistError, got ${String(error)}`)
-  return error
-}
-
 /** The signature as docs/api.md defines it, made of what arrived. */
 function expectedSignature(request: Received): string {
   const signed = `${request.headers['x-api-timestamp']}\n${request.method}\n${request.target}\n${request.body}`
   return createHmac('sha256', API_SECRET).update(signed).digest('hex')
 }
-
-const order = {
-  from: 'BTC',
-  from_network: 'BTC',
-  to: 'USDT',
-  to_network: 'ERC20',
-  amount: '0.10',
-  rate_type: 'fixed',
-  destination: '0x00000000000000000000000000000000000000aa',
-} as const
 
 test('a signature is the HMAC-SHA256 of timestamp, method, target and body', async () => {
   const sign = createSigner('secret')

@@ -1,7 +1,7 @@
 import { afterEach, expect, test, vi } from 'vitest'
-import { CambistError } from './cambist_error.ts'
 import { type ClientOptions, createClient, type PostOptions } from './client.ts'
 import { problem, type Reply, startTestServer, success, type TestServer } from './testing/answering_server.ts'
+import { failure, order } from './testing/calls.ts'
 
 /**
  * What: the error of a POST says whether the call may have been acted on, whatever its last attempt was answered.
@@ -13,16 +13,6 @@ afterEach(async () => {
   await Promise.all(servers.splice(0).map((server) => server.close()))
 })
 
-const order = {
-  from: 'BTC',
-  from_network: 'BTC',
-  to: 'USDT',
-  to_network: 'ERC20',
-  amount: '0.10',
-  rate_type: 'fixed',
-  destination: '0x00000000000000000000000000000000000000aa',
-} as const
-
 /** Each attempt gets the next answer, and is repeated as long as there are more. */
 async function start(replies: readonly Reply[], options: Partial<ClientOptions> = {}) {
   const server = await startTestServer(
@@ -33,14 +23,6 @@ async function start(replies: readonly Reply[], options: Partial<ClientOptions> 
   const retries = replies.length - 1
   const client = createClient({ baseUrl, apiKey: 'ck_test', apiSecret: 'cs_test', retries, ...options })
   return { client, received }
-}
-
-async function failure(call: Promise<unknown>): Promise<CambistError> {
-  const error: unknown = await call.then(
-    () => null,
-    (reason: unknown) => reason,
-  )
-  return error instanceof CambistError ? error : expect.unreachable(`not a CambistError: ${String(error)}`)
 }
 
 async function failureOf(replies: readonly Reply[], options?: Partial<ClientOptions>, given?: PostOptions) {

@@ -164,6 +164,17 @@ async function sendHalf(order: Order, toldMs: number): Promise<void> {
   })
 }
 
+/** Half is confirmed, the other half lies in a mempool, and an hour after its end that is long enough. */
+async function orderThatWaits(): Promise<Order> {
+  const order = await orderFrom('ETH:ETH')
+  const key = await mineDeposit(stage, order, WHOLE / 2n, 101)
+  await sendHalf(order, 0)
+  await confirmDeposit(stage, order, key)
+  stage.advance(LIFE_MS + HOUR_MS)
+  await lookNow('ETH')
+  return order
+}
+
 async function takeHalfIntoBlock(order: Order): Promise<void> {
   await tell(stage, order.terms.id, `${OTHER_HALF}:mined:x`, {
     ...otherHalf,
@@ -210,12 +221,7 @@ test('an order whose late deposit comes and vanishes ends a second time', async 
 })
 
 test('a block that takes what waited, and gives it back, ends no wait for good', async () => {
-  const order = await orderFrom('ETH:ETH')
-  const key = await mineDeposit(stage, order, WHOLE / 2n, 101)
-  await sendHalf(order, 0)
-  await confirmDeposit(stage, order, key)
-  stage.advance(LIFE_MS + HOUR_MS)
-  await lookNow('ETH')
+  const order = await orderThatWaits()
   const found = await findKeptWaiting(stage.db, ['ETH'], HOUR_MS, stage.world.clock.nowMs(), 10)
   expect(found).toHaveLength(1)
   stage.advance(1)
@@ -260,12 +266,7 @@ test('a wait is told from the one before, also where those who tell it have cloc
 })
 
 test('a wait that was over while it was to be ended keeps the next one from nothing', async () => {
-  const order = await orderFrom('ETH:ETH')
-  const key = await mineDeposit(stage, order, WHOLE / 2n, 101)
-  await sendHalf(order, 0)
-  await confirmDeposit(stage, order, key)
-  stage.advance(LIFE_MS + HOUR_MS)
-  await lookNow('ETH')
+  const order = await orderThatWaits()
   let isTaken = false
   const transaction: typeof stage.db.transaction = async (work) => {
     if (!isTaken) {

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { assetOf } from '../domain/catalog/assets.ts'
-import { type Amount, amountOf, parseAmount } from '../domain/money/amount.ts'
+import { amountOf } from '../domain/money/amount.ts'
 import { parseRate } from '../domain/money/rate.ts'
-import { type Deposit, nothingFailed, type Order } from '../domain/orders/order.ts'
+import type { Deposit, Order } from '../domain/orders/order.ts'
+import { exactly, newOrder } from '../domain/orders/testing/story.ts'
 import type { MarketBoard } from './market.ts'
 import { viewOrder } from './view.ts'
 
@@ -14,12 +14,6 @@ const ETH = 'ETH:ETH'
 const USDT = 'USDT:ERC20'
 const market = { headHeight: () => 100 } as unknown as MarketBoard
 
-function exactly(asset: typeof ETH | typeof USDT, text: string): Amount {
-  const amount = parseAmount(assetOf(asset), text)
-  if (!amount.ok) throw new Error(amount.rejection.message)
-  return amount.value
-}
-
 function deposit(key: string, wei: bigint, height: number | null): Deposit {
   return {
     ...{ key, txHash: `0x${key}`, amount: amountOf(ETH, wei), seenAtMs: 1, role: 'counted', isLate: false },
@@ -28,40 +22,15 @@ function deposit(key: string, wei: bigint, height: number | null): Deposit {
 }
 
 function quoted(deposits: readonly Deposit[]): Order {
-  return {
-    terms: {
-      id: 'CB0000000000000001',
-      accountId: 'acc_test0000',
-      createdAtMs: 0,
-      expiresAtMs: 900_000,
-      rateType: 'float',
-      from: ETH,
-      to: USDT,
-      asks: exactly(ETH, '1.5'),
-      promises: exactly(USDT, '4000.5'),
-      rate: parseRate(ETH, USDT, '2667'),
-      fee: exactly(USDT, '20.0025'),
-      feeShare: 50n,
-      networkFee: exactly(USDT, '3.2'),
-      destination: '0x',
-      destinationTag: null,
-      callbackUrl: null,
-      depositAddress: '0xd',
-      depositTag: null,
-      requiredConfirmations: 12,
-      tolerance: exactly(ETH, '0'),
-      slippage: 200n,
-    },
-    refundAddress: null,
-    deposits,
-    state: { status: 'PENDING' },
-    sequence: 2,
-    updatedAtMs: 1_000,
-    outflowCount: 0,
-    isOutflowCommitted: false,
-    failedCosts: nothingFailed({ from: ETH, to: USDT }),
-    firstEmergencyAtMs: null,
+  const order = newOrder({ pair: { from: ETH, to: USDT, asks: '1.5' }, rateType: 'float' })
+  const terms = {
+    ...order.terms,
+    promises: exactly(USDT, '4000.5'),
+    rate: parseRate(ETH, USDT, '2667'),
+    fee: exactly(USDT, '20.0025'),
+    networkFee: exactly(USDT, '3.2'),
   }
+  return { ...order, terms, deposits, state: { status: 'PENDING' } }
 }
 
 test('an order shows what was quoted until it is exchanged, and then what it came to', () => {
