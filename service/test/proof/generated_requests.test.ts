@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterAll, beforeAll, beforeEach, expect, onTestFailed, test } from 'vitest'
@@ -9,7 +9,7 @@ import { readDocument } from '../harness/conforming_fetch.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type ProbedSandbox, startProbedSandbox } from '../harness/probed_sandbox.ts'
 import { prove } from './prove.ts'
-import { makeCrowd } from './requests/crowd.ts'
+import { makeCrowd, tellAddresses } from './requests/crowd.ts'
 import { type KnownExchange, learnExchange } from './requests/known_exchange.ts'
 import { readOperations } from './requests/operations.ts'
 import { onlyRefused } from './requests/owner_requests.ts'
@@ -22,7 +22,8 @@ import { type Leak, openSearch } from './secrets/secret_search.ts'
  * How: `npm start` in a process of its own. Requests are generated from the document that it serves, spoiled in one
  * place or not at all, signed when they are complete, and said as raw bytes over several lines at once; every answer is
  * held against the document. A probe inside that process tells of its event loop and of its heap. What the service
- * remembers of orders up to a bound is full before a long run begins, so that only what has no bound can grow.
+ * remembers of orders and addresses up to a bound is full before a long run begins, so that only what has no bound can
+ * grow.
  */
 let sandbox: ProbedSandbox
 
@@ -42,6 +43,8 @@ beforeEach(() => {
 
 const STALL_MS_MAX = 200
 const GROWTH_BYTES_MAX = 8 * 2 ** 20
+/** By viem. */
+const ADDRESSES_REMEMBERED_MAX = 8_192
 /** The last of the requests come while prices, time and chains are driven to their ends. */
 const WILD_SHARE = 0.04
 
@@ -51,13 +54,14 @@ prove('every generated request is answered as the OpenAPI document says', async 
   const setting = { port: sandbox.port, seed, operations: readOperations(document), known }
   const crowd = sized({ short: 0, long: LOOKS_REMEMBERED_MAX })
   await makeCrowd(crowd, setting)
+  await tellAddresses(sized({ short: 0, long: ADDRESSES_REMEMBERED_MAX + 500 }), setting)
   const run = startRequestRun({ ...setting, conforms: conformity(document) })
   const count = sized({ short: 5_000, long: 100_000 })
   await sandbox.begin()
   await run.say(count * 0.2)
-  const earlyBytes = await leastHeap()
+  const early = { heap: await leastHeap(), chains: chainBytes() }
   await run.say(count * (0.8 - WILD_SHARE))
-  const lateBytes = await leastHeap()
+  const late = { heap: await leastHeap(), chains: chainBytes() }
   await run.say(count * WILD_SHARE, 'wild')
   const { ownStallMs, wallStallMs } = await sandbox.read()
 
@@ -75,13 +79,14 @@ prove('every generated request is answered as the OpenAPI document says', async 
   )
   figure('longest stall of the event loop', `${Math.round(ownStallMs)} ms`)
   figure('with waiting for a processor', `${Math.round(wallStallMs)} ms`)
-  figure('heap after a fifth and at the end', `${inMb(earlyBytes)} and ${inMb(lateBytes)} MB`)
+  figure('heap after a fifth and at the end', `${inMb(early.heap)} and ${inMb(late.heap)} MB`)
+  figure('of that the simulated chains', `${inMb(early.chains)} and ${inMb(late.chains)} MB`)
   expect([...run.faults.values()].slice(0, 40).join('\n\n'), `${run.faults.size} kinds of faults`).toBe('')
   const isBoth = ([id, { done, refused }]: (typeof counts)[number]) =>
     (done > 0 || onlyRefused.includes(id)) && refused > 0
   expect(counts.filter((each) => !isBoth(each))).toEqual([])
   expect(ownStallMs).toBeLessThan(STALL_MS_MAX)
-  expect(lateBytes - earlyBytes).toBeLessThan(GROWTH_BYTES_MAX)
+  expect(late.heap - late.chains - (early.heap - early.chains)).toBeLessThan(GROWTH_BYTES_MAX)
   expect(logged(ERROR)).toEqual([])
   expect(secretsLogged(known)).toEqual([])
 })
@@ -96,6 +101,19 @@ async function leastHeap(): Promise<number> {
     await pause(200)
   }
   return least
+}
+
+/**
+ * Networks that are simulated are simulated in the same process, and keep every block that they have made, as real nodes
+ * do. What they write of it to their files (as JSON, somewhat shorter than in memory) is theirs, not the service's.
+ */
+function chainBytes(): number {
+  const files = Object.keys(sandbox.file.networks).map((network) =>
+    statSync(join(sandbox.dataDir, 'devnet', network.toLowerCase(), 'chain.jsonl'), {
+      throwIfNoEntry: false,
+    }),
+  )
+  return files.reduce((sum, file) => sum + (file?.size ?? 0), 0)
 }
 
 async function learn(): Promise<KnownExchange> {
