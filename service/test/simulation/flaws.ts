@@ -15,10 +15,11 @@ import { memoryStore } from '../../src/signer/testing/memory_store.ts'
 import { datedIds, datedRules } from './chains/dated_rules.ts'
 import { simulatedSignerSettings } from './chains/signer_settings.ts'
 import type { SimulatedNodes } from './chains/simulated_chains.ts'
+import { Chance } from './chance.ts'
 import { outsideAddress } from './customers.ts'
 import { START_MS, sealKey } from './ground.ts'
 import type { Flaw } from './play.ts'
-import { DATED_EVERY } from './profile.ts'
+import { drawProfile, isDated, type Profile } from './profile.ts'
 
 /** Engines that do not keep their promises, each for one reason. A simulation that they pass shows nothing. */
 export const flaws = {
@@ -180,29 +181,41 @@ export const signs: Readonly<Record<FlawName, RegExp>> = {
   'lets nobody choose': /^it never came to rest$/,
 }
 
-const onlyDated: readonly FlawName[] = [
-  'signs again before the time of the first attempt is over',
-  'pays without the tag',
-  "pays with another's tag",
-  'refunds without the tag',
-]
-
 /**
- * Whoever goes on with a fixed rate an hour after it, or while the market is another, is rare; so is who first pays when it is over,
- * and a payout of which two attempts may be mined: not all before has to be gone through.
+ * What a schedule has to be like to be about what a flaw is in, where few are: over chains whose transactions have an end; of
+ * two engines that come upon the same; of a block that is gone before the money leaves; of one who goes on, or first pays, when
+ * his time is over. Where that says nothing, any will do.
  */
-const nearby: Readonly<Partial<Record<FlawName, number>>> = {
-  'signs again before the time of the first attempt is over': 235 * DATED_EVERY,
-  'breaks a locked rate where the client goes on': 160,
-  'keeps a rate locked for ever': 220,
-  'keeps the rate for who pays too late': 50,
+const about: Readonly<Partial<Record<FlawName, (profile: Profile) => boolean>>> = {
+  'checks and acts without a lock': ({ beginsWith, processes, races }) =>
+    beginsWith === 'exchanged' && processes > 1 && races > 0,
+  'pays without another look at the block': ({ beginsWith }) => beginsWith === 'orphaned',
+  'signs again before the time of the first attempt is over': isOverDated,
+  'pays without the tag': isOverDated,
+  "pays with another's tag": isOverDated,
+  'refunds without the tag': isOverDated,
+  'keeps a rate locked for ever': ({ beginsWith, orders }) => beginsWith === 'awaited' && orders > 1,
+  'keeps the rate for who pays too late': ({ beginsWith, orders }) =>
+    ['created', 'paid'].includes(beginsWith) && orders > 1,
 }
 
-/** So many schedules, of those that are about what the flaw is in. */
+function isOverDated({ chains }: Profile): boolean {
+  return chains.some(isDated)
+}
+
+/** A little before one that catches it, where that is rare all the same: not all before has to be gone through. */
+const nearby: Readonly<Partial<Record<FlawName, number>>> = {
+  'signs anew and sends before it stores': 60,
+  'signs again before the time of the first attempt is over': 1_666,
+}
+
+/** The first so many schedules that are about what the flaw is in. */
 export function seedsFor(flaw: FlawName, count: number): readonly number[] {
-  const every = onlyDated.includes(flaw) ? DATED_EVERY : 1
-  const before = nearby[flaw] ?? 0
-  return Array.from({ length: count }, (_, index) => before + (index + 1) * every)
+  const isAbout = about[flaw] ?? (() => true)
+  const seeds: number[] = []
+  for (let seed = (nearby[flaw] ?? 0) + 1; seeds.length < count; seed += 1)
+    if (isAbout(drawProfile(seed, new Chance(seed)))) seeds.push(seed)
+  return seeds
 }
 
 function rewriting(db: Database, rewrite: (text: string) => string): Database {

@@ -121,7 +121,7 @@ const faults = Object.entries(possibleFaults).flatMap(([place, kinds]) =>
   kinds.map((kind) => `${place} ${kind}`),
 )
 
-/** The rarest is caught by one schedule in some two hundred that are about what it is in; most by one in a few. */
+/** The rarest is caught by one schedule in a hundred that are about what it is in; most by one in a few. */
 const TRIES_MAX = 1_000
 
 prove('an engine that breaks a promise is caught', async ({ figure }) => {
