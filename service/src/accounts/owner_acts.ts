@@ -1,7 +1,7 @@
 import { type AuditAct, appendAudit, type By } from '../db/audit_log.ts'
 import type { Sql } from '../db/database.ts'
 import { queueMail } from '../db/mails.ts'
-import { fillRetrySlot, findRetrySlot, type RetrySlot } from '../db/retry_slots.ts'
+import { findEarlier, type RetrySlot, SlotTaken, takeRetrySlot } from '../db/retry_slots.ts'
 import { within } from '../db/within.ts'
 import { assert } from '../domain/assert.ts'
 import type { MailPreferences } from '../domain/notifications/preferences.ts'
@@ -113,7 +113,7 @@ export type AddedEndpoint = { readonly endpoint: WebhookEndpoint; readonly isRep
 
 /**
  * The same for a request that may arrive again: it acts once, and a repeat hears of the endpoint as it was made, whatever
- * became of it since. Refusals as of `createEndpoint`, and `idempotency_conflict`.
+ * became of it since. Refusals as of `createEndpoint`, and `IDEMPOTENCY_CONFLICT`.
  */
 export async function addEndpointOnce(
   place: OwnerPlace,
@@ -135,9 +135,6 @@ export async function addEndpointOnce(
   }
 }
 
-/** Thrown so that a request whose slot was filled meanwhile undoes what it began. */
-class SlotTaken extends Error {}
-
 async function add(
   place: OwnerPlace,
   owner: Owner,
@@ -147,8 +144,7 @@ async function add(
   const { accountId, by } = owner
   const fill = async (db: Sql, answer: WebhookEndpoint) => {
     if (retry === null) return
-    const filled = { bodyHash: retry.bodyHash, orderId: '', answer }
-    if (!(await fillRetrySlot(db, accountId, retry.slot, filled, place.wallMs()))) throw new SlotTaken()
+    await takeRetrySlot(db, accountId, retry, { orderId: '', answer }, place.wallMs())
   }
   // Whoever asks for what is there waits for nobody, and nobody for them.
   const known = (await listEndpoints(place, accountId)).find((endpoint) => endpoint.url === url)
@@ -171,14 +167,11 @@ async function add(
 async function earlierOf(
   { db }: OwnerPlace,
   accountId: string,
-  { slot, bodyHash }: RetrySlot,
+  retry: RetrySlot,
 ): Promise<Outcome<AddedEndpoint> | null> {
-  const filled = await findRetrySlot(db, accountId, slot)
-  if (filled === null) return null
-  if (filled.bodyHash !== bodyHash) {
-    return refuse({ code: 'idempotency_conflict', message: 'the retry slot is that of another request' })
-  }
-  return accept({ endpoint: filled.answer as WebhookEndpoint, isReplay: true })
+  const earlier = await findEarlier(db, accountId, retry)
+  if (!earlier?.ok) return earlier
+  return accept({ endpoint: earlier.value.answer as WebhookEndpoint, isReplay: true })
 }
 
 export async function switchEndpoint(

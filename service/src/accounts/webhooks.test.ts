@@ -229,7 +229,7 @@ test('the request that made an endpoint makes none when it arrives once more, al
   expect(made.isReplay).toBe(false)
   await removeEndpoint(place, owner, made.endpoint.endpointId)
   expect(accepted(await add('same'))).toEqual({ endpoint: made.endpoint, isReplay: true })
-  expect(codeOf(await add('other'))).toBe('idempotency_conflict')
+  expect(codeOf(await add('other'))).toBe('IDEMPOTENCY_CONFLICT')
   expect(await listEndpoints(place, account)).toEqual([])
   expect(await actsOf(account)).toEqual(['account_created', 'endpoint_created', 'endpoint_deleted'])
   expect(accepted(await add('same', 'sign:two')).isReplay).toBe(false)
@@ -245,7 +245,7 @@ test('the same request many times at once makes one endpoint, and another one un
     outcome.ok ? outcome.value.isReplay : outcome.rejection.code,
   )
   expect(told.filter((each) => each === false)).toHaveLength(1)
-  expect(new Set(told)).toEqual(new Set([false, true, 'idempotency_conflict']))
+  expect(new Set(told)).toEqual(new Set([false, true, 'IDEMPOTENCY_CONFLICT']))
   expect(await listEndpoints(place, account)).toHaveLength(1)
   expect(await actsOf(account)).toEqual(['account_created', 'endpoint_created'])
 })

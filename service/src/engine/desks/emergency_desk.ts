@@ -1,6 +1,6 @@
 import type { Sql } from '../../db/database.ts'
 import { findOrder, findSeal, saveSeal } from '../../db/orders.ts'
-import { fillRetrySlot, findRetrySlot } from '../../db/retry_slots.ts'
+import { findEarlier, SlotTaken, takeRetrySlot } from '../../db/retry_slots.ts'
 import { assert } from '../../domain/assert.ts'
 import { assetOf } from '../../domain/catalog/assets.ts'
 import type { Fact } from '../../domain/orders/facts.ts'
@@ -14,7 +14,6 @@ import { noPrice } from '../market.ts'
 import type { DeskWorld } from '../world.ts'
 import { aboutField } from './about_field.ts'
 import type { ActionView, Desk, DeskOutcome, DeskRejection, EmergencyAction, RetrySlot } from './desk.ts'
-import { idempotencyConflict } from './order_desk.ts'
 import { type AddressReader, addressReader } from './read_address.ts'
 
 /** POST /v1/order/{order_id}/emergency: the customer acts by a fact, like everything else that happens to an order. */
@@ -75,10 +74,8 @@ async function replay(
   accountId: string,
   retry: RetrySlot,
 ): Promise<DeskOutcome<ActionView> | null> {
-  const slot = await findRetrySlot(world.db, accountId, retry.slot)
-  if (slot === null) return null
-  if (slot.bodyHash !== retry.bodyHash || slot.answer === null) return refuse(idempotencyConflict)
-  return { ok: true, value: { ...(slot.answer as ActionView), isReplay: true } }
+  const earlier = await findEarlier(world.db, accountId, retry)
+  return earlier?.ok ? accept({ ...(earlier.value.answer as ActionView), isReplay: true }) : earlier
 }
 
 const noSuchOrder: DeskRejection = { code: 'ORDER_NOT_FOUND', message: 'there is no such order' }
@@ -145,9 +142,7 @@ async function choose(
     apply(world, id, `action:${order.sequence}:${retry.slot}`, fact, async (tx, next) => {
       if (next.sequence !== order.sequence + 1) throw new AnotherEmergency()
       answer = answerOf(next, fact.action)
-      const filled = { bodyHash: retry.bodyHash, orderId: id, answer }
-      if (!(await fillRetrySlot(tx, accountId, retry.slot, filled, world.clock.wallMs())))
-        throw new SlotTaken()
+      await takeRetrySlot(tx, accountId, retry, { orderId: id, answer }, world.clock.wallMs())
       if (fact.action === 'refund') await sealAnew(world, tx, order, next)
     }).catch((error: unknown) => {
       if (error instanceof AnotherEmergency) return { kind: 'another_emergency' } as const
@@ -179,9 +174,6 @@ async function sealAnew(world: DeskWorld, tx: Sql, before: Order, next: Order): 
   assert(isSealed, `the terms of ${id} are the ones that were sealed`)
   await saveSeal(tx, id, world.seal(sealedTermsOf(next)))
 }
-
-/** Thrown so that a second request with the same slot undoes what it began; the first one's answer is given. */
-class SlotTaken extends Error {}
 
 /**
  * Thrown when the order was looked at in an emergency that is over, and is in another one: what was offered in the first knows nothing

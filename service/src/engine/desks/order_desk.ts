@@ -1,7 +1,7 @@
 import { findSnapshot } from '../../db/books.ts'
 import { findOrderPage } from '../../db/order_pages.ts'
 import { findOrderByToken } from '../../db/orders.ts'
-import { findRetrySlot } from '../../db/retry_slots.ts'
+import { findEarlier } from '../../db/retry_slots.ts'
 import { assert } from '../../domain/assert.ts'
 import { isOrderId, SHORT_ID_DIGITS, shortIdOf } from '../../domain/orders/identifiers.ts'
 import type { Order } from '../../domain/orders/order.ts'
@@ -93,16 +93,10 @@ async function replay(
   accountId: string,
   retry: RetrySlot,
 ): Promise<DeskOutcome<Created> | null> {
-  const slot = await findRetrySlot(world.db, accountId, retry.slot)
-  if (slot === null) return null
-  if (slot.bodyHash !== retry.bodyHash) return refuse(idempotencyConflict)
+  const earlier = await findEarlier(world.db, accountId, retry)
+  if (!earlier?.ok) return earlier
   // As it was answered the first time, whatever became of the order since: its first event keeps that.
-  const first = await findSnapshot(world.db, slot.orderId, FIRST_SEQUENCE)
+  const first = await findSnapshot(world.db, earlier.value.orderId, FIRST_SEQUENCE)
   assert(first !== null, 'a filled slot names an order, and an order has its first event')
   return accept({ order: first as OrderView, isReplay: true })
-}
-
-export const idempotencyConflict: DeskRejection = {
-  code: 'IDEMPOTENCY_CONFLICT',
-  message: 'this Idempotency-Key was used with another request; use a new key for a new request',
 }

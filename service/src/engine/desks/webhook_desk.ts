@@ -1,6 +1,6 @@
 import type { Clock } from '../../clock.ts'
 import type { Database, Sql } from '../../db/database.ts'
-import { fillRetrySlot, findRetrySlot, lockRetrySlot, moveRetrySlot } from '../../db/retry_slots.ts'
+import { fillRetrySlot, findEarlier, lockEarlier, moveRetrySlot } from '../../db/retry_slots.ts'
 import { CALLBACK, type DeliveryState, deliveryStates } from '../../db/webhook_lines.ts'
 import {
   type DeliveryKey,
@@ -15,7 +15,6 @@ import {
 import { accept, refuse } from '../../domain/outcome.ts'
 import type { InstantMs } from '../../domain/time.ts'
 import type { DeskOutcome, DeskRejection, RetrySlot } from './desk.ts'
-import { idempotencyConflict } from './order_desk.ts'
 
 export { deliveryStates }
 
@@ -98,17 +97,17 @@ async function redeliverOne(
   const key = readDeliveryId(deliveryId)
   const found = key === null ? null : await findDelivery(db, accountId, key)
   if (key === null || found === null) return null
-  let earlier = await earlierOf(db, accountId, retry)
+  let earlier = await findEarlier(db, accountId, retry)
   if (earlier === null) {
     if (!(await isReceiverEnabled(db, key.receiver))) return refuse(disabled)
     const isFirst = await db.transaction(async (tx) => {
-      const filled = { bodyHash: retry.bodyHash, orderId: key.orderId, answer: {} }
-      if (!(await fillRetrySlot(tx, accountId, retry.slot, filled, clock.wallMs()))) return false
+      const done = { orderId: key.orderId, answer: {} }
+      if (!(await fillRetrySlot(tx, accountId, retry, done, clock.wallMs()))) return false
       await redeliver(tx, [key], clock.nowMs())
       return true
     })
     // Filled since it was looked at: by the same request, or by another one, for which nothing was done here.
-    if (!isFirst) earlier = await earlierOf(db, accountId, retry)
+    if (!isFirst) earlier = await findEarlier(db, accountId, retry)
   }
   if (earlier !== null && !earlier.ok) return earlier
   const delivery = (await findDelivery(db, accountId, key)) ?? found
@@ -149,16 +148,15 @@ async function redeliverStep(
   clock: Clock,
   accountId: string,
   { sinceMs, state }: Since,
-  { slot, bodyHash }: RetrySlot,
+  retry: RetrySlot,
 ): Promise<DeskOutcome<Reached & { readonly isFirst: boolean }>> {
   const after = { eventAtMs: sinceMs, orderId: '', receiver: '', sequence: 0 }
   // What is redelivered meanwhile is behind the position: each is begun again once.
   const begun: Reached = { redelivered: 0, left: { after, untilMs: clock.nowMs() } }
-  const filled = { bodyHash, orderId: '', answer: begun }
-  const isFirst = await fillRetrySlot(tx, accountId, slot, filled, clock.wallMs())
-  const found = isFirst ? filled : await lockRetrySlot(tx, accountId, slot)
-  if (found?.bodyHash !== bodyHash || found.answer === null) return refuse(idempotencyConflict)
-  const { redelivered, left } = found.answer as Reached
+  const isFirst = await fillRetrySlot(tx, accountId, retry, { orderId: '', answer: begun }, clock.wallMs())
+  const earlier = isFirst ? null : await lockEarlier(tx, accountId, retry)
+  if (earlier?.ok === false) return earlier
+  const { redelivered, left } = earlier === null ? begun : (earlier.value.answer as Reached)
   if (left === undefined) return accept({ redelivered, isFirst })
   const states = state === null ? deliveryStates.filter((one) => one !== 'waiting') : [state]
   const ended = await findEnded(tx, accountId, left, states, REDELIVERED_A_STEP)
@@ -168,7 +166,7 @@ async function redeliverStep(
     redelivered: redelivered + again,
     ...(last !== undefined && { left: { ...left, after: last } }),
   }
-  await moveRetrySlot(tx, accountId, slot, reached)
+  await moveRetrySlot(tx, accountId, retry.slot, reached)
   return accept({ ...reached, isFirst })
 }
 
@@ -176,19 +174,6 @@ const disabled: DeskRejection = {
   code: 'INVALID_PARAMETER',
   message: 'the endpoint of the delivery is disabled or deleted: enable it first',
   details: [{ field: 'delivery_id', message: 'goes to an endpoint that is disabled or deleted' }],
-}
-
-/** What was answered the first time; null when this is it. */
-async function earlierOf(
-  db: Database,
-  accountId: string,
-  retry: RetrySlot,
-): Promise<DeskOutcome<unknown> | null> {
-  const slot = await findRetrySlot(db, accountId, retry.slot)
-  if (slot === null) return null
-  return slot.bodyHash === retry.bodyHash && slot.answer !== null
-    ? accept(slot.answer)
-    : refuse(idempotencyConflict)
 }
 
 function deliveryIdOf({ orderId, sequence, receiver }: DeliveryKey): string {

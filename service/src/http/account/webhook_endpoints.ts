@@ -3,7 +3,6 @@ import Type from 'typebox'
 import { type Owner, ownerByKey } from '../../accounts/owner_acts.ts'
 import type { WebhookEndpoint } from '../../accounts/webhook_endpoints.ts'
 import type { Rejection } from '../../domain/outcome.ts'
-import { idempotencyConflict } from '../../engine/desks/order_desk.ts'
 import { jsonNoStore } from '../answers/answers.ts'
 import { errorAnswers } from '../answers/problem_schema.ts'
 import { invalidParameters, type Problem } from '../errors.ts'
@@ -104,7 +103,7 @@ function problemOf({
   message,
   retryAfterSeconds,
 }: Rejection & { retryAfterSeconds?: number }): Problem {
-  if (code === 'idempotency_conflict') return idempotencyConflict
+  if (code === 'IDEMPOTENCY_CONFLICT') return { code, message }
   if (code === 'too_many_endpoints') return { code: 'CONFLICT', message }
   if (retryAfterSeconds !== undefined)
     return { code: 'RATE_LIMITED', message, retry_after: retryAfterSeconds }

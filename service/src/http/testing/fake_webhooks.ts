@@ -69,7 +69,7 @@ export function fakeWebhooks() {
         })
       }
       if (url.includes('conflict'))
-        return refuse({ code: 'idempotency_conflict', message: 'another request' })
+        return refuse({ code: 'IDEMPOTENCY_CONFLICT', message: 'another request' })
       const endpoint = { ...endpointView, url, disabledAtMs: null, disabledBy: null }
       return accept({ endpoint, isReplay: url.includes('again') })
     },
