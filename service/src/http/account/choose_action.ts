@@ -2,7 +2,6 @@ import type { RouteOptions } from 'fastify'
 import Type from 'typebox'
 import { isOrderId } from '../../domain/orders/identifiers.ts'
 import type { EmergencyAction } from '../../engine/desks/desk.ts'
-import { jsonNoStore } from '../answers/answers.ts'
 import { errorAnswers } from '../answers/problem_schema.ts'
 import { instant, success, text } from '../json/schema.ts'
 import { compileWriter } from '../json/writer.ts'
@@ -12,7 +11,7 @@ import { parametersSchema } from '../parameters/read_body.ts'
 import { parameterOf, type RouteContext } from '../route_context.ts'
 import { orderIdSchema, orderNotFound } from './order_id.ts'
 import { statusSchema } from './order_schema.ts'
-import { callerOf, readSignedPost, refuseWithoutCredentials, replayed } from './signed_post.ts'
+import { admitSignedPost, headersOf, refuseWithoutCredentials } from './signed_post.ts'
 import { idempotencyHeaders, signedSecurity } from './signed_schema.ts'
 
 const actions = ['continue', 'refund', 'recalculate'] as const satisfies readonly EmergencyAction[]
@@ -59,23 +58,20 @@ export function chooseActionRoute(context: RouteContext): RouteOptions {
     schema: { ...schema, body: parametersSchema(parameters, 'body') },
     onRequest: refuseWithoutCredentials(context),
     async handler(request, reply) {
-      const caller = await callerOf(context, request, reply, 'trade', 1)
-      if (caller === null) return
-      const read = readSignedPost(parameters, request, caller.signature)
-      if (!read.ok) return answers.problem(request, reply, read.rejection)
-      const chosen = actions.find((name) => name === read.values.action)
+      const post = await admitSignedPost(context, request, reply, { parameters, units: 1 })
+      if (post === null) return
+      const chosen = actions.find((name) => name === post.values.action)
       if (chosen === undefined) {
         const message = `action must be ${listed(actions)}`
         return answers.problem(request, reply, { code: 'INVALID_ACTION', message })
       }
       const orderId = parameterOf(request, 'order_id')
       if (!isOrderId(orderId)) return answers.problem(request, reply, orderNotFound)
-      const { accountId } = caller.key
-      const refundAddress = read.values.refund_address
-      const outcome = await parts.desk.chooseAction(accountId, orderId, chosen, refundAddress, read.retry)
+      const { accountId } = post.key
+      const refundAddress = post.values.refund_address
+      const outcome = await parts.desk.chooseAction(accountId, orderId, chosen, refundAddress, post.retry)
       if (!outcome.ok) return answers.problem(request, reply, outcome.rejection)
-      const headers = outcome.value.isReplay ? [...jsonNoStore, ...replayed] : jsonNoStore
-      answers.data(request, reply, write(outcome.value), headers)
+      answers.data(request, reply, write(outcome.value), headersOf(outcome.value))
     },
   }
 }

@@ -1,7 +1,6 @@
 import type { RouteOptions } from 'fastify'
 import Type from 'typebox'
 import type { CreateRequest } from '../../engine/desks/desk.ts'
-import { jsonNoStore } from '../answers/answers.ts'
 import { errorAnswers } from '../answers/problem_schema.ts'
 import { success } from '../json/schema.ts'
 import { compileWriter } from '../json/writer.ts'
@@ -10,7 +9,7 @@ import { optional, type Values } from '../parameters/parameter.ts'
 import { parametersSchema } from '../parameters/read_body.ts'
 import type { RouteContext } from '../route_context.ts'
 import { createdOrderSchema } from './order_schema.ts'
-import { callerOf, readSignedPost, refuseWithoutCredentials, replayed } from './signed_post.ts'
+import { admitSignedPost, headersOf, refuseWithoutCredentials } from './signed_post.ts'
 import { idempotencyHeaders, signedSecurity } from './signed_schema.ts'
 
 function createParameters(loopbackCallbacks: boolean) {
@@ -40,17 +39,17 @@ export function createOrderRoute(context: RouteContext): RouteOptions {
     schema: { ...schema, body: parametersSchema(parameters, 'body') },
     onRequest: refuseWithoutCredentials(context),
     async handler(request, reply) {
-      const caller = await callerOf(context, request, reply, 'trade', parts.limits.createUnits)
-      if (caller === null) return
-      const read = readSignedPost(parameters, request, caller.signature)
-      if (!read.ok) return answers.problem(request, reply, read.rejection)
-      const wanted = requestOf(read.values)
-      const outcome = await parts.desk.createOrder(caller.key.accountId, wanted, read.retry)
+      const post = await admitSignedPost(context, request, reply, {
+        parameters,
+        units: parts.limits.createUnits,
+      })
+      if (post === null) return
+      const wanted = requestOf(post.values)
+      const outcome = await parts.desk.createOrder(post.key.accountId, wanted, post.retry)
       if (!outcome.ok) return answers.problem(request, reply, outcome.rejection)
-      const { order, token, isReplay } = outcome.value
+      const { order, token } = outcome.value
       const qr_code_url = `${parts.baseUrl()}/v1/order/${order.order_id}/qr`
-      const headers = isReplay ? [...jsonNoStore, ...replayed] : jsonNoStore
-      answers.data(request, reply, write({ ...order, token, qr_code_url }), headers)
+      answers.data(request, reply, write({ ...order, token, qr_code_url }), headersOf(outcome.value))
     },
   }
 }

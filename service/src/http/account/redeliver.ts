@@ -1,6 +1,5 @@
 import type { RouteOptions } from 'fastify'
 import Type from 'typebox'
-import { jsonNoStore } from '../answers/answers.ts'
 import { errorAnswers } from '../answers/problem_schema.ts'
 import type { Problem } from '../errors.ts'
 import { success } from '../json/schema.ts'
@@ -8,7 +7,7 @@ import { compileWriter } from '../json/writer.ts'
 import { parametersSchema } from '../parameters/read_body.ts'
 import { inTurn, parameterOf, type RouteContext } from '../route_context.ts'
 import { deliveryIdSchema, deliverySchema } from './delivery_schema.ts'
-import { callerOf, readSignedPost, refuseWithoutCredentials, replayed } from './signed_post.ts'
+import { admitSignedPost, headersOf, refuseWithoutCredentials } from './signed_post.ts'
 import { idempotencyHeaders, signedSecurity } from './signed_schema.ts'
 
 const write = compileWriter(deliverySchema)
@@ -23,21 +22,18 @@ export function redeliverRoute(context: RouteContext): RouteOptions {
     schema: { ...schema, body: parametersSchema({}, 'body') },
     onRequest: refuseWithoutCredentials(context),
     async handler(request, reply) {
-      const caller = await callerOf(context, request, reply, 'trade', 1)
-      if (caller === null) return
-      const read = readSignedPost({}, request, caller.signature)
-      if (!read.ok) return answers.problem(request, reply, read.rejection)
+      const post = await admitSignedPost(context, request, reply, { parameters: {}, units: 1 })
+      if (post === null) return
       const id = parameterOf(request, 'delivery_id')
-      const { accountId } = caller.key
+      const { accountId } = post.key
       const done = await inTurn(context, request, reply, `redeliver:${accountId}`, () =>
-        parts.webhooks.redeliver(accountId, id, read.retry),
+        parts.webhooks.redeliver(accountId, id, post.retry),
       )
       if (done === null) return
       const outcome = done.value
       if (outcome === null) return answers.problem(request, reply, noSuchDelivery)
       if (!outcome.ok) return answers.problem(request, reply, outcome.rejection)
-      const headers = outcome.value.isReplay ? [...jsonNoStore, ...replayed] : jsonNoStore
-      answers.data(request, reply, write(outcome.value.delivery), headers)
+      answers.data(request, reply, write(outcome.value.delivery), headersOf(outcome.value))
     },
   }
 }

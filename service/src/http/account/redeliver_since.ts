@@ -1,6 +1,5 @@
 import type { RouteOptions } from 'fastify'
 import Type from 'typebox'
-import { jsonNoStore } from '../answers/answers.ts'
 import { errorAnswers } from '../answers/problem_schema.ts'
 import { success } from '../json/schema.ts'
 import { compileWriter } from '../json/writer.ts'
@@ -8,7 +7,7 @@ import { choice, instant } from '../parameters/kinds.ts'
 import { optional } from '../parameters/parameter.ts'
 import { parametersSchema } from '../parameters/read_body.ts'
 import { inTurn, type RouteContext } from '../route_context.ts'
-import { callerOf, readSignedPost, refuseWithoutCredentials, replayed } from './signed_post.ts'
+import { admitSignedPost, headersOf, refuseWithoutCredentials } from './signed_post.ts'
 import { idempotencyHeaders, signedSecurity } from './signed_schema.ts'
 
 const endedStates = ['delivered', 'exhausted', 'cancelled'] as const
@@ -32,20 +31,20 @@ export function redeliverSinceRoute(context: RouteContext): RouteOptions {
     schema: { ...schema, body: parametersSchema(parameters, 'body') },
     onRequest: refuseWithoutCredentials(context),
     async handler(request, reply) {
-      const caller = await callerOf(context, request, reply, 'trade', parts.limits.createUnits)
-      if (caller === null) return
-      const read = readSignedPost(parameters, request, caller.signature)
-      if (!read.ok) return answers.problem(request, reply, read.rejection)
-      const since = { sinceMs: read.values.since, state: read.values.state }
-      const { accountId } = caller.key
+      const post = await admitSignedPost(context, request, reply, {
+        parameters,
+        units: parts.limits.createUnits,
+      })
+      if (post === null) return
+      const since = { sinceMs: post.values.since, state: post.values.state }
+      const { accountId } = post.key
       const done = await inTurn(context, request, reply, `redeliver:${accountId}`, () =>
-        parts.webhooks.redeliverSince(accountId, since, read.retry),
+        parts.webhooks.redeliverSince(accountId, since, post.retry),
       )
       if (done === null) return
       const outcome = done.value
       if (!outcome.ok) return answers.problem(request, reply, outcome.rejection)
-      const headers = outcome.value.isReplay ? [...jsonNoStore, ...replayed] : jsonNoStore
-      answers.data(request, reply, write(outcome.value), headers)
+      answers.data(request, reply, write(outcome.value), headersOf(outcome.value))
     },
   }
 }

@@ -1,7 +1,9 @@
 import { createHash, hash } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { ApiKey, Scope } from '../../accounts/api_key.ts'
+import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
 import type { RetrySlot } from '../../engine/desks/desk.ts'
+import { type HeaderList, jsonNoStore } from '../answers/answers.ts'
 import { bodyOf } from '../auth/authenticate.ts'
 import { readCredentials } from '../auth/credentials.ts'
 import { type FieldProblem, invalidParameters, type Problem } from '../errors.ts'
@@ -26,7 +28,7 @@ export function refuseWithoutCredentials(context: RouteContext) {
   }
 }
 
-export type Caller = { readonly key: ApiKey; readonly signature: string }
+type Caller = { readonly key: ApiKey; readonly signature: string }
 
 /**
  * Proves the caller and spends their units; null when the request has been answered. A failed proof is spent by
@@ -50,18 +52,36 @@ export async function callerOf(
   return isAdmitted ? authenticated : null
 }
 
-export type SignedPost<Given extends Parameters> =
-  | { readonly ok: true; readonly values: Values<Given>; readonly retry: RetrySlot }
-  | { readonly ok: false; readonly rejection: Problem }
+type Said<Given extends Parameters> = { readonly values: Values<Given>; readonly retry: RetrySlot }
 
-/** Reads what an authenticated POST says: header, query and body together, so that all problems come at once. */
-export function readSignedPost<Given extends Parameters>(
+export type SignedPost<Given extends Parameters> = Said<Given> & { readonly key: ApiKey }
+
+/**
+ * What a key that may trade asks for, once whatever it arrives: the caller is proved and has spent `units`, and what they say
+ * is read. Null when the request has been answered.
+ */
+export async function admitSignedPost<Given extends Parameters>(
+  context: RouteContext,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { parameters, units }: { readonly parameters: Given; readonly units: number },
+): Promise<SignedPost<Given> | null> {
+  const caller = await callerOf(context, request, reply, 'trade', units)
+  if (caller === null) return null
+  const read = readSignedPost(parameters, request, caller.signature)
+  if (read.ok) return { ...read.value, key: caller.key }
+  context.answers.problem(request, reply, read.rejection)
+  return null
+}
+
+/** Header, query and body together, so that all problems come at once. */
+function readSignedPost<Given extends Parameters>(
   parameters: Given,
   request: FastifyRequest,
   signature: string,
-): SignedPost<Given> {
+): Outcome<Said<Given>, Problem> {
   const mediaProblem = mediaTypeProblem(request)
-  if (mediaProblem !== null) return { ok: false, rejection: mediaProblem }
+  if (mediaProblem !== null) return refuse(mediaProblem)
   const details: FieldProblem[] = []
   const slot = retrySlot(request, signature)
   if (slot === null) details.push({ field: 'Idempotency-Key', message: slotShape })
@@ -69,12 +89,12 @@ export function readSignedPost<Given extends Parameters>(
   if (!query.ok) details.push(...query.details)
   const json = parseStrictJson(bodyOf(request))
   if (!json.ok) {
-    return { ok: false, rejection: invalidParameters([...details, { field: 'body', message: json.problem }]) }
+    return refuse(invalidParameters([...details, { field: 'body', message: json.problem }]))
   }
   const body = readBody(parameters, json.value)
-  if (!body.ok) return { ok: false, rejection: invalidParameters([...details, ...body.details]) }
-  if (slot === null || details.length > 0) return { ok: false, rejection: invalidParameters(details) }
-  return { ok: true, values: body.values, retry: { slot, bodyHash: requestHash(request) } }
+  if (!body.ok) return refuse(invalidParameters([...details, ...body.details]))
+  if (slot === null || details.length > 0) return refuse(invalidParameters(details))
+  return accept({ values: body.values, retry: { slot, bodyHash: requestHash(request) } })
 }
 
 const idempotencyKey = new RegExp(IDEMPOTENCY_KEY)
@@ -106,4 +126,9 @@ export function mediaTypeProblem(request: FastifyRequest): Problem | null {
   return { code: 'UNSUPPORTED_MEDIA_TYPE', message }
 }
 
-export const replayed = ['Idempotent-Replayed', 'true'] as const
+const replayHeaders: HeaderList = [...jsonNoStore, 'Idempotent-Replayed', 'true']
+
+/** Of the answer to a signed POST. */
+export function headersOf({ isReplay }: { readonly isReplay: boolean }): HeaderList {
+  return isReplay ? replayHeaders : jsonNoStore
+}

@@ -13,7 +13,7 @@ import { parametersSchema } from '../parameters/read_body.ts'
 import { readQuery } from '../parameters/read_query.ts'
 import { inTurn, parameterOf, queryOf, type RouteContext } from '../route_context.ts'
 import { endpointSchema } from './delivery_schema.ts'
-import { callerOf, readSignedPost, refuseWithoutCredentials, replayed } from './signed_post.ts'
+import { admitSignedPost, callerOf, headersOf, refuseWithoutCredentials } from './signed_post.ts'
 import { idempotencyHeaders, signedSecurity } from './signed_schema.ts'
 
 const url = '/v1/account/webhooks/endpoints'
@@ -75,20 +75,19 @@ export function createEndpointRoute(context: RouteContext): RouteOptions {
     },
     onRequest: refuseWithoutCredentials(context),
     async handler(request, reply) {
-      const caller = await callerOf(context, request, reply, 'trade', parts.limits.createUnits)
-      if (caller === null) return
-      const read = readSignedPost(parameters, request, caller.signature)
-      if (!read.ok) return answers.problem(request, reply, read.rejection)
-      const owner = ownerByKey(caller.key, context.addressOf(request.raw))
+      const post = await admitSignedPost(context, request, reply, {
+        parameters,
+        units: parts.limits.createUnits,
+      })
+      if (post === null) return
+      const owner = ownerByKey(post.key, context.addressOf(request.raw))
       const done = await inTurn(context, request, reply, turnOf(owner), () =>
-        parts.endpoints.create(owner, read.values.url, read.retry),
+        parts.endpoints.create(owner, post.values.url, post.retry),
       )
       if (done === null) return
       const made = done.value
       if (!made.ok) return answers.problem(request, reply, problemOf(made.rejection))
-      const { endpoint, isReplay } = made.value
-      const headers = isReplay ? [...jsonNoStore, ...replayed] : jsonNoStore
-      answers.data(request, reply, writeOne(viewEndpoint(endpoint)), headers)
+      answers.data(request, reply, writeOne(viewEndpoint(made.value.endpoint)), headersOf(made.value))
     },
   }
 }
