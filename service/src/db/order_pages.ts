@@ -4,7 +4,7 @@ import type { InstantMs } from '../domain/time.ts'
 import { arrayText } from './array_text.ts'
 import type { Sql } from './database.ts'
 import { DEPOSITS_OF_O, type DepositJson, depositsFromJson } from './deposits.ts'
-import { type OrderRow, toOrder } from './orders.ts'
+import { type OrderRow, toOrder } from './order_row.ts'
 
 type Filter = {
   readonly statuses: readonly OrderStatus[] | null
