@@ -3,7 +3,7 @@ import type { ChainId } from '../domain/catalog/networks.ts'
 import type { LedgerAccount } from '../domain/ledger/accounts.ts'
 import type { OrderId } from '../domain/orders/identifiers.ts'
 import type { DepositRole, OrderStatus } from '../domain/orders/order.ts'
-import type { PayoutId, PayoutKind } from '../domain/payouts/intent.ts'
+import type { OutflowKind, PayoutId } from '../domain/payouts/intent.ts'
 import type { Sql } from './database.ts'
 import type { HouseDepositKind } from './house_deposits.ts'
 import type { OutflowState } from './outflows.ts'
@@ -63,7 +63,7 @@ export type AuditedEvents = {
 export type AuditedOutflow = {
   readonly orderId: OrderId
   readonly payoutId: PayoutId
-  readonly kind: PayoutKind
+  readonly kind: OutflowKind
   readonly asset: AssetId
   readonly units: bigint
   readonly state: OutflowState

@@ -2,7 +2,7 @@ import { type AssetId, assetIdsOn } from '../domain/catalog/assets.ts'
 import { type ChainId, chainFacts, depositsLie } from '../domain/catalog/networks.ts'
 import { parseExact } from '../domain/exact_json.ts'
 import type { BlockRef } from '../domain/orders/order.ts'
-import type { Intent, PayoutId, PayoutKind } from '../domain/payouts/intent.ts'
+import type { Intent, OutflowKind, PayoutId } from '../domain/payouts/intent.ts'
 import { readHead } from './chain_heads.ts'
 import type { Database, Sql } from './database.ts'
 import { type AddressScope, type Holders, readHolders } from './holders.ts'
@@ -13,7 +13,7 @@ import { addUpWallet, readWallet } from './wallet_sums.ts'
 /** A transaction of ours that may be mined and is not booked yet. */
 export type UnbookedAttempt = {
   readonly payoutId: PayoutId
-  readonly kind: PayoutKind
+  readonly kind: OutflowKind
   readonly asset: AssetId
   readonly units: bigint
   readonly txHash: string
@@ -101,7 +101,7 @@ async function isBookedAbove(tx: Sql, chain: ChainId, height: number): Promise<b
 async function readAttempts(tx: Sql, chain: ChainId): Promise<readonly UnbookedAttempt[]> {
   const rows = await tx.query<{
     payout_id: string
-    kind: PayoutKind
+    kind: OutflowKind
     asset: AssetId
     units: bigint
     tx_hash: string

@@ -2,7 +2,7 @@ import type { AssetId } from '../domain/catalog/assets.ts'
 import { assets } from '../domain/catalog/assets.ts'
 import { type AddressFamily, type ChainId, chainFacts } from '../domain/catalog/networks.ts'
 import type { OrderStatus } from '../domain/orders/order.ts'
-import type { KeyPath, PayoutKind } from '../domain/payouts/intent.ts'
+import type { KeyPath, OutflowKind } from '../domain/payouts/intent.ts'
 import type { InstantMs } from '../domain/time.ts'
 import type { Sql } from './database.ts'
 import { FINISHED } from './orders.ts'
@@ -34,7 +34,7 @@ export function countFinishedOrders(
 
 export type OutflowFigure = {
   readonly chain: ChainId
-  readonly kind: PayoutKind
+  readonly kind: OutflowKind
   readonly state: OutflowState
   readonly count: number
 }

@@ -3,7 +3,7 @@ import type { ChainId } from '../domain/catalog/networks.ts'
 import { type Amount, amountOf } from '../domain/money/amount.ts'
 import { bucketOf, type OrderId, orderIdOfPayout } from '../domain/orders/identifiers.ts'
 import type { BlockRef } from '../domain/orders/order.ts'
-import type { Outflow, PayoutId, PayoutKind } from '../domain/payouts/intent.ts'
+import type { Outflow, OutflowKind, PayoutId } from '../domain/payouts/intent.ts'
 import type { InstantMs } from '../domain/time.ts'
 import { isFree, isTime } from './clocks_set_back.ts'
 import type { Sql } from './database.ts'
@@ -47,7 +47,7 @@ export type ClaimedOutflow = Outflow & {
 type OutflowRow = {
   order_id: string
   payout_id: string
-  kind: PayoutKind
+  kind: OutflowKind
   chain: ChainId
   asset: AssetId
   units: bigint

@@ -7,7 +7,7 @@ import {
   type EvmIntent,
   type Intent,
   isSameKey,
-  type PayoutKind,
+  type OutflowKind,
   type SolanaIntent,
   type StellarIntent,
   type TronIntent,
@@ -23,7 +23,7 @@ import { lastBlockOf } from '../domain/payouts/solana_life.ts'
  * A sweep of an account's coin and a filler on a coin chain pay their fee out of what they move, so a dearer attempt
  * brings less to the same payee, which is ours.
  */
-export function findReplacementProblem(next: Intent, earlier: Intent, kind: PayoutKind): string | null {
+export function findReplacementProblem(next: Intent, earlier: Intent, kind: OutflowKind): string | null {
   if (next.family === 'bitcoin' && earlier.family === 'bitcoin') return problemOnBitcoin(next, earlier, kind)
   if (next.family === 'evm' && earlier.family === 'evm') return problemOnEvm(next, earlier, kind)
   if (next.family === 'xrp' && earlier.family === 'xrp') return problemOnXrp(next, earlier)
@@ -115,7 +115,7 @@ function problemOnStellar(next: StellarIntent, earlier: StellarIntent): string |
     : 'an attempt keeps the sender and sequence of the earlier ones'
 }
 
-function problemOnBitcoin(next: BitcoinIntent, earlier: BitcoinIntent, kind: PayoutKind): string | null {
+function problemOnBitcoin(next: BitcoinIntent, earlier: BitcoinIntent, kind: OutflowKind): string | null {
   const paysSame =
     next.payment.satoshi === earlier.payment.satoshi ||
     (kind === 'filler' && next.payment.satoshi < earlier.payment.satoshi)
@@ -133,7 +133,7 @@ function problemOnBitcoin(next: BitcoinIntent, earlier: BitcoinIntent, kind: Pay
     : 'a coin has another amount than in an earlier attempt'
 }
 
-function problemOnEvm(next: EvmIntent, earlier: EvmIntent, kind: PayoutKind): string | null {
+function problemOnEvm(next: EvmIntent, earlier: EvmIntent, kind: OutflowKind): string | null {
   if (next.chain !== earlier.chain || next.evmChainId !== earlier.evmChainId) {
     return 'an attempt stays on the chain of the earlier ones'
   }

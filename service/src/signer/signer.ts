@@ -3,7 +3,7 @@ import type { AddressFamily } from '../domain/catalog/networks.ts'
 import type { OrderId } from '../domain/orders/identifiers.ts'
 import type { SealedTerms } from '../domain/orders/seal.ts'
 import type { Outcome } from '../domain/outcome.ts'
-import type { Intent, KeyPath, PayoutId, PayoutKind, SignedTx } from '../domain/payouts/intent.ts'
+import type { Intent, KeyPath, OutflowKind, PayoutId, SignedTx } from '../domain/payouts/intent.ts'
 
 /**
  * On whose word money leaves: where the order pays and in what, as sealed when the order was created (or when a
@@ -11,7 +11,7 @@ import type { Intent, KeyPath, PayoutId, PayoutKind, SignedTx } from '../domain/
  * or turn it into one of a dearer asset.
  */
 export type Authority = SealedTerms & {
-  readonly kind: PayoutKind
+  readonly kind: OutflowKind
   /**
    * Which of our keys is paid: the deposit key that a sweep brings gas to, the change key that a filler on a coin chain
    * brings coins back to. Otherwise null.

@@ -5,10 +5,10 @@ import type { InstantMs } from '../time.ts'
 /** `CB…:1`: the order's first outflow. The number grows only when the one before is provably dead. */
 export type PayoutId = string
 
-export type PayoutKind = 'payout' | 'refund' | 'filler' | 'sweep'
+export type OutflowKind = 'payout' | 'refund' | 'filler' | 'sweep'
 
 /** Whether it pays an order's customer. Fillers and sweeps go from us to us: of them only what they cost leaves. */
-export function paysSomebody({ kind }: { readonly kind: PayoutKind }): boolean {
+export function paysSomebody({ kind }: { readonly kind: OutflowKind }): boolean {
   return kind === 'payout' || kind === 'refund'
 }
 
@@ -29,7 +29,7 @@ export type OutflowSource = { readonly key: KeyPath; readonly address: string }
 /** Something that has to leave: `units` of the asset's ledger scale to `address`. */
 export type Outflow = {
   readonly payoutId: PayoutId
-  readonly kind: PayoutKind
+  readonly kind: OutflowKind
   readonly asset: AssetId
   readonly units: bigint
   readonly address: string

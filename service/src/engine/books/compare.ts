@@ -183,7 +183,7 @@ type Leaving = { readonly units: ReadonlyMap<AssetId, bigint>; readonly coinsGon
 async function readLeaving(chain: Chain, { attempts, head }: BooksOfChain): Promise<Leaving> {
   const native = nativeAsset(chain.id).id
   const units = new Map<AssetId, bigint>()
-  const minedPayouts = new Set<string>()
+  const minedOutflows = new Set<string>()
   const coinsGone = new Set<string>()
   const take = (asset: AssetId, taken: bigint) => units.set(asset, (units.get(asset) ?? 0n) + taken)
   const found = await atOnce(QUESTIONS_AT_ONCE, attempts, async (attempt) => ({
@@ -191,9 +191,9 @@ async function readLeaving(chain: Chain, { attempts, head }: BooksOfChain): Prom
     tx: await chain.lookup(attempt.txHash, attempt.intent),
   }))
   for (const { attempt, tx } of found) {
-    if (tx.where !== 'block' || tx.block.height > head.height || minedPayouts.has(attempt.payoutId)) continue
+    if (tx.where !== 'block' || tx.block.height > head.height || minedOutflows.has(attempt.payoutId)) continue
     assert(tx.cost.asset === native, `${chain.id} is paid in ${native}`)
-    minedPayouts.add(attempt.payoutId)
+    minedOutflows.add(attempt.payoutId)
     // The coins stay those of the outflow that was stuck until the filler is deep, for either may yet be mined.
     coinsGone.add(attempt.fills ?? attempt.payoutId)
     take(native, tx.cost.units)

@@ -40,7 +40,7 @@ const BEFORE_FILLING_MS = 2_000
  * Writes down the first exact transaction of an outflow: coins or nonce are taken and the intent stored in one database
  * transaction, so a crash before it took nothing and a crash after it goes on with the same transaction.
  */
-export async function draftPayout(
+export async function draftOutflow(
   world: SigningWorld,
   chain: Chain,
   outflow: ClaimedOutflow,

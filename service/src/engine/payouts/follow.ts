@@ -21,7 +21,7 @@ type Sent = { readonly attempt: Attempt; readonly tx: SignedTx; readonly status:
 type Mined = Sent & { readonly status: TxStatus & { where: 'block' } }
 
 /** Looks for every attempt that was ever sent: any one of them may be the one that is mined. */
-export async function followPayout(
+export async function followOutflow(
   world: SigningWorld,
   chain: Chain,
   outflow: ClaimedOutflow,

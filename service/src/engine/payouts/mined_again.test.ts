@@ -21,7 +21,7 @@ import { nobodyElse } from '../testing/nobody_else.ts'
 import { worldWithSigner } from '../testing/willing_signer.ts'
 import type { SigningWorld } from '../world.ts'
 import { endExcluded } from './excluded.ts'
-import { followPayout } from './follow.ts'
+import { followOutflow } from './follow.ts'
 import { orphanOutflows } from './orphan.ts'
 import { fillerIdOf, readFillerFunds, takeBackCoins } from './take_back.ts'
 
@@ -109,7 +109,7 @@ async function bury(payoutId: string, number: number, height: number): Promise<v
     ...stage.chain('BTC'),
     lookup: async (hash) => (hash === txHash ? found : { where: 'absent' }),
   }
-  expect(await followPayout(signingWorld(), chain, await outflow(payoutId), attempts)).toEqual({
+  expect(await followOutflow(signingWorld(), chain, await outflow(payoutId), attempts)).toEqual({
     kind: 'done',
   })
   expect(await stateOf(payoutId)).toBe('confirmed')

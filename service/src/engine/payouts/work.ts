@@ -12,8 +12,8 @@ import { atOnce } from '../at_once.ts'
 import { isOutflowStopped } from '../books/reconcile.ts'
 import type { SigningWorld } from '../world.ts'
 import { CLAIM_MS } from './claim.ts'
-import { draftPayout } from './draft.ts'
-import { followPayout } from './follow.ts'
+import { draftOutflow } from './draft.ts'
+import { followOutflow } from './follow.ts'
 import { giveUpWaiting } from './give_up.ts'
 import type { Progress } from './progress.ts'
 import { sendAttempt, writeDownSigned } from './send.ts'
@@ -94,15 +94,15 @@ async function step(
   const attempts = await attemptsOf(world.db, outflow.payoutId)
   if (isStopped) return stepWhileStopped(world, chain, outflow, attempts)
   const latest = attempts.at(-1)
-  if (latest === undefined) return draftPayout(world, chain, outflow)
+  if (latest === undefined) return draftOutflow(world, chain, outflow)
   // Where the answer was `unknown` the chain may say it: a node may be in such trouble for long after it is in a block.
-  if (latest.answer !== null) return followPayout(world, chain, outflow, attempts)
+  if (latest.answer !== null) return followOutflow(world, chain, outflow, attempts)
   // Between its draft and its signature may lie hours without a signer, and before it is sent without us.
   const waits = isDraft ? null : await waitBeforeSending(world, chain, outflow, attempts)
   if (waits !== null) {
     await writeDownSigned(world, outflow, latest)
     const hasBytes = attempts.some(({ tx }) => tx !== null)
-    return hasBytes ? followPayout(world, chain, outflow, attempts) : waits
+    return hasBytes ? followOutflow(world, chain, outflow, attempts) : waits
   }
   if (attempts.length === 1) return sendAttempt(world, chain, outflow, latest)
   return sendRaised(world, chain, outflow, latest, attempts)
@@ -121,7 +121,7 @@ async function sendRaised(
 ): Promise<Progress> {
   const sent = await safely(() => sendAttempt(world, chain, outflow, latest))
   if (sent.kind !== 'trouble') return sent
-  const followed = await followPayout(world, chain, outflow, attempts)
+  const followed = await followOutflow(world, chain, outflow, attempts)
   return followed.kind === 'done' ? followed : sent
 }
 
@@ -137,7 +137,7 @@ async function stepWhileStopped(
   attempts: readonly Attempt[],
 ): Promise<Progress> {
   if (wasSent(outflow) || attempts.some(({ answer }) => answer === 'accepted'))
-    return followPayout(world, chain, outflow, attempts)
+    return followOutflow(world, chain, outflow, attempts)
   const message = `outflows of ${chain.id} are stopped: ledger and chain differ`
   return { kind: 'trouble', message, inMs: WHILE_HELD_MS }
 }

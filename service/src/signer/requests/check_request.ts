@@ -2,7 +2,7 @@ import type { AssetId } from '../../domain/catalog/assets.ts'
 import type { AddressFamily } from '../../domain/catalog/networks.ts'
 import type { OrderId } from '../../domain/orders/identifiers.ts'
 import { accept, type Outcome } from '../../domain/outcome.ts'
-import type { Intent, PayoutId, PayoutKind } from '../../domain/payouts/intent.ts'
+import type { Intent, OutflowKind, PayoutId } from '../../domain/payouts/intent.ts'
 import { KEY_INDEX_MAX } from '../derivation.ts'
 import { refuseToSign } from '../rejections.ts'
 import type { Authority, SignRejection } from '../signer.ts'
@@ -72,7 +72,7 @@ const families = [
   'eos',
   'solana',
 ] as const satisfies readonly AddressFamily[]
-const kinds = ['payout', 'refund', 'filler', 'sweep'] as const satisfies readonly PayoutKind[]
+const kinds = ['payout', 'refund', 'filler', 'sweep'] as const satisfies readonly OutflowKind[]
 
 function readAuthority(value: unknown): Authority {
   const terms = ['orderId', 'payoutAsset', 'destination', 'destinationTag', 'depositAsset', 'refundAddress']

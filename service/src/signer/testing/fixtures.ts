@@ -6,7 +6,7 @@ import type {
   EosIntent,
   EvmIntent,
   KeyPath,
-  PayoutKind,
+  OutflowKind,
   SolanaIntent,
   StellarIntent,
   TronIntent,
@@ -221,7 +221,7 @@ export function sealed({ payeeKey = null, ...changes }: Partial<Omit<Authority, 
     refundAddress: null,
     ...changes,
   }
-  const kind: PayoutKind = changes.kind ?? 'payout'
+  const kind: OutflowKind = changes.kind ?? 'payout'
   return { ...terms, kind, payeeKey, seal: makeSeal(sealKey, terms) }
 }
 
