@@ -204,15 +204,17 @@ test('a server that errs answers 500 and cuts its WebSockets', async () => {
 })
 
 test('a stranger names another network, and refuses what was signed for ours', async () => {
-  const { blob } = await prepared()
+  const { blob, hash } = await prepared()
   devnet.trouble('XRP', { isStranger: true })
   const { result } = await client.request({ command: 'server_info' })
   expect(result.info.network_id).not.toBe(urls().networkId)
   expect(await submit(blob)).toBe('telWRONG_NETWORK')
   const to = await devnet.freshAddress('XRP')
   await devnet.send('XRP', 'XRP', to, 2_000_000n)
-  await devnet.mine('XRP', 1)
+  await devnet.mine('XRP', 2)
   expect(await balance(to), 'the faucet is at home').toBe(2_000_000n)
+  devnet.trouble('XRP', null)
+  expect(await codeInLedger(hash), 'what it keeps is not ours').toBe('txnNotFound')
 })
 
 test('a server that falls behind tells older ledgers and forgets newer transactions, until it catches up', async () => {

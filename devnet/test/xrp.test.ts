@@ -2,6 +2,7 @@ import { encode, encodeForSigning } from 'ripple-binary-codec'
 import { sign } from 'ripple-keypairs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import {
+  type AccountInfoRequest,
   AccountSetAsfFlags,
   Client,
   classicAddressToXAddress,
@@ -75,6 +76,9 @@ function signAsIs(fields: object, { publicKey, privateKey }: Wallet): string {
 async function signed(wallet: Wallet, tx: SubmittableTransaction, changes: object = {}): Promise<string> {
   return signAsIs(Object.assign(await client.autofill(tx), changes), wallet)
 }
+
+/** So many ledgers after the one that was open what is kept may still get in. */
+const HELD_LEDGERS = 6
 
 async function submit(blob: string): Promise<string> {
   const { result } = await client.request({ command: 'submit', tx_blob: blob })
@@ -298,16 +302,29 @@ describe('what a client does', () => {
 
 describe('what a transaction may be refused for', () => {
   test.each([
-    ['tefPAST_SEQ', { Sequence: 1 }],
     ['telINSUF_FEE_P', { Fee: '9' }],
-    ['tefMAX_LEDGER', { LastLedgerSequence: 1 }],
     ['telREQUIRES_NETWORK_ID', { NetworkID: undefined }],
     ['telWRONG_NETWORK', { NetworkID: 31_345 }],
+    ['tefNO_TICKET', { Sequence: 0, TicketSequence: 1 }],
+  ])('%s, and it is tried again in vain, then forgotten', async (code, changes) => {
+    const [sender, to] = [await funded(), await funded()]
+    const before = await balance(sender.address)
+    const blob = await signed(sender, payment(sender, to.address, '1'), changes)
+    expect(await submit(blob)).toBe(code)
+    await devnet.mine('XRP', HELD_LEDGERS + 1)
+    expect(await isKnown(blob)).toBe(true)
+    await devnet.mine('XRP', 1)
+    expect([await isKnown(blob), await balance(sender.address)]).toEqual([false, before])
+  })
+
+  test.each([
+    ['tefPAST_SEQ', { Sequence: 1 }],
+    ['tefMAX_LEDGER', { LastLedgerSequence: 1 }],
     ['temBAD_AMOUNT', { Amount: '0' }],
     ['temBAD_SEND_XRP_PARTIAL', { Flags: PaymentFlags.tfPartialPayment }],
     ['temBAD_SEND_XRP_MAX', { SendMax: '5' }],
     ['temDISABLED', { TransactionType: 'EscrowCancel' }],
-  ])('%s, and it is kept nowhere', async (code, changes) => {
+  ])('%s, and it is never tried again', async (code, changes) => {
     const [sender, to] = [await funded(), await funded()]
     const before = await balance(sender.address)
     const blob = await signed(sender, payment(sender, to.address, '1'), changes)
@@ -377,6 +394,95 @@ describe('what a transaction may be refused for', () => {
     await submit(await signed(sender, tx, { Sequence }))
     await devnet.mine('XRP', 2)
     expect(await balance(to)).toBe(1_000_000n)
+  })
+})
+
+describe('what a server keeps of what it has refused', () => {
+  async function refuse(code: string, more: object = {}, changes: object = {}) {
+    const [sender, to] = [await funded(), await devnet.freshAddress('XRP')]
+    const blob = await signed(sender, payment(sender, to, '1000000'), changes)
+    devnet.trouble('XRP', { submits: [{ failWith: code }] })
+    const { result } = await client.request({ command: 'submit', tx_blob: blob, ...more })
+    expect(result.engine_result).toBe(code)
+    return { sender, to, blob, result }
+  }
+
+  test.each(['telINSUF_FEE_P', 'telCAN_NOT_QUEUE', 'tefFAILURE', 'terRETRY', 'terQUEUED'])(
+    '%s: it is in the ledger after this one, and paid once',
+    async (code) => {
+      const { to, blob, result } = await refuse(code)
+      const isQueued = code === 'terQUEUED'
+      expect(result).toMatchObject({
+        accepted: true,
+        applied: false,
+        broadcast: isQueued,
+        kept: true,
+        queued: isQueued,
+      })
+      await devnet.mine('XRP', 1)
+      expect([await isKnown(blob), await balance(to)]).toEqual([true, 0n])
+      await devnet.mine('XRP', 1)
+      expect(await balance(to)).toBe(1_000_000n)
+      expect(await submit(blob)).toBe('tefPAST_SEQ')
+      await devnet.mine('XRP', 2)
+      expect(await balance(to)).toBe(1_000_000n)
+    },
+  )
+
+  test('what is queued stands in the queue of its account', async () => {
+    const { sender } = await refuse('terQUEUED')
+    const request = { command: 'account_info', account: sender.address, ledger_index: 'current', queue: true }
+    const queue = async () => {
+      const { result } = await client.request(request as AccountInfoRequest)
+      return { next: result.account_data.Sequence, ...result.queue_data }
+    }
+    const { next, ...queued } = await queue()
+    expect(queued).toMatchObject({ txn_count: 1, transactions: [{ seq: next, fee: '12' }] })
+    await devnet.mine('XRP', 1)
+    expect(await queue(), 'it is in the open ledger').toEqual({ next: next + 1, txn_count: 0 })
+  })
+
+  test.each(['telINSUF_FEE_P', 'tefFAILURE', 'terRETRY'])(
+    '%s and fail_hard: it is kept nowhere',
+    async (code) => {
+      const { to, blob, result } = await refuse(code, { fail_hard: true })
+      expect(result).toMatchObject({ accepted: false, applied: false, broadcast: false, kept: false })
+      expect(await isKnown(blob)).toBe(false)
+      await devnet.mine('XRP', 2)
+      expect(await balance(to)).toBe(0n)
+    },
+  )
+
+  test('its last ledger is over before it is tried again', async () => {
+    const { to, blob } = await refuse('telINSUF_FEE_P', {}, { LastLedgerSequence: (await head()) + 2 })
+    await devnet.mine('XRP', 2)
+    expect([await isKnown(blob), await balance(to)]).toEqual([false, 0n])
+  })
+
+  test('another has taken its sequence by then', async () => {
+    const { sender, to, blob } = await refuse('telINSUF_FEE_P')
+    const other = await devnet.freshAddress('XRP')
+    expect(await submit(await signed(sender, payment(sender, other, '1000000')))).toBe('tesSUCCESS')
+    await devnet.mine('XRP', 2)
+    expect([await isKnown(blob), await balance(to), await balance(other)]).toEqual([false, 0n, 1_000_000n])
+  })
+
+  test('one that waits for an earlier sequence is tried for as long, and no longer', async () => {
+    const [sender, to] = [await funded(), await devnet.freshAddress('XRP')]
+    const tx = payment(sender, to, '1000000')
+    const { Sequence = 0 } = await client.autofill(tx)
+    const blobOf = (sequence: number) =>
+      signed(sender, tx, { LastLedgerSequence: undefined, Sequence: sequence })
+    for (const [first, ledgers, paid] of [
+      [Sequence, HELD_LEDGERS, 2_000_000n],
+      [Sequence + 2, HELD_LEDGERS + 1, 3_000_000n],
+    ] as const) {
+      expect(await submit(await blobOf(first + 1))).toBe('terPRE_SEQ')
+      await devnet.mine('XRP', ledgers)
+      expect(await submit(await blobOf(first))).toBe('tesSUCCESS')
+      await devnet.mine('XRP', 1)
+      expect(await balance(to)).toBe(paid)
+    }
   })
 })
 

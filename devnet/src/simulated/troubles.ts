@@ -17,7 +17,10 @@ export type Troubles = {
 }
 
 export type SubmitTrouble =
-  /** Refused, or included as failed, with a code of the network. Which of the two, the network says of the code. */
+  /**
+   * Refused, or included as failed, with a code of the network. Which of the two, and whether a node keeps what it has refused, the
+   * network says of the code.
+   */
   | { readonly failWith: string }
   /** Accepted, and forgotten at once. */
   | 'drop'

@@ -122,8 +122,20 @@ function accountInfo(node: XrpNode, params: Params): Answer {
       disallowIncomingXRP: has(accountFlags.disallowXrp),
       requireDestinationTag: has(accountFlags.requireDestTag),
     },
+    ...(params.queue === true && { queue_data: queueOf(node, account) }),
     ...named,
   }
+}
+
+/** Without a list where nothing is queued. */
+function queueOf({ chain }: XrpNode, account: string): Answer {
+  const queued = chain.waiting.filter(({ fields, held }) => {
+    return fields.Account === account && held?.isQueued === true && held.from > chain.head.height + 1
+  })
+  const transactions = queued.map(({ fields: { Sequence, Fee, LastLedgerSequence } }) => {
+    return { seq: Sequence, fee: Fee, ...(LastLedgerSequence !== undefined && { LastLedgerSequence }) }
+  })
+  return { txn_count: queued.length, ...(queued.length > 0 && { transactions }) }
 }
 
 function accountLines(node: XrpNode, params: Params): Answer {

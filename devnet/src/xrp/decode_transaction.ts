@@ -33,6 +33,17 @@ export type XrpTransaction = {
   readonly blob: string
   /** A trouble: charge the fee and fail with this `tec` code. */
   readonly failWith?: string
+  /** Left out: it waits for as long as it may still get in. */
+  readonly held?: Held
+}
+
+/** What a server holds of what it was handed: indexes of ledgers. */
+export type Held = {
+  /** The first ledger that it may be in. */
+  readonly from: number
+  /** The last one; it is forgotten with the next. */
+  readonly until: number
+  readonly isQueued?: true
 }
 
 const PREFIX_TRANSACTION = '54584E00' // TXN

@@ -5,7 +5,7 @@ import type { Change } from '../simulated/state.ts'
 import type { XrpTransaction } from './decode_transaction.ts'
 import { accountKey, type LedgerEntry, sha512Half } from './entries.ts'
 import type { Metadata } from './metadata.ts'
-import { runTransaction } from './run_transaction.ts'
+import { mayGetIn, runTransaction } from './run_transaction.ts'
 
 /** https://xrpl.org/docs/references/protocol/ledger-data/ledger-header */
 export type LedgerHeader = {
@@ -46,10 +46,13 @@ export const xrpRules: Rules<Xrp> = {
       Sequence: 1,
     }),
   run: (tx, draft, place) => {
+    const { from = 0, until = Number.POSITIVE_INFINITY } = tx.held ?? {}
+    if (place.height < from) return 'waits'
+    if (place.height > until) return 'void'
     const { code, metadata } = runTransaction(tx, draft, place, NETWORK_ID)
     if (metadata !== undefined) return { included: metadata }
     const isTooLate = place.height >= (tx.fields.LastLedgerSequence ?? Number.POSITIVE_INFINITY)
-    return code.startsWith('ter') && !isTooLate ? 'waits' : 'void'
+    return mayGetIn(code) && !isTooLate ? 'waits' : 'void'
   },
   seal: (block, draft, parent) => closeLedger(block, parent, draft.changes()),
 }

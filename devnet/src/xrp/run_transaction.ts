@@ -19,8 +19,8 @@ const DELETABLE_AFTER = 256
 const PUBLIC_NETWORK_ID_MAX = 1024
 
 /**
- * https://xrpl.org/docs/references/protocol/transactions/transaction-results: `tem`, `tef` and `tel` never get in, `ter`
- * may later, `tec` gets in and is charged.
+ * https://xrpl.org/docs/references/protocol/transactions/transaction-results: `tem` never gets in, `tef`, `tel` and `ter` are in no
+ * ledger now and may be later, `tec` gets in and is charged.
  */
 export function runTransaction(
   tx: XrpTransaction,
@@ -41,6 +41,14 @@ export function runTransaction(
   takeOver(draft, entered.changes())
   return { code, metadata }
 }
+
+/** Whether what fails so in one ledger may be in a later one. */
+export function mayGetIn(code: string): boolean {
+  return /^te[flr]/.test(code) && !OVER.has(code)
+}
+
+/** Its sequence is used, or its last ledger is closed. */
+const OVER = new Set(['tefPAST_SEQ', 'tefMAX_LEDGER'])
 
 function checkForm(fields: XrpFields, networkId: number): string | undefined {
   if (networkId <= PUBLIC_NETWORK_ID_MAX) {

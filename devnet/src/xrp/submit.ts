@@ -8,7 +8,7 @@ import { decodeTransaction, type XrpTransaction } from './decode_transaction.ts'
 import { readAccount } from './entries.ts'
 import { BASE_FEE } from './reserves.ts'
 import type { Xrp } from './rules.ts'
-import { runTransaction } from './run_transaction.ts'
+import { mayGetIn, runTransaction } from './run_transaction.ts'
 
 /**
  * https://xrpl.org/docs/references/http-websocket-apis/public-api-methods/transaction-methods/submit. What it answers is
@@ -19,13 +19,41 @@ export function submit(node: XrpNode, params: Params): Answer {
   const trouble = node.troubles.takeSubmit()
   if (trouble === 'lose request') throw new CutLine()
   const failWith = typeof trouble === 'object' ? trouble.failWith : undefined
-  if (failWith !== undefined && !failWith.startsWith('tec')) return reply(node, given, failWith, false)
-  const tx = failWith === undefined ? given : { ...given, failWith }
-  const code = codeOf(node.chain, tx, node.networkId())
-  const isKept = params.fail_hard === true ? code === 'tesSUCCESS' : /^(tes|tec|ter)/.test(code)
-  if (isKept && trouble !== 'drop') node.chain.submit(tx)
+  const isCharged = failWith?.startsWith('tec') === true
+  const tx = isCharged ? { ...given, failWith } : given
+  const code = failWith === undefined || isCharged ? codeOf(node.chain, tx, node.networkId()) : failWith
+  const isKept = params.fail_hard !== true || code === 'tesSUCCESS'
+  // A server of another network keeps it there.
+  const isHere = !node.troubles.now.isStranger
+  if (isKept && isHere && trouble !== 'drop') keep(node.chain, tx, code, failWith !== undefined)
   if (trouble === 'lose reply') throw new CutLine()
   return reply(node, tx, code, isKept)
+}
+
+/**
+ * `LocalTxs::holdLedgers` of rippled, and one: when the last of them is validated, the ledger after it is open, and has been tried.
+ */
+const HELD_LEDGERS = 6
+
+/**
+ * A server keeps what it was handed, also what it refused: it tries that again with each of the next ledgers (rippled: `LocalTxs`, and
+ * `NetworkOPs::apply`, which adds to them whatever the result is). What waits for another sequence it tries as soon as that is there.
+ */
+function keep(chain: SimulatedChain<Xrp>, tx: XrpTransaction, code: string, isAsked: boolean): void {
+  const isTaken = isApplied(code)
+  if (!isTaken && !mayGetIn(code)) return
+  const open = chain.head.height + 1
+  const isTriedAtOnce = isTaken || (code.startsWith('ter') && !isAsked)
+  // It was held, and is in the open ledger now.
+  if (isTaken && chain.waiting.some(({ id }) => id === tx.id)) chain.withdraw(tx.id)
+  chain.submit({
+    ...tx,
+    held: {
+      from: isTriedAtOnce ? open : open + 1,
+      until: open + HELD_LEDGERS,
+      ...(code === 'terQUEUED' && { isQueued: true }),
+    },
+  })
 }
 
 /** What would become of a transaction in the open ledger. */
@@ -50,10 +78,10 @@ function reply(node: XrpNode, tx: XrpTransaction, code: string, isKept: boolean)
   return {
     ...resultJson(code),
     accepted: isKept,
-    applied: /^te[sc]/.test(code) && isKept,
-    broadcast: isKept,
+    applied: isApplied(code) && isKept,
+    broadcast: (isApplied(code) || code === 'terQUEUED') && isKept,
     kept: isKept,
-    queued: false,
+    queued: code === 'terQUEUED' && isKept,
     account_sequence_available: next,
     account_sequence_next: next,
     open_ledger_cost: String(BASE_FEE),
@@ -61,6 +89,10 @@ function reply(node: XrpNode, tx: XrpTransaction, code: string, isKept: boolean)
     tx_blob: tx.blob,
     tx_json: { ...fieldsJson(tx.fields, 1), hash: tx.id },
   }
+}
+
+function isApplied(code: string): boolean {
+  return /^te[sc]/.test(code)
 }
 
 export function resultJson(code: string) {

@@ -64,6 +64,51 @@ function startOnce(): Promise<XrpDriver> {
   return own
 }
 
+/** Two XRP, to an account that they make. */
+async function signedPayout({ chain, outsideAddress, funds, sign }: XrpDriver) {
+  const outflow = payoutTo(await outsideAddress(), 2_000_000n)
+  const bid = await chain.bid(outflow)
+  if (!bid.ok) throw new Error(bid.rejection.message)
+  const intent = chain.draft(outflow, bid.value, await funds(outflow.asset, outflow.units))
+  if (!intent.ok) throw new Error(intent.rejection.message)
+  return { outflow, tx: await sign(intent.value) }
+}
+
+test('a payout that the node refuses and keeps is in a ledger all the same, is found there, and pays once', async () => {
+  const driver = await startXrpDriver()
+  try {
+    const { chain } = driver
+    const { outflow, tx } = await signedPayout(driver)
+    driver.failNext('telINSUF_FEE_P')
+    expect(await chain.broadcast(tx)).toBe('refused')
+    expect(await chain.lookup(tx.txHash), 'it is on its way nowhere').toEqual({ where: 'absent' })
+    await driver.mine(1)
+    expect(await chain.lookup(tx.txHash), 'it is in the next open ledger').toEqual({ where: 'mempool' })
+    await driver.mine(1)
+    expect(await chain.lookup(tx.txHash)).toMatchObject({ where: 'block', succeeded: true })
+    expect(await chain.broadcast(tx), 'sent again').toBe('accepted')
+    await driver.mine(1)
+    expect(await driver.holds('XRP:XRP', outflow.address)).toBe(2_000_000n)
+  } finally {
+    await driver.stop()
+  }
+})
+
+test('a payout that waits in the queue is on its way', async () => {
+  const driver = await startXrpDriver()
+  try {
+    const { chain } = driver
+    const { tx } = await signedPayout(driver)
+    driver.failNext('terQUEUED')
+    expect(await chain.broadcast(tx)).toBe('accepted')
+    expect(await chain.lookup(tx.txHash)).toEqual({ where: 'mempool' })
+    await driver.mine(2)
+    expect(await chain.lookup(tx.txHash)).toMatchObject({ where: 'block', succeeded: true })
+  } finally {
+    await driver.stop()
+  }
+})
+
 test('whoever the ledger would not deliver to is no destination', async () => {
   const driver = await startOnce()
   try {

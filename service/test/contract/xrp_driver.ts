@@ -20,6 +20,8 @@ export type Outsider = {
 
 export type XrpDriver = ChainDriver & {
   outsider(drops?: bigint): Promise<Outsider>
+  /** The next transaction that is submitted, here or by the chain, is answered with this code. */
+  failNext(code: string): void
 }
 
 const RESERVE_DROPS = 10_000_000_000n
@@ -58,6 +60,7 @@ export async function startXrpDriver(): Promise<XrpDriver> {
     ourAddress: () => addressOf('deposit', tags++),
     reserveAddress: async () => reserve,
     outsider: (drops = 100_000_000n) => openOutsider(devnet, rpcUrl, networkId, drops),
+    failNext: (failWith) => devnet.trouble('XRP', { submits: [{ failWith }] }),
     lose: async (send) => {
       devnet.trouble('XRP', { submits: ['drop'] })
       await send()

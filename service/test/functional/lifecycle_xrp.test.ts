@@ -1,10 +1,11 @@
 import type { Order } from '@cambist/sdk'
 import { classicAddressToXAddress, xAddressToClassicAddress } from 'ripple-address-codec'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { LEDGERS_TO_LIVE } from '../../src/chains/xrp/bid.ts'
 import { connect } from '../../src/chains/xrp/rpc.ts'
 import { openOutsider } from '../contract/xrp_driver.ts'
 import {
+  answersOf,
   bookedFor,
   createOrder,
   createUnderpaid,
@@ -189,6 +190,23 @@ test('a payout whose answer is lost is not paid a second time', async () => {
   sandbox.devnet.trouble('XRP', { submits: ['lose reply'] })
   await payAndBury(sandbox, order)
   await expectTagPaid(sandbox, order, 6)
+})
+
+test('a payout that the network refuses, keeps, and takes with a later ledger is noticed there and pays once', async () => {
+  const sandbox = given()
+  const destination = await sandbox.remote.freshAddress('XRP')
+  const order = await createOrder(sandbox, usdtToXrp, { destination, destination_tag: '3' })
+  const answers = () => answersOf(sandbox, order.order_id)
+  const refused = { failWith: 'telINSUF_FEE_P' }
+  sandbox.devnet.trouble('XRP', { submits: Array.from({ length: 1_000 }, () => refused) })
+  onTestFinished(() => sandbox.devnet.trouble('XRP', null))
+  await payAndBury(sandbox, order)
+  await sandbox.eventually('it is refused', async () => expect(await answers()).toEqual(['refused']))
+  expect((await sandbox.client.getOrder(order.order_id)).withdraw_tx_hash ?? null).toBeNull()
+  sandbox.log('the server tries it again, and whatever is sent meanwhile is refused')
+  await sandbox.mine('XRP', 2)
+  await expectTagPaid(sandbox, order, 3)
+  expect(await answers()).toEqual(['accepted'])
 })
 
 test('nobody is paid on our own account, whatever tag stands with it', async () => {

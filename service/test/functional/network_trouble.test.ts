@@ -3,7 +3,7 @@ import type { CreatedOrder, CreateOrderRequest } from '@cambist/sdk'
 import { expect, onTestFinished, test } from 'vitest'
 import { LIFE_S } from '../../src/chains/stellar/bid.ts'
 import { LEDGERS_TO_LIVE } from '../../src/chains/xrp/bid.ts'
-import { createOrder, expectPaidOut, type Pair, payAndBury } from '../harness/orders.ts'
+import { answersOf, createOrder, expectPaidOut, type Pair, payAndBury } from '../harness/orders.ts'
 import { type TestSandbox, useTestSandbox } from '../harness/test_sandbox.ts'
 
 /**
@@ -120,14 +120,6 @@ test.each(
     expect(await answersOf(sandbox, order.order_id)).toHaveLength(attempts)
   },
 )
-
-async function answersOf({ rows }: TestSandbox, orderId: string): Promise<(string | null)[]> {
-  const found = await rows<{ answer: string | null }>(
-    'SELECT a.answer FROM attempts a JOIN outflows USING (bucket, payout_id) WHERE order_id = $1',
-    [orderId],
-  )
-  return found.map(({ answer }) => answer)
-}
 
 /** An order of the network that is well. */
 async function goAllTheWay(sandbox: TestSandbox): Promise<void> {

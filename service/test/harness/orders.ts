@@ -84,6 +84,15 @@ export async function expectPaidOut(
   return done
 }
 
+/** What the network answered to each attempt to pay. */
+export async function answersOf({ rows }: TestSandbox, orderId: string): Promise<(string | null)[]> {
+  const found = await rows<{ answer: string | null }>(
+    'SELECT a.answer FROM attempts a JOIN outflows USING (bucket, payout_id) WHERE order_id = $1',
+    [orderId],
+  )
+  return found.map(({ answer }) => answer)
+}
+
 /** From REFUND to REFUNDED: buries the refund, and checks on the chain that it arrived to the unit. */
 export async function expectRefunded(
   sandbox: TestSandbox,
