@@ -191,7 +191,16 @@ describe('what a client does', () => {
     expect(await balance(to)).toBe(0n)
     await closeLedger()
     expect(await balance(to)).toBe(XLM)
-    const again = await horizon.submitAsyncTransaction(transaction).catch((error) => error.response)
+    const submitAgain = () => horizon.submitAsyncTransaction(transaction).catch((error) => error.response)
+    for (const ledgers of [8, 1]) {
+      const later = await submitAgain()
+      expect([later.status, later.data.tx_status], 'a ledger has just taken it').toEqual([
+        503,
+        'TRY_AGAIN_LATER',
+      ])
+      await devnet.mine('XLM', ledgers)
+    }
+    const again = await submitAgain()
     expect([again.status, again.data.tx_status]).toEqual([400, 'ERROR'])
     const result = xdr.TransactionResult.fromXdr(again.data.error_result_xdr, 'base64')
     expect(result.result.type).toBe('txBadSeq')

@@ -1,4 +1,5 @@
 import { extractBaseAddress } from '@stellar/stellar-sdk/base'
+import type { SimulatedChain } from '../simulated/chain.ts'
 import { CutLine } from '../simulated/server.ts'
 import { draftOn } from '../simulated/state.ts'
 import { type Found, findTransaction, type Json, transactionJson } from './answers.ts'
@@ -6,7 +7,7 @@ import { decode, readTransaction, type StellarTransaction } from './decode_trans
 import type { StellarNode } from './node.ts'
 import { Problem } from './problem.ts'
 import { bumpCode } from './results.ts'
-import { LEDGER_MS_MIN } from './rules.ts'
+import { LEDGER_MS_MIN, type Stellar } from './rules.ts'
 import { type Refusal, refuse, runTransaction } from './run_transaction.ts'
 
 type Admission =
@@ -18,6 +19,8 @@ const HTTP_STATUS = { PENDING: 201, DUPLICATE: 409, TRY_AGAIN_LATER: 503, ERROR:
 /** Half a minute on the main network, where a ledger takes five seconds. */
 const LEDGERS_TO_WAIT = 6
 const WAIT_MS = 30_000
+
+const BANNED_LEDGERS = 9
 
 /** Answers at once: https://developers.stellar.org/docs/data/apis/horizon/api-reference/resources/submit-async-transaction */
 export function submitAsync(node: StellarNode, body: string): { status: number; json: Json } {
@@ -69,6 +72,7 @@ function read(node: StellarNode, body: string): StellarTransaction {
 
 /** Whether stellar-core takes it into its queue, in which each account has one place. */
 export function admit({ chain }: Pick<StellarNode, 'chain'>, tx: StellarTransaction): Admission {
+  if (isBanned(chain, tx)) return { status: 'TRY_AGAIN_LATER' }
   const source = sourceOf(tx)
   const queued = chain.waiting.filter((waiting) => sourceOf(waiting) === source)
   if (queued.some(({ id }) => id === tx.id)) return { status: 'DUPLICATE' }
@@ -81,6 +85,16 @@ export function admit({ chain }: Pick<StellarNode, 'chain'>, tx: StellarTransact
   // A closed ledger, not the queue: what others have submitted is not there yet.
   const outcome = runTransaction(tx, draftOn(chain.view().state), place)
   return 'refused' in outcome ? { status: 'ERROR', refused: outcome.refused } : { status: 'PENDING' }
+}
+
+/**
+ * What a ledger has taken is told to come later, for nine ledgers, before anybody looks at it (stellar-core: `TransactionQueue::canAdd`
+ * and `removeApplied`, `TRANSACTION_QUEUE_BAN_LEDGERS`).
+ */
+function isBanned(chain: SimulatedChain<Stellar>, { id }: StellarTransaction): boolean {
+  const { head, find } = chain.view()
+  const found = find(id)
+  return found !== undefined && head.height - found.block.height < BANNED_LEDGERS
 }
 
 function sourceOf(tx: StellarTransaction): string {

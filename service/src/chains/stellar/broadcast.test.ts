@@ -51,6 +51,8 @@ test.each<[string, string, () => unknown, Script, TxStatus | (() => never)]>([
   ['accepted', 'it waits', status('PENDING'), {}, absent],
   ['accepted', 'it waits already', status('DUPLICATE'), {}, absent],
   ['unknown', 'another of ours waits', status('TRY_AGAIN_LATER'), {}, absent],
+  ['accepted', 'a ledger has just taken it', status('TRY_AGAIN_LATER'), {}, waiting],
+  ['unknown', 'nobody can say whether one has', status('TRY_AGAIN_LATER'), {}, silent],
   ['unknown', 'a word that nobody knows', status('NEW'), {}, absent],
   ['unknown', 'no answer', silent, {}, absent],
   ['unknown', 'an answer about another one', () => ({ tx_status: 'PENDING', hash: 'ab' }), {}, absent],

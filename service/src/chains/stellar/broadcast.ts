@@ -18,7 +18,7 @@ export type Sender = {
  * Told at once, not when a ledger closes:
  * https://developers.stellar.org/docs/data/apis/horizon/api-reference/resources/submit-async-transaction
  * An account has one transaction waiting: what comes meanwhile is told to come again, and nobody says whether these bytes
- * waited before.
+ * waited before. What a ledger has taken is told the same for nine ledgers (stellar-core, `TransactionQueue`), and so is what was dropped.
  */
 export async function broadcast(
   sender: Sender,
@@ -32,6 +32,8 @@ export async function broadcast(
       case 'PENDING':
       case 'DUPLICATE':
         return 'accepted'
+      case 'TRY_AGAIN_LATER':
+        return (await sender.lookup(txHash)).where === 'absent' ? 'unknown' : 'accepted'
       case 'ERROR':
         return await judge(sender, txHash, envelope, codeOf(said))
       default:
