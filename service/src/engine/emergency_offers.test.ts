@@ -77,7 +77,7 @@ function board(lockOffered: boolean, knowsEther = true, reserve = usdt(1_000_000
     isOffered: () => true,
     headHeight: () => 9,
     reserve: () => reserve,
-    setAside: (_, work) => work(),
+    setAside: (_settlement, _amount, work) => work(),
     payoutCost: ({ id }) => (id === BTC.id ? btc(1_000n) : null),
     costOf: ({ id }, cost) => (knowsEther ? amountOf(id, cost.units) : null),
     isLockOffered: (sinceMs) => lockOffered && sinceMs === 900_000,

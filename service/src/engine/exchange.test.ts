@@ -4,6 +4,7 @@ import type { Database } from '../db/database.ts'
 import { findOrder } from '../db/orders.ts'
 import { writeReserves } from '../db/reserves.ts'
 import { assert } from '../domain/assert.ts'
+import { assetOf } from '../domain/catalog/assets.ts'
 import { amountOf } from '../domain/money/amount.ts'
 import type { Order } from '../domain/orders/order.ts'
 import type { RateType } from '../domain/quotes/quote.ts'
@@ -61,6 +62,14 @@ function openMarket(prices: Prices = stage.world.prices, held = 50_000n * USDT) 
   const world = { ...stage.world, market }
   return {
     exchange: () => exchangeOrders(world),
+    /** While whatever is written down of an order is undone. */
+    exchangeInVain: () => {
+      const transaction: Database['transaction'] = async () => {
+        throw new Error('nothing of it can be written down')
+      }
+      return exchangeOrders({ ...world, db: { ...stage.db, transaction } })
+    },
+    reserve: () => market.reserve(assetOf('USDT:ERC20')).units / USDT,
     /** While `meanwhile` happens between what it has found out and what it tells. */
     exchangeLate: (meanwhile: () => Promise<unknown>) => {
       const transaction: Database['transaction'] = async (work) => {
@@ -224,6 +233,48 @@ test('orders that fail whatever is tried keep no other waiting', async () => {
   await exchange()
   expect(await areSettled([whole])).toEqual([true])
   expect(stage.logged.filter(({ message }) => message === 'an exchange failed')).toHaveLength(broken.length)
+})
+
+test('an order that cannot be settled rests for longer and longer, and its amount is set aside once', async () => {
+  const { exchangeInVain, look, refresh, reserve } = openMarket()
+  await look()
+  const { terms } = await paidOrder(20_000n * USDT)
+  const restMs = async () => {
+    const [row] = await stage.db.query<{ due: number }>(
+      'SELECT exchange_due_at_ms AS due FROM orders WHERE order_id = $1',
+      [terms.id],
+    )
+    return (row?.due ?? 0) - stage.world.clock.nowMs()
+  }
+  const rests: number[] = []
+  for (let tries = 0; tries < 8; tries += 1) {
+    await exchangeInVain()
+    expect(reserve()).toBe(30_000n)
+    rests.push(await restMs())
+    await later(rests.at(-1) ?? 0)
+    await refresh()
+  }
+  expect(rests.map((ms) => ms / 1_000)).toEqual([1, 1, 2, 4, 8, 16, 32, 60])
+})
+
+test('what cannot even be given up rests too, and keeps no other waiting', async () => {
+  const { exchange, exchangeInVain, look } = openMarket()
+  await look()
+  const broken = await paidOrder(50_000n * USDT + 1n)
+  await exchange()
+  await later(stage.world.policy.stallMs)
+  await look()
+  await exchangeInVain()
+  const whole = await paidOrder(100n * USDT)
+  await later(30_000)
+  await look()
+  await exchange()
+  expect(await areSettled([whole])).toEqual([true])
+  expect((await findOrder(stage.db, broken.terms.id))?.state.status, 'it rests').toBe('EXCHANGE')
+  await later(30_000)
+  await look()
+  await exchange()
+  expect((await findOrder(stage.db, broken.terms.id))?.state.status).toBe('EMERGENCY')
 })
 
 test('what waits for too long asks its customer, and the order tells since when', async () => {

@@ -13,6 +13,8 @@ import type { World } from './world.ts'
 
 const ORDERS_A_STEP = 50
 const TRY_AGAIN_MS = 1_000
+/** One that failed rests as long again as it has been in trouble, but not for longer. */
+const FAILED_REST_MAX_MS = 60_000
 
 /** Exchanges the orders whose deposits are deep enough. True: there may be more. */
 export async function exchangeOrders(world: World): Promise<boolean> {
@@ -21,13 +23,20 @@ export async function exchangeOrders(world: World): Promise<boolean> {
   return due.length === ORDERS_A_STEP
 }
 
-/** An order that fails whatever is tried is the first to be due each time: it waits like any other, and none waits behind it. */
+/**
+ * An order that fails whatever is tried would be the first to be due each time, and hold its amount: it rests for longer and longer,
+ * and none waits behind it.
+ */
 async function exchangeSafely(world: World, due: DueExchange): Promise<void> {
   try {
     await exchangeOrder(world, due)
   } catch (error) {
     world.log.error({ order: due.orderId, err: error }, 'an exchange failed')
-    await postpone(world, due, 'it failed')
+    const nowMs = world.clock.nowMs()
+    const troubleMs = nowMs - (due.troubleSinceMs ?? nowMs)
+    const restMs = Math.min(Math.max(troubleMs, TRY_AGAIN_MS), FAILED_REST_MAX_MS)
+    await postponeExchange(world.db, due.orderId, nowMs, nowMs + restMs)
+    if (isStalled(world, due)) await giveUpSafely(world, due)
   }
 }
 
@@ -42,8 +51,9 @@ async function exchangeOrder(world: World, due: DueExchange): Promise<void> {
   if (pays !== null && pays.units > world.market.reserve(assetOf(pays.asset)).units) {
     return postpone(world, due, `the reserve of ${order.terms.to} does not cover it`)
   }
-  const settle = () => apply(world, due.orderId, `priced:${due.sequence}`, { kind: 'ExchangePriced', quote })
-  await (pays === null ? settle() : world.market.setAside(pays, settle))
+  const factKey = `priced:${due.sequence}`
+  const settle = () => apply(world, due.orderId, factKey, { kind: 'ExchangePriced', quote })
+  await (pays === null ? settle() : world.market.setAside(`${due.orderId} ${factKey}`, pays, settle))
 }
 
 /**
@@ -65,13 +75,26 @@ function priceOrder(order: Order, board: MarketBoard): Outcome<Quote | null, Mar
 
 /** The order stays where it is and is tried again; after too long, a person decides (docs/api.md, Lifecycle). */
 async function postpone(world: World, due: DueExchange, why: string): Promise<void> {
-  const nowMs = world.clock.nowMs()
-  if (due.troubleSinceMs !== null && nowMs - due.troubleSinceMs >= world.policy.stallMs) {
-    const { orderId, sequence } = due
-    const fact: Fact = { kind: 'ExchangeStalled', payoutId: null, sequence }
-    await apply(world, orderId, `stalled:${sequence}`, fact)
-    return
-  }
+  if (isStalled(world, due)) return giveUp(world, due)
   if (due.troubleSinceMs === null) world.log.warn({ order: due.orderId, why }, 'an exchange has to wait')
+  const nowMs = world.clock.nowMs()
   await postponeExchange(world.db, due.orderId, nowMs, nowMs + TRY_AGAIN_MS)
+}
+
+function isStalled({ clock, policy }: World, { troubleSinceMs }: DueExchange): boolean {
+  return troubleSinceMs !== null && clock.nowMs() - troubleSinceMs >= policy.stallMs
+}
+
+async function giveUp(world: World, { orderId, sequence }: DueExchange): Promise<void> {
+  const fact: Fact = { kind: 'ExchangeStalled', payoutId: null, sequence }
+  await apply(world, orderId, `stalled:${sequence}`, fact)
+}
+
+/** Where nothing of an order can be written down, this cannot either: it rests. */
+async function giveUpSafely(world: World, due: DueExchange): Promise<void> {
+  try {
+    await giveUp(world, due)
+  } catch (error) {
+    world.log.error({ order: due.orderId, err: error }, 'an exchange that fails could not be given up')
+  }
 }

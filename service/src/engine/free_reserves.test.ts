@@ -55,7 +55,7 @@ test('coin that is sold out in quotes is still there for the gas of tokens', asy
 test('what is being settled is quoted to nobody', async () => {
   const { reserves, of } = await quoted({ 'ETH:ETH': 1_000n, 'USDT:ERC20': 100n })
   let during: (bigint | undefined)[] = []
-  await reserves.setAside(amountOf('ETH:ETH', 300n), async () => {
+  await reserves.setAside('an order', amountOf('ETH:ETH', 300n), async () => {
     during = [of('ETH:ETH'), reserves.get('ETH:ETH')?.spendable]
   })
   expect(during).toEqual([1_000n - 300n - 20n * COST, 700n])
@@ -107,7 +107,7 @@ test('what is being settled is taken off all figures but those that were begun a
   }
   expect(await spendableOf(1, 1)).toBe(1_000n)
   const work = Promise.withResolvers<void>()
-  const settled = reserves.setAside(amountOf('ETH:ETH', 300n), () => work.promise)
+  const settled = reserves.setAside('an order', amountOf('ETH:ETH', 300n), () => work.promise)
   expect(await spendableOf(2, 2), 'while it goes on').toBe(700n)
   await reserves.refresh(async () => {
     const read = told(3, 3)
@@ -127,6 +127,7 @@ test('what was not settled after all is free again at once, and nothing else wit
   const spendable = () => reserves.get('ETH:ETH')?.spendable
   const setAside = (units: bigint, isUndone: boolean) =>
     reserves.setAside(
+      `of ${units}`,
       amountOf('ETH:ETH', units),
       async () => {},
       () => isUndone,
@@ -135,7 +136,30 @@ test('what was not settled after all is free again at once, and nothing else wit
   expect(spendable()).toBe(700n)
   await setAside(200n, true)
   expect(spendable()).toBe(700n)
-  const failed = reserves.setAside(amountOf('ETH:ETH', 50n), () => Promise.reject(new Error('maybe settled')))
+  const failed = reserves.setAside('another', amountOf('ETH:ETH', 50n), () =>
+    Promise.reject(new Error('maybe settled')),
+  )
   await expect(failed).rejects.toThrow('maybe settled')
   expect(spendable(), 'nobody knows what became of it').toBe(650n)
+})
+
+test('what is tried again is set aside once, as much as the largest try, until no try of it counts any more', async () => {
+  const reserves = openFreeReserves()
+  const spendableOf = async (figure: number) => {
+    await reserves.refresh(async () => told(figure, figure))
+    return reserves.get('ETH:ETH')?.spendable
+  }
+  await spendableOf(1)
+  const tryToSettle = (settlement: string, units: bigint) =>
+    reserves
+      .setAside(settlement, amountOf('ETH:ETH', units), () => Promise.reject(new Error('maybe settled')))
+      .catch(() => {})
+  for (const units of [300n, 310n, 290n]) await tryToSettle('an order', units)
+  expect(reserves.get('ETH:ETH')?.spendable).toBe(690n)
+  await tryToSettle('another', 100n)
+  expect(reserves.get('ETH:ETH')?.spendable, 'two orders').toBe(590n)
+  expect(await spendableOf(2)).toBe(590n)
+  await tryToSettle('an order', 200n)
+  expect(await spendableOf(3), 'what only the last try holds').toBe(800n)
+  expect(await spendableOf(4)).toBe(1_000n)
 })

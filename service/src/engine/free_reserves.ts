@@ -17,6 +17,7 @@ export type FreeReserve = Reserve & {
 export type ReserveFigures = { readonly reserves: readonly Reserve[]; readonly lastDrawn: number }
 
 type SetAside = {
+  readonly settlement: string
   readonly amount: Amount
   hasEnded: boolean
   /** A number that was drawn last at some moment after it had ended; null until one was read. */
@@ -26,7 +27,8 @@ type SetAside = {
 /**
  * What of each reserve is free: the figures that were read last, less what this process is settling or has settled since
  * they were taken. They are some seconds old, and each of many orders that are settled meanwhile would see the whole of
- * them. What came of a settlement is not asked: one that failed holds its amount for a few seconds longer.
+ * them. What came of a settlement is not asked: one that failed holds its amount for a few seconds longer. Tried again meanwhile,
+ * it is still one settlement.
  */
 export function openFreeReserves() {
   let figures: ReadonlyMap<AssetId, Reserve> = new Map()
@@ -47,9 +49,7 @@ export function openFreeReserves() {
   }
 
   const freeOf = (figure: Reserve): FreeReserve => {
-    const held = setAsides.filter(({ amount }) => amount.asset === figure.asset)
-    const left = held.reduce((units, { amount }) => units - amount.units, figure.spendable)
-    const spendable = larger(left, 0n)
+    const spendable = larger(figure.spendable - heldOf(figure.asset, setAsides), 0n)
     return sameOr(free.get(figure.asset), { ...figure, spendable, quotable: quotableOf(figure, spendable) })
   }
 
@@ -67,13 +67,17 @@ export function openFreeReserves() {
       })
       free = new Map(reserves.map((figure) => [figure.asset, freeOf(figure)]))
     },
-    /** Begins at once: nobody sees the amount any more who looks before the first thing is awaited. */
+    /**
+     * Begins at once: nobody sees the amount any more who looks before the first thing is awaited. Of `settlement` at most one counts,
+     * however often it is tried: the largest amount of those tries is held.
+     */
     setAside: async <Result>(
+      settlement: string,
       amount: Amount,
       work: () => Promise<Result>,
       isUndone: (result: Result) => boolean = () => false,
     ): Promise<Result> => {
-      const begun: SetAside = { amount, hasEnded: false, drawnBy: null }
+      const begun: SetAside = { settlement, amount, hasEnded: false, drawnBy: null }
       setAsides.push(begun)
       const tell = () => {
         const figure = figures.get(amount.asset)
@@ -92,6 +96,13 @@ export function openFreeReserves() {
       }
     },
   }
+}
+
+function heldOf(asset: AssetId, setAsides: readonly SetAside[]): bigint {
+  const held = new Map<string, bigint>()
+  for (const { settlement, amount } of setAsides.filter((one) => one.amount.asset === asset))
+    held.set(settlement, larger(held.get(settlement) ?? 0n, amount.units))
+  return [...held.values()].reduce((sum, units) => sum + units, 0n)
 }
 
 /** The reserve that was known, as long as it is the same: so that what was made of it stands. */

@@ -40,9 +40,11 @@ export type MarketBoard = {
   reserve(asset: Asset): Amount
   /**
    * Settles something by `work`: from this moment on its amount is nobody else's to be promised in this process, until a later figure
-   * of the reserve has it in it, or at once where `isUndone` says that nothing of it was written down.
+   * of the reserve has it in it, or at once where `isUndone` says that nothing of it was written down. Tries of the same `settlement`,
+   * of which at most one counts, hold it once.
    */
   setAside<Result>(
+    settlement: string,
     amount: Amount,
     work: () => Promise<Result>,
     isUndone?: (result: Result) => boolean,

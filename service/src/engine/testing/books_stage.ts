@@ -174,7 +174,7 @@ function openWorld(
       headHeight: () => null,
       read: () => ({ ok: false, rejection: { code: 'MAINTENANCE', message: 'no market on the stage' } }),
       reserve: ({ id }) => amountOf(id, 10n ** 30n),
-      setAside: (_, work) => work(),
+      setAside: (_settlement, _amount, work) => work(),
       payoutCost: () => null,
       costOf: () => null,
     },
