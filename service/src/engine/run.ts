@@ -53,7 +53,8 @@ function startChainWatch(world: World, chain: Chain, holder: string): Loop {
     const lease = await keeper.hold()
     if (lease === null) return false
     const wallMs = world.clock.wallMs()
-    if (wallMs - checkedWallMs >= IDENTITY_REST_MS) {
+    // The distance: of a clock that was set back, nothing would be due until it has caught up.
+    if (Math.abs(wallMs - checkedWallMs) >= IDENTITY_REST_MS) {
       await checkIdentity(world, chain, lease)
       checkedWallMs = wallMs
     }
