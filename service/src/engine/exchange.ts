@@ -64,7 +64,7 @@ function priceOrder(order: Order, board: MarketBoard): Outcome<Quote | null, Mar
   const { from, to, rateType, feeShare } = order.terms
   if (rateType === 'fixed') {
     const rejection = whyNotOffered(board, assetOf(from), assetOf(to))
-    return rejection === null ? accept(promised(order)) : refuse(rejection)
+    return rejection === null ? accept(promised(order).pays) : refuse(rejection)
   }
   const market = board.read(assetOf(from), assetOf(to), rateType)
   if (!market.ok) return market

@@ -406,6 +406,28 @@ describe('what an exchange pays', () => {
     expect(reasonsOf(goOn(little, price))).toEqual(['UNDERPAID'])
   })
 
+  test('what came since counts before a customer is told that it is too little', () => {
+    const first = ASKED / 5_000n
+    const little = setScene({ toleranceBps: 9_999n }, mineUnits('d1', first), confirm('d1'))
+    const pricedWith = (units: bigint) => goOn(little, mineUnits('d2', units), confirm('d2'), price)
+    const whole = pricedWith(ASKED - first)
+    const { promises } = orderOf(whole).terms
+    expect(settled(whole)).toMatchObject({ received: { units: ASKED }, paid: promises })
+    expect(orderOf(whole)).toMatchObject({ state: { payoutId: `${orderOf(whole).terms.id}:1` } })
+    expect(orderOf(whole).deposits.map(({ role }) => role)).toEqual(['counted', 'counted'])
+    expect(settled(pricedWith(ASKED / 2n)).received.units).toBe(first + ASKED / 2n)
+    expect(reasonsOf(pricedWith(first)), 'still not worth a payout').toEqual(['UNDERPAID'])
+    expect(reasonsOf(pricedWith(ASKED * 2n))).toEqual(['OVERPAID'])
+  })
+
+  test('what came since and is not confirmed yet completes nothing, until it is', () => {
+    const first = ASKED / 5_000n
+    const little = setScene({ toleranceBps: 9_999n }, mineUnits('d1', first), confirm('d1'))
+    const asked = goOn(little, mineUnits('d2', ASKED - first), price)
+    expect(reasonsOf(asked)).toEqual(['UNDERPAID'])
+    expect(settled(goOn(asked, confirm('d2'), price)).received.units).toBe(ASKED)
+  })
+
   test('a float rate may fall by exactly what was agreed, and not by a unit more', () => {
     const { story, nowMs } = scenes.dueFloat
     const quote = priceNow(story)

@@ -36,12 +36,18 @@ export type Decision =
   | { readonly kind: 'refused'; readonly code: Refusal; readonly why: string }
 
 /** The exchange of all that was received happens: the books change sides, and the payout is due. */
-export function settle(order: Order, quote: Quote, nowMs: InstantMs): Decision {
+export function settle(
+  order: Order,
+  quote: Quote,
+  nowMs: InstantMs,
+  extraPostings: readonly Posting[] = [],
+): Decision {
   const { from: received, to: paid, rate, fee, networkFee } = quote
   const settlement = { received, paid, rate, fee, networkFee }
   const { next, payoutId } = nextOutflow(order)
   const state: OrderState = { status: 'EXCHANGE', settlement, payoutId }
-  return move(next, state, nowMs, ledger.exchanged(settlement), [{ kind: 'PlanPayout', payoutId }])
+  const postings = [...extraPostings, ...ledger.exchanged(settlement)]
+  return move(next, state, nowMs, postings, [{ kind: 'PlanPayout', payoutId }])
 }
 
 /** The order with a new outflow. What is not confirmed by now can no longer be part of what is paid out. */
@@ -96,7 +102,16 @@ export function toEmergency(
   nowMs: InstantMs,
   extraPostings: readonly Posting[] = [],
 ): Decision {
-  const { next, postings, effects } = takeBack(order)
+  return askAbout(takeBack(order), reasons, nowMs, extraPostings)
+}
+
+/** The same, of what was turned round already. */
+export function askAbout(
+  { next, postings, effects }: TakenBack,
+  reasons: readonly EmergencyReason[],
+  nowMs: InstantMs,
+  extraPostings: readonly Posting[] = [],
+): Decision {
   // What its deposits say is worked out of all of them, also those that count only from here on.
   const about = depositReasons(next)
   const others = about.length === 0 ? reasons : reasons.filter((reason) => !isAboutDeposits(reason))

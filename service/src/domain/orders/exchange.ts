@@ -1,8 +1,9 @@
+import type { Posting } from '../ledger/postings.ts'
 import { type Quote, quoteAtRate, WHOLE_BASIS_POINTS } from '../quotes/quote.ts'
 import type { InstantMs } from '../time.ts'
-import { type Decision, ignore, settle, toEmergency } from './decision.ts'
+import { type Decision, ignore, settle, takeBack, toEmergency } from './decision.ts'
 import type { Fact } from './facts.ts'
-import { type Order, type OrderTerms, received } from './order.ts'
+import { depositReasons, type Order, type OrderTerms, received } from './order.ts'
 
 /** Spec 3, EXCHANGE: fixed at the promised rate, float at the market's, unless that slipped too far. */
 export function onExchangePriced(
@@ -14,8 +15,8 @@ export function onExchangePriced(
   if (state.status !== 'EXCHANGE' || state.settlement !== null)
     return ignore('nothing is waiting to be exchanged')
   if (terms.rateType === 'fixed') {
-    const promise = promised(order)
-    return promise === null ? toEmergency(order, ['UNDERPAID'], nowMs) : settle(order, promise, nowMs)
+    const { exchanged, pays, postings } = promised(order)
+    return pays === null ? toEmergency(order, ['UNDERPAID'], nowMs) : settle(exchanged, pays, nowMs, postings)
   }
   if (quote !== null && quote.from.units !== received(order).units)
     return ignore('it was priced on another amount')
@@ -29,12 +30,31 @@ function hasSlipped({ asks, promises, slippage }: OrderTerms, { from, to }: Quot
   return to.units * asks.units * WHOLE_BASIS_POINTS < least
 }
 
+/** What a fixed order pays, of what it pays that, and what makes that so in the books. */
+type Promised = {
+  readonly exchanged: Order
+  readonly pays: Quote | null
+  readonly postings: readonly Posting[]
+}
+
+/**
+ * Where what came is too little to be paid out, what came since counts with it, as it does for whoever is asked: who has sent the rest
+ * is not told that it is too little. Null: it is too little all the same, or something else is wrong.
+ */
+export function promised(order: Order): Promised {
+  const pays = promisedForReceived(order)
+  if (pays !== null) return { exchanged: order, pays, postings: [] }
+  const { next, postings } = takeBack(order)
+  const isWhatWasAsked = depositReasons(next).length === 0
+  return { exchanged: next, pays: isWhatWasAsked ? promisedForReceived(next) : null, postings }
+}
+
 /**
  * A fixed order that received what it asked for pays exactly what it promised. Where the tolerance let a little less
  * through, the locked rate holds for what came: otherwise everybody would pay the least that is tolerated.
  * Null when what came is too little to be paid out.
  */
-export function promised(order: Order): Quote | null {
+function promisedForReceived(order: Order): Quote | null {
   const from = received(order)
   const { asks, promises: to, rate, fee, feeShare, networkFee } = order.terms
   return from.units < asks.units

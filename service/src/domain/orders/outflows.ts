@@ -4,7 +4,7 @@ import * as ledger from '../ledger/postings.ts'
 import { type Amount, amountOf } from '../money/amount.ts'
 import type { PayoutId } from '../payouts/intent.ts'
 import type { InstantMs } from '../time.ts'
-import { type Decision, ignore, move, nextOutflow, takeBack, toEmergency } from './decision.ts'
+import { askAbout, type Decision, ignore, move, nextOutflow, takeBack } from './decision.ts'
 import { openState } from './deposits.ts'
 import type { Fact } from './facts.ts'
 import { hasFailedAtCost, type Order, type OrderState, orphaned, received } from './order.ts'
@@ -79,8 +79,9 @@ export function onPayoutFailed(
   const charged = isCharged ? chargeFailure(order, cost) : order
   const isPaidFor = orphaned(order).units === 0n
   if (wouldPayNow && isPaidFor && !hasFailedAtCost(order)) return planAnew(charged, state, nowMs, spent)
-  const { next, postings, effects } = takeBack(charged)
-  if (received(next).units > 0n) return toEmergency(charged, [problem], nowMs, spent)
+  const takenBack = takeBack(charged)
+  const { next, postings, effects } = takenBack
+  if (received(next).units > 0n) return askAbout(takenBack, [problem], nowMs, spent)
   return move(next, openState(next), nowMs, [...spent, ...postings], effects)
 }
 
