@@ -84,6 +84,14 @@ export function countMails(
   )
 }
 
+/** When a mail server took a mail last; null: of none is that known any more. Those that it did not take since are gone through. */
+export async function readMailAcceptance(sql: Sql): Promise<{ readonly lastAtMs: InstantMs | null }> {
+  const [last] = await sql.query<{ over_at_ms: InstantMs }>(
+    `SELECT over_at_ms FROM mails WHERE state <> 'waiting' AND state = 'sent' ORDER BY over_at_ms DESC LIMIT 1`,
+  )
+  return { lastAtMs: last?.over_at_ms ?? null }
+}
+
 /** Powers of ten that make whole units of a currency out of ledger units. */
 const SCALES = [assets.map(({ id }) => id), assets.map(({ decimals }) => decimals)] as const
 const WHOLE = `JOIN unnest($1::text[], $2::int[]) AS s (asset, decimals) USING (asset)`

@@ -1,8 +1,9 @@
 import { Registry } from 'prom-client'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { systemClock } from '../clock.ts'
-import { countFreeAddresses, readUntoldOrders } from '../db/figures.ts'
-import { queueMail } from '../db/mails.ts'
+import { countFreeAddresses, readMailAcceptance, readUntoldOrders } from '../db/figures.ts'
+import { claimMails, noteMailSent, queueMail } from '../db/mails.ts'
+import { assert } from '../domain/assert.ts'
 import { reconcileChain } from './books/reconcile.ts'
 import { registerGauges } from './gauges.ts'
 import {
@@ -30,7 +31,10 @@ beforeAll(async () => {
   stage = await openBooksStage('gauges')
 })
 
-beforeEach(() => stage.reset())
+beforeEach(async () => {
+  await stage.reset()
+  await stage.empty('mails')
+})
 
 afterAll(() => stage?.stop())
 
@@ -78,17 +82,21 @@ function watched() {
   return { world: { ...stage.world, db }, asked, cut }
 }
 
-/** A mail, two webhooks, and one that arrived. */
-async function waitForReceivers(): Promise<void> {
-  await queueMail(stage.db, {
+function queue(eventKey: string): Promise<void> {
+  return queueMail(stage.db, {
     kind: 'security_notice',
     data: { what: 'Something.' },
-    eventKey: 'gauges',
+    eventKey,
     orderId: null,
     accountId: null,
     to: 'a@example.org',
     nowMs: stage.world.clock.nowMs(),
   })
+}
+
+/** A mail, two webhooks, and one that arrived. */
+async function waitForReceivers(): Promise<void> {
+  await queue('gauges')
   await stage.db.query(
     `INSERT INTO webhook_lines (bucket, order_id, receiver, account_id, url, host)
      SELECT bucket, order_id, 'callback', account_id, 'https://shop.example/', 'shop.example' FROM orders LIMIT 1`,
@@ -168,6 +176,30 @@ test('gauges tell orders, payouts, chains, reserves, prices and the ledger', asy
     expect(name).toMatch(/^cambist_[a-z_]+$/)
     expect(help.length).toBeGreaterThan(15)
   }
+})
+
+test('a mail that goes on being refused does not hide that others are accepted', async () => {
+  const registry = gauges(stage.world)
+  const read = async () => {
+    const values = await scrape(registry)
+    return [
+      values.get('cambist_mail_oldest_age_seconds{state="waiting"}'),
+      values.get('cambist_mail_accepted_age_seconds'),
+    ]
+  }
+  await queue('refused')
+  stage.advance(30_000)
+  expect(await read(), 'none was ever accepted').toEqual([30, undefined])
+  for (const eventKey of ['accepted', 'accepted later']) {
+    await queue(eventKey)
+    const time = { nowMs: stage.world.clock.nowMs(), wallMs: stage.world.clock.wallMs(), claimMs: 1 }
+    const { mails } = await claimMails(stage.db, time, 10)
+    const mail = mails.find((one) => one.eventKey === eventKey)
+    assert(mail !== undefined, 'it is due')
+    await noteMailSent(stage.db, mail, '250 OK', time.nowMs)
+    stage.advance(1_000)
+  }
+  expect(await read()).toEqual([32, 1])
 })
 
 test('a payout that lost its block is not finished', async () => {
@@ -307,4 +339,14 @@ test('how many orders are untold is counted without reading those that were told
   await stage.corrupt('VACUUM ANALYZE orders')
   expect(await stage.db.query('SELECT count(*) AS n FROM orders')).toEqual([{ n: 20001 }])
   expect(await pagesTouched(stage.db, readUntoldOrders)).toBeLessThan(20)
+})
+
+test('when a mail was accepted last is found without reading all that were', async () => {
+  await stage.corrupt(
+    `INSERT INTO mails (bucket, event_key, kind, to_address, data, message_id, state, queued_at_ms, due_at_ms, over_at_ms)
+     SELECT 0, n, 'security_notice', 'a@example.org', '{}', md5(n::text), 'sent', n, n, n FROM generate_series(1, 20000) AS n`,
+  )
+  await stage.corrupt('VACUUM ANALYZE mails')
+  expect(await readMailAcceptance(stage.db)).toEqual({ lastAtMs: 20_000 })
+  expect(await pagesTouched(stage.db, readMailAcceptance)).toBeLessThan(20)
 })

@@ -29,11 +29,11 @@ export function registerGauges(world: GaugeWorld, registry: Registry, priceAgeMs
       labelNames: [...labelNames],
       registers: [registry],
       async collect() {
-        this.reset()
         const now = await read()
-        if (now !== null) fill(now, (labels, value) => this.set({ ...labels }, value))
+        this.reset()
         // One without labels is 0 after a reset, and not absent.
-        else if (labelNames.length === 0) this.remove()
+        if (labelNames.length === 0) this.remove()
+        if (now !== null) fill(now, (labels, value) => this.set({ ...labels }, value))
       },
     })
   }
@@ -226,6 +226,14 @@ function registerMails(gauge: MakeGauge): void {
       set({ state: 'waiting' }, seconds(nowMs - oldest))
     },
   )
+  gauge(
+    'cambist_mail_accepted_age_seconds',
+    'Time since the mail server last accepted a mail; absent when it accepted none in the last 30 days.',
+    [],
+    ({ mailAcceptance: { lastAtMs }, nowMs }, set) => {
+      if (lastAtMs !== null) set({}, seconds(nowMs - lastAtMs))
+    },
+  )
 }
 
 function registerUntold(gauge: MakeGauge): void {
@@ -345,6 +353,7 @@ async function readLive({ db, clock }: GaugeWorld) {
     reserves: await figures.readReserveFigures(db),
     ledger: await figures.readLedgerFigures(db),
     mails: await figures.countMails(db),
+    mailAcceptance: await figures.readMailAcceptance(db),
     untold: await figures.readUntoldOrders(db),
     webhooks: await figures.readWaitingWebhooks(db),
     nowMs: clock.nowMs(),
