@@ -367,7 +367,7 @@ async function openSigner(
 ): Promise<Signer> {
   const { logger, clock } = options
   const record = await openSignerRecord(options, role, db, opened)
-  await warnOfUnrecorded(logger, db, record)
+  await warnOfUnrecorded(options, db, record)
   const { localSigner } = await import('./signer/local_signer.ts')
   const signer = localSigner({
     seed: role.seed,
@@ -400,12 +400,16 @@ async function openSignerRecord(
 }
 
 /** A record that is empty or of an earlier state makes room under the limits that there is not: whoever chose it hears of it. */
-async function warnOfUnrecorded(logger: Logger, db: Database, record: Database): Promise<void> {
-  const unrecorded = await findUnrecorded(db, record, chainIds)
+async function warnOfUnrecorded(
+  { logger, clock }: ServiceOptions,
+  db: Database,
+  record: Database,
+): Promise<void> {
+  const unrecorded = await findUnrecorded(db, record, clock.nowMs())
   if (unrecorded.length === 0) return
   logger.error(
     { count: unrecorded.length, payouts: unrecorded.slice(0, 10) },
-    "the signer's record does not know what it has signed for this database: it is empty, or of an earlier state. Its limits may count less than was spent, and it refuses higher fees for these payouts. If another is the right one, set SIGNER_DATABASE_URL to that",
+    "the signer's record does not know what it has signed for this database: it is empty, or of an earlier state. Its limits may count less than was spent, and it refuses higher fees for these payouts. If another is the right one, set SIGNER_DATABASE_URL to that. If it was lost and this one follows it, nothing is to be done: this is said at each start until those under way have ended and the others are two days old",
   )
 }
 

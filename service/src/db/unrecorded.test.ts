@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Order } from '../domain/orders/order.ts'
+import { HOUR_MS } from '../domain/time.ts'
 import {
   type BooksStage,
   confirmDeposit,
@@ -28,12 +29,18 @@ beforeEach(async () => {
 })
 afterAll(() => stage?.stop())
 
-const unrecorded = () => findUnrecorded(stage.db, stage.db, ['ETH', 'XRP'])
+const unrecorded = () => findUnrecorded(stage.db, stage.db, stage.world.clock.nowMs())
 
 async function sent(): Promise<{ order: Order; payoutId: string; txHash: string }> {
   const order = await placeOrder(stage, 'ETH:ETH', 'XRP:XRP', { asks: 10n ** 18n, promises: 10n ** 7n })
   await confirmDeposit(stage, order, await mineDeposit(stage, order, 10n ** 18n, 100))
-  return { order, ...(await sendPayout(stage, order)) }
+  const payout = await sendPayout(stage, order)
+  const draftedAtMs = stage.world.clock.nowMs()
+  await stage.corrupt('UPDATE attempts SET drafted_at_ms = $1 WHERE payout_id = $2', [
+    draftedAtMs,
+    payout.payoutId,
+  ])
+  return { order, ...payout }
 }
 
 async function record(payoutId: string, attempt = 1): Promise<void> {
@@ -67,13 +74,23 @@ test('what was drafted and not signed is not missed', async () => {
   expect(await unrecorded()).toEqual([payoutId])
 })
 
-test('what was mined is asked for chain by chain', async () => {
-  const last: string[] = []
-  for (let count = 0; count < 3; count += 1) {
-    const payout = await sent()
-    await confirmPayout(stage, payout.order, { ...payout, cost: 12n })
-    last.push(payout.payoutId)
-  }
-  expect(await findUnrecorded(stage.db, stage.db, ['ETH'])).toEqual([])
-  expect(await unrecorded()).toEqual(last.sort())
+test('what is mined is missed for two days, and by an empty record for ever', async () => {
+  const [paid, known] = [await sent(), await sent()]
+  await confirmPayout(stage, paid.order, { ...paid, cost: 12n })
+  await record(known.payoutId)
+  stage.advance(48 * HOUR_MS)
+  expect(await unrecorded(), 'what counts against a limit').toEqual([paid.payoutId])
+  stage.advance(1)
+  expect(await unrecorded()).toEqual([])
+  await stage.empty('signer.signed_transactions')
+  expect(await unrecorded(), 'nothing is known').toEqual([paid.payoutId, known.payoutId].sort())
+})
+
+test('what is under way is missed until it has ended', async () => {
+  const [known, leaving] = [await sent(), await sent()]
+  await record(known.payoutId)
+  stage.advance(1_000 * HOUR_MS)
+  expect(await unrecorded()).toEqual([leaving.payoutId])
+  await confirmPayout(stage, leaving.order, { ...leaving, cost: 12n })
+  expect(await unrecorded()).toEqual([])
 })

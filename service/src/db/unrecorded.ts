@@ -1,5 +1,6 @@
-import type { ChainId } from '../domain/catalog/networks.ts'
+import { chainIds } from '../domain/catalog/networks.ts'
 import type { PayoutId } from '../domain/payouts/intent.ts'
+import { HOUR_MS, type InstantMs } from '../domain/time.ts'
 import type { Sql } from './database.ts'
 import { UNBOOKED } from './outflows.ts'
 
@@ -8,26 +9,27 @@ const MINED_MAX = 100
 
 type Signed = { readonly payout_id: PayoutId; readonly attempt: number }
 
+/** What was signed counts against limits for a day, and may have been drafted a day before. */
+const COUNTED_MS = 48 * HOUR_MS
+
 /**
  * Outflows that the service has bytes for, and `record`, the signer's database, does not know: of those that are under way, and of the
- * ones mined last on each of `chains`. All others would take the longer the more there ever were.
+ * ones mined last on each chain. All others would take the longer the more there ever were. What is mined and counts against no limit
+ * any more is missed only by a record that knows nothing at all: one that was lost and begun anew is not complained of for ever.
  */
-export async function findUnrecorded(
-  service: Sql,
-  record: Sql,
-  chains: readonly ChainId[],
-): Promise<PayoutId[]> {
+export async function findUnrecorded(service: Sql, record: Sql, nowMs: InstantMs): Promise<PayoutId[]> {
+  const [begun] = await record.query('SELECT 1 AS one FROM signer.signed_transactions LIMIT 1')
   const signed = await service.query<Signed>(
-    `SELECT payout_id, attempt FROM attempts JOIN (
-       (SELECT bucket, payout_id FROM outflows WHERE state IN ${UNBOOKED} LIMIT $1)
-       UNION
-       SELECT bucket, payout_id FROM unnest($2::text[]) AS of_chain CROSS JOIN LATERAL (
+    `SELECT DISTINCT payout_id, attempt FROM attempts JOIN (
+       (SELECT bucket, payout_id, 0 AS from_ms FROM outflows WHERE state IN ${UNBOOKED} LIMIT $1)
+       UNION ALL
+       SELECT bucket, payout_id, $4::bigint FROM unnest($2::text[]) AS of_chain CROSS JOIN LATERAL (
          SELECT bucket, payout_id FROM outflows WHERE chain = of_chain AND mined_height IS NOT NULL
          ORDER BY mined_height DESC LIMIT $3
        ) AS mined
      ) AS looked_at USING (bucket, payout_id)
-     WHERE bytes IS NOT NULL`,
-    [LIVE_MAX, chains, MINED_MAX],
+     WHERE bytes IS NOT NULL AND drafted_at_ms >= from_ms`,
+    [LIVE_MAX, chainIds, MINED_MAX, begun === undefined ? 0 : nowMs - COUNTED_MS],
   )
   const unknown = await record.query<{ payout_id: PayoutId }>(
     `SELECT DISTINCT payout_id FROM unnest($1::text[], $2::smallint[]) AS asked (payout_id, attempt)
