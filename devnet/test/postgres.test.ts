@@ -55,6 +55,25 @@ test('a server left behind by a killed process is adopted', async () => {
   expect({ pid: server.pid, adopted: server.adopted, url: server.url }).toEqual({ ...said, adopted: true })
 })
 
+test('a server that is silent for seconds is adopted, and not started anew', async () => {
+  const { pid } = server
+  process.kill(pid, 'SIGSTOP')
+  const goesOn = setTimeout(() => process.kill(pid, 'SIGCONT'), 7_500)
+  server = await startPostgres({ dataDir }).finally(() => clearTimeout(goesOn))
+  expect(server).toMatchObject({ pid, adopted: true })
+})
+
+test('one that is silent for longer than it may be is started anew, with its rows', async () => {
+  const { pid } = server
+  process.kill(pid, 'SIGSTOP')
+  // Told to end, it does so once it goes on.
+  const goesOn = setTimeout(() => process.kill(pid, 'SIGCONT'), 4_000)
+  server = await startPostgres({ dataDir, hungAfterMs: 500 }).finally(() => clearTimeout(goesOn))
+  expect(server.adopted).toBe(false)
+  expect(server.pid).not.toBe(pid)
+  expect(await query(server.url, 'select answer from kept')).toEqual([{ answer: 42 }])
+})
+
 test('one left behind is stopped for whoever deletes the folder, and none is started for it', async () => {
   const { pid } = server
   await stopPostgresIn(dataDir)

@@ -30,6 +30,8 @@ export type PostgresOptions = {
   readonly dataDir: string
   readonly port?: number
   readonly log?: (line: string) => void
+  /** How long a server that is found running may answer nobody before it is taken for hung and started anew. */
+  readonly hungAfterMs?: number
   /** Called when there is nothing to do here for a while: others may use this process's time. */
   readonly onWaiting?: () => void
   /** On top of our own: a test that never asks what survives a crash need not wait for the disk. */
@@ -37,6 +39,9 @@ export type PostgresOptions = {
   /** A new cluster begins as a copy of what was made ahead under this name, or empty where nothing was. Asked only for a new one. */
   readonly template?: () => Promise<string>
 }
+
+/** On a busy machine, or while it recovers, a good one is silent for long; and to end it takes more time than to wait. */
+const HUNG_AFTER_MS = 30_000
 
 /** PostgreSQL's fast shutdown: open transactions are rolled back, the rest is on disk. */
 const POLITE = 'SIGINT'
@@ -57,7 +62,7 @@ export async function startPostgres(options: PostgresOptions): Promise<Postgres>
   mkdirSync(dataDir, { recursive: true })
   return withLock(join(dataDir, 'start.lock'), async () => {
     const place = preparePlace(dataDir, options.settings ?? {})
-    const running = await adopt(place)
+    const running = await adopt(place, options.hungAfterMs ?? HUNG_AFTER_MS)
     if (running !== undefined) return handle(place, running, true)
     if (!existsSync(join(place.cluster, 'PG_VERSION'))) {
       options.log?.('postgres: creating a new cluster')
@@ -144,14 +149,15 @@ async function startOnce(place: Place, port: number): Promise<NodeProcess> {
 }
 
 /** Adopts a live server of ours; one that lives but does not answer is stopped, so that it can be started. */
-async function adopt(place: Place): Promise<NodeProcess | undefined> {
+async function adopt(place: Place, hungAfterMs: number): Promise<NodeProcess | undefined> {
   const found = readPidFile(place)
   if (found === undefined || !isOurs(place, found.pid)) return undefined
   const identity = identify(found.pid)
   if (identity === undefined) return undefined
   const node = { ...identity, port: found.port }
   try {
-    await waitUntilReady(node, { ...place, command: ['postgres'] }, () => answers(place, node.port), 5_000)
+    const launched = { ...place, command: ['postgres'] }
+    await waitUntilReady(node, launched, () => answers(place, node.port), hungAfterMs)
     return node
   } catch {
     await stopProcess(node, 'SIGQUIT')
