@@ -37,7 +37,7 @@ async function holdingFor(owner: string, state: 1 | 2 = 1) {
   return { address: await holdingOf(owner, mint), account: account(TOKEN_PROGRAM, data) }
 }
 
-type Accounts = Readonly<Record<string, ReturnType<typeof account>>>
+type Accounts = Readonly<Record<string, ReturnType<typeof account> | null>>
 
 /** A node at which `prices` were paid of late where the reserve is written, slot by slot. */
 async function bidderAt(prices: readonly number[], cap = feeLamportsMax, more: Accounts = {}) {
@@ -150,6 +150,18 @@ test('whoever has no account yet is paid what makes one, or nothing', async () =
   expect(await bid(bidder, { ...anew, units: 890_880n })).toMatchObject({ ok: true })
   expect(await bid(bidder, { ...anew, units: 890_879n })).toMatchObject({
     rejection: { code: 'destination' },
+  })
+})
+
+test('a reserve without an account yet takes from a deposit address what makes one after the fee, or nothing', async () => {
+  const from = { key: { purpose: 'deposit', index: 3 } as const, address: payee }
+  const sweep = { ...coin, kind: 'sweep', address: reserve, from } as const
+  const bidder = await bidderAt([], feeLamportsMax, { [reserve]: null })
+  expect(await bid(bidder, { ...sweep, units: 895_880n })).toMatchObject({ ok: true })
+  for (const units of [890_880n, 895_879n])
+    expect(await bid(bidder, { ...sweep, units })).toMatchObject({ rejection: { code: 'destination' } })
+  expect(await bid(await bidderAt([]), { ...sweep, units: 890_880n }), 'it has one').toMatchObject({
+    ok: true,
   })
 })
 

@@ -72,12 +72,13 @@ async function coinProblem(
   const [payee = null, source = null] = accounts
   const stranger = strangerProblem(payee)
   if (stranger !== null) return stranger
-  if (payee === null && units < rents.account)
+  // What a deposit address holds is told to `draft`, and all of it goes: less its own fee, which leaves nothing behind.
+  const arriving = outflow.from === undefined ? units : units - feeLamports
+  if (payee === null && arriving < rents.account)
     return {
       code: 'destination',
       message: `the account is not there, and takes ${rents.account} lamports to be made`,
     }
-  // What a deposit address holds is told to `draft`, and all of it goes.
   if (outflow.from !== undefined) return null
   return shortage(source, units + feeLamports + rents.account)
 }
