@@ -1,43 +1,28 @@
 import type { ChainId } from '../domain/catalog/networks.ts'
+import type { BitcoinSettings } from './bitcoin/settings.ts'
 import type { Chain } from './chain.ts'
-import type { eos } from './eos/index.ts'
-import type { evm } from './evm/index.ts'
-import type { solana } from './solana/index.ts'
-import type { tron } from './tron/index.ts'
+import type { EosSettings } from './eos/settings.ts'
+import type { EvmSettings } from './evm/settings.ts'
+import type { SolanaSettings } from './solana/settings.ts'
+import type { StellarSettings } from './stellar/settings.ts'
+import type { TronSettings } from './tron/settings.ts'
+import type { XrpSettings } from './xrp/settings.ts'
 
 /** What every connector needs to be built: its node, its caps, and where payouts of account chains leave from. */
 type Settings = {
-  readonly BTC: {
-    readonly rpcUrl: string | null
-    readonly network: 'mainnet' | 'testnet' | 'regtest'
-    readonly milliSatPerVbMax: bigint
-    readonly feeSatoshiMax: bigint
-  }
-  readonly ETH: EvmChain
-  readonly BNB: EvmChain
-  readonly XRP: {
-    readonly rpcUrl: string | null
-    readonly networkId: number
-    readonly feeDropsMax: bigint
-  }
-  readonly XLM: {
-    readonly rpcUrl: string | null
-    readonly passphrase: string
-    readonly feeStroopsMax: bigint
-  }
-  readonly TRX: Omit<Parameters<typeof tron>[0], 'id' | 'rpcUrl' | 'timeoutMs' | 'reserveAddress'> & {
-    readonly rpcUrl: string | null
-  }
-  readonly EOS: Omit<Parameters<typeof eos>[0], 'id' | 'rpcUrl' | 'timeoutMs'> & {
-    readonly rpcUrl: string | null
-  }
-  readonly SOL: Omit<Parameters<typeof solana>[0], 'id' | 'rpcUrl' | 'timeoutMs' | 'reserveAddress'> & {
-    readonly rpcUrl: string | null
-  }
+  readonly BTC: Told<Omit<BitcoinSettings, 'milliSatPerVbFallback' | 'scanTimeoutMs'>>
+  readonly ETH: Told<EvmSettings>
+  readonly BNB: Told<EvmSettings>
+  readonly XRP: Told<XrpSettings>
+  readonly XLM: Told<Omit<StellarSettings, 'horizonUrl'>>
+  readonly TRX: Told<TronSettings>
+  readonly EOS: Told<EosSettings>
+  readonly SOL: Told<SolanaSettings>
   readonly nodeTimeoutMs: number
 }
 
-type EvmChain = Omit<Parameters<typeof evm>[0], 'id' | 'rpcUrl' | 'timeoutMs' | 'reserveAddress'> & {
+/** What of a connector's settings is told for it alone. */
+type Told<All> = Omit<All, 'id' | 'rpcUrl' | 'timeoutMs' | 'reserveAddress'> & {
   readonly rpcUrl: string | null
 }
 

@@ -1,26 +1,29 @@
 import { type AssetId, assets } from '../domain/catalog/assets.ts'
-import { type ChainId, chainIds } from '../domain/catalog/networks.ts'
+import {
+  type BitcoinNetwork,
+  bitcoinNetworkNames,
+  type ChainId,
+  chainIds,
+} from '../domain/catalog/networks.ts'
 import { powerOfTen } from '../domain/money/decimal.ts'
 import { eosName } from '../domain/payouts/eos_transfer.ts'
 import { type Environment, refuseHash, refuseUndecodable } from './environment.ts'
 import { isTestNetwork } from './test_networks.ts'
 import { contractVariable, EOS_MAIN, STELLAR_MAIN, type VariableName } from './variables.ts'
 
-const bitcoinNetworks = ['mainnet', 'testnet', 'regtest'] as const
-export type BitcoinNetwork = (typeof bitcoinNetworks)[number]
-
-export type BitcoinSettings = {
+type WithNode = {
   /** Null: this process has no node of the chain. Where it serves customers, the chain is then not offered. */
   readonly rpcUrl: string | null
+}
+
+type BitcoinSettings = WithNode & {
   readonly network: BitcoinNetwork
   readonly milliSatPerVbMax: bigint
   /** The most one transaction may pay its miner. */
   readonly feeSatoshiMax: bigint
 }
 
-export type EvmSettings = {
-  /** Null: this process has no node of the chain. Where it serves customers, the chain is then not offered. */
-  readonly rpcUrl: string | null
+type EvmSettings = WithNode & {
   readonly evmChainId: number
   readonly maxFeePerGasWeiMax: bigint
   readonly gasLimitMax: bigint
@@ -28,24 +31,19 @@ export type EvmSettings = {
   readonly tokens: Readonly<Partial<Record<AssetId, `0x${string}`>>>
 }
 
-export type XrpSettings = {
-  /** Null: this process has no node of the chain. Where it serves customers, the chain is then not offered. */
-  readonly rpcUrl: string | null
+type XrpSettings = WithNode & {
   /** 0 is the main network. */
   readonly networkId: number
   readonly feeDropsMax: bigint
 }
 
-export type StellarSettings = {
-  /** A Horizon. Null: as above. */
-  readonly rpcUrl: string | null
+/** Its node is a Horizon. */
+type StellarSettings = WithNode & {
   readonly passphrase: string
   readonly feeStroopsMax: bigint
 }
 
-export type TronSettings = {
-  /** Null: this process has no node of the chain. Where it serves customers, the chain is then not offered. */
-  readonly rpcUrl: string | null
+type TronSettings = WithNode & {
   /** Null: what is solid is told there as well. */
   readonly solidUrl: string | null
   readonly genesisBlockId: string
@@ -54,18 +52,14 @@ export type TronSettings = {
   readonly tokens: Readonly<Partial<Record<AssetId, string>>>
 }
 
-export type EosSettings = {
-  /** Null: this process has no node of the chain. Where it serves customers, the chain is then not offered. */
-  readonly rpcUrl: string | null
+type EosSettings = WithNode & {
   readonly chainId: string
   /** '' where EOS is not configured. */
   readonly account: string
   readonly publicKey: string
 }
 
-export type SolanaSettings = {
-  /** Null: this process has no node of the chain. Where it serves customers, the chain is then not offered. */
-  readonly rpcUrl: string | null
+type SolanaSettings = WithNode & {
   readonly genesisHash: string
   readonly feeLamportsMax: bigint
   /** Tokens that are offered on this chain, by their mints. */
@@ -90,7 +84,7 @@ export function readChains(from: Environment): ChainSettings {
   return {
     BTC: {
       rpcUrl: readNode(from, 'CAMBIST_BTC_URL'),
-      network: from.oneOf('CAMBIST_BTC_NETWORK', bitcoinNetworks),
+      network: from.oneOf('CAMBIST_BTC_NETWORK', bitcoinNetworkNames),
       milliSatPerVbMax: readCap(from, 'CAMBIST_BTC_FEE_CAP_SAT_PER_VB', 3, 10_000n),
       feeSatoshiMax: readCap(from, 'CAMBIST_BTC_FEE_CAP_TOTAL', 8, 1n),
     },

@@ -3,7 +3,8 @@ import { xAddressToClassicAddress } from 'ripple-address-codec'
 import { utils } from 'tronweb'
 import { bytesToHex } from 'viem'
 import { expect, test } from 'vitest'
-import { type BitcoinNetwork, deriveKeys } from './derivation.ts'
+import type { BitcoinNetwork } from '../domain/catalog/networks.ts'
+import { deriveKeys } from './derivation.ts'
 
 const aboutWords = `${'abandon '.repeat(11)}about`
 const about = mnemonicToSeedSync(aboutWords)

@@ -6,12 +6,10 @@ import { deriveAddress } from 'ripple-keypairs'
 import { publicKeyToAddress } from 'viem/accounts'
 import { bytesToHex } from 'viem/utils'
 import { assert } from '../domain/assert.ts'
-import type { AddressFamily } from '../domain/catalog/networks.ts'
+import type { AddressFamily, BitcoinNetwork } from '../domain/catalog/networks.ts'
 import type { KeyPath } from '../domain/payouts/intent.ts'
 import { tronAddressOf } from './addresses/tron_address.ts'
 import { deriveEd25519 } from './slip10.ts'
-
-export type BitcoinNetwork = 'mainnet' | 'testnet' | 'regtest'
 
 /** Address prefixes; regtest differs from testnet only in its bech32 word. */
 export const bitcoinNetworks = {

@@ -1,6 +1,5 @@
 import type { AssetId } from '../domain/catalog/assets.ts'
-import type { ChainId, chainFacts } from '../domain/catalog/networks.ts'
-import type { BitcoinNetwork } from './derivation.ts'
+import type { BitcoinNetwork, ChainId, chainFacts } from '../domain/catalog/networks.ts'
 import type { SpendLimit } from './signer.ts'
 
 type EvmChainId = {

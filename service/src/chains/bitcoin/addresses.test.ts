@@ -1,10 +1,9 @@
 import { Address, OutScript } from '@scure/btc-signer'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { bitcoinNetworkNames } from '../../domain/catalog/networks.ts'
 import { addressOfScript, type OutputKind, parseAddress, scriptBytes } from './addresses.ts'
-import { type BitcoinNetwork, networkFacts } from './settings.ts'
-
-const networks: readonly BitcoinNetwork[] = ['mainnet', 'testnet', 'regtest']
+import { networkFacts } from './settings.ts'
 
 describe('parseAddress', () => {
   test.each<[OutputKind, string]>([
@@ -41,7 +40,7 @@ describe('parseAddress', () => {
     'bc1zw508d6qejxtdg4y5r3zarvaryvaxxpcs',
     'bc1pfeessrawgf',
   ])('%s is refused', (text) => {
-    for (const network of networks) expect(parseAddress(network, text).ok).toBe(false)
+    for (const network of bitcoinNetworkNames) expect(parseAddress(network, text).ok).toBe(false)
   })
 
   test('no text makes it throw', () => {
@@ -62,7 +61,7 @@ test('what an output pays to is spelt as parseAddress spells it', () => {
     program(32).map((hash) => ({ type: 'wsh' as const, hash })),
   )
   fc.assert(
-    fc.property(fc.constantFrom(...networks), output, (network, paid) => {
+    fc.property(fc.constantFrom(...bitcoinNetworkNames), output, (network, paid) => {
       const script = OutScript.encode(paid)
       expect(script.length).toBe(scriptBytes[paid.type])
       const address = addressOfScript(network, script)

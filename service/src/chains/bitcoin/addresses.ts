@@ -1,6 +1,7 @@
 import { Address, utils } from '@scure/btc-signer'
+import type { BitcoinNetwork } from '../../domain/catalog/networks.ts'
 import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
-import { type BitcoinNetwork, networkFacts } from './settings.ts'
+import { networkFacts } from './settings.ts'
 
 /** Kinds of output that have an address people use. */
 export type OutputKind = 'pkh' | 'sh' | 'wpkh' | 'wsh' | 'tr'

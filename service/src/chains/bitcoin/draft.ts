@@ -1,11 +1,12 @@
 import { assert } from '../../domain/assert.ts'
+import type { BitcoinNetwork } from '../../domain/catalog/networks.ts'
 import { toChainUnits } from '../../domain/money/amount.ts'
 import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
 import type { BitcoinIntent, Coin, Intent, Outflow } from '../../domain/payouts/intent.ts'
 import type { DraftRejection, FeeBid, Funds } from '../chain.ts'
 import { type OutputKind, type ParsedAddress, parseAddress } from './addresses.ts'
 import { isWithinTotal, refuseAboveTotal, selectCoins, totalOf } from './coin_selection.ts'
-import type { BitcoinNetwork, BitcoinSettings } from './settings.ts'
+import type { BitcoinSettings } from './settings.ts'
 import { dustLimit, feeFor, highest, vbytesOf } from './sizes.ts'
 
 /** A replacement pays for its own relay on top of what it replaces (BIP-125 rule 4); the usual node asks 1 sat/vB. */

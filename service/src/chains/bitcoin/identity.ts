@@ -1,6 +1,7 @@
+import type { BitcoinNetwork } from '../../domain/catalog/networks.ts'
 import { integerIn, objectIn, textIn } from './replies.ts'
 import type { Rpc } from './rpc.ts'
-import { type BitcoinNetwork, networkFacts } from './settings.ts'
+import { networkFacts } from './settings.ts'
 
 /** The first Bitcoin Core that tells the fee of a mined transaction. */
 const NODE_VERSION_MIN = 250_000

@@ -1,7 +1,7 @@
+import type { BitcoinNetwork } from '../../domain/catalog/networks.ts'
 import type { FindOurs, Transfer } from '../chain.ts'
 import { textIn, textsIn } from './replies.ts'
 import { NoAnswer, type Rpc, type RpcCall } from './rpc.ts'
-import type { BitcoinNetwork } from './settings.ts'
 import { transfersToOurs } from './transfers.ts'
 import { parseTx, type WireTx } from './wire.ts'
 

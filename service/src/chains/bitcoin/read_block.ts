@@ -1,9 +1,9 @@
 import { assert } from '../../domain/assert.ts'
+import type { BitcoinNetwork } from '../../domain/catalog/networks.ts'
 import { SECOND_MS } from '../../domain/time.ts'
 import type { Block, BlockRef, FindOurs } from '../chain.ts'
 import { integerIn, objectIn, textIn } from './replies.ts'
 import { NoAnswer, type Rpc } from './rpc.ts'
-import type { BitcoinNetwork } from './settings.ts'
 import { transfersToOurs } from './transfers.ts'
 import { parseBlock, type WireBlock } from './wire.ts'
 

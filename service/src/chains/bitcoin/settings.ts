@@ -1,6 +1,5 @@
 import { NETWORK, TEST_NETWORK } from '@scure/btc-signer'
-
-export type BitcoinNetwork = 'mainnet' | 'testnet' | 'regtest'
+import type { BitcoinNetwork } from '../../domain/catalog/networks.ts'
 
 export type BitcoinSettings = {
   readonly id: 'BTC'

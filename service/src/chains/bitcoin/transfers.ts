@@ -1,6 +1,6 @@
+import type { BitcoinNetwork } from '../../domain/catalog/networks.ts'
 import type { FindOurs, Transfer } from '../chain.ts'
 import { addressOfScript } from './addresses.ts'
-import type { BitcoinNetwork } from './settings.ts'
 import type { WireTx } from './wire.ts'
 
 /**

@@ -45,6 +45,10 @@ export function tellsFinalOnly(chain: ChainId): boolean {
   return chainFacts[chain].confirmations === 1
 }
 
+/** Which Bitcoin: each writes its addresses its own way. */
+export const bitcoinNetworkNames = ['mainnet', 'testnet', 'regtest'] as const
+export type BitcoinNetwork = (typeof bitcoinNetworkNames)[number]
+
 export const chainIds = Object.keys(chainFacts) as readonly ChainId[]
 
 /** Network identifiers of the interface (spec 2.2) and the chain each lives on. */
