@@ -1,18 +1,11 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Chain } from '../../chains/chain.ts'
-import { insertAddresses } from '../../db/addresses.ts'
 import { accept } from '../../domain/outcome.ts'
 import { MINUTE_MS } from '../../domain/time.ts'
-import {
-  type BooksStage,
-  fundReserve,
-  lookAt,
-  openBooksStage,
-  RESERVE,
-  tell,
-} from '../testing/books_stage.ts'
+import { type BooksStage, lookAt, openBooksStage, tell } from '../testing/books_stage.ts'
 import { payingChain } from '../testing/paying_chain.ts'
-import { type PricedOrder, pricedOrder } from '../testing/priced_order.ts'
+import { type PaidOrder, pricedOrder } from '../testing/priced_order.ts'
+import { openReserve } from '../testing/sweeping.ts'
 import { worldWithSigner } from '../testing/willing_signer.ts'
 import { workPayouts } from './work.ts'
 
@@ -29,16 +22,13 @@ beforeAll(async () => {
 
 beforeEach(async () => {
   await stage.reset()
-  await insertAddresses(stage.db, 'evm', 'reserve', 0, [RESERVE])
-  await fundReserve(stage, 'ETH:ETH', 1_000n * ETHER)
+  await openReserve(stage)
 })
 
 afterAll(() => stage?.stop())
 
-const ETHER = 10n ** 18n
-
 /** Its deposit leaves the chain for good. */
-async function lose({ id, key }: PricedOrder): Promise<void> {
+async function lose({ id, key }: PaidOrder): Promise<void> {
   await tell(stage, id, `${key}:unmined`, { kind: 'DepositUnmined', key })
   await tell(stage, id, `${key}:vanished`, { kind: 'DepositVanished', key })
 }

@@ -19,8 +19,7 @@ import {
   writeAttempt,
 } from '../testing/books_stage.ts'
 import { nobodyElse } from '../testing/nobody_else.ts'
-import { worldWithSigner } from '../testing/willing_signer.ts'
-import type { SigningWorld } from '../world.ts'
+import { worldSigningNothing } from '../testing/willing_signer.ts'
 import { endExcluded } from './excluded.ts'
 import { giveUpWaiting } from './give_up.ts'
 import { orphanOutflows } from './orphan.ts'
@@ -48,10 +47,6 @@ afterAll(() => stage?.stop())
 
 const ETHER = 10n ** 18n
 const COIN = 100_000_000n
-
-function signingWorld(): SigningWorld {
-  return worldWithSigner(stage, { sign: () => Promise.reject(new Error('the signer was asked')) })
-}
 
 /** A chain that has proof, or none; `meanwhile` happens while it looks for it. */
 function chainWith(hasProof: boolean, meanwhile: () => Promise<void> = async () => {}): Chain {
@@ -128,7 +123,7 @@ async function claim(): Promise<(payoutId: string) => ClaimedOutflow> {
 
 async function takeBack(payoutId: string): Promise<string> {
   const stuck = (await claim())(payoutId)
-  await takeBackCoins(signingWorld(), stuck)
+  await takeBackCoins(worldSigningNothing(stage), stuck)
   return fillerIdOf(stuck)
 }
 
@@ -167,7 +162,7 @@ test('a payout ends, its planned filler with it, and its coins are free', async 
   const { payoutId } = await send()
   const filler = await takeBack(payoutId)
   expect(await stateOf(filler)).toBe('planned')
-  expect(await endExcluded(signingWorld(), chainWith(true), (await claim())(payoutId))).toBe(true)
+  expect(await endExcluded(worldSigningNothing(stage), chainWith(true), (await claim())(payoutId))).toBe(true)
   expect(await stateOf(payoutId)).toBe('failed')
   expect(await stateOf(filler)).toBe('cancelled')
   expect(await statusOfOrder()).toMatchObject({ status: 'EMERGENCY', reasons: ['NETWORK_PROBLEM'] })
@@ -176,7 +171,7 @@ test('a payout ends, its planned filler with it, and its coins are free', async 
 
 test('one that was drafted and never signed ends as well', async () => {
   const { payoutId } = await draft()
-  expect(await endExcluded(signingWorld(), chainWith(true), (await claim())(payoutId))).toBe(true)
+  expect(await endExcluded(worldSigningNothing(stage), chainWith(true), (await claim())(payoutId))).toBe(true)
   expect(await stateOf(payoutId)).toBe('cancelled')
   expect(await statusOfOrder()).toMatchObject({ status: 'EMERGENCY', reasons: ['NETWORK_PROBLEM'] })
   expect(await spenders()).toEqual({ gone: null, stands: null })
@@ -186,7 +181,7 @@ test('without proof it goes on waiting, and only its filler is planned', async (
   const { payoutId } = await send()
   const stuck = (await claim())(payoutId)
   const troubled = { ...stuck, troubleSinceMs: 0 }
-  await giveUpWaiting(signingWorld(), chainWith(false), troubled)
+  await giveUpWaiting(worldSigningNothing(stage), chainWith(false), troubled)
   expect(await stateOf(payoutId)).toBe('broadcast')
   expect(await stateOf(fillerIdOf(stuck))).toBe('planned')
   expect(await statusOfOrder()).toMatchObject({ status: 'WITHDRAW' })
@@ -196,7 +191,12 @@ test('without proof it goes on waiting, and only its filler is planned', async (
 test('of which the signer knows another transaction nothing is given up', async () => {
   const { payoutId } = await draft()
   const stuck = (await claim())(payoutId)
-  await giveUpWaiting(signingWorld(), chainWith(true), { ...stuck, troubleSinceMs: 0 }, 'conflict')
+  await giveUpWaiting(
+    worldSigningNothing(stage),
+    chainWith(true),
+    { ...stuck, troubleSinceMs: 0 },
+    'conflict',
+  )
   expect(await stateOf(payoutId)).toBe('planned')
   expect(await stateOf(fillerIdOf(stuck))).toBeUndefined()
   expect(await statusOfOrder()).toMatchObject({ status: 'EXCHANGE' })
@@ -207,9 +207,9 @@ test('before it has waited too long, and while the network has it, nobody is ask
   const stuck = (await claim())(payoutId)
   const asked = chainWith(true, () => Promise.reject(new Error('the chain was asked')))
   const nowMs = stage.world.clock.nowMs()
-  await giveUpWaiting(signingWorld(), asked, { ...stuck, troubleSinceMs: nowMs })
+  await giveUpWaiting(worldSigningNothing(stage), asked, { ...stuck, troubleSinceMs: nowMs })
   await stage.db.query("UPDATE attempts SET answer = 'accepted'")
-  await giveUpWaiting(signingWorld(), asked, { ...stuck, troubleSinceMs: 0 })
+  await giveUpWaiting(worldSigningNothing(stage), asked, { ...stuck, troubleSinceMs: 0 })
   expect(await stateOf(payoutId)).toBe('broadcast')
 })
 
@@ -220,7 +220,7 @@ test('one that was final and lost its block ends, stays owed, and gives back its
   const replaced = { kind: 'replaced', aboveHeight: 0 } as const
   await orphanOutflows(stage.world, 'BTC', replaced, 1, nobodyElse)
   expect(await stateOf(payoutId)).toBe('orphaned')
-  expect(await endExcluded(signingWorld(), chainWith(true), (await claim())(payoutId))).toBe(true)
+  expect(await endExcluded(worldSigningNothing(stage), chainWith(true), (await claim())(payoutId))).toBe(true)
   expect(await stateOf(payoutId)).toBe('failed')
   expect(await statusOfOrder()).toMatchObject({ status: 'DONE' })
   expect(await spenders()).toEqual({ gone: null, stands: null })
@@ -232,9 +232,9 @@ test('a filler that was sent ends with the payout that it stands in for, and not
   const filler = await takeBack(payoutId)
   await writeAttempt(stage, filler, 1, 'filler-tx')
   const claimed = await claim()
-  expect(await endExcluded(signingWorld(), chainWith(true), claimed(filler))).toBe(false)
+  expect(await endExcluded(worldSigningNothing(stage), chainWith(true), claimed(filler))).toBe(false)
   expect(await stateOf(filler)).toBe('broadcast')
-  expect(await endExcluded(signingWorld(), chainWith(true), claimed(payoutId))).toBe(true)
+  expect(await endExcluded(worldSigningNothing(stage), chainWith(true), claimed(payoutId))).toBe(true)
   expect([await stateOf(payoutId), await stateOf(filler)]).toEqual(['failed', 'failed'])
 })
 
@@ -242,7 +242,7 @@ test('a filler that outlived its payout ends by itself, and gives back the coins
   const { payoutId } = await send()
   const filler = await outlivingFiller(payoutId)
   await stage.db.query("UPDATE coins SET spent_by = $1 WHERE tx_hash = 'gone'", [filler])
-  expect(await endExcluded(signingWorld(), chainWith(true), (await claim())(filler))).toBe(true)
+  expect(await endExcluded(worldSigningNothing(stage), chainWith(true), (await claim())(filler))).toBe(true)
   expect(await stateOf(filler)).toBe('failed')
   expect(await spenders()).toEqual({ gone: null, stands: null })
   expect(stage.logged.filter(({ level }) => level === 'error')).toEqual([])
@@ -274,7 +274,7 @@ test.each([
   const filler: string = await takeBack(payoutId)
   const stuck = (await claim())(payoutId)
   const chain = chainWith(true, (): Promise<void> => meanwhile({ payoutId, filler }))
-  expect(await endExcluded(signingWorld(), chain, stuck)).toBe(false)
+  expect(await endExcluded(worldSigningNothing(stage), chain, stuck)).toBe(false)
   expect(await stateOf(payoutId)).not.toBe('failed')
   expect(await stateOf(filler)).not.toBe('cancelled')
   expect(await statusOfOrder()).toMatchObject({ status: 'WITHDRAW' })
@@ -287,11 +287,11 @@ test('a filler that ended because its payout was sent after all is planned again
   const { payoutId } = await send()
   const filler = await takeBack(payoutId)
   await stage.db.query("UPDATE attempts SET answer = 'accepted'")
-  expect(await checkFiller(signingWorld(), (await claim())(filler))).toBe('over')
+  expect(await checkFiller(worldSigningNothing(stage), (await claim())(filler))).toBe('over')
   expect(await stateOf(filler)).toBe('cancelled')
   await stage.db.query("UPDATE attempts SET answer = 'refused'")
   await takeBack(payoutId)
-  const check = async () => checkFiller(signingWorld(), (await claim())(filler))
+  const check = async () => checkFiller(worldSigningNothing(stage), (await claim())(filler))
   expect(await check(), 'it may still pass').toBe('waits')
   await stage.db.query("UPDATE outflows SET trouble = 'refused', trouble_since_ms = 1 WHERE payout_id = $1", [
     payoutId,
@@ -307,7 +307,7 @@ test('a filler that lost its block is sent again, although its payout, which it 
   await stage.db.query(answer, [payoutId, 'accepted'])
   // The network has forgotten it, and does not take it for what it bids.
   await stage.db.query(answer, [filler, 'refused'])
-  expect(await checkFiller(signingWorld(), (await claim())(filler))).toBe('needed')
+  expect(await checkFiller(worldSigningNothing(stage), (await claim())(filler))).toBe('needed')
 })
 
 test('a filler that ended because its payout was final is sent again when that has lost its block', async () => {
@@ -315,7 +315,7 @@ test('a filler that ended because its payout was final is sent again when that h
   const filler = await takeBack(payoutId)
   await writeAttempt(stage, filler, 1, 'filler-tx')
   await confirmPayout(stage, order, { payoutId, txHash, cost: 21n })
-  expect(await checkFiller(signingWorld(), (await claim())(filler))).toBe('over')
+  expect(await checkFiller(worldSigningNothing(stage), (await claim())(filler))).toBe('over')
   expect(await stateOf(filler)).toBe('failed')
   await stage.db.query("UPDATE outflows SET state = 'orphaned' WHERE payout_id = $1", [payoutId])
   // The network had both once, and has neither now.
@@ -323,7 +323,10 @@ test('a filler that ended because its payout was final is sent again when that h
   await takeBack(payoutId)
   expect(await stateOf(filler)).toBe('signed')
   await stage.db.query("UPDATE attempts SET answer = 'accepted' WHERE payout_id = $1", [payoutId])
-  expect(await checkFiller(signingWorld(), (await claim())(filler)), 'it has the payout again').toBe('waits')
+  expect(
+    await checkFiller(worldSigningNothing(stage), (await claim())(filler)),
+    'it has the payout again',
+  ).toBe('waits')
 })
 
 test('a dearer attempt of a filler takes back what its earlier one does, although there is more by now', async () => {
@@ -359,20 +362,20 @@ test.each([
       "UPDATE attempts SET answer = CASE WHEN payout_id = $1 THEN 'accepted' ELSE $2 END",
       [payoutId, answer],
     )
-    expect(await checkFiller(signingWorld(), (await claim())(filler))).toBe(what)
+    expect(await checkFiller(worldSigningNothing(stage), (await claim())(filler))).toBe(what)
   },
 )
 
 test('nobody plans a filler for what has ended', async () => {
   const { payoutId } = await send()
   const stuck = (await claim())(payoutId)
-  expect(await endExcluded(signingWorld(), chainWith(true), stuck)).toBe(true)
-  await takeBackCoins(signingWorld(), stuck)
+  expect(await endExcluded(worldSigningNothing(stage), chainWith(true), stuck)).toBe(true)
+  await takeBackCoins(worldSigningNothing(stage), stuck)
   expect(await stateOf(fillerIdOf(stuck))).toBeUndefined()
 })
 
 test('where payouts spend no coins there is nothing to ask', async () => {
   const { payoutId } = await send()
   const stuck = (await claim())(payoutId)
-  expect(await endExcluded(signingWorld(), stage.chain('BTC'), stuck)).toBe(false)
+  expect(await endExcluded(worldSigningNothing(stage), stage.chain('BTC'), stuck)).toBe(false)
 })

@@ -1,23 +1,14 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Chain, DraftRejection } from '../../chains/chain.ts'
-import { insertAddresses } from '../../db/addresses.ts'
 import { amountOf } from '../../domain/money/amount.ts'
 import { payoutIdOf } from '../../domain/orders/identifiers.ts'
 import type { Order } from '../../domain/orders/order.ts'
 import { accept, refuse } from '../../domain/outcome.ts'
 import type { Signer } from '../../signer/signer.ts'
-import {
-  type BooksStage,
-  confirmDeposit,
-  fundReserve,
-  lookAt,
-  mineDeposit,
-  openBooksStage,
-  placeOrder,
-  RESERVE,
-  tell,
-} from '../testing/books_stage.ts'
+import { type BooksStage, lookAt, openBooksStage, tell } from '../testing/books_stage.ts'
 import { payingChain } from '../testing/paying_chain.ts'
+import { paidOrder, pricedOrder } from '../testing/priced_order.ts'
+import { openReserve } from '../testing/sweeping.ts'
 import { worldWithSigner } from '../testing/willing_signer.ts'
 import type { SigningWorld } from '../world.ts'
 import { workPayouts } from './work.ts'
@@ -37,7 +28,6 @@ beforeEach(() => stage.reset())
 
 afterAll(() => stage?.stop())
 
-const ETHER = 10n ** 18n
 const MINUTE_MS = 60_000
 
 type LastSigned = Signer['lastSigned']
@@ -66,24 +56,15 @@ const knows =
 const silent: LastSigned = () => Promise.reject(new Error('no answer within 30000 ms'))
 const earlier: LastSigned = () => Promise.reject(new Error('a method is addresses, room or sign'))
 
-async function paidOrder(): Promise<Order> {
-  await insertAddresses(stage.db, 'evm', 'reserve', 0, [RESERVE])
-  await fundReserve(stage, 'ETH:ETH', 1_000n * ETHER)
-  const order = await placeOrder(stage, 'BTC:BTC', 'ETH:ETH', { asks: 1_000_000n, promises: ETHER })
-  await confirmDeposit(stage, order, await mineDeposit(stage, order, 1_000_000n, 100))
-  return order
-}
-
 /** Its payout is planned. */
-async function pricedOrder(): Promise<Order> {
-  const order = await paidOrder()
-  await tell(stage, order.terms.id, 'priced:1', { kind: 'ExchangePriced', quote: null })
-  return order
+async function coveredOrder(): Promise<Order> {
+  await openReserve(stage)
+  return (await pricedOrder(stage)).order
 }
 
 /** The deposit's block left the chain and is there again: what had been planned was cancelled, and another payout is planned. */
 async function pricedAgain(): Promise<Order> {
-  const order = await pricedOrder()
+  const order = await coveredOrder()
   await priceAgain(order)
   return order
 }
@@ -128,7 +109,7 @@ async function stateOf({ terms }: Order) {
 }
 
 test('what was never written down is given up when the signer has signed nothing of it', async () => {
-  const order = await pricedOrder()
+  const order = await coveredOrder()
   const { world, asked } = signingWorld(knows(0))
   await stalledFor(world)
   expect(await outflows()).toMatchObject([{ state: 'cancelled', status: 'EMERGENCY' }])
@@ -136,7 +117,7 @@ test('what was never written down is given up when the signer has signed nothing
 })
 
 test('what the signer has signed and nobody has written down here takes no nonce and is not given up', async () => {
-  const { terms } = await pricedOrder()
+  const { terms } = await coveredOrder()
   const { world } = signingWorld(knows(2))
   await stalledFor(world, payingChain(stage))
   const why = `the signer has signed attempt 2 of ${terms.id}:1, which was never drafted here: nothing is paid`
@@ -150,7 +131,7 @@ test.each([
   ['gives no answer', silent, 'no answer within 30000 ms'],
   ['does not know the question', earlier, 'a method is addresses, room or sign'],
 ])('while the signer %s nothing is given up, and later it is', async (_, lastSigned, why) => {
-  await pricedOrder()
+  await coveredOrder()
   await stalledFor(signingWorld(lastSigned).world)
   expect(await outflows()).toMatchObject([
     { state: 'planned', status: 'EXCHANGE', trouble: expect.stringContaining(why) },
@@ -169,7 +150,7 @@ test.each([
 ] as const)(
   'a payout whose destination cannot be paid any more, and whose signer %s, is %s',
   async (_, state, status, lastSigned) => {
-    await pricedOrder()
+    await coveredOrder()
     await stalledFor(signingWorld(lastSigned).world, refusing('destination'))
     expect(await outflows()).toMatchObject([{ state, status }])
     const told = stage.logged.filter(({ message }) => message === 'an outflow waits for somebody')
@@ -206,7 +187,7 @@ test('an outflow after one that was forgotten is not given up, because nothing m
 })
 
 test('a payout that was taken back while the signer was asked for it does not end the one after it', async () => {
-  const order = await pricedOrder()
+  const order = await coveredOrder()
   const { stallMs } = stage.world.policy
   const stalledAtMs = stage.world.clock.nowMs() + stallMs
   let isTakenBack = false
@@ -224,7 +205,7 @@ test('a payout that was taken back while the signer was asked for it does not en
 })
 
 test('a payout that the signer has signed a refund after takes no nonce, and the payouts behind it go out', async () => {
-  const [refunded, other] = [await pricedOrder(), await pricedOrder()]
+  const [refunded, other] = [await coveredOrder(), await coveredOrder()]
   const { world } = signingWorld(knows(0))
   const signer: Signer = {
     ...world.signer,
@@ -247,7 +228,8 @@ test('a payout that the signer has signed a refund after takes no nonce, and the
 })
 
 test('a refund that the signer has signed is not ended either', async () => {
-  const { terms } = await paidOrder()
+  await openReserve(stage)
+  const { terms } = (await paidOrder(stage)).order
   const [amount, networkFee] = [amountOf('BTC:BTC', 999_000n), amountOf('BTC:BTC', 1_000n)]
   await tell(stage, terms.id, 'stalled:3', { kind: 'ExchangeStalled', payoutId: null, sequence: 3 })
   const refund = { amount, networkFee, address: 'back' }
@@ -271,7 +253,7 @@ test.each([
 ] as const)(
   'of a draft that the signer %s the nonce %s filled',
   async (_, _is, fillers, lastSigned, times) => {
-    await pricedOrder()
+    await coveredOrder()
     await workFor(signingWorld(knows(0)).world, payingChain(stage), 1)
     await stalledFor(signingWorld(lastSigned).world, payingChain(stage))
     const planned = await stage.db.query("SELECT 1 FROM outflows WHERE kind = 'filler'")

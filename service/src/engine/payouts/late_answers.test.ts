@@ -9,17 +9,9 @@ import { assert } from '../../domain/assert.ts'
 import { amountOf } from '../../domain/money/amount.ts'
 import type { Order } from '../../domain/orders/order.ts'
 import { accept, refuse } from '../../domain/outcome.ts'
-import {
-  type BooksStage,
-  confirmDeposit,
-  fundReserve,
-  lookAt,
-  mineDeposit,
-  openBooksStage,
-  placeOrder,
-  tell,
-} from '../testing/books_stage.ts'
+import { type BooksStage, fundReserve, lookAt, openBooksStage } from '../testing/books_stage.ts'
 import { PAPER_FEES, payingChain } from '../testing/paying_chain.ts'
+import { pricedOrder } from '../testing/priced_order.ts'
 import { worldWithSigner } from '../testing/willing_signer.ts'
 import type { SigningWorld } from '../world.ts'
 import { workPayouts } from './work.ts'
@@ -52,13 +44,9 @@ function signingWorld(sign: Sign = signs): SigningWorld {
 }
 
 /** Its payout of one ether is planned. */
-async function pricedOrder(): Promise<Order> {
+async function fundedOrder(): Promise<Order> {
   await fundReserve(stage, 'ETH:ETH', 1_000n * ETHER)
-  const order = await placeOrder(stage, 'BTC:BTC', 'ETH:ETH', { asks: 1_000_000n, promises: ETHER })
-  await confirmDeposit(stage, order, await mineDeposit(stage, order, 1_000_000n, 100))
-  await lookAt(stage, 'BTC', 100)
-  await tell(stage, order.terms.id, 'priced:1', { kind: 'ExchangePriced', quote: null })
-  return order
+  return (await pricedOrder(stage)).order
 }
 
 async function statusOf({ terms }: Order): Promise<string | undefined> {
@@ -66,7 +54,7 @@ async function statusOf({ terms }: Order): Promise<string | undefined> {
 }
 
 test('"it cannot be paid" that comes when another worker has paid it changes nothing', async () => {
-  const order = await pricedOrder()
+  const order = await fundedOrder()
   const asked = Promise.withResolvers<void>()
   const answered = Promise.withResolvers<void>()
   const slow = payingChain(stage, {
@@ -89,14 +77,14 @@ test('"it cannot be paid" that comes when another worker has paid it changes not
 })
 
 test('"it cannot be paid" is a problem of the destination as long as nothing was written down', async () => {
-  const order = await pricedOrder()
+  const order = await fundedOrder()
   const refuses = async () => refuse({ code: 'destination', message: 'it reverts' } as const)
   await workPayouts(signingWorld(), payingChain(stage, { bid: refuses }))
   expect(await statusOf(order)).toBe('EMERGENCY')
 })
 
 test('nothing is written down on the word of a node that is in trouble: it may be of another network', async () => {
-  const order = await pricedOrder()
+  const order = await fundedOrder()
   await noteTrouble(stage.db, 'ETH', 'the Ethereum node is of chain 56', stage.world.clock.nowMs())
   await workPayouts(signingWorld(), payingChain(stage, { minedNonce: async () => 5_000 }))
   expect(await stage.db.query('SELECT 1 AS one FROM attempts')).toEqual([])
@@ -110,9 +98,9 @@ test('nothing is written down on the word of a node that is in trouble: it may b
 })
 
 test('what a payout that ends meanwhile has paid is not there for the next one', async () => {
-  const first = await pricedOrder()
+  const first = await fundedOrder()
   await workPayouts(signingWorld(), payingChain(stage))
-  const second = await pricedOrder()
+  const second = await fundedOrder()
   const block = { height: 100, hash: 'the block that paid it' }
   const cost = amountOf('ETH:ETH', 1n)
   const late = payingChain(stage, {
@@ -128,7 +116,7 @@ test('what a payout that ends meanwhile has paid is not there for the next one',
 })
 
 test('a node that takes longer for an answer than a claim lasts keeps no two workers from paying', async () => {
-  const order = await pricedOrder()
+  const order = await fundedOrder()
   const underWay: { readonly answer: () => void; readonly ended: Promise<unknown> }[] = []
   const begin = () => {
     const asked = Promise.withResolvers<void>()
@@ -168,7 +156,7 @@ const unable: readonly [string, Sign][] = [
 ]
 
 test.each(unable)('a higher fee that %s leaves the payment before it to its end', async (_, unsigned) => {
-  const order = await pricedOrder()
+  const order = await fundedOrder()
   const first = `tx-${order.terms.id}:1-1`
   const signer = signingWorld((intent, authority) =>
     intent.attempt === 1 ? signs(intent, authority) : unsigned(intent, authority),
@@ -201,7 +189,7 @@ test.each(unable)('a higher fee that %s leaves the payment before it to its end'
 })
 
 test('a node that is slow at each question keeps no payout from its first transaction, however many workers there are', async () => {
-  await pricedOrder()
+  await fundedOrder()
   const othersGot: unknown[] = []
   // Each answer alone comes in time for the claim, all of them together do not; another worker asks for work all the while.
   const slowly =
@@ -228,7 +216,7 @@ test('a node that is slow at each question keeps no payout from its first transa
 })
 
 test('a worker whose payout another one has drafted and had signed meanwhile calls nobody', async () => {
-  await pricedOrder()
+  await fundedOrder()
   const [chain, world] = [payingChain(stage), signingWorld()]
   let signed = 0
   const takenOver: SigningWorld = {
@@ -255,7 +243,7 @@ test('a worker whose payout another one has drafted and had signed meanwhile cal
 })
 
 test('a payout that is in a block is done, though its node never says whether it has taken it', async () => {
-  const order = await pricedOrder()
+  const order = await fundedOrder()
   const paid = `tx-${order.terms.id}:1-1`
   const sent: string[] = []
   const vague = payingChain(stage, {
@@ -309,7 +297,7 @@ const attemptAnswers = () =>
   stage.db.query("SELECT attempt, answer FROM attempts WHERE payout_id LIKE 'CB%' ORDER BY attempt")
 
 test('what its network takes once more, after it had forgotten and refused it, is with the network', async () => {
-  await pricedOrder()
+  await fundedOrder()
   const { node, chain } = forgetfulNode()
   await workFor(1, chain, signs)
   node.takes = false
@@ -321,7 +309,7 @@ test('what its network takes once more, after it had forgotten and refused it, i
 })
 
 test('of a payout that its network has forgotten, and refuses, no earlier attempt keeps it from being given up', async () => {
-  await pricedOrder()
+  await fundedOrder()
   const { node, chain } = forgetfulNode()
   const has: Chain = { ...chain, lookup: async () => ({ where: 'mempool' }) }
   await workFor(5, has, signs)
@@ -359,7 +347,7 @@ test('a chain that is ahead of a database that was restored says which nonce is 
 })
 
 test('bytes that are stored stay what they are', async () => {
-  const { terms } = await pricedOrder()
+  const { terms } = await fundedOrder()
   await workPayouts(signingWorld(), payingChain(stage))
   const stored = () => stage.db.query('SELECT tx_hash, bytes FROM attempts')
   const before = await stored()
@@ -368,7 +356,7 @@ test('bytes that are stored stay what they are', async () => {
 })
 
 test('a payout that is sent after all when a node is back is not replaced by what was planned to fill its nonce', async () => {
-  const order = await pricedOrder()
+  const order = await fundedOrder()
   const paying = payingChain(stage)
   const { node, chain } = forgetfulNode(async (outflow) =>
     node.isAway ? refuse({ code: 'network', message: 'nobody answers' } as const) : paying.bid(outflow),
@@ -400,7 +388,7 @@ test('a payout that is sent after all when a node is back is not replaced by wha
 })
 
 test('a filler that was drafted before the payout was sent after all leaves it half an hour when the network refuses it', async () => {
-  const order = await pricedOrder()
+  const order = await fundedOrder()
   const { node, chain } = forgetfulNode()
   node.isAway = true
   let signsFillers = false

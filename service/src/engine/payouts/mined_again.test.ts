@@ -18,8 +18,7 @@ import {
   writeAttempt,
 } from '../testing/books_stage.ts'
 import { nobodyElse } from '../testing/nobody_else.ts'
-import { worldWithSigner } from '../testing/willing_signer.ts'
-import type { SigningWorld } from '../world.ts'
+import { worldSigningNothing } from '../testing/willing_signer.ts'
 import { endExcluded } from './excluded.ts'
 import { followOutflow } from './follow.ts'
 import { orphanOutflows } from './orphan.ts'
@@ -61,10 +60,6 @@ const [a, b, c] = ['a', 'b', 'c'].map(
   }),
 ) as [Coin, Coin, Coin]
 
-function signingWorld(): SigningWorld {
-  return worldWithSigner(stage, { sign: () => Promise.reject(new Error('the signer was asked')) })
-}
-
 /** Another attempt of it is with the network. */
 async function attempt(payoutId: string, number: number, inputs: readonly Coin[]): Promise<void> {
   if (number > 1 || !payoutId.startsWith('CB'))
@@ -89,7 +84,7 @@ async function pay(inputs: readonly Coin[]): Promise<string> {
 /** Its filler, planned. */
 async function fill(payoutId: string): Promise<string> {
   const stuck = await outflow(payoutId)
-  await takeBackCoins(signingWorld(), stuck)
+  await takeBackCoins(worldSigningNothing(stage), stuck)
   return fillerIdOf(stuck)
 }
 
@@ -109,7 +104,7 @@ async function bury(payoutId: string, number: number, height: number): Promise<v
     ...stage.chain('BTC'),
     lookup: async (hash) => (hash === txHash ? found : { where: 'absent' }),
   }
-  expect(await followOutflow(signingWorld(), chain, await outflow(payoutId), attempts)).toEqual({
+  expect(await followOutflow(worldSigningNothing(stage), chain, await outflow(payoutId), attempts)).toEqual({
     kind: 'done',
   })
   expect(await stateOf(payoutId)).toBe('confirmed')
@@ -119,7 +114,7 @@ async function bury(payoutId: string, number: number, height: number): Promise<v
 async function leave(height: number): Promise<void> {
   const block = { height, hash: (await stage.chain('BTC').blockHash(height)) ?? '' }
   const lost = { kind: 'named', blocks: [block] } as const
-  await orphanOutflows(signingWorld(), 'BTC', lost, height, nobodyElse)
+  await orphanOutflows(worldSigningNothing(stage), 'BTC', lost, height, nobodyElse)
 }
 
 function unmine(coin: Coin): Promise<unknown> {
@@ -152,7 +147,7 @@ function chainWithoutProof(asked: number[]): Chain {
 
 async function isExcluded(payoutId: string, asked: number[] = []): Promise<boolean> {
   await stage.db.query("UPDATE attempts SET answer = 'refused' WHERE payout_id = $1", [payoutId])
-  return endExcluded(signingWorld(), chainWithoutProof(asked), await outflow(payoutId))
+  return endExcluded(worldSigningNothing(stage), chainWithoutProof(asked), await outflow(payoutId))
 }
 
 test('a coin that loses its block is given to nobody, and is still whose it was when it is mined again', async () => {

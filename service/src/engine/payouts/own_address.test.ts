@@ -17,8 +17,7 @@ import {
   placeOrder,
   tell,
 } from '../testing/books_stage.ts'
-import { worldWithSigner } from '../testing/willing_signer.ts'
-import type { SigningWorld } from '../world.ts'
+import { worldSigningNothing } from '../testing/willing_signer.ts'
 import { workPayouts } from './work.ts'
 
 /**
@@ -37,10 +36,6 @@ beforeEach(() => stage.reset())
 afterAll(() => stage?.stop())
 
 const ETHER = 10n ** 18n
-
-function signingWorld(): SigningWorld {
-  return worldWithSigner(stage, { sign: () => Promise.reject(new Error('the signer was asked')) })
-}
 
 /** The chain of an asset, and what it was asked to bid for. */
 function biddingFor(asset: AssetId) {
@@ -85,7 +80,7 @@ test.each(own)(
     await tell(stage, order.terms.id, 'priced:1', { kind: 'ExchangePriced', quote: null })
 
     const { chain, bids } = biddingFor(to)
-    await workPayouts(signingWorld(), chain)
+    await workPayouts(worldSigningNothing(stage), chain)
     expect(await stateOf(order)).toMatchObject({ status: 'EMERGENCY', reasons: ['DESTINATION_PROBLEM'] })
     expect(bids).toEqual([])
     expect(await stage.db.query('SELECT 1 FROM attempts')).toEqual([])
@@ -98,7 +93,7 @@ test('a refund to ourselves does not end the emergency, and the next one to the 
   await insertAddresses(stage.db, 'evm', 'reserve', 7, [destination])
   await insertAddresses(stage.db, 'bitcoin', 'change', 7, ['change-7'])
   await tell(stage, id, 'priced:1', { kind: 'ExchangePriced', quote: null })
-  await workPayouts(signingWorld(), biddingFor('ETH:ETH').chain)
+  await workPayouts(worldSigningNothing(stage), biddingFor('ETH:ETH').chain)
 
   const [amount, networkFee] = [amountOf('BTC:BTC', ETHER - 9n), amountOf('BTC:BTC', 9n)]
   const refundTo = (address: string) =>
@@ -109,12 +104,12 @@ test('a refund to ourselves does not end the emergency, and the next one to the 
     })
   const { chain, bids } = biddingFor('BTC:BTC')
   await refundTo('change-7')
-  await workPayouts(signingWorld(), chain)
+  await workPayouts(worldSigningNothing(stage), chain)
   expect(await stateOf(order)).toMatchObject({ status: 'EMERGENCY' })
   expect(bids).toEqual([])
 
   await refundTo('outside')
-  await workPayouts(signingWorld(), chain)
+  await workPayouts(worldSigningNothing(stage), chain)
   expect(await stateOf(order)).toMatchObject({ status: 'REFUND' })
   expect(bids).toEqual(['outside'])
 })
@@ -124,7 +119,7 @@ test('a payout to the deposit address of another order is a deposit there, and g
   await insertAddresses(stage.db, 'evm', 'deposit', 1_000_000, [order.terms.destination])
   await tell(stage, order.terms.id, 'priced:1', { kind: 'ExchangePriced', quote: null })
   const { chain, bids } = biddingFor('ETH:ETH')
-  await workPayouts(signingWorld(), chain)
+  await workPayouts(worldSigningNothing(stage), chain)
   expect(bids).toEqual([order.terms.destination])
 })
 
@@ -133,6 +128,6 @@ test('an address of ours in another family is a stranger there', async () => {
   await insertAddresses(stage.db, 'tron', 'reserve', 7, [order.terms.destination])
   await tell(stage, order.terms.id, 'priced:1', { kind: 'ExchangePriced', quote: null })
   const { chain, bids } = biddingFor('ETH:ETH')
-  await workPayouts(signingWorld(), chain)
+  await workPayouts(worldSigningNothing(stage), chain)
   expect(bids).toEqual([order.terms.destination])
 })

@@ -5,18 +5,9 @@ import { planOutflow } from '../../db/outflows.ts'
 import { assert } from '../../domain/assert.ts'
 import { accept, refuse } from '../../domain/outcome.ts'
 import { MINUTE_MS } from '../../domain/time.ts'
-import {
-  type BooksStage,
-  confirmDeposit,
-  fundReserve,
-  lookAt,
-  mineDeposit,
-  openBooksStage,
-  placeOrder,
-  RESERVE,
-  tell,
-} from '../testing/books_stage.ts'
+import { type BooksStage, fundReserve, lookAt, openBooksStage, RESERVE } from '../testing/books_stage.ts'
 import { PAPER_FEES, payingChain } from '../testing/paying_chain.ts'
+import { pricedOrder } from '../testing/priced_order.ts'
 import { worldWithSigner } from '../testing/willing_signer.ts'
 import type { SigningWorld } from '../world.ts'
 import { workPayouts } from './work.ts'
@@ -174,10 +165,7 @@ test.each([
   'a slow payout that the network %s %s a higher fee when %s',
   async (_, _is, _why, answer, code, count) => {
     await fundReserve(stage, 'ETH:ETH', 1_000n * ETHER)
-    const order = await placeOrder(stage, 'BTC:BTC', 'ETH:ETH', { asks: 1_000_000n, promises: ETHER })
-    await confirmDeposit(stage, order, await mineDeposit(stage, order, 1_000_000n, 100))
-    await lookAt(stage, 'BTC', 100)
-    await tell(stage, order.terms.id, 'priced:1', { kind: 'ExchangePriced', quote: null })
+    const { order } = await pricedOrder(stage)
     const asked: string[] = []
     let isPayable = true
     const chain = payingChain(stage, {

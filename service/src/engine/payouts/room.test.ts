@@ -1,20 +1,11 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { insertAddresses } from '../../db/addresses.ts'
 import { assert } from '../../domain/assert.ts'
 import { accept, refuse } from '../../domain/outcome.ts'
 import type { Room } from '../../signer/signer.ts'
-import {
-  type BooksStage,
-  confirmDeposit,
-  fundReserve,
-  lookAt,
-  mineDeposit,
-  openBooksStage,
-  placeOrder,
-  RESERVE,
-  tell,
-} from '../testing/books_stage.ts'
+import { type BooksStage, lookAt, openBooksStage } from '../testing/books_stage.ts'
 import { payingChain } from '../testing/paying_chain.ts'
+import { pricedOrder } from '../testing/priced_order.ts'
+import { openReserve } from '../testing/sweeping.ts'
 import type { SigningWorld } from '../world.ts'
 import { workPayouts } from './work.ts'
 
@@ -60,14 +51,8 @@ function limited(room: Room) {
 }
 
 async function planPayouts(count: number) {
-  await insertAddresses(stage.db, 'evm', 'reserve', 0, [RESERVE])
-  await fundReserve(stage, 'ETH:ETH', 1_000n * ETHER)
-  for (let made = 0; made < count; made += 1) {
-    const order = await placeOrder(stage, 'BTC:BTC', 'ETH:ETH', { asks: 1_000_000n, promises: ETHER })
-    await confirmDeposit(stage, order, await mineDeposit(stage, order, 1_000_000n, 100))
-    await tell(stage, order.terms.id, 'priced:1', { kind: 'ExchangePriced', quote: null })
-  }
-  await lookAt(stage, 'BTC', 100)
+  await openReserve(stage)
+  for (let made = 0; made < count; made += 1) await pricedOrder(stage)
 }
 
 async function outflows() {

@@ -1,17 +1,10 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { insertAddresses } from '../../db/addresses.ts'
 import { accept, refuse } from '../../domain/outcome.ts'
 import { MINUTE_MS } from '../../domain/time.ts'
-import {
-  type BooksStage,
-  fundReserve,
-  lookAt,
-  openBooksStage,
-  RESERVE,
-  tell,
-} from '../testing/books_stage.ts'
+import { type BooksStage, lookAt, openBooksStage, tell } from '../testing/books_stage.ts'
 import { PAPER_FEES, payingChain } from '../testing/paying_chain.ts'
 import { pricedOrder } from '../testing/priced_order.ts'
+import { openReserve } from '../testing/sweeping.ts'
 import { worldWithSigner } from '../testing/willing_signer.ts'
 import type { SigningWorld } from '../world.ts'
 import { workPayouts } from './work.ts'
@@ -31,8 +24,6 @@ beforeEach(() => stage.reset())
 
 afterAll(() => stage?.stop())
 
-const ETHER = 10n ** 18n
-
 /** It signs while `isThere` says so. */
 function signingWorld(isThere: () => boolean, signed: string[] = []): SigningWorld {
   return worldWithSigner(stage, {
@@ -48,8 +39,7 @@ function signingWorld(isThere: () => boolean, signed: string[] = []): SigningWor
 
 /** Its payout is planned, and the reserve covers it. */
 async function coveredOrder() {
-  await insertAddresses(stage.db, 'evm', 'reserve', 0, [RESERVE])
-  await fundReserve(stage, 'ETH:ETH', 1_000n * ETHER)
+  await openReserve(stage)
   return pricedOrder(stage)
 }
 

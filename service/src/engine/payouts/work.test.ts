@@ -21,8 +21,7 @@ import {
   writeAttempt,
 } from '../testing/books_stage.ts'
 import { nobodyElse } from '../testing/nobody_else.ts'
-import { worldWithSigner } from '../testing/willing_signer.ts'
-import type { SigningWorld } from '../world.ts'
+import { worldSigningNothing } from '../testing/willing_signer.ts'
 import { workPayouts } from './work.ts'
 
 /**
@@ -40,11 +39,6 @@ beforeEach(() => stage.reset())
 afterAll(() => stage?.stop())
 
 const ETHER = 10n ** 18n
-
-/** Signing and drafting would throw on a paper chain and show as another trouble than the one expected. */
-function signingWorld(): SigningWorld {
-  return worldWithSigner(stage, { sign: () => Promise.reject(new Error('the signer was asked')) })
-}
 
 function place() {
   return placeOrder(stage, 'ETH:ETH', 'USDT:ERC20', { asks: ETHER, promises: 100n * ETHER })
@@ -70,7 +64,7 @@ test('while outflows are stopped nothing is drafted, and what is on its way is f
   for (let look = 0; look < 3; look += 1) await reconcileChain(stage.world, eth, { guard: nobodyElse })
   eth.mined(txHash, 100, 0n)
   eth.setHead(112)
-  const world = signingWorld()
+  const world = worldSigningNothing(stage)
   await workPayouts(world, eth)
   expect((await states()).get(sent.terms.id)).toMatchObject({ state: 'confirmed' })
   expect((await states()).get(planned.terms.id)).toEqual({
@@ -101,7 +95,7 @@ test.each([
   // The node that is asked for the payout is on another branch than the one that is asked for the block.
   const state = async (chain: Chain) => {
     stage.advance(60_000)
-    await workPayouts(signingWorld(), chain)
+    await workPayouts(worldSigningNothing(stage), chain)
     return (await stage.db.query('SELECT state, trouble FROM outflows'))[0]
   }
   expect(await state({ ...eth, blockHash: async () => 'another' })).toEqual({
@@ -122,7 +116,7 @@ test('a payout is over when its network says that its block is final, and not be
   const stateWith = async (finalHeight: number) => {
     stage.advance(60_000)
     await lookAt(stage, 'ETH', 25 + finalHeight)
-    await workPayouts(signingWorld(), { ...eth, finalHeight: async () => finalHeight })
+    await workPayouts(worldSigningNothing(stage), { ...eth, finalHeight: async () => finalHeight })
     return (await stage.db.query('SELECT state FROM outflows'))[0]
   }
   expect(await stateWith(99)).toEqual({ state: 'broadcast' })
@@ -142,7 +136,7 @@ test.each([
     const eth = stage.chain('ETH')
     eth.mined(txHash, 100, 21_000n, false, fault)
     eth.setHead(112)
-    await workPayouts(signingWorld(), eth)
+    await workPayouts(worldSigningNothing(stage), eth)
     const [row] = await stage.db.query(
       `SELECT emergency_reasons AS reasons, failed_payouts_cost, (
        SELECT sum(units) FROM journal WHERE owner = $1 AND debit = 'network_costs' AND asset = 'ETH:ETH') AS booked
@@ -161,7 +155,7 @@ test('a payout that failed by what happened meanwhile is made anew, and pays', a
   const eth = stage.chain('ETH')
   eth.mined(txHash, 100, 21_000n, false, 'nobodys')
   eth.setHead(112)
-  await workPayouts(signingWorld(), eth)
+  await workPayouts(worldSigningNothing(stage), eth)
   const outflows = await stage.db.query(
     'SELECT payout_id, state, units, mined_cost FROM outflows ORDER BY payout_id',
   )
@@ -184,7 +178,7 @@ test('payouts whose deposits are on a chain that does not answer hold up no othe
   stage.advance(6_000)
   await lookAt(stage, 'ETH', 100)
 
-  await workPayouts(signingWorld(), eth)
+  await workPayouts(worldSigningNothing(stage), eth)
   const troubles = await stage.db.query<{ from_asset: string; trouble: string }>(
     'SELECT from_asset, trouble FROM outflows JOIN orders USING (bucket, order_id)',
   )
@@ -210,7 +204,7 @@ test.each([
     await lookAt(stage, source, 100 + deep)
     Object.assign(stage.chain(source), { blockHash: async () => null })
 
-    await workPayouts(signingWorld(), stage.chain('ETH'))
+    await workPayouts(worldSigningNothing(stage), stage.chain('ETH'))
     const [outflow] = await stage.db.query<{ trouble: string }>('SELECT trouble FROM outflows')
     expect(outflow?.trouble).toContain(then === 'waits' ? 'is not in the chain' : 'only looked at')
   },
@@ -225,7 +219,7 @@ test('nothing leaves for a deposit of a chain that was reorganised deeply until 
   const troubleAt = async (height: number) => {
     stage.advance(10_000)
     await lookAt(stage, 'ETH', height)
-    await workPayouts(signingWorld(), stage.chain('ETH'))
+    await workPayouts(worldSigningNothing(stage), stage.chain('ETH'))
     return (await stage.db.query('SELECT trouble FROM outflows'))[0]?.trouble
   }
   expect(await troubleAt(111)).toContain('ETH was reorganised deeply')
@@ -256,7 +250,7 @@ test('a block is asked for once before a payout leaves, however many deposits it
   }
   Object.assign(btc, { blockHash: counting })
 
-  await workPayouts(signingWorld(), stage.chain('ETH'))
+  await workPayouts(worldSigningNothing(stage), stage.chain('ETH'))
   const [outflow] = await stage.db.query<{ trouble: string }>('SELECT trouble FROM outflows')
   expect(outflow?.trouble).toContain('only looked at')
   expect(asked).toEqual([100])
@@ -273,12 +267,12 @@ test('what is given back of a deposit that is larger than was asked waits until 
   const readTrouble = async () => (await stage.db.query('SELECT kind, state, trouble FROM outflows'))[0]
   for (const height of [102, 104]) {
     await lookAt(stage, 'BTC', height)
-    await workPayouts(signingWorld(), btc)
+    await workPayouts(worldSigningNothing(stage), btc)
     expect(await readTrouble()).toEqual({ kind: 'refund', state: 'planned', trouble: null })
     stage.advance(10_000)
   }
   await lookAt(stage, 'BTC', 105)
-  await workPayouts(signingWorld(), btc)
+  await workPayouts(worldSigningNothing(stage), btc)
   expect(await readTrouble()).toMatchObject({ trouble: expect.stringContaining('only looked at') })
 })
 
@@ -290,7 +284,7 @@ test('of more outflows than one step takes, each has its turn, whatever becomes 
     const { payoutId } = await sendPayout(stage, order)
     await stage.db.query('UPDATE outflows SET nonce = $2 WHERE payout_id = $1', [payoutId, made])
   }
-  const world = signingWorld()
+  const world = worldSigningNothing(stage)
   for (let step = 0; step < 4; step += 1) {
     // Longer than any outflow rests: those that were looked at are due again.
     stage.advance(60_000)
@@ -315,7 +309,7 @@ test('an outflow of which the node cannot say whether it is over holds up nobody
   }
   for (const passed of [0, 31 * 60_000, 60_000]) {
     stage.advance(passed)
-    await workPayouts(signingWorld(), timed)
+    await workPayouts(worldSigningNothing(stage), timed)
     const held = await stage.db.query('SELECT payout_id FROM outflows WHERE claimed_until_wall_ms > 0')
     expect(held, 'each is let go').toEqual([])
   }
@@ -335,7 +329,7 @@ test('what a node answers holds up nobody, also where PostgreSQL keeps no such t
     ...stage.chain('ETH'),
     lookup: () => Promise.reject(new Error('HTTP 502 \u001f\ufffd\b\0\0')),
   }
-  await workPayouts(signingWorld(), garbled)
+  await workPayouts(worldSigningNothing(stage), garbled)
   const kept = await stage.db.query('SELECT DISTINCT claimed_until_wall_ms, trouble FROM outflows')
   expect(kept).toEqual([{ claimed_until_wall_ms: 0, trouble: 'Error: HTTP 502 \u001f\ufffd\b' }])
 })
@@ -365,10 +359,10 @@ test('a filler that ended because its payout was final is sent again when that h
      WHERE kind = 'payout' AND nonce = 0`,
   )
   for (let step = 0; step < 2; step += 1) {
-    await workPayouts(signingWorld(), eth)
+    await workPayouts(worldSigningNothing(stage), eth)
     stage.advance(31 * 60_000)
   }
-  await workPayouts(signingWorld(), eth)
+  await workPayouts(worldSigningNothing(stage), eth)
   const fences = await stage.db.query(
     'SELECT kind, nonce, claim_fence::int AS claims, state FROM outflows ORDER BY nonce, kind',
   )
@@ -409,14 +403,14 @@ test.each(['signed', 'broadcast'])(
     const eth: Chain = { ...stage.chain('ETH'), broadcast: async () => 'refused', minedNonce: async () => 8 }
 
     stage.advance(60_000)
-    await workPayouts(signingWorld(), eth)
+    await workPayouts(worldSigningNothing(stage), eth)
     expect(await stateOfFiller(), 'the block may yet be lost, and the filler mined').toBe(state)
 
     minePayout(stage, order, { txHash, height: 100, units: 100n * ETHER, cost: 21_000n })
     await lookAt(stage, 'ETH', 112)
     await confirmPayout(stage, order, { payoutId, txHash, cost: 21_000n, height: 100 })
     stage.advance(60_000)
-    await workPayouts(signingWorld(), eth)
+    await workPayouts(worldSigningNothing(stage), eth)
     expect(await stateOfFiller()).toBe('failed')
   },
 )

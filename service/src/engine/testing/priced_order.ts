@@ -1,13 +1,21 @@
+import type { Order } from '../../domain/orders/order.ts'
 import { type BooksStage, confirmDeposit, lookAt, mineDeposit, placeOrder, tell } from './books_stage.ts'
 
-export type PricedOrder = { readonly id: string; readonly key: string }
+/** `key` is that of its deposit. */
+export type PaidOrder = { readonly order: Order; readonly id: string; readonly key: string }
 
-/** An order of a hundredth of a bitcoin for one ether, whose deposit is final and whose payout is planned; `key` is that of the deposit. */
-export async function pricedOrder(stage: BooksStage): Promise<PricedOrder> {
+/** An order of a hundredth of a bitcoin for one ether, whose deposit is final. */
+export async function paidOrder(stage: BooksStage): Promise<PaidOrder> {
   const order = await placeOrder(stage, 'BTC:BTC', 'ETH:ETH', { asks: 1_000_000n, promises: 10n ** 18n })
   const key = await mineDeposit(stage, order, 1_000_000n, 100)
   await confirmDeposit(stage, order, key)
-  await tell(stage, order.terms.id, 'priced:1', { kind: 'ExchangePriced', quote: null })
+  return { order, id: order.terms.id, key }
+}
+
+/** The same, whose payout is planned. */
+export async function pricedOrder(stage: BooksStage): Promise<PaidOrder> {
+  const paid = await paidOrder(stage)
+  await tell(stage, paid.id, 'priced:1', { kind: 'ExchangePriced', quote: null })
   await lookAt(stage, 'BTC', 100)
-  return { id: order.terms.id, key }
+  return paid
 }

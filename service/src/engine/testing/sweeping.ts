@@ -12,7 +12,7 @@ import {
 
 const ETHER = 10n ** 18n
 
-/** A reserve on Ethereum that can bring gas: 1,000 ether. */
+/** A reserve on Ethereum that can pay and bring gas: 1,000 ether. */
 export async function openReserve(stage: BooksStage): Promise<void> {
   await insertAddresses(stage.db, 'evm', 'reserve', 0, [RESERVE])
   await fundReserve(stage, 'ETH:ETH', 1_000n * ETHER)

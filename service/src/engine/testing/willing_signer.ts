@@ -20,3 +20,8 @@ export function willingSigner(parts: Partial<Signer> = {}): Signer {
 export function worldWithSigner({ world }: BooksStage, parts: Partial<Signer> = {}): SigningWorld {
   return { ...world, seal: () => 'seal', signer: willingSigner(parts) }
 }
+
+/** The same, where nothing is to be signed: were it asked, that would show as trouble of what it was asked for. */
+export function worldSigningNothing(stage: BooksStage): SigningWorld {
+  return worldWithSigner(stage, { sign: () => Promise.reject(new Error('the signer was asked')) })
+}
