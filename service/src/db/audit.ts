@@ -6,6 +6,7 @@ import type { DepositRole, OrderStatus } from '../domain/orders/order.ts'
 import type { OutflowKind, PayoutId } from '../domain/payouts/intent.ts'
 import type { Sql } from './database.ts'
 import type { HouseDepositKind } from './house_deposits.ts'
+import type { OrderRow } from './order_row.ts'
 import type { OutflowState } from './outflows.ts'
 
 /** Everything about one order that must fit together. Units are ledger units. */
@@ -79,7 +80,7 @@ export type AuditedOutflow = {
 
 /** The orders of a bucket and all that belongs to them, as they are at the moment of the transaction. */
 export async function readAuditedOrders(tx: Sql, bucket: number): Promise<AuditedOrder[]> {
-  const orders = await tx.query<OrderRow>(
+  const orders = await tx.query<AuditedRow>(
     `SELECT order_id, status, sequence, from_asset, to_asset, settled_received, settled_paid, settled_fee,
        settled_network_fee, refund_units, refund_network_fee, payout_id, payout_tx_hash
      FROM orders WHERE bucket = $1 ORDER BY order_id`,
@@ -115,21 +116,22 @@ export async function readAuditedOrders(tx: Sql, bucket: number): Promise<Audite
   }))
 }
 
-type OrderRow = {
-  order_id: string
-  status: OrderStatus
-  sequence: number
-  from_asset: AssetId
-  to_asset: AssetId
-  settled_received: bigint | null
-  settled_paid: bigint | null
-  settled_fee: bigint | null
-  settled_network_fee: bigint | null
-  refund_units: bigint | null
-  refund_network_fee: bigint | null
-  payout_id: string | null
-  payout_tx_hash: string | null
-}
+type AuditedRow = Pick<
+  OrderRow,
+  | 'order_id'
+  | 'status'
+  | 'sequence'
+  | 'from_asset'
+  | 'to_asset'
+  | 'settled_received'
+  | 'settled_paid'
+  | 'settled_fee'
+  | 'settled_network_fee'
+  | 'refund_units'
+  | 'refund_network_fee'
+  | 'payout_id'
+  | 'payout_tx_hash'
+>
 
 function groupBy<Item>(items: readonly Item[], keyOf: (item: Item) => string): Map<string, Item[]> {
   const groups = new Map<string, Item[]>()
