@@ -1,10 +1,13 @@
+import { assert } from '../../src/domain/assert.ts'
 import { type Asset, type AssetId, assetOf } from '../../src/domain/catalog/assets.ts'
 import { type ChainId, chainFacts } from '../../src/domain/catalog/networks.ts'
 import { amountOf, fromChainUnits, parseAmount } from '../../src/domain/money/amount.ts'
 import type { OrderStatus } from '../../src/domain/orders/order.ts'
+import type { OrderView } from '../../src/engine/desks/desk.ts'
 import type { SimulatedNodes } from './chains/simulated_chains.ts'
 import { refundPlace, type Wanted } from './customers.ts'
 import type { Ground } from './ground.ts'
+import type { RequiredDepth } from './required_depth.ts'
 import type { Witness } from './witness.ts'
 
 /**
@@ -14,14 +17,19 @@ import type { Witness } from './witness.ts'
 export async function findBrokenPromises(
   rows: Ground['rows'],
   nodes: SimulatedNodes,
-  { depths, problems }: Witness,
+  { depths, problems, requiredDepth }: Witness,
   wanted: readonly Wanted[],
 ): Promise<string[]> {
+  const depthAsked = (orderId: string, chain: ChainId) => {
+    const shown = clientOf(wanted, orderId)?.order
+    return shown == null ? chainFacts[chain].confirmations : depthOf(shown, requiredDepth)
+  }
   return [
     ...problems,
     ...(await findWrongPayments(rows, nodes, wanted)),
     ...(await findBrokenRates(rows, wanted)),
-    ...(await findHastyCredits(rows, depths)),
+    ...(await findHastyCredits(rows, depths, depthAsked)),
+    ...findWrongDepths(wanted, requiredDepth),
   ]
 }
 
@@ -125,17 +133,44 @@ type Credit = {
   readonly chain: ChainId
 }
 
-/** What is required is what the chain asks for, whatever the order says. */
-async function findHastyCredits(rows: Ground['rows'], depths: Witness['depths']): Promise<string[]> {
+/** What is required is what the chain asks for so much, whatever the order says. */
+async function findHastyCredits(
+  rows: Ground['rows'],
+  depths: Witness['depths'],
+  depthAsked: (orderId: string, chain: ChainId) => number,
+): Promise<string[]> {
   const credits = await rows<Credit>(
     `SELECT order_id, fact_key, split_part(fact_key, ':', 1) AS chain FROM facts
      WHERE kind = 'DepositConfirmed' AND outcome = 'changed'`,
   )
   return credits.flatMap(({ order_id, fact_key, chain }) => {
-    const required = chainFacts[chain].confirmations
+    const required = depthAsked(order_id, chain)
     const depth = depths.get(fact_key) ?? 0
     return depth >= required
       ? []
       : [`nothing is credited before it is deep: ${order_id} by ${fact_key}, ${depth} of ${required} deep`]
   })
+}
+
+/** Whoever waits is told for how many blocks. */
+function findWrongDepths(wanted: readonly Wanted[], requiredDepth: RequiredDepth): string[] {
+  return wanted.flatMap(({ order }) => {
+    if (order === null) return []
+    const { order_id, deposit_required_confirmations: shown } = order
+    const required = depthOf(order, requiredDepth)
+    return shown === required
+      ? []
+      : [`how long it takes is shown: ${order_id} shows ${shown} confirmations and waits for ${required}`]
+  })
+}
+
+/** Of what an order asks for. */
+function depthOf(
+  { deposit_currency, deposit_network, deposit_amount }: OrderView,
+  requiredDepth: RequiredDepth,
+): number {
+  const asset = `${deposit_currency}:${deposit_network}` as AssetId
+  const asked = parseAmount(assetOf(asset), deposit_amount)
+  assert(asked.ok, `${deposit_amount} is an amount`)
+  return requiredDepth(asset, asked.value.units)
 }

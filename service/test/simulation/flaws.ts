@@ -40,6 +40,10 @@ export const flaws = {
   'asks of every deposit one block': () => ({
     database: (db) => changing(db, /"required_confirmations":\d+/g, '"required_confirmations":1'),
   }),
+  'asks of a large deposit no more blocks than of a small one': () => ({
+    database: (db) => changing(db, /"required_confirmations":6/g, '"required_confirmations":3'),
+  }),
+  'pays for more than was asked as soon as for what was asked': withoutDepthForMore,
   'pays somebody else': () => ({
     desk: (desk) => ({
       ...desk,
@@ -160,6 +164,10 @@ export const signs: Readonly<Record<FlawName, RegExp>> = {
   'signs again before the time of the first attempt is over': MONEY_GONE,
   'takes a payout for final in its first block': /^nothing is final before it is deep: /,
   'asks of every deposit one block': /^nothing is credited before it is deep: /,
+  'asks of a large deposit no more blocks than of a small one':
+    /^nothing is credited before it is deep: \S+ by BTC:\S+, [345] of 6 deep$/,
+  'pays for more than was asked as soon as for what was asked':
+    /^nothing leaves before all of it is deep: \S+ for BTC:\S+, [345] of 6 deep$/,
   'pays somebody else': /^nothing is paid twice or wrongly: \S+ is DONE: /,
   'refunds to where nobody asked for it':
     /^nothing is paid twice or wrongly: \S+ is REFUNDED, refunded elsewhere/,
@@ -191,6 +199,10 @@ const about: Readonly<Partial<Record<FlawName, (profile: Profile) => boolean>>> 
     beginsWith === 'exchanged' && processes > 1 && races > 0,
   'pays without another look at the block': ({ beginsWith }) => beginsWith === 'orphaned',
   'signs again before the time of the first attempt is over': isOverDated,
+  'asks of a large deposit no more blocks than of a small one': (profile) =>
+    hasLarge(profile) && ['confirmed', 'exchanged'].includes(profile.beginsWith),
+  'pays for more than was asked as soon as for what was asked': (profile) =>
+    hasLarge(profile) && ['unsigned', 'overtaken', 'sent'].includes(profile.beginsWith),
   'pays without the tag': isOverDated,
   "pays with another's tag": isOverDated,
   'refunds without the tag': isOverDated,
@@ -203,10 +215,16 @@ function isOverDated({ chains }: Profile): boolean {
   return chains.some(isDated)
 }
 
+function hasLarge({ chains, orders, largeBtc }: Profile): boolean {
+  return chains.includes('BTC') && orders > 1 && largeBtc === '0.1'
+}
+
 /** A little before one that catches it, where that is rare all the same: not all before has to be gone through. */
 const nearby: Readonly<Partial<Record<FlawName, number>>> = {
   'signs anew and sends before it stores': 60,
   'signs again before the time of the first attempt is over': 1_666,
+  'asks of a large deposit no more blocks than of a small one': 230,
+  'pays for more than was asked as soon as for what was asked': 220,
 }
 
 /** The first so many schedules that are about what the flaw is in. */
@@ -395,7 +413,26 @@ function withoutPatience(): Flaw {
   }
 }
 
-type OrderRow = { readonly deposits?: readonly object[] | null }
+type OrderRow = {
+  readonly deposits?: readonly object[] | null
+  readonly from_asset?: string
+}
+
+/** In the engine's eyes, when it is about to pay, so much was asked for that all of it has been deep for long. */
+function withoutDepthForMore(): Flaw {
+  const ask = (row: OrderRow) =>
+    row.deposits && row.from_asset === 'BTC:BTC' ? { ...row, asks: 10n ** 9n } : row
+  return {
+    // Outside of transactions: whoever changes an order reads it as it is.
+    database: (db) => ({
+      ...db,
+      query: async (text, values) => {
+        const rows = await db.query<never>(text, values)
+        return text.includes(' AS deposits FROM ') ? (rows.map(ask) as never[]) : rows
+      },
+    }),
+  }
+}
 
 /** In the engine's eyes deposits are so old that nothing takes them back, which is when it does not look. */
 function withoutLook(): Flaw {

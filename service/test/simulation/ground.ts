@@ -186,6 +186,7 @@ async function bookReserves(db: Database, reserve: Ground['reserve']): Promise<v
     log: quietLog,
     sweeps: false,
     watched,
+    largeBtc: '1',
   })
   const looks = [...world.chains.values()].map((chain) => async (holder: string) => {
     const lease = await leaseKeeper(world, `watch:${chain.id}`, holder).hold()

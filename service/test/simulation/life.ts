@@ -48,11 +48,11 @@ export class Life {
 
   constructor(name: string, parts: LifeParts) {
     this.name = name
-    const { db, clock, prices, log, signer, sweeps, watched } = parts
+    const { db, clock, prices, log, signer, sweeps, watched, largeBtc } = parts
     const connected = connectSimulated(parts.lines, async (chain) => parts.reserveOf(chain))
     const chains = new Map([...connected].map(([id, chain]) => [id, parts.bendChain(chain)]))
     const seal = (terms: Parameters<SigningWorld['seal']>[0]) => makeSeal(sealKey, terms)
-    const world = openWorld({ db, clock, chains, prices, log, sweeps, watched })
+    const world = openWorld({ db, clock, chains, prices, log, sweeps, watched, largeBtc })
     this.world = { ...world, market: parts.bendMarket(world.market), signer, seal }
     const { randomDigits, randomId } = parts
     this.desk = parts.bendDesk(openDesk({ ...this.world, tokenOf, randomDigits, randomId }))
@@ -82,6 +82,8 @@ export type LifeParts = {
   readonly reserveOf: (chain: ChainId) => string
   readonly watched: readonly Watched[]
   readonly sweeps: boolean
+  /** From so much on a deposit on Bitcoin is large. */
+  readonly largeBtc: string
   readonly randomDigits: (count: number) => string
   readonly randomId: () => string
 }

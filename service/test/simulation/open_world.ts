@@ -21,6 +21,8 @@ export function openWorld(parts: {
   readonly log: Log
   readonly sweeps: boolean
   readonly watched: readonly ChainId[]
+  /** From so much on a deposit on Bitcoin is large. */
+  readonly largeBtc: string
 }): World {
   const chains = new Map(
     [...parts.chains]
@@ -29,7 +31,8 @@ export function openWorld(parts: {
   )
   const sweepCostMultiple = parts.sweeps ? defaultPolicy.sweepCostMultiple : 0n
   // One thing at a time in each loop: what goes on at the same moment is for the scheduler to say.
-  const policy = { ...defaultPolicy, poolSize: 4, atOnce: 1, sweepCostMultiple }
+  const largeDeposits = { BTC: parts.largeBtc }
+  const policy = { ...defaultPolicy, largeDeposits, poolSize: 4, atOnce: 1, sweepCostMultiple }
   const assets = new Set([...chains.values()].flatMap((chain) => chain.assets))
   const market = marketBoard({ ...parts, policy, assets })
   // Nothing rests here: the scheduler says who looks next, and nobody hears the bell.

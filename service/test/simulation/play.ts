@@ -17,6 +17,7 @@ import { Life, type LifeParts, type Step, type Topic } from './life.ts'
 import { type Outside, reachDatabase, reachNodes, reachSignedStore, reachSigner } from './outside.ts'
 import { drawFault, drawProfile, type Profile } from './profile.ts'
 import type { Recorder } from './recorder.ts'
+import { requiredDepth } from './required_depth.ts'
 import { Scheduler } from './scheduler.ts'
 import { Tariffs } from './tariffs.ts'
 import { Witness } from './witness.ts'
@@ -100,6 +101,7 @@ export class Play {
       ground.rows,
       () => this.nodes,
       () => this.time.nowMs,
+      requiredDepth(this.profile.largeBtc),
     )
     this.tariffs = new Tariffs(
       this.prices,
@@ -224,6 +226,7 @@ export class Play {
       reserveOf: (chain) => ground.reserve[chainFacts[chain].family],
       watched: this.profile.chains,
       sweeps: this.profile.sweeps,
+      largeBtc: this.profile.largeBtc,
       randomDigits: (count) => chance.digits(count),
       randomId: () => chance.digits(20),
     }

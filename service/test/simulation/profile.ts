@@ -42,6 +42,9 @@ const withDates: readonly [readonly Watched[], ...(readonly Watched[])[]] = [
 /** Every so many-th seed is of a schedule over chains whose transactions have an end. */
 export const DATED_EVERY = 7
 
+/** In every so many-th, usual amounts on Bitcoin are large ones. */
+const LARGE_EVERY = 3
+
 /** Whether its transactions have an end. */
 export function isDated(id: Watched): id is DatedId {
   return id in datedRules
@@ -76,6 +79,8 @@ export type Profile = {
   readonly sweeps: boolean
   /** Blocks that a deposit on the account chain waits for. */
   readonly confirmations: number
+  /** From so much on a deposit on Bitcoin is large. Most reserves do not cover the real threshold. */
+  readonly largeBtc: '0.1' | '1'
 }
 
 export type Beginning = (typeof beginnings)[number]
@@ -126,6 +131,7 @@ export function drawProfile(seed: number, chance: Chance): Profile {
     weather: chance.pick([0, 1, 2]),
     sweeps: chance.isHit(0.2) && chains.some(isSwept),
     confirmations: chance.isHit(0.05) ? 12 : chance.pick([2, 3, 4]),
+    largeBtc: seed % LARGE_EVERY === 0 ? '0.1' : '1',
   }
 }
 

@@ -90,8 +90,7 @@ async function begin(play: Play, wanted: readonly Wanted[]): Promise<void> {
   play.isCalm = true
   if (isPast('created')) for (const one of wanted) await askFor(play, first.life, one)
   await scheduler.finish()
-  const way = profile.beginsWith === 'awaited' ? 'under' : null
-  if (isPast('paid')) for (const one of wanted) if (chance.isHit(0.8)) pay(play, one, way)
+  if (isPast('paid')) for (const one of wanted) if (chance.isHit(0.8)) pay(play, one, firstWay(play, one))
   if (profile.beginsWith === 'overtaken') addYoungCoins(play)
   if (profile.beginsWith === 'awaited') await keepWaiting(play, first, wanted)
   if (isPast('confirmed')) await mineAll(play, first, blocksToConfirm)
@@ -112,6 +111,12 @@ async function begin(play: Play, wanted: readonly Wanted[]): Promise<void> {
   // What was sent has nothing to spend any more.
   if (profile.beginsWith === 'overtaken') overtake(play)
   play.isCalm = false
+}
+
+/** Of who waits not all has come; who has asked for a little less than what is large sends so much. */
+function firstWay({ profile: { beginsWith, largeBtc } }: Play, { request }: Wanted) {
+  if (beginsWith === 'awaited') return 'under'
+  return largeBtc === '0.1' && request.from === 'BTC' && request.amount === '0.08' ? 'over' : null
 }
 
 /** Part of it becomes deep enough, what came in time after that stays in a mempool, and the time to wait for it goes by. */

@@ -1,6 +1,8 @@
+import type { AssetId } from '../../src/domain/catalog/assets.ts'
 import { type ChainId, chainFacts } from '../../src/domain/catalog/networks.ts'
 import type { SimulatedNodes } from './chains/simulated_chains.ts'
 import type { Ground } from './ground.ts'
+import type { RequiredDepth } from './required_depth.ts'
 import type { Task } from './scheduler.ts'
 
 /** A look in which an outflow of an order was planned: when it began, and when that was written down. */
@@ -12,6 +14,18 @@ export type Planned = {
   readonly atMs: number
   /** How far each chain was known at the least. Empty unless a client's choice settled it: what others are paid for is older. */
   readonly lookedHeights: ReadonlyMap<ChainId, number>
+}
+
+/** What an outflow is made from. */
+type Source = {
+  readonly deposit_key: string
+  readonly chain: ChainId
+  readonly asset: AssetId
+  readonly tx_hash: string
+  readonly block_hash: string
+  readonly state: string
+  /** A number of any length is told as text here. */
+  readonly units: string
 }
 
 /**
@@ -31,11 +45,18 @@ export class Witness {
   /** How far each chain had been looked at whole, from these moments on. */
   readonly #looked = new Map<ChainId, { readonly atMs: number; readonly height: number }[]>()
   readonly #nowMs: () => number
+  readonly requiredDepth: RequiredDepth
 
-  constructor(rows: Ground['rows'], nodes: () => SimulatedNodes, nowMs: () => number) {
+  constructor(
+    rows: Ground['rows'],
+    nodes: () => SimulatedNodes,
+    nowMs: () => number,
+    requiredDepth: RequiredDepth,
+  ) {
     this.#rows = rows
     this.#nodes = nodes
     this.#nowMs = nowMs
+    this.requiredDepth = requiredDepth
   }
 
   async see(task: Task, what: string, values: readonly unknown[], answered: number): Promise<void> {
@@ -120,15 +141,35 @@ export class Witness {
 
   /** A block may be lost between the look at it and the draft, but not before the look began. */
   async #seeDraft({ begunAtMs }: Task, payoutId: string): Promise<void> {
-    const deposits = await this.#rows<{ deposit_key: string; chain: ChainId; block_hash: string }>(
-      `SELECT d.deposit_key, d.chain, d.block_hash FROM outflows o JOIN deposits d USING (bucket, order_id)
-       WHERE o.payout_id = $1 AND o.kind IN ('payout', 'refund') AND d.role = 'counted' AND d.block_hash IS NOT NULL`,
-      [payoutId],
-    )
+    const deposits = await this.#sourcesOf(payoutId)
     for (const { deposit_key, chain, block_hash } of deposits) {
       const lostAtMs = this.#nodes()[chain].lostAtMs(block_hash)
       if (lostAtMs !== null && lostAtMs <= begunAtMs)
         this.problems.push(`nothing leaves for a deposit that is gone: ${payoutId} for ${deposit_key}`)
+    }
+    this.#judgeDepth(deposits, payoutId, begunAtMs)
+  }
+
+  #sourcesOf(payoutId: string): Promise<Source[]> {
+    return this.#rows<Source>(
+      `SELECT d.deposit_key, d.chain, d.asset, d.tx_hash, d.block_hash, d.state, d.units FROM outflows o
+       JOIN deposits d USING (bucket, order_id)
+       WHERE o.payout_id = $1 AND o.kind IN ('payout', 'refund') AND d.role = 'counted' AND d.block_hash IS NOT NULL`,
+      [payoutId],
+    )
+  }
+
+  /** What came may be more than was asked for, and then it has to be as deep as so much. */
+  #judgeDepth(deposits: readonly Source[], payoutId: string, sinceMs: number): void {
+    const used = deposits.filter(({ state }) => state === 'confirmed')
+    const units = used.reduce((sum, one) => sum + BigInt(one.units), 0n)
+    for (const { deposit_key, chain, asset, tx_hash } of used) {
+      const required = this.requiredDepth(asset, units)
+      const depth = this.#nodes()[chain].deepestSince(tx_hash, sinceMs)
+      if (depth < required)
+        this.problems.push(
+          `nothing leaves before all of it is deep: ${payoutId} for ${deposit_key}, ${depth} of ${required} deep`,
+        )
     }
   }
 
@@ -137,7 +178,7 @@ export class Witness {
    * and was told of before the look began, has to be as deep again as a deposit has to be.
    */
   async #seeLeaving({ begunAtMs }: Task, payoutId: string, what: 'signed' | 'sent'): Promise<void> {
-    const [order] = await this.#rows<{ order_id: string; units: bigint; confirmed: bigint }>(
+    const [order] = await this.#rows<{ order_id: string; units: string; confirmed: string }>(
       `SELECT order_id, coalesce(refund_units + refund_network_fee, settled_received) AS units,
          (SELECT coalesce(sum(d.units), 0) FROM deposits d
           WHERE (d.bucket, d.order_id) = (orders.bucket, orders.order_id) AND role = 'counted' AND state = 'confirmed') AS confirmed
@@ -147,7 +188,8 @@ export class Witness {
     )
     const unminedAtMs = order === undefined ? undefined : this.#unminedAtMs.get(order.order_id)
     if (order === undefined || unminedAtMs === undefined || unminedAtMs >= begunAtMs) return
-    if (order.confirmed < order.units)
+    if (BigInt(order.confirmed) < BigInt(order.units))
       this.problems.push(`nothing is ${what} for a deposit that is gone, or not deep again: ${payoutId}`)
+    else this.#judgeDepth(await this.#sourcesOf(payoutId), payoutId, begunAtMs)
   }
 }
