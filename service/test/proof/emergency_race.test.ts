@@ -1,7 +1,6 @@
 import type { CreatedOrder, Order } from '@cambist/sdk'
 import { expect } from 'vitest'
 import type { ToldSecret } from '../../src/accounts/keys.ts'
-import { findAsset } from '../../src/domain/catalog/assets.ts'
 import type { CurrencyCode } from '../../src/domain/catalog/currencies.ts'
 import type { NetworkId } from '../../src/domain/catalog/networks.ts'
 import { balanceOf, chainUnits } from '../harness/amounts.ts'
@@ -10,6 +9,7 @@ import { createOrder, type Pair, quickPair } from '../harness/orders.ts'
 import type { TestSandbox } from '../harness/test_sandbox.ts'
 import { readTags } from '../harness/told_tags.ts'
 import { type Answer, keysPlaceOf, makeKey, openWire, type Wire } from '../harness/wire.ts'
+import { type Action, findWrongEnd } from './emergency_race/ends.ts'
 import { checkAllEnded, inSandbox } from './in_sandbox.ts'
 import { prove } from './prove.ts'
 
@@ -53,7 +53,7 @@ async function bringToEmergency(sandbox: TestSandbox, count: number): Promise<St
   const stuck: Stuck[] = []
   await inTurns([...Array(count).keys()], CREATED_AT_ONCE, async (number) => {
     const refundAddress = await sandbox.devnet.freshAddress('ETH')
-    const wish = { amount: '100', refund_address: refundAddress }
+    const wish = { amount: String(2 * PAID_USDT), refund_address: refundAddress }
     const order =
       number % IN_XRP_EVERY === 0
         ? await createOrder(sandbox, usdtToXrp, { ...wish, destination_tag: String(number) })
@@ -61,7 +61,7 @@ async function bringToEmergency(sandbox: TestSandbox, count: number): Promise<St
     stuck.push({ order, refundAddress })
   })
   for (const [at, { order }] of stuck.entries()) {
-    await sandbox.devnet.send('ETH', 'USDT', order.deposit_address, chainUnits(50, 'USDT', 'ERC20'))
+    await sandbox.devnet.send('ETH', 'USDT', order.deposit_address, chainUnits(PAID_USDT, 'USDT', 'ERC20'))
     if (at % PAYMENTS_A_BLOCK === 0) await sandbox.mine('ETH', 1)
   }
   await sandbox.bury('ETH')
@@ -69,6 +69,8 @@ async function bringToEmergency(sandbox: TestSandbox, count: number): Promise<St
   return stuck
 }
 
+/** Half of what is asked. */
+const PAID_USDT = 50
 const PAYMENTS_A_BLOCK = 200
 /** There, one payout of an account after the other is in a ledger. */
 const IN_XRP_EVERY = 8
@@ -100,8 +102,7 @@ async function openDesks(sandbox: TestSandbox, otherUrl: string): Promise<Desk[]
   return wires.flatMap((wire) => keys.map((key) => ({ wire, key })))
 }
 
-const actions = ['continue', 'recalculate', 'refund'] as const
-type Action = (typeof actions)[number]
+const actions = ['continue', 'recalculate', 'refund'] as const satisfies readonly Action[]
 
 type Raced = Stuck & { readonly taken: readonly Action[]; readonly repeated: number }
 
@@ -189,13 +190,16 @@ async function expectOneOutflowEach(sandbox: TestSandbox, told: readonly Told[])
   expect(outflows).toHaveLength(told.length)
   expect(new Set(outflows.map(({ order_id }) => order_id)).size).toBe(told.length)
   for (const one of told) {
-    const { order, refundAddress, taken } = one
+    const { order, refundAddress, offers } = one
+    const [action] = one.taken
+    if (action === undefined || offers === null) throw new Error(`${order.order_id} was offered nothing`)
     const end = await sandbox.client.getOrder(order.order_id)
-    expect(end.status).toBe(taken[0] === 'refund' ? 'REFUNDED' : 'DONE')
     const { currency, network } = receivedAs(order)
-    const paid = await balanceOf(sandbox, order.destination, currency, network)
+    const arrived = await balanceOf(sandbox, order.destination, currency, network)
     const returned = await balanceOf(sandbox, refundAddress, 'USDT', 'ERC20')
-    expectAsOffered(one, paid, returned)
+    const paidIn = { currency: 'USDT', network: 'ERC20', amount: PAID_USDT } as const
+    const found = findWrongEnd({ order, paidIn, offers, action, end, arrived, returned })
+    expect(found, order.order_id).toEqual([])
   }
   await expectTagsTold(sandbox, told)
 }
@@ -216,49 +220,6 @@ async function expectTagsTold({ devnet }: TestSandbox, told: readonly Told[]): P
     expect(tags.get(order.destination), order.order_id).toEqual(
       taken[0] === 'refund' ? [] : [order.destination_tag],
     )
-}
-
-/**
- * Prices stand still. What `continue` pays is half of what was promised; the others are offered less what the network costs,
- * which may change until somebody chooses.
- */
-function expectAsOffered({ order, offers, taken }: Told, paid: bigint, returned: bigint): void {
-  const { currency, network } = receivedAs(order)
-  const toPaid = (amount: number) => chainUnits(amount, currency, network)
-  const toUsdt = (amount: number) => chainUnits(amount, 'USDT', 'ERC20')
-  const id = `${order.order_id}: ${taken[0]}`
-  const shown = unitsShown(currency, network)
-  const half = (toPaid(order.receive_amount) / 2n / shown) * shown
-  switch (taken[0]) {
-    case 'refund': {
-      const { refund_amount: offered = 0, network_fee: cost = 0 } = offers?.refund ?? {}
-      expect(paid, id).toBe(0n)
-      expect(toUsdt(offered) + toUsdt(cost), id).toBe(toUsdt(50))
-      expectAround(id, returned, toUsdt(offered), toUsdt(cost))
-      break
-    }
-    case 'recalculate':
-      expect(returned, id).toBe(0n)
-      expectAround(id, paid, toPaid(offers?.recalculate?.receive_amount ?? 0), toPaid(order.network_fee))
-      expectAround(id, paid, half, toPaid(order.network_fee))
-      break
-    default:
-      expect(returned, id).toBe(0n)
-      expect(toPaid(offers?.continue?.receive_amount ?? 0), id).toBe(half)
-      expect(paid, id).toBe(half)
-  }
-}
-
-/** The least that the interface shows: of the 18 decimals that USDC has there, 6. */
-function unitsShown(currency: CurrencyCode, network: NetworkId): bigint {
-  const asset = findAsset(currency, network)
-  if (asset === undefined) throw new Error(`${currency} does not travel on ${network}`)
-  return 10n ** BigInt(asset.chainDecimals - asset.precision)
-}
-
-function expectAround(id: string, arrived: bigint, offered: bigint, tolerated: bigint): void {
-  expect(arrived, id).toBeGreaterThanOrEqual(offered - tolerated)
-  expect(arrived, id).toBeLessThanOrEqual(offered + tolerated)
 }
 
 async function tell(

@@ -1,6 +1,10 @@
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout as pause } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { webhookChannel } from '../../src/channels/webhook/webhook_channel.ts'
+import { writeOrderEvent } from '../../src/http/account/order_event.ts'
+import { orderView } from '../../src/http/testing/fake_desk.ts'
 import { type Chance, chanceFrom, dealer } from '../harness/chance.ts'
 import { eventually } from '../harness/eventually.ts'
 import { prove } from './prove.ts'
@@ -201,4 +205,29 @@ prove('a notifier that notes events before it writes their rows is caught', asyn
     if (lost.length !== 40)
       throw new Error(`of 40 lost events ${lost.length} were found:\n${wrong.join('\n')}`)
   })
+})
+
+/** Nothing of it comes from a database: whoever writes an event again, by whatever it knows then, is what is to be noticed. */
+test('a receiver that is told the same event in other words notices it', async () => {
+  const secret = `whsec_${Buffer.alloc(24, 7).toString('base64')}`
+  const receiver = await startReceiver('well', secret)
+  const limits = { connectMs: 5_000, allMs: 5_000 }
+  const channel = webhookChannel({ loopbackAllowed: true, limits })
+  const tell = async (atMs: number) => {
+    const event = { sequence: 1, previousStatus: null, snapshot: orderView, atMs }
+    const id = `evt_${orderView.order_id}_1`
+    const body = writeOrderEvent(event)
+    await channel.deliver({ url: receiver.url, id, body, secrets: [secret], atWallMs: Date.now() })
+  }
+  try {
+    await tell(1)
+    await tell(1)
+    expect(receiver.wrong).toEqual([])
+    await tell(2)
+    expect(receiver.wrong).toEqual([`evt_${orderView.order_id}_1 came again with another body`])
+    expect(receiver.arrivals).toHaveLength(3)
+  } finally {
+    await channel.close()
+    receiver.stop()
+  }
 })

@@ -1,28 +1,14 @@
-import { type AssetId, assetOf } from '../../../src/domain/catalog/assets.ts'
+import type { AssetId } from '../../../src/domain/catalog/assets.ts'
 import type { CurrencyCode } from '../../../src/domain/catalog/currencies.ts'
 import type { NetworkId } from '../../../src/domain/catalog/networks.ts'
-import { amountOf, fromChainUnits } from '../../../src/domain/money/amount.ts'
-import { powerOfTen } from '../../../src/domain/money/decimal.ts'
-import { convert, parseRate } from '../../../src/domain/money/rate.ts'
+import { fromChainUnits } from '../../../src/domain/money/amount.ts'
 import type { OrderStatus } from '../../../src/domain/orders/order.ts'
 import { balanceOf } from '../../harness/amounts.ts'
 import { bookedFor } from '../../harness/orders.ts'
+import { checkPaid, checkRefunded, type EndedRow } from './amounts.ts'
 import type { Storm, StormOrder } from './storm.ts'
 
-type Row = {
-  order_id: string
-  status: OrderStatus
-  from_asset: AssetId
-  to_asset: AssetId
-  rate_type: 'fixed' | 'float'
-  asks: bigint
-  promises: bigint
-  settled_received: bigint | null
-  settled_paid: bigint | null
-  settled_rate: string | null
-  refund_units: bigint | null
-  refund_network_fee: bigint | null
-}
+type Row = EndedRow & { readonly order_id: string; readonly status: OrderStatus }
 
 export type Verdict = {
   readonly status: OrderStatus
@@ -35,7 +21,13 @@ export type Verdict = {
 /** Holds an order that has ended against what the nodes say now, and what they once said. */
 export async function judge(storm: Storm, order: StormOrder): Promise<Verdict> {
   const { sandbox, diaries } = storm
-  const [row] = await sandbox.rows<Row>('SELECT * FROM orders WHERE order_id = $1', [order.created.order_id])
+  const [row] = await sandbox.rows<Row>(
+    `SELECT orders.*, asked.order_id IS NOT NULL AS was_asked, asked.shown_refund_fee FROM orders LEFT JOIN (
+       SELECT order_id, snapshot #>> '{emergency,options,refund,network_fee}' AS shown_refund_fee FROM events
+       WHERE order_id = $1 AND status = 'EMERGENCY' ORDER BY sequence DESC LIMIT 1) asked USING (order_id)
+     WHERE order_id = $1`,
+    [order.created.order_id],
+  )
   if (row === undefined) throw new Error(`${order.created.order_id} is gone`)
   const diary = diaries[order.chain]
   const units = (payments: StormOrder['payments']) =>
@@ -95,28 +87,16 @@ async function checkEnd(storm: Storm, { created, refundAddress }: StormOrder, ro
     ...(paid === owes ? [] : [`its destination has ${paid} and is owed ${owes}`]),
     ...(refunded === owesBack ? [] : [`its refund address has ${refunded} and is owed ${owesBack}`]),
   ]
-  if (row.status === 'DONE') wrong.push(...checkAmounts(row))
+  if (row.status === 'DONE') wrong.push(...checkPaid(created, row))
+  else if (row.status === 'REFUNDED') wrong.push(...checkRefunded(row))
   else if (row.status === 'EXPIRED' && usedOf(row) !== 0n) wrong.push('it expired and used something')
-  else if (row.status !== 'REFUNDED' && row.status !== 'EXPIRED') wrong.push('it has not ended')
+  else if (row.status !== 'EXPIRED') wrong.push('it has not ended')
   return wrong
 }
 
 async function held({ sandbox }: Storm, asset: AssetId, address: string): Promise<bigint> {
   const [currency, network] = asset.split(':') as [CurrencyCode, NetworkId]
   return fromChainUnits(asset, await balanceOf(sandbox, address, currency, network)).units
-}
-
-/** What was promised for what was asked; otherwise what was received at the rate of the settlement. */
-function checkAmounts({ from_asset, to_asset, rate_type, asks, promises, ...row }: Row): string[] {
-  const { settled_received: received, settled_paid: paid, settled_rate: rate } = row
-  if (received === null || paid === null || rate === null) return ['it has no settlement']
-  if (rate_type === 'fixed' && received === asks && paid === promises) return []
-  const should = convert(amountOf(from_asset, received), parseRate(from_asset, to_asset, rate), 'down').units
-  const { decimals, precision } = assetOf(to_asset)
-  // The rate is shown with 15 digits, and what we pay is cut to the precision.
-  const rounding = powerOfTen(decimals - precision) + should / powerOfTen(14)
-  const off = paid > should ? paid - should : should - paid
-  return off <= rounding ? [] : [`it paid ${paid} for ${received} at ${rate}, which is ${should}`]
 }
 
 function sum(units: readonly bigint[]): bigint {

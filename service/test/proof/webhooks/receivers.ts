@@ -44,6 +44,7 @@ export async function startReceiver(behaviour: Behaviour, secret: string): Promi
   const arrivals: Arrival[] = []
   const wrong: string[] = []
   const refused = new Map<string, number>()
+  const bodies = new Map<string, string>()
   const reference = new Webhook(secret)
   let isHealed = false
   const isTaken = (id: string): boolean => {
@@ -65,6 +66,9 @@ export async function startReceiver(behaviour: Behaviour, secret: string): Promi
       const isAccepted = isTaken(id)
       const { order_id: orderId, sequence, status, previous_status: previousStatus } = data
       if (id !== `evt_${orderId}_${sequence}`) wrong.push(`${id} brings ${orderId} ${sequence}`)
+      // Whoever has an id already may throw away what comes under it.
+      if ((bodies.get(id) ?? text) !== text) wrong.push(`${id} came again with another body`)
+      bodies.set(id, text)
       arrivals.push({ orderId, sequence, status, previousStatus, atWallMs, isAccepted })
       if (isAccepted) accept(response, behaviour, isHealed)
       else refuse(request, response, behaviour)
