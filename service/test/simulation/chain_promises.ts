@@ -50,6 +50,9 @@ type Ended = {
   readonly from_asset: AssetId
   readonly paid: string | null
   readonly refunded: string | null
+  /** By the last event: what was told of the end. */
+  readonly told_paid: string | null
+  readonly told_refunded: string | null
 }
 
 /**
@@ -62,8 +65,9 @@ async function findWrongPayments(
   wanted: readonly Wanted[],
 ): Promise<string[]> {
   const orders = await rows<Ended>(
-    `SELECT order_id, status, to_asset, from_asset, settled_paid::text AS paid, refund_units::text AS refunded
-     FROM orders`,
+    `SELECT order_id, orders.status, to_asset, from_asset, settled_paid::text AS paid, refund_units::text AS refunded,
+       snapshot->>'receive_final_amount' AS told_paid, snapshot #>> '{refund,amount}' AS told_refunded
+     FROM orders JOIN events USING (bucket, order_id, sequence)`,
   )
   const owed = new Set((await findOwed(rows)).map(({ order_id }) => order_id))
   return orders.flatMap((order) => {
@@ -79,8 +83,25 @@ async function findWrongPayments(
       ...differs(nodes, order.to_asset, destination, due, `${order_id} is ${status}`),
       ...differs(nodes, order.from_asset, askedBack, back, `${order_id} is ${status}, its refund`),
       ...differs(nodes, order.from_asset, refundAddress, 0n, `${order_id} is ${status}, refunded elsewhere`),
+      ...(status === 'DONE' ? toldWrongly(order, order.to_asset, order.told_paid, paid) : []),
+      ...(status === 'REFUNDED' ? toldWrongly(order, order.from_asset, order.told_refunded, refunded) : []),
     ]
   })
+}
+
+/** What an order came to is looked for on the chain; its last event, which webhooks and mails repeat, has to say the same. */
+function toldWrongly(
+  { order_id, status }: Ended,
+  asset: AssetId,
+  told: string | null,
+  due: string | null,
+): string[] {
+  const amount = parseAmount(assetOf(asset), told ?? '')
+  return amount.ok && amount.value.units === BigInt(due ?? 0)
+    ? []
+    : [
+        `what is told has arrived: ${order_id} is ${status} with ${due} of ${asset}, and its event says ${told}`,
+      ]
 }
 
 function clientOf(wanted: readonly Wanted[], orderId: string): Wanted | null {

@@ -123,6 +123,12 @@ export const flaws = {
   'takes who pays in time for late': () => ({
     database: (db) => filing(db, (values) => values.with(IS_LATE, true)),
   }),
+  'tells of more than it has paid': () => ({
+    database: (db) => changing(db, /"receive_final_amount":"/g, '"receive_final_amount":"1'),
+  }),
+  'tells of more than it has refunded': () => ({
+    database: (db) => changing(db, /(?<="refund":\{[^}]*"amount":")/g, '1'),
+  }),
   'bids twice what miners ask': () => ({
     chain: (chain) => ({
       ...chain,
@@ -185,6 +191,8 @@ export const signs: Readonly<Record<FlawName, RegExp>> = {
   'forgets what came while a payout was under way': /^all that came in time counts: /,
   'keeps the rate for who pays too late': /^who pays too late is asked: /,
   'takes who pays in time for late': /^who pays as asked is not asked about it: \S+ LATE_DEPOSIT$/,
+  'tells of more than it has paid': /^what is told has arrived: \S+ is DONE /,
+  'tells of more than it has refunded': /^what is told has arrived: \S+ is REFUNDED /,
   'bids twice what miners ask': /^no more is paid to miners than they ask: /,
   'lets nobody choose': /^it never came to rest$/,
 }
