@@ -43,9 +43,12 @@ export async function findSession(
     [hashToken(token), nowMs],
   )
   if (row === undefined) return null
-  if (row.lastUsedAtMs + MINUTE_MS <= nowMs) await touch(db, row.sessionId, nowMs)
+  const isTouched = row.lastUsedAtMs + MINUTE_MS <= nowMs
+  if (isTouched) await touch(db, row.sessionId, nowMs)
   const { accountId, name, email, since } = row
-  return { session: sessionOf(row), account: { accountId, name, email, createdAtMs: since } }
+  // What asks is a use, too: from now on it lives as long as that says.
+  const session = sessionOf(isTouched ? { ...row, lastUsedAtMs: nowMs } : row)
+  return { session, account: { accountId, name, email, createdAtMs: since } }
 }
 
 /** A session that was ended meanwhile stays ended. */
