@@ -136,6 +136,8 @@ test('an order is read with its token and no key', async () => {
     target: '/v1/order/12345678',
     headers: { 'x-order-token': 'the-token' },
   })
+  // A browser would ask whether it may send that, and may not.
+  expect(received[0]?.headers).not.toHaveProperty('content-type')
   expect((await failure(client.getOrder('CB1'))).code).toBe('NO_CREDENTIALS')
   expect(received).toHaveLength(1)
 })
@@ -421,6 +423,8 @@ test('waiting for a status sees each change once and ends with the order', async
       seen('NEW'),
       seen('PENDING', { deposit_confirmations: 0 }),
       seen('PENDING', { deposit_confirmations: 1 }),
+      seen('REFUND', { refund: { tx_hash: null } }),
+      seen('REFUND', { refund: { tx_hash: 'ab' } }),
       seen('DONE'),
     ),
   )
@@ -428,7 +432,13 @@ test('waiting for a status sees each change once and ends with the order', async
   const onChange = (each: Order) => changes.push(`${each.status} ${each.deposit_confirmations ?? '-'}`)
   const found = await client.waitForStatus('CB1', ['DONE', 'EMERGENCY'], { pollMs: 1, onChange })
   expect(found.status).toBe('DONE')
-  expect(changes).toEqual(['NEW -', 'PENDING 0', 'PENDING 1', 'DONE -'])
+  expect(changes).toEqual(['NEW -', 'PENDING 0', 'PENDING 1', 'REFUND -', 'REFUND -', 'DONE -'])
+})
+
+test('waiting ends in time where the next look would come later', async () => {
+  const { client } = await start(() => seen('NEW'))
+  const waited = failure(client.waitForStatus('CB1', ['DONE'], { pollMs: 600_000, timeoutMs: 20 }))
+  expect((await waited).code).toBe('WAIT_TIMEOUT')
 })
 
 test('waiting ends when the time is up, when the order ended otherwise, or when told', async () => {
