@@ -12,8 +12,9 @@ import { registerKeysCommands } from '../commands/keys.ts'
 import { operator, readAuditRows } from '../db/audit_log.ts'
 import { type Database, openDatabase } from '../db/database.ts'
 import { pagesTouched } from '../engine/testing/pages_touched.ts'
-import { createAccount } from './accounts.ts'
+import { createAccount, findAccount } from './accounts.ts'
 import { openApiKeys } from './api_keys.ts'
+import { setEmail } from './email.ts'
 import { parseEmail } from './email_address.ts'
 import {
   countLiveKeys,
@@ -361,6 +362,11 @@ test('the sandbox account is the same after every start, even when its key was r
   await ensureAccount(place, account, key)
   expect((await openStore().store.find(key.keyId))?.secrets.map(sign)).toEqual([sign(key.secret)])
   expect(await listKeys(place, account.accountId)).toHaveLength(1)
+  // The address that it was given since is its own.
+  await ensureAccount(place, { ...account, email: 'sandbox@example.com' }, key)
+  await setEmail(place, operator, account.accountId, 'mine@example.com')
+  await ensureAccount(place, { ...account, email: 'sandbox@example.com' }, key)
+  expect((await findAccount(place, account.accountId))?.email).toBe('mine@example.com')
 })
 
 test('the list has every live key of an account, and of its revoked ones the 100 that were revoked last', async () => {

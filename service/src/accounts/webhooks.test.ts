@@ -295,6 +295,10 @@ test('URLs that nobody may be sent to are refused, as callback_url is, and there
   for (let index = 1; index < 10; index += 1) await create(`https://shop.example/${index}`)
   expect(codeOf(await create('https://shop.example/10'))).toBe('too_many_endpoints')
   expect(codeOf(await create('https://shop.example/9'))).toBe('accepted')
+  // Also one of the ten that is disabled.
+  for (const { endpointId } of await listEndpoints(place, account))
+    await disableEndpoint(place, account, endpointId)
+  expect(codeOf(await create('https://shop.example/9'))).toBe('accepted')
   expect(codeOf(await createEndpoint(place, 'acc_0000000000000000', 'https://shop.example/'))).toBe(
     'account_not_found',
   )

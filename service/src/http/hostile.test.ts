@@ -257,6 +257,17 @@ test('without credentials the answer does not wait for the body', async () => {
   expectRefusal(await say(post({ 'Content-Type': 'application/json' }, '', 10_000_000)), 401, 'UNAUTHORIZED')
 })
 
+test.each(['Transfer-Encoding: chunked', 'Content-Length: 10000000'])(
+  'whoever is refused and may go on sending for ever is hung up on: %s',
+  async (framing) => {
+    const answer = await http.talk(
+      `POST /v1/order/create HTTP/1.1\r\nHost: x\r\n${framing}\r\n\r\n2\r\n{}\r\n`,
+    )
+    expect(answer).toMatch(/^HTTP\/1\.1 401 /)
+    expect(answer).toMatch(/^Connection: close\r?$/m)
+  },
+)
+
 test('a body that says it is too long is refused before it is read, a chunked one when it is', async () => {
   const headers = signedHeaders('POST', '/v1/order/create', '{}')
   expectRefusal(await say(post(headers, '', 10_000_000)), 413, 'PAYLOAD_TOO_LARGE')

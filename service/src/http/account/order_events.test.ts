@@ -309,3 +309,10 @@ test('a stream that is opened while the server closes does not keep it open', as
   await closing
   expect(query, 'nobody looks for whom has been let go').toHaveBeenCalledOnce()
 })
+
+test('what a proxy has of a stream it hands on at once, and keeps nothing of it', async () => {
+  const { server } = await serve(async () => [done])
+  const { headers } = await server.request('GET', TARGET, { headers: { 'X-ORDER-TOKEN': ORDER_TOKEN } })
+  expect(headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
+  expect([headers.get('x-accel-buffering'), headers.get('cache-control')]).toEqual(['no', 'no-store'])
+})

@@ -120,7 +120,8 @@ test('everything since a time is delivered again, and a repetition says so', asy
 })
 
 test('endpoints are listed, made and deleted; their URL is checked as callback_url is', async () => {
-  const { json } = await http.signed('GET', endpoints)
+  const { json, headers } = await http.signed('GET', endpoints)
+  expect(headers.get('cache-control')).toBe('no-store')
   expect(json.data.endpoints).toEqual([
     {
       id: endpointView.endpointId,

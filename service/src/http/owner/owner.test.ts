@@ -2,6 +2,7 @@ import { createSecretKey, randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { runInNewContext } from 'node:vm'
 import { type Postgres, removePostgres } from '@cambist/devnet'
 import { parseSetCookie } from 'cookie'
 import pg from 'pg'
@@ -209,6 +210,57 @@ async function failuresNoted(): Promise<readonly string[]> {
   return failures.map(({ detail }) => JSON.parse(detail).reason)
 }
 
+test('the page takes the token out of the address before anything else, and sends it when its button is pressed', async () => {
+  const { text } = await browser().get('/account/sign-in')
+  const [, script = ''] = /<script>(.*?)<\/script>/s.exec(text) ?? []
+  const happened: unknown[] = []
+  const output = { textContent: '' }
+  const press: (() => Promise<void>)[] = []
+  const button = {
+    hidden: true,
+    dataset: { path: '/account/session', done: 'Done.' },
+    addEventListener: (_: string, listener: () => Promise<void>) => press.push(listener),
+  }
+  runInNewContext(script, {
+    URLSearchParams,
+    location: { hash: '#token=abc', pathname: '/account/sign-in' },
+    history: { replaceState: (...args: unknown[]) => happened.push(['address', args[2]]) },
+    document: { querySelector: () => output, querySelectorAll: () => [button] },
+    fetch: async (path: string, { method, body }: { method: string; body: string }) => {
+      happened.push([method, path, JSON.parse(body)])
+      return { json: async () => ({ success: true }) }
+    },
+  })
+  expect([happened, button.hidden]).toEqual([[['address', '/account/sign-in']], false])
+  await press[0]?.()
+  expect(happened.slice(1)).toEqual([['POST', '/account/session', { token: 'abc' }]])
+  expect([output.textContent, button.hidden]).toEqual(['Done.', true])
+})
+
+test('what somebody else has put into a browser as its token is not kept', async () => {
+  const own = browser()
+  own.cookies.set('cambist_browser', 'planted')
+  await askLink(own, 'owner@example.com')
+  expect(own.cookies.get('cambist_browser')).toMatch(/^[\w-]{43}$/)
+})
+
+test('who has a network of IPv6 addresses is limited as one', async () => {
+  const strict = await startHttp({
+    parts: { owners: place },
+    limits: { mailsPerAddress: 2, trustedProxies: ['127.0.0.1'] },
+  })
+  const ask = async (address: string) => {
+    const headers = { Origin: strict.base, 'Content-Type': 'application/json', 'X-Forwarded-For': address }
+    const body = JSON.stringify({ email: 'owner@example.com' })
+    return (await strict.request('POST', '/account/sign-in-links', { headers, body })).status
+  }
+  expect([await ask('2001:db8::1'), await ask('2001:db8::2'), await ask('2001:db8::3')]).toEqual([
+    200, 200, 429,
+  ])
+  expect(await ask('2001:db8:0:1::1')).toBe(200)
+  await strict.close()
+})
+
 test('a link of another browser, an old one, a guessed one and none do not sign in, in the same words', async () => {
   const own = browser()
   const token = await askLink(own, 'owner@example.com')
@@ -314,6 +366,10 @@ test('mails are limited for an address, known or not, and from an address', asyn
   const statuses: number[] = []
   for (const name of ['a', 'b', 'c', 'd', 'e']) statuses.push((await ask(`${name}@example.com`)).status)
   expect(statuses).toEqual([200, 200, 200, 200, 429])
+  // What is refused to an address that has asked too often costs nobody else anything.
+  for (let time = 0; time <= defaultLimits.mailsPerEmail; time += 1)
+    expect((await ask('victim@example.com')).status).toBe(429)
+  await askLink(browser(), 'victim@example.com')
   now += 15 * 60_000
   expect((await ask('e@example.com')).status).toBe(200)
   await strict.close()
@@ -501,7 +557,8 @@ test('keys are made, listed, rotated and revoked; another account has none of th
   const rotated = await own.send('POST', rotate, { overlap_seconds: 60 })
   expect(rotated.json.data.secret).not.toBe(secret)
   expect(told(await own.send('POST', rotate))).toEqual(conflict)
-  expect((await own.send('POST', rotate, { replace_newest: true })).status).toBe(200)
+  const replaced = (await own.send('POST', rotate, { replace_newest: true })).json.data
+  expect((await own.get('/account/keys')).json.data.keys[0].old_secret_until).toBe(replaced.old_secret_until)
   expect((await own.send('DELETE', `/account/keys/${keyId}`)).status).toBe(200)
   expect((await own.send('DELETE', `/account/keys/${keyId}`)).status).toBe(200)
   expect(told(await own.send('POST', rotate))).toEqual(conflict)
@@ -635,6 +692,10 @@ test('endpoints and webhook secrets are the account’s own', async () => {
   expect(told(await stranger.send('DELETE', target))).toEqual(notFound)
   expect((await own.send('PUT', target, { enabled: false })).json.data.disabled_by).toBe('owner')
   expect((await own.send('PUT', target, { enabled: true })).json.data.disabled_by).toBeNull()
+  await db.query(`UPDATE webhook_endpoints SET disabled_at_ms = 1, disabled_by = 'receiver'`)
+  const [gone] = (await own.get('/account/webhooks')).json.data.endpoints
+  expect(gone).toMatchObject({ disabled_at: '1970-01-01T00:00:00.001Z', disabled_by: 'receiver' })
+  await db.query('UPDATE webhook_endpoints SET disabled_at_ms = NULL, disabled_by = NULL')
   expect((await own.get('/account/webhooks')).json.data.endpoints).toEqual([made])
   expect((await own.send('POST', '/account/webhooks', { url: 'https://127.0.0.1/' })).status).toBe(400)
   expect((await own.send('DELETE', target)).status).toBe(200)
@@ -666,6 +727,7 @@ test('orders are asked for by the account that is signed in, and come as a list 
   expect((await own.get('/account/orders?account_id=acc_other')).status).toBe(400)
   const csv = await own.get('/account/orders.csv?created_after=2026-01-01T00:00:00Z')
   expect(csv.headers.get('content-disposition')).toBe('attachment; filename="orders.csv"')
+  expect(csv.headers.get('cache-control')).toBe('no-store')
   const [head, row, end] = csv.text.split('\r\n')
   expect(head?.split(',').slice(0, 3)).toEqual(['order_id', 'status', 'created_at'])
   expect(row).toContain(`${orderView.order_id},NEW,2026-09-21T14:13:20.000Z`)
@@ -675,14 +737,21 @@ test('orders are asked for by the account that is signed in, and come as a list 
 test('more orders than an export holds are refused, not left out', async () => {
   const orders = Array.from({ length: 500 }, () => orderView)
   const next = { createdAtMs: 1, orderId: orderView.order_id }
-  const many = await startHttp({
-    desk: fakeDesk({ listOrders: async () => ({ orders, next }) }),
-    parts: { owners: place },
-  })
+  let pages = 0
+  let pagesMax = Number.POSITIVE_INFINITY
+  const listOrders: typeof desk.listOrders = async () => {
+    pages += 1
+    return { orders, next: pages === pagesMax ? null : next }
+  }
+  const many = await startHttp({ desk: fakeDesk({ listOrders }), parts: { owners: place } })
   const own = await signIn()
   const cookie = `cambist_session=${own.cookies.get('cambist_session')}`
   const answer = await many.request('GET', '/account/orders.csv', { headers: { Cookie: cookie } })
   expect([answer.status, answer.json.details[0].field]).toEqual([400, 'created_after'])
+  pages = 0
+  pagesMax = 20
+  const all = await many.request('GET', '/account/orders.csv', { headers: { Cookie: cookie } })
+  expect(all.text.trimEnd().split('\r\n')).toHaveLength(10_000 + 1)
   await many.close()
 })
 
@@ -892,6 +961,22 @@ test('an address that is asked about is limited as it is for links, whoever asks
   expect(told(await ask('flooded@example.com'))).toEqual([429, 'RATE_LIMITED'])
   expect(await mailsTo('flooded@example.com')).toHaveLength(defaultLimits.mailsPerEmail)
   expect((await ask('calm@example.com')).status).toBe(200)
+})
+
+test('an account asks for another address five times within a quarter of an hour, whichever ones', async () => {
+  now += 900_000 - (now % 900_000)
+  const own = await signIn()
+  const ask = (index: number) => own.send('POST', '/account/email', { email: `next${index}@example.com` })
+  for (let index = 1; index <= defaultLimits.mailsPerEmail; index += 1)
+    expect((await ask(index)).status).toBe(200)
+  expect(told(await ask(defaultLimits.mailsPerEmail + 1))).toEqual([429, 'RATE_LIMITED'])
+  expect(await mailsTo(`next${defaultLimits.mailsPerEmail + 1}@example.com`)).toEqual([])
+})
+
+test('whoever has an address that is longer than the name of an account may be signs in', async () => {
+  const email = `owner@${'a-long-part-of-a-domain.'.repeat(5)}example.com`
+  const { data } = (await (await signIn(email)).get('/account')).json
+  expect(data).toMatchObject({ email, name: email.slice(0, 100) })
 })
 
 test('a name that no database could keep is nobody’s', async () => {

@@ -12,6 +12,7 @@ import { html } from './html.ts'
  * How: the real server over a fake desk; the tokens are real, what they switch off is noted.
  */
 const done: Unsubscription[] = []
+const doneBy: unknown[] = []
 const noDatabase = {} as Database
 const { tokenOf, read } = unsubscribing(noDatabase, createSecretKey(Buffer.alloc(32, 7)))
 
@@ -36,10 +37,36 @@ const emergency = {
   },
 } satisfies OrderView
 
+/** More than one order has at once, and each of it another value. */
+const settled: OrderView = {
+  ...orderView,
+  status: 'REFUNDED',
+  deposit_tag: 'deposit-tag',
+  deposit_received: '0.09',
+  deposit_confirmations: 2,
+  deposit_tx_hash: 'deposit-hash',
+  receive_final_amount: '5800.5',
+  destination_tag: 'destination-tag',
+  withdraw_tx_hash: 'payout-hash',
+  updated_at: 1_790_000_950_000,
+  completed_at: 1_790_001_000_000,
+  refund: {
+    address: 'refund-address',
+    amount: '0.08',
+    currency: 'BTC',
+    network: 'BTC',
+    network_fee: '0.01',
+    tx_hash: 'refund-hash',
+  },
+}
+
 let shown: OrderView = emergency
 let http: Harness
 beforeAll(async () => {
-  const unsubscribe = async (each: Unsubscription) => void done.push(each)
+  const unsubscribe = async (each: Unsubscription, by: unknown) => {
+    done.push(each)
+    doneBy.push(by)
+  }
   http = await startHttp({
     desk: fakeDesk({
       findOrder: async (_, viewer) =>
@@ -56,6 +83,8 @@ function expectSafe({ headers, text }: Awaited<ReturnType<Harness['request']>>):
   )
   expect(headers.get('referrer-policy')).toBe('no-referrer')
   expect(headers.get('x-content-type-options')).toBe('nosniff')
+  expect(headers.get('x-frame-options')).toBe('DENY')
+  expect(headers.get('x-robots-tag')).toBe('noindex')
   expect(headers.get('cache-control')).toBe('no-store')
   expect(text).not.toMatch(/<script|<img|<link|style="/)
 }
@@ -86,6 +115,8 @@ describe('unsubscribing', () => {
       { accountId: 'acc_00000001', mailClass: 'all' },
       { accountId: 'acc_00000001', mailClass: 'order_expired' },
     ])
+    const by = { address: '127.0.0.1', atMs: expect.any(Number) }
+    expect(doneBy.splice(0)).toEqual([by, by])
   })
 
   test('a token that was not given opens nothing: cut, bent, of another account or class', async () => {
@@ -125,12 +156,40 @@ describe('the page of an order', () => {
     expectSafe(page)
     expect(page.text).toContain('&lt;img src=x')
     expect(page.text).toContain('id="continue"')
-    expect(page.text).toContain('400.25')
+    expect(page.text).toContain('and pays 400.25 USDT.')
+    expect(page.text).toContain('Sends 0.006 BTC back on BTC, to an address that you name.')
     expect(page.text).toContain('id="refund"')
     expect(page.text).toContain('{&quot;action&quot;:&quot;refund&quot;,&quot;refund_address&quot;')
     expect(page.text).not.toContain('id="recalculate"')
     expect(page.text).not.toContain('<form')
     expect(page.text).not.toContain('not known')
+  })
+
+  test('says of an order what the names of its rows say, by its full id and by its last 8 digits', async () => {
+    shown = settled
+    for (const id of [ORDER_ID, orderView.short_id]) {
+      const { text } = await http.request('GET', `/order/${id}?token=${ORDER_TOKEN}`)
+      const rows = text.matchAll(/<dt>(.*?)<\/dt><dd>(.*?)<\/dd>/g)
+      expect(Array.from(rows, ([, name, value]) => [name, value])).toEqual([
+        ['Status', 'REFUNDED'],
+        ['You send', '0.1 BTC on BTC'],
+        ['To', orderView.deposit_address],
+        ['Tag or memo', 'deposit-tag'],
+        ['Received', '0.09 BTC'],
+        ['Confirmations', '2 of 3'],
+        ['Deposit', 'deposit-hash'],
+        ['You receive', '5800.5 USDT on ERC20'],
+        ['At', orderView.destination],
+        ['Its tag or memo', 'destination-tag'],
+        ['Payout', 'payout-hash'],
+        ['Created', '2026-09-21 14:13:20 UTC'],
+        ['Pay before', '2026-09-21 14:28:20 UTC'],
+        ['Completed', '2026-09-21 14:30:00 UTC'],
+        ['Refund', '0.08 BTC on BTC to refund-address'],
+        ['Refund sent', 'refund-hash'],
+      ])
+    }
+    shown = emergency
   })
 
   test('tells what is too little from what nobody knows at the moment', async () => {

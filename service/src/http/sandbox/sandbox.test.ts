@@ -119,6 +119,9 @@ test('the mailbox is a page, and each mail one that can do nothing', async () =>
   const mail = await get('/2')
   expect([mail.text, mail.headers.get('content-type')]).toEqual(['<p>h</p>', 'text/html; charset=utf-8'])
   expect(mail.headers.get('content-security-policy')).toMatch(/default-src 'none'.*sandbox/)
+  // It holds the link that signs in.
+  expect(mail.headers.get('cache-control')).toBe('no-store')
+  expect(mail.headers.get('referrer-policy')).toBe('no-referrer')
   for (const path of ['/2/text', '/1']) {
     expect((await get(path)).headers.get('content-type')).toBe('text/plain; charset=utf-8')
   }
