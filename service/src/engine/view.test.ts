@@ -71,3 +71,31 @@ test('what came is cut to what can be shown, and is as deep as its shallowest pa
   const dust: Deposit = { ...deposit('c', 1n, 100), role: 'dust' }
   expect(show(deposit('a', half, 91), dust)).toEqual(['0.5', 10])
 })
+
+test('a refund shows no more than goes back, no less than it costs, and its hash as that of no payout', () => {
+  const refund = {
+    amount: amountOf(ETH, 10n ** 18n + 19_999_999_999n),
+    networkFee: amountOf(ETH, 10n ** 10n + 1n),
+    address: '0xback',
+  }
+  const state = { refund, payoutId: 'CB0000000000000001:1', txHash: '0xaa' } as const
+  const shown = {
+    refund: {
+      address: '0xback',
+      amount: '1.00000001',
+      currency: 'ETH',
+      network: 'ETH',
+      network_fee: '0.00000002',
+      tx_hash: '0xaa',
+    },
+    withdraw_tx_hash: null,
+  }
+  const order = quoted([])
+  const sent = viewOrder({ ...order, state: { ...state, status: 'REFUND' } }, market)
+  expect(sent).toMatchObject({ ...shown, completed_at: null })
+  const ended = viewOrder(
+    { ...order, updatedAtMs: 9, state: { ...state, status: 'REFUNDED', completedAtMs: 7 } },
+    market,
+  )
+  expect(ended).toMatchObject({ ...shown, completed_at: 7, updated_at: 9 })
+})

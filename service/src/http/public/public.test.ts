@@ -167,6 +167,8 @@ test('currencies may be cached for 5 minutes, have absolute logos and an ETag th
     const again = await http.request('GET', '/v1/currencies', { headers: { 'If-None-Match': match } })
     expect([again.status, again.text, again.headers.get('etag')]).toEqual([304, '', etag])
   }
+  const any = await http.request('GET', '/v1/currencies', { headers: { 'If-None-Match': '*' } })
+  expect(any.status).toBe(304)
   const other = await http.request('GET', '/v1/currencies', { headers: { 'If-None-Match': '"other"' } })
   expect(other.status).toBe(200)
   expect((await http.request('GET', '/v1/currencies?a=1')).status).toBe(400)
@@ -190,6 +192,9 @@ function decoded(png: Buffer): string | undefined {
 test('a QR is a PNG of 256 pixels with the amount unless told otherwise', async () => {
   const png = await http.request('GET', `/v1/order/${ORDER_ID}/qr`)
   expect(png.headers.get('content-type')).toBe('image/png')
+  expect(png.headers.get('cache-control'), 'a browser may keep it, whoever is between may not').toBe(
+    'private, max-age=300',
+  )
   expect(PNG.sync.read(png.bytes)).toMatchObject({ width: 256, height: 256 })
   expect(decoded(png.bytes)).toBe(`bitcoin:${ADDRESS}?amount=0.1`)
   const bare = await http.request('GET', `/v1/order/${ORDER_ID}/qr?size=64&include_amount=false`)
