@@ -332,3 +332,36 @@ test('an exchange that another engine has settled meanwhile is not given up: wha
   const told = await stage.db.query("SELECT fact_key, outcome FROM facts WHERE kind = 'ExchangeStalled'")
   expect(told, 'it was told').toEqual([{ fact_key: 'stalled:3', outcome: 'ignored' }])
 })
+
+test('an exchange whose payout was called off, because its deposit had left the chain, is settled again', async () => {
+  const { exchange, look } = openMarket()
+  await look()
+  const { terms } = await paidOrder(USDT)
+  const found = async () => (await findOrder(stage.db, terms.id))?.state
+  await exchange()
+  expect(await found()).toMatchObject({ status: 'EXCHANGE', payoutId: `${terms.id}:1` })
+  const [deposit] = (await findOrder(stage.db, terms.id))?.deposits ?? []
+  assert(deposit !== undefined && deposit.block !== null, 'it was paid')
+  const { key, txHash, amount, seenAtMs, block } = deposit
+  await tell(stage, terms.id, `${key}:unmined`, { kind: 'DepositUnmined', key })
+  const again = { kind: 'DepositSeen', key, txHash, amount, seenAtMs, block } as const
+  await tell(stage, terms.id, `${key}:mined again`, again)
+  await tell(stage, terms.id, `${key}:deep again`, { kind: 'DepositConfirmed', key })
+  await exchange()
+  expect(await found()).toMatchObject({ status: 'EXCHANGE', payoutId: `${terms.id}:2` })
+  const planned = await stage.db.query('SELECT payout_id, state FROM outflows ORDER BY payout_id')
+  expect(planned).toEqual([
+    { payout_id: `${terms.id}:1`, state: 'cancelled' },
+    { payout_id: `${terms.id}:2`, state: 'planned' },
+  ])
+})
+
+test('of many there may be more, and those whose payouts are on their way keep no other waiting', async () => {
+  const { exchange, look } = openMarket()
+  await look()
+  for (let paid = 0; paid < 50; paid += 1) await paidOrder(USDT)
+  expect(await exchange()).toBe(true)
+  const last = await paidOrder(USDT)
+  expect(await exchange()).toBe(false)
+  expect(await areSettled([last])).toEqual([true])
+})

@@ -34,8 +34,12 @@ beforeEach(() => stage.reset())
 
 afterAll(() => stage?.stop())
 
-/** What is chosen, and what the market knows then. */
-type Moment = { readonly action: EmergencyAction; readonly market: Partial<MarketBoard> }
+/** What is chosen, what the market knows then, and whose key is used: the owner's, if it is nobody else's. */
+type Moment = {
+  readonly action: EmergencyAction
+  readonly market: Partial<MarketBoard>
+  readonly asker: string
+}
 
 /** An order that received half of what it asks, and the request for a refund of that. */
 async function stuckOrder() {
@@ -45,7 +49,7 @@ async function stuckOrder() {
   await stage.corrupt('UPDATE orders SET seal = $2 WHERE order_id = $1', [id, sealText(sealedTermsOf(order))])
   const choose = (db: Database, key = 'again', address: string | null = 'back', on: Partial<Moment> = {}) => {
     const { world } = stage
-    const { action = 'refund', market } = on
+    const { action = 'refund', market, asker = accountId } = on
     const chains = new Map([...world.chains].map(([of, chain]) => [of, { ...chain, parseAddress: accept }]))
     const desk = emergencyDesk({
       ...world,
@@ -57,7 +61,7 @@ async function stuckOrder() {
       randomDigits: (count) => '0'.repeat(count),
       randomId: () => 'an id',
     })
-    return desk.chooseAction(accountId, id, action, address, {
+    return desk.chooseAction(asker, id, action, address, {
       slot: `key:${id}:${key}`,
       bodyHash: address ?? '',
     })
@@ -118,6 +122,15 @@ test('another request finds no emergency any more, under its own key and under t
   expect(toldBy(await choose(stage.db, 'other'))).toBe('NOT_EMERGENCY')
   expect(toldBy(await choose(stage.db, 'again', 'elsewhere'))).toBe('IDEMPOTENCY_CONFLICT')
   expect(await outflows()).toEqual([{ kind: 'refund' }])
+})
+
+test('an order of another account is none, also under a key that its owner has used', async () => {
+  const { choose, outflows } = await stuckOrder()
+  const stranger = { asker: 'acc_stranger' }
+  expect(toldBy(await choose(stage.db, 'theirs', 'to me', stranger))).toBe('ORDER_NOT_FOUND')
+  expect(await outflows()).toEqual([])
+  expect(toldBy(await choose(stage.db))).toContain('is REFUND')
+  expect(toldBy(await choose(stage.db, 'again', 'back', stranger))).toBe('ORDER_NOT_FOUND')
 })
 
 test('a refund to an address where we keep our own money is refused, and the next request is taken', async () => {

@@ -252,6 +252,19 @@ test('who looks with the token sees the order and its deposits as of one moment'
   expect([view?.status, view?.deposit_received, view?.deposit_tx_hash]).toEqual(['NEW', '0', null])
 })
 
+test('a token finds its order by the short id and by the full one, and by no other that ends so', async () => {
+  const desk = openDesk(deskWorld({ headHeight: 100, changeBps: 0n }))
+  const { id } = (await place()).terms
+  await stage.corrupt('UPDATE orders SET token_hash = $2 WHERE order_id = $1', [id, hashToken('token')])
+  const find = async (asked: string, token = 'token') =>
+    (await desk.findOrder(asked, { kind: 'token', token }))?.order_id ?? null
+  expect(await find(id)).toBe(id)
+  expect(await find(id.slice(-8))).toBe(id)
+  expect(await find(`CB99999999${id.slice(-8)}`)).toBeNull()
+  expect(await find(id.slice(-7))).toBeNull()
+  expect(await find(id, 'another')).toBeNull()
+})
+
 test('an order that stands is the same object, and one among too many is read again', async () => {
   const wholes: unknown[] = []
   const query: Database['query'] = (text, values) => {

@@ -29,7 +29,7 @@ const PAYOUT_COST = {
 
 async function openStage(configured: readonly AssetId[] = assets.map(({ id }) => id)) {
   let nowMs = START_MS
-  const clock = { nowMs: () => nowMs, wallMs: () => nowMs }
+  const clock = { nowMs: () => nowMs, wallMs: () => nowMs, endOfTurn: async () => {} }
   const prices = sandboxPrices()
   const reserves = new Map<AssetId, { spendable: bigint; payout_cost: bigint }>(
     assets.map(({ id, maxAmount, chain }) => [
@@ -42,16 +42,25 @@ async function openStage(configured: readonly AssetId[] = assets.map(({ id }) =>
     reserves: [...reserves].map(([asset, row]) => ({ asset, at_ms: nowMs, ...row })),
     heads: [...lookedMs].map(([chain, at]) => ({ chain, height: 1, hash: '', looked_wall_ms: at })),
   })
+  /** Of each that was stored its id, rate, fee and end. */
+  const locks: unknown[] = []
   // What the last refresh read.
   let rows = readRows()
   const openDesk = () => {
-    const query = async (text: string) => (text.includes('FROM reserves') ? rows.reserves : rows.heads)
+    const query = async (text: string, values: readonly unknown[] = []) => {
+      if (!text.includes('INTO rate_locks'))
+        return text.includes('FROM reserves') ? rows.reserves : rows.heads
+      const [rateId, , , , , rate, , feeShare, , expiresAtMs] = values
+      locks.push([rateId, rate, feeShare, expiresAtMs])
+      return []
+    }
     const db = { query } as unknown as DeskWorld['db']
     const market = marketBoard({
       ...{ db, clock: clock as DeskWorld['clock'], prices, policy: defaultPolicy },
       assets: new Set(configured),
     })
-    const desk = rateDesk({ clock, market, policy: defaultPolicy } as unknown as DeskWorld)
+    const randomId = () => 'lock'
+    const desk = rateDesk({ db, clock, market, policy: defaultPolicy, randomId } as unknown as DeskWorld)
     const ask = (request: RateRequest) => {
       const outcome = desk.rate(request)
       if (outcome instanceof Promise) throw new Error('a float rate is answered at once')
@@ -62,7 +71,7 @@ async function openStage(configured: readonly AssetId[] = assets.map(({ id }) =>
   const { market, desk, ask } = openDesk()
   await market.refresh()
   return {
-    ...{ prices, reserves, lookedMs, ask, desk },
+    ...{ prices, reserves, lookedMs, ask, desk, locks },
     nowMs: () => nowMs,
     advance: (ms: number) => {
       nowMs += ms
@@ -187,6 +196,24 @@ test('reading the same figures again leaves a market current; a change of any of
 const few: readonly AssetId[] = ['BTC:BTC', 'ETH:ETH', 'USDT:ERC20', 'USDT:BEP20', 'BNB:BNB']
 
 type Asked = readonly [from: string, fromNetwork: string | null, to: string, toNetwork: string | null]
+
+test('a currency is there as long as one of its networks is', async () => {
+  const stage = await openStage(few)
+  stage.reserves.delete('USDT:ERC20')
+  await stage.refresh()
+  expect(await stage.desk.currencies()).toMatchObject({ USDT: { enabled: true }, BTC: { enabled: true } })
+})
+
+test('what is promised of a fixed rate is written down as it is told, at the fee of fixed rates, before it is told', async () => {
+  const stage = await openStage(few)
+  const request = { from: 'BTC', fromNetwork: null, to: 'ETH', toNetwork: null, amount: '0.5' }
+  const told = await stage.desk.rate({ ...request, rateType: 'fixed', direction: 'from' })
+  if (!told.ok) throw new Error('there is a rate')
+  const { fees, lockMs } = defaultPolicy
+  const { rate_id: rateId, expires_at: expiresAtMs, rate } = told.value
+  expect([rateId, expiresAtMs]).toEqual(['lock', START_MS + lockMs])
+  expect(stage.locks).toEqual([['{lock}', `{${rate}}`, `{${fees.fixed}}`, `{${expiresAtMs}}`]])
+})
 
 async function refusalOf(stage: Stage, [from, fromNetwork, to, toNetwork]: Asked) {
   const asked = { from, fromNetwork, to, toNetwork }

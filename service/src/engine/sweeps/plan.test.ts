@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Chain } from '../../chains/chain.ts'
 import { insertAddresses } from '../../db/addresses.ts'
-import { beginSweep, claimUnswept, leaveUnswept, noteUnswept } from '../../db/unswept.ts'
+import { saveComparison } from '../../db/reconciliations.ts'
+import { beginSweep, claimUnswept, leaveUnswept, noteUnswept, resumeSweep } from '../../db/unswept.ts'
 import { assert } from '../../domain/assert.ts'
 import { chainFacts } from '../../domain/catalog/networks.ts'
 import { accept, refuse } from '../../domain/outcome.ts'
@@ -102,6 +103,39 @@ test('a token is worth moving at the prices of both, with what bringing its gas 
   ])
 })
 
+test('nothing is moved while nobody wants it to be, nor while books and chain differ', async () => {
+  const answers: Partial<Chain> = {
+    bid: async () =>
+      accept({ family: 'evm', gasLimit: 1n, maxFeePerGasWei: 1n, maxPriorityFeePerGasWei: 1n }),
+  }
+  await deepDeposit(stage)
+  await lookAt(stage, 'ETH', 100)
+  const chain = { ...stage.chain('ETH'), ...answers }
+  const planned = async (policy = stage.world.policy) => {
+    await planSweeps({ ...stage.world, policy }, chain)
+    return (await stage.db.query("SELECT payout_id FROM outflows WHERE kind = 'sweep'")).length
+  }
+  expect(await planned({ ...stage.world.policy, sweepCostMultiple: 0n })).toBe(0)
+  const compared = (difference: bigint) =>
+    saveComparison(
+      stage.db,
+      'ETH',
+      {
+        asset: 'USDT:ERC20',
+        height: 100,
+        ledgerUnits: 1n,
+        inFlight: 0n,
+        chainUnits: 1n + difference,
+        difference,
+      },
+      { nowMs: 0, dueWallMs: 0 },
+    )
+  for (let times = 0; times < 3; times += 1) await compared(-1n)
+  expect(await planned()).toBe(0)
+  await compared(0n)
+  expect(await planned()).toBe(1)
+})
+
 test('what came in above the newest final block is not moved', async () => {
   const heights: unknown[] = []
   const balance: Chain['balance'] = async (_asset, _addresses, height) => {
@@ -128,6 +162,17 @@ test('an address whose sweep was planned and has ended since it was taken is not
   expect(await beginSweep(stage.db, taken, 'the first')).toBe(true)
   await leaveUnswept(stage.db, 'ETH', 'the first', nowMs)
   expect(await beginSweep(stage.db, taken, 'the second')).toBe(false)
+})
+
+test('nor is one swept whose earlier sweep lost its block since it was taken, and may be mined again', async () => {
+  const { depositAddress } = (await deepDeposit(stage)).terms
+  const nowMs = stage.world.clock.nowMs()
+  const [taken] = await claimUnswept(stage.db, 'ETH', { nowMs, dueAtMs: nowMs + 1 }, { step: 1, liveMax: 1 })
+  assert(taken !== undefined, 'it is due')
+  await resumeSweep(stage.db, 'ETH', [depositAddress], 'the first')
+  expect(await beginSweep(stage.db, taken, 'the second')).toBe(false)
+  await resumeSweep(stage.db, 'ETH', [depositAddress], 'an even earlier one')
+  expect(await stage.db.query('SELECT sweeping FROM unswept_addresses')).toEqual([{ sweeping: 'the first' }])
 })
 
 test.each(['ETH:ETH', 'USDT:ERC20'] as const)('so is %s while the node does not price it', async (asset) => {
