@@ -641,6 +641,34 @@ test('a long journal is added up a few buckets at a time, and every bucket has i
   expect(found).toEqual([0n, 0n, 0n, -1n, -1n, -1n, -1n, -1n, -1n, -1n, -1n, -1n])
 })
 
+test('where adding up takes so long that it fails, fewer buckets are tried the next time', async () => {
+  await startOrder()
+  const db: Database = {
+    ...stage.db,
+    transaction: async (work) =>
+      stage.db.transaction(async (tx) =>
+        work({
+          query: async (text, values) => {
+            if (text.includes('FROM journal')) throw new Error('canceling statement due to statement timeout')
+            return tx.query(text, values)
+          },
+        }),
+      ),
+    query: async (text, values) => {
+      if (text.includes('FROM journal')) throw new Error('canceling statement due to statement timeout')
+      return stage.db.query(text, values)
+    },
+  }
+  const pace = { buckets: 100 }
+  const tried = []
+  for (let tries = 0; tries < 5; tries += 1) {
+    const compared = reconcileChain({ ...stage.world, db }, stage.chain('ETH'), { pace, guard: nobodyElse })
+    await expect(compared).rejects.toThrow('statement timeout')
+    tried.push(pace.buckets)
+  }
+  expect(tried).toEqual([25, 6, 1, 1, 1])
+})
+
 test('two differences apart, or an inconclusive look between, are not three in a row and are not forgotten', async () => {
   await startOrder()
   const eth = stage.chain('ETH')

@@ -288,6 +288,34 @@ test('nor does one that comes too late, because another was taken at the last mo
   expect(await outflows()).toEqual([{ kind: 'refund' }])
 })
 
+test('one that is made anew, because the emergency is another one by then, keeps what it pays and no more', async () => {
+  const { id, choose } = await stuckOrder()
+  const { clock, prices, policy } = stage.world
+  const figure = { asset: 'ETH:ETH', spendable: 7n * 10n ** 18n, payout_cost: 1n, at_ms: 0, figure: 1 }
+  const db = databaseTelling({ reserves: [figure] })
+  const board = marketBoard({ db, clock, prices, policy, assets: new Set() })
+  await board.refresh()
+  const market = { ...board, costOf: ({ id: asset }: Asset, told: Amount) => amountOf(asset, told.units) }
+  const held = board.reserve(assetOf('ETH:ETH')).units
+  const cost = amountOf('BTC:BTC', 700n)
+  const line = before(1, async () => {
+    await choose(stage.db, 'first')
+    const failed = {
+      kind: 'PayoutFailed',
+      payoutId: `${id}:1`,
+      problem: 'DESTINATION_PROBLEM',
+      cost,
+    } as const
+    await tell(stage, id, 'fails', failed)
+    await stage.db.query("UPDATE outflows SET state = 'failed'")
+  })
+  expect(toldBy(await choose(line.db, 'second', null, { action: 'continue', market }))).toContain(
+    'is EXCHANGE',
+  )
+  const [paid] = await stage.db.query<{ units: bigint }>("SELECT units FROM outflows WHERE kind = 'payout'")
+  expect(held - board.reserve(assetOf('ETH:ETH')).units).toBe(paid?.units)
+})
+
 test('what is to leave is what was offered, and not what was promised or received', async () => {
   const unitsOf = async (id: string) => {
     const rows = await stage.db.query<{ units: bigint }>('SELECT units FROM outflows WHERE order_id = $1', [

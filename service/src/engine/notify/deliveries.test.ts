@@ -270,12 +270,16 @@ test('an endpoint that disabled itself is mailed to its owner, once each time', 
     for (const one of [orderId, other]) expect((await statesOf(one))[0]).toMatch(/cancelled/)
   })
   expect([[mail(orderId)], [mail(other)]]).toContainEqual(await mailed())
+  const messageId = async () => (await stage.db.query('SELECT message_id FROM mails'))[0]?.message_id
+  const first = await messageId()
   await stage.empty('mails')
   await enableAll()
+  stage.advance(1)
   const next = await openOrder(stage, null)
   await relay()
   await soon(async () => expect(await statesOf(next)).toEqual(['1 cancelled 1']))
   expect(await mailed()).toEqual([mail(next)])
+  expect(await messageId(), 'it is another mail').not.toBe(first)
 })
 
 test('a receiver that hangs takes its own places and nobody else’s', async () => {

@@ -565,6 +565,34 @@ describe('mails are handed on', () => {
     expect(await rows()).toMatchObject([{ state: 'sent' }])
   })
 
+  test.each<MailAnswer>([
+    { kind: 'cut_off', mayHaveIt: false },
+    { kind: 'failed', why: 'it is away' },
+    { kind: 'refused', said: '550' },
+  ])(
+    'a late worker whose conversation came to nothing ($kind) takes the mail from nobody who has it by then',
+    async (answer) => {
+      await queue('one')
+      const conversations = [
+        Promise.withResolvers<MailAnswer>(),
+        Promise.withResolvers<MailAnswer>(),
+      ] as const
+      const [late, other] = conversations.map(({ promise }) => mailServer(() => promise))
+      const lateStep = late?.step()
+      await expect.poll(() => late?.sent).toHaveLength(1)
+      await stage.corrupt('UPDATE mails SET claimed_until_wall_ms = 1')
+      const otherStep = other?.step()
+      await expect.poll(() => other?.sent).toHaveLength(1)
+      const held = await rows()
+      conversations[0].resolve(answer)
+      await lateStep
+      expect(await rows()).toEqual(held)
+      conversations[1].resolve(taken)
+      await otherStep
+      expect(await rows()).toMatchObject([{ state: 'sent' }])
+    },
+  )
+
   test('a stop gives back what was not begun', async () => {
     await queue('one')
     const stopped = new AbortController()

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Chain } from '../../chains/chain.ts'
 import type { Database } from '../../db/database.ts'
 import { type ClaimedOutflow, findOutflow } from '../../db/outflows.ts'
+import { leaveRejected } from '../../db/unswept.ts'
 import { assert } from '../../domain/assert.ts'
 import { amountOf } from '../../domain/money/amount.ts'
 import { refuse } from '../../domain/outcome.ts'
@@ -126,32 +127,41 @@ test.each([
   expect(await sweeping()).toBeNull()
 })
 
-test('so it does when that one loses its block at the very moment', async () => {
-  const { first, second, depositAddress } = await sweptAndPlanned(usual())
-  const written = Promise.withResolvers<void>()
-  const committing = Promise.withResolvers<void>()
-  const slow: Database = {
-    ...stage.db,
-    transaction: (work) =>
-      stage.db.transaction(async (tx) => {
-        const value = await work(tx)
-        written.resolve()
-        await committing.promise
-        return value
-      }),
-  }
-  const losing = loseBlock(depositAddress, slow)
-  await written.promise
-  stage.advance(MINUTE_MS)
-  const working = workPayouts(worldWithSigner(stage), dear(), 'deposits')
-  const isWaiting = async () =>
-    (await stage.asOwner.query("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'")).length > 0
-  while (!(await isWaiting()));
-  committing.resolve()
-  await Promise.all([losing, working])
-  expect(await sweeps()).toEqual([
-    { id: first, state: 'orphaned' },
-    { id: second, state: 'cancelled' },
-  ])
-  expect(await sweeping()).toBe(first)
-})
+test.each<[string, (second: string) => Promise<unknown>]>([
+  ['cannot be drafted', () => workPayouts(worldWithSigner(stage), dear(), 'deposits')],
+  [
+    'is rejected',
+    (second) =>
+      stage.db.transaction((tx) =>
+        leaveRejected(tx, 'ETH', second, { nowMs: stage.world.clock.nowMs(), leastMs: 0 }),
+      ),
+  ],
+])(
+  'so it does when that one loses its block at the very moment at which the planned one %s',
+  async (_, end) => {
+    const { first, second, depositAddress } = await sweptAndPlanned(usual())
+    const written = Promise.withResolvers<void>()
+    const committing = Promise.withResolvers<void>()
+    const slow: Database = {
+      ...stage.db,
+      transaction: (work) =>
+        stage.db.transaction(async (tx) => {
+          const value = await work(tx)
+          written.resolve()
+          await committing.promise
+          return value
+        }),
+    }
+    const losing = loseBlock(depositAddress, slow)
+    await written.promise
+    stage.advance(MINUTE_MS)
+    const working = end(second)
+    const isWaiting = async () =>
+      (await stage.asOwner.query("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'")).length > 0
+    while (!(await isWaiting()));
+    committing.resolve()
+    await Promise.all([losing, working])
+    expect((await sweeps())[0]).toEqual({ id: first, state: 'orphaned' })
+    expect(await sweeping()).toBe(first)
+  },
+)
