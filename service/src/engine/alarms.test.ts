@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { amountOf } from '../domain/money/amount.ts'
 import { openAlarms, type RungLoop } from './alarms.ts'
 import { apply } from './apply.ts'
 import {
@@ -41,6 +42,19 @@ test('a change of an order rings those who have something to do by it', async ()
   const price = () => apply(stage.world, order.terms.id, 'priced:1', { kind: 'ExchangePriced', quote: null })
   expect(await rungBy(price)).toEqual(['relay', 'payouts ETH'])
   expect(await rungBy(price), 'what is known already changes nothing').toEqual([])
+})
+
+test('a refund rings those who pay on the chain that the deposit came from', async () => {
+  const order = await placeOrder(stage, 'BTC:BTC', 'USDT:ERC20', { asks: 10_000_000n, promises: 500n })
+  await confirmDeposit(stage, order, await mineDeposit(stage, order, 5_000_000n, 101))
+  const refund = {
+    amount: amountOf('BTC:BTC', 4_999_000n),
+    networkFee: amountOf('BTC:BTC', 1_000n),
+    address: 'back',
+  }
+  const choose = () =>
+    apply(stage.world, order.terms.id, 'chosen', { kind: 'ActionChosen', action: 'refund', refund })
+  expect(await rungBy(choose)).toEqual(['relay', 'payouts BTC'])
 })
 
 test('a bell is rung for all who hear it, and the next one for those who listen then', () => {

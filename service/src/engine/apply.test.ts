@@ -5,6 +5,7 @@ import type { Fact } from '../domain/orders/facts.ts'
 import { apply, applyInTurn } from './apply.ts'
 import { type BooksStage, openBooksStage, placeOrder } from './testing/books_stage.ts'
 import { countingRows } from './testing/counting_rows.ts'
+import { pricedOrder } from './testing/priced_order.ts'
 
 /**
  * What: hearing a fact again costs an order with many deposits no more than one with few, and many facts at once read them
@@ -81,6 +82,29 @@ test('what waits for the database or for its turn has happened when it had its t
   expect(await slow).toMatchObject({ kind: 'changed', order: { updatedAtMs: startedAtMs + 5_000 } })
   const told = await stage.db.query(`SELECT at_ms AS at FROM facts WHERE kind = 'DepositSeen'`)
   expect(told).toEqual([{ at: startedAtMs + 5_000 }, { at: startedAtMs + 5_000 }])
+})
+
+test('what means nothing is noted once, with what belongs to its moment; what is refused leaves nothing', async () => {
+  const { id } = await pricedOrder(stage)
+  const events = () =>
+    stage.db.query('SELECT sequence, previous_status, status FROM events ORDER BY sequence')
+  const before = await events()
+  expect(before.at(-1)).toMatchObject({ previous_status: 'PENDING', status: 'EXCHANGE' })
+  let written = 0
+  const tell = async (factKey: string, fact: Fact) => {
+    const { kind } = await apply(stage.world, id, factKey, fact, async () => {
+      written += 1
+    })
+    const noted = await stage.db.query('SELECT outcome FROM facts WHERE fact_key = $1', [factKey])
+    return [kind, written, noted]
+  }
+  const late: Fact = { kind: 'ExchangeStalled', payoutId: null, sequence: 1 }
+  expect(await tell('late', late)).toEqual(['ignored', 1, [{ outcome: 'ignored' }]])
+  expect(await tell('late', late)).toEqual(['duplicate', 1, [{ outcome: 'ignored' }]])
+  const chosen: Fact = { kind: 'ActionChosen', action: 'continue', quote: null }
+  expect(await tell('chosen', chosen)).toEqual(['refused', 1, []])
+  expect(await tell('chosen', chosen)).toEqual(['refused', 1, []])
+  expect(await events()).toEqual(before)
 })
 
 /** One wei, by a call of a contract; all of them in one block. */

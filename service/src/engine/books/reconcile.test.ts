@@ -15,7 +15,7 @@ import {
 } from '../../db/unswept.ts'
 import { assert } from '../../domain/assert.ts'
 import type { AssetId } from '../../domain/catalog/assets.ts'
-import type { ChainId } from '../../domain/catalog/networks.ts'
+import { type ChainId, chainFacts } from '../../domain/catalog/networks.ts'
 import { amountOf } from '../../domain/money/amount.ts'
 import { HOUR_MS, SECOND_MS } from '../../domain/time.ts'
 import { apply } from '../apply.ts'
@@ -37,7 +37,7 @@ import {
 } from '../testing/books_stage.ts'
 import { nobodyElse } from '../testing/nobody_else.ts'
 import { compareChain } from './compare.ts'
-import { bookHouseDeposits } from './house.ts'
+import { bookHouseDeposits, unmineHouseDeposits } from './house.ts'
 import { isOutflowStopped, reconcileChain } from './reconcile.ts'
 
 /**
@@ -405,6 +405,23 @@ describe('who was asked already and cannot hold anything else', () => {
     expect(await isAsked(), 'at rest again').toBe(false)
     await wakeUnswept(stage.db, 'ETH', depositAddress)
     expect(await isAsked()).toBe(true)
+  })
+
+  test('is asked again when a stray that was booked there is taken back', async () => {
+    const order = await restingOrder()
+    const { depositAddress } = order.terms
+    const stray = { asset: 'ETH:ETH', units: 7n, purpose: 'deposit', height: 100 } as const
+    await strayDeposit(stage, { ...stray, address: depositAddress })
+    await bookHouseDeposits(stage.world, 'ETH', 100 + chainFacts.ETH.confirmations, 0, nobodyElse)
+    await lookForSweeps()
+    await asked()
+    expect(await asked(), 'at rest again').not.toContain(depositAddress)
+    expect(await differences()).toEqual(AGREED)
+    eth().move(100, 'ETH:ETH', depositAddress, -7n)
+    const hash = (await eth().blockHash(100)) ?? ''
+    await stage.db.transaction((tx) => unmineHouseDeposits(tx, 'ETH', hash, 0, stage.world.clock.nowMs()))
+    expect(await asked()).toContain(depositAddress)
+    expect(await differences()).toEqual(AGREED)
   })
 
   test('a unit that leaves or reaches it unseen is found in its turn, and stays found', async () => {
