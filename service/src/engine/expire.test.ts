@@ -220,6 +220,20 @@ test('an order whose late deposit comes and vanishes ends a second time', async 
   expect(await expire()).toBe('ETH:ETH EXPIRED')
 })
 
+test('a wait is of an order that is open, for nothing else, and counts what counts', async () => {
+  const { terms } = await orderThatWaits()
+  const found = () => findKeptWaiting(stage.db, ['ETH'], HOUR_MS, stage.world.clock.nowMs(), 10)
+  const [first] = await found()
+  expect(first).toMatchObject({ orderId: terms.id })
+  for (const state of ['seen', 'confirmed']) {
+    await stage.corrupt("UPDATE deposits SET role = 'extra' WHERE state = $1", [state])
+    expect(await found(), `what is ${state} does not count`).toEqual([])
+    await stage.corrupt("UPDATE deposits SET role = 'counted'")
+  }
+  await apply(stage.world, terms.id, 'too early', { kind: 'OrderExpired', atMs: 0 })
+  expect(await found(), 'what changes nothing is no other wait').toEqual([first])
+})
+
 test('a block that takes what waited, and gives it back, ends no wait for good', async () => {
   const order = await orderThatWaits()
   const found = await findKeptWaiting(stage.db, ['ETH'], HOUR_MS, stage.world.clock.nowMs(), 10)

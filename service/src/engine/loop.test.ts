@@ -55,6 +55,26 @@ test('what rings while a loop is looking is not missed', async () => {
   expect(count).toBe(2)
 })
 
+test('rests grow with trouble, and when it is over they are as before', async () => {
+  const rests: number[] = []
+  const sleep = async (ms: number) => {
+    rests.push(ms)
+    await systemClock().sleep(0)
+  }
+  const over = Promise.withResolvers<void>()
+  let count = 0
+  const loop = startLoop({ clock: { ...systemClock(), sleep }, log }, 'troubled', 100, async () => {
+    count += 1
+    if (count === 5) over.resolve()
+    if (count <= 2) throw new Error('not now')
+    return false
+  })
+  await over.promise
+  await loop.stop()
+  const breath = 20
+  expect(rests.slice(0, 8)).toEqual([breath, 180, breath, 380, breath, 80, breath, 80])
+})
+
 test('a loop that rests for an hour stops at once', async () => {
   const loop = startLoop(parts, 'rests', HOUR_MS, async () => false)
   await loop.stop()

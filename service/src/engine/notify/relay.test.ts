@@ -66,6 +66,15 @@ test('an event goes to the callback_url and to every enabled endpoint of the acc
   expect(await deliveriesOf(orderId)).toEqual(['callback:1', 'we_first000:1'])
 })
 
+test('of events that are handed on together each account hears its own, and no other', async () => {
+  await addEndpoint(stage, 'we_first000', 'https://one.example/a')
+  await addEndpoint(stage, 'we_other000', 'https://four.example/', 'acc_somebody0')
+  const [own, other] = [await openOrder(stage, null), await openOrder(stage, null, 'acc_somebody0')]
+  await relay(webhooks)
+  expect(await deliveriesOf(own)).toEqual(['we_first000:1'])
+  expect(await deliveriesOf(other)).toEqual(['we_other000:1'])
+})
+
 test('what an endpoint misses that its receiver disabled is written down', async () => {
   await addEndpoint(stage, 'we_first000', 'https://one.example/a')
   await disableEndpointBy(stage, 'we_first000', 'receiver')
