@@ -272,13 +272,19 @@ test('choices that come to nothing keep none of the reserve, however often they 
   expect(await outflows()).toEqual([])
 })
 
-test('nor does one that comes too late, because another was taken at the last moment', async () => {
-  const { choose, outflows } = await stuckOrder()
+/** Of seven ether that can be paid from. */
+async function boardOfReserve() {
   const { clock, prices, policy } = stage.world
   const figure = { asset: 'ETH:ETH', spendable: 7n * 10n ** 18n, payout_cost: 1n, at_ms: 0, figure: 1 }
   const db = databaseTelling({ reserves: [figure] })
-  const market = marketBoard({ db, clock, prices, policy, assets: new Set() })
-  await market.refresh()
+  const board = marketBoard({ db, clock, prices, policy, assets: new Set() })
+  await board.refresh()
+  return board
+}
+
+test('nor does one that comes too late, because another was taken at the last moment', async () => {
+  const { choose, outflows } = await stuckOrder()
+  const market = await boardOfReserve()
   const held = market.reserve(assetOf('ETH:ETH'))
   // The order is looked at by the first statement, and the choice is written by the second.
   const line = before(1, () => choose(stage.db, 'first'))
@@ -290,11 +296,7 @@ test('nor does one that comes too late, because another was taken at the last mo
 
 test('one that is made anew, because the emergency is another one by then, keeps what it pays and no more', async () => {
   const { id, choose } = await stuckOrder()
-  const { clock, prices, policy } = stage.world
-  const figure = { asset: 'ETH:ETH', spendable: 7n * 10n ** 18n, payout_cost: 1n, at_ms: 0, figure: 1 }
-  const db = databaseTelling({ reserves: [figure] })
-  const board = marketBoard({ db, clock, prices, policy, assets: new Set() })
-  await board.refresh()
+  const board = await boardOfReserve()
   const market = { ...board, costOf: ({ id: asset }: Asset, told: Amount) => amountOf(asset, told.units) }
   const held = board.reserve(assetOf('ETH:ETH')).units
   const cost = amountOf('BTC:BTC', 700n)

@@ -29,6 +29,7 @@ export async function makeCrowd(count: number, options: CrowdOptions): Promise<v
   const { port, seed } = options
   const create = creation(options)
   const known = { ...options.known, orders: [], locks: [] }
+  // Places that no request of the run has: an Idempotency-Key is for one creation.
   await overLines(count, port, (line, at) => createAndLook(line, create, known, chanceFrom(seed, -at)))
 }
 
