@@ -202,9 +202,9 @@ export type Chain = {
   draft(outflow: Outflow, bid: FeeBid, funds: Funds): Outcome<Intent, DraftRejection>
   /**
    * Pure: the next attempt, which excludes the earlier one on chain and pays enough more to replace it. What leaves a
-   * deposit address pays that out of what it moves, or (a token) not at all: `funds`. On Solana coin goes for what it went for before.
-   * `held` is the native coin there now, in the chain's units: where that is less than it was, less is moved. Where attempts
-   * exclude each other by time, `network` as long as the earlier one has some left.
+   * deposit address pays that out of what it moves, or (a token) not at all: `funds`. `held` is the
+   * native coin there now, in the chain's units: where that is less than it was, less is moved. Where attempts exclude each
+   * other by time, `network` as long as the earlier one has some left, and no sweep is raised.
    */
   raise(previous: Intent, bid: FeeBid, held?: bigint): Outcome<Intent, DraftRejection>
   /**

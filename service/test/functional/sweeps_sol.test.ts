@@ -78,3 +78,19 @@ test('a sweep that the network loses is planned anew when its blockhash is too o
   await mineUntilSwept(sandbox, address, 'SOL')
   expect((await sweepsOf(sandbox, address)).map(({ state }) => state)).toEqual(['failed', 'confirmed'])
 })
+
+test('who adds a few lamports to what is being swept, too few to be an account, has them swept too', async () => {
+  const sandbox = given()
+  const { devnet } = sandbox
+  devnet.trouble('SOL', { submits: Array.from({ length: 500 }, () => 'drop' as const) })
+  const { deposit_address: address } = await pay(sandbox, solToBnb)
+  await sandbox.eventually('it was sent', async () => {
+    expect(await sweepsOf(sandbox, address)).toMatchObject([{ state: 'broadcast' }])
+  })
+  await devnet.send('SOL', 'SOL', address, 1_000n)
+  await sandbox.mine('SOL', 1)
+  devnet.trouble('SOL', null)
+  await sandbox.mine('SOL', 151)
+  await mineUntilSwept(sandbox, address, 'SOL')
+  expect((await sweepsOf(sandbox, address)).map(({ state }) => state)).toEqual(['failed', 'confirmed'])
+})

@@ -105,23 +105,3 @@ test('the next attempt bids more than the one that was in no block, whatever oth
     value: { unitPriceMicroLamports: 6_000_000n },
   })
 })
-
-test('SOL that leaves a deposit address whole takes all that is held at each attempt, and no more', () => {
-  let attempt = drafted(sweep(), holding(25_000_000n))
-  for (const height of [2_000, 3_000]) {
-    const dear = { ...bidAt(height), unitPriceMicroLamports: 6_000_000n }
-    const next = raise(drafter, attempt, dear)
-    assert(next.ok, 'it is over')
-    attempt = next.value
-    expect(attempt).toMatchObject({ reference: dear.reference, lastHeight: height + 151 })
-    expect(attempt.units + solanaFeeOf(attempt)).toBe(25_000_000n)
-  }
-})
-
-test('where two sign, both signatures are of what the cap leaves', () => {
-  const height = 2_000
-  const dear = { ...bidAt(height), unitPriceMicroLamports: 10n ** 12n }
-  const next = raise(drafter, drafted(sweep(token), holding(0n)), dear)
-  assert(next.ok, 'it is over')
-  expect(solanaFeeOf(next.value)).toBe(CAP)
-})

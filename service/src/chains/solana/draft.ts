@@ -61,8 +61,7 @@ type SolanaBid = FeeBid & { readonly family: 'solana' }
 /**
  * The same payment once more, in blocks of its own: it refers to one in which no earlier attempt is valid any more. Whether
  * the earlier one was in a block before that is `isOver`'s to say. For a unit it pays twice as much, up to the cap: nodes tell what was
- * the least in a block, and where blocks are full that is too little, however often it is bid. SOL that leaves a deposit address whole has
- * nothing left to pay more with, and nobody waits for it.
+ * the least in a block, and where blocks are full that is too little, however often it is bid. Sweeps are not raised, but planned anew.
  */
 export function raise(
   { feeLamportsMax }: Pick<Drafter, 'feeLamportsMax'>,
@@ -73,9 +72,6 @@ export function raise(
   if (bid.reference.height < lastBlockOf(previous))
     return refuse({ code: 'network', message: 'the earlier attempt may still get into a block' })
   const next = { ...previous, attempt: previous.attempt + 1, ...lifeOf(bid) }
-  const { computeUnits, unitPriceMicroLamports } = previous
-  const leavesWhole = previous.from.purpose === 'deposit' && previous.token === null
-  if (leavesWhole) return accept({ ...next, computeUnits, unitPriceMicroLamports })
   const left = feeLamportsMax - solanaFeeOf({ ...next, unitPriceMicroLamports: 0n })
   const least = unitPriceWithin(FURTHER_LAMPORTS_LEAST, bid.units)
   const wanted = larger(bid.unitPriceMicroLamports, larger(2n * previous.unitPriceMicroLamports, least))

@@ -31,7 +31,7 @@ function isTooSlow(
 /**
  * Unmined or refused for too long: a transaction that excludes the earlier one on chain and pays more. A node that
  * refuses what it took, or would have taken a moment ago, mostly does so because fees have risen. Null: not long enough.
- * Where attempts exclude each other by time: once all of them are over, and never before.
+ * Where attempts exclude each other by time: once all of them are over, and never before; a sweep has ended then.
  */
 export async function raiseWhenSlow(
   world: SigningWorld,
@@ -46,9 +46,10 @@ export async function raiseWhenSlow(
     if (!isTooSlow(world, chain, outflow, latest)) return null
   } else {
     if (!(await areOver(world, chain, outflow, attempts))) return null
-    // Its address is looked at anew, and what is there then is swept; a payout that was refused for long is given up.
-    const isSweep = outflow.kind === 'sweep'
-    if (isSweep && (await giveUpOver(world, chain, outflow, attempts))) return { kind: 'done' }
+    // Its address is looked at anew, and what is there then is swept, which others may have added to.
+    if (outflow.kind === 'sweep')
+      return (await giveUpOver(world, chain, outflow, attempts)) ? { kind: 'done' } : null
+    // A payout that was refused for long is given up.
     if (isStalled(world, outflow) && attempts.every(({ answer }) => answer !== 'accepted'))
       return { kind: 'trouble', message: 'its attempts are over', inMs: 0 }
     // The signer signs them in their turn: one that is too late by now is signed as well, before there is another.
