@@ -484,6 +484,32 @@ describe('what a server keeps of what it has refused', () => {
       expect(await balance(to)).toBe(paid)
     }
   })
+
+  test('handed over again it is kept for as long again', async () => {
+    const [sender, to] = [await funded(), await devnet.freshAddress('XRP')]
+    const tx = payment(sender, to, '1000000')
+    const { Sequence = 0 } = await client.autofill(tx)
+    const [first, second] = await Promise.all(
+      [Sequence, Sequence + 1].map((sequence) =>
+        signed(sender, tx, { LastLedgerSequence: undefined, Sequence: sequence }),
+      ),
+    )
+    for (let handed = 0; handed < 2; handed += 1) {
+      expect(await submit(second as string)).toBe('terPRE_SEQ')
+      await devnet.mine('XRP', HELD_LEDGERS - 1)
+    }
+    expect(await submit(first as string)).toBe('tesSUCCESS')
+    await devnet.mine('XRP', 1)
+    expect(await balance(to)).toBe(2_000_000n)
+  })
+
+  test('what is in the open ledger stays there when it is handed over again', async () => {
+    const [sender, to] = [await funded(), await devnet.freshAddress('XRP')]
+    const blob = await signed(sender, payment(sender, to, '1000000'))
+    expect([await submit(blob), await submit(blob)]).toEqual(['tesSUCCESS', 'tefALREADY'])
+    await devnet.mine('XRP', 1)
+    expect(await balance(to)).toBe(1_000_000n)
+  })
 })
 
 describe('what fails in the ledger and costs the fee', () => {

@@ -44,12 +44,13 @@ function keep(chain: SimulatedChain<Xrp>, tx: XrpTransaction, code: string, isAs
   if (!isTaken && !mayGetIn(code)) return
   const open = chain.head.height + 1
   const isTriedAtOnce = isTaken || (code.startsWith('ter') && !isAsked)
-  // It was held, and is in the open ledger now.
-  if (isTaken && chain.waiting.some(({ id }) => id === tx.id)) chain.withdraw(tx.id)
+  // Handed over again it is held for as long again, and tried no later than it would have been.
+  const before = chain.waiting.find(({ id }) => id === tx.id)
+  if (before !== undefined) chain.withdraw(tx.id)
   chain.submit({
     ...tx,
     held: {
-      from: isTriedAtOnce ? open : open + 1,
+      from: isTriedAtOnce ? open : Math.min(open + 1, before?.held?.from ?? open + 1),
       until: open + HELD_LEDGERS,
       ...(code === 'terQUEUED' && { isQueued: true }),
     },
