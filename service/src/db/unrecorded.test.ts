@@ -46,8 +46,9 @@ async function sent(): Promise<{ order: Order; payoutId: string; txHash: string 
 async function record(payoutId: string, attempt = 1): Promise<void> {
   const intent = solanaIntent({ payoutId, attempt })
   const tx = { txHash: `recorded ${payoutId}`, bytes: '00' }
+  const atMs = stage.world.clock.nowMs()
   await signedTransactions(stage.db).insertOnce(
-    { payoutId, attempt, intent, asset: 'XRP:XRP', units: 1n, tx, atMs: 1 },
+    { payoutId, attempt, intent, asset: 'XRP:XRP', units: 1n, tx, atMs },
     [],
   )
 }
@@ -74,20 +75,40 @@ test('what was drafted and not signed is not missed', async () => {
   expect(await unrecorded()).toEqual([payoutId])
 })
 
-test('what is mined is missed for two days, and by an empty record for ever', async () => {
-  const [paid, known] = [await sent(), await sent()]
+test('what is mined is missed for two days by a record that was begun anew, and by an empty one for ever', async () => {
+  const paid = await sent()
+  stage.advance(1)
+  const known = await sent()
   await confirmPayout(stage, paid.order, { ...paid, cost: 12n })
   await record(known.payoutId)
-  stage.advance(48 * HOUR_MS)
+  stage.advance(48 * HOUR_MS - 1)
   expect(await unrecorded(), 'what counts against a limit').toEqual([paid.payoutId])
+  stage.advance(1)
+  expect(await unrecorded()).toEqual([])
+  await stage.corrupt('UPDATE attempts SET broadcast_at_ms = drafted_at_ms + 1 WHERE payout_id = $1', [
+    paid.payoutId,
+  ])
+  expect(await unrecorded(), 'signed a moment later').toEqual([paid.payoutId])
   stage.advance(1)
   expect(await unrecorded()).toEqual([])
   await stage.empty('signer.signed_transactions')
   expect(await unrecorded(), 'nothing is known').toEqual([paid.payoutId, known.payoutId].sort())
 })
 
+test('what is mined is missed for ever by a record of an earlier state', async () => {
+  const known = await sent()
+  await record(known.payoutId)
+  stage.advance(1)
+  const paid = await sent()
+  await confirmPayout(stage, paid.order, { ...paid, cost: 12n })
+  stage.advance(1_000 * HOUR_MS)
+  expect(await unrecorded()).toEqual([paid.payoutId])
+})
+
 test('what is under way is missed until it has ended', async () => {
-  const [known, leaving] = [await sent(), await sent()]
+  const leaving = await sent()
+  stage.advance(1)
+  const known = await sent()
   await record(known.payoutId)
   stage.advance(1_000 * HOUR_MS)
   expect(await unrecorded()).toEqual([leaving.payoutId])

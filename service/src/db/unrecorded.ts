@@ -9,27 +9,32 @@ const MINED_MAX = 100
 
 type Signed = { readonly payout_id: PayoutId; readonly attempt: number }
 
-/** What was signed counts against limits for a day, and may have been drafted a day before. */
+/** What was signed counts against limits for a day, and may have been drafted, and signed, a day before it was sent. */
 const COUNTED_MS = 48 * HOUR_MS
 
 /**
  * Outflows that the service has bytes for, and `record`, the signer's database, does not know: of those that are under way, and of the
- * ones mined last on each chain. All others would take the longer the more there ever were. What is mined and counts against no limit
- * any more is missed only by a record that knows nothing at all: one that was lost and begun anew is not complained of for ever.
+ * ones mined last on each chain. All others would take the longer the more there ever were. What is mined, counts against no limit any
+ * more, and is older than all that the record knows is missed only by an empty one: a record that was lost and begun anew is not
+ * complained of for ever, and one of an earlier state is.
  */
 export async function findUnrecorded(service: Sql, record: Sql, nowMs: InstantMs): Promise<PayoutId[]> {
-  const [begun] = await record.query('SELECT 1 AS one FROM signer.signed_transactions LIMIT 1')
+  const [begun] = await record.query<{ at_ms: InstantMs | null }>(
+    'SELECT min(at_ms) AS at_ms FROM signer.signed_transactions',
+  )
+  const knownFromMs = begun?.at_ms ?? 0
   const signed = await service.query<Signed>(
     `SELECT DISTINCT payout_id, attempt FROM attempts JOIN (
-       (SELECT bucket, payout_id, 0 AS from_ms FROM outflows WHERE state IN ${UNBOOKED} LIMIT $1)
+       (SELECT bucket, payout_id, true AS is_live FROM outflows WHERE state IN ${UNBOOKED} LIMIT $1)
        UNION ALL
-       SELECT bucket, payout_id, $4::bigint FROM unnest($2::text[]) AS of_chain CROSS JOIN LATERAL (
+       SELECT bucket, payout_id, false FROM unnest($2::text[]) AS of_chain CROSS JOIN LATERAL (
          SELECT bucket, payout_id FROM outflows WHERE chain = of_chain AND mined_height IS NOT NULL
          ORDER BY mined_height DESC LIMIT $3
        ) AS mined
      ) AS looked_at USING (bucket, payout_id)
-     WHERE bytes IS NOT NULL AND drafted_at_ms >= from_ms`,
-    [LIVE_MAX, chainIds, MINED_MAX, begun === undefined ? 0 : nowMs - COUNTED_MS],
+     WHERE bytes IS NOT NULL
+       AND (is_live OR drafted_at_ms >= $4 OR greatest(drafted_at_ms, broadcast_at_ms) >= $5)`,
+    [LIVE_MAX, chainIds, MINED_MAX, knownFromMs, nowMs - COUNTED_MS],
   )
   const unknown = await record.query<{ payout_id: PayoutId }>(
     `SELECT DISTINCT payout_id FROM unnest($1::text[], $2::smallint[]) AS asked (payout_id, attempt)
