@@ -3,7 +3,18 @@ import type { Chance } from '../../test/harness/chance.ts'
 import { OWN_ACCOUNT, ownTag, paidIn } from './own_addresses.ts'
 
 /** What a rippled answers to `ledger`, as JSON text: with everything in it, and the header alone. */
-export type XrpLedger = { readonly hash: string; readonly whole: string; readonly header: string }
+export type XrpLedger = {
+  readonly hash: string
+  readonly whole: string
+  readonly header: string
+  /** What changed our account last, as its entry in the ledger names it. */
+  readonly thread: Thread
+}
+
+type Thread = { readonly PreviousTxnID: string; readonly PreviousTxnLgrSeq: number }
+
+/** The index of our account's entry. */
+const OWN_ENTRY = '31CCE9D28412FF973E9AB6D0FA219BACF19687D9A2456A0C2ABC3280E9D47E37'
 
 /**
  * Twice what a busy month has: 50.6 million transactions in September 2024
@@ -27,18 +38,35 @@ export function makeXrpLedger(chance: Chance, parentHash: string, height: number
     payment(chance, accounts, { Destination: OWN_ACCOUNT.XRP, DestinationTag: ownTag(index) }),
   )
   const others = Array.from({ length: TRANSACTIONS - ours.length }, () => someTransaction(chance, accounts))
-  const transactions = chance.shuffled([...others, ...ours]).map(({ metaData, ...tx }, index) => ({
-    ...tx,
-    SigningPubKey: `03${hex(chance, 32)}`,
-    TxnSignature: `3045${hex(chance, 69)}`,
-    hash: hex(chance, 32),
-    metaData: { ...(metaData as Json), TransactionIndex: index },
-  }))
+  let thread: Thread = { PreviousTxnID: hex(chance, 32), PreviousTxnLgrSeq: height - 1 }
+  const transactions = chance.shuffled([...others, ...ours]).map(({ metaData, ...tx }, index) => {
+    const hash = hex(chance, 32)
+    const meta = metaData as Meta
+    const AffectedNodes = meta.AffectedNodes.map((node) => threaded(node, thread))
+    if (tx.Destination === OWN_ACCOUNT.XRP) thread = { PreviousTxnID: hash, PreviousTxnLgrSeq: height }
+    return {
+      ...tx,
+      SigningPubKey: `03${hex(chance, 32)}`,
+      TxnSignature: `3045${hex(chance, 69)}`,
+      hash,
+      metaData: { ...meta, AffectedNodes, TransactionIndex: index },
+    }
+  })
   const hash = hex(chance, 32)
   const header = headerOf(chance, { hash, parentHash, height })
   const result = (ledger: Json) =>
     JSON.stringify({ ledger, ledger_hash: hash, ledger_index: height, validated: true, status: 'success' })
-  return { hash, header: result(header), whole: result({ ...header, transactions }) }
+  return { hash, header: result(header), whole: result({ ...header, transactions }), thread }
+}
+
+type Meta = { readonly AffectedNodes: readonly Json[] }
+
+/** The entry of our account names what changed it before. */
+function threaded({ ModifiedNode, ...node }: Json, thread: Thread): Json {
+  if (ModifiedNode === undefined) return node
+  const changed = ModifiedNode as { readonly FinalFields: Json }
+  const isOurs = changed.FinalFields.Account === OWN_ACCOUNT.XRP
+  return { ModifiedNode: isOurs ? { ...changed, LedgerIndex: OWN_ENTRY, ...thread } : changed }
 }
 
 function headerOf(

@@ -6,7 +6,13 @@ import type { OpenBlockNode } from './block_node.ts'
 type Call = {
   readonly id: number
   readonly method: string
-  readonly params: readonly [{ readonly ledger_index?: number | 'validated'; readonly expand?: boolean }]
+  readonly params: readonly [
+    {
+      readonly ledger_index?: number | 'validated'
+      readonly ledger_hash?: string
+      readonly expand?: boolean
+    },
+  ]
 }
 
 /** What a rippled answers: https://xrpl.org/docs/references/http-websocket-apis */
@@ -25,7 +31,7 @@ export const xrpNode: OpenBlockNode = (last) => {
 function resultOf(
   ledgers: readonly XrpLedger[],
   method: string,
-  { ledger_index: asked, expand }: Call['params'][0],
+  { ledger_index: asked, ledger_hash: hash, expand }: Call['params'][0],
   head: number,
 ): string {
   switch (method) {
@@ -37,8 +43,14 @@ function resultOf(
     }
     case 'account_info': {
       const of = { Account: OWN_ACCOUNT.XRP, Flags: 131_072, OwnerCount: 0, Sequence: 7 }
-      const account = { ...of, Balance: '99000000000' }
-      return JSON.stringify({ account_data: account, ledger_index: head, validated: true, status: 'success' })
+      const height = hash === undefined ? head : ledgers.findIndex((ledger) => ledger.hash === hash)
+      const account = { ...of, Balance: '99000000000', ...ledgers[height]?.thread }
+      return JSON.stringify({
+        account_data: account,
+        ledger_index: height,
+        validated: true,
+        status: 'success',
+      })
     }
     case 'fee': {
       const drops = { base_fee: '10', median_fee: '5000', minimum_fee: '10', open_ledger_fee: '10' }

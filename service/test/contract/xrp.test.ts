@@ -1,6 +1,8 @@
 import { classicAddressToXAddress } from 'ripple-address-codec'
 import { expect, test } from 'vitest'
+import { connect } from '../../src/chains/xrp/rpc.ts'
 import type { Outflow } from '../../src/domain/payouts/intent.ts'
+import { openHttpLine } from '../harness/http_line.ts'
 import { describeChain } from './chain_contract.ts'
 import type { AddressCases } from './chain_driver.ts'
 import { startXrpDriver, type XrpDriver } from './xrp_driver.ts'
@@ -130,6 +132,37 @@ test('whoever the ledger would not deliver to is no destination', async () => {
     }
     expect(await codeOfBid(payoutTo(await driver.ourAddress(), 1n)), 'ourselves').toBe('destination')
   } finally {
+    await driver.stop()
+  }
+})
+
+test('a ledger of which a node leaves out a deposit is read again', async () => {
+  const driver = await startXrpDriver()
+  const line = await openHttpLine(driver.rpcUrl)
+  try {
+    const ours = await driver.ourAddress()
+    for (const units of [2_000_000n, 3_000_000n, 4_000_000n]) await driver.send('XRP:XRP', ours, units)
+    await driver.mine(1)
+    const { height } = await driver.chain.head()
+    const asked = { ledger_index: height, transactions: true, expand: true }
+    const whole = await connect(driver.rpcUrl, 10_000).call('ledger', asked)
+    const ledger = whole.ledger as { readonly transactions: readonly unknown[] }
+    const chain = driver.chainAt(line.url, 10_000)
+    const readWith = (transactions: readonly unknown[]) => {
+      const cut = { ...whole, ledger: { ...ledger, transactions } }
+      line.meddle(({ method }) => (method === 'ledger' ? { tell: cut } : null))
+      return chain.readBlock(height, async () => new Set([ours]))
+    }
+    const [first, second, third] = ledger.transactions
+    expect((await readWith([first, second, third]))?.transfers.map(({ units }) => units)).toEqual([
+      2_000_000n,
+      3_000_000n,
+      4_000_000n,
+    ])
+    for (const cut of [[first, second], [second, third], [first, third], [first], []])
+      await expect(readWith(cut), `${cut.length} are told`).rejects.toThrow('ledger transactions')
+  } finally {
+    await line.stop()
     await driver.stop()
   }
 })

@@ -8,6 +8,7 @@ import { balance, lockedDrops, nextSequence } from './balance.ts'
 import { bid } from './bid.ts'
 import { broadcast } from './broadcast.ts'
 import { checkIdentity } from './check_identity.ts'
+import { checkThread } from './check_thread.ts'
 import { draft, raise } from './draft.ts'
 import { askedFee, estimateAt } from './fees.ts'
 import { head, readLedger } from './ledger.ts'
@@ -48,6 +49,7 @@ export function xrp({ id, rpcUrl, networkId, feeDropsMax, timeoutMs, reserveAddr
     readBlock: async (height, findOurs) => {
       const ledger = await readLedger(rpc, height, { transactions: true, expand: true })
       if (ledger === null) return null
+      await checkThread(rpc, await reserveAccount(), ledger)
       const { transactions, ...block } = ledger
       return { ...block, transfers: await transfersToOurs(transactions, spelling, findOurs) }
     },

@@ -58,9 +58,11 @@ function decode(result: Fields, isWhole = false): Ledger {
 const NONE = '0'.repeat(64)
 
 /**
- * A node that lacks a part of a ledger's tree, or cannot read one of its transactions, ends the list there and says nothing of it
- * (rippled's fillJsonTx; Clio, where the rows of a ledger are missing): the ledger would be taken for read, and a deposit in it be missed
- * for ever. Each transaction says how many were before it, and the header whether there were any.
+ * A node that lacks a part of a ledger's tree, or cannot read one of its transactions, ends the list there and says nothing of it: the
+ * ledger would be taken for read, and a deposit in it be missed for ever. rippled's fillJsonTx (LedgerToJson.cpp) walks the tree by hash,
+ * so that any may be missing, catches what is thrown on the way, and answers what it has; Clio does where the rows of a ledger are missing.
+ * Each transaction says how many were before it, and the header whether there were any. That the last ones are missing, neither
+ * says: of the account that everything arrives at, `checkThread` does.
  */
 function allOf(ledger: Fields): readonly unknown[] {
   const transactions = listIn(ledger.transactions, 'ledger transactions')
