@@ -10,7 +10,7 @@ export type LookedBefore = {
   readonly head: ChainHead
   /** A block above the head whose telling was begun and never ended: it may have left the chain before it became the head. */
   readonly begun: BlockRef | null
-  /** Since when the oldest figure of the chain's reserves stands; 0 when one of them was never taken. */
+  /** Since when the oldest figure of the chain's reserves stands; 0 when one of an opened asset was never taken. */
   readonly reservesAtMs: InstantMs
   /** Whether any deposit, of an order or of nobody's, stands in a block and is not booked yet. */
   readonly hasMined: boolean
@@ -27,7 +27,8 @@ export async function readLookedBefore(
   const [row] = await sql.query<LookedBeforeRow>(
     `SELECT h.*, b.hash AS begun_hash,
        (SELECT coalesce(min(coalesce(r.at_ms, 0)), 0)
-        FROM unnest($2::text[]) AS carried (asset) LEFT JOIN reserves r USING (asset)) AS reserves_at_ms,
+        FROM unnest($2::text[]) AS carried (asset) JOIN opened_assets o USING (asset) LEFT JOIN reserves r USING (asset)
+        WHERE o.is_read) AS reserves_at_ms,
        EXISTS (SELECT FROM deposits WHERE chain = $1 AND state = 'mined')
          OR EXISTS (SELECT FROM house_deposits WHERE chain = $1 AND state = 'mined') AS has_mined,
        EXISTS (SELECT FROM unnest($2::text[]) AS carried (asset) LEFT JOIN opened_assets o USING (asset)

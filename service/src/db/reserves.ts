@@ -31,6 +31,7 @@ export async function lastFigureDrawn(sql: Sql): Promise<number> {
   return row.figure
 }
 
+/** But for those of assets that are not opened, or have to be opened again: what is held of them is not in the books. */
 export async function readReserves(sql: Sql): Promise<Reserve[]> {
   const rows = await sql.query<{
     asset: AssetId
@@ -39,7 +40,10 @@ export async function readReserves(sql: Sql): Promise<Reserve[]> {
     is_above_fee_cap: boolean
     at_ms: number
     figure: number
-  }>('SELECT asset, spendable, payout_cost, is_above_fee_cap, at_ms, figure FROM reserves')
+  }>(
+    `SELECT asset, spendable, payout_cost, is_above_fee_cap, at_ms, figure FROM reserves
+     WHERE EXISTS (SELECT FROM opened_assets o WHERE o.asset = reserves.asset AND o.is_read)`,
+  )
   return rows.map((row) => ({
     asset: row.asset,
     spendable: row.spendable,

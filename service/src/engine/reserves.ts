@@ -4,6 +4,7 @@ import { sumCoins } from '../db/coins.ts'
 import type { Sql } from '../db/database.ts'
 import { sumCustomerDeposits } from '../db/deposits.ts'
 import { sumLiveOutflows } from '../db/leaving_outflows.ts'
+import { readOpened } from '../db/opened_assets.ts'
 import { drawFigure, writeReserves } from '../db/reserves.ts'
 import { type AssetId, nativeAsset } from '../domain/catalog/assets.ts'
 import { chainFacts } from '../domain/catalog/networks.ts'
@@ -15,8 +16,8 @@ import type { World } from './world.ts'
 const REFRESH_MS = 3_000
 
 /**
- * Writes down what could be paid out of each asset of this chain, and what a payout costs; nothing while the figures
- * taken at `takenAtMs` are young enough.
+ * Writes down what could be paid out of each asset of this chain that is opened (`openAssets`), and what a payout costs; nothing while
+ * the figures taken at `takenAtMs` are young enough.
  */
 export async function saveReserves(
   world: World,
@@ -27,8 +28,10 @@ export async function saveReserves(
   const nowMs = world.clock.nowMs()
   if (nowMs - takenAtMs < REFRESH_MS) return
   const figure = await drawFigure(world.db)
-  const spendable = await spendableOn(world, chain, height)
-  const reserves = chain.assets.map(async (asset) => {
+  const opened = await readOpened(world.db, chain.assets)
+  const assets = chain.assets.filter((asset) => opened.has(asset))
+  const spendable = await spendableOn(world, chain, assets, height)
+  const reserves = assets.map(async (asset) => {
     const { cost, isAboveFeeCap } = await chain.estimatePayout(asset)
     const payout = { payoutCost: cost.units, isAboveFeeCap }
     return { asset, spendable: spendable.get(asset) ?? 0n, ...payout, atMs: nowMs, figure }
@@ -40,9 +43,14 @@ export async function saveReserves(
 }
 
 /** What is held less what is promised, and less what is a customer's: that may be asked back, at any moment in an emergency. Ledger units. */
-async function spendableOn(world: World, chain: Chain, height: number): Promise<Sums> {
+async function spendableOn(
+  world: World,
+  chain: Chain,
+  assets: readonly AssetId[],
+  height: number,
+): Promise<Sums> {
   // Asked before what is promised: a payout that leaves in between is taken off once more, never not at all.
-  const balances = chain.model === 'coins' ? null : await readBalances(world, chain)
+  const balances = chain.model === 'coins' ? null : await readBalances(world, chain, assets)
   return world.db.transaction(async (tx) => {
     // One snapshot: a refund that is chosen between two statements would be neither its customer's any more nor promised yet.
     await tx.query('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY')
@@ -51,7 +59,7 @@ async function spendableOn(world: World, chain: Chain, height: number): Promise<
         ? await sumUnpromisedCoins(tx, chain, height)
         : less(balances, await sumLiveOutflows(tx, chain.id))
     const spendableHeight = balances === null ? height + 1 - chainFacts[chain.id].confirmations : null
-    return less(unpromised, await sumCustomerDeposits(tx, chain.id, chain.assets, spendableHeight))
+    return less(unpromised, await sumCustomerDeposits(tx, chain.id, assets, spendableHeight))
   })
 }
 
@@ -68,9 +76,9 @@ async function sumUnpromisedCoins(tx: Sql, chain: Chain, height: number): Promis
   return new Map([[id, fromChainUnits(id, satoshi).units - promised]])
 }
 
-async function readBalances({ db }: World, chain: Chain): Promise<Sums> {
+async function readBalances({ db }: World, chain: Chain, assets: readonly AssetId[]): Promise<Sums> {
   const addresses = await reserveAddresses(db, chain.family)
-  const balances = chain.assets.map(async (asset) => {
+  const balances = assets.map(async (asset) => {
     return [asset, await spendableBalance(chain, asset, addresses)] as const
   })
   return new Map(await Promise.all(balances))

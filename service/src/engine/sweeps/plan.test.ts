@@ -103,6 +103,21 @@ test('a token is worth moving at the prices of both, with what bringing its gas 
   ])
 })
 
+test('a token that is not opened yet stays where it came', async () => {
+  await deepDeposit(stage, 'USDT:ERC20')
+  stage.advance(DAY_MS)
+  await lookAt(stage, 'ETH', 100)
+  await stage.db.query("DELETE FROM opened_assets WHERE asset = 'USDT:ERC20'")
+  const asked: string[] = []
+  const bid: Chain['bid'] = async ({ asset }) => {
+    asked.push(asset)
+    return refuse({ code: 'funds', message: 'there is too little' })
+  }
+  const balance: Chain['balance'] = async () => 1_000n
+  await planSweeps(stage.world, { ...stage.chain('ETH'), balance, bid })
+  expect(asked).toEqual(['USDC:ERC20', 'ETH:ETH'])
+})
+
 test('nothing is moved while nobody wants it to be, nor while books and chain differ', async () => {
   const answers: Partial<Chain> = {
     bid: async () =>

@@ -1,6 +1,7 @@
 import type { Chain, DraftRejection, FeeBid, Funds } from '../../chains/chain.ts'
 import { reserveAddresses } from '../../db/addresses.ts'
 import { readHead } from '../../db/chain_heads.ts'
+import { readOpened } from '../../db/opened_assets.ts'
 import { planOutflow } from '../../db/outflows.ts'
 import { beginSweep, claimUnswept, REST_MAX_MS, restUnswept, type UnsweptAddress } from '../../db/unswept.ts'
 import { assert } from '../../domain/assert.ts'
@@ -97,7 +98,10 @@ async function nextOutflow(world: World, chain: Chain, taken: UnsweptAddress): P
   return (await chain.bid(gas)).ok ? gas : 'unknown'
 }
 
-/** What is deep at the address, tokens first, as far as it can be moved at present, and whether what keeps the rest may pass soon. */
+/**
+ * What is deep at the address, tokens first, as far as it can be moved at present, and whether what keeps the rest may pass soon. An
+ * asset that is not opened yet (`openAssets`) stays where it came: at the reserve it would be taken for capital.
+ */
 async function readHoldings(
   world: World,
   chain: Chain,
@@ -113,7 +117,8 @@ async function readHoldings(
   const heldGas = await heldOf(native)
   const holdings: Holding[] = []
   let isHindered = false
-  for (const asset of [...chain.assets.filter((id) => id !== native), native]) {
+  const opened = await readOpened(world.db, chain.assets)
+  for (const asset of [...chain.assets.filter((id) => id !== native && opened.has(id)), native]) {
     const amount = amountOf(asset, asset === native ? heldGas : await heldOf(asset))
     if (amount.units === 0n) continue
     const bid = await chain.bid(sweepOf(amount))

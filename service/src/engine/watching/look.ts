@@ -17,7 +17,11 @@ export type Watcher = {
   readonly requireGrowth: (nodeHead: NodeHead) => void
   readonly waitingTurn: Turn
   readonly untold: Untold
+  readonly openingFailures: OpeningFailures
 }
+
+/** When an asset that is not opened yet was last tried to be opened in vain, in wall time. */
+export type OpeningFailures = Map<AssetId, number>
 
 /** What mempools told and no order has heard of yet, look by look: they tell each only once. */
 export type Untold = { readonly seenAtMs: InstantMs; readonly moves: readonly OrderMove[] }[]
@@ -37,6 +41,7 @@ export type Look = {
   readonly hold: LeaseKeeper['hold']
   readonly waitingTurn: Turn
   readonly untold: Untold
+  readonly openingFailures: OpeningFailures
   readonly branch: number
   /** What comes of these is in no book yet and is told by nobody; see `openAssets`. */
   readonly untoldAssets: ReadonlySet<AssetId>

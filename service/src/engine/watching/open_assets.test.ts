@@ -1,16 +1,19 @@
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Chain, Transfer } from '../../chains/chain.ts'
+import { readHead } from '../../db/chain_heads.ts'
 import { type Lease, takeLease } from '../../db/leases.ts'
 import { findOrder } from '../../db/orders.ts'
 import { assert } from '../../domain/assert.ts'
-import { type AssetId, nativeAsset } from '../../domain/catalog/assets.ts'
+import { type AssetId, assetOf, nativeAsset } from '../../domain/catalog/assets.ts'
 import { amountOf } from '../../domain/money/amount.ts'
 import { HOUR_MS } from '../../domain/time.ts'
 import { auditBooks } from '../books/ledger_audit.ts'
 import { isOutflowStopped, reconcileChain } from '../books/reconcile.ts'
+import { marketBoard } from '../market.ts'
 import { type BooksStage, fundReserve, openBooksStage, placeOrder, RESERVE } from '../testing/books_stage.ts'
 import { nobodyElse } from '../testing/nobody_else.ts'
+import { lookedBefore } from './first_look.ts'
 import { watchChain } from './watch.ts'
 
 /**
@@ -194,28 +197,152 @@ test('a reorganisation takes the sum with its block, and it is read anew where t
   expect((await auditBooks(stage.db)).problems).toEqual([])
 })
 
-test('who dies before it is written down has opened nothing, and the next one opens it at its own head', async () => {
+/** A node that fails at USDC, and has done so `failed` times. */
+function failAtUsdc() {
+  const { balance } = eth.chain
+  const node = { failing: true, failed: 0 }
+  const failing: Chain['balance'] = async (asset, addresses, at) => {
+    if (asset !== USDC || !node.failing) return balance(asset, addresses, at)
+    node.failed += 1
+    throw new Error('missing trie node')
+  }
+  Object.assign(eth.chain, { balance: failing })
+  return node
+}
+
+/** What could be quoted now, and of what there are figures. */
+async function offered() {
+  const { db, clock, prices, policy, market } = stage.world
+  const board = marketBoard({ db, clock, prices, policy, assets: market.assets })
+  await board.refresh()
+  return eth.chain.assets.filter((asset) => board.isOffered(assetOf(asset)))
+}
+
+test('a token that the node fails at is opened later, once, and everything else of its chain goes on', async () => {
+  const order = await placeOrder(stage, 'ETH:ETH', 'BTC:BTC', { asks: DEPOSIT, promises: 10n })
   eth.send(101, USDC, RESERVE, 1n)
+  eth.send(102, 'ETH:ETH', order.terms.depositAddress, DEPOSIT)
   await look(102)
   eth.list()
+  const node = failAtUsdc()
   eth.send(104, USDC, RESERVE, 20n)
-  const { balance } = eth.chain
-  let failing = true
-  const dying: Chain['balance'] = (asset, addresses, at) => {
-    if (asset === USDC && failing) throw new Error('the node has gone')
-    return balance(asset, addresses, at)
-  }
-  Object.assign(eth.chain, { balance: dying })
-  await expect(look(104)).rejects.toThrow('the node has gone')
+  eth.send(104, USDC, order.terms.depositAddress, 4_000n)
+  stage.advance(60_000)
+  await look(120)
   expect(await opened()).toBeUndefined()
   expect(await usdcOfHouse()).toEqual([])
+  expect(await stage.db.query('SELECT asset, state FROM deposits')).toEqual([
+    { asset: 'ETH:ETH', state: 'confirmed' },
+  ])
+  expect(await readHead(stage.db, 'ETH')).toMatchObject({
+    block: { height: 120 },
+    lookedAtMs: stage.world.clock.nowMs(),
+    trouble: null,
+  })
+  expect(await offered()).toEqual(['ETH:ETH', 'USDT:ERC20'])
+  expect(stage.logged).toContainEqual(
+    expect.objectContaining({ message: 'an asset could not be opened: not offered meanwhile' }),
+  )
   // Nothing can be said of it meanwhile, and what the books do not know stops nothing.
-  expect(await differences()).toEqual({ 'ETH:ETH': 0n, 'USDT:ERC20': 0n })
-  failing = false
-  eth.send(105, USDC, RESERVE, 300n)
-  await look(106)
-  expect((await usdcOfHouse()).map(({ units }) => units)).toEqual([321n])
+  for (let time = 0; time < 3; time += 1)
+    expect(await differences()).toEqual({ 'ETH:ETH': 0n, 'USDT:ERC20': 0n })
+  expect(await isOutflowStopped(stage.db, 'ETH')).toBe(false)
+  node.failing = false
+  eth.send(121, USDC, RESERVE, 300n)
+  await look(122)
+  expect((await usdcOfHouse()).map(({ units }) => units)).toEqual([321n, 4_000n])
+  await look(140)
+  expect(await offered()).toEqual(['ETH:ETH', 'USDT:ERC20', USDC])
   expect(await differences()).toEqual(AGREED)
+  expect((await auditBooks(stage.db)).problems).toEqual([])
+})
+
+test('figures of what is opened are young for as long as they are, whatever is not opened', async () => {
+  await look(102)
+  eth.list()
+  failAtUsdc()
+  await look(103)
+  const before = await lookedBefore(
+    { world: stage.world, chain: eth.chain, lease, hold: async () => lease },
+    { nodeHead: await eth.chain.head(), final: 0 },
+  )
+  expect(before).toMatchObject({ hasUnopened: true, reservesAtMs: stage.world.clock.nowMs() })
+})
+
+test('a node that has just failed at a token is not asked for it by every look', async () => {
+  await look(102)
+  eth.list()
+  const node = failAtUsdc()
+  eth.send(103, USDC, RESERVE, 1n)
+  const openingFailures = new Map()
+  const lookOn = async (height: number) => {
+    eth.chain.setHead(height)
+    await watchChain(stage.world, eth.chain, lease, { openingFailures })
+  }
+  for (const height of [103, 104, 105]) await lookOn(height)
+  expect(node.failed).toBe(1)
+  stage.advance(10_000)
+  await lookOn(106)
+  expect(node.failed).toBe(2)
+  stage.advance(10_000)
+  node.failing = false
+  await lookOn(107)
+  expect(await opened()).toEqual({ height: 107, is_read: true })
+  expect(openingFailures.size).toBe(0)
+})
+
+/** Opened at block 112 with what came in blocks 101 and 111, and the chain has left everything above block 104 since. */
+async function loseOpening(): Promise<void> {
+  eth.send(101, USDC, RESERVE, 1n)
+  eth.send(111, USDC, RESERVE, 20n)
+  await look(112)
+  eth.list()
+  await look(112)
+  await look(126)
+  expect(await offered()).toContain(USDC)
+  eth.chain.fork(105)
+  eth.mineElsewhere(111, 108)
+}
+
+test('who dies on the way to the tip has read anew what a reorganisation took, before any new block', async () => {
+  await loseOpening()
+  const { readBlock } = eth.chain
+  Object.assign(eth.chain, { readBlock: () => Promise.reject(new Error('the watcher has died')) })
+  await expect(look(127)).rejects.toThrow('the watcher has died')
+  expect(await opened()).toEqual({ height: 104, is_read: true })
+  Object.assign(eth.chain, { readBlock })
+  await look(127)
+  expect(await differences()).toEqual(AGREED)
+  await look(150)
+  expect((await usdcOfHouse()).map(({ units }) => units)).toEqual([1n, 20n])
+  expect(await differences()).toEqual(AGREED)
+})
+
+test('what cannot be read anew where the chain parted stops nothing, and is read there however late', async () => {
+  await loseOpening()
+  const node = failAtUsdc()
+  const order = await placeOrder(stage, USDC, 'BTC:BTC', { asks: DEPOSIT, promises: 10n })
+  eth.send(109, USDC, order.terms.depositAddress, DEPOSIT)
+  await look(127)
+  expect(await opened()).toEqual({ height: 104, is_read: false })
+  expect(await offered()).toEqual(['ETH:ETH', 'USDT:ERC20'])
+  // What later blocks bring is told as ever.
+  expect(await stage.db.query('SELECT role, state FROM deposits')).toEqual([
+    { role: 'counted', state: 'confirmed' },
+  ])
+  for (let time = 0; time < 3; time += 1)
+    expect(await differences()).toEqual({ 'ETH:ETH': 0n, 'USDT:ERC20': 0n })
+  expect(await isOutflowStopped(stage.db, 'ETH')).toBe(false)
+  // So long after that the block is no longer remembered.
+  await stage.db.query("DELETE FROM chain_blocks WHERE chain = 'ETH' AND height < 120")
+  node.failing = false
+  await look(128)
+  expect(await opened()).toEqual({ height: 104, is_read: true })
+  stage.advance(3_000)
+  await look(150)
+  expect(await offered()).toContain(USDC)
+  expect(await differences()).toEqual(AGREED)
+  expect((await auditBooks(stage.db)).problems).toEqual([])
 })
 
 test('a watcher that has lost its lease while it asked opens nothing', async () => {
@@ -252,7 +379,14 @@ test('what is held on another branch than the one that was looked at opens nothi
     return balance(asset, addresses, at)
   }
   Object.assign(eth.chain, { balance: turning })
-  await expect(look(103)).rejects.toThrow('ETH has left block 103 while USDC:ERC20 was opened there')
+  await look(103)
+  expect(stage.logged).toContainEqual(
+    expect.objectContaining({
+      facts: expect.objectContaining({
+        err: new Error('ETH has left block 103 while USDC:ERC20 was opened there'),
+      }),
+    }),
+  )
   expect(await opened()).toBeUndefined()
   expect(await usdcOfHouse()).toEqual([])
 })

@@ -1,6 +1,6 @@
 import { blockHashAt, readHead } from '../../db/chain_heads.ts'
 import { requireLease } from '../../db/leases.ts'
-import { noteOpened, readUnopened, type UnopenedAsset } from '../../db/opened_assets.ts'
+import { noteOpened, readUnopened } from '../../db/opened_assets.ts'
 import { assert } from '../../domain/assert.ts'
 import type { AssetId } from '../../domain/catalog/assets.ts'
 import { depositsLie } from '../../domain/catalog/networks.ts'
@@ -10,24 +10,59 @@ import { keepLease, type Look } from './look.ts'
 import type { Move } from './moves.ts'
 import { readOpening } from './opening.ts'
 
+/** A node that has just failed is not asked again at once: every look would wait for it. */
+const FAILED_REST_MS = 10_000
+
 /**
  * A token may be listed when addresses of ours have it already: whoever saw them on the chain can have sent it there, it was in no
  * book, and outflows would stop for good. So what is held of it at the first head that is looked at with it is booked as a sum, and what
- * later blocks bring is told. A block with a sum that leaves the chain takes the sum with it; then it is read anew where the
- * chain parted, and nothing that was told of later blocks is in it.
+ * later blocks bring is told. Where that cannot be read now, nothing has changed: until some later head nothing of the token is told, and
+ * the sum is that of the later one.
  */
 export async function openAssets(look: Look): Promise<void> {
   const { world, chain } = look
   const unopened = await readUnopened(world.db, chain.assets)
-  if (unopened.length === 0) return
+  const isNew = unopened.some(({ height }) => height === null)
+  if (!isNew) return
   const head = await readHead(world.db, chain.id)
   assert(head !== null, 'a look begins with a head')
-  for (const one of unopened) await openAsset(look, one, head.block)
+  for (const { asset, height } of unopened) {
+    if (height === null) await tryToOpen(look, asset, async () => head.block)
+  }
 }
 
-async function openAsset(look: Look, { asset, height }: UnopenedAsset, head: BlockRef): Promise<void> {
+/**
+ * A block with a sum that leaves the chain takes the sum with it; it is read anew where the chain parted, and nothing that was told of
+ * later blocks is in it. Before anything else is: nodes soon forget what was held at a block.
+ */
+export async function openAssetsAgain(look: Look): Promise<void> {
+  for (const { asset, height } of await readUnopened(look.world.db, look.chain.assets)) {
+    if (height !== null) await tryToOpen(look, asset, () => blockAt(look, height))
+  }
+}
+
+/** No other asset waits for one that a node fails at. An asset that is not opened is neither offered nor compared nor swept. */
+async function tryToOpen(look: Look, asset: AssetId, findBlock: () => Promise<BlockRef>): Promise<void> {
+  const { world, chain, lease, openingFailures } = look
+  const failedWallMs = openingFailures.get(asset) ?? Number.NEGATIVE_INFINITY
+  if (Math.abs(world.clock.wallMs() - failedWallMs) < FAILED_REST_MS) return
+  try {
+    await openAsset(look, asset, await findBlock())
+    openingFailures.delete(asset)
+  } catch (error) {
+    // Who has lost the lease has nothing more to do here, whatever it was that failed.
+    await keepLease(look)
+    await requireLease(world.db, lease)
+    openingFailures.set(asset, world.clock.wallMs())
+    world.log.warn(
+      { chain: chain.id, asset, err: error },
+      'an asset could not be opened: not offered meanwhile',
+    )
+  }
+}
+
+async function openAsset(look: Look, asset: AssetId, block: BlockRef): Promise<void> {
   const { world, chain, lease } = look
-  const block = height === null ? head : await blockAt(look, height)
   const opening = lieOnAddresses(chain)
     ? await readOpening(world, chain, [asset], block, () => keepLease(look))
     : []
@@ -44,9 +79,10 @@ async function openAsset(look: Look, { asset, height }: UnopenedAsset, head: Blo
   world.log.warn({ chain: chain.id, asset, block, holders: opening.length }, 'an asset was opened')
 }
 
+/** Where the chain parted. It stands on that block, and so does whatever was read since, also when that was more than is remembered. */
 async function blockAt({ world, chain }: Look, height: number): Promise<BlockRef> {
-  const hash = await blockHashAt(world.db, chain.id, height)
-  assert(hash !== null, `block ${height} of ${chain.id} is known: the chain parted there`)
+  const hash = (await blockHashAt(world.db, chain.id, height)) ?? (await chain.blockHash(height))
+  if (hash === null) throw new Error(`the node of ${chain.id} does not have block ${height}`)
   return { height, hash }
 }
 

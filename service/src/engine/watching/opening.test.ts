@@ -135,3 +135,44 @@ test('more addresses than one question is about are all asked for', async () => 
   expect((await house()).map(({ units }) => units)).toEqual([1n, 500n, 501n, 1_201n])
   expect(await readHead(stage.db, 'BNB')).toMatchObject({ block: { height: 1_000 } })
 })
+
+test('holders among many addresses are found by halves, each with what it holds', async () => {
+  await stage.db.query(
+    `INSERT INTO addresses (family, address, purpose, key_index)
+     SELECT 'evm', 'waiting-' || i, 'deposit', i FROM generate_series(0, 499) AS i`,
+  )
+  const few = await neverLookedAt(1_000)
+  for (const index of [0, 250, 499]) few.move(5, 'USDT:BEP20', `waiting-${index}`, BigInt(index + 1))
+  await watchChain(stage.world, few, lease)
+  expect((await house()).map(({ units }) => units)).toEqual([1n, 251n, 500n])
+  // Of 500 together once an asset, and then nine halves a holder at most; figures for quotes ask for no waiting address.
+  const questions = few.asked.filter((addresses) =>
+    addresses.some((address) => address.startsWith('waiting-')),
+  )
+  expect(questions.length).toBeLessThanOrEqual(few.assets.length + 3 * 9)
+})
+
+test('where every address holds something each is found', async () => {
+  await stage.db.query(
+    `INSERT INTO addresses (family, address, purpose, key_index)
+     SELECT 'evm', 'waiting-' || i, 'deposit', i FROM generate_series(0, 299) AS i`,
+  )
+  const bnb = await neverLookedAt(1_000)
+  for (let index = 0; index < 300; index += 1) bnb.move(5, 'BNB:BNB', `waiting-${index}`, BigInt(index + 1))
+  await watchChain(stage.world, bnb, lease)
+  expect((await house()).map(({ address, units }) => [address, units])).toEqual(
+    [...Array(300).keys()].map((index) => [`waiting-${index}`, BigInt(index + 1)]),
+  )
+  expect(bnb.asked.length).toBeLessThanOrEqual(310)
+})
+
+test('a node whose parts hold more than the whole opens nothing', async () => {
+  await fundReserve(stage, 'ETH:ETH', 1_000n)
+  await placeOrder(stage, 'ETH:ETH', 'BTC:BTC', { asks: 100n, promises: 10n })
+  const bnb = await neverLookedAt(1_000)
+  Object.assign(bnb, {
+    balance: async (_: AssetId, addresses: readonly string[]) => 5n - BigInt(addresses.length) * 2n,
+  })
+  await expect(watchChain(stage.world, bnb, lease)).rejects.toThrow('more than all of them together')
+  expect(await house()).toEqual([])
+})

@@ -43,14 +43,38 @@ async function heldBy(
 ): Promise<Move[]> {
   const moves: Move[] = []
   for (const asset of assets) {
-    const addresses = ours.map(({ address }) => address)
-    if ((await chain.balance(asset, addresses, height)) === 0n) continue
-    for (const own of ours) {
-      const units = await chain.balance(asset, [own.address], height)
-      if (units === 0n) continue
+    const ask = (some: readonly OwnAddress[]) =>
+      chain.balance(
+        asset,
+        some.map(({ address }) => address),
+        height,
+      )
+    for (const { own, units } of await findHolders(ours, await ask(ours), ask)) {
       const id = `opening:${own.address}:${asset}`
       moves.push({ transfer: { id, txHash: hash, to: own.address, asset, units, isOfBlock: true }, own })
     }
   }
   return moves
+}
+
+type Holder = { readonly own: OwnAddress; readonly units: bigint }
+
+/**
+ * Those of `ours`, which hold `units` together, that hold any of it. By halves: a holder among so many costs no more questions than the
+ * number of them has binary digits, and what one half does not hold the other does.
+ */
+async function findHolders(
+  ours: readonly OwnAddress[],
+  units: bigint,
+  ask: (some: readonly OwnAddress[]) => Promise<bigint>,
+): Promise<readonly Holder[]> {
+  if (units < 0n) throw new Error('the node tells that some addresses hold more than all of them together')
+  if (units === 0n) return []
+  const [own, ...others] = ours
+  if (own === undefined) throw new Error('the node tells that no address holds something')
+  if (others.length === 0) return [{ own, units }]
+  const middle = ours.length >> 1
+  const [left, right] = [ours.slice(0, middle), ours.slice(middle)]
+  const heldLeft = await ask(left)
+  return [...(await findHolders(left, heldLeft, ask)), ...(await findHolders(right, units - heldLeft, ask))]
 }

@@ -15,7 +15,7 @@ import { lookedBefore } from './first_look.ts'
 import { beginTurn, keepLease, type Look, type Watcher } from './look.ts'
 import { readMempool } from './mempool.ts'
 import { readNewBlocks } from './new_blocks.ts'
-import { openAssets, readUntoldAssets } from './open_assets.ts'
+import { openAssets, openAssetsAgain, readUntoldAssets } from './open_assets.ts'
 import { followReorganisation, requireNotBehind } from './reorganisation.ts'
 import { checkWaiting, isWaitingDue } from './waiting_deposits.ts'
 
@@ -31,7 +31,7 @@ export async function watchChain(
   lease: Lease,
   { hold = async () => lease, requireGrowth = () => {}, ...kept }: Partial<Watcher> = {},
 ): Promise<boolean> {
-  const { waitingTurn = beginTurn(), untold = [] } = kept
+  const { waitingTurn = beginTurn(), untold = [], openingFailures = new Map() } = kept
   const startedAtMs = world.clock.nowMs()
   try {
     const final = await finalHeight(chain)
@@ -40,19 +40,21 @@ export async function watchChain(
     const { head } = before
     await requireNotBehind(world, chain, before.begun ?? head.block, nodeHead)
     const earlier: Look = {
-      ...{ world, chain, lease, hold, waitingTurn, untold, branch: head.reorganisations },
+      ...{ world, chain, lease, hold, waitingTurn, untold, openingFailures, branch: head.reorganisations },
       untoldAssets: before.hasUnopened ? await readUntoldAssets({ world, chain }) : new Set(),
     }
     const fork = await followReorganisation(earlier, before, nodeHead)
     const hasLeft = fork !== null
     const look: Look = { ...earlier, branch: head.reorganisations + (hasLeft ? 1 : 0) }
+    // Where the chain has just parted nobody has failed yet.
+    if (hasLeft) openingFailures.clear()
+    if (before.hasUnopened || hasLeft) await openAssetsAgain(look)
     const from = fork ?? head.block
     const read = await readNewBlocks(look, from, nodeHead.height, hasLeft ? null : before.begun)
     const { height } = read
     // One that tells of blocks and does not give them (several nodes behind one address, say) is not asked without rest.
     if (height < nodeHead.height) return height > from.height
     await readMempool(look, height)
-    if (before.hasUnopened || hasLeft) await openAssets(look)
     const isNew = height !== head.block.height || hasLeft
     if (isNew || isWaitingDue(waitingTurn, startedAtMs)) await checkWaiting(look, height)
     const guard = (tx: Sql) => requireLease(tx, lease)
@@ -80,6 +82,8 @@ export async function watchChain(
       // How many confirmations a deposit has is worked out from the height that the market board knows.
       world.alarms.ring('market')
     }
+    // After all else: it may take its time, and fail.
+    if (before.hasUnopened) await openAssets(look)
     return false
   } catch (error) {
     await tellTrouble(world, chain, lease, error)
