@@ -1,9 +1,8 @@
 import { type DueExchange, findDueExchanges, findOrder, postponeExchange } from '../db/orders.ts'
 import { assert } from '../domain/assert.ts'
 import { assetOf } from '../domain/catalog/assets.ts'
-import { promised } from '../domain/orders/exchange.ts'
 import type { Fact } from '../domain/orders/facts.ts'
-import { type Order, received } from '../domain/orders/order.ts'
+import { type Order, promised, received } from '../domain/orders/order.ts'
 import { accept, type Outcome, refuse } from '../domain/outcome.ts'
 import { type Quote, quoteReceived } from '../domain/quotes/quote.ts'
 import { apply } from './apply.ts'
@@ -64,7 +63,7 @@ function priceOrder(order: Order, board: MarketBoard): Outcome<Quote | null, Mar
   const { from, to, rateType, feeShare } = order.terms
   if (rateType === 'fixed') {
     const rejection = whyNotOffered(board, assetOf(from), assetOf(to))
-    return rejection === null ? accept(promised(order).pays) : refuse(rejection)
+    return rejection === null ? accept(promised(order)) : refuse(rejection)
   }
   const market = board.read(assetOf(from), assetOf(to), rateType)
   if (!market.ok) return market

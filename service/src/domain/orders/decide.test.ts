@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { assert } from '../assert.ts'
 import { type AssetId, assetOf, nativeAsset } from '../catalog/assets.ts'
 import { amountOf, showAmount } from '../money/amount.ts'
+import { convertBack } from '../money/rate.ts'
 import type { RateType } from '../quotes/quote.ts'
 import { decide } from './decide.ts'
 import { type Deposit, emergencyReasons, nothingFailed, type Order, receivedSoFar } from './order.ts'
@@ -400,32 +401,69 @@ describe('what an exchange pays', () => {
     expect(reasonsOf(setScene(setting, mineUnits('d1', tooMuch), confirm('d1')))).toEqual(['OVERPAID'])
   })
 
+  const LITTLE = ASKED / 5_000n
+  const little = setScene({ toleranceBps: 9_999n }, mineUnits('d1', LITTLE), confirm('d1'))
+
   test('what the tolerance lets through and is not worth a payout is for the customer to choose about', () => {
-    const little = setScene({ toleranceBps: 9_999n }, mineUnits('d1', ASKED / 5_000n), confirm('d1'))
-    expect(orderOf(little).state.status).toBe('EXCHANGE')
-    expect(reasonsOf(goOn(little, price))).toEqual(['UNDERPAID'])
+    expect(reasonsOf(little)).toEqual(['UNDERPAID'])
+    const float: Setting = { rateType: 'float', toleranceBps: 9_999n }
+    const atMarket = setScene(float, mineUnits('d1', LITTLE), confirm('d1'))
+    expect(reasonsOf(atMarket), 'only the market says what it is worth').toBe('EXCHANGE')
   })
 
-  test('what came since counts before a customer is told that it is too little', () => {
-    const first = ASKED / 5_000n
-    const little = setScene({ toleranceBps: 9_999n }, mineUnits('d1', first), confirm('d1'))
-    const pricedWith = (units: bigint) => goOn(little, mineUnits('d2', units), confirm('d2'), price)
-    const whole = pricedWith(ASKED - first)
+  test('what the tolerance lets through is exchanged when it brings the least that is paid out, and not for less', () => {
+    const setting: Setting = { toleranceBps: 9_999n }
+    const { rate, promises } = startStory(setting).order.terms
+    const least = convertBack(amountOf(promises.asset, assetOf(promises.asset).minPayout), rate, 'up').units
+    const pays = (units: bigint) => setScene(setting, mineUnits('d1', units), confirm('d1'))
+    expect(settled(goOn(pays(least), price)).paid.units).toBe(assetOf(promises.asset).minPayout)
+    expect(reasonsOf(pays(least - 1n))).toEqual(['UNDERPAID'])
+  })
+
+  test('it stays so whatever comes into mempools, is replaced there or is dust, and a choice is taken', () => {
+    const { sequence } = orderOf(little)
+    let scene = little
+    const dust = mineUnits('dust', 1n)
+    for (const act of [see('d2', 50n), vanish('d2'), see('d3', 100n), dust, vanish('d3'), see('d2', 50n)]) {
+      scene = goOn(scene, act)
+      expect(reasonsOf(scene)).toEqual(['UNDERPAID'])
+    }
+    expect(orderOf(scene).sequence, 'nobody is told anything').toBe(sequence)
+    expect(orderOf(goOn(scene, refund)).state.status).toBe('REFUND')
+  })
+
+  test('a top-up that makes it worth a payout lets it go on', () => {
+    const pricedWith = (units: bigint) => goOn(little, mineUnits('d2', units), confirm('d2'))
+    const whole = goOn(pricedWith(ASKED - LITTLE), price)
     const { promises } = orderOf(whole).terms
     expect(settled(whole)).toMatchObject({ received: { units: ASKED }, paid: promises })
-    expect(orderOf(whole)).toMatchObject({ state: { payoutId: `${orderOf(whole).terms.id}:1` } })
-    expect(orderOf(whole).deposits.map(({ role }) => role)).toEqual(['counted', 'counted'])
-    expect(settled(pricedWith(ASKED / 2n)).received.units).toBe(first + ASKED / 2n)
-    expect(reasonsOf(pricedWith(first)), 'still not worth a payout').toEqual(['UNDERPAID'])
+    expect(settled(goOn(pricedWith(ASKED / 2n), price)).received.units).toBe(LITTLE + ASKED / 2n)
+    expect(reasonsOf(pricedWith(LITTLE)), 'still not worth a payout').toEqual(['UNDERPAID'])
     expect(reasonsOf(pricedWith(ASKED * 2n))).toEqual(['OVERPAID'])
+    expect(reasonsOf(goOn(little, mineUnits('d2', ASKED - LITTLE))), 'not confirmed yet').toEqual([
+      'UNDERPAID',
+    ])
   })
 
-  test('what came since and is not confirmed yet completes nothing, until it is', () => {
-    const first = ASKED / 5_000n
-    const little = setScene({ toleranceBps: 9_999n }, mineUnits('d1', first), confirm('d1'))
-    const asked = goOn(little, mineUnits('d2', ASKED - first), price)
-    expect(reasonsOf(asked)).toEqual(['UNDERPAID'])
-    expect(settled(goOn(asked, confirm('d2'), price)).received.units).toBe(ASKED)
+  test('what was worth a payout when its exchange began and is not any more is asked about, as what is there by then', () => {
+    const reasonsWith = (...later: Parameters<typeof goOn>[1][]) => {
+      const { story, nowMs } = goOn(
+        setScene({ toleranceBps: 9_999n }, mine('d1', 100n), confirm('d1')),
+        ...later,
+      )
+      const asked = amountOf(story.order.terms.from, LITTLE)
+      const deposits = story.order.deposits.map((one) =>
+        one.key === keyOf('d1') ? { ...one, amount: asked } : one,
+      )
+      const decision = decide({ ...story.order, deposits }, { kind: 'ExchangePriced', quote: null }, nowMs)
+      assert(
+        decision.kind === 'changed' && decision.order.state.status === 'EMERGENCY',
+        'its customer is asked',
+      )
+      return decision.order.state.reasons
+    }
+    expect(reasonsWith()).toEqual(['UNDERPAID'])
+    expect(reasonsWith(mine('d2', 300n), confirm('d2'))).toEqual(['OVERPAID'])
   })
 
   test('a float rate may fall by exactly what was agreed, and not by a unit more', () => {
@@ -629,16 +667,8 @@ describe('what came while the order could not use it counts when it is open agai
   })
 
   test('what is there then is what is said of it', () => {
-    const little = setScene({ toleranceBps: 9_999n }, mineUnits('d1', ASKED / 5_000n), confirm('d1'))
-    const much = goOn(little, mine('d2', 300n), confirm('d2'))
-    expect(
-      reasonsOf(
-        goOn(
-          much,
-          say(() => ({ kind: 'ExchangePriced', quote: null })),
-        ),
-      ),
-    ).toEqual(['OVERPAID'])
+    const much = goOn(scenes.due, mine('d2', 300n), confirm('d2'))
+    expect(reasonsOf(goOn(much, stall))).toEqual(['OVERPAID', 'NETWORK_PROBLEM'])
   })
 
   test('also what came back with another amount than a payout was made of', () => {

@@ -36,18 +36,12 @@ export type Decision =
   | { readonly kind: 'refused'; readonly code: Refusal; readonly why: string }
 
 /** The exchange of all that was received happens: the books change sides, and the payout is due. */
-export function settle(
-  order: Order,
-  quote: Quote,
-  nowMs: InstantMs,
-  extraPostings: readonly Posting[] = [],
-): Decision {
+export function settle(order: Order, quote: Quote, nowMs: InstantMs): Decision {
   const { from: received, to: paid, rate, fee, networkFee } = quote
   const settlement = { received, paid, rate, fee, networkFee }
   const { next, payoutId } = nextOutflow(order)
   const state: OrderState = { status: 'EXCHANGE', settlement, payoutId }
-  const postings = [...extraPostings, ...ledger.exchanged(settlement)]
-  return move(next, state, nowMs, postings, [{ kind: 'PlanPayout', payoutId }])
+  return move(next, state, nowMs, ledger.exchanged(settlement), [{ kind: 'PlanPayout', payoutId }])
 }
 
 /** The order with a new outflow. What is not confirmed by now can no longer be part of what is paid out. */

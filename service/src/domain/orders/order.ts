@@ -3,7 +3,7 @@ import { assetOf, nativeAsset } from '../catalog/assets.ts'
 import { type Amount, amountOf, toPrecision } from '../money/amount.ts'
 import type { Rate } from '../money/rate.ts'
 import type { PayoutId } from '../payouts/intent.ts'
-import type { BasisPoints, RateType } from '../quotes/quote.ts'
+import { type BasisPoints, type Quote, quoteAtRate, type RateType } from '../quotes/quote.ts'
 import { HOUR_MS, type InstantMs } from '../time.ts'
 import type { OrderId } from './identifiers.ts'
 
@@ -222,11 +222,26 @@ export function compareToAsked(order: Order, amount: Amount): 'under' | 'exact' 
   return shown > asks.units + tolerance.units ? 'over' : 'exact'
 }
 
-/** What is wrong about what was received; empty: it is what was asked, in time. */
+/**
+ * What a fixed order pays for what was received. One that received what it asked for pays exactly what it promised. Where the tolerance
+ * let a little less through, the locked rate holds for what came: otherwise everybody would pay the least that is tolerated.
+ * Null when what came is too little to be paid out.
+ */
+export function promised(order: Order): Quote | null {
+  const from = received(order)
+  const { asks, promises: to, rate, fee, feeShare, networkFee } = order.terms
+  return from.units < asks.units
+    ? quoteAtRate(rate, from, feeShare, networkFee)
+    : { from, to, rate, fee, networkFee }
+}
+
+/** What is wrong about what was received; empty: it is what was asked, in time, and where the rate is fixed it is worth a payout. */
 export function depositReasons(order: Order): EmergencyReason[] {
   const reasons: EmergencyReason[] = []
   const comparison = compareToAsked(order, received(order))
-  if (comparison === 'under') reasons.push('UNDERPAID')
+  // Told here, and not only when it is to be exchanged: it would begin anew at whatever comes into a mempool.
+  const isTooLittle = order.terms.rateType === 'fixed' && promised(order) === null
+  if (comparison === 'under' || isTooLittle) reasons.push('UNDERPAID')
   if (comparison === 'over') reasons.push('OVERPAID')
   if (countedDeposits(order).some(({ isLate, state }) => isLate && state === 'confirmed'))
     reasons.push('LATE_DEPOSIT')

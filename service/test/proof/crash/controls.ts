@@ -213,7 +213,7 @@ export const controls: readonly Control[] = [
     shows: PAID_LESS,
     patches: [
       {
-        file: 'domain/orders/exchange.ts',
+        file: 'domain/orders/order.ts',
         find: ': { from, to, rate, fee, networkFee }',
         replace: ': { from, to: { ...to, units: (to.units * 99n) / 100n }, rate, fee, networkFee }',
       },
