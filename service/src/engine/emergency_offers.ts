@@ -22,7 +22,7 @@ export type Offers = {
  */
 export function emergencyOffers(order: Order, board: MarketBoard): Offers {
   const exchanges = priceExchanges(order, board)
-  const covered = (quote: Quote | null) => (quote !== null && isCovered(quote, board) ? quote : null)
+  const covered = (quote: Quote | null) => (quote !== null && isCovered(order, quote, board) ? quote : null)
   const returning = refundCost(order, board)
   const isKnown = (action: 'continue' | 'recalculate') => whyNotNow(order, action, board) === null
   return {
@@ -43,7 +43,7 @@ export function whyNotNow(
   board: MarketBoard,
 ): MarketRejection | null {
   const quote = priceExchanges(order, board)[action]
-  if (quote !== null) return isCovered(quote, board) ? null : reserveTooLow(assetOf(quote.to.asset))
+  if (quote !== null) return isCovered(order, quote, board) ? null : reserveTooLow(assetOf(quote.to.asset))
   const market = readOfferMarket(order, board)
   return market.ok ? null : market.rejection
 }
@@ -76,8 +76,8 @@ function couldBeAsked(total: Amount, { from, tolerance }: OrderTerms): boolean {
   return total.units <= assetOf(from).maxAmount + tolerance.units
 }
 
-function isCovered({ to }: Quote, board: MarketBoard): boolean {
-  return to.units <= board.reserve(assetOf(to.asset)).units
+function isCovered({ terms }: Order, { to }: Quote, board: MarketBoard): boolean {
+  return to.units <= board.reserve(assetOf(to.asset), terms.id).units
 }
 
 function reserveTooLow({ currency, network }: Asset): MarketRejection {

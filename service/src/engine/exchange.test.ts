@@ -69,7 +69,7 @@ function openMarket(prices: Prices = stage.world.prices, held = 50_000n * USDT) 
       }
       return exchangeOrders({ ...world, db: { ...stage.db, transaction } })
     },
-    reserve: () => market.reserve(assetOf('USDT:ERC20')).units / USDT,
+    reserve: () => market.reserve(assetOf('USDT:ERC20'), 'another order').units / USDT,
     /** While `meanwhile` happens between what it has found out and what it tells. */
     exchangeLate: (meanwhile: () => Promise<unknown>) => {
       const transaction: Database['transaction'] = async (work) => {
@@ -255,6 +255,18 @@ test('an order that cannot be settled rests for longer and longer, and its amoun
     await refresh()
   }
   expect(rests.map((ms) => ms / 1_000)).toEqual([1, 1, 2, 4, 8, 16, 32, 60])
+})
+
+test('what a try that failed keeps of the reserve is not held against the next one of the same order, and against others it is', async () => {
+  const { exchange, exchangeInVain, look, reserve } = openMarket()
+  await look()
+  const failed = await paidOrder(30_000n * USDT)
+  await exchangeInVain()
+  const other = await paidOrder(20_000n * USDT + 1n)
+  await later(1_000)
+  await exchange()
+  expect(await areSettled([failed, other])).toEqual([true, false])
+  expect(reserve(), 'it holds its amount once').toBe(20_000n)
 })
 
 test('what cannot even be given up rests too, and keeps no other waiting', async () => {

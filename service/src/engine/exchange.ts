@@ -47,12 +47,11 @@ async function exchangeOrder(world: World, due: DueExchange): Promise<void> {
   if (!priced.ok) return postpone(world, due, priced.rejection.message)
   const quote = priced.value
   const pays = quote?.to ?? null
-  if (pays !== null && pays.units > world.market.reserve(assetOf(pays.asset)).units) {
+  if (pays !== null && pays.units > world.market.reserve(assetOf(pays.asset), due.orderId).units) {
     return postpone(world, due, `the reserve of ${order.terms.to} does not cover it`)
   }
-  const factKey = `priced:${due.sequence}`
-  const settle = () => apply(world, due.orderId, factKey, { kind: 'ExchangePriced', quote })
-  await (pays === null ? settle() : world.market.setAside(`${due.orderId} ${factKey}`, pays, settle))
+  const settle = () => apply(world, due.orderId, `priced:${due.sequence}`, { kind: 'ExchangePriced', quote })
+  await (pays === null ? settle() : world.market.setAside(due.orderId, pays, settle))
 }
 
 /**

@@ -163,3 +163,29 @@ test('what is tried again is set aside once, as much as the largest try, until n
   expect(await spendableOf(3), 'what only the last try holds').toBe(800n)
   expect(await spendableOf(4)).toBe(1_000n)
 })
+
+test('what an order holds itself is there for its next try, whatever figures say meanwhile, and what others hold is not', async () => {
+  const reserves = openFreeReserves()
+  expect(reserves.spendableBy('an order', 'ETH:ETH'), 'nobody has looked').toBe(0n)
+  await reserves.refresh(async () => told(1, 1))
+  const tryToSettle = (order: string, units: bigint) =>
+    reserves
+      .setAside(order, amountOf('ETH:ETH', units), () => Promise.reject(new Error('maybe settled')))
+      .catch(() => {})
+  await tryToSettle('an order', 600n)
+  await tryToSettle('another', 300n)
+  const seen = () => [
+    reserves.spendableBy('an order', 'ETH:ETH'),
+    reserves.spendableBy('another', 'ETH:ETH'),
+    reserves.spendableBy('a third', 'ETH:ETH'),
+    reserves.get('ETH:ETH')?.spendable,
+  ]
+  expect(seen()).toEqual([700n, 400n, 100n, 100n])
+  await reserves.refresh(async () => ({
+    reserves: told(2, 2).reserves.map((figure) => ({ ...figure, spendable: 200n })),
+    lastDrawn: 2,
+  }))
+  expect(seen(), 'a figure that may have them in it').toEqual([0n, 0n, 0n, 0n])
+  await reserves.refresh(async () => told(3, 3))
+  expect(seen()).toEqual([1_000n, 1_000n, 1_000n, 1_000n])
+})

@@ -2,6 +2,7 @@ import type { Reserve } from '../db/reserves.ts'
 import { type AssetId, assetIdsOn, assetOf, nativeAsset } from '../domain/catalog/assets.ts'
 import type { Amount } from '../domain/money/amount.ts'
 import { larger } from '../domain/money/larger.ts'
+import type { OrderId } from '../domain/orders/identifiers.ts'
 
 /** So many of the dearest payouts on a chain its native coin is kept for: whoever sells all of it has no gas for the rest. */
 const PAYOUTS_KEPT_FOR = 20n
@@ -17,7 +18,7 @@ export type FreeReserve = Reserve & {
 export type ReserveFigures = { readonly reserves: readonly Reserve[]; readonly lastDrawn: number }
 
 type SetAside = {
-  readonly settlement: string
+  readonly orderId: OrderId
   readonly amount: Amount
   hasEnded: boolean
   /** A number that was drawn last at some moment after it had ended; null until one was read. */
@@ -27,34 +28,31 @@ type SetAside = {
 /**
  * What of each reserve is free: the figures that were read last, less what this process is settling or has settled since
  * they were taken. They are some seconds old, and each of many orders that are settled meanwhile would see the whole of
- * them. What came of a settlement is not asked: one that failed holds its amount for a few seconds longer. Tried again meanwhile,
- * it is still one settlement.
+ * them. What came of a settlement is not asked: one that failed holds its amount for a few seconds longer. Its order never has more
+ * than one outflow that may pay, so that it holds its amount once however often it is settled meanwhile, and not against itself.
  */
 export function openFreeReserves() {
   let figures: ReadonlyMap<AssetId, Reserve> = new Map()
   let free = new Map<AssetId, FreeReserve>()
   let setAsides: SetAside[] = []
 
-  const quotableOf = ({ asset, payoutCost, isAboveFeeCap }: Reserve, spendable: bigint): bigint => {
-    // It would wait until the fee falls, and its customer with it.
-    if (isAboveFeeCap) return 0n
-    const { isNative, chain } = assetOf(asset)
-    if (!isNative) {
-      const gas = figures.get(nativeAsset(chain).id)?.spendable ?? 0n
-      return gas >= PAYOUTS_NEEDED * payoutCost ? spendable : 0n
-    }
-    const costs = assetIdsOn(chain).map((id) => figures.get(id)?.payoutCost ?? 0n)
-    const dearest = costs.reduce(larger, 0n)
-    return larger(spendable - PAYOUTS_KEPT_FOR * dearest, 0n)
-  }
-
   const freeOf = (figure: Reserve): FreeReserve => {
-    const spendable = larger(figure.spendable - heldOf(figure.asset, setAsides), 0n)
-    return sameOr(free.get(figure.asset), { ...figure, spendable, quotable: quotableOf(figure, spendable) })
+    const spendable = spendableOf(figure, setAsides)
+    return sameOr(free.get(figure.asset), {
+      ...figure,
+      spendable,
+      quotable: quotableOf(figure, spendable, figures),
+    })
   }
 
   return {
     get: (asset: AssetId): FreeReserve | undefined => free.get(asset),
+    /** What of it this order may be paid from: what it holds itself is not taken off. Nothing as long as nobody has looked. */
+    spendableBy: (orderId: OrderId, asset: AssetId): bigint => {
+      const figure = figures.get(asset)
+      const others = setAsides.filter((one) => one.orderId !== orderId)
+      return figure === undefined ? 0n : spendableOf(figure, others)
+    },
     /** Takes what `read` tells, which begins now. */
     refresh: async (read: () => Promise<ReserveFigures>): Promise<void> => {
       const ended = setAsides.filter(({ hasEnded }) => hasEnded)
@@ -68,16 +66,16 @@ export function openFreeReserves() {
       free = new Map(reserves.map((figure) => [figure.asset, freeOf(figure)]))
     },
     /**
-     * Begins at once: nobody sees the amount any more who looks before the first thing is awaited. Of `settlement` at most one counts,
-     * however often it is tried: the largest amount of those tries is held.
+     * Begins at once: no other order sees the amount any more that looks before the first thing is awaited. Of what an order is settled
+     * by at most one counts, however often it is tried: the largest amount of those tries is held.
      */
     setAside: async <Result>(
-      settlement: string,
+      orderId: OrderId,
       amount: Amount,
       work: () => Promise<Result>,
       isUndone: (result: Result) => boolean = () => false,
     ): Promise<Result> => {
-      const begun: SetAside = { settlement, amount, hasEnded: false, drawnBy: null }
+      const begun: SetAside = { orderId, amount, hasEnded: false, drawnBy: null }
       setAsides.push(begun)
       const tell = () => {
         const figure = figures.get(amount.asset)
@@ -98,10 +96,31 @@ export function openFreeReserves() {
   }
 }
 
+function quotableOf(
+  { asset, payoutCost, isAboveFeeCap }: Reserve,
+  spendable: bigint,
+  figures: ReadonlyMap<AssetId, Reserve>,
+): bigint {
+  // It would wait until the fee falls, and its customer with it.
+  if (isAboveFeeCap) return 0n
+  const { isNative, chain } = assetOf(asset)
+  if (!isNative) {
+    const gas = figures.get(nativeAsset(chain).id)?.spendable ?? 0n
+    return gas >= PAYOUTS_NEEDED * payoutCost ? spendable : 0n
+  }
+  const costs = assetIdsOn(chain).map((id) => figures.get(id)?.payoutCost ?? 0n)
+  const dearest = costs.reduce(larger, 0n)
+  return larger(spendable - PAYOUTS_KEPT_FOR * dearest, 0n)
+}
+
+function spendableOf({ asset, spendable }: Reserve, setAsides: readonly SetAside[]): bigint {
+  return larger(spendable - heldOf(asset, setAsides), 0n)
+}
+
 function heldOf(asset: AssetId, setAsides: readonly SetAside[]): bigint {
   const held = new Map<string, bigint>()
-  for (const { settlement, amount } of setAsides.filter((one) => one.amount.asset === asset))
-    held.set(settlement, larger(held.get(settlement) ?? 0n, amount.units))
+  for (const { orderId, amount } of setAsides.filter((one) => one.amount.asset === asset))
+    held.set(orderId, larger(held.get(orderId) ?? 0n, amount.units))
   return [...held.values()].reduce((sum, units) => sum + units, 0n)
 }
 

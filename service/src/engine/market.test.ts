@@ -69,7 +69,7 @@ test('what would be refused because of its fee is quoted to nobody, and what was
     expect(asked && quote(asked, 'from', received)).toMatchObject({ ok: false })
     expect(asked && quoteReceived(asked, received)).not.toBeNull()
   }
-  expect(market.reserve(dollar).units).toBe(10n ** 24n)
+  expect(market.reserve(dollar, 'an order').units).toBe(10n ** 24n)
   expect(market.isOffered(dollar), 'it is taken from others').toBe(true)
   reserves.splice(1, 1, row('USDC:ERC20', false))
   await market.refresh()
@@ -160,7 +160,7 @@ test('a market has the prices of both, the fee of its kind, and of what it pays 
     reserve: 0n,
     mid: (2n * 10n ** 18n) / 3_000n,
   })
-  expect(market.reserve(assetOf('ETH:ETH')), 'what is accepted may use it').toEqual(
+  expect(market.reserve(assetOf('ETH:ETH'), 'an order'), 'what is accepted may use it').toEqual(
     amountOf('ETH:ETH', 10n ** 16n),
   )
   expect(read('ETH:ETH', 'BTC:BTC', 'fixed')).toMatchObject({ networkFee: 2_000n, reserve: 460_000n })

@@ -5,6 +5,7 @@ import { lastFigureDrawn, readReserves } from '../db/reserves.ts'
 import { type Asset, type AssetId, assetOf, nativeAsset } from '../domain/catalog/assets.ts'
 import { type ChainId, chainFacts } from '../domain/catalog/networks.ts'
 import { type Amount, amountOf, toPrecision } from '../domain/money/amount.ts'
+import type { OrderId } from '../domain/orders/identifiers.ts'
 import { isLockOffered } from '../domain/orders/order.ts'
 import { accept, type Outcome, refuse } from '../domain/outcome.ts'
 import type { RateType } from '../domain/quotes/quote.ts'
@@ -36,15 +37,15 @@ export type MarketBoard = {
   read(from: Asset, to: Asset, rateType: RateType): Outcome<Market, MarketRejection>
   /** Whether an order may still go on at its locked rate that is held since then (`lockHeldSinceMs`). */
   isLockOffered(heldSinceMs: InstantMs): boolean
-  /** What could be paid out of this asset, less what is set aside; nothing as long as nobody has looked. */
-  reserve(asset: Asset): Amount
+  /** What could be paid out of this asset for this order, less what is set aside for others; nothing as long as nobody has looked. */
+  reserve(asset: Asset, orderId: OrderId): Amount
   /**
-   * Settles something by `work`: from this moment on its amount is nobody else's to be promised in this process, until a later figure
-   * of the reserve has it in it, or at once where `isUndone` says that nothing of it was written down. Tries of the same `settlement`,
-   * of which at most one counts, hold it once.
+   * Settles an order by `work`: from this moment on its amount is no other order's to be promised in this process, until a later figure
+   * of the reserve has it in it, or at once where `isUndone` says that nothing of it was written down. However often an order is
+   * settled, at most one of them counts, and it holds its amount once.
    */
   setAside<Result>(
-    settlement: string,
+    orderId: OrderId,
     amount: Amount,
     work: () => Promise<Result>,
     isUndone?: (result: Result) => boolean,
@@ -75,8 +76,6 @@ export function marketBoard(parts: {
   // A chain that is up may be so by looks that did not know an asset yet: there are no figures of it then.
   const isOffered = ({ id, chain }: Asset) =>
     assets.has(id) && isChainUp(chain) && reserves.get(id) !== undefined
-
-  const reserve = ({ id }: Asset) => amountOf(id, reserves.get(id)?.spendable ?? 0n)
 
   const payoutCost = (asset: Asset): Amount | null => {
     const known = reserves.get(asset.id)
@@ -109,7 +108,7 @@ export function marketBoard(parts: {
     isChainUp,
     isOffered,
     headHeight: (chain) => heads.get(chain)?.block.height ?? null,
-    reserve,
+    reserve: ({ id }, orderId) => amountOf(id, reserves.spendableBy(orderId, id)),
     setAside: reserves.setAside,
     payoutCost,
     costOf: (asset, cost) => costOf(prices, asset, cost),

@@ -2,10 +2,12 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { insertAddresses } from '../../db/addresses.ts'
 import type { Database } from '../../db/database.ts'
 import { findOrder } from '../../db/orders.ts'
+import { assert } from '../../domain/assert.ts'
 import { type Asset, assetOf } from '../../domain/catalog/assets.ts'
 import { type Amount, amountOf } from '../../domain/money/amount.ts'
 import { sealedTermsOf, sealText } from '../../domain/orders/seal.ts'
 import { accept, refuse } from '../../domain/outcome.ts'
+import { emergencyOffers } from '../emergency_offers.ts'
 import { type MarketBoard, marketBoard } from '../market.ts'
 import {
   type BooksStage,
@@ -236,11 +238,7 @@ test('what the reserve does not cover is put off, and settled once it does', asy
 })
 
 test('of two choices at once that the reserve covers one by one and not together, one is settled', async () => {
-  const figure = { asset: 'ETH:ETH', spendable: 7n * 10n ** 17n, payout_cost: 1n, at_ms: 0, figure: 1 }
-  const { clock, prices, policy } = stage.world
-  const db = databaseTelling({ reserves: [figure] })
-  const market = marketBoard({ db, clock, prices, policy, assets: new Set() })
-  await market.refresh()
+  const market = await boardOfReserve(7n * 10n ** 17n)
   // Each is half an ether.
   const orders = [await stuckOrder(), await stuckOrder()]
   const go = orders.map(({ choose }) => choose(stage.db, 'go', null, { action: 'continue', market }))
@@ -263,19 +261,19 @@ test('choices that come to nothing keep none of the reserve, however often they 
      SELECT account_id, $2, 'another body', order_id, NULL, 1 FROM orders WHERE order_id = $1`,
     [id, `key:${id}:used`],
   )
-  const before = market.reserve(assetOf('ETH:ETH'))
+  const before = market.reserve(assetOf('ETH:ETH'), 'another order')
   for (let tries = 0; tries < 20; tries += 1) {
     const told = await choose(stage.db, 'used', null, { action: 'continue', market })
     expect(told.ok).toBe(false)
   }
-  expect(market.reserve(assetOf('ETH:ETH'))).toEqual(before)
+  expect(market.reserve(assetOf('ETH:ETH'), 'another order')).toEqual(before)
   expect(await outflows()).toEqual([])
 })
 
-/** Of seven ether that can be paid from. */
-async function boardOfReserve() {
+/** Of seven ether that can be paid from, or another amount. */
+async function boardOfReserve(spendable = 7n * 10n ** 18n) {
   const { clock, prices, policy } = stage.world
-  const figure = { asset: 'ETH:ETH', spendable: 7n * 10n ** 18n, payout_cost: 1n, at_ms: 0, figure: 1 }
+  const figure = { asset: 'ETH:ETH', spendable, payout_cost: 1n, at_ms: 0, figure: 1 }
   const db = databaseTelling({ reserves: [figure] })
   const board = marketBoard({ db, clock, prices, policy, assets: new Set() })
   await board.refresh()
@@ -285,12 +283,12 @@ async function boardOfReserve() {
 test('nor does one that comes too late, because another was taken at the last moment', async () => {
   const { choose, outflows } = await stuckOrder()
   const market = await boardOfReserve()
-  const held = market.reserve(assetOf('ETH:ETH'))
+  const held = market.reserve(assetOf('ETH:ETH'), 'another order')
   // The order is looked at by the first statement, and the choice is written by the second.
   const line = before(1, () => choose(stage.db, 'first'))
   const told = await choose(line.db, 'late', null, { action: 'continue', market })
   expect(toldBy(told)).toBe('NOT_EMERGENCY')
-  expect(market.reserve(assetOf('ETH:ETH'))).toEqual(held)
+  expect(market.reserve(assetOf('ETH:ETH'), 'another order')).toEqual(held)
   expect(await outflows()).toEqual([{ kind: 'refund' }])
 })
 
@@ -298,7 +296,7 @@ test('one that is made anew, because the emergency is another one by then, keeps
   const { id, choose } = await stuckOrder()
   const board = await boardOfReserve()
   const market = { ...board, costOf: ({ id: asset }: Asset, told: Amount) => amountOf(asset, told.units) }
-  const held = board.reserve(assetOf('ETH:ETH')).units
+  const held = board.reserve(assetOf('ETH:ETH'), 'another order').units
   const cost = amountOf('BTC:BTC', 700n)
   const line = before(1, async () => {
     await choose(stage.db, 'first')
@@ -315,7 +313,41 @@ test('one that is made anew, because the emergency is another one by then, keeps
     'is EXCHANGE',
   )
   const [paid] = await stage.db.query<{ units: bigint }>("SELECT units FROM outflows WHERE kind = 'payout'")
-  expect(held - board.reserve(assetOf('ETH:ETH')).units).toBe(paid?.units)
+  expect(held - board.reserve(assetOf('ETH:ETH'), 'another order').units).toBe(paid?.units)
+})
+
+test('one of which nobody knows what became of it is not held against the same choice sent again, and against others it is', async () => {
+  const market = await boardOfReserve(7n * 10n ** 17n)
+  const [stuck, other] = [await stuckOrder(), await stuckOrder()]
+  const go = (order: typeof stuck, db: Database) =>
+    order.choose(db, 'go', null, { action: 'continue', market })
+  const lost: Database = {
+    ...stage.db,
+    transaction: async () => {
+      throw new Error('the connection was lost')
+    },
+  }
+  await expect(go(stuck, lost)).rejects.toThrow('the connection was lost')
+  const found = await findOrder(stage.db, stuck.id)
+  assert(found !== null, 'there is such an order')
+  expect(emergencyOffers(found, market).continue?.to, 'what it shows meanwhile').toEqual(
+    amountOf('ETH:ETH', 5n * 10n ** 17n),
+  )
+  expect(toldBy(await go(other, stage.db))).toBe('MAINTENANCE')
+  expect(toldBy(await go(stuck, stage.db))).toContain('is EXCHANGE')
+  expect(market.reserve(assetOf('ETH:ETH'), 'another order').units, 'it holds its amount once').toBe(
+    2n * 10n ** 17n,
+  )
+})
+
+test('nor is an exchange of it that failed before its customer was asked, and both are held once', async () => {
+  const market = await boardOfReserve(7n * 10n ** 17n)
+  const { id, choose } = await stuckOrder()
+  const half = amountOf('ETH:ETH', 5n * 10n ** 17n)
+  const failed = market.setAside(id, half, () => Promise.reject(new Error('maybe settled')))
+  await expect(failed).rejects.toThrow('maybe settled')
+  expect(toldBy(await choose(stage.db, 'go', null, { action: 'continue', market }))).toContain('is EXCHANGE')
+  expect(market.reserve(assetOf('ETH:ETH'), 'another order').units).toBe(2n * 10n ** 17n)
 })
 
 test('what is to leave is what was offered, and not what was promised or received', async () => {

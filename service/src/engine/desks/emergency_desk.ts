@@ -152,9 +152,7 @@ async function choose(
   const pays = fact.action === 'refund' ? null : fact.quote
   const isUndone = ({ kind }: Awaited<ReturnType<typeof act>>) =>
     kind === 'another_emergency' || kind === 'slot_taken' || kind === 'refused'
-  const applied = await (pays === null
-    ? act()
-    : world.market.setAside(`${id} action:${order.sequence}`, pays.to, act, isUndone))
+  const applied = await (pays === null ? act() : world.market.setAside(id, pays.to, act, isUndone))
   if (applied.kind === 'another_emergency') return 'offer_changed'
   if (applied.kind === 'slot_taken') answer = null
   if (applied.kind === 'refused') {
