@@ -1,5 +1,5 @@
 /** Clocks of processes that work together are closer than this. */
-const CLOCKS_APART_MS = 60_000
+export const CLOCKS_APART_MS = 60_000
 
 /**
  * As SQL: whether what `column` says is held until then (wall clock) may be taken at `wallMs`. Nobody ever holds anything for longer
@@ -19,6 +19,14 @@ const PUT_OFF_MS_MAX = 60_000
  */
 export function isTime(column: string, nowMs: string): string {
   return `(${column} <= ${nowMs} OR ${column} > ${nowMs}::bigint + ${PUT_OFF_MS_MAX + CLOCKS_APART_MS})`
+}
+
+/**
+ * As SQL: since when something lasts that has lasted since what `column` says, or, where that is NULL, which `least` passes over, begins
+ * now. A time that is still to come was noted before a clock was set back: nothing would ever have lasted for long until it comes round.
+ */
+export function sinceOf(column: string, nowMs: string): string {
+  return `least(${column}, ${nowMs}::bigint)`
 }
 
 /** As SQL: the later of two times, but for one that was noted before a clock was set back. */

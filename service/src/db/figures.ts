@@ -4,6 +4,7 @@ import { type AddressFamily, type ChainId, chainFacts } from '../domain/catalog/
 import type { OrderStatus } from '../domain/orders/order.ts'
 import type { KeyPath, OutflowKind } from '../domain/payouts/intent.ts'
 import type { InstantMs } from '../domain/time.ts'
+import { CLOCKS_APART_MS } from './clocks_set_back.ts'
 import type { Sql } from './database.ts'
 import { FINISHED } from './orders.ts'
 import { ended, type OutflowState, UNBOOKED } from './outflows.ts'
@@ -84,10 +85,18 @@ export function countMails(
   )
 }
 
-/** When a mail server took a mail last; null: of none is that known any more. Those that it did not take since are gone through. */
-export async function readMailAcceptance(sql: Sql): Promise<{ readonly lastAtMs: InstantMs | null }> {
+/**
+ * When a mail server took a mail last; null: of none is that known any more. Those that it did not take since are gone through. What it
+ * took at a time that is still to come was noted before a clock was set back, and would hide for as long that it takes none.
+ */
+export async function readMailAcceptance(
+  sql: Sql,
+  nowMs: InstantMs,
+): Promise<{ readonly lastAtMs: InstantMs | null }> {
   const [last] = await sql.query<{ over_at_ms: InstantMs }>(
-    `SELECT over_at_ms FROM mails WHERE state <> 'waiting' AND state = 'sent' ORDER BY over_at_ms DESC LIMIT 1`,
+    `SELECT over_at_ms FROM mails WHERE state <> 'waiting' AND state = 'sent' AND over_at_ms <= $1
+     ORDER BY over_at_ms DESC LIMIT 1`,
+    [nowMs + CLOCKS_APART_MS],
   )
   return { lastAtMs: last?.over_at_ms ?? null }
 }

@@ -7,7 +7,7 @@ import { finishedStatuses, type Order } from '../domain/orders/order.ts'
 import type { SealedTerms } from '../domain/orders/seal.ts'
 import type { InstantMs } from '../domain/time.ts'
 import { arrayText } from './array_text.ts'
-import { isTime } from './clocks_set_back.ts'
+import { isTime, sinceOf } from './clocks_set_back.ts'
 import type { Sql } from './database.ts'
 import { DEPOSITS_OF_O, type DepositJson, depositsFromJson, depositsOf, saveDeposits } from './deposits.ts'
 import { type OrderRow, toOrder } from './order_row.ts'
@@ -269,7 +269,7 @@ export async function postponeExchange(
   dueAtMs: InstantMs,
 ): Promise<void> {
   await sql.query(
-    `UPDATE orders SET exchange_due_at_ms = $4, exchange_trouble_since_ms = coalesce(exchange_trouble_since_ms, $3)
+    `UPDATE orders SET exchange_due_at_ms = $4, exchange_trouble_since_ms = ${sinceOf('exchange_trouble_since_ms', '$3')}
      WHERE bucket = $1 AND order_id = $2 AND status = 'EXCHANGE'`,
     [bucketOf(orderId), orderId, nowMs, dueAtMs],
   )

@@ -5,7 +5,7 @@ import { bucketOf, type OrderId, orderIdOfPayout } from '../domain/orders/identi
 import type { BlockRef } from '../domain/orders/order.ts'
 import type { Outflow, OutflowKind, PayoutId } from '../domain/payouts/intent.ts'
 import type { InstantMs } from '../domain/time.ts'
-import { isFree, isTime } from './clocks_set_back.ts'
+import { isFree, isTime, laterOf, sinceOf } from './clocks_set_back.ts'
 import type { Sql } from './database.ts'
 import { keptText } from './kept_text.ts'
 import { textList } from './text_list.ts'
@@ -112,7 +112,7 @@ const CLAIM_AGAIN = 10
 /** In a statement on `outflows`: whether it may be claimed, at $2 by the moved clock and $4 by the wall's, for $3. */
 const IS_DUE = `state IN ${UNBOOKED}
   AND ${isTime('due_at_ms', '$2')} AND ${isFree('claimed_until_wall_ms', '$4', `$3::bigint * ${CLAIM_AGAIN}`)}
-  AND (due_height IS NULL OR due_at_ms <= $2 - ${BLOCKLESS_MS}
+  AND (due_height IS NULL OR ${isTime('due_at_ms', `$2::bigint - ${BLOCKLESS_MS}`)}
     OR due_height <= (SELECT height FROM chain_heads h WHERE h.chain = outflows.chain))`
 
 type ClaimTime = { readonly nowMs: InstantMs; readonly wallMs: number; readonly claimMs: number }
@@ -187,10 +187,13 @@ function toClaimed(row: OutflowRow): ClaimedOutflow {
   }
 }
 
-/** Holds a claim until then at least. False: somebody else has taken it since, or it is over. */
+/**
+ * Holds a claim until then at least, and one that was taken before the clock was set back, which anybody may take, until just then. False:
+ * somebody else has taken it since, or it is over.
+ */
 export async function renewClaim(sql: Sql, claimed: ClaimedOutflow, untilWallMs: number): Promise<boolean> {
   const rows = await sql.query(
-    `UPDATE outflows SET claimed_until_wall_ms = greatest(claimed_until_wall_ms, $4)
+    `UPDATE outflows SET claimed_until_wall_ms = ${laterOf('claimed_until_wall_ms', '$4::bigint')}
      WHERE bucket = $1 AND payout_id = $2 AND claim_fence = $3 RETURNING payout_id`,
     [bucketOfPayout(claimed.payoutId), claimed.payoutId, claimed.fence, untilWallMs],
   )
@@ -239,7 +242,7 @@ export async function postponeOutflow(
 ): Promise<void> {
   await sql.query(
     `UPDATE outflows SET claimed_until_wall_ms = 0, due_at_ms = $4, trouble = $5,
-       trouble_since_ms = CASE WHEN $5::text IS NULL THEN NULL ELSE coalesce(trouble_since_ms, $6) END,
+       trouble_since_ms = CASE WHEN $5::text IS NULL THEN NULL ELSE ${sinceOf('trouble_since_ms', '$6')} END,
        due_height = CASE
          WHEN $7 THEN (SELECT least(height, $9::bigint) + 1 FROM chain_heads h WHERE h.chain = outflows.chain)
          ELSE $8::bigint END

@@ -8,6 +8,7 @@ import { assetOf } from '../domain/catalog/assets.ts'
 import { amountOf } from '../domain/money/amount.ts'
 import type { Order } from '../domain/orders/order.ts'
 import type { RateType } from '../domain/quotes/quote.ts'
+import { HOUR_MS } from '../domain/time.ts'
 import type { Prices } from '../prices/price_source.ts'
 import { exchangeOrders } from './exchange.ts'
 import { marketBoard } from './market.ts'
@@ -304,6 +305,21 @@ test('what waits for too long asks its customer, and the order tells since when'
     state: { status: 'EMERGENCY', reasons: ['NETWORK_PROBLEM'] },
     firstEmergencyAtMs: stage.world.clock.nowMs(),
   })
+})
+
+test('what waited before the clock was set back asks its customer as soon as if it had begun to wait then', async () => {
+  const { exchange, look } = openMarket()
+  await later(8 * HOUR_MS)
+  await look()
+  const { terms } = await paidOrder(50_000n * USDT + 1n)
+  await exchange()
+  for (const passedMs of [-8 * HOUR_MS, stage.world.policy.stallMs]) {
+    expect((await findOrder(stage.db, terms.id))?.state.status).toBe('EXCHANGE')
+    await later(passedMs)
+    await look()
+    await exchange()
+  }
+  expect((await findOrder(stage.db, terms.id))?.state.status).toBe('EMERGENCY')
 })
 
 test('an exchange that begins anew, because its deposit had left the chain, waits as long again', async () => {

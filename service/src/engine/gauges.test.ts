@@ -4,6 +4,7 @@ import { systemClock } from '../clock.ts'
 import { countFreeAddresses, readMailAcceptance, readUntoldOrders } from '../db/figures.ts'
 import { claimMails, noteMailSent, queueMail } from '../db/mails.ts'
 import { assert } from '../domain/assert.ts'
+import { HOUR_MS } from '../domain/time.ts'
 import { reconcileChain } from './books/reconcile.ts'
 import { registerGauges } from './gauges.ts'
 import {
@@ -202,6 +203,28 @@ test('a mail that goes on being refused does not hide that others are accepted',
   expect(await read()).toEqual([32, 1])
 })
 
+test('a mail that was accepted before the clock was set back does not hide that none is accepted since', async () => {
+  const registry = gauges(stage.world)
+  const acceptedAge = async () => (await scrape(registry)).get('cambist_mail_accepted_age_seconds')
+  const accept = async (eventKey: string) => {
+    await queue(eventKey)
+    const { clock } = stage.world
+    const { mails } = await claimMails(
+      stage.db,
+      { nowMs: clock.nowMs(), wallMs: clock.wallMs(), claimMs: 1 },
+      10,
+    )
+    const mail = mails.find((one) => one.eventKey === eventKey)
+    assert(mail !== undefined, 'it is due')
+    await noteMailSent(stage.db, mail, '250 OK', clock.nowMs())
+  }
+  await accept('accepted')
+  stage.advance(HOUR_MS)
+  await accept('accepted by a clock that is ahead')
+  stage.advance(2_000 - HOUR_MS)
+  expect(await acceptedAge()).toBe(2)
+})
+
 test('a payout that lost its block is not finished', async () => {
   const order = await place()
   await confirmDeposit(stage, order, await mineDeposit(stage, order, ETHER, 100))
@@ -347,6 +370,7 @@ test('when a mail was accepted last is found without reading all that were', asy
      SELECT 0, n, 'security_notice', 'a@example.org', '{}', md5(n::text), 'sent', n, n, n FROM generate_series(1, 20000) AS n`,
   )
   await stage.corrupt('VACUUM ANALYZE mails')
-  expect(await readMailAcceptance(stage.db)).toEqual({ lastAtMs: 20_000 })
-  expect(await pagesTouched(stage.db, readMailAcceptance)).toBeLessThan(20)
+  const { clock } = stage.world
+  expect(await readMailAcceptance(stage.db, clock.nowMs())).toEqual({ lastAtMs: 20_000 })
+  expect(await pagesTouched(stage.db, (sql) => readMailAcceptance(sql, clock.nowMs()))).toBeLessThan(20)
 })

@@ -353,7 +353,7 @@ async function readLive({ db, clock }: GaugeWorld) {
     reserves: await figures.readReserveFigures(db),
     ledger: await figures.readLedgerFigures(db),
     mails: await figures.countMails(db),
-    mailAcceptance: await figures.readMailAcceptance(db),
+    mailAcceptance: await figures.readMailAcceptance(db, clock.nowMs()),
     untold: await figures.readUntoldOrders(db),
     webhooks: await figures.readWaitingWebhooks(db),
     nowMs: clock.nowMs(),

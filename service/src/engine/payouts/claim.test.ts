@@ -6,6 +6,7 @@ import { assert } from '../../domain/assert.ts'
 import { HOUR_MS } from '../../domain/time.ts'
 import { type BooksStage, lookAt, openBooksStage } from '../testing/books_stage.ts'
 import { worldWithSigner } from '../testing/willing_signer.ts'
+import { CLAIM_MS, claimKeeper } from './claim.ts'
 import { ringDue } from './work.ts'
 
 /**
@@ -51,11 +52,54 @@ test('what was claimed before the clock was set back is claimed again', async ()
   expect(await claim(), 'by a clock that is right').toEqual([])
 })
 
-test('what was put off before the clock was set back is looked at again', async () => {
+test.each([
+  ['some time', null],
+  ['the next block', 'next'],
+  ['a certain block', 105],
+] as const)(
+  'what was put off until %s before the clock was set back is looked at again',
+  async (_, atHeight) => {
+    await lookAt(stage, 'ETH', 100)
+    stage.advance(8 * HOUR_MS)
+    await leaveAt(atHeight)
+    stage.advance(-8 * HOUR_MS)
+    await leaveAt(atHeight)
+    expect(await claim(), 'by a clock that is right').toHaveLength(atHeight === null ? 1 : 0)
+  },
+)
+
+test('who is at work while the clock is set back keeps what it has claimed', async () => {
+  stage.advance(HOUR_MS)
+  const [claimed] = await claim()
+  assert(claimed !== undefined, 'the outflow is due')
+  const keep = claimKeeper(worldWithSigner(stage, {}), claimed)
+  stage.advance(-HOUR_MS)
+  await keep()
+  expect(await claim()).toEqual([])
+  stage.advance(CLAIM_MS + 1)
+  expect(await claim(), 'it is gone').toHaveLength(1)
+})
+
+test('what has been in trouble since a time that is still to come has been so since now', async () => {
+  const since = async () => {
+    const [claimed] = await claim()
+    assert(claimed !== undefined, 'the outflow is due')
+    const nowMs = stage.world.clock.nowMs()
+    await postponeOutflow(
+      stage.db,
+      claimed,
+      { dueAtMs: nowMs, atHeight: null },
+      { message: 'no funds', nowMs },
+    )
+    const [row] = await stage.db.query<{ ms: number }>('SELECT trouble_since_ms AS ms FROM outflows')
+    return (row?.ms ?? 0) - nowMs
+  }
   stage.advance(8 * HOUR_MS)
-  await leaveAt(null)
+  expect(await since()).toBe(0)
   stage.advance(-8 * HOUR_MS)
-  expect(await claim()).toHaveLength(1)
+  expect(await since()).toBe(0)
+  stage.advance(1_000)
+  expect(await since(), 'it goes on').toBe(-1_000)
 })
 
 test('what waits for the next block is left alone until it was looked at', async () => {

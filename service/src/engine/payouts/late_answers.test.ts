@@ -215,6 +215,25 @@ test('a node that is slow at each question keeps no payout from its first transa
   ])
 })
 
+test('of what was claimed at once nothing is begun that another worker took when the clock was set back', async () => {
+  stage.advance(60 * MINUTE_MS)
+  for (let planned = 0; planned < 2; planned += 1) await fundedOrder()
+  const asked: string[] = []
+  const chain = payingChain(stage, {
+    bid: async ({ payoutId }) => {
+      asked.push(payoutId)
+      stage.advance(-60 * MINUTE_MS)
+      await lookAt(stage, 'BTC', 100)
+      const time = { nowMs: stage.world.clock.nowMs(), wallMs: stage.world.clock.wallMs(), claimMs: CLAIM_MS }
+      await claimOutflows(stage.db, 'ETH', 'reserve', time, 20)
+      return accept({ family: 'evm', ...PAPER_FEES } as const)
+    },
+  })
+  const world = signingWorld()
+  await workPayouts({ ...world, policy: { ...world.policy, atOnce: 1 } }, chain)
+  expect(asked).toHaveLength(1)
+})
+
 test('a worker whose payout another one has drafted and had signed meanwhile calls nobody', async () => {
   await fundedOrder()
   const [chain, world] = [payingChain(stage), signingWorld()]

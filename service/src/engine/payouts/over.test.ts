@@ -168,9 +168,12 @@ async function planPayout() {
   await lookAt(stage, 'ETH', 100)
   await tell(stage, order.terms.id, 'priced:1', { kind: 'ExchangePriced', quote: null })
   await lookAt(stage, 'TRX', 100)
-  // Both go on being looked at, however late it gets.
-  await stage.db.query('UPDATE chain_heads SET looked_wall_ms = looked_wall_ms * 2')
   return order
+}
+
+/** All chains go on being looked at, however late it gets. */
+async function lookNow(): Promise<void> {
+  await stage.db.query('UPDATE chain_heads SET looked_wall_ms = $1', [stage.world.clock.wallMs()])
 }
 
 type Death = { left: number; isDead: boolean }
@@ -202,6 +205,7 @@ async function liveOnce(chain: Chain, signer: Signer, left: number): Promise<boo
   const death = { left, isDead: false }
   const given: SigningWorld = { ...stage.world, seal: () => 'seal', signer }
   const { world, chain: dying } = mortal(given, chain, death)
+  await lookNow()
   try {
     await workPayouts(world, dying)
   } catch (error) {
@@ -382,6 +386,7 @@ test('while blocks are read for an attempt, however long that takes, nobody else
         // A minute in all, where a claim is held for six seconds.
         stage.advance(1_001)
       }
+      await lookNow()
       const [others] = await stage.db.query<{ free: number }>(
         'SELECT count(*)::int AS free FROM outflows WHERE claimed_until_wall_ms <= $1',
         [stage.world.clock.wallMs()],
@@ -391,6 +396,7 @@ test('while blocks are read for an attempt, however long that takes, nobody else
     },
   }
   for (let round = 0; round < 12; round += 1) {
+    await lookNow()
     await workPayouts({ ...stage.world, seal: () => 'seal', signer }, slow)
     stage.advance(7_000)
     careless.mine(20)

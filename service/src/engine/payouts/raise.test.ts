@@ -4,7 +4,7 @@ import { insertAddresses } from '../../db/addresses.ts'
 import { planOutflow } from '../../db/outflows.ts'
 import { assert } from '../../domain/assert.ts'
 import { accept, refuse } from '../../domain/outcome.ts'
-import { MINUTE_MS } from '../../domain/time.ts'
+import { HOUR_MS, MINUTE_MS } from '../../domain/time.ts'
 import { type BooksStage, fundReserve, lookAt, openBooksStage, RESERVE } from '../testing/books_stage.ts'
 import { PAPER_FEES, payingChain } from '../testing/paying_chain.ts'
 import { pricedOrder } from '../testing/priced_order.ts'
@@ -128,6 +128,40 @@ test.each([
   )
   expect(await stage.db.query('SELECT state FROM outflows')).toEqual([{ state }])
   expect(await stage.db.query('SELECT 1 FROM attempts')).toHaveLength(drafts)
+})
+
+test('a payout that was sent before the clock was set back gets its higher fee, once', async () => {
+  await fundReserve(stage, 'ETH:ETH', 1_000n * ETHER)
+  await pricedOrder(stage)
+  const chain = payingChain(stage, { lookup: async () => ({ where: 'mempool' }) })
+  const attemptsAfter = async (passedMs: number) => {
+    stage.advance(passedMs)
+    await lookAt(stage, 'BTC', 100)
+    await workPayouts(
+      signingWorld(() => {}),
+      chain,
+    )
+    return (await stage.db.query('SELECT attempt FROM attempts')).length
+  }
+  expect(await attemptsAfter(8 * HOUR_MS)).toBe(1)
+  expect(await attemptsAfter(-8 * HOUR_MS)).toBe(2)
+  expect(await attemptsAfter(MINUTE_MS), 'it was sent by a clock that is right').toBe(2)
+})
+
+test('a payout that was sent by a clock that is a little ahead does not', async () => {
+  await fundReserve(stage, 'ETH:ETH', 1_000n * ETHER)
+  await pricedOrder(stage)
+  const chain = payingChain(stage, { lookup: async () => ({ where: 'mempool' }) })
+  for (const passedMs of [MINUTE_MS, -MINUTE_MS, MINUTE_MS]) {
+    stage.advance(passedMs)
+    await lookAt(stage, 'BTC', 100)
+    await stage.db.query('UPDATE outflows SET due_at_ms = 0, claimed_until_wall_ms = 0')
+    await workPayouts(
+      signingWorld(() => {}),
+      chain,
+    )
+  }
+  expect(await stage.db.query('SELECT attempt FROM attempts')).toHaveLength(1)
 })
 
 test('a sweep of coin waits while fees are so high that it would not be planned', async () => {

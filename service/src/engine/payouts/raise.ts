@@ -1,5 +1,6 @@
 import type { Chain, DraftRejection, FeeBid } from '../../chains/chain.ts'
 import { type Attempt, attemptsOf, insertAttempt } from '../../db/attempts.ts'
+import { CLOCKS_APART_MS } from '../../db/clocks_set_back.ts'
 import { type ClaimedOutflow, lockClaimed } from '../../db/outflows.ts'
 import { nativeAsset } from '../../domain/catalog/assets.ts'
 import type { Outcome } from '../../domain/outcome.ts'
@@ -16,7 +17,12 @@ import { readFillerFunds } from './take_back.ts'
 
 const AFTER_FEE_CAP_MS = 10_000
 
-/** A sweep of a token never is: its gas was brought in the right amount, nobody waits for it, and fees fall again. */
+/**
+ * A sweep of a token never is: its gas was brought in the right amount, nobody waits for it, and fees fall again. What was sent at a time
+ * that is still to come was sent before the clock was set back, nobody knows how long ago. It is raised now, and once, because the next
+ * attempt is sent at the right time. To keep the earlier time when its answer is stored would not do: what the network has is
+ * not sent again.
+ */
 function isTooSlow(
   { clock, policy }: SigningWorld,
   chain: Chain,
@@ -24,8 +30,9 @@ function isTooSlow(
   { broadcastAtMs }: Attempt,
 ): boolean {
   if (outflow.from !== undefined && outflow.asset !== nativeAsset(chain.id).id) return false
-  const nowMs = clock.nowMs()
-  return nowMs - (broadcastAtMs ?? nowMs) >= policy.bumpAfterMs[chain.id]
+  if (broadcastAtMs === null) return false
+  const agoMs = clock.nowMs() - broadcastAtMs
+  return agoMs >= policy.bumpAfterMs[chain.id] || agoMs < -CLOCKS_APART_MS
 }
 
 /**

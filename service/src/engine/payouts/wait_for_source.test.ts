@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { accept, refuse } from '../../domain/outcome.ts'
-import { MINUTE_MS } from '../../domain/time.ts'
+import { HOUR_MS, MINUTE_MS } from '../../domain/time.ts'
 import { type BooksStage, lookAt, openBooksStage, tell } from '../testing/books_stage.ts'
 import { PAPER_FEES, payingChain } from '../testing/paying_chain.ts'
 import { pricedOrder } from '../testing/priced_order.ts'
@@ -126,6 +126,24 @@ test('it is not signed when its deposit came back with less', async () => {
   await tell(stage, id, `${key}:deep`, { kind: 'DepositConfirmed', key })
   await work()
   expect(signed).toEqual([])
+})
+
+test('it is not signed on the word of a look that is still to come: the clock was set back since', async () => {
+  await openReserve(stage)
+  stage.advance(HOUR_MS)
+  await pricedOrder(stage)
+  stage.advance(-HOUR_MS)
+  await stage.db.query('UPDATE outflows SET due_at_ms = $1', [stage.world.clock.nowMs()])
+  const signed: string[] = []
+  const world = signingWorld(() => true, signed)
+  await workPayouts(world, payingChain(stage))
+  expect(await outflows()).toMatchObject([
+    { state: 'planned', trouble: expect.stringContaining('does not answer') },
+  ])
+  expect(signed).toEqual([])
+  await pass(1)
+  await workPayouts(world, payingChain(stage))
+  expect(await outflows()).toMatchObject([{ state: 'broadcast' }])
 })
 
 test('it is signed when its deposit is there all the same', async () => {

@@ -1,6 +1,6 @@
 import type { Chain } from '../../chains/chain.ts'
 import type { Attempt } from '../../db/attempts.ts'
-import { readHead } from '../../db/chain_heads.ts'
+import { readHead, silenceMs } from '../../db/chain_heads.ts'
 import { findOrder } from '../../db/orders.ts'
 import type { ClaimedOutflow } from '../../db/outflows.ts'
 import { assert } from '../../domain/assert.ts'
@@ -51,7 +51,7 @@ export async function waitForSource(
   const source = world.chains.get(assetOf(order.terms.from).chain)
   if (source === undefined) return troubled(`${order.terms.from} is not watched by this process`)
   const head = await readHead(world.db, source.id)
-  if (head === null || world.clock.wallMs() - head.lookedWallMs > SOURCE_SILENT_MS) {
+  if (head === null || silenceMs(head, world.clock.wallMs()) > SOURCE_SILENT_MS) {
     return troubled(`${source.id}, where the deposit is, does not answer at present`)
   }
   if (head.block.height < head.cautiousUntilHeight) {

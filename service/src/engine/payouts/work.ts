@@ -45,8 +45,8 @@ export async function workPayouts(
   const isStopped = await isOutflowStopped(world.db, chain.id)
   await atOnce(world.policy.atOnce, claimed, async (outflow) => {
     const wallMs = world.clock.wallMs()
-    // The ones before it took their time: it may be in other hands by now.
-    const isFresh = wallMs - time.wallMs < CLAIM_MS / 2
+    // The ones before it took their time, or the clock was set back: it may be in other hands by now.
+    const isFresh = Math.abs(wallMs - time.wallMs) < CLAIM_MS / 2
     if (!isFresh && !(await renewClaim(world.db, outflow, wallMs + CLAIM_MS))) return
     const stepped = await stepOn(world, chain, outflow, isStopped)
     await letGo(world, chain, stepped.outflow, stepped.progress)

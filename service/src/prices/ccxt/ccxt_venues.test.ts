@@ -289,29 +289,29 @@ test('a market with a gap between bid and ask gives no price', async () => {
 })
 
 /** These refuse the whole question when it names one market that is there no more. */
-test.each<VenueId>(['binance', 'kraken'])(
-  'a market that %s closes does not silence it for the others',
-  async (venue) => {
-    const later = systemClock()
-    const httpOverrides = { [venue]: serverOf(venue).origin }
-    const [source] = ccxtVenues({
-      venues: [venue],
-      currencies: currencyCodes,
-      clock: later,
-      timeoutMs: 15_000,
-      httpOverrides,
-    })
-    const read = async () =>
-      (await source?.read(new AbortController().signal))?.map(({ currency }) => currency)
-    const listed = await read()
-    expect(listed).toContain('EOS')
-    const { EOS: _, ...others } = market
-    prices = others
-    later.setOffset(HOUR_MS)
-    await expect(read()).rejects.toThrow()
-    expect(await read()).toEqual(listed?.filter((currency) => currency !== 'EOS'))
-  },
-)
+test.each([
+  ['binance', 'closes', HOUR_MS],
+  ['kraken', 'closes', HOUR_MS],
+  ['kraken', 'has closed when the clock is set back', -HOUR_MS],
+] as const)('a market that %s %s does not silence it for the others', async (venue, _closes, laterMs) => {
+  const later = systemClock()
+  const httpOverrides = { [venue]: serverOf(venue).origin }
+  const [source] = ccxtVenues({
+    venues: [venue],
+    currencies: currencyCodes,
+    clock: later,
+    timeoutMs: 15_000,
+    httpOverrides,
+  })
+  const read = async () => (await source?.read(new AbortController().signal))?.map(({ currency }) => currency)
+  const listed = await read()
+  expect(listed).toContain('EOS')
+  const { EOS: _, ...others } = market
+  prices = others
+  later.setOffset(laterMs)
+  await expect(read()).rejects.toThrow()
+  expect(await read()).toEqual(listed?.filter((currency) => currency !== 'EOS'))
+})
 
 test('a venue is known by its name in ccxt', () => {
   expect(isVenueId('kraken')).toBe(true)

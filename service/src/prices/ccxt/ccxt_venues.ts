@@ -87,7 +87,8 @@ class CcxtVenue implements PriceSource {
   async #loadMarkets(exchange: Exchange): Promise<void> {
     const nowMs = this.#options.clock.nowMs()
     const ageMsMax = this.#areMarketsDoubted ? DOUBTED_MARKETS_AGE_MS_MAX : MARKETS_AGE_MS_MAX
-    if (nowMs - this.#marketsAtMs < ageMsMax) return
+    // Later than now: before the clock was set back.
+    if (Math.abs(nowMs - this.#marketsAtMs) < ageMsMax) return
     const markets = await exchange.fetchMarkets()
     const pairs = choosePairs(this.name, this.#options.currencies, markets)
     if (pairs.length === 0) throw new Error(`${this.name} has no market for any of our currencies`)
