@@ -124,14 +124,16 @@ test('an order that cannot be ended keeps no other waiting', async () => {
   expect(stage.logged).toContainEqual(expect.objectContaining({ message: 'an order could not be ended' }))
 })
 
-test('where none can be ended the step fails, and is not begun again at once', async () => {
-  await orderFrom('ETH:ETH')
-  await orderFrom('ETH:ETH')
+test('where none can be ended the step fails, names one, and is not begun again at once', async () => {
+  const orders = [await orderFrom('ETH:ETH'), await orderFrom('ETH:ETH')]
   stage.advance(LIFE_MS)
   await lookNow('ETH')
   const transaction = () => Promise.reject(new Error('nothing can be written'))
   const db = { ...stage.world.db, transaction }
-  await expect(expireOrders({ ...stage.world, db })).rejects.toThrow('nothing can be written')
+  const failure = await expireOrders({ ...stage.world, db }).catch((error: unknown) => error)
+  assert(failure instanceof Error, 'the step fails')
+  expect(failure.cause).toEqual(new Error('nothing can be written'))
+  expect(orders.filter(({ terms }) => failure.message.includes(terms.id))).toHaveLength(1)
   expect(stage.logged).not.toContainEqual(expect.objectContaining({ message: 'an order could not be ended' }))
 })
 

@@ -41,7 +41,10 @@ async function endAll(world: World, atMs: InstantMs, due: readonly Due[]): Promi
     }
   })
   const [first] = failed
-  if (first !== undefined && failed.length === due.length) throw first.err
+  if (first !== undefined && failed.length === due.length)
+    throw new Error(`none of ${due.length} due orders could be ended, ${first.orderId} first`, {
+      cause: first.err,
+    })
   for (const { orderId, err } of failed)
     world.log.error({ order: orderId, err }, 'an order could not be ended')
 }

@@ -160,6 +160,30 @@ test('what was sent into a line that died is not sent again hours later', async 
   expect(taken).not.toContain(`tx-${order.id}:1-1`)
 })
 
+test('an attempt that is mined all the same is followed while the deposit is gone and the signer is away', async () => {
+  const order = await pricedOrder(stage)
+  const { world } = recordingSigner({ losesFirst: false })
+  const { chain } = refusingChain(() => 'refused')
+  await workPayouts(world, chain)
+  await pass(5)
+  await workPayouts(world, chain)
+  expect(await stage.db.query('SELECT attempt, answer FROM attempts ORDER BY attempt')).toEqual([
+    { attempt: 1, answer: 'refused' },
+    { attempt: 2, answer: null },
+  ])
+  await lose(order)
+  const away = { lastSigned: () => Promise.reject(new Error('nobody answers')) }
+  const worldAlone = worldWithSigner(stage, away)
+  await pass(1)
+  await workPayouts(worldAlone, chain)
+  expect(await stage.db.query('SELECT state FROM outflows')).toEqual([{ state: 'signed' }])
+  stage.chain('ETH').mined(`tx-${order.id}:1-1`, 101, 42_000n)
+  await pass(1)
+  await lookAt(stage, 'ETH', 120)
+  await workPayouts(worldAlone, payingChain(stage))
+  expect(await stage.db.query('SELECT state FROM outflows')).toEqual([{ state: 'confirmed' }])
+})
+
 test('a signature whose answer was lost keeps nobody waiting: its nonce is filled, and its bytes never leave', async () => {
   const first = await pricedOrder(stage)
   const { world, signed } = recordingSigner({ losesFirst: true })

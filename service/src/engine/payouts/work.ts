@@ -100,9 +100,13 @@ async function step(
   // Between its draft and its signature may lie hours without a signer, and before it is sent without us.
   const waits = isDraft ? null : await waitBeforeSending(world, chain, outflow, attempts)
   if (waits !== null) {
-    await writeDownSigned(world, outflow, latest)
+    const written = await safely(async () => {
+      await writeDownSigned(world, outflow, latest)
+      return waits
+    })
+    // Whether the signer is there or not, one before it may be mined.
     const hasBytes = attempts.some(({ tx }) => tx !== null)
-    return hasBytes ? followOutflow(world, chain, outflow, attempts) : waits
+    return hasBytes ? followOutflow(world, chain, outflow, attempts) : written
   }
   if (attempts.length === 1) return sendAttempt(world, chain, outflow, latest)
   return sendRaised(world, chain, outflow, latest, attempts)
