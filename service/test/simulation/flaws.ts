@@ -28,7 +28,8 @@ export const flaws = {
     database: (db) =>
       rewriting(db, (text) => text.replaceAll(/FOR (UPDATE|SHARE)( OF \w+)?( SKIP LOCKED)?/g, '')),
   }),
-  'pays without another look at the block': withoutLook,
+  'pays without another look at the block': () => withoutLook(() => true),
+  'looks at the block once, for the draft': withoutLookAtDrafted,
   'credits a block early': () => ({
     database: (db) =>
       rewriting(db, (text) =>
@@ -166,6 +167,7 @@ export const signs: Readonly<Record<FlawName, RegExp>> = {
   'signs anew and sends before it stores': MONEY_GONE,
   'checks and acts without a lock': DECIDED_TWICE,
   'pays without another look at the block': /^nothing leaves for a deposit that is gone: /,
+  'looks at the block once, for the draft': /^nothing is (signed|sent) for a deposit that is gone: /,
   'credits a block early': /^nothing is credited before it is deep: /,
   'signs again before the time of the first attempt is over': MONEY_GONE,
   'takes a payout for final in its first block': /^nothing is final before it is deep: /,
@@ -206,6 +208,7 @@ const about: Readonly<Partial<Record<FlawName, (profile: Profile) => boolean>>> 
   'checks and acts without a lock': ({ beginsWith, processes, races }) =>
     beginsWith === 'exchanged' && processes > 1 && races > 0,
   'pays without another look at the block': ({ beginsWith }) => beginsWith === 'orphaned',
+  'looks at the block once, for the draft': ({ beginsWith }) => beginsWith === 'unsigned',
   'signs again before the time of the first attempt is over': isOverDated,
   'asks of a large deposit no more blocks than of a small one': (profile) =>
     hasLarge(profile) && ['confirmed', 'exchanged'].includes(profile.beginsWith),
@@ -424,6 +427,7 @@ function withoutPatience(): Flaw {
 type OrderRow = {
   readonly deposits?: readonly object[] | null
   readonly from_asset?: string
+  readonly payout_id?: string | null
 }
 
 /** In the engine's eyes, when it is about to pay, so much was asked for that all of it has been deep for long. */
@@ -443,9 +447,9 @@ function withoutDepthForMore(): Flaw {
 }
 
 /** In the engine's eyes deposits are so old that nothing takes them back, which is when it does not look. */
-function withoutLook(): Flaw {
+function withoutLook(isBlind: (row: OrderRow) => boolean): Flaw {
   const age = (row: OrderRow) =>
-    row.deposits
+    row.deposits && isBlind(row)
       ? { ...row, deposits: row.deposits.map((deposit) => ({ ...deposit, block_height: -1_000_000 })) }
       : row
   return {
@@ -457,5 +461,23 @@ function withoutLook(): Flaw {
         return text.includes(' AS deposits FROM ') ? (rows.map(age) as never[]) : rows
       },
     }),
+  }
+}
+
+/** What was drafted is signed, sent and raised by what was told of its deposits alone. */
+function withoutLookAtDrafted(): Flaw {
+  const drafted = new Set<unknown>()
+  const blind = withoutLook(({ payout_id }) => drafted.has(payout_id))
+  const noting = (sql: Sql): Sql => ({
+    query: (text, values) => {
+      if (text.startsWith('INSERT INTO attempts')) drafted.add(values?.[1])
+      return sql.query(text, values)
+    },
+  })
+  return {
+    database: (db) => {
+      const blinded = blind.database?.(db) ?? db
+      return { ...blinded, transaction: (work) => db.transaction((tx) => work(noting(tx))) }
+    },
   }
 }

@@ -22,11 +22,14 @@ type Source = {
   readonly chain: ChainId
   readonly asset: AssetId
   readonly tx_hash: string
-  readonly block_hash: string
+  readonly block_hash: string | null
   readonly state: string
   /** A number of any length is told as text here. */
   readonly units: string
 }
+
+/** It was told that a deposit is in no block; `wasConfirmed`: until then it counted. */
+type Unmined = { readonly depositKey: string; readonly atMs: number; readonly wasConfirmed: boolean }
 
 /**
  * Looks at what nobody can tell afterwards, in the moment that it happens: how deep a block was when a deposit in it was
@@ -38,8 +41,8 @@ export class Witness {
   /** Of the block that a fact names, when the fact was stored last. */
   readonly depths = new Map<string, number>()
   readonly problems: string[] = []
-  /** When it was told last that a deposit of an order is in no block, by the order. */
-  readonly #unminedAtMs = new Map<string, number>()
+  /** By the order; also what was rolled back, and is told again then. */
+  readonly #unmined = new Map<string, Unmined[]>()
   /** By their order; also what was rolled back, and planned again then. */
   readonly planned = new Map<string, Planned[]>()
   /** How far each chain had been looked at whole, from these moments on. */
@@ -62,7 +65,7 @@ export class Witness {
   async see(task: Task, what: string, values: readonly unknown[], answered: number): Promise<void> {
     if (what.startsWith('INSERT INTO facts')) {
       this.#seeFact(String(values[2]))
-      if (String(values[2]).includes(':unmined:')) this.#unminedAtMs.set(String(values[1]), this.#nowMs())
+      await this.#seeUnmined(String(values[1]), String(values[2]))
       const [, payoutId] = /^(CB\d+:\d+):confirmed$/.exec(String(values[2])) ?? []
       if (payoutId !== undefined) await this.#seePaid(task, payoutId)
     }
@@ -73,20 +76,26 @@ export class Witness {
     if (what.startsWith('INSERT INTO attempts') && values[2] === 1)
       await this.#seeDraft(task, String(values[1]))
     // By the signer's own record: what it has signed and nobody heard of is only written down later.
-    if (what.startsWith('INSERT INTO signer.signed_transactions') && values[1] === 1)
+    if (what.startsWith('INSERT INTO signer.signed_transactions'))
       await this.#seeLeaving(task, String(values[0]), 'signed')
   }
 
-  /** As long as no node has said that it has any of it. */
   async seeSent(task: Task, bytes: string): Promise<void> {
     const [sent] = await this.#rows<{ payout_id: string }>(
-      `SELECT payout_id FROM attempts JOIN outflows USING (bucket, payout_id)
-       WHERE bytes = $1 AND state <> 'orphaned' AND NOT EXISTS (
-         SELECT FROM attempts AS other WHERE (other.bucket, other.payout_id) = (attempts.bucket, attempts.payout_id)
-           AND other.answer = 'accepted')`,
+      'SELECT payout_id FROM attempts WHERE bytes = $1',
       [bytes],
     )
     if (sent !== undefined) await this.#seeLeaving(task, sent.payout_id, 'sent')
+  }
+
+  /** A node has said that it has some of it: from then on it is followed, whatever becomes of what it pays for. */
+  async #hasLeft(payoutId: string): Promise<boolean> {
+    const left = await this.#rows(
+      `SELECT FROM outflows o WHERE payout_id = $1 AND (state = 'orphaned' OR EXISTS (
+         SELECT FROM attempts a WHERE (a.bucket, a.payout_id) = (o.bucket, o.payout_id) AND answer = 'accepted'))`,
+      [payoutId],
+    )
+    return left.length > 0
   }
 
   /** Of what is planned the kind and the moment are noted, and no amount: that is what is to be worked out. */
@@ -124,6 +133,18 @@ export class Witness {
     if (hash !== undefined) this.depths.set(key, this.#nodes()[chain as ChainId].depthOf(hash))
   }
 
+  /** Others do not see yet what is written down together with the fact. */
+  async #seeUnmined(orderId: string, key: string): Promise<void> {
+    const [depositKey = '', block] = key.split(':unmined:')
+    if (block === undefined) return
+    const confirmed = await this.#rows(
+      `SELECT FROM deposits WHERE order_id = $1 AND deposit_key = $2 AND state = 'confirmed'`,
+      [orderId, depositKey],
+    )
+    const unmined = { depositKey, atMs: this.#nowMs(), wasConfirmed: confirmed.length > 0 }
+    this.#unmined.set(orderId, [...(this.#unmined.get(orderId) ?? []), unmined])
+  }
+
   /** Of all attempts the one that is in a block; a block may be lost between the look at it and the fact. */
   async #seePaid({ begunAtMs }: Task, payoutId: string): Promise<void> {
     const attempts = await this.#rows<{ chain: ChainId; tx_hash: string }>(
@@ -139,14 +160,9 @@ export class Witness {
       this.problems.push(`nothing is final before it is deep: ${payoutId}, ${depth} of ${required} deep`)
   }
 
-  /** A block may be lost between the look at it and the draft, but not before the look began. */
   async #seeDraft({ begunAtMs }: Task, payoutId: string): Promise<void> {
     const deposits = await this.#sourcesOf(payoutId)
-    for (const { deposit_key, chain, block_hash } of deposits) {
-      const lostAtMs = this.#nodes()[chain].lostAtMs(block_hash)
-      if (lostAtMs !== null && lostAtMs <= begunAtMs)
-        this.problems.push(`nothing leaves for a deposit that is gone: ${payoutId} for ${deposit_key}`)
-    }
+    this.#judgeBlocks(deposits, payoutId, begunAtMs, 'leaves')
     this.#judgeDepth(deposits, payoutId, begunAtMs)
   }
 
@@ -154,15 +170,24 @@ export class Witness {
     return this.#rows<Source>(
       `SELECT d.deposit_key, d.chain, d.asset, d.tx_hash, d.block_hash, d.state, d.units FROM outflows o
        JOIN deposits d USING (bucket, order_id)
-       WHERE o.payout_id = $1 AND o.kind IN ('payout', 'refund') AND d.role = 'counted' AND d.block_hash IS NOT NULL`,
+       WHERE o.payout_id = $1 AND o.kind IN ('payout', 'refund') AND d.role = 'counted'`,
       [payoutId],
     )
+  }
+
+  /** A block may be lost between the look at it and what follows from it, but not before the look began; whatever is told of it. */
+  #judgeBlocks(deposits: readonly Source[], payoutId: string, sinceMs: number, what: string): void {
+    for (const { deposit_key, chain, block_hash } of deposits) {
+      const lostAtMs = block_hash === null ? null : this.#nodes()[chain].lostAtMs(block_hash)
+      if (lostAtMs !== null && lostAtMs <= sinceMs)
+        this.problems.push(`nothing ${what} for a deposit that is gone: ${payoutId} for ${deposit_key}`)
+    }
   }
 
   /** What came may be more than was asked for, and then it has to be as deep as so much. */
   #judgeDepth(deposits: readonly Source[], payoutId: string, sinceMs: number): void {
     const used = deposits.filter(({ state }) => state === 'confirmed')
-    const units = used.reduce((sum, one) => sum + BigInt(one.units), 0n)
+    const units = sumOf(used)
     for (const { deposit_key, chain, asset, tx_hash } of used) {
       const required = this.requiredDepth(asset, units)
       const depth = this.#nodes()[chain].deepestSince(tx_hash, sinceMs)
@@ -174,22 +199,33 @@ export class Witness {
   }
 
   /**
-   * Between a draft, its signature and its being sent lie hours without a signer, or without a process. What left its block meanwhile,
-   * and was told of before the look began, has to be as deep again as a deposit has to be.
+   * Between a draft, its signature and its being sent lie hours without a signer, or without a process. What left its block meanwhile
+   * is gone, whether anybody has told of it or not; and what was told of before the look began has to be as deep again as a deposit has
+   * to be. It may leave once more after the look.
    */
   async #seeLeaving({ begunAtMs }: Task, payoutId: string, what: 'signed' | 'sent'): Promise<void> {
-    const [order] = await this.#rows<{ order_id: string; units: string; confirmed: string }>(
-      `SELECT order_id, coalesce(refund_units + refund_network_fee, settled_received) AS units,
-         (SELECT coalesce(sum(d.units), 0) FROM deposits d
-          WHERE (d.bucket, d.order_id) = (orders.bucket, orders.order_id) AND role = 'counted' AND state = 'confirmed') AS confirmed
-       FROM orders WHERE (bucket, order_id) IN (
+    if (await this.#hasLeft(payoutId)) return
+    const deposits = await this.#sourcesOf(payoutId)
+    this.#judgeBlocks(deposits, payoutId, begunAtMs, `is ${what}`)
+    const [order] = await this.#rows<{ order_id: string; units: string }>(
+      `SELECT order_id, coalesce(refund_units + refund_network_fee, settled_received) AS units FROM orders
+       WHERE (bucket, order_id) IN (
          SELECT bucket, order_id FROM outflows WHERE payout_id = $1 AND kind IN ('payout', 'refund'))`,
       [payoutId],
     )
-    const unminedAtMs = order === undefined ? undefined : this.#unminedAtMs.get(order.order_id)
-    if (order === undefined || unminedAtMs === undefined || unminedAtMs >= begunAtMs) return
-    if (BigInt(order.confirmed) < BigInt(order.units))
+    const told = order === undefined ? [] : (this.#unmined.get(order.order_id) ?? [])
+    if (order === undefined || !told.some(({ atMs }) => atMs < begunAtMs)) return
+    const left = told.filter(({ atMs, wasConfirmed }) => atMs >= begunAtMs && wasConfirmed)
+    const stood = deposits.filter(
+      ({ deposit_key, state }) =>
+        state === 'confirmed' || left.some(({ depositKey }) => depositKey === deposit_key),
+    )
+    if (sumOf(stood) < BigInt(order.units))
       this.problems.push(`nothing is ${what} for a deposit that is gone, or not deep again: ${payoutId}`)
-    else this.#judgeDepth(await this.#sourcesOf(payoutId), payoutId, begunAtMs)
+    else this.#judgeDepth(deposits, payoutId, begunAtMs)
   }
+}
+
+function sumOf(deposits: readonly Source[]): bigint {
+  return deposits.reduce((sum, { units }) => sum + BigInt(units), 0n)
 }
