@@ -53,6 +53,9 @@ type Ended = {
   /** By the last event: what was told of the end. */
   readonly told_paid: string | null
   readonly told_refunded: string | null
+  /** The transaction that the order names, and the one that its last event names. */
+  readonly tx_hash: string | null
+  readonly told_tx_hash: string | null
 }
 
 /**
@@ -66,7 +69,9 @@ async function findWrongPayments(
 ): Promise<string[]> {
   const orders = await rows<Ended>(
     `SELECT order_id, orders.status, to_asset, from_asset, settled_paid::text AS paid, refund_units::text AS refunded,
-       snapshot->>'receive_final_amount' AS told_paid, snapshot #>> '{refund,amount}' AS told_refunded
+       snapshot->>'receive_final_amount' AS told_paid, snapshot #>> '{refund,amount}' AS told_refunded,
+       payout_tx_hash AS tx_hash,
+       CASE orders.status WHEN 'DONE' THEN snapshot->>'withdraw_tx_hash' ELSE snapshot #>> '{refund,tx_hash}' END AS told_tx_hash
      FROM orders JOIN events USING (bucket, order_id, sequence)`,
   )
   const owed = new Set((await findOwed(rows)).map(({ order_id }) => order_id))
@@ -85,6 +90,7 @@ async function findWrongPayments(
       ...differs(nodes, order.from_asset, refundAddress, 0n, `${order_id} is ${status}, refunded elsewhere`),
       ...(status === 'DONE' ? toldWrongly(order, order.to_asset, order.told_paid, paid) : []),
       ...(status === 'REFUNDED' ? toldWrongly(order, order.from_asset, order.told_refunded, refunded) : []),
+      ...(hasLeft ? toldElsewhere(nodes, order) : []),
     ]
   })
 }
@@ -102,6 +108,23 @@ function toldWrongly(
     : [
         `what is told has arrived: ${order_id} is ${status} with ${due} of ${asset}, and its event says ${told}`,
       ]
+}
+
+/** Of several attempts only the one that was mined can be shown to whoever asks where his money is. */
+function toldElsewhere(
+  nodes: SimulatedNodes,
+  { order_id, status, from_asset, to_asset, tx_hash, told_tx_hash }: Ended,
+): string[] {
+  if (status !== 'DONE' && status !== 'REFUNDED') return []
+  const { chain } = assetOf(status === 'DONE' ? to_asset : from_asset)
+  const told = [tx_hash, told_tx_hash]
+  const hasPaid = (txHash: string | null) => {
+    const found = txHash === null ? null : nodes[chain].lookup(txHash)
+    return found?.where === 'block' && found.succeeded
+  }
+  return told.every(hasPaid)
+    ? []
+    : [`what is told is in a block: ${order_id} is ${status} by ${told.join(', its event by ')} on ${chain}`]
 }
 
 function clientOf(wanted: readonly Wanted[], orderId: string): Wanted | null {

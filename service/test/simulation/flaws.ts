@@ -130,6 +130,7 @@ export const flaws = {
   'tells of more than it has refunded': () => ({
     database: (db) => changing(db, /(?<="refund":\{[^}]*"amount":")/g, '1'),
   }),
+  'tells of the first attempt when another one was mined': tellingFirst,
   'bids twice what miners ask': () => ({
     chain: (chain) => ({
       ...chain,
@@ -195,6 +196,7 @@ export const signs: Readonly<Record<FlawName, RegExp>> = {
   'takes who pays in time for late': /^who pays as asked is not asked about it: \S+ LATE_DEPOSIT$/,
   'tells of more than it has paid': /^what is told has arrived: \S+ is DONE /,
   'tells of more than it has refunded': /^what is told has arrived: \S+ is REFUNDED /,
+  'tells of the first attempt when another one was mined': /^what is told is in a block: /,
   'bids twice what miners ask': /^no more is paid to miners than they ask: /,
   'lets nobody choose': /^it never came to rest$/,
 }
@@ -262,6 +264,30 @@ function changing(db: Database, find: RegExp, replace: string): Database {
       ),
   })
   return { ...db, ...over(db), transaction: (work) => db.transaction((tx) => work(over(tx))) }
+}
+
+/** Whatever is written of an order names the transaction that was signed for it first. */
+function tellingFirst(): Flaw {
+  const first = new Map<unknown, string>()
+  const instead = new Map<string, string>()
+  const note = ([, payoutId, , txHash]: readonly unknown[]) => {
+    const told = first.get(payoutId) ?? String(txHash)
+    first.set(payoutId, told)
+    instead.set(String(txHash), told)
+  }
+  const tell = (value: unknown) =>
+    typeof value !== 'string'
+      ? value
+      : [...instead].reduce((text, [txHash, told]) => text.replaceAll(txHash, told), value)
+  const over = (sql: Sql): Sql => ({
+    query: (text, values = []) => {
+      if (text.startsWith('UPDATE attempts SET tx_hash')) note(values)
+      return sql.query(text, /^(UPDATE orders|INSERT INTO events)/.test(text) ? values.map(tell) : values)
+    },
+  })
+  return {
+    database: (db) => ({ ...db, ...over(db), transaction: (work) => db.transaction((tx) => work(over(tx))) }),
+  }
 }
 
 /**
