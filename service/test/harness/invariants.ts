@@ -112,8 +112,11 @@ async function findRivalOutflows({ rows }: Inspected): Promise<string[]> {
 
 type SignedFor = { order_id: string; chain: string; tx_hash: string }
 
-/** Asks the nodes, not the tables: of all transactions ever signed for an order at most one may have paid. */
-async function findDoublePayments({ rows, chains }: Inspected): Promise<string[]> {
+/** Asks the nodes, not the tables: of all transactions ever signed for an order at most one may have paid. Of a chain that is not there nobody can say. */
+export async function findDoublePayments({
+  rows,
+  chains,
+}: Pick<Inspected, 'rows' | 'chains'>): Promise<string[]> {
   const signed = await rows<SignedFor>(
     `SELECT o.order_id, o.chain, tx_hash FROM outflows o JOIN attempts USING (bucket, payout_id)
      WHERE o.kind IN ('payout', 'refund') AND tx_hash IS NOT NULL
@@ -121,14 +124,19 @@ async function findDoublePayments({ rows, chains }: Inspected): Promise<string[]
      WHERE o.kind IN ('payout', 'refund')`,
   )
   const paid = new Map<string, string[]>()
+  const unasked: string[] = []
   await inTurns(signed, async ({ order_id, chain, tx_hash }) => {
-    const status = await chains.get(chain)?.lookup(tx_hash)
+    const node = chains.get(chain)
+    if (node === undefined) unasked.push(`${order_id} has ${tx_hash} on ${chain}, and nobody asks there`)
+    const status = await node?.lookup(tx_hash)
     if (status?.where !== 'block' || !status.succeeded) return
     paid.set(order_id, [...(paid.get(order_id) ?? []), tx_hash])
   })
-  return [...paid]
-    .filter(([, hashes]) => hashes.length > 1)
-    .map(([orderId, hashes]) => `${orderId} was paid ${hashes.length} times: ${hashes.join(', ')}`)
+  const twice = [...paid].filter(([, hashes]) => hashes.length > 1)
+  return [
+    ...unasked,
+    ...twice.map(([orderId, hashes]) => `${orderId} was paid ${hashes.length} times: ${hashes.join(', ')}`),
+  ]
 }
 
 async function findBadEvents({ rows }: Inspected): Promise<string[]> {
