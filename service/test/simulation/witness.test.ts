@@ -8,7 +8,7 @@ import { Witness } from './witness.ts'
  * How: the tables are made by hand, and the chain says when a block was lost.
  */
 type Row = { deposit_key: string; state: string; units: string }
-type Story = { readonly deposits: readonly Row[]; readonly units: string; readonly lostAtMs?: number }
+type Story = { readonly deposits: readonly Row[]; readonly units: string | null; readonly lostAtMs?: number }
 
 const LOOK_MS = 1_500
 
@@ -80,4 +80,9 @@ test('a block that was lost before the look, and that nobody has told of', async
   const deposits = [one('confirmed', '1000')]
   expect(await signWith({ deposits, units: '1000', lostAtMs: LOOK_MS - 1 })).toEqual([gone])
   expect(await signWith({ deposits, units: '1000', lostAtMs: LOOK_MS + 1 })).toEqual([])
+})
+
+test('an order that is neither exchanged nor refunded', async () => {
+  const said = 'nothing is signed for nothing: CB1:1'
+  expect(await signWith({ deposits: [one('confirmed', '1000')], units: null })).toEqual([said])
 })

@@ -207,20 +207,26 @@ export class Witness {
     if (await this.#hasLeft(payoutId)) return
     const deposits = await this.#sourcesOf(payoutId)
     this.#judgeBlocks(deposits, payoutId, begunAtMs, `is ${what}`)
-    const [order] = await this.#rows<{ order_id: string; units: string }>(
+    const [order] = await this.#rows<{ order_id: string; units: string | null }>(
       `SELECT order_id, coalesce(refund_units + refund_network_fee, settled_received) AS units FROM orders
        WHERE (bucket, order_id) IN (
          SELECT bucket, order_id FROM outflows WHERE payout_id = $1 AND kind IN ('payout', 'refund'))`,
       [payoutId],
     )
-    const told = order === undefined ? [] : (this.#unmined.get(order.order_id) ?? [])
-    if (order === undefined || !told.some(({ atMs }) => atMs < begunAtMs)) return
+    if (order === undefined) return
+    const { order_id, units } = order
+    if (units === null) {
+      this.problems.push(`nothing is ${what} for nothing: ${payoutId}`)
+      return
+    }
+    const told = this.#unmined.get(order_id) ?? []
+    if (!told.some(({ atMs }) => atMs < begunAtMs)) return
     const left = told.filter(({ atMs, wasConfirmed }) => atMs >= begunAtMs && wasConfirmed)
     const stood = deposits.filter(
       ({ deposit_key, state }) =>
         state === 'confirmed' || left.some(({ depositKey }) => depositKey === deposit_key),
     )
-    if (sumOf(stood) < BigInt(order.units))
+    if (sumOf(stood) < BigInt(units))
       this.problems.push(`nothing is ${what} for a deposit that is gone, or not deep again: ${payoutId}`)
     else this.#judgeDepth(deposits, payoutId, begunAtMs)
   }
