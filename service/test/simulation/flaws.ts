@@ -131,6 +131,9 @@ export const flaws = {
     database: (db) => changing(db, /(?<="refund":\{[^}]*"amount":")/g, '1'),
   }),
   'tells of the first attempt when another one was mined': tellingFirst,
+  'gives up without proof what spends coins': () => ({
+    chain: (chain) => (chain.areExcluded === undefined ? chain : { ...chain, areExcluded: async () => true }),
+  }),
   'bids twice what miners ask': () => ({
     chain: (chain) => ({
       ...chain,
@@ -197,6 +200,7 @@ export const signs: Readonly<Record<FlawName, RegExp>> = {
   'tells of more than it has paid': /^what is told has arrived: \S+ is DONE /,
   'tells of more than it has refunded': /^what is told has arrived: \S+ is REFUNDED /,
   'tells of the first attempt when another one was mined': /^what is told is in a block: /,
+  'gives up without proof what spends coins': /^nothing is over that may yet be mined: \S+ on BTC$/,
   'bids twice what miners ask': /^no more is paid to miners than they ask: /,
   'lets nobody choose': /^it never came to rest$/,
 }

@@ -86,3 +86,28 @@ test('an order that is neither exchanged nor refunded', async () => {
   const said = 'nothing is signed for nothing: CB1:1'
   expect(await signWith({ deposits: [one('confirmed', '1000')], units: null })).toEqual([said])
 })
+
+/** What is said of a payout that failed at 2 s; a block of its chain was lost then. */
+async function failWith(mayPay: boolean, lostAtMs = 0) {
+  const rows = async () => [{ chain: 'BTC', bytes: 'bytes' }] as never[]
+  const node = { mayPay: () => mayPay, lastLostAtMs: () => lostAtMs }
+  const witness = new Witness(
+    rows,
+    () => ({ BTC: node }) as never,
+    () => 500,
+    requiredDepth('1'),
+  )
+  const look = { name: 'a look', begunAtMs: LOOK_MS } as never
+  await witness.see(look, 'UPDATE chain_heads SET node_height', ['BTC', 7], 1)
+  await witness.see(look, 'UPDATE outflows SET state = $4 WHERE', [1, 'CB1:1', ['signed'], 'failed'], 1)
+  return witness.problems
+}
+
+test('what was given up and may yet be mined', async () => {
+  expect(await failWith(true)).toEqual(['nothing is over that may yet be mined: CB1:1 on BTC'])
+  expect(await failWith(false)).toEqual([])
+})
+
+test('what was given up when nobody had looked at a lost block yet', async () => {
+  expect(await failWith(true, LOOK_MS - 1)).toEqual([])
+})

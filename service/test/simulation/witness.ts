@@ -72,6 +72,8 @@ export class Witness {
     // Of nothing, by who has lost the lease on the chain.
     if (what.startsWith('UPDATE chain_heads SET node_height') && answered > 0) this.#seeLooked(values)
     if (what.startsWith('UPDATE chain_heads SET leaving_above_height')) this.#seeLeft(values)
+    if (what.startsWith('UPDATE outflows SET state = $4') && values[3] === 'failed' && answered > 0)
+      await this.#seeOver(task, String(values[1]))
     if (what.startsWith('INSERT INTO outflows')) this.#seePlan(task, values)
     if (what.startsWith('INSERT INTO attempts') && values[2] === 1)
       await this.#seeDraft(task, String(values[1]))
@@ -158,6 +160,24 @@ export class Witness {
     const depth = Math.max(0, ...depths)
     if (depth < required)
       this.problems.push(`nothing is final before it is deep: ${payoutId}, ${depth} of ${required} deep`)
+  }
+
+  /**
+   * What failed never happens: whatever was signed of it is mined without success, or is kept out by what is final. Where a block was lost
+   * since the look began, or since its chain was looked at before, it may have been so.
+   */
+  async #seeOver({ begunAtMs }: Task, payoutId: string): Promise<void> {
+    const signed = await this.#rows<{ chain: ChainId; bytes: string }>(
+      'SELECT chain, bytes FROM outflows JOIN signer.signed_transactions USING (payout_id) WHERE payout_id = $1',
+      [payoutId],
+    )
+    for (const { chain, bytes } of signed) {
+      const node = this.#nodes()[chain]
+      const lookedAtMs = this.#looked.get(chain)?.findLast(({ atMs }) => atMs < begunAtMs)?.atMs ?? 0
+      if (node.lastLostAtMs() >= lookedAtMs) continue
+      if (await node.mayPay(bytes, chainFacts[chain].confirmations))
+        this.problems.push(`nothing is over that may yet be mined: ${payoutId} on ${chain}`)
+    }
   }
 
   async #seeDraft({ begunAtMs }: Task, payoutId: string): Promise<void> {

@@ -147,6 +147,14 @@ export class AccountNode {
     return 'accepted'
   }
 
+  /** Whether a transaction has paid or may yet, whoever sends it: its nonce was not used so deep. */
+  async mayPay(bytes: string, confirmations: number): Promise<boolean> {
+    const tx = await readAccountTx(bytes, this.#tokens, this.#native)
+    if (tx === null) return false
+    if (this.#branch.homeOf(tx.txHash) !== null) return this.#executed.get(tx.txHash)?.isSuccess === true
+    return tx.nonce >= this.minedNonce(tx.from, this.#branch.head.height + 1 - confirmations)
+  }
+
   pay(payments: readonly Payment[], feeWei = this.baseWei + this.tipWei): string {
     this.#outsideMade += 1
     const txHash = this.#branch.hash(`payment ${this.#outsideMade}`)
@@ -223,6 +231,11 @@ export class AccountNode {
   /** When a block lost; null for one that stands. */
   lostAtMs(hash: string): number | null {
     return this.#branch.lostAtMs(hash)
+  }
+
+  /** When a block lost last. */
+  lastLostAtMs(): number {
+    return this.#branch.lastLostAtMs
   }
 
   /** How deep the newest transaction is. */

@@ -98,6 +98,11 @@ export class Branch<Tx extends { readonly txHash: string }> {
     return this.#lost.get(hash)?.atMs ?? null
   }
 
+  /** When a block lost last. */
+  get lastLostAtMs(): number {
+    return Math.max(0, ...[...this.#lost.values()].map(({ atMs }) => atMs))
+  }
+
   /** How deep a transaction is, or was in a block that lost later than at this moment; 0 when it was in none. */
   deepestSince(txHash: string, sinceMs: number): number {
     const home = this.#homes.get(txHash)

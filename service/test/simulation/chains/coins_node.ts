@@ -119,6 +119,13 @@ export class CoinsNode {
     return txs.every((spends) => this.#isDead(spends, deepest))
   }
 
+  /** Whether a transaction is in a block or may yet be, whoever sends it: nothing so deep has spent what it spends. */
+  mayPay(bytes: string, confirmations: number): boolean {
+    const tx = readCoinsTx(bytes)
+    const isMined = tx !== null && this.#branch.homeOf(tx.txHash) !== null
+    return isMined || (tx !== null && !this.#isDead(tx.spends, this.#branch.head.height + 1 - confirmations))
+  }
+
   /** Whether something that is at least so deep has spent one of them, or what it would have to come from. */
   #isDead(spends: readonly string[], deepest: number): boolean {
     return spends.some((outpoint) => {
@@ -264,6 +271,11 @@ export class CoinsNode {
   /** When a block lost; null for one that stands. */
   lostAtMs(hash: string): number | null {
     return this.#branch.lostAtMs(hash)
+  }
+
+  /** When a block lost last. */
+  lastLostAtMs(): number {
+    return this.#branch.lastLostAtMs
   }
 
   /** How deep the newest transaction is. */

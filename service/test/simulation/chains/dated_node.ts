@@ -243,6 +243,14 @@ export class DatedNode {
     return 'accepted'
   }
 
+  /** Whether a transaction has paid or may yet, whoever sends it: its sequence is not used, and its time is not over. */
+  mayPay(bytes: string): boolean {
+    const tx = this.#rules.read(bytes)
+    if (tx === null) return false
+    if (this.#branch.homeOf(tx.txHash) !== null) return this.#executed.get(tx.txHash)?.end === 'success'
+    return !this.#isOutdated(tx)
+  }
+
   pay(payments: readonly Payment[]): string {
     this.#outsideMade += 1
     const txHash = this.#branch.hash(`payment ${this.#outsideMade}`)
@@ -304,6 +312,11 @@ export class DatedNode {
   /** When a block lost; null for one that stands. */
   lostAtMs(hash: string): number | null {
     return this.#branch.lostAtMs(hash)
+  }
+
+  /** When a block lost last. */
+  lastLostAtMs(): number {
+    return this.#branch.lastLostAtMs
   }
 
   /** How deep the newest transaction is. */
@@ -411,10 +424,13 @@ export class DatedNode {
   /** What is too late, or whose sequence was used by another, is never taken. */
   #dropOutdated(): void {
     for (const tx of this.#mempool.values()) {
-      if (tx.from === null) continue
-      const isPast = tx.sequence !== null && tx.sequence < this.minedNonce(tx.from)
-      if (isPast || !tx.isInTime(this.#next())) this.#mempool.delete(tx.txHash)
+      if (tx.from !== null && this.#isOutdated(tx)) this.#mempool.delete(tx.txHash)
     }
+  }
+
+  #isOutdated(tx: DatedTx): boolean {
+    const isPast = tx.sequence !== null && tx.sequence < this.minedNonce(tx.from)
+    return isPast || !tx.isInTime(this.#next())
   }
 }
 
