@@ -151,19 +151,20 @@ type Due = { readonly least: bigint; readonly most: bigint }
 type DueFor = (story: Story, received: bigint, planned: Planned) => readonly Due[]
 
 function judgeAmount(story: Story, got: bigint, dueFor: DueFor): string[] {
-  const { ended, from, planned, paths, choices } = story
-  const course = { isChosen: choices.size > 0 }
+  const { play, shown, ended, from, planned, paths, choices } = story
+  const requiredDepth = play.witness.requiredDepth(from.id, unitsIn(from, shown.deposit_amount))
+  const course = { isChosen: choices.size > 0, requiredDepth }
   const isRight = (one: Planned, sums: Iterable<bigint>) =>
     [...sums].some((sum) => dueFor(story, sum, one).some(({ least, most }) => least <= got && got <= most))
   const mayReceive = ({ atMs: untilMs, lookedHeights }: Planned) =>
-    receivable(paths, from.id, { ...course, untilMs, lookedHeight: lookedHeights.get(from.chain) ?? 0 })
+    receivable(paths, { ...course, untilMs, lookedHeight: lookedHeights.get(from.chain) ?? 0 })
   if (planned.some((one) => isRight(one, mayReceive(one)))) return []
   const parts = new Set(paths.flatMap(({ arrivals }) => sumsOfSome(arrivals, (_, index) => index)))
   const isForLess = planned.some((one) => isRight(one, parts))
   const promise = isForLess ? 'all that came in time counts' : 'what is due is paid'
   const came = [...new Set(planned.flatMap((one) => [...mayReceive(one)]))]
   return [
-    `${promise}: ${ended.order_id}, ${story.shown.rate_type}, is ${ended.status} with ${got} for ${came.join(' or ')} of ${from.id}`,
+    `${promise}: ${ended.order_id}, ${shown.rate_type}, is ${ended.status} with ${got} for ${came.join(' or ')} of ${from.id}`,
   ]
 }
 

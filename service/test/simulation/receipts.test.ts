@@ -4,14 +4,14 @@ import { assert } from '../../src/domain/assert.ts'
 import { chainFacts } from '../../src/domain/catalog/networks.ts'
 import { payingSigner } from './chains/paying_signer.ts'
 import { connectSimulated, directLines, openNodes } from './chains/simulated_chains.ts'
-import { pathsOf, receivable } from './receipts.ts'
+import { type Course, pathsOf, receivable } from './receipts.ts'
 
 /**
  * What: which amounts an order may have received, by the blocks that there ever were.
  * How: a few blocks made by hand, with payments of amounts that tell them apart.
  */
-const UNTIL = { untilMs: 1_000, isChosen: false, lookedHeight: 0 }
-const { confirmations } = chainFacts.BTC
+const { confirmations, confirmationsLarge } = chainFacts.BTC
+const UNTIL: Course = { untilMs: 1_000, isChosen: false, lookedHeight: 0, requiredDepth: confirmations }
 
 /** Each is above the one before it, and brings these satoshi, in one transaction for each list. */
 function chainOf(start: Block | null, branch: string, brought: readonly (readonly bigint[][])[]): Block[] {
@@ -34,9 +34,9 @@ function chainOf(start: Block | null, branch: string, brought: readonly (readonl
 const nothing: bigint[][] = []
 const above = Array.from({ length: confirmations - 1 }, () => nothing)
 
-function sumsOf(history: readonly Block[], course: Partial<typeof UNTIL> = {}): bigint[] {
+function sumsOf(history: readonly Block[], course: Partial<Course> = {}): bigint[] {
   const paths = pathsOf(history, { asset: 'BTC:BTC', address: 'the order' })
-  return [...receivable(paths, 'BTC:BTC', { ...UNTIL, ...course })].sort()
+  return [...receivable(paths, { ...UNTIL, ...course })].sort()
 }
 
 test('both outputs of a transaction count', () => {
@@ -58,10 +58,19 @@ test('an order waits for what lies in a block, unless its client does not', () =
 })
 
 test('who chooses is given all that was deep when the chain was looked at before', () => {
-  const history = chainOf(null, 'a', [[[10_000n]], [[50_000n]], ...above, ...above, ...above])
+  const history = chainOf(null, 'a', [[[10_000n]], [[50_000n]], ...above])
   const lookedHeight = (history.at(-1) as Block).height
   expect(sumsOf(history, { isChosen: true, lookedHeight })).toEqual([60_000n])
-  expect(sumsOf(history, { isChosen: true, lookedHeight: confirmations })).toEqual([10_000n, 60_000n])
+  expect(sumsOf(history, { isChosen: true, lookedHeight: lookedHeight - 1 })).toEqual([10_000n, 60_000n])
+})
+
+test('an order of a large amount is given nothing before it is deep enough for that', () => {
+  const history = chainOf(null, 'a', [[[10_000n]], [[50_000n]], ...above])
+  const large = { isChosen: true, requiredDepth: confirmationsLarge }
+  expect(sumsOf(history, large)).toEqual([])
+  const more = chainOf(history.at(-1) as Block, 'b', [...above, nothing])
+  expect(sumsOf([...history, ...more.slice(0, -1)], large)).toEqual([10_000n])
+  expect(sumsOf([...history, ...more], large)).toEqual([10_000n, 60_000n])
 })
 
 test('what was settled before a block was made had nothing of it', () => {

@@ -1,7 +1,6 @@
 import type { Block } from '../../src/chains/chain.ts'
 import type { AssetId } from '../../src/domain/catalog/assets.ts'
 import { assetOf } from '../../src/domain/catalog/assets.ts'
-import { chainFacts } from '../../src/domain/catalog/networks.ts'
 
 /** A payment that counts: to the order's address, in its asset, and more than dust. */
 export type Arrival = { readonly txHash: string; readonly units: bigint; readonly height: number }
@@ -34,6 +33,8 @@ export type Course = {
   readonly isChosen: boolean
   /** How far the chain was known at the least when it was settled. */
   readonly lookedHeight: number
+  /** How deep a payment has to be for this order. */
+  readonly requiredDepth: number
 }
 
 /**
@@ -43,15 +44,15 @@ export type Course = {
  * all of it that was deep when the service looked last. What is not deep is too late for this order, unless that settlement comes to
  * nothing: what came while it was under way counts for the next.
  */
-export function receivable(paths: readonly Path[], asset: AssetId, course: Course): ReadonlySet<bigint> {
-  const { confirmations, confirmationsLarge } = chainFacts[assetOf(asset).chain]
-  // Where an order waits longer than others, what they had of a head is all that it has of a later one.
-  const lookedHeight = course.lookedHeight - (confirmationsLarge - confirmations)
+export function receivable(
+  paths: readonly Path[],
+  { untilMs, isChosen, lookedHeight, requiredDepth }: Course,
+): ReadonlySet<bigint> {
   const sums = new Set<bigint>()
   for (const { head, arrivals } of paths) {
-    if (arrivals.length === 0 || head.timeMs > course.untilMs || head.height < lookedHeight) continue
-    const deep = arrivals.filter(({ height }) => head.height - height + 1 >= confirmations)
-    if (deep.length === arrivals.length || (course.isChosen && deep.length > 0)) sums.add(sumOf(deep))
+    if (arrivals.length === 0 || head.timeMs > untilMs || head.height < lookedHeight) continue
+    const deep = arrivals.filter(({ height }) => head.height - height + 1 >= requiredDepth)
+    if (deep.length === arrivals.length || (isChosen && deep.length > 0)) sums.add(sumOf(deep))
   }
   return sums
 }
