@@ -18,8 +18,8 @@ export type Outside = {
   witness(task: Task, what: string, values: readonly unknown[], answered: number): Promise<void>
   /** Is told of every transaction that a node is given. */
   witnessSent(task: Task, bytes: string): Promise<void>
-  /** Whether a node wants nothing of a transaction of ours now, for reasons of its own. */
-  refuses(): boolean
+  /** A node wants nothing of a transaction of ours now, for reasons of its own; whether it keeps it all the same. Null: it takes it. */
+  refuses(chain: keyof SimulatedNodes): 'refused' | 'kept' | null
   /** Whether nothing is signed now, for as long as it takes. */
   isSignerAway(): boolean
   /** The process of this task ends. */
@@ -175,8 +175,9 @@ export function reachNodes(outside: Outside, nodes: () => SimulatedNodes): NodeL
     (name, ...asked) =>
       call(outside, name === 'send' ? 'broadcast' : 'question', `${id} ${name}`, async () => {
         if (name === 'send') await outside.witnessSent(outside.scheduler.task, String(asked[0]))
-        const isRefused = name === 'send' && outside.refuses()
-        const answer = isRefused ? 'refused' : await directLine(nodes()[id])(name, ...asked)
+        const refusal = name === 'send' ? outside.refuses(id) : null
+        const said = refusal === 'refused' ? refusal : await directLine(nodes()[id])(name, ...asked)
+        const answer = refusal === null ? said : 'refused'
         outside.recorder.note(answer)
         return answer as Awaited<ReturnType<ReturnType<typeof directLine<SimulatedNodes[Id]>>>>
       })

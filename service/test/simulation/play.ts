@@ -197,10 +197,17 @@ export class Play {
       },
       witness: (...seen) => this.witness.see(...seen),
       witnessSent: (task, bytes) => this.witness.seeSent(task, bytes),
-      refuses: () => {
+      refuses: (chain) => {
         const isRefused = !this.isCalm && chance.isHit(this.profile.refusals)
-        if (isRefused) recorder.count('refused broadcasts')
-        return isRefused
+        // What rippled says is in no ledger it may try again with the next ones (src/chains/xrp/broadcast.ts), at the best of times.
+        const isKept = chain === 'XRP' && chance.isHit(0.5)
+        if (!isRefused && !isKept) return null
+        recorder.count('refused broadcasts')
+        if (isKept) {
+          recorder.count('refused broadcasts that a node kept')
+          this.bump(chain)
+        }
+        return isKept ? 'kept' : 'refused'
       },
       isSignerAway: () => this.isSignerAway,
       kill: (task, where) => this.#kill(task.requireAlive, where),

@@ -83,6 +83,7 @@ const happenings: readonly (readonly [string, RegExp])[] = [
   ['deposits replaced by a dearer one', /^replaced deposit: fee$/],
   ['transactions that nodes forgot', /^forgotten transactions$/],
   ['transactions that nodes refused', /^refused broadcasts$/],
+  ['transactions that nodes refused and kept', /^refused broadcasts that a node kept$/],
   ['outflows sent again for more', /^raised outflows: (BTC|ETH)$/],
   ...['XRP', 'XLM'].map(
     (id) =>
