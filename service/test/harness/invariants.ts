@@ -112,7 +112,10 @@ async function findRivalOutflows({ rows }: Inspected): Promise<string[]> {
 
 type SignedFor = { order_id: string; chain: string; tx_hash: string }
 
-/** Asks the nodes, not the tables: of all transactions ever signed for an order at most one may have paid. Of a chain that is not there nobody can say. */
+/**
+ * Asks the nodes, not the tables: of all transactions ever signed for an order at most one may have paid. Of a chain that is not there
+ * nobody can say.
+ */
 export async function findDoublePayments({
   rows,
   chains,
