@@ -56,6 +56,8 @@ type Ended = {
   /** The transaction that the order names, and the one that its last event names. */
   readonly tx_hash: string | null
   readonly told_tx_hash: string | null
+  /** It lost its block after that event, and the same or another attempt was mined instead. */
+  readonly is_final_again: boolean
 }
 
 /**
@@ -71,7 +73,9 @@ async function findWrongPayments(
     `SELECT order_id, orders.status, to_asset, from_asset, settled_paid::text AS paid, refund_units::text AS refunded,
        snapshot->>'receive_final_amount' AS told_paid, snapshot #>> '{refund,amount}' AS told_refunded,
        payout_tx_hash AS tx_hash,
-       CASE orders.status WHEN 'DONE' THEN snapshot->>'withdraw_tx_hash' ELSE snapshot #>> '{refund,tx_hash}' END AS told_tx_hash
+       CASE orders.status WHEN 'DONE' THEN snapshot->>'withdraw_tx_hash' ELSE snapshot #>> '{refund,tx_hash}' END AS told_tx_hash,
+       EXISTS (SELECT FROM facts f WHERE (f.bucket, f.order_id) = (orders.bucket, orders.order_id)
+         AND fact_key LIKE '%:final_again:%') AS is_final_again
      FROM orders JOIN events USING (bucket, order_id, sequence)`,
   )
   const owed = new Set((await findOwed(rows)).map(({ order_id }) => order_id))
@@ -113,11 +117,11 @@ function toldWrongly(
 /** Of several attempts only the one that was mined can be shown to whoever asks where his money is. */
 function toldElsewhere(
   nodes: SimulatedNodes,
-  { order_id, status, from_asset, to_asset, tx_hash, told_tx_hash }: Ended,
+  { order_id, status, from_asset, to_asset, tx_hash, told_tx_hash, is_final_again }: Ended,
 ): string[] {
   if (status !== 'DONE' && status !== 'REFUNDED') return []
   const { chain } = assetOf(status === 'DONE' ? to_asset : from_asset)
-  const told = [tx_hash, told_tx_hash]
+  const told = is_final_again ? [tx_hash] : [tx_hash, told_tx_hash]
   const hasPaid = (txHash: string | null) => {
     const found = txHash === null ? null : nodes[chain].lookup(txHash)
     return found?.where === 'block' && found.succeeded
