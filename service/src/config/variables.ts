@@ -218,7 +218,8 @@ const chains = {
     section: 'Chains',
     shapes: serve,
     default: '600000',
-    meaning: 'The most gas an Ethereum payout may be given. One that takes more waits.',
+    meaning:
+      'The most gas an Ethereum payout may be given. One that takes more waits. What takes more than 600000 to receive is not paid, whatever this says: its order asks.',
   },
   CAMBIST_BNB_URL: {
     section: 'Chains',
@@ -243,7 +244,8 @@ const chains = {
     section: 'Chains',
     shapes: serve,
     default: '600000',
-    meaning: 'The most gas a BNB Smart Chain payout may be given. One that takes more waits.',
+    meaning:
+      'The most gas a BNB Smart Chain payout may be given. One that takes more waits. What takes more than 600000 to receive is not paid, whatever this says: its order asks.',
   },
   CAMBIST_XRP_URL: {
     section: 'Chains',
