@@ -53,9 +53,9 @@ export class SignerFailed extends Error {}
 
 const expected = [ProcessDied, DatabaseFailed, SignerFailed, LineFailed]
 
-/** What a step may fail with in bad times: a fault, or a lease that somebody else has by now. */
+/** What a step may fail with in bad times: a fault, or a lease that somebody else has by now, or something for such a cause. */
 export function isExpected(error: unknown): boolean {
-  return (
+  const isFault =
     expected.some((kind) => error instanceof kind) || /^Error: the lease .* was lost$/.test(String(error))
-  )
+  return isFault || (error instanceof Error && error.cause !== undefined && isExpected(error.cause))
 }

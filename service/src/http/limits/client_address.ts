@@ -14,6 +14,9 @@ export function clientAddress(trustedProxies: readonly string[]): ClientAddress 
   return (request) => lastStranger(peerOf(request), request.headers['x-forwarded-for'], trusted)
 }
 
+/** No host has it (RFC 1122, 3.2.1.3), and no list of addresses holds it but one of everybody. */
+const UNREADABLE = '0.0.0.0'
+
 /** What proxies write of the request that they hand on. */
 const HANDED_ON = ['x-forwarded-for', 'x-forwarded-proto', 'x-real-ip', 'forwarded', 'via']
 
@@ -33,8 +36,11 @@ function lastStranger(peer: string, header: string | string[] | undefined, trust
   let known = peer
   for (const hop of hops) {
     if (!trusted.has(known)) return known
-    const address = plainAddress(withoutPort(hop.trim()))
-    if (isIP(address) === 0) return known // a proxy of ours that wrote no address: it is all we know
+    const written = hop.trim()
+    if (written === '') return known
+    const address = plainAddress(withoutPort(written))
+    // A proxy of ours asks for somebody whom it does not name (RFC 7239, 6.2: unknown): that is not the proxy itself.
+    if (isIP(address) === 0) return UNREADABLE
     known = address
   }
   return known

@@ -19,8 +19,10 @@ test('X-Forwarded-For is believed from our own proxies only', () => {
   expect(addressOf(request('203.0.113.7', '198.51.100.1'))).toBe('203.0.113.7')
   expect(addressOf(request('10.1.2.3', '198.51.100.1'))).toBe('198.51.100.1')
   expect(addressOf(request('::ffff:10.1.2.3', '1.1.1.1, 198.51.100.1, 10.9.9.9'))).toBe('198.51.100.1')
-  expect(addressOf(request('10.1.2.3', 'nonsense, 10.5.5.5'))).toBe('10.5.5.5')
+  expect(addressOf(request('10.1.2.3', 'nonsense, 10.5.5.5'))).toBe('0.0.0.0')
+  expect(addressOf(request('10.1.2.3', '10.5.5.5'))).toBe('10.5.5.5')
   expect(addressOf(request('10.1.2.3'))).toBe('10.1.2.3')
+  expect(addressOf(request('10.1.2.3', ' '))).toBe('10.1.2.3')
   expect(clientAddress([])(request('10.1.2.3', '198.51.100.1'))).toBe('10.1.2.3')
 })
 
@@ -31,8 +33,10 @@ test.each([
   ['2001:db8::7', '2001:db8::7'],
   ['::ffff:198.51.100.1', '198.51.100.1'],
   ['[::ffff:198.51.100.1]:80', '198.51.100.1'],
-  ['[198.51.100.1:80', '10.1.2.3'],
-  ['unknown', '10.1.2.3'],
+  ['[198.51.100.1:80', '0.0.0.0'],
+  ['unknown', '0.0.0.0'],
+  ['_hidden', '0.0.0.0'],
+  ['198.51.100.1, unknown', '0.0.0.0'],
 ])('a proxy that writes %s speaks for %s', (forwarded, client) => {
   expect(clientAddress(['10.0.0.0/8'])(request('10.1.2.3', forwarded))).toBe(client)
 })

@@ -134,9 +134,10 @@ class CcxtVenue implements PriceSource {
  */
 function madeAtMs(headers: Headers, wallMs: number): number | null {
   const dateMs = Date.parse(headers.get('date') ?? '')
-  const age = headers.get('age') ?? ''
-  const keptSinceMs = /^\d{1,9}$/.test(age) ? wallMs - Number.parseInt(age, 10) * SECOND_MS : Number.NaN
-  const told = [dateMs, keptSinceMs].filter((ms) => !Number.isNaN(ms))
+  // Of several caches in a row each writes its own.
+  const ages = (headers.get('age') ?? '').split(',').filter((age) => /^ *\d{1,9} *$/.test(age))
+  const keptSince = ages.map((age) => wallMs - Number.parseInt(age, 10) * SECOND_MS)
+  const told = [dateMs, ...keptSince].filter((ms) => !Number.isNaN(ms))
   return told.length === 0 ? null : Math.min(...told)
 }
 

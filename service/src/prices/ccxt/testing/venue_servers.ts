@@ -89,7 +89,7 @@ function answer(
   if (fault === 'silent') return
   const isStale = fault === 'stale' || fault === 'cached'
   if (fault === 'stale') response.setHeader('Date', LONG_AGO)
-  if (fault === 'cached') response.setHeader('Age', '600')
+  if (fault === 'cached') response.setHeader('Age', ['600', '3'])
   const atMs = isStale ? Date.parse(LONG_AGO) : nowMs
   const body = JSON.stringify(wireFormats[venue](path, tickersOf(venue, prices, fault), atMs))
   response.setHeader('Content-Type', 'application/json')
