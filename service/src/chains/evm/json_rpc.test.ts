@@ -73,6 +73,15 @@ const silences = [
     answer: saying('{"jsonrpc":"2.0","id":0,"result":"0x1"}', 502),
   },
   { what: 'too many requests', answer: saying('slow down', 429) },
+  // Alchemy does: https://github.com/conduitxyz/node/issues/36
+  {
+    what: 'too many requests as an error',
+    answer: saying('{"jsonrpc":"2.0","id":0,"error":{"code":429}}', 429),
+  },
+  {
+    what: 'a request that came too slowly',
+    answer: saying('{"jsonrpc":"2.0","id":0,"error":{"code":1}}', 408),
+  },
   {
     what: 'a redirect',
     answer: ((_, response) => response.writeHead(302, { location: '/' }).end()) as Answer,

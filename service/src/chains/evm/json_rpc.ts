@@ -55,7 +55,7 @@ export function jsonRpc(rpcUrl: string, timeoutMs: number): JsonRpc {
     const { status, text } = answered.value
     const answer = readJson(answered.value)
     const isSuccess = status >= 200 && status <= 299
-    const saysNo = status >= 400 && status <= 499 && answer.ok && isRefusal(answer.value)
+    const saysNo = isFault(status) && answer.ok && isRefusal(answer.value)
     if (!isSuccess && !saysNo) throw new NodeSilence(what, `HTTP ${status} ${text.slice(0, 200)}`)
     if (!answer.ok) throw new NodeSilence(what, answer.rejection)
     return answer.value
@@ -99,6 +99,11 @@ export function jsonRpc(rpcUrl: string, timeoutMs: number): JsonRpc {
       return (await settle(calls)).map(unwrap)
     },
   }
+}
+
+/** Whether a status says that the request is at fault (RFC 9110, 15.5), and not that it came too slowly, or after too many others (RFC 6585, 4). */
+function isFault(status: number): boolean {
+  return status >= 400 && status <= 499 && status !== 408 && status !== 429
 }
 
 /**

@@ -7,6 +7,7 @@ import { apply } from '../apply.ts'
 import { countedHeight, finalHeight } from '../deep_height.ts'
 import { endSweep } from '../sweeps/end.ts'
 import type { SigningWorld } from '../world.ts'
+import { claimKeeper } from './claim.ts'
 import { endFilledGap } from './fill_gap.ts'
 import { endAgain } from './orphan.ts'
 import type { Progress } from './progress.ts'
@@ -20,7 +21,7 @@ const LOOK_AGAIN_MS = 700
 type Sent = { readonly attempt: Attempt; readonly tx: SignedTx; readonly status: TxStatus }
 type Mined = Sent & { readonly status: TxStatus & { where: 'block' } }
 
-/** Looks for every attempt that was ever sent: any one of them may be the one that is mined. */
+/** Looks for every attempt that was ever sent: any one of them may be the one that is mined. After a day of raised fees they are hundreds. */
 export async function followOutflow(
   world: SigningWorld,
   chain: Chain,
@@ -28,9 +29,12 @@ export async function followOutflow(
   attempts: readonly Attempt[],
 ): Promise<Progress> {
   const sent: Sent[] = []
+  const keep = claimKeeper(world, outflow)
   for (const attempt of attempts) {
     const { tx, intent } = attempt
-    if (tx !== null) sent.push({ attempt, tx, status: await chain.lookup(tx.txHash, intent) })
+    if (tx === null) continue
+    await keep()
+    sent.push({ attempt, tx, status: await chain.lookup(tx.txHash, intent) })
   }
   const mined = sent.find((one): one is Mined => one.status.where === 'block')
   const found = mined ?? sent.find(({ status }) => status.where === 'mempool')

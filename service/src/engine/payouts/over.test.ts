@@ -387,11 +387,7 @@ test('while blocks are read for an attempt, however long that takes, nobody else
         stage.advance(1_001)
       }
       await lookNow()
-      const [others] = await stage.db.query<{ free: number }>(
-        'SELECT count(*)::int AS free FROM outflows WHERE claimed_until_wall_ms <= $1',
-        [stage.world.clock.wallMs()],
-      )
-      free.push(others?.free ?? expect.fail())
+      free.push(await countFree())
       return careless.isOver(intent, txHash)
     },
   }
@@ -404,6 +400,40 @@ test('while blocks are read for an attempt, however long that takes, nobody else
   expect(new Set(free), 'it stays in our hands').toEqual(new Set([0]))
   expect((await outflows())[0]?.attempts).toBeGreaterThan(2)
 })
+
+test('while its attempts are looked for, however long that takes, nobody else begins', async () => {
+  await planPayout()
+  const careless = new CarelessChain()
+  const signer = signerOf(careless)
+  careless.fate = () => 'lose'
+  const free: number[] = []
+  const slow: Chain = {
+    ...connect(careless),
+    lookup: async (txHash) => {
+      stage.advance(2_500)
+      await lookNow()
+      free.push(await countFree())
+      return careless.lookup(txHash)
+    },
+  }
+  for (let round = 0; round < 12; round += 1) {
+    await lookNow()
+    await workPayouts({ ...stage.world, seal: () => 'seal', signer }, slow)
+    stage.advance(7_000)
+    careless.mine(20)
+  }
+  expect((await outflows())[0]?.attempts, 'they take longer than a claim').toBeGreaterThan(4)
+  expect(new Set(free), 'it stays in our hands').toEqual(new Set([0]))
+})
+
+/** Outflows that another worker could take. */
+async function countFree(): Promise<number> {
+  const [others] = await stage.db.query<{ free: number }>(
+    'SELECT count(*)::int AS free FROM outflows WHERE claimed_until_wall_ms <= $1',
+    [stage.world.clock.wallMs()],
+  )
+  return others?.free ?? expect.fail()
+}
 
 /** As often as it takes to stop outflows; without a difference, to let them go on. */
 async function saveDifferences(difference: bigint) {
