@@ -144,6 +144,8 @@ export type Funds =
 export type DraftRejection = {
   readonly code: 'funds' | 'network' | 'destination' | 'fee_cap'
   readonly message: string
+  /** Of a `destination`: who is paid asks for no such payment, and no ledger enforces that. Whatever is sent pays all the same. */
+  readonly wouldArrive?: true
 }
 
 export type Chain = {

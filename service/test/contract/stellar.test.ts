@@ -235,7 +235,9 @@ test('whoever the ledger would not deliver to is no destination', async () => {
   expect(await codeOf(payoutTo(strict.account, 1n))).toBe('ok')
   await strict.submit(Operation.manageData({ name: 'config.memo_required', value: '1' }))
   await driver.mine(1)
-  expect(await codeOf(payoutTo(strict.account, 1n)), 'it wants a memo').toBe('destination')
+  expect(await driver.chain.bid(payoutTo(strict.account, 1n)), 'it wants a memo').toMatchObject({
+    rejection: { code: 'destination', wouldArrive: true },
+  })
   expect(await codeOf(payoutTo(strict.account, 1n, '7'))).toBe('ok')
   const muxedStrict = encodeMuxedAccountToAddress(encodeMuxedAccount(strict.account, '7'))
   expect(await codeOf(payoutTo(muxedStrict, 1n))).toBe('ok')

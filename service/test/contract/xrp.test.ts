@@ -121,14 +121,22 @@ test('whoever the ledger would not deliver to is no destination', async () => {
     expect(await codeOfBid(payoutTo(strict.account, 1n))).toBe('ok')
     await strict.submit({ TransactionType: 'AccountSet', SetFlag: 1 })
     await driver.mine(1)
-    expect(await codeOfBid(payoutTo(strict.account, 1n)), 'it wants a tag').toBe('destination')
+    const message = expect.any(String)
+    expect(await driver.chain.bid(payoutTo(strict.account, 1n)), 'it wants a tag').toEqual({
+      ok: false,
+      rejection: { code: 'destination', message },
+    })
     expect(await codeOfBid(payoutTo(strict.account, 1n, '7'))).toBe('ok')
     expect(await codeOfBid(payoutTo(classicAddressToXAddress(strict.account, 7, true), 1n))).toBe('ok')
-    for (const flag of [3, 9]) {
+    for (const [flag, wouldArrive] of [
+      [3, true],
+      [9, undefined],
+    ] as const) {
       const closed = await driver.outsider()
       await closed.submit({ TransactionType: 'AccountSet', SetFlag: flag })
       await driver.mine(1)
-      expect(await codeOfBid(payoutTo(closed.account, 1n, '7'))).toBe('destination')
+      const bid = await driver.chain.bid(payoutTo(closed.account, 1n, '7'))
+      expect(bid).toEqual({ ok: false, rejection: { code: 'destination', message, wouldArrive } })
     }
     expect(await codeOfBid(payoutTo(await driver.ourAddress(), 1n)), 'ourselves').toBe('destination')
   } finally {

@@ -251,6 +251,26 @@ test('nobody waits behind a payout whose payee is gone when it is signed again',
   expect(emergency?.reasons).toEqual(['DESTINATION_PROBLEM'])
 })
 
+test('a refund to who wants a memo when it is signed again is given up, and not paid without one', async () => {
+  const sandbox = given()
+  const payee = await openOutsider(sandbox.devnet, sandbox.devnet.networks.XLM ?? raise(), 100_000_000n)
+  const { order_id: id } = await createUnderpaid(sandbox, xlmToUsdt, '100')
+  sandbox.devnet.trouble('XLM', { submits: Array.from({ length: 1_000 }, () => 'drop' as const) })
+  await sandbox.client.chooseEmergencyAction(id, { action: 'refund', refund_address: payee.account })
+  await sandbox.eventually('it is sent', async () => {
+    expect((await sandbox.client.getOrder(id)).refund?.tx_hash ?? null).not.toBeNull()
+  })
+  await sandbox.mine('XLM', LIFE_S + 1)
+  sandbox.devnet.trouble('XLM', null)
+  await payee.submit(Operation.manageData({ name: 'config.memo_required', value: '1' }))
+  await sandbox.mine('XLM', 1)
+  await sandbox.eventually('it is given up', async () => {
+    await sandbox.remote.advanceClock(300)
+    await sandbox.mine('XLM', 1)
+    expect((await sandbox.client.getOrder(id)).status).toBe('EMERGENCY')
+  })
+})
+
 test('payouts that come together leave one after the other, each once', async () => {
   const sandbox = given()
   const orders = []

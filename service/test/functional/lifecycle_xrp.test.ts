@@ -35,6 +35,7 @@ async function paymentOf(sandbox: TestSandbox, txHash: string): Promise<Payment>
 
 /** https://xrpl.org/docs/references/protocol/transactions/types/accountset#accountset-flags */
 const DEPOSIT_AUTH = 9
+const DISALLOW_XRP = 3
 
 function raise(): never {
   throw new Error('it should be there')
@@ -181,6 +182,26 @@ test('nobody waits behind a payout whose payee takes none any more when it is si
   await expectTagPaid(sandbox, other, 9)
   const { emergency } = await sandbox.waitForStatus(order.order_id, 'EMERGENCY')
   expect(emergency?.reasons).toEqual(['DESTINATION_PROBLEM'])
+})
+
+test('a payout whose payee does not want it any more when it is signed again is given up', async () => {
+  const sandbox = given()
+  const { rpcUrl, networkId } = sandbox.devnet.networks.XRP ?? raise()
+  const payee = await openOutsider(sandbox.devnet, rpcUrl, networkId, 100_000_000n)
+  await sandbox.mine('XRP', 1)
+  const order = await createOrder(sandbox, usdtToXrp, { destination: payee.account, destination_tag: '8' })
+  sandbox.devnet.trouble('XRP', { submits: Array.from({ length: 1_000 }, () => 'drop' as const) })
+  await payAndBury(sandbox, order)
+  await sandbox.waitForStatus(order.order_id, 'WITHDRAW')
+  await sandbox.mine('XRP', LEDGERS_TO_LIVE + 1)
+  sandbox.devnet.trouble('XRP', null)
+  await payee.submit({ TransactionType: 'AccountSet', SetFlag: DISALLOW_XRP })
+  await sandbox.mine('XRP', 1)
+  await sandbox.eventually('it is given up', async () => {
+    await sandbox.remote.advanceClock(300)
+    await sandbox.mine('XRP', 1)
+    expect((await sandbox.client.getOrder(order.order_id)).status).toBe('EMERGENCY')
+  })
 })
 
 test('a payout whose answer is lost is not paid a second time', async () => {

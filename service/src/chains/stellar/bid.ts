@@ -44,7 +44,7 @@ export async function bid(bidder: Bidder, outflow: Outflow): Promise<Outcome<Fee
   }
 }
 
-/** Whether the account of who is paid has to be made first; refused when the ledger would not deliver there. */
+/** Whether the account of who is paid has to be made first; refused when the ledger would not deliver there, or without its memo. */
 async function lookAt(
   horizon: Horizon,
   { address, tag, asset, units }: Outflow,
@@ -56,10 +56,12 @@ async function lookAt(
   const { account, id } = place.value
   if (account === own) return no('a payment of an account to itself moves nothing')
   const found = await readAccount(horizon, account)
-  if (found !== null)
-    return found.needsMemo && tag === null && id === null
-      ? no(`${account} takes no payment without a memo`)
-      : accept(false)
+  if (found !== null) {
+    if (!found.needsMemo || tag !== null || id !== null) return accept(false)
+    // SEP-29 binds wallets, and not the ledger: https://stellar.org/protocol/sep-29
+    const message = `${account} takes no payment without a memo`
+    return refuse({ code: 'destination', message, wouldArrive: true })
+  }
   if (id !== null) return no(`${account} has no account yet, and one is not made by a muxed address`)
   const stroops = toChainUnits(amountOf(asset, units))
   const least = reserveOf(0, baseReserve)

@@ -14,8 +14,8 @@ import { workPayouts } from './work.ts'
 
 /**
  * What: a sweep that was drafted before a reorganisation took a part of its deposits moves what is left of them; one of coin leaves
- * only for what one that is planned may cost; and whatever
- * becomes of who is paid, a payout that others wait behind gets its higher fee.
+ * only for what one that is planned may cost; and whatever becomes of who is paid, a payout that others wait behind goes on, unless it
+ * would arrive against the wish of who is paid.
  * How: a real PostgreSQL, a chain on paper whose node refuses what is not covered, and a signer that asks no questions.
  */
 let stage: BooksStage
@@ -226,3 +226,32 @@ test.each([
     expect(asked).toEqual(['payout', 'payout', ...(answer === 'accepted' ? ['filler'] : [])])
   },
 )
+
+test.each([
+  ['goes on', 'xrp', 'the ledger refuses', {}, 2],
+  ['goes on', 'stellar', 'the ledger refuses', {}, 2],
+  ['waits', 'xrp', 'only its payee refuses', { wouldArrive: true }, 1],
+  ['waits', 'stellar', 'only its payee refuses', { wouldArrive: true }, 1],
+] as const)('a late payout %s on %s when %s it', async (_, family, _who, mark, count) => {
+  await fundReserve(stage, 'ETH:ETH', 1_000n * ETHER)
+  await pricedOrder(stage)
+  const message = 'it cannot be paid any more'
+  let answer: 'accepted' | 'refused' = 'accepted'
+  const paper = payingChain(stage, {
+    bid: async ({ kind }) =>
+      answer === 'accepted' || kind === 'filler'
+        ? accept({ family: 'evm', ...PAPER_FEES })
+        : refuse({ code: 'destination', message, ...mark }),
+    lookup: async () => ({ where: 'absent' }),
+    broadcast: async () => answer,
+  })
+  const world = signingWorld(() => {})
+  await workPayouts(world, paper)
+  answer = 'refused'
+  stage.advance(5 * MINUTE_MS)
+  await lookAt(stage, 'BTC', 100)
+  await workPayouts(world, { ...paper, family })
+  expect(await stage.db.query('SELECT attempt FROM attempts')).toHaveLength(count)
+  const [outflow] = await stage.db.query<{ trouble: string | null }>('SELECT trouble FROM outflows')
+  expect(outflow?.trouble === message, 'it waits').toBe(count === 1)
+})

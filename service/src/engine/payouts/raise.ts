@@ -105,7 +105,11 @@ async function bidAgain(
 }
 
 /** Whether it is the transfer that would fail, not fees or funds, and others wait for it. */
-function goesOn({ family }: Chain, { code }: DraftRejection, attempts: readonly Attempt[]): boolean {
+function goesOn(
+  { family }: Chain,
+  { code, wouldArrive }: DraftRejection,
+  attempts: readonly Attempt[],
+): boolean {
   switch (family) {
     case 'evm':
       // What the network refuses is given up: a contract may burn far more than a filler costs.
@@ -115,7 +119,8 @@ function goesOn({ family }: Chain, { code }: DraftRejection, attempts: readonly 
     case 'xrp':
     case 'stellar':
       // Every attempt is refused after a minute, when its time is over, and one that fails costs as much as a filler.
-      return code === 'destination'
+      // What would arrive is not sent: it would pay the account of an exchange, say, which cannot tell whose it is without a memo.
+      return code === 'destination' && wouldArrive !== true
     default:
       // Bids do not depend on who is paid, or nobody waits.
       return false
