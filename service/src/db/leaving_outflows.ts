@@ -82,6 +82,23 @@ export async function leavingIntents(
   return rows.flatMap(({ intent }) => (intent === null ? [] : [parseExact(intent) as Intent]))
 }
 
+/** The last attempt of each outflow of a chain that is leaving now, where its bytes are stored. */
+export async function findLastSent(
+  sql: Sql,
+  chain: ChainId,
+): Promise<{ readonly intent: Intent; readonly txHash: string }[]> {
+  const rows = await sql.query<{ intent: string; tx_hash: string | null }>(
+    `SELECT last.intent, last.tx_hash FROM outflows CROSS JOIN LATERAL (
+       SELECT a.intent::text, a.tx_hash FROM attempts a
+       WHERE a.bucket = outflows.bucket AND a.payout_id = outflows.payout_id ORDER BY attempt DESC LIMIT 1) AS last
+     WHERE chain = $1 AND state IN ${UNBOOKED}`,
+    [chain],
+  )
+  return rows.flatMap(({ intent, tx_hash: txHash }) =>
+    txHash === null ? [] : [{ intent: parseExact(intent) as Intent, txHash }],
+  )
+}
+
 /** Some attempt of it makes an account (`StellarIntent`). */
 const MAKES_ACCOUNT = `(SELECT bool_or(a.intent @> '{"payment":{"creates":true}}') FROM attempts a
   WHERE a.bucket = outflows.bucket AND a.payout_id = outflows.payout_id)`

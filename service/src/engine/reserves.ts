@@ -6,6 +6,7 @@ import { sumCustomerDeposits } from '../db/deposits.ts'
 import { sumLiveOutflows } from '../db/leaving_outflows.ts'
 import { readOpened } from '../db/opened_assets.ts'
 import { drawFigure, writeReserves } from '../db/reserves.ts'
+import { assert } from '../domain/assert.ts'
 import { type AssetId, nativeAsset } from '../domain/catalog/assets.ts'
 import { chainFacts } from '../domain/catalog/networks.ts'
 import { fromChainUnits } from '../domain/money/amount.ts'
@@ -82,6 +83,13 @@ async function readBalances({ db }: World, chain: Chain, assets: readonly AssetI
     return [asset, await spendableBalance(chain, asset, addresses)] as const
   })
   return new Map(await Promise.all(balances))
+}
+
+/** Of an account chain: what payouts leave from. */
+export async function reserveAddress(sql: Sql, chain: Chain): Promise<string> {
+  const [address] = await reserveAddresses(sql, chain.family)
+  assert(address !== undefined, `the reserve address of ${chain.id} is known`)
+  return address
 }
 
 /** What of a balance can leave: all of it, less what the chain never lets go. Ledger units. */

@@ -1,5 +1,5 @@
 import type { Chain, DraftRejection, FeeBid, Funds } from '../../chains/chain.ts'
-import { reserveAddresses, takeChangeAddress } from '../../db/addresses.ts'
+import { takeChangeAddress } from '../../db/addresses.ts'
 import { attemptsOf, insertAttempt } from '../../db/attempts.ts'
 import { readHead } from '../../db/chain_heads.ts'
 import { lockSpendableCoins, markSpent } from '../../db/coins.ts'
@@ -15,7 +15,7 @@ import { type KeyPath, nonceOf, paysSomebody } from '../../domain/payouts/intent
 import { apply } from '../apply.ts'
 import { heldDeep } from '../deep_height.ts'
 import { isHouseAddress } from '../house_addresses.ts'
-import { spendableBalance } from '../reserves.ts'
+import { reserveAddress, spendableBalance } from '../reserves.ts'
 import { cancelSweep } from '../sweeps/end.ts'
 import { isTooDearToMove } from '../sweeps/gas_cost.ts'
 import type { SigningWorld } from '../world.ts'
@@ -251,12 +251,6 @@ async function requireCover(
   if (left >= outflow.units) return
   const message = `the reserve of ${outflow.asset} holds ${held} ledger units, of which ${held - left} are leaving`
   throw new DraftRefused({ code: 'funds', message })
-}
-
-async function reserveAddress(sql: Sql, chain: Chain): Promise<string> {
-  const [address] = await reserveAddresses(sql, chain.family)
-  assert(address !== undefined, `the reserve address of ${chain.id} is known`)
-  return address
 }
 
 async function refused(

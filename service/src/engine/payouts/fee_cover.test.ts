@@ -6,6 +6,7 @@ import { assert } from '../../domain/assert.ts'
 import type { AssetId } from '../../domain/catalog/assets.ts'
 import { amountOf } from '../../domain/money/amount.ts'
 import { accept } from '../../domain/outcome.ts'
+import type { Signer } from '../../signer/signer.ts'
 import {
   type BooksStage,
   confirmDeposit,
@@ -21,8 +22,9 @@ import { worldWithSigner } from '../testing/willing_signer.ts'
 import { workPayouts } from './work.ts'
 
 /**
- * What: on TRON and Solana nothing is drafted for whose fee the coin of the reserve is too little, once all that was drafted before has
- * taken what it may: a call that runs out of energy fails, so does one that cannot make an account, and what they burnt is gone.
+ * What: on TRON and Solana nothing is drafted, or drafted anew, for whose fee the coin of the reserve is too little, once all that was
+ * drafted before has taken what it may: a call that runs out of energy fails, so does one that cannot make an account, and what they
+ * burnt is gone.
  * How: a real PostgreSQL, orders moved by facts, and chains on paper that take whatever is sent and mine what the test says.
  */
 let stage: BooksStage
@@ -278,6 +280,102 @@ test('SOL that leaves a deposit address needs nothing of the reserve', async () 
   await planPayouts(...usdc)
   await work(solanaOnPaper())
   expect(await outflows()).toMatchObject([SENT, SENT])
+})
+
+const RAISED_FEE = 10_000n
+
+/** The first attempts in `over` are in no block and never will be; a further one pays more. Who is paid has an account. */
+function jammed(chain: Chain, over: ReadonlySet<string>): Chain {
+  return {
+    ...chain,
+    isOver: async ({ payoutId, attempt }) => attempt === 1 && over.has(payoutId),
+    raise: (previous, bid) => {
+      const attempt = previous.attempt + 1
+      if (previous.family === 'solana')
+        return accept({ ...previous, attempt, unitPriceMicroLamports: 5_000_000n })
+      assert(previous.family === 'tron' && bid.family === 'tron', 'it is of Solana or TRON')
+      return accept({ ...previous, attempt, feeLimitSun: 2n * bid.feeLimitSun })
+    },
+    broadcast: async ({ txHash }) => {
+      const [payoutId = '', attempt] = txHash.split('#')
+      return attempt === '1' && over.has(payoutId) ? 'refused' : 'accepted'
+    },
+  }
+}
+
+async function workJammed(chain: Chain, over: readonly string[]): Promise<void> {
+  stage.advance(30_000)
+  await lookAt(stage, 'ETH', 100)
+  const sign: Signer['sign'] = async ({ payoutId, attempt }) =>
+    accept({ txHash: `${payoutId}#${attempt}`, bytes: 'ff' })
+  await workPayouts(worldWithSigner(stage, { sign }), jammed(chain, new Set(over)))
+}
+
+async function raisedAndNot() {
+  const rows = await stage.db.query<{
+    payout_id: string
+    state: string
+    trouble: string | null
+    attempts: number
+  }>(
+    `SELECT payout_id, state, trouble,
+       (SELECT count(*) FROM attempts a WHERE a.payout_id = outflows.payout_id)::int AS attempts
+     FROM outflows ORDER BY attempts DESC, payout_id`,
+  )
+  return rows.map(({ payout_id: payoutId, ...rest }) => ({ payoutId, ...rest }))
+}
+
+const RAISED = { state: 'broadcast', attempts: 2 }
+const WAITS_AT_FIRST = { state: 'broadcast', attempts: 1, trouble: expect.stringContaining('are promised') }
+
+test('of four payouts that are signed again at once those are whose higher fees the reserve has', async () => {
+  const chain = solanaOnPaper()
+  await openSolanaReserve(4n * (FEE + RENT))
+  await planPayouts(USDC, ETHER, 4)
+  await workJammed(chain, [])
+  const all = (await outflows()).map((each) => each.payout_id)
+  expect(await outflows()).toMatchObject([SENT, SENT, SENT, SENT])
+  await workJammed(chain, all)
+  expect(await raisedAndNot()).toMatchObject([RAISED, RAISED, RAISED, WAITS_AT_FIRST])
+  await workJammed(chain, all)
+  expect(await raisedAndNot(), 'once more').toMatchObject([RAISED, RAISED, RAISED, WAITS_AT_FIRST])
+
+  const paid = (await raisedAndNot()).slice(0, 3)
+  for (const { payoutId } of paid) stage.chain('SOL').mined(`${payoutId}#2`, 101, RAISED_FEE)
+  stage.chain('SOL').move(101, 'SOL:SOL', RESERVE, -3n * RAISED_FEE)
+  await lookAt(stage, 'SOL', 140)
+  await workJammed(chain, all)
+  await workJammed(chain, all)
+  const ended = { state: 'confirmed', attempts: 2 }
+  const after = await raisedAndNot()
+  expect(after.filter(({ state }) => state === 'confirmed')).toMatchObject([ended, ended, ended])
+  expect(after.filter(({ state }) => state !== 'confirmed')).toMatchObject([{ ...RAISED, trouble: null }])
+})
+
+test('of two payouts of TRON that are signed again with twice the limit one waits', async () => {
+  await openReserve(3n * FEE_LIMIT + BANDWIDTH)
+  await planPayouts(USDT, ETHER, 2)
+  await workJammed(tronOnPaper(), [])
+  expect(await outflows()).toMatchObject([SENT, SENT])
+  const all = (await outflows()).map((each) => each.payout_id)
+  await workJammed(tronOnPaper(), all)
+  expect(await raisedAndNot()).toMatchObject([RAISED, WAITS_AT_FIRST])
+  stage.chain('TRX').move(81, 'TRX:TRX', RESERVE, FEE_LIMIT)
+  await workJammed(tronOnPaper(), all)
+  expect(await raisedAndNot()).toMatchObject([RAISED, RAISED])
+})
+
+test('a payout that is signed again leaves to another what that may still take, and counts nothing of its own', async () => {
+  const chain = solanaOnPaper()
+  await openSolanaReserve(2n * RENT + FEE + RAISED_FEE - 1n)
+  await planPayouts(USDC, ETHER, 2)
+  await workJammed(chain, [])
+  const [{ payout_id: slow } = { payout_id: '' }] = await outflows()
+  await workJammed(chain, [slow])
+  expect((await raisedAndNot()).find(({ payoutId }) => payoutId === slow)).toMatchObject(WAITS_AT_FIRST)
+  stage.chain('SOL').move(81, 'SOL:SOL', RESERVE, 1n)
+  await workJammed(chain, [slow])
+  expect((await raisedAndNot()).map(({ attempts }) => attempts)).toEqual([2, 1])
 })
 
 function eosOnPaper(): Chain {

@@ -9,6 +9,7 @@ import type { Intent, KeyPath, Outflow, PayoutId } from '../../domain/payouts/in
 import { solanaFeeOf } from '../../domain/payouts/solana_fee.ts'
 import { heldDeep } from '../deep_height.ts'
 import { spendableBalance } from '../reserves.ts'
+import type { Over } from './over.ts'
 
 /** The native coin of the reserve, which all that it pays for takes a fee of. In the chain's units: sun, lamports. */
 export type FeePurse = {
@@ -43,16 +44,19 @@ export async function readFeePurse(
  * Why the reserve might not have the coin for this transaction, or null. A call of a token on TRON gets no more energy than its owner can
  * pay for when it is in a block, and burns all of that when it is too little; on Solana a transfer fails for whose account there are no
  * lamports left. So the most that everything drafted before it may take is taken off. All others that are drafted wait for this one.
+ * `over`: attempts that take nothing any more. A first draft counts them all the same, because they are to be signed again.
  */
 export async function findLackOfFee(
   tx: Sql,
   intent: Intent,
   bid: FeeBid,
   { address, held, leaving }: FeePurse,
+  over: Over = new Map(),
 ): Promise<string | null> {
   await lockAccount(tx, intent.chain, address)
   const before = await leavingIntents(tx, intent.chain, leaving)
-  const promised = before.reduce((sum, each) => sum + takenBy(each, bid), 0n)
+  const promising = before.filter(({ payoutId, attempt }) => over.get(payoutId) !== attempt)
+  const promised = promising.reduce((sum, each) => sum + takenBy(each, bid), 0n)
   const needed = takenBy(intent, bid) + (bid.family === 'tron' ? bid.otherSun : 0n)
   if (held - promised >= needed) return null
   const unit = bid.family === 'tron' ? 'sun' : 'lamports'

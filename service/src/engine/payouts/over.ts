@@ -1,6 +1,8 @@
 import type { Chain } from '../../chains/chain.ts'
 import type { Attempt } from '../../db/attempts.ts'
+import { findLastSent } from '../../db/leaving_outflows.ts'
 import type { ClaimedOutflow } from '../../db/outflows.ts'
+import type { PayoutId } from '../../domain/payouts/intent.ts'
 import type { SigningWorld } from '../world.ts'
 import { claimKeeper } from './claim.ts'
 
@@ -26,4 +28,22 @@ export async function areOver(
     if (!(await chain.isOver(intent, tx?.txHash ?? null, keep))) return false
   }
   return true
+}
+
+/** The last attempt of each outflow that is known to be over. A further one, which may be drafted at any moment, is another. */
+export type Over = ReadonlyMap<PayoutId, number>
+
+/**
+ * Of all that is leaving on this chain: with its last attempt all before it are over. What has no bytes yet is left out, because it
+ * may be signed and sent while this is asked, and so is what a node cannot tell of.
+ */
+export async function findOver(world: SigningWorld, chain: Chain, outflow: ClaimedOutflow): Promise<Over> {
+  const over = new Map<PayoutId, number>()
+  if (!excludesByTime(chain)) return over
+  const keep = claimKeeper(world, outflow)
+  for (const { intent, txHash } of await findLastSent(world.db, chain.id)) {
+    if (await chain.isOver(intent, txHash, keep).catch(() => false)) over.set(intent.payoutId, intent.attempt)
+    await keep()
+  }
+  return over
 }

@@ -2,14 +2,18 @@ import type { Chain, DraftRejection, FeeBid } from '../../chains/chain.ts'
 import { type Attempt, attemptsOf, insertAttempt } from '../../db/attempts.ts'
 import { CLOCKS_APART_MS } from '../../db/clocks_set_back.ts'
 import { type ClaimedOutflow, lockClaimed } from '../../db/outflows.ts'
+import { assert } from '../../domain/assert.ts'
 import { nativeAsset } from '../../domain/catalog/assets.ts'
 import type { Outcome } from '../../domain/outcome.ts'
 import type { Intent } from '../../domain/payouts/intent.ts'
 import { heldDeep } from '../deep_height.ts'
+import { reserveAddress } from '../reserves.ts'
 import { isTooDearToMove } from '../sweeps/gas_cost.ts'
 import type { SigningWorld } from '../world.ts'
+import { claimKeeper } from './claim.ts'
+import { type FeePurse, findLackOfFee, readFeePurse } from './fee_cover.ts'
 import { giveUpOver } from './give_up.ts'
-import { areOver, excludesByTime } from './over.ts'
+import { areOver, excludesByTime, findOver, type Over } from './over.ts'
 import type { Progress } from './progress.ts'
 import { findLackOfRoom, readRoom } from './room.ts'
 import { isStalled } from './stalled.ts'
@@ -47,7 +51,6 @@ export async function raiseWhenSlow(
   attempts: readonly Attempt[],
 ): Promise<Progress | null> {
   const latest = attempts.at(-1)
-  const nowMs = world.clock.nowMs()
   if (latest === undefined) return null
   if (!excludesByTime(chain)) {
     if (!isTooSlow(world, chain, outflow, latest)) return null
@@ -65,20 +68,51 @@ export async function raiseWhenSlow(
     const lack = room === null ? null : await findLackOfRoom(world.db, outflow, room)
     if (lack !== null) return { kind: 'trouble', message: lack, inMs: AFTER_FEE_CAP_MS }
   }
+  const own = new Map([[outflow.payoutId, latest.attempt]])
+  const further = await draftFurther(world, chain, outflow, attempts, own)
+  if (further?.kind !== 'lack') return further
+  // Those that wait here have nothing on its way, and must not wait for each other. Asked only now, because it may be many blocks to read.
+  const over = await findOver(world, chain, outflow)
+  const again = await draftFurther(world, chain, outflow, attempts, new Map([...over, ...own]))
+  if (again?.kind !== 'lack') return again
+  return { kind: 'trouble', message: again.message, inMs: AFTER_FEE_CAP_MS }
+}
+
+/** Why the reserve might not have the coin for it. */
+type Lack = { readonly kind: 'lack'; readonly message: string }
+
+/**
+ * Where attempts exclude each other by time the next one may take more of the reserve than this one was promised: it is held against
+ * what is there like a first one. `over`: this outflow's own last attempt, and others that take nothing any more.
+ */
+async function draftFurther(
+  world: SigningWorld,
+  chain: Chain,
+  outflow: ClaimedOutflow,
+  attempts: readonly Attempt[],
+  over: Over,
+): Promise<Progress | Lack | null> {
+  const latest = attempts.at(-1)
+  assert(latest !== undefined, 'a further attempt follows another')
+  const nowMs = world.clock.nowMs()
   const bid = await bidAgain(chain, outflow, attempts)
   if (!bid.ok) return { kind: 'trouble', message: bid.rejection.message, inMs: AFTER_FEE_CAP_MS }
   const held = await heldForSweep(chain, outflow)
   if (isTooDear(world, outflow, bid.value, held)) return null
   const raised = await raise(world, chain, outflow, latest, bid.value, held)
   if (!raised.ok) return { kind: 'trouble', message: raised.rejection.message, inMs: AFTER_FEE_CAP_MS }
-  const isDrafted = await world.db.transaction(async (tx) => {
+  const fees = await readFees(world, chain, outflow)
+  const drafted = await world.db.transaction(async (tx): Promise<boolean | Lack> => {
     if ((await lockClaimed(tx, outflow)) === null) return false
     const known = await attemptsOf(tx, outflow.payoutId)
     if (known.length !== attempts.length) return false
+    const lack = fees === null ? null : await findLackOfFee(tx, raised.value, bid.value, fees, over)
+    if (lack !== null) return { kind: 'lack', message: lack }
     await insertAttempt(tx, raised.value, nowMs)
     return true
   })
-  if (isDrafted) {
+  if (typeof drafted === 'object') return drafted
+  if (drafted) {
     world.log.info(
       { payout: outflow.payoutId, attempt: raised.value.attempt },
       excludesByTime(chain)
@@ -87,6 +121,19 @@ export async function raiseWhenSlow(
     )
   }
   return { kind: 'again', inMs: 0 }
+}
+
+/** Asked before the transaction, because nothing inside one waits for a node. */
+async function readFees(
+  world: SigningWorld,
+  chain: Chain,
+  outflow: ClaimedOutflow,
+): Promise<FeePurse | null> {
+  if (!excludesByTime(chain)) return null
+  const keep = claimKeeper(world, outflow)
+  const fees = await readFeePurse(world.db, chain, outflow, await reserveAddress(world.db, chain))
+  await keep()
+  return fees
 }
 
 /**
