@@ -91,7 +91,7 @@ async function openAccount(folder: string, url: string): Promise<DemoAccount> {
   return account
 }
 
-/** What a watcher on another machine would have written: chains that are looked at, and reserves. */
+/** What a watcher on another machine would have written: chains that are looked at, opened assets, and reserves. */
 async function standIn(service: pg.Client): Promise<void> {
   for (const chain of chainIds) {
     await service.query(
@@ -104,6 +104,7 @@ async function standIn(service: pg.Client): Promise<void> {
       id,
       `1000000${'0'.repeat(decimals)}`,
     ])
+    await service.query('INSERT INTO opened_assets VALUES ($1, 0, true)', [id])
   }
   await look(service)
 }

@@ -14,6 +14,7 @@ import { insertAddresses } from '../../src/db/addresses.ts'
 import { advanceHead, noteLooked, startHead } from '../../src/db/chain_heads.ts'
 import { openDatabase } from '../../src/db/database.ts'
 import { takeLease } from '../../src/db/leases.ts'
+import { noteOpened } from '../../src/db/opened_assets.ts'
 import { writeReserves } from '../../src/db/reserves.ts'
 import { assert } from '../../src/domain/assert.ts'
 import { type AssetId, assets } from '../../src/domain/catalog/assets.ts'
@@ -132,6 +133,11 @@ async function prepare(url: string) {
     const spendable = 10n ** BigInt(decimals) * 1_000_000n
     return { asset: id, spendable, payoutCost: 1n, isAboveFeeCap: false, atMs: nowMs(), figure: 1 }
   })
+  await noteOpened(
+    db,
+    assets.map(({ id }) => id),
+    1,
+  )
   await writeReserves(db, reserves)
   const box = createSecretBox([sandboxKey('account')])
   const account = await openDemoAccount(dataDir, { db, box, wallMs })
