@@ -439,7 +439,8 @@ test('a statement whose connection dies before its end has created nothing: the 
     await tx.query(`DELETE FROM retry_slots WHERE slot = 'key:n6'`)
   })
   const failed = died.filter(({ status }) => status === 'rejected').length
-  expect(failed).toBeGreaterThan(1)
+  // How many share the statement with it depends on which of them had arrived.
+  expect(failed).toBeGreaterThan(0)
   expect(await counted()).toEqual(each(10 - failed))
   const again = await Promise.all(numbered(10).map((key) => create(desk, key)))
   expect(again.every(({ ok }) => ok)).toBe(true)
