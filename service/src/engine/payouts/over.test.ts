@@ -391,12 +391,7 @@ test('while blocks are read for an attempt, however long that takes, nobody else
       return careless.isOver(intent, txHash)
     },
   }
-  for (let round = 0; round < 12; round += 1) {
-    await lookNow()
-    await workPayouts({ ...stage.world, seal: () => 'seal', signer }, slow)
-    stage.advance(7_000)
-    careless.mine(20)
-  }
+  await workThroughAttempts(careless, slow, signer)
   expect(new Set(free), 'it stays in our hands').toEqual(new Set([0]))
   expect((await outflows())[0]?.attempts).toBeGreaterThan(2)
 })
@@ -416,15 +411,20 @@ test('while its attempts are looked for, however long that takes, nobody else be
       return careless.lookup(txHash)
     },
   }
-  for (let round = 0; round < 12; round += 1) {
-    await lookNow()
-    await workPayouts({ ...stage.world, seal: () => 'seal', signer }, slow)
-    stage.advance(7_000)
-    careless.mine(20)
-  }
+  await workThroughAttempts(careless, slow, signer)
   expect((await outflows())[0]?.attempts, 'they take longer than a claim').toBeGreaterThan(4)
   expect(new Set(free), 'it stays in our hands').toEqual(new Set([0]))
 })
+
+/** Each round is longer than an attempt lives. */
+async function workThroughAttempts(careless: CarelessChain, chain: Chain, signer: Signer): Promise<void> {
+  for (let round = 0; round < 12; round += 1) {
+    await lookNow()
+    await workPayouts({ ...stage.world, seal: () => 'seal', signer }, chain)
+    stage.advance(7_000)
+    careless.mine(20)
+  }
+}
 
 /** Outflows that another worker could take. */
 async function countFree(): Promise<number> {
