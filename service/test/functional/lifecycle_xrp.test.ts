@@ -1,4 +1,4 @@
-import type { Order } from '@cambist/sdk'
+import type { CreatedOrder, Order } from '@cambist/sdk'
 import { classicAddressToXAddress, xAddressToClassicAddress } from 'ripple-address-codec'
 import { expect, onTestFinished, test } from 'vitest'
 import { LEDGERS_TO_LIVE } from '../../src/chains/xrp/bid.ts'
@@ -162,8 +162,8 @@ test('a payout that the network accepts and loses is signed again once its last 
   await expect(paymentOf(sandbox, lost ?? raise())).rejects.toThrow('txnNotFound')
 })
 
-test('nobody waits behind a payout whose payee takes none any more when it is signed again', async () => {
-  const sandbox = given()
+/** Its payout got lost, and its payee sets this flag before it is signed again. */
+async function orderOfWhoSets(sandbox: TestSandbox, flag: number): Promise<CreatedOrder> {
   const { rpcUrl, networkId } = sandbox.devnet.networks.XRP ?? raise()
   const payee = await openOutsider(sandbox.devnet, rpcUrl, networkId, 100_000_000n)
   await sandbox.mine('XRP', 1)
@@ -173,8 +173,14 @@ test('nobody waits behind a payout whose payee takes none any more when it is si
   await sandbox.waitForStatus(order.order_id, 'WITHDRAW')
   await sandbox.mine('XRP', LEDGERS_TO_LIVE + 1)
   sandbox.devnet.trouble('XRP', null)
-  await payee.submit({ TransactionType: 'AccountSet', SetFlag: DEPOSIT_AUTH })
+  await payee.submit({ TransactionType: 'AccountSet', SetFlag: flag })
   await sandbox.mine('XRP', 1)
+  return order
+}
+
+test('nobody waits behind a payout whose payee takes none any more when it is signed again', async () => {
+  const sandbox = given()
+  const order = await orderOfWhoSets(sandbox, DEPOSIT_AUTH)
   await sandbox.remote.advanceClock(60)
   const destination = await sandbox.remote.freshAddress('XRP')
   const other = await createOrder(sandbox, usdtToXrp, { destination, destination_tag: '9' })
@@ -186,17 +192,7 @@ test('nobody waits behind a payout whose payee takes none any more when it is si
 
 test('a payout whose payee does not want it any more when it is signed again is given up', async () => {
   const sandbox = given()
-  const { rpcUrl, networkId } = sandbox.devnet.networks.XRP ?? raise()
-  const payee = await openOutsider(sandbox.devnet, rpcUrl, networkId, 100_000_000n)
-  await sandbox.mine('XRP', 1)
-  const order = await createOrder(sandbox, usdtToXrp, { destination: payee.account, destination_tag: '8' })
-  sandbox.devnet.trouble('XRP', { submits: Array.from({ length: 1_000 }, () => 'drop' as const) })
-  await payAndBury(sandbox, order)
-  await sandbox.waitForStatus(order.order_id, 'WITHDRAW')
-  await sandbox.mine('XRP', LEDGERS_TO_LIVE + 1)
-  sandbox.devnet.trouble('XRP', null)
-  await payee.submit({ TransactionType: 'AccountSet', SetFlag: DISALLOW_XRP })
-  await sandbox.mine('XRP', 1)
+  const order = await orderOfWhoSets(sandbox, DISALLOW_XRP)
   await sandbox.eventually('it is given up', async () => {
     await sandbox.remote.advanceClock(300)
     await sandbox.mine('XRP', 1)
