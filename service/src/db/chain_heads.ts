@@ -120,7 +120,8 @@ export async function advanceHead(sql: Sql, lease: Lease, chain: ChainId, block:
        ON CONFLICT (chain, height) DO UPDATE SET hash = excluded.hash),
      forgotten AS (
        DELETE FROM chain_blocks WHERE chain = $1 AND height = $2 - ${BLOCKS_KEPT} AND EXISTS (SELECT FROM held))
-     UPDATE chain_heads SET height = $2, hash = $3 WHERE chain = $1 AND EXISTS (SELECT FROM held)
+     UPDATE chain_heads SET height = $2, hash = $3, node_height = greatest(node_height, $2)
+     WHERE chain = $1 AND EXISTS (SELECT FROM held)
      RETURNING chain`,
     [chain, block.height, block.hash, lease.name, lease.holder, lease.fence],
   )
@@ -158,6 +159,22 @@ export async function blockHashAt(sql: Sql, chain: ChainId, height: number): Pro
     [chain, height],
   )
   return row?.hash ?? null
+}
+
+/** How far the node is, before there is a whole look to tell it. Rejects when the lease was lost meanwhile. */
+export async function noteNodeHeight(
+  sql: Sql,
+  lease: Lease,
+  chain: ChainId,
+  nodeHeight: number,
+): Promise<void> {
+  const noted = await sql.query(
+    `WITH held AS (${leaseHeld(3)})
+     UPDATE chain_heads SET node_height = $2 WHERE chain = $1 AND EXISTS (SELECT FROM held)
+     RETURNING chain`,
+    [chain, nodeHeight, lease.name, lease.holder, lease.fence],
+  )
+  if (noted.length === 0) throw leaseLost(lease)
 }
 
 export type Looked = {

@@ -148,7 +148,7 @@ function registerChains(gauge: MakeGauge): void {
   )
   perChain(
     'cambist_chain_lag_blocks',
-    'How far the last look stayed behind the node.',
+    'How far the last block that was looked at whole is behind the node, as the last look found it.',
     ({ nodeHeight, block }) => nodeHeight - block.height,
   )
   perChain(

@@ -179,6 +179,46 @@ test('a look that finds nothing new asks for little, and is noted once a second'
   expect(await head()).toMatchObject({ trouble: null })
 })
 
+async function lag(): Promise<number> {
+  const { nodeHeight, block } = await head()
+  return nodeHeight - block.height
+}
+
+test('how far the node is ahead is known before it has been caught up with, also where nothing can be read', async () => {
+  const chain = emptyChain()
+  await grow(chain, 103)
+  chain.setHead(200)
+  const unread = { ...chain, readBlock: () => Promise.reject(new Error('too slow to trace')) }
+  await expect(watchChain(stage.world, unread, lease)).rejects.toThrow('too slow to trace')
+  expect(await lag()).toBe(97)
+  expect(await watchChain(stage.world, { ...chain, readBlock: async () => null }, lease)).toBe(false)
+  expect(await lag()).toBe(97)
+  expect(await watchChain(stage.world, chain, lease)).toBe(true)
+  expect(await lag()).toBe(47)
+  expect(await watchChain(stage.world, chain, lease)).toBe(false)
+  expect(await lag()).toBe(0)
+})
+
+test('the node is never behind what was read of it, however often a look fails at its end', async () => {
+  const chain = emptyChain()
+  await grow(chain, 103)
+  const deaf = { ...chain, readMempool: () => Promise.reject(new Error('no mempool')) }
+  for (const height of [104, 105, 106]) {
+    chain.setHead(height)
+    await expect(watchChain(stage.world, deaf, lease)).rejects.toThrow('no mempool')
+    expect(await head()).toMatchObject({ block: { height }, nodeHeight: height })
+  }
+})
+
+test('who has lost the lease does not say how far the node is', async () => {
+  const chain = emptyChain()
+  await grow(chain, 103)
+  chain.setHead(200)
+  const late = { ...lease, fence: lease.fence - 1 }
+  await expect(watchChain(stage.world, chain, late)).rejects.toThrow('was lost')
+  expect(await lag()).toBe(0)
+})
+
 test('what is final on a branch that the node goes over to says nothing of the one that it leaves', async () => {
   const final = { height: 102 }
   const chain = await depositsAt103(final)

@@ -1,8 +1,16 @@
 import type { Chain } from '../../chains/chain.ts'
-import { type ChainHead, type Looked, noteLooked, noteTrouble, silenceMs } from '../../db/chain_heads.ts'
+import {
+  type ChainHead,
+  type Looked,
+  noteLooked,
+  noteNodeHeight,
+  noteTrouble,
+  silenceMs,
+} from '../../db/chain_heads.ts'
 import type { Sql } from '../../db/database.ts'
 import { type Lease, requireLease } from '../../db/leases.ts'
 import { tellsFinalOnly } from '../../domain/catalog/networks.ts'
+import type { BlockRef } from '../../domain/orders/order.ts'
 import type { InstantMs } from '../../domain/time.ts'
 import { bookHouseDeposits } from '../books/house.ts'
 import { countedHeight, finalHeight } from '../deep_height.ts'
@@ -39,6 +47,7 @@ export async function watchChain(
     const before = await lookedBefore({ world, chain, lease, hold }, { nodeHead, final })
     const { head } = before
     await requireNotBehind(world, chain, before.begun ?? head.block, nodeHead)
+    if (isFarFrom(head, nodeHead)) await noteNodeHeight(world.db, lease, chain.id, nodeHead.height)
     const earlier: Look = {
       ...{ world, chain, lease, hold, waitingTurn, untold, openingFailures, branch: head.reorganisations },
       untoldAssets: before.hasUnopened ? await readUntoldAssets({ world, chain }) : new Set(),
@@ -89,6 +98,14 @@ export async function watchChain(
     await tellTrouble(world, chain, lease, error)
     throw error
   }
+}
+
+/** A way of so few blocks is over within the look, and noted at its end. */
+const SHORT_WAY_BLOCKS = 5
+
+/** Noted at the beginning: a look that takes long, fails or does not come to the node's head says nothing at its end. */
+function isFarFrom({ block, nodeHeight }: ChainHead, nodeHead: BlockRef): boolean {
+  return nodeHead.height - block.height > SHORT_WAY_BLOCKS && nodeHead.height !== nodeHeight
 }
 
 /** A look that finds what the last one found is noted once a second: each note is a write that PostgreSQL waits for its disk for. */
