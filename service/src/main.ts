@@ -184,7 +184,9 @@ async function openService(options: ServiceOptions, opened: Opened): Promise<Omi
     await world.market.refresh()
     opened.closeWith(startMarket(world).stop)
   }
-  const signer = roles.signer === null ? null : await openSigner(options, roles.signer, db, opened)
+  const record = roles.signer === null ? db : await openSignerRecord(options, roles.signer, db, opened)
+  const signer =
+    roles.signer === null ? null : await openSigner(options, roles.signer, { db, record }, opened)
   const holder = `${hostname()}-${process.pid}-${randomBytes(4).toString('hex')}`
   if (roles.watcher) closeTogether(opened, startWatching(world, holder))
   if (roles.engine !== null) {
@@ -193,7 +195,7 @@ async function openService(options: ServiceOptions, opened: Opened): Promise<Omi
     const signingWorld = { ...world, seal, signer: signer ?? reachSigner(signerSocket, opened) }
     closeTogether(opened, startEngine(signingWorld, holder))
   }
-  const reached = await openServer(options, world, opened)
+  const reached = await openServer(options, world, record, opened)
   // Last: mails link to where the service is reached, which is known only now.
   if (roles.notifier !== null) {
     const mails = await openMails(options, roles.notifier.mail, world, reached.baseUrl)
@@ -362,11 +364,10 @@ function sealWith(orderSeal: KeyObject): DeskWorld['seal'] {
 async function openSigner(
   options: ServiceOptions,
   role: SignerRole,
-  db: Database,
+  { db, record }: { readonly db: Database; readonly record: Database },
   opened: Opened,
 ): Promise<Signer> {
   const { logger, clock } = options
-  const record = await openSignerRecord(options, role, db, opened)
   await warnOfUnrecorded(options, db, record)
   const { localSigner } = await import('./signer/local_signer.ts')
   const signer = localSigner({
@@ -386,6 +387,7 @@ async function openSigner(
   return signer
 }
 
+/** The database of the service itself where no other is named. */
 async function openSignerRecord(
   options: ServiceOptions,
   { databaseUrl }: SignerRole,
@@ -427,6 +429,7 @@ const LAST_ANSWERS_MS = 500
 async function openServer(
   options: ServiceOptions,
   world: World,
+  record: Database,
   opened: Opened,
 ): Promise<Pick<Service, 'baseUrl' | 'origin'> & { close(): Promise<void> }> {
   const { roles, prices, clock, logger } = options
@@ -434,7 +437,8 @@ async function openServer(
   const metrics = new Registry()
   const quotes = decidesOrders(roles)
   registerGauges(world, metrics, quotes ? prices.ageMs?.bind(prices) : undefined)
-  const operator = { clock, limits, readiness: openReadiness(world, { quotes }), metrics, logger }
+  const readiness = openReadiness(world, { quotes, record: record === world.db ? null : record })
+  const operator = { clock, limits, readiness, metrics, logger }
 
   let baseUrl = ''
   const app =

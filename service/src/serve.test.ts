@@ -106,11 +106,12 @@ function write(name: string, text: string): string {
 const hexKey = () => randomBytes(32).toString('hex')
 const keystore = { path: join(folder, 'keystore.json'), passphrase: 'a passphrase of many words' }
 
-/** Starts a process with these roles and stops it; answers what it logged. */
+/** Starts a process with these roles and stops it once it was looked at; answers what it logged. */
 async function startRoles(
   roles: string,
   sealFile: string,
   more: Readonly<Record<string, string>> = {},
+  look: (origin: string) => Promise<void> = async () => {},
 ): Promise<string> {
   if (!existsSync(keystore.path)) {
     const kind = { environment: 'sandbox', nowMs: 0, scryptN: 2 ** 10 } as const
@@ -139,7 +140,11 @@ async function startRoles(
     logged += line
   }
   const service = await serve(config, pino({ level: 'error' }, { write: log }), silentSources)
-  await service.stop()
+  try {
+    await look(service.origin)
+  } finally {
+    await service.stop()
+  }
   return logged
 }
 
@@ -178,4 +183,29 @@ test('a signer on a record that does not know what was signed for the database s
     /"count":1,"payouts":\["one:1"\].*the signer's record does not know/,
   )
   await client.end()
+})
+
+test('a signer whose record of its own can only be read is not ready', async () => {
+  const client = new pg.Client({ connectionString: server.url })
+  await client.connect()
+  await client.query('CREATE DATABASE read_record')
+  const own = new URL(server.url)
+  own.pathname = '/read_record'
+  const readiness = async (more: Readonly<Record<string, string>>) => {
+    let told: unknown = null
+    await startRoles('signer', sealOfDatabase, more, async (origin) => {
+      told = await (await fetch(`${origin}/readyz`)).json()
+    })
+    return told
+  }
+  const apart = { SIGNER_DATABASE_URL: own.href }
+  expect(await readiness({})).not.toHaveProperty('checks.signer_record')
+  expect(await readiness(apart)).toMatchObject({ ready: true, checks: { signer_record: { ok: true } } })
+  await client.query('ALTER DATABASE read_record SET default_transaction_read_only = on')
+  await client.end()
+  const detail = expect.stringContaining('SIGNER_DATABASE_URL leads to a server')
+  expect(await readiness(apart)).toMatchObject({
+    ready: false,
+    checks: { database: { ok: true }, signer_record: { ok: false, detail } },
+  })
 })

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import type { Sql } from '../db/database.ts'
 import { noteDifferences } from '../db/keystore_differences.ts'
 import { within } from '../db/within.ts'
 import { SECOND_MS } from '../domain/time.ts'
@@ -108,6 +109,23 @@ test('whoever is not the role that may not rewrite the books is not ready', asyn
   expect(checks.database?.detail).toMatch(
     /^the service works as \S+, who .*, instead of as cambist_service: .*PgBouncer/,
   )
+})
+
+test('the record of a signer is looked at as well, where it is in a database of its own', async () => {
+  expect((await readReadiness(stage.world)).checks).not.toHaveProperty('signer_record')
+  const withRecord = async (record: Sql) => {
+    const { ready, checks } = await readReadiness(stage.world, { quotes: false, record })
+    return { ready, record: checks.signer_record, database: checks.database }
+  }
+  const [good, database] = [{ ok: true }, { ok: true }]
+  expect(await withRecord(stage.db)).toEqual({ ready: true, record: good, database })
+  const { world, cut } = watched()
+  cut()
+  const away = { ok: false, detail: 'Error: the database is away' }
+  expect(await withRecord(world.db)).toEqual({ ready: false, record: away, database })
+  const asOwner = await withRecord(stage.asOwner)
+  expect(asOwner).toMatchObject({ ready: false, record: { ok: false }, database })
+  expect(asOwner.record?.detail).toMatch(/^the service works as \S+, .* the database of SIGNER_DATABASE_URL /)
 })
 
 test('whoever has reached a server that only reads is not ready', async () => {

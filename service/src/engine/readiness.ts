@@ -1,5 +1,5 @@
 import { type ChainHead, readHeads, silenceMs } from '../db/chain_heads.ts'
-import { readSession, SERVICE_ROLE } from '../db/database.ts'
+import { readSession, SERVICE_ROLE, type Sql } from '../db/database.ts'
 import { readDifferences } from '../db/keystore_differences.ts'
 import { missingMigrations } from '../db/migrations_done.ts'
 import { assets } from '../domain/catalog/assets.ts'
@@ -13,8 +13,16 @@ type Check = { readonly ok: boolean; readonly detail?: string }
 /** `checks` name what the service stands on; `detail` is for the operator and says what is wrong. */
 export type Readiness = { readonly ready: boolean; readonly checks: Readonly<Record<string, Check>> }
 
+/** What this process has beside what all have. */
+type Parts = {
+  /** Whether it reads prices. */
+  readonly quotes: boolean
+  /** The signer's record, where this process signs and the record is in a database of its own. */
+  readonly record?: Sql | null
+}
+
 /** For `/readyz`, which anybody may ask as often as they like: looked at once a second at most, and once at a time. */
-export function openReadiness(world: World, options: { quotes: boolean }): () => Promise<Readiness> {
+export function openReadiness(world: World, options: Parts): () => Promise<Readiness> {
   return keptFor({ clock: world.clock, keepMs: SECOND_MS, keepMsMax: SECOND_MS, restsPerReading: 0 }, () =>
     readReadiness(world, options),
   )
@@ -23,14 +31,16 @@ export function openReadiness(world: World, options: { quotes: boolean }): () =>
 /**
  * Whether requests should be sent here now. Without the database or its schema nothing works, nor where it can only be read; as
  * another role than the one that may not rewrite the books nothing should, and while a signer has another keystore than that of
- * the database nobody is to pay us anything. A chain or a price that is missing takes its currencies off the list and no more, so
- * only when none is left is the process of no use; the checks still name each one. `quotes`: whether this process reads prices at all.
+ * the database nobody is to pay us anything. The same holds of the signer's record, without which nothing is signed. A chain or a
+ * price that is missing takes its currencies off the list and no more, so only when none is left is the process of no use; the checks
+ * still name each one.
  */
 export async function readReadiness(
   world: World,
-  { quotes }: { quotes: boolean } = { quotes: true },
+  { quotes, record = null }: Parts = { quotes: true },
 ): Promise<Readiness> {
-  const database = await check(async () => problemOfSession(await readSession(world.db)))
+  const database = await checkSession(world.db, 'DATABASE_URL')
+  const signerRecord = record === null ? null : await checkSession(record, 'SIGNER_DATABASE_URL')
   const migrations = await check(async () => {
     const missing = await missingMigrations(world.db)
     return missing.length === 0 ? null : `not applied: ${missing.join(', ')}; run: cambist migrate`
@@ -42,8 +52,15 @@ export async function readReadiness(
   const hasChain = !quotes || Object.values(chains).some(({ ok }) => ok)
   const hasPrice = !quotes || pricesOf(world).some(({ usd }) => usd !== null)
   return {
-    ready: database.ok && migrations.ok && keystore.ok && hasPrice && hasChain,
-    checks: { database, migrations, keystore, ...chains, ...prices },
+    ready: database.ok && signerRecord?.ok !== false && migrations.ok && keystore.ok && hasPrice && hasChain,
+    checks: {
+      database,
+      ...(signerRecord && { signer_record: signerRecord }),
+      migrations,
+      keystore,
+      ...chains,
+      ...prices,
+    },
   }
 }
 
@@ -56,11 +73,19 @@ async function check(problemOf: () => Promise<string | null>): Promise<Check> {
   }
 }
 
-function problemOfSession({ role, isReadOnly }: Awaited<ReturnType<typeof readSession>>): string | null {
+/** `variable` is where its address was read from. */
+function checkSession(db: Sql, variable: 'DATABASE_URL' | 'SIGNER_DATABASE_URL'): Promise<Check> {
+  return check(async () => problemOfSession(await readSession(db), variable))
+}
+
+function problemOfSession(
+  { role, isReadOnly }: Awaited<ReturnType<typeof readSession>>,
+  variable: string,
+): string | null {
   if (isReadOnly)
-    return 'the database is read only: DATABASE_URL leads to a server that stands by for another, or was told to change nothing'
+    return `the database is read only: ${variable} leads to a server that stands by for another, or was told to change nothing`
   if (role === SERVICE_ROLE) return null
-  return `the service works as ${role}, who may be able to rewrite its books, instead of as ${SERVICE_ROLE}: something on the way to the database drops the options of the connection, as PgBouncer does with ignore_startup_parameters; connect without it`
+  return `the service works as ${role}, who may be able to rewrite its books, instead of as ${SERVICE_ROLE}: something on the way to the database of ${variable} drops the options of the connection, as PgBouncer does with ignore_startup_parameters; connect without it`
 }
 
 async function checkChains(world: World): Promise<Record<string, Check>> {
