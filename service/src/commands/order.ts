@@ -6,8 +6,10 @@ import {
   findByShortId,
   type ListedOrder,
   listOrders,
+  listTroubled,
   type OrderFile,
   readOrderFile,
+  type TroubledOutflow,
 } from '../db/order_file.ts'
 import { findOrder } from '../db/orders.ts'
 import { showRate } from '../domain/money/rate.ts'
@@ -50,19 +52,32 @@ function registerShow(order: Command, world: OrderCommandWorld): void {
 }
 
 function registerList(order: Command, world: OrderCommandWorld): void {
-  type Options = Json & { status?: string; limit: string }
+  type Options = Json & { status?: string; trouble?: boolean; limit: string }
   order
     .command('list')
     .option('--status <list>', `comma-separated, of ${orderStatuses.join(', ')}`)
-    .option('--limit <count>', 'at most so many, the newest first', '50')
+    .option('--trouble', 'payouts, refunds and sweeps that something is in the way of, the longest first')
+    .option('--limit <count>', 'at most so many, the first of them', '50')
     .option('--json', 'machine-readable output')
     .description('orders, the newest first')
     .action((options: Options) =>
       withDatabase(world, async (db) => {
-        const found = await listOrders(db, parseStatuses(options.status), parseLimit(options.limit))
-        world.print(options.json ? toJson(found) : describeList(found))
+        if (options.trouble && options.status !== undefined)
+          throw new CommandRefused('--trouble lists outflows and no orders; leave out --status')
+        const limit = parseLimit(options.limit)
+        const print = <T>(found: readonly T[], describe: (rows: readonly T[]) => string) => {
+          const rows = found.slice(0, limit)
+          world.print(options.json ? toJson(rows) : describe(rows) + sayMore(found.length > limit, limit))
+        }
+        // One more than is shown tells whether there are more.
+        if (options.trouble) print(await listTroubled(db, limit + 1), describeTroubled)
+        else print(await listOrders(db, parseStatuses(options.status), limit + 1), describeList)
       }),
     )
+}
+
+function sayMore(areMore: boolean, limit: number): string {
+  return areMore ? `\n\nThere are more than these ${limit}: --limit shows them.` : ''
 }
 
 function registerUnclaimed(order: Command, world: OrderCommandWorld): void {
@@ -138,6 +153,21 @@ function describeList(found: readonly ListedOrder[]): string {
     showTime(one.updated_at_ms),
   ])
   return table(['ORDER', 'STATUS', 'RATE', 'ASKS', 'PROMISES', 'CREATED', 'UPDATED'], rows)
+}
+
+function describeTroubled(found: readonly TroubledOutflow[]): string {
+  if (found.length === 0) return 'Nothing is in the way of any outflow.'
+  const rows = found.map((one) => [
+    isOrderId(one.order_id) ? one.order_id : '-',
+    one.payout_id,
+    one.chain,
+    one.kind,
+    one.state,
+    show(one.asset, one.units),
+    showTime(one.trouble_since_ms),
+    one.trouble,
+  ])
+  return table(['ORDER', 'OUTFLOW', 'CHAIN', 'KIND', 'STATE', 'AMOUNT', 'SINCE', 'TROUBLE'], rows)
 }
 
 function describeOrder(order: Order, file: OrderFile): string {

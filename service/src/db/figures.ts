@@ -138,12 +138,31 @@ export function readLedgerFigures(sql: Sql): Promise<LedgerFigure[]> {
   )
 }
 
-/** Orders of which something has not been handed on to webhooks and mails; an index holds just these. */
+export type OrphanedFigure = { readonly asset: AssetId; readonly owed: number }
+
+/** What the account owes, of each asset that it ever owed; an index holds just its entries, which are few. */
+export function readOrphanedPayouts(sql: Sql): Promise<OrphanedFigure[]> {
+  return sql.query(
+    `SELECT asset, (owed / power(10::numeric, decimals))::float8 AS owed FROM (
+       SELECT asset, sum(CASE WHEN credit = 'orphaned_payouts' THEN units ELSE -units END) AS owed FROM journal
+       WHERE debit = 'orphaned_payouts' OR credit = 'orphaned_payouts' GROUP BY asset) AS account ${WHOLE}`,
+    SCALES,
+  )
+}
+
+/**
+ * Orders of which something has not been handed on to webhooks and mails, an index holds just these; and when the first of what is
+ * to be handed on happened. What else changes an order, such as dust that comes to it, says nothing of that.
+ */
 export async function readUntoldOrders(
   sql: Sql,
 ): Promise<{ readonly count: number; readonly oldestAtMs: InstantMs | null }> {
   const [row] = await sql.query<{ count: number; oldestAtMs: InstantMs | null }>(
-    `SELECT count(*) AS count, min(updated_at_ms) AS "oldestAtMs" FROM orders WHERE sequence > relayed_sequence`,
+    // Looked up order by order and not joined, for which all events there ever were may be read at once.
+    `SELECT count(*) AS count, min((
+       SELECT at_ms FROM events e
+       WHERE e.bucket = o.bucket AND e.order_id = o.order_id AND e.sequence = o.relayed_sequence + 1)) AS "oldestAtMs"
+     FROM orders o WHERE sequence > relayed_sequence`,
   )
   return row ?? { count: 0, oldestAtMs: null }
 }

@@ -1,7 +1,10 @@
+import type { ChainId } from '../domain/catalog/networks.ts'
 import { bucketOf, type OrderId, SHORT_ID_DIGITS } from '../domain/orders/identifiers.ts'
 import type { OrderStatus } from '../domain/orders/order.ts'
+import type { OutflowKind } from '../domain/payouts/intent.ts'
 import type { InstantMs } from '../domain/time.ts'
 import type { Sql } from './database.ts'
+import { type OutflowState, UNBOOKED } from './outflows.ts'
 
 /** An order in a list for the operator. */
 export type ListedOrder = {
@@ -28,6 +31,28 @@ export async function listOrders(
        updated_at_ms
      FROM orders WHERE status = ANY($1) ORDER BY created_at_ms DESC, order_id LIMIT $2`,
     [statuses, limit],
+  )
+}
+
+/** An outflow that something is in the way of, for the operator. */
+export type TroubledOutflow = {
+  readonly payout_id: string
+  readonly order_id: string
+  readonly chain: ChainId
+  readonly kind: OutflowKind
+  readonly state: OutflowState
+  readonly asset: string
+  readonly units: bigint
+  readonly trouble: string
+  readonly trouble_since_ms: InstantMs
+}
+
+/** Those that `cambist_payouts_in_trouble` counts, whatever they are for; the longest in trouble first. */
+export async function listTroubled(sql: Sql, limit: number): Promise<TroubledOutflow[]> {
+  return sql.query(
+    `SELECT payout_id, order_id, chain, kind, state, asset, units, trouble, trouble_since_ms FROM outflows
+     WHERE state IN ${UNBOOKED} AND trouble_since_ms IS NOT NULL ORDER BY trouble_since_ms, payout_id LIMIT $1`,
+    [limit],
   )
 }
 

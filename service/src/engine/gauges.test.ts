@@ -1,9 +1,17 @@
 import { Registry } from 'prom-client'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { systemClock } from '../clock.ts'
-import { countFreeAddresses, readMailAcceptance, readUntoldOrders } from '../db/figures.ts'
+import { postForHouse } from '../db/books.ts'
+import {
+  countFreeAddresses,
+  readMailAcceptance,
+  readOrphanedPayouts,
+  readUntoldOrders,
+} from '../db/figures.ts'
 import { claimMails, noteMailSent, queueMail } from '../db/mails.ts'
 import { assert } from '../domain/assert.ts'
+import { outflowOrphaned, reversed } from '../domain/ledger/postings.ts'
+import { amountOf } from '../domain/money/amount.ts'
 import { HOUR_MS } from '../domain/time.ts'
 import { reconcileChain } from './books/reconcile.ts'
 import { registerGauges } from './gauges.ts'
@@ -239,6 +247,44 @@ test('a payout that lost its block is not finished', async () => {
   expect(values.get('cambist_payouts{chain="ETH",kind="payout",state="orphaned"}')).toBe(1)
   expect(values.get('cambist_payouts_in_trouble{chain="ETH"}')).toBe(1)
   expect(values.get('cambist_payout_oldest_age_seconds{chain="ETH"}')).toBe(30)
+})
+
+test('what is owed again shows until it is paid again, whatever becomes of its payout', async () => {
+  const owed = async () => {
+    stage.advance(1_000)
+    const values = await scrape(registry)
+    return [...values].filter(([name]) => name.startsWith('cambist_orphaned_payouts_owed'))
+  }
+  const registry = gauges(stage.world)
+  expect(await owed()).toEqual([])
+  const [two, three] = [2n, 3n].map((ether) => outflowOrphaned(amountOf('ETH:ETH', ether * ETHER)))
+  assert(two !== undefined && three !== undefined, 'there are two')
+  await postForHouse(stage.db, 'one:block_lost:b@0', two, 1)
+  await postForHouse(stage.db, 'two:block_lost:b@0', three, 1)
+  expect(await owed()).toEqual([['cambist_orphaned_payouts_owed{asset="ETH:ETH"}', 5]])
+  await postForHouse(stage.db, 'one:block_found:c@0', reversed(two), 2)
+  expect(await owed()).toEqual([['cambist_orphaned_payouts_owed{asset="ETH:ETH"}', 3]])
+})
+
+test('what is owed again is summed without reading the rest of the journal', async () => {
+  await postForHouse(stage.db, 'one:block_lost:b@0', outflowOrphaned(amountOf('ETH:ETH', ETHER)), 1)
+  await stage.corrupt(
+    `INSERT INTO journal (bucket, owner, entry_key, line, asset, debit, credit, units, at_ms)
+     SELECT 0, 'house', 'capital ' || n, 1, 'ETH:ETH', 'wallet', 'capital', 1, 1 FROM generate_series(1, 20000) AS n`,
+  )
+  await stage.corrupt('VACUUM ANALYZE journal')
+  expect(await pagesTouched(stage.db, readOrphanedPayouts)).toBeLessThan(20)
+})
+
+test('an order that nobody is told of is no younger for the dust that comes to it', async () => {
+  const order = await place()
+  await confirmDeposit(stage, order, await mineDeposit(stage, order, ETHER, 100))
+  const untoldAge = async () => (await scrape(gauges(stage.world))).get('cambist_order_untold_age_seconds')
+  stage.advance(30_000)
+  await confirmDeposit(stage, order, await mineDeposit(stage, order, 1n, 101))
+  expect(await untoldAge()).toBe(30)
+  await stage.db.query('UPDATE orders SET relayed_sequence = sequence')
+  expect(await untoldAge()).toBe(0)
 })
 
 test('gauges read the database at most once a second, and whole tables once a minute', async () => {

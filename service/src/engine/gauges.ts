@@ -179,6 +179,14 @@ function registerLedger(gauge: MakeGauge): void {
     },
   )
   gauge(
+    'cambist_orphaned_payouts_owed',
+    'What payouts that were final and lost their block have not paid again, in whole units of the currency.',
+    ['asset'],
+    ({ orphaned }, set) => {
+      for (const { asset, owed } of orphaned) set({ asset }, owed)
+    },
+  )
+  gauge(
     'cambist_outflows_stopped',
     'Whether outflows of the chain are stopped because ledger and chain differ (1) or not (0).',
     ['chain'],
@@ -245,7 +253,7 @@ function registerUntold(gauge: MakeGauge): void {
   )
   gauge(
     'cambist_order_untold_age_seconds',
-    'Time since the last change of the one of them that has waited longest; 0 when there is none.',
+    'Time since the first event that has not been handed on happened; 0 when there is none.',
     [],
     ({ untold, nowMs }, set) => set({}, seconds(nowMs - (untold.oldestAtMs ?? nowMs))),
   )
@@ -352,6 +360,7 @@ async function readLive({ db, clock }: GaugeWorld) {
     addresses: await figures.countFreeAddresses(db),
     reserves: await figures.readReserveFigures(db),
     ledger: await figures.readLedgerFigures(db),
+    orphaned: await figures.readOrphanedPayouts(db),
     mails: await figures.countMails(db),
     mailAcceptance: await figures.readMailAcceptance(db, clock.nowMs()),
     untold: await figures.readUntoldOrders(db),

@@ -71,8 +71,50 @@ test('the commands find an order by its last digits, and list those of a status'
     [['show', `CB${'9'.repeat(16)}`], 'There is no order'],
     [['list', '--status', 'paid'], 'is not a status'],
     [['list', '--limit', '0'], 'is not a count'],
+    [['list', '--trouble', '--status', 'NEW'], 'leave out --status'],
   ] as const)
     await expect(run(...words)).rejects.toThrow(told)
+})
+
+test('a list that was cut says so', async () => {
+  for (const _ of [1, 2]) await placeOrder(stage, 'BTC:BTC', 'ETH:ETH', { asks: 1_000_000n, promises: 1n })
+  expect(await run('list', '--limit', '1')).toMatch(/\n\nThere are more than these 1: --limit shows them\.$/)
+  expect(await run('list', '--limit', '2')).not.toContain('There are more')
+  expect(JSON.parse(await run('list', '--limit', '1', '--json'))).toHaveLength(1)
+})
+
+test('what is in the way of outflows is listed, the longest first, and nothing of what was given up', async () => {
+  expect(await run('list', '--trouble')).toBe('Nothing is in the way of any outflow.')
+  const ids: string[] = []
+  for (const _ of [1, 2, 3]) {
+    const order = await placeOrder(stage, 'BTC:BTC', 'ETH:ETH', { asks: 1_000_000n, promises: 10n ** 18n })
+    await confirmDeposit(stage, order, await mineDeposit(stage, order, 1_000_000n, 100))
+    await sendPayout(stage, order)
+    ids.push(order.terms.id)
+  }
+  const [givenUp, short, long] = ids
+  const trouble = (id: string | undefined, state: string, sinceMs: number, why: string) =>
+    stage.corrupt(
+      `UPDATE outflows SET state = $2, trouble = $4, trouble_since_ms = $3, mined_height = 1, mined_hash = 'block',
+         mined_cost = 1 WHERE order_id = $1`,
+      [id, state, sinceMs, why],
+    )
+  await trouble(givenUp, 'failed', 1_000, 'it was refused')
+  await trouble(short, 'broadcast', 3_000, 'no answer')
+  await trouble(long, 'orphaned', 2_000, 'an empty reserve')
+  await stage.db.query(
+    `INSERT INTO outflows (bucket, order_id, payout_id, kind, chain, asset, units, address, state, planned_at_ms, due_at_ms,
+       trouble, trouble_since_ms)
+     VALUES (0, 'sweep', 'sweep:1', 'sweep', 'ETH', 'USDT:ERC20', 5000000, 'a', 'planned', 1, 1, 'no gas', 4000)`,
+  )
+  const lines = (await run('list', '--trouble')).split('\n').map((line) => line.split(/ {2,}/))
+  expect(lines).toEqual([
+    ['ORDER', 'OUTFLOW', 'CHAIN', 'KIND', 'STATE', 'AMOUNT', 'SINCE', 'TROUBLE'],
+    [long, `${long}:1`, 'ETH', 'payout', 'orphaned', '1 ETH:ETH', '1970-01-01 00:00:02', 'an empty reserve'],
+    [short, `${short}:1`, 'ETH', 'payout', 'broadcast', '1 ETH:ETH', '1970-01-01 00:00:03', 'no answer'],
+    ['-', 'sweep:1', 'ETH', 'sweep', 'planned', '0.000000000005 USDT:ERC20', '1970-01-01 00:00:04', 'no gas'],
+  ])
+  expect(await run('list', '--trouble', '--limit', '2')).toContain('There are more than these 2')
 })
 
 test('what came to an order under way may count until that one is done; dust may not', async () => {
