@@ -174,7 +174,7 @@ async function bookReserves(db: Database, reserve: Ground['reserve']): Promise<v
     nowMs,
     wallMs: nowMs,
     fromWallMs: (ms: number) => ms,
-    sleep: async () => {},
+    sleep: () => new Promise<void>((resolve) => setImmediate(resolve)),
     endOfTurn: async () => {},
   }
   const watched: readonly ChainId[] = ['BTC', 'ETH', ...datedIds]

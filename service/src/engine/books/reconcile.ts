@@ -40,7 +40,8 @@ export async function reconcileChain(
   const compared = await compareChain(db, chain, { kind: 'turn', nowMs: clock.nowMs(), neverSwept })
   if (compared.kind === 'inconclusive') return compared
   const { holders, quietBalances, strange, comparisons } = compared
-  await layToRest(db, chain.id, holders.quiet, quietBalances)
+  // Nobody is asked what he holds of an asset that is not opened yet: at rest he would be taken to hold none of it when it is.
+  if (comparisons.length === chain.assets.length) await layToRest(db, chain.id, holders.quiet, quietBalances)
   // From now on they are asked each time, and what they hold makes a difference until it is explained.
   for (const address of strange) await noteUnswept(db, chain.id, address, clock.nowMs())
   // On a coin chain nobody can say who it was: those in turn stay in turn until there is no difference.

@@ -161,7 +161,8 @@ function openWorld(
       nowMs,
       wallMs: nowMs,
       fromWallMs: (wallMs) => wallMs,
-      sleep: async () => {},
+      // Others go on meanwhile: whoever sleeps again and again until somebody is ready keeps nobody from it.
+      sleep: () => new Promise((resolve) => setImmediate(resolve)),
       endOfTurn: async () => {},
     },
     prices: { usd: () => 1_000_000_000_000n },

@@ -9,7 +9,7 @@ import type { BlockRef } from '../../domain/orders/order.ts'
 import { noteHouseDeposit } from '../books/house.ts'
 import { countedHeight } from '../deep_height.ts'
 import { REACH_BLOCKS } from '../reach.ts'
-import { keepLease, type Look } from './look.ts'
+import type { Look } from './look.ts'
 import { readOpening } from './opening.ts'
 
 /** What was known before this look; at the very first one the chain begins where its node is now, or a little deeper. */
@@ -26,8 +26,7 @@ export async function lookedBefore(
   const isOpened = sharesAddresses(chain.family) && deepest !== undefined && deepest.height > REACH_BLOCKS
   // What addresses hold of a chain that something was told of before is in the books, whatever became of its head.
   const wasTold = await wasEverTold(world.db, chain.id)
-  const opening =
-    isOpened && !wasTold ? await readOpening(world, chain, chain.assets, deepest, () => keepLease(look)) : []
+  const opening = isOpened && !wasTold ? await readOpening(look, chain.assets, deepest) : []
   // Whole or not at all: a head without blocks to go back to could not follow a reorganisation.
   await world.db.transaction(async (tx) => {
     await requireLease(tx, lease)

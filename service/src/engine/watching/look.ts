@@ -20,8 +20,8 @@ export type Watcher = {
   readonly openingFailures: OpeningFailures
 }
 
-/** When an asset that is not opened yet was last tried to be opened in vain, in wall time. */
-export type OpeningFailures = Map<AssetId, number>
+/** When an asset that is not opened yet was last tried to be opened in vain, in wall time, and how long that rests. */
+export type OpeningFailures = Map<AssetId, { readonly failedWallMs: number; readonly restMs: number }>
 
 /** What mempools told and no order has heard of yet, look by look: they tell each only once. */
 export type Untold = { readonly seenAtMs: InstantMs; readonly moves: readonly OrderMove[] }[]

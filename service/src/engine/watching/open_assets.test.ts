@@ -4,13 +4,16 @@ import type { Chain, Transfer } from '../../chains/chain.ts'
 import { readHead } from '../../db/chain_heads.ts'
 import { type Lease, takeLease } from '../../db/leases.ts'
 import { findOrder } from '../../db/orders.ts'
+import { readReserves } from '../../db/reserves.ts'
 import { assert } from '../../domain/assert.ts'
 import { type AssetId, assetOf, nativeAsset } from '../../domain/catalog/assets.ts'
 import { amountOf } from '../../domain/money/amount.ts'
-import { HOUR_MS } from '../../domain/time.ts'
+import { HOUR_MS, MINUTE_MS } from '../../domain/time.ts'
 import { auditBooks } from '../books/ledger_audit.ts'
 import { isOutflowStopped, reconcileChain } from '../books/reconcile.ts'
+import { leaseKeeper } from '../lease.ts'
 import { marketBoard } from '../market.ts'
+import { planSweeps } from '../sweeps/plan.ts'
 import { type BooksStage, fundReserve, openBooksStage, placeOrder, RESERVE } from '../testing/books_stage.ts'
 import { nobodyElse } from '../testing/nobody_else.ts'
 import { lookedBefore } from './first_look.ts'
@@ -330,19 +333,105 @@ test('what cannot be read anew where the chain parted stops nothing, and is read
   expect(await stage.db.query('SELECT role, state FROM deposits')).toEqual([
     { role: 'counted', state: 'confirmed' },
   ])
+  // Whoever sweeps finds nothing at its address that may be moved, and lets it rest; what it holds is not known all the same.
+  stage.advance(4 * HOUR_MS)
+  await planSweeps(stage.world, eth.chain)
   for (let time = 0; time < 3; time += 1)
     expect(await differences()).toEqual({ 'ETH:ETH': 0n, 'USDT:ERC20': 0n })
   expect(await isOutflowStopped(stage.db, 'ETH')).toBe(false)
   // So long after that the block is no longer remembered.
   await stage.db.query("DELETE FROM chain_blocks WHERE chain = 'ETH' AND height < 120")
+  await look(127)
   node.failing = false
-  await look(128)
+  await look(127)
   expect(await opened()).toEqual({ height: 104, is_read: true })
-  stage.advance(3_000)
+  // Its figure of hours ago is not offered beside those of the others, which are young.
+  const figures = await readReserves(stage.db)
+  expect(figures.find(({ asset }) => asset === USDC)?.atMs).toBe(stage.world.clock.nowMs())
   await look(150)
   expect(await offered()).toContain(USDC)
   expect(await differences()).toEqual(AGREED)
   expect((await auditBooks(stage.db)).problems).toEqual([])
+})
+
+/** As `docs/operating/running.md` has it. */
+async function forgetOpening(): Promise<void> {
+  const page = readFileSync(new URL('../../../../docs/operating/running.md', import.meta.url), 'utf8')
+  const [statement] = page.match(/DELETE FROM opened_assets[^;]*;/) ?? []
+  assert(statement !== undefined, 'the page tells how')
+  await stage.corrupt(statement.replaceAll('USDT:TRC20', USDC))
+}
+
+test('what no node can tell any more is opened at a later head, where an operator forgets it and nothing came of it since', async () => {
+  eth.send(101, USDC, RESERVE, 1n)
+  await look(112)
+  eth.list()
+  await look(112)
+  eth.chain.fork(105)
+  const node = failAtUsdc()
+  await look(127)
+  node.failing = false
+  await forgetOpening()
+  await look(128)
+  expect(await opened()).toEqual({ height: 128, is_read: true })
+  expect((await usdcOfHouse()).map(({ units }) => units)).toEqual([1n])
+  expect(await differences()).toEqual(AGREED)
+})
+
+test('it is not forgotten when something came of it since', async () => {
+  await loseOpening()
+  failAtUsdc()
+  await look(127)
+  await forgetOpening()
+  expect(await opened()).toEqual({ height: 104, is_read: false })
+})
+
+test('a node that fails slowly at a token is asked again when the chain has been looked at for nine times as long', async () => {
+  await look(102)
+  eth.list()
+  let failed = 0
+  const { balance } = eth.chain
+  const slow: Chain['balance'] = async (asset, addresses, at) => {
+    if (asset !== USDC) return balance(asset, addresses, at)
+    stage.advance(2 * MINUTE_MS)
+    failed += 1
+    throw new Error('timed out')
+  }
+  Object.assign(eth.chain, { balance: slow })
+  const openingFailures = new Map()
+  const lookAfter = async (passedMs: number) => {
+    stage.advance(passedMs)
+    await watchChain(stage.world, eth.chain, lease, { openingFailures })
+    return failed
+  }
+  expect(await lookAfter(0)).toBe(1)
+  expect(await lookAfter(10_000)).toBe(1)
+  expect(await lookAfter(17 * MINUTE_MS)).toBe(1)
+  expect(await lookAfter(MINUTE_MS)).toBe(2)
+})
+
+test('the lease is kept while a node takes longer for a single answer than a lease lasts', async () => {
+  await look(102)
+  eth.list()
+  await stage.db.query('DELETE FROM leases')
+  const { hold } = leaseKeeper(stage.world, 'watch:ETH', 'me')
+  const mine = await hold()
+  assert(mine !== null, 'nobody else looks')
+  const heldForMs = async () => {
+    const [row] = await stage.db.query<{ until: number }>('SELECT expires_wall_ms AS until FROM leases')
+    return (row?.until ?? 0) - stage.world.clock.wallMs()
+  }
+  const { balance } = eth.chain
+  const slow: Chain['balance'] = async (asset, addresses, at) => {
+    for (let part = 0; part < 3 && asset === USDC; part += 1) {
+      stage.advance(3_000)
+      await expect.poll(heldForMs).toBeGreaterThan(3_000)
+    }
+    return balance(asset, addresses, at)
+  }
+  Object.assign(eth.chain, { balance: slow })
+  await watchChain(stage.world, eth.chain, mine, { hold })
+  expect(await opened()).toEqual({ height: 102, is_read: true })
 })
 
 test('a watcher that has lost its lease while it asked opens nothing', async () => {

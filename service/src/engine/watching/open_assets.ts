@@ -5,13 +5,17 @@ import { assert } from '../../domain/assert.ts'
 import type { AssetId } from '../../domain/catalog/assets.ts'
 import { depositsLie } from '../../domain/catalog/networks.ts'
 import type { BlockRef } from '../../domain/orders/order.ts'
+import { HOUR_MS } from '../../domain/time.ts'
 import { noteHouseDeposit } from '../books/house.ts'
 import { keepLease, type Look } from './look.ts'
 import type { Move } from './moves.ts'
 import { readOpening } from './opening.ts'
 
-/** A node that has just failed is not asked again at once: every look would wait for it. */
+/** A node that has just failed is not asked again at once: every look would wait for it. One that takes its time to fail has a tenth of all. */
 const FAILED_REST_MS = 10_000
+const RESTS_PER_FAILURE = 9
+/** Where a clock was set meanwhile, or a machine stood still, it did not take what it seems to have taken. */
+const FAILED_REST_MS_MAX = HOUR_MS
 
 /**
  * A token may be listed when addresses of ours have it already: whoever saw them on the chain can have sent it there, it was in no
@@ -33,39 +37,45 @@ export async function openAssets(look: Look): Promise<void> {
 
 /**
  * A block with a sum that leaves the chain takes the sum with it; it is read anew where the chain parted, and nothing that was told of
- * later blocks is in it. Before anything else is: nodes soon forget what was held at a block.
+ * later blocks is in it. Before anything else is: nodes soon forget what was held at a block. True: something was opened, and its figures
+ * are as old as what was lost.
  */
-export async function openAssetsAgain(look: Look): Promise<void> {
+export async function openAssetsAgain(look: Look): Promise<boolean> {
+  let hasOpened = false
   for (const { asset, height } of await readUnopened(look.world.db, look.chain.assets)) {
-    if (height !== null) await tryToOpen(look, asset, () => blockAt(look, height))
+    if (height !== null && (await tryToOpen(look, asset, () => blockAt(look, height)))) hasOpened = true
   }
+  return hasOpened
 }
 
 /** No other asset waits for one that a node fails at. An asset that is not opened is neither offered nor compared nor swept. */
-async function tryToOpen(look: Look, asset: AssetId, findBlock: () => Promise<BlockRef>): Promise<void> {
+async function tryToOpen(look: Look, asset: AssetId, findBlock: () => Promise<BlockRef>): Promise<boolean> {
   const { world, chain, lease, openingFailures } = look
-  const failedWallMs = openingFailures.get(asset) ?? Number.NEGATIVE_INFINITY
-  if (Math.abs(world.clock.wallMs() - failedWallMs) < FAILED_REST_MS) return
+  const startedWallMs = world.clock.wallMs()
+  const failure = openingFailures.get(asset)
+  if (failure !== undefined && Math.abs(startedWallMs - failure.failedWallMs) < failure.restMs) return false
   try {
     await openAsset(look, asset, await findBlock())
     openingFailures.delete(asset)
+    return true
   } catch (error) {
     // Who has lost the lease has nothing more to do here, whatever it was that failed.
     await keepLease(look)
     await requireLease(world.db, lease)
-    openingFailures.set(asset, world.clock.wallMs())
+    const failedWallMs = world.clock.wallMs()
+    const restMs = Math.min(FAILED_REST_MS_MAX, (failedWallMs - startedWallMs) * RESTS_PER_FAILURE)
+    openingFailures.set(asset, { failedWallMs, restMs: Math.max(FAILED_REST_MS, restMs) })
     world.log.warn(
       { chain: chain.id, asset, err: error },
       'an asset could not be opened: not offered meanwhile',
     )
+    return false
   }
 }
 
 async function openAsset(look: Look, asset: AssetId, block: BlockRef): Promise<void> {
   const { world, chain, lease } = look
-  const opening = lieOnAddresses(chain)
-    ? await readOpening(world, chain, [asset], block, () => keepLease(look))
-    : []
+  const opening = lieOnAddresses(chain) ? await readOpening(look, [asset], block) : []
   // Of a block that has left meanwhile the node tells what is held on the other branch.
   if ((await chain.blockHash(block.height)) !== block.hash)
     throw new Error(`${chain.id} has left block ${block.height} while ${asset} was opened there`)

@@ -3,7 +3,8 @@ import { type OwnAddress, readAddressesOfKeys, readLastKeyIndex } from '../../db
 import type { AssetId } from '../../domain/catalog/assets.ts'
 import type { BlockRef } from '../../domain/orders/order.ts'
 import { atOnce } from '../at_once.ts'
-import type { World } from '../world.ts'
+import { keepWhile } from '../lease.ts'
+import { keepLease, type Look } from './look.ts'
 import type { Move } from './moves.ts'
 
 /** So many keys are asked about together, and apart only where together they hold something. */
@@ -11,22 +12,31 @@ const KEYS_A_QUESTION = 500
 
 /**
  * What addresses of ours hold of these assets at a block, as what came there. Of what came before anybody told of it there is nothing
- * else to be known, and what is in no book would be a difference between books and chain for ever.
+ * else to be known, and what is in no book would be a difference between books and chain for ever. The lease is kept meanwhile:
+ * TRON is asked about one address at a time, so that one question takes longer than a lease lasts.
  */
-export async function readOpening(
-  { db, policy }: World,
-  chain: Chain,
+export function readOpening(
+  look: Pick<Look, 'world' | 'chain' | 'lease' | 'hold'>,
   assets: readonly AssetId[],
   block: BlockRef,
-  keepLease: () => Promise<void>,
 ): Promise<readonly Move[]> {
+  return keepWhile(look.world, look, () => findMoves(look, assets, block))
+}
+
+async function findMoves(
+  look: Pick<Look, 'world' | 'chain' | 'lease' | 'hold'>,
+  assets: readonly AssetId[],
+  block: BlockRef,
+): Promise<readonly Move[]> {
+  const { world, chain } = look
+  const { db, policy } = world
   const lastIndex = await readLastKeyIndex(db, chain.family)
   const questions = Math.ceil((lastIndex + 1) / KEYS_A_QUESTION)
   const found = await atOnce(
     policy.atOnce,
     [...Array(questions).keys()],
     async (question): Promise<Move[]> => {
-      await keepLease()
+      await keepLease(look)
       const firstIndex = question * KEYS_A_QUESTION
       const ours = await readAddressesOfKeys(db, chain.family, firstIndex, firstIndex + KEYS_A_QUESTION)
       return heldBy(chain, assets, ours, block)

@@ -57,7 +57,7 @@ export async function watchChain(
     const look: Look = { ...earlier, branch: head.reorganisations + (hasLeft ? 1 : 0) }
     // Where the chain has just parted nobody has failed yet.
     if (hasLeft) openingFailures.clear()
-    if (before.hasUnopened || hasLeft) await openAssetsAgain(look)
+    const hasOpened = (before.hasUnopened || hasLeft) && (await openAssetsAgain(look))
     const from = fork ?? head.block
     const read = await readNewBlocks(look, from, nodeHead.height, hasLeft ? null : before.begun)
     const { height } = read
@@ -77,7 +77,7 @@ export async function watchChain(
     const replaced = { kind: 'replaced', aboveHeight: height - REACH_BLOCKS } as const
     if (isNew) await orphanOutflows(world, chain.id, replaced, look.branch, guard)
     await keepLease(look)
-    await saveReserves(world, chain, height, height === head.block.height ? before.reservesAtMs : 0)
+    await saveReserves(world, chain, height, isNew || hasOpened ? 0 : before.reservesAtMs)
     // At the end: what there is was told, whether or not there is enough of it.
     requireGrowth(nodeHead)
     const looked = {
