@@ -14,6 +14,7 @@ import { amountOf } from '../domain/money/amount.ts'
 import type { Order } from '../domain/orders/order.ts'
 import type { PayoutId } from '../domain/payouts/intent.ts'
 import { sweepIdOf } from '../domain/payouts/sweep.ts'
+import { HOUR_MS } from '../domain/time.ts'
 import { saveReserves } from './reserves.ts'
 import {
   type BooksStage,
@@ -386,6 +387,12 @@ test('figures that are young stay, and are taken anew when they are three second
   await saveReserves(stage.world, chain, 100, takenAtMs)
   expect(asked).toHaveLength(2 * first)
   expect((await readReserves(stage.db)).map(({ atMs }) => atMs - takenAtMs)).toEqual([3_000, 3_000, 3_000])
+})
+
+test('figures that were taken before the clock was set back are old at once', async () => {
+  const { chain, asked } = ethereum({ 'ETH:ETH': 7n })
+  await saveReserves(stage.world, chain, 100, stage.world.clock.nowMs() + HOUR_MS)
+  expect(asked).not.toEqual([])
 })
 
 test('that a fee is above its cap is kept with the figures, and said when it begins and when it ends', async () => {

@@ -27,7 +27,8 @@ export async function saveReserves(
   takenAtMs: InstantMs,
 ): Promise<void> {
   const nowMs = world.clock.nowMs()
-  if (nowMs - takenAtMs < REFRESH_MS) return
+  // The distance: of a clock that was set back, none would be old until it has caught up.
+  if (Math.abs(nowMs - takenAtMs) < REFRESH_MS) return
   const figure = await drawFigure(world.db)
   const opened = await readOpened(world.db, chain.assets)
   const assets = chain.assets.filter((asset) => opened.has(asset))

@@ -130,11 +130,12 @@ test.each([
   expect(await stage.db.query('SELECT 1 FROM attempts')).toHaveLength(drafts)
 })
 
-test('a payout that was sent before the clock was set back gets its higher fee, once', async () => {
+/** A payout that nobody mines: answers how many attempts it has when so much time has passed and it was worked on. */
+async function stuckPayout(): Promise<(passedMs: number) => Promise<number>> {
   await fundReserve(stage, 'ETH:ETH', 1_000n * ETHER)
   await pricedOrder(stage)
   const chain = payingChain(stage, { lookup: async () => ({ where: 'mempool' }) })
-  const attemptsAfter = async (passedMs: number) => {
+  return async (passedMs) => {
     stage.advance(passedMs)
     await lookAt(stage, 'BTC', 100)
     await workPayouts(
@@ -143,6 +144,10 @@ test('a payout that was sent before the clock was set back gets its higher fee, 
     )
     return (await stage.db.query('SELECT attempt FROM attempts')).length
   }
+}
+
+test('a payout that was sent before the clock was set back gets its higher fee, once', async () => {
+  const attemptsAfter = await stuckPayout()
   expect(await attemptsAfter(8 * HOUR_MS)).toBe(1)
   expect(await attemptsAfter(-8 * HOUR_MS)).toBe(2)
   expect(await attemptsAfter(MINUTE_MS), 'it was sent by a clock that is right').toBe(2)
@@ -254,4 +259,16 @@ test.each([
   expect(await stage.db.query('SELECT attempt FROM attempts')).toHaveLength(count)
   const [outflow] = await stage.db.query<{ trouble: string | null }>('SELECT trouble FROM outflows')
   expect(outflow?.trouble === message, 'it waits').toBe(count === 1)
+})
+
+test('two engines whose clocks are hours apart do not raise each what the other has just sent', async () => {
+  const attemptsAfter = await stuckPayout()
+  expect(await attemptsAfter(8 * HOUR_MS), 'sent by the one that is ahead').toBe(1)
+  expect(await attemptsAfter(-8 * HOUR_MS), 'nobody knows how long ago that was').toBe(2)
+  expect(await attemptsAfter(8 * HOUR_MS), 'by the clock that is ahead its own was sent a moment ago').toBe(2)
+  expect(await attemptsAfter(MINUTE_MS - 8 * HOUR_MS), 'and by the other one the second').toBe(2)
+  const bumpAfterMs = stage.world.policy.bumpAfterMs.ETH
+  expect(await attemptsAfter(bumpAfterMs - MINUTE_MS), 'which is slow by now').toBe(3)
+  expect(await attemptsAfter(8 * HOUR_MS), 'and so is the first').toBe(4)
+  expect(await attemptsAfter(-8 * HOUR_MS)).toBe(4)
 })

@@ -23,20 +23,23 @@ const AFTER_FEE_CAP_MS = 10_000
 
 /**
  * A sweep of a token never is: its gas was brought in the right amount, nobody waits for it, and fees fall again. What was sent at a time
- * that is still to come was sent before the clock was set back, nobody knows how long ago. It is raised now, and once, because the next
- * attempt is sent at the right time. To keep the earlier time when its answer is stored would not do: what the network has is
- * not sent again.
+ * that is still to come was sent before the clock was set back, or by an engine whose clock is ahead, nobody knows how long ago: the last time
+ * that has come counts, so that two engines do not each raise at once what the other has sent. Where none has come it is raised now, and
+ * once, because the next attempt is sent at the right time. To keep the earlier time when its answer is stored would not do: what the
+ * network has is not sent again.
  */
 function isTooSlow(
   { clock, policy }: SigningWorld,
   chain: Chain,
   outflow: ClaimedOutflow,
-  { broadcastAtMs }: Attempt,
+  attempts: readonly Attempt[],
 ): boolean {
   if (outflow.from !== undefined && outflow.asset !== nativeAsset(chain.id).id) return false
-  if (broadcastAtMs === null) return false
-  const agoMs = clock.nowMs() - broadcastAtMs
-  return agoMs >= policy.bumpAfterMs[chain.id] || agoMs < -CLOCKS_APART_MS
+  const sentAtMs = attempts.map(({ broadcastAtMs }) => broadcastAtMs)
+  if (sentAtMs.at(-1) === null) return false
+  const nowMs = clock.nowMs()
+  const known = sentAtMs.filter((atMs) => atMs !== null).filter((atMs) => atMs <= nowMs + CLOCKS_APART_MS)
+  return known.every((atMs) => nowMs - atMs >= policy.bumpAfterMs[chain.id])
 }
 
 /**
@@ -53,7 +56,7 @@ export async function raiseWhenSlow(
   const latest = attempts.at(-1)
   if (latest === undefined) return null
   if (!excludesByTime(chain)) {
-    if (!isTooSlow(world, chain, outflow, latest)) return null
+    if (!isTooSlow(world, chain, outflow, attempts)) return null
   } else {
     if (!(await areOver(world, chain, outflow, attempts))) return null
     // Its address is looked at anew, and what is there then is swept, which others may have added to.

@@ -146,6 +146,21 @@ test('it is not signed on the word of a look that is still to come: the clock wa
   expect(await outflows()).toMatchObject([{ state: 'broadcast' }])
 })
 
+test.each([
+  [59_000, 'broadcast'],
+  [-5_000, 'broadcast'],
+  [61_000, 'planned'],
+  [-6_000, 'planned'],
+] as const)('where a watcher whose clock is %i ms ahead looks, it is %s', async (aheadMs, state) => {
+  await coveredOrder()
+  await stage.db.query('UPDATE chain_heads SET looked_wall_ms = $1', [stage.world.clock.wallMs() + aheadMs])
+  await workPayouts(
+    signingWorld(() => true),
+    payingChain(stage),
+  )
+  expect(await outflows()).toMatchObject([{ state }])
+})
+
 test('it is signed when its deposit is there all the same', async () => {
   await coveredOrder()
   let isThere = false

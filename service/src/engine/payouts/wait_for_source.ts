@@ -1,6 +1,7 @@
 import type { Chain } from '../../chains/chain.ts'
 import type { Attempt } from '../../db/attempts.ts'
-import { readHead, silenceMs } from '../../db/chain_heads.ts'
+import { type ChainHead, readHead } from '../../db/chain_heads.ts'
+import { CLOCKS_APART_MS } from '../../db/clocks_set_back.ts'
 import { findOrder } from '../../db/orders.ts'
 import type { ClaimedOutflow } from '../../db/outflows.ts'
 import { assert } from '../../domain/assert.ts'
@@ -19,6 +20,12 @@ const WAIT_FOR_DEPTH_MS = 10_000
 
 /** A watcher looks several times a second. When it gets no answer, neither do we, and others would wait behind us. */
 const SOURCE_SILENT_MS = 5_000
+
+/** Its clock may be ahead of ours. What is further in the future was noted before a clock was set back, and says nothing of now. */
+function isLookedAt({ lookedWallMs }: ChainHead, wallMs: number): boolean {
+  const agoMs = wallMs - lookedWallMs
+  return agoMs <= SOURCE_SILENT_MS && agoMs >= -CLOCKS_APART_MS
+}
 
 /**
  * Why nothing of an outflow is signed or sent now, or null. As long as no network has said that it has any of it, it has not left, however
@@ -51,7 +58,7 @@ export async function waitForSource(
   const source = world.chains.get(assetOf(order.terms.from).chain)
   if (source === undefined) return troubled(`${order.terms.from} is not watched by this process`)
   const head = await readHead(world.db, source.id)
-  if (head === null || silenceMs(head, world.clock.wallMs()) > SOURCE_SILENT_MS) {
+  if (head === null || !isLookedAt(head, world.clock.wallMs())) {
     return troubled(`${source.id}, where the deposit is, does not answer at present`)
   }
   if (head.block.height < head.cautiousUntilHeight) {
