@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { assets } from '../domain/catalog/assets.ts'
 import type { Order } from '../domain/orders/order.ts'
 import { HOUR_MS } from '../domain/time.ts'
 import {
@@ -10,6 +11,7 @@ import {
   placeOrder,
   sendPayout,
 } from '../engine/testing/books_stage.ts'
+import { pagesTouched } from '../engine/testing/pages_touched.ts'
 import { solanaIntent } from '../signer/testing/fixtures.ts'
 import { signedTransactions } from './signed_transactions.ts'
 import { findUnrecorded } from './unrecorded.ts'
@@ -65,6 +67,19 @@ test('what is under way and what was mined is asked for, attempt by attempt', as
   await stage.empty('signer.signed_transactions')
   await record(leaving.payoutId)
   expect(await unrecorded(), 'of an earlier state').toEqual([paid.payoutId])
+})
+
+test('a record of many signatures is not read whole', async () => {
+  await stage.corrupt(
+    `INSERT INTO signer.signed_transactions (payout_id, attempt, intent, asset, units, tx_hash, bytes, at_ms)
+     SELECT 'CB' || lpad(i::text, 16, '0') || ':1', 1, '{}', CASE i % 2 WHEN 0 THEN 'XRP:XRP' ELSE 'ETH:ETH' END, 1, i, '00', i
+     FROM generate_series(1, 20000) AS i`,
+  )
+  await stage.corrupt('ANALYZE signer.signed_transactions')
+  const { nowMs } = stage.world.clock
+  const pages = await pagesTouched(stage.db, (sql) => findUnrecorded(stage.db, sql, nowMs()))
+  // Of each asset the first one: a few pages of an index.
+  expect(pages).toBeLessThan(5 * assets.length)
 })
 
 test('what was drafted and not signed is not missed', async () => {

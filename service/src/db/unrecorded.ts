@@ -1,3 +1,4 @@
+import { assets } from '../domain/catalog/assets.ts'
 import { chainIds } from '../domain/catalog/networks.ts'
 import type { PayoutId } from '../domain/payouts/intent.ts'
 import { HOUR_MS, type InstantMs } from '../domain/time.ts'
@@ -19,10 +20,7 @@ const COUNTED_MS = 48 * HOUR_MS
  * complained of for ever, and one of an earlier state is.
  */
 export async function findUnrecorded(service: Sql, record: Sql, nowMs: InstantMs): Promise<PayoutId[]> {
-  const [begun] = await record.query<{ at_ms: InstantMs | null }>(
-    'SELECT min(at_ms) AS at_ms FROM signer.signed_transactions',
-  )
-  const knownFromMs = begun?.at_ms ?? 0
+  const knownFromMs = (await readBeginning(record)) ?? 0
   const signed = await service.query<Signed>(
     `SELECT DISTINCT payout_id, attempt FROM attempts JOIN (
        (SELECT bucket, payout_id, true AS is_live FROM outflows WHERE state IN ${UNBOOKED} LIMIT $1)
@@ -45,4 +43,18 @@ export async function findUnrecorded(service: Sql, record: Sql, nowMs: InstantMs
     [signed.map(({ payout_id }) => payout_id), signed.map(({ attempt }) => attempt)],
   )
   return unknown.map(({ payout_id }) => payout_id)
+}
+
+/**
+ * When the record begins; null: it is empty. Out of `signed_transactions_recent`, asset by asset: a record of years is read in no time. A
+ * first attempt is signed before any other.
+ */
+async function readBeginning(record: Sql): Promise<InstantMs | null> {
+  const [begun] = await record.query<{ at_ms: InstantMs | null }>(
+    `SELECT min(earliest.at_ms) AS at_ms FROM unnest($1::text[]) AS of_asset CROSS JOIN LATERAL (
+       SELECT at_ms FROM signer.signed_transactions WHERE asset = of_asset AND attempt = 1 ORDER BY at_ms LIMIT 1
+     ) AS earliest`,
+    [assets.map(({ id }) => id)],
+  )
+  return begun?.at_ms ?? null
 }
