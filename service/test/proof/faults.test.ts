@@ -206,6 +206,7 @@ function createOrders({ sandbox, chance, pairs }: Stage, count: number) {
   )
 }
 
+/** Where the next one is refused for good, its higher fee is as well, and those behind it get none. */
 async function feelsFees(
   { rows }: TestSandbox,
   orderIds: readonly string[],
@@ -213,7 +214,7 @@ async function feelsFees(
 ): Promise<boolean> {
   const felt = await rows(
     `SELECT 1 FROM outflows o WHERE order_id = ANY($1) AND chain = $2 AND (o.trouble LIKE '%the cap is%'
-       OR EXISTS (SELECT FROM attempts a WHERE a.payout_id = o.payout_id AND attempt > 1 AND answer = 'accepted'))`,
+       OR EXISTS (SELECT FROM attempts a WHERE a.payout_id = o.payout_id AND attempt > 1 AND answer IS NOT NULL))`,
     [orderIds, chain],
   )
   return felt.length > 0

@@ -44,13 +44,24 @@ export async function followOutflow(
     const waits = await waitBeforeSending(world, chain, outflow, attempts)
     if (waits !== null) return waits
     const forgotten = sent.map(({ attempt }) => attempt)
-    return sendAttempt(world, chain, outflow, latest.attempt, forgotten)
+    const again = await sendAttempt(world, chain, outflow, latest.attempt, forgotten)
+    const isTakenAgain = again.kind === 'again' && latest.attempt.answer === 'accepted'
+    if (!isTakenAgain || endsWithTime(chain)) return again
+    return (await raiseWhenSlow(world, chain, outflow, attempts)) ?? again
   }
   if (found !== undefined && found.attempt.answer !== 'accepted')
     await noteAccepted(world, outflow, found.attempt.attempt, found.tx)
   if (mined !== undefined) return followMined(world, chain, outflow, mined)
   const raised = await raiseWhenSlow(world, chain, outflow, attempts)
   return raised ?? { kind: 'again', inMs: LOOK_AGAIN_MS, atHeight: 'next' }
+}
+
+/**
+ * Whether a node refuses an attempt at last because it is too late. Elsewhere it may say at every block that it takes what it has not: geth
+ * does so of what it means to try later, because its pool is full or the fee too low for it.
+ */
+function endsWithTime({ family }: Chain): boolean {
+  return family !== 'bitcoin' && family !== 'evm'
 }
 
 async function followMined(

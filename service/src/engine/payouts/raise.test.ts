@@ -15,7 +15,7 @@ import { workPayouts } from './work.ts'
 /**
  * What: a sweep that was drafted before a reorganisation took a part of its deposits moves what is left of them; one of coin leaves
  * only for what one that is planned may cost; and whatever becomes of who is paid, a payout that others wait behind goes on, unless it
- * would arrive against the wish of who is paid.
+ * would arrive against the wish of who is paid. What a node only says it takes is raised, and what waits behind another is not.
  * How: a real PostgreSQL, a chain on paper whose node refuses what is not covered, and a signer that asks no questions.
  */
 let stage: BooksStage
@@ -151,6 +151,85 @@ test('a payout that was sent before the clock was set back gets its higher fee, 
   expect(await attemptsAfter(8 * HOUR_MS)).toBe(1)
   expect(await attemptsAfter(-8 * HOUR_MS)).toBe(2)
   expect(await attemptsAfter(MINUTE_MS), 'it was sent by a clock that is right').toBe(2)
+})
+
+test.each([
+  ['took before', 'gets', 'accepted', 2],
+  ['said nothing of before', 'does not get', 'unknown', 1],
+] as const)('what a node %s, takes and does not have %s a higher fee', async (_, _gets, before, count) => {
+  await fundReserve(stage, 'ETH:ETH', 1_000n * ETHER)
+  await pricedOrder(stage)
+  let answer: 'accepted' | 'unknown' = before
+  const chain = payingChain(stage, {
+    lookup: async () => ({ where: 'absent' }),
+    broadcast: async () => answer,
+  })
+  const world = signingWorld(() => {})
+  await workPayouts(world, chain)
+  answer = 'accepted'
+  stage.advance(5 * MINUTE_MS)
+  await lookAt(stage, 'BTC', 100)
+  await workPayouts(world, chain)
+  expect(await stage.db.query('SELECT attempt, answer FROM attempts ORDER BY attempt')).toEqual(
+    Array.from({ length: count }, (_unused, index) => ({ attempt: index + 1, answer: 'accepted' })),
+  )
+})
+
+/** How many attempts each of two payouts has, one with the next nonce and one behind it, after both were late. */
+async function attemptsOfTwo(answer: () => 'accepted' | 'refused', mined: () => number, looks: number) {
+  await fundReserve(stage, 'ETH:ETH', 1_000n * ETHER)
+  await pricedOrder(stage)
+  await pricedOrder(stage)
+  let asked = 0
+  const chain = payingChain(stage, {
+    lookup: async () => ({ where: answer() === 'accepted' ? 'mempool' : 'absent' }),
+    broadcast: async () => answer(),
+    minedNonce: async () => {
+      asked += 1
+      return mined()
+    },
+  })
+  const world = signingWorld(() => {})
+  await workPayouts(world, chain)
+  asked = 0
+  for (let look = 0; look < looks; look += 1) {
+    stage.advance(MINUTE_MS)
+    await lookAt(stage, 'BTC', 100)
+    await workPayouts(world, chain)
+  }
+  const rows = await stage.db.query<{ count: number }>(
+    "SELECT count(*)::int AS count FROM attempts GROUP BY intent->>'nonce' ORDER BY intent->>'nonce'",
+  )
+  return { attempts: rows.map(({ count }) => count), asked }
+}
+
+test('of payouts that wait for one another only the next one gets a higher fee', async () => {
+  const { attempts, asked } = await attemptsOfTwo(
+    () => 'accepted',
+    () => 0,
+    5,
+  )
+  expect(attempts).toEqual([2, 1])
+  expect(asked, 'not before they are late').toBe(4)
+})
+
+test('one that waited for another gets a higher fee when it is next', async () => {
+  let looks = 0
+  const { attempts } = await attemptsOfTwo(
+    () => 'accepted',
+    () => (looks++ < 3 ? 0 : 1),
+    5,
+  )
+  expect(attempts).toEqual([2, 2])
+})
+
+test('one that is refused gets a higher fee also behind another', async () => {
+  const { attempts } = await attemptsOfTwo(
+    () => 'refused',
+    () => 0,
+    3,
+  )
+  expect(attempts).toEqual([2, 2])
 })
 
 test('a payout that was sent by a clock that is a little ahead does not', async () => {

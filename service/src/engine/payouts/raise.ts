@@ -43,6 +43,22 @@ function isTooSlow(
 }
 
 /**
+ * Whether nothing of ours gets it mined now, because a lower nonce is not: of those that the network has, only the one that is next is
+ * raised, and the others stay at what they cost. One that was late long before it is next is raised then, if the block before did not take
+ * it along. What is refused is raised wherever it stands: it would be given up. On other chains with nonces an attempt ends with its time.
+ */
+async function isBehind(
+  { db }: SigningWorld,
+  chain: Chain,
+  { from, nonce }: ClaimedOutflow,
+  attempts: readonly Attempt[],
+): Promise<boolean> {
+  if (chain.family !== 'evm' || from !== undefined || nonce === null) return false
+  if (attempts.every(({ answer }) => answer === 'refused')) return false
+  return (await chain.minedNonce(await reserveAddress(db, chain))) < nonce
+}
+
+/**
  * Unmined or refused for too long: a transaction that excludes the earlier one on chain and pays more. A node that
  * refuses what it took, or would have taken a moment ago, mostly does so because fees have risen. Null: not long enough.
  * Where attempts exclude each other by time: once all of them are over, and never before; a sweep has ended then.
@@ -57,6 +73,7 @@ export async function raiseWhenSlow(
   if (latest === undefined) return null
   if (!excludesByTime(chain)) {
     if (!isTooSlow(world, chain, outflow, attempts)) return null
+    if (await isBehind(world, chain, outflow, attempts)) return null
   } else {
     if (!(await areOver(world, chain, outflow, attempts))) return null
     // Its address is looked at anew, and what is there then is swept, which others may have added to.
