@@ -217,8 +217,9 @@ export type Chain = {
    */
   isOver?(intent: Intent, txHash: string | null, between?: () => Promise<void>): Promise<boolean>
   /**
-   * Sends the bytes. `unknown` (a timeout, a cut line) means maybe sent. Already known or mined counts as accepted. `refused` speaks of
-   * this node and of now: another, or the same one later, may still take it, so nothing ends because of it.
+   * Sends the bytes. `unknown` (a timeout, a cut line) means maybe sent. What the node has already, or a block, counts as accepted; that it
+   * has seen it before does not, where it says so of what it rejected as well. `refused` speaks of this node and of now: another, or the
+   * same one later, may still take it, so nothing ends because of it.
    */
   broadcast(tx: SignedTx): Promise<'accepted' | 'refused' | 'unknown'>
 

@@ -12,6 +12,7 @@ const known = {
   input: '0x',
   blockHash: null,
 }
+const nothing: Script = { eth_getTransactionByHash: () => null, eth_getTransactionReceipt: () => null }
 const send = (script: Script) => broadcast(scriptedNode(script), 'ETH:ETH', { txHash, bytes: '02' })
 const saying = (message: string, more: Script = {}) =>
   send({ eth_sendRawTransaction: () => refusal(-32000, message), ...more })
@@ -33,8 +34,10 @@ describe('what the node says to a broadcast', () => {
     'AlreadyKnown',
     'already in mempool',
     'Known transaction',
-  ])('%s: accepted', async (message) => {
-    expect(await saying(message)).toBe('accepted')
+  ])('%s: accepted if the node knows the transaction, else unknown', async (message) => {
+    expect(await saying(message, { ...nothing, eth_getTransactionByHash: () => known })).toBe('accepted')
+    expect(await saying(message, nothing), 'seen, and rejected').toBe('unknown')
+    expect(await saying(message), 'it does not say').toBe('unknown')
   })
 
   test.each([
@@ -85,7 +88,6 @@ describe('what the node says to a broadcast', () => {
   })
 
   test('a used nonce: ours if the node knows the transaction, else refused, else unknown', async () => {
-    const nothing: Script = { eth_getTransactionByHash: () => null, eth_getTransactionReceipt: () => null }
     expect(await saying('nonce too low', { ...nothing, eth_getTransactionByHash: () => known })).toBe(
       'accepted',
     )

@@ -3,8 +3,11 @@ import type { SignedTx } from '../../domain/payouts/intent.ts'
 import { isNodeTrouble, type JsonRpc, NodeRefusal } from './json_rpc.ts'
 import { lookup } from './lookup.ts'
 
-/** The words of geth and bsc, erigon, nethermind, besu, reth and anvil. */
-const ALREADY_THERE =
+/**
+ * The words of geth and bsc, erigon, nethermind, besu, reth and anvil. Of Nethermind they mean that it has seen it: what it refused a
+ * moment ago it calls known until the next block, and for longer what it dropped for lack of funds (AlreadyKnownTxFilter.cs).
+ */
+const SEEN_BEFORE =
   /already ?known|already imported|\bknown transaction|already (?:in|exists)|already been added/i
 const NONCE_USED = /nonce (?:is )?too low|old ?nonce|nonce has already been used/i
 /**
@@ -33,21 +36,22 @@ export async function broadcast(
       if (isNodeTrouble(error)) return 'unknown'
       throw error
     }
-    if (ALREADY_THERE.test(error.message)) return 'accepted'
-    if (NONCE_USED.test(error.message)) return afterUsedNonce(rpc, native, tx.txHash)
+    if (SEEN_BEFORE.test(error.message)) return acceptedIfThere(rpc, native, tx.txHash, 'unknown')
+    // Used by this very transaction, or by another attempt.
+    if (NONCE_USED.test(error.message)) return acceptedIfThere(rpc, native, tx.txHash, 'refused')
     return NOT_TAKEN.test(error.message) ? 'refused' : 'unknown'
   }
 }
 
-/** The nonce is used: by this very transaction, or by another attempt. */
-async function afterUsedNonce(
+async function acceptedIfThere(
   rpc: JsonRpc,
   native: AssetId,
   txHash: string,
+  otherwise: 'refused' | 'unknown',
 ): Promise<'accepted' | 'refused' | 'unknown'> {
   try {
     const status = await lookup(rpc, native, txHash)
-    return status.where === 'absent' ? 'refused' : 'accepted'
+    return status.where === 'absent' ? otherwise : 'accepted'
   } catch (error) {
     if (isNodeTrouble(error)) return 'unknown'
     throw error
