@@ -406,14 +406,23 @@ describe('SMTP', () => {
     const answers = []
     for (const options of [
       { onData: 554 },
+      { onData: 554, words: '5.7.1 Spam\n5.4.5 and too much of it' },
       { onData: 451 },
+      { onData: 550, words: '5.4.5 Daily limit' },
+      { onData: 554, words: '4.7.1 Not now' },
       { onMail: 554 },
       { onRcpt: 554, words: '5.7.1' },
-    ]) {
+      { mood: 'hears none', words: '5.4.5 Daily limit' },
+      { mood: 'hears none', words: 'No' },
+    ] as const) {
       answers.push(await sendTo(options))
       await server?.close()
     }
-    expect(answers.map((answer) => 'mayBeContent' in answer)).toEqual([true, false, false, false])
+    expect(answers.map(({ kind }) => kind)).toEqual(new Array(9).fill('failed'))
+    expect(answers.map((answer) => 'mayBeContent' in answer)).toEqual([
+      ...[true, true],
+      ...new Array(7).fill(false),
+    ])
   })
 
   test('a wrong password is the operator’s trouble, not the mail’s', async () => {

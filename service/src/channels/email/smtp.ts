@@ -5,7 +5,7 @@ import SmtpConnection from 'nodemailer/lib/smtp-connection'
 import type { Clock } from '../../clock.ts'
 import { SECOND_MS } from '../../domain/time.ts'
 import type { Mail, MailAnswer, MailChannel } from '../channel.ts'
-import { isOfRecipient, type Refusal } from './whom_it_refuses.ts'
+import { isOfRecipient, mayBeOfContent, type Refusal } from './whom_it_refuses.ts'
 
 export type SmtpSettings = {
   readonly host: string
@@ -217,7 +217,7 @@ async function orTooLong<Value>(
   }
 }
 
-type Failure = Refusal & { readonly message: string; readonly code?: string }
+type Failure = Refusal & { readonly message: string }
 
 /**
  * Only what is said of the recipient refuses the mail for good. All else (a greeting, a password, a sender, the limit of a day, a
@@ -230,5 +230,5 @@ function answerOf(error: unknown): MailAnswer {
   if (code === 'EENVELOPE' && command === 'API') return { kind: 'refused', said: message }
   const isForGood = responseCode >= 500 && responseCode <= 599
   if (isForGood && isOfRecipient(failure)) return { kind: 'refused', said: message }
-  return { kind: 'failed', why: message, ...(isForGood && command === 'DATA' && { mayBeContent: true }) }
+  return { kind: 'failed', why: message, ...(isForGood && mayBeOfContent(failure) && { mayBeContent: true }) }
 }

@@ -1,6 +1,8 @@
 /** A 5yz of a mail server, and what it answers. */
 export type Refusal = {
   readonly command?: string
+  /** By nodemailer: EMESSAGE where the mail had been heard, EENVELOPE where DATA itself was refused. */
+  readonly code?: string
   /** As it came, with its number: several lines have one each. */
   readonly response?: string
   readonly responseCode?: number
@@ -20,6 +22,9 @@ const CODES = /(?:^5\d\d[ -]|[(#[])([245]\.\d{1,3}\.\d{1,3})(?!\.?\d)/gm
  * some look at only when they hear of a recipient, and 5.2.0 of those who may not send as somebody.
  */
 const OF_RECIPIENT = /^5\.(1\.([1-6]|10)|2\.[12])$/
+
+/** What passes, and what is said of the network and the way there (RFC 3463 §3.5), as which some have the limit of a day. */
+const NOT_OF_CONTENT = /^(?:4\.|5\.4\.)/
 
 /**
  * Without a code: that there is no such mailbox, which is so whoever asks. What some say also to those whom they do not want is
@@ -62,7 +67,7 @@ const READ_MAX = 2_000
  * an address that is wrong costs some attempts, one that is refused because of us is lost.
  */
 export function isOfRecipient({ command, response = '', responseCode = 0 }: Refusal): boolean {
-  const codes = [...response.matchAll(CODES)].map(([, code = '']) => code)
+  const codes = codesIn(response)
   if (codes.length > 0) {
     return (command === 'RCPT TO' || command === 'DATA') && codes.every((code) => OF_RECIPIENT.test(code))
   }
@@ -70,4 +75,15 @@ export function isOfRecipient({ command, response = '', responseCode = 0 }: Refu
   const said = response.replace(ADDRESS, '')
   const says = (words: RegExp) => words.test(said)
   return NO_MAILBOX.some(says) && !OF_US.some(says)
+}
+
+/** Whether what the mail says may be why: it was heard, and no code speaks of something else. Another mail may be taken then. */
+export function mayBeOfContent({ command, code, response = '' }: Refusal): boolean {
+  if (command !== 'DATA' || code !== 'EMESSAGE') return false
+  const codes = codesIn(response)
+  return codes.length === 0 || !codes.every((said) => NOT_OF_CONTENT.test(said))
+}
+
+function codesIn(response: string): string[] {
+  return [...response.matchAll(CODES)].map(([, code = '']) => code)
 }

@@ -234,6 +234,19 @@ test.each(refusals)('an order whose events cannot be written keeps no other wait
   expect(relaying.tried).toEqual([5, 1])
 })
 
+test.each([
+  ['has no such field', () => (undefined as unknown as OrderEvent).sequence],
+  ['has a time that is none', () => new Date(Number.NaN).toISOString()],
+])('an order of which an event %s keeps no other waiting', async (_, stumble) => {
+  const [good, bad] = [await openOrder(stage, 'https://one.example/'), await openOrder(stage, null)]
+  const stumbling: Relay = async (_tx, events) => {
+    if (events.some(({ orderId }) => orderId === bad)) stumble()
+  }
+  await relay(webhooks, stumbling)
+  expect(await deliveriesOf(good)).toEqual(['callback:1'])
+  expect(stage.logged).toMatchObject([{ level: 'error', facts: { order: bad, failures: 1 } }])
+})
+
 test('what could not be written is tried again by itself, ever less often, and told in order once it can be', async () => {
   const bad = await openOrder(stage, 'https://one.example/')
   await happen(stage, bad)

@@ -51,7 +51,7 @@ async function handOnTogether(
     if (events.length > 0) await handOn(world, relays, events)
     return true
   } catch (error) {
-    if (isAboutData(error)) return false
+    if (isAboutOrder(error)) return false
     throw error
   }
 }
@@ -67,7 +67,7 @@ async function handOnAlone(
     await handOn(world, relays, events)
     stuck.delete(orderId)
   } catch (error) {
-    if (!isAboutData(error)) throw error
+    if (!isAboutOrder(error)) throw error
     const failures = (stuck.get(orderId)?.failures ?? 0) + 1
     const restsMs = Math.min(SECOND_MS * 2 ** failures, HOUR_MS)
     stuck.set(orderId, { failures, sinceWallMs: world.clock.wallMs(), restsMs })
@@ -76,6 +76,14 @@ async function handOnAlone(
       'an order could not be told of',
     )
   }
+}
+
+/**
+ * What one order can cause: values that cannot be written, and an event that the code stumbles over. A plain Error may be a lost line of
+ * pg, and then all of them wait.
+ */
+function isAboutOrder(error: unknown): boolean {
+  return isAboutData(error) || error instanceof TypeError || error instanceof RangeError
 }
 
 async function handOn(world: World, relays: readonly Relay[], events: readonly OrderEvent[]): Promise<void> {

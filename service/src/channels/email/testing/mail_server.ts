@@ -30,7 +30,14 @@ export type MailServerOptions = {
   readonly certificate?: { readonly key: string; readonly cert: string }
   /** The greeting waits for this. */
   readonly onConnect?: () => Promise<void>
-  readonly mood?: 'no greeting' | 'drips' | 'silent after data' | 'hangs up in data' | 'no tls' | 'goes away'
+  readonly mood?:
+    | 'no greeting'
+    | 'drips'
+    | 'silent after data'
+    | 'hangs up in data'
+    | 'no tls'
+    | 'goes away'
+    | 'hears none'
   /** Called when a mail has come whole, before it is answered. */
   readonly onMailCome?: (mail: ReceivedMail) => Promise<void>
   readonly port?: number
@@ -39,6 +46,7 @@ export type MailServerOptions = {
 export async function startMailServer(options: MailServerOptions = {}): Promise<MailServer> {
   if (options.mood === 'no greeting' || options.mood === 'drips') return startMute(options.mood)
   if (options.mood === 'goes away') return startGoing()
+  if (options.mood === 'hears none') return startDeaf(options.words)
   const received: ReceivedMail[] = []
   const server = new SMTPServer({
     secure: options.secure ?? false,
@@ -121,6 +129,17 @@ function startGoing(): Promise<MailServer> {
     socket.on('data', (chunk: Buffer) => {
       const isGreeting = chunk.toString('latin1').startsWith('EHLO')
       socket.write(isGreeting ? '250-hello\r\n250 PIPELINING\r\n' : '250 ok\r\n421 4.7.0 too many\r\n')
+    })
+  })
+}
+
+/** One that refuses DATA itself, before it has heard anything of a mail. */
+function startDeaf(words = ''): Promise<MailServer> {
+  return startRaw((socket) => {
+    socket.write('220 hello\r\n')
+    socket.on('data', (chunk: Buffer) => {
+      const isData = chunk.toString('latin1').startsWith('DATA')
+      socket.write(isData ? `550 ${words}\r\n` : '250 ok\r\n')
     })
   })
 }
