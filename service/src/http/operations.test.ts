@@ -305,6 +305,8 @@ test('whom a proxy asks for is not the operator, though the proxy is on this mac
   const from = (address: string) =>
     told.request('GET', '/metrics', { headers: { 'X-Forwarded-For': address } })
   expect([(await from('198.51.100.1')).status, (await from('127.0.0.1')).status]).toEqual([403, 200])
+  const unnamed = { headers: { 'X-Real-IP': '198.51.100.1', 'X-Forwarded-Proto': 'https' } }
+  expect((await told.request('GET', '/metrics', unnamed)).status).toBe(403)
   expect((await told.request('GET', '/metrics')).status).toBe(200)
   await told.close()
 })

@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { isIP } from 'node:net'
 import { type AddressSet, addressSet, plainAddress } from './address_set.ts'
 
@@ -11,7 +11,7 @@ export type ClientAddress = (request: IncomingMessage) => string
 export function clientAddress(trustedProxies: readonly string[]): ClientAddress {
   if (trustedProxies.length === 0) return peerOf
   const trusted = addressSet(trustedProxies)
-  return (request) => lastStranger(peerOf(request), request.headers['x-forwarded-for'], trusted)
+  return (request) => lastStranger(peerOf(request), request.headers, trusted)
 }
 
 /** No host has it (RFC 1122, 3.2.1.3), and no list of addresses holds it but one of everybody. */
@@ -23,23 +23,26 @@ const HANDED_ON = ['x-forwarded-for', 'x-forwarded-proto', 'x-real-ip', 'forward
 /** Whether somebody hands the request on who is no proxy of ours: then nobody knows who asks. */
 export function handedOnByStranger(trustedProxies: readonly string[]): (request: IncomingMessage) => boolean {
   const trusted = addressSet(trustedProxies)
-  return (request) =>
-    HANDED_ON.some((name) => request.headers[name] !== undefined) && !trusted.has(peerOf(request))
+  return (request) => isHandedOn(request.headers) && !trusted.has(peerOf(request))
+}
+
+function isHandedOn(headers: IncomingHttpHeaders): boolean {
+  return HANDED_ON.some((name) => headers[name] !== undefined)
 }
 
 function peerOf(request: IncomingMessage): string {
   return plainAddress(request.socket.remoteAddress ?? '')
 }
 
-function lastStranger(peer: string, header: string | string[] | undefined, trusted: AddressSet): string {
-  const hops = [header ?? []].flat().join(',').split(',').reverse()
+function lastStranger(peer: string, headers: IncomingHttpHeaders, trusted: AddressSet): string {
+  // A proxy of ours that hands nothing on asks for itself.
+  if (!isHandedOn(headers)) return peer
+  const hops = [headers['x-forwarded-for'] ?? []].flat().join(',').split(',').reverse()
   let known = peer
   for (const hop of hops) {
     if (!trusted.has(known)) return known
-    const written = hop.trim()
-    if (written === '') return known
-    const address = plainAddress(withoutPort(written))
-    // A proxy of ours asks for somebody whom it does not name (RFC 7239, 6.2: unknown): that is not the proxy itself.
+    const address = plainAddress(withoutPort(hop.trim()))
+    // It asks for somebody whom it does not name (RFC 7239, 6.2: unknown), or not in this header: that is not the proxy itself.
     if (isIP(address) === 0) return UNREADABLE
     known = address
   }

@@ -22,7 +22,6 @@ test('X-Forwarded-For is believed from our own proxies only', () => {
   expect(addressOf(request('10.1.2.3', 'nonsense, 10.5.5.5'))).toBe('0.0.0.0')
   expect(addressOf(request('10.1.2.3', '10.5.5.5'))).toBe('10.5.5.5')
   expect(addressOf(request('10.1.2.3'))).toBe('10.1.2.3')
-  expect(addressOf(request('10.1.2.3', ' '))).toBe('10.1.2.3')
   expect(clientAddress([])(request('10.1.2.3', '198.51.100.1'))).toBe('10.1.2.3')
 })
 
@@ -37,8 +36,25 @@ test.each([
   ['unknown', '0.0.0.0'],
   ['_hidden', '0.0.0.0'],
   ['198.51.100.1, unknown', '0.0.0.0'],
+  ['', '0.0.0.0'],
+  [' ', '0.0.0.0'],
+  ['198.51.100.1,', '0.0.0.0'],
+  ['198.51.100.1, , 10.5.5.5', '0.0.0.0'],
 ])('a proxy that writes %s speaks for %s', (forwarded, client) => {
   expect(clientAddress(['10.0.0.0/8'])(request('10.1.2.3', forwarded))).toBe(client)
+})
+
+test.each([
+  ['x-real-ip', '198.51.100.1'],
+  ['x-forwarded-proto', 'https'],
+  ['forwarded', 'for=198.51.100.1'],
+  ['via', '1.1 proxy'],
+])('whom a proxy asks for that writes %s alone is nobody, and not the proxy', (name, value) => {
+  const addressOf = clientAddress(['10.0.0.0/8'])
+  const asked = (peer: string) =>
+    ({ ...request(peer), headers: { [name]: value } }) as unknown as IncomingMessage
+  expect(addressOf(asked('10.1.2.3'))).toBe('0.0.0.0')
+  expect(addressOf(asked('203.0.113.7'))).toBe('203.0.113.7')
 })
 
 test('an address set holds addresses and ranges of both families', () => {
