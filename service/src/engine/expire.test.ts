@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { noteLooked } from '../db/chain_heads.ts'
+import type { Database } from '../db/database.ts'
 import { takeLease } from '../db/leases.ts'
 import { findExpired, findKeptWaiting } from '../db/orders.ts'
 import { assert } from '../domain/assert.ts'
@@ -124,16 +125,24 @@ test('an order that cannot be ended keeps no other waiting', async () => {
   expect(stage.logged).toContainEqual(expect.objectContaining({ message: 'an order could not be ended' }))
 })
 
-test('where none can be ended the step fails, names one, and is not begun again at once', async () => {
-  const orders = [await orderFrom('ETH:ETH'), await orderFrom('ETH:ETH')]
+test('where none can be ended the step fails, names one of each kind, and is not begun again at once', async () => {
+  const orders = [await orderFrom('ETH:ETH'), await orderFrom('ETH:ETH'), await orderFrom('ETH:ETH')]
+  const own = orders[1]?.terms.id ?? ''
   stage.advance(LIFE_MS)
   await lookNow('ETH')
-  const transaction = () => Promise.reject(new Error('nothing can be written'))
-  const db = { ...stage.world.db, transaction }
+  const refused = new Error('nothing can be written')
+  const unreadable = new TypeError('it is not as it is read')
+  const transaction: Database['transaction'] = (work) =>
+    stage.db.transaction(() =>
+      work({ query: (_, values) => Promise.reject(values?.includes(own) ? unreadable : refused) }),
+    )
+  const db = { ...stage.db, transaction }
   const failure = await expireOrders({ ...stage.world, db }).catch((error: unknown) => error)
-  assert(failure instanceof Error, 'the step fails')
-  expect(failure.cause).toEqual(new Error('nothing can be written'))
-  expect(orders.filter(({ terms }) => failure.message.includes(terms.id))).toHaveLength(1)
+  assert(failure instanceof AggregateError, 'the step fails')
+  const causes = failure.errors.map(({ cause }) => cause)
+  expect(new Set(causes)).toEqual(new Set([refused, unreadable]))
+  expect(causes).toHaveLength(2)
+  expect(failure.errors.find(({ cause }) => cause === unreadable).message).toContain(own)
   expect(stage.logged).not.toContainEqual(expect.objectContaining({ message: 'an order could not be ended' }))
 })
 
@@ -344,7 +353,6 @@ test('what lapsed where nobody can look is not read for those who expire elsewhe
   const ofOne = await find()
   for (let made = 0; made < 300; made += 1) await orderFrom('BTC:BTC')
   stage.advance(LIFE_MS)
-  // All of them have lapsed, and their chain was not looked at since.
   // All of them have lapsed, and their chain was not looked at since.
   expect(await find()).toBeLessThanOrEqual(ofOne + 3)
 })

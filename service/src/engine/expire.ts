@@ -32,7 +32,7 @@ type Due = { readonly orderId: OrderId; readonly factKey: string }
  * theirs: this throws, so that it is tried again after a rest, and not told of for each.
  */
 async function endAll(world: World, atMs: InstantMs, due: readonly Due[]): Promise<void> {
-  const failed: { readonly orderId: OrderId; readonly err: unknown }[] = []
+  const failed: Failed[] = []
   await atOnce(world.policy.atOnce, due, async ({ orderId, factKey }) => {
     try {
       await apply(world, orderId, factKey, { kind: 'OrderExpired', atMs })
@@ -40,11 +40,18 @@ async function endAll(world: World, atMs: InstantMs, due: readonly Due[]): Promi
       failed.push({ orderId, err })
     }
   })
-  const [first] = failed
-  if (first !== undefined && failed.length === due.length)
-    throw new Error(`none of ${due.length} due orders could be ended, ${first.orderId} first`, {
-      cause: first.err,
-    })
+  if (failed.length > 0 && failed.length === due.length)
+    throw new AggregateError(oneOfEach(failed), `none of ${due.length} due orders could be ended`)
   for (const { orderId, err } of failed)
     world.log.error({ order: orderId, err }, 'an order could not be ended')
+}
+
+type Failed = { readonly orderId: OrderId; readonly err: unknown }
+
+/** What keeps one from ending by itself is not hidden behind what keeps all of them. */
+function oneOfEach(failed: readonly Failed[]): Error[] {
+  const kinds = Map.groupBy(failed, ({ err }) => String(err))
+  return [...kinds.values()].flatMap(([first]) =>
+    first === undefined ? [] : [new Error(`${first.orderId} could not be ended`, { cause: first.err })],
+  )
 }

@@ -58,6 +58,8 @@ type Ended = {
   readonly told_tx_hash: string | null
   /** It lost its block after that event, and the same or another attempt was mined instead. */
   readonly is_final_again: boolean
+  /** Whether its last event names a transaction that was signed for it. */
+  readonly is_own_told: boolean
 }
 
 /**
@@ -72,11 +74,14 @@ async function findWrongPayments(
   const orders = await rows<Ended>(
     `SELECT order_id, orders.status, to_asset, from_asset, settled_paid::text AS paid, refund_units::text AS refunded,
        snapshot->>'receive_final_amount' AS told_paid, snapshot #>> '{refund,amount}' AS told_refunded,
-       payout_tx_hash AS tx_hash,
-       CASE orders.status WHEN 'DONE' THEN snapshot->>'withdraw_tx_hash' ELSE snapshot #>> '{refund,tx_hash}' END AS told_tx_hash,
+       payout_tx_hash AS tx_hash, told_tx_hash,
+       EXISTS (SELECT FROM attempts a WHERE (a.bucket, a.payout_id, a.tx_hash) = (orders.bucket, orders.payout_id, told_tx_hash))
+         AS is_own_told,
        EXISTS (SELECT FROM facts f WHERE (f.bucket, f.order_id) = (orders.bucket, orders.order_id)
          AND fact_key LIKE '%:final_again:%') AS is_final_again
-     FROM orders JOIN events USING (bucket, order_id, sequence)`,
+     FROM orders JOIN events USING (bucket, order_id, sequence)
+       CROSS JOIN LATERAL (SELECT CASE orders.status WHEN 'DONE' THEN snapshot->>'withdraw_tx_hash'
+         ELSE snapshot #>> '{refund,tx_hash}' END AS told_tx_hash) AS told`,
   )
   const owed = new Set((await findOwed(rows)).map(({ order_id }) => order_id))
   return orders.flatMap((order) => {
@@ -114,10 +119,13 @@ function toldWrongly(
       ]
 }
 
-/** Of several attempts only the one that was mined can be shown to whoever asks where his money is. */
+/**
+ * Of several attempts only the one that was mined can be shown to whoever asks where his money is. An event that was told before
+ * another one was mined instead named one of them.
+ */
 function toldElsewhere(
   nodes: SimulatedNodes,
-  { order_id, status, from_asset, to_asset, tx_hash, told_tx_hash, is_final_again }: Ended,
+  { order_id, status, from_asset, to_asset, tx_hash, told_tx_hash, is_final_again, is_own_told }: Ended,
 ): string[] {
   if (status !== 'DONE' && status !== 'REFUNDED') return []
   const { chain } = assetOf(status === 'DONE' ? to_asset : from_asset)
@@ -126,9 +134,11 @@ function toldElsewhere(
     const found = txHash === null ? null : nodes[chain].lookup(txHash)
     return found?.where === 'block' && found.succeeded
   }
-  return told.every(hasPaid)
+  return told.every(hasPaid) && is_own_told
     ? []
-    : [`what is told is in a block: ${order_id} is ${status} by ${told.join(', its event by ')} on ${chain}`]
+    : [
+        `what is told is in a block: ${order_id} is ${status} by ${tx_hash}, its event by ${told_tx_hash} on ${chain}`,
+      ]
 }
 
 function clientOf(wanted: readonly Wanted[], orderId: string): Wanted | null {

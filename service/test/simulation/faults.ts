@@ -53,8 +53,12 @@ export class SignerFailed extends Error {}
 
 const expected = [ProcessDied, DatabaseFailed, SignerFailed, LineFailed]
 
-/** What a step may fail with in bad times: a fault, or a lease that somebody else has by now, or something for such a cause. */
+/**
+ * What a step may fail with in bad times: a fault, or a lease that somebody else has by now, or something for such a cause, or several
+ * of these and nothing else.
+ */
 export function isExpected(error: unknown): boolean {
+  if (error instanceof AggregateError) return error.errors.every(isExpected)
   const isFault =
     expected.some((kind) => error instanceof kind) || /^Error: the lease .* was lost$/.test(String(error))
   return isFault || (error instanceof Error && error.cause !== undefined && isExpected(error.cause))

@@ -126,6 +126,8 @@ describe('why an order is an emergency', () => {
       goOn(asked, later, unmine('d1'), later, mine('d1', 100n), confirm('d1'), stall),
     ]
     for (const scene of askedAgain) expect(orderOf(scene).firstEmergencyAtMs).toBe(asked.nowMs)
+    const setBack = goOn({ ...asked, nowMs: asked.nowMs - 60_000 }, goAhead, later, later, stall)
+    expect(orderOf(setBack).firstEmergencyAtMs, 'noted by a clock that was ahead').toBe(asked.nowMs - 60_000)
     const half = goOn(scenes.emergencyUnder, later, mine('d9', 50n), confirm('d9'), stall)
     const { firstEmergencyAtMs } = orderOf(scenes.emergencyUnder)
     expect([reasonsOf(half), orderOf(half).firstEmergencyAtMs]).toEqual([
@@ -897,6 +899,16 @@ test('what a machine decides whose clock is behind happened no earlier than what
     expect(decide(startStory().order, fact, nowMs)).toMatchObject({
       order: { state: { status: 'EXPIRED' }, updatedAtMs: expected },
     })
+  }
+  for (const { story } of [scenes.withdraw, scenes.refundSent]) {
+    const changedAtMs = story.order.updatedAtMs
+    for (const [behindMs, expected] of [
+      [1, changedAtMs],
+      [-1, changedAtMs + 1],
+    ] as const) {
+      const { order } = goOn({ story, nowMs: changedAtMs - behindMs }, pay).story
+      expect(order).toMatchObject({ updatedAtMs: expected, state: { completedAtMs: expected } })
+    }
   }
 })
 

@@ -36,18 +36,20 @@ export function onPayoutConfirmed(
   nowMs: InstantMs,
 ): Decision {
   const { state } = order
+  // As `move` has it: by a clock that is behind it would be over before it last changed.
+  const completedAtMs = Math.max(order.updatedAtMs, nowMs)
   switch (state.status) {
     // From EXCHANGE too: the chain has it, even if nobody ever heard that the broadcast had worked.
     case 'EXCHANGE':
     case 'WITHDRAW': {
       if (state.settlement === null || state.payoutId !== payoutId) return ignore(NOT_LIVE)
       const postings = [...ledger.payoutConfirmed(state.settlement.paid), ...ledger.networkCostPaid(cost)]
-      return move(order, { ...state, status: 'DONE', txHash, completedAtMs: nowMs }, nowMs, postings)
+      return move(order, { ...state, status: 'DONE', txHash, completedAtMs }, nowMs, postings)
     }
     case 'REFUND': {
       if (state.payoutId !== payoutId) return ignore(NOT_LIVE)
       const postings = [...ledger.refundConfirmed(state.refund.amount), ...ledger.networkCostPaid(cost)]
-      return move(order, { ...state, status: 'REFUNDED', txHash, completedAtMs: nowMs }, nowMs, postings)
+      return move(order, { ...state, status: 'REFUNDED', txHash, completedAtMs }, nowMs, postings)
     }
     // It had lost its block and is final again, maybe by another attempt. What that changes in the books is the house's matter.
     case 'DONE':

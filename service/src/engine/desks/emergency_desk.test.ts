@@ -207,6 +207,20 @@ test.each(['continue', 'refund'] as const)(
   },
 )
 
+test('a refund for which too little had come when it was looked at is one of what has come since', async () => {
+  const { id, choose } = await stuckOrder()
+  const order = await findOrder(stage.db, id)
+  assert(order !== null, 'there is such an order')
+  const market = { payoutCost: ({ id: asset }: Asset) => amountOf(asset, 6_000_000n) }
+  expect(toldBy(await choose(stage.db, 'before', 'back', { market }))).toBe('INVALID_ACTION')
+  // The order is looked at by the first statement, and the choice is written by the second.
+  const line = before(1, async () => {
+    await confirmDeposit(stage, order, await mineDeposit(stage, order, 4_000_000n, 101))
+  })
+  expect(toldBy(await choose(line.db, 'meanwhile', 'back', { market }))).toContain('is REFUND')
+  expect(await stage.db.query('SELECT units FROM outflows')).toEqual([{ units: 3_000_000n }])
+})
+
 test('what has no price now is put off, and not told to be too little', async () => {
   const { choose, outflows } = await stuckOrder()
   const noPrice = { code: 'RATE_UNAVAILABLE', message: 'there is no reliable price at the moment' } as const

@@ -5,7 +5,7 @@ import { assert } from '../../domain/assert.ts'
 import { assetOf } from '../../domain/catalog/assets.ts'
 import type { Fact } from '../../domain/orders/facts.ts'
 import { isOrderId } from '../../domain/orders/identifiers.ts'
-import type { Order } from '../../domain/orders/order.ts'
+import { type Order, received } from '../../domain/orders/order.ts'
 import { sealedTermsOf } from '../../domain/orders/seal.ts'
 import { accept, refuse } from '../../domain/outcome.ts'
 import { apply } from '../apply.ts'
@@ -158,9 +158,16 @@ async function choose(
   if (applied.kind === 'refused') {
     const { code, why } = applied
     if (code === 'OFFER_CHANGED') return 'offer_changed'
+    // Too little was received when it was offered, which says nothing of what has come since.
+    if (code === 'INVALID_ACTION' && (await hasChanged(world, order))) return 'offer_changed'
     return refuse(code === 'NOT_EMERGENCY' ? notEmergency(why) : { code, message: why })
   }
   return answer === null ? refuse(notEmergency('another action was chosen')) : accept(answer)
+}
+
+async function hasChanged(world: DeskWorld, judged: Order): Promise<boolean> {
+  const order = await findOrder(world.db, judged.terms.id)
+  return order?.sequence !== judged.sequence || received(order).units !== received(judged).units
 }
 
 /**
