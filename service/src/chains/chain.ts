@@ -233,6 +233,11 @@ export type Chain = {
    */
   minedNonce(address: string, height?: number): Promise<number>
   /**
+   * Coin model, left out by others: whether the best chain has this output now and nothing in it spends it. What only waits to be
+   * mined has spent nothing.
+   */
+  isUnspent?(coin: Pick<Coin, 'txHash' | 'index'>): Promise<boolean>
+  /**
    * Coin model, left out by others: whether it is proven that none of these can ever be mined. Each spends a coin that is in no block, because
    * what should have brought it needs an output that something else has spent, or a coin that is missing in the same way;
    * and what has spent it is as deep in the best chain as a deposit has to be. False as long as one of them may be mined

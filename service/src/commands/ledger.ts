@@ -7,6 +7,7 @@ import { type AssetId, assetOf, isAssetId } from '../domain/catalog/assets.ts'
 import { type ChainId, isChainId } from '../domain/catalog/networks.ts'
 import { type Problem, show } from '../engine/books/audit_order.ts'
 import { auditBooks, auditChain, type BooksAudit, type ChainAudit } from '../engine/books/ledger_audit.ts'
+import { type BookOptions, book } from './book.ts'
 import { table, toJson } from './table.ts'
 
 /** `open` connects, and `close` is called however the command ends. */
@@ -22,7 +23,7 @@ export type LedgerCommandWorld = {
 
 type Options = { readonly json?: boolean; readonly chain?: string; readonly chains?: boolean }
 
-/** Registers `audit` below `ledger`. */
+/** Registers `audit` and `book` below `ledger`. */
 export function registerLedgerCommands(ledger: Command, world: LedgerCommandWorld): void {
   ledger.description('the books')
   ledger
@@ -34,6 +35,19 @@ export function registerLedgerCommands(ledger: Command, world: LedgerCommandWorl
       'check every order and every account, and compare with the chains; exits with 1 on any problem',
     )
     .action((options: Options) => audit(world, options))
+  ledger
+    .command('book')
+    .argument('<asset>', 'as `ledger audit` names it, such as USDT:ERC20')
+    .argument('<amount>', 'chain less books, such as -1.5; the whole difference and nothing else')
+    .requiredOption(
+      '--because <why>',
+      'goes into the audit log, such as "taken out to the cold wallet, tx 0x…"',
+    )
+    .option('--json', 'machine-readable output')
+    .description(
+      'book against capital what left or came without the books being told, so that outflows go on',
+    )
+    .action((asset: string, amount: string, options: BookOptions) => book(world, asset, amount, options))
 }
 
 async function audit(world: LedgerCommandWorld, options: Options): Promise<void> {

@@ -23,6 +23,7 @@ export type AuditAct =
   | 'endpoint_changed'
   | 'endpoint_deleted'
   | 'webhook_secret_rotated'
+  | 'difference_booked'
 
 /** `owner`: signed in; `key`: signed with one; `operator`: at the command line; `visitor`: has proven nothing, or just now. */
 export type Actor = 'owner' | 'operator' | 'visitor' | 'key'

@@ -1,3 +1,4 @@
+import type { AssetId } from '../domain/catalog/assets.ts'
 import type { LedgerAccount } from '../domain/ledger/accounts.ts'
 import type { Posting } from '../domain/ledger/postings.ts'
 import { bucketOf, type OrderId } from '../domain/orders/identifiers.ts'
@@ -82,6 +83,30 @@ export async function postForHouse(
   nowMs: InstantMs,
 ): Promise<void> {
   await post(tx, HOUSE_BUCKET, HOUSE, entryKey, postings, nowMs)
+}
+
+/** What the key of an entry begins with that an operator has made, and what a coin is spent by of which such an entry tells. */
+export const OPERATOR = 'operator:'
+
+/** Numbered, so that of two who saw the same difference only one books it. */
+export function operatorEntryKey(asset: AssetId, number: number): string {
+  return `${OPERATOR}${asset}:${number}`
+}
+
+/** How many entries an operator has made of an asset. */
+export async function countOperatorEntries(sql: Sql, asset: AssetId): Promise<number> {
+  const [row] = await sql.query<{ count: number }>(
+    `SELECT count(DISTINCT entry_key)::int AS count FROM journal
+     WHERE bucket = $1 AND owner = $2 AND starts_with(entry_key, $3)`,
+    [HOUSE_BUCKET, HOUSE, `${OPERATOR}${asset}:`],
+  )
+  return row?.count ?? 0
+}
+
+/** The same, and until the transaction ends nobody else makes any. */
+export async function lockOperatorEntries(tx: Sql, asset: AssetId): Promise<number> {
+  await tx.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [`${OPERATOR}${asset}`])
+  return countOperatorEntries(tx, asset)
 }
 
 async function post(

@@ -2,6 +2,7 @@ import { assert } from '../domain/assert.ts'
 import type { ChainId } from '../domain/catalog/networks.ts'
 import { BITCOIN_INPUTS_MAX } from '../domain/payouts/bitcoin_inputs.ts'
 import type { Coin, KeyPath, PayoutId } from '../domain/payouts/intent.ts'
+import { OPERATOR } from './books.ts'
 import type { Sql } from './database.ts'
 import { UNBOOKED } from './outflows.ts'
 
@@ -140,6 +141,54 @@ export async function releaseCoins(tx: Sql, chain: ChainId, coins: readonly Coin
        AND coins.tx_hash = given.tx_hash AND coins.output_index = given.output_index`,
     [chain, from, coins.map(({ txHash }) => txHash), coins.map(({ index }) => index)],
   )
+}
+
+/** A coin that no outflow of ours has. */
+export type FreeCoin = {
+  readonly txHash: string
+  readonly index: number
+  readonly satoshi: bigint
+  /** The entry of the books by which it was spent with another program; null: it may be spent. */
+  readonly spentBy: string | null
+}
+
+/** Coins up to a block that no outflow spends or is to spend, those that left by another program (`markLeft`) among them. */
+export async function findFreeCoins(sql: Sql, chain: ChainId, height: number): Promise<FreeCoin[]> {
+  return sql.query<FreeCoin>(
+    `SELECT tx_hash AS "txHash", output_index AS index, satoshi, spent_by AS "spentBy" FROM coins
+     WHERE chain = $1 AND block_height <= $2 AND (spent_by IS NULL OR starts_with(spent_by, $3))
+     ORDER BY tx_hash, output_index`,
+    [chain, height, OPERATOR],
+  )
+}
+
+/**
+ * Gives these coins to the entry of the books that says that they left by another program, or (`by` is null) back to
+ * whoever spends them next. False, and the transaction must not be committed: one of them is not what it was when it was read.
+ */
+export async function markLeft(
+  tx: Sql,
+  chain: ChainId,
+  coins: readonly FreeCoin[],
+  by: string | null,
+): Promise<boolean> {
+  // Nobody plans with one of them meanwhile, see lockSpendableCoins.
+  await tx.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [`coins:${chain}`])
+  const rows = await tx.query(
+    `UPDATE coins SET spent_by = $2
+     FROM unnest($3::text[], $4::integer[], $5::text[]) AS given (tx_hash, output_index, spent_by)
+     WHERE coins.chain = $1 AND coins.block_height IS NOT NULL AND coins.spent_by IS NOT DISTINCT FROM given.spent_by
+       AND coins.tx_hash = given.tx_hash AND coins.output_index = given.output_index
+     RETURNING coins.tx_hash`,
+    [
+      chain,
+      by,
+      coins.map(({ txHash }) => txHash),
+      coins.map(({ index }) => index),
+      coins.map(({ spentBy }) => spentBy),
+    ],
+  )
+  return rows.length === coins.length
 }
 
 /**

@@ -118,6 +118,11 @@ export async function findDiffering(sql: Sql, chain: ChainId, countLeast: number
   return rows.map(({ asset }) => asset)
 }
 
+/** Whoever reconciles the chain compares it at its next turn, however long the last comparison took. */
+export async function makeComparisonDue(tx: Sql, chain: ChainId): Promise<void> {
+  await tx.query('UPDATE reconciliations SET due_wall_ms = 0 WHERE chain = $1', [chain])
+}
+
 /** Where reading everything anew goes on: at a bucket of the journal, and at the addresses of a key index. */
 type Turn = { readonly nextBucket: number; readonly nextIndex: number }
 

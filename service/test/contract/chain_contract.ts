@@ -368,8 +368,8 @@ function describeExclusion({ assets: [native] }: ChainSubject<ChainWorld>, world
   test('a payout whose coins were undone and spent otherwise is excluded when that is deep; accounts have no coins', async () => {
     const driver = world()
     const { chain } = driver
-    const { areExcluded } = chain
-    if (chain.model === 'account') return expect(areExcluded).toBeUndefined()
+    const { areExcluded, isUnspent } = chain
+    if (chain.model === 'account') return expect([areExcluded, isUnspent]).toEqual([undefined, undefined])
     const { confirmations } = chainFacts[chain.id]
     const { intent } = await drafted(driver, native)
     const tx = await driver.sign(intent)
@@ -381,8 +381,10 @@ function describeExclusion({ assets: [native] }: ChainSubject<ChainWorld>, world
 
     expect(await chain.broadcast(tx)).toBe('accepted')
     expect(await look(), 'it waits').toEqual(possible)
+    expect(await isUnspent?.(coin)).toBe(true)
     await driver.mine(confirmations)
     expect(await look(), 'it has spent its coins itself').toEqual(possible)
+    expect(await isUnspent?.(coin)).toBe(false)
     await driver.reorg(confirmations + 1)
     expect(await look(), 'it waits again, and what it spends does').toEqual(possible)
     await driver.replace(coin.txHash, { to: await driver.outsideAddress() })

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { BitcoinIntent, Coin } from '../../domain/payouts/intent.ts'
-import { areExcluded } from './exclusion.ts'
+import { areExcluded, isUnspent } from './exclusion.ts'
 import { NoAnswer, RpcRefusal } from './rpc.ts'
 import { type Script, scriptedRpc } from './testing/scripted_rpc.ts'
 
@@ -224,4 +224,20 @@ test('a node that is silent, refuses, or never holds still has proven nothing', 
   expect(await areExcluded(restless(2), CONFIRMATIONS, attempts)).toBe(false)
   expect(tips).toBe(10)
   expect(await areExcluded(restless(5), CONFIRMATIONS, attempts), 'asked again').toBe(true)
+})
+
+test('an output is unspent as long as it is in the best chain and nothing there spends it', async () => {
+  const look = (spender: PaperTx['at'], at: PaperTx['at'] = 5) =>
+    isUnspent(
+      nodeOf({ ours: { spends: [], at }, theirs: { spends: ['ours:0'], at: spender } }),
+      coin('ours:0'),
+    )
+  expect(await look('mempool'), 'what waits has spent nothing').toBe(true)
+  expect(await look({ lost: 7 })).toBe(true)
+  expect(await look(10)).toBe(false)
+  expect(await look('mempool', { lost: 5 }), 'it is in no block').toBe(false)
+  const cut = nodeOf({}, () => {
+    throw new NoAnswer('gettxout', 'the line is cut')
+  })
+  await expect(isUnspent(cut, coin('ours:0'))).rejects.toThrow()
 })

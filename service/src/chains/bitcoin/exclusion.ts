@@ -38,6 +38,11 @@ export async function areExcluded(
   }
 }
 
+/** Whether the best chain has it and nothing in that chain spends it. */
+export async function isUnspent(rpc: Rpc, { txHash, index }: Outpoint): Promise<boolean> {
+  return (await rpc.call('gettxout', txHash, index, false)) !== null
+}
+
 async function bestBlock(rpc: Rpc): Promise<string> {
   return textIn(await rpc.call('getbestblockhash'), 'getbestblockhash')
 }
@@ -72,7 +77,7 @@ class BestChain {
   }
 
   async fateOf(outpoint: Outpoint): Promise<Fate> {
-    if ((await this.#rpc.call('gettxout', outpoint.txHash, outpoint.index, false)) !== null) return 'unspent'
+    if (await isUnspent(this.#rpc, outpoint)) return 'unspent'
     const origin = await findKnown(this.#rpc, outpoint.txHash)
     if (origin === null || origin.where === 'mempool') return 'waits'
     if (origin.where === 'block') {

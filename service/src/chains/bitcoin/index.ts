@@ -6,7 +6,7 @@ import { parseAddress } from './addresses.ts'
 import { watchBalance } from './balance.ts'
 import { broadcast } from './broadcast.ts'
 import { draft, raise } from './draft.ts'
-import { areExcluded } from './exclusion.ts'
+import { areExcluded, isUnspent } from './exclusion.ts'
 import { bid, estimatePayout } from './fees.ts'
 import { checkIdentity } from './identity.ts'
 import { lookup } from './lookup.ts'
@@ -50,6 +50,7 @@ export function bitcoin(settings: BitcoinSettings): Chain {
     minedNonce: async () => {
       throw new Error('bitcoin pays with coins and has no nonces')
     },
+    isUnspent: (coin) => isUnspent(rpc, coin),
     areExcluded: (attempts) => areExcluded(rpc, chainFacts[id].confirmations, attempts),
   }
 }

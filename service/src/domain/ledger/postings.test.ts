@@ -30,6 +30,11 @@ const every: Readonly<Record<string, fc.Arbitrary<readonly Posting[]>>> = {
   depositOrphaned: from.map(ledger.depositOrphaned),
   orphanCancelled: from.map(ledger.orphanCancelled),
   reserveFunded: from.map(ledger.reserveFunded),
+  operatorBooked: fc
+    .tuple(from, fc.boolean())
+    .map(([{ asset, units: size }, isMissing]) =>
+      ledger.operatorBooked(amountOf(asset, isMissing ? -size : size)),
+    ),
   exchanged: exchange.map(ledger.exchanged),
   exchangeReturned: exchange.map(ledger.exchangeReturned),
   payoutConfirmed: to.map(ledger.payoutConfirmed),
@@ -101,6 +106,14 @@ test('what the operator puts in is capital', () => {
   expect(balances(ledger.reserveFunded(amountOf('ETH:ETH', 100n)))).toEqual({
     'ETH:ETH wallet': 100n,
     'ETH:ETH capital': -100n,
+  })
+})
+
+test('what the operator took out was capital', () => {
+  const [missing, more] = [-100n, 30n].map((value) => ledger.operatorBooked(amountOf('ETH:ETH', value)))
+  expect(balances([...(missing ?? []), ...(more ?? [])])).toEqual({
+    'ETH:ETH wallet': -70n,
+    'ETH:ETH capital': 70n,
   })
 })
 

@@ -52,6 +52,11 @@ export function reserveFunded(amount: Amount): readonly Posting[] {
   return move('wallet', 'capital', amount)
 }
 
+/** The operator's word for what no book could see: the chain holds so much more than the books say or, negative, so much less. */
+export function operatorBooked({ asset, units }: Amount): readonly Posting[] {
+  return units < 0n ? reversed(reserveFunded({ asset, units: -units })) : reserveFunded({ asset, units })
+}
+
 export type ExchangeAmounts = {
   readonly received: Amount
   readonly paid: Amount

@@ -184,20 +184,32 @@ const FAILURES_MAX = 3
 
 /** The books against one chain, over every address of ours. */
 export async function auditChain(db: Database, chain: Chain, clock: Clock): Promise<ChainAudit> {
+  const compared = await untilConclusive(clock, () => compareChain(db, chain, { kind: 'all' }))
+  if (compared.kind === 'compared') return describeChain(chain, compared)
+  const problems = [problem(chain.id, 'chain', `could not be compared: ${compared.why}`)]
+  return { chain: chain.id, comparisons: [], problems }
+}
+
+type Inconclusive = { readonly kind: 'inconclusive'; readonly why: string }
+
+/** Looks again and again for a while, as long as nothing can be said. */
+export async function untilConclusive<Look extends { readonly kind: 'compared' }>(
+  clock: Clock,
+  look: () => Promise<Look | Inconclusive>,
+): Promise<Look | Inconclusive> {
   let why = ''
   for (let tries = 0, failures = 0; tries < TRIES && failures < FAILURES_MAX; tries += 1) {
     if (tries > 0) await clock.sleep(BETWEEN_TRIES_MS)
     try {
-      const compared = await compareChain(db, chain, { kind: 'all' })
-      if (compared.kind === 'compared') return describeChain(chain, compared)
-      why = compared.why
+      const seen = await look()
+      if (seen.kind === 'compared') return seen
+      why = seen.why
     } catch (error) {
       failures += 1
       why = String(error)
     }
   }
-  const problems = [problem(chain.id, 'chain', `could not be compared: ${why}`)]
-  return { chain: chain.id, comparisons: [], problems }
+  return { kind: 'inconclusive', why }
 }
 
 function describeChain(

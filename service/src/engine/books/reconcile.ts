@@ -68,7 +68,7 @@ export type Reconciler = {
 const RESTS_PER_WORK = 9
 /** Where a clock was set meanwhile, or a machine stood still, the comparison did not take what it seems to have taken. */
 const REST_MS_MAX = 2 * HOUR_MS
-const DIFFERENCES_TO_STOP = 3
+export const DIFFERENCES_TO_STOP = 3
 
 /** How many buckets of the journal one comparison adds up. */
 export type Pace = { buckets: number }
