@@ -118,6 +118,7 @@ test('a complete environment becomes a frozen object with amounts in ledger unit
       largeDeposits: { BTC: '1' },
       stallMs: 1_800_000,
       chainTroubleMs: 60_000,
+      paused: [],
     },
     prices: { quorum: 3, ageMsMax: 45_000, jumpPercentMax: 10 },
     chains: {
@@ -352,6 +353,19 @@ test('venues that could never give USDT a price are refused, and those that can 
     expect.stringMatching('^CAMBIST_PRICE_VENUES: names 1, fewer'),
   ])
   expect(of('kraken,okx', '3')).toEqual([expect.stringMatching('^CAMBIST_PRICE_VENUES: names 2, fewer')])
+})
+
+test('what is paused is named by coin, by token, or on one network, and anything else is refused', () => {
+  const of = (words: string) => readServeConfig({ ...good, CAMBIST_PAUSED: words }).trading.paused
+  expect(of('')).toEqual([])
+  expect(of('BTC, USDT:TRC20')).toEqual(['BTC:BTC', 'USDT:TRC20'])
+  expect(of('ETH'), 'all that its chain carries').toEqual(['ETH:ETH', 'USDT:ERC20', 'USDC:ERC20'])
+  expect(of('ETH:ETH')).toEqual(['ETH:ETH'])
+  expect(of('USDT')).toEqual(['USDT:ERC20', 'USDT:BEP20', 'USDT:TRC20'])
+  const refused = problemsOf(() => of('BTC,TRC20,eth'))
+  const choices =
+    'name BTC, ETH, USDT, USDC, BNB, XRP, XLM, TRX, EOS, SOL, or one on one network as USDT:TRC20'
+  expect(refused).toEqual(['TRC20', 'eth'].map((word) => `CAMBIST_PAUSED: names ${word}; ${choices}`))
 })
 
 test('prices live long enough to be renewed before they are too old', () => {

@@ -1,4 +1,4 @@
-import { assetOf } from '../domain/catalog/assets.ts'
+import { type Asset, type AssetId, assetOf, assets } from '../domain/catalog/assets.ts'
 import type { CurrencyCode } from '../domain/catalog/currencies.ts'
 import { parseAmount } from '../domain/money/amount.ts'
 import { MINUTE_MS, SECOND_MS } from '../domain/time.ts'
@@ -16,6 +16,8 @@ export type TradingSettings = {
   readonly stallMs: number
   /** A chain in trouble for so long takes its currencies off the list. */
   readonly chainTroubleMs: number
+  /** No new orders into or out of these. */
+  readonly paused: readonly AssetId[]
   readonly poolSize: number
   /** A deposit is moved to the reserve when it is worth so many times what that costs; 0: never. */
   readonly sweepCostMultiple: bigint
@@ -41,9 +43,22 @@ export function readTrading(from: Environment): TradingSettings {
     largeDeposits: { BTC: large },
     stallMs: from.integer('CAMBIST_EMERGENCY_AFTER_MINUTES', 1, 10_080) * MINUTE_MS,
     chainTroubleMs: from.integer('CAMBIST_CHAIN_TROUBLE_SECONDS', 5, 3_600) * SECOND_MS,
+    paused: readPaused(from),
     poolSize: from.integer('CAMBIST_ADDRESS_POOL_SIZE', 1, 100_000),
     sweepCostMultiple: BigInt(from.integer('CAMBIST_SWEEP_COST_MULTIPLE', 0, 100_000)),
   }
+}
+
+/** A coin's word is that of its chain, and means all that the chain carries; a token's means it on all of its networks. */
+function readPaused(from: Environment): readonly AssetId[] {
+  const words = from.list('CAMBIST_PAUSED')
+  const isMeant = (word: string) => (asset: Asset) =>
+    [asset.chain, asset.currency, asset.id].some((name) => name === word)
+  for (const word of words.filter((each) => !assets.some(isMeant(each)))) {
+    const choices = [...new Set(assets.map(({ currency }) => currency))].join(', ')
+    from.report('CAMBIST_PAUSED', `names ${word}; name ${choices}, or one on one network as USDT:TRC20`)
+  }
+  return assets.filter((asset) => words.some((word) => isMeant(word)(asset))).map(({ id }) => id)
 }
 
 /** Three is the least of which a median cannot be moved by a single liar; below it nothing is quoted anyway. */

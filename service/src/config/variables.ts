@@ -513,6 +513,14 @@ const trading = {
     default: '60',
     meaning: 'A network that could not be looked at for so long is off the list, until it can be again.',
   },
+  CAMBIST_PAUSED: {
+    section: 'Trading and prices',
+    shapes: serve,
+    default: '',
+    example: 'ETH, USDT:TRC20',
+    meaning:
+      'What no new orders are taken into or out of (MAINTENANCE), for the role api; orders that exist go on. A coin (`ETH`) names its chain, with all tokens there; a token (`USDT`) is meant on all its networks, `USDT:TRC20` on one, and `ETH:ETH` is the coin alone.',
+  },
   CAMBIST_ADDRESS_POOL_SIZE: {
     section: 'Trading and prices',
     shapes: serve,

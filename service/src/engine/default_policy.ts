@@ -23,6 +23,7 @@ export const defaultPolicy: Policy = {
     SOL: MINUTE_MS,
   },
   chainTroubleMs: MINUTE_MS,
+  paused: [],
   // Blocks of Bitcoin come by chance: one in a hundred years takes three hours. The others keep time.
   standstillMs: {
     BTC: 3 * HOUR_MS,

@@ -75,6 +75,7 @@ function board(lockOffered: boolean, knowsEther = true, reserve = usdt(1_000_000
     refresh: async () => {},
     isChainUp: () => true,
     isOffered: () => true,
+    isUsable: () => true,
     headHeight: () => 9,
     reserve: () => reserve,
     setAside: (_settlement, _amount, work) => work(),

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Chain } from '../chains/chain.ts'
 import type { Database } from '../db/database.ts'
 import { findOrder } from '../db/orders.ts'
+import { saveComparison } from '../db/reconciliations.ts'
 import { writeReserves } from '../db/reserves.ts'
 import { assert } from '../domain/assert.ts'
 import { assetOf } from '../domain/catalog/assets.ts'
@@ -10,6 +11,7 @@ import type { Order } from '../domain/orders/order.ts'
 import type { RateType } from '../domain/quotes/quote.ts'
 import { HOUR_MS } from '../domain/time.ts'
 import type { Prices } from '../prices/price_source.ts'
+import { isOutflowStopped } from './books/stopped_outflows.ts'
 import { exchangeOrders } from './exchange.ts'
 import { marketBoard } from './market.ts'
 import { saveReserves } from './reserves.ts'
@@ -169,6 +171,22 @@ test('nor is it forgotten when figures from before are read once more in between
 })
 
 const noPrices: Prices = { usd: () => null }
+
+test.each(['fixed', 'float'] as const)(
+  'a %s order that was taken is settled while outflows of its chain are stopped',
+  async (rateType) => {
+    const { exchange, look, refresh } = openMarket({ usd: (currency) => (currency === 'BTC' ? 100n : 1n) })
+    await look()
+    const order = await paidOrder((990_099n * USDT) / 10_000n, rateType)
+    const units = { ledgerUnits: 0n, inFlight: 0n, chainUnits: 1n, difference: 1n }
+    const comparison = { asset: 'USDT:ERC20', height: 100, ...units } as const
+    for (const nowMs of [1, 2, 3]) await saveComparison(stage.db, 'ETH', comparison, { nowMs, dueWallMs: 0 })
+    await refresh()
+    expect(await isOutflowStopped(stage.db, 'ETH')).toBe(true)
+    await exchange()
+    expect(await areSettled([order])).toEqual([true])
+  },
+)
 
 test('a fixed order needs no price: what it pays was agreed', async () => {
   const { exchange, look } = openMarket(noPrices)

@@ -7,7 +7,7 @@ import { accept, type Outcome, refuse } from '../domain/outcome.ts'
 import { type Quote, quoteReceived } from '../domain/quotes/quote.ts'
 import { apply } from './apply.ts'
 import { atOnce } from './at_once.ts'
-import { type MarketBoard, type MarketRejection, whyNotOffered } from './market.ts'
+import { type MarketBoard, type MarketRejection, whyUnavailable } from './market.ts'
 import type { World } from './world.ts'
 
 const ORDERS_A_STEP = 50
@@ -61,7 +61,7 @@ async function exchangeOrder(world: World, due: DueExchange): Promise<void> {
 function priceOrder(order: Order, board: MarketBoard): Outcome<Quote | null, MarketRejection> {
   const { from, to, rateType, feeShare } = order.terms
   if (rateType === 'fixed') {
-    const rejection = whyNotOffered(board, assetOf(from), assetOf(to))
+    const rejection = whyUnavailable(board.isUsable, assetOf(from), assetOf(to))
     return rejection === null ? accept(promised(order)) : refuse(rejection)
   }
   const market = board.read(assetOf(from), assetOf(to), rateType)

@@ -6,7 +6,7 @@ import type { CurrencyCode } from '../domain/catalog/currencies.ts'
 import { currencyCodes } from '../domain/catalog/currencies.ts'
 import { finishedStatuses, orderStatuses } from '../domain/orders/order.ts'
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../domain/time.ts'
-import { isStopping } from './books/reconcile.ts'
+import { isStopping } from './books/stopped_outflows.ts'
 import { keptFor } from './kept.ts'
 import type { World } from './world.ts'
 

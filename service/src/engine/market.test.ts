@@ -7,6 +7,7 @@ import { convert } from '../domain/money/rate.ts'
 import { quote, quoteReceived } from '../domain/quotes/quote.ts'
 import type { UsdPrice } from '../prices/price_source.ts'
 import { defaultPolicy } from './default_policy.ts'
+import { readMarket } from './desks/quoting.ts'
 import { marketBoard } from './market.ts'
 import { databaseTelling } from './testing/told_tables.ts'
 
@@ -123,6 +124,65 @@ test('an asset of which no look has told is not offered, though its chain is loo
   await market.refresh()
   expect(market.isOffered(assetOf('ETH:ETH'))).toBe(true)
   expect(market.isOffered(assetOf('USDC:ERC20'))).toBe(false)
+})
+
+test('nothing new is taken into or out of a chain while its outflows are stopped, and what was taken goes on', async () => {
+  const head = { height: 1, hash: 'h', node_height: 1, looked_at_ms: 0, looked_wall_ms: 1 }
+  const row = { spendable: 10n ** 24n, payout_cost: 1n, at_ms: 0, figure: 1 }
+  const reserves = (['BTC:BTC', 'ETH:ETH', 'USDC:ERC20'] as const).map((asset) => ({ ...row, asset }))
+  const differing = { chain: 'ETH', asset: 'USDC:ERC20', differing_count: 2 }
+  const market = marketBoard({
+    db: databaseTelling({
+      chain_heads: ['BTC', 'ETH'].map((chain) => ({ ...head, chain })),
+      reserves,
+      reconciliations: [{ chain: 'BTC', asset: 'BTC:BTC', differing_count: 0 }, differing],
+    }),
+    clock: { nowMs: () => 0, wallMs: () => 1 } as Clock,
+    prices: { usd: () => (10n ** 18n) as UsdPrice },
+    policy: defaultPolicy,
+    assets: new Set(assets.map(({ id }) => id)),
+  })
+  const [bitcoin, ether] = [assetOf('BTC:BTC'), assetOf('ETH:ETH')]
+  const told = async () => {
+    await market.refresh()
+    const pairs = [readMarket(market, { from: bitcoin, to: ether }, 'float')]
+    pairs.push(readMarket(market, { from: ether, to: bitcoin }, 'fixed'))
+    return {
+      offered: [market.isOffered(bitcoin), market.isOffered(ether)],
+      asked: pairs.map((outcome) => (outcome.ok ? 'quoted' : outcome.rejection.code)),
+      goesOn: [market.isUsable(ether), market.read(bitcoin, ether, 'float').ok],
+    }
+  }
+  const open = { offered: [true, true], asked: ['quoted', 'quoted'], goesOn: [true, true] }
+  expect(await told(), 'a node may lie for a moment').toEqual(open)
+  differing.differing_count = 3
+  expect(await told()).toEqual({ ...open, offered: [true, false], asked: ['MAINTENANCE', 'MAINTENANCE'] })
+  differing.differing_count = 0
+  expect(await told()).toEqual(open)
+})
+
+test('what the operator has paused is not offered, and what was taken goes on', async () => {
+  const head = { chain: 'ETH', height: 1, hash: 'h', node_height: 1, looked_at_ms: 0, looked_wall_ms: 1 }
+  const row = { spendable: 10n ** 24n, payout_cost: 1n, at_ms: 0, figure: 1 }
+  const reserves = (['ETH:ETH', 'USDC:ERC20'] as const).map((asset) => ({ ...row, asset }))
+  const market = marketBoard({
+    db: databaseTelling({ chain_heads: [head], reserves }),
+    clock: { nowMs: () => 0, wallMs: () => 1 } as Clock,
+    prices: { usd: () => (10n ** 18n) as UsdPrice },
+    policy: { ...defaultPolicy, paused: ['USDC:ERC20'] },
+    assets: new Set(assets.map(({ id }) => id)),
+  })
+  await market.refresh()
+  const [ether, dollar] = [assetOf('ETH:ETH'), assetOf('USDC:ERC20')]
+  expect([market.isOffered(ether), market.isOffered(dollar), market.isUsable(dollar)]).toEqual([
+    true,
+    false,
+    true,
+  ])
+  expect(readMarket(market, { from: ether, to: dollar }, 'fixed')).toMatchObject({
+    rejection: { code: 'MAINTENANCE', message: expect.stringContaining('USDC on ERC20') },
+  })
+  expect(market.read(ether, dollar, 'fixed').ok).toBe(true)
 })
 
 test('a market has the prices of both, the fee of its kind, and of what it pays out the cost and what may be quoted', async () => {

@@ -12,6 +12,7 @@ import type { RateType } from '../domain/quotes/quote.ts'
 import { costIn, type Market, midRate } from '../domain/quotes/quote.ts'
 import type { InstantMs } from '../domain/time.ts'
 import type { Prices, UsdPrice } from '../prices/price_source.ts'
+import { readStoppedChains } from './books/stopped_outflows.ts'
 import { type FreeReserve, openFreeReserves, type ReserveFigures } from './free_reserves.ts'
 import type { Policy } from './policy.ts'
 
@@ -30,10 +31,12 @@ export type MarketBoard = {
   refresh(): Promise<void>
   /** Whether the chain is being looked at. */
   isChainUp(chain: ChainId): boolean
-  /** Whether orders into or out of this asset can be taken now. */
+  /** Whether new orders into or out of this asset are taken now. */
   isOffered(asset: Asset): boolean
+  /** Whether orders that were taken can go on: also while the chain's outflows are stopped or the operator paused it. */
+  isUsable(asset: Asset): boolean
   headHeight(chain: ChainId): number | null
-  /** Everything a quote depends on, or why there can be none now. */
+  /** Everything a quote depends on, or why there can be none now; for what is new, `isOffered` comes before. */
   read(from: Asset, to: Asset, rateType: RateType): Outcome<Market, MarketRejection>
   /** Whether an order may still go on at its locked rate that is held since then (`lockHeldSinceMs`). */
   isLockOffered(heldSinceMs: InstantMs): boolean
@@ -65,17 +68,17 @@ export function marketBoard(parts: {
   readonly assets: ReadonlySet<AssetId>
 }): MarketBoard {
   const { db, clock, prices, policy, assets } = parts
-  let heads = new Map<ChainId, ChainHead>()
+  const chains = followChains(parts)
+  const paused = new Set(policy.paused)
   const reserves = openFreeReserves()
 
-  const isChainUp = (chain: ChainId): boolean => {
-    const head = heads.get(chain)
-    return head !== undefined && silenceMs(head, clock.wallMs()) < policy.chainTroubleMs
-  }
-
   // A chain that is up may be so by looks that did not know an asset yet: there are no figures of it then.
-  const isOffered = ({ id, chain }: Asset) =>
-    assets.has(id) && isChainUp(chain) && reserves.get(id) !== undefined
+  const isUsable = ({ id, chain }: Asset) =>
+    assets.has(id) && chains.isUp(chain) && reserves.get(id) !== undefined
+
+  // Where outflows are stopped neither a payout nor a refund would leave, for as long as nobody knows.
+  const isOffered = (asset: Asset) =>
+    isUsable(asset) && !chains.isStopped(asset.chain) && !paused.has(asset.id)
 
   const payoutCost = (asset: Asset): Amount | null => {
     const known = reserves.get(asset.id)
@@ -102,23 +105,42 @@ export function marketBoard(parts: {
   return {
     assets,
     refresh: async () => {
-      const [newHeads] = await Promise.all([readHeads(db), reserves.refresh(() => readFigures(db))])
-      heads = new Map(newHeads.map((head) => [head.chain, head]))
+      await Promise.all([chains.refresh(), reserves.refresh(() => readFigures(db))])
     },
-    isChainUp,
+    isChainUp: chains.isUp,
     isOffered,
-    headHeight: (chain) => heads.get(chain)?.block.height ?? null,
+    isUsable,
+    headHeight: chains.headHeight,
     reserve: ({ id }, orderId) => amountOf(id, reserves.spendableBy(orderId, id)),
     setAside: reserves.setAside,
     payoutCost,
     costOf: (asset, cost) => costOf(prices, asset, cost),
     isLockOffered: (heldSinceMs) => isLockOffered(heldSinceMs, clock.nowMs()),
     read: (from, to, rateType) => {
-      const rejection = whyNotOffered({ isOffered }, from, to)
+      const rejection = whyUnavailable(isUsable, from, to)
       if (rejection !== null) return refuse(rejection)
       const market = markets.read(from, to, rateType)
       return market === null ? refuse(noPrice) : accept(market)
     },
+  }
+}
+
+/** How the chains are, as the database said a moment ago. */
+function followChains({ db, clock, policy }: { db: Sql; clock: Clock; policy: Policy }) {
+  let heads = new Map<ChainId, ChainHead>()
+  let stopped: ReadonlySet<ChainId> = new Set()
+  return {
+    refresh: async () => {
+      const [newHeads, newStopped] = await Promise.all([readHeads(db), readStoppedChains(db)])
+      heads = new Map(newHeads.map((head) => [head.chain, head]))
+      stopped = newStopped
+    },
+    isUp: (chain: ChainId): boolean => {
+      const head = heads.get(chain)
+      return head !== undefined && silenceMs(head, clock.wallMs()) < policy.chainTroubleMs
+    },
+    isStopped: (chain: ChainId): boolean => stopped.has(chain),
+    headHeight: (chain: ChainId): number | null => heads.get(chain)?.block.height ?? null,
   }
 }
 
@@ -136,14 +158,17 @@ function costOf(prices: Prices, asset: Asset, cost: Amount): Amount | null {
   return nativePrice === null || price === null ? null : costIn(asset, cost, nativePrice, price)
 }
 
-/** Why nothing can be exchanged between them now, at whatever rate; null where it can. */
-export function whyNotOffered(
-  { isOffered }: Pick<MarketBoard, 'isOffered'>,
+/**
+ * Why nothing can be exchanged between them now, at whatever rate; null where it can. `isAvailable`: what the board says of new orders, or
+ * of those that were taken.
+ */
+export function whyUnavailable(
+  isAvailable: MarketBoard['isOffered'],
   from: Asset,
   to: Asset,
 ): MarketRejection | null {
-  if (!isOffered(from)) return notAvailable(from)
-  return isOffered(to) ? null : notAvailable(to)
+  if (!isAvailable(from)) return notAvailable(from)
+  return isAvailable(to) ? null : notAvailable(to)
 }
 
 function notAvailable({ currency, network }: Asset): MarketRejection {

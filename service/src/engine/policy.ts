@@ -1,3 +1,4 @@
+import type { AssetId } from '../domain/catalog/assets.ts'
 import type { CurrencyCode } from '../domain/catalog/currencies.ts'
 import type { ChainId } from '../domain/catalog/networks.ts'
 import type { BasisPoints } from '../domain/quotes/quote.ts'
@@ -24,6 +25,8 @@ export type Policy = {
   readonly bumpAfterMs: Readonly<Record<ChainId, number>>
   /** A chain in trouble for so long takes its currencies off the list. */
   readonly chainTroubleMs: number
+  /** No new orders into or out of these; those that were taken go on. */
+  readonly paused: readonly AssetId[]
   /** A chain whose node has had no new block for so long is in trouble; where it is left out, it may stand still. */
   readonly standstillMs: Partial<Record<ChainId, number>>
   /** Addresses kept ready for orders to come. */

@@ -2,7 +2,8 @@ import { execFile } from 'node:child_process'
 import { expect } from 'vitest'
 import type { ChainId } from '../../src/domain/catalog/networks.ts'
 import type { ComparedChain } from '../../src/engine/books/compare.ts'
-import { isOutflowStopped, reconcileChain } from '../../src/engine/books/reconcile.ts'
+import { reconcileChain } from '../../src/engine/books/reconcile.ts'
+import { isOutflowStopped } from '../../src/engine/books/stopped_outflows.ts'
 import { nobodyElse } from '../../src/engine/testing/nobody_else.ts'
 import { type Chance, chanceFrom } from '../harness/chance.ts'
 import {
@@ -215,13 +216,18 @@ function tell(found: readonly Found[], figure: (what: string, value: number | st
   expect(missed.map(({ difference: { what } }) => what)).toEqual([])
 }
 
-/** While they are stopped nothing leaves; when books and chain agree again it does. */
+/** While they are stopped nothing leaves and nothing new is taken; when books and chain agree again it is. */
 async function expectOutflowsToWait(sandbox: TestSandbox, superuser: Superuser): Promise<void> {
   const [forged] = (await findDifferences(sandbox, superuser)).filter(({ seen }) => seen?.asset === 'BNB:BNB')
   if (forged === undefined) throw new Error('there is always something to bend')
+  const quote = () => sandbox.client.getRate({ ...quickPair, amount: 100 })
+  await sandbox.eventually('what was stopped before is offered again', quote)
+  const order = await createOrder(sandbox, quickPair)
   await forged.inject()
   await reconcile(sandbox, [forged])
-  const order = await createOrder(sandbox, quickPair)
+  await sandbox.eventually('nothing new is taken', async () => {
+    await expect(quote()).rejects.toMatchObject({ code: 'MAINTENANCE' })
+  })
   await payAndBury(sandbox, order)
   await sandbox.eventually('its payout waits', async () => {
     const outflows = await sandbox.rows('SELECT state, trouble FROM outflows WHERE order_id = $1', [
@@ -233,5 +239,6 @@ async function expectOutflowsToWait(sandbox: TestSandbox, superuser: Superuser):
   })
   await forged.undo()
   await agree(sandbox)
+  await sandbox.eventually('it is taken again', quote)
   await sandbox.waitForStatus(order.order_id, 'WITHDRAW')
 }

@@ -15,7 +15,7 @@ import { MovedOn, unlessMovedOn } from '../payouts/moved_on.ts'
 import { show } from './audit_order.ts'
 import { compareChain } from './compare.ts'
 import { untilConclusive } from './ledger_audit.ts'
-import { DIFFERENCES_TO_STOP } from './reconcile.ts'
+import { DIFFERENCES_TO_STOP } from './stopped_outflows.ts'
 
 export type BooksPlace = {
   readonly db: Database

@@ -38,7 +38,8 @@ import {
 import { nobodyElse } from '../testing/nobody_else.ts'
 import { compareChain } from './compare.ts'
 import { bookHouseDeposits, unmineHouseDeposits } from './house.ts'
-import { isOutflowStopped, reconcileChain } from './reconcile.ts'
+import { reconcileChain } from './reconcile.ts'
+import { isOutflowStopped } from './stopped_outflows.ts'
 
 /**
  * What: ledger and chain are compared to the unit, money in flight is no difference, and a real difference of one unit

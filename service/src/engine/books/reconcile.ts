@@ -2,7 +2,6 @@ import type { Chain } from '../../chains/chain.ts'
 import type { Sql } from '../../db/database.ts'
 import {
   type Comparison,
-  findDiffering,
   isComparisonDue,
   readTurn,
   saveComparison,
@@ -19,6 +18,7 @@ import { BUCKETS } from '../../domain/orders/identifiers.ts'
 import { HOUR_MS } from '../../domain/time.ts'
 import type { World } from '../world.ts'
 import { type ComparedChain, compareChain } from './compare.ts'
+import { DIFFERENCES_TO_STOP, isStopping } from './stopped_outflows.ts'
 
 /**
  * Ledger against chain, to the unit. A ledger that balances proves nothing by itself (every double payout balances
@@ -68,7 +68,6 @@ export type Reconciler = {
 const RESTS_PER_WORK = 9
 /** Where a clock was set meanwhile, or a machine stood still, the comparison did not take what it seems to have taken. */
 const REST_MS_MAX = 2 * HOUR_MS
-export const DIFFERENCES_TO_STOP = 3
 
 /** How many buckets of the journal one comparison adds up. */
 export type Pace = { buckets: number }
@@ -101,16 +100,6 @@ async function addUpBuckets(world: World, chain: ChainId, pace: Pace): Promise<v
   const fitting = Math.floor((buckets * ADDING_UP_MS) / Math.max(1, tookMs))
   pace.buckets = Math.max(1, Math.min(BUCKETS, 2 * buckets, fitting))
   await saveNextBucket(world.db, chain, (last + 1) % BUCKETS)
-}
-
-/** Whether so many differing comparisons in a row stop outflows. */
-export function isStopping(differingCount: number): boolean {
-  return differingCount >= DIFFERENCES_TO_STOP
-}
-
-/** Whether nothing new may be signed or sent on this chain, because it and the ledger disagree. */
-export async function isOutflowStopped(sql: Sql, chain: ChainId): Promise<boolean> {
-  return (await findDiffering(sql, chain, DIFFERENCES_TO_STOP)).length > 0
 }
 
 async function saveComparisons(

@@ -4,6 +4,7 @@ import { insertAddresses } from '../../db/addresses.ts'
 import type { Database } from '../../db/database.ts'
 import { findOrder } from '../../db/orders.ts'
 import { insertRateLocks } from '../../db/rate_locks.ts'
+import { saveComparison } from '../../db/reconciliations.ts'
 
 import { type AssetId, assetOf, assets } from '../../domain/catalog/assets.ts'
 
@@ -303,6 +304,33 @@ test('addresses are given in the order of their keys, and those left behind when
     `UPDATE addresses SET assigned_at_ms = NULL WHERE family = 'bitcoin' AND key_index = 0`,
   )
   expect([await addressOf('c'), await addressOf('d')]).toEqual(['bitcoin-0', 'MAINTENANCE'])
+})
+
+test('into a chain whose outflows are stopped no order is made, by a rate that was locked before neither', async () => {
+  const { desk, world } = await openStageDesk()
+  const lock = async () => desk.rate({ ...btcToEth, direction: 'from', rateType: 'fixed' })
+  const locked = await lock()
+  const first = await create(desk, 'first')
+  const compared = async (difference: bigint) => {
+    const comparison = { asset: 'USDC:ERC20', height: 100, ledgerUnits: 0n, inFlight: 0n } as const
+    const time = { nowMs: world.clock.nowMs(), dueWallMs: 0 }
+    await saveComparison(stage.db, 'ETH', { ...comparison, chainUnits: difference, difference }, time)
+    await world.market.refresh()
+  }
+  for (const _ of [1, 2]) await compared(-1n)
+  expect(toldBy(await create(desk, 'second')), 'a node may lie for a moment').toBe('new')
+  await compared(-1n)
+  const rateId = (locked.ok ? locked.value.rate_id : null) ?? null
+  const fixed = { rateType: 'fixed', rateId } as const
+  expect(toldBy(await create(desk, 'locked', fixed))).toBe('MAINTENANCE')
+  const fromEth = { from: 'ETH', fromNetwork: 'ETH', to: 'BTC', toNetwork: 'BTC' }
+  expect(toldBy(await create(desk, 'out of it', fromEth)), 'its refund would not leave').toBe('MAINTENANCE')
+  expect(await lock()).toMatchObject({ ok: false, rejection: { code: 'MAINTENANCE' } })
+  expect((await desk.currencies()).USDC).toMatchObject({ enabled: true, networks: ['ERC20', 'BEP20', 'SOL'] })
+  expect((await desk.currencies()).ETH).toMatchObject({ enabled: false })
+  expect([toldBy(first), toldBy(await create(desk, 'first'))]).toEqual(['new', 'replay'])
+  await compared(0n)
+  expect(toldBy(await create(desk, 'locked', fixed))).toBe('new')
 })
 
 test('a fixed order keeps to its lock, by its id or by pair and amount', async () => {

@@ -3,7 +3,7 @@ import type { CurrencyCode } from '../../domain/catalog/currencies.ts'
 import { type Amount, parseAmount, showAmount } from '../../domain/money/amount.ts'
 import { accept, refuse } from '../../domain/outcome.ts'
 import { type Market, type Quote, quote, type RateType } from '../../domain/quotes/quote.ts'
-import type { MarketBoard } from '../market.ts'
+import { type MarketBoard, whyUnavailable } from '../market.ts'
 import { aboutField } from './about_field.ts'
 import type { DeskOutcome, DeskRejection } from './desk.ts'
 
@@ -95,9 +95,10 @@ function notOnNetwork(
   return { code: 'NETWORK_MISMATCH', message }
 }
 
-/** The market of a pair, if both its chains can be used and both its prices are believed. */
+/** The market of a pair for what is new, if both of it are offered and both its prices are believed. */
 export function readMarket(board: MarketBoard, pair: Pair, rateType: RateType): DeskOutcome<Market> {
-  return board.read(pair.from, pair.to, rateType)
+  const rejection = whyUnavailable(board.isOffered, pair.from, pair.to)
+  return rejection === null ? board.read(pair.from, pair.to, rateType) : refuse(rejection)
 }
 
 /** The amount in the asset that the direction says, with a rejection that names the field. */

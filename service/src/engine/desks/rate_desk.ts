@@ -37,7 +37,7 @@ export function rateDesk(world: DeskWorld): Pick<Desk, 'rate' | 'isCurrent' | 'c
     isCurrent: (view) => {
       const market = viewedMarkets.get(view)
       if (market === undefined) return false
-      const now = world.market.read(market.from, market.to, view.rate_type)
+      const now = readMarket(world.market, market, view.rate_type)
       return now.ok && now.value === market
     },
     currencies: async () =>

@@ -9,7 +9,7 @@ import {
   renewClaim,
 } from '../../db/outflows.ts'
 import { atOnce } from '../at_once.ts'
-import { isOutflowStopped } from '../books/reconcile.ts'
+import { isOutflowStopped } from '../books/stopped_outflows.ts'
 import type { SigningWorld } from '../world.ts'
 import { CLAIM_MS } from './claim.ts'
 import { draftOutflow } from './draft.ts'

@@ -171,6 +171,7 @@ function openWorld(
       refresh: async () => {},
       isChainUp: () => true,
       isOffered: () => true,
+      isUsable: () => true,
       isLockOffered: () => true,
       headHeight: () => null,
       read: () => ({ ok: false, rejection: { code: 'MAINTENANCE', message: 'no market on the stage' } }),

@@ -1,7 +1,7 @@
 import type { Devnet } from '@cambist/devnet'
 import { assetOf } from '../../../src/domain/catalog/assets.ts'
 import { amountOf, toChainUnits } from '../../../src/domain/money/amount.ts'
-import { isStopping } from '../../../src/engine/books/reconcile.ts'
+import { isStopping } from '../../../src/engine/books/stopped_outflows.ts'
 import { eventually, Hopeless } from '../../harness/eventually.ts'
 import type { Inspected } from '../../harness/invariants.ts'
 import { readTags, sharingChains, type ToldTags, toldAs } from '../../harness/told_tags.ts'
