@@ -62,8 +62,13 @@ test('where money is real no process works on the database of a sandbox', async 
   const client = new pg.Client({ connectionString: server.url })
   await client.connect()
   await client.query(`INSERT INTO sandbox_settings (name, value) VALUES ('marker', '"one"')`)
-  await client.end()
   await expect(startNotifier({})).rejects.toThrow('DATABASE_URL names the database of a sandbox')
+  // What a migration of another process holds for as long as it takes.
+  await client.query('BEGIN')
+  await client.query('LOCK TABLE addresses, accounts, chain_heads IN ACCESS EXCLUSIVE MODE')
+  await expect(startNotifier({})).rejects.toThrow('DATABASE_URL names the database of a sandbox')
+  await client.query('ROLLBACK')
+  await client.end()
   await startNotifier(regtest)
 })
 

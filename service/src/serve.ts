@@ -4,7 +4,7 @@ import { systemClock } from './clock.ts'
 import { CommandRefused } from './command_refused.ts'
 import type { Role, ServeConfig } from './config/serve_config.ts'
 import type { AssetLimits, KeystoreSettings } from './config/signer_settings.ts'
-import { readUse } from './db/database_use.ts'
+import { readMarker } from './db/database_use.ts'
 import { assert } from './domain/assert.ts'
 import { assets } from './domain/catalog/assets.ts'
 import { currencyCodes } from './domain/catalog/currencies.ts'
@@ -72,7 +72,7 @@ async function refuseSandboxDatabases({ isMainnet, databaseUrl, signer }: ServeC
   if (signer !== null && signer.databaseUrl !== databaseUrl)
     named.push({ variable: 'SIGNER_DATABASE_URL', url: signer.databaseUrl })
   for (const { variable, url } of named) {
-    if ((await readUse(url)).marker === null) continue
+    if ((await readMarker(url)) === null) continue
     throw new CommandRefused(`${variable} names the database of a sandbox. On a main network use another.`)
   }
 }

@@ -148,6 +148,11 @@ export type DraftRejection = {
   readonly wouldArrive?: true
 }
 
+/** The node does one such thing at a time, and is doing it for somebody else. It says nothing about the chain, and may take minutes. */
+export class NodeBusy extends Error {
+  override readonly name = 'NodeBusy'
+}
+
 export type Chain = {
   readonly id: ChainId
   readonly family: AddressFamily
@@ -223,7 +228,7 @@ export type Chain = {
    */
   broadcast(tx: SignedTx): Promise<'accepted' | 'refused' | 'unknown'>
 
-  /** What the chain says these addresses hold of an asset at `height` (for accounts) or now (for coins). Ledger units. */
+  /** What the chain says these addresses hold of an asset at `height` (for accounts) or now (for coins). Ledger units. May reject as NodeBusy. */
   balance(asset: AssetId, addresses: readonly string[], height?: number): Promise<bigint>
   /** Of what an address of ours holds of the native coin, what the chain never lets go, in ledger units; 0 if left out. */
   lockedUnits?(): Promise<bigint>

@@ -1,6 +1,6 @@
 import { Command } from 'commander'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import type { Chain } from '../../chains/chain.ts'
+import { type Chain, NodeBusy } from '../../chains/chain.ts'
 import { CommandRefused } from '../../command_refused.ts'
 import { registerLedgerCommands } from '../../commands/ledger.ts'
 import { registerOrderCommands } from '../../commands/order.ts'
@@ -463,6 +463,30 @@ test.each([
   }
   const { problems: told } = await auditChain(stage.db, eth, stage.world.clock)
   expect(told.map(({ message }) => message)).toEqual(found)
+})
+
+test('a node that scans its coins for somebody else is waited for, and not for ever', async () => {
+  const btc = stage.chain('BTC')
+  const slept: number[] = []
+  const clock = { ...stage.world.clock, sleep: async (ms: number) => void slept.push(ms) }
+  const audit = async (busyTimes: number) => {
+    slept.splice(0)
+    let asked = 0
+    const busy: Chain = {
+      ...btc,
+      balance: (...one) => {
+        asked += 1
+        return asked > busyTimes ? btc.balance(...one) : Promise.reject(new NodeBusy('a scan is under way'))
+      },
+    }
+    return (await auditChain(stage.db, busy, clock)).problems.map(({ message }) => message)
+  }
+  const total = () => slept.reduce((sum, ms) => sum + ms, 0)
+  expect(await audit(20)).toEqual([])
+  expect(slept).toEqual(Array.from({ length: 20 }, () => 15_000))
+  expect(await audit(1_000)).toEqual(['could not be compared: NodeBusy: a scan is under way'])
+  expect(total()).toBeGreaterThan(15 * 60_000)
+  expect(total()).toBeLessThan(60 * 60_000)
 })
 
 describe('commands', () => {

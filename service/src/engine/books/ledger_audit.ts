@@ -1,4 +1,4 @@
-import type { Chain } from '../../chains/chain.ts'
+import { type Chain, NodeBusy } from '../../chains/chain.ts'
 import type { Clock } from '../../clock.ts'
 import {
   type FalseCost,
@@ -22,6 +22,7 @@ import { assets, isAssetId, nativeAsset } from '../../domain/catalog/assets.ts'
 import type { LedgerAccount } from '../../domain/ledger/accounts.ts'
 import { BUCKETS } from '../../domain/orders/identifiers.ts'
 import { paysSomebody } from '../../domain/payouts/intent.ts'
+import { MINUTE_MS, SECOND_MS } from '../../domain/time.ts'
 import { auditOrder, checkBookings, checkDeposit, type Problem, show } from './audit_order.ts'
 import { isOnWrongSide } from './audit_sides.ts'
 import { type ComparedChain, compareChain } from './compare.ts'
@@ -201,7 +202,7 @@ export async function untilConclusive<Look extends { readonly kind: 'compared' }
   for (let tries = 0, failures = 0; tries < TRIES && failures < FAILURES_MAX; tries += 1) {
     if (tries > 0) await clock.sleep(BETWEEN_TRIES_MS)
     try {
-      const seen = await look()
+      const seen = await whenFree(clock, look)
       if (seen.kind === 'compared') return seen
       why = seen.why
     } catch (error) {
@@ -210,6 +211,21 @@ export async function untilConclusive<Look extends { readonly kind: 'compared' }
     }
   }
   return { kind: 'inconclusive', why }
+}
+
+/** A scan of all coins may take so long (`SCAN_TIMEOUT_MS` of chains/bitcoin), and an engine's own may be under way. */
+const BUSY_MS_MAX = 15 * MINUTE_MS
+const WHILE_BUSY_MS = 15 * SECOND_MS
+
+async function whenFree<Seen>(clock: Clock, look: () => Promise<Seen>): Promise<Seen> {
+  for (let waitedMs = 0; ; waitedMs += WHILE_BUSY_MS) {
+    try {
+      return await look()
+    } catch (error) {
+      if (!(error instanceof NodeBusy) || waitedMs >= BUSY_MS_MAX) throw error
+      await clock.sleep(WHILE_BUSY_MS)
+    }
+  }
 }
 
 function describeChain(
