@@ -411,7 +411,7 @@ async function warnOfUnrecorded(
   if (unrecorded.length === 0) return
   logger.error(
     { count: unrecorded.length, payouts: unrecorded.slice(0, 10) },
-    "the signer's record does not know what it has signed for this database: it is empty, or of an earlier state. Its limits may count less than was spent, and it refuses higher fees for these payouts. If another is the right one, set SIGNER_DATABASE_URL to that. If it was lost and this one was begun anew, nothing is to be done for what is mined, and what is under way waits for its first attempt to be mined: TROUBLE in cambist order show names a conflict where that cannot be any more. This is said at each start until those under way have ended and the others are two days old",
+    "the signer's record does not know what it has signed for this database: it is empty, or of an earlier state. Its limits may count less than was spent, and it refuses higher fees for these payouts. If another is the right one, set SIGNER_DATABASE_URL to that. If it was lost and this one was begun anew, nothing is to be done for what is mined, and what is under way waits for its first attempt to be mined (TROUBLE in cambist order show names a conflict where that cannot be any more), unless you tell the record of it as docs/operating/running.md says, below Backup. This is said at each start until those under way have ended and the others are two days old",
   )
 }
 

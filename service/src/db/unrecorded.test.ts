@@ -1,4 +1,7 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { assert } from '../domain/assert.ts'
 import { assets } from '../domain/catalog/assets.ts'
 import type { Order } from '../domain/orders/order.ts'
 import { HOUR_MS } from '../domain/time.ts'
@@ -80,6 +83,38 @@ test('a record of many signatures is not read whole', async () => {
   const pages = await pagesTouched(stage.db, (sql) => findUnrecorded(stage.db, sql, nowMs()))
   // Of each asset the first one: a few pages of an index.
   expect(pages).toBeLessThan(5 * assets.length)
+})
+
+test('a record that was lost is told what the service knows, as running.md says', async () => {
+  const page = readFileSync(join(import.meta.dirname, '../../../docs/operating/running.md'), 'utf8')
+  const [, statement] = /```sql\n(INSERT INTO signer\.signed_transactions[^`]*)```/.exec(page) ?? []
+  assert(statement !== undefined, 'the page has the statement')
+  const [paid, leaving, known] = [await sent(), await sent(), await sent()]
+  await confirmPayout(stage, paid.order, { ...paid, cost: 12n })
+  stage.advance(72 * HOUR_MS)
+  // One has been signed since the record was begun anew, and another is moved between addresses of ours.
+  await record(known.payoutId)
+  const swept = await sent()
+  await stage.corrupt(`UPDATE outflows SET kind = 'sweep' WHERE payout_id = $1`, [swept.payoutId])
+  expect(await unrecorded()).toEqual([leaving.payoutId, swept.payoutId].sort())
+  await stage.corrupt(statement)
+  expect(await unrecorded()).toEqual([])
+  const store = signedTransactions(stage.db)
+  const told = async ({ payoutId }: { payoutId: string }) => {
+    const attempts = await store.attempts(payoutId)
+    return attempts.map(({ attempt, asset, units, tx }) => ({ attempt, asset, units, txHash: tx.txHash }))
+  }
+  const one = { attempt: 1, asset: 'XRP:XRP', units: 10n ** 7n }
+  expect(await told(leaving)).toEqual([{ ...one, txHash: leaving.txHash }])
+  expect(await told(paid)).toEqual([{ ...one, txHash: paid.txHash }])
+  expect(await told(swept), 'from us to us').toEqual([{ ...one, units: 0n, txHash: swept.txHash }])
+  expect(await told(known), 'what is known stays').toMatchObject([{ txHash: `recorded ${known.payoutId}` }])
+  const day = { asset: 'XRP:XRP', windowMs: 24 * HOUR_MS, unitsMax: 1n, countsEveryAttempt: false } as const
+  const nowMs = stage.world.clock.nowMs()
+  expect(await store.spent(day, nowMs), 'what was sent three days ago').toBe(1n)
+  expect(await store.spent({ ...day, windowMs: 100 * HOUR_MS }, nowMs)).toBe(1n + 2n * 10n ** 7n)
+  await stage.corrupt(statement)
+  expect(await unrecorded(), 'given twice').toEqual([])
 })
 
 test('what was drafted and not signed is not missed', async () => {
