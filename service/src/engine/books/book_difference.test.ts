@@ -10,7 +10,8 @@ import type { ChainId } from '../../domain/catalog/networks.ts'
 import { type BooksStage, fundReserve, lookAt, openBooksStage, RESERVE } from '../testing/books_stage.ts'
 import { nobodyElse } from '../testing/nobody_else.ts'
 import { auditBooks, auditChain } from './ledger_audit.ts'
-import { isOutflowStopped, reconcileChain } from './reconcile.ts'
+import { reconcileChain } from './reconcile.ts'
+import { isOutflowStopped } from './stopped_outflows.ts'
 
 /**
  * What: an operator's word moves the books onto the chain by exactly the difference that is there, once, and outflows go on; any
