@@ -42,6 +42,9 @@ export type FindOurs = (addresses: readonly string[]) => Promise<ReadonlySet<str
  */
 export type Fault = 'ours' | 'nobodys'
 
+/** What a connector throws because of its node, and what may be different when asked again. */
+export class NodeTrouble extends Error {}
+
 export type TxStatus =
   | { readonly where: 'absent' }
   | { readonly where: 'mempool' }
@@ -189,7 +192,7 @@ export type Chain = {
   /** Transfers to ours that wait to be mined and were not told before by this object. May repeat, may miss; the block decides. */
   readMempool(findOurs: FindOurs): Promise<readonly Transfer[]>
   /**
-   * Whether the node knows a transaction now. Rejects when it cannot tell; `absent` is a definite answer, where a node
+   * Whether the node knows a transaction now. Rejects with NodeTrouble when it cannot tell; `absent` is a definite answer, where a node
    * tells what waits. Where it tells of blocks alone (Stellar), what waits is absent too, and is sent again as it is.
    * `attempt`, of a transaction of ours, says in which blocks it may be, for a node that cannot find it by its hash.
    */

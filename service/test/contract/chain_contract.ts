@@ -1,5 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Block, BlockRef, Chain, FindOurs, Transfer } from '../../src/chains/chain.ts'
+import {
+  type Block,
+  type BlockRef,
+  type Chain,
+  type FindOurs,
+  NodeTrouble,
+  type Transfer,
+} from '../../src/chains/chain.ts'
 import type { AssetId } from '../../src/domain/catalog/assets.ts'
 import { assetOf } from '../../src/domain/catalog/assets.ts'
 import { chainFacts } from '../../src/domain/catalog/networks.ts'
@@ -517,6 +524,8 @@ function describeFaults({ assets, isFinal, isPlain, hasNoIds }: ChainUnderTest, 
       for (const [index, what] of Object.keys(asked).entries()) {
         expect(answers[index]?.status, what).toBe('rejected')
       }
+      // By its class the watcher knows that it is the node that cannot tell.
+      expect(answers[0]).toMatchObject({ reason: expect.any(NodeTrouble) })
       line.meddle(null)
       const where = expect.poll(async () => (await chain.lookup(tx.txHash)).where, {
         message: 'the node has it or not',

@@ -6,10 +6,12 @@ const tx = { txHash: 'ab'.repeat(32), bytes: '0200' }
 const spent = refusing(-25, 'bad-txns-inputs-missingorspent')
 const nowhere = {
   getbestblockhash: () => 'tip',
+  getmempoolinfo: () => ({ loaded: true }),
   getrawtransaction: refusing(-5, 'No such mempool or blockchain transaction. Use gettransaction'),
 }
 const mined = {
   getbestblockhash: () => 'tip',
+  getmempoolinfo: () => ({ loaded: true }),
   getrawtransaction: () => ({ vin: [{ txid: 'x' }], blockhash: 'b', confirmations: 900, fee: '0.00000141' }),
   getblockheader: () => ({ height: 5, confirmations: 900 }),
 }
@@ -54,6 +56,10 @@ test.each<[string, Script]>([
     { ...nowhere, sendrawtransaction: spent, getrawtransaction: silent },
   ],
   [
+    'refused by a node that still reads its old mempool in',
+    { ...nowhere, sendrawtransaction: spent, getmempoolinfo: () => ({ loaded: false }) },
+  ],
+  [
     'refused by a node whose index is not ready',
     {
       ...nowhere,
@@ -80,6 +86,7 @@ function lostNode({ kept = {}, meddle }: { kept?: Script; meddle?: (method: stri
   const said: Script = {
     decoderawtransaction: () => ({ vin: [{ txid: 'other' }, { txid: 'child' }] }),
     getbestblockhash: () => 'tip',
+    getmempoolinfo: () => ({ loaded: true }),
     getrawtransaction: (txid) => {
       const vin = spends[String(txid)]
       if (vin === undefined) return nowhere.getrawtransaction()

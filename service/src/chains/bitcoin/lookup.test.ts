@@ -8,7 +8,8 @@ const absent = refusing(
   -5,
   'No such mempool or blockchain transaction. Use gettransaction for wallet transactions.',
 )
-const still = { getbestblockhash: () => 'tip' }
+const loaded = { getmempoolinfo: () => ({ loaded: true }) }
+const still = { ...loaded, getbestblockhash: () => 'tip' }
 const mined = { vin: [{ txid: 'x' }], blockhash: 'b7', confirmations: 2, fee: '0.00000141' }
 
 function look(script: Script) {
@@ -23,6 +24,7 @@ test('a block that arrives during the search is searched too', async () => {
   const tips = ['old', 'new', 'new', 'new']
   const answers = [absent, () => mined]
   const status = await look({
+    ...loaded,
     getbestblockhash: () => tips.shift(),
     getrawtransaction: () => answers.shift()?.(),
     getblockheader: () => ({ height: 7, confirmations: 2 }),
@@ -33,9 +35,8 @@ test('a block that arrives during the search is searched too', async () => {
 
 test('a chain that never holds still is no answer', async () => {
   let tip = 0
-  await expect(look({ getbestblockhash: () => `${tip++}`, getrawtransaction: absent })).rejects.toThrow(
-    NoAnswer,
-  )
+  const script = { ...loaded, getbestblockhash: () => `${tip++}`, getrawtransaction: absent }
+  await expect(look(script)).rejects.toThrow(NoAnswer)
 })
 
 test.each([
@@ -49,8 +50,37 @@ test.each([
 test('silence is no answer', async () => {
   await expect(look({ ...still, getrawtransaction: silent })).rejects.toThrow(NoAnswer)
   await expect(
-    look({ getbestblockhash: refusing(-28, 'Loading'), getrawtransaction: absent }),
+    look({ ...loaded, getbestblockhash: refusing(-28, 'Loading'), getrawtransaction: absent }),
   ).rejects.toThrow()
+})
+
+test('as long as a node reads its old mempool in, what it does not know is not absent, and what it knows is told', async () => {
+  const loading = { ...still, getmempoolinfo: () => ({ loaded: false }) }
+  await expect(look({ ...loading, getrawtransaction: absent })).rejects.toThrow(/still being loaded/)
+  const lost = { ...mined, confirmations: 0 }
+  await expect(look({ ...loading, getrawtransaction: () => lost })).rejects.toThrow(NoAnswer)
+  const waiting = { vin: [{ txid: 'x' }], fee: '0.00000141' }
+  expect(await look({ ...loading, getrawtransaction: () => waiting })).toEqual({ where: 'mempool' })
+  const header = { getblockheader: () => ({ height: 7, confirmations: 2 }) }
+  expect(await look({ ...loading, ...header, getrawtransaction: () => mined })).toMatchObject({
+    where: 'block',
+  })
+})
+
+test('a node that keeps from us whether it has loaded makes nothing absent', async () => {
+  const refusesInfo = { ...still, getmempoolinfo: refusing(-32601, 'Method not found') }
+  await expect(look({ ...refusesInfo, getrawtransaction: absent })).rejects.toThrow(RpcRefusal)
+})
+
+test('the mempool is asked whether it has loaded before what is in it', async () => {
+  const rpc = scriptedRpc({ ...still, getrawtransaction: absent })
+  await lookup(rpc, txHash)
+  expect(rpc.asked.map(([method]) => method)).toEqual([
+    'getbestblockhash',
+    'getmempoolinfo',
+    'getrawtransaction',
+    'getbestblockhash',
+  ])
 })
 
 test('a transaction without a block waits; one in a block that lost is nowhere', async () => {

@@ -10,21 +10,32 @@ const ATTEMPTS_MAX = 5
 
 /**
  * Where a transaction is now. A block that arrives during the search could hide it between mempool and index, so
- * an answer counts only when the best block was the same before and after.
+ * an answer counts only when the best block was the same before and after. A node that has just started still reads in the
+ * mempool that it had (`loaded`, which stays true once it is): what it does not know until then may wait all the same.
  */
 export async function lookup(rpc: Rpc, txHash: string): Promise<TxStatus> {
   for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt += 1) {
-    const [before, found, after] = await rpc.batch([
+    const [before, pool, found, after] = await rpc.batch([
       ['getbestblockhash'],
+      ['getmempoolinfo'],
       ['getrawtransaction', txHash, 2],
       ['getbestblockhash'],
     ])
     if (found === undefined || !before?.ok || !after?.ok) throw new NoAnswer('getbestblockhash', 'no hash')
     if (before.value !== after.value) continue
     const status = await readStatus(rpc, found)
-    if (status !== 'moving') return status
+    if (status === 'moving') continue
+    if (status.where === 'absent') requireLoaded(pool)
+    return status
   }
   throw new NoAnswer('getrawtransaction', `the best block changed ${ATTEMPTS_MAX} times`)
+}
+
+function requireLoaded(pool: Outcome<unknown, RpcRefusal> | undefined): void {
+  if (pool === undefined) throw new NoAnswer('getmempoolinfo', 'no reply')
+  if (!pool.ok) throw pool.rejection
+  if (objectIn(pool.value, 'getmempoolinfo').loaded === false)
+    throw new NoAnswer('getrawtransaction', 'the mempool is still being loaded')
 }
 
 async function readStatus(rpc: Rpc, found: Outcome<unknown, RpcRefusal>): Promise<TxStatus | 'moving'> {

@@ -1,10 +1,11 @@
 import { randomInt } from 'node:crypto'
 import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
+import { NodeTrouble } from '../chain.ts'
 import { askJson, openLine } from '../node_line.ts'
 import { isObject } from '../replies.ts'
 
 /** The node understood and said no. */
-export class RpcRefusal extends Error {
+export class RpcRefusal extends NodeTrouble {
   readonly code: number
   /** The node's own words. */
   readonly reason: string
@@ -17,7 +18,7 @@ export class RpcRefusal extends Error {
 }
 
 /** Nobody can say what the node did with the request: no answer, half an answer, or not an answer of a node. */
-export class NoAnswer extends Error {
+export class NoAnswer extends NodeTrouble {
   constructor(method: string, reason: string) {
     super(`bitcoin node gave no answer to ${method}: ${reason}`)
     this.name = 'NoAnswer'

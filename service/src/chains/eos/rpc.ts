@@ -1,8 +1,9 @@
+import { NodeTrouble } from '../chain.ts'
 import { askJson, type NodeLine, openLine } from '../node_line.ts'
 import { type Fields, isObject } from '../replies.ts'
 
 /** The node understood and said no, in the words of nodeos. */
-export class NodeRefusal extends Error {
+export class NodeRefusal extends NodeTrouble {
   readonly status: number
   /** https://github.com/AntelopeIO/leap/blob/main/libraries/chain/include/eosio/chain/exceptions.hpp; 0 says nothing. */
   readonly code: number
@@ -20,7 +21,7 @@ export class NodeRefusal extends Error {
 type Said = { readonly code: number; readonly name: string; readonly reason: string }
 
 /** Nobody can say what the node did with the request: no answer, half an answer, or not an answer of a node. */
-export class NoAnswer extends Error {
+export class NoAnswer extends NodeTrouble {
   constructor(what: string, reason: string) {
     super(`the EOS node gave no answer to ${what}: ${reason}`)
     this.name = 'NoAnswer'

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, expect, test } from 'vitest'
-import { isMethodMissing, jsonRpc, NodeRefusal, NodeSilence } from './json_rpc.ts'
+import { isLimit, isMethodMissing, jsonRpc, NodeRefusal, NodeSilence } from './json_rpc.ts'
 
 type Answer = (body: string, response: ServerResponse, request: IncomingMessage) => void
 let stop: (() => void) | undefined
@@ -155,12 +155,33 @@ test('a password in the address is sent as a login, and no part of the address i
   expect(`${stack} ${JSON.stringify(error)} ${String(cause)}`).not.toMatch(/canary|p@ss|127\.0\.0\.1/)
 })
 
+const limits = [
+  { what: '429 in words', answer: saying('slow down', 429), isOne: true },
+  { what: '429 as an error', answer: saying('{"id":0,"error":{"code":-32000}}', 429), isOne: true },
+  { what: '429 with 200', answer: saying('{"id":0,"error":{"code":429,"message":""}}'), isOne: true },
+  { what: 'EIP-1474', answer: saying('{"id":0,"error":{"code":-32005,"message":""}}'), isOne: true },
+  { what: 'words', answer: saying('{"id":0,"error":{"code":-32000,"message":"rate limit"}}'), isOne: true },
+  { what: 'another error', answer: saying('{"id":0,"error":{"code":-32000,"message":""}}'), isOne: false },
+  { what: 'another status', answer: saying('busy', 503), isOne: false },
+]
+test.each(limits)('a node that was asked too much says so: $what', async ({ answer, isOne }) => {
+  const rpc = jsonRpc(await nodeAnswering(answer), 1_000)
+  const errors = [
+    await rpc.call('eth_call', []).catch((error) => error),
+    await rpc.settle([{ method: 'eth_call', params: [] }]).catch((error) => error),
+  ]
+  expect(errors.map(isLimit)).toEqual([isOne, isOne])
+})
+
 const missing = [
   [-32601, 'Method not found', true],
   [-32000, 'the method debug_traceBlockByHash does not exist/is not available', true],
   [-32600, 'Unsupported method: debug_traceBlockByHash on this plan', true],
   [-32001, 'method debug_traceBlockByHash is not whitelisted', true],
+  [-32600, 'trace_filter is not available on the Free tier - upgrade to Pay As You Go, or Enterprise', true],
   [-32000, 'historical state 0xabc is not available', false],
+  [-32000, 'historical state is not available on your plan', false],
+  [-32000, 'archive is not available on your plan', false],
   [-32000, 'required historical state unavailable (reexec=128)', false],
   [-32000, 'missing trie node 0xabc (path ) state 0xabc is not available', false],
   [-32000, 'block 0xabc not found', false],

@@ -1,9 +1,10 @@
 import { randomInt } from 'node:crypto'
 import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
+import { NodeTrouble } from '../chain.ts'
 import { openLine, readJson } from '../node_line.ts'
 
 /** The node understood and said no. `data` carries the reason of a reverted call. */
-export class NodeRefusal extends Error {
+export class NodeRefusal extends NodeTrouble {
   readonly code: number
   readonly data: unknown
   constructor(method: string, code: number, message: string, data: unknown) {
@@ -15,10 +16,13 @@ export class NodeRefusal extends Error {
 }
 
 /** No usable answer: cut off, too late, not JSON-RPC. What was asked for may have happened all the same. */
-export class NodeSilence extends Error {
-  constructor(method: string, reason: string) {
+export class NodeSilence extends NodeTrouble {
+  /** HTTP's, where that was why. */
+  readonly status: number | null
+  constructor(method: string, reason: string, status: number | null = null) {
     super(`${method}: ${reason}`)
     this.name = 'NodeSilence'
+    this.status = status
   }
 }
 
@@ -56,7 +60,7 @@ export function jsonRpc(rpcUrl: string, timeoutMs: number): JsonRpc {
     const answer = readJson(answered.value)
     const isSuccess = status >= 200 && status <= 299
     const saysNo = isFault(status) && answer.ok && isRefusal(answer.value)
-    if (!isSuccess && !saysNo) throw new NodeSilence(what, `HTTP ${status} ${text.slice(0, 200)}`)
+    if (!isSuccess && !saysNo) throw new NodeSilence(what, `HTTP ${status} ${text.slice(0, 200)}`, status)
     if (!answer.ok) throw new NodeSilence(what, answer.rejection)
     return answer.value
   }
@@ -137,9 +141,20 @@ export function unwrap(outcome: Outcome<unknown, NodeRefusal>): unknown {
 export function isMethodMissing(error: unknown): boolean {
   if (!(error instanceof NodeRefusal)) return false
   if (error.code === -32601) return true
-  return /unsupported method|\bmethod\b.{0,80}\b(?:not|un)(?: ?be)? ?(?:found|exist|available|supported|enabled|allowed|whitelisted)/i.test(
-    error.message,
-  )
+  return MISSING.some((words) => words.test(error.message))
+}
+
+const MISSING = [
+  /unsupported method|\bmethod\b.{0,80}\b(?:not|un)(?: ?be)? ?(?:found|exist|available|supported|enabled|allowed|whitelisted)/i,
+  // "trace_block is not available on the Free tier - upgrade to …": Alchemy, with -32600.
+  /^[a-z]+_\w+ is not (?:available|supported|enabled|allowed) (?:on|in|with) .{0,40}\b(?:tier|plan)\b/i,
+]
+
+/** Whether it was asked too much (RFC 6585, 4, also in the words of JSON-RPC; EIP-1474 "limit exceeded"), and would have answered later. */
+export function isLimit(error: unknown): boolean {
+  if (error instanceof NodeSilence) return error.status === 429
+  if (!(error instanceof NodeRefusal)) return false
+  return error.code === 429 || error.code === -32005 || /too many requests|rate.?limit/i.test(error.message)
 }
 
 /** Whether this came from the node, and may be different when asked again. */
@@ -148,7 +163,7 @@ export function isNodeTrouble(error: unknown): error is Error {
 }
 
 /** The node's answer is not what the protocol says; nothing may be concluded from it. */
-export class NodeNonsense extends Error {
+export class NodeNonsense extends NodeTrouble {
   constructor(message: string) {
     super(message)
     this.name = 'NodeNonsense'

@@ -153,3 +153,97 @@ test('a forgotten filter is made anew; a node that offers neither way is done wi
   expect(filters).toBe(2)
   expect(await read({})(all)).toEqual([])
 })
+
+test('what the node tells of and does not know is asked for once more, and no more', async () => {
+  const changes: string[] = []
+  const asked: unknown[] = []
+  const known = new Set<unknown>()
+  const look = read({
+    eth_newPendingTransactionFilter: () => '0xf',
+    eth_getFilterChanges: () => changes.splice(0),
+    eth_getTransactionByHash: (txHash) => {
+      asked.push(txHash)
+      return known.has(txHash) ? tx(String(txHash).slice(-1)) : null
+    },
+  })
+  expect(await look(all)).toEqual([])
+  changes.push(hash('a'), hash('b'))
+  expect(await look(all)).toEqual([])
+  known.add(hash('a'))
+  expect(await look(all)).toMatchObject([{ txHash: hash('a') }])
+  expect(await look(all)).toEqual([])
+  expect(asked).toEqual([hash('a'), hash('b'), hash('a'), hash('b')])
+})
+
+const tooMany = {
+  'as a status': () => {
+    throw new NodeSilence('test', 'HTTP 429 slow down', 429)
+  },
+  'as a refusal': () => refusal(-32005, 'limit exceeded'),
+}
+test.each(Object.entries(tooMany))(
+  'a limit on the filter costs no look and keeps the filter: %s',
+  async (_, limited) => {
+    let filters = 0
+    let isLimited = true
+    const look = read({
+      eth_newPendingTransactionFilter: () => `0x${++filters}`,
+      eth_getFilterChanges: () => (isLimited ? limited() : [hash('a')]),
+      eth_getTransactionByHash: () => tx('a'),
+    })
+    for (let looks = 0; looks < 3; looks += 1) expect(await look(all)).toEqual([])
+    isLimited = false
+    expect(await look(all)).toMatchObject([{ txHash: hash('a') }])
+    expect(filters).toBe(1)
+  },
+)
+
+test.each(Object.entries(tooMany))(
+  'a limit on how much is fetched costs no look, and what was not is fetched at the next: %s',
+  async (_, limited) => {
+    let isLimited = true
+    const changes: string[] = []
+    const node = scriptedNode({
+      eth_newPendingTransactionFilter: () => '0xf',
+      eth_getFilterChanges: () => changes.splice(0),
+      eth_getTransactionByHash: () => tx('a'),
+    })
+    const settle: typeof node.settle = async (calls) =>
+      isLimited && calls[0]?.method === 'eth_getTransactionByHash' ? limited() : node.settle(calls)
+    const look = mempoolReader({ rpc: { ...node, settle }, native: 'ETH:ETH', listed: new Map() })
+    expect(await look(all)).toEqual([])
+    changes.push(hash('a'))
+    expect(await look(all)).toEqual([])
+    isLimited = false
+    expect(await look(all)).toMatchObject([{ txHash: hash('a') }])
+  },
+)
+
+test('a node that limits whatever it is asked rejects', async () => {
+  const limited = tooMany['as a status']
+  const look = read({ eth_newPendingTransactionFilter: limited, eth_blockNumber: limited })
+  await expect(look(all)).rejects.toThrow('HTTP 429')
+})
+
+test('a node that does not answer, for any other reason, rejects', async () => {
+  const look = read({
+    eth_newPendingTransactionFilter: () => '0xf',
+    eth_getFilterChanges: () => {
+      throw new NodeSilence('test', 'HTTP 503', 503)
+    },
+  })
+  expect(await look(all)).toEqual([])
+  await expect(look(all)).rejects.toThrow('HTTP 503')
+})
+
+test("an id that has become somebody else's filter is given up for a new one", async () => {
+  let filters = 0
+  const look = read({
+    eth_newPendingTransactionFilter: () => `0x${++filters}`,
+    eth_getFilterChanges: (id) => (id === '0x1' ? [{ address: usdt, data: '0x', topics: [] }] : [hash('a')]),
+    eth_getTransactionByHash: () => tx('a'),
+  })
+  for (let looks = 0; looks < 3; looks += 1) expect(await look(all)).toEqual([])
+  expect(await look(all)).toMatchObject([{ txHash: hash('a') }])
+  expect(filters).toBe(2)
+})

@@ -2,7 +2,7 @@ import type { AssetId } from '../../domain/catalog/assets.ts'
 import { fromChainUnits } from '../../domain/money/amount.ts'
 import type { FindOurs, Transfer } from '../chain.ts'
 import { checksummed, count, decodeTx, type EvmTx, fields, hash, list } from './decode.ts'
-import { isMethodMissing, type JsonRpc, NodeRefusal } from './json_rpc.ts'
+import { type Call, isLimit, isMethodMissing, type JsonRpc, NodeNonsense, NodeRefusal } from './json_rpc.ts'
 import { transferCall } from './token_moves.ts'
 
 export type MempoolSource = {
@@ -17,13 +17,17 @@ const LOOK_TXS_MAX = 2_000
 
 /**
  * Looks at what the node would mine next, and at whatever reached it since the last look. Nodes and providers
- * offer one, the other or both: what is refused is done without. Only a node that does not answer rejects.
+ * offer one, the other or both: what is refused is done without, and so for now is a filter or a fetch that is limited. Only a node that
+ * does not answer rejects.
  */
 export function mempoolReader(source: MempoolSource): (findOurs: FindOurs) => Promise<readonly Transfer[]> {
   /** Of what the node would mine next. What leaves that, and comes again, is told again. */
   let told: ReadonlySet<string> = new Set()
   const newHashes = pendingFilter(source.rpc)
-  /** The filter tells each once: what a failed look was told is for the next one. No longer, because it may be why. */
+  /**
+   * The filter tells each once: what a failed look was told is for the next one, and what the node then did not know, or did not say.
+   * No longer, because it may be why.
+   */
   let unread: readonly string[] = []
   const promised = (txs: readonly EvmTx[]) => txs.flatMap((tx) => promisedBy(source, tx))
 
@@ -35,13 +39,11 @@ export function mempoolReader(source: MempoolSource): (findOurs: FindOurs) => Pr
     const next = promised(txs)
     const nextHashes = new Set(txs.map((tx) => tx.hash))
     const others = hashes.filter((txHash) => !nextHashes.has(txHash)).slice(-LOOK_TXS_MAX)
-    const transfers = [
-      ...next.filter(({ id }) => !told.has(id)),
-      ...promised(await fetchPending(source.rpc, others)),
-    ]
+    const fetched = await fetchPending(source.rpc, others)
+    const transfers = [...next.filter(({ id }) => !told.has(id)), ...promised(fetched.txs)]
     const recipients = [...new Set(transfers.map(({ to }) => to))]
     const ours = recipients.length === 0 ? new Set<string>() : await findOurs(recipients)
-    unread = []
+    unread = fresh.filter((txHash) => fetched.unknown.has(txHash))
     const hits = transfers.filter(({ to }) => ours.has(to))
     const known = new Set([...told, ...hits.map(({ id }) => id)])
     told = new Set(next.map(({ id }) => id).filter((id) => known.has(id)))
@@ -87,8 +89,11 @@ function pendingFilter(rpc: JsonRpc): () => Promise<readonly string[]> {
       const changes = list(await rpc.call('eth_getFilterChanges', [filterId]), 'filter changes')
       return changes.map((change) => hash(change, 'filter changes'))
     } catch (error) {
-      if (!(error instanceof NodeRefusal)) throw error
-      // Nodes forget filters, and a provider may send us to another node: a new one is made at the next look.
+      // Asked again later, the filter tells what has come meanwhile as well.
+      if (isLimit(error)) return []
+      if (!(error instanceof NodeRefusal || error instanceof NodeNonsense)) throw error
+      // Nodes forget filters, and a provider may send us to another node: a new one is made at the next look. So it is where no hashes
+      // are told: after a node has started anew, the id may be that of somebody else's filter.
       filterId = null
       isOffered = !isMethodMissing(error)
       return []
@@ -112,11 +117,37 @@ async function pendingBlockTxs(rpc: JsonRpc): Promise<readonly EvmTx[]> {
   return list(block.transactions, 'pending block.transactions').map(decodeTx)
 }
 
-async function fetchPending(rpc: JsonRpc, hashes: readonly string[]): Promise<readonly EvmTx[]> {
-  const answers = await rpc.settle(
+type Fetched = {
+  /** Those that wait. */
+  readonly txs: readonly EvmTx[]
+  /** Of several nodes behind one address, one may have heard of what another has not. */
+  readonly unknown: ReadonlySet<string>
+}
+
+async function fetchPending(rpc: JsonRpc, hashes: readonly string[]): Promise<Fetched> {
+  const answers = await unlessLimited(
+    rpc,
     hashes.map((txHash) => ({ method: 'eth_getTransactionByHash', params: [txHash] })),
   )
-  return answers
-    .flatMap((answer) => (answer.ok && answer.value !== null ? [decodeTx(answer.value)] : []))
-    .filter(({ blockHash }) => blockHash === null)
+  const known = hashes.map((_, at) => {
+    const answer = answers[at]
+    return answer?.ok && answer.value !== null ? decodeTx(answer.value) : null
+  })
+  return {
+    txs: known.flatMap((tx) => (tx !== null && tx.blockHash === null ? [tx] : [])),
+    unknown: new Set(hashes.filter((_, at) => known[at] === null)),
+  }
+}
+
+/** No answers where that is too much for the node: what waits is a hint, and a block will tell of it. */
+async function unlessLimited(
+  rpc: JsonRpc,
+  calls: readonly Call[],
+): Promise<Awaited<ReturnType<JsonRpc['settle']>>> {
+  try {
+    return await rpc.settle(calls)
+  } catch (error) {
+    if (isLimit(error)) return []
+    throw error
+  }
 }

@@ -1,9 +1,10 @@
 import { randomInt } from 'node:crypto'
+import { NodeTrouble } from '../chain.ts'
 import { askJson, openLine } from '../node_line.ts'
 import { isObject } from '../replies.ts'
 
 /** The node understood and said no. `code` is its number for it: https://github.com/anza-xyz/agave, rpc-client-api/src/custom_error.rs */
-export class NodeRefusal extends Error {
+export class NodeRefusal extends NodeTrouble {
   readonly code: number
 
   constructor(method: string, code: number, reason: string) {
@@ -14,7 +15,7 @@ export class NodeRefusal extends Error {
 }
 
 /** Nobody can say what the node did with the request: no answer, half an answer, or not an answer of a node. */
-export class NoAnswer extends Error {
+export class NoAnswer extends NodeTrouble {
   constructor(method: string, reason: string) {
     super(`the Solana node gave no answer to ${method}: ${reason}`)
     this.name = 'NoAnswer'

@@ -1,8 +1,9 @@
+import { NodeTrouble } from '../chain.ts'
 import { askJson, type NodeLine, openLine, type Question } from '../node_line.ts'
 import { type Fields, isObject } from '../replies.ts'
 
 /** Nobody can say what Horizon did with the request: no answer, half an answer, or not an answer of a Horizon. */
-export class NoAnswer extends Error {
+export class NoAnswer extends NodeTrouble {
   constructor(what: string, reason: string) {
     super(`Horizon gave no answer to ${what}: ${reason}`)
     this.name = 'NoAnswer'

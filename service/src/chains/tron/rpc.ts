@@ -1,8 +1,9 @@
+import { NodeTrouble } from '../chain.ts'
 import { askJson, type NodeLine, openLine, type Question } from '../node_line.ts'
 import { type Fields, isObject } from '../replies.ts'
 
 /** The node understood and said no, in the words of java-tron. */
-export class NodeRefusal extends Error {
+export class NodeRefusal extends NodeTrouble {
   constructor(path: string, reason: string) {
     super(`the TRON node refused ${path}: ${reason}`)
     this.name = 'NodeRefusal'
@@ -10,7 +11,7 @@ export class NodeRefusal extends Error {
 }
 
 /** Nobody can say what the node did with the request: no answer, half an answer, or not an answer of a node. */
-export class NoAnswer extends Error {
+export class NoAnswer extends NodeTrouble {
   constructor(path: string, reason: string) {
     super(`the TRON node gave no answer to ${path}: ${reason}`)
     this.name = 'NoAnswer'

@@ -1,9 +1,10 @@
 import { randomInt } from 'node:crypto'
+import { NodeTrouble } from '../chain.ts'
 import { askJson, openLine } from '../node_line.ts'
 import { type Fields, isObject } from '../replies.ts'
 
 /** The node understood and said no. `code` is its word for it, https://xrpl.org/docs/references/http-websocket-apis */
-export class NodeRefusal extends Error {
+export class NodeRefusal extends NodeTrouble {
   readonly code: string
 
   constructor(method: string, code: string, reason: string) {
@@ -14,7 +15,7 @@ export class NodeRefusal extends Error {
 }
 
 /** Nobody can say what the node did with the request: no answer, half an answer, or not an answer of a node. */
-export class NoAnswer extends Error {
+export class NoAnswer extends NodeTrouble {
   constructor(method: string, reason: string) {
     super(`the XRP node gave no answer to ${method}: ${reason}`)
     this.name = 'NoAnswer'

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import type { Chain, Transfer } from '../../chains/chain.ts'
+import { type Chain, NodeTrouble, type Transfer } from '../../chains/chain.ts'
 import { type Lease, takeLease } from '../../db/leases.ts'
 import { assert } from '../../domain/assert.ts'
 import { HOUR_MS, SECOND_MS } from '../../domain/time.ts'
@@ -108,15 +108,49 @@ test('a transaction that the node fails at keeps no other from its turn', async 
   const failing: Chain = {
     ...chain,
     lookup: async (txHash) => {
-      if (txHash === hashes[1]) throw new Error('ask again')
+      if (txHash === hashes[1]) throw new NodeTrouble('ask again')
       return chain.lookup(txHash)
     },
   }
   const watcher = { waitingTurn: beginTurn() }
-  await expect(look(failing, watcher)).rejects.toThrow('ask again')
+  await look(failing, watcher)
   expect(asked).toEqual([hashes[0]])
-  await expect(look(failing, watcher)).rejects.toThrow('ask again')
+  await look(failing, watcher)
   expect(asked).toEqual([hashes[0], hashes[2], hashes[0]])
+})
+
+test('a node that cannot tell what waits makes no look fail: nothing vanishes, and the chain is in no trouble', async () => {
+  const { chain } = await manyWaiting(2)
+  await look(chain)
+  let asked = 0
+  const indexing: Chain = {
+    ...chain,
+    lookup: async () => {
+      asked += 1
+      throw new NodeTrouble('transaction indexing is in progress')
+    },
+  }
+  await look(indexing)
+  expect(asked).toBe(1)
+  expect(await readStates()).toEqual([{ state: 'seen', count: 2 }])
+  expect(await stage.db.query("SELECT trouble FROM chain_heads WHERE chain = 'BTC'")).toEqual([
+    { trouble: null },
+  ])
+})
+
+test('what fails and is not of the node ends the look, and so does a lease that was lost while the node failed', async () => {
+  const { chain } = await manyWaiting(2)
+  const broken: Chain = { ...chain, lookup: () => Promise.reject(new Error('assertion failed')) }
+  await expect(look(broken)).rejects.toThrow('assertion failed')
+  let isHeld = true
+  const slow: Chain = {
+    ...chain,
+    lookup: async () => {
+      isHeld = false
+      throw new NodeTrouble('no answer')
+    },
+  }
+  await expect(look(slow, { hold: async () => (isHeld ? lease : null) })).rejects.toThrow('lost')
 })
 
 test('what a mempool tells once is told to its order when it could not be told at once, and as of when it was seen', async () => {

@@ -1,3 +1,4 @@
+import { NodeTrouble, type TxStatus } from '../../chains/chain.ts'
 import { blockHashAt } from '../../db/chain_heads.ts'
 import { findWaitingDeposits } from '../../db/deposits.ts'
 import type { BlockRef } from '../../domain/orders/order.ts'
@@ -17,8 +18,9 @@ const WAITING_A_LOOK = 50
 
 /**
  * Deposits that no block has brought yet: still in a mempool, or gone for good? Also gone is what a mempool promised and
- * its block then did not do. A node that cannot tell makes no difference. Transactions take turns, and each is asked for
- * once however many of its outputs are ours.
+ * its block then did not do. A node that cannot tell makes no difference, but that the others have their turn at the next
+ * look: where it gives no answer, each would take long. Transactions take turns, and each is asked for once however many of
+ * its outputs are ours.
  */
 export async function checkWaiting(look: Look, height: number): Promise<void> {
   const { world, chain, waitingTurn } = look
@@ -26,8 +28,9 @@ export async function checkWaiting(look: Look, height: number): Promise<void> {
   for (const [txHash, deposits] of Map.groupBy(waiting, (deposit) => deposit.txHash)) {
     // Before the question: one that the node fails at keeps no other from its turn.
     waitingTurn.lastTxHash = txHash
-    const status = await chain.lookup(txHash)
+    const status = await lookUp(look, txHash)
     await keepLease(look)
+    if (status === null) break
     if (status.where === 'mempool') continue
     if (status.where === 'block' && !(await wasReadWhole(look, status.block, height))) continue
     const moment = `${height}:${await mempoolMoment(look)}`
@@ -37,6 +40,20 @@ export async function checkWaiting(look: Look, height: number): Promise<void> {
     await tellOrderByOrder(look, news)
   }
   waitingTurn.askedAtMs = world.clock.nowMs()
+}
+
+/** Null: the node cannot tell now. What else the look asks shows whether it answers at all. */
+async function lookUp({ world, chain }: Look, txHash: string): Promise<TxStatus | null> {
+  try {
+    return await chain.lookup(txHash)
+  } catch (error) {
+    if (!(error instanceof NodeTrouble)) throw error
+    world.log.warn(
+      { chain: chain.id, tx: txHash, err: error },
+      'the node cannot tell whether a deposit still waits: it is asked again',
+    )
+    return null
+  }
 }
 
 /** Whatever it brought us was told: a deposit that still waits was not in it. */

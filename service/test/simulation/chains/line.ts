@@ -1,3 +1,5 @@
+import { NodeTrouble } from '../../../src/chains/chain.ts'
+
 /**
  * How a chain asks its simulated node. Whoever hands one out may delay a question, lose its answer, or carry it to
  * another thread; the chain itself cannot tell.
@@ -20,7 +22,7 @@ type Answer<Node, Name extends keyof Node> = Node[Name] extends (...asked: never
   : never
 
 /** The node did not answer: it may have heard the question or not. */
-export class LineFailed extends Error {}
+export class LineFailed extends NodeTrouble {}
 
 /** A line that never fails. */
 export function directLine<Node>(node: Node): Line<Node> {
