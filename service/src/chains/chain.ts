@@ -189,8 +189,11 @@ export type Chain = {
   blockHash(height: number): Promise<string | null>
   /** The block now at `height` on the best chain, or null when there is none yet. Every transfer to ours is in it. */
   readBlock(height: number, findOurs: FindOurs): Promise<Block | null>
-  /** Transfers to ours that wait to be mined and were not told before by this object. May repeat, may miss; the block decides. */
-  readMempool(findOurs: FindOurs): Promise<readonly Transfer[]>
+  /**
+   * Transfers to ours that wait to be mined and were not told before by this object, or are of a transaction in `again`. May repeat, may
+   * miss; the block decides.
+   */
+  readMempool(findOurs: FindOurs, again?: ReadonlySet<string>): Promise<readonly Transfer[]>
   /**
    * Whether the node knows a transaction now. Rejects with NodeTrouble when it cannot tell; `absent` is a definite answer, where a node
    * tells what waits. Where it tells of blocks alone (Stellar), what waits is absent too, and is sent again as it is.

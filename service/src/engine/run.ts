@@ -47,6 +47,7 @@ function startChainWatch(world: World, chain: Chain, holder: string): Loop {
     requireGrowth: expectGrowth(world, chain.id),
     waitingTurn: beginTurn(),
     untold: [],
+    vanished: new Map(),
     openingFailures: new Map(),
   }
   let checkedWallMs = 0

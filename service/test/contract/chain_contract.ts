@@ -165,6 +165,8 @@ function describeMempool({ assets }: ChainSubject<ChainWorld>, world: World) {
       const txHash = await driver.send(asset, to, credit(asset))
       const waiting = await seenInMempool(driver, [to], txHash)
       expect(waiting).toMatchObject([{ to, asset, units: credit(asset), txHash }])
+      const again = await seenInMempool(driver, [to], txHash, new Set([txHash]))
+      expect(again, 'told again where that is asked for').toEqual(waiting)
       expect(await driver.chain.lookup(txHash)).toEqual({ where: 'mempool' })
       await driver.mine(1)
       const [block] = await scan(driver.chain, start, new Set([to]))
@@ -600,13 +602,18 @@ async function scan(chain: Chain, start: BlockRef, ours: ReadonlySet<string>): P
 }
 
 /** Looks into the mempool until `txHash` was told; answers what was told of it. */
-async function seenInMempool(driver: ChainWorld, ours: readonly string[], txHash: string) {
+async function seenInMempool(
+  driver: ChainWorld,
+  ours: readonly string[],
+  txHash: string,
+  again?: ReadonlySet<string>,
+) {
   const findOurs: FindOurs = async (recipients) => new Set(recipients.filter((one) => ours.includes(one)))
   let seen: readonly Transfer[] = []
   await expect
     .poll(
       async () => {
-        const told = await driver.chain.readMempool(findOurs)
+        const told = await driver.chain.readMempool(findOurs, again)
         seen = told.filter((transfer) => transfer.txHash === txHash)
         return seen.length
       },

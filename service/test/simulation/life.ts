@@ -124,7 +124,7 @@ function stepsOf(world: SigningWorld, holder: string): readonly Step[] {
 
 function watching(world: SigningWorld, id: ChainId, holder: string): Step['run'] {
   const keeper = leaseKeeper(world, `watch:${id}`, holder)
-  const watcher = { hold: keeper.hold, waitingTurn: beginTurn(), untold: [] }
+  const watcher = { hold: keeper.hold, waitingTurn: beginTurn(), untold: [], vanished: new Map() }
   return async () => {
     const chain = world.chains.get(id)
     const lease = await keeper.hold()

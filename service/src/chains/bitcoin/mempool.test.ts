@@ -53,6 +53,15 @@ test('a transaction that vanishes between the list and the look is no error and 
   expect((await read(everyone)).map(({ txHash }) => txHash)).toEqual([second.txid])
 })
 
+test('what is to be told again is told again, as long as it waits', async () => {
+  const [first, second] = [payment(1_000n), payment(2_000n)]
+  const { read, hashes } = pool(first, second)
+  expect(await hashes()).toEqual([first.txid, second.txid])
+  const again = new Set([first.txid, payment(3_000n).txid])
+  expect((await read(everyone, again)).map(({ txHash }) => txHash)).toEqual([first.txid])
+  expect(await hashes()).toEqual([])
+})
+
 test('what could not be looked up in our tables is told the next time', async () => {
   const first = payment(1_000n)
   const { read, hashes } = pool(first)

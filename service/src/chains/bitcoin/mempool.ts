@@ -10,14 +10,14 @@ const TXS_A_LOOK = 5_000
 const TXS_A_REQUEST = 100
 const GONE = -5
 
-/** Tells each waiting transaction once. Remembers hashes of what waits now and nothing else. */
+/** Tells each waiting transaction once, and again what is to be told again. Remembers hashes of what waits now and nothing else. */
 export function watchMempool(rpc: Rpc, network: BitcoinNetwork) {
   const told = new Set<string>()
 
-  return async (findOurs: FindOurs): Promise<readonly Transfer[]> => {
+  return async (findOurs: FindOurs, again: ReadonlySet<string> = new Set()): Promise<readonly Transfer[]> => {
     const waiting = textsIn(await rpc.call('getrawmempool'), 'getrawmempool')
     const waitingNow = new Set(waiting)
-    for (const txid of told) if (!waitingNow.has(txid)) told.delete(txid)
+    for (const txid of told) if (!waitingNow.has(txid) || again.has(txid)) told.delete(txid)
 
     const fresh = waiting.filter((txid) => !told.has(txid)).slice(0, TXS_A_LOOK)
     const txs: WireTx[] = []

@@ -154,6 +154,19 @@ test('a forgotten filter is made anew; a node that offers neither way is done wi
   expect(await read({})(all)).toEqual([])
 })
 
+test('what is to be told again is told again, from the pending block and by its hash', async () => {
+  const look = read({
+    ...pending([tx('a')]),
+    eth_getTransactionByHash: (txHash) => tx(String(txHash).slice(-1)),
+  })
+  expect(await look(all)).toMatchObject([{ txHash: hash('a') }])
+  expect(await look(all, new Set([hash('a'), hash('b')]))).toMatchObject([
+    { txHash: hash('a') },
+    { txHash: hash('b') },
+  ])
+  expect(await look(all)).toEqual([])
+})
+
 test('what the node tells of and does not know is asked for once more, and no more', async () => {
   const changes: string[] = []
   const asked: unknown[] = []

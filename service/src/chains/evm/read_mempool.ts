@@ -20,7 +20,9 @@ const LOOK_TXS_MAX = 2_000
  * offer one, the other or both: what is refused is done without, and so for now is a filter or a fetch that is limited. Only a node that
  * does not answer rejects.
  */
-export function mempoolReader(source: MempoolSource): (findOurs: FindOurs) => Promise<readonly Transfer[]> {
+export function mempoolReader(
+  source: MempoolSource,
+): (findOurs: FindOurs, again?: ReadonlySet<string>) => Promise<readonly Transfer[]> {
   /** Of what the node would mine next. What leaves that, and comes again, is told again. */
   let told: ReadonlySet<string> = new Set()
   const newHashes = pendingFilter(source.rpc)
@@ -31,16 +33,19 @@ export function mempoolReader(source: MempoolSource): (findOurs: FindOurs) => Pr
   let unread: readonly string[] = []
   const promised = (txs: readonly EvmTx[]) => txs.flatMap((tx) => promisedBy(source, tx))
 
-  return async (findOurs) => {
+  return async (findOurs, again = new Set()) => {
     const fresh = await newHashes()
-    const hashes = [...unread, ...fresh]
+    const hashes = [...new Set([...unread, ...fresh, ...again])]
     unread = fresh
     const txs = await pendingBlockTxs(source.rpc)
     const next = promised(txs)
     const nextHashes = new Set(txs.map((tx) => tx.hash))
     const others = hashes.filter((txHash) => !nextHashes.has(txHash)).slice(-LOOK_TXS_MAX)
     const fetched = await fetchPending(source.rpc, others)
-    const transfers = [...next.filter(({ id }) => !told.has(id)), ...promised(fetched.txs)]
+    const transfers = [
+      ...next.filter(({ id, txHash }) => !told.has(id) || again.has(txHash)),
+      ...promised(fetched.txs),
+    ]
     const recipients = [...new Set(transfers.map(({ to }) => to))]
     const ours = recipients.length === 0 ? new Set<string>() : await findOurs(recipients)
     unread = fresh.filter((txHash) => fetched.unknown.has(txHash))

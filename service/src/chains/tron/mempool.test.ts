@@ -30,6 +30,8 @@ test('what waits is asked for ten at a time, each once', async () => {
   expect(told.map(({ length }) => length)).toEqual([10, 10, 5, 0])
   expect(told.flat()).toEqual(hashes)
   expect(asked).toEqual(hashes)
+  const again = await look(async () => new Set([base58Of(PAYEE)]), new Set(hashes.slice(3, 5)))
+  expect(again.map(({ txHash }) => txHash)).toEqual(hashes.slice(3, 5))
 })
 
 /** Such a call costs its sender nothing while it waits, and its units are more than any table of ours takes. */

@@ -22,10 +22,10 @@ const ASKED_A_LOOK = 10
 /** Tells what waits, each once, as much as a look can ask for; a plain `transfer` of a listed token will say so in its first log. */
 export function mempoolReader(rpc: Rpc, listed: Listed) {
   let told = new Set<string>()
-  return async (findOurs: FindOurs): Promise<readonly Transfer[]> => {
+  return async (findOurs: FindOurs, again: ReadonlySet<string> = new Set()): Promise<readonly Transfer[]> => {
     const answer = objectIn(await rpc.get('wallet/gettransactionlistfrompending'), 'pending')
     const hashes = listIn(answer.txId, 'pending txId').map((hash) => hashIn(hash, 'pending txId'))
-    const fresh = hashes.filter((hash) => !told.has(hash)).slice(0, ASKED_A_LOOK)
+    const fresh = hashes.filter((hash) => !told.has(hash) || again.has(hash)).slice(0, ASKED_A_LOOK)
     const moves = await Promise.all(fresh.map((hash) => movesOf(rpc, hash, listed)))
     const transfers = await transfersToOurs(moves.flat(), listed, findOurs)
     told = new Set([...told, ...fresh].slice(-REMEMBERED))

@@ -17,6 +17,7 @@ export type Watcher = {
   readonly requireGrowth: (nodeHead: NodeHead) => void
   readonly waitingTurn: Turn
   readonly untold: Untold
+  readonly vanished: Vanished
   readonly openingFailures: OpeningFailures
 }
 
@@ -25,6 +26,12 @@ export type OpeningFailures = Map<AssetId, { readonly failedWallMs: number; read
 
 /** What mempools told and no order has heard of yet, look by look: they tell each only once. */
 export type Untold = { readonly seenAtMs: InstantMs; readonly moves: readonly OrderMove[] }[]
+
+/**
+ * Transactions that were told as vanished, and the hash of the head at which they were. At that head they are not seen once more, see
+ * `mempoolMoment`; at the next one their mempool is asked to tell them once more, and they are forgotten here.
+ */
+export type Vanished = Map<string, string>
 
 /** Where the last look that asked stopped, and when it had asked; whoever forgets it begins anew. */
 export type Turn = { lastTxHash: string; askedAtMs: InstantMs }
@@ -41,6 +48,7 @@ export type Look = {
   readonly hold: LeaseKeeper['hold']
   readonly waitingTurn: Turn
   readonly untold: Untold
+  readonly vanished: Vanished
   readonly openingFailures: OpeningFailures
   readonly branch: number
   /** What comes of these is in no book yet and is told by nobody; see `openAssets`. */

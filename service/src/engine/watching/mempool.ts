@@ -8,12 +8,14 @@ import { tellOrders } from './tell_orders.ts'
 
 /** Tells orders what waits to be mined for them, and what an earlier look heard and came to no end of. */
 export async function readMempool(look: Look, height: number): Promise<void> {
-  const { world, chain, untold } = look
+  const { world, chain, untold, vanished } = look
   let ours = new Map<string, OwnAddress>()
+  const again = await findReturning(look)
   const transfers = await chain.readMempool(async (addresses) => {
     ours = await findOwnAddresses(world.db, chain.family, addresses)
     return new Set(ours.keys())
-  })
+  }, again)
+  for (const txHash of again) vanished.delete(txHash)
   const moves = transfers.flatMap((transfer): OrderMove[] => {
     const own = ours.get(transfer.to)
     const move = own && { transfer, own }
@@ -25,6 +27,14 @@ export async function readMempool(look: Look, height: number): Promise<void> {
     await tellOfMempool(look, height, next)
     untold.shift()
   }
+}
+
+/** What vanished before the chain came to its present head. It may be there again, or have been all the time, and was told already. */
+async function findReturning(look: Look): Promise<ReadonlySet<string>> {
+  const { vanished } = look
+  if (vanished.size === 0) return new Set()
+  const headHash = await mempoolMoment(look)
+  return new Set([...vanished].filter(([, at]) => at !== headHash).map(([txHash]) => txHash))
 }
 
 async function tellOfMempool(look: Look, height: number, { seenAtMs, moves }: Untold[number]): Promise<void> {

@@ -153,6 +153,45 @@ test('what fails and is not of the node ends the look, and so does a lease that 
   await expect(look(slow, { hold: async () => (isHeld ? lease : null) })).rejects.toThrow('lost')
 })
 
+test('what vanished, and is in the mempool all the same, is seen again at the next block', async () => {
+  const [to, txHash] = [await placeAddress(), 'aa']
+  const told = new Set<string>()
+  let where: 'mempool' | 'absent' = 'mempool'
+  const onPaper = stage.chain('BTC')
+  const chain: Chain = {
+    ...onPaper,
+    assets: [],
+    readBlock: async (height) => ({
+      height,
+      hash: (await onPaper.blockHash(height)) ?? '',
+      parentHash: (await onPaper.blockHash(height - 1)) ?? '',
+      timeMs: stage.world.clock.wallMs(),
+      transfers: [],
+    }),
+    readMempool: async (findOurs, again) => {
+      if (again?.has(txHash)) told.delete(txHash)
+      if (told.has(txHash)) return []
+      await findOurs([to])
+      told.add(txHash)
+      return [output(txHash, 0, to)]
+    },
+    lookup: async () => ({ where }),
+  }
+  const watcher = { waitingTurn: beginTurn(), vanished: new Map() }
+  await look(chain, watcher)
+  expect(await readStates()).toEqual([{ state: 'seen', count: 1 }])
+  where = 'absent'
+  await look(chain, watcher)
+  expect(await readStates()).toEqual([{ state: 'vanished', count: 1 }])
+  where = 'mempool'
+  await look(chain, watcher)
+  expect(await readStates()).toEqual([{ state: 'vanished', count: 1 }])
+  onPaper.setHead((await onPaper.head()).height + 1)
+  await look(chain, watcher)
+  expect(await readStates()).toEqual([{ state: 'seen', count: 1 }])
+  expect(watcher.vanished.size).toBe(0)
+})
+
 test('what a mempool tells once is told to its order when it could not be told at once, and as of when it was seen', async () => {
   const to = await placeAddress()
   const { chain } = crowdedChain([{ ...output('aa', 0, to), units: 100_000n }])

@@ -23,7 +23,7 @@ const WAITING_A_LOOK = 50
  * its outputs are ours.
  */
 export async function checkWaiting(look: Look, height: number): Promise<void> {
-  const { world, chain, waitingTurn } = look
+  const { world, chain, waitingTurn, vanished } = look
   const waiting = await findWaitingDeposits(world.db, chain.id, waitingTurn.lastTxHash, WAITING_A_LOOK)
   for (const [txHash, deposits] of Map.groupBy(waiting, (deposit) => deposit.txHash)) {
     // Before the question: one that the node fails at keeps no other from its turn.
@@ -33,10 +33,12 @@ export async function checkWaiting(look: Look, height: number): Promise<void> {
     if (status === null) break
     if (status.where === 'mempool') continue
     if (status.where === 'block' && !(await wasReadWhole(look, status.block, height))) continue
-    const moment = `${height}:${await mempoolMoment(look)}`
+    const headHash = await mempoolMoment(look)
+    const moment = `${height}:${headHash}`
     const news = deposits.map(({ orderId, key }): News => {
       return { orderId, what: `${key}:vanished:${moment}`, fact: { kind: 'DepositVanished', key } }
     })
+    vanished.set(txHash, headHash)
     await tellOrderByOrder(look, news)
   }
   waitingTurn.askedAtMs = world.clock.nowMs()

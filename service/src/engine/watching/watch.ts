@@ -39,7 +39,7 @@ export async function watchChain(
   lease: Lease,
   { hold = async () => lease, requireGrowth = () => {}, ...kept }: Partial<Watcher> = {},
 ): Promise<boolean> {
-  const { waitingTurn = beginTurn(), untold = [], openingFailures = new Map() } = kept
+  const { waitingTurn = beginTurn(), untold = [], vanished = new Map(), openingFailures = new Map() } = kept
   const startedAtMs = world.clock.nowMs()
   try {
     const final = await finalHeight(chain)
@@ -49,7 +49,8 @@ export async function watchChain(
     await requireNotBehind(world, chain, before.begun ?? head.block, nodeHead)
     if (isFarFrom(head, nodeHead)) await noteNodeHeight(world.db, lease, chain.id, nodeHead.height)
     const earlier: Look = {
-      ...{ world, chain, lease, hold, waitingTurn, untold, openingFailures, branch: head.reorganisations },
+      ...{ world, chain, lease, hold, waitingTurn, untold, vanished, openingFailures },
+      branch: head.reorganisations,
       untoldAssets: before.hasUnopened ? await readUntoldAssets({ world, chain }) : new Set(),
     }
     const fork = await followReorganisation(earlier, before, nodeHead)

@@ -81,14 +81,14 @@ async function areExcluded(ask: Line<CoinsNode>, attempts: readonly Intent[]): P
   }
 }
 
-/** Every transfer of a mempool once to each object, as `readMempool` promises. */
+/** Every transfer of a mempool once to each object, and again what is to be told again, as `readMempool` promises. */
 export function tellOnce(waiting: () => Promise<readonly Transfer[]>): Chain['readMempool'] {
   const told = new Set<string>()
-  return async (findOurs) => {
+  return async (findOurs, again = new Set()) => {
     const now = await waiting()
     const ids = new Set(now.map(({ id }) => id))
     for (const id of told) if (!ids.has(id)) told.delete(id)
-    const fresh = now.filter(({ id }) => !told.has(id))
+    const fresh = now.filter(({ id, txHash }) => !told.has(id) || again.has(txHash))
     const ours = await toOurs(fresh, findOurs)
     for (const { id } of fresh) told.add(id)
     return ours
