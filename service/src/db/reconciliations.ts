@@ -109,13 +109,16 @@ export async function saveComparison(
   return { before, now }
 }
 
-/** The assets of a chain that differed at least so many times in a row. */
-export async function findDiffering(sql: Sql, chain: ChainId, countLeast: number): Promise<AssetId[]> {
-  const rows = await sql.query<{ asset: AssetId }>(
-    'SELECT asset FROM reconciliations WHERE chain = $1 AND differing_count >= $2 ORDER BY asset',
+/** The assets of a chain that differed at least so many times in a row, and by how much the last time. */
+export async function findDiffering(
+  sql: Sql,
+  chain: ChainId,
+  countLeast: number,
+): Promise<Pick<Comparison, 'asset' | 'difference'>[]> {
+  return sql.query<Pick<Comparison, 'asset' | 'difference'>>(
+    'SELECT asset, difference FROM reconciliations WHERE chain = $1 AND differing_count >= $2 ORDER BY asset',
     [chain, countLeast],
   )
-  return rows.map(({ asset }) => asset)
 }
 
 /** Whoever reconciles the chain compares it at its next turn, however long the last comparison took. */

@@ -14,7 +14,16 @@ export async function isOutflowStopped(sql: Sql, chain: ChainId): Promise<boolea
   return (await findDiffering(sql, chain, DIFFERENCES_TO_STOP)).length > 0
 }
 
-/** All chains of which that is so. */
+/**
+ * Whether outflows are stopped because the books hold more than the chain. Some deposit that is booked may not be there: nothing may be
+ * paid for one on another chain either. Where the chain holds more, all deposits are there.
+ */
+export async function isMoneyMissing(sql: Sql, chain: ChainId): Promise<boolean> {
+  const differing = await findDiffering(sql, chain, DIFFERENCES_TO_STOP)
+  return differing.some(({ difference }) => difference < 0n)
+}
+
+/** All chains on which nothing new may be signed or sent. */
 export async function readStoppedChains(sql: Sql): Promise<ReadonlySet<ChainId>> {
   const compared = await readReconciliations(sql)
   return new Set(

@@ -14,15 +14,16 @@ import type { SigningWorld } from '../world.ts'
 import { endNeedlessFiller } from './fill_gap.ts'
 import type { Progress } from './progress.ts'
 import { raiseWhenSlow } from './raise.ts'
+import { isLookOld } from './wait_for_source.ts'
 
 const AFTER_SENDING_MS = 500
 const AFTER_UNKNOWN_MS = 1_000
 const AFTER_REFUSAL_MS = 5_000
 
 /**
- * Signs an attempt, stores its bytes, and only then sends them. Whatever happens in between, the next step finds the
- * same attempt and sends the same bytes: that cannot pay twice. `forgotten`: attempts that the network was just found
- * not to have.
+ * Signs an attempt, stores its bytes, and only then sends them, in this step unless the signer took its time. Whatever happens in
+ * between, the next step finds the same attempt and sends the same bytes: that cannot pay twice. `forgotten`: attempts that the
+ * network was just found not to have.
  */
 export async function sendAttempt(
   world: SigningWorld,
@@ -33,6 +34,7 @@ export async function sendAttempt(
 ): Promise<Progress> {
   let tx = attempt.tx
   if (tx === null) {
+    const askedWallMs = world.clock.wallMs()
     const signed = await world.signer.sign(attempt.intent, await authorityFor(world, outflow))
     if (!signed.ok) {
       const { code: refusal, message: why } = signed.rejection
@@ -41,6 +43,8 @@ export async function sendAttempt(
     }
     tx = signed.value
     if (!(await storeBytes(world, outflow, attempt.attempt, tx))) return { kind: 'done' }
+    // The next step finds the bytes, and looks at the deposit before it sends them.
+    if (paysSomebody(outflow) && isLookOld(world, askedWallMs)) return { kind: 'again', inMs: 0 }
   }
   return broadcast(world, chain, outflow, { ...attempt, tx }, forgotten)
 }

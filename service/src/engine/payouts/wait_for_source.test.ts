@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { saveComparison } from '../../db/reconciliations.ts'
 import { accept, refuse } from '../../domain/outcome.ts'
 import { HOUR_MS, MINUTE_MS } from '../../domain/time.ts'
 import { type BooksStage, lookAt, openBooksStage, tell } from '../testing/books_stage.ts'
@@ -10,8 +11,9 @@ import type { SigningWorld } from '../world.ts'
 import { workPayouts } from './work.ts'
 
 /**
- * What: nothing is signed for a deposit that has left the chain since its payout was drafted, however long the signer was away; and
- * the time that a payout waited for its draft is none that it was refused for.
+ * What: nothing is signed for a deposit that has left the chain since its payout was drafted, however long the signer was away, or whose
+ * chain holds less than the books say, and nothing is sent for one that left while the signer took its time; and the time that a payout
+ * waited for its draft is none that it was refused for.
  * How: a real PostgreSQL, orders moved by facts, a chain on paper that can be paid on, and a signer that comes and goes.
  */
 let stage: BooksStage
@@ -159,6 +161,131 @@ test.each([
     payingChain(stage),
   )
   expect(await outflows()).toMatchObject([{ state }])
+})
+
+/** So many comparisons of what the books say of Bitcoin with the chain, in each of which that differs by so much. */
+async function compare(times: number, difference: bigint): Promise<void> {
+  const units = { ledgerUnits: 1_000_000n, inFlight: 0n, chainUnits: 1_000_000n + difference, difference }
+  for (let made = 0; made < times; made += 1) {
+    const time = { nowMs: stage.world.clock.nowMs(), dueWallMs: 0 }
+    await saveComparison(stage.db, 'BTC', { asset: 'BTC:BTC', height: 100, ...units }, time)
+  }
+}
+
+test('nothing is paid for a deposit on a chain that holds less than the books say, until both agree', async () => {
+  const { id } = await coveredOrder()
+  const signed: string[] = []
+  const work = () =>
+    workPayouts(
+      signingWorld(() => true, signed),
+      payingChain(stage),
+    )
+  await compare(3, -1n)
+  await work()
+  expect(await outflows()).toMatchObject([
+    { state: 'planned', trouble: 'BTC, where the deposit is, holds less than the books say' },
+  ])
+  expect(await stage.db.query('SELECT 1 FROM attempts')).toEqual([])
+  await compare(1, 0n)
+  await pass(1)
+  await work()
+  expect(signed).toEqual([`${id}:1`])
+})
+
+test('its customer is asked when that lasts for too long', async () => {
+  await coveredOrder()
+  await compare(3, -1n)
+  for (let minute = 0; minute <= stage.world.policy.stallMs / MINUTE_MS; minute += 1) {
+    await workPayouts(
+      signingWorld(() => true),
+      payingChain(stage),
+    )
+    await pass(1)
+  }
+  expect(await stage.db.query('SELECT status FROM orders')).toEqual([{ status: 'EMERGENCY' }])
+})
+
+test.each([
+  ['it differed twice', 2, -1n],
+  ['the chain holds more', 3, 1n],
+])('a payout leaves while %s', async (_, times, difference) => {
+  await coveredOrder()
+  await compare(times, difference)
+  await workPayouts(
+    signingWorld(() => true),
+    payingChain(stage),
+  )
+  expect(await outflows()).toMatchObject([{ state: 'broadcast' }])
+})
+
+/** A chain that notes what it was sent, and calls `bidding` when a payout is drafted. */
+function notingChain(bidding: () => Promise<void> = async () => {}) {
+  const sent: string[] = []
+  const chain = payingChain(stage, {
+    bid: async () => {
+      await bidding()
+      return accept({ family: 'evm', ...PAPER_FEES })
+    },
+    lookup: async () => ({ where: 'absent' }),
+    broadcast: async ({ txHash }) => {
+      sent.push(txHash)
+      return 'accepted'
+    },
+  })
+  return { chain, sent }
+}
+
+/** It takes two seconds to answer, and `meanwhile` happens in those. */
+function slowSigner(meanwhile: () => Promise<void>): SigningWorld {
+  return worldWithSigner(stage, {
+    sign: async ({ payoutId }) => {
+      stage.advance(2_000)
+      await meanwhile()
+      return accept({ txHash: `tx-${payoutId}`, bytes: 'ff' })
+    },
+  })
+}
+
+test('what the signer took its time for is sent after another look at its deposit', async () => {
+  const { id } = await coveredOrder()
+  const world = slowSigner(async () => {})
+  const { chain, sent } = notingChain()
+  await workPayouts(world, chain)
+  expect(await outflows()).toMatchObject([{ state: 'signed', trouble: null }])
+  expect(sent).toEqual([])
+  await workPayouts(world, chain)
+  expect(await outflows()).toMatchObject([{ state: 'broadcast' }])
+  expect(sent).toEqual([`tx-${id}:1`])
+})
+
+test('it is never sent when its deposit has gone while the signer took its time', async () => {
+  const { id, key } = await coveredOrder()
+  const world = slowSigner(() => tell(stage, id, `${key}:unmined`, { kind: 'DepositUnmined', key }))
+  const { chain, sent } = notingChain()
+  for (let round = 0; round < 5; round += 1) {
+    await workPayouts(world, chain)
+    await pass(1)
+  }
+  expect(await outflows()).toMatchObject([{ state: 'signed', trouble: expect.stringContaining('confirmed') }])
+  expect(sent).toEqual([])
+})
+
+test('nor is it signed when its block has gone while the node took its time for the draft', async () => {
+  await coveredOrder()
+  const signed: string[] = []
+  const { chain } = notingChain(async () => {
+    stage.advance(2_000)
+    stage.chain('BTC').fork(100)
+  })
+  await workPayouts(
+    signingWorld(() => true, signed),
+    chain,
+  )
+  expect(await outflows()).toMatchObject([
+    { state: 'planned', trouble: expect.stringContaining('not in the chain') },
+  ])
+  expect(await stage.db.query('SELECT 1 FROM attempts'), 'it is drafted').toHaveLength(1)
+  expect(signed).toEqual([])
 })
 
 test('it is signed when its deposit is there all the same', async () => {

@@ -9,6 +9,7 @@ import { assetOf } from '../../domain/catalog/assets.ts'
 import { tellsFinalOnly } from '../../domain/catalog/networks.ts'
 import { countedDeposits, type Deposit, orphaned, received } from '../../domain/orders/order.ts'
 import { paysSomebody } from '../../domain/payouts/intent.ts'
+import { isMoneyMissing } from '../books/stopped_outflows.ts'
 import { REACH_BLOCKS } from '../reach.ts'
 import { requiredConfirmations } from '../required_confirmations.ts'
 import type { SigningWorld } from '../world.ts'
@@ -25,6 +26,14 @@ const SOURCE_SILENT_MS = 5_000
 function isLookedAt({ lookedWallMs }: ChainHead, wallMs: number): boolean {
   const agoMs = wallMs - lookedWallMs
   return agoMs <= SOURCE_SILENT_MS && agoMs >= -CLOCKS_APART_MS
+}
+
+/** Node and signer answer within milliseconds, mostly. */
+const LOOK_HOLDS_MS = 1_000
+
+/** Whether a look at the deposit was so long ago that nothing is signed or sent without another one. */
+export function isLookOld({ clock }: SigningWorld, lookedWallMs: number): boolean {
+  return Math.abs(clock.wallMs() - lookedWallMs) > LOOK_HOLDS_MS
 }
 
 /**
@@ -60,6 +69,9 @@ export async function waitForSource(
   const head = await readHead(world.db, source.id)
   if (head === null || !isLookedAt(head, world.clock.wallMs())) {
     return troubled(`${source.id}, where the deposit is, does not answer at present`)
+  }
+  if (await isMoneyMissing(world.db, source.id)) {
+    return troubled(`${source.id}, where the deposit is, holds less than the books say`)
   }
   if (head.block.height < head.cautiousUntilHeight) {
     return troubled(`${source.id} was reorganised deeply; waiting until it has grown`)

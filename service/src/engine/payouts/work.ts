@@ -19,7 +19,7 @@ import type { Progress } from './progress.ts'
 import { sendAttempt, writeDownSigned } from './send.ts'
 import { checkFiller } from './take_back.ts'
 import { tellUnwritten } from './unwritten.ts'
-import { waitBeforeSending } from './wait_for_source.ts'
+import { isLookOld, waitBeforeSending } from './wait_for_source.ts'
 
 const OUTFLOWS_A_STEP = 20
 const WHILE_HELD_MS = 2_000
@@ -61,12 +61,17 @@ async function stepOn(
   outflow: ClaimedOutflow,
   isStopped: boolean,
 ): Promise<{ readonly progress: Progress; readonly outflow: ClaimedOutflow }> {
+  const lookedWallMs = world.clock.wallMs()
   const first = await safely(() => step(world, chain, outflow, { isStopped, isDraft: false }))
   if (first.kind !== 'again') return { progress: first, outflow }
   const { inMs, isDraft = false } = first
   const now = isDraft ? { ...outflow, trouble: null, troubleSinceMs: null } : outflow
   if (inMs > 0) return { progress: first, outflow: now }
-  return { progress: await safely(() => step(world, chain, now, { isStopped, isDraft })), outflow: now }
+  const isFresh = isDraft && !isLookOld(world, lookedWallMs)
+  return {
+    progress: await safely(() => step(world, chain, now, { isStopped, isDraft: isFresh })),
+    outflow: now,
+  }
 }
 
 async function safely(act: () => Promise<Progress>): Promise<Progress> {
