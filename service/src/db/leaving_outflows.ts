@@ -12,12 +12,33 @@ import { bucketOfPayout, UNBOOKED } from './outflows.ts'
 const DRAFTED = `(nonce IS NOT NULL OR (
   SELECT true FROM attempts a WHERE a.bucket = outflows.bucket AND a.payout_id = outflows.payout_id AND a.attempt = 1))`
 
-/** Units that are promised to live outflows of each asset of a chain, out of what payouts are made from. */
-export async function sumLiveOutflows(sql: Sql, chain: ChainId): Promise<ReadonlyMap<AssetId, bigint>> {
-  const rows = await sql.query<{ asset: AssetId; units: bigint }>(
-    `SELECT asset, sum(units)::numeric(78,0) AS units FROM outflows
-     WHERE chain = $1 AND from_address IS NULL AND state IN ${UNBOOKED} GROUP BY asset ORDER BY asset`,
+/** Outflows of a chain out of what payouts are made from that are not final. */
+export async function findLiveOutflows(sql: Sql, chain: ChainId): Promise<PayoutId[]> {
+  const rows = await sql.query<{ payout_id: string }>(
+    `SELECT payout_id FROM outflows WHERE chain = $1 AND from_address IS NULL AND state IN ${UNBOOKED}`,
     [chain],
+  )
+  return rows.map(({ payout_id }) => payout_id)
+}
+
+/**
+ * Units of each asset of a chain in outflows out of what payouts are made from that are not final, and in those named, which were not a
+ * moment ago.
+ */
+export async function sumLiveOutflows(
+  sql: Sql,
+  chain: ChainId,
+  alsoLive: readonly PayoutId[],
+): Promise<ReadonlyMap<AssetId, bigint>> {
+  const rows = await sql.query<{ asset: AssetId; units: bigint }>(
+    `SELECT asset, sum(units)::numeric(78,0) AS units FROM (
+       SELECT asset, units FROM outflows WHERE chain = $1 AND from_address IS NULL AND state IN ${UNBOOKED}
+       UNION ALL
+       SELECT asset, units FROM outflows JOIN unnest($2::smallint[], $3::text[])
+         AS live_before (bucket, payout_id) USING (bucket, payout_id)
+       WHERE state NOT IN ${UNBOOKED}) AS live
+     GROUP BY asset ORDER BY asset`,
+    [chain, alsoLive.map(bucketOfPayout), alsoLive],
   )
   return new Map(rows.map(({ asset, units }) => [asset, units]))
 }

@@ -3,7 +3,7 @@ import { reserveAddresses } from '../db/addresses.ts'
 import { sumCoins } from '../db/coins.ts'
 import type { Sql } from '../db/database.ts'
 import { sumCustomerDeposits } from '../db/deposits.ts'
-import { sumLiveOutflows } from '../db/leaving_outflows.ts'
+import { findLiveOutflows, sumLiveOutflows } from '../db/leaving_outflows.ts'
 import { readOpened } from '../db/opened_assets.ts'
 import { drawFigure, writeReserves } from '../db/reserves.ts'
 import { assert } from '../domain/assert.ts'
@@ -51,7 +51,9 @@ async function spendableOn(
   assets: readonly AssetId[],
   height: number,
 ): Promise<Sums> {
-  // Asked before what is promised: a payout that leaves in between is taken off once more, never not at all.
+  // Noted before the balances are asked, and those before what is promised: a payout that ends in between may lie in the balance still, and
+  // is taken off all the same.
+  const live = chain.model === 'coins' ? [] : await findLiveOutflows(world.db, chain.id)
   const balances = chain.model === 'coins' ? null : await readBalances(world, chain, assets)
   return world.db.transaction(async (tx) => {
     // One snapshot: a refund that is chosen between two statements would be neither its customer's any more nor promised yet.
@@ -59,7 +61,7 @@ async function spendableOn(
     const unpromised =
       balances === null
         ? await sumUnpromisedCoins(tx, chain, height)
-        : less(balances, await sumLiveOutflows(tx, chain.id))
+        : less(balances, await sumLiveOutflows(tx, chain.id, live))
     const spendableHeight = balances === null ? height + 1 - chainFacts[chain.id].confirmations : null
     return less(unpromised, await sumCustomerDeposits(tx, chain.id, assets, spendableHeight))
   })

@@ -194,7 +194,7 @@ async function draft(
   if (!intent.ok) throw new DraftRefused(intent.rejection)
   const fees = purse?.fees ?? null
   const lackOfFee = fees === null ? null : await findLackOfFee(tx, intent.value, bid, fees)
-  if (lackOfFee !== null) throw new DraftRefused({ code: 'funds', message: lackOfFee })
+  if (lackOfFee !== null) throw new DraftRefused({ code: 'funds', message: lackOfFee.message })
   if (intent.value.family === 'bitcoin' && outflow.fills === null)
     await markSpent(tx, chain.id, intent.value.inputs, outflow.payoutId)
   const nonce = nonceOf(intent.value)

@@ -6,6 +6,7 @@ import { assert } from '../../domain/assert.ts'
 import type { AssetId } from '../../domain/catalog/assets.ts'
 import { amountOf } from '../../domain/money/amount.ts'
 import { accept } from '../../domain/outcome.ts'
+import { MINUTE_MS } from '../../domain/time.ts'
 import type { Signer } from '../../signer/signer.ts'
 import {
   type BooksStage,
@@ -42,6 +43,7 @@ const TRX = 1_000_000n
 const USDT: AssetId = 'USDT:TRC20'
 const FEE_LIMIT = 16n * TRX
 const BANDWIDTH = 300_000n
+const NEW_ACCOUNT = 1_100_000n
 
 function tronOnPaper(): Chain {
   const paper = stage.chain('TRX')
@@ -132,13 +134,25 @@ test.each([
   await planPayouts(...next)
   await work()
   expect(await outflows()).toMatchObject([SENT, WAITS])
-  stage.chain('TRX').move(81, 'TRX:TRX', RESERVE, BANDWIDTH)
+  stage.chain('TRX').move(81, 'TRX:TRX', RESERVE, BANDWIDTH + NEW_ACCOUNT)
   await work()
   expect(await outflows()).toMatchObject([SENT, SENT])
 })
 
+test('the accounts that payouts of TRX may make are not there for a fee', async () => {
+  await openReserve(60n * TRX + FEE_LIMIT + BANDWIDTH + 2n * NEW_ACCOUNT - 1n)
+  await planPayouts(...coin, 2)
+  await work()
+  await planPayouts(...token)
+  await work()
+  expect(await outflows()).toMatchObject([SENT, SENT, WAITS])
+  stage.chain('TRX').move(81, 'TRX:TRX', RESERVE, 1n)
+  await work()
+  expect(await outflows()).toMatchObject([SENT, SENT, SENT])
+})
+
 test('what is in a block and not final is not taken off twice', async () => {
-  await openReserve(30n * TRX + FEE_LIMIT + BANDWIDTH)
+  await openReserve(30n * TRX + NEW_ACCOUNT + FEE_LIMIT + BANDWIDTH)
   await planPayouts(...coin)
   await work()
   const [{ payout_id: mined } = { payout_id: '' }] = await outflows()
@@ -284,11 +298,17 @@ test('SOL that leaves a deposit address needs nothing of the reserve', async () 
 
 const RAISED_FEE = 10_000n
 
-/** The first attempts in `over` are in no block and never will be; a further one pays more. Who is paid has an account. */
-function jammed(chain: Chain, over: ReadonlySet<string>): Chain {
+/**
+ * The first attempts in `over` are in no block and never will be; a further one pays more. Who is paid has an account. Of which it was
+ * asked whether they are over is in `asked`.
+ */
+function jammed(chain: Chain, over: ReadonlySet<string>, asked: string[]): Chain {
   return {
     ...chain,
-    isOver: async ({ payoutId, attempt }) => attempt === 1 && over.has(payoutId),
+    isOver: async ({ payoutId, attempt }) => {
+      asked.push(payoutId)
+      return attempt === 1 && over.has(payoutId)
+    },
     raise: (previous, bid) => {
       const attempt = previous.attempt + 1
       if (previous.family === 'solana')
@@ -303,12 +323,12 @@ function jammed(chain: Chain, over: ReadonlySet<string>): Chain {
   }
 }
 
-async function workJammed(chain: Chain, over: readonly string[]): Promise<void> {
+async function workJammed(chain: Chain, over: readonly string[], asked: string[] = []): Promise<void> {
   stage.advance(30_000)
   await lookAt(stage, 'ETH', 100)
   const sign: Signer['sign'] = async ({ payoutId, attempt }) =>
     accept({ txHash: `${payoutId}#${attempt}`, bytes: 'ff' })
-  await workPayouts(worldWithSigner(stage, { sign }), jammed(chain, new Set(over)))
+  await workPayouts(worldWithSigner(stage, { sign }), jammed(chain, new Set(over), asked))
 }
 
 async function raisedAndNot() {
@@ -350,6 +370,26 @@ test('of four payouts that are signed again at once those are whose higher fees 
   const after = await raisedAndNot()
   expect(after.filter(({ state }) => state === 'confirmed')).toMatchObject([ended, ended, ended])
   expect(after.filter(({ state }) => state !== 'confirmed')).toMatchObject([{ ...RAISED, trouble: null }])
+})
+
+test('to sign one again it is asked of no more that are leaving than have to be over, and of none that takes nothing', async () => {
+  await openSolanaReserve(4n * (FEE + RENT))
+  await planSweep('SOL:SOL')
+  await work(solanaOnPaper(), 'deposits')
+  await planPayouts(USDC, ETHER, 4)
+  await workJammed(solanaOnPaper(), [])
+  expect(await outflows()).toMatchObject([SENT, SENT, SENT, SENT, SENT])
+  const all = (await outflows()).map((each) => each.payout_id)
+  const [slow = '', ...others] = all.filter((payoutId) => payoutId.startsWith('CB'))
+  await stage.db.query('UPDATE outflows SET due_at_ms = $1 WHERE payout_id <> $2', [
+    stage.world.clock.nowMs() + 2 * MINUTE_MS,
+    slow,
+  ])
+  const asked: string[] = []
+  await workJammed(solanaOnPaper(), all, asked)
+  expect((await raisedAndNot())[0]).toMatchObject({ payoutId: slow, attempts: 2 })
+  expect(asked.filter((payoutId) => payoutId !== slow)).toHaveLength(1)
+  expect(others).toContain(asked.at(-1))
 })
 
 test('of two payouts of TRON that are signed again with twice the limit one waits', async () => {

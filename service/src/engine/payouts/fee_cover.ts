@@ -5,10 +5,11 @@ import { lockAccount } from '../../db/nonces.ts'
 import { assert } from '../../domain/assert.ts'
 import { nativeAsset } from '../../domain/catalog/assets.ts'
 import { amountOf, toChainUnits } from '../../domain/money/amount.ts'
-import type { Intent, KeyPath, Outflow, PayoutId } from '../../domain/payouts/intent.ts'
+import type { Intent, KeyPath, Outflow, PayoutId, TronIntent } from '../../domain/payouts/intent.ts'
 import { solanaFeeOf } from '../../domain/payouts/solana_fee.ts'
 import { heldDeep } from '../deep_height.ts'
 import { spendableBalance } from '../reserves.ts'
+import { NEW_ACCOUNT_SUN } from '../sweeps/gas_cost.ts'
 import type { Over } from './over.ts'
 
 /** The native coin of the reserve, which all that it pays for takes a fee of. In the chain's units: sun, lamports. */
@@ -40,6 +41,9 @@ export async function readFeePurse(
   return { address: reserve, held: toChainUnits(amountOf(native, held)), leaving }
 }
 
+/** Why, and how much more it would take, in the chain's units. */
+export type LackOfFee = { readonly message: string; readonly missing: bigint }
+
 /**
  * Why the reserve might not have the coin for this transaction, or null. A call of a token on TRON gets no more energy than its owner can
  * pay for when it is in a block, and burns all of that when it is too little; on Solana a transfer fails for whose account there are no
@@ -52,23 +56,34 @@ export async function findLackOfFee(
   bid: FeeBid,
   { address, held, leaving }: FeePurse,
   over: Over = new Map(),
-): Promise<string | null> {
+): Promise<LackOfFee | null> {
   await lockAccount(tx, intent.chain, address)
   const before = await leavingIntents(tx, intent.chain, leaving)
   const promising = before.filter(({ payoutId, attempt }) => over.get(payoutId) !== attempt)
   const promised = promising.reduce((sum, each) => sum + takenBy(each, bid), 0n)
-  const needed = takenBy(intent, bid) + (bid.family === 'tron' ? bid.otherSun : 0n)
+  const needed = neededBy(intent, bid)
   if (held - promised >= needed) return null
   const unit = bid.family === 'tron' ? 'sun' : 'lamports'
-  return `with its fee it takes up to ${needed} ${unit}: the reserve holds ${held} that are final, of which ${promised} are promised`
+  const message = `with its fee it takes up to ${needed} ${unit}: the reserve holds ${held} that are final, of which ${promised} are promised`
+  return { message, missing: needed + promised - held }
 }
 
-/** Of the reserve. On TRON without the bandwidth, which is little beside the room that a fee limit has. */
-function takenBy(intent: Intent, bid: FeeBid): bigint {
+/** Of the reserve by this one, of which is known what is bid beside the fee limit. */
+function neededBy(intent: Intent, bid: FeeBid): bigint {
+  if (intent.family !== 'tron') return takenBy(intent, bid)
+  assert(bid.family === 'tron', 'what is bid there is of TRON')
+  return limitAndCoinOf(intent) + bid.otherSun
+}
+
+/**
+ * Of the reserve by another one, at most. On TRON without the bandwidth, which is little beside the room that a fee limit has; but who is
+ * paid in TRX may have no account, and is made one.
+ */
+export function takenBy(intent: Intent, bid: FeeBid): bigint {
   switch (intent.family) {
     case 'tron':
       if (!isReserve(intent.from)) return 0n
-      return intent.feeLimitSun + (intent.token === null ? intent.units : 0n)
+      return limitAndCoinOf(intent) + (intent.token === null ? NEW_ACCOUNT_SUN : 0n)
     case 'solana': {
       if (!isReserve(intent.payer)) return 0n
       // The reserve, which tokens of deposit addresses go to, has an account for them.
@@ -80,6 +95,10 @@ function takenBy(intent: Intent, bid: FeeBid): bigint {
     default:
       assert(false, 'what takes a fee of the reserve is of TRON or Solana')
   }
+}
+
+function limitAndCoinOf({ feeLimitSun, token, units }: TronIntent): bigint {
+  return feeLimitSun + (token === null ? units : 0n)
 }
 
 function isReserve({ purpose }: KeyPath): boolean {

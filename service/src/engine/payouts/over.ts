@@ -2,7 +2,7 @@ import type { Chain } from '../../chains/chain.ts'
 import type { Attempt } from '../../db/attempts.ts'
 import { findLastSent } from '../../db/leaving_outflows.ts'
 import type { ClaimedOutflow } from '../../db/outflows.ts'
-import type { PayoutId } from '../../domain/payouts/intent.ts'
+import type { Intent, PayoutId } from '../../domain/payouts/intent.ts'
 import type { SigningWorld } from '../world.ts'
 import { claimKeeper } from './claim.ts'
 
@@ -34,15 +34,29 @@ export async function areOver(
 export type Over = ReadonlyMap<PayoutId, number>
 
 /**
- * Of all that is leaving on this chain: with its last attempt all before it are over. What has no bytes yet is left out, because it
- * may be signed and sent while this is asked, and so is what a node cannot tell of.
+ * Of the others that are leaving on this chain, until those that are over took as much as is `missing`: with its last attempt all before
+ * it are over. What has no bytes yet is left out, because it may be signed and sent while this is asked, and so are what a node cannot
+ * tell of and what takes nothing.
  */
-export async function findOver(world: SigningWorld, chain: Chain, outflow: ClaimedOutflow): Promise<Over> {
+export async function findOver(
+  world: SigningWorld,
+  chain: Chain,
+  outflow: ClaimedOutflow,
+  missing: bigint,
+  takenBy: (intent: Intent) => bigint,
+): Promise<Over> {
   const over = new Map<PayoutId, number>()
   if (!excludesByTime(chain)) return over
   const keep = claimKeeper(world, outflow)
+  let released = 0n
   for (const { intent, txHash } of await findLastSent(world.db, chain.id)) {
-    if (await chain.isOver(intent, txHash, keep).catch(() => false)) over.set(intent.payoutId, intent.attempt)
+    const taken = takenBy(intent)
+    if (taken === 0n || intent.payoutId === outflow.payoutId) continue
+    if (await chain.isOver(intent, txHash, keep).catch(() => false)) {
+      over.set(intent.payoutId, intent.attempt)
+      released += taken
+      if (released >= missing) break
+    }
     await keep()
   }
   return over

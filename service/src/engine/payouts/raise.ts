@@ -11,7 +11,7 @@ import { reserveAddress } from '../reserves.ts'
 import { isTooDearToMove } from '../sweeps/gas_cost.ts'
 import type { SigningWorld } from '../world.ts'
 import { claimKeeper } from './claim.ts'
-import { type FeePurse, findLackOfFee, readFeePurse } from './fee_cover.ts'
+import { type FeePurse, findLackOfFee, type LackOfFee, readFeePurse, takenBy } from './fee_cover.ts'
 import { giveUpOver } from './give_up.ts'
 import { areOver, excludesByTime, findOver, type Over } from './over.ts'
 import type { Progress } from './progress.ts'
@@ -39,7 +39,8 @@ function isTooSlow(
   if (sentAtMs.at(-1) === null) return false
   const nowMs = clock.nowMs()
   const known = sentAtMs.filter((atMs) => atMs !== null).filter((atMs) => atMs <= nowMs + CLOCKS_APART_MS)
-  return known.every((atMs) => nowMs - atMs >= policy.bumpAfterMs[chain.id])
+  const afterMs = policy.bumpAfterMs[chain.id] ?? Number.POSITIVE_INFINITY
+  return known.every((atMs) => nowMs - atMs >= afterMs)
 }
 
 /**
@@ -92,14 +93,15 @@ export async function raiseWhenSlow(
   const further = await draftFurther(world, chain, outflow, attempts, own)
   if (further?.kind !== 'lack') return further
   // Those that wait here have nothing on its way, and must not wait for each other. Asked only now, because it may be many blocks to read.
-  const over = await findOver(world, chain, outflow)
+  const { bid, missing } = further
+  const over = await findOver(world, chain, outflow, missing, (intent) => takenBy(intent, bid))
   const again = await draftFurther(world, chain, outflow, attempts, new Map([...over, ...own]))
   if (again?.kind !== 'lack') return again
   return { kind: 'trouble', message: again.message, inMs: AFTER_FEE_CAP_MS }
 }
 
-/** Why the reserve might not have the coin for it. */
-type Lack = { readonly kind: 'lack'; readonly message: string }
+/** Why the reserve might not have the coin for what is bid. */
+type Lack = LackOfFee & { readonly kind: 'lack'; readonly bid: FeeBid }
 
 /**
  * Where attempts exclude each other by time the next one may take more of the reserve than this one was promised: it is held against
@@ -127,7 +129,7 @@ async function draftFurther(
     const known = await attemptsOf(tx, outflow.payoutId)
     if (known.length !== attempts.length) return false
     const lack = fees === null ? null : await findLackOfFee(tx, raised.value, bid.value, fees, over)
-    if (lack !== null) return { kind: 'lack', message: lack }
+    if (lack !== null) return { kind: 'lack', ...lack, bid: bid.value }
     await insertAttempt(tx, raised.value, nowMs)
     return true
   })
@@ -186,7 +188,7 @@ function goesOn(
     case 'xrp':
     case 'stellar':
       // Every attempt is refused after a minute, when its time is over, and one that fails costs as much as a filler.
-      // What would arrive is not sent: it would pay the account of an exchange, say, which cannot tell whose it is without a memo.
+      // What would arrive for nobody is not sent: an exchange, say, cannot tell whose a payment is that lacks its memo.
       return code === 'destination' && wouldArrive !== true
     default:
       // Bids do not depend on who is paid, or nobody waits.

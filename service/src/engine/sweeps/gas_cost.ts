@@ -4,8 +4,8 @@ import { assert } from '../../domain/assert.ts'
 /** In the native coin's own units: what is bid costs at most so much, and bringing the coin for it, as well at most. */
 export type GasCost = { readonly most: bigint; readonly bringing: bigint }
 
-/** The address may be no account yet, which bringing makes it: https://developers.tron.network/docs/account */
-const BRINGING_SUN = 1_100_000n
+/** A transfer of TRX to an address that is no account yet makes it one: https://developers.tron.network/docs/account */
+export const NEW_ACCOUNT_SUN = 1_100_000n
 
 export function gasCostOf(bid: FeeBid): GasCost {
   switch (bid.family) {
@@ -15,7 +15,7 @@ export function gasCostOf(bid: FeeBid): GasCost {
         bringing: (bid.bringingGas ?? 0n) * bid.maxFeePerGasWei,
       }
     case 'tron':
-      return { most: bid.feeLimitSun + bid.otherSun, bringing: BRINGING_SUN }
+      return { most: bid.feeLimitSun + bid.otherSun, bringing: NEW_ACCOUNT_SUN }
     case 'solana':
       // The reserve pays for a token that leaves a deposit address.
       return { most: bid.feeLamports, bringing: 0n }
