@@ -147,7 +147,7 @@ export type Funds =
 export type DraftRejection = {
   readonly code: 'funds' | 'network' | 'destination' | 'fee_cap'
   readonly message: string
-  /** Of a `destination`: who is paid asks for no such payment, and no ledger enforces that. Whatever is sent pays all the same. */
+  /** Of a `destination`: who is paid could not tell for whom it is. No ledger enforces that, and whatever is sent arrives all the same. */
   readonly wouldArrive?: true
 }
 

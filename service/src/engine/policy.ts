@@ -21,8 +21,8 @@ export type Policy = {
   readonly largeDeposits: Partial<Record<CurrencyCode, string>>
   /** Neither exchange nor payout possible for so long: EMERGENCY with NETWORK_PROBLEM. */
   readonly stallMs: number
-  /** A payout unmined for so long gets a higher fee. */
-  readonly bumpAfterMs: Readonly<Record<ChainId, number>>
+  /** A payout unmined for so long gets a higher fee. Left out where only time keeps attempts apart: there `isOver` decides. */
+  readonly bumpAfterMs: Partial<Readonly<Record<ChainId, number>>>
   /** A chain in trouble for so long takes its currencies off the list. */
   readonly chainTroubleMs: number
   /** No new orders into or out of these; those that were taken go on. */

@@ -128,15 +128,12 @@ test('whoever the ledger would not deliver to is no destination', async () => {
     })
     expect(await codeOfBid(payoutTo(strict.account, 1n, '7'))).toBe('ok')
     expect(await codeOfBid(payoutTo(classicAddressToXAddress(strict.account, 7, true), 1n))).toBe('ok')
-    for (const [flag, wouldArrive] of [
-      [3, true],
-      [9, undefined],
-    ] as const) {
+    for (const flag of [3, 9]) {
       const closed = await driver.outsider()
       await closed.submit({ TransactionType: 'AccountSet', SetFlag: flag })
       await driver.mine(1)
       const bid = await driver.chain.bid(payoutTo(closed.account, 1n, '7'))
-      expect(bid).toEqual({ ok: false, rejection: { code: 'destination', message, wouldArrive } })
+      expect(bid).toEqual({ ok: false, rejection: { code: 'destination', message } })
     }
     expect(await codeOfBid(payoutTo(await driver.ourAddress(), 1n)), 'ourselves').toBe('destination')
   } finally {

@@ -190,13 +190,19 @@ test('nobody waits behind a payout whose payee takes none any more when it is si
   expect(emergency?.reasons).toEqual(['DESTINATION_PROBLEM'])
 })
 
-test('a payout whose payee does not want it any more when it is signed again is given up', async () => {
+test('nor behind one whose payee wants no XRP any more, which no ledger enforces: it is paid', async () => {
   const sandbox = given()
-  const order = await orderOfWhoSets(sandbox, DISALLOW_XRP)
-  await sandbox.eventually('it is given up', async () => {
-    await sandbox.remote.advanceClock(300)
-    await sandbox.mine('XRP', 1)
-    expect((await sandbox.client.getOrder(order.order_id)).status).toBe('EMERGENCY')
+  const { order_id: id, destination } = await orderOfWhoSets(sandbox, DISALLOW_XRP)
+  const { withdraw_tx_hash: lost } = await sandbox.client.getOrder(id)
+  await sandbox.remote.advanceClock(60)
+  await sandbox.eventually('another attempt is sent', async () => {
+    expect((await sandbox.client.getOrder(id)).withdraw_tx_hash).not.toBe(lost)
+  })
+  await sandbox.bury('XRP')
+  const { withdraw_tx_hash: sent } = await sandbox.waitForStatus(id, 'DONE')
+  expect(await paymentOf(sandbox, sent ?? raise())).toMatchObject({
+    Destination: destination,
+    DestinationTag: 8,
   })
 })
 

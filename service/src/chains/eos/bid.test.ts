@@ -113,6 +113,15 @@ test('equal payouts of one moment differ', () => {
   expect({ ...(other as object), payoutId: 'CB1:1' }).not.toEqual(one)
 })
 
+test('no payout names a limit that is too large for a node', () => {
+  const limits = Array.from({ length: 50 }, (_, index) => {
+    const intent = drafted({ payoutId: `CB${index}:1` })
+    return typeof intent === 'string' ? 0 : intent.netWordsMax
+  })
+  expect(Math.min(...limits)).toBeGreaterThanOrEqual(1_000)
+  expect(Math.max(...limits)).toBeLessThan(2 ** 29 - 1)
+})
+
 test('a further attempt pays the same, from when no earlier one may be in a block', () => {
   const first = drafted()
   if (typeof first === 'string') throw new Error('it is drafted')

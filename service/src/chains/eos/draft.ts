@@ -58,9 +58,9 @@ export function raise(previous: Intent, bid: FeeBid): Outcome<EosIntent, DraftRe
 
 type EosBid = FeeBid & { readonly family: 'eos' }
 
-/** A transfer takes seventeen words. */
+/** A transfer takes seventeen words, and nodes refuse 2^29 - 1 and more (`transaction_header::validate`). */
 const NET_WORDS_LEAST = 1_000
-const NET_WORDS_SPAN = 2 ** 31
+const NET_WORDS_SPAN = 2 ** 28
 
 /** The limit tells apart what would be the same bytes: two equal payments that are drafted at one moment. */
 function lifeOf({ reference, expirationMs }: EosBid, payoutId: string, attempt: number) {

@@ -30,7 +30,7 @@ export async function bid(bidder: Bidder, outflow: Outflow): Promise<Outcome<Fee
     const fee = feeWithin(bidder.feeDropsMax, asked)
     if (!fee.ok) return fee
     const problem = outflow.kind === 'filler' ? null : await findProblem(bidder, outflow)
-    if (problem !== null) return refuse(problem)
+    if (problem !== null) return refuse({ code: 'destination', message: problem })
     return accept({
       family: 'xrp',
       feeDrops: fee.value,
@@ -42,29 +42,28 @@ export async function bid(bidder: Bidder, outflow: Outflow): Promise<Outcome<Fee
   }
 }
 
-/** Why the ledger would not deliver there, or who is paid does not want it to; or null. */
+/** Why the ledger would not deliver there, or null. */
 async function findProblem(
   { rpc, spelling, reserveAccount }: Bidder,
   { address, tag, asset, units }: Outflow,
-): Promise<DraftRejection | null> {
-  const no = (message: string) => ({ code: 'destination', message }) as const
+): Promise<string | null> {
   const place = parsePlace(address, spelling)
-  if (!place.ok) return no(place.rejection.message)
+  if (!place.ok) return place.rejection.message
   const { account } = place.value
-  if (account === (await reserveAccount())) return no('the ledger refuses a payment of an account to itself')
+  if (account === (await reserveAccount())) return 'the ledger refuses a payment of an account to itself'
   const data = await readAccount(rpc, account)
   const drops = toChainUnits(amountOf(asset, units))
   if (data === null) {
     const { base: least } = await readReserves(rpc)
     return drops >= least
       ? null
-      : no(`${account} has no account yet, and ${drops} drops do not make one: that takes ${least}`)
+      : `${account} has no account yet, and ${drops} drops do not make one: that takes ${least}`
   }
   const flags = integerIn(data.Flags, 'account_info Flags')
   if ((flags & REQUIRE_TAG) !== 0 && tag === null && place.value.tag === null)
-    return no(`${account} takes no payment without a tag`)
-  if ((flags & DEPOSIT_AUTH) !== 0) return no(`${account} takes payments only from those it has authorised`)
+    return `${account} takes no payment without a tag`
+  if ((flags & DEPOSIT_AUTH) !== 0) return `${account} takes payments only from those it has authorised`
   // Advisory: clients heed it, and the ledger does not enforce it.
-  if ((flags & DISALLOW_XRP) !== 0) return { ...no(`${account} does not want XRP`), wouldArrive: true }
+  if ((flags & DISALLOW_XRP) !== 0) return `${account} does not want XRP`
   return null
 }

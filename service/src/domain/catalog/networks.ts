@@ -36,13 +36,24 @@ export const depositsLie = {
   solana: 'addresses',
 } as const satisfies Record<AddressFamily, 'coins' | 'addresses' | 'tags'>
 
+/** Not a matter of how many confirmations are enough: with one that may be taken back a deposit is looked at again before it is paid for. */
+const tellFinalOnly: Readonly<Record<AddressFamily, boolean>> = {
+  bitcoin: false,
+  evm: false,
+  xrp: true,
+  stellar: true,
+  tron: false,
+  eos: true,
+  solana: true,
+}
+
 export type ChainId = keyof typeof chainFacts
 /** Chains of one family share address format and keys: a deposit sent on the wrong one is still found. */
 export type AddressFamily = (typeof chainFacts)[ChainId]['family']
 
 /** Whether nothing is told before it is final: what waits for a block is not, nor a block that may yet be taken back. */
 export function tellsFinalOnly(chain: ChainId): boolean {
-  return chainFacts[chain].confirmations === 1
+  return tellFinalOnly[chainFacts[chain].family]
 }
 
 /** Which Bitcoin: each writes its addresses its own way. */
