@@ -984,7 +984,7 @@ export interface components {
              */
             deposit_received: number;
             /**
-             * @description Confirmations so far.
+             * @description Confirmations so far; all that are needed only once every deposit is confirmed.
              * @example 2
              */
             deposit_confirmations: number;
@@ -1259,7 +1259,7 @@ export interface components {
                  */
                 deposit_received: number;
                 /**
-                 * @description Confirmations so far.
+                 * @description Confirmations so far; all that are needed only once every deposit is confirmed.
                  * @example 2
                  */
                 deposit_confirmations: number;

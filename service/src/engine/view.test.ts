@@ -66,10 +66,26 @@ test('what came is cut to what can be shown, and is as deep as its shallowest pa
   expect(show()).toEqual(['0', 0])
   expect(show(deposit('a', half, 91), deposit('b', rest, 98))).toEqual(['1.49999999', 3])
   expect(show(deposit('b', rest, 100), deposit('a', half, 91))).toEqual(['1.49999999', 1])
-  expect(show(deposit('a', half, 80))).toEqual(['0.5', 12])
   expect(show(deposit('a', half, 80), deposit('b', rest, null))).toEqual(['1.49999999', 0])
   const dust: Deposit = { ...deposit('c', 1n, 100), role: 'dust' }
   expect(show(deposit('a', half, 91), dust)).toEqual(['0.5', 10])
+})
+
+test('the full count is shown of what is confirmed, and never of what may still go', () => {
+  const show = (required: number, ...deposits: readonly Deposit[]) => {
+    const order = quoted(deposits)
+    const terms = { ...order.terms, requiredConfirmations: required }
+    return viewOrder({ ...order, terms }, market).deposit_confirmations
+  }
+  const confirmed: Deposit = { ...deposit('a', 1n, 98), state: 'confirmed' }
+  expect(show(12, deposit('a', 1n, 90)), 'eleven blocks').toBe(11)
+  // Deep enough by its depth, and its network has not said yet that it is final.
+  expect(show(12, deposit('a', 1n, 89))).toBe(11)
+  expect(show(12, deposit('a', 1n, 50))).toBe(11)
+  expect(show(12, confirmed)).toBe(12)
+  expect(show(12, confirmed, deposit('b', 1n, 50))).toBe(11)
+  expect(show(1, deposit('a', 1n, 50))).toBe(0)
+  expect(show(1, confirmed)).toBe(1)
 })
 
 test('a refund shows no more than goes back, no less than it costs, and its hash as that of no payout', () => {

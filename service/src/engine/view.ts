@@ -60,15 +60,18 @@ export function viewOrder(order: Order, market: MarketBoard): OrderView {
   }
 }
 
-/** Of the shallowest deposit, because it decides; never more than required, so that it does not change for ever. */
+/**
+ * Of the shallowest deposit, because it decides; never more than required, so that it does not change for ever. All that are required
+ * are shown of what is confirmed only: where a network says itself what is final, a block may be as deep before and still go.
+ */
 function confirmations(order: Order, headHeight: number | null): number {
   const required = order.terms.requiredConfirmations
   const depths = countedDeposits(order).map(({ state, block }) => {
     if (state === 'confirmed') return required
     if (block === null || headHeight === null) return 0
-    return Math.max(0, headHeight - block.height + 1)
+    return Math.max(0, Math.min(required - 1, headHeight - block.height + 1))
   })
-  return depths.length === 0 ? 0 : Math.min(required, ...depths)
+  return depths.length === 0 ? 0 : Math.min(...depths)
 }
 
 function showOffers(order: Order, offers: Offers): Omit<EmergencyView, 'reasons'> {

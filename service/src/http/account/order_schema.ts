@@ -17,7 +17,10 @@ const described = {
   deposit_network: text('Network of the deposit.', 'BTC'),
   deposit_amount: decimal('Exact amount to deposit.', 0.05),
   deposit_received: decimal('What has arrived so far.', 0.05),
-  deposit_confirmations: Type.Integer({ description: 'Confirmations so far.', examples: [2] }),
+  deposit_confirmations: Type.Integer({
+    description: 'Confirmations so far; all that are needed only once every deposit is confirmed.',
+    examples: [2],
+  }),
   deposit_required_confirmations: Type.Integer({ description: 'Confirmations needed.', examples: [3] }),
   deposit_tx_hash: nullable(text('Null until something arrives.', hash)),
   receive_currency: text('Currency of the payout.', 'USDT'),
