@@ -46,7 +46,7 @@ export class CambistError extends Error {
   readonly serverTime: number | undefined
   readonly retryAfterMs: number | undefined
   /**
-   * Of a POST: what it was sent under. Given this as `idempotencyKey`, the same call again is acted on once, within 24 hours.
+   * POST only: the Idempotency-Key it was sent with. Given this as `idempotencyKey`, the same call again is acted on once, within 24 hours.
    */
   idempotencyKey: string | undefined
   /**

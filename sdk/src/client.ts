@@ -41,7 +41,10 @@ export type PostOptions = CallOptions & {
 
 type QrImageRequest = Omit<QrRequest, 'format'> & { readonly format?: 'png' | 'svg' }
 
-/** Every method rejects with a CambistError, or with the reason of your signal and nothing else. */
+/**
+ * Every method rejects with a CambistError, or with the reason of your signal and nothing else. An amount that is no plain decimal, or an
+ * option that is no number, is a TypeError, before anything is sent.
+ */
 export type Client = {
   getRate(request: RateRequest, options?: CallOptions): Promise<Rate>
   getCurrencies(options?: CallOptions): Promise<Currencies>

@@ -438,6 +438,51 @@ test('a lock is for its pair and amount, as long as there is time left to pay; t
   expect(await order('h', '0.2'), 'at the rate of now').not.toBe('RATE_EXPIRED')
 })
 
+test('a lock that runs out while the database is slow opens nothing; who had an order of it is told of that', async () => {
+  const { lockLeastLeftMs } = stage.world.policy
+  /** What takes two seconds, once: a statement that holds this. It ends when what waits for it has come so far. */
+  let slow: { readonly text: string; readonly until: () => boolean } | null = null
+  let looks = 0
+  const { desk, world } = await openStageDesk((next) => async (text, values) => {
+    const waits = slow !== null && text.includes(slow.text) ? slow : null
+    if (waits !== null) slow = null
+    const answer = await next(text, values)
+    if (text.includes('FROM rate_locks')) looks += 1
+    if (waits === null) return answer as never
+    await expect.poll(waits.until).toBe(true)
+    stage.advance(2_000)
+    return answer as never
+  })
+  const from = amountOf('BTC:BTC', 50_000_000n)
+  const to = amountOf('ETH:ETH', 77n * 10n ** 17n)
+  const zero = amountOf('ETH:ETH', 0n)
+  const keep = (rateId: string) => {
+    const nowMs = world.clock.nowMs()
+    const quote = { from, to, rate: rateBetween(from, to, 'down'), fee: zero, networkFee: zero }
+    const lock = { ...quote, feeShare: 100n, rateId, expiresAtMs: nowMs + lockLeastLeftMs + 1_000 }
+    return insertRateLocks(stage.db, [lock], nowMs)
+  }
+  const fixed = (key: string, rateId: string) => create(desk, key, { rateType: 'fixed', rateId }).then(toldBy)
+  const float = (key: string) => create(desk, key).then(toldBy)
+
+  await keep('found_late')
+  slow = { text: 'FROM rate_locks', until: () => true }
+  expect(await fixed('a', 'found_late')).toBe('RATE_EXPIRED')
+
+  await keep('opened_late')
+  const looksBefore = looks
+  slow = { text: 'INSERT INTO orders', until: () => looks > looksBefore }
+  // All wait for the first to be written; a float order has no rate that could run out.
+  const together = [float('b'), fixed('c', 'opened_late'), float('d')]
+  expect(await Promise.all(together)).toEqual(['new', 'RATE_EXPIRED', 'new'])
+  expect(await counted()).toEqual(each(2))
+
+  await keep('kept')
+  expect(await fixed('e', 'kept')).toBe('new')
+  stage.advance(2_000)
+  expect(await fixed('e', 'kept')).toBe('replay')
+})
+
 test('a statement whose answer is lost has created its orders: the repeat finds each', async () => {
   let isLost = false
   const { desk } = await openStageDesk((next) => async (text, values) => {
@@ -509,6 +554,10 @@ test('nobody is paid at an address where we keep our own money: it would be book
       `${field} cannot be an address of the exchange itself`,
     )
   }
+  const both = { destination: 'evm reserve', refundAddress: 'change 0' }
+  expect(await create(desk, 'both', both)).toMatchObject({
+    rejection: { code: 'INVALID_ADDRESS', details: [{ field: 'destination' }, { field: 'refund_address' }] },
+  })
   expect(await counted()).toMatchObject({ orders: 0 })
 
   const strangers: readonly Partial<CreateRequest>[] = [

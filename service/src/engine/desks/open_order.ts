@@ -5,19 +5,23 @@ import { type AddressFamily, chainFacts } from '../../domain/catalog/networks.ts
 import { BUCKET_DIGITS, ORDER_ID_DIGITS, orderIdOf } from '../../domain/orders/identifiers.ts'
 import { nothingFailed, type Order, type OrderTerms } from '../../domain/orders/order.ts'
 import { sealedTermsOf } from '../../domain/orders/seal.ts'
+import { accept, refuse } from '../../domain/outcome.ts'
 import { shareOf } from '../../domain/quotes/quote.ts'
 import { batched } from '../batched.ts'
 import { requiredConfirmations } from '../required_confirmations.ts'
 import { viewOrder } from '../view.ts'
 import type { DeskWorld } from '../world.ts'
-import type { OrderView, RetrySlot } from './desk.ts'
-import type { Plan } from './plan_order.ts'
+import type { DeskOutcome, OrderView, RetrySlot } from './desk.ts'
+import { rateExpired } from './find_lock.ts'
+import { hasTimeToPay, type Plan } from './plan_order.ts'
 
 /** An order that is to be opened for whoever asked for it. */
 export type Opening = { readonly accountId: string; readonly plan: Plan; readonly retry: RetrySlot }
 
 /** Null: nothing was opened, for the retry slot had been filled before, or no deposit address was ready. */
-export type OpenOrder = (opening: Opening) => Promise<OrderView | null>
+type Opened = DeskOutcome<OrderView> | null
+
+export type OpenOrder = (opening: Opening) => Promise<Opened>
 
 /** The event of its creation. */
 export const FIRST_SEQUENCE = 1
@@ -47,36 +51,45 @@ function openQueue(world: DeskWorld, family: AddressFamily): OpenOrder {
   // Before it, all addresses had been given or were being given when this process looked last.
   let firstFreeIndex = 0
   let givenUnnoticed = 0
-  const openAll = async (openings: readonly Opening[]): Promise<(OrderView | null)[]> => {
+  const openTimely = async (openings: readonly Opening[]): Promise<Opened[]> => {
+    if (openings.length === 0) return []
     const bucket = world.randomDigits(BUCKET_DIGITS)
     const orders = openings.map((opening) => newOrder(world, opening, bucket))
     const fromIndex = firstFreeIndex
     const { deposits, free } = await insertNewOrders(world.db, family, orders, fromIndex)
     firstFreeIndex = free.firstIndex
     world.alarms.ring('relay')
-    const views = orders.map(({ order, snapshot }) => {
+    const opened = orders.map(({ order, snapshot }) => {
       const deposit = deposits.get(order.terms.id)
       if (deposit === undefined) return null
-      return { ...snapshot, deposit_address: deposit.address, deposit_tag: deposit.tag }
+      return accept({ ...snapshot, deposit_address: deposit.address, deposit_tag: deposit.tag })
     })
-    const isLeft = (_: unknown, index: number) => views[index] === null
+    const isLeft = (_: unknown, index: number) => opened[index] === null
     givenUnnoticed += deposits.size
     if (free.count < orders.length || givenUnnoticed >= GIVEN_UNNOTICED_MAX) {
       givenUnnoticed = 0
       world.alarms.ring('pool')
     }
-    if (fromIndex === 0 || free.count === orders.length) return views
+    if (fromIndex === 0 || free.count === orders.length) return opened
     // Somebody who died while giving some may have left them free further back.
     firstFreeIndex = 0
     const later = await openAll(openings.filter(isLeft))
-    return views.map((view) => view ?? later.shift() ?? null)
+    return opened.map((one) => one ?? later.shift() ?? null)
+  }
+  // Each waits for the writes before its own, which take as long as the database does: a lock may run out meanwhile.
+  const openAll = async (openings: readonly Opening[]): Promise<Opened[]> => {
+    const nowMs = world.clock.nowMs()
+    const isLate = ({ plan: { request, expiresAtMs } }: Opening) =>
+      request.rateType === 'fixed' && !hasTimeToPay(world.policy, expiresAtMs, nowMs)
+    const opened = await openTimely(openings.filter((opening) => !isLate(opening)))
+    return openings.map((opening) => (isLate(opening) ? refuse(rateExpired) : (opened.shift() ?? null)))
   }
   return batched(openAll, { itemsMax: ORDERS_MAX, isOneToBlame: isAboutData })
 }
 
-type Opened = NewOrder & { readonly snapshot: OrderView }
+type Prepared = NewOrder & { readonly snapshot: OrderView }
 
-function newOrder(world: DeskWorld, { accountId, plan, retry }: Opening, bucket: string): Opened {
+function newOrder(world: DeskWorld, { accountId, plan, retry }: Opening, bucket: string): Prepared {
   const id = orderIdOf(world.randomDigits(ORDER_ID_DIGITS - BUCKET_DIGITS) + bucket)
   const terms = termsOf(world, plan, { id, accountId })
   const order: Order = {

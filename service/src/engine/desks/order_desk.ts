@@ -73,13 +73,12 @@ async function createOrder(
 ): Promise<DeskOutcome<Created>> {
   const { accountId, retry } = asked
   const plan = await planOrder(world, readers, asked.request)
-  const order = plan.ok ? await open({ accountId, plan: plan.value, retry }) : null
-  if (order !== null) return accept({ order, isReplay: false })
+  const opened = plan.ok ? await open({ accountId, plan: plan.value, retry }) : plan
+  if (opened?.ok) return accept({ order: opened.value, isReplay: false })
   // Only now is the slot looked at, because few requests are repeats: whatever would be said to a new one, a repeat
   // gets the first answer again.
   const earlier = await replay(world, accountId, retry)
-  if (earlier !== null) return earlier
-  return plan.ok ? refuse(noAddress) : plan
+  return earlier ?? opened ?? refuse(noAddress)
 }
 
 const noAddress: DeskRejection = {

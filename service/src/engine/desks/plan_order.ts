@@ -1,7 +1,11 @@
+import type { RateLock } from '../../db/rate_locks.ts'
 import type { Amount } from '../../domain/money/amount.ts'
 import { accept, refuse } from '../../domain/outcome.ts'
 import type { Quote } from '../../domain/quotes/quote.ts'
+import type { InstantMs } from '../../domain/time.ts'
+import type { Policy } from '../policy.ts'
 import type { DeskWorld } from '../world.ts'
+import { aboutBoth } from './about_field.ts'
 import type { CreateRequest, DeskOutcome } from './desk.ts'
 import { type FindLock, rateExpired } from './find_lock.ts'
 import { type FindPair, makeQuote, type Pair, readAmount, readMarket } from './quoting.ts'
@@ -39,13 +43,8 @@ export async function planOrder(
   // An offer from before does not open a pair that is closed now (spec 4.3, rule 3).
   const open = readMarket(world.market, pair.value, request.rateType)
   if (!open.ok && open.rejection.code === 'MAINTENANCE') return open
-  const destination = await addresses.readDestination(pair.value.to, request)
-  if (!destination.ok) return destination
-  const refund =
-    request.refundAddress === null
-      ? accept(null)
-      : await addresses.readAddress(pair.value.from, request.refundAddress, 'refund_address')
-  if (!refund.ok) return refund
+  const places = await readPlaces(addresses, pair.value, request)
+  if (!places.ok) return places
   const amount = readAmount(pair.value.from, request.amount)
   if (!amount.ok) return amount
   const agreed = await agreeRate(world, findLock, pair.value, amount.value, request)
@@ -54,10 +53,36 @@ export async function planOrder(
     request,
     pair: pair.value,
     ...agreed.value,
-    destination: destination.value.address,
-    destinationTag: destination.value.tag,
-    refundAddress: refund.value,
+    ...places.value,
   })
+}
+
+type Places = Pick<Plan, 'destination' | 'destinationTag' | 'refundAddress'>
+
+async function readPlaces(
+  { readDestination, readAddress }: AddressReader,
+  pair: Pair,
+  request: CreateRequest,
+): Promise<DeskOutcome<Places>> {
+  const { refundAddress } = request
+  const [destination, refund] = await Promise.all([
+    readDestination(pair.to, request),
+    refundAddress === null ? accept(null) : readAddress(pair.from, refundAddress, 'refund_address'),
+  ])
+  if (!destination.ok)
+    return refund.ok ? destination : refuse(aboutBoth(destination.rejection, refund.rejection))
+  if (!refund.ok) return refund
+  const { address, tag } = destination.value
+  return accept({ destination: address, destinationTag: tag, refundAddress: refund.value })
+}
+
+/** Whether whoever is to pay at a fixed rate could still do so (docs/api.md, Rate locks). */
+export function hasTimeToPay(
+  { lockLeastLeftMs }: Pick<Policy, 'lockLeastLeftMs'>,
+  expiresAtMs: InstantMs,
+  nowMs: InstantMs,
+): boolean {
+  return expiresAtMs - nowMs >= lockLeastLeftMs
 }
 
 type Agreed = Pick<Plan, 'quote' | 'feeShare' | 'createdAtMs' | 'expiresAtMs'>
@@ -69,16 +94,18 @@ async function agreeRate(
   amount: Amount,
   request: CreateRequest,
 ): Promise<DeskOutcome<Agreed>> {
-  const nowMs = world.clock.nowMs()
   const { policy } = world
-  if (request.rateType === 'fixed') {
-    const lock = await findLock(pair, amount, request.rateId)
-    if (!lock.ok) return lock
-    if (lock.value !== null) {
-      const { feeShare, expiresAtMs } = lock.value
-      if (expiresAtMs - nowMs < policy.lockLeastLeftMs) return refuse(rateExpired)
-      return accept({ quote: lock.value, feeShare, createdAtMs: nowMs, expiresAtMs })
-    }
+  const lock =
+    request.rateType === 'fixed'
+      ? await findLock(pair, amount, request.rateId)
+      : accept<RateLock | null>(null)
+  if (!lock.ok) return lock
+  // Looking for the lock takes as long as the database does.
+  const nowMs = world.clock.nowMs()
+  if (lock.value !== null) {
+    const { feeShare, expiresAtMs } = lock.value
+    if (!hasTimeToPay(policy, expiresAtMs, nowMs)) return refuse(rateExpired)
+    return accept({ quote: lock.value, feeShare, createdAtMs: nowMs, expiresAtMs })
   }
   const market = readMarket(world.market, pair, request.rateType)
   if (!market.ok) return market

@@ -4,7 +4,7 @@ import { type Amount, parseAmount, showAmount } from '../../domain/money/amount.
 import { accept, refuse } from '../../domain/outcome.ts'
 import { type Market, type Quote, quote, type RateType } from '../../domain/quotes/quote.ts'
 import { type MarketBoard, whyUnavailable } from '../market.ts'
-import { aboutField } from './about_field.ts'
+import { aboutBoth, aboutField } from './about_field.ts'
 import type { DeskOutcome, DeskRejection } from './desk.ts'
 
 /** The two sides of a request as the client named them. */
@@ -45,9 +45,13 @@ export function pairFinder(configured: ReadonlySet<AssetId>): FindPair {
     const toNamed = byName.get(to)
     if (toNamed === undefined) return refuse(unknownCurrency(to, codes))
     const fromAsset = fromNamed.assets.get(fromNetwork)
-    if (fromAsset === undefined) return refuse(notOnNetwork(fromNamed, fromNetwork, 'from_network'))
     const toAsset = toNamed.assets.get(toNetwork)
-    if (toAsset === undefined) return refuse(notOnNetwork(toNamed, toNetwork, 'to_network'))
+    const wrongTo = () => notOnNetwork(toNamed, toNetwork, 'to_network')
+    if (fromAsset === undefined) {
+      const wrongFrom = notOnNetwork(fromNamed, fromNetwork, 'from_network')
+      return refuse(toAsset === undefined ? aboutBoth(wrongFrom, wrongTo()) : wrongFrom)
+    }
+    if (toAsset === undefined) return refuse(wrongTo())
     if (fromAsset === toAsset) {
       return refuse({
         code: 'INVALID_PAIR',

@@ -252,9 +252,25 @@ test('what is not configured is no pair, and no network of its currency: trying 
     'NETWORK_MISMATCH',
     'BTC is not exchanged on ERC20; choose from BTC',
   ])
+  const missing = 'is required for USDT: one of ERC20, BEP20'
   expect(await refusalOf(stage, ['BTC', null, 'USDT', null])).toEqual([
     'INVALID_PARAMETER',
-    'to_network is required for USDT: one of ERC20, BEP20',
+    `to_network ${missing}`,
+  ])
+  const asked = { from: 'USDT', fromNetwork: null, to: 'USDT', toNetwork: null, amount: '1' }
+  expect(await stage.desk.rate({ ...asked, rateType: 'float', direction: 'from' }), 'both').toMatchObject({
+    rejection: {
+      code: 'INVALID_PARAMETER',
+      message: `from_network ${missing}; to_network ${missing}`,
+      details: [
+        { field: 'from_network', message: missing },
+        { field: 'to_network', message: missing },
+      ],
+    },
+  })
+  expect(await refusalOf(stage, ['BTC', 'TRC20', 'USDT', null]), 'for different reasons: the first').toEqual([
+    'NETWORK_MISMATCH',
+    'BTC is not exchanged on TRC20; choose from BTC',
   ])
 })
 
