@@ -2,7 +2,7 @@ import { assert } from '../domain/assert.ts'
 import type { Asset } from '../domain/catalog/assets.ts'
 import type { ChainId } from '../domain/catalog/networks.ts'
 import { showRate } from '../domain/money/rate.ts'
-import { bucketOf, type OrderId } from '../domain/orders/identifiers.ts'
+import { bucketOf, type OrderId, SHORT_ID_DIGITS } from '../domain/orders/identifiers.ts'
 import { finishedStatuses, type Order } from '../domain/orders/order.ts'
 import type { SealedTerms } from '../domain/orders/seal.ts'
 import type { InstantMs } from '../domain/time.ts'
@@ -91,7 +91,7 @@ export async function readLocked(tx: Sql, row: LockedRow): Promise<Order> {
 export async function findOrderByToken(sql: Sql, shortId: string, tokenHash: Buffer): Promise<Order | null> {
   const [row] = await sql.query<OrderRow & { deposits: DepositJson[] | null }>(
     `SELECT o.*, ${DEPOSITS_OF_O} AS deposits FROM orders AS o
-     WHERE bucket = $1 AND right(order_id, 8) = $2 AND token_hash = $3`,
+     WHERE bucket = $1 AND right(order_id, ${SHORT_ID_DIGITS}) = $2 AND token_hash = $3`,
     [bucketOf(shortId), shortId, tokenHash],
   )
   return row === undefined ? null : toOrder(row, depositsFromJson(row.deposits))

@@ -1,6 +1,7 @@
 import { bucketOf, type OrderId } from '../domain/orders/identifiers.ts'
 import type { OrderStatus } from '../domain/orders/order.ts'
 import type { InstantMs } from '../domain/time.ts'
+import type { DeliveryKey } from '../domain/webhooks/delivery_id.ts'
 import type { Sql } from './database.ts'
 import { CALLBACK, type DeliveryState } from './webhook_lines.ts'
 
@@ -12,8 +13,6 @@ export type LoggedAttempt = {
   readonly status: number | null
   readonly said: string | null
 }
-
-export type DeliveryKey = { readonly orderId: OrderId; readonly receiver: string; readonly sequence: number }
 
 export type LoggedDelivery = DeliveryKey & {
   /** What the event says the order became. */

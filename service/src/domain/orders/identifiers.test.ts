@@ -5,6 +5,7 @@ import {
   BUCKETS,
   bucketOf,
   isOrderId,
+  isShortId,
   orderIdOf,
   orderIdOfPayout,
   payoutIdOf,
@@ -30,6 +31,9 @@ test('an order id names its bucket, its short id and its payouts', () => {
   )
   expect(bucketOf('CB0000000000000007')).toBe(7)
   expect(shortIdOf('CB1234567890123456')).toBe('90123456')
+  expect(['90123456', '9012345', '901234567', '9012345x', '90123456\n'].filter(isShortId)).toEqual([
+    '90123456',
+  ])
   expect(payoutIdOf('CB1234567890123456', 2)).toBe('CB1234567890123456:2')
 })
 

@@ -3,15 +3,25 @@ import { assert } from '../assert.ts'
 /** `CB` and 16 random digits; the last two are the bucket. Random, because order ids are public through the QR. */
 export type OrderId = string
 
-const ORDER_ID = /^CB\d{16}$/
-
 export const ORDER_ID_DIGITS = 16
 export const BUCKET_DIGITS = 2
 export const SHORT_ID_DIGITS = 8
 export const BUCKETS = 10 ** BUCKET_DIGITS
 
+/** Sources of regular expressions, for whatever an id is part of. */
+export const ORDER_ID_PATTERN = `CB[0-9]{${ORDER_ID_DIGITS}}`
+export const SHORT_ID_PATTERN = `[0-9]{${SHORT_ID_DIGITS}}`
+
+const ORDER_ID = new RegExp(`^${ORDER_ID_PATTERN}$`)
+const SHORT_ID = new RegExp(`^${SHORT_ID_PATTERN}$`)
+
 export function isOrderId(text: string): boolean {
   return ORDER_ID.test(text)
+}
+
+/** Enough together with a token. */
+export function isShortId(text: string): boolean {
+  return SHORT_ID.test(text)
 }
 
 export function orderIdOf(digits: string): OrderId {

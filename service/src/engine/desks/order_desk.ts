@@ -3,7 +3,7 @@ import { findOrderPage } from '../../db/order_pages.ts'
 import { findOrderByToken } from '../../db/orders.ts'
 import { findEarlier } from '../../db/retry_slots.ts'
 import { assert } from '../../domain/assert.ts'
-import { isOrderId, SHORT_ID_DIGITS, shortIdOf } from '../../domain/orders/identifiers.ts'
+import { isOrderId, isShortId, shortIdOf } from '../../domain/orders/identifiers.ts'
 import type { Order } from '../../domain/orders/order.ts'
 import { accept, refuse } from '../../domain/outcome.ts'
 import { viewOrder } from '../view.ts'
@@ -57,12 +57,10 @@ export function orderDesk(world: DeskWorld): Pick<Desk, 'createOrder' | 'findOrd
   }
 }
 
-const SHORT_ID = new RegExp(`^\\d{${SHORT_ID_DIGITS}}$`)
-
 /** A token finds its order by the short id and by the full one. */
 async function findByToken(world: DeskWorld, id: string, token: string): Promise<Order | null> {
   const isFull = isOrderId(id)
-  if (!isFull && !SHORT_ID.test(id)) return null
+  if (!isFull && !isShortId(id)) return null
   const order = await findOrderByToken(world.db, isFull ? shortIdOf(id) : id, hashToken(token))
   return !isFull || order?.terms.id === id ? order : null
 }

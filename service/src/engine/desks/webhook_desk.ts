@@ -3,7 +3,6 @@ import type { Database, Sql } from '../../db/database.ts'
 import { fillRetrySlot, findEarlier, lockEarlier, moveRetrySlot } from '../../db/retry_slots.ts'
 import { CALLBACK, type DeliveryState, deliveryStates } from '../../db/webhook_lines.ts'
 import {
-  type DeliveryKey,
   findDeliveries,
   findDelivery,
   findEnded,
@@ -14,6 +13,7 @@ import {
 } from '../../db/webhook_log.ts'
 import { accept, refuse } from '../../domain/outcome.ts'
 import type { InstantMs } from '../../domain/time.ts'
+import { deliveryIdOf, readDeliveryId, webhookIdOf } from '../../domain/webhooks/delivery_id.ts'
 import type { DeskOutcome, DeskRejection, RetrySlot } from './desk.ts'
 
 export { deliveryStates }
@@ -174,21 +174,6 @@ const disabled: DeskRejection = {
   code: 'INVALID_PARAMETER',
   message: 'the endpoint of the delivery is disabled or deleted: enable it first',
   details: [{ field: 'delivery_id', message: 'goes to an endpoint that is disabled or deleted' }],
-}
-
-function deliveryIdOf({ orderId, sequence, receiver }: DeliveryKey): string {
-  return `${orderId}-${sequence}-${receiver}`
-}
-
-function readDeliveryId(text: string): DeliveryKey | null {
-  const [, orderId, sequence, receiver] = /^(CB\d{16})-([1-9]\d{0,8})-([a-z0-9_]{1,40})$/.exec(text) ?? []
-  if (orderId === undefined || sequence === undefined || receiver === undefined) return null
-  return { orderId, sequence: Number.parseInt(sequence, 10), receiver }
-}
-
-/** What receivers know a repetition of an event by. */
-export function webhookIdOf({ orderId, sequence }: Pick<DeliveryKey, 'orderId' | 'sequence'>): string {
-  return `evt_${orderId}_${sequence}`
 }
 
 function viewDelivery(delivery: LoggedDelivery): DeliveryView {

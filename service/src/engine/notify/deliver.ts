@@ -15,8 +15,8 @@ import {
 } from '../../db/webhook_lines.ts'
 import { unreachable } from '../../domain/assert.ts'
 import type { InstantMs } from '../../domain/time.ts'
+import { webhookIdOf } from '../../domain/webhooks/delivery_id.ts'
 import { nextAttemptInMs } from '../../domain/webhooks/schedule.ts'
-import { webhookIdOf } from '../desks/webhook_desk.ts'
 import type { WebhookWorld } from './webhook_world.ts'
 
 /** By the receiver's own word there is nobody there any more. */

@@ -1,6 +1,6 @@
 import type { RouteOptions } from 'fastify'
 import Type from 'typebox'
-import { isOrderId } from '../../domain/orders/identifiers.ts'
+import { isOrderId, ORDER_ID_PATTERN } from '../../domain/orders/identifiers.ts'
 import { deliveryStates, type WebhookDesk } from '../../engine/desks/webhook_desk.ts'
 import { jsonNoStore } from '../answers/answers.ts'
 import { errorAnswers } from '../answers/problem_schema.ts'
@@ -32,6 +32,10 @@ const orderId: Parameter<string> = {
     isOrderId(given) ? { ok: true, value: given } : { ok: false, problem: 'must be an order id' },
 }
 
+const CURSOR = new RegExp(
+  `^(0|[1-9][0-9]{0,14})\\.(${ORDER_ID_PATTERN})\\.([a-z0-9_]{1,40})\\.([1-9][0-9]{0,8})$`,
+)
+
 /** Where a page begins. To the client it is a word; to us the place of the last delivery before. */
 const cursor: Parameter<Position> = {
   schema: Type.String({ description: 'The `next_cursor` of the page before.', minLength: 1, maxLength: 200 }),
@@ -39,7 +43,7 @@ const cursor: Parameter<Position> = {
   absent: null,
   readText: (given) => {
     const plain = Buffer.from(given, 'base64url').toString('latin1')
-    const read = /^(0|[1-9]\d{0,14})\.(CB\d{16})\.([a-z0-9_]{1,40})\.([1-9]\d{0,8})$/.exec(plain)
+    const read = CURSOR.exec(plain)
     const [, eventAt = '', order = '', receiver = '', sequence = ''] = read ?? []
     return read === null || cursorOf(plain) !== given
       ? { ok: false, problem: 'must be a next_cursor as it was answered' }

@@ -1,10 +1,13 @@
 import Type from 'typebox'
+import { ORDER_ID_PATTERN } from '../../domain/orders/identifiers.ts'
 import { orderStatuses } from '../../domain/orders/order.ts'
 import type { OrderFilter, OrderPage, OrderPosition } from '../../engine/desks/desk.ts'
 import { compileWriter } from '../json/writer.ts'
 import { choice, instant, listOf, wholeNumber } from '../parameters/kinds.ts'
 import { optional, type Parameter, type Values, withDefault } from '../parameters/parameter.ts'
 import { orderPageSchema, orderSchema } from './order_schema.ts'
+
+const CURSOR = new RegExp(`^(0|[1-9][0-9]{0,14})\\.(${ORDER_ID_PATTERN})$`)
 
 /** Where a page begins. To the client it is a word; to us the place of the last order before. */
 const cursor: Parameter<OrderPosition> = {
@@ -13,7 +16,7 @@ const cursor: Parameter<OrderPosition> = {
   absent: null,
   readText: (text) => {
     const plain = Buffer.from(text, 'base64url').toString('latin1')
-    const [, createdAt, orderId] = /^(0|[1-9]\d{0,14})\.(CB\d{16})$/.exec(plain) ?? []
+    const [, createdAt, orderId] = CURSOR.exec(plain) ?? []
     return createdAt === undefined || orderId === undefined || writeCursorText(plain) !== text
       ? { ok: false, problem: 'must be a next_cursor as it was answered' }
       : { ok: true, value: { createdAtMs: Number.parseInt(createdAt, 10), orderId } }

@@ -1,19 +1,15 @@
 import Type from 'typebox'
+import { ORDER_ID_PATTERN, SHORT_ID_PATTERN } from '../../domain/orders/identifiers.ts'
 import type { Problem } from '../errors.ts'
 
-/** The last 8 digits: enough together with a token. */
-export function isShortId(text: string): boolean {
-  return /^\d{8}$/.test(text)
-}
-
 export const orderIdSchema = Type.String({
-  pattern: '^CB[0-9]{16}$',
+  pattern: `^${ORDER_ID_PATTERN}$`,
   description: 'The order.',
   examples: ['CB4821093377160542'],
 })
 
 export const orderReference = Type.String({
-  pattern: '^(CB[0-9]{16}|[0-9]{8})$',
+  pattern: `^(${ORDER_ID_PATTERN}|${SHORT_ID_PATTERN})$`,
   description: 'The order; with its token the last 8 digits are enough.',
   examples: ['CB4821093377160542'],
 })

@@ -1,12 +1,12 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { isOrderId } from '../../domain/orders/identifiers.ts'
+import { isOrderId, isShortId } from '../../domain/orders/identifiers.ts'
 import type { OrderView, Viewer } from '../../engine/desks/desk.ts'
 import { hasCredentials, unauthorized } from '../auth/credentials.ts'
 import { readOrderToken } from '../auth/order_token.ts'
 import { invalidParameters } from '../errors.ts'
 import { readQuery } from '../parameters/read_query.ts'
 import { admitAnonymous, parameterOf, queryOf, type RouteContext } from '../route_context.ts'
-import { isShortId, orderNotFound } from './order_id.ts'
+import { orderNotFound } from './order_id.ts'
 import { callerOf } from './signed_post.ts'
 
 /** Who looks at an order, with an API key or with the order's token. Null when the request has been answered. */

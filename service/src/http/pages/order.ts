@@ -1,7 +1,6 @@
 import type { RouteOptions } from 'fastify'
-import { isOrderId } from '../../domain/orders/identifiers.ts'
+import { isOrderId, isShortId } from '../../domain/orders/identifiers.ts'
 import type { EmergencyOptions, EmergencyView, OrderView } from '../../engine/desks/desk.ts'
-import { isShortId } from '../account/order_id.ts'
 import { readLinkToken } from '../auth/order_token.ts'
 import { admitAnonymous, parameterOf, type RouteContext } from '../route_context.ts'
 import { answerPage, type Html, html } from './html.ts'
