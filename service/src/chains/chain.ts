@@ -21,7 +21,7 @@ export type Transfer = {
   readonly asset: AssetId | { readonly unlisted: string }
   /** Ledger units of the asset; raw token units when unlisted. */
   readonly units: bigint
-  /** It is told of the block and of no transaction, which `txHash` names therefore. No order counts it: it could not be looked up. */
+  /** The block itself gave it and no transaction did, so `txHash` is the block's. No order counts it: it could not be looked up. */
   readonly isOfBlock?: true
 }
 

@@ -2,7 +2,7 @@ import type { InstantMs } from '../domain/time.ts'
 import type { Sql } from './database.ts'
 
 /**
- * Counts one more, and answers the how manieth it is since `windowMs` began anew. In the database, because a process
+ * Counts one more, and answers its number (1 is the first) in the present window of `windowMs`. In the database, because a process
  * that is asked does not know what the others were.
  */
 export async function countAsk(

@@ -104,8 +104,8 @@ const BLOCKLESS_MS = 20_000
 export type LeavingFrom = 'reserve' | 'deposits'
 
 /**
- * What a worker has not let go when its time was over, it may still be at work on: its node takes so long. Whoever takes it
- * next has so many times as long, because two that take it from one another would never come to its end.
+ * A worker that has not let go in time may still be at work, because its node takes so long. The next claim lasts so many times as long:
+ * two workers that take it from one another would never finish it.
  */
 const CLAIM_AGAIN = 10
 
@@ -214,8 +214,8 @@ export async function lockClaimed(tx: Sql, claimed: ClaimedOutflow): Promise<Cla
 }
 
 /**
- * For whoever ends it with its order, which is told first: that has cancelled, in the same transaction, what was drafted and never
- * signed. False when it is no longer theirs, or is not in one of `states`.
+ * For a caller that ends the outflow together with its order. The order is told first, and that has cancelled, in the same transaction, an
+ * outflow that was drafted and never signed. False when it is no longer the caller's, or is not in one of `states`.
  */
 export async function lockEnding(
   tx: Sql,

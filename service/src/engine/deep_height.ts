@@ -3,14 +3,14 @@ import { nativeAsset } from '../domain/catalog/assets.ts'
 import { chainFacts } from '../domain/catalog/networks.ts'
 
 /**
- * The newest block that the network says is final; infinite where it does not say, and depth decides alone. Asked for before the
- * head, or the block, that it is held against: that one stands on it then, whatever branch the node goes over to meanwhile.
+ * The newest block that the network says is final; infinite where it does not say, and depth decides alone. Ask for it before the head
+ * (or block) that it is compared with: that one is then built on it, whatever branch the node changes to in between.
  */
 export async function finalHeight(chain: Chain): Promise<number> {
   return (await chain.finalHeight?.()) ?? Number.POSITIVE_INFINITY
 }
 
-/** How far confirmations are counted, with the head at `height`: no further than makes what is final deep, and nothing above it. */
+/** The height that confirmations are counted from, with the head at `height`: capped so that the final block is deep and none above it is. */
 export function countedHeight({ id }: Chain, height: number, final: number): number {
   return Math.min(height, final + chainFacts[id].confirmations - 1)
 }

@@ -15,10 +15,10 @@ export type Offers = {
 }
 
 /**
- * docs/api.md, Emergencies. continue: received × the locked rate, or the current rate where no rate is locked any more
- * (float, late, or an hour past the order's expiry; where only the house is in trouble, past the customer's first being asked),
- * what was received is too small a part of what was asked, or more than could have been asked. recalculate: the current rate on what was received. Neither is offered while the reserve does not
- * cover it. refund: what was received less the network's cost. What attempts that failed have cost is taken off each.
+ * docs/api.md, Emergencies. continue: received × the locked rate; × the current rate where no rate is locked any more (float; late; an
+ * hour past expiry or, where only the house is in trouble, past when the customer was first asked), where what was received is too small a
+ * part of what was asked, and where it is more than could have been asked. recalculate: received × the current rate. Neither is offered
+ * while the reserve does not cover it. refund: what was received less the network's cost. What failed attempts have cost is taken off each.
  */
 export function emergencyOffers(order: Order, board: MarketBoard): Offers {
   const exchanges = priceExchanges(order, board)

@@ -21,15 +21,15 @@ type SetAside = {
   readonly orderId: OrderId
   readonly amount: Amount
   hasEnded: boolean
-  /** A number that was drawn last at some moment after it had ended; null until one was read. */
+  /** The last figure's number that was drawn, as read at some moment after this settlement had ended; null until one was read. */
   drawnBy: number | null
 }
 
 /**
  * What of each reserve is free: the figures that were read last, less what this process is settling or has settled since
- * they were taken. They are some seconds old, and each of many orders that are settled meanwhile would see the whole of
- * them. What came of a settlement is not asked: one that failed holds its amount for a few seconds longer. Its order never has more
- * than one outflow that may pay, so that it holds its amount once however often it is settled meanwhile, and not against itself.
+ * they were taken. The figures are some seconds old: without that, each of many orders that are settled meanwhile would see the whole
+ * reserve. What came of a settlement is not looked at, so one that failed holds its amount for a few seconds longer. An order has at most
+ * one outflow that may pay: however often it is settled meanwhile, its amount is held once, and not against the order itself.
  */
 export function openFreeReserves() {
   let figures: ReadonlyMap<AssetId, Reserve> = new Map()

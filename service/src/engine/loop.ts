@@ -5,7 +5,7 @@ import type { Log } from './world.ts'
 export type Loop = { readonly name: string; stop(): Promise<void> }
 
 const REST_AFTER_TROUBLE_MAX_MS = 10_000
-/** Whoever rings meanwhile is heard afterwards, all at once: a loop takes what has come together, and not each by itself. */
+/** Who rings during this pause is heard when it ends: the loop takes all that has come in one step, and not each in a step of its own. */
 const BREATH_MS = 20
 
 /**

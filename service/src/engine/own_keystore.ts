@@ -12,8 +12,8 @@ export const KEYSTORE_REST_MS = 5 * SECOND_MS
 const NOTED_MS = 3 * KEYSTORE_REST_MS
 
 /**
- * The signer, asked for nothing as long as it derives another address than is stored: deposits would lie at keys of one keystore and
- * the reserve at those of another, and its record is not the one of what was signed before.
+ * The signer behind a guard: it is asked for nothing while it derives an address other than the stored one. Deposits would lie at keys of
+ * one keystore and the reserve at those of another, and its record is not the one of what was signed before.
  *
  * What was compared holds for the connection over which it was: over another one another signer may answer, and it is compared
  * before anything is asked over that. `compare` looks in any case, and notes for all processes what it finds. A signer that is

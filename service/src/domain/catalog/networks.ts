@@ -5,7 +5,7 @@
 export const chainFacts = {
   BTC: { name: 'Bitcoin', family: 'bitcoin', native: 'BTC', confirmations: 3, confirmationsLarge: 6 },
   ETH: { name: 'Ethereum', family: 'evm', native: 'ETH', confirmations: 12, confirmationsLarge: 12 },
-  // A validator makes more blocks than that in its turn, so its node is asked what is final as well (`finalHeight`).
+  // One validator makes more blocks than that in its turn, so its node is also asked what is final (`finalHeight`).
   BNB: { name: 'BNB Smart Chain', family: 'evm', native: 'BNB', confirmations: 12, confirmationsLarge: 12 },
   // A ledger that is validated is final: there is nothing to wait for, and nothing is ever taken back.
   XRP: { name: 'XRP Ledger', family: 'xrp', native: 'XRP', confirmations: 1, confirmationsLarge: 1 },

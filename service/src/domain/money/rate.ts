@@ -46,7 +46,7 @@ export function scaleOf(rate: Rate): number {
   return wholeOf(rate).scale
 }
 
-/** Null: with so many decimals it has not surely 15 digits, for 10^14 may have been raised from less. */
+/** Null: it is not certain that the rate has 15 digits with so many decimals, because 10^14 may be a smaller number rounded up. */
 function roundAtScale(from: Amount, to: Amount, rounding: Rounding, scale: number): WholeRate | null {
   const exponent = assetOf(from.asset).decimals - assetOf(to.asset).decimals + scale
   if (scale < 0 || exponent < 0) return null

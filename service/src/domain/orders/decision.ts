@@ -68,7 +68,7 @@ export function ignore(why: string): Decision {
 
 /**
  * The next state. A change of status takes the next sequence number, and the first to EMERGENCY is noted; other changes only
- * touch `updatedAtMs`, which goes back by no clock: those of two machines differ. A first time that is still to come was noted by a
+ * touch `updatedAtMs`, which never goes back, although the clocks of two machines differ. A first time that is still to come was noted by a
  * clock that was ahead, and the locked rate would be held until it comes round.
  */
 export function move(
@@ -123,7 +123,7 @@ type TakenBack = {
 
 /**
  * Undoes what an unfinished exchange or refund booked; only for outflows that provably never pay. What came while the order could
- * not use it counts from here on: it may have been sent in place of what is gone, and whoever is asked is asked about all of it.
+ * not use it counts from here on: it may have been sent to replace what is gone, and the customer is asked about all that came.
  */
 export function takeBack(order: Order): TakenBack {
   const { state } = order

@@ -51,8 +51,8 @@ function isLate({ state, terms }: Order, seenAtMs: InstantMs): boolean {
 }
 
 /**
- * What was seen in time holds a locked rate as long as the rate is offered, and not until whoever sent it has it mined, or
- * replaced: that would be an option on the rate.
+ * A deposit that was seen in time keeps the locked rate only while that rate is offered, and not for as long as its sender leaves it
+ * unmined or replaces it: that would be an option on the rate.
  */
 function isPastLock({ terms }: Order, { block, seenAtMs }: Fact & { kind: 'DepositSeen' }): boolean {
   return block !== null && terms.rateType === 'fixed' && !isLockOffered(terms.expiresAtMs, seenAtMs)
@@ -134,8 +134,8 @@ export function onDepositConfirmed(order: Order, key: string, nowMs: InstantMs):
 
 /**
  * The time is up: for an order without a deposit at once; for one that has received something, when it has waited long enough
- * for what only lies in a mempool. Only told once the chain was looked at since: a fact about a deposit is told in the middle
- * of a look, whose next block may bring what the last one took.
+ * for what only lies in a mempool. Told only after the chain was looked at since then. A fact about a deposit cannot stand in
+ * for that: it is told in the middle of a look, whose next block may bring back what the last one took.
  */
 export function onOrderExpired(order: Order, atMs: InstantMs, nowMs: InstantMs): Decision {
   const { state, terms } = order
@@ -176,8 +176,8 @@ function stateByDeposits(order: Order): OrderState {
 }
 
 /**
- * A late deposit alone does not open an order again before it is deep enough for a person to decide about it; then what
- * lies in a mempool does not keep them waiting. Who was told that the payment was seen is not told that there was none.
+ * An order with late deposits alone does not open again before one is deep enough for a person to decide about; what then still lies
+ * in a mempool does not delay that. A customer who was told that the payment was seen is not told afterwards that there was none.
  */
 export function openState(order: Order): OrderState {
   const { state, terms } = order

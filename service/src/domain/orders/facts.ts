@@ -23,7 +23,7 @@ export type Fact =
   /** Neither brought by a block nor in a mempool any more: replaced, dropped, or its transaction failed. */
   | { readonly kind: 'DepositVanished'; readonly key: string }
   | { readonly kind: 'DepositConfirmed'; readonly key: string }
-  /** Judged by the moment at which it was found, which may be later than that of the decision when a clock is set. */
+  /** Judged by `atMs`, when the time was found to be up. That may be later than the time of the decision, when a clock was set back since. */
   | { readonly kind: 'OrderExpired'; readonly atMs: InstantMs }
   /** What the exchange comes to at this moment, for float at the market; null when what was received is too little for it. */
   | { readonly kind: 'ExchangePriced'; readonly quote: Quote | null }

@@ -169,9 +169,9 @@ export function hasFailedAtCost({ failedCosts: { payouts, refunds } }: Pick<Orde
 }
 
 /**
- * How long after its `expires_at` an order waits for what was seen in time and lies in a mempool, and a fixed one may still have its
- * locked rate: for such a deposit, and for who chooses `continue` (see `lockHeldSinceMs`). Without an end that would be an option,
- * to be taken when the market has moved the right way, and anybody could keep an order waiting (decisions 0019 and 0038).
+ * How long after `expires_at` an order waits for a deposit that was seen in time and lies in a mempool, and how long a fixed order is
+ * still offered its locked rate: for such a deposit, and for a customer who chooses `continue` (see `lockHeldSinceMs`). Without an end
+ * that would be an option, taken when the market has moved the right way, and anybody could keep an order waiting (decisions 0019, 0038).
  */
 export const AWAITED_MS = HOUR_MS
 
@@ -180,9 +180,9 @@ export function isLockOffered(heldSinceMs: InstantMs, atMs: InstantMs): boolean 
 }
 
 /**
- * From when on an order in EMERGENCY has its locked rate for as long as one is offered. What the house is late with is not at the
- * cost of a customer who has done everything right: his time begins when he is first asked, and only once, because who
- * could begin it anew by choosing `continue` would hold the rate for as long as the trouble lasts.
+ * The moment from which the time of the locked rate is counted for an order in EMERGENCY. A delay of ours is not at the cost of a
+ * customer who did everything right: then it is counted from when the customer was first asked. Only once: if choosing `continue`
+ * began it anew, the customer would hold the rate for as long as the trouble lasts.
  */
 export function lockHeldSinceMs({ state, terms, firstEmergencyAtMs }: Order): InstantMs {
   const isOurs = state.status === 'EMERGENCY' && state.reasons.every((reason) => reason === 'NETWORK_PROBLEM')
@@ -239,7 +239,7 @@ export function promised(order: Order): Quote | null {
 export function depositReasons(order: Order): EmergencyReason[] {
   const reasons: EmergencyReason[] = []
   const comparison = compareToAsked(order, received(order))
-  // Told here, and not only when it is to be exchanged: it would begin anew at whatever comes into a mempool.
+  // Checked here too, and not only when the exchange is priced: otherwise that would begin again at every deposit that comes into a mempool.
   const isTooLittle = order.terms.rateType === 'fixed' && promised(order) === null
   if (comparison === 'under' || isTooLittle) reasons.push('UNDERPAID')
   if (comparison === 'over') reasons.push('OVERPAID')

@@ -101,7 +101,7 @@ function timeOf({ clock }: World) {
   return { nowMs: clock.nowMs(), wallMs: clock.wallMs(), claimMs: CLAIM_MS }
 }
 
-/** Goes round the accounts. Nothing more: it came round, and nothing was to be had of any of them. */
+/** Claims from one account after the other, in rounds. There is nothing more once a whole round has found nothing to claim. */
 function claimingInTurn(world: World) {
   let leftOff = ''
   let isRoundEmpty = true

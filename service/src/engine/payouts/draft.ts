@@ -33,7 +33,7 @@ import { waitForSource } from './wait_for_source.ts'
 const LOOK_AGAIN_MS = 500
 const WAIT_FOR_FUNDS_MS = 2_000
 const WAIT_FOR_ROOM_MS = 5_000
-/** Longer than what a node did not answer waits: now that it answers, what a filler stands in for is tried once more before it. */
+/** Longer than an outflow rests after its node gave no answer: once the node answers again, the stuck outflow is tried before its filler. */
 const BEFORE_FILLING_MS = 2_000
 
 /**
@@ -116,7 +116,7 @@ type Purse = {
   readonly minedNonce: number | null
   /** Of the reserve, in the outflow's asset; of a deposit address, in native coin, which has to pay for the gas. */
   readonly held: bigint
-  /** Of the reserve, noted before `held` was asked: of these, the money may be in it or not. */
+  /** Outflows of the reserve, noted before `held` was asked, so `held` may or may not include their money. */
   readonly leaving: readonly string[]
   /** Where the reserve pays the fee, and has to have it when the transaction is in a block. */
   readonly fees: FeePurse | null
@@ -185,7 +185,7 @@ async function draft(
   if ((await attemptsOf(tx, outflow.payoutId)).length > 0) return false
   const nowMs = world.clock.nowMs()
   const funds = await takeFunds(world, chain, outflow, purse, tx)
-  // Now that it has its nonce all others that are drafted wait for it, and one of them may have been before it.
+  // Asked again: now that it has its nonce all other drafts wait for this one, but one of them may have come before it.
   const makesAccount = bid.family === 'stellar' && bid.creates
   if (makesAccount && (await isAccountOnItsWay(tx, chain, outflow, lookedHeight))) throw new AccountOnItsWay()
   const lack = room === null ? null : await findLackOfRoom(tx, outflow, room)

@@ -54,7 +54,7 @@ async function giveUp(
   }
   if (await endExcluded(world, chain, outflow)) return
   if (excludesByTime(chain)) {
-    // The signer may have signed what has no bytes here, unless it has just refused to, or was not asked to but whether it has.
+    // The signer may have signed what has no bytes here, unless it has just refused to sign, or has just answered that it has not.
     const hasSaidNo = refusal === undefined ? paysSomebody(outflow) : isAnswer(refusal)
     const areKnown = hasSaidNo || attempts.every(({ tx }) => tx !== null)
     if (areKnown) await giveUpOver(world, chain, outflow, attempts)

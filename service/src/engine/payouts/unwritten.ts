@@ -33,10 +33,10 @@ export async function findUnwritten(
 }
 
 /**
- * Why an outflow that was not drafted yet must neither be drafted nor given up, or null: the signer has signed an attempt of it, of a
- * later one of its order (a refund, say), or of another one that ended without a draft, or does not say that it has not. This database
- * is older than the signer's, most likely, and the customer has that one's money. A draft would be refused, and keep all others of its
- * account waiting. So would one of a sweep, whose address lets no other leave. Of most orders nothing was signed before.
+ * Why an outflow that was not drafted yet must neither be drafted nor given up, or null. The signer has signed an attempt of it, of a later
+ * outflow of its order (a refund, say), or of an earlier one that ended here without a draft; or it does not say that it has not. Most
+ * likely this database is older than the signer's, and the customer has the money of what was signed. A draft would be refused and keep all
+ * others of its account waiting; so would a sweep's, whose address lets no other leave. Of most orders nothing was signed before.
  */
 export async function findForgotten(world: SigningWorld, outflow: ClaimedOutflow): Promise<Unwritten | null> {
   // What fills a gap has no other name, and takes no nonce and no coins but those of the gap.

@@ -16,7 +16,8 @@ export const untilThereIsAnAccount: Progress = { kind: 'again', inMs: LOOK_AGAIN
  * Whether who is paid has no account yet, and another outflow of ours is about to make it. On Stellar that is an operation of its own:
  * a second one fails in the ledger, at the cost of who is to be paid, and a payment that cannot make accounts has nowhere to go until then.
  *
- * `lookedHeight`: the chain was looked at up to there before the node was asked who is paid, which so knows of all that was mined until then.
+ * `lookedHeight`: how far the chain had been looked at before the node was asked about the payee; so the node knows of all that is mined
+ * up to there.
  */
 export async function isAccountOnItsWay(
   sql: Sql,

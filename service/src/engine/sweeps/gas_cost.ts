@@ -1,7 +1,10 @@
 import type { FeeBid } from '../../chains/chain.ts'
 import { assert } from '../../domain/assert.ts'
 
-/** In the native coin's own units: what is bid costs at most so much, and bringing the coin for it, as well at most. */
+/**
+ * In the native coin's own units. `most`: the most that a transaction of this bid may cost. `bringing`: the most that bringing the coin for
+ * it may cost.
+ */
 export type GasCost = { readonly most: bigint; readonly bringing: bigint }
 
 /** A transfer of TRX to an address that is no account yet makes it one: https://developers.tron.network/docs/account */

@@ -18,10 +18,10 @@ const RESTS_PER_FAILURE = 9
 const FAILED_REST_MS_MAX = HOUR_MS
 
 /**
- * A token may be listed when addresses of ours have it already: whoever saw them on the chain can have sent it there, it was in no
- * book, and outflows would stop for good. So what is held of it at the first head that is looked at with it is booked as a sum, and what
- * later blocks bring is told. Where that cannot be read now, nothing has changed: until some later head nothing of the token is told, and
- * the sum is that of the later one.
+ * When a token is listed, addresses of ours may hold it already: anybody who saw them on the chain can have sent it. It was in no book,
+ * and outflows would stop for good. So what is held at the first head that is looked at with the token is booked as a sum, and what later
+ * blocks bring is told. If that cannot be read now, nothing changes: nothing of the token is told until some later head, and the sum is
+ * that head's.
  */
 export async function openAssets(look: Look): Promise<void> {
   const { world, chain } = look

@@ -20,8 +20,8 @@ const SHORTER_MAX = 2
 
 /**
  * A node that ends at a block we know and does not have the later ones is behind, and no proof that they left the chain: a
- * branch that replaces them has a block of its own where they part. So is one that ends far below, whatever it ends at: nodes that
- * stand still often stand on a block that lost. Nothing is taken back on their word.
+ * branch that replaces them has a block of its own where they part. A node whose head is far below ours counts as behind
+ * too, whatever block that is: nodes that stand still often stand on a block that lost. Nothing is taken back on their word.
  */
 export async function requireNotBehind({ db }: World, chain: Chain, block: BlockRef, nodeHead: BlockRef) {
   const missing = block.height - nodeHead.height

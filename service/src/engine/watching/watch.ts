@@ -118,8 +118,8 @@ function isWorthNoting(head: ChainHead, looked: Looked): boolean {
 }
 
 /**
- * Up to when it is known what was paid. Where only what is final is told, that is until the last block and no further: what was paid
- * since may be in one that is final in a moment. 0: this look has not moved it.
+ * Up to when we know what was paid. On a chain that tells only what is final that is the time of the last block read and no later: what
+ * was paid since may be in a block that is final in a moment. 0: this look has not moved it.
  */
 function toldUntil({ id }: Chain, startedAtMs: InstantMs, minedAtMs: InstantMs): InstantMs {
   return tellsFinalOnly(id) ? Math.min(startedAtMs, minedAtMs) : startedAtMs
