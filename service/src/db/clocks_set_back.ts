@@ -1,5 +1,4 @@
-/** Clocks of processes that work together are closer than this. */
-export const CLOCKS_APART_MS = 60_000
+import { CLOCKS_APART_MS } from '../domain/time.ts'
 
 /**
  * As SQL: whether what `column` says is held until then (wall clock) may be taken at `wallMs`. Nobody ever holds anything for longer

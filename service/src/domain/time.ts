@@ -5,3 +5,6 @@ export const SECOND_MS = 1_000
 export const MINUTE_MS = 60_000
 export const HOUR_MS = 3_600_000
 export const DAY_MS = 24 * HOUR_MS
+
+/** Clocks of processes that work together are closer than this. */
+export const CLOCKS_APART_MS = MINUTE_MS

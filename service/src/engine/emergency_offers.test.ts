@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { assetOf } from '../domain/catalog/assets.ts'
 import { amountOf, toPrecision } from '../domain/money/amount.ts'
 import { rateBetween } from '../domain/money/rate.ts'
-import { nothingFailed, type Order } from '../domain/orders/order.ts'
+import { lockHeldSinceMs, nothingFailed, type Order } from '../domain/orders/order.ts'
 import { refuse } from '../domain/outcome.ts'
 import { midRate } from '../domain/quotes/quote.ts'
 import { emergencyOffers, whyNotNow } from './emergency_offers.ts'
@@ -81,7 +81,7 @@ function board(lockOffered: boolean, knowsEther = true, reserve = usdt(1_000_000
     setAside: (_settlement, _amount, work) => work(),
     payoutCost: ({ id }) => (id === BTC.id ? btc(1_000n) : null),
     costOf: ({ id }, cost) => (knowsEther ? amountOf(id, cost.units) : null),
-    isLockOffered: (sinceMs) => lockOffered && sinceMs === 900_000,
+    isLockHeld: (order) => lockOffered && lockHeldSinceMs(order, 600_000) === 900_000,
     read: (from, to) => ({
       ok: true,
       value: {
@@ -107,7 +107,7 @@ test('who paid rightly has the locked rate for an hour after he was first asked'
   const stuck: Order = { ...asked, state: { status: 'EMERGENCY', reasons: ['NETWORK_PROBLEM'] } }
   const hourSince = (sinceMs: number): MarketBoard => ({
     ...board(false),
-    isLockOffered: (asOfMs) => asOfMs === sinceMs,
+    isLockHeld: (order) => lockHeldSinceMs(order, 6_000_000) === sinceMs,
   })
   const locked = (order: Order, sinceMs: number) => {
     return emergencyOffers(order, hourSince(sinceMs)).continue?.to.units === usdt(6_000n).units

@@ -1,6 +1,6 @@
 import { type Asset, type AssetId, assetOf } from '../domain/catalog/assets.ts'
 import { type Amount, add, amountOf, toPrecision } from '../domain/money/amount.ts'
-import { lockHeldSinceMs, type Order, type OrderTerms, received } from '../domain/orders/order.ts'
+import { type Order, type OrderTerms, received } from '../domain/orders/order.ts'
 import { accept, type Outcome, refuse } from '../domain/outcome.ts'
 import { type Market, type Quote, quoteAtRate, quoteLess, quoteReceived } from '../domain/quotes/quote.ts'
 import { type MarketBoard, type MarketRejection, noPrice } from './market.ts'
@@ -58,7 +58,7 @@ function priceExchanges(order: Order, board: MarketBoard): Pick<Offers, 'continu
   // What is not worth exchanging at the market is not exchanged at the lock either.
   const isWorthIt = !market.ok || current !== null
   const mayKeepRate = terms.rateType === 'fixed' && !isLate && isWorthIt && couldBeAsked(total, terms)
-  const isOffered = mayKeepRate && board.isLockOffered(lockHeldSinceMs(order))
+  const isOffered = mayKeepRate && board.isLockHeld(order)
   const locked = isOffered ? quoteAtRate(terms.rate, total, terms.feeShare, terms.networkFee) : null
   const keepsRate = isOffered && (locked === null || paysForItself(terms, locked))
   const failed = failedCostIn(terms.to, order, board)

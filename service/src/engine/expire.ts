@@ -48,10 +48,14 @@ async function endAll(world: World, atMs: InstantMs, due: readonly Due[]): Promi
 
 type Failed = { readonly orderId: OrderId; readonly err: unknown }
 
-/** What keeps one from ending by itself is not hidden behind what keeps all of them. */
+const KINDS_TOLD = 10
+
+/** What keeps one from ending by itself is not hidden behind what keeps all of them. An error that names its order is a kind of its own. */
 function oneOfEach(failed: readonly Failed[]): Error[] {
   const kinds = Map.groupBy(failed, ({ err }) => String(err))
-  return [...kinds.values()].flatMap(([first]) =>
-    first === undefined ? [] : [new Error(`${first.orderId} could not be ended`, { cause: first.err })],
-  )
+  return [...kinds.values()]
+    .slice(0, KINDS_TOLD)
+    .flatMap(([first]) =>
+      first === undefined ? [] : [new Error(`${first.orderId} could not be ended`, { cause: first.err })],
+    )
 }

@@ -6,11 +6,10 @@ import { type Asset, type AssetId, assetOf, nativeAsset } from '../domain/catalo
 import { type ChainId, chainFacts } from '../domain/catalog/networks.ts'
 import { type Amount, amountOf, toPrecision } from '../domain/money/amount.ts'
 import type { OrderId } from '../domain/orders/identifiers.ts'
-import { isLockOffered } from '../domain/orders/order.ts'
+import { isLockHeld, type Order } from '../domain/orders/order.ts'
 import { accept, type Outcome, refuse } from '../domain/outcome.ts'
 import type { RateType } from '../domain/quotes/quote.ts'
 import { costIn, type Market, midRate } from '../domain/quotes/quote.ts'
-import type { InstantMs } from '../domain/time.ts'
 import type { Prices, UsdPrice } from '../prices/price_source.ts'
 import { readStoppedChains } from './books/stopped_outflows.ts'
 import { type FreeReserve, openFreeReserves, type ReserveFigures } from './free_reserves.ts'
@@ -38,8 +37,8 @@ export type MarketBoard = {
   headHeight(chain: ChainId): number | null
   /** Everything a quote depends on, or why there can be none now; for what is new, `isOffered` comes before. */
   read(from: Asset, to: Asset, rateType: RateType): Outcome<Market, MarketRejection>
-  /** Whether an order may still go on at its locked rate that is held since then (`lockHeldSinceMs`). */
-  isLockOffered(heldSinceMs: InstantMs): boolean
+  /** Whether an order may still go on at its locked rate. */
+  isLockHeld(order: Order): boolean
   /** What could be paid out of this asset for this order, less what is set aside for others; nothing as long as nobody has looked. */
   reserve(asset: Asset, orderId: OrderId): Amount
   /**
@@ -115,7 +114,7 @@ export function marketBoard(parts: {
     setAside: reserves.setAside,
     payoutCost,
     costOf: (asset, cost) => costOf(prices, asset, cost),
-    isLockOffered: (heldSinceMs) => isLockOffered(heldSinceMs, clock.nowMs()),
+    isLockHeld: (order) => isLockHeld(order, clock.nowMs()),
     read: (from, to, rateType) => {
       const rejection = whyUnavailable(isUsable, from, to)
       if (rejection !== null) return refuse(rejection)

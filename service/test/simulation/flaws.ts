@@ -88,9 +88,9 @@ export const flaws = {
   'takes the fee of a float order twice': () => ({ market: takingTwice('float') }),
   'takes the fee twice when a fixed order is priced anew': () => ({ market: takingTwice('fixed') }),
   'breaks a locked rate where the client goes on': () => ({
-    market: (market) => ({ ...market, isLockOffered: () => false }),
+    market: (market) => ({ ...market, isLockHeld: () => false }),
   }),
-  'keeps a rate locked for ever': () => ({ market: (market) => ({ ...market, isLockOffered: () => true }) }),
+  'keeps a rate locked for ever': () => ({ market: (market) => ({ ...market, isLockHeld: () => true }) }),
   'takes the cost of a refund twice': () => ({
     market: (market) => ({
       ...market,

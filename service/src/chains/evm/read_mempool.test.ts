@@ -167,6 +167,18 @@ test('what is to be told again is told again, from the pending block and by its 
   expect(await look(all)).toEqual([])
 })
 
+test('what is to be told again, and a node does not know at that look, is asked for once more', async () => {
+  const known = new Set<unknown>()
+  const look = read({
+    ...pending([]),
+    eth_getTransactionByHash: (txHash) => (known.has(txHash) ? tx(String(txHash).slice(-1)) : null),
+  })
+  expect(await look(all, new Set([hash('a')]))).toEqual([])
+  known.add(hash('a'))
+  expect(await look(all)).toMatchObject([{ txHash: hash('a') }])
+  expect(await look(all)).toEqual([])
+})
+
 test('what the node tells of and does not know is asked for once more, and no more', async () => {
   const changes: string[] = []
   const asked: unknown[] = []

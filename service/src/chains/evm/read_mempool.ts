@@ -48,7 +48,7 @@ export function mempoolReader(
     ]
     const recipients = [...new Set(transfers.map(({ to }) => to))]
     const ours = recipients.length === 0 ? new Set<string>() : await findOurs(recipients)
-    unread = fresh.filter((txHash) => fetched.unknown.has(txHash))
+    unread = [...fresh, ...again].filter((txHash) => fetched.unknown.has(txHash))
     const hits = transfers.filter(({ to }) => ours.has(to))
     const known = new Set([...told, ...hits.map(({ id }) => id)])
     told = new Set(next.map(({ id }) => id).filter((id) => known.has(id)))

@@ -11,17 +11,7 @@ const hashes = Array.from({ length: 25 }, (_, index) => index.toString(16).padSt
  * How: a scripted node with 25 payments to us that wait, and counts what it is asked for.
  */
 test('what waits is asked for ten at a time, each once', async () => {
-  const asked: unknown[] = []
-  const value = { owner_address: `41${'11'.repeat(20)}`, to_address: PAYEE, amount: 7 }
-  const contract = [{ type: 'TransferContract', parameter: { value } }]
-  const node = scriptedNode({
-    'wallet/gettransactionlistfrompending': () => ({ txId: hashes }),
-    'wallet/gettransactionfrompending': ({ value: hash }) => {
-      asked.push(hash)
-      return { txID: hash, raw_data: { contract } }
-    },
-  })
-  const look = mempoolReader(node, { native: 'TRX:TRX', tokens: new Map() })
+  const { look, asked } = crowded()
   const told: string[][] = []
   for (let looks = 0; looks < 4; looks += 1) {
     const transfers = await look(async () => new Set([base58Of(PAYEE)]))
@@ -33,6 +23,27 @@ test('what waits is asked for ten at a time, each once', async () => {
   const again = await look(async () => new Set([base58Of(PAYEE)]), new Set(hashes.slice(3, 5)))
   expect(again.map(({ txHash }) => txHash)).toEqual(hashes.slice(3, 5))
 })
+
+test('what is to be told again is asked for before all others', async () => {
+  const { look } = crowded()
+  const isOurs = async () => new Set([base58Of(PAYEE)])
+  const again = await look(isOurs, new Set(hashes.slice(20, 22)))
+  expect(again.map(({ txHash }) => txHash)).toEqual([...hashes.slice(20, 22), ...hashes.slice(0, 8)])
+})
+
+function crowded() {
+  const asked: unknown[] = []
+  const value = { owner_address: `41${'11'.repeat(20)}`, to_address: PAYEE, amount: 7 }
+  const contract = [{ type: 'TransferContract', parameter: { value } }]
+  const node = scriptedNode({
+    'wallet/gettransactionlistfrompending': () => ({ txId: hashes }),
+    'wallet/gettransactionfrompending': ({ value: hash }) => {
+      asked.push(hash)
+      return { txID: hash, raw_data: { contract } }
+    },
+  })
+  return { look: mempoolReader(node, { native: 'TRX:TRX', tokens: new Map() }), asked }
+}
 
 /** Such a call costs its sender nothing while it waits, and its units are more than any table of ours takes. */
 test("a listed token's transfer of more than there is of it is not told", async () => {

@@ -25,7 +25,11 @@ export function mempoolReader(rpc: Rpc, listed: Listed) {
   return async (findOurs: FindOurs, again: ReadonlySet<string> = new Set()): Promise<readonly Transfer[]> => {
     const answer = objectIn(await rpc.get('wallet/gettransactionlistfrompending'), 'pending')
     const hashes = listIn(answer.txId, 'pending txId').map((hash) => hashIn(hash, 'pending txId'))
-    const fresh = hashes.filter((hash) => !told.has(hash) || again.has(hash)).slice(0, ASKED_A_LOOK)
+    const [returning, others] = [
+      hashes.filter((hash) => again.has(hash)),
+      hashes.filter((hash) => !again.has(hash)),
+    ]
+    const fresh = [...returning, ...others.filter((hash) => !told.has(hash))].slice(0, ASKED_A_LOOK)
     const moves = await Promise.all(fresh.map((hash) => movesOf(rpc, hash, listed)))
     const transfers = await transfersToOurs(moves.flat(), listed, findOurs)
     told = new Set([...told, ...fresh].slice(-REMEMBERED))

@@ -68,8 +68,7 @@ export function ignore(why: string): Decision {
 
 /**
  * The next state. A change of status takes the next sequence number, and the first to EMERGENCY is noted; other changes only
- * touch `updatedAtMs`, which never goes back, although the clocks of two machines differ. A first time that is still to come was noted by a
- * clock that was ahead, and the locked rate would be held until it comes round.
+ * touch `updatedAtMs`, which never goes back, although the clocks of two machines differ.
  */
 export function move(
   order: Order,
@@ -81,8 +80,7 @@ export function move(
   const isAnother = state.status !== order.state.status
   const sequence = isAnother ? order.sequence + 1 : order.sequence
   const isAsked = isAnother && state.status === 'EMERGENCY'
-  const firstAtMs = order.firstEmergencyAtMs ?? (isAsked ? nowMs : null)
-  const firstEmergencyAtMs = firstAtMs === null ? null : Math.min(firstAtMs, nowMs)
+  const firstEmergencyAtMs = order.firstEmergencyAtMs ?? (isAsked ? nowMs : null)
   const updatedAtMs = Math.max(order.updatedAtMs, nowMs)
   const next = { ...order, state, sequence, updatedAtMs, firstEmergencyAtMs }
   return { kind: 'changed', order: next, postings, effects }

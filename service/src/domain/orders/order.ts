@@ -4,7 +4,7 @@ import { type Amount, amountOf, toPrecision } from '../money/amount.ts'
 import type { Rate } from '../money/rate.ts'
 import type { PayoutId } from '../payouts/intent.ts'
 import { type BasisPoints, type Quote, quoteAtRate, type RateType } from '../quotes/quote.ts'
-import { HOUR_MS, type InstantMs } from '../time.ts'
+import { CLOCKS_APART_MS, HOUR_MS, type InstantMs } from '../time.ts'
 import type { OrderId } from './identifiers.ts'
 
 export const orderStatuses = [
@@ -182,11 +182,19 @@ export function isLockOffered(heldSinceMs: InstantMs, atMs: InstantMs): boolean 
 /**
  * The moment from which the time of the locked rate is counted for an order in EMERGENCY. A delay of ours is not at the cost of a
  * customer who did everything right: then it is counted from when the customer was first asked. Only once: if choosing `continue`
- * began it anew, the customer would hold the rate for as long as the trouble lasts.
+ * began it anew, the customer would hold the rate for as long as the trouble lasts. A first time that at `atMs` is still to come was
+ * noted by a clock that was ahead: nobody knows when it was, and the rate is held for nobody until that time comes round.
  */
-export function lockHeldSinceMs({ state, terms, firstEmergencyAtMs }: Order): InstantMs {
+export function lockHeldSinceMs(order: Order, atMs: InstantMs): InstantMs {
+  const { state, terms, firstEmergencyAtMs } = order
   const isOurs = state.status === 'EMERGENCY' && state.reasons.every((reason) => reason === 'NETWORK_PROBLEM')
-  return isOurs ? Math.max(terms.expiresAtMs, firstEmergencyAtMs ?? 0) : terms.expiresAtMs
+  const isKnown = firstEmergencyAtMs !== null && firstEmergencyAtMs <= atMs + CLOCKS_APART_MS
+  return isOurs && isKnown ? Math.max(terms.expiresAtMs, firstEmergencyAtMs) : terms.expiresAtMs
+}
+
+/** Whether an order may still go on at its locked rate. */
+export function isLockHeld(order: Order, atMs: InstantMs): boolean {
+  return isLockOffered(lockHeldSinceMs(order, atMs), atMs)
 }
 
 /** Deposits that add up, whether deep enough or not. */

@@ -33,31 +33,27 @@ export async function areOver(
 /** The last attempt of each outflow that is known to be over. A further one, which may be drafted at any moment, is another. */
 export type Over = ReadonlyMap<PayoutId, number>
 
+/** The last attempt of an outflow that is over, and what was held for it of the reserve. */
+export type OverOne = { readonly payoutId: PayoutId; readonly attempt: number; readonly taken: bigint }
+
 /**
- * Of the others that are leaving on this chain, until those that are over took as much as is `missing`: with its last attempt all before
- * it are over. What has no bytes yet is left out, because it may be signed and sent while this is asked, and so are what a node cannot
- * tell of and what takes nothing.
+ * Of the others that are leaving on this chain, one after the other, as far as they are asked for: with its last attempt all before it are
+ * over. What has no bytes yet is left out, because it may be signed and sent while this is asked, and so are what a node cannot tell of
+ * and what takes nothing.
  */
-export async function findOver(
+export async function* findOver(
   world: SigningWorld,
   chain: Chain,
   outflow: ClaimedOutflow,
-  missing: bigint,
   takenBy: (intent: Intent) => bigint,
-): Promise<Over> {
-  const over = new Map<PayoutId, number>()
-  if (!excludesByTime(chain)) return over
+): AsyncGenerator<OverOne> {
+  if (!excludesByTime(chain)) return
   const keep = claimKeeper(world, outflow)
-  let released = 0n
   for (const { intent, txHash } of await findLastSent(world.db, chain.id)) {
+    const { payoutId, attempt } = intent
     const taken = takenBy(intent)
-    if (taken === 0n || intent.payoutId === outflow.payoutId) continue
-    if (await chain.isOver(intent, txHash, keep).catch(() => false)) {
-      over.set(intent.payoutId, intent.attempt)
-      released += taken
-      if (released >= missing) break
-    }
+    if (taken === 0n || payoutId === outflow.payoutId) continue
+    if (await chain.isOver(intent, txHash, keep).catch(() => false)) yield { payoutId, attempt, taken }
     await keep()
   }
-  return over
 }

@@ -1,11 +1,11 @@
 import type { Chain, DraftRejection, FeeBid } from '../../chains/chain.ts'
 import { type Attempt, attemptsOf, insertAttempt } from '../../db/attempts.ts'
-import { CLOCKS_APART_MS } from '../../db/clocks_set_back.ts'
 import { type ClaimedOutflow, lockClaimed } from '../../db/outflows.ts'
 import { assert } from '../../domain/assert.ts'
 import { nativeAsset } from '../../domain/catalog/assets.ts'
 import type { Outcome } from '../../domain/outcome.ts'
 import type { Intent } from '../../domain/payouts/intent.ts'
+import { CLOCKS_APART_MS } from '../../domain/time.ts'
 import { heldDeep } from '../deep_height.ts'
 import { reserveAddress } from '../reserves.ts'
 import { isTooDearToMove } from '../sweeps/gas_cost.ts'
@@ -91,13 +91,33 @@ export async function raiseWhenSlow(
   }
   const own = new Map([[outflow.payoutId, latest.attempt]])
   const further = await draftFurther(world, chain, outflow, attempts, own)
-  if (further?.kind !== 'lack') return further
-  // Those that wait here have nothing on its way, and must not wait for each other. Asked only now, because it may be many blocks to read.
-  const { bid, missing } = further
-  const over = await findOver(world, chain, outflow, missing, (intent) => takenBy(intent, bid))
-  const again = await draftFurther(world, chain, outflow, attempts, new Map([...over, ...own]))
-  if (again?.kind !== 'lack') return again
-  return { kind: 'trouble', message: again.message, inMs: AFTER_FEE_CAP_MS }
+  return further?.kind === 'lack' ? draftBesideOver(world, chain, outflow, attempts, own, further) : further
+}
+
+/**
+ * Those that wait here have nothing on its way, and must not wait for each other. They are asked only where the reserve lacks the coin,
+ * because it may be many blocks to read, and no more of them than have to be over. Another one may take what they leave while they are
+ * asked: then so are the next.
+ */
+async function draftBesideOver(
+  world: SigningWorld,
+  chain: Chain,
+  outflow: ClaimedOutflow,
+  attempts: readonly Attempt[],
+  own: Over,
+  lack: Lack,
+): Promise<Progress | null> {
+  const over = new Map(own)
+  let { message, missing } = lack
+  for await (const one of findOver(world, chain, outflow, (intent) => takenBy(intent, lack.bid))) {
+    over.set(one.payoutId, one.attempt)
+    missing -= one.taken
+    if (missing > 0n) continue
+    const further = await draftFurther(world, chain, outflow, attempts, over)
+    if (further?.kind !== 'lack') return further
+    ;({ message, missing } = further)
+  }
+  return { kind: 'trouble', message, inMs: AFTER_FEE_CAP_MS }
 }
 
 /** Why the reserve might not have the coin for what is bid. */

@@ -172,7 +172,7 @@ function openWorld(
       isChainUp: () => true,
       isOffered: () => true,
       isUsable: () => true,
-      isLockOffered: () => true,
+      isLockHeld: () => true,
       headHeight: () => null,
       read: () => ({ ok: false, rejection: { code: 'MAINTENANCE', message: 'no market on the stage' } }),
       reserve: ({ id }) => amountOf(id, 10n ** 30n),

@@ -29,9 +29,10 @@ export type Untold = { readonly seenAtMs: InstantMs; readonly moves: readonly Or
 
 /**
  * Transactions that were told as vanished, and the hash of the head at which they were. At that head they are not seen once more, see
- * `mempoolMoment`; at the next one their mempool is asked to tell them once more, and they are forgotten here.
+ * `mempoolMoment`; at the next one their mempool is asked to tell them once more, and then they are null here: of several nodes behind
+ * one address that do not agree about one, each would have its word at every block.
  */
-export type Vanished = Map<string, string>
+export type Vanished = Map<string, string | null>
 
 /** Where the last look that asked stopped, and when it had asked; whoever forgets it begins anew. */
 export type Turn = { lastTxHash: string; askedAtMs: InstantMs }

@@ -15,7 +15,7 @@ export async function readMempool(look: Look, height: number): Promise<void> {
     ours = await findOwnAddresses(world.db, chain.family, addresses)
     return new Set(ours.keys())
   }, again)
-  for (const txHash of again) vanished.delete(txHash)
+  for (const txHash of again) vanished.set(txHash, null)
   const moves = transfers.flatMap((transfer): OrderMove[] => {
     const own = ours.get(transfer.to)
     const move = own && { transfer, own }
@@ -32,9 +32,10 @@ export async function readMempool(look: Look, height: number): Promise<void> {
 /** What vanished before the chain came to its present head. It may be there again, or have been all the time, and was told already. */
 async function findReturning(look: Look): Promise<ReadonlySet<string>> {
   const { vanished } = look
-  if (vanished.size === 0) return new Set()
+  const waiting = [...vanished].filter(([, at]) => at !== null)
+  if (waiting.length === 0) return new Set()
   const headHash = await mempoolMoment(look)
-  return new Set([...vanished].filter(([, at]) => at !== headHash).map(([txHash]) => txHash))
+  return new Set(waiting.filter(([, at]) => at !== headHash).map(([txHash]) => txHash))
 }
 
 async function tellOfMempool(look: Look, height: number, { seenAtMs, moves }: Untold[number]): Promise<void> {

@@ -3,7 +3,7 @@ import { blockHashAt } from '../../db/chain_heads.ts'
 import { findWaitingDeposits } from '../../db/deposits.ts'
 import type { BlockRef } from '../../domain/orders/order.ts'
 import type { InstantMs } from '../../domain/time.ts'
-import { keepLease, type Look, mempoolMoment, type Turn } from './look.ts'
+import { keepLease, type Look, mempoolMoment, type Turn, type Vanished } from './look.ts'
 import { type News, tellOrderByOrder } from './tell_orders.ts'
 
 /** Each costs a question to the node, and may wait for long: between blocks they are asked for every other second. */
@@ -38,10 +38,20 @@ export async function checkWaiting(look: Look, height: number): Promise<void> {
     const news = deposits.map(({ orderId, key }): News => {
       return { orderId, what: `${key}:vanished:${moment}`, fact: { kind: 'DepositVanished', key } }
     })
-    vanished.set(txHash, headHash)
+    noteVanished(vanished, txHash, headHash)
     await tellOrderByOrder(look, news)
   }
   waitingTurn.askedAtMs = world.clock.nowMs()
+}
+
+/** More than wait at once, and few enough to be kept for as long as the process runs. */
+const VANISHED_MAX = 10_000
+
+function noteVanished(vanished: Vanished, txHash: string, headHash: string): void {
+  if (vanished.has(txHash)) return
+  vanished.set(txHash, headHash)
+  const [oldest] = vanished.keys()
+  if (vanished.size > VANISHED_MAX && oldest !== undefined) vanished.delete(oldest)
 }
 
 /** Null: the node cannot tell now. What else the look asks shows whether it answers at all. */

@@ -50,6 +50,7 @@ export function coinsChain(ask: Line<CoinsNode>): Chain {
     minedNonce: async () => {
       throw new Error('bitcoin pays with coins and has no nonces')
     },
+    isUnspent: ({ txHash, index }) => ask('isUnspent', `${txHash}:${index}`),
     areExcluded: (attempts) => areExcluded(ask, attempts),
   }
 }

@@ -73,6 +73,11 @@ export class CoinsNode {
     return [...this.#mempool.values()].flatMap(transfersOf)
   }
 
+  /** Whether it is mined and no block spends it. */
+  isUnspent(outpoint: string): boolean {
+    return this.#coins.has(outpoint)
+  }
+
   lookup(txHash: string): TxStatus {
     const home = this.#branch.homeOf(txHash)
     const tx = home?.txs.find((one) => one.txHash === txHash)
