@@ -172,6 +172,16 @@ test('an asset that is none, or has several networks, or no node here, or was no
   )
 })
 
+test('what a token holds whose sum a reorganisation took is booked when it is opened by hand', async () => {
+  await fundReserve(stage, 'USDT:ERC20', 5n * ETHER)
+  await stage.db.query("UPDATE opened_assets SET height = 90, is_read = false WHERE asset = 'USDT:ERC20'")
+  stage.chain('ETH').move(100, 'USDT:ERC20', RESERVE, ETHER)
+  expect(await run('USDT:ERC20', '1', ...BECAUSE)).toContain('USDT:ERC20 was not opened yet')
+  await stage.db.query("UPDATE opened_assets SET is_read = true WHERE asset = 'USDT:ERC20'")
+  expect(await run('USDT:ERC20', '1', ...BECAUSE)).toContain('Booked 1 USDT:ERC20')
+  expect(await auditProblems(stage.chain('ETH'))).toEqual([])
+})
+
 test('without a reason nothing is booked', async () => {
   await fundReserve(stage, 'ETH:ETH', ETHER)
   stage.chain('ETH').move(100, 'ETH:ETH', RESERVE, -1n)
@@ -295,6 +305,45 @@ test('coins are looked at only where the amount is right, and only at the block 
   await lookAt(stage, 'BTC', 101)
   expect(await runWith(chains, 'BTC', '-0.000009', ...BECAUSE)).toContain('Booked')
 })
+
+test.each([
+  ['gone', 1],
+  ['gone', 3],
+  ['back', 1],
+  ['back', 3],
+] as const)(
+  'a coin that one of several nodes takes for %s, in look %i alone, stays what it was',
+  async (told, look) => {
+    const { spent, chain, chains } = await coinsOf({ a: 900n, b: 700n })
+    spent.add('a')
+    stage.chain('BTC').move(100, 'BTC:BTC', RESERVE, -900n)
+    if (told === 'back') {
+      expect(await runWith(chains, 'BTC', '-0.000009', ...BECAUSE)).toContain('Booked')
+      stage.chain('BTC').move(100, 'BTC:BTC', RESERVE, -100n)
+    }
+    const before = await stage.db.query('SELECT tx_hash, spent_by FROM coins ORDER BY tx_hash')
+    const odd = told === 'gone' ? 'b' : 'a'
+    let looks = 0
+    const several: Chain = {
+      ...chain,
+      isUnspent: async (coin) => {
+        const isThere = (await chain.isUnspent?.(coin)) ?? true
+        if (coin.txHash !== odd) return isThere
+        looks += 1
+        return looks === look ? !isThere : isThere
+      },
+    }
+    const amount = told === 'gone' ? '-0.000009' : '-0.000001'
+    const booked = (await entries()).length
+    expect(await runWith(new Map([['BTC', several]]), 'BTC', amount, ...BECAUSE)).toBe(
+      'BTC could not be compared with the books: its node told of other coins from one look to the next. ' +
+        'Nothing was booked; try again.',
+    )
+    expect(await stage.db.query('SELECT tx_hash, spent_by FROM coins ORDER BY tx_hash')).toEqual(before)
+    expect(await entries()).toHaveLength(booked)
+    expect(await runWith(chains, 'BTC', amount, ...BECAUSE)).toContain('Booked')
+  },
+)
 
 test('coins that no list of ours has are not booked, as nobody would spend them', async () => {
   const { chains } = await coinsOf({ a: 900n })

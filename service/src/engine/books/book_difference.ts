@@ -64,21 +64,38 @@ export async function bookDifference(place: BooksPlace, word: Word): Promise<Out
 
 const BETWEEN_LOOKS_MS = 1_000
 
-/** As often as a difference has to show to stop outflows: of several nodes behind one address, one may lie for a moment. */
+/**
+ * As often as a difference has to show to stop outflows: of several nodes behind one address, one may lie for a moment. One that is a
+ * block behind does not have that block's coins either, so the same coins have to be gone, or back, each time.
+ */
 async function lookAgain({ db, clock }: BooksPlace, chain: Chain, word: Word): Promise<Outcome<Seen>> {
+  let before: Seen | null = null
   for (let looks = 1; ; looks += 1) {
-    const seen = await untilConclusive(clock, () => look(db, chain, word.asset))
-    if (seen.kind === 'inconclusive') {
-      return refuse({
-        code: 'inconclusive',
-        message: `${chain.id} could not be compared with the books: ${seen.why}. Nothing was booked; try again.`,
-      })
-    }
+    const seen: Look = await untilConclusive(clock, () => look(db, chain, word.asset))
+    if (seen.kind === 'inconclusive') return refuse(inconclusive(chain, seen.why))
     const mismatch = findMismatch(seen.comparison, word) ?? findUnknownCoins(chain, seen, word)
     if (mismatch !== null) return refuse(mismatch)
+    if (before !== null && !areSameCoins(before, seen)) {
+      return refuse(inconclusive(chain, 'its node told of other coins from one look to the next'))
+    }
     if (looks === DIFFERENCES_TO_STOP) return accept(seen)
+    before = seen
     await clock.sleep(BETWEEN_LOOKS_MS)
   }
+}
+
+function inconclusive({ id }: Chain, why: string) {
+  const message = `${id} could not be compared with the books: ${why}. Nothing was booked; try again.`
+  return { code: 'inconclusive', message }
+}
+
+function areSameCoins(one: Seen, other: Seen): boolean {
+  return namesOf(one.left) === namesOf(other.left) && namesOf(one.back) === namesOf(other.back)
+}
+
+/** They are read in one sequence. */
+function namesOf(coins: readonly FreeCoin[]): string {
+  return coins.map(({ txHash, index }) => `${txHash}:${index}`).join()
 }
 
 function findMismatch({ difference, height }: Comparison, { asset, units }: Word) {
@@ -123,12 +140,10 @@ type Seen = {
   readonly back: readonly FreeCoin[]
 }
 
+type Look = Seen | { readonly kind: 'inconclusive'; readonly why: string }
+
 /** Everything at one block: the comparison and, on a coin chain, which coins of nobody it has. */
-async function look(
-  db: Database,
-  chain: Chain,
-  asset: AssetId,
-): Promise<Seen | { readonly kind: 'inconclusive'; readonly why: string }> {
+async function look(db: Database, chain: Chain, asset: AssetId): Promise<Look> {
   const { hash } = await chain.head()
   const compared = await compareChain(db, chain, { kind: 'all' })
   if (compared.kind === 'inconclusive') return compared

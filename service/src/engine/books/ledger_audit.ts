@@ -198,31 +198,39 @@ export async function untilConclusive<Look extends { readonly kind: 'compared' }
   clock: Clock,
   look: () => Promise<Look | Inconclusive>,
 ): Promise<Look | Inconclusive> {
+  const waited = { ms: 0 }
   let why = ''
   for (let tries = 0, failures = 0; tries < TRIES && failures < FAILURES_MAX; tries += 1) {
     if (tries > 0) await clock.sleep(BETWEEN_TRIES_MS)
     try {
-      const seen = await whenFree(clock, look)
+      const seen = await whenFree(clock, waited, look)
       if (seen.kind === 'compared') return seen
       why = seen.why
     } catch (error) {
-      failures += 1
       why = String(error)
+      // It was waited for already.
+      if (error instanceof NodeBusy) break
+      failures += 1
     }
   }
   return { kind: 'inconclusive', why }
 }
 
-/** A scan of all coins may take so long (`SCAN_TIMEOUT_MS` of chains/bitcoin), and an engine's own may be under way. */
+/** A scan of all coins may take so long (`SCAN_TIMEOUT_MS` of chains/bitcoin), and an engine's own may be under way. For all tries together. */
 const BUSY_MS_MAX = 15 * MINUTE_MS
 const WHILE_BUSY_MS = 15 * SECOND_MS
 
-async function whenFree<Seen>(clock: Clock, look: () => Promise<Seen>): Promise<Seen> {
-  for (let waitedMs = 0; ; waitedMs += WHILE_BUSY_MS) {
+async function whenFree<Seen>(
+  clock: Clock,
+  waited: { ms: number },
+  look: () => Promise<Seen>,
+): Promise<Seen> {
+  for (;;) {
     try {
       return await look()
     } catch (error) {
-      if (!(error instanceof NodeBusy) || waitedMs >= BUSY_MS_MAX) throw error
+      if (!(error instanceof NodeBusy) || waited.ms >= BUSY_MS_MAX) throw error
+      waited.ms += WHILE_BUSY_MS
       await clock.sleep(WHILE_BUSY_MS)
     }
   }
