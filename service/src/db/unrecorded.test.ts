@@ -5,6 +5,7 @@ import { assert } from '../domain/assert.ts'
 import { assets } from '../domain/catalog/assets.ts'
 import type { Order } from '../domain/orders/order.ts'
 import { HOUR_MS } from '../domain/time.ts'
+import { findForgotten } from '../engine/payouts/unwritten.ts'
 import {
   type BooksStage,
   confirmDeposit,
@@ -15,7 +16,9 @@ import {
   sendPayout,
 } from '../engine/testing/books_stage.ts'
 import { pagesTouched } from '../engine/testing/pages_touched.ts'
+import type { SigningWorld } from '../engine/world.ts'
 import { solanaIntent } from '../signer/testing/fixtures.ts'
+import type { ClaimedOutflow } from './outflows.ts'
 import { signedTransactions } from './signed_transactions.ts'
 import { findUnrecorded } from './unrecorded.ts'
 
@@ -115,6 +118,34 @@ test('a record that was lost is told what the service knows, as running.md says'
   expect(await store.spent({ ...day, windowMs: 100 * HOUR_MS }, nowMs)).toBe(1n + 2n * 10n ** 7n)
   await stage.corrupt(statement)
   expect(await unrecorded(), 'given twice').toEqual([])
+})
+
+test('an order that was paid without a record of it is paid no more once the record is told, as running.md says', async () => {
+  const page = readFileSync(join(import.meta.dirname, '../../../docs/operating/running.md'), 'utf8')
+  const [, statement] =
+    /```sql\n *(INSERT INTO signer\.signed_transactions[^`]*'CB\d{16}:2'[^`]*)```/.exec(page) ?? []
+  assert(statement !== undefined, 'the page has the statement')
+  const order = await placeOrder(stage, 'ETH:ETH', 'XRP:XRP', { asks: 10n ** 18n, promises: 10n ** 7n })
+  await confirmDeposit(stage, order, await mineDeposit(stage, order, 10n ** 18n, 100))
+  const { id } = order.terms
+  await stage.corrupt(statement.replace(/CB\d{16}/, id))
+  const store = signedTransactions(stage.db)
+  const signer = {
+    lastOutflow: store.lastOutflow,
+    lastSigned: async (payoutId: string) => (await store.attempts(payoutId)).at(-1)?.attempt ?? 0,
+  }
+  const nextOutflow = async (number: number) => {
+    const payout = { kind: 'payout', orderId: id, payoutId: `${id}:${number}` } as ClaimedOutflow
+    return findForgotten({ ...stage.world, signer } as unknown as SigningWorld, payout)
+  }
+  expect(await nextOutflow(1)).toEqual({
+    why: `the signer has signed ${id}:2, which comes after ${id}:1: nothing is paid`,
+    needsSomebody: true,
+  })
+  expect(await nextOutflow(2)).toMatchObject({ needsSomebody: true })
+  const day = { asset: 'XRP:XRP', windowMs: 24 * HOUR_MS, unitsMax: 1n, countsEveryAttempt: true } as const
+  expect(await store.spent(day, stage.world.clock.nowMs()), 'counts against no limit').toBe(0n)
+  expect(await unrecorded()).toEqual([])
 })
 
 test('what was drafted and not signed is not missed', async () => {

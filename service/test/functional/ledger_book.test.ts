@@ -2,7 +2,9 @@ import { execFile } from 'node:child_process'
 import { privateKeyToAccount } from 'viem/accounts'
 import { bytesToHex } from 'viem/utils'
 import { expect, test } from 'vitest'
+import { assetOf } from '../../src/domain/catalog/assets.ts'
 import type { ChainId } from '../../src/domain/catalog/networks.ts'
+import { exactAmount, fromChainUnits } from '../../src/domain/money/amount.ts'
 import type { Coin } from '../../src/domain/payouts/intent.ts'
 import { isOutflowStopped } from '../../src/engine/books/stopped_outflows.ts'
 import { openSandboxSeed } from '../../src/sandbox/keys.ts'
@@ -43,23 +45,30 @@ test('coin of an account that was taken out is booked, and what waited is paid',
 
 test('coins that were taken out are booked and planned with no more', async () => {
   const sandbox = given()
-  const kept = await takeCoinsOut(sandbox)
+  const { kept, change, spentSatoshi } = await takeCoinsOut(sandbox)
   await expectStopped(sandbox, 'BTC', true)
+
+  sandbox.log('the change came like any money to the reserve: all coins that were spent are missing')
   const difference = await differenceOf(sandbox, 'BTC:BTC')
+  expect(difference).toBe(`-${exactAmount(fromChainUnits('BTC:BTC', spentSatoshi))}`)
   expect(await book(sandbox, 'BTC', difference)).toContain(
     'Coins that are spent and that no outflow of ours spent: 39',
   )
   await expectStopped(sandbox, 'BTC', false)
+  await sandbox.eventually('BTC is offered again', async () => {
+    expect(sandbox.service.world.market.isOffered(assetOf('BTC:BTC'))).toBe(true)
+  })
 
-  sandbox.log('the next payout has one coin left to spend')
+  sandbox.log('the next payout has two coins left to spend')
   const order = await createOrder(sandbox, usdtToBtc)
   await payAndBury(sandbox, order)
   await expectPaidOut(sandbox, order)
-  expect(
-    await sandbox.rows('SELECT tx_hash, output_index FROM coins WHERE spent_by = $1', [
-      `${order.order_id}:1`,
-    ]),
-  ).toEqual([{ tx_hash: kept.txHash, output_index: kept.index }])
+  const spent = await sandbox.rows('SELECT tx_hash, output_index FROM coins WHERE spent_by = $1', [
+    `${order.order_id}:1`,
+  ])
+  expect(spent).not.toEqual([])
+  const left = [kept, change].map(({ txHash, index }) => ({ tx_hash: txHash, output_index: index }))
+  expect(left).toEqual(expect.arrayContaining(spent))
 })
 
 async function keysOf({ dataDir }: TestSandbox): Promise<Keys> {
@@ -83,8 +92,16 @@ async function takeEtherOut(sandbox: TestSandbox): Promise<void> {
   await sandbox.bury('ETH')
 }
 
-/** All coins of the reserve but one, which it answers. */
-async function takeCoinsOut(sandbox: TestSandbox): Promise<Coin> {
+type TakenOut = {
+  /** The coin of the reserve that was left. */
+  readonly kept: Coin
+  /** What came back to the reserve. */
+  readonly change: Coin
+  readonly spentSatoshi: bigint
+}
+
+/** Spends all coins of the reserve but one, with change to the reserve's address. */
+async function takeCoinsOut(sandbox: TestSandbox): Promise<TakenOut> {
   const rows = await sandbox.rows<{
     tx_hash: string
     output_index: number
@@ -104,8 +121,12 @@ async function takeCoinsOut(sandbox: TestSandbox): Promise<Coin> {
   )
   if (kept === undefined) throw new Error('the reserve has no coins')
   const feeSatoshi = 50_000n
-  const held = inputs.reduce((sum, { satoshi }) => sum + satoshi, 0n)
-  const payment = { address: await sandbox.remote.freshAddress('BTC'), satoshi: held - feeSatoshi }
+  const spentSatoshi = inputs.reduce((sum, { satoshi }) => sum + satoshi, 0n)
+  const change = { address: kept.address, satoshi: 12_345_678n, key: RESERVE }
+  const payment = {
+    address: await sandbox.remote.freshAddress('BTC'),
+    satoshi: spentSatoshi - change.satoshi - feeSatoshi,
+  }
   const signed = signBitcoin(
     {
       family: 'bitcoin',
@@ -114,7 +135,7 @@ async function takeCoinsOut(sandbox: TestSandbox): Promise<Coin> {
       attempt: 1,
       inputs,
       payment,
-      change: null,
+      change,
       feeSatoshi,
     },
     await keysOf(sandbox),
@@ -123,7 +144,7 @@ async function takeCoinsOut(sandbox: TestSandbox): Promise<Coin> {
   if (!signed.ok) throw new Error(signed.rejection.message)
   expect(await sandbox.service.world.chains.get('BTC')?.broadcast(signed.value)).toBe('accepted')
   await sandbox.bury('BTC')
-  return kept
+  return { kept, change: { ...change, txHash: signed.value.txHash, index: 1 }, spentSatoshi }
 }
 
 function expectStopped(sandbox: TestSandbox, chain: ChainId, isStopped: boolean): Promise<void> {
