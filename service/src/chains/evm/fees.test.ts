@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { askedFees, priceWithin, raisedPrice } from './fees.ts'
+import { askedFees, isPricedOut, priceWithin, raisedPrice } from './fees.ts'
 import { refusal, scriptedNode } from './testing/scripted_node.ts'
 
 const wei = fc.bigInt({ min: 1n, max: 10n ** 15n })
@@ -51,6 +51,24 @@ test('a first price has room for the base fee to double, up to the cap', () => {
   expect(paid(150n)).toMatchObject({ value: { maxFeePerGasWei: 150n, maxPriorityFeePerGasWei: 10n } })
   expect(paid(110n)).toMatchObject({ value: { maxFeePerGasWei: 110n, maxPriorityFeePerGasWei: 10n } })
   expect(paid(109n)).toMatchObject({ ok: false, rejection: { code: 'fee_cap' } })
+})
+
+test('what leaves less than the tip above the base fee is taken by no block, until the base fee falls', () => {
+  const price = { maxFeePerGasWei: 110n, maxPriorityFeePerGasWei: 10n }
+  expect(isPricedOut(price, { baseWei: 100n, tipWei: 10n })).toBe(false)
+  expect(isPricedOut(price, { baseWei: 101n, tipWei: 10n })).toBe(true)
+  expect(isPricedOut(price, { baseWei: 120n, tipWei: 10n })).toBe(true)
+})
+
+test('a price of now is not, though the base fee doubles, and a raised one neither', () => {
+  fc.assert(
+    fc.property(wei, wei, price, (baseWei, tipWei, previous) => {
+      const bid = priceWithin(NO_CAP, { baseWei, tipWei })
+      const raised = bid.ok ? raisedPrice(previous, bid.value, NO_CAP) : bid
+      expect(bid.ok && isPricedOut(bid.value, { baseWei: 2n * baseWei, tipWei })).toBe(false)
+      expect(raised.ok && isPricedOut(raised.value, { baseWei, tipWei })).toBe(false)
+    }),
+  )
 })
 
 test('where a node advises no tip, it is what the price of gas leaves above the base fee', async () => {

@@ -53,6 +53,11 @@ export function priceWithin(
   })
 }
 
+/** Whether no block takes it now: it leaves too little for the tip, or is below the base fee. */
+export function isPricedOut({ maxFeePerGasWei }: GasPrice, { baseWei, tipWei }: AskedFees): boolean {
+  return maxFeePerGasWei < baseWei + tipWei
+}
+
 /**
  * The least price that takes the place of a transaction with the same nonce: nodes want 10 % more on both fees
  * (geth's txpool.pricebump), some a little more than that.

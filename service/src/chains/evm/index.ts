@@ -11,7 +11,7 @@ import { broadcast } from './broadcast.ts'
 import { checkIdentity } from './check_identity.ts'
 import { checksummed, count, decodeHeader, quantity } from './decode.ts'
 import { draft, raise } from './draft.ts'
-import { askedFees } from './fees.ts'
+import { askedFees, isPricedOut } from './fees.ts'
 import { type JsonRpc, jsonRpc, NodeNonsense, unwrap } from './json_rpc.ts'
 import { lookup } from './lookup.ts'
 import { blockHash, readBlock } from './read_block.ts'
@@ -66,6 +66,10 @@ export function evm(settings: EvmSettings): Chain {
     bid: (outflow) => bid(bidder, outflow),
     draft: (outflow, feeBid, funds) => draft(drafter, outflow, feeBid, funds),
     raise: (previous, feeBid, held) => raise(drafter, previous, feeBid, held),
+    async isPricedOut(attempt) {
+      assert(attempt.family === 'evm', `an attempt on ${id} is of its family`)
+      return isPricedOut(attempt, await feesNow())
+    },
     broadcast: (tx) => broadcast(rpc, native, tx),
     balance: (asset, addresses, height) => balance(rpc, asset, contractOf(asset), addresses, height),
     minedNonce: async (address, height) => {

@@ -105,6 +105,44 @@ test('nor is a higher fee signed for them', async () => {
   expect([taken, signed.get(`${order.id}:1`)]).toEqual([[], 1])
 })
 
+test.each([
+  ['says that it takes and never has', 'accepted'],
+  ['took once, has not and says nothing of', 'unknown'],
+  ['took once, has not and refuses', 'refused'],
+] as const)(
+  'what a node %s gets no higher fee once its deposit is gone, and its nonce is filled',
+  async (_, later) => {
+    const order = await pricedOrder(stage)
+    const { world, signed } = recordingSigner({ losesFirst: false })
+    let says: 'accepted' | 'unknown' | 'refused' = 'accepted'
+    const { chain } = refusingChain(() => says)
+    const forgetful: Chain = { ...chain, lookup: async () => ({ where: 'absent' }) }
+    await workPayouts(world, forgetful)
+    await lose(order)
+    says = later
+    for (let minute = 0; minute < 40; minute += 1) {
+      await pass(1)
+      await workPayouts(world, forgetful)
+    }
+    expect(signed.get(`${order.id}:1`)).toBe(1)
+    expect((await outflows()).map(({ kind, nonce }) => [kind, Number(nonce)])).toEqual([
+      ['payout', 0],
+      ['filler', 0],
+    ])
+  },
+)
+
+test('what the network has is raised though its deposit is gone', async () => {
+  const order = await pricedOrder(stage)
+  const { world, signed } = recordingSigner({ losesFirst: false })
+  const { chain } = refusingChain(() => 'accepted')
+  await workPayouts(world, chain)
+  await lose(order)
+  await pass(5)
+  await workPayouts(world, chain)
+  expect(signed.get(`${order.id}:1`)).toBe(2)
+})
+
 test('bytes that were stored before a process died are not sent hours later, but followed where they were sent', async () => {
   for (const wasSent of [false, true]) {
     const order = await pricedOrder(stage)

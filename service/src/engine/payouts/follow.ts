@@ -1,6 +1,7 @@
 import type { Chain, TxStatus } from '../../chains/chain.ts'
 import type { Attempt } from '../../db/attempts.ts'
 import { type ClaimedOutflow, endOutflow } from '../../db/outflows.ts'
+import { assert } from '../../domain/assert.ts'
 import { chainFacts } from '../../domain/catalog/networks.ts'
 import type { SignedTx } from '../../domain/payouts/intent.ts'
 import { apply } from '../apply.ts'
@@ -10,11 +11,12 @@ import type { SigningWorld } from '../world.ts'
 import { claimKeeper } from './claim.ts'
 import { endFilledGap } from './fill_gap.ts'
 import { endAgain } from './orphan.ts'
+import { endsWithTime } from './over.ts'
 import type { Progress } from './progress.ts'
 import { raiseWhenSlow } from './raise.ts'
-import { noteAccepted, sendAttempt } from './send.ts'
+import { noteAccepted, noteMissing, sendAttempt } from './send.ts'
 import { settleCoins } from './take_back.ts'
-import { waitBeforeSending } from './wait_for_source.ts'
+import { waitBeforeSending, waitForSource } from './wait_for_source.ts'
 
 const LOOK_AGAIN_MS = 700
 
@@ -38,16 +40,11 @@ export async function followOutflow(
   }
   const mined = sent.find((one): one is Mined => one.status.where === 'block')
   const found = mined ?? sent.find(({ status }) => status.where === 'mempool')
-  const latest = sent.at(-1)
-  // The network forgot it, or never had it: the same bytes again.
-  if (found === undefined && latest !== undefined) {
+  if (found === undefined && sent.length > 0) {
     const waits = await waitBeforeSending(world, chain, outflow, attempts)
     if (waits !== null) return waits
     const forgotten = sent.map(({ attempt }) => attempt)
-    const again = await sendAttempt(world, chain, outflow, latest.attempt, forgotten)
-    const isTakenAgain = again.kind === 'again' && latest.attempt.answer === 'accepted'
-    if (!isTakenAgain || endsWithTime(chain)) return again
-    return (await raiseWhenSlow(world, chain, outflow, attempts)) ?? again
+    return sendAgain(world, chain, outflow, attempts, forgotten)
   }
   if (found !== undefined && found.attempt.answer !== 'accepted')
     await noteAccepted(world, outflow, found.attempt.attempt, found.tx)
@@ -57,11 +54,29 @@ export async function followOutflow(
 }
 
 /**
- * Whether a node refuses an attempt at last because it is too late. Elsewhere it may say at every block that it takes what it has not: geth
- * does so of what it means to try later, because its pool is full or the fee too low for it.
+ * The network forgot it, or never had it: the same bytes again. What a node said before that it takes, says so again and has not, gets a
+ * higher fee; what it takes for the first time is looked for once before. Nobody has any of it: while its deposit is gone it is not
+ * raised, and counts as not taken, so that it is given up like what is refused and others do not wait behind it for good.
  */
-function endsWithTime({ family }: Chain): boolean {
-  return family !== 'bitcoin' && family !== 'evm'
+async function sendAgain(
+  world: SigningWorld,
+  chain: Chain,
+  outflow: ClaimedOutflow,
+  attempts: readonly Attempt[],
+  forgotten: readonly Attempt[],
+): Promise<Progress> {
+  const latest = forgotten.at(-1)
+  assert(latest !== undefined, 'something was sent before')
+  const again = await sendAttempt(world, chain, outflow, latest, forgotten)
+  const isTakenAgain = again.kind === 'again' && latest.answer === 'accepted'
+  if (!isTakenAgain || endsWithTime(chain)) return again
+  const look = async () => {
+    if (outflow.state === 'orphaned') return null
+    const waits = await waitForSource(world, outflow, claimKeeper(world, outflow))
+    if (waits !== null) await noteMissing(world, outflow, forgotten, 'unknown')
+    return waits
+  }
+  return (await raiseWhenSlow(world, chain, outflow, attempts, look)) ?? again
 }
 
 async function followMined(

@@ -327,21 +327,27 @@ test('what its network takes once more, after it had forgotten and refused it, i
   expect(await attemptAnswers()).toEqual([{ attempt: 1, answer: 'accepted' }])
 })
 
-test('of a payout that its network has forgotten, and refuses, no earlier attempt keeps it from being given up', async () => {
-  await fundedOrder()
-  const { node, chain } = forgetfulNode()
-  const has: Chain = { ...chain, lookup: async () => ({ where: 'mempool' }) }
-  await workFor(5, has, signs)
-  expect(await attemptAnswers()).toEqual([
-    { attempt: 1, answer: 'accepted' },
-    { attempt: 2, answer: 'accepted' },
-  ])
-  node.takes = false
-  await workFor(33, chain, signs)
-  const answers = (await attemptAnswers()).map(({ answer }) => answer)
-  expect(answers).not.toContain('accepted')
-  expect(await stage.db.query("SELECT state FROM outflows WHERE kind = 'filler'")).toHaveLength(1)
-})
+test.each([
+  ['refuses', { takes: false }],
+  ['says nothing of', { isAway: true }],
+])(
+  'of a payout that its network has forgotten, and %s, no earlier attempt keeps it from being given up',
+  async (_, then) => {
+    await fundedOrder()
+    const { node, chain } = forgetfulNode()
+    const has: Chain = { ...chain, lookup: async () => ({ where: 'mempool' }) }
+    await workFor(5, has, signs)
+    expect(await attemptAnswers()).toEqual([
+      { attempt: 1, answer: 'accepted' },
+      { attempt: 2, answer: 'accepted' },
+    ])
+    Object.assign(node, then)
+    await workFor(33, chain, signs)
+    const answers = (await attemptAnswers()).map(({ answer }) => answer)
+    expect(answers).not.toContain('accepted')
+    expect(await stage.db.query("SELECT state FROM outflows WHERE kind = 'filler'")).toHaveLength(1)
+  },
+)
 
 test('the nonce of a sweep is of another account: a filler of the reserve with the same one stands in for nothing', async () => {
   const nowMs = stage.world.clock.nowMs()
@@ -432,7 +438,7 @@ test('a filler that was drafted before the payout was sent after all leaves it h
   expect(await statusOf(order)).toBe('WITHDRAW')
   node.takes = false
   await work(5)
-  expect(node.sent, 'refused for a moment, and raised').toContain(`tx-${order.terms.id}:1-2`)
+  expect(new Set(node.sent).size, 'refused for a moment, and raised').toBeGreaterThan(1)
   expect(node.sent).not.toContain('tx-house-ETH-0:1-1')
   await work(33)
   expect(node.sent, 'refused for long').toContain('tx-house-ETH-0:1-1')

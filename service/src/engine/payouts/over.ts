@@ -12,6 +12,14 @@ export function excludesByTime(chain: Chain): chain is Chain & Required<Pick<Cha
 }
 
 /**
+ * Whether a node refuses an attempt at last because it is too late. Elsewhere it may say at every block that it takes what it has not (geth
+ * does so of what it means to try later, because its pool is full or the fee too low for it), or not say whether it takes it.
+ */
+export function endsWithTime({ family }: Chain): boolean {
+  return family !== 'bitcoin' && family !== 'evm'
+}
+
+/**
  * Whether none of these attempts is in a block or ever will be. True stays true, whatever happens meanwhile: a further
  * attempt may be drafted, or the outflow given up. The claim is held for as long as the answer takes.
  */

@@ -15,7 +15,8 @@ import { workPayouts } from './work.ts'
 /**
  * What: a sweep that was drafted before a reorganisation took a part of its deposits moves what is left of them; one of coin leaves
  * only for what one that is planned may cost; and whatever becomes of who is paid, a payout that others wait behind goes on, unless it
- * would arrive for nobody. What a node only says it takes is raised, and what waits behind another is not.
+ * would arrive for nobody. What a node only says it takes, or does not speak of, is raised; what waits behind another is where its price
+ * is too low for any block.
  * How: a real PostgreSQL, a chain on paper whose node refuses what is not covered, and a signer that asks no questions.
  */
 let stage: BooksStage
@@ -154,9 +155,12 @@ test('a payout that was sent before the clock was set back gets its higher fee, 
 })
 
 test.each([
-  ['took before', 'gets', 'accepted', 2],
-  ['said nothing of before', 'does not get', 'unknown', 1],
-] as const)('what a node %s, takes and does not have %s a higher fee', async (_, _gets, before, count) => {
+  ['took before and takes', 'gets', 'accepted', 'accepted', 2],
+  ['took before and says nothing of', 'gets', 'accepted', 'unknown', 2],
+  ['says nothing of again', 'gets', 'unknown', 'unknown', 2],
+  // It may not have been there at all until now.
+  ['takes for the first time', 'does not get at once', 'unknown', 'accepted', 1],
+] as const)('what a node %s, and does not have, %s a higher fee', async (_, _gets, before, after, count) => {
   await fundReserve(stage, 'ETH:ETH', 1_000n * ETHER)
   await pricedOrder(stage)
   let answer: 'accepted' | 'unknown' = before
@@ -166,12 +170,12 @@ test.each([
   })
   const world = signingWorld(() => {})
   await workPayouts(world, chain)
-  answer = 'accepted'
+  answer = after
   stage.advance(5 * MINUTE_MS)
   await lookAt(stage, 'BTC', 100)
-  await workPayouts(world, chain)
+  for (let step = 0; step < 2; step += 1) await workPayouts(world, chain)
   expect(await stage.db.query('SELECT attempt, answer FROM attempts ORDER BY attempt')).toEqual(
-    Array.from({ length: count }, (_unused, index) => ({ attempt: index + 1, answer: 'accepted' })),
+    Array.from({ length: count }, (_unused, index) => ({ attempt: index + 1, answer: after })),
   )
 })
 
@@ -221,6 +225,31 @@ test('one that waited for another gets a higher fee when it is next', async () =
     5,
   )
   expect(attempts).toEqual([2, 2])
+})
+
+test.each([
+  ['is as it was', 'do not get higher fees', 1n, 1],
+  ['has grown threefold', 'get a higher fee once', 3n, 2],
+] as const)('where the base fee %s, payouts behind another %s', async (_, _get, baseWei, count) => {
+  await fundReserve(stage, 'ETH:ETH', 1_000n * ETHER)
+  for (let placed = 0; placed < 3; placed += 1) await pricedOrder(stage)
+  const chain = payingChain(stage, {
+    lookup: async () => ({ where: 'mempool' }),
+    isPricedOut: async (intent) => {
+      assert(intent.family === 'evm', 'it is of Ethereum')
+      return intent.maxFeePerGasWei < baseWei + PAPER_FEES.maxPriorityFeePerGasWei
+    },
+  })
+  const world = signingWorld(() => {})
+  for (let minute = 0; minute < 12; minute += 1) {
+    await workPayouts(world, chain)
+    stage.advance(MINUTE_MS)
+    await lookAt(stage, 'BTC', 100)
+  }
+  const rows = await stage.db.query<{ count: number }>(
+    "SELECT count(*)::int AS count FROM attempts GROUP BY intent->>'nonce' ORDER BY intent->>'nonce'",
+  )
+  expect(rows.map((row) => row.count)).toEqual([4, count, count])
 })
 
 test('one that is refused gets a higher fee also behind another', async () => {

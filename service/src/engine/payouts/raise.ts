@@ -44,37 +44,44 @@ function isTooSlow(
 }
 
 /**
- * Whether nothing of ours gets it mined now, because a lower nonce is not: of those that the network has, only the one that is next is
- * raised, and the others stay at what they cost. One that was late long before it is next is raised then, if the block before did not take
- * it along. What is refused is raised wherever it stands: it would be given up. On other chains with nonces an attempt ends with its time.
+ * Whether only a lower nonce keeps it from being mined: of those that the network has, such as wait at a price that is still enough stay at
+ * what they cost. One that was late long before it is next is raised then, if the block before did not take it along. What no block takes at
+ * its price is raised wherever it stands, which it would be when it is next, so that a queue whose fees became too low does not wait a block
+ * for each; and so is what is refused: it would be given up. On other chains with nonces an attempt ends with its time.
  */
-async function isBehind(
+async function onlyWaitsItsTurn(
   { db }: SigningWorld,
   chain: Chain,
   { from, nonce }: ClaimedOutflow,
   attempts: readonly Attempt[],
+  latest: Attempt,
 ): Promise<boolean> {
   if (chain.family !== 'evm' || from !== undefined || nonce === null) return false
   if (attempts.every(({ answer }) => answer === 'refused')) return false
-  return (await chain.minedNonce(await reserveAddress(db, chain))) < nonce
+  if ((await chain.minedNonce(await reserveAddress(db, chain))) >= nonce) return false
+  return !(await chain.isPricedOut?.(latest.intent))
 }
 
 /**
  * Unmined or refused for too long: a transaction that excludes the earlier one on chain and pays more. A node that
  * refuses what it took, or would have taken a moment ago, mostly does so because fees have risen. Null: not long enough.
- * Where attempts exclude each other by time: once all of them are over, and never before; a sweep has ended then.
+ * Where attempts exclude each other by time: once all of them are over, and never before; a sweep has ended then. `look` says why one that
+ * is slow is not raised all the same.
  */
 export async function raiseWhenSlow(
   world: SigningWorld,
   chain: Chain,
   outflow: ClaimedOutflow,
   attempts: readonly Attempt[],
+  look: () => Promise<Progress | null> = async () => null,
 ): Promise<Progress | null> {
   const latest = attempts.at(-1)
   if (latest === undefined) return null
   if (!excludesByTime(chain)) {
     if (!isTooSlow(world, chain, outflow, attempts)) return null
-    if (await isBehind(world, chain, outflow, attempts)) return null
+    if (await onlyWaitsItsTurn(world, chain, outflow, attempts, latest)) return null
+    const waits = await look()
+    if (waits !== null) return waits
   } else {
     if (!(await areOver(world, chain, outflow, attempts))) return null
     // Its address is looked at anew, and what is there then is swept, which others may have added to.

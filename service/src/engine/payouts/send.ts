@@ -12,6 +12,7 @@ import type { Authority } from '../../signer/signer.ts'
 import { apply } from '../apply.ts'
 import type { SigningWorld } from '../world.ts'
 import { endNeedlessFiller } from './fill_gap.ts'
+import { endsWithTime } from './over.ts'
 import type { Progress } from './progress.ts'
 import { raiseWhenSlow } from './raise.ts'
 import { isLookOld } from './wait_for_source.ts'
@@ -95,12 +96,8 @@ async function broadcast(
       return { kind: 'again', inMs: AFTER_SENDING_MS, atHeight: 'next' }
     case 'unknown':
       // Maybe sent. Only the same bytes are ever sent again, and sending them twice pays once.
-      await storeAnswer(world.db, outflow.payoutId, attempt, 'unknown', world.clock.nowMs())
-      return {
-        kind: 'trouble',
-        message: 'the network did not say whether it has the payout',
-        inMs: AFTER_UNKNOWN_MS,
-      }
+      await noteMissing(world, outflow, [sent, ...forgotten], 'unknown')
+      return noteUnknown(world, chain, outflow)
     case 'refused':
       return noteRefused(world, chain, outflow, sent, forgotten)
     default:
@@ -108,24 +105,51 @@ async function broadcast(
   }
 }
 
-/** What it forgot and takes no more it does not have. While higher fees are tried, the time until it is given up goes on. */
+async function noteUnknown(world: SigningWorld, chain: Chain, outflow: ClaimedOutflow): Promise<Progress> {
+  const message = 'the network did not say whether it has the payout'
+  const trouble = { kind: 'trouble', message, inMs: AFTER_UNKNOWN_MS } as const
+  return endsWithTime(chain) ? trouble : tryHigherFee(world, chain, outflow, trouble)
+}
+
 async function noteRefused(
   world: SigningWorld,
   chain: Chain,
   outflow: ClaimedOutflow,
-  { attempt: refused, tx }: SentAttempt,
+  sent: SentAttempt,
   forgotten: readonly Attempt[],
 ): Promise<Progress> {
-  const { payoutId } = outflow
-  const nowMs = world.clock.nowMs()
-  for (const attempt of new Set([refused, ...forgotten.map((one) => one.attempt)])) {
-    await storeAnswer(world.db, payoutId, attempt, 'refused', nowMs)
-  }
+  await noteMissing(world, outflow, [sent, ...forgotten], 'refused')
   if (outflow.kind === 'filler' && (await endNeedlessFiller(world, chain, outflow))) return { kind: 'done' }
-  const raised = await raiseWhenSlow(world, chain, outflow, await attemptsOf(world.db, payoutId))
-  if (raised !== null && raised.kind !== 'again') return raised
-  const message = `the network refuses ${tx.txHash}`
-  return { kind: 'trouble', message, inMs: raised === null ? AFTER_REFUSAL_MS : 0 }
+  const message = `the network refuses ${sent.tx.txHash}`
+  return tryHigherFee(world, chain, outflow, { kind: 'trouble', message, inMs: AFTER_REFUSAL_MS })
+}
+
+/** What the network forgot, and does not say that it takes again, counts no longer as taken: it is given up after a while. */
+export async function noteMissing(
+  world: SigningWorld,
+  { payoutId }: ClaimedOutflow,
+  missing: readonly Attempt[],
+  answer: 'refused' | 'unknown',
+): Promise<void> {
+  const nowMs = world.clock.nowMs()
+  for (const attempt of new Set(missing.map((one) => one.attempt))) {
+    await storeAnswer(world.db, payoutId, attempt, answer, nowMs)
+  }
+}
+
+/**
+ * Gives what is in trouble a higher fee if it is slow. Nobody has any of it, so that its deposit is looked at before that is signed. While
+ * higher fees are tried, the time until it is given up goes on.
+ */
+async function tryHigherFee(
+  world: SigningWorld,
+  chain: Chain,
+  outflow: ClaimedOutflow,
+  trouble: Progress & { readonly kind: 'trouble' },
+): Promise<Progress> {
+  const raised = await raiseWhenSlow(world, chain, outflow, await attemptsOf(world.db, outflow.payoutId))
+  if (raised === null) return trouble
+  return raised.kind === 'again' ? { ...trouble, inMs: 0 } : raised
 }
 
 /** The network has it. */

@@ -177,7 +177,7 @@ export const controls: readonly Control[] = [
       ...forgetfulSigner,
       {
         file: 'engine/payouts/send.ts',
-        find: "await storeAnswer(world.db, outflow.payoutId, attempt, 'unknown', world.clock.nowMs())",
+        find: "await noteMissing(world, outflow, [sent, ...forgotten], 'unknown')",
         replace: `await world.db.query('DELETE FROM attempts WHERE payout_id = $1', [outflow.payoutId])
         await world.db.query(
           "UPDATE outflows SET state = 'planned', nonce = NULL WHERE payout_id = $1",
