@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { saveComparison } from '../../db/reconciliations.ts'
+import { nativeAsset } from '../../domain/catalog/assets.ts'
 import { accept, refuse } from '../../domain/outcome.ts'
 import { HOUR_MS, MINUTE_MS } from '../../domain/time.ts'
 import { type BooksStage, lookAt, openBooksStage, tell } from '../testing/books_stage.ts'
@@ -12,8 +13,8 @@ import { workPayouts } from './work.ts'
 
 /**
  * What: nothing is signed for a deposit that has left the chain since its payout was drafted, however long the signer was away, or whose
- * chain holds less than the books say, and nothing is sent for one that left while the signer took its time; and the time that a payout
- * waited for its draft is none that it was refused for.
+ * chain holds less than the books say, and nothing is sent for one that left while the signer took its time, nor on a chain that was
+ * stopped meanwhile; and the time that a payout waited for its draft is none that it was refused for.
  * How: a real PostgreSQL, orders moved by facts, a chain on paper that can be paid on, and a signer that comes and goes.
  */
 let stage: BooksStage
@@ -163,12 +164,12 @@ test.each([
   expect(await outflows()).toMatchObject([{ state }])
 })
 
-/** So many comparisons of what the books say of Bitcoin with the chain, in each of which that differs by so much. */
-async function compare(times: number, difference: bigint): Promise<void> {
+/** So many comparisons of what the books say of a chain with the chain, in each of which that differs by so much. */
+async function compare(times: number, difference: bigint, chain: 'BTC' | 'ETH' = 'BTC'): Promise<void> {
   const units = { ledgerUnits: 1_000_000n, inFlight: 0n, chainUnits: 1_000_000n + difference, difference }
   for (let made = 0; made < times; made += 1) {
     const time = { nowMs: stage.world.clock.nowMs(), dueWallMs: 0 }
-    await saveComparison(stage.db, 'BTC', { asset: 'BTC:BTC', height: 100, ...units }, time)
+    await saveComparison(stage.db, chain, { asset: nativeAsset(chain).id, height: 100, ...units }, time)
   }
 }
 
@@ -286,6 +287,38 @@ test('nor is it signed when its block has gone while the node took its time for 
   ])
   expect(await stage.db.query('SELECT 1 FROM attempts'), 'it is drafted').toHaveLength(1)
   expect(signed).toEqual([])
+})
+
+test('nor is it when the chain that it leaves on was stopped meanwhile', async () => {
+  await coveredOrder()
+  const signed: string[] = []
+  const { chain } = notingChain(async () => {
+    stage.advance(2_000)
+    await compare(3, 1n, 'ETH')
+  })
+  await workPayouts(
+    signingWorld(() => true, signed),
+    chain,
+  )
+  expect(await outflows()).toMatchObject([
+    { state: 'planned', trouble: 'outflows of ETH are stopped: ledger and chain differ' },
+  ])
+  expect(await stage.db.query('SELECT 1 FROM attempts'), 'it is drafted').toHaveLength(1)
+  expect(signed).toEqual([])
+})
+
+test('what was claimed with it is not drafted when the chain was stopped while the signer took its time', async () => {
+  await coveredOrder()
+  await pricedOrder(stage)
+  const world = slowSigner(() => compare(3, 1n, 'ETH'))
+  const { chain, sent } = notingChain()
+  await workPayouts({ ...world, policy: { ...world.policy, atOnce: 1 } }, chain)
+  expect(await outflows()).toMatchObject([
+    { state: 'signed', trouble: null },
+    { state: 'planned', trouble: 'outflows of ETH are stopped: ledger and chain differ' },
+  ])
+  expect(await stage.db.query('SELECT 1 FROM attempts')).toHaveLength(1)
+  expect(sent).toEqual([])
 })
 
 test('it is signed when its deposit is there all the same', async () => {

@@ -42,7 +42,7 @@ export async function workPayouts(
   const time = { nowMs: world.clock.nowMs(), wallMs: world.clock.wallMs(), claimMs: CLAIM_MS }
   const claimed = await claimOutflows(world.db, chain.id, from, time, OUTFLOWS_A_STEP)
   if (claimed.length === 0) return false
-  const isStopped = await isOutflowStopped(world.db, chain.id)
+  const isStopped = stopReader(world, chain)
   await atOnce(world.policy.atOnce, claimed, async (outflow) => {
     const wallMs = world.clock.wallMs()
     // The ones before it took their time, or the clock was set back: it may be in other hands by now.
@@ -54,24 +54,36 @@ export async function workPayouts(
   return claimed.length === OUTFLOWS_A_STEP
 }
 
+/**
+ * Whether outflows of the chain are stopped, read anew when that was not a moment ago: a signer or a node may take half a minute for the
+ * outflow before, or for the draft.
+ */
+function stopReader(world: SigningWorld, chain: Chain): () => Promise<boolean> {
+  let last: { readonly readWallMs: number; readonly isStopped: Promise<boolean> } | null = null
+  return () => {
+    if (last === null || isLookOld(world, last.readWallMs))
+      last = { readWallMs: world.clock.wallMs(), isStopped: isOutflowStopped(world.db, chain.id) }
+    return last.isStopped
+  }
+}
+
 /** Drafted and due at once is sent at once. Answers the outflow as it is then. */
 async function stepOn(
   world: SigningWorld,
   chain: Chain,
   outflow: ClaimedOutflow,
-  isStopped: boolean,
+  isStopped: () => Promise<boolean>,
 ): Promise<{ readonly progress: Progress; readonly outflow: ClaimedOutflow }> {
   const lookedWallMs = world.clock.wallMs()
-  const first = await safely(() => step(world, chain, outflow, { isStopped, isDraft: false }))
+  const stepNow = (claimed: ClaimedOutflow, isFreshDraft: boolean) =>
+    safely(async () => step(world, chain, claimed, { isStopped: await isStopped(), isDraft: isFreshDraft }))
+  const first = await stepNow(outflow, false)
   if (first.kind !== 'again') return { progress: first, outflow }
   const { inMs, isDraft = false } = first
   const now = isDraft ? { ...outflow, trouble: null, troubleSinceMs: null } : outflow
   if (inMs > 0) return { progress: first, outflow: now }
   const isFresh = isDraft && !isLookOld(world, lookedWallMs)
-  return {
-    progress: await safely(() => step(world, chain, now, { isStopped, isDraft: isFresh })),
-    outflow: now,
-  }
+  return { progress: await stepNow(now, isFresh), outflow: now }
 }
 
 async function safely(act: () => Promise<Progress>): Promise<Progress> {
