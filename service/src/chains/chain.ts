@@ -220,7 +220,7 @@ export type Chain = {
    * other by time, `network` as long as the earlier one has some left, and no sweep is raised.
    */
   raise(previous: Intent, bid: FeeBid, held?: bigint): Outcome<Intent, DraftRejection>
-  /** Left out where no transaction waits for another: whether an attempt bids less than what blocks ask now, so that none takes it. */
+  /** Left out where no transaction waits for another: whether no block takes an attempt at its price, and one at a higher price would be taken. */
   isPricedOut?(attempt: Intent): Promise<boolean>
   /**
    * There where attempts have neither a nonce nor a coin in common: whether this one is in no block and never will be,

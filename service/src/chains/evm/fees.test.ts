@@ -55,9 +55,9 @@ test('a first price has room for the base fee to double, up to the cap', () => {
 
 test('what leaves less than the tip above the base fee is taken by no block, until the base fee falls', () => {
   const price = { maxFeePerGasWei: 110n, maxPriorityFeePerGasWei: 10n }
-  expect(isPricedOut(price, { baseWei: 100n, tipWei: 10n })).toBe(false)
-  expect(isPricedOut(price, { baseWei: 101n, tipWei: 10n })).toBe(true)
-  expect(isPricedOut(price, { baseWei: 120n, tipWei: 10n })).toBe(true)
+  expect(isPricedOut(price, { baseWei: 100n, tipWei: 10n }, NO_CAP)).toBe(false)
+  expect(isPricedOut(price, { baseWei: 101n, tipWei: 10n }, NO_CAP)).toBe(true)
+  expect(isPricedOut(price, { baseWei: 120n, tipWei: 10n }, NO_CAP)).toBe(true)
 })
 
 test('a price of now is not, though the base fee doubles, and a raised one neither', () => {
@@ -65,10 +65,20 @@ test('a price of now is not, though the base fee doubles, and a raised one neith
     fc.property(wei, wei, price, (baseWei, tipWei, previous) => {
       const bid = priceWithin(NO_CAP, { baseWei, tipWei })
       const raised = bid.ok ? raisedPrice(previous, bid.value, NO_CAP) : bid
-      expect(bid.ok && isPricedOut(bid.value, { baseWei: 2n * baseWei, tipWei })).toBe(false)
-      expect(raised.ok && isPricedOut(raised.value, { baseWei, tipWei })).toBe(false)
+      expect(bid.ok && isPricedOut(bid.value, { baseWei: 2n * baseWei, tipWei }, NO_CAP)).toBe(false)
+      expect(raised.ok && isPricedOut(raised.value, { baseWei, tipWei }, NO_CAP)).toBe(false)
     }),
   )
+})
+
+test('without a base fee no advice prices it out, and where the cap lets no higher price be nothing does', () => {
+  const byTip = { maxFeePerGasWei: 5n, maxPriorityFeePerGasWei: 5n }
+  expect(isPricedOut(byTip, { baseWei: 0n, tipWei: 50n }, NO_CAP)).toBe(false)
+  const price = { maxFeePerGasWei: 110n, maxPriorityFeePerGasWei: 10n }
+  const asked = { baseWei: 120n, tipWei: 10n }
+  expect([129n, 130n].map((capWei) => isPricedOut(price, asked, capWei))).toEqual([false, true])
+  const first = { maxFeePerGasWei: 129n, maxPriorityFeePerGasWei: 10n }
+  expect([145n, 146n].map((capWei) => isPricedOut(first, asked, capWei))).toEqual([false, true])
 })
 
 test('where a node advises no tip, it is what the price of gas leaves above the base fee', async () => {

@@ -53,9 +53,17 @@ export function priceWithin(
   })
 }
 
-/** Whether no block takes it now: it leaves too little for the tip, or is below the base fee. */
-export function isPricedOut({ maxFeePerGasWei }: GasPrice, { baseWei, tipWei }: AskedFees): boolean {
-  return maxFeePerGasWei < baseWei + tipWei
+/**
+ * Whether no block takes it now, and one at a higher price would be taken: it leaves less of the base fee than the tip, its own or the
+ * advised one. Where the cap lets no higher price be, nothing is to be done about it.
+ */
+export function isPricedOut(price: GasPrice, asked: AskedFees, capWei: bigint): boolean {
+  const { maxFeePerGasWei, maxPriorityFeePerGasWei } = price
+  // Of a chain that lives by tips alone any wei more of advice would price out what blocks take.
+  const tipWei = asked.tipWei < maxPriorityFeePerGasWei ? asked.tipWei : maxPriorityFeePerGasWei
+  if (maxFeePerGasWei >= asked.baseWei + tipWei) return false
+  const bid = priceWithin(capWei, asked)
+  return bid.ok && raisedPrice(price, bid.value, capWei).ok
 }
 
 /**

@@ -68,7 +68,7 @@ export function evm(settings: EvmSettings): Chain {
     raise: (previous, feeBid, held) => raise(drafter, previous, feeBid, held),
     async isPricedOut(attempt) {
       assert(attempt.family === 'evm', `an attempt on ${id} is of its family`)
-      return isPricedOut(attempt, await feesNow())
+      return isPricedOut(attempt, await feesNow(), capWei)
     },
     broadcast: (tx) => broadcast(rpc, native, tx),
     balance: (asset, addresses, height) => balance(rpc, asset, contractOf(asset), addresses, height),

@@ -335,15 +335,27 @@ test.each([
     }
     const amount = told === 'gone' ? '-0.000009' : '-0.000001'
     const booked = (await entries()).length
+    const why = {
+      gone: 'it has coins that are not in our list, or its node takes some for gone that it has',
+      back: 'its node told of other coins from one look to the next',
+    }[told]
     expect(await runWith(new Map([['BTC', several]]), 'BTC', amount, ...BECAUSE)).toBe(
-      'BTC could not be compared with the books: its node told of other coins from one look to the next. ' +
-        'Nothing was booked; try again.',
+      `BTC could not be compared with the books: ${why}. Nothing was booked; try again.`,
     )
     expect(await stage.db.query('SELECT tx_hash, spent_by FROM coins ORDER BY tx_hash')).toEqual(before)
     expect(await entries()).toHaveLength(booked)
     expect(await runWith(chains, 'BTC', amount, ...BECAUSE)).toContain('Booked')
   },
 )
+
+test('a coin that the chain has, and a node takes for gone in every look, stays what it was', async () => {
+  const { spent, chains } = await coinsOf({ a: 900n, b: 700n })
+  spent.add('a').add('b')
+  stage.chain('BTC').move(100, 'BTC:BTC', RESERVE, -900n)
+  expect(await runWith(chains, 'BTC', '-0.000009', ...BECAUSE)).toContain('takes some for gone that it has')
+  expect(await spendable()).toEqual(['a', 'b'])
+  expect(await entries()).toEqual([])
+})
 
 test('coins that no list of ours has are not booked, as nobody would spend them', async () => {
   const { chains } = await coinsOf({ a: 900n })

@@ -84,7 +84,7 @@ async function lookAgain({ db, clock }: BooksPlace, chain: Chain, word: Word): P
   }
 }
 
-function inconclusive({ id }: Chain, why: string) {
+function inconclusive({ id }: Pick<Chain, 'id'>, why: string) {
   const message = `${id} could not be compared with the books: ${why}. Nothing was booked; try again.`
   return { code: 'inconclusive', message }
 }
@@ -117,8 +117,13 @@ function findMismatch({ difference, height }: Comparison, { asset, units }: Word
 /** What is in the books and in no coin of ours would be paid out by nobody. */
 function findUnknownCoins({ id }: Chain, { comparison, listed, left, back }: Seen, { asset, units }: Word) {
   const satoshi = sumOf(back) - sumOf(left)
-  if (listed === null || units < 0n) return null
-  if (listed + fromChainUnits(asset, satoshi).units >= comparison.chainUnits) return null
+  if (listed === null || listed + fromChainUnits(asset, satoshi).units >= comparison.chainUnits) return null
+  // What is taken for gone would be less than what the chain has: of several nodes one is behind, or there are such coins beside.
+  if (units < 0n)
+    return inconclusive(
+      { id },
+      'it has coins that are not in our list, or its node takes some for gone that it has',
+    )
   return {
     code: 'unknown_coins',
     message:
