@@ -7,4 +7,4 @@ export const HOUR_MS = 3_600_000
 export const DAY_MS = 24 * HOUR_MS
 
 /** Clocks of processes that work together are closer than this. */
-export const CLOCKS_APART_MS = MINUTE_MS
+export const CLOCKS_APART_MS = 60 * SECOND_MS
