@@ -132,6 +132,47 @@ test.each([
   },
 )
 
+test('what was drafted to raise it is not signed once nobody has it and its deposit is gone, and its nonce is filled', async () => {
+  const order = await pricedOrder(stage)
+  const { world, signed } = recordingSigner({ losesFirst: false })
+  const { chain } = refusingChain(() => 'accepted')
+  const forgetful: Chain = { ...chain, lookup: async () => ({ where: 'absent' }) }
+  await workPayouts(world, forgetful)
+  const away = worldWithSigner(stage, { sign: () => Promise.reject(new Error('nobody answers')) })
+  for (let minute = 0; minute < 5; minute += 1) {
+    await pass(1)
+    await workPayouts(away, forgetful)
+  }
+  expect(await stage.db.query('SELECT attempt, answer FROM attempts ORDER BY attempt')).toEqual([
+    { attempt: 1, answer: 'accepted' },
+    { attempt: 2, answer: null },
+  ])
+  await lose(order)
+  for (let minute = 0; minute < 40; minute += 1) {
+    await pass(1)
+    await workPayouts(world, forgetful)
+  }
+  expect(signed.get(`${order.id}:1`)).toBe(1)
+  expect((await outflows()).map(({ kind, nonce }) => [kind, Number(nonce)])).toEqual([
+    ['payout', 0],
+    ['filler', 0],
+  ])
+})
+
+test('what was drafted to raise it is signed where the network has what came before, though its deposit is gone', async () => {
+  const order = await pricedOrder(stage)
+  const { world, signed } = recordingSigner({ losesFirst: false })
+  const { chain } = refusingChain(() => 'accepted')
+  await workPayouts(world, chain)
+  const away = worldWithSigner(stage, { sign: () => Promise.reject(new Error('nobody answers')) })
+  await pass(5)
+  await workPayouts(away, chain)
+  await lose(order)
+  await pass(1)
+  await workPayouts(world, chain)
+  expect(signed.get(`${order.id}:1`)).toBe(2)
+})
+
 test('what the network has is raised though its deposit is gone', async () => {
   const order = await pricedOrder(stage)
   const { world, signed } = recordingSigner({ losesFirst: false })

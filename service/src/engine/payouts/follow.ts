@@ -3,7 +3,7 @@ import type { Attempt } from '../../db/attempts.ts'
 import { type ClaimedOutflow, endOutflow } from '../../db/outflows.ts'
 import { assert } from '../../domain/assert.ts'
 import { chainFacts } from '../../domain/catalog/networks.ts'
-import type { SignedTx } from '../../domain/payouts/intent.ts'
+import { paysSomebody, type SignedTx } from '../../domain/payouts/intent.ts'
 import { apply } from '../apply.ts'
 import { countedHeight, finalHeight } from '../deep_height.ts'
 import { endSweep } from '../sweeps/end.ts'
@@ -30,14 +30,7 @@ export async function followOutflow(
   outflow: ClaimedOutflow,
   attempts: readonly Attempt[],
 ): Promise<Progress> {
-  const sent: Sent[] = []
-  const keep = claimKeeper(world, outflow)
-  for (const attempt of attempts) {
-    const { tx, intent } = attempt
-    if (tx === null) continue
-    await keep()
-    sent.push({ attempt, tx, status: await chain.lookup(tx.txHash, intent) })
-  }
+  const sent = await lookUpSent(world, chain, outflow, attempts)
   const mined = sent.find((one): one is Mined => one.status.where === 'block')
   const found = mined ?? sent.find(({ status }) => status.where === 'mempool')
   if (found === undefined && sent.length > 0) {
@@ -54,9 +47,59 @@ export async function followOutflow(
 }
 
 /**
+ * Why the latest attempt, which was drafted before now, is neither signed nor sent now, or null. What a node took of those before it may be
+ * lost since: where nobody has any of them, the deposit is looked at as before the first one.
+ */
+export async function waitBeforeAttempt(
+  world: SigningWorld,
+  chain: Chain,
+  outflow: ClaimedOutflow,
+  attempts: readonly Attempt[],
+): Promise<Progress | null> {
+  const waits = await waitBeforeSending(world, chain, outflow, attempts)
+  const mayBeOut = attempts.some(({ answer }) => answer === 'accepted')
+  if (waits !== null || !mayBeOut || endsWithTime(chain)) return waits
+  if (outflow.state === 'orphaned' || !paysSomebody(outflow)) return null
+  const sent = await lookUpSent(world, chain, outflow, attempts)
+  if (sent.some(({ status }) => status.where !== 'absent')) return null
+  const forgotten = sent.map(({ attempt }) => attempt)
+  return waitForDeposit(world, outflow, forgotten)
+}
+
+async function lookUpSent(
+  world: SigningWorld,
+  chain: Chain,
+  outflow: ClaimedOutflow,
+  attempts: readonly Attempt[],
+): Promise<readonly Sent[]> {
+  const sent: Sent[] = []
+  const keep = claimKeeper(world, outflow)
+  for (const attempt of attempts) {
+    const { tx, intent } = attempt
+    if (tx === null) continue
+    await keep()
+    sent.push({ attempt, tx, status: await chain.lookup(tx.txHash, intent) })
+  }
+  return sent
+}
+
+/**
+ * Nobody has any of it: while its deposit is gone it counts as not taken, so that it is given up like what is refused and others do
+ * not wait behind it for good. Null: the deposit is there.
+ */
+async function waitForDeposit(
+  world: SigningWorld,
+  outflow: ClaimedOutflow,
+  forgotten: readonly Attempt[],
+): Promise<Progress | null> {
+  const waits = await waitForSource(world, outflow, claimKeeper(world, outflow))
+  if (waits !== null) await noteMissing(world, outflow, forgotten, 'unknown')
+  return waits
+}
+
+/**
  * The network forgot it, or never had it: the same bytes again. What a node said before that it takes, says so again and has not, gets a
- * higher fee; what it takes for the first time is looked for once before. Nobody has any of it: while its deposit is gone it is not
- * raised, and counts as not taken, so that it is given up like what is refused and others do not wait behind it for good.
+ * higher fee; what it takes for the first time is looked for once before. While its deposit is gone it is not raised.
  */
 async function sendAgain(
   world: SigningWorld,
@@ -70,12 +113,7 @@ async function sendAgain(
   const again = await sendAttempt(world, chain, outflow, latest, forgotten)
   const isTakenAgain = again.kind === 'again' && latest.answer === 'accepted'
   if (!isTakenAgain || endsWithTime(chain)) return again
-  const look = async () => {
-    if (outflow.state === 'orphaned') return null
-    const waits = await waitForSource(world, outflow, claimKeeper(world, outflow))
-    if (waits !== null) await noteMissing(world, outflow, forgotten, 'unknown')
-    return waits
-  }
+  const look = async () => (outflow.state === 'orphaned' ? null : waitForDeposit(world, outflow, forgotten))
   return (await raiseWhenSlow(world, chain, outflow, attempts, look)) ?? again
 }
 

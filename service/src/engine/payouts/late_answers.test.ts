@@ -178,6 +178,7 @@ test.each(unable)('a higher fee that %s leaves the payment before it to its end'
   ])
 
   stage.advance(MINUTE_MS)
+  await lookAt(stage, 'BTC', 100)
   await workPayouts(signer, { ...waiting, lookup: async () => ({ where: 'absent' }) })
   expect(sent, 'what the network forgot is sent again').toEqual([first, first])
 

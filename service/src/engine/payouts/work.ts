@@ -13,13 +13,13 @@ import { isOutflowStopped } from '../books/stopped_outflows.ts'
 import type { SigningWorld } from '../world.ts'
 import { CLAIM_MS } from './claim.ts'
 import { draftOutflow } from './draft.ts'
-import { followOutflow } from './follow.ts'
+import { followOutflow, waitBeforeAttempt } from './follow.ts'
 import { giveUpWaiting } from './give_up.ts'
 import type { Progress } from './progress.ts'
 import { sendAttempt, writeDownSigned } from './send.ts'
 import { checkFiller } from './take_back.ts'
 import { tellUnwritten } from './unwritten.ts'
-import { isLookOld, waitBeforeSending } from './wait_for_source.ts'
+import { isLookOld } from './wait_for_source.ts'
 
 const OUTFLOWS_A_STEP = 20
 const WHILE_HELD_MS = 2_000
@@ -115,7 +115,7 @@ async function step(
   // Where the answer was `unknown` the chain may say it: a node may be in such trouble for long after it is in a block.
   if (latest.answer !== null) return followOutflow(world, chain, outflow, attempts)
   // Between its draft and its signature may lie hours without a signer, and before it is sent without us.
-  const waits = isDraft ? null : await waitBeforeSending(world, chain, outflow, attempts)
+  const waits = isDraft ? null : await waitBeforeAttempt(world, chain, outflow, attempts)
   if (waits !== null) {
     const written = await safely(async () => {
       await writeDownSigned(world, outflow, latest)
@@ -123,7 +123,8 @@ async function step(
     })
     // Whether the signer is there or not, one before it may be mined.
     const hasBytes = attempts.some(({ tx }) => tx !== null)
-    return hasBytes ? followOutflow(world, chain, outflow, attempts) : written
+    if (!hasBytes) return written
+    return followOutflow(world, chain, outflow, await attemptsOf(world.db, outflow.payoutId))
   }
   if (attempts.length === 1) return sendAttempt(world, chain, outflow, latest)
   return sendRaised(world, chain, outflow, latest, attempts)
