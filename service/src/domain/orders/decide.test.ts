@@ -267,6 +267,19 @@ describe('what counts', () => {
     expect(reasonsOf(goOn(late, mine('d2', 50n), confirm('d2')))).toBe('EXCHANGE')
   })
 
+  test('nor do they begin an exchange without the rest, whose customer is asked when it is deep again', () => {
+    const twice = setScene({}, mine('d1', 100n), mine('d2', 100n), confirm('d1'), unmine('d2'))
+    expect(reasonsOf(twice)).toBe('PENDING')
+    expect(reasonsOf(goOn(twice, mine('d2', 100n), confirm('d2')))).toEqual(['OVERPAID'])
+    const nowMs = EXPIRES_MS + 3_600_000
+    const stays = tell(twice.story, { kind: 'OrderExpired', atMs: nowMs }, nowMs)
+    expect(reasonsOf({ ...stays, nowMs })).toBe('EXCHANGE')
+    const topped = goOn(scenes.emergencyTopUp, mine('d3', 10n), confirm('d2'), unmine('d3'))
+    expect(reasonsOf(topped)).toEqual(['UNDERPAID'])
+    expect(reasonsOf(goOn(topped, mine('d3', 10n), confirm('d3')))).toEqual(['OVERPAID'])
+    expect(reasonsOf(goOn(topped, vanish('d3')))).toBe('EXCHANGE')
+  })
+
   test('what comes after expiry keeps too little waiting no longer, from a mempool', () => {
     const half = { ...setScene({}, mine('d1', 50n)), nowMs: LATE_MS }
     expect(reasonsOf(goOn(half, see('d2', 50n), confirm('d1')))).toEqual(['UNDERPAID'])

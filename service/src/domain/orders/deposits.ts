@@ -78,13 +78,18 @@ function roleOf(order: Order, amount: Amount, known: Deposit | undefined): Depos
 
 /**
  * A block left the best chain. What was booked from it is turned round; the order goes back unless its money may have
- * left already, in which case the missing deposit stands in the books until the transaction is mined again.
+ * left already, in which case the missing deposit stands in the books until the transaction is mined again. No exchange begins
+ * because of it: the block that took its place may hold the deposit as well, and is read next (decision 0038).
  */
 export function onDepositUnmined(order: Order, key: string, nowMs: InstantMs): Decision {
   const deposit = findDeposit(order, key)
   if (deposit === undefined || deposit.block === null) return ignore('it is in no block')
   const unmined: Deposit = { ...deposit, state: 'seen', block: null }
-  if (deposit.state !== 'confirmed') return reconsider(withDeposit(order, unmined), nowMs)
+  if (deposit.state !== 'confirmed') {
+    const next = withDeposit(order, unmined)
+    const state = stateByDeposits(next)
+    return move(next, state.status === 'EXCHANGE' ? order.state : state, nowMs)
+  }
   if (deposit.role !== 'counted') {
     const booked = ledger.reversed(ledger.unclaimedReceived(deposit.amount))
     return move(withDeposit(order, unmined), order.state, nowMs, booked)
