@@ -102,6 +102,22 @@ export function claimUnswept(
   )
 }
 
+/**
+ * Whether the coin at the address is hardly more than gas that was brought: no sweep has come of anything since, and nothing was booked
+ * there. What was there before did not pay for the gas, or none would have been brought.
+ */
+export async function holdsOnlyGas(sql: Sql, { chain, address }: UnsweptAddress): Promise<boolean> {
+  const [row] = await sql.query<{ isGas: boolean | null }>(
+    `SELECT (
+       SELECT s.from_address IS NULL AND s.state = 'confirmed' AND s.planned_at_ms >= u.booked_at_ms FROM outflows AS s
+       WHERE s.bucket = 0 AND s.payout_id = ANY (${SWEEPS_OF_U}) AND s.state <> 'cancelled'
+       ORDER BY s.planned_at_ms DESC LIMIT 1) AS "isGas"
+     FROM unswept_addresses AS u WHERE u.chain = $1 AND u.address = $2`,
+    [chain, address],
+  )
+  return row?.isGas ?? false
+}
+
 /** Lets an address rest, unless something was booked there since it was taken. */
 export async function restUnswept(sql: Sql, taken: UnsweptAddress, dueAtMs: InstantMs): Promise<void> {
   await sql.query(

@@ -3,7 +3,14 @@ import { reserveAddresses } from '../../db/addresses.ts'
 import { readHead } from '../../db/chain_heads.ts'
 import { readOpened } from '../../db/opened_assets.ts'
 import { planOutflow } from '../../db/outflows.ts'
-import { beginSweep, claimUnswept, REST_MAX_MS, restUnswept, type UnsweptAddress } from '../../db/unswept.ts'
+import {
+  beginSweep,
+  claimUnswept,
+  holdsOnlyGas,
+  REST_MAX_MS,
+  restUnswept,
+  type UnsweptAddress,
+} from '../../db/unswept.ts'
 import { assert } from '../../domain/assert.ts'
 import { type AssetId, assetOf, nativeAsset } from '../../domain/catalog/assets.ts'
 import { type Amount, amountOf, fromChainUnits, toChainUnits } from '../../domain/money/amount.ts'
@@ -89,8 +96,12 @@ async function nextOutflow(world: World, chain: Chain, taken: UnsweptAddress): P
   })
   const { holdings, isHindered } = await readHoldings(world, chain, taken, sweepOf)
   const step = nextSweepStep(holdings, world.policy.sweepCostMultiple)
-  const isPriceless = holdings.some(({ cost }) => cost === null)
-  if (step === null) return isHindered || isPriceless ? 'unknown' : null
+  const mayChange = isHindered || holdings.some(({ cost }) => cost === null)
+  if (step === null) return mayChange ? 'unknown' : null
+  // The token that gas was brought for may be moved in a moment: swept back meanwhile, it would be brought again.
+  const isNative = step.amount.asset === nativeAsset(chain.id).id
+  if (step.kind === 'sweep' && isNative && mayChange && (await holdsOnlyGas(world.db, taken)))
+    return 'unknown'
   if (step.kind === 'sweep') return sweepOf(step.amount)
   const { asset, units } = step.amount
   const gas: Outflow = { payoutId, kind: 'sweep', asset, units, address: taken.address, tag: null }
