@@ -1,8 +1,10 @@
 import { createHash } from 'node:crypto'
-import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
+import fs, { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
+import { syncBuiltinESMExports } from 'node:module'
 import { join } from 'node:path'
-import { afterAll, expect, test } from 'vitest'
+import { afterAll, expect, onTestFinished, test, vi } from 'vitest'
 import { type Kind, openChain, type Rules, type SimulatedChain } from '../src/simulated/chain.ts'
+import { openChainFile } from '../src/simulated/chain_file.ts'
 import { makeTemporaryFolder } from './harness.ts'
 
 /**
@@ -220,6 +222,35 @@ test('a file whose last line was cut off by a kill goes on from the line before'
   expect(openChain(path, toyRules()).head).toEqual(again.head)
   appendFileSync(path, '{"block"')
   expect(openChain(path, toyRules()).head).toEqual(again.head)
+})
+
+/** The next line, which is to begin with "too", is cut off after five bytes: the disk is full by then, and has room again after that. */
+function fillDisk(): void {
+  const { writeSync } = fs
+  const written = vi
+    .spyOn(fs, 'writeSync')
+    .mockImplementationOnce((file) => writeSync(file, '"too '))
+    .mockImplementationOnce(() => {
+      throw new Error('ENOSPC: no space left on device, write')
+    })
+  syncBuiltinESMExports()
+  onTestFinished(() => {
+    written.mockRestore()
+    syncBuiltinESMExports()
+  })
+}
+
+test('a line for which the disk has no room leaves nothing in the file, which goes on with the next', () => {
+  const path = join(folder.path, 'full.jsonl')
+  const file = openChainFile<string>(path)
+  file.append('before')
+  fillDisk()
+  expect(() => file.append('too much for the disk')).toThrow('ENOSPC')
+  file.append('after')
+  file.close()
+  const again = openChainFile<string>(path)
+  again.close()
+  expect(again.lines).toEqual(['before', 'after'])
 })
 
 test('what a file could not give back is refused at once', () => {

@@ -1,10 +1,19 @@
-import { closeSync, existsSync, openSync, readFileSync, truncateSync, writeSync } from 'node:fs'
+import {
+  closeSync,
+  existsSync,
+  fstatSync,
+  ftruncateSync,
+  openSync,
+  readFileSync,
+  truncateSync,
+  writeSync,
+} from 'node:fs'
 
 /** Lines of plain data (JSON, and bigint), to which only ever more are added. */
 export type ChainFile<Line> = {
   /** What was there when it was opened, oldest first. */
   readonly lines: readonly Line[]
-  /** Is with the kernel when this returns: a kill -9 of this process no longer loses it. */
+  /** Is with the kernel when this returns: a kill -9 of this process no longer loses it. When it throws, the line never happened. */
   append(line: Line): void
   close(): void
 }
@@ -42,8 +51,15 @@ function readLine<Line>(path: string, number: number, line: string): Line {
   }
 }
 
+/** A full disk may take half a line before it refuses: that is taken back, or the next one would be written behind it. */
 function writeAll(file: number, bytes: Buffer): void {
-  for (let written = 0; written < bytes.length; ) written += writeSync(file, bytes, written)
+  const { size } = fstatSync(file)
+  try {
+    for (let written = 0; written < bytes.length; ) written += writeSync(file, bytes, written)
+  } catch (error) {
+    ftruncateSync(file, size)
+    throw error
+  }
 }
 
 /** Refuses what would come back as something else (bytes, dates, maps): better now than at the next start. */
