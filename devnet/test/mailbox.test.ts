@@ -78,6 +78,22 @@ test('what was taken is kept, newest first, also after a restart', async () => {
   expect(readdirSync(dataDir).filter((file) => file.endsWith('.json'))).toHaveLength(3)
 })
 
+test('a mail that a cut of the power left empty is gone, and the others are there', async () => {
+  const dataDir = freshFolder()
+  const mailbox = await openIn(dataDir)
+  await send(mailbox.port, 'one')
+  await mailbox.stop()
+  writeFileSync(join(dataDir, '000000002.json'), '')
+  const again = await openIn(dataDir)
+  expect((await again.mails()).map(({ subject }) => subject)).toEqual(['one'])
+  expect(readdirSync(dataDir)).toEqual(['000000001.json'])
+  await send(again.port, 'two')
+  expect((await again.mails()).map(({ number, subject }) => [number, subject])).toEqual([
+    [2, 'two'],
+    [1, 'one'],
+  ])
+})
+
 test('a sender that goes away in the middle leaves nothing', async () => {
   const mailbox = await openIn(freshFolder())
   await speak(mailbox.port, ['EHLO test', 'MAIL FROM:<a@example.org>', 'RCPT TO:<b@example.org>', 'DATA'])

@@ -35,12 +35,17 @@ type Stored = { readonly to: string; readonly receivedAtMs: number; readonly raw
 const KEPT_MAX = 250
 const FILE = /^(\d{9})\.json$/
 
-/** Opens the mailbox of this folder on a free port. A mail is on the disk before its sender is told that it came. */
+/**
+ * Opens the mailbox of this folder on a free port. A mail is with the kernel before its sender is told that it came: a kill -9 of this
+ * process does not lose it, a cut of the power may. What that has left of a mail is deleted.
+ */
 export async function openMailbox(dataDir: string): Promise<Mailbox> {
   mkdirSync(dataDir, { recursive: true })
   const kept = new Map<number, Promise<KeptMail>>()
   for (const number of readdirSync(dataDir).flatMap(numberOf).toSorted(ascending)) {
-    kept.set(number, read(number, load(number)))
+    const stored = loadWhole(number)
+    if (stored === null) rmSync(pathOf(number))
+    else kept.set(number, read(number, stored))
   }
   let last = Math.max(0, ...kept.keys())
 
@@ -50,6 +55,16 @@ export async function openMailbox(dataDir: string): Promise<Mailbox> {
 
   function load(number: number): Stored {
     return JSON.parse(readFileSync(pathOf(number), 'utf8')) as Stored
+  }
+
+  /** Null: no mail can be read from the file. */
+  function loadWhole(number: number): Stored | null {
+    try {
+      return load(number)
+    } catch (error) {
+      if (error instanceof SyntaxError) return null
+      throw error
+    }
   }
 
   async function mails(): Promise<readonly KeptMail[]> {
