@@ -44,8 +44,8 @@ export async function sendAttempt(
     }
     tx = signed.value
     if (!(await storeBytes(world, outflow, attempt.attempt, tx))) return { kind: 'done' }
-    // The next step finds the bytes, and looks at the deposit before it sends them.
-    if (paysSomebody(outflow) && isLookOld(world, askedWallMs)) return { kind: 'again', inMs: 0 }
+    // The next step finds the bytes, and looks at the deposit before it sends them, and whether the chain was stopped.
+    if (isLookOld(world, askedWallMs)) return { kind: 'again', inMs: 0 }
   }
   return broadcast(world, chain, outflow, { ...attempt, tx }, forgotten)
 }

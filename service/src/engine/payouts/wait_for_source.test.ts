@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import type { Chain } from '../../chains/chain.ts'
 import { saveComparison } from '../../db/reconciliations.ts'
 import { nativeAsset } from '../../domain/catalog/assets.ts'
 import { accept, refuse } from '../../domain/outcome.ts'
@@ -318,6 +319,50 @@ test('what was claimed with it is not drafted when the chain was stopped while t
     { state: 'planned', trouble: 'outflows of ETH are stopped: ledger and chain differ' },
   ])
   expect(await stage.db.query('SELECT 1 FROM attempts')).toHaveLength(1)
+  expect(sent).toEqual([])
+})
+
+test('nor is what was drafted before when that chain was stopped while the node of its deposit took its time', async () => {
+  await coveredOrder()
+  let isThere = false
+  const signed: string[] = []
+  const world = signingWorld(() => isThere, signed)
+  const { chain, sent } = notingChain()
+  await workPayouts(world, chain)
+  expect(await outflows()).toMatchObject([{ state: 'planned', trouble: expect.stringContaining('signer') }])
+  isThere = true
+  await pass(1)
+  const btc = stage.chain('BTC')
+  const slow: Chain = {
+    ...btc,
+    blockHash: async (height) => {
+      stage.advance(2_000)
+      await compare(3, 1n, 'ETH')
+      return btc.blockHash(height)
+    },
+  }
+  await workPayouts({ ...world, chains: new Map(world.chains).set('BTC', slow) }, chain)
+  expect(await outflows()).toMatchObject([
+    { state: 'planned', trouble: 'outflows of ETH are stopped: ledger and chain differ' },
+  ])
+  expect(signed).toEqual([])
+  expect(sent).toEqual([])
+})
+
+test('a filler that the signer took its time for is not sent on a chain that was stopped meanwhile', async () => {
+  await orphanedOrder()
+  const world = slowSigner(() => compare(3, 1n, 'ETH'))
+  const { chain, sent } = notingChain()
+  for (let minute = 0; minute <= stage.world.policy.stallMs / MINUTE_MS; minute += 1) {
+    await pass(1)
+    await workPayouts(world, chain)
+  }
+  await pass(1)
+  await workPayouts(world, chain)
+  expect(await outflows()).toMatchObject([
+    { kind: 'payout', state: 'planned' },
+    { kind: 'filler', state: 'signed', trouble: 'outflows of ETH are stopped: ledger and chain differ' },
+  ])
   expect(sent).toEqual([])
 })
 

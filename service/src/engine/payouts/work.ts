@@ -56,7 +56,7 @@ export async function workPayouts(
 
 /**
  * Whether outflows of the chain are stopped, read anew when that was not a moment ago: a signer or a node may take half a minute for the
- * outflow before, or for the draft.
+ * outflow before, for the draft, or for the look at the deposit.
  */
 function stopReader(world: SigningWorld, chain: Chain): () => Promise<boolean> {
   let last: { readonly readWallMs: number; readonly isStopped: Promise<boolean> } | null = null
@@ -76,7 +76,7 @@ async function stepOn(
 ): Promise<{ readonly progress: Progress; readonly outflow: ClaimedOutflow }> {
   const lookedWallMs = world.clock.wallMs()
   const stepNow = (claimed: ClaimedOutflow, isFreshDraft: boolean) =>
-    safely(async () => step(world, chain, claimed, { isStopped: await isStopped(), isDraft: isFreshDraft }))
+    safely(() => step(world, chain, claimed, { isStopped, isDraft: isFreshDraft }))
   const first = await stepNow(outflow, false)
   if (first.kind !== 'again') return { progress: first, outflow }
   const { inMs, isDraft = false } = first
@@ -103,13 +103,13 @@ async function step(
   world: SigningWorld,
   chain: Chain,
   outflow: ClaimedOutflow,
-  { isStopped, isDraft }: { readonly isStopped: boolean; readonly isDraft: boolean },
+  { isStopped, isDraft }: { readonly isStopped: () => Promise<boolean>; readonly isDraft: boolean },
 ): Promise<Progress> {
   const filler = await checkFiller(world, outflow)
   if (filler === 'over') return { kind: 'done' }
   if (filler === 'waits') return { kind: 'again', inMs: WHILE_HELD_MS }
   const attempts = await attemptsOf(world.db, outflow.payoutId)
-  if (isStopped) return stepWhileStopped(world, chain, outflow, attempts)
+  if (await isStopped()) return stepWhileStopped(world, chain, outflow, attempts)
   const latest = attempts.at(-1)
   if (latest === undefined) return draftOutflow(world, chain, outflow)
   // Where the answer was `unknown` the chain may say it: a node may be in such trouble for long after it is in a block.
@@ -126,6 +126,8 @@ async function step(
     if (!hasBytes) return written
     return followOutflow(world, chain, outflow, await attemptsOf(world.db, outflow.payoutId))
   }
+  // The nodes that were asked on the way to here, that of the deposit among them, may have taken many seconds.
+  if (await isStopped()) return stepWhileStopped(world, chain, outflow, attempts)
   if (attempts.length === 1) return sendAttempt(world, chain, outflow, latest)
   return sendRaised(world, chain, outflow, latest, attempts)
 }
