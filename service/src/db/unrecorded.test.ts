@@ -1,9 +1,13 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import * as eos from '../chains/eos/address.ts'
+import * as stellar from '../chains/stellar/address.ts'
+import * as xrp from '../chains/xrp/address.ts'
 import { assert } from '../domain/assert.ts'
 import { assets } from '../domain/catalog/assets.ts'
 import type { Order } from '../domain/orders/order.ts'
+import { accept, type Outcome } from '../domain/outcome.ts'
 import { HOUR_MS } from '../domain/time.ts'
 import { findForgotten } from '../engine/payouts/unwritten.ts'
 import {
@@ -147,6 +151,58 @@ test('an order that was paid without a record of it is paid no more once the rec
   expect(await store.spent(day, stage.world.clock.nowMs()), 'counts against no limit').toBe(0n)
   expect(await unrecorded()).toEqual([])
 })
+
+// What customers give, and what the transfer of a payout to it names on the chain.
+const stellarAccount = 'GA7QYNF7SOWQ3GLR2BGMZEHXAVIRZA4KVWLTJJFC7MGXUA74P7UJVSGZ'
+/** Of id 2^63, an example of SEP-23: https://stellar.org/protocol/sep-23 */
+const stellarMuxed = 'MA7QYNF7SOWQ3GLR2BGMZEHXAVIRZA4KVWLTJJFC7MGXUA74P7UJVAAAAAAAAAAAAAJLK'
+const xrpAccount = 'rPT1Sjq2YGrBMTttX4GZHjKu9dyfzbpAYe'
+/** Of tag 48213. */
+const xrpTagged = 'XV5kHfQmzDQjbFNv4jX3FX9Y7ig5Qh3mJa4kW6JccnkpmaX'
+const onMain = { isMain: true }
+
+test.each([
+  ['an account of Stellar', stellar.parseTagged(stellarAccount, '7'), [stellarAccount]],
+  ['a muxed address of Stellar', stellar.parseTagged(stellarMuxed, null), [stellarAccount, stellarMuxed]],
+  [
+    'a refund to one',
+    refund(stellar.parsePlace(stellarMuxed), stellar.textOf),
+    [stellarAccount, stellarMuxed],
+  ],
+  ['an account of the XRP Ledger', xrp.parseTagged(xrpAccount, '48213', onMain), [xrpAccount, xrpTagged]],
+  ['an X-address', xrp.parseTagged(xrpTagged, null, onMain), [xrpAccount, xrpTagged]],
+  [
+    'a refund to one',
+    refund(xrp.parsePlace(xrpTagged, onMain), (place) => xrp.textOf(place, onMain)),
+    [xrpAccount, xrpTagged],
+  ],
+  ['an account of EOS', eos.parseTagged('somebody1/48213', null), ['somebody1', 'somebody1/48213']],
+  [
+    'a refund to one with its memo',
+    refund(eos.parsePlace('somebody1/48213'), eos.textOf),
+    ['somebody1', 'somebody1/48213'],
+  ],
+])('who was paid is found by the names that running.md tells: %s', async (_, stored, names) => {
+  const page = readFileSync(join(import.meta.dirname, '../../../docs/operating/running.md'), 'utf8')
+  const [, statement] = /```sql\n *(SELECT order_id, status, to_asset,[^`]*)```/.exec(page) ?? []
+  assert(statement !== undefined && stored.ok, 'the page has the statement, and the address is valid')
+  await placeOrder(stage, 'ETH:ETH', 'XRP:XRP', { asks: 10n ** 18n, promises: 10n ** 7n })
+  const { terms } = await placeOrder(stage, 'ETH:ETH', 'XRP:XRP', { asks: 10n ** 18n, promises: 10n ** 7n })
+  const { tag, address } = stored.value
+  await stage.corrupt(
+    tag === null
+      ? 'UPDATE orders SET refund_address = $1, destination_tag = $2 WHERE order_id = $3'
+      : 'UPDATE orders SET destination = $1, destination_tag = $2 WHERE order_id = $3',
+    [address, tag, terms.id],
+  )
+  const asked = statement.replace("'…', '…'", names.map((name) => `'${name}'`).join(', '))
+  expect(await stage.db.query(asked)).toMatchObject([{ order_id: terms.id, outflow_count: 0 }])
+})
+
+/** A refund address is stored as one text, and has no tag beside it. */
+function refund<P>(place: Outcome<P>, textOf: (place: P) => string): Outcome<{ address: string; tag: null }> {
+  return place.ok ? accept({ address: textOf(place.value), tag: null }) : place
+}
 
 test('what was drafted and not signed is not missed', async () => {
   const { payoutId } = await sent()
