@@ -114,21 +114,22 @@ function findMismatch({ difference, height }: Comparison, { asset, units }: Word
   }
 }
 
-/** What is in the books and in no coin of ours would be paid out by nobody. */
-function findUnknownCoins({ id }: Chain, { comparison, listed, left, back }: Seen, { asset, units }: Word) {
+/**
+ * What is in the books and in no coin of ours would be paid out by nobody. Whether there is such a coin, or a node calls one gone that is
+ * there, cannot be told apart, and not by the sign of the difference either.
+ */
+function findUnknownCoins({ id }: Chain, { comparison, listed, left, back }: Seen, { asset }: Word) {
+  if (listed === null) return null
   const satoshi = sumOf(back) - sumOf(left)
-  if (listed === null || listed + fromChainUnits(asset, satoshi).units >= comparison.chainUnits) return null
-  // What is taken for gone would be less than what the chain has: of several nodes one is behind, or there are such coins beside.
-  if (units < 0n)
-    return inconclusive(
-      { id },
-      'it has coins that are not in our list, or its node takes some for gone that it has',
-    )
+  const lacking = comparison.chainUnits - listed - fromChainUnits(asset, satoshi).units
+  if (lacking <= 0n) return null
   return {
     code: 'unknown_coins',
     message:
-      `${id} has coins at addresses of ours that nobody told the service of, and no payout would spend them. Send them to the ` +
-      "reserve's address once more, with the words: then they are booked by themselves.",
+      `${id} has ${show(asset, lacking)} more than our list of coins without those that its node calls gone. Nothing was booked. Either the ` +
+      'node, or one of several behind its address, calls coins gone that are there: try again. Or, if that stays, so much lies in coins at ' +
+      'addresses of ours that nobody told the service of, and no payout would spend them: send them to the ' +
+      "reserve's address with the words. Then they are booked by themselves, and `cambist ledger audit` names what still differs.",
   }
 }
 
