@@ -176,8 +176,8 @@ export type Chain = {
   /** Rejects unless the node is the chain that was configured (genesis hash, chain id). */
   checkIdentity(): Promise<void>
   /**
-   * `timeMs` of the block, where it can be relied on to seconds: a node that is catching up tells an old one. Rejects while the node knows
-   * that it lacks blocks.
+   * The newest block that is told here. `timeMs` is that of the node's newest one, where it can be relied on to seconds: a node that is
+   * catching up has an old one. Rejects while the node knows that it lacks blocks.
    */
   head(): Promise<BlockRef & { readonly timeMs?: number }>
   /**

@@ -11,6 +11,10 @@ import type { AssetId } from '../../src/domain/catalog/assets.ts'
 import { assetOf } from '../../src/domain/catalog/assets.ts'
 import { chainFacts } from '../../src/domain/catalog/networks.ts'
 import type { Intent, Outflow } from '../../src/domain/payouts/intent.ts'
+import { HOUR_MS } from '../../src/domain/time.ts'
+import { defaultPolicy } from '../../src/engine/default_policy.ts'
+import { expectGrowth } from '../../src/engine/watching/growth.ts'
+import type { World as Engine } from '../../src/engine/world.ts'
 import { httpFaults, openHttpLine } from '../harness/http_line.ts'
 import type { ChainDriver, ChainSubject, ChainUnderTest, ChainWorld } from './chain_driver.ts'
 
@@ -23,6 +27,7 @@ export function describeChain(subject: ChainUnderTest) {
     const world = startBefore(subject)
     describeAddresses(subject, world)
     describeIdentity(world)
+    describeHead(world)
     describeLedger(subject, world)
     describeFakes(subject, world)
     describeBadLines(subject, world)
@@ -110,6 +115,22 @@ function describeIdentity(world: WiredWorld) {
 
   test('a node of another network is refused', async () => {
     await expect(world().stranger().checkIdentity()).rejects.toThrow()
+  })
+}
+
+/** Of the others a node says itself that it is catching up, or the time of a block is an estimate. */
+const TELLING_TIME: readonly Chain['family'][] = ['evm', 'tron', 'stellar', 'eos']
+
+function describeHead(world: WiredWorld) {
+  test('a head that is old is believed nowhere where heads tell their time', async () => {
+    const { chain, mine } = world()
+    await mine(1)
+    const head = await chain.head()
+    const wallMs = Date.now() + 24 * HOUR_MS
+    const aDayLater = { clock: { wallMs: () => wallMs }, policy: defaultPolicy } as unknown as Engine
+    const look = () => expectGrowth(aDayLater, chain.id)(head)
+    if (TELLING_TIME.includes(chain.family)) expect(look).toThrow('has stood at block')
+    else expect(look).not.toThrow()
   })
 }
 

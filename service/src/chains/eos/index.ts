@@ -44,7 +44,11 @@ export function eos(settings: EosSettings): Chain {
     parseTagged,
     accountOf,
     checkIdentity: () => checkIdentity(rpc, blocks, settings),
-    head: async () => (await blocks.info()).irreversible,
+    head: async () => {
+      const { irreversible, head } = await blocks.info()
+      // What is irreversible may honestly be old; what is newest is not, unless the node is catching up.
+      return { ...irreversible, timeMs: head.timeMs }
+    },
     blockHash: async (height) => (await blocks.final(height))?.hash ?? null,
     readBlock: async (height, findOurs) => {
       const block = await blocks.final(height)

@@ -47,8 +47,8 @@ export function stellar(settings: StellarSettings): Chain {
     accountOf,
     checkIdentity: () => checkIdentity(horizon, passphrase),
     head: async () => {
-      const { height, hash } = await head(horizon)
-      return { height, hash }
+      const { height, hash, closedAtS } = await head(horizon)
+      return { height, hash, timeMs: closedAtS * 1_000 }
     },
     blockHash: async (height) => (await readLedger(horizon, height))?.hash ?? null,
     readBlock: async (height, findOurs) => {

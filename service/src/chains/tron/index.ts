@@ -43,8 +43,8 @@ export function tron(settings: TronSettings): Chain {
     parseAddress: parse,
     checkIdentity: () => checkIdentity(rpc, blocks, genesisBlockId, tokens),
     head: async () => {
-      const { height, hash } = await blocks.newest('head')
-      return { height, hash }
+      const { height, hash, timeMs } = await blocks.newest('head')
+      return { height, hash, timeMs }
     },
     finalHeight: async () => (await blocks.newest('solid')).height,
     blockHash: async (height) => (await blocks.header(height))?.hash ?? null,
