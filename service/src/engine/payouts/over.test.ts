@@ -44,7 +44,7 @@ const ETHER = 10n ** 18n
 const LIFE_MS = 60_000
 const SOLID_LAG_MS = 57_000
 const RESERVE = 'reserve-0'
-const FATES = ['take', 'lose', 'hide', 'take and cut', 'cut', 'refuse'] as const
+const FATES = ['take', 'lose', 'hide', 'take and cut', 'cut', 'refuse', 'lose and remember'] as const
 
 /** A chain that takes everything that is not too late, also twice. */
 class CarelessChain {
@@ -53,6 +53,8 @@ class CarelessChain {
   readonly waiting = new Set<string>()
   /** Taken by a node that nobody asks, and in a block at the last moment. */
   readonly hidden = new Set<string>()
+  /** Lost, and of which the node says for ever that it has seen them before and nothing else. */
+  readonly seenBefore = new Set<string>()
   readonly mined = new Map<string, { readonly height: number; readonly atMs: number }>()
   /** What happens to the next broadcasts. */
   fate: (txHash: string) => (typeof FATES)[number] = () => 'take'
@@ -83,14 +85,16 @@ class CarelessChain {
   broadcast(txHash: string): 'accepted' | 'refused' | 'unknown' {
     this.sent.push(txHash)
     if (this.waiting.has(txHash) || this.mined.has(txHash)) return 'accepted'
+    if (this.seenBefore.has(txHash)) return 'unknown'
     const intent = this.intents.get(txHash)
     assert(intent !== undefined, 'it was signed')
     if (intent.expirationMs <= this.headMs) return 'refused'
     const fate = this.fate(txHash)
     if (fate === 'take' || fate === 'take and cut') this.waiting.add(txHash)
     if (fate === 'hide') this.hidden.add(txHash)
+    if (fate === 'lose and remember') this.seenBefore.add(txHash)
     if (fate === 'refuse') return 'refused'
-    return fate === 'take' || fate === 'lose' ? 'accepted' : 'unknown'
+    return fate === 'take' || fate.startsWith('lose') ? 'accepted' : 'unknown'
   }
 
   lookup(txHash: string): TxStatus {
@@ -254,19 +258,40 @@ test.each(FATES)(
   120_000,
 )
 
-test('as long as an attempt may get into a block there is no other one', async () => {
+test.each(['lose', 'lose and remember'] as const)(
+  'as long as an attempt that networks %s may get into a block there is no other one',
+  async (fate) => {
+    await planPayout()
+    const careless = new CarelessChain()
+    const [chain, signer] = [connect(careless), signerOf(careless)]
+    careless.fate = () => fate
+    while (careless.headMs - SOLID_LAG_MS < 1_000_000 + LIFE_MS) {
+      expect((await outflows())[0]?.attempts).toBeLessThan(2)
+      await liveOnce(chain, signer, FOREVER)
+      expect((await outflows())[0]?.attempts).toBe(1)
+      careless.mine()
+    }
+    for (let round = 0; round < 3; round += 1) await liveOnce(chain, signer, FOREVER)
+    expect(await outflows()).toMatchObject([{ attempts: 2 }])
+  },
+)
+
+test('what was taken, is lost, and of which the node then says nothing for ever is followed by one that pays', async () => {
   await planPayout()
   const careless = new CarelessChain()
   const [chain, signer] = [connect(careless), signerOf(careless)]
-  careless.fate = () => 'lose'
-  while (careless.headMs - SOLID_LAG_MS < 1_000_000 + LIFE_MS) {
-    expect((await outflows())[0]?.attempts).toBeLessThan(2)
+  careless.fate = () => 'lose and remember'
+  await liveOnce(chain, signer, FOREVER)
+  const startedAtMs = stage.world.clock.nowMs()
+  careless.fate = () => 'take'
+  while ((await outflows())[0]?.state !== 'confirmed') {
+    expect(stage.world.clock.nowMs() - startedAtMs).toBeLessThan(stage.world.policy.stallMs)
     await liveOnce(chain, signer, FOREVER)
-    expect((await outflows())[0]?.attempts).toBe(1)
-    careless.mine()
+    careless.mine(2)
   }
-  for (let round = 0; round < 3; round += 1) await liveOnce(chain, signer, FOREVER)
-  expect(await outflows()).toMatchObject([{ attempts: 2 }])
+  careless.mine(40)
+  expect(await outflows()).toMatchObject([{ state: 'confirmed', attempts: 2 }])
+  expect(careless.mined.size).toBe(1)
 })
 
 test('what is never taken is given up when all attempts are over, without a filler, and never before', async () => {

@@ -12,8 +12,9 @@ export function excludesByTime(chain: Chain): chain is Chain & Required<Pick<Cha
 }
 
 /**
- * Whether a node refuses an attempt at last because it is too late. Elsewhere it may say at every block that it takes what it has not (geth
- * does so of what it means to try later, because its pool is full or the fee too low for it), or not say whether it takes it.
+ * Whether no node takes an attempt any more once it is too late. Elsewhere it may say at every block that it takes what it has not (geth
+ * does so of what it means to try later, because its pool is full or the fee too low for it), or not say whether it takes it. The latter a
+ * node may do here as well, of what it has seen before: where only time excludes attempts, `areOver` is asked then.
  */
 export function endsWithTime({ family }: Chain): boolean {
   return family !== 'bitcoin' && family !== 'evm'

@@ -12,7 +12,7 @@ import type { Authority } from '../../signer/signer.ts'
 import { apply } from '../apply.ts'
 import type { SigningWorld } from '../world.ts'
 import { endNeedlessFiller } from './fill_gap.ts'
-import { endsWithTime } from './over.ts'
+import { endsWithTime, excludesByTime } from './over.ts'
 import type { Progress } from './progress.ts'
 import { raiseWhenSlow } from './raise.ts'
 import { isLookOld } from './wait_for_source.ts'
@@ -108,7 +108,9 @@ async function broadcast(
 async function noteUnknown(world: SigningWorld, chain: Chain, outflow: ClaimedOutflow): Promise<Progress> {
   const message = 'the network did not say whether it has the payout'
   const trouble = { kind: 'trouble', message, inMs: AFTER_UNKNOWN_MS } as const
-  return endsWithTime(chain) ? trouble : tryHigherFee(world, chain, outflow, trouble)
+  // A node may say so for ever and never that it is too late (java-tron, of what it has seen before): there the chain says that it is over.
+  const isRefusedAtLast = endsWithTime(chain) && !excludesByTime(chain)
+  return isRefusedAtLast ? trouble : tryHigherFee(world, chain, outflow, trouble)
 }
 
 async function noteRefused(
