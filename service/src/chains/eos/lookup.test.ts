@@ -3,7 +3,7 @@ import { BoundedMap } from '../../domain/bounded_map.ts'
 import type { EosIntent } from '../../domain/payouts/intent.ts'
 import { blocksOf } from './blocks.ts'
 import { isOver, type Looking, lookup } from './lookup.ts'
-import { NodeRefusal } from './rpc.ts'
+import { NoAnswer, NodeRefusal } from './rpc.ts'
 import {
   CHAIN_ID,
   idOf,
@@ -120,6 +120,45 @@ test('a payout that the index does not find is in the block that has it', async 
   }
   expect(await unindexed(60, 57, { status: 'hard_fail' })).toMatchObject({ succeeded: false })
   expect(await unindexed(60, 61), 'its block may be undone yet').toEqual({ where: 'absent' })
+})
+
+const silent = {
+  'trace_api/get_transaction_trace': () => {
+    throw new NoAnswer('trace_api/get_transaction_trace', 'timeout')
+  },
+}
+
+test('where the irreversible blocks say it, a node that reads all its index for what it does not have is not asked', async () => {
+  const block = { height: 57, hash: idOf(57) }
+  expect(await find({ ...nodeAt(200), ...silent }, intent)).toEqual({ where: 'absent' })
+  const mined = nodeAt(200, { 57: own })
+  expect(await find({ ...mined, ...silent }, intent)).toMatchObject({ where: 'block', block })
+  await expect(find({ ...nodeAt(50), ...silent }, intent), 'it may wait').rejects.toThrow('timeout')
+  await expect(find({ ...mined, ...silent }), 'nobody knows since when').rejects.toThrow('timeout')
+})
+
+test('a payout waits in a block that may be undone, and is in one that is final since', async () => {
+  const pending = nodeAt(50, { 51: own })
+  expect(await find({ ...pending, ...traced(51) }, intent)).toEqual({ where: 'mempool' })
+  // The block became final between the two questions.
+  const since = { ...nodeAt(51, { 51: own }), ...traced(51), 'chain/get_info': () => infoAt(50) }
+  expect(await find(since, intent)).toMatchObject({ where: 'block', block: { height: 51 } })
+})
+
+test('a node that lacks the blocks before it is believed where its index names one that it has', async () => {
+  const mined = nodeAt(200, { 57: own })
+  const holed: Script = {
+    ...mined,
+    'trace_api/get_block': (of) => {
+      if (of.block_num === 30) throw missing('trace_api/get_block')
+      return mined['trace_api/get_block']?.(of)
+    },
+  }
+  expect(await find({ ...holed, ...traced(57) }, intent)).toMatchObject({
+    where: 'block',
+    block: { height: 57 },
+  })
+  await expect(find({ ...holed, ...refusing(NOT_INDEXED) }, intent)).rejects.toThrow('no trace')
 })
 
 test('a look goes on where the one before has ended', async () => {

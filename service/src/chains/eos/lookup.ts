@@ -7,7 +7,7 @@ import type { TxStatus } from '../chain.ts'
 import type { Fields } from '../replies.ts'
 import { type Blocks, type EosBlock, heightOfId, isNotTraced, type TracedTransaction } from './blocks.ts'
 import { hashIn, integerIn, objectIn } from './replies.ts'
-import { NoAnswer, type Rpc } from './rpc.ts'
+import { isNodeTrouble, NoAnswer, type Rpc } from './rpc.ts'
 
 export type Looking = {
   readonly rpc: Rpc
@@ -23,13 +23,20 @@ type ReadSoFar = BoundedMap<string, Pick<EosBlock, 'hash' | 'timeMs'>>
 
 /**
  * Where a transaction is now. In a block that may be undone yet it still waits; in none it is absent, whether it waits or was never
- * sent, and is sent again as it is. What the node's index of transactions has is in the block that it names. What it does not have
- * may be in one all the same: a node that began with a snapshot finds nothing (https://github.com/AntelopeIO/spring/issues/1693),
- * so that the blocks in which an attempt may be are read.
+ * sent, and is sent again as it is. The blocks in which an attempt may be are read first, as far as they are irreversible: the node's index
+ * of transactions may lack one that is in a block (it began with a snapshot, https://github.com/AntelopeIO/spring/issues/1693), and of what
+ * it does not have a node reads every file of it that it keeps, which may take longer than we wait. It is asked where those blocks do not
+ * say it: one that may be undone yet may have it, or the node lacks some of them. What it has is in the block that it names.
  */
 export async function lookup(looking: Looking, txHash: string, attempt?: Intent): Promise<TxStatus> {
+  const read = attempt === undefined ? 'not yet' : await searchIfShown(looking, attempt, txHash)
+  if (read === 'nowhere') return { where: 'absent' }
+  if (read !== 'not yet' && !(read instanceof Error)) return statusIn(read.block, read.transaction)
   const height = await heightOf(looking.rpc, txHash)
-  if (height === null) return lookInBlocks(looking, txHash, attempt)
+  if (height === null) {
+    if (read instanceof Error) throw read
+    return { where: 'absent' }
+  }
   const block = await looking.blocks.at(height)
   const found = block?.transactions.find(({ id }) => id === txHash)
   if (block == null || found === undefined)
@@ -37,10 +44,14 @@ export async function lookup(looking: Looking, txHash: string, attempt?: Intent)
   return statusIn(block, found)
 }
 
-async function lookInBlocks(looking: Looking, txHash: string, attempt?: Intent): Promise<TxStatus> {
-  if (attempt === undefined) return { where: 'absent' }
-  const found = await search(looking, attempt, txHash)
-  return typeof found === 'string' ? { where: 'absent' } : statusIn(found.block, found.transaction)
+/** What `search` says, or why the node could not show those blocks. */
+async function searchIfShown(looking: Looking, attempt: Intent, txHash: string) {
+  try {
+    return await search(looking, attempt, txHash)
+  } catch (error) {
+    if (isNodeTrouble(error)) return error
+    throw error
+  }
 }
 
 function statusIn({ height, hash, isIrreversible }: EosBlock, { isExecuted }: TracedTransaction): TxStatus {
