@@ -324,41 +324,35 @@ describe('mails are handed on', () => {
     expect(await pagesOfClaim()).toBeLessThan(few * 2 + 100)
   })
 
-  test('a link that ends does not wait behind all other mails, nor they behind links', async () => {
-    for (let index = 0; index < 30; index += 1) await queue(`notice ${index}`)
-    stage.advance(SECOND_MS)
-    const link = { link: 'https://…', expires_at_ms: world.clock.wallMs() + HOUR_MS }
-    const queueLink = (name: string) => queue(name, { kind: 'sign_in_link', data: link })
-    await queueLink('sign_in:1')
-    const server = mailServer()
-    const sent = (kind: string) => server.sent.filter(({ subject }) => subject === kind).length
-    await server.step()
-    expect([sent('sign_in_link'), sent('security_notice')]).toEqual([1, 20])
-    for (let index = 2; index < 32; index += 1) await queueLink(`sign_in:${index}`)
-    await server.step()
-    expect([sent('sign_in_link'), sent('security_notice')]).toEqual([11, 30])
-    await server.all()
-    expect([sent('sign_in_link'), sent('security_notice')]).toEqual([31, 30])
-  })
-
-  test('a link that ends waits for no conversation about another mail, however slow the mail server is', async () => {
-    await queue('notice')
-    const slow = Promise.withResolvers<MailAnswer>()
-    const begun: string[] = []
-    const channel: MailChannel = {
-      send: async ({ subject }) => {
-        begun.push(subject)
-        return subject === 'security_notice' ? slow.promise : taken
-      },
-      close: async () => slow.resolve({ kind: 'cut_off', mayHaveIt: false }),
-    }
-    const loop = startMailing(world, { ...parts, channel })
-    await expect.poll(() => begun).toEqual(['security_notice'])
-    const data = { link: 'https://x.example.org/in', expires_at_ms: world.clock.wallMs() + HOUR_MS }
-    await queue('sign_in:1', { kind: 'sign_in_link', data })
-    await expect.poll(async () => (await rows()).map(({ state }) => state)).toEqual(['waiting', 'sent'])
-    await loop.stop()
-  })
+  test.each([
+    ['links that end', 'other mails', 'sign_in_link', 'security_notice'],
+    ['other mails', 'links that end', 'security_notice', 'sign_in_link'],
+  ] as const)(
+    '%s wait for no conversation about %s, however slow the mail server is',
+    async (_, __, quick, slow) => {
+      const link = { link: 'https://x.example.org/in', expires_at_ms: world.clock.wallMs() + HOUR_MS }
+      const queueOne = (kind: typeof quick, name: string) =>
+        kind === 'sign_in_link' ? queue(name, { kind, data: link }) : queue(name)
+      for (let index = 0; index < 8; index += 1) await queueOne(slow, `slow ${index}`)
+      stage.advance(SECOND_MS)
+      // More than one step takes.
+      for (let index = 0; index < 25; index += 1) await queueOne(quick, `quick ${index}`)
+      const answer = Promise.withResolvers<MailAnswer>()
+      const begun = { sign_in_link: 0, security_notice: 0 }
+      const channel: MailChannel = {
+        send: async ({ subject }) => {
+          begun[subject as typeof quick] += 1
+          return subject === slow ? answer.promise : taken
+        },
+        close: async () => answer.resolve({ kind: 'cut_off', mayHaveIt: false }),
+      }
+      const loop = startMailing(world, { ...parts, channel })
+      const places = world.policy.atOnce
+      await expect.poll(() => [begun[slow], begun[quick]], { timeout: 10_000 }).toEqual([places, 25])
+      await loop.stop()
+      expect(begun[slow], 'each kind has so many places and no more').toBe(places)
+    },
+  )
 
   test('a mail that has to be tried again holds up the later ones of its order to its address, and nobody else', async () => {
     await queueOf(FIRST_ORDER, 1)

@@ -25,7 +25,7 @@ export type MailParts = {
   readonly render: (mail: ClaimedMail) => Mail
 }
 
-/** No more of those with links, because anybody may have them sent. */
+/** What a step claims. It bounds no share: each kind has a loop of its own, and links are held down by the limits on asking. */
 const MAILS_A_STEP = { links: 10, others: 20 }
 /** A worker that died is followed after this; one that waits for a slow mail server renews it. */
 const CLAIM_MS = 6_000
@@ -36,7 +36,7 @@ const LAST_ANSWERS_MS = 1_000
 
 /**
  * Hands on what is due. Any number of processes may: mails are claimed. A step lasts as long as its slowest conversation, minutes
- * perhaps, so whoever waits for a link to sign in with has steps of his own.
+ * perhaps, so whoever waits for a link to sign in with has steps of his own, and as many conversations again (`policy.atOnce`).
  */
 export function startMailing(world: World, parts: MailParts, alarm?: Alarm): Loop {
   const { channel } = parts
