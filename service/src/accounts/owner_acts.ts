@@ -182,7 +182,8 @@ export async function switchEndpoint(
 ): Promise<Outcome<WebhookEndpoint>> {
   const { accountId, by } = owner
   const known = await findEndpoint(place, accountId, endpointId)
-  if (known !== null && (known.disabledAtMs === null) === isEnabled) return accept(known)
+  const isSo = isEnabled ? known?.disabledAtMs === null : known?.disabledBy === 'owner'
+  if (known !== null && isSo) return accept(known)
   const flood = known !== null && isEnabled ? await refuseManyChanges(place, accountId, by) : null
   if (flood !== null) return refuse(flood)
   const turn = isEnabled ? enableEndpoint : disableEndpoint

@@ -89,7 +89,10 @@ export async function findEndpoint(
   return endpoint ?? null
 }
 
-/** What still waits for it is not told any more; the delivery log keeps what was. Refusal: `endpoint_not_found`. */
+/**
+ * What still waits for it is not told any more; the delivery log keeps what was. One that answered 410 is then disabled by its
+ * owner, since the same instant, and nothing more is written down for it. Refusal: `endpoint_not_found`.
+ */
 export function disableEndpoint(
   { db, wallMs }: EndpointsPlace,
   accountId: string,
@@ -97,8 +100,8 @@ export function disableEndpoint(
 ): Promise<Outcome<Changed<WebhookEndpoint>>> {
   return change(
     db,
-    `UPDATE webhook_endpoints SET disabled_at_ms = $3, disabled_by = 'owner'
-     WHERE account_id = $1 AND endpoint_id = $2 AND disabled_at_ms IS NULL RETURNING ${COLUMNS}`,
+    `UPDATE webhook_endpoints SET disabled_at_ms = coalesce(disabled_at_ms, $3), disabled_by = 'owner'
+     WHERE account_id = $1 AND endpoint_id = $2 AND disabled_by IS DISTINCT FROM 'owner' RETURNING ${COLUMNS}`,
     [accountId, endpointId, wallMs()],
   )
 }

@@ -5,9 +5,13 @@ import { join } from 'node:path'
 import { type Postgres, removePostgres } from '@cambist/devnet'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startMigratedPostgres } from '../../test/harness/migrated_postgres.ts'
+import { systemClock } from '../clock.ts'
 import { operator } from '../db/audit_log.ts'
 import { type Database, openDatabase } from '../db/database.ts'
+import type { OrderEvent } from '../db/events.ts'
+import { findLoggedEndpoints } from '../db/webhook_lines.ts'
 import type { Outcome } from '../domain/outcome.ts'
+import { relayToWebhooks } from '../engine/notify/relay_webhooks.ts'
 import { createAccount } from './accounts.ts'
 import { ASK_WINDOW_MS } from './ask_limit.ts'
 import { createKey, revokeKey } from './keys.ts'
@@ -218,6 +222,32 @@ test('endpoints are made once for a URL, disabled, enabled and deleted', async (
   expect(await listEndpoints(place, account)).toEqual([made])
   expect(codeOf(await deleteEndpoint(place, account, made.endpointId))).toBe('accepted')
   expect(await listEndpoints(place, account)).toEqual([])
+})
+
+test('an endpoint that answered 410 is its owner’s to disable, and nothing is written down for it from then on', async () => {
+  const account = await makeAccount()
+  const owner = { accountId: account, email: null, by: operator }
+  const { endpointId } = accepted(await addEndpoint(place, owner, 'https://shop.example/gone'))
+  await db.query(
+    `UPDATE webhook_endpoints SET disabled_at_ms = 1, disabled_by = 'receiver' WHERE endpoint_id = $1`,
+    [endpointId],
+  )
+  expect(await findLoggedEndpoints(db, [account])).toHaveLength(1)
+  for (let index = 0; index < 2; index += 1) {
+    const disabled = accepted(await switchEndpoint(place, owner, endpointId, false))
+    expect(disabled).toMatchObject({ disabledAtMs: 1, disabledBy: 'owner' })
+  }
+  expect(await actsOf(account)).toEqual(['account_created', 'endpoint_created', 'endpoint_changed'])
+  expect(await findLoggedEndpoints(db, [account])).toEqual([])
+  const event = {
+    accountId: account,
+    callbackUrl: null,
+    orderId: 'CB0000000000000101',
+    sequence: 1,
+  } as OrderEvent
+  await db.transaction((tx) => relayToWebhooks(systemClock())(tx, [event]))
+  expect(await db.query('SELECT 1 FROM webhook_lines WHERE account_id = $1', [account])).toEqual([])
+  expect(accepted(await switchEndpoint(place, owner, endpointId, true)).disabledBy).toBeNull()
 })
 
 test('the request that made an endpoint makes none when it arrives once more, also after the endpoint was deleted', async () => {
