@@ -1,4 +1,5 @@
 import { Resolver } from 'node:dns/promises'
+import { isIPv4 } from 'node:net'
 import { isPublicAddress } from '../../domain/webhooks/public_address.ts'
 import { isLoopback, literalAddress } from '../../domain/webhooks/receiver_url.ts'
 
@@ -27,12 +28,28 @@ export async function findAddresses(url: URL, resolve: ResolveHost): Promise<Fou
     return { kind: 'addresses', addresses }
   }
   const literal = literalAddress(url.hostname)
-  const addresses = literal === null ? await asked(url.hostname, resolve) : [literal]
+  const addresses = literal === null ? withoutTranslations(await asked(url.hostname, resolve)) : [literal]
   if (addresses.length === 0) return { kind: 'failed', why: 'the name of the host does not resolve' }
   if (!addresses.every(isPublicAddress)) {
     return { kind: 'forbidden', why: 'the host has an address that is not public' }
   }
   return { kind: 'addresses', addresses: addresses.slice(0, ADDRESSES_MAX) }
+}
+
+/**
+ * Without what a DNS64 resolver adds to each IPv4 address of a name that has no others: the same in 64:ff9b::/96 (RFC 6052 §2.1). It
+ * says nothing that its IPv4 address does not, which stays and is judged. Any other address of that prefix stays as well, and is
+ * not public.
+ */
+function withoutTranslations(addresses: readonly string[]): readonly string[] {
+  const translations = new Set(addresses.filter(isIPv4).map(translationOf))
+  return addresses.filter((address) => !translations.has(address.toLowerCase()))
+}
+
+/** As resolvers write it. */
+function translationOf(ipv4: string): string {
+  const [a = 0, b = 0, c = 0, d = 0] = ipv4.split('.').map(Number)
+  return `64:ff9b::${(a * 256 + b).toString(16)}:${(c * 256 + d).toString(16)}`
 }
 
 /** Without the brackets of an IPv6 literal. */

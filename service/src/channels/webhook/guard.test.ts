@@ -110,6 +110,31 @@ test('of a name with very many addresses few are tried, and one that is not publ
   expect(await found([...many, '127.0.0.1'])).toMatchObject({ kind: 'forbidden' })
 })
 
+test('what a DNS64 resolver makes of an IPv4 answer refuses nothing, and is not connected to', async () => {
+  const found = async (...addresses: string[]) =>
+    findAddresses(new URL('https://hooks.example/'), async () => addresses)
+  const ipv4 = '93.184.216.34'
+  expect(await found(ipv4, '64:ff9b::5db8:d822')).toEqual({ kind: 'addresses', addresses: [ipv4] })
+  for (const others of [
+    ['64:ff9b::a00:1'],
+    ['64:ff9b::5db8:d822', '64:ff9b::a00:1'],
+    ['64:ff9b:1::5db8:d822'],
+  ]) {
+    expect(await found(ipv4, ...others)).toMatchObject({ kind: 'forbidden' })
+  }
+  expect(await found('10.0.0.1', '64:ff9b::a00:1')).toMatchObject({ kind: 'forbidden' })
+  expect(await found('64:ff9b::5db8:d822')).toMatchObject({ kind: 'forbidden' })
+  // As a resolver writes them.
+  const pairs = { '1.1.0.1': '64:ff9b::101:1', '1.0.0.1': '64:ff9b::100:1', '93.184.0.0': '64:ff9b::5db8:0' }
+  const dns = await startDnsServer(() => Object.entries(pairs).flat())
+  try {
+    const answer = await findAddresses(new URL('https://hooks.example/'), dnsResolver([dns.address]))
+    expect(answer).toEqual({ kind: 'addresses', addresses: Object.keys(pairs) })
+  } finally {
+    await dns.stop()
+  }
+})
+
 test('a name without addresses, and one that nobody answers for, is a failure and no visit', async () => {
   const urls = [`https://hooks.example:${port}/`]
   expect(await visitsOf(urls, async () => [], false)).toEqual({ answers: ['failed'], visits: 0 })
