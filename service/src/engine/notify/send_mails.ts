@@ -193,7 +193,9 @@ async function write(
 const ROWS_A_STEP = 1_000
 
 /** Without a mail server rows wait as long as they would be tried, in case one is configured, and no longer. */
-export async function keepNoHeap({ clock, db }: World): Promise<boolean> {
+export async function keepNoHeap({ clock, db, log }: World): Promise<boolean> {
   const nowMs = clock.nowMs()
-  return (await giveUpMails(db, nowMs - MAIL_TRIED_FOR_MS, nowMs, ROWS_A_STEP)) === ROWS_A_STEP
+  const mails = await giveUpMails(db, nowMs - MAIL_TRIED_FOR_MS, nowMs, ROWS_A_STEP)
+  if (mails > 0) log.warn({ mails }, 'mails are given up: no mail server is configured')
+  return mails === ROWS_A_STEP
 }
