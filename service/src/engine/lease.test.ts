@@ -6,6 +6,7 @@ import { type Lease, takeLease } from '../db/leases.ts'
 import { assert } from '../domain/assert.ts'
 import { HOUR_MS, SECOND_MS } from '../domain/time.ts'
 import { keepWhile, leaseKeeper } from './lease.ts'
+import { startWatching } from './run.ts'
 import { type BooksStage, openBooksStage, placeOrder } from './testing/books_stage.ts'
 import { watchedDatabase } from './testing/watched_database.ts'
 import { watchChain } from './watching/watch.ts'
@@ -181,4 +182,53 @@ test('a lease is renewed while somebody waits for a single answer, also when a r
   expect(await kept).toBe('at last')
   expect(renewals).toBe(2)
   expect(warned).toEqual(['a lease was not renewed'])
+})
+
+/** Whoever sleeps on its clock wakes when the stage's time has come; `passSeconds` ends when they sleep again. */
+function sleepersWorld() {
+  const sleepers = new Set<{ readonly dueMs: number; readonly wake: () => void }>()
+  const { nowMs } = stage.world.clock
+  const sleep = (durationMs: number, signal?: AbortSignal) =>
+    new Promise<void>((resolve) => {
+      const sleeper = {
+        dueMs: nowMs() + durationMs,
+        wake: () => {
+          sleepers.delete(sleeper)
+          resolve()
+        },
+      }
+      sleepers.add(sleeper)
+      signal?.addEventListener('abort', sleeper.wake)
+    })
+  const passSeconds = async (seconds: number, each: () => Promise<void>) => {
+    for (let passed = 0; passed < seconds; passed += 1) {
+      stage.advance(SECOND_MS)
+      const count = sleepers.size
+      for (const { dueMs, wake } of [...sleepers]) if (dueMs <= nowMs()) wake()
+      await expect.poll(() => sleepers.size).toBe(count)
+      await each()
+    }
+  }
+  return { world: { ...stage.world, clock: { ...stage.world.clock, sleep } }, passSeconds }
+}
+
+test('a watcher whose node takes longer over one answer than a lease holds comes to the end of its look', async () => {
+  const chain = await crowdedBlock(1)
+  const { world, passSeconds } = sleepersWorld()
+  const another = leaseKeeper(world, 'watch:BTC', 'another')
+  const taken: (Lease | null)[] = []
+  const answerSlowly = () => passSeconds(7, async () => void taken.push(await another.hold()))
+  const slow: Chain = {
+    ...chain,
+    checkIdentity: answerSlowly,
+    readBlock: async (height, findOurs) => {
+      await answerSlowly()
+      return chain.readBlock(height, findOurs)
+    },
+  }
+  const loops = startWatching({ ...world, chains: new Map([['BTC', slow]]) }, 'me')
+  await expect.poll(() => readHead(stage.db, 'BTC')).toMatchObject({ block: { height: 101 }, trouble: null })
+  await Promise.all(loops.map((loop) => loop.stop()))
+  expect(taken).toEqual(Array.from({ length: 14 }, () => null))
+  expect(await countDeposits()).toBe(1)
 })

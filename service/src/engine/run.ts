@@ -54,13 +54,16 @@ function startChainWatch(world: World, chain: Chain, holder: string): Loop {
   const look = async () => {
     const lease = await keeper.hold()
     if (lease === null) return false
-    const wallMs = world.clock.wallMs()
-    // The distance: of a clock that was set back, nothing would be due until it has caught up.
-    if (Math.abs(wallMs - checkedWallMs) >= IDENTITY_REST_MS) {
-      await checkIdentity(world, chain, lease)
-      checkedWallMs = wallMs
-    }
-    return watchChain(world, chain, lease, watcher)
+    // A single answer (a whole block, a trace of one) may take longer than the lease holds, and another would begin anew each time.
+    return keepWhile(world, keeper, async () => {
+      const wallMs = world.clock.wallMs()
+      // The distance: of a clock that was set back, nothing would be due until it has caught up.
+      if (Math.abs(wallMs - checkedWallMs) >= IDENTITY_REST_MS) {
+        await checkIdentity(world, chain, lease)
+        checkedWallMs = wallMs
+      }
+      return watchChain(world, chain, lease, watcher)
+    })
   }
   const name = `watch ${chain.id}` as const
   const loop = startLoop(world, name, world.policy.restMs, look, world.alarms.of(name))

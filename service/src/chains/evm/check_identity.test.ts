@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { checkIdentity } from './check_identity.ts'
+import { identityCheck } from './check_identity.ts'
 import { refusal, type Script, scriptedNode } from './testing/scripted_node.ts'
 import { blockTracer } from './traces.ts'
 
@@ -16,11 +16,13 @@ const able: Script = {
   eth_getBlockReceipts: () => [],
   debug_traceBlockByHash: () => [],
 }
-function check(script: Script) {
+function checkOf(script: Script) {
   const rpc = scriptedNode(script)
   const trace = blockTracer(rpc, 'auto', 1_000)
-  return checkIdentity({ rpc, trace, name: 'Ethereum', evmChainId: 1, listed: new Map() })
+  return identityCheck({ rpc, trace, name: 'Ethereum', evmChainId: 1, listed: new Map() })
 }
+
+const check = (script: Script) => checkOf(script)()
 
 test('a node that can do everything passes', async () => {
   await expect(check(able)).resolves.toBeUndefined()
@@ -42,4 +44,26 @@ test('a node that cannot trace, or has no receipts by block, is refused with wha
 test('a node that fails at tracing just now is not said to lack it', async () => {
   const failing = { ...able, debug_traceBlockByHash: () => refusal(-32000, 'execution timeout') }
   await expect(check(failing)).rejects.toThrow(/execution timeout/)
+})
+
+test('a node that was seen to trace is asked whose it is and nothing more, until anything fails', async () => {
+  const node = { chainId: '0x1', isBusy: true, traces: 0 }
+  const checkAgain = checkOf({
+    ...able,
+    eth_chainId: () => node.chainId,
+    debug_traceBlockByHash: () => {
+      if (node.isBusy) return refusal(-32000, 'execution timeout')
+      node.traces += 1
+      return []
+    },
+  })
+  await expect(checkAgain()).rejects.toThrow(/execution timeout/)
+  node.isBusy = false
+  for (const _ of [1, 2, 3]) await checkAgain()
+  expect(node.traces).toBe(1)
+  node.chainId = '0x38'
+  await expect(checkAgain()).rejects.toThrow(/chain 56/)
+  node.chainId = '0x1'
+  for (const _ of [1, 2, 3]) await checkAgain()
+  expect(node.traces).toBe(2)
 })

@@ -13,16 +13,26 @@ export type Identity = {
 }
 
 /**
- * Rejects unless the node is the configured chain, every listed token is there with the decimals we count it in,
- * and the node can do what reading blocks takes: better a service that does not start than one that misses deposits.
+ * Gives a check that rejects unless the node is the configured chain, every listed token is there with the decimals we count it in,
+ * and the node can do what reading blocks takes: better a service that does not start than one that misses deposits. The last takes the
+ * node a trace of a whole block, and is asked until it was answered once, and again after any failure: reading a block fails without it.
  */
-export async function checkIdentity({ rpc, trace, name, evmChainId, listed }: Identity): Promise<void> {
-  const chainId = quantity(await rpc.call('eth_chainId', []), 'chain id')
-  if (chainId !== BigInt(evmChainId)) {
-    throw new Error(`the ${name} node is of chain ${chainId}, configured is ${evmChainId}`)
+export function identityCheck({ rpc, trace, name, evmChainId, listed }: Identity): () => Promise<void> {
+  let isAble = false
+  return async () => {
+    const wasAble = isAble
+    isAble = false
+    const chainId = quantity(await rpc.call('eth_chainId', []), 'chain id')
+    if (chainId !== BigInt(evmChainId)) {
+      throw new Error(`the ${name} node is of chain ${chainId}, configured is ${evmChainId}`)
+    }
+    for (const [contract, asset] of listed) await checkToken(rpc, contract, asset)
+    if (!wasAble) await checkAbility(rpc, trace, name)
+    isAble = true
   }
-  for (const [contract, asset] of listed) await checkToken(rpc, contract, asset)
+}
 
+async function checkAbility(rpc: JsonRpc, trace: TraceBlock, name: string): Promise<void> {
   const latest = await rpc.call('eth_getBlockByNumber', ['latest', true])
   const header = decodeHeader(latest)
   try {

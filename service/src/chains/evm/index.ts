@@ -8,7 +8,7 @@ import { parseAddress } from './address.ts'
 import { balance } from './balance.ts'
 import { bid, usualPayout } from './bid.ts'
 import { broadcast } from './broadcast.ts'
-import { checkIdentity } from './check_identity.ts'
+import { identityCheck } from './check_identity.ts'
 import { checksummed, count, decodeHeader, quantity } from './decode.ts'
 import { draft, raise } from './draft.ts'
 import { askedFees, isPricedOut } from './fees.ts'
@@ -49,7 +49,7 @@ export function evm(settings: EvmSettings): Chain {
     model: 'account',
     assets: [native, ...contracts.keys()],
     parseAddress: parse,
-    checkIdentity: () => checkIdentity({ rpc, trace, name: chainFacts[id].name, evmChainId, listed }),
+    checkIdentity: identityCheck({ rpc, trace, name: chainFacts[id].name, evmChainId, listed }),
     async head() {
       const { height, hash, timeMs } = decodeHeader(await rpc.call('eth_getBlockByNumber', ['latest', false]))
       return { height, hash, timeMs }
