@@ -156,6 +156,8 @@ export class NodeBusy extends Error {
   override readonly name = 'NodeBusy'
 }
 
+export type Waiting = readonly Transfer[] & { readonly isPart?: boolean }
+
 export type Chain = {
   readonly id: ChainId
   readonly family: AddressFamily
@@ -191,9 +193,10 @@ export type Chain = {
   readBlock(height: number, findOurs: FindOurs): Promise<Block | null>
   /**
    * Transfers to ours that wait to be mined and were not told before by this object, or are of a transaction in `again`. May repeat, may
-   * miss; the block decides.
+   * miss; the block decides. Where a mempool is read whole, one that is longer than a look can read says so by `isPart`, and the next look
+   * goes on where it ended.
    */
-  readMempool(findOurs: FindOurs, again?: ReadonlySet<string>): Promise<readonly Transfer[]>
+  readMempool(findOurs: FindOurs, again?: ReadonlySet<string>): Promise<Waiting>
   /**
    * Whether the node knows a transaction now. Rejects with NodeTrouble when it cannot tell; `absent` is a definite answer, where a node
    * tells what waits. Where it tells of blocks alone (Stellar), what waits is absent too, and is sent again as it is.

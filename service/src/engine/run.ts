@@ -49,6 +49,7 @@ function startChainWatch(world: World, chain: Chain, holder: string): Loop {
     untold: [],
     vanished: new Map(),
     openingFailures: new Map(),
+    backlog: { sinceMs: null },
   }
   let checkedWallMs = 0
   const look = async () => {

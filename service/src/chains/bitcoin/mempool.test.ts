@@ -92,8 +92,12 @@ test('the address table is asked once a look, and not at all for nothing new', a
 
 test('a mempool that is suddenly full is caught up with over several looks', async () => {
   const txs = Array.from({ length: 6_000 }, (_, index) => payment(1_000n + BigInt(index)))
-  const { hashes } = pool(...txs)
-  const looks = [await hashes(), await hashes(), await hashes()]
-  expect(looks.map(({ length }) => length)).toEqual([5_000, 1_000, 0])
-  expect(new Set(looks.flat()).size).toBe(6_000)
+  const { read } = pool(...txs)
+  const looks = [await read(everyone), await read(everyone), await read(everyone)]
+  expect(looks.map(({ length, isPart }) => [length, isPart])).toEqual([
+    [5_000, true],
+    [1_000, false],
+    [0, false],
+  ])
+  expect(new Set(looks.flat().map(({ txHash }) => txHash)).size).toBe(6_000)
 })

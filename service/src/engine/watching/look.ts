@@ -19,7 +19,11 @@ export type Watcher = {
   readonly untold: Untold
   readonly vanished: Vanished
   readonly openingFailures: OpeningFailures
+  readonly backlog: Backlog
 }
+
+/** When the first began of the looks that, one after another, came to no end of the mempool; null when the last one did, or failed. */
+export type Backlog = { sinceMs: InstantMs | null }
 
 /** When an asset that is not opened yet was last tried to be opened in vain, in wall time, and how long that rests. */
 export type OpeningFailures = Map<AssetId, { readonly failedWallMs: number; readonly restMs: number }>
@@ -52,6 +56,8 @@ export type Look = {
   readonly vanished: Vanished
   readonly openingFailures: OpeningFailures
   readonly branch: number
+  /** Since when what it finds in the mempool may have waited there unread; null: it was read to its end before. */
+  readonly unreadSinceMs: InstantMs | null
   /** What comes of these is in no book yet and is told by nobody; see `openAssets`. */
   readonly untoldAssets: ReadonlySet<AssetId>
 }

@@ -6,8 +6,11 @@ import { isTold } from './open_assets.ts'
 import { withoutSweeps } from './own_sweeps.ts'
 import { tellOrders } from './tell_orders.ts'
 
-/** Tells orders what waits to be mined for them, and what an earlier look heard and came to no end of. */
-export async function readMempool(look: Look, height: number): Promise<void> {
+/**
+ * Tells orders what waits to be mined for them, and what an earlier look heard and came to no end of. Answers whether more waits than
+ * was read: what is found in the rest counts from when that was begun, as it may have waited since.
+ */
+export async function readMempool(look: Look, height: number): Promise<boolean> {
   const { world, chain, untold, vanished } = look
   let ours = new Map<string, OwnAddress>()
   const again = await findReturning(look)
@@ -22,11 +25,12 @@ export async function readMempool(look: Look, height: number): Promise<void> {
     // As long as it only waits a crumb costs nobody anything, and no order counts it: its block tells of it, if it is ever mined.
     return move && isForOrder(chain, move) && isTold(look, move) && !isCrumb(move) ? [move] : []
   })
-  if (moves.length > 0) untold.push({ seenAtMs: world.clock.nowMs(), moves })
+  if (moves.length > 0) untold.push({ seenAtMs: look.unreadSinceMs ?? world.clock.nowMs(), moves })
   for (const next of [...untold]) {
     await tellOfMempool(look, height, next)
     untold.shift()
   }
+  return transfers.isPart === true
 }
 
 /** What vanished before the chain came to its present head. It may be there again, or have been all the time, and was told already. */

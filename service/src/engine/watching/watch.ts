@@ -20,7 +20,7 @@ import { saveReserves } from '../reserves.ts'
 import type { World } from '../world.ts'
 import { confirmDeposits } from './deep_deposits.ts'
 import { lookedBefore } from './first_look.ts'
-import { beginTurn, keepLease, type Look, type Watcher } from './look.ts'
+import { type Backlog, beginTurn, keepLease, type Look, type Watcher } from './look.ts'
 import { readMempool } from './mempool.ts'
 import { readNewBlocks } from './new_blocks.ts'
 import { openAssets, openAssetsAgain, readUntoldAssets } from './open_assets.ts'
@@ -40,6 +40,8 @@ export async function watchChain(
   { hold = async () => lease, requireGrowth = () => {}, ...kept }: Partial<Watcher> = {},
 ): Promise<boolean> {
   const { waitingTurn = beginTurn(), untold = [], vanished = new Map(), openingFailures = new Map() } = kept
+  const { backlog = { sinceMs: null } } = kept
+  const unreadSinceMs = takeBacklog(backlog)
   const startedAtMs = world.clock.nowMs()
   try {
     const final = await finalHeight(chain)
@@ -51,6 +53,7 @@ export async function watchChain(
     const earlier: Look = {
       ...{ world, chain, lease, hold, waitingTurn, untold, vanished, openingFailures },
       branch: head.reorganisations,
+      unreadSinceMs,
       untoldAssets: before.hasUnopened ? await readUntoldAssets({ world, chain }) : new Set(),
     }
     const fork = await followReorganisation(earlier, before, nodeHead)
@@ -64,7 +67,8 @@ export async function watchChain(
     const { height } = read
     // One that tells of blocks and does not give them (several nodes behind one address, say) is not asked without rest.
     if (height < nodeHead.height) return height > from.height
-    await readMempool(look, height)
+    const isPart = await readMempool(look, height)
+    if (isPart) backlog.sinceMs = unreadSinceMs ?? startedAtMs
     const isNew = height !== head.block.height || hasLeft
     if (isNew || isWaitingDue(waitingTurn, startedAtMs)) await checkWaiting(look, height)
     const guard = (tx: Sql) => requireLease(tx, lease)
@@ -81,11 +85,8 @@ export async function watchChain(
     await saveReserves(world, chain, height, isNew || hasOpened ? 0 : before.reservesAtMs)
     // At the end: what there is was told, whether or not there is enough of it.
     requireGrowth(nodeHead)
-    const looked = {
-      nodeHeight: nodeHead.height,
-      nowMs: toldUntil(chain, startedAtMs, read.minedAtMs),
-      wallMs: world.clock.wallMs(),
-    }
+    const nowMs = isPart ? 0 : toldUntil(chain, startedAtMs, read.minedAtMs)
+    const looked = { nodeHeight: nodeHead.height, nowMs, wallMs: world.clock.wallMs() }
     if (isNew || isWorthNoting(head, looked)) await noteLooked(world.db, lease, chain.id, looked)
     if (isNew) {
       world.alarms.ring(`payouts ${chain.id}`)
@@ -99,6 +100,13 @@ export async function watchChain(
     await tellTrouble(world, chain, lease, error)
     throw error
   }
+}
+
+/** Since when it was not read to its end. A look that fails leaves none: what comes while nobody reads has not waited since then. */
+function takeBacklog(backlog: Backlog): InstantMs | null {
+  const { sinceMs } = backlog
+  backlog.sinceMs = null
+  return sinceMs
 }
 
 /** A way of so few blocks is over within the look, and noted at its end. */
@@ -119,7 +127,8 @@ function isWorthNoting(head: ChainHead, looked: Looked): boolean {
 
 /**
  * Up to when we know what was paid. On a chain that tells only what is final that is the time of the last block read and no later: what
- * was paid since may be in a block that is final in a moment. 0: this look has not moved it.
+ * was paid since may be in a block that is final in a moment. 0: this look has not moved it, as one does not that came to no end of the
+ * mempool.
  */
 function toldUntil({ id }: Chain, startedAtMs: InstantMs, minedAtMs: InstantMs): InstantMs {
   return tellsFinalOnly(id) ? Math.min(startedAtMs, minedAtMs) : startedAtMs
