@@ -14,6 +14,7 @@ import { fillPools } from './pool.ts'
 import { planSweeps } from './sweeps/plan.ts'
 import { expectGrowth } from './watching/growth.ts'
 import { beginTurn } from './watching/look.ts'
+import { awaitCatchUp } from './watching/silence.ts'
 import { checkIdentity, watchChain } from './watching/watch.ts'
 import type { SigningWorld, World } from './world.ts'
 
@@ -45,6 +46,7 @@ function startChainWatch(world: World, chain: Chain, holder: string): Loop {
   const watcher = {
     hold: keeper.hold,
     requireGrowth: expectGrowth(world, chain.id),
+    isCatchingUp: awaitCatchUp(world, chain.id),
     waitingTurn: beginTurn(),
     untold: [],
     vanished: new Map(),

@@ -8,6 +8,7 @@ import type { LeaseKeeper } from '../lease.ts'
 import type { World } from '../world.ts'
 import type { NodeHead } from './growth.ts'
 import type { OrderMove } from './moves.ts'
+import type { awaitCatchUp } from './silence.ts'
 
 /** What a watcher takes along from one look at a chain to the next. */
 export type Watcher = {
@@ -15,6 +16,8 @@ export type Watcher = {
   readonly hold: LeaseKeeper['hold']
   /** Throws when the node has been at the same height for too long, or its head is too old. */
   readonly requireGrowth: (nodeHead: NodeHead) => void
+  /** Whether the node was away and may not know yet what came meanwhile; see `awaitCatchUp`. */
+  readonly isCatchingUp: ReturnType<typeof awaitCatchUp>
   readonly waitingTurn: Turn
   readonly untold: Untold
   readonly vanished: Vanished

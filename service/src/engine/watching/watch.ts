@@ -40,7 +40,7 @@ export async function watchChain(
   { hold = async () => lease, requireGrowth = () => {}, ...kept }: Partial<Watcher> = {},
 ): Promise<boolean> {
   const { waitingTurn = beginTurn(), untold = [], vanished = new Map(), openingFailures = new Map() } = kept
-  const { backlog = { sinceMs: null } } = kept
+  const { backlog = { sinceMs: null }, isCatchingUp = () => false } = kept
   const unreadSinceMs = takeBacklog(backlog)
   const startedAtMs = world.clock.nowMs()
   try {
@@ -48,6 +48,7 @@ export async function watchChain(
     const nodeHead = await chain.head()
     const before = await lookedBefore({ world, chain, lease, hold }, { nodeHead, final })
     const { head } = before
+    const mayLack = isCatchingUp(head, nodeHead)
     await requireNotBehind(world, chain, before.begun ?? head.block, nodeHead)
     if (isFarFrom(head, nodeHead)) await noteNodeHeight(world.db, lease, chain.id, nodeHead.height)
     const earlier: Look = {
@@ -85,7 +86,7 @@ export async function watchChain(
     await saveReserves(world, chain, height, isNew || hasOpened ? 0 : before.reservesAtMs)
     // At the end: what there is was told, whether or not there is enough of it.
     requireGrowth(nodeHead)
-    const nowMs = isPart ? 0 : toldUntil(chain, startedAtMs, read.minedAtMs)
+    const nowMs = isPart || mayLack ? 0 : toldUntil(chain, startedAtMs, read.minedAtMs)
     const looked = { nodeHeight: nodeHead.height, nowMs, wallMs: world.clock.wallMs() }
     if (isNew || isWorthNoting(head, looked)) await noteLooked(world.db, lease, chain.id, looked)
     if (isNew) {
@@ -128,7 +129,7 @@ function isWorthNoting(head: ChainHead, looked: Looked): boolean {
 /**
  * Up to when we know what was paid. On a chain that tells only what is final that is the time of the last block read and no later: what
  * was paid since may be in a block that is final in a moment. 0: this look has not moved it, as one does not that came to no end of the
- * mempool.
+ * mempool, or whose node may have to catch up.
  */
 function toldUntil({ id }: Chain, startedAtMs: InstantMs, minedAtMs: InstantMs): InstantMs {
   return tellsFinalOnly(id) ? Math.min(startedAtMs, minedAtMs) : startedAtMs

@@ -5,9 +5,10 @@ import { type Lease, takeLease } from '../../db/leases.ts'
 import { findOrder } from '../../db/orders.ts'
 import { assert } from '../../domain/assert.ts'
 import type { Order } from '../../domain/orders/order.ts'
-import { HOUR_MS, SECOND_MS } from '../../domain/time.ts'
+import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../domain/time.ts'
 import { expireOrders } from '../expire.ts'
 import { type BooksStage, openBooksStage, placeOrder } from '../testing/books_stage.ts'
+import { awaitCatchUp } from './silence.ts'
 import { watchChain } from './watch.ts'
 
 /**
@@ -81,4 +82,64 @@ test('an order that nobody pays ends once the mempool was read to its end', asyn
     seen.push(await status())
   }
   expect(seen).toEqual(['NEW', 'NEW', 'EXPIRED'])
+})
+
+/** Bitcoin whose block at 101 brings the payment, made a minute before its order's time is up. */
+function payingAt101() {
+  const chain = stage.chain('BTC')
+  const timeMs = order.terms.expiresAtMs - MINUTE_MS
+  const readBlock: Chain['readBlock'] = async (height, findOurs) => {
+    await findOurs([order.terms.depositAddress])
+    const [hash, parentHash] = [await chain.blockHash(height), await chain.blockHash(height - 1)]
+    return { height, hash: hash ?? '', parentHash: parentHash ?? '', timeMs, transfers: [payment()] }
+  }
+  return Object.assign(chain, { assets: [], readMempool: async () => [], readBlock })
+}
+
+test('no order ends by the old head of a node that was away, and what its missing blocks bring is in time', async () => {
+  const chain = payingAt101()
+  const watcher = { isCatchingUp: awaitCatchUp(stage.world, 'BTC') }
+  await watchChain(stage.world, chain, lease, watcher)
+  const { head } = chain
+  Object.assign(chain, { head: () => Promise.reject(new Error('the node is away')) })
+  for (let minutes = 0; minutes < 30; minutes += 1) {
+    stage.advance(MINUTE_MS)
+    await expect(watchChain(stage.world, chain, lease, watcher)).rejects.toThrow('the node is away')
+  }
+  Object.assign(chain, { head })
+  for (const _ of [1, 2]) {
+    await watchChain(stage.world, chain, lease, watcher)
+    expect(await status()).toBe('NEW')
+    stage.advance(MINUTE_MS)
+  }
+  chain.setHead(101)
+  await watchChain(stage.world, chain, lease, watcher)
+  expect(await status()).toBe('PENDING')
+  expect(await stage.db.query('SELECT is_late FROM deposits')).toEqual([{ is_late: false }])
+})
+
+test('a node that was away is waited for until its head is new, or for some minutes where heads tell no time', () => {
+  const backMs = stage.world.clock.wallMs()
+  const away = { lookedWallMs: backMs - 15 * SECOND_MS }
+  const old = { height: 100, timeMs: backMs - SECOND_MS }
+  for (const [chain, longestMs] of [
+    ['ETH', 3 * MINUTE_MS],
+    ['BTC', 5 * MINUTE_MS],
+  ] as const) {
+    const isCatchingUp = awaitCatchUp(stage.world, chain)
+    const ask = (head: { height: number; timeMs?: number } = old) =>
+      isCatchingUp({ lookedWallMs: stage.world.clock.wallMs() }, head)
+    expect(ask(), 'nobody was away').toBe(false)
+    expect(isCatchingUp({ lookedWallMs: stage.world.clock.wallMs() - 15 * SECOND_MS }, old)).toBe(true)
+    stage.advance(longestMs - 1)
+    expect([ask(), ask({ height: 100 }), ask({ height: 101, timeMs: stage.world.clock.wallMs() })]).toEqual([
+      ...[true, true],
+      false,
+    ])
+    stage.advance(1)
+    expect(ask()).toBe(false)
+  }
+  expect(
+    awaitCatchUp({ ...stage.world, policy: { ...stage.world.policy, standstillMs: {} } }, 'BTC')(away, old),
+  ).toBe(false)
 })
