@@ -1,4 +1,5 @@
 import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { defineConfig } from 'vitest/config'
 import ProofTable from './service/test/proof/proof_table.ts'
 import type { Part } from './service/test/proof/prove.ts'
@@ -24,7 +25,7 @@ export default defineConfig({
 })
 
 function inDocs(name: string): string {
-  return new URL(`./docs/${name}`, import.meta.url).pathname
+  return join(import.meta.dirname, `docs/${name}`)
 }
 
 function part(): Part | null {

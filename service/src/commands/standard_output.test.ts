@@ -11,7 +11,7 @@ import { afterAll, expect, test } from 'vitest'
 const folder = mkdtempSync(join(tmpdir(), 'cambist-output-'))
 afterAll(() => rmSync(folder, { recursive: true }))
 
-const CLI = new URL('../cli.ts', import.meta.url).pathname
+const CLI = join(import.meta.dirname, '../cli.ts')
 
 function inShell(line: string) {
   const { status, stderr } = spawnSync('bash', ['-c', `set -o pipefail; ${line}`], {

@@ -4,7 +4,7 @@ import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Sql } from './database.ts'
 
-export const MIGRATIONS_FOLDER = new URL('./migrations', import.meta.url).pathname
+export const MIGRATIONS_FOLDER = join(import.meta.dirname, 'migrations')
 
 /** Migrations that this code has, by name, the first one first. */
 export async function allMigrations(folder = MIGRATIONS_FOLDER): Promise<string[]> {

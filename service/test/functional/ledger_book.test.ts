@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process'
+import { join } from 'node:path'
 import { privateKeyToAccount } from 'viem/accounts'
 import { bytesToHex } from 'viem/utils'
 import { expect, test } from 'vitest'
@@ -153,7 +154,7 @@ function expectStopped(sandbox: TestSandbox, chain: ChainId, isStopped: boolean)
   })
 }
 
-const CLI = new URL('../../src/cli.ts', import.meta.url).pathname
+const CLI = join(import.meta.dirname, '../../src/cli.ts')
 
 /** As `cambist ledger audit` says it, without its sign of the asset. */
 async function differenceOf(sandbox: TestSandbox, asset: string): Promise<string> {

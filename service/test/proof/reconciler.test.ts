@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process'
+import { join } from 'node:path'
 import { expect } from 'vitest'
 import type { ChainId } from '../../src/domain/catalog/networks.ts'
 import type { ComparedChain } from '../../src/engine/books/compare.ts'
@@ -185,7 +186,7 @@ async function agree(sandbox: TestSandbox): Promise<void> {
 
 type Problem = { readonly subject: string; readonly check: string; readonly message: string }
 
-const CLI = new URL('../../src/cli.ts', import.meta.url).pathname
+const CLI = join(import.meta.dirname, '../../src/cli.ts')
 
 /** `cambist ledger audit`, as an operator runs it. */
 async function audit({ dataDir }: TestSandbox): Promise<readonly Problem[]> {

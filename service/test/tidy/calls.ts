@@ -56,6 +56,29 @@ export const keepsMoneyOutOfFloats: Rule = (tree) =>
       ),
     )
 
+/** A URL writes a space as `%20` and `é` as `%C3%A9`: its pathname names no file where the checkout lies under such a name. */
+export const takesPathsFromFolders: Rule = (tree) =>
+  tree.flatMap((file) =>
+    matching(
+      file,
+      (node) =>
+        node.type === 'MemberExpression' && nameOf(node.property) === 'pathname' && isOwnUrl(node.object),
+      'the pathname of a URL is no path: use join(import.meta.dirname, …), or fileURLToPath',
+    ),
+  )
+
+/** `new URL(…, import.meta.url)` */
+function isOwnUrl(value: unknown): boolean {
+  if (!isNode(value) || value.type !== 'NewExpression' || nameOf(value.callee) !== 'URL') return false
+  const base: unknown = Array.isArray(value.arguments) ? value.arguments[1] : undefined
+  return (
+    isNode(base) &&
+    isNode(base.object) &&
+    base.object.type === 'MetaProperty' &&
+    nameOf(base.property) === 'url'
+  )
+}
+
 function productionFiles(tree: readonly SourceFile[], except: RegExp): readonly SourceFile[] {
   return tree.filter(({ path, isTest }) => !isTest && path.startsWith('service/src/') && !except.test(path))
 }

@@ -1,6 +1,11 @@
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { keepsMoneyOutOfFloats, readsEnvironmentInConfig, takesTimeFromClock } from './calls.ts'
+import {
+  keepsMoneyOutOfFloats,
+  readsEnvironmentInConfig,
+  takesPathsFromFolders,
+  takesTimeFromClock,
+} from './calls.ts'
 import { exceptions } from './exceptions.ts'
 import {
   followsImportDirections,
@@ -200,6 +205,24 @@ const house: readonly House[] = [
     good: [
       { 'service/src/domain/a.ts': 'BigInt(text); Number.isSafeInteger(n); a + b' },
       { 'service/src/config/a.ts': 'Number(text)' },
+    ],
+  },
+  {
+    name: 'no path is the pathname of a URL',
+    rule: takesPathsFromFolders,
+    bad: [
+      'const a = new URL("./b", import.meta.url).pathname',
+      'f(new URL(name, import.meta.url).pathname)',
+    ].flatMap((code) => [
+      { 'service/src/db/a.ts': `\n${code} // BAD` },
+      { 'devnet/test/a.test.ts': `\n${code} // BAD` },
+    ]),
+    good: [
+      {
+        'service/src/db/a.ts':
+          'join(import.meta.dirname, "b"); fileURLToPath(new URL("b", import.meta.url)); new URL("b", import.meta.url).href',
+      },
+      { 'sdk/src/a.ts': 'sign(new URL(request.url).pathname, new URL(path, origin).pathname)' },
     ],
   },
   {

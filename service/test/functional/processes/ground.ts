@@ -53,7 +53,7 @@ const USD_CENTS = {
   EOS: 80n,
   SOL: 15_000n,
 }
-const CLI = new URL('../../../src/cli.ts', import.meta.url).pathname
+const CLI = join(import.meta.dirname, '../../../src/cli.ts')
 
 /** `adjust` has the last word on the environment of each process. */
 export async function startGround(adjust: Adjust = (given) => given): Promise<Ground> {

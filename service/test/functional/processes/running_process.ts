@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
 import { eventually, Hopeless } from '../../harness/eventually.ts'
 import { processEnvironment } from '../../harness/process_environment.ts'
 
@@ -23,7 +24,7 @@ export type RunningProcess = {
   kill(): Promise<void>
 }
 
-const entry = new URL('./serve_process.ts', import.meta.url).pathname
+const entry = fileURLToPath(new URL('./serve_process.ts', import.meta.url))
 
 /** Starts a process and waits until it says that it is up; throws with its output when it ends instead. */
 export async function startProcess(options: {

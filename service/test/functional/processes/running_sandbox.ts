@@ -34,7 +34,7 @@ export type RunningSandbox = {
   end(signal: NodeJS.Signals): Promise<number | NodeJS.Signals | null>
 }
 
-const ROOT = new URL('../../../../', import.meta.url).pathname
+const ROOT = join(import.meta.dirname, '../../../..')
 const CLI = join(ROOT, 'service/src/cli.ts')
 
 /** An environment with nothing of the test's own in it. */

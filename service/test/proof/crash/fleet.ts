@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
 import type { Environment } from '../../functional/processes/environment.ts'
 import { eventually } from '../../harness/eventually.ts'
 import { processEnvironment } from '../../harness/process_environment.ts'
@@ -160,8 +161,9 @@ function untilAllUp({ slots }: Running): Promise<void> {
   )
 }
 
-const PRELOAD = new URL('./preload.ts', import.meta.url).pathname
-const ENTRY = new URL('./process.ts', import.meta.url).pathname
+/** A specifier, which `--import` reads as a URL. */
+const PRELOAD = new URL('./preload.ts', import.meta.url).href
+const ENTRY = fileURLToPath(new URL('./process.ts', import.meta.url))
 
 function launch({ environment, apiPort }: Running, slot: Slot, preload: Preload): ChildProcess {
   const log = openSync(slot.logFile, 'a')

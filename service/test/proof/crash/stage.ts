@@ -42,7 +42,7 @@ export type Stage = {
   stop(): Promise<void>
 }
 
-const CLI = new URL('../../../src/cli.ts', import.meta.url).pathname
+const CLI = join(import.meta.dirname, '../../../src/cli.ts')
 
 export async function startGround(
   networks: readonly DevnetNetwork[] = ['BTC', 'ETH', 'XRP'],
