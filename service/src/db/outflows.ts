@@ -372,6 +372,19 @@ export async function orphanOutflow(tx: Sql, payoutId: PayoutId, nowMs: InstantM
   )
 }
 
+/**
+ * One that lost its block is never mined again. It forgets that block, in which it has spent no nonce: what has, its filler most
+ * likely, is still to end, or may lose its own block. False: it is orphaned no more.
+ */
+export async function failOrphaned(tx: Sql, payoutId: PayoutId): Promise<boolean> {
+  const rows = await tx.query(
+    `UPDATE outflows SET state = 'failed', mined_height = NULL, mined_hash = NULL, mined_cost = NULL
+     WHERE bucket = $1 AND payout_id = $2 AND state = 'orphaned' RETURNING payout_id`,
+    [bucketOfPayout(payoutId), payoutId],
+  )
+  return rows.length > 0
+}
+
 export async function forgetTrouble(tx: Sql, payoutId: PayoutId): Promise<void> {
   await tx.query(
     'UPDATE outflows SET trouble = NULL, trouble_since_ms = NULL WHERE bucket = $1 AND payout_id = $2',
@@ -397,7 +410,10 @@ export async function findByNonce(sql: Sql, chain: ChainId, nonce: number): Prom
   return row === undefined ? null : toClaimed(row)
 }
 
-/** Whether an outflow of the reserve that is no filler is deep in a block with this nonce: nothing else will be. */
+/**
+ * Whether an outflow of the reserve that is no filler is deep in a block with this nonce: nothing else will be. One that failed has a block
+ * only when it was rejected there.
+ */
 export async function isNonceSpent(sql: Sql, chain: ChainId, nonce: number): Promise<boolean> {
   const rows = await sql.query(
     `SELECT 1 AS one FROM outflows

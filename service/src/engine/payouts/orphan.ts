@@ -5,10 +5,10 @@ import {
   type ClaimedOutflow,
   type Ended,
   endOutflow,
+  failOrphaned,
   type LostBlocks,
   lockOrphanedOutflows,
   orphanOutflow,
-  setOutflowState,
 } from '../../db/outflows.ts'
 import { leaveUnswept, resumeSweep } from '../../db/unswept.ts'
 import { assert } from '../../domain/assert.ts'
@@ -106,7 +106,7 @@ export async function giveUpOrphan(
   const { payoutId, chain, kind } = outflow
   const isFirst = await db.transaction(async (tx) => {
     await alongside(tx)
-    if (!(await setOutflowState(tx, payoutId, ['orphaned'], 'failed'))) return false
+    if (!(await failOrphaned(tx, payoutId))) return false
     if (kind === 'sweep') await leaveUnswept(tx, chain, payoutId, clock.nowMs())
     return true
   })

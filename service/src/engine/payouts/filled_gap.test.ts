@@ -1,0 +1,156 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import type { Chain } from '../../chains/chain.ts'
+import type { Database } from '../../db/database.ts'
+import { accept } from '../../domain/outcome.ts'
+import { auditBooks } from '../books/ledger_audit.ts'
+import { type BooksStage, lookAt, minePayout, openBooksStage, RESERVE } from '../testing/books_stage.ts'
+import { nobodyElse } from '../testing/nobody_else.ts'
+import { payingChain } from '../testing/paying_chain.ts'
+import { pricedOrder } from '../testing/priced_order.ts'
+import { openReserve } from '../testing/sweeping.ts'
+import { worldWithSigner } from '../testing/willing_signer.ts'
+import type { SigningWorld } from '../world.ts'
+import { orphanOutflows } from './orphan.ts'
+import { workPayouts } from './work.ts'
+
+/**
+ * What: a payout that was final, lost its block and had its nonce filled does not make the filler look needless, which is mined: what that
+ * cost is booked, whenever the engine dies and whatever a node that is behind says of it.
+ * How: a real PostgreSQL, orders moved by facts, a signer and a chain on paper, and a database that fails at the statement that is named.
+ */
+let stage: BooksStage
+
+beforeAll(async () => {
+  stage = await openBooksStage('filled_gap')
+})
+
+beforeEach(() => stage.reset())
+
+afterAll(() => stage?.stop())
+
+const COST = 21_000n
+const FILLER = 'house-ETH-0:1'
+
+/** Each attempt has a hash of its own. */
+function signingWorld(): SigningWorld {
+  return worldWithSigner(stage, {
+    sign: async ({ payoutId, attempt }) => accept({ txHash: `tx-${payoutId}-${attempt}`, bytes: 'ff' }),
+  })
+}
+
+/** The engine dies where the booking of an entry with this key begins: all of that transaction is lost. */
+function dyingAt(world: SigningWorld, entryKey: string): SigningWorld {
+  const db: Database = {
+    ...world.db,
+    transaction: (work) =>
+      world.db.transaction((tx) =>
+        work({
+          query: (text, values) =>
+            text.includes('INSERT INTO journal') && JSON.stringify(values, textOfBigints).includes(entryKey)
+              ? Promise.reject(new Error('the engine dies'))
+              : tx.query(text, values),
+        }),
+      ),
+  }
+  return { ...world, db }
+}
+
+const textOfBigints = (_: string, value: unknown) => (typeof value === 'bigint' ? String(value) : value)
+
+async function work(world: SigningWorld, chain: Chain, times = 1): Promise<void> {
+  for (let time = 0; time < times; time += 1) {
+    stage.advance(60_000)
+    await lookAt(stage, 'BTC', 100)
+    await workPayouts(world, chain)
+  }
+}
+
+async function statesOf(): Promise<Record<string, string>> {
+  const rows = await stage.db.query<{ kind: string; state: string }>('SELECT kind, state FROM outflows')
+  return Object.fromEntries(rows.map(({ kind, state }) => [kind, state]))
+}
+
+async function costsBooked() {
+  return stage.db.query(
+    `SELECT entry_key, units FROM journal WHERE debit = 'network_costs' AND entry_key LIKE 'house-%'`,
+  )
+}
+
+/** A payout that was final with the first nonce of the reserve, and whose block is another one by now. */
+async function orphanPayout(world: SigningWorld): Promise<void> {
+  await openReserve(stage)
+  const { order, id } = await pricedOrder(stage)
+  await work(world, payingChain(stage))
+  minePayout(stage, order, { txHash: `tx-${id}:1-1`, height: 100, units: 10n ** 18n, cost: COST })
+  await lookAt(stage, 'ETH', 112)
+  await work(world, payingChain(stage))
+  expect(await statesOf()).toEqual({ payout: 'confirmed' })
+  stage.chain('ETH').move(100, 'ETH:ETH', RESERVE, 10n ** 18n + COST)
+  const lost = { height: 100, hash: (await stage.chain('ETH').blockHash(100)) ?? '' }
+  await orphanOutflows(world, 'ETH', { kind: 'named', blocks: [lost] }, 1, nobodyElse)
+}
+
+/** The network takes fillers only. Its filler is sent. */
+async function fillNonce(world: SigningWorld): Promise<void> {
+  const absent = async () => ({ where: 'absent' }) as const
+  const chain = payingChain(stage, {
+    broadcast: async ({ txHash }) => (txHash.startsWith('tx-house-') ? 'accepted' : 'refused'),
+    lookup: absent,
+  })
+  await work(world, chain, 35)
+  expect(await statesOf()).toEqual({ payout: 'orphaned', filler: 'broadcast' })
+}
+
+/** The filler is deep in this block. Answers a chain that says so, but for `forgetful` looks. */
+async function buryFiller(height: number): Promise<(forgetful?: number) => Chain> {
+  const eth = stage.chain('ETH')
+  eth.move(height, 'ETH:ETH', RESERVE, -COST)
+  await lookAt(stage, 'ETH', height + 12)
+  const block = { height, hash: (await eth.blockHash(height)) ?? '' }
+  const cost = { asset: 'ETH:ETH', units: COST } as const
+  return (forgetful = 0) => {
+    let left = forgetful
+    return payingChain(stage, {
+      minedNonce: async () => 1,
+      broadcast: async () => 'refused',
+      lookup: async (txHash) => {
+        if (txHash !== `tx-${FILLER}-1`) return { where: 'absent' }
+        left -= 1
+        return left >= 0 ? { where: 'absent' } : { where: 'block', block, succeeded: true, cost }
+      },
+    })
+  }
+}
+
+test('the engine dies between the end of the payout and that of its filler, which a node does not know then', async () => {
+  const world = signingWorld()
+  await orphanPayout(world)
+  await fillNonce(world)
+  const chain = await buryFiller(113)
+  await work(dyingAt(world, `${FILLER}:confirmed`), chain())
+  expect(await statesOf()).toEqual({ payout: 'failed', filler: 'broadcast' })
+  expect(await costsBooked()).toEqual([])
+  await work(world, chain(1))
+  expect((await statesOf()).filler, 'it may be mined').toBe('broadcast')
+  await work(world, chain())
+  expect(await statesOf()).toEqual({ payout: 'failed', filler: 'confirmed' })
+  expect(await costsBooked()).toEqual([{ entry_key: `${FILLER}:confirmed`, units: COST }])
+})
+
+test('a filler that loses its block as well, and that a node does not know then, is final once more', async () => {
+  const world = signingWorld()
+  await orphanPayout(world)
+  await fillNonce(world)
+  await work(world, (await buryFiller(113))())
+  expect(await statesOf()).toEqual({ payout: 'failed', filler: 'confirmed' })
+  const lost = { height: 113, hash: (await stage.chain('ETH').blockHash(113)) ?? '' }
+  await orphanOutflows(world, 'ETH', { kind: 'named', blocks: [lost] }, 2, nobodyElse)
+  stage.chain('ETH').move(113, 'ETH:ETH', RESERVE, COST)
+  const chain = await buryFiller(114)
+  await work(world, chain(1))
+  expect((await statesOf()).filler, 'it may be mined').toBe('orphaned')
+  await work(world, chain())
+  expect((await statesOf()).filler).toBe('confirmed')
+  const { problems } = await auditBooks(stage.db)
+  expect(problems.filter(({ message }) => message.includes(FILLER))).toEqual([])
+})
