@@ -16,7 +16,7 @@ const app = buildServer({
   webhooks,
   endpoints,
   feed: quietFeed,
-  apiKeys: { find: async () => null },
+  apiKeys: { find: async () => null, noteUse: () => {} },
   unsubscribing: { tokenOf: () => '', read: () => null, unsubscribe: async () => {} },
   owners: noAccounts,
   clock: systemClock(),

@@ -321,13 +321,24 @@ test('made-up key ids do not push out real keys, and do not fill the memory', as
   expect(reads - before).toBe(10_002)
 })
 
+test('to be looked for is no use of a key', async () => {
+  const { keyId, accountId } = await makeKey()
+  const { store, touches } = openStore()
+  await store.find(keyId)
+  await store.settle()
+  expect(touches()).toBe(0)
+  expect(await listKeys(place, accountId)).toMatchObject([{ keyId, lastUsedAtMs: null }])
+})
+
 test('the last use is written at most once a minute', async () => {
   const { keyId, accountId } = await makeKey()
   const { store, touches, failures } = openStore()
   const startMs = now
   for (let second = 0; second < 120; second += 3) {
     now = startMs + second * 1_000
-    await store.find(keyId)
+    const key = await store.find(keyId)
+    if (key === null) throw new Error('the key is there')
+    for (let request = 0; request < 3; request += 1) store.noteUse(key)
     await store.settle()
   }
   expect(touches()).toBe(2)

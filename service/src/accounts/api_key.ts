@@ -20,4 +20,6 @@ export type ApiKey = {
 /** What authentication asks; answers from memory for a moment, so a revocation holds within two seconds. */
 export type ApiKeys = {
   find(keyId: string): Promise<ApiKey | null>
+  /** A request was proved to be of this key, which `find` gave: notes when, to the minute, without waiting for it. */
+  noteUse(key: ApiKey): void
 }

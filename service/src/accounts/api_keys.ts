@@ -29,6 +29,7 @@ export function openApiKeys(place: {
   const unknown = new BoundedMap<string, Remembered>(UNKNOWN_MAX)
   const loading = new Map<string, Promise<ApiKey | null>>()
   const touching = new Set<Promise<void>>()
+  const lastUses = new WeakMap<ApiKey, InstantMs>()
 
   const load = async (keyId: string): Promise<ApiKey | null> => {
     const fromMs = place.wallMs()
@@ -43,7 +44,7 @@ export function openApiKeys(place: {
     other.delete(keyId)
     // The oldest answer makes room: it is at most two seconds of work that is lost.
     cache.set(keyId, { key, fromMs, untilMs })
-    if (row !== null && (row.lastUsedAtMs ?? 0) + MINUTE_MS <= fromMs) touch(keyId, fromMs)
+    if (key !== null) lastUses.set(key, row?.lastUsedAtMs ?? 0)
     return key
   }
 
@@ -67,6 +68,12 @@ export function openApiKeys(place: {
       const loaded = load(keyId).finally(() => loading.delete(keyId))
       loading.set(keyId, loaded)
       return loaded
+    },
+    noteUse: (key) => {
+      const nowMs = place.wallMs()
+      if ((lastUses.get(key) ?? 0) + MINUTE_MS > nowMs) return
+      lastUses.set(key, nowMs)
+      touch(key.keyId, nowMs)
     },
     settle: async () => {
       await Promise.all(touching)

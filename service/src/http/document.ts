@@ -22,7 +22,7 @@ const parts: HttpParts = {
   webhooks: { listDeliveries: nobody, redeliver: nobody, redeliverSince: nobody },
   endpoints: { list: nobody, create: nobody, remove: nobody },
   feed: { since: nobody, follow: nobody, close: async () => {} },
-  apiKeys: { find: nobody },
+  apiKeys: { find: nobody, noteUse: () => {} },
   unsubscribing: { tokenOf: nobody, read: nobody, unsubscribe: nobody },
   clock: { nowMs: nobody, wallMs: () => 0, fromWallMs: nobody, sleep: nobody, endOfTurn: nobody },
   owners: {

@@ -114,7 +114,7 @@ test('no secret that a request brings stands in the log of its failure, however 
 
 test('what a caller calls a token cannot make the log of a failure longer', async () => {
   const find = () => Promise.reject(new Error('the database does not answer'))
-  const failing = await startHttp({ parts: { apiKeys: { find } } })
+  const failing = await startHttp({ parts: { apiKeys: { find, noteUse: () => {} } } })
   const { status } = await failing.signed('GET', `/v1/orders?${'token=e&'.repeat(10)}`)
   expect(status).toBe(500)
   await soon(() => expect(linesOf(failing.logText())).toHaveLength(2))

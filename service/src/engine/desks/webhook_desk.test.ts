@@ -86,6 +86,17 @@ test('a redelivery forgets all but the newest 10 attempts, and keeps the one tha
   expect(await countAttempts()).toBe(10)
 })
 
+test('a repetition of a redelivery acts once, and shows the delivery as it is by then', async () => {
+  const orderId = await deliveredAfter(1)
+  const ask = () =>
+    desk().redeliver(ACCOUNT, `${orderId}-1-callback`, { slot: 'key:again', bodyHash: 'same' })
+  const stateOf = (outcome: Awaited<ReturnType<typeof ask>>) =>
+    outcome?.ok ? [outcome.value.isReplay, outcome.value.delivery.state] : outcome?.rejection.code
+  expect(stateOf(await ask())).toEqual([false, 'waiting'])
+  await stage.corrupt(`UPDATE webhook_deliveries SET state = 'delivered', ended_at_ms = 2`)
+  expect(stateOf(await ask())).toEqual([true, 'delivered'])
+})
+
 test('of two requests under one key at the same moment one acts, and the other one hears so', async () => {
   const orders = [await deliveredAfter(1), await deliveredAfter(1)]
   const ask = (orderId = '') =>

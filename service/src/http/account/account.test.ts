@@ -518,6 +518,17 @@ test('authentication comes before the body: nonsense with a wrong signature is a
   expect(status).toBe(401)
 })
 
+test('a key is used by who can sign with it, and not by who knows its id', async () => {
+  const used: string[] = []
+  const apiKeys = { find: async () => fullKey, noteUse: ({ keyId }: ApiKey) => used.push(keyId) }
+  const noting = await startHttp({ parts: { apiKeys } })
+  expect((await noting.signed('GET', order, undefined, { secret: 'wrong' })).status).toBe(401)
+  expect(used).toEqual([])
+  expect((await noting.signed('GET', order)).status).toBe(200)
+  expect(used).toEqual([fullKey.keyId])
+  await noting.close()
+})
+
 test('an address that makes up key ids is refused before they are looked up, and a known key goes on', async () => {
   const found: string[] = []
   const find = async (keyId: string) => {
@@ -526,7 +537,10 @@ test('an address that makes up key ids is refused before they are looked up, and
   }
   const nowMs = systemClock().wallMs()
   const clock = { ...systemClock(), wallMs: () => nowMs }
-  const guessed = await startHttp({ parts: { apiKeys: { find }, clock }, limits: { unitsPerMinute: 100 } })
+  const guessed = await startHttp({
+    parts: { apiKeys: { find, noteUse: () => {} }, clock },
+    limits: { unitsPerMinute: 100 },
+  })
   const statusOf = async (key: string) => (await guessed.signed('GET', order, undefined, { key })).status
   expect(await statusOf(fullKey.keyId)).toBe(200)
   const statuses = await Promise.all(Array.from({ length: 300 }, (_, index) => statusOf(`ck_made${index}`)))

@@ -239,7 +239,9 @@ test.each(['an event', 'a beat'])(
   'who asked with a key that was revoked is told nothing more: not %s',
   async (what) => {
     let key: typeof fullKey | null = fullKey
-    const { server, followers } = await serve(undefined, { apiKeys: { find: async () => key } })
+    const { server, followers } = await serve(undefined, {
+      apiKeys: { find: async () => key, noteUse: () => {} },
+    })
     const answer = await fetch(server.base + TARGET, { headers: signedHeaders('GET', TARGET, '', {}) })
     const follower = await only(followers)
     const event = (sequence: number): FeedEvent => ({ ...done, status: 'PENDING', sequence })
@@ -264,7 +266,7 @@ test.each(['an event', 'a beat'])(
 test('a key that cannot be asked for ends no stream, until there is something to tell', async () => {
   let isAway = false
   const find = async () => (isAway ? Promise.reject(new Error('the database is away')) : fullKey)
-  const { server, followers } = await serve(undefined, { apiKeys: { find } })
+  const { server, followers } = await serve(undefined, { apiKeys: { find, noteUse: () => {} } })
   const answer = await fetch(server.base + TARGET, { headers: signedHeaders('GET', TARGET, '', {}) })
   const follower = await only(followers)
   isAway = true
@@ -279,7 +281,9 @@ test('a key that cannot be asked for ends no stream, until there is something to
 
 test('an event that may not be told is not passed over: the stream ends before it', async () => {
   const keys = { find: async () => fullKey }
-  const { server, followers } = await serve(undefined, { apiKeys: { find: () => keys.find() } })
+  const { server, followers } = await serve(undefined, {
+    apiKeys: { find: () => keys.find(), noteUse: () => {} },
+  })
   const answer = await fetch(server.base + TARGET, { headers: signedHeaders('GET', TARGET, '', {}) })
   const follower = await only(followers)
   keys.find = () => Promise.reject(new Error('the database is away'))

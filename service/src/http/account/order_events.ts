@@ -103,9 +103,11 @@ function stream(
   return unfollow
 }
 
-/** The key may have been revoked since the request was proved. */
+/** The key may have been revoked since the request was proved. As long as it is not, an open stream is a use of it. */
 async function hasItsKey({ parts }: RouteContext, { exchange }: FastifyRequest): Promise<boolean> {
-  return exchange.keyId !== null && (await parts.apiKeys.find(exchange.keyId)) !== null
+  const key = exchange.keyId === null ? null : await parts.apiKeys.find(exchange.keyId)
+  if (key !== null) parts.apiKeys.noteUse(key)
+  return key !== null
 }
 
 function whoIs({ addressOf }: RouteContext, request: FastifyRequest, viewer: Viewer): string {

@@ -86,7 +86,7 @@ export async function startHttp(options: HarnessOptions = {}): Promise<Harness> 
     webhooks,
     endpoints,
     feed: quietFeed,
-    apiKeys: { find: async (keyId) => keys.find((key) => key.keyId === keyId) ?? null },
+    apiKeys: { find: async (keyId) => keys.find((key) => key.keyId === keyId) ?? null, noteUse: () => {} },
     clock: systemClock(),
     owners: noAccounts,
     baseUrl: () => base,
