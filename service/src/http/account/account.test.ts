@@ -523,6 +523,10 @@ test('a key is used by who can sign with it, and not by who knows its id', async
   const apiKeys = { find: async () => fullKey, noteUse: ({ keyId }: ApiKey) => used.push(keyId) }
   const noting = await startHttp({ parts: { apiKeys } })
   expect((await noting.signed('GET', order, undefined, { secret: 'wrong' })).status).toBe(401)
+  const old = await noting.signed('GET', order, undefined, {
+    timestamp: String(Math.floor(Date.now() / 1000) - 400),
+  })
+  expect(old.status).toBe(401)
   expect(used).toEqual([])
   expect((await noting.signed('GET', order)).status).toBe(200)
   expect(used).toEqual([fullKey.keyId])

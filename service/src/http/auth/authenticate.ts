@@ -47,11 +47,11 @@ export function authenticator(
       return refused('INVALID_SIGNATURE', 'the API key is unknown or the signature is wrong')
     }
     request.exchange.keyId = key.keyId
-    // Not before: whoever knows a key's id could keep it looking used, and so could a program that signs with a secret which has ended.
-    apiKeys.noteUse(key)
     const serverSeconds = Math.floor(clock.wallMs() / 1000)
     const late = isLate(credentials.value.timestamp, serverSeconds)
     if (late) return { ok: false, rejection: expired(serverSeconds) }
+    // Not before: whoever knows a key's id, or has an old request of it, could keep it looking used.
+    apiKeys.noteUse(key)
     if (!key.scopes.includes(scope)) return refused('FORBIDDEN', `the API key has no scope ${scope}`)
     if (!isFromAllowedAddress(key, addressOf(request.raw), allowLists)) {
       return refused('FORBIDDEN', 'the API key may not be used from this address')
