@@ -36,8 +36,8 @@ export async function followOutflow(
   if (found === undefined && sent.length > 0) {
     const waits = await waitBeforeSending(world, chain, outflow, attempts)
     if (waits !== null) return waits
-    const forgotten = sent.map(({ attempt }) => attempt)
-    return sendAgain(world, chain, outflow, attempts, forgotten)
+    const forgotten = wereSent(sent)
+    if (forgotten.length > 0) return sendAgain(world, chain, outflow, attempts, forgotten)
   }
   if (found !== undefined && found.attempt.answer !== 'accepted')
     await noteAccepted(world, outflow, found.attempt.attempt, found.tx)
@@ -62,8 +62,15 @@ export async function waitBeforeAttempt(
   if (outflow.state === 'orphaned' || !paysSomebody(outflow)) return null
   const sent = await lookUpSent(world, chain, outflow, attempts)
   if (sent.some(({ status }) => status.where !== 'absent')) return null
-  const forgotten = sent.map(({ attempt }) => attempt)
-  return waitForDeposit(world, outflow, forgotten)
+  return waitForDeposit(world, outflow, wereSent(sent))
+}
+
+/**
+ * Those that may be sent again, the outflows of the chain being stopped or not. What was signed and not sent since, because the signer took
+ * its time or the process died, is sent for the first time by `sendAttempt`, and where it was sent after all, a lookup tells.
+ */
+function wereSent(sent: readonly Sent[]): readonly Attempt[] {
+  return sent.map(({ attempt }) => attempt).filter(({ answer }) => answer !== null)
 }
 
 async function lookUpSent(

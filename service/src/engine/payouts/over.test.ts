@@ -524,3 +524,36 @@ test.each(['the signer is away', 'outflows are stopped'])(
     expect(careless.mined.size).toBe(1)
   },
 )
+
+test('an attempt whose signer took its time is not sent for the first time once outflows are stopped', async () => {
+  await planPayout()
+  const careless = new CarelessChain()
+  const chain = connect(careless)
+  const signer = signerOf(careless)
+  careless.fate = () => 'lose'
+  await liveOnce(chain, signer, FOREVER)
+  const [first] = careless.sent
+  careless.fate = () => 'take'
+  const slow: Signer = {
+    ...signer,
+    sign: async (intent, authority) => {
+      stage.advance(2_000)
+      await lookNow()
+      await saveDifferences(1n)
+      return signer.sign(intent, authority)
+    },
+  }
+  for (let round = 0; round < 12; round += 1) {
+    careless.mine(10)
+    await liveOnce(chain, slow, FOREVER)
+  }
+  expect(careless.intents.size, 'a second attempt was signed').toBe(2)
+  expect(new Set(careless.sent)).toEqual(new Set([first]))
+  await saveDifferences(0n)
+  for (let round = 0; round < 60; round += 1) {
+    await liveOnce(chain, signer, FOREVER)
+    careless.mine(2)
+  }
+  expect(await outflows()).toMatchObject([{ state: 'confirmed' }])
+  expect(careless.mined.size).toBe(1)
+})
