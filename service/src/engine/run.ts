@@ -13,7 +13,7 @@ import { ringDue, workPayouts } from './payouts/work.ts'
 import { fillPools } from './pool.ts'
 import { planSweeps } from './sweeps/plan.ts'
 import { expectGrowth } from './watching/growth.ts'
-import { beginTurn } from './watching/look.ts'
+import { beginTurn, takeBacklog } from './watching/look.ts'
 import { awaitCatchUp } from './watching/silence.ts'
 import { checkIdentity, watchChain } from './watching/watch.ts'
 import type { SigningWorld, World } from './world.ts'
@@ -55,6 +55,7 @@ function startChainWatch(world: World, chain: Chain, holder: string): Loop {
   }
   let checkedWallMs = 0
   const look = async () => {
+    const unreadSinceMs = takeBacklog(watcher.backlog)
     const lease = await keeper.hold()
     if (lease === null) return false
     // A single answer (a whole block, a trace of one) may take longer than the lease holds, and another would begin anew each time.
@@ -65,7 +66,7 @@ function startChainWatch(world: World, chain: Chain, holder: string): Loop {
         await checkIdentity(world, chain, lease)
         checkedWallMs = wallMs
       }
-      return watchChain(world, chain, lease, watcher)
+      return watchChain(world, chain, lease, { ...watcher, unreadSinceMs })
     })
   }
   const name = `watch ${chain.id}` as const

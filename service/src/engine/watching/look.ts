@@ -23,10 +23,22 @@ export type Watcher = {
   readonly vanished: Vanished
   readonly openingFailures: OpeningFailures
   readonly backlog: Backlog
+  /** What the step that makes this look took of `backlog`, see `takeBacklog`. */
+  readonly unreadSinceMs: InstantMs | null
 }
 
 /** When the first began of the looks that, one after another, came to no end of the mempool; null when the last one did, or failed. */
 export type Backlog = { sinceMs: InstantMs | null }
+
+/**
+ * Since when the mempool was not read to its end. Taken before anything that may fail or find that another has the lease: what comes
+ * while nobody reads has not waited since then.
+ */
+export function takeBacklog(backlog: Backlog): InstantMs | null {
+  const { sinceMs } = backlog
+  backlog.sinceMs = null
+  return sinceMs
+}
 
 /** When an asset that is not opened yet was last tried to be opened in vain, in wall time, and how long that rests. */
 export type OpeningFailures = Map<AssetId, { readonly failedWallMs: number; readonly restMs: number }>

@@ -20,7 +20,7 @@ import { saveReserves } from '../reserves.ts'
 import type { World } from '../world.ts'
 import { confirmDeposits } from './deep_deposits.ts'
 import { lookedBefore } from './first_look.ts'
-import { type Backlog, beginTurn, keepLease, type Look, type Watcher } from './look.ts'
+import { beginTurn, keepLease, type Look, type Watcher } from './look.ts'
 import { readMempool } from './mempool.ts'
 import { readNewBlocks } from './new_blocks.ts'
 import { openAssets, openAssetsAgain, readUntoldAssets } from './open_assets.ts'
@@ -40,15 +40,14 @@ export async function watchChain(
   { hold = async () => lease, requireGrowth = () => {}, ...kept }: Partial<Watcher> = {},
 ): Promise<boolean> {
   const { waitingTurn = beginTurn(), untold = [], vanished = new Map(), openingFailures = new Map() } = kept
-  const { backlog = { sinceMs: null }, isCatchingUp = () => false } = kept
-  const unreadSinceMs = takeBacklog(backlog)
+  const { backlog = { sinceMs: null }, unreadSinceMs = null, isCatchingUp = () => false } = kept
   const startedAtMs = world.clock.nowMs()
   try {
     const final = await finalHeight(chain)
     const nodeHead = await chain.head()
     const before = await lookedBefore({ world, chain, lease, hold }, { nodeHead, final })
     const { head } = before
-    const mayLack = isCatchingUp(head, nodeHead)
+    const mayLack = isCatchingUp(lease, head, nodeHead)
     await requireNotBehind(world, chain, before.begun ?? head.block, nodeHead)
     if (isFarFrom(head, nodeHead)) await noteNodeHeight(world.db, lease, chain.id, nodeHead.height)
     const earlier: Look = {
@@ -69,7 +68,6 @@ export async function watchChain(
     // One that tells of blocks and does not give them (several nodes behind one address, say) is not asked without rest.
     if (height < nodeHead.height) return height > from.height
     const isPart = await readMempool(look, height)
-    if (isPart) backlog.sinceMs = unreadSinceMs ?? startedAtMs
     const isNew = height !== head.block.height || hasLeft
     if (isNew || isWaitingDue(waitingTurn, startedAtMs)) await checkWaiting(look, height)
     const guard = (tx: Sql) => requireLease(tx, lease)
@@ -89,6 +87,7 @@ export async function watchChain(
     const nowMs = isPart || mayLack ? 0 : toldUntil(chain, startedAtMs, read.minedAtMs)
     const looked = { nodeHeight: nodeHead.height, nowMs, wallMs: world.clock.wallMs() }
     if (isNew || isWorthNoting(head, looked)) await noteLooked(world.db, lease, chain.id, looked)
+    if (isPart) backlog.sinceMs = unreadSinceMs ?? startedAtMs
     if (isNew) {
       world.alarms.ring(`payouts ${chain.id}`)
       // How many confirmations a deposit has is worked out from the height that the market board knows.
@@ -101,13 +100,6 @@ export async function watchChain(
     await tellTrouble(world, chain, lease, error)
     throw error
   }
-}
-
-/** Since when it was not read to its end. A look that fails leaves none: what comes while nobody reads has not waited since then. */
-function takeBacklog(backlog: Backlog): InstantMs | null {
-  const { sinceMs } = backlog
-  backlog.sinceMs = null
-  return sinceMs
 }
 
 /** A way of so few blocks is over within the look, and noted at its end. */

@@ -1,13 +1,15 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Chain, Transfer } from '../../chains/chain.ts'
 import { readHead } from '../../db/chain_heads.ts'
-import { type Lease, takeLease } from '../../db/leases.ts'
+import { type Lease, releaseLease, takeLease } from '../../db/leases.ts'
 import { findOrder } from '../../db/orders.ts'
 import { assert } from '../../domain/assert.ts'
 import type { Order } from '../../domain/orders/order.ts'
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../domain/time.ts'
 import { expireOrders } from '../expire.ts'
+import { startWatching } from '../run.ts'
 import { type BooksStage, openBooksStage, placeOrder } from '../testing/books_stage.ts'
+import { takeBacklog } from './look.ts'
 import { awaitCatchUp } from './silence.ts'
 import { watchChain } from './watch.ts'
 
@@ -54,18 +56,50 @@ test('no order ends by a look that read a part of the mempool, and what was in t
       return Object.assign(ours === undefined ? [] : [ours], { isPart })
     },
   }
-  const watcher = { backlog: { sinceMs: null } }
+  const backlog = { sinceMs: null }
+  const look = () => watchChain(stage.world, chain, lease, { backlog, unreadSinceMs: takeBacklog(backlog) })
   stage.advance(order.terms.expiresAtMs - stage.world.clock.nowMs() - SECOND_MS)
-  await watchChain(stage.world, chain, lease, watcher)
+  await look()
   stage.advance(3 * SECOND_MS)
-  await watchChain(stage.world, chain, lease, watcher)
+  await look()
   expect(await status()).toBe('NEW')
   const { lookedWallMs, trouble } = (await readHead(stage.db, 'BTC')) ?? {}
   expect({ lookedWallMs, trouble }).toEqual({ lookedWallMs: stage.world.clock.wallMs(), trouble: null })
   stage.advance(3 * SECOND_MS)
-  await watchChain(stage.world, chain, lease, watcher)
+  await look()
   expect(await status()).toBe('PENDING')
-  expect(watcher).toEqual({ backlog: { sinceMs: null } })
+  expect(backlog).toEqual({ sinceMs: null })
+})
+
+test('what comes while the node is away after a part of the mempool was read counts from when it is heard of', async () => {
+  let isAway = false
+  const looks = [{ isPart: true }, { isPart: false, ours: payment() }]
+  const chain: Chain = {
+    ...stage.chain('BTC'),
+    assets: [],
+    lookup: async () => ({ where: 'mempool' }),
+    checkIdentity: async () => {
+      if (!isAway) return
+      stage.advance(MINUTE_MS)
+      isAway = stage.world.clock.nowMs() < order.terms.expiresAtMs + 30 * MINUTE_MS
+      throw new Error('the node is away')
+    },
+    readMempool: async (findOurs) => {
+      const { isPart, ours } = looks.shift() ?? { isPart: false }
+      await findOurs([order.terms.depositAddress])
+      // So long that who the node is has to be asked before the next look.
+      if (isPart) stage.advance(6 * SECOND_MS)
+      isAway = isPart
+      return Object.assign(ours === undefined ? [] : [ours], { isPart })
+    },
+  }
+  await releaseLease(stage.db, lease)
+  stage.advance(order.terms.expiresAtMs - stage.world.clock.nowMs() - MINUTE_MS)
+  const loops = startWatching({ ...stage.world, chains: new Map([['BTC', chain]]) }, 'another')
+  await expect
+    .poll(() => stage.db.query('SELECT is_late FROM deposits'), { timeout: 20_000 })
+    .toEqual([{ is_late: true }])
+  await Promise.all(loops.map((loop) => loop.stop()))
 })
 
 test('an order that nobody pays ends once the mempool was read to its end', async () => {
@@ -107,13 +141,20 @@ test('no order ends by the old head of a node that was away, and what its missin
     await expect(watchChain(stage.world, chain, lease, watcher)).rejects.toThrow('the node is away')
   }
   Object.assign(chain, { head })
+  await watchChain(stage.world, chain, lease, watcher)
+  expect(await status()).toBe('NEW')
+  stage.advance(7 * SECOND_MS)
+  await releaseLease(stage.db, lease)
+  const theirs = await takeLease(stage.db, 'watch:BTC', 'another', stage.world.clock.wallMs(), HOUR_MS)
+  assert(theirs !== null, 'nobody else looks')
+  const another = { isCatchingUp: awaitCatchUp(stage.world, 'BTC') }
   for (const _ of [1, 2]) {
-    await watchChain(stage.world, chain, lease, watcher)
-    expect(await status()).toBe('NEW')
+    await watchChain(stage.world, chain, theirs, another)
+    expect(await status(), 'nor for who takes over meanwhile').toBe('NEW')
     stage.advance(MINUTE_MS)
   }
   chain.setHead(101)
-  await watchChain(stage.world, chain, lease, watcher)
+  await watchChain(stage.world, chain, theirs, another)
   expect(await status()).toBe('PENDING')
   expect(await stage.db.query('SELECT is_late FROM deposits')).toEqual([{ is_late: false }])
 })
@@ -128,9 +169,11 @@ test('a node that was away is waited for until its head is new, or for some minu
   ] as const) {
     const isCatchingUp = awaitCatchUp(stage.world, chain)
     const ask = (head: { height: number; timeMs?: number } = old) =>
-      isCatchingUp({ lookedWallMs: stage.world.clock.wallMs() }, head)
+      isCatchingUp(lease, { lookedWallMs: stage.world.clock.wallMs() }, head)
+    expect(ask(), 'who has just taken the lease does not know').toBe(true)
+    stage.advance(longestMs)
     expect(ask(), 'nobody was away').toBe(false)
-    expect(isCatchingUp({ lookedWallMs: stage.world.clock.wallMs() - 15 * SECOND_MS }, old)).toBe(true)
+    expect(isCatchingUp(lease, { lookedWallMs: stage.world.clock.wallMs() - 15 * SECOND_MS }, old)).toBe(true)
     stage.advance(longestMs - 1)
     expect([ask(), ask({ height: 100 }), ask({ height: 101, timeMs: stage.world.clock.wallMs() })]).toEqual([
       ...[true, true],
@@ -140,6 +183,10 @@ test('a node that was away is waited for until its head is new, or for some minu
     expect(ask()).toBe(false)
   }
   expect(
-    awaitCatchUp({ ...stage.world, policy: { ...stage.world.policy, standstillMs: {} } }, 'BTC')(away, old),
+    awaitCatchUp({ ...stage.world, policy: { ...stage.world.policy, standstillMs: {} } }, 'BTC')(
+      lease,
+      away,
+      old,
+    ),
   ).toBe(false)
 })
