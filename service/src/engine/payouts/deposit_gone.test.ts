@@ -7,6 +7,7 @@ import { payingChain } from '../testing/paying_chain.ts'
 import { type PaidOrder, pricedOrder } from '../testing/priced_order.ts'
 import { openReserve } from '../testing/sweeping.ts'
 import { worldWithSigner } from '../testing/willing_signer.ts'
+import type { SigningWorld } from '../world.ts'
 import { workPayouts } from './work.ts'
 
 /**
@@ -38,7 +39,19 @@ async function pass(minutes: number): Promise<void> {
   await lookAt(stage, 'BTC', 100)
 }
 
+/** Works minute after minute. */
+async function live(world: SigningWorld, chain: Chain, minutes: number): Promise<void> {
+  for (let minute = 0; minute < minutes; minute += 1) {
+    await pass(1)
+    await workPayouts(world, chain)
+  }
+}
+
 type Row = { readonly kind: string; readonly state: string; readonly nonce: bigint | number }
+
+async function kindsByNonce() {
+  return (await outflows()).map(({ kind, nonce }) => [kind, Number(nonce)])
+}
 
 function outflows() {
   return stage.db.query<Row>('SELECT kind, state, nonce FROM outflows ORDER BY planned_at_ms, payout_id')
@@ -98,10 +111,7 @@ test('nor is a higher fee signed for them', async () => {
   const { chain, taken } = refusingChain((txHash) => (txHash === first ? 'refused' : 'accepted'))
   await workPayouts(world, chain)
   await lose(order)
-  for (let minute = 0; minute < 6; minute += 1) {
-    await pass(1)
-    await workPayouts(world, chain)
-  }
+  await live(world, chain, 6)
   expect([taken, signed.get(`${order.id}:1`)]).toEqual([[], 1])
 })
 
@@ -120,12 +130,9 @@ test.each([
     await workPayouts(world, forgetful)
     await lose(order)
     says = later
-    for (let minute = 0; minute < 40; minute += 1) {
-      await pass(1)
-      await workPayouts(world, forgetful)
-    }
+    await live(world, forgetful, 40)
     expect(signed.get(`${order.id}:1`)).toBe(1)
-    expect((await outflows()).map(({ kind, nonce }) => [kind, Number(nonce)])).toEqual([
+    expect(await kindsByNonce()).toEqual([
       ['payout', 0],
       ['filler', 0],
     ])
@@ -139,21 +146,15 @@ test('what was drafted to raise it is not signed once nobody has it and its depo
   const forgetful: Chain = { ...chain, lookup: async () => ({ where: 'absent' }) }
   await workPayouts(world, forgetful)
   const away = worldWithSigner(stage, { sign: () => Promise.reject(new Error('nobody answers')) })
-  for (let minute = 0; minute < 5; minute += 1) {
-    await pass(1)
-    await workPayouts(away, forgetful)
-  }
+  await live(away, forgetful, 5)
   expect(await stage.db.query('SELECT attempt, answer FROM attempts ORDER BY attempt')).toEqual([
     { attempt: 1, answer: 'accepted' },
     { attempt: 2, answer: null },
   ])
   await lose(order)
-  for (let minute = 0; minute < 40; minute += 1) {
-    await pass(1)
-    await workPayouts(world, forgetful)
-  }
+  await live(world, forgetful, 40)
   expect(signed.get(`${order.id}:1`)).toBe(1)
-  expect((await outflows()).map(({ kind, nonce }) => [kind, Number(nonce)])).toEqual([
+  expect(await kindsByNonce()).toEqual([
     ['payout', 0],
     ['filler', 0],
   ])
@@ -275,7 +276,7 @@ test('a signature whose answer was lost keeps nobody waiting: its nonce is fille
     await pass(5)
     await workPayouts(world, chain)
   }
-  expect((await outflows()).map(({ kind, nonce }) => [kind, Number(nonce)])).toEqual([
+  expect(await kindsByNonce()).toEqual([
     ['payout', 0],
     ['payout', 1],
     ['filler', 0],

@@ -239,9 +239,11 @@ test.each(['an event', 'a beat'])(
   'who asked with a key that was revoked is told nothing more: not %s',
   async (what) => {
     let key: typeof fullKey | null = fullKey
-    const { server, followers } = await serve(undefined, {
-      apiKeys: { find: async () => key, noteUse: () => {} },
-    })
+    let uses = 0
+    const noteUse = () => {
+      uses += 1
+    }
+    const { server, followers } = await serve(undefined, { apiKeys: { find: async () => key, noteUse } })
     const answer = await fetch(server.base + TARGET, { headers: signedHeaders('GET', TARGET, '', {}) })
     const follower = await only(followers)
     const event = (sequence: number): FeedEvent => ({ ...done, status: 'PENDING', sequence })
@@ -259,6 +261,7 @@ test.each(['an event', 'a beat'])(
     else follower.tell(event(3))
     await ended
     expect(text).not.toMatch(/id: 3|:\n\n:\n\n$/)
+    expect(uses, 'the request, and each time that something was told').toBe(4)
     expect(followers.size).toBe(0)
   },
 )
