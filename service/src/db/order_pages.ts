@@ -20,16 +20,22 @@ const END_OF_TIME: Position = { createdAtMs: Number.MAX_SAFE_INTEGER, orderId: '
 
 type Row = OrderRow & { deposits: DepositJson[] | null }
 
-/** $1 account, $2 and $3 position, $4 created from, $5 statuses, $6 updated from, $7 limit. */
-const pageOf = (orders: string) => `
-  SELECT o.*, ${DEPOSITS_OF_O} AS deposits FROM ${orders}
-  WHERE account_id = $1 AND (created_at_ms, order_id) < ($2, $3) AND created_at_ms >= $4
-    AND status = ANY ($5) AND updated_at_ms >= $6
-  ORDER BY created_at_ms DESC, order_id DESC LIMIT $7`
+/** $1 account, $2 and $3 position, $4 created from, $5 updated from, $6 limit. */
+const FITS =
+  'account_id = $1 AND (created_at_ms, order_id) < ($2, $3) AND created_at_ms >= $4 AND updated_at_ms >= $5'
+const PAGE = 'ORDER BY created_at_ms DESC, order_id DESC LIMIT $6'
+const pageOf = (orders: string) => `SELECT o.*, ${DEPOSITS_OF_O} AS deposits FROM ${orders} ${PAGE}`
 
-const OF_ALL = pageOf('orders AS o')
+const OF_ALL = pageOf(`orders AS o WHERE ${FITS}`)
+/** $7 statuses, each once. A page of each, and of those the newest: a walk through all would read the whole past for a rare one. */
+const OF_STATUSES = pageOf(
+  `unnest($7::text[]) AS wanted (status)
+   CROSS JOIN LATERAL (SELECT * FROM orders WHERE ${FITS} AND status = wanted.status ${PAGE}) AS o`,
+)
+/** $7 statuses, $8 and $9 orders. */
 const OF_CHANGED = pageOf(
-  'unnest($8::smallint[], $9::text[]) AS changed (bucket, order_id) JOIN orders AS o USING (bucket, order_id)',
+  `unnest($8::smallint[], $9::text[]) AS changed (bucket, order_id) JOIN orders AS o USING (bucket, order_id)
+   WHERE ${FITS} AND status = ANY ($7)`,
 )
 
 /**
@@ -47,20 +53,25 @@ export async function findOrderPage(
   after: Position | null,
   limit: number,
 ): Promise<readonly Order[]> {
+  const changed =
+    filter.updatedFromMs === null ? null : await findFewChanged(sql, accountId, filter.updatedFromMs)
+  const [text, values] = questionOf(filter, changed)
   const { createdAtMs, orderId } = earlier(after, filter.createdBeforeMs)
-  const statuses = filter.statuses ?? orderStatuses
-  const updatedFromMs = filter.updatedFromMs ?? 0
-  const values = [accountId, createdAtMs, orderId, filter.createdFromMs ?? 0, statuses, updatedFromMs, limit]
-  const changed = filter.updatedFromMs === null ? null : await findFewChanged(sql, accountId, updatedFromMs)
-  const rows =
-    changed === null
-      ? await sql.query<Row>(OF_ALL, values)
-      : await sql.query<Row>(OF_CHANGED, [
-          ...values,
-          arrayText(changed, bucketOf),
-          arrayText(changed, (id) => id),
-        ])
+  const place = [accountId, createdAtMs, orderId, filter.createdFromMs ?? 0, filter.updatedFromMs ?? 0, limit]
+  const rows = await sql.query<Row>(text, [...place, ...values])
   return rows.map((row) => toOrder(row, depositsFromJson(row.deposits)))
+}
+
+/** The statement, and its values from $7 on. */
+function questionOf(
+  { statuses }: Filter,
+  changed: readonly OrderId[] | null,
+): readonly [string, readonly unknown[]] {
+  if (changed !== null) {
+    const ids = [arrayText(changed, bucketOf), arrayText(changed, (id) => id)]
+    return [OF_CHANGED, [statuses ?? orderStatuses, ...ids]]
+  }
+  return statuses === null ? [OF_ALL, []] : [OF_STATUSES, [[...new Set(statuses)]]]
 }
 
 /** Where more have changed, walking back from the newest soon meets enough of them. */

@@ -110,6 +110,7 @@ test('filters hold their bounds: from a time on, and before a time', async () =>
   expect(await of({ updatedFromMs: startMs + 5_001 })).toEqual([])
   expect(await of({ statuses: ['EXPIRED'] })).toEqual([first])
   expect(await of({ statuses: ['NEW', 'EXPIRED'] })).toEqual([third, second, first])
+  expect(await of({ statuses: ['NEW', 'EXPIRED', 'NEW'] })).toEqual([third, second, first])
   // The bound of the filter still holds behind a cursor.
   const { next } = await page(1, null, { createdBeforeMs: startMs + 200 })
   expect(idsOf(await page(10, next, { createdBeforeMs: startMs + 200 }))).toEqual([first])
@@ -171,6 +172,23 @@ test('a page is found by its index, however many orders there are', async () => 
     const { pages, found } = await costOf(filter)
     expect(pages, JSON.stringify(filter)).toBeLessThan(400)
     expect(found).toBe(50)
+  }
+})
+
+test('whoever asks for a status does not read all orders of the others', async () => {
+  await makeHistory(20_000)
+  const nowMs = stage.world.clock.nowMs()
+  for (const [filter, count] of [
+    [{ statuses: ['DONE'] }, 0],
+    [{ statuses: ['REFUNDED', 'EMERGENCY'] }, 0],
+    [{ statuses: ['NEW', 'REFUNDED'] }, 1],
+    [{ statuses: ['NEW', 'EXPIRED', 'DONE'], createdBeforeMs: nowMs - 10_000_000 }, 50],
+    // More have changed than are looked at one by one.
+    [{ statuses: ['NEW'], updatedFromMs: nowMs - 10_000_000 }, 1],
+  ] satisfies [Partial<OrderFilter>, number][]) {
+    const { pages, found } = await costOf(filter)
+    expect(pages, JSON.stringify(filter)).toBeLessThan(400)
+    expect(found, JSON.stringify(filter)).toBe(count)
   }
 })
 
