@@ -72,14 +72,14 @@ const http = {
     shapes: both,
     default: { sandbox: '100000', serve: '250' },
     meaning:
-      'Units a key (or an address, when anonymous) may use in a minute; all keys of an account together four times as many.',
+      'Units a key or a session (or an address, when anonymous) may use in a minute; all keys of an account together four times as many, and so all its sessions.',
   },
   CAMBIST_RATE_LIMIT_BURST_PER_SECOND: {
     section: 'HTTP',
     shapes: both,
     default: { sandbox: '1000', serve: '10' },
     meaning:
-      'Requests a key or address may send in one second; all keys of an account together four times as many.',
+      'Requests a key, session or address may send in one second; all keys of an account together four times as many, and so all its sessions.',
   },
   CAMBIST_RATE_LIMIT_CREATE_UNITS: {
     section: 'HTTP',

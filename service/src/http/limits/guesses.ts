@@ -17,6 +17,8 @@ const KNOWN_MAX = 10_000
 
 /** Keeps credentials from being guessed at the expense of the database. Counted in this process. */
 export type Guesses = {
+  /** Whether it was good the last time. Only that: it is looked up all the same. */
+  isKnown(credential: string): boolean
   /**
    * What `find` finds by the credential. A wrong one is a guess of its address; while that has none left, only a
    * credential that was good the last time is looked up, so that whoever shares the address goes on.
@@ -38,6 +40,7 @@ export function guesses(
   const known = new Set<string>()
   const left = guessesLeft(unitsPerMinute, clock)
   return {
+    isKnown: (credential) => known.has(credential),
     look: async (credential, request, find) => {
       if (known.has(credential)) {
         const found = await find()

@@ -154,9 +154,34 @@ test('all keys of an account together have four times what one has, and a refusa
   expect(by('e', 1).refusal).toMatchObject({ retry_after: 60 })
   expect(by('f', 100, 'acc_other').refusal).toBeNull()
   // Who is signed in, or asks from an address, is somebody else.
-  expect(limit.spend('account:acc_one', 100).refusal).toBeNull()
+  expect(limit.spend('session:one', 100).refusal).toBeNull()
+  expect(limit.spendBySessions('acc_one', 100)).toBeNull()
   nowMs += 60_000
   expect(by('e', 100).refusal).toBeNull()
+})
+
+test('all sessions of an account together have four times what one has, whatever its keys do', () => {
+  let nowMs = 1_000_000
+  const limit = rateLimit({ unitsPerMinute: 100, burstPerSecond: 50 }, { wallMs: () => nowMs })
+  for (const units of [100, 250, 40]) expect(limit.spendBySessions('acc_one', units)).toBeNull()
+  expect(limit.spendBySessions('acc_one', 11)).toEqual({
+    headers: [
+      'RateLimit-Policy',
+      '"account-minute";q=400;w=60, "account-burst";q=200;w=1',
+      'RateLimit',
+      '"account-minute";r=10;t=60',
+    ],
+    refusal: {
+      code: 'RATE_LIMITED',
+      message: 'too many requests with the sessions of this account; try again in 60 s',
+      retry_after: 60,
+    },
+  })
+  expect(limit.spendBySessions('acc_one', 10), 'what was refused took nothing').toBeNull()
+  expect(limit.spendBySessions('acc_other', 400)).toBeNull()
+  expect(limit.spendByKey({ keyId: 'a', accountId: 'acc_one' }, 100).refusal).toBeNull()
+  nowMs += 60_000
+  expect(limit.spendBySessions('acc_one', 400)).toBeNull()
 })
 
 test('many keys of an account share a burst', () => {
@@ -231,7 +256,11 @@ function openGuesses() {
   const time = { nowMs: 1_000_000 }
   const good = new Set<string>()
   const asked: string[] = []
-  const { look, count } = guesses({ unitsPerMinute: UNITS }, { wallMs: () => time.nowMs }, clientAddress([]))
+  const { isKnown, look, count } = guesses(
+    { unitsPerMinute: UNITS },
+    { wallMs: () => time.nowMs },
+    clientAddress([]),
+  )
   const show = (credential: string, peer = '203.0.113.7') =>
     look(credential, request(peer), async () => {
       asked.push(credential)
@@ -244,7 +273,7 @@ function openGuesses() {
     return asked.length - before
   }
   const countProof = () => count(request('203.0.113.7'))
-  return { time, good, show, guess, countProof }
+  return { time, good, isKnown, show, guess, countProof }
 }
 
 test('an address has a guess for each unit, also at once, and they come back within a minute, one by one', async () => {
@@ -305,11 +334,14 @@ test('a good credential is no guess, and goes on beside a neighbour who guesses'
 })
 
 test('a credential that is not good any more is told so once, and then is a guess', async () => {
-  const { good, show, guess } = openGuesses()
+  const { good, isKnown, show, guess } = openGuesses()
   good.add('mine')
+  expect(isKnown('mine')).toBe(false)
   await show('mine')
   await guess(1_000)
+  expect([isKnown('mine'), isKnown('wrong-0')]).toEqual([true, false])
   good.delete('mine')
   expect(await show('mine')).toBeNull()
+  expect(isKnown('mine')).toBe(false)
   expect(await show('mine')).toBe('refused')
 })

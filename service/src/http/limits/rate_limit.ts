@@ -19,23 +19,23 @@ export type RateLimit = {
   spend(who: string, units: number): Spent
   /** By a key, and by all keys of its account together. What one of both refuses is counted for neither. */
   spendByKey(key: Pick<ApiKey, 'keyId' | 'accountId'>, units: number): Spent
+  /** By all sessions of an account together; null: they may. Each spends by itself before anybody knows whose it is. */
+  spendBySessions(accountId: string, units: number): Spent | null
 }
 
-/** How much all keys of an account may do together, in times what one may: an account can have a hundred. */
+/** How much all keys of an account may do together, or all its sessions, in times what one may: an account can have a hundred. */
 const ACCOUNT_TIMES = 4
 
 type Limits = Pick<HttpLimits, 'unitsPerMinute' | 'burstPerSecond'>
 
 export function rateLimit(limits: Limits, clock: Pick<Clock, 'wallMs'>): RateLimit {
-  const callers = openUsage(limits, '', clock.wallMs())
-  const accounts = openUsage(
-    {
-      unitsPerMinute: limits.unitsPerMinute * ACCOUNT_TIMES,
-      burstPerSecond: limits.burstPerSecond * ACCOUNT_TIMES,
-    },
-    'account-',
-    clock.wallMs(),
-  )
+  const together = {
+    unitsPerMinute: limits.unitsPerMinute * ACCOUNT_TIMES,
+    burstPerSecond: limits.burstPerSecond * ACCOUNT_TIMES,
+  }
+  const callers = openUsage(limits, byItself, clock.wallMs())
+  const byKeys = openUsage(together, withKeys, clock.wallMs())
+  const bySessions = openUsage(together, withSessions, clock.wallMs())
   return {
     spend: (who, units) => {
       const nowMs = clock.wallMs()
@@ -45,22 +45,34 @@ export function rateLimit(limits: Limits, clock: Pick<Clock, 'wallMs'>): RateLim
     spendByKey: ({ keyId, accountId }, units) => {
       const nowMs = clock.wallMs()
       const used = callers.of(`key:${keyId}`, nowMs)
-      const usedByAll = accounts.of(accountId, nowMs)
-      const refused = callers.refusal(used, units, nowMs) ?? accounts.refusal(usedByAll, units, nowMs)
+      const usedByAll = byKeys.of(accountId, nowMs)
+      const refused = callers.refusal(used, units, nowMs) ?? byKeys.refusal(usedByAll, units, nowMs)
       if (refused !== null) return refused
       count(usedByAll, units)
       return callers.spend(used, units, nowMs)
+    },
+    spendBySessions: (accountId, units) => {
+      const nowMs = clock.wallMs()
+      const used = bySessions.of(accountId, nowMs)
+      const refused = bySessions.refusal(used, units, nowMs)
+      if (refused === null) count(used, units)
+      return refused
     },
   }
 }
 
 /** A fixed window: so much has been used of what began then. */
 type Window = { startedMs: number; used: number }
-type Prefix = '' | 'account-'
+/** `prefix` is what the names of its policies begin with, `whose` what is told of whom it refuses. */
+type Spender = { readonly prefix: '' | 'account-'; readonly whose: string }
 type Used = { readonly minute: Window; readonly second: Window }
 
-/** What each has used; `prefix` is what the names of its policies begin with. */
-function openUsage(limits: Limits, prefix: Prefix, openedMs: number) {
+const byItself: Spender = { prefix: '', whose: '' }
+const withKeys: Spender = { prefix: 'account-', whose: ' with the keys of this account' }
+const withSessions: Spender = { prefix: 'account-', whose: ' with the sessions of this account' }
+
+/** What each has used. */
+function openUsage(limits: Limits, { prefix, whose }: Spender, openedMs: number) {
   const all = new Map<string, Used>()
   const policy = `"${prefix}minute";q=${limits.unitsPerMinute};w=60, "${prefix}burst";q=${limits.burstPerSecond};w=1`
   let sweptMs = openedMs
@@ -91,11 +103,11 @@ function openUsage(limits: Limits, prefix: Prefix, openedMs: number) {
     /** Null: it may. Only what is let through is counted: a create that is too dear leaves the units for asking rates. */
     refusal: (used: Used, units: number, nowMs: number): Spent | null => {
       if (!fits(used.second, SECOND_MS, limits.burstPerSecond, 1, nowMs)) {
-        return { headers: headersFor('burst', 0, 1), refusal: refusalOf(prefix, 1) }
+        return { headers: headersFor('burst', 0, 1), refusal: refusalOf(whose, 1) }
       }
       if (fits(used.minute, MINUTE_MS, limits.unitsPerMinute, units, nowMs)) return null
       const { headers, resetSeconds } = standing(used, nowMs)
-      return { headers, refusal: refusalOf(prefix, resetSeconds) }
+      return { headers, refusal: refusalOf(whose, resetSeconds) }
     },
     spend: (used: Used, units: number, nowMs: number): Spent => {
       count(used, units)
@@ -128,8 +140,7 @@ function forgetIdle(all: Map<string, Used>, nowMs: number): void {
   }
 }
 
-function refusalOf(prefix: Prefix, retryAfter: number): Problem {
-  const whose = prefix === '' ? '' : ' with the keys of this account'
+function refusalOf(whose: string, retryAfter: number): Problem {
   return {
     code: 'RATE_LIMITED',
     message: `too many requests${whose}; try again in ${retryAfter} s`,

@@ -1063,7 +1063,8 @@ test('every act is in the log that its owner sees, and the log verifies', async 
   expect(secrets).not.toMatch(/[0-9a-f]{64}.*"secret"/)
 })
 
-test('an address that makes up sessions is refused before they are looked up, and who is signed in goes on', async () => {
+/** A server of its own whose limits are narrow and whose minute does not pass, and how often it has looked a session up. */
+async function startNarrow(unitsPerMinute: number) {
   let reads = 0
   const counted: Database = {
     query: (text, values) => {
@@ -1073,24 +1074,72 @@ test('an address that makes up sessions is refused before they are looked up, an
     transaction: (act) => db.transaction(act),
     close: async () => {},
   }
-  const own = await signIn()
-  const owners = { ...place, db: counted }
-  const clock = { ...systemClock(), wallMs: () => now }
-  const guessed = await startHttp({ desk, parts: { owners, clock }, limits: { unitsPerMinute: 100 } })
-  const statusOf = async (session: string) => {
-    const headers = { Cookie: `cambist_session=${session}` }
-    return (await guessed.request('GET', '/account', { headers })).status
+  const parts = { owners: { ...place, db: counted }, clock: { ...systemClock(), wallMs: () => now } }
+  const narrow = await startHttp({ desk, parts, limits: { unitsPerMinute } })
+  const ask = (session: string, method = 'GET', target = '/account') => {
+    const headers = { Cookie: `cambist_session=${session}`, Origin: narrow.base }
+    return narrow.request(method, target, { headers })
   }
-  const signedIn = own.cookies.get('cambist_session') ?? ''
+  return {
+    narrow,
+    ask,
+    statusOf: async (session: string) => (await ask(session)).status,
+    reads: () => reads,
+  }
+}
+
+const sessionOf = ({ cookies }: Browser) => cookies.get('cambist_session') ?? ''
+
+test('an address that makes up sessions is refused before they are looked up, and who is signed in goes on', async () => {
+  const { narrow, statusOf, reads } = await startNarrow(100)
+  const signedIn = sessionOf(await signIn())
   expect(await statusOf(signedIn)).toBe(200)
   // No session is no guess: it takes a unit from those that follow, and lets as many be looked up.
-  expect((await guessed.request('GET', '/account')).status).toBe(401)
+  expect((await narrow.request('GET', '/account')).status).toBe(401)
   const statuses = await Promise.all(
     Array.from({ length: 300 }, () => statusOf(randomBytes(32).toString('base64url'))),
   )
   expect(new Set(statuses)).toEqual(new Set([401, 429]))
   expect(statuses.filter((status) => status === 401)).toHaveLength(99)
-  expect(reads).toBe(1 + 100)
+  expect(reads()).toBe(1 + 100)
   expect(await statusOf(signedIn)).toBe(200)
-  await guessed.close()
+  await narrow.close()
+})
+
+test('a session that has spent its units is not looked up, and one that has ended is asked of the database', async () => {
+  const { narrow, statusOf, reads } = await startNarrow(100)
+  const own = await signIn()
+  expect(await statusOf(sessionOf(own))).toBe(200)
+  const statuses = await Promise.all(Array.from({ length: 300 }, () => statusOf(sessionOf(own))))
+  expect(statuses.filter((status) => status === 200)).toHaveLength(99)
+  expect(statuses.filter((status) => status === 429)).toHaveLength(201)
+  expect(reads()).toBe(100)
+
+  const other = await signIn('other@example.com')
+  const ended = sessionOf(other)
+  expect(await statusOf(ended)).toBe(200)
+  expect((await other.send('DELETE', '/account/session')).status).toBe(200)
+  expect(await statusOf(ended)).toBe(401)
+  await narrow.close()
+})
+
+test('a session that sends too much keeps no other of its account from ending it, and all of them have four times what one has', async () => {
+  const { narrow, ask, statusOf } = await startNarrow(5)
+  const stolen = await signIn()
+  const others: string[] = []
+  for (let index = 0; index < 4; index += 1) others.push(sessionOf(await signIn()))
+  const stolenId = (await stolen.get('/account')).json.data.session_id
+  const untilRefused = async (session: string) => {
+    for (let count = 0; ; count += 1) if ((await statusOf(session)) === 429) return count
+  }
+  expect(await untilRefused(sessionOf(stolen))).toBe(5)
+  const [own = '', ...rest] = others
+  expect((await ask(own, 'DELETE', `/account/sessions/${stolenId}`)).status).toBe(200)
+  expect(await untilRefused(own)).toBe(4)
+  const [third = '', fourth = '', fifth = ''] = rest
+  expect([await untilRefused(third), await untilRefused(fourth)]).toEqual([5, 5])
+  const refused = await ask(fifth)
+  expect(told(refused)).toEqual([429, 'RATE_LIMITED'])
+  expect(refused.headers.get('RateLimit')).toBe('"account-minute";r=0;t=60')
+  await narrow.close()
 })

@@ -137,32 +137,36 @@ export async function ownersVisit(
   visit: Visit,
   units = 1,
 ): Promise<OwnersVisit | null> {
-  const signedIn = await signedInBy(context, request, visit.cookies.read(request.raw, 'session'))
-  // Neither the database nor anybody's units are spent on it.
-  if (signedIn === 'refused') {
-    context.answers.problem(request, reply, tooManyGuesses)
-    return null
-  }
-  if (signedIn === null) {
-    // Spent by the address, so that sessions cannot be guessed at for free.
-    if (admitAnonymous(context, request, reply)) context.answers.problem(request, reply, notSignedIn)
-    return null
-  }
-  const owner = ownerOf(signedIn, visit.requester)
-  const spent = context.limit.spend(`account:${owner.accountId}`, units)
-  const isAdmitted = admit(context, request, reply, spent)
-  return isAdmitted ? { ...visit, signedIn, owner } : null
-}
-
-async function signedInBy(
-  { guesses, parts }: RouteContext,
-  { raw }: FastifyRequest,
-  token: string | null,
-): Promise<SignedIn | null | 'refused'> {
-  if (token === null) return null
+  const { answers, guesses, limit, parts } = context
+  const token = visit.cookies.read(request.raw, 'session')
+  if (token === null) return notAdmitted(context, request, reply)
   // By its hash, as everywhere: a token is kept nowhere.
   const credential = `session:${hash('sha256', token)}`
-  return guesses.look(credential, raw, () => findSession(parts.owners, token))
+  const spend = () => admit(context, request, reply, limit.spend(credential, units))
+  // Before it is looked up, so that what is refused asks the database nothing. Not of one that was never good: made-up ones would
+  // fill what counts, and are guesses of their address.
+  const isKnown = guesses.isKnown(credential)
+  if (isKnown && !spend()) return null
+  const signedIn = await guesses.look(credential, request.raw, () => findSession(parts.owners, token))
+  if (signedIn === 'refused') {
+    // Neither the database nor anybody's units are spent on it.
+    answers.problem(request, reply, tooManyGuesses)
+    return null
+  }
+  if (signedIn === null) return notAdmitted(context, request, reply)
+  if (!isKnown && !spend()) return null
+  const owner = ownerOf(signedIn, visit.requester)
+  // Each by itself first: what one is refused takes nothing from the others, who may be about to end it.
+  const refused = limit.spendBySessions(owner.accountId, units)
+  if (refused === null) return { ...visit, signedIn, owner }
+  admit(context, request, reply, refused)
+  return null
+}
+
+/** Spent by the address, so that sessions cannot be guessed at for free. */
+function notAdmitted(context: RouteContext, request: FastifyRequest, reply: FastifyReply): null {
+  if (admitAnonymous(context, request, reply)) context.answers.problem(request, reply, notSignedIn)
+  return null
 }
 
 export function requesterOf({ addressOf }: RouteContext, request: FastifyRequest): Requester {
