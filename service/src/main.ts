@@ -19,9 +19,10 @@ import type { ChainSettings } from './config/chain_settings.ts'
 import { RECORD_CONNECTIONS_MAX } from './config/variables.ts'
 import { reserveAddresses } from './db/addresses.ts'
 import { connectionName } from './db/connected_roles.ts'
-import { type Database, openDatabase } from './db/database.ts'
+import { type Database, openDatabase, type Sql } from './db/database.ts'
 import { migrate } from './db/migrate.ts'
 import { signedTransactions } from './db/signed_transactions.ts'
+import { onSignerDatabase } from './db/signer_database.ts'
 import { findUnrecorded } from './db/unrecorded.ts'
 import type { CurrencyCode } from './domain/catalog/currencies.ts'
 import { chainFacts, chainIds } from './domain/catalog/networks.ts'
@@ -395,7 +396,7 @@ async function openSignerRecord(
   opened: Opened,
 ): Promise<Database> {
   if (databaseUrl === options.databaseUrl) return db
-  await migrate(databaseUrl, () => {})
+  await onSignerDatabase(() => migrate(databaseUrl, () => {}))
   const record = openPool(options, databaseUrl, RECORD_CONNECTIONS_MAX)
   opened.closeWith(record.close)
   return record
@@ -407,7 +408,9 @@ async function warnOfUnrecorded(
   db: Database,
   record: Database,
 ): Promise<void> {
-  const unrecorded = await findUnrecorded(db, record, clock.nowMs())
+  // The first that it is asked in the service's role: what keeps it from an answer is told as its own trouble.
+  const query: Sql['query'] = (text, values) => onSignerDatabase(() => record.query(text, values))
+  const unrecorded = await findUnrecorded(db, record === db ? db : { query }, clock.nowMs())
   if (unrecorded.length === 0) return
   logger.error(
     { count: unrecorded.length, payouts: unrecorded.slice(0, 10) },

@@ -1,5 +1,7 @@
 import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
 import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Postgres, removePostgres } from '@cambist/devnet'
@@ -8,7 +10,9 @@ import pino from 'pino'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startMigratedPostgres } from '../test/harness/migrated_postgres.ts'
 import { draft } from './chains/bitcoin/draft.ts'
+import { explainFailure } from './commands/explain_failure.ts'
 import { readServeConfig, type ServeConfig } from './config/serve_config.ts'
+import { migrate } from './db/migrate.ts'
 import { assert } from './domain/assert.ts'
 import { serve, signerSettings } from './serve.ts'
 import { createKeystore, newMnemonic } from './signer/keystore.ts'
@@ -213,4 +217,74 @@ test('a signer whose record of its own can only be read is not ready', async () 
     ready: false,
     checks: { database: { ok: true }, signer_record: { ok: false, detail } },
   })
+})
+
+const onMain = {
+  CAMBIST_BTC_NETWORK: 'mainnet',
+  CAMBIST_BASE_URL: 'https://exchange.example.org',
+  CAMBIST_SPEND_LIMIT_BTC_BTC: '1 / 1 / 1',
+}
+
+async function run(url: string, ...statements: readonly string[]): Promise<void> {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  for (const statement of statements) await client.query(statement)
+  await client.end()
+}
+
+/** What a signer tells at the terminal whose record is in a database of its own. */
+async function toldOfRecord(url: string, more: Readonly<Record<string, string>> = {}) {
+  const starting = startRoles('signer', sealOfDatabase, { SIGNER_DATABASE_URL: url, ...more })
+  return explainFailure(
+    await starting.then(
+      () => null,
+      (error: unknown) => error,
+    ),
+  )
+}
+
+test("a signer's own database that does not answer, or is not there, is told as that of SIGNER_DATABASE_URL", async () => {
+  const nobody = createServer().listen(0, '127.0.0.1')
+  await once(nobody, 'listening')
+  const address = nobody.address()
+  assert(address !== null && typeof address === 'object', 'it listens on a port')
+  nobody.close()
+  await once(nobody, 'close')
+  const silent = `postgres://127.0.0.1:${address.port}/record`
+  const told = /^The database does not answer \(.*ECONNREFUSED.*and is SIGNER_DATABASE_URL right\?$/
+  expect(await toldOfRecord(silent)).toMatch(told)
+  await run(server.url, 'DELETE FROM sandbox_settings')
+  expect(await toldOfRecord(silent, onMain), 'where sandboxes are looked for').toMatch(told)
+  expect(await toldOfRecord(new URL('/nowhere', server.url).href)).toBe(
+    'The database refuses: database "nowhere" does not exist. Is SIGNER_DATABASE_URL right?',
+  )
+})
+
+test("a signer's own database of a later release is told as that of SIGNER_DATABASE_URL", async () => {
+  await run(server.url, 'CREATE DATABASE later_record')
+  const { href } = new URL('/later_record', server.url)
+  await migrate(href, () => {})
+  await run(href, "INSERT INTO schema_migrations (name, run_on) VALUES ('9999_later', now())")
+  expect(await toldOfRecord(href)).toMatch(
+    /^SIGNER_DATABASE_URL: The database has the schema of a later release/,
+  )
+})
+
+test('a user that owns nothing, and may not make what a release brings, is told whose migration it is', async () => {
+  await run(
+    server.url,
+    'CREATE DATABASE owned_record',
+    "CREATE USER record_process PASSWORD 'secret'",
+    'GRANT cambist_service TO record_process',
+  )
+  const { href } = new URL('/owned_record', server.url)
+  const own = new URL(href)
+  Object.assign(own, { username: 'record_process', password: 'secret' })
+  const told =
+    /The user in SIGNER_DATABASE_URL .*run cambist migrate, with this database as DATABASE_URL, before\./
+  expect(await toldOfRecord(own.href), 'no release was there').toMatch(told)
+  await migrate(href, () => {})
+  expect(await toldOfRecord(own.href)).toBeNull()
+  await run(href, 'DELETE FROM schema_migrations WHERE name = (SELECT max(name) FROM schema_migrations)')
+  expect(await toldOfRecord(own.href), 'an earlier release was there').toMatch(told)
 })

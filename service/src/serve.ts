@@ -5,6 +5,7 @@ import { CommandRefused } from './command_refused.ts'
 import type { Role, ServeConfig } from './config/serve_config.ts'
 import type { AssetLimits, KeystoreSettings } from './config/signer_settings.ts'
 import { readMarker } from './db/database_use.ts'
+import { onSignerDatabase } from './db/signer_database.ts'
 import { assert } from './domain/assert.ts'
 import { assets } from './domain/catalog/assets.ts'
 import { currencyCodes } from './domain/catalog/currencies.ts'
@@ -68,13 +69,14 @@ export async function serve(
 /** The demo account's key is written down where the sandbox ran, and what it booked was never money. */
 async function refuseSandboxDatabases({ isMainnet, databaseUrl, signer }: ServeConfig): Promise<void> {
   if (!isMainnet) return
-  const named = [{ variable: 'DATABASE_URL', url: databaseUrl }]
-  if (signer !== null && signer.databaseUrl !== databaseUrl)
-    named.push({ variable: 'SIGNER_DATABASE_URL', url: signer.databaseUrl })
-  for (const { variable, url } of named) {
-    if ((await readMarker(url)) === null) continue
-    throw new CommandRefused(`${variable} names the database of a sandbox. On a main network use another.`)
-  }
+  refuseMarked('DATABASE_URL', await readMarker(databaseUrl))
+  if (signer === null || signer.databaseUrl === databaseUrl) return
+  refuseMarked('SIGNER_DATABASE_URL', await onSignerDatabase(() => readMarker(signer.databaseUrl)))
+}
+
+function refuseMarked(variable: string, marker: string | null): void {
+  if (marker === null) return
+  throw new CommandRefused(`${variable} names the database of a sandbox. On a main network use another.`)
 }
 
 function apiRole({ keys, baseUrl }: ServeConfig): ApiRole {

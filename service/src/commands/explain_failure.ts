@@ -3,6 +3,7 @@ import { CommandRefused } from '../command_refused.ts'
 import { ConfigError } from '../config/problems.ts'
 import { errorCode } from '../db/database.ts'
 import { LaterSchema } from '../db/migrate.ts'
+import { SignerDatabaseFailed } from '../db/signer_database.ts'
 import { HostUnknown } from '../http/listen_at.ts'
 import { FolderTaken } from '../sandbox/own_folder.ts'
 import { SocketTaken } from '../signer/socket/socket_server.ts'
@@ -14,11 +15,21 @@ const operatorsFailures = [ConfigError, CommandRefused, SocketTaken, FolderTaken
  * ours, which is told with its stack.
  */
 export function explainFailure(error: unknown): string | null {
+  if (!(error instanceof SignerDatabaseFailed)) return explain(error, 'DATABASE_URL')
+  const { cause } = error
+  const told = explain(cause, 'SIGNER_DATABASE_URL')
+  return cause instanceof LaterSchema ? `SIGNER_DATABASE_URL: ${told}` : told
+}
+
+/** The variable that names the database. */
+type DatabaseVariable = 'DATABASE_URL' | 'SIGNER_DATABASE_URL'
+
+function explain(error: unknown, variable: DatabaseVariable): string | null {
   if (operatorsFailures.some((kind) => error instanceof kind)) return (error as Error).message
   // localhost is tried as IPv6 and as IPv4; both say the same.
-  if (error instanceof AggregateError) return explainFailure(error.errors[0])
+  if (error instanceof AggregateError) return explain(error.errors[0], variable)
   if (!(error instanceof Error)) return null
-  return explainListening(error) ?? explainFile(error) ?? explainDatabase(error)
+  return explainListening(error) ?? explainFile(error) ?? explainDatabase(error, variable)
 }
 
 type SystemError = Error & {
@@ -62,7 +73,7 @@ function explainFile({ code, syscall = '', path }: SystemError & { readonly code
   return `Cannot ${[syscall, path].filter(Boolean).join(' ')}: ${why}.`
 }
 
-/** `connect` and `getaddrinfo`: of what a command waits for, only the database is reached over a connection; HOST has a failure of its own. */
+/** `connect` and `getaddrinfo`: of what a command waits for, only a database is reached over a connection; HOST has a failure of its own. */
 const CONNECTING = new Set(['connect', 'getaddrinfo'])
 
 /** In the words of pg: a connection, and an answer, that did not come in time. */
@@ -76,21 +87,30 @@ const CERTIFICATE = /CERT|LEAF_SIGNATURE/
 /** SQLSTATE classes: no connection, authorization, no such database, resources, operator's intervention. */
 const OPERATORS_CLASSES = /^(08|28|3D|53|57)/
 const INSUFFICIENT_PRIVILEGE = '42501'
+/** In the words of the runner of migrations, which leaves out the code: what its own table was refused with. */
+const OWN_TABLE = /^Unable to ensure migrations table: error: ((?:permission denied|must be owner).*)/
 
-function explainDatabase(error: SystemError): string | null {
+function explainDatabase(error: SystemError, variable: DatabaseVariable): string | null {
   const code = errorCode(error) ?? ''
   if (error.message === WITHOUT_TLS) {
-    return 'The database speaks no TLS, and the sslmode in DATABASE_URL wants it.'
+    return `The database speaks no TLS, and the sslmode in ${variable} wants it.`
   }
   if (CERTIFICATE.test(code)) {
-    return `The certificate of the database is not believed (${error.message}). Does DATABASE_URL name its host, and who signs its certificate (sslrootcert=/path/of/ca.pem)?`
+    return `The certificate of the database is not believed (${error.message}). Does ${variable} name its host, and who signs its certificate (sslrootcert=/path/of/ca.pem)?`
   }
   if (CONNECTING.has(error.syscall ?? '') || SILENCE.test(error.message)) {
-    return `The database does not answer (${error.message}). Is PostgreSQL running, and is DATABASE_URL right?`
+    return `The database does not answer (${error.message}). Is PostgreSQL running, and is ${variable} right?`
   }
-  if (OPERATORS_CLASSES.test(code)) return `The database refuses: ${error.message}. Is DATABASE_URL right?`
-  if (code === INSUFFICIENT_PRIVILEGE) {
-    return `The database refuses: ${error.message}. The user in DATABASE_URL must own the database, and may create roles at the first start; one that owns nothing needs its owner to run cambist migrate before. Where another Cambist database of the server made the role, a superuser has to: GRANT cambist_service TO … WITH ADMIN OPTION.`
+  if (OPERATORS_CLASSES.test(code)) return `The database refuses: ${error.message}. Is ${variable} right?`
+  const forbidden = code === INSUFFICIENT_PRIVILEGE ? error.message : OWN_TABLE.exec(error.message)?.[1]
+  if (forbidden !== undefined) {
+    return `The database refuses: ${forbidden}. The user in ${variable} must own the database, and may create roles at the first start; one that owns nothing needs its owner to run ${migrating[variable]} before. Where another Cambist database of the server made the role, a superuser has to: GRANT cambist_service TO … WITH ADMIN OPTION.`
   }
   return null
+}
+
+/** The command works on the database of DATABASE_URL, whatever that is used for. */
+const migrating: Readonly<Record<DatabaseVariable, string>> = {
+  DATABASE_URL: 'cambist migrate',
+  SIGNER_DATABASE_URL: 'cambist migrate, with this database as DATABASE_URL,',
 }
