@@ -288,3 +288,16 @@ test('a user that owns nothing, and may not make what a release brings, is told 
   await run(href, 'DELETE FROM schema_migrations WHERE name = (SELECT max(name) FROM schema_migrations)')
   expect(await toldOfRecord(own.href), 'an earlier release was there').toMatch(told)
 })
+
+test('a server without the role of the service, on which a dump was restored, is told with what makes it', async () => {
+  await run(server.url, 'ALTER ROLE cambist_service RENAME TO left_out')
+  try {
+    const failure: unknown = await startNotifier(regtest).catch((error: unknown) => error)
+    expect(explainFailure(failure)).toMatch(
+      /^The database refuses: role "cambist_service" does not exist\..*CREATE ROLE cambist_service NOLOGIN.*restored once more/,
+    )
+  } finally {
+    await run(server.url, 'ALTER ROLE left_out RENAME TO cambist_service')
+  }
+  await startNotifier(regtest)
+})

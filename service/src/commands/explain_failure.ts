@@ -1,7 +1,7 @@
 import { isIP } from 'node:net'
 import { CommandRefused } from '../command_refused.ts'
 import { ConfigError } from '../config/problems.ts'
-import { errorCode } from '../db/database.ts'
+import { errorCode, SERVICE_ROLE } from '../db/database.ts'
 import { LaterSchema } from '../db/migrate.ts'
 import { SignerDatabaseFailed } from '../db/signer_database.ts'
 import { HostUnknown } from '../http/listen_at.ts'
@@ -86,6 +86,8 @@ const CERTIFICATE = /CERT|LEAF_SIGNATURE/
 
 /** SQLSTATE classes: no connection, authorization, no such database, resources, operator's intervention. */
 const OPERATORS_CLASSES = /^(08|28|3D|53|57)/
+/** Among others of a start-up parameter that names a role which is not there. */
+const INVALID_PARAMETER_VALUE = '22023'
 const INSUFFICIENT_PRIVILEGE = '42501'
 /** In the words of the runner of migrations, which leaves out the code: what its own table was refused with. */
 const OWN_TABLE = /^Unable to ensure migrations table: error: ((?:permission denied|must be owner).*)/
@@ -102,6 +104,9 @@ function explainDatabase(error: SystemError, variable: DatabaseVariable): string
     return `The database does not answer (${error.message}). Is PostgreSQL running, and is ${variable} right?`
   }
   if (OPERATORS_CLASSES.test(code)) return `The database refuses: ${error.message}. Is ${variable} right?`
+  if (code === INVALID_PARAMETER_VALUE && error.message.includes(SERVICE_ROLE)) {
+    return `The database refuses: ${error.message}. A dump has no roles in it: on the server that it is restored on a superuser has to CREATE ROLE cambist_service NOLOGIN and GRANT cambist_service TO … WITH ADMIN OPTION, to the user in ${variable}. Make the role, then have the dump restored once more: what it grants that role was left out (docs/operating/running.md, Backup).`
+  }
   const forbidden = code === INSUFFICIENT_PRIVILEGE ? error.message : OWN_TABLE.exec(error.message)?.[1]
   if (forbidden !== undefined) {
     return `The database refuses: ${forbidden}. The user in ${variable} must own the database, and may create roles at the first start; one that owns nothing needs its owner to run ${migrating[variable]} before. Where another Cambist database of the server made the role, a superuser has to: GRANT cambist_service TO … WITH ADMIN OPTION.`
