@@ -295,8 +295,6 @@ test('it says which attempt of an outflow it has signed last, whatever it has re
   expect(await codeOf(signer, evmIntent({ attempt: 3, ...wei(3n), nonce: 6 }), sealed())).toBe('conflict')
   expect(await signer.lastSigned('CB1:1')).toBe(2)
   expect(await signer.lastSigned('CB1:2'), 'another outflow of the order').toBe(0)
-  signer.stop('told to')
-  expect(await signer.lastSigned('CB1:1'), 'also when it signs no more').toBe(2)
   await expect(signer.lastSigned('CB1')).rejects.toThrow('payoutId is malformed')
 })
 
@@ -427,41 +425,6 @@ test('what does not add up or costs too much is refused and not stored', async (
   expect(await codeOf(signer, bitcoinIntent({ feeSatoshi: 1n }), toCustomerBitcoin)).toBe('malformed')
   expect(await codeOf(signer, evmIntent({ gasLimit: 200_001n }), sealed())).toBe('limit_exceeded')
   expect(await codeOf(signer, evmIntent({ evmChainId: 1 }), sealed())).toBe('malformed')
-  expect(store.records).toEqual([])
-})
-
-test('once stopped it signs nothing and repeats nothing, and says the first reason', async () => {
-  const { signer } = startSigner()
-  await signed(signer, evmIntent(), sealed())
-  signer.stop('the reserves do not add up')
-  signer.stop('later')
-  for (const intent of [evmIntent(), evmIntent({ attempt: 2 })]) {
-    expect(await signer.sign(intent, sealed())).toEqual({
-      ok: false,
-      rejection: { code: 'stopped', message: 'the reserves do not add up' },
-    })
-  }
-  expect(await signer.addresses('evm', 'deposit', 0, 1)).toHaveLength(1)
-})
-
-test('stopping reaches a request that is under way', async () => {
-  const store = memoryStore()
-  const asked = Promise.withResolvers<void>()
-  const goOn = Promise.withResolvers<void>()
-  const slow: typeof store = {
-    ...store,
-    async attempts(payoutId) {
-      asked.resolve()
-      await goOn.promise
-      return store.attempts(payoutId)
-    },
-  }
-  const { signer } = startSigner({}, slow)
-  const code = codeOf(signer, evmIntent(), sealed())
-  await asked.promise
-  signer.stop('now')
-  goOn.resolve()
-  expect(await code).toBe('stopped')
   expect(store.records).toEqual([])
 })
 

@@ -54,11 +54,9 @@ type Parts = {
   readonly sealKey: KeyObject
   readonly settings: SignerSettings
   readonly clock: { nowMs(): InstantMs }
-  /** Why signing has stopped, or null. */
-  stoppedBecause(): string | null
 }
 
-/** The signer in this process. Once told to stop it signs nothing more until the process is started anew. */
+/** The signer in this process. */
 export function localSigner(options: {
   /** The BIP-39 seed out of the keystore. */
   readonly seed: Uint8Array
@@ -66,21 +64,17 @@ export function localSigner(options: {
   readonly sealKey: KeyObject
   readonly settings: SignerSettings
   readonly clock: { nowMs(): InstantMs }
-}): Signer & { stop(reason: string): void } {
+}): Signer {
   const { seed, store, sealKey, clock } = options
   const settings = { ...options.settings, contracts: checksummed(options.settings.contracts) }
   const keys = keysOf(seed, settings)
-  let reason: string | null = null
-  const parts: Parts = { keys, store, sealKey, settings, clock, stoppedBecause: () => reason }
+  const parts: Parts = { keys, store, sealKey, settings, clock }
   return {
     addresses: addressesOf(keys, settings),
     room: async (asset) => roomFor(parts, checkRoomRequest(asset)),
     lastSigned: async (payoutId) => (await store.attempts(checkPayoutRequest(payoutId))).at(-1)?.attempt ?? 0,
     lastOutflow: async (orderId) => store.lastOutflow(checkOrderRequest(orderId)),
     sign: (intent, authority) => sign(parts, intent, authority),
-    stop(because) {
-      reason ??= because
-    },
   }
 }
 
@@ -95,8 +89,6 @@ function checksummed(contracts: SignerSettings['contracts']): SignerSettings['co
 }
 
 async function sign(parts: Parts, asked: Intent, by: Authority): Promise<Outcome<SignedTx, SignRejection>> {
-  const stopped = parts.stoppedBecause()
-  if (stopped !== null) return refuseToSign('stopped', stopped)
   const request = checkRequest(asked, by)
   if (!request.ok) return request
   const { intent, authority } = request.value
@@ -124,8 +116,6 @@ async function storeOnce(
 ): Promise<Outcome<SignedTx, SignRejection>> {
   const { payoutId, attempt } = intent
   const { asset, units } = amount
-  const stopped = parts.stoppedBecause()
-  if (stopped !== null) return refuseToSign('stopped', stopped)
   // A later attempt that excludes the first on chain spends nothing more: the payout was counted with its first.
   const isCounted = units > 0n && (attempt === 1 || !excludesOnChain(intent.family))
   const limits = isCounted ? limitsOn(parts.settings, asset) : []

@@ -23,7 +23,6 @@ export type Authority = SealedTerms & {
 
 export type SignRejection = {
   readonly code:
-    | 'stopped' // told to stop signing
     | 'seal_broken' // the destination is not what was sealed
     | 'not_the_destination' // the intent pays someone else
     | 'not_the_asset' // the intent pays in something else

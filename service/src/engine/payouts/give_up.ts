@@ -55,11 +55,11 @@ async function giveUp(
   if (await endExcluded(world, chain, outflow)) return
   if (excludesByTime(chain)) {
     // The signer may have signed what has no bytes here, unless it has just refused to sign, or has just answered that it has not.
-    const hasSaidNo = refusal === undefined ? paysSomebody(outflow) : isAnswer(refusal)
+    const hasSaidNo = refusal !== undefined || paysSomebody(outflow)
     const areKnown = hasSaidNo || attempts.every(({ tx }) => tx !== null)
     if (areKnown) await giveUpOver(world, chain, outflow, attempts)
   } else if (outflow.from === undefined) await fillGap(world, outflow)
-  else if (attempts.some(({ tx }) => tx !== null) || refusal === undefined || !isAnswer(refusal))
+  else if (attempts.some(({ tx }) => tx !== null) || refusal === undefined)
     await giveUpOvertaken(world, chain, outflow, outflow.from.address, attempts)
   else await giveUpUnsigned(world, chain, outflow, outflow.from.address, attempts)
 }
@@ -106,11 +106,6 @@ async function giveUpOvertaken(
   }
   if (!(await endForGood(world, outflow, attempts))) return
   world.log.warn({ payout: payoutId, nonce }, 'its nonce went to another transaction: it never happens')
-}
-
-/** Told to stop, a signer does not look at what it is asked. */
-function isAnswer(refusal: SignRejection['code']): boolean {
-  return refusal !== 'stopped'
 }
 
 /**

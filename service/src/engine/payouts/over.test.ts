@@ -339,7 +339,6 @@ function refusingSigner(careless: CarelessChain, code: SignRejection['code']): S
 test.each<[SignRejection['code'], string, string]>([
   ['limit_exceeded', 'cancelled', 'EMERGENCY'],
   ['conflict', 'planned', 'EXCHANGE'],
-  ['stopped', 'planned', 'EXCHANGE'],
 ])(
   'what the signer refuses for good (%s) is given up when its time is over, and only where it has signed nothing else',
   async (code, outflow, order) => {

@@ -82,8 +82,7 @@ test('of ten that are worked on at once those that fit are sent, and the others 
 test('what is signed while the signer says what it leaves is taken off that', async () => {
   await planPayouts(2)
   const { world } = limited({ onePayout: ETHER, together: ETHER })
-  const sign: SigningWorld['signer']['sign'] = async () =>
-    refuse({ code: 'stopped', message: 'it is stopped' })
+  const sign = () => Promise.reject(new Error('the signer does not answer'))
   const workWith = async (room: SigningWorld['signer']['room']) => {
     await workPayouts({ ...world, signer: { ...world.signer, sign, room } }, payingChain(stage))
     return (await outflows()).map(({ nonce }) => nonce)

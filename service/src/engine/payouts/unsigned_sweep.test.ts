@@ -79,7 +79,6 @@ const away = () => Promise.reject(new Error('nobody answers'))
 
 test.each<[string, () => SigningWorld, Partial<Chain>]>([
   ['is away', () => worldWithSigner(stage, { sign: away }), {}],
-  ['is told to stop', () => refusing('stopped'), {}],
   ['has signed something else under its name', () => refusing('conflict'), {}],
   ['has signed it', () => refusing('malformed', { lastSigned: async () => 1 }), {}],
   ['does not say whether it has signed it', () => refusing('malformed', { lastSigned: away }), {}],

@@ -34,7 +34,7 @@ function signingWorld(isThere: () => boolean, signed: string[] = []): SigningWor
     lastSigned: async (payoutId) => signed.filter((one) => one === payoutId).length,
     lastOutflow: async (orderId) => signed.filter((one) => one.startsWith(`${orderId}:`)).length,
     sign: async ({ payoutId, attempt }) => {
-      if (!isThere()) return refuse({ code: 'stopped', message: 'it was told to stop' })
+      if (!isThere()) throw new Error('the signer is away')
       signed.push(payoutId)
       return accept({ txHash: `tx-${payoutId}-${attempt}`, bytes: 'ff' })
     },
@@ -64,7 +64,7 @@ async function orphanedOrder() {
   const world = signingWorld(() => isThere, signed)
   const chain = payingChain(stage)
   await workPayouts(world, chain)
-  expect(await outflows()).toMatchObject([{ state: 'planned', trouble: expect.stringContaining('stopped') }])
+  expect(await outflows()).toMatchObject([{ state: 'planned', trouble: expect.stringContaining('is away') }])
   await tell(stage, id, `${key}:unmined`, { kind: 'DepositUnmined', key })
   isThere = true
   return { id, key, signed, work: () => workPayouts(world, chain) }
