@@ -14,7 +14,7 @@ export type TradingSettings = {
   readonly largeDeposits: Partial<Record<CurrencyCode, string>>
   /** Neither exchange nor payout possible for so long: EMERGENCY. */
   readonly stallMs: number
-  /** A chain in trouble for so long takes its currencies off the list. */
+  /** A chain in trouble for so long takes its currencies off the list, and no price for so long its own. */
   readonly chainTroubleMs: number
   /** No new orders into or out of these. */
   readonly paused: readonly AssetId[]

@@ -511,7 +511,8 @@ const trading = {
     section: 'Trading and prices',
     shapes: serve,
     default: '60',
-    meaning: 'A network that could not be looked at for so long is off the list, until it can be again.',
+    meaning:
+      'A network that could not be looked at for so long is off the list, until it can be again; so is a currency that had no price for so long.',
   },
   CAMBIST_PAUSED: {
     section: 'Trading and prices',

@@ -76,6 +76,7 @@ function board(lockOffered: boolean, knowsEther = true, reserve = usdt(1_000_000
     isChainUp: () => true,
     isOffered: () => true,
     isUsable: () => true,
+    isPriced: () => true,
     headHeight: () => 9,
     reserve: () => reserve,
     setAside: (_settlement, _amount, work) => work(),

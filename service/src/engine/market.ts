@@ -3,6 +3,7 @@ import { type ChainHead, readHeads, silenceMs } from '../db/chain_heads.ts'
 import type { Sql } from '../db/database.ts'
 import { lastFigureDrawn, readReserves } from '../db/reserves.ts'
 import { type Asset, type AssetId, assetOf, nativeAsset } from '../domain/catalog/assets.ts'
+import type { CurrencyCode } from '../domain/catalog/currencies.ts'
 import { type ChainId, chainFacts } from '../domain/catalog/networks.ts'
 import { type Amount, amountOf, toPrecision } from '../domain/money/amount.ts'
 import type { OrderId } from '../domain/orders/identifiers.ts'
@@ -34,6 +35,8 @@ export type MarketBoard = {
   isOffered(asset: Asset): boolean
   /** Whether orders that were taken can go on: also while the chain's outflows are stopped or the operator paused it. */
   isUsable(asset: Asset): boolean
+  /** Whether it has a price, or had one lately: for `policy.chainTroubleMs` after its last one it is still listed. */
+  isPriced(currency: CurrencyCode): boolean
   headHeight(chain: ChainId): number | null
   /** Everything a quote depends on, or why there can be none now; for what is new, `isOffered` comes before. */
   read(from: Asset, to: Asset, rateType: RateType): Outcome<Market, MarketRejection>
@@ -68,6 +71,7 @@ export function marketBoard(parts: {
 }): MarketBoard {
   const { db, clock, prices, policy, assets } = parts
   const chains = followChains(parts)
+  const priced = followPrices(parts)
   const paused = new Set(policy.paused)
   const reserves = openFreeReserves()
 
@@ -104,11 +108,14 @@ export function marketBoard(parts: {
   return {
     assets,
     refresh: async () => {
+      // Before anything can fail: that the database is away says nothing of prices.
+      priced.note()
       await Promise.all([chains.refresh(), reserves.refresh(() => readFigures(db))])
     },
     isChainUp: chains.isUp,
     isOffered,
     isUsable,
+    isPriced: priced.isPriced,
     headHeight: chains.headHeight,
     reserve: ({ id }, orderId) => amountOf(id, reserves.spendableBy(orderId, id)),
     setAside: reserves.setAside,
@@ -140,6 +147,29 @@ function followChains({ db, clock, policy }: { db: Sql; clock: Clock; policy: Po
     },
     isStopped: (chain: ChainId): boolean => stopped.has(chain),
     headHeight: (chain: ChainId): number | null => heads.get(chain)?.block.height ?? null,
+  }
+}
+
+/**
+ * Which currencies had a price lately, whoever asked for it. Quotes depend on the price of this instant; the list that clients keep
+ * for minutes does not, because a jump is weighed for half a minute and is no reason to take its currency off.
+ */
+function followPrices({ prices, clock, policy, assets }: Parameters<typeof marketBoard>[0]) {
+  const currencies = new Set([...assets].map((id) => assetOf(id).currency))
+  // Of the wall clock, like the looks at a chain: nobody has waited longer because the time of orders was moved.
+  const beganWallMs = clock.wallMs()
+  const pricedWallMs = new Map<CurrencyCode, number>()
+  return {
+    note: (): void => {
+      for (const currency of currencies)
+        if (prices.usd(currency) !== null) pricedWallMs.set(currency, clock.wallMs())
+    },
+    isPriced: (currency: CurrencyCode): boolean => {
+      if (prices.usd(currency) !== null) return true
+      // The distance: of a clock that was set back, the last price would be one of now until the clock has caught up.
+      const awayMs = Math.abs(clock.wallMs() - (pricedWallMs.get(currency) ?? beganWallMs))
+      return awayMs < policy.chainTroubleMs
+    },
   }
 }
 

@@ -23,7 +23,7 @@ export type Policy = {
   readonly stallMs: number
   /** A payout unmined for so long gets a higher fee. Left out where only time keeps attempts apart: there `isOver` decides. */
   readonly bumpAfterMs: Partial<Readonly<Record<ChainId, number>>>
-  /** A chain in trouble for so long takes its currencies off the list. */
+  /** A chain in trouble for so long takes its currencies off the list, and no price for so long its own. */
   readonly chainTroubleMs: number
   /** No new orders into or out of these; those that were taken go on. */
   readonly paused: readonly AssetId[]

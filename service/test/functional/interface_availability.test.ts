@@ -132,6 +132,9 @@ test('without a price there is no quote and no order: RATE_UNAVAILABLE, and only
       const ready = await wire.request('GET', '/readyz')
       expect(ready.json.checks.prices).toEqual({ ok: false, detail: 'no reliable price for BNB' })
     })
+    await given().eventually('BNB is off the list, and no other', async () => {
+      expect(await enabled()).toEqual({ ...all, BNB: false })
+    })
     open.usd = () => null
     await given().eventually('without any price it is not ready', async () => {
       const dead = await wire.request('GET', '/readyz')
@@ -142,6 +145,7 @@ test('without a price there is no quote and no order: RATE_UNAVAILABLE, and only
     open.usd = usd
   }
   expect((await wire.request('GET', '/v1/rate?from=BNB&to=BTC&amount=1')).status).toBe(200)
+  expect(await enabled()).toEqual(all)
 })
 
 test('MAINTENANCE while no deposit address is ready', async () => {

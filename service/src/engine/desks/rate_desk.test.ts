@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { type AssetId, assets } from '../../domain/catalog/assets.ts'
+import { type CurrencyCode, currencyCodes } from '../../domain/catalog/currencies.ts'
 import { chainFacts, chainIds } from '../../domain/catalog/networks.ts'
 import { powerOfTen } from '../../domain/money/decimal.ts'
 import { sandboxPrices } from '../../prices/index.ts'
@@ -81,10 +82,10 @@ async function openStage(configured: readonly AssetId[] = assets.map(({ id }) =>
       await market.refresh()
     },
     isCurrent: (view: RateView) => desk.isCurrent(view.market),
-    newcomer: async () => {
+    begin: async () => {
       const fresh = openDesk()
       await fresh.market.refresh()
-      return fresh.ask
+      return fresh
     },
   }
 }
@@ -147,7 +148,7 @@ test('a market is current only as long as it would answer the same again', async
         for (const [move, isRefreshed] of steps) {
           move(stage)
           if (isRefreshed) await stage.refresh()
-          const askNewcomer = await stage.newcomer()
+          const { ask: askNewcomer } = await stage.begin()
           for (const { request, view } of given) {
             if (stage.isCurrent(view)) {
               expect(askNewcomer(request)).toEqual(view)
@@ -202,6 +203,49 @@ test('a currency is there as long as one of its networks is', async () => {
   stage.reserves.delete('USDT:ERC20')
   await stage.refresh()
   expect(await stage.desk.currencies()).toMatchObject({ USDT: { enabled: true }, BTC: { enabled: true } })
+})
+
+test('a currency without a price is listed as long as a chain may be silent, and again with its first price', async () => {
+  const stage = await openStage()
+  const usd = stage.prices.usd
+  const isPriced = { EOS: true }
+  const change = { usd: (code: CurrencyCode) => (code === 'EOS' && !isPriced.EOS ? null : usd(code)) }
+  Object.assign(stage.prices, change)
+  const all = Object.fromEntries(currencyCodes.map((code) => [code, true]))
+  const enabledAfter = async (ms: number) => {
+    stage.advance(ms)
+    for (const chain of chainIds) stage.lookedMs.set(chain, stage.nowMs())
+    await stage.refresh()
+    const listed = Object.entries(await stage.desk.currencies())
+    return Object.fromEntries(listed.map(([code, { enabled }]) => [code, enabled]))
+  }
+  const mostMs = defaultPolicy.chainTroubleMs
+  expect(await enabledAfter(mostMs)).toEqual(all)
+  isPriced.EOS = false
+  expect(await enabledAfter(mostMs - 1), 'a jump is weighed').toEqual(all)
+  expect(await enabledAfter(1)).toEqual({ ...all, EOS: false })
+  expect(await enabledAfter(mostMs)).toEqual({ ...all, EOS: false })
+  isPriced.EOS = true
+  expect(await enabledAfter(0)).toEqual(all)
+  isPriced.EOS = false
+  expect(await enabledAfter(mostMs - 1), 'its time begins anew').toEqual(all)
+  expect(await enabledAfter(1)).toEqual({ ...all, EOS: false })
+})
+
+test('a process that has seen no price yet waits for one as long, and a clock that is set back keeps none on the list', async () => {
+  const stage = await openStage(few)
+  Object.assign(stage.prices, { usd: () => null })
+  const fresh = await stage.begin()
+  const isListedAfter = async (ms: number) => {
+    stage.advance(ms)
+    for (const chain of chainIds) stage.lookedMs.set(chain, stage.nowMs())
+    await stage.refresh()
+    await fresh.market.refresh()
+    return (await fresh.desk.currencies()).BTC?.enabled
+  }
+  expect(await isListedAfter(defaultPolicy.chainTroubleMs - 1)).toBe(true)
+  expect(await isListedAfter(1)).toBe(false)
+  expect(await isListedAfter(-3 * defaultPolicy.chainTroubleMs)).toBe(false)
 })
 
 test('what is promised of a fixed rate is written down as it is told, at the fee of fixed rates, before it is told', async () => {

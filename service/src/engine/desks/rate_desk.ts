@@ -42,7 +42,10 @@ export function rateDesk(world: DeskWorld): Pick<Desk, 'rate' | 'isCurrent' | 'c
     },
     currencies: async () =>
       Object.fromEntries(
-        listed.map(({ code, own, view }) => [code, { ...view, enabled: own.some(world.market.isOffered) }]),
+        listed.map(({ code, own, view }) => {
+          const enabled = own.some(world.market.isOffered) && world.market.isPriced(code)
+          return [code, { ...view, enabled }]
+        }),
       ),
   }
 }
@@ -107,7 +110,7 @@ function viewMarket(market: Market, rateType: RateType): MarketView {
   return view
 }
 
-/** A currency as it is listed, but for whether it is available: that it is while one of its networks is. */
+/** A currency as it is listed, but for whether it is available: that it is while one of its networks is, and it has a price. */
 type Listed = {
   readonly code: CurrencyCode
   readonly own: readonly Asset[]

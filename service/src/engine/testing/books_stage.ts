@@ -172,6 +172,7 @@ function openWorld(
       isChainUp: () => true,
       isOffered: () => true,
       isUsable: () => true,
+      isPriced: () => true,
       isLockHeld: () => true,
       headHeight: () => null,
       read: () => ({ ok: false, rejection: { code: 'MAINTENANCE', message: 'no market on the stage' } }),
