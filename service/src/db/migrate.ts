@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { errorCode, type Sql } from './database.ts'
-import { allMigrations, MIGRATIONS_FOLDER, missingMigrations, unknownMigrations } from './migrations_done.ts'
+import { allMigrations, compareMigrations, MIGRATIONS_FOLDER } from './migrations_done.ts'
 
 /** A later release has changed the tables: nobody can say what an earlier one would make of them. */
 export class LaterSchema extends Error {
@@ -59,11 +59,12 @@ export async function connected<Value>(
 const NO_SUCH_TABLE = '42P01'
 
 async function missingIn(client: pg.Client): Promise<readonly string[]> {
-  return (await unlessEmpty(missingMigrations(sqlOf(client)))) ?? allMigrations()
+  const compared = await unlessEmpty(compareMigrations(sqlOf(client)))
+  return compared?.missing ?? allMigrations()
 }
 
 async function refuseLater(client: pg.Client): Promise<void> {
-  const later = (await unlessEmpty(unknownMigrations(sqlOf(client)))) ?? []
+  const later = (await unlessEmpty(compareMigrations(sqlOf(client))))?.unknown ?? []
   if (later.length === 0) return
   throw new LaterSchema(
     `The database has the schema of a later release (it also has: ${later.join(', ')}). Use that release.`,

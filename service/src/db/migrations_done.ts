@@ -24,19 +24,20 @@ export async function nameOfSchema(folder = MIGRATIONS_FOLDER): Promise<string> 
   return `schema-${hash.digest('hex').slice(0, 16)}`
 }
 
-/** Those of them that the database has not. */
-export async function missingMigrations(sql: Sql): Promise<string[]> {
-  const done = new Set(await migrationsDone(sql))
-  return (await allMigrations()).filter((name) => !done.has(name))
+type Comparison = {
+  /** Those that the database has not. */
+  readonly missing: readonly string[]
+  /** Those that the database has and this code does not know: a later release has been there. */
+  readonly unknown: readonly string[]
 }
 
-/** Those that the database has and this code does not know: a later release has been there. */
-export async function unknownMigrations(sql: Sql): Promise<string[]> {
-  const known = new Set(await allMigrations())
-  return (await migrationsDone(sql)).filter((name) => !known.has(name))
-}
-
-async function migrationsDone(sql: Sql): Promise<string[]> {
-  const done = await sql.query<{ name: string }>('SELECT name FROM schema_migrations ORDER BY name')
-  return done.map(({ name }) => name)
+/** The migrations of this code and those of the database, in one look at each. */
+export async function compareMigrations(sql: Sql): Promise<Comparison> {
+  const rows = await sql.query<{ name: string }>('SELECT name FROM schema_migrations ORDER BY name')
+  const done = rows.map(({ name }) => name)
+  const known = await allMigrations()
+  return {
+    missing: known.filter((name) => !done.includes(name)),
+    unknown: done.filter((name) => !known.includes(name)),
+  }
 }

@@ -96,11 +96,22 @@ test('whoever asks, and however often, the database is asked four things a secon
 })
 
 test('a schema that is older than the code makes it unready', async () => {
-  await stage.corrupt(`UPDATE schema_migrations SET name = 'hidden' WHERE name = '0004_reconciliation'`)
+  await stage.corrupt(`DELETE FROM schema_migrations WHERE name = '0004_reconciliation'`)
   const { ready, checks } = await readReadiness(stage.world)
-  await stage.corrupt(`UPDATE schema_migrations SET name = '0004_reconciliation' WHERE name = 'hidden'`)
+  await stage.corrupt(`INSERT INTO schema_migrations (name, run_on) VALUES ('0004_reconciliation', now())`)
   expect(ready).toBe(false)
   expect(checks.migrations?.detail).toBe('not applied: 0004_reconciliation; run: cambist migrate')
+})
+
+test('a process of an earlier release is not ready once a later one has changed the schema beneath it', async () => {
+  await stage.corrupt(`INSERT INTO schema_migrations (name, run_on) VALUES ('9999_later', now())`)
+  const { ready, checks } = await readReadiness(stage.world)
+  await stage.corrupt(`DELETE FROM schema_migrations WHERE name = '9999_later'`)
+  expect(ready).toBe(false)
+  expect(checks.migrations?.detail).toBe(
+    'a later release has changed the schema (it also has: 9999_later); stop this process and start that release',
+  )
+  expect((await readReadiness(stage.world)).ready).toBe(true)
 })
 
 test('whoever is not the role that may not rewrite the books is not ready', async () => {

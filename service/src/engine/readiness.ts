@@ -1,7 +1,7 @@
 import { type ChainHead, readHeads, silenceMs } from '../db/chain_heads.ts'
 import { readSession, SERVICE_ROLE, type Sql } from '../db/database.ts'
 import { readDifferences } from '../db/keystore_differences.ts'
-import { missingMigrations } from '../db/migrations_done.ts'
+import { compareMigrations } from '../db/migrations_done.ts'
 import { assets } from '../domain/catalog/assets.ts'
 import { SECOND_MS } from '../domain/time.ts'
 import { keptFor } from './kept.ts'
@@ -29,7 +29,8 @@ export function openReadiness(world: World, options: Parts): () => Promise<Readi
 }
 
 /**
- * Whether requests should be sent here now. Without the database or its schema nothing works, nor where it can only be read; as
+ * Whether requests should be sent here now. Without the database or its schema nothing works, nor where it can only be read; on
+ * the schema of a later release, and as
  * another role than the one that may not rewrite the books nothing should, and while a signer has another keystore than that of
  * the database nobody is to pay us anything. The same holds of the signer's record, without which nothing is signed. A chain or a
  * price that is missing takes its currencies off the list and no more, so only when none is left is the process of no use; the checks
@@ -42,8 +43,7 @@ export async function readReadiness(
   const database = await checkSession(world.db, 'DATABASE_URL')
   const signerRecord = record === null ? null : await checkSession(record, 'SIGNER_DATABASE_URL')
   const migrations = await check(async () => {
-    const missing = await missingMigrations(world.db)
-    return missing.length === 0 ? null : `not applied: ${missing.join(', ')}; run: cambist migrate`
+    return problemOfSchema(await compareMigrations(world.db))
   })
   const keystore = await check(async () => problemOfKeystore(await readDifferences(world.db)))
   const chains = await checkChains(world)
@@ -86,6 +86,13 @@ function problemOfSession(
     return `the database is read only: ${variable} leads to a server that stands by for another, or was told to change nothing`
   if (role === SERVICE_ROLE) return null
   return `the service works as ${role}, who may be able to rewrite its books, instead of as ${SERVICE_ROLE}: something on the way to the database of ${variable} drops the options of the connection, as PgBouncer does with ignore_startup_parameters; connect without it`
+}
+
+/** Also of a later release: nobody can say what this one would make of its tables, which was started before they were changed. */
+function problemOfSchema({ missing, unknown }: Awaited<ReturnType<typeof compareMigrations>>): string | null {
+  if (unknown.length > 0)
+    return `a later release has changed the schema (it also has: ${unknown.join(', ')}); stop this process and start that release`
+  return missing.length === 0 ? null : `not applied: ${missing.join(', ')}; run: cambist migrate`
 }
 
 async function checkChains(world: World): Promise<Record<string, Check>> {
