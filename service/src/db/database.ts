@@ -104,17 +104,39 @@ export function openDatabase(options: {
   }
 }
 
+export type Session = {
+  readonly role: string
+  readonly isReadOnly: boolean
+  /** Statements that take from the role what it may do to the books and the logs beside adding to them; none where that is nothing. */
+  readonly revokes: readonly string[]
+}
+
 /**
- * As whom statements are carried out: whatever stands between us and the database may have dropped the option. And whether they
- * may only read: after a failover the same name may lead to the server that stands by.
+ * As whom statements are carried out: whatever stands between us and the database may have dropped the option. Whether they may only
+ * read: after a failover the same name may lead to the server that stands by. And whether the role may rewrite what is only ever
+ * added to, which the migrations have kept it from: a restore that is followed by a grant on all tables gives it back.
  */
-export async function readSession(
-  sql: Sql,
-): Promise<{ readonly role: string; readonly isReadOnly: boolean }> {
-  const [row] = await sql.query<{ role: string; isReadOnly: boolean }>(
-    `SELECT current_user::text AS role, current_setting('transaction_read_only') = 'on' AS "isReadOnly"`,
+export async function readSession(sql: Sql): Promise<Session> {
+  const [row] = await sql.query<Session>(
+    `SELECT current_user::text AS role, current_setting('transaction_read_only') = 'on' AS "isReadOnly",
+       ARRAY(
+         SELECT format('REVOKE %s ON %s FROM ${SERVICE_ROLE}, PUBLIC', privileges, pg_class.oid::regclass)
+         FROM (VALUES
+           ('public', 'journal', 'UPDATE, DELETE, TRUNCATE'),
+           ('public', 'events', 'UPDATE, DELETE, TRUNCATE'),
+           ('public', 'facts', 'UPDATE, DELETE, TRUNCATE'),
+           ('public', 'audit_log', 'UPDATE, DELETE, TRUNCATE'),
+           ('public', 'order_seal_key', 'UPDATE, DELETE, TRUNCATE'),
+           ('public', 'audit_heads', 'DELETE, TRUNCATE'),
+           ('public', 'ledger_accounts', 'INSERT, UPDATE, DELETE, TRUNCATE'),
+           ('signer', 'signed_transactions', 'UPDATE, DELETE, TRUNCATE')
+         ) AS kept (space, name, privileges)
+         JOIN pg_namespace ON nspname = space
+         JOIN pg_class ON relnamespace = pg_namespace.oid AND relname = name
+         WHERE has_table_privilege(pg_class.oid, privileges)
+       ) AS revokes`,
   )
-  return row ?? { role: '', isReadOnly: false }
+  return row ?? { role: '', isReadOnly: false, revokes: [] }
 }
 
 /**

@@ -114,6 +114,50 @@ test('a process of an earlier release is not ready once a later one has changed 
   expect((await readReadiness(stage.world)).ready).toBe(true)
 })
 
+test('a role that may rewrite what is only added to is not ready, and what to take from it is named', async () => {
+  const told = async () => {
+    const { ready, checks } = await readReadiness(stage.world, { quotes: false, record: stage.db })
+    return { ready, detail: checks.database?.detail, record: checks.signer_record?.ok }
+  }
+  const takenAs = async (grant: string, revoke: string) => {
+    await stage.corrupt(`GRANT ${grant}`)
+    const granted = await told()
+    await stage.corrupt(`REVOKE ${revoke}`)
+    expect(await told(), grant).toEqual({ ready: true, detail: undefined, record: true })
+    expect(granted, grant).toMatchObject({ ready: false, record: false })
+    return granted.detail
+  }
+  const all = 'UPDATE, DELETE, TRUNCATE'
+  const revokes: readonly (readonly [grant: string, table: string, revoked: string])[] = [
+    ['UPDATE', 'journal', all],
+    ['DELETE', 'events', all],
+    ['TRUNCATE', 'facts', all],
+    ['UPDATE', 'audit_log', all],
+    ['DELETE', 'order_seal_key', all],
+    ['DELETE', 'audit_heads', 'DELETE, TRUNCATE'],
+    ['INSERT', 'ledger_accounts', `INSERT, ${all}`],
+    ['DELETE', 'signer.signed_transactions', all],
+  ]
+  for (const [grant, table, revoked] of revokes) {
+    const revoke = `${revoked} ON ${table} FROM cambist_service, PUBLIC`
+    expect(await takenAs(`${grant} ON ${table} TO cambist_service`, revoke)).toBe(
+      `cambist_service may rewrite what is only ever added to, as after a GRANT on all tables; as the owner of the tables in the database of DATABASE_URL: REVOKE ${revoke}`,
+    )
+  }
+  expect(await takenAs('UPDATE ON facts TO PUBLIC', `${all} ON facts FROM cambist_service, PUBLIC`)).toMatch(
+    / REVOKE UPDATE, DELETE, TRUNCATE ON facts FROM /,
+  )
+  await stage.corrupt('GRANT ALL ON ALL TABLES IN SCHEMA public, signer TO cambist_service')
+  const statements = (await told()).detail?.match(/REVOKE .*/)?.[0] ?? ''
+  expect(statements.split('; ')).toHaveLength(revokes.length)
+  await stage.corrupt(statements)
+  expect(await told(), 'what it says to do is enough').toEqual({
+    ready: true,
+    detail: undefined,
+    record: true,
+  })
+})
+
 test('whoever is not the role that may not rewrite the books is not ready', async () => {
   const { ready, checks } = await readReadiness({ ...stage.world, db: { ...stage.db, ...stage.asOwner } })
   expect(ready).toBe(false)
