@@ -53,6 +53,7 @@ import type { Prices } from './prices/price_source.ts'
 import type { SignerSettings } from './signer/settings.ts'
 import type { Signer } from './signer/signer.ts'
 import { socketSigner } from './signer/socket/socket_client.ts'
+import { toldCurrencies } from './told_currencies.ts'
 
 /** Everything a process is made of. Whoever calls has read the configuration and opened the keystore. */
 export type ServiceOptions = {
@@ -439,7 +440,8 @@ async function openServer(
   const { port, host, limits } = options.http
   const metrics = new Registry()
   const quotes = decidesOrders(roles)
-  registerGauges(world, metrics, quotes ? prices.ageMs?.bind(prices) : undefined)
+  const ageMs = quotes ? prices.ageMs?.bind(prices) : undefined
+  registerGauges(world, metrics, ageMs && { ageMs, currencies: toldCurrencies(options.chains) })
   const readiness = openReadiness(world, { quotes, record: record === world.db ? null : record })
   const operator = { clock, limits, readiness, metrics, logger }
 

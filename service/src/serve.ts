@@ -25,6 +25,7 @@ import { defaultPriceRules, isVenueId, priceBook, priceSources, venueIds } from 
 import type { PriceSource } from './prices/price_source.ts'
 import type { SignerSettings } from './signer/settings.ts'
 import { signerCaps } from './signer_caps.ts'
+import { toldCurrencies } from './told_currencies.ts'
 
 /** A process of the real service, as its configuration says. `sources` are the venues on the internet, unless given. */
 export async function serve(
@@ -150,11 +151,11 @@ function venuesOf({ prices }: ServeConfig): readonly PriceSource[] {
 }
 
 function pricesOf(
-  { prices: { venues: _, ...rules } }: ServeConfig,
+  { prices: { venues: _, ...rules }, chains }: ServeConfig,
   sources: readonly PriceSource[],
   log: Logger,
 ): RunningPrices {
-  return priceBook({ sources, clock: systemClock(), rules, log })
+  return priceBook({ sources, clock: systemClock(), rules, tells: toldCurrencies(chains), log })
 }
 
 /** Without a limit of its own an asset is not paid; on a test network it need not have one. */

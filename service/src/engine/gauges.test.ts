@@ -64,11 +64,11 @@ async function scrape(registry: Registry): Promise<Map<string, number>> {
   )
 }
 
-function gauges(world: World, priceAgeMs?: (currency: string) => number | null): Registry {
+function gauges(world: World, priceAges?: Parameters<typeof registerGauges>[2]): Registry {
   const registry = new Registry()
   // Time on the stage does not pass by itself; how long a scrape waits is real.
   const clock = { ...world.clock, sleep: systemClock().sleep }
-  registerGauges({ ...world, clock }, registry, priceAgeMs)
+  registerGauges({ ...world, clock }, registry, priceAges)
   return registry
 }
 
@@ -141,7 +141,10 @@ test('gauges tell orders, payouts, chains, reserves, prices and the ledger', asy
   await waitForReceivers()
   stage.advance(30_000)
 
-  const registry = gauges(stage.world, (currency) => (currency === 'BTC' ? 2_500 : null))
+  const registry = gauges(stage.world, {
+    ageMs: (currency) => (currency === 'ETH' ? null : 2_500),
+    currencies: ['BTC', 'ETH', 'USDT'],
+  })
   const values = await scrape(registry)
   const expected = {
     cambist_database_up: 1,
@@ -180,6 +183,7 @@ test('gauges tell orders, payouts, chains, reserves, prices and the ledger', asy
   }
   expect(Object.fromEntries([...values].filter(([name]) => name in expected))).toEqual(expected)
   expect(values.has('cambist_price_age_seconds{currency="ETH"}'), 'no price, no age').toBe(false)
+  expect(values.has('cambist_price_age_seconds{currency="EOS"}'), 'not offered').toBe(false)
   expect(values.has('cambist_fee_above_cap{asset="ETH:ETH"}'), 'of long ago').toBe(false)
   for (const { name, help } of await registry.getMetricsAsJSON()) {
     expect(name).toMatch(/^cambist_[a-z_]+$/)

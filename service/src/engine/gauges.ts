@@ -3,7 +3,6 @@ import { type ChainHead, readHeads, silenceMs } from '../db/chain_heads.ts'
 import * as figures from '../db/figures.ts'
 import { ended as endedStates, unbooked } from '../db/outflows.ts'
 import type { CurrencyCode } from '../domain/catalog/currencies.ts'
-import { currencyCodes } from '../domain/catalog/currencies.ts'
 import { finishedStatuses, orderStatuses } from '../domain/orders/order.ts'
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../domain/time.ts'
 import { isStopping } from './books/stopped_outflows.ts'
@@ -12,15 +11,19 @@ import type { World } from './world.ts'
 
 type GaugeWorld = Pick<World, 'db' | 'clock' | 'log'>
 
-/** The age of the believed price; null when there is none. */
-type PriceAge = (currency: CurrencyCode) => number | null
+type PriceAges = {
+  /** The age of the believed price; null when there is none. */
+  ageMs(currency: CurrencyCode): number | null
+  /** Of which it is told. */
+  readonly currencies: Iterable<CurrencyCode>
+}
 
 /**
  * Puts the gauges of the engine into the registry. They are read from the database when somebody asks, at most once a
  * second however many ask; what needs a whole table is read once a minute, or more seldom when that takes long, and the others do not wait for it. While the database is away the gauges that
  * come from it are absent and `cambist_database_up` is 0: an old figure must not look like a new one.
  */
-export function registerGauges(world: GaugeWorld, registry: Registry, priceAgeMs?: PriceAge): void {
+export function registerGauges(world: GaugeWorld, registry: Registry, priceAges?: PriceAges): void {
   const read = readings(world)
   const gauge: MakeGauge = (name, help, labelNames, fill) => {
     new Gauge({
@@ -52,7 +55,7 @@ export function registerGauges(world: GaugeWorld, registry: Registry, priceAgeMs
   registerMails(gauge)
   registerUntold(gauge)
   registerWebhooks(gauge)
-  if (priceAgeMs !== undefined) registerPrices(registry, priceAgeMs)
+  if (priceAges !== undefined) registerPrices(registry, priceAges)
 }
 
 type Labels = Readonly<Record<string, string>>
@@ -274,7 +277,7 @@ function registerWebhooks(gauge: MakeGauge): void {
   )
 }
 
-function registerPrices(registry: Registry, priceAgeMs: PriceAge): void {
+function registerPrices(registry: Registry, prices: PriceAges): void {
   new Gauge({
     name: 'cambist_price_age_seconds',
     help: 'Age of the price that quotes are made from; absent while there is none.',
@@ -282,8 +285,8 @@ function registerPrices(registry: Registry, priceAgeMs: PriceAge): void {
     registers: [registry],
     collect() {
       this.reset()
-      for (const currency of currencyCodes) {
-        const ageMs = priceAgeMs(currency)
+      for (const currency of prices.currencies) {
+        const ageMs = prices.ageMs(currency)
         if (ageMs !== null) this.set({ currency }, seconds(ageMs))
       }
     },

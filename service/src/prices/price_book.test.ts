@@ -464,6 +464,21 @@ test('operators see who said what, what became of it, and one line when that cha
   ])
 })
 
+test('the log tells of those currencies only that it was asked to tell of, and the others have prices all the same', async () => {
+  const { sources, clock, allSay } = scene(3)
+  const told: unknown[] = []
+  const write = (fields: object) => void told.push('currency' in fields ? fields.currency : fields)
+  const currencies: readonly CurrencyCode[] = ['BTC', 'ETH', 'USDT']
+  const tells = new Set(currencies)
+  const book = priceBook({ sources, clock, rules, tells, log: { info: write, warn: write } })
+  await book.refresh()
+  expect(told.sort()).toEqual(currencies)
+  for (const currency of [...currencies, 'EOS'] as const) allSay(currency, 2)
+  await book.refresh()
+  expect(told.sort()).toEqual(['BTC', 'BTC', 'ETH', 'ETH', 'USDT', 'USDT'])
+  expect(book.usd('EOS')).toBe(usd(2))
+})
+
 test('rules that cannot be kept are refused when the book is made', () => {
   expect(() => scene(2)).toThrow('as many sources')
   expect(() => scene(5, { quorum: 2 })).toThrow('quorum')

@@ -43,6 +43,11 @@ export type PriceBookOptions = {
   readonly sources: readonly PriceSource[]
   readonly clock: Clock
   readonly rules?: Partial<PriceRules>
+  /**
+   * Of which the log says that a price comes or goes; all unless told. The others are priced as well: what a payout cost on a network
+   * that only another process has a node of is told in these here.
+   */
+  readonly tells?: ReadonlySet<CurrencyCode>
   readonly log: PriceLog
 }
 
@@ -80,6 +85,7 @@ class Book implements PriceBook {
   readonly #clock: Clock
   readonly #log: PriceLog
   readonly #rules: PriceRules
+  readonly #tells: ReadonlySet<CurrencyCode>
   readonly #feeds: readonly Feed[]
   readonly #beliefs = new Map<CurrencyCode, Belief>()
   readonly #lastBelieved = new Map<CurrencyCode, UsdPrice>()
@@ -90,9 +96,10 @@ class Book implements PriceBook {
   #stopping: AbortController | null = null
   #ended: Promise<void> = Promise.resolve()
 
-  constructor({ sources, clock, rules, log }: PriceBookOptions) {
+  constructor({ sources, clock, rules, tells, log }: PriceBookOptions) {
     this.#clock = clock
     this.#log = log
+    this.#tells = tells ?? new Set(currencyCodes)
     this.#rules = { ...defaultPriceRules, ...rules }
     this.#feeds = sources.map((source) => ({ source, said: new Map(), error: null }))
     assert(this.#rules.quorum >= 3, 'one or two sources do not make a quorum')
@@ -278,6 +285,7 @@ class Book implements PriceBook {
 
   /** One line when a price comes or goes; what is only so between two answers of a refresh is not news. */
   #report(currency: CurrencyCode): void {
+    if (!this.#tells.has(currency)) return
     const belief = this.#beliefs.get(currency)
     if (belief === undefined || this.#reported.get(currency) === belief.because) return
     this.#reported.set(currency, belief.because)
