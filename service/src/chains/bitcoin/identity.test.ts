@@ -4,10 +4,10 @@ import { refusing, type Script, scriptedRpc, silent } from './testing/scripted_r
 
 const right: Script = {
   getblockhash: () => '000000000019d6689c085ae165831e934ff763ae46a2a6c172b3f1b60a8ce26f',
-  getblockchaininfo: () => ({ chain: 'main' }),
+  getblockchaininfo: () => ({ chain: 'main', blocks: 900_000 }),
   getdeploymentinfo: () => ({ deployments: { segwit: { active: true } } }),
-  getindexinfo: () => ({ txindex: { synced: true, best_block_height: 1 } }),
-  getnetworkinfo: () => ({ version: 250_000 }),
+  getindexinfo: () => ({ txindex: { synced: true, best_block_height: 900_000 } }),
+  getnetworkinfo: () => ({ version: 250_000, localrelay: true }),
 }
 
 function check(changes: Script = {}) {
@@ -28,7 +28,12 @@ test.each<[string, Script, string]>([
     'Method not found',
   ],
   ['without txindex', { getindexinfo: () => ({}) }, '-txindex=1'],
-  ['that is too old', { getnetworkinfo: () => ({ version: 249_999 }) }, 'newer'],
+  ['that is too old', { getnetworkinfo: () => ({ version: 249_999, localrelay: true }) }, 'newer'],
+  [
+    'that hears of no transactions',
+    { getnetworkinfo: () => ({ version: 250_000, localrelay: false }) },
+    'restart it without -blocksonly',
+  ],
   ['that is silent', { getnetworkinfo: silent }, 'no answer'],
 ])('a node %s is refused', async (_, changes, words) => {
   await expect(check(changes)).rejects.toThrow(words)

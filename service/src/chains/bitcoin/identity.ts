@@ -39,8 +39,15 @@ export async function checkIdentity(rpc: Rpc, network: BitcoinNetwork): Promise<
         'restart it with -txindex=1 (and without -prune)',
     )
   }
-  const version = integerIn(objectIn(networkInfo, 'getnetworkinfo').version, 'version')
+  const { version: versionNumber, localrelay } = objectIn(networkInfo, 'getnetworkinfo')
+  const version = integerIn(versionNumber, 'version')
   if (version < NODE_VERSION_MIN) {
     throw new Error(`the bitcoin node is version ${version}; ${NODE_VERSION_MIN} (25.0) or newer is needed`)
+  }
+  if (localrelay === false) {
+    throw new Error(
+      'the bitcoin node hears of no transactions before they are mined, and so of no deposits and no fees: ' +
+        'restart it without -blocksonly',
+    )
   }
 }
