@@ -28,6 +28,11 @@ test.each<[string, Script, string]>([
     'Method not found',
   ],
   ['without txindex', { getindexinfo: () => ({}) }, '-txindex=1'],
+  [
+    'that still builds its txindex',
+    { getindexinfo: () => ({ txindex: { synced: false, best_block_height: 412_345 } }) },
+    'still builds its transaction index (block 412345 of 900000)',
+  ],
   ['that is too old', { getnetworkinfo: () => ({ version: 249_999, localrelay: true }) }, 'newer'],
   [
     'that hears of no transactions',

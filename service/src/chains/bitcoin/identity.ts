@@ -23,7 +23,8 @@ export async function checkIdentity(rpc: Rpc, network: BitcoinNetwork): Promise<
     if (!reply.ok) throw reply.rejection
     return reply.value
   })
-  const chain = textIn(objectIn(chainInfo, 'getblockchaininfo').chain, 'chain')
+  const { chain: chainName, blocks } = objectIn(chainInfo, 'getblockchaininfo')
+  const chain = textIn(chainName, 'chain')
   if (genesis !== expected.genesis || chain !== expected.chain) {
     throw new Error(
       `the bitcoin node runs the chain "${chain}" (genesis ${genesis}), configured is ${network}`,
@@ -33,12 +34,7 @@ export async function checkIdentity(rpc: Rpc, network: BitcoinNetwork): Promise<
   if (objectIn(deployments.segwit ?? {}, 'segwit').active !== true) {
     throw new Error('the bitcoin node does not follow Bitcoin: segwit is not active on its chain')
   }
-  if (objectIn(indexInfo, 'getindexinfo').txindex === undefined) {
-    throw new Error(
-      'the bitcoin node has no transaction index, without which it cannot tell whether a payout was mined: ' +
-        'restart it with -txindex=1 (and without -prune)',
-    )
-  }
+  requireIndex(indexInfo, blocks)
   const { version: versionNumber, localrelay } = objectIn(networkInfo, 'getnetworkinfo')
   const version = integerIn(versionNumber, 'version')
   if (version < NODE_VERSION_MIN) {
@@ -48,6 +44,24 @@ export async function checkIdentity(rpc: Rpc, network: BitcoinNetwork): Promise<
     throw new Error(
       'the bitcoin node hears of no transactions before they are mined, and so of no deposits and no fees: ' +
         'restart it without -blocksonly',
+    )
+  }
+}
+
+/** As long as it lacks blocks it says of what was mined in them neither that it was nor that it was not. */
+function requireIndex(indexInfo: unknown, blocks: unknown): void {
+  const { txindex } = objectIn(indexInfo, 'getindexinfo')
+  if (txindex === undefined) {
+    throw new Error(
+      'the bitcoin node has no transaction index, without which it cannot tell whether a payout was mined: ' +
+        'restart it with -txindex=1 (and without -prune)',
+    )
+  }
+  const { synced, best_block_height: indexed } = objectIn(txindex, 'txindex')
+  if (synced !== true) {
+    throw new Error(
+      `the bitcoin node still builds its transaction index (block ${indexed} of ${blocks}), without which it cannot ` +
+        'tell whether a payout was mined: wait until it is done',
     )
   }
 }
