@@ -81,7 +81,7 @@ function writeConfig(dataDir: string): string {
     'maxmempool=50',
     'rpcuser=cambist',
     `rpcpassword=${password}`,
-    // A watcher's long polls (waitfornewblock) each hold a thread.
+    // As an operator is told to set them, with a queue for tests that ask more at once: what it has no room for is turned away.
     'rpcthreads=16',
     'rpcworkqueue=512',
     'printtoconsole=0',
