@@ -62,6 +62,12 @@ describe('rpc', () => {
     },
   )
 
+  test('in a list of what waits no number is looked for, and none becomes text', async () => {
+    const rpc = connect(await serve(() => ({ text: '[{"id":0,"error":null,"result":["aa",0.5]}]' })), 5_000)
+    expect(await rpc.call('getrawmempool')).toEqual(['aa', 0.5])
+    expect(await rpc.call('getrawmempool', true)).toEqual(['aa', '0.5'])
+  })
+
   test('replies are matched by their id, whatever their order, each with its own verdict', async () => {
     const url = await serve(({ body, authorization }) => {
       expect(authorization).toBe(`Basic ${Buffer.from('us@er:p:ass/word').toString('base64')}`)
