@@ -55,3 +55,21 @@ test('a damaged chain is named, with what begins anew', async () => {
   expect(String(refusal)).toContain(`${file} is damaged: its line 1 cannot be read. \`npm start -- --reset\``)
   expect(existsSync(join(folder, 'sandbox.lock'))).toBe(false)
 })
+
+test('a network that is off is named to whoever mines on it', async () => {
+  const { service, stop } = await start()
+  const answer = await fetch(`${service.baseUrl}/sandbox/mine`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ network: 'SOL', blocks: 1 }),
+  })
+  const { error_code, message, details } = (await answer.json()) as Record<string, unknown>
+  await stop()
+  const said = 'SOL is not running in this devnet'
+  expect({ status: answer.status, error_code, message, details }).toEqual({
+    status: 400,
+    error_code: 'INVALID_PARAMETER',
+    message: said,
+    details: [{ field: 'network', message: said }],
+  })
+})
