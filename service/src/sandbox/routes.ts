@@ -107,7 +107,8 @@ async function pay(
   const units = amountText === null ? toChainUnits(order.terms.asks) : chainUnitsOf(asset, amountText)
   if (units === null)
     return wrong('amount', `must be above zero, with at most ${asset.chainDecimals} decimals`)
-  return onChain(asset.network, async (chain) => {
+  return orSayNo('amount', async () => {
+    const { chain } = asset
     const { depositAddress, depositTag } = order.terms
     // Elsewhere the address carries the tag.
     const memo = chain === 'EOS' && depositTag !== null ? depositTag : undefined

@@ -105,11 +105,13 @@ describe('pay', () => {
       await post(`/orders/${bitcoin.order_id}/pay`, '{"amount":0.00000001}'),
       400,
       'INVALID_PARAMETER',
+      'amount',
     )
     expectRefused(
       await post(`/orders/${bitcoin.order_id}/pay`, '{"amount":90000000}'),
       400,
       'INVALID_PARAMETER',
+      'amount',
     )
   })
 })
