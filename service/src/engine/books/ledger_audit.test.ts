@@ -1,5 +1,5 @@
 import { Command } from 'commander'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { type Chain, NodeBusy } from '../../chains/chain.ts'
 import { CommandRefused } from '../../command_refused.ts'
 import { registerLedgerCommands } from '../../commands/ledger.ts'
@@ -550,9 +550,14 @@ describe('commands', () => {
     const json = await run('ledger', 'audit', '--json')
     expect(JSON.parse(json.printed).problems).toHaveLength(3)
     expect((await run('ledger', 'audit', '--no-chains')).refused).toBe('The audit found 2 problems.')
-    expect((await run('ledger', 'audit', '--chain', 'DOGE')).refused).toBe(
-      'DOGE is not one of BTC, ETH, BNB, XRP, XLM, TRX, EOS, SOL',
-    )
+  })
+
+  test('ledger audit refuses a chain that it does not know before it reads a book', async () => {
+    using query = vi.spyOn(stage.db, 'query')
+    using transaction = vi.spyOn(stage.db, 'transaction')
+    const { refused } = await run('ledger', 'audit', '--chain', 'DOGE')
+    expect(refused).toBe('DOGE is not one of BTC, ETH, BNB, XRP, XLM, TRX, EOS, SOL')
+    for (const asked of [query, transaction]) expect(asked).not.toHaveBeenCalled()
   })
 
   test('ledger audit does not pass over money on a chain that it has no node of', async () => {
