@@ -90,7 +90,8 @@ export async function startHead(
   for (const known of [block, ...below]) await insertBlock(sql, chain, known)
 }
 
-const BLOCKS_KEPT = 2_000
+/** How many of the blocks that were read are remembered: far more than a reorganisation may take. */
+export const BLOCKS_KEPT = 2_000
 
 async function insertBlock(tx: Sql, chain: ChainId, block: BlockRef): Promise<void> {
   await tx.query(

@@ -2,8 +2,9 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { type Chain, NodeTrouble, type Transfer } from '../../chains/chain.ts'
 import { type Lease, takeLease } from '../../db/leases.ts'
 import { assert } from '../../domain/assert.ts'
+import { amountOf } from '../../domain/money/amount.ts'
 import { HOUR_MS, SECOND_MS } from '../../domain/time.ts'
-import { type BooksStage, openBooksStage, placeOrder } from '../testing/books_stage.ts'
+import { type BooksStage, lookAt, openBooksStage, placeOrder } from '../testing/books_stage.ts'
 import { beginTurn } from './look.ts'
 import { watchChain } from './watch.ts'
 
@@ -151,6 +152,25 @@ test('what fails and is not of the node ends the look, and so does a lease that 
     },
   }
   await expect(look(slow, { hold: async () => (isHeld ? lease : null) })).rejects.toThrow('lost')
+})
+
+test('what a mempool promised and a block did not do is gone, also when that block is no longer remembered', async () => {
+  const { chain } = await manyWaiting(1)
+  await look(chain)
+  const lookedUp = async (block: { height: number; hash: string }, overrides: Partial<Chain> = {}) => {
+    const cost = amountOf('BTC:BTC', 0n)
+    const lookup: Chain['lookup'] = async () => ({ where: 'block', block, succeeded: false, cost })
+    await look({ ...chain, readMempool: async () => [], lookup, ...overrides })
+    return (await readStates()).map(({ state }) => state)
+  }
+  const blockAt = async (height: number) => ({ height, hash: (await chain.blockHash(height)) ?? '' })
+  // Caught up with what came while nobody looked.
+  await lookAt(stage, 'BTC', 2_101)
+  expect(await lookedUp(await blockAt(102)), 'it was never read').toEqual(['seen'])
+  expect(await lookedUp({ height: 101, hash: 'of another branch' })).toEqual(['seen'])
+  const silent = () => Promise.reject(new NodeTrouble('no answer'))
+  expect(await lookedUp(await blockAt(101), { blockHash: silent })).toEqual(['seen'])
+  expect(await lookedUp(await blockAt(101))).toEqual(['vanished'])
 })
 
 test('what vanished, and is in the mempool all the same, is seen again at the next block', async () => {

@@ -1,5 +1,5 @@
-import { NodeTrouble, type TxStatus } from '../../chains/chain.ts'
-import { blockHashAt } from '../../db/chain_heads.ts'
+import { NodeTrouble } from '../../chains/chain.ts'
+import { BLOCKS_KEPT, blockHashAt } from '../../db/chain_heads.ts'
 import { findWaitingDeposits } from '../../db/deposits.ts'
 import type { BlockRef } from '../../domain/orders/order.ts'
 import type { InstantMs } from '../../domain/time.ts'
@@ -28,11 +28,11 @@ export async function checkWaiting(look: Look, height: number): Promise<void> {
   for (const [txHash, deposits] of Map.groupBy(waiting, (deposit) => deposit.txHash)) {
     // Before the question: one that the node fails at keeps no other from its turn.
     waitingTurn.lastTxHash = txHash
-    const status = await lookUp(look, txHash)
+    const status = await askNode(look, txHash, () => look.chain.lookup(txHash))
     await keepLease(look)
     if (status === null) break
     if (status.where === 'mempool') continue
-    if (status.where === 'block' && !(await wasReadWhole(look, status.block, height))) continue
+    if (status.where === 'block' && !(await wasReadWhole(look, txHash, status.block, height))) continue
     const headHash = await mempoolMoment(look)
     const moment = `${height}:${headHash}`
     const news = deposits.map(({ orderId, key }): News => {
@@ -55,9 +55,13 @@ function noteVanished(vanished: Vanished, txHash: string, headHash: string): voi
 }
 
 /** Null: the node cannot tell now. What else the look asks shows whether it answers at all. */
-async function lookUp({ world, chain }: Look, txHash: string): Promise<TxStatus | null> {
+async function askNode<Answer>(
+  { world, chain }: Look,
+  txHash: string,
+  question: () => Promise<Answer>,
+): Promise<Answer | null> {
   try {
-    return await chain.lookup(txHash)
+    return await question()
   } catch (error) {
     if (!(error instanceof NodeTrouble)) throw error
     world.log.warn(
@@ -68,7 +72,16 @@ async function lookUp({ world, chain }: Look, txHash: string): Promise<TxStatus 
   }
 }
 
-/** Whatever it brought us was told: a deposit that still waits was not in it. */
-async function wasReadWhole({ world, chain }: Look, block: BlockRef, height: number): Promise<boolean> {
-  return block.height <= height && (await blockHashAt(world.db, chain.id, block.height)) === block.hash
+/**
+ * Whatever it brought us was told: a deposit that still waits was not in it. Of a block that is so old that our list has forgotten it
+ * the node says whether it is on the best chain; all blocks of that were read, as no order is older than the first look at its chain.
+ */
+async function wasReadWhole(look: Look, txHash: string, block: BlockRef, height: number): Promise<boolean> {
+  const { world, chain } = look
+  if (block.height > height) return false
+  const known = await blockHashAt(world.db, chain.id, block.height)
+  if (known !== null || block.height > height - BLOCKS_KEPT) return known === block.hash
+  const hash = await askNode(look, txHash, () => chain.blockHash(block.height))
+  await keepLease(look)
+  return hash === block.hash
 }
