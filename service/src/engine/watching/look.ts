@@ -27,7 +27,10 @@ export type Watcher = {
   readonly unreadSinceMs: InstantMs | null
 }
 
-/** When the first began of the looks that, one after another, came to no end of the mempool; null when the last one did, or failed. */
+/**
+ * When the first began of the looks that, one after another, came to no end of the mempool; null when the last one did, or failed. One
+ * that stops at the blocks, before the mempool, leaves it as it was.
+ */
 export type Backlog = { sinceMs: InstantMs | null }
 
 /**

@@ -62,11 +62,13 @@ export async function watchChain(
     // Where the chain has just parted nobody has failed yet.
     if (hasLeft) openingFailures.clear()
     const hasOpened = (before.hasUnopened || hasLeft) && (await openAssetsAgain(look))
-    const from = fork ?? head.block
-    const read = await readNewBlocks(look, from, nodeHead.height, hasLeft ? null : before.begun)
-    const { height } = read
-    // One that tells of blocks and does not give them (several nodes behind one address, say) is not asked without rest.
-    if (height < nodeHead.height) return height > from.height
+    const [from, begun] = [fork ?? head.block, hasLeft ? null : before.begun]
+    const { height, minedAtMs } = await readNewBlocks(look, from, nodeHead.height, begun)
+    if (height < nodeHead.height) {
+      backlog.sinceMs = unreadSinceMs
+      // One that tells of blocks and does not give them (several nodes behind one address, say) is not asked without rest.
+      return height > from.height
+    }
     const isPart = await readMempool(look, height)
     const isNew = height !== head.block.height || hasLeft
     if (isNew || isWaitingDue(waitingTurn, startedAtMs)) await checkWaiting(look, height)
@@ -84,7 +86,7 @@ export async function watchChain(
     await saveReserves(world, chain, height, isNew || hasOpened ? 0 : before.reservesAtMs)
     // At the end: what there is was told, whether or not there is enough of it.
     requireGrowth(nodeHead)
-    const nowMs = isPart || mayLack ? 0 : toldUntil(chain, startedAtMs, read.minedAtMs)
+    const nowMs = isPart || mayLack ? 0 : toldUntil(chain, startedAtMs, minedAtMs)
     const looked = { nodeHeight: nodeHead.height, nowMs, wallMs: world.clock.wallMs() }
     if (isNew || isWorthNoting(head, looked)) await noteLooked(world.db, lease, chain.id, looked)
     if (isPart) backlog.sinceMs = unreadSinceMs ?? startedAtMs

@@ -71,6 +71,38 @@ test('no order ends by a look that read a part of the mempool, and what was in t
   expect(backlog).toEqual({ sinceMs: null })
 })
 
+test('what was in the rest counts as seen by then also when a look in between did not come to the mempool', async () => {
+  const looks = [{ isPart: true }, { isPart: false, ours: payment() }]
+  const onPaper = stage.chain('BTC')
+  let headHeight = 100
+  const chain: Chain = {
+    ...onPaper,
+    assets: [],
+    head: async () => ({ height: headHeight, hash: (await onPaper.blockHash(headHeight)) ?? '' }),
+    readBlock: async () => null,
+    lookup: async () => ({ where: 'mempool' }),
+    readMempool: async (findOurs) => {
+      const { isPart, ours } = looks.shift() ?? { isPart: false }
+      await findOurs([order.terms.depositAddress])
+      return Object.assign(ours === undefined ? [] : [ours], { isPart })
+    },
+  }
+  onPaper.setHead(101)
+  const backlog = { sinceMs: null }
+  const look = () => watchChain(stage.world, chain, lease, { backlog, unreadSinceMs: takeBacklog(backlog) })
+  stage.advance(order.terms.expiresAtMs - stage.world.clock.nowMs() - SECOND_MS)
+  await look()
+  // Another node behind the same address tells of a block that this one does not have.
+  headHeight = 101
+  stage.advance(3 * SECOND_MS)
+  await look()
+  headHeight = 100
+  stage.advance(3 * SECOND_MS)
+  await look()
+  expect(looks).toEqual([])
+  expect(await stage.db.query('SELECT is_late FROM deposits')).toEqual([{ is_late: false }])
+})
+
 test('what comes while the node is away after a part of the mempool was read counts from when it is heard of', async () => {
   let isAway = false
   const looks = [{ isPart: true }, { isPart: false, ours: payment() }]
