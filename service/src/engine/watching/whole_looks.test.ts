@@ -222,3 +222,10 @@ test('a node that was away is waited for until its head is new, or for some minu
     ),
   ).toBe(false)
 })
+
+test('where only what is final is told nobody waits for a node: the last block that was read says what is known', () => {
+  for (const chain of ['XRP', 'XLM', 'EOS', 'SOL'] as const) {
+    const away = { lookedWallMs: stage.world.clock.wallMs() - MINUTE_MS }
+    expect(awaitCatchUp(stage.world, chain)(lease, away, { height: 100 })).toBe(false)
+  }
+})
