@@ -163,9 +163,9 @@ export async function findWaitingDeposits(
 
 /**
  * Deposits of these assets that are booked and still their customers' (the ledger's `customer_deposits`): they will be
- * exchanged or go back, out of the reserve in either case. An order that has expired has any only while it waits for another one
- * that came late and is in a block, so it is found by that one, and not among all that have ever expired. Where deposits lie on
- * addresses of their own, it is no more than sweeps have taken away or are taking, because the reserve does not have the rest. Where
+ * exchanged or go back, out of the reserve in either case. An order that has expired, or is about to, has any only while it waits
+ * for another one that came late and is in a block, so it is found by that one, and not among all that have ever expired. Where deposits
+ * lie on addresses of their own, it is no more than sweeps have taken away or are taking, because the reserve does not have the rest. Where
  * they lie as coins, those up to `spendableHeight` are theirs already, though large ones are booked some blocks later.
  */
 export async function sumCustomerDeposits(
@@ -184,7 +184,7 @@ export async function sumCustomerDeposits(
        FROM (SELECT DISTINCT bucket, order_id FROM deposits
              WHERE chain = $1 AND state = 'mined' AND role = 'counted' AND is_late) AS waiting
          JOIN orders USING (bucket, order_id)
-       WHERE status = 'EXPIRED'
+       WHERE status IN ('NEW', 'EXPIRED')
      ), booked AS (
        SELECT o.deposit_address, d.asset, sum(d.units) AS units FROM open o JOIN deposits d USING (bucket, order_id)
        WHERE o.from_asset = ANY($2) AND d.role = 'counted'

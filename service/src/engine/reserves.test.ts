@@ -244,19 +244,22 @@ test('what came in part is its customer’s while the rest waits in a block', as
   expect(await free(), 'all is there').toBe(1_000_000n)
 })
 
-test('what came in part and too late is its customer’s as well', async () => {
-  await mineCoin('reserve coin', 1_000_000n)
-  const order = await placeOrder(stage, 'BTC:BTC', 'ETH:ETH', { asks: 500_000n, promises: ETHER })
-  stage.advance(900_000)
-  const atMs = stage.world.clock.nowMs()
-  await tell(stage, order.terms.id, 'expired', { kind: 'OrderExpired', atMs })
-  const first = await mineDeposit(stage, order, 300_000n, 98)
-  await mineDeposit(stage, order, 200_000n, 99)
-  await mineCoin('deposit coin', 300_000n)
-  await confirmDeposit(stage, order, first)
-  expect((await findOrder(stage.db, order.terms.id))?.state.status).toBe('EXPIRED')
-  expect(await free()).toBe(1_000_000n)
-})
+test.each(['EXPIRED', 'NEW'])(
+  'what came in part and too late is its customer’s as well, while %s',
+  async (status) => {
+    await mineCoin('reserve coin', 1_000_000n)
+    const order = await placeOrder(stage, 'BTC:BTC', 'ETH:ETH', { asks: 500_000n, promises: ETHER })
+    stage.advance(900_000)
+    const atMs = stage.world.clock.nowMs()
+    if (status === 'EXPIRED') await tell(stage, order.terms.id, 'expired', { kind: 'OrderExpired', atMs })
+    const first = await mineDeposit(stage, order, 300_000n, 98)
+    await mineDeposit(stage, order, 200_000n, 99)
+    await mineCoin('deposit coin', 300_000n)
+    await confirmDeposit(stage, order, first)
+    expect((await findOrder(stage.db, order.terms.id))?.state.status).toBe(status)
+    expect(await free()).toBe(1_000_000n)
+  },
+)
 
 /** So many orders from one bitcoin that are over in one way or the other, each with the deposit that it had. */
 async function makeHistory(count: number): Promise<void> {

@@ -340,6 +340,21 @@ describe('what counts', () => {
     expect(reasonsOf(goOn(ended, backdated, confirm('d1')))).toEqual(['LATE_DEPOSIT'])
   })
 
+  test('what comes late does not end an order whose chain was not looked at: a block read next may hold what came in time', () => {
+    const again = goOn({ ...setScene({}), nowMs: LATE_MS }, see('d2', 100n))
+    expect([reasonsOf(again), depositOf(again, 'd2').isLate]).toEqual(['NEW', true])
+    const minedAtMs = EXPIRES_MS - 1
+    const found = goOn(
+      again,
+      say((story) => seen(story, 'd1', { atMs: minedAtMs })),
+    )
+    expect([reasonsOf(found), depositOf(found, 'd1').isLate]).toEqual(['PENDING', false])
+    expect(reasonsOf(goOn(found, confirm('d1')))).toBe('EXCHANGE')
+    expect(reasonsOf(goOn(again, expire)), 'the whole look ends it').toBe('EXPIRED')
+    expect(reasonsOf(goOn(again, expire, mine('d2', 100n), confirm('d2')))).toEqual(['LATE_DEPOSIT'])
+    expect(reasonsOf(goOn(again, mine('d2', 100n), confirm('d2')))).toEqual(['LATE_DEPOSIT'])
+  })
+
   test('a deposit that was seen in time and comes back after expiry is still in time', () => {
     const back = goOn(scenes.expiredVanished, mine('d1', 100n), confirm('d1'))
     expect(orderOf(back).state).toEqual({ status: 'EXCHANGE', settlement: null })

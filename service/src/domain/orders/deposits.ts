@@ -182,7 +182,8 @@ function stateByDeposits(order: Order): OrderState {
 
 /**
  * An order with late deposits alone does not open again before one is deep enough for a person to decide about; what then still lies
- * in a mempool does not delay that. A customer who was told that the payment was seen is not told afterwards that there was none.
+ * in a mempool does not delay that. Nor do they end one that is open: a block that is read next may hold what was paid in time, and only
+ * a whole look says that none does. A customer who was told that the payment was seen is not told afterwards that there was none.
  */
 export function openState(order: Order): OrderState {
   const { state, terms } = order
@@ -191,7 +192,8 @@ export function openState(order: Order): OrderState {
   if (deposits.some(({ isLate }) => !isLate)) return { status: 'PENDING' }
   if (hasOnlyMempoolLeft(order)) return judge(order)
   const wasSeen = deposits.some(({ seenAtMs }) => seenAtMs < terms.expiresAtMs)
-  return { status: state.status !== 'EXPIRED' && wasSeen ? 'PENDING' : 'EXPIRED' }
+  if (state.status !== 'EXPIRED' && wasSeen) return { status: 'PENDING' }
+  return { status: state.status === 'NEW' ? 'NEW' : 'EXPIRED' }
 }
 
 /**

@@ -164,10 +164,11 @@ const tellers = {
 
 const NEW_DEPOSITS = `
                   seen     mined    late     partial  dust     foreign  unmined  vanished confirmed
-new               PENDING  PENDING  EXPIRED  PENDING  same     same     -        -        -
-newVanished       PENDING  PENDING  EXPIRED  PENDING  same     same     -        -        -
-newDust           PENDING  PENDING  EXPIRED  PENDING  same     same     -        -        -
-newForeign        PENDING  PENDING  EXPIRED  PENDING  same     same     -        -        -
+new               PENDING  PENDING  same     PENDING  same     same     -        -        -
+newVanished       PENDING  PENDING  same     PENDING  same     same     -        -        -
+newDust           PENDING  PENDING  same     PENDING  same     same     -        -        -
+newForeign        PENDING  PENDING  same     PENDING  same     same     -        -        -
+newLate           PENDING  PENDING  same     PENDING  same     same     -        -        -
 pendingSeen       same     same     same     same     same     same     -        -        -
 pendingMined      same     same     same     same     same     same     -        -        -
 pendingUnder      same     same     same     same     same     same     -        -        -
@@ -209,6 +210,7 @@ new               PENDING  PENDING  PENDING  same      -         -          -   
 newVanished       PENDING  PENDING  PENDING  same      -         -          -           -         -
 newDust           -        same     PENDING  same      same      -          same        -         -
 newForeign        -        same     PENDING  same      same      -          same        -         -
+newLate           -        same     same     same      -         same       -           -         -
 pendingSeen       -        same     same     NEW       -         NEW        -           -         -
 pendingMined      -        same     same     NEW       same      -          EXCHANGE    -         -
 pendingUnder      -        same     same     NEW       same      -          EMERGENCY   -         -
@@ -250,6 +252,7 @@ new               -        EXPIRED  EXPIRED   -        -         -         -
 newVanished       -        EXPIRED  EXPIRED   -        -         -         -
 newDust           -        EXPIRED  EXPIRED   -        -         -         -
 newForeign        -        EXPIRED  EXPIRED   -        -         -         -
+newLate           -        EXPIRED  EXPIRED   -        -         -         -
 pendingSeen       -        -        -         -        -         -         -
 pendingMined      -        -        -         -        -         -         -
 pendingUnder      -        -        -         -        -         -         -
@@ -291,6 +294,7 @@ new               -         -              -             -
 newVanished       -         -              -             -
 newDust           -         -              -             -
 newForeign        -         -              -             -
+newLate           -         -              -             -
 pendingSeen       -         -              -             -
 pendingMined      -         -              -             -
 pendingUnder      -         -              -             -
@@ -332,6 +336,7 @@ new               -        -         -        -         -         -           -
 newVanished       -        -         -        -         -         -           -
 newDust           -        -         -        -         -         -           -
 newForeign        -        -         -        -         -         -           -
+newLate           -        -         -        -         -         -           -
 pendingSeen       -        -         -        -         -         -           -
 pendingMined      -        -         -        -         -         -           -
 pendingUnder      -        -         -        -         -         -           -
@@ -373,6 +378,7 @@ new               not      not             not           not         not    not 
 newVanished       not      not             not           not         not    not           not
 newDust           not      not             not           not         not    not           not
 newForeign        not      not             not           not         not    not           not
+newLate           not      not             not           not         not    not           not
 pendingSeen       not      not             not           not         not    not           not
 pendingMined      not      not             not           not         not    not           not
 pendingUnder      not      not             not           not         not    not           not

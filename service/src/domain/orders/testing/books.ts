@@ -7,7 +7,8 @@ import { debitOf, type Story } from './story.ts'
 
 /** Every change of status that there may be (docs/api.md, Lifecycle). */
 export const legalMoves: Readonly<Record<OrderStatus, readonly OrderStatus[]>> = {
-  NEW: ['PENDING', 'EXPIRED'],
+  // EMERGENCY: what came late is deep before a whole look has ended it.
+  NEW: ['PENDING', 'EXPIRED', 'EMERGENCY'],
   // NEW and EXPIRED: all that was seen has vanished, or only what came late is left.
   PENDING: ['NEW', 'EXPIRED', 'EXCHANGE', 'EMERGENCY'],
   // PENDING: what was seen in time and vanished is back.
@@ -59,13 +60,13 @@ export function checkBooks(story: Story): void {
     settledUnits !== null || isToBeExchanged || order.deposits.every(({ role }) => role !== 'extra'),
     'an order that can use what comes counts what came while it could not',
   )
-  // By that deposit db/deposits.ts finds what is booked for an order that has expired.
+  // By that deposit db/deposits.ts finds what is booked for an order that has expired, or is about to.
   const isWaiting = order.deposits.some(
     (one) => one.role === 'counted' && one.state === 'mined' && one.isLate,
   )
   assert(
-    state.status !== 'EXPIRED' || countedUnits === 0n || isWaiting,
-    'an order that has expired holds money only while it waits for more that came late and is in a block',
+    !['NEW', 'EXPIRED'].includes(state.status) || countedUnits === 0n || isWaiting,
+    'an order that is new or has expired holds money only while it waits for more that came late and is in a block',
   )
   same(creditOf(from, 'customer_deposits'), settledUnits === null ? countedUnits : 0n, 'customer deposits')
   same(

@@ -112,6 +112,7 @@ export function goOn(scene: Scene, ...acts: readonly Act[]): Scene {
 const fixed = (...acts: Act[]) => setScene({ rateType: 'fixed' }, ...acts)
 const float = (...acts: Act[]) => setScene({ rateType: 'float' }, ...acts)
 
+const later: Act = ({ story }) => ({ story, nowMs: LATE_MS })
 const due = [mine('d1', 100n), confirm('d1')]
 const committed = [...due, price, writeDown]
 const refundDue = [mine('d1', 200n), confirm('d1'), refund]
@@ -127,6 +128,7 @@ export const scenes = {
   newVanished: fixed(see('d1', 100n), vanish('d1')),
   newDust: fixed(mineOther('d1', DUST)),
   newForeign: fixed(mineOther('d1', FOREIGN)),
+  newLate: fixed(later, see('d1', 100n)),
   pendingSeen: fixed(see('d1', 100n)),
   pendingMined: fixed(mine('d1', 100n)),
   pendingUnder: fixed(mine('d1', 50n)),
