@@ -3,7 +3,7 @@ import type { Asset } from '../domain/catalog/assets.ts'
 import type { ChainId } from '../domain/catalog/networks.ts'
 import { showRate } from '../domain/money/rate.ts'
 import { bucketOf, type OrderId, SHORT_ID_DIGITS } from '../domain/orders/identifiers.ts'
-import { finishedStatuses, type Order } from '../domain/orders/order.ts'
+import { emergencyReasons, finishedStatuses, isAboutDeposits, type Order } from '../domain/orders/order.ts'
 import type { SealedTerms } from '../domain/orders/seal.ts'
 import type { InstantMs } from '../domain/time.ts'
 import { arrayText } from './array_text.ts'
@@ -203,11 +203,17 @@ export async function findExpired(
   return rows.map(({ order_id, sequence }) => ({ orderId: order_id, sequence }))
 }
 
+/** With `changes` behind it: under what key an order is told that it has waited long enough. */
+export const AWAITED_KEY = 'awaited:'
+
+const ABOUT_DEPOSITS = emergencyReasons.filter(isAboutDeposits)
+
 /**
- * Orders that have received something and wait for nothing but what lies in a mempool, `awaitedMs` after their expiry. As above,
- * only where the chain was looked at since, and also since the order changed: in the middle of a look what one block took may be
- * in the next. `changes`, how many facts have changed the order, tells one such wait of it from the next; its times need not, as
- * those who tell it do so by clocks of their own.
+ * Orders that have received something and wait for nothing but what lies in a mempool, `awaitedMs` after their expiry: open ones, and
+ * such whose customer is asked about nothing but deposits. As above, only where the chain was looked at since, and also since the order
+ * changed: in the middle of a look what one block took may be in the next. `changes`, how many facts have changed the order, tells one
+ * such wait of it from the next; its times need not, as those who tell it do so by clocks of their own. Each is found until its order was
+ * told so by `AWAITED_KEY`, which may change nothing.
  */
 export async function findKeptWaiting(
   sql: Sql,
@@ -217,21 +223,25 @@ export async function findKeptWaiting(
   limit: number,
 ): Promise<readonly { orderId: OrderId; changes: number }[]> {
   const rows = await sql.query<{ order_id: string; changes: number }>(
-    `SELECT orders.order_id,
-       (SELECT count(*) FROM facts
-        WHERE (facts.bucket, facts.order_id) = (orders.bucket, orders.order_id) AND outcome = 'changed') AS changes
+    `SELECT orders.order_id, changes
      FROM (SELECT DISTINCT bucket, order_id, chain FROM deposits
            WHERE state = 'seen' AND role = 'counted' AND chain = ANY($1)) AS lying
        JOIN orders USING (bucket, order_id)
        JOIN chain_heads USING (chain)
-     WHERE orders.status = 'PENDING' AND expires_at_ms + $2 <= $3
+       CROSS JOIN LATERAL (
+         SELECT count(*) AS changes FROM facts
+         WHERE (facts.bucket, facts.order_id) = (orders.bucket, orders.order_id) AND outcome = 'changed') AS counted
+     WHERE (orders.status = 'PENDING' OR orders.status = 'EMERGENCY' AND emergency_reasons <@ $6::text[])
+       AND expires_at_ms + $2 <= $3
        AND looked_at_ms >= greatest(expires_at_ms + $2, orders.updated_at_ms)
        AND EXISTS (SELECT FROM deposits AS deep WHERE (deep.bucket, deep.order_id) = (orders.bucket, orders.order_id)
                      AND deep.role = 'counted' AND deep.state = 'confirmed')
        AND NOT EXISTS (SELECT FROM deposits AS mined WHERE (mined.bucket, mined.order_id) = (orders.bucket, orders.order_id)
                          AND mined.role = 'counted' AND mined.state = 'mined')
+       AND NOT EXISTS (SELECT FROM facts AS told WHERE (told.bucket, told.order_id) = (orders.bucket, orders.order_id)
+                         AND told.fact_key = $5 || changes)
      LIMIT $4`,
-    [chains, awaitedMs, nowMs, limit],
+    [chains, awaitedMs, nowMs, limit, AWAITED_KEY, ABOUT_DEPOSITS],
   )
   return rows.map(({ order_id, changes }) => ({ orderId: order_id, changes }))
 }

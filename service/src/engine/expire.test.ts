@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { noteLooked } from '../db/chain_heads.ts'
 import type { Database } from '../db/database.ts'
 import { takeLease } from '../db/leases.ts'
-import { findExpired, findKeptWaiting } from '../db/orders.ts'
+import { findExpired, findKeptWaiting, findOrder } from '../db/orders.ts'
 import { assert } from '../domain/assert.ts'
 import type { AssetId } from '../domain/catalog/assets.ts'
 import type { ChainId } from '../domain/catalog/networks.ts'
@@ -186,11 +186,11 @@ async function orderThatWaits(): Promise<Order> {
   return order
 }
 
-async function takeHalfIntoBlock(order: Order): Promise<void> {
-  await tell(stage, order.terms.id, `${OTHER_HALF}:mined:x`, {
+async function takeHalfIntoBlock(order: Order, hash = 'x'): Promise<void> {
+  await tell(stage, order.terms.id, `${OTHER_HALF}:mined:${hash}`, {
     ...otherHalf,
     seenAtMs: 0,
-    block: { height: 102, hash: 'x' },
+    block: { height: 102, hash },
   })
 }
 
@@ -288,6 +288,49 @@ test('a wait is told from the one before, also where those who tell it have cloc
   await lookNow('ETH')
   await expireOrders(stage.world)
   expect(await statuses()).toEqual(['ETH:ETH EMERGENCY'])
+})
+
+/** Told of too little, and has paid the rest since; twice, but a block took the second payment back into the mempool. */
+async function orderThatWaitsAskedAlready(rest: bigint): Promise<Order> {
+  const order = await orderFrom('ETH:ETH')
+  await confirmDeposit(stage, order, await mineDeposit(stage, order, WHOLE / 2n, 101))
+  const key = await mineDeposit(stage, order, rest, 102)
+  await takeHalfIntoBlock(order)
+  await confirmDeposit(stage, order, key)
+  await tell(stage, order.terms.id, `${OTHER_HALF}:unmined:x`, { kind: 'DepositUnmined', key: OTHER_HALF })
+  return order
+}
+
+test('nor does an order wait longer whose customer was asked before, and has paid what was asked since', async () => {
+  const order = await orderThatWaitsAskedAlready(WHOLE / 2n + 1n)
+  expect(await statuses()).toEqual(['ETH:ETH EMERGENCY'])
+  stage.advance(LIFE_MS + HOUR_MS - 1)
+  await lookNow('ETH')
+  await expireOrders(stage.world)
+  stage.advance(1)
+  await expireOrders(stage.world)
+  expect(await statuses(), 'the chain was not looked at since').toEqual(['ETH:ETH EMERGENCY'])
+  await lookNow('ETH')
+  await expireOrders(stage.world)
+  expect((await findOrder(stage.db, order.terms.id))?.state).toEqual({ status: 'EXCHANGE', settlement: null })
+})
+
+test('an order whose customer is asked is told so once, where that changes nothing', async () => {
+  const order = await orderThatWaitsAskedAlready(WHOLE / 4n)
+  stage.advance(LIFE_MS + HOUR_MS)
+  await lookNow('ETH')
+  const found = () => findKeptWaiting(stage.db, ['ETH'], HOUR_MS, stage.world.clock.nowMs(), 10)
+  expect(await found()).toMatchObject([{ orderId: order.terms.id }])
+  await expireOrders(stage.world)
+  expect(await statuses()).toEqual(['ETH:ETH EMERGENCY'])
+  expect(await found()).toEqual([])
+  stage.advance(1)
+  await takeHalfIntoBlock(order, 'y')
+  await tell(stage, order.terms.id, `${OTHER_HALF}:unmined:y`, { kind: 'DepositUnmined', key: OTHER_HALF })
+  await lookNow('ETH')
+  expect(await found(), 'what has changed is another wait').toMatchObject([{ orderId: order.terms.id }])
+  await stage.corrupt("UPDATE orders SET emergency_reasons = '{NETWORK_PROBLEM,UNDERPAID}'")
+  expect(await found(), 'and what deposits do not cure is none').toEqual([])
 })
 
 test('a wait that was over while it was to be ended keeps the next one from nothing', async () => {

@@ -1,4 +1,4 @@
-import { findExpired, findKeptWaiting } from '../db/orders.ts'
+import { AWAITED_KEY, findExpired, findKeptWaiting } from '../db/orders.ts'
 import { assets } from '../domain/catalog/assets.ts'
 import type { OrderId } from '../domain/orders/identifiers.ts'
 import { AWAITED_MS } from '../domain/orders/order.ts'
@@ -20,7 +20,7 @@ export async function expireOrders(world: World): Promise<boolean> {
     // The sequence is in the key because a deposit that comes and vanishes lets an order expire a second time.
     ...expired.map(({ orderId, sequence }) => ({ orderId, factKey: `expired:${sequence}` })),
     // A block may bring what lay in the mempool just now, and be taken back: then the order is found again, later.
-    ...kept.map(({ orderId, changes }) => ({ orderId, factKey: `awaited:${changes}` })),
+    ...kept.map(({ orderId, changes }) => ({ orderId, factKey: `${AWAITED_KEY}${changes}` })),
   ])
   return expired.length === ORDERS_A_STEP || kept.length === ORDERS_A_STEP
 }

@@ -280,6 +280,25 @@ describe('what counts', () => {
     expect(reasonsOf(goOn(topped, vanish('d3')))).toBe('EXCHANGE')
   })
 
+  test('nor does who was asked before and paid the rest choose when the exchange begins: an hour after expiry it does', () => {
+    const both = goOn(scenes.emergencyUnder, mine('d3', 50n), mine('d4', 50n), confirm('d3'))
+    const topped = goOn(both, unmine('d4'))
+    expect(reasonsOf(topped)).toEqual(['UNDERPAID'])
+    const tellAt = ({ story }: Scene, lateMs: number) => {
+      const nowMs = EXPIRES_MS + 3_600_000 + lateMs
+      return { nowMs, ...tell(story, { kind: 'OrderExpired', atMs: nowMs }, nowMs) }
+    }
+    expect(tellAt(topped, -1).decision.kind).toBe('ignored')
+    expect(tellAt(both, 0).decision.kind, 'what is in a block is waited for').toBe('ignored')
+    const begun = tellAt(topped, 0)
+    expect(reasonsOf(begun)).toBe('EXCHANGE')
+    expect(depositOf(begun, 'd4').role).toBe('extra')
+    expect(settled(goOn(begun, price)).paid).toEqual(topped.story.order.terms.promises)
+    const stillUnder = goOn(scenes.emergencyUnder, see('d3', 50n))
+    expect(tellAt(stillUnder, 0).decision.kind, 'nobody has paid what was asked').toBe('ignored')
+    expect(tellAt(goOn(scenes.emergencyFailed, see('d3', 50n)), 0).decision.kind).toBe('ignored')
+  })
+
   test('what comes after expiry keeps too little waiting no longer, from a mempool', () => {
     const half = { ...setScene({}, mine('d1', 50n)), nowMs: LATE_MS }
     expect(reasonsOf(goOn(half, see('d2', 50n), confirm('d1')))).toEqual(['UNDERPAID'])

@@ -147,8 +147,11 @@ export function onOrderExpired(order: Order, atMs: InstantMs, nowMs: InstantMs):
   if (atMs < terms.expiresAtMs) return ignore('it is still open')
   if (state.status === 'NEW') return move(order, { status: 'EXPIRED' }, nowMs)
   const isAwaited = atMs < terms.expiresAtMs + AWAITED_MS || !hasOnlyMempoolLeft(order)
-  if (state.status !== 'PENDING' || isAwaited) return ignore('it is ended, or waits for what may still come')
-  return become(order, judge(order), nowMs)
+  if (isAwaited) return ignore('it is ended, or waits for what may still come')
+  if (state.status === 'PENDING') return become(order, judge(order), nowMs)
+  // Whose customer was asked already, and has paid the rest since: else he would choose when it goes on, by what he leaves in a mempool.
+  const next = state.status === 'EMERGENCY' ? emergencyState(order, state.reasons) : state
+  return next.status === state.status ? ignore('it waits for nothing') : become(order, next, nowMs)
 }
 
 /** What the order is, now that its deposits are these. */

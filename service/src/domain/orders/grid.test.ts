@@ -192,6 +192,7 @@ done              same     same     same     same     same     same     -       
 doneLost          same     same     same     same     same     same     -        -        -
 emergencyUnder    same     same     same     same     same     same     -        -        -
 emergencyTopUp    same     same     same     same     same     same     -        -        -
+emergencyKept     EXCHANGE same     same     same     EXCHANGE EXCHANGE -        -        -
 emergencyOver     same     same     same     same     same     same     -        -        -
 emergencyLate     same     same     same     same     same     same     -        -        -
 emergencySlipped  same     same     same     same     same     same     -        -        -
@@ -234,6 +235,7 @@ done              -        -        -        -         same      -          -   
 doneLost          -        same     same     same      -         same       -           -         -
 emergencyUnder    -        -        -        -         PENDING   -          -           -         -
 emergencyTopUp    -        -        -        -         PENDING   -          -           same      EXCHANGE
+emergencyKept     -        -        -        -         PENDING   -          -           PENDING   -
 emergencyOver     -        -        -        -         PENDING   -          -           -         -
 emergencyLate     -        -        -        -         EXPIRED   -          -           -         -
 emergencySlipped  -        -        -        -         PENDING   -          -           -         -
@@ -276,6 +278,7 @@ done              -        -        -         -        -         -         -
 doneLost          -        -        -         -        -         -         -
 emergencyUnder    -        -        -         -        -         -         -
 emergencyTopUp    -        -        -         -        -         -         -
+emergencyKept     -        -        EXCHANGE  -        -         -         -
 emergencyOver     -        -        -         -        -         -         -
 emergencyLate     -        -        -         -        -         -         -
 emergencySlipped  -        -        -         -        -         -         -
@@ -318,6 +321,7 @@ done              -         -              -             -
 doneLost          -         -              -             -
 emergencyUnder    -         -              -             -
 emergencyTopUp    -         -              -             -
+emergencyKept     -         -              -             -
 emergencyOver     -         -              -             -
 emergencyLate     -         -              -             -
 emergencySlipped  -         -              -             -
@@ -360,6 +364,7 @@ done              -        -         same     -         -         -           -
 doneLost          -        -         same     -         -         -           -
 emergencyUnder    -        -         -        -         -         -           -
 emergencyTopUp    -        -         -        -         -         -           -
+emergencyKept     -        -         -        -         -         -           -
 emergencyOver     -        -         -        -         -         -           -
 emergencyLate     -        -         -        -         -         -           -
 emergencySlipped  -        -         -        -         -         -           -
@@ -402,6 +407,7 @@ done              not      not             not           not         not    not 
 doneLost          not      not             not           not         not    not           not
 emergencyUnder    EXCHANGE inv             chg           EXCHANGE    REFUND inv           chg
 emergencyTopUp    EXCHANGE inv             chg           EXCHANGE    REFUND inv           chg
+emergencyKept     EXCHANGE inv             chg           EXCHANGE    REFUND inv           chg
 emergencyOver     EXCHANGE inv             chg           EXCHANGE    REFUND inv           chg
 emergencyLate     EXCHANGE inv             chg           EXCHANGE    REFUND inv           chg
 emergencySlipped  EXCHANGE inv             chg           EXCHANGE    REFUND inv           chg
