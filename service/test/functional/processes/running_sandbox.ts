@@ -50,7 +50,9 @@ export async function run(
   args: readonly string[],
   env: Readonly<Record<string, string>>,
 ): Promise<Ended> {
-  const { output, ended } = launch(join(ROOT, script), args, env)
+  const { child, output, ended } = launch(join(ROOT, script), args, env)
+  // It has ended before all that it wrote is read.
+  await once(child, 'close')
   return { code: await ended, output: output() }
 }
 
@@ -141,12 +143,12 @@ export function living(pids: Pids): string[] {
 function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0)
+    if (process.platform !== 'linux') return true
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    return !/^[ZX]/.test(stat.slice(stat.lastIndexOf(')') + 2))
   } catch {
     return false
   }
-  if (process.platform !== 'linux') return true
-  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-  return !/^[ZX]/.test(stat.slice(stat.lastIndexOf(')') + 2))
 }
 
 /** Whatever a failed test left behind. */
