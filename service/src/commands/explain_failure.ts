@@ -2,7 +2,7 @@ import { isIP } from 'node:net'
 import { CommandRefused } from '../command_refused.ts'
 import { ConfigError } from '../config/problems.ts'
 import { errorCode, SERVICE_ROLE } from '../db/database.ts'
-import { LaterSchema } from '../db/migrate.ts'
+import { CONNECT_TIMEOUT, LaterSchema } from '../db/migrate.ts'
 import { SignerDatabaseFailed } from '../db/signer_database.ts'
 import { HostUnknown } from '../http/listen_at.ts'
 import { FolderTaken } from '../sandbox/own_folder.ts'
@@ -77,7 +77,7 @@ function explainFile({ code, syscall = '', path }: SystemError & { readonly code
 const CONNECTING = new Set(['connect', 'getaddrinfo'])
 
 /** In the words of pg: a connection, and an answer, that did not come in time. */
-const SILENCE = /^(timeout expired|Query read timeout)$/
+const SILENCE = new Set([CONNECT_TIMEOUT, 'Query read timeout'])
 
 /** In the words of pg. */
 const WITHOUT_TLS = 'The server does not support SSL connections'
@@ -100,7 +100,7 @@ function explainDatabase(error: SystemError, variable: DatabaseVariable): string
   if (CERTIFICATE.test(code)) {
     return `The certificate of the database is not believed (${error.message}). Does ${variable} name its host, and who signs its certificate (sslrootcert=/path/of/ca.pem)?`
   }
-  if (CONNECTING.has(error.syscall ?? '') || SILENCE.test(error.message)) {
+  if (CONNECTING.has(error.syscall ?? '') || SILENCE.has(error.message)) {
     return `The database does not answer (${error.message}). Is PostgreSQL running, and is ${variable} right?`
   }
   if (OPERATORS_CLASSES.test(code)) return `The database refuses: ${error.message}. Is ${variable} right?`

@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Postgres, removePostgres } from '@cambist/devnet'
 import pg from 'pg'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { startMigratedPostgres } from '../../test/harness/migrated_postgres.ts'
 import { openDatabase } from './database.ts'
-import { LaterSchema, migrate } from './migrate.ts'
+import { findMissing, LaterSchema, migrate } from './migrate.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'cambist-migrate-'))
 const dataDir = join(folder, 'postgres')
@@ -58,6 +58,18 @@ test('who finds nothing missing waits for nobody', async () => {
 
 test('what goes wrong while it is asked what is missing is told', async () => {
   await expect(migrate(new URL('/nowhere', server.url).href, () => {})).rejects.toThrow('nowhere')
+})
+
+test('an answer that a busy process heard too late is asked for once more', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  try {
+    const asking = findMissing(server.url)
+    // Synchronously, so that the timer is before the answer, as after a long load of modules.
+    vi.advanceTimersByTime(10_000)
+    await expect(asking).resolves.toEqual([])
+  } finally {
+    vi.useRealTimers()
+  }
 })
 
 test('a release touches nothing where a later one has been', async () => {

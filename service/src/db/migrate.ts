@@ -41,6 +41,22 @@ export async function connected<Value>(
   work: (client: pg.Client) => Promise<Value>,
   answerMs = ANSWER_MS,
 ): Promise<Value> {
+  const client = await connect(url, answerMs).catch((error: Error) => {
+    // A process that starts is busy itself, and may hear an answer only after the time for it is over. Nothing was asked yet.
+    if (error.message !== CONNECT_TIMEOUT) throw error
+    return connect(url, answerMs)
+  })
+  try {
+    return await work(client)
+  } finally {
+    await client.end()
+  }
+}
+
+/** In the words of pg. */
+export const CONNECT_TIMEOUT = 'timeout expired'
+
+async function connect(url: string, answerMs: number): Promise<pg.Client> {
   // Our own: the runner does not wait until one of its is closed, and a server that is stopped meanwhile ends the process.
   const client = new pg.Client({
     connectionString: url,
@@ -50,9 +66,10 @@ export async function connected<Value>(
   client.on('error', () => {})
   try {
     await client.connect()
-    return await work(client)
-  } finally {
+    return client
+  } catch (error) {
     await client.end()
+    throw error
   }
 }
 

@@ -8,7 +8,6 @@ import {
   type DevnetOptions,
   loadNetworks,
   type Mailbox,
-  type Postgres,
   type PostgresOptions,
   removePostgres,
   startDevnet,
@@ -195,6 +194,10 @@ async function startGround(
   folder: OwnFolder,
   whenWaiting: () => void,
 ): Promise<Ground> {
+  // Somebody else looks after it. Whether it may be used is known before anything in it is changed, or ten nodes are started.
+  if (config.databaseUrl !== null) {
+    await refuseForeignDatabase(config.databaseUrl, folder.dataDir, folder.marker)
+  }
   const [devnet, database] = await Promise.allSettled([
     startDevnet({
       dataDir: join(folder.dataDir, 'devnet'),
@@ -229,7 +232,7 @@ async function startDatabase(
   const isOwn = databaseUrl === null
   const database = isOwn
     ? await startPostgres({ dataDir: join(dataDir, 'postgres'), template: nameOfSchema, ...options })
-    : await external(databaseUrl, dataDir, marker)
+    : { url: databaseUrl, stop: async () => {} }
   try {
     await migrate(database.url, () => {})
     return { ...(await prepare(dataDir, database.url, { marker, isOwn })), stop: database.stop }
@@ -237,16 +240,6 @@ async function startDatabase(
     await database.stop()
     throw error
   }
-}
-
-/** A database that somebody else looks after. Whether it may be used is known before anything in it is changed. */
-async function external(
-  url: string,
-  dataDir: string,
-  marker: string,
-): Promise<Pick<Postgres, 'url' | 'stop'>> {
-  await refuseForeignDatabase(url, dataDir, marker)
-  return { url, stop: async () => {} }
 }
 
 async function prepare(
