@@ -18,7 +18,7 @@ export type RunningProcess = {
   output(): string
   isRunning(): boolean
   send(signal: NodeJS.Signals): void
-  /** The exit code, or the signal that ended it. */
+  /** The exit code, or the signal that ended it, once all that it wrote is in `output`. */
   readonly ended: Promise<number | NodeJS.Signals>
   /** SIGKILL: it has no say in it. */
   kill(): Promise<void>
@@ -38,7 +38,8 @@ export async function startProcess(options: {
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   const written = collect(child)
-  const ended = once(child, 'exit').then(([code, signal]) => (signal ?? code) as number | NodeJS.Signals)
+  // At `exit` not all that it wrote may have been read.
+  const ended = once(child, 'close').then(([code, signal]) => (signal ?? code) as number | NodeJS.Signals)
   const isRunning = () => child.exitCode === null && child.signalCode === null
   const log = () => parseLines(written())
   const up = await eventually(

@@ -50,9 +50,7 @@ export async function run(
   args: readonly string[],
   env: Readonly<Record<string, string>>,
 ): Promise<Ended> {
-  const { child, output, ended } = launch(join(ROOT, script), args, env)
-  // It has ended before all that it wrote is read.
-  await once(child, 'close')
+  const { output, ended } = launch(join(ROOT, script), args, env)
   return { code: await ended, output: output() }
 }
 
@@ -113,7 +111,8 @@ function launch(path: string, args: readonly string[], env: Readonly<Record<stri
       text += chunk
     })
   }
-  const ended = once(child, 'exit').then(([code, signal]) => (signal ?? code) as Ended['code'])
+  // At `exit` not all that it wrote may have been read. Its nodes write to files, and keep no pipe open that it leaves behind.
+  const ended = once(child, 'close').then(([code, signal]) => (signal ?? code) as Ended['code'])
   return { child, output: () => text, ended }
 }
 
