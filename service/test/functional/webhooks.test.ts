@@ -96,22 +96,25 @@ test('an order tells its callback_url and the account’s endpoints every status
 test('what a receiver does not take is sent again when it is due, and the next event waits for it', async () => {
   statusOf = (path) => (path === '/late' ? 503 : 200)
   const order = await createOrder(given(), quickPair, { callback_url: `${base}/late` })
-  await given().eventually('it was tried', () => expect(statusesAt('/late')).toEqual(['NEW']))
+  await given().eventually('it was tried', () => expect(statusesAt('/late')[0]).toBe('NEW'))
   await given().remote.pay(order.order_id)
   await given().waitForStatus(order.order_id, 'PENDING')
-  const look = async (count: number) => {
+  const countAttempts = async (): Promise<number> => {
     const { deliveries: found } = await signed('GET', `${deliveries}?order_id=${order.order_id}`)
     expect(found).toMatchObject([
       { sequence: 2, state: 'waiting', attempts: [] },
       { sequence: 1, state: 'waiting' },
     ])
-    expect(found[1].attempts).toMatchObject(
-      Array.from({ length: count }, () => ({ outcome: 'answered', http_status: 503, response: 'heard' })),
-    )
+    const refused = { outcome: 'answered', http_status: 503, response: 'heard' }
+    for (const attempt of found[1].attempts) expect(attempt).toMatchObject(refused)
+    return found[1].attempts.length
   }
-  await given().eventually('it is in the log, and the second event waits', () => look(1))
+  // On a machine that is busy the second attempt, after five seconds, may have come by itself; the third does not.
+  await given().eventually('it is in the log, and the second event waits', async () => {
+    expect(await countAttempts()).toBeGreaterThanOrEqual(1)
+  })
   await given().remote.advanceClock(6)
-  await given().eventually('the second attempt', () => look(2))
+  await given().eventually('the second attempt', async () => expect(await countAttempts()).toBe(2))
   statusOf = () => 204
   await given().remote.advanceClock(331)
   await given().eventually('both are told', () =>
