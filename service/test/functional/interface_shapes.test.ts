@@ -126,12 +126,14 @@ test('GET /v1/rate answers table 2.1; float and from are the defaults; a float r
 
 test('GET /v1/rate answers a fixed rate with its end, fifteen minutes ahead', async () => {
   const target = '/v1/rate?from=BTC&to=USDT&to_network=ERC20&amount=0.1&rate_type=fixed'
-  const before = given().service.world.clock.nowMs()
+  const { clock } = given().service.world
+  const sinceMs = clock.nowMs()
   const data = expectEnvelope(await wire.request('GET', target)) as { expires_at: string }
+  const untilMs = clock.nowMs()
   expectFields(data, fixedRate)
-  const endsInMs = Date.parse(data.expires_at) - before
-  expect(endsInMs).toBeGreaterThanOrEqual(900_000)
-  expect(endsInMs).toBeLessThan(905_000)
+  const quotedAtMs = Date.parse(data.expires_at) - 900_000
+  expect(quotedAtMs).toBeGreaterThanOrEqual(sinceMs)
+  expect(quotedAtMs).toBeLessThanOrEqual(untilMs)
 })
 
 test('GET /v1/currencies answers table 2.2 for exactly the listed currencies', async () => {

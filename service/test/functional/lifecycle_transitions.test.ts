@@ -143,10 +143,10 @@ async function statusAtHead(sandbox: TestSandbox, orderId: string): Promise<Orde
 test('NEW → EXPIRED when no payment came before expires_at, and not before', async () => {
   const sandbox = given()
   const order = await createOrder(sandbox, btcToUsdt)
-  await sandbox.remote.advanceClock(14 * 60 + 30)
+  await sandbox.remote.advanceClock(10 * 60)
   await sandbox.settle()
   expect((await sandbox.client.getOrder(order.order_id)).status).toBe('NEW')
-  await sandbox.remote.advanceClock(31)
+  await sandbox.remote.advanceClock(5 * 60 + 1)
   const expired = await sandbox.waitForStatus(order.order_id, 'EXPIRED')
   expect(expired).toMatchObject({ deposit_tx_hash: null, withdraw_tx_hash: null, completed_at: null })
   expect(await statusesOf(sandbox, order.order_id)).toEqual(['NEW', 'EXPIRED'])
