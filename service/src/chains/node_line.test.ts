@@ -25,7 +25,7 @@ const SECRETS = /us@er|us%40er|pass|canary|127\.0\.0\.1/
 let stop: (() => void) | undefined
 afterEach(() => stop?.())
 
-async function nodeAnswering(answer: Answer, timeoutMs = 5_000): Promise<Node> {
+async function nodeAnswering(answer: Answer, timeoutMs = 60_000): Promise<Node> {
   const server = createServer(async (request, response) => {
     let body = ''
     for await (const chunk of request) body += chunk

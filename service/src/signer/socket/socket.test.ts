@@ -49,7 +49,8 @@ async function serve(signer: Signer = startSigner().signer) {
   }
 }
 
-function connectClient(timeoutMs = 10_000) {
+/** Signing takes seconds at times, and on a busy machine more: how long is not what is shown here. */
+function connectClient(timeoutMs = 110_000) {
   const client = socketSigner({ path, timeoutMs })
   running.add(() => client.close())
   return client
@@ -149,7 +150,6 @@ test('many requests on one line find their own answers', async () => {
   expect(await Promise.all(asked)).toEqual(expected)
 })
 
-// Signing so many takes seconds, and on a busy machine more: how long is not what is shown here.
 test('a transaction of 500 inputs fits', async () => {
   await serve()
   const inputs = Array.from({ length: 500 }, (_, index) => ({ ...coin(1, 1_000_000n), index }))
@@ -158,10 +158,7 @@ test('a transaction of 500 inputs fits', async () => {
   const change = { address: keys.address('bitcoin', key), satoshi: 399_950_000n, key }
   const intent = bitcoinIntent({ inputs, payment, change, feeSatoshi: 50_000n })
   expect(
-    await connectClient(80_000).sign(
-      intent,
-      sealed({ destination: customerBitcoin, payoutAsset: 'BTC:BTC' }),
-    ),
+    await connectClient().sign(intent, sealed({ destination: customerBitcoin, payoutAsset: 'BTC:BTC' })),
   ).toMatchObject({
     ok: true,
   })
@@ -324,9 +321,13 @@ test('a request without an answer ends at its time; a late answer harms nobody',
   const client = connectClient(200)
   await expect(client.sign(evmIntent(), sealed())).rejects.toThrow('no answer within 200 ms')
   await expect(client.lastSigned('CB1:1')).rejects.toThrow('no answer within 200 ms')
+  const line = client.connection?.()
+  expect(line).toBeTruthy()
   goOn.resolve()
-  expect(await client.addresses('evm', 'deposit', 0, 1)).toHaveLength(1)
-  expect(await client.sign(evmIntent(), sealed())).toMatchObject({ ok: true })
+  // Its time is short: on a busy machine one question may not be enough.
+  await expect.poll(() => client.addresses('evm', 'deposit', 0, 1)).toHaveLength(1)
+  await expect.poll(() => client.sign(evmIntent(), sealed())).toMatchObject({ ok: true })
+  expect(client.connection?.(), 'the line is not cut').toBe(line)
 })
 
 test('a closed client and a request that is too long are refused before anything is sent', async () => {
