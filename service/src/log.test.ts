@@ -43,7 +43,7 @@ const WRITES = `
 test('a disk that is full under the log neither ends a process nor keeps it from ending', async () => {
   const args = ['--input-type=module', '--eval', WRITES]
   const { stdout } = await promisify(execFile)(process.execPath, args, {
-    timeout: 15_000,
+    timeout: 110_000,
     killSignal: 'SIGKILL',
   })
   expect(stdout).toBe('wrote\n')

@@ -348,7 +348,7 @@ describe('mails are handed on', () => {
       }
       const loop = startMailing(world, { ...parts, channel })
       const places = world.policy.atOnce
-      await expect.poll(() => [begun[slow], begun[quick]], { timeout: 10_000 }).toEqual([places, 25])
+      await expect.poll(() => [begun[slow], begun[quick]]).toEqual([places, 25])
       await loop.stop()
       expect(begun[slow], 'each kind has so many places and no more').toBe(places)
     },

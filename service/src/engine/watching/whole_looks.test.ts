@@ -128,9 +128,7 @@ test('what comes while the node is away after a part of the mempool was read cou
   await releaseLease(stage.db, lease)
   stage.advance(order.terms.expiresAtMs - stage.world.clock.nowMs() - MINUTE_MS)
   const loops = startWatching({ ...stage.world, chains: new Map([['BTC', chain]]) }, 'another')
-  await expect
-    .poll(() => stage.db.query('SELECT is_late FROM deposits'), { timeout: 20_000 })
-    .toEqual([{ is_late: true }])
+  await expect.poll(() => stage.db.query('SELECT is_late FROM deposits')).toEqual([{ is_late: true }])
   await Promise.all(loops.map((loop) => loop.stop()))
 })
 
