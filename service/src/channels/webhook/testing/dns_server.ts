@@ -1,16 +1,24 @@
 import { createSocket } from 'node:dgram'
 import { isIPv6 } from 'node:net'
 
-/** A DNS server that says what it is told to. `addressesOf` is asked anew for every question, as by a rebinding attack. */
+/**
+ * A DNS server that says what it is told to. `addressesOf` is asked anew for every question, as by a rebinding attack; a question that
+ * is sent once more, because its answer was late, is the same one and has the same answer.
+ */
 export async function startDnsServer(
   addressesOf: (name: string, family: 4 | 6) => readonly string[],
 ): Promise<{ readonly address: string; stop(): Promise<void> }> {
   const socket = createSocket('udp4')
+  const answered = new Map<string, readonly string[]>()
   socket.on('message', (question, sender) => {
     const name = readName(question)
     const type = question.readUInt16BE(name.end)
     const family = type === 28 ? 6 : 4
-    const addresses = addressesOf(name.text, family).filter((address) => isIPv6(address) === (family === 6))
+    const asked = `${question.readUInt16BE(0)} ${family} ${name.text}`
+    const addresses =
+      answered.get(asked) ??
+      addressesOf(name.text, family).filter((address) => isIPv6(address) === (family === 6))
+    answered.set(asked, addresses)
     socket.send(answerOf(question, name.end + 4, type, addresses), sender.port, sender.address)
   })
   await new Promise<void>((resolve) => {
