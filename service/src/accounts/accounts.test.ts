@@ -7,10 +7,11 @@ import { Command } from 'commander'
 import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startMigratedPostgres } from '../../test/harness/migrated_postgres.ts'
+import { openTestDatabase } from '../../test/harness/test_database.ts'
 import { CommandRefused } from '../command_refused.ts'
 import { registerKeysCommands } from '../commands/keys.ts'
 import { operator, readAuditRows } from '../db/audit_log.ts'
-import { type Database, openDatabase } from '../db/database.ts'
+import type { Database } from '../db/database.ts'
 import { pagesTouched } from '../engine/testing/pages_touched.ts'
 import { createAccount, findAccount } from './accounts.ts'
 import { openApiKeys } from './api_keys.ts'
@@ -42,12 +43,7 @@ let now = 1_700_000_000_000
 
 beforeAll(async () => {
   server = await startMigratedPostgres(dataDir)
-  db = openDatabase({
-    url: server.url,
-    connectionsMax: 5,
-    applicationName: 'accounts.test',
-    onConnectionLost: () => {},
-  })
+  db = openTestDatabase(server.url, 'accounts.test')
   superuser = new pg.Client({ connectionString: server.url })
   await superuser.connect()
   place = { db, box: createSecretBox([createSecretKey(randomBytes(32))]), wallMs: () => now }

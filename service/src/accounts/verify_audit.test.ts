@@ -6,10 +6,11 @@ import { Command } from 'commander'
 import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startMigratedPostgres } from '../../test/harness/migrated_postgres.ts'
+import { openTestDatabase } from '../../test/harness/test_database.ts'
 import { CommandRefused } from '../command_refused.ts'
 import { registerAuditCommands } from '../commands/audit.ts'
 import { appendAudit, type By, houseChain, readAuditHeads } from '../db/audit_log.ts'
-import { type Database, openDatabase } from '../db/database.ts'
+import type { Database } from '../db/database.ts'
 import { verifyAudit } from './verify_audit.ts'
 
 /**
@@ -25,12 +26,7 @@ let chainsMade = 0
 
 beforeAll(async () => {
   server = await startMigratedPostgres(dataDir)
-  db = openDatabase({
-    url: server.url,
-    connectionsMax: 5,
-    applicationName: 'verify_audit.test',
-    onConnectionLost: () => {},
-  })
+  db = openTestDatabase(server.url, 'verify_audit.test')
   superuser = new pg.Client({ connectionString: server.url })
   await superuser.connect()
 })

@@ -5,9 +5,10 @@ import { join } from 'node:path'
 import { type Postgres, removePostgres } from '@cambist/devnet'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startMigratedPostgres } from '../../test/harness/migrated_postgres.ts'
+import { openTestDatabase } from '../../test/harness/test_database.ts'
 import { systemClock } from '../clock.ts'
 import { operator } from '../db/audit_log.ts'
-import { type Database, openDatabase } from '../db/database.ts'
+import type { Database } from '../db/database.ts'
 import type { OrderEvent } from '../db/events.ts'
 import { findLoggedEndpoints } from '../db/webhook_lines.ts'
 import type { Outcome } from '../domain/outcome.ts'
@@ -55,12 +56,7 @@ let now = 1_700_000_000_000
 
 beforeAll(async () => {
   server = await startMigratedPostgres(dataDir)
-  db = openDatabase({
-    url: server.url,
-    connectionsMax: 5,
-    applicationName: 'webhooks.test',
-    onConnectionLost: () => {},
-  })
+  db = openTestDatabase(server.url, 'webhooks.test')
   const box = createSecretBox([createSecretKey(randomBytes(32))])
   const nowMs = () => now
   place = {

@@ -5,8 +5,8 @@ import { type Postgres, removePostgres } from '@cambist/devnet'
 import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startMigratedPostgres } from '../../test/harness/migrated_postgres.ts'
+import { openTestDatabase } from '../../test/harness/test_database.ts'
 import { readAuditedHouseOutflows } from './audit.ts'
-import { openDatabase } from './database.ts'
 import { migrate } from './migrate.ts'
 
 /**
@@ -37,7 +37,7 @@ test.each([
   await superuser.query(`CREATE DATABASE audit_${name} TEMPLATE template0 ENCODING 'UTF8' ${locale}`)
   const url = new URL(`/audit_${name}`, server.url).href
   await migrate(url, () => {})
-  const db = openDatabase({ url, connectionsMax: 1, applicationName: 'audit', onConnectionLost: () => {} })
+  const db = openTestDatabase(url, 'audit', 1)
   const payoutId = 'sweep-ETH-1-1:1'
   await db.query(
     `INSERT INTO outflows (bucket, order_id, payout_id, kind, chain, asset, units, address, state, planned_at_ms, due_at_ms)

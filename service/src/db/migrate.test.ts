@@ -5,7 +5,7 @@ import { type Postgres, removePostgres } from '@cambist/devnet'
 import pg from 'pg'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { startMigratedPostgres } from '../../test/harness/migrated_postgres.ts'
-import { openDatabase } from './database.ts'
+import { openTestDatabase } from '../../test/harness/test_database.ts'
 import { findMissing, LaterSchema, migrate } from './migrate.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'cambist-migrate-'))
@@ -93,12 +93,7 @@ test('who was given the role of the service and owns nothing can start and add, 
   const url = new URL(server.url)
   Object.assign(url, { username: 'process', password: 'secret' })
   await migrate(url.href, () => {})
-  const db = openDatabase({
-    url: url.href,
-    connectionsMax: 1,
-    applicationName: 'process',
-    onConnectionLost: () => {},
-  })
+  const db = openTestDatabase(url.href, 'process', 1)
   try {
     await db.query(
       `INSERT INTO signer.signed_transactions (payout_id, attempt, intent, asset, units, tx_hash, bytes, at_ms)

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { removePostgres } from '@cambist/devnet'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startMigratedPostgres } from '../../test/harness/migrated_postgres.ts'
+import { openTestDatabase } from '../../test/harness/test_database.ts'
 import { HOUR_MS } from '../domain/time.ts'
 import type { SignedRecord, SignedStore } from '../signer/signer.ts'
 import {
@@ -15,7 +16,7 @@ import {
   startSigner,
 } from '../signer/testing/fixtures.ts'
 import { memoryStore } from '../signer/testing/memory_store.ts'
-import { type Database, openDatabase } from './database.ts'
+import type { Database } from './database.ts'
 import { signedTransactions } from './signed_transactions.ts'
 
 /**
@@ -28,8 +29,7 @@ let db: Database
 
 beforeAll(async () => {
   server = await startMigratedPostgres(join(folder, 'postgres'))
-  const options = { url: server.url, connectionsMax: 4, applicationName: 'signed' }
-  db = openDatabase({ ...options, onConnectionLost: () => {} })
+  db = openTestDatabase(server.url, 'signed', 4)
 })
 
 afterAll(async () => {
@@ -157,12 +157,7 @@ test('of two outflows of an order that are signed at once, the earlier one waits
 function openWith(setting: string): Database {
   const url = new URL(server.url)
   url.searchParams.set('options', `-c ${setting.replaceAll(' ', '\\ ')}`)
-  return openDatabase({
-    url: url.href,
-    connectionsMax: 4,
-    applicationName: 'set',
-    onConnectionLost: () => {},
-  })
+  return openTestDatabase(url.href, 'set', 4)
 }
 
 /** Without it a server that dies forgets the commits of its last moments, which it had told of. */

@@ -7,7 +7,7 @@ import type { Chain } from '../../src/chains/chain.ts'
 import { evm } from '../../src/chains/evm/index.ts'
 import { type Clock, systemClock } from '../../src/clock.ts'
 import { reserveAddresses } from '../../src/db/addresses.ts'
-import { type Database, openDatabase, type Sql } from '../../src/db/database.ts'
+import type { Database, Sql } from '../../src/db/database.ts'
 import { signedTransactions } from '../../src/db/signed_transactions.ts'
 import { openAlarms } from '../../src/engine/alarms.ts'
 import { defaultPolicy } from '../../src/engine/default_policy.ts'
@@ -23,6 +23,7 @@ import { sandboxPrices } from '../../src/prices/index.ts'
 import { sandboxChains, sandboxSignerSettings } from '../../src/sandbox/chains.ts'
 import { localSigner } from '../../src/signer/local_signer.ts'
 import { startMigratedPostgres } from './migrated_postgres.ts'
+import { openTestDatabase } from './test_database.ts'
 
 /** A process that ends after so many beats; every statement and every broadcast is a beat before it and one after it. */
 /** Ends after so many statements, or at the first place that begins with `at`. */
@@ -67,12 +68,7 @@ export async function startSweepStage(): Promise<SweepStage> {
     startDevnet({ dataDir: join(folder, 'devnet'), networks: ['ETH'], mining: 'manual' }),
     startMigratedPostgres(dataDir),
   ])
-  const db = openDatabase({
-    url: server.url,
-    connectionsMax: 5,
-    applicationName: 'sweep stage',
-    onConnectionLost: () => {},
-  })
+  const db = openTestDatabase(server.url, 'sweep stage')
   const stage = await assemble(devnet, db)
   return {
     ...stage,

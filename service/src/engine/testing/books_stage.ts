@@ -5,7 +5,8 @@ import { removePostgres } from '@cambist/devnet'
 import pg from 'pg'
 import { emptyTables } from '../../../test/harness/empty_tables.ts'
 import { startMigratedPostgres } from '../../../test/harness/migrated_postgres.ts'
-import { type Database, openDatabase, type Sql } from '../../db/database.ts'
+import { openTestDatabase } from '../../../test/harness/test_database.ts'
+import type { Database, Sql } from '../../db/database.ts'
 import { insertNewOrders } from '../../db/new_orders.ts'
 import { noteOpened } from '../../db/opened_assets.ts'
 import { endOutflow } from '../../db/outflows.ts'
@@ -30,7 +31,10 @@ import { type PaperChain, paperChain } from './paper_chain.ts'
 /** A real database with the service's schema, and paper chains. Orders are moved by facts through `apply`, as ever. */
 export type BooksStage = {
   readonly world: World
+  /** Without the limits in time that the service has. */
   readonly db: Database
+  /** Where `db` leads. */
+  readonly databaseUrl: string
   readonly chains: ReadonlyMap<ChainId, PaperChain>
   chain(id: ChainId): PaperChain
   readonly logged: {
@@ -56,12 +60,7 @@ export async function openBooksStage(name: string): Promise<BooksStage> {
   const folder = mkdtempSync(join(tmpdir(), `cambist-${name}-`))
   const dataDir = join(folder, 'postgres')
   const server = await startMigratedPostgres(dataDir)
-  const db = openDatabase({
-    url: server.url,
-    connectionsMax: 5,
-    applicationName: name,
-    onConnectionLost: () => {},
-  })
+  const db = openTestDatabase(server.url, name)
   const superuser = new pg.Client({ connectionString: server.url })
   await superuser.connect()
   const chains = new Map<ChainId, PaperChain>()
@@ -71,6 +70,7 @@ export async function openBooksStage(name: string): Promise<BooksStage> {
   return {
     world,
     db,
+    databaseUrl: server.url,
     chains,
     logged,
     chain: (id) => {

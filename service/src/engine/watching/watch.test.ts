@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Chain, Transfer } from '../../chains/chain.ts'
 import { blockHashAt, noteTrouble, readHead } from '../../db/chain_heads.ts'
-import type { Database } from '../../db/database.ts'
+import { type Database, openDatabase } from '../../db/database.ts'
 import { type Lease, requireLease, takeLease } from '../../db/leases.ts'
 import { findOrder } from '../../db/orders.ts'
 import { findOutflow } from '../../db/outflows.ts'
@@ -640,9 +640,16 @@ test('a watcher that slept while another found the chain in trouble does not say
 })
 
 test('a watcher frozen in the middle of a transaction does not keep others from taking over', async () => {
+  // With the limits of the service, which are what ends it.
+  const db = openDatabase({
+    url: stage.databaseUrl,
+    connectionsMax: 2,
+    applicationName: 'frozen',
+    onConnectionLost: () => {},
+  })
   const thaw = Promise.withResolvers<void>()
   const locked = Promise.withResolvers<void>()
-  const frozen = stage.db.transaction(async (tx) => {
+  const frozen = db.transaction(async (tx) => {
     await requireLease(tx, lease)
     locked.resolve()
     await thaw.promise
@@ -651,10 +658,11 @@ test('a watcher frozen in the middle of a transaction does not keep others from 
   await locked.promise
   const laterMs = stage.world.clock.wallMs() + 49 * HOUR_MS
   // Waits behind the lock, and for no longer than a statement may take.
-  const taken = await takeLease(stage.db, 'watch:BTC', 'another', laterMs, HOUR_MS)
+  const taken = await takeLease(db, 'watch:BTC', 'another', laterMs, HOUR_MS)
   expect(taken).toMatchObject({ holder: 'another', fence: lease.fence + 1 })
   thaw.resolve()
   await expect(frozen).rejects.toThrow()
+  await db.close()
 })
 
 test('what a block gives an address by itself is unclaimed money, which no order counts and the books know', async () => {

@@ -10,13 +10,14 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { emptyTables } from '../../../test/harness/empty_tables.ts'
 import { soon } from '../../../test/harness/eventually.ts'
 import { startMigratedPostgres } from '../../../test/harness/migrated_postgres.ts'
+import { openTestDatabase } from '../../../test/harness/test_database.ts'
 import { setEmail } from '../../accounts/email.ts'
 import type { OwnerPlace } from '../../accounts/owner_place.ts'
 import { createSecretBox } from '../../accounts/secret_box.ts'
 import { verifyAudit } from '../../accounts/verify_audit.ts'
 import { systemClock } from '../../clock.ts'
 import { operator } from '../../db/audit_log.ts'
-import { type Database, openDatabase } from '../../db/database.ts'
+import type { Database } from '../../db/database.ts'
 import { within } from '../../db/within.ts'
 import { SESSION_IDLE_MS, SESSION_MS_MAX } from '../../domain/session_lifetimes.ts'
 import { defaultLimits } from '../parts.ts'
@@ -53,12 +54,7 @@ const place: OwnerPlace = {
 
 beforeAll(async () => {
   server = await startMigratedPostgres(dataDir)
-  db = openDatabase({
-    url: server.url,
-    connectionsMax: 5,
-    applicationName: 'owner.test',
-    onConnectionLost: () => {},
-  })
+  db = openTestDatabase(server.url, 'owner.test')
   superuser = new pg.Client({ connectionString: server.url })
   await superuser.connect()
   http = await startHttp({ desk, parts: { owners: place }, limits: { loopbackCallbacks: true } })
