@@ -6,6 +6,9 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import pg from 'pg'
 
+/** A machine that is busy with others lets every answer wait; only what hangs takes so long. */
+export const PATIENCE_MS = 60_000
+
 export function makeTemporaryFolder(): { path: string; remove(): void } {
   const path = mkdtempSync(join(tmpdir(), 'cambist-devnet-test-'))
   return { path, remove: () => rmSync(path, { recursive: true, force: true }) }

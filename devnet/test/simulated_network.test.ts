@@ -2,7 +2,7 @@ import { request } from 'node:http'
 import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { Client, ECDSA, hashes, type Payment, Wallet } from 'xrpl'
 import { type Devnet, startDevnet } from '../src/index.ts'
-import { killHard, makeTemporaryFolder, runScript } from './harness.ts'
+import { killHard, makeTemporaryFolder, PATIENCE_MS, runScript } from './harness.ts'
 
 /**
  * What: a simulated network fails in every way that a test asks for, recovers when told to, and outlives its process.
@@ -44,8 +44,12 @@ function urls(of: Pick<Devnet, 'networks'> = devnet) {
   return of.networks.XRP
 }
 
-async function connect(connectionTimeout = 10_000): Promise<Client> {
-  const opened = new Client(urls().wsUrl, { connectionTimeout })
+function clientOf({ wsUrl }: { readonly wsUrl: string }, connectionTimeout = PATIENCE_MS): Client {
+  return new Client(wsUrl, { timeout: PATIENCE_MS, connectionTimeout })
+}
+
+async function connect(connectionTimeout = PATIENCE_MS): Promise<Client> {
+  const opened = clientOf(urls(), connectionTimeout)
   // A cut line is what some of these tests are about.
   opened.on('error', () => {})
   open.push(opened)
@@ -82,7 +86,7 @@ async function codeInLedger(hash: string): Promise<unknown> {
 }
 
 /** The HTTP status, or what happened to the line. */
-function ask(method: string, params: object = {}, timeout = 10_000): Promise<number | string> {
+function ask(method: string, params: object = {}, timeout = PATIENCE_MS): Promise<number | string> {
   return new Promise((resolve) => {
     const asking = request(urls().rpcUrl, { method: 'POST', timeout }, (response) => {
       response.resume()
@@ -260,7 +264,7 @@ test('after a kill -9 in the middle of its work the same chain goes on', async (
     child.kill('SIGKILL')
     place.remove()
   })
-  const other = new Client(urls(said).wsUrl)
+  const other = clientOf(urls(said))
   await other.connect()
   const tx = { TransactionType: 'Payment', Account: bank.address, Amount: '2000000' } as const
   const to = Wallet.generate().address
@@ -272,7 +276,7 @@ test('after a kill -9 in the middle of its work the same chain goes on', async (
   const later = await startDevnet({ dataDir: place.path, networks: ['XRP'], mining: 'manual' })
   expect(later.networks).toEqual(said.networks)
   expect(await later.balance('XRP', 'XRP', to)).toBe(2_000_000n)
-  const again = new Client(urls(later).wsUrl)
+  const again = clientOf(urls(later))
   await again.connect()
   const ledger_index = result.ledger_index ?? 0
   const ledger = await again.request({ command: 'ledger', ledger_index })

@@ -14,7 +14,7 @@ import {
   Wallet,
 } from 'xrpl'
 import { type Devnet, startDevnet } from '../src/index.ts'
-import { makeTemporaryFolder } from './harness.ts'
+import { makeTemporaryFolder, PATIENCE_MS } from './harness.ts'
 
 /**
  * What: the simulated XRP Ledger answers the field's own client library as a real server does, down to the codes.
@@ -45,8 +45,8 @@ const info = () => {
   return devnet.networks.XRP
 }
 
-async function connect(timeoutMs = 5_000): Promise<Client> {
-  const connected = new Client(info().wsUrl, { timeout: timeoutMs })
+async function connect(): Promise<Client> {
+  const connected = new Client(info().wsUrl, { timeout: PATIENCE_MS, connectionTimeout: PATIENCE_MS })
   await connected.connect()
   return connected
 }

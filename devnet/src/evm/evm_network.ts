@@ -56,7 +56,7 @@ function connect(rpcUrl: string, profile: EvmProfile) {
     chain,
     cacheTime: 0,
     pollingInterval: 50,
-    transport: http(rpcUrl, { retryCount: 0 }),
+    transport: http(rpcUrl, { retryCount: 0, timeout: 60_000 }),
   })
     .extend(publicActions)
     .extend(walletActions)

@@ -10,6 +10,7 @@ import { sealText } from '../../src/domain/orders/seal.ts'
 import type { Intent, KeyPath } from '../../src/domain/payouts/intent.ts'
 import { localSigner } from '../../src/signer/local_signer.ts'
 import { memoryStore } from '../../src/signer/testing/memory_store.ts'
+import { PATIENCE_MS } from '../harness/patience.ts'
 import type { ChainDriver } from './chain_driver.ts'
 
 /** Of connector and signer alike: what the one writes down the other signs. */
@@ -64,11 +65,11 @@ export async function startBitcoinDriver(backing: Backing): Promise<BitcoinDrive
   const wallet = connectRpc(`${rpcUrl}/wallet/miner`)
 
   return {
-    chain: chainAt(rpcUrl, 10_000),
+    chain: chainAt(rpcUrl, PATIENCE_MS),
     rpcUrl,
     broadcastMethod: 'sendrawtransaction',
     chainAt,
-    stranger: () => chainAt(rpcUrl, 10_000, 'mainnet'),
+    stranger: () => chainAt(rpcUrl, PATIENCE_MS, 'mainnet'),
     rpc: devnet.bitcoin.rpc,
     build: (outputs, lockTime) => build(wallet, outputs, lockTime),
     ourAddress: async () => (await keys.next('deposit')).address,

@@ -19,6 +19,7 @@ import type { Fields } from '../../src/chains/replies.ts'
 import { assert } from '../../src/domain/assert.ts'
 import { deriveKeys } from '../../src/signer/derivation.ts'
 import { eosPublicKey } from '../../src/signer/transactions/eos_transaction.ts'
+import { PATIENCE_MS } from '../harness/patience.ts'
 import type { ChainDriver } from './chain_driver.ts'
 import { payoutSigner } from './payout_signer.ts'
 
@@ -63,7 +64,7 @@ export async function startEosDriver(): Promise<EosDriver> {
     chainId,
     account: ACCOUNT,
     publicKey,
-    timeoutMs: 10_000,
+    timeoutMs: PATIENCE_MS,
   }
   await devnet.eos.createAccount(ACCOUNT, publicKey)
   await devnet.send('EOS', 'EOS', ACCOUNT, 100_000n * EOS, 1, '4294967295')
@@ -120,7 +121,7 @@ type Outside = Pick<
 
 function outsiders(devnet: Devnet, info: EosInfo): Outside {
   const { rpcUrl, chainId, faucet } = info
-  const rpc = connect(rpcUrl, 10_000)
+  const rpc = connect(rpcUrl, PATIENCE_MS)
   const key = PrivateKey.from(faucet.privateKey)
   const act: EosDriver['act'] = async (actions, { delaySeconds = 0, lifeMs = 600_000 } = {}) => {
     const { last_irreversible_block_id: id, head_block_time: time } = (await rpc(

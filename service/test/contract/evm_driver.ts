@@ -6,6 +6,7 @@ import { type Address, encodeDeployData, encodeFunctionData, getAddress, type He
 import { type EvmSettings, evm } from '../../src/chains/evm/index.ts'
 import { type AssetId, assetOf, assets, nativeAsset } from '../../src/domain/catalog/assets.ts'
 import { amountOf, fromChainUnits, toChainUnits } from '../../src/domain/money/amount.ts'
+import { PATIENCE_MS } from '../harness/patience.ts'
 import type { ChainDriver } from './chain_driver.ts'
 import { payoutSigner } from './payout_signer.ts'
 
@@ -55,7 +56,7 @@ async function assemble(id: 'ETH' | 'BNB', devnet: Devnet, dataDir: string): Pro
     tokens: contracts,
     maxFeePerGasWeiMax: 500n * 10n ** 9n,
     gasLimitMax: GAS_LIMIT_MAX,
-    timeoutMs: 10_000,
+    timeoutMs: PATIENCE_MS,
     reserveAddress: () => reserve,
     // Both ways are proven: Ethereum nodes are of many kinds, those of BNB Smart Chain are geth's kin.
     tracing: id === 'ETH' ? 'trace' : 'debug',

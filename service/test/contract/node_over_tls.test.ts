@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { afterEach, expect, test } from 'vitest'
 import { openLine } from '../../src/chains/node_line.ts'
 import { certificate } from '../../src/channels/email/testing/certificate.ts'
+import { PATIENCE_MS } from '../harness/patience.ts'
 
 /** What: a node's address may begin with https, and whoever is not who the address says is not asked. */
 const stops: (() => void)[] = []
@@ -32,7 +33,7 @@ async function startNode(): Promise<{
 test('a node whose certificate is trusted is asked over TLS', async () => {
   const { port, asked } = await startNode()
   globalAgent.options.ca = certificate.cert
-  const line = openLine(`https://127.0.0.1:${port}/canary`, 5_000)
+  const line = openLine(`https://127.0.0.1:${port}/canary`, PATIENCE_MS)
   expect(await line.ask({ method: 'POST', body: '{}' })).toEqual({
     ok: true,
     value: { status: 200, text: '"yes"' },
@@ -46,7 +47,7 @@ test.each([
 ])('a node whose certificate %s is asked nothing', async (_, host, ca, code) => {
   const { port, asked } = await startNode()
   globalAgent.options.ca = ca
-  const line = openLine(`https://${host}:${port}/canary`, 5_000)
+  const line = openLine(`https://${host}:${port}/canary`, PATIENCE_MS)
   expect(await line.ask({ method: 'POST', body: '{}' })).toEqual({
     ok: false,
     rejection: `the node cannot be reached (${code})`,

@@ -8,6 +8,7 @@ import { getFreezeAccountInstruction } from '@solana-program/token'
 import { afterAll, expect, test } from 'vitest'
 import { holdingOf } from '../../src/chains/solana/address.ts'
 import type { Outflow } from '../../src/domain/payouts/intent.ts'
+import { PATIENCE_MS } from '../harness/patience.ts'
 import { describeChain } from './chain_contract.ts'
 import type { AddressCases } from './chain_driver.ts'
 import { type SolanaDriver, startSolanaDriver } from './solana_driver.ts'
@@ -129,7 +130,7 @@ test('a slot that a node has lost is not taken for one that was skipped', async 
   expect(after?.parentHash).toBe(told?.hash)
   const forgetful = await openForgetful(driver.rpcUrl, skipped - 1)
   try {
-    const chain = driver.chainAt(forgetful.url, 2_000)
+    const chain = driver.chainAt(forgetful.url, PATIENCE_MS)
     expect(await chain.readBlock(skipped, nobody)).toEqual(told)
     await expect(chain.readBlock(skipped - 1, nobody)).rejects.toThrow('needs more history')
     await expect(chain.blockHash(skipped - 1)).rejects.toThrow('needs more history')

@@ -7,6 +7,7 @@ import { solana } from '../../src/chains/solana/index.ts'
 import type { SolanaSettings } from '../../src/chains/solana/settings.ts'
 import { assetOf } from '../../src/domain/catalog/assets.ts'
 import { amountOf, fromChainUnits, toChainUnits } from '../../src/domain/money/amount.ts'
+import { PATIENCE_MS } from '../harness/patience.ts'
 import { submitSolana } from '../harness/submit_solana.ts'
 import type { ChainDriver } from './chain_driver.ts'
 import { payoutSigner } from './payout_signer.ts'
@@ -46,7 +47,7 @@ export async function startSolanaDriver(): Promise<SolanaDriver> {
     genesisHash: info.genesisHash,
     tokens,
     feeLamportsMax: 1_000_000n,
-    timeoutMs: 10_000,
+    timeoutMs: PATIENCE_MS,
     reserveAddress: () => reserve,
   }
   for (const asset of ['SOL:SOL', 'USDC:SOL'] as const) {

@@ -9,6 +9,7 @@ import { LIFE_S } from '../../src/chains/stellar/bid.ts'
 import { connect } from '../../src/chains/stellar/horizon.ts'
 import { stellar } from '../../src/chains/stellar/index.ts'
 import type { StellarSettings } from '../../src/chains/stellar/settings.ts'
+import { PATIENCE_MS } from '../harness/patience.ts'
 import type { ChainDriver } from './chain_driver.ts'
 import { payoutSigner } from './payout_signer.ts'
 
@@ -45,7 +46,7 @@ export async function startStellarDriver(): Promise<StellarDriver> {
     horizonUrl,
     passphrase,
     feeStroopsMax: 10_000n,
-    timeoutMs: 10_000,
+    timeoutMs: PATIENCE_MS,
     reserveAddress: () => reserve,
   }
   const chain = stellar(settings)
@@ -112,7 +113,7 @@ export async function openOutsider(
   const account = keys.publicKey()
   await devnet.send('XLM', 'XLM', account, stroops)
   await devnet.mine('XLM', 1)
-  const horizon = connect(horizonUrl, 10_000)
+  const horizon = connect(horizonUrl, PATIENCE_MS)
   return {
     account,
     submit: async (operations, { memo, bump } = {}) => {

@@ -7,6 +7,7 @@ import { tron } from '../../src/chains/tron/index.ts'
 import type { TronSettings } from '../../src/chains/tron/settings.ts'
 import { assetOf } from '../../src/domain/catalog/assets.ts'
 import { amountOf, fromChainUnits, toChainUnits } from '../../src/domain/money/amount.ts'
+import { PATIENCE_MS } from '../harness/patience.ts'
 import type { ChainDriver } from './chain_driver.ts'
 import { payoutSigner } from './payout_signer.ts'
 
@@ -48,7 +49,7 @@ export async function startTronDriver(): Promise<TronDriver> {
     genesisBlockId: info.genesisBlockId,
     tokens,
     feeLimitSunMax: 100_000_000n,
-    timeoutMs: 10_000,
+    timeoutMs: PATIENCE_MS,
     reserveAddress: () => reserve,
   }
   for (const [currency, asset] of [

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import { connect } from '../../src/chains/xrp/rpc.ts'
 import type { Outflow } from '../../src/domain/payouts/intent.ts'
 import { openHttpLine } from '../harness/http_line.ts'
+import { PATIENCE_MS } from '../harness/patience.ts'
 import { describeChain } from './chain_contract.ts'
 import type { AddressCases } from './chain_driver.ts'
 import { startXrpDriver, type XrpDriver } from './xrp_driver.ts'
@@ -150,9 +151,9 @@ test('a ledger of which a node leaves out a deposit is read again', async () => 
     await driver.mine(1)
     const { height } = await driver.chain.head()
     const asked = { ledger_index: height, transactions: true, expand: true }
-    const whole = await connect(driver.rpcUrl, 10_000).call('ledger', asked)
+    const whole = await connect(driver.rpcUrl, PATIENCE_MS).call('ledger', asked)
     const ledger = whole.ledger as { readonly transactions: readonly unknown[] }
-    const chain = driver.chainAt(line.url, 10_000)
+    const chain = driver.chainAt(line.url, PATIENCE_MS)
     const readWith = (transactions: readonly unknown[]) => {
       const cut = { ...whole, ledger: { ...ledger, transactions } }
       line.meddle(({ method }) => (method === 'ledger' ? { tell: cut } : null))

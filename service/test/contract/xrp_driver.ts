@@ -8,6 +8,7 @@ import { LEDGERS_TO_LIVE } from '../../src/chains/xrp/bid.ts'
 import { xrp } from '../../src/chains/xrp/index.ts'
 import { connect } from '../../src/chains/xrp/rpc.ts'
 import type { XrpSettings } from '../../src/chains/xrp/settings.ts'
+import { PATIENCE_MS } from '../harness/patience.ts'
 import type { ChainDriver } from './chain_driver.ts'
 import { payoutSigner } from './payout_signer.ts'
 
@@ -42,7 +43,7 @@ export async function startXrpDriver(): Promise<XrpDriver> {
     rpcUrl,
     networkId,
     feeDropsMax: 10_000n,
-    timeoutMs: 10_000,
+    timeoutMs: PATIENCE_MS,
     reserveAddress: () => reserve,
   }
   const chain = xrp(settings)
@@ -111,7 +112,7 @@ export async function openOutsider(
   const account = deriveAddress(publicKey)
   await devnet.send('XRP', 'XRP', account, drops)
   await devnet.mine('XRP', 1)
-  const rpc = connect(rpcUrl, 10_000)
+  const rpc = connect(rpcUrl, PATIENCE_MS)
   return {
     account,
     submit: async (fields) => {

@@ -21,6 +21,7 @@ import {
   type Pair,
   payAndBury,
 } from '../harness/orders.ts'
+import { PATIENCE_MS } from '../harness/patience.ts'
 import { type TestSandbox, useTestSandbox } from '../harness/test_sandbox.ts'
 
 /**
@@ -40,7 +41,7 @@ function raise(): never {
 /** What the ledger says of a transaction of one operation. */
 async function paymentOf({ devnet }: TestSandbox, txHash: string): Promise<Fields> {
   const { horizonUrl } = devnet.networks.XLM ?? raise()
-  const horizon = connect(horizonUrl, 10_000)
+  const horizon = connect(horizonUrl, PATIENCE_MS)
   const [payment] = await readAll(horizon, `/transactions/${txHash}/operations?join=transactions`)
   return payment ?? raise()
 }

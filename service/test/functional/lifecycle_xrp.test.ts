@@ -14,6 +14,7 @@ import {
   type Pair,
   payAndBury,
 } from '../harness/orders.ts'
+import { PATIENCE_MS } from '../harness/patience.ts'
 import { type TestSandbox, useTestSandbox } from '../harness/test_sandbox.ts'
 
 /**
@@ -30,7 +31,7 @@ type Payment = { readonly Destination: string; readonly DestinationTag?: number;
 /** What the ledger says of a transaction. */
 async function paymentOf(sandbox: TestSandbox, txHash: string): Promise<Payment> {
   const { rpcUrl } = sandbox.devnet.networks.XRP ?? raise()
-  return (await connect(rpcUrl, 10_000).call('tx', { transaction: txHash })) as unknown as Payment
+  return (await connect(rpcUrl, PATIENCE_MS).call('tx', { transaction: txHash })) as unknown as Payment
 }
 
 /** https://xrpl.org/docs/references/protocol/transactions/types/accountset#accountset-flags */

@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import { PATIENCE_MS } from './patience.ts'
 
 export type Patience = {
   readonly timeoutMs?: number
@@ -6,7 +7,6 @@ export type Patience = {
   readonly context?: () => Promise<string> | string
 }
 
-const PATIENCE_MS = 60_000
 /** Asking is work for whoever is waited for: what takes long is asked for less often, and is noticed a tenth later. */
 const POLL_MS = { first: 20, most: 200 } as const
 

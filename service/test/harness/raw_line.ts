@@ -1,5 +1,6 @@
 import { connect, type Socket } from 'node:net'
 import type { Answer } from '../../src/http/testing/answer.ts'
+import { PATIENCE_MS } from './patience.ts'
 
 /** One connection that says bytes as they are, which no HTTP client would, and goes on over a new one when it was closed. */
 export type RawLine = {
@@ -7,8 +8,6 @@ export type RawLine = {
   ask(bytes: Buffer, options?: { readonly isHead?: boolean }): Promise<Answer>
   close(): void
 }
-
-const PATIENCE_MS = 60_000
 
 export function openRawLine(port: number): RawLine {
   let open: Socket | null = null

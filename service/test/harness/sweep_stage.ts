@@ -23,6 +23,7 @@ import { sandboxPrices } from '../../src/prices/index.ts'
 import { sandboxChains, sandboxSignerSettings } from '../../src/sandbox/chains.ts'
 import { localSigner } from '../../src/signer/local_signer.ts'
 import { startMigratedPostgres } from './migrated_postgres.ts'
+import { PATIENCE_MS } from './patience.ts'
 import { openTestDatabase } from './test_database.ts'
 
 /** A process that ends after so many beats; every statement and every broadcast is a beat before it and one after it. */
@@ -149,7 +150,7 @@ async function openParts(devnet: Devnet, db: Database, clock: Clock, logged: str
   const { rpcUrl, ...eth } = settings.ETH
   if (rpcUrl === null) throw new Error('the devnet runs ETH')
   const reserveAddress = async () => (await reserveAddresses(db, 'evm'))[0] ?? ''
-  const chain = evm({ ...eth, id: 'ETH', rpcUrl, timeoutMs: 10_000, reserveAddress })
+  const chain = evm({ ...eth, id: 'ETH', rpcUrl, timeoutMs: PATIENCE_MS, reserveAddress })
   const log = (facts: object, message: string) => {
     logged.push(`${message} ${Object.entries(facts).map(([name, fact]) => `${name}: ${String(fact)}`)}`)
   }

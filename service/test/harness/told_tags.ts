@@ -3,6 +3,7 @@ import { connect as connectEos } from '../../src/chains/eos/rpc.ts'
 import { connect as connectStellar } from '../../src/chains/stellar/horizon.ts'
 import { connect as connectXrp, NodeRefusal } from '../../src/chains/xrp/rpc.ts'
 import { type ChainId, chainFacts, chainIds, depositsLie } from '../../src/domain/catalog/networks.ts'
+import { PATIENCE_MS } from './patience.ts'
 
 /** For whom of those who share an account something arrived there, each time in the words of the chain; null: it does not say. */
 export type ToldTags = ReadonlyMap<string, readonly (string | null)[]>
@@ -28,8 +29,6 @@ export async function readTags(
   if (chain === 'EOS') return memosOnEos(networks, accounts)
   return new Map()
 }
-
-const PATIENCE_MS = 10_000
 
 async function askEach(
   accounts: readonly string[],

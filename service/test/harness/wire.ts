@@ -10,6 +10,7 @@ import { operator } from '../../src/db/audit_log.ts'
 import type { Answer } from '../../src/http/testing/harness.ts'
 import { conformingFetch, readAnswer, readDocument } from './conforming_fetch.ts'
 import { impatient } from './impatient.ts'
+import { PATIENCE_MS } from './patience.ts'
 import type { TestSandbox } from './test_sandbox.ts'
 
 export type { Answer }
@@ -143,7 +144,7 @@ function talk(port: number, bytes: string | Buffer): Promise<string> {
     const chunks: Buffer[] = []
     const told = () => Buffer.concat(chunks).toString()
     const socket = connect(port, '127.0.0.1', () => socket.write(bytes))
-    socket.setTimeout(10_000, () => socket.destroy(new Error(`no end after: ${told()}`)))
+    socket.setTimeout(PATIENCE_MS, () => socket.destroy(new Error(`no end after: ${told()}`)))
     socket.on('data', (chunk) => chunks.push(chunk))
     socket.on('close', () => resolve(told()))
     socket.on('error', (error: NodeJS.ErrnoException) =>

@@ -1,0 +1,6 @@
+/**
+ * How long tests wait for what comes in a moment: a machine that is busy with others takes many times as long, and a
+ * process that stands still for some seconds finds its timers run out before it reads the answers that lie there. Only
+ * what really hangs takes so long.
+ */
+export const PATIENCE_MS = 60_000
