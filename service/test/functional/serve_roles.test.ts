@@ -2,9 +2,10 @@ import { readFileSync } from 'node:fs'
 import { Agent, get } from 'node:http'
 import type { Client, CreatedOrder } from '@cambist/sdk'
 import { parseAbiItem } from 'viem'
-import { afterAll, beforeAll, expect, onTestFailed, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFailed, onTestFinished, test } from 'vitest'
 import { createKeystore, newMnemonic } from '../../src/signer/keystore.ts'
 import { eventually } from '../harness/eventually.ts'
+import { openHttpLine } from '../harness/http_line.ts'
 import { type Ground, startGround } from './processes/ground.ts'
 import type { RunningProcess } from './processes/running_process.ts'
 
@@ -389,26 +390,25 @@ test('stopping does not wait long for a node that does not answer, and a second 
   tellLogsOnFailure()
   const watches = (one: RunningProcess) =>
     eventually('it watches', async () => expect(holds(await readLease(), one)).toBe(true))
-  const patient = await ground.start('watcher')
+  const line = await openHttpLine(ground.environmentOf('watcher').CAMBIST_ETH_URL ?? '')
+  onTestFinished(() => line.stop())
+  const env = { CAMBIST_ETH_URL: line.url, CAMBIST_NODE_TIMEOUT_SECONDS: '600' }
+  const patient = await ground.start('watcher', { env, stopSeconds: 8 })
   await watches(patient)
-  const urgent = await ground.start('watcher')
-  const node = ground.devnet.processes.find(({ network }) => network === 'ETH')
-  if (node === undefined) throw new Error('the devnet has Ethereum')
-  process.kill(node.pid, 'SIGSTOP')
-  try {
-    patient.send('SIGTERM')
-    expect(await patient.ended).toBe(1)
-    expect(patient.output()).toContain('Not everything stopped within 8 s.')
+  const urgent = await ground.start('watcher', { env })
+  line.meddle(() => 'drop_request')
+  // Between two looks it waits for nothing, and stops at once.
+  await eventually('a look waits for the node', () => expect(line.count()).toBeGreaterThan(0))
+  patient.send('SIGTERM')
+  expect(await patient.ended).toBe(1)
+  expect(patient.output()).toContain('Not everything stopped within 8 s.')
 
-    await watches(urgent)
-    await eventually('the second signal ends it', () => {
-      urgent.send('SIGTERM')
-      expect(urgent.isRunning()).toBe(false)
-    })
-    expect(await urgent.ended).toBe(130)
-  } finally {
-    process.kill(node.pid, 'SIGCONT')
-  }
+  await watches(urgent)
+  await eventually('the second signal ends it', () => {
+    urgent.send('SIGTERM')
+    expect(urgent.isRunning()).toBe(false)
+  })
+  expect(await urgent.ended).toBe(130)
 })
 
 test('no process has written a secret to its log', () => {

@@ -25,8 +25,8 @@ export type Ground = {
   readonly secrets: Set<string>
   /** Every process that was started, the dead ones too. */
   readonly processes: readonly RunningProcess[]
-  /** A process with the environment of these roles, and nothing else in it. */
-  start(roles: string): Promise<RunningProcess>
+  /** A process with the environment of these roles, and nothing else in it but what `other` says. */
+  start(roles: string, other?: OtherStart): Promise<RunningProcess>
   /** What an operator writes for a process of these roles. */
   environmentOf(roles: string): Environment
   /** Runs `cambist …` with the environment of the role api. */
@@ -39,6 +39,7 @@ export type Ground = {
 }
 
 type Environment = Readonly<Record<string, string>>
+type OtherStart = { readonly env?: Environment; readonly stopSeconds?: number }
 type Adjust = (environment: Environment) => Environment
 
 const USD_CENTS = {
@@ -83,11 +84,12 @@ export async function startGround(adjust: Adjust = (given) => given): Promise<Gr
     processes,
     environmentOf,
     command,
-    start: async (roles) => {
+    start: async (roles, { env, ...other } = {}) => {
       const started = await startProcess({
         roles,
-        env: environmentOf(roles),
+        env: { ...environmentOf(roles), ...env },
         venueOrigins: originsOf(venues),
+        ...other,
       })
       processes.push(started)
       return started

@@ -24,6 +24,8 @@ export type RunningProcess = {
   kill(): Promise<void>
 }
 
+const STOP_SECONDS = 60
+
 const entry = fileURLToPath(new URL('./serve_process.ts', import.meta.url))
 
 /** Starts a process and waits until it says that it is up; throws with its output when it ends instead. */
@@ -31,9 +33,11 @@ export async function startProcess(options: {
   readonly roles: string
   readonly env: Readonly<Record<string, string>>
   readonly venueOrigins: Readonly<Record<string, string>>
+  /** How long it may take to stop; unless told, as long as a machine may need that is busy with others. */
+  readonly stopSeconds?: number
 }): Promise<RunningProcess> {
-  const { roles, env, venueOrigins } = options
-  const child = spawn(process.execPath, [entry, roles, JSON.stringify(venueOrigins)], {
+  const { roles, env, venueOrigins, stopSeconds = STOP_SECONDS } = options
+  const child = spawn(process.execPath, [entry, roles, JSON.stringify(venueOrigins), String(stopSeconds)], {
     env: { ...processEnvironment, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })

@@ -7,10 +7,10 @@ import { isVenueId, priceSources } from '../../../src/prices/index.ts'
 import { serve } from '../../../src/serve.ts'
 
 /**
- * `cambist serve --roles …` as it is, except that prices are read from venues on this machine: the second argument
- * names their origins. Production has no such switch.
+ * `cambist serve --roles …` as it is, except that prices are read from venues on this machine, whose origins the second
+ * argument names, and that stopping may take as many seconds as the third says. Production has no such switches.
  */
-const [roles, origins = '{}'] = process.argv.slice(2)
+const [roles, origins = '{}', stopSeconds] = process.argv.slice(2)
 const config = readServeConfig(process.env, roles)
 const sources = priceSources.ccxt({
   venues: config.prices.venues.filter(isVenueId),
@@ -20,5 +20,5 @@ const sources = priceSources.ccxt({
   httpOverrides: JSON.parse(origins),
 })
 const service = await serve(config, createLogger(config.logLevel), sources)
-await untilStopped(service.stop)
+await untilStopped(service.stop, Number(stopSeconds))
 process.exit()
