@@ -1,4 +1,4 @@
-import { createClient, type Order } from '@cambist/sdk'
+import { type CreatedOrder, createClient, type Order } from '@cambist/sdk'
 import type { Address, Hex } from 'viem'
 import { afterAll, expect, test } from 'vitest'
 import type { ChainId } from '../../src/domain/catalog/networks.ts'
@@ -29,8 +29,8 @@ afterAll(async () => {
   await Promise.all([...lines.values()].map((line) => line.stop()))
 })
 
-/** Longer than a look takes on a machine that is busy with others. */
-const CHAIN_TROUBLE_MS = 15_000
+/** Longer than a process stands still on a machine that is busy with others: nothing is quoted to a chain that was not looked at. */
+const CHAIN_TROUBLE_MS = 30_000
 const FLOAT_OPEN_MS = 6_000
 const STALL_SECONDS = 30 * 60
 
@@ -85,10 +85,8 @@ test('without reserve an order waits, survives a reorganisation, then asks; refu
   await expectRefunded(sandbox, toRefund)
   const { emergency } = await client.getOrder(toContinue.order_id)
   expect(emergency?.options).toMatchObject({ continue: null, recalculate: null, refund: expect.anything() })
-  const { baseUrl, account } = sandbox
-  const hasty = createClient({ baseUrl, apiKey: account.api_key, apiSecret: account.api_secret, retries: 0 })
   await expect(
-    hasty.chooseEmergencyAction(toContinue.order_id, { action: 'continue' }),
+    hastyClient(sandbox).chooseEmergencyAction(toContinue.order_id, { action: 'continue' }),
   ).rejects.toMatchObject({ code: 'MAINTENANCE', message: expect.stringContaining('reserve') })
   await fundReserve(sandbox, 3_000_000_000_000n)
   await sandbox.eventually('continue is offered', async () => {
@@ -141,10 +139,11 @@ test('a frozen destination node makes the order wait; it goes on when the node w
   try {
     await payAndBury(sandbox, order)
     await sandbox.waitForStatus(order.order_id, 'EXCHANGE')
+    const hasty = hastyClient(sandbox)
     await sandbox.eventually('nothing is quoted to a chain that is away', async () => {
-      await expect(
-        sandbox.client.getRate({ from: 'BNB', to: 'ETH', amount: 1 }, { signal: AbortSignal.timeout(2_000) }),
-      ).rejects.toThrow()
+      await expect(hasty.getRate({ from: 'BNB', to: 'ETH', amount: 1 })).rejects.toMatchObject({
+        code: 'MAINTENANCE',
+      })
     })
     expect((await sandbox.client.getOrder(order.order_id)).status).toBe('EXCHANGE')
   } finally {
@@ -158,15 +157,7 @@ test('a deposit made in time while our node was away is in time, although we see
   const sandbox = given()
   const line = lineTo('BTC')
   const { clock } = sandbox.service.world
-  const order = await createOrder(sandbox, btcToUsdt, { rate_type: 'float' })
-  line.meddle(() => 'drop_reply')
-  await sandbox.devnet.send(
-    'BTC',
-    'BTC',
-    order.deposit_address,
-    chainUnits(order.deposit_amount, 'BTC', 'BTC'),
-  )
-  await sandbox.mine('BTC', 1)
+  const order = await payUnseen(sandbox, line)
   await sandbox.eventually('the time is up', () =>
     expect(clock.nowMs()).toBeGreaterThan(Date.parse(order.expires_at) + 1_000),
   )
@@ -183,6 +174,24 @@ test('a deposit made in time while our node was away is in time, although we see
     'DONE',
   ])
 })
+
+/** An order whose payment is in a block of the time that it was open, while the service hears nothing from its node. */
+async function payUnseen(sandbox: TestSandbox, line: HttpLine): Promise<CreatedOrder> {
+  const { devnet, service } = sandbox
+  // Where this process stands still meanwhile the block comes too late: then another order is paid.
+  for (let round = 1; ; round += 1) {
+    line.meddle(null)
+    const order = await createOrder(sandbox, btcToUsdt, { rate_type: 'float' })
+    line.meddle(() => 'drop_reply')
+    const units = chainUnits(order.deposit_amount, 'BTC', 'BTC')
+    await devnet.send('BTC', 'BTC', order.deposit_address, units)
+    await sandbox.mine('BTC', 1)
+    const hash = await devnet.bitcoin.rpc<string>('getbestblockhash')
+    const { time } = await devnet.bitcoin.rpc<{ time: number }>('getblockheader', [hash])
+    if (service.world.clock.fromWallMs(time * 1_000) < Date.parse(order.expires_at)) return order
+    expect(round, 'every block comes too late').toBeLessThan(5)
+  }
+}
 
 test('a contract that refuses to be paid is a DESTINATION_PROBLEM; the refund works', async () => {
   const sandbox = given()
@@ -282,6 +291,11 @@ async function deployRejecting(sandbox: TestSandbox): Promise<{ address: Address
   const code = address && (await client.getCode({ address }))
   if (!address || !code) throw new Error('nothing was deployed')
   return { address, code }
+}
+
+/** Tells at once what others would try again. */
+function hastyClient({ baseUrl, account }: TestSandbox) {
+  return createClient({ baseUrl, apiKey: account.api_key, apiSecret: account.api_secret, retries: 0 })
 }
 
 function pidOf({ devnet }: TestSandbox, network: ChainId): number {
