@@ -4,7 +4,7 @@ import type { Database } from '../../src/db/database.ts'
 import type { OrderStatus } from '../../src/domain/orders/order.ts'
 import { legalMoves } from '../../src/domain/orders/testing/books.ts'
 import { auditBooks, auditChain } from '../../src/engine/books/ledger_audit.ts'
-import { eventually, type Patience } from './eventually.ts'
+import { eventually } from './eventually.ts'
 
 /** What is looked at: the database as the service has it, a reader that may see every table, and the chains themselves. */
 export type Inspected = {
@@ -49,17 +49,15 @@ export async function findViolations(inspected: Inspected): Promise<string[]> {
  * Throws with everything that is wrong. Money may be between two tables at the moment of a look, so what is wrong has
  * to stay wrong for a while.
  */
-export async function checkInvariants(inspected: Inspected, patience: Patience = {}): Promise<void> {
+export async function checkInvariants(inspected: Inspected): Promise<void> {
   let last: string[] = []
   const look = async () => {
     last = await findViolations(inspected)
     if (last.length > 0) throw new Error(last.join('; '))
   }
-  await eventually('the invariants hold', look, { timeoutMs: 15_000, ...patience }).catch(
-    (error: unknown) => {
-      if (last.length === 0) throw error
-    },
-  )
+  await eventually('the invariants hold', look).catch((error: unknown) => {
+    if (last.length === 0) throw error
+  })
   if (last.length > 0) throw new Error(`this is wrong:\n  ${last.join('\n  ')}`)
 }
 

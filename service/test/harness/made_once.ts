@@ -35,8 +35,8 @@ async function makeOnce({ name, make, leftOut }: MadeOnce, made: string): Promis
   try {
     mkdirSync(making)
   } catch {
-    // Another worker is at it.
-    await eventually(`${name} was made`, () => requireMade(made, making), { timeoutMs: 60_000 })
+    // Another worker is at it, and has as long as the hook that it runs in.
+    await eventually(`${name} was made`, () => requireMade(made, making), { timeoutMs: 200_000 })
     return
   }
   try {
