@@ -7,6 +7,7 @@ import type { CreatedOrder, Order } from '@cambist/sdk'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { isKept } from '../../src/sandbox/own_folder.ts'
 import { eventually } from '../harness/eventually.ts'
+import { PATIENCE_MS, START_PATIENCE_MS } from '../harness/patience.ts'
 import {
   killAll,
   launchSandbox,
@@ -276,7 +277,7 @@ test('after kill -9 of everything, the next start goes on from what was on disk,
   await sandbox.remote.pay(order.order_id)
   await sandbox.client.waitForStatus(order.order_id, ['PENDING', 'EXCHANGE', 'WITHDRAW'], {
     pollMs: 50,
-    timeoutMs: 90_000,
+    timeoutMs: 2 * PATIENCE_MS,
   })
   const killed = pidsOf(dataDir)
   const confirmed = async () => (await sandbox.client.getOrder(order.order_id)).deposit_confirmations
@@ -349,7 +350,7 @@ test('Ctrl-C leaves no process where nobody reads any more what it prints', asyn
     'it has printed that it is ready',
     () => expect(readFileSync(log, 'utf8')).toContain('what signing needs'),
     {
-      timeoutMs: 90_000,
+      timeoutMs: START_PATIENCE_MS,
       context: deaf.output,
     },
   )

@@ -10,6 +10,7 @@ import { MIGRATIONS_FOLDER } from '../../src/db/migrations_done.ts'
 import { openSandboxSeed } from '../../src/sandbox/keys.ts'
 import { eventually } from '../harness/eventually.ts'
 import { startMigratedPostgres } from '../harness/migrated_postgres.ts'
+import { START_PATIENCE_MS } from '../harness/patience.ts'
 import { killAll, launchSandbox, living, pidsOf } from './processes/running_sandbox.ts'
 
 /**
@@ -63,7 +64,7 @@ async function startOn(databaseUrl: string) {
       const isReady = /^Cambist sandbox ready/m.test(output())
       if (child.exitCode === null && child.signalCode === null && !isReady) throw new Error('not yet')
     },
-    { timeoutMs: 90_000, context: output },
+    { timeoutMs: START_PATIENCE_MS, context: output },
   )
   child.kill('SIGTERM')
   return { code: await ended, output: output(), isReady: /^Cambist sandbox ready/m.test(output()) }

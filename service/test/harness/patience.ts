@@ -4,3 +4,6 @@
  * what really hangs takes so long.
  */
 export const PATIENCE_MS = 60_000
+
+/** For a whole start: a process loads all of its modules, and beside it, it may be, a database and ten chains begin. */
+export const START_PATIENCE_MS = 3 * PATIENCE_MS

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { eventually, Hopeless } from '../../harness/eventually.ts'
+import { START_PATIENCE_MS } from '../../harness/patience.ts'
 import { processEnvironment } from '../../harness/process_environment.ts'
 
 export type LogLine = Readonly<Record<string, unknown>> & { readonly level: number; readonly msg: string }
@@ -55,7 +56,7 @@ export async function startProcess(options: {
       throw new Error('it is still starting')
     },
     // On a machine that has other work, loading alone takes half a minute.
-    { timeoutMs: 90_000, context: written },
+    { timeoutMs: START_PATIENCE_MS, context: written },
   ).catch((error: unknown) => {
     // Whoever waits for it has nothing to stop it by.
     child.kill('SIGKILL')

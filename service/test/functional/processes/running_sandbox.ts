@@ -6,6 +6,7 @@ import { type Client, createClient } from '@cambist/sdk'
 import { type SandboxRemote, sandboxRemote } from '../../../src/sandbox/remote.ts'
 import { eventually, Hopeless } from '../../harness/eventually.ts'
 import { impatient } from '../../harness/impatient.ts'
+import { START_PATIENCE_MS } from '../../harness/patience.ts'
 import { processEnvironment } from '../../harness/process_environment.ts'
 
 /** sandbox.json, as tools rely on it. */
@@ -78,7 +79,7 @@ export async function startSandboxProcess(
         ? new Error('not yet')
         : new Hopeless('it ended')
     },
-    { timeoutMs: 90_000, context: output },
+    { timeoutMs: START_PATIENCE_MS, context: output },
   )
   const file = JSON.parse(readFileSync(join(dataDir, 'sandbox.json'), 'utf8')) as SandboxFile
   return {
