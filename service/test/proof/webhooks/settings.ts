@@ -7,7 +7,7 @@ export type ProcessSettings = {
   /** The service's clock: where it began, and how many times faster than the wall clock it runs. */
   readonly beganWallMs: number
   readonly speed: number
-  readonly flaw: 'none' | 'notes first'
+  readonly flaw: 'none' | 'notes first' | 'notes first and stands'
 }
 
 export function serviceTimeMs({ beganWallMs, speed }: ProcessSettings, wallMs: number): number {
