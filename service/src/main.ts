@@ -19,7 +19,7 @@ import type { ChainSettings } from './config/chain_settings.ts'
 import { RECORD_CONNECTIONS_MAX } from './config/variables.ts'
 import { reserveAddresses } from './db/addresses.ts'
 import { connectionName } from './db/connected_roles.ts'
-import { type Database, openDatabase, type Sql } from './db/database.ts'
+import { type Database, type DatabaseLimits, openDatabase, type Sql } from './db/database.ts'
 import { migrate } from './db/migrate.ts'
 import { signedTransactions } from './db/signed_transactions.ts'
 import { onSignerDatabase } from './db/signer_database.ts'
@@ -61,6 +61,8 @@ export type ServiceOptions = {
   readonly databaseUrl: string
   /** At most, beside those to the signer's record. */
   readonly databaseConnections: number
+  /** Left out: those of the service. */
+  readonly databaseLimits?: DatabaseLimits
   readonly chains: ChainSettings
   readonly prices: RunningPrices
   readonly policy: Policy
@@ -293,12 +295,17 @@ function decidesOrders({ api, watcher, engine }: Roles): boolean {
   return api !== null || watcher || engine !== null
 }
 
-function openPool({ logger, roles }: ServiceOptions, url: string, connectionsMax: number): Database {
+function openPool(
+  { logger, roles, databaseLimits }: ServiceOptions,
+  url: string,
+  connectionsMax: number,
+): Database {
   return openDatabase({
     url,
     connectionsMax,
     applicationName: connectionName(rolesOf(roles)),
     onConnectionLost: (error) => logger.warn({ err: error }, 'a database connection was lost'),
+    ...(databaseLimits && { limits: databaseLimits }),
   })
 }
 

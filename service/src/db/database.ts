@@ -35,7 +35,7 @@ function parseSafeInteger(text: string): number {
 }
 
 /** In real time; 0 is no limit. */
-type DatabaseLimits = {
+export type DatabaseLimits = {
   readonly connectMs: number
   readonly statementMs: number
   readonly answerMs: number
@@ -65,7 +65,7 @@ export const limitsOfAudits: DatabaseLimits = {
   silenceMs: 600_000,
 }
 
-/** For where time is simulated: how long something really takes says nothing there. */
+/** For where how long something really takes says nothing: time is simulated, or a test shares its machine with many others. */
 export const noLimits: DatabaseLimits = { connectMs: 0, statementMs: 0, answerMs: 0, silenceMs: 0 }
 
 export function openDatabase(options: {

@@ -21,7 +21,7 @@ import { type Clock, systemClock } from '../clock.ts'
 import { CommandRefused } from '../command_refused.ts'
 import type { SandboxConfig } from '../config/sandbox_config.ts'
 import { sandboxKey } from '../config/sandbox_secrets.ts'
-import { openDatabase } from '../db/database.ts'
+import { type DatabaseLimits, openDatabase } from '../db/database.ts'
 import { migrate } from '../db/migrate.ts'
 import { nameOfSchema } from '../db/migrations_done.ts'
 import { defaultExplorers } from '../domain/catalog/explorers.ts'
@@ -68,6 +68,8 @@ export type SandboxOptions = {
   readonly reach?: (chain: ChainId, rpcUrl: string) => Promise<string>
   /** The same for the database. */
   readonly reachDatabase?: (url: string) => Promise<string>
+  /** How long the service waits for the database, and the database for the service; left out, as in earnest. */
+  readonly databaseLimits?: DatabaseLimits
   /** For the sandbox's own database, on top of what it has: a test that never cuts the power need not wait for the disk. */
   readonly postgresSettings?: Readonly<Record<string, string>>
   /** False: the EVM chains are not written down, and are forgotten when it stops. */
@@ -299,6 +301,7 @@ async function serviceParts(
     },
     databaseUrl,
     databaseConnections: CONNECTIONS,
+    ...(options.databaseLimits && { databaseLimits: options.databaseLimits }),
     chains,
     prices: options.openPrices?.(clock) ?? { usd: prices.usd, start: () => {}, stop: () => {} },
     // Local chains stand still whenever nobody mines.

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { type Devnet, type DevnetNetwork, removePostgres } from '@cambist/devnet'
 import { type Client, createClient, type Order, type OrderStatus } from '@cambist/sdk'
 import { afterAll, beforeAll, beforeEach, onTestFailed } from 'vitest'
+import { noLimits } from '../../src/db/database.ts'
 import { type ChainId, chainFacts, networkChains } from '../../src/domain/catalog/networks.ts'
 import type { Policy } from '../../src/engine/policy.ts'
 import { createLogger } from '../../src/log.ts'
@@ -197,6 +198,9 @@ function startIn(
     // cost. Nobody rings for sweeps, whose loops rest five times as long: tests of sweeps have them rest less.
     policy: { restMs: 1_000, poolSize: 60, sweepCostMultiple: 0n, ...options.policy },
     ...byFile(dataDir),
+    // On a machine that is busy with others any process may stand still for longer than the service bears with. Who puts a line
+    // in between that fails is shown what it bears.
+    ...(options.reachDatabase === undefined && { databaseLimits: noLimits }),
     ...linesOf(options),
   })
 }
