@@ -69,6 +69,18 @@ const keylessObligations = {
 const plansInTransaction =
   'for (const effect of effects.filter(isPlan)) await carryOut(tx, order, effect, nowMs)'
 
+/** Whoever has looked at an order goes on when another has, so that both have seen the same. None may be on its way: five seconds. */
+const meeting = `const looking = new Map()
+  async function untilAnotherLooked(orderId) {
+    const goOn = looking.get(orderId)
+    looking.delete(orderId)
+    if (goOn !== undefined) return goOn()
+    await new Promise((resolve) => {
+      looking.set(orderId, resolve)
+      setTimeout(resolve, 5_000)
+    })
+  }`
+
 export const controls: readonly Control[] = [
   {
     name: 'broadcast before storing',
@@ -137,7 +149,13 @@ export const controls: readonly Control[] = [
         replace: `const isChoice = all.some(({ fact }) => fact.kind === 'ActionChosen')
         const look = () => tx.query('SELECT * FROM orders WHERE order_id = $1', [orderId])
         const locked = isChoice ? ((await look())[0] ?? null) : await lockOrder(tx, orderId)
-        if (isChoice) await new Promise((resolve) => setTimeout(resolve, 300))`,
+        if (isChoice) await untilAnotherLooked(orderId)`,
+      },
+      {
+        file: 'engine/apply.ts',
+        find: 'function isPlan({ kind }: Effect): boolean {',
+        replace: `${meeting}
+        function isPlan({ kind }: Effect): boolean {`,
       },
     ],
     sql: [...keylessObligations.sql, 'ALTER TABLE events DROP CONSTRAINT events_pkey'],
@@ -193,14 +211,14 @@ export const controls: readonly Control[] = [
   {
     name: 'memory-only due rows',
     without:
-      'what a decision asks for is kept in memory and written a moment after it; nothing else would find it',
+      'what a decision asks for is kept in memory and written a minute after it; nothing else would find it',
     shows: /owes .+, and nobody knows of it/,
     patches: [
       {
         file: 'engine/apply.ts',
         find: plansInTransaction,
         replace: `for (const effect of effects.filter(isPlan))
-          setTimeout(() => carryOut(world.db, order, effect, nowMs).catch(() => {}), 200)`,
+          setTimeout(() => carryOut(world.db, order, effect, nowMs).catch(() => {}), 60_000)`,
       },
     ],
     sql: [],
