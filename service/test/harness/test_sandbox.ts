@@ -283,7 +283,7 @@ function assemble(sandbox: Sandbox, dataDir: string, guard: Guard): TestSandbox 
       const looked = chains.length > 0 ? chains : [...service.world.chains.keys()]
       await settleChains(patiently, rows, looked, lookAt)
       // What is shown rests on it, and it looks by itself.
-      await service.world.market.refresh()
+      await patiently('the market has looked', () => service.world.market.refresh())
     },
     tellAll: async () => `${context(story, dataDir)}\n${await whatIsKnown(rows)}`,
     logLines: (levelMin) => readLog(dataDir).filter(({ level }) => level >= levelMin),

@@ -77,7 +77,7 @@ const IN_XRP_EVERY = 8
 const usdtToXrp: Pair = { from: 'USDT', from_network: 'ERC20', to: 'XRP', to_network: 'XRP' }
 
 async function waitForCount(sandbox: TestSandbox, status: string, wanted: number): Promise<void> {
-  const patience = { timeoutMs: 30_000 + wanted * 200 }
+  const patience = { timeoutMs: 60_000 + wanted * 200 }
   const look = async () => {
     const rows = await sandbox.rows('SELECT order_id FROM orders WHERE status = $1', [status])
     if (rows.length !== wanted) throw new Error(`${rows.length} of ${wanted}`)
