@@ -5,10 +5,11 @@ import { findUnended, findViolations, type Inspected } from '../../harness/invar
 import { type Counter, type Customer, newCustomer, serveCustomer, type Wish } from './customers.ts'
 import { type Settled, settle } from './settled.ts'
 import type { Ground, Stage } from './stage.ts'
-import { buryFollowed, openBoard, openMine, openWallets, repeat } from './trade.ts'
+import { buryFollowed, openBoard, openMine, openWallets, repeat, untilAnswered } from './trade.ts'
 
 /** So many customers are served at a time. */
 const OPEN_MAX = 60
+const LOOK_REST_MS = 200
 
 export type Plan = {
   readonly chance: Chance
@@ -83,7 +84,7 @@ export async function runTrade(ground: Ground, stage: Stage, plan: Plan): Promis
   const problems = isOpen()
     ? await findProblems(ground, stage, plan.patienceMs)
     : [...certain, ...fleet.faults, ...failures]
-  const settled = await settle(devnet, inspected, customers)
+  const settled = await untilAnswered(() => settle(devnet, inspected, customers), LOOK_REST_MS)
   return { customers, settled, problems: [...problems, ...settled.problems] }
 }
 
@@ -94,12 +95,14 @@ async function findProblems({ devnet }: Ground, stage: Stage, patienceMs: number
   const untilMs = performance.now() + patienceMs
   for (;;) {
     const isOver = performance.now() > untilMs
-    await buryFollowed(devnet, inspected)
-    const left = await findLive(inspected)
-    const problems = left.length > 0 && !isOver ? left : [...left, ...(await findViolations(inspected))]
+    const problems = await untilAnswered(async () => {
+      await buryFollowed(devnet, inspected)
+      const left = await findLive(inspected)
+      return left.length > 0 && !isOver ? left : [...left, ...(await findViolations(inspected))]
+    }, LOOK_REST_MS)
     if (problems.length === 0) return []
     if (isOver) return [...(await findUnended(inspected)), ...problems]
-    await pause(200)
+    await pause(LOOK_REST_MS)
   }
 }
 

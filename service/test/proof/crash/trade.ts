@@ -98,6 +98,19 @@ export type Repeated = { stop(): Promise<void> }
 /** A node may leave a question open now and then; one that answers nothing any more is gone. */
 const UNANSWERED_MAX = 5
 
+/** Looks again where a node did not answer; what the look then gives. */
+export async function untilAnswered<Value>(look: () => Promise<Value>, restMs: number): Promise<Value> {
+  for (let unanswered = 1; ; unanswered += 1) {
+    try {
+      return await look()
+    } catch (error) {
+      const isOpen = error instanceof Error && error.constructor.name === 'NoAnswer'
+      if (!isOpen || unanswered === UNANSWERED_MAX) throw error
+    }
+    await pause(restMs)
+  }
+}
+
 /** Looks again and again until stopped; what a look throws is told once, and ends it. */
 export function repeat(
   look: () => Promise<void>,
@@ -106,19 +119,8 @@ export function repeat(
 ): Repeated {
   let isStopped = false
   const run = async () => {
-    let unanswered = 0
     while (!isStopped) {
-      try {
-        await look()
-        unanswered = 0
-      } catch (error) {
-        unanswered += 1
-        if (
-          !(error instanceof Error && error.constructor.name === 'NoAnswer') ||
-          unanswered === UNANSWERED_MAX
-        )
-          throw error
-      }
+      await untilAnswered(look, restMs)
       await pause(restMs)
     }
   }

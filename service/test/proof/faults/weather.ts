@@ -155,12 +155,12 @@ async function mineSome(sky: Sky): Promise<void> {
 
 async function heightOf({ devnet }: TestSandbox, chain: ChainId): Promise<number> {
   if (chain === 'XRP') {
-    const { ledger_index } = await connect(devnet.networks.XRP?.rpcUrl ?? '', 10_000).call('ledger_closed')
+    const { ledger_index } = await connect(devnet.networks.XRP?.rpcUrl ?? '', 60_000).call('ledger_closed')
     return Number(ledger_index)
   }
   if (chain === 'XLM') {
     const { horizonUrl = '' } = devnet.networks.XLM ?? {}
-    return (await newestLedger(openHorizon(horizonUrl, 10_000))).height
+    return (await newestLedger(openHorizon(horizonUrl, 60_000))).height
   }
   if (chain === 'TRX') {
     const { block_header } = (await (
