@@ -111,6 +111,33 @@ test('a chain whose last look is further away than it may be is not offered, on 
   ])
 })
 
+test('of two refreshes at once the one that began last is what the board knows', async () => {
+  const head = { chain: 'ETH', height: 1, hash: 'h', node_height: 1, looked_at_ms: 0, looked_wall_ms: 1 }
+  const first = Promise.withResolvers<void>()
+  let asked = 0
+  const market = marketBoard({
+    db: {
+      query: async (text, values) => {
+        if (!text.includes('chain_heads')) return databaseTelling({}).query(text, values)
+        asked += 1
+        const height = asked
+        // The answer to the question that was asked first comes last, unless the second waits for it.
+        if (height === 1) await first.promise
+        return databaseTelling({ chain_heads: [{ ...head, height }] }).query(text, values)
+      },
+    },
+    clock: { nowMs: () => 0, wallMs: () => 1 } as Clock,
+    prices: { usd: () => null },
+    policy: defaultPolicy,
+    assets: new Set(assets.map(({ id }) => id)),
+  })
+  const both = [market.refresh(), market.refresh()]
+  await new Promise((resolve) => setImmediate(resolve))
+  first.resolve()
+  await Promise.all(both)
+  expect(market.headHeight('ETH')).toBe(2)
+})
+
 test('an asset of which no look has told is not offered, though its chain is looked at', async () => {
   const head = { chain: 'ETH', height: 1, hash: 'h', node_height: 1, looked_at_ms: 0, looked_wall_ms: 1 }
   const reserves = [{ asset: 'ETH:ETH', spendable: 1n, payout_cost: 1n, at_ms: 0, figure: 1 }]

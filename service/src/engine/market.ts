@@ -104,13 +104,14 @@ export function marketBoard(parts: {
     }
   }
   const markets = rememberMarkets(prices, (asset) => reserves.get(asset.id), gather)
+  const look = inTurn(() => Promise.all([chains.refresh(), reserves.refresh(() => readFigures(db))]))
 
   return {
     assets,
     refresh: async () => {
       // Before anything can fail: that the database is away says nothing of prices.
       priced.note()
-      await Promise.all([chains.refresh(), reserves.refresh(() => readFigures(db))])
+      await look()
     },
     isChainUp: chains.isUp,
     isOffered,
@@ -128,6 +129,16 @@ export function marketBoard(parts: {
       const market = markets.read(from, to, rateType)
       return market === null ? refuse(noPrice) : accept(market)
     },
+  }
+}
+
+/** Each time after the one before has ended: of two looks at once the one that read first might be the last to be taken. */
+function inTurn(look: () => Promise<unknown>): () => Promise<unknown> {
+  let last: Promise<unknown> = Promise.resolve()
+  return () => {
+    const looked = last.then(look)
+    last = looked.catch(() => {})
+    return looked
   }
 }
 
