@@ -113,6 +113,16 @@ test.each<Brings>([
   expect(new Set(arrived.map(({ id }) => id)).size).toBe(units.length)
 })
 
+test('what comes to the account that was given out is told, also where another is configured by now', async () => {
+  const driver = await startOnce()
+  const start = await driver.chain.head()
+  const to = await driver.ourAddress()
+  const txHash = await driver.act(driver.pay(to, '1.0000 EOS'))
+  await driver.mine(4)
+  const ofAnother = { ...driver, chain: driver.chainOf('mycambist124') }
+  expect(await arrivedAt(ofAnother, to, start.height)).toMatchObject([{ txHash, to, units: 10_000n }])
+})
+
 async function payInline(driver: EosDriver, to: string): Promise<string> {
   const { contracts, faucet } = driver.info
   await driver.act(driver.pay(contracts.payer, '5.0000 EOS', ''))

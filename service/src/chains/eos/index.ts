@@ -54,7 +54,7 @@ export function eos(settings: EosSettings): Chain {
       const block = await blocks.final(height)
       if (block === null) return null
       const { hash, parentHash, timeMs } = block
-      return { height, hash, parentHash, timeMs, transfers: await transfersToOurs(block, account, findOurs) }
+      return { height, hash, parentHash, timeMs, transfers: await transfersToOurs(block, findOurs) }
     },
     readMempool: async () => [],
     lookup: find,

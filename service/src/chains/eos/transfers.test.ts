@@ -34,11 +34,7 @@ async function told(actions: readonly object[], status = 'executed'): Promise<re
   const node = nodeAt(9, { 9: [{ id: txHash, status, actions }] })
   const block = (await blocksOf(scriptedNode(node), CHAIN_ID).final(9)) ?? expect.fail()
   const ours = new Set(['mycambist123/17', 'mycambist123'])
-  return transfersToOurs(
-    block,
-    'mycambist123',
-    async (asked) => new Set(asked.filter((text) => ours.has(text))),
-  )
+  return transfersToOurs(block, async (asked) => new Set(asked.filter((text) => ours.has(text))))
 }
 
 const toOrder = { id: '361234567890', txHash, to: 'mycambist123/17', asset: 'EOS:EOS', units: 15_000n }

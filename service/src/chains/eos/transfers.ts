@@ -1,4 +1,4 @@
-import { Name, Serializer } from '@wharfkit/antelope'
+import { ABIDecoder, Name, Serializer } from '@wharfkit/antelope'
 import { nativeAsset } from '../../domain/catalog/assets.ts'
 import { fromChainUnits } from '../../domain/money/amount.ts'
 import { EOS_TOKEN_CONTRACT } from '../../domain/payouts/eos_transfer.ts'
@@ -12,30 +12,41 @@ export function hexOfName(name: string): string {
   return Serializer.encode({ object: Name.from(name) }).hexString
 }
 
+function nameOfHex(hex: string): string {
+  return String(Name.fromABI(new ABIDecoder(Buffer.from(hex, 'hex'))))
+}
+
 /**
- * What reached our account, by what `eosio.token` did when it ran itself: called by a transaction or by another contract,
- * that is all one. Whose it is says a memo that is exactly the number; with any other, and with none, it is the account's. Tokens
+ * What reached accounts of ours, by what `eosio.token` did when it ran itself: called by a transaction or by another contract,
+ * that is all one. Which are ours say the addresses that were given out, and no setting, which may have been another then. Whose
+ * it is says a memo that is exactly the number; with any other, and with none, it is the account's. Tokens
  * of other contracts are told as what they are, and any contract may say anything.
  */
 export async function transfersToOurs(
   { transactions }: EosBlock,
-  account: string,
   findOurs: FindOurs,
 ): Promise<readonly Transfer[]> {
-  const payee = hexOfName(account)
-  const moved = transactions.flatMap(({ id, calls }) =>
-    calls.flatMap((call) => {
-      const { from, to, units, memo } = call.transfer
-      if (to !== payee || units <= 0n || from === to) return []
-      return [{ txHash: id, call, named: namedBy(account, memo) }]
-    }),
-  )
-  if (moved.length === 0) return []
-  const ours = await findOurs([...new Set(moved.flatMap(({ named }) => [named, account]))])
-  return moved.flatMap(({ txHash, call, named }): Transfer[] => {
-    const to = [named, account].find((text) => ours.has(text))
+  const arrivals = transactions.flatMap(({ id, calls }) => calls.flatMap((call) => arrivalOf(id, call)))
+  if (arrivals.length === 0) return []
+  const ours = await findOurs([...new Set(arrivals.flatMap(({ texts }) => texts))])
+  return arrivals.flatMap(({ txHash, call, texts }): Transfer[] => {
+    const to = texts.find((text) => ours.has(text))
     return to === undefined ? [] : [{ id: call.sequence, txHash, to, ...amountIn(call) }]
   })
+}
+
+type Arrival = {
+  readonly txHash: string
+  readonly call: Call
+  /** Whom it may be for, as our table of addresses may have it: with the number in its memo, and without. */
+  readonly texts: readonly string[]
+}
+
+function arrivalOf(txHash: string, call: Call): readonly Arrival[] {
+  const { from, to, units, memo } = call.transfer
+  if (units <= 0n || from === to) return []
+  const account = nameOfHex(to)
+  return [{ txHash, call, texts: [namedBy(account, memo), account] }]
 }
 
 function amountIn({ contract, transfer: { symbol, units } }: Call): Pick<Transfer, 'asset' | 'units'> {
