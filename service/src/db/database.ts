@@ -107,18 +107,24 @@ export function openDatabase(options: {
 export type Session = {
   readonly role: string
   readonly isReadOnly: boolean
+  /** Whether a commit that is answered is on disk, here and on whatever the server waits for. */
+  readonly isCommitKept: boolean
+  /** Who connected. */
+  readonly user: string
   /** Statements that take from the role what it may do to the books and the logs beside adding to them; none where that is nothing. */
   readonly revokes: readonly string[]
 }
 
 /**
- * As whom statements are carried out: whatever stands between us and the database may have dropped the option. Whether they may only
- * read: after a failover the same name may lead to the server that stands by. And whether the role may rewrite what is only ever
+ * As whom statements are carried out, and whether what they change is kept: whatever stands between us and the database may have
+ * dropped the options. Whether they may only read: after a failover the same name may lead to the server that stands by. And whether the role may rewrite what is only ever
  * added to, which the migrations have kept it from: a restore that is followed by a grant on all tables gives it back.
  */
 export async function readSession(sql: Sql): Promise<Session> {
   const [row] = await sql.query<Session>(
-    `SELECT current_user::text AS role, current_setting('transaction_read_only') = 'on' AS "isReadOnly",
+    `SELECT current_user::text AS role, session_user::text AS user,
+       current_setting('transaction_read_only') = 'on' AS "isReadOnly",
+       current_setting('synchronous_commit') IN ('on', 'remote_apply') AS "isCommitKept",
        ARRAY(
          SELECT format('REVOKE %s ON %s FROM ${SERVICE_ROLE}, PUBLIC', privileges, pg_class.oid::regclass)
          FROM (VALUES
@@ -136,7 +142,7 @@ export async function readSession(sql: Sql): Promise<Session> {
          WHERE has_table_privilege(pg_class.oid, privileges)
        ) AS revokes`,
   )
-  return row ?? { role: '', isReadOnly: false, revokes: [] }
+  return row ?? { role: '', user: '', isReadOnly: false, isCommitKept: false, revokes: [] }
 }
 
 /**

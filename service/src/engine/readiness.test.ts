@@ -192,6 +192,22 @@ test('whoever has reached a server that only reads is not ready', async () => {
   expect(checks.database?.detail).toMatch(/^the database is read only: /)
 })
 
+test.each([
+  ['off', false],
+  ['local', false],
+  ['remote_write', false],
+  ['remote_apply', true],
+])('whose commits are answered with synchronous_commit = %s is ready: %s', async (setting, isReady) => {
+  const { ready, checks } = await stage.db.transaction(async (tx) => {
+    await tx.query(`SET LOCAL synchronous_commit = ${setting}`)
+    return readReadiness({ ...stage.world, db: within(tx) })
+  })
+  expect(ready).toBe(isReady)
+  expect(checks.database?.detail ?? '').toMatch(
+    isReady ? /^$/ : /^a commit need not be on disk .* ALTER ROLE \S+ SET synchronous_commit = on$/,
+  )
+})
+
 test('another keystore than that of the database makes every process unready, and both addresses are named', async () => {
   const difference = { purpose: 'reserve', index: 0, stored: 'ours', derived: 'another' } as const
   const noted = { holder: 'an engine', wallMs: stage.world.clock.wallMs(), keptMs: 0 }

@@ -30,7 +30,7 @@ export function openReadiness(world: World, options: Parts): () => Promise<Readi
 
 /**
  * Whether requests should be sent here now. Without the database or its schema nothing works, nor where it can only be read; on
- * the schema of a later release, and as a role that may rewrite the books, nothing should, and while a signer has another keystore than that of
+ * the schema of a later release, as a role that may rewrite the books, and with commits that a crash may forget nothing should, and while a signer has another keystore than that of
  * the database nobody is to pay us anything. The same holds of the signer's record, without which nothing is signed. A chain or a
  * price that is missing takes its currencies off the list and no more, so only when none is left is the process of no use; the checks
  * still name each one.
@@ -77,11 +77,14 @@ function checkSession(db: Sql, variable: 'DATABASE_URL' | 'SIGNER_DATABASE_URL')
   return check(async () => problemOfSession(await readSession(db), variable))
 }
 
-function problemOfSession({ role, isReadOnly, revokes }: Session, variable: string): string | null {
+function problemOfSession(session: Session, variable: string): string | null {
+  const { role, user, isReadOnly, isCommitKept, revokes } = session
   if (isReadOnly)
     return `the database is read only: ${variable} leads to a server that stands by for another, or was told to change nothing`
   if (role === SERVICE_ROLE && revokes.length > 0)
     return `${SERVICE_ROLE} may rewrite what is only ever added to, as after a GRANT on all tables; as the owner of the tables in the database of ${variable}: ${revokes.join('; ')}`
+  if (role === SERVICE_ROLE && !isCommitKept)
+    return `a commit need not be on disk when it is answered, and what a crash makes the database forget may be paid twice: something on the way to the database of ${variable} drops the options of the connection; connect without it, or say there: ALTER ROLE ${user} SET synchronous_commit = on`
   if (role === SERVICE_ROLE) return null
   return `the service works as ${role}, who may be able to rewrite its books, instead of as ${SERVICE_ROLE}: something on the way to the database of ${variable} drops the options of the connection, as PgBouncer does with ignore_startup_parameters; connect without it`
 }
