@@ -3,6 +3,7 @@ import type { Sql } from '../../db/database.ts'
 import { findOrderPage } from '../../db/order_pages.ts'
 import { type BooksStage, openBooksStage, placeOrder } from '../testing/books_stage.ts'
 import { pagesTouched } from '../testing/pages_touched.ts'
+import { rowsRead } from '../testing/rows_read.ts'
 import type { DeskWorld } from '../world.ts'
 import type { Desk, OrderFilter, OrderPage, OrderPosition } from './desk.ts'
 import { orderDesk } from './order_desk.ts'
@@ -140,7 +141,10 @@ async function makeHistory(count: number): Promise<void> {
 }
 
 /** The pages of the database that are touched to find a page of orders, and how many orders are on it. */
-async function costOf(filter: Partial<OrderFilter>): Promise<{ pages: number; found: number }> {
+async function costOf(
+  filter: Partial<OrderFilter>,
+  after: OrderPosition | null = null,
+): Promise<{ pages: number; found: number }> {
   let pages = 0
   const counting: Sql = {
     query: async (text, values) => {
@@ -148,7 +152,7 @@ async function costOf(filter: Partial<OrderFilter>): Promise<{ pages: number; fo
       return stage.db.query(text, values)
     },
   }
-  const found = await findOrderPage(counting, 'acc_stage', { ...everything, ...filter }, null, 50)
+  const found = await findOrderPage(counting, 'acc_stage', { ...everything, ...filter }, after, 50)
   return { pages, found: found.length }
 }
 
@@ -163,6 +167,54 @@ test('whoever follows changes does not read the whole past', async () => {
     expect((await costOf(filter)).pages, JSON.stringify(filter)).toBeLessThan(400)
   }
   expect((await costOf({ updatedFromMs: nowMs - 5_000 })).found).toBe(6)
+})
+
+test('the end of what has changed is found without reading what came before', async () => {
+  await makeHistory(20_000)
+  const nowMs = stage.world.clock.nowMs()
+  const filter = { updatedFromMs: nowMs - 2_000_000 }
+  const nearEnd = { createdAtMs: nowMs - 1_990_000, orderId: '' }
+  const costs = [
+    await costOf(filter, nearEnd),
+    await costOf({ ...filter, createdBeforeMs: nowMs - 5_000_000 }),
+    await costOf({ ...filter, statuses: ['EXPIRED', 'DONE'] }, nearEnd),
+    // What is older than all there is costs nothing.
+    await costOf({ updatedFromMs: 1 }, { createdAtMs: nowMs - 19_990_000, orderId: '' }),
+  ]
+  expect(costs.map(({ found }) => found)).toEqual([10, 0, 10, 10])
+  for (const [index, { pages }] of costs.entries()) expect(pages, `${index}`).toBeLessThan(200)
+})
+
+test('old orders that have changed are found among many that have not, and each is met once', async () => {
+  await makeHistory(20_000)
+  const nowMs = stage.world.clock.nowMs()
+  await stage.corrupt(
+    `UPDATE orders SET updated_at_ms = $1 WHERE order_id LIKE 'CB7%' AND substr(order_id, 4, 13)::int % 18 = 0`,
+    [nowMs],
+  )
+  await stage.corrupt('VACUUM (ANALYZE) orders')
+  const filter = { updatedFromMs: nowMs - 10_000 }
+  const nearEnd = { createdAtMs: nowMs - 19_900_000, orderId: '' }
+  for (const [after, count] of [
+    [null, 50],
+    [{ createdAtMs: nowMs - 10_000_000, orderId: '' }, 50],
+    [nearEnd, 6],
+  ] satisfies [OrderPosition | null, number][]) {
+    const { pages, found } = await costOf(filter, after)
+    expect(pages, JSON.stringify(after)).toBeLessThan(400)
+    expect(found).toBe(count)
+    const ask = (sql: Sql) => findOrderPage(sql, 'acc_stage', { ...everything, ...filter }, after, 50)
+    expect(await rowsRead(stage.db, ['orders'], ask), JSON.stringify(after)).toBeLessThan(100)
+  }
+  expect((await costOf({ ...filter, statuses: ['EXPIRED'] }, nearEnd)).found).toBe(6)
+  const met = await readAll(300, async () => {}, filter)
+  expect(met).toHaveLength(11 + 1_111)
+  expect(new Set(met).size).toBe(met.length)
+  const rows = await stage.db.query<{ order_id: string }>(
+    'SELECT order_id FROM orders WHERE updated_at_ms >= $1 ORDER BY created_at_ms DESC, order_id DESC',
+    [filter.updatedFromMs],
+  )
+  expect(met).toEqual(rows.map(({ order_id }) => order_id))
 })
 
 test('a page is found by its index, however many orders there are', async () => {
