@@ -4,6 +4,7 @@ import type { BlockRef } from '../domain/orders/order.ts'
 import type { InstantMs } from '../domain/time.ts'
 import { type ChainHead, type HeadRow, toHead } from './chain_heads.ts'
 import type { Sql } from './database.ts'
+import { UNBOOKED } from './outflows.ts'
 
 /** What a look at a chain goes on from. */
 export type LookedBefore = {
@@ -55,11 +56,18 @@ type LookedBeforeRow = HeadRow & {
   has_unopened: boolean
 }
 
-/** Whether anything that came or went on the chain is written down. */
+/**
+ * Whether anything that came or went on the chain is written down, or is on its way. Deposits that vanished and outflows that ended in
+ * no block moved nothing and do not count: no index has them by chain. Each question but that for what lies in a mempool goes by the
+ * order of an index: without one PostgreSQL may hope to meet a row soon and read the past of all other chains.
+ */
 export async function wasEverTold(sql: Sql, chain: ChainId): Promise<boolean> {
   const [row] = await sql.query<{ told: boolean }>(
-    `SELECT EXISTS (SELECT FROM house_deposits WHERE chain = $1) OR EXISTS (SELECT FROM deposits WHERE chain = $1)
-       OR EXISTS (SELECT FROM outflows WHERE chain = $1) AS told`,
+    `SELECT (SELECT chain FROM house_deposits WHERE chain = $1 ORDER BY deposit_key LIMIT 1) IS NOT NULL
+       OR (SELECT chain FROM deposits WHERE chain = $1 AND block_hash IS NOT NULL ORDER BY block_hash LIMIT 1) IS NOT NULL
+       OR (SELECT count(*) FROM deposits WHERE chain = $1 AND state = 'seen') > 0
+       OR (SELECT chain FROM outflows WHERE chain = $1 AND mined_height IS NOT NULL ORDER BY mined_height LIMIT 1) IS NOT NULL
+       OR (SELECT chain FROM outflows WHERE chain = $1 AND state IN ${UNBOOKED} ORDER BY due_at_ms LIMIT 1) IS NOT NULL AS told`,
     [chain],
   )
   return row?.told === true
