@@ -176,19 +176,20 @@ export async function sumCustomerDeposits(
 ): Promise<ReadonlyMap<AssetId, bigint>> {
   const rows = await sql.query<{ asset: AssetId; units: bigint }>(
     `WITH open AS (
-       SELECT bucket, order_id, from_asset, deposit_address FROM orders WHERE status IN ('PENDING', 'EMERGENCY')
+       SELECT bucket, order_id, deposit_address FROM orders
+       WHERE status IN ('PENDING', 'EMERGENCY') AND from_asset = ANY($2)
        UNION ALL
-       SELECT bucket, order_id, from_asset, deposit_address FROM orders WHERE status = 'EXCHANGE' AND payout_id IS NULL
+       SELECT bucket, order_id, deposit_address FROM orders
+       WHERE status = 'EXCHANGE' AND payout_id IS NULL AND from_asset = ANY($2)
        UNION ALL
-       SELECT bucket, order_id, from_asset, deposit_address
+       SELECT bucket, order_id, deposit_address
        FROM (SELECT DISTINCT bucket, order_id FROM deposits
              WHERE chain = $1 AND state = 'mined' AND role = 'counted' AND is_late) AS waiting
          JOIN orders USING (bucket, order_id)
-       WHERE status IN ('NEW', 'EXPIRED')
+       WHERE status IN ('NEW', 'EXPIRED') AND from_asset = ANY($2)
      ), booked AS (
        SELECT o.deposit_address, d.asset, sum(d.units) AS units FROM open o JOIN deposits d USING (bucket, order_id)
-       WHERE o.from_asset = ANY($2) AND d.role = 'counted'
-         AND (d.state = 'confirmed' OR d.state = 'mined' AND d.block_height <= $3)
+       WHERE d.role = 'counted' AND (d.state = 'confirmed' OR d.state = 'mined' AND d.block_height <= $3)
        GROUP BY bucket, order_id, o.deposit_address, d.asset)
      SELECT booked.asset, sum(CASE WHEN u.address IS NULL THEN booked.units
        ELSE least(booked.units, ${sweptOfU('booked.asset')}) END)::numeric(78,0) AS units

@@ -294,6 +294,24 @@ test('what is promised to customers is summed without reading the orders that ar
   expect(await pagesTouched(stage.db, ask)).toBeLessThan(60)
 })
 
+test('what is promised to the customers of one chain is summed without reading the emergencies of others', async () => {
+  const { terms } = await placeOrder(stage, 'BTC:BTC', 'ETH:ETH', { asks: 1n, promises: 1n })
+  await stage.corrupt(
+    `INSERT INTO orders SELECT (made).* FROM (
+       SELECT jsonb_populate_record(o, jsonb_build_object('bucket', n % 100,
+         'order_id', 'CB7' || lpad(n::text, 13, '0') || lpad((n % 100)::text, 2, '0'), 'status', 'EMERGENCY',
+         'emergency_reasons', jsonb_build_array('UNDERPAID'))) AS made
+       FROM orders o, generate_series(1, 20000) AS n WHERE o.order_id = $1 OFFSET 0) AS emergencies`,
+    [terms.id],
+  )
+  const order = await askedCustomer(4n * ETHER)
+  await end(await planSweep(order, 4n * ETHER), 'confirmed')
+  await stage.corrupt('VACUUM ANALYZE')
+  const ask = (sql: Sql) => sumCustomerDeposits(sql, 'ETH', ['ETH:ETH'], null)
+  expect(await ask(stage.db)).toEqual(new Map([['ETH:ETH', 4n * ETHER]]))
+  expect(await pagesTouched(stage.db, ask)).toBeLessThan(60)
+})
+
 /** Ether that can be promised while the reserve holds so much. */
 async function freeEther(held: bigint, db: Database = stage.db) {
   await saveReserves({ ...stage.world, db }, ethereum({ 'ETH:ETH': held }).chain, 100, 0)
