@@ -20,6 +20,7 @@ import { saveReserves } from '../reserves.ts'
 import type { World } from '../world.ts'
 import { confirmDeposits } from './deep_deposits.ts'
 import { lookedBefore } from './first_look.ts'
+import type { NodeHead } from './growth.ts'
 import { beginTurn, keepLease, type Look, type Watcher } from './look.ts'
 import { readMempool } from './mempool.ts'
 import { readNewBlocks } from './new_blocks.ts'
@@ -86,7 +87,7 @@ export async function watchChain(
     await saveReserves(world, chain, height, isNew || hasOpened ? 0 : before.reservesAtMs)
     // At the end: what there is was told, whether or not there is enough of it.
     requireGrowth(nodeHead)
-    const nowMs = isPart || mayLack ? 0 : toldUntil(chain, startedAtMs, minedAtMs)
+    const nowMs = isPart || mayLack ? 0 : toldUntil(look, startedAtMs, minedAtMs, nodeHead)
     const looked = { nodeHeight: nodeHead.height, nowMs, wallMs: world.clock.wallMs() }
     if (isNew || isWorthNoting(head, looked)) await noteLooked(world.db, lease, chain.id, looked)
     if (isPart) backlog.sinceMs = unreadSinceMs ?? startedAtMs
@@ -122,11 +123,19 @@ function isWorthNoting(head: ChainHead, looked: Looked): boolean {
 
 /**
  * Up to when we know what was paid. On a chain that tells only what is final that is the time of the last block read and no later: what
- * was paid since may be in a block that is final in a moment. 0: this look has not moved it, as one does not that came to no end of the
- * mempool, or whose node may have to catch up.
+ * was paid since may be in a block that is final in a moment. Where heads tell their time it is that of the node's, as its next block,
+ * or one that it has yet to hear of, may be from before this look; but not where a chain may stand still, and nobody knows when its next
+ * block comes. 0: this look has not moved it, as one does not that came to no end of the mempool, or whose node may have to catch up.
  */
-function toldUntil({ id }: Chain, startedAtMs: InstantMs, minedAtMs: InstantMs): InstantMs {
-  return tellsFinalOnly(id) ? Math.min(startedAtMs, minedAtMs) : startedAtMs
+function toldUntil(
+  { world: { clock, policy }, chain: { id } }: Look,
+  startedAtMs: InstantMs,
+  minedAtMs: InstantMs,
+  { timeMs }: NodeHead,
+): InstantMs {
+  if (tellsFinalOnly(id)) return Math.min(startedAtMs, minedAtMs)
+  if (timeMs === undefined || policy.standstillMs[id] === undefined) return startedAtMs
+  return Math.min(startedAtMs, clock.fromWallMs(timeMs))
 }
 
 /** A node that is another network's has nothing to say; that it is is the chain's trouble, and shown as such. */

@@ -9,13 +9,14 @@ import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../domain/time.ts'
 import { expireOrders } from '../expire.ts'
 import { startWatching } from '../run.ts'
 import { type BooksStage, openBooksStage, placeOrder } from '../testing/books_stage.ts'
+import type { World } from '../world.ts'
 import { takeBacklog } from './look.ts'
 import { awaitCatchUp } from './silence.ts'
 import { watchChain } from './watch.ts'
 
 /**
  * What: orders end only after a look that knows what was paid in time.
- * How: a real PostgreSQL and Bitcoin on paper, looked at by hand, by the stage's clock.
+ * How: a real PostgreSQL, Bitcoin and Ethereum on paper, looked at by hand, by the stage's clock.
  */
 let stage: BooksStage
 let lease: Lease
@@ -187,6 +188,80 @@ test('no order ends by the old head of a node that was away, and what its missin
   await watchChain(stage.world, chain, theirs, another)
   expect(await status()).toBe('PENDING')
   expect(await stage.db.query('SELECT is_late FROM deposits')).toEqual([{ is_late: false }])
+})
+
+/** Ethereum with an order that it may pay. Its head is at 100, and its times count from the order's end. */
+async function looksAtEthereum(timeMs: number) {
+  const chain = stage.chain('ETH')
+  const taken = await takeLease(stage.db, 'watch:ETH', 'me', stage.world.clock.wallMs(), 48 * HOUR_MS)
+  assert(taken !== null, 'nobody else looks')
+  const paid = await placeOrder(stage, 'ETH:ETH', 'BTC:BTC', { asks: 10n ** 18n, promises: 1_000n })
+  const { depositAddress, expiresAtMs } = paid.terms
+  const transfer: Transfer = {
+    ...{ id: 'aa:call:0', txHash: 'aa', to: depositAddress, asset: 'ETH:ETH', units: 10n ** 18n },
+  }
+  let newest = { height: 100, timeMs: expiresAtMs + timeMs, transfers: [] as readonly Transfer[] }
+  const hashOf = async (height: number) => (await chain.blockHash(height)) ?? ''
+  const looked: Chain = {
+    ...chain,
+    assets: [],
+    head: async () => ({ ...newest, hash: await hashOf(newest.height) }),
+    readMempool: async () => [],
+    readBlock: async (height, findOurs) => {
+      assert(height === newest.height, 'block by block')
+      await findOurs([depositAddress])
+      return { ...newest, hash: await hashOf(height), parentHash: await hashOf(height - 1) }
+    },
+  }
+  return {
+    grow: (madeMs: number, isPaying: boolean) => {
+      newest = {
+        height: newest.height + 1,
+        timeMs: expiresAtMs + madeMs,
+        transfers: isPaying ? [transfer] : [],
+      }
+      chain.setHead(newest.height)
+    },
+    look: async (world: World = stage.world) => {
+      await watchChain(world, looked, taken)
+      await expireOrders(world)
+      return (await findOrder(stage.db, paid.terms.id))?.state.status
+    },
+  }
+}
+
+test('where blocks tell their time and keep coming, no order ends before one is from its end or later', async () => {
+  const { grow, look } = await looksAtEthereum(-5 * SECOND_MS)
+  await look()
+  stage.advance(order.terms.expiresAtMs - stage.world.clock.nowMs() + SECOND_MS)
+  expect(await look(), 'the node has no block of its end').toBe('NEW')
+  grow(-1 * SECOND_MS, true)
+  expect(await look()).toBe('PENDING')
+  expect(await stage.db.query('SELECT is_late FROM deposits')).toEqual([{ is_late: false }])
+})
+
+test('an order that no block pays ends with the first that is from its end or later', async () => {
+  const { grow, look } = await looksAtEthereum(-5 * SECOND_MS)
+  stage.advance(order.terms.expiresAtMs - stage.world.clock.nowMs() + SECOND_MS)
+  grow(-1, false)
+  expect(await look()).toBe('NEW')
+  grow(0, false)
+  expect(await look()).toBe('EXPIRED')
+  expect((await readHead(stage.db, 'ETH'))?.lookedAtMs).toBe(order.terms.expiresAtMs)
+})
+
+test('a block that runs ahead of the clock says nothing of the time to come', async () => {
+  const { grow, look } = await looksAtEthereum(-5 * SECOND_MS)
+  stage.advance(order.terms.expiresAtMs - stage.world.clock.nowMs() - 1)
+  grow(10 * SECOND_MS, false)
+  expect(await look()).toBe('NEW')
+  expect((await readHead(stage.db, 'ETH'))?.lookedAtMs).toBe(order.terms.expiresAtMs - 1)
+})
+
+test('where a chain may stand still, no order waits for its next block', async () => {
+  const { look } = await looksAtEthereum(-5 * SECOND_MS)
+  stage.advance(order.terms.expiresAtMs - stage.world.clock.nowMs() + SECOND_MS)
+  expect(await look({ ...stage.world, policy: { ...stage.world.policy, standstillMs: {} } })).toBe('EXPIRED')
 })
 
 test('a node that was away is waited for until its head is new, or for some minutes where heads tell no time', () => {
