@@ -5,6 +5,7 @@ import { fromChainUnits, parseAmount } from '../../src/domain/money/amount.ts'
 import type { EmergencyReason, OrderStatus } from '../../src/domain/orders/order.ts'
 import { defaultPolicy } from '../../src/engine/default_policy.ts'
 import type { EmergencyAction, OrderView } from '../../src/engine/desks/desk.ts'
+import { SILENCE_MS } from '../../src/engine/watching/silence.ts'
 import { heldBy, type Owed } from './chain_promises.ts'
 import { depositPlace, refundPlace, type Wanted } from './customers.ts'
 import type { Play } from './play.ts'
@@ -14,8 +15,8 @@ import type { Planned } from './witness.ts'
 
 /**
  * What clients got is worked out anew: from what came on the chains, what things were worth when it was settled, the fee
- * that is asked, and what payouts were said to cost. The tables are asked how each order ended and when its client was
- * asked, but for no amount.
+ * that is asked, and what payouts were said to cost. The tables are asked how each order ended, when its client was
+ * asked and when something was heard of first, but for no amount.
  */
 export async function findWrongAmounts(
   play: Play,
@@ -25,7 +26,8 @@ export async function findWrongAmounts(
   const ended = await play.ground.rows<Ended>(
     `SELECT order_id, status, from_asset,
        (SELECT jsonb_agg(jsonb_build_object('atMs', at_ms, 'reasons', snapshot->'emergency'->'reasons') ORDER BY sequence)
-          FROM events e WHERE (e.bucket, e.order_id) = (o.bucket, o.order_id) AND e.status = 'EMERGENCY') AS asked
+          FROM events e WHERE (e.bucket, e.order_id) = (o.bucket, o.order_id) AND e.status = 'EMERGENCY') AS asked,
+       (SELECT min(seen_at_ms) FROM deposits d WHERE (d.bucket, d.order_id) = (o.bucket, o.order_id)) AS "heardAtMs"
      FROM orders o WHERE status IN ('DONE', 'REFUNDED', 'EXPIRED', 'EMERGENCY')`,
   )
   const areOwed = new Set(owed.map(({ order_id }) => order_id))
@@ -49,6 +51,8 @@ type Ended = {
   readonly from_asset: AssetId
   /** When its client was asked what to do, and why. */
   readonly asked: readonly { readonly atMs: number; readonly reasons: readonly EmergencyReason[] }[] | null
+  /** From when its first deposit counts, which says whether it was in time. */
+  readonly heardAtMs: number | null
 }
 
 /** An order, and everything that was seen of it from outside. */
@@ -107,7 +111,9 @@ function judgeShown(story: Story, { askedAtMs, answeredAtMs }: Wanted): string[]
 
 /** A rate is kept for who pays in time: who has sent nothing before its end is asked first. */
 function judgeTime({ shown, ended, choices }: Story, { sentAtMs }: Wanted): string[] {
-  const wasInTime = sentAtMs.some((atMs) => atMs < shown.expires_at)
+  // What is heard of counts from when the node was asked for it, and that may be a little before it was sent.
+  const mayBeLaterMs = ended.heardAtMs !== null && ended.heardAtMs < shown.expires_at ? SILENCE_MS : 0
+  const wasInTime = sentAtMs.some((atMs) => atMs < shown.expires_at + mayBeLaterMs)
   if (ended.status !== 'DONE' || choices.size > 0 || wasInTime) return []
   return [`who pays too late is asked: ${ended.order_id}, ${shown.rate_type}, is DONE, and nobody chose`]
 }

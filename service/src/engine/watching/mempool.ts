@@ -4,16 +4,19 @@ import { type Look, mempoolMoment, type Untold } from './look.ts'
 import { isForOrder, type OrderMove } from './moves.ts'
 import { isTold } from './open_assets.ts'
 import { withoutSweeps } from './own_sweeps.ts'
+import { SILENCE_MS } from './silence.ts'
 import { tellOrders } from './tell_orders.ts'
 
 /**
- * Tells orders what waits to be mined for them, and what an earlier look heard and came to no end of. Answers whether more waits than
- * was read: what is found in the rest counts from when that was begun, as it may have waited since.
+ * Tells orders what waits to be mined for them, and what an earlier look heard and came to no end of. What is found counts from when the
+ * mempool was asked, as an answer takes its time. Answers whether more waits than was read: what is found in the rest counts from when
+ * that was begun, as it may have waited since.
  */
 export async function readMempool(look: Look, height: number): Promise<boolean> {
   const { world, chain, untold, vanished } = look
   let ours = new Map<string, OwnAddress>()
   const again = await findReturning(look)
+  const askedAtMs = world.clock.nowMs()
   const transfers = await chain.readMempool(async (addresses) => {
     ours = await findOwnAddresses(world.db, chain.family, addresses)
     return new Set(ours.keys())
@@ -25,7 +28,10 @@ export async function readMempool(look: Look, height: number): Promise<boolean> 
     // As long as it only waits a crumb costs nobody anything, and no order counts it: its block tells of it, if it is ever mined.
     return move && isForOrder(chain, move) && isTold(look, move) && !isCrumb(move) ? [move] : []
   })
-  if (moves.length > 0) untold.push({ seenAtMs: look.unreadSinceMs ?? world.clock.nowMs(), moves })
+  const nowMs = world.clock.nowMs()
+  // Whoever slept meanwhile, or was put forward, may have been answered much later.
+  const sinceMs = Math.abs(nowMs - askedAtMs) < SILENCE_MS ? askedAtMs : nowMs
+  if (moves.length > 0) untold.push({ seenAtMs: look.unreadSinceMs ?? sinceMs, moves })
   for (const next of [...untold]) {
     await tellOfMempool(look, height, next)
     untold.shift()

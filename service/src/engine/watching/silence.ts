@@ -6,7 +6,7 @@ import type { World } from '../world.ts'
 import type { NodeHead } from './growth.ts'
 
 /** Without a whole look for so long, the node may have been away. One slow answer is shorter. */
-const SILENCE_MS = 15 * SECOND_MS
+export const SILENCE_MS = 15 * SECOND_MS
 /** Long enough for a node to find peers and hear of their blocks. Where a head's age is trouble sooner, it is not waited for longer. */
 const CATCH_UP_MS_MAX = 5 * MINUTE_MS
 

@@ -264,6 +264,28 @@ test('where a chain may stand still, no order waits for its next block', async (
   expect(await look({ ...stage.world, policy: { ...stage.world.policy, standstillMs: {} } })).toBe('EXPIRED')
 })
 
+test.each([
+  { readMs: 2 * SECOND_MS, isLate: false },
+  { readMs: HOUR_MS, isLate: true },
+])(
+  'what a mempool tells counts from when it was asked, unless who asked slept: $readMs ms',
+  async ({ readMs, isLate }) => {
+    stage.advance(order.terms.expiresAtMs - stage.world.clock.nowMs() - SECOND_MS)
+    const chain: Chain = {
+      ...stage.chain('BTC'),
+      assets: [],
+      lookup: async () => ({ where: 'mempool' }),
+      readMempool: async (findOurs) => {
+        await findOurs([order.terms.depositAddress])
+        stage.advance(readMs)
+        return [payment()]
+      },
+    }
+    await watchChain(stage.world, chain, lease)
+    expect(await stage.db.query('SELECT is_late FROM deposits')).toEqual([{ is_late: isLate }])
+  },
+)
+
 test('a node that was away is waited for until its head is new, or for some minutes where heads tell no time', () => {
   const backMs = stage.world.clock.wallMs()
   const away = { lookedWallMs: backMs - 15 * SECOND_MS }
