@@ -51,11 +51,11 @@ function startChainWatch(world: World, chain: Chain, holder: string): Loop {
     untold: [],
     vanished: new Map(),
     openingFailures: new Map(),
-    backlog: { sinceMs: null },
+    backlog: { unread: null },
   }
   let checkedWallMs = 0
   const look = async () => {
-    const unreadSinceMs = takeBacklog(watcher.backlog)
+    const unreadSinceMs = takeBacklog(watcher.backlog, world.clock.nowMs())
     const lease = await keeper.hold()
     if (lease === null) return false
     // A single answer (a whole block, a trace of one) may take longer than the lease holds, and another would begin anew each time.

@@ -8,7 +8,7 @@ import type { LeaseKeeper } from '../lease.ts'
 import type { World } from '../world.ts'
 import type { NodeHead } from './growth.ts'
 import type { OrderMove } from './moves.ts'
-import type { awaitCatchUp } from './silence.ts'
+import { type awaitCatchUp, SILENCE_MS } from './silence.ts'
 
 /** What a watcher takes along from one look at a chain to the next. */
 export type Watcher = {
@@ -28,19 +28,23 @@ export type Watcher = {
 }
 
 /**
- * When the first began of the looks that, one after another, came to no end of the mempool; null when the last one did, or failed. One
- * that stops at the blocks, before the mempool, leaves it as it was.
+ * When the first began of the looks that, one after another, came to no end of the mempool, and when that was noted last; null when the
+ * last one did, or failed. One that stops at the blocks, before the mempool, notes it again.
  */
-export type Backlog = { sinceMs: InstantMs | null }
+export type Backlog = { unread: { readonly sinceMs: InstantMs; readonly notedAtMs: InstantMs } | null }
+
+export function noteBacklog(backlog: Backlog, sinceMs: InstantMs | null, nowMs: InstantMs): void {
+  backlog.unread = sinceMs === null ? null : { sinceMs, notedAtMs: nowMs }
+}
 
 /**
  * Since when the mempool was not read to its end. Taken before anything that may fail or find that another has the lease: what comes
- * while nobody reads has not waited since then.
+ * while nobody reads has not waited since then, and nobody does while the whole process sleeps.
  */
-export function takeBacklog(backlog: Backlog): InstantMs | null {
-  const { sinceMs } = backlog
-  backlog.sinceMs = null
-  return sinceMs
+export function takeBacklog(backlog: Backlog, nowMs: InstantMs): InstantMs | null {
+  const { unread } = backlog
+  backlog.unread = null
+  return unread !== null && Math.abs(nowMs - unread.notedAtMs) < SILENCE_MS ? unread.sinceMs : null
 }
 
 /** When an asset that is not opened yet was last tried to be opened in vain, in wall time, and how long that rests. */

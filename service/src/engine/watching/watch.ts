@@ -21,7 +21,7 @@ import type { World } from '../world.ts'
 import { confirmDeposits } from './deep_deposits.ts'
 import { lookedBefore } from './first_look.ts'
 import type { NodeHead } from './growth.ts'
-import { beginTurn, keepLease, type Look, type Watcher } from './look.ts'
+import { beginTurn, keepLease, type Look, noteBacklog, type Watcher } from './look.ts'
 import { readMempool } from './mempool.ts'
 import { readNewBlocks } from './new_blocks.ts'
 import { openAssets, openAssetsAgain, readUntoldAssets } from './open_assets.ts'
@@ -41,7 +41,7 @@ export async function watchChain(
   { hold = async () => lease, requireGrowth = () => {}, ...kept }: Partial<Watcher> = {},
 ): Promise<boolean> {
   const { waitingTurn = beginTurn(), untold = [], vanished = new Map(), openingFailures = new Map() } = kept
-  const { backlog = { sinceMs: null }, unreadSinceMs = null, isCatchingUp = () => false } = kept
+  const { backlog = { unread: null }, unreadSinceMs = null, isCatchingUp = () => false } = kept
   const startedAtMs = world.clock.nowMs()
   try {
     const final = await finalHeight(chain)
@@ -66,7 +66,7 @@ export async function watchChain(
     const [from, begun] = [fork ?? head.block, hasLeft ? null : before.begun]
     const { height, minedAtMs } = await readNewBlocks(look, from, nodeHead.height, begun)
     if (height < nodeHead.height) {
-      backlog.sinceMs = unreadSinceMs
+      noteBacklog(backlog, unreadSinceMs, world.clock.nowMs())
       // One that tells of blocks and does not give them (several nodes behind one address, say) is not asked without rest.
       return height > from.height
     }
@@ -90,7 +90,7 @@ export async function watchChain(
     const nowMs = isPart || mayLack ? 0 : toldUntil(look, startedAtMs, minedAtMs, nodeHead)
     const looked = { nodeHeight: nodeHead.height, nowMs, wallMs: world.clock.wallMs() }
     if (isNew || isWorthNoting(head, looked)) await noteLooked(world.db, lease, chain.id, looked)
-    if (isPart) backlog.sinceMs = unreadSinceMs ?? startedAtMs
+    if (isPart) noteBacklog(backlog, unreadSinceMs ?? startedAtMs, world.clock.nowMs())
     if (isNew) {
       world.alarms.ring(`payouts ${chain.id}`)
       // How many confirmations a deposit has is worked out from the height that the market board knows.

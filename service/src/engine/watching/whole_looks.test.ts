@@ -10,7 +10,7 @@ import { expireOrders } from '../expire.ts'
 import { startWatching } from '../run.ts'
 import { type BooksStage, openBooksStage, placeOrder } from '../testing/books_stage.ts'
 import type { World } from '../world.ts'
-import { takeBacklog } from './look.ts'
+import { type Backlog, takeBacklog } from './look.ts'
 import { awaitCatchUp } from './silence.ts'
 import { watchChain } from './watch.ts'
 
@@ -45,6 +45,14 @@ async function status() {
   return (await findOrder(stage.db, order.terms.id))?.state.status
 }
 
+/** Looks at it one after the other, as a watcher does. */
+function lookingOn(chain: Chain, backlog: Backlog = { unread: null }) {
+  return () => {
+    const unreadSinceMs = takeBacklog(backlog, stage.world.clock.nowMs())
+    return watchChain(stage.world, chain, lease, { backlog, unreadSinceMs })
+  }
+}
+
 test('no order ends by a look that read a part of the mempool, and what was in the rest counts as seen by then', async () => {
   const looks = [{ isPart: true }, { isPart: true }, { isPart: false, ours: payment() }]
   const chain: Chain = {
@@ -57,8 +65,8 @@ test('no order ends by a look that read a part of the mempool, and what was in t
       return Object.assign(ours === undefined ? [] : [ours], { isPart })
     },
   }
-  const backlog = { sinceMs: null }
-  const look = () => watchChain(stage.world, chain, lease, { backlog, unreadSinceMs: takeBacklog(backlog) })
+  const backlog: Backlog = { unread: null }
+  const look = lookingOn(chain, backlog)
   stage.advance(order.terms.expiresAtMs - stage.world.clock.nowMs() - SECOND_MS)
   await look()
   stage.advance(3 * SECOND_MS)
@@ -69,7 +77,7 @@ test('no order ends by a look that read a part of the mempool, and what was in t
   stage.advance(3 * SECOND_MS)
   await look()
   expect(await status()).toBe('PENDING')
-  expect(backlog).toEqual({ sinceMs: null })
+  expect(backlog).toEqual({ unread: null })
 })
 
 test('what was in the rest counts as seen by then also when a look in between did not come to the mempool', async () => {
@@ -89,8 +97,7 @@ test('what was in the rest counts as seen by then also when a look in between di
     },
   }
   onPaper.setHead(101)
-  const backlog = { sinceMs: null }
-  const look = () => watchChain(stage.world, chain, lease, { backlog, unreadSinceMs: takeBacklog(backlog) })
+  const look = lookingOn(chain)
   stage.advance(order.terms.expiresAtMs - stage.world.clock.nowMs() - SECOND_MS)
   await look()
   // Another node behind the same address tells of a block that this one does not have.
@@ -102,6 +109,26 @@ test('what was in the rest counts as seen by then also when a look in between di
   await look()
   expect(looks).toEqual([])
   expect(await stage.db.query('SELECT is_late FROM deposits')).toEqual([{ is_late: false }])
+})
+
+test('what comes while whoever read a part of the mempool sleeps counts from when it is heard of', async () => {
+  const looks = [{ isPart: true }, { isPart: false, ours: payment() }]
+  const chain: Chain = {
+    ...stage.chain('BTC'),
+    assets: [],
+    lookup: async () => ({ where: 'mempool' }),
+    readMempool: async (findOurs) => {
+      const { isPart, ours } = looks.shift() ?? { isPart: false }
+      await findOurs([order.terms.depositAddress])
+      return Object.assign(ours === undefined ? [] : [ours], { isPart })
+    },
+  }
+  const look = lookingOn(chain)
+  stage.advance(order.terms.expiresAtMs - stage.world.clock.nowMs() - SECOND_MS)
+  await look()
+  stage.advance(HOUR_MS)
+  await look()
+  expect(await stage.db.query('SELECT is_late FROM deposits')).toEqual([{ is_late: true }])
 })
 
 test('what comes while the node is away after a part of the mempool was read counts from when it is heard of', async () => {
