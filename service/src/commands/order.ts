@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { CommandRefused } from '../command_refused.ts'
 import type { Database } from '../db/database.ts'
-import { listUnclaimed } from '../db/house_deposits.ts'
+import { listUnclaimed, type Unclaimed } from '../db/house_deposits.ts'
 import {
   findByShortId,
   type ListedOrder,
@@ -94,7 +94,7 @@ function registerUnclaimed(order: Command, world: OrderCommandWorld): void {
           show(one.asset, one.units),
           one.state,
           one.order_id ?? '-',
-          one.may_count ? `not yet: the order is ${one.status}` : 'yes',
+          mayBeGivenBack(one),
         ])
         const text =
           rows.length === 0
@@ -103,6 +103,11 @@ function registerUnclaimed(order: Command, world: OrderCommandWorld): void {
         world.print(options.json ? toJson(found) : text)
       }),
     )
+}
+
+function mayBeGivenBack({ is_final, may_count, status }: Unclaimed): string {
+  const reasons = [...(is_final ? [] : ['it is not final']), ...(may_count ? [`the order is ${status}`] : [])]
+  return reasons.length === 0 ? 'yes' : `not yet: ${reasons.join(', and ')}`
 }
 
 async function withDatabase(world: OrderCommandWorld, work: (db: Database) => Promise<void>): Promise<void> {

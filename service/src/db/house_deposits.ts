@@ -122,28 +122,31 @@ export async function setHouseDepositState(
 }
 
 /**
- * What the operator has to look at: money of somebody that no order could use. What is gone again is nobody's to be given back.
+ * `is_final`: it is as deep as money has to be; before that its sender or a reorganisation may take it back, also after it was given back.
  * `may_count`: its order is under way, and counts it should it be open again; given back by hand, it would be paid twice.
  */
-export async function listUnclaimed(sql: Sql): Promise<
-  {
-    readonly chain: string
-    readonly deposit_key: string
-    readonly order_id: string | null
-    readonly kind: string
-    readonly asset: string
-    readonly units: bigint
-    readonly state: string
-    readonly status: OrderStatus | null
-    readonly may_count: boolean
-  }[]
-> {
+export type Unclaimed = {
+  readonly chain: string
+  readonly deposit_key: string
+  readonly order_id: string | null
+  readonly kind: string
+  readonly asset: string
+  readonly units: bigint
+  readonly state: string
+  readonly status: OrderStatus | null
+  readonly is_final: boolean
+  readonly may_count: boolean
+}
+
+/** What the operator has to look at: money of somebody that no order could use. What is gone again is nobody's to be given back. */
+export async function listUnclaimed(sql: Sql): Promise<Unclaimed[]> {
   return sql.query(
-    `SELECT chain, deposit_key, order_id, kind, asset, units, state, NULL AS status, false AS may_count
+    `SELECT chain, deposit_key, order_id, kind, asset, units, state, NULL AS status,
+         state = 'confirmed' AS is_final, false AS may_count
        FROM house_deposits WHERE kind <> 'reserve' AND state <> 'orphaned'
      UNION ALL
      SELECT chain, deposit_key, order_id, role, asset, units, state, status,
-         role = 'extra' AND status NOT IN ('DONE', 'REFUNDED')
+         state = 'confirmed', role = 'extra' AND status NOT IN ('DONE', 'REFUNDED')
        FROM deposits JOIN orders USING (bucket, order_id) WHERE role <> 'counted' AND state <> 'vanished'
     ORDER BY chain, deposit_key`,
   )

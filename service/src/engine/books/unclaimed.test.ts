@@ -10,7 +10,10 @@ import {
   openBooksStage,
   placeOrder,
   sendPayout,
+  strayDeposit,
 } from '../testing/books_stage.ts'
+import { nobodyElse } from '../testing/nobody_else.ts'
+import { bookHouseDeposits } from './house.ts'
 
 /**
  * What: of what no order could use, an operator is told what may still count: given back by hand, it would be paid twice.
@@ -52,6 +55,37 @@ test('the command says of what may still count that it may not be given back yet
   )
   await confirmPayout(stage, order, { ...payout, cost: 1n })
   expect(await run('unclaimed')).toMatch(new RegExp(` ${order.terms.id} +yes$`))
+})
+
+test('the command says of what is not confirmed that it may not be given back yet, wherever it came', async () => {
+  const order = await placeOrder(stage, 'BTC:BTC', 'ETH:ETH', { asks: 1_000_000n, promises: 10n ** 18n })
+  await confirmDeposit(stage, order, await mineDeposit(stage, order, 1_000_000n, 100))
+  const payout = await sendPayout(stage, order)
+  const extra = await mineDeposit(stage, order, 500_000n, 101)
+  const answers = async () => {
+    const rows: { kind: string; is_final: boolean }[] = JSON.parse(await run('unclaimed', '--json'))
+    const lines = (await run('unclaimed')).split('\n').slice(1)
+    return rows.map(({ kind, is_final }, at) => [kind, is_final, lines[at]?.split(/ {2,}/).at(-1)])
+  }
+  expect(await answers()).toEqual([['extra', false, 'not yet: it is not final, and the order is WITHDRAW']])
+  await confirmPayout(stage, order, { ...payout, cost: 1n })
+  await strayDeposit(stage, {
+    asset: 'BTC:BTC',
+    units: 7_000n,
+    address: 'late',
+    purpose: 'deposit',
+    height: 101,
+  })
+  expect(await answers()).toEqual([
+    ['extra', false, 'not yet: it is not final'],
+    ['stray', false, 'not yet: it is not final'],
+  ])
+  await confirmDeposit(stage, order, extra)
+  await bookHouseDeposits(stage.world, 'BTC', 110, 0, nobodyElse)
+  expect(await answers()).toEqual([
+    ['extra', true, 'yes'],
+    ['stray', true, 'yes'],
+  ])
 })
 
 test('the commands find an order by its last digits, and list those of a status', async () => {
