@@ -4,11 +4,12 @@ import { lockOrder, readLocked, saveOrder } from '../db/orders.ts'
 import { planOutflow, setOutflowState } from '../db/outflows.ts'
 import { assert, unreachable } from '../domain/assert.ts'
 import { assetOf } from '../domain/catalog/assets.ts'
+import { exactAmount } from '../domain/money/amount.ts'
 import { decide } from '../domain/orders/decide.ts'
 import type { Effect, Refusal } from '../domain/orders/decision.ts'
 import type { Fact } from '../domain/orders/facts.ts'
 import type { OrderId } from '../domain/orders/identifiers.ts'
-import type { Order } from '../domain/orders/order.ts'
+import { isDust, type Order } from '../domain/orders/order.ts'
 import type { Outflow } from '../domain/payouts/intent.ts'
 import type { InstantMs } from '../domain/time.ts'
 import { viewOrder } from './view.ts'
@@ -78,7 +79,28 @@ export async function applyInTurn(
   })
   const changed = applied.findLast((one) => one.kind === 'changed')
   if (changed !== undefined) ringFor(world, changed.order)
+  // Not within: a transaction that is tried again would say it twice.
+  for (const [at, { fact }] of all.entries()) {
+    const answer = applied[at]
+    if (fact.kind === 'DepositConfirmed' && answer?.kind === 'changed')
+      warnOfUnusable(world, answer.order, fact.key)
+  }
   return applied
+}
+
+/**
+ * Nobody else is told of a deposit that is booked and that its order cannot use now: a second payment, or another asset. One that came
+ * while a payout was under way may count yet, should that come to nothing. Dust is nobody's loss.
+ */
+function warnOfUnusable({ log }: World, { terms, state, deposits }: Order, key: string): void {
+  const deposit = deposits.find((one) => one.key === key)
+  if (deposit === undefined || deposit.role === 'counted' || isDust(deposit.amount)) return
+  const { role, amount } = deposit
+  const { status } = state
+  log.warn(
+    { order: terms.id, status, deposit: key, role, asset: amount.asset, amount: exactAmount(amount) },
+    'money came that its order cannot use now',
+  )
 }
 
 async function applyOne(

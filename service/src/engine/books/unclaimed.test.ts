@@ -2,6 +2,7 @@ import { Command } from 'commander'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { registerOrderCommands } from '../../commands/order.ts'
 import { listUnclaimed } from '../../db/house_deposits.ts'
+import { apply } from '../apply.ts'
 import {
   type BooksStage,
   confirmDeposit,
@@ -85,6 +86,30 @@ test('the command says of what is not confirmed that it may not be given back ye
   expect(await answers()).toEqual([
     ['extra', true, 'yes'],
     ['stray', true, 'yes'],
+  ])
+})
+
+test('of what an order cannot use, the log tells once that it is booked; of dust it tells nothing', async () => {
+  const order = await placeOrder(stage, 'BTC:BTC', 'ETH:ETH', { asks: 1_000_000n, promises: 10n ** 18n })
+  await confirmDeposit(stage, order, await mineDeposit(stage, order, 1_000_000n, 100))
+  await confirmPayout(stage, order, { ...(await sendPayout(stage, order)), cost: 1n })
+  const extra = await mineDeposit(stage, order, 500_000n, 101)
+  const foreign = await mineDeposit(stage, order, 10n ** 18n, 101, 'ETH:ETH')
+  expect(stage.logged, 'nothing is there before it is final').toEqual([])
+  for (const key of [extra, foreign]) await confirmDeposit(stage, order, key)
+  for (const asset of ['BTC:BTC', 'ETH:ETH'] as const)
+    await confirmDeposit(stage, order, await mineDeposit(stage, order, 3n, 101, asset))
+  const again = { kind: 'DepositConfirmed', key: extra } as const
+  await apply(stage.world, order.terms.id, `${extra}:confirmed:blockhash`, again)
+  await apply(stage.world, order.terms.id, `${extra}:confirmed:another`, again)
+  const told = (deposit: string, role: string, asset: string, amount: string) => ({
+    level: 'warn',
+    message: 'money came that its order cannot use now',
+    facts: { order: order.terms.id, status: 'DONE', deposit, role, asset, amount },
+  })
+  expect(stage.logged).toEqual([
+    told(extra, 'extra', 'BTC:BTC', '0.005'),
+    told(foreign, 'foreign', 'ETH:ETH', '1'),
   ])
 })
 
