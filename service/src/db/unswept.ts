@@ -75,6 +75,33 @@ export async function resumeSweep(
 /** What has not ended by then waits for fees to fall, or for money that left the chain: perhaps for days, perhaps for ever. */
 const UNDER_WAY_MS = HOUR_MS
 
+/** Due addresses of chain $1 at $2 that nothing is on its way from or to: $3 of them, and so many that at most $4 are swept at once. */
+const DUE = `
+  SELECT chain, address FROM unswept_addresses
+  WHERE chain = $1 AND sweeping IS NULL AND due_at_ms <= $2
+  ORDER BY due_at_ms
+  LIMIT greatest(0, least($3::bigint, $4 - (SELECT count(*) FROM outflows
+    WHERE chain = $1 AND kind = 'sweep' AND state IN ${UNBOOKED} AND planned_at_ms > $2 - ${UNDER_WAY_MS})))`
+
+/** How many are taken in a step, and how many are swept at once at most. */
+export type SweepLimits = { readonly step: number; readonly liveMax: number }
+
+/** Whether `claimUnswept` would take any. */
+export async function isAnyUnsweptDue(
+  sql: Sql,
+  chain: ChainId,
+  nowMs: InstantMs,
+  { step, liveMax }: SweepLimits,
+): Promise<boolean> {
+  const [row] = await sql.query<{ isAny: boolean }>(`SELECT EXISTS (${DUE}) AS "isAny"`, [
+    chain,
+    nowMs,
+    step,
+    liveMax,
+  ])
+  return row?.isAny ?? false
+}
+
 /**
  * Takes due addresses that nothing is on its way from or to, `step` of them and so many that at most `liveMax` are swept at
  * once; those that wait keep no others from it. They are due again at `dueAtMs`, should the worker die meanwhile.
@@ -83,22 +110,16 @@ export function claimUnswept(
   sql: Sql,
   chain: ChainId,
   time: { readonly nowMs: InstantMs; readonly dueAtMs: InstantMs },
-  { step, liveMax }: { readonly step: number; readonly liveMax: number },
+  { step, liveMax }: SweepLimits,
 ): Promise<UnsweptAddress[]> {
   return sql.query<UnsweptAddress>(
-    `UPDATE unswept_addresses AS u SET due_at_ms = $3
-     WHERE (chain, address) IN (
-       SELECT chain, address FROM unswept_addresses
-       WHERE chain = $1 AND sweeping IS NULL AND due_at_ms <= $2
-       ORDER BY due_at_ms
-       LIMIT greatest(0, least($5::bigint, $4 - (SELECT count(*) FROM outflows
-         WHERE chain = $1 AND kind = 'sweep' AND state IN ${UNBOOKED} AND planned_at_ms > $2 - ${UNDER_WAY_MS})))
-       FOR UPDATE SKIP LOCKED)
+    `UPDATE unswept_addresses AS u SET due_at_ms = $5
+     WHERE (chain, address) IN (${DUE} FOR UPDATE SKIP LOCKED)
      RETURNING chain, address, key_index AS "keyIndex", booked_at_ms AS "bookedAtMs", due_at_ms AS "dueAtMs",
        sweep_count AS "sweepCount", (
          SELECT coalesce(max(s.mined_height), 0) FROM outflows AS s
          WHERE s.bucket = 0 AND s.payout_id = ANY (${SWEEPS_OF_U})) AS "sweptHeight"`,
-    [chain, time.nowMs, time.dueAtMs, liveMax, step],
+    [chain, time.nowMs, step, liveMax, time.dueAtMs],
   )
 }
 

@@ -53,6 +53,36 @@ test('what could not be seen is looked at again soon', async () => {
   expect(await restAfter({ balance: () => Promise.reject(new Error('the node is away')) })).toBe(sweepRestMs)
 })
 
+test('a node that is away is told of once, and leaves the addresses that are due as they are', async () => {
+  for (let made = 0; made < 3; made += 1) await deepDeposit(stage)
+  await lookAt(stage, 'ETH', 100)
+  const read = () => stage.db.query('SELECT address, due_at_ms FROM unswept_addresses ORDER BY address')
+  const before = await read()
+  expect(before).toHaveLength(3)
+  const head = () => Promise.reject(new Error('the node is away'))
+  await expect(planSweeps(stage.world, { ...stage.chain('ETH'), head })).rejects.toThrow('the node is away')
+  expect(stage.logged).toEqual([])
+  expect(await read()).toEqual(before)
+})
+
+test('no node is asked while nothing is due, or as much is under way as may be', async () => {
+  const eth: Chain = {
+    ...stage.chain('ETH'),
+    head: () => Promise.reject(new Error('the node is asked')),
+  }
+  expect(await planSweeps(stage.world, eth)).toBe(false)
+  await deepDeposit(stage)
+  await stage.db.query(
+    `INSERT INTO outflows (bucket, order_id, payout_id, kind, chain, asset, units, address, state, planned_at_ms, due_at_ms)
+     SELECT 0, 'sweep', 'sweep:' || n, 'sweep', 'ETH', 'ETH:ETH', 1, 'to-' || n, 'planned', $1, $1
+     FROM generate_series(1, 100) AS n`,
+    [stage.world.clock.nowMs()],
+  )
+  expect(await planSweeps(stage.world, eth)).toBe(false)
+  await stage.db.query("UPDATE outflows SET state = 'cancelled' WHERE payout_id = 'sweep:1'")
+  await expect(planSweeps(stage.world, eth)).rejects.toThrow('the node is asked')
+})
+
 test.each(['gas that it brings', 'what it pays for itself, as on Solana'])(
   'a token that waits for the reserve to have %s is looked at again soon',
   async (what) => {

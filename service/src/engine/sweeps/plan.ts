@@ -7,6 +7,7 @@ import {
   beginSweep,
   claimUnswept,
   holdsOnlyGas,
+  isAnyUnsweptDue,
   REST_MAX_MS,
   restUnswept,
   type UnsweptAddress,
@@ -25,11 +26,10 @@ import type { World } from '../world.ts'
 import { gasCostOf } from './gas_cost.ts'
 
 /**
- * Live sweeps of a chain. Each is looked for with every block until it is in one; with a hundred, Ethereum moves more than
- * twenty thousand deposits of tokens a day, which take two each.
+ * Addresses that are looked at in a step, and live sweeps of a chain. Each of these is looked for with every block until it is in one;
+ * with a hundred, Ethereum moves more than twenty thousand deposits of tokens a day, which take two each.
  */
-const SWEEPS_AT_ONCE = 100
-const LOOKS_A_STEP = 20
+const LIMITS = { step: 20, liveMax: 100 } as const
 /** Prices creep, and bringing takes a third of what a token's transfer does: where a little is missing, a fourth of all is brought. */
 const SHARE_BROUGHT_LEAST = 4n
 /** A look is over long before; what a worker that died had taken is due again after this. */
@@ -37,20 +37,25 @@ const LOOK_MS = 60_000
 
 /**
  * Plans what is worth moving from deposit addresses to the reserve, whatever becomes of their orders: the ledger's
- * `wallet` is all our addresses together, and what is owed is paid from the reserve. True: there may be more.
+ * `wallet` is all our addresses together, and what is owed is paid from the reserve. True: there may be more. Rejects when something
+ * is due and the node does not answer.
  */
 export async function planSweeps(world: World, chain: Chain): Promise<boolean> {
   const { policy, clock, db } = world
   if (policy.sweepCostMultiple === 0n || (await isOutflowStopped(db, chain.id))) return false
+  if (!(await isAnyUnsweptDue(db, chain.id, clock.nowMs(), LIMITS))) return false
+  // A node that is away fails the step before anything is taken: the loop tells of it once and rests, and no address has to wait for it.
+  // Each look asks anew all the same: how far back it reads is what it costs where a balance is worked out of the blocks since.
+  await deepHeight(chain)
   const nowMs = clock.nowMs()
   const time = { nowMs, dueAtMs: nowMs + LOOK_MS }
-  const claimed = await claimUnswept(db, chain.id, time, { step: LOOKS_A_STEP, liveMax: SWEEPS_AT_ONCE })
+  const claimed = await claimUnswept(db, chain.id, time, LIMITS)
   for (const taken of claimed) {
     const next = await lookSafely(world, chain, taken)
     if (next === 'unknown') await restUnswept(db, taken, nowMs + policy.sweepRestMs)
     else if (next === null || !(await plan(world, taken, next))) await rest(world, taken)
   }
-  return claimed.length === LOOKS_A_STEP
+  return claimed.length === LIMITS.step
 }
 
 /** Whether the node is still on the branch that the watcher has read. */
