@@ -75,6 +75,46 @@ test('rests grow with trouble, and when it is over they are as before', async ()
   expect(rests.slice(0, 8)).toEqual([breath, 180, breath, 380, breath, 80, breath, 80])
 })
 
+/** The steps, of those that fail, of which the log tells. Sleeping takes no time, and each step begins `stepMs` after the one before. */
+async function toldOf(failing: readonly boolean[], stepMs: number): Promise<readonly number[]> {
+  const told: number[] = []
+  let count = 0
+  const wallMs = () => 1_000_000 + count * stepMs
+  const sleep = () => systemClock().sleep(0)
+  const over = Promise.withResolvers<void>()
+  const loop = startLoop(
+    {
+      clock: { ...systemClock(), wallMs, sleep },
+      log: { ...log, warn: () => void told.push(count) },
+    },
+    'troubled',
+    100,
+    async () => {
+      const fails = failing[count]
+      count += 1
+      if (fails === undefined) over.resolve()
+      if (fails) throw new Error('not now')
+      return false
+    },
+  )
+  await over.promise
+  await loop.stop()
+  return told
+}
+
+test('trouble that comes and goes is told of once, and anew after a minute without', async () => {
+  const comesAndGoes = Array.from({ length: 20 }, (_, step) => step % 2 === 0)
+  expect(await toldOf(comesAndGoes, 1_000)).toEqual([1])
+  const minute = Array<boolean>(60).fill(false)
+  expect(await toldOf([true, ...minute.slice(2), true, ...minute, true], 1_000)).toEqual([1, 121])
+})
+
+test('of trouble that lasts the log tells at the first step, the tenth and every fiftieth, however far these are apart', async () => {
+  const lasts = Array<boolean>(101).fill(true)
+  expect(await toldOf(lasts, 120_000)).toEqual([1, 10, 50, 100])
+  expect(await toldOf([true, false, ...lasts.slice(0, 20)], 1_000), 'it may be another').toEqual([1, 12])
+})
+
 test('a loop that rests for an hour stops at once', async () => {
   const loop = startLoop(parts, 'rests', HOUR_MS, async () => false)
   await loop.stop()
