@@ -97,6 +97,24 @@ test('an amount keeps its digits and is a JSON number; what is undefined is left
   expect(received).toHaveLength(2)
 })
 
+test('a call whose fields come in another order has the same body, so that it may be repeated from a store', async () => {
+  const { client, received } = await start(() => success({}))
+  const reversed = <Given extends object>(given: Given) =>
+    Object.fromEntries(Object.entries(given).reverse()) as Given
+  const creation = { ...order, refund_address: 'bc1q', destination_tag: null, rate_id: undefined }
+  await client.createOrder(creation)
+  await client.createOrder(reversed(creation))
+  const action = { action: 'refund', refund_address: 'bc1q' } as const
+  await client.chooseEmergencyAction('CB1', action)
+  await client.chooseEmergencyAction('CB1', reversed(action))
+  const bodies = received.map(({ body }) => body)
+  expect(bodies).toEqual([bodies[0], bodies[0], bodies[2], bodies[2]])
+  expect(bodies.slice(1, 3).map((body) => JSON.parse(body))).toEqual([
+    { ...order, amount: 0.1, refund_address: 'bc1q', destination_tag: null },
+    action,
+  ])
+})
+
 test('a rate is asked without credentials, and numbers come back as numbers', async () => {
   const { client, received } = await start(() => ({
     body: '{"success":true,"data":{"rate":64123.5,"fee":0.1}}',

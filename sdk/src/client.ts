@@ -103,7 +103,10 @@ export function createClient(options: ClientOptions): Client {
       return get<Rate>(`/v1/rate${query}`, false, given)
     },
     getCurrencies: (given) => get<Currencies>('/v1/currencies', false, given),
-    createOrder: async (request, given) => post<CreatedOrder>('/v1/order/create', toBody(request), given),
+    createOrder: async ({ amount, ...rest }, given) => {
+      const body = toBody(rest, `"amount":${decimalText(amount, 'amount')}`)
+      return post<CreatedOrder>('/v1/order/create', body, given)
+    },
     getOrder,
     listOrders: (request = {}, given) =>
       listOrders((query) => get<OrderPage>(`/v1/orders${toQuery(query)}`, true, given), request),
@@ -121,8 +124,8 @@ export function createClient(options: ClientOptions): Client {
     },
     getQrDataUri: (orderId, request = {}, given) =>
       get<QrDataUri>(`${orderPath(orderId)}/qr${toQuery({ ...request, format: 'base64' })}`, false, given),
-    chooseEmergencyAction: (orderId, request, given) =>
-      post<EmergencyResult>(`${orderPath(orderId)}/emergency`, JSON.stringify(request), given),
+    chooseEmergencyAction: async (orderId, request, given) =>
+      post<EmergencyResult>(`${orderPath(orderId)}/emergency`, toBody(request), given),
     waitForStatus: (orderId, statuses, wait = {}) =>
       waitForStatus(orderId, (signal) => getOrder(orderId, signal && { signal }), statuses, wait),
     followOrder: (orderId, given = {}) => followOrder(open, `${orderPath(orderId)}/events`, given),
@@ -142,13 +145,16 @@ function toQuery(parameters: Readonly<Record<string, unknown>>): string {
   return text === '' ? '' : `?${text}`
 }
 
-/** JSON in which the amount is a number with exactly the digits that were given. */
-function toBody(request: CreateOrderRequest): string {
-  const { amount, ...rest } = request
-  const fields = Object.entries(rest)
+/**
+ * JSON, the same text of the same values in whatever order they come, and after them `written`, members that are JSON already: the service
+ * compares bytes, and whoever repeats a call from a store may get its fields in another order than they were kept in (jsonb of PostgreSQL).
+ */
+function toBody(request: object, ...written: readonly string[]): string {
+  const fields = Object.entries(request)
     .filter(([, value]) => value !== undefined)
+    .sort(([one], [other]) => (one < other ? -1 : 1))
     .map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)}`)
-  return `{${[...fields, `"amount":${decimalText(amount, 'amount')}`].join()}}`
+  return `{${[...fields, ...written].join()}}`
 }
 
 function readData<Data>({ response, bytes }: Answered): Data {
