@@ -300,6 +300,16 @@ test('a fault of the service is repeated: a GET, and a POST under one key', asyn
   expect(failsOver.received.map(({ method }) => method)).toEqual(['POST', 'POST', 'GET', 'GET'])
 })
 
+test('a request that did not arrive in time is sent again, under one key', async () => {
+  const { client, received } = await start(
+    inTurn(problem(408, 'REQUEST_TIMEOUT'), success({ order_id: 'CB1' })),
+  )
+  expect(await client.createOrder(order)).toEqual({ order_id: 'CB1' })
+  const [first, second] = received.map(({ headers }) => headers['idempotency-key'])
+  expect(received).toHaveLength(2)
+  expect(second).toBe(first)
+})
+
 test('a fault of the service that stays is told after `retries`, with the id of the last request', async () => {
   const { client, received } = await start(
     (_request, index) => problem(500, 'INTERNAL_ERROR', {}, { 'X-Request-Id': `r${index}` }),

@@ -137,6 +137,18 @@ test('a service that answers with faults for minutes is come back to', async () 
   expect(heard).toEqual([1, 2])
 })
 
+test('who comes back and is told that the request did not arrive in time comes back again', async () => {
+  const { heard, following, lastIds } = follow([
+    stream(events([1, 'NEW']), 'closed'),
+    ...Array.from({ length: 10 }, () => problem(408, 'REQUEST_TIMEOUT')),
+    stream(events([2, 'DONE']), 'closed'),
+  ])
+  await vi.advanceTimersByTimeAsync(600_000)
+  await following
+  expect(heard).toEqual([1, 2])
+  expect(lastIds).toHaveLength(12)
+})
+
 test('a service that was never there is told, and so is a refusal', async () => {
   const never = follow([away])
   const told = expect(never.following).rejects.toMatchObject({ code: 'NETWORK_ERROR' })

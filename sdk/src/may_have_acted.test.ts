@@ -43,6 +43,7 @@ const untold: readonly (readonly [string, Reply])[] = [
   ['a 5xx that this client does not know', problem(503, 'SOMETHING_NEW', {}, now)],
   ["a proxy's 502", page(502)],
   ["a proxy's 504", page(504)],
+  ["a proxy's 408", page(408)],
 ]
 
 test.each(untold)('%s alone may have been acted on', async (_what, reply) => {
@@ -69,6 +70,7 @@ const refusals: readonly (readonly [string, Reply])[] = [
   ['TIMESTAMP_EXPIRED', problem(401, 'TIMESTAMP_EXPIRED')],
   ['FORBIDDEN', problem(403, 'FORBIDDEN')],
   ['INVALID_PARAMETER', problem(400, 'INVALID_PARAMETER')],
+  ['REQUEST_TIMEOUT', problem(408, 'REQUEST_TIMEOUT', {}, now)],
   ['RATE_EXPIRED', problem(409, 'RATE_EXPIRED')],
   ['RATE_UNAVAILABLE', problem(503, 'RATE_UNAVAILABLE', {}, now)],
   ['MAINTENANCE', problem(503, 'MAINTENANCE', {}, now)],

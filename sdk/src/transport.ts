@@ -18,7 +18,7 @@ export type TransportOptions = {
   readonly apiKey?: string | undefined
   readonly apiSecret?: string | undefined
   readonly fetch?: typeof fetch | undefined
-  /** How often a call is repeated after 429, 500, 502, 503, 504 or no answer at all; 3 unless told. */
+  /** How often a call is repeated after 408, 429, 500, 502, 503, 504 or no answer at all; 3 unless told. */
   readonly retries?: number | undefined
   /** One attempt's limit; 30 s unless told, and none with `Infinity`. */
   readonly timeoutMs?: number | undefined
@@ -48,10 +48,10 @@ export type Transport = {
 
 const BACK_OFF_MS = 250
 /**
- * 500 is among them because that is what a service says whose database is moving to another machine. It may have acted all
- * the same: so every POST needs an Idempotency-Key.
+ * 408 speaks of the line, which was too slow, and not of the call. 500 is among them because that is what a service says whose
+ * database is moving to another machine. It may have acted all the same: so every POST needs an Idempotency-Key.
  */
-const retriedStatuses: readonly number[] = [429, 500, 502, 503, 504]
+const retriedStatuses: readonly number[] = [408, 429, 500, 502, 503, 504]
 
 /**
  * A redirect is not followed: nobody else is to see what was signed. With `error` instead, Node 20 and 22 do not heed our
