@@ -1,5 +1,7 @@
 import { createHmac } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { afterEach, expect, test, vi } from 'vitest'
+import { idempotencyKeyRule } from './check_option.ts'
 import { type ClientOptions, createClient } from './client.ts'
 import { createSigner } from './sign.ts'
 import {
@@ -219,6 +221,37 @@ test('a POST that fails tells its key, under which the same call may be repeated
   )
   const unsigned = createClient({ baseUrl: 'http://127.0.0.1:1', retries: 0 })
   expect((await failure(unsigned.getCurrencies())).idempotencyKey).toBeUndefined()
+})
+
+test('a key that the service does not take is refused before anything is sent', async () => {
+  const onRetry = vi.fn()
+  const { client, received } = await start(() => success({ order_id: 'CB1' }), { onRetry })
+  const wrong = ['Bestellung 17 ✓', 'a b', '', 'k'.repeat(65), 'mine\n', null, 17] as readonly string[]
+  for (const idempotencyKey of wrong) {
+    await expect(client.createOrder(order, { idempotencyKey }), idempotencyKey).rejects.toThrow(TypeError)
+    const choice = client.chooseEmergencyAction('CB1', { action: 'refund' }, { idempotencyKey })
+    await expect(choice, idempotencyKey).rejects.toThrow(TypeError)
+  }
+  expect(received).toHaveLength(0)
+  expect(onRetry).not.toHaveBeenCalled()
+  await client.createOrder(order, { idempotencyKey: 'Az-9_'.padEnd(64, 'k') })
+  expect(received).toHaveLength(1)
+})
+
+test("the rule of a key is the interface's", () => {
+  const { paths } = JSON.parse(readFileSync(new URL('../openapi.json', import.meta.url), 'utf8'))
+  const parameters: readonly { name: string; schema: object }[] = paths['/v1/order/create'].post.parameters
+  const key = parameters.find(({ name }) => name === 'Idempotency-Key')
+  expect(key?.schema).toEqual({ type: 'string', pattern: idempotencyKeyRule.source })
+})
+
+test('what no header can carry is a mistake of the program, and not a line that failed', async () => {
+  const onRetry = vi.fn()
+  const { client, received } = await start(() => success({}), { onRetry, apiKey: 'ck_…' })
+  await expect(client.createOrder(order)).rejects.toThrow(TypeError)
+  await expect(client.getOrderByToken('12345678', 'a\nb')).rejects.toThrow(TypeError)
+  expect(received).toHaveLength(0)
+  expect(onRetry).not.toHaveBeenCalled()
 })
 
 test('Retry-After is honoured, in seconds or as a date', async () => {

@@ -1,4 +1,5 @@
 import { CambistError, parseObject } from './cambist_error.ts'
+import { checkIdempotencyKey } from './check_option.ts'
 import { decimalText } from './decimal.ts'
 import { type FollowOptions, followOrder } from './follow_order.ts'
 import { listOrders } from './list_orders.ts'
@@ -34,7 +35,7 @@ export type CallOptions = {
 export type PostOptions = CallOptions & {
   /**
    * Made at random unless given, and then told only by a CambistError. Give one that you keep, to repeat a call safely after you
-   * aborted it with `signal`, or after a crash of yours.
+   * aborted it with `signal`, or after a crash of yours: 1 to 64 of `A-Z a-z 0-9 - _`.
    */
   readonly idempotencyKey?: string
 }
@@ -42,8 +43,8 @@ export type PostOptions = CallOptions & {
 type QrImageRequest = Omit<QrRequest, 'format'> & { readonly format?: 'png' | 'svg' }
 
 /**
- * Every method rejects with a CambistError, or with the reason of your signal and nothing else. An amount that is no plain decimal, or an
- * option that is no number, is a TypeError, before anything is sent.
+ * Every method rejects with a CambistError, or with the reason of your signal and nothing else. An amount that is no plain decimal, an
+ * option that is no number, a key that the service does not take, or what no header can carry, is a TypeError, before anything is sent.
  */
 export type Client = {
   getRate(request: RateRequest, options?: CallOptions): Promise<Rate>
@@ -82,6 +83,7 @@ export function createClient(options: ClientOptions): Client {
   const post = async <Data>(path: string, body: string, { signal, ...given }: PostOptions = {}) => {
     // One key for all repetitions of this call: whatever got through before, it is done once.
     const { idempotencyKey = crypto.randomUUID() } = given
+    checkIdempotencyKey(idempotencyKey)
     const headers = { 'Idempotency-Key': idempotencyKey }
     try {
       return await ask<Data>({ method: 'POST', path, isSigned: true, body, headers, signal })

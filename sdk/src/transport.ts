@@ -80,6 +80,8 @@ export function createTransport(options: TransportOptions): Transport {
     const url = new URL(options.baseUrl.replace(/\/+$/, '') + call.path)
     const headers: Record<string, string> = { ...call.headers, ...(await credentials(call, url)) }
     if (call.body !== undefined) headers['Content-Type'] = 'application/json'
+    // Throws what no header can carry as the mistake that it is: out of `fetch` it would look like a line that failed.
+    new Headers(headers)
     const late = new AbortController()
     const timer = setTimeout(() => late.abort(), timerMs(timeoutMs))
     const signal = call.signal === undefined ? late.signal : AbortSignal.any([call.signal, late.signal])
