@@ -25,7 +25,8 @@ const {
 const published = {
   ...manifest,
   sideEffects: false,
-  engines: { node: '>=20' },
+  // AbortSignal.any is of 20.3.
+  engines: { node: '>=20.3' },
   exports: { '.': { types: './index.d.ts', default: './index.js' } },
 }
 writeFileSync(join(dist, 'package.json'), `${JSON.stringify(published, null, 2)}\n`)
