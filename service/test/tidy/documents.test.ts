@@ -1,15 +1,17 @@
+import { spawnSync } from 'node:child_process'
 import { createHmac } from 'node:crypto'
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { createSigner } from '@cambist/sdk'
 import { describe, expect, test } from 'vitest'
+import webhookVectors from '../../src/channels/webhook/webhook_vectors.json' with { type: 'json' }
 import vectors from '../../src/http/auth/signature_vectors.json' with { type: 'json' }
 import { problems } from '../../src/http/errors.ts'
 
 /**
  * What: the documents say what is there: links lead somewhere, named functions exist, tables are complete, and the
  * signature vectors hold.
- * How: the Markdown files themselves are read; nothing of them is repeated here.
+ * How: the Markdown files themselves are read; nothing of them is repeated here. The example in Python is run where there is a Python.
  */
 const root = join(import.meta.dirname, '../../..')
 const documents = globSync('{*.md,docs/**/*.md,{service,devnet,sdk}/*.md}', { cwd: root }).toSorted()
@@ -112,6 +114,53 @@ describe('the signature vectors of docs/api.md', () => {
     },
   )
 })
+
+/** Exits otherwise than with 0 on an exception that the example does not announce. */
+const verifyEach = `
+import json, sys
+def outcome(headers, body, secret, now):
+    try:
+        verify_webhook(headers, body.encode(), secret, now)
+        return "verified"
+    except ValueError:
+        return "refused"
+print(json.dumps([outcome(**each) for each in json.load(sys.stdin)]))
+`
+const canRunExample = spawnSync('python3', ['-c', 'str.removeprefix']).status === 0
+
+test.runIf(canRunExample)(
+  'the webhook example in Python verifies the vectors and refuses all else as it says',
+  () => {
+    const blocks = [...read('docs/api.md').matchAll(/^```python\n(.*?)^```$/gms)].map(
+      ([, block = '']) => block,
+    )
+    const example = blocks.find((block) => block.includes('def verify_webhook(')) ?? expect.unreachable()
+    const right = webhookVectors.flatMap(({ secrets, id, timestamp, signature, body }) =>
+      secrets.map((secret) => ({
+        headers: { 'webhook-id': id, 'webhook-timestamp': timestamp, 'webhook-signature': signature },
+        body,
+        secret,
+        // null: now, when every vector is too old.
+        now: Number(timestamp) as number | null,
+      })),
+    )
+    const wrong = right.flatMap((given) => [
+      { ...given, body: `${given.body} ` },
+      { ...given, secret: 'whsec_BAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE' },
+      { ...given, now: null },
+      { ...given, now: null, headers: { ...given.headers, 'webhook-timestamp': '1'.repeat(400) } },
+      { ...given, headers: { ...given.headers, 'webhook-signature': 'v1,é' } },
+      ...Object.keys(given.headers).map((name) => ({
+        ...given,
+        headers: { ...given.headers, [name]: undefined },
+      })),
+    ])
+    const input = JSON.stringify([...right, ...wrong])
+    const { stdout, stderr } = spawnSync('python3', ['-c', example + verifyEach], { encoding: 'utf8', input })
+    expect(stderr).toBe('')
+    expect(JSON.parse(stdout)).toEqual([...right.map(() => 'verified'), ...wrong.map(() => 'refused')])
+  },
+)
 
 /** `name: value`; the value is everything after the first colon and space, and may be empty. */
 function readLine(line: string): readonly (readonly [string, string])[] {
