@@ -46,10 +46,13 @@ afterAll(() => stage?.stop())
 
 type Sent = Pick<Transfer, 'asset' | 'units'>
 
-/** Ethereum on paper; from the block at 101 on, so many of them bring all of this to the order and the reserve. */
-function flooded(blocks: number, sent: readonly Sent[]): Chain {
+/** Ethereum on paper; from the block at 101 on, so many of them bring all of this to each, which is the order and the reserve. */
+function flooded(
+  blocks: number,
+  sent: readonly Sent[],
+  recipients = [order.terms.depositAddress, RESERVE],
+): Chain {
   const eth = stage.chain('ETH')
-  const recipients = [order.terms.depositAddress, RESERVE]
   const transfersAt = (height: number): Transfer[] =>
     height < 101 || height >= 101 + blocks
       ? []
@@ -113,10 +116,25 @@ test('a block full of crumbs is a few rows, and a payment among them counts', as
   await lookTo(chain, 112)
   expect((await findOrder(stage.db, order.terms.id))?.state.status).toBe('EXCHANGE')
   expect(await count('deposits', "role = 'dust'")).toBe(20)
-  expect(await count('house_deposits', "kind = 'unlisted'")).toBe(40)
+  expect(await count('house_deposits', "kind = 'unlisted'")).toBe(20)
   expect(await count('house_deposits', "kind = 'stray' AND units = 280 AND state = 'confirmed'")).toBe(1)
   expect(await count('house_deposits', "kind = 'reserve' AND units = 280 AND state = 'confirmed'")).toBe(1)
   expect(await count('house_deposits', "kind = 'reserve' AND units = 1")).toBe(20)
+})
+
+test('crumbs that are spread over a hundred addresses are hardly more rows than crumbs to one', async () => {
+  const addresses: string[] = []
+  for (let index = 0; index < 100; index += 1) {
+    const { terms } = await placeOrder(stage, 'ETH:ETH', 'BTC:BTC', { asks: ETHER, promises: 1_000n })
+    addresses.push(terms.depositAddress)
+  }
+  const chain = flooded(1, [...times(5, crumb), ...times(20, fake)], addresses)
+  await lookTo(chain, 101)
+  await lookTo(chain, 112)
+  expect(await count('house_deposits', "kind = 'unlisted'")).toBe(20)
+  expect(await count('deposits', "role = 'dust' AND state = 'confirmed'")).toBe(200)
+  expect(await count('house_deposits', "kind = 'stray' AND units = 5 AND state = 'confirmed'")).toBe(60)
+  expect((await auditBooks(stage.db)).problems).toEqual([])
 })
 
 test('an order that knows a hundred deposits hears of no more crumbs', async () => {

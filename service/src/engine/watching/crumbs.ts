@@ -6,8 +6,12 @@ import { type BlockRef, isDust } from '../../domain/orders/order.ts'
 import type { Log } from '../world.ts'
 import { isForOrder, type Move } from './moves.ts'
 
-/** So many crumbs of one asset to one address are told one by one in a block. */
-const APART_IN_A_BLOCK = 20
+/** So many crumbs of one asset to one address are told one by one in a block, */
+const APART_AT_AN_ADDRESS = 20
+/** so many of all that are listed, to all addresses, as anybody may have many of ours, */
+const APART_IN_A_BLOCK = 200
+/** and so many of tokens that are not. */
+const UNLISTED_IN_A_BLOCK = 20
 /** An order that knows so many deposits hears of no more crumbs: everything that it does takes longer with each. */
 const APART_OF_AN_ORDER = 100
 
@@ -28,18 +32,22 @@ export async function gatherCrumbs(
   const orders = new Set(crumbs.filter((move) => isForOrder(chain, move)).map(({ own }) => own.orderId ?? ''))
   const told = await readTold(db, [...orders], block.hash)
   const gathered = new Set<Move>()
+  for (const move of crumbs.filter(isUnlisted).slice(UNLISTED_IN_A_BLOCK)) gathered.add(move)
   const sums: Move[] = []
-  for (const alike of Map.groupBy(crumbs, nameOf).values()) {
+  let apartLeft = APART_IN_A_BLOCK
+  const listed = crumbs.filter((move) => !isUnlisted(move))
+  for (const alike of Map.groupBy(listed, nameOf).values()) {
     const [first] = alike
     if (first === undefined) continue
     const { elsewhere, here } = told.get(first.own.orderId ?? '') ?? { elsewhere: 0, here: new Set() }
-    const apart = elsewhere < APART_OF_AN_ORDER ? APART_IN_A_BLOCK : 0
+    const apart = elsewhere < APART_OF_AN_ORDER ? Math.min(APART_AT_AN_ADDRESS, apartLeft) : 0
+    apartLeft -= Math.min(apart, alike.length)
     // Whoever died in the middle of this block may have told some of it: those stay what they are.
     const rest = alike.filter(
       ({ transfer }, index) => index >= apart && !here.has(`${chain.id}:${transfer.id}`),
     )
     for (const move of rest) gathered.add(move)
-    if (rest.length > 0) sums.push(...sumOf(block, first, rest))
+    if (rest.length > 0) sums.push(sumOf(block, first, rest))
   }
   if (gathered.size === 0) return moves
   log.warn({ chain: chain.id, block, crumbs: gathered.size }, 'crumbs of a block are told together')
@@ -50,13 +58,16 @@ export function isCrumb({ transfer: { asset, units } }: Move): boolean {
   return typeof asset !== 'string' || isDust(amountOf(asset, units))
 }
 
-function nameOf({ transfer: { asset, to } }: Move): string {
-  return `${typeof asset === 'string' ? asset : 'unlisted'}:${to}`
+function isUnlisted({ transfer: { asset } }: Move): boolean {
+  return typeof asset !== 'string'
 }
 
-function sumOf(block: BlockRef, alike: Move, rest: readonly Move[]): readonly Move[] {
+function nameOf({ transfer: { asset, to } }: Move): string {
+  return `${asset}:${to}`
+}
+
+function sumOf(block: BlockRef, alike: Move, rest: readonly Move[]): Move {
   const { asset, to } = alike.transfer
-  if (typeof asset !== 'string') return []
   const transfer: Transfer = {
     id: `${block.hash}:crumbs:${nameOf(alike)}`,
     txHash: block.hash,
@@ -65,5 +76,5 @@ function sumOf(block: BlockRef, alike: Move, rest: readonly Move[]): readonly Mo
     units: rest.reduce((sum, { transfer: { units } }) => sum + units, 0n),
     isOfBlock: true,
   }
-  return [{ transfer, own: alike.own }]
+  return { transfer, own: alike.own }
 }
