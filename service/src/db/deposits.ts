@@ -46,6 +46,30 @@ export async function readTold(
   return new Map(rows.map(({ order_id, elsewhere, here }) => [order_id, { elsewhere, here: new Set(here) }]))
 }
 
+/** What an order knows of its deposits, without reading each. */
+export type KnownDeposits = {
+  /** How many are in no block: they wait to be mined, or have vanished. */
+  readonly unmined: number
+  /** Those it was asked about that it knows. */
+  readonly keys: ReadonlySet<string>
+}
+
+/** Of each order that has any deposits; `keys` are of whatever orders. */
+export async function readKnownDeposits(
+  sql: Sql,
+  orderIds: readonly OrderId[],
+  keys: readonly string[],
+): Promise<ReadonlyMap<OrderId, KnownDeposits>> {
+  const rows = await sql.query<{ order_id: string; unmined: number; keys: string[] }>(
+    `SELECT order_id, count(*) FILTER (WHERE block_hash IS NULL)::int AS unmined,
+       coalesce(array_agg(deposit_key) FILTER (WHERE deposit_key = ANY($3)), '{}') AS keys
+     FROM deposits JOIN unnest($1::smallint[], $2::text[]) AS asked (bucket, order_id) USING (bucket, order_id)
+     GROUP BY order_id`,
+    [orderIds.map(bucketOf), orderIds, keys],
+  )
+  return new Map(rows.map(({ order_id, unmined, keys }) => [order_id, { unmined, keys: new Set(keys) }]))
+}
+
 /** As JSON, whose numbers would lose digits of an amount. */
 export type DepositJson = Omit<DepositRow, 'units'> & { readonly units: string }
 

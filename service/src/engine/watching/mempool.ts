@@ -1,4 +1,5 @@
 import { findOwnAddresses, type OwnAddress } from '../../db/addresses.ts'
+import { readKnownDeposits } from '../../db/deposits.ts'
 import { isCrumb } from './crumbs.ts'
 import { type Look, mempoolMoment, type Untold } from './look.ts'
 import { isForOrder, type OrderMove } from './moves.ts'
@@ -56,7 +57,10 @@ async function tellOfMempool(look: Look, height: number, { seenAtMs, moves }: Un
       moves.map(({ transfer }) => transfer),
     ),
   )
-  const told = moves.filter(({ transfer }) => transfers.has(transfer))
+  const told = await withinRoom(
+    look,
+    moves.filter(({ transfer }) => transfers.has(transfer)),
+  )
   for (const { own, transfer } of told) {
     world.log.info(
       { chain: chain.id, order: own.orderId, tx: transfer.txHash, height },
@@ -65,4 +69,37 @@ async function tellOfMempool(look: Look, height: number, { seenAtMs, moves }: Un
   }
   if (told.length === 0) return
   await tellOrders(look, told, `seen:${await mempoolMoment(look)}`, null, seenAtMs)
+}
+
+/** An order that knows so many deposits that are in no block hears of no more before they are in one. */
+const UNMINED_OF_AN_ORDER = 100
+
+/**
+ * Without those that their orders have no room for. A promise to whatever address costs nothing, and nothing makes its maker keep it: with
+ * thousands of them everything that the order does would take minutes. What vanished is counted as well, as all of it stays with the order.
+ * What a block brings is told however many these are, so that nobody loses a payment by the promises of others.
+ */
+async function withinRoom(
+  { world, chain }: Look,
+  moves: readonly OrderMove[],
+): Promise<readonly OrderMove[]> {
+  if (moves.length === 0) return moves
+  const keyOf = ({ transfer }: OrderMove) => `${chain.id}:${transfer.id}`
+  const byOrder = Map.groupBy(moves, ({ own }) => own.orderId)
+  const known = await readKnownDeposits(world.db, [...byOrder.keys()], moves.map(keyOf))
+  const left = new Set<OrderMove>()
+  for (const [orderId, ofOne] of byOrder) {
+    const { unmined, keys } = known.get(orderId) ?? { unmined: 0, keys: new Set() }
+    const room = Math.max(0, UNMINED_OF_AN_ORDER - unmined)
+    const over = ofOne.filter((move) => !keys.has(keyOf(move))).slice(room)
+    for (const move of over) left.add(move)
+    if (over.length > 0) {
+      const facts = { chain: chain.id, order: orderId, transfers: over.length }
+      world.log.warn(
+        facts,
+        'an order has too many deposits that are in no block: it hears of more only from blocks',
+      )
+    }
+  }
+  return moves.filter((move) => !left.has(move))
 }

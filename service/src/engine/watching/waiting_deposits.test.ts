@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { type Chain, NodeTrouble, type Transfer } from '../../chains/chain.ts'
 import { type Lease, takeLease } from '../../db/leases.ts'
+import { findOrder } from '../../db/orders.ts'
 import { assert } from '../../domain/assert.ts'
 import { amountOf } from '../../domain/money/amount.ts'
 import { HOUR_MS, SECOND_MS } from '../../domain/time.ts'
@@ -47,6 +48,20 @@ function crowdedChain(transfers: readonly Transfer[]) {
   return { chain, asked }
 }
 
+/** The same chain with a block at 101 that has these transfers. */
+function mining(chain: Chain, transfers: readonly Transfer[]): Chain {
+  stage.chain('BTC').setHead(101)
+  return {
+    ...chain,
+    readBlock: async (height, findOurs) => {
+      await findOurs(transfers.map(({ to }) => to))
+      const [hash, parentHash] = [await chain.blockHash(height), await chain.blockHash(height - 1)]
+      const timeMs = stage.world.clock.wallMs()
+      return { height, hash: hash ?? '', parentHash: parentHash ?? '', timeMs, transfers }
+    },
+  }
+}
+
 /** Two seconds later, so that it is time to ask again. */
 async function look(chain: Chain, watcher = {}): Promise<void> {
   stage.advance(2 * SECOND_MS)
@@ -82,11 +97,12 @@ test('a transaction that waits is asked for once, however many of its outputs ar
   expect(await readStates()).toEqual([{ state: 'vanished', count: 40 }])
 })
 
-/** Transactions of one output each, all to one order. */
+/** Transactions of one output each, to two orders in turn. */
 async function manyWaiting(count: number) {
-  const address = await placeAddress()
+  const addresses = [await placeAddress(), await placeAddress()]
   const hashes = Array.from({ length: count }, (_, index) => index.toString(16).padStart(64, '0'))
-  return { hashes, ...crowdedChain(hashes.map((txHash) => output(txHash, 0, address))) }
+  const transfers = hashes.map((txHash, index) => output(txHash, 0, addresses[index % 2] ?? ''))
+  return { hashes, ...crowdedChain(transfers) }
 }
 
 test('a look asks for fifty transactions that wait, and each has its turn', async () => {
@@ -252,4 +268,35 @@ test('thousands of crumbs in a mempool are nothing that any order hears of, and 
   await look(chain)
   expect(await readStates()).toEqual([{ state: 'seen', count: 1 }])
   expect(asked).toEqual(['bb'])
+})
+
+test('of promises without end an order hears a hundred, whatever becomes of them, and of the payment that is mined all the same', async () => {
+  const order = await placeOrder(stage, 'BTC:BTC', 'ETH:ETH', { asks: 100_000n, promises: 1_000n })
+  const to = order.terms.depositAddress
+  const promises = (name: string) => Array.from({ length: 150 }, (_, index) => output(name, index, to))
+  const first = promises('aa')
+  await look(crowdedChain(first).chain)
+  expect(await readStates()).toEqual([{ state: 'seen', count: 100 }])
+  const gone: Partial<Chain> = { lookup: async () => ({ where: 'absent' }) }
+  const { chain } = crowdedChain(promises('bb'))
+  await look({ ...chain, ...gone })
+  await look({ ...chain, ...gone })
+  expect(await readStates()).toEqual([{ state: 'vanished', count: 100 }])
+
+  const payment = { ...output('cc', 0, to), units: 100_000n }
+  // One that was known before comes again, and takes nobody's place.
+  const again = crowdedChain([...first.slice(99, 101), payment]).chain
+  await look(mining(again, [payment]))
+  expect(await readStates()).toEqual([
+    { state: 'mined', count: 1 },
+    { state: 'seen', count: 1 },
+    { state: 'vanished', count: 99 },
+  ])
+  expect(
+    (await findOrder(stage.db, order.terms.id))?.deposits.find(({ state }) => state === 'mined'),
+  ).toMatchObject({
+    amount: order.terms.asks,
+    role: 'counted',
+    isLate: false,
+  })
 })
