@@ -50,9 +50,15 @@ export async function readTold(
 export type KnownDeposits = {
   /** How many are in no block: they wait to be mined, or have vanished. */
   readonly unmined: number
-  /** Those it was asked about that it knows. */
+  /** How many are in a block or wait to be. */
+  readonly present: number
+  /** Those of them that are no dust. */
+  readonly presentOfValue: number
+  /** Those that were asked about and that it knows. */
   readonly keys: ReadonlySet<string>
 }
+
+export const NONE_KNOWN: KnownDeposits = { unmined: 0, present: 0, presentOfValue: 0, keys: new Set() }
 
 /** Of each order that has any deposits; `keys` are of whatever orders. */
 export async function readKnownDeposits(
@@ -60,14 +66,17 @@ export async function readKnownDeposits(
   orderIds: readonly OrderId[],
   keys: readonly string[],
 ): Promise<ReadonlyMap<OrderId, KnownDeposits>> {
-  const rows = await sql.query<{ order_id: string; unmined: number; keys: string[] }>(
+  if (orderIds.length === 0) return new Map()
+  const rows = await sql.query<Omit<KnownDeposits, 'keys'> & { order_id: string; keys: string[] }>(
     `SELECT order_id, count(*) FILTER (WHERE block_hash IS NULL)::int AS unmined,
+       count(*) FILTER (WHERE state <> 'vanished')::int AS present,
+       count(*) FILTER (WHERE state <> 'vanished' AND role <> 'dust')::int AS "presentOfValue",
        coalesce(array_agg(deposit_key) FILTER (WHERE deposit_key = ANY($3)), '{}') AS keys
      FROM deposits JOIN unnest($1::smallint[], $2::text[]) AS asked (bucket, order_id) USING (bucket, order_id)
      GROUP BY order_id`,
     [orderIds.map(bucketOf), orderIds, keys],
   )
-  return new Map(rows.map(({ order_id, unmined, keys }) => [order_id, { unmined, keys: new Set(keys) }]))
+  return new Map(rows.map(({ order_id, keys, ...counts }) => [order_id, { ...counts, keys: new Set(keys) }]))
 }
 
 /** As JSON, whose numbers would lose digits of an amount. */

@@ -5,8 +5,8 @@ import type { Sql } from './database.ts'
 
 /**
  * reserve: the operator's funding. unlisted: a token that we do not know, wherever it came. stray: all else that came to an address of
- * ours and is no order's: to one that no order has, to an order's on another chain or out of a block itself, a stranger's to one
- * for change.
+ * ours and is no order's: to one that no order has, to an order's on another chain, out of a block itself or beyond what an order
+ * hears of, a stranger's to one for change.
  */
 export type HouseDepositKind = 'reserve' | 'stray' | 'unlisted'
 

@@ -47,7 +47,7 @@ export async function gatherCrumbs(
       ({ transfer }, index) => index >= apart && !here.has(`${chain.id}:${transfer.id}`),
     )
     for (const move of rest) gathered.add(move)
-    if (rest.length > 0) sums.push(sumOf(block, first, rest))
+    if (rest.length > 0) sums.push(sumOf(block, 'crumbs', first, rest))
   }
   if (gathered.size === 0) return moves
   log.warn({ chain: chain.id, block, crumbs: gathered.size }, 'crumbs of a block are told together')
@@ -62,14 +62,16 @@ function isUnlisted({ transfer: { asset } }: Move): boolean {
   return typeof asset !== 'string'
 }
 
-function nameOf({ transfer: { asset, to } }: Move): string {
+/** What is alike is of one asset, to one address. */
+export function nameOf({ transfer: { asset, to } }: Move): string {
   return `${asset}:${to}`
 }
 
-function sumOf(block: BlockRef, alike: Move, rest: readonly Move[]): Move {
+/** As one arrival of the block, which no order hears of. `what` is among its names, as there may be several. */
+export function sumOf(block: BlockRef, what: string, alike: Move, rest: readonly Move[]): Move {
   const { asset, to } = alike.transfer
   const transfer: Transfer = {
-    id: `${block.hash}:crumbs:${nameOf(alike)}`,
+    id: `${block.hash}:${what}:${nameOf(alike)}`,
     txHash: block.hash,
     to,
     asset,

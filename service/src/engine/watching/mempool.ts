@@ -1,6 +1,7 @@
 import { findOwnAddresses, type OwnAddress } from '../../db/addresses.ts'
-import { readKnownDeposits } from '../../db/deposits.ts'
+import { NONE_KNOWN, readKnownDeposits } from '../../db/deposits.ts'
 import { isCrumb } from './crumbs.ts'
+import { DEPOSITS_OF_AN_ORDER } from './full_orders.ts'
 import { type Look, mempoolMoment, type Untold } from './look.ts'
 import { isForOrder, type OrderMove } from './moves.ts'
 import { isTold } from './open_assets.ts'
@@ -89,16 +90,14 @@ async function withinRoom(
   const known = await readKnownDeposits(world.db, [...byOrder.keys()], moves.map(keyOf))
   const left = new Set<OrderMove>()
   for (const [orderId, ofOne] of byOrder) {
-    const { unmined, keys } = known.get(orderId) ?? { unmined: 0, keys: new Set() }
-    const room = Math.max(0, UNMINED_OF_AN_ORDER - unmined)
+    const { unmined, presentOfValue, keys } = known.get(orderId) ?? NONE_KNOWN
+    // One that is full hears nothing of it from the block either.
+    const room = presentOfValue < DEPOSITS_OF_AN_ORDER ? Math.max(0, UNMINED_OF_AN_ORDER - unmined) : 0
     const over = ofOne.filter((move) => !keys.has(keyOf(move))).slice(room)
     for (const move of over) left.add(move)
     if (over.length > 0) {
       const facts = { chain: chain.id, order: orderId, transfers: over.length }
-      world.log.warn(
-        facts,
-        'an order has too many deposits that are in no block: it hears of more only from blocks',
-      )
+      world.log.warn(facts, 'an order has too many deposits: it hears of no more that are in no block')
     }
   }
   return moves.filter((move) => !left.has(move))

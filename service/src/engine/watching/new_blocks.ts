@@ -10,6 +10,7 @@ import type { InstantMs } from '../../domain/time.ts'
 import { noteHouseDeposit } from '../books/house.ts'
 import type { World } from '../world.ts'
 import { gatherCrumbs } from './crumbs.ts'
+import { spareFullOrders } from './full_orders.ts'
 import { keepLease, type Look } from './look.ts'
 import { isForOrder, type Move } from './moves.ts'
 import { isTold } from './open_assets.ts'
@@ -68,17 +69,13 @@ async function noteBlock(look: Look, { block, ours }: OwnBlock): Promise<Instant
     assert(own !== undefined, 'a chain tells only transfers to ours')
     return { transfer, own }
   })
-  const moves = await gatherCrumbs(
-    world,
-    chain,
-    ref,
-    arrived.filter((move) => isTold(look, move)),
-  )
+  const ofUse = arrived.filter((move) => isTold(look, move))
   // As most blocks bring nothing, noting one is a single statement.
-  if (moves.length === 0) {
+  if (ofUse.length === 0) {
     await advanceHead(world.db, lease, chain.id, ref)
     return minedAtMs
   }
+  const moves = await spareFullOrders(world, chain, ref, await gatherCrumbs(world, chain, ref, ofUse))
   const forOrders = moves.filter((move) => isForOrder(chain, move))
   if (forOrders.length > 0) {
     await world.db.transaction(async (tx) => {
@@ -89,9 +86,10 @@ async function noteBlock(look: Look, { block, ours }: OwnBlock): Promise<Instant
   await tellOrders(look, forOrders, `mined:${ref.hash}`, ref, minedAtMs)
   await world.db.transaction(async (tx) => {
     await requireLease(tx, lease)
-    for (const { transfer, own } of moves) {
+    for (const move of moves) {
+      const { transfer, own } = move
       if (chain.model === 'coins') await upsertCoin(tx, chain.id, toCoin(transfer, own), ref)
-      if (isForOrder(chain, { transfer, own })) continue
+      if (isForOrder(chain, move)) continue
       await noteHouseDeposit({ ...world, db: tx }, chain.id, transfer, own, ref)
     }
     await advanceHead(tx, lease, chain.id, ref)
