@@ -53,17 +53,24 @@ function lookingOn(chain: Chain, backlog: Backlog = { unread: null }) {
   }
 }
 
+/** A mempool of which one look after the other reads this; all of it and nothing when they have come to an end. */
+function readingInTurn(
+  looks: { readonly isPart: boolean; readonly ours?: Transfer }[],
+): Chain['readMempool'] {
+  return async (findOurs) => {
+    const { isPart, ours } = looks.shift() ?? { isPart: false }
+    await findOurs([order.terms.depositAddress])
+    return Object.assign(ours === undefined ? [] : [ours], { isPart })
+  }
+}
+
 test('no order ends by a look that read a part of the mempool, and what was in the rest counts as seen by then', async () => {
   const looks = [{ isPart: true }, { isPart: true }, { isPart: false, ours: payment() }]
   const chain: Chain = {
     ...stage.chain('BTC'),
     assets: [],
     lookup: async () => ({ where: 'mempool' }),
-    readMempool: async (findOurs) => {
-      const { isPart, ours } = looks.shift() ?? { isPart: false }
-      await findOurs([order.terms.depositAddress])
-      return Object.assign(ours === undefined ? [] : [ours], { isPart })
-    },
+    readMempool: readingInTurn(looks),
   }
   const backlog: Backlog = { unread: null }
   const look = lookingOn(chain, backlog)
@@ -90,11 +97,7 @@ test('what was in the rest counts as seen by then also when a look in between di
     head: async () => ({ height: headHeight, hash: (await onPaper.blockHash(headHeight)) ?? '' }),
     readBlock: async () => null,
     lookup: async () => ({ where: 'mempool' }),
-    readMempool: async (findOurs) => {
-      const { isPart, ours } = looks.shift() ?? { isPart: false }
-      await findOurs([order.terms.depositAddress])
-      return Object.assign(ours === undefined ? [] : [ours], { isPart })
-    },
+    readMempool: readingInTurn(looks),
   }
   onPaper.setHead(101)
   const look = lookingOn(chain)
@@ -117,11 +120,7 @@ test('what comes while whoever read a part of the mempool sleeps counts from whe
     ...stage.chain('BTC'),
     assets: [],
     lookup: async () => ({ where: 'mempool' }),
-    readMempool: async (findOurs) => {
-      const { isPart, ours } = looks.shift() ?? { isPart: false }
-      await findOurs([order.terms.depositAddress])
-      return Object.assign(ours === undefined ? [] : [ours], { isPart })
-    },
+    readMempool: readingInTurn(looks),
   }
   const look = lookingOn(chain)
   stage.advance(order.terms.expiresAtMs - stage.world.clock.nowMs() - SECOND_MS)
