@@ -164,6 +164,19 @@ test('a small part of a large amount pays for its own payout, at the lock as at 
   expect(emergencyOffers(paid(1_000_000n), board(true)).continue?.to).toEqual(usdt(600n))
 })
 
+test('at the locked rate what came is paid, fee and its own part of the network cost, and nothing is left over', () => {
+  // 0.1 BTC at 60,650 were 6065 dollars: 6000 of them paid, 60 the fee and 5 the payout's cost.
+  const parts = (satoshi: bigint) => {
+    const quote = emergencyOffers(paid(satoshi), board(true)).continue
+    return quote && [quote.to, quote.fee, quote.networkFee]
+  }
+  expect(parts(20_000_000n)).toEqual([usdt(12_000n), usdt(120n), usdt(10n)])
+  expect(parts(10_000_000n)).toEqual([usdt(6_000n), usdt(60n), usdt(5n)])
+  expect(parts(2_000_000n)).toEqual([usdt(1_200n), usdt(12n), usdt(1n)])
+  const units = parts(20_000_000n)?.reduce((sum, amount) => sum + amount.units, 0n)
+  expect(units).toBe(usdt(60_650n / 5n).units)
+})
+
 test('what failed attempts cost is taken off every offer', () => {
   const failed = { payouts: amountOf('ETH:ETH', usdt(20n).units), refunds: btc(2_000n) }
   const half: Order = { ...paid(5_000_000n), failedCosts: failed }

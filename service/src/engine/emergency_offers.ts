@@ -59,7 +59,7 @@ function priceExchanges(order: Order, board: MarketBoard): Pick<Offers, 'continu
   const isWorthIt = !market.ok || current !== null
   const mayKeepRate = terms.rateType === 'fixed' && !isLate && isWorthIt && couldBeAsked(total, terms)
   const isOffered = mayKeepRate && board.isLockHeld(order)
-  const locked = isOffered ? quoteAtRate(terms.rate, total, terms.feeShare, terms.networkFee) : null
+  const locked = isOffered ? quoteAtRate(terms, total) : null
   const keepsRate = isOffered && (locked === null || paysForItself(terms, locked))
   const failed = failedCostIn(terms.to, order, board)
   return {

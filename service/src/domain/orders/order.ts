@@ -237,10 +237,8 @@ export function compareToAsked(order: Order, amount: Amount): 'under' | 'exact' 
  */
 export function promised(order: Order): Quote | null {
   const from = received(order)
-  const { asks, promises: to, rate, fee, feeShare, networkFee } = order.terms
-  return from.units < asks.units
-    ? quoteAtRate(rate, from, feeShare, networkFee)
-    : { from, to, rate, fee, networkFee }
+  const { asks, promises: to, rate, fee, networkFee } = order.terms
+  return from.units < asks.units ? quoteAtRate(order.terms, from) : { from, to, rate, fee, networkFee }
 }
 
 /** What is wrong about what was received; empty: it is what was asked, in time, and where the rate is fixed it is worth a payout. */

@@ -253,10 +253,16 @@ describe('what is shown', () => {
     )
   })
 
+  /** What an order holds of a quote. */
+  const lockOf = (one: Market, { from: asks, rate, networkFee }: Quote) => ({
+    ...{ asks, rate, networkFee },
+    feeShare: one.fee,
+  })
+
   test('the promised rate on the amount asked gives the promise again', () => {
     fc.assert(
       fc.property(made, ({ market: one, quote: shown }) => {
-        expect(quoteAtRate(shown.rate, shown.from, one.fee, one.networkFee)).toEqual(shown)
+        expect(quoteAtRate(lockOf(one, shown), shown.from)).toEqual(shown)
       }),
       RUNS,
     )
@@ -267,12 +273,29 @@ describe('what is shown', () => {
     fc.assert(
       fc.property(part, ([{ market: one, quote: shown }, share]) => {
         const received = amountOf(shown.from.asset, (shown.from.units * share) / 10_000n)
-        const less = quoteAtRate(shown.rate, received, one.fee, one.networkFee)
+        const less = quoteAtRate(lockOf(one, shown), received)
         if (less === null) return
         expect(less.to.units <= shown.to.units).toBe(true)
         expect(less.to.units * shown.from.units <= (shown.to.units + oneShown(one.to)) * received.units).toBe(
           true,
         )
+      }),
+      RUNS,
+    )
+  })
+
+  test("the promised rate on another amount charges that amount's part of the network cost, raised by less than one unit", () => {
+    const part = fc.tuple(made, fc.bigInt({ min: 1n, max: 100_000n }))
+    fc.assert(
+      fc.property(part, ([{ market: one, quote: shown }, share]) => {
+        const received = amountOf(shown.from.asset, (shown.from.units * share) / 10_000n)
+        const other = quoteAtRate(lockOf(one, shown), received)
+        if (other === null) return
+        const exact = shown.networkFee.units * received.units
+        const { units } = other.networkFee
+        expect(units * shown.from.units >= exact).toBe(true)
+        expect((units - oneShown(one.to)) * shown.from.units < exact).toBe(true)
+        expect(units % oneShown(one.to)).toBe(0n)
       }),
       RUNS,
     )
@@ -372,17 +395,25 @@ describe('at one dollar each and without any cost', () => {
     reserve: amountOf(to.id, powerOfTen(60)),
   }
 
+  /** One for one, and the network's cost as it is for what is asked. */
+  const lockOf = (asks: Amount, networkFee = one.networkFee) => ({
+    ...{ asks, networkFee },
+    rate: one.mid,
+    feeShare: 0n,
+  })
+
   test('what was received is worth a payout from exactly the least payout on', () => {
     const enough = exactly('USDT:BEP20', '1')
     const tooLittle = exactly('USDT:BEP20', '0.999999')
     expect(quoteReceived(one, enough)?.to).toEqual(exactly('USDC:ERC20', '1'))
     expect(quoteReceived(one, tooLittle)).toBeNull()
-    expect(quoteAtRate(one.mid, enough, 0n, one.networkFee)?.to).toEqual(exactly('USDC:ERC20', '1'))
-    expect(quoteAtRate(one.mid, tooLittle, 0n, one.networkFee)).toBeNull()
+    expect(quoteAtRate(lockOf(enough), enough)?.to).toEqual(exactly('USDC:ERC20', '1'))
+    expect(quoteAtRate(lockOf(enough), tooLittle)).toBeNull()
   })
 
   test('what else has to be paid is taken off once, and stands beside what sending costs', () => {
-    const quoted = quoteAtRate(one.mid, exactly('USDT:BEP20', '20'), 0n, exactly('USDC:ERC20', '0.5'))
+    const twenty = exactly('USDT:BEP20', '20')
+    const quoted = quoteAtRate(lockOf(twenty, exactly('USDC:ERC20', '0.5')), twenty)
     assert(quoted !== null, 'it is worth a payout')
     expect(quoteLess(quoted, one.networkFee)).toBe(quoted)
     const less = quoteLess(quoted, exactly('USDC:ERC20', '4'))
@@ -392,7 +423,7 @@ describe('at one dollar each and without any cost', () => {
     })
     assert(less !== null, 'it is worth a payout')
     expect(showRate(less.rate)).toBe('0.8')
-    const thirty = quoteAtRate(one.mid, exactly('USDT:BEP20', '30'), 0n, one.networkFee)
+    const thirty = quoteAtRate(lockOf(twenty), exactly('USDT:BEP20', '30'))
     const uneven = thirty && quoteLess(thirty, exactly('USDC:ERC20', '10'))
     assert(uneven !== null, 'it is worth a payout')
     // Two thirds, raised: what was received times the rate reaches what is paid.
@@ -400,7 +431,8 @@ describe('at one dollar each and without any cost', () => {
   })
 
   test('what else has to be paid leaves exactly the least payout, or nothing', () => {
-    const quoted = quoteAtRate(one.mid, exactly('USDT:BEP20', '20'), 0n, one.networkFee)
+    const twenty = exactly('USDT:BEP20', '20')
+    const quoted = quoteAtRate(lockOf(twenty), twenty)
     assert(quoted !== null, 'it is worth a payout')
     expect(quoteLess(quoted, exactly('USDC:ERC20', '19'))?.to).toEqual(exactly('USDC:ERC20', '1'))
     const dear = exactly('USDC:ERC20', '21')

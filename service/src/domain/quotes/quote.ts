@@ -141,11 +141,25 @@ function priced(market: Market, from: Amount, to: Amount): Quote {
   }
 }
 
-/** A promised rate on another amount than was asked: what was received × the rate, rounded down. */
-export function quoteAtRate(rate: Rate, from: Amount, fee: BasisPoints, networkFee: Amount): Quote | null {
+/** A rate that was promised for the amount asked, and what is inside it. */
+export type Locked = {
+  readonly asks: Amount
+  readonly rate: Rate
+  readonly feeShare: BasisPoints
+  readonly networkFee: Amount
+}
+
+/**
+ * A promised rate on another amount than was asked: what was received × the rate, rounded down. The network's cost is inside the rate, so
+ * that what was received pays its own part of it, rounded up: twice what was asked pays it twice.
+ */
+export function quoteAtRate({ asks, rate, feeShare, networkFee }: Locked, from: Amount): Quote | null {
   const to = toPrecision(convert(from, rate, 'down'), 'down')
-  if (to.units < assetOf(to.asset).minPayout) return null
-  return { from, to, rate, fee: shareOf(to, fee, 'up'), networkFee }
+  const { step, minPayout } = assetOf(to.asset)
+  if (to.units < minPayout) return null
+  const steps = divide(networkFee.units * from.units, asks.units * step, 'up')
+  const charged = amountOf(networkFee.asset, steps * step)
+  return { from, to, rate, fee: shareOf(to, feeShare, 'up'), networkFee: charged }
 }
 
 /** The same quote when something more has to be paid out of what it brings. Null when it would pay nothing. */
