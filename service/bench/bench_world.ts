@@ -37,7 +37,7 @@ const secret = (name: string) => createSecretKey(createHash('sha256').update(nam
 export function deskWorld(world: World): DeskWorld {
   return {
     ...world,
-    seal: (terms) => makeSeal(secret('seal'), terms),
+    seal: (terms, whose) => makeSeal(secret('seal'), terms, whose),
     tokenOf: (orderId) => createHmac('sha256', secret('token')).update(orderId).digest('base64url'),
     randomDigits: (count) => Array.from({ length: count }, () => randomInt(10)).join(''),
     randomId: () => randomBytes(16).toString('base64url'),
@@ -53,5 +53,5 @@ export function signingWorld(world: World): SigningWorld {
     settings: simulatedSignerSettings,
     clock: { nowMs: world.clock.wallMs },
   })
-  return { ...world, seal: (terms) => makeSeal(secret('seal'), terms), signer }
+  return { ...world, seal: (terms, whose) => makeSeal(secret('seal'), terms, whose), signer }
 }

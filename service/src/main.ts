@@ -367,7 +367,7 @@ function randomIds(): DeskWorld['randomId'] {
 }
 
 function sealWith(orderSeal: KeyObject): DeskWorld['seal'] {
-  return (terms) => makeSeal(orderSeal, terms)
+  return (terms, whose) => makeSeal(orderSeal, terms, whose)
 }
 
 async function openSigner(

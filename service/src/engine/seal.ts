@@ -1,12 +1,13 @@
 import { createHmac, type KeyObject } from 'node:crypto'
-import { type SealedTerms, sealText } from '../domain/orders/seal.ts'
+import { type SealedFor, type SealedTerms, sealText } from '../domain/orders/seal.ts'
 
 /**
  * The seal of an order's terms, lowercase hex HMAC-SHA256. Made when the order is created and when it is given
- * a refund address; the signer checks it with its own copy of the key before any money leaves.
+ * a refund address; the signer checks it with its own copy of the key before any money leaves. Transfers from us to us are sealed
+ * each time that one is to be signed, and that seal is kept nowhere.
  */
-export function makeSeal(sealKey: KeyObject, terms: SealedTerms): string {
-  return createHmac('sha256', sealKey).update(sealText(terms)).digest('hex')
+export function makeSeal(sealKey: KeyObject, terms: SealedTerms, whose?: SealedFor): string {
+  return createHmac('sha256', sealKey).update(sealText(terms, whose)).digest('hex')
 }
 
 /**

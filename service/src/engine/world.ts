@@ -3,7 +3,7 @@ import type { Clock } from '../clock.ts'
 import type { Database } from '../db/database.ts'
 import type { AssetId } from '../domain/catalog/assets.ts'
 import type { ChainId } from '../domain/catalog/networks.ts'
-import type { SealedTerms } from '../domain/orders/seal.ts'
+import type { SealedFor, SealedTerms } from '../domain/orders/seal.ts'
 import type { Prices } from '../prices/price_source.ts'
 import type { Signer } from '../signer/signer.ts'
 import type { Alarms } from './alarms.ts'
@@ -39,8 +39,8 @@ export type World = {
   readonly evmChainIds: Partial<Record<ChainId, number>>
 }
 
-/** HMAC over what decides where money may go, and which. */
-type Seal = (terms: SealedTerms) => string
+/** HMAC over what decides where money may go, and which; of an order unless it is said to be our own. */
+type Seal = (terms: SealedTerms, whose?: SealedFor) => string
 
 /** What only processes with the role api have. */
 export type DeskWorld = World & {

@@ -107,6 +107,23 @@ test('a row changed in the database after the order was sealed is refused', asyn
   expect(await codeOf(signer, evmIntent(), truth)).toBe('signed')
 })
 
+test("what was sealed for a transfer of our own pays nobody, and an order's seal moves nothing of ours", async () => {
+  const { signer, store } = startSigner()
+  const terms = { destination: customerEvm, refundAddress: otherEvm }
+  const payees = { payout: customerEvm, refund: otherEvm, sweep: reserve.evm, filler: reserve.evm }
+  const ask = (kind: keyof typeof payees, sealedAs: keyof typeof payees) => {
+    const intent = evmIntent({ to: payees[kind], units: kind === 'filler' ? 0n : 1n })
+    return codeOf(signer, intent, { ...sealed({ ...terms, kind: sealedAs }), kind })
+  }
+  for (const own of ['sweep', 'filler'] as const) {
+    for (const paying of ['payout', 'refund'] as const) {
+      expect(await ask(paying, own), `${paying} sealed as ${own}`).toBe('seal_broken')
+      expect(await ask(own, paying), `${own} sealed as ${paying}`).toBe('seal_broken')
+    }
+  }
+  expect(store.records).toEqual([])
+})
+
 test("a payout id of another order is refused, so one order's seal pays one order", async () => {
   const { signer } = startSigner()
   for (const payoutId of ['CB2:1', 'CB11:1', 'B1:1', 'CB1:1:1', 'CB1', 'CB1:', 'CB1:0', 'CB1:01', 'CB1:-1']) {

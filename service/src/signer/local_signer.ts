@@ -92,7 +92,7 @@ async function sign(parts: Parts, asked: Intent, by: Authority): Promise<Outcome
   const request = checkRequest(asked, by)
   if (!request.ok) return request
   const { intent, authority } = request.value
-  if (!isSealIntact(parts.sealKey, authority, authority.seal)) {
+  if (!isSealIntact(parts.sealKey, authority)) {
     return refuseToSign('seal_broken', `the terms of ${authority.orderId} are not the ones that were sealed`)
   }
   const earlier = await parts.store.attempts(intent.payoutId)

@@ -17,7 +17,7 @@ export type Authority = SealedTerms & {
    * brings coins back to. Otherwise null.
    */
   readonly payeeKey: KeyPath | null
-  /** Lowercase hex HMAC-SHA256 over `sealText` (domain/orders/seal.ts). */
+  /** Lowercase hex HMAC-SHA256 over `sealText` for this kind (domain/orders/seal.ts). */
   readonly seal: string
 }
 

@@ -180,7 +180,7 @@ function worldOf({ settings, clock, log, sealKey, seed }: Parts, db: Database, c
     tokens: settings.ETH.tokens,
     alarms: openAlarms(),
     evmChainIds: { ETH: settings.ETH.evmChainId },
-    seal: (terms) => makeSeal(sealKey, terms),
+    seal: (terms, whose) => makeSeal(sealKey, terms, whose),
     signer,
   }
 }

@@ -51,7 +51,7 @@ export class Life {
     const { db, clock, prices, log, signer, sweeps, watched, largeBtc } = parts
     const connected = connectSimulated(parts.lines, async (chain) => parts.reserveOf(chain))
     const chains = new Map([...connected].map(([id, chain]) => [id, parts.bendChain(chain)]))
-    const seal = (terms: Parameters<SigningWorld['seal']>[0]) => makeSeal(sealKey, terms)
+    const seal: SigningWorld['seal'] = (terms, whose) => makeSeal(sealKey, terms, whose)
     const world = openWorld({ db, clock, chains, prices, log, sweeps, watched, largeBtc })
     this.world = { ...world, market: parts.bendMarket(world.market), signer, seal }
     const { randomDigits, randomId } = parts

@@ -90,6 +90,9 @@ test('what was sealed once has the same text in every version', () => {
   expect(sealText(terms)).toBe(
     '["cambist-order-v2","CB1234567890123456","USDT:ERC20","destination",null,"ETH:ETH","refund address"]',
   )
+  expect(sealText(terms, 'own')).toBe(
+    '["cambist-own-v1","CB1234567890123456","USDT:ERC20","destination",null,"ETH:ETH","refund address"]',
+  )
 })
 
 test('no tag is not the tag “null”, nor an empty one', () => {

@@ -194,7 +194,7 @@ async function authorityFor(world: SigningWorld, outflow: ClaimedOutflow): Promi
       refundAddress: null,
     }
     const payeeKey = await payeeKeyOf(world, outflow)
-    return { kind: outflow.kind, ...terms, payeeKey, seal: world.seal(terms) }
+    return { kind: outflow.kind, ...terms, payeeKey, seal: world.seal(terms, 'own') }
   }
   const order = await findOrder(world.db, outflow.orderId)
   assert(order !== null, 'a payout belongs to an order')

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Chain } from '../../chains/chain.ts'
 import { insertAddresses } from '../../db/addresses.ts'
+import { sealText } from '../../domain/orders/seal.ts'
 import { accept, refuse } from '../../domain/outcome.ts'
 import { MINUTE_MS } from '../../domain/time.ts'
 import type { Signer, SignRejection } from '../../signer/signer.ts'
@@ -74,6 +75,24 @@ test.each(['limit_exceeded', 'malformed'] as const)(
     ])
   },
 )
+
+test('one that was drafted by a release that sealed it with other words is sealed anew, and signed', async () => {
+  await planOne()
+  const seals: string[] = []
+  const oldSeal = { ...refusing('seal_broken'), seal: () => 'cambist-order-v2' }
+  await workPayouts(oldSeal, payingChain(stage), 'deposits')
+  expect(await stage.db.query('SELECT tx_hash FROM attempts')).toEqual([{ tx_hash: null }])
+  stage.advance(MINUTE_MS)
+  const sign: Signer['sign'] = async ({ payoutId }, authority) => {
+    seals.push(authority.seal)
+    return authority.seal === sealText(authority, 'own')
+      ? accept({ txHash: `tx-${payoutId}`, bytes: 'ff' })
+      : refuse({ code: 'seal_broken', message: 'not these words' })
+  }
+  await workPayouts({ ...worldWithSigner(stage, { sign }), seal: sealText }, payingChain(stage), 'deposits')
+  expect(seals).toEqual([expect.stringContaining('"cambist-own-v1"')])
+  expect(await sweeps()).toEqual([{ state: 'broadcast', nonce: 0 }])
+})
 
 const away = () => Promise.reject(new Error('nobody answers'))
 

@@ -1,5 +1,6 @@
 import { createSecretKey } from 'node:crypto'
 import { mnemonicToSeedSync } from '@scure/bip39'
+import { sealedFor } from '../../domain/orders/seal.ts'
 import type {
   BitcoinIntent,
   Coin,
@@ -222,7 +223,7 @@ export function sealed({ payeeKey = null, ...changes }: Partial<Omit<Authority, 
     ...changes,
   }
   const kind: OutflowKind = changes.kind ?? 'payout'
-  return { ...terms, kind, payeeKey, seal: makeSeal(sealKey, terms) }
+  return { ...terms, kind, payeeKey, seal: makeSeal(sealKey, terms, sealedFor({ kind })) }
 }
 
 export function startSigner(changes: Partial<SignerSettings> = {}, store = memoryStore()) {
