@@ -1,7 +1,7 @@
 import type { AssetId } from '../domain/catalog/assets.ts'
 import { assetOf } from '../domain/catalog/assets.ts'
 import type { ChainId } from '../domain/catalog/networks.ts'
-import { amountOf } from '../domain/money/amount.ts'
+import { type Amount, amountOf } from '../domain/money/amount.ts'
 import { bucketOf, type OrderId } from '../domain/orders/identifiers.ts'
 import type { Deposit, DepositRole, Order } from '../domain/orders/order.ts'
 import type { Sql } from './database.ts'
@@ -77,6 +77,33 @@ export async function readKnownDeposits(
     [orderIds.map(bucketOf), orderIds, keys],
   )
   return new Map(rows.map(({ order_id, keys, ...counts }) => [order_id, { ...counts, keys: new Set(keys) }]))
+}
+
+/** Deposits that pay an order whole, each by itself. */
+export type WholePayments = {
+  /** From so much on, in what the order asks for. */
+  readonly least: Amount
+  /** How many are in no block. */
+  readonly unmined: number
+}
+
+/** Of each of these orders. */
+export async function readWholePayments(
+  sql: Sql,
+  orderIds: readonly OrderId[],
+): Promise<ReadonlyMap<OrderId, WholePayments>> {
+  if (orderIds.length === 0) return new Map()
+  const rows = await sql.query<{ order_id: string; asset: AssetId; least: bigint; unmined: number }>(
+    `SELECT o.order_id, o.from_asset AS asset, o.asks - o.tolerance AS least,
+       (SELECT count(*)::int FROM deposits AS d
+        WHERE d.bucket = o.bucket AND d.order_id = o.order_id AND d.block_hash IS NULL AND d.asset = o.from_asset
+          AND d.units >= o.asks - o.tolerance) AS unmined
+     FROM orders AS o JOIN unnest($1::smallint[], $2::text[]) AS asked (bucket, order_id) USING (bucket, order_id)`,
+    [orderIds.map(bucketOf), orderIds],
+  )
+  return new Map(
+    rows.map(({ order_id, asset, least, unmined }) => [order_id, { least: amountOf(asset, least), unmined }]),
+  )
 }
 
 /** As JSON, whose numbers would lose digits of an amount. */

@@ -7,8 +7,8 @@ import { isCrumb, nameOf, sumOf } from './crumbs.ts'
 import { isForOrder, type Move, type OrderMove } from './moves.ts'
 
 /**
- * An order that knows so many deposits in blocks, or about to be in one, is full. All but a hundred of them, the most that may wait in a
- * mempool, are money that somebody gave: to keep another's payment from an order costs nine hundred times the least that counts.
+ * An order that knows so many deposits in blocks, or about to be in one, is full. All but two hundred of them, the most that may wait in a
+ * mempool, are money that somebody gave: to keep another's payment from an order costs eight hundred times the least that counts.
  */
 export const DEPOSITS_OF_AN_ORDER = 1_000
 

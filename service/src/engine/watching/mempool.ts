@@ -1,5 +1,6 @@
 import { findOwnAddresses, type OwnAddress } from '../../db/addresses.ts'
-import { NONE_KNOWN, readKnownDeposits } from '../../db/deposits.ts'
+import { NONE_KNOWN, readKnownDeposits, readWholePayments, type WholePayments } from '../../db/deposits.ts'
+import { assert } from '../../domain/assert.ts'
 import { isCrumb } from './crumbs.ts'
 import { DEPOSITS_OF_AN_ORDER } from './full_orders.ts'
 import { type Look, mempoolMoment, type Untold } from './look.ts'
@@ -72,13 +73,17 @@ async function tellOfMempool(look: Look, height: number, { seenAtMs, moves }: Un
   await tellOrders(look, told, `seen:${await mempoolMoment(look)}`, null, seenAtMs)
 }
 
-/** An order that knows so many deposits that are in no block hears of no more before they are in one. */
+/**
+ * An order that knows so many deposits that are in no block, and pay a part of it, hears of no more before they are in one; nor does one
+ * that knows so many that pay it whole.
+ */
 const UNMINED_OF_AN_ORDER = 100
 
 /**
  * Without those that their orders have no room for. A promise to whatever address costs nothing, and nothing makes its maker keep it: with
  * thousands of them everything that the order does would take minutes. What vanished is counted as well, as all of it stays with the order.
- * What a block brings is told however many these are, so that nobody loses a payment by the promises of others.
+ * What a block brings is told however many these are, so that nobody loses a payment by the promises of others; but it is dated by its
+ * block then. To keep a payment of all that is asked from being seen, others need as much money themselves.
  */
 async function withinRoom(
   { world, chain }: Look,
@@ -89,16 +94,47 @@ async function withinRoom(
   const byOrder = Map.groupBy(moves, ({ own }) => own.orderId)
   const known = await readKnownDeposits(world.db, [...byOrder.keys()], moves.map(keyOf))
   const left = new Set<OrderMove>()
+  const crowds: Crowd[] = []
   for (const [orderId, ofOne] of byOrder) {
     const { unmined, presentOfValue, keys } = known.get(orderId) ?? NONE_KNOWN
+    const fresh = ofOne.filter((move) => !keys.has(keyOf(move)))
     // One that is full hears nothing of it from the block either.
-    const room = presentOfValue < DEPOSITS_OF_AN_ORDER ? Math.max(0, UNMINED_OF_AN_ORDER - unmined) : 0
-    const over = ofOne.filter((move) => !keys.has(keyOf(move))).slice(room)
-    for (const move of over) left.add(move)
-    if (over.length > 0) {
-      const facts = { chain: chain.id, order: orderId, transfers: over.length }
-      world.log.warn(facts, 'an order has too many deposits: it hears of no more that are in no block')
-    }
+    if (presentOfValue >= DEPOSITS_OF_AN_ORDER) for (const move of fresh) left.add(move)
+    else if (fresh.length > roomBeside(unmined)) crowds.push({ orderId, fresh, unmined })
+  }
+  const whole = await readWholePayments(
+    world.db,
+    crowds.map(({ orderId }) => orderId),
+  )
+  for (const crowd of crowds) {
+    for (const move of beyondRoom(crowd, whole.get(crowd.orderId))) left.add(move)
+  }
+  for (const [orderId, over] of Map.groupBy(left, ({ own }) => own.orderId)) {
+    const facts = { chain: chain.id, order: orderId, transfers: over.length }
+    world.log.warn(facts, 'an order has too many deposits: it hears of no more that are in no block')
   }
   return moves.filter((move) => !left.has(move))
+}
+
+/** More for an order than it has room for, whatever they pay. */
+type Crowd = {
+  readonly orderId: string
+  readonly fresh: readonly OrderMove[]
+  /** How many it knows that are in no block. */
+  readonly unmined: number
+}
+
+function beyondRoom({ fresh, unmined }: Crowd, whole: WholePayments | undefined): readonly OrderMove[] {
+  assert(whole !== undefined, 'whoever has a deposit address is an order')
+  const isWhole = ({ transfer: { asset, units } }: OrderMove) =>
+    asset === whole.least.asset && units >= whole.least.units
+  const parts = fresh.filter((move) => !isWhole(move))
+  return [
+    ...parts.slice(roomBeside(unmined - whole.unmined)),
+    ...fresh.filter(isWhole).slice(roomBeside(whole.unmined)),
+  ]
+}
+
+function roomBeside(known: number): number {
+  return Math.max(0, UNMINED_OF_AN_ORDER - known)
 }

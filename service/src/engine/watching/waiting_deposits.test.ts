@@ -300,3 +300,22 @@ test('of promises without end an order hears a hundred, whatever becomes of them
     isLate: false,
   })
 })
+
+test('promises of less than is asked take no place of a payment of all of it, and of such payments a hundred are heard', async () => {
+  const order = await placeOrder(stage, 'BTC:BTC', 'ETH:ETH', { asks: 100_000n, promises: 1_000n })
+  const to = order.terms.depositAddress
+  const outputs = (name: string, units: bigint) =>
+    Array.from({ length: 150 }, (_, index) => ({ ...output(name, index, to), units }))
+  const heard = () =>
+    stage.db.query(
+      `SELECT tx_hash AS tx, count(*)::int AS count FROM deposits WHERE state = 'seen' GROUP BY 1 ORDER BY 1`,
+    )
+  const parts = { tx: 'aa', count: 100 }
+  await look(crowdedChain(outputs('aa', 99_999n)).chain)
+  expect(await heard()).toEqual([parts])
+  const payment = { ...output('bb', 0, to), units: 100_000n }
+  await look(crowdedChain([...outputs('cc', 99_999n), payment]).chain)
+  expect(await heard()).toEqual([parts, { tx: 'bb', count: 1 }])
+  await look(crowdedChain([...outputs('cc', 99_999n), ...outputs('dd', 200_000n)]).chain)
+  expect(await heard()).toEqual([parts, { tx: 'bb', count: 1 }, { tx: 'dd', count: 99 }])
+})
