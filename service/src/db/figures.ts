@@ -137,14 +137,28 @@ export function readLedgerFigures(sql: Sql): Promise<LedgerFigure[]> {
   )
 }
 
-export type OrphanedFigure = { readonly asset: AssetId; readonly owed: number }
+export type OrphanedFigure = { readonly asset: AssetId; readonly amount: number }
 
-/** What the account owes, of each asset that it ever owed; an index holds just its entries, which are few. */
+/** What is owed again to those who were paid, of each asset of which anything ever was. */
 export function readOrphanedPayouts(sql: Sql): Promise<OrphanedFigure[]> {
+  return readOrphans(sql, 'orphaned_payouts', 'credit')
+}
+
+/** What is missing of what orders were paid for, of each asset of which anything ever was. */
+export function readOrphanedDeposits(sql: Sql): Promise<OrphanedFigure[]> {
+  return readOrphans(sql, 'orphaned_deposits', 'debit')
+}
+
+/** Of each account an index holds just its entries, which are few. */
+function readOrphans(
+  sql: Sql,
+  account: 'orphaned_payouts' | 'orphaned_deposits',
+  side: 'debit' | 'credit',
+): Promise<OrphanedFigure[]> {
   return sql.query(
-    `SELECT asset, (owed / power(10::numeric, decimals))::float8 AS owed FROM (
-       SELECT asset, sum(CASE WHEN credit = 'orphaned_payouts' THEN units ELSE -units END) AS owed FROM journal
-       WHERE debit = 'orphaned_payouts' OR credit = 'orphaned_payouts' GROUP BY asset) AS account ${WHOLE}`,
+    `SELECT asset, (amount / power(10::numeric, decimals))::float8 AS amount FROM (
+       SELECT asset, sum(CASE WHEN ${side} = '${account}' THEN units ELSE -units END) AS amount FROM journal
+       WHERE debit = '${account}' OR credit = '${account}' GROUP BY asset) AS account ${WHOLE}`,
     SCALES,
   )
 }

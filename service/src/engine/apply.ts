@@ -4,15 +4,15 @@ import { lockOrder, readLocked, saveOrder } from '../db/orders.ts'
 import { planOutflow, setOutflowState } from '../db/outflows.ts'
 import { assert, unreachable } from '../domain/assert.ts'
 import { assetOf } from '../domain/catalog/assets.ts'
-import { exactAmount } from '../domain/money/amount.ts'
 import { decide } from '../domain/orders/decide.ts'
 import type { Effect, Refusal } from '../domain/orders/decision.ts'
 import type { Fact } from '../domain/orders/facts.ts'
 import type { OrderId } from '../domain/orders/identifiers.ts'
-import { isDust, type Order } from '../domain/orders/order.ts'
+import type { Order } from '../domain/orders/order.ts'
 import type { Outflow } from '../domain/payouts/intent.ts'
 import type { InstantMs } from '../domain/time.ts'
 import { viewOrder } from './view.ts'
+import { warnOfDeposit } from './warn_of_deposits.ts'
 import type { World } from './world.ts'
 
 export type Applied =
@@ -58,50 +58,35 @@ export async function applyInTurn(
   orderId: OrderId,
   all: readonly Told[],
 ): Promise<readonly Applied[]> {
-  const applied = await world.db.transaction(async (tx) => {
+  const { applied, changes } = await world.db.transaction(async (tx) => {
     const locked = await lockOrder(tx, orderId)
-    if (locked === null) return all.map(() => ({ kind: 'no_order' }) as const)
+    if (locked === null) return { applied: all.map(() => ({ kind: 'no_order' }) as const), changes: [] }
     // Only now: who waited for a connection or the lock would date it before what happened meanwhile.
     const nowMs = world.clock.nowMs()
-    const answers: Applied[] = []
+    const applied: Applied[] = []
+    const changes: Change[] = []
     let order: Order | null = null
     for (const told of all) {
       if (await isFactKnown(tx, orderId, told.factKey)) {
-        answers.push({ kind: 'duplicate' })
+        applied.push({ kind: 'duplicate' })
         continue
       }
       const before: Order = order ?? (await readLocked(tx, locked))
       const answer = await applyOne(world, tx, before, told, nowMs)
       order = answer.kind === 'changed' ? answer.order : before
-      answers.push(answer)
+      applied.push(answer)
+      if (answer.kind === 'changed') changes.push({ fact: told.fact, before, after: answer.order })
     }
-    return answers
+    return { applied, changes }
   })
-  const changed = applied.findLast((one) => one.kind === 'changed')
-  if (changed !== undefined) ringFor(world, changed.order)
+  const last = changes.at(-1)
+  if (last !== undefined) ringFor(world, last.after)
   // Not within: a transaction that is tried again would say it twice.
-  for (const [at, { fact }] of all.entries()) {
-    const answer = applied[at]
-    if (fact.kind === 'DepositConfirmed' && answer?.kind === 'changed')
-      warnOfUnusable(world, answer.order, fact.key)
-  }
+  for (const { fact, before, after } of changes) warnOfDeposit(world, fact, before, after)
   return applied
 }
 
-/**
- * Nobody else is told of a deposit that is booked and that its order cannot use now: a second payment, or another asset. One that came
- * while a payout was under way may count yet, should that come to nothing. Dust is nobody's loss.
- */
-function warnOfUnusable({ log }: World, { terms, state, deposits }: Order, key: string): void {
-  const deposit = deposits.find((one) => one.key === key)
-  if (deposit === undefined || deposit.role === 'counted' || isDust(deposit.amount)) return
-  const { role, amount } = deposit
-  const { status } = state
-  log.warn(
-    { order: terms.id, status, deposit: key, role, asset: amount.asset, amount: exactAmount(amount) },
-    'money came that its order cannot use now',
-  )
-}
+type Change = { readonly fact: Fact; readonly before: Order; readonly after: Order }
 
 async function applyOne(
   world: World,

@@ -5,12 +5,13 @@ import { postForHouse } from '../db/books.ts'
 import {
   countFreeAddresses,
   readMailAcceptance,
+  readOrphanedDeposits,
   readOrphanedPayouts,
   readUntoldOrders,
 } from '../db/figures.ts'
 import { claimMails, noteMailSent, queueMail } from '../db/mails.ts'
 import { assert } from '../domain/assert.ts'
-import { outflowOrphaned, reversed } from '../domain/ledger/postings.ts'
+import { depositOrphaned, outflowOrphaned, reversed } from '../domain/ledger/postings.ts'
 import { amountOf } from '../domain/money/amount.ts'
 import { HOUR_MS } from '../domain/time.ts'
 import { reconcileChain } from './books/reconcile.ts'
@@ -18,12 +19,14 @@ import { registerGauges } from './gauges.ts'
 import {
   type BooksStage,
   confirmDeposit,
+  confirmPayout,
   fundReserve,
   mineDeposit,
   openBooksStage,
   placeOrder,
   RESERVE,
   sendPayout,
+  tell,
 } from './testing/books_stage.ts'
 import { nobodyElse } from './testing/nobody_else.ts'
 import { pagesTouched } from './testing/pages_touched.ts'
@@ -270,14 +273,44 @@ test('what is owed again shows until it is paid again, whatever becomes of its p
   expect(await owed()).toEqual([['cambist_orphaned_payouts_owed{asset="ETH:ETH"}', 3]])
 })
 
-test('what is owed again is summed without reading the rest of the journal', async () => {
-  await postForHouse(stage.db, 'one:block_lost:b@0', outflowOrphaned(amountOf('ETH:ETH', ETHER)), 1)
+test('a deposit that lost its block after its payout left shows until it is confirmed again', async () => {
+  const missing = async () => {
+    stage.advance(1_000)
+    const values = await scrape(registry)
+    return [...values].filter(([name]) => name.startsWith('cambist_orphaned_deposits'))
+  }
+  const registry = gauges(stage.world)
+  const order = await place()
+  const { id } = order.terms
+  const key = await mineDeposit(stage, order, ETHER, 100)
+  await confirmDeposit(stage, order, key)
+  await confirmPayout(stage, order, { ...(await sendPayout(stage, order)), cost: 1n })
+  expect(await missing()).toEqual([])
+  await tell(stage, id, `${key}:unmined:a@0`, { kind: 'DepositUnmined', key })
+  expect(await missing()).toEqual([['cambist_orphaned_deposits{asset="ETH:ETH"}', 1]])
+  const again = {
+    txHash: 'again',
+    amount: amountOf('ETH:ETH', ETHER),
+    seenAtMs: stage.world.clock.nowMs(),
+    block: { height: 101, hash: 'b' },
+  }
+  await tell(stage, id, `${key}:mined:b`, { kind: 'DepositSeen', key, ...again })
+  expect(await missing(), 'it is not deep yet').toEqual([['cambist_orphaned_deposits{asset="ETH:ETH"}', 1]])
+  await tell(stage, id, `${key}:confirmed:b@1`, { kind: 'DepositConfirmed', key })
+  expect(await missing()).toEqual([['cambist_orphaned_deposits{asset="ETH:ETH"}', 0]])
+})
+
+test.each([
+  ['owed again', outflowOrphaned, readOrphanedPayouts],
+  ['missing', depositOrphaned, readOrphanedDeposits],
+] as const)('what is %s is summed without reading the rest of the journal', async (_, orphaned, read) => {
+  await postForHouse(stage.db, 'one:block_lost:b@0', orphaned(amountOf('ETH:ETH', ETHER)), 1)
   await stage.corrupt(
     `INSERT INTO journal (bucket, owner, entry_key, line, asset, debit, credit, units, at_ms)
      SELECT 0, 'house', 'capital ' || n, 1, 'ETH:ETH', 'wallet', 'capital', 1, 1 FROM generate_series(1, 20000) AS n`,
   )
   await stage.corrupt('VACUUM ANALYZE journal')
-  expect(await pagesTouched(stage.db, readOrphanedPayouts)).toBeLessThan(20)
+  expect(await pagesTouched(stage.db, read)).toBeLessThan(20)
 })
 
 test('an order that nobody is told of is no younger for the dust that comes to it', async () => {

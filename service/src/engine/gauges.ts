@@ -185,8 +185,16 @@ function registerLedger(gauge: MakeGauge): void {
     'cambist_orphaned_payouts_owed',
     'What payouts that were final and lost their block have not paid again, in whole units of the currency.',
     ['asset'],
-    ({ orphaned }, set) => {
-      for (const { asset, owed } of orphaned) set({ asset }, owed)
+    ({ orphanedPayouts }, set) => {
+      for (const { asset, amount } of orphanedPayouts) set({ asset }, amount)
+    },
+  )
+  gauge(
+    'cambist_orphaned_deposits',
+    'What deposits that lost their block after their money may have left have not brought again, in whole units of the currency.',
+    ['asset'],
+    ({ orphanedDeposits }, set) => {
+      for (const { asset, amount } of orphanedDeposits) set({ asset }, amount)
     },
   )
   gauge(
@@ -363,7 +371,8 @@ async function readLive({ db, clock }: GaugeWorld) {
     addresses: await figures.countFreeAddresses(db),
     reserves: await figures.readReserveFigures(db),
     ledger: await figures.readLedgerFigures(db),
-    orphaned: await figures.readOrphanedPayouts(db),
+    orphanedPayouts: await figures.readOrphanedPayouts(db),
+    orphanedDeposits: await figures.readOrphanedDeposits(db),
     mails: await figures.countMails(db),
     mailAcceptance: await figures.readMailAcceptance(db, clock.nowMs()),
     untold: await figures.readUntoldOrders(db),

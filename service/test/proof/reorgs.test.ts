@@ -33,6 +33,7 @@ prove('reorganisations and replaced deposits leave every order right', async ({ 
     ...replaced(sized({ short: 15, long: 200 })),
   ])
   await inSandbox({ policy: UNHURRIED, networks: forkingChains }, async (sandbox) => {
+    sandbox.expectError('a deposit lost its block, and what was paid for it may have left')
     const other = await sandbox.startAnother(['watcher', 'engine', 'signer'])
     try {
       const storm = await openStorm(sandbox, chance)

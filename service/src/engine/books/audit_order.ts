@@ -8,7 +8,8 @@ import { isOnWrongSideOfOrder } from './audit_sides.ts'
 /** Something that does not fit; `subject` is the order, deposit, asset or chain to look at. */
 export type Problem = { readonly subject: string; readonly check: Check; readonly message: string }
 
-export type Check = 'balances' | 'deposits' | 'events' | 'outflows' | 'journal' | 'chain'
+/** `missing` is the only one that is a loss, and no fault of the books. */
+export type Check = 'balances' | 'deposits' | 'missing' | 'events' | 'outflows' | 'journal' | 'chain'
 
 /** Everything about one order that does not fit together. Pure. */
 export function auditOrder(order: AuditedOrder): Problem[] {
@@ -16,6 +17,7 @@ export function auditOrder(order: AuditedOrder): Problem[] {
     ...checkBalances(order).map((message) => ({ check: 'balances' as const, message })),
     ...checkSides(order).map((message) => ({ check: 'balances' as const, message })),
     ...order.deposits.flatMap(checkDeposit).map((message) => ({ check: 'deposits' as const, message })),
+    ...checkMissing(order).map((message) => ({ check: 'missing' as const, message })),
     ...checkEvents(order).map((message) => ({ check: 'events' as const, message })),
     ...checkOutflows(order).map((message) => ({ check: 'outflows' as const, message })),
   ]
@@ -117,6 +119,16 @@ export function checkDeposit(deposit: {
   const should = state === 'confirmed' ? units : 0n
   if (booked === should) return []
   return [`the ${state} deposit ${key} of ${show(asset, units)} is booked with ${show(asset, booked)}`]
+}
+
+/** What waits to be mined again may come back by itself, and is silent; what vanished, or came back as something else, does not. */
+function checkMissing({ status, from, settlement, refund, deposits }: AuditedOrder): string[] {
+  if (status !== 'DONE' && status !== 'REFUNDED') return []
+  const used = settlement?.received ?? (refund === null ? 0n : refund.units + refund.charged)
+  const missing =
+    used - sumOf(deposits.filter(({ role, state }) => role === 'counted' && state !== 'vanished'))
+  if (missing <= 0n) return []
+  return [`it is ${status}, and of what came for it ${show(from, missing)} has left its chain`]
 }
 
 function checkEvents({ events, sequence, status }: AuditedOrder): string[] {

@@ -156,6 +156,39 @@ test('orders in every state, strays, extras, a failed payout and an orphaned dep
   )
 })
 
+test('a deposit that is gone for good after its payout left is named; one that may come back is not', async () => {
+  await fund()
+  const paid = await done()
+  const sentBack = await refunded()
+  const keys = new Map([
+    [paid.terms.id, `ETH:deposit-tx-${paid.terms.id}-${ETHER}:0`],
+    [sentBack.terms.id, `ETH:deposit-tx-${sentBack.terms.id}-${ETHER / 2n}:0`],
+  ])
+  for (const [id, key] of keys) await tell(stage, id, `${key}:unmined:b`, { kind: 'DepositUnmined', key })
+  expect(await problems(), 'they wait to be mined').toEqual([])
+  for (const [id, key] of keys) await tell(stage, id, `${key}:vanished:1`, { kind: 'DepositVanished', key })
+  expect(await problems()).toEqual([
+    `${paid.terms.id} missing: it is DONE, and of what came for it 1 ETH:ETH has left its chain`,
+    `${sentBack.terms.id} missing: it is REFUNDED, and of what came for it 0.5 ETH:ETH has left its chain`,
+  ])
+})
+
+test('a deposit that comes back with another amount after its payout left is named as missing', async () => {
+  await fund()
+  const order = await done()
+  const { id } = order.terms
+  const key = `ETH:deposit-tx-${id}-${ETHER}:0`
+  await tell(stage, id, `${key}:unmined:b`, { kind: 'DepositUnmined', key })
+  const block = { height: 101, hash: 'c' }
+  const amount = amountOf('ETH:ETH', ETHER - 1n)
+  const seen = { txHash: 'again', amount, seenAtMs: stage.world.clock.nowMs(), block }
+  await tell(stage, id, `${key}:mined:c`, { kind: 'DepositSeen', key, ...seen })
+  await tell(stage, id, `${key}:confirmed:c`, { kind: 'DepositConfirmed', key })
+  expect(await problems()).toEqual([
+    `${id} missing: it is DONE, and of what came for it 1 ETH:ETH has left its chain`,
+  ])
+})
+
 describe('one thing bent at a time is found and named', () => {
   type Bent = readonly [what: string, sql: string, found: RegExp]
   const kinds: readonly Bent[] = [
