@@ -105,8 +105,12 @@ function registerUnclaimed(order: Command, world: OrderCommandWorld): void {
     )
 }
 
-function mayBeGivenBack({ is_final, may_count, status }: Unclaimed): string {
-  const reasons = [...(is_final ? [] : ['it is not final']), ...(may_count ? [`the order is ${status}`] : [])]
+function mayBeGivenBack({ is_final, may_count, may_replace, status }: Unclaimed): string {
+  const reasons = [
+    ...(is_final ? [] : ['it is not final']),
+    ...(may_count ? [`the order is ${status}`] : []),
+    ...(may_replace ? ['what the order was paid for is gone'] : []),
+  ]
   return reasons.length === 0 ? 'yes' : `not yet: ${reasons.join(', and ')}`
 }
 

@@ -124,6 +124,8 @@ export async function setHouseDepositState(
 /**
  * `is_final`: it is as deep as money has to be; before that its sender or a reorganisation may take it back, also after it was given back.
  * `may_count`: its order is under way, and counts it should it be open again; given back by hand, it would be paid twice.
+ * `may_replace`: its order was paid, or refunded, for more than is confirmed of its deposits by now, and this may be the same money with
+ * another key: given back by hand, it would be paid twice as well.
  */
 export type Unclaimed = {
   readonly chain: string
@@ -136,17 +138,25 @@ export type Unclaimed = {
   readonly status: OrderStatus | null
   readonly is_final: boolean
   readonly may_count: boolean
+  readonly may_replace: boolean
 }
+
+/** Of an order that has ended: whether it was paid or refunded for more than its confirmed deposits come to. */
+const IS_PAID_FOR_MORE = `
+  CASE status WHEN 'DONE' THEN settled_received WHEN 'REFUNDED' THEN refund_units + refund_network_fee ELSE 0 END >
+    (SELECT coalesce(sum(counted.units), 0) FROM deposits AS counted
+     WHERE (counted.bucket, counted.order_id) = (orders.bucket, orders.order_id)
+       AND counted.role = 'counted' AND counted.state = 'confirmed')`
 
 /** What the operator has to look at: money of somebody that no order could use. What is gone again is nobody's to be given back. */
 export async function listUnclaimed(sql: Sql): Promise<Unclaimed[]> {
   return sql.query(
     `SELECT chain, deposit_key, order_id, kind, asset, units, state, NULL AS status,
-         state = 'confirmed' AS is_final, false AS may_count
+         state = 'confirmed' AS is_final, false AS may_count, false AS may_replace
        FROM house_deposits WHERE kind <> 'reserve' AND state <> 'orphaned'
      UNION ALL
      SELECT chain, deposit_key, order_id, role, asset, units, state, status,
-         state = 'confirmed', role = 'extra' AND status NOT IN ('DONE', 'REFUNDED')
+         state = 'confirmed', role = 'extra' AND status NOT IN ('DONE', 'REFUNDED'), role = 'extra' AND ${IS_PAID_FOR_MORE}
        FROM deposits JOIN orders USING (bucket, order_id) WHERE role <> 'counted' AND state <> 'vanished'
     ORDER BY chain, deposit_key`,
   )

@@ -12,6 +12,7 @@ import {
   placeOrder,
   sendPayout,
   strayDeposit,
+  tell,
 } from '../testing/books_stage.ts'
 import { nobodyElse } from '../testing/nobody_else.ts'
 import { bookHouseDeposits } from './house.ts'
@@ -87,6 +88,32 @@ test('the command says of what is not confirmed that it may not be given back ye
     ['extra', true, 'yes'],
     ['stray', true, 'yes'],
   ])
+})
+
+test('what replaces the lost deposit of an order that was paid may not be given back: it may be the same money', async () => {
+  const order = await placeOrder(stage, 'BTC:BTC', 'ETH:ETH', { asks: 1_000_000n, promises: 10n ** 18n })
+  const { id } = order.terms
+  // One that was replaced before the order was paid: nothing was paid for it, and it keeps nothing back.
+  const never = await mineDeposit(stage, order, 1_500_000n, 90)
+  await tell(stage, id, `${never}:unmined`, { kind: 'DepositUnmined', key: never })
+  await tell(stage, id, `${never}:vanished`, { kind: 'DepositVanished', key: never })
+  const lost = await mineDeposit(stage, order, 1_000_000n, 95)
+  await confirmDeposit(stage, order, lost)
+  await confirmPayout(stage, order, { ...(await sendPayout(stage, order)), cost: 1n })
+  await confirmDeposit(stage, order, await mineDeposit(stage, order, 999_000n, 95))
+  expect(await run('unclaimed')).toMatch(/ yes$/)
+  await tell(stage, id, `${lost}:unmined`, { kind: 'DepositUnmined', key: lost })
+  const isKept = / not yet: what the order was paid for is gone$/
+  expect(await run('unclaimed')).toMatch(isKept)
+  await tell(stage, id, `${lost}:vanished`, { kind: 'DepositVanished', key: lost })
+  expect(await run('unclaimed')).toMatch(isKept)
+  expect(JSON.parse(await run('unclaimed', '--json'))).toMatchObject([
+    { kind: 'extra', is_final: true, may_count: false, may_replace: true },
+  ])
+  await mineDeposit(stage, order, 1_000_000n, 96)
+  expect(await run('unclaimed'), 'it is back, and not deep yet').toMatch(isKept)
+  await tell(stage, id, `${lost}:confirmed:again`, { kind: 'DepositConfirmed', key: lost })
+  expect(await run('unclaimed')).toMatch(/ yes$/)
 })
 
 test('of what an order cannot use, the log tells once that it is booked; of dust it tells nothing', async () => {
