@@ -1,4 +1,4 @@
-import type { ChainId } from '../domain/catalog/networks.ts'
+import { type ChainId, chainFacts } from '../domain/catalog/networks.ts'
 import type { BlockRef, OrderStatus } from '../domain/orders/order.ts'
 import type { InstantMs } from '../domain/time.ts'
 import type { Sql } from './database.ts'
@@ -122,13 +122,13 @@ export async function setHouseDepositState(
 }
 
 /**
- * `is_final`: it is as deep as money has to be; before that its sender or a reorganisation may take it back, also after it was given back.
+ * `is_final`: it is as deep as money of any amount has to be; before that its sender or a reorganisation may take it back, also after it was given back.
  * `may_count`: its order is under way, and counts it should it be open again; given back by hand, it would be paid twice.
  * `may_replace`: its order was paid, or refunded, for more than is confirmed of its deposits by now, and this may be the same money with
  * another key: given back by hand, it would be paid twice as well.
  */
 export type Unclaimed = {
-  readonly chain: string
+  readonly chain: ChainId
   readonly deposit_key: string
   readonly order_id: string | null
   readonly kind: string
@@ -150,14 +150,31 @@ const IS_PAID_FOR_MORE = `
 
 /** What the operator has to look at: money of somebody that no order could use. What is gone again is nobody's to be given back. */
 export async function listUnclaimed(sql: Sql): Promise<Unclaimed[]> {
-  return sql.query(
-    `SELECT chain, deposit_key, order_id, kind, asset, units, state, NULL AS status,
-         state = 'confirmed' AS is_final, false AS may_count, false AS may_replace
+  const rows = await sql.query<UnclaimedRow>(
+    `SELECT found.*, h.height AS head_height FROM (
+       SELECT chain, deposit_key, order_id, kind, asset, units, state, block_height, NULL AS status,
+         false AS may_count, false AS may_replace
        FROM house_deposits WHERE kind <> 'reserve' AND state <> 'orphaned'
-     UNION ALL
-     SELECT chain, deposit_key, order_id, role, asset, units, state, status,
-         state = 'confirmed', role = 'extra' AND status NOT IN ('DONE', 'REFUNDED'), role = 'extra' AND ${IS_PAID_FOR_MORE}
-       FROM deposits JOIN orders USING (bucket, order_id) WHERE role <> 'counted' AND state <> 'vanished'
-    ORDER BY chain, deposit_key`,
+       UNION ALL
+       SELECT chain, deposit_key, order_id, role, asset, units, state, block_height, status,
+         role = 'extra' AND status NOT IN ('DONE', 'REFUNDED'), role = 'extra' AND ${IS_PAID_FOR_MORE}
+       FROM deposits JOIN orders USING (bucket, order_id) WHERE role <> 'counted' AND state <> 'vanished') AS found
+     LEFT JOIN chain_heads h USING (chain)
+     ORDER BY chain, deposit_key`,
   )
+  return rows.map(({ block_height, head_height, ...row }) => ({
+    ...row,
+    is_final: row.state === 'confirmed' && isDeepest(row.chain, block_height, head_height),
+  }))
+}
+
+type UnclaimedRow = Omit<Unclaimed, 'is_final'> & {
+  readonly block_height: number | null
+  readonly head_height: number | null
+}
+
+/** As deep as a deposit of any amount has to be: from which amount on that is deeper, a command does not know. */
+function isDeepest(chain: ChainId, blockHeight: number | null, headHeight: number | null): boolean {
+  if (blockHeight === null || headHeight === null) return false
+  return blockHeight <= headHeight + 1 - chainFacts[chain].confirmationsLarge
 }

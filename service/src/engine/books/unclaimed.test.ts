@@ -7,6 +7,7 @@ import {
   type BooksStage,
   confirmDeposit,
   confirmPayout,
+  lookAt,
   mineDeposit,
   openBooksStage,
   placeOrder,
@@ -51,7 +52,7 @@ test('the command says of what may still count that it may not be given back yet
   const order = await placeOrder(stage, 'BTC:BTC', 'ETH:ETH', { asks: 1_000_000n, promises: 10n ** 18n })
   await confirmDeposit(stage, order, await mineDeposit(stage, order, 1_000_000n, 100))
   const payout = await sendPayout(stage, order)
-  await confirmDeposit(stage, order, await mineDeposit(stage, order, 500_000n, 101))
+  await confirmDeposit(stage, order, await mineDeposit(stage, order, 500_000n, 95))
   expect(await run('unclaimed')).toMatch(
     new RegExp(` extra +0\\.005 BTC:BTC +\\w+ +${order.terms.id} +not yet: the order is WITHDRAW$`),
   )
@@ -83,11 +84,39 @@ test('the command says of what is not confirmed that it may not be given back ye
     ['stray', false, 'not yet: it is not final'],
   ])
   await confirmDeposit(stage, order, extra)
+  await lookAt(stage, 'BTC', 110)
   await bookHouseDeposits(stage.world, 'BTC', 110, 0, nobodyElse)
   expect(await answers()).toEqual([
     ['extra', true, 'yes'],
     ['stray', true, 'yes'],
   ])
+})
+
+test('what Bitcoin has confirmed may be given back six blocks deep, as the service pays large amounts', async () => {
+  const order = await placeOrder(stage, 'BTC:BTC', 'ETH:ETH', { asks: 1_000_000n, promises: 10n ** 18n })
+  await confirmDeposit(stage, order, await mineDeposit(stage, order, 1_000_000n, 90))
+  await confirmPayout(stage, order, { ...(await sendPayout(stage, order)), cost: 1n })
+  await confirmDeposit(stage, order, await mineDeposit(stage, order, 500_000_000n, 100))
+  const stray = { address: 'late', purpose: 'deposit', height: 100 } as const
+  await strayDeposit(stage, { ...stray, asset: 'BTC:BTC', units: 500_000_000n })
+  await strayDeposit(stage, { ...stray, asset: 'ETH:ETH', units: 10n ** 18n })
+  await lookAt(stage, 'ETH', 111)
+  await bookHouseDeposits(stage.world, 'ETH', 111, 0, nobodyElse)
+  await bookHouseDeposits(stage.world, 'BTC', 102, 0, nobodyElse)
+  const answers = async () => {
+    const lines = (await run('unclaimed')).split('\n').slice(1)
+    return lines.map((line) =>
+      / (?:5|1) (\S+) +(confirmed) .*? (yes|not yet.*)$/.exec(line)?.slice(1).join(' '),
+    )
+  }
+  const answer = (bitcoin: string) =>
+    [bitcoin, bitcoin, 'yes'].map((word, at) => `${at < 2 ? 'BTC:BTC' : 'ETH:ETH'} confirmed ${word}`)
+  for (const height of [102, 104]) {
+    await lookAt(stage, 'BTC', height)
+    expect(await answers()).toEqual(answer('not yet: it is not final'))
+  }
+  await lookAt(stage, 'BTC', 105)
+  expect(await answers()).toEqual(answer('yes'))
 })
 
 test('what replaces the lost deposit of an order that was paid may not be given back: it may be the same money', async () => {
