@@ -90,20 +90,25 @@ function registerUnclaimed(order: Command, world: OrderCommandWorld): void {
         const found = await listUnclaimed(db)
         const rows = found.map((one) => [
           one.deposit_key,
+          one.tx_hash,
+          showTime(one.seen_at_ms),
+          one.address,
           one.kind,
           show(one.asset, one.units),
           one.state,
           one.order_id ?? '-',
           mayBeGivenBack(one),
         ])
-        const text =
-          rows.length === 0
-            ? 'There is no unclaimed money.'
-            : table(['DEPOSIT', 'WHY', 'AMOUNT', 'STATE', 'AT THE ADDRESS OF', 'MAY BE GIVEN BACK'], rows)
+        const text = rows.length === 0 ? 'There is no unclaimed money.' : table(unclaimedHead, rows)
         world.print(options.json ? toJson(found) : text)
       }),
     )
 }
+
+const unclaimedHead = [
+  ...['DEPOSIT', 'TRANSACTION', 'SEEN', 'ADDRESS', 'WHY', 'AMOUNT', 'STATE', 'AT THE ADDRESS OF'],
+  'MAY BE GIVEN BACK',
+]
 
 function mayBeGivenBack({ is_final, may_count, may_replace, status }: Unclaimed): string {
   const reasons = [
@@ -221,8 +226,9 @@ function describeDeposits({ deposits }: Order): string {
     deposit.state,
     deposit.block === null ? '-' : `${deposit.block.height} ${deposit.block.hash}`,
     showTime(deposit.seenAtMs),
+    deposit.txHash,
   ])
-  return section('Deposits', ['DEPOSIT', 'AMOUNT', 'ROLE', 'STATE', 'BLOCK', 'SEEN'], rows)
+  return section('Deposits', ['DEPOSIT', 'AMOUNT', 'ROLE', 'STATE', 'BLOCK', 'SEEN', 'TRANSACTION'], rows)
 }
 
 function describeFile(file: OrderFile): string[] {

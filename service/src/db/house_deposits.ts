@@ -130,6 +130,10 @@ export async function setHouseDepositState(
 export type Unclaimed = {
   readonly chain: ChainId
   readonly deposit_key: string
+  readonly tx_hash: string
+  /** The address of ours that it reached: the order's, where it has one. */
+  readonly address: string
+  readonly seen_at_ms: InstantMs
   readonly order_id: string | null
   readonly kind: string
   readonly asset: string
@@ -152,11 +156,11 @@ const IS_PAID_FOR_MORE = `
 export async function listUnclaimed(sql: Sql): Promise<Unclaimed[]> {
   const rows = await sql.query<UnclaimedRow>(
     `SELECT found.*, h.height AS head_height FROM (
-       SELECT chain, deposit_key, order_id, kind, asset, units, state, block_height, NULL AS status,
+       SELECT chain, deposit_key, tx_hash, address, seen_at_ms, order_id, kind, asset, units, state, block_height, NULL AS status,
          false AS may_count, false AS may_replace
        FROM house_deposits WHERE kind <> 'reserve' AND state <> 'orphaned'
        UNION ALL
-       SELECT chain, deposit_key, order_id, role, asset, units, state, block_height, status,
+       SELECT chain, deposit_key, tx_hash, deposit_address, seen_at_ms, order_id, role, asset, units, state, block_height, status,
          role = 'extra' AND status NOT IN ('DONE', 'REFUNDED'), role = 'extra' AND ${IS_PAID_FOR_MORE}
        FROM deposits JOIN orders USING (bucket, order_id) WHERE role <> 'counted' AND state <> 'vanished') AS found
      LEFT JOIN chain_heads h USING (chain)

@@ -44,8 +44,10 @@ export async function noteHouseDeposit(
     units: transfer.units,
   }
   await upsertHouseDeposit(world.db, chain, deposit, block, world.clock.nowMs())
-  if (kind !== 'reserve')
-    world.log.warn({ chain, deposit: deposit.key, kind }, 'money came that belongs to no order')
+  if (kind !== 'reserve') {
+    const { key, txHash } = deposit
+    world.log.warn({ chain, deposit: key, tx: txHash, kind }, 'money came that belongs to no order')
+  }
 }
 
 /** Further reserve keys are for what reaches the account of the reserve without saying whose it is. */

@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { registerOrderCommands } from '../../commands/order.ts'
-import { listUnclaimed } from '../../db/house_deposits.ts'
+import { listUnclaimed, type Unclaimed } from '../../db/house_deposits.ts'
 import { apply } from '../apply.ts'
 import {
   type BooksStage,
@@ -16,7 +16,7 @@ import {
   tell,
 } from '../testing/books_stage.ts'
 import { nobodyElse } from '../testing/nobody_else.ts'
-import { bookHouseDeposits } from './house.ts'
+import { bookHouseDeposits, noteHouseDeposit } from './house.ts'
 
 /**
  * What: of what no order could use, an operator is told what may still count: given back by hand, it would be paid twice.
@@ -143,6 +143,33 @@ test('what replaces the lost deposit of an order that was paid may not be given 
   expect(await run('unclaimed'), 'it is back, and not deep yet').toMatch(isKept)
   await tell(stage, id, `${lost}:confirmed:again`, { kind: 'DepositConfirmed', key: lost })
   expect(await run('unclaimed')).toMatch(/ yes$/)
+})
+
+test('the commands and the log name the transaction, also where the key of a deposit does not', async () => {
+  const block = { height: 100, hash: 'block' }
+  const transfer = { id: '1', txHash: 'a-hash', to: 'GACCOUNT', asset: 'XLM:XLM', units: 7n } as const
+  const own = {
+    address: 'GACCOUNT',
+    key: { purpose: 'reserve', index: 1 },
+    orderId: null,
+    chain: null,
+  } as const
+  await noteHouseDeposit(stage.world, 'XLM', transfer, own, block)
+  expect(stage.logged).toMatchObject([{ level: 'warn', facts: { deposit: 'XLM:1', tx: 'a-hash' } }])
+  const order = await placeOrder(stage, 'BTC:BTC', 'ETH:ETH', { asks: 1_000_000n, promises: 10n ** 18n })
+  const { id, depositAddress } = order.terms
+  await confirmDeposit(stage, order, await mineDeposit(stage, order, 1_000_000n, 100))
+  await sendPayout(stage, order)
+  await mineDeposit(stage, order, 500_000n, 100)
+  const told = [
+    ['BTC', `deposit-tx-${id}-500000`, depositAddress, stage.world.clock.nowMs()],
+    ['XLM', 'a-hash', 'GACCOUNT', stage.world.clock.nowMs()],
+  ]
+  const rows: Unclaimed[] = JSON.parse(await run('unclaimed', '--json'))
+  expect(rows.map((row) => [row.chain, row.tx_hash, row.address, row.seen_at_ms])).toEqual(told)
+  const seen = '2027-01-15 08:00:00'
+  expect(await run('unclaimed')).toMatch(new RegExp(`^XLM:1 +a-hash +${seen} +GACCOUNT +stray `, 'm'))
+  expect(await run('show', id)).toMatch(new RegExp(`${seen} +deposit-tx-${id}-1000000$`, 'm'))
 })
 
 test('of what an order cannot use, the log tells once that it is booked; of dust it tells nothing', async () => {
