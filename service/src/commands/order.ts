@@ -234,6 +234,18 @@ function describeDeposits({ deposits }: Order): string {
 function describeFile(file: OrderFile): string[] {
   return [
     section(
+      "At its address, not the order's",
+      ['DEPOSIT', 'WHY', 'AMOUNT', 'STATE', 'SEEN', 'TRANSACTION'],
+      file.at_address.map((one) => [
+        one.deposit_key,
+        one.kind,
+        show(one.asset, one.units),
+        one.state,
+        showTime(one.seen_at_ms),
+        one.tx_hash,
+      ]),
+    ),
+    section(
       'Events',
       ['#', 'AT', 'FROM', 'TO', 'BECAUSE OF'],
       file.events.map((event) => [

@@ -1,4 +1,5 @@
 import { type ChainId, chainFacts } from '../domain/catalog/networks.ts'
+import type { OrderId } from '../domain/orders/identifiers.ts'
 import type { BlockRef, OrderStatus } from '../domain/orders/order.ts'
 import type { InstantMs } from '../domain/time.ts'
 import type { Sql } from './database.ts'
@@ -181,4 +182,19 @@ type UnclaimedRow = Omit<Unclaimed, 'is_final'> & {
 function isDeepest(chain: ChainId, blockHeight: number | null, headHeight: number | null): boolean {
   if (blockHeight === null || headHeight === null) return false
   return blockHeight <= headHeight + 1 - chainFacts[chain].confirmationsLarge
+}
+
+/** Money that came to the address of an order and is not the order's, for the operator. */
+export type AtAddress = Pick<
+  Unclaimed,
+  'chain' | 'deposit_key' | 'tx_hash' | 'kind' | 'asset' | 'units' | 'state' | 'seen_at_ms'
+>
+
+/** On another chain, of an unlisted token, or beyond what an order hears of; also what is gone again. */
+export function listAtAddressOf(sql: Sql, orderId: OrderId): Promise<AtAddress[]> {
+  return sql.query(
+    `SELECT chain, deposit_key, tx_hash, kind, asset, units, state, seen_at_ms FROM house_deposits
+     WHERE order_id = $1 ORDER BY seen_at_ms, chain, deposit_key`,
+    [orderId],
+  )
 }

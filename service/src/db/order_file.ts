@@ -4,6 +4,7 @@ import type { OrderStatus } from '../domain/orders/order.ts'
 import type { OutflowKind } from '../domain/payouts/intent.ts'
 import type { InstantMs } from '../domain/time.ts'
 import type { Sql } from './database.ts'
+import { type AtAddress, listAtAddressOf } from './house_deposits.ts'
 import { type OutflowState, UNBOOKED } from './outflows.ts'
 
 /** An order in a list for the operator. */
@@ -69,6 +70,7 @@ type Happened = { readonly at_ms: InstantMs }
 
 /** Everything that is written down about an order besides itself. Signed bytes and secrets are left out. */
 export type OrderFile = {
+  readonly at_address: readonly AtAddress[]
   readonly facts: readonly (Happened & { fact_key: string; kind: string; outcome: string })[]
   readonly events: readonly (Happened & {
     sequence: number
@@ -108,6 +110,7 @@ export type OrderFile = {
 export async function readOrderFile(sql: Sql, orderId: OrderId): Promise<OrderFile> {
   const of: [number, string] = [bucketOf(orderId), orderId]
   return {
+    at_address: await listAtAddressOf(sql, orderId),
     facts: await sql.query(
       `SELECT at_ms, fact_key, kind, outcome FROM facts WHERE bucket = $1 AND order_id = $2
        ORDER BY at_ms, fact_key`,

@@ -1,5 +1,6 @@
 import { Command } from 'commander'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import type { Transfer } from '../../chains/chain.ts'
 import { registerOrderCommands } from '../../commands/order.ts'
 import { listUnclaimed, type Unclaimed } from '../../db/house_deposits.ts'
 import { apply } from '../apply.ts'
@@ -170,6 +171,37 @@ test('the commands and the log name the transaction, also where the key of a dep
   const seen = '2027-01-15 08:00:00'
   expect(await run('unclaimed')).toMatch(new RegExp(`^XLM:1 +a-hash +${seen} +GACCOUNT +stray `, 'm'))
   expect(await run('show', id)).toMatch(new RegExp(`${seen} +deposit-tx-${id}-1000000$`, 'm'))
+})
+
+test('an order is shown with what came to its address and is not its own', async () => {
+  const place = () => placeOrder(stage, 'ETH:ETH', 'BTC:BTC', { asks: 10n ** 18n, promises: 1_000_000n })
+  const [order, other] = [await place(), await place()]
+  const { id, depositAddress } = order.terms
+  const none = "At its address, not the order's: none"
+  expect(await run('show', id)).toContain(none)
+  const own = {
+    address: depositAddress,
+    key: { purpose: 'deposit', index: 1 },
+    orderId: id,
+    chain: 'ETH',
+  } as const
+  const came = (id: string, asset: Transfer['asset']) => ({
+    id,
+    txHash: `tx-${id}`,
+    to: depositAddress,
+    asset,
+    units: 7n,
+  })
+  const block = { height: 100, hash: 'block' }
+  await noteHouseDeposit(stage.world, 'BNB', came('1', 'USDT:BEP20'), own, block)
+  await noteHouseDeposit(stage.world, 'ETH', came('2', { unlisted: '0xtoken' }), own, block)
+  const shown = await run('show', id)
+  expect(shown).toMatch(/^BNB:1 +stray +0\.000000000000000007 USDT:BEP20 +mined +2027-01-15 08:00:00 +tx-1$/m)
+  expect(shown).toMatch(/^ETH:2 +unlisted +7 units of 0xtoken +mined +2027-01-15 08:00:00 +tx-2$/m)
+  expect(JSON.parse(await run('show', id, '--json'))).toMatchObject({
+    at_address: [{ tx_hash: 'tx-1' }, { tx_hash: 'tx-2' }],
+  })
+  expect(await run('show', other.terms.id)).toContain(none)
 })
 
 test('of what an order cannot use, the log tells once that it is booked; of dust it tells nothing', async () => {
