@@ -16,6 +16,7 @@ import { showRate } from '../domain/money/rate.ts'
 import { isOrderId, type OrderId } from '../domain/orders/identifiers.ts'
 import { type Order, type OrderStatus, orderStatuses } from '../domain/orders/order.ts'
 import { show } from '../engine/books/audit_order.ts'
+import { describeFound, findNamed } from './find_order.ts'
 import { showTime, table, toJson } from './table.ts'
 
 /** `open` connects, and `close` is called however the command ends. */
@@ -26,10 +27,11 @@ export type OrderCommandWorld = {
 
 type Json = { readonly json?: boolean }
 
-/** Registers `show`, `list` and `unclaimed` below `order`. They look and change nothing. */
+/** Registers `show`, `find`, `list` and `unclaimed` below `order`. They look and change nothing. */
 export function registerOrderCommands(order: Command, world: OrderCommandWorld): void {
   order.description('orders, for the operator')
   registerShow(order, world)
+  registerFind(order, world)
   registerList(order, world)
   registerUnclaimed(order, world)
 }
@@ -51,19 +53,38 @@ function registerShow(order: Command, world: OrderCommandWorld): void {
     )
 }
 
+function registerFind(order: Command, world: OrderCommandWorld): void {
+  order
+    .command('find')
+    .argument(
+      '<text>',
+      'an address, or the hash of a transaction: of a deposit, of unclaimed money or of a payout',
+    )
+    .argument('[tag]', 'the tag or memo, where many share the account')
+    .option('--json', 'machine-readable output')
+    .description('the order that an address or a transaction is of')
+    .action((text: string, tag: string | undefined, options: Json) =>
+      withDatabase(world, async (db) => {
+        const found = await findNamed(db, text, tag ?? null)
+        world.print(options.json ? toJson(found) : describeFound(found))
+      }),
+    )
+}
+
 function registerList(order: Command, world: OrderCommandWorld): void {
-  type Options = Json & { status?: string; trouble?: boolean; limit: string }
+  type Options = Json & { status?: string; account?: string; trouble?: boolean; limit: string }
   order
     .command('list')
     .option('--status <list>', `comma-separated, of ${orderStatuses.join(', ')}`)
+    .option('--account <id>', 'those of one account')
     .option('--trouble', 'payouts, refunds and sweeps that something is in the way of, the longest first')
     .option('--limit <count>', 'at most so many, the first of them', '50')
     .option('--json', 'machine-readable output')
     .description('orders, the newest first')
     .action((options: Options) =>
       withDatabase(world, async (db) => {
-        if (options.trouble && options.status !== undefined)
-          throw new CommandRefused('--trouble lists outflows and no orders; leave out --status')
+        if (options.trouble && (options.status ?? options.account) !== undefined)
+          throw new CommandRefused('--trouble lists outflows and no orders; leave out --status and --account')
         const limit = parseLimit(options.limit)
         const print = <T>(found: readonly T[], describe: (rows: readonly T[]) => string) => {
           const rows = found.slice(0, limit)
@@ -71,7 +92,10 @@ function registerList(order: Command, world: OrderCommandWorld): void {
         }
         // One more than is shown tells whether there are more.
         if (options.trouble) print(await listTroubled(db, limit + 1), describeTroubled)
-        else print(await listOrders(db, parseStatuses(options.status), limit + 1), describeList)
+        else {
+          const statuses = parseStatuses(options.status)
+          print(await listOrders(db, statuses, options.account ?? null, limit + 1), describeList)
+        }
       }),
     )
 }

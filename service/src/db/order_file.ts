@@ -21,17 +21,19 @@ export type ListedOrder = {
   readonly updated_at_ms: InstantMs
 }
 
-/** The newest first. */
+/** Of one account, or of all; the newest first. */
 export async function listOrders(
   sql: Sql,
   statuses: readonly OrderStatus[],
+  accountId: string | null,
   limit: number,
 ): Promise<ListedOrder[]> {
+  const [ofAccount, account] = accountId === null ? ['', []] : ['AND account_id = $3', [accountId]]
   return sql.query(
     `SELECT order_id, status, rate_type, from_asset, asks, to_asset, promises, emergency_reasons, created_at_ms,
        updated_at_ms
-     FROM orders WHERE status = ANY($1) ORDER BY created_at_ms DESC, order_id LIMIT $2`,
-    [statuses, limit],
+     FROM orders WHERE status = ANY($1) ${ofAccount} ORDER BY created_at_ms DESC, order_id LIMIT $2`,
+    [statuses, limit, ...account],
   )
 }
 
