@@ -1,6 +1,10 @@
 import { Command } from 'commander'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { AssetId } from '../domain/catalog/assets.ts'
+import type { Order } from '../domain/orders/order.ts'
+import { mailRelay } from '../engine/notify/mail_relay.ts'
+import { relayEvents } from '../engine/notify/relay.ts'
+import { relayToWebhooks } from '../engine/notify/relay_webhooks.ts'
 import {
   type BooksStage,
   confirmDeposit,
@@ -10,6 +14,7 @@ import {
   sendPayout,
   strayDeposit,
 } from '../engine/testing/books_stage.ts'
+import { ACCOUNT } from '../engine/testing/webhook_stage.ts'
 import { registerOrderCommands } from './order.ts'
 
 /**
@@ -42,6 +47,18 @@ async function found(...words: string[]): Promise<{ what: string; order_id: stri
 
 const place = (from: AssetId, address: string | null = null) =>
   placeOrder(stage, from, 'ETH:ETH', { asks: 1_000_000n, promises: 10n ** 18n }, address)
+
+/** Of an account that has neither e-mail address nor endpoints. */
+async function placeOf(account: string): Promise<Order> {
+  await stage.corrupt(
+    `INSERT INTO accounts (account_id, name, created_at_ms) VALUES ($1, 'Stage', 1)
+     ON CONFLICT (account_id) DO UPDATE SET email = NULL`,
+    [account],
+  )
+  const order = await place('BTC:BTC')
+  await stage.corrupt('UPDATE orders SET account_id = $2 WHERE order_id = $1', [order.terms.id, account])
+  return order
+}
 
 test('a deposit address leads to its order, also as wallets and explorers spell it', async () => {
   const address = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed'
@@ -104,4 +121,70 @@ test('orders of one account are listed, of any state or some', async () => {
   expect(idsOf(await run('list', '--account', 'acc_stage', '--status', 'NEW'))).toEqual([mine.terms.id])
   expect(await run('list', '--account', 'acc_other', '--status', 'DONE')).toBe('There are no such orders.')
   await expect(run('list', '--trouble', '--account', 'acc_other')).rejects.toThrow('leave out --status and')
+})
+
+test('an order is shown with its webhooks and mails, and with none of what is secret in them', async () => {
+  await stage.empty('mails', 'notification_settings', 'webhook_endpoints')
+  const order = await placeOf(ACCOUNT)
+  const { id } = order.terms
+  const bare = await run('show', id)
+  expect(bare).toContain(
+    '\n\nWebhooks: none wanted: the order has no callback_url, and its account no endpoint\n',
+  )
+  expect(bare).toContain('\n\nMails: none wanted: the account has no e-mail address\n')
+  expect(bare).toContain('The last event was not handed on to webhooks and mails yet.')
+
+  const callback = 'https://hooks.example.org:8443/in?key=whole-secret'
+  await stage.corrupt('UPDATE orders SET callback_url = $1', [callback])
+  await stage.corrupt(`UPDATE accounts SET email = 'reads@example.org'`)
+  await mineDeposit(stage, order, 1_000_000n, 100)
+  const { world } = stage
+  while (await relayEvents(world, [relayToWebhooks(world.clock), mailRelay(world)]));
+  await stage.corrupt(
+    `INSERT INTO webhook_attempts VALUES (right($1, 2)::int, $1, 'callback', 1, 7, 1000, 2000, 'answered', 503, 'said-in-body')`,
+    [id],
+  )
+  await stage.corrupt(
+    `UPDATE mails SET state = 'sent', over_at_ms = 1, last_answer = '250 taken' WHERE kind = 'order_created'`,
+  )
+  const shown = await run('show', id)
+  const day = '2027-01-15 08:00:00'
+  expect(shown).toMatch(
+    new RegExp(
+      `^#1 +callback +hooks.example.org:8443 +waiting +1 +1970-01-01 00:00:01 +HTTP 503 +${day}$`,
+      'm',
+    ),
+  )
+  expect(shown).toMatch(/^#2 +callback +hooks.example.org:8443 +waiting +0 +- +- +after #1$/m)
+  const mail = (number: number, kind: string) => `^#${number} +${kind} +reads@example.org`
+  const message = '[A-Za-z0-9_-]{32}'
+  expect(shown).toMatch(
+    new RegExp(`${mail(1, 'order_created')} +sent +0 +${day} +- +${message} +250 taken$`, 'm'),
+  )
+  expect(shown).toMatch(
+    new RegExp(`${mail(2, 'payment_received')} +waiting +0 +${day} +${day} +${message} +-$`, 'm'),
+  )
+  expect(shown).not.toContain('not handed on')
+  const json = await run('show', id, '--json')
+  expect(JSON.parse(json)).toMatchObject({
+    order: { terms: { callbackHost: 'hooks.example.org:8443' } },
+    told: { webhooks: [{ last_answer: 'HTTP 503' }, { state: 'waiting' }], mails: [{}, {}] },
+  })
+  for (const text of [shown, json]) expect(text).not.toMatch(/whole-secret|said-in-body|\/in/)
+})
+
+test('an order without mails says which its account does not want', async () => {
+  await stage.empty('mails', 'notification_settings')
+  const { id } = (await placeOf(ACCOUNT)).terms
+  await stage.corrupt(`UPDATE accounts SET email = 'reads@example.org'`)
+  const told = async (emails: string, muted: readonly string[] = []) => {
+    await stage.empty('notification_settings')
+    await stage.corrupt(`INSERT INTO notification_settings VALUES ($3, $1, $2)`, [emails, muted, ACCOUNT])
+    return /^Mails: (.*)$/m.exec(await run('show', id))?.[1]
+  }
+  expect(await told('off')).toBe('none wanted: the account has switched mails off')
+  expect(await told('with_callback')).toBe(
+    'none wanted: the account has mails of orders with a callback_url only',
+  )
+  expect(await told('all', ['order_expired'])).toMatch(/^none .*; not wanted: order_expired$/)
 })

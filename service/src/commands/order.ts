@@ -12,12 +12,15 @@ import {
   type TroubledOutflow,
 } from '../db/order_file.ts'
 import { findOrder } from '../db/orders.ts'
+import { readTold, type Told } from '../db/told_of_order.ts'
 import { showRate } from '../domain/money/rate.ts'
 import { isOrderId, type OrderId } from '../domain/orders/identifiers.ts'
 import { type Order, type OrderStatus, orderStatuses } from '../domain/orders/order.ts'
+import { hostOf } from '../domain/webhooks/receiver_url.ts'
 import { show } from '../engine/books/audit_order.ts'
+import { describeTold } from './describe_told.ts'
 import { describeFound, findNamed } from './find_order.ts'
-import { showTime, table, toJson } from './table.ts'
+import { section, showTime, table, toJson } from './table.ts'
 
 /** `open` connects, and `close` is called however the command ends. */
 export type OrderCommandWorld = {
@@ -48,9 +51,19 @@ function registerShow(order: Command, world: OrderCommandWorld): void {
         const found = await findOrder(db, orderId)
         if (found === null) throw new CommandRefused(`There is no order ${orderId}.`)
         const file = await readOrderFile(db, orderId)
-        world.print(options.json ? toJson({ order: found, ...file }) : describeOrder(found, file))
+        const told = await readTold(db, found)
+        world.print(
+          options.json
+            ? toJson({ order: withoutUrl(found), ...file, told })
+            : describeOrder(found, file, told),
+        )
       }),
     )
+}
+
+/** A callback_url may hold a secret of whoever made the order. */
+function withoutUrl({ terms: { callbackUrl, ...terms }, ...order }: Order) {
+  return { ...order, terms: { ...terms, callbackHost: callbackUrl === null ? null : hostOf(callbackUrl) } }
 }
 
 function registerFind(order: Command, world: OrderCommandWorld): void {
@@ -208,8 +221,9 @@ function describeTroubled(found: readonly TroubledOutflow[]): string {
   return table(['ORDER', 'OUTFLOW', 'CHAIN', 'KIND', 'STATE', 'AMOUNT', 'SINCE', 'TROUBLE'], rows)
 }
 
-function describeOrder(order: Order, file: OrderFile): string {
-  return [describeTerms(order), describeDeposits(order), ...describeFile(file)].join('\n\n')
+function describeOrder(order: Order, file: OrderFile, told: Told): string {
+  const parts = [describeTerms(order), describeDeposits(order), ...describeFile(file)]
+  return [...parts, ...describeTold(order, told)].join('\n\n')
 }
 
 function describeTerms({ terms, state, refundAddress, sequence, updatedAtMs }: Order): string {
@@ -322,8 +336,4 @@ function describeFile(file: OrderFile): string[] {
       ]),
     ),
   ]
-}
-
-function section(title: string, head: readonly string[], rows: readonly (readonly string[])[]): string {
-  return rows.length === 0 ? `${title}: none` : `${title}\n${table(head, rows)}`
 }

@@ -13,6 +13,16 @@ export function table(head: readonly string[], cells: readonly (readonly string[
     .join('\n')
 }
 
+/** A table below its title; where it has no rows, the title with what `none` says. */
+export function section(
+  title: string,
+  head: readonly string[],
+  rows: readonly (readonly string[])[],
+  none = 'none',
+): string {
+  return rows.length === 0 ? `${title}: ${none}` : `${title}\n${table(head, rows)}`
+}
+
 /** To the second, UTC: `2026-01-31 12:00:05`. */
 export function showTime(atMs: InstantMs | null): string {
   return atMs === null ? '-' : new Date(atMs).toISOString().slice(0, 19).replace('T', ' ')
