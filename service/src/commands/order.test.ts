@@ -13,6 +13,7 @@ import {
   placeOrder,
   sendPayout,
   strayDeposit,
+  writeAttempt,
 } from '../engine/testing/books_stage.ts'
 import { ACCOUNT } from '../engine/testing/webhook_stage.ts'
 import { registerOrderCommands } from './order.ts'
@@ -187,4 +188,33 @@ test('an order without mails says which its account does not want', async () => 
     'none wanted: the account has mails of orders with a callback_url only',
   )
   expect(await told('all', ['order_expired'])).toMatch(/^none .*; not wanted: order_expired$/)
+})
+
+test('all outflows that have not ended are listed, the oldest first, also those that nothing is in the way of', async () => {
+  expect(await run('list', '--outflows')).toBe('No outflow is under way.')
+  const order = await place('BTC:BTC')
+  const { id } = order.terms
+  await confirmDeposit(stage, order, await mineDeposit(stage, order, 1_000_000n, 100))
+  const { payoutId } = await sendPayout(stage, order)
+  await writeAttempt(stage, payoutId, 2, 'raised')
+  await stage.db.query(
+    `INSERT INTO outflows (bucket, order_id, payout_id, kind, chain, asset, units, address, state, planned_at_ms, due_at_ms)
+     VALUES (0, 'sweep', 'sweep:1', 'sweep', 'ETH', 'ETH:ETH', 5, 'a', 'planned', 1000, 1),
+       (0, 'sweep', 'sweep:0', 'sweep', 'ETH', 'ETH:ETH', 5, 'b', 'failed', 1000, 1)`,
+  )
+  await writeAttempt(stage, 'sweep:1', 1, 'swept')
+  const lines = (await run('list', '--outflows')).split('\n').map((line) => line.split(/ {2,}/))
+  const [sweep, payout] = ['0.000000000000000005 ETH:ETH', '1 ETH:ETH']
+  expect(lines).toEqual([
+    ['ORDER', 'OUTFLOW', 'CHAIN', 'KIND', 'STATE', 'AMOUNT', 'PLANNED', 'TRANSACTION', 'TROUBLE'],
+    ['-', 'sweep:1', 'ETH', 'sweep', 'broadcast', sweep, '1970-01-01 00:00:01', 'swept', '-'],
+    [id, payoutId, 'ETH', 'payout', 'broadcast', payout, '2027-01-15 08:00:00', 'raised', '-'],
+  ])
+  expect(JSON.parse(await run('list', '--outflows', '--limit', '1', '--json'))).toMatchObject([
+    { tx_hash: 'swept' },
+  ])
+  for (const other of [['--trouble'], ['--status', 'NEW'], ['--account', 'acc_stage']])
+    await expect(run('list', '--outflows', ...other)).rejects.toThrow(
+      '--outflows lists all outflows and no orders',
+    )
 })

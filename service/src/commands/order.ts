@@ -7,9 +7,11 @@ import {
   type ListedOrder,
   listOrders,
   listTroubled,
+  listUnended,
   type OrderFile,
   readOrderFile,
   type TroubledOutflow,
+  type UnendedOutflow,
 } from '../db/order_file.ts'
 import { findOrder } from '../db/orders.ts'
 import { readTold, type Told } from '../db/told_of_order.ts'
@@ -85,19 +87,19 @@ function registerFind(order: Command, world: OrderCommandWorld): void {
 }
 
 function registerList(order: Command, world: OrderCommandWorld): void {
-  type Options = Json & { status?: string; account?: string; trouble?: boolean; limit: string }
+  type Options = Json & Listed & { limit: string }
   order
     .command('list')
     .option('--status <list>', `comma-separated, of ${orderStatuses.join(', ')}`)
     .option('--account <id>', 'those of one account')
     .option('--trouble', 'payouts, refunds and sweeps that something is in the way of, the longest first')
+    .option('--outflows', 'all payouts, refunds and sweeps that have not ended, the oldest first')
     .option('--limit <count>', 'at most so many, the first of them', '50')
     .option('--json', 'machine-readable output')
     .description('orders, the newest first')
     .action((options: Options) =>
       withDatabase(world, async (db) => {
-        if (options.trouble && (options.status ?? options.account) !== undefined)
-          throw new CommandRefused('--trouble lists outflows and no orders; leave out --status and --account')
+        refuseMixture(options)
         const limit = parseLimit(options.limit)
         const print = <T>(found: readonly T[], describe: (rows: readonly T[]) => string) => {
           const rows = found.slice(0, limit)
@@ -105,12 +107,26 @@ function registerList(order: Command, world: OrderCommandWorld): void {
         }
         // One more than is shown tells whether there are more.
         if (options.trouble) print(await listTroubled(db, limit + 1), describeTroubled)
+        else if (options.outflows) print(await listUnended(db, limit + 1), describeUnended)
         else {
           const statuses = parseStatuses(options.status)
           print(await listOrders(db, statuses, options.account ?? null, limit + 1), describeList)
         }
       }),
     )
+}
+
+type Listed = { status?: string; account?: string; trouble?: boolean; outflows?: boolean }
+
+function refuseMixture({ status, account, trouble, outflows }: Listed): void {
+  const ofOrders = (status ?? account) !== undefined
+  if (outflows && (trouble || ofOrders)) {
+    throw new CommandRefused(
+      '--outflows lists all outflows and no orders; leave out --trouble, --status and --account',
+    )
+  }
+  if (trouble && ofOrders)
+    throw new CommandRefused('--trouble lists outflows and no orders; leave out --status and --account')
 }
 
 function sayMore(areMore: boolean, limit: number): string {
@@ -219,6 +235,23 @@ function describeTroubled(found: readonly TroubledOutflow[]): string {
     one.trouble,
   ])
   return table(['ORDER', 'OUTFLOW', 'CHAIN', 'KIND', 'STATE', 'AMOUNT', 'SINCE', 'TROUBLE'], rows)
+}
+
+function describeUnended(found: readonly UnendedOutflow[]): string {
+  if (found.length === 0) return 'No outflow is under way.'
+  const rows = found.map((one) => [
+    isOrderId(one.order_id) ? one.order_id : '-',
+    one.payout_id,
+    one.chain,
+    one.kind,
+    one.state,
+    show(one.asset, one.units),
+    showTime(one.planned_at_ms),
+    one.tx_hash ?? '-',
+    one.trouble ?? '-',
+  ])
+  const head = ['ORDER', 'OUTFLOW', 'CHAIN', 'KIND', 'STATE', 'AMOUNT', 'PLANNED', 'TRANSACTION', 'TROUBLE']
+  return table(head, rows)
 }
 
 function describeOrder(order: Order, file: OrderFile, told: Told): string {

@@ -59,6 +59,27 @@ export async function listTroubled(sql: Sql, limit: number): Promise<TroubledOut
   )
 }
 
+/** An outflow that has not ended, for the operator. */
+export type UnendedOutflow = Omit<TroubledOutflow, 'trouble' | 'trouble_since_ms'> & {
+  readonly planned_at_ms: InstantMs
+  /** Of the attempt that was signed last; null before. */
+  readonly tx_hash: string | null
+  readonly trouble: string | null
+}
+
+/** Those that `cambist_payout_oldest_age_seconds` is of, whatever they are for; the oldest first. */
+export async function listUnended(sql: Sql, limit: number): Promise<UnendedOutflow[]> {
+  return sql.query(
+    `SELECT o.payout_id, order_id, chain, kind, state, asset, units, planned_at_ms, signed.tx_hash, trouble
+     FROM (SELECT * FROM outflows WHERE state IN ${UNBOOKED} ORDER BY planned_at_ms, payout_id LIMIT $1) AS o
+     LEFT JOIN LATERAL (SELECT tx_hash FROM attempts a
+       WHERE (a.bucket, a.payout_id) = (o.bucket, o.payout_id) AND a.tx_hash IS NOT NULL
+       ORDER BY attempt DESC LIMIT 1) AS signed ON true
+     ORDER BY planned_at_ms, o.payout_id`,
+    [limit],
+  )
+}
+
 /** Orders whose id ends with these digits. */
 export async function findByShortId(sql: Sql, shortId: string): Promise<OrderId[]> {
   const rows = await sql.query<{ order_id: string }>(
