@@ -8,6 +8,7 @@ import { relayToWebhooks } from '../engine/notify/relay_webhooks.ts'
 import {
   type BooksStage,
   confirmDeposit,
+  confirmPayout,
   mineDeposit,
   openBooksStage,
   placeOrder,
@@ -217,4 +218,18 @@ test('all outflows that have not ended are listed, the oldest first, also those 
     await expect(run('list', '--outflows', ...other)).rejects.toThrow(
       '--outflows lists all outflows and no orders',
     )
+})
+
+test('an order is shown with the transaction that paid it, and an outflow with its tag', async () => {
+  const order = await place('BTC:BTC')
+  const { id } = order.terms
+  await confirmDeposit(stage, order, await mineDeposit(stage, order, 1_000_000n, 100))
+  expect(await run('show', id)).not.toMatch(/^Paid by/m)
+  const payout = await sendPayout(stage, order)
+  await stage.corrupt(`UPDATE outflows SET tag = 'a memo'`)
+  expect(await run('show', id)).toMatch(
+    new RegExp(`^${payout.payoutId} +payout .* outside-\\d+ +a memo +2027-01-15 `, 'm'),
+  )
+  await confirmPayout(stage, order, { ...payout, cost: 1n })
+  expect(await run('show', id)).toMatch(new RegExp(`^Paid by +${payout.txHash}$`, 'm'))
 })

@@ -264,6 +264,7 @@ function describeTerms({ terms, state, refundAddress, sequence, updatedAtMs }: O
   const rate = `1 ${terms.from} = ${showRate(terms.rate)} ${terms.to}, ${terms.rateType}`
   const settled = 'settlement' in state && state.settlement !== null ? state.settlement : null
   const refund = 'refund' in state ? state.refund : null
+  const txHash = 'txHash' in state ? state.txHash : null
   const rows = [
     ['Order', terms.id],
     ['Status', `${state.status}${reasons}, event ${sequence}, updated ${showTime(updatedAtMs)}`],
@@ -284,6 +285,7 @@ function describeTerms({ terms, state, refundAddress, sequence, updatedAtMs }: O
           ],
         ]),
     ...(refund === null ? [] : [['Refund', `${show(terms.from, refund.amount.units)} to ${refund.address}`]]),
+    ...(txHash === null ? [] : [[refund === null ? 'Paid by' : 'Refunded by', txHash]]),
   ]
   const width = Math.max(...rows.map(([name = '']) => name.length)) + 2
   return rows.map(([name = '', value = '']) => `${name.padEnd(width)}${value}`).join('\n')
@@ -345,13 +347,14 @@ function describeFile(file: OrderFile): string[] {
     ),
     section(
       'Outflows',
-      ['OUTFLOW', 'KIND', 'STATE', 'AMOUNT', 'TO', 'PLANNED', 'TROUBLE'],
+      ['OUTFLOW', 'KIND', 'STATE', 'AMOUNT', 'TO', 'TAG', 'PLANNED', 'TROUBLE'],
       file.outflows.map((one) => [
         one.payout_id,
         one.kind,
         one.state,
         show(one.asset, one.units),
         one.address,
+        one.tag ?? '-',
         showTime(one.planned_at_ms),
         one.trouble ?? '-',
       ]),

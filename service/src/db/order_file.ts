@@ -115,6 +115,7 @@ export type OrderFile = {
     asset: string
     units: bigint
     address: string
+    tag: string | null
     state: string
     nonce: number | null
     trouble: string | null
@@ -150,7 +151,7 @@ export async function readOrderFile(sql: Sql, orderId: OrderId): Promise<OrderFi
       of,
     ),
     outflows: await sql.query(
-      `SELECT payout_id, kind, asset, units, address, state, nonce, trouble, planned_at_ms FROM outflows
+      `SELECT payout_id, kind, asset, units, address, tag, state, nonce, trouble, planned_at_ms FROM outflows
        WHERE bucket = $1 AND order_id = $2 ORDER BY planned_at_ms, payout_id`,
       of,
     ),
