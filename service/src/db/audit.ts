@@ -4,6 +4,7 @@ import type { LedgerAccount } from '../domain/ledger/accounts.ts'
 import type { OrderId } from '../domain/orders/identifiers.ts'
 import type { DepositRole, OrderStatus } from '../domain/orders/order.ts'
 import type { OutflowKind, PayoutId } from '../domain/payouts/intent.ts'
+import { DEPOSIT_ENTRY } from './books.ts'
 import type { Sql } from './database.ts'
 import type { HouseDepositKind } from './house_deposits.ts'
 import type { OrderRow } from './order_row.ts'
@@ -143,12 +144,11 @@ function groupBy<Item>(items: readonly Item[], keyOf: (item: Item) => string): M
   return groups
 }
 
-/** A deposit's entries are `<deposit key>:confirmed:<block>` and `<deposit key>:unmined:<block>`. */
 const DEPOSIT_BOOKINGS = `
-  SELECT owner, regexp_replace(entry_key, ':(confirmed|unmined):[^:]+$', '') AS deposit_key, asset,
+  SELECT owner, regexp_replace(entry_key, '${DEPOSIT_ENTRY}', '') AS deposit_key, asset,
     sum(CASE WHEN debit = 'wallet' THEN units ELSE -units END)::numeric(78,0) AS booked
   FROM journal
-  WHERE bucket = $1 AND entry_key ~ ':(confirmed|unmined):[^:]+$' AND (debit = 'wallet' OR credit = 'wallet')
+  WHERE bucket = $1 AND entry_key ~ '${DEPOSIT_ENTRY}' AND (debit = 'wallet' OR credit = 'wallet')
   GROUP BY 1, 2, 3`
 
 async function readDeposits(tx: Sql, bucket: number): Promise<AuditedDeposit[]> {

@@ -85,6 +85,9 @@ export async function postForHouse(
   await post(tx, HOUSE_BUCKET, HOUSE, entryKey, postings, nowMs)
 }
 
+/** What the keys of a deposit's entries end with, as a pattern: `<deposit key>:confirmed:<block>` and `<deposit key>:unmined:<block>`. */
+export const DEPOSIT_ENTRY = ':(confirmed|unmined):[^:]+$'
+
 /** What the key of an entry begins with that an operator has made, and what a coin is spent by of which such an entry tells. */
 export const OPERATOR = 'operator:'
 

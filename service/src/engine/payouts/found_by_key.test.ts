@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { findBookedOrder } from '../../db/booked_order.ts'
 import type { Sql } from '../../db/database.ts'
 import { endOutflow, findOutflow, lockClaimed, postponeOutflow, setOutflowState } from '../../db/outflows.ts'
 import { assert } from '../../domain/assert.ts'
 import { amountOf } from '../../domain/money/amount.ts'
-import { type BooksStage, openBooksStage } from '../testing/books_stage.ts'
+import { type BooksStage, openBooksStage, placeOrder } from '../testing/books_stage.ts'
 import { pagesTouched } from '../testing/pages_touched.ts'
 
 let stage: BooksStage
@@ -41,4 +42,19 @@ test('when many go out after a quiet time, what concerns one of them reads that 
   }
   for (const [name, act] of Object.entries(acts))
     expect(await pagesTouched(stage.db, act), name).toBeLessThan(60)
+})
+
+test('what the books say of one order is found among all that they say, whatever the statistics know of it', async () => {
+  const { terms } = await placeOrder(stage, 'BTC:BTC', 'ETH:ETH', { asks: 1n, promises: 1n })
+  const owes = { account: 'payouts_owed', asset: 'ETH:ETH' } as const
+  const pages = () => pagesTouched(stage.db, (sql) => findBookedOrder(sql, terms.id, owes))
+  await stage.corrupt('VACUUM ANALYZE')
+  await stage.corrupt(
+    `INSERT INTO journal (bucket, owner, entry_key, line, asset, debit, credit, units, at_ms)
+     SELECT o.bucket, 'CB' || i, 'BTC:tx:' || i || ':confirmed:block', line, 'ETH:ETH', 'wallet', 'payouts_owed', 1, 1
+     FROM orders AS o, generate_series(1, 5000) AS i, generate_series(1, 4) AS line`,
+  )
+  expect(await pages()).toBeLessThan(60)
+  await stage.corrupt('VACUUM ANALYZE')
+  expect(await pages()).toBeLessThan(60)
 })

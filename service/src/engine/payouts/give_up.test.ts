@@ -74,7 +74,7 @@ async function priceAgain({ terms: { id } }: Order): Promise<void> {
   const key = `BTC:${txHash}:0`
   const block = { height: 100, hash: (await stage.chain('BTC').blockHash(100)) ?? '' }
   const seen = { txHash, amount: amountOf('BTC:BTC', 1_000_000n), seenAtMs: stage.world.clock.nowMs(), block }
-  await tell(stage, id, `${key}:unmined`, { kind: 'DepositUnmined', key })
+  await tell(stage, id, `${key}:unmined:blockhash`, { kind: 'DepositUnmined', key })
   await tell(stage, id, `${key}:mined:again`, { kind: 'DepositSeen', key, ...seen })
   await tell(stage, id, `${key}:confirmed:again`, { kind: 'DepositConfirmed', key })
   await tell(stage, id, 'priced:2', { kind: 'ExchangePriced', quote: null })

@@ -2,9 +2,18 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Chain } from '../../chains/chain.ts'
 import { saveComparison } from '../../db/reconciliations.ts'
 import { nativeAsset } from '../../domain/catalog/assets.ts'
+import { amountOf } from '../../domain/money/amount.ts'
 import { accept, refuse } from '../../domain/outcome.ts'
 import { HOUR_MS, MINUTE_MS } from '../../domain/time.ts'
-import { type BooksStage, lookAt, openBooksStage, tell } from '../testing/books_stage.ts'
+import {
+  type BooksStage,
+  confirmDeposit,
+  lookAt,
+  mineDeposit,
+  openBooksStage,
+  placeOrder,
+  tell,
+} from '../testing/books_stage.ts'
 import { PAPER_FEES, payingChain } from '../testing/paying_chain.ts'
 import { pricedOrder } from '../testing/priced_order.ts'
 import { openReserve } from '../testing/sweeping.ts'
@@ -14,7 +23,7 @@ import { workPayouts } from './work.ts'
 
 /**
  * What: nothing is signed for a deposit that has left the chain since its payout was drafted, however long the signer was away, or whose
- * chain holds less than the books say, and nothing is sent for one that left while the signer took its time, nor on a chain that was
+ * chain holds less than the books say, or that the books do not know, nor more than they owe; and nothing is sent for one that left while the signer took its time, nor on a chain that was
  * stopped meanwhile; and the time that a payout waited for its draft is none that it was refused for.
  * How: a real PostgreSQL, orders moved by facts, a chain on paper that can be paid on, and a signer that comes and goes.
  */
@@ -65,7 +74,7 @@ async function orphanedOrder() {
   const chain = payingChain(stage)
   await workPayouts(world, chain)
   expect(await outflows()).toMatchObject([{ state: 'planned', trouble: expect.stringContaining('is away') }])
-  await tell(stage, id, `${key}:unmined`, { kind: 'DepositUnmined', key })
+  await tell(stage, id, `${key}:unmined:blockhash`, { kind: 'DepositUnmined', key })
   isThere = true
   return { id, key, signed, work: () => workPayouts(world, chain) }
 }
@@ -116,7 +125,7 @@ test('it is signed when its deposit was mined again and is as deep as before, an
   expect(signed, 'it is in the newest block').toEqual([])
   stage.advance(MINUTE_MS)
   await lookAt(stage, 'BTC', 125)
-  await tell(stage, id, `${key}:deep`, { kind: 'DepositConfirmed', key })
+  await tell(stage, id, `${key}:confirmed:again`, { kind: 'DepositConfirmed', key })
   await work()
   expect(signed).toEqual([`${id}:1`])
 })
@@ -127,7 +136,7 @@ test('it is not signed when its deposit came back with less', async () => {
   await lookAt(stage, 'BTC', 120)
   const again = await seenAgain(110, 999_999n)
   await tell(stage, id, `${key}:again`, { kind: 'DepositSeen', key, ...again })
-  await tell(stage, id, `${key}:deep`, { kind: 'DepositConfirmed', key })
+  await tell(stage, id, `${key}:confirmed:again`, { kind: 'DepositConfirmed', key })
   await work()
   expect(signed).toEqual([])
 })
@@ -220,6 +229,84 @@ test.each([
   expect(await outflows()).toMatchObject([{ state: 'broadcast' }])
 })
 
+/** A deposit that no chain has, of as much as the order asks, and the order as it is once that is confirmed; none of it in the books. */
+async function inventDeposit(orderId: string): Promise<void> {
+  const block = await stage.chain('BTC').blockHash(90)
+  await stage.corrupt(
+    `INSERT INTO deposits (bucket, order_id, deposit_key, chain, tx_hash, asset, units, role, is_late, state, seen_at_ms,
+       block_height, block_hash)
+     SELECT bucket, order_id, 'BTC:invented:0', 'BTC', 'invented', from_asset, asks, 'counted', false, 'confirmed',
+       created_at_ms, 90, $2 FROM orders WHERE order_id = $1`,
+    [orderId, block],
+  )
+  await stage.corrupt(`UPDATE orders SET status = 'EXCHANGE' WHERE order_id = $1`, [orderId])
+}
+
+test('nothing is paid for a deposit that the books do not know', async () => {
+  await openReserve(stage)
+  const { terms } = await placeOrder(stage, 'BTC:BTC', 'ETH:ETH', { asks: 1_000_000n, promises: 10n ** 18n })
+  await inventDeposit(terms.id)
+  await tell(stage, terms.id, 'priced:1', { kind: 'ExchangePriced', quote: null })
+  await lookAt(stage, 'BTC', 100)
+  const world = signingWorld(() => true)
+  for (const _ of [1, 2]) {
+    await workPayouts(world, payingChain(stage))
+    await pass(1)
+  }
+  const trouble = 'the confirmed deposit BTC:invented:0 of 0.01 BTC:BTC is booked with 0 BTC:BTC'
+  expect(await outflows()).toMatchObject([{ state: 'planned', trouble }])
+  expect(await stage.db.query('SELECT 1 FROM attempts')).toEqual([])
+  const told = stage.logged.filter(({ message }) => message === 'an outflow has to wait')
+  expect(told, 'once').toEqual([expect.objectContaining({ facts: { payout: `${terms.id}:1`, trouble } })])
+})
+
+test.each([
+  [
+    'a deposit that was enlarged',
+    'UPDATE deposits SET units = units * 2',
+    'of 0.02 BTC:BTC is booked with 0.01 BTC:BTC',
+  ],
+  [
+    'more than its order settled for',
+    'UPDATE outflows SET units = units * 2',
+    'it pays 2 ETH:ETH, and the books owe its order 1 ETH:ETH',
+  ],
+])('nothing is paid for %s', async (_, sql, trouble) => {
+  await coveredOrder()
+  await stage.corrupt(sql)
+  const signed: string[] = []
+  await workPayouts(
+    signingWorld(() => true, signed),
+    payingChain(stage),
+  )
+  expect(await outflows()).toMatchObject([{ state: 'planned', trouble: expect.stringContaining(trouble) }])
+  expect(signed).toEqual([])
+})
+
+test('no more is refunded than the books owe', async () => {
+  await openReserve(stage)
+  const order = await placeOrder(stage, 'ETH:ETH', 'BTC:BTC', { asks: 10n ** 18n, promises: 1_000_000n })
+  await confirmDeposit(stage, order, await mineDeposit(stage, order, 5n * 10n ** 17n, 100))
+  const refund = {
+    amount: amountOf('ETH:ETH', 10n ** 17n),
+    networkFee: amountOf('ETH:ETH', 4n * 10n ** 17n),
+    address: 'outside',
+  }
+  await tell(stage, order.terms.id, 'chosen:1', { kind: 'ActionChosen', action: 'refund', refund })
+  await lookAt(stage, 'ETH', 100)
+  const world = signingWorld(() => true)
+  await stage.corrupt('UPDATE outflows SET units = units + 1')
+  await workPayouts(world, payingChain(stage))
+  expect(await outflows()).toMatchObject([
+    { kind: 'refund', state: 'planned', trouble: expect.stringContaining('the books owe its order') },
+  ])
+  await stage.corrupt('UPDATE outflows SET units = units - 1')
+  await pass(1)
+  await lookAt(stage, 'ETH', 100)
+  await workPayouts(world, payingChain(stage))
+  expect(await outflows()).toMatchObject([{ kind: 'refund', state: 'broadcast' }])
+})
+
 /** A chain that notes what it was sent, and calls `bidding` when a payout is drafted. */
 function notingChain(bidding: () => Promise<void> = async () => {}) {
   const sent: string[] = []
@@ -262,7 +349,7 @@ test('what the signer took its time for is sent after another look at its deposi
 
 test('it is never sent when its deposit has gone while the signer took its time', async () => {
   const { id, key } = await coveredOrder()
-  const world = slowSigner(() => tell(stage, id, `${key}:unmined`, { kind: 'DepositUnmined', key }))
+  const world = slowSigner(() => tell(stage, id, `${key}:unmined:blockhash`, { kind: 'DepositUnmined', key }))
   const { chain, sent } = notingChain()
   for (let round = 0; round < 5; round += 1) {
     await workPayouts(world, chain)
@@ -351,7 +438,9 @@ test('nor is what was drafted before when that chain was stopped while the node 
 
 test('a filler that the signer took its time for is not sent on a chain that was stopped meanwhile', async () => {
   await orphanedOrder()
-  const world = slowSigner(() => compare(3, 1n, 'ETH'))
+  const slow = slowSigner(() => compare(3, 1n, 'ETH'))
+  // At once with the filler its payout might read that nothing is stopped, after the signer took its time and before anything is.
+  const world = { ...slow, policy: { ...slow.policy, atOnce: 1 } }
   const { chain, sent } = notingChain()
   for (let minute = 0; minute <= stage.world.policy.stallMs / MINUTE_MS; minute += 1) {
     await pass(1)

@@ -1,7 +1,7 @@
 import type { Chain } from '../../chains/chain.ts'
 import type { Attempt } from '../../db/attempts.ts'
+import { type BookedOrder, findBookedOrder } from '../../db/booked_order.ts'
 import { type ChainHead, readHead } from '../../db/chain_heads.ts'
-import { findOrder } from '../../db/orders.ts'
 import type { ClaimedOutflow } from '../../db/outflows.ts'
 import { assert } from '../../domain/assert.ts'
 import { assetOf } from '../../domain/catalog/assets.ts'
@@ -9,6 +9,7 @@ import { tellsFinalOnly } from '../../domain/catalog/networks.ts'
 import { countedDeposits, type Deposit, orphaned, received } from '../../domain/orders/order.ts'
 import { paysSomebody } from '../../domain/payouts/intent.ts'
 import { CLOCKS_APART_MS } from '../../domain/time.ts'
+import { checkDeposit, show } from '../books/audit_order.ts'
 import { isMoneyMissing } from '../books/stopped_outflows.ts'
 import { REACH_BLOCKS } from '../reach.ts'
 import { requiredConfirmations } from '../required_confirmations.ts'
@@ -54,7 +55,7 @@ export async function waitBeforeSending(
 
 /**
  * One more look at the blocks that the money came in, right before money leaves: what was confirmed may have been
- * reorganised away since, or be more than was asked, which has to be deeper. Null: all is there.
+ * reorganised away since, or be more than was asked, which has to be deeper; and it is paid only as the books have it. Null: all is there.
  */
 export async function waitForSource(
   world: SigningWorld,
@@ -62,8 +63,10 @@ export async function waitForSource(
   keep: KeepClaim,
 ): Promise<Progress | null> {
   if (!paysSomebody(outflow)) return null
-  const order = await findOrder(world.db, outflow.orderId)
-  assert(order !== null, 'an outflow belongs to an order')
+  const account = outflow.kind === 'refund' ? 'refunds_owed' : 'payouts_owed'
+  const found = await findBookedOrder(world.db, outflow.orderId, { account, asset: outflow.asset })
+  assert(found !== null, 'an outflow belongs to an order')
+  const { order } = found
   const source = world.chains.get(assetOf(order.terms.from).chain)
   if (source === undefined) return troubled(`${order.terms.from} is not watched by this process`)
   const head = await readHead(world.db, source.id)
@@ -78,6 +81,8 @@ export async function waitForSource(
   }
   // What vanished, came back as something else, or came back a moment ago is no longer counted, or not again yet.
   if (orphaned(order).units > 0n) return troubled('not all that it pays for is confirmed at present')
+  const [unbooked] = findUnbooked(outflow, found)
+  if (unbooked !== undefined) return troubled(unbooked)
   const required = requiredConfirmations(world.policy, received(order))
   const isMore = required > requiredConfirmations(world.policy, order.terms.asks)
   // Once each: one block may bring thousands of deposits, and all that is due here waits for as long as the questions take.
@@ -96,6 +101,18 @@ export async function waitForSource(
       return { kind: 'again', inMs: WAIT_FOR_DEPTH_MS }
   }
   return null
+}
+
+/**
+ * What the order's tables say and its books do not: of a deposit that it is paid for, and of what it is paid. One transaction writes both;
+ * where they differ somebody else wrote, or something was lost.
+ */
+function findUnbooked({ asset, units }: ClaimedOutflow, { order, booked, owed }: BookedOrder): string[] {
+  const deposits = countedDeposits(order).flatMap(({ key, amount, state }) =>
+    checkDeposit({ key, ...amount, state, booked: booked(key, amount.asset) }),
+  )
+  if (owed === units) return deposits
+  return [...deposits, `it pays ${show(asset, units)}, and the books owe its order ${show(asset, owed)}`]
 }
 
 /** Nothing takes it back, and a node need not remember what is so old: customers decide after weeks, too. */

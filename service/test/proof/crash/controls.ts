@@ -121,10 +121,15 @@ export const controls: readonly Control[] = [
   {
     name: 'no unique obligation key',
     without:
-      'an outflow has a key by chance, no unique index, is planned outside the transaction that settles, and is signed after a later one; with any one of the first three there is one outflow',
+      'an outflow has a key by chance, no unique index, is planned outside the transaction that settles, is paid whether the books owe it or not, and is signed after a later one; with any one of the first three there is one outflow, with the fourth one is paid',
     shows: PAID_TWICE,
     patches: [
       ...keylessObligations.patches,
+      {
+        file: 'engine/payouts/wait_for_source.ts',
+        find: 'if (owed === units) return deposits',
+        replace: 'if (owed === units || units > 0n) return deposits',
+      },
       {
         file: 'engine/apply.ts',
         find: plansInTransaction,
