@@ -1,7 +1,12 @@
 import type { Command } from 'commander'
 import { CommandRefused } from '../command_refused.ts'
 import type { Database } from '../db/database.ts'
-import { listUnclaimed, type Unclaimed } from '../db/house_deposits.ts'
+import {
+  listReserveArrivals,
+  listUnclaimed,
+  type ReserveArrival,
+  type Unclaimed,
+} from '../db/house_deposits.ts'
 import {
   findByShortId,
   type ListedOrder,
@@ -15,6 +20,7 @@ import {
 } from '../db/order_file.ts'
 import { findOrder } from '../db/orders.ts'
 import { readTold, type Told } from '../db/told_of_order.ts'
+import { assets } from '../domain/catalog/assets.ts'
 import { showRate } from '../domain/money/rate.ts'
 import { isOrderId, type OrderId } from '../domain/orders/identifiers.ts'
 import { type Order, type OrderStatus, orderStatuses } from '../domain/orders/order.ts'
@@ -136,24 +142,19 @@ function sayMore(areMore: boolean, limit: number): string {
 function registerUnclaimed(order: Command, world: OrderCommandWorld): void {
   order
     .command('unclaimed')
+    .option(
+      '--reserve',
+      'what came to a reserve instead, the newest first: top-ups, and money that was sent back',
+    )
     .option('--json', 'machine-readable output')
     .description('money that reached us and that no order could use')
-    .action((options: Json) =>
+    .action((options: Json & { reserve?: boolean }) =>
       withDatabase(world, async (db) => {
-        const found = await listUnclaimed(db)
-        const rows = found.map((one) => [
-          one.deposit_key,
-          one.tx_hash,
-          showTime(one.seen_at_ms),
-          one.address,
-          one.kind,
-          show(one.asset, one.units),
-          one.state,
-          one.order_id ?? '-',
-          mayBeGivenBack(one),
-        ])
-        const text = rows.length === 0 ? 'There is no unclaimed money.' : table(unclaimedHead, rows)
-        world.print(options.json ? toJson(found) : text)
+        const print = <T>(found: readonly T[], describe: (rows: readonly T[]) => string) =>
+          world.print(options.json ? toJson(found) : describe(found))
+        if (!options.reserve) return print(await listUnclaimed(db), describeUnclaimed)
+        const leasts = assets.map(({ id, minCredit }) => ({ asset: id, units: minCredit }))
+        print(await listReserveArrivals(db, leasts), describeReserve)
       }),
     )
 }
@@ -162,6 +163,34 @@ const unclaimedHead = [
   ...['DEPOSIT', 'TRANSACTION', 'SEEN', 'ADDRESS', 'WHY', 'AMOUNT', 'STATE', 'AT THE ADDRESS OF'],
   'MAY BE GIVEN BACK',
 ]
+
+function describeUnclaimed(found: readonly Unclaimed[]): string {
+  if (found.length === 0) return 'There is no unclaimed money.'
+  const rows = found.map((one) => [
+    one.deposit_key,
+    one.tx_hash,
+    showTime(one.seen_at_ms),
+    one.address,
+    one.kind,
+    show(one.asset, one.units),
+    one.state,
+    one.order_id ?? '-',
+    mayBeGivenBack(one),
+  ])
+  return table(unclaimedHead, rows)
+}
+
+function describeReserve(found: readonly ReserveArrival[]): string {
+  if (found.length === 0) return 'Nothing came to a reserve.'
+  const rows = found.map((one) => [
+    one.deposit_key,
+    show(one.asset, one.units),
+    one.state,
+    showTime(one.seen_at_ms),
+    one.tx_hash,
+  ])
+  return table(['DEPOSIT', 'AMOUNT', 'STATE', 'SEEN', 'TRANSACTION'], rows)
+}
 
 function mayBeGivenBack({ is_final, may_count, may_replace, status }: Unclaimed): string {
   const reasons = [

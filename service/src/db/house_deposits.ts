@@ -1,3 +1,4 @@
+import type { AssetId } from '../domain/catalog/assets.ts'
 import { type ChainId, chainFacts } from '../domain/catalog/networks.ts'
 import type { OrderId } from '../domain/orders/identifiers.ts'
 import type { BlockRef, OrderStatus } from '../domain/orders/order.ts'
@@ -196,5 +197,28 @@ export function listAtAddressOf(sql: Sql, orderId: OrderId): Promise<AtAddress[]
     `SELECT chain, deposit_key, tx_hash, kind, asset, units, state, seen_at_ms FROM house_deposits
      WHERE order_id = $1 ORDER BY seen_at_ms, chain, deposit_key`,
     [orderId],
+  )
+}
+
+/** What came to a reserve and is booked as the operator's, or will be. */
+export type ReserveArrival = Pick<
+  Unclaimed,
+  'chain' | 'deposit_key' | 'asset' | 'units' | 'state' | 'is_final'
+> & {
+  readonly tx_hash: string
+  readonly seen_at_ms: InstantMs
+}
+
+/** Of each asset what is at least so many units, the newest first; what is gone again is left out. */
+export async function listReserveArrivals(
+  sql: Sql,
+  leasts: readonly { readonly asset: AssetId; readonly units: bigint }[],
+): Promise<ReserveArrival[]> {
+  return sql.query(
+    `SELECT chain, deposit_key, tx_hash, asset, units, state, state = 'confirmed' AS is_final, seen_at_ms
+     FROM house_deposits JOIN unnest($1::text[], $2::numeric[]) AS leasts (asset, least) USING (asset)
+     WHERE kind = 'reserve' AND state <> 'orphaned' AND units >= least
+     ORDER BY seen_at_ms DESC, chain, deposit_key`,
+    [leasts.map(({ asset }) => asset), leasts.map(({ units }) => units)],
   )
 }

@@ -14,10 +14,10 @@ import {
 } from '../../db/house_deposits.ts'
 import { noteUnswept, wakeUnswept } from '../../db/unswept.ts'
 import { isAssetId } from '../../domain/catalog/assets.ts'
-import { type ChainId, chainFacts } from '../../domain/catalog/networks.ts'
+import { type ChainId, chainFacts, depositsLie } from '../../domain/catalog/networks.ts'
 import { type Posting, reserveFunded, reversed, unclaimedReceived } from '../../domain/ledger/postings.ts'
-import { amountOf } from '../../domain/money/amount.ts'
-import type { BlockRef } from '../../domain/orders/order.ts'
+import { amountOf, exactAmount } from '../../domain/money/amount.ts'
+import { type BlockRef, isDust } from '../../domain/orders/order.ts'
 import type { InstantMs } from '../../domain/time.ts'
 import type { World } from '../world.ts'
 
@@ -69,9 +69,10 @@ export async function bookHouseDeposits(
   const deepHeight = height + 1 - chainFacts[chain].confirmations
   if (!(await hasDeepHouseDeposits(world.db, chain, deepHeight))) return
   const nowMs = world.clock.nowMs()
-  await world.db.transaction(async (tx) => {
+  const booked = await world.db.transaction(async (tx) => {
     await guard(tx)
-    for (const deposit of await lockDeepHouseDeposits(tx, chain, deepHeight)) {
+    const deep = await lockDeepHouseDeposits(tx, chain, deepHeight)
+    for (const deposit of deep) {
       await postForHouse(
         tx,
         `${deposit.key}:confirmed:${deposit.blockHash}@${branch}`,
@@ -81,7 +82,28 @@ export async function bookHouseDeposits(
       await setHouseDepositState(tx, chain, deposit.key, 'confirmed')
       if (deposit.kind === 'stray') await noteUnswept(tx, chain, deposit.address, nowMs)
     }
+    return deep
   })
+  // Not within: a transaction that is tried again would say it twice.
+  for (const deposit of booked) warnOfReserve(world, chain, deposit)
+}
+
+/**
+ * An exchange, say, sends what it does not take back to where it came from. Nobody but the operator can tell that from his own top-up,
+ * except where the reserve is named by a tag, which who sends back does not know. Dust is sent by those who want their address copied.
+ */
+function warnOfReserve(
+  { log }: World,
+  chain: ChainId,
+  { key, kind, txHash, asset, units }: HouseDeposit,
+): void {
+  if (kind !== 'reserve' || !isAssetId(asset) || depositsLie[chainFacts[chain].family] === 'tags') return
+  const amount = amountOf(asset, units)
+  if (isDust(amount)) return
+  log.warn(
+    { chain, deposit: key, tx: txHash, asset, amount: exactAmount(amount) },
+    'money came to the reserve: a top-up of yours, or money sent back by a receiver',
+  )
 }
 
 export async function unmineHouseDeposits(

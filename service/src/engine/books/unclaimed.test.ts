@@ -12,6 +12,7 @@ import {
   mineDeposit,
   openBooksStage,
   placeOrder,
+  RESERVE,
   sendPayout,
   strayDeposit,
   tell,
@@ -20,7 +21,8 @@ import { nobodyElse } from '../testing/nobody_else.ts'
 import { bookHouseDeposits, noteHouseDeposit } from './house.ts'
 
 /**
- * What: of what no order could use, an operator is told what may still count: given back by hand, it would be paid twice.
+ * What: of what no order could use, an operator is told what may still count: given back by hand, it would be paid twice; and what came
+ * to the reserve, where money that somebody sends back looks like his own.
  * How: a real PostgreSQL, and an order that is paid once more while its payout is under way.
  */
 let stage: BooksStage
@@ -226,6 +228,51 @@ test('of what an order cannot use, the log tells once that it is booked; of dust
     told(extra, 'extra', 'BTC:BTC', '0.005'),
     told(foreign, 'foreign', 'ETH:ETH', '1'),
   ])
+})
+
+const atReserve = { address: RESERVE, purpose: 'reserve', height: 101 } as const
+
+test('of what came to the reserve the log tells once that it is booked, and the command lists it: somebody may have sent it back', async () => {
+  expect(await run('unclaimed', '--reserve')).toBe('Nothing came to a reserve.')
+  await strayDeposit(stage, { ...atReserve, asset: 'ETH:ETH', units: 5n * 10n ** 17n })
+  const rows = async () => {
+    const lines = (await run('unclaimed', '--reserve')).split('\n')
+    return lines.slice(1).map((line) => line.split(/ {2,}/))
+  }
+  const came = 'house-tx-ETH:ETH-500000000000000000'
+  const row = (state: string) => [
+    `ETH:${came}:0`,
+    '0.5 ETH:ETH',
+    state,
+    expect.stringMatching(/^2027-/),
+    came,
+  ]
+  expect(await rows()).toEqual([row('mined')])
+  expect(stage.logged, 'nothing is there before it is final').toEqual([])
+  const book = () => bookHouseDeposits(stage.world, 'ETH', 130, 0, nobodyElse)
+  await book()
+  await book()
+  expect(await rows()).toEqual([row('confirmed')])
+  expect(JSON.parse(await run('unclaimed', '--reserve', '--json'))).toMatchObject([
+    { tx_hash: came, asset: 'ETH:ETH', units: '500000000000000000', is_final: true },
+  ])
+  expect(stage.logged).toEqual([
+    {
+      level: 'warn',
+      message: 'money came to the reserve: a top-up of yours, or money sent back by a receiver',
+      facts: { chain: 'ETH', deposit: `ETH:${came}:0`, tx: came, asset: 'ETH:ETH', amount: '0.5' },
+    },
+  ])
+  expect(await run('unclaimed'), 'it is booked as capital').toBe('There is no unclaimed money.')
+})
+
+test('of dust at the reserve neither tells, nor the log of what names its tag, which only an operator knows', async () => {
+  await strayDeposit(stage, { ...atReserve, asset: 'ETH:ETH', units: 1n })
+  await strayDeposit(stage, { ...atReserve, asset: 'XRP:XRP', units: 1_000_000n })
+  for (const chain of ['ETH', 'XRP'] as const) await bookHouseDeposits(stage.world, chain, 130, 0, nobodyElse)
+  expect(stage.logged).toEqual([])
+  const arrivals: { asset: string }[] = JSON.parse(await run('unclaimed', '--reserve', '--json'))
+  expect(arrivals.map(({ asset }) => asset)).toEqual(['XRP:XRP'])
 })
 
 test('the commands find an order by its last digits, and list those of a status', async () => {
