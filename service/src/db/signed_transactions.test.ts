@@ -11,6 +11,8 @@ import {
   bitcoinIntent,
   coin,
   customerBitcoin,
+  evmIntent,
+  keys,
   sealed,
   solanaIntent,
   startSigner,
@@ -217,5 +219,46 @@ test('a transaction is signed for one payout only, so that two stories of its co
 
   const { signer } = startSigner({}, { ...memoryStore(), ...signedTransactions(db) })
   expect(await signer.sign(one, authority)).toMatchObject({ ok: true })
-  await expect(signer.sign(other, authority)).rejects.toThrow('signed_transactions_tx_hash_key')
+  await expect(signer.sign(other, authority)).rejects.toThrow('was signed for attempt 1 of CB1:1 before')
 })
+
+/**
+ * What: a sweep, or the gas for one, that a restored database plans under the next name is signed also when it is, but for its name, one
+ * that was signed before; so is a dearer attempt after it. Two stories of coins are not one transaction, whatever they are called.
+ */
+test.each(Object.entries(stores))(
+  'in %s a sweep that was signed under another name has its bytes',
+  async (where, open) => {
+    const { signer, store } = startSigner({}, { ...memoryStore(), ...open() })
+    const key = { purpose: 'deposit', index: 7 } as const
+    const sweep = { from: key, to: keys.address('evm', { purpose: 'reserve', index: 0 }) }
+    const gas = { to: keys.address('evm', key), units: 1_000n }
+    const dearer = { attempt: 2, maxFeePerGasWei: 40_000_000_000n, maxPriorityFeePerGasWei: 2_000_000_000n }
+    for (const [name, moves, payeeKey] of [
+      ['A', sweep, null],
+      ['B', gas, key],
+    ] as const) {
+      const sign = (orderId: string, changes: Parameters<typeof evmIntent>[0] = {}) => {
+        const payoutId = `${orderId}:1`
+        return signer.sign(
+          evmIntent({ ...moves, payoutId, ...changes }),
+          sealed({ kind: 'sweep', orderId, payeeKey }),
+        )
+      }
+      const [first, next] = [`${where}-${name}-1`, `${where}-${name}-2`]
+      const signed = await sign(first)
+      expect(signed).toMatchObject({ ok: true })
+      for (const _ of ['once', 'and again']) expect(await sign(next)).toEqual(signed)
+      expect(await store.attempts(`${next}:1`)).toEqual([])
+      expect(await sign(next, dearer)).toMatchObject({ ok: true })
+      expect(await sign(next, { ...dearer, attempt: 1 }), 'one that is over').toMatchObject({ ok: false })
+      await expect(
+        signer.sign(
+          evmIntent({ ...moves, payoutId: `${next}:2` }),
+          sealed({ kind: 'payout', orderId: next, destination: moves.to }),
+        ),
+        'as a payout',
+      ).rejects.toThrow(`was signed for attempt 1 of ${first}:1 before`)
+    }
+  },
+)

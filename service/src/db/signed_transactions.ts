@@ -51,7 +51,8 @@ export function signedTransactions(database: Database): SignedStore {
           const added = limit.asset === record.asset ? record.units : 0n
           if (spent + added > limit.unitsMax) return 'limit_exceeded'
         }
-        return (await insert(tx, record)) ? record : 'overtaken'
+        if (await insert(tx, record)) return record
+        return (await readByHash(tx, record.tx.txHash)) ?? 'overtaken'
       }),
   }
 }
@@ -61,6 +62,13 @@ function readAttempts(sql: Sql, payoutId: string): Promise<Row[]> {
     `SELECT ${COLUMNS} FROM signer.signed_transactions WHERE payout_id = $1 ORDER BY attempt`,
     [payoutId],
   )
+}
+
+async function readByHash(sql: Sql, txHash: string): Promise<SignedRecord | null> {
+  const [row] = await sql.query<Row>(`SELECT ${COLUMNS} FROM signer.signed_transactions WHERE tx_hash = $1`, [
+    txHash,
+  ])
+  return row === undefined ? null : toRecord(row)
 }
 
 async function readLastOutflow(sql: Sql, orderId: OrderId): Promise<number> {
@@ -93,7 +101,7 @@ async function readSpent(
   return countsEveryAttempt ? first + (await sumOf('attempt > 1')) : first
 }
 
-/** False: a later outflow of the same order was signed already. */
+/** False: a later outflow of the same order was signed already, or the same transaction under another name. */
 async function insert(sql: Sql, record: SignedRecord): Promise<boolean> {
   const { orderId, number } = readPayoutId(record.payoutId)
   const inserted = await sql.query(
@@ -103,7 +111,7 @@ async function insert(sql: Sql, record: SignedRecord): Promise<boolean> {
        SELECT FROM signer.signed_transactions
        WHERE split_part(payout_id, ':', 1) = $9 AND split_part(payout_id, ':', 2)::bigint > $10
      )
-     RETURNING 1 AS one`,
+     ON CONFLICT (tx_hash) DO NOTHING RETURNING 1 AS one`,
     [
       record.payoutId,
       record.attempt,

@@ -266,9 +266,10 @@ test('limits over time hold, pass with time, and count a payout once however man
     const intent = bitcoinIntent({
       payoutId: `CB1:${number}`,
       attempt,
-      inputs: [coin(number, 100_002_000n)],
+      inputs: [coin(number, 100_002_000n), coin(100 + attempt, 1_000n)].slice(0, attempt),
       payment: { address: customerBitcoin, satoshi: 100_000_000n },
       change: null,
+      feeSatoshi: attempt === 1 ? 2_000n : 3_000n,
     })
     return codeOf(signer, intent, toCustomerBitcoin)
   }
@@ -393,7 +394,7 @@ test('attempts follow one another', async () => {
   expect(await codeOf(signer, evmIntent({ attempt: 2 }), sealed())).toBe('conflict')
   await signed(signer, evmIntent(), sealed())
   expect(await codeOf(signer, evmIntent({ attempt: 3 }), sealed())).toBe('conflict')
-  expect(await codeOf(signer, evmIntent({ attempt: 2 }), sealed())).toBe('signed')
+  expect(await codeOf(signer, evmIntent({ attempt: 2, gasLimit: 22_000n }), sealed())).toBe('signed')
 })
 
 test('once a later outflow of an order is signed, an earlier one is not: a refund came after it was given up', async () => {

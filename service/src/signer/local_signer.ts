@@ -106,13 +106,13 @@ async function sign(parts: Parts, asked: Intent, by: Authority): Promise<Outcome
   if (conflict !== null) return refuseToSign('conflict', conflict)
   const tx = await build(parts, intent)
   if (!tx.ok) return tx
-  return storeOnce(parts, { intent, amount: amount.value, tx: tx.value })
+  return storeOnce(parts, { intent, amount: amount.value, tx: tx.value, kind: authority.kind })
 }
 
 /** Writes before it answers: what the caller gets is what the store holds, whoever wrote it. */
 async function storeOnce(
   parts: Parts,
-  { intent, amount, tx }: { intent: Intent; amount: Amount; tx: SignedTx },
+  { intent, amount, tx, kind }: { intent: Intent; amount: Amount; tx: SignedTx; kind: Authority['kind'] },
 ): Promise<Outcome<SignedTx, SignRejection>> {
   const { payoutId, attempt } = intent
   const { asset, units } = amount
@@ -125,7 +125,26 @@ async function storeOnce(
     return refuseToSign('limit_exceeded', `${payoutId} would pass a limit on ${asset} over time`)
   if (stored === 'overtaken')
     return refuseToSign('conflict', `a later outflow of the order of ${payoutId} was signed already`)
-  return answerStored(stored, intent)
+  const isIts = stored.payoutId === payoutId && stored.attempt === attempt
+  return isIts ? answerStored(stored, intent) : answerSame(stored, intent, kind)
+}
+
+/**
+ * The very transaction was signed under another name. A sweep that a restored database plans under the next name may be one that it has
+ * forgotten, which nobody sent: it goes from us to us, under whatever name. Anything else would be paid once and counted twice.
+ */
+function answerSame(
+  stored: SignedRecord,
+  intent: Intent,
+  kind: Authority['kind'],
+): Outcome<SignedTx, SignRejection> {
+  const { payoutId, attempt } = stored
+  const isSame = isDeepStrictEqual(stored.intent, { ...intent, payoutId, attempt })
+  if (kind !== 'sweep' || !isSame)
+    throw new Error(
+      `the transaction of ${intent.payoutId} was signed for attempt ${attempt} of ${payoutId} before`,
+    )
+  return accept({ txHash: stored.tx.txHash, bytes: stored.tx.bytes })
 }
 
 function limitsOn({ limits }: SignerSettings, asset: AssetId): readonly CheckedLimit[] {
@@ -156,9 +175,10 @@ function findConflict(
   earlier: readonly SignedRecord[],
   kind: Authority['kind'],
 ): string | null {
-  const isNext = earlier.length === intent.attempt - 1
-  if (!isNext)
-    return `attempt ${intent.attempt} of ${intent.payoutId} does not follow attempt ${earlier.length}`
+  const last = earlier.at(-1)?.attempt ?? 0
+  // An attempt of a sweep may have its record under another name, see `answerSame`.
+  const isNext = kind === 'sweep' ? intent.attempt > last : intent.attempt === last + 1
+  if (!isNext) return `attempt ${intent.attempt} of ${intent.payoutId} does not follow attempt ${last}`
   for (const record of earlier) {
     const problem = findReplacementProblem(intent, record.intent, kind)
     if (problem !== null) return problem

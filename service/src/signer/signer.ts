@@ -83,7 +83,8 @@ export type SignedStore = {
   lastOutflow(orderId: OrderId): Promise<number>
   /**
    * Stores the record unless that payout and attempt has one already, checking inside the same transaction that
-   * `limits` still hold and that no later outflow of its order has a record; answers what is stored afterwards, or why not.
+   * `limits` still hold and that no later outflow of its order has a record; answers what is stored afterwards, or why not. No
+   * transaction has two records: of one that was signed under another name before, that record is answered.
    */
   insertOnce(record: SignedRecord, limits: readonly CheckedLimit[]): Promise<SignedRecord | NotStored>
   /** Units that count against the limit now. */

@@ -34,6 +34,8 @@ export function memoryStore(): SignedStore & { readonly records: SignedRecord[] 
       const { orderId, number } = readPayoutId(record.payoutId)
       const others = records.map(({ payoutId }) => readPayoutId(payoutId))
       if (others.some((one) => one.orderId === orderId && one.number > number)) return 'overtaken'
+      const same = records.find(({ tx }) => tx.txHash === record.tx.txHash)
+      if (same !== undefined) return structuredClone(same)
       records.push(structuredClone(record))
       return structuredClone(record)
     },
