@@ -60,11 +60,13 @@ export function startLoop(
   }
 }
 
+export type FailureTeller = ReturnType<typeof openTeller>
+
 /**
  * Which failures of a loop are worth a line: the first one, the tenth in a row (it may be other trouble than the one that was told of) and
  * every fiftieth. The same one ten times a second is not, nor at every second step for hours.
  */
-function openTeller(clock: Clock) {
+export function openTeller(clock: Clock) {
   let failures = 0
   let inARow = 0
   let failedWallMs = 0

@@ -7,7 +7,7 @@ import { exchangeOrders } from './exchange.ts'
 import { expireOrders } from './expire.ts'
 import { keepHouse } from './housekeeping.ts'
 import { keepWhile, leaseKeeper } from './lease.ts'
-import { type Loop, startLoop } from './loop.ts'
+import { type Loop, openTeller, startLoop } from './loop.ts'
 import { guardSigner, KEYSTORE_REST_MS } from './own_keystore.ts'
 import { ringDue, workPayouts } from './payouts/work.ts'
 import { fillPools } from './pool.ts'
@@ -120,8 +120,10 @@ function startPaying(world: SigningWorld, chain: Chain): Loop {
 /** Beside the payouts: a chain full of sweeps keeps no customer waiting. */
 function startSweeping(world: SigningWorld, chain: Chain): Loop[] {
   const { restMs } = world.policy
+  const teller = openTeller(world.clock)
+  const plan = () => planSweeps(world, chain, teller)
   return [
-    startLoop(world, `sweep plans ${chain.id}`, restMs * SWEEP_RESTS, () => planSweeps(world, chain)),
+    startLoop(world, `sweep plans ${chain.id}`, restMs * SWEEP_RESTS, plan),
     startLoop(world, `sweeps ${chain.id}`, restMs * SWEEP_RESTS, () => workPayouts(world, chain, 'deposits')),
   ]
 }

@@ -6,6 +6,8 @@ import { beginSweep, claimUnswept, leaveUnswept, noteUnswept, resumeSweep } from
 import { assert } from '../../domain/assert.ts'
 import { chainFacts } from '../../domain/catalog/networks.ts'
 import { accept, refuse } from '../../domain/outcome.ts'
+import { MINUTE_MS } from '../../domain/time.ts'
+import { openTeller } from '../loop.ts'
 import { type BooksStage, lookAt, openBooksStage, RESERVE } from '../testing/books_stage.ts'
 import { deepDeposit } from '../testing/sweeping.ts'
 import type { World } from '../world.ts'
@@ -63,6 +65,24 @@ test('a node that is away is told of once, and leaves the addresses that are due
   await expect(planSweeps(stage.world, { ...stage.chain('ETH'), head })).rejects.toThrow('the node is away')
   expect(stage.logged).toEqual([])
   expect(await read()).toEqual(before)
+})
+
+test('a node that answers, but not what addresses hold, is told of once a chain, and again after a quiet minute', async () => {
+  for (let made = 0; made < 50; made += 1) await deepDeposit(stage)
+  await lookAt(stage, 'ETH', 100)
+  const balance = () => Promise.reject(new Error('pruned'))
+  const teller = openTeller(stage.world.clock)
+  const told = () => stage.logged.filter(({ message }) => message === 'addresses could not be looked at')
+  const plan = (answers: Partial<Chain>) =>
+    planSweeps(stage.world, { ...stage.chain('ETH'), ...answers }, teller)
+  for (const isMore of [true, true, false]) expect(await plan({ balance })).toBe(isMore)
+  expect(told()).toMatchObject([{ level: 'warn', facts: { chain: 'ETH', others: 19, failures: 1 } }])
+  stage.advance(MINUTE_MS)
+  expect(await plan({}), 'nothing is due').toBe(false)
+  stage.advance(stage.world.policy.sweepRestMs)
+  await lookAt(stage, 'ETH', 100)
+  await plan({ balance })
+  expect(told()).toHaveLength(2)
 })
 
 test('no node is asked while nothing is due, or as much is under way as may be', async () => {

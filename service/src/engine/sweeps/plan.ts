@@ -21,6 +21,7 @@ import { type Holding, nextSweepStep, sweepIdOf } from '../../domain/payouts/swe
 import { costIn } from '../../domain/quotes/quote.ts'
 import { isOutflowStopped } from '../books/stopped_outflows.ts'
 import { deepHeight } from '../deep_height.ts'
+import { type FailureTeller, openTeller } from '../loop.ts'
 import { excludesByTime } from '../payouts/over.ts'
 import type { World } from '../world.ts'
 import { gasCostOf } from './gas_cost.ts'
@@ -40,7 +41,18 @@ const LOOK_MS = 60_000
  * `wallet` is all our addresses together, and what is owed is paid from the reserve. True: there may be more. Rejects when something
  * is due and the node does not answer.
  */
-export async function planSweeps(world: World, chain: Chain): Promise<boolean> {
+export async function planSweeps(
+  world: World,
+  chain: Chain,
+  teller: FailureTeller = openTeller(world.clock),
+): Promise<boolean> {
+  const unseen: Unseen[] = []
+  const hasMore = await planDue(world, chain, unseen)
+  tellUnseen(world, chain, unseen, teller)
+  return hasMore
+}
+
+async function planDue(world: World, chain: Chain, unseen: Unseen[]): Promise<boolean> {
   const { policy, clock, db } = world
   if (policy.sweepCostMultiple === 0n || (await isOutflowStopped(db, chain.id))) return false
   if (!(await isAnyUnsweptDue(db, chain.id, clock.nowMs(), LIMITS))) return false
@@ -51,7 +63,7 @@ export async function planSweeps(world: World, chain: Chain): Promise<boolean> {
   const time = { nowMs, dueAtMs: nowMs + LOOK_MS }
   const claimed = await claimUnswept(db, chain.id, time, LIMITS)
   for (const taken of claimed) {
-    const next = await lookSafely(world, chain, taken)
+    const next = await lookSafely(world, chain, taken, unseen)
     if (next === 'unknown') await restUnswept(db, taken, nowMs + policy.sweepRestMs)
     else if (next === null || !(await plan(world, taken, next))) await rest(world, taken)
   }
@@ -70,19 +82,41 @@ async function standsOnOurBranch({ db }: World, chain: Chain): Promise<boolean> 
  */
 type Next = Outflow | null | 'unknown'
 
-async function lookSafely(world: World, chain: Chain, taken: UnsweptAddress): Promise<Next> {
+/** An address that could not be looked at, and why. */
+type Unseen = { readonly address: string; readonly error: unknown }
+
+async function lookSafely(
+  world: World,
+  chain: Chain,
+  taken: UnsweptAddress,
+  unseen: Unseen[],
+): Promise<Next> {
   try {
     const next = await nextOutflow(world, chain, taken)
     // Asked after the look: on another branch a sweep of ours may be undone, and nobody has heard of it yet.
     return (await standsOnOurBranch(world, chain)) ? next : 'unknown'
   } catch (error) {
     // The money lies where it lay; the next look may find the node in a better mood.
-    world.log.warn(
-      { chain: chain.id, address: taken.address, err: error },
-      'an address could not be looked at',
-    )
+    unseen.push({ address: taken.address, error })
     return 'unknown'
   }
+}
+
+/** A node may answer everything else and refuse what each of thousands of addresses holds: one of them is told of. */
+function tellUnseen(
+  { log }: World,
+  chain: Chain,
+  [first, ...others]: readonly Unseen[],
+  teller: FailureTeller,
+): void {
+  if (first === undefined) {
+    teller.succeeded()
+    return
+  }
+  const { failures, isNews } = teller.failed()
+  if (!isNews) return
+  const facts = { chain: chain.id, address: first.address, others: others.length, failures, err: first.error }
+  log.warn(facts, 'addresses could not be looked at')
 }
 
 async function nextOutflow(world: World, chain: Chain, taken: UnsweptAddress): Promise<Next> {
