@@ -13,7 +13,7 @@ import { ringDue, workPayouts } from './payouts/work.ts'
 import { fillPools } from './pool.ts'
 import { planSweeps } from './sweeps/plan.ts'
 import { expectGrowth } from './watching/growth.ts'
-import { beginTurn, takeBacklog } from './watching/look.ts'
+import { beginAwake, beginTurn, stayAwake, takeBacklog } from './watching/look.ts'
 import { awaitCatchUp } from './watching/silence.ts'
 import { checkIdentity, watchChain } from './watching/watch.ts'
 import type { SigningWorld, World } from './world.ts'
@@ -43,8 +43,13 @@ export function startWatching(world: World, holder: string): Loop[] {
 
 function startChainWatch(world: World, chain: Chain, holder: string): Loop {
   const keeper = leaseKeeper(world, `watch:${chain.id}`, holder)
+  const awake = beginAwake(world.clock.nowMs())
+  const hold = () => {
+    stayAwake(awake, world.clock.nowMs())
+    return keeper.hold()
+  }
   const watcher = {
-    hold: keeper.hold,
+    ...{ hold, awake },
     requireGrowth: expectGrowth(world, chain.id),
     isCatchingUp: awaitCatchUp(world, chain.id),
     waitingTurn: beginTurn(),
@@ -56,10 +61,10 @@ function startChainWatch(world: World, chain: Chain, holder: string): Loop {
   let checkedWallMs = 0
   const look = async () => {
     const unreadSinceMs = takeBacklog(watcher.backlog, world.clock.nowMs())
-    const lease = await keeper.hold()
+    const lease = await hold()
     if (lease === null) return false
     // A single answer (a whole block, a trace of one) may take longer than the lease holds, and another would begin anew each time.
-    return keepWhile(world, keeper, async () => {
+    return keepWhile(world, { hold }, async () => {
       const wallMs = world.clock.wallMs()
       // The distance: of a clock that was set back, nothing would be due until it has caught up.
       if (Math.abs(wallMs - checkedWallMs) >= IDENTITY_REST_MS) {

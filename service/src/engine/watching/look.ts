@@ -23,6 +23,7 @@ export type Watcher = {
   readonly vanished: Vanished
   readonly openingFailures: OpeningFailures
   readonly backlog: Backlog
+  readonly awake: Awake
   /** What the step that makes this look took of `backlog`, see `takeBacklog`. */
   readonly unreadSinceMs: InstantMs | null
 }
@@ -33,8 +34,13 @@ export type Watcher = {
  */
 export type Backlog = { unread: { readonly sinceMs: InstantMs; readonly notedAtMs: InstantMs } | null }
 
-export function noteBacklog(backlog: Backlog, sinceMs: InstantMs | null, nowMs: InstantMs): void {
-  backlog.unread = sinceMs === null ? null : { sinceMs, notedAtMs: nowMs }
+export function noteBacklog(
+  { backlog, awake }: Pick<Watcher, 'backlog' | 'awake'>,
+  sinceMs: InstantMs | null,
+  nowMs: InstantMs,
+): void {
+  const wokeAtMs = stayAwake(awake, nowMs)
+  backlog.unread = sinceMs === null ? null : { sinceMs: Math.max(sinceMs, wokeAtMs), notedAtMs: nowMs }
 }
 
 /**
@@ -45,6 +51,23 @@ export function takeBacklog(backlog: Backlog, nowMs: InstantMs): InstantMs | nul
   const { unread } = backlog
   backlog.unread = null
   return unread !== null && Math.abs(nowMs - unread.notedAtMs) < SILENCE_MS ? unread.sinceMs : null
+}
+
+/** When the process was last known not to sleep, and when it woke up last. */
+export type Awake = { lastMs: InstantMs; wokeAtMs: InstantMs }
+
+export function beginAwake(nowMs: InstantMs): Awake {
+  return { lastMs: nowMs, wokeAtMs: 0 }
+}
+
+/**
+ * Since when the process has not slept, nor its clock been put forward: what it finds now, also by a look that it began before then, counts
+ * as having waited since then at most. Asked whenever the lease is, every other second: where that was long ago, it slept.
+ */
+export function stayAwake(awake: Awake, nowMs: InstantMs): InstantMs {
+  if (Math.abs(nowMs - awake.lastMs) >= SILENCE_MS) awake.wokeAtMs = nowMs
+  awake.lastMs = nowMs
+  return awake.wokeAtMs
 }
 
 /** When an asset that is not opened yet was last tried to be opened in vain, in wall time, and how long that rests. */
@@ -77,6 +100,7 @@ export type Look = {
   readonly untold: Untold
   readonly vanished: Vanished
   readonly openingFailures: OpeningFailures
+  readonly awake: Awake
   readonly branch: number
   /** Since when what it finds in the mempool may have waited there unread; null: it was read to its end before. */
   readonly unreadSinceMs: InstantMs | null

@@ -3,11 +3,10 @@ import { NONE_KNOWN, readKnownDeposits, readWholePayments, type WholePayments } 
 import { assert } from '../../domain/assert.ts'
 import { isCrumb } from './crumbs.ts'
 import { DEPOSITS_OF_AN_ORDER } from './full_orders.ts'
-import { type Look, mempoolMoment, type Untold } from './look.ts'
+import { type Look, mempoolMoment, stayAwake, type Untold } from './look.ts'
 import { isForOrder, type OrderMove } from './moves.ts'
 import { isTold } from './open_assets.ts'
 import { withoutSweeps } from './own_sweeps.ts'
-import { SILENCE_MS } from './silence.ts'
 import { tellOrders } from './tell_orders.ts'
 
 /**
@@ -20,6 +19,7 @@ export async function readMempool(look: Look, height: number): Promise<boolean> 
   let ours = new Map<string, OwnAddress>()
   const again = await findReturning(look)
   const askedAtMs = world.clock.nowMs()
+  stayAwake(look.awake, askedAtMs)
   const transfers = await chain.readMempool(async (addresses) => {
     ours = await findOwnAddresses(world.db, chain.family, addresses)
     return new Set(ours.keys())
@@ -31,10 +31,9 @@ export async function readMempool(look: Look, height: number): Promise<boolean> 
     // As long as it only waits a crumb costs nobody anything, and no order counts it: its block tells of it, if it is ever mined.
     return move && isForOrder(chain, move) && isTold(look, move) && !isCrumb(move) ? [move] : []
   })
-  const nowMs = world.clock.nowMs()
-  // Whoever slept meanwhile, or was put forward, may have been answered much later.
-  const sinceMs = Math.abs(nowMs - askedAtMs) < SILENCE_MS ? askedAtMs : nowMs
-  if (moves.length > 0) untold.push({ seenAtMs: look.unreadSinceMs ?? sinceMs, moves })
+  // Whoever slept meanwhile, or was put forward, may have been answered much later, and so may have begun the look much earlier.
+  const wokeAtMs = stayAwake(look.awake, world.clock.nowMs())
+  if (moves.length > 0) untold.push({ seenAtMs: Math.max(look.unreadSinceMs ?? askedAtMs, wokeAtMs), moves })
   for (const next of [...untold]) {
     await tellOfMempool(look, height, next)
     untold.shift()

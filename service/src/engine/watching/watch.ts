@@ -21,7 +21,7 @@ import type { World } from '../world.ts'
 import { confirmDeposits } from './deep_deposits.ts'
 import { lookedBefore } from './first_look.ts'
 import type { NodeHead } from './growth.ts'
-import { beginTurn, keepLease, type Look, noteBacklog, type Watcher } from './look.ts'
+import { beginAwake, beginTurn, keepLease, type Look, noteBacklog, type Watcher } from './look.ts'
 import { readMempool } from './mempool.ts'
 import { readNewBlocks } from './new_blocks.ts'
 import { openAssets, openAssetsAgain, readUntoldAssets } from './open_assets.ts'
@@ -43,16 +43,16 @@ export async function watchChain(
   const { waitingTurn = beginTurn(), untold = [], vanished = new Map(), openingFailures = new Map() } = kept
   const { backlog = { unread: null }, unreadSinceMs = null, isCatchingUp = () => false } = kept
   const startedAtMs = world.clock.nowMs()
+  const { awake = beginAwake(startedAtMs) } = kept
   try {
-    const final = await finalHeight(chain)
-    const nodeHead = await chain.head()
+    const [final, nodeHead] = [await finalHeight(chain), await chain.head()]
     const before = await lookedBefore({ world, chain, lease, hold }, { nodeHead, final })
     const { head } = before
     const mayLack = isCatchingUp(lease, head, nodeHead)
     await requireNotBehind(world, chain, before.begun ?? head.block, nodeHead)
     if (isFarFrom(head, nodeHead)) await noteNodeHeight(world.db, lease, chain.id, nodeHead.height)
     const earlier: Look = {
-      ...{ world, chain, lease, hold, waitingTurn, untold, vanished, openingFailures },
+      ...{ world, chain, lease, hold, waitingTurn, untold, vanished, openingFailures, awake },
       branch: head.reorganisations,
       unreadSinceMs,
       untoldAssets: before.hasUnopened ? await readUntoldAssets({ world, chain }) : new Set(),
@@ -66,7 +66,7 @@ export async function watchChain(
     const [from, begun] = [fork ?? head.block, hasLeft ? null : before.begun]
     const { height, minedAtMs } = await readNewBlocks(look, from, nodeHead.height, begun)
     if (height < nodeHead.height) {
-      noteBacklog(backlog, unreadSinceMs, world.clock.nowMs())
+      noteBacklog({ backlog, awake }, unreadSinceMs, world.clock.nowMs())
       // One that tells of blocks and does not give them (several nodes behind one address, say) is not asked without rest.
       return height > from.height
     }
@@ -90,7 +90,7 @@ export async function watchChain(
     const nowMs = isPart || mayLack ? 0 : toldUntil(look, startedAtMs, minedAtMs, nodeHead)
     const looked = { nodeHeight: nodeHead.height, nowMs, wallMs: world.clock.wallMs() }
     if (isNew || isWorthNoting(head, looked)) await noteLooked(world.db, lease, chain.id, looked)
-    if (isPart) noteBacklog(backlog, unreadSinceMs ?? startedAtMs, world.clock.nowMs())
+    if (isPart) noteBacklog({ backlog, awake }, unreadSinceMs ?? startedAtMs, world.clock.nowMs())
     if (isNew) {
       world.alarms.ring(`payouts ${chain.id}`)
       // How many confirmations a deposit has is worked out from the height that the market board knows.

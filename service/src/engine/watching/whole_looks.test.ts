@@ -130,6 +130,38 @@ test('what comes while whoever read a part of the mempool sleeps counts from whe
   expect(await stage.db.query('SELECT is_late FROM deposits')).toEqual([{ is_late: true }])
 })
 
+test.each([
+  ['part of the mempool', [{ isPart: true }, { isPart: true }, { isPart: false }], 1],
+  ['first part of the mempool', [{ isPart: true }, { isPart: false }], 0],
+  ['last part of the mempool', [{ isPart: true }, { isPart: false }], 1],
+])(
+  'what comes while whoever is about to read a %s sleeps counts from when it wakes up',
+  async (_, looks, sleeping) => {
+    const last = looks.length - 1
+    const paying = looks.map((one, index) => (index === last ? { ...one, ours: payment() } : one))
+    const onPaper = stage.chain('BTC')
+    let isTired = false
+    const chain: Chain = {
+      ...onPaper,
+      assets: [],
+      head: async () => {
+        const head = await onPaper.head()
+        if (isTired) stage.advance(HOUR_MS)
+        return head
+      },
+      lookup: async () => ({ where: 'mempool' }),
+      readMempool: readingInTurn(paying),
+    }
+    const look = lookingOn(chain)
+    stage.advance(order.terms.expiresAtMs - stage.world.clock.nowMs() - SECOND_MS)
+    for (const index of looks.keys()) {
+      isTired = index === sleeping
+      await look()
+    }
+    expect(await stage.db.query('SELECT is_late FROM deposits')).toEqual([{ is_late: true }])
+  },
+)
+
 test('what comes while the node is away after a part of the mempool was read counts from when it is heard of', async () => {
   let isAway = false
   const looks = [{ isPart: true }, { isPart: false, ours: payment() }]
