@@ -201,13 +201,17 @@ const ORPHAN_BOOKINGS = `
     sum(CASE WHEN debit = 'wallet' THEN units ELSE -units END) AS owed
   FROM journal WHERE debit = 'orphaned_payouts' OR credit = 'orphaned_payouts' GROUP BY 1, 2`
 
+/** What goes from us to us and failed in a block that was lost is sent again, and may be confirmed then. */
+const FAILED_FIRST_OF_O = `(CASE WHEN o.kind IN ('filler', 'sweep') THEN o.payout_id || ':failed' END)`
+
 const OUTFLOWS = `
   SELECT o.order_id AS "orderId", o.payout_id AS "payoutId", o.kind, o.asset, o.units, o.state,
     coalesce(o.kind IN ('filler', 'sweep') AND o.mined_cost = 0, false) AS "isFree",
     coalesce((SELECT array_agg(a.tx_hash ORDER BY a.attempt) FROM attempts a
       WHERE a.bucket = o.bucket AND a.payout_id = o.payout_id AND a.tx_hash IS NOT NULL), '{}') AS "txHashes",
     (SELECT count(*) FROM journal j
-      WHERE j.bucket = o.bucket AND j.owner = ${OWNER_OF_O} AND j.entry_key = o.payout_id || ':confirmed'
+      WHERE j.bucket = o.bucket AND j.owner = ${OWNER_OF_O}
+      AND j.entry_key IN (o.payout_id || ':confirmed', ${FAILED_FIRST_OF_O})
       AND j.debit IN ('payouts_owed', 'refunds_owed', 'network_costs') AND j.credit = 'wallet')::int AS bookings,
     coalesce((SELECT sum(j.units) FROM journal j
       WHERE j.bucket = o.bucket AND j.owner = ${OWNER_OF_O} AND j.entry_key = o.payout_id || ':confirmed'

@@ -32,7 +32,7 @@ export type BooksOfChain = {
   readonly arriving: ReadonlyMap<AssetId, bigint>
   /** Whether an outflow is booked that was mined above the head: what it took is missing here, and at the head was still there. */
   readonly isAhead: boolean
-  /** Of every outflow that is not booked yet; the attempts of one outflow stand together, the first one first. */
+  /** Of every outflow that is not booked yet, or not any more; the attempts of one outflow stand together, the first one first. */
   readonly attempts: readonly UnbookedAttempt[]
   /** Satoshi of mined coins by the outflow that spends them; null: by none. Those of booked outflows are gone. */
   readonly coins: ReadonlyMap<PayoutId | null, bigint>
@@ -92,7 +92,7 @@ async function readArriving(tx: Sql, chain: ChainId, height: number): Promise<Re
 async function isBookedAbove(tx: Sql, chain: ChainId, height: number): Promise<boolean> {
   const rows = await tx.query(
     `SELECT 1 AS one FROM outflows
-     WHERE chain = $1 AND mined_height > $2 AND state IN ('confirmed', 'failed') LIMIT 1`,
+     WHERE chain = $1 AND mined_height > $2 AND state IN ('confirmed', 'failed') AND NOT is_block_lost LIMIT 1`,
     [chain, height],
   )
   return rows.length > 0
@@ -109,8 +109,11 @@ async function readAttempts(tx: Sql, chain: ChainId): Promise<readonly UnbookedA
     fills: string | null
   }>(
     `SELECT o.payout_id, o.kind, o.asset, o.units, o.fills, a.tx_hash, a.intent::text AS intent
-     FROM outflows o JOIN attempts a USING (bucket, payout_id)
-     WHERE o.chain = $1 AND o.state IN ${UNBOOKED} AND a.tx_hash IS NOT NULL ORDER BY o.payout_id, a.attempt`,
+     FROM (
+       SELECT * FROM outflows WHERE chain = $1 AND state IN ${UNBOOKED}
+       UNION ALL SELECT * FROM outflows WHERE chain = $1 AND is_block_lost
+     ) AS o JOIN attempts a USING (bucket, payout_id)
+     WHERE a.tx_hash IS NOT NULL ORDER BY o.payout_id, a.attempt`,
     [chain],
   )
   return rows.map(({ payout_id, tx_hash, intent, ...rest }) => ({

@@ -320,7 +320,7 @@ export async function endOutflow(
   { block, cost }: Ended,
 ): Promise<boolean> {
   const rows = await sql.query(
-    `UPDATE outflows SET state = $4, mined_height = $5, mined_hash = $6, mined_cost = $7
+    `UPDATE outflows SET state = $4, mined_height = $5, mined_hash = $6, mined_cost = $7, is_block_lost = false
      WHERE bucket = $1 AND payout_id = $2 AND ${IS_FROM} RETURNING payout_id`,
     [bucketOfPayout(payoutId), payoutId, from, end, block.height, block.hash, cost.units],
   )
@@ -332,9 +332,12 @@ export type LostBlocks =
   | { readonly kind: 'named'; readonly blocks: readonly BlockRef[] }
   | { readonly kind: 'replaced'; readonly aboveHeight: number }
 
+/** It was executed there, whether it paid or was rejected, and the block is not known to have left the chain yet. */
+const WAS_MINED = `state IN ('confirmed', 'failed') AND NOT is_block_lost`
+
 /**
- * Outflows that were final in such a block, kept from being changed by anybody else; those planned last come first, so
- * that of two sweeps of one address the address waits for the one that ends last.
+ * Outflows that were final in such a block, those among them that failed there, kept from being changed by anybody else; those planned last
+ * come first, so that of two sweeps of one address the address waits for the one that ends last.
  */
 export async function lockOrphanedOutflows(
   tx: Sql,
@@ -346,13 +349,13 @@ export async function lockOrphanedOutflows(
     lost.kind === 'named'
       ? await tx.query<Row>(
           `SELECT * FROM outflows
-           WHERE chain = $1 AND state = 'confirmed' AND mined_height = ANY($2) AND mined_hash = ANY($3)
+           WHERE chain = $1 AND ${WAS_MINED} AND mined_height = ANY($2) AND mined_hash = ANY($3)
            ORDER BY planned_at_ms DESC FOR UPDATE`,
           [chain, lost.blocks.map(({ height }) => height), lost.blocks.map(({ hash }) => hash)],
         )
       : await tx.query<Row>(
           `SELECT o.* FROM outflows o JOIN chain_blocks b ON b.chain = o.chain AND b.height = o.mined_height
-           WHERE o.chain = $1 AND o.state = 'confirmed' AND o.mined_height > $2 AND b.hash <> o.mined_hash
+           WHERE o.chain = $1 AND ${WAS_MINED} AND o.mined_height > $2 AND b.hash <> o.mined_hash
            ORDER BY o.planned_at_ms DESC FOR UPDATE OF o`,
           [chain, lost.aboveHeight],
         )
@@ -369,6 +372,32 @@ export async function orphanOutflow(tx: Sql, payoutId: PayoutId, nowMs: InstantM
     `UPDATE outflows SET state = 'orphaned', due_at_ms = $3, due_height = NULL, trouble = NULL, trouble_since_ms = NULL
      WHERE bucket = $1 AND payout_id = $2`,
     [bucketOfPayout(payoutId), payoutId, nowMs],
+  )
+}
+
+/** It failed in a block that has left the chain: it is not sent again, and may be mined again, see `findRejected`. */
+export async function loseRejected(tx: Sql, payoutId: PayoutId): Promise<void> {
+  await tx.query('UPDATE outflows SET is_block_lost = true WHERE bucket = $1 AND payout_id = $2', [
+    bucketOfPayout(payoutId),
+    payoutId,
+  ])
+}
+
+/** The outflow of the reserve that failed with this nonce in a block that has left the chain, if it may be mined again. */
+export async function findRejected(sql: Sql, chain: ChainId, nonce: number): Promise<ClaimedOutflow | null> {
+  const [row] = await sql.query<OutflowRow>(
+    'SELECT * FROM outflows WHERE chain = $1 AND nonce = $2 AND is_block_lost',
+    [chain, nonce],
+  )
+  return row === undefined ? null : toClaimed(row)
+}
+
+/** Something else has its nonce for good: it is never mined again. */
+export async function forgetRejected(tx: Sql, chain: ChainId, nonce: number): Promise<void> {
+  await tx.query(
+    `UPDATE outflows SET is_block_lost = false, mined_height = NULL, mined_hash = NULL, mined_cost = NULL
+     WHERE chain = $1 AND nonce = $2 AND is_block_lost`,
+    [chain, nonce],
   )
 }
 
@@ -418,7 +447,7 @@ export async function isNonceSpent(sql: Sql, chain: ChainId, nonce: number): Pro
   const rows = await sql.query(
     `SELECT 1 AS one FROM outflows
      WHERE chain = $1 AND nonce = $2 AND kind <> 'filler' AND from_address IS NULL
-       AND state IN ('confirmed', 'failed') AND mined_hash IS NOT NULL`,
+       AND ${WAS_MINED} AND mined_hash IS NOT NULL`,
     [chain, nonce],
   )
   return rows.length > 0

@@ -5,18 +5,14 @@ import type { Sql } from '../../db/database.ts'
 import {
   type ClaimedOutflow,
   type Ended,
-  endedUnmined,
   endOutflow,
-  findOutflow,
+  forgetRejected,
   isLive,
   isNonceSpent,
   lockClaimed,
-  planOutflow,
-  resumeOutflow,
   setOutflowState,
   unbooked,
 } from '../../db/outflows.ts'
-import { nativeAsset } from '../../domain/catalog/assets.ts'
 import { chainFacts, depositsLie } from '../../domain/catalog/networks.ts'
 import { networkCostPaid } from '../../domain/ledger/postings.ts'
 import type { Intent } from '../../domain/payouts/intent.ts'
@@ -24,6 +20,7 @@ import { apply } from '../apply.ts'
 import { failSweep } from '../sweeps/end.ts'
 import type { SigningWorld } from '../world.ts'
 import { giveUpOrphan } from './orphan.ts'
+import { planFiller } from './plan_filler.ts'
 import { findFilled, settleCoins, takeBackCoins } from './take_back.ts'
 
 /**
@@ -33,24 +30,11 @@ import { findFilled, settleCoins, takeBackCoins } from './take_back.ts'
 export async function fillGap(world: SigningWorld, stuck: ClaimedOutflow): Promise<void> {
   if (stuck.kind === 'filler') return
   if (depositsLie[chainFacts[stuck.chain].family] === 'coins') return takeBackCoins(world, stuck)
-  if (stuck.nonce === null) return
-  const [address] = await reserveAddresses(world.db, chainFacts[stuck.chain].family)
-  if (address === undefined) return
-  const payoutId = `house-${stuck.chain}-${stuck.nonce}:1`
-  const earlier = await findOutflow(world.db, payoutId)
-  if (earlier !== null && !endedUnmined(earlier)) return
-  const asset = nativeAsset(stuck.chain).id
-  const nowMs = world.clock.nowMs()
-  const { nonce } = stuck
+  const { chain, nonce } = stuck
+  if (nonce === null) return
   const isPlanned = await world.db.transaction(async (tx) => {
     if ((await lockClaimed(tx, stuck)) === null) return false
-    // It ended because the outflow had been sent after all, or was final; which now is refused once more, or has lost its block.
-    if (earlier !== null) await resumeOutflow(tx, payoutId, nowMs)
-    else {
-      const filler = { payoutId, kind: 'filler', asset, units: 0n, address, tag: null, nonce } as const
-      await planOutflow(tx, filler, nowMs)
-    }
-    return true
+    return planFiller(tx, chain, nonce, world.clock.nowMs())
   })
   if (isPlanned) world.log.warn({ payout: stuck.payoutId, nonce }, 'a stuck nonce is filled')
 }
@@ -87,6 +71,7 @@ export async function endFilledGap(
     if (!isFirst) return
     await postForHouse(tx, `${filler.payoutId}:confirmed`, networkCostPaid(ended.cost), nowMs)
     await settleCoins(tx, filler, mined)
+    if (filler.nonce !== null) await forgetRejected(tx, filler.chain, filler.nonce)
   })
 }
 

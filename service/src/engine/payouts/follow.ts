@@ -3,6 +3,7 @@ import type { Attempt } from '../../db/attempts.ts'
 import { type ClaimedOutflow, endOutflow } from '../../db/outflows.ts'
 import { assert } from '../../domain/assert.ts'
 import { chainFacts } from '../../domain/catalog/networks.ts'
+import type { BlockRef } from '../../domain/orders/order.ts'
 import { paysSomebody, type SignedTx } from '../../domain/payouts/intent.ts'
 import { apply } from '../apply.ts'
 import { countedHeight, finalHeight } from '../deep_height.ts'
@@ -130,18 +131,8 @@ async function followMined(
   outflow: ClaimedOutflow,
   { attempt, status, tx }: Mined,
 ): Promise<Progress> {
-  const final = await finalHeight(chain)
-  const { height } = await chain.head()
-  const deepAt = status.block.height + chainFacts[chain.id].confirmations - 1
-  if (countedHeight(chain, height, final) < deepAt)
-    return { kind: 'again', inMs: LOOK_AGAIN_MS, atHeight: height < deepAt ? deepAt : 'next' }
-  // Of several nodes behind one address one may be on a branch that the others have left: nothing ends in a block of that.
-  if ((await chain.blockHash(status.block.height)) !== status.block.hash)
-    return {
-      kind: 'trouble',
-      message: `block ${status.block.height} is another one at present`,
-      inMs: LOOK_AGAIN_MS,
-    }
+  const waits = await waitUntilDeep(chain, status.block)
+  if (waits !== null) return waits
   const { payoutId, orderId } = outflow
   if (outflow.state === 'orphaned') {
     await endAgain(world, outflow, { txHash: tx.txHash, intent: attempt.intent }, status)
@@ -169,6 +160,23 @@ async function followMined(
     },
   )
   return { kind: 'done' }
+}
+
+/** Null: the block is as deep as it has to be. */
+export async function waitUntilDeep(chain: Chain, block: BlockRef): Promise<Progress | null> {
+  const final = await finalHeight(chain)
+  const { height } = await chain.head()
+  const deepAt = block.height + chainFacts[chain.id].confirmations - 1
+  if (countedHeight(chain, height, final) < deepAt)
+    return { kind: 'again', inMs: LOOK_AGAIN_MS, atHeight: height < deepAt ? deepAt : 'next' }
+  // Of several nodes behind one address one may be on a branch that the others have left: nothing ends in a block of that.
+  if ((await chain.blockHash(block.height)) !== block.hash)
+    return {
+      kind: 'trouble',
+      message: `block ${block.height} is another one at present`,
+      inMs: LOOK_AGAIN_MS,
+    }
+  return null
 }
 
 /** Nobody is asked for another address, or for what it cost, because of what was too little here. */

@@ -8,6 +8,7 @@ import {
   failOrphaned,
   type LostBlocks,
   lockOrphanedOutflows,
+  loseRejected,
   orphanOutflow,
 } from '../../db/outflows.ts'
 import { leaveUnswept, resumeSweep } from '../../db/unswept.ts'
@@ -16,14 +17,17 @@ import type { ChainId } from '../../domain/catalog/networks.ts'
 import { networkCostPaid, outflowOrphaned, type Posting, reversed } from '../../domain/ledger/postings.ts'
 import { amountOf } from '../../domain/money/amount.ts'
 import { type Intent, paysSomebody } from '../../domain/payouts/intent.ts'
+import type { InstantMs } from '../../domain/time.ts'
 import { apply } from '../apply.ts'
 import type { World } from '../world.ts'
+import { planFiller } from './plan_filler.ts'
 import { settleCoins } from './take_back.ts'
 
 /**
  * Outflows that were final and whose block has left the chain: until it is mined again the wallet has what they paid,
  * and it is owed. The same bytes go out again, which on an account chain all later ones wait behind. Their orders stay
- * as they are, because an order that was told to be done is not taken back.
+ * as they are, because an order that was told to be done is not taken back. Of what had failed there only the cost is turned round, and its
+ * nonce is filled.
  *
  * `branch` counts the branches that the chain has left; `guard` throws when somebody else watches the chain by now, and is
  * asked about blocks that are named whether or not there was anything in them.
@@ -40,16 +44,38 @@ export async function orphanOutflows(
     const outflows = await lockOrphanedOutflows(tx, chain, lost)
     if (outflows.length > 0 || lost.kind === 'named') await guard(tx)
     for (const outflow of outflows) {
-      await orphanOutflow(tx, outflow.payoutId, nowMs)
+      const owed = wasRejected(outflow) ? [] : owedAgain(outflow)
+      if (wasRejected(outflow)) await fillRejected(tx, outflow, nowMs)
+      else await orphanOutflow(tx, outflow.payoutId, nowMs)
       if (outflow.kind === 'sweep') await resumeSweep(tx, chain, endsOf(outflow), outflow.payoutId)
       const key = `${outflow.payoutId}:block_lost:${outflow.block.hash}@${branch}`
-      await postForHouse(tx, key, [...owedAgain(outflow), ...reversed(networkCostPaid(outflow.cost))], nowMs)
+      await postForHouse(tx, key, [...owed, ...reversed(networkCostPaid(outflow.cost))], nowMs)
     }
     return outflows
   })
-  for (const { payoutId, block } of orphaned) {
-    log.warn({ payout: payoutId, block }, 'an outflow that was final has lost its block and is sent again')
+  for (const outflow of orphaned) {
+    log.warn(
+      { payout: outflow.payoutId, block: outflow.block },
+      wasRejected(outflow)
+        ? 'an outflow that had failed has lost its block and is not sent again'
+        : 'an outflow that was final has lost its block and is sent again',
+    )
   }
+}
+
+/** Its order was told so, and may have been paid otherwise since: were it sent again, it might succeed. What goes from us to us may. */
+function wasRejected(outflow: ClaimedOutflow): boolean {
+  return outflow.state === 'failed' && paysSomebody(outflow)
+}
+
+/** All that leaves the account after it waits for its nonce. Elsewhere a network that may take a block back has none. */
+async function fillRejected(
+  tx: Sql,
+  { payoutId, chain, nonce }: ClaimedOutflow,
+  nowMs: InstantMs,
+): Promise<void> {
+  await loseRejected(tx, payoutId)
+  if (nonce !== null) await planFiller(tx, chain, nonce, nowMs)
 }
 
 /**

@@ -16,6 +16,7 @@ import { draftOutflow } from './draft.ts'
 import { followOutflow, waitBeforeAttempt } from './follow.ts'
 import { giveUpWaiting } from './give_up.ts'
 import type { Progress } from './progress.ts'
+import { followRejected } from './rejected.ts'
 import { sendAttempt, writeDownSigned } from './send.ts'
 import { checkFiller } from './take_back.ts'
 import { tellUnwritten } from './unwritten.ts'
@@ -108,6 +109,9 @@ async function step(
   const filler = await checkFiller(world, outflow)
   if (filler === 'over') return { kind: 'done' }
   if (filler === 'waits') return { kind: 'again', inMs: WHILE_HELD_MS }
+  // Also while outflows are stopped: the books are to know what others may have sent.
+  const rejected = await followRejected(world, chain, outflow)
+  if (rejected !== null) return rejected
   const attempts = await attemptsOf(world.db, outflow.payoutId)
   if (await isStopped()) return stepWhileStopped(world, chain, outflow, attempts)
   const latest = attempts.at(-1)
