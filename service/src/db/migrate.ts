@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { errorCode, type Sql } from './database.ts'
-import { allMigrations, compareMigrations, MIGRATIONS_FOLDER } from './migrations_done.ts'
+import { compareMigrations, MIGRATIONS_FOLDER, ownMigrations } from './migrations_done.ts'
 
 /** A later release has changed the tables: nobody can say what an earlier one would make of them. */
 export class LaterSchema extends Error {
@@ -77,7 +77,7 @@ const NO_SUCH_TABLE = '42P01'
 
 async function missingIn(client: pg.Client): Promise<readonly string[]> {
   const compared = await unlessEmpty(compareMigrations(sqlOf(client)))
-  return compared?.missing ?? allMigrations()
+  return compared?.missing ?? ownMigrations
 }
 
 async function refuseLater(client: pg.Client): Promise<void> {

@@ -1,15 +1,18 @@
 import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
-import { readdir } from 'node:fs/promises'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Sql } from './database.ts'
 
 export const MIGRATIONS_FOLDER = join(import.meta.dirname, 'migrations')
 
-/** Migrations that this code has, by name, the first one first. */
-export async function allMigrations(folder = MIGRATIONS_FOLDER): Promise<string[]> {
-  const files = await readdir(folder)
-  return files
+/**
+ * Migrations that this code has, by name, the first one first. Read once: an update lays the files of the next release where a
+ * process of this one may still run, and they say nothing of its code.
+ */
+export const ownMigrations: readonly string[] = migrationsIn(MIGRATIONS_FOLDER)
+
+function migrationsIn(folder: string): string[] {
+  return readdirSync(folder)
     .filter((file) => file.endsWith('.sql'))
     .map((file) => file.slice(0, -'.sql'.length))
     .sort()
@@ -18,7 +21,7 @@ export async function allMigrations(folder = MIGRATIONS_FOLDER): Promise<string[
 /** Of the tables that the migrations make, and nothing else: another text of one of them is another name. */
 export async function nameOfSchema(folder = MIGRATIONS_FOLDER): Promise<string> {
   const hash = createHash('sha256')
-  for (const name of await allMigrations(folder)) {
+  for (const name of migrationsIn(folder)) {
     hash.update(`${name}\n`).update(readFileSync(join(folder, `${name}.sql`)))
   }
   return `schema-${hash.digest('hex').slice(0, 16)}`
@@ -35,9 +38,8 @@ type Comparison = {
 export async function compareMigrations(sql: Sql): Promise<Comparison> {
   const rows = await sql.query<{ name: string }>('SELECT name FROM schema_migrations ORDER BY name')
   const done = rows.map(({ name }) => name)
-  const known = await allMigrations()
   return {
-    missing: known.filter((name) => !done.includes(name)),
-    unknown: done.filter((name) => !known.includes(name)),
+    missing: ownMigrations.filter((name) => !done.includes(name)),
+    unknown: done.filter((name) => !ownMigrations.includes(name)),
   }
 }

@@ -89,11 +89,16 @@ function problemOfSession(session: Session, variable: string): string | null {
   return `the service works as ${role}, who may be able to rewrite its books, instead of as ${SERVICE_ROLE}: something on the way to the database of ${variable} drops the options of the connection, as PgBouncer does with ignore_startup_parameters; connect without it`
 }
 
-/** Also of a later release: nobody can say what this one would make of its tables, which was started before they were changed. */
+/**
+ * Also of a later release: nobody can say what this one would make of its tables, which was started before they were changed. Nothing was
+ * missing then: what is missing now was taken away, as by a restore, and a start brings it or says why not.
+ */
 function problemOfSchema({ missing, unknown }: Awaited<ReturnType<typeof compareMigrations>>): string | null {
   if (unknown.length > 0)
     return `a later release has changed the schema (it also has: ${unknown.join(', ')}); stop this process and start that release`
-  return missing.length === 0 ? null : `not applied: ${missing.join(', ')}; run: cambist migrate`
+  return missing.length === 0
+    ? null
+    : `this process started on another schema (the database now lacks ${missing.join(', ')}); start it anew`
 }
 
 async function checkChains(world: World): Promise<Record<string, Check>> {
