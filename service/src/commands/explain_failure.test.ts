@@ -70,6 +70,15 @@ test('a database of a later release is told as that', () => {
   expect(explainFailure(new LaterSchema(why))).toBe(why)
 })
 
+test.each([
+  ['57014', 'canceling statement due to statement timeout'],
+  ['55P03', 'canceling statement due to lock timeout'],
+])('what the server ends with %s is told as that, and not as a wrong address', (code, why) => {
+  const told = explainFailure(Object.assign(new Error(why), { code }))
+  expect(told).toContain(`The database has cut it short: ${why}. What was under way is undone.`)
+  expect(told).not.toContain('DATABASE_URL')
+})
+
 test('a socket whose folder is missing is told as what it is', async () => {
   const path = '/nowhere/signer.sock'
   const failure = await failureOf(async () => {

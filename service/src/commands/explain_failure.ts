@@ -86,6 +86,8 @@ const CERTIFICATE = /CERT|LEAF_SIGNATURE/
 
 /** SQLSTATE classes: no connection, authorization, no such database, resources, operator's intervention. */
 const OPERATORS_CLASSES = /^(08|28|3D|53|57)/
+/** query_canceled and lock_not_available: what it was asked took longer than a setting there allows, or somebody has ended it. */
+const CUT_SHORT = new Set(['57014', '55P03'])
 /** Among others of a start-up parameter that names a role which is not there. */
 const INVALID_PARAMETER_VALUE = '22023'
 const INSUFFICIENT_PRIVILEGE = '42501'
@@ -102,6 +104,9 @@ function explainDatabase(error: SystemError, variable: DatabaseVariable): string
   }
   if (CONNECTING.has(error.syscall ?? '') || SILENCE.has(error.message)) {
     return `The database does not answer (${error.message}). Is PostgreSQL running, and is ${variable} right?`
+  }
+  if (CUT_SHORT.has(code)) {
+    return `The database has cut it short: ${error.message}. What was under way is undone. Somebody has ended it there, or it took longer than a setting allows (statement_timeout, lock_timeout): try it again when less is going on.`
   }
   if (OPERATORS_CLASSES.test(code)) return `The database refuses: ${error.message}. Is ${variable} right?`
   if (code === INVALID_PARAMETER_VALUE && error.message.includes(SERVICE_ROLE)) {

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { type Postgres, removePostgres } from '@cambist/devnet'
 import pg from 'pg'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { eventually } from '../../test/harness/eventually.ts'
 import { startMigratedPostgres } from '../../test/harness/migrated_postgres.ts'
 import { openTestDatabase } from '../../test/harness/test_database.ts'
 import { findMissing, LaterSchema, migrate } from './migrate.ts'
@@ -54,6 +55,31 @@ test('who finds nothing missing waits for nobody', async () => {
   } finally {
     await superuser.query('SELECT pg_advisory_unlock_all()')
   }
+})
+
+test('a server that ends what takes long ends no migration, nor one that waits for another', async () => {
+  const url = await emptyDatabase('impatient')
+  const other = new pg.Client({ connectionString: url })
+  await other.connect()
+  await superuser.query(`ALTER DATABASE impatient SET statement_timeout = '1s'`)
+  await superuser.query(`ALTER DATABASE impatient SET lock_timeout = '1s'`)
+  await other.query('SELECT pg_advisory_lock(7241865325823964)')
+  let failure: unknown = null
+  const migrating = migrate(url, () => {}).catch((error: unknown) => {
+    failure = error
+  })
+  await eventually('it has waited for longer than the server allows', async () => {
+    if (failure !== null) return
+    const { rowCount } = await superuser.query(
+      `SELECT FROM pg_stat_activity WHERE datname = 'impatient' AND wait_event = 'advisory'
+       AND clock_timestamp() - query_start > interval '1200ms'`,
+    )
+    if (rowCount !== 1) throw new Error('not yet')
+  })
+  await other.end()
+  await migrating
+  expect(failure).toBeNull()
+  expect(await migrationsIn(url)).toEqual(await migrationsIn(server.url))
 })
 
 test('what goes wrong while it is asked what is missing is told', async () => {

@@ -62,6 +62,9 @@ async function connect(url: string, answerMs: number): Promise<pg.Client> {
     connectionString: url,
     connectionTimeoutMillis: CONNECT_MS,
     query_timeout: answerMs,
+    // One that waits for hours says nothing meanwhile: what stands between might take it for dead and drop it without a word.
+    keepAlive: true,
+    keepAliveInitialDelayMillis: 10_000,
   })
   client.on('error', () => {})
   try {
@@ -102,7 +105,20 @@ function sqlOf(client: pg.Client): Sql {
   return { query: async (text, values = []) => (await client.query(text, [...values])).rows }
 }
 
+/** Whatever the server, the database or its user is set to; servers before 17 do not know the last one. */
+const LIMITS = [
+  'statement_timeout',
+  'lock_timeout',
+  'idle_in_transaction_session_timeout',
+  'transaction_timeout',
+]
+
+async function liftLimits(client: pg.Client): Promise<void> {
+  await client.query(`SELECT set_config(name, '0', false) FROM pg_settings WHERE name = ANY ($1)`, [LIMITS])
+}
+
 async function runMissing(dbClient: pg.Client, log: (line: string) => void): Promise<void> {
+  await liftLimits(dbClient)
   // Every process asks whether something is missing; few find that it is.
   const { runner } = await import('node-pg-migrate')
   await runner({
