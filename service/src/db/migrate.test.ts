@@ -2,12 +2,14 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Postgres, removePostgres } from '@cambist/devnet'
+import { runner } from 'node-pg-migrate'
 import pg from 'pg'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { eventually } from '../../test/harness/eventually.ts'
 import { startMigratedPostgres } from '../../test/harness/migrated_postgres.ts'
 import { openTestDatabase } from '../../test/harness/test_database.ts'
-import { findMissing, LaterSchema, migrate } from './migrate.ts'
+import { findMissing, LaterSchema, migrate, SchemaBroken } from './migrate.ts'
+import { MIGRATIONS_FOLDER } from './migrations_done.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'cambist-migrate-'))
 const dataDir = join(folder, 'postgres')
@@ -112,6 +114,47 @@ test('a release touches nothing where a later one has been', async () => {
   await expect(migrate(url, () => {})).rejects.toThrow(LaterSchema)
   await expect(migrate(url, () => {})).rejects.toThrow('of a later release (it also has: 9999_later)')
   expect(await migrationsIn(url)).toEqual(before)
+})
+
+/** As a release without its newest migration leaves it. */
+async function withoutNewest(name: string): Promise<pg.Client> {
+  const url = await emptyDatabase(name)
+  await migrate(url, () => {})
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  const down = {
+    direction: 'down',
+    count: 1,
+    dir: MIGRATIONS_FOLDER,
+    migrationsTable: 'schema_migrations',
+  } as const
+  await runner({ ...down, dbClient: client, logger: { debug() {}, info() {}, warn() {}, error() {} } })
+  return client
+}
+
+const urlOf = (name: string) => new URL(`/${name}`, server.url).href
+
+test('a clock that was ahead when a migration was done holds up no later one', async () => {
+  const client = await withoutNewest('ahead')
+  await client.query(
+    `UPDATE schema_migrations SET run_on = run_on + interval '1 day' WHERE name = '0001_core'`,
+  )
+  await client.end()
+  await migrate(urlOf('ahead'), () => {})
+  expect(await migrationsIn(urlOf('ahead'))).toEqual(await migrationsIn(server.url))
+})
+
+test('nothing is changed where a migration is missing before one that is done', async () => {
+  const client = await withoutNewest('gap')
+  await client.query(`DELETE FROM schema_migrations WHERE name = '0004_reconciliation'`)
+  await client.end()
+  const before = await migrationsIn(urlOf('gap'))
+  const failure = await migrate(urlOf('gap'), () => {}).catch((error: unknown) => error)
+  expect(failure).toBeInstanceOf(SchemaBroken)
+  expect(String(failure)).toContain(
+    `The database has ${before.at(-1)}, and not what comes before it (0004_reconciliation)`,
+  )
+  expect(await migrationsIn(urlOf('gap'))).toEqual(before)
 })
 
 test('who was given the role of the service and owns nothing can start and add, and take away nothing', async () => {

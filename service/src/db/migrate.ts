@@ -7,14 +7,22 @@ export class LaterSchema extends Error {
   override readonly name = 'LaterSchema'
 }
 
+/** What the database says it has is the state of no release: nobody can say what a migration would make of its tables. */
+export class SchemaBroken extends Error {
+  override readonly name = 'SchemaBroken'
+}
+
 /**
  * Brings the database to the present schema; does nothing when it is there. Several processes may start at once:
- * one works, the others wait. Throws LaterSchema, and changes nothing, when a later release has been there.
+ * one works, the others wait. Throws LaterSchema, and changes nothing, when a later release has been there; SchemaBroken when a
+ * migration is missing before one that is done.
  */
 export async function migrate(url: string, log: (line: string) => void): Promise<void> {
   const missing = await connected(url, async (client) => {
     await refuseLater(client)
-    return missingIn(client)
+    const names = await missingIn(client)
+    refuseGaps(names)
+    return names
   })
   if (missing.length > 0) await connected(url, (client) => runMissing(client, log), AS_LONG_AS_IT_TAKES)
 }
@@ -117,6 +125,16 @@ async function liftLimits(client: pg.Client): Promise<void> {
   await client.query(`SELECT set_config(name, '0', false) FROM pg_settings WHERE name = ANY ($1)`, [LIMITS])
 }
 
+/** By name: the time that each was done at says nothing, a clock may have been ahead. */
+function refuseGaps(missing: readonly string[]): void {
+  const last = ownMigrations.findLast((name) => !missing.includes(name))
+  const gaps = missing.filter((name) => last !== undefined && name < last)
+  if (gaps.length === 0) return
+  throw new SchemaBroken(
+    `The database has ${last}, and not what comes before it (${gaps.join(', ')}): nothing was changed. Where rows of schema_migrations were lost, put them back; else restore the database.`,
+  )
+}
+
 async function runMissing(dbClient: pg.Client, log: (line: string) => void): Promise<void> {
   await liftLimits(dbClient)
   // Every process asks whether something is missing; few find that it is.
@@ -127,7 +145,7 @@ async function runMissing(dbClient: pg.Client, log: (line: string) => void): Pro
     migrationsTable: 'schema_migrations',
     direction: 'up',
     advisoryLockMode: 'wait',
-    checkOrder: true,
+    checkOrder: false,
     // What fails is thrown, and told by whoever catches it.
     logger: { debug: log, info: log, warn: log, error: () => {} },
   })
