@@ -7,7 +7,8 @@ import { expect, test, vi } from 'vitest'
 import { CommandRefused } from '../command_refused.ts'
 import { readFirstLine } from '../config/environment.ts'
 import { readServeConfig } from '../config/serve_config.ts'
-import { LaterSchema, migrate } from '../db/migrate.ts'
+import { LaterSchema, migrate, SchemaRefused } from '../db/migrate.ts'
+import { SignerDatabaseFailed } from '../db/signer_database.ts'
 import { listenAt } from '../http/listen_at.ts'
 import { explainFailure } from './explain_failure.ts'
 
@@ -65,9 +66,10 @@ test('a role that another database of the server has made is told with who has t
   )
 })
 
-test('a database of a later release is told as that', () => {
+test.each([LaterSchema, SchemaRefused])('why the schema is left as it is is told as it is: %o', (Refusal) => {
   const why = 'The database has the schema of a later release.'
-  expect(explainFailure(new LaterSchema(why))).toBe(why)
+  expect(explainFailure(new Refusal(why))).toBe(why)
+  expect(explainFailure(new SignerDatabaseFailed(new Refusal(why)))).toBe(`SIGNER_DATABASE_URL: ${why}`)
 })
 
 test.each([

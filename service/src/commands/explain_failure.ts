@@ -2,21 +2,13 @@ import { isIP } from 'node:net'
 import { CommandRefused } from '../command_refused.ts'
 import { ConfigError } from '../config/problems.ts'
 import { errorCode, SERVICE_ROLE } from '../db/database.ts'
-import { CONNECT_TIMEOUT, LaterSchema, SchemaBroken } from '../db/migrate.ts'
+import { CONNECT_TIMEOUT, SchemaRefused } from '../db/migrate.ts'
 import { SignerDatabaseFailed } from '../db/signer_database.ts'
 import { HostUnknown } from '../http/listen_at.ts'
 import { FolderTaken } from '../sandbox/own_folder.ts'
 import { SocketTaken } from '../signer/socket/socket_server.ts'
 
-const operatorsFailures = [
-  ConfigError,
-  CommandRefused,
-  SocketTaken,
-  FolderTaken,
-  LaterSchema,
-  SchemaBroken,
-  HostUnknown,
-]
+const operatorsFailures = [ConfigError, CommandRefused, SocketTaken, FolderTaken, SchemaRefused, HostUnknown]
 
 /**
  * What to tell at the terminal of a failure that an operator can do something about; null for one that is a fault of
@@ -26,7 +18,7 @@ export function explainFailure(error: unknown): string | null {
   if (!(error instanceof SignerDatabaseFailed)) return explain(error, 'DATABASE_URL')
   const { cause } = error
   const told = explain(cause, 'SIGNER_DATABASE_URL')
-  return cause instanceof LaterSchema || cause instanceof SchemaBroken ? `SIGNER_DATABASE_URL: ${told}` : told
+  return cause instanceof SchemaRefused ? `SIGNER_DATABASE_URL: ${told}` : told
 }
 
 /** The variable that names the database. */

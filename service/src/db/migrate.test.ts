@@ -8,7 +8,8 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { eventually } from '../../test/harness/eventually.ts'
 import { startMigratedPostgres } from '../../test/harness/migrated_postgres.ts'
 import { openTestDatabase } from '../../test/harness/test_database.ts'
-import { findMissing, LaterSchema, migrate, SchemaBroken } from './migrate.ts'
+import { connectionName } from './connected_roles.ts'
+import { findMissing, LaterSchema, migrate, SchemaRefused } from './migrate.ts'
 import { MIGRATIONS_FOLDER } from './migrations_done.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'cambist-migrate-'))
@@ -150,11 +151,52 @@ test('nothing is changed where a migration is missing before one that is done', 
   await client.end()
   const before = await migrationsIn(urlOf('gap'))
   const failure = await migrate(urlOf('gap'), () => {}).catch((error: unknown) => error)
-  expect(failure).toBeInstanceOf(SchemaBroken)
+  expect(failure).toBeInstanceOf(SchemaRefused)
   expect(String(failure)).toContain(
     `The database has ${before.at(-1)}, and not what comes before it (0004_reconciliation)`,
   )
   expect(await migrationsIn(urlOf('gap'))).toEqual(before)
+})
+
+test('nothing is changed while a process works on the earlier tables, and those of other databases are none', async () => {
+  const [newest] = (await migrationsIn(server.url)).slice(-1)
+  const own = await withoutNewest('in_use')
+  const elsewhere = await withoutNewest('not_in_use')
+  await own.query(`SET application_name = '${connectionName(['api', 'engine'])}'`)
+  const { rows } = await own.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')
+  const pid = rows[0]?.pid
+  const failure = await migrate(urlOf('in_use'), () => {}).catch((error: unknown) => error)
+  expect(failure).toBeInstanceOf(SchemaRefused)
+  expect(String(failure)).toContain(`cambist api,engine (${pid})`)
+  expect(String(failure)).toContain(`SELECT pg_terminate_backend(${pid})`)
+  expect(await migrationsIn(urlOf('in_use'))).not.toContain(newest)
+  await migrate(urlOf('not_in_use'), () => {})
+  await own.query(`SET application_name = ''`)
+  await migrate(urlOf('in_use'), () => {})
+  // Where nothing is missing, whoever is connected is of this release.
+  await own.query(`SET application_name = '${connectionName(['api', 'engine'])}'`)
+  await migrate(urlOf('in_use'), () => {})
+  expect(await migrationsIn(urlOf('in_use'))).toContain(newest)
+  await Promise.all([own.end(), elsewhere.end()])
+})
+
+test('who has waited for another finds what that one did, also when it works on it already', async () => {
+  const holder = await withoutNewest('waited')
+  await holder.query('SELECT pg_advisory_lock(7241865325823964)')
+  const waiting = migrate(urlOf('waited'), () => {})
+  await eventually('it waits', async () => {
+    const { rowCount } = await superuser.query(
+      `SELECT FROM pg_stat_activity WHERE datname = 'waited' AND wait_event = 'advisory'`,
+    )
+    if (rowCount !== 1) throw new Error('not yet')
+  })
+  await holder.query('INSERT INTO schema_migrations (name, run_on) VALUES ($1, now())', [
+    (await migrationsIn(server.url)).at(-1),
+  ])
+  await holder.query(`SET application_name = '${connectionName(['api'])}'`)
+  await holder.query('SELECT pg_advisory_unlock_all()')
+  await waiting
+  await holder.end()
 })
 
 test('who was given the role of the service and owns nothing can start and add, and take away nothing', async () => {

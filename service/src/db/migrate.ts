@@ -1,29 +1,25 @@
 import pg from 'pg'
+import { connectionName, readConnectedRoles } from './connected_roles.ts'
 import { errorCode, type Sql } from './database.ts'
 import { compareMigrations, MIGRATIONS_FOLDER, ownMigrations } from './migrations_done.ts'
 
-/** A later release has changed the tables: nobody can say what an earlier one would make of them. */
-export class LaterSchema extends Error {
-  override readonly name = 'LaterSchema'
+/** Nothing was changed, for a reason that an operator can do something about. */
+export class SchemaRefused extends Error {
+  override readonly name: string = 'SchemaRefused'
 }
 
-/** What the database says it has is the state of no release: nobody can say what a migration would make of its tables. */
-export class SchemaBroken extends Error {
-  override readonly name = 'SchemaBroken'
+/** A later release has changed the tables: nobody can say what an earlier one would make of them. */
+export class LaterSchema extends SchemaRefused {
+  override readonly name = 'LaterSchema'
 }
 
 /**
  * Brings the database to the present schema; does nothing when it is there. Several processes may start at once:
- * one works, the others wait. Throws LaterSchema, and changes nothing, when a later release has been there; SchemaBroken when a
- * migration is missing before one that is done.
+ * one works, the others wait. Throws SchemaRefused, and changes nothing, when a later release has been there (LaterSchema), when a
+ * migration is missing before one that is done, or while a process is connected that works on the earlier tables.
  */
 export async function migrate(url: string, log: (line: string) => void): Promise<void> {
-  const missing = await connected(url, async (client) => {
-    await refuseLater(client)
-    const names = await missingIn(client)
-    refuseGaps(names)
-    return names
-  })
+  const missing = await connected(url, missingUnlessRefused)
   if (missing.length > 0) await connected(url, (client) => runMissing(client, log), AS_LONG_AS_IT_TAKES)
 }
 
@@ -91,6 +87,13 @@ async function missingIn(client: pg.Client): Promise<readonly string[]> {
   return compared?.missing ?? ownMigrations
 }
 
+async function missingUnlessRefused(client: pg.Client): Promise<readonly string[]> {
+  await refuseLater(client)
+  const missing = await missingIn(client)
+  refuseGaps(missing)
+  return missing
+}
+
 async function refuseLater(client: pg.Client): Promise<void> {
   const later = (await unlessEmpty(compareMigrations(sqlOf(client))))?.unknown ?? []
   if (later.length === 0) return
@@ -130,21 +133,40 @@ function refuseGaps(missing: readonly string[]): void {
   const last = ownMigrations.findLast((name) => !missing.includes(name))
   const gaps = missing.filter((name) => last !== undefined && name < last)
   if (gaps.length === 0) return
-  throw new SchemaBroken(
+  throw new SchemaRefused(
     `The database has ${last}, and not what comes before it (${gaps.join(', ')}): nothing was changed. Where rows of schema_migrations were lost, put them back; else restore the database.`,
   )
 }
 
+/**
+ * Who is connected while something is missing works on the earlier tables: a process of this release connects for its work only once
+ * nothing is. None is no proof that none runs (db/connected_roles.ts).
+ */
+async function refuseConnected(client: pg.Client): Promise<void> {
+  const connected = await readConnectedRoles(sqlOf(client))
+  if (connected.length === 0) return
+  const names = connected.map(({ roles, serverPid }) => `${connectionName(roles)} (${serverPid})`)
+  const ends = connected.map(({ serverPid }) => `pg_terminate_backend(${serverPid})`)
+  throw new SchemaRefused(
+    `Processes that work on the earlier tables are connected to the database, with the pid that they have at its server: ${names.join('; ')}. Nothing was changed. Stop every process of the earlier release, on all machines, and start this one anew. Where one of them runs no more, end what is left of it at the server: SELECT ${ends.join(', ')}`,
+  )
+}
+
 async function runMissing(dbClient: pg.Client, log: (line: string) => void): Promise<void> {
-  await liftLimits(dbClient)
   // Every process asks whether something is missing; few find that it is.
-  const { runner } = await import('node-pg-migrate')
+  const { PG_MIGRATE_LOCK_ID, runner } = await import('node-pg-migrate')
+  await liftLimits(dbClient)
+  // The runner's own lock, which earlier releases take; kept until the connection ends.
+  await dbClient.query(`SELECT pg_advisory_lock(${PG_MIGRATE_LOCK_ID})`)
+  // Whoever held it meanwhile may have brought what was missing, and more.
+  if ((await missingUnlessRefused(dbClient)).length === 0) return
+  await refuseConnected(dbClient)
   await runner({
     dbClient,
     dir: MIGRATIONS_FOLDER,
     migrationsTable: 'schema_migrations',
     direction: 'up',
-    advisoryLockMode: 'wait',
+    noLock: true,
     checkOrder: false,
     // What fails is thrown, and told by whoever catches it.
     logger: { debug: log, info: log, warn: log, error: () => {} },
