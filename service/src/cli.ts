@@ -48,7 +48,7 @@ program
   .command('migrate')
   .description('bring the database to the present schema; serve does so by itself')
   .action(async () => {
-    await migrate(readDatabaseConfig(env).databaseUrl, print)
+    await migrate(readDatabaseConfig(env).databaseUrl, print, print)
     print('The database has the present schema.')
   })
 

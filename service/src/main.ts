@@ -173,8 +173,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
 
 /** Puts everything together, top to bottom. What is opened last is closed first: nobody is served by half a service. */
 async function openService(options: ServiceOptions, opened: Opened): Promise<Omit<Service, 'stop'>> {
-  const { roles, prices, logger } = options
-  await migrate(options.databaseUrl, (line) => logger.debug({ migration: line }, 'migrating'))
+  const { roles, prices } = options
+  await bringSchema(options, options.databaseUrl, 'DATABASE_URL')
   const db = openPool(options, options.databaseUrl, options.databaseConnections)
   opened.closeWith(db.close)
   const sealKey = (roles.api ?? roles.engine ?? roles.signer)?.orderSeal
@@ -295,6 +295,19 @@ function decidesOrders({ api, watcher, engine }: Roles): boolean {
   return api !== null || watcher || engine !== null
 }
 
+/** `variable` is where its address was read from. */
+function bringSchema(
+  { logger }: ServiceOptions,
+  url: string,
+  variable: 'DATABASE_URL' | 'SIGNER_DATABASE_URL',
+): Promise<void> {
+  return migrate(
+    url,
+    (line) => logger.info({ database: variable }, line),
+    (line) => logger.debug({ database: variable, migration: line }, 'migrating'),
+  )
+}
+
 function openPool(
   { logger, roles, databaseLimits }: ServiceOptions,
   url: string,
@@ -404,7 +417,7 @@ async function openSignerRecord(
   opened: Opened,
 ): Promise<Database> {
   if (databaseUrl === options.databaseUrl) return db
-  await onSignerDatabase(() => migrate(databaseUrl, () => {}))
+  await onSignerDatabase(() => bringSchema(options, databaseUrl, 'SIGNER_DATABASE_URL'))
   const record = openPool(options, databaseUrl, RECORD_CONNECTIONS_MAX)
   opened.closeWith(record.close)
   return record

@@ -141,7 +141,10 @@ test('a clock that was ahead when a migration was done holds up no later one', a
     `UPDATE schema_migrations SET run_on = run_on + interval '1 day' WHERE name = '0001_core'`,
   )
   await client.end()
-  await migrate(urlOf('ahead'), () => {})
+  const told: string[] = []
+  await migrate(urlOf('ahead'), (line) => told.push(line))
+  const [newest] = (await migrationsIn(server.url)).slice(-1)
+  expect(told).toEqual([expect.stringMatching(`^the database lacks ${newest}: nothing listens until`)])
   expect(await migrationsIn(urlOf('ahead'))).toEqual(await migrationsIn(server.url))
 })
 
@@ -183,19 +186,22 @@ test('nothing is changed while a process works on the earlier tables, and those 
 test('who has waited for another finds what that one did, also when it works on it already', async () => {
   const holder = await withoutNewest('waited')
   await holder.query('SELECT pg_advisory_lock(7241865325823964)')
-  const waiting = migrate(urlOf('waited'), () => {})
+  const told: string[] = []
+  const waiting = migrate(urlOf('waited'), (line) => told.push(line))
   await eventually('it waits', async () => {
     const { rowCount } = await superuser.query(
       `SELECT FROM pg_stat_activity WHERE datname = 'waited' AND wait_event = 'advisory'`,
     )
     if (rowCount !== 1) throw new Error('not yet')
   })
+  expect(told).toEqual([expect.stringMatching(/^another process is changing the tables .* nothing listens/)])
   await holder.query('INSERT INTO schema_migrations (name, run_on) VALUES ($1, now())', [
     (await migrationsIn(server.url)).at(-1),
   ])
   await holder.query(`SET application_name = '${connectionName(['api'])}'`)
   await holder.query('SELECT pg_advisory_unlock_all()')
   await waiting
+  expect(told).toHaveLength(1)
   await holder.end()
 })
 

@@ -17,10 +17,17 @@ export class LaterSchema extends SchemaRefused {
  * Brings the database to the present schema; does nothing when it is there. Several processes may start at once:
  * one works, the others wait. Throws SchemaRefused, and changes nothing, when a later release has been there (LaterSchema), when a
  * migration is missing before one that is done, or while a process is connected that works on the earlier tables.
+ *
+ * `tell` hears why a start may take long, before it does; `detail` hears what is done.
  */
-export async function migrate(url: string, log: (line: string) => void): Promise<void> {
+export async function migrate(
+  url: string,
+  tell: (line: string) => void,
+  detail: (line: string) => void = () => {},
+): Promise<void> {
   const missing = await connected(url, missingUnlessRefused)
-  if (missing.length > 0) await connected(url, (client) => runMissing(client, log), AS_LONG_AS_IT_TAKES)
+  if (missing.length === 0) return
+  await connected(url, (client) => runMissing(client, tell, detail), AS_LONG_AS_IT_TAKES)
 }
 
 /** The migrations that the database would need, by name; changes nothing. */
@@ -152,23 +159,42 @@ async function refuseConnected(client: pg.Client): Promise<void> {
   )
 }
 
-async function runMissing(dbClient: pg.Client, log: (line: string) => void): Promise<void> {
+async function takeLock(client: pg.Client, id: number, tell: (line: string) => void): Promise<void> {
+  const { rows } = await client.query<{ taken: boolean }>(`SELECT pg_try_advisory_lock(${id}) AS taken`)
+  if (rows[0]?.taken === true) return
+  tell(
+    'another process is changing the tables of the database: waiting until it is done, and nothing listens until then',
+  )
+  await client.query(`SELECT pg_advisory_lock(${id})`)
+}
+
+async function runMissing(
+  dbClient: pg.Client,
+  tell: (line: string) => void,
+  detail: (line: string) => void,
+): Promise<void> {
   // Every process asks whether something is missing; few find that it is.
   const { PG_MIGRATE_LOCK_ID, runner } = await import('node-pg-migrate')
   await liftLimits(dbClient)
   // The runner's own lock, which earlier releases take; kept until the connection ends.
-  await dbClient.query(`SELECT pg_advisory_lock(${PG_MIGRATE_LOCK_ID})`)
+  await takeLock(dbClient, PG_MIGRATE_LOCK_ID, tell)
   // Whoever held it meanwhile may have brought what was missing, and more.
-  if ((await missingUnlessRefused(dbClient)).length === 0) return
+  const missing = await missingUnlessRefused(dbClient)
+  if (missing.length === 0) return
   await refuseConnected(dbClient)
+  tell(
+    `the database lacks ${missing.join(', ')}: nothing listens until all is done, which may take long; killing this process undoes the one under way`,
+  )
   await runner({
     dbClient,
     dir: MIGRATIONS_FOLDER,
     migrationsTable: 'schema_migrations',
     direction: 'up',
+    // Not those of a later release whose files were laid there since this one was loaded.
+    count: missing.length,
     noLock: true,
     checkOrder: false,
     // What fails is thrown, and told by whoever catches it.
-    logger: { debug: log, info: log, warn: log, error: () => {} },
+    logger: { debug: detail, info: detail, warn: detail, error: () => {} },
   })
 }
