@@ -1,3 +1,8 @@
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Chain, DraftRejection } from '../../chains/chain.ts'
 import { amountOf } from '../../domain/money/amount.ts'
@@ -5,6 +10,9 @@ import { payoutIdOf } from '../../domain/orders/identifiers.ts'
 import type { Order } from '../../domain/orders/order.ts'
 import { accept, refuse } from '../../domain/outcome.ts'
 import type { Signer } from '../../signer/signer.ts'
+import { PROTOCOL } from '../../signer/socket/protocol.ts'
+import { socketSigner } from '../../signer/socket/socket_client.ts'
+import { decodeMessage, encodeMessage, readLines } from '../../signer/socket/socket_lines.ts'
 import { type BooksStage, lookAt, openBooksStage, tell } from '../testing/books_stage.ts'
 import { payingChain } from '../testing/paying_chain.ts'
 import { paidOrder, pricedOrder } from '../testing/priced_order.ts'
@@ -140,6 +148,47 @@ test.each([
   expect(told, 'when it should have been given up').toHaveLength(1)
   await workFor(signingWorld(knows(0)).world, refusing('network'), 1)
   expect(await outflows()).toMatchObject([{ state: 'cancelled', status: 'EMERGENCY' }])
+})
+
+/** One on a socket that has signed nothing, and takes requests of this release for malformed: it answers in `protocol`. */
+async function openOtherSigner(protocol: number | undefined) {
+  const folder = mkdtempSync(join(tmpdir(), 'cambist-other-signer-'))
+  const path = join(folder, 'signer.sock')
+  const refused = { ok: false, rejection: { code: 'malformed', message: 'a field that is not known' } }
+  const server = createServer(async (socket) => {
+    socket.on('error', () => {})
+    for await (const line of readLines(socket)) {
+      const { id, method } = decodeMessage(line) as { id: number; method: string }
+      const room = { onePayout: 10n ** 30n, together: null }
+      const result = { sign: refused, room }[method] ?? 0
+      socket.write(encodeMessage({ id, ...(protocol !== undefined && { protocol }), result }))
+    }
+  }).listen(path)
+  await once(server, 'listening')
+  const client = socketSigner({ path, timeoutMs: 110_000 })
+  const close = () => {
+    client.close()
+    server.close()
+    rmSync(folder, { recursive: true, force: true })
+  }
+  return { world: worldWithSigner(stage, client), close }
+}
+
+test.each([
+  ['the next', PROTOCOL + 1],
+  ['an earlier', undefined],
+])('beside a signer of %s release nothing is drafted and nothing given up', async (_, protocol) => {
+  await coveredOrder()
+  const other = await openOtherSigner(protocol)
+  await stalledFor(other.world, payingChain(stage))
+  const trouble = expect.stringMatching(/is of another release .*: start both of the same/)
+  expect(await outflows()).toMatchObject([{ state: 'planned', status: 'EXCHANGE', trouble }])
+  expect(await stage.db.query('SELECT 1 FROM attempts')).toEqual([])
+  await workFor(signingWorld(knows(0)).world, payingChain(stage), 1)
+  await stalledFor(other.world, payingChain(stage))
+  other.close()
+  expect(await outflows(), 'what was drafted before').toMatchObject([{ status: 'EXCHANGE', trouble }])
+  expect(await stage.db.query('SELECT 1 FROM attempts')).toHaveLength(1)
 })
 
 test.each([

@@ -74,7 +74,7 @@ async function ask(what: OrderId | PayoutId, question: () => Promise<number>): P
   }
 }
 
-/** It has not said so for long. One of an earlier release does not know the question, which says nothing of the outflow. */
+/** It has not said so for long. One of another release does not say it, which says nothing of the outflow. */
 function notGivenUp({ why }: Unwritten): Unwritten {
   return { why: `${why}: it is not given up`, needsSomebody: true }
 }

@@ -18,6 +18,7 @@ import {
   startSigner,
 } from '../testing/fixtures.ts'
 import { memoryStore } from '../testing/memory_store.ts'
+import { PROTOCOL } from './protocol.ts'
 import { SignerUnavailable, socketSigner } from './socket_client.ts'
 import { MESSAGE_BYTES_MAX } from './socket_lines.ts'
 import { serveSigner } from './socket_server.ts'
@@ -171,13 +172,13 @@ test('what is no request is answered with an error, and the line and the others 
     '{',
     'null',
     '[]',
-    '{"id":"1","method":"sign","params":[]}',
-    '{"id":1,"method":"sign"}',
+    `{"id":"1","protocol":${PROTOCOL},"method":"sign","params":[]}`,
+    `{"id":1,"protocol":${PROTOCOL},"method":"sign"}`,
     '\0',
   ]
-  const unknown = '{"id":3,"method":"privateKey","params":[]}'
-  const wrong = '{"id":4,"method":"addresses","params":["evm","deposit",0,{"$bigint":"1"}]}'
-  const good = '{"id":5,"method":"addresses","params":["evm","deposit",0,1]}'
+  const unknown = `{"id":3,"protocol":${PROTOCOL},"method":"privateKey","params":[]}`
+  const wrong = `{"id":4,"protocol":${PROTOCOL},"method":"addresses","params":["evm","deposit",0,{"$bigint":"1"}]}`
+  const good = `{"id":5,"protocol":${PROTOCOL},"method":"addresses","params":["evm","deposit",0,1]}`
   const bytes = Buffer.concat([
     Buffer.from([0xff, 10]),
     Buffer.from(`${[...garbage, unknown, wrong, good].join('\n')}\n`),
@@ -186,15 +187,47 @@ test('what is no request is answered with an error, and the line and the others 
   const notUnderstood = expect.stringContaining('a request is one line')
   expect(answers).toHaveLength(garbage.length + 4)
   expect(answers.filter((answer) => (answer as { id: unknown }).id === null)).toEqual(
-    Array.from({ length: garbage.length + 1 }, () => ({ id: null, error: notUnderstood })),
+    Array.from({ length: garbage.length + 1 }, () => ({
+      id: null,
+      protocol: PROTOCOL,
+      error: notUnderstood,
+    })),
   )
   expect(answers).toContainEqual({
-    id: 3,
+    ...{ id: 3, protocol: PROTOCOL },
     error: 'a method is addresses, room, lastSigned, lastOutflow or sign',
   })
-  expect(answers).toContainEqual({ id: 4, error: 'count is a whole number from 1 to 1000' })
-  expect(answers).toContainEqual({ id: 5, result: [keys.address('evm', { purpose: 'deposit', index: 0 })] })
+  expect(answers).toContainEqual({
+    id: 4,
+    protocol: PROTOCOL,
+    error: 'count is a whole number from 1 to 1000',
+  })
+  expect(answers).toContainEqual({
+    id: 5,
+    protocol: PROTOCOL,
+    result: [keys.address('evm', { purpose: 'deposit', index: 0 })],
+  })
   expect(errors).toEqual([])
+})
+
+test('who asks in another protocol is told what to start, and nothing is signed', async () => {
+  const { signer, store } = startSigner()
+  await serve(signer)
+  const params = [evmIntent(), sealed()]
+  const of = (protocol: unknown) => `${stringifyExact({ id: 1, protocol, method: 'sign', params })}\n`
+  const spoken: readonly [unknown, string][] = [
+    [PROTOCOL + 1, `its protocol is ${PROTOCOL + 1}, that of the signer ${PROTOCOL}`],
+    ['1', 'its protocol is an earlier one'],
+  ]
+  for (const [protocol, why] of spoken) {
+    const error = expect.stringMatching(`another release.*${why}.*start both of the same release`)
+    expect(await talk(of(protocol), 1)).toEqual([{ id: 1, protocol: PROTOCOL, error }])
+  }
+  // One of an earlier release, and one that has put its parameters elsewhere.
+  for (const line of ['{"id":1,"method":"sign","params":[]}\n', '{"id":1,"protocol":7}\n']) {
+    expect(await talk(line, 1)).toMatchObject([{ id: 1, error: expect.stringContaining('another release') }])
+  }
+  expect(store.records).toEqual([])
 })
 
 test('no JSON value in place of an intent or authority brings the server down', async () => {
@@ -202,7 +235,7 @@ test('no JSON value in place of an intent or authority brings the server down', 
   await fc.assert(
     fc.asyncProperty(fc.jsonValue(), fc.jsonValue(), async (intent, authority) => {
       const [answer] = await talk(
-        `${JSON.stringify({ id: 1, method: 'sign', params: [intent, authority] })}\n`,
+        `${JSON.stringify({ id: 1, protocol: PROTOCOL, method: 'sign', params: [intent, authority] })}\n`,
         1,
       )
       expect(answer).toHaveProperty(
@@ -220,13 +253,18 @@ test('a message without end is cut off at the bound; the other clients do not no
   const client = connectClient()
   expect(await client.addresses('evm', 'deposit', 0, 1)).toHaveLength(1)
   const answers = await talk('x'.repeat(MESSAGE_BYTES_MAX + 1), Number.POSITIVE_INFINITY)
-  expect(answers).toEqual([{ id: null, error: `a message is longer than ${MESSAGE_BYTES_MAX} bytes` }])
+  expect(answers).toEqual([
+    { id: null, protocol: PROTOCOL, error: `a message is longer than ${MESSAGE_BYTES_MAX} bytes` },
+  ])
   expect(await client.addresses('evm', 'deposit', 0, 1)).toHaveLength(1)
 })
 
 test('a client that leaves in the middle of a word or an answer does no harm', async () => {
   const { errors } = await serve()
-  for (const words of ['{"id":1,', '{"id":1,"method":"addresses","params":["evm","deposit",0,1000]}\n']) {
+  for (const words of [
+    '{"id":1,',
+    `{"id":1,"protocol":${PROTOCOL},"method":"addresses","params":["evm","deposit",0,1000]}\n`,
+  ]) {
     const socket = connect(path)
     await once(socket, 'connect')
     socket.write(words)
@@ -254,10 +292,12 @@ test('a signer that cannot read its record, or knows no such question, never say
   await expect(connectClient().lastSigned('CB1:1')).rejects.toThrow('the signer failed; its log says why')
   await expect(connectClient().lastOutflow('CB1')).rejects.toThrow('the signer failed; its log says why')
   await failing.close()
-  // What one of an earlier release answers.
+  // What one answers that knows fewer.
   const server = createServer((socket) => {
     socket.on('error', () => {})
-    socket.once('data', () => socket.write('{"id":1,"error":"a method is addresses, room or sign"}\n'))
+    socket.once('data', () =>
+      socket.write(`{"id":1,"protocol":${PROTOCOL},"error":"a method is addresses, room or sign"}\n`),
+    )
   }).listen(path)
   await once(server, 'listening')
   running.add(() => {
@@ -345,12 +385,12 @@ test('a peer that answers nonsense is not believed', async () => {
     'nonsense\n',
     '7\n',
     '{"id":null,"error":"?"}\n',
-    '{"id":1,"result":{"ok":true}}\n',
-    '{"id":1}\n',
-    '{"id":1,"result":null}\n',
-    '{"id":1,"result":"0"}\n',
-    '{"id":1,"result":-1}\n',
-    '{"id":1,"result":{"$bigint":"0"}}\n',
+    `{"id":1,"protocol":${PROTOCOL},"result":{"ok":true}}\n`,
+    `{"id":1,"protocol":${PROTOCOL}}\n`,
+    `{"id":1,"protocol":${PROTOCOL},"result":null}\n`,
+    `{"id":1,"protocol":${PROTOCOL},"result":"0"}\n`,
+    `{"id":1,"protocol":${PROTOCOL},"result":-1}\n`,
+    `{"id":1,"protocol":${PROTOCOL},"result":{"$bigint":"0"}}\n`,
     'x'.repeat(MESSAGE_BYTES_MAX + 1),
   ]
   let next = 0
@@ -413,7 +453,7 @@ test('a socket left behind is replaced; a live signer and any other file are not
 
 test('what travels is exact JSON, one line a message', async () => {
   await serve()
-  const request = { id: 1, method: 'sign', params: [evmIntent(), sealed()] }
+  const request = { id: 1, protocol: PROTOCOL, method: 'sign', params: [evmIntent(), sealed()] }
   const [answer] = await talk(`${stringifyExact(request)}\n`, 1)
   assert(typeof answer === 'object' && answer !== null, 'there is an answer')
   expect(answer).toMatchObject({ id: 1, result: { ok: true } })

@@ -2,9 +2,10 @@ import { connect, type Socket } from 'node:net'
 import type { Outcome } from '../../domain/outcome.ts'
 import type { SignedTx } from '../../domain/payouts/intent.ts'
 import type { Room, Signer, SignRejection } from '../signer.ts'
+import { PROTOCOL } from './protocol.ts'
 import { decodeMessage, encodeMessage, MESSAGE_BYTES_MAX, readLines } from './socket_lines.ts'
 
-/** No answer: the signer may have signed or not. Asking the same again later is safe and gives the same bytes. */
+/** No answer that is understood: the signer may have signed or not. Asking the same again later is safe and gives the same bytes. */
 export class SignerUnavailable extends Error {
   override readonly name = 'SignerUnavailable'
 }
@@ -34,7 +35,7 @@ export function socketSigner(options: {
       if (isClosed) throw new SignerUnavailable('the signer client is closed')
       lastId += 1
       const id = lastId
-      const message = encodeMessage({ id, method, params })
+      const message = encodeMessage({ id, protocol: PROTOCOL, method, params })
       // The signer would cut the line, and with it every other request.
       if (Buffer.byteLength(message) > MESSAGE_BYTES_MAX)
         throw new Error('the request is too long for the signer')
@@ -76,7 +77,7 @@ function openConnection(path: string, onEnd: () => void): Connection {
     cause = error
   })
   const read = async () => {
-    for await (const line of readLines(socket)) takeAnswer(decodeMessage(line), pending)
+    for await (const line of readLines(socket)) takeAnswer(decodeMessage(line), path, pending)
   }
   read()
     .catch((error: unknown) => {
@@ -93,13 +94,18 @@ function openConnection(path: string, onEnd: () => void): Connection {
   return { socket, pending }
 }
 
-function takeAnswer(message: unknown, pending: ReadonlyMap<number, Pending>): void {
+function takeAnswer(message: unknown, path: string, pending: ReadonlyMap<number, Pending>): void {
   if (typeof message !== 'object' || message === null) throw new Error('an answer is an object')
-  const { id, result, error } = message as Record<string, unknown>
+  const { id, protocol, result, error } = message as Record<string, unknown>
   if (typeof id !== 'number') throw new Error(`the signer did not understand: ${String(error)}`)
   // An answer to a request that was given up on finds nobody.
-  if (error === undefined) pending.get(id)?.resolve(result)
-  else pending.get(id)?.reject(new Error(String(error)))
+  const asked = pending.get(id)
+  if (protocol !== PROTOCOL) {
+    const theirs = typeof protocol === 'number' ? protocol : 'an earlier one'
+    const why = `the signer on ${path} is of another release (its protocol is ${theirs}, ours ${PROTOCOL}): start both of the same`
+    asked?.reject(new SignerUnavailable(why))
+  } else if (error === undefined) asked?.resolve(result)
+  else asked?.reject(new Error(String(error)))
 }
 
 function readAddresses(result: unknown): readonly string[] {

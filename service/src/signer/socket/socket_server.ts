@@ -10,6 +10,7 @@ import {
 } from '../requests/check_request.ts'
 import { Malformed } from '../requests/fields.ts'
 import type { Authority, Signer } from '../signer.ts'
+import { PROTOCOL } from './protocol.ts'
 import { decodeMessage, encodeMessage, readLines } from './socket_lines.ts'
 
 /** Requests of one connection that are worked on at once; further ones wait in the socket. */
@@ -21,9 +22,9 @@ export class SocketTaken extends Error {
 }
 
 /**
- * A signer on a Unix socket that only our own user can open. One line is one request `{id, method, params}` or
- * answer `{id, result}` / `{id, error}`. Nothing a client sends ends the server: what cannot be understood is
- * answered with an error. The signer checks every field itself.
+ * A signer on a Unix socket that only our own user can open. One line is one request `{id, protocol, method, params}` or answer
+ * `{id, protocol, result}` / `{id, protocol, error}`. Nothing a client sends ends the server: what cannot be understood is answered
+ * with an error. The signer checks every field itself.
  */
 export async function serveSigner(options: {
   readonly path: string
@@ -76,7 +77,7 @@ async function serveConnection(socket: Socket, signer: Signer, onError: (error: 
     }
   } catch (error) {
     // A cut connection is the client's business; a message that is too long is told to it before the end.
-    if (!socket.destroyed) socket.end(encodeMessage({ id: null, error: messageOf(error) }))
+    if (!socket.destroyed) socket.end(encodeAnswer({ id: null, error: messageOf(error) }))
   }
   await Promise.all(inFlight)
   socket.destroy()
@@ -85,22 +86,34 @@ async function serveConnection(socket: Socket, signer: Signer, onError: (error: 
 async function answer(line: Buffer, signer: Signer, onError: (error: unknown) => void): Promise<string> {
   const request = readRequest(line)
   if (request === null) {
-    return encodeMessage({
+    return encodeAnswer({
       id: null,
-      error: 'a request is one line of JSON: {"id": 1, "method": "…", "params": […]}',
+      error: `a request is one line of JSON: {"id": 1, "protocol": ${PROTOCOL}, "method": "…", "params": […]}`,
     })
   }
-  const { id, method, params } = request
+  const { id } = request
   try {
-    return encodeMessage({ id, result: await call(signer, method, params) })
+    return encodeAnswer({ id, result: await call(signer, request) })
   } catch (error) {
-    if (error instanceof Malformed) return encodeMessage({ id, error: error.message })
+    if (error instanceof Malformed) return encodeAnswer({ id, error: error.message })
     onError(error)
-    return encodeMessage({ id, error: 'the signer failed; its log says why' })
+    return encodeAnswer({ id, error: 'the signer failed; its log says why' })
   }
 }
 
-function call(signer: Signer, method: string, params: readonly unknown[]): Promise<unknown> {
+type Answer = { readonly id: number | null } & ({ readonly result: unknown } | { readonly error: string })
+
+function encodeAnswer({ id, ...answer }: Answer): string {
+  return encodeMessage({ id, protocol: PROTOCOL, ...answer })
+}
+
+function call(signer: Signer, request: Request): Promise<unknown> {
+  if ('protocol' in request) {
+    throw new Malformed(
+      `who asks is of another release than the signer (its protocol is ${request.protocol ?? 'an earlier one'}, that of the signer ${PROTOCOL}): start both of the same release`,
+    )
+  }
+  const { method, params } = request
   switch (method) {
     case 'addresses': {
       const { family, purpose, from, count } = checkAddressRequest(params[0], params[1], params[2], params[3])
@@ -120,7 +133,12 @@ function call(signer: Signer, method: string, params: readonly unknown[]): Promi
   }
 }
 
-function readRequest(line: Buffer): { id: number; method: string; params: readonly unknown[] } | null {
+type Request =
+  | { readonly id: number; readonly method: string; readonly params: readonly unknown[] }
+  /** In another protocol than ours, so that nothing else is known of it; null: it names none. */
+  | { readonly id: number; readonly protocol: number | null }
+
+function readRequest(line: Buffer): Request | null {
   let message: unknown
   try {
     message = decodeMessage(line)
@@ -128,9 +146,11 @@ function readRequest(line: Buffer): { id: number; method: string; params: readon
     return null
   }
   if (typeof message !== 'object' || message === null) return null
-  const { id, method, params } = message as Record<string, unknown>
-  if (!Number.isSafeInteger(id) || typeof method !== 'string' || !Array.isArray(params)) return null
-  return { id: id as number, method, params }
+  const { id, protocol, method, params } = message as Record<string, unknown>
+  if (typeof id !== 'number' || !Number.isSafeInteger(id)) return null
+  if (protocol !== PROTOCOL) return { id, protocol: typeof protocol === 'number' ? protocol : null }
+  if (typeof method !== 'string' || !Array.isArray(params)) return null
+  return { id, method, params }
 }
 
 function drained(socket: Socket): Promise<void> {
