@@ -10,7 +10,7 @@ import { startMigratedPostgres } from '../../test/harness/migrated_postgres.ts'
 import { openTestDatabase } from '../../test/harness/test_database.ts'
 import { connectionName } from './connected_roles.ts'
 import { findMissing, LaterSchema, migrate, SchemaRefused } from './migrate.ts'
-import { MIGRATIONS_FOLDER } from './migrations_done.ts'
+import { MIGRATIONS_FOLDER, ownMigrations } from './migrations_done.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'cambist-migrate-'))
 const dataDir = join(folder, 'postgres')
@@ -117,19 +117,20 @@ test('a release touches nothing where a later one has been', async () => {
   expect(await migrationsIn(url)).toEqual(before)
 })
 
+/** So many migrations, one way or the other. */
+async function step(dbClient: pg.Client, direction: 'up' | 'down', count: number): Promise<void> {
+  const logger = { debug() {}, info() {}, warn() {}, error() {} }
+  const migrationsTable = 'schema_migrations'
+  await runner({ dbClient, direction, count, dir: MIGRATIONS_FOLDER, migrationsTable, logger })
+}
+
 /** As a release without its newest migration leaves it. */
 async function withoutNewest(name: string): Promise<pg.Client> {
   const url = await emptyDatabase(name)
   await migrate(url, () => {})
   const client = new pg.Client({ connectionString: url })
   await client.connect()
-  const down = {
-    direction: 'down',
-    count: 1,
-    dir: MIGRATIONS_FOLDER,
-    migrationsTable: 'schema_migrations',
-  } as const
-  await runner({ ...down, dbClient: client, logger: { debug() {}, info() {}, warn() {}, error() {} } })
+  await step(client, 'down', 1)
   return client
 }
 
@@ -203,6 +204,46 @@ test('who has waited for another finds what that one did, also when it works on 
   await waiting
   expect(told).toHaveLength(1)
   await holder.end()
+})
+
+/** What there is in the database and who may do what to it, one thing a line, in whatever order it was made. */
+async function describeSchema(client: pg.Client): Promise<readonly string[]> {
+  const { rows } = await client.query<{ line: string }>(
+    `WITH spaces AS (SELECT * FROM pg_namespace WHERE nspname IN ('public', 'signer')),
+       relations AS (SELECT * FROM pg_class WHERE relnamespace IN (SELECT oid FROM spaces)),
+       columns AS (SELECT * FROM pg_attribute WHERE attnum > 0 AND NOT attisdropped
+         AND attrelid IN (SELECT oid FROM relations WHERE relkind IN ('r', 'p', 'v')))
+     SELECT concat_ws(' ', oid::regclass, relkind, acl) AS line FROM relations,
+       LATERAL (SELECT string_agg(concat_ws(' ', grantee::regrole, privilege_type), ',' ORDER BY grantee, privilege_type) AS acl
+         FROM aclexplode(coalesce(relacl, acldefault('r', relowner)))) AS granted
+     UNION ALL SELECT concat_ws(' ', attrelid::regclass, attname, format_type(atttypid, atttypmod), attnotnull, attgenerated,
+         attidentity, attacl, (SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = attrelid AND adnum = attnum))
+       FROM columns
+     UNION ALL SELECT concat_ws(' ', conrelid::regclass, conname, pg_get_constraintdef(oid)) FROM pg_constraint
+       WHERE connamespace IN (SELECT oid FROM spaces)
+     UNION ALL SELECT pg_get_indexdef(indexrelid) FROM pg_index WHERE indrelid IN (SELECT oid FROM relations)
+     UNION ALL SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE NOT tgisinternal
+     UNION ALL SELECT concat_ws(' ', pg_get_functiondef(oid), proacl) FROM pg_proc WHERE pronamespace IN (SELECT oid FROM spaces)
+     UNION ALL SELECT concat_ws(' ', nspname, nspacl) FROM spaces
+     UNION ALL SELECT concat_ws(' ', defaclrole::regrole, defaclobjtype, defaclacl) FROM pg_default_acl`,
+  )
+  return rows.map(({ line }) => line).sort()
+}
+
+test('each migration is taken back to what was there before it', async () => {
+  const client = new pg.Client({ connectionString: await emptyDatabase('back') })
+  await client.connect()
+  await step(client, 'up', 0)
+  const before: { readonly name: string; readonly schema: readonly string[] }[] = []
+  for (const name of ownMigrations) {
+    before.push({ name, schema: await describeSchema(client) })
+    await step(client, 'up', 1)
+  }
+  for (const { name, schema } of before.reverse()) {
+    await step(client, 'down', 1)
+    expect.soft(await describeSchema(client), name).toEqual(schema)
+  }
+  await client.end()
 })
 
 test('who was given the role of the service and owns nothing can start and add, and take away nothing', async () => {

@@ -105,7 +105,7 @@ async function refuseLater(client: pg.Client): Promise<void> {
   const later = (await unlessEmpty(compareMigrations(sqlOf(client))))?.unknown ?? []
   if (later.length === 0) return
   throw new LaterSchema(
-    `The database has the schema of a later release (it also has: ${later.join(', ')}). Use that release.`,
+    `The database has the schema of a later release (it also has: ${later.join(', ')}). Use that release; the way back is a restore of what was kept before it was started, if at all (docs/operating/running.md, Stopping, updating).`,
   )
 }
 

@@ -351,3 +351,6 @@ GRANT SELECT ON ledger_accounts TO cambist_service;
 DROP TABLE sandbox_settings, reconciliations, reserves, chain_blocks, chain_heads, leases, retry_slots, rate_locks,
   house_deposits, account_nonces, coins, addresses, attempts, outflows, journal, ledger_accounts, deposits, events,
   facts, orders;
+ALTER DEFAULT PRIVILEGES IN SCHEMA public REVOKE ALL ON TABLES FROM cambist_service;
+-- The role stays: other databases of the server may use it.
+REVOKE USAGE ON SCHEMA public FROM cambist_service;
