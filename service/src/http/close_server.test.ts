@@ -16,6 +16,7 @@ async function serve(answer: Promise<void>) {
     await answer
     return 'answered'
   })
+  app.post('/', async ({ body }) => body)
   const close = closerOf(app, systemClock())
   await app.listen({ host: '127.0.0.1', port: 0 })
   const { port } = app.server.address() as AddressInfo
@@ -37,6 +38,7 @@ async function readAll(socket: Socket): Promise<string> {
   return Buffer.concat(parts).toString()
 }
 
+const POSTED = 'POST / HTTP/1.1\r\nHost: x\r\nContent-Type: text/plain\r\nContent-Length: 10\r\n\r\n'
 const ASKED = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n'
 
 test('who has asked is answered; who has said nothing, or half, loses the connection', async () => {
@@ -54,3 +56,15 @@ test('who has asked is answered; who has said nothing, or half, loses the connec
   expect(await asked).toMatch(/^HTTP\/1\.1 200 OK\r\n[\s\S]*\r\n\r\nanswered$/)
   await closed
 })
+
+test.each(['', 'a part'])(
+  'who has sent the head of a request, and of its body %j, loses the connection',
+  async (part) => {
+    const { app, close, open } = await serve(Promise.resolve())
+    const arrived = once(app.server, 'request')
+    const posted = readAll(await open(POSTED + part))
+    await arrived
+    await close()
+    expect(await posted).toBe('')
+  },
+)

@@ -5,6 +5,9 @@ import type { InUse } from './raw_answer.ts'
 
 const LOOK_MS = 20
 
+/** Node gives a connection its answer as soon as it has the head of a request, whose body may never come. */
+const isAnswering = ({ _httpMessage }: InUse) => _httpMessage?.req.complete === true
+
 /**
  * To be called before the server listens; answers what closes it. Whoever was asked something is answered before. Who has
  * connected and asked nothing (load balancers do so ahead of time), or has not said the whole of it, loses the connection:
@@ -23,7 +26,7 @@ export function closerOf(app: FastifyInstance, clock: Pick<Clock, 'sleep'>): () 
       isClosed = true
     })
     while (!isClosed) {
-      if (!server.listening) for (const socket of open) if (socket._httpMessage == null) socket.destroy()
+      if (!server.listening) for (const socket of open) if (!isAnswering(socket)) socket.destroy()
       await Promise.race([closing, clock.sleep(LOOK_MS)])
     }
     await closing
