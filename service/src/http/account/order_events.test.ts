@@ -44,16 +44,17 @@ afterEach(async () => {
   await http?.close()
 })
 
-/** One stream of a caller at a time; what was before it on the connection is never answered. */
+/** One stream of a caller at a time, unless told; what was before it on the connection is never answered. */
 async function serve(
   since: () => Promise<readonly FeedEvent[]> = async () => [],
   parts: Partial<HttpParts> = {},
+  streamsPerCaller = 1,
 ) {
   const followers = new Set<Follower>()
   const responses: ServerResponse[] = []
   const server = await startHttp({
     desk: fakeDesk({ rate: () => new Promise(() => {}) }),
-    limits: { streamsPerCaller: 1 },
+    limits: { streamsPerCaller },
     parts: {
       clock: hastyClock,
       feed: {
@@ -192,6 +193,20 @@ test('an order that is followed by its token has so many seats wherever they ask
   await soon(async () => expect((await fromNetwork(STREAMS_PER_TOKEN)).status).toBe(200))
 })
 
+test.each([
+  ['that are', ''],
+  ['with a tunnel asked for behind them, that are', 'CONNECT elsewhere.example:443 HTTP/1.1\r\n\r\n'],
+])('streams behind one another, %s left together, give all their seats back', async (_, last) => {
+  const { server, followers, ask } = await serve(undefined, {}, 3)
+  const socket = await ask(streamOf() + streamOf() + streamOf() + last)
+  await soon(() => expect(followers.size).toBe(3))
+  expect(await statusOfAnother(server)).toBe(429)
+  socket.end()
+  await soon(() => expect(followers.size).toBe(0))
+  await ask(streamOf() + streamOf() + streamOf())
+  await soon(() => expect(followers.size, 'there are as many seats again').toBe(3))
+})
+
 test('an answer that fails costs its connection, not the process', async () => {
   const { followers, responses, ask } = await serve()
   const socket = await ask(streamOf())
@@ -201,14 +216,17 @@ test('an answer that fails costs its connection, not the process', async () => {
   await soon(() => expect(followers.size).toBe(0))
 })
 
-test('who leaves while the events are read is not followed, and keeps no seat', async () => {
+test.each([
+  ['a stream', streamOf()],
+  ['one that waits before a tunnel', `${BLOCKED}${streamOf()}CONNECT elsewhere.example:443 HTTP/1.1\r\n\r\n`],
+])('who leaves while the events are read for %s is not followed, and keeps no seat', async (_, text) => {
   const asked = Promise.withResolvers<void>()
   const events = Promise.withResolvers<readonly FeedEvent[]>()
   const { server, followers, responses, ask } = await serve(() => {
     asked.resolve()
     return events.promise
   })
-  const socket = await ask(streamOf())
+  const socket = await ask(text)
   await asked.promise
   socket.destroy()
   await soon(() => expect(responses[0]?.destroyed).toBe(true))

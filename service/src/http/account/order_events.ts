@@ -37,7 +37,8 @@ export function orderEventsRoute(context: RouteContext): RouteOptions {
       if (after === null) return answers.problem(request, reply, malformedId)
       const missed = await parts.feed.since(order.order_id, after)
       // Who has left meanwhile has closed already: nothing would ever give their seat back.
-      if (reply.raw.destroyed) return answers.raw(request, reply, 204, '', NO_STORE)
+      if (reply.raw.destroyed || request.raw.socket.destroyed)
+        return answers.raw(request, reply, 204, '', NO_STORE)
       // A browser that is told "no content" does not come back.
       if (missed.length === 0 && isFinal(order))
         return answers.raw(request, reply, 204, '', [...NO_STORE, ...origin])

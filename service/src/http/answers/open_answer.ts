@@ -1,3 +1,5 @@
+import type { ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Clock } from '../../clock.ts'
 import { SECOND_MS } from '../../domain/time.ts'
@@ -25,6 +27,7 @@ export function keepOpen(
   // An answer that waits behind others on its connection has no socket of its own: destroying it would cut nothing.
   const cut = () => socket.destroy()
   raw.on('close', () => closed.abort())
+  closeWith(socket, raw)
   // An error that nobody listens for ends the process.
   raw.on('error', cut)
   return {
@@ -41,4 +44,20 @@ export function keepOpen(
       })
     },
   }
+}
+
+const openOn = new WeakMap<Socket, Set<ServerResponse>>()
+
+/**
+ * Of answers behind one another Node closes only the first with its connection once a tunnel has been asked for behind them:
+ * the others would keep their seats for ever. One listener for all of them: many have room on a connection.
+ */
+function closeWith(socket: Socket, raw: ServerResponse): void {
+  const all = openOn.get(socket) ?? new Set()
+  if (!openOn.has(socket)) {
+    openOn.set(socket, all)
+    socket.once('close', () => all.forEach((each) => void each.destroy()))
+  }
+  all.add(raw)
+  raw.once('close', () => all.delete(raw))
 }
