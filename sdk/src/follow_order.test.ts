@@ -9,6 +9,7 @@ import type { FollowOptions } from './follow_order.ts'
  */
 afterEach(() => {
   vi.useRealTimers()
+  vi.restoreAllMocks()
 })
 
 type Line = (signal: AbortSignal) => Response
@@ -122,6 +123,48 @@ test('a service that is away for minutes is come back to', async () => {
   await following
   expect(heard).toEqual([1, 2, 3])
   expect(new Set(lastIds.slice(1))).toEqual(new Set(['2']))
+})
+
+test('whoever loses a line together with many others comes back apart from them', async () => {
+  const all = Array.from({ length: 60 }, () =>
+    follow([stream(events([1, 'NEW']), 'closed'), stream(events([2, 'DONE']), 'closed')]),
+  )
+  const back = () => all.filter(({ heard }) => heard.length === 2).length
+  await vi.advanceTimersByTimeAsync(499)
+  expect(back()).toBe(0)
+  await vi.advanceTimersByTimeAsync(751)
+  expect(back()).toBeGreaterThan(0)
+  expect(back()).toBeLessThan(60)
+  await vi.advanceTimersByTimeAsync(750)
+  expect(back()).toBe(60)
+})
+
+test.each([
+  ['is away', away],
+  ['refuses', problem(429, 'RATE_LIMITED')],
+])('a service that %s for long is asked less often', async (_what, line) => {
+  vi.spyOn(Math, 'random').mockReturnValue(0.99)
+  const stop = new AbortController()
+  const { following, lastIds } = follow([stream(events([1, 'NEW']), 'closed'), line], { signal: stop.signal })
+  const ended = expect(following).rejects.toBe('enough')
+  await vi.advanceTimersByTimeAsync(60_000)
+  expect(lastIds.length).toBeLessThan(40)
+  stop.abort('enough')
+  await ended
+})
+
+test('who is asked to wait waits so long, and not as long as all the others', async () => {
+  vi.spyOn(Math, 'random').mockReturnValue(0)
+  const { heard, following } = follow([
+    stream(events([1, 'NEW']), 'closed'),
+    problem(503, 'MAINTENANCE', { 'Retry-After': '3600' }),
+    stream(events([2, 'DONE']), 'closed'),
+  ])
+  await vi.advanceTimersByTimeAsync(500 + 60_000)
+  expect(heard).toEqual([1])
+  await vi.advanceTimersByTimeAsync(1_000)
+  await following
+  expect(heard).toEqual([1, 2])
 })
 
 test('a service that answers with faults for minutes is come back to', async () => {

@@ -12,8 +12,11 @@ export type FollowOptions = {
   readonly signal?: AbortSignal
 }
 
-const RETURN_MS = 1_000
-const RETURN_MS_MAX = 60_000
+/** At the latest, at first: a restart of the service cuts all lines at once, and all would come back at once. */
+const RETURN_MS = 2_000
+const RETURN_MS_MAX = 8_000
+/** Asked to wait longer, we come back all the same. */
+const ASKED_MS_MAX = 60_000
 /** The service says something every 15 s. A line that died without a word looks like an order to which nothing happens. */
 const SILENCE_MS_MAX = 45_000
 
@@ -57,14 +60,16 @@ export async function* followOrder(
   }
 }
 
+/** After what we are asked to wait, at random between a quarter of `latestMs` and all of it. */
 async function comeBack(ask: () => Promise<Response>, signal: AbortSignal | undefined): Promise<Response> {
-  for (let delayMs = RETURN_MS; ; ) {
-    await pause(delayMs, signal)
+  let askedMs = 0
+  for (let latestMs = RETURN_MS; ; latestMs = Math.min(latestMs * 2, RETURN_MS_MAX)) {
+    await pause(askedMs + latestMs * (1 + 3 * Math.random()) * 0.25, signal)
     try {
       return await ask()
     } catch (error) {
       if (!(error instanceof CambistError) || !isAway(error)) throw error
-      delayMs = Math.min(Math.max(RETURN_MS, error.retryAfterMs ?? 0), RETURN_MS_MAX)
+      askedMs = Math.min(error.retryAfterMs ?? 0, ASKED_MS_MAX)
     }
   }
 }

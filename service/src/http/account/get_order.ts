@@ -29,7 +29,7 @@ export function getOrderRoute(context: RouteContext): RouteOptions {
     url: '/v1/order/:order_id',
     schema,
     async handler(request, reply) {
-      const asked = await orderAskedFor(context, request, reply)
+      const asked = await orderAskedFor(context, request, reply, 'order')
       if (asked === null) return
       const headers = asked.viewer.kind === 'token' ? [...jsonNoStore, ...anyOrigin] : jsonNoStore
       context.answers.data(request, reply, writeOnce(asked.order), headers)

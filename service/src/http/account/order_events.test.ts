@@ -341,3 +341,22 @@ test('what a proxy has of a stream it hands on at once, and keeps nothing of it'
   expect(headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
   expect([headers.get('x-accel-buffering'), headers.get('cache-control')]).toEqual(['no', 'no-store'])
 })
+
+test('an account whose streams all come back at once creates orders meanwhile', async () => {
+  const server = await startHttp({ limits: { unitsPerMinute: 60, createUnits: 50, burstPerSecond: 20 } })
+  http = server
+  const abort = new AbortController()
+  const open = async () => {
+    const headers = signedHeaders('GET', TARGET, '')
+    return fetch(server.base + TARGET, { headers, signal: abort.signal })
+  }
+  const streams = await Promise.all(Array.from({ length: 50 }, open))
+  expect(new Set(streams.map(({ status }) => status))).toEqual(new Set([200]))
+  expect(streams[0]?.headers.get('ratelimit')).toMatch(/^"stream-minute";r=/)
+  const created = await server.signed('POST', '/v1/order/create', '{}')
+  expect([created.status, created.headers.get('ratelimit')]).toEqual([
+    400,
+    expect.stringMatching(/^"minute";r=10;/),
+  ])
+  abort.abort()
+})

@@ -28,7 +28,7 @@ export function orderEventsRoute(context: RouteContext): RouteOptions {
     url: '/v1/order/:order_id/events',
     schema,
     async handler(request, reply) {
-      const asked = await orderAskedFor(context, request, reply)
+      const asked = await orderAskedFor(context, request, reply, 'stream')
       if (asked === null) return
       const { order, viewer } = asked
       // Also where nothing is told: a browser that may not read that comes back for ever.

@@ -9,6 +9,7 @@ import { readCredentials } from '../auth/credentials.ts'
 import { type FieldProblem, invalidParameters, type Problem } from '../errors.ts'
 import { parseStrictJson } from '../json/strict_json.ts'
 import { tooManyGuesses } from '../limits/guesses.ts'
+import type { Spent } from '../limits/rate_limit.ts'
 import type { Parameters, Values } from '../parameters/parameter.ts'
 import { readBody } from '../parameters/read_body.ts'
 import { readQuery } from '../parameters/read_query.ts'
@@ -30,16 +31,33 @@ export function refuseWithoutCredentials(context: RouteContext) {
 
 type Caller = { readonly key: ApiKey; readonly signature: string }
 
-/**
- * Proves the caller and spends their units; null when the request has been answered. A failed proof is spent by
- * the address that sent it, so that nobody can spend the units of a key they do not hold.
- */
+/** Proves the caller and spends their units; null when the request has been answered. */
 export async function callerOf(
   context: RouteContext,
   request: FastifyRequest,
   reply: FastifyReply,
   scope: Scope,
   units: number,
+): Promise<Caller | null> {
+  return callerBy(context, request, reply, scope, (key) => context.limit.spendByKey(key, units))
+}
+
+/** Likewise, of what opens a stream. */
+export async function followerOf(
+  context: RouteContext,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<Caller | null> {
+  return callerBy(context, request, reply, 'read', (key) => context.limit.spendByStreams(key.accountId))
+}
+
+/** A failed proof is spent by the address that sent it, so that nobody can spend the units of a key they do not hold. */
+async function callerBy(
+  context: RouteContext,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  scope: Scope,
+  spend: (key: ApiKey) => Spent,
 ): Promise<Caller | null> {
   const authenticated = await context.authenticate(request, scope)
   if (!authenticated.ok) {
@@ -48,7 +66,7 @@ export async function callerOf(
     if (isTold) context.answers.problem(request, reply, authenticated.rejection)
     return null
   }
-  const isAdmitted = admit(context, request, reply, context.limit.spendByKey(authenticated.key, units))
+  const isAdmitted = admit(context, request, reply, spend(authenticated.key))
   return isAdmitted ? authenticated : null
 }
 

@@ -7,13 +7,17 @@ import { invalidParameters } from '../errors.ts'
 import { readQuery } from '../parameters/read_query.ts'
 import { admitAnonymous, parameterOf, queryOf, type RouteContext } from '../route_context.ts'
 import { orderNotFound } from './order_id.ts'
-import { callerOf } from './signed_post.ts'
+import { callerOf, followerOf } from './signed_post.ts'
+
+/** What is asked of the order: to be shown, or to be told of it as it goes on. */
+type Asked = 'order' | 'stream'
 
 /** Who looks at an order, with an API key or with the order's token. Null when the request has been answered. */
 async function viewerOf(
   context: RouteContext,
   request: FastifyRequest,
   reply: FastifyReply,
+  what: Asked,
 ): Promise<Viewer | null> {
   const { answers } = context
   const token = readOrderToken(request)
@@ -30,7 +34,10 @@ async function viewerOf(
     }
     return { kind: 'token', token: token.token }
   }
-  const caller = await callerOf(context, request, reply, 'read', 1)
+  const caller =
+    what === 'stream'
+      ? await followerOf(context, request, reply)
+      : await callerOf(context, request, reply, 'read', 1)
   if (caller === null) return null
   const read = readQuery({}, queryOf(request))
   if (!read.ok) {
@@ -56,8 +63,9 @@ export async function orderAskedFor(
   context: RouteContext,
   request: FastifyRequest,
   reply: FastifyReply,
+  what: Asked,
 ): Promise<{ readonly order: OrderView; readonly viewer: Viewer } | null> {
-  const viewer = await viewerOf(context, request, reply)
+  const viewer = await viewerOf(context, request, reply, what)
   if (viewer === null) return null
   const id = parameterOf(request, 'order_id')
   const isPossible = isOrderId(id) || (viewer.kind === 'token' && isShortId(id))

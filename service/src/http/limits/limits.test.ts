@@ -92,7 +92,10 @@ test('IPv6 is limited by /64, IPv4 by address', () => {
 
 test('units last a minute, bursts a second, and refusals cost nothing', () => {
   let nowMs = 1_000_000
-  const limit = rateLimit({ unitsPerMinute: 100, burstPerSecond: 3 }, { wallMs: () => nowMs })
+  const limit = rateLimit(
+    { unitsPerMinute: 100, burstPerSecond: 3, streamsPerCaller: 10 },
+    { wallMs: () => nowMs },
+  )
   expect(limit.spend('a', 50).refusal).toBeNull()
   expect(limit.spend('a', 49).refusal).toBeNull()
   expect(limit.spend('a', 50).refusal).toMatchObject({ code: 'RATE_LIMITED', retry_after: 60 })
@@ -114,7 +117,10 @@ test('units last a minute, bursts a second, and refusals cost nothing', () => {
 
 test('whoever is in the middle of a minute is not forgotten with those whose minute is over', () => {
   let nowMs = 1_000_000
-  const limit = rateLimit({ unitsPerMinute: 100, burstPerSecond: 50 }, { wallMs: () => nowMs })
+  const limit = rateLimit(
+    { unitsPerMinute: 100, burstPerSecond: 50, streamsPerCaller: 10 },
+    { wallMs: () => nowMs },
+  )
   nowMs += 30_000
   const byKey = (keyId: string) => limit.spendByKey({ keyId, accountId: 'acc_one' }, 100).refusal
   expect(limit.spend('a', 100).refusal).toBeNull()
@@ -127,7 +133,10 @@ test('whoever is in the middle of a minute is not forgotten with those whose min
 
 test('all keys of an account together have four times what one has, and a refusal by either is counted for neither', () => {
   let nowMs = 1_000_000
-  const limit = rateLimit({ unitsPerMinute: 100, burstPerSecond: 50 }, { wallMs: () => nowMs })
+  const limit = rateLimit(
+    { unitsPerMinute: 100, burstPerSecond: 50, streamsPerCaller: 10 },
+    { wallMs: () => nowMs },
+  )
   const by = (keyId: string, units: number, accountId = 'acc_one') =>
     limit.spendByKey({ keyId, accountId }, units)
   expect(by('a', 101).refusal?.message, 'of the key').toMatch(/^too many requests; /)
@@ -162,7 +171,10 @@ test('all keys of an account together have four times what one has, and a refusa
 
 test('all sessions of an account together have four times what one has, whatever its keys do', () => {
   let nowMs = 1_000_000
-  const limit = rateLimit({ unitsPerMinute: 100, burstPerSecond: 50 }, { wallMs: () => nowMs })
+  const limit = rateLimit(
+    { unitsPerMinute: 100, burstPerSecond: 50, streamsPerCaller: 10 },
+    { wallMs: () => nowMs },
+  )
   for (const units of [100, 250, 40]) expect(limit.spendBySessions('acc_one', units)).toBeNull()
   expect(limit.spendBySessions('acc_one', 11)).toEqual({
     headers: [
@@ -184,8 +196,40 @@ test('all sessions of an account together have four times what one has, whatever
   expect(limit.spendBySessions('acc_one', 400)).toBeNull()
 })
 
+test('streams are opened by all keys of an account together, whatever else these do, and every seat can be taken in a minute', () => {
+  let nowMs = 1_000_000
+  const open = (streamsPerCaller: number) =>
+    rateLimit({ unitsPerMinute: 5, burstPerSecond: 50, streamsPerCaller }, { wallMs: () => nowMs })
+  const opened = (limit: ReturnType<typeof open>) =>
+    Array.from({ length: 40 }, () => limit.spendByStreams('one')).filter(({ refusal }) => refusal === null)
+      .length
+  const limit = open(30)
+  expect(opened(limit)).toBe(30)
+  expect(opened(open(10)), 'as much as its keys have').toBe(20)
+  expect(limit.spendByStreams('one')).toEqual({
+    headers: [
+      'RateLimit-Policy',
+      '"stream-minute";q=30;w=60, "stream-burst";q=200;w=1',
+      'RateLimit',
+      '"stream-minute";r=0;t=60',
+    ],
+    refusal: {
+      code: 'RATE_LIMITED',
+      message: 'too many requests for streams with the keys of this account; try again in 60 s',
+      retry_after: 60,
+    },
+  })
+  expect(limit.spendByStreams('other').refusal).toBeNull()
+  expect(limit.spendByKey({ keyId: 'a', accountId: 'one' }, 5).refusal).toBeNull()
+  nowMs += 60_000
+  expect(opened(limit)).toBe(30)
+})
+
 test('many keys of an account share a burst', () => {
-  const limit = rateLimit({ unitsPerMinute: 1_000, burstPerSecond: 2 }, { wallMs: () => 1_000_000 })
+  const limit = rateLimit(
+    { unitsPerMinute: 1_000, burstPerSecond: 2, streamsPerCaller: 10 },
+    { wallMs: () => 1_000_000 },
+  )
   const spent = Array.from({ length: 100 }, (_, n) =>
     limit.spendByKey({ keyId: `k${n}`, accountId: 'one' }, 1),
   )

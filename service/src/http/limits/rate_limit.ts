@@ -19,6 +19,11 @@ export type RateLimit = {
   spend(who: string, units: number): Spent
   /** By a key, and by all keys of its account together. What one of both refuses is counted for neither. */
   spendByKey(key: Pick<ApiKey, 'keyId' | 'accountId'>, units: number): Spent
+  /**
+   * For opening streams, by all keys of an account together, and apart from what these do otherwise: when all its streams come back
+   * after a restart, it can still create orders. They may all come back within a minute.
+   */
+  spendByStreams(accountId: string): Spent
   /** By all sessions of an account together; null: they may. Each spends by itself before anybody knows whose it is. */
   spendBySessions(accountId: string, units: number): Spent | null
 }
@@ -28,13 +33,21 @@ const ACCOUNT_TIMES = 4
 
 type Limits = Pick<HttpLimits, 'unitsPerMinute' | 'burstPerSecond'>
 
-export function rateLimit(limits: Limits, clock: Pick<Clock, 'wallMs'>): RateLimit {
+export function rateLimit(
+  limits: Limits & Pick<HttpLimits, 'streamsPerCaller'>,
+  clock: Pick<Clock, 'wallMs'>,
+): RateLimit {
   const together = {
     unitsPerMinute: limits.unitsPerMinute * ACCOUNT_TIMES,
     burstPerSecond: limits.burstPerSecond * ACCOUNT_TIMES,
   }
   const callers = openUsage(limits, byItself, clock.wallMs())
   const byKeys = openUsage(together, withKeys, clock.wallMs())
+  const ofStreams = {
+    ...together,
+    unitsPerMinute: Math.max(together.unitsPerMinute, limits.streamsPerCaller),
+  }
+  const byStreams = openUsage(ofStreams, forStreams, clock.wallMs())
   const bySessions = openUsage(together, withSessions, clock.wallMs())
   return {
     spend: (who, units) => {
@@ -51,6 +64,11 @@ export function rateLimit(limits: Limits, clock: Pick<Clock, 'wallMs'>): RateLim
       count(usedByAll, units)
       return callers.spend(used, units, nowMs)
     },
+    spendByStreams: (accountId) => {
+      const nowMs = clock.wallMs()
+      const used = byStreams.of(accountId, nowMs)
+      return byStreams.refusal(used, 1, nowMs) ?? byStreams.spend(used, 1, nowMs)
+    },
     spendBySessions: (accountId, units) => {
       const nowMs = clock.wallMs()
       const used = bySessions.of(accountId, nowMs)
@@ -64,11 +82,12 @@ export function rateLimit(limits: Limits, clock: Pick<Clock, 'wallMs'>): RateLim
 /** A fixed window: so much has been used of what began then. */
 type Window = { startedMs: number; used: number }
 /** `prefix` is what the names of its policies begin with, `whose` what is told of whom it refuses. */
-type Spender = { readonly prefix: '' | 'account-'; readonly whose: string }
+type Spender = { readonly prefix: '' | 'account-' | 'stream-'; readonly whose: string }
 type Used = { readonly minute: Window; readonly second: Window }
 
 const byItself: Spender = { prefix: '', whose: '' }
 const withKeys: Spender = { prefix: 'account-', whose: ' with the keys of this account' }
+const forStreams: Spender = { prefix: 'stream-', whose: ' for streams with the keys of this account' }
 const withSessions: Spender = { prefix: 'account-', whose: ' with the sessions of this account' }
 
 /** What each has used. */
