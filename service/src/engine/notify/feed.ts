@@ -46,8 +46,9 @@ export function openFeed(world: Pick<World, 'db' | 'clock' | 'log' | 'policy'>):
     const others = byOrder.get(orderId)
     if (others?.delete(following) && others.size === 0) byOrder.delete(orderId)
   }
+  const all = () => [...byOrder.values()].flatMap((followings) => [...followings])
   // Nobody follows most of the time: then there is nothing to look at.
-  let loop: Loop | null = null
+  let loops: readonly Loop[] = []
   let isClosed = false
   const look = async () => {
     const places = [...byOrder].flatMap(([orderId, followings]) =>
@@ -57,11 +58,12 @@ export function openFeed(world: Pick<World, 'db' | 'clock' | 'log' | 'policy'>):
       const events = await findEventsSince(world.db, places.slice(from, from + PLACES_A_LOOK))
       for (const event of events) tellAll(byOrder.get(event.orderId) ?? [], event, world.clock.wallMs())
     }
-    tend(
-      [...byOrder.values()].flatMap((followings) => [...followings]),
-      world.clock.wallMs(),
-      leave,
-    )
+    endOld(all(), world.clock.wallMs(), leave)
+    return false
+  }
+  // Apart from the looking, which waits for the database as long as that takes: a silence looks like a line that has died.
+  const beat = async () => {
+    beatSilent(all(), world.clock.wallMs())
     return false
   }
   return {
@@ -77,14 +79,14 @@ export function openFeed(world: Pick<World, 'db' | 'clock' | 'log' | 'policy'>):
       const others = byOrder.get(follower.orderId)
       if (others === undefined) byOrder.set(follower.orderId, new Set([following]))
       else others.add(following)
-      loop ??= startLoop(world, 'feed', REST_MS, look)
+      if (loops.length === 0)
+        loops = [startLoop(world, 'feed', REST_MS, look), startLoop(world, 'feed beats', REST_MS, beat)]
       return () => leave(following)
     },
     close: async () => {
       isClosed = true
-      await loop?.stop()
-      for (const followings of [...byOrder.values()])
-        for (const { follower } of [...followings]) follower.end()
+      await Promise.all(loops.map((loop) => loop.stop()))
+      for (const { follower } of all()) follower.end()
     },
   }
 }
@@ -99,18 +101,23 @@ function tellAll(followings: Iterable<Following>, event: OrderEvent, nowMs: Inst
   }
 }
 
-function tend(
+/** Once the database has answered: without it nobody could come back. */
+function endOld(
   followings: readonly Following[],
   nowMs: InstantMs,
   leave: (following: Following) => void,
 ): void {
   for (const following of followings) {
-    if (nowMs >= following.endMs) {
-      leave(following)
-      following.follower.end()
-    } else if (nowMs >= following.beatMs) {
-      following.beatMs = nowMs + BEAT_MS
-      following.follower.beat()
-    }
+    if (nowMs < following.endMs) continue
+    leave(following)
+    following.follower.end()
+  }
+}
+
+function beatSilent(followings: readonly Following[], nowMs: InstantMs): void {
+  for (const following of followings) {
+    if (nowMs < following.beatMs) continue
+    following.beatMs = nowMs + BEAT_MS
+    following.follower.beat()
   }
 }

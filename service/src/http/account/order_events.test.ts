@@ -253,8 +253,8 @@ test('a stream that is taken leaves its connection to the next request', async (
   expect(text).toContain('{"status":"ok"}')
 })
 
-test.each(['an event', 'a beat'])(
-  'who asked with a key that was revoked is told nothing more: not %s',
+test.each(['instead of an event', 'after a beat'])(
+  'who asked with a key that was revoked is let go %s',
   async (what) => {
     let key: typeof fullKey | null = fullKey
     let uses = 0
@@ -270,21 +270,23 @@ test.each(['an event', 'a beat'])(
       for await (const part of answer.body ?? expect.unreachable()) text += Buffer.from(part).toString()
     })()
     follower.tell(event(1))
+    await soon(() => expect(text).toMatch(/^retry: 2000\n\nid: 1\n/))
     follower.beat()
     follower.tell(event(2))
     await soon(() => expect(text).toMatch(/^retry: 2000\n\nid: 1\n[\s\S]*\n\n:\n\nid: 2\n/))
     expect(text).toContain(`"callback_url":"${orderView.callback_url}"`)
     key = null
-    if (what === 'a beat') follower.beat()
+    // The beat itself says nothing of the order.
+    if (what === 'after a beat') follower.beat()
     else follower.tell(event(3))
     await ended
-    expect(text).not.toMatch(/id: 3|:\n\n:\n\n$/)
+    expect(text).not.toContain('id: 3')
     expect(uses, 'the request, and each time that something was told').toBe(4)
     expect(followers.size).toBe(0)
   },
 )
 
-test('a key that cannot be asked for ends no stream, until there is something to tell', async () => {
+test('a key that cannot be asked for ends no stream and costs it no beat, until there is something to tell', async () => {
   let isAway = false
   const find = async () => (isAway ? Promise.reject(new Error('the database is away')) : fullKey)
   const { server, followers } = await serve(undefined, { apiKeys: { find, noteUse: () => {} } })
@@ -297,7 +299,21 @@ test('a key that cannot be asked for ends no stream, until there is something to
   isAway = false
   follower.beat()
   follower.tell(done)
-  expect(await answer.text()).toMatch(/^retry: 2000\n\n:\n\nid: 5\n/)
+  expect(await answer.text()).toMatch(/^retry: 2000\n\n:\n\n:\n\nid: 5\n/)
+})
+
+test('a beat does not wait for the key that is asked for', async () => {
+  const answers = [Promise.resolve(fullKey), new Promise<null>(() => {})]
+  const find = () => answers.shift() ?? expect.unreachable()
+  const { server, followers } = await serve(undefined, { apiKeys: { find, noteUse: () => {} } })
+  const { body } = await fetch(server.base + TARGET, { headers: signedHeaders('GET', TARGET, '', {}) })
+  const follower = await only(followers)
+  follower.beat()
+  let text = ''
+  for await (const part of body ?? expect.unreachable()) {
+    text += Buffer.from(part).toString()
+    if (text === 'retry: 2000\n\n:\n\n') break
+  }
 })
 
 test('an event that may not be told is not passed over: the stream ends before it', async () => {

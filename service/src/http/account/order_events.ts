@@ -60,7 +60,7 @@ type Streamed = {
   readonly viewer: Viewer
   readonly after: number
   readonly missed: readonly FeedEvent[]
-  /** Asked before anything more is told; null: for good. */
+  /** Asked before an event is told, and at every beat; null: for good. */
   readonly isAdmitted: (() => Promise<boolean>) | null
 }
 
@@ -92,13 +92,16 @@ function stream(
   unfollow = feed.follow({
     orderId: order.order_id,
     after: missed.at(-1)?.sequence ?? after,
-    // While the database is away nobody knows: an event must not be missed, so that they have to come back for it; a beat may.
+    // While the database is away nobody knows: an event must not be missed, so that they have to come back for it.
     tell: (event) => whenAdmitted(() => tell(event), end),
-    beat: () =>
+    beat: () => {
+      // At once, because it tells nothing, and a database that is slow must not look like a line that has died.
+      answer.write(BEAT)
       whenAdmitted(
-        () => answer.write(BEAT),
         () => {},
-      ),
+        () => {},
+      )
+    },
     end,
   })
   return unfollow
