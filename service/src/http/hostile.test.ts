@@ -257,6 +257,24 @@ test('without credentials the answer does not wait for the body', async () => {
   expectRefusal(await say(post({ 'Content-Type': 'application/json' }, '', 10_000_000)), 401, 'UNAUTHORIZED')
 })
 
+test.each([
+  ['a head', 'POST /v1/order/create HTTP/1.1\r\nX: '],
+  ['a body', `POST /v1/nothing HTTP/1.1\r\n${close}Content-Length: 1000\r\n\r\n`],
+])('%s that drips is not waited for', async (_, begun) => {
+  const brief = await startHttp({ limits: { requestMsMax: 100 } })
+  const client = connect(Number.parseInt(new URL(brief.base).port, 10), '127.0.0.1')
+  client.on('error', () => {})
+  client.write(begun)
+  const drip = setInterval(() => client.write('x'), 50)
+  const cut = once(client, 'close')
+  expect(String(await once(client, 'data'))).toMatch(
+    /^HTTP\/1\.1 408 Request Timeout\r\n[\s\S]*REQUEST_TIMEOUT/,
+  )
+  clearInterval(drip)
+  await cut
+  await brief.close()
+})
+
 test.each(['Transfer-Encoding: chunked', 'Content-Length: 10000000'])(
   'whoever is refused and may go on sending for ever is hung up on: %s',
   async (framing) => {

@@ -65,7 +65,8 @@ export function serveRoutes(
   })
 }
 
-const REQUEST_TIMEOUT_MS = 30_000
+/** How late a request is found to be late; unless told, half a minute. */
+const LATE_LOOK_MS = 1_000
 /** Longer than the idle timeout of the usual load balancers (60 s), which must be the first to hang up. */
 const KEEP_ALIVE_MS = 72_000
 
@@ -73,7 +74,7 @@ function serverOptions(parts: OperatorParts, answers: Answers) {
   return {
     logger: false,
     bodyLimit: parts.limits.bodyBytesMax,
-    requestTimeout: REQUEST_TIMEOUT_MS,
+    requestTimeout: parts.limits.requestMsMax,
     keepAliveTimeout: KEEP_ALIVE_MS,
     forceCloseConnections: 'idle' as const,
     // Requests that arrive while we close are answered as ever, and their connections closed.
@@ -81,8 +82,13 @@ function serverOptions(parts: OperatorParts, answers: Answers) {
     genReqId: requestIds(),
     // We read queries ourselves (read_query.ts); what the router would make of them is not used.
     routerOptions: { querystringParser: () => ({}), maxParamLength: 200 },
-    // Nothing here depends on Host, and Node's own refusal is not in our envelope.
-    http: { requireHostHeader: false },
+    http: {
+      // Nothing here depends on Host, and Node's own refusal is not in our envelope.
+      requireHostHeader: false,
+      // Of the two limits Node takes the longer one for the whole request: unless told, the head has a minute.
+      headersTimeout: parts.limits.requestMsMax,
+      connectionsCheckingInterval: LATE_LOOK_MS,
+    },
     frameworkErrors: (error: FastifyError, request: FastifyRequest, reply: FastifyReply) =>
       answerError(answers, error, request, reply),
     clientErrorHandler: (error: NodeJS.ErrnoException, socket: Socket) =>

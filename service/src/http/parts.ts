@@ -23,6 +23,8 @@ export type HttpLimits = {
   /** What creating an order costs, or what is as much work; everything else costs 1. */
   readonly createUnits: number
   readonly bodyBytesMax: number
+  /** Within that a request has arrived, its body too. */
+  readonly requestMsMax: number
   /** Addresses or CIDR ranges whose X-Forwarded-For is believed. Empty: nobody's. */
   readonly trustedProxies: readonly string[]
   /** Addresses or CIDR ranges that may read /metrics and the details of /readyz. Empty: anyone. */
@@ -44,6 +46,7 @@ export const defaultLimits: HttpLimits = {
   burstPerSecond: 10,
   createUnits: 50,
   bodyBytesMax: 16_384,
+  requestMsMax: 30_000,
   trustedProxies: [],
   metricsAllow: [],
   mailsPerEmail: 5,
