@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import fastify from 'fastify'
 import { expect, test } from 'vitest'
+import { soon } from '../../test/harness/eventually.ts'
 import { systemClock } from '../clock.ts'
 import { closerOf } from './close_server.ts'
 
@@ -15,6 +16,10 @@ async function serve(answer: Promise<void>) {
   app.get('/', async () => {
     await answer
     return 'answered'
+  })
+  app.get('/much', async () => {
+    await answer
+    return Buffer.alloc(64_000_000)
   })
   app.post('/', async ({ body }) => body)
   const close = closerOf(app, systemClock())
@@ -38,6 +43,7 @@ async function readAll(socket: Socket): Promise<string> {
   return Buffer.concat(parts).toString()
 }
 
+const MUCH = 'GET /much HTTP/1.1\r\nHost: x\r\n\r\n'
 const POSTED = 'POST / HTTP/1.1\r\nHost: x\r\nContent-Type: text/plain\r\nContent-Length: 10\r\n\r\n'
 const ASKED = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n'
 
@@ -68,3 +74,17 @@ test.each(['', 'a part'])(
     expect(await posted).toBe('')
   },
 )
+
+test('who does not take an answer that is whole is not waited for', async () => {
+  const answer = Promise.withResolvers<void>()
+  const { app, close, open } = await serve(answer.promise)
+  const arrived = once(app.server, 'request')
+  const unread = await open(MUCH)
+  await arrived
+  const closed = close()
+  // Who has been answered by then Node takes for idle.
+  await soon(() => expect(app.server.listening).toBe(false))
+  answer.resolve()
+  await closed
+  unread.destroy()
+})

@@ -1,17 +1,21 @@
 import type { Server } from 'node:http'
 import type { FastifyInstance } from 'fastify'
 import type { Clock } from '../clock.ts'
+import { SECOND_MS } from '../domain/time.ts'
 import type { InUse } from './raw_answer.ts'
 
 const LOOK_MS = 20
+/** How long an answer that has been given whole is waited for until it is taken. */
+const REST_TAKEN_MS = 2 * SECOND_MS
 
 /** Node gives a connection its answer as soon as it has the head of a request, whose body may never come. */
 const isAnswering = ({ _httpMessage }: InUse) => _httpMessage?.req.complete === true
 
 /**
  * To be called before the server listens; answers what closes it. Whoever was asked something is answered before. Who has
- * connected and asked nothing (load balancers do so ahead of time), or has not said the whole of it, loses the connection:
- * Node waits for them as for a request, and no longer looks at how long they take. Whoever closes it again waits for the same.
+ * connected and asked nothing (load balancers do so ahead of time), or has not said the whole of it, loses the connection, and soon so does
+ * who does not take the answer: Node waits for them all, and no longer looks at how long they take. Whoever closes it again
+ * waits for the same.
  */
 export function closerOf(app: FastifyInstance, clock: Pick<Clock, 'sleep'>): () => Promise<void> {
   const open = new Set<InUse>()
@@ -20,13 +24,21 @@ export function closerOf(app: FastifyInstance, clock: Pick<Clock, 'sleep'>): () 
     open.add(socket)
     socket.once('close', () => open.delete(socket))
   })
+  // For how long each has had an answer, or several, to take.
+  const untakenMs = new Map<InUse, number>()
+  const isWaitedFor = (socket: InUse) => {
+    if (socket._httpMessage?.writableEnded !== true) return isAnswering(socket)
+    const waitedMs = untakenMs.get(socket) ?? 0
+    untakenMs.set(socket, waitedMs + LOOK_MS)
+    return waitedMs < REST_TAKEN_MS
+  }
   const closeAll = async () => {
     let isClosed = false
     const closing = app.close().finally(() => {
       isClosed = true
     })
     while (!isClosed) {
-      if (!server.listening) for (const socket of open) if (!isAnswering(socket)) socket.destroy()
+      if (!server.listening) for (const socket of open) if (!isWaitedFor(socket)) socket.destroy()
       await Promise.race([closing, clock.sleep(LOOK_MS)])
     }
     await closing

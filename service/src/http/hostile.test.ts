@@ -275,6 +275,22 @@ test.each([
   await brief.close()
 })
 
+test.each([
+  ['answers', '/openapi.json', ''],
+  ['answers before a tunnel', '/openapi.json', 'CONNECT elsewhere.example:443 HTTP/1.1\r\n\r\n'],
+  ['files', '/docs/static/swagger-ui-bundle.js', ''],
+])('whoever takes nothing of the %s they ask for loses the connection', async (_, target, last) => {
+  const brief = await startHttp({ limits: { unreadMsMax: 100 } })
+  const cut = once(brief.app.server, 'connection').then(([socket]) => once(socket, 'close'))
+  const client = connect(Number.parseInt(new URL(brief.base).port, 10), '127.0.0.1')
+  client.on('error', () => {})
+  // More than what lies between the two takes by itself.
+  client.write(`${`GET ${target} HTTP/1.1\r\nHost: x\r\n\r\n`.repeat(200)}${last}`)
+  await cut
+  client.destroy()
+  await brief.close()
+})
+
 test.each(['Transfer-Encoding: chunked', 'Content-Length: 10000000'])(
   'whoever is refused and may go on sending for ever is hung up on: %s',
   async (framing) => {

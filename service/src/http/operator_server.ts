@@ -38,7 +38,7 @@ export function openOperatorServer(parts: OperatorParts): {
   operator: OperatorContext
 } {
   const log = requestLog(parts.logger, parts.clock)
-  const answers = createAnswers(parts.logger, log, requestMeter(parts.metrics))
+  const answers = createAnswers(parts.logger, log, requestMeter(parts.metrics), parts.limits.unreadMsMax)
   const app = fastify(serverOptions(parts, answers))
   app.decorateRequest('exchange')
   readBodiesRaw(app)
@@ -118,6 +118,7 @@ function refuseInOurWords(app: FastifyInstance, answers: Answers): void {
     // Node listens no more: an error that nobody listens for ends the process, and who hangs up would not be noticed.
     socket.on('error', () => socket.destroy())
     socket.on('end', () => socket.end()).resume()
+    socket.on('timeout', () => socket.destroy())
     answerInTurn(socket as Socket, { code: 'METHOD_NOT_ALLOWED', message: 'this is not a proxy' })
   })
   // `Expect: 100-continue` is answered by Node; any other expectation is ignored, as RFC 9110 allows.

@@ -25,6 +25,8 @@ export type HttpLimits = {
   readonly bodyBytesMax: number
   /** Within that a request has arrived, its body too. */
   readonly requestMsMax: number
+  /** Who takes nothing of an answer for so long loses the connection. */
+  readonly unreadMsMax: number
   /** Addresses or CIDR ranges whose X-Forwarded-For is believed. Empty: nobody's. */
   readonly trustedProxies: readonly string[]
   /** Addresses or CIDR ranges that may read /metrics and the details of /readyz. Empty: anyone. */
@@ -47,6 +49,7 @@ export const defaultLimits: HttpLimits = {
   createUnits: 50,
   bodyBytesMax: 16_384,
   requestMsMax: 30_000,
+  unreadMsMax: 60_000,
   trustedProxies: [],
   metricsAllow: [],
   mailsPerEmail: 5,

@@ -53,6 +53,8 @@ export type Answers = {
   problem(request: FastifyRequest, reply: FastifyReply, problem: Problem): void
   /** Something we did not expect: the caller gets a request id, the log gets the rest. */
   failure(request: FastifyRequest, reply: FastifyReply, error: unknown): void
+  /** Whoever takes nothing of what this request is answered for a while loses the connection. An open answer sees to that itself. */
+  limitTaking(request: FastifyRequest): void
   /** For what somebody else has answered: the log line and the measure only. */
   record(request: FastifyRequest, status: number): void
   /** For what broke after its answer had gone out. */
@@ -66,7 +68,14 @@ export const jsonNoStore: HeaderList = [...JSON_TYPE, ...NO_STORE]
 /** For answers that hold nothing private, so that a page anywhere may read them. */
 export const anyOrigin: HeaderList = ['Access-Control-Allow-Origin', '*']
 
-export function createAnswers(logger: Logger, log: RequestLog, meter: RequestMeter): Answers {
+export function createAnswers(
+  logger: Logger,
+  log: RequestLog,
+  meter: RequestMeter,
+  unreadMsMax: number,
+): Answers {
+  // Node puts its own limit, that of an idle connection, in its place when all has been taken.
+  const limitTaking = ({ raw: { socket } }: FastifyRequest) => void socket.setTimeout(unreadMsMax)
   const record = (request: FastifyRequest, status: number, error: unknown) => {
     const { startedMs, route, keyId } = request.exchange
     const method = request.raw.method ?? 'none'
@@ -81,15 +90,18 @@ export function createAnswers(logger: Logger, log: RequestLog, meter: RequestMet
     const { status } = problems[refusal.code]
     const requestId = refusal.code === 'INTERNAL_ERROR' ? request.id : null
     send(request, reply, status, problemJson(refusal, requestId), problemHeaders(refusal))
+    limitTaking(request)
     record(request, status, error)
   }
   return {
     data(request, reply, data, headers = jsonNoStore) {
       send(request, reply, 200, `{"success":true,"data":${data}}`, headers)
+      limitTaking(request)
       record(request, 200, undefined)
     },
     raw(request, reply, status, body, headers) {
       send(request, reply, status, body, headers)
+      limitTaking(request)
       record(request, status, undefined)
     },
     open(request, reply, headers) {
@@ -100,6 +112,7 @@ export function createAnswers(logger: Logger, log: RequestLog, meter: RequestMet
     problem: (request, reply, refusal) => problem(request, reply, refusal),
     failure: (request, reply, error) =>
       problem(request, reply, { code: 'INTERNAL_ERROR', message: 'something went wrong on our side' }, error),
+    limitTaking,
     record: (request, status) => record(request, status, undefined),
     recordFailure: (request, error) => record(request, 500, error),
   }

@@ -18,6 +18,7 @@ export function registerDocs(app: FastifyInstance, answers: Answers): void {
   app.register(async (scope) => {
     scope.addHook('onRequest', (request, reply, done) => {
       request.exchange = openExchange('/docs')
+      answers.limitTaking(request)
       reply.headers({
         'X-Request-Id': request.id,
         'X-Content-Type-Options': 'nosniff',
