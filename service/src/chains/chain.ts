@@ -51,8 +51,10 @@ export type TxStatus =
   | {
       readonly where: 'block'
       readonly block: BlockRef
-      /** False when the chain executed and rejected it: nothing was paid but the cost. */
+      /** False when the chain executed and rejected it, or it moved nothing of its token: nothing was paid but the cost. */
       readonly succeeded: boolean
+      /** Of an `attempt` that succeeded, where its token moved in another way than it was to: how. Nobody but a person can say what is paid. */
+      readonly movedOtherwise?: string
       /** With one that failed, where the chain says that its payee has no part in that. */
       readonly fault?: Fault
       /** What the transaction cost us, in the chain's native asset. */
@@ -200,7 +202,8 @@ export type Chain = {
   /**
    * Whether the node knows a transaction now. Rejects with NodeTrouble when it cannot tell; `absent` is a definite answer, where a node
    * tells what waits. Where it tells of blocks alone (Stellar), what waits is absent too, and is sent again as it is.
-   * `attempt`, of a transaction of ours, says in which blocks it may be, for a node that cannot find it by its hash.
+   * `attempt`, of a transaction of ours, says in which blocks it may be, for a node that cannot find it by its hash, and what it was to
+   * move: that of a token no success of its transaction says.
    */
   lookup(txHash: string, attempt?: Intent): Promise<TxStatus>
 

@@ -335,8 +335,9 @@ function describePayouts(subject: ChainSubject<ChainWorld>, world: World) {
     await driver.mine(3)
     expect(await chain.broadcast(tx), 'mined and buried').toBe('accepted')
 
-    const status = await chain.lookup(tx.txHash)
+    const status = await chain.lookup(tx.txHash, intent)
     expect(status).toMatchObject({ where: 'block', succeeded: true, cost: { asset: assets[0] } })
+    expect(status).not.toHaveProperty('movedOtherwise')
     if (status.where === 'block') expect(status.cost.units > 0n).toBe(subject.isFree !== true)
     expect(await driver.holds(asset, outflow.address)).toBe(outflow.units)
     expect(await chain.balance(asset, [outflow.address])).toBe(outflow.units)

@@ -4,9 +4,9 @@ import type { Chain } from '../../src/chains/chain.ts'
 import { type EvmSettings, evm } from '../../src/chains/evm/index.ts'
 import type { AssetId } from '../../src/domain/catalog/assets.ts'
 import { assetOf } from '../../src/domain/catalog/assets.ts'
-import type { Outflow } from '../../src/domain/payouts/intent.ts'
+import type { EvmIntent, Outflow } from '../../src/domain/payouts/intent.ts'
 import { type EvmDriver, startEvmDriver } from './evm_driver.ts'
-import { transfer } from './evm_fakes.ts'
+import { listedToken, transfer } from './evm_fakes.ts'
 
 /**
  * What: a payment that cannot be made is refused before anything is signed, and the refusal says who must act.
@@ -21,6 +21,9 @@ afterAll(() => driver?.stop())
 function outflow(asset: AssetId, address: string, units = assetOf(asset).minPayout): Outflow {
   return { payoutId: 'CB0000000000000000:1', kind: 'payout', asset, units, address, tag: null }
 }
+
+/** keccak256("Transfer(address,address,uint256)") */
+const TRANSFER_TOPIC = 'ddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef'
 
 async function refusal(of: Outflow, chain: Chain = driver.chain): Promise<string> {
   const bid = await chain.bid(of)
@@ -164,6 +167,45 @@ test('a transaction that failed is in its block, unsuccessful, and cost somethin
     block: { height: Number(blockNumber), hash: blockHash },
     succeeded: false,
     cost: { asset: 'ETH:ETH', units: gasUsed * effectiveGasPrice },
+  })
+})
+
+describe('a transfer of a token that its chain did not reject', () => {
+  const attempt: EvmIntent = {
+    ...{ family: 'evm', chain: 'ETH', evmChainId: 1, payoutId: 'CB0000000000000000:1', attempt: 1, nonce: 0 },
+    ...{
+      from: { purpose: 'reserve', index: 0 },
+      gasLimit: 0n,
+      maxFeePerGasWei: 0n,
+      maxPriorityFeePerGasWei: 0n,
+    },
+    ...{ to: '', units: 1_000n, token: null },
+  }
+  const paid = async (token: Address) => {
+    const to = (await driver.outsideAddress()) as Address
+    const txHash = await driver.callAsFaucet(token, transfer(to, 1_000n))
+    await driver.mine(1)
+    return driver.chain.lookup(txHash, { ...attempt, to, token })
+  }
+  const answerTrue = '60015f5260205ff3'
+  /** Says that it has moved 99 of 100 units. */
+  const keepsAFee = `6064602435606302045f52600435337f${TRANSFER_TOPIC}60205fa3${answerTrue}`
+
+  test('has paid when it says that it has moved just this', async () => {
+    const status = await paid(listedToken(driver))
+    expect(status).toMatchObject({ where: 'block', succeeded: true })
+    expect(status).not.toHaveProperty('movedOtherwise')
+  })
+
+  test('has paid nothing when it answers false and says nothing', async () => {
+    expect(await paid(await driver.deployCode('5f5f5260205ff3'))).toMatchObject({ succeeded: false })
+  })
+
+  test('is for a person to look at when it has begun to keep a fee', async () => {
+    expect(await paid(await driver.deployCode(keepsAFee))).toMatchObject({
+      succeeded: true,
+      movedOtherwise: expect.stringContaining('and moved 990 units'),
+    })
   })
 })
 

@@ -29,7 +29,7 @@ const zones: readonly Zone[] = [
       domain,
       clock,
       '^service/src/$1/',
-      '^service/src/(chains/(chain|listed_tokens|node_line|replies)|prices/price_source|channels/channel)\\.ts$',
+      '^service/src/(chains/(chain|listed_tokens|node_line|replies|token_payment)|prices/price_source|channels/channel)\\.ts$',
     ],
     packages: anyPackage,
   },

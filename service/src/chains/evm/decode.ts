@@ -143,6 +143,10 @@ export function decodeReceipt(value: unknown): EvmReceipt {
   const receipt = fields(value, 'receipt')
   const status = quantity(receipt.status, 'receipt.status')
   if (status > 1n) throw nonsense('receipt.status', '0x0 or 0x1', receipt.status)
+  const logs = list(receipt.logs, 'receipt.logs').map(decodeLog)
+  // A bloom that is left out says nothing. Of a payout whose logs a node has dropped it would follow that nothing was paid.
+  const bloom = bytes(receipt.logsBloom ?? '0x', 'receipt.logsBloom')
+  if (logs.length === 0 && !/^0x0*$/.test(bloom)) throw nonsense('receipt.logs', 'what its bloom is of', [])
   return {
     txHash: hash(receipt.transactionHash, 'receipt.transactionHash'),
     blockHash: hash(receipt.blockHash, 'receipt.blockHash'),
@@ -150,7 +154,7 @@ export function decodeReceipt(value: unknown): EvmReceipt {
     isSuccess: status === 1n,
     gasUsed: quantity(receipt.gasUsed, 'receipt.gasUsed'),
     effectiveGasPriceWei: quantity(receipt.effectiveGasPrice, 'receipt.effectiveGasPrice'),
-    logs: list(receipt.logs, 'receipt.logs').map(decodeLog),
+    logs,
   }
 }
 

@@ -58,7 +58,7 @@ export function evm(settings: EvmSettings): Chain {
     blockHash: (height) => blockHash(rpc, height),
     readBlock: (height, findOurs) => readBlock({ rpc, trace, native, listed }, height, findOurs),
     readMempool: mempoolReader({ rpc, native, listed }),
-    lookup: (txHash) => lookup(rpc, native, txHash),
+    lookup: (txHash, attempt) => lookup(rpc, native, txHash, attempt),
     async estimatePayout(asset) {
       const { wei, isAboveFeeCap } = await usualPayout(bidder, asset, await feesNow())
       return { cost: fromChainUnits(native, wei), isAboveFeeCap }

@@ -1,11 +1,19 @@
 import type { AssetId } from '../../domain/catalog/assets.ts'
 import { fromChainUnits } from '../../domain/money/amount.ts'
+import type { EvmIntent, Intent } from '../../domain/payouts/intent.ts'
 import type { TxStatus } from '../chain.ts'
-import { decodeReceipt, decodeTx, hash } from './decode.ts'
+import { verdictOn } from '../token_payment.ts'
+import { decodeReceipt, decodeTx, fields, hash, lowerAddress } from './decode.ts'
 import { type JsonRpc, NodeNonsense } from './json_rpc.ts'
+import { tokenMoves } from './token_moves.ts'
 
 /** Rejects when the node cannot tell, also when the transaction moves between pool and block just now. */
-export async function lookup(rpc: JsonRpc, native: AssetId, txHash: string): Promise<TxStatus> {
+export async function lookup(
+  rpc: JsonRpc,
+  native: AssetId,
+  txHash: string,
+  attempt?: Intent,
+): Promise<TxStatus> {
   const wanted = hash(txHash, 'transaction hash to look up')
   // Asked before the receipt: what is mined in between is then found by its receipt, not missed by both.
   const txAnswer = await rpc.call('eth_getTransactionByHash', [wanted])
@@ -16,7 +24,9 @@ export async function lookup(rpc: JsonRpc, native: AssetId, txHash: string): Pro
     return {
       where: 'block',
       block: { height: receipt.height, hash: receipt.blockHash },
-      succeeded: receipt.isSuccess,
+      ...(receipt.isSuccess && attempt?.family === 'evm' && attempt.token !== null
+        ? verdictOn(paymentOf(attempt, attempt.token, receiptAnswer), tokenMoves(receipt))
+        : { succeeded: receipt.isSuccess }),
       cost: fromChainUnits(native, receipt.gasUsed * receipt.effectiveGasPriceWei),
     }
   }
@@ -26,4 +36,10 @@ export async function lookup(rpc: JsonRpc, native: AssetId, txHash: string): Pro
   if (tx.blockHash !== null)
     throw new NodeNonsense(`${wanted} is in a block but its receipt is not known yet: ask again`)
   return { where: 'mempool' }
+}
+
+/** Addresses in lowercase, as events have them. */
+function paymentOf({ to, units }: EvmIntent, token: string, receiptAnswer: unknown) {
+  const from = lowerAddress(fields(receiptAnswer, 'receipt').from, 'receipt.from')
+  return { contract: token.toLowerCase(), from, to: to.toLowerCase(), units }
 }

@@ -1,6 +1,7 @@
 import { assert } from '../../domain/assert.ts'
 import { BoundedMap } from '../../domain/bounded_map.ts'
 import { type AssetId, nativeAsset } from '../../domain/catalog/assets.ts'
+import type { Intent } from '../../domain/payouts/intent.ts'
 import type { Chain } from '../chain.ts'
 import { listedTokens } from '../listed_tokens.ts'
 import { hexOf, parseAddress } from './address.ts'
@@ -34,7 +35,7 @@ export function tron(settings: TronSettings): Chain {
   }
   const parse = (text: string) => parseAddress(text, new Set(tokens.keys()))
   const bidder = { rpc, blocks, feeLimitSunMax, reserveAddress, contractOf }
-  const find = (txHash: string) => lookup(rpc, blocks, native, txHash)
+  const find = (txHash: string, attempt?: Intent) => lookup(rpc, blocks, native, txHash, attempt)
   return {
     id,
     family: 'tron',

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { BoundedMap } from '../../domain/bounded_map.ts'
 import type { TronIntent } from '../../domain/payouts/intent.ts'
+import { base58Of, hexOf } from './address.ts'
 import { blocksOf } from './blocks.ts'
 import { isOver, type Looking, lookup } from './lookup.ts'
 import { NoAnswer } from './rpc.ts'
@@ -108,9 +109,9 @@ test('what was never stored was never sent', async () => {
 })
 
 const node: Script = { 'wallet/getblock': () => blockAt(50, 150_000) }
-const find = (script: Script) => {
+const find = (script: Script, attempt?: TronIntent) => {
   const rpc = scriptedNode({ ...node, ...script })
-  return lookup(rpc, blocksOf(rpc), 'TRX:TRX', hash)
+  return lookup(rpc, blocksOf(rpc), 'TRX:TRX', hash, attempt)
 }
 
 test('nowhere, waiting, or in a block with what became of it', async () => {
@@ -166,4 +167,44 @@ test('one that gets into a block between two questions is found there', async ()
     'wallet/getblockbynum': () => blockAt(40, 120_000, [{ txID: hash, ret: [{ contractRet: 'SUCCESS' }] }]),
   })
   expect(status).toMatchObject({ where: 'block', succeeded: true })
+})
+
+const reserve = `41${'1'.repeat(40)}`
+const [payee, stranger] = ['2', '3'].map((digit) => `41${digit.repeat(40)}`) as [string, string]
+const usdt = 'TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t'
+const payment = { ...intent, to: base58Of(payee), units: 1_000n, token: usdt }
+const event = (from: string, to: string, units: bigint) => ({
+  address: hexOf(usdt).slice(2),
+  topics: [
+    'ddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef',
+    from.slice(2).padStart(64, '0'),
+    to.slice(2).padStart(64, '0'),
+  ],
+  data: units.toString(16).padStart(64, '0'),
+})
+const call = {
+  txID: hash,
+  ret: [{ contractRet: 'SUCCESS' }],
+  raw_data: {
+    contract: [{ type: 'TriggerSmartContract', parameter: { value: { owner_address: reserve } } }],
+  },
+}
+const saying = (log: readonly unknown[]) =>
+  find(
+    {
+      'wallet/gettransactioninfobyid': () => ({ id: hash, blockNumber: 40, fee: 345_000, log }),
+      'wallet/getblockbynum': () => blockAt(40, 120_000, [call]),
+    },
+    payment,
+  )
+
+test('a token has been paid when its contract says so, whatever the call answered', async () => {
+  const paid = await saying([event(reserve, payee, 1_000n)])
+  expect(paid).toMatchObject({ succeeded: true })
+  expect(paid).not.toHaveProperty('movedOtherwise')
+  expect(await saying([]), 'nothing moved').toMatchObject({ where: 'block', succeeded: false })
+  expect(await saying([event(reserve, payee, 990n), event(reserve, stranger, 10n)])).toMatchObject({
+    succeeded: true,
+    movedOtherwise: expect.stringContaining('was to move 1000 units'),
+  })
 })

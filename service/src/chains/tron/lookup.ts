@@ -1,17 +1,25 @@
 import type { BoundedMap } from '../../domain/bounded_map.ts'
 import type { AssetId } from '../../domain/catalog/assets.ts'
 import { fromChainUnits } from '../../domain/money/amount.ts'
-import type { Intent } from '../../domain/payouts/intent.ts'
+import type { Intent, TronIntent } from '../../domain/payouts/intent.ts'
 import type { TxStatus } from '../chain.ts'
 import { type Fields, isObject } from '../replies.ts'
+import { verdictOn } from '../token_payment.ts'
+import { hexOf } from './address.ts'
 import type { Blocks, Header } from './blocks.ts'
 import { readPending } from './mempool.ts'
-import { hasSucceeded, heightOfId, isOurFault, readHeader } from './moves.ts'
-import { hashIn, integerIn, isEmpty, listIn, objectIn, sunIn } from './replies.ts'
+import { actionOf, hasSucceeded, heightOfId, isOurFault, logMoves, readHeader } from './moves.ts'
+import { addressIn, hashIn, integerIn, isEmpty, listIn, objectIn, sunIn } from './replies.ts'
 import { NoAnswer, type Rpc } from './rpc.ts'
 
 /** Where a transaction is now. The newest block comes first, because a line that answers nothing has none. */
-export async function lookup(rpc: Rpc, blocks: Blocks, native: AssetId, txHash: string): Promise<TxStatus> {
+export async function lookup(
+  rpc: Rpc,
+  blocks: Blocks,
+  native: AssetId,
+  txHash: string,
+  attempt?: Intent,
+): Promise<TxStatus> {
   await blocks.newest('head')
   // Asked before its block: what is mined in between is then found there, not missed by both.
   const pending = await readPending(rpc, txHash)
@@ -21,10 +29,22 @@ export async function lookup(rpc: Rpc, blocks: Blocks, native: AssetId, txHash: 
   return {
     where: 'block',
     block: { height: header.height, hash: header.hash },
-    succeeded: hasSucceeded(tx, info),
+    ...(attempt?.family === 'tron' ? verdictOf(attempt, tx, info) : { succeeded: hasSucceeded(tx, info) }),
     ...(isOurFault(tx) && { fault: 'ours' }),
     cost: fromChainUnits(native, sunIn(info.fee, 'info fee')),
   }
+}
+
+/** A coin that succeeds moves as it says. Addresses in hex, as events have them. */
+function verdictOf({ to, units, token }: TronIntent, tx: Fields, info: Fields) {
+  if (token === null || !hasSucceeded(tx, info)) return { succeeded: hasSucceeded(tx, info) }
+  const from = addressIn(actionOf(tx).value.owner_address, 'owner_address')
+  const said = logMoves(hashIn(tx.txID, 'transaction txID'), info).map((move) => ({
+    ...move,
+    contract: move.token ?? '',
+    units: move.units(),
+  }))
+  return verdictOn({ contract: hexOf(token), from, to: hexOf(to), units }, said)
 }
 
 async function readInfo(rpc: Rpc, txHash: string): Promise<Fields | null> {

@@ -137,7 +137,7 @@ function callMoves(txHash: string, info: Fields): readonly Move[] {
 }
 
 /** What contracts say in an ERC-20 Transfer event; any contract may say anything. An NFT's has a fourth topic. */
-function logMoves(txHash: string, info: Fields): readonly Move[] {
+export function logMoves(txHash: string, info: Fields): readonly Move[] {
   return listIn(info.log, 'log').flatMap((log, ordinal): Move[] => {
     const { address, topics, data } = objectIn(log, 'log')
     const words = listIn(topics, 'log topics')

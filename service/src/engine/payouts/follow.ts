@@ -20,6 +20,8 @@ import { settleCoins } from './take_back.ts'
 import { waitBeforeSending, waitForSource } from './wait_for_source.ts'
 
 const LOOK_AGAIN_MS = 700
+/** What only a person can end is asked for again, in case that it was the node's mistake. */
+const FOR_A_PERSON_MS = 30_000
 
 type Sent = { readonly attempt: Attempt; readonly tx: SignedTx; readonly status: TxStatus }
 type Mined = Sent & { readonly status: TxStatus & { where: 'block' } }
@@ -134,6 +136,11 @@ async function followMined(
   const waits = await waitUntilDeep(chain, status.block)
   if (waits !== null) return waits
   const { payoutId, orderId } = outflow
+  // Neither paid nor unpaid. Of a sweep it is only what was lost on the way, which the comparison of books and chain finds.
+  if (status.movedOtherwise !== undefined && paysSomebody(outflow)) {
+    const message = `${tx.txHash} succeeded, but ${status.movedOtherwise}`
+    return { kind: 'trouble', message, inMs: FOR_A_PERSON_MS }
+  }
   if (outflow.state === 'orphaned') {
     await endAgain(world, outflow, { txHash: tx.txHash, intent: attempt.intent }, status)
     return { kind: 'done' }

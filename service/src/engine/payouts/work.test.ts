@@ -123,6 +123,32 @@ test('a payout is over when its network says that its block is final, and not be
   expect(await stateWith(100)).toEqual({ state: 'confirmed' })
 })
 
+test('a payout whose token moved in another way than it was to waits for a person, however long', async () => {
+  await fundReserve(stage, 'USDT:ERC20', 1_000n * ETHER)
+  const order = await place()
+  await confirmDeposit(stage, order, await mineDeposit(stage, order, ETHER, 100))
+  const { txHash } = await sendPayout(stage, order)
+  const eth = stage.chain('ETH')
+  eth.mined(txHash, 100, 0n)
+  eth.setHead(112)
+  const movedOtherwise = 'it was to move 100 units and moved 99'
+  const chain: Chain = {
+    ...eth,
+    lookup: async (hash) => {
+      const status = await eth.lookup(hash)
+      return status.where === 'block' ? { ...status, movedOtherwise } : status
+    },
+  }
+  for (let hours = 0; hours < 3; hours += 1) {
+    await workPayouts(worldSigningNothing(stage), chain)
+    expect(await stage.db.query('SELECT state, trouble FROM outflows')).toEqual([
+      { state: 'broadcast', trouble: `${txHash} succeeded, but ${movedOtherwise}` },
+    ])
+    stage.advance(3_600_000)
+  }
+  expect(await stage.db.query('SELECT status FROM orders')).toEqual([{ status: 'WITHDRAW' }])
+})
+
 test.each([
   ['anybody', undefined, 'DESTINATION_PROBLEM', 21_000n],
   ['us', 'ours', 'NETWORK_PROBLEM', 0n],
