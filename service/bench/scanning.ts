@@ -197,7 +197,7 @@ function worldOf(chain: Chain, db: Database): World {
     log: { info: () => {}, warn: (facts, message) => console.log(message, facts), error: console.log },
     tokens: {},
     alarms: openAlarms(),
-    evmChainIds: {},
+    evmChainIds: { ETH: 31337, BNB: 31338 },
   }
 }
 

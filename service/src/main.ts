@@ -15,7 +15,7 @@ import { type MailSettings, mailRenderer } from './channels/email/render.ts'
 import type { SmtpSettings } from './channels/email/smtp.ts'
 import { webhookChannel, webhookLimits } from './channels/webhook/webhook_channel.ts'
 import type { MovableClock } from './clock.ts'
-import type { ChainSettings } from './config/chain_settings.ts'
+import { type ChainSettings, tokensOf } from './config/chain_settings.ts'
 import { RECORD_CONNECTIONS_MAX } from './config/variables.ts'
 import { reserveAddresses } from './db/addresses.ts'
 import { connectionName } from './db/connected_roles.ts'
@@ -328,7 +328,7 @@ async function openWorld(
 ): Promise<World> {
   const chains = await connectChains(options.chains, db)
   const assets = new Set([...chains.values()].flatMap((chain) => chain.assets))
-  const { ETH, BNB, SOL } = options.chains
+  const { ETH, BNB } = options.chains
   return {
     db,
     clock,
@@ -338,7 +338,7 @@ async function openWorld(
     policy,
     log: logger,
     alarms: openAlarms(),
-    tokens: { ...ETH.tokens, ...BNB.tokens, ...SOL.tokens },
+    tokens: tokensOf(options.chains),
     evmChainIds: { ETH: ETH.evmChainId, BNB: BNB.evmChainId },
   }
 }

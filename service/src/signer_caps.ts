@@ -1,4 +1,5 @@
-import type { ChainSettings } from './config/chain_settings.ts'
+import { type ChainSettings, tokensOf } from './config/chain_settings.ts'
+import type { EvmChainId } from './domain/catalog/networks.ts'
 import type { SignerSettings } from './signer/settings.ts'
 
 /**
@@ -22,7 +23,7 @@ export function signerCaps(chains: ChainSettings): Omit<SignerSettings, 'payoutU
       feeRateSatPerVbMax: (2n * BTC.milliSatPerVbMax + 999n) / 1_000n + 3n,
       feeSatoshiMax: BTC.feeSatoshiMax,
     },
-    evm: { ETH: evm(ETH), BNB: evm(BNB) },
+    evm: { ETH: evm(ETH), BNB: evm(BNB) } satisfies Record<EvmChainId, unknown>,
     xrp: { networkId: XRP.networkId, feeDropsMax: XRP.feeDropsMax },
     stellar: { passphrase: XLM.passphrase, feeStroopsMax: XLM.feeStroopsMax },
     // A call's energy, and the bandwidth beside it.
@@ -31,6 +32,6 @@ export function signerCaps(chains: ChainSettings): Omit<SignerSettings, 'payoutU
       eos: { chainId: EOS.chainId, account: EOS.account, publicKey: EOS.publicKey },
     }),
     solana: { feeLamportsMax: SOL.feeLamportsMax },
-    contracts: { ...ETH.tokens, ...BNB.tokens, ...TRX.tokens, ...SOL.tokens },
+    contracts: tokensOf(chains),
   }
 }

@@ -1,4 +1,7 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { chainFacts, chainIds } from '../domain/catalog/networks.ts'
 import { buildChains } from './index.ts'
 
 /**
@@ -27,4 +30,12 @@ test('chains that have a node carry their coin and their tokens that have a cont
     ['BTC', ['BTC:BTC']],
     ['ETH', ['ETH:ETH', 'USDT:ERC20']],
   ])
+})
+
+const families = [...new Set(chainIds.map((chain) => chainFacts[chain].family))]
+
+/** Which of a family's chains it runs for is for its types to say: each EVM chain, and elsewhere there is one. */
+test.each(families)('the connector of %s runs the suite of every chain', (family) => {
+  const suite = join(import.meta.dirname, '../../test/contract', `${family}.test.ts`)
+  expect(readFileSync(suite, 'utf8')).toMatch(/^\s*describeChain\(\{/m)
 })

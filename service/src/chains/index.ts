@@ -1,4 +1,4 @@
-import type { ChainId } from '../domain/catalog/networks.ts'
+import type { ChainId, EvmChainId } from '../domain/catalog/networks.ts'
 import type { BitcoinSettings } from './bitcoin/settings.ts'
 import type { Chain } from './chain.ts'
 import type { EosSettings } from './eos/settings.ts'
@@ -74,7 +74,7 @@ export const chainFactories = {
 } as const satisfies Record<ChainId, Factory>
 
 async function buildEvm(
-  id: 'ETH' | 'BNB',
+  id: EvmChainId,
   settings: Settings,
   reserveAddress: () => Promise<string>,
 ): Promise<Chain | null> {

@@ -4,6 +4,7 @@ import {
   bitcoinNetworkNames,
   type ChainId,
   chainIds,
+  type EvmChainId,
 } from '../domain/catalog/networks.ts'
 import { powerOfTen } from '../domain/money/decimal.ts'
 import { eosName } from '../domain/payouts/eos_transfer.ts'
@@ -78,7 +79,8 @@ export type ChainSettings = {
   readonly nodeTimeoutMs: number
 }
 
-export const mainnetChainIds = { ETH: 1, BNB: 56 } as const
+/** EIP-155. */
+export const mainnetChainIds = { ETH: 1, BNB: 56 } as const satisfies Record<EvmChainId, number>
 
 export function readChains(from: Environment): ChainSettings {
   return {
@@ -165,7 +167,7 @@ function readSolana(from: Environment): SolanaSettings {
   }
 }
 
-function readEvm(from: Environment, chain: 'ETH' | 'BNB'): EvmSettings {
+function readEvm(from: Environment, chain: EvmChainId): EvmSettings {
   const evmChainId = from.integer(`CAMBIST_${chain}_CHAIN_ID`, 1, 2 ** 50)
   return {
     rpcUrl: readNode(from, `CAMBIST_${chain}_URL`),
@@ -211,6 +213,17 @@ function readTokens<Contract extends string>(
 
 function isContract(text: string): text is `0x${string}` {
   return /^0x[0-9a-fA-F]{40}$/.test(text)
+}
+
+/** The contracts of the tokens that are listed on a chain; none where it knows of no tokens. */
+export function tokensOn(chains: ChainSettings, chain: ChainId): Readonly<Partial<Record<AssetId, string>>> {
+  const settings = chains[chain]
+  return 'tokens' in settings ? settings.tokens : {}
+}
+
+/** The contracts of all listed tokens, of whatever chain. */
+export function tokensOf(chains: ChainSettings): Readonly<Partial<Record<AssetId, string>>> {
+  return Object.assign({}, ...chainIds.map((chain) => tokensOn(chains, chain)))
 }
 
 /** The chains this process works for: those it has a node of; without any (a signer on its own), all that it knows enough of. */

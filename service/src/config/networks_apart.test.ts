@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { type ChainId, chainIds } from '../domain/catalog/networks.ts'
+import { type ChainId, chainIds, evmChains } from '../domain/catalog/networks.ts'
+import { mainnetChainIds } from './chain_settings.ts'
 import { ConfigError } from './problems.ts'
 import { readServeConfig } from './serve_config.ts'
 import { contractVariable, variableOf } from './variables.ts'
@@ -88,6 +89,26 @@ test('a chain with the coin of another is not believed: its coins would go at th
   ])
   expect(of('56', '56')).toEqual([expect.stringMatching('^CAMBIST_ETH_CHAIN_ID: is 56, the chain id of BNB')])
 })
+
+const pairsOfEvm = evmChains.flatMap((chain) =>
+  evmChains.filter((other) => other !== chain).map((other) => [chain, other] as const),
+)
+
+test.each(pairsOfEvm)(
+  'a node of %s is not taken for one of %s, whichever EVM chains there are',
+  (chain, other) => {
+    const id = `CAMBIST_${chain}_CHAIN_ID`
+    expect(problemsOf({ ...nodesOf(chain), [id]: String(mainnetChainIds[other]) })).toEqual([
+      expect.stringMatching(`^${id}: is ${mainnetChainIds[other]}, .*set it to ${mainnetChainIds[chain]}`),
+    ])
+    const own = { CAMBIST_ETH_CHAIN_ID: '8453', CAMBIST_BNB_CHAIN_ID: '8454', [id]: '31337' }
+    expect(problemsOf({ ...nodesOf(chain, other), ...own })).toEqual([])
+    const alike = { ...own, [`CAMBIST_${other}_CHAIN_ID`]: '31337' }
+    expect(problemsOf({ ...nodesOf(chain, other), ...alike })).toEqual([
+      expect.stringContaining(`what is on that chain would be counted as`),
+    ])
+  },
+)
 
 test('a contract is one token: with two names its balance would be counted twice, and its deposits not at all', () => {
   const usdt = '0xdAC17F958D2ee523a2206206994597C13D831ec7'

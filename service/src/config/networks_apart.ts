@@ -1,11 +1,12 @@
 import { type AssetId, assetOf } from '../domain/catalog/assets.ts'
-import { type ChainId, chainFacts, chainIds } from '../domain/catalog/networks.ts'
+import { type ChainId, chainFacts, chainIds, type EvmChainId, evmChains } from '../domain/catalog/networks.ts'
 import {
   type ChainSettings,
   mainGenesisBlockId,
   mainGenesisHash,
   mainnetChainIds,
   networkNames,
+  tokensOn,
 } from './chain_settings.ts'
 import type { Environment } from './environment.ts'
 import { isTestNetwork } from './test_networks.ts'
@@ -58,32 +59,35 @@ function refuseMixed(from: Environment, chains: ChainSettings): void {
 }
 
 /** EVM chains share their addresses, so a node of the one would do for the other, and start-up finds what is configured. */
-function refuseTwins(from: Environment, { ETH, BNB }: ChainSettings): void {
-  const settings = { ETH, BNB }
-  const misnamed = (['ETH', 'BNB'] as const).filter((chain) => {
-    const other = chain === 'ETH' ? 'BNB' : 'ETH'
-    const { rpcUrl, evmChainId } = settings[chain]
-    if (rpcUrl === null || evmChainId !== mainnetChainIds[other]) return false
+function refuseTwins(from: Environment, chains: ChainSettings): void {
+  const named = new Map<number, EvmChainId>()
+  for (const chain of evmChains) {
+    const { rpcUrl, evmChainId } = chains[chain]
+    if (rpcUrl === null) continue
+    const other = evmChains.find((each) => each !== chain && mainnetChainIds[each] === evmChainId)
+    if (other !== undefined) {
+      from.report(
+        networkVariables[chain],
+        `is ${evmChainId}, the chain id of ${chainFacts[other].name}, whose coin would go at the price of ${chain}; set it to ${mainnetChainIds[chain]}`,
+      )
+      continue
+    }
+    const twin = named.get(evmChainId)
+    named.set(evmChainId, twin ?? chain)
+    if (twin === undefined) continue
     from.report(
       networkVariables[chain],
-      `is ${evmChainId}, the chain id of ${chainFacts[other].name}, whose coin would go at the price of ${chain}; set it to ${mainnetChainIds[chain]}`,
+      `is ${evmChainId} as ${networkVariables[twin]} is: what is on that chain would be counted as ${twin} and as ${chain}; set it to that of another chain, or unset CAMBIST_${chain}_URL`,
     )
-    return true
-  })
-  const areBoth = ETH.rpcUrl !== null && BNB.rpcUrl !== null
-  if (misnamed.length > 0 || !areBoth || ETH.evmChainId !== BNB.evmChainId) return
-  from.report(
-    networkVariables.BNB,
-    `is ${BNB.evmChainId} as ${networkVariables.ETH} is: what is on that chain would be counted as ETH and as BNB; set it to that of another chain, or unset CAMBIST_BNB_URL`,
-  )
+  }
 }
 
 /** Start-up finds a contract with the decimals that it looks for: those of USDT and USDC are the same. */
 function refuseForeignContracts(from: Environment, chains: ChainSettings): void {
   const names = networkNames(chains)
-  for (const chain of ['ETH', 'BNB', 'TRX', 'SOL'] as const) {
+  for (const chain of chainIds) {
     const isMain = names[chain] === mainNetworks[chain]
-    const tokens = Object.entries(chains[chain].tokens) as [AssetId, string][]
+    const tokens = Object.entries(tokensOn(chains, chain)) as [AssetId, string][]
     const taken = new Map<string, AssetId>()
     for (const [asset] of tokens) {
       const published = variableOf(contractVariable(asset)).default

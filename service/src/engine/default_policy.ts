@@ -1,3 +1,4 @@
+import type { ChainId } from '../domain/catalog/networks.ts'
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../domain/time.ts'
 import type { Policy } from './policy.ts'
 
@@ -31,7 +32,7 @@ export const defaultPolicy: Policy = {
     TRX: MINUTE_MS,
     EOS: MINUTE_MS,
     SOL: MINUTE_MS,
-  },
+  } satisfies Record<ChainId, number>,
   poolSize: 200,
   retrySlotMs: 24 * HOUR_MS,
   sweepCostMultiple: 10n,

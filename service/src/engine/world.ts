@@ -2,7 +2,7 @@ import type { Chain } from '../chains/chain.ts'
 import type { Clock } from '../clock.ts'
 import type { Database } from '../db/database.ts'
 import type { AssetId } from '../domain/catalog/assets.ts'
-import type { ChainId } from '../domain/catalog/networks.ts'
+import type { ChainId, EvmChainId } from '../domain/catalog/networks.ts'
 import type { SealedFor, SealedTerms } from '../domain/orders/seal.ts'
 import type { Prices } from '../prices/price_source.ts'
 import type { Signer } from '../signer/signer.ts'
@@ -36,7 +36,7 @@ export type World = {
   /** The contract of each listed token. */
   readonly tokens: Partial<Record<AssetId, string>>
   /** EIP-155 ids of the EVM chains. */
-  readonly evmChainIds: Partial<Record<ChainId, number>>
+  readonly evmChainIds: Readonly<Record<EvmChainId, number>>
 }
 
 /** HMAC over what decides where money may go, and which; of an order unless it is said to be our own. */

@@ -1,10 +1,6 @@
 import type { AssetId } from '../domain/catalog/assets.ts'
-import type { BitcoinNetwork, ChainId, chainFacts } from '../domain/catalog/networks.ts'
+import type { BitcoinNetwork, EvmChainId } from '../domain/catalog/networks.ts'
 import type { SpendLimit } from './signer.ts'
-
-type EvmChainId = {
-  [Id in ChainId]: (typeof chainFacts)[Id]['family'] extends 'evm' ? Id : never
-}[ChainId]
 
 /** Caps are the signer's own last word, apart from the ones a chain's connector bids under. */
 export type BitcoinSettings = {

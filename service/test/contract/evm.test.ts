@@ -1,4 +1,5 @@
 import type { AssetId } from '../../src/domain/catalog/assets.ts'
+import { chainFacts, type EvmChainId, evmChains } from '../../src/domain/catalog/networks.ts'
 import { describeChain } from './chain_contract.ts'
 import type { AddressCases } from './chain_driver.ts'
 import { type EvmDriver, startEvmDriver } from './evm_driver.ts'
@@ -25,7 +26,7 @@ const addresses: AddressCases = {
   ],
 }
 
-function runOn(id: 'ETH' | 'BNB', name: string, assets: readonly [AssetId, ...AssetId[]]) {
+function runOn(id: EvmChainId, name: string, assets: readonly [AssetId, ...AssetId[]]) {
   let started: EvmDriver | undefined
   const running = () => {
     if (started === undefined) throw new Error('the driver was started')
@@ -43,6 +44,9 @@ function runOn(id: 'ETH' | 'BNB', name: string, assets: readonly [AssetId, ...As
   })
 }
 
-runOn('ETH', 'ethereum', ['ETH:ETH', 'USDT:ERC20'])
-// The same code against a node with another native coin, and tokens of 18 decimals.
-runOn('BNB', 'bnb smart chain', ['BNB:BNB', 'USDT:BEP20'])
+/** BNB: the same code against a node with another native coin, and tokens of 18 decimals. */
+const carried: Readonly<Record<EvmChainId, readonly [AssetId, ...AssetId[]]>> = {
+  ETH: ['ETH:ETH', 'USDT:ERC20'],
+  BNB: ['BNB:BNB', 'USDT:BEP20'],
+}
+for (const id of evmChains) runOn(id, chainFacts[id].name.toLowerCase(), carried[id])

@@ -179,7 +179,7 @@ function worldOf({ settings, clock, log, sealKey, seed }: Parts, db: Database, c
     log,
     tokens: settings.ETH.tokens,
     alarms: openAlarms(),
-    evmChainIds: { ETH: settings.ETH.evmChainId },
+    evmChainIds: { ETH: settings.ETH.evmChainId, BNB: settings.BNB.evmChainId },
     seal: (terms, whose) => makeSeal(sealKey, terms, whose),
     signer,
   }

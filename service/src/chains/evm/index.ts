@@ -1,6 +1,6 @@
 import { assert } from '../../domain/assert.ts'
 import { type AssetId, nativeAsset } from '../../domain/catalog/assets.ts'
-import { type ChainId, chainFacts } from '../../domain/catalog/networks.ts'
+import { chainFacts, type EvmChainId } from '../../domain/catalog/networks.ts'
 import { fromChainUnits } from '../../domain/money/amount.ts'
 import type { Chain } from '../chain.ts'
 import { listedTokens } from '../listed_tokens.ts'
@@ -54,7 +54,7 @@ export function evm(settings: EvmSettings): Chain {
       const { height, hash, timeMs } = decodeHeader(await rpc.call('eth_getBlockByNumber', ['latest', false]))
       return { height, hash, timeMs }
     },
-    ...(TELL_FINALITY.has(id) && { finalHeight: () => finalHeight(rpc) }),
+    ...(TELL_FINALITY[id] && { finalHeight: () => finalHeight(rpc) }),
     blockHash: (height) => blockHash(rpc, height),
     readBlock: (height, findOurs) => readBlock({ rpc, trace, native, listed }, height, findOurs),
     readMempool: mempoolReader({ rpc, native, listed }),
@@ -91,7 +91,7 @@ export function evm(settings: EvmSettings): Chain {
  * A validator of BNB Smart Chain makes 16 blocks in its turn (BEP-524), so that twelve may be the word of one alone; what the others have
  * voted for is final, mostly two blocks later (BEP-126).
  */
-const TELL_FINALITY: ReadonlySet<ChainId> = new Set(['BNB'])
+const TELL_FINALITY: Readonly<Record<EvmChainId, boolean>> = { ETH: false, BNB: true }
 
 async function finalHeight(rpc: JsonRpc): Promise<number> {
   return decodeHeader(await rpc.call('eth_getBlockByNumber', ['finalized', false])).height

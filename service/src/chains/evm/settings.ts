@@ -1,8 +1,8 @@
 import type { AssetId } from '../../domain/catalog/assets.ts'
-import type { ChainId } from '../../domain/catalog/networks.ts'
+import type { EvmChainId } from '../../domain/catalog/networks.ts'
 
 export type EvmSettings = {
-  readonly id: Extract<ChainId, 'ETH' | 'BNB'>
+  readonly id: EvmChainId
   /** JSON-RPC over HTTP. `user:password@` becomes an Authorization header; the address never shows in an error. */
   readonly rpcUrl: string
   /** EIP-155: 1 for Ethereum, 56 for BNB Smart Chain. */

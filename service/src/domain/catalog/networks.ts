@@ -62,6 +62,17 @@ export type BitcoinNetwork = (typeof bitcoinNetworkNames)[number]
 
 export const chainIds = Object.keys(chainFacts) as readonly ChainId[]
 
+/** Chains that run the EVM: an address of one is one of all, and only their ids (EIP-155) tell them apart. */
+export type EvmChainId = {
+  [Id in ChainId]: (typeof chainFacts)[Id]['family'] extends 'evm' ? Id : never
+}[ChainId]
+
+export function isEvmChain(chain: ChainId): chain is EvmChainId {
+  return chainFacts[chain].family === 'evm'
+}
+
+export const evmChains = chainIds.filter(isEvmChain)
+
 /** Network identifiers of the interface (spec 2.2) and the chain each lives on. */
 export const networkChains = {
   BTC: 'BTC',

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import type { AssetId } from '../../domain/catalog/assets.ts'
+import { type AssetId, assets } from '../../domain/catalog/assets.ts'
 import { type BooksStage, openBooksStage, placeOrder } from '../testing/books_stage.ts'
 import type { World } from '../world.ts'
 import { paymentDesk } from './payment_desk.ts'
@@ -58,3 +58,25 @@ test('a token without a known contract gets the address alone, where an amount w
     expect(await paymentOf(from, 1_000n * 10n ** 18n, {})).toEqual([`${scheme}:${to}?amount=1000`, to])
   }
 })
+
+const everyContract: World['tokens'] = Object.fromEntries(
+  assets.filter(({ isNative }) => !isNative).map(({ id, network }) => [id, `contract-on-${network}`]),
+)
+/** Its wallets have agreed on no form for a token (docs/api.md). */
+const noStandard: ReadonlySet<AssetId> = new Set(['USDT:TRC20'])
+
+test.each(assets)('a QR of $id is made in both styles, and names the contract of a token', async (asset) => {
+  const { id, isNative, maxAmount } = asset
+  const [own, standard] = await paymentOf(id, maxAmount, everyContract)
+  expect(own).toContain(`to-${id.replace(':', '-')}`)
+  expect(standard).toMatch(/[?&](amount|value|uint256)=\d/)
+  if (!isNative && !noStandard.has(id)) expect(standard).toContain(everyContract[id])
+})
+
+test.each(assets.filter(({ id, isNative }) => !isNative && !noStandard.has(id)))(
+  'a standard QR of $id without its contract has no amount',
+  async ({ id, maxAmount }) => {
+    const [, standard] = await paymentOf(id, maxAmount, {})
+    expect(standard).toBe(`to-${id.replace(':', '-')}`)
+  },
+)

@@ -1,6 +1,6 @@
 import { findOrder } from '../../db/orders.ts'
 import { assetOf } from '../../domain/catalog/assets.ts'
-import { chainFacts } from '../../domain/catalog/networks.ts'
+import { chainFacts, isEvmChain } from '../../domain/catalog/networks.ts'
 import { showAmount, toChainUnits } from '../../domain/money/amount.ts'
 import { isOrderId } from '../../domain/orders/identifiers.ts'
 import type { Order } from '../../domain/orders/order.ts'
@@ -45,10 +45,9 @@ function standardStyle(world: World, { terms }: Order): PaymentStyle {
   const contract = isNative ? null : world.tokens[terms.from]
   if (family === 'solana')
     return contract === undefined ? withoutContract : { kind: 'solana_pay', mint: contract }
-  const chainId = world.evmChainIds[chain]
-  if (chainId === undefined) return { kind: 'default' }
+  if (!isEvmChain(chain)) return { kind: 'default' }
   if (contract === undefined) return withoutContract
-  return { kind: 'eip681', chainId, units: toChainUnits(terms.asks), contract }
+  return { kind: 'eip681', chainId: world.evmChainIds[chain], units: toChainUnits(terms.asks), contract }
 }
 
 /** A token that was listed when its order was made, and is not any more: an amount would be one of the chain's coin. */

@@ -184,7 +184,7 @@ function openWorld(
     policy: defaultPolicy,
     alarms: openAlarms(),
     tokens: {},
-    evmChainIds: {},
+    evmChainIds: { ETH: 31337, BNB: 31338 },
   }
 }
 
