@@ -1,5 +1,6 @@
 import { type Asset, type AssetId, assetOf, assets } from '../../domain/catalog/assets.ts'
 import type { CurrencyCode } from '../../domain/catalog/currencies.ts'
+import { type NetworkId, networkChains } from '../../domain/catalog/networks.ts'
 import { type Amount, parseAmount, showAmount } from '../../domain/money/amount.ts'
 import { accept, refuse } from '../../domain/outcome.ts'
 import { type Market, type Quote, quote, type RateType } from '../../domain/quotes/quote.ts'
@@ -18,7 +19,11 @@ export type PairRequest = {
 export type Pair = { readonly from: Asset; readonly to: Asset }
 
 /** On a request a native currency may name its network in these ways (docs/api.md, Networks). */
-const NATIVE_ALIASES = { BNB: 'BEP20', ETH: 'ERC20', TRX: 'TRC20' } as Readonly<Record<string, string>>
+const nativeAliases: Readonly<Partial<Record<CurrencyCode, NetworkId>>> = {
+  BNB: 'BEP20',
+  ETH: 'ERC20',
+  TRX: 'TRC20',
+}
 
 /** What is exchanged of each currency that is exchanged at all, in the order of the catalogue. */
 export function assetsByCurrency(
@@ -72,10 +77,12 @@ type Named = {
 
 function nameAssets([currency, own]: readonly [CurrencyCode, readonly Asset[]]): [string, Named] {
   const byName = new Map<string | null, Asset>(own.map((asset) => [asset.network, asset]))
-  const native = own.find(({ isNative }) => isNative)
+  // A coin may be that of several chains: what names no network, or the tokens of one, is paid on that chain and on no other.
+  const native = own.find(({ isNative, chain }) => isNative && chain === currency)
   if (native !== undefined) {
-    const alias = NATIVE_ALIASES[currency]
-    for (const name of [null, 'native', ...(alias === undefined ? [] : [alias])]) byName.set(name, native)
+    for (const name of [null, 'native']) byName.set(name, native)
+    const alias = nativeAliases[currency]
+    if (alias !== undefined && networkChains[alias] === native.chain) byName.set(alias, native)
   }
   return [currency, { currency, choices: own.map(({ network }) => network).join(', '), assets: byName }]
 }
