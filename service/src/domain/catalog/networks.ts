@@ -36,6 +36,20 @@ export const depositsLie = {
   solana: 'addresses',
 } as const satisfies Record<AddressFamily, 'coins' | 'addresses' | 'tags'>
 
+/**
+ * Whether no node takes an attempt any more once it is too late. Elsewhere it may say at every block that it takes what it has not (geth
+ * does so of what it means to try later, because its pool is full or the fee too low for it), or not say whether it takes it.
+ */
+export const attemptsEndWithTime: Readonly<Record<AddressFamily, boolean>> = {
+  bitcoin: false,
+  evm: false,
+  xrp: true,
+  stellar: true,
+  tron: true,
+  eos: true,
+  solana: true,
+}
+
 /** Not a matter of how many confirmations are enough: with one that may be taken back a deposit is looked at again before it is paid for. */
 const tellFinalOnly: Readonly<Record<AddressFamily, boolean>> = {
   bitcoin: false,

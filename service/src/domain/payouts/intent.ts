@@ -233,6 +233,21 @@ export function nonceOf(intent: Intent): number | null {
   }
 }
 
+/** The outputs of ours that it spends, and that no other may spend at the same time; none where money lies on accounts. */
+export function coinsOf(intent: Intent): readonly Coin[] {
+  switch (intent.family) {
+    case 'bitcoin':
+      return intent.inputs
+    case 'evm':
+    case 'xrp':
+    case 'stellar':
+    case 'tron':
+    case 'eos':
+    case 'solana':
+      return []
+  }
+}
+
 /** How many sequences of its account came before, of the 2^32 that there are. */
 export function countOfSequence(sequence: bigint): number {
   return Number.parseInt(String(BigInt.asUintN(SEQUENCE_COUNT_BITS, sequence)), 10)

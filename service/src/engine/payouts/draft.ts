@@ -11,7 +11,7 @@ import { type ClaimedOutflow, forgetTrouble, lockClaimed, setOutflowNonce } from
 import { assert } from '../../domain/assert.ts'
 import { nativeAsset } from '../../domain/catalog/assets.ts'
 import { chainFacts } from '../../domain/catalog/networks.ts'
-import { type KeyPath, nonceOf, paysSomebody } from '../../domain/payouts/intent.ts'
+import { coinsOf, type KeyPath, nonceOf, paysSomebody } from '../../domain/payouts/intent.ts'
 import { apply } from '../apply.ts'
 import { heldDeep } from '../deep_height.ts'
 import { isHouseAddress } from '../house_addresses.ts'
@@ -195,8 +195,8 @@ async function draft(
   const fees = purse?.fees ?? null
   const lackOfFee = fees === null ? null : await findLackOfFee(tx, intent.value, bid, fees)
   if (lackOfFee !== null) throw new DraftRefused({ code: 'funds', message: lackOfFee.message })
-  if (intent.value.family === 'bitcoin' && outflow.fills === null)
-    await markSpent(tx, chain.id, intent.value.inputs, outflow.payoutId)
+  const coins = coinsOf(intent.value)
+  if (coins.length > 0 && outflow.fills === null) await markSpent(tx, chain.id, coins, outflow.payoutId)
   const nonce = nonceOf(intent.value)
   if (nonce !== null) await setOutflowNonce(tx, outflow.payoutId, nonce)
   await insertAttempt(tx, intent.value, nowMs)

@@ -4,7 +4,7 @@ import { findSpenders, releaseCoins } from '../../db/coins.ts'
 import type { Sql } from '../../db/database.ts'
 import { type ClaimedOutflow, findOutflow, isLive, lockEnding, setOutflowState } from '../../db/outflows.ts'
 import type { ChainId } from '../../domain/catalog/networks.ts'
-import type { Coin, Intent, PayoutId } from '../../domain/payouts/intent.ts'
+import { coinsOf, type Intent, type PayoutId } from '../../domain/payouts/intent.ts'
 import { apply } from '../apply.ts'
 import type { SigningWorld } from '../world.ts'
 import { MovedOn, unlessMovedOn } from './moved_on.ts'
@@ -32,7 +32,7 @@ export async function endExcluded(
   if (attempts.length === 0) return false
   const open = await notOvertaken(world.db, chain.id, attempts, pair)
   if (open.length > 0 && !(await chain.areExcluded(open))) return false
-  const coins = coinsOf(attempts)
+  const coins = attempts.flatMap(coinsOf)
 
   const end = async (tx: Sql) => {
     if (!(await lockEnding(tx, outflow, [outflow.state]))) throw new MovedOn()
@@ -72,14 +72,10 @@ async function notOvertaken(
   pair: readonly PayoutId[],
 ): Promise<readonly Intent[]> {
   const spent = new Set<string>()
-  for (const { by, ...coin } of await findSpenders(sql, chain, coinsOf(attempts))) {
+  for (const { by, ...coin } of await findSpenders(sql, chain, attempts.flatMap(coinsOf))) {
     if (!pair.includes(by) && (await findOutflow(sql, by))?.state === 'confirmed') spent.add(outpointOf(coin))
   }
-  return attempts.filter((attempt) => !coinsOf([attempt]).some((coin) => spent.has(outpointOf(coin))))
-}
-
-function coinsOf(attempts: readonly Intent[]): Coin[] {
-  return attempts.flatMap((attempt) => (attempt.family === 'bitcoin' ? attempt.inputs : []))
+  return attempts.filter((attempt) => !coinsOf(attempt).some((coin) => spent.has(outpointOf(coin))))
 }
 
 async function attemptsOfAll(sql: Sql, payoutIds: readonly string[]): Promise<Intent[]> {

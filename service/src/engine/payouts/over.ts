@@ -2,6 +2,7 @@ import type { Chain } from '../../chains/chain.ts'
 import type { Attempt } from '../../db/attempts.ts'
 import { findLastSent } from '../../db/leaving_outflows.ts'
 import type { ClaimedOutflow } from '../../db/outflows.ts'
+import { attemptsEndWithTime } from '../../domain/catalog/networks.ts'
 import type { Intent, PayoutId } from '../../domain/payouts/intent.ts'
 import type { SigningWorld } from '../world.ts'
 import { claimKeeper } from './claim.ts'
@@ -12,12 +13,11 @@ export function excludesByTime(chain: Chain): chain is Chain & Required<Pick<Cha
 }
 
 /**
- * Whether no node takes an attempt any more once it is too late. Elsewhere it may say at every block that it takes what it has not (geth
- * does so of what it means to try later, because its pool is full or the fee too low for it), or not say whether it takes it. The latter a
- * node may do here as well, of what it has seen before: where only time excludes attempts, `areOver` is asked then.
+ * Whether no node takes an attempt of this chain any more once it is too late. One may still not say whether it takes what it has seen
+ * before: where only time excludes attempts, `areOver` is asked then.
  */
 export function endsWithTime({ family }: Chain): boolean {
-  return family !== 'bitcoin' && family !== 'evm'
+  return attemptsEndWithTime[family]
 }
 
 /**

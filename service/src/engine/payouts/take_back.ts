@@ -18,7 +18,13 @@ import {
 import { assert } from '../../domain/assert.ts'
 import { nativeAsset } from '../../domain/catalog/assets.ts'
 import { chainFacts } from '../../domain/catalog/networks.ts'
-import type { BitcoinIntent, Coin, Intent, PayoutId } from '../../domain/payouts/intent.ts'
+import {
+  type BitcoinIntent,
+  type Coin,
+  coinsOf,
+  type Intent,
+  type PayoutId,
+} from '../../domain/payouts/intent.ts'
 import type { SigningWorld } from '../world.ts'
 import { isStalled } from './stalled.ts'
 
@@ -131,24 +137,27 @@ export async function settleCoins(
   { chain, payoutId, fills }: ClaimedOutflow,
   mined: Intent,
 ): Promise<void> {
-  if (mined.family !== 'bitcoin') return
-  const spent = new Set(mined.inputs.map(outpointOf))
+  const coins = coinsOf(mined)
+  if (coins.length === 0) return
+  const spent = new Set(coins.map(outpointOf))
   for (const id of fills === null ? [payoutId] : [payoutId, fills]) {
     const left = inputsOf(await bitcoinIntentsOf(tx, id)).filter((coin) => !spent.has(outpointOf(coin)))
     if (left.length > 0) await releaseCoins(tx, chain, left, id)
   }
-  await takeSpent(tx, chain, mined.inputs, payoutId)
+  await takeSpent(tx, chain, coins, payoutId)
 }
 
 async function bitcoinIntentsOf(sql: Sql, payoutId: string): Promise<BitcoinIntent[]> {
-  const intents = (await attemptsOf(sql, payoutId)).map(({ intent }) => intent)
-  return intents.filter((intent): intent is BitcoinIntent => intent.family === 'bitcoin')
+  return (await attemptsOf(sql, payoutId)).map(({ intent }) => {
+    assert(intent.family === 'bitcoin', 'who spends coins does so on Bitcoin')
+    return intent
+  })
 }
 
 /** Each coin once: attempts share them. */
-function inputsOf(intents: readonly BitcoinIntent[]): Coin[] {
+function inputsOf(intents: readonly Intent[]): Coin[] {
   const byOutpoint = new Map<string, Coin>()
-  for (const coin of intents.flatMap(({ inputs }) => inputs)) {
+  for (const coin of intents.flatMap(coinsOf)) {
     byOutpoint.set(outpointOf(coin), coin)
   }
   return [...byOutpoint.values()]

@@ -338,10 +338,16 @@ export async function writeAttempt(
   txHash: string,
 ): Promise<void> {
   const bucket = payoutId.startsWith('CB') ? Number.parseInt(payoutId.slice(16, 18), 10) : 0
+  const [outflow] = await stage.db.query<{ chain: ChainId }>(
+    'SELECT chain FROM outflows WHERE bucket = $1 AND payout_id = $2',
+    [bucket, payoutId],
+  )
+  assert(outflow !== undefined, `${payoutId} is planned`)
+  const intent = { family: chainFacts[outflow.chain].family, inputs: [] }
   await stage.db.query(
     `INSERT INTO attempts (bucket, payout_id, attempt, intent, tx_hash, bytes, answer, drafted_at_ms, broadcast_at_ms)
-     VALUES ($1, $2, $3, '{}', $4, 'ff', 'accepted', 1, 1)`,
-    [bucket, payoutId, attempt, txHash],
+     VALUES ($1, $2, $3, $4, $5, 'ff', 'accepted', 1, 1)`,
+    [bucket, payoutId, attempt, JSON.stringify(intent), txHash],
   )
   await stage.db.query(`UPDATE outflows SET state = 'broadcast' WHERE bucket = $1 AND payout_id = $2`, [
     bucket,
