@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { assets } from '../domain/catalog/assets.ts'
 import { type ChainId, chainIds, evmChains } from '../domain/catalog/networks.ts'
 import { mainnetChainIds } from './chain_settings.ts'
 import { ConfigError } from './problems.ts'
@@ -109,6 +110,17 @@ test.each(pairsOfEvm)(
     ])
   },
 )
+
+test.each(assets.filter(({ isNative }) => !isNative))('the contract of $id is known', ({ id }) => {
+  const all = assets
+    .filter((each) => !each.isNative)
+    .map((each) => variableOf(contractVariable(each.id)).default)
+  const published = variableOf(contractVariable(id)).default
+  expect(published, 'on a main network it would not be offered, and no other token be kept off it').toEqual(
+    expect.any(String),
+  )
+  expect(all.filter((each) => each === published)).toHaveLength(1)
+})
 
 test('a contract is one token: with two names its balance would be counted twice, and its deposits not at all', () => {
   const usdt = '0xdAC17F958D2ee523a2206206994597C13D831ec7'

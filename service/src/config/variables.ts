@@ -1,5 +1,5 @@
 import { assert } from '../domain/assert.ts'
-import { assets } from '../domain/catalog/assets.ts'
+import { type AssetId, assets } from '../domain/catalog/assets.ts'
 import { explorerText } from '../domain/catalog/explorers.ts'
 import { type ChainId, chainFacts, chainIds } from '../domain/catalog/networks.ts'
 
@@ -370,8 +370,8 @@ const chains = {
   },
 } as const satisfies Record<string, Variable>
 
-/** Contracts on mainnet, as their issuers publish them. On any other chain id they have to be given. */
-const mainnetContracts: Readonly<Record<string, string>> = {
+/** Contracts of all tokens on mainnet, as their issuers publish them. On any other chain id they have to be given. */
+const mainnetContracts: Readonly<Partial<Record<AssetId, string>>> = {
   'USDT:ERC20': '0xdAC17F958D2ee523a2206206994597C13D831ec7',
   'USDC:ERC20': '0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48',
   'USDT:BEP20': '0x55d398326f99059fF775485246999027B3197955',
