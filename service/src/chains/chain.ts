@@ -29,7 +29,10 @@ export type Block = BlockRef & {
   readonly parentHash: string
   /** The block's own timestamp. */
   readonly timeMs: InstantMs
-  /** Successful, final-execution transfers to addresses of ours; verified, never a mere event. */
+  /**
+   * Successful, final-execution transfers to addresses of ours. Of a token an event is not enough where a node can be asked for balances of
+   * this block; on TRON it cannot, and the listed contract's event is.
+   */
   readonly transfers: readonly Transfer[]
 }
 

@@ -143,6 +143,9 @@ export function decodeReceipt(value: unknown): EvmReceipt {
   const receipt = fields(value, 'receipt')
   const status = quantity(receipt.status, 'receipt.status')
   if (status > 1n) throw nonsense('receipt.status', '0x0 or 0x1', receipt.status)
+  // What a rollup takes for its place on another chain is beside the gas: a payout would cost more than is asked, and booked.
+  if (quantity(receipt.l1Fee ?? '0x0', 'receipt.l1Fee') !== 0n)
+    throw new NodeNonsense('the chain charges an L1 fee beside its gas: such rollups are not supported')
   const logs = list(receipt.logs, 'receipt.logs').map(decodeLog)
   // A bloom that is left out says nothing. Of a payout whose logs a node has dropped it would follow that nothing was paid.
   const bloom = bytes(receipt.logsBloom ?? '0x', 'receipt.logsBloom')

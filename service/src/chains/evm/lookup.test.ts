@@ -115,3 +115,8 @@ test('a receipt that leaves out what its bloom says that was logged is no answer
   const said = saying(tx, { ...receipt, status: '0x1', from: reserve, logsBloom: bloom }, attempt)
   await expect(said).rejects.toThrow('logs')
 })
+
+test('a fee beside the gas is refused, because nothing counts on it', async () => {
+  await expect(saying(tx, { ...receipt, l1Fee: '0x1' })).rejects.toThrow('L1 fee')
+  expect(await saying(tx, { ...receipt, l1Fee: '0x0' })).toMatchObject({ where: 'block' })
+})

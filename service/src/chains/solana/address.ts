@@ -6,6 +6,8 @@ import { accept, type Outcome, refuse } from '../../domain/outcome.ts'
 /** Owns every account that is simply somebody's. Its own address is 32 zeros, of which nobody has the key. */
 export const SYSTEM_PROGRAM = '1'.repeat(32)
 export const TOKEN_PROGRAM: string = TOKEN_PROGRAM_ADDRESS
+/** https://www.solana-program.com/docs/token-2022: its mints may keep fees, be frozen from the first, and run what others wrote. */
+export const TOKEN_2022_PROGRAM = 'TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb'
 
 /**
  * The account of somebody who may have a key. What a program derives (multi-signature vaults, what others hold of a token) is

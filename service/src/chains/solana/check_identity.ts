@@ -1,5 +1,6 @@
 import { type AssetId, assetOf } from '../../domain/catalog/assets.ts'
 import { decimalsOfMint, readAccounts } from './accounts.ts'
+import { TOKEN_2022_PROGRAM } from './address.ts'
 import type { Blocks } from './blocks.ts'
 import type { Rpc } from './rpc.ts'
 
@@ -18,6 +19,8 @@ export async function checkIdentity(
   const { accounts } = await readAccounts(rpc, [...tokens.keys()])
   for (const [index, [mint, asset]] of [...tokens].entries()) {
     const account = accounts[index] ?? null
+    if (account?.owner === TOKEN_2022_PROGRAM)
+      throw new Error(`${asset}: ${mint} is a mint of Token-2022, whose tokens are not supported`)
     const decimals = account === null ? undefined : decimalsOfMint(account)
     const { chainDecimals } = assetOf(asset)
     if (decimals !== chainDecimals)
