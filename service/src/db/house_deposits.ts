@@ -124,7 +124,8 @@ export async function setHouseDepositState(
 }
 
 /**
- * `is_final`: it is as deep as money of any amount has to be; before that its sender or a reorganisation may take it back, also after it was given back.
+ * `is_final`: it is as deep as money of any amount has to be; before that its sender or a reorganisation may take it back, also after it was
+ * given back.
  * `may_count`: its order is under way, and counts it should it be open again; given back by hand, it would be paid twice.
  * `may_replace`: its order was paid, or refunded, for more than is confirmed of its deposits by now, and this may be the same money with
  * another key: given back by hand, it would be paid twice as well.

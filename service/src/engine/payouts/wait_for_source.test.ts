@@ -23,8 +23,8 @@ import { workPayouts } from './work.ts'
 
 /**
  * What: nothing is signed for a deposit that has left the chain since its payout was drafted, however long the signer was away, or whose
- * chain holds less than the books say, or that the books do not know, nor more than they owe; and nothing is sent for one that left while the signer took its time, nor on a chain that was
- * stopped meanwhile; and the time that a payout waited for its draft is none that it was refused for.
+ * chain holds less than the books say, or that the books do not know, nor more than they owe; and nothing is sent for one that left while
+ * the signer took its time, nor on a chain that was stopped meanwhile; and the time that a payout waited for its draft is none that it was refused for.
  * How: a real PostgreSQL, orders moved by facts, a chain on paper that can be paid on, and a signer that comes and goes.
  */
 let stage: BooksStage
@@ -57,7 +57,7 @@ async function coveredOrder() {
 }
 
 async function outflows() {
-  return stage.db.query('SELECT kind, state, trouble FROM outflows ORDER BY planned_at_ms')
+  return stage.db.query('SELECT kind, state, trouble FROM outflows ORDER BY planned_at_ms, state DESC')
 }
 
 async function pass(minutes: number) {
