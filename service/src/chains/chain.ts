@@ -3,7 +3,15 @@ import type { AddressFamily, ChainId } from '../domain/catalog/networks.ts'
 import type { Amount } from '../domain/money/amount.ts'
 import type { BlockRef } from '../domain/orders/order.ts'
 import type { Outcome } from '../domain/outcome.ts'
-import type { BitcoinIntent, Coin, Intent, KeyPath, Outflow, SignedTx } from '../domain/payouts/intent.ts'
+import type {
+  BitcoinIntent,
+  Coin,
+  EvmIntent,
+  Intent,
+  KeyPath,
+  Outflow,
+  SignedTx,
+} from '../domain/payouts/intent.ts'
 import type { InstantMs } from '../domain/time.ts'
 
 export type { BlockRef }
@@ -136,6 +144,8 @@ export type Funds =
       readonly nonce: number
       /** With an outflow that says where it leaves from: the wei there, which have to pay for gas as well. */
       readonly heldWei?: bigint
+      /** With a filler: the attempt of another outflow that it has to outbid, as far as the operator allows so much. */
+      readonly outbids?: EvmIntent
     }
   | {
       /** Accounts without a nonce: `isOver` says when a further attempt may be drafted. */

@@ -147,9 +147,9 @@ export function decodeReceipt(value: unknown): EvmReceipt {
   if (quantity(receipt.l1Fee ?? '0x0', 'receipt.l1Fee') !== 0n)
     throw new NodeNonsense('the chain charges an L1 fee beside its gas: such rollups are not supported')
   const logs = list(receipt.logs, 'receipt.logs').map(decodeLog)
-  // A bloom that is left out says nothing. Of a payout whose logs a node has dropped it would follow that nothing was paid.
-  const bloom = bytes(receipt.logsBloom ?? '0x', 'receipt.logsBloom')
-  if (logs.length === 0 && !/^0x0*$/.test(bloom)) throw nonsense('receipt.logs', 'what its bloom is of', [])
+  // Of a payout whose logs a node has dropped it would follow that nothing was paid.
+  if (logs.length === 0 && !isEmptyBloom(receipt.logsBloom))
+    throw nonsense('receipt.logs', 'what its bloom is of', [])
   return {
     txHash: hash(receipt.transactionHash, 'receipt.transactionHash'),
     blockHash: hash(receipt.blockHash, 'receipt.blockHash'),
@@ -159,6 +159,11 @@ export function decodeReceipt(value: unknown): EvmReceipt {
     effectiveGasPriceWei: quantity(receipt.effectiveGasPrice, 'receipt.effectiveGasPrice'),
     logs,
   }
+}
+
+/** One that is left out says nothing. */
+function isEmptyBloom(bloom: unknown): boolean {
+  return /^0x0*$/.test(bytes(bloom ?? '0x', 'receipt.logsBloom'))
 }
 
 function decodeLog(value: unknown): EvmLog {

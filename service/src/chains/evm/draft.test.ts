@@ -23,8 +23,17 @@ const outflow: Outflow = {
   address: to,
   tag: null,
 }
-const bid: FeeBid = { family: 'evm', gasLimit: 90_000n, maxFeePerGasWei: 100n, maxPriorityFeePerGasWei: 10n }
-const funds: Funds = { model: 'account', from: { purpose: 'reserve', index: 0 }, nonce: 7 }
+const bid: FeeBid & { family: 'evm' } = {
+  family: 'evm',
+  gasLimit: 90_000n,
+  maxFeePerGasWei: 100n,
+  maxPriorityFeePerGasWei: 10n,
+}
+const funds: Funds & { model: 'account' } = {
+  model: 'account',
+  from: { purpose: 'reserve', index: 0 },
+  nonce: 7,
+}
 const intent = {
   family: 'evm',
   chain: 'ETH',
@@ -55,6 +64,16 @@ describe('a draft', () => {
     const filler = { ...outflow, kind: 'filler', asset: 'ETH:ETH', units: 0n } as const
     expect(draft(drafter, filler, bid, funds)).toMatchObject({ value: { units: 0n, token: null, to } })
     expect(() => draft(drafter, { ...filler, units: 1n }, bid, funds)).toThrow()
+  })
+
+  test('of a filler pays more than what a node may have put back with its nonce, as far as the cap lets it', () => {
+    const filler = { ...outflow, kind: 'filler', asset: 'ETH:ETH', units: 0n } as const
+    const priceOver = (maxFeePerGasWei: bigint) =>
+      draft(drafter, filler, bid, { ...funds, outbids: { ...intent, maxFeePerGasWei } })
+    expect(priceOver(800n)).toMatchObject({ value: { maxFeePerGasWei: 900n, maxPriorityFeePerGasWei: 12n } })
+    expect(priceOver(40n)).toMatchObject({ value: { maxFeePerGasWei: 100n, maxPriorityFeePerGasWei: 12n } })
+    const { maxFeePerGasWei, maxPriorityFeePerGasWei } = bid
+    expect(priceOver(900n)).toMatchObject({ value: { maxFeePerGasWei, maxPriorityFeePerGasWei } })
   })
 
   test('to an address that must not be paid is refused', () => {

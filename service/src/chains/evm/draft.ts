@@ -34,7 +34,7 @@ export function draft(
   }
   const to = drafter.parseAddress(outflow.address)
   if (!to.ok) return refuse({ code: 'destination', message: to.rejection.message })
-  const paid = amountAndPrice(outflow, contract, bid, funds)
+  const paid = amountAndPrice(outflow, contract, bidOver(funds.outbids, bid, drafter.capWei), funds)
   if (!paid.ok) return paid
   return accept({
     family: 'evm',
@@ -53,6 +53,13 @@ export function draft(
 
 type EvmBid = FeeBid & { readonly family: 'evm' }
 type EvmFunds = Funds & { readonly model: 'account' }
+
+/** Where that takes more than the cap it bids as ever: what it would have to outbid may wait nowhere. */
+function bidOver(outbids: EvmIntent | undefined, bid: EvmBid, capWei: bigint): EvmBid {
+  if (outbids === undefined) return bid
+  const price = raisedPrice(outbids, bid, capWei)
+  return price.ok ? { ...bid, ...price.value } : bid
+}
 
 function amountAndPrice(
   outflow: Outflow,

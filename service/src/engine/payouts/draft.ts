@@ -23,6 +23,7 @@ import { claimKeeper, type KeepClaim } from './claim.ts'
 import { type FeePurse, findLackOfFee, readFeePurse } from './fee_cover.ts'
 import { MovedOn, unlessMovedOn } from './moved_on.ts'
 import { excludesByTime } from './over.ts'
+import { findOutbid } from './plan_filler.ts'
 import { type Progress, troubled } from './progress.ts'
 import { type CountedRoom, findLackOfRoom, readRoom } from './room.ts'
 import { readFillerFunds } from './take_back.ts'
@@ -224,7 +225,8 @@ async function takeFunds(
     const nonce = outflow.nonce ?? (await takeNonce(tx, chain.id, address, minedNonce))
     if (outflow.from !== undefined) return { model: 'account', from: key, nonce, heldWei: held }
     await requireCover(tx, outflow, purse)
-    return { model: 'account', from: key, nonce }
+    const outbids = outflow.kind === 'filler' ? await findOutbid(tx, chain.id, nonce) : null
+    return { model: 'account', from: key, nonce, ...(outbids !== null && { outbids }) }
   }
   if (outflow.fills !== null) return readFillerFunds(tx, outflow)
   const head = await readHead(tx, chain.id)

@@ -1,8 +1,10 @@
 import { reserveAddresses } from '../../db/addresses.ts'
+import { attemptsOf } from '../../db/attempts.ts'
 import type { Sql } from '../../db/database.ts'
-import { endedUnmined, findOutflow, planOutflow, resumeOutflow } from '../../db/outflows.ts'
+import { endedUnmined, findOutflow, findRejected, planOutflow, resumeOutflow } from '../../db/outflows.ts'
 import { nativeAsset } from '../../domain/catalog/assets.ts'
 import { type ChainId, chainFacts } from '../../domain/catalog/networks.ts'
+import type { EvmIntent } from '../../domain/payouts/intent.ts'
 import type { InstantMs } from '../../domain/time.ts'
 
 /**
@@ -21,4 +23,15 @@ export async function planFiller(tx: Sql, chain: ChainId, nonce: number, nowMs: 
     await planOutflow(tx, { payoutId, kind: 'filler', asset, units: 0n, address, tag: null, nonce }, nowMs)
   }
   return true
+}
+
+/**
+ * What others may have with the nonce that a filler is to use up: a node puts what a reorganisation took out of a block back among what
+ * waits, where only more than that pays takes its place. Null: nothing that we know of.
+ */
+export async function findOutbid(tx: Sql, chain: ChainId, nonce: number): Promise<EvmIntent | null> {
+  const rejected = await findRejected(tx, chain, nonce)
+  if (rejected === null) return null
+  const intent = (await attemptsOf(tx, rejected.payoutId)).at(-1)?.intent
+  return intent?.family === 'evm' ? intent : null
 }

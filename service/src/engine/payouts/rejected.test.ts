@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Chain } from '../../chains/chain.ts'
 import { findOrder } from '../../db/orders.ts'
 import { accept } from '../../domain/outcome.ts'
+import type { EvmIntent } from '../../domain/payouts/intent.ts'
 import { compareChain } from '../books/compare.ts'
 import { auditBooks } from '../books/ledger_audit.ts'
 import { planSweeps } from '../sweeps/plan.ts'
@@ -139,6 +140,20 @@ test('its nonce is filled, and it is not sent again', async () => {
   ])
   expect(await differences()).toEqual([])
   expect(await stage.db.query('SELECT 1 FROM outflows WHERE mined_hash IS NOT NULL')).toHaveLength(1)
+})
+
+test('its filler is to outbid it, because a node may have put it back', async () => {
+  const txHash = await loseRejected()
+  const outbid: (EvmIntent | undefined)[] = []
+  const plain = chainSaying()
+  const chain = chainSaying({
+    draft: (outflow, bid, funds) => {
+      if (funds.model === 'account') outbid.push(funds.outbids)
+      return plain.draft(outflow, bid, funds)
+    },
+  })
+  await work(chain)
+  expect(outbid.map((intent) => `tx-${intent?.payoutId}-${intent?.attempt}`)).toEqual([txHash])
 })
 
 test.each([
