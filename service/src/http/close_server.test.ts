@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, type Socket } from 'node:net'
+import { Readable } from 'node:stream'
 import fastify from 'fastify'
 import { expect, test } from 'vitest'
 import { soon } from '../../test/harness/eventually.ts'
@@ -11,6 +12,10 @@ import { closerOf } from './close_server.ts'
  * How: clients that say nothing, half of a request, or one after the other; Node alone would wait for the first two for
  * longer than this test may take.
  */
+async function* endless() {
+  for (;;) yield Buffer.alloc(1_000_000)
+}
+
 async function serve(answer: Promise<void>) {
   const app = fastify({ keepAliveTimeout: 600_000, forceCloseConnections: 'idle' })
   app.get('/', async () => {
@@ -20,6 +25,10 @@ async function serve(answer: Promise<void>) {
   app.get('/much', async () => {
     await answer
     return Buffer.alloc(64_000_000)
+  })
+  app.get('/file', async () => {
+    await answer
+    return Readable.from(endless())
   })
   app.post('/', async ({ body }) => body)
   const close = closerOf(app, systemClock())
@@ -43,7 +52,6 @@ async function readAll(socket: Socket): Promise<string> {
   return Buffer.concat(parts).toString()
 }
 
-const MUCH = 'GET /much HTTP/1.1\r\nHost: x\r\n\r\n'
 const POSTED = 'POST / HTTP/1.1\r\nHost: x\r\nContent-Type: text/plain\r\nContent-Length: 10\r\n\r\n'
 const ASKED = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n'
 
@@ -75,11 +83,11 @@ test.each(['', 'a part'])(
   },
 )
 
-test('who does not take an answer that is whole is not waited for', async () => {
+test.each(['/much', '/file'])('who does not take the answer of %s is not waited for', async (path) => {
   const answer = Promise.withResolvers<void>()
   const { app, close, open } = await serve(answer.promise)
   const arrived = once(app.server, 'request')
-  const unread = await open(MUCH)
+  const unread = await open(`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`)
   await arrived
   const closed = close()
   // Who has been answered by then Node takes for idle.

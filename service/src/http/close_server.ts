@@ -5,7 +5,7 @@ import { SECOND_MS } from '../domain/time.ts'
 import type { InUse } from './raw_answer.ts'
 
 const LOOK_MS = 20
-/** How long an answer that has been given whole is waited for until it is taken. */
+/** How long an answer that is being given is waited for until it is taken: our own are given whole, files as they are read. */
 const REST_TAKEN_MS = 2 * SECOND_MS
 
 /** Node gives a connection its answer as soon as it has the head of a request, whose body may never come. */
@@ -27,7 +27,7 @@ export function closerOf(app: FastifyInstance, clock: Pick<Clock, 'sleep'>): () 
   // For how long each has had an answer, or several, to take.
   const untakenMs = new Map<InUse, number>()
   const isWaitedFor = (socket: InUse) => {
-    if (socket._httpMessage?.writableEnded !== true) return isAnswering(socket)
+    if (socket._httpMessage?.headersSent !== true) return isAnswering(socket)
     const waitedMs = untakenMs.get(socket) ?? 0
     untakenMs.set(socket, waitedMs + LOOK_MS)
     return waitedMs < REST_TAKEN_MS
