@@ -167,7 +167,8 @@ function answers(chance: Chance, place: Place, txs: readonly Tx[]) {
     cumulativeGasUsed: quantity(index * 100_000),
     gasUsed: quantity(tx.gasUsed),
     effectiveGasPrice: quantity(3_000_000_000),
-    logsBloom: chance.hex(256),
+    // Drawn for all of them, so that the blocks stay what they were.
+    logsBloom: bloomOf(tx, chance.hex(256)),
     type: '0x2',
     status: '0x1',
     logs: tx.logs.map((log) => ({
@@ -190,6 +191,11 @@ function answers(chance: Chance, place: Place, txs: readonly Tx[]) {
     logs: logIndex,
     frames: parity.length,
   }
+}
+
+/** Of nothing that was logged it has no bit; beyond that nobody looks at it. */
+function bloomOf({ logs }: Tx, any: string): string {
+  return logs.length === 0 ? `0x${'0'.repeat(512)}` : any
 }
 
 function headerOf(chance: Chance, { hash, parentHash, height }: Place) {

@@ -186,10 +186,11 @@ function describeReserve(found: readonly ReserveArrival[]): string {
     one.deposit_key,
     show(one.asset, one.units),
     one.state,
+    one.is_final ? 'yes' : 'not yet',
     showTime(one.seen_at_ms),
     one.tx_hash,
   ])
-  return table(['DEPOSIT', 'AMOUNT', 'STATE', 'SEEN', 'TRANSACTION'], rows)
+  return table(['DEPOSIT', 'AMOUNT', 'STATE', 'FINAL', 'SEEN', 'TRANSACTION'], rows)
 }
 
 function mayBeGivenBack({ is_final, may_count, may_replace, status }: Unclaimed): string {

@@ -157,7 +157,7 @@ const IS_PAID_FOR_MORE = `
 
 /** What the operator has to look at: money of somebody that no order could use. What is gone again is nobody's to be given back. */
 export async function listUnclaimed(sql: Sql): Promise<Unclaimed[]> {
-  const rows = await sql.query<UnclaimedRow>(
+  const rows = await sql.query<Unjudged<Unclaimed>>(
     `SELECT found.*, h.height AS head_height FROM (
        SELECT chain, deposit_key, tx_hash, address, seen_at_ms, order_id, kind, asset, units, state, block_height, NULL AS status,
          false AS may_count, false AS may_replace
@@ -169,15 +169,19 @@ export async function listUnclaimed(sql: Sql): Promise<Unclaimed[]> {
      LEFT JOIN chain_heads h USING (chain)
      ORDER BY chain, deposit_key`,
   )
-  return rows.map(({ block_height, head_height, ...row }) => ({
-    ...row,
-    is_final: row.state === 'confirmed' && isDeepest(row.chain, block_height, head_height),
-  }))
+  return rows.map(judged)
 }
 
-type UnclaimedRow = Omit<Unclaimed, 'is_final'> & {
-  readonly block_height: number | null
-  readonly head_height: number | null
+type Depth = { readonly block_height: number | null; readonly head_height: number | null }
+type Unjudged<T> = Omit<T, 'is_final'> & Depth
+
+function judged<T extends Depth & Pick<Unclaimed, 'chain' | 'state'>>({
+  block_height,
+  head_height,
+  ...row
+}: T): Omit<T, keyof Depth> & Pick<Unclaimed, 'is_final'> {
+  const is_final = row.state === 'confirmed' && isDeepest(row.chain, block_height, head_height)
+  return { ...row, is_final }
 }
 
 /** As deep as a deposit of any amount has to be: from which amount on that is deeper, a command does not know. */
@@ -215,11 +219,13 @@ export async function listReserveArrivals(
   sql: Sql,
   leasts: readonly { readonly asset: AssetId; readonly units: bigint }[],
 ): Promise<ReserveArrival[]> {
-  return sql.query(
-    `SELECT chain, deposit_key, tx_hash, asset, units, state, state = 'confirmed' AS is_final, seen_at_ms
+  const rows = await sql.query<Unjudged<ReserveArrival>>(
+    `SELECT chain, deposit_key, tx_hash, asset, units, state, seen_at_ms, block_height, h.height AS head_height
      FROM house_deposits JOIN unnest($1::text[], $2::numeric[]) AS leasts (asset, least) USING (asset)
+     LEFT JOIN chain_heads h USING (chain)
      WHERE kind = 'reserve' AND state <> 'orphaned' AND units >= least
      ORDER BY seen_at_ms DESC, chain, deposit_key`,
     [leasts.map(({ asset }) => asset), leasts.map(({ units }) => units)],
   )
+  return rows.map(judged)
 }

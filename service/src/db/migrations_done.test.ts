@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { nameOfSchema } from './migrations_done.ts'
+import { nameOfSchema, ownMigrations } from './migrations_done.ts'
 
 /** What: tables that were made ahead are found under their name, so another migration, or another text of one, is another name. */
 let folder: string
@@ -43,4 +43,9 @@ test('a process judges a database by the migrations that lay there when it was l
   expect(await loaded.compareMigrations(sql)).toEqual({ missing: [], unknown: [] })
   done.push({ name: '0002_more' })
   expect(await loaded.compareMigrations(sql)).toEqual({ missing: [], unknown: ['0002_more'] })
+})
+
+test('the numbers of migrations have no hole: one that is filled later is never run where a later one was', () => {
+  const numbers = ownMigrations.map((name) => Number(name.slice(0, 4)))
+  expect(numbers).toEqual(numbers.map((_, at) => at + 1))
 })

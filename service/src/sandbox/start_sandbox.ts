@@ -209,6 +209,7 @@ async function startGround(
       ...(networks !== undefined && { networks }),
     }),
     startDatabase(config, folder, {
+      say,
       onWaiting: whenWaiting,
       ...(postgresSettings && { settings: postgresSettings }),
     }),
@@ -229,14 +230,18 @@ async function startGround(
 async function startDatabase(
   { databaseUrl }: SandboxConfig,
   { dataDir, marker }: OwnFolder,
-  options: Pick<PostgresOptions, 'onWaiting' | 'settings'>,
+  {
+    say,
+    ...options
+  }: Pick<PostgresOptions, 'onWaiting' | 'settings'> & { readonly say: (line: string) => void },
 ): Promise<Prepared & { stop(): Promise<void> }> {
   const isOwn = databaseUrl === null
   const database = isOwn
     ? await startPostgres({ dataDir: join(dataDir, 'postgres'), template: nameOfSchema, ...options })
     : { url: databaseUrl, stop: async () => {} }
   try {
-    await migrate(database.url, () => {})
+    // Its own is nobody else's, and begins with everything.
+    await migrate(database.url, isOwn ? () => {} : say)
     return { ...(await prepare(dataDir, database.url, { marker, isOwn })), stop: database.stop }
   } catch (error) {
     await database.stop()

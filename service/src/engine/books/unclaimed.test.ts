@@ -240,19 +240,21 @@ test('of what came to the reserve the log tells once that it is booked, and the 
     return lines.slice(1).map((line) => line.split(/ {2,}/))
   }
   const came = 'house-tx-ETH:ETH-500000000000000000'
-  const row = (state: string) => [
+  const row = (state: string, final: string) => [
     `ETH:${came}:0`,
     '0.5 ETH:ETH',
     state,
+    final,
     expect.stringMatching(/^2027-/),
     came,
   ]
-  expect(await rows()).toEqual([row('mined')])
+  expect(await rows()).toEqual([row('mined', 'not yet')])
   expect(stage.logged, 'nothing is there before it is final').toEqual([])
   const book = () => bookHouseDeposits(stage.world, 'ETH', 130, 0, nobodyElse)
   await book()
   await book()
-  expect(await rows()).toEqual([row('confirmed')])
+  await lookAt(stage, 'ETH', 130)
+  expect(await rows()).toEqual([row('confirmed', 'yes')])
   expect(JSON.parse(await run('unclaimed', '--reserve', '--json'))).toMatchObject([
     { tx_hash: came, asset: 'ETH:ETH', units: '500000000000000000', is_final: true },
   ])
@@ -264,6 +266,17 @@ test('of what came to the reserve the log tells once that it is booked, and the 
     },
   ])
   expect(await run('unclaimed'), 'it is booked as capital').toBe('There is no unclaimed money.')
+})
+
+test('of what came to the reserve of Bitcoin, the command says that it is final six deep, whatever the amount', async () => {
+  await strayDeposit(stage, { ...atReserve, asset: 'BTC:BTC', units: 500_000_000n })
+  await bookHouseDeposits(stage.world, 'BTC', 130, 0, nobodyElse)
+  const isFinalAt = async (height: number) => {
+    await lookAt(stage, 'BTC', height)
+    return JSON.parse(await run('unclaimed', '--reserve', '--json'))[0].is_final
+  }
+  expect(await isFinalAt(105)).toBe(false)
+  expect(await isFinalAt(106)).toBe(true)
 })
 
 test('of dust at the reserve neither tells, nor the log of what names its tag, which only an operator knows', async () => {
