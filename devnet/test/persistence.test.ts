@@ -84,14 +84,19 @@ test('after a kill of everything the chains continue from the disk', async () =>
   await killHard(child)
   const devnet = await start()
   const check = await payEverywhere(devnet)
-  const sentAtMs = Date.now()
-  const waiting = await devnet.send('BTC', 'BTC', await devnet.freshAddress('BTC'), 1_000n)
+  const send = async () => {
+    const { txHash } = await devnet.send('BTC', 'BTC', await devnet.freshAddress('BTC'), 1_000n)
+    return { sentAtMs: Date.now(), txHash }
+  }
+  const waiting = await send()
+  // A save that ends after something was sent may have begun before it, or before the last block; what the next one writes has both.
+  await waitFor('a first save', () => savedAtMs() >= waiting.sentAtMs, { timeoutMs: 60_000, everyMs: 100 })
+  const { sentAtMs } = await send()
   const heights = {
     BTC: await devnet.bitcoin.rpc<number>('getblockcount'),
     ETH: await devnet.evm('ETH').client.getBlockNumber(),
   }
-  await untilSaved(devnet, sentAtMs)
-  for (const pid of pids(said)) process.kill(pid, 'SIGKILL')
+  await killOnceSaved(devnet, pids(said), sentAtMs)
   await waitFor('their end', () => pids(said).every((pid) => !identify(pid)), { timeoutMs: 60_000 })
   await devnet.stop()
 
@@ -126,18 +131,30 @@ async function reorgBeforeTheStart(devnet: Devnet): Promise<void> {
   expect(await devnet.balance('ETH', 'USDT', to)).toBe(77n)
 }
 
-/** Until the files hold what was just done: anvil writes each second, bitcoind when the devnet says so. */
-async function untilSaved(devnet: Devnet, sentAtMs: number): Promise<void> {
+/**
+ * Once the files hold what was just done: anvil writes each second, bitcoind when the devnet says so. All nodes stand still while that is
+ * looked at, because anvil overwrites its file in place and a kill in the middle of that leaves half of it, which is another test's.
+ */
+async function killOnceSaved(devnet: Devnet, pids: readonly number[], sentAtMs: number): Promise<void> {
   const file = (...path: string[]) => readFileSync(join(folder.path, ...path), 'utf8')
   const height = { ETH: await blockOf(devnet, 'ETH'), BNB: await blockOf(devnet, 'BNB') }
   const isSaved = (network: 'ETH' | 'BNB') =>
     BigInt(JSON.parse(file(network.toLowerCase(), 'state.json')).block.number) >= height[network]
-  // The file is obfuscated by a key, so its age stands for its content.
-  const savedAtMs = () => statSync(join(folder.path, 'bitcoin', 'regtest', 'mempool.dat')).mtimeMs
-  await waitFor('everything on disk', () => isSaved('ETH') && isSaved('BNB') && savedAtMs() >= sentAtMs, {
-    timeoutMs: 60_000,
-    everyMs: 100,
-  })
+  const signalAll = (signal: NodeJS.Signals) => pids.forEach((pid) => void process.kill(pid, signal))
+  const killIfSaved = () => {
+    signalAll('SIGSTOP')
+    let isAll = false
+    try {
+      isAll = isSaved('ETH') && isSaved('BNB') && savedAtMs() >= sentAtMs
+      return isAll
+    } finally {
+      signalAll(isAll ? 'SIGKILL' : 'SIGCONT')
+    }
+  }
+  await waitFor('everything on disk', killIfSaved, { timeoutMs: 60_000, everyMs: 100 })
 }
+
+/** The file is obfuscated by a key, so its age stands for its content. */
+const savedAtMs = () => statSync(join(folder.path, 'bitcoin', 'regtest', 'mempool.dat')).mtimeMs
 
 const blockOf = (devnet: Devnet, network: 'ETH' | 'BNB') => devnet.evm(network).client.getBlockNumber()
