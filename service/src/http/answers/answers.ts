@@ -76,6 +76,10 @@ export function createAnswers(
 ): Answers {
   // Node puts its own limit, that of an idle connection, in its place when all has been taken.
   const limitTaking = ({ raw: { socket } }: FastifyRequest) => void socket.setTimeout(unreadMsMax)
+  // Most answers are with the kernel at once: a limit for each of them would cost every request a timer.
+  const limitRest = (request: FastifyRequest, { raw }: FastifyReply) => {
+    if (raw.writableLength > 0) limitTaking(request)
+  }
   const record = (request: FastifyRequest, status: number, error: unknown) => {
     const { startedMs, route, keyId } = request.exchange
     const method = request.raw.method ?? 'none'
@@ -90,18 +94,18 @@ export function createAnswers(
     const { status } = problems[refusal.code]
     const requestId = refusal.code === 'INTERNAL_ERROR' ? request.id : null
     send(request, reply, status, problemJson(refusal, requestId), problemHeaders(refusal))
-    limitTaking(request)
+    limitRest(request, reply)
     record(request, status, error)
   }
   return {
     data(request, reply, data, headers = jsonNoStore) {
       send(request, reply, 200, `{"success":true,"data":${data}}`, headers)
-      limitTaking(request)
+      limitRest(request, reply)
       record(request, 200, undefined)
     },
     raw(request, reply, status, body, headers) {
       send(request, reply, status, body, headers)
-      limitTaking(request)
+      limitRest(request, reply)
       record(request, status, undefined)
     },
     open(request, reply, headers) {
