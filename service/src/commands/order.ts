@@ -252,36 +252,28 @@ function describeList(found: readonly ListedOrder[]): string {
   return table(['ORDER', 'STATUS', 'RATE', 'ASKS', 'PROMISES', 'CREATED', 'UPDATED'], rows)
 }
 
+const outflowHead = ['ORDER', 'OUTFLOW', 'CHAIN', 'KIND', 'STATE', 'AMOUNT']
+
+function whichOutflow(one: Omit<TroubledOutflow, 'trouble' | 'trouble_since_ms'>): string[] {
+  const orderId = isOrderId(one.order_id) ? one.order_id : '-'
+  return [orderId, one.payout_id, one.chain, one.kind, one.state, show(one.asset, one.units)]
+}
+
 function describeTroubled(found: readonly TroubledOutflow[]): string {
   if (found.length === 0) return 'Nothing is in the way of any outflow.'
-  const rows = found.map((one) => [
-    isOrderId(one.order_id) ? one.order_id : '-',
-    one.payout_id,
-    one.chain,
-    one.kind,
-    one.state,
-    show(one.asset, one.units),
-    showTime(one.trouble_since_ms),
-    one.trouble,
-  ])
-  return table(['ORDER', 'OUTFLOW', 'CHAIN', 'KIND', 'STATE', 'AMOUNT', 'SINCE', 'TROUBLE'], rows)
+  const rows = found.map((one) => [...whichOutflow(one), showTime(one.trouble_since_ms), one.trouble])
+  return table([...outflowHead, 'SINCE', 'TROUBLE'], rows)
 }
 
 function describeUnended(found: readonly UnendedOutflow[]): string {
   if (found.length === 0) return 'No outflow is under way.'
   const rows = found.map((one) => [
-    isOrderId(one.order_id) ? one.order_id : '-',
-    one.payout_id,
-    one.chain,
-    one.kind,
-    one.state,
-    show(one.asset, one.units),
+    ...whichOutflow(one),
     showTime(one.planned_at_ms),
     one.tx_hash ?? '-',
     one.trouble ?? '-',
   ])
-  const head = ['ORDER', 'OUTFLOW', 'CHAIN', 'KIND', 'STATE', 'AMOUNT', 'PLANNED', 'TRANSACTION', 'TROUBLE']
-  return table(head, rows)
+  return table([...outflowHead, 'PLANNED', 'TRANSACTION', 'TROUBLE'], rows)
 }
 
 function describeOrder(order: Order, file: OrderFile, told: Told): string {
