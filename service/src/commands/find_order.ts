@@ -1,11 +1,31 @@
+import type { Command } from 'commander'
 import { CommandRefused } from '../command_refused.ts'
 import type { Sql } from '../db/database.ts'
 import { type Found, findByName, findByTag } from '../db/find_by_name.ts'
 import { isOrderId } from '../domain/orders/identifiers.ts'
-import { table } from './table.ts'
+import { type Json, type OrderCommandWorld, withDatabase } from './order_world.ts'
+import { table, toJson } from './table.ts'
+
+export function registerFind(order: Command, world: OrderCommandWorld): void {
+  order
+    .command('find')
+    .argument(
+      '<text>',
+      'an address, or the hash of a transaction: of a deposit, of unclaimed money or of a payout',
+    )
+    .argument('[tag]', 'the tag or memo, where many share the account')
+    .option('--json', 'machine-readable output')
+    .description('the order that an address or a transaction is of')
+    .action((text: string, tag: string | undefined, options: Json) =>
+      withDatabase(world, async (db) => {
+        const found = await findNamed(db, text, tag ?? null)
+        world.print(options.json ? toJson(found) : describeFound(found))
+      }),
+    )
+}
 
 /** What an address or a transaction is of ours; with a tag or memo, whose deposits it tells apart. Refuses what leads to nothing. */
-export async function findNamed(sql: Sql, text: string, tag: string | null): Promise<Found[]> {
+async function findNamed(sql: Sql, text: string, tag: string | null): Promise<Found[]> {
   const name = text.trim()
   const found =
     tag === null ? await findByName(sql, await spellingsOf(name)) : await findByTag(sql, name, tag.trim())
@@ -30,7 +50,7 @@ async function spellingsOf(name: string): Promise<string[]> {
 }
 
 /** `cambist order show` takes what stands under ORDER. */
-export function describeFound(found: readonly Found[]): string {
+function describeFound(found: readonly Found[]): string {
   const rows = found.map(({ what, order_id, name }) => [
     what,
     order_id !== null && isOrderId(order_id) ? order_id : '-',

@@ -155,8 +155,8 @@ const IS_PAID_FOR_MORE = `
      WHERE (counted.bucket, counted.order_id) = (orders.bucket, orders.order_id)
        AND counted.role = 'counted' AND counted.state = 'confirmed')`
 
-/** What the operator has to look at: money of somebody that no order could use. What is gone again is nobody's to be given back. */
-export async function listUnclaimed(sql: Sql): Promise<Unclaimed[]> {
+/** What the operator has to look at: money of somebody that no order could use, the newest first. What is gone again is nobody's to be given back. */
+export async function listUnclaimed(sql: Sql, limit: number): Promise<Unclaimed[]> {
   const rows = await sql.query<Unjudged<Unclaimed>>(
     `SELECT found.*, h.height AS head_height FROM (
        SELECT chain, deposit_key, tx_hash, address, seen_at_ms, order_id, kind, asset, units, state, block_height, NULL AS status,
@@ -167,7 +167,8 @@ export async function listUnclaimed(sql: Sql): Promise<Unclaimed[]> {
          role = 'extra' AND status NOT IN ('DONE', 'REFUNDED'), role = 'extra' AND ${IS_PAID_FOR_MORE}
        FROM deposits JOIN orders USING (bucket, order_id) WHERE role <> 'counted' AND state <> 'vanished') AS found
      LEFT JOIN chain_heads h USING (chain)
-     ORDER BY chain, deposit_key`,
+     ORDER BY seen_at_ms DESC, chain, deposit_key LIMIT $1`,
+    [limit],
   )
   return rows.map(judged)
 }
@@ -218,14 +219,15 @@ export type ReserveArrival = Pick<
 export async function listReserveArrivals(
   sql: Sql,
   leasts: readonly { readonly asset: AssetId; readonly units: bigint }[],
+  limit: number,
 ): Promise<ReserveArrival[]> {
   const rows = await sql.query<Unjudged<ReserveArrival>>(
     `SELECT chain, deposit_key, tx_hash, asset, units, state, seen_at_ms, block_height, h.height AS head_height
      FROM house_deposits JOIN unnest($1::text[], $2::numeric[]) AS leasts (asset, least) USING (asset)
      LEFT JOIN chain_heads h USING (chain)
      WHERE kind = 'reserve' AND state <> 'orphaned' AND units >= least
-     ORDER BY seen_at_ms DESC, chain, deposit_key`,
-    [leasts.map(({ asset }) => asset), leasts.map(({ units }) => units)],
+     ORDER BY seen_at_ms DESC, chain, deposit_key LIMIT $3`,
+    [leasts.map(({ asset }) => asset), leasts.map(({ units }) => units), limit],
   )
   return rows.map(judged)
 }

@@ -34,7 +34,7 @@ beforeEach(() => stage.reset())
 afterAll(() => stage?.stop())
 
 async function told() {
-  const rows = await listUnclaimed(stage.db)
+  const rows = await listUnclaimed(stage.db, 100)
   return rows.map(({ kind, units, status, may_count }) => ({ kind, units, status, may_count }))
 }
 
@@ -61,6 +61,22 @@ test('the command says of what may still count that it may not be given back yet
   )
   await confirmPayout(stage, order, { ...payout, cost: 1n })
   expect(await run('unclaimed')).toMatch(new RegExp(` ${order.terms.id} +yes$`))
+})
+
+test('no more unclaimed money is listed than was asked for, the newest first, and the command says that there is more', async () => {
+  const stray = { asset: 'BTC:BTC', address: 'late', purpose: 'deposit' } as const
+  await strayDeposit(stage, { ...stray, units: 7_000n, height: 100 })
+  stage.advance(1)
+  await strayDeposit(stage, { ...stray, units: 8_000n, height: 101 })
+  const all: { units: string }[] = JSON.parse(await run('unclaimed', '--json'))
+  expect(all.map(({ units }) => units)).toEqual(['8000', '7000'])
+  const lines = (await run('unclaimed', '--limit', '1')).split('\n')
+  expect(lines.slice(1)).toEqual([
+    expect.stringContaining('0.00008 BTC:BTC'),
+    '',
+    'There are more than these 1: --limit shows them.',
+  ])
+  await expect(run('unclaimed', '--limit', 'all')).rejects.toThrow('all is not a count from 1 to 99999')
 })
 
 test('the command says of what is not confirmed that it may not be given back yet, wherever it came', async () => {

@@ -131,7 +131,7 @@ async function countDeposits(where = 'true'): Promise<number> {
 }
 
 async function strays() {
-  const rows = await listUnclaimed(stage.db)
+  const rows = await listUnclaimed(stage.db, 100)
   return rows.map(({ deposit_key, order_id, kind, units, state }) => ({
     deposit_key,
     order_id,

@@ -1,0 +1,171 @@
+import type { Command } from 'commander'
+import { CommandRefused } from '../command_refused.ts'
+import type { Database } from '../db/database.ts'
+import { findByShortId, type OrderFile, readOrderFile } from '../db/order_file.ts'
+import { findOrder } from '../db/orders.ts'
+import { readTold, type Told } from '../db/told_of_order.ts'
+import { showRate } from '../domain/money/rate.ts'
+import { isOrderId, type OrderId } from '../domain/orders/identifiers.ts'
+import type { Order } from '../domain/orders/order.ts'
+import { hostOf } from '../domain/webhooks/receiver_url.ts'
+import { show } from '../engine/books/audit_order.ts'
+import { describeTold } from './describe_told.ts'
+import { type Json, type OrderCommandWorld, withDatabase } from './order_world.ts'
+import { section, showTime, toJson } from './table.ts'
+
+export function registerShow(order: Command, world: OrderCommandWorld): void {
+  order
+    .command('show')
+    .argument('<id>', 'the order id, or its last 8 digits')
+    .option('--json', 'machine-readable output')
+    .description('an order with everything that happened to it')
+    .action((id: string, options: Json) =>
+      withDatabase(world, async (db) => {
+        const orderId = await resolveOrderId(db, id)
+        const found = await findOrder(db, orderId)
+        if (found === null) throw new CommandRefused(`There is no order ${orderId}.`)
+        const file = await readOrderFile(db, orderId)
+        const told = await readTold(db, found)
+        world.print(
+          options.json
+            ? toJson({ order: withoutUrl(found), ...file, told })
+            : describeOrder(found, file, told),
+        )
+      }),
+    )
+}
+
+/** A callback_url may hold a secret of whoever made the order. */
+function withoutUrl({ terms: { callbackUrl, ...terms }, ...order }: Order) {
+  return { ...order, terms: { ...terms, callbackHost: callbackUrl === null ? null : hostOf(callbackUrl) } }
+}
+
+async function resolveOrderId(db: Database, id: string): Promise<OrderId> {
+  if (isOrderId(id)) return id
+  if (!/^\d{8}$/.test(id)) throw new CommandRefused(`${id} is neither an order id nor its last 8 digits.`)
+  const found = await findByShortId(db, id)
+  const [only] = found
+  if (only === undefined) throw new CommandRefused(`There is no order that ends with ${id}.`)
+  if (found.length > 1) throw new CommandRefused(`Several orders end with ${id}: ${found.join(', ')}`)
+  return only
+}
+
+function describeOrder(order: Order, file: OrderFile, told: Told): string {
+  const parts = [describeTerms(order), describeDeposits(order), ...describeFile(file)]
+  return [...parts, ...describeTold(order, told)].join('\n\n')
+}
+
+function describeTerms({ terms, state, refundAddress, sequence, updatedAtMs }: Order): string {
+  const reasons = state.status === 'EMERGENCY' ? ` (${state.reasons.join(', ')})` : ''
+  const rate = `1 ${terms.from} = ${showRate(terms.rate)} ${terms.to}, ${terms.rateType}`
+  const settled = 'settlement' in state && state.settlement !== null ? state.settlement : null
+  const refund = 'refund' in state ? state.refund : null
+  const txHash = 'txHash' in state ? state.txHash : null
+  const rows = [
+    ['Order', terms.id],
+    ['Status', `${state.status}${reasons}, event ${sequence}, updated ${showTime(updatedAtMs)}`],
+    ['Account', terms.accountId],
+    ['Created', `${showTime(terms.createdAtMs)}, expires ${showTime(terms.expiresAtMs)}`],
+    ['Asks', `${show(terms.from, terms.asks.units)} to ${terms.depositAddress}`],
+    ...(terms.depositTag === null ? [] : [['Deposit tag', terms.depositTag]]),
+    ['Promises', `${show(terms.to, terms.promises.units)} to ${terms.destination}`],
+    ...(terms.destinationTag === null ? [] : [['Tag', terms.destinationTag]]),
+    ['Rate', rate],
+    ['Refund to', refundAddress ?? '-'],
+    ...(settled === null
+      ? []
+      : [
+          [
+            'Settled',
+            `${show(terms.from, settled.received.units)} for ${show(terms.to, settled.paid.units)} (fee ${show(terms.to, settled.fee.units)}, network ${show(terms.to, settled.networkFee.units)})`,
+          ],
+        ]),
+    ...(refund === null ? [] : [['Refund', `${show(terms.from, refund.amount.units)} to ${refund.address}`]]),
+    ...(txHash === null ? [] : [[refund === null ? 'Paid by' : 'Refunded by', txHash]]),
+  ]
+  const width = Math.max(...rows.map(([name = '']) => name.length)) + 2
+  return rows.map(([name = '', value = '']) => `${name.padEnd(width)}${value}`).join('\n')
+}
+
+function describeDeposits({ deposits }: Order): string {
+  const rows = deposits.map((deposit) => [
+    deposit.key,
+    show(deposit.amount.asset, deposit.amount.units),
+    deposit.isLate ? `${deposit.role}, late` : deposit.role,
+    deposit.state,
+    deposit.block === null ? '-' : `${deposit.block.height} ${deposit.block.hash}`,
+    showTime(deposit.seenAtMs),
+    deposit.txHash,
+  ])
+  return section('Deposits', ['DEPOSIT', 'AMOUNT', 'ROLE', 'STATE', 'BLOCK', 'SEEN', 'TRANSACTION'], rows)
+}
+
+function describeFile(file: OrderFile): string[] {
+  return [
+    section(
+      "At its address, not the order's",
+      ['DEPOSIT', 'WHY', 'AMOUNT', 'STATE', 'SEEN', 'TRANSACTION'],
+      file.at_address.map((one) => [
+        one.deposit_key,
+        one.kind,
+        show(one.asset, one.units),
+        one.state,
+        showTime(one.seen_at_ms),
+        one.tx_hash,
+      ]),
+    ),
+    section(
+      'Events',
+      ['#', 'AT', 'FROM', 'TO', 'BECAUSE OF'],
+      file.events.map((event) => [
+        String(event.sequence),
+        showTime(event.at_ms),
+        event.previous_status ?? '-',
+        event.status,
+        event.fact_key,
+      ]),
+    ),
+    section(
+      'Facts',
+      ['AT', 'FACT', 'OUTCOME', 'KEY'],
+      file.facts.map((fact) => [showTime(fact.at_ms), fact.kind, fact.outcome, fact.fact_key]),
+    ),
+    section(
+      'Postings',
+      ['AT', 'DEBIT', 'CREDIT', 'AMOUNT', 'ENTRY'],
+      file.postings.map((one) => [
+        showTime(one.at_ms),
+        one.debit,
+        one.credit,
+        show(one.asset, one.units),
+        one.entry_key,
+      ]),
+    ),
+    section(
+      'Outflows',
+      ['OUTFLOW', 'KIND', 'STATE', 'AMOUNT', 'TO', 'TAG', 'PLANNED', 'TROUBLE'],
+      file.outflows.map((one) => [
+        one.payout_id,
+        one.kind,
+        one.state,
+        show(one.asset, one.units),
+        one.address,
+        one.tag ?? '-',
+        showTime(one.planned_at_ms),
+        one.trouble ?? '-',
+      ]),
+    ),
+    section(
+      'Attempts',
+      ['OUTFLOW', '#', 'TRANSACTION', 'ANSWER', 'DRAFTED', 'SENT'],
+      file.attempts.map((one) => [
+        one.payout_id,
+        String(one.attempt),
+        one.tx_hash ?? '-',
+        one.answer ?? '-',
+        showTime(one.drafted_at_ms),
+        showTime(one.broadcast_at_ms),
+      ]),
+    ),
+  ]
+}

@@ -1,0 +1,72 @@
+import type { Command } from 'commander'
+import {
+  listReserveArrivals,
+  listUnclaimed,
+  type ReserveArrival,
+  type Unclaimed,
+} from '../db/house_deposits.ts'
+import { assets } from '../domain/catalog/assets.ts'
+import { show } from '../engine/books/audit_order.ts'
+import { type OrderCommandWorld, withDatabase } from './order_world.ts'
+import { limitOption, type Paged, readPage } from './page.ts'
+import { showTime, table } from './table.ts'
+
+export function registerUnclaimed(order: Command, world: OrderCommandWorld): void {
+  order
+    .command('unclaimed')
+    .option('--reserve', 'what came to a reserve instead: top-ups, and money that was sent back')
+    .option(...limitOption)
+    .option('--json', 'machine-readable output')
+    .description('money that reached us and that no order could use, the newest first')
+    .action((options: Paged & { reserve?: boolean }) =>
+      withDatabase(world, async (db) => {
+        const page = readPage(world, options)
+        if (!options.reserve) return page.print(await listUnclaimed(db, page.ask), describeUnclaimed)
+        const leasts = assets.map(({ id, minCredit }) => ({ asset: id, units: minCredit }))
+        page.print(await listReserveArrivals(db, leasts, page.ask), describeReserve)
+      }),
+    )
+}
+
+const unclaimedHead = [
+  ...['DEPOSIT', 'TRANSACTION', 'SEEN', 'ADDRESS', 'WHY', 'AMOUNT', 'STATE', 'AT THE ADDRESS OF'],
+  'MAY BE GIVEN BACK',
+]
+
+function describeUnclaimed(found: readonly Unclaimed[]): string {
+  if (found.length === 0) return 'There is no unclaimed money.'
+  const rows = found.map((one) => [
+    one.deposit_key,
+    one.tx_hash,
+    showTime(one.seen_at_ms),
+    one.address,
+    one.kind,
+    show(one.asset, one.units),
+    one.state,
+    one.order_id ?? '-',
+    mayBeGivenBack(one),
+  ])
+  return table(unclaimedHead, rows)
+}
+
+function describeReserve(found: readonly ReserveArrival[]): string {
+  if (found.length === 0) return 'Nothing came to a reserve.'
+  const rows = found.map((one) => [
+    one.deposit_key,
+    show(one.asset, one.units),
+    one.state,
+    one.is_final ? 'yes' : 'not yet',
+    showTime(one.seen_at_ms),
+    one.tx_hash,
+  ])
+  return table(['DEPOSIT', 'AMOUNT', 'STATE', 'FINAL', 'SEEN', 'TRANSACTION'], rows)
+}
+
+function mayBeGivenBack({ is_final, may_count, may_replace, status }: Unclaimed): string {
+  const reasons = [
+    ...(is_final ? [] : ['it is not final']),
+    ...(may_count ? [`the order is ${status}`] : []),
+    ...(may_replace ? ['what the order was paid for is gone'] : []),
+  ]
+  return reasons.length === 0 ? 'yes' : `not yet: ${reasons.join(', and ')}`
+}
