@@ -185,15 +185,18 @@ test.each(['{', '', '{"__proto__":1}', '\xff'])(
   },
 )
 
-test.each(['/v1/order/create', '/v1/nothing'])(
-  'a POST to %s that tells of no body is answered',
-  async (target) => {
-    const headers = Object.entries(signedHeaders('POST', target, '{}'))
-    const lines = headers.map((each) => `${each.join(': ')}\r\n`).join('')
-    const { status } = await say(`POST ${target} HTTP/1.1\r\n${close}${lines}\r\n`)
-    expect(status).toBe(target === '/v1/nothing' ? 404 : 401)
-  },
-)
+test.each([
+  ['POST', '/v1/order/create', 401],
+  ['POST', '/v1/nothing', 404],
+  ['DELETE', '/v1/account/webhooks/endpoints/whe_0', 401],
+  ['DELETE', '/v1/nothing', 404],
+  ['GET', '/v1/currencies', 200],
+])('a %s to %s that tells of a type and of no body is answered', async (method, target, expected) => {
+  const headers = { ...signedHeaders(method, target, '{}'), 'Content-Type': 'application/json' }
+  const lines = Object.entries(headers).map((each) => `${each.join(': ')}\r\n`)
+  const { status } = await say(`${method} ${target} HTTP/1.1\r\n${close}${lines.join('')}\r\n`)
+  expect(status).toBe(expected)
+})
 
 test.each([
   ['what cannot be read', 'FOO / HTTP/1.1\r\n\r\n', '400'],
