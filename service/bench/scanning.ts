@@ -13,7 +13,7 @@ import { openAlarms } from '../src/engine/alarms.ts'
 import { defaultPolicy } from '../src/engine/default_policy.ts'
 import { marketBoard } from '../src/engine/market.ts'
 import { placeOrder } from '../src/engine/testing/books_stage.ts'
-import { watchChain } from '../src/engine/watching/watch.ts'
+import { watchOnce } from '../src/engine/testing/watch_once.ts'
 import type { World } from '../src/engine/world.ts'
 import { secondsABlock } from './block_times.ts'
 import { PAID_A_BLOCK, paidIn } from './blocks/own_addresses.ts'
@@ -167,7 +167,7 @@ async function startWatcher(id: ChainId, db: Database, node: ServerProcess) {
     const lease = await takeLease(db, `watch:${chain.id}`, 'bench', Date.now(), 3_600_000)
     if (lease === null) throw new Error('nobody else watches')
     await setHead(height)
-    await watchChain(world, chain, lease)
+    await watchOnce(world, chain, lease)
   }
   await look()
   return {

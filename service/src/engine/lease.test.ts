@@ -8,8 +8,8 @@ import { HOUR_MS, SECOND_MS } from '../domain/time.ts'
 import { keepWhile, leaseKeeper } from './lease.ts'
 import { startWatching } from './run.ts'
 import { type BooksStage, openBooksStage, placeOrder } from './testing/books_stage.ts'
+import { watchOnce } from './testing/watch_once.ts'
 import { watchedDatabase } from './testing/watched_database.ts'
-import { watchChain } from './watching/watch.ts'
 
 /**
  * What: a look that lasts longer than a lease holds ends all the same, while somebody else waits for the lease.
@@ -86,7 +86,7 @@ test('a look that lasts longer than a lease holds keeps it', async () => {
     stage.advance(SECOND_MS)
     expect(await another.hold()).toBeNull()
   })
-  await watchChain({ ...stage.world, db }, chain, lease, { hold: mine.hold })
+  await watchOnce({ ...stage.world, db }, chain, lease, { hold: mine.hold })
   expect(stage.world.clock.nowMs() - startedAtMs).toBeGreaterThan(20 * SECOND_MS)
   expect(await countDeposits()).toBe(200)
   expect(await readHead(stage.db, 'BTC')).toMatchObject({ block: { height: 101 }, trouble: null })
@@ -105,7 +105,7 @@ test('a watcher that slept until another had the lease does not take it back in 
     await takeLease(stage.db, 'watch:BTC', 'another', stage.world.clock.wallMs(), SECOND_MS)
     stage.advance(HOUR_MS)
   })
-  const late = watchChain({ ...stage.world, db }, chain, lease, { hold: mine.hold })
+  const late = watchOnce({ ...stage.world, db }, chain, lease, { hold: mine.hold })
   await expect(late).rejects.toThrow('the lease watch:BTC was lost')
   // The first transaction begins the block; the other four told of ten deposits each.
   expect(await countDeposits()).toBe(40)

@@ -13,7 +13,7 @@ import type { Signer } from '../signer/signer.ts'
 import { fillPools } from './pool.ts'
 import { type SkipPlace, skipAddresses } from './skip_addresses.ts'
 import { type BooksStage, openBooksStage, placeOrder } from './testing/books_stage.ts'
-import { watchChain } from './watching/watch.ts'
+import { watchOnce } from './testing/watch_once.ts'
 
 /**
  * What: what a restored database may have given away is given to no order again, and is watched.
@@ -136,7 +136,7 @@ test('what is paid to a skipped address behind the pool is noted as unclaimed', 
     },
   })
   chain.setHead(101)
-  await watchChain(stage.world, chain as never, lease)
+  await watchOnce(stage.world, chain as never, lease)
   expect(await listUnclaimed(stage.db, 100)).toMatchObject([
     { kind: 'stray', asset: 'BTC:BTC', units: 5_000n },
   ])

@@ -8,7 +8,7 @@ import { reconcileChain } from '../../src/engine/books/reconcile.ts'
 import { REACH_BLOCKS } from '../../src/engine/reach.ts'
 import { type BooksStage, openBooksStage } from '../../src/engine/testing/books_stage.ts'
 import { nobodyElse } from '../../src/engine/testing/nobody_else.ts'
-import { watchChain } from '../../src/engine/watching/watch.ts'
+import { watchOnce } from '../../src/engine/testing/watch_once.ts'
 import { type EvmDriver, startEvmDriver } from './evm_driver.ts'
 
 /**
@@ -40,7 +40,7 @@ afterAll(async () => {
 })
 
 async function expectBooksLikeChain(): Promise<void> {
-  await watchChain(stage.world, driver.chain, lease)
+  await watchOnce(stage.world, driver.chain, lease)
   const compared = await reconcileChain(stage.world, driver.chain, { guard: nobodyElse })
   assert(compared?.kind === 'compared', 'both are at the same block')
   expect(compared.comparisons.map(({ asset }) => asset).sort()).toEqual([...driver.chain.assets].sort())
@@ -93,14 +93,14 @@ test('what came of a token before it was listed is in the books once it is, also
   await insertAddresses(stage.db, 'evm', 'deposit', 0, deposit)
   const { 'USDC:BEP20': _, ...tokens } = driver.settings.tokens
   const before = evm({ ...driver.settings, tokens })
-  await watchChain(stage.world, before, lease)
+  await watchOnce(stage.world, before, lease)
   const [first = '', second = '', third = ''] = deposit
   const token = 5n * 10n ** 18n
   await driver.send('USDC:BEP20', first, token)
   await driver.mine(30)
   await driver.send('USDC:BEP20', third, token)
   await driver.mine(1)
-  await watchChain(stage.world, before, lease)
+  await watchOnce(stage.world, before, lease)
   const held = (address: string) => driver.chain.balance('USDC:BEP20', [address])
   const heldBySecond = await held(second)
   await expectBooksLikeChain()

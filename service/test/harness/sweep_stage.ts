@@ -17,7 +17,7 @@ import { workPayouts } from '../../src/engine/payouts/work.ts'
 import { fillPools } from '../../src/engine/pool.ts'
 import { makeSeal } from '../../src/engine/seal.ts'
 import { planSweeps } from '../../src/engine/sweeps/plan.ts'
-import { watchChain } from '../../src/engine/watching/watch.ts'
+import { watchOnce } from '../../src/engine/testing/watch_once.ts'
 import type { SigningWorld } from '../../src/engine/world.ts'
 import { sandboxPrices } from '../../src/prices/index.ts'
 import { sandboxChains, sandboxSignerSettings } from '../../src/sandbox/chains.ts'
@@ -190,7 +190,7 @@ function watcher(world: SigningWorld, chain: Chain): () => Promise<void> {
   return async () => {
     const lease = await keeper.hold()
     if (lease === null) throw new Error('nobody else watches')
-    while (await watchChain(world, chain, lease)) world.log.info({}, 'more blocks')
+    while (await watchOnce(world, chain, lease)) world.log.info({}, 'more blocks')
   }
 }
 

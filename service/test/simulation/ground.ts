@@ -14,7 +14,7 @@ import {
 } from '../../src/domain/catalog/networks.ts'
 import { amountOf, toChainUnits } from '../../src/domain/money/amount.ts'
 import { leaseKeeper } from '../../src/engine/lease.ts'
-import { watchChain } from '../../src/engine/watching/watch.ts'
+import { watchOnce } from '../../src/engine/testing/watch_once.ts'
 import { localSigner } from '../../src/signer/local_signer.ts'
 import type { SignedStore, Signer } from '../../src/signer/signer.ts'
 import type { DatedId, DatedNode } from './chains/dated_node.ts'
@@ -191,7 +191,7 @@ async function bookReserves(db: Database, reserve: Ground['reserve']): Promise<v
   const looks = [...world.chains.values()].map((chain) => async (holder: string) => {
     const lease = await leaseKeeper(world, `watch:${chain.id}`, holder).hold()
     assert(lease !== null, 'nobody else watches')
-    while (await watchChain(world, chain, lease)) assert(lease.fence > 0, 'and nobody comes')
+    while (await watchOnce(world, chain, lease)) assert(lease.fence > 0, 'and nobody comes')
   })
   for (const look of looks) await look('the first')
   fund(nodes, reserve)

@@ -15,8 +15,8 @@ import { workPayouts } from '../../src/engine/payouts/work.ts'
 import { fillPools } from '../../src/engine/pool.ts'
 import { makeSeal } from '../../src/engine/seal.ts'
 import { planSweeps } from '../../src/engine/sweeps/plan.ts'
+import { watchOnce } from '../../src/engine/testing/watch_once.ts'
 import { beginTurn } from '../../src/engine/watching/look.ts'
-import { watchChain } from '../../src/engine/watching/watch.ts'
 import type { Log, SigningWorld } from '../../src/engine/world.ts'
 import type { Prices } from '../../src/prices/price_source.ts'
 import type { Signer } from '../../src/signer/signer.ts'
@@ -124,11 +124,17 @@ function stepsOf(world: SigningWorld, holder: string): readonly Step[] {
 
 function watching(world: SigningWorld, id: ChainId, holder: string): Step['run'] {
   const keeper = leaseKeeper(world, `watch:${id}`, holder)
-  const watcher = { hold: keeper.hold, waitingTurn: beginTurn(), untold: [], vanished: new Map() }
+  const watcher = {
+    hold: keeper.hold,
+    waitingTurn: beginTurn(),
+    untold: [],
+    vanished: new Map(),
+    openingFailures: new Map(),
+  }
   return async () => {
     const chain = world.chains.get(id)
     const lease = await keeper.hold()
-    return lease !== null && chain !== undefined && watchChain(world, chain, lease, watcher)
+    return lease !== null && chain !== undefined && watchOnce(world, chain, lease, watcher)
   }
 }
 

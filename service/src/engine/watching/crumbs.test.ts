@@ -10,7 +10,7 @@ import { auditBooks } from '../books/ledger_audit.ts'
 import { reconcileChain } from '../books/reconcile.ts'
 import { type BooksStage, openBooksStage, placeOrder, RESERVE, strayDeposit } from '../testing/books_stage.ts'
 import { nobodyElse } from '../testing/nobody_else.ts'
-import { watchChain } from './watch.ts'
+import { watchOnce } from '../testing/watch_once.ts'
 
 /**
  * What: thousands of crumbs in a block make a few rows, no order hears of many, and the books know them all to the unit.
@@ -93,7 +93,7 @@ function times(count: number, sent: Sent): readonly Sent[] {
 
 async function lookTo(chain: Chain, height: number): Promise<void> {
   stage.chain('ETH').setHead(height)
-  await watchChain(stage.world, chain, lease)
+  await watchOnce(stage.world, chain, lease)
   expect(await reconcileChain(stage.world, stage.chain('ETH'), { guard: nobodyElse })).toMatchObject({
     comparisons: chain.assets.map((asset) => ({ asset, difference: 0n })),
   })
@@ -152,7 +152,7 @@ test('what was told of a block before its watcher died is not in the sum that th
     tells += 1
     return tells > 2 ? null : lease
   }
-  await expect(watchChain(stage.world, chain, lease, { hold })).rejects.toThrow('was lost')
+  await expect(watchOnce(stage.world, chain, lease, { hold })).rejects.toThrow('was lost')
   const before = await count('deposits', 'true')
   expect(before).toBeGreaterThan(20)
   expect(before).toBeLessThan(40)

@@ -13,7 +13,7 @@ import { auditBooks } from '../books/ledger_audit.ts'
 import { reconcileChain } from '../books/reconcile.ts'
 import { type BooksStage, openBooksStage, placeOrder } from '../testing/books_stage.ts'
 import { nobodyElse } from '../testing/nobody_else.ts'
-import { watchChain } from './watch.ts'
+import { watchOnce } from '../testing/watch_once.ts'
 
 /**
  * What: an order that knows a thousand deposits in blocks hears of no more, and what comes all the same is unclaimed, to the unit.
@@ -112,7 +112,7 @@ async function lease(chain: ChainId): Promise<Lease> {
 /** Afterwards books and chain agree. */
 async function lookTo(chain: Chain, held: Lease, height: number): Promise<void> {
   stage.chain(chain.id).setHead(height)
-  await watchChain(stage.world, chain, held)
+  await watchOnce(stage.world, chain, held)
   await expectAgreement(chain)
 }
 
@@ -206,7 +206,7 @@ test.each([
       tells += 1
       return tells > 2 ? null : held
     }
-    await expect(watchChain(stage.world, chain, held, { hold })).rejects.toThrow('was lost')
+    await expect(watchOnce(stage.world, chain, held, { hold })).rejects.toThrow('was lost')
     const before = await countDeposits()
     expect(before).toBeGreaterThan(970)
     expect(before).toBeLessThan(1_000)

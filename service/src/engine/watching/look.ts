@@ -24,7 +24,10 @@ export type Watcher = {
   readonly openingFailures: OpeningFailures
   readonly backlog: Backlog
   readonly awake: Awake
-  /** What the step that makes this look took of `backlog`, see `takeBacklog`. */
+  /**
+   * Since when what it finds in the mempool may have waited there unread, as the step that makes this look took it of `backlog`, see
+   * `takeBacklog`; null: it was read to its end before.
+   */
   readonly unreadSinceMs: InstantMs | null
 }
 
@@ -91,19 +94,11 @@ export function beginTurn(): Turn {
 }
 
 /** One look by one holder. `branch` counts the branches that the chain has left before. */
-export type Look = {
+export type Look = Omit<Watcher, 'requireGrowth' | 'isCatchingUp' | 'backlog'> & {
   readonly world: World
   readonly chain: Chain
   readonly lease: Lease
-  readonly hold: LeaseKeeper['hold']
-  readonly waitingTurn: Turn
-  readonly untold: Untold
-  readonly vanished: Vanished
-  readonly openingFailures: OpeningFailures
-  readonly awake: Awake
   readonly branch: number
-  /** Since when what it finds in the mempool may have waited there unread; null: it was read to its end before. */
-  readonly unreadSinceMs: InstantMs | null
   /** What comes of these is in no book yet and is told by nobody; see `openAssets`. */
   readonly untoldAssets: ReadonlySet<AssetId>
 }

@@ -17,8 +17,8 @@ import { marketBoard } from '../market.ts'
 import { planSweeps } from '../sweeps/plan.ts'
 import { type BooksStage, fundReserve, openBooksStage, placeOrder, RESERVE } from '../testing/books_stage.ts'
 import { nobodyElse } from '../testing/nobody_else.ts'
+import { watchOnce } from '../testing/watch_once.ts'
 import { lookedBefore } from './first_look.ts'
-import { watchChain } from './watch.ts'
 
 /**
  * What: a token that is listed on a chain that was looked at before has in the books what addresses of ours held of it.
@@ -105,7 +105,7 @@ function openEth() {
 
 async function look(height: number): Promise<void> {
   eth.chain.setHead(height)
-  await watchChain(stage.world, eth.chain, lease)
+  await watchOnce(stage.world, eth.chain, lease)
 }
 
 async function differences() {
@@ -281,7 +281,7 @@ test('a node that has just failed at a token is not asked for it by every look',
   const openingFailures = new Map()
   const lookOn = async (height: number) => {
     eth.chain.setHead(height)
-    await watchChain(stage.world, eth.chain, lease, { openingFailures })
+    await watchOnce(stage.world, eth.chain, lease, { openingFailures })
   }
   for (const height of [103, 104, 105]) await lookOn(height)
   expect(node.failed).toBe(1)
@@ -402,7 +402,7 @@ test('a node that fails slowly at a token is asked again when the chain has been
   const openingFailures = new Map()
   const lookAfter = async (passedMs: number) => {
     stage.advance(passedMs)
-    await watchChain(stage.world, eth.chain, lease, { openingFailures })
+    await watchOnce(stage.world, eth.chain, lease, { openingFailures })
     return failed
   }
   expect(await lookAfter(0)).toBe(1)
@@ -431,7 +431,7 @@ test('the lease is kept while a node takes longer for a single answer than a lea
     return balance(asset, addresses, at)
   }
   Object.assign(eth.chain, { balance: slow })
-  await watchChain(stage.world, eth.chain, mine, { hold })
+  await watchOnce(stage.world, eth.chain, mine, { hold })
   expect(await opened()).toEqual({ height: 102, is_read: true })
 })
 
@@ -500,7 +500,7 @@ test.each([
   Object.assign(chain, { balance: held })
   const taken = await takeLease(stage.db, `watch:${id}`, 'me', stage.world.clock.wallMs(), HOUR_MS)
   assert(taken !== null, 'nobody else looks')
-  await watchChain(stage.world, chain, taken)
+  await watchOnce(stage.world, chain, taken)
   const compared = await reconcileChain(stage.world, chain, { guard: nobodyElse })
   assert(compared?.kind === 'compared', 'both are at the same block')
   const found = compared.comparisons.map(({ asset, chainUnits, difference }) => ({
@@ -522,7 +522,7 @@ test('coins are told from the first look on, and nothing is asked of them', asyn
   })
   const taken = await takeLease(stage.db, 'watch:BTC', 'me', stage.world.clock.wallMs(), HOUR_MS)
   assert(taken !== null, 'nobody else looks')
-  await watchChain(stage.world, btc, taken)
+  await watchOnce(stage.world, btc, taken)
   expect(await stage.db.query("SELECT is_read FROM opened_assets WHERE asset = 'BTC:BTC'")).toEqual([
     { is_read: true },
   ])

@@ -11,7 +11,7 @@ import { reconcileChain } from '../books/reconcile.ts'
 import { type BooksStage, fundReserve, openBooksStage, placeOrder, RESERVE } from '../testing/books_stage.ts'
 import { nobodyElse } from '../testing/nobody_else.ts'
 import type { PaperChain } from '../testing/paper_chain.ts'
-import { watchChain } from './watch.ts'
+import { watchOnce } from '../testing/watch_once.ts'
 
 /**
  * What: where another EVM chain is offered, what addresses of ours held there before is in the books from its first look on.
@@ -79,7 +79,7 @@ test('one wei that somebody sent to the reserve, and money at an address of an o
   const bnb = await neverLookedAt(1_000)
   bnb.move(7, 'BNB:BNB', RESERVE, 1n)
   bnb.move(900, 'USDT:BEP20', terms.depositAddress, 5n)
-  await watchChain(stage.world, bnb, lease)
+  await watchOnce(stage.world, bnb, lease)
   expect(await house()).toEqual([
     { kind: 'reserve', address: RESERVE, asset: 'BNB:BNB', units: 1n, state: 'confirmed' },
     { kind: 'stray', address: terms.depositAddress, asset: 'USDT:BEP20', units: 5n, state: 'confirmed' },
@@ -98,7 +98,7 @@ test('what came in the last blocks is read in them, and leaves with them', async
   const bnb = await neverLookedAt(1_000, sent)
   bnb.move(989, 'BNB:BNB', RESERVE, 2n)
   bnb.move(995, 'BNB:BNB', RESERVE, 30n)
-  await watchChain(stage.world, bnb, lease)
+  await watchOnce(stage.world, bnb, lease)
   expect(await house()).toMatchObject([
     { units: 2n, state: 'confirmed' },
     { units: 30n, state: 'mined' },
@@ -108,7 +108,7 @@ test('what came in the last blocks is read in them, and leaves with them', async
   delete sent[995]
   bnb.move(995, 'BNB:BNB', RESERVE, -30n)
   bnb.setHead(1_001)
-  await watchChain(stage.world, bnb, lease)
+  await watchOnce(stage.world, bnb, lease)
   expect(await house()).toMatchObject([
     { units: 2n, state: 'confirmed' },
     { units: 30n, state: 'orphaned' },
@@ -119,7 +119,7 @@ test('what came in the last blocks is read in them, and leaves with them', async
 test('a chain of which something is written down is not opened again, though its head is gone', async () => {
   await fundReserve(stage, 'BNB:BNB', 1_000n)
   const bnb = await neverLookedAt(1_000)
-  await watchChain(stage.world, bnb, lease)
+  await watchOnce(stage.world, bnb, lease)
   expect(await house()).toMatchObject([{ units: 1_000n }])
   for (const difference of await differences(bnb)) expect(difference).toBe(0n)
 })
@@ -131,7 +131,7 @@ test('more addresses than one question is about are all asked for', async () => 
   )
   const bnb = await neverLookedAt(1_000)
   for (const index of [0, 499, 500, 1_200]) bnb.move(5, 'BNB:BNB', `waiting-${index}`, BigInt(index + 1))
-  await watchChain(stage.world, bnb, lease)
+  await watchOnce(stage.world, bnb, lease)
   expect((await house()).map(({ units }) => units)).toEqual([1n, 500n, 501n, 1_201n])
   expect(await readHead(stage.db, 'BNB')).toMatchObject({ block: { height: 1_000 } })
 })
@@ -143,7 +143,7 @@ test('holders among many addresses are found by halves, each with what it holds'
   )
   const few = await neverLookedAt(1_000)
   for (const index of [0, 250, 499]) few.move(5, 'USDT:BEP20', `waiting-${index}`, BigInt(index + 1))
-  await watchChain(stage.world, few, lease)
+  await watchOnce(stage.world, few, lease)
   expect((await house()).map(({ units }) => units)).toEqual([1n, 251n, 500n])
   // Of 500 together once an asset, and then nine halves a holder at most; figures for quotes ask for no waiting address.
   const questions = few.asked.filter((addresses) =>
@@ -159,7 +159,7 @@ test('where every address holds something each is found', async () => {
   )
   const bnb = await neverLookedAt(1_000)
   for (let index = 0; index < 300; index += 1) bnb.move(5, 'BNB:BNB', `waiting-${index}`, BigInt(index + 1))
-  await watchChain(stage.world, bnb, lease)
+  await watchOnce(stage.world, bnb, lease)
   expect((await house()).map(({ address, units }) => [address, units])).toEqual(
     [...Array(300).keys()].map((index) => [`waiting-${index}`, BigInt(index + 1)]),
   )
@@ -173,6 +173,6 @@ test('a node whose parts hold more than the whole opens nothing', async () => {
   Object.assign(bnb, {
     balance: async (_: AssetId, addresses: readonly string[]) => 5n - BigInt(addresses.length) * 2n,
   })
-  await expect(watchChain(stage.world, bnb, lease)).rejects.toThrow('more than all of them together')
+  await expect(watchOnce(stage.world, bnb, lease)).rejects.toThrow('more than all of them together')
   expect(await house()).toEqual([])
 })

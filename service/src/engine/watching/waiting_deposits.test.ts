@@ -6,8 +6,8 @@ import { assert } from '../../domain/assert.ts'
 import { amountOf } from '../../domain/money/amount.ts'
 import { HOUR_MS, SECOND_MS } from '../../domain/time.ts'
 import { type BooksStage, lookAt, openBooksStage, placeOrder } from '../testing/books_stage.ts'
+import { watchOnce } from '../testing/watch_once.ts'
 import { beginTurn } from './look.ts'
-import { watchChain } from './watch.ts'
 
 /**
  * What: whoever makes much wait in a mempool does not make a look long, and everything that waits has its turn.
@@ -65,7 +65,7 @@ function mining(chain: Chain, transfers: readonly Transfer[]): Chain {
 /** Two seconds later, so that it is time to ask again. */
 async function look(chain: Chain, watcher = {}): Promise<void> {
   stage.advance(2 * SECOND_MS)
-  await watchChain(stage.world, chain, lease, watcher)
+  await watchOnce(stage.world, chain, lease, watcher)
 }
 
 async function placeAddress(): Promise<string> {

@@ -25,9 +25,10 @@ import {
 } from '../testing/books_stage.ts'
 import { nobodyElse } from '../testing/nobody_else.ts'
 import type { PaperChain } from '../testing/paper_chain.ts'
+import { watchOnce } from '../testing/watch_once.ts'
 import { expectGrowth } from './growth.ts'
 import { beginTurn } from './look.ts'
-import { checkIdentity, watchChain } from './watch.ts'
+import { checkIdentity } from './watch.ts'
 
 /**
  * What: a node that tells less than before, nothing new, or of another network is in trouble, and takes nothing back.
@@ -68,7 +69,7 @@ function emptyChain(): PaperChain {
 /** All of them are looked at, and known from then on. */
 async function grow(chain: PaperChain, height: number): Promise<void> {
   chain.setHead(height)
-  await watchChain(stage.world, chain, lease)
+  await watchOnce(stage.world, chain, lease)
 }
 
 async function head() {
@@ -84,7 +85,7 @@ test('a node that is behind what it told is in trouble, and what it does not hav
   await grow(chain, 103)
   stage.advance(1_000)
   chain.setHead(101)
-  await expect(watchChain(stage.world, chain, lease)).rejects.toThrow('2 blocks behind what it told before')
+  await expect(watchOnce(stage.world, chain, lease)).rejects.toThrow('2 blocks behind what it told before')
   expect(await head()).toMatchObject({ block: { height: 103 }, silentMs: 1_000, reorganisations: 0 })
   expect((await head()).trouble).toContain('behind')
   const deposits = await stage.db.query<{ state: string }>('SELECT state FROM deposits')
@@ -109,7 +110,7 @@ test('a node that stands still on a block that lost takes nothing back, and is n
       return height === 115 ? 'lost 115' : null
     },
   }
-  await expect(watchChain(stage.world, stands, lease)).rejects.toThrow('25 blocks behind what it told before')
+  await expect(watchOnce(stage.world, stands, lease)).rejects.toThrow('25 blocks behind what it told before')
   expect(asked).toBe(0)
   expect(await head()).toMatchObject({ block: { height: 140 }, reorganisations: 0 })
   expect(await depositStates()).toEqual([{ state: 'confirmed' }])
@@ -163,7 +164,7 @@ test('a look that finds nothing new asks for little, and is noted once a second'
   const watcher = { waitingTurn: beginTurn(), untold: [] }
   const lookOnce = async () => {
     said.length = 0
-    await watchChain(world, chain, lease, watcher)
+    await watchOnce(world, chain, lease, watcher)
     return said.splice(0)
   }
   await lookOnce()
@@ -189,13 +190,13 @@ test('how far the node is ahead is known before it has been caught up with, also
   await grow(chain, 103)
   chain.setHead(200)
   const unread = { ...chain, readBlock: () => Promise.reject(new Error('too slow to trace')) }
-  await expect(watchChain(stage.world, unread, lease)).rejects.toThrow('too slow to trace')
+  await expect(watchOnce(stage.world, unread, lease)).rejects.toThrow('too slow to trace')
   expect(await lag()).toBe(97)
-  expect(await watchChain(stage.world, { ...chain, readBlock: async () => null }, lease)).toBe(false)
+  expect(await watchOnce(stage.world, { ...chain, readBlock: async () => null }, lease)).toBe(false)
   expect(await lag()).toBe(97)
-  expect(await watchChain(stage.world, chain, lease)).toBe(true)
+  expect(await watchOnce(stage.world, chain, lease)).toBe(true)
   expect(await lag()).toBe(47)
-  expect(await watchChain(stage.world, chain, lease)).toBe(false)
+  expect(await watchOnce(stage.world, chain, lease)).toBe(false)
   expect(await lag()).toBe(0)
 })
 
@@ -205,7 +206,7 @@ test('the node is never behind what was read of it, however often a look fails a
   const deaf = { ...chain, readMempool: () => Promise.reject(new Error('no mempool')) }
   for (const height of [104, 105, 106]) {
     chain.setHead(height)
-    await expect(watchChain(stage.world, deaf, lease)).rejects.toThrow('no mempool')
+    await expect(watchOnce(stage.world, deaf, lease)).rejects.toThrow('no mempool')
     expect(await head()).toMatchObject({ block: { height }, nodeHeight: height })
   }
 })
@@ -215,7 +216,7 @@ test('who has lost the lease does not say how far the node is', async () => {
   await grow(chain, 103)
   chain.setHead(200)
   const late = { ...lease, fence: lease.fence - 1 }
-  await expect(watchChain(stage.world, chain, late)).rejects.toThrow('was lost')
+  await expect(watchOnce(stage.world, chain, late)).rejects.toThrow('was lost')
   expect(await lag()).toBe(0)
 })
 
@@ -231,7 +232,7 @@ test('what is final on a branch that the node goes over to says nothing of the o
       return head
     },
   }
-  await watchChain(stage.world, leaving, lease)
+  await watchOnce(stage.world, leaving, lease)
   expect(await allStates()).toEqual(['mined', 'mined'])
   await grow(chain, 126)
   expect(await allStates()).toEqual(['vanished', 'orphaned'])
@@ -249,7 +250,7 @@ test('of two nodes behind one address, the one that is behind takes nothing back
     blockHash: async (height: number) => (height > 102 ? null : blockHash(height)),
   }
   const refusal = 'tells of block 104 and does not have block 103'
-  await expect(watchChain(stage.world, behind, lease)).rejects.toThrow(refusal)
+  await expect(watchOnce(stage.world, behind, lease)).rejects.toThrow(refusal)
   expect(await head()).toMatchObject({ block: { height: 103 }, reorganisations: 0 })
   expect(stage.logged.map(({ message }) => message)).not.toContain('the chain was reorganised')
   expect(await depositStates()).toEqual([{ state: 'confirmed' }])
@@ -267,11 +268,11 @@ test('a node that tells of blocks and does not give them is not asked without re
     readBlock: async (...asked: Parameters<typeof readBlock>) =>
       asked[0] > 160 ? null : readBlock(...asked),
   }
-  expect(await watchChain(stage.world, behind, lease)).toBe(true)
-  expect(await watchChain(stage.world, behind, lease)).toBe(true)
+  expect(await watchOnce(stage.world, behind, lease)).toBe(true)
+  expect(await watchOnce(stage.world, behind, lease)).toBe(true)
   expect(await head()).toMatchObject({ block: { height: 160 } })
-  expect(await watchChain(stage.world, behind, lease)).toBe(false)
-  expect(await watchChain(stage.world, chain, lease)).toBe(false)
+  expect(await watchOnce(stage.world, behind, lease)).toBe(false)
+  expect(await watchOnce(stage.world, chain, lease)).toBe(false)
   expect(await head()).toMatchObject({ block: { height: 200 } })
 })
 
@@ -319,14 +320,14 @@ test('what was paid is known up to when a look began, however long it takes', as
       return []
     },
   }
-  await watchChain(stage.world, slow, lease)
+  await watchOnce(stage.world, slow, lease)
   expect(await head()).toMatchObject({ lookedAtMs: startedAtMs, silentMs: 0 })
 })
 
 test('the very first block that was looked at may leave the chain', async () => {
   await stage.corrupt("DELETE FROM chain_heads WHERE chain = 'BTC'")
   const chain = emptyChain()
-  await watchChain(stage.world, chain, lease)
+  await watchOnce(stage.world, chain, lease)
   expect(await head()).toMatchObject({ block: { height: 100 }, reorganisations: 0 })
   chain.fork(99)
   await grow(chain, 101)
@@ -359,7 +360,7 @@ async function payTwoAt103() {
 /** The same, looked at, and a payout became final there. */
 async function beginAt103() {
   const { chain, block } = await payTwoAt103()
-  await watchChain(stage.world, chain, lease)
+  await watchOnce(stage.world, chain, lease)
   const done = await placeOrder(stage, 'ETH:ETH', 'BTC:BTC', { asks: ETHER, promises: 1_000n })
   await confirmDeposit(stage, done, await mineDeposit(stage, done, ETHER, 100))
   const { payoutId, txHash } = await sendPayout(stage, done)
@@ -378,14 +379,14 @@ async function lookHalf(chain: Chain): Promise<void> {
     asked += 1
     return asked < 3 ? lease : null
   }
-  await expect(watchChain(stage.world, chain, lease, { hold })).rejects.toThrow('lost')
+  await expect(watchOnce(stage.world, chain, lease, { hold })).rejects.toThrow('lost')
 }
 
 /** Two orders are paid in the block at 103; the first of them hears of it, and then the watcher is gone. */
 async function tellHalfOf103(): Promise<PaperChain> {
   const { chain } = await payTwoAt103()
   chain.setHead(102)
-  await watchChain(stage.world, chain, lease)
+  await watchOnce(stage.world, chain, lease)
   chain.setHead(103)
   await lookHalf(chain)
   expect(await depositStates()).toEqual([{ state: 'mined' }])
@@ -400,7 +401,7 @@ test('what was told of a block is taken back also when another takes its place w
     chain.fork(103)
     return chain.readBlock(height, findOurs)
   }
-  expect(await watchChain(stage.world, { ...chain, readBlock }, lease)).toBe(false)
+  expect(await watchOnce(stage.world, { ...chain, readBlock }, lease)).toBe(false)
   await grow(chain, 110)
   expect(await depositStates()).toEqual([{ state: 'seen' }])
   expect(await head()).toMatchObject({ block: { height: 110 }, reorganisations: 1 })
@@ -408,14 +409,14 @@ test('what was told of a block is taken back also when another takes its place w
 
 test('a block that does not stand on the last one that was read is not read before the fork is found', async () => {
   const { chain } = await payTwoAt103()
-  await watchChain(stage.world, chain, lease)
+  await watchOnce(stage.world, chain, lease)
   chain.setHead(104)
   const readBlock: Chain['readBlock'] = (height, findOurs) => {
     // The last one was still there when that was asked.
     chain.fork(103)
     return chain.readBlock(height, findOurs)
   }
-  expect(await watchChain(stage.world, { ...chain, readBlock }, lease)).toBe(false)
+  expect(await watchOnce(stage.world, { ...chain, readBlock }, lease)).toBe(false)
   expect(await head()).toMatchObject({ block: { height: 103 }, reorganisations: 0 })
   await grow(chain, 104)
   expect(await depositStates()).toEqual([{ state: 'seen' }, { state: 'seen' }])
@@ -442,10 +443,10 @@ test('a node that does not have a block of which was told already is behind, and
   const chain = await tellHalfOf103()
   chain.setHead(102)
   const refusal = '1 blocks behind what it told before'
-  await expect(watchChain(stage.world, chain, lease)).rejects.toThrow(refusal)
+  await expect(watchOnce(stage.world, chain, lease)).rejects.toThrow(refusal)
   expect(await depositStates()).toEqual([{ state: 'mined' }])
   chain.setHead(103)
-  await watchChain(stage.world, chain, lease)
+  await watchOnce(stage.world, chain, lease)
   expect(await depositStates()).toEqual([{ state: 'mined' }, { state: 'mined' }])
   expect(await head()).toMatchObject({ block: { height: 103 }, reorganisations: 0, trouble: null })
 })
@@ -462,13 +463,13 @@ test('a reorganisation that was told by half is told to its end, also when the c
   const again = { txHash: 'again', intent: { family: 'bitcoin', inputs: [] } as unknown as Intent }
   await endAgain(stage.world, orphaned, again, { succeeded: true, block, cost: amountOf('BTC:BTC', 1n) })
   stage.advance(2_000)
-  await watchChain(stage.world, chain, lease)
+  await watchOnce(stage.world, chain, lease)
   expect(await depositStates()).toEqual([{ state: 'mined' }, { state: 'mined' }])
   expect(await findOutflow(stage.db, payoutId)).toMatchObject({ state: 'confirmed' })
   expect(await head()).toMatchObject({ block, reorganisations: 1, leavingAboveHeight: null })
 
   chain.fork(103)
-  await watchChain(stage.world, chain, lease)
+  await watchOnce(stage.world, chain, lease)
   expect(await depositStates()).toEqual([{ state: 'seen' }, { state: 'seen' }])
   expect(await findOutflow(stage.db, payoutId)).toMatchObject({ state: 'orphaned' })
 })
@@ -484,11 +485,11 @@ test('a reorganisation that goes deeper after it was told by half is told whole'
     return transactions === 2 ? Promise.reject(new Error('it dies')) : stage.db.transaction(work)
   }
   const dying = { ...stage.world, db: { ...stage.db, transaction } }
-  await expect(watchChain(dying, chain, lease)).rejects.toThrow('it dies')
+  await expect(watchOnce(dying, chain, lease)).rejects.toThrow('it dies')
   expect(await head()).toMatchObject({ block: { height: 104 }, leavingAboveHeight: 103 })
 
   chain.fork(103)
-  await watchChain(stage.world, chain, lease)
+  await watchOnce(stage.world, chain, lease)
   expect(await head()).toMatchObject({ block: { height: 104 }, reorganisations: 1, leavingAboveHeight: null })
   expect(await depositStates()).toEqual([{ state: 'seen' }, { state: 'seen' }])
   expect(await findOutflow(stage.db, payoutId)).toMatchObject({ state: 'orphaned' })
@@ -497,15 +498,15 @@ test('a reorganisation that goes deeper after it was told by half is told whole'
 test('a node that stands still for longer than its network ever did is in trouble until it goes on', async () => {
   const chain = emptyChain()
   const grows = { requireGrowth: expectGrowth(stage.world, 'BTC') }
-  await watchChain(stage.world, chain, lease, grows)
+  await watchOnce(stage.world, chain, lease, grows)
   stage.advance(2 * HOUR_MS)
-  await watchChain(stage.world, chain, lease, grows)
+  await watchOnce(stage.world, chain, lease, grows)
   expect(await head()).toMatchObject({ silentMs: 0, trouble: null })
   stage.advance(HOUR_MS)
-  await expect(watchChain(stage.world, chain, lease, grows)).rejects.toThrow('at block 100 for 10800 s')
+  await expect(watchOnce(stage.world, chain, lease, grows)).rejects.toThrow('at block 100 for 10800 s')
   expect(await head()).toMatchObject({ silentMs: HOUR_MS })
   chain.setHead(101)
-  await watchChain(stage.world, chain, lease, grows)
+  await watchOnce(stage.world, chain, lease, grows)
   expect(await head()).toMatchObject({ silentMs: 0, trouble: null })
 })
 
@@ -518,19 +519,19 @@ test('a node that is catching up has not been looked at: what was paid while it 
     ...chain,
     head: async () => ({ ...(await chain.head()), timeMs }),
   })
-  await watchChain(stage.world, at(startedAtMs), lease, grows)
+  await watchOnce(stage.world, at(startedAtMs), lease, grows)
   stage.advance(3 * HOUR_MS)
-  await expect(watchChain(stage.world, at(startedAtMs), lease, grows)).rejects.toThrow(
+  await expect(watchOnce(stage.world, at(startedAtMs), lease, grows)).rejects.toThrow(
     'at block 100 for 10800 s',
   )
   // Another life of this process, which has not seen it stand.
   const anew = { requireGrowth: expectGrowth(stage.world, 'BTC') }
-  await expect(watchChain(stage.world, at(startedAtMs), lease, anew)).rejects.toThrow(
+  await expect(watchOnce(stage.world, at(startedAtMs), lease, anew)).rejects.toThrow(
     'at block 100 for 10800 s',
   )
   await expireOrders(stage.world)
   expect((await findOrder(stage.db, order.terms.id))?.state.status).toBe('NEW')
-  await watchChain(stage.world, at(stage.world.clock.wallMs()), lease, anew)
+  await watchOnce(stage.world, at(stage.world.clock.wallMs()), lease, anew)
   await expireOrders(stage.world)
   expect((await findOrder(stage.db, order.terms.id))?.state.status).toBe('EXPIRED')
 })
@@ -552,7 +553,7 @@ async function beOvertaken(chain: Chain, requireGrowth = () => {}): Promise<void
   stage.advance(49 * HOUR_MS)
   const other = await takeLease(stage.db, 'watch:BTC', 'another', stage.world.clock.wallMs(), HOUR_MS)
   assert(other !== null, 'the lease is over')
-  await watchChain(stage.world, chain, other, { requireGrowth })
+  await watchOnce(stage.world, chain, other, { requireGrowth })
 }
 
 test('a watcher that slept while another went back to an earlier block says that it is late, and no more', async () => {
@@ -569,7 +570,7 @@ test('a watcher that slept while another went back to an earlier block says that
     }
     return chain.blockHash(height)
   }
-  const late = watchChain(stage.world, { ...chain, blockHash }, lease)
+  const late = watchOnce(stage.world, { ...chain, blockHash }, lease)
   await expect(late).rejects.toThrow('the lease watch:BTC was lost')
   expect((await head()).trouble).toBeNull()
 })
@@ -588,7 +589,7 @@ test('a watcher that slept during its first look leaves the blocks that another 
     }
     return hash
   }
-  const late = watchChain(stage.world, { ...chain, blockHash }, lease)
+  const late = watchOnce(stage.world, { ...chain, blockHash }, lease)
   await expect(late).rejects.toThrow('the lease watch:BTC was lost')
   expect(await blockHashAt(stage.db, 'BTC', 99)).toBe(await chain.blockHash(99))
 })
@@ -604,7 +605,7 @@ test('a watcher that slept while it read a block that brought nothing does not m
     await beOvertaken(chain)
     return block
   }
-  const late = watchChain(stage.world, { ...chain, readBlock }, lease)
+  const late = watchOnce(stage.world, { ...chain, readBlock }, lease)
   await expect(late).rejects.toThrow('the lease watch:BTC was lost')
   expect(await head()).toMatchObject({ block: { height: 106 } })
   expect(await blockHashAt(stage.db, 'BTC', 104)).toBe(await chain.blockHash(104))
@@ -619,7 +620,7 @@ test('a watcher that slept while another went on does not say that the node is b
     await beOvertaken(chain)
     return told
   }
-  const late = watchChain(stage.world, { ...chain, head: lateHead }, lease)
+  const late = watchOnce(stage.world, { ...chain, head: lateHead }, lease)
   await expect(late).rejects.toThrow('the lease watch:BTC was lost')
   expect(await head()).toMatchObject({ block: { height: 105 }, trouble: null })
 })
@@ -634,7 +635,7 @@ test('a watcher that slept while another found the chain in trouble does not say
     await expect(overtaken).rejects.toThrow('it stands still')
     return chain.head()
   }
-  const late = watchChain(stage.world, { ...chain, head: lateHead }, lease)
+  const late = watchOnce(stage.world, { ...chain, head: lateHead }, lease)
   await expect(late).rejects.toThrow('the lease watch:BTC was lost')
   expect((await head()).trouble).toContain('it stands still')
 })
@@ -690,7 +691,7 @@ test('what a block gives an address by itself is unclaimed money, which no order
   eth.move(101, 'ETH:ETH', depositAddress, 1_000n)
   for (const height of [101, 112]) {
     eth.setHead(height)
-    await watchChain(stage.world, chain, lease)
+    await watchOnce(stage.world, chain, lease)
     expect(await reconcileChain(stage.world, eth, { guard: nobodyElse })).toMatchObject({
       comparisons: eth.assets.map((asset) => ({ asset, difference: 0n })),
     })
@@ -743,7 +744,7 @@ test('where only what is final is told, no order ends before what was sent in ti
   )
   const lookAndExpire = async (height: number) => {
     chain.setHead(height)
-    await watchChain(stage.world, chain, taken)
+    await watchOnce(stage.world, chain, taken)
     await expireOrders(stage.world)
     const ends = [terms.id, unpaid.terms.id].map(async (id) => (await findOrder(stage.db, id))?.state)
     return (await Promise.all(ends)).map((state) => state?.status)

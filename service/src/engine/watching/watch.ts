@@ -7,6 +7,7 @@ import {
   noteTrouble,
   silenceMs,
 } from '../../db/chain_heads.ts'
+import type { LookedBefore } from '../../db/chain_looks.ts'
 import type { Sql } from '../../db/database.ts'
 import { type Lease, requireLease } from '../../db/leases.ts'
 import { tellsFinalOnly } from '../../domain/catalog/networks.ts'
@@ -21,7 +22,7 @@ import type { World } from '../world.ts'
 import { confirmDeposits } from './deep_deposits.ts'
 import { lookedBefore } from './first_look.ts'
 import type { NodeHead } from './growth.ts'
-import { beginAwake, beginTurn, keepLease, type Look, noteBacklog, type Watcher } from './look.ts'
+import { keepLease, type Look, noteBacklog, type Watcher } from './look.ts'
 import { readMempool } from './mempool.ts'
 import { readNewBlocks } from './new_blocks.ts'
 import { openAssets, openAssetsAgain, readUntoldAssets } from './open_assets.ts'
@@ -38,64 +39,32 @@ export async function watchChain(
   world: World,
   chain: Chain,
   lease: Lease,
-  { hold = async () => lease, requireGrowth = () => {}, ...kept }: Partial<Watcher> = {},
+  watcher: Watcher,
 ): Promise<boolean> {
-  const { waitingTurn = beginTurn(), untold = [], vanished = new Map(), openingFailures = new Map() } = kept
-  const { backlog = { unread: null }, unreadSinceMs = null, isCatchingUp = () => false } = kept
   const startedAtMs = world.clock.nowMs()
-  const { awake = beginAwake(startedAtMs) } = kept
+  const { unreadSinceMs, waitingTurn, requireGrowth } = watcher
   try {
-    const [final, nodeHead] = [await finalHeight(chain), await chain.head()]
-    const before = await lookedBefore({ world, chain, lease, hold }, { nodeHead, final })
-    const { head } = before
-    const mayLack = isCatchingUp(lease, head, nodeHead)
-    await requireNotBehind(world, chain, before.begun ?? head.block, nodeHead)
-    if (isFarFrom(head, nodeHead)) await noteNodeHeight(world.db, lease, chain.id, nodeHead.height)
-    const earlier: Look = {
-      ...{ world, chain, lease, hold, waitingTurn, untold, vanished, openingFailures, awake },
-      branch: head.reorganisations,
-      unreadSinceMs,
-      untoldAssets: before.hasUnopened ? await readUntoldAssets({ world, chain }) : new Set(),
-    }
-    const fork = await followReorganisation(earlier, before, nodeHead)
-    const hasLeft = fork !== null
-    const look: Look = { ...earlier, branch: head.reorganisations + (hasLeft ? 1 : 0) }
-    // Where the chain has just parted nobody has failed yet.
-    if (hasLeft) openingFailures.clear()
-    const hasOpened = (before.hasUnopened || hasLeft) && (await openAssetsAgain(look))
-    const [from, begun] = [fork ?? head.block, hasLeft ? null : before.begun]
+    const start = await beginLook(world, chain, lease, watcher)
+    const { look, before, nodeHead, final, from, begun, hasLeft, hasOpened, mayLack } = start
     const { height, minedAtMs } = await readNewBlocks(look, from, nodeHead.height, begun)
     if (height < nodeHead.height) {
-      noteBacklog({ backlog, awake }, unreadSinceMs, world.clock.nowMs())
+      noteBacklog(watcher, unreadSinceMs, world.clock.nowMs())
       // One that tells of blocks and does not give them (several nodes behind one address, say) is not asked without rest.
       return height > from.height
     }
     const isPart = await readMempool(look, height)
-    const isNew = height !== head.block.height || hasLeft
+    const isNew = height !== before.head.block.height || hasLeft
     if (isNew || isWaitingDue(waitingTurn, startedAtMs)) await checkWaiting(look, height)
-    const guard = (tx: Sql) => requireLease(tx, lease)
-    // Deposits come into blocks by what a look reads, and by nothing else.
-    if (isNew || before.hasMined) {
-      const counted = countedHeight(chain, height, final)
-      await confirmDeposits(look, counted)
-      await bookHouseDeposits(world, chain.id, counted, look.branch, guard)
-    }
-    // What was found final in a block that the watcher had not read, or had left already.
-    const replaced = { kind: 'replaced', aboveHeight: height - REACH_BLOCKS } as const
-    if (isNew) await orphanOutflows(world, chain.id, replaced, look.branch, guard)
+    await bookWhatIsDeep(look, before, { height, final, isNew })
     await keepLease(look)
     await saveReserves(world, chain, height, isNew || hasOpened ? 0 : before.reservesAtMs)
     // At the end: what there is was told, whether or not there is enough of it.
     requireGrowth(nodeHead)
     const nowMs = isPart || mayLack ? 0 : toldUntil(look, startedAtMs, minedAtMs, nodeHead)
     const looked = { nodeHeight: nodeHead.height, nowMs, wallMs: world.clock.wallMs() }
-    if (isNew || isWorthNoting(head, looked)) await noteLooked(world.db, lease, chain.id, looked)
-    if (isPart) noteBacklog({ backlog, awake }, unreadSinceMs ?? startedAtMs, world.clock.nowMs())
-    if (isNew) {
-      world.alarms.ring(`payouts ${chain.id}`)
-      // How many confirmations a deposit has is worked out from the height that the market board knows.
-      world.alarms.ring('market')
-    }
+    if (isNew || isWorthNoting(before.head, looked)) await noteLooked(world.db, lease, chain.id, looked)
+    if (isPart) noteBacklog(watcher, unreadSinceMs ?? startedAtMs, world.clock.nowMs())
+    if (isNew) ringForNewBlock(world, chain)
     // After all else: it may take its time, and fail.
     if (before.hasUnopened) await openAssets(look)
     return false
@@ -103,6 +72,57 @@ export async function watchChain(
     await tellTrouble(world, chain, lease, error)
     throw error
   }
+}
+
+/**
+ * What a look goes on from: what was known before it, the node's head, and, with the blocks taken back that have left the chain, the block
+ * to read on from. `begun` is one above that whose telling another look may have begun.
+ */
+async function beginLook(world: World, chain: Chain, lease: Lease, watcher: Watcher) {
+  const final = await finalHeight(chain)
+  const nodeHead = await chain.head()
+  const before = await lookedBefore({ world, chain, lease, hold: watcher.hold }, { nodeHead, final })
+  const { head } = before
+  const mayLack = watcher.isCatchingUp(lease, head, nodeHead)
+  await requireNotBehind(world, chain, before.begun ?? head.block, nodeHead)
+  if (isFarFrom(head, nodeHead)) await noteNodeHeight(world.db, lease, chain.id, nodeHead.height)
+  const untoldAssets: Look['untoldAssets'] = before.hasUnopened
+    ? await readUntoldAssets({ world, chain })
+    : new Set()
+  const earlier: Look = { ...watcher, world, chain, lease, branch: head.reorganisations, untoldAssets }
+  const fork = await followReorganisation(earlier, before, nodeHead)
+  const hasLeft = fork !== null
+  const look: Look = { ...earlier, branch: head.reorganisations + (hasLeft ? 1 : 0) }
+  // Where the chain has just parted nobody has failed yet.
+  if (hasLeft) look.openingFailures.clear()
+  const hasOpened = (before.hasUnopened || hasLeft) && (await openAssetsAgain(look))
+  const [from, begun] = [fork ?? head.block, hasLeft ? null : before.begun]
+  return { look, before, nodeHead, final, from, begun, hasLeft, hasOpened, mayLack }
+}
+
+/** What stands deep enough by now is credited, and what was paid in a block that another has replaced is owed again. */
+async function bookWhatIsDeep(
+  look: Look,
+  before: LookedBefore,
+  { height, final, isNew }: { readonly height: number; readonly final: number; readonly isNew: boolean },
+): Promise<void> {
+  const { world, chain, lease, branch } = look
+  const guard = (tx: Sql) => requireLease(tx, lease)
+  // Deposits come into blocks by what a look reads, and by nothing else.
+  if (isNew || before.hasMined) {
+    const counted = countedHeight(chain, height, final)
+    await confirmDeposits(look, counted)
+    await bookHouseDeposits(world, chain.id, counted, branch, guard)
+  }
+  // What was found final in a block that the watcher had not read, or had left already.
+  const replaced = { kind: 'replaced', aboveHeight: height - REACH_BLOCKS } as const
+  if (isNew) await orphanOutflows(world, chain.id, replaced, branch, guard)
+}
+
+function ringForNewBlock({ alarms }: World, { id }: Chain): void {
+  alarms.ring(`payouts ${id}`)
+  // How many confirmations a deposit has is worked out from the height that the market board knows.
+  alarms.ring('market')
 }
 
 /** A way of so few blocks is over within the look, and noted at its end. */

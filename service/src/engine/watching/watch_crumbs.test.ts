@@ -6,7 +6,7 @@ import { HOUR_MS } from '../../domain/time.ts'
 import { auditBooks } from '../books/ledger_audit.ts'
 import { type BooksStage, openBooksStage, placeOrder } from '../testing/books_stage.ts'
 import { countingRows } from '../testing/counting_rows.ts'
-import { watchChain } from './watch.ts'
+import { watchOnce } from '../testing/watch_once.ts'
 
 /**
  * What: hundreds of coins that somebody sends to one order in one block are told and booked, and cost less than their square.
@@ -45,9 +45,9 @@ test('crumbs in one block are told with few looks at the deposits that there are
   const { db, rows } = countingRows(stage.db)
   const world = { ...stage.world, db }
   chain.setHead(101)
-  await watchChain(world, chain, lease)
+  await watchOnce(world, chain, lease)
   chain.setHead(100 + order.terms.requiredConfirmations)
-  await watchChain(world, chain, lease)
+  await watchOnce(world, chain, lease)
   const [counted] = await stage.db.query(
     `SELECT count(*)::int AS deposits, count(*) FILTER (WHERE state = 'confirmed')::int AS confirmed FROM deposits`,
   )

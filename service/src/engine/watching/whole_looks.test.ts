@@ -9,10 +9,10 @@ import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../domain/time.ts'
 import { expireOrders } from '../expire.ts'
 import { startWatching } from '../run.ts'
 import { type BooksStage, openBooksStage, placeOrder } from '../testing/books_stage.ts'
+import { watchOnce } from '../testing/watch_once.ts'
 import type { World } from '../world.ts'
 import { type Backlog, takeBacklog } from './look.ts'
 import { awaitCatchUp } from './silence.ts'
-import { watchChain } from './watch.ts'
 
 /**
  * What: orders end only after a look that knows what was paid in time.
@@ -49,7 +49,7 @@ async function status() {
 function lookingOn(chain: Chain, backlog: Backlog = { unread: null }) {
   return () => {
     const unreadSinceMs = takeBacklog(backlog, stage.world.clock.nowMs())
-    return watchChain(stage.world, chain, lease, { backlog, unreadSinceMs })
+    return watchOnce(stage.world, chain, lease, { backlog, unreadSinceMs })
   }
 }
 
@@ -201,7 +201,7 @@ test('an order that nobody pays ends once the mempool was read to its end', asyn
   stage.advance(order.terms.expiresAtMs - stage.world.clock.nowMs() + SECOND_MS)
   const seen: unknown[] = []
   for (const _ of [1, 2, 3]) {
-    await watchChain(stage.world, chain, lease)
+    await watchOnce(stage.world, chain, lease)
     seen.push(await status())
   }
   expect(seen).toEqual(['NEW', 'NEW', 'EXPIRED'])
@@ -222,15 +222,15 @@ function payingAt101() {
 test('no order ends by the old head of a node that was away, and what its missing blocks bring is in time', async () => {
   const chain = payingAt101()
   const watcher = { isCatchingUp: awaitCatchUp(stage.world, 'BTC') }
-  await watchChain(stage.world, chain, lease, watcher)
+  await watchOnce(stage.world, chain, lease, watcher)
   const { head } = chain
   Object.assign(chain, { head: () => Promise.reject(new Error('the node is away')) })
   for (let minutes = 0; minutes < 30; minutes += 1) {
     stage.advance(MINUTE_MS)
-    await expect(watchChain(stage.world, chain, lease, watcher)).rejects.toThrow('the node is away')
+    await expect(watchOnce(stage.world, chain, lease, watcher)).rejects.toThrow('the node is away')
   }
   Object.assign(chain, { head })
-  await watchChain(stage.world, chain, lease, watcher)
+  await watchOnce(stage.world, chain, lease, watcher)
   expect(await status()).toBe('NEW')
   stage.advance(7 * SECOND_MS)
   await releaseLease(stage.db, lease)
@@ -238,12 +238,12 @@ test('no order ends by the old head of a node that was away, and what its missin
   assert(theirs !== null, 'nobody else looks')
   const another = { isCatchingUp: awaitCatchUp(stage.world, 'BTC') }
   for (const _ of [1, 2]) {
-    await watchChain(stage.world, chain, theirs, another)
+    await watchOnce(stage.world, chain, theirs, another)
     expect(await status(), 'nor for who takes over meanwhile').toBe('NEW')
     stage.advance(MINUTE_MS)
   }
   chain.setHead(101)
-  await watchChain(stage.world, chain, theirs, another)
+  await watchOnce(stage.world, chain, theirs, another)
   expect(await status()).toBe('PENDING')
   expect(await stage.db.query('SELECT is_late FROM deposits')).toEqual([{ is_late: false }])
 })
@@ -281,7 +281,7 @@ async function looksAtEthereum(timeMs: number) {
       chain.setHead(newest.height)
     },
     look: async (world: World = stage.world) => {
-      await watchChain(world, looked, taken)
+      await watchOnce(world, looked, taken)
       await expireOrders(world)
       return (await findOrder(stage.db, paid.terms.id))?.state.status
     },
@@ -339,7 +339,7 @@ test.each([
         return [payment()]
       },
     }
-    await watchChain(stage.world, chain, lease)
+    await watchOnce(stage.world, chain, lease)
     expect(await stage.db.query('SELECT is_late FROM deposits')).toEqual([{ is_late: isLate }])
   },
 )
