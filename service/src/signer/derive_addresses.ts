@@ -25,7 +25,8 @@ export function addressesOf(keys: Keys, settings: AddressSettings): Signer['addr
   }
 }
 
-async function addressesIn(
+/** What gives the address of any key, where addresses of a family lie. */
+export async function addressesIn(
   keys: Keys,
   { eos }: AddressSettings,
   family: AddressFamily,

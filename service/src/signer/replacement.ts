@@ -1,6 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
 
-import type { AddressFamily } from '../domain/catalog/networks.ts'
 import {
   type BitcoinIntent,
   type EosIntent,
@@ -32,24 +31,6 @@ export function findReplacementProblem(next: Intent, earlier: Intent, kind: Outf
   if (next.family === 'eos' && earlier.family === 'eos') return problemOnEos(next, earlier)
   if (next.family === 'solana' && earlier.family === 'solana') return problemOnSolana(next, earlier)
   return 'an attempt stays on the chain of the earlier ones'
-}
-
-/**
- * Whether no chain ever takes two attempts of a payout, whatever the service says: they share a nonce or a coin. Elsewhere
- * it has to be believed when it says of a block how old it is, and that an earlier attempt was not taken; each may pay.
- */
-export function excludesOnChain(family: AddressFamily): boolean {
-  switch (family) {
-    case 'bitcoin':
-    case 'evm':
-    case 'xrp':
-    case 'stellar':
-      return true
-    case 'tron':
-    case 'eos':
-    case 'solana':
-      return false
-  }
 }
 
 function problemOnEos(next: EosIntent, earlier: EosIntent): string | null {

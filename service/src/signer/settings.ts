@@ -1,5 +1,6 @@
 import type { AssetId } from '../domain/catalog/assets.ts'
 import type { BitcoinNetwork, EvmChainId } from '../domain/catalog/networks.ts'
+import type { Intent } from '../domain/payouts/intent.ts'
 import type { SpendLimit } from './signer.ts'
 
 /** Caps are the signer's own last word, apart from the ones a chain's connector bids under. */
@@ -66,4 +67,9 @@ export type SignerSettings = {
   /** The most one payout may be, in ledger units; an asset that is left out is not paid at all. */
   readonly payoutUnitsMax: Readonly<Partial<Record<AssetId, bigint>>>
   readonly limits: readonly SpendLimit[]
+}
+
+/** Undefined for a chain that is not configured. */
+export function evmSettingsOf({ evm }: SignerSettings, { chain }: Intent): EvmSettings | undefined {
+  return Object.entries(evm).find(([id]) => id === chain)?.[1]
 }

@@ -9,7 +9,7 @@ import {
 } from '../../src/chains/chain.ts'
 import type { AssetId } from '../../src/domain/catalog/assets.ts'
 import { assetOf } from '../../src/domain/catalog/assets.ts'
-import { chainFacts } from '../../src/domain/catalog/networks.ts'
+import { chainFacts, excludesOnChain } from '../../src/domain/catalog/networks.ts'
 import type { Intent, Outflow } from '../../src/domain/payouts/intent.ts'
 import { HOUR_MS } from '../../src/domain/time.ts'
 import { defaultPolicy } from '../../src/engine/default_policy.ts'
@@ -396,6 +396,11 @@ function describeUnheard({ assets }: ChainSubject<ChainWorld>, world: World) {
 const BLOCKS_TO_RUN_OUT = 100
 
 function describeExclusion({ assets: [native] }: ChainSubject<ChainWorld>, world: World) {
+  test('its node says whether an attempt is over where nothing on chain excludes another, and nowhere else', () => {
+    const { chain } = world()
+    expect(chain.isOver === undefined).toBe(excludesOnChain[chain.family])
+  })
+
   test('a payout whose coins were undone and spent otherwise is excluded when that is deep; accounts have no coins', async () => {
     const driver = world()
     const { chain } = driver

@@ -50,6 +50,21 @@ export const attemptsEndWithTime: Readonly<Record<AddressFamily, boolean>> = {
   solana: true,
 }
 
+/**
+ * Whether no chain ever takes two attempts of a payout, whatever the service says: they share a nonce or a coin. Elsewhere only time keeps
+ * them apart, and the service has to be believed when it says of a block how old it is, and that an earlier attempt was not taken (`isOver`
+ * of a chain); each may pay.
+ */
+export const excludesOnChain: Readonly<Record<AddressFamily, boolean>> = {
+  bitcoin: true,
+  evm: true,
+  xrp: true,
+  stellar: true,
+  tron: false,
+  eos: false,
+  solana: false,
+}
+
 /** Not a matter of how many confirmations are enough: with one that may be taken back a deposit is looked at again before it is paid for. */
 const tellFinalOnly: Readonly<Record<AddressFamily, boolean>> = {
   bitcoin: false,

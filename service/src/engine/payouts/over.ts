@@ -7,7 +7,10 @@ import type { Intent, PayoutId } from '../../domain/payouts/intent.ts'
 import type { SigningWorld } from '../world.ts'
 import { claimKeeper } from './claim.ts'
 
-/** Whether attempts of this chain have neither a nonce nor a coin in common, and only time excludes one from another. */
+/**
+ * Whether attempts of this chain have neither a nonce nor a coin in common, and only time excludes one from another. The signer goes by
+ * `excludesOnChain`; that every chain agrees with it is part of their contract.
+ */
 export function excludesByTime(chain: Chain): chain is Chain & Required<Pick<Chain, 'isOver'>> {
   return chain.isOver !== undefined
 }
