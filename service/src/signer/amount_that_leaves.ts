@@ -19,8 +19,8 @@ import { isXrpPayee } from './transactions/xrp_transaction.ts'
 const RESERVE_ADDRESSES = 16
 
 /**
- * What the intent takes out of our hands, in ledger units, provided that it goes where it may and is not too much at once; none for what goes
- * from us to us. Asked before anything is signed, and nothing is that it refuses.
+ * What the intent takes out of our hands, in ledger units, provided that it goes where it may and is not too much at
+ * once; none for what goes from us to us. Asked before anything is signed, and nothing is that it refuses.
  */
 export async function amountThatLeaves(
   parts: SigningParts,

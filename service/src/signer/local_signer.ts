@@ -113,8 +113,9 @@ async function storeOnce(
 }
 
 /**
- * The very transaction was signed under another name. A sweep that a restored database plans under the next name may be one that it has
- * forgotten, which nobody sent: it goes from us to us, under whatever name. Anything else would be paid once and counted twice.
+ * The very transaction was signed under another name. A sweep that a restored database plans under the next name may be
+ * one that it has forgotten, which nobody sent: it goes from us to us, under whatever name. Anything else would be paid
+ * once and counted twice.
  */
 function answerSame(
   stored: SignedRecord,

@@ -66,8 +66,8 @@ function problemOnTron(next: TronIntent, earlier: TronIntent): string | null {
 }
 
 /**
- * Where nothing on chain keeps attempts apart, their times do: `next` is valid only from when `earlier` no longer is. That
- * `earlier` was not taken before is for the engine to have seen; the two are never valid together.
+ * Where nothing on chain keeps attempts apart, their times do: `next` is valid only from when `earlier` no longer is.
+ * That `earlier` was not taken before is for the engine to have seen; the two are never valid together.
  */
 function problemInTime(next: Intent, earlier: Intent): string | null {
   const [later, before] = [validityOf(next), validityOf(earlier)]

@@ -10,8 +10,8 @@ export const chainFacts = {
   // A ledger that is validated is final: there is nothing to wait for, and nothing is ever taken back.
   XRP: { name: 'XRP Ledger', family: 'xrp', native: 'XRP', confirmations: 1, confirmationsLarge: 1 },
   XLM: { name: 'Stellar', family: 'stellar', native: 'XLM', confirmations: 1, confirmationsLarge: 1 },
-  // A block is solid, and never taken back, when 19 of 27 witnesses have built on it: 20 confirmations while all of them take their
-  // turns, more when some do not. So its node is asked as well (`finalHeight`).
+  // A block is solid, and never taken back, when 19 of 27 witnesses have built on it: 20 confirmations while all of
+  // them take their turns, more when some do not. So its node is asked as well (`finalHeight`).
   TRX: { name: 'TRON', family: 'tron', native: 'TRX', confirmations: 20, confirmationsLarge: 20 },
   // Only what is irreversible is told.
   EOS: { name: 'EOS', family: 'eos', native: 'EOS', confirmations: 1, confirmationsLarge: 1 },
@@ -37,8 +37,9 @@ export const depositsLie = {
 } as const satisfies Record<AddressFamily, 'coins' | 'addresses' | 'tags'>
 
 /**
- * Whether no node takes an attempt any more once it is too late. Elsewhere it may say at every block that it takes what it has not (geth
- * does so of what it means to try later, because its pool is full or the fee too low for it), or not say whether it takes it.
+ * Whether no node takes an attempt any more once it is too late. Elsewhere it may say at every block that it takes what
+ * it has not (geth does so of what it means to try later, because its pool is full or the fee too low for it), or not
+ * say whether it takes it.
  */
 export const attemptsEndWithTime: Readonly<Record<AddressFamily, boolean>> = {
   bitcoin: false,
@@ -51,9 +52,9 @@ export const attemptsEndWithTime: Readonly<Record<AddressFamily, boolean>> = {
 }
 
 /**
- * Whether no chain ever takes two attempts of a payout, whatever the service says: they share a nonce or a coin. Elsewhere only time keeps
- * them apart, and the service has to be believed when it says of a block how old it is, and that an earlier attempt was not taken (`isOver`
- * of a chain); each may pay.
+ * Whether no chain ever takes two attempts of a payout, whatever the service says: they share a nonce or a coin.
+ * Elsewhere only time keeps them apart, and the service has to be believed when it says of a block how old it is, and
+ * that an earlier attempt was not taken (`isOver` of a chain); each may pay.
  */
 export const excludesOnChain: Readonly<Record<AddressFamily, boolean>> = {
   bitcoin: true,
@@ -65,7 +66,10 @@ export const excludesOnChain: Readonly<Record<AddressFamily, boolean>> = {
   solana: false,
 }
 
-/** Not a matter of how many confirmations are enough: with one that may be taken back a deposit is looked at again before it is paid for. */
+/**
+ * Not a matter of how many confirmations are enough: with one that may be taken back a deposit is looked at again
+ * before it is paid for.
+ */
 const tellFinalOnly: Readonly<Record<AddressFamily, boolean>> = {
   bitcoin: false,
   evm: false,
@@ -80,7 +84,9 @@ export type ChainId = keyof typeof chainFacts
 /** Chains of one family share address format and keys: a deposit sent on the wrong one is still found. */
 export type AddressFamily = (typeof chainFacts)[ChainId]['family']
 
-/** Whether nothing is told before it is final: what waits for a block is not, nor a block that may yet be taken back. */
+/**
+ * Whether nothing is told before it is final: what waits for a block is not, nor a block that may yet be taken back.
+ */
 export function tellsFinalOnly(chain: ChainId): boolean {
   return tellFinalOnly[chainFacts[chain].family]
 }

@@ -8,16 +8,16 @@ import type { SigningWorld } from '../world.ts'
 import { claimKeeper } from './claim.ts'
 
 /**
- * Whether attempts of this chain have neither a nonce nor a coin in common, and only time excludes one from another. The signer goes by
- * `excludesOnChain`; that every chain agrees with it is part of their contract.
+ * Whether attempts of this chain have neither a nonce nor a coin in common, and only time excludes one from another.
+ * The signer goes by `excludesOnChain`; that every chain agrees with it is part of their contract.
  */
 export function excludesByTime(chain: Chain): chain is Chain & Required<Pick<Chain, 'isOver'>> {
   return chain.isOver !== undefined
 }
 
 /**
- * Whether no node takes an attempt of this chain any more once it is too late. One may still not say whether it takes what it has seen
- * before: where only time excludes attempts, `areOver` is asked then.
+ * Whether no node takes an attempt of this chain any more once it is too late. One may still not say whether it takes
+ * what it has seen before: where only time excludes attempts, `areOver` is asked then.
  */
 export function endsWithTime({ family }: Chain): boolean {
   return attemptsEndWithTime[family]
@@ -42,16 +42,19 @@ export async function areOver(
   return true
 }
 
-/** The last attempt of each outflow that is known to be over. A further one, which may be drafted at any moment, is another. */
+/**
+ * The last attempt of each outflow that is known to be over. A further one, which may be drafted at any moment, is
+ * another.
+ */
 export type Over = ReadonlyMap<PayoutId, number>
 
 /** The last attempt of an outflow that is over, and what was held for it of the reserve. */
 export type OverOne = { readonly payoutId: PayoutId; readonly attempt: number; readonly taken: bigint }
 
 /**
- * Of the others that are leaving on this chain, one after the other, as far as they are asked for: with its last attempt all before it are
- * over. What has no bytes yet is left out, because it may be signed and sent while this is asked, and so are what a node cannot tell of
- * and what takes nothing.
+ * Of the others that are leaving on this chain, one after the other, as far as they are asked for: with its last
+ * attempt all before it are over. What has no bytes yet is left out, because it may be signed and sent while this is
+ * asked, and so are what a node cannot tell of and what takes nothing.
  */
 export async function* findOver(
   world: SigningWorld,

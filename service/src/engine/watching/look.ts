@@ -25,15 +25,15 @@ export type Watcher = {
   readonly backlog: Backlog
   readonly awake: Awake
   /**
-   * Since when what it finds in the mempool may have waited there unread, as the step that makes this look took it of `backlog`, see
-   * `takeBacklog`; null: it was read to its end before.
+   * Since when what it finds in the mempool may have waited there unread, as the step that makes this look took it of
+   * `backlog`, see `takeBacklog`; null: it was read to its end before.
    */
   readonly unreadSinceMs: InstantMs | null
 }
 
 /**
- * When the first began of the looks that, one after another, came to no end of the mempool, and when that was noted last; null when the
- * last one did, or failed. One that stops at the blocks, before the mempool, notes it again.
+ * When the first began of the looks that, one after another, came to no end of the mempool, and when that was noted
+ * last; null when the last one did, or failed. One that stops at the blocks, before the mempool, notes it again.
  */
 export type Backlog = { unread: { readonly sinceMs: InstantMs; readonly notedAtMs: InstantMs } | null }
 
@@ -47,8 +47,8 @@ export function noteBacklog(
 }
 
 /**
- * Since when the mempool was not read to its end. Taken before anything that may fail or find that another has the lease: what comes
- * while nobody reads has not waited since then, and nobody does while the whole process sleeps.
+ * Since when the mempool was not read to its end. Taken before anything that may fail or find that another has the
+ * lease: what comes while nobody reads has not waited since then, and nobody does while the whole process sleeps.
  */
 export function takeBacklog(backlog: Backlog, nowMs: InstantMs): InstantMs | null {
   const { unread } = backlog
@@ -64,8 +64,9 @@ export function beginAwake(nowMs: InstantMs): Awake {
 }
 
 /**
- * Since when the process has not slept, nor its clock been put forward: what it finds now, also by a look that it began before then, counts
- * as having waited since then at most. Asked whenever the lease is, every other second: where that was long ago, it slept.
+ * Since when the process has not slept, nor its clock been put forward: what it finds now, also by a look that it began
+ * before then, counts as having waited since then at most. Asked whenever the lease is, every other second: where that
+ * was long ago, it slept.
  */
 export function stayAwake(awake: Awake, nowMs: InstantMs): InstantMs {
   if (Math.abs(nowMs - awake.lastMs) >= SILENCE_MS) awake.wokeAtMs = nowMs
@@ -80,9 +81,9 @@ export type OpeningFailures = Map<AssetId, { readonly failedWallMs: number; read
 export type Untold = { readonly seenAtMs: InstantMs; readonly moves: readonly OrderMove[] }[]
 
 /**
- * Transactions that were told as vanished, and the hash of the head at which they were. At that head they are not seen once more, see
- * `mempoolMoment`; at the next one their mempool is asked to tell them once more, and then they are null here: of several nodes behind
- * one address that do not agree about one, each would have its word at every block.
+ * Transactions that were told as vanished, and the hash of the head at which they were. At that head they are not seen
+ * once more, see `mempoolMoment`; at the next one their mempool is asked to tell them once more, and then they are null
+ * here: of several nodes behind one address that do not agree about one, each would have its word at every block.
  */
 export type Vanished = Map<string, string | null>
 

@@ -49,7 +49,8 @@ export async function watchChain(
     const { height, minedAtMs } = await readNewBlocks(look, from, nodeHead.height, begun)
     if (height < nodeHead.height) {
       noteBacklog(watcher, unreadSinceMs, world.clock.nowMs())
-      // One that tells of blocks and does not give them (several nodes behind one address, say) is not asked without rest.
+      // One that tells of blocks and does not give them (several nodes behind one address, say) is not asked without
+      // rest.
       return height > from.height
     }
     const isPart = await readMempool(look, height)
@@ -75,8 +76,8 @@ export async function watchChain(
 }
 
 /**
- * What a look goes on from: what was known before it, the node's head, and, with the blocks taken back that have left the chain, the block
- * to read on from. `begun` is one above that whose telling another look may have begun.
+ * What a look goes on from: what was known before it, the node's head, and, with the blocks taken back that have left
+ * the chain, the block to read on from. `begun` is one above that whose telling another look may have begun.
  */
 async function beginLook(world: World, chain: Chain, lease: Lease, watcher: Watcher) {
   const final = await finalHeight(chain)
@@ -128,12 +129,17 @@ function ringForNewBlock({ alarms }: World, { id }: Chain): void {
 /** A way of so few blocks is over within the look, and noted at its end. */
 const SHORT_WAY_BLOCKS = 5
 
-/** Noted at the beginning: a look that takes long, fails or does not come to the node's head says nothing at its end. */
+/**
+ * Noted at the beginning: a look that takes long, fails or does not come to the node's head says nothing at its end.
+ */
 function isFarFrom({ block, nodeHeight }: ChainHead, nodeHead: BlockRef): boolean {
   return nodeHead.height - block.height > SHORT_WAY_BLOCKS && nodeHead.height !== nodeHeight
 }
 
-/** A look that finds what the last one found is noted once a second: each note is a write that PostgreSQL waits for its disk for. */
+/**
+ * A look that finds what the last one found is noted once a second: each note is a write that PostgreSQL waits for its
+ * disk for.
+ */
 const NOTED_REST_MS = 1_000
 
 function isWorthNoting(head: ChainHead, looked: Looked): boolean {
@@ -142,10 +148,11 @@ function isWorthNoting(head: ChainHead, looked: Looked): boolean {
 }
 
 /**
- * Up to when we know what was paid. On a chain that tells only what is final that is the time of the last block read and no later: what
- * was paid since may be in a block that is final in a moment. Where heads tell their time it is that of the node's, as its next block,
- * or one that it has yet to hear of, may be from before this look; but not where a chain may stand still, and nobody knows when its next
- * block comes. 0: this look has not moved it, as one does not that came to no end of the mempool, or whose node may have to catch up.
+ * Up to when we know what was paid. On a chain that tells only what is final that is the time of the last block read
+ * and no later: what was paid since may be in a block that is final in a moment. Where heads tell their time it is that
+ * of the node's, as its next block, or one that it has yet to hear of, may be from before this look; but not where a
+ * chain may stand still, and nobody knows when its next block comes. 0: this look has not moved it, as one does not
+ * that came to no end of the mempool, or whose node may have to catch up.
  */
 function toldUntil(
   { world: { clock, policy }, chain: { id } }: Look,
@@ -169,8 +176,8 @@ export async function checkIdentity(world: World, chain: Chain, lease: Lease): P
 }
 
 /**
- * Throws instead when the lease was lost meanwhile: who slept while another went on compares what it knew with a chain or
- * with tables that have moved, and whatever it finds wrong is not.
+ * Throws instead when the lease was lost meanwhile: who slept while another went on compares what it knew with a chain
+ * or with tables that have moved, and whatever it finds wrong is not.
  */
 async function tellTrouble({ db, clock }: World, chain: Chain, lease: Lease, error: unknown): Promise<void> {
   await db.transaction(async (tx) => {

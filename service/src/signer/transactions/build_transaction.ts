@@ -17,8 +17,8 @@ import { signXrp } from './xrp_transaction.ts'
 export type SigningParts = { readonly keys: Keys; readonly settings: SignerSettings }
 
 /**
- * The signed transaction of an intent, of which `amountThatLeaves` has said before that it may leave. Refused above the caps of its chain,
- * and where that is not configured.
+ * The signed transaction of an intent, of which `amountThatLeaves` has said before that it may leave. Refused above the
+ * caps of its chain, and where that is not configured.
  */
 export async function buildTransaction(
   { keys, settings }: SigningParts,
