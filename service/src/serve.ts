@@ -12,20 +12,13 @@ import { currencyCodes } from './domain/catalog/currencies.ts'
 import { DAY_MS, HOUR_MS } from './domain/time.ts'
 import { defaultPolicy } from './engine/default_policy.ts'
 import { defaultLimits } from './http/parts.ts'
-import {
-  type ApiRole,
-  type EngineRole,
-  type NotifierRole,
-  type RunningPrices,
-  type Service,
-  type SignerRole,
-  startService,
-} from './main.ts'
+import { startService } from './main.ts'
 import { defaultPriceRules, isVenueId, priceBook, priceSources, venueIds } from './prices/index.ts'
 import type { PriceSource } from './prices/price_source.ts'
 import type { SignerSettings } from './signer/settings.ts'
 import { signerCaps } from './signer_caps.ts'
 import { toldCurrencies } from './told_currencies.ts'
+import type { ApiRole, EngineRole, NotifierRole, RunningPrices, Service, SignerRole } from './wiring/roles.ts'
 
 /** A process of the real service, as its configuration says. `sources` are the venues on the internet, unless given. */
 export async function serve(

@@ -82,7 +82,7 @@ const zones: readonly Zone[] = [
     may: [domain, clock, '^service/src/(http|engine|accounts|qr)/'],
     packages: anyPackage,
   },
-  // What is left puts things together: main.ts, cli.ts, the sandbox and the demo.
+  // What is left puts things together: main.ts and wiring, cli.ts, the sandbox and the demo.
   {
     name: 'service',
     files: /^service\/src\//,

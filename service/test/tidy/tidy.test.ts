@@ -58,6 +58,7 @@ const house: readonly House[] = [
       { 'service/src/config/a.ts': importing('../accounts/keys.ts') },
       { 'service/src/http/a.ts': importing('../db/database.ts') },
       { 'service/src/http/a.ts': importing('../main.ts') },
+      { 'service/src/http/a.ts': importing('../wiring/roles.ts') },
       { 'sdk/src/a.ts': importing('../../service/src/domain/time.ts') },
       { 'sdk/src/a.ts': importing('viem') },
       { 'devnet/src/a.ts': importing('@cambist/sdk') },

@@ -17,7 +17,7 @@ import { createLogger } from '../../../src/log.ts'
 import { type ProcessSettings, serviceTimeMs } from './settings.ts'
 
 /**
- * The role notifier as main.ts puts it together, but for three things: the service's clock runs fast, so that waits of
+ * The role notifier as main.ts and wiring put it together, but for three things: the service's clock runs fast, so that waits of
  * hours pass in seconds; an attempt and a claim take less; and a flaw, if the test asks for one.
  */
 // Nobody is left who would end it.
