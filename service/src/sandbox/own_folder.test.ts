@@ -6,7 +6,8 @@ import { CommandRefused } from '../command_refused.ts'
 import { readSandboxConfig } from '../config/sandbox_config.ts'
 import { createLogger } from '../log.ts'
 import { emptyFolder, refuseForeignFolder } from './own_folder.ts'
-import { resetSandbox, startSandbox } from './start_sandbox.ts'
+import { resetSandbox } from './reset_sandbox.ts'
+import { startSandbox } from './start_sandbox.ts'
 
 /**
  * What: a sandbox begins in no folder that holds something of somebody else, and deletes nothing but what is its own.
