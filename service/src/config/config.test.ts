@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { chainIds } from '../domain/catalog/networks.ts'
-import { defaultVenues, venueIds, venues } from '../prices/ccxt/venues.ts'
+import { venueIds, venues } from '../prices/ccxt/venues.ts'
 import { defaultPriceRules } from '../prices/index.ts'
 import { readAccountsConfig, readAddressesConfig } from './admin_config.ts'
 import { configurationPage } from './configuration_page.ts'
@@ -13,7 +13,7 @@ import { sandboxKey } from './sandbox_secrets.ts'
 import { readServeConfig } from './serve_config.ts'
 import { dollarVenues } from './trading_settings.ts'
 import { editDistance } from './unknown_variables.ts'
-import { variableNames, variables } from './variables.ts'
+import { variableNames, variableOf, variables } from './variables.ts'
 
 let folder = ''
 let good: Record<string, string> = {}
@@ -341,7 +341,7 @@ test('venues that could never give USDT a price are refused, and those that can 
   )
   const of = (names: string, quorum: string) =>
     problemsOf(() => readServeConfig({ ...good, CAMBIST_PRICE_VENUES: names, CAMBIST_PRICE_QUORUM: quorum }))
-  const all = defaultVenues.join(',')
+  const all = String(variableOf('CAMBIST_PRICE_VENUES').default)
   expect([of(all, '3'), of(all, '4'), of('kraken,coinbase,bitstamp', '3')]).toEqual([[], [], []])
   expect(of('binance,bybit,kucoin,okx,kraken', '3')).toEqual([
     'CAMBIST_PRICE_VENUES: names 1 with dollar markets, fewer than the quorum of 3: USDT would have no price, nor what is priced in it; name more of bitfinex, bitstamp, coinbase, kraken',

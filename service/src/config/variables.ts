@@ -539,6 +539,8 @@ const trading = {
   CAMBIST_PRICE_VENUES: {
     section: 'Trading and prices',
     shapes: serve,
+    // Four with dollar markets, so that USDT has a quorum of three when one of them fails, and four large ones against USDT, which
+    // also list BNB.
     default: 'binance,bitfinex,bitstamp,bybit,coinbase,kraken,kucoin,okx',
     meaning:
       'Trading venues that prices are read from, by their ccxt names. At least a quorum of them must have dollar markets (bitfinex, bitstamp, coinbase, kraken): only those give USDT a price, in which the others price everything.',

@@ -5,8 +5,9 @@ import { currencyCodes } from '../../domain/catalog/currencies.ts'
 import { HOUR_MS } from '../../domain/time.ts'
 import { defaultPriceRules, type PriceBook, priceBook } from '../price_book.ts'
 import { ccxtVenues } from './ccxt_venues.ts'
+import { defaultVenues } from './testing/default_venues.ts'
 import { type CentPrices, type Fault, startVenue, type VenueServer } from './testing/venue_servers.ts'
-import { defaultVenues, isVenueId, type VenueId, venueIds, venues } from './venues.ts'
+import { isVenueId, type VenueId, venueIds, venues } from './venues.ts'
 
 /**
  * What: prices read from venues through ccxt are right while four are healthy, whatever a fifth does.

@@ -29,21 +29,6 @@ export function isVenueId(text: string): text is VenueId {
   return Object.hasOwn(venues, text)
 }
 
-/**
- * Four with dollar markets, so that USDT has a quorum of three when one of them fails, and four large ones
- * against USDT, which also list BNB.
- */
-export const defaultVenues = [
-  'binance',
-  'bitfinex',
-  'bitstamp',
-  'bybit',
-  'coinbase',
-  'kraken',
-  'kucoin',
-  'okx',
-] as const satisfies readonly VenueId[]
-
 /** Whether the list of all tickers has bid and ask. Coinbase tells the last trade only. */
 export function tellsBook(venue: VenueId): boolean {
   return venue !== 'coinbase'
