@@ -5,7 +5,7 @@ import type { InstantMs } from '../domain/time.ts'
 import type { Sql } from './database.ts'
 import { eventKeyOf } from './events.ts'
 import { findMailReaders } from './notification_settings.ts'
-import { findLoggedEndpoints } from './webhook_lines.ts'
+import { findLoggedEndpoints } from './webhook_receivers.ts'
 
 /** Neither the URL, which may hold a secret of its receiver, nor what was said in an answer. */
 export type ToldWebhook = {

@@ -3,7 +3,8 @@ import type { OrderStatus } from '../domain/orders/order.ts'
 import type { InstantMs } from '../domain/time.ts'
 import type { DeliveryKey } from '../domain/webhooks/delivery_id.ts'
 import type { Sql } from './database.ts'
-import { CALLBACK, type DeliveryState } from './webhook_lines.ts'
+import type { DeliveryState } from './webhook_lines.ts'
+import { isEnabled } from './webhook_receivers.ts'
 
 export type LoggedAttempt = {
   readonly beganAtMs: InstantMs
@@ -99,16 +100,6 @@ export async function findDelivery(
   return row ?? null
 }
 
-/** Whether anything would be told to it: an order's `callback_url` always, because its owner asks for it. */
-export async function isReceiverEnabled(sql: Sql, receiver: string): Promise<boolean> {
-  if (receiver === CALLBACK) return true
-  const rows = await sql.query(
-    'SELECT 1 AS one FROM webhook_endpoints WHERE endpoint_id = $1 AND disabled_at_ms IS NULL',
-    [receiver],
-  )
-  return rows.length > 0
-}
-
 /** The ones of an account that are over and whose receivers are enabled, the oldest first, after a position. */
 export function findEnded(
   sql: Sql,
@@ -122,8 +113,7 @@ export function findEnded(
     `SELECT d.event_at_ms AS "eventAtMs", d.order_id AS "orderId", d.receiver, d.sequence FROM webhook_deliveries d
      WHERE d.account_id = $1 AND (d.event_at_ms, d.order_id, d.receiver, d.sequence) > ($2, $3, $4, $5)
        AND d.event_at_ms <= $6 AND d.state = ANY($7) ${alone(states)}
-       AND (d.receiver = '${CALLBACK}' OR EXISTS (
-         SELECT 1 FROM webhook_endpoints e WHERE e.endpoint_id = d.receiver AND e.disabled_at_ms IS NULL))
+       AND ${isEnabled('d.receiver')}
      ORDER BY d.event_at_ms, d.order_id, d.receiver, d.sequence LIMIT $8`,
     [accountId, eventAtMs, orderId, receiver, sequence, range.untilMs, states, limit],
   )

@@ -9,7 +9,14 @@ import { relayEvents } from '../notify/relay.ts'
 import { relayToWebhooks } from '../notify/relay_webhooks.ts'
 import { type BooksStage, openBooksStage } from '../testing/books_stage.ts'
 import { pagesTouched } from '../testing/pages_touched.ts'
-import { ACCOUNT, openOrder, openWebhookStage, resetWebhooks } from '../testing/webhook_stage.ts'
+import {
+  ACCOUNT,
+  addEndpoint,
+  disableEndpointBy,
+  openOrder,
+  openWebhookStage,
+  resetWebhooks,
+} from '../testing/webhook_stage.ts'
 import { type DeliveryView, webhookDesk } from './webhook_desk.ts'
 
 /**
@@ -117,6 +124,27 @@ test('of two requests under one key at the same moment one acts, and the other o
 })
 
 const everything = { sinceMs: 0, state: null }
+
+test('what went to an endpoint is delivered again only while that is enabled, alone and among all', async () => {
+  for (const id of ['we_enabled00', 'we_disabled0', 'we_deleted00'])
+    await addEndpoint(stage, id, `https://${id.slice(3)}.example/`)
+  const orderId = await openOrder(stage, 'https://one.example/')
+  await relayEvents(stage.world, [relayToWebhooks(stage.world.clock)])
+  await disableEndpointBy(stage, 'we_disabled0', 'receiver')
+  await stage.corrupt(`DELETE FROM webhook_endpoints WHERE endpoint_id = 'we_deleted00'`)
+  const end = () => stage.corrupt(`UPDATE webhook_deliveries SET state = 'cancelled', ended_at_ms = 1`)
+  const ask = async (receiver: string) => {
+    const slot = { slot: `key:${receiver}`, bodyHash: 'same' }
+    const outcome = await desk().redeliver(ACCOUNT, `${orderId}-1-${receiver}`, slot)
+    return outcome?.ok ? outcome.value.delivery.state : outcome?.rejection.code
+  }
+  await end()
+  expect([await ask('callback'), await ask('we_enabled00')]).toEqual(['waiting', 'waiting'])
+  expect([await ask('we_disabled0'), await ask('we_deleted00')]).toEqual(Array(2).fill('INVALID_PARAMETER'))
+  await end()
+  const all = await desk().redeliverSince(ACCOUNT, everything, { slot: 'key:every', bodyHash: 'same' })
+  expect(all).toEqual({ ok: true, value: { redelivered: 2, isReplay: false } })
+})
 
 test('a delivery that waits keeps all its attempts when everything is redelivered', async () => {
   await deliveredAfter(12)

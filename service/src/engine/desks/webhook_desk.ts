@@ -1,16 +1,16 @@
 import type { Clock } from '../../clock.ts'
 import type { Database, Sql } from '../../db/database.ts'
 import { fillRetrySlot, findEarlier, lockEarlier, moveRetrySlot } from '../../db/retry_slots.ts'
-import { CALLBACK, type DeliveryState, deliveryStates } from '../../db/webhook_lines.ts'
+import { type DeliveryState, deliveryStates } from '../../db/webhook_lines.ts'
 import {
   findDeliveries,
   findDelivery,
   findEnded,
-  isReceiverEnabled,
   type LoggedDelivery,
   type LogPosition,
   redeliver,
 } from '../../db/webhook_log.ts'
+import { CALLBACK, isReceiverEnabled } from '../../db/webhook_receivers.ts'
 import { accept, refuse } from '../../domain/outcome.ts'
 import type { InstantMs } from '../../domain/time.ts'
 import { deliveryIdOf, readDeliveryId, webhookIdOf } from '../../domain/webhooks/delivery_id.ts'

@@ -3,16 +3,15 @@ import type { Sql } from '../../db/database.ts'
 import { keptText } from '../../db/kept_text.ts'
 import {
   type AttemptEnd,
-  CALLBACK,
   cancelWaiting,
   closeLine,
   type DueDelivery,
-  disableEndpoint,
   freeLine,
   lockLine,
   noteAttempt,
   setDelivery,
 } from '../../db/webhook_lines.ts'
+import { CALLBACK, disableGoneEndpoint } from '../../db/webhook_receivers.ts'
 import { unreachable } from '../../domain/assert.ts'
 import type { InstantMs } from '../../domain/time.ts'
 import { webhookIdOf } from '../../domain/webhooks/delivery_id.ts'
@@ -136,7 +135,7 @@ async function close(world: WebhookWorld, tx: Sql, delivery: DueDelivery): Promi
   const nowMs = world.clock.nowMs()
   world.log.warn(logged(delivery), 'a receiver of webhooks wants no more (410)')
   if (endpoint === CALLBACK) return closeLine(tx, delivery, nowMs)
-  const isNews = await disableEndpoint(tx, endpoint, world.clock.wallMs())
+  const isNews = await disableGoneEndpoint(tx, endpoint, world.clock.wallMs())
   if (isNews) await world.webhooks.tellDisabled(tx, { orderId, accountId, url, endpoint, nowMs })
 }
 

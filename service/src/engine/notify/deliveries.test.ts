@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest
 import { soon } from '../../../test/harness/eventually.ts'
 import type { WebhookAnswer } from '../../channels/channel.ts'
 import type { Sql } from '../../db/database.ts'
-import { claimLines, findLanes, type Lane } from '../../db/webhook_lines.ts'
+import { claimLines, findLanes, type Lane } from '../../db/webhook_lanes.ts'
 import { bucketOf } from '../../domain/orders/identifiers.ts'
 import { webhookDesk } from '../desks/webhook_desk.ts'
 import type { Loop } from '../loop.ts'

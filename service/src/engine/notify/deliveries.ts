@@ -1,13 +1,5 @@
-import {
-  beginAttempts,
-  type ClaimedLine,
-  claimLines,
-  findLanes,
-  freeLine,
-  type Lane,
-  lockLine,
-  type Places,
-} from '../../db/webhook_lines.ts'
+import { claimLines, findLanes, type Lane, type Places } from '../../db/webhook_lanes.ts'
+import { beginAttempts, type ClaimedLine, freeLine, lockLine } from '../../db/webhook_lines.ts'
 import type { Alarm } from '../alarms.ts'
 import { type Loop, startLoop } from '../loop.ts'
 import { deliver } from './deliver.ts'

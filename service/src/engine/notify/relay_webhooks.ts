@@ -1,6 +1,7 @@
 import type { Clock } from '../../clock.ts'
 import type { OrderEvent } from '../../db/events.ts'
-import { CALLBACK, findLoggedEndpoints, lengthenLines, type NewDelivery } from '../../db/webhook_lines.ts'
+import { lengthenLines, type NewDelivery } from '../../db/webhook_lines.ts'
+import { CALLBACK, findLoggedEndpoints } from '../../db/webhook_receivers.ts'
 import { hostOf } from '../../domain/webhooks/receiver_url.ts'
 import type { Relay } from './relay.ts'
 
