@@ -678,7 +678,7 @@ export interface components {
     schemas: {
         Rate: {
             /**
-             * Format: decimal
+             * Format: double
              * @description 1 unit of source is `rate` units of destination, everything included.
              * @example 64500.25
              */
@@ -704,13 +704,13 @@ export interface components {
              */
             to_network: string;
             /**
-             * Format: decimal
+             * Format: double
              * @description Amount to send, in source currency.
              * @example 0.05
              */
             from_amount: number;
             /**
-             * Format: decimal
+             * Format: double
              * @description Amount to receive, in destination currency.
              * @example 3225.012
              */
@@ -721,19 +721,19 @@ export interface components {
              */
             rate_type: "fixed" | "float";
             /**
-             * Format: decimal
+             * Format: double
              * @description Exchange fee in destination currency, already inside the rate.
              * @example 16.29
              */
             fee: number;
             /**
-             * Format: decimal
+             * Format: double
              * @description Exchange fee in percent.
              * @example 0.5
              */
             fee_percent: number;
             /**
-             * Format: decimal
+             * Format: double
              * @description Cost of the payout in destination currency, already inside the rate.
              * @example 1.2
              */
@@ -750,13 +750,13 @@ export interface components {
              */
             rate_id?: string;
             /**
-             * Format: decimal
+             * Format: double
              * @description Least amount, in source currency.
              * @example 0.0002
              */
             min_amount: number;
             /**
-             * Format: decimal
+             * Format: double
              * @description Greatest amount, in source currency.
              * @example 10
              */
@@ -792,13 +792,13 @@ export interface components {
              */
             precision: number;
             /**
-             * Format: decimal
+             * Format: double
              * @description Least amount.
              * @example 10
              */
             min_amount: number;
             /**
-             * Format: decimal
+             * Format: double
              * @description Greatest amount.
              * @example 500000
              */
@@ -853,7 +853,7 @@ export interface components {
              */
             deposit_network: string;
             /**
-             * Format: decimal
+             * Format: double
              * @description Exact amount to deposit.
              * @example 0.05
              */
@@ -869,13 +869,13 @@ export interface components {
              */
             receive_network: string;
             /**
-             * Format: decimal
+             * Format: double
              * @description Amount of the payout as quoted.
              * @example 3225.012
              */
             receive_amount: number;
             /**
-             * Format: decimal
+             * Format: double
              * @description Rate used for the order.
              * @example 64500.25
              */
@@ -886,13 +886,13 @@ export interface components {
              */
             rate_type: "fixed" | "float";
             /**
-             * Format: decimal
+             * Format: double
              * @description Exchange fee in the currency of the payout.
              * @example 16.29
              */
             fee: number;
             /**
-             * Format: decimal
+             * Format: double
              * @description Cost of the payout in its own currency.
              * @example 1.2
              */
@@ -972,13 +972,13 @@ export interface components {
              */
             deposit_network: string;
             /**
-             * Format: decimal
+             * Format: double
              * @description Exact amount to deposit.
              * @example 0.05
              */
             deposit_amount: number;
             /**
-             * Format: decimal
+             * Format: double
              * @description What has arrived so far.
              * @example 0.05
              */
@@ -1004,19 +1004,19 @@ export interface components {
              */
             receive_network: string;
             /**
-             * Format: decimal
+             * Format: double
              * @description Amount of the payout as quoted.
              * @example 3225.012
              */
             receive_amount: number;
             /**
-             * Format: decimal
+             * Format: double
              * @description Amount of the payout as it is now; float and emergencies may change it.
              * @example 3225.012
              */
             receive_final_amount: number;
             /**
-             * Format: decimal
+             * Format: double
              * @description Rate used for the order.
              * @example 64500.25
              */
@@ -1027,13 +1027,13 @@ export interface components {
              */
             rate_type: "fixed" | "float";
             /**
-             * Format: decimal
+             * Format: double
              * @description Exchange fee in the currency of the payout.
              * @example 16.29
              */
             fee: number;
             /**
-             * Format: decimal
+             * Format: double
              * @description Cost of the payout in its own currency.
              * @example 1.2
              */
@@ -1099,13 +1099,13 @@ export interface components {
                 options: {
                     continue: {
                         /**
-                         * Format: decimal
+                         * Format: double
                          * @description What would be paid out.
                          * @example 3100.5
                          */
                         receive_amount: number;
                         /**
-                         * Format: decimal
+                         * Format: double
                          * @description At this rate.
                          * @example 64500.25
                          */
@@ -1113,13 +1113,13 @@ export interface components {
                     } | null;
                     recalculate: {
                         /**
-                         * Format: decimal
+                         * Format: double
                          * @description What would be paid out.
                          * @example 3100.5
                          */
                         receive_amount: number;
                         /**
-                         * Format: decimal
+                         * Format: double
                          * @description At this rate.
                          * @example 64500.25
                          */
@@ -1127,13 +1127,13 @@ export interface components {
                     } | null;
                     refund: {
                         /**
-                         * Format: decimal
+                         * Format: double
                          * @description What would be returned.
                          * @example 0.0499
                          */
                         refund_amount: number;
                         /**
-                         * Format: decimal
+                         * Format: double
                          * @description Cost of returning it.
                          * @example 0.0001
                          */
@@ -1161,7 +1161,7 @@ export interface components {
                  */
                 address: string;
                 /**
-                 * Format: decimal
+                 * Format: double
                  * @description What is returned.
                  * @example 0.0499
                  */
@@ -1177,7 +1177,7 @@ export interface components {
                  */
                 network: string;
                 /**
-                 * Format: decimal
+                 * Format: double
                  * @description Cost of returning it.
                  * @example 0.0001
                  */
@@ -1247,13 +1247,13 @@ export interface components {
                  */
                 deposit_network: string;
                 /**
-                 * Format: decimal
+                 * Format: double
                  * @description Exact amount to deposit.
                  * @example 0.05
                  */
                 deposit_amount: number;
                 /**
-                 * Format: decimal
+                 * Format: double
                  * @description What has arrived so far.
                  * @example 0.05
                  */
@@ -1279,19 +1279,19 @@ export interface components {
                  */
                 receive_network: string;
                 /**
-                 * Format: decimal
+                 * Format: double
                  * @description Amount of the payout as quoted.
                  * @example 3225.012
                  */
                 receive_amount: number;
                 /**
-                 * Format: decimal
+                 * Format: double
                  * @description Amount of the payout as it is now; float and emergencies may change it.
                  * @example 3225.012
                  */
                 receive_final_amount: number;
                 /**
-                 * Format: decimal
+                 * Format: double
                  * @description Rate used for the order.
                  * @example 64500.25
                  */
@@ -1302,13 +1302,13 @@ export interface components {
                  */
                 rate_type: "fixed" | "float";
                 /**
-                 * Format: decimal
+                 * Format: double
                  * @description Exchange fee in the currency of the payout.
                  * @example 16.29
                  */
                 fee: number;
                 /**
-                 * Format: decimal
+                 * Format: double
                  * @description Cost of the payout in its own currency.
                  * @example 1.2
                  */
@@ -1374,13 +1374,13 @@ export interface components {
                     options: {
                         continue: {
                             /**
-                             * Format: decimal
+                             * Format: double
                              * @description What would be paid out.
                              * @example 3100.5
                              */
                             receive_amount: number;
                             /**
-                             * Format: decimal
+                             * Format: double
                              * @description At this rate.
                              * @example 64500.25
                              */
@@ -1388,13 +1388,13 @@ export interface components {
                         } | null;
                         recalculate: {
                             /**
-                             * Format: decimal
+                             * Format: double
                              * @description What would be paid out.
                              * @example 3100.5
                              */
                             receive_amount: number;
                             /**
-                             * Format: decimal
+                             * Format: double
                              * @description At this rate.
                              * @example 64500.25
                              */
@@ -1402,13 +1402,13 @@ export interface components {
                         } | null;
                         refund: {
                             /**
-                             * Format: decimal
+                             * Format: double
                              * @description What would be returned.
                              * @example 0.0499
                              */
                             refund_amount: number;
                             /**
-                             * Format: decimal
+                             * Format: double
                              * @description Cost of returning it.
                              * @example 0.0001
                              */
@@ -1436,7 +1436,7 @@ export interface components {
                      */
                     address: string;
                     /**
-                     * Format: decimal
+                     * Format: double
                      * @description What is returned.
                      * @example 0.0499
                      */
@@ -1452,7 +1452,7 @@ export interface components {
                      */
                     network: string;
                     /**
-                     * Format: decimal
+                     * Format: double
                      * @description Cost of returning it.
                      * @example 0.0001
                      */
@@ -1756,12 +1756,12 @@ export interface components {
                 message: string;
             }[];
             /**
-             * Format: decimal
+             * Format: double
              * @description The least amount, in the currency in which the amount was given.
              */
             min_amount: number;
             /**
-             * Format: decimal
+             * Format: double
              * @description The greatest amount, in the currency in which the amount was given.
              */
             max_amount: number;
@@ -2445,7 +2445,7 @@ export interface operations {
                      */
                     to_network: string;
                     /**
-                     * Format: decimal
+                     * Format: double
                      * @description Amount to send: at most 15 significant digits, no exponent.
                      * @example 0.05
                      */

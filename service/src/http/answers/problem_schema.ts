@@ -11,7 +11,7 @@ const details = Type.Array(
 
 const amountLimit = (which: string) =>
   Type.Number({
-    format: 'decimal',
+    format: 'double',
     description: `The ${which} amount, in the currency in which the amount was given.`,
   })
 

@@ -1,8 +1,11 @@
 import Type, { type TSchema } from 'typebox'
 
-/** An exact decimal: goes out as a JSON number, written from decimal text. */
+/**
+ * An exact decimal: goes out as a JSON number, written from decimal text. It has 15 significant digits at most, which a `double`
+ * holds exactly. Of a number without a format, or with one that they do not know, some generators make a 32-bit float, which does not.
+ */
 export function decimal(description: string, example: number): TSchema {
-  return Type.Number({ format: 'decimal', description, examples: [example] })
+  return Type.Number({ format: 'double', description, examples: [example] })
 }
 
 /** Goes out as ISO 8601 in UTC, given as epoch milliseconds. */

@@ -4,7 +4,7 @@ import { isPlainDecimal } from './number_text.ts'
 
 /**
  * Writes a value as its schema says and nothing else: a field the schema does not name stays inside.
- * Numbers with format `decimal` are given as decimal text and written as they are, because a float in between
+ * Numbers (of the format `double`) are given as decimal text and written as they are, because a float in between
  * would round them; strings with format `date-time` are given as epoch milliseconds.
  */
 export type JsonWriter = (value: unknown) => string
@@ -39,7 +39,7 @@ function writerFor(schema: Schema, named: Readonly<Record<string, Schema>>): Jso
   }
   switch (schema.type) {
     case 'number':
-      assert(schema.format === 'decimal', 'a number in an answer is exact decimal text')
+      assert(schema.format === 'double', 'a number in an answer is exact decimal text')
       return writeDecimal
     case 'integer':
       return writeInteger

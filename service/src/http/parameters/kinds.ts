@@ -30,7 +30,7 @@ export function symbol(description: string, example: string): Parameter<string> 
 
 export function amount(description: string, example: number): Parameter<DecimalText> {
   return {
-    schema: Type.Number({ format: 'decimal', description, exclusiveMinimum: 0, examples: [example] }),
+    schema: Type.Number({ format: 'double', description, exclusiveMinimum: 0, examples: [example] }),
     kind: 'number',
     absent: null,
     readText: (text) => {

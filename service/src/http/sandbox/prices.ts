@@ -9,7 +9,7 @@ import type { SandboxRoutes } from './sandbox_port.ts'
 import { sandboxRoute } from './sandbox_route.ts'
 
 const changePercent: Parameter<DecimalText> = {
-  schema: Type.Number({ format: 'decimal', description: 'By how much the price changes.', examples: [-5] }),
+  schema: Type.Number({ format: 'double', description: 'By how much the price changes.', examples: [-5] }),
   kind: 'number',
   absent: null,
   readText: (text) =>
