@@ -1687,7 +1687,10 @@ export interface components {
         InvalidParameterError: {
             /** @constant */
             error: true;
-            /** @constant */
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
             error_code: "INVALID_PARAMETER";
             /** @description For a person; may change. */
             message: string;
@@ -1706,7 +1709,10 @@ export interface components {
         InvalidPairError: {
             /** @constant */
             error: true;
-            /** @constant */
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
             error_code: "INVALID_PAIR";
             /** @description For a person; may change. */
             message: string;
@@ -1725,7 +1731,10 @@ export interface components {
         NetworkMismatchError: {
             /** @constant */
             error: true;
-            /** @constant */
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
             error_code: "NETWORK_MISMATCH";
             /** @description For a person; may change. */
             message: string;
@@ -1744,7 +1753,10 @@ export interface components {
         AmountOutOfRangeError: {
             /** @constant */
             error: true;
-            /** @constant */
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
             error_code: "AMOUNT_OUT_OF_RANGE";
             /** @description For a person; may change. */
             message: string;
@@ -1778,7 +1790,10 @@ export interface components {
         InvalidAddressError: {
             /** @constant */
             error: true;
-            /** @constant */
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
             error_code: "INVALID_ADDRESS";
             /** @description For a person; may change. */
             message: string;
@@ -1797,7 +1812,10 @@ export interface components {
         DestinationTagRequiredError: {
             /** @constant */
             error: true;
-            /** @constant */
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
             error_code: "DESTINATION_TAG_REQUIRED";
             /** @description For a person; may change. */
             message: string;
@@ -1816,7 +1834,10 @@ export interface components {
         InvalidActionError: {
             /** @constant */
             error: true;
-            /** @constant */
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
             error_code: "INVALID_ACTION";
             /** @description For a person; may change. */
             message: string;
@@ -1835,7 +1856,10 @@ export interface components {
         RefundAddressRequiredError: {
             /** @constant */
             error: true;
-            /** @constant */
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
             error_code: "REFUND_ADDRESS_REQUIRED";
             /** @description For a person; may change. */
             message: string;
@@ -1854,7 +1878,10 @@ export interface components {
         LinkInvalidError: {
             /** @constant */
             error: true;
-            /** @constant */
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
             error_code: "LINK_INVALID";
             /** @description For a person; may change. */
             message: string;
@@ -1873,7 +1900,10 @@ export interface components {
         UnauthorizedError: {
             /** @constant */
             error: true;
-            /** @constant */
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
             error_code: "UNAUTHORIZED";
             /** @description For a person; may change. */
             message: string;
@@ -1892,7 +1922,10 @@ export interface components {
         InvalidSignatureError: {
             /** @constant */
             error: true;
-            /** @constant */
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
             error_code: "INVALID_SIGNATURE";
             /** @description For a person; may change. */
             message: string;
@@ -1930,7 +1963,10 @@ export interface components {
         TimestampExpiredError: {
             /** @constant */
             error: true;
-            /** @constant */
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
             error_code: "TIMESTAMP_EXPIRED";
             /** @description For a person; may change. */
             message: string;
@@ -2208,7 +2244,10 @@ export interface components {
         RateUnavailableError: {
             /** @constant */
             error: true;
-            /** @constant */
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
             error_code: "RATE_UNAVAILABLE";
             /** @description For a person; may change. */
             message: string;
@@ -2227,7 +2266,10 @@ export interface components {
         MaintenanceError: {
             /** @constant */
             error: true;
-            /** @constant */
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
             error_code: "MAINTENANCE";
             /** @description For a person; may change. */
             message: string;

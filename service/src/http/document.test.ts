@@ -21,3 +21,20 @@ test('every number that is not whole is a double: a float has too few digits for
   expect(numbers.length).toBeGreaterThan(40)
   expect(numbers.filter(([, { format }]) => format !== 'double')).toEqual([])
 })
+
+test('which of several errors an answer is, its code says: each of them has its own', () => {
+  const { schemas } = (document as Document).components
+  const choices = nodesIn(document).filter(([, { oneOf }]) => oneOf !== undefined)
+  expect(choices.length).toBeGreaterThan(10)
+  for (const [at, { oneOf, discriminator }] of choices) {
+    const codes = (oneOf as readonly { readonly $ref: string }[]).map(({ $ref }) => [
+      schemas[$ref.replace('#/components/schemas/', '')]?.properties.error_code?.const,
+      $ref,
+    ])
+    expect(discriminator, at).toEqual({ propertyName: 'error_code', mapping: Object.fromEntries(codes) })
+    expect(new Set(codes.map(([code]) => code)).size, at).toBe(codes.length)
+  }
+})
+
+type Named = { readonly properties: Readonly<Record<string, { readonly const?: string }>> }
+type Document = { readonly components: { readonly schemas: Readonly<Record<string, Named>> } }

@@ -70,10 +70,15 @@ export function errorAnswers(...codes: readonly ErrorCode[]): Record<number, unk
 }
 
 function answerFor(codes: readonly ErrorCode[]): unknown {
-  const refs = codes.map((code) => Type.Ref(schemaName(code)))
   const description = codes.map((code) => `${code}: ${problems[code].meaning}`).join('\n\n')
-  return {
-    description,
-    content: { 'application/json': { schema: refs.length === 1 ? refs[0] : Type.Unsafe({ oneOf: refs }) } },
-  }
+  return { description, content: { 'application/json': { schema: oneOfErrors(codes) } } }
+}
+
+/** With the code that says which of several it is: else a generated client has to try one after the other. */
+function oneOfErrors(codes: readonly ErrorCode[]): TSchema {
+  const refs = codes.map((code) => Type.Ref(schemaName(code)))
+  const [only] = refs
+  if (only !== undefined && refs.length === 1) return only
+  const mapping = Object.fromEntries(codes.map((code) => [code, `#/components/schemas/${schemaName(code)}`]))
+  return Type.Unsafe({ oneOf: refs, discriminator: { propertyName: 'error_code', mapping } })
 }
