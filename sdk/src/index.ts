@@ -16,6 +16,7 @@ export type {
   CreateOrderRequest,
   Currencies,
   DecimalInput,
+  EmergencyReason,
   EmergencyRequest,
   EmergencyResult,
   ListOrdersRequest,

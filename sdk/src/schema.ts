@@ -1094,7 +1094,7 @@ export interface components {
             completed_at: string | null;
             /** @description Present in EMERGENCY. */
             emergency?: {
-                reasons: ("UNDERPAID" | "OVERPAID" | "LATE_DEPOSIT" | "RATE_SLIPPAGE" | "NETWORK_PROBLEM" | "DESTINATION_PROBLEM")[];
+                reasons: string[];
                 /** @description What each action would do now; null where it cannot be taken. */
                 options: {
                     continue: {
@@ -1199,11 +1199,8 @@ export interface components {
             next_cursor: string | null;
         };
         OrderEvent: {
-            /**
-             * @description What happened.
-             * @constant
-             */
-            type: "order.status_changed";
+            /** @description What happened. So far order.status_changed; others may come. */
+            type: string;
             /**
              * Format: date-time
              * @description When it happened.
@@ -1369,7 +1366,7 @@ export interface components {
                 completed_at: string | null;
                 /** @description Present in EMERGENCY. */
                 emergency?: {
-                    reasons: ("UNDERPAID" | "OVERPAID" | "LATE_DEPOSIT" | "RATE_SLIPPAGE" | "NETWORK_PROBLEM" | "DESTINATION_PROBLEM")[];
+                    reasons: string[];
                     /** @description What each action would do now; null where it cannot be taken. */
                     options: {
                         continue: {

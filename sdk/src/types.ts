@@ -26,6 +26,21 @@ type Lenient<Given> = {
   [Name in keyof Given]: object extends Pick<Given, Name> ? Given[Name] | undefined : Given[Name]
 }
 
+/** Why an order is in EMERGENCY. A later service may have others: they are there as they are, and are text as well. */
+export type EmergencyReason =
+  | 'UNDERPAID'
+  | 'OVERPAID'
+  | 'LATE_DEPOSIT'
+  | 'RATE_SLIPPAGE'
+  | 'NETWORK_PROBLEM'
+  | 'DESTINATION_PROBLEM'
+  // Not just `string`, which would swallow the names before it: editors offer them.
+  | (string & {})
+
+type WithReasons<Told extends { emergency?: { reasons: string[] } }> = Omit<Told, 'emergency'> & {
+  emergency?: Omit<NonNullable<Told['emergency']>, 'reasons'> & { reasons: EmergencyReason[] }
+}
+
 export type RateRequest = WithDecimal<Lenient<Query<paths['/v1/rate']['get']>>, 'amount'>
 export type Rate = Answer<paths['/v1/rate']['get']>
 /** By currency code. */
@@ -33,11 +48,15 @@ export type Currencies = Answer<paths['/v1/currencies']['get']>
 export type CreateOrderRequest = WithDecimal<Lenient<Body<paths['/v1/order/create']['post']>>, 'amount'>
 /** The only answer that carries the order's `token`. */
 export type CreatedOrder = Answer<paths['/v1/order/create']['post']>
-export type Order = Answer<paths['/v1/order/{order_id}']['get']>
+export type Order = WithReasons<Answer<paths['/v1/order/{order_id}']['get']>>
 /** What a webhook brings of any type: ask `isOrderEvent` first, and pass over what it is not. */
 export type WebhookEvent = { readonly type: string; readonly timestamp: string; readonly data: unknown }
 /** What a webhook of the type `order.status_changed` brings: the order as it was when its status changed. */
-export type OrderEvent = components['schemas']['OrderEvent']
+export type OrderEvent = Omit<OrderEventAsTold, 'type' | 'data'> & {
+  type: 'order.status_changed'
+  data: WithReasons<OrderEventAsTold['data']>
+}
+type OrderEventAsTold = components['schemas']['OrderEvent']
 export type OrderStatus = Order['status']
 /** Times are ISO 8601 in UTC, or a Date. */
 export type ListOrdersRequest = {
@@ -46,7 +65,7 @@ export type ListOrdersRequest = {
   readonly created_before?: string | Date | undefined
   readonly updated_after?: string | Date | undefined
 }
-export type OrderPage = Answer<paths['/v1/orders']['get']>
+export type OrderPage = Omit<Answer<paths['/v1/orders']['get']>, 'orders'> & { orders: Order[] }
 export type EmergencyRequest = Lenient<Body<paths['/v1/order/{order_id}/emergency']['post']>>
 export type EmergencyResult = Answer<paths['/v1/order/{order_id}/emergency']['post']>
 export type QrDataUri = Answer<paths['/v1/order/{order_id}/qr']['get']>

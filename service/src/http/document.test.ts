@@ -36,5 +36,17 @@ test('which of several errors an answer is, its code says: each of them has its 
   }
 })
 
+test('what v1 may grow by is no enum, which older clients would refuse', () => {
+  const { Order, OrderEvent } = (document as Document).components.schemas
+  const open = nodesIn([Order, OrderEvent]).filter(([, node]) => 'x-extensible-enum' in node)
+  expect(open.map(([at, { type, enum: closed }]) => [at.split('/properties/').at(-1), type, closed])).toEqual(
+    [
+      ['reasons/items', 'string', undefined],
+      ['type', 'string', undefined],
+      ['reasons/items', 'string', undefined],
+    ],
+  )
+})
+
 type Named = { readonly properties: Readonly<Record<string, { readonly const?: string }>> }
 type Document = { readonly components: { readonly schemas: Readonly<Record<string, Named>> } }

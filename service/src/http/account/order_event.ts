@@ -1,6 +1,6 @@
 import Type from 'typebox'
 import { orderStatuses } from '../../domain/orders/order.ts'
-import { instant, nullable, oneOf } from '../json/schema.ts'
+import { instant, nullable, oneOf, oneOfSoFar } from '../json/schema.ts'
 import { compileWriter, joined } from '../json/writer.ts'
 import { orderSchema } from './order_schema.ts'
 
@@ -9,7 +9,7 @@ const ORDER_EVENT_TYPE = 'order.status_changed'
 /** What receivers of webhooks are sent: the order as `GET` showed it when it happened, and its place in the order's history. */
 export const orderEventSchema = Type.Object(
   {
-    type: Type.Unsafe({ type: 'string', const: ORDER_EVENT_TYPE, description: 'What happened.' }),
+    type: oneOfSoFar([ORDER_EVENT_TYPE], 'What happened.'),
     timestamp: instant('When it happened.'),
     data: Type.Object({
       ...(orderSchema as unknown as ReturnType<typeof Type.Object>).properties,

@@ -1,6 +1,6 @@
 import Type, { type TSchema } from 'typebox'
 import { orderStatuses } from '../../domain/orders/order.ts'
-import { decimal, instant, nullable, oneOf, text } from '../json/schema.ts'
+import { decimal, instant, nullable, oneOf, oneOfSoFar, text } from '../json/schema.ts'
 import { orderIdSchema } from './order_id.ts'
 
 const rateTypes = ['fixed', 'float'] as const
@@ -88,7 +88,7 @@ const reasons = [
 
 const emergency = Type.Object(
   {
-    reasons: Type.Array(oneOf(reasons, 'What went differently.')),
+    reasons: Type.Array(oneOfSoFar(reasons, 'What went differently.')),
     options: Type.Object(
       {
         continue: option('What `continue` would do now.'),

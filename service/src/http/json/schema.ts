@@ -22,6 +22,12 @@ export function oneOf(values: readonly string[], description: string): TSchema {
   return Type.Unsafe({ type: 'string', enum: values, description })
 }
 
+/** As `oneOf`, but v1 may grow by further ones: a client that was generated from an enum would refuse all of what brings one. */
+export function oneOfSoFar(values: readonly string[], description: string): TSchema {
+  const known = `${description} So far ${values.join(', ')}; others may come.`
+  return Type.Unsafe({ type: 'string', 'x-extensible-enum': values, description: known })
+}
+
 export function nullable(schema: TSchema): TSchema {
   const { type, enum: values, ...rest } = schema as TSchema & { type: string; enum?: readonly string[] }
   return Type.Unsafe({ ...rest, type: [type, 'null'], ...(values && { enum: [...values, null] }) })
