@@ -48,5 +48,11 @@ test('what v1 may grow by is no enum, which older clients would refuse', () => {
   )
 })
 
+test('an answer of bytes is one of bytes, not of text', () => {
+  const images = nodesIn(document).flatMap(([, node]) => ('image/png' in node ? [node['image/png']] : []))
+  const bytes = { schema: { type: 'string', format: 'binary', contentMediaType: 'image/png' } }
+  expect(images).toEqual([bytes])
+})
+
 type Named = { readonly properties: Readonly<Record<string, { readonly const?: string }>> }
 type Document = { readonly components: { readonly schemas: Readonly<Record<string, Named>> } }
