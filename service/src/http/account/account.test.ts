@@ -263,7 +263,7 @@ test('orders are listed as asked, and the cursor leads to where the page ended',
     { after: null, limit: 50 },
   ])
   const query =
-    'status=NEW,DONE&created_after=2026-01-31T12:00:00Z&updated_after=2026-01-31T12:00:00.5Z&limit=7'
+    'status=NEW,DONE&created_after=2026-01-31T12:00:00Z&updated_after=2026-01-31T13:00:00.5%2B01:00&limit=7'
   await listing.signed('GET', `/v1/orders?${query}&cursor=${json.data.next_cursor}`)
   expect(listing.desk.asked.at(-1)?.args.slice(1)).toEqual([
     {
@@ -287,7 +287,7 @@ test.each([
   ['created_after=2026-02-30T12:00:00Z', 'created_after'],
   ['created_after=2026-01-31T24:00:00Z', 'created_after'],
   ['created_before=2026-01-31', 'created_before'],
-  ['updated_after=2026-01-31T12:00:00%2B01:00', 'updated_after'],
+  ['updated_after=2026-01-31T12:00:00+01:00', 'updated_after'],
   ['cursor=', 'cursor'],
   ['cursor=MTc5MDAwMDAwMDAwMC5DQjE', 'cursor'],
   ['cursor=MTc5MDAwMDAwMDAwMC5DQjQ4MjEwOTMzNzcxNjA1NDI=', 'cursor'],
@@ -295,6 +295,19 @@ test.each([
 ])('a list with %s is refused', async (query, field) => {
   const { status, json } = await http.signed('GET', `/v1/orders?${query}`)
   expect([status, json.error_code, json.details?.[0].field]).toEqual([400, 'INVALID_PARAMETER', field])
+})
+
+test('a + that a query left as it was is told of as such', async () => {
+  const ask = async (text: string) => {
+    const { json } = await http.signed('GET', `/v1/orders?created_after=${text}`)
+    return json.details[0].message
+  }
+  expect(await ask('2026-01-31T12:00:00+01:00')).toBe(
+    'has a space where its offset has a +, which a query spells %2B',
+  )
+  const form = 'must be a time such as 2026-01-31T12:00:00Z or 2026-01-31T13:00:00+01:00'
+  expect(await ask('2026-01-31+12:00:00Z')).toBe(form)
+  expect(await ask('2026-02-30T12:00:00+01:00')).toBe(form)
 })
 
 test('whoever has the token reads the order without a key, by short or full id', async () => {

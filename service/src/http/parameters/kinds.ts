@@ -4,6 +4,7 @@ import { RECEIVER_URL_LENGTH_MAX, readReceiverUrl } from '../../domain/webhooks/
 import type { DecimalText } from '../../engine/desks/desk.ts'
 import { amountTextProblem } from '../json/number_text.ts'
 import { shown } from '../json/strict_json.ts'
+import { instantOf } from './instant_text.ts'
 import type { Parameter, Reading } from './parameter.ts'
 
 const ADDRESS_LENGTH_MAX = 200
@@ -179,18 +180,19 @@ export function listOf<Value extends string>(
   }
 }
 
-/** Epoch milliseconds, from the form in which answers write a time. */
+/** Epoch milliseconds of a time of RFC 3339, as answers write them or with another offset. */
 export function instant(description: string): Parameter<number> {
   return {
     schema: Type.String({ description, format: 'date-time', examples: ['2026-01-31T12:00:00Z'] }),
     kind: 'string',
     absent: null,
     readText: (text) => {
-      const isShaped = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,3})?Z$/.test(text)
-      const atMs = isShaped ? Date.parse(text) : Number.NaN
-      // The 30th of February is read as the 2nd of March; it was meant otherwise.
-      const isReal = !Number.isNaN(atMs) && new Date(atMs).toISOString().startsWith(text.slice(0, 19))
-      return isReal ? good(atMs) : bad('must be a time in UTC such as 2026-01-31T12:00:00Z')
+      const atMs = instantOf(text)
+      if (atMs !== null) return good(atMs)
+      // A query has a space where its writer left a + as it was.
+      return instantOf(text.replace(' ', '+')) === null
+        ? bad('must be a time such as 2026-01-31T12:00:00Z or 2026-01-31T13:00:00+01:00')
+        : bad('has a space where its offset has a +, which a query spells %2B')
     },
   }
 }
