@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises'
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { eventually } from '../../../test/harness/eventually.ts'
 import { systemClock } from '../../clock.ts'
@@ -144,6 +145,20 @@ test('a database that does not answer keeps nobody from a beat, and lets nobody 
 test('everybody is let go when the feed closes', async () => {
   const { told } = follow(await openOrder(stage, null), 1)
   await feed.close()
+  expect(told).toEqual(['end'])
+})
+
+test('a database that does not answer keeps nobody from being let go, and then nothing more is told', async () => {
+  const orderId = 'CB4821093377160542'
+  const mayGoOn = Promise.withResolvers<object[]>()
+  const query = vi.fn(() => mayGoOn.promise)
+  const slow = openFeed({ ...stage.world, db: { ...stage.db, query } as never })
+  const { told } = follow(orderId, 0, slow)
+  expect(query).toHaveBeenCalledOnce()
+  await slow.close()
+  expect(told).toEqual(['end'])
+  mayGoOn.resolve([{ orderId, sequence: 1 }])
+  await setImmediate()
   expect(told).toEqual(['end'])
 })
 

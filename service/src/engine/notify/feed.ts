@@ -24,7 +24,7 @@ export type EventFeed = {
   since(orderId: string, after: number): Promise<readonly FeedEvent[]>
   /** Gives what ends it. When the feed has closed, `end` is called before this returns. */
   follow(follower: Follower): () => void
-  /** Ends everybody's, and whose comes later. */
+  /** Ends everybody's, and whose comes later. Waits for no database. */
   close(): Promise<void>
 }
 
@@ -85,8 +85,13 @@ export function openFeed(world: Pick<World, 'db' | 'clock' | 'log' | 'policy'>):
     },
     close: async () => {
       isClosed = true
-      await Promise.all(loops.map((loop) => loop.stop()))
-      for (const { follower } of all()) follower.end()
+      for (const following of all()) {
+        leave(following)
+        following.follower.end()
+      }
+      // Nobody is left to be told. A look under way waits for the database as long as that takes, and the door would stay open with it;
+      // whoever closes the database waits for it.
+      for (const loop of loops) void loop.stop()
     },
   }
 }
