@@ -1,10 +1,12 @@
 import { once } from 'node:events'
+import type { ServerResponse } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { Readable } from 'node:stream'
+import { setImmediate } from 'node:timers/promises'
 import fastify from 'fastify'
 import { expect, test } from 'vitest'
 import { soon } from '../../test/harness/eventually.ts'
-import { systemClock } from '../clock.ts'
+import { type Clock, systemClock } from '../clock.ts'
 import { closerOf } from './close_server.ts'
 
 /**
@@ -16,7 +18,9 @@ async function* endless() {
   for (;;) yield Buffer.alloc(1_000_000)
 }
 
-async function serve(answer: Promise<void>) {
+const MUCH_BYTES = 64_000_000
+
+async function serve(answer: Promise<void>, clock: Pick<Clock, 'sleep'> = systemClock()) {
   const app = fastify({ keepAliveTimeout: 600_000, forceCloseConnections: 'idle' })
   app.get('/', async () => {
     await answer
@@ -24,14 +28,14 @@ async function serve(answer: Promise<void>) {
   })
   app.get('/much', async () => {
     await answer
-    return Buffer.alloc(64_000_000)
+    return Buffer.alloc(MUCH_BYTES)
   })
   app.get('/file', async () => {
     await answer
     return Readable.from(endless())
   })
   app.post('/', async ({ body }) => body)
-  const close = closerOf(app, systemClock())
+  const close = closerOf(app, clock)
   await app.listen({ host: '127.0.0.1', port: 0 })
   const { port } = app.server.address() as AddressInfo
   const open = async (text = '') => {
@@ -90,9 +94,30 @@ test.each(['/much', '/file'])('who does not take the answer of %s is not waited 
   const unread = await open(`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`)
   await arrived
   const closed = close()
-  // Who has been answered by then Node takes for idle.
   await soon(() => expect(app.server.listening).toBe(false))
   answer.resolve()
   await closed
   unread.destroy()
+})
+
+test('who takes an answer slowly that had been given whole before has all of it', async () => {
+  const taken = Promise.withResolvers<void>()
+  // However slow this machine is, no time passes until it is taken.
+  const sleep = () => taken.promise.then(() => setImmediate())
+  const { app, close, open } = await serve(Promise.resolve(), { sleep })
+  const asked = once(app.server, 'request')
+  const slow = await open('GET /much HTTP/1.1\r\nHost: x\r\n\r\n')
+  const [, response] = (await asked) as [unknown, ServerResponse]
+  await soon(() => expect(response.writableEnded).toBe(true))
+  const closed = close()
+  await soon(() => expect(app.server.listening).toBe(false))
+  let bytes = 0
+  slow.on('data', (part: Buffer) => {
+    bytes += part.length
+    if (bytes > MUCH_BYTES) taken.resolve()
+  })
+  slow.on('error', () => {})
+  await new Promise((resolve) => slow.once('close', resolve))
+  expect(bytes).toBeGreaterThan(MUCH_BYTES)
+  await closed
 })

@@ -33,6 +33,9 @@ export function closerOf(app: FastifyInstance, clock: Pick<Clock, 'sleep'>): () 
     return waitedMs < REST_TAKEN_MS
   }
   const closeAll = async () => {
+    // Node asks this of itself, and takes for idle who has not taken all of an answer that was given whole: it would be cut. Who is
+    // idle is let go below.
+    server.closeIdleConnections = () => {}
     let isClosed = false
     const closing = app.close().finally(() => {
       isClosed = true
