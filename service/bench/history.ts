@@ -1,4 +1,8 @@
 import type { Client } from 'pg'
+import { appendAudit, houseChain, operator } from '../src/db/audit_log.ts'
+import { OPERATOR } from '../src/db/books.ts'
+import type { AssetId } from '../src/domain/catalog/assets.ts'
+import { amountOf, exactAmount } from '../src/domain/money/amount.ts'
 
 /**
  * Fills an empty database with orders that ended long ago, as the service would have left them: nine of ten paid, swept
@@ -10,8 +14,31 @@ export async function fillHistory(admin: Client, orders: number): Promise<void> 
   await admin.query('SET session_replication_role = replica')
   for (const statement of statements) await admin.query(statement.replaceAll('$orders', String(orders)))
   await admin.query('SET session_replication_role = origin')
+  await tellOperatorEntries(admin)
   await admin.query('DROP TABLE history')
   await admin.query('VACUUM ANALYZE')
+}
+
+/** What an operator books stands in the audit log. */
+async function tellOperatorEntries(admin: Client): Promise<void> {
+  const { rows } = await admin.query<{ entry: string; asset: AssetId; units: string }>(
+    `SELECT entry_key AS entry, asset, (CASE WHEN debit = 'wallet' THEN units ELSE -units END)::text AS units
+     FROM journal WHERE bucket = 0 AND owner = 'house' AND starts_with(entry_key, '${OPERATOR}') ORDER BY entry_key`,
+  )
+  const tx = {
+    query: async <Row extends object>(text: string, values: readonly unknown[] = []) =>
+      (await admin.query<Row>(text, [...values])).rows,
+  }
+  for (const { entry, asset, units } of rows) {
+    await appendAudit(tx, {
+      chain: houseChain(asset),
+      atMs: 1,
+      act: 'difference_booked',
+      by: operator,
+      subject: asset,
+      detail: { amount: exactAmount(amountOf(asset, BigInt(units))), because: 'history', entry },
+    })
+  }
 }
 
 /** What a chain has to hold for the books to be right: what was left at addresses that are at rest. */
@@ -178,7 +205,7 @@ const statements: readonly string[] = [
   `INSERT INTO resting_sums (chain, asset, units) SELECT chain, asset, sum(units) FROM resting_balances GROUP BY 1, 2`,
   // What the operator paid in or took out since, so that the reserve is empty now.
   `${JOURNAL}
-   SELECT 0, 'house', 'opening', row_number() OVER (ORDER BY asset), asset, CASE WHEN units < 0 THEN 'wallet' ELSE 'capital' END,
+   SELECT 0, 'house', 'operator:' || asset || ':1', 1, asset, CASE WHEN units < 0 THEN 'wallet' ELSE 'capital' END,
      CASE WHEN units < 0 THEN 'capital' ELSE 'wallet' END, abs(units), 1
    FROM (
      SELECT asset, sum(units) AS units FROM (

@@ -4,7 +4,7 @@ import type { LedgerAccount } from '../domain/ledger/accounts.ts'
 import type { OrderId } from '../domain/orders/identifiers.ts'
 import type { DepositRole, OrderStatus } from '../domain/orders/order.ts'
 import type { OutflowKind, PayoutId } from '../domain/payouts/intent.ts'
-import { DEPOSIT_ENTRY } from './books.ts'
+import { DEPOSIT_ENTRY, OUTFLOW_ENTRY } from './books.ts'
 import type { Sql } from './database.ts'
 import type { HouseDepositKind } from './house_deposits.ts'
 import type { OrderRow } from './order_row.ts'
@@ -392,7 +392,7 @@ type FalseCostRow = {
 export async function readFalseCosts(tx: Sql): Promise<readonly FalseCost[]> {
   const rows = await tx.query<FalseCostRow>(
     `WITH costs AS (
-       SELECT regexp_replace(entry_key, ':(confirmed|failed|block_(lost|found):.*)$', '') AS payout_id, asset,
+       SELECT regexp_replace(entry_key, '${OUTFLOW_ENTRY}', '') AS payout_id, asset,
          sum(CASE WHEN credit = 'wallet' THEN units ELSE -units END)::numeric(78,0) AS booked,
          bool_or(entry_key ~ ':(failed|block_found:.*)$') AS may_have_failed
        FROM journal

@@ -171,6 +171,14 @@ export function readAuditBackwards(
   )
 }
 
+/** Every row of an act, in whatever chain it stands: reads the whole log. */
+export function readAuditAct(sql: Sql, act: AuditAct): Promise<AuditRow[]> {
+  return sql.query<AuditRow>(
+    `SELECT ${ROW} FROM audit_log WHERE act = $1 ORDER BY chain, audit_log.sequence`,
+    [act],
+  )
+}
+
 /** Of every chain that has a row or a head. */
 export async function auditChains(sql: Sql): Promise<readonly string[]> {
   const rows = await sql.query<{ chain: string }>(

@@ -88,6 +88,9 @@ export async function postForHouse(
 /** What the keys of a deposit's entries end with, as a pattern: `<deposit key>:confirmed:<block>` and `<deposit key>:unmined:<block>`. */
 export const DEPOSIT_ENTRY = ':(confirmed|unmined):[^:]+$'
 
+/** The same of what an outflow cost: `<payout id>:confirmed` and the like. */
+export const OUTFLOW_ENTRY = ':(confirmed|failed|block_(lost|found):.*)$'
+
 /** What the key of an entry begins with that an operator has made, and what a coin is spent by of which such an entry tells. */
 export const OPERATOR = 'operator:'
 

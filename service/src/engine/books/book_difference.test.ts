@@ -111,6 +111,44 @@ test('what was taken out stops the chain; booked once, it goes on, and the audit
   expect(await entries()).toHaveLength(1)
 })
 
+test.each([
+  [
+    'another amount in its row',
+    `UPDATE audit_log SET detail = replace(detail, '-1.5', '-1.4')`,
+    'the entry operator:ETH:ETH:1 books -1.5 ETH:ETH, and row 1 of CHAIN in the audit log says -1.4 ETH:ETH',
+  ],
+  [
+    'a row that says nothing any more',
+    `UPDATE audit_log SET detail = 'gone'`,
+    'the entry operator:ETH:ETH:1 books -1.5 ETH:ETH, and no row of the audit log says so',
+  ],
+  [
+    'a row that says it twice',
+    `INSERT INTO audit_log SELECT chain, 2, at_ms, act, actor, subject, address, detail, hash, hash FROM audit_log`,
+    'the entry operator:ETH:ETH:1 books -1.5 ETH:ETH, and row 1 of CHAIN in the audit log says -1.5 ETH:ETH, and row 2 of CHAIN in the audit log says -1.5 ETH:ETH',
+  ],
+  [
+    'a row in a chain of another asset',
+    `UPDATE audit_log SET chain = 'acc_somebody'`,
+    'the entry operator:ETH:ETH:1 books -1.5 ETH:ETH, and row 1 of acc_somebody in the audit log says -1.5 ETH:ETH',
+  ],
+  [
+    'a second line of the entry',
+    `INSERT INTO journal SELECT bucket, owner, entry_key, 2, asset, credit, debit, units, at_ms FROM journal
+     WHERE starts_with(entry_key, 'operator:')`,
+    'the entry operator:ETH:ETH:1 is none that `ledger book` makes',
+  ],
+])('what was booked is not what the audit log says: %s', async (_, sql, found) => {
+  await fundReserve(stage, 'ETH:ETH', 5n * ETHER)
+  stage.chain('ETH').move(100, 'ETH:ETH', RESERVE, -(3n * ETHER) / 2n)
+  const printed = await run('ETH', '-1.5', ...BECAUSE)
+  expect((await auditBooks(stage.db)).problems).toEqual([])
+  await stage.corrupt(sql)
+  const { problems } = await auditBooks(stage.db)
+  const chain = /cambist audit show (house_.)/.exec(printed)?.[1] ?? ''
+  expect(problems.map(({ message }) => message.replaceAll(chain, 'CHAIN'))).toContain(found)
+})
+
 test('whoever reconciles compares at once, however long the comparison before took', async () => {
   await fundReserve(stage, 'ETH:ETH', ETHER)
   stage.chain('ETH').move(100, 'ETH:ETH', RESERVE, -1n)

@@ -5,6 +5,7 @@ import { CommandRefused } from '../../command_refused.ts'
 import { registerLedgerCommands } from '../../commands/ledger.ts'
 import { registerOrderCommands } from '../../commands/order.ts'
 import { readAuditedHouseOutflows, readAuditedOrders } from '../../db/audit.ts'
+import { readHouseEntriesToExplain } from '../../db/house_entries.ts'
 import { amountOf } from '../../domain/money/amount.ts'
 import type { Order } from '../../domain/orders/order.ts'
 import {
@@ -36,7 +37,10 @@ beforeAll(async () => {
   stage = await openBooksStage('audit')
 })
 
-beforeEach(() => stage.reset())
+beforeEach(async () => {
+  await stage.reset()
+  await stage.empty('audit_log', 'audit_heads')
+})
 
 afterAll(() => stage?.stop())
 
@@ -294,6 +298,35 @@ describe('one thing bent at a time is found and named', () => {
       'a wallet that owes',
       `INSERT INTO journal VALUES (0, 'house', 'forged', 1, 'BNB:BNB', 'capital', 'wallet', 1, 1)`,
       /^BNB:BNB journal: wallet is -0\.000000000000000001 BNB:BNB, on the wrong side$/,
+    ],
+    [
+      "an operator's entry that the audit log knows nothing of, in every sum",
+      `WITH summed AS (INSERT INTO wallet_movements VALUES (0, 'ETH:ETH', -1000000000000000000))
+       INSERT INTO journal VALUES (0, 'house', 'operator:ETH:ETH:1', 1, 'ETH:ETH', 'capital', 'wallet', 1000000000000000000, 1)`,
+      /^ETH:ETH journal: the entry operator:ETH:ETH:1 books -1 ETH:ETH, and no row of the audit log says so$/,
+    ],
+    [
+      'a row of the audit log whose entry is gone',
+      `INSERT INTO audit_log VALUES ('house_1', 7, 1, 'difference_booked', 'operator', 'ETH:ETH', NULL,
+         '{"amount":"-1","because":"taken out","entry":"operator:ETH:ETH:1"}', '', '')`,
+      /^ETH:ETH journal: row 7 of house_1 in the audit log says that operator:ETH:ETH:1 booked -1 ETH:ETH, and the journal has no such entry$/,
+    ],
+    [
+      "a cost that became the operator's money, beside the true one of an outflow",
+      `INSERT INTO journal VALUES (0, 'house', 'ORDER:1:confirmed', 1, 'ETH:ETH', 'capital', 'network_costs', 1000, 1)`,
+      /^ETH:ETH journal: the entry ORDER:1:confirmed of the house moves 0\.000000000000001 ETH:ETH from network_costs to capital, and nothing here makes such an entry$/,
+    ],
+    [
+      'the loss of a payout that there is not, in every sum',
+      `WITH summed AS (INSERT INTO wallet_movements VALUES (0, 'ETH:ETH', 1000))
+       INSERT INTO journal VALUES (0, 'house', 'CB0000000000009907:1:block_lost:h@0', 1, 'ETH:ETH', 'wallet', 'orphaned_payouts', 1000, 1)`,
+      /^ETH:ETH journal: the entry CB0000000000009907:1:block_lost:h@0 of the house moves .* from orphaned_payouts to wallet, and nothing/,
+    ],
+    [
+      'an entry of the house under a key that nothing makes, in every sum',
+      `WITH summed AS (INSERT INTO wallet_movements VALUES (0, 'ETH:ETH', -1000))
+       INSERT INTO journal VALUES (0, 'house', 'forged', 1, 'ETH:ETH', 'capital', 'wallet', 1000, 1)`,
+      /^ETH:ETH journal: the entry forged of the house moves 0\.000000000000001 ETH:ETH from wallet to capital, and nothing here makes/,
     ],
     [
       'a house deposit booked short by a unit',
@@ -689,10 +722,12 @@ test('an audit of ten times as many outflows reads some ten times as much, and n
     return {
       ofOrders: await pagesTouched(stage.db, (sql) => readAuditedOrders(sql, 0)),
       ofHouse: await pagesTouched(stage.db, (sql) => readAuditedHouseOutflows(sql, '', count)),
+      ofItsEntries: await pagesTouched(stage.db, readHouseEntriesToExplain),
     }
   }
   const few = await touched(200)
   const many = await touched(2_000)
   expect(many.ofOrders).toBeLessThan(20 * few.ofOrders)
   expect(many.ofHouse).toBeLessThan(20 * few.ofHouse)
+  expect(many.ofItsEntries).toBeLessThan(20 * few.ofItsEntries)
 })

@@ -13,8 +13,10 @@ import {
   readUnexplainedEntries,
   readUnknownBookings,
 } from '../../db/audit.ts'
+import { readAuditAct } from '../../db/audit_log.ts'
 import { readBalances } from '../../db/books.ts'
 import type { Database, Sql } from '../../db/database.ts'
+import { readHouseEntriesToExplain } from '../../db/house_entries.ts'
 import type { Comparison } from '../../db/reconciliations.ts'
 import { findFalseRestingSums } from '../../db/resting.ts'
 import { findFalseWalletSums } from '../../db/wallet_sums.ts'
@@ -23,6 +25,7 @@ import type { LedgerAccount } from '../../domain/ledger/accounts.ts'
 import { BUCKETS } from '../../domain/orders/identifiers.ts'
 import { paysSomebody } from '../../domain/payouts/intent.ts'
 import { MINUTE_MS, SECOND_MS } from '../../domain/time.ts'
+import { auditHouseEntries } from './audit_house_entries.ts'
 import { auditOrder, checkBookings, checkDeposit, type Problem, show } from './audit_order.ts'
 import { isOnWrongSide } from './audit_sides.ts'
 import { type ComparedChain, compareChain } from './compare.ts'
@@ -109,6 +112,7 @@ async function auditHouse(tx: Sql): Promise<Problem[]> {
       return checkDeposit({ ...deposit, asset }).map((message) => problem(key, 'deposits', message))
     }),
     ...(await auditHouseOutflows(tx)),
+    ...auditHouseEntries(await readHouseEntriesToExplain(tx), await readAuditAct(tx, 'difference_booked')),
     ...shared.map(({ key, owners }) =>
       problem(key, 'deposits', `it is recorded for ${owners.join(' and ')}`),
     ),
