@@ -6,6 +6,8 @@ import { explainFailure } from './commands/explain_failure.ts'
 import { registerKeysCommands } from './commands/keys.ts'
 import { registerKeystoreCommands } from './commands/keystore.ts'
 import { registerLedgerCommands } from './commands/ledger.ts'
+import { registerLedgerBalances } from './commands/ledger_balances.ts'
+import { registerLedgerEntries } from './commands/ledger_entries.ts'
 import { registerOrderCommands } from './commands/order.ts'
 import { watchOutput } from './commands/standard_output.ts'
 import { toTerminal } from './commands/table.ts'
@@ -18,6 +20,7 @@ const places = () => import('./commands/places.ts')
 const { env } = process
 const output = watchOutput()
 const print = (text: string) => console.log(toTerminal(text))
+const write = (text: string) => void process.stdout.write(text)
 
 const program = new Command('cambist')
   .description('A self-hosted crypto exchange order service')
@@ -60,6 +63,10 @@ registerOrderCommands(order, { print, open: async () => (await places()).openOrd
 
 const ledger = onEitherPlace(program.command('ledger'))
 registerLedgerCommands(ledger, { print, open: async () => (await places()).openLedger(placeOf(ledger)) })
+// These ask no node, and so need none to be configured.
+const openBooks = async () => (await places()).openOrders(placeOf(ledger))
+registerLedgerBalances(ledger, { print, open: openBooks })
+registerLedgerEntries(ledger, { print, write, open: openBooks })
 
 const audit = onEitherPlace(program.command('audit'))
 registerAuditCommands(audit, { print, open: async () => (await places()).openOrders(placeOf(audit)) })

@@ -296,6 +296,12 @@ test('the command says so and is refused when anything is wrong', async () => {
   await write('acc_command01', 'c\u009b2J')
   expect(await run('show', 'acc_command01')).toContain('c\\u009b2J')
   expect(await run('show', 'acc_command01')).not.toContain('\u009b')
+  for (let row = 1; row <= 102; row += 1) await write('acc_command02', `subject ${row}`)
+  expect(await run('show', 'acc_command02')).toMatch(
+    /^102 .*\n(?:.*\n)+3 .*\n\nThere are earlier ones: --before 3 shows them\.$/m,
+  )
+  expect(await run('show', 'acc_command02', '--before', '3')).toMatch(/^ROW.*\n2 .*\n1 .*$/)
+  await expect(run('show', 'acc_command02', '--before', 'x')).rejects.toThrow('x is not the number of a row')
   const file = join(folder, 'heads.json')
   writeFileSync(file, await run('heads'))
   expect(await run('verify', '--heads', file)).toMatch(/^No problems/)

@@ -14,6 +14,8 @@ export type AuditCommandWorld = {
 
 type Json = { readonly json?: boolean }
 
+const SHOWN_MAX = 100
+
 /** Registers `verify`, `heads` and `show` below `audit`. */
 export function registerAuditCommands(audit: Command, world: AuditCommandWorld): void {
   audit.description('the log of everything that matters to the safety of accounts')
@@ -30,9 +32,10 @@ export function registerAuditCommands(audit: Command, world: AuditCommandWorld):
   audit
     .command('show')
     .argument('<chain>', 'an account (acc_…), or house_0 to house_f for acts that belong to none')
+    .option('--before <number>', 'the rows before this one instead of the newest')
     .option('--json', 'machine-readable output')
-    .description('print the newest rows of a chain')
-    .action((chain: string, options: Json) => show(world, chain, options))
+    .description(`print the newest ${SHOWN_MAX} rows of a chain`)
+    .action((chain: string, options: Shown) => show(world, chain, options))
 }
 
 async function verify(world: AuditCommandWorld, options: Json & { heads?: string }): Promise<void> {
@@ -76,13 +79,23 @@ function isHead(value: unknown): value is AuditHead {
   return typeof chain === 'string' && Number.isSafeInteger(sequence) && typeof hash === 'string'
 }
 
-const SHOWN_MAX = 100
+type Shown = Json & { readonly before?: string }
 
-async function show(world: AuditCommandWorld, chain: string, options: Json): Promise<void> {
+async function show(world: AuditCommandWorld, chain: string, { before, json }: Shown): Promise<void> {
+  const sequence = before === undefined ? 2 ** 31 - 1 : readNumber(before)
   await withDatabase(world, async (db) => {
-    const rows = await readAuditBackwards(db, chain, 2 ** 31 - 1, SHOWN_MAX)
-    world.print(options.json ? toJson(rows) : describe(rows))
+    const rows = await readAuditBackwards(db, chain, sequence, SHOWN_MAX)
+    const oldest = rows.length === SHOWN_MAX ? (rows.at(-1)?.sequence ?? '1') : '1'
+    const more = oldest === '1' ? '' : `\n\nThere are earlier ones: --before ${oldest} shows them.`
+    world.print(json ? toJson(rows) : describe(rows) + more)
   })
+}
+
+/** The number of a row, as the table of them has it. */
+function readNumber(text: string): number {
+  const number = /^\d{1,9}$/.test(text) ? Number.parseInt(text, 10) : 0
+  if (number === 0) throw new CommandRefused(`--before: ${text} is not the number of a row`)
+  return number
 }
 
 function describe(rows: readonly AuditRow[]): string {

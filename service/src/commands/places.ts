@@ -46,7 +46,7 @@ async function warnOfOtherKeys(place: KeysPlace): Promise<void> {
   }
 }
 
-/** What `cambist order` and `cambist audit` work with. They may have to read all orders or deposits there are. */
+/** What `cambist order`, `cambist audit`, and those of `cambist ledger` work with that ask no node. They may have to read all orders or deposits there are. */
 export async function openOrders({ env, isSandbox }: Place) {
   const db = await openPresent(
     isSandbox ? (await readSandbox(env)).database_url : readDatabaseConfig(env).databaseUrl,

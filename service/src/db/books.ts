@@ -148,15 +148,19 @@ async function post(
   )
 }
 
-/** Debits less credits of every account in every asset. */
+/** Debits less credits of every account in every asset, of all that is booked or of what was booked before a time. */
 export async function readBalances(
   sql: Sql,
+  beforeMs?: InstantMs,
 ): Promise<{ readonly asset: string; readonly account: LedgerAccount; readonly units: bigint }[]> {
-  return sql.query(
-    `SELECT asset, account, sum(units)::numeric(78,0) AS units FROM (
-       SELECT asset, debit AS account, units FROM journal
-       UNION ALL
-       SELECT asset, credit AS account, -units FROM journal
-     ) AS sides GROUP BY asset, account ORDER BY asset, account`,
-  )
+  return beforeMs === undefined
+    ? sql.query(balancesOf('journal'))
+    : sql.query(balancesOf('(SELECT * FROM journal WHERE at_ms < $1) AS earlier'), [beforeMs])
 }
+
+const balancesOf = (lines: string) =>
+  `SELECT asset, account, sum(units)::numeric(78,0) AS units FROM (
+     SELECT asset, debit AS account, units FROM ${lines}
+     UNION ALL
+     SELECT asset, credit AS account, -units FROM ${lines}
+   ) AS sides GROUP BY asset, account ORDER BY asset, account`
