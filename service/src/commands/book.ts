@@ -8,6 +8,7 @@ import {
   bookDifference,
   type Word,
 } from '../engine/books/book_difference.ts'
+import { readReason } from './read_reason.ts'
 import { toJson } from './table.ts'
 
 export type BookOptions = { readonly because: string; readonly json?: boolean }
@@ -38,13 +39,8 @@ export async function book(
 function readWord(asset: string, amount: string, because: string): Word {
   const id = readAsset(asset)
   const units = readUnits(id, amount)
-  if (because.trim() === '' || because.length > REASON_MAX) {
-    throw new CommandRefused(`--because says why, in at most ${REASON_MAX} characters`)
-  }
-  return { asset: id, units, because }
+  return { asset: id, units, because: readReason(because) }
 }
-
-const REASON_MAX = 1_000
 
 /** As `ledger audit` names it; of a currency that is on one network alone its code does. */
 function readAsset(text: string): AssetId {

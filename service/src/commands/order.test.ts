@@ -36,7 +36,7 @@ async function run(...words: string[]): Promise<string> {
   const printed: string[] = []
   const order = new Command('order').exitOverride()
   registerOrderCommands(order, {
-    open: async () => ({ db: stage.db, close: async () => {} }),
+    open: async () => ({ db: stage.db, clock: stage.world.clock, close: async () => {} }),
     print: (text) => void printed.push(text),
   })
   await order.parseAsync(words, { from: 'user' })

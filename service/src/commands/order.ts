@@ -1,15 +1,17 @@
 import type { Command } from 'commander'
 import { registerFind } from './find_order.ts'
+import { registerJudge } from './judge_order.ts'
 import { registerList } from './list_orders.ts'
 import type { OrderCommandWorld } from './order_world.ts'
 import { registerShow } from './show_order.ts'
 import { registerUnclaimed } from './unclaimed.ts'
 
-/** Registers `show`, `find`, `list` and `unclaimed` below `order`. They look and change nothing. */
+/** Registers `show`, `find`, `list` and `unclaimed` below `order`, which look and change nothing, and `judge`. */
 export function registerOrderCommands(order: Command, world: OrderCommandWorld): void {
   order.description('orders, for the operator')
   registerShow(order, world)
   registerFind(order, world)
   registerList(order, world)
   registerUnclaimed(order, world)
+  registerJudge(order, world)
 }

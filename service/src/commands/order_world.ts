@@ -1,8 +1,11 @@
+import type { Clock } from '../clock.ts'
 import type { Database } from '../db/database.ts'
+
+export type OrderPlace = { readonly db: Database; readonly clock: Pick<Clock, 'wallMs'> }
 
 /** `open` connects, and `close` is called however the command ends. */
 export type OrderCommandWorld = {
-  open(): Promise<{ readonly db: Database; close(): Promise<void> }>
+  open(): Promise<OrderPlace & { close(): Promise<void> }>
   print(text: string): void
 }
 
@@ -10,11 +13,11 @@ export type Json = { readonly json?: boolean }
 
 export async function withDatabase(
   world: OrderCommandWorld,
-  work: (db: Database) => Promise<void>,
+  work: (db: Database, place: OrderPlace) => Promise<void>,
 ): Promise<void> {
-  const { db, close } = await world.open()
+  const { close, ...place } = await world.open()
   try {
-    await work(db)
+    await work(place.db, place)
   } finally {
     await close()
   }

@@ -52,7 +52,7 @@ export async function openOrders({ env, isSandbox }: Place) {
     isSandbox ? (await readSandbox(env)).database_url : readDatabaseConfig(env).databaseUrl,
     { limits: limitsOfAudits },
   )
-  return { db, close: db.close }
+  return { db, clock: systemClock(), close: db.close }
 }
 
 /** What `cambist ledger` works with. */

@@ -24,6 +24,7 @@ export type AuditAct =
   | 'endpoint_deleted'
   | 'webhook_secret_rotated'
   | 'difference_booked'
+  | 'payout_judged'
 
 /** `owner`: signed in; `key`: signed with one; `operator`: at the command line; `visitor`: has proven nothing, or just now. */
 export type Actor = 'owner' | 'operator' | 'visitor' | 'key'

@@ -133,6 +133,7 @@ export async function readSession(sql: Sql): Promise<Session> {
            ('public', 'facts', 'UPDATE, DELETE, TRUNCATE'),
            ('public', 'audit_log', 'UPDATE, DELETE, TRUNCATE'),
            ('public', 'order_seal_key', 'UPDATE, DELETE, TRUNCATE'),
+           ('public', 'verdicts', 'UPDATE, DELETE, TRUNCATE'),
            ('public', 'audit_heads', 'DELETE, TRUNCATE'),
            ('public', 'ledger_accounts', 'INSERT, UPDATE, DELETE, TRUNCATE'),
            ('signer', 'signed_transactions', 'UPDATE, DELETE, TRUNCATE')

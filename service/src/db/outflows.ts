@@ -230,6 +230,12 @@ export async function lockEnding(
   return states.includes(row.state) || (row.state === 'cancelled' && states.includes('planned'))
 }
 
+/** A transaction of an outflow whose token moved in another way than it was to, and how, in the words of its chain's connector. */
+export type OtherMove = { readonly txHash: string; readonly moved: string }
+
+/** `unjudged`: what a person is to judge; once noted it stays so while other trouble keeps anybody from looking at it. */
+type Trouble = { readonly message: string; readonly nowMs: InstantMs; readonly unjudged?: OtherMove | null }
+
 /**
  * Lets the claim go: when it is due again, and what stood in its way, if anything. A block that was looked at since it was claimed
  * counts as the next one, because what the worker knows may be from before.
@@ -238,14 +244,16 @@ export async function postponeOutflow(
   sql: Sql,
   claimed: ClaimedOutflow,
   due: { readonly dueAtMs: InstantMs; readonly atHeight: number | 'next' | null },
-  trouble: { readonly message: string; readonly nowMs: InstantMs } | null,
+  trouble: Trouble | null,
 ): Promise<void> {
   await sql.query(
     `UPDATE outflows SET claimed_until_wall_ms = 0, due_at_ms = $4, trouble = $5,
        trouble_since_ms = CASE WHEN $5::text IS NULL THEN NULL ELSE ${sinceOf('trouble_since_ms', '$6')} END,
        due_height = CASE
          WHEN $7 THEN (SELECT least(height, $9::bigint) + 1 FROM chain_heads h WHERE h.chain = outflows.chain)
-         ELSE $8::bigint END
+         ELSE $8::bigint END,
+       unjudged_tx_hash = CASE WHEN $5::text IS NOT NULL THEN coalesce($10, unjudged_tx_hash) END,
+       unjudged_moved = CASE WHEN $5::text IS NOT NULL THEN coalesce($11, unjudged_moved) END
      WHERE bucket = $1 AND payout_id = $2 AND claim_fence = $3`,
     [
       bucketOfPayout(claimed.payoutId),
@@ -257,6 +265,8 @@ export async function postponeOutflow(
       due.atHeight === 'next',
       due.atHeight === 'next' ? null : due.atHeight,
       claimed.claimedAtHeight,
+      trouble?.unjudged?.txHash ?? null,
+      trouble?.unjudged?.moved ?? null,
     ],
   )
 }
@@ -369,7 +379,8 @@ export async function lockOrphanedOutflows(
 /** Due at once: its bytes have to go out again. What stood in its way before it was final does so no more. */
 export async function orphanOutflow(tx: Sql, payoutId: PayoutId, nowMs: InstantMs): Promise<void> {
   await tx.query(
-    `UPDATE outflows SET state = 'orphaned', due_at_ms = $3, due_height = NULL, trouble = NULL, trouble_since_ms = NULL
+    `UPDATE outflows SET state = 'orphaned', due_at_ms = $3, due_height = NULL, trouble = NULL, trouble_since_ms = NULL,
+       unjudged_tx_hash = NULL, unjudged_moved = NULL
      WHERE bucket = $1 AND payout_id = $2`,
     [bucketOfPayout(payoutId), payoutId, nowMs],
   )

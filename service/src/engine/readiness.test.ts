@@ -136,6 +136,7 @@ test('a role that may rewrite what is only added to is not ready, and what to ta
     ['TRUNCATE', 'facts', all],
     ['UPDATE', 'audit_log', all],
     ['DELETE', 'order_seal_key', all],
+    ['DELETE', 'verdicts', all],
     ['DELETE', 'audit_heads', 'DELETE, TRUNCATE'],
     ['INSERT', 'ledger_accounts', `INSERT, ${all}`],
     ['DELETE', 'signer.signed_transactions', all],

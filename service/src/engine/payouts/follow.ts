@@ -11,6 +11,7 @@ import { endSweep } from '../sweeps/end.ts'
 import type { SigningWorld } from '../world.ts'
 import { claimKeeper } from './claim.ts'
 import { endFilledGap } from './fill_gap.ts'
+import { statusAsJudged } from './judge.ts'
 import { endAgain } from './orphan.ts'
 import { endsWithTime } from './over.ts'
 import type { Progress } from './progress.ts'
@@ -20,7 +21,7 @@ import { settleCoins } from './take_back.ts'
 import { waitBeforeSending, waitForSource } from './wait_for_source.ts'
 
 const LOOK_AGAIN_MS = 700
-/** What only a person can end is asked for again, in case that it was the node's mistake. */
+/** What only a person can end is asked for again, in case that it was the node's mistake, and for that person's word. */
 const FOR_A_PERSON_MS = 30_000
 
 type Sent = { readonly attempt: Attempt; readonly tx: SignedTx; readonly status: TxStatus }
@@ -131,16 +132,14 @@ async function followMined(
   world: SigningWorld,
   chain: Chain,
   outflow: ClaimedOutflow,
-  { attempt, status, tx }: Mined,
+  { attempt, status: told, tx }: Mined,
 ): Promise<Progress> {
-  const waits = await waitUntilDeep(chain, status.block)
+  const waits = await waitUntilDeep(chain, told.block)
   if (waits !== null) return waits
   const { payoutId, orderId } = outflow
-  // Neither paid nor unpaid. Of a sweep it is only what was lost on the way, which the comparison of books and chain finds.
-  if (status.movedOtherwise !== undefined && paysSomebody(outflow)) {
-    const message = `${tx.txHash} succeeded, but ${status.movedOtherwise}`
-    return { kind: 'trouble', message, inMs: FOR_A_PERSON_MS }
-  }
+  // Of a sweep another move is only what was lost on the way, which the comparison of books and chain finds.
+  const status = paysSomebody(outflow) ? await statusAsJudged(world.db, payoutId, tx.txHash, told) : told
+  if (status === null) return untilJudged(tx.txHash, told.movedOtherwise)
   if (outflow.state === 'orphaned') {
     await endAgain(world, outflow, { txHash: tx.txHash, intent: attempt.intent }, status)
     return { kind: 'done' }
@@ -167,6 +166,12 @@ async function followMined(
     },
   )
   return { kind: 'done' }
+}
+
+/** Neither paid nor unpaid. */
+function untilJudged(txHash: string, moved = ''): Progress {
+  const message = `${txHash} succeeded, but ${moved}`
+  return { kind: 'trouble', message, inMs: FOR_A_PERSON_MS, unjudged: { txHash, moved } }
 }
 
 /** Null: the block is as deep as it has to be. */

@@ -1,3 +1,4 @@
+import type { OtherMove } from '../../db/outflows.ts'
 import type { SignRejection } from '../../signer/signer.ts'
 
 /** What a step of an outflow came to: when to look again, and what stands in the way, if anything does. */
@@ -13,12 +14,13 @@ export type Progress =
       readonly atHeight?: number | 'next'
       readonly isDraft?: boolean
     }
-  /** `refusal`: why the signer would not sign an attempt of it, in this very step. */
+  /** `refusal`: why the signer would not sign an attempt of it, in this very step. `unjudged`: what only a person can judge. */
   | {
       readonly kind: 'trouble'
       readonly message: string
       readonly inMs: number
       readonly refusal?: SignRejection['code']
+      readonly unjudged?: OtherMove
     }
 
 const AFTER_TROUBLE_MS = 2_000

@@ -15,6 +15,7 @@ import { assert } from '../../domain/assert.ts'
 import { networkCostPaid } from '../../domain/ledger/postings.ts'
 import type { SigningWorld } from '../world.ts'
 import { waitUntilDeep } from './follow.ts'
+import { statusAsJudged } from './judge.ts'
 import type { Progress } from './progress.ts'
 
 /**
@@ -30,11 +31,13 @@ export async function followRejected(
   const rejected = await findRejected(world.db, chain.id, filler.nonce)
   if (rejected === null) return null
   for (const { tx, intent } of await attemptsOf(world.db, rejected.payoutId)) {
-    const status = tx === null ? null : await chain.lookup(tx.txHash, intent)
-    if (status === null || status.where !== 'block') continue
+    if (tx === null) continue
+    const status = await chain.lookup(tx.txHash, intent)
+    if (status.where !== 'block') continue
     const waits = await waitUntilDeep(chain, status.block)
     if (waits !== null) return waits
-    await endRejected(world, filler, rejected, status)
+    const judged = await statusAsJudged(world.db, rejected.payoutId, tx.txHash, status)
+    await endRejected(world, filler, rejected, judged ?? status)
     return { kind: 'done' }
   }
   return null

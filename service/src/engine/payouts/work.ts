@@ -150,7 +150,9 @@ async function sendRaised(
   const sent = await safely(() => sendAttempt(world, chain, outflow, latest))
   if (sent.kind !== 'trouble') return sent
   const followed = await followOutflow(world, chain, outflow, attempts)
-  return followed.kind === 'done' ? followed : sent
+  // What a person can end is told before what keeps another attempt from being sent, which changes nothing any more.
+  const isFound = followed.kind === 'done' || (followed.kind === 'trouble' && followed.unjudged !== undefined)
+  return isFound ? followed : sent
 }
 
 function wasSent({ state }: ClaimedOutflow): boolean {
@@ -186,7 +188,9 @@ async function letGo(
     world.log.warn({ payout: outflow.payoutId, trouble: progress.message }, 'an outflow has to wait')
   }
   const { message, inMs } = await tryToGiveUp(world, chain, outflow, progress)
-  await postponeOutflow(world.db, outflow, { dueAtMs: nowMs + inMs, atHeight: null }, { message, nowMs })
+  const { unjudged = null } = progress
+  const due = { dueAtMs: nowMs + inMs, atHeight: null }
+  await postponeOutflow(world.db, outflow, due, { message, nowMs, unjudged })
 }
 
 type Trouble = Progress & { readonly kind: 'trouble' }

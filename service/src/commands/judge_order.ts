@@ -1,0 +1,45 @@
+import type { Command } from 'commander'
+import { CommandRefused } from '../command_refused.ts'
+import { type Judged, judgeOutflow, verdictText } from '../engine/payouts/judge.ts'
+import { type Json, type OrderCommandWorld, withDatabase } from './order_world.ts'
+import { readReason } from './read_reason.ts'
+import { toJson } from './table.ts'
+
+type Options = Json & { readonly paid?: boolean; readonly notPaid?: boolean; readonly because: string }
+
+export function registerJudge(order: Command, world: OrderCommandWorld): void {
+  order
+    .command('judge')
+    .argument('<payout-id>', 'as `order list --trouble` names it, such as CB1621820820853908:1')
+    .option('--paid', 'what its token moved instead counts as the payment: the order ends')
+    .option('--not-paid', 'it does not: the payout has failed, and its customer is asked')
+    .requiredOption(
+      '--because <why>',
+      'goes into the audit log, such as "the missing 1 USDT was sent by hand, tx 0x…"',
+    )
+    .option('--json', 'machine-readable output')
+    .description('say whether a payout is paid whose token moved in another way than it was to')
+    .action((payoutId: string, options: Options) => judge(world, payoutId, options))
+}
+
+async function judge(world: OrderCommandWorld, payoutId: string, options: Options): Promise<void> {
+  const { paid = false, notPaid = false } = options
+  if (paid === notPaid) throw new CommandRefused('Say either --paid or --not-paid.')
+  const word = { payoutId: payoutId.trim(), isPaid: paid, because: readReason(options.because) }
+  await withDatabase(world, async (_, place) => {
+    const judged = await judgeOutflow(place, word)
+    if (!judged.ok) throw new CommandRefused(judged.rejection.message)
+    world.print(options.json ? toJson(judged.value) : describe(judged.value))
+  })
+}
+
+function describe({ payoutId, isPaid, txHash, moved, auditChain }: Judged): string {
+  return [
+    `${payoutId} is judged ${verdictText(isPaid)} by ${txHash}: ${moved}.`,
+    isPaid
+      ? 'An engine ends its order with the next look, within a minute.'
+      : 'An engine asks its customer with the next look, within a minute.',
+    'Where `cambist ledger audit` then names a difference, book it: cambist ledger book',
+    `It is in the audit log: cambist audit show ${auditChain}`,
+  ].join('\n')
+}
