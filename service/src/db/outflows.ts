@@ -394,21 +394,46 @@ export async function loseRejected(tx: Sql, payoutId: PayoutId): Promise<void> {
   ])
 }
 
-/** The outflow of the reserve that failed with this nonce in a block that has left the chain, if it may be mined again. */
-export async function findRejected(sql: Sql, chain: ChainId, nonce: number): Promise<ClaimedOutflow | null> {
+/** A filler, or what its gap is known by: a nonce of the reserve, or the outflow whose coins it takes back. */
+type Gap = Pick<ClaimedOutflow, 'chain' | 'nonce'> & Partial<Pick<ClaimedOutflow, 'fills'>>
+
+/** In a statement on `outflows`: whether it is what the filler of a gap stands in for, of which $1 to $4 tell. */
+const IS_OF_GAP = 'chain = $1 AND (nonce = $2 OR (bucket = $3 AND payout_id = $4))'
+
+function gapOf({ chain, nonce, fills = null }: Gap): readonly unknown[] {
+  return [chain, nonce, fills === null ? null : bucketOfPayout(fills), fills]
+}
+
+/**
+ * A filler was final and has lost its block: what it had excluded, and others may have, may be mined. That is not sent again either, see
+ * `findRejected`. A deposit address has nonces of its own.
+ */
+export async function loseFilled(tx: Sql, filler: Gap): Promise<void> {
+  await tx.query(
+    `UPDATE outflows SET is_block_lost = true
+     WHERE ${IS_OF_GAP} AND kind <> 'filler' AND from_address IS NULL AND state = 'failed' AND mined_hash IS NULL`,
+    gapOf(filler),
+  )
+}
+
+/**
+ * The outflow of the reserve that had failed, and whose nonce or coins this filler has: in a block that has left the chain, or by a filler
+ * that has lost its own. Null: there is none that may be mined.
+ */
+export async function findRejected(sql: Sql, filler: Gap): Promise<ClaimedOutflow | null> {
   const [row] = await sql.query<OutflowRow>(
-    'SELECT * FROM outflows WHERE chain = $1 AND nonce = $2 AND is_block_lost',
-    [chain, nonce],
+    `SELECT * FROM outflows WHERE ${IS_OF_GAP} AND is_block_lost`,
+    gapOf(filler),
   )
   return row === undefined ? null : toClaimed(row)
 }
 
-/** Something else has its nonce for good: it is never mined again. */
-export async function forgetRejected(tx: Sql, chain: ChainId, nonce: number): Promise<void> {
+/** The filler is final: the other is never mined again. */
+export async function forgetRejected(tx: Sql, filler: Gap): Promise<void> {
   await tx.query(
     `UPDATE outflows SET is_block_lost = false, mined_height = NULL, mined_hash = NULL, mined_cost = NULL
-     WHERE chain = $1 AND nonce = $2 AND is_block_lost`,
-    [chain, nonce],
+     WHERE ${IS_OF_GAP} AND is_block_lost`,
+    gapOf(filler),
   )
 }
 

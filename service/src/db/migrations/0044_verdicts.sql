@@ -20,8 +20,12 @@ CREATE TABLE verdicts (
 );
 REVOKE UPDATE, DELETE ON verdicts FROM cambist_service;
 
+-- What failed with a nonce of the reserve: it may be mined once the filler of that nonce has lost its block.
+CREATE INDEX outflows_failed ON outflows (chain, nonce) WHERE state = 'failed' AND from_address IS NULL;
+
 -- Down Migration
 
+DROP INDEX outflows_failed;
 DROP TABLE verdicts;
 ALTER TABLE outflows
   DROP CONSTRAINT outflows_unjudged,

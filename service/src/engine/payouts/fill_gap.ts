@@ -71,7 +71,7 @@ export async function endFilledGap(
     if (!isFirst) return
     await postForHouse(tx, `${filler.payoutId}:confirmed`, networkCostPaid(ended.cost), nowMs)
     await settleCoins(tx, filler, mined)
-    if (filler.nonce !== null) await forgetRejected(tx, filler.chain, filler.nonce)
+    await forgetRejected(tx, filler)
   })
 }
 

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Chain } from '../../chains/chain.ts'
 import type { Database } from '../../db/database.ts'
 import { accept } from '../../domain/outcome.ts'
-import { auditBooks } from '../books/ledger_audit.ts'
+import { auditBooks, auditChain } from '../books/ledger_audit.ts'
 import { type BooksStage, lookAt, minePayout, openBooksStage, RESERVE } from '../testing/books_stage.ts'
 import { nobodyElse } from '../testing/nobody_else.ts'
 import { payingChain } from '../testing/paying_chain.ts'
@@ -153,4 +153,33 @@ test('a filler that loses its block as well, and that a node does not know then,
   expect((await statesOf()).filler).toBe('confirmed')
   const { problems } = await auditBooks(stage.db)
   expect(problems.filter(({ message }) => message.includes(FILLER))).toEqual([])
+  expect(await stage.db.query('SELECT 1 FROM outflows WHERE is_block_lost')).toEqual([])
+})
+
+test('the payout is mined when its filler has lost its block: it is owed no more', async () => {
+  const world = signingWorld()
+  await orphanPayout(world)
+  await fillNonce(world)
+  await work(world, (await buryFiller(113))())
+  const { problems: owed } = await auditBooks(stage.db)
+  expect(owed.map(({ message }) => message)).toContainEqual(expect.stringContaining('is not confirmed'))
+  const lost = { height: 113, hash: (await stage.chain('ETH').blockHash(113)) ?? '' }
+  await orphanOutflows(world, 'ETH', { kind: 'named', blocks: [lost] }, 2, nobodyElse)
+  const eth = stage.chain('ETH')
+  eth.move(113, 'ETH:ETH', RESERVE, COST)
+  const [payout] = await stage.db.query<{ id: string }>(
+    "SELECT order_id AS id FROM outflows WHERE kind = 'payout'",
+  )
+  eth.mined(`tx-${payout?.id}:1-1`, 114, COST)
+  eth.move(114, 'ETH:ETH', RESERVE, -(10n ** 18n) - COST)
+  await lookAt(stage, 'ETH', 126)
+  stage.advance(60_000)
+  await work(world, payingChain(stage, { minedNonce: async () => 1, broadcast: async () => 'refused' }))
+  expect(await statesOf()).toEqual({ payout: 'confirmed', filler: 'failed' })
+  expect((await auditBooks(stage.db)).problems).toEqual([])
+  expect((await auditChain(stage.db, eth, stage.world.clock)).problems).toEqual([])
+  expect(stage.logged.at(-1)).toMatchObject({
+    level: 'info',
+    message: 'an outflow that had lost its block is final again',
+  })
 })

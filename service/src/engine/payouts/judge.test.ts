@@ -402,12 +402,8 @@ test('judged paid, it is final again by the same word when its block is lost, an
 })
 
 test.each([
-  [MOVED, 'info', 'an outflow that had failed and lost its block has failed again'],
-  [
-    'it moved 1',
-    'error',
-    'an outflow that had failed lost its block, was mined again and paid: it may have been paid twice',
-  ],
+  [MOVED, 'info', 'an outflow that had failed was mined again: nobody was paid by it'],
+  ['it moved 1', 'error', 'an outflow that had failed was mined again and paid: it may have been paid twice'],
 ])('judged not paid, it loses its block and is mined again where %s', async (moved, level, message) => {
   const sent = await inDoubt('USDT:ERC20', 0n)
   await stage.db.query('UPDATE outflows SET nonce = 0')

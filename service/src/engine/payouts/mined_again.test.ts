@@ -22,6 +22,7 @@ import { worldSigningNothing } from '../testing/willing_signer.ts'
 import { endExcluded } from './excluded.ts'
 import { followOutflow } from './follow.ts'
 import { orphanOutflows } from './orphan.ts'
+import { followRejected } from './rejected.ts'
 import { fillerIdOf, readFillerFunds, takeBackCoins } from './take_back.ts'
 
 /**
@@ -207,6 +208,33 @@ test('a payout whose coin a filler has spent after all ends, whatever the chain 
   expect(await spenders()).toEqual({ a: filler, b: filler, c: null })
   const orders = await stage.db.query('SELECT status, emergency_reasons FROM orders ORDER BY order_id')
   expect(orders.at(-1)).toEqual({ status: 'EMERGENCY', emergency_reasons: ['NETWORK_PROBLEM'] })
+})
+
+test('a payout that its filler had excluded is mined when the filler has lost its block: it has the coins, and is told of', async () => {
+  const payoutId = await pay([a, b])
+  const filler = await fill(payoutId)
+  await attempt(filler, 1, [a])
+  await bury(filler, 1, 80)
+  expect(await spenders()).toEqual({ a: filler, b: null, c: null })
+  await leave(80)
+  const found: TxStatus = {
+    where: 'block',
+    block: { height: 81, hash: (await stage.chain('BTC').blockHash(81)) ?? '' },
+    succeeded: true,
+    cost: amountOf('BTC:BTC', 10n),
+  }
+  const [mined] = await attemptsOf(stage.db, payoutId)
+  const lookup: Chain['lookup'] = async (hash) => (hash === mined?.tx?.txHash ? found : { where: 'absent' })
+  const chain = { ...stage.chain('BTC'), lookup }
+  expect(await followRejected(worldSigningNothing(stage), chain, await outflow(filler))).toEqual({
+    kind: 'done',
+  })
+  expect(await stage.db.query('SELECT state FROM outflows')).toEqual([
+    { state: 'failed' },
+    { state: 'failed' },
+  ])
+  expect(await spenders()).toEqual({ a: payoutId, b: payoutId, c: null })
+  expect(stage.logged.at(-1)).toMatchObject({ level: 'error', facts: { payout: payoutId } })
 })
 
 test('nor does it while the filler that has its coin has lost its block once more', async () => {

@@ -6,8 +6,10 @@ import {
   type Ended,
   endOutflow,
   failOrphaned,
+  forgetRejected,
   type LostBlocks,
   lockOrphanedOutflows,
+  loseFilled,
   loseRejected,
   orphanOutflow,
 } from '../../db/outflows.ts'
@@ -27,7 +29,7 @@ import { settleCoins } from './take_back.ts'
  * Outflows that were final and whose block has left the chain: until it is mined again the wallet has what they paid,
  * and it is owed. The same bytes go out again, which on an account chain all later ones wait behind. Their orders stay
  * as they are, because an order that was told to be done is not taken back. Of what had failed there only the cost is turned round, and its
- * nonce is filled.
+ * nonce is filled. What the filler of another had excluded may be mined in its place.
  *
  * `branch` counts the branches that the chain has left; `guard` throws when somebody else watches the chain by now, and is
  * asked about blocks that are named whether or not there was anything in them.
@@ -48,6 +50,7 @@ export async function orphanOutflows(
       if (wasRejected(outflow)) await fillRejected(tx, outflow, nowMs)
       else await orphanOutflow(tx, outflow.payoutId, nowMs)
       if (outflow.kind === 'sweep') await resumeSweep(tx, chain, endsOf(outflow), outflow.payoutId)
+      if (outflow.kind === 'filler') await loseFilled(tx, outflow)
       const key = `${outflow.payoutId}:block_lost:${outflow.block.hash}@${branch}`
       await postForHouse(tx, key, [...owed, ...reversed(networkCostPaid(outflow.cost))], nowMs)
     }
@@ -95,6 +98,7 @@ export async function endAgain(
   const isFirst = await db.transaction(async (tx) => {
     if (!(await endOutflow(tx, payoutId, ['orphaned'], end, ended))) return false
     if (outflow.kind === 'sweep') await leaveUnswept(tx, chain, payoutId, clock.nowMs())
+    if (outflow.kind === 'filler') await forgetRejected(tx, outflow)
     await settleCoins(tx, outflow, intent)
     const head = await readHead(tx, chain)
     assert(head !== null, 'a chain that pays is watched')
@@ -109,7 +113,8 @@ export async function endAgain(
     log.error({ payout: payoutId }, 'an outflow that was final was mined again and failed: it is still owed')
 }
 
-async function tellAgain(
+/** Its order tells the transaction that it was paid by this time. */
+export async function tellAgain(
   world: World,
   outflow: ClaimedOutflow,
   txHash: string,
@@ -134,6 +139,7 @@ export async function giveUpOrphan(
     await alongside(tx)
     if (!(await failOrphaned(tx, payoutId))) return false
     if (kind === 'sweep') await leaveUnswept(tx, chain, payoutId, clock.nowMs())
+    if (kind === 'filler') await forgetRejected(tx, outflow)
     return true
   })
   if (isFirst && owedAgain(outflow).length > 0)
@@ -146,6 +152,6 @@ function endsOf({ address, from }: ClaimedOutflow): readonly string[] {
 }
 
 /** Fillers and sweeps pay ourselves: only what they cost comes and goes. */
-function owedAgain(outflow: Pick<ClaimedOutflow, 'kind' | 'asset' | 'units'>): readonly Posting[] {
+export function owedAgain(outflow: Pick<ClaimedOutflow, 'kind' | 'asset' | 'units'>): readonly Posting[] {
   return paysSomebody(outflow) ? outflowOrphaned(amountOf(outflow.asset, outflow.units)) : []
 }

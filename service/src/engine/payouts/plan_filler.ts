@@ -30,7 +30,7 @@ export async function planFiller(tx: Sql, chain: ChainId, nonce: number, nowMs: 
  * waits, where only more than that pays takes its place. Null: nothing that we know of.
  */
 export async function findOutbid(tx: Sql, chain: ChainId, nonce: number): Promise<EvmIntent | null> {
-  const rejected = await findRejected(tx, chain, nonce)
+  const rejected = await findRejected(tx, { chain, nonce })
   if (rejected === null) return null
   const intent = (await attemptsOf(tx, rejected.payoutId)).at(-1)?.intent
   return intent?.family === 'evm' ? intent : null

@@ -157,12 +157,11 @@ test('its filler is to outbid it, because a node may have put it back', async ()
 })
 
 test.each([
-  { paid: 0n, level: 'info', message: 'an outflow that had failed and lost its block has failed again' },
+  { paid: 0n, level: 'info', message: 'an outflow that had failed was mined again: nobody was paid by it' },
   {
     paid: ETHER,
     level: 'error',
-    message:
-      'an outflow that had failed lost its block, was mined again and paid: it may have been paid twice',
+    message: 'an outflow that had failed was mined again and paid: it may have been paid twice',
   },
 ])(
   'mined again after all, it takes the place of its filler, and what it paid is not booked: $paid',
@@ -193,6 +192,54 @@ test.each([
       { kind: 'filler', state: 'signed', lost: false },
     ])
     expect(await differences()).toEqual([])
+  },
+)
+
+test.each([
+  { paid: 0n, level: 'info', message: 'an outflow that had failed was mined again: nobody was paid by it' },
+  {
+    paid: ETHER,
+    level: 'error',
+    message: 'an outflow that had failed was mined again and paid: it may have been paid twice',
+  },
+])(
+  'its filler was final and loses its block, in which the payout is mined instead: $paid',
+  async ({ paid, level, message }) => {
+    const txHash = await loseRejected()
+    for (const _ of ['drafted', 'sent']) await work(chainSaying())
+    mine(fillerTx, 113, 0n)
+    stage.chain('ETH').mined(fillerTx, 113, COST)
+    await lookAt(stage, 'ETH', 124)
+    await work(chainSaying())
+    const hash = (await stage.chain('ETH').blockHash(113)) ?? ''
+    stage.chain('ETH').move(113, 'ETH:ETH', RESERVE, COST)
+    stage.chain('ETH').mined(fillerTx, NOWHERE, COST)
+    for (const _ of ['once', 'told twice']) await loseBlock(113, hash, 2)
+    expect(await states()).toEqual([
+      { kind: 'payout', state: 'failed', lost: true },
+      { kind: 'filler', state: 'orphaned', lost: false },
+    ])
+    expect(await differences()).toEqual([])
+
+    mine(txHash, 125, paid)
+    expect(await differences(), 'not deep').toEqual([])
+    await lookAt(stage, 'ETH', 136)
+    stage.advance(60_000)
+    await work(chainSaying(nothingElse))
+    expect(await states()).toEqual([
+      { kind: 'payout', state: 'failed', lost: false },
+      { kind: 'filler', state: 'failed', lost: false },
+    ])
+    expect(stage.logged.at(-1)).toMatchObject({ level, message })
+    expect(await differences()).toEqual(paid === 0n ? [] : [-paid])
+    expect(await stage.db.query('SELECT kind FROM outflows WHERE mined_hash IS NOT NULL')).toEqual([
+      { kind: 'payout' },
+    ])
+    await loseBlock(125, (await stage.chain('ETH').blockHash(125)) ?? '', 3)
+    expect(await states(), 'its block is lost once more').toEqual([
+      { kind: 'payout', state: 'failed', lost: true },
+      { kind: 'filler', state: 'signed', lost: false },
+    ])
   },
 )
 

@@ -2,33 +2,39 @@ import type { Chain } from '../../chains/chain.ts'
 import { attemptsOf } from '../../db/attempts.ts'
 import { postForHouse } from '../../db/books.ts'
 import { readHead } from '../../db/chain_heads.ts'
+import { findOrder } from '../../db/orders.ts'
 import {
   type ClaimedOutflow,
   type Ended,
   endOutflow,
+  failOrphaned,
   findRejected,
   lockClaimed,
   setOutflowState,
   unbooked,
 } from '../../db/outflows.ts'
 import { assert } from '../../domain/assert.ts'
-import { networkCostPaid } from '../../domain/ledger/postings.ts'
+import { networkCostPaid, reversed } from '../../domain/ledger/postings.ts'
+import { type Intent, paysSomebody } from '../../domain/payouts/intent.ts'
 import type { SigningWorld } from '../world.ts'
 import { waitUntilDeep } from './follow.ts'
 import { statusAsJudged } from './judge.ts'
+import { owedAgain, tellAgain } from './orphan.ts'
 import type { Progress } from './progress.ts'
+import { settleCoins } from './take_back.ts'
 
 /**
- * A filler may have the nonce of an outflow that had failed and lost its block. We never send that again, but others may have it: when it
- * is mined after all, deep enough, it costs what it costs there, and its filler has ended. Null: the filler goes its way.
+ * A filler may have the nonce of an outflow that had failed and lost its block, and one that has lost its own block leaves open again what
+ * it stood in for. We never send that again, but others may have it: when it is mined after all, deep enough, it costs what it costs
+ * there, and its filler has ended. Null: the filler goes its way.
  */
 export async function followRejected(
   world: SigningWorld,
   chain: Chain,
   filler: ClaimedOutflow,
 ): Promise<Progress | null> {
-  if (filler.kind !== 'filler' || filler.nonce === null) return null
-  const rejected = await findRejected(world.db, chain.id, filler.nonce)
+  if (filler.kind !== 'filler') return null
+  const rejected = await findRejected(world.db, filler)
   if (rejected === null) return null
   for (const { tx, intent } of await attemptsOf(world.db, rejected.payoutId)) {
     if (tx === null) continue
@@ -37,37 +43,65 @@ export async function followRejected(
     const waits = await waitUntilDeep(chain, status.block)
     if (waits !== null) return waits
     const judged = await statusAsJudged(world.db, rejected.payoutId, tx.txHash, status)
-    await endRejected(world, filler, rejected, judged ?? status)
+    await endRejected(world, filler, rejected, { txHash: tx.txHash, intent }, judged ?? status)
     return { kind: 'done' }
   }
   return null
 }
 
+type Mined = { readonly txHash: string; readonly intent: Intent }
+
 /**
  * Should it have paid this time, its order may have been paid otherwise meanwhile: nothing is booked of that, so that books and chain differ
- * by it until a person has looked.
+ * by it until a person has looked. Unless its order was told that it is paid, and it was owed since it had lost its block: then it has come
+ * true again.
  */
 async function endRejected(
-  { db, clock, log }: SigningWorld,
+  world: SigningWorld,
   filler: ClaimedOutflow,
-  { payoutId, chain }: ClaimedOutflow,
+  rejected: ClaimedOutflow,
+  { txHash, intent }: Mined,
   { succeeded, ...ended }: { readonly succeeded: boolean } & Ended,
 ): Promise<void> {
+  const { db, clock } = world
+  const { payoutId, chain } = rejected
+  const isOwed = await isStillOwed(world, rejected)
+  const isSettled = succeeded && isOwed
+  if (isSettled) await tellAgain(world, rejected, txHash, ended)
   const isFirst = await db.transaction(async (tx) => {
     if ((await lockClaimed(tx, filler)) === null) return false
-    await setOutflowState(tx, filler.payoutId, unbooked, 'failed')
-    await endOutflow(tx, payoutId, ['failed'], 'failed', ended)
+    if (!(await failOrphaned(tx, filler.payoutId)))
+      await setOutflowState(tx, filler.payoutId, unbooked, 'failed')
+    await endOutflow(tx, payoutId, ['failed'], isSettled ? 'confirmed' : 'failed', ended)
+    // The filler's as well, which are free as far as this one does not spend them.
+    await settleCoins(tx, filler, intent)
+    await settleCoins(tx, rejected, intent)
     const head = await readHead(tx, chain)
     assert(head !== null, 'a chain that pays is watched')
+    const paid = isSettled ? reversed(owedAgain(rejected)) : []
     const key = `${payoutId}:block_found:${ended.block.hash}@${head.reorganisations}`
-    await postForHouse(tx, key, networkCostPaid(ended.cost), clock.nowMs())
+    await postForHouse(tx, key, [...paid, ...networkCostPaid(ended.cost)], clock.nowMs())
     return true
   })
-  if (!isFirst) return
-  if (succeeded)
-    log.error(
-      { payout: payoutId },
-      'an outflow that had failed lost its block, was mined again and paid: it may have been paid twice',
-    )
-  else log.info({ payout: payoutId }, 'an outflow that had failed and lost its block has failed again')
+  if (isFirst) tellEnd(world, rejected, { isOwed, succeeded })
+}
+
+function tellEnd(
+  { log }: SigningWorld,
+  rejected: ClaimedOutflow,
+  { isOwed, succeeded }: { readonly isOwed: boolean; readonly succeeded: boolean },
+): void {
+  const { payoutId: payout } = rejected
+  if (isOwed && succeeded) log.info({ payout }, 'an outflow that had lost its block is final again')
+  else if (succeeded && paysSomebody(rejected))
+    log.error({ payout }, 'an outflow that had failed was mined again and paid: it may have been paid twice')
+  else log.info({ payout }, 'an outflow that had failed was mined again: nobody was paid by it')
+}
+
+/** Its order was told that this paid it, and not that it failed: that it was never mined again was a matter of the books. */
+async function isStillOwed({ db }: SigningWorld, outflow: ClaimedOutflow): Promise<boolean> {
+  if (!paysSomebody(outflow)) return false
+  const state = (await findOrder(db, outflow.orderId))?.state
+  const isTold = state?.status === 'DONE' || state?.status === 'REFUNDED'
+  return isTold && state.payoutId === outflow.payoutId
 }
