@@ -42,17 +42,24 @@ export async function insertAttempt(tx: Sql, intent: Intent, nowMs: InstantMs): 
   )
 }
 
-/** The bytes, before anyone else sees them. Stored once; never overwritten. */
+/** The bytes, before anyone else sees them, and what they say where that is not what was drafted. Stored once; never overwritten. */
 export async function storeSignedBytes(
   sql: Sql,
   payoutId: PayoutId,
   attempt: number,
-  tx: SignedTx,
+  { txHash, bytes, intent }: SignedTx & { readonly intent?: Intent },
 ): Promise<void> {
   await sql.query(
-    `UPDATE attempts SET tx_hash = $4, bytes = $5
+    `UPDATE attempts SET tx_hash = $4, bytes = $5, intent = coalesce($6::jsonb, intent)
      WHERE bucket = $1 AND payout_id = $2 AND attempt = $3 AND bytes IS NULL`,
-    [bucketOfPayout(payoutId), payoutId, attempt, tx.txHash, tx.bytes],
+    [
+      bucketOfPayout(payoutId),
+      payoutId,
+      attempt,
+      txHash,
+      bytes,
+      intent === undefined ? null : stringifyExact(intent),
+    ],
   )
 }
 

@@ -80,6 +80,39 @@ test('the same attempt with any other intent is a conflict', async () => {
   expect(store.records).toHaveLength(1)
 })
 
+test('a filler that is drafted anew at another fee is answered with what was signed of it, and nothing else is', async () => {
+  const { signer, store } = startSigner()
+  const filler = sealed({ kind: 'filler' })
+  const first = evmIntent({ to: reserve.evm, units: 0n })
+  const tx = await signed(signer, first, filler)
+  const again = evmIntent({ to: reserve.evm, units: 0n, maxFeePerGasWei: 31_000_000_000n, gasLimit: 30_000n })
+  expect(await signed(signer, again, filler)).toEqual({ ...tx, intent: first })
+  expect(await signed(signer, first, filler)).toEqual(tx)
+  for (const other of [{ nonce: 6 }, { units: 1n }, { to: otherEvm }])
+    expect(await codeOf(signer, { ...again, ...other }, filler)).toBe('conflict')
+  expect(store.records).toHaveLength(1)
+  const paying = startSigner()
+  await signed(paying.signer, evmIntent(), sealed())
+  expect(await codeOf(paying.signer, { ...evmIntent(), maxFeePerGasWei: 31_000_000_000n }, filler)).toBe(
+    'conflict',
+  )
+})
+
+test('so is one on Bitcoin that shares a coin, whatever change address it goes back to', async () => {
+  const { signer } = startSigner()
+  const backTo = (index: number, changes: Partial<BitcoinIntent> = {}) => {
+    const payeeKey = { purpose: 'change', index } as const
+    const payment = { address: keys.address('bitcoin', payeeKey), satoshi: 149_998_000n }
+    return [
+      bitcoinIntent({ payment, change: null, ...changes }),
+      sealed({ kind: 'filler', payeeKey }),
+    ] as const
+  }
+  const tx = await signed(signer, ...backTo(9))
+  expect(await signed(signer, ...backTo(10))).toEqual({ ...tx, intent: backTo(9)[0] })
+  expect(await codeOf(signer, ...backTo(9, { inputs: [coin(3, 150_000_000n)] }))).toBe('conflict')
+})
+
 test('a row changed in the database after the order was sealed is refused', async () => {
   const { signer, store } = startSigner()
   const truth = sealed({ destinationTag: '7', refundAddress: customerEvm })

@@ -12,7 +12,7 @@ import { canonicalTronAddress } from './addresses/tron_address.ts'
 import { amountThatLeaves } from './amount_that_leaves.ts'
 import { addressesOf, keysOf } from './derive_addresses.ts'
 import { refuseToSign } from './rejections.ts'
-import { findReplacementProblem } from './replacement.ts'
+import { fillsSame, findReplacementProblem } from './replacement.ts'
 import {
   checkOrderRequest,
   checkPayoutRequest,
@@ -25,6 +25,7 @@ import type {
   Authority,
   CheckedLimit,
   Room,
+  Signed,
   SignedRecord,
   SignedStore,
   Signer,
@@ -71,7 +72,7 @@ function checksummed(contracts: SignerSettings['contracts']): SignerSettings['co
   )
 }
 
-async function sign(parts: Parts, asked: Intent, by: Authority): Promise<Outcome<SignedTx, SignRejection>> {
+async function sign(parts: Parts, asked: Intent, by: Authority): Promise<Outcome<Signed, SignRejection>> {
   const request = checkRequest(asked, by)
   if (!request.ok) return request
   const { intent, authority } = request.value
@@ -81,7 +82,7 @@ async function sign(parts: Parts, asked: Intent, by: Authority): Promise<Outcome
   const earlier = await parts.store.attempts(intent.payoutId)
   // A repeat is answered before anything that may have changed since: a refund address, a cap, a contract.
   const before = earlier.find((record) => record.attempt === intent.attempt)
-  if (before !== undefined) return answerStored(before, intent)
+  if (before !== undefined) return answerStored(before, intent, authority.kind)
 
   const amount = await amountThatLeaves(parts, intent, authority)
   if (!amount.ok) return amount
@@ -96,7 +97,7 @@ async function sign(parts: Parts, asked: Intent, by: Authority): Promise<Outcome
 async function storeOnce(
   parts: Parts,
   { intent, amount, tx, kind }: { intent: Intent; amount: Amount; tx: SignedTx; kind: Authority['kind'] },
-): Promise<Outcome<SignedTx, SignRejection>> {
+): Promise<Outcome<Signed, SignRejection>> {
   const { payoutId, attempt } = intent
   const { asset, units } = amount
   // A later attempt that excludes the first on chain spends nothing more: the payout was counted with its first.
@@ -109,7 +110,7 @@ async function storeOnce(
   if (stored === 'overtaken')
     return refuseToSign('conflict', `a later outflow of the order of ${payoutId} was signed already`)
   const isIts = stored.payoutId === payoutId && stored.attempt === attempt
-  return isIts ? answerStored(stored, intent) : answerSame(stored, intent, kind)
+  return isIts ? answerStored(stored, intent, kind) : answerSame(stored, intent, kind)
 }
 
 /**
@@ -145,13 +146,23 @@ async function roomFor({ settings, store, clock }: Parts, asset: AssetId): Promi
   return { onePayout: settings.payoutUnitsMax[asset] ?? 0n, together }
 }
 
-function answerStored(stored: SignedRecord, intent: Intent): Outcome<SignedTx, SignRejection> {
-  return isDeepStrictEqual(stored.intent, intent)
-    ? accept({ txHash: stored.tx.txHash, bytes: stored.tx.bytes })
-    : refuseToSign(
-        'conflict',
-        `attempt ${intent.attempt} of ${intent.payoutId} was signed before with another intent`,
-      )
+/**
+ * A filler has one name for ever: one that a restored database has forgotten is planned and drafted anew, at another fee, and refused it
+ * would leave its gap open for good. It goes from us to us, and what was signed of it is answered.
+ */
+function answerStored(
+  stored: SignedRecord,
+  intent: Intent,
+  kind: Authority['kind'],
+): Outcome<Signed, SignRejection> {
+  const tx = { txHash: stored.tx.txHash, bytes: stored.tx.bytes }
+  if (isDeepStrictEqual(stored.intent, intent)) return accept(tx)
+  if (kind === 'filler' && stored.units === 0n && fillsSame(intent, stored.intent))
+    return accept({ ...tx, intent: stored.intent })
+  return refuseToSign(
+    'conflict',
+    `attempt ${intent.attempt} of ${intent.payoutId} was signed before with another intent`,
+  )
 }
 
 function findConflict(

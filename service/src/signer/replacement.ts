@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-
+import { excludesOnChain } from '../domain/catalog/networks.ts'
 import {
   type BitcoinIntent,
   type EosIntent,
@@ -31,6 +31,14 @@ export function findReplacementProblem(next: Intent, earlier: Intent, kind: Outf
   if (next.family === 'eos' && earlier.family === 'eos') return problemOnEos(next, earlier)
   if (next.family === 'solana' && earlier.family === 'solana') return problemOnSolana(next, earlier)
   return 'an attempt stays on the chain of the earlier ones'
+}
+
+/** Whether two fillers exclude each other: by the nonce that both use up, or by a coin; back to which change address is all the same. */
+export function fillsSame(one: Intent, other: Intent): boolean {
+  if (!excludesOnChain[one.family]) return false
+  if (one.family !== 'bitcoin' || other.family !== 'bitcoin')
+    return findReplacementProblem(one, other, 'filler') === null
+  return sharedCoins(one, other).length > 0
 }
 
 function problemOnEos(next: EosIntent, earlier: EosIntent): string | null {
@@ -103,15 +111,19 @@ function problemOnBitcoin(next: BitcoinIntent, earlier: BitcoinIntent, kind: Out
   if (next.payment.address !== earlier.payment.address || !paysSame) {
     return 'an attempt pays the same to the same address as the earlier ones'
   }
-  const shared = next.inputs.flatMap((coin) => {
-    const before = earlier.inputs.find((other) => other.txHash === coin.txHash && other.index === coin.index)
-    return before === undefined ? [] : [{ coin, before }]
-  })
+  const shared = sharedCoins(next, earlier)
   if (shared.length === 0) return 'an attempt spends an input of every earlier one'
   // Signatures commit to the amount of their own input only: two stories about one coin could hide a fee (BIP-341).
   return shared.every(({ coin, before }) => coin.satoshi === before.satoshi)
     ? null
     : 'a coin has another amount than in an earlier attempt'
+}
+
+function sharedCoins(next: BitcoinIntent, earlier: BitcoinIntent) {
+  return next.inputs.flatMap((coin) => {
+    const before = earlier.inputs.find((other) => other.txHash === coin.txHash && other.index === coin.index)
+    return before === undefined ? [] : [{ coin, before }]
+  })
 }
 
 function problemOnEvm(next: EvmIntent, earlier: EvmIntent, kind: OutflowKind): string | null {

@@ -64,8 +64,14 @@ export type Signer = {
    */
   connection?(): object | null
   /** Builds, signs, stores, answers. The same payout and attempt again gives the same bytes, whatever happened between. */
-  sign(intent: Intent, authority: Authority): Promise<Outcome<SignedTx, SignRejection>>
+  sign(intent: Intent, authority: Authority): Promise<Outcome<Signed, SignRejection>>
 }
+
+/**
+ * `intent`: of a filler that was signed before in another way, at another fee say, what was signed. Only one that is written down as just
+ * that may be sent: the service may have forgotten it, and others may have it.
+ */
+export type Signed = SignedTx & { readonly intent?: Intent }
 
 /** In ledger units. */
 export type Room = {

@@ -8,13 +8,14 @@ import { nativeAsset } from '../../domain/catalog/assets.ts'
 import { chainFacts } from '../../domain/catalog/networks.ts'
 import { sealedTermsOf } from '../../domain/orders/seal.ts'
 import { type KeyPath, paysSomebody, type SignedTx } from '../../domain/payouts/intent.ts'
-import type { Authority } from '../../signer/signer.ts'
+import type { Authority, Signed } from '../../signer/signer.ts'
 import { apply } from '../apply.ts'
 import type { SigningWorld } from '../world.ts'
 import { endNeedlessFiller } from './fill_gap.ts'
 import { endsWithTime, excludesByTime } from './over.ts'
 import type { Progress } from './progress.ts'
 import { raiseWhenSlow } from './raise.ts'
+import { fillsGap } from './take_back.ts'
 import { isLookOld } from './wait_for_source.ts'
 
 const AFTER_SENDING_MS = 500
@@ -33,7 +34,7 @@ export async function sendAttempt(
   attempt: Attempt,
   forgotten: readonly Attempt[] = [],
 ): Promise<Progress> {
-  let tx = attempt.tx
+  let { tx, intent } = attempt
   if (tx === null) {
     const askedWallMs = world.clock.wallMs()
     const signed = await world.signer.sign(attempt.intent, await authorityFor(world, outflow))
@@ -42,12 +43,16 @@ export async function sendAttempt(
       const message = `the signer refuses (${refusal}): ${why}`
       return { kind: 'trouble', message, inMs: AFTER_REFUSAL_MS, refusal }
     }
-    tx = signed.value
-    if (!(await storeBytes(world, outflow, attempt.attempt, tx))) return { kind: 'done' }
+    const stored = await storeBytes(world, outflow, attempt.attempt, signed.value)
+    if (stored === 'lost') return { kind: 'done' }
+    if (stored === 'excludes nothing') return excludesNothing(outflow, attempt)
+    const { intent: before, ...bytes } = signed.value
+    tx = bytes
+    intent = before ?? intent
     // The next step finds the bytes, and looks at the deposit before it sends them, and whether the chain was stopped.
     if (isLookOld(world, askedWallMs)) return { kind: 'again', inMs: 0 }
   }
-  return broadcast(world, chain, outflow, { ...attempt, tx }, forgotten)
+  return broadcast(world, chain, outflow, { ...attempt, intent, tx }, forgotten)
 }
 
 /**
@@ -64,18 +69,26 @@ export async function writeDownSigned(
   if (signed.ok) await storeBytes(world, outflow, attempt, signed.value)
 }
 
+/** `lost`: somebody else has it. A filler that was signed before in another way is stored only where it still fills its gap. */
 async function storeBytes(
   world: SigningWorld,
   outflow: ClaimedOutflow,
   attempt: number,
-  tx: SignedTx,
-): Promise<boolean> {
+  signed: Signed,
+): Promise<'stored' | 'lost' | 'excludes nothing'> {
   return world.db.transaction(async (sql) => {
-    if ((await lockClaimed(sql, outflow)) === null) return false
-    await storeSignedBytes(sql, outflow.payoutId, attempt, tx)
+    if ((await lockClaimed(sql, outflow)) === null) return 'lost'
+    if (signed.intent !== undefined && !(await fillsGap(sql, outflow, signed.intent)))
+      return 'excludes nothing'
+    await storeSignedBytes(sql, outflow.payoutId, attempt, signed)
     await setOutflowState(sql, outflow.payoutId, ['planned'], 'signed')
-    return true
+    return 'stored'
   })
+}
+
+function excludesNothing({ payoutId }: ClaimedOutflow, { attempt }: Attempt): Progress {
+  const message = `the signer has signed attempt ${attempt} of ${payoutId} before, which does not exclude what that stands in for now`
+  return { kind: 'trouble', message, inMs: AFTER_REFUSAL_MS, refusal: 'conflict' }
 }
 
 type SentAttempt = Attempt & { readonly tx: SignedTx }

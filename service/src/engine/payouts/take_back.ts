@@ -23,6 +23,7 @@ import {
   type Coin,
   coinsOf,
   type Intent,
+  nonceOf,
   type PayoutId,
 } from '../../domain/payouts/intent.ts'
 import type { SigningWorld } from '../world.ts'
@@ -145,6 +146,14 @@ export async function settleCoins(
     if (left.length > 0) await releaseCoins(tx, chain, left, id)
   }
   await takeSpent(tx, chain, coins, payoutId)
+}
+
+/** Whether this transaction of a filler excludes all that was written down of what the filler stands in for. */
+export async function fillsGap(sql: Sql, { nonce, fills }: ClaimedOutflow, intent: Intent): Promise<boolean> {
+  if (fills === null) return nonce !== null && nonceOf(intent) === nonce
+  const spent = new Set(coinsOf(intent).map(outpointOf))
+  const stuck = await bitcoinIntentsOf(sql, fills)
+  return stuck.every(({ inputs }) => inputs.some((coin) => spent.has(outpointOf(coin))))
 }
 
 async function bitcoinIntentsOf(sql: Sql, payoutId: string): Promise<BitcoinIntent[]> {

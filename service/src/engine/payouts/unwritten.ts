@@ -39,7 +39,7 @@ export async function findUnwritten(
  * others of its account waiting; so would a sweep's, whose address lets no other leave. Of most orders nothing was signed before.
  */
 export async function findForgotten(world: SigningWorld, outflow: ClaimedOutflow): Promise<Unwritten | null> {
-  // What fills a gap has no other name, and takes no nonce and no coins but those of the gap.
+  // What fills a gap has no other name, and takes no nonce and no coins but those of the gap. The signer answers what it has signed of it.
   if (outflow.kind === 'filler') return null
   const { orderId, number } = readPayoutId(outflow.payoutId)
   const last = await ask(orderId, () => world.signer.lastOutflow(orderId))

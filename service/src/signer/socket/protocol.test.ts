@@ -30,7 +30,7 @@ test('whoever changes what a request holds raises the number, so that no other r
   const requests = [...intents, sealed()].map((held) => fieldsOf(held).join(' '))
   expect({ PROTOCOL, requests }).toMatchInlineSnapshot(`
     {
-      "PROTOCOL": 1,
+      "PROTOCOL": 2,
       "requests": [
         "attempt chain change.address change.key.index change.key.purpose change.satoshi family feeSatoshi inputs.address inputs.index inputs.key.index inputs.key.purpose inputs.satoshi inputs.txHash payment.address payment.satoshi payoutId",
         "attempt chain evmChainId family from.index from.purpose gasLimit maxFeePerGasWei maxPriorityFeePerGasWei nonce payoutId to token units",

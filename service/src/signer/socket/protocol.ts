@@ -3,4 +3,4 @@
  * them, so that of two releases that differ neither takes the words of the other for what they are not. A refused request would look
  * like the refusal of a payout, which is given up in time.
  */
-export const PROTOCOL = 1
+export const PROTOCOL = 2

@@ -1,7 +1,6 @@
 import { connect, type Socket } from 'node:net'
 import type { Outcome } from '../../domain/outcome.ts'
-import type { SignedTx } from '../../domain/payouts/intent.ts'
-import type { Room, Signer, SignRejection } from '../signer.ts'
+import type { Room, Signed, Signer, SignRejection } from '../signer.ts'
 import { PROTOCOL } from './protocol.ts'
 import { decodeMessage, encodeMessage, MESSAGE_BYTES_MAX, readLines } from './socket_lines.ts'
 
@@ -133,8 +132,8 @@ function readNumber(result: unknown): number {
   return result
 }
 
-function readSigned(result: unknown): Outcome<SignedTx, SignRejection> {
-  const outcome = result as Outcome<SignedTx, SignRejection> | null | undefined
+function readSigned(result: unknown): Outcome<Signed, SignRejection> {
+  const outcome = result as Outcome<Signed, SignRejection> | null | undefined
   const isOutcome =
     outcome?.ok === true
       ? typeof outcome.value?.txHash === 'string' && typeof outcome.value.bytes === 'string'
