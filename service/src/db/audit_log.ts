@@ -23,6 +23,7 @@ export type AuditAct =
   | 'endpoint_changed'
   | 'endpoint_deleted'
   | 'webhook_secret_rotated'
+  | 'action_chosen'
   | 'difference_booked'
   | 'payout_judged'
 

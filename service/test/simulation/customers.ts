@@ -2,7 +2,7 @@ import { textOf } from '../../src/chains/eos/address.ts'
 import { assert } from '../../src/domain/assert.ts'
 import { type Asset, type AssetId, assetOf, assets, nativeAsset } from '../../src/domain/catalog/assets.ts'
 import { amountOf, parseAmount, toChainUnits } from '../../src/domain/money/amount.ts'
-import type { CreateRequest, EmergencyAction, OrderView } from '../../src/engine/desks/desk.ts'
+import type { Chooser, CreateRequest, EmergencyAction, OrderView } from '../../src/engine/desks/desk.ts'
 import { outsideAddressOn } from './chains/outside_address.ts'
 import type { Chance } from './chance.ts'
 import type { Life } from './life.ts'
@@ -11,6 +11,10 @@ import { isDated } from './profile.ts'
 import { type Named, nameDestination, nameRefund } from './tags.ts'
 
 const ACCOUNT = 'acc_simulated'
+const CHOOSER: Chooser = {
+  accountId: ACCOUNT,
+  by: { actor: 'key', address: null, sessionId: null, keyId: 'ck_simulated' },
+}
 
 /** An order that a client wants: it asks, and asks again under the same key, until it is answered. */
 export type Wanted = {
@@ -254,7 +258,7 @@ export async function choose(
   if (XLM.holderOf(address) !== address) XLM.opened.add(XLM.holderOf(address))
   let isTaken = false
   await play.perform(life, `${life.name} ${action} ${troubled.order_id} ${key}`, async () => {
-    const chosen = await life.desk.chooseAction(ACCOUNT, troubled.order_id, action, address, slot)
+    const chosen = await life.desk.chooseAction(CHOOSER, troubled.order_id, action, address, slot)
     play.recorder.count(chosen.ok ? `action: ${action}` : `action refused: ${chosen.rejection.code}`)
     isTaken = chosen.ok
     if (!chosen.ok) takeBack(play, order_id, action)

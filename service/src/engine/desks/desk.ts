@@ -1,3 +1,4 @@
+import type { By } from '../../db/audit_log.ts'
 import type { RetrySlot } from '../../db/retry_slots.ts'
 import type { EmergencyReason, OrderStatus } from '../../domain/orders/order.ts'
 import type { Outcome } from '../../domain/outcome.ts'
@@ -191,6 +192,9 @@ export type Viewer =
   | { readonly kind: 'account'; readonly accountId: string }
   | { readonly kind: 'token'; readonly token: string }
 
+/** For whose account an action is chosen, and who does it. */
+export type Chooser = { readonly accountId: string; readonly by: By }
+
 export type { RetrySlot }
 
 export type Desk = {
@@ -217,7 +221,7 @@ export type Desk = {
   /** What the QR of an order says; needs no account. Null when there is no such order. */
   findPayment(orderId: string): Promise<PaymentView | null>
   chooseAction(
-    accountId: string,
+    chooser: Chooser,
     orderId: string,
     action: EmergencyAction,
     refundAddress: string | null,

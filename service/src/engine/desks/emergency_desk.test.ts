@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { verifyAudit } from '../../accounts/verify_audit.ts'
 import { insertAddresses } from '../../db/addresses.ts'
+import { type By, readAuditRows } from '../../db/audit_log.ts'
 import type { Database } from '../../db/database.ts'
 import { findOrder } from '../../db/orders.ts'
 import { assert } from '../../domain/assert.ts'
@@ -63,12 +65,22 @@ async function stuckOrder() {
       randomDigits: (count) => '0'.repeat(count),
       randomId: () => 'an id',
     })
-    return desk.chooseAction(asker, id, action, address, {
+    return desk.chooseAction({ accountId: asker, by: BY }, id, action, address, {
       slot: `key:${id}:${key}`,
       bodyHash: address ?? '',
     })
   }
   return { id, choose, outflows: () => stage.db.query('SELECT kind FROM outflows WHERE order_id = $1', [id]) }
+}
+
+const BY: By = { actor: 'key', address: '203.0.113.7', sessionId: null, keyId: 'ck_theirs' }
+
+/** What the account's log says of the order, without when. */
+async function notedOf({ id }: { readonly id: string }) {
+  const rows = await readAuditRows(stage.db, 'acc_stage', 0, 1_000)
+  return rows
+    .filter(({ subject }) => subject === id)
+    .map(({ act, actor, address, detail }) => ({ act, actor, address, detail: JSON.parse(detail) }))
 }
 
 /** `meanwhile` happens before the statement of this number, counted from 0; a transaction is one. */
@@ -116,6 +128,26 @@ test('the same request at every moment of another one: both are told the same, a
     expect(await outflows()).toEqual([{ kind: 'refund' }])
   }
   expect(reached).toBeGreaterThan(1)
+})
+
+test('an action that was taken is written down once, with the key, where it came from and where a refund goes', async () => {
+  await stage.empty('audit_log', 'audit_heads')
+  const noted = { act: 'action_chosen', actor: 'key', address: '203.0.113.7' }
+  const returned = await stuckOrder()
+  await returned.choose(stage.db)
+  await returned.choose(stage.db)
+  await returned.choose(stage.db, 'other')
+  await returned.choose(stage.db, 'again', 'elsewhere')
+  const refund = { action: 'refund', refund_address: 'back', key: 'ck_theirs' }
+  expect(await notedOf(returned)).toEqual([{ ...noted, detail: refund }])
+  const exchanged = await stuckOrder()
+  await exchanged.choose(stage.db, 'stranger', 'to me', { asker: 'acc_stranger' })
+  const low = { reserve: ({ id: asset }: Asset) => amountOf(asset, 1n) }
+  await exchanged.choose(stage.db, 'too low', null, { action: 'continue', market: low })
+  expect(await notedOf(exchanged)).toEqual([])
+  await exchanged.choose(stage.db, 'go', 'checked only', { action: 'continue' })
+  expect(await notedOf(exchanged)).toEqual([{ ...noted, detail: { action: 'continue', key: 'ck_theirs' } }])
+  expect((await verifyAudit(stage.db, [])).problems).toEqual([])
 })
 
 test('another request finds no emergency any more, under its own key and under the same', async () => {

@@ -1,3 +1,4 @@
+import { appendAudit, type By } from '../../db/audit_log.ts'
 import type { Sql } from '../../db/database.ts'
 import { findOrder, findSeal, saveSeal } from '../../db/orders.ts'
 import { findEarlier, SlotTaken, takeRetrySlot } from '../../db/retry_slots.ts'
@@ -13,25 +14,33 @@ import { emergencyOffers, refundCost, whyNotNow } from '../emergency_offers.ts'
 import { noPrice } from '../market.ts'
 import type { DeskWorld } from '../world.ts'
 import { aboutField } from './about_field.ts'
-import type { ActionView, Desk, DeskOutcome, DeskRejection, EmergencyAction, RetrySlot } from './desk.ts'
+import type {
+  ActionView,
+  Chooser,
+  Desk,
+  DeskOutcome,
+  DeskRejection,
+  EmergencyAction,
+  RetrySlot,
+} from './desk.ts'
 import { type AddressReader, addressReader } from './read_address.ts'
 
 /** POST /v1/order/{order_id}/emergency: the customer acts by a fact, like everything else that happens to an order. */
 export function emergencyDesk(world: DeskWorld): Pick<Desk, 'chooseAction'> {
   const addresses = addressReader(world)
   return {
-    chooseAction: async (accountId, orderId, action, refundAddress, retry) => {
-      const chosen = await actOn(world, addresses, { accountId, orderId, action, refundAddress, retry })
+    chooseAction: async (chooser, orderId, action, refundAddress, retry) => {
+      const chosen = await actOn(world, addresses, { chooser, orderId, action, refundAddress, retry })
       if (chosen.ok) return chosen
       // Only now is the slot looked at: the same request may have acted at any moment until now, and whatever would be said
       // to a new one, a repeat gets the first answer again.
-      return (await replay(world, accountId, retry)) ?? chosen
+      return (await replay(world, chooser.accountId, retry)) ?? chosen
     },
   }
 }
 
 type Asked = {
-  readonly accountId: string
+  readonly chooser: Chooser
   readonly orderId: string
   readonly action: EmergencyAction
   readonly refundAddress: string | null
@@ -43,10 +52,10 @@ async function actOn(
   addresses: AddressReader,
   asked: Asked,
 ): Promise<DeskOutcome<ActionView>> {
-  const { accountId, orderId, action, refundAddress, retry } = asked
+  const { chooser, orderId, action, refundAddress, retry } = asked
   for (let tries = 1; ; tries += 1) {
     const order = isOrderId(orderId) ? await findOrder(world.db, orderId) : null
-    if (order === null || order.terms.accountId !== accountId) return refuse(noSuchOrder)
+    if (order === null || order.terms.accountId !== chooser.accountId) return refuse(noSuchOrder)
     if (order.state.status !== 'EMERGENCY') return refuse(notEmergency(`the order is ${order.state.status}`))
     // An address that is none is refused whatever is chosen: who sends it may mean a refund.
     const given = await readGiven(addresses, order, refundAddress)
@@ -54,7 +63,7 @@ async function actOn(
     // Between the offer and the reserve that the choice sets aside for it nobody else may come: nothing is awaited.
     const fact = factOf(world, order, action, given.value)
     if (!fact.ok) return fact
-    const chosen = await choose(world, order, fact.value, retry)
+    const chosen = await choose(world, order, fact.value, retry, chooser.by)
     // Something happened between the offer and the choice: the choice is made on what is there now.
     if (chosen !== 'offer_changed') return chosen
     if (tries === OFFER_TRIES) return refuse(busy)
@@ -135,6 +144,7 @@ async function choose(
   order: Order,
   fact: Fact & { kind: 'ActionChosen' },
   retry: RetrySlot,
+  by: By,
 ): Promise<DeskOutcome<ActionView> | 'offer_changed'> {
   const { id, accountId } = order.terms
   let answer: ActionView | null = null
@@ -144,6 +154,10 @@ async function choose(
       answer = answerOf(next, fact.action)
       await takeRetrySlot(tx, accountId, retry, { orderId: id, answer }, world.clock.wallMs())
       if (fact.action === 'refund') await sealAnew(world, tx, order, next)
+      const atMs = world.clock.wallMs()
+      const entry = { chain: accountId, atMs, act: 'action_chosen', by, subject: id } as const
+      // Last of what may wait for others: whoever holds the end of the account's chain waits for nobody who may want it.
+      await appendAudit(tx, { ...entry, detail: detailOf(fact) })
     }).catch((error: unknown) => {
       if (error instanceof AnotherEmergency) return { kind: 'another_emergency' } as const
       if (error instanceof SlotTaken) return { kind: 'slot_taken' } as const
@@ -163,6 +177,14 @@ async function choose(
     return refuse(code === 'NOT_EMERGENCY' ? notEmergency(why) : { code, message: why })
   }
   return answer === null ? refuse(notEmergency('another action was chosen')) : accept(answer)
+}
+
+/** A refund is told with where it goes, which may be nowhere that the order has named before. */
+function detailOf(fact: Fact & { kind: 'ActionChosen' }): Readonly<Record<string, string>> {
+  const { action } = fact
+  return action === 'refund' && fact.refund !== null
+    ? { action, refund_address: fact.refund.address }
+    : { action }
 }
 
 async function hasChanged(world: DeskWorld, judged: Order): Promise<boolean> {

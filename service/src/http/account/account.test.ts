@@ -360,7 +360,15 @@ test('an action is taken and told', async () => {
     message: 'the deposit is being returned',
     updated_at: '2026-09-21T14:15:00.000Z',
   })
-  expect(http.desk.asked.at(-1)?.args.slice(0, 4)).toEqual(['account-1', ORDER_ID, 'refund', 'bc1q'])
+  expect(http.desk.asked.at(-1)?.args.slice(0, 4)).toEqual([
+    expect.objectContaining({
+      accountId: 'account-1',
+      by: { actor: 'key', address: '127.0.0.1', sessionId: null, keyId: fullKey.keyId },
+    }),
+    ORDER_ID,
+    'refund',
+    'bc1q',
+  ])
   const unknown = await http.signed('POST', emergency, '{"action":"Refund"}')
   expect([unknown.status, unknown.json.error_code]).toEqual([400, 'INVALID_ACTION'])
   const missing = await http.signed('POST', emergency, '{}')

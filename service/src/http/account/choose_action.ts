@@ -1,5 +1,6 @@
 import type { RouteOptions } from 'fastify'
 import Type from 'typebox'
+import { ownerByKey } from '../../accounts/owner_acts.ts'
 import { isOrderId } from '../../domain/orders/identifiers.ts'
 import type { EmergencyAction } from '../../engine/desks/desk.ts'
 import { errorAnswers } from '../answers/problem_schema.ts'
@@ -67,9 +68,9 @@ export function chooseActionRoute(context: RouteContext): RouteOptions {
       }
       const orderId = parameterOf(request, 'order_id')
       if (!isOrderId(orderId)) return answers.problem(request, reply, orderNotFound)
-      const { accountId } = post.key
+      const owner = ownerByKey(post.key, context.addressOf(request.raw))
       const refundAddress = post.values.refund_address
-      const outcome = await parts.desk.chooseAction(accountId, orderId, chosen, refundAddress, post.retry)
+      const outcome = await parts.desk.chooseAction(owner, orderId, chosen, refundAddress, post.retry)
       if (!outcome.ok) return answers.problem(request, reply, outcome.rejection)
       answers.data(request, reply, write(outcome.value), headersOf(outcome.value))
     },
