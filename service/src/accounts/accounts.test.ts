@@ -522,6 +522,25 @@ test('an account whose key is refused is not made either', async () => {
   expect(await runKeys('accounts')).toContain('half@example.com')
 })
 
+test('an account that is named after its address is not once that is another, or none', async () => {
+  const [old, next] = ['a', 'c'].map((letter) => `${letter.repeat(60)}@${'b'.repeat(60)}.example.com`) as [
+    string,
+    string,
+  ]
+  const named = async (name: string, email: string) =>
+    JSON.parse(await runKeys('create', name, '--email', email, '--json')).accountId
+  const nameOf = async (id: string) => (await findAccount(place, id))?.name
+  const accountId = await named(old.slice(0, 100), old)
+  await runKeys('email', accountId, next)
+  expect(await nameOf(accountId)).toBe(next.slice(0, 100))
+  await runKeys('email', accountId, '--none')
+  expect(await nameOf(accountId)).toBe(accountId)
+  const shop = await named('A shop', 'shop@example.com')
+  await runKeys('email', shop, '--none')
+  await runKeys('email', shop, 'shop@example.org')
+  expect(await nameOf(shop)).toBe('A shop')
+})
+
 test('an account has one email address, no two have the same, and every act is written down', async () => {
   const created = await runKeys('create', 'Owned', '--email', ' Owner@Example.COM ', '--json')
   const { accountId, keyId } = JSON.parse(created) as { accountId: string; keyId: string }

@@ -25,8 +25,11 @@ export async function createAccount(
   { name, email }: NewAccount,
 ): Promise<Outcome<Account>> {
   const trimmed = name.trim()
-  if (trimmed.length < 1 || trimmed.length > 100) {
-    return refuse({ code: 'name_malformed', message: 'the name of an account has 1 to 100 characters' })
+  if (trimmed.length < 1 || trimmed.length > NAME_LENGTH_MAX) {
+    return refuse({
+      code: 'name_malformed',
+      message: `the name of an account has 1 to ${NAME_LENGTH_MAX} characters`,
+    })
   }
   const address = email === null ? accept(null) : parseEmail(email)
   if (!address.ok) return address
@@ -66,6 +69,26 @@ export async function insertAccount(
   })
   return account
 }
+
+/**
+ * Gives an account another address, or none (`email` has been parsed). One that was made by signing in is named after its address: an
+ * address that is no more must not go on standing there. A unique violation where the new one is another account's.
+ */
+export async function replaceEmail(tx: Sql, accountId: string, email: string | null): Promise<void> {
+  await tx.query(
+    `UPDATE accounts SET email = $2,
+       name = CASE WHEN name = left(email, ${NAME_LENGTH_MAX}) THEN left(coalesce($2, account_id), ${NAME_LENGTH_MAX}) ELSE name END
+     WHERE account_id = $1`,
+    [accountId, email],
+  )
+}
+
+/** What an account is called that nobody has given a name. */
+export function nameAfter(email: string): string {
+  return email.slice(0, NAME_LENGTH_MAX)
+}
+
+const NAME_LENGTH_MAX = 100
 
 /** One address is one account, because it is how its owner signs in. */
 export function refuseTaken(error: unknown, email: string | null) {

@@ -1,6 +1,6 @@
 import { appendAudit, type By } from '../db/audit_log.ts'
 import { accept, type Outcome, refuse } from '../domain/outcome.ts'
-import { type AccountsPlace, refuseTaken } from './accounts.ts'
+import { type AccountsPlace, refuseTaken, replaceEmail } from './accounts.ts'
 import { parseEmail } from './email_address.ts'
 
 /**
@@ -23,7 +23,7 @@ export async function setEmail(
     if (old === undefined) {
       return refuse({ code: 'account_not_found', message: `there is no account ${accountId}` })
     }
-    await tx.query('UPDATE accounts SET email = $2 WHERE account_id = $1', [accountId, address.value])
+    await replaceEmail(tx, accountId, address.value)
     await tx.query('DELETE FROM email_changes WHERE account_id = $1', [accountId])
     await tx.query('DELETE FROM sessions WHERE account_id = $1', [accountId])
     const detail = { from: old.email ?? 'none', to: address.value ?? 'none' }

@@ -5,7 +5,7 @@ import { queueMail } from '../db/mails.ts'
 import { accept, type Outcome, type Rejection, refuse } from '../domain/outcome.ts'
 import { EMAIL_CHANGE_LIFETIME_MS } from '../domain/session_lifetimes.ts'
 import type { InstantMs } from '../domain/time.ts'
-import { type Account, refuseTaken } from './accounts.ts'
+import { type Account, refuseTaken, replaceEmail } from './accounts.ts'
 import { type AskLimits, refuseFlood, type TooOften } from './ask_limit.ts'
 import type { OwnerPlace } from './owner_place.ts'
 import { hashToken, isToken, makeToken } from './tokens.ts'
@@ -159,7 +159,7 @@ export function agreeToEmailChange(place: OwnerPlace, by: By, token: string): Pr
  */
 async function changeEmail(tx: Sql, place: OwnerPlace, change: ChangeRow): Promise<void> {
   const { accountId, oldEmail, newEmail, changeId } = change
-  await tx.query('UPDATE accounts SET email = $2 WHERE account_id = $1', [accountId, newEmail])
+  await replaceEmail(tx, accountId, newEmail)
   await tx.query('DELETE FROM email_changes WHERE account_id = $1', [accountId])
   await tx.query('DELETE FROM sessions WHERE account_id = $1', [accountId])
   await tx.query('DELETE FROM sign_in_links WHERE email = $1 AND used_at_ms IS NULL', [oldEmail])

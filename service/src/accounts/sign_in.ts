@@ -5,7 +5,7 @@ import { queueMail } from '../db/mails.ts'
 import { accept, type Outcome, refuse } from '../domain/outcome.ts'
 import { LINK_LIFETIME_MS } from '../domain/session_lifetimes.ts'
 import type { InstantMs } from '../domain/time.ts'
-import { type Account, insertAccount } from './accounts.ts'
+import { type Account, insertAccount, nameAfter } from './accounts.ts'
 import { type AskLimits, refuseFlood, type TooOften } from './ask_limit.ts'
 import { type OwnerPlace, type Requester, visitor } from './owner_place.ts'
 import { beginSession, endReplaced, type SignedIn } from './sessions.ts'
@@ -111,7 +111,7 @@ async function useLink(tx: Sql, place: OwnerPlace, asked: SignInAsked) {
   await tx.query('UPDATE sign_in_links SET used_at_ms = $2 WHERE link_id = $1', [link.linkId, nowMs])
   await endReplaced(tx, place, by, asked.sessionToken)
   const { email } = link
-  const account = known ?? (await insertAccount(tx, place, by, { name: email.slice(0, 100), email }))
+  const account = known ?? (await insertAccount(tx, place, by, { name: nameAfter(email), email }))
   const begun = await beginSession(tx, place, account.accountId, requester)
   await appendAudit(tx, {
     chain: account.accountId,

@@ -821,7 +821,7 @@ test('an address changes when both have agreed, in any order, and not before', a
     // Whoever could read the mails of the old address may have signed in with it.
     for (const session of [own, elsewhere]) expect((await session.get('/account')).status).toBe(401)
     const { data } = (await (await signIn(next)).get('/account')).json
-    expect(data).toMatchObject({ account_id: accountId, email: next, email_change: null })
+    expect(data).toMatchObject({ account_id: accountId, name: next, email: next, email_change: null })
     expect(told(await waiting.send('POST', '/account/session', { token: link }))).toEqual(linkInvalid)
     expect(told(await agree(tokens.old))).toEqual(linkInvalid)
     for (const to of [email, next]) {
