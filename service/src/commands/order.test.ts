@@ -1,6 +1,9 @@
 import { Command } from 'commander'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { postForHouse } from '../db/books.ts'
+import { readOrderFile } from '../db/order_file.ts'
 import type { AssetId } from '../domain/catalog/assets.ts'
+import { amountOf } from '../domain/money/amount.ts'
 import type { Order } from '../domain/orders/order.ts'
 import { mailRelay } from '../engine/notify/mail_relay.ts'
 import { relayEvents } from '../engine/notify/relay.ts'
@@ -16,6 +19,7 @@ import {
   strayDeposit,
   writeAttempt,
 } from '../engine/testing/books_stage.ts'
+import { pagesTouched } from '../engine/testing/pages_touched.ts'
 import { ACCOUNT } from '../engine/testing/webhook_stage.ts'
 import { registerOrderCommands } from './order.ts'
 
@@ -220,6 +224,19 @@ test('all outflows that have not ended are listed, the oldest first, also those 
     )
 })
 
+test('an order is shown with what was booked when its payout lost its block and got another, and with nothing of others', async () => {
+  const { id } = (await place('BTC:BTC')).terms
+  const posting = { debit: 'wallet', credit: 'orphaned_payouts', amount: amountOf('ETH:ETH', 7n) } as const
+  const entries = [`${id}:1:block_lost:b@1`, `${id}:1:block_lost:c@2`, `${id}:10:block_found:d@2`]
+  const others = [`${(await place('BTC:BTC')).terms.id}:1:block_lost:b@1`, `${id}0:1:block_lost:b@1`]
+  for (const [at, key] of [...entries, ...others].entries()) await postForHouse(stage.db, key, [posting], at)
+  const { postings } = JSON.parse(await run('show', id, '--json'))
+  expect(postings.map(({ entry_key }: { entry_key: string }) => entry_key)).toEqual(entries)
+  expect(await run('show', id)).toMatch(
+    new RegExp(`orphaned_payouts +0.000000000000000007 ETH:ETH +${id}:1:block_lost:b@1$`, 'm'),
+  )
+})
+
 test('an order is shown with the transaction that paid it, and an outflow with its tag', async () => {
   const order = await place('BTC:BTC')
   const { id } = order.terms
@@ -232,4 +249,17 @@ test('an order is shown with the transaction that paid it, and an outflow with i
   )
   await confirmPayout(stage, order, { ...payout, cost: 1n })
   expect(await run('show', id)).toMatch(new RegExp(`^Paid by +${payout.txHash}$`, 'm'))
+})
+
+test('what the house has booked is not read through for it', async () => {
+  const { id } = (await place('BTC:BTC')).terms
+  const pages = () => pagesTouched(stage.db, (sql) => readOrderFile(sql, id))
+  const few = await pages()
+  await stage.corrupt(
+    `INSERT INTO journal (bucket, owner, entry_key, line, asset, debit, credit, units, at_ms)
+     SELECT 0, 'house', 'CB' || lpad(n::text, 16, '0') || ':1:block_lost:b@1', 1, 'ETH:ETH', 'wallet', 'orphaned_payouts', 7, 1
+     FROM generate_series(1000, 21000) AS n`,
+  )
+  await stage.corrupt('ANALYZE journal')
+  expect(await pages()).toBeLessThan(few + 10)
 })

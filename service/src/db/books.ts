@@ -7,8 +7,8 @@ import type { InstantMs } from '../domain/time.ts'
 import type { Sql } from './database.ts'
 
 /** Movements that belong to no order lie in one bucket under this owner. */
-const HOUSE = 'house'
-const HOUSE_BUCKET = 0
+export const HOUSE = 'house'
+export const HOUSE_BUCKET = 0
 
 export async function isFactKnown(tx: Sql, orderId: OrderId, factKey: string): Promise<boolean> {
   const rows = await tx.query(

@@ -3,6 +3,7 @@ import { bucketOf, type OrderId, SHORT_ID_DIGITS } from '../domain/orders/identi
 import type { OrderStatus } from '../domain/orders/order.ts'
 import type { OutflowKind } from '../domain/payouts/intent.ts'
 import type { InstantMs } from '../domain/time.ts'
+import { HOUSE, HOUSE_BUCKET } from './books.ts'
 import type { Sql } from './database.ts'
 import { type AtAddress, listAtAddressOf } from './house_deposits.ts'
 import { type OutflowState, UNBOOKED } from './outflows.ts'
@@ -131,6 +132,16 @@ export type OrderFile = {
   }[]
 }
 
+/**
+ * What was booked for the house when an outflow of an order lost its block, or was mined again: `<order id>:<number>:block_…`. Its entries
+ * lie among all of the house, and are looked up between two keys: a digit comes behind the colon, and before an a, whatever the
+ * database sorts by.
+ */
+const OF_LOST_BLOCKS = `
+  SELECT at_ms, entry_key, line, asset, debit, credit, units FROM journal
+  WHERE bucket = ${HOUSE_BUCKET} AND owner = '${HOUSE}' AND entry_key > $2 || ':0' AND entry_key < $2 || ':a'
+    AND starts_with(entry_key, $2 || ':')`
+
 export async function readOrderFile(sql: Sql, orderId: OrderId): Promise<OrderFile> {
   const of: [number, string] = [bucketOf(orderId), orderId]
   return {
@@ -147,6 +158,7 @@ export async function readOrderFile(sql: Sql, orderId: OrderId): Promise<OrderFi
     ),
     postings: await sql.query(
       `SELECT at_ms, entry_key, line, asset, debit, credit, units FROM journal WHERE bucket = $1 AND owner = $2
+       UNION ALL ${OF_LOST_BLOCKS}
        ORDER BY at_ms, entry_key, line`,
       of,
     ),
